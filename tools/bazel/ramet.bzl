@@ -1,0 +1,127 @@
+"""Rules of this workspace: layer_library, kernel_library, ramet_test, ramet_tests."""
+
+# One source, several objects: the namespace is a define, the instruction set a compiler option. Which one runs is chosen
+# once at run time (kernels/kernel.h).
+_VARIANTS = {
+    "base": ["-march=x86-64"],
+    "v3": ["-march=x86-64-v3"],
+    "v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"],
+}
+
+_KERNEL_COPTS = [
+    "-ffp-contract=off",
+    # GCC 12 takes the AVX-512 intrinsics' undefined-lane arguments for uses of uninitialised values.
+    "-Wno-maybe-uninitialized",
+] + select({
+    "//tools/bazel:sanitized": [],
+    "//conditions:default": ["-O3"],
+})
+
+def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
+    """Compiles `srcs` once for each instruction-set variant (RAMET_VARIANT names it) and links all of them.
+
+    Where the processor is not an x86-64 there is only the variant `base`, with the compiler's default instruction set.
+    The variants' archives are also the targets <name>_base, <name>_v3 and <name>_v4.
+    """
+    for variant, march in _VARIANTS.items():
+        native.cc_library(
+            name = name + "_" + variant,
+            srcs = srcs,
+            hdrs = hdrs,
+            copts = _KERNEL_COPTS + (select({
+                "//tools/bazel:x86_64": march,
+                "//conditions:default": [],
+            })),
+            linkstatic = True,
+            local_defines = ["RAMET_VARIANT=" + variant],
+            target_compatible_with = [] if variant == "base" else ["@platforms//cpu:x86_64"],
+            deps = deps,
+            # Tests look into the objects.
+            visibility = ["//tests:__subpackages__"],
+        )
+    native.cc_library(
+        name = name,
+        hdrs = hdrs,
+        linkstatic = True,
+        deps = deps + [name + "_base"] + select({
+            "//tools/bazel:x86_64": [name + "_v3", name + "_v4"],
+            "//conditions:default": [],
+        }),
+        **kwargs
+    )
+
+def layer_library(name, deps = [], exclude = [], visibility = []):
+    """A folder's one library: every .cc and .h below the BUILD file."""
+    native.cc_library(
+        name = name,
+        srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
+        hdrs = native.glob(["**/*.h"], exclude = exclude, allow_empty = True),
+        linkstatic = True,
+        visibility = visibility,
+        deps = deps,
+    )
+
+def layer_files(visibility = ["//tests:__subpackages__"]):
+    """The folder's headers, for tests that look at them."""
+    native.filegroup(
+        name = "headers",
+        srcs = native.glob(["**/*.h"], allow_empty = True),
+        visibility = visibility,
+    )
+
+def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **kwargs):
+    """A GoogleTest program. Static, so that what it does not use is not linked."""
+    native.cc_test(
+        name = name,
+        srcs = srcs,
+        copts = copts,
+        linkstatic = True,
+        size = size,
+        tags = tags,
+        deps = deps + ["@googletest//:gtest_main"],
+        **kwargs
+    )
+
+def ramet_tests(deps, settings = {}):
+    """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
+
+    The name says what is special about a test:
+      *_threads_test.cc  starts threads: also runs under ThreadSanitizer (tag "threads")
+      *_long_test.cc     takes long: only `./tools/test --long` runs it (tag "long")
+      *_cxx17_test.cc    is compiled as C++17 against the C++20 library
+    Args:
+      deps: what is tested.
+      settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" are added.
+    """
+    helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"], allow_empty = True)
+    data = native.glob(["goldens/**", "data/**"], allow_empty = True)
+    if helpers:
+        native.cc_library(
+            name = "support",
+            testonly = True,
+            srcs = [f for f in helpers if f.endswith(".cc")],
+            hdrs = [f for f in helpers if f.endswith(".h")],
+            linkstatic = True,
+            deps = deps + ["@googletest//:gtest"],
+        )
+    for src in native.glob(["**/*_test.cc"], allow_empty = True):
+        name = src[:-len(".cc")]
+        extra = dict(settings.get(name, {}))
+        tags = extra.pop("tags", [])
+        if name.endswith("_threads_test"):
+            tags = tags + ["threads"]
+        if name.endswith("_long_test"):
+            tags = tags + ["long"]
+            extra.setdefault("size", "large")
+        ramet_test(
+            name = name,
+            srcs = [src],
+            copts = ["-std=c++17"] if name.endswith("_cxx17_test") else [],
+            data = data,
+            tags = tags,
+            deps = deps + ([":support"] if helpers else []),
+            **extra
+        )
+    missing = [name for name in settings if not native.glob([name + ".cc"], allow_empty = True)]
+    if missing:
+        fail("settings for tests that do not exist: " + ", ".join(missing))

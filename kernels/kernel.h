@@ -1,0 +1,85 @@
+// The one place where a kernel is called.
+//
+// A back function is pure: it gets a small trivially copyable argument block (pointers, extents, strides, scalars, workspace),
+// allocates nothing, throws nothing, reads no thread-local state and never synchronises. So a list of (kernel, argument block)
+// pairs is a training step: profiling, capture and replay hook in here and nowhere else.
+//
+// Declaring a kernel in a stem's header:
+//
+//   // kernels/softmax.h
+//   struct SoftmaxArgs { const void* x; void* y; int64_t rows, cols; ScalarType dtype; };
+//   RAMET_KERNEL(softmax_forward, SoftmaxArgs);
+//
+// declares the function once per CPU variant (namespaces base, v3, v4: kernels/*.cc is compiled three times with
+// RAMET_VARIANT naming the namespace) and once for CUDA (weak: null where no CUDA code is linked), and defines the constant
+// `softmax_forward` that fronts call: softmax_forward(x.stream(), {...}). There is no registry: what is not called is not linked.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/dtype.h"
+#include "runtime/stream.h"
+
+namespace ramet {
+namespace kernels {
+
+/// What an observer sees before every kernel call. `args` may be copied byte by byte.
+struct KernelCall {
+  const char* name;
+  Stream stream;
+  const void* args;
+  size_t bytes;
+};
+using KernelObserver = void (*)(const KernelCall&);
+
+/// Null, or a function called before every kernel on whatever thread calls it. See runtime/profiler for the public interface.
+RAMET_API extern std::atomic<KernelObserver> kernel_observer;
+
+/// Instruction-set variants of the CPU kernels, in ascending order.
+enum class Variant : uint8_t { kBase, kV3, kV4 };
+inline constexpr int kVariants = 3;
+
+/// Index of the variant in use; kVariants before the first kernel call.
+RAMET_API extern std::atomic<uint8_t> chosen_variant;
+/// Chooses once: the best variant this processor runs, or the one RAMET_ISA=base|v3|v4 names (an Error if it cannot run).
+RAMET_API uint8_t choose_variant();
+/// For tests: from now on use `variant`. An Error if this processor cannot run it.
+RAMET_API void set_variant(Variant variant);
+RAMET_API bool variant_supported(Variant variant);
+
+template <class Args>
+struct Kernel {
+  static_assert(std::is_trivially_copyable<Args>::value, "a recorded call is replayed from a byte copy of its arguments");
+  using Cpu = void (*)(const Args&);
+  using Cuda = void (*)(const Args&, Stream);
+  const char* name;
+  Cpu cpu[kVariants];
+  Cuda cuda;
+
+  void operator()(Stream stream, const Args& args) const {
+    if (auto* observer = kernel_observer.load(std::memory_order_relaxed); RAMET_UNLIKELY(observer != nullptr))
+      observer({name, stream, &args, sizeof args});
+    if (RAMET_UNLIKELY(!stream.device.is_cpu())) return on_cuda(stream, args);
+    uint8_t variant = chosen_variant.load(std::memory_order_relaxed);
+    if (RAMET_UNLIKELY(variant == kVariants)) variant = choose_variant();
+    cpu[variant](args);
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void on_cuda(Stream stream, const Args& args) const {
+    if (!cuda) fail(name, "no kernel for device ", stream.device.str(), ": this program is linked without CUDA kernels");
+    cuda(args, stream);
+  }
+};
+
+}  // namespace kernels
+}  // namespace ramet
+
+#define RAMET_KERNEL(name, Args)                                                                     \
+  namespace base { void name(const Args&); }                                                         \
+  namespace v3 { void name(const Args&); }                                                           \
+  namespace v4 { void name(const Args&); }                                                           \
+  namespace cuda { [[gnu::weak]] void name(const Args&, ::ramet::Stream); }                          \
+  inline constexpr ::ramet::kernels::Kernel<Args> name{#name, {&base::name, &v3::name, &v4::name}, &cuda::name}

@@ -1,0 +1,23 @@
+// What a kernel sees of a tensor: a pointer, an element type, extents and strides. Plain data, passed by value.
+#pragma once
+#include <cstdint>
+
+#include "runtime/dtype.h"
+
+namespace ramet {
+namespace kernels {
+
+/// Dimensions a strided kernel handles. Fronts coalesce adjacent dimensions first; what still has more is cut by the front.
+inline constexpr int kMaxKernelRank = 8;
+
+/// Strides are in elements. Extents and strides from `rank` on are not initialised.
+struct TensorView {
+  void* data;
+  ScalarType dtype;
+  int32_t rank;
+  int64_t sizes[kMaxKernelRank];
+  int64_t strides[kMaxKernelRank];
+};
+
+}  // namespace kernels
+}  // namespace ramet

@@ -1,0 +1,146 @@
+#include "runtime/allocator.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "runtime/pool.h"
+
+namespace ramet {
+namespace {
+
+struct alignas(64) Counters {
+  std::atomic<int64_t> current{0}, peak{0}, allocations{0}, limit{0};
+};
+constinit Counters g_counters[kMaxDevices];
+
+// Freed blocks above pool::kLargeMax, by size. Rounded to 2 MiB, so a training step finds its own sizes again.
+constexpr size_t kHuge = size_t{2} << 20;
+struct Cache {
+  std::mutex mutex;
+  std::multimap<size_t, std::pair<void*, int>> blocks;
+  int64_t bytes[kMaxDevices] = {};
+  ~Cache() { clear(); }
+  void clear() {
+    std::lock_guard lock(mutex);
+    for (auto& [size, block] : blocks) std::free(block.first);
+    blocks.clear();
+    std::fill_n(bytes, kMaxDevices, int64_t{0});
+  }
+};
+// Never destroyed before the last storage: storages of static objects may die after it. Reachable at exit, so not a leak;
+// under sanitizers nothing is cached.
+Cache& cache() {
+  static Cache* c = new Cache;
+  return *c;
+}
+constexpr int64_t kCacheMax = int64_t{1} << 30;
+
+size_t rounded(size_t block) { return (block + kHuge - 1) / kHuge * kHuge; }
+
+void* allocate_large(size_t block, int device) {
+  pool::count_allocation(block);
+  const size_t size = rounded(block);
+  if (!pool::kPassThrough) {
+    Cache& c = cache();
+    std::lock_guard lock(c.mutex);
+    // Best fit, at most an eighth wasted.
+    for (auto it = c.blocks.lower_bound(size); it != c.blocks.end() && it->first <= size + size / 8; ++it) {
+      if (it->second.second != device || it->first != size) continue;
+      void* p = it->second.first;
+      c.bytes[device] -= static_cast<int64_t>(it->first);
+      c.blocks.erase(it);
+      return p;
+    }
+  }
+  void* p = std::aligned_alloc(kHuge, size);
+  if (!p) {
+    empty_cache();
+    p = std::aligned_alloc(kHuge, size);
+  }
+  if (!p) {
+    throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() + ": got a request of " +
+                           std::to_string(block) + " bytes, " + std::to_string(g_counters[device].current.load()) +
+                           " bytes are in use");
+  }
+  if (!pool::kPassThrough) madvise(p, size, MADV_HUGEPAGE);
+  return p;
+}
+
+void free_large(void* p, size_t block, int device) {
+  const size_t size = rounded(block);
+  if (!pool::kPassThrough) {
+    Cache& c = cache();
+    std::lock_guard lock(c.mutex);
+    if (c.bytes[device] + static_cast<int64_t>(size) <= kCacheMax) {
+      c.bytes[device] += static_cast<int64_t>(size);
+      c.blocks.emplace(size, std::pair(p, device));
+      return;
+    }
+  }
+  std::free(p);
+}
+
+[[noreturn, gnu::cold]] void over_limit(size_t bytes, int device) {
+  const Counters& c = g_counters[device];
+  throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() + ": got a request of " +
+                         std::to_string(bytes) + " bytes, " + std::to_string(c.current.load()) +
+                         " bytes are in use, expected at most " + std::to_string(c.limit.load()) + " (set_memory_limit)");
+}
+
+}  // namespace
+
+MemoryStats memory_stats(Device device) {
+  const int d = resolve(device).ordinal();
+  const Counters& c = g_counters[d];
+  MemoryStats s;
+  s.current = c.current.load();
+  s.peak = c.peak.load();
+  s.allocations = c.allocations.load();
+  Cache& held = cache();
+  std::lock_guard lock(held.mutex);
+  s.cached = held.bytes[d];
+  return s;
+}
+
+void reset_peak_memory_stats(Device device) {
+  Counters& c = g_counters[resolve(device).ordinal()];
+  c.peak = c.current.load();
+}
+
+void set_memory_limit(Device device, int64_t bytes) {
+  RAMET_CHECK(bytes >= 0, "set_memory_limit", "bytes: got ", bytes, ", expected 0 (no limit) or more");
+  g_counters[resolve(device).ordinal()].limit = bytes;
+}
+
+void empty_cache() { cache().clear(); }
+
+namespace detail {
+
+void* allocate_block(size_t block, size_t bytes, int device) {
+  Counters& c = g_counters[device];
+  const auto want = static_cast<int64_t>(bytes);
+  const int64_t limit = c.limit.load(std::memory_order_relaxed);
+  if (RAMET_UNLIKELY(limit != 0 && c.current.load(std::memory_order_relaxed) + want > limit)) over_limit(bytes, device);
+  void* p = block <= pool::kLargeMax ? pool::allocate(block) : allocate_large(block, device);
+  const int64_t now = c.current.fetch_add(want, std::memory_order_relaxed) + want;
+  c.allocations.fetch_add(1, std::memory_order_relaxed);
+  for (int64_t peak = c.peak.load(std::memory_order_relaxed);
+       now > peak && !c.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed);) {
+  }
+  return p;
+}
+
+void free_block(void* p, size_t block, size_t bytes, int device) {
+  g_counters[device].current.fetch_sub(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  if (block <= pool::kLargeMax) return pool::deallocate(p, block);
+  free_large(p, block, device);
+}
+
+}  // namespace detail
+}  // namespace ramet

@@ -1,0 +1,103 @@
+// A borrowed list, as LibTorch's ArrayRef: from one element, a braced list, a vector or an array. Never store one.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace ramet {
+
+template <class T>
+class ArrayRef {
+ public:
+  using value_type = T;
+  using const_iterator = const T*;
+  using iterator = const T*;
+
+  constexpr ArrayRef() : data_(nullptr), size_(0) {}
+  constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}
+  constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
+  constexpr ArrayRef(const T* begin, const T* end) : data_(begin), size_(static_cast<size_t>(end - begin)) {}
+  ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}
+  template <size_t N>
+  constexpr ArrayRef(const std::array<T, N>& a) : data_(a.data()), size_(N) {}
+  template <size_t N>
+  constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
+#endif
+  constexpr ArrayRef(const std::initializer_list<T>& list)
+      : data_(list.begin() == list.end() ? nullptr : list.begin()), size_(list.size()) {}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+  constexpr const T* begin() const { return data_; }
+  constexpr const T* end() const { return data_ + size_; }
+  constexpr const T* data() const { return data_; }
+  constexpr size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const T& operator[](size_t i) const { return data_[i]; }
+  const T& at(size_t i) const {
+    RAMET_CHECK(i < size_, "ArrayRef", "index: got ", i, ", expected less than ", size_);
+    return data_[i];
+  }
+  constexpr const T& front() const { return data_[0]; }
+  constexpr const T& back() const { return data_[size_ - 1]; }
+  ArrayRef slice(size_t start, size_t count) const { return {data_ + start, count}; }
+  ArrayRef slice(size_t start) const { return {data_ + start, size_ - start}; }
+  std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
+  bool equals(ArrayRef o) const {
+    if (size_ != o.size_) return false;
+    for (size_t i = 0; i < size_; ++i)
+      if (!(data_[i] == o.data_[i])) return false;
+    return true;
+  }
+
+ private:
+  const T* data_;
+  size_t size_;
+};
+
+template <class T> bool operator==(ArrayRef<T> a, ArrayRef<T> b) { return a.equals(b); }
+template <class T> bool operator!=(ArrayRef<T> a, ArrayRef<T> b) { return !a.equals(b); }
+template <class T> bool operator==(const std::vector<T>& a, ArrayRef<T> b) { return b.equals(a); }
+template <class T> bool operator==(ArrayRef<T> a, const std::vector<T>& b) { return a.equals(b); }
+template <class T> bool operator!=(ArrayRef<T> a, const std::vector<T>& b) { return !a.equals(b); }
+
+/// "[2, 3]"
+template <class T>
+std::ostream& operator<<(std::ostream& out, ArrayRef<T> list) {
+  out << '[';
+  for (size_t i = 0; i < list.size(); ++i) out << (i ? ", " : "") << list[i];
+  return out << ']';
+}
+
+using IntArrayRef = ArrayRef<int64_t>;
+
+/// "No list" or a list: LibTorch's OptionalIntArrayRef (`x.sum({})`, `x.mean(std::nullopt)`).
+class OptionalIntArrayRef {
+ public:
+  OptionalIntArrayRef() = default;
+  OptionalIntArrayRef(std::nullopt_t) {}
+  OptionalIntArrayRef(IntArrayRef list) : list_(list), given_(true) {}
+  OptionalIntArrayRef(const std::vector<int64_t>& list) : list_(list), given_(true) {}
+  OptionalIntArrayRef(const std::initializer_list<int64_t>& list) : list_(list), given_(true) {}
+  OptionalIntArrayRef(const int64_t& one) : list_(one), given_(true) {}
+  bool has_value() const { return given_; }
+  explicit operator bool() const { return given_; }
+  IntArrayRef value() const { return list_; }
+  IntArrayRef operator*() const { return list_; }
+
+ private:
+  IntArrayRef list_;
+  bool given_ = false;
+};
+
+}  // namespace ramet

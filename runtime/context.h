@@ -1,0 +1,61 @@
+// Everything an operation reads from thread-local storage, in one struct: one address computation per operation.
+//
+// `__thread` with a constant initialiser instead of `thread_local`: the latter calls a wrapper at each access that asks
+// whether a dynamic initialiser has to run. What must follow work onto another thread is listed in ThreadLocalState.
+#pragma once
+#include <cstdint>
+
+#include "runtime/dtype.h"
+
+namespace ramet {
+
+namespace pool {
+struct HeapFront;
+}
+namespace autograd {
+struct Node;
+class GraphTask;
+}  // namespace autograd
+struct Scope;
+
+struct Context {
+  pool::HeapFront* heap = nullptr;  // this thread's free lists; null before first use and after thread exit
+  bool heap_gone = false;           // thread-local destructors have run: only the locked shared heap may be used
+  bool grad_mode = true;
+  bool inference_mode = false;
+  bool anomaly_mode = false;
+  bool anomaly_check_nan = true;
+  bool draining = false;            // a loop that destroys dead nodes is already running further up this stack
+  bool in_parallel = false;         // inside a task of a fork/join region: nested regions run inline
+  ScalarType default_dtype = ScalarType::Float;
+  uint8_t cpu_device = 0;           // index of the current cpu device: whose work runs here
+  uint8_t cuda_device = 0;
+  uint8_t share = 0;                // threads this one's regions may use, 0: all (Note [Shares] in runtime/devices.h)
+  int16_t replica = -1;             // replica index inside parallel_apply, -1 outside
+  uint64_t counter = 1;             // operation counter: orders the nodes of this thread
+  autograd::Node* dead = nullptr;   // nodes without references, waiting for the loop above
+  autograd::GraphTask* task = nullptr;  // backward that runs on this thread, general walk only
+  const Scope* scope = nullptr;     // innermost profiler scope
+  uint64_t region = 0;              // random key of the innermost parallel region (runtime/generator.h), 0 outside
+  int64_t sample_base = 0;          // first global sample index of this replica's part of the batch
+};
+
+#if defined(__GNUC__)
+extern RAMET_API __thread Context tls;
+#endif
+
+/// Scoped setting of one Context member.
+template <class T>
+class ScopedValue {
+ public:
+  ScopedValue(T& where, T value) : where_(where), before_(where) { where_ = value; }
+  ~ScopedValue() { where_ = before_; }
+  ScopedValue(const ScopedValue&) = delete;
+  ScopedValue& operator=(const ScopedValue&) = delete;
+
+ private:
+  T& where_;
+  T before_;
+};
+
+}  // namespace ramet

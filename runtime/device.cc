@@ -1,0 +1,56 @@
+#include "runtime/device.h"
+
+#include <cstdlib>
+#include <ostream>
+
+#include "runtime/context.h"
+
+namespace ramet {
+
+Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  bool good = kind == "cpu" || kind == "cuda";
+  if (kind == "cuda") type_ = DeviceType::CUDA;
+  if (good && colon != std::string::npos) {
+    const std::string digits = text.substr(colon + 1);
+    good = digits.size() == 1 && digits[0] >= '0' && digits[0] < '0' + kMaxDevicesPerType;
+    if (good) index_ = static_cast<DeviceIndex>(digits[0] - '0');
+  }
+  RAMET_CHECK(good, "Device", "Invalid device string: got '", text, "', expected cpu, cpu:k, cuda or cuda:k with k from 0 to ",
+              kMaxDevicesPerType - 1);
+}
+
+std::string Device::str() const {
+  std::string s = is_cpu() ? "cpu" : "cuda";
+  if (index_ > 0 || (index_ == 0 && is_cuda())) s += ":" + std::to_string(static_cast<int>(index_));
+  return s;
+}
+
+std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
+std::ostream& operator<<(std::ostream& out, DeviceType type) { return out << (type == DeviceType::CPU ? "CPU" : "CUDA"); }
+
+int cpu_device_count() {
+  static const int count = [] {
+    const char* text = std::getenv("RAMET_CPU_DEVICES");
+    if (!text || !*text) return kMaxDevicesPerType;
+    char* end = nullptr;
+    const long n = std::strtol(text, &end, 10);
+    RAMET_CHECK(*end == 0 && n >= 1 && n <= kMaxDevicesPerType, "RAMET_CPU_DEVICES", "got \"", text,
+                "\", expected a number from 1 to ", kMaxDevicesPerType);
+    return static_cast<int>(n);
+  }();
+  return count;
+}
+
+Device resolve(Device device) {
+  if (!device.is_cpu()) {
+    fail("device", "device ", device.str(), " does not exist: this program is linked without CUDA support");
+  }
+  if (!device.has_index()) device = Device(kCPU, static_cast<DeviceIndex>(tls.cpu_device));
+  RAMET_CHECK(device.index() < cpu_device_count(), "device", "device does not exist: got ", device.str(), ", expected cpu:0 to cpu:",
+              cpu_device_count() - 1);
+  return device;
+}
+
+}  // namespace ramet

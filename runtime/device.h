@@ -1,0 +1,62 @@
+// Devices: `cpu` (= cpu:0), `cpu:k`, `cuda:k`.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace ramet {
+
+enum class DeviceType : int8_t { CPU = 0, CUDA = 1 };
+inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA;
+using DeviceIndex = int8_t;
+
+/// Logical devices of one kind that a process can have. `cpu:0..7` exist on every machine (RAMET_CPU_DEVICES lowers the
+/// number, 1 to 8); they are made at first use.
+inline constexpr int kMaxDevicesPerType = 8;
+inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
+
+/// A device. An index of -1 means "the current device of that type"; tensors always carry a definite index.
+class RAMET_API Device {
+ public:
+  constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
+  /// "cpu", "cpu:3", "cuda", "cuda:1". Anything else is an Error naming the text.
+  Device(const std::string& text);
+  Device(const char* text) : Device(std::string(text)) {}
+
+  constexpr DeviceType type() const { return type_; }
+  constexpr DeviceIndex index() const { return index_; }
+  constexpr bool has_index() const { return index_ >= 0; }
+  constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
+  constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
+  /// "cpu" for cpu and cpu:0, otherwise "cpu:k", "cuda", "cuda:k".
+  std::string str() const;
+
+  /// Dense number in [0, kMaxDevices): what tables and lanes are indexed by. REQUIRES a definite index.
+  constexpr int ordinal() const { return static_cast<int>(type_) * kMaxDevicesPerType + (index_ < 0 ? 0 : index_); }
+  static constexpr Device from_ordinal(int n) {
+    return Device(static_cast<DeviceType>(n / kMaxDevicesPerType), static_cast<DeviceIndex>(n % kMaxDevicesPerType));
+  }
+  friend constexpr bool operator==(Device a, Device b) { return a.type_ == b.type_ && a.index_ == b.index_; }
+  friend constexpr bool operator!=(Device a, Device b) { return !(a == b); }
+
+ private:
+  DeviceType type_;
+  DeviceIndex index_;
+};
+
+RAMET_API std::ostream& operator<<(std::ostream& out, Device device);
+RAMET_API std::ostream& operator<<(std::ostream& out, DeviceType type);
+
+/// Number of logical CPU devices (8, or RAMET_CPU_DEVICES).
+RAMET_API int cpu_device_count();
+/// Replaces an index of -1 by the current device of that type; an Error when the device does not exist.
+RAMET_API Device resolve(Device device);
+
+}  // namespace ramet
+
+template <> struct std::hash<ramet::Device> {
+  size_t operator()(ramet::Device d) const noexcept { return static_cast<size_t>(d.ordinal()); }
+};

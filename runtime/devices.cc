@@ -1,0 +1,196 @@
+#include "runtime/devices.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "runtime/context.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet {
+namespace devices {
+namespace {
+
+constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
+
+struct Worker {
+  std::deque<std::pair<uint64_t, std::function<void()>>> queue;
+  std::condition_variable wake;
+  std::set<uint64_t> early;                      // finished before an older one: only by nesting
+  std::atomic<uint64_t> posted{0}, finished{0};  // all tasks up to `finished` are done
+  bool waits_inside = false;
+  std::thread thread;
+};
+
+thread_local int t_worker = -1;  // which device's worker this thread is
+
+struct Workers {
+  std::mutex mutex;
+  std::condition_variable finished;
+  Worker of[kMaxDevices];
+  bool stop = false;
+  // Spinning pays while every worker can have a core of its own; beyond that it steals from the ones that compute.
+  std::atomic<int> started{0};
+  bool may_spin() const { return started.load(std::memory_order_relaxed) < get_num_threads(); }
+
+  ~Workers() {  // static destruction: no thread survives main
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    for (Worker& w : of) {
+      if (!w.thread.joinable()) continue;
+      w.wake.notify_all();
+      w.thread.join();
+    }
+  }
+};
+Workers& workers() {  // made by the first parallel operation
+  static Workers w;
+  return w;
+}
+
+std::atomic<uint64_t> g_host_syncs{0};
+
+// Yielding, not pausing: on a core of one's own it costs a microsecond, and where the scheduler has put both threads on one
+// core (a busy neighbour is enough) a pausing waiter keeps off the processor the very thread it waits for: 120 us, not 16.
+template <class Done>
+void spin(Done&& is_done) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+  while (!is_done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+}
+
+void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
+  auto [number, task] = std::move(w.queue.front());
+  w.queue.pop_front();
+  lock.unlock();
+  task();
+  task = nullptr;  // what it captured dies before anyone hears that it is done
+  lock.lock();
+  uint64_t last = w.finished.load();
+  w.early.insert(number);
+  while (!w.early.empty() && *w.early.begin() == last + 1) {
+    ++last;
+    w.early.erase(w.early.begin());
+  }
+  w.finished.store(last, std::memory_order_release);
+  p.finished.notify_all();
+}
+
+void serve(int ordinal) {
+  Workers& p = workers();
+  Worker& w = p.of[ordinal];
+  t_worker = ordinal;
+  if (ordinal < kMaxDevicesPerType) tls.cpu_device = static_cast<uint8_t>(ordinal);
+  std::unique_lock lock(p.mutex);
+  for (uint64_t seen = 0;; seen = w.posted.load()) {
+    while (!w.queue.empty()) run_one(p, w, lock);
+    if (p.stop) return;
+    if (p.may_spin()) {
+      lock.unlock();
+      spin([&] { return w.posted.load(std::memory_order_acquire) != seen; });
+      lock.lock();
+    }
+    w.wake.wait(lock, [&] { return p.stop || !w.queue.empty(); });
+  }
+}
+
+}  // namespace
+
+uint64_t post(Device device, std::function<void()> task) {
+  const int d = device.ordinal();
+  Workers& p = workers();
+  Worker& w = p.of[d];
+  std::lock_guard lock(p.mutex);
+  if (!w.thread.joinable()) {
+    w.thread = std::thread(serve, d);
+    ++p.started;
+  }
+  const uint64_t number = w.posted.load() + 1;
+  w.queue.emplace_back(number, std::move(task));
+  w.posted.store(number, std::memory_order_release);
+  w.wake.notify_one();
+  if (w.waits_inside) p.finished.notify_all();
+  return static_cast<uint64_t>(d) << 56 | number;
+}
+
+bool done(uint64_t ticket) {
+  Workers& p = workers();
+  Worker& w = p.of[ticket >> 56];
+  const uint64_t number = ticket & kNumber;
+  if (number <= w.finished.load(std::memory_order_acquire)) return true;
+  std::lock_guard lock(p.mutex);
+  return w.early.count(number) || number <= w.finished.load();
+}
+
+void wait(uint64_t ticket) {
+  Workers& p = workers();
+  Worker& w = p.of[ticket >> 56];
+  const uint64_t number = ticket & kNumber;
+  auto ready = [&] { return w.early.count(number) || number <= w.finished.load(); };
+  if (p.may_spin()) spin([&] { return number <= w.finished.load(std::memory_order_acquire); });
+  std::unique_lock lock(p.mutex);
+  Worker* own = t_worker >= 0 ? &p.of[t_worker] : nullptr;
+  while (!ready()) {
+    if (own && !own->queue.empty()) {
+      const Context outer = tls;  // the suspended task's state; the free lists stay the thread's
+      run_one(p, *own, lock);
+      auto* heap = tls.heap;
+      tls = outer;
+      tls.heap = heap;
+      continue;
+    }
+    if (own) own->waits_inside = true;
+    p.finished.wait(lock, [&] { return ready() || (own && !own->queue.empty()); });
+    if (own) own->waits_inside = false;
+  }
+}
+
+bool on_worker() { return t_worker >= 0; }
+
+void synchronize() {
+  Workers& p = workers();
+  for (int d = 0; d < kMaxDevices; ++d) {
+    const uint64_t last = p.of[d].posted.load();
+    if (last && d != t_worker) wait(static_cast<uint64_t>(d) << 56 | last);
+  }
+}
+
+uint64_t host_syncs() { return g_host_syncs; }
+void reset_host_syncs() { g_host_syncs = 0; }
+
+}  // namespace devices
+
+void wait_pending(Storage& s) {
+  const uint64_t ticket = s.pending.load(std::memory_order_acquire);
+  if (!ticket) return;
+  if (!devices::done(ticket)) {
+    if (!devices::on_worker()) devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
+    devices::wait(ticket);
+  }
+  uint64_t expected = ticket;  // whoever saw it done may clear it; a newer ticket stays
+  s.pending.compare_exchange_strong(expected, 0);
+}
+
+void Event::record(Device device) {
+  ticket_ = devices::post(device, [] {});
+}
+
+DeviceGuard::DeviceGuard(Device device) : cpu_(tls.cpu_device), cuda_(tls.cuda_device), type_(device.type()) {
+  device = resolve(device);
+  (device.is_cpu() ? tls.cpu_device : tls.cuda_device) = static_cast<uint8_t>(device.index());
+}
+DeviceGuard::~DeviceGuard() {
+  tls.cpu_device = cpu_;
+  tls.cuda_device = cuda_;
+}
+Device DeviceGuard::current_device() const { return resolve(Device(type_)); }
+
+Device current_device() { return Device(kCPU, static_cast<DeviceIndex>(tls.cpu_device)); }
+
+}  // namespace ramet

@@ -1,0 +1,74 @@
+// Logical CPU devices and their workers.
+//
+// Note [What an operation on a logical device means]
+// A CPU operation runs at once on the calling thread, whatever cpu:k its operands are on. A device's worker is a thread with a
+// queue, made at first use; it runs what parallel_apply, a multi-device backward or an explicit post put there, in order.
+//
+// Note [Pending storages]
+// A queued task that will write a storage leaves its ticket in the storage's pending word: (device << 56 | task number), never
+// a pointer, because an event could die under its reader. Whoever touches that storage meanwhile waits; a movement
+// (parallel/) queues behind it instead. A worker that waits runs its own queue, so nested use cannot deadlock; nobody runs
+// another's queue, which would break its order.
+//
+// Note [Shares]
+// Logical devices are shares of the cores: while D devices work side by side (parallel_apply, multi-device backward), a
+// region inside one of them uses threads / D threads, at least one.
+#pragma once
+#include <cstdint>
+#include <functional>
+
+#include "runtime/array_ref.h"
+#include "runtime/device.h"
+#include "runtime/storage.h"
+
+namespace ramet {
+namespace devices {
+
+/// Queues `task` on the worker of `device`; it must not throw. Returns its ticket, never 0. Thread state is not carried:
+/// see ThreadLocalState.
+RAMET_API uint64_t post(Device device, std::function<void()> task);
+RAMET_API bool done(uint64_t ticket);
+/// Returns when the task is done. On a worker, runs that worker's own queue meanwhile.
+RAMET_API void wait(uint64_t ticket);
+/// True on a worker's own thread.
+RAMET_API bool on_worker();
+/// Waits for everything queued so far on every device.
+RAMET_API void synchronize();
+/// Times a user's thread waited for a pending storage.
+RAMET_API uint64_t host_syncs();
+RAMET_API void reset_host_syncs();
+
+}  // namespace devices
+
+/// A point in a device's queue. Recording again moves it.
+class RAMET_API Event {
+ public:
+  /// After everything queued on `device` so far.
+  void record(Device device);
+  bool query() const { return ticket_ == 0 || devices::done(ticket_); }
+  void synchronize() const {
+    if (ticket_) devices::wait(ticket_);
+  }
+
+ private:
+  uint64_t ticket_ = 0;
+};
+
+/// Makes `device` current for its type while it lives: factories without a device option create there.
+class RAMET_API DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+  Device current_device() const;
+
+ private:
+  uint8_t cpu_, cuda_;
+  DeviceType type_;
+};
+
+/// The device that factories use by default: cpu of the current index.
+RAMET_API Device current_device();
+
+}  // namespace ramet

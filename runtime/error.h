@@ -1,0 +1,73 @@
+// Errors. Every message reads `[op] what is wrong: got X, expected Y`.
+//
+// Checks are RAMET_CHECK(condition, op, parts...); the failing side is out of line and cold, so a check costs its
+// caller one compare and one branch. `Error` is catchable across shared-library borders.
+#pragma once
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#define RAMET_API __attribute__((visibility("default")))
+#define RAMET_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RAMET_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+namespace ramet {
+
+/// Base of everything the library throws for wrong use. `what()` is the whole message.
+class RAMET_API Error : public std::runtime_error {
+ public:
+  explicit Error(const std::string& message) : std::runtime_error(message), text_(message) {}
+  ~Error() override;
+  /// As LibTorch's c10::Error: the message without a backtrace.
+  const char* what_without_backtrace() const { return what(); }
+  const std::string& msg() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// An index outside its range (LibTorch throws the same type from `select`, `index` and friends).
+class RAMET_API IndexError : public Error {
+ public:
+  using Error::Error;
+  ~IndexError() override;
+};
+
+/// A request for memory that could not be met. The message names device, request and statistics.
+class RAMET_API OutOfMemoryError : public Error {
+ public:
+  using Error::Error;
+  ~OutOfMemoryError() override;
+};
+
+/// A feature that exists in LibTorch and is absent here, or has no derivative.
+class RAMET_API NotImplementedError : public Error {
+ public:
+  using Error::Error;
+  ~NotImplementedError() override;
+};
+
+namespace detail {
+[[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const std::string& message);
+
+template <class... Parts>
+std::string join(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+}  // namespace detail
+
+/// Throws `Error("[op] parts...")`.
+template <class... Parts>
+[[noreturn, gnu::cold, gnu::noinline]] void fail(const char* op, const Parts&... parts) {
+  detail::throw_error(op, detail::join(parts...));
+}
+
+}  // namespace ramet
+
+/// Throws `Error("[op] ...")` unless `condition` holds. The remaining arguments are streamed.
+#define RAMET_CHECK(condition, op, ...)                                          \
+  do {                                                                           \
+    if (RAMET_UNLIKELY(!(condition))) ::ramet::fail(op, __VA_ARGS__);            \
+  } while (false)

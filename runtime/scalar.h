@@ -1,0 +1,75 @@
+// A number of unknown type: what `item()` returns and what scalar arguments take.
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+#include <type_traits>
+
+#include "runtime/dtype.h"
+
+namespace ramet {
+
+/// A double, an int64 or a bool. Converts implicitly from every C++ number and 16-bit type.
+class RAMET_API Scalar {
+ public:
+  Scalar() : Scalar(int64_t{0}) {}
+  template <class T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0>
+  Scalar(T value) {
+    if constexpr (std::is_same<T, bool>::value) kind_ = ScalarType::Bool, i_ = value;
+    else if constexpr (std::is_floating_point<T>::value) kind_ = ScalarType::Double, d_ = static_cast<double>(value);
+    else kind_ = ScalarType::Long, i_ = static_cast<int64_t>(value);
+  }
+  Scalar(Half value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
+  Scalar(BFloat16 value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
+
+  bool isFloatingPoint() const { return kind_ == ScalarType::Double; }
+  bool isIntegral(bool include_bool) const {
+    return kind_ == ScalarType::Long || (include_bool && kind_ == ScalarType::Bool);
+  }
+  bool isBoolean() const { return kind_ == ScalarType::Bool; }
+  /// Bool, Long or Double.
+  ScalarType type() const { return kind_; }
+
+  /// The value as T. As LibTorch, an Error where it does not fit ("value cannot be converted to type int32 without overflow").
+  template <class T>
+  T to() const {
+    if constexpr (std::is_same<T, bool>::value) return to_bool();
+    else if constexpr (std::is_floating_point<T>::value) return static_cast<T>(to_double());
+    else if constexpr (std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value)
+      return T(static_cast<float>(to_double()));
+    else return checked_integer<T>();
+  }
+  double toDouble() const { return to_double(); }
+  float toFloat() const { return static_cast<float>(to_double()); }
+  int64_t toLong() const { return to<int64_t>(); }
+  int toInt() const { return to<int>(); }
+  bool toBool() const { return to_bool(); }
+  Scalar operator-() const;
+  bool equal(const Scalar& o) const;
+
+ private:
+  double to_double() const { return kind_ == ScalarType::Double ? d_ : static_cast<double>(i_); }
+  bool to_bool() const { return kind_ == ScalarType::Double ? d_ != 0 : i_ != 0; }
+  int64_t integer_in(int64_t low, uint64_t high, const char* type) const;
+  template <class T>
+  T checked_integer() const;
+
+  ScalarType kind_;
+  union {
+    int64_t i_;
+    double d_;
+  };
+};
+
+template <class T>
+T Scalar::checked_integer() const {
+  static_assert(std::is_integral<T>::value, "to<T>: T is a number");
+  constexpr bool is_signed = std::is_signed<T>::value;
+  constexpr int bits = static_cast<int>(sizeof(T)) * 8;
+  constexpr int64_t low = is_signed ? -(int64_t{1} << (bits - 2)) * 2 : 0;
+  constexpr uint64_t high = is_signed ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0} >> (64 - bits);
+  return static_cast<T>(integer_in(low, high, bits == 8 ? "int8" : bits == 16 ? "int16" : bits == 32 ? "int32" : "int64"));
+}
+
+RAMET_API std::ostream& operator<<(std::ostream& out, const Scalar& s);
+
+}  // namespace ramet

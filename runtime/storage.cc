@@ -1,0 +1,76 @@
+#include "runtime/storage.h"
+
+#include <new>
+#include <utility>
+
+#include "runtime/allocator.h"
+#include "runtime/devices.h"
+#include "runtime/pool.h"
+#include "runtime/tensor_base.h"
+
+namespace ramet {
+namespace {
+
+struct ExternalStorage : Storage {
+  std::function<void(void*)> deleter;
+  ExternalStorage(void* p, size_t n, Device d, std::function<void(void*)> f) : Storage(n, d.ordinal()), deleter(std::move(f)) {
+    data = p;
+    external = 1;
+  }
+};
+
+}  // namespace
+
+Storage* Storage::make(size_t bytes, Device device) {
+  RAMET_CHECK(bytes < (size_t{1} << 47), "allocate", "got a request of ", bytes, " bytes, expected less than 2^47");
+  void* p = detail::allocate_block(sizeof(Storage) + bytes, bytes, device.ordinal());
+  return new (p) Storage(bytes, device.ordinal());
+}
+
+Storage* Storage::alias(Storage* memory, void* data, size_t bytes, Storage* versions) {
+  auto* s = new (pool::allocate(sizeof(Storage))) Storage(bytes, static_cast<int>(memory->device));
+  s->data = data;
+  s->memory_of = memory;
+  add_ref(memory->refs);
+  if (versions) {
+    s->version_of = versions;
+    add_ref(versions->refs);
+  }
+  return s;
+}
+
+Storage* Storage::foreign(void* data, size_t bytes, Device device, std::function<void(void*)> deleter) {
+  return new (pool::allocate(sizeof(ExternalStorage))) ExternalStorage(data, bytes, device, std::move(deleter));
+}
+
+void Storage::destroy() {
+  if (pending.load(std::memory_order_acquire)) wait_pending(*this);  // a stream still writes here
+  if (memory_of == this) {                                           // the block starts with a TensorImpl
+    return pool::deallocate(reinterpret_cast<TensorImpl*>(this) - 1, sizeof(TensorImpl) + sizeof(Storage) + bytes);
+  }
+  if (version_of) version_of->release();
+  if (external) {
+    auto* self = static_cast<ExternalStorage*>(this);
+    auto deleter = std::move(self->deleter);
+    void* memory = data;
+    self->~ExternalStorage();
+    pool::deallocate(self, sizeof(ExternalStorage));
+    if (deleter) deleter(memory);
+    return;
+  }
+  if (memory_of) {
+    memory_of->release();
+    return pool::deallocate(this, sizeof(Storage));
+  }
+  detail::free_block(this, sizeof(Storage) + bytes, bytes, static_cast<int>(device));
+}
+
+uint64_t Storage::serial() {
+  static std::atomic<uint64_t> last{0};
+  uint64_t mine = serial_.load(std::memory_order_relaxed);
+  if (mine) return mine;
+  const uint64_t fresh = ++last;
+  return serial_.compare_exchange_strong(mine, fresh) ? fresh : mine;
+}
+
+}  // namespace ramet

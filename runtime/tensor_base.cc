@@ -1,0 +1,232 @@
+#include "runtime/tensor_base.h"
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+
+#include "runtime/allocator.h"
+
+namespace ramet {
+namespace {
+
+int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
+  RAMET_CHECK(sizes.size() <= static_cast<size_t>(kMaxRank), "empty", "rank: got ", sizes.size(), ", expected at most ",
+              kMaxRank);
+  int64_t numel = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    RAMET_CHECK(sizes[i] >= 0, "empty", "Trying to create tensor with negative dimension ", sizes[i], ": got ", sizes,
+                ", expected sizes of 0 or more");
+    if (__builtin_mul_overflow(numel, sizes[i], &numel)) {
+      if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
+      fail("empty", "sizes: got ", sizes, ", expected fewer than 2^63 elements");
+    }
+  }
+  int64_t bytes;
+  RAMET_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(item_size(dtype)), &bytes), "empty", "sizes: got ", sizes,
+              " of ", short_name_of(dtype), ", expected fewer than 2^63 bytes");
+  return numel;
+}
+
+void set_geometry_storage(TensorImpl* t) {
+  if (RAMET_UNLIKELY(t->rank > kInlineRank))
+    t->geometry = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * t->rank));
+}
+
+TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device device) {
+  const int dev = device.ordinal();
+  TensorImpl* t;
+  if (RAMET_LIKELY(bytes <= TensorImpl::kEmbeddedMax)) {
+    t = static_cast<TensorImpl*>(pool::allocate(sizeof(TensorImpl) + sizeof(Storage) + bytes));
+    auto* s = new (t->embedded()) Storage(bytes, dev);
+    s->memory_of = s;
+    new (t) TensorImpl(dtype, static_cast<uint8_t>(dev), rank, s);
+    t->flags |= TensorImpl::kEmbedded;
+  } else {
+    Storage* s = Storage::make(bytes, device);
+    void* p;
+    try {
+      p = pool::allocate(sizeof(TensorImpl));
+    } catch (...) {
+      s->release();
+      throw;
+    }
+    t = new (p) TensorImpl(dtype, static_cast<uint8_t>(dev), rank, s);
+  }
+  t->numel = numel;
+  if (RAMET_UNLIKELY(rank > kInlineRank)) {
+    TensorBase hold(t);
+    t->rank = 0;  // destroying it now must not look at the geometry
+    auto* g = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * static_cast<size_t>(rank)));
+    t->rank = static_cast<uint8_t>(rank);
+    t->geometry = g;
+    add_ref(t->refs);
+  }
+  if (RAMET_UNLIKELY(tls.inference_mode)) t->flags |= TensorImpl::kInference;
+  return t;
+}
+
+}  // namespace
+
+void TensorImpl::destroy() {
+  if (node) AutogradSlot::release(node);
+  if (RAMET_UNLIKELY(base != nullptr)) {
+    TensorImpl* b = std::exchange(base, nullptr);
+    if (drop_ref(b->refs)) b->destroy();
+  }
+  if (RAMET_UNLIKELY(rank > kInlineRank)) pool::deallocate(geometry, sizeof(int64_t) * 2 * rank);
+  if (!(flags & kEmbedded)) {
+    storage->release();
+    return pool::deallocate(this, sizeof(TensorImpl));
+  }
+  if (storage != embedded()) storage->release();  // re-pointed: the embedded one was kept for the block's sake
+  embedded()->release();                          // the last reference frees the block, this object with it
+}
+
+void TensorImpl::refresh_contiguous() {
+  bool contiguous = true;
+  if (numel != 0) {
+    int64_t expected = 1;
+    for (int i = rank; i-- > 0 && contiguous;) {
+      if (sizes()[i] == 1) continue;
+      contiguous = strides()[i] == expected;
+      expected *= sizes()[i];
+    }
+  }
+  set(kContiguous, contiguous);
+}
+
+TensorBase TensorBase::empty(IntArrayRef sizes, ScalarType dtype, Device device) {
+  const int64_t numel = checked_numel(sizes, dtype);
+  const int rank = static_cast<int>(sizes.size());
+  TensorImpl* t = make(rank, numel, static_cast<size_t>(numel) * item_size(dtype), dtype, device);
+  int64_t stride = 1, *to_sizes = t->sizes(), *to_strides = t->strides();
+  for (int i = rank; i-- > 0;) {
+    to_sizes[i] = sizes[static_cast<size_t>(i)];
+    to_strides[i] = stride;
+    stride *= std::max<int64_t>(to_sizes[i], 1);
+  }
+  return TensorBase(t);
+}
+
+TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device) {
+  const int64_t numel = checked_numel(sizes, dtype);
+  RAMET_CHECK(sizes.size() == strides.size(), "empty_strided", "strides: got ", strides.size(), " of them, expected ",
+              sizes.size(), " as there are sizes");
+  int64_t extent = numel ? 1 : 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    RAMET_CHECK(strides[i] >= 0, "empty_strided", "strides: got ", strides, ", expected 0 or more");
+    if (numel) extent += (sizes[i] - 1) * strides[i];
+  }
+  TensorImpl* t = make(static_cast<int>(sizes.size()), numel, static_cast<size_t>(extent) * item_size(dtype), dtype, device);
+  std::copy(sizes.begin(), sizes.end(), t->sizes());
+  std::copy(strides.begin(), strides.end(), t->strides());
+  t->refresh_contiguous();
+  return TensorBase(t);
+}
+
+TensorBase TensorBase::over(Storage* storage, int64_t offset, IntArrayRef sizes, IntArrayRef strides, ScalarType dtype) {
+  const int64_t numel = checked_numel(sizes, dtype);
+  auto* t = new (pool::allocate(sizeof(TensorImpl)))
+      TensorImpl(dtype, static_cast<uint8_t>(storage->device), static_cast<int>(sizes.size()), storage);
+  add_ref(storage->refs);
+  t->numel = numel;
+  t->data = static_cast<char*>(storage->data) + offset;
+  set_geometry_storage(t);
+  std::copy(sizes.begin(), sizes.end(), t->sizes());
+  std::copy(strides.begin(), strides.end(), t->strides());
+  t->refresh_contiguous();
+  if (tls.inference_mode) t->flags |= TensorImpl::kInference;
+  return TensorBase(t);
+}
+
+TensorImpl* TensorBase::shallow_impl() const {
+  auto* t = new (pool::allocate(sizeof(TensorImpl))) TensorImpl(p_->dtype, p_->device, p_->rank, p_->storage);
+  add_ref(p_->storage->refs);
+  t->data = p_->data;
+  t->numel = p_->numel;
+  t->flags = p_->flags & (TensorImpl::kContiguous | TensorImpl::kInternalLayout | TensorImpl::kInference);
+  set_geometry_storage(t);
+  std::copy_n(p_->sizes(), p_->rank, t->sizes());
+  std::copy_n(p_->strides(), p_->rank, t->strides());
+  return t;
+}
+
+TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const {
+  auto* t = new (pool::allocate(sizeof(TensorImpl)))
+      TensorImpl(p_->dtype, p_->device, static_cast<int>(sizes.size()), p_->storage);
+  add_ref(p_->storage->refs);
+  t->flags = p_->flags & TensorImpl::kInference;
+  t->data = static_cast<char*>(p_->data) + offset * static_cast<int64_t>(item_size(p_->dtype));
+  set_geometry_storage(t);
+  int64_t numel = 1, *to = t->sizes(), *to_strides = t->strides();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    numel *= sizes[i];
+    to[i] = sizes[i];
+    to_strides[i] = strides[i];
+  }
+  t->numel = numel;
+  t->refresh_contiguous();
+  return t;
+}
+
+void TensorBase::repoint(Storage* s, void* data) {
+  Storage* old = std::exchange(p_->storage, s);
+  p_->data = data ? data : s->data;
+  int64_t stride = 1;
+  for (int i = p_->rank; i-- > 0;) {
+    p_->strides()[i] = stride;
+    stride *= std::max<int64_t>(p_->sizes()[i], 1);
+  }
+  p_->flags = static_cast<uint8_t>((p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout);
+  p_->device = static_cast<uint8_t>(s->device);
+  if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
+}
+
+void TensorBase::bad_dim(int64_t d) const {
+  const int64_t rank = p_->rank;
+  throw IndexError("[size] dimension out of range: got " + std::to_string(d < 0 ? d - rank : d) + ", expected [" +
+                   std::to_string(-rank) + ", " + std::to_string(rank - 1) + "] for " + describe(*this));
+}
+
+bool same_strides(const TensorBase& a, const TensorBase& b) { return a.raw_strides() == b.raw_strides(); }
+
+bool non_overlapping_and_dense(const TensorBase& t) {
+  if (t.raw_contiguous()) return true;
+  int order[kMaxRank], n = 0;
+  const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
+  for (int i = 0; i < static_cast<int>(sizes.size()); ++i)
+    if (sizes[static_cast<size_t>(i)] != 1) order[n++] = i;
+  std::sort(order, order + n, [&](int a, int b) { return strides[static_cast<size_t>(a)] < strides[static_cast<size_t>(b)]; });
+  int64_t expected = 1;
+  for (int i = 0; i < n; ++i) {
+    if (strides[static_cast<size_t>(order[i])] != expected) return false;
+    expected *= sizes[static_cast<size_t>(order[i])];
+  }
+  return true;
+}
+
+std::string describe(const TensorBase& t) {
+  if (!t.defined()) return "undefined tensor";
+  return detail::join(short_name_of(t.scalar_type()), t.sizes(), " on ", t.device().str());
+}
+
+int64_t wrap_dim(const char* op, int64_t dim, int64_t rank) {
+  const int64_t n = std::max<int64_t>(rank, 1);
+  if (RAMET_UNLIKELY(dim < -n || dim >= n)) {
+    throw IndexError("[" + std::string(op) + "] Dimension out of range: got " + std::to_string(dim) + ", expected to be in range of [" +
+                     std::to_string(-n) + ", " + std::to_string(n - 1) + "]");
+  }
+  return dim < 0 ? dim + n : dim;
+}
+
+std::vector<int64_t> contiguous_strides(IntArrayRef sizes) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+}  // namespace ramet

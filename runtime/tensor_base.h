@@ -1,0 +1,195 @@
+// TensorImpl and TensorBase: storage, shape, dtype, device and an opaque autograd slot. No mathematics, no gradients.
+//
+// Note [One block for a small tensor]
+// A TensorImpl is three cache lines: bookkeeping, extents, strides. Up to 768 bytes of data follow it in the same block, with
+// their storage header between: making and releasing a small tensor is one trip to a free list. The block goes when the
+// implementation and the storage are both gone; a re-pointed implementation keeps its embedded storage until it dies.
+#pragma once
+#include <cstring>
+#include <utility>
+
+#include "runtime/array_ref.h"
+#include "runtime/pool.h"
+#include "runtime/storage.h"
+#include "runtime/stream.h"
+
+namespace ramet {
+
+/// What runtime knows of the graph: something with a reference count. autograd::Node derives from it.
+struct AutogradSlot {
+  std::atomic<uint32_t> refs{1};
+  virtual void last_reference_gone() noexcept = 0;
+  void hold() { add_ref(refs); }
+  static void release(AutogradSlot* s) {
+    if (s && drop_ref(s->refs)) s->last_reference_gone();
+  }
+
+ protected:
+  ~AutogradSlot() = default;
+};
+
+inline constexpr int kInlineRank = 8, kMaxRank = 64;
+
+struct alignas(64) TensorImpl {
+  enum : uint8_t {
+    kContiguous = 1,      // row-major without gaps (extents of 1 ignored); every empty tensor
+    kRequiresGrad = 2,
+    kEmbedded = 4,        // its block holds a Storage too
+    kInference = 8,       // made under InferenceMode
+    kInternalLayout = 16, // Note [Internal layout] in autograd/layout.h
+    kNoGradView = 32,     // a view made while grad mode was off
+    kWrappedNumber = 64,  // a 0-dim tensor that stands for a C++ number: weak in promotion
+    kReplica = 128,       // parameter of a replica: no leaf, yet listed by parameters()
+  };
+  static constexpr size_t kEmbeddedMax = 768;
+
+  std::atomic<uint32_t> refs{1};
+  ScalarType dtype;
+  uint8_t device;  // Device::ordinal()
+  uint8_t rank, flags;
+  void* data;      // cached: no operation touches the storage header for it
+  int64_t numel;
+  Storage* storage;
+  AutogradSlot* node = nullptr;  // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient
+  uint32_t slot = 0;             // which gradient of `node` this tensor's is
+  // Of a base: how often an in-place operation on one of its views has rewritten its history. Of a view: the base's value
+  // when this view's history was made. See Note [In-place operations on views] in autograd/inplace.h.
+  uint32_t generation = 0;
+  TensorImpl* base = nullptr;    // differentiable view of this one; one reference
+  int64_t* geometry = nullptr;   // extents and strides of ranks above kInlineRank
+  alignas(64) int64_t sizes_[kInlineRank];
+  int64_t strides_[kInlineRank];  // [rank, 8) of both is not initialised
+
+  TensorImpl(ScalarType t, uint8_t dev, int r, Storage* s)
+      : dtype(t), device(dev), rank(static_cast<uint8_t>(r)), flags(kContiguous), data(s->data), storage(s) {}
+  void destroy();
+  Storage* embedded() { return reinterpret_cast<Storage*>(this + 1); }
+  bool is(uint8_t flag) const { return flags & flag; }
+  void set(uint8_t flag, bool on) { flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag); }
+  int64_t* sizes() { return RAMET_LIKELY(rank <= kInlineRank) ? sizes_ : geometry; }
+  int64_t* strides() { return RAMET_LIKELY(rank <= kInlineRank) ? strides_ : geometry + rank; }
+  const int64_t* sizes() const { return const_cast<TensorImpl*>(this)->sizes(); }
+  const int64_t* strides() const { return const_cast<TensorImpl*>(this)->strides(); }
+  /// dtype and device in one compare.
+  uint16_t key() const {
+    uint16_t k;
+    std::memcpy(&k, &dtype, 2);
+    return k;
+  }
+  void refresh_contiguous();
+};
+static_assert(sizeof(TensorImpl) == 192, "three cache lines");
+
+/// Waits until nobody writes the storage any more. See Note [Pending storages] in runtime/devices.h.
+RAMET_API void wait_pending(Storage& storage);
+
+/// One intrusive pointer. Copies share the implementation. Thread safety: as a shared_ptr to a mutable object.
+class RAMET_API TensorBase {
+ public:
+  TensorBase() noexcept : p_(nullptr) {}
+  /// Takes over one reference.
+  explicit TensorBase(TensorImpl* owned) noexcept : p_(owned) {}
+  TensorBase(const TensorBase& o) noexcept : p_(o.p_) {
+    if (p_) add_ref(p_->refs);
+  }
+  TensorBase(TensorBase&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  TensorBase& operator=(const TensorBase& o) noexcept {
+    TensorBase(o).swap(*this);
+    return *this;
+  }
+  TensorBase& operator=(TensorBase&& o) noexcept {
+    TensorBase(std::move(o)).swap(*this);
+    return *this;
+  }
+  ~TensorBase() {
+    if (p_ && drop_ref(p_->refs)) p_->destroy();
+  }
+  void swap(TensorBase& o) noexcept { std::swap(p_, o.p_); }
+
+  /// Uninitialised, contiguous. `device` has a definite index. Throws on negative sizes, overflow and lack of memory.
+  static TensorBase empty(IntArrayRef sizes, ScalarType dtype, Device device);
+  /// Uninitialised memory just large enough for the geometry.
+  static TensorBase empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device);
+  /// Over a storage (a reference is taken), `offset` bytes from its start.
+  static TensorBase over(Storage* storage, int64_t offset_bytes, IntArrayRef sizes, IntArrayRef strides, ScalarType dtype);
+
+  bool defined() const noexcept { return p_ != nullptr; }
+  TensorImpl* impl() const noexcept { return p_; }
+  TensorImpl* operator->() const noexcept { return p_; }
+  bool is_same(const TensorBase& o) const noexcept { return p_ == o.p_; }
+  int64_t use_count() const noexcept { return p_ ? static_cast<int64_t>(p_->refs.load()) : 0; }
+
+  int64_t dim() const { return p_->rank; }
+  int64_t ndimension() const { return p_->rank; }
+  int64_t numel() const { return p_->numel; }
+  IntArrayRef sizes() const { return {p_->sizes(), p_->rank}; }
+  /// Extent of dimension `d`, negative counted from the end. An IndexError outside [-dim, dim).
+  int64_t size(int64_t d) const { return p_->sizes()[wrapped(d)]; }
+  ScalarType scalar_type() const { return p_->dtype; }
+  ScalarType dtype() const { return p_->dtype; }
+  size_t element_size() const { return item_size(p_->dtype); }
+  size_t itemsize() const { return item_size(p_->dtype); }
+  size_t nbytes() const { return static_cast<size_t>(p_->numel) * item_size(p_->dtype); }
+  Device device() const { return Device::from_ordinal(p_->device); }
+  Stream stream() const { return {Device::from_ordinal(p_->device), 0}; }
+  bool is_cpu() const { return device().is_cpu(); }
+  bool is_cuda() const { return device().is_cuda(); }
+  bool is_floating_point() const { return is_floating(p_->dtype); }
+
+  /// The physical layout, whatever the public view of it is.
+  IntArrayRef raw_strides() const { return {p_->strides(), p_->rank}; }
+  bool raw_contiguous() const { return p_->is(TensorImpl::kContiguous); }
+  /// First element; waits for a stream that still writes the storage. For kernels: no version change.
+  void* data() const {
+    if (RAMET_UNLIKELY(p_->storage->pending.load(std::memory_order_acquire) != 0)) wait_pending(*p_->storage);
+    return p_->data;
+  }
+  Storage* storage_impl() const { return p_->storage; }
+  /// In elements of this tensor's dtype, from the start of the storage.
+  int64_t storage_offset() const {
+    return (static_cast<const char*>(p_->data) - static_cast<const char*>(p_->storage->data)) /
+           static_cast<int64_t>(item_size(p_->dtype));
+  }
+  uint32_t version() const { return p_->storage->version().load(std::memory_order_relaxed); }
+  /// Nobody else can see the memory: an engine may add into it.
+  bool unique() const {
+    return p_->refs.load(std::memory_order_acquire) == 1 && p_->storage->refs.load(std::memory_order_acquire) == 1;
+  }
+
+  /// A new implementation over the same storage and versions: same geometry, no history, no flags but the layout's.
+  TensorImpl* shallow_impl() const;
+  /// The same with another geometry, `offset` in elements from this tensor's first.
+  TensorImpl* view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const;
+  /// Points the implementation at another storage (the reference is taken over), contiguous. All handles follow.
+  void repoint(Storage* storage, void* data = nullptr);
+
+ protected:
+  int64_t wrapped(int64_t d) const {
+    const int64_t rank = p_->rank;
+    if (RAMET_UNLIKELY(d < 0)) d += rank;
+    if (RAMET_UNLIKELY(d < 0 || d >= rank)) bad_dim(d);
+    return d;
+  }
+  [[noreturn, gnu::cold]] void bad_dim(int64_t d) const;
+  TensorImpl* p_;
+};
+
+inline bool same_sizes(const TensorImpl* a, const TensorImpl* b) {
+  if (a->rank != b->rank) return false;
+  const int64_t *x = a->sizes(), *y = b->sizes();
+  for (int i = 0; i < a->rank; ++i)
+    if (x[i] != y[i]) return false;
+  return true;
+}
+inline bool same_sizes(const TensorBase& a, const TensorBase& b) { return same_sizes(a.impl(), b.impl()); }
+RAMET_API bool same_strides(const TensorBase& a, const TensorBase& b);
+/// Row-major, or a permutation of it: no gap, no overlap.
+RAMET_API bool non_overlapping_and_dense(const TensorBase& t);
+/// "float32[2, 3] on cpu:1": how error texts show an operand.
+RAMET_API std::string describe(const TensorBase& t);
+/// Wraps a dimension number into [0, rank) (rank 0 counts as 1, as in LibTorch); an IndexError naming op, value and range.
+RAMET_API int64_t wrap_dim(const char* op, int64_t dim, int64_t rank);
+/// Row-major strides.
+RAMET_API std::vector<int64_t> contiguous_strides(IntArrayRef sizes);
+
+}  // namespace ramet

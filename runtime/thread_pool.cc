@@ -1,0 +1,185 @@
+#include "runtime/thread_pool.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/context.h"
+#include "runtime/device.h"
+
+namespace ramet {
+namespace {
+
+constexpr int kMaxThreads = 256;
+
+int hardware_threads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::clamp(CPU_COUNT(&set), 1, kMaxThreads);
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
+}
+
+int64_t number_from_environment(const char* name, int64_t fallback, int64_t low, int64_t high) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return fallback;
+  char* end = nullptr;
+  const long long value = std::strtoll(text, &end, 10);
+  RAMET_CHECK(*end == 0 && value >= low && value <= high, name, "got \"", text, "\", expected a number from ", low, " to ", high);
+  return value;
+}
+
+std::atomic<int> g_threads{0};  // 0: not asked yet
+
+// The helpers of one device. Tasks are claimed from one 64-bit ticket (generation, tasks left) by compare-exchange: a late
+// helper can never run a stale task, and the caller waits for claimed tasks only, so a parked helper never delays it.
+class Team {
+ public:
+  explicit Team() = default;
+  ~Team() {
+    stop_ = true;
+    generation_.fetch_add(1);
+    generation_.notify_all();
+    for (std::thread& h : helpers_) h.join();
+  }
+
+  std::mutex busy;  // one region at a time; tried, not taken
+
+  void run(int64_t tasks, int width, void (*fn)(void*, int64_t, int), void* context) {
+    while (static_cast<int>(helpers_.size()) < width - 1) {
+      const int slot = static_cast<int>(helpers_.size()) + 1;
+      helpers_.emplace_back([this, slot] { serve(slot); });
+    }
+    fn_ = fn;
+    context_ = context;
+    tasks_ = tasks;
+    done_.store(0, std::memory_order_relaxed);
+    width_.store(width, std::memory_order_relaxed);
+    const uint32_t g = generation_.load(std::memory_order_relaxed) + 1;
+    ticket_.store(static_cast<uint64_t>(g) << 32 | static_cast<uint32_t>(tasks), std::memory_order_release);
+    generation_.store(g, std::memory_order_seq_cst);
+    if (parked_.load(std::memory_order_seq_cst)) generation_.notify_all();
+    work(g, 0);
+    while (done_.load(std::memory_order_acquire) != tasks) std::this_thread::yield();
+  }
+
+ private:
+  void work(uint32_t g, int slot) {
+    uint64_t t = ticket_.load(std::memory_order_acquire);
+    for (;;) {
+      if (static_cast<uint32_t>(t >> 32) != g || static_cast<uint32_t>(t) == 0) return;
+      if (!ticket_.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel)) continue;
+      fn_(context_, tasks_ - static_cast<int64_t>(static_cast<uint32_t>(t)), slot);  // a claimed task keeps these alive
+      done_.fetch_add(1, std::memory_order_acq_rel);
+      t = ticket_.load(std::memory_order_acquire);
+    }
+  }
+
+  void serve(int slot) {
+    tls.in_parallel = true;
+    uint32_t seen = 0;
+    for (;;) {
+      uint32_t g = generation_.load(std::memory_order_acquire);
+      // Yielding, not pausing: on a core of one's own it costs a microsecond; on a shared one a pausing waiter keeps off the
+      // processor the very thread it waits for.
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
+      while (g == seen) {
+        for (int i = 0; i < 8 && g == seen; ++i) {
+          std::this_thread::yield();
+          g = generation_.load(std::memory_order_acquire);
+        }
+        if (g == seen && std::chrono::steady_clock::now() >= until) {
+          parked_.fetch_add(1, std::memory_order_seq_cst);
+          generation_.wait(seen, std::memory_order_seq_cst);
+          parked_.fetch_sub(1, std::memory_order_seq_cst);
+          g = generation_.load(std::memory_order_acquire);
+        }
+      }
+      if (stop_.load(std::memory_order_acquire)) return;
+      seen = g;
+      if (slot < width_.load(std::memory_order_relaxed)) work(g, slot);
+    }
+  }
+
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  alignas(64) std::atomic<int64_t> done_{0};
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  std::atomic<int> parked_{0}, width_{1};
+  std::atomic<bool> stop_{false};
+  void (*fn_)(void*, int64_t, int) = nullptr;
+  void* context_ = nullptr;
+  int64_t tasks_ = 0;
+  std::vector<std::thread> helpers_;
+};
+
+// Made by the first parallel region of a device, joined by static destruction: no thread survives main.
+struct Teams {
+  std::mutex mutex;
+  std::unique_ptr<Team> of[kMaxDevicesPerType];
+};
+Teams& teams() {
+  static Teams t;
+  return t;
+}
+Team& team_of(int device) {
+  static std::atomic<Team*> known[kMaxDevicesPerType];
+  Team* t = known[device].load(std::memory_order_acquire);
+  if (RAMET_LIKELY(t != nullptr)) return *t;
+  Teams& all = teams();
+  std::lock_guard lock(all.mutex);
+  if (!all.of[device]) all.of[device] = std::make_unique<Team>();
+  known[device].store(all.of[device].get(), std::memory_order_release);
+  return *all.of[device];
+}
+
+int width_here() {
+  if (tls.in_parallel) return 1;
+  const int all = get_num_threads();
+  return tls.share ? std::min<int>(tls.share, all) : all;
+}
+
+}  // namespace
+
+int get_num_threads() {
+  int n = g_threads.load(std::memory_order_relaxed);
+  if (RAMET_LIKELY(n != 0)) return n;
+  n = static_cast<int>(number_from_environment("RAMET_NUM_THREADS", hardware_threads(), 1, kMaxThreads));
+  g_threads.store(n, std::memory_order_relaxed);
+  return n;
+}
+
+void set_num_threads(int threads) {
+  RAMET_CHECK(threads >= 1 && threads <= kMaxThreads, "set_num_threads", "got ", threads, ", expected 1 to ", kMaxThreads);
+  g_threads.store(threads, std::memory_order_relaxed);
+}
+
+int max_parallel_slots() { return width_here(); }
+
+int64_t parallel_grain() {
+  static const int64_t grain = number_from_environment("RAMET_PAR_GRAIN", 32 << 10, 0, int64_t{1} << 40);
+  return grain;
+}
+
+namespace detail {
+
+void parallel_run(int64_t tasks, void (*fn)(void*, int64_t, int), void* context) {
+  constexpr int64_t kMost = (int64_t{1} << 32) - 1;
+  const int width = static_cast<int>(std::min<int64_t>(width_here(), tasks));
+  if (width > 1 && tasks <= kMost) {
+    Team& team = team_of(tls.cpu_device);
+    std::unique_lock lock(team.busy, std::try_to_lock);
+    if (lock) {
+      ScopedValue<bool> inside(tls.in_parallel, true);
+      return team.run(tasks, width, fn, context);
+    }
+  }
+  for (int64_t i = 0; i < tasks; ++i) fn(context, i, 0);
+}
+
+}  // namespace detail
+}  // namespace ramet

@@ -1,0 +1,62 @@
+// Small helpers of the kernel files: integer arithmetic, element sizes, addresses, cutting work. All always inlined, so that
+// no variant leaves a weak symbol behind (see kernel.h).
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/vec.h"
+#include "runtime/dtype.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+RAMET_INLINE int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
+RAMET_INLINE int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }
+RAMET_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Bytes of one element (item_size of runtime/dtype.h, always inlined).
+RAMET_INLINE int64_t bytes_of(ScalarType t) {
+  // One byte per type, two bits each would do as well; the constant keeps the table out of memory.
+  return static_cast<int64_t>((0x0842'2842'111ull >> (4 * static_cast<int>(t))) & 15);
+}
+RAMET_INLINE ScalarType compute_type_of(ScalarType t) {
+  return t == ScalarType::Double ? t : t >= ScalarType::Half ? ScalarType::Float : ScalarType::Long;
+}
+
+/// The address of element `i`.
+RAMET_INLINE const char* at(const void* p, ScalarType t, int64_t i) { return static_cast<const char*>(p) + i * bytes_of(t); }
+RAMET_INLINE char* at(void* p, ScalarType t, int64_t i) { return static_cast<char*>(p) + i * bytes_of(t); }
+
+template <class T> struct ComputeTag;
+template <> struct ComputeTag<float> { static constexpr ScalarType value = ScalarType::Float; };
+template <> struct ComputeTag<double> { static constexpr ScalarType value = ScalarType::Double; };
+template <> struct ComputeTag<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
+
+/// Walks the index tuples of `rank` dimensions (the last one fastest) and keeps an element offset per operand. The start
+/// may be any linear index, so a task can begin in the middle.
+template <int kOperands>
+struct Odometer {
+  int rank;
+  const int64_t* sizes;
+  const int64_t* strides[kOperands];
+  int64_t index[8];
+  int64_t offset[kOperands];
+
+  RAMET_INLINE void seek(int64_t linear) {
+    for (int o = 0; o < kOperands; ++o) offset[o] = 0;
+    for (int d = rank - 1; d >= 0; --d) {
+      index[d] = linear % sizes[d];
+      linear /= sizes[d];
+      for (int o = 0; o < kOperands; ++o) offset[o] += index[d] * strides[o][d];
+    }
+  }
+  RAMET_INLINE void next() {
+    for (int d = rank - 1; d >= 0; --d) {
+      for (int o = 0; o < kOperands; ++o) offset[o] += strides[o][d];
+      if (++index[d] < sizes[d]) return;
+      for (int o = 0; o < kOperands; ++o) offset[o] -= strides[o][d] * sizes[d];
+      index[d] = 0;
+    }
+  }
+};
+
+}  // namespace ramet::kernels::RAMET_VARIANT

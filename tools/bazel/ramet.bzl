@@ -1,4 +1,7 @@
-"""Rules of this workspace: layer_library, kernel_library, ramet_test, ramet_tests."""
+"""Rules of this workspace: layer_library, layer_files, kernel_library, ramet_test, ramet_tests."""
+
+# Lower layers first.
+LAYERS = ["runtime", "kernels", "autograd", "nn", "parallel"]
 
 # One source, several objects: the namespace is a define, the instruction set a compiler option. Which one runs is chosen
 # once at run time (kernels/kernel.h).
@@ -61,12 +64,18 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
         deps = deps,
     )
 
-def layer_files(visibility = ["//tests:__subpackages__"]):
-    """The folder's headers, for tests that look at them."""
+def layer_files(archives):
+    """The folder's headers and the archives of its libraries `archives`, for tests that look at them."""
     native.filegroup(
         name = "headers",
         srcs = native.glob(["**/*.h"], allow_empty = True),
-        visibility = visibility,
+        visibility = ["//tests:__subpackages__"],
+    )
+    native.filegroup(
+        name = "archives",
+        testonly = True,
+        srcs = archives,
+        visibility = ["//tests:__subpackages__"],
     )
 
 def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **kwargs):

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Counts what Bazel test runs really did, and prints `N passed, N failed` as the last line.
+
+usage: test_results.py [--passed NAME]... [--failed NAME]... [--acceptance FILE] RUN=EXIT_CODE=EVENTS.json...
+
+Each run is Bazel's exit code and its build event file. The cases are read from the test.xml files that the events name:
+files of earlier runs are never looked at. A test program that ends badly without a failed case in its file (a crash, a
+time-out, a sanitizer's report at exit) counts as one failure, as does a target that does not build. Skipped and disabled
+cases are counted apart. --passed and --failed add single checks. --acceptance checks that table against the results.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import check_acceptance  # noqa: E402
+
+# Bazel's exit codes that the events explain: success, a failed build, failed tests, no tests found.
+EXPLAINED = (0, 1, 3, 4)
+
+Case = collections.namedtuple("Case", "run label name outcome")  # outcome: passed, failed or skipped
+
+
+def local_path(uri):
+    return urllib.parse.unquote(urllib.parse.urlparse(uri).path)
+
+
+def cases_of_xml(path):
+    """(name, outcome) of each case in a GoogleTest or Bazel test.xml."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError):
+        return
+    for suite in root.iter("testsuite"):
+        for case in suite.findall("testcase"):
+            name = "%s.%s" % (case.get("classname") or suite.get("name"), case.get("name"))
+            if case.find("failure") is not None or case.find("error") is not None:
+                yield name, "failed"
+            elif case.get("status") == "notrun" or case.get("result") in ("skipped", "suppressed"):
+                yield name, "skipped"
+            else:
+                yield name, "passed"
+
+
+def cases_of_run(run, code, events_file):
+    """Every case of one Bazel run."""
+    cases = []
+    tested = set()
+    unbuilt = set()
+    try:
+        with open(events_file) as lines:
+            events = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError):
+        events = []
+    for event in events:
+        kind = event["id"]
+        if "testResult" in kind and "testResult" in event:
+            label = kind["testResult"]["label"]
+            result = event["testResult"]
+            tested.add(label)
+            found = []
+            for output in result.get("testActionOutput", []):
+                if output["name"] == "test.xml":
+                    found += cases_of_xml(local_path(output["uri"]))
+            status = result.get("status", "NO_STATUS")
+            if status not in ("PASSED", "FLAKY") and not any(o == "failed" for _, o in found):
+                found.append((status, "failed"))
+            if status in ("PASSED", "FLAKY") and not found:
+                found.append(("no cases in test.xml", "failed"))
+            cases += [Case(run, label, name, outcome) for name, outcome in found]
+        elif "targetCompleted" in kind:
+            if not event.get("completed", {}).get("success", False):
+                if event.get("aborted", {}).get("reason") != "SKIPPED":
+                    unbuilt.add(kind["targetCompleted"]["label"])
+    broken = sorted(unbuilt - tested)
+    cases += [Case(run, label, "did not build", "failed") for label in broken]
+    explained = code in EXPLAINED and events
+    if not explained or (code in (1, 3) and not any(c.outcome == "failed" for c in cases)):
+        cases.append(Case(run, "bazel", "exit code %d" % code, "failed"))
+    return cases
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passed", action="append", default=[])
+    parser.add_argument("--failed", action="append", default=[])
+    parser.add_argument("--acceptance")
+    parser.add_argument("runs", nargs="*")
+    arguments = parser.parse_args()
+
+    cases = []
+    for run in arguments.runs:
+        name, code, events = run.split("=", 2)
+        found = cases_of_run(name, int(code), events)
+        count = collections.Counter(case.outcome for case in found)
+        text = "%s: %d passed, %d failed" % (name, count["passed"], count["failed"])
+        if count["skipped"]:
+            text += ", %d skipped" % count["skipped"]
+        print(text + ("" if found else " (no test matches)"))
+        cases += found
+    ran = len(cases)
+    cases += [Case("tree", "", name, "passed") for name in arguments.passed]
+    cases += [Case("tree", "", name, "failed") for name in arguments.failed]
+    if arguments.acceptance:
+        problems, summary = check_acceptance.check(
+            arguments.acceptance, [(c.label, c.name, c.outcome) for c in cases if c.label]
+        )
+        print("acceptance: " + summary)
+        for problem in problems:
+            print("  " + problem)
+        cases.append(Case("tree", "", "acceptance", "failed" if problems else "passed"))
+
+    for case in cases:
+        if case.outcome == "failed":
+            print("FAILED: %s: %s %s" % case[:3])
+    count = collections.Counter(case.outcome for case in cases)
+    if not ran:
+        print("FAILED: no test ran")
+    skipped = ", %d skipped" % count["skipped"] if count["skipped"] else ""
+    print("%d passed, %d failed%s" % (count["passed"], count["failed"], skipped))
+    return 0 if ran and not count["failed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Checks tests/ACCEPTANCE.md: what is claimed there is shown by a test that ran and passed.
+
+The table has the columns `| # | sentence | shown by | state |`. The state is `done` or `open`. "Shown by" is one or more
+entries, separated by commas or <br>, with or without backquotes:
+
+  autograd/engine_test:Engine.DeepChain   a GoogleTest case of //tests/autograd:engine_test; `*` matches anything, and
+                                          instances of parametrised and typed cases belong to their plain name
+  tests/headers                           a whole test target
+  ./tools/train --data fashion-mnist      a command: its script must exist and be executable
+
+A row that is done must name at least one entry, and each must have run and passed. Cases of a *_long_test, which only
+`./tools/test --long` runs, must at least stand in the source. Rows that are open are counted.
+
+Alone (`tools/check_acceptance.py`) this checks the form and the sources only; tools/test calls check() with results.
+"""
+
+import fnmatch
+import os
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+STATES = ("done", "open")
+ENTRY = re.compile(r"^(?P<target>[A-Za-z0-9_/]+)(:(?P<case>[A-Za-z0-9_/*]+\.[A-Za-z0-9_/*]+))?$")
+
+
+def rows(text):
+    """(line number, number, sentence, entries, state) of each row of the table, or a string that says what is wrong."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("|"):
+            continue
+        cells = [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+        if not cells or cells[0] == "#" or set(cells[0]) <= set("-: "):
+            continue
+        if len(cells) != 4:
+            yield "line %d: %d cells, expected 4: # | sentence | shown by | state" % (number, len(cells))
+            continue
+        entries = [e.strip().strip("`").strip() for e in re.split(r",|<br>|;", cells[2])]
+        yield number, cells[0], cells[1], [e for e in entries if e and e != "-"], cells[3].strip("`* ").lower()
+
+
+def plain_name(name):
+    """Suite.Case of Instance/Suite.Case/3 and of Suite/0.Case."""
+    suite, _, case = name.partition(".")
+    parts = suite.split("/")
+    if len(parts) > 1 and parts[-1].isdigit():
+        parts = parts[:-1]
+    return "%s.%s" % (parts[-1], case.split("/")[0])
+
+
+def label_of(target):
+    """`autograd/engine_test` and `tests/headers` as Bazel labels."""
+    parts = target.split("/")
+    if parts[0] == "tests":
+        parts = parts[1:]
+    if len(parts) == 1:
+        return "//tests:" + parts[0]
+    return "//tests/%s:%s" % (parts[0], "/".join(parts[1:]))
+
+
+def source_has(target, case):
+    """Whether tests/<target>.cc defines the case."""
+    path = ROOT / "tests" / (re.sub("^tests/", "", target) + ".cc")
+    if not path.exists():
+        return False
+    if not case:
+        return True
+    names = re.findall(r"\bTEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", path.read_text())
+    names += re.findall(r"\bTYPED_TEST(?:_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", path.read_text())
+    return any(fnmatch.fnmatchcase("%s.%s" % name, case) for name in names)
+
+
+def problem_of(entry, results):
+    """What is wrong with one entry, or None. `results` is {label: [(case, outcome)]}, or None without a run."""
+    if entry.startswith(("./", "tools/", ".ci/")):
+        script = ROOT / entry.split()[0]
+        return None if script.is_file() and os.access(script, os.X_OK) else "no such program: " + entry.split()[0]
+    match = ENTRY.match(entry)
+    if not match:
+        return "neither a test nor a command: " + entry
+    target, case = match.group("target"), match.group("case")
+    ran = (results or {}).get(label_of(target), [])
+    if case:
+        ran = [(n, o) for n, o in ran if fnmatch.fnmatchcase(n, case) or fnmatch.fnmatchcase(plain_name(n), case)]
+    if not ran:
+        if (results is None or target.endswith("_long_test")) and (source_has(target, case) or not case):
+            return None
+        return "%s: did not run" % entry if results is not None else "%s: no such case" % entry
+    outcomes = {outcome for _, outcome in ran}
+    if "failed" in outcomes:
+        return "%s: failed" % entry
+    return None if "passed" in outcomes else "%s: was skipped" % entry
+
+
+def check(path, cases):
+    """(problems, summary) of the table in the file `path`; `cases` is [(label, case, outcome)], or None without a run."""
+    results = None
+    if cases is not None:
+        results = {}
+        for label, name, outcome in cases:
+            results.setdefault(label, []).append((name, outcome))
+    path = pathlib.Path(path)
+    if not path.exists():
+        return ["%s is missing" % path], "no table"
+    problems = []
+    count = dict.fromkeys(STATES, 0)
+    seen = set()
+    for row in rows(path.read_text()):
+        if isinstance(row, str):
+            problems.append(row)
+            continue
+        line, number, sentence, entries, state = row
+        where = "row %s (line %d): " % (number, line)
+        if number in seen:
+            problems.append(where + "number used twice")
+        seen.add(number)
+        if state not in STATES:
+            problems.append(where + "state %r is neither done nor open" % state)
+            continue
+        count[state] += 1
+        if not sentence:
+            problems.append(where + "no sentence")
+        if state == "done":
+            if not entries:
+                problems.append(where + "done, but shown by nothing")
+            problems += [where + p for p in (problem_of(e, results) for e in entries) if p]
+    if not seen:
+        problems.append("%s has no row" % path)
+    return problems, "%d done, %d open, %d problems" % (count["done"], count["open"], len(problems))
+
+
+def main():
+    problems, summary = check(ROOT / "tests" / "ACCEPTANCE.md", None)
+    for problem in problems:
+        print(problem)
+    print("acceptance: " + summary)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Checks the shape of the tree: fails, with file and line, on
+
+  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or that is neither a
+    file of this repository, named from its root, nor a system header in angle brackets;
+  - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
+    header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
+    no `#pragma once`;
+  - a top-level folder that should not be there.
+
+A header named *_internal.h is not public: only sources and other internal headers may include it.
+"""
+
+import os
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
+PUBLIC = ("runtime", "autograd", "nn", "parallel")
+FOLDERS = LAYERS + ("tests", "tools")
+# Left there by builds and runs, and never in the repository.
+IGNORED = ("runs",)
+SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)")
+
+STANDARD = set(
+    """algorithm any array atomic bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale
+    cmath complex condition_variable csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar
+    cwctype deque exception execution filesystem forward_list fstream functional future initializer_list iomanip ios
+    iosfwd iostream istream iterator limits list locale map memory memory_resource mutex new numeric optional ostream
+    queue random ratio regex scoped_allocator set shared_mutex sstream stack stdexcept streambuf string string_view
+    system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
+    stddef.h stdint.h""".split()
+)
+
+
+def rank(path):
+    """Position of a file's folder among the layers; files of the root, tests and tools are above all."""
+    folder = path.split("/")[0]
+    return LAYERS.index(folder) if folder in LAYERS else len(LAYERS)
+
+
+def sources():
+    for folder in FOLDERS:
+        for directory, folders, files in os.walk(ROOT / folder):
+            folders[:] = sorted(f for f in folders if not f.startswith("."))
+            for name in sorted(files):
+                if name.endswith(SUFFIXES):
+                    yield str((pathlib.Path(directory) / name).relative_to(ROOT))
+    if (ROOT / "ramet.h").exists():
+        yield "ramet.h"
+
+
+def includes(path):
+    """(line number, our file or None, system header or None) of each include."""
+    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def check_includes(path):
+    # A test sits in its layer's folder of tests/ and sees what that layer sees.
+    level = rank(path[len("tests/"):]) if path.startswith("tests/") else rank(path)
+    for number, ours, _ in includes(path):
+        if ours is None:
+            continue
+        if not (ROOT / ours).is_file():
+            yield "%s:%d: \"%s\" is no file of this repository (third-party headers go in <>)" % (path, number, ours)
+        elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
+            yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
+
+
+def public_headers(files):
+    """The public headers, and the other headers of ours that they pull in."""
+    todo = [f for f in files if f.endswith(".h") and not f.endswith("_internal.h")]
+    todo = [f for f in todo if f.split("/")[0] in PUBLIC or f == "ramet.h"]
+    seen = set(todo)
+    while todo:
+        for _, ours, _ in includes(todo.pop()):
+            if ours and ours not in seen and (ROOT / ours).is_file():
+                seen.add(ours)
+                todo.append(ours)
+    return sorted(seen)
+
+
+def check_public(path):
+    text = (ROOT / path).read_text()
+    if "#pragma once" not in text:
+        yield "%s:1: no #pragma once" % path
+    if path.endswith("_internal.h"):
+        yield "%s:1: an internal header, but a public one includes it" % path
+    for number, line in enumerate(text.splitlines(), 1):
+        match = DEFINE.match(line)
+        if match and not match.group(1).startswith("RAMET_"):
+            yield "%s:%d: macro %s in a public header does not start with RAMET_" % (path, number, match.group(1))
+        if re.match(r"^\s*#\s*(if|elif)\b.*__cplusplus", line):
+            yield "%s:%d: a public header reads __cplusplus: one library serves C++17, 20 and 23" % (path, number)
+    for number, _, system in includes(path):
+        if system and system not in STANDARD:
+            yield "%s:%d: <%s> in a public header is not a C++17 standard header" % (path, number, system)
+
+
+def check_folders():
+    for entry in sorted(os.scandir(ROOT), key=lambda e: e.name):
+        name = entry.name
+        if not entry.is_dir(follow_symlinks=False) or name.startswith(".") or name in IGNORED:
+            continue
+        if name not in FOLDERS:
+            yield "%s/: top-level folders are exactly %s" % (name, " ".join(FOLDERS))
+    for name in FOLDERS:
+        if not (ROOT / name).is_dir():
+            yield "%s/: missing" % name
+
+
+def main():
+    files = list(sources())
+    problems = list(check_folders())
+    for path in files:
+        problems += check_includes(path)
+    headers = public_headers(files)
+    for path in headers:
+        problems += check_public(path)
+    for problem in problems:
+        print(problem)
+    print("layers: %d files, %d public headers, %d problems" % (len(files), len(headers), len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# What every script here shares: finds the repository, installs what is missing, calls Bazel.
+#
+#   ./tools/setup.sh [build|test|train|bench]...   installs the packages of these groups (all of them by default)
+#   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
+#
+# Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
+# default: ramet/bazel in the user's cache folder), RAMET_JOBS (compilations and tests at once; default: one for each core).
+set -euo pipefail
+
+RAMET_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+ramet_say() { printf '%s: %s\n' "${RAMET_PROGRAM:-ramet}" "$*" >&2; }
+ramet_die() {
+  ramet_say "$*"
+  exit 1
+}
+
+# Debian packages of a group. The real data is needed by training and by the tests.
+ramet_packages() {
+  case $1 in
+    build)
+      echo g++ python3 libeigen3-dev librandom123-dev nlohmann-json3-dev libxxhash-dev libstb-dev libcli11-dev zlib1g-dev
+      # Debian's Bazel needs the two rule packages; another Bazel brings its own.
+      if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
+      ;;
+    test)
+      echo googletest librapidcheck-dev dataset-fashion-mnist binutils
+      if ! ramet_has_clang; then ramet_clang_package; fi
+      ;;
+    train) echo dataset-fashion-mnist ;;
+    bench) echo libbenchmark-dev ;;
+    *) ramet_die "no such group of packages: $1 (there are build, test, train and bench)" ;;
+  esac
+}
+
+ramet_has_own_bazel() {
+  local bazel
+  bazel=$(command -v "${RAMET_BAZEL:-bazel}") || return 1
+  [[ $(readlink -f "$bazel") != /usr/bin/bazel-4 && $(readlink -f "$bazel") != /usr/bin/bazel ]]
+}
+
+ramet_has_clang() { compgen -G '/usr/bin/clang++*' >/dev/null; }
+
+ramet_clang_package() {
+  local version
+  for version in 16 19 18 17 15 14; do
+    if [[ -n $(apt-cache --names-only search "^clang-$version\$" 2>/dev/null) ]]; then
+      echo "clang-$version"
+      return
+    fi
+  done
+  echo clang
+}
+
+ramet_missing() {
+  local group packages=() installed
+  for group in "$@"; do packages+=($(ramet_packages "$group")); done
+  installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+  for package in "${packages[@]}"; do
+    grep -qx "$package installed" <<<"$installed" || echo "$package"
+  done | sort -u
+}
+
+# Installs what is missing of the named groups. Quick when nothing is.
+ramet_need() {
+  ramet_home
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    ramet_say "this is not a Debian-family system, so nothing is installed here. Needed: Bazel 4.2 (with rules_cc and" \
+      "friends as in WORKSPACE), GCC 12 or newer, Python 3, and what these Debian packages hold, at the same paths:"
+    local group
+    for group in "$@"; do ramet_packages "$group" >&2; done
+    exit 1
+  fi
+  local missing as_root=()
+  missing=$(ramet_missing "$@")
+  [[ -n $missing ]] || return 0
+  missing=$(echo $missing)
+  if [[ $(id -u) -ne 0 ]]; then
+    command -v sudo >/dev/null ||
+      ramet_die "missing packages, and neither root nor sudo to install them. Run as root: apt-get install $missing"
+    as_root=(sudo)
+  fi
+  ramet_say "installing: $missing"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  "${apt[@]}" update >&2 || ramet_say "apt-get update failed; trying with the lists that are there"
+  # Asked again: the lists may only now name a clang.
+  missing=$(echo $(ramet_missing "$@"))
+  "${apt[@]}" install -y --no-install-recommends $missing >&2 </dev/null ||
+    ramet_die "apt-get could not install: $missing"
+  missing=$(echo $(ramet_missing "$@"))
+  [[ -z $missing ]] || ramet_die "still missing after the installation: $missing"
+}
+
+# Bazel wants a home folder it can write to.
+ramet_home() {
+  if [[ -z ${HOME:-} || ! -w ${HOME:-/} ]]; then
+    HOME=${TMPDIR:-/tmp}/ramet-$(id -u)
+    mkdir -p "$HOME"
+    export HOME
+  fi
+}
+
+# The disk cache is shared by all clones. Objects depend on the compiler, which Bazel does not look into: its version is
+# in the path. Entries nobody read for three weeks go, at most once a day.
+ramet_cache() {
+  local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
+  local cache
+  cache=$root/g++-$(g++ -dumpfullversion)
+  mkdir -p "$cache"
+  if [[ -z $(find "$root/pruned" -mtime -1 2>/dev/null) ]]; then
+    find "$root" -type f -atime +21 -delete 2>/dev/null || true
+    touch "$root/pruned"
+  fi
+  echo "$cache"
+}
+
+# ramet_bazel COMMAND ARGUMENTS...: in the repository, with the disk cache, quiet where there is no terminal.
+ramet_bazel() {
+  local command=$1 startup=() options
+  shift
+  options=(--disk_cache="$(ramet_cache)")
+  [[ -z ${RAMET_OUTPUT_BASE:-} ]] || startup+=(--output_base="$RAMET_OUTPUT_BASE")
+  [[ -z ${RAMET_JOBS:-} ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")
+  if [[ ! -t 2 ]]; then options+=(--color=no --curses=no --show_progress_rate_limit=60); fi
+  (cd "$RAMET_ROOT" && exec "${RAMET_BAZEL:-bazel}" "${startup[@]}" "$command" "${options[@]}" "$@")
+}
+
+# ramet_build LABEL: builds one program and prints its path. Bazel's own words appear only when it fails.
+ramet_build() {
+  local label=$1 log path
+  log=$(mktemp)
+  ramet_say "building $label (the first time takes minutes)"
+  if ! ramet_bazel build "$label" >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    ramet_die "FAILED: could not build $label"
+  fi
+  rm -f "$log"
+  path=${label#//}
+  echo "$(ramet_bazel info bazel-bin 2>/dev/null)/${path/://}"
+}
+
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  RAMET_PROGRAM=setup
+  [[ $# -gt 0 ]] || set -- build test train bench
+  ramet_need "$@"
+  ramet_say "OK: everything for $* is installed"
+fi

@@ -82,12 +82,18 @@ ramet_need() {
     as_root=(sudo)
   fi
   ramet_say "installing: $missing"
-  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
+  local log
+  log=$(mktemp)
   "${apt[@]}" update >&2 || ramet_say "apt-get update failed; trying with the lists that are there"
   # Asked again: the lists may only now name a clang.
   missing=$(echo $(ramet_missing "$@"))
-  "${apt[@]}" install -y --no-install-recommends $missing >&2 </dev/null ||
+  if ! "${apt[@]}" install -y --no-install-recommends $missing >"$log" 2>&1 </dev/null; then
+    cat "$log" >&2
+    rm -f "$log"
     ramet_die "apt-get could not install: $missing"
+  fi
+  rm -f "$log"
   missing=$(echo $(ramet_missing "$@"))
   [[ -z $missing ]] || ramet_die "still missing after the installation: $missing"
 }
@@ -119,6 +125,7 @@ ramet_cache() {
 ramet_bazel() {
   local command=$1 startup=() options
   shift
+  [[ $RAMET_ROOT != *' '* ]] || ramet_die "Bazel does not work in a folder with a space in its path: $RAMET_ROOT"
   options=(--disk_cache="$(ramet_cache)")
   [[ -z ${RAMET_OUTPUT_BASE:-} ]] || startup+=(--output_base="$RAMET_OUTPUT_BASE")
   [[ -z ${RAMET_JOBS:-} ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")

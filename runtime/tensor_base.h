@@ -140,7 +140,7 @@ class RAMET_API TensorBase {
   IntArrayRef raw_strides() const { return {p_->strides(), p_->rank}; }
   bool raw_contiguous() const { return p_->is(TensorImpl::kContiguous); }
   /// First element; waits for a stream that still writes the storage. For kernels: no version change.
-  void* data() const {
+  void* ptr() const {
     if (RAMET_UNLIKELY(p_->storage->pending.load(std::memory_order_acquire) != 0)) wait_pending(*p_->storage);
     return p_->data;
   }

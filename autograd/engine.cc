@@ -1,0 +1,247 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+
+#include "autograd/autograd.h"
+#include "runtime/observer.h"
+
+namespace ramet {
+namespace autograd {
+namespace {
+
+[[noreturn, gnu::cold]] void rethrow_with_place(const Node* n) {
+  const std::string where = "\n  in the backward of " + n->name() +
+                            (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place : std::string());
+  try {
+    throw;
+  } catch (const IndexError& e) {
+    throw IndexError(e.what() + where);
+  } catch (const NotImplementedError& e) {
+    throw NotImplementedError(e.what() + where);
+  } catch (const OutOfMemoryError&) {
+    throw;
+  } catch (const Error& e) {
+    throw Error(e.what() + where);
+  }
+}
+
+[[gnu::cold, gnu::noinline]] void run_watched(Node* n, Tensor* in, Tensor* out) {
+  try {
+    n->apply(in, out);
+    if (!tls.anomaly_check_nan) return;
+    NoGradGuard off;
+    for (int i = 0; i < n->edge_count; ++i) {
+      if (!out[i].defined() || !is_floating(out[i].scalar_type())) continue;
+      RAMET_CHECK(!out[i].isnan().any().item<bool>(), n->op, "Function '", n->name(), "' returned nan values in its ", i, "th output.");
+    }
+  } catch (...) {
+    rethrow_with_place(n);
+  }
+}
+
+// Ordered by operation counter, latest first.
+class FastWalk {
+ public:
+  explicit FastWalk(bool retain) : retain_(retain) {}
+  ~FastWalk() {  // also after an exception: leave no node claimed
+    for (auto& e : heap_) take(e.node);
+    for (Node* n : sinks_)
+      if (n) take(n);
+  }
+
+  void deliver(Edge e, Tensor g) {
+    if (!e.node || !g.defined()) return;
+    Node* n = e.node;
+    Tensor* box = inbox(n);
+    if (box->defined()) {
+      *box = accumulate(std::move(*box), g);
+      return;
+    }
+    *box = std::move(g);
+    if (n->flags & Node::kSink) {
+      sinks_.push_back(n);
+    } else {
+      heap_.push_back({n->counter, n});
+      std::push_heap(heap_.begin(), heap_.end());
+    }
+  }
+
+  void run() {
+    while (!heap_.empty()) {
+      std::pop_heap(heap_.begin(), heap_.end());
+      Node* n = heap_.back().node;
+      heap_.pop_back();
+      Tensor in = take(n), few[4];
+      if (RAMET_UNLIKELY(n->extra != nullptr)) n->run_hooks(in, 0);
+      std::vector<Tensor> many(n->edge_count > 4 ? n->edge_count : 0u);
+      Tensor* out = n->edge_count > 4 ? many.data() : few;
+      run_node(n, &in, out);
+      if (!retain_) n->release_saved();  // frees activations while the walk goes on
+      Edge* edges = n->edges();
+      for (int i = 0; i < n->edge_count; ++i) deliver(edges[i], std::move(out[i]));
+    }
+    for (Node*& sink : sinks_) {  // all contributions are in: hooks once, then one addition
+      Node* n = std::exchange(sink, nullptr);
+      Tensor in = take(n);
+      n->run_hooks(in, 0);
+      n->apply(&in, nullptr);
+    }
+    sinks_.clear();
+  }
+
+ private:
+  struct Entry {
+    uint64_t counter;
+    Node* node;
+    bool operator<(const Entry& o) const { return counter < o.counter; }
+  };
+
+  // Where gradients of `n` collect: the node's own inbox, unless another backward is using it just now.
+  Tensor* inbox(Node* n) {
+    void* owner = n->claimed.load(std::memory_order_relaxed);
+    if (owner == this) return &n->inbox;
+    if (!owner && n->claimed.compare_exchange_strong(owner, this, std::memory_order_acquire)) return &n->inbox;
+    return &side_[n];
+  }
+  Tensor take(Node* n) {
+    if (n->claimed.load(std::memory_order_relaxed) == this) {
+      Tensor t = std::move(n->inbox);
+      n->claimed.store(nullptr, std::memory_order_release);
+      return t;
+    }
+    auto it = side_.find(n);
+    if (it == side_.end()) return {};
+    Tensor t = std::move(it->second);
+    side_.erase(it);
+    return t;
+  }
+
+  const bool retain_;
+  std::vector<Entry> heap_;
+  std::vector<Node*> sinks_;
+  std::unordered_map<Node*, Tensor> side_;
+};
+
+Edge borrowed_edge(const Tensor& t) {
+  const Edge e = edge_of(t.impl());
+  if (e.node) release(e.node);  // the tensor keeps it
+  return e;
+}
+
+Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
+  RAMET_CHECK(t.defined(), op, "element ", i, " of tensors is undefined");
+  RAMET_CHECK(t.requires_grad(), op, "element ", i, " of tensors does not require grad and does not have a grad_fn: got ", describe(t));
+  Tensor g = seed;
+  if (!g.defined()) {
+    RAMET_CHECK(t.numel() == 1, op, "grad can be implicitly created only for scalar outputs: got ", describe(t));
+    NoGradGuard off;
+    g = Tensor(TensorBase::empty(t.sizes(), t.scalar_type(), t.device()));
+    g.fill_(1);
+  }
+  RAMET_CHECK(same_sizes(g, t), op, "Mismatch in shape: grad_output[", i, "] has a shape of ", g.sizes(), " and output[", i,
+              "] has a shape of ", t.sizes(), ".");
+  RAMET_CHECK(g.device() == t.device() && g.scalar_type() == t.scalar_type(), op, "gradient of element ", i, ": got ", describe(g),
+              ", expected ", describe(t));
+  return {borrowed_edge(t), std::move(g)};
+}
+
+std::vector<Root> roots_of(const char* op, const variable_list& tensors, const variable_list& seeds) {
+  RAMET_CHECK(!tensors.empty(), op, "got no tensors, expected at least one");
+  RAMET_CHECK(seeds.empty() || seeds.size() == tensors.size(), op, "got ", tensors.size(), " tensors and ", seeds.size(), " gradients");
+  std::vector<Root> roots;
+  for (size_t i = 0; i < tensors.size(); ++i) roots.push_back(root_of(op, i, tensors[i], seeds.empty() ? Tensor() : seeds[i]));
+  return roots;
+}
+
+}  // namespace
+
+Tensor accumulate(Tensor sum, const Tensor& g) {
+  if (!sum.defined()) return g;
+  if (!g.defined()) return sum;
+  if (tls.grad_mode || !sum.unique() || !(sum.raw_contiguous() || sum->is(TensorImpl::kInternalLayout))) return sum.add(g);
+  sum.add_(g);
+  return sum;
+}
+
+void run_node(Node* n, Tensor* in, Tensor* out) {
+  RecordScope scope(n->op);
+  if (RAMET_UNLIKELY(tls.anomaly_mode)) return run_watched(n, in, out);
+  n->apply(in, out);
+}
+
+void run_backward(std::vector<Root>& roots, bool retain, bool create) {
+  AutoGradMode mode(create);
+  bool fast = true;
+  for (Root& r : roots) {
+    const Node* n = r.edge.node;
+    fast = fast && !(n->flags & Node::kSpans) && n->slot_count == 1 && n->device == tls.cpu_device;
+  }
+  if (fast) {
+    ScopedValue<GraphTask*> outer(tls.task, nullptr);  // we may be inside a hook
+    FastWalk walk(retain);
+    for (Root& r : roots) walk.deliver(r.edge, std::move(r.grad));
+    return walk.run();
+  }
+  GraphTask task(retain, create);
+  task.prepare(roots, {}, nullptr);
+  task.run();
+}
+
+namespace {
+
+// Gradients of `edges`, by the general walk.
+std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<Edge> edges, bool retain, bool create) {
+  std::vector<Tensor> result(edges.size());
+  AutoGradMode mode(create);
+  GraphTask task(retain, create);
+  task.prepare(roots, edges, &result);
+  task.run();
+  return result;
+}
+
+}  // namespace
+
+void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph, bool create_graph,
+              const variable_list& inputs) {
+  std::vector<Root> roots = roots_of("backward", tensors, grad_tensors);
+  const bool retain = retain_graph.value_or(create_graph);
+  if (inputs.empty()) return run_backward(roots, retain, create_graph);
+  std::vector<Edge> edges;
+  for (const Tensor& t : inputs) {
+    RAMET_CHECK(t.defined() && t.requires_grad() && t.is_leaf(), "backward", "input ", edges.size(),
+                " is not a leaf that requires grad: got ", describe(t));
+    edges.push_back(borrowed_edge(t));
+  }
+  std::vector<Tensor> grads = captured_gradients(roots, edges, retain, create_graph);
+  AutoGradMode mode(create_graph);
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (grads[i].defined()) edges[i].node->apply(&grads[i], nullptr);
+}
+
+variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
+                   std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+  std::vector<Root> roots = roots_of("grad", outputs, grad_outputs);
+  std::vector<Edge> edges;
+  for (const Tensor& t : inputs) {
+    RAMET_CHECK(t.defined() && t.requires_grad(), "grad", "One of the differentiated Tensors does not require grad: input ",
+                edges.size(), " is ", describe(t));
+    edges.push_back(borrowed_edge(t));
+  }
+  variable_list result = captured_gradients(roots, edges, retain_graph.value_or(create_graph), create_graph);
+  for (size_t i = 0; i < result.size() && !allow_unused; ++i) {
+    RAMET_CHECK(result[i].defined(), "grad", "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior. It is input ", i, ", ", describe(inputs[i]));
+  }
+  return result;
+}
+
+}  // namespace autograd
+
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph, std::optional<TensorList> inputs) const {
+  autograd::variable_list seeds, leaves;
+  if (gradient.defined()) seeds.push_back(gradient);
+  if (inputs) leaves = inputs->vec();
+  autograd::backward({*this}, seeds, retain_graph, create_graph, leaves);
+}
+
+}  // namespace ramet

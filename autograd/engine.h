@@ -1,0 +1,116 @@
+// Two walks over one graph.
+//
+// Fast walk: backward() on a graph whose nodes are all on the caller's device. Operation counters are a topological order, so a
+// heap of (counter, node) suffices: no dependency count, no map, no lock, no other thread. Gradients wait in the node itself.
+//
+// General walk (GraphTask): everything else, that is grad(outputs, inputs), nodes with several gradient slots, and graphs that
+// span devices. It first visits the reachable graph and counts the contributions every node will get. Undefined gradients are
+// delivered like any other, so every reachable node becomes ready and no flush at the end is needed.
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <tuple>
+#include <unordered_map>
+
+#include "autograd/node.h"
+#include "runtime/thread_local_state.h"
+
+namespace ramet {
+namespace autograd {
+
+struct Root {
+  Edge edge;  // borrowed
+  Tensor grad;
+};
+void run_backward(std::vector<Root>& roots, bool retain_graph, bool create_graph);
+/// sum += g, in place where nobody can see it; recorded in grad mode.
+Tensor accumulate(Tensor sum, const Tensor& g);
+/// n->apply with profiling scope and anomaly checks.
+void run_node(Node* n, Tensor* in, Tensor* out);
+
+/// Nodes whose gradients lie next to each other and are reduced by one call, as soon as the last one is complete.
+class RAMET_API ReduceBucket {
+ public:
+  virtual ~ReduceBucket() = default;
+  /// in: (node, gradient per slot). Result: one gradient per node, in that order.
+  virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in, GraphTask& task) = 0;
+  bool claim(GraphTask* t) {
+    GraphTask* none = nullptr;
+    return owner_.compare_exchange_strong(none, t);
+  }
+  void release(GraphTask* t) { owner_.compare_exchange_strong(t, nullptr); }
+
+ private:
+  std::atomic<GraphTask*> owner_{nullptr};
+};
+
+class GraphTask {
+ public:
+  GraphTask(bool retain, bool create) : retain_(retain), create_(create), home_(tls.cpu_device) {}
+  ~GraphTask();
+  void prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::vector<Tensor>* captured);
+  void run();
+  bool wanted(Node* n) const {
+    auto it = info_.find(n);
+    return it != info_.end() && it->second.wanted;
+  }
+  bool create_graph() const { return create_; }
+  /// Did this backward claim the bucket's slots?
+  bool owns(const ReduceBucket* b) const { return owned_.count(const_cast<ReduceBucket*>(b)) != 0; }
+
+ private:
+  // Contributions to one slot, with the sender's place in the deterministic order as key.
+  struct Part {
+    uint64_t key;
+    uint32_t slot;
+    Tensor grad;
+  };
+  struct Info {
+    int waits = 0;                                   // contributions still to come
+    uint64_t rank = 0;                               // place in the order; smaller runs first
+    bool wanted = true;                              // leads to something asked for
+    std::vector<std::pair<uint32_t, int>> captures;  // slot, index of the result
+    std::vector<Part> parts;
+  };
+  struct Ready {
+    uint64_t rank;
+    Node* node;
+    ReduceBucket* bucket;
+    bool operator<(const Ready& o) const { return rank > o.rank; }
+  };
+  struct Lane {  // of one device
+    std::vector<Ready> heap;
+    bool active = false;
+  };
+  struct Group {
+    int waits = 0;
+    std::vector<std::pair<Node*, Info*>> members;
+  };
+  using Delivery = std::tuple<Edge, uint64_t, Tensor>;
+
+  void walk(int device);                             // runs the lane of a device until it is empty
+  std::vector<Tensor> collect(Node* n, Info& info);  // sums the parts per slot, runs hooks
+  void process(const Ready& r, std::vector<Delivery>& out);
+  void deliver(Edge e, uint64_t key, Tensor g, int lane);  // under mutex_
+  void push(int device, Ready r);
+
+  const bool retain_, create_;
+  const int home_;
+  const ThreadLocalState state_{};
+  uint8_t share_ = 0;
+  std::unordered_map<Node*, Info> info_;
+  std::unordered_map<ReduceBucket*, Group> groups_;
+  std::unordered_map<ReduceBucket*, bool> owned_;
+  std::vector<Node*> kept_;  // roots, referenced while the walk lasts
+  std::vector<Tensor>* captured_ = nullptr;
+  uint64_t base_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Lane lanes_[kMaxDevices];
+  int active_ = 0;
+  std::exception_ptr error_;
+  uint64_t error_rank_ = ~uint64_t{0};
+};
+
+}  // namespace autograd
+}  // namespace ramet

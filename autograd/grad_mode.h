@@ -1,0 +1,54 @@
+// Scoped switches of the calling thread: what is recorded, and how.
+#pragma once
+#include "runtime/context.h"
+
+namespace ramet {
+
+struct GradMode {
+  static bool is_enabled() { return tls.grad_mode; }
+  static void set_enabled(bool on) { tls.grad_mode = on; }
+};
+/// Sets grad mode while it lives.
+struct AutoGradMode : ScopedValue<bool> {
+  explicit AutoGradMode(bool on) : ScopedValue<bool>(tls.grad_mode, on) {}
+};
+/// Nothing is recorded while it lives.
+struct NoGradGuard : AutoGradMode {
+  NoGradGuard() : AutoGradMode(false) {}
+};
+struct EnableGradGuard : AutoGradMode {
+  EnableGradGuard() : AutoGradMode(true) {}
+};
+/// As NoGradGuard; tensors made inside can never take part in a recorded operation's backward, and views of them are not
+/// tracked.
+struct InferenceMode {
+  explicit InferenceMode(bool enabled = true)
+      : grad_(tls.grad_mode, enabled ? false : true), inference_(tls.inference_mode, enabled) {}
+  static bool is_enabled() { return tls.inference_mode; }
+
+ private:
+  ScopedValue<bool> grad_, inference_;
+};
+
+namespace autograd {
+using ramet::AutoGradMode;
+using ramet::GradMode;
+using ramet::NoGradGuard;
+
+/// Debugging: a backward error names the scopes around the forward call that made the failing node, and with `check_nan` a
+/// NaN in a gradient is an error naming the operation.
+struct DetectAnomalyGuard {
+  explicit DetectAnomalyGuard(bool check_nan = true) : mode_(tls.anomaly_mode, true), nan_(tls.anomaly_check_nan, check_nan) {}
+
+ private:
+  ScopedValue<bool> mode_, nan_;
+};
+struct AnomalyMode {
+  static bool is_enabled() { return tls.anomaly_mode; }
+  static void set_enabled(bool on, bool check_nan = true) {
+    tls.anomaly_mode = on;
+    tls.anomaly_check_nan = check_nan;
+  }
+};
+}  // namespace autograd
+}  // namespace ramet

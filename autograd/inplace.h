@@ -1,0 +1,46 @@
+// In-place operations: checks, versions, history.
+//
+//   Tensor& Tensor::mul_(const Tensor& other) const {
+//     check_inplace("mul_", *this);
+//     const bool record = recording(*this, other);
+//     Saved x = save_if(record && wants_grad(other), *this) ...          // before the kernel: it destroys the values
+//     kernel(...);
+//     wrote("mul_", *this);
+//     if (record) record_inplace("MulBackward0", {*this, other}, *this, [...](const Node&, const Tensor& g) {...});
+//     return as_mutable(*this);
+//   }
+//
+// Note [In-place operations on views]
+// A differentiable view knows its base. An in-place operation on a view x of b is rewritten into the equivalent history without
+// in-place: x_new = op(x_old), b_new = b_old with x's elements replaced by x_new ("CopySlices"). From then on every view of b, x
+// included, derives from b_new: its history is made again (as_strided of b) when it is next needed, which the base's generation
+// counter tells. So each view and the base always have the history that the single-threaded program text implies.
+#pragma once
+#include "autograd/node.h"
+
+namespace ramet {
+namespace autograd {
+
+/// Throws unless x may be written in place now: no leaf that requires grad (nor a view of one) while recording, no memory
+/// that overlaps itself, no inference tensor outside InferenceMode, no view made under no_grad, no replica parameter.
+RAMET_API void check_inplace(const char* op, const Tensor& x);
+
+/// After the write: raises the version and notes the writer for error texts.
+inline void wrote(const char* op, const Tensor& x) { x.storage_impl()->wrote(op); }
+
+/// Hangs `node` (one reference, taken over) as x's new history, through x's base where x is a view.
+RAMET_API void rebase_history(const Tensor& x, Node* node);
+
+template <size_t N, class F>
+void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F f) {
+  rebase_history(x, make_node(name, inputs, x->device, std::move(f)));
+}
+
+/// x's values were replaced by ones without history (fill_, copy_ of a constant): x no longer depends on what it was.
+/// Needed only where `recording(x)` holds.
+RAMET_API void cut_history(const char* name, const Tensor& x);
+
+inline Tensor& as_mutable(const Tensor& x) { return const_cast<Tensor&>(x); }
+
+}  // namespace autograd
+}  // namespace ramet

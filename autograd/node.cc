@@ -1,0 +1,180 @@
+#include "autograd/node.h"
+
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/view.h"
+#include "runtime/observer.h"
+
+namespace ramet {
+namespace autograd {
+
+Node::~Node() { delete extra; }
+
+// Destroying a node drops what it saved and its edges, which may end further nodes. Those queue up on this thread and the
+// outermost call destroys them one by one. `counter` of a dead node is reused as the link.
+void Node::last_reference_gone() noexcept {
+  Context& c = tls;
+  counter = reinterpret_cast<uint64_t>(c.dead);
+  c.dead = this;
+  if (c.draining) return;
+  c.draining = true;
+  while (Node* d = c.dead) {
+    c.dead = reinterpret_cast<Node*>(d->counter);
+    const size_t bytes = static_cast<size_t>(d->block_64) * 64;
+    d->~Node();
+    pool::deallocate(d, bytes);
+  }
+  c.draining = false;
+}
+
+Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where) const {
+  Edge& e = const_cast<Node*>(this)->edges()[i];
+  if (e.node && !tls.grad_mode) {
+    if (Tensor t = e.node->destination(e.slot); t.defined() && t.sizes() == sizes && t.scalar_type() == dtype && t.device() == where)
+      return t;
+  }
+  return Tensor(TensorBase::empty(sizes, dtype, where));
+}
+
+void Node::run_hooks(Tensor& grad, uint32_t at) {
+  if (RAMET_LIKELY(!extra)) return;
+  for (size_t i = 0; i < extra->hooks.size(); ++i) {
+    if (extra->hooks[i].slot != at) continue;
+    const auto call = extra->hooks[i].call;  // a hook may remove itself
+    Tensor replaced = call(grad);
+    if (!replaced.defined()) continue;
+    RAMET_CHECK(same_sizes(replaced, grad) && replaced.device() == grad.device(), "register_hook",
+                "hook on ", name(), " has changed the size or device of its value: got ", describe(replaced), ", expected ",
+                describe(grad));
+    grad = std::move(replaced);
+  }
+  for (auto& [slot, kept] : extra->retained) {
+    if (slot != at) continue;
+    if (kept.defined()) {
+      kept = kept.add(grad);
+    } else {
+      kept = tls.grad_mode ? grad : grad.detach().clone();
+    }
+  }
+}
+
+AccumulateGrad::AccumulateGrad(TensorImpl* of) : Node("AccumulateGrad", 0, 1, sizeof(AccumulateGrad)) {
+  flags |= kSink;
+  device = of->device;
+  counter = 0;
+}
+
+// `where` may be handed out only if nobody kept last step's gradient (a handle, or a view of its memory). One count answers
+// that and "is it handed out already": the piece handed out holds a reference too, also when an exception drops it.
+Tensor AccumulateGrad::destination(uint32_t) {
+  if (!where.defined()) return {};
+  std::lock_guard lock(mutex);
+  if (grad.defined() || extra || !where.unique()) return {};
+  return where.shallow();
+}
+
+void AccumulateGrad::apply(Tensor* in, Tensor*) {
+  Tensor& g = in[0];
+  {
+    std::lock_guard lock(mutex);
+    const bool in_place = where.defined() && g.storage_impl() == where.storage_impl() && g->data == where->data;
+    if (grad.defined()) {
+      if (tls.grad_mode || grad->node || grad.device() != g.device()) {
+        grad = grad.add(g);
+      } else {
+        NoGradGuard off;
+        grad.add_(g);
+      }
+    } else if (in_place) {
+      grad = where;
+    } else if (where.defined() && !tls.grad_mode && where.unique() && same_sizes(where, g)) {
+      NoGradGuard off;
+      ++copies;
+      where.copy_(g);
+      grad = where;
+    } else if (tls.grad_mode) {
+      grad = g;
+    } else {
+      NoGradGuard off;
+      grad = g.unique() && g.is_contiguous() ? std::move(g) : g.detach().clone(MemoryFormat::Contiguous);
+    }
+  }
+  if (RAMET_UNLIKELY(extra != nullptr))
+    for (auto& [id, call] : extra->post) call(grad);
+}
+
+AccumulateGrad* grad_accumulator(TensorImpl* t) {
+  if (!t->node) t->node = new_node<AccumulateGrad>(t);
+  auto* node = static_cast<Node*>(t->node);
+  return node->flags & Node::kSink ? static_cast<AccumulateGrad*>(node) : nullptr;
+}
+
+void set_grad_destination(const Tensor& leaf, Tensor where) {
+  AccumulateGrad* sink = grad_accumulator(leaf.impl());
+  RAMET_CHECK(sink != nullptr, "set_grad_destination", "got a non-leaf, expected a leaf: ", describe(leaf));
+  sink->where = std::move(where);
+}
+
+void Saved::changed(const Node& self) const {
+  fail(self.op, "one of the variables needed for gradient computation has been modified by an inplace operation: ", describe(t_),
+       ", saved by ", self.name(), ", was changed by ", t_.storage_impl()->last_writer(), ": is at version ", t_.version(),
+       "; expected version ", version_, " instead");
+}
+
+void Saved::refuse_inference() {
+  fail("save", "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor "
+               "and use it in autograd.");
+}
+
+Tensor SavedOutput::get(const Node& self) const {
+  if (RAMET_UNLIKELY(t_.version() != version_)) changed(self);
+  if (!tls.grad_mode) return t_;
+  Tensor t = t_.shallow();
+  auto* node = const_cast<Node*>(&self);
+  node->hold();
+  t->node = node;
+  t->flags |= TensorImpl::kRequiresGrad;
+  return t;
+}
+
+void backward_twice(const Node& node) {
+  fail(node.op, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+                "freed). Specify retain_graph=true if you need to backward through the graph a second time.");
+}
+
+void note_place(Node& node) { node.more().place = scope_path(); }
+
+ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
+    : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
+  RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(), ", expected at most 65535");
+  for (const Tensor& t : inputs) {
+    edges_.push_back(edge_of(t.impl()));
+    if (edges_.back().node) flags |= edges_.back().node->flags & kSpans;
+  }
+}
+ListNode::~ListNode() {
+  for (Edge& e : edges_) release(e.node);
+}
+void ListNode::release_saved() {
+  flags |= kReleased;
+  f_ = nullptr;
+}
+void ListNode::apply(Tensor* in, Tensor* out) {
+  if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
+  std::vector<Tensor> grads(edges_.size());
+  f_(*this, in[0], grads);
+  std::move(grads.begin(), grads.end(), out);
+}
+
+Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f) {
+  auto* node = new_node<ListNode>(name, inputs, std::move(f));
+  node->device = out->device;
+  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
+  out->node = node;
+  out->flags |= TensorImpl::kRequiresGrad;
+  return out;
+}
+
+}  // namespace autograd
+}  // namespace ramet

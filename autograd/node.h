@@ -1,0 +1,296 @@
+// The graph: Node, Edge, AccumulateGrad, saved tensors and record(), the only way to add history.
+//
+// Note [The graph]
+// Each recorded operation makes one node; its edges lead to the nodes of its inputs, so a walk from the loss runs backwards.
+// A leaf's autograd slot is its AccumulateGrad node, and that node owns the gradient. It has no pointer back to the leaf, so
+// there is no cycle and nothing weak, and an edge is always (impl->node, impl->slot): recording never asks whether an input
+// is a leaf. Nodes come from the pool, with their edges and the backward function inline, and are destroyed iteratively: a
+// chain of any length needs constant stack.
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/tensor.h"
+#include "runtime/context.h"
+
+namespace ramet {
+namespace autograd {
+
+class GraphTask;
+class ReduceBucket;  // parallel/reduce_add.h: nodes whose reductions run as one
+
+struct Edge {
+  Node* node = nullptr;
+  uint32_t slot = 0;
+};
+
+/// What few nodes have: hooks, retained gradients, the forward's place. Owned by its node.
+struct NodeExtra {
+  struct TensorHook {
+    uint32_t slot;
+    unsigned id;
+    std::function<Tensor(const Tensor&)> call;
+  };
+  std::vector<TensorHook> hooks;                                        // in order of registration
+  std::vector<std::pair<uint32_t, Tensor>> retained;                    // retain_grad(): slot and gradient
+  std::vector<std::pair<unsigned, std::function<void(const Tensor&)>>> post;  // AccumulateGrad only
+  std::string place;                                                    // anomaly mode: scopes around the forward call
+  unsigned next_id = 0;
+};
+
+/// A recorded operation. Thread safety: a graph may be walked by several backwards at once; hooks are changed by one thread
+/// while no backward runs.
+struct RAMET_API Node : AutogradSlot {
+  enum : uint8_t {
+    kSink = 1,      // AccumulateGrad
+    kSpans = 2,     // a movement between devices, or downstream of one: the general walk is needed
+    kReleased = 4,  // saved tensors were freed
+    kReduce = 8,    // a ReduceAdd
+  };
+  uint8_t flags = 0, device;             // where its backward runs: Device::ordinal()
+  uint16_t edge_count, slot_count = 1;   // gradients out, gradients in
+  uint16_t block_64;                     // size of its block in units of 64 bytes, for the pool
+  const char* op;
+  uint64_t counter;                      // operation counter at creation: larger is later
+  std::atomic<void*> claimed{nullptr};   // the backward that uses `inbox`; a second one keeps its own side table
+  Tensor inbox;                          // fast walk: the gradient collected so far
+  NodeExtra* extra = nullptr;
+
+  Node(const char* name, int edges, int slots, size_t bytes)
+      : device(tls.cpu_device),
+        edge_count(static_cast<uint16_t>(edges)),
+        slot_count(static_cast<uint16_t>(slots)),
+        block_64(static_cast<uint16_t>((bytes + 63) / 64)),
+        op(name),
+        counter(tls.counter++) {}
+  virtual ~Node();
+  Node(const Node&) = delete;
+
+  /// "AddBackward0": LibTorch's name of the operation's backward.
+  virtual std::string name() const { return op; }
+  virtual Edge* edges() = 0;
+  Edge next_edge(int i) { return edges()[i]; }
+  /// in[slot_count] -> out[edge_count]. Called with grad mode = create_graph. An undefined input is a gradient that nobody
+  /// delivered; at least one is defined.
+  virtual void apply(Tensor* in, Tensor* out) = 0;
+  virtual void release_saved() {}
+  /// Where a producer may write the gradient it is about to deliver to `slot`; undefined: it allocates.
+  virtual Tensor destination(uint32_t slot) { (void)slot; return {}; }
+  virtual ReduceBucket* bucket() { return nullptr; }
+
+  /// Is gradient i wanted by this backward?
+  bool needs(int i) const;
+  /// Memory for gradient i of this shape, in this device's default dtype rules: its destination or fresh.
+  Tensor output_for(int i, IntArrayRef sizes, ScalarType dtype, Device device) const;
+  NodeExtra& more() {
+    if (!extra) extra = new NodeExtra;
+    return *extra;
+  }
+  /// Tensor hooks of `slot`, then retained gradients.
+  void run_hooks(Tensor& grad, uint32_t slot);
+  void last_reference_gone() noexcept final;
+};
+
+inline void release(Node* n) { AutogradSlot::release(n); }
+
+/// One reference to a node: what grad_fn() returns.
+class RAMET_API NodePtr {
+ public:
+  NodePtr() = default;
+  explicit NodePtr(Node* n) : node_(n) {
+    if (n) n->hold();
+  }
+  NodePtr(const NodePtr& o) : NodePtr(o.node_) {}
+  NodePtr(NodePtr&& o) noexcept : node_(std::exchange(o.node_, nullptr)) {}
+  NodePtr& operator=(NodePtr o) noexcept {
+    std::swap(node_, o.node_);
+    return *this;
+  }
+  ~NodePtr() { release(node_); }
+  Node* get() const { return node_; }
+  Node* operator->() const { return node_; }
+  Node& operator*() const { return *node_; }
+  explicit operator bool() const { return node_ != nullptr; }
+  friend bool operator==(const NodePtr& a, const NodePtr& b) { return a.node_ == b.node_; }
+  friend bool operator!=(const NodePtr& a, const NodePtr& b) { return a.node_ != b.node_; }
+
+ private:
+  Node* node_ = nullptr;
+};
+
+/// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are added to it.
+struct RAMET_API AccumulateGrad final : Node {
+  Tensor grad, where;
+  std::mutex mutex;     // several backwards may end in one leaf
+  uint64_t copies = 0;  // gradients that had to be copied into `where`: tests count them
+
+  explicit AccumulateGrad(TensorImpl* of);
+  Edge* edges() override { return nullptr; }
+  void apply(Tensor* in, Tensor* out) override;
+  Tensor destination(uint32_t slot) override;
+};
+
+/// The AccumulateGrad node of a leaf, made at need; null for a non-leaf.
+RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
+/// First gradients of this leaf are written into `where` (same sizes and dtype). See Note [Flat stores] in nn/flat_store.h.
+RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
+
+// ---- what a backward function keeps ----------------------------------------------------------------------------------
+
+/// An input (or any tensor), with its history and the version it had.
+class RAMET_API Saved {
+ public:
+  Saved() = default;
+  explicit Saved(const Tensor& t) : t_(t), version_(t.version()) {
+    if (RAMET_UNLIKELY(t.is_inference())) refuse_inference();
+  }
+  /// The tensor; an Error naming both operations if its values were changed since.
+  const Tensor& get(const Node& self) const {
+    if (t_.defined() && RAMET_UNLIKELY(t_.version() != version_)) changed(self);
+    return t_;
+  }
+  bool defined() const { return t_.defined(); }
+
+ protected:
+  [[noreturn, gnu::cold]] void changed(const Node& self) const;
+  [[noreturn, gnu::cold]] static void refuse_inference();
+  Tensor t_;
+  uint32_t version_ = 0;
+};
+inline Saved save(const Tensor& t) { return Saved(t); }
+/// An undefined Saved unless `wanted`: an input is saved only for somebody else's gradient.
+inline Saved save_if(bool wanted, const Tensor& t) { return wanted && t.defined() ? Saved(t) : Saved(); }
+
+/// A result: never owns its node; holds the data without history, and is restored through the node that asks.
+class RAMET_API SavedOutput : Saved {
+ public:
+  SavedOutput() = default;
+  explicit SavedOutput(const Tensor& y) : Saved(y.shallow()) {}
+  /// With history when a gradient of the gradient is being recorded.
+  Tensor get(const Node& self) const;
+};
+/// Call it before the history is added: record(..., y, [y = save_output(y)]...).
+inline SavedOutput save_output(const Tensor& y) { return SavedOutput(y); }
+
+// ---- record ----------------------------------------------------------------------------------------------------------
+
+inline bool wants_grad(const TensorImpl* t) {
+  return t && (t->is(TensorImpl::kRequiresGrad) || (t->base && t->base->is(TensorImpl::kRequiresGrad)));
+}
+inline bool wants_grad(const Tensor& t) { return wants_grad(t.impl()); }
+/// Does an operation on these inputs make history? Test it before building the backward function: captures cost 3-9 ns.
+template <class... T>
+inline bool recording(const T&... inputs) {
+  return tls.grad_mode && (wants_grad(inputs) || ...);
+}
+
+/// Makes the history of a view again after an in-place operation on its base or a sibling.
+RAMET_API void renew_view(TensorImpl* view);
+/// The gradient edge of a tensor, one reference; {} if it wants none.
+inline Edge edge_of(const TensorImpl* t) {
+  if (!wants_grad(t)) return {};
+  if (RAMET_UNLIKELY(t->base != nullptr) && t->generation != t->base->generation) renew_view(const_cast<TensorImpl*>(t));
+  t->node->hold();
+  return {static_cast<Node*>(t->node), t->slot};
+}
+
+[[noreturn, gnu::cold]] RAMET_API void backward_twice(const Node& node);
+/// Anomaly mode: notes where in the program's scopes the forward was called.
+RAMET_API void note_place(Node& node);
+
+template <int N, class F>
+struct LambdaNode final : Node {
+  Edge edge[N];
+  union {
+    F f;  // destroyed by release_saved, possibly long before the node
+  };
+  LambdaNode(const char* n, F&& fn) : Node(n, N, 1, sizeof(LambdaNode)), f(std::move(fn)) {}
+  ~LambdaNode() override {
+    LambdaNode::release_saved();
+    for (Edge& e : edge) release(e.node);
+  }
+  Edge* edges() override { return edge; }
+  void release_saved() override {
+    if (flags & kReleased) return;
+    flags |= kReleased;
+    f.~F();
+  }
+  void apply(Tensor* in, Tensor* out) override {
+    if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
+    if constexpr (std::is_same<decltype(f(*this, in[0])), Tensor>::value) {
+      out[0] = f(*this, in[0]);
+    } else {
+      auto r = f(*this, in[0]);
+      static_assert(std::tuple_size<decltype(r)>::value == N, "one gradient per input");
+      for (int i = 0; i < N; ++i) out[i] = std::move(r[static_cast<size_t>(i)]);
+    }
+  }
+};
+
+struct Input {  // borrowed
+  TensorImpl* impl;
+  Input(const Tensor& t) : impl(t.impl()) {}
+};
+
+template <size_t N, class F>
+Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& f) {
+  using Made = LambdaNode<static_cast<int>(N), F>;
+  auto* node = new (pool::allocate(sizeof(Made))) Made(name, std::move(f));
+  node->device = device;
+  for (size_t i = 0; i < N; ++i) {
+    node->edge[i] = edge_of(inputs[i].impl);
+    if (node->edge[i].node) node->flags |= node->edge[i].node->flags & Node::kSpans;
+  }
+  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
+  return node;
+}
+
+/// Adds history to the fresh tensor `out`. Call it behind `if (!recording(inputs...)) return out;`.
+/// f(const Node& self, const Tensor& grad) returns the gradient of the one input, or a std::array of one per input;
+/// an undefined one is "no gradient".
+template <size_t N, class F>
+Tensor record(const char* name, const Input (&inputs)[N], Tensor out, F f) {
+  out->node = make_node(name, inputs, out->device, std::move(f));
+  out->flags |= TensorImpl::kRequiresGrad;
+  return out;
+}
+
+/// A node with any number of inputs and one result (cat, stack, index): edges in a vector.
+class RAMET_API ListNode final : public Node {
+ public:
+  using Backward = std::function<void(const Node&, const Tensor&, std::vector<Tensor>&)>;
+  ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f);
+  ~ListNode() override;
+  Edge* edges() override { return edges_.data(); }
+  void release_saved() override;
+  void apply(Tensor* in, Tensor* out) override;
+
+ private:
+  std::vector<Edge> edges_;
+  Backward f_;
+};
+/// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
+RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f);
+
+/// Hangs one result of a node with several (unbind, max with indices ... where more than one result is differentiable).
+inline void attach(const Tensor& out, Node* node, uint32_t slot) {
+  node->hold();
+  release(static_cast<Node*>(out->node));
+  out->node = node;
+  out->slot = slot;
+  out->flags |= TensorImpl::kRequiresGrad;
+}
+
+/// Allocates a node of class T in the pool: new_node<T>(args...). One reference.
+template <class T, class... A>
+T* new_node(A&&... a) {
+  return new (pool::allocate(sizeof(T))) T(std::forward<A>(a)...);
+}
+
+}  // namespace autograd
+}  // namespace ramet

@@ -1,0 +1,63 @@
+#include "autograd/ops/common.h"
+
+namespace ramet {
+namespace autograd {
+
+Device common_device(const char* op, const Tensor& a, const Tensor& b) {
+  check_defined(op, a);
+  check_defined(op, b);
+  if (RAMET_LIKELY(a->device == b->device)) return a.device();
+  if (a.dim() == 0 && a.is_cpu()) return b.device();
+  if (b.dim() == 0 && b.is_cpu()) return a.device();
+  fail(op, "Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ", b.device(), "! Got ",
+       describe(a), " and ", describe(b));
+}
+
+namespace {
+
+// Bool, integer, floating point.
+int category(ScalarType t) { return t == kBool ? 0 : is_integral(t) ? 1 : 2; }
+
+// `strong` decides unless `weak` is of a higher category.
+ScalarType combine(ScalarType strong, ScalarType weak) {
+  if (strong == ScalarType::Undefined) return weak;
+  if (weak == ScalarType::Undefined || category(weak) <= category(strong)) return strong;
+  return promote_types(strong, weak);
+}
+
+ScalarType of_number(ScalarType kind) { return kind == kDouble ? tls.default_dtype : kind; }
+
+}  // namespace
+
+ScalarType result_type(const Tensor& a, const Tensor& b) {
+  if (a.scalar_type() == b.scalar_type()) return a.scalar_type();
+  ScalarType by_rank[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};  // dims, 0-dim, number
+  for (const Tensor* t : {&a, &b}) {
+    const bool number = (*t)->is(TensorImpl::kWrappedNumber);
+    ScalarType& at = by_rank[t->dim() > 0 ? 0 : number ? 2 : 1];
+    const ScalarType type = number ? of_number(t->scalar_type()) : t->scalar_type();
+    at = at == ScalarType::Undefined ? type : promote_types(at, type);
+  }
+  return combine(combine(by_rank[0], by_rank[1]), by_rank[2]);
+}
+
+ScalarType result_type(const Tensor& a, const Scalar& b) { return combine(a.scalar_type(), of_number(b.type())); }
+
+Tensor sum_to(const Tensor& x, IntArrayRef sizes) {
+  if (x.sizes() == sizes) return x;
+  const int64_t lead = x.dim() - static_cast<int64_t>(sizes.size());
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (d < lead || (sizes[static_cast<size_t>(d - lead)] == 1 && x.size(d) != 1)) dims.push_back(d);
+  const Tensor s = dims.empty() ? x : x.sum(OptionalIntArrayRef(dims), /*keepdim=*/true);
+  return lead > 0 ? s.reshape(sizes) : s;
+}
+
+Tensor Meta::reduce_slow(const Tensor& g) const {
+  Tensor r = sum_to(g, shape());
+  if (r.scalar_type() != dtype) r = r.to(dtype);
+  return r.device() == device ? r : r.to(device);
+}
+
+}  // namespace autograd
+}  // namespace ramet

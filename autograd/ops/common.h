@@ -1,0 +1,53 @@
+// What the fronts of operations share: checks, promotion, the adjoint of broadcasting. Private to autograd/ops.
+#pragma once
+#include "autograd/grad_mode.h"
+#include "autograd/inplace.h"
+#include "autograd/layout.h"
+#include "autograd/node.h"
+
+namespace ramet {
+namespace autograd {
+
+inline void check_defined(const char* op, const Tensor& x) {
+  if (RAMET_UNLIKELY(!x.defined())) fail(op, "undefined tensor");
+}
+
+/// The device an operation on a and b runs on: theirs, or the other's where one is a 0-dim tensor on the CPU (LibTorch's
+/// exception). An Error naming both otherwise.
+RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);
+
+/// LibTorch's result_type: dimensioned tensors decide, then 0-dim ones, then numbers; a lower rank counts only by a higher
+/// category (bool < integer < floating point).
+RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b);
+RAMET_API ScalarType result_type(const Tensor& a, const Scalar& b);
+
+/// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself where nothing was.
+RAMET_API Tensor sum_to(const Tensor& x, IntArrayRef sizes);
+
+/// What a backward function keeps of an input whose values it does not need.
+struct RAMET_API Meta {
+  int64_t sizes[kInlineRank];
+  std::vector<int64_t> long_sizes;  // ranks above kInlineRank
+  uint8_t rank;
+  ScalarType dtype;
+  Device device;
+  explicit Meta(const Tensor& t) : rank(t->rank), dtype(t.scalar_type()), device(t.device()) {
+    if (RAMET_UNLIKELY(rank > kInlineRank)) {
+      long_sizes = t.sizes().vec();
+      return;
+    }
+    for (int i = 0; i < rank; ++i) sizes[i] = t->sizes()[i];
+  }
+  IntArrayRef shape() const { return rank > kInlineRank ? IntArrayRef(long_sizes) : IntArrayRef(sizes, rank); }
+  /// A gradient of the broadcast, promoted result as one of this input: summed, cast and moved where they differ.
+  Tensor reduce(const Tensor& g) const {
+    if (RAMET_LIKELY(g.scalar_type() == dtype && g.sizes() == shape() && g.device() == device)) return g;
+    return reduce_slow(g);
+  }
+
+ private:
+  Tensor reduce_slow(const Tensor& g) const;
+};
+
+}  // namespace autograd
+}  // namespace ramet

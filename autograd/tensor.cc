@@ -1,0 +1,212 @@
+// The autograd side of Tensor, and what belongs to no operation.
+#include "autograd/tensor.h"
+
+#include <iostream>
+#include <sstream>
+
+#include "autograd/grad_mode.h"
+#include "autograd/inplace.h"
+#include "autograd/layout.h"
+#include "autograd/node.h"
+#include "autograd/view.h"
+#include "runtime/print.h"
+
+namespace ramet {
+
+using autograd::AccumulateGrad;
+using autograd::grad_accumulator;
+using autograd::Node;
+
+Tensor& Tensor::operator=(const Tensor& values) && {
+  return copy_(values);
+}
+Tensor& Tensor::operator=(Tensor&& values) && {
+  return copy_(values);
+}
+Tensor& Tensor::operator=(const Scalar& value) && { return fill_(value); }
+
+TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type()).device(device()); }
+
+bool Tensor::leaf_slot() const { return static_cast<Node*>(p_->node)->flags & Node::kSink; }
+
+void Tensor::wrong_type(ScalarType asked) const {
+  fail("data_ptr", "expected scalar type ", name_of(asked), " but found ", name_of(scalar_type()), ": got ", describe(*this));
+}
+
+bool Tensor::is_nonzero() const {
+  RAMET_CHECK(defined() && numel() == 1, "is_nonzero", "Boolean value of Tensor with more than one value is ambiguous: got ", describe(*this));
+  return item().to<bool>();
+}
+
+const Tensor& Tensor::requires_grad_(bool on) const {
+  RAMET_CHECK(defined(), "requires_grad_", "undefined tensor");
+  if (!on && !p_->node) {
+    p_->set(TensorImpl::kRequiresGrad, false);
+    return *this;
+  }
+  RAMET_CHECK(!on || is_floating(scalar_type()), "requires_grad_", "only Tensors of floating point dtype can require gradients: got ",
+              describe(*this));
+  if (!is_leaf() && on) return *this;
+  RAMET_CHECK(!p_->is(TensorImpl::kInference) || !on || tls.inference_mode, "requires_grad_",
+              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  AccumulateGrad* sink = grad_accumulator(p_);
+  RAMET_CHECK(sink != nullptr, "requires_grad_", "you can only change requires_grad flags of leaf variables: got ", describe(*this),
+              " made by ", static_cast<Node*>(p_->node)->name(), "; use detach()");
+  p_->set(TensorImpl::kRequiresGrad, on);
+  sink->device = p_->device;
+  return *this;
+}
+
+namespace {
+Tensor* retained_of(TensorImpl* t) {
+  auto* node = static_cast<Node*>(t->node);
+  if (!node || !node->extra) return nullptr;
+  for (auto& [slot, g] : node->extra->retained)
+    if (slot == t->slot) return &g;
+  return nullptr;
+}
+}  // namespace
+
+const Tensor& Tensor::grad() const {
+  static const Tensor none;
+  RAMET_CHECK(defined(), "grad", "undefined tensor");
+  if (!p_->node) return none;
+  if (leaf_slot()) return static_cast<AccumulateGrad*>(p_->node)->grad;
+  const Tensor* kept = retained_of(p_);
+  return kept ? *kept : none;
+}
+
+Tensor& Tensor::mutable_grad() const {
+  RAMET_CHECK(defined(), "grad", "undefined tensor");
+  if (AccumulateGrad* sink = grad_accumulator(p_)) return sink->grad;
+  Tensor* kept = retained_of(p_);
+  RAMET_CHECK(kept != nullptr, "mutable_grad", "the .grad of a non-leaf exists only after retain_grad(): got ", describe(*this));
+  return *kept;
+}
+
+autograd::NodePtr Tensor::grad_fn() const {
+  if (!autograd::wants_grad(p_) || is_leaf()) {
+    if (!(p_->base && p_->base->is(TensorImpl::kRequiresGrad))) return {};
+  }
+  const autograd::Edge e = autograd::edge_of(p_);
+  autograd::NodePtr result(e.node && !(e.node->flags & Node::kSink) ? e.node : nullptr);
+  autograd::release(e.node);
+  return result;
+}
+
+void Tensor::retain_grad() const {
+  RAMET_CHECK(defined() && requires_grad(), "retain_grad", "can't retain_grad on Tensor that has requires_grad=False");
+  const autograd::Edge e = autograd::edge_of(p_);
+  autograd::release(e.node);
+  if (is_leaf() || retained_of(p_)) return;
+  e.node->more().retained.emplace_back(p_->slot, Tensor());
+}
+bool Tensor::retains_grad() const { return defined() && !is_leaf() && retained_of(p_) != nullptr; }
+
+unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
+  RAMET_CHECK(defined() && requires_grad(), "register_hook", "cannot register a hook on a tensor that doesn't require gradient");
+  const autograd::Edge e = autograd::edge_of(p_);
+  autograd::release(e.node);
+  autograd::NodeExtra& extra = e.node->more();
+  extra.hooks.push_back({p_->slot, extra.next_id, std::move(hook)});
+  return extra.next_id++;
+}
+
+void Tensor::remove_hook(unsigned id) const {
+  auto* node = static_cast<Node*>(defined() ? p_->node : nullptr);
+  if (!node || !node->extra) return;
+  auto& hooks = node->extra->hooks;
+  for (size_t i = 0; i < hooks.size(); ++i)
+    if (hooks[i].id == id) {
+      hooks.erase(hooks.begin() + static_cast<std::ptrdiff_t>(i));
+      return;
+    }
+}
+
+unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
+  AccumulateGrad* sink = defined() && requires_grad() ? grad_accumulator(p_) : nullptr;
+  RAMET_CHECK(sink != nullptr, "register_post_accumulate_grad_hook",
+              "post accumulate grad hooks cannot be registered on non-leaf tensors or ones that do not require grad: got ", describe(*this));
+  // The hook gets a handle made at the call: one kept here would hold this node, which holds the hook.
+  const Tensor alias = shallow();
+  autograd::NodeExtra& extra = sink->more();
+  extra.post.emplace_back(extra.next_id, [sink, alias, call = std::move(hook)](const Tensor&) {
+    Tensor leaf = alias.shallow();
+    sink->hold();
+    leaf->node = sink;
+    leaf->flags |= TensorImpl::kRequiresGrad;
+    call(leaf);
+  });
+  return extra.next_id++;
+}
+
+Tensor Tensor::detach() const {
+  RAMET_CHECK(defined(), "detach", "undefined tensor");
+  settle();
+  return shallow();
+}
+
+Tensor& Tensor::detach_() const {
+  RAMET_CHECK(defined(), "detach_", "undefined tensor");
+  RAMET_CHECK(!p_->base, "detach_", "Can't detach views in-place. Use detach() instead. Got ", describe(*this));
+  AutogradSlot::release(std::exchange(p_->node, nullptr));
+  p_->slot = 0;
+  p_->set(TensorImpl::kRequiresGrad, false);
+  ++p_->generation;
+  return autograd::as_mutable(*this);
+}
+
+Tensor Tensor::data() const {
+  RAMET_CHECK(defined(), "data", "undefined tensor");
+  settle();
+  Storage* alias = Storage::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
+  Tensor t = shallow();
+  t->storage->release();
+  t->storage = alias;
+  return t;
+}
+
+void Tensor::set_data(const Tensor& new_data) const {
+  RAMET_CHECK(defined() && new_data.defined(), "set_data", "undefined tensor");
+  RAMET_CHECK(!requires_grad() || is_floating(new_data.scalar_type()), "set_data", "incompatible tensor type: got ", describe(new_data),
+              ", expected a floating point tensor for one that requires grad");
+  autograd::settle(new_data);
+  const Tensor from = new_data.shallow();  // also where new_data is *this
+  if (p_->rank > kInlineRank) pool::deallocate(p_->geometry, sizeof(int64_t) * 2 * p_->rank);
+  p_->rank = from->rank;
+  p_->geometry = p_->rank > kInlineRank ? static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * p_->rank)) : nullptr;
+  for (int d = 0; d < p_->rank; ++d) {
+    p_->sizes()[d] = from->sizes()[d];
+    p_->strides()[d] = from->strides()[d];
+  }
+  p_->dtype = from->dtype;
+  p_->device = from->device;
+  p_->numel = from->numel;
+  p_->set(TensorImpl::kContiguous, from.raw_contiguous());
+  p_->set(TensorImpl::kInternalLayout, false);
+  add_ref(from->storage->refs);
+  Storage* old = std::exchange(p_->storage, from->storage);
+  p_->data = from->data;
+  if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
+  if (p_->node && leaf_slot()) static_cast<Node*>(p_->node)->device = p_->device;
+}
+
+Tensor Tensor::_base() const {
+  if (!p_->base) return {};
+  add_ref(p_->base->refs);
+  return Tensor(p_->base);
+}
+
+std::string Tensor::toString() const {
+  if (!defined()) return "UndefinedType";
+  return std::string(is_cpu() ? "CPU" : "CUDA") + name_of(scalar_type()) + "Type";
+}
+
+void Tensor::print() const { std::cout << *this << '\n'; }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& t) {
+  if (t.defined()) autograd::settle(t);
+  return out << static_cast<const TensorBase&>(t);
+}
+
+}  // namespace ramet

@@ -1,0 +1,432 @@
+// Tensor: the one public tensor class, with LibTorch's methods.
+//
+// A Tensor is one intrusive pointer; copies share everything. Operations are free functions (autograd/ops/*.h) and methods of
+// the same name; a method's body lives beside its function. Unless a comment says otherwise a method
+// has the meaning, parameter order and defaults of LibTorch's method of the same name.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "autograd/accessor.h"
+#include "runtime/options.h"
+#include "runtime/scalar.h"
+#include "runtime/tensor_base.h"
+
+namespace ramet {
+
+class Tensor;
+using TensorList = ArrayRef<Tensor>;
+using tensor_list = std::vector<Tensor>;
+namespace indexing {
+class TensorIndex;
+}
+namespace autograd {
+struct Node;
+class NodePtr;
+}  // namespace autograd
+
+class RAMET_API Tensor : public TensorBase {
+ public:
+  Tensor() noexcept = default;
+  explicit Tensor(TensorImpl* owned) noexcept : TensorBase(owned) {}
+  explicit Tensor(TensorBase base) noexcept : TensorBase(std::move(base)) {}
+  Tensor(const Tensor&) noexcept = default;
+  Tensor(Tensor&&) noexcept = default;
+  // On a named tensor, assignment rebinds the handle; on a temporary (`x[0] = y`, `p.grad().data() = g`) it copies into it.
+  Tensor& operator=(const Tensor& o) & noexcept { TensorBase::operator=(o); return *this; }
+  Tensor& operator=(Tensor&& o) & noexcept { TensorBase::operator=(std::move(o)); return *this; }
+  Tensor& operator=(const Tensor& values) &&;
+  Tensor& operator=(Tensor&& values) &&;
+  Tensor& operator=(const Scalar& value) &&;
+  ~Tensor() = default;
+
+  // ---- what it is ---------------------------------------------------------------------------------------------------
+  /// Public strides: those of the tensor as the user sees it (Note [Internal layout] in autograd/layout.h).
+  IntArrayRef strides() const { settle(); return raw_strides(); }
+  int64_t stride(int64_t d) const { settle(); return p_->strides()[wrapped(d)]; }
+  bool is_contiguous() const { settle(); return raw_contiguous(); }
+  TensorOptions options() const;
+  Layout layout() const { return kStrided; }
+  bool is_leaf() const { return !p_->node || leaf_slot(); }
+  bool is_inference() const { return p_->is(TensorImpl::kInference); }
+  bool is_view() const { return p_->base != nullptr; }
+  bool is_nonzero() const;
+  std::string toString() const;
+  /// Prints as operator<< to standard output.
+  void print() const;
+  int64_t _version() const { return version(); }
+  bool is_complex() const { return false; }
+  bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
+
+  // ---- raw data -----------------------------------------------------------------------------------------------------
+  /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type.
+  template <class T> T* data_ptr() const { settle(); check_type(ScalarTypeOf<std::remove_const_t<T>>::value); return static_cast<T*>(ptr()); }
+  void* data_ptr() const { settle(); return ptr(); }
+  template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
+  template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
+  /// Fast element access for a CPU tensor of N dimensions.
+  template <class T, size_t N> TensorAccessor<T, N> accessor() const {
+    settle();
+    check_type(ScalarTypeOf<std::remove_const_t<T>>::value);
+    check_rank(N);
+    return TensorAccessor<T, N>(static_cast<T*>(ptr()), p_->sizes(), p_->strides());
+  }
+  /// The value of a one-element tensor; waits for it.
+  Scalar item() const;
+  template <class T> T item() const { return item().to<T>(); }
+
+  // ---- autograd -----------------------------------------------------------------------------------------------------
+  bool requires_grad() const { return p_->is(TensorImpl::kRequiresGrad) || (p_->base && p_->base->is(TensorImpl::kRequiresGrad)); }
+  const Tensor& requires_grad_(bool requires_grad = true) const;
+  const Tensor& set_requires_grad(bool requires_grad) const { return requires_grad_(requires_grad); }
+  /// The gradient collected so far; undefined where there is none.
+  const Tensor& grad() const;
+  Tensor& mutable_grad() const;
+  /// The node that made this tensor; null for a leaf.
+  autograd::NodePtr grad_fn() const;
+  /// d(this)/d(leaves), added into their grad(). `gradient` is needed unless this has one element.
+  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
+                std::optional<TensorList> inputs = std::nullopt) const;
+  /// Keeps this non-leaf's gradient at the next backwards.
+  void retain_grad() const;
+  bool retains_grad() const;
+  /// Called with each gradient of this tensor before it goes on; a hook may return a replacement. Returns a handle.
+  /// F: void(Tensor) or Tensor(Tensor).
+  template <class F> unsigned register_hook(F&& hook) const;
+  void remove_hook(unsigned handle) const;
+  /// Called with this leaf after a gradient was added into its grad().
+  unsigned register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
+  /// Shares memory and versions, cut off from the graph.
+  Tensor detach() const;
+  Tensor& detach_() const;
+  /// As detach(), with a version counter of its own.
+  Tensor data() const;
+  Tensor variable_data() const { return data(); }
+  /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
+  void set_data(const Tensor& new_data) const;
+  /// The tensor this one is a differentiable view of; undefined if none.
+  Tensor _base() const;
+
+  // ---- copies and conversions ---------------------------------------------------------------------------------------
+  Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
+  Tensor to(const TensorOptions& options = {}, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(ScalarType dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
+  Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor toType(ScalarType dtype) const { return to(dtype); }
+  Tensor type_as(const Tensor& other) const { return to(other); }
+  Tensor cpu() const { return to(Device(kCPU, 0)); }
+  Tensor cuda() const { return to(Device(kCUDA)); }
+  Tensor pin_memory() const { return *this; }
+  Tensor& fill_(const Scalar& value) const;
+  Tensor& fill_(const Tensor& value) const;
+  Tensor& zero_() const;
+  Tensor new_empty(IntArrayRef size, const TensorOptions& options = {}) const;
+  Tensor new_zeros(IntArrayRef size, const TensorOptions& options = {}) const;
+  Tensor new_ones(IntArrayRef size, const TensorOptions& options = {}) const;
+  Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
+  Tensor& resize_(IntArrayRef size) const;
+
+  // ---- random fills -------------------------------------------------------------------------------------------------
+  Tensor& uniform_(double from = 0, double to = 1) const;
+  Tensor& normal_(double mean = 0, double std = 1) const;
+  Tensor& bernoulli_(double p = 0.5) const;
+  Tensor& bernoulli_(const Tensor& p) const;
+  Tensor& random_(int64_t from, int64_t to) const;
+  Tensor& random_(int64_t to) const;
+  Tensor& exponential_(double lambda = 1) const;
+  Tensor bernoulli() const;
+  Tensor multinomial(int64_t num_samples, bool replacement = false) const;
+
+  // ---- views --------------------------------------------------------------------------------------------------------
+  Tensor view(IntArrayRef size) const;
+  Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
+  Tensor reshape(IntArrayRef shape) const;
+  Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
+  Tensor transpose(int64_t dim0, int64_t dim1) const;
+  Tensor swapaxes(int64_t axis0, int64_t axis1) const { return transpose(axis0, axis1); }
+  Tensor t() const;
+  Tensor permute(IntArrayRef dims) const;
+  Tensor movedim(int64_t source, int64_t destination) const;
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
+  Tensor unflatten(int64_t dim, IntArrayRef sizes) const;
+  Tensor squeeze() const;
+  Tensor squeeze(int64_t dim) const;
+  Tensor squeeze(IntArrayRef dims) const;
+  Tensor unsqueeze(int64_t dim) const;
+  Tensor& squeeze_() const;
+  Tensor& squeeze_(int64_t dim) const;
+  Tensor& unsqueeze_(int64_t dim) const;
+  Tensor& t_() const;
+  Tensor& transpose_(int64_t dim0, int64_t dim1) const;
+  Tensor expand(IntArrayRef size, bool implicit = false) const;
+  Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
+  Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
+  Tensor select(int64_t dim, int64_t index) const;
+  Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
+  Tensor unfold(int64_t dimension, int64_t size, int64_t step) const;
+  std::vector<Tensor> unbind(int64_t dim = 0) const;
+  std::vector<Tensor> split(int64_t split_size, int64_t dim = 0) const;
+  std::vector<Tensor> split(IntArrayRef split_sizes, int64_t dim = 0) const;
+  std::vector<Tensor> split_with_sizes(IntArrayRef split_sizes, int64_t dim = 0) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
+  Tensor operator[](int64_t index) const { return select(0, index); }
+  Tensor operator[](const Scalar& index) const { return select(0, index.toLong()); }
+  Tensor operator[](const Tensor& index) const;
+
+  // ---- indexing (autograd/ops/index.h) ------------------------------------------------------------------------------
+  Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
+  Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
+  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values) const;
+  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value) const;
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values) const;
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const;
+  Tensor gather(int64_t dim, const Tensor& index, bool sparse_grad = false) const;
+  Tensor scatter(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor scatter(int64_t dim, const Tensor& index, const Scalar& value) const;
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Scalar& value) const;
+  Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor index_select(int64_t dim, const Tensor& index) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
+  Tensor masked_fill(const Tensor& mask, const Tensor& value) const;
+  Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
+  Tensor& masked_fill_(const Tensor& mask, const Tensor& value) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor nonzero() const;
+  Tensor take(const Tensor& index) const;
+  Tensor repeat(IntArrayRef repeats) const;
+  Tensor flip(IntArrayRef dims) const;
+  Tensor where(const Tensor& condition, const Tensor& other) const;
+
+  // ---- pointwise arithmetic (autograd/ops/arithmetic.h) -------------------------------------------------------------
+  Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
+  Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
+  Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
+  Tensor& add_(const Scalar& other, const Scalar& alpha = 1) const;
+  Tensor sub(const Tensor& other, const Scalar& alpha = 1) const;
+  Tensor sub(const Scalar& other, const Scalar& alpha = 1) const;
+  Tensor& sub_(const Tensor& other, const Scalar& alpha = 1) const;
+  Tensor& sub_(const Scalar& other, const Scalar& alpha = 1) const;
+  Tensor mul(const Tensor& other) const;
+  Tensor mul(const Scalar& other) const;
+  Tensor& mul_(const Tensor& other) const;
+  Tensor& mul_(const Scalar& other) const;
+  Tensor div(const Tensor& other) const;
+  Tensor div(const Scalar& other) const;
+  Tensor div(const Tensor& other, std::optional<std::string> rounding_mode) const;
+  Tensor div(const Scalar& other, std::optional<std::string> rounding_mode) const;
+  Tensor& div_(const Tensor& other) const;
+  Tensor& div_(const Scalar& other) const;
+  Tensor floor_divide(const Tensor& other) const;
+  Tensor floor_divide(const Scalar& other) const;
+  Tensor remainder(const Tensor& other) const;
+  Tensor remainder(const Scalar& other) const;
+  Tensor fmod(const Tensor& other) const;
+  Tensor fmod(const Scalar& other) const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor pow(const Scalar& exponent) const;
+  Tensor& pow_(const Tensor& exponent) const;
+  Tensor& pow_(const Scalar& exponent) const;
+  Tensor addcmul(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
+  Tensor& addcmul_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
+  Tensor addcdiv(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
+  Tensor& addcdiv_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
+  Tensor lerp(const Tensor& end, const Scalar& weight) const;
+  Tensor& lerp_(const Tensor& end, const Scalar& weight) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor minimum(const Tensor& other) const;
+
+  // ---- pointwise functions of one tensor (autograd/ops/unary.h, activation.h) ---------------------------------------
+#define RAMET_UNARY_METHOD(name) \
+  Tensor name() const;           \
+  Tensor& name##_() const;
+  RAMET_UNARY_METHOD(neg)
+  RAMET_UNARY_METHOD(abs)
+  RAMET_UNARY_METHOD(sign)
+  RAMET_UNARY_METHOD(square)
+  RAMET_UNARY_METHOD(exp)
+  RAMET_UNARY_METHOD(expm1)
+  RAMET_UNARY_METHOD(log)
+  RAMET_UNARY_METHOD(log1p)
+  RAMET_UNARY_METHOD(log2)
+  RAMET_UNARY_METHOD(log10)
+  RAMET_UNARY_METHOD(sqrt)
+  RAMET_UNARY_METHOD(rsqrt)
+  RAMET_UNARY_METHOD(reciprocal)
+  RAMET_UNARY_METHOD(sin)
+  RAMET_UNARY_METHOD(cos)
+  RAMET_UNARY_METHOD(tan)
+  RAMET_UNARY_METHOD(tanh)
+  RAMET_UNARY_METHOD(sigmoid)
+  RAMET_UNARY_METHOD(erf)
+  RAMET_UNARY_METHOD(relu)
+  RAMET_UNARY_METHOD(floor)
+  RAMET_UNARY_METHOD(ceil)
+  RAMET_UNARY_METHOD(round)
+  RAMET_UNARY_METHOD(trunc)
+  RAMET_UNARY_METHOD(logical_not)
+  RAMET_UNARY_METHOD(bitwise_not)
+#undef RAMET_UNARY_METHOD
+  Tensor isnan() const;
+  Tensor isinf() const;
+  Tensor isfinite() const;
+  Tensor clamp(const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor clamp(const std::optional<Tensor>& min, const std::optional<Tensor>& max = std::nullopt) const;
+  Tensor& clamp_(const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor clamp_min(const Scalar& min) const;
+  Tensor clamp_max(const Scalar& max) const;
+  Tensor& clamp_min_(const Scalar& min) const;
+  Tensor& clamp_max_(const Scalar& max) const;
+
+  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool -----------------------------------------
+#define RAMET_COMPARE_METHOD(name)          \
+  Tensor name(const Tensor& other) const;   \
+  Tensor name(const Scalar& other) const;
+  RAMET_COMPARE_METHOD(eq)
+  RAMET_COMPARE_METHOD(ne)
+  RAMET_COMPARE_METHOD(lt)
+  RAMET_COMPARE_METHOD(le)
+  RAMET_COMPARE_METHOD(gt)
+  RAMET_COMPARE_METHOD(ge)
+#undef RAMET_COMPARE_METHOD
+  Tensor logical_and(const Tensor& other) const;
+  Tensor logical_or(const Tensor& other) const;
+  Tensor logical_xor(const Tensor& other) const;
+  Tensor bitwise_and(const Tensor& other) const;
+  Tensor bitwise_or(const Tensor& other) const;
+  Tensor bitwise_xor(const Tensor& other) const;
+  /// Same sizes, dtype and values.
+  bool equal(const Tensor& other) const;
+  bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false) const;
+
+  // ---- reductions (autograd/ops/reduce.h) ---------------------------------------------------------------------------
+  Tensor sum(std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor sum(OptionalIntArrayRef dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor mean(std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor mean(OptionalIntArrayRef dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor prod(std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor prod(int64_t dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor var(bool unbiased) const;
+  Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
+  Tensor var(OptionalIntArrayRef dim = std::nullopt, const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
+  Tensor std(bool unbiased) const;
+  Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
+  Tensor std(OptionalIntArrayRef dim = std::nullopt, const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
+  Tensor max() const;
+  Tensor min() const;
+  std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
+  std::tuple<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
+  Tensor max(const Tensor& other) const { return maximum(other); }
+  Tensor min(const Tensor& other) const { return minimum(other); }
+  Tensor amax(IntArrayRef dim = {}, bool keepdim = false) const;
+  Tensor amin(IntArrayRef dim = {}, bool keepdim = false) const;
+  Tensor argmax(std::optional<int64_t> dim = std::nullopt, bool keepdim = false) const;
+  Tensor argmin(std::optional<int64_t> dim = std::nullopt, bool keepdim = false) const;
+  Tensor norm(const Scalar& p = 2) const;
+  Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false) const;
+  Tensor all() const;
+  Tensor all(int64_t dim, bool keepdim = false) const;
+  Tensor any() const;
+  Tensor any(int64_t dim, bool keepdim = false) const;
+  Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
+  Tensor cumsum(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
+
+  // ---- rows and matrices (autograd/ops/softmax.h, matmul.h) ---------------------------------------------------------
+  Tensor softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor log_softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor mm(const Tensor& mat2) const;
+  Tensor bmm(const Tensor& mat2) const;
+  Tensor mv(const Tensor& vec) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1) const;
+  Tensor& addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1) const;
+
+  Tensor& operator+=(const Tensor& other) { return add_(other); }
+  Tensor& operator+=(const Scalar& other) { return add_(other); }
+  Tensor& operator-=(const Tensor& other) { return sub_(other); }
+  Tensor& operator-=(const Scalar& other) { return sub_(other); }
+  Tensor& operator*=(const Tensor& other) { return mul_(other); }
+  Tensor& operator*=(const Scalar& other) { return mul_(other); }
+  Tensor& operator/=(const Tensor& other) { return div_(other); }
+  Tensor& operator/=(const Scalar& other) { return div_(other); }
+  Tensor operator-() const { return neg(); }
+  Tensor operator!() const { return logical_not(); }
+  Tensor operator~() const { return bitwise_not(); }
+
+  // ---- for the library ----------------------------------------------------------------------------------------------
+  /// Shares storage and versions: no history, no requires_grad.
+  Tensor shallow() const { return Tensor(shallow_impl()); }
+
+ private:
+  void settle() const {
+    if (RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout))) settle_layout();
+  }
+  void settle_layout() const;
+  bool leaf_slot() const;
+  void check_type(ScalarType asked) const {
+    if (RAMET_UNLIKELY(asked != scalar_type())) wrong_type(asked);
+  }
+  [[noreturn, gnu::cold]] void wrong_type(ScalarType asked) const;
+  void check_rank(size_t asked) const {
+    RAMET_CHECK(asked == static_cast<size_t>(dim()), "accessor", "dimensions: got ", asked, ", expected ", dim());
+  }
+  unsigned add_hook(std::function<Tensor(const Tensor&)> hook) const;
+};
+
+template <class F>
+unsigned Tensor::register_hook(F&& hook) const {
+  using Result = decltype(hook(std::declval<const Tensor&>()));
+  if constexpr (std::is_same<Result, void>::value) {
+    return add_hook([f = std::forward<F>(hook)](const Tensor& g) mutable { f(g); return Tensor(); });
+  } else {
+    return add_hook([f = std::forward<F>(hook)](const Tensor& g) mutable { return Tensor(f(g)); });
+  }
+}
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return a.add(b); }
+inline Tensor operator+(const Tensor& a, const Scalar& b) { return a.add(b); }
+inline Tensor operator+(const Scalar& a, const Tensor& b) { return b.add(a); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return a.sub(b); }
+inline Tensor operator-(const Tensor& a, const Scalar& b) { return a.sub(b); }
+RAMET_API Tensor operator-(const Scalar& a, const Tensor& b);
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return a.mul(b); }
+inline Tensor operator*(const Tensor& a, const Scalar& b) { return a.mul(b); }
+inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
+inline Tensor operator/(const Tensor& a, const Scalar& b) { return a.div(b); }
+RAMET_API Tensor operator/(const Scalar& a, const Tensor& b);
+#define RAMET_COMPARE_OPERATOR(op, name, mirrored)                                           \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); }          \
+  inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.name(b); }          \
+  inline Tensor operator op(const Scalar& a, const Tensor& b) { return b.mirrored(a); }
+RAMET_COMPARE_OPERATOR(==, eq, eq)
+RAMET_COMPARE_OPERATOR(!=, ne, ne)
+RAMET_COMPARE_OPERATOR(<, lt, gt)
+RAMET_COMPARE_OPERATOR(<=, le, ge)
+RAMET_COMPARE_OPERATOR(>, gt, lt)
+RAMET_COMPARE_OPERATOR(>=, ge, le)
+#undef RAMET_COMPARE_OPERATOR
+inline Tensor operator&(const Tensor& a, const Tensor& b) { return a.bitwise_and(b); }
+inline Tensor operator|(const Tensor& a, const Tensor& b) { return a.bitwise_or(b); }
+inline Tensor operator^(const Tensor& a, const Tensor& b) { return a.bitwise_xor(b); }
+
+/// Prints as LibTorch does: columns, scale line, `[ CPUFloatType{2,2} ]`.
+RAMET_API std::ostream& operator<<(std::ostream& out, const Tensor& t);
+
+}  // namespace ramet

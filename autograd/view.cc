@@ -1,0 +1,189 @@
+#include "autograd/view.h"
+
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/inplace.h"
+
+namespace ramet {
+namespace autograd {
+namespace {
+
+int64_t offset_in(const TensorImpl* base, const TensorImpl* view) {
+  return (static_cast<const char*>(view->data) - static_cast<const char*>(base->data)) /
+         static_cast<int64_t>(item_size(view->dtype));
+}
+
+struct Geometry {
+  std::vector<int64_t> sizes, strides;
+  int64_t offset;
+};
+Geometry geometry_of(const TensorBase& t, int64_t offset) { return {t.sizes().vec(), t.raw_strides().vec(), offset}; }
+
+// Zeros with the layout of `like`, so that a geometry relative to `like` is valid relative to the result.
+Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
+  Tensor z(TensorBase::empty_strided(like.sizes, like.strides, dtype, device));
+  z.zero_();
+  return z;
+}
+
+// The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride 0) dimensions are summed
+// first; what is left must not overlap, which holds for every view this library makes except unfold, whose backward is its own.
+Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
+  Tensor v = g;
+  for (size_t d = 0; d < at.sizes.size(); ++d) {
+    if (at.strides[d] != 0 || at.sizes[d] == 1) continue;
+    v = v.sum(OptionalIntArrayRef(static_cast<int64_t>(d)), /*keepdim=*/true);
+    at.sizes[d] = 1;
+  }
+  Tensor out;
+  {
+    NoGradGuard off;
+    out = zeros_as(base, g.scalar_type(), g.device());
+    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
+  }
+  if (!recording(v)) return out;
+  return record("AsStridedScatterBackward0", {v}, out,
+                [at](const Node&, const Tensor& gg) { return as_strided(gg.contiguous(), at.sizes, at.strides, at.offset); });
+}
+
+// A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its own adjoint.
+Tensor zero_at(const Tensor& g, const Geometry& at) {
+  Tensor out;
+  {
+    NoGradGuard off;
+    out = Tensor(TensorBase::empty_strided(g.sizes(), g.raw_strides(), g.scalar_type(), g.device()));
+    out.copy_(g);
+    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).zero_();
+  }
+  if (!recording(g)) return out;
+  return record("ZeroAtBackward0", {g}, out, [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
+    return zero_at(gg.raw_strides() == IntArrayRef(layout.strides) ? gg : scatter_strided(gg, layout, layout), at);
+  });
+}
+
+}  // namespace
+
+Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  Tensor v(x.view_impl(sizes, strides, offset));
+  if (tls.grad_mode) {
+    if (!is_floating(x.scalar_type())) return v;
+    TensorImpl* base = x->base ? x->base : x.impl();
+    add_ref(base->refs);
+    v->base = base;
+    v->generation = base->generation;
+    v->flags |= x->flags & TensorImpl::kNoGradView;
+  } else if (!tls.inference_mode && x.requires_grad()) {
+    v->flags |= TensorImpl::kNoGradView;
+  }
+  return v;
+}
+
+Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  Tensor v(base.view_impl(sizes, strides, offset));
+  if (!recording(base)) return v;
+  return record("AsStridedBackward0", {base}, v, [b = geometry_of(base, 0), at = geometry_of(v, offset)](const Node&, const Tensor& g) {
+    return scatter_strided(g, b, at);
+  });
+}
+
+void renew_view(TensorImpl* view) {
+  add_ref(view->base->refs);
+  add_ref(view->refs);
+  const Tensor base(view->base), v(view);
+  const Tensor fresh = [&] {
+    EnableGradGuard on;
+    return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
+  }();
+  AutogradSlot* old = std::exchange(view->node, std::exchange(fresh->node, nullptr));
+  view->slot = fresh->slot;
+  view->flags |= fresh->flags & TensorImpl::kRequiresGrad;
+  view->generation = view->base->generation;
+  AutogradSlot::release(old);
+}
+
+void check_inplace(const char* op, const Tensor& x) {
+  RAMET_CHECK(x.defined(), op, "undefined tensor");
+  if (RAMET_UNLIKELY(x.is_inference() && !tls.inference_mode)) {
+    fail(op, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+             "tensor before doing inplace update.");
+  }
+  if (!x.raw_contiguous() && !x->is(TensorImpl::kInternalLayout)) {
+    for (int d = 0; d < x->rank; ++d) {
+      RAMET_CHECK(x->strides()[d] != 0 || x->sizes()[d] <= 1, op,
+                  "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                  "Please clone() the tensor before performing the operation. Got ", describe(x), " with strides ", x.raw_strides());
+    }
+  }
+  if (!tls.grad_mode) return;
+  if (x.requires_grad()) {
+    RAMET_CHECK(!x->is(TensorImpl::kReplica), op, "a replica's parameter is being used in an in-place operation: it follows its "
+                "source. Change the source, or use NoGradGuard. Got ", describe(x));
+    RAMET_CHECK(!x.is_leaf() || x->base, op, "a leaf Variable that requires grad is being used in an in-place operation. Got ",
+                describe(x));
+    const auto* base = x->base;
+    RAMET_CHECK(!base || !base->is(TensorImpl::kRequiresGrad) || (base->node && !(static_cast<Node*>(base->node)->flags & Node::kSink)),
+                op, "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ", describe(x));
+  }
+  RAMET_CHECK(!x->is(TensorImpl::kNoGradView), op, "A view was created in no_grad mode and is being modified inplace with grad mode "
+              "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. Got ", describe(x));
+}
+
+namespace {
+
+void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
+  if (!from || !from->extra || (from->flags & Node::kSink)) return;
+  auto& list = from->extra->retained;
+  for (auto it = list.begin(); it != list.end();) {
+    if (it->first != from_slot) {
+      ++it;
+      continue;
+    }
+    to->more().retained.emplace_back(to_slot, Tensor());
+    it = list.erase(it);
+  }
+}
+
+void hang(TensorImpl* t, Node* node) {  // takes the reference
+  auto* old = static_cast<Node*>(std::exchange(t->node, node));
+  move_retained(old, t->slot, node, 0);
+  t->slot = 0;
+  t->flags |= TensorImpl::kRequiresGrad;
+  release(old);
+}
+
+}  // namespace
+
+void rebase_history(const Tensor& x, Node* node) {
+  if (!x->base) {
+    hang(x.impl(), node);
+    ++x->generation;
+    return;
+  }
+  Tensor changed = x.shallow();  // x_new of the Note
+  changed->node = node;
+  changed->flags |= TensorImpl::kRequiresGrad;
+  add_ref(x->base->refs);
+  const Tensor base(x->base);
+  const int64_t offset = offset_in(x->base, x.impl());
+  Node* copy_slices = make_node("CopySlices", {base, changed}, base->device,
+                                [at = geometry_of(x, offset), b = geometry_of(base, 0)](const Node& self, const Tensor& grad) {
+    std::array<Tensor, 2> out;
+    const Tensor dense = grad.contiguous();
+    const Tensor g = dense.raw_strides() == IntArrayRef(b.strides) ? dense : scatter_strided(dense, b, b);
+    if (self.needs(0)) out[0] = zero_at(g, at);
+    if (self.needs(1)) out[1] = as_strided(g, at.sizes, at.strides, at.offset);
+    return out;
+  });
+  hang(base.impl(), copy_slices);
+  ++base->generation;
+  renew_view(x.impl());
+}
+
+void cut_history(const char* name, const Tensor& x) {
+  // One node without edges keeps x a non-leaf that requires grad (as LibTorch) and stops the walk there.
+  rebase_history(x, make_node(name, {Input(Tensor())}, x->device, [](const Node&, const Tensor&) { return Tensor(); }));
+}
+
+}  // namespace autograd
+}  // namespace ramet

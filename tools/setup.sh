@@ -65,6 +65,7 @@ ramet_missing() {
 # Installs what is missing of the named groups. Quick when nothing is.
 ramet_need() {
   ramet_home
+  [[ $RAMET_ROOT != *' '* ]] || ramet_die "Bazel does not work in a folder with a space in its path: $RAMET_ROOT"
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     ramet_say "this is not a Debian-family system, so nothing is installed here. Needed: Bazel 4.2 (with rules_cc and" \
       "friends as in WORKSPACE), GCC 12 or newer, Python 3, and what these Debian packages hold, at the same paths:"
@@ -125,7 +126,6 @@ ramet_cache() {
 ramet_bazel() {
   local command=$1 startup=() options
   shift
-  [[ $RAMET_ROOT != *' '* ]] || ramet_die "Bazel does not work in a folder with a space in its path: $RAMET_ROOT"
   options=(--disk_cache="$(ramet_cache)")
   [[ -z ${RAMET_OUTPUT_BASE:-} ]] || startup+=(--output_base="$RAMET_OUTPUT_BASE")
   [[ -z ${RAMET_JOBS:-} ]] || options+=(--jobs="$RAMET_JOBS" --local_test_jobs="$RAMET_JOBS")

@@ -91,7 +91,7 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **k
         **kwargs
     )
 
-def ramet_tests(deps, settings = {}):
+def ramet_tests(deps, settings = {}, shared = True):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
     The name says what is special about a test:
@@ -101,8 +101,9 @@ def ramet_tests(deps, settings = {}):
     Args:
       deps: what is tested.
       settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" are added.
+      shared: whether the other files make a library here.
     """
-    helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"], allow_empty = True)
+    helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"], allow_empty = True) if shared else []
     data = native.glob(["goldens/**", "data/**"], allow_empty = True)
     if helpers:
         native.cc_library(

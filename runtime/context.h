@@ -17,6 +17,7 @@ struct Node;
 class GraphTask;
 }  // namespace autograd
 struct Scope;
+struct ReplicaRandom;
 
 struct Context {
   pool::HeapFront* heap = nullptr;  // this thread's free lists; null before first use and after thread exit
@@ -36,8 +37,7 @@ struct Context {
   autograd::Node* dead = nullptr;   // nodes without references, waiting for the loop above
   autograd::GraphTask* task = nullptr;  // backward that runs on this thread, general walk only
   const Scope* scope = nullptr;     // innermost profiler scope
-  uint64_t region = 0;              // random key of the innermost parallel region (runtime/generator.h), 0 outside
-  int64_t sample_base = 0;          // first global sample index of this replica's part of the batch
+  ReplicaRandom* random = nullptr;  // what this replica's random numbers are keyed by (runtime/generator.h), null outside
 };
 
 #if defined(__GNUC__)

@@ -1,0 +1,158 @@
+#include "runtime/generator.h"
+
+#include <algorithm>
+#include <mutex>
+#include <random>
+#include <vector>
+
+namespace ramet {
+
+struct Generator::State {
+  mutable std::mutex mutex;
+  GeneratorState now{kDefaultSeed, 0};
+  int device;
+  bool is_default = false;  // of a device: inside a replica numbers are keyed by sample
+};
+
+namespace {
+
+// An open region holds this many operations back, so that a stranger's draws do not fall among them.
+constexpr uint64_t kSpan = uint64_t{1} << 32;
+constexpr int kShardShift = 40, kNestedShift = 8;
+
+PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
+  const uint64_t k = r.operations.fetch_add(1, std::memory_order_relaxed);
+  const bool by_sample = rows > 0 && rows == r.samples;
+  return {r.seed, r.offset + k, by_sample ? r.sample_base * (n / rows) : r.shard << kShardShift};
+}
+
+}  // namespace
+
+Generator::Generator(Device device, uint64_t seed) : state_(std::make_shared<State>()) {
+  state_->device = resolve(device).ordinal();
+  state_->now = {seed, 0};
+}
+
+Generator::State& Generator::checked(const char* op) const {
+  RAMET_CHECK(state_, op, "generator: got an undefined Generator, expected a defined one");
+  return *state_;
+}
+
+Device Generator::device() const { return Device::from_ordinal(checked("Generator::device").device); }
+
+void Generator::set_current_seed(uint64_t seed) { set_state({seed, 0}); }
+
+uint64_t Generator::seed() {
+  std::random_device entropy;
+  const uint64_t fresh = static_cast<uint64_t>(entropy()) << 32 | entropy();
+  set_current_seed(fresh);
+  return fresh;
+}
+
+GeneratorState Generator::get_state() const {
+  State& s = checked("Generator::get_state");
+  std::lock_guard lock(s.mutex);
+  return s.now;
+}
+
+void Generator::set_state(GeneratorState state) {
+  State& s = checked("Generator::set_state");
+  std::lock_guard lock(s.mutex);
+  s.now = state;
+}
+
+Generator Generator::clone() const {
+  Generator copy(device());
+  copy.set_state(get_state());
+  return copy;
+}
+
+PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
+  State& s = checked("Generator::reserve");
+  if (ReplicaRandom* r = tls.random; r && s.is_default && !r->closed.load(std::memory_order_acquire))
+    return reserve_in(*r, n, rows);
+  std::lock_guard lock(s.mutex);
+  return {s.now.seed, s.now.offset++, 0};
+}
+
+Generator default_generator(Device device) {
+  // Never destroyed: destructors of static objects may still draw.
+  static const std::vector<Generator>& all = *[] {
+    auto* list = new std::vector<Generator>(kMaxDevices);
+    for (int d = 0; d < kMaxDevices; ++d) {
+      auto state = std::make_shared<Generator::State>();
+      state->device = d;
+      state->is_default = true;
+      (*list)[static_cast<size_t>(d)].state_ = std::move(state);
+    }
+    return list;
+  }();
+  return all[static_cast<size_t>(resolve(device).ordinal())];
+}
+
+void manual_seed(uint64_t seed) {
+  for (int d = 0; d < cpu_device_count(); ++d) default_generator(Device::from_ordinal(d)).set_current_seed(seed);
+}
+
+uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
+
+PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  Generator from = generator.defined() ? generator : default_generator(device);
+  return from.reserve(n, sizes.empty() ? -1 : sizes[0]);
+}
+
+RandomRegion::RandomRegion(Device source) {
+  if (ReplicaRandom* r = tls.random; r && !r->closed.load(std::memory_order_acquire)) {
+    outer_ = ReplicaRandomRef::current();
+    seed_ = r->seed;
+    offset_ = r->offset + r->operations.fetch_add(kSpan);
+    return;
+  }
+  source_ = default_generator(source);
+  Generator::State& s = *source_.state_;
+  std::lock_guard lock(s.mutex);
+  seed_ = s.now.seed;
+  offset_ = s.now.offset;
+  s.now.offset += kSpan;
+}
+
+ReplicaRandomRef RandomRegion::shard(int64_t shard, int64_t sample_base, int64_t samples) {
+  RAMET_CHECK(open_, "RandomRegion::shard", "got a closed region, expected an open one");
+  ReplicaRandomRef made(new ReplicaRandom);
+  ReplicaRandom& r = *made.get();
+  r.seed = seed_;
+  r.offset = offset_;
+  r.sample_base = sample_base;
+  r.samples = samples;
+  r.shard = shard;
+  if (ReplicaRandom* outer = outer_.get()) {
+    r.shard += outer->shard << kNestedShift;  // shards of different outer shards never share a key
+    if (outer->samples >= 0) r.sample_base += outer->sample_base;
+  }
+  shards_.push_back(made);
+  return made;
+}
+
+void RandomRegion::close() {
+  if (!open_) return;
+  open_ = false;
+  uint64_t most = 0;
+  for (const ReplicaRandomRef& r : shards_) {
+    r.get()->closed.store(true, std::memory_order_release);
+    most = std::max(most, r.get()->operations.load());
+  }
+  shards_.clear();
+  if (ReplicaRandom* outer = outer_.get()) {
+    uint64_t expected = offset_ - outer->offset + kSpan;
+    outer->operations.compare_exchange_strong(expected, expected - kSpan + most);
+    return;
+  }
+  Generator::State& s = *source_.state_;
+  std::lock_guard lock(s.mutex);
+  // Unless somebody else has drawn, seeded or restored meanwhile.
+  if (s.now == GeneratorState{seed_, offset_ + kSpan}) s.now.offset = offset_ + most;
+}
+
+}  // namespace ramet

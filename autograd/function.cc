@@ -1,0 +1,166 @@
+#include "autograd/function.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+
+#include "autograd/inplace.h"
+#include "autograd/layout.h"
+#include "autograd/ops/common.h"
+
+namespace ramet {
+namespace autograd {
+
+namespace detail {
+std::string demangled(const char* name) {
+  int status = 0;
+  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
+  std::string out = status == 0 && text ? text : name;
+  std::free(text);
+  return out;
+}
+}  // namespace detail
+
+tensor_list AutogradContext::get_saved_variables() const {
+  RAMET_CHECK(node_ != nullptr, "get_saved_variables", "called outside of backward");
+  if (node_->flags & Node::kReleased) backward_twice(*node_);
+  tensor_list out;
+  for (const Kept& k : kept_) {
+    if (!k.tensor.defined()) {
+      out.emplace_back();
+      continue;
+    }
+    RAMET_CHECK(k.tensor.version() == k.version, node_->op, "one of the variables needed for gradient computation has been modified by an "
+                "inplace operation: ", describe(k.tensor), ", saved by ", node_->name(), ", was changed by ",
+                k.tensor.storage_impl()->last_writer(), ": is at version ", k.tensor.version(), "; expected version ", k.version, " instead");
+    Tensor t = k.tensor;
+    if (k.output >= 0 && tls.grad_mode) {
+      t = k.tensor.shallow();
+      attach(t, node_, static_cast<uint32_t>(k.output));
+    }
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+void AutogradContext::mark_dirty(const tensor_list& inputs) {
+  for (const Tensor& t : inputs) dirty_.insert(t.impl());
+}
+void AutogradContext::mark_non_differentiable(const tensor_list& outputs) {
+  for (const Tensor& t : outputs) non_differentiable_.insert(t.impl());
+}
+
+FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
+    : Node("Function", static_cast<int>(inputs), 1, sizeof(FunctionNode)), name_(std::move(function_name)), backward_(f) {}
+
+FunctionNode::~FunctionNode() {
+  for (Edge& e : edges_) release(e.node);
+}
+
+void FunctionNode::release_saved() {
+  flags |= kReleased;
+  ctx.kept_.clear();
+}
+
+FunctionNode::Shape FunctionNode::shape_of(const Tensor& t) {
+  if (!t.defined()) return {};
+  return {t.sizes().vec(), t.scalar_type(), t.device(), true};
+}
+
+void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& argument, int arguments) {
+  argument_ = argument;
+  arguments_ = arguments;
+  for (const Tensor& t : inputs) {
+    edges_.push_back(tls.grad_mode ? edge_of(t.impl()) : Edge{});
+    inputs_.push_back(shape_of(t));
+    ctx.needs_.push_back(edges_.back().node != nullptr);
+    if (edges_.back().node) flags |= edges_.back().node->flags & kSpans;
+  }
+}
+
+tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
+  if (!record) {
+    ctx.to_save_.clear();
+    return outputs;
+  }
+  counter = tls.counter++;  // later than anything forward did
+  slot_count = static_cast<uint16_t>(outputs.size());
+  if (outputs.size() > 1) flags |= kSpans;  // several slots: the general walk
+  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
+  ctx.node_ = this;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Tensor& y = outputs[i];
+    const TensorImpl* asked = y.impl();
+    outputs_.push_back(shape_of(y));
+    int kept_as = -1;
+    if (y.defined()) {
+      if (i == 0) device = y->device;
+      const bool differentiable = is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
+      if (ctx.dirty_.count(asked)) {
+        check_inplace(name_.c_str(), y);
+        hold();
+        rebase_history(y, this);
+        if (!y->base) y->slot = static_cast<uint32_t>(i);
+        kept_as = static_cast<int>(i);
+      } else if (differentiable) {
+        bool is_input = y->node != nullptr;
+        for (const Tensor& x : inputs) is_input = is_input || x.is_same(y);
+        if (is_input) y = y.detach();  // an input handed through is another tensor with another history
+        attach(y, this, static_cast<uint32_t>(i));
+        kept_as = static_cast<int>(i);
+      }
+    }
+    for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
+      if (kept_as < 0 || ctx.to_save_[s].impl() != asked) continue;
+      if (ctx.kept_.size() < ctx.to_save_.size()) ctx.kept_.resize(ctx.to_save_.size());
+      ctx.kept_[s] = {y.shallow(), y.version(), kept_as};  // never owns its node
+    }
+  }
+  ctx.kept_.resize(ctx.to_save_.size());
+  for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
+    const Tensor& t = ctx.to_save_[s];
+    if (!t.defined() || ctx.kept_[s].output >= 0) continue;
+    save(t);  // refuses inference tensors
+    ctx.kept_[s] = {t, t.version(), -1};
+  }
+  ctx.to_save_.clear();
+  return outputs;
+}
+
+Tensor FunctionNode::fitted(Tensor g, size_t i) const {
+  const Shape& to = inputs_[i];
+  if (g.sizes() != IntArrayRef(to.sizes)) {
+    bool fits = g.dim() >= static_cast<int64_t>(to.sizes.size());
+    const size_t lead = fits ? static_cast<size_t>(g.dim()) - to.sizes.size() : 0;
+    for (size_t d = 0; fits && d < to.sizes.size(); ++d) fits = to.sizes[d] == 1 || to.sizes[d] == g.sizes()[lead + d];
+    RAMET_CHECK(fits, op, "Function ", name_, " returned an invalid gradient at index ", i, " - got ", g.sizes(),
+                " but expected shape compatible with ", IntArrayRef(to.sizes));
+    g = sum_to(g, to.sizes);
+  }
+  RAMET_CHECK(g.device() == to.device, op, "Function ", name_, " returned an invalid gradient at index ", i, " - expected device ",
+              to.device, " but got ", g.device());
+  return g.scalar_type() == to.dtype ? g : g.to(to.dtype);
+}
+
+void FunctionNode::apply(Tensor* in, Tensor* out) {
+  if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
+  tensor_list grads(in, in + slot_count);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined() || !ctx.materialize_ || !outputs_[i].defined) continue;
+    grads[i] = Tensor(TensorBase::empty(outputs_[i].sizes, outputs_[i].dtype, outputs_[i].device));
+    grads[i].zero_();
+  }
+  tensor_list result = backward_(&ctx, std::move(grads));
+  for (size_t i = static_cast<size_t>(arguments_); i < result.size(); ++i)
+    RAMET_CHECK(!result[i].defined(), op, "function ", name_, " returned an incorrect number of gradients (expected ", arguments_, ", got ",
+                result.size(), ")");
+  RAMET_CHECK(result.size() >= static_cast<size_t>(arguments_), op, "function ", name_,
+              " returned an incorrect number of gradients (expected ", arguments_, ", got ", result.size(), ")");
+  for (size_t i = 0; i < edges_.size(); ++i) {
+    Tensor& g = result[static_cast<size_t>(argument_[i])];
+    if (g.defined() && edges_[i].node) out[i] = fitted(std::move(g), i);
+  }
+}
+
+}  // namespace autograd
+}  // namespace ramet

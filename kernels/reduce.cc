@@ -6,18 +6,20 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-constexpr int64_t kTile = 64;       // columns that share registers
+constexpr int64_t kTile = 64;       // columns taken in together
+constexpr int64_t kWide = 512;      // of a sum: long rows, eight at a time, suit the hardware's prefetching
 constexpr int64_t kBatch = 512;     // outputs finished together
-static_assert(kBatch >= kReduceColumns && kReduceColumns % kTile == 0);
+static_assert(kBatch >= kReduceColumns && kWide == kReduceColumns && kReduceColumns % kTile == 0 && kReduceRows % 8 == 0);
 
 // What one kind of reduction is made of. Elements and states are untyped here: the walks below are compiled once, not once
 // for each compute type and operation. A state takes at most kReducePartial bytes.
 struct Kind {
   int64_t bytes, element;  // of a state; of the compute type
+  int64_t tile;            // most columns at once
   void (*init)(void* states, int64_t n);
   // Takes in x[0, n), the elements from position `first` on.
   void (*block)(void* state, const void* x, int64_t n, int64_t first, double p);
-  // The same for w <= kTile columns at once: rows[r][c] is element first + r of column c.
+  // The same for w <= `tile` columns at once: rows[r][c] is element first + r of column c.
   void (*columns)(void* states, const void* const* rows, int64_t count, int64_t w, int64_t first, double p);
   void (*merge)(void* into, const void* from, int64_t n);
   // The elements as the compute type, where they lie or in `buffer`.
@@ -35,7 +37,7 @@ template <class T> void copy_as(const void* p, ScalarType t, int64_t stride, int
 }
 template <class T> void finish(const ReduceArgs& a, const void* states, int64_t n, int64_t first);
 template <class T, class State, class What>
-constexpr Kind kKindOf{sizeof(State), sizeof(T),   What::init, What::block, What::columns, What::merge,
+constexpr Kind kKindOf{sizeof(State), sizeof(T),  What::kColumns, What::init, What::block, What::columns, What::merge,
                        read_as<T>,    copy_as<T>, finish<T>};
 
 template <class T> RAMET_INLINE bool is_nan(T x) {
@@ -104,37 +106,37 @@ template <class T, class Op> struct Fold : FoldStates<typename LaneOf<T>::state,
     S& out = *static_cast<S*>(state);
     out = Op::join(out, static_cast<S>(sum));
   }
-  template <int kUnits>
-  static RAMET_INLINE void columns_of(S* out, const L* const* rows, int64_t c, int64_t count) {
-    Lanes<L> s[kUnits];
-    for (int u = 0; u < kUnits; ++u) s[u] = lset<L>(Op::kNeutral);
-    for (int64_t r = 0; r < count; ++r)
-#pragma GCC unroll 4
-      for (int u = 0; u < kUnits; ++u) s[u] = Op::step(s[u], lload(rows[r] + c + 16 * u));
-    L t[16 * kUnits];
-    for (int u = 0; u < kUnits; ++u) lstore(t + 16 * u, s[u]);
-    for (int i = 0; i < 16 * kUnits; ++i) out[c + i] = Op::join(out[c + i], static_cast<S>(t[i]));
+  static constexpr int64_t kColumns = kWide;
+  template <int kRows> static RAMET_INLINE void add_rows(L* sums, const L* const* rows, int64_t w) {
+    int64_t c = 0;
+    for (; c + 16 <= w; c += 16) {
+      Lanes<L> s = lload(sums + c);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) s = Op::step(s, lload(rows[r] + c));
+      lstore(sums + c, s);
+    }
+    if (c == w) return;
+    Lanes<L> s = lload(sums + c);
+#pragma GCC unroll 1
+    for (int r = 0; r < kRows; ++r) s = Op::step(s, lload_n<L>(rows[r] + c, w - c, L(Op::kNeutral)));
+    lstore(sums + c, s);
   }
   static void columns(void* states, const void* const* data, int64_t count, int64_t w, int64_t, double) {
-    constexpr int kUnits = sizeof(L) == 4 ? 4 : 2;
+    L sums[kWide];
+    const L* rows[kReduceRows];
+    for (int64_t r = 0; r < count; ++r) rows[r] = static_cast<const L*>(data[r]);
+    for (int64_t c = 0; c < w; c += 16) lstore(sums + c, lset<L>(Op::kNeutral));
+    int64_t r = 0;
+    for (; r + 8 <= count; r += 8) add_rows<8>(sums, rows + r, w);
+    for (; r < count; ++r) add_rows<1>(sums, rows + r, w);
     S* out = static_cast<S*>(states);
-    const L* q[kReduceRows];
-    for (int64_t r = 0; r < count; ++r) q[r] = static_cast<const L*>(data[r]);
-    int64_t c = 0;
-    for (; c + 16 * kUnits <= w; c += 16 * kUnits) columns_of<kUnits>(out, q, c, count);
-    for (; c + 16 <= w; c += 16) columns_of<1>(out, q, c, count);
-    if (c < w) {
-      Lanes<L> s = lset<L>(Op::kNeutral);
-      for (int64_t r = 0; r < count; ++r) s = Op::step(s, lload_n<L>(q[r] + c, w - c, L(Op::kNeutral)));
-      L t[16];
-      lstore(t, s);
-      for (int i = 0; i < w - c; ++i) out[c + i] = Op::join(out[c + i], static_cast<S>(t[i]));
-    }
+    for (int64_t c = 0; c < w; ++c) out[c] = Op::join(out[c], static_cast<S>(sums[c]));
   }
 };
 
 // The general norm is rare: a scalar pow into a copy, summed as any other.
 template <class T> struct Powers : Fold<T, Add> {
+  static constexpr int64_t kColumns = kTile;
   static RAMET_INLINE void of(const T* x, int64_t n, double p, T* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(__builtin_pow(static_cast<double>(x[i] < 0 ? -x[i] : x[i]), p));
   }
@@ -171,6 +173,7 @@ template <class T, bool kMin> struct ExtremeStates {
   }
 };
 template <class T, bool kMin, bool kAbs> struct Extreme : ExtremeStates<T, kMin> {
+  static constexpr int64_t kColumns = kTile;
   using States = ExtremeStates<T, kMin>;
 
   static RAMET_INLINE Lanes<T> step(const Lanes<T>& acc, Lanes<T> x) {
@@ -216,6 +219,7 @@ template <class T> struct Place {
   int64_t index;  // -1: none yet
 };
 template <class T, bool kMin> struct ExtremePlace {
+  static constexpr int64_t kColumns = kTile;
   static RAMET_INLINE bool beats(T x, T best) { return (kMin ? x < best : x > best) || (is_nan(x) && !is_nan(best)); }
 
   static void init(void* states, int64_t n) {
@@ -255,6 +259,7 @@ template <class T, bool kMin> struct ExtremePlace {
 
 // ---- any, all ----------------------------------------------------------------------------------------------------------
 template <class T, bool kAll> struct Truth {  // the state: 1 where an element decided the result (any: true, all: false)
+  static constexpr int64_t kColumns = kTile;
   static void init(void* states, int64_t n) {
     for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(states)[i] = 0;
   }
@@ -289,6 +294,7 @@ RAMET_INLINE void join(Moments& a, double n, double mean, double m2) {
   a.n += n;
 }
 template <class T> struct Variance {
+  static constexpr int64_t kColumns = kTile;
   static void init(void* states, int64_t n) {
     for (int64_t i = 0; i < n; ++i) static_cast<Moments*>(states)[i] = {0, 0, 0};
   }
@@ -439,8 +445,8 @@ struct Sequence {
     runs.rank = a.reduced_rank - 1, runs.sizes = a.reduced_sizes, runs.strides[0] = a.reduced_strides;
   }
   RAMET_INLINE void start(const void* output, int64_t position) {
-    base = output, done = position % inner;
-    runs.seek(position / inner);
+    base = output, done = position == 0 ? 0 : position % inner;  // most start at the beginning, and a division is slow
+    runs.seek(position == 0 ? 0 : position / inner);
   }
   // The next n elements: where they lie, or copied into `buffer`.
   RAMET_INLINE const void* next(int64_t n, char* buffer) {
@@ -487,6 +493,8 @@ void walk_sequences(const ReduceArgs& a, const Kind& kind) {
 void walk_columns(const ReduceArgs& a, const Kind& kind) {
   const bool cut = a.segments > 1;
   const int64_t columns = a.kept_sizes[a.kept_rank - 1], step = a.kept_strides[a.kept_rank - 1];
+  const bool in_place = a.in_dtype == compute_type_of(a.in_dtype) && step == 1;  // else tiles are copied
+  const int64_t tile = in_place ? kind.tile : kTile;
   const int64_t groups = ceil_div(columns, kReduceColumns), units = a.outputs / columns * groups;
   const int64_t each = cut ? 1 : imax(1, 16384 / (a.count * imin(columns, kReduceColumns)));  // units of a task
   run_tasks(cut ? units * a.segments : ceil_div(units, each), a.outputs * a.count * bytes_of(a.in_dtype), [&](int64_t task, int) {
@@ -511,8 +519,8 @@ void walk_columns(const ReduceArgs& a, const Kind& kind) {
           starts[r] = at(a.in, a.in_dtype, kept.offset[0] + sequence.offset[0] + c0 * step);
           sequence.next();
         }
-        for (int64_t c = 0; c < width; c += kTile) {
-          const int64_t w = imin(kTile, width - c);
+        for (int64_t c = 0; c < width; c += tile) {
+          const int64_t w = imin(tile, width - c);
           const void* rows[kReduceRows];
           for (int64_t r = 0; r < n; ++r)
             rows[r] = kind.read(at(starts[r], a.in_dtype, c * step), a.in_dtype, step, w, buffer + r * kTile * kind.element);

@@ -41,7 +41,7 @@ template <class Op, int kOperands, PointwiseResult kResult> void float_row(const
   const float* in[3] = {};
   for (int o = 0; o < kOperands; ++o) in[o] = static_cast<const float*>(r.in[o]);
   const vf s = set1(static_cast<float>(r.s.d)), t = set1(static_cast<float>(r.t.d));
-  const int64_t step_b = r.step[1], step_c = r.step[2], step_a = kOperands == 1 ? 1 : r.step[0];
+  const int64_t step_a = r.step[0], step_b = r.step[1], step_c = r.step[2];
   int64_t i = 0;
   const int64_t whole = r.n - r.n % VL;
   for (; i < whole; i += VL) {

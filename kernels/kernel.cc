@@ -7,7 +7,6 @@
 namespace ramet {
 namespace kernels {
 
-constinit std::atomic<KernelObserver> kernel_observer{nullptr};
 constinit std::atomic<uint8_t> chosen_variant{kVariants};
 
 namespace {

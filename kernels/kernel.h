@@ -20,22 +20,11 @@
 #include <type_traits>
 
 #include "runtime/dtype.h"
+#include "runtime/kernel_call.h"
 #include "runtime/stream.h"
 
 namespace ramet {
 namespace kernels {
-
-/// What an observer sees before every kernel call. `args` may be copied byte by byte.
-struct KernelCall {
-  const char* name;
-  Stream stream;
-  const void* args;
-  size_t bytes;
-};
-using KernelObserver = void (*)(const KernelCall&);
-
-/// Null, or a function called before every kernel on whatever thread calls it. See runtime/profiler for the public interface.
-RAMET_API extern std::atomic<KernelObserver> kernel_observer;
 
 /// Instruction-set variants of the CPU kernels, in ascending order.
 enum class Variant : uint8_t { kBase, kV3, kV4 };
@@ -59,15 +48,25 @@ struct Kernel {
   Cuda cuda;
 
   void operator()(Stream stream, const Args& args) const {
-    if (auto* observer = kernel_observer.load(std::memory_order_relaxed); RAMET_UNLIKELY(observer != nullptr))
-      observer({name, stream, &args, sizeof args});
+    if (auto* observer = ramet::detail::kernel_observer.load(std::memory_order_relaxed); RAMET_UNLIKELY(observer != nullptr))
+      return observed(observer, stream, args);
+    run(stream, args);
+  }
+
+ private:
+  void run(Stream stream, const Args& args) const {
     if (RAMET_UNLIKELY(!stream.device.is_cpu())) return on_cuda(stream, args);
     uint8_t variant = chosen_variant.load(std::memory_order_relaxed);
     if (RAMET_UNLIKELY(variant == kVariants)) variant = choose_variant();
     cpu[variant](args);
   }
-
- private:
+  [[gnu::cold, gnu::noinline]] void observed(KernelObserver observer, Stream stream, const Args& args) const {
+    KernelCall call{name, stream, &args, sizeof args};
+    observer(call);
+    run(stream, args);
+    call.done = true;
+    observer(call);
+  }
   [[gnu::cold, gnu::noinline]] void on_cuda(Stream stream, const Args& args) const {
     if (!cuda) fail(name, "no kernel for device ", stream.device.str(), ": this program is linked without CUDA kernels");
     cuda(args, stream);

@@ -1,0 +1,27 @@
+// The hook at the one place where kernels are called (kernels/kernel.h). The public interface is runtime/observer.h; capture and
+// replay take the raw hook.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/stream.h"
+
+namespace ramet {
+
+/// A kernel call, seen twice: before it and, with `done` set, after it returned (on a GPU: was queued).
+struct KernelCall {
+  const char* name;
+  Stream stream;
+  const void* args;  ///< trivially copyable: may be copied byte by byte
+  size_t bytes;
+  uint64_t start = 0;  ///< for the hook's own use between the two calls
+  bool done = false;
+};
+using KernelObserver = void (*)(KernelCall&);
+
+namespace detail {
+/// Null, or a function called around every kernel on whatever thread calls it. It must not throw.
+RAMET_API extern std::atomic<KernelObserver> kernel_observer;
+}  // namespace detail
+}  // namespace ramet

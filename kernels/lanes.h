@@ -180,9 +180,7 @@ template <class T, class Body, class Tail> RAMET_INLINE void sweep(int64_t n, Bo
 #pragma GCC unroll 4
     for (int u = 0; u < A; ++u) body(i + 16 * u, u);
   }
-#pragma GCC unroll 4
-  for (int u = 0; u + 1 < A; ++u)
-    if (i + 16 <= n) body(i, u), i += 16;
+  for (; i + 16 <= n; i += 16) body(i, A - 1);
   if (i < n) tail(i, n - i);
 }
 

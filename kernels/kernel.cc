@@ -13,6 +13,8 @@ namespace {
 constexpr const char* kNames[kVariants] = {"base", "v3", "v4"};
 }  // namespace
 
+const char* variant_name(Variant variant) { return kNames[static_cast<int>(variant)]; }
+
 bool variant_supported(Variant variant) {
 #if defined(__x86_64__)
   // What the x86-64-v3 and -v4 levels promise and the compiler may use.

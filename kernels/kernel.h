@@ -37,6 +37,8 @@ RAMET_API uint8_t choose_variant();
 /// For tests: from now on use `variant`. An Error if this processor cannot run it.
 RAMET_API void set_variant(Variant variant);
 RAMET_API bool variant_supported(Variant variant);
+/// "base", "v3" or "v4".
+RAMET_API const char* variant_name(Variant variant);
 
 template <class Args>
 struct Kernel {

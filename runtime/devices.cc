@@ -21,7 +21,7 @@ constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
 struct Worker {
   std::deque<std::pair<uint64_t, std::function<void()>>> queue;
   std::condition_variable wake;
-  std::set<uint64_t> early;                      // finished before an older one: only by nesting
+  std::set<uint64_t> early;                      // finished before an older one: by nesting, or while that one is parked
   std::atomic<uint64_t> posted{0}, finished{0};  // all tasks up to `finished` are done
   bool waits_inside = false;
   std::thread thread;
@@ -29,10 +29,18 @@ struct Worker {
 
 thread_local int t_worker = -1;  // which device's worker this thread is
 
+struct Parked {  // a task whose predecessors are not all done
+  int device;
+  uint64_t number;
+  std::vector<uint64_t> after;
+  std::function<void()> task;
+};
+
 struct Workers {
   std::mutex mutex;
   std::condition_variable finished;
   Worker of[kMaxDevices];
+  std::vector<Parked> parked;  // in order of posting
   bool stop = false;
   // Spinning pays while every worker can have a core of its own; beyond that it steals from the ones that compute.
   std::atomic<int> started{0};
@@ -40,7 +48,8 @@ struct Workers {
 
   ~Workers() {  // static destruction: no thread survives main
     {
-      std::lock_guard lock(mutex);
+      std::unique_lock lock(mutex);
+      finished.wait(lock, [&] { return parked.empty(); });
       stop = true;
     }
     for (Worker& w : of) {
@@ -65,6 +74,38 @@ void spin(Done&& is_done) {
   while (!is_done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
 }
 
+void serve(int ordinal);
+
+// The rest is called under the lock.
+bool is_done(Workers& p, uint64_t ticket) {
+  Worker& w = p.of[ticket >> 56];
+  const uint64_t number = ticket & kNumber;
+  return number <= w.finished.load(std::memory_order_acquire) || w.early.count(number);
+}
+
+void enqueue(Workers& p, int device, uint64_t number, std::function<void()> task) {
+  Worker& w = p.of[device];
+  if (!w.thread.joinable()) {
+    w.thread = std::thread(serve, device);
+    ++p.started;
+  }
+  w.queue.emplace_back(number, std::move(task));
+  w.wake.notify_one();
+  if (w.waits_inside) p.finished.notify_all();
+}
+
+// After a task has ended: parked ones that waited for it join their queues.
+void release_parked(Workers& p) {
+  if (p.parked.empty()) return;
+  std::vector<Parked> still;
+  for (Parked& t : p.parked) {
+    while (!t.after.empty() && is_done(p, t.after.back())) t.after.pop_back();
+    if (t.after.empty()) enqueue(p, t.device, t.number, std::move(t.task));
+    else still.push_back(std::move(t));
+  }
+  p.parked = std::move(still);
+}
+
 void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
   auto [number, task] = std::move(w.queue.front());
   w.queue.pop_front();
@@ -79,6 +120,7 @@ void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
     w.early.erase(w.early.begin());
   }
   w.finished.store(last, std::memory_order_release);
+  release_parked(p);
   p.finished.notify_all();
 }
 
@@ -102,39 +144,33 @@ void serve(int ordinal) {
 
 }  // namespace
 
-uint64_t post(Device device, std::function<void()> task) {
+uint64_t post(Device device, std::function<void()> task) { return post_after(device, {}, std::move(task)); }
+
+uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task) {
   const int d = device.ordinal();
   Workers& p = workers();
   Worker& w = p.of[d];
   std::lock_guard lock(p.mutex);
-  if (!w.thread.joinable()) {
-    w.thread = std::thread(serve, d);
-    ++p.started;
-  }
+  while (!after.empty() && is_done(p, after.back())) after.pop_back();
   const uint64_t number = w.posted.load() + 1;
-  w.queue.emplace_back(number, std::move(task));
   w.posted.store(number, std::memory_order_release);
-  w.wake.notify_one();
-  if (w.waits_inside) p.finished.notify_all();
+  if (after.empty()) enqueue(p, d, number, std::move(task));
+  else p.parked.push_back({d, number, std::move(after), std::move(task)});
   return static_cast<uint64_t>(d) << 56 | number;
 }
 
 bool done(uint64_t ticket) {
   Workers& p = workers();
-  Worker& w = p.of[ticket >> 56];
-  const uint64_t number = ticket & kNumber;
-  if (number <= w.finished.load(std::memory_order_acquire)) return true;
+  if ((ticket & kNumber) <= p.of[ticket >> 56].finished.load(std::memory_order_acquire)) return true;
   std::lock_guard lock(p.mutex);
-  return w.early.count(number) || number <= w.finished.load();
+  return is_done(p, ticket);
 }
 
-void wait(uint64_t ticket) {
-  Workers& p = workers();
-  Worker& w = p.of[ticket >> 56];
-  const uint64_t number = ticket & kNumber;
-  auto ready = [&] { return w.early.count(number) || number <= w.finished.load(); };
-  if (p.may_spin()) spin([&] { return number <= w.finished.load(std::memory_order_acquire); });
-  std::unique_lock lock(p.mutex);
+namespace {
+
+// Returns when `ready()`; on a worker, runs that worker's own queue meanwhile.
+template <class Ready>
+void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
   Worker* own = t_worker >= 0 ? &p.of[t_worker] : nullptr;
   while (!ready()) {
     if (own && !own->queue.empty()) {
@@ -151,13 +187,27 @@ void wait(uint64_t ticket) {
   }
 }
 
+}  // namespace
+
+void wait(uint64_t ticket) {
+  Workers& p = workers();
+  if (p.may_spin()) {
+    const Worker& w = p.of[ticket >> 56];
+    spin([&] { return (ticket & kNumber) <= w.finished.load(std::memory_order_acquire); });
+  }
+  std::unique_lock lock(p.mutex);
+  wait_until(p, lock, [&] { return is_done(p, ticket); });
+}
+
 bool on_worker() { return t_worker >= 0; }
 
 void synchronize() {
   Workers& p = workers();
+  std::unique_lock lock(p.mutex);
   for (int d = 0; d < kMaxDevices; ++d) {
     const uint64_t last = p.of[d].posted.load();
-    if (last && d != t_worker) wait(static_cast<uint64_t>(d) << 56 | last);
+    // Not is_done(last): what was posted before it may still be parked.
+    if (d != t_worker) wait_until(p, lock, [&] { return p.of[d].finished.load() >= last; });
   }
 }
 
@@ -178,7 +228,14 @@ void wait_pending(Storage& s) {
 }
 
 void Event::record(Device device) {
-  ticket_ = devices::post(device, [] {});
+  std::vector<uint64_t> parked;  // posted earlier, yet not in the queue
+  {
+    auto& p = devices::workers();
+    std::lock_guard lock(p.mutex);
+    for (auto& t : p.parked)
+      if (t.device == device.ordinal()) parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.number);
+  }
+  ticket_ = devices::post_after(device, std::move(parked), [] {});
 }
 
 DeviceGuard::DeviceGuard(Device device) : cpu_(tls.cpu_device), cuda_(tls.cuda_device), type_(device.type()) {

@@ -16,6 +16,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "runtime/array_ref.h"
 #include "runtime/device.h"
@@ -27,6 +28,9 @@ namespace devices {
 /// Queues `task` on the worker of `device`; it must not throw. Returns its ticket, never 0. Thread state is not carried:
 /// see ThreadLocalState.
 RAMET_API uint64_t post(Device device, std::function<void()> task);
+/// As post(), but the task joins the queue when everything in `after` is done. Until then it blocks nobody: tasks posted later
+/// run before it, and no worker waits inside it. How movements queue behind their operands.
+RAMET_API uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task);
 RAMET_API bool done(uint64_t ticket);
 /// Returns when the task is done. On a worker, runs that worker's own queue meanwhile.
 RAMET_API void wait(uint64_t ticket);

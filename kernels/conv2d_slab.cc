@@ -1,0 +1,102 @@
+#include "kernels/conv2d_slab.h"
+
+#include "kernels/gemm.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+RAMET_INLINE void zero(float* p, int64_t n) {
+  if (n > 0) std::memset(p, 0, static_cast<size_t>(n) * sizeof(float));
+}
+RAMET_INLINE void copy(float* dst, const float* src, int64_t n) {
+  std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+}
+
+// One row of c channels x w pixels to dst[w][c]. May set up to 15 floats after it to zero.
+void load_row(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, float* dst) {
+  if (sc == 1 || c == 1) {
+    if (sw == c) return copy(dst, src, c * w);
+    if (c >= 4) {
+      for (int64_t j = 0; j < w; ++j) copy(dst + j * c, src + j * sw, c);
+      return;
+    }
+  }
+  if (sw == 1 || w == 1) return pack_transposed(src, sc, c, w, dst, c);
+  for (int64_t j = 0; j < w; ++j)
+    for (int64_t i = 0; i < c; ++i) dst[j * c + i] = src[i * sc + j * sw];
+}
+
+// Row p of the transposed matrix (p < k, source s[r*ld + p], r < rows) goes to dst_of(p); nothing is written after it.
+template <class F>
+RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64_t k, const F& dst_of) {
+  for (int64_t r0 = 0; r0 < rows; r0 += VL) {
+    const int64_t nr = imin(rows - r0, VL);
+    for (int64_t k0 = 0; k0 < k; k0 += VL) {
+      const int64_t nk = imin(k - k0, VL);
+      vf v[VL];
+#pragma GCC unroll 16
+      for (int i = 0; i < VL; ++i) v[i] = i < nr ? loadn(s + (r0 + i) * ld + k0, nk) : vf{};
+      transpose(v);
+#pragma GCC unroll 16
+      for (int i = 0; i < VL; ++i)
+        if (i < nk) storen(dst_of(k0 + i) + r0, v[i], nr);
+    }
+  }
+}
+
+}  // namespace
+
+void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c, int64_t first, int64_t rows,
+               int64_t left, int64_t columns, float* dst) {
+  const int64_t skip = imax(-left, 0), lead = imax(left, 0), n = imin(w - skip, columns - lead);
+  for (int64_t r = 0; r < rows; ++r, dst += columns * c) {
+    const int64_t y = first + r;
+    if (y < 0 || y >= h || n <= 0) {
+      zero(dst, columns * c);
+      continue;
+    }
+    zero(dst, lead * c);
+    load_row(image + y * v.h + skip * v.w, v.c, v.w, c, n, dst + lead * c);
+    zero(dst + (lead + n) * c, (columns - lead - n) * c);
+  }
+}
+
+void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw) {
+  if (sw == 1 || w == 1) return transpose_rows(src, c, w, c, [&](int64_t i) { return dst + i * sc; });
+  for (int64_t j = 0; j < w; ++j)
+    for (int64_t i = 0; i < c; ++i) dst[i * sc + j * sw] = src[j * c + i];
+}
+
+void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps, const int64_t* place, float* dst) {
+  const int64_t group = taps * cig * cog;
+  // Blocks of channels, so that a block's destination lines stay in the cache.
+  const int64_t block = imax(1, 64 / taps), blocks = ceil_div(cig, block);
+  const auto task = [&](int64_t t, int) {
+    const int64_t g = t / blocks, c0 = t % blocks * block, n = imin(block, cig - c0);
+    const float* w = weight + g * group + c0 * taps;
+    transpose_rows(w, cig * taps, cog, n * taps,
+                   [&](int64_t p) { return dst + g * group + place[p % taps] + (c0 + p / taps) * cog; });
+  };
+  if (groups * group * 4 >= 2 * parallel_grain()) return parallel_tasks(groups * blocks, task);
+  for (int64_t t = 0; t < groups * blocks; ++t) task(t, 0);
+}
+
+void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps, const int64_t* place,
+                            float* dst) {
+  const int64_t group = taps * cig * cog, outputs = groups * cog;
+  const auto task = [&](int64_t o, int) {
+    float* d = dst + o / cog * group + o % cog * cig;
+    if (taps == 1) return copy(d + place[0], weight + o * cig, cig);
+    transpose_rows(weight + o * cig * taps, taps, cig, taps, [&](int64_t p) { return d + place[p]; });
+  };
+  if (outputs * cig * taps * 4 >= 2 * parallel_grain()) {
+    const int64_t per = ceil_div(outputs, 16);
+    return parallel_tasks(ceil_div(outputs, per), [&](int64_t t, int) {
+      for (int64_t o = t * per; o < imin(outputs, (t + 1) * per); ++o) task(o, 0);
+    });
+  }
+  for (int64_t o = 0; o < outputs; ++o) task(o, 0);
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,203 @@
+// In-place operations: histories of leaves, bases and views, versions, refusals. Expected gradients are worked out by hand or
+// by the same computation without in-place operations.
+#include <gtest/gtest.h>
+
+#include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using Values = std::vector<double>;
+
+TEST(Inplace, OnANonLeaf) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = x * 3;
+  y.mul_(2);
+  y.add_(x);
+  y.sum().backward();
+  EXPECT_EQ(values(y), (Values{7, 14}));
+  EXPECT_EQ(values(x.grad()), (Values{7, 7}));
+}
+
+TEST(Inplace, OnALeafIsRefused) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_NE(error_of([&] { x.add_(1); }).find("a leaf Variable that requires grad is being used in an in-place operation"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.view({2, 1}).add_(1); }).find("a view of a leaf Variable that requires grad"), std::string::npos);
+  NoGradGuard off;
+  x.add_(1);
+  EXPECT_EQ(values(x), (Values{2, 3}));
+}
+
+TEST(Inplace, LeafWithoutGradBecomesPartOfTheGraph) {
+  const Tensor x = leaf({1, 2});
+  Tensor buffer = constant({10, 20});
+  buffer.add_(x);
+  EXPECT_TRUE(buffer.requires_grad());
+  (buffer * buffer).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{22, 44}));
+}
+
+TEST(Inplace, SavedInputChangedIsAnErrorNamingBoth) {
+  const Tensor x = leaf({1, 2});
+  Tensor h = x * 2;
+  const Tensor y = (h * h).sum();
+  h.add_(1);
+  const std::string what = error_of([&] { y.backward(); });
+  EXPECT_NE(what.find("has been modified by an inplace operation"), std::string::npos) << what;
+  EXPECT_NE(what.find("MulBackward0"), std::string::npos) << what;
+  EXPECT_NE(what.find("add_"), std::string::npos) << what;
+}
+
+TEST(Inplace, SavedOutputChangedIsAnError) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = x.exp();
+  y.mul_(2);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("has been modified by an inplace operation"), std::string::npos);
+}
+
+TEST(Inplace, OperationOnItsOwnOutputIsFine) {
+  const Tensor x = leaf({-1, 2});
+  Tensor y = x * 2;
+  y.relu_();
+  y.tanh_();
+  const Tensor expected = (x * 2).relu().tanh();
+  EXPECT_EQ(values(y), values(expected));
+  const Tensor g = autograd::grad({expected.sum()}, {x})[0];
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), values(g));
+}
+
+TEST(Inplace, WriteThroughAView) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor s = leaf({10, 20});
+  Tensor b = x * 1;
+  Tensor v = b.slice(0, 1, 3);
+  v.mul_(s);                       // b = [1, 20, 60, 4]
+  EXPECT_EQ(values(b), (Values{1, 20, 60, 4}));
+  EXPECT_EQ(b.grad_fn()->name(), "CopySlices");
+  EXPECT_EQ(v.grad_fn()->name(), "AsStridedBackward0");
+  (b * constant({1, 2, 3, 4})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{1, 20, 60, 4}));
+  EXPECT_EQ(values(s.grad()), (Values{4, 9}));
+}
+
+TEST(Inplace, OtherViewsFollow) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  Tensor b = x * 1;
+  const Tensor matrix = b.view({2, 2}), row = matrix[1];
+  b.slice(0, 2, 4).mul_(5);        // row is now 15, 20
+  (row * constant({1, 10})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{0, 0, 5, 50}));
+}
+
+TEST(Inplace, WriteToTheBaseReachesViewsMadeBefore) {
+  const Tensor x = leaf({1, 2});
+  Tensor b = x * 1;
+  const Tensor v = b.view({2, 1});
+  b.mul_(7);
+  v.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{7, 7}));
+}
+
+TEST(Inplace, ViewOfAnOrdinaryTensorMakesItRequireGrad) {
+  const Tensor x = leaf({5, 6});
+  Tensor b = constant({1, 2, 3, 4});
+  b.slice(0, 0, 2).copy_(x);
+  EXPECT_TRUE(b.requires_grad());
+  (b * b).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{10, 12}));
+}
+
+TEST(Inplace, OverwritingCutsTheOldHistory) {
+  const Tensor x = leaf({1, 2, 3});
+  Tensor b = x * 2;
+  b[1] = 9;
+  b.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{2, 0, 2}));
+  Tensor whole = leaf({1, 2}) * 2;
+  whole.zero_();
+  EXPECT_EQ(values(whole), (Values{0, 0}));
+}
+
+TEST(Inplace, GradientsThroughInfinitiesInAnOverwrittenPart) {
+  const Tensor x = leaf({0, 1});
+  Tensor y = x.log();              // -inf, 0
+  y[0] = 0;
+  y.sum().backward();              // the overwritten element passes nothing on, not 0 * inf
+  EXPECT_EQ(values(x.grad())[1], 1);
+}
+
+TEST(Inplace, ExpandedMemoryIsRefused) {
+  Tensor b = constant({1, 2});
+  EXPECT_NE(error_of([&] { b.view({2, 1}).expand({2, 3}).add_(1); }).find("more than one element of the written-to tensor"), std::string::npos);
+}
+
+TEST(Inplace, NoGradViewIsRefused) {
+  const Tensor x = leaf({1, 2});
+  const Tensor h = x * 2;
+  Tensor v;
+  {
+    NoGradGuard off;
+    v = h.view({2, 1});
+  }
+  EXPECT_NE(error_of([&] { v.add_(1); }).find("A view was created in no_grad mode"), std::string::npos);
+}
+
+TEST(Inplace, DoubleBackwardThroughCopySlices) {
+  auto f = [](const std::vector<Tensor>& in) {
+    Tensor b = in[0] * in[0];
+    b.narrow(0, 1, 2).mul_(in[1]);
+    b.view({2, 2})[0].add_(in[1]);
+    return std::vector<Tensor>{b * b};
+  };
+  const std::vector<Tensor> in = {varied_leaf({4}, 1), varied_leaf({2}, 2)};
+  EXPECT_TRUE(autograd::gradcheck(f, in));
+  EXPECT_TRUE(autograd::gradgradcheck(f, in));
+}
+
+TEST(Inplace, TransposedBaseAndColumns) {
+  auto f = [](const std::vector<Tensor>& in) {
+    Tensor b = (in[0] * 2).t();
+    b.select(1, 0).mul_(in[1]);
+    return std::vector<Tensor>{b.exp()};
+  };
+  const std::vector<Tensor> in = {varied_leaf({2, 3}, 1), varied_leaf({3}, 2)};
+  EXPECT_TRUE(autograd::gradcheck(f, in));
+  EXPECT_TRUE(autograd::gradgradcheck(f, in));
+}
+
+TEST(Inplace, ChunksMayBeWritten) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  Tensor b = x * 1;
+  auto parts = b.chunk(2);
+  parts[0].mul_(3);
+  parts[1].mul_(5);
+  b.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{3, 3, 5, 5}));
+}
+
+TEST(Inplace, SqueezeInPlaceKeepsHistory) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = (x * 2).view({1, 2});
+  Tensor z = y * 1;
+  z.squeeze_();
+  EXPECT_EQ(z.dim(), 1);
+  z.unsqueeze_(-1);
+  EXPECT_EQ(z.sizes(), IntArrayRef({2, 1}));
+  (z * z).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{8, 16}));
+}
+
+TEST(Inplace, VersionsAreSharedByViewsAndDetached) {
+  Tensor b = constant({1, 2});
+  const Tensor v = b.view({2, 1}), d = b.detach();
+  b.add_(1);
+  EXPECT_EQ(v._version(), 1);
+  EXPECT_EQ(d._version(), 1);
+}
+
+}  // namespace
+}  // namespace ramet

@@ -115,6 +115,7 @@ void check_inplace(const char* op, const Tensor& x) {
                   "Please clone() the tensor before performing the operation. Got ", describe(x), " with strides ", x.raw_strides());
     }
   }
+  if (RAMET_UNLIKELY(x.storage_impl()->copy_on_write != 0)) x.own_memory(op);
   if (!tls.grad_mode) return;
   if (x.requires_grad()) {
     RAMET_CHECK(!x->is(TensorImpl::kReplica), op, "a replica's parameter is being used in an in-place operation: it follows its "

@@ -27,7 +27,8 @@ struct Worker {
   std::thread thread;
 };
 
-thread_local int t_worker = -1;  // which device's worker this thread is
+thread_local int t_worker = -1;         // which device's worker this thread is
+thread_local uint64_t t_running = 0;    // the innermost task that runs on this thread
 
 struct Parked {  // a task whose predecessors are not all done
   int device;
@@ -110,8 +111,10 @@ void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
   auto [number, task] = std::move(w.queue.front());
   w.queue.pop_front();
   lock.unlock();
+  const uint64_t outer = std::exchange(t_running, static_cast<uint64_t>(&w - p.of) << 56 | number);
   task();
   task = nullptr;  // what it captured dies before anyone hears that it is done
+  t_running = outer;
   lock.lock();
   uint64_t last = w.finished.load();
   w.early.insert(number);
@@ -218,7 +221,7 @@ void reset_host_syncs() { g_host_syncs = 0; }
 
 void wait_pending(Storage& s) {
   const uint64_t ticket = s.pending.load(std::memory_order_acquire);
-  if (!ticket) return;
+  if (!ticket || ticket == devices::t_running) return;  // a task may use what it is itself writing
   if (!devices::done(ticket)) {
     if (!devices::on_worker()) devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
     devices::wait(ticket);

@@ -23,14 +23,15 @@ struct alignas(64) Storage {
   void* data;
   uint64_t bytes : 48;
   uint64_t device : 8;               // Device::ordinal()
-  uint64_t external : 8;             // 1: `this` is an ExternalStorage
+  uint64_t external : 4;             // 1: `this` is an ExternalStorage
+  uint64_t copy_on_write : 4;        // 1: an alias of memory that its holder may read only: TensorBase::own_memory
   const char* writer = "nobody";     // last in-place operation: the second name in a version error
   Storage* memory_of = nullptr;
   Storage* version_of = nullptr;
   std::atomic<uint64_t> serial_{0};  // given at the first request, never reused: what a replica's refresh compares
 
   Storage(size_t n, int device_ordinal)
-      : data(this + 1), bytes(n), device(static_cast<uint64_t>(device_ordinal) & 0xff), external(0) {}
+      : data(this + 1), bytes(n), device(static_cast<uint64_t>(device_ordinal) & 0xff), external(0), copy_on_write(0) {}
   Storage(const Storage&) = delete;
 
   /// Uninitialised memory. Throws OutOfMemoryError.

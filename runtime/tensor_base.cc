@@ -182,6 +182,19 @@ void TensorBase::repoint(Storage* s, void* data) {
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
 }
 
+void TensorBase::own_memory(const char* op) const {
+  Storage* old = p_->storage;
+  RAMET_CHECK(old->refs.load(std::memory_order_acquire) == 1, op, "got ", describe(*this), ", which shares memory with the tensor it was cut "
+              "from and has views of its own; expected a piece without views, or a clone() of it");
+  if (old->pending.load(std::memory_order_acquire)) wait_pending(*old);
+  Storage* own = Storage::make(old->bytes, device());
+  own->own_version = version();
+  std::memcpy(own->data, old->data, old->bytes);
+  p_->data = static_cast<char*>(own->data) + (static_cast<char*>(p_->data) - static_cast<char*>(old->data));
+  p_->storage = own;
+  old->release();
+}
+
 void TensorBase::bad_dim(int64_t d) const {
   const int64_t rank = p_->rank;
   throw IndexError("[size] dimension out of range: got " + std::to_string(d < 0 ? d - rank : d) + ", expected [" +

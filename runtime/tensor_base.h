@@ -160,6 +160,10 @@ class RAMET_API TensorBase {
   TensorImpl* shallow_impl() const;
   /// The same with another geometry, `offset` in elements from this tensor's first.
   TensorImpl* view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const;
+  /// What an in-place operation calls first where the storage is copy-on-write (a piece of scatter that shows its input's
+  /// memory): the implementation gets memory of its own with the same values, geometry and version. An Error where other
+  /// tensors see the memory through the same storage.
+  void own_memory(const char* op) const;
   /// Points the implementation at another storage (the reference is taken over), contiguous. All handles follow.
   void repoint(Storage* storage, void* data = nullptr);
 

@@ -1,0 +1,169 @@
+#include "autograd/ops/pointwise_front.h"
+
+#include <algorithm>
+
+#include "kernels/coalesce.h"
+
+namespace ramet {
+namespace autograd {
+namespace {
+
+using kernels::kMaxTensorRank;
+
+void* moved(void* p, int64_t elements, ScalarType t) { return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t)); }
+
+// Does `in` share memory with `out` other than element by element? Then it is read from a copy.
+bool hazard(const TensorBase& out, const TensorBase& in) {
+  if (out.storage_impl() != in.storage_impl()) return false;
+  return !(out->data == in->data && same_sizes(out, in) && same_strides(out, in));
+}
+
+struct Prepared {
+  const TensorBase* tensor = nullptr;
+  TensorBase copy;
+  bool number = false;
+};
+
+}  // namespace
+
+void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute, const Operand& a, const Operand& b,
+                    const Operand& c, const Scalar& s, const Scalar& t) {
+  if (out.numel() == 0) return;
+  const Operand* const operands[3] = {&a, &b, &c};
+  Prepared in[3];
+  Scalar scalar = t;
+  bool taken = false;  // one operand at most can be the number `t`
+  for (int i = 0; i < 3; ++i) {
+    const Operand& o = *operands[i];
+    if (!o.given) continue;
+    if (!o.tensor) {
+      RAMET_CHECK(!taken, kernel.dense.name, "got two numbers, expected at most one");
+      scalar = o.value;
+      taken = in[i].number = true;
+    } else {
+      in[i].tensor = o.tensor;
+    }
+  }
+  for (int i = 0; i < 3; ++i) {
+    if (!in[i].tensor) continue;
+    const TensorBase& x = *in[i].tensor;
+    if (x.dim() == 0 && out.dim() > 0 && !taken && x.is_cpu()) {
+      scalar = value_of(x);
+      taken = in[i].number = true;
+      in[i].tensor = nullptr;
+    } else if (hazard(out, x)) {
+      in[i].copy = TensorBase::empty(x.sizes(), x.scalar_type(), x.device());
+      copy_values(in[i].copy, x);
+      in[i].tensor = &in[i].copy;
+    }
+  }
+  bool dense = non_overlapping_and_dense(out);
+  for (const Prepared& p : in) {
+    if (!p.tensor) continue;
+    dense = dense && same_sizes(*p.tensor, out) &&
+            ((p.tensor->raw_contiguous() && out.raw_contiguous()) || same_strides(*p.tensor, out));
+  }
+  const kernels::Number sn = number(s, compute), tn = number(scalar, compute);
+  auto pointer = [&](int i) -> void* { return in[i].tensor ? in[i].tensor->ptr() : nullptr; };
+  auto type = [&](int i) { return in[i].tensor ? in[i].tensor->scalar_type() : compute; };
+  if (dense) {
+    return kernel.dense(out.stream(), {pointer(0), pointer(1), pointer(2), out.ptr(), out.numel(), sn, tn, type(0), type(1), type(2),
+                                       out.scalar_type(), compute});
+  }
+  int64_t sizes[kMaxTensorRank], strides[4][kMaxTensorRank];
+  int rank = static_cast<int>(out.dim());
+  for (int d = 0; d < rank; ++d) {
+    sizes[d] = out->sizes()[d];
+    strides[0][d] = out->strides()[d];
+  }
+  for (int i = 0; i < 3; ++i)
+    for (int d = 0; d < rank; ++d) {
+      const TensorBase* x = in[i].tensor;
+      const int at = x ? d - (rank - static_cast<int>(x->dim())) : -1;
+      strides[i + 1][d] = at < 0 || (x->size(at) == 1 && sizes[d] != 1) ? 0 : (*x)->strides()[at];
+    }
+  rank = kernels::coalesce<4>(rank, sizes, strides);
+  kernels::PointwiseStridedArgs k;
+  k.compute = compute;
+  k.s = sn;
+  k.t = tn;
+  k.type[0] = out.scalar_type();
+  void* base[4] = {out.ptr(), pointer(0), pointer(1), pointer(2)};
+  for (int i = 0; i < 3; ++i) k.type[i + 1] = type(i);
+  const int outer = std::max(rank - kernels::kMaxKernelRank, 0);
+  k.rank = rank - outer;
+  for (int d = 0; d < k.rank; ++d) {
+    k.sizes[d] = sizes[outer + d];
+    for (int o = 0; o < 4; ++o) k.strides[o][d] = strides[o][outer + d];
+  }
+  int64_t index[kMaxTensorRank] = {}, offset[4] = {};
+  for (;;) {  // dimensions beyond what a kernel takes: rank above 8 that does not coalesce
+    for (int o = 0; o < 4; ++o) k.data[o] = base[o] ? moved(base[o], offset[o], k.type[o]) : nullptr;
+    kernel.strided(out.stream(), k);
+    int d = outer - 1;
+    for (; d >= 0; --d) {
+      for (int o = 0; o < 4; ++o) offset[o] += strides[o][d];
+      if (++index[d] < sizes[d]) break;
+      for (int o = 0; o < 4; ++o) offset[o] -= strides[o][d] * sizes[d];
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b, const Tensor* c) {
+  Device device = a.device();
+  std::vector<int64_t> shape = a.sizes().vec();
+  const Tensor* like = &a;
+  for (const Tensor* x : {b, c}) {
+    if (!x) continue;
+    device = common_device(op, *like, *x);
+    shape = broadcast_sizes(op, shape, x->sizes());
+    if (x->dim() > like->dim() || x->numel() > like->numel()) like = x;
+  }
+  if (like->sizes() == IntArrayRef(shape) && like->device() == device) return empty_like_layout(*like, dtype);
+  return Tensor(TensorBase::empty(shape, dtype, device));
+}
+
+namespace {
+int category(ScalarType t) { return t == kBool ? 0 : is_integral(t) ? 1 : 2; }
+void check_cast(const char* op, const Tensor& out, ScalarType result) {
+  RAMET_CHECK(category(result) <= category(out.scalar_type()), op, "result type ", name_of(result),
+              " can't be cast to the desired output type ", name_of(out.scalar_type()));
+}
+}  // namespace
+
+void check_output(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result) {
+  RAMET_CHECK(out.sizes() == shape, op, "output with shape ", out.sizes(), " doesn't match the broadcast shape ", shape);
+  check_cast(op, out, result);
+}
+
+void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result, bool inputs_record) {
+  check_defined(op, out);
+  RAMET_CHECK(!inputs_record && !(tls.grad_mode && out.requires_grad()), op,
+              "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+  check_cast(op, out, result);
+  if (out.sizes() != shape) out.resize_(shape);
+  check_inplace(op, out);
+}
+
+}  // namespace autograd
+
+using namespace autograd;
+
+Tensor& Tensor::resize_(IntArrayRef size) const {
+  check_defined("resize_", *this);
+  RAMET_CHECK(!(tls.grad_mode && requires_grad()), "resize_", "cannot resize variables that require grad: got ", describe(*this));
+  settle();
+  if (sizes() == size) return as_mutable(*this);
+  const Tensor fresh(TensorBase::empty(size, scalar_type(), device()));
+  const int64_t kept = std::min(fresh.numel(), numel());
+  if (kept > 0 && raw_contiguous()) {
+    const int64_t n[] = {kept}, one[] = {1};
+    copy_values(TensorBase(fresh.view_impl(n, one, 0)), TensorBase(view_impl(n, one, 0)));
+  }
+  set_data(fresh);
+  return as_mutable(*this);
+}
+
+}  // namespace ramet

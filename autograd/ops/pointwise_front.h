@@ -1,0 +1,57 @@
+// How fronts run pointwise kernels: promotion, broadcasting, layouts, in-place and out forms. Private to autograd/ops.
+#pragma once
+#include "autograd/ops/common.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/view.h"
+#include "kernels/pointwise.h"
+
+namespace ramet {
+namespace autograd {
+
+/// The two entries of one operation: POINTWISE(add).
+struct PointwiseKernel {
+  const kernels::Kernel<kernels::PointwiseArgs>& dense;
+  const kernels::Kernel<kernels::PointwiseStridedArgs>& strided;
+};
+#define RAMET_POINTWISE(name) (::ramet::autograd::PointwiseKernel{::ramet::kernels::name, ::ramet::kernels::name##_strided})
+
+/// A number as an argument of the compute type.
+inline kernels::Number number(const Scalar& v, ScalarType compute) {
+  kernels::Number n;
+  if (compute == kLong) n.i = v.isFloatingPoint() ? static_cast<int64_t>(v.toDouble()) : v.toLong();
+  else n.d = v.toDouble();
+  return n;
+}
+
+/// What an operation takes: a tensor, a number, or nothing.
+struct Operand {
+  const Tensor* tensor = nullptr;
+  Scalar value;
+  bool given = false;
+  Operand() = default;
+  Operand(const Tensor& t) : tensor(&t), given(true) {}
+  Operand(const Scalar& v) : value(v), given(true) {}
+};
+
+/// out[...] = f(a, b, c; s, t) in the compute type; operands broadcast to out. A tensor operand of one element (0-dim) is read
+/// as a number where that is safe. Raw: no history, no version change.
+RAMET_API void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute, const Operand& a, const Operand& b = {},
+                              const Operand& c = {}, const Scalar& s = 0, const Scalar& t = 0);
+
+/// A fresh result of `dtype`, with the operands' common shape, device and, where they share one, dense layout.
+RAMET_API Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b = nullptr, const Tensor* c = nullptr);
+
+/// Checks an in-place or out form: the common shape must be out's, the result type castable to out's.
+RAMET_API void check_output(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result);
+/// Resizes `out` (of an `_out` form) where its shape differs; refuses one that would cut gradients.
+RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result, bool inputs_record);
+
+/// The fast case of binary operations: two contiguous tensors of one shape, dtype and device. Inline and small.
+inline bool alike(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a->key() == b->key() && (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());
+}
+/// Contiguous, same shape, dtype and device as the contiguous `like`.
+inline Tensor empty_alike(const Tensor& like) { return Tensor(TensorBase::empty(like.sizes(), like.scalar_type(), like.device())); }
+
+}  // namespace autograd
+}  // namespace ramet

@@ -1,0 +1,298 @@
+#include "nn/serialize/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "autograd/grad_mode.h"
+#include "runtime/atomic_file.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the format is little-endian and its tensors are read and written as they lie in memory"
+#endif
+
+namespace ramet {
+namespace serialize {
+namespace {
+
+using Json = nlohmann::json;
+constexpr const char* kMetadata = "__metadata__";
+constexpr uint64_t kMaxHeader = 100'000'000;  // as other readers of the format
+
+struct TypeName {
+  const char* name;
+  ScalarType dtype;
+};
+constexpr TypeName kTypes[] = {{"BOOL", kBool}, {"U8", kByte},  {"I8", kChar},      {"I16", kShort}, {"I32", kInt},
+                               {"I64", kLong},  {"F16", kHalf}, {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble}};
+
+const char* type_name(ScalarType t) {
+  for (const TypeName& n : kTypes)
+    if (n.dtype == t) return n.name;
+  fail("save_safetensors", "element type: got ", name_of(t), ", which the format does not have");
+}
+
+// ---- reading ----------------------------------------------------------------------------------------------------------
+
+struct Source {
+  virtual ~Source() = default;
+  virtual uint64_t size() const = 0;
+  virtual void read(uint64_t at, void* to, uint64_t bytes) = 0;  // REQUIRES at + bytes <= size()
+};
+
+struct MemorySource final : Source {
+  const char* data;
+  uint64_t bytes;
+  MemorySource(const char* d, uint64_t n) : data(d), bytes(n) {}
+  uint64_t size() const override { return bytes; }
+  void read(uint64_t at, void* to, uint64_t n) override {
+    if (n) std::memcpy(to, data + at, n);
+  }
+};
+
+struct FileSource final : Source {
+  std::string path;
+  int fd;
+  uint64_t bytes = 0;
+  explicit FileSource(const std::string& p) : path(p), fd(::open(p.c_str(), O_RDONLY | O_CLOEXEC)) {
+    RAMET_CHECK(fd >= 0, "load_safetensors", "cannot open the file: got \"", path, "\" (", std::strerror(errno), ")");
+    struct stat info;
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      ::close(fd);
+      fail("load_safetensors", "not a file: got \"", path, "\", expected a safetensors file");
+    }
+    bytes = static_cast<uint64_t>(info.st_size);
+  }
+  ~FileSource() override { ::close(fd); }
+  uint64_t size() const override { return bytes; }
+  void read(uint64_t at, void* to, uint64_t n) override {
+    char* p = static_cast<char*>(to);
+    while (n > 0) {
+      const ssize_t got = ::pread(fd, p, n, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      RAMET_CHECK(got > 0, "load_safetensors", "cannot read the file: got \"", path, "\" (",
+                  got < 0 ? std::strerror(errno) : "it became shorter while it was read", ")");
+      p += got, at += static_cast<uint64_t>(got), n -= static_cast<uint64_t>(got);
+    }
+  }
+};
+
+// The header as JSON. An object with a key twice keeps the last one silently in most parsers; here it is an error.
+Json parse_header(const std::string& text, const std::string& name) {
+  std::vector<std::set<std::string>> keys;
+  std::string twice;
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      twice = value.get<std::string>();
+    }
+    return true;
+  };
+  Json header;
+  try {
+    header = Json::parse(text, watch);
+  } catch (const Json::exception& e) {
+    fail("load_safetensors", "header of \"", name, "\" is no valid JSON (", e.what(), ")");
+  }
+  RAMET_CHECK(twice.empty(), "load_safetensors", "header of \"", name, "\": got the key \"", twice, "\" twice, expected once");
+  RAMET_CHECK(header.is_object(), "load_safetensors", "header of \"", name, "\": got JSON of type ", header.type_name(),
+              ", expected an object");
+  return header;
+}
+
+struct Entry {
+  std::string name;
+  ScalarType dtype = kFloat;
+  std::vector<int64_t> sizes;
+  uint64_t begin = 0, end = 0;
+};
+
+Entry parse_entry(const std::string& key, const Json& value, uint64_t data_bytes, const std::string& file) {
+  const auto bad = [&](const auto&... parts) { fail("load_safetensors", "entry \"", key, "\" of \"", file, "\": ", parts...); };
+  if (!value.is_object()) bad("got JSON of type ", value.type_name(), ", expected an object");
+  for (const char* needed : {"dtype", "shape", "data_offsets"})
+    if (!value.contains(needed)) bad("got no \"", needed, "\", expected one");
+  if (value.size() != 3) bad("got ", value.size(), " members, expected dtype, shape and data_offsets");
+  Entry e;
+  e.name = key;
+  const Json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
+  const TypeName* type = nullptr;
+  for (const TypeName& t : kTypes)
+    if (dtype.is_string() && dtype.get_ref<const std::string&>() == t.name) type = &t;
+  if (!type) bad("dtype: got ", dtype.dump(), ", expected one of BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64");
+  e.dtype = type->dtype;
+  if (!shape.is_array() || shape.size() > 64) bad("shape: got ", shape.dump(), ", expected a list of at most 64 extents");
+  int64_t bytes = static_cast<int64_t>(item_size(e.dtype));
+  for (const Json& n : shape) {
+    const bool good = n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
+    if (!good) bad("shape: got ", shape.dump(), ", expected whole numbers from 0");
+    e.sizes.push_back(n.get<int64_t>());
+    if (__builtin_mul_overflow(bytes, e.sizes.back(), &bytes)) bad("shape: got ", shape.dump(), ", too large for this machine");
+  }
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
+    bad("data_offsets: got ", offsets.dump(), ", expected [begin, end]");
+  }
+  e.begin = offsets[0].get<uint64_t>(), e.end = offsets[1].get<uint64_t>();
+  if (e.begin > e.end || e.end > data_bytes) {
+    bad("data_offsets: got ", offsets.dump(), ", expected a range inside the ", data_bytes, " bytes of data");
+  }
+  if (e.end - e.begin != static_cast<uint64_t>(bytes)) {
+    bad("got ", e.end - e.begin, " bytes, expected ", bytes, " for ", type->name, " of shape ", shape.dump());
+  }
+  return e;
+}
+
+void check_coverage(std::vector<Entry> entries, uint64_t data_bytes, const std::string& file) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  uint64_t at = 0;
+  for (const Entry& e : entries) {
+    RAMET_CHECK(e.begin >= at, "load_safetensors", "entry \"", e.name, "\" of \"", file, "\" overlaps another: got begin ",
+                e.begin, ", expected ", at);
+    RAMET_CHECK(e.begin <= at, "load_safetensors", "gap before entry \"", e.name, "\" of \"", file, "\": got begin ", e.begin,
+                ", expected ", at);
+    at = e.end;
+  }
+  RAMET_CHECK(at == data_bytes, "load_safetensors", "\"", file, "\": got ", data_bytes, " bytes of data, expected ", at);
+}
+
+Safetensors load(Source& in, const std::string& file, std::optional<Device> device) {
+  unsigned char length[8];
+  RAMET_CHECK(in.size() >= 8, "load_safetensors", "\"", file, "\" is truncated: got ", in.size(), " bytes, expected at least 8");
+  in.read(0, length, 8);
+  uint64_t header_bytes = 0;
+  for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | length[i];
+  RAMET_CHECK(header_bytes <= kMaxHeader, "load_safetensors", "\"", file, "\" is no safetensors file: got a header of ",
+              header_bytes, " bytes, expected at most ", kMaxHeader);
+  RAMET_CHECK(header_bytes <= in.size() - 8, "load_safetensors", "\"", file, "\" is truncated: got ", in.size(),
+              " bytes, expected a header of ", header_bytes);
+  std::string text(header_bytes, ' ');
+  in.read(8, text.data(), header_bytes);
+  RAMET_CHECK(!text.empty() && text[0] == '{', "load_safetensors", "\"", file,
+              "\" is no safetensors file: expected its header to begin with {");
+  const Json header = parse_header(text, file);
+  const uint64_t start = 8 + header_bytes, data_bytes = in.size() - start;
+
+  Safetensors content;
+  std::vector<Entry> entries;
+  for (const auto& [key, value] : header.items()) {
+    if (key != kMetadata) {
+      entries.push_back(parse_entry(key, value, data_bytes, file));
+      continue;
+    }
+    RAMET_CHECK(value.is_object(), "load_safetensors", kMetadata, " of \"", file, "\": got JSON of type ", value.type_name(),
+                ", expected an object");
+    for (const auto& [name, item] : value.items()) {
+      RAMET_CHECK(item.is_string(), "load_safetensors", kMetadata, " of \"", file, "\": got JSON of type ", item.type_name(),
+                  " under \"", name, "\", expected a text");
+      content.metadata[name] = item.get<std::string>();
+    }
+  }
+  check_coverage(entries, data_bytes, file);
+
+  const Device host(kCPU, 0);
+  const Device target = device ? resolve(*device) : host;
+  for (const Entry& e : entries) {
+    Tensor t(TensorBase::empty(e.sizes, e.dtype, target.is_cpu() ? target : host));
+    in.read(start + e.begin, t.data_ptr(), e.end - e.begin);
+    if (e.dtype == kBool) {
+      const auto* p = static_cast<const unsigned char*>(t.data_ptr());
+      for (int64_t i = 0; i < t.numel(); ++i) {
+        RAMET_CHECK(p[i] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file, "\": got a bool of byte ", int{p[i]},
+                    ", expected 0 or 1");
+      }
+    }
+    content.tensors.emplace_back(e.name, target.is_cpu() ? t : t.to(target));
+  }
+  return content;
+}
+
+}  // namespace
+
+const Tensor* Safetensors::find(const std::string& name) const {
+  for (const auto& [key, tensor] : tensors)
+    if (key == name) return &tensor;
+  return nullptr;
+}
+
+void save_safetensors(const WriteFunction& write, const Safetensors& content) {
+  NoGradGuard no_grad;
+  std::vector<const std::pair<std::string, Tensor>*> order;
+  std::set<std::string> names;
+  for (const auto& entry : content.tensors) {
+    const auto& [name, tensor] = entry;
+    RAMET_CHECK(name != kMetadata, "save_safetensors", "name of a tensor: got \"", kMetadata, "\", which the format reserves");
+    RAMET_CHECK(names.insert(name).second, "save_safetensors", "name of a tensor: got \"", name, "\" twice, expected once");
+    RAMET_CHECK(tensor.defined(), "save_safetensors", "tensor \"", name, "\": got an undefined one, expected values");
+    order.push_back(&entry);
+  }
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    const size_t x = a->second.element_size(), y = b->second.element_size();
+    return x != y ? x > y : a->first < b->first;
+  });
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!content.metadata.empty()) header[kMetadata] = content.metadata;
+  uint64_t at = 0;
+  for (const auto* entry : order) {
+    const auto& [name, tensor] = *entry;
+    const uint64_t end = at + tensor.nbytes();
+    header[name] = {{"dtype", type_name(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"data_offsets", {at, end}}};
+    at = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception& e) {
+    fail("save_safetensors", "names and metadata: expected valid UTF-8 (", e.what(), ")");
+  }
+  text.append((8 - text.size() % 8) % 8, ' ');
+  RAMET_CHECK(text.size() <= kMaxHeader, "save_safetensors", "header: got ", text.size(), " bytes, expected at most ", kMaxHeader);
+
+  const auto put = [&](const void* data, size_t bytes) {
+    if (bytes == 0) return;
+    const size_t done = write(data, bytes);
+    RAMET_CHECK(done == bytes, "save_safetensors", "write function: got ", done, " bytes written, expected ", bytes);
+  };
+  unsigned char length[8];
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(static_cast<uint64_t>(text.size()) >> (8 * i));
+  put(length, 8);
+  put(text.data(), text.size());
+  for (const auto* entry : order) {
+    const Tensor dense = entry->second.is_cpu() ? entry->second.contiguous() : entry->second.to(Device(kCPU, 0)).contiguous();
+    put(dense.data_ptr(), dense.nbytes());
+  }
+}
+
+void save_safetensors(const std::string& path, const Safetensors& content) {
+  AtomicFile file(path);
+  save_safetensors(
+      [&](const void* data, size_t bytes) {
+        file.write(data, bytes);
+        return bytes;
+      },
+      content);
+  file.commit();
+}
+
+Safetensors load_safetensors(const std::string& path, std::optional<Device> device) {
+  FileSource in(path);
+  return load(in, path, device);
+}
+
+Safetensors load_safetensors(const char* data, size_t bytes, const std::string& name, std::optional<Device> device) {
+  MemorySource in(data, bytes);
+  return load(in, name, device);
+}
+
+}  // namespace serialize
+}  // namespace ramet

@@ -1,0 +1,195 @@
+// Users' own Functions.
+#include <gtest/gtest.h>
+
+#include "autograd/autograd.h"
+#include "autograd/function.h"
+#include "autograd/gradcheck.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using autograd::AutogradContext;
+using autograd::Function;
+using autograd::tensor_list;
+using Values = std::vector<double>;
+
+struct Cube : Function<Cube> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, double scale) {
+    ctx->saved_data["scale"] = scale;
+    ctx->save_for_backward({x});
+    return x * x * x * scale;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list grads) {
+    const Tensor x = ctx->get_saved_variables()[0];
+    return {grads[0] * x * x * (3 * ctx->saved_data["scale"].toDouble()), Tensor()};
+  }
+};
+
+TEST(Function, ForwardBackwardAndDouble) {
+  auto f = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{Cube::apply(in[0], 2.0)}; };
+  EXPECT_TRUE(autograd::gradcheck(f, {varied_leaf({5})}));
+  EXPECT_TRUE(autograd::gradgradcheck(f, {varied_leaf({5})}));
+  EXPECT_NE(Cube::apply(leaf({1}), 1.0).grad_fn()->name().find("Cube"), std::string::npos);
+}
+
+TEST(Function, WithoutGradRecordsNothing) {
+  EXPECT_FALSE(Cube::apply(constant({2}), 1.0).requires_grad());
+  NoGradGuard off;
+  EXPECT_FALSE(Cube::apply(leaf({2}), 1.0).requires_grad());
+}
+
+struct ExpOut : Function<ExpOut> {  // saves its output
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    Tensor y = x.exp();
+    ctx->save_for_backward({y});
+    return y;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list grads) { return {grads[0] * ctx->get_saved_variables()[0]}; }
+};
+
+TEST(Function, SavedOutputLeaksNothingAndDifferentiatesTwice) {
+  auto f = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{ExpOut::apply(in[0])}; };
+  EXPECT_TRUE(autograd::gradcheck(f, {varied_leaf({3})}));
+  EXPECT_TRUE(autograd::gradgradcheck(f, {varied_leaf({3})}));
+}
+
+struct SinCos : Function<SinCos> {  // two outputs: several slots
+  static tensor_list forward(AutogradContext* ctx, const Tensor& x, const Tensor& w) {
+    ctx->save_for_backward({x, w});
+    return {x.sin() * w, x.cos()};
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    const Tensor &x = saved[0], &w = saved[1];
+    return {grads[0] * x.cos() * w - grads[1] * x.sin(), grads[0] * x.sin()};
+  }
+};
+
+TEST(Function, SeveralOutputs) {
+  auto f = [](const std::vector<Tensor>& in) {
+    auto out = SinCos::apply(in[0], in[1]);
+    return std::vector<Tensor>{out[0] * out[1]};
+  };
+  EXPECT_TRUE(autograd::gradcheck(f, {varied_leaf({3}, 1), varied_leaf({3}, 2)}));
+  EXPECT_TRUE(autograd::gradgradcheck(f, {varied_leaf({3}, 1), varied_leaf({3}, 2)}));
+}
+
+TEST(Function, MissingGradientsAreZeros) {
+  const Tensor x = leaf({0.5}), w = leaf({2});
+  SinCos::apply(x, w)[1].sum().backward();
+  EXPECT_NEAR(values(x.grad())[0], -0.479425538604203, 1e-15);
+  EXPECT_EQ(values(w.grad()), (Values{0}));
+}
+
+struct Wrong : Function<Wrong> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
+  static tensor_list backward(AutogradContext*, tensor_list) { return {constant({1, 2, 3, 4, 5})}; }
+};
+struct TooMany : Function<TooMany> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
+  static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0], g[0]}; }
+};
+struct Wide : Function<Wide> {  // returns the broadcast gradient: it is summed
+  static Tensor forward(AutogradContext*, const Tensor& x, const Tensor& like) { return x.expand_as(like).clone(); }
+  static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0], Tensor()}; }
+};
+
+TEST(Function, ShapesOfGradientsAreChecked) {
+  EXPECT_NE(error_of([] { Wrong::apply(leaf({1, 2})).sum().backward(); }).find("returned an invalid gradient at index 0"), std::string::npos);
+  EXPECT_NE(error_of([] { TooMany::apply(leaf({1, 2})).sum().backward(); }).find("incorrect number of gradients"), std::string::npos);
+  const Tensor x = leaf({3});
+  Wide::apply(x, constant({1, 2, 3, 4})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{4}));
+}
+
+struct Throws : Function<Throws> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
+  static tensor_list backward(AutogradContext*, tensor_list) { throw std::domain_error("no gradient today"); }
+};
+
+TEST(Function, ExceptionKeepsItsType) { EXPECT_THROW(Throws::apply(leaf({1})).sum().backward(), std::domain_error); }
+
+struct Inner : Function<Inner> {  // a backward inside backward
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return x * x;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list g) {
+    EnableGradGuard on;
+    const Tensor x = ctx->get_saved_variables()[0].detach().requires_grad_();
+    (x * x * 3).sum().backward();
+    return {g[0] * x.grad()};
+  }
+};
+
+TEST(Function, BackwardInsideBackward) {
+  const Tensor x = leaf({2});
+  Inner::apply(x).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{12}));
+}
+
+struct AddInPlace : Function<AddInPlace> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    x.add_(10);
+    ctx->mark_dirty({x});
+    return x;
+  }
+  static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0] * 7}; }
+};
+struct Identity : Function<Identity> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x; }
+  static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0] * 5}; }
+};
+struct Indices : Function<Indices> {
+  static tensor_list forward(AutogradContext* ctx, const Tensor& x) {
+    tensor_list out = {x * 2, x * 3};
+    ctx->mark_non_differentiable({out[1]});
+    return out;
+  }
+  static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0] * 2}; }
+};
+
+TEST(Function, DirtyInputs) {
+  const Tensor x = leaf({1});
+  Tensor h = x * 3;
+  const Tensor y = AddInPlace::apply(h);
+  EXPECT_TRUE(y.is_same(h));
+  EXPECT_EQ(values(h), (Values{13}));
+  h.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{21}));
+}
+
+TEST(Function, InputHandedThrough) {
+  const Tensor x = leaf({1});
+  const Tensor y = Identity::apply(x);
+  EXPECT_FALSE(y.is_same(x));
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{5}));
+}
+
+TEST(Function, NonDifferentiableOutputs) {
+  const auto out = Indices::apply(leaf({1}));
+  EXPECT_TRUE(out[0].requires_grad());
+  EXPECT_FALSE(out[1].requires_grad());
+}
+
+TEST(Function, SavedInputChangedLater) {
+  const Tensor x = leaf({1});
+  Tensor h = x * 2;
+  const Tensor y = Cube::apply(h, 1.0);
+  h.add_(1);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an inplace operation"), std::string::npos);
+}
+
+TEST(IValue, KindsAndErrors) {
+  EXPECT_EQ(IValue(5.5).toDouble(), 5.5);
+  EXPECT_EQ(IValue(7).toInt(), 7);
+  EXPECT_TRUE(IValue(true).toBool());
+  EXPECT_EQ(IValue("text").toStringRef(), "text");
+  EXPECT_TRUE(IValue().isNone());
+  EXPECT_NE(error_of([] { IValue(1.0).toInt(); }).find("got double, expected int"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ramet

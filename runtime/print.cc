@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
-#include <iostream>
+#include <ostream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -204,7 +206,12 @@ std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
   return out << last + "} ]";
 }
 
-void print(const TensorBase& t, int64_t line_size) { print(std::cout, t, line_size) << '\n' << std::flush; }
+void print(const TensorBase& t, int64_t line_size) {
+  std::ostringstream text;  // not std::cout: <iostream> is a static constructor in every program
+  print(text, t, line_size) << '\n';
+  std::fputs(text.str().c_str(), stdout);
+  std::fflush(stdout);
+}
 
 std::ostream& operator<<(std::ostream& out, const TensorBase& t) { return print(out, t); }
 

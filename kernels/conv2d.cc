@@ -14,7 +14,7 @@ RAMET_INLINE float* data_of(const ImageView& v) { return static_cast<float*>(v.d
 // A filter's taps as runs over a slab; the same for all groups.
 struct Taps {
   const int64_t* offset;  // [row taps][runs]: where a run starts, from the pixel's place in the slab
-  const float* weights;   // [row taps][runs][k][n] of the first group; `group` floats to the next
+  const float* weights;   // (row taps, runs, k) x n in slivers (TapPlace), first group; `group` floats to the next
   int64_t group;
   int64_t rows, runs, k;  // row taps, runs in each, channels of a run (all taps of a row if they are neighbours)
   int64_t first, step;    // source row of result row t and tap r: t * stride + first + r * step
@@ -33,12 +33,14 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
   if (pixels <= 0) return;
   const Cut cut(pixels);
   Tile t{};
-  t.as = as, t.bs = n, t.cs = out.pixel;
-  t.k = taps.k, t.bseg = taps.k * n;
+  t.as = as, t.cs = out.pixel;
+  t.k = taps.k;
   t.alpha = 1;
   for (int64_t g = 0; g < groups; ++g)
     for (int64_t j = 0; j < n; j += kNR) {  // the filter's sliver stays in the cache over the whole slab
-      const auto* fn = micro_for(t, false, imin(n - j, kNR), false);
+      const int64_t width = imin(n - j, kNR);
+      const auto* fn = micro_for(t, false, width, false);
+      t.bs = width, t.bseg = taps.k * width;
       t.bias = bias ? bias + g * n + j : nullptr;
       for (int64_t r = 0; r < rows; ++r) {
         const int64_t source = (t0 + r) * taps.stride + taps.first;  // of the first tap
@@ -48,7 +50,7 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
         while (to > from && source + (to - 1) * taps.step >= source_rows) --to;
         t.segs = (to - from) * taps.runs;
         t.aoff = taps.offset + from * taps.runs;
-        t.b = taps.weights + g * taps.group + from * taps.runs * t.bseg + j;
+        t.b = taps.weights + g * taps.group + j * taps.rows * taps.runs * taps.k + from * taps.runs * t.bseg;
         const float* a = slab + ((t0 + r) * taps.stride - slab_first) * slab_row + g * group_channels;
         float* c = out.data + r * out.row + g * n + j;
         for (int64_t s = 0, i = 0; s < cut.parts; i += cut.size(s++)) {
@@ -72,9 +74,9 @@ void forward(const Conv2dArgs& a) {
 
   auto* weights = static_cast<float*>(a.workspace);
   auto* offset = reinterpret_cast<int64_t*>(weights + p.weights);
-  int64_t* place = offset + conv2d_round(s.kh * s.kw);
+  auto* place = reinterpret_cast<TapPlace*>(offset + conv2d_round(s.kh * s.kw));
   float* slots = reinterpret_cast<float*>(place + conv2d_round(s.kh * s.kw));
-  for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) place[tap] = tap * cig * cog;  // [g][r][s][c][o]
+  for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) place[tap] = {0, s.kh * s.kw * cig, tap * cig};
   pack_filter(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw, place, weights);
   Taps taps{offset, weights, s.kh * s.kw * cig * cog, s.kh, neighbours ? 1 : s.kw, neighbours ? s.kw * cig : cig, -s.ph, s.dh, s.sh};
   for (int64_t r = 0; r < s.kh; ++r)
@@ -127,17 +129,19 @@ void backward_input(const Conv2dArgs& a) {
   const int64_t left = conv2d_lowest(0, s.kw, s.sw, s.pw, s.dw);  // source column of slab column 0
   auto* weights = static_cast<float*>(a.workspace);
   auto* offset = reinterpret_cast<int64_t*>(weights + p.weights);
-  int64_t* place = offset + conv2d_round(s.kh * s.kw);
+  auto* place = reinterpret_cast<TapPlace*>(offset + conv2d_round(s.kh * s.kw));
   float* slots = reinterpret_cast<float*>(place + conv2d_round(s.kh * s.kw));
 
-  // Weights [group][row residue][column residue][r][s][o][c], and a table of runs for each pair of residues.
+  // For each pair of residues a matrix of weights, (r, s, o) x c, and a table of runs.
   int64_t next = 0;
   for (int64_t i = 0; i < s.sh; ++i)
     for (int64_t j = 0; j < s.sw; ++j) {
       const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh), columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
+      const int64_t first = next, taps = rows.taps * columns.taps;
       for (int64_t r = 0; r < rows.taps; ++r)
         for (int64_t q = 0; q < columns.taps; ++q, ++next) {
-          place[(rows.first_tap - r * rows.tap_step) * s.kw + columns.first_tap - q * columns.tap_step] = next * cog * cig;
+          place[(rows.first_tap - r * rows.tap_step) * s.kw + columns.first_tap - q * columns.tap_step] = {
+              first * cog * cig, taps * cog, (next - first) * cog};
           offset[next] = (rows.first + r * rows.step) * slab_row + (columns.first + q * columns.step - left) * s.co;
         }
     }
@@ -178,7 +182,7 @@ void backward_input(const Conv2dArgs& a) {
   });
 }
 
-// Sums of dy[pixel][c] over one image, added to sums[c]: pixels of a row first, then the rows.
+// Sums of dy[pixel][c] over some rows of an image, added to sums[c]: pixels of a row first, then the rows.
 void add_column_sums(const float* dy, int64_t row, int64_t pixel, int64_t h, int64_t w, int64_t c, float* sums) {
   for (int64_t j = 0; j < c; j += VL) {
     const int64_t left = c - j;
@@ -215,46 +219,51 @@ void backward_weight(const Conv2dArgs& a) {
     float* db = dw + p.weights;
     if (r0 == 0 && s.co > 0) std::memset(db, 0, static_cast<size_t>(s.co) * sizeof(float));
     const int64_t begin = part * p.per, end = imin(s.n, begin + p.per);
-    for (int64_t n = begin; n < end; ++n) {
-      const float* x = data_of(a.x) + n * a.x.n;
-      const float* dy = data_of(a.y) + n * a.y.n;
-      if (!in_place) {
-        load_slab(x, a.x, s.h, s.w, s.ci, -s.ph, p.slab_rows, s.pw, p.slab_columns, slab);
-        x = slab;
-      }
-      if (!dy_in_place) {
-        load_slab(dy, a.y, s.oh, s.ow, s.co, 0, s.oh, 0, s.ow, dyb);
-        dy = dyb;
-      }
-      if (r0 == 0 && a.bias) add_column_sums(dy, dy_row, dy_pixel, s.oh, s.ow, s.co, db);
-      Tile t{};
-      t.as = s.sw * pixel, t.bs = dy_pixel, t.cs = cog;
-      t.k = s.ow, t.aseg = s.sh * slab_row, t.bseg = dy_row;
-      t.alpha = 1, t.beta = n == begin ? 0.0f : 1.0f;
-      const int64_t runs = neighbours ? 1 : s.kw, channels = neighbours ? s.kw * cig : cig;
-      const Cut cut(channels);
-      for (int64_t g = 0; g < s.groups; ++g)
-        for (int64_t j = 0; j < cog; j += kNR) {
-          const auto* fn = micro_for(t, true, imin(cog - j, kNR), false);
-          for (int64_t r = r0; r < r1; ++r) {
-            // Output rows whose tap r lies in the image.
-            int64_t from = 0, to = s.oh;
-            while (from < to && from * s.sh - s.ph + r * s.dh < 0) ++from;
-            while (to > from && (to - 1) * s.sh - s.ph + r * s.dh >= s.h) --to;
-            t.segs = to - from;
-            t.b = dy + from * dy_row + g * cog + j;
-            for (int64_t q = 0; q < runs; ++q) {
-              const float* ap = x + (from * s.sh + r * s.dh) * slab_row + q * s.dw * pixel + g * cig;
-              float* c = dw + ((g * s.kh + r) * s.kw + q) * cig * cog + j;
-              for (int64_t m = 0, i = 0; m < cut.parts; i += cut.size(m++)) {
-                t.a = ap + i;
-                t.c = c + i * cog;
-                fn[cut.size(m) - 1](t);
+    for (int64_t n = begin; n < end; ++n)
+      for (int64_t y0 = 0; y0 < s.oh; y0 += p.rows) {
+        const int64_t rows = imin(p.rows, s.oh - y0);
+        // x: the slab whose row 0 is row y0 * sh of the padded image.
+        const float* x = data_of(a.x) + n * a.x.n;
+        const float* dy = data_of(a.y) + n * a.y.n;
+        if (in_place) x += y0 * s.sh * slab_row;
+        else {
+          load_slab(x, a.x, s.h, s.w, s.ci, y0 * s.sh - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.pw, p.slab_columns, slab);
+          x = slab;
+        }
+        if (dy_in_place) dy += y0 * dy_row;
+        else {
+          load_slab(dy, a.y, s.oh, s.ow, s.co, y0, rows, 0, s.ow, dyb);
+          dy = dyb;
+        }
+        if (r0 == 0 && a.bias) add_column_sums(dy, dy_row, dy_pixel, rows, s.ow, s.co, db);
+        Tile t{};
+        t.as = s.sw * pixel, t.bs = dy_pixel, t.cs = cog;
+        t.k = s.ow, t.aseg = s.sh * slab_row, t.bseg = dy_row;
+        t.alpha = 1, t.beta = n == begin && y0 == 0 ? 0.0f : 1.0f;
+        const int64_t runs = neighbours ? 1 : s.kw;
+        const Cut cut(neighbours ? s.kw * cig : cig);
+        for (int64_t g = 0; g < s.groups; ++g)
+          for (int64_t j = 0; j < cog; j += kNR) {
+            const auto* fn = micro_for(t, true, imin(cog - j, kNR), false);
+            for (int64_t r = r0; r < r1; ++r) {
+              // Output rows whose tap r lies in the image.
+              int64_t from = 0, to = rows;
+              while (from < to && (y0 + from) * s.sh - s.ph + r * s.dh < 0) ++from;
+              while (to > from && (y0 + to - 1) * s.sh - s.ph + r * s.dh >= s.h) --to;
+              t.segs = to - from;
+              t.b = dy + from * dy_row + g * cog + j;
+              for (int64_t q = 0; q < runs; ++q) {
+                const float* ap = x + (from * s.sh + r * s.dh) * slab_row + q * s.dw * pixel + g * cig;
+                float* c = dw + ((g * s.kh + r) * s.kw + q) * cig * cog + j;
+                for (int64_t m = 0, i = 0; m < cut.parts; i += cut.size(m++)) {
+                  t.a = ap + i;
+                  t.c = c + i * cog;
+                  fn[cut.size(m) - 1](t);
+                }
               }
             }
           }
-        }
-    }
+      }
   });
 
   // The partial sums in order, to [o][c][r][s].

@@ -102,6 +102,7 @@ RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
 }
 struct Conv2dWeightPlan {
   int64_t per, parts;   // images of a partial sum, and partial sums
+  int64_t rows;         // output rows taken at a time: their slab and gradient fit the second-level cache
   int64_t slab_rows, slab_columns, slab, dy, weights, bias;
 };
 RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
@@ -112,9 +113,12 @@ RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
   const int64_t wanted = (s.n + 7) / 8, parts = wanted < fit ? wanted : fit > 1 ? fit : 1;
   p.per = parts > 0 ? (s.n + parts - 1) / parts : 1;
   p.parts = (s.n + p.per - 1) / p.per;
-  p.slab_rows = s.h + 2 * s.ph, p.slab_columns = s.w + 2 * s.pw;
+  p.slab_columns = s.w + 2 * s.pw;
+  const int64_t fit_rows = 48 * 1024 / (s.sh * p.slab_columns * s.ci + s.ow * s.co + 1);
+  p.rows = fit_rows < 1 ? 1 : fit_rows < s.oh ? fit_rows : s.oh;
+  p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
-  p.dy = conv2d_round(s.oh * s.ow * s.co);
+  p.dy = conv2d_round(p.rows * s.ow * s.co);
   return p;
 }
 // Double and int64: im2col blocks of whole output rows.
@@ -141,12 +145,12 @@ RAMET_PLAN int64_t conv2d_wide_slot(const Conv2dShape& s) {
 RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
   const Conv2dPlan p = conv2d_forward_plan(s);
-  return 4 * (p.weights + slots * (p.slab + p.out)) + 16 * conv2d_round(s.kh * s.kw);
+  return 4 * (p.weights + slots * (p.slab + p.out)) + 32 * conv2d_round(s.kh * s.kw);
 }
 RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
   const Conv2dPlan p = conv2d_backward_input_plan(s);
-  return 4 * (p.weights + slots * (p.slab + p.out)) + 16 * conv2d_round(s.kh * s.kw);
+  return 4 * (p.weights + slots * (p.slab + p.out)) + 32 * conv2d_round(s.kh * s.kw);
 }
 RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);

@@ -13,11 +13,18 @@ void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int
 /// src[w][c], dense, to one row of an image with channel stride sc and pixel stride sw.
 void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw);
 
-/// dst[g*taps*cig*cog + place[tap] + c*cog + o] = weight[g*cog + o][c][tap].
-void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps, const int64_t* place, float* dst);
+/// Where the channels of one tap lie in a packed filter: rows row .. of a matrix of `rows` rows, which starts at `base` and
+/// is stored in slivers of kNR columns: element (k, j) of the sliver from column s on at s*rows + k*width + j - s, where width
+/// is the sliver's (the last one's may be smaller). So the tile reads a sliver from first to last byte.
+struct TapPlace {
+  int64_t base, rows, row;
+};
 
-/// dst[g*taps*cig*cog + place[tap] + o*cig + c] = weight[g*cog + o][c][tap].
-void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps, const int64_t* place,
+/// Element (c, o) of tap's matrix = weight[g*cog + o][c][tap]; the groups follow each other.
+void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps, const TapPlace* place, float* dst);
+
+/// Element (o, c) of tap's matrix = weight[g*cog + o][c][tap].
+void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps, const TapPlace* place,
                             float* dst);
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "runtime/pool.h"
@@ -49,9 +50,9 @@ void* allocate_large(size_t block, int device) {
   if (!pool::kPassThrough) {
     Cache& c = cache();
     std::lock_guard lock(c.mutex);
-    // Best fit, at most an eighth wasted.
-    for (auto it = c.blocks.lower_bound(size); it != c.blocks.end() && it->first <= size + size / 8; ++it) {
-      if (it->second.second != device || it->first != size) continue;
+    // Exactly the size: it tells free_block how large the block is.
+    for (auto [it, end] = c.blocks.equal_range(size); it != end; ++it) {
+      if (it->second.second != device) continue;
       void* p = it->second.first;
       c.bytes[device] -= static_cast<int64_t>(it->first);
       c.blocks.erase(it);
@@ -77,11 +78,12 @@ void free_large(void* p, size_t block, int device) {
   if (!pool::kPassThrough) {
     Cache& c = cache();
     std::lock_guard lock(c.mutex);
-    if (c.bytes[device] + static_cast<int64_t>(size) <= kCacheMax) {
-      c.bytes[device] += static_cast<int64_t>(size);
-      c.blocks.emplace(size, std::pair(p, device));
-      return;
-    }
+    if (c.bytes[device] + static_cast<int64_t>(size) <= kCacheMax) try {
+        c.blocks.emplace(size, std::pair(p, device));
+        c.bytes[device] += static_cast<int64_t>(size);
+        return;
+      } catch (const std::bad_alloc&) {  // no memory to remember it by
+      }
   }
   std::free(p);
 }

@@ -18,7 +18,8 @@ using DeviceIndex = int8_t;
 inline constexpr int kMaxDevicesPerType = 8;
 inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 
-/// A device. An index of -1 means "the current device of that type"; tensors always carry a definite index.
+/// A device. An index of -1 means "the current device of that type"; tensors always carry a definite index. `cpu` and `cpu:0`
+/// compare equal, so that `x.device() == kCPU` says what it says in LibTorch.
 class RAMET_API Device {
  public:
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
@@ -39,7 +40,9 @@ class RAMET_API Device {
   static constexpr Device from_ordinal(int n) {
     return Device(static_cast<DeviceType>(n / kMaxDevicesPerType), static_cast<DeviceIndex>(n % kMaxDevicesPerType));
   }
-  friend constexpr bool operator==(Device a, Device b) { return a.type_ == b.type_ && a.index_ == b.index_; }
+  friend constexpr bool operator==(Device a, Device b) {
+    return a.type_ == b.type_ && (a.index_ == b.index_ || (a.is_cpu() && a.index_ <= 0 && b.index_ <= 0));
+  }
   friend constexpr bool operator!=(Device a, Device b) { return !(a == b); }
 
  private:

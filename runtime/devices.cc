@@ -86,10 +86,6 @@ bool is_done(Workers& p, uint64_t ticket) {
 
 void enqueue(Workers& p, int device, uint64_t number, std::function<void()> task) {
   Worker& w = p.of[device];
-  if (!w.thread.joinable()) {
-    w.thread = std::thread(serve, device);
-    ++p.started;
-  }
   w.queue.emplace_back(number, std::move(task));
   w.wake.notify_one();
   if (w.waits_inside) p.finished.notify_all();
@@ -154,6 +150,10 @@ uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<vo
   Workers& p = workers();
   Worker& w = p.of[d];
   std::lock_guard lock(p.mutex);
+  if (!w.thread.joinable()) {  // first of all: where the system gives no thread, nothing has been promised
+    w.thread = std::thread(serve, d);
+    ++p.started;
+  }
   while (!after.empty() && is_done(p, after.back())) after.pop_back();
   const uint64_t number = w.posted.load() + 1;
   w.posted.store(number, std::memory_order_release);
@@ -177,11 +177,20 @@ void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
   Worker* own = t_worker >= 0 ? &p.of[t_worker] : nullptr;
   while (!ready()) {
     if (own && !own->queue.empty()) {
-      const Context outer = tls;  // the suspended task's state; the free lists stay the thread's
+      const Context outer = tls;  // the suspended task's state; what belongs to the thread goes on
+      tls = Context();
+      tls.cpu_device = own - p.of < kMaxDevicesPerType ? static_cast<uint8_t>(own - p.of) : uint8_t{0};
+      const auto keep = [](const Context& from) {
+        tls.heap = from.heap;
+        tls.heap_gone = from.heap_gone;
+        tls.draining = from.draining;
+        tls.dead = from.dead;
+      };
+      keep(outer);
       run_one(p, *own, lock);
-      auto* heap = tls.heap;
+      const Context inner = tls;
       tls = outer;
-      tls.heap = heap;
+      keep(inner);
       continue;
     }
     if (own) own->waits_inside = true;

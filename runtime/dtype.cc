@@ -38,15 +38,23 @@ bool Scalar::equal(const Scalar& o) const {
   return i_ == o.i_;
 }
 
+void Scalar::overflow(const char* type) const {
+  fail("Scalar", "value cannot be converted to type ", type, " without overflow: got ", *this, ", expected a value in its range");
+}
+
+void Scalar::too_large(uint64_t value) {
+  fail("Scalar", "value cannot be held without overflow: got ", value, ", expected at most 2^63 - 1");
+}
+
 int64_t Scalar::integer_in(int64_t low, uint64_t high, const char* type) const {
   if (kind_ == ScalarType::Double) {
     const bool fits = d_ >= static_cast<double>(low) && (high >> 63 || d_ < static_cast<double>(high) + 1.0);
-    RAMET_CHECK(fits && d_ < 9223372036854775808.0, "Scalar", "value cannot be converted to type ", type, " without overflow: got ", d_);
+    if (!fits || d_ >= 9223372036854775808.0) overflow(type);
     return static_cast<int64_t>(d_);
   }
-  // uint8 keeps LibTorch's latitude: a negative number wraps.
-  RAMET_CHECK((i_ >= low || low == 0) && (i_ < 0 || static_cast<uint64_t>(i_) <= high), "Scalar",
-              "value cannot be converted to type ", type, " without overflow: got ", i_);
+  // LibTorch's latitude: -1 is 255 as uint8, and so on down to -255.
+  const bool fits = i_ >= 0 ? static_cast<uint64_t>(i_) <= high : low == 0 ? 0 - static_cast<uint64_t>(i_) <= high : i_ >= low;
+  if (!fits) overflow(type);
   return i_;
 }
 

@@ -17,6 +17,8 @@ class RAMET_API Scalar {
     if constexpr (std::is_same<T, bool>::value) kind_ = ScalarType::Bool, i_ = value;
     else if constexpr (std::is_floating_point<T>::value) kind_ = ScalarType::Double, d_ = static_cast<double>(value);
     else kind_ = ScalarType::Long, i_ = static_cast<int64_t>(value);
+    if constexpr (std::is_same<T, unsigned long>::value || std::is_same<T, unsigned long long>::value)
+      if (RAMET_UNLIKELY(value >> 63)) too_large(value);
   }
   Scalar(Half value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
   Scalar(BFloat16 value) : kind_(ScalarType::Double), d_(static_cast<float>(value)) {}
@@ -33,13 +35,14 @@ class RAMET_API Scalar {
   template <class T>
   T to() const {
     if constexpr (std::is_same<T, bool>::value) return to_bool();
+    else if constexpr (std::is_same<T, float>::value) return static_cast<float>(below(0x1.fffffep127, "float32"));
     else if constexpr (std::is_floating_point<T>::value) return static_cast<T>(to_double());
-    else if constexpr (std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value)
-      return T(static_cast<float>(to_double()));
+    else if constexpr (std::is_same<T, Half>::value) return T(static_cast<float>(below(65504.0, "float16")));
+    else if constexpr (std::is_same<T, BFloat16>::value) return T(static_cast<float>(below(0x1.fep127, "bfloat16")));
     else return checked_integer<T>();
   }
   double toDouble() const { return to_double(); }
-  float toFloat() const { return static_cast<float>(to_double()); }
+  float toFloat() const { return to<float>(); }
   int64_t toLong() const { return to<int64_t>(); }
   int toInt() const { return to<int>(); }
   bool toBool() const { return to_bool(); }
@@ -48,7 +51,15 @@ class RAMET_API Scalar {
 
  private:
   double to_double() const { return kind_ == ScalarType::Double ? d_ : static_cast<double>(i_); }
+  /// The value, which is NaN, infinite or at most `most` in magnitude.
+  double below(double most, const char* type) const {
+    const double d = to_double();
+    if (RAMET_UNLIKELY((d > most || d < -most) && d - d == 0)) overflow(type);
+    return d;
+  }
   bool to_bool() const { return kind_ == ScalarType::Double ? d_ != 0 : i_ != 0; }
+  [[noreturn, gnu::cold]] void overflow(const char* type) const;
+  [[noreturn, gnu::cold]] static void too_large(uint64_t value);
   int64_t integer_in(int64_t low, uint64_t high, const char* type) const;
   template <class T>
   T checked_integer() const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
+#include <utility>
 
 #include "runtime/allocator.h"
 
@@ -12,24 +12,43 @@ namespace {
 int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
   RAMET_CHECK(sizes.size() <= static_cast<size_t>(kMaxRank), "empty", "rank: got ", sizes.size(), ", expected at most ",
               kMaxRank);
-  int64_t numel = 1;
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  for (size_t i = 0; i < sizes.size(); ++i)
     RAMET_CHECK(sizes[i] >= 0, "empty", "Trying to create tensor with negative dimension ", sizes[i], ": got ", sizes,
                 ", expected sizes of 0 or more");
+  int64_t numel = 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
     if (__builtin_mul_overflow(numel, sizes[i], &numel)) {
       if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
       fail("empty", "sizes: got ", sizes, ", expected fewer than 2^63 elements");
     }
   }
+  if (numel == 0) return 0;
   int64_t bytes;
   RAMET_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(item_size(dtype)), &bytes), "empty", "sizes: got ", sizes,
               " of ", short_name_of(dtype), ", expected fewer than 2^63 bytes");
   return numel;
 }
 
+// Row-major. The product of an empty tensor's extents may wrap: such strides are never used.
+void set_contiguous_strides(const int64_t* sizes, int rank, int64_t* strides) {
+  uint64_t stride = 1;
+  for (int i = rank; i-- > 0;) {
+    strides[i] = static_cast<int64_t>(stride);
+    stride *= static_cast<uint64_t>(std::max<int64_t>(sizes[i], 1));
+  }
+}
+
+// Of a new implementation that holds its storage. Where it throws, the implementation is gone.
 void set_geometry_storage(TensorImpl* t) {
-  if (RAMET_UNLIKELY(t->rank > kInlineRank))
-    t->geometry = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * t->rank));
+  if (RAMET_LIKELY(t->rank <= kInlineRank)) return;
+  const uint8_t rank = std::exchange(t->rank, uint8_t{0});  // destroying it now must not look at the geometry
+  try {
+    t->geometry = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * rank));
+  } catch (...) {
+    t->destroy();
+    throw;
+  }
+  t->rank = rank;
 }
 
 TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device device) {
@@ -53,14 +72,7 @@ TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device
     t = new (p) TensorImpl(dtype, static_cast<uint8_t>(dev), rank, s);
   }
   t->numel = numel;
-  if (RAMET_UNLIKELY(rank > kInlineRank)) {
-    TensorBase hold(t);
-    t->rank = 0;  // destroying it now must not look at the geometry
-    auto* g = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * static_cast<size_t>(rank)));
-    t->rank = static_cast<uint8_t>(rank);
-    t->geometry = g;
-    add_ref(t->refs);
-  }
+  set_geometry_storage(t);
   if (RAMET_UNLIKELY(tls.inference_mode)) t->flags |= TensorImpl::kInference;
   return t;
 }
@@ -99,12 +111,8 @@ TensorBase TensorBase::empty(IntArrayRef sizes, ScalarType dtype, Device device)
   const int64_t numel = checked_numel(sizes, dtype);
   const int rank = static_cast<int>(sizes.size());
   TensorImpl* t = make(rank, numel, static_cast<size_t>(numel) * item_size(dtype), dtype, device);
-  int64_t stride = 1, *to_sizes = t->sizes(), *to_strides = t->strides();
-  for (int i = rank; i-- > 0;) {
-    to_sizes[i] = sizes[static_cast<size_t>(i)];
-    to_strides[i] = stride;
-    stride *= std::max<int64_t>(to_sizes[i], 1);
-  }
+  std::copy(sizes.begin(), sizes.end(), t->sizes());
+  set_contiguous_strides(t->sizes(), rank, t->strides());
   return TensorBase(t);
 }
 
@@ -112,12 +120,17 @@ TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, Sca
   const int64_t numel = checked_numel(sizes, dtype);
   RAMET_CHECK(sizes.size() == strides.size(), "empty_strided", "strides: got ", strides.size(), " of them, expected ",
               sizes.size(), " as there are sizes");
-  int64_t extent = numel ? 1 : 0;
+  int64_t extent = numel ? 1 : 0, bytes = 0;
+  bool overflow = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     RAMET_CHECK(strides[i] >= 0, "empty_strided", "strides: got ", strides, ", expected 0 or more");
-    if (numel) extent += (sizes[i] - 1) * strides[i];
+    int64_t reach = 0;
+    if (numel) overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(extent, reach, &extent);
   }
-  TensorImpl* t = make(static_cast<int>(sizes.size()), numel, static_cast<size_t>(extent) * item_size(dtype), dtype, device);
+  overflow |= __builtin_mul_overflow(extent, static_cast<int64_t>(item_size(dtype)), &bytes);
+  RAMET_CHECK(!overflow, "empty_strided", "got sizes ", sizes, " and strides ", strides, " of ", short_name_of(dtype),
+              ", expected fewer than 2^63 bytes");
+  TensorImpl* t = make(static_cast<int>(sizes.size()), numel, static_cast<size_t>(bytes), dtype, device);
   std::copy(sizes.begin(), sizes.end(), t->sizes());
   std::copy(strides.begin(), strides.end(), t->strides());
   t->refresh_contiguous();
@@ -172,11 +185,7 @@ TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_
 void TensorBase::repoint(Storage* s, void* data) {
   Storage* old = std::exchange(p_->storage, s);
   p_->data = data ? data : s->data;
-  int64_t stride = 1;
-  for (int i = p_->rank; i-- > 0;) {
-    p_->strides()[i] = stride;
-    stride *= std::max<int64_t>(p_->sizes()[i], 1);
-  }
+  set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
   p_->flags = static_cast<uint8_t>((p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout);
   p_->device = static_cast<uint8_t>(s->device);
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
@@ -234,11 +243,7 @@ int64_t wrap_dim(const char* op, int64_t dim, int64_t rank) {
 
 std::vector<int64_t> contiguous_strides(IntArrayRef sizes) {
   std::vector<int64_t> strides(sizes.size());
-  int64_t stride = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= std::max<int64_t>(sizes[i], 1);
-  }
+  set_contiguous_strides(sizes.data(), static_cast<int>(sizes.size()), strides.data());
   return strides;
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -53,7 +54,11 @@ class Team {
   void run(int64_t tasks, int width, void (*fn)(void*, int64_t, int), void* context) {
     while (static_cast<int>(helpers_.size()) < width - 1) {
       const int slot = static_cast<int>(helpers_.size()) + 1;
-      helpers_.emplace_back([this, slot] { serve(slot); });
+      try {
+        helpers_.emplace_back([this, slot] { serve(slot); });
+      } catch (const std::exception&) {  // no more threads from the system: those that are there do the work
+        break;
+      }
     }
     fn_ = fn;
     context_ = context;
@@ -118,23 +123,30 @@ class Team {
 };
 
 // Made by the first parallel region of a device, joined by static destruction: no thread survives main.
+// After that regions run on their caller: destructors of static objects may still compute.
+constinit std::atomic<Team*> g_known[kMaxDevicesPerType];
+constinit std::atomic<bool> g_gone{false};
 struct Teams {
   std::mutex mutex;
   std::unique_ptr<Team> of[kMaxDevicesPerType];
+  ~Teams() {
+    g_gone = true;
+    for (auto& known : g_known) known = nullptr;
+  }
 };
 Teams& teams() {
   static Teams t;
   return t;
 }
-Team& team_of(int device) {
-  static std::atomic<Team*> known[kMaxDevicesPerType];
-  Team* t = known[device].load(std::memory_order_acquire);
-  if (RAMET_LIKELY(t != nullptr)) return *t;
+Team* team_of(int device) {  // null during static destruction
+  Team* t = g_known[device].load(std::memory_order_acquire);
+  if (RAMET_LIKELY(t != nullptr)) return t;
+  if (g_gone) return nullptr;
   Teams& all = teams();
   std::lock_guard lock(all.mutex);
   if (!all.of[device]) all.of[device] = std::make_unique<Team>();
-  known[device].store(all.of[device].get(), std::memory_order_release);
-  return *all.of[device];
+  g_known[device].store(all.of[device].get(), std::memory_order_release);
+  return all.of[device].get();
 }
 
 int width_here() {
@@ -171,11 +183,12 @@ void parallel_run(int64_t tasks, void (*fn)(void*, int64_t, int), void* context)
   constexpr int64_t kMost = (int64_t{1} << 32) - 1;
   const int width = static_cast<int>(std::min<int64_t>(width_here(), tasks));
   if (width > 1 && tasks <= kMost) {
-    Team& team = team_of(tls.cpu_device);
-    std::unique_lock lock(team.busy, std::try_to_lock);
-    if (lock) {
-      ScopedValue<bool> inside(tls.in_parallel, true);
-      return team.run(tasks, width, fn, context);
+    if (Team* team = team_of(tls.cpu_device)) {
+      std::unique_lock lock(team->busy, std::try_to_lock);
+      if (lock) {
+        ScopedValue<bool> inside(tls.in_parallel, true);
+        return team->run(tasks, width, fn, context);
+      }
     }
   }
   for (int64_t i = 0; i < tasks; ++i) fn(context, i, 0);

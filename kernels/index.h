@@ -1,0 +1,94 @@
+// Reading and writing at positions that index tensors name: gather, scatter, index_select, index_add, embedding and
+// advanced indexing are one loop; masks have three of their own.
+#pragma once
+#include "kernels/kernel.h"
+#include "kernels/view.h"
+
+namespace ramet {
+namespace kernels {
+
+/// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none. `ignored` is never bad.
+struct CheckIndexArgs {
+  const int64_t* index;
+  int64_t n, stride, low, high, ignored;
+  int64_t* first_bad;
+};
+RAMET_KERNEL(check_index, CheckIndexArgs);
+
+/// No index value: nothing is ignored.
+inline constexpr int64_t kNoIndex = INT64_MIN;
+inline constexpr int kMaxIndexTensors = 8;
+
+enum class IndexMode : uint8_t {
+  kGet,  // y = x[...]
+  kPut,  // x[...] = y: of several values for one element the last one stays
+  kAdd,  // x[...] += y: in the order of the loop
+};
+
+/// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the element of x is
+/// x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) * index_step[k]], where wrap adds the size to a
+/// negative value. A dimension in which an index tensor takes the place of x's own has x_stride 0.
+/// REQUIRES: every index in [-size, size) (check_index); x and y of one dtype, not overlapping; different tuples with different
+/// coordinates in a dimension with x_stride != 0 name different elements of x.
+/// Tuples where index[0] is `skipped` are left out (kAdd).
+struct IndexArgs {
+  void* x;
+  void* y;  // only read unless kGet
+  ScalarType dtype;
+  IndexMode mode;
+  int32_t rank, indices;
+  int64_t skipped;
+  int64_t sizes[kMaxKernelRank], x_strides[kMaxKernelRank], y_strides[kMaxKernelRank];
+  const int64_t* index[kMaxIndexTensors];
+  int64_t index_strides[kMaxIndexTensors][kMaxKernelRank];
+  int64_t index_size[kMaxIndexTensors], index_step[kMaxIndexTensors];
+};
+RAMET_KERNEL(index_elements, IndexArgs);
+
+inline constexpr int64_t kMaskBlock = 4096;
+/// int64 values mask_count writes.
+constexpr int64_t mask_offsets(int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock + 1; }
+
+/// offsets[b] = number of true bytes in mask[0, b * kMaskBlock); the last of mask_offsets(n) values is their total.
+struct MaskCountArgs {
+  const void* mask;  // dense bool
+  int64_t n;
+  int64_t* offsets;
+};
+RAMET_KERNEL(mask_count, MaskCountArgs);
+
+/// The elements under a true mask, in order: packed[k] = dense[i] (select) or dense[i] = packed[k] (scatter).
+/// REQUIRES: offsets by mask_count; `bytes` (1, 2, 4 or 8) an element.
+struct MaskMoveArgs {
+  const void* mask;
+  const int64_t* offsets;
+  void *dense, *packed;
+  int64_t n, bytes;
+  bool scatter;
+};
+RAMET_KERNEL(mask_move, MaskMoveArgs);
+
+/// out[k][d] = coordinate d of the k-th true element of a mask of these extents.
+/// Above kMaxKernelRank dimensions the front passes rank 1 and splits the result.
+struct NonzeroArgs {
+  const void* mask;
+  const int64_t* offsets;
+  int64_t* out;
+  int32_t rank;
+  int64_t sizes[kMaxKernelRank];
+};
+RAMET_KERNEL(nonzero_positions, NonzeroArgs);
+
+/// Running sums along the middle axis of a dense outer x n x inner block: out[o][k][i] = sum of in[o][0..k][i]; floating
+/// point in double, integers wrap. `reverse` sums from the end.
+struct CumulativeSumArgs {
+  const void* in;
+  void* out;
+  int64_t outer, n, inner;
+  ScalarType in_dtype, out_dtype;  // REQUIRES: of one compute type
+  bool reverse;
+};
+RAMET_KERNEL(cumulative_sum, CumulativeSumArgs);
+
+}  // namespace kernels
+}  // namespace ramet

@@ -141,4 +141,10 @@ void RecordScope::end() noexcept {
   Scope::release(scope_);
 }
 
+std::string scope_path() {
+  std::string path;
+  for (const Scope* s = tls.scope; s; s = s->parent) path = path.empty() ? s->name : s->name + " > " + path;
+  return path;
+}
+
 }  // namespace ramet

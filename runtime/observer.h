@@ -58,7 +58,7 @@ inline bool observed() { return detail::observers.load(std::memory_order_relaxed
 class RAMET_API RecordScope {
  public:
   explicit RecordScope(const char* name) {
-    if (RAMET_UNLIKELY(observed())) begin(name);
+    if (RAMET_UNLIKELY(observed() || tls.anomaly_mode)) begin(name);
   }
   explicit RecordScope(const std::string& name) : RecordScope(name.c_str()) {}
   ~RecordScope() {
@@ -72,5 +72,9 @@ class RAMET_API RecordScope {
   [[gnu::cold]] void end() noexcept;
   Scope* scope_ = nullptr;
 };
+
+/// "outermost > ... > innermost": the scopes around the caller, empty outside of any. Scopes are known while somebody observes
+/// or anomaly mode is on.
+RAMET_API std::string scope_path();
 
 }  // namespace ramet

@@ -1,0 +1,38 @@
+// Comparisons and logic: the result is bool and carries no gradient. With broadcasting and promotion, as LibTorch's functions of
+// the same names; a NaN compares unequal to everything.
+#pragma once
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#define RAMET_COMPARE(name)                                         \
+  RAMET_API Tensor name(const Tensor& self, const Tensor& other);   \
+  RAMET_API Tensor name(const Tensor& self, const Scalar& other);   \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other);
+RAMET_COMPARE(eq)
+RAMET_COMPARE(ne)
+RAMET_COMPARE(lt)
+RAMET_COMPARE(le)
+RAMET_COMPARE(gt)
+RAMET_COMPARE(ge)
+#undef RAMET_COMPARE
+/// Anything but zero is true.
+RAMET_API Tensor logical_and(const Tensor& self, const Tensor& other);
+RAMET_API Tensor logical_or(const Tensor& self, const Tensor& other);
+RAMET_API Tensor logical_xor(const Tensor& self, const Tensor& other);
+RAMET_API Tensor logical_not(const Tensor& self);
+RAMET_API Tensor isnan(const Tensor& self);
+RAMET_API Tensor isinf(const Tensor& self);
+RAMET_API Tensor isfinite(const Tensor& self);
+/// Bit by bit; integers and bool only.
+RAMET_API Tensor bitwise_and(const Tensor& self, const Tensor& other);
+RAMET_API Tensor bitwise_or(const Tensor& self, const Tensor& other);
+RAMET_API Tensor bitwise_xor(const Tensor& self, const Tensor& other);
+RAMET_API Tensor bitwise_not(const Tensor& self);
+/// Same sizes and equal elements; the dtypes must agree.
+RAMET_API bool equal(const Tensor& self, const Tensor& other);
+/// |self - other| <= atol + rtol |other| everywhere; equal infinities are close.
+RAMET_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false);
+RAMET_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false);
+
+}  // namespace ramet

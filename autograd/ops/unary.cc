@@ -1,0 +1,205 @@
+#include "autograd/ops/unary.h"
+
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/pointwise_front.h"
+
+namespace ramet {
+
+using namespace autograd;
+
+namespace {
+
+enum Integers : uint8_t { kKeep, kPromote };  // what an integer input gives
+enum Saves : uint8_t { kNothing = 0, kX = 1, kY = 2 };
+
+// All that distinguishes one function from another.
+struct Rule {
+  const char* name;
+  const char* in_place;
+  const char* node;
+  PointwiseKernel kernel;
+  Integers integers;
+  uint8_t saves;
+  Tensor (*gradient)(const Tensor& g, const Tensor& x, const Tensor& y);
+};
+
+ScalarType result_of(const Rule& r, const Tensor& x) {
+  return r.integers == kPromote && !is_floating(x.scalar_type()) ? get_default_dtype() : x.scalar_type();
+}
+
+Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved& x, const SavedOutput& y) {
+  return r.gradient(g, r.saves & kX ? x.get(self) : Tensor(), r.saves & kY ? y.get(self) : Tensor());
+}
+
+inline Tensor run(const Rule& r, const Tensor& x) {
+  check_defined(r.name, x);
+  Tensor out;
+  if (RAMET_LIKELY(x->dtype == kFloat && x.raw_contiguous())) {
+    out = empty_alike(x);
+    r.kernel.dense(x.stream(), {x.ptr(), nullptr, nullptr, out->data, x.numel(), {0}, {0}, kFloat, kFloat, kFloat, kFloat, kFloat});
+  } else {
+    const ScalarType dtype = result_of(r, x);
+    out = empty_like_layout(x, dtype);
+    pointwise_into(r.kernel, out, compute_type(dtype), x);
+  }
+  if (!recording(x)) return out;
+  return record(r.node, {x}, out, [&r, sx = save_if(r.saves & kX, x), sy = r.saves & kY ? save_output(out) : SavedOutput()](
+                                      const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
+}
+
+Tensor& run_in_place(const Rule& r, const Tensor& x) {
+  check_inplace(r.in_place, x);
+  check_output(r.in_place, x, x.sizes(), result_of(r, x));
+  const bool records = recording(x);
+  const Saved sx = save_if(records && (r.saves & kX), x);  // overwritten below: using it is an error that names both
+  pointwise_into(r.kernel, x, compute_type(x.scalar_type()), x);
+  wrote(r.in_place, x);
+  if (records) {
+    record_inplace(r.node, {x}, x, [&r, sx, sy = r.saves & kY ? save_output(x) : SavedOutput()](const Node& self, const Tensor& g) {
+      return gradient_of(r, self, g, sx, sy);
+    });
+  }
+  return as_mutable(x);
+}
+
+Tensor zeros_for(const Tensor& g) {
+  Tensor z = empty_like_layout(g, g.scalar_type());
+  fill_values(z, 0);
+  return z;
+}
+using T = const Tensor&;
+
+const Rule kNeg{"neg", "neg_", "NegBackward0", RAMET_POINTWISE(neg), kKeep, kNothing, [](T g, T, T) { return neg(g); }};
+const Rule kAbs{"abs", "abs_", "AbsBackward0", RAMET_POINTWISE(abs), kKeep, kX, [](T g, T x, T) { return mul(g, sign(x)); }};
+const Rule kSign{"sign", "sign_", "SignBackward0", RAMET_POINTWISE(sign), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kSquare{"square", "square_", "PowBackward0", RAMET_POINTWISE(square), kKeep, kX, [](T g, T x, T) { return mul(mul(g, x), 2); }};
+const Rule kExp{"exp", "exp_", "ExpBackward0", RAMET_POINTWISE(exp), kPromote, kY, [](T g, T, T y) { return mul(g, y); }};
+const Rule kExpm1{"expm1", "expm1_", "Expm1Backward0", RAMET_POINTWISE(expm1), kPromote, kY, [](T g, T, T y) { return mul(g, add(y, 1)); }};
+const Rule kLog{"log", "log_", "LogBackward0", RAMET_POINTWISE(log), kPromote, kX, [](T g, T x, T) { return div(g, x); }};
+const Rule kLog1p{"log1p", "log1p_", "Log1PBackward0", RAMET_POINTWISE(log1p), kPromote, kX, [](T g, T x, T) { return div(g, add(x, 1)); }};
+const Rule kLog2{"log2", "log2_", "Log2Backward0", RAMET_POINTWISE(log2), kPromote, kX,
+                 [](T g, T x, T) { return div(g, mul(x, 0.6931471805599453)); }};
+const Rule kSqrt{"sqrt", "sqrt_", "SqrtBackward0", RAMET_POINTWISE(sqrt), kPromote, kY, [](T g, T, T y) { return div(g, mul(y, 2)); }};
+const Rule kRsqrt{"rsqrt", "rsqrt_", "RsqrtBackward0", RAMET_POINTWISE(rsqrt), kPromote, kY,
+                  [](T g, T, T y) { return mul(mul(g, mul(mul(y, y), y)), -0.5); }};
+const Rule kReciprocal{"reciprocal", "reciprocal_", "ReciprocalBackward0", RAMET_POINTWISE(reciprocal), kPromote, kY,
+                       [](T g, T, T y) { return mul(neg(g), mul(y, y)); }};
+const Rule kSin{"sin", "sin_", "SinBackward0", RAMET_POINTWISE(sin), kPromote, kX, [](T g, T x, T) { return mul(g, cos(x)); }};
+const Rule kCos{"cos", "cos_", "CosBackward0", RAMET_POINTWISE(cos), kPromote, kX, [](T g, T x, T) { return mul(neg(g), sin(x)); }};
+const Rule kTanh{"tanh", "tanh_", "TanhBackward0", RAMET_POINTWISE(tanh), kPromote, kY, [](T g, T, T y) { return tanh_backward(g, y); }};
+const Rule kSigmoid{"sigmoid", "sigmoid_", "SigmoidBackward0", RAMET_POINTWISE(sigmoid), kPromote, kY,
+                    [](T g, T, T y) { return sigmoid_backward(g, y); }};
+const Rule kErf{"erf", "erf_", "ErfBackward0", RAMET_POINTWISE(erf), kPromote, kX,
+                [](T g, T x, T) { return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126)); }};
+const Rule kRelu{"relu", "relu_", "ReluBackward0", RAMET_POINTWISE(relu), kKeep, kY, [](T g, T, T y) { return threshold_backward(g, y, 0); }};
+const Rule kFloor{"floor", "floor_", "FloorBackward0", RAMET_POINTWISE(floor), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kCeil{"ceil", "ceil_", "CeilBackward0", RAMET_POINTWISE(ceil), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kRound{"round", "round_", "RoundBackward0", RAMET_POINTWISE(round), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kTrunc{"trunc", "trunc_", "TruncBackward0", RAMET_POINTWISE(trunc), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+
+void refuse_bool(const Rule& r, const Tensor& x) {
+  check_defined(r.name, x);
+  RAMET_CHECK(x.scalar_type() != kBool, r.name, "bool is not supported: got ", describe(x));
+}
+// Rounding leaves integers as they are.
+const Tensor* whole(const Tensor& x) { return x.defined() && is_integral(x.scalar_type()) ? &x : nullptr; }
+
+// g op y in one pass over two tensors of one layout.
+Tensor fused(const PointwiseKernel& k, const Tensor& g, const Tensor& y, const Scalar& s = 0) {
+  Tensor out = pointwise_result(k.dense.name, g.scalar_type(), y, &g);
+  pointwise_into(k, out, compute_type(g.scalar_type()), g, y, {}, s);
+  return out;
+}
+
+}  // namespace
+
+// A fused backward is an operation of its own: its first-order bits are the same with and without create_graph.
+Tensor tanh_backward(const Tensor& g, const Tensor& y) {
+  Tensor out = fused(RAMET_POINTWISE(tanh_backward), g, y);
+  if (!recording(g, y)) return out;
+  return record("TanhBackwardBackward0", {g, y}, out, [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
+    const Tensor& y = sy.get(self);
+    return std::array<Tensor, 2>{self.needs(0) ? tanh_backward(v, y) : Tensor(),
+                                 self.needs(1) ? mul(mul(mul(v, sg.get(self)), y), -2) : Tensor()};
+  });
+}
+
+Tensor sigmoid_backward(const Tensor& g, const Tensor& y) {
+  Tensor out = fused(RAMET_POINTWISE(sigmoid_backward), g, y);
+  if (!recording(g, y)) return out;
+  return record("SigmoidBackwardBackward0", {g, y}, out, [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
+    const Tensor& y = sy.get(self);
+    return std::array<Tensor, 2>{self.needs(0) ? sigmoid_backward(v, y) : Tensor(),
+                                 self.needs(1) ? mul(mul(v, sg.get(self)), add(mul(y, -2), 1)) : Tensor()};
+  });
+}
+
+Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& threshold) {
+  Tensor out = fused(RAMET_POINTWISE(threshold_backward), g, x, threshold);
+  if (!recording(g)) return out;
+  return record("ThresholdBackwardBackward0", {g}, out, [sx = save(x), threshold](const Node& self, const Tensor& v) {
+    return threshold_backward(v, sx.get(self), threshold);
+  });
+}
+
+Tensor neg(const Tensor& x) { return refuse_bool(kNeg, x), run(kNeg, x); }
+Tensor relu(const Tensor& x) { return refuse_bool(kRelu, x), run(kRelu, x); }
+Tensor log10(const Tensor& x) { return mul(log(x), 0.4342944819032518); }
+Tensor tan(const Tensor& x) { return div(sin(x), cos(x)); }
+#define RAMET_PLAIN(name, rule) \
+  Tensor name(const Tensor& x) { return run(rule, x); }
+RAMET_PLAIN(abs, kAbs)
+RAMET_PLAIN(sign, kSign)
+RAMET_PLAIN(square, kSquare)
+RAMET_PLAIN(exp, kExp)
+RAMET_PLAIN(expm1, kExpm1)
+RAMET_PLAIN(log, kLog)
+RAMET_PLAIN(log1p, kLog1p)
+RAMET_PLAIN(log2, kLog2)
+RAMET_PLAIN(sqrt, kSqrt)
+RAMET_PLAIN(rsqrt, kRsqrt)
+RAMET_PLAIN(reciprocal, kReciprocal)
+RAMET_PLAIN(sin, kSin)
+RAMET_PLAIN(cos, kCos)
+RAMET_PLAIN(tanh, kTanh)
+RAMET_PLAIN(sigmoid, kSigmoid)
+RAMET_PLAIN(erf, kErf)
+#undef RAMET_PLAIN
+#define RAMET_ROUNDING(name, rule)                                          \
+  Tensor name(const Tensor& x) { return whole(x) ? x.clone() : run(rule, x); } \
+  Tensor Tensor::name() const { return ramet::name(*this); }                \
+  Tensor& Tensor::name##_() const { return whole(*this) ? as_mutable(*this) : run_in_place(rule, *this); }
+RAMET_ROUNDING(floor, kFloor)
+RAMET_ROUNDING(ceil, kCeil)
+RAMET_ROUNDING(round, kRound)
+RAMET_ROUNDING(trunc, kTrunc)
+#undef RAMET_ROUNDING
+
+#define RAMET_METHODS(name, rule)                            \
+  Tensor Tensor::name() const { return ramet::name(*this); } \
+  Tensor& Tensor::name##_() const { return run_in_place(rule, *this); }
+RAMET_METHODS(neg, kNeg)
+RAMET_METHODS(abs, kAbs)
+RAMET_METHODS(sign, kSign)
+RAMET_METHODS(square, kSquare)
+RAMET_METHODS(exp, kExp)
+RAMET_METHODS(expm1, kExpm1)
+RAMET_METHODS(log, kLog)
+RAMET_METHODS(log1p, kLog1p)
+RAMET_METHODS(log2, kLog2)
+RAMET_METHODS(sqrt, kSqrt)
+RAMET_METHODS(rsqrt, kRsqrt)
+RAMET_METHODS(reciprocal, kReciprocal)
+RAMET_METHODS(sin, kSin)
+RAMET_METHODS(cos, kCos)
+RAMET_METHODS(tanh, kTanh)
+RAMET_METHODS(sigmoid, kSigmoid)
+RAMET_METHODS(erf, kErf)
+RAMET_METHODS(relu, kRelu)
+#undef RAMET_METHODS
+Tensor Tensor::log10() const { return ramet::log10(*this); }
+Tensor& Tensor::log10_() const { return log_().mul_(0.4342944819032518); }
+Tensor Tensor::tan() const { return ramet::tan(*this); }
+Tensor& Tensor::tan_() const { return copy_(ramet::tan(*this)); }
+
+}  // namespace ramet

@@ -1,0 +1,9 @@
+// Data loading: datasets, samplers, transforms, DataLoader.
+#pragma once
+#include "nn/data/dataloader.h"
+#include "nn/data/datasets.h"
+#include "nn/data/gather_dataset.h"
+#include "nn/data/idx.h"
+#include "nn/data/mnist.h"
+#include "nn/data/samplers.h"
+#include "nn/data/transforms.h"

@@ -1,0 +1,166 @@
+// Samplers: which examples come next, as LibTorch's torch/data/samplers.
+//
+// reset() begins an epoch; next(batch_size) yields up to batch_size indices, then nothing. save() and load() carry the position
+// inside an epoch. Belongs to one thread (a DataLoader calls it on the thread that iterates).
+//
+// Random orders come from the current cpu device's generator, one operation a reset, so manual_seed() fixes them. The numbers
+// differ from LibTorch's.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+namespace serialize {
+class OutputArchive;
+class InputArchive;
+}  // namespace serialize
+
+namespace data {
+namespace samplers {
+
+template <class BatchRequest = std::vector<size_t>>
+class Sampler {
+ public:
+  using BatchRequestType = BatchRequest;
+
+  virtual ~Sampler() = default;
+  /// Begins an epoch, over `new_size` examples if given.
+  virtual void reset(std::optional<size_t> new_size) = 0;
+  /// Nothing at the end of the epoch. The last batch may be smaller.
+  virtual std::optional<BatchRequest> next(size_t batch_size) = 0;
+  virtual void save(serialize::OutputArchive& archive) const = 0;
+  virtual void load(serialize::InputArchive& archive) = 0;
+};
+template <class BatchRequest>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Sampler<BatchRequest>& sampler) {
+  sampler.save(archive);
+  return archive;
+}
+template <class BatchRequest>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive, Sampler<BatchRequest>& sampler) {
+  sampler.load(archive);
+  return archive;
+}
+
+/// Each index once, in a new random order each epoch.
+class RAMET_API RandomSampler : public Sampler<> {
+ public:
+  /// `index_dtype`: how save() stores the order.
+  explicit RandomSampler(int64_t size, Dtype index_dtype = kInt64);
+  void reset(std::optional<size_t> new_size = std::nullopt) override;
+  std::optional<std::vector<size_t>> next(size_t batch_size) override;
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
+  /// How many indices this epoch has given so far.
+  size_t index() const noexcept { return index_; }
+
+ private:
+  std::vector<size_t> indices_;
+  size_t index_ = 0;
+  Dtype index_dtype_;
+};
+
+/// 0, 1, 2, ...
+class RAMET_API SequentialSampler : public Sampler<> {
+ public:
+  explicit SequentialSampler(size_t size) : size_(size) {}
+  void reset(std::optional<size_t> new_size = std::nullopt) override;
+  std::optional<std::vector<size_t>> next(size_t batch_size) override;
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
+  size_t index() const noexcept { return index_; }
+
+ private:
+  size_t size_, index_ = 0;
+};
+
+/// Each of `num_replicas` processes draws its own part of the examples. All parts are of one size: with `allow_duplicates` the
+/// smallest that covers everything, some indices being given twice; without, the largest, some being left out.
+template <class BatchRequest = std::vector<size_t>>
+class DistributedSampler : public Sampler<BatchRequest> {
+ public:
+  DistributedSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true)
+      : size_(size), num_replicas_(num_replicas), rank_(rank), allow_duplicates_(allow_duplicates) {
+    RAMET_CHECK(num_replicas > 0, "DistributedSampler", "num_replicas: got 0, expected at least 1");
+    RAMET_CHECK(rank < num_replicas, "DistributedSampler", "rank: got ", rank, ", expected less than num_replicas ", num_replicas);
+  }
+  /// The epoch is what random orders depend on, the same in all processes. Set it before each epoch.
+  void set_epoch(size_t epoch) { epoch_ = epoch; }
+  size_t epoch() const { return epoch_; }
+
+ protected:
+  size_t local_sample_count() const {
+    return allow_duplicates_ ? (size_ + num_replicas_ - 1) / num_replicas_ : size_ / num_replicas_;
+  }
+
+  size_t size_, num_replicas_, rank_, epoch_ = 0;
+  bool allow_duplicates_;
+};
+
+/// A random order by set_epoch() alone, cut into one range per process.
+class RAMET_API DistributedRandomSampler : public DistributedSampler<> {
+ public:
+  DistributedRandomSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true);
+  void reset(std::optional<size_t> new_size = std::nullopt) override;
+  std::optional<std::vector<size_t>> next(size_t batch_size) override;
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
+  size_t index() const noexcept { return index_; }
+
+ private:
+  std::vector<size_t> indices_;  // this process's
+  size_t index_ = 0;
+};
+
+/// Consecutive ranges, one per process.
+class RAMET_API DistributedSequentialSampler : public DistributedSampler<> {
+ public:
+  DistributedSequentialSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true);
+  void reset(std::optional<size_t> new_size = std::nullopt) override;
+  std::optional<std::vector<size_t>> next(size_t batch_size) override;
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
+  size_t index() const noexcept { return index_; }
+
+ private:
+  size_t index_ = 0;
+};
+
+/// A request of one's own; size() is how many examples it asks for.
+struct RAMET_API CustomBatchRequest {
+  CustomBatchRequest() = default;
+  CustomBatchRequest(const CustomBatchRequest&) = default;
+  CustomBatchRequest(CustomBatchRequest&&) noexcept = default;
+  CustomBatchRequest& operator=(const CustomBatchRequest&) = default;
+  CustomBatchRequest& operator=(CustomBatchRequest&&) noexcept = default;
+  virtual ~CustomBatchRequest();
+  virtual size_t size() const = 0;
+};
+
+/// The request of a StreamSampler: a number of examples.
+struct RAMET_API BatchSize : public CustomBatchRequest {
+  explicit BatchSize(size_t size) : size_(size) {}
+  size_t size() const noexcept override { return size_; }
+  operator size_t() const noexcept { return size_; }
+  size_t size_;
+};
+
+/// For datasets without indices: asks for batches until `epoch_size` examples were delivered.
+class RAMET_API StreamSampler : public Sampler<BatchSize> {
+ public:
+  explicit StreamSampler(size_t epoch_size) : epoch_size_(epoch_size) {}
+  void reset(std::optional<size_t> new_size = std::nullopt) override;
+  std::optional<BatchSize> next(size_t batch_size) override;
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
+
+ private:
+  size_t examples_retrieved_so_far_ = 0, epoch_size_;
+};
+
+}  // namespace samplers
+}  // namespace data
+}  // namespace ramet

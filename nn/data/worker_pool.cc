@@ -1,0 +1,174 @@
+#include "nn/data/worker_pool.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "nn/data/worker_exception.h"
+#include "runtime/devices.h"
+#include "runtime/thread_local_state.h"
+
+namespace ramet {
+namespace data {
+
+WorkerException::WorkerException(std::exception_ptr original)
+    : original_exception(std::move(original)), message("Caught exception in DataLoader worker thread.") {
+  try {
+    std::rethrow_exception(original_exception);
+  } catch (const std::exception& e) {
+    message += " Original message: ";
+    message += e.what();
+  } catch (...) {
+    message += " It is not derived from std::exception.";
+  }
+}
+WorkerException::~WorkerException() = default;
+
+namespace detail {
+
+namespace {
+// Steele, Lea and Flood's finaliser (SplitMix64, 2014): neighbouring inputs give unrelated outputs.
+uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+}  // namespace
+
+uint64_t draw_epoch_seed() {
+  Generator generator = default_generator(current_device());
+  const PhiloxKey key = generator.reserve(1);
+  return mixed(mixed(key.seed) + key.offset) + static_cast<uint64_t>(key.base);
+}
+
+void with_batch_random(const BatchRandom& random, const std::function<void()>& work) {
+  ReplicaRandomRef key(new ReplicaRandom);
+  key.get()->seed = random.seed;
+  key.get()->offset = random.batch << 24;  // operations a batch may draw before it meets the next one's
+  key.get()->sample_base = 0;
+  key.get()->samples = -1;
+  key.get()->shard = 0;
+  ReplicaRandomGuard guard(std::move(key));
+  work();
+}
+
+struct WorkerPool::State {
+  struct Job {
+    std::shared_ptr<void> request;
+    BatchRandom random;
+    std::shared_ptr<ThreadLocalState> context;
+    uint64_t number, round;
+  };
+  const bool ordered;
+  mutable std::mutex mutex;
+  std::condition_variable jobs_changed, results_changed;
+  std::deque<Job> jobs;
+  std::map<uint64_t, Result> results;  // by the job's number
+  uint64_t next_number = 0;            // of the next job
+  uint64_t next_result = 0;            // ordered: the number that is due
+  uint64_t round = 0;                  // raised by drain(): results of earlier rounds are dropped
+  size_t in_flight = 0;
+  bool quit = false;
+  std::vector<std::thread> threads;
+
+  explicit State(bool keep_order) : ordered(keep_order) {}
+
+  void run(const Work& work) {
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      jobs_changed.wait(lock, [&] { return quit || !jobs.empty(); });
+      if (quit) return;
+      Job job = std::move(jobs.front());
+      jobs.pop_front();
+      lock.unlock();
+      Result result;
+      try {
+        ThreadLocalStateGuard context(*job.context);
+        with_batch_random(job.random, [&] { result.batch = work(job.request.get()); });
+      } catch (...) {
+        result.exception = std::current_exception();
+      }
+      const uint64_t number = job.number, its_round = job.round;
+      job = Job();  // what the request holds goes on this thread, before the consumer hears of the result
+      lock.lock();
+      if (its_round == round) {
+        results.emplace(number, std::move(result));
+        results_changed.notify_one();
+      } else {
+        lock.unlock();
+        result = Result();
+        lock.lock();
+      }
+    }
+  }
+  void stop() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      quit = true;
+    }
+    jobs_changed.notify_all();
+    for (std::thread& t : threads) t.join();
+  }
+  bool ready() const {
+    return !results.empty() && (!ordered || results.begin()->first == next_result);
+  }
+};
+
+WorkerPool::WorkerPool(std::vector<Work> work, bool ordered) : state_(std::make_unique<State>(ordered)) {
+  try {
+    for (Work& w : work) state_->threads.emplace_back([s = state_.get(), w = std::move(w)] { s->run(w); });
+  } catch (...) {  // no thread left in the system: those that were started must end first
+    state_->stop();
+    throw;
+  }
+}
+
+WorkerPool::~WorkerPool() { state_->stop(); }
+
+void WorkerPool::push(std::shared_ptr<void> request, BatchRandom random) {
+  auto context = std::make_shared<ThreadLocalState>();
+  {
+    std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->jobs.push_back({std::move(request), random, std::move(context), state_->next_number++, state_->round});
+    ++state_->in_flight;
+  }
+  state_->jobs_changed.notify_one();
+}
+
+size_t WorkerPool::in_flight() const {
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  return state_->in_flight;
+}
+
+WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> timeout) {
+  std::unique_lock<std::mutex> lock(state_->mutex);
+  const auto ready = [&] { return state_->ready(); };
+  if (!timeout) {
+    state_->results_changed.wait(lock, ready);
+  } else if (!state_->results_changed.wait_for(lock, *timeout, ready)) {
+    fail("DataLoader", "Timeout in DataLoader queue while waiting for next batch (timeout was ", timeout->count(), " ms)");
+  }
+  const auto first = state_->results.begin();
+  Result result = std::move(first->second);
+  state_->results.erase(first);
+  ++state_->next_result;
+  --state_->in_flight;
+  return result;
+}
+
+void WorkerPool::drain() {
+  std::deque<State::Job> jobs;
+  std::map<uint64_t, Result> results;
+  std::lock_guard<std::mutex> lock(state_->mutex);
+  jobs.swap(state_->jobs);
+  results.swap(state_->results);
+  ++state_->round;
+  state_->in_flight = 0;
+  state_->next_result = state_->next_number;
+}
+
+}  // namespace detail
+}  // namespace data
+}  // namespace ramet

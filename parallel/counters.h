@@ -1,0 +1,42 @@
+// What the parallel layer has done so far, in plain integers: tests and tools read them, one step at a time.
+#pragma once
+#include <cstdint>
+
+#include "runtime/device.h"
+
+namespace ramet {
+namespace parallel {
+
+/// Totals since the last reset_counters(). Bytes are payload, without padding; a matrix entry is [from][to], by
+/// Device::ordinal(), and its diagonal counts copies within a device.
+struct Counters {
+  uint64_t comm_bytes[kMaxDevices][kMaxDevices] = {};
+  uint64_t comm_transfers = 0;        // tensors, or runs of adjacent tensors, that were moved
+  uint64_t comm_launches = 0;         // kernel calls that moved or summed
+  uint64_t comm_queued = 0;           // movements that queued behind a pending operand
+  uint64_t reduce_nodes_created = 0;  // gradient edges of replicated parameters
+  uint64_t reduce_slots_skipped = 0;  // shards that delivered no gradient for a parameter
+  uint64_t replica_refresh_bytes = 0;
+  uint64_t replica_rebuilds = 0;
+  uint64_t host_syncs = 0;            // times a user's thread waited for a pending storage
+
+  /// Bytes that went from one device to another.
+  uint64_t moved() const {
+    uint64_t sum = 0;
+    for (int i = 0; i < kMaxDevices; ++i)
+      for (int j = 0; j < kMaxDevices; ++j)
+        if (i != j) sum += comm_bytes[i][j];
+    return sum;
+  }
+};
+RAMET_API Counters counters();
+RAMET_API void reset_counters();
+
+namespace detail {
+enum class Count : uint8_t { kTransfers, kLaunches, kQueued, kNodesCreated, kSlotsSkipped, kRefreshBytes, kRebuilds, kCount };
+void count(Count what, uint64_t n = 1);
+void count_bytes(int from, int to, uint64_t bytes);
+}  // namespace detail
+
+}  // namespace parallel
+}  // namespace ramet

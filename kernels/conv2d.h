@@ -1,6 +1,7 @@
 // Two-dimensional convolution (cross-correlation, as LibTorch's conv2d) and its two gradients.
 #pragma once
 #include "kernels/gemm_plan.h"
+#include "kernels/image.h"
 #include "kernels/kernel.h"
 
 namespace ramet {
@@ -14,12 +15,6 @@ namespace kernels {
 struct Conv2dShape {
   int64_t n, ci, h, w, co, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw, groups;
-};
-
-/// A batch of images by element strides: NCHW, channels-last or anything else.
-struct ImageView {
-  void* data;
-  int64_t n, c, h, w;
 };
 
 /// weight (and its gradient) are contiguous; bias is null or co values; all of one dtype: float, double or int64.

@@ -1,0 +1,278 @@
+#include "kernels/pool2d.h"
+
+#include "kernels/util.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+template <class T> RAMET_INLINE T* image(const ImageView& v, int64_t n) { return static_cast<T*>(v.data) + n * v.n; }
+
+// Integers are added as unsigned numbers: they wrap.
+template <class T> RAMET_INLINE T plus(T a, T b) { return a + b; }
+template <> RAMET_INLINE int64_t plus(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+// f(image, first channel, end) for pieces of the batch: whole images, or blocks of channels where there are few images.
+template <class F>
+RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f) {
+  const int64_t work = s.n * s.c * s.h * s.w * 4;
+  const int64_t block = s.n >= 16 || work < parallel_grain() ? imax(s.c, 1) : 64, blocks = ceil_div(s.c, block);
+  const auto task = [&](int64_t t, int) {
+    const int64_t c0 = t % blocks * block;
+    f(t / blocks, c0, imin(s.c, c0 + block));
+  };
+  if (s.c <= 0) return;
+  if (work >= parallel_grain()) return parallel_tasks(s.n * blocks, task);
+  for (int64_t t = 0; t < s.n * blocks; ++t) task(t, 0);
+}
+
+// ---- maximum ---------------------------------------------------------------------------------------------------------
+
+struct Taps {  // those of one dimension that lie in the input
+  int64_t from, to, origin;
+  RAMET_INLINE Taps(int64_t i, int64_t stride, int64_t pad, int64_t dilation, int64_t k, int64_t extent) {
+    origin = i * stride - pad;
+    from = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
+    to = extent <= origin ? 0 : imin(k, (extent - origin - 1) / dilation + 1);
+  }
+};
+
+template <class T>
+RAMET_INLINE bool wins(T v, T best) { return v > best || v != v; }
+
+template <class T>
+void max_forward(const MaxPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    for (int64_t c = c0; c < c1; ++c) {
+      const T* x = image<const T>(a.x, n) + c * a.x.c;
+      T* y = image<T>(a.y, n) + c * a.y.c;
+      int64_t* index = a.index.data ? image<int64_t>(a.index, n) + c * a.index.c : nullptr;
+      for (int64_t i = 0; i < s.oh; ++i) {
+        const Taps rows(i, s.sh, s.ph, s.dh, s.kh, s.h);
+        for (int64_t j = 0; j < s.ow; ++j) {
+          const Taps columns(j, s.sw, s.pw, s.dw, s.kw, s.w);
+          int64_t at = (rows.origin + rows.from * s.dh) * s.w + columns.origin + columns.from * s.dw;
+          T best = x[at / s.w * a.x.h + at % s.w * a.x.w];
+          for (int64_t r = rows.from; r < rows.to; ++r)
+            for (int64_t q = columns.from; q < columns.to; ++q) {
+              const int64_t iy = rows.origin + r * s.dh, ix = columns.origin + q * s.dw;
+              const T v = x[iy * a.x.h + ix * a.x.w];
+              if (wins(v, best)) best = v, at = iy * s.w + ix;
+            }
+          y[i * a.y.h + j * a.y.w] = best;
+          if (index) index[i * a.index.h + j * a.index.w] = at;
+        }
+      }
+    }
+  });
+}
+
+// Channels-last floats: a vector of channels at a time. Indices are kept as 32-bit lanes.
+void max_forward_lanes(const MaxPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    for (int64_t i = 0; i < s.oh; ++i) {
+      const Taps rows(i, s.sh, s.ph, s.dh, s.kh, s.h);
+      for (int64_t j = 0; j < s.ow; ++j) {
+        const Taps columns(j, s.sw, s.pw, s.dw, s.kw, s.w);
+        for (int64_t c = c0; c < c1; c += VL) {
+          const int64_t left = c1 - c;
+          const float* x = image<const float>(a.x, n) + c;
+          vf best{}, at{};
+          bool first = true;
+          for (int64_t r = rows.from; r < rows.to; ++r)
+            for (int64_t q = columns.from; q < columns.to; ++q) {
+              const int64_t iy = rows.origin + r * s.dh, ix = columns.origin + q * s.dw;
+              const vf v = loadn(x + iy * a.x.h + ix * a.x.w, left), place = float_of(seti(static_cast<int>(iy * s.w + ix)));
+              if (first) {
+                best = v, at = place, first = false;
+                continue;
+              }
+              const vm more = lt(best, v), number = eq(v, v);
+              at = pick(number, pick(more, place, at), place);
+              best = pick(number, pick(more, v, best), v);
+            }
+          storen(image<float>(a.y, n) + i * a.y.h + j * a.y.w + c, best, left);
+          if (a.index.data) {
+            alignas(64) int32_t lanes[VL];
+            std::memcpy(lanes, &at, sizeof lanes);
+            int64_t* index = image<int64_t>(a.index, n) + i * a.index.h + j * a.index.w + c;
+            for (int64_t l = 0; l < imin(left, VL); ++l) index[l] = lanes[l];
+          }
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void max_backward(const MaxPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    T* x = image<T>(a.x, n);
+    const T* y = image<const T>(a.y, n);
+    const int64_t* index = image<const int64_t>(a.index, n);
+    if (a.x.c == 1) {  // channels innermost
+      for (int64_t i = 0; i < s.h; ++i)
+        for (int64_t j = 0; j < s.w; ++j)
+          for (int64_t c = c0; c < c1; ++c) x[i * a.x.h + j * a.x.w + c] = 0;
+      for (int64_t i = 0; i < s.oh; ++i)
+        for (int64_t j = 0; j < s.ow; ++j)
+          for (int64_t c = c0; c < c1; ++c) {
+            const int64_t at = index[c * a.index.c + i * a.index.h + j * a.index.w];
+            T& to = x[at / s.w * a.x.h + at % s.w * a.x.w + c];
+            to = plus(to, y[c * a.y.c + i * a.y.h + j * a.y.w]);
+          }
+      return;
+    }
+    for (int64_t c = c0; c < c1; ++c) {
+      for (int64_t i = 0; i < s.h; ++i)
+        for (int64_t j = 0; j < s.w; ++j) x[c * a.x.c + i * a.x.h + j * a.x.w] = 0;
+      for (int64_t i = 0; i < s.oh; ++i)
+        for (int64_t j = 0; j < s.ow; ++j) {
+          const int64_t at = index[c * a.index.c + i * a.index.h + j * a.index.w];
+          T& to = x[c * a.x.c + at / s.w * a.x.h + at % s.w * a.x.w];
+          to = plus(to, y[c * a.y.c + i * a.y.h + j * a.y.w]);
+        }
+    }
+  });
+}
+
+template <class T>
+void max_gather(const MaxPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    const T* x = image<const T>(a.x, n);
+    T* y = image<T>(a.y, n);
+    const int64_t* index = image<const int64_t>(a.index, n);
+    for (int64_t c = c0; c < c1; ++c)
+      for (int64_t i = 0; i < s.oh; ++i)
+        for (int64_t j = 0; j < s.ow; ++j) {
+          const int64_t at = index[c * a.index.c + i * a.index.h + j * a.index.w];
+          y[c * a.y.c + i * a.y.h + j * a.y.w] = x[c * a.x.c + at / s.w * a.x.h + at % s.w * a.x.w];
+        }
+  });
+}
+
+// ---- average ---------------------------------------------------------------------------------------------------------
+
+struct Range {
+  int64_t from, to, full;  // elements in the input; those and the padding
+};
+RAMET_INLINE Range range_of(bool adaptive, int64_t i, int64_t out, int64_t stride, int64_t pad, int64_t k, int64_t extent) {
+  if (adaptive) {
+    const int64_t from = i * extent / out, to = ceil_div((i + 1) * extent, out);
+    return {from, to, to - from};
+  }
+  const int64_t start = i * stride - pad, end = imin(start + k, extent + pad);
+  return {imax(start, 0), imin(end, extent), end - start};
+}
+RAMET_INLINE int64_t divisor_of(const AvgPool2dArgs& a, const Range& rows, const Range& columns) {
+  if (a.divisor_override != 0) return a.divisor_override;
+  return a.count_include_pad ? rows.full * columns.full : (rows.to - rows.from) * (columns.to - columns.from);
+}
+
+template <class T>
+void avg_forward(const AvgPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    for (int64_t c = c0; c < c1; ++c) {
+      const T* x = image<const T>(a.x, n) + c * a.x.c;
+      T* y = image<T>(a.y, n) + c * a.y.c;
+      for (int64_t i = 0; i < s.oh; ++i) {
+        const Range rows = range_of(a.adaptive, i, s.oh, s.sh, s.ph, s.kh, s.h);
+        for (int64_t j = 0; j < s.ow; ++j) {
+          const Range columns = range_of(a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w);
+          T sum = 0;
+          for (int64_t iy = rows.from; iy < rows.to; ++iy)
+            for (int64_t ix = columns.from; ix < columns.to; ++ix) sum = plus(sum, x[iy * a.x.h + ix * a.x.w]);
+          const bool empty = rows.from >= rows.to || columns.from >= columns.to;
+          y[i * a.y.h + j * a.y.w] = empty ? T{0} : sum / static_cast<T>(divisor_of(a, rows, columns));
+        }
+      }
+    }
+  });
+}
+
+void avg_forward_lanes(const AvgPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    for (int64_t i = 0; i < s.oh; ++i) {
+      const Range rows = range_of(a.adaptive, i, s.oh, s.sh, s.ph, s.kh, s.h);
+      for (int64_t j = 0; j < s.ow; ++j) {
+        const Range columns = range_of(a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w);
+        const bool empty = rows.from >= rows.to || columns.from >= columns.to;
+        const vf divisor = set1(empty ? 1.0f : static_cast<float>(divisor_of(a, rows, columns)));
+        for (int64_t c = c0; c < c1; c += VL) {
+          const int64_t left = c1 - c;
+          const float* x = image<const float>(a.x, n) + c;
+          vf sum{};
+          for (int64_t iy = rows.from; iy < rows.to; ++iy)
+            for (int64_t ix = columns.from; ix < columns.to; ++ix) sum += loadn(x + iy * a.x.h + ix * a.x.w, left);
+          storen(image<float>(a.y, n) + i * a.y.h + j * a.y.w + c, sum / divisor, left);
+        }
+      }
+    }
+  });
+}
+
+template <class T>
+void avg_backward(const AvgPool2dArgs& a) {
+  const Pool2dShape& s = a.shape;
+  const bool channels_inside = a.x.c == 1 && a.y.c == 1;
+  for_pieces(s, [&](int64_t n, int64_t first, int64_t end) {
+    // Channels one at a time, or all of them innermost.
+    for (int64_t c0 = first; c0 < end; c0 += channels_inside ? end - first : 1) {
+      const int64_t lanes = channels_inside ? end - first : 1;
+      T* x = image<T>(a.x, n) + c0 * a.x.c;
+      const T* y = image<const T>(a.y, n) + c0 * a.y.c;
+      for (int64_t i = 0; i < s.h; ++i)
+        for (int64_t j = 0; j < s.w; ++j)
+          for (int64_t c = 0; c < lanes; ++c) x[i * a.x.h + j * a.x.w + c] = 0;
+      for (int64_t i = 0; i < s.oh; ++i) {
+        const Range rows = range_of(a.adaptive, i, s.oh, s.sh, s.ph, s.kh, s.h);
+        for (int64_t j = 0; j < s.ow; ++j) {
+          const Range columns = range_of(a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w);
+          if (rows.from >= rows.to || columns.from >= columns.to) continue;
+          const T divisor = static_cast<T>(divisor_of(a, rows, columns));
+          const T* dy = y + i * a.y.h + j * a.y.w;
+          for (int64_t iy = rows.from; iy < rows.to; ++iy)
+            for (int64_t ix = columns.from; ix < columns.to; ++ix) {
+              T* dx = x + iy * a.x.h + ix * a.x.w;
+              for (int64_t c = 0; c < lanes; ++c) dx[c] = plus(dx[c], dy[c] / divisor);
+            }
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+#define RAMET_BY_DTYPE(function)                                      \
+  switch (a.dtype) {                                                  \
+    case ScalarType::Float: return function<float>(a);                \
+    case ScalarType::Double: return function<double>(a);              \
+    default: return function<int64_t>(a);                             \
+  }
+
+void max_pool2d_forward(const MaxPool2dArgs& a) {
+  if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 && (!a.index.data || a.index.c == 1) && a.shape.c > 1 &&
+      a.shape.h * a.shape.w < INT32_MAX)
+    return max_forward_lanes(a);
+  RAMET_BY_DTYPE(max_forward)
+}
+void max_pool2d_backward(const MaxPool2dArgs& a) { RAMET_BY_DTYPE(max_backward) }
+void max_pool2d_gather(const MaxPool2dArgs& a) { RAMET_BY_DTYPE(max_gather) }
+
+void avg_pool2d_forward(const AvgPool2dArgs& a) {
+  if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 && a.shape.c > 1) return avg_forward_lanes(a);
+  RAMET_BY_DTYPE(avg_forward)
+}
+void avg_pool2d_backward(const AvgPool2dArgs& a) { RAMET_BY_DTYPE(avg_backward) }
+#undef RAMET_BY_DTYPE
+
+}  // namespace ramet::kernels::RAMET_VARIANT

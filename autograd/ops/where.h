@@ -1,0 +1,39 @@
+// Choosing between values: LibTorch's functions of the same names, with broadcasting and promotion. The gradient goes where the
+// value came from.
+#pragma once
+#include <optional>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+/// self where condition is true, else other. `condition` is bool (or uint8).
+RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other);
+RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other);
+RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other);
+RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
+RAMET_API Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& self, const Tensor& other);
+
+/// min(max(self, min), max): `max` where min > max; a NaN anywhere wins. At least one bound. The gradient passes inside, bounds
+/// included, and (tensor bounds) goes to the bound outside.
+RAMET_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt);
+RAMET_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max = std::nullopt);
+RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
+                            const std::optional<Scalar>& max = std::nullopt);
+RAMET_API Tensor clamp_min(const Tensor& self, const Scalar& min);
+RAMET_API Tensor clamp_min(const Tensor& self, const Tensor& min);
+RAMET_API Tensor clamp_max(const Tensor& self, const Scalar& max);
+RAMET_API Tensor clamp_max(const Tensor& self, const Tensor& max);
+/// clamp.
+RAMET_API Tensor clip(const Tensor& self, const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt);
+
+/// The larger (smaller) of two; a NaN wins. Where they are equal each gets half of the gradient.
+RAMET_API Tensor maximum(const Tensor& self, const Tensor& other);
+RAMET_API Tensor minimum(const Tensor& self, const Tensor& other);
+RAMET_API Tensor& maximum_out(Tensor& out, const Tensor& self, const Tensor& other);
+RAMET_API Tensor& minimum_out(Tensor& out, const Tensor& self, const Tensor& other);
+/// maximum and minimum.
+RAMET_API Tensor max(const Tensor& self, const Tensor& other);
+RAMET_API Tensor min(const Tensor& self, const Tensor& other);
+
+}  // namespace ramet

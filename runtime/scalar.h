@@ -78,7 +78,8 @@ T Scalar::checked_integer() const {
   constexpr int bits = static_cast<int>(sizeof(T)) * 8;
   constexpr int64_t low = is_signed ? -(int64_t{1} << (bits - 2)) * 2 : 0;
   constexpr uint64_t high = is_signed ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0} >> (64 - bits);
-  return static_cast<T>(integer_in(low, high, bits == 8 ? "int8" : bits == 16 ? "int16" : bits == 32 ? "int32" : "int64"));
+  constexpr const char* names[2][4] = {{"uint8", "uint16", "uint32", "uint64"}, {"int8", "int16", "int32", "int64"}};
+  return static_cast<T>(integer_in(low, high, names[is_signed][bits == 8 ? 0 : bits == 16 ? 1 : bits == 32 ? 2 : 3]));
 }
 
 RAMET_API std::ostream& operator<<(std::ostream& out, const Scalar& s);

@@ -1,0 +1,140 @@
+#include "runtime/dtype.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+namespace ramet {
+namespace {
+
+// torch.promote_types of PyTorch 2.15, in the order of ScalarType.
+constexpr int kPromoted[kScalarTypes][kScalarTypes] = {
+    {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3, 4, 5, 6, 7, 8, 9}, {2, 3, 2, 3, 4, 5, 6, 7, 8, 9},
+    {3, 3, 3, 3, 4, 5, 6, 7, 8, 9}, {4, 4, 4, 4, 4, 5, 6, 7, 8, 9}, {5, 5, 5, 5, 5, 5, 6, 7, 8, 9},
+    {6, 6, 6, 6, 6, 6, 6, 8, 8, 9}, {7, 7, 7, 7, 7, 7, 8, 7, 8, 9}, {8, 8, 8, 8, 8, 8, 8, 8, 8, 9},
+    {9, 9, 9, 9, 9, 9, 9, 9, 9, 9},
+};
+
+TEST(Dtype, PromotionIsLibTorchs) {
+  for (int a = 0; a < kScalarTypes; ++a)
+    for (int b = 0; b < kScalarTypes; ++b)
+      EXPECT_EQ(promote_types(static_cast<ScalarType>(a), static_cast<ScalarType>(b)), static_cast<ScalarType>(kPromoted[a][b]))
+          << a << " " << b;
+  EXPECT_EQ(promote_types(kFloat, ScalarType::Undefined), ScalarType::Undefined);
+}
+
+template <class T>
+void same_size() {
+  EXPECT_EQ(item_size(ScalarTypeOf<T>::value), sizeof(T)) << ScalarTypeOf<T>::value;
+}
+
+TEST(Dtype, Sizes) {
+  same_size<bool>(), same_size<uint8_t>(), same_size<int8_t>(), same_size<int16_t>(), same_size<int32_t>();
+  same_size<int64_t>(), same_size<long long>(), same_size<Half>(), same_size<BFloat16>(), same_size<float>(), same_size<double>();
+}
+
+TEST(Dtype, Groups) {
+  EXPECT_TRUE(is_integral(kBool));
+  EXPECT_FALSE(is_integral(kBool, false));
+  for (const ScalarType t : {kByte, kChar, kShort, kInt, kLong}) EXPECT_TRUE(is_integral(t, false) && !is_floating(t)) << t;
+  for (const ScalarType t : {kHalf, kBFloat16, kFloat, kDouble}) EXPECT_TRUE(is_floating(t) && !is_integral(t)) << t;
+  EXPECT_FALSE(is_floating(ScalarType::Undefined) || is_integral(ScalarType::Undefined));
+  EXPECT_EQ(compute_type(kBool), kLong);
+  EXPECT_EQ(compute_type(kShort), kLong);
+  EXPECT_EQ(compute_type(kHalf), kFloat);
+  EXPECT_EQ(compute_type(kBFloat16), kFloat);
+  EXPECT_EQ(compute_type(kFloat), kFloat);
+  EXPECT_EQ(compute_type(kDouble), kDouble);
+}
+
+TEST(Dtype, Names) {
+  std::ostringstream text;
+  text << kFloat << " " << kBFloat16 << " " << short_name_of(kBFloat16) << " " << short_name_of(kByte) << " " << name_of(kBool);
+  EXPECT_EQ(text.str(), "Float BFloat16 bfloat16 uint8 Bool");
+}
+
+// What the 16 bits mean, from the formats' definitions, in double.
+double half_value(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double v = exponent == 31 ? (fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+             : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
+                            : std::ldexp(fraction, -24);
+  return std::copysign(v, bits & 0x8000 ? -1.0 : 1.0);
+}
+double bfloat_value(uint16_t bits) {
+  const int exponent = bits >> 7 & 255, fraction = bits & 127;
+  double v = exponent == 255 ? (fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+             : exponent      ? std::ldexp(128 + fraction, exponent - 134)
+                             : std::ldexp(fraction, -133);
+  return std::copysign(v, bits & 0x8000 ? -1.0 : 1.0);
+}
+
+TEST(Half, EveryValueReads) {
+  for (int i = 0; i < 65536; ++i) {
+    const auto bits = static_cast<uint16_t>(i);
+    const double h = detail::float_from_half(bits), b = detail::float_from_bfloat(bits);
+    ASSERT_TRUE(h == half_value(bits) || (std::isnan(h) && std::isnan(half_value(bits)))) << i;
+    ASSERT_EQ(std::signbit(h), i >= 0x8000) << i;
+    ASSERT_TRUE(b == bfloat_value(bits) || (std::isnan(b) && std::isnan(bfloat_value(bits)))) << i;
+    ASSERT_EQ(std::signbit(b), i >= 0x8000) << i;
+  }
+}
+
+// Round to nearest, ties to even, with `precision` bits, least exponent `least`, largest finite value `most`.
+double rounded(double x, int precision, int least, double most) {
+  if (!std::isfinite(x) || x == 0) return x;
+  int e;
+  std::frexp(x, &e);
+  const int unit = std::max(e - precision, least);
+  const double r = std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  return std::fabs(r) > most ? std::copysign(std::numeric_limits<double>::infinity(), x) : r;
+}
+
+void check_rounding(float x) {
+  const uint16_t h = detail::half_from_float(x), b = detail::bfloat_from_float(x);
+  if (std::isnan(x)) {
+    ASSERT_TRUE(std::isnan(half_value(h)) && (h & 0x200)) << x;  // quiet
+    ASSERT_TRUE(std::isnan(bfloat_value(b)) && (b & 0x40)) << x;
+  } else {
+    ASSERT_EQ(half_value(h), rounded(x, 11, -24, 65504)) << x;
+    ASSERT_EQ(bfloat_value(b), rounded(x, 8, -133, 0x1.fep127)) << x;
+  }
+  ASSERT_EQ(h >> 15, std::signbit(x)) << x;
+  ASSERT_EQ(b >> 15, std::signbit(x)) << x;
+}
+
+TEST(Half, EveryNeighbourhoodRounds) {
+  for (uint32_t i = 0; i < 65536; ++i) {
+    // Each 16-bit value, the middle to the next one and the floats beside both.
+    const uint32_t half = detail::bits_of(static_cast<float>(half_value(static_cast<uint16_t>(i))));
+    for (const uint32_t centre : {half, half + 0x1000, i << 16, (i << 16) + 0x8000})
+      for (const uint32_t off : {0u, 1u, ~0u}) check_rounding(detail::float_of(centre + off));
+    if (HasFatalFailure()) return;
+  }
+  // Subnormal halves lie apart by one exponent each: their middles by value.
+  for (int i = 0; i < 2048; ++i) {
+    const float middle = std::ldexp(static_cast<float>(2 * i + 1), -25);
+    check_rounding(middle), check_rounding(std::nextafter(middle, 0.0f)), check_rounding(std::nextafter(middle, 1.0f)), check_rounding(-middle);
+  }
+}
+
+TEST(Half, AcrossAllFloatsRounds) {
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4999) {
+    check_rounding(detail::float_of(static_cast<uint32_t>(bits)));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Half, Conversions) {
+  EXPECT_EQ(static_cast<float>(Half(1.0f / 3)), 0.333251953125f);
+  EXPECT_EQ(static_cast<float>(BFloat16(1.0f / 3)), 0.333984375f);
+  EXPECT_EQ(Half(65519.0f).bits, 0x7bff);
+  EXPECT_EQ(Half(65520.0f).bits, 0x7c00);
+  EXPECT_EQ(Half().bits, 0);
+}
+
+}  // namespace
+}  // namespace ramet

@@ -12,6 +12,7 @@
 #include "autograd/grad_mode.h"
 #include "nn/any_value.h"
 #include "nn/module_hooks.h"
+#include "runtime/logging.h"
 
 namespace ramet::nn {
 namespace {
@@ -207,6 +208,9 @@ void Module::to(Device device, bool non_blocking) {
 }
 
 void Module::zero_grad(bool set_to_none) {
+  if (is_replica_)
+    log(LogLevel::Error, "[zero_grad] Calling .zero_grad() from a module created with DataParallel() has no effect. The parameters "
+        "are copied (in a differentiable manner) from the original module: call zero_grad() on that one.");
   for (const Tensor& parameter : parameters()) {
     if (!parameter.grad().defined()) continue;
     Tensor& grad = parameter.mutable_grad();
@@ -308,9 +312,16 @@ void ModuleHooks::run_post(Module& module, const std::vector<Tensor>& inputs, st
 // ---- replication and cloning -----------------------------------------------------------------------------------------
 
 void Module::merge_replicas(ArrayRef<Module*>) {}
+void Module::discard_deposits() {}
 
 void Module::rebind(ArrayRef<Tensor>) {
   throw NotImplementedError("[rebind] " + name() + " is sealed and does not say how to take over other parameters");
+}
+
+void Module::copy_flags_from(const Module& source) {
+  is_training_ = source.is_training_;
+  hooks_ = source.hooks_;
+  name_ = source.name_;
 }
 
 void Module::forget_registries() {
@@ -341,6 +352,8 @@ void copy_values(const char* kind, OrderedDict<std::string, Tensor>& to, const O
     }
     RAMET_CHECK(made->defined(), "clone", kind, " '", item.key(), "' is undefined after calling reset(), expected ",
                 describe(source));
+    RAMET_CHECK(!made->is_same(source), "clone", kind, " '", item.key(),
+                "': reset() registered the original module's own tensor, expected a new one");
     // A copy even where the device is the same one, whatever to() would do there.
     made->set_data(device ? source.detach().to(*device, /*non_blocking=*/false, /*copy=*/true) : source.detach().clone());
     // From the source and not from reset(): a frozen parameter stays frozen.

@@ -174,8 +174,11 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// Is this object a replica that data-parallel calls made of another one?
   bool is_replica() const noexcept { return is_replica_; }
   void set_replica(bool on) noexcept { is_replica_ = on; }
-  /// Called on the source, on the caller's thread, after every replica succeeded: takes over what they deposited.
+  /// Called on the source, on the caller's thread, after every replica succeeded: takes over what they deposited during their
+  /// forwards. `replicas` are this module's counterparts, in replica order.
   virtual void merge_replicas(ArrayRef<Module*> replicas);
+  /// Called on each replica before it runs: deposits of a step that failed are dropped.
+  virtual void discard_deposits();
   /// A sealed module holds state that a copy of its tensors does not carry (a captured graph, raw device memory). It is
   /// replicable only if all its descendants are sealed too and each has rebind().
   virtual bool is_sealed() const { return false; }
@@ -188,6 +191,9 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   virtual bool _forward_has_default_args() { return false; }
   virtual unsigned int _forward_num_required_args();
   virtual std::vector<AnyValue> _forward_populate_default_args(std::vector<AnyValue>&& arguments);
+
+  /// Training mode, hooks and name: what a clone() that is not Cloneable's has to take along.
+  void copy_flags_from(const Module& source);
 
   OrderedDict<std::string, Tensor> parameters_;
 

@@ -41,9 +41,9 @@ class ModuleHolder : detail::ModuleHolderIndicator {
   const Contained* get() const { return checked().get(); }
 
   /// forward() with the module's hooks.
-  template <class... Args>
-  auto operator()(Args&&... args) const -> decltype(std::declval<Contained&>().forward(std::forward<Args>(args)...)) {
-    return call(*checked(), std::forward<Args>(args)...);
+  template <class... Args, class C = Contained>
+  auto operator()(Args&&... args) const -> decltype(std::declval<C&>().forward(std::forward<Args>(args)...)) {
+    return call(static_cast<C&>(*checked()), std::forward<Args>(args)...);
   }
   template <class Arg>
   decltype(auto) operator[](Arg&& arg) {

@@ -1,0 +1,146 @@
+#include "nn/batchnorm.h"
+
+#include <algorithm>
+#include <ostream>
+#include <vector>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/factory.h"
+#include "nn/functional.h"
+#include "nn/init.h"
+
+namespace ramet::nn::detail {
+
+struct BatchDeposits {
+  struct One {
+    int64_t count;     // values per channel
+    Tensor mean, var;  // of the batch; the unbiased variance
+  };
+  std::vector<One> forwards;
+};
+
+void BatchNormState::reset(Module& module) {
+  const int64_t features = options.num_features();
+  if (options.affine()) {
+    weight = module.register_parameter("weight", empty({features}));
+    bias = module.register_parameter("bias", empty({features}));
+  } else {
+    weight = module.register_parameter("weight", Tensor(), /*requires_grad=*/false);
+    bias = module.register_parameter("bias", Tensor(), /*requires_grad=*/false);
+  }
+  const bool track = options.track_running_stats();
+  const auto buffer = [&](const char* name, const Tensor& t) {
+    return module.register_buffer(name, t, BufferPolicy::merge_stats);
+  };
+  running_mean = buffer("running_mean", track ? zeros({features}) : Tensor());
+  running_var = buffer("running_var", track ? ones({features}) : Tensor());
+  num_batches_tracked = buffer("num_batches_tracked", track ? zeros({}, kLong) : Tensor());
+  deposits = std::make_shared<BatchDeposits>();
+  reset_parameters();
+}
+
+void BatchNormState::reset_running_stats() {
+  if (!options.track_running_stats()) return;
+  init::zeros_(running_mean);
+  init::ones_(running_var);
+  init::zeros_(num_batches_tracked);
+}
+
+void BatchNormState::reset_parameters() {
+  reset_running_stats();
+  if (!options.affine()) return;
+  init::ones_(weight);
+  init::zeros_(bias);
+}
+
+double BatchNormState::next_momentum() {
+  const NoGradGuard off;
+  num_batches_tracked.add_(1);
+  return options.momentum() ? *options.momentum() : 1.0 / num_batches_tracked.item<double>();
+}
+
+Tensor BatchNormState::forward(const Tensor& input, bool training, bool in_replica) {
+  const bool track = training && options.track_running_stats();
+  if (track && in_replica) {
+    // With momentum 1 the "running" statistics that the operation writes are the batch's own.
+    const Tensor mean = zeros_like(running_mean), var = zeros_like(running_var);
+    Tensor y = functional::detail::batch_norm(input, mean, var, weight, bias, true, 1.0, options.eps());
+    deposits->forwards.push_back({input.numel() / std::max<int64_t>(input.size(1), 1), mean, var});
+    return y;
+  }
+  const double momentum = track ? next_momentum() : 0.0;
+  return functional::detail::batch_norm(input, running_mean, running_var, weight, bias, training || !options.track_running_stats(),
+                                        momentum, options.eps());
+}
+
+void BatchNormState::discard() { deposits->forwards.clear(); }
+
+namespace {
+
+std::vector<double> host_values(const Tensor& t) {
+  const Tensor host = t.to(Device(kCPU, 0), kDouble);
+  const double* p = host.data_ptr<double>();
+  return std::vector<double>(p, p + host.numel());
+}
+
+// Count, mean and sum of squared deviations of values that were seen in parts.
+struct Union {
+  double count = 0;
+  std::vector<double> mean, m2;
+
+  void add(const BatchDeposits::One& part) {
+    const std::vector<double> part_mean = host_values(part.mean), part_var = host_values(part.var);
+    const double n = static_cast<double>(part.count), total = count + n;
+    mean.resize(part_mean.size());
+    m2.resize(part_mean.size());
+    for (size_t c = 0; c < mean.size(); ++c) {
+      const double delta = part_mean[c] - mean[c];
+      mean[c] += delta * n / total;
+      m2[c] += part_var[c] * (n - 1) + delta * delta * count * n / total;
+    }
+    count = total;
+  }
+};
+
+void move_towards(const Tensor& running, const std::vector<double>& values, double momentum) {
+  const Tensor host(TensorBase::empty(running.sizes(), kDouble, Device(kCPU, 0)));
+  std::copy(values.begin(), values.end(), static_cast<double*>(host.ptr()));
+  running.mul_(1 - momentum).add_(host.to(running), momentum);
+}
+
+}  // namespace
+
+void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
+  const NoGradGuard off;
+  size_t forwards = 0;
+  for (const BatchNormState* r : replicas)
+    if (r) forwards = std::max(forwards, r->deposits->forwards.size());
+  for (size_t i = 0; i < forwards; ++i) {
+    Union seen;
+    for (const BatchNormState* r : replicas)
+      if (r && i < r->deposits->forwards.size()) seen.add(r->deposits->forwards[i]);
+    for (double& m2 : seen.m2) m2 /= seen.count - 1;
+    const double momentum = next_momentum();
+    move_towards(running_mean, seen.mean, momentum);
+    move_towards(running_var, seen.m2, momentum);
+  }
+  for (const BatchNormState* r : replicas)
+    if (r) r->deposits->forwards.clear();
+}
+
+void BatchNormState::print(std::ostream& stream, int rank) const {
+  stream << std::boolalpha << "ramet::nn::BatchNorm" << rank << "d(" << options.num_features() << ", eps=" << options.eps()
+         << ", momentum=";
+  if (options.momentum()) stream << *options.momentum();
+  else stream << "None";
+  stream << ", affine=" << options.affine() << ", track_running_stats=" << options.track_running_stats() << ")";
+}
+
+void check_batch_norm_input(int rank, const Tensor& input) {
+  if (rank == 1)
+    RAMET_CHECK(input.dim() == 2 || input.dim() == 3, "BatchNorm1d", "expected 2D or 3D input (got ", input.dim(), "D input)");
+  else
+    RAMET_CHECK(input.dim() == rank + 2, "BatchNorm", "expected ", rank + 2, "D input (got ", input.dim(), "D input)");
+}
+
+}  // namespace ramet::nn::detail

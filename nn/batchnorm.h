@@ -1,0 +1,91 @@
+// BatchNorm1d, BatchNorm2d.
+//
+// Note [Batch norm in replicas]
+// A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch's does, but writes no running
+// buffer: each forward in training deposits (count, mean, variance) of what it saw. When all replicas have succeeded, the source
+// combines the deposits of corresponding forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979), and makes
+// one running update from the union. So the running buffers are those of one forward over the whole batch.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "nn/arg.h"
+#include "nn/cloneable.h"
+#include "nn/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API BatchNormOptions {
+  BatchNormOptions(int64_t num_features) : num_features_(num_features) {}
+  RAMET_ARG(int64_t, num_features);
+  RAMET_ARG(double, eps) = 1e-5;
+  /// Weight of a new batch in the running statistics; nullopt: the plain average over all batches.
+  RAMET_ARG(std::optional<double>, momentum) = 0.1;
+  RAMET_ARG(bool, affine) = true;
+  RAMET_ARG(bool, track_running_stats) = true;
+};
+using BatchNorm1dOptions = BatchNormOptions;
+using BatchNorm2dOptions = BatchNormOptions;
+
+namespace detail {
+/// What a replica saw, one entry a forward.
+struct BatchDeposits;
+
+/// What the batch norms share and that depends on neither rank nor class.
+struct RAMET_API BatchNormState {
+  BatchNormOptions options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+  std::shared_ptr<BatchDeposits> deposits;  // behind a pointer: a deposit is no change of the module's own bytes
+
+  explicit BatchNormState(const BatchNormOptions& o) : options(o) {}
+  void reset(Module& module);
+  void reset_running_stats();
+  void reset_parameters();
+  Tensor forward(const Tensor& input, bool training, bool in_replica);
+  void merge(ArrayRef<const BatchNormState*> replicas);
+  void print(std::ostream& stream, int rank) const;
+  void discard();
+
+ private:
+  double next_momentum();
+};
+RAMET_API void check_batch_norm_input(int rank, const Tensor& input);
+}  // namespace detail
+
+/// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1): Ioffe and Szegedy 2015. In training mean and variance
+/// are the batch's, and running_mean and running_var follow them (with the unbiased variance); in evaluation those are used.
+template <int D, class Derived>
+class BatchNormImplBase : public Cloneable<Derived>, public detail::BatchNormState {
+ public:
+  BatchNormImplBase(const BatchNormOptions& options_) : BatchNormState(options_) { BatchNormImplBase::reset(); }
+  void reset() override { BatchNormState::reset(*this); }
+  void pretty_print(std::ostream& stream) const override { print(stream, D); }
+  Tensor forward(const Tensor& input) {
+    detail::check_batch_norm_input(D, input);
+    return BatchNormState::forward(
+        input, this->is_training(),
+        this->is_replica() && this->buffer_policy("running_mean") == BufferPolicy::merge_stats);
+  }
+  void merge_replicas(ArrayRef<Module*> replicas) override {
+    std::vector<const BatchNormState*> states;
+    for (Module* replica : replicas) states.push_back(dynamic_cast<const BatchNormImplBase*>(replica));
+    merge(states);
+  }
+  void discard_deposits() override { discard(); }
+};
+
+/// (N, C) or (N, C, L)
+class RAMET_API BatchNorm1dImpl : public BatchNormImplBase<1, BatchNorm1dImpl> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+RAMET_MODULE(BatchNorm1d);
+
+/// (N, C, H, W)
+class RAMET_API BatchNorm2dImpl : public BatchNormImplBase<2, BatchNorm2dImpl> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+RAMET_MODULE(BatchNorm2d);
+
+}  // namespace ramet::nn

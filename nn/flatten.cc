@@ -1,0 +1,14 @@
+#include "nn/flatten.h"
+
+#include <ostream>
+
+namespace ramet::nn {
+
+void FlattenImpl::pretty_print(std::ostream& stream) const {
+  stream << "ramet::nn::Flatten(start_dim=" << options.start_dim() << ", end_dim=" << options.end_dim() << ")";
+}
+void UnflattenImpl::pretty_print(std::ostream& stream) const {
+  stream << "ramet::nn::Unflatten(dim=" << options.dim() << ", unflattened_size=" << IntArrayRef(options.sizes()) << ")";
+}
+
+}  // namespace ramet::nn

@@ -1,0 +1,92 @@
+#include "runtime/storage.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/allocator.h"
+#include "runtime/tensor_base.h"
+
+namespace ramet {
+namespace {
+
+const Device kHere(kCPU, 0);
+
+TEST(Storage, ForeignMemoryGoesBackOnce) {
+  float memory[4] = {1, 2, 3, 4};
+  void* given = nullptr;
+  int times = 0;
+  Storage* s = Storage::foreign(memory, sizeof memory, Device(kCPU, 2), [&](void* p) { given = p, ++times; });
+  {
+    TensorBase a = TensorBase::over(s, 4, {3}, {1}, kFloat);
+    s->release();
+    TensorBase b(a.view_impl({1}, {1}, 2));
+    a = TensorBase();
+    EXPECT_EQ(times, 0);
+    EXPECT_EQ(*static_cast<float*>(b.ptr()), 4);
+    EXPECT_EQ(b.device(), Device(kCPU, 2));
+    EXPECT_EQ(b.storage_offset(), 3);
+  }
+  EXPECT_EQ(times, 1);
+  EXPECT_EQ(given, memory);
+  Storage::foreign(memory, sizeof memory, kHere, {})->release();  // no deleter
+}
+
+TEST(Storage, AliasHoldsItsMemory) {
+  const int64_t held = memory_stats(kHere).current;
+  Storage* flat = Storage::make(4096, kHere);
+  std::memset(flat->data, 0, 4096);
+  Storage* a = Storage::alias(flat, static_cast<char*>(flat->data) + 64, 128, nullptr);
+  flat->release();
+  EXPECT_EQ(memory_stats(kHere).current - held, 4096);
+  static_cast<char*>(a->data)[127] = 1;
+  a->release();
+  EXPECT_EQ(memory_stats(kHere).current, held);
+}
+
+TEST(Storage, AliasOfSmallTensorHoldsItsBlock) {
+  TensorBase t = TensorBase::empty({4}, kFloat, kHere);
+  static_cast<float*>(t.ptr())[3] = 5;
+  Storage* a = Storage::alias(t.storage_impl(), static_cast<float*>(t.ptr()) + 2, 8, nullptr);
+  t = TensorBase();
+  TensorBase view = TensorBase::over(a, 0, {2}, {1}, kFloat);
+  a->release();
+  EXPECT_EQ(static_cast<float*>(view.ptr())[1], 5);
+}
+
+TEST(Storage, VersionsAreOwnOrShared) {
+  Storage* flat = Storage::make(1024, kHere);
+  Storage* own = Storage::alias(flat, flat->data, 16, nullptr);
+  Storage* shared = Storage::alias(flat, flat->data, 16, own);
+  EXPECT_STREQ(shared->last_writer(), "nobody");
+  own->wrote("add_");
+  EXPECT_EQ(own->version(), 1u);
+  EXPECT_EQ(shared->version(), 1u);
+  EXPECT_EQ(flat->version(), 0u);
+  shared->wrote("mul_");
+  EXPECT_EQ(own->version(), 2u);
+  EXPECT_STREQ(own->last_writer(), "mul_");
+  flat->wrote("sgd");
+  EXPECT_EQ(own->version(), 2u);
+  EXPECT_STREQ(own->last_writer(), "mul_");
+  flat->release();
+  own->release();  // lives on as long as `shared` counts in it
+  shared->wrote("div_");
+  EXPECT_STREQ(shared->last_writer(), "div_");
+  EXPECT_EQ(shared->version(), 3u);
+  shared->release();
+}
+
+TEST(Storage, SerialsAreNeverReused) {
+  Storage* a = Storage::make(2000, kHere);
+  const uint64_t first = a->serial();
+  EXPECT_NE(first, 0u);
+  EXPECT_EQ(a->serial(), first);
+  a->release();
+  Storage* b = Storage::make(2000, kHere);  // the same block
+  EXPECT_GT(b->serial(), first);
+  b->release();
+}
+
+}  // namespace
+}  // namespace ramet

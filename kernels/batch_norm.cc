@@ -57,30 +57,33 @@ RAMET_INLINE void lanes64(const float* x, const float* y, int64_t n, float pad_x
   for (int v = 0; v < kLaneVectors; ++v) f(v, load(tx + v * VL), load(ty + v * VL));
 }
 
-// Mean and sum of squares about it, of a chunk: part[0..c) and part[c..2c), or one channel's two values.
+// Of a chunk: about its mean, rounded to float, the sum of squares and of what the rounding left over. part[0..c) the means,
+// then the squares, then the rests; or one channel's three values.
 void chunk_moments_rows(const float* x, int64_t stride, int64_t rows, int64_t c, float* part) {
   const float inverse = 1.0f / static_cast<float>(rows);
   for (int64_t j = 0; j < c; j += VL) {
     const int64_t left = c - j;
-    vf sum{}, square{};
+    vf sum{}, square{}, rest{};
     for (int64_t r = 0; r < rows; ++r) sum += loadn(x + r * stride + j, left);
     const vf mean = sum * set1(inverse);
     for (int64_t r = 0; r < rows; ++r) {
       const vf d = loadn(x + r * stride + j, left) - mean;
       square = fma(d, d, square);
+      rest += d;
     }
-    storen(part + j, mean, left), storen(part + c + j, square, left);
+    storen(part + j, mean, left), storen(part + c + j, square, left), storen(part + 2 * c + j, rest, left);
   }
 }
-void chunk_moments_plane(const float* x, int64_t n, float* mean_out, float* square_out) {
-  vf sum[kLaneVectors] = {}, square[kLaneVectors] = {};
+void chunk_moments_plane(const float* x, int64_t n, int64_t c, float* part) {
+  vf sum[kLaneVectors] = {}, square[kLaneVectors] = {}, rest[kLaneVectors] = {};
   lanes64(x, nullptr, n, 0.0f, [&](int v, vf a, vf) __attribute__((always_inline)) { sum[v] += a; });
   const float mean = fold(sum) / static_cast<float>(n);
   lanes64(x, nullptr, n, mean, [&](int v, vf a, vf) __attribute__((always_inline)) {
     const vf d = a - set1(mean);
     square[v] = fma(d, d, square[v]);
+    rest[v] += d;
   });
-  *mean_out = mean, *square_out = fold(square);
+  part[0] = mean, part[c] = fold(square), part[2 * c] = fold(rest);
 }
 
 // Sums of dy and of dy * (x - mean) of a chunk.
@@ -165,7 +168,7 @@ void combine(const BatchNormBackwardArgs& g, const float* a, const float* b, con
   });
 }
 
-// Chunk partials (two values a channel) of the whole batch: part[chunk][2][c].
+// rows(chunk, first row, rows) or plane(chunk, sample, channel, first, count) for every chunk of the batch.
 template <class Rows, class Plane>
 RAMET_INLINE void for_chunks(const Layout& layout, int64_t n, int64_t c, int64_t l, const Rows& rows, const Plane& plane) {
   const int64_t bytes = n * c * l * 4;
@@ -188,14 +191,17 @@ struct Moments {  // of one channel
   double mean, square;
 };
 
-// total = sum of the sizes; mean = sum of size * mean / total; squares about the total mean.
+// sum = sum of size * mean + rest; a chunk's squares about the total mean are square - 2 d rest + size d^2, d the distance.
 RAMET_INLINE Moments combine_moments(const Layout& layout, int64_t l, int64_t c, int64_t channel, const float* part, double total) {
   double sum = 0, square = 0;
-  for (int64_t i = 0; i < layout.chunks; ++i) sum += static_cast<double>(chunk_size(layout, l, i)) * part[i * 2 * c + channel];
+  const float* p = part + channel;
+  for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c)
+    sum += static_cast<double>(chunk_size(layout, l, i)) * p[0] + p[2 * c];
   const double mean = sum / total;
-  for (int64_t i = 0; i < layout.chunks; ++i) {
-    const double d = part[i * 2 * c + channel] - mean;
-    square += part[i * 2 * c + c + channel] + static_cast<double>(chunk_size(layout, l, i)) * d * d;
+  p = part + channel;
+  for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c) {
+    const double d = mean - p[0];
+    square += p[c] + d * (static_cast<double>(chunk_size(layout, l, i)) * d - 2.0 * p[2 * c]);
   }
   return {mean, square};
 }
@@ -223,11 +229,10 @@ void statistics(const BatchNormArgs& a) {
       layout, a.n, c, a.l,
       [&](int64_t chunk, int64_t row, int64_t rows) {
         const int64_t s = row_stride(a.x, a.l);
-        chunk_moments_rows(x + row * s, s, rows, c, part + chunk * 2 * c);
+        chunk_moments_rows(x + row * s, s, rows, c, part + chunk * 3 * c);
       },
       [&](int64_t chunk, int64_t n, int64_t j, int64_t first, int64_t count) {
-        float* p = part + chunk * 2 * c + j;
-        chunk_moments_plane(x + n * a.x.n + j * a.x.c + first, count, p, p + c);
+        chunk_moments_plane(x + n * a.x.n + j * a.x.c + first, count, c, part + chunk * 3 * c + j);
       });
   const double total = static_cast<double>(a.n * a.l);
   run(ceil_div(c, 16), layout.chunks * c * 8, [&](int64_t t, int) {

@@ -29,6 +29,7 @@ enum class PointwiseResult : uint8_t { kValue, kTruth };
   X(maximum, Maximum, 2, kOnAny, kValue)                             \
   X(minimum, Minimum, 2, kOnAny, kValue)                             \
   X(squared_difference, SquaredDifference, 2, kOnAny, kValue)        \
+  X(scaled_product, ScaledProduct, 2, kOnFloating, kValue)           \
   X(bitwise_and, BitwiseAnd, 2, kOnInteger, kValue)                  \
   X(bitwise_or, BitwiseOr, 2, kOnInteger, kValue)                    \
   X(bitwise_xor, BitwiseXor, 2, kOnInteger, kValue)                  \

@@ -75,6 +75,9 @@ struct SquaredDifference {
   }
 };
 
+/// a b s, the backward of dropout with b the mask.  d/da = b s
+struct ScaledProduct { RAMET_FORMULA f(V a, V b, V s, V) { return a * (b * s); } };
+
 // ---- integers as bits ----
 
 struct BitwiseAnd { static RAMET_INLINE int64_t f(int64_t a, int64_t b, int64_t, int64_t) { return a & b; } };

@@ -208,7 +208,9 @@ Tensor without_slope(const Tensor& a, Tensor out) {
 Tensor div(const Tensor& a, const Tensor& b, std::optional<std::string> mode) {
   if (!mode) return div(a, b);
   common_device("div", a, b);
-  Tensor out = general(rounded_kernel(*mode), a, b, result_type(a, b), 1);
+  const PointwiseKernel kernel = rounded_kernel(*mode);
+  check_divisor("div", b, result_type(a, b));
+  Tensor out = general(kernel, a, b, result_type(a, b), 1);
   return recording(a) ? without_slope(a, std::move(out)) : without_slope(b, std::move(out));
 }
 Tensor div(const Tensor& a, const Scalar& b, std::optional<std::string> mode) {

@@ -27,12 +27,9 @@ ScalarType combine(ScalarType strong, ScalarType weak) {
 
 ScalarType of_number(ScalarType kind) { return kind == kDouble ? tls.default_dtype : kind; }
 
-}  // namespace
-
-ScalarType result_type(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() == b.scalar_type()) return a.scalar_type();
+ScalarType type_of(std::initializer_list<const Tensor*> operands) {
   ScalarType by_rank[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};  // dims, 0-dim, number
-  for (const Tensor* t : {&a, &b}) {
+  for (const Tensor* t : operands) {
     const bool number = (*t)->is(TensorImpl::kWrappedNumber);
     ScalarType& at = by_rank[t->dim() > 0 ? 0 : number ? 2 : 1];
     const ScalarType type = number ? of_number(t->scalar_type()) : t->scalar_type();
@@ -40,6 +37,13 @@ ScalarType result_type(const Tensor& a, const Tensor& b) {
   }
   return combine(combine(by_rank[0], by_rank[1]), by_rank[2]);
 }
+
+}  // namespace
+
+ScalarType result_type(const Tensor& a, const Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && !((a->flags | b->flags) & TensorImpl::kWrappedNumber) ? a.scalar_type() : type_of({&a, &b});
+}
+ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c) { return type_of({&a, &b, &c}); }
 
 ScalarType result_type(const Tensor& a, const Scalar& b) { return combine(a.scalar_type(), of_number(b.type())); }
 

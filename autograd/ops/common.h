@@ -20,6 +20,7 @@ RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b)
 /// category (bool < integer < floating point).
 RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b);
 RAMET_API ScalarType result_type(const Tensor& a, const Scalar& b);
+RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c);
 
 /// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself where nothing was.
 RAMET_API Tensor sum_to(const Tensor& x, IntArrayRef sizes);

@@ -147,6 +147,13 @@ void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarTyp
   check_inplace(op, out);
 }
 
+void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {
+  if (is_floating(dtype) || divisor.numel() == 0) return;
+  const TensorBase zero = TensorBase::empty(divisor.sizes(), kBool, divisor.device());
+  pointwise_into(RAMET_POINTWISE(eq), zero, kLong, divisor, Scalar(0));
+  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, "ZeroDivisionError: integer division by 0");
+}
+
 }  // namespace autograd
 
 using namespace autograd;

@@ -46,6 +46,9 @@ RAMET_API void check_output(const char* op, const Tensor& out, IntArrayRef shape
 /// Resizes `out` (of an `_out` form) where its shape differs; refuses one that would cut gradients.
 RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result, bool inputs_record);
 
+/// LibTorch's ZeroDivisionError: throws where integers are divided (`dtype` is integral) and the divisor has a zero.
+RAMET_API void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype);
+
 /// The fast case of binary operations: two contiguous tensors of one shape, dtype and device. Inline and small.
 inline bool alike(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a->key() == b->key() && (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());

@@ -198,4 +198,35 @@ void dot(const DotArgs& d) {
   }
 }
 
+namespace {
+
+constexpr int64_t kSumColumns = 256, kSumRows = 64;
+
+// Columns j0 .. j0+n, n <= kSumColumns.
+template <class T>
+void sum_columns(const SumRowsArgs& s, int64_t j0, int64_t n) {
+  alignas(64) T total[kSumColumns] = {}, block[kSumColumns], line[kSumColumns];
+  for (int64_t i0 = 0; i0 < s.rows; i0 += kSumRows) {
+    for (int64_t j = 0; j < n; ++j) block[j] = 0;
+    for (int64_t i = i0; i < imin(s.rows, i0 + kSumRows); ++i) {
+      const T* p = chunk_in(at(s.a, s.dtype, i * s.row + j0), s.dtype, 1, n, line);
+      for (int64_t j = 0; j < n; ++j) block[j] += p[j];
+    }
+    for (int64_t j = 0; j < n; ++j) total[j] += block[j];
+  }
+  store_chunk(at(s.out, s.dtype, j0), s.dtype, 1, n, total);
+}
+
+}  // namespace
+
+void sum_rows(const SumRowsArgs& s) {
+  const auto task = [&](int64_t t, int) {
+    const int64_t j = t * kSumColumns, n = imin(kSumColumns, s.n - j);
+    s.dtype == ScalarType::Double ? sum_columns<double>(s, j, n) : sum_columns<float>(s, j, n);
+  };
+  const int64_t tasks = ceil_div(s.n, kSumColumns);
+  if (s.rows * s.n * bytes_of(s.dtype) >= 2 * parallel_grain()) return parallel_tasks(tasks, task);
+  for (int64_t t = 0; t < tasks; ++t) task(t, 0);
+}
+
 }  // namespace ramet::kernels::RAMET_VARIANT

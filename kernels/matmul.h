@@ -43,6 +43,16 @@ struct DotArgs {
 };
 RAMET_KERNEL(dot, DotArgs);
 
+/// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in blocks of 64, the blocks in
+/// order, floats in float. dtype floating.
+struct SumRowsArgs {
+  const void* a;
+  void* out;
+  int64_t rows, n, row;
+  ScalarType dtype;
+};
+RAMET_KERNEL(sum_rows, SumRowsArgs);
+
 // How the operands of a float product look to the tile.
 struct MatmulLayout {
   int64_t lda, ldb;

@@ -1,0 +1,16 @@
+// Batch normalisation: LibTorch's functions of the same names.
+#pragma once
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+/// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1) of input [n, c, ...], floating point.
+/// training: mean and biased variance of the batch; running_mean and running_var (if defined) move by `momentum` towards the
+/// batch's mean and unbiased variance. Otherwise running_mean and running_var are used. weight, bias: [c] or undefined.
+/// Statistics are computed in float (double for float64) whatever the input's type. cudnn_enabled has no meaning here.
+///
+/// Source: Ioffe and Szegedy 2015. On a CPU the result keeps the memory layout of a channels-last input.
+RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                            const Tensor& running_var, bool training, double momentum, double eps, bool cudnn_enabled = false);
+
+}  // namespace ramet

@@ -3,7 +3,7 @@
 //   Tensor& Tensor::mul_(const Tensor& other) const {
 //     check_inplace("mul_", *this);
 //     const bool record = recording(*this, other);
-//     Saved x = save_if(record && wants_grad(other), *this) ...          // before the kernel: it destroys the values
+//     const Saved x = save_overwritten(record && wants_grad(other), *this);  // before the kernel: it destroys the values
 //     kernel(...);
 //     wrote("mul_", *this);
 //     if (record) record_inplace("MulBackward0", {*this, other}, *this, [...](const Node&, const Tensor& g) {...});
@@ -39,6 +39,10 @@ void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x,
 /// x's values were replaced by ones without history (fill_, copy_ of a constant): x no longer depends on what it was.
 /// Needed only where `recording(x)` holds.
 RAMET_API void cut_history(const char* name, const Tensor& x);
+
+/// What a backward needs of the values that the kernel is about to overwrite: a copy, with their history. As LibTorch, which
+/// makes `x.mul_(y)` right where y wants a gradient instead of an error in backward.
+inline Saved save_overwritten(bool wanted, const Tensor& x) { return wanted ? save(x.clone()) : Saved(); }
 
 inline Tensor& as_mutable(const Tensor& x) { return const_cast<Tensor&>(x); }
 

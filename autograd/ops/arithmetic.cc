@@ -307,7 +307,7 @@ Tensor& Tensor::mul_(const Tensor& o) const {
   check_inplace("mul_", *this);
   check_defined("mul_", o);
   const bool records = recording(*this, o);
-  const Saved x = save_if(records && wants_grad(o), *this);  // the version before the write: using it later is an error
+  const Saved x = save_overwritten(records && wants_grad(o), *this);
   const Saved y = save_if(records && wants_grad(*this), o);
   into("mul_", RAMET_POINTWISE(mul), *this, *this, o, result_type(*this, o), 1);
   wrote("mul_", *this);
@@ -329,7 +329,7 @@ Tensor& Tensor::div_(const Tensor& o) const {
   check_inplace("div_", *this);
   check_defined("div_", o);
   const bool records = recording(*this, o);
-  const Saved x = save_if(records && wants_grad(o), *this), y = save_if(records, o);
+  const Saved x = save_overwritten(records && wants_grad(o), *this), y = save_if(records, o);
   into("div_", RAMET_POINTWISE(div), *this, *this, o, divided(result_type(*this, o)), 1);
   wrote("div_", *this);
   if (records) {

@@ -51,7 +51,7 @@ Tensor& run_in_place(const Rule& r, const Tensor& x) {
   check_inplace(r.in_place, x);
   check_output(r.in_place, x, x.sizes(), result_of(r, x));
   const bool records = recording(x);
-  const Saved sx = save_if(records && (r.saves & kX), x);  // overwritten below: using it is an error that names both
+  const Saved sx = save_overwritten(records && (r.saves & kX), x);
   pointwise_into(r.kernel, x, compute_type(x.scalar_type()), x);
   wrote(r.in_place, x);
   if (records) {

@@ -187,7 +187,10 @@ TEST(Engine, PostAccumulateHookSeesTheLeafWithItsGradient) {
 TEST(Engine, BackwardInsideAHook) {
   const Tensor x = leaf({2.0}), w = leaf({3.0});
   const Tensor h = x * 2;
-  h.register_hook([&](Tensor) { (w * w).sum().backward(); });
+  h.register_hook([&](Tensor) {
+    EnableGradGuard on;  // hooks run in the backward's grad mode
+    (w * w).sum().backward();
+  });
   (h * h).sum().backward();
   EXPECT_EQ(values(w.grad()), (std::vector<double>{6}));
   EXPECT_EQ(values(x.grad()), (std::vector<double>{16}));

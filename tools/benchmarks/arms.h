@@ -1,0 +1,4 @@
+#pragma once
+#include "tools/benchmarks/rows.h"
+
+BenchArm open_ramet_arm(int threads);

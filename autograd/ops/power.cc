@@ -116,7 +116,7 @@ Tensor& Tensor::pow_(const Scalar& p) const {
   const ScalarType dtype = pow_type("pow_", *this, p);
   check_output("pow_", *this, sizes(), dtype);
   const bool records = recording(*this);
-  const Saved sx = save_if(records && p.toDouble() != 0 && p.toDouble() != 1, *this);
+  const Saved sx = save_overwritten(records && p.toDouble() != 0 && p.toDouble() != 1, *this);
   pow_into(*this, dtype, *this, p);
   wrote("pow_", *this);
   if (records) record_inplace("PowBackward0", {*this}, *this, [sx, p](const Node& self, const Tensor& g) { return base_gradient(g, sx.get(self), p); });
@@ -128,7 +128,7 @@ Tensor& Tensor::pow_(const Tensor& p) const {
   const ScalarType dtype = result_type(*this, p);
   check_output("pow_", *this, broadcast_sizes("pow_", sizes(), p.sizes()), dtype);
   const bool records = recording(*this, p);
-  const Saved sx = save_if(records, *this), sp = save_if(records, p);
+  const Saved sx = save_overwritten(records, *this), sp = save_if(records, p);
   pointwise_into(RAMET_POINTWISE(pow), *this, compute_type(dtype), *this, p);
   wrote("pow_", *this);
   if (records) {

@@ -1,0 +1,172 @@
+#include "nn/optim/adam.h"
+
+#include <cmath>
+
+#include "kernels/optimizer_step.h"
+#include "nn/serialize/archive.h"
+
+namespace ramet::optim {
+namespace {
+
+template <class Options>
+void write_options(const Options& o, serialize::OutputArchive& archive) {
+  archive.write("lr", IValue(o.lr()));
+  archive.write("beta1", IValue(std::get<0>(o.betas())));
+  archive.write("beta2", IValue(std::get<1>(o.betas())));
+  archive.write("eps", IValue(o.eps()));
+  archive.write("weight_decay", IValue(o.weight_decay()));
+  archive.write("amsgrad", IValue(o.amsgrad()));
+}
+template <class Options>
+void read_options(Options& o, serialize::InputArchive& archive) {
+  IValue v, w;
+  archive.read("lr", v), o.lr(v.toDouble());
+  archive.read("beta1", v), archive.read("beta2", w), o.betas(std::make_tuple(v.toDouble(), w.toDouble()));
+  archive.read("eps", v), o.eps(v.toDouble());
+  archive.read("weight_decay", v), o.weight_decay(v.toDouble());
+  archive.read("amsgrad", v), o.amsgrad(v.toBool());
+}
+template <class Options>
+bool equal_options(const Options& a, const Options& b) {
+  return a.lr() == b.lr() && a.betas() == b.betas() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() &&
+         a.amsgrad() == b.amsgrad();
+}
+template <class Options>
+void inherit_options(Options& o, const OptimizerOptions& defaults) {
+  const auto* d = dynamic_cast<const Options*>(&defaults);
+  if (!d) return;
+  const Options fresh;
+  if (o.lr() == fresh.lr()) o.lr(d->lr());
+  if (o.betas() == fresh.betas()) o.betas(d->betas());
+  if (o.eps() == fresh.eps()) o.eps(d->eps());
+  if (o.weight_decay() == fresh.weight_decay()) o.weight_decay(d->weight_decay());
+  if (o.amsgrad() == fresh.amsgrad()) o.amsgrad(d->amsgrad());
+}
+template <class Options>
+void check_options(const char* op, const Options& o) {
+  const auto [beta1, beta2] = o.betas();
+  RAMET_CHECK(o.lr() >= 0, op, "Invalid learning rate: ", o.lr());
+  RAMET_CHECK(o.eps() >= 0, op, "Invalid epsilon value: ", o.eps());
+  RAMET_CHECK(0 <= beta1 && beta1 < 1, op, "Invalid beta parameter at index 0: ", beta1);
+  RAMET_CHECK(0 <= beta2 && beta2 < 1, op, "Invalid beta parameter at index 1: ", beta2);
+  RAMET_CHECK(o.weight_decay() >= 0, op, "Invalid weight_decay value: ", o.weight_decay());
+}
+
+}  // namespace
+
+void AdamOptions::serialize(serialize::OutputArchive& archive) const { write_options(*this, archive); }
+void AdamOptions::serialize(serialize::InputArchive& archive) { read_options(*this, archive); }
+bool operator==(const AdamOptions& a, const AdamOptions& b) { return equal_options(a, b); }
+void AdamOptions::inherit(const OptimizerOptions& defaults) { inherit_options(*this, defaults); }
+void AdamOptions::check() const { check_options("Adam", *this); }
+
+void AdamWOptions::serialize(serialize::OutputArchive& archive) const { write_options(*this, archive); }
+void AdamWOptions::serialize(serialize::InputArchive& archive) { read_options(*this, archive); }
+bool operator==(const AdamWOptions& a, const AdamWOptions& b) { return equal_options(a, b); }
+void AdamWOptions::inherit(const OptimizerOptions& defaults) { inherit_options(*this, defaults); }
+void AdamWOptions::check() const { check_options("AdamW", *this); }
+
+void AdamParamState::serialize(serialize::OutputArchive& archive) const {
+  archive.write("step", IValue(step()));
+  archive.write("exp_avg", exp_avg(), /*is_buffer=*/true);
+  archive.write("exp_avg_sq", exp_avg_sq(), /*is_buffer=*/true);
+  if (max_exp_avg_sq().defined()) archive.write("max_exp_avg_sq", max_exp_avg_sq(), /*is_buffer=*/true);
+}
+void AdamParamState::serialize(serialize::InputArchive& archive) {
+  IValue count;
+  archive.read("step", count), step(count.toInt());
+  Tensor t;
+  archive.read("exp_avg", t, /*is_buffer=*/true), exp_avg(t);
+  t = Tensor();
+  archive.read("exp_avg_sq", t, /*is_buffer=*/true), exp_avg_sq(t);
+  t = Tensor();
+  if (archive.try_read("max_exp_avg_sq", t, /*is_buffer=*/true)) max_exp_avg_sq(t);
+}
+
+Adam::Settings Adam::settings(const OptimizerOptions& options) const {
+  const auto& o = static_cast<const AdamOptions&>(options);
+  return {o.lr(), std::get<0>(o.betas()), std::get<1>(o.betas()), o.eps(), o.weight_decay(), o.amsgrad(), false};
+}
+AdamW::Settings AdamW::settings(const OptimizerOptions& options) const {
+  const auto& o = static_cast<const AdamWOptions&>(options);
+  return {o.lr(), std::get<0>(o.betas()), std::get<1>(o.betas()), o.eps(), o.weight_decay(), o.amsgrad(), true};
+}
+
+namespace detail {
+
+std::vector<Tensor*> AdamBase::state_tensors(OptimizerParamState& state) const {
+  auto& s = static_cast<AdamParamState&>(state);
+  return {&s.exp_avg(), &s.exp_avg_sq(), &s.max_exp_avg_sq()};
+}
+
+void AdamBase::step_group(size_t g) {
+  const Settings o = settings(param_groups_[g].options());
+  const std::vector<Tensor>& params = param_groups_[g].params();
+  nn::FlatRun run;
+  int64_t run_step = 0;
+  Tensor run_like;
+  const auto bias = [](double beta, int64_t t) { return 1 - std::pow(beta, static_cast<double>(t)); };
+  const auto flush = [&] {
+    if (run.empty()) return;
+    kernels::AdamArgs args{};
+    args.parameter = run.at(0), args.gradient = run.at(1);
+    args.m = run.at(2), args.v = run.at(3), args.max_v = o.amsgrad ? run.at(4) : nullptr;
+    args.n = run.bytes() / static_cast<int64_t>(run_like.element_size());
+    args.lr = o.lr, args.beta1 = o.beta1, args.beta2 = o.beta2, args.eps = o.eps, args.weight_decay = o.weight_decay;
+    args.bias1 = bias(o.beta1, run_step), args.bias2 = bias(o.beta2, run_step);
+    args.dtype = run_like.scalar_type();
+    args.decoupled = o.decoupled;
+    kernels::adam_step(run_like.stream(), args);
+    run.clear();
+  };
+  // For types and layouts without a kernel.
+  const auto step_composed = [&](const Tensor& p, Tensor grad, AdamParamState& s) {
+    if (o.weight_decay != 0) {
+      if (o.decoupled) p.mul_(1 - o.lr * o.weight_decay);
+      else grad = grad.add(p, o.weight_decay);
+    }
+    s.exp_avg().mul_(o.beta1).add_(grad, 1 - o.beta1);
+    s.exp_avg_sq().mul_(o.beta2).addcmul_(grad, grad, 1 - o.beta2);
+    Tensor v = s.exp_avg_sq();
+    if (o.amsgrad) {
+      s.max_exp_avg_sq().copy_(s.max_exp_avg_sq().maximum(v));
+      v = s.max_exp_avg_sq();
+    }
+    const Tensor denominator = v.sqrt().div_(std::sqrt(bias(o.beta2, s.step()))).add_(o.eps);
+    p.addcdiv_(s.exp_avg(), denominator, -o.lr / bias(o.beta1, s.step()));
+  };
+
+  for (size_t i = 0; i < params.size(); ++i) {
+    const Tensor& p = params[i];
+    const Tensor& grad = p.grad();
+    if (!grad.defined()) continue;
+    auto& found = state_[p.impl()];
+    if (!found) {
+      auto made = std::make_unique<AdamParamState>();
+      made->exp_avg(new_state_tensor(p, 0)).exp_avg_sq(new_state_tensor(p, 1));
+      if (o.amsgrad) made->max_exp_avg_sq(new_state_tensor(p, 2));
+      found = std::move(made);
+    }
+    auto& s = static_cast<AdamParamState&>(*found);
+    if (o.amsgrad && !s.max_exp_avg_sq().defined()) s.max_exp_avg_sq(new_state_tensor(p, 2));
+    s.step(s.step() + 1);
+    const TensorBase* operands[5] = {&p, &grad, &s.exp_avg(), &s.exp_avg_sq(), &s.max_exp_avg_sq()};
+    const int count = o.amsgrad ? 5 : 4;
+    if (!fusable(operands, count)) {
+      flush();
+      step_composed(p, grad, s);
+      continue;
+    }
+    if (!run.empty() && (s.step() != run_step || !run.extend(operands, count))) flush();
+    if (run.empty()) {
+      run.extend(operands, count);
+      run_step = s.step();
+      run_like = p;
+    }
+    p.storage_impl()->wrote(name());
+  }
+  flush();
+}
+
+}  // namespace detail
+}  // namespace ramet::optim

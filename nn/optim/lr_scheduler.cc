@@ -1,0 +1,136 @@
+#include "nn/optim/lr_scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "nn/serialize/archive.h"
+#include "runtime/logging.h"
+
+namespace ramet::optim {
+
+LRScheduler::~LRScheduler() = default;
+
+void LRScheduler::step() {
+  set_optimizer_lrs(get_lrs());
+  ++step_count_;
+}
+std::vector<double> LRScheduler::get_current_lrs() const {
+  std::vector<double> out;
+  for (const OptimizerParamGroup& group : optimizer_.param_groups()) out.push_back(group.options().get_lr());
+  return out;
+}
+void LRScheduler::set_optimizer_lrs(const std::vector<double>& learning_rates) {
+  auto& groups = optimizer_.param_groups();
+  RAMET_CHECK(learning_rates.size() == groups.size(), "LRScheduler",
+              "the number of learning rates must be that of parameter groups: got ", learning_rates.size(), ", expected ",
+              groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(learning_rates[i]);
+}
+void LRScheduler::save(serialize::OutputArchive& archive) const {
+  archive.write("step_count", IValue(static_cast<int64_t>(step_count_)));
+}
+void LRScheduler::load(serialize::InputArchive& archive) {
+  IValue count;
+  archive.read("step_count", count);
+  step_count_ = static_cast<unsigned>(count.toInt());
+}
+
+StepLR::StepLR(Optimizer& optimizer, const unsigned step_size, const double gamma)
+    : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
+  RAMET_CHECK(step_size > 0, "StepLR", "step_size: got 0, expected at least 1");
+}
+std::vector<double> StepLR::get_lrs() {
+  std::vector<double> lrs = get_current_lrs();
+  if (step_count_ == 0 || step_count_ % step_size_ != 0) return lrs;
+  for (double& lr : lrs) lr *= gamma_;
+  return lrs;
+}
+
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max, const double eta_min, const unsigned warmup)
+    : LRScheduler(optimizer), t_max_(t_max), warmup_(warmup), eta_min_(eta_min), initial_(get_current_lrs()) {
+  RAMET_CHECK(warmup < t_max, "CosineAnnealingLR", "warmup: got ", warmup, ", expected less than t_max = ", t_max);
+  step();
+}
+std::vector<double> CosineAnnealingLR::get_lrs() {
+  std::vector<double> lrs = initial_;
+  const double t = step_count_, warmup = warmup_;
+  for (double& lr : lrs) {
+    if (step_count_ < warmup_) lr *= (t + 1) / warmup;
+    else if (step_count_ >= t_max_) lr = eta_min_;
+    else lr = eta_min_ + (lr - eta_min_) * (1 + std::cos(M_PI * (t - warmup) / (t_max_ - warmup))) / 2;
+  }
+  return lrs;
+}
+void CosineAnnealingLR::save(serialize::OutputArchive& archive) const {
+  LRScheduler::save(archive);
+  archive.write("initial", IValue(initial_));
+}
+void CosineAnnealingLR::load(serialize::InputArchive& archive) {
+  IValue initial;
+  archive.read("initial", initial);
+  RAMET_CHECK(initial.toDoubleVector().size() == initial_.size(), "CosineAnnealingLR", "parameter groups: got ",
+              initial.toDoubleVector().size(), ", expected ", initial_.size());
+  LRScheduler::load(archive);
+  initial_ = initial.toDoubleVector();
+}
+
+ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode, float factor, int patience,
+                                                       double threshold, ThresholdMode threshold_mode, int cooldown,
+                                                       const std::vector<float>& min_lr, double eps, bool verbose)
+    : optimizer_(optimizer),
+      mode_(mode),
+      factor_(factor),
+      patience_(patience),
+      threshold_(threshold),
+      threshold_mode_(threshold_mode),
+      cooldown_(cooldown),
+      min_lrs_(min_lr),
+      eps_(eps),
+      verbose_(verbose),
+      best_(mode == min ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity()) {
+  RAMET_CHECK(factor < 1, "ReduceLROnPlateau", "Factor should be < 1.0: got ", factor);
+  const size_t groups = optimizer.param_groups().size();
+  if (min_lrs_.empty()) min_lrs_.assign(groups, 0);
+  RAMET_CHECK(min_lrs_.size() == groups, "ReduceLROnPlateau", "Number of learning rates not equal to the number of groups: got ",
+              min_lrs_.size(), ", expected ", groups);
+}
+ReduceLROnPlateauScheduler::~ReduceLROnPlateauScheduler() = default;
+
+bool ReduceLROnPlateauScheduler::is_better(double metric) const {
+  if (mode_ == min) return metric < (threshold_mode_ == rel ? best_ * (1 - threshold_) : best_ - threshold_);
+  return metric > (threshold_mode_ == rel ? best_ * (1 + threshold_) : best_ + threshold_);
+}
+
+void ReduceLROnPlateauScheduler::step(float metric) {
+  ++count_;
+  if (is_better(metric)) {
+    best_ = metric;
+    bad_steps_ = 0;
+  } else {
+    ++bad_steps_;
+  }
+  if (cooldown_left_ > 0) {
+    --cooldown_left_;
+    bad_steps_ = 0;
+  }
+  if (bad_steps_ > patience_) {
+    reduce_lr();
+    cooldown_left_ = cooldown_;
+    bad_steps_ = 0;
+  }
+}
+
+void ReduceLROnPlateauScheduler::reduce_lr() {
+  auto& groups = optimizer_.param_groups();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double old_lr = groups[i].options().get_lr();
+    const double new_lr = std::max(old_lr * factor_, static_cast<double>(min_lrs_[i]));
+    if (old_lr - new_lr <= eps_) continue;
+    groups[i].options().set_lr(new_lr);
+    if (verbose_)
+      log(LogLevel::Info, "[ReduceLROnPlateau] step ", count_, ": learning rate of group ", i, " reduced to ", new_lr);
+  }
+}
+
+}  // namespace ramet::optim

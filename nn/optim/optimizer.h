@@ -1,0 +1,142 @@
+// Optimizer: parameter groups with options, and a state per parameter. As LibTorch's.
+#pragma once
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+namespace serialize {
+class OutputArchive;
+class InputArchive;
+}  // namespace serialize
+
+namespace optim {
+
+/// What an optimizer remembers of one parameter.
+class RAMET_API OptimizerParamState {
+ public:
+  OptimizerParamState() = default;
+  OptimizerParamState(const OptimizerParamState&) = default;
+  OptimizerParamState& operator=(const OptimizerParamState&) = default;
+  virtual ~OptimizerParamState();
+  virtual std::unique_ptr<OptimizerParamState> clone() const;
+  /// Reads from, writes to an archive. The base class has nothing to write and throws.
+  virtual void serialize(serialize::InputArchive& archive);
+  virtual void serialize(serialize::OutputArchive& archive) const;
+};
+
+template <class Derived>
+class OptimizerCloneableParamState : public OptimizerParamState {
+  std::unique_ptr<OptimizerParamState> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+
+class RAMET_API OptimizerOptions {
+ public:
+  OptimizerOptions() = default;
+  OptimizerOptions(const OptimizerOptions&) = default;
+  OptimizerOptions& operator=(const OptimizerOptions&) = default;
+  virtual ~OptimizerOptions();
+  virtual std::unique_ptr<OptimizerOptions> clone() const;
+  virtual void serialize(serialize::InputArchive& archive);
+  virtual void serialize(serialize::OutputArchive& archive) const;
+  virtual double get_lr() const;
+  virtual void set_lr(const double lr);
+  /// Takes from `defaults` each setting that still has its class's default value: the options of a parameter group say only
+  /// what differs from the optimizer's.
+  virtual void inherit(const OptimizerOptions& defaults);
+  /// An Error where a setting is out of its range.
+  virtual void check() const;
+};
+
+template <class Derived>
+class OptimizerCloneableOptions : public OptimizerOptions {
+  std::unique_ptr<OptimizerOptions> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+};
+
+/// Parameters that share options.
+class RAMET_API OptimizerParamGroup {
+ public:
+  OptimizerParamGroup(const OptimizerParamGroup& o) : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
+  OptimizerParamGroup(OptimizerParamGroup&&) = default;
+  OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
+  OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
+      : params_(std::move(params)), options_(std::move(options)) {}
+  OptimizerParamGroup& operator=(const OptimizerParamGroup&) = delete;
+  OptimizerParamGroup& operator=(OptimizerParamGroup&&) noexcept = default;
+
+  bool has_options() const { return options_ != nullptr; }
+  /// An Error if there are none.
+  OptimizerOptions& options();
+  const OptimizerOptions& options() const;
+  void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
+  std::vector<Tensor>& params() { return params_; }
+  const std::vector<Tensor>& params() const { return params_; }
+
+ protected:
+  std::vector<Tensor> params_;
+  std::unique_ptr<OptimizerOptions> options_;
+};
+
+class RAMET_API Optimizer {
+ public:
+  using LossClosure = std::function<Tensor()>;
+
+  Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(const Optimizer&) = delete;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(const Optimizer&) = delete;
+  Optimizer& operator=(Optimizer&&) = default;
+  virtual ~Optimizer();
+
+  /// An Error if a parameter is no leaf or is in a group already.
+  void add_param_group(const OptimizerParamGroup& param_group);
+
+  /// One update from the gradients that the parameters have. A parameter without one is not touched. `closure`, if given,
+  /// computes the loss and its gradients first, and its result is returned.
+  virtual Tensor step(LossClosure closure = nullptr) = 0;
+
+  void zero_grad(bool set_to_none = true);
+
+  /// Appends to the first group.
+  void add_parameters(const std::vector<Tensor>& parameters);
+  /// Those of the first group.
+  const std::vector<Tensor>& parameters() const noexcept;
+  std::vector<Tensor>& parameters() noexcept;
+  /// Number of parameters of all groups.
+  size_t size() const noexcept;
+  OptimizerOptions& defaults() noexcept { return *defaults_; }
+  const OptimizerOptions& defaults() const noexcept { return *defaults_; }
+  std::vector<OptimizerParamGroup>& param_groups() noexcept { return param_groups_; }
+  const std::vector<OptimizerParamGroup>& param_groups() const noexcept { return param_groups_; }
+  /// By Tensor::impl() of the parameter. A parameter that has not been updated yet has none.
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() noexcept { return state_; }
+  const std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() const noexcept { return state_; }
+
+  /// Options of the groups, and the state of each parameter by its number in the order of the groups. Load is for an optimizer
+  /// of the same class over as many parameters in as many groups; an Error otherwise.
+  virtual void save(serialize::OutputArchive& archive) const;
+  virtual void load(serialize::InputArchive& archive);
+
+ protected:
+  /// A state without values, for load.
+  virtual std::unique_ptr<OptimizerParamState> new_state() const;
+
+  std::vector<OptimizerParamGroup> param_groups_;
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> state_;
+  std::unique_ptr<OptimizerOptions> defaults_;
+};
+
+RAMET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer);
+RAMET_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer);
+
+}  // namespace optim
+}  // namespace ramet

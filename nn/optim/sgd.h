@@ -1,0 +1,50 @@
+// SGD: stochastic gradient descent, with momentum (Polyak 1964, Sutskever et al. 2013).
+#pragma once
+#include "nn/arg.h"
+#include "nn/optim/fused.h"
+
+namespace ramet::optim {
+
+struct RAMET_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
+  SGDOptions(double lr) : lr_(lr) {}
+  RAMET_ARG(double, lr);
+  RAMET_ARG(double, momentum) = 0;
+  RAMET_ARG(double, dampening) = 0;
+  RAMET_ARG(double, weight_decay) = 0;
+  RAMET_ARG(bool, nesterov) = false;
+
+ public:
+  void serialize(serialize::InputArchive& archive) override;
+  void serialize(serialize::OutputArchive& archive) const override;
+  RAMET_API friend bool operator==(const SGDOptions& lhs, const SGDOptions& rhs);
+  double get_lr() const override { return lr(); }
+  void set_lr(const double lr) override { lr_ = lr; }
+  void inherit(const OptimizerOptions& defaults) override;
+  void check() const override;
+};
+
+struct RAMET_API SGDParamState : public OptimizerCloneableParamState<SGDParamState> {
+  RAMET_ARG(Tensor, momentum_buffer);
+
+ public:
+  void serialize(serialize::InputArchive& archive) override;
+  void serialize(serialize::OutputArchive& archive) const override;
+};
+
+/// g = grad + weight_decay p;  with momentum: buffer = momentum buffer + (1 - dampening) g (the first time: g), and
+/// g = nesterov ? g + momentum buffer : buffer;  p -= lr g
+class RAMET_API SGD : public FusedOptimizer {
+ public:
+  explicit SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
+      : FusedOptimizer(param_groups, std::make_unique<SGDOptions>(defaults)) {}
+  explicit SGD(std::vector<Tensor> params, SGDOptions defaults)
+      : SGD({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+
+ private:
+  void step_group(size_t g) override;
+  const char* name() const override { return "SGD.step"; }
+  std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<SGDParamState>(); }
+  std::vector<Tensor*> state_tensors(OptimizerParamState& state) const override;
+};
+
+}  // namespace ramet::optim

@@ -1,0 +1,63 @@
+#include "nn/utils/clip_grad.h"
+
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "kernels/optimizer_step.h"
+
+namespace ramet::nn::utils {
+namespace {
+
+double square_sum(const Tensor& t) {
+  if (t.numel() == 0) return 0;
+  const Tensor x = t.contiguous();
+  std::vector<double> partials(static_cast<size_t>(kernels::sum_squares_partials(x.numel())));
+  double sum = 0;
+  kernels::sum_squares(x.stream(), {x.ptr(), partials.data(), &sum, x.numel(), x.scalar_type()});
+  return sum;
+}
+
+// The norm of all as one vector.
+double total_norm(const std::vector<Tensor>& grads, double p) {
+  if (p == 0) return static_cast<double>(grads.size());  // as LibTorch: their number
+  double total = 0;
+  for (const Tensor& g : grads) {
+    if (p == 2) {
+      total += square_sum(g);
+    } else if (std::isinf(p)) {
+      const double largest = g.numel() ? g.abs().max().item<double>() : 0;
+      if (largest > total || std::isnan(largest)) total = largest;
+    } else {
+      total += std::pow(g.norm(p).item<double>(), p);
+    }
+  }
+  if (p == 2) return std::sqrt(total);
+  return std::isinf(p) ? total : std::pow(total, 1 / p);
+}
+
+}  // namespace
+
+double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type, bool error_if_nonfinite) {
+  const NoGradGuard off;
+  std::vector<Tensor> grads;
+  for (const Tensor& p : parameters)
+    if (p.grad().defined()) grads.push_back(p.grad());
+  if (grads.empty()) return 0.0;
+  const double norm = total_norm(grads, norm_type);
+  if (error_if_nonfinite)
+    RAMET_CHECK(std::isfinite(norm), "clip_grad_norm_", "The total norm of order ", norm_type,
+                " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the "
+                "gradients with the non-finite norm anyway, set `error_if_nonfinite=false`");
+  const double factor = max_norm / (norm + 1e-6);
+  if (factor < 1 || std::isnan(factor))
+    for (const Tensor& g : grads) g.mul_(factor);
+  return norm;
+}
+
+void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {
+  const NoGradGuard off;
+  for (const Tensor& p : parameters)
+    if (p.grad().defined()) p.grad().clamp_(Scalar(-clip_value), Scalar(clip_value));
+}
+
+}  // namespace ramet::nn::utils

@@ -1,0 +1,229 @@
+// Archives, save() and load().
+#include "nn/serialize/archive.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <sstream>
+
+#include "nn/serialize/safetensors.h"
+#include "nn/serialize/save.h"
+
+namespace ramet {
+namespace {
+
+using serialize::InputArchive;
+using serialize::OutputArchive;
+
+Tensor floats(const std::vector<float>& values) {
+  Tensor t(TensorBase::empty({static_cast<int64_t>(values.size())}, kFloat, Device(kCPU, 0)));
+  std::memcpy(t.data_ptr(), values.data(), t.nbytes());
+  return t;
+}
+std::vector<float> values_of(const Tensor& t) { return {t.data_ptr<float>(), t.data_ptr<float>() + t.numel()}; }
+InputArchive reread(OutputArchive& out) {
+  std::ostringstream text;
+  out.save_to(text);
+  std::istringstream in(text.str());
+  InputArchive archive;
+  archive.load_from(in);
+  return archive;
+}
+template <class F>
+void expect_error(const F& f, const std::string& part) {
+  try {
+    f();
+    ADD_FAILURE() << "expected an Error with: " << part;
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+TEST(Archive, ValuesOfEveryKindComeBack) {
+  OutputArchive out;
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> doubles = {0.1, -0.0, 1e-310, 1.7976931348623157e308, 5.0, inf, -inf};
+  for (size_t i = 0; i < doubles.size(); ++i) out.write("d" + std::to_string(i), IValue(doubles[i]));
+  out.write("nan", IValue(std::nan("")));
+  out.write("int", IValue(std::numeric_limits<int64_t>::min()));
+  out.write("yes", IValue(true));
+  out.write("text", IValue("a \"quoted\" \n line"));
+  out.write("none", IValue());
+  out.write("ints", IValue(std::vector<int64_t>{1, -2, 3}));
+  out.write("doubles", IValue(std::vector<double>{0.5, -inf}));
+  out.write("tensors", IValue(std::vector<Tensor>{floats({1}), floats({2, 3})}));
+  out.write("tensor", IValue(floats({4})));
+  InputArchive in = reread(out);
+  const auto get = [&](const std::string& key) {
+    IValue v;
+    in.read(key, v);
+    return v;
+  };
+  for (size_t i = 0; i < doubles.size(); ++i) {
+    const double back = get("d" + std::to_string(i)).toDouble();
+    EXPECT_EQ(std::memcmp(&back, &doubles[i], 8), 0) << doubles[i];
+  }
+  EXPECT_TRUE(std::isnan(get("nan").toDouble()));
+  EXPECT_EQ(get("int").toInt(), std::numeric_limits<int64_t>::min());
+  EXPECT_TRUE(get("yes").toBool());
+  EXPECT_EQ(get("text").toStringRef(), "a \"quoted\" \n line");
+  EXPECT_TRUE(get("none").isNone());
+  EXPECT_EQ(get("ints").toIntVector(), (std::vector<int64_t>{1, -2, 3}));
+  EXPECT_EQ(get("doubles").toDoubleVector(), (std::vector<double>{0.5, -inf}));
+  EXPECT_EQ(values_of(get("tensors").toTensorVector().at(1)), (std::vector<float>{2, 3}));
+  EXPECT_EQ(values_of(get("tensor").toTensor()), std::vector<float>{4});
+}
+
+TEST(Archive, NestsAndListsKeys) {
+  OutputArchive out, child, grandchild, empty;
+  grandchild.write("w", floats({1}));
+  child.write("deep", grandchild);
+  child.write("n", IValue(7));
+  out.write("child", child);
+  out.write("children", floats({9}));  // begins like "child"
+  out.write("nothing", empty);
+  InputArchive in = reread(out);
+  EXPECT_EQ(in.keys(), (std::vector<std::string>{"child", "children", "nothing"}));
+  InputArchive a, b, c;
+  in.read("child", a);
+  EXPECT_EQ(a.keys(), (std::vector<std::string>{"deep", "n"}));
+  a.read("deep", b);
+  Tensor w;
+  b.read("w", w);
+  EXPECT_EQ(values_of(w), std::vector<float>{1});
+  EXPECT_TRUE(in.try_read("nothing", c));
+  EXPECT_TRUE(c.keys().empty());
+  EXPECT_FALSE(in.try_read("chil", c));
+  EXPECT_FALSE(in.try_read("children", c));
+  expect_error([&] { b.read("v", w); }, "no tensor under the key \"child.deep.v\"");
+  expect_error([&] { a.read("x", c); }, "no archive under the key \"child.x\"");
+  IValue v;
+  expect_error([&] { a.read("m", v); }, "no value under the key \"child.m\"");
+}
+
+TEST(Archive, WritingAgainReplaces) {
+  OutputArchive out, child;
+  child.write("w", floats({1}));
+  out.write("a", child);
+  out.write("ab", floats({5}));
+  out.write("a", floats({2}));
+  InputArchive in = reread(out);
+  EXPECT_EQ(in.keys(), (std::vector<std::string>{"a", "ab"}));
+  Tensor a;
+  in.read("a", a);
+  EXPECT_EQ(values_of(a), std::vector<float>{2});
+}
+
+TEST(Archive, ReadsInPlaceWhereSizesAgree) {
+  OutputArchive out;
+  out.write("x", floats({1, 2}));
+  out.write("undefined", Tensor());
+  InputArchive in = reread(out);
+  Tensor x = floats({0, 0});
+  x.requires_grad_(true);
+  const void* memory = x.data_ptr();
+  in.read("x", x);
+  EXPECT_EQ(values_of(x), (std::vector<float>{1, 2}));
+  EXPECT_EQ(x.data_ptr(), memory);
+  EXPECT_TRUE(x.requires_grad());
+  EXPECT_TRUE(x.is_leaf());
+
+  Tensor other = floats({0, 0, 0});  // LibTorch replaces the memory
+  in.read("x", other);
+  EXPECT_EQ(values_of(other), (std::vector<float>{1, 2}));
+  expect_error([&] { in.read_values("x", floats({0, 0, 0})); },
+               "shape of \"x\": got float32[2] on cpu in the file, expected float32[3] on cpu");
+
+  Tensor first, second;
+  in.read("x", first);
+  in.read("x", second);
+  first.data_ptr<float>()[0] = 50;
+  EXPECT_EQ(values_of(second), (std::vector<float>{1, 2})) << "two readers do not share memory";
+
+  Tensor gone = floats({1});
+  in.read("undefined", gone);
+  EXPECT_FALSE(gone.defined());
+  expect_error([&] { in.read_values("undefined", floats({1})); }, "got an undefined tensor in the file");
+  Tensor integers(TensorBase::empty({2}, kLong, Device(kCPU, 0)));
+  expect_error([&] { in.read("x", integers); }, "dtype of \"x\": got float32[2] on cpu in the file, expected int64[2]");
+}
+
+TEST(Archive, LoadsToADevice) {
+  OutputArchive out;
+  out.write("x", floats({1, 2}));
+  std::ostringstream text;
+  out.save_to(text);
+  const std::string bytes = text.str();
+  InputArchive in;
+  in.load_from(bytes.data(), bytes.size(), Device("cpu:1"));
+  Tensor x;
+  in.read("x", x);
+  EXPECT_EQ(x.device(), Device("cpu:1"));
+  Tensor here = floats({0, 0});
+  in.read("x", here);
+  EXPECT_EQ(here.device(), Device("cpu:0"));
+  EXPECT_EQ(values_of(here), (std::vector<float>{1, 2}));
+}
+
+TEST(Archive, ReadsThroughAFunction) {
+  OutputArchive out;
+  out.write("x", floats({1, 2}));
+  std::string bytes;
+  out.save_to([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; });
+  InputArchive in;
+  in.load_from(
+      [&](uint64_t at, void* to, size_t n) {  // in small pieces
+        n = std::min(n, size_t{7});
+        std::memcpy(to, bytes.data() + at, n);
+        return n;
+      },
+      [&] { return bytes.size(); });
+  Tensor x;
+  in.read("x", x);
+  EXPECT_EQ(values_of(x), (std::vector<float>{1, 2}));
+}
+
+TEST(Archive, FilesOfOtherProgramsAreTensors) {
+  serialize::Safetensors foreign;
+  foreign.tensors.emplace_back("layer.weight", floats({3}));
+  foreign.metadata["format"] = "pt";
+  std::string bytes;
+  serialize::save_safetensors([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; }, foreign);
+  InputArchive in, layer;
+  in.load_from(bytes.data(), bytes.size());
+  in.read("layer", layer);
+  Tensor w;
+  layer.read("weight", w);
+  EXPECT_EQ(values_of(w), std::vector<float>{3});
+
+  foreign.metadata["ramet"] = "{\"format\":";
+  bytes.clear();
+  serialize::save_safetensors([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; }, foreign);
+  expect_error([&] { in.load_from(bytes.data(), bytes.size()); }, "metadata of \"memory\" is damaged");
+}
+
+TEST(Save, TensorsAndVectors) {
+  const char* base = std::getenv("TEST_TMPDIR");
+  const std::string path = std::string(base ? base : "/tmp") + "/archive_" + std::to_string(::getpid());
+  save(floats({1, 2, 3}), path);
+  Tensor x;
+  load(x, path);
+  EXPECT_EQ(values_of(x), (std::vector<float>{1, 2, 3}));
+
+  std::vector<Tensor> list;
+  for (int i = 0; i < 12; ++i) list.push_back(floats({static_cast<float>(i)}));
+  save(list, path);
+  std::vector<Tensor> back;
+  load(back, path);
+  ASSERT_EQ(back.size(), 12u);
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(values_of(back[static_cast<size_t>(i)]), std::vector<float>{static_cast<float>(i)});
+  ::unlink(path.c_str());
+  expect_error([&] { load(x, path); }, "cannot open the file: got \"" + path + "\"");
+}
+
+}  // namespace
+}  // namespace ramet

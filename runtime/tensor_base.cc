@@ -116,6 +116,18 @@ TensorBase TensorBase::empty(IntArrayRef sizes, ScalarType dtype, Device device)
   return TensorBase(t);
 }
 
+TensorBase TensorBase::empty_alike(const TensorBase& like, ScalarType dtype) {
+  const TensorImpl* from = like.impl();
+  const int rank = from->rank;
+  if (RAMET_UNLIKELY(rank > kInlineRank)) return empty(like.sizes(), dtype, like.device());
+  TensorImpl* t = make(rank, from->numel, static_cast<size_t>(from->numel) * item_size(dtype), dtype, like.device());
+  for (int i = 0; i < rank; ++i) {
+    t->sizes_[i] = from->sizes_[i];
+    t->strides_[i] = from->strides_[i];
+  }
+  return TensorBase(t);
+}
+
 TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device) {
   const int64_t numel = checked_numel(sizes, dtype);
   RAMET_CHECK(sizes.size() == strides.size(), "empty_strided", "strides: got ", strides.size(), " of them, expected ",

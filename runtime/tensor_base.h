@@ -108,6 +108,9 @@ class RAMET_API TensorBase {
 
   /// Uninitialised, contiguous. `device` has a definite index. Throws on negative sizes, overflow and lack of memory.
   static TensorBase empty(IntArrayRef sizes, ScalarType dtype, Device device);
+  /// Uninitialised, contiguous, with the sizes and device of the contiguous `like`: nothing is left to check, so this is the
+  /// quick way to a result of a pointwise operation.
+  static TensorBase empty_alike(const TensorBase& like, ScalarType dtype);
   /// Uninitialised memory just large enough for the geometry.
   static TensorBase empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device);
   /// Over a storage (a reference is taken), `offset` bytes from its start.

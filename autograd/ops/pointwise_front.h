@@ -54,7 +54,7 @@ inline bool alike(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a->key() == b->key() && (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());
 }
 /// Contiguous, same shape, dtype and device as the contiguous `like`.
-inline Tensor empty_alike(const Tensor& like) { return Tensor(TensorBase::empty(like.sizes(), like.scalar_type(), like.device())); }
+inline Tensor empty_alike(const Tensor& like) { return Tensor(TensorBase::empty_alike(like, like.scalar_type())); }
 
 }  // namespace autograd
 }  // namespace ramet

@@ -35,6 +35,7 @@ void AtomicFile::failed(const char* what) const {
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(target_of(path)) {
+  RAMET_CHECK(!path.empty() && path.back() != '/', "write_file", "path: got \"", path, "\", expected the name of a file");
   static std::atomic<unsigned> number{0};
   struct stat before;
   const bool exists = ::stat(path_.c_str(), &before) == 0;

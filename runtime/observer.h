@@ -54,7 +54,7 @@ RAMET_API extern std::atomic<uint32_t> observers;  // how many
 }
 inline bool observed() { return detail::observers.load(std::memory_order_relaxed) != 0; }
 
-/// RecordScope scope("DataParallel.forward");
+/// RecordScope scope("DataParallel.forward"); Ends on the thread where it began, in reverse order.
 class RAMET_API RecordScope {
  public:
   explicit RecordScope(const char* name) {

@@ -1,0 +1,92 @@
+#include "runtime/logging.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/config.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet {
+namespace {
+
+TEST(Logging, QuietUntilAsked) {
+  int evaluated = 0;
+  EXPECT_FALSE(logging());
+  log(LogLevel::Warning, "nobody hears ", 1);
+  std::vector<std::string> heard;
+  set_log_handler([&](LogLevel level, const std::string& m) {
+    heard.push_back(detail::join(level, ": ", m));
+    log(LogLevel::Info, "from inside");  // dropped
+  });
+  log(LogLevel::Error, "n=", 2, " ", 0.5);
+  RAMET_WARN("careful, ", ++evaluated);
+  EXPECT_EQ(heard, (std::vector<std::string>{"error: n=2 0.5", "warning: careful, 1"}));
+  set_log_handler({});
+  log(LogLevel::Error, "silence");
+  EXPECT_EQ(heard.size(), 2u);
+}
+
+TEST(Logging, OnceMeansTheFirstThatIsHeard) {
+  const auto place = [] { RAMET_WARN_ONCE("once"); };
+  place();  // nobody listens: does not count
+  int heard = 0;
+  set_log_handler([&](LogLevel, const std::string&) { ++heard; });
+  place();
+  place();
+  EXPECT_EQ(heard, 1);
+  set_log_handler({});
+}
+
+TEST(Logging, HandlersMayThrowAndChange) {
+  int second = 0;
+  set_log_handler([&](LogLevel, const std::string&) {
+    set_log_handler([&](LogLevel, const std::string&) { ++second; });
+    throw std::runtime_error("no");
+  });
+  log(LogLevel::Info, "a");
+  log(LogLevel::Info, "b");
+  EXPECT_EQ(second, 1);
+  set_log_handler({});
+}
+
+TEST(Logging, OneMessageAtATime) {
+  int inside = 0, most = 0, heard = 0;
+  set_log_handler([&](LogLevel, const std::string&) {
+    most = std::max(most, ++inside);
+    std::this_thread::yield();
+    --inside;
+    ++heard;
+  });
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([] {
+      for (int i = 0; i < 50; ++i) log(LogLevel::Info, i);
+    });
+  for (auto& t : threads) t.join();
+  set_log_handler({});
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(heard, 200);
+}
+
+TEST(Logging, StandardError) {
+  testing::internal::CaptureStderr();
+  set_log_handler(log_to_stderr());
+  RAMET_WARN("watch out");
+  set_log_handler({});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "ramet: warning: watch out\n");
+}
+
+TEST(Config, NamesTheBuild) {
+  const std::string text = runtime_config();
+  EXPECT_NE(text.find(std::string("ramet: ") + version() + "\n"), std::string::npos);
+  EXPECT_NE(text.find("threads: " + std::to_string(get_num_threads()) + "\n"), std::string::npos);
+  EXPECT_NE(text.find("cpu devices: 8\n"), std::string::npos);
+  EXPECT_NE(text.find("compiler: "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ramet

@@ -83,11 +83,14 @@ class DataLoaderBase {
     }
     resumed_ = false;
     exhausted_ = false;
+    active_ = true;
     requested_ = delivered_;
     if (pool_) prefetch(options_.max_jobs);
     return Iterator<Batch>([this, epoch = ++epoch_] {
       RAMET_CHECK(epoch == epoch_, "DataLoader", "an iterator was used after a new iteration had begun");
-      return next();
+      std::optional<Batch> batch = next();
+      active_ = batch.has_value();
+      return batch;
     });
   }
   Iterator<Batch> end() { return {}; }
@@ -100,10 +103,13 @@ class DataLoaderBase {
   const FullDataLoaderOptions& options() const noexcept { return options_; }
 
   /// The position: which batches of this epoch were delivered, and what the rest will be. Load it into a loader of the same
-  /// dataset, sampler class and options: its next begin() delivers the rest of the epoch.
+  /// dataset, sampler class and options: its next begin() delivers the rest of the epoch. Between epochs there is no position,
+  /// and the next begin() starts a new one.
   void save(serialize::OutputArchive& archive) const {
     RAMET_CHECK(options_.enforce_ordering || options_.workers <= 1, "DataLoader", "save: got batches in no fixed order from ",
                 options_.workers, " workers, expected enforce_ordering");
+    archive.write("in_epoch", IValue(active_));
+    if (!active_) return;
     archive.write("delivered", IValue(static_cast<int64_t>(delivered_)));
     archive.write("seed", IValue(static_cast<int64_t>(epoch_seed_)));
     archive.write("batch_size", IValue(static_cast<int64_t>(options_.batch_size)));
@@ -112,6 +118,13 @@ class DataLoaderBase {
     archive.write("order", order);
   }
   void load(serialize::InputArchive& archive) {
+    IValue in_epoch;
+    archive.read("in_epoch", in_epoch);
+    if (!in_epoch.toBool()) {
+      resumed_ = active_ = false;
+      ++epoch_;
+      return;
+    }
     const auto number = [&](const char* key) {
       IValue value;
       archive.read(key, value);
@@ -125,7 +138,8 @@ class DataLoaderBase {
     load_order(order, delivered);
     delivered_ = delivered;
     epoch_seed_ = static_cast<uint64_t>(number("seed"));
-    resumed_ = true;
+    resumed_ = active_ = true;
+    ++epoch_;
   }
 
  protected:
@@ -194,6 +208,7 @@ class DataLoaderBase {
   uint64_t epoch_ = 0, epoch_seed_ = 0;
   uint64_t requested_ = 0, delivered_ = 0;  // batches of this epoch
   bool exhausted_ = false, resumed_ = false, joined_ = false;
+  bool active_ = false;  // between begin() and the end of the epoch
 };
 
 /// Over a dataset with indices (or requests) that a sampler chooses. Each worker has a copy of the dataset.

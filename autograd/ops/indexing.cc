@@ -1,0 +1,346 @@
+#include "autograd/ops/indexing.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "autograd/ops/copy.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/index_front.h"
+#include "autograd/ops/view.h"
+
+namespace ramet {
+
+using namespace autograd;
+using indexing::TensorIndex;
+using kernels::IndexMode;
+
+namespace indexing {
+
+Slice::Slice(std::optional<int64_t> start, std::optional<int64_t> stop, std::optional<int64_t> step)
+    : start_(start.value_or(0)), stop_(stop.value_or(std::numeric_limits<int64_t>::max())), step_(step.value_or(1)) {
+  RAMET_CHECK(step_ > 0, "Slice", "step must be greater than zero: got ", step_);
+}
+
+TensorIndex::TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {
+  RAMET_CHECK(std::strcmp(text, "...") == 0, "index", "Expected \"...\" to represent an ellipsis index, but got \"", text, "\"");
+}
+
+TensorIndex::TensorIndex(const Scalar& value)
+    : integer_(value.isBoolean() ? value.toBool() : value.toLong()), type_(value.isBoolean() ? TensorIndexType::Boolean : TensorIndexType::Integer) {}
+
+}  // namespace indexing
+
+namespace {
+
+// Index tensors in place of dimensions of one tensor: all int64, of one common shape (each may be broadcast), checked.
+struct Places {
+  std::vector<Tensor> at;           // one per dimension; undefined: ":"
+  std::vector<int64_t> common;      // their common shape
+  std::vector<int64_t> result;      // shape of self[at]
+  int64_t first = 0;                // where the common dimensions stand in the result
+};
+
+// A mask over dims [d, d + mask.dim()) as the coordinates of its true elements.
+void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::vector<Tensor>& at) {
+  const int64_t d = static_cast<int64_t>(at.size());
+  for (int64_t i = 0; i < mask.dim(); ++i) {
+    if (d + i < self.dim() && mask.size(i) == self.size(d + i)) continue;
+    throw IndexError(detail::join("[", op, "] The shape of the mask ", mask.sizes(), " at index ", i, " does not match the shape of the indexed tensor ",
+                                  self.sizes(), " at index ", d + i));
+  }
+  for (Tensor& t : unbind(mask.nonzero(), 1)) at.push_back(std::move(t));
+}
+
+Places places_of(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices) {
+  check_defined(op, self);
+  Places p;
+  for (const std::optional<Tensor>& entry : indices) {
+    if (!entry || !entry->defined()) {
+      p.at.emplace_back();
+      continue;
+    }
+    const Tensor& t = *entry;
+    RAMET_CHECK(t->device == self->device || t.is_cpu(), op, "indices should be either on cpu or on the same device as the indexed tensor: got ",
+                describe(t), " for ", describe(self));
+    if (t.scalar_type() == kBool || t.scalar_type() == kByte) {
+      append_mask(op, self, t, p.at);
+    } else {
+      RAMET_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, op, "tensors used as indices must be long, int, byte or bool tensors: got ",
+                  describe(t));
+      p.at.push_back(t.to(kLong));
+    }
+    if (p.at.back().device() != self.device()) p.at.back() = p.at.back().to(self.device());
+  }
+  if (static_cast<int64_t>(p.at.size()) > self.dim())
+    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ", self.dim(), ": got ", p.at.size()));
+  p.at.resize(static_cast<size_t>(self.dim()));
+  // Neighbours? Then the common dimensions stand where the first one was, otherwise in front.
+  int64_t begin = -1, end = -1, count = 0;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const Tensor& t = p.at[static_cast<size_t>(d)];
+    if (!t.defined()) continue;
+    p.common = count++ ? broadcast_sizes(op, p.common, t.sizes()) : t.sizes().vec();
+    if (begin < 0) begin = d;
+    end = d + 1;
+  }
+  RAMET_CHECK(count <= kernels::kMaxIndexTensors, op, "index tensors: got ", count, ", expected at most ", kernels::kMaxIndexTensors);
+  const bool together = end - begin == count;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (together && d == begin) {
+      p.first = static_cast<int64_t>(p.result.size());
+      p.result.insert(p.result.end(), p.common.begin(), p.common.end());
+    }
+    if (!p.at[static_cast<size_t>(d)].defined()) p.result.push_back(self.size(d));
+  }
+  if (!together) p.result.insert(p.result.begin(), p.common.begin(), p.common.end());
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const Tensor& t = p.at[static_cast<size_t>(d)];
+    if (t.defined()) check_indices(op, t, -self.size(d), self.size(d), ("size of dimension " + std::to_string(d)).c_str());
+  }
+  return p;
+}
+
+// y has the result's shape (it may be expanded).
+void run(const char* op, IndexMode mode, const Tensor& x, const Places& p, const Tensor& y) {
+  IndexLoop loop;
+  const auto push_common = [&] {
+    for (size_t i = 0; i < p.common.size(); ++i) {
+      const auto lead = static_cast<int>(p.common.size() - i);  // counted from the last common dimension
+      const int d = loop.rank;
+      loop.push(p.common[i], 0, y->strides()[d]);
+      int k = 0;
+      for (const Tensor& t : p.at) {
+        if (!t.defined()) continue;
+        const int64_t own = t.dim() - lead;
+        loop.at[k++][d] = own < 0 || t->sizes()[own] == 1 ? 0 : t->strides()[own];
+      }
+    }
+  };
+  bool pushed = false;
+  int64_t kept = 0;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (!pushed && kept == p.first) push_common(), pushed = true;
+    if (p.at[static_cast<size_t>(d)].defined()) continue;
+    loop.push(x->sizes()[d], x->strides()[d], y->strides()[loop.rank]);
+    ++kept;
+  }
+  if (!pushed) push_common();
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (p.at[static_cast<size_t>(d)].defined()) loop.add_index(p.at[static_cast<size_t>(d)], x->sizes()[d], x->strides()[d]);
+  loop.run(op, mode, x, y);
+}
+
+std::vector<Saved> save_all(const Places& p) {
+  std::vector<Saved> s;
+  for (const Tensor& t : p.at) s.push_back(t.defined() ? save(t) : Saved());
+  return s;
+}
+std::vector<std::optional<Tensor>> get_all(const std::vector<Saved>& saved, const Node& node) {
+  std::vector<std::optional<Tensor>> at;
+  for (const Saved& s : saved) at.push_back(s.get(node).defined() ? std::optional<Tensor>(s.get(node)) : std::nullopt);
+  return at;
+}
+
+// Zeros of these sizes with g added at the places: the adjoint of index.
+Tensor index_backward(const Tensor& g, IntArrayRef sizes, const std::vector<std::optional<Tensor>>& indices) {
+  Tensor out(TensorBase::empty(sizes, g.scalar_type(), g.device()));
+  fill_values(out, 0);
+  const Places p = places_of("index", out, indices);
+  run("index", IndexMode::kAdd, out, p, g.shallow());
+  if (!recording(g)) return out;
+  return record("IndexBackward0", {g}, std::move(out), [at = save_all(p)](const Node& node, const Tensor& gg) { return index(gg, get_all(at, node)); });
+}
+
+// Leading extents of 1 that the destination lacks are dropped.
+Tensor without_leading_ones(const Tensor& values, int64_t rank) {
+  Tensor v = values;
+  while (v.dim() > rank && v.size(0) == 1) v = v.squeeze(0);
+  return v;
+}
+
+Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& given, bool accumulate, bool in_place) {
+  check_defined(op, given);
+  const Places p = places_of(op, self, indices);
+  const Tensor values_ = without_leading_ones(given, static_cast<int64_t>(p.result.size()));
+  RAMET_CHECK(values_->device == self->device || (values_.dim() == 0 && values_.is_cpu()), op, "expected values on ", self.device(), ": got ", describe(values_));
+  RAMET_CHECK(values_.scalar_type() == self.scalar_type() || values_.dim() == 0, op,
+              "Index put requires the source and destination dtypes match, got ", name_of(self.scalar_type()), " for the destination and ",
+              name_of(values_.scalar_type()), " for the source.");
+  RAMET_CHECK(broadcast_sizes(op, p.result, values_.sizes()) == p.result, op, "shape mismatch: value tensor of shape ", values_.sizes(),
+              " cannot be broadcast to indexing result of shape ", IntArrayRef(p.result));
+  if (in_place) check_inplace(op, self);
+  Tensor out, values;
+  {
+    const NoGradGuard off;
+    values = values_.shallow().to(self.scalar_type()).to(self.device());
+    out = in_place ? self : self.shallow().clone(MemoryFormat::Contiguous);
+    if (in_place && values.storage_impl() == self.storage_impl()) values = values.clone();
+    values = expand(values, p.result);
+  }
+  const bool history = recording(self, values_);
+  run(op, accumulate ? IndexMode::kAdd : IndexMode::kPut, out, p, values);
+  if (in_place) wrote(op, self);
+  if (!history) return out;
+  auto backward = [accumulate, m = Meta(values_), at = save_all(p)](const Node& node, const Tensor& g) {
+    const std::vector<std::optional<Tensor>> indices = get_all(at, node);
+    std::array<Tensor, 2> r;
+    if (node.needs(0)) {
+      if (accumulate) {
+        r[0] = g;
+      } else {
+        Tensor zero(TensorBase::empty({}, g.scalar_type(), g.device()));
+        fill_values(zero, 0);
+        r[0] = index_put(g, indices, zero);
+      }
+    }
+    if (node.needs(1)) r[1] = m.reduce(index(g, indices));
+    return r;
+  };
+  if (!in_place) return record("IndexPutBackward0", {self, values_}, std::move(out), std::move(backward));
+  record_inplace("IndexPutBackward0", {self, values_}, self, std::move(backward));
+  return self;
+}
+
+Tensor truth_tensor(bool value, Device device) {
+  Tensor t(TensorBase::empty({1}, kBool, device));
+  *static_cast<bool*>(t->data) = value;
+  return t;
+}
+
+// Integers, slices, None and Ellipsis as views of self; what is left are index tensors, by dimension.
+Tensor apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> list, std::vector<std::optional<Tensor>>& tensors) {
+  check_defined(op, self);
+  int64_t specified = 0;
+  for (const TensorIndex& i : list) {
+    if (i.is_none() || i.is_ellipsis() || i.is_boolean()) continue;
+    const bool mask = i.is_tensor() && (i.tensor().scalar_type() == kBool || i.tensor().scalar_type() == kByte);
+    specified += mask ? i.tensor().dim() : 1;
+  }
+  if (specified > self.dim())
+    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ", self.dim(), ": got ", specified));
+  Tensor x = self;
+  int64_t d = 0;
+  bool ellipsis = false;
+  const auto add = [&](const Tensor& t) {
+    tensors.resize(static_cast<size_t>(d));
+    tensors.emplace_back(t);
+  };
+  for (const TensorIndex& i : list) {
+    switch (i.type()) {
+      case indexing::TensorIndexType::None:
+        x = x.unsqueeze(d++);
+        break;
+      case indexing::TensorIndexType::Ellipsis:
+        RAMET_CHECK(!ellipsis, op, "an index can only have a single ellipsis ('...')");
+        ellipsis = true;
+        d += self.dim() - specified;
+        break;
+      case indexing::TensorIndexType::Integer:
+        x = x.select(d, i.integer());
+        break;
+      case indexing::TensorIndexType::Boolean:
+        x = x.unsqueeze(d);
+        add(truth_tensor(i.boolean(), self.device()));
+        ++d;
+        break;
+      case indexing::TensorIndexType::Slice: {
+        const indexing::Slice& s = i.slice();
+        if (s.start() != 0 || s.stop() < x.size(d) || s.step() != 1) x = x.slice(d, s.start(), s.stop(), s.step());
+        ++d;
+        break;
+      }
+      case indexing::TensorIndexType::Tensor: {
+        const Tensor& t = i.tensor();
+        check_defined(op, t);
+        const bool mask = t.scalar_type() == kBool || t.scalar_type() == kByte;
+        if (t.dim() == 0 && mask) {
+          x = x.unsqueeze(d);
+          add(truth_tensor(t.item<bool>(), self.device()));
+          ++d;
+        } else if (t.dim() == 0 && is_integral(t.scalar_type())) {
+          x = x.select(d, t.item<int64_t>());
+        } else {
+          add(t);
+          d += mask ? t.dim() : 1;
+        }
+      }
+    }
+  }
+  return x;
+}
+// A mask of several dimensions takes several places: entries behind it move together.
+std::vector<std::optional<Tensor>> by_dimension(const std::vector<std::optional<Tensor>>& tensors) {
+  std::vector<std::optional<Tensor>> out;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    out.push_back(tensors[i]);
+    if (tensors[i] && (tensors[i]->scalar_type() == kBool || tensors[i]->scalar_type() == kByte) && tensors[i]->dim() > 1)
+      i += static_cast<size_t>(tensors[i]->dim() - 1);  // the holes that apply_views left
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices) {
+  const Places p = places_of("index", self, indices);
+  Tensor out(TensorBase::empty(p.result, self.scalar_type(), self.device()));
+  run("index", IndexMode::kGet, self.shallow(), p, out);
+  if (!recording(self)) return out;
+  return record("IndexBackward0", {self}, std::move(out), [m = Meta(self), at = save_all(p)](const Node& node, const Tensor& g) {
+    return index_backward(g, m.shape(), get_all(at, node));
+  });
+}
+
+Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate) {
+  return put("index_put", self, indices, values, accumulate, false);
+}
+Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate) {
+  put("index_put_", self, indices, values, accumulate, true);
+  return self;
+}
+
+Tensor take(const Tensor& self, const Tensor& at) {
+  check_defined("take", self);
+  const Tensor places = index_as_long("take", at);
+  check_indices("take", places, -self.numel(), self.numel(), "number of elements");
+  return index(self.reshape(-1), {places});
+}
+
+Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
+  RAMET_CHECK(!indices.empty(), "index", "Passing an empty index list to Tensor::index() is not valid syntax");
+  std::vector<std::optional<Tensor>> tensors;
+  const Tensor x = apply_views("index", *this, indices, tensors);
+  if (!tensors.empty()) return ramet::index(x, by_dimension(tensors));
+  return x.is_same(*this) ? x.slice() : x;  // always another handle, as every view
+}
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices.begin(), indices.size())); }
+
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const {
+  RAMET_CHECK(!indices.empty(), "index_put_", "Passing an empty index list to Tensor::index_put_() is not valid syntax");
+  check_defined("index_put_", values);
+  std::vector<std::optional<Tensor>> tensors;
+  const Tensor x = apply_views("index_put_", *this, indices, tensors);
+  if (tensors.empty()) {
+    x.copy_(without_leading_ones(values, x.dim()));
+    return as_mutable(*this);
+  }
+  put("index_put_", x, by_dimension(tensors), values, false, true);
+  return as_mutable(*this);
+}
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) const {
+  check_defined("index_put_", *this);
+  Tensor v(TensorBase::empty({}, scalar_type(), device()));
+  fill_values(v, value);
+  return index_put_(indices, v);
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values);
+}
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), value);
+}
+
+Tensor Tensor::operator[](const Tensor& at) const { return index({TensorIndex(at)}); }
+Tensor Tensor::take(const Tensor& at) const { return ramet::take(*this, at); }
+
+}  // namespace ramet

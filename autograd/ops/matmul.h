@@ -2,6 +2,8 @@
 // bfloat16 compute in float and round once. The same bits for any number of threads; a row of a result does not depend on the
 // number of rows.
 #pragma once
+#include <optional>
+
 #include "autograd/tensor.h"
 
 namespace ramet {
@@ -31,6 +33,6 @@ RAMET_API Tensor& baddbmm_out(Tensor& out, const Tensor& self, const Tensor& bat
 RAMET_API Tensor matmul(const Tensor& self, const Tensor& other);
 RAMET_API Tensor& matmul_out(Tensor& out, const Tensor& self, const Tensor& other);
 /// x W^T + bias over the last dimension of input; weight [out, in] (or [in]), bias [out] (or undefined).
-RAMET_API Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {});
+RAMET_API Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {});
 
 }  // namespace ramet

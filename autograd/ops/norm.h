@@ -1,5 +1,7 @@
 // Batch normalisation: LibTorch's functions of the same names.
 #pragma once
+#include <optional>
+
 #include "autograd/tensor.h"
 
 namespace ramet {
@@ -10,7 +12,8 @@ namespace ramet {
 /// Statistics are computed in float (double for float64) whatever the input's type. cudnn_enabled has no meaning here.
 ///
 /// Source: Ioffe and Szegedy 2015. On a CPU the result keeps the memory layout of a channels-last input.
-RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                            const Tensor& running_var, bool training, double momentum, double eps, bool cudnn_enabled = false);
+RAMET_API Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                            const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training,
+                            double momentum, double eps, bool cudnn_enabled);
 
 }  // namespace ramet

@@ -1,0 +1,192 @@
+#include "autograd/ops/norm.h"
+
+#include <utility>
+
+#include "autograd/ops/composed.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/image_front.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/view.h"
+#include "kernels/batch_norm.h"
+
+namespace ramet {
+
+using namespace autograd;
+
+namespace {
+
+constexpr const char* kOp = "batch_norm";
+
+struct Extents {
+  int64_t n, c, l;
+};
+Extents extents(const Tensor& x) {  // no empty ones
+  return {x.size(0), x.size(1), x.numel() / (x.size(0) * x.size(1))};
+}
+
+void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
+
+// [n, c, ...] as the kernel sees it: planes, or channels innermost. `t` is row-major or channels-last.
+kernels::ChannelView channels(const Tensor& t, const Extents& e) {
+  if (t.raw_contiguous()) return {t.ptr(), e.c * e.l, e.l, 1};
+  return {t.ptr(), e.c * e.l, 1, e.c};
+}
+Tensor readable(const Tensor& t) { return t.raw_contiguous() || is_channels_last(t) ? t.shallow() : t.shallow().contiguous(); }
+// As readable(), in the layout of `like`: the kernel wants one kind.
+Tensor readable_as(const Tensor& t, const Tensor& like) {
+  if (t.raw_contiguous() == like.raw_contiguous() && (t.raw_contiguous() || is_channels_last(t))) return t.shallow();
+  const NoGradGuard off;
+  Tensor r = empty_like_layout(like, t.scalar_type());
+  copy_values(r, t);
+  return r;
+}
+
+Tensor workspace(const Extents& e, Device device) { return Tensor(TensorBase::empty(kernels::batch_norm_workspace(e.n, e.c, e.l), kByte, device)); }
+
+// [c] as [1, c, 1, ...].
+Tensor per_channel(const Tensor& t, const Tensor& x) {
+  std::vector<int64_t> sizes(static_cast<size_t>(x.dim()), 1);
+  sizes[1] = t.numel();
+  return t.reshape(sizes);
+}
+std::vector<int64_t> all_but_channels(const Tensor& x) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < x.dim(); ++d)
+    if (d != 1) dims.push_back(d);
+  return dims;
+}
+
+// The fused gradients with operations, for derivatives of them. Fixed statistics (not training) are constants.
+struct Statistics {
+  Tensor mean, invstd;
+  bool training;
+  double eps;
+};
+struct Normal {
+  Tensor d, invstd;  // distance from the mean; 1 / sqrt(var + eps)
+  Normal(const Tensor& x, const Statistics& s) {
+    if (!s.training) {
+      d = x - per_channel(s.mean, x), invstd = per_channel(s.invstd, x);
+      return;
+    }
+    const std::vector<int64_t> dims = all_but_channels(x);
+    d = x - x.mean(dims, true);
+    invstd = d.square().mean(dims, true).add(s.eps).rsqrt();
+  }
+};
+Tensor composed_dx(const Tensor& g, const Tensor& x, const Tensor& w, const Statistics& s) {
+  const Normal n(x, s);
+  const Tensor scale = w.defined() ? n.invstd * per_channel(w, x) : n.invstd;
+  if (!s.training) return g * scale;
+  const std::vector<int64_t> dims = all_but_channels(x);
+  const Tensor h = n.d * n.invstd;
+  return scale * (g - g.mean(dims, true) - h * (g * h).mean(dims, true));
+}
+Tensor composed_dw(const Tensor& g, const Tensor& x, const Statistics& s) {
+  const Normal n(x, s);
+  return (g * n.d * n.invstd).sum(all_but_channels(x));
+}
+
+// All three gradients from one pass; each is a recorded operation of its own.
+std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w, const Statistics& s) {
+  const Extents e = extents(x);
+  const Tensor xd = readable(x), gd = readable_as(g, xd);
+  std::array<Tensor, 3> r;
+  if (self.needs(0)) r[0] = empty_like_layout(xd, x.scalar_type());
+  for (int i : {1, 2})
+    if (self.needs(i)) r[static_cast<size_t>(i)] = self.output_for(i, e.c, x.scalar_type(), x.device());
+  kernels::ChannelView dx{nullptr, 0, 0, 0};
+  if (r[0].defined()) dx = channels(r[0], e);
+  const Tensor work = workspace(e, x.device());
+  kernels::batch_norm_backward(x.stream(), {e.n, e.c, e.l, channels(xd, e), channels(gd, e), dx, pointer(w), s.mean.ptr(), s.invstd.ptr(),
+                                            pointer(r[1]), pointer(r[2]), s.training, x.scalar_type(), work.ptr()});
+  if (!recording(g, x, w)) return r;
+  if (r[0].defined())
+    r[0] = record("NativeBatchNormBackwardDataBackward0", {g, x, w}, std::move(r[0]),
+                  [s, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node, const Tensor& v) {
+                    auto t = composed_gradients(node, [&](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); },
+                                                {sg.get(node), sx.get(node), sw.get(node)}, v);
+                    return std::array<Tensor, 3>{t[0], t[1], t[2]};
+                  });
+  if (r[1].defined() && recording(g, x))
+    r[1] = record("NativeBatchNormBackwardWeightBackward0", {g, x}, std::move(r[1]), [s, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
+      auto t = composed_gradients(node, [&](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); }, {sg.get(node), sx.get(node)}, v);
+      return std::array<Tensor, 2>{t[0], t[1]};
+    });
+  if (r[2].defined() && recording(g))
+    r[2] = record("SumBackward1", {g}, std::move(r[2]),
+                  [like = Meta(x)](const Node&, const Tensor& v) {
+                    std::vector<int64_t> sizes(like.shape().size(), 1);
+                    sizes[1] = v.numel();
+                    return v.reshape(sizes).expand(like.shape());
+                  });
+  return r;
+}
+
+void check_channels(const char* name, const Tensor& t, const Tensor& x) {
+  if (!t.defined()) return;
+  RAMET_CHECK(t.numel() == x.size(1) && t.dim() == 1, kOp, name, ": got ", describe(t), ", expected ", x.size(1), " elements, as many as channels of input ",
+              describe(x));
+  RAMET_CHECK(t->device == x->device, kOp, "Expected all tensors to be on the same device, but found at least two devices, ", x.device(), " and ", t.device(),
+              "! Got ", describe(x), " and ", name, " ", describe(t));
+  RAMET_CHECK(is_floating(t.scalar_type()), kOp, name, ": got ", describe(t), ", expected a floating-point type");
+}
+
+Tensor as_type(const Tensor& t, ScalarType type) { return t.defined() && t.scalar_type() != type ? t.to(type) : t; }
+Tensor dense(const Tensor& t) { return t.defined() && !t.raw_contiguous() ? t.contiguous() : t; }
+
+// x, w, b of the compute type, w and b dense.
+Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean, const Tensor& running_var, bool training, double momentum,
+                 double eps) {
+  const ScalarType t = x.scalar_type();
+  const Extents e = extents(x);
+  const Tensor xd = readable(x);
+  Tensor y = empty_like_layout(xd, t);
+  Statistics s{Tensor(TensorBase::empty(e.c, t, x.device())), Tensor(TensorBase::empty(e.c, t, x.device())), training, eps};
+  // Running statistics of another type or with gaps are worked on in copies.
+  const Tensor mean = dense(as_type(running_mean.defined() ? running_mean.detach() : running_mean, t)),
+               var = dense(as_type(running_var.defined() ? running_var.detach() : running_var, t));
+  const Tensor work = workspace(e, x.device());
+  kernels::BatchNormArgs a{e.n, e.c, e.l, channels(xd, e), channels(y, e), pointer(w), pointer(b), s.mean.ptr(), s.invstd.ptr(), pointer(mean), pointer(var),
+                           momentum, eps, training, t, work.ptr()};
+  kernels::batch_norm_statistics(x.stream(), a);
+  kernels::batch_norm_forward(x.stream(), a);
+  if (training) {
+    for (const auto& [given, worked] : {std::pair(&running_mean, &mean), std::pair(&running_var, &var)}) {
+      if (!given->defined()) continue;
+      if (given->ptr() != worked->ptr()) copy_values(*given, *worked);
+      wrote(kOp, *given);
+    }
+  }
+  if (!recording(x, w, b)) return y;
+  return record("NativeBatchNormBackward0", {x, w, b}, std::move(y), [s, sx = save(x), sw = save_if(w.defined(), w)](const Node& self, const Tensor& g) {
+    return backward(self, g, sx.get(self), sw.get(self), s);
+  });
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                  const std::optional<Tensor>& running_var, bool training, double momentum, double eps, bool) {
+  check_defined(kOp, x);
+  const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor()), mean = running_mean.value_or(Tensor()), var = running_var.value_or(Tensor());
+  RAMET_CHECK(x.dim() >= 2, kOp, "input: got ", describe(x), ", expected at least 2 dimensions [n, c, ...]");
+  if (!is_floating(x.scalar_type())) throw NotImplementedError(detail::join("[", kOp, "] not implemented for '", name_of(x.scalar_type()), "': got ", describe(x)));
+  check_channels("weight", w, x);
+  check_channels("bias", b, x);
+  check_channels("running_mean", mean, x);
+  check_channels("running_var", var, x);
+  RAMET_CHECK(training || (mean.defined() && var.defined()), kOp, "running_mean and running_var must be defined in evaluation mode: got ",
+              mean.defined() ? "no running_var" : "no running_mean");
+  if (x.numel() == 0) {  // LibTorch's answer: nothing to learn from, the right dtype and history
+    Tensor y = x.clone();
+    if (w.defined() && w.numel()) y = y * w.select(0, 0);
+    if (b.defined() && b.numel()) y = y + b.select(0, 0);
+    return as_type(y, x.scalar_type());
+  }
+  const ScalarType t = compute_type(x.scalar_type());
+  const Tensor y = normalise(as_type(x, t), dense(as_type(w, t)), dense(as_type(b, t)), mean, var, training, momentum, eps);
+  return as_type(y, x.scalar_type());
+}
+
+}  // namespace ramet

@@ -43,7 +43,8 @@ Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor&
   if (training)
     RAMET_CHECK(input.size(1) == 0 || input.numel() / input.size(1) != 1, "batch_norm",
                 "Expected more than 1 value per channel when training, got input size ", input.sizes());
-  return ramet::batch_norm(input, weight, bias, running_mean, running_var, training, momentum.value_or(0.0), eps);
+  return ramet::batch_norm(input, weight, bias, running_mean, running_var, training, momentum.value_or(0.0), eps,
+                           /*cudnn_enabled=*/true);
 }
 
 Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& normalized_shape, const Tensor& weight, const Tensor& bias,

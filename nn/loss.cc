@@ -20,7 +20,7 @@ Tensor MSELossImpl::forward(const Tensor& input, const Tensor& target) { return 
 
 SmoothL1LossImpl::SmoothL1LossImpl(SmoothL1LossOptions o) : options(std::move(o)) {}
 SmoothL1LossImpl::SmoothL1LossImpl(SmoothL1LossOptions o, double beta) : options(std::move(o.beta(beta))) {}
-void SmoothL1LossImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::SmoothL1Loss()"; }
+void SmoothL1LossImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::SmoothL1Loss"; }
 Tensor SmoothL1LossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::smooth_l1_loss(input, target, options);
 }

@@ -43,6 +43,9 @@ void settle(const TensorBase& t) {
   row_major.copy_(Tensor(t.shallow_impl()));
   Storage* storage = row_major.storage_impl();
   add_ref(storage->refs);
+  // The values are the same, so a Saved that holds this implementation must find the version it knows.
+  storage->own_version.store(t.version(), std::memory_order_relaxed);
+  storage->writer = t.storage_impl()->last_writer();
   const_cast<TensorBase&>(t).repoint(storage, row_major->data);
 }
 

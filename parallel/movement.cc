@@ -20,8 +20,10 @@ void queue(Device device, std::vector<Tensor> reads, const std::vector<Tensor>& 
   reads.insert(reads.end(), writes.begin(), writes.end());
   for (const Tensor& t : reads)
     if (const uint64_t ticket = t.storage_impl()->pending.load(std::memory_order_acquire)) after.push_back(ticket);
-  const uint64_t ticket =
-      devices::post_after(device, std::move(after), [keep = reads, work = std::move(work)] { work(); });
+  const uint64_t ticket = devices::post_after(device, std::move(after), [keep = reads, work = std::move(work)] {
+    const devices::OperandsReady ready;
+    work();
+  });
   for (const Tensor& t : reads) t.storage_impl()->pending.store(ticket, std::memory_order_release);
   count(Count::kQueued);
 }

@@ -29,6 +29,7 @@ struct Worker {
 
 thread_local int t_worker = -1;         // which device's worker this thread is
 thread_local uint64_t t_running = 0;    // the innermost task that runs on this thread
+thread_local bool t_ready = false;      // OperandsReady
 
 struct Parked {  // a task whose predecessors are not all done
   int device;
@@ -211,6 +212,9 @@ void wait(uint64_t ticket) {
   wait_until(p, lock, [&] { return is_done(p, ticket); });
 }
 
+OperandsReady::OperandsReady() : before_(std::exchange(t_ready, true)) {}
+OperandsReady::~OperandsReady() { t_ready = before_; }
+
 bool on_worker() { return t_worker >= 0; }
 
 void synchronize() {
@@ -230,7 +234,7 @@ void reset_host_syncs() { g_host_syncs = 0; }
 
 void wait_pending(Storage& s) {
   const uint64_t ticket = s.pending.load(std::memory_order_acquire);
-  if (!ticket || ticket == devices::t_running) return;  // a task may use what it is itself writing
+  if (!ticket || devices::t_ready || ticket == devices::t_running) return;  // a task may use what it is itself writing
   if (!devices::done(ticket)) {
     if (!devices::on_worker()) devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
     devices::wait(ticket);

@@ -31,6 +31,18 @@ RAMET_API uint64_t post(Device device, std::function<void()> task);
 /// As post(), but the task joins the queue when everything in `after` is done. Until then it blocks nobody: tasks posted later
 /// run before it, and no worker waits inside it. How movements queue behind their operands.
 RAMET_API uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task);
+/// While it lives, the calling thread takes every storage for ready. For a task that was queued behind all its operands: their
+/// pending words may already hold tickets of later readers, which wait for this task.
+class RAMET_API OperandsReady {
+ public:
+  OperandsReady();
+  ~OperandsReady();
+  OperandsReady(const OperandsReady&) = delete;
+  OperandsReady& operator=(const OperandsReady&) = delete;
+
+ private:
+  bool before_;
+};
 RAMET_API bool done(uint64_t ticket);
 /// Returns when the task is done. On a worker, runs that worker's own queue meanwhile.
 RAMET_API void wait(uint64_t ticket);

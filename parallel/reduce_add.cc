@@ -1,0 +1,185 @@
+#include "parallel/reduce_add.h"
+
+#include <algorithm>
+
+#include "kernels/nary_sum.h"
+#include "parallel/broadcast_reduce.h"
+#include "parallel/counters.h"
+#include "parallel/flat.h"
+#include "parallel/movement.h"
+#include "runtime/observer.h"
+
+namespace ramet {
+namespace parallel {
+
+using autograd::AccumulateGrad;
+using autograd::Node;
+
+ReduceAdd::ReduceAdd(const Tensor& source, std::string full_name, int slots, ReduceOrder order)
+    : Node("ReduceAdd", 1, slots, sizeof(ReduceAdd)), next_(autograd::edge_of(source.impl())), full_name_(std::move(full_name)), order_(order) {
+  device = source->device;
+  flags |= kSpans | kReduce;
+  if (next_.node) detail::count(detail::Count::kNodesCreated);
+}
+
+ReduceAdd::~ReduceAdd() { autograd::release(next_.node); }
+
+autograd::ReduceBucket* ReduceAdd::bucket() { return bucket_; }
+
+void ReduceAdd::set_slots(std::vector<Tensor> slots, GradBucket* bucket) {
+  leave_bucket();
+  slots_ = std::move(slots);
+  bucket_ = bucket;
+  if (bucket) bucket->members_.push_back(this);
+}
+
+void ReduceAdd::leave_bucket() {
+  slots_.clear();
+  if (!bucket_) return;
+  auto& members = bucket_->members_;
+  members.erase(std::remove(members.begin(), members.end(), this), members.end());
+  bucket_ = nullptr;
+}
+
+void ReduceAdd::hang(const Tensor& copy, uint32_t slot) {
+  hold();
+  autograd::release(static_cast<Node*>(std::exchange(copy->node, this)));
+  copy->slot = slot;
+  copy->flags |= TensorImpl::kRequiresGrad | TensorImpl::kReplica;
+}
+
+Tensor ReduceAdd::destination(uint32_t slot) {
+  if (!bucket_ || !tls.task || !tls.task->owns(bucket_) || extra) return {};
+  const Tensor& mine = slots_[slot];
+  if (!mine.defined()) return next_.node ? next_.node->destination(next_.slot) : Tensor();
+  // One reference: not handed out already, and nobody kept last step's gradient.
+  return mine.unique() ? mine.shallow() : Tensor();
+}
+
+namespace {
+
+void check_slots(const ReduceAdd& node, const std::vector<Tensor>& in) {
+  const Tensor* like = nullptr;
+  for (const Tensor& g : in) {
+    if (!g.defined()) continue;
+    if (!like) like = &g;
+    RAMET_CHECK(same_sizes(*like, g), "ReduceAdd", "parameter '", node.full_name(), "': All inputs of ReduceAdd must have the same size, but got ",
+                describe(*like), " and ", describe(g));
+    RAMET_CHECK(like->scalar_type() == g.scalar_type(), "ReduceAdd", "parameter '", node.full_name(),
+                "': All inputs of ReduceAdd must have the same dtype, but got ", describe(*like), " and ", describe(g));
+  }
+}
+
+void count_skipped(const std::vector<Tensor>& in) {
+  uint64_t absent = 0;
+  for (const Tensor& g : in) absent += !g.defined();
+  if (absent && absent < in.size()) detail::count(detail::Count::kSlotsSkipped, absent);
+}
+
+}  // namespace
+
+// Alone, in fresh memory: outside a bucket, under create_graph and for autograd::grad.
+void ReduceAdd::apply(Tensor* in, Tensor* out) {
+  const std::vector<Tensor> slots(in, in + slot_count);
+  check_slots(*this, slots);
+  count_skipped(slots);
+  out[0] = detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_.is_tree());
+}
+
+std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in, autograd::GraphTask& task) {
+  RecordScope scope("ReduceAdd.bucket");
+  ready_ = monotonic_ns();
+  std::vector<Tensor> out(in.size()), held;
+  if (task.create_graph()) {
+    for (size_t i = 0; i < in.size(); ++i) in[i].first->apply(const_cast<Tensor*>(in[i].second.data()), &out[i]);
+  } else {
+    detail::FlatRun run;
+    Device device = Device::from_ordinal(in[0].first->device);
+    ScalarType dtype = ScalarType::Undefined;
+    auto flush = [&] {
+      if (run.at.empty()) return;
+      kernels::NarySumArgs k{};
+      k.out = run.at[0];
+      std::copy(run.at.begin() + 1, run.at.end(), k.in);
+      k.n = run.bytes / static_cast<int64_t>(item_size(dtype));
+      k.leaves = shards_;
+      k.dtype = dtype;
+      k.tree = order_.is_tree();
+      kernels::nary_sum({device, 0}, k);
+      detail::count(detail::Count::kLaunches);
+      run = {};
+    };
+    for (size_t i = 0; i < in.size(); ++i) {
+      auto* node = static_cast<ReduceAdd*>(in[i].first);
+      const std::vector<Tensor>& slots = in[i].second;
+      check_slots(*node, slots);
+      count_skipped(slots);
+      const auto first = std::find_if(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); });
+      if (first == slots.end()) continue;  // nobody used it: stays undefined
+      if (shards_ == 1) {
+        out[i] = *first;
+        if (first->device().ordinal() != node->device) node->apply(const_cast<Tensor*>(slots.data()), &out[i]);
+        continue;
+      }
+      // Where the source's gradient will be: shard 0 may have written there already.
+      auto* leaf = node->next_.node && (node->next_.node->flags & Node::kSink) ? static_cast<AccumulateGrad*>(node->next_.node) : nullptr;
+      if (slots[0].defined() && leaf && leaf->where.defined() && slots[0]->data == leaf->where->data) out[i] = slots[0];
+      else if (leaf) out[i] = leaf->destination(node->next_.slot);
+      const Device to = Device::from_ordinal(node->device);
+      if (!out[i].defined() || !same_sizes(out[i], *first) || out[i].scalar_type() != first->scalar_type())
+        out[i] = detail::empty_in_layout_of(*first, first->sizes(), to);
+      std::vector<const TensorBase*> operands = {&out[i]};
+      held.reserve(held.size() + slots.size());
+      std::vector<Tensor> dense;
+      for (const Tensor& g : slots) {
+        dense.emplace_back();
+        if (!g.defined()) continue;
+        if (same_strides(g, out[i]) || (g.raw_contiguous() && out[i].raw_contiguous())) {
+          dense.back() = g;
+        } else {
+          dense.back() = Tensor(TensorBase::empty_strided(out[i].sizes(), out[i].raw_strides(), g.scalar_type(), g.device()));
+          detail::copy(dense.back(), g);
+        }
+        dense.back().ptr();  // waits where a movement still writes it
+        if (g->device != out[i]->device) detail::count(detail::Count::kTransfers);
+        if (g->data != out[i]->data) detail::count_bytes(g->device, out[i]->device, g.nbytes());
+      }
+      for (const Tensor& g : dense) operands.push_back(g.defined() ? &g : nullptr);
+      held.insert(held.end(), dense.begin(), dense.end());
+      if (out[i].numel() == 0) continue;
+      const auto bytes = static_cast<int64_t>(out[i].nbytes());
+      if (to == device && out[i].scalar_type() == dtype && run.extend(operands, bytes)) continue;
+      flush();
+      device = to;
+      dtype = out[i].scalar_type();
+      run.extend(operands, bytes);
+    }
+    flush();
+  }
+  done_ = monotonic_ns();
+  ++reductions_;
+  return out;
+}
+
+}  // namespace parallel
+
+namespace autograd {
+
+void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::string& full_name) {
+  RAMET_CHECK(source.defined() && source.requires_grad(), "add_reduce_edge", "source: got ", describe(source), ", expected a tensor that requires grad");
+  RAMET_CHECK(!copies.empty() && copies.size() <= static_cast<size_t>(parallel::kMaxLeaves), "add_reduce_edge", "copies: got ", copies.size(),
+              ", expected 1 to ", parallel::kMaxLeaves);
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const Tensor& c = copies[i];
+    RAMET_CHECK(c.defined() && same_sizes(c, source) && c.scalar_type() == source.scalar_type(), "add_reduce_edge", "copy ", i, " of '", full_name,
+                "': got ", describe(c), ", expected the size and dtype of ", describe(source));
+    RAMET_CHECK(!c->base && (c->is(TensorImpl::kReplica) || c.is_leaf()) && !c.is_same(source), "add_reduce_edge", "copy ", i, " of '", full_name,
+                "': got the source, a view or a tensor with history, expected a tensor of its own");
+  }
+  auto* node = new_node<parallel::ReduceAdd>(source, full_name, static_cast<int>(copies.size()), parallel::ReduceOrder::fixed());
+  for (size_t i = 0; i < copies.size(); ++i) node->hang(copies[i], static_cast<uint32_t>(i));
+  release(node);
+}
+
+}  // namespace autograd
+}  // namespace ramet

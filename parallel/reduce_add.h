@@ -1,0 +1,88 @@
+// ReduceAdd: the gradient edge of a replicated parameter. The gradients of all its copies become one gradient of the source.
+//
+// Note [Gradients are born in slots]
+// A source parameter has one ReduceAdd node with a slot per shard; copy number j of the parameter is a non-leaf whose edge is
+// (node, j). Each slot has memory in its shard's flat store, and the node offers it as the destination of the gradient that the
+// shard's backward computes. Shard 0, where it shares the source's device, has none: its slot is the source's own gradient
+// memory, so that the sum is formed in place, and a single shard costs nothing. Nodes whose slots are neighbours form a
+// GradBucket: the thread that delivers a bucket's last gradient sums all of it with one kernel call, while the
+// rest of the backward still runs. A slot belongs to the backward that claimed the bucket: a second backward at the same time,
+// create_graph, autograd::grad and a gradient that somebody kept get fresh memory.
+//
+// A node lives as long as something refers to it, its replica set or a graph; one backward never frees it. A shard
+// that did not use the parameter delivers nothing and is passed over; if none did, the source's gradient stays undefined.
+#pragma once
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "autograd/engine.h"
+#include "parallel/options.h"
+
+namespace ramet {
+namespace parallel {
+
+class GradBucket;
+
+class RAMET_API ReduceAdd final : public autograd::Node {
+ public:
+  /// Its gradient goes where `source`'s goes now. `order` of leaves: the slots.
+  ReduceAdd(const Tensor& source, std::string full_name, int slots, ReduceOrder order);
+  ~ReduceAdd() override;
+
+  std::string name() const override { return "ReduceAdd(" + full_name_ + ")"; }
+  autograd::Edge* edges() override { return &next_; }
+  void apply(Tensor* in, Tensor* out) override;
+  Tensor destination(uint32_t slot) override;
+  autograd::ReduceBucket* bucket() override;
+
+  const std::string& full_name() const { return full_name_; }
+  ReduceOrder order() const { return order_; }
+  /// Does the source's gradient still go where this node sends it?
+  bool leads_to(const Tensor& source) const { return next_.node == source->node && next_.slot == source->slot; }
+  /// Memory of the slots, [slot]; undefined where the source's gradient memory serves. Empty: fresh memory each time.
+  void set_slots(std::vector<Tensor> slots, GradBucket* bucket);
+  /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a time.
+  void leave_bucket();
+  /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.
+  void hang(const Tensor& copy, uint32_t slot);
+
+ private:
+  friend class GradBucket;
+  autograd::Edge next_;  // the source's gradient edge
+  std::string full_name_;
+  ReduceOrder order_;
+  std::vector<Tensor> slots_;
+  GradBucket* bucket_ = nullptr;
+};
+
+/// Parameters that are reduced together. Owned by a replica set.
+class RAMET_API GradBucket final : public autograd::ReduceBucket {
+ public:
+  GradBucket(int shards, ReduceOrder order) : shards_(shards), order_(order) {}
+  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in, autograd::GraphTask& task) override;
+
+  /// In order of registration. For inspection; changed only while no backward runs.
+  const std::vector<ReduceAdd*>& members() const { return members_; }
+  uint64_t reductions() const { return reductions_; }
+  /// Of the last reduction, by monotonic_ns(): its last gradient came; its sum was complete.
+  uint64_t ready_at() const { return ready_; }
+  uint64_t done_at() const { return done_; }
+
+ private:
+  friend class ReduceAdd;
+  const int shards_;
+  const ReduceOrder order_;
+  std::vector<ReduceAdd*> members_;
+  std::atomic<uint64_t> reductions_{0}, ready_{0}, done_{0};
+};
+
+}  // namespace parallel
+
+namespace autograd {
+/// Makes each of `copies` (no history of their own, same sizes and dtype as `source`) a copy of `source`: their gradients,
+/// added from left to right, become source's. The values are the caller's business. An Error for a source that requires no grad.
+RAMET_API void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::string& full_name = "");
+}  // namespace autograd
+
+}  // namespace ramet

@@ -1,0 +1,125 @@
+// Shared by the tests of parallel/: devices d(0) .. d(3) are cpu:1 .. cpu:4, the host is cpu:0.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "autograd/grad_mode.h"
+#include "autograd/tensor.h"
+#include "runtime/half.h"
+
+namespace ramet {
+namespace testing {
+
+inline const Device kHost(kCPU, 0);
+inline Device d(int k) { return Device(kCPU, static_cast<DeviceIndex>(k + 1)); }
+inline std::vector<Device> devices(int n) {
+  std::vector<Device> out;
+  for (int k = 0; k < n; ++k) out.push_back(d(k));
+  return out;
+}
+
+/// A tensor of these values, written element by element.
+inline Tensor make(IntArrayRef sizes, const std::vector<double>& v, ScalarType dtype = kFloat, Device device = kHost) {
+  Tensor t(TensorBase::empty(sizes, dtype, device));
+  RAMET_CHECK(t.numel() == static_cast<int64_t>(v.size()), "make", "values: got ", v.size(), ", expected ", t.numel());
+  for (size_t i = 0; i < v.size(); ++i) {
+    void* p = t.ptr();
+    switch (dtype) {
+      case kDouble: static_cast<double*>(p)[i] = v[i]; break;
+      case kFloat: static_cast<float*>(p)[i] = static_cast<float>(v[i]); break;
+      case kHalf: static_cast<Half*>(p)[i] = Half(static_cast<float>(v[i])); break;
+      case kBFloat16: static_cast<BFloat16*>(p)[i] = BFloat16(static_cast<float>(v[i])); break;
+      case kLong: static_cast<int64_t*>(p)[i] = static_cast<int64_t>(v[i]); break;
+      case kInt: static_cast<int32_t*>(p)[i] = static_cast<int32_t>(v[i]); break;
+      case kByte: static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(v[i]); break;
+      case kBool: static_cast<bool*>(p)[i] = v[i] != 0; break;
+      default: fail("make", "dtype: got ", short_name_of(dtype));
+    }
+  }
+  return t;
+}
+inline Tensor make(const std::vector<double>& v, ScalarType dtype = kFloat, Device device = kHost) {
+  return make({static_cast<int64_t>(v.size())}, v, dtype, device);
+}
+/// 0, 1, 2, ...
+inline Tensor counting(IntArrayRef sizes, ScalarType dtype = kFloat, Device device = kHost) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  std::vector<double> v;
+  for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>(i));
+  return make(sizes, v, dtype, device);
+}
+inline Tensor full(IntArrayRef sizes, double value, ScalarType dtype = kFloat, Device device = kHost) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return make(sizes, std::vector<double>(static_cast<size_t>(n), value), dtype, device);
+}
+
+/// Row-major values, read through the strides.
+inline std::vector<double> values(const Tensor& t) {
+  std::vector<double> out;
+  const void* p = t.ptr();
+  const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    int64_t rest = i, at = 0;
+    for (size_t k = sizes.size(); k-- > 0;) {
+      at += rest % sizes[k] * strides[k];
+      rest /= sizes[k];
+    }
+    switch (t.scalar_type()) {
+      case kDouble: out.push_back(static_cast<const double*>(p)[at]); break;
+      case kFloat: out.push_back(static_cast<const float*>(p)[at]); break;
+      case kHalf: out.push_back(static_cast<float>(static_cast<const Half*>(p)[at])); break;
+      case kBFloat16: out.push_back(static_cast<float>(static_cast<const BFloat16*>(p)[at])); break;
+      case kLong: out.push_back(static_cast<double>(static_cast<const int64_t*>(p)[at])); break;
+      case kInt: out.push_back(static_cast<const int32_t*>(p)[at]); break;
+      case kByte: out.push_back(static_cast<const uint8_t*>(p)[at]); break;
+      case kBool: out.push_back(static_cast<const bool*>(p)[at]); break;
+      default: fail("values", "dtype: got ", short_name_of(t.scalar_type()));
+    }
+  }
+  return out;
+}
+inline std::vector<int64_t> shape(const Tensor& t) { return t.sizes().vec(); }
+
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "no error";
+}
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Opens once; wait() blocks until then.
+class Latch {
+ public:
+  void open() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return open_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+}  // namespace testing
+}  // namespace ramet
+
+/// EXPECT that evaluating `expression` throws a text that contains `part`.
+#define EXPECT_ERROR(expression, part)                                                              \
+  do {                                                                                              \
+    const std::string ramet_text = ::ramet::testing::error_of([&] { (void)(expression); });         \
+    EXPECT_TRUE(::ramet::testing::has(ramet_text, part)) << "got: " << ramet_text << "\nexpected: " << (part); \
+  } while (false)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <iomanip>
 #include <limits>
@@ -380,7 +381,7 @@ TEST(Print, LineSize) {
             "Columns 11 to 20 10  11  12  13  14  15  16  17  18  19\n"
             "[ CPULongType{1,20} ]");
   std::ostringstream narrow;  // narrower than a number: one column at a time
-  print(narrow, filled(kLong, {1, 2}, values, false), 1);
+  print(narrow, filled(kLong, {1, 2}, {0, 1}, false), 1);
   EXPECT_EQ(narrow.str(), "Columns 1 to 1 0\n\nColumns 2 to 2 1\n[ CPULongType{1,2} ]");
 }
 
@@ -406,7 +407,7 @@ TEST(Print, ToStandardOutput) {
 
 TEST(Print, ShortestText) {
   for (const double v : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789012345680.0, 1e22, 1e-4, 9.999e-5, 1234.5, -0.0625}) {
-    EXPECT_EQ(std::stod(shortest_text(v)), v);
+    EXPECT_EQ(std::strtod(shortest_text(v).c_str(), nullptr), v);
     EXPECT_LE(shortest_text(v).size(), 24u);
   }
   EXPECT_EQ(shortest_text(0.1), "0.1");

@@ -123,7 +123,7 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
   if (self.dim() > 2) x = movedim(self, 1, -1);
   const Setting s{t.numel(), cols, ignore_index, smoothing, static_cast<LossReduction>(reduction), log_probs};
   if (self.dim() != 2) x = x.reshape({s.rows, s.cols});
-  const Tensor loss = fused(node, x.contiguous(), t, weight.defined() ? weight.detach().contiguous() : weight, s);
+  const Tensor loss = fused(node, x.contiguous(), t.reshape(-1), weight.defined() ? weight.detach().contiguous() : weight, s);
   return s.reduction == LossReduction::kNone && self.dim() != 2 ? loss.reshape(target.sizes()) : loss;
 }
 

@@ -26,7 +26,7 @@ TensorIndex::TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {
 }
 
 TensorIndex::TensorIndex(const Scalar& value)
-    : integer_(value.isBoolean() ? value.toBool() : value.toLong()), type_(value.isBoolean() ? TensorIndexType::Boolean : TensorIndexType::Integer) {}
+    : type_(value.isBoolean() ? TensorIndexType::Boolean : TensorIndexType::Integer), integer_(value.isBoolean() ? value.toBool() : value.toLong()) {}
 
 }  // namespace indexing
 
@@ -166,7 +166,10 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
   RAMET_CHECK(values_.scalar_type() == self.scalar_type() || values_.dim() == 0, op,
               "Index put requires the source and destination dtypes match, got ", name_of(self.scalar_type()), " for the destination and ",
               name_of(values_.scalar_type()), " for the source.");
-  RAMET_CHECK(broadcast_sizes(op, p.result, values_.sizes()) == p.result, op, "shape mismatch: value tensor of shape ", values_.sizes(),
+  const int64_t lead = static_cast<int64_t>(p.result.size()) - values_.dim();
+  bool fits = lead >= 0;
+  for (int64_t d = 0; fits && d < values_.dim(); ++d) fits = values_.size(d) == 1 || values_.size(d) == p.result[static_cast<size_t>(lead + d)];
+  RAMET_CHECK(fits, op, "shape mismatch: value tensor of shape ", values_.sizes(),
               " cannot be broadcast to indexing result of shape ", IntArrayRef(p.result));
   if (in_place) check_inplace(op, self);
   Tensor out, values;

@@ -47,8 +47,8 @@ class RAMET_API TensorIndex final {
   template <class T, std::enable_if_t<std::is_integral<T>::value, int> = 0>
   TensorIndex(T value)
       : type_(std::is_same<T, bool>::value ? TensorIndexType::Boolean : TensorIndexType::Integer), integer_(static_cast<int64_t>(value)) {}
-  TensorIndex(Slice slice) : slice_(slice), type_(TensorIndexType::Slice) {}
-  TensorIndex(Tensor tensor) : tensor_(std::move(tensor)), type_(TensorIndexType::Tensor) {}
+  TensorIndex(Slice slice) : type_(TensorIndexType::Slice), slice_(slice) {}
+  TensorIndex(Tensor tensor) : type_(TensorIndexType::Tensor), tensor_(std::move(tensor)) {}
   TensorIndex(const Scalar& value);  ///< an integer or a bool
 
   TensorIndexType type() const { return type_; }
@@ -64,10 +64,10 @@ class RAMET_API TensorIndex final {
   const Tensor& tensor() const { return tensor_; }
 
  private:
+  TensorIndexType type_;
+  int64_t integer_ = 0;
   Slice slice_;
   Tensor tensor_;
-  int64_t integer_ = 0;
-  TensorIndexType type_;
 };
 
 }  // namespace indexing

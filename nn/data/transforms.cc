@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/node.h"
+#include "autograd/ops/shape_joins.h"
 
 namespace ramet {
 namespace data {
@@ -24,19 +25,13 @@ Tensor stack_examples(const std::vector<Tensor>& tensors) {
   for (const Tensor& t : tensors) {
     plain = plain && t->key() == first->key() && t.is_contiguous() && !autograd::recording(t);
   }
+  if (!plain) return stack(tensors);
   Tensor out(TensorBase::empty(sizes, first.scalar_type(), first.device()));
-  if (plain) {
-    char* to = static_cast<char*>(out.data_ptr());
-    const size_t bytes = first.nbytes();
-    for (const Tensor& t : tensors) {
-      if (bytes) std::memcpy(to, t.data_ptr(), bytes);
-      to += bytes;
-    }
-    return out;
-  }
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    RAMET_CHECK(tensors[i]->key() == first->key(), "stack", "tensor ", i, ": got ", describe(tensors[i]), ", expected ", describe(first));
-    out.select(0, static_cast<int64_t>(i)).copy_(tensors[i]);
+  char* to = static_cast<char*>(out.data_ptr());
+  const size_t bytes = first.nbytes();
+  for (const Tensor& t : tensors) {
+    if (bytes) std::memcpy(to, t.data_ptr(), bytes);
+    to += bytes;
   }
   return out;
 }

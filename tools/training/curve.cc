@@ -1,0 +1,135 @@
+#include "tools/training/curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "tools/training/canvas.h"
+
+namespace ramet::training {
+
+namespace {
+
+constexpr Color kPaper{255, 255, 255}, kInk{38, 43, 51}, kSoft{120, 128, 140}, kGrid{228, 231, 236}, kAxis{150, 157, 168};
+constexpr Color kLoss{37, 99, 190}, kAccuracy{211, 84, 38};
+
+std::string format(const char* pattern, double v) {
+  char text[32];
+  std::snprintf(text, sizeof(text), pattern, v);
+  return text;
+}
+
+// A range and its ticks: multiples of 1, 2 or 5 times a power of ten, about `wanted` of them (Heckbert 1990).
+struct Axis {
+  double low, high, step;
+  int decimals;
+
+  Axis(double from, double to, int wanted) {
+    if (!(to > from)) to = from + 1;
+    const double raw = (to - from) / wanted, power = std::pow(10.0, std::floor(std::log10(raw))), rest = raw / power;
+    step = (rest < 1.5 ? 1 : rest < 3.5 ? 2 : rest < 7.5 ? 5 : 10) * power;
+    low = std::floor(from / step + 1e-9) * step;
+    high = std::ceil(to / step - 1e-9) * step;
+    decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
+  }
+  std::string label(double v) const { return format(("%." + std::to_string(decimals) + "f").c_str(), v == 0 ? 0.0 : v); }
+};
+
+struct Panel {
+  Canvas& canvas;
+  double left, top, width, height;
+  Axis x, y;
+
+  double px(double v) const { return left + (v - x.low) / (x.high - x.low) * width; }
+  double py(double v) const { return top + height - (std::clamp(v, y.low, y.high) - y.low) / (y.high - y.low) * height; }
+
+  void frame(const std::string& heading, const char* unit, Color color) const {
+    for (double v = y.low; v < y.high + y.step / 2; v += y.step) {
+      canvas.line(left, py(v), left + width, py(v), 1, kGrid);
+      canvas.text(left - 12, py(v) + 5, 10, y.label(v) + unit, kSoft, Canvas::Align::kRight);
+    }
+    for (double v = x.low; v < x.high + x.step / 2; v += x.step) {
+      canvas.line(px(v), top + height, px(v), top + height + 6, 1.2, kAxis);
+      canvas.text(px(v), top + height + 24, 10, x.label(v), kSoft, Canvas::Align::kCenter);
+    }
+    canvas.line(left, top + height, left + width, top + height, 1.4, kAxis);
+    canvas.text(left + width / 2, top + height + 50, 10.5, "epoch", kSoft, Canvas::Align::kCenter);
+    canvas.text(left, top - 22, 13, heading, color, Canvas::Align::kLeft, true);
+  }
+};
+
+}  // namespace
+
+std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title, const std::string& subtitle) {
+  const int width = 1280, height = 640;
+  Canvas canvas(width, height, kPaper);
+  canvas.text(72, 56, 19, title, kInk, Canvas::Align::kLeft, true);
+  canvas.text(72, 86, 11, subtitle, kSoft);
+
+  const auto& steps = history.steps();
+  const auto& epochs = history.epochs();
+  const double per_epoch = std::max<double>(1, static_cast<double>(steps_per_epoch));
+  const double last = std::max(1.0, steps.empty() ? 1.0 : static_cast<double>(steps.back().step) / per_epoch);
+  Axis x(0, last, last <= 1 ? 5 : 6);
+  if (last > 1 && x.step < 1) x = Axis(0, std::ceil(last - 1e-9), static_cast<int>(std::ceil(last)));  // whole epochs
+  x.high = std::max(last, x.low + x.step * std::floor(last / x.step + 1e-9));
+
+  // The loss of single batches is noise around a curve: points behind, in front their average over a window that is narrow where
+  // the loss falls fast, at the start. The range leaves out the first outliers.
+  std::vector<double> losses;
+  for (const StepRecord& r : steps)
+    if (std::isfinite(r.loss)) losses.push_back(r.loss);
+  double low = 0, high = 1;
+  if (!losses.empty()) {
+    std::vector<double> sorted = losses;
+    std::sort(sorted.begin(), sorted.end());
+    const auto quantile = [&](double q) { return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1))]; };
+    high = quantile(0.995) * 1.02;
+    low = quantile(0) < 0.35 * high ? 0 : quantile(0) * 0.95;
+  }
+  Panel loss{canvas, 112, 152, 480, 398, x, Axis(low, high, 6)};
+  loss.frame("training loss", "", kLoss);
+  std::vector<double> sums = {0}, places;
+  for (const StepRecord& r : steps) {
+    if (!std::isfinite(r.loss)) continue;
+    places.push_back(loss.px(static_cast<double>(r.step) / per_epoch));
+    sums.push_back(sums.back() + r.loss);
+    if (losses.size() > 10 && r.loss <= loss.y.high) canvas.dot(places.back(), loss.py(r.loss), 1.3, {kLoss.r, kLoss.g, kLoss.b, 0.22});
+  }
+  Points smooth;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const size_t reach = places.size() > 10 ? std::min(1 + i / 6, 1 + places.size() / 50) : 0;
+    const size_t from = i < reach ? 0 : i - reach, to = std::min(places.size(), i + reach + 1);
+    smooth.emplace_back(places[i], loss.py((sums[to] - sums[from]) / static_cast<double>(to - from)));
+  }
+  canvas.polyline(smooth, 2.6, kLoss);
+
+  double worst = 1, best = 0;
+  for (const EpochRecord& r : epochs) worst = std::min(worst, r.test_accuracy), best = std::max(best, r.test_accuracy);
+  if (epochs.empty()) worst = 0, best = 1;
+  const double margin = std::max(0.01, (best - worst) * 0.35);
+  Panel accuracy{canvas, 744, 152, 480, 398, x, Axis(100 * std::max(0.0, worst - margin), 100 * std::min(1.0, best + margin), 5)};
+  accuracy.y.high = std::min(accuracy.y.high, 100.0);
+  accuracy.frame("test accuracy", "%", kAccuracy);
+  Points line;
+  for (const EpochRecord& r : epochs) {
+    line.emplace_back(accuracy.px(static_cast<double>(r.step) / per_epoch), accuracy.py(100 * r.test_accuracy));
+  }
+  canvas.polyline(line, 2.6, kAccuracy);
+  // Values beside the dots, as far as there is room: always the last and the best.
+  const size_t every = std::max<size_t>(1, epochs.size() / 8);
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    const auto [at, up] = line[i];
+    canvas.dot(at, up, 5.5, kPaper);
+    canvas.dot(at, up, 4.2, kAccuracy);
+    const bool is_best = epochs[i].test_accuracy == best, is_last = i + 1 == epochs.size();
+    if (!is_best && !is_last && (i % every != 0 || i + every > epochs.size())) continue;
+    const bool at_edge = at > accuracy.left + accuracy.width - 30;
+    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5, format("%.2f%%", 100 * epochs[i].test_accuracy), kInk,
+                at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter, is_last);
+  }
+  return canvas.png();
+}
+
+}  // namespace ramet::training

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the shape of the tree: fails, with file and line, on
 
-  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or that is neither a
-    file of this repository, named from its root, nor a system header in angle brackets;
+  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or, in a layer, one in
+    quotes that is no file of this repository named from its root;
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
@@ -69,7 +69,8 @@ def check_includes(path):
         if ours is None:
             continue
         if not (ROOT / ours).is_file():
-            yield "%s:%d: \"%s\" is no file of this repository (third-party headers go in <>)" % (path, number, ours)
+            if path.startswith(LAYERS):
+                yield "%s:%d: \"%s\" is no file of this repository (others go in <>)" % (path, number, ours)
         elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
 

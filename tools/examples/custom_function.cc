@@ -20,7 +20,7 @@ struct Cube : torch::autograd::Function<Cube> {
 };
 
 int main() {
-  const torch::Tensor x = torch::tensor({1.0, -2.0, 0.5}).requires_grad_();
+  const torch::Tensor x = torch::tensor({1.0, -2.0, 0.5}, torch::kDouble).requires_grad_();
   const torch::Tensor y = Cube::apply(x);
   std::cout << "made by " << y.grad_fn()->name() << "\n" << y << "\n";
 

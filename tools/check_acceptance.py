@@ -7,6 +7,7 @@ entries, separated by commas or <br>, with or without backquotes:
   autograd/engine_test:Engine.DeepChain   a GoogleTest case of //tests/autograd:engine_test; `*` matches anything, and
                                           instances of parametrised and typed cases belong to their plain name
   tests/headers                           a whole test target
+  tools/examples/first_program            an example: a program that must end well
   ./tools/train --data fashion-mnist      a command: its script must exist and be executable
 
 A row that is done must name at least one entry, and each must have run and passed. Cases of a *_long_test, which only
@@ -53,6 +54,8 @@ def plain_name(name):
 def label_of(target):
     """`autograd/engine_test` and `tests/headers` as Bazel labels."""
     parts = target.split("/")
+    if parts[0] == "tools":
+        return "//%s:%s" % ("/".join(parts[:-1]), parts[-1])
     if parts[0] == "tests":
         parts = parts[1:]
     if len(parts) == 1:
@@ -62,7 +65,7 @@ def label_of(target):
 
 def source_has(target, case):
     """Whether tests/<target>.cc defines the case."""
-    path = ROOT / "tests" / (re.sub("^tests/", "", target) + ".cc")
+    path = ROOT / (target + ".cc") if target.startswith("tools/") else ROOT / "tests" / (re.sub("^tests/", "", target) + ".cc")
     if not path.exists():
         return False
     if not case:
@@ -74,7 +77,7 @@ def source_has(target, case):
 
 def problem_of(entry, results):
     """What is wrong with one entry, or None. `results` is {label: [(case, outcome)]}, or None without a run."""
-    if entry.startswith(("./", "tools/", ".ci/")):
+    if entry.startswith(("./", "tools/", ".ci/")) and not entry.startswith("tools/examples/"):
         script = ROOT / entry.split()[0]
         return None if script.is_file() and os.access(script, os.X_OK) else "no such program: " + entry.split()[0]
     match = ENTRY.match(entry)

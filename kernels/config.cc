@@ -10,8 +10,10 @@ std::string config() {
   if (chosen == k::kVariants) chosen = k::choose_variant();
   std::string can;
   for (int v = 0; v < k::kVariants; ++v)
-    if (k::variant_supported(static_cast<k::Variant>(v))) can += std::string(can.empty() ? "" : ", ") + k::variant_name(static_cast<k::Variant>(v));
-  return runtime_config() + "cpu kernels: " + k::variant_name(static_cast<k::Variant>(chosen)) + " (this processor runs " + can + ")\n";
+    if (k::variant_supported(static_cast<k::Variant>(v)))
+      can += std::string(can.empty() ? "" : ", ") + k::variant_name(static_cast<k::Variant>(v));
+  return runtime_config() + "cpu kernels: " + k::variant_name(static_cast<k::Variant>(chosen)) +
+         " (this processor runs " + can + ")\n";
 }
 
 }  // namespace ramet

@@ -6,7 +6,8 @@
 
 namespace ramet {
 
-/// `name: value` lines: runtime_config() and the CPU kernels' variant, which this call chooses if no kernel has yet.
+/// `name: value` lines: runtime_config() and the CPU kernels' variant, which this call chooses if
+/// no kernel has yet.
 RAMET_API std::string config();
 
 }  // namespace ramet

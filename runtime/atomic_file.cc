@@ -31,11 +31,13 @@ std::string target_of(const std::string& path) {
 
 void AtomicFile::failed(const char* what) const {
   const int reason = errno;
-  fail("write_file", "cannot ", what, ": got \"", std::strerror(reason), "\" for ", path_, ", expected a writable place");
+  fail("write_file", "cannot ", what, ": got \"", std::strerror(reason), "\" for ", path_,
+       ", expected a writable place");
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(target_of(path)) {
-  RAMET_CHECK(!path.empty() && path.back() != '/', "write_file", "path: got \"", path, "\", expected the name of a file");
+  RAMET_CHECK(!path.empty() && path.back() != '/', "write_file", "path: got \"", path,
+              "\", expected the name of a file");
   static std::atomic<unsigned> number{0};
   struct stat before;
   const bool exists = ::stat(path_.c_str(), &before) == 0;
@@ -59,7 +61,8 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  RAMET_CHECK(fd_ >= 0, "write_file", "got a file that is committed, expected an open one: ", path_);
+  RAMET_CHECK(fd_ >= 0, "write_file",
+              "got a file that is committed, expected an open one: ", path_);
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
     const ssize_t n = ::write(fd_, at, bytes);
@@ -71,13 +74,15 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  RAMET_CHECK(fd_ >= 0, "write_file", "got a file that is committed, expected an open one: ", path_);
+  RAMET_CHECK(fd_ >= 0, "write_file",
+              "got a file that is committed, expected an open one: ", path_);
   if (::fsync(fd_) != 0) failed("write to the disk");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) failed("rename");
   const int fd = fd_;
   fd_ = -1;
   ::close(fd);
-  // Without this a crash of the machine may forget the rename. File systems that cannot sync a folder say EINVAL.
+  // Without this a crash of the machine may forget the rename. File systems that cannot sync a
+  // folder say EINVAL.
   const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;  // a folder one may write but not read
   const int result = ::fsync(folder);

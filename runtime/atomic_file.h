@@ -7,9 +7,10 @@
 
 namespace ramet {
 
-/// A file written under a temporary name in its own folder and moved to its name by commit(). Killed at any moment, the program
-/// leaves under the name either the old contents or the new, complete and on disk; a temporary `NAME.tmp.*` may stay behind.
-/// Errors name path and reason. Belongs to one thread.
+/// A file written under a temporary name in its own folder and moved to its name by commit().
+/// Killed at any moment, the program leaves under the name either the old contents or the new,
+/// complete and on disk; a temporary `NAME.tmp.*` may stay behind. Errors name path and reason.
+/// Belongs to one thread.
 class RAMET_API AtomicFile {
  public:
   /// Throws where the temporary file cannot be made.

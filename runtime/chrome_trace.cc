@@ -25,7 +25,8 @@ void append_quoted(std::string& out, const std::string& text) {
     const auto u = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       (out += '\\') += c;
-    } else if (u < 0x20 || u >= 0x7f) {  // bytes above ASCII: one escape a byte is valid JSON whatever their encoding
+    } else if (u < 0x20 || u >= 0x7f) {  // bytes above ASCII: one escape a byte is valid JSON
+                                         // whatever their encoding
       out += "\\u00";
       (out += digits[u >> 4]) += digits[u & 15];
     } else {
@@ -41,7 +42,8 @@ void append_microseconds(std::string& out, uint64_t ns) {
   out += std::to_string(ns / 1000) + "." + std::string(3 - fraction.size(), '0') + fraction;
 }
 
-// Lane of every event, so that those of one lane nest: the first lane whose innermost open event holds it, or is over.
+// Lane of every event, so that those of one lane nest: the first lane whose innermost open event
+// holds it, or is over.
 std::vector<int> lanes_of(const std::vector<Event>& events) {
   std::vector<int> lanes(events.size());
   std::map<int, std::vector<std::vector<uint64_t>>> open;  // device -> lane -> ends of open events
@@ -83,14 +85,18 @@ struct ChromeTrace::Events {
   }
 };
 
-ChromeTrace::ChromeTrace(size_t max_events) : events_(std::make_shared<Events>()) { events_->most = max_events; }
+ChromeTrace::ChromeTrace(size_t max_events) : events_(std::make_shared<Events>()) {
+  events_->most = max_events;
+}
 
 ChromeTrace::~ChromeTrace() { stop(); }
 
 void ChromeTrace::start() {
   stop();
   Observer observer;
-  observer.scope_end = [events = events_](const Scope& s) { events->add(s.name, false, s.device, s.start, s.end); };
+  observer.scope_end = [events = events_](const Scope& s) {
+    events->add(s.name, false, s.device, s.start, s.end);
+  };
   observer.kernel_end = [events = events_](const KernelCall& c) {
     events->add(c.name, true, c.stream.device, c.start, monotonic_ns());
   };
@@ -139,20 +145,25 @@ std::string ChromeTrace::json() const {
     if (lanes[i] > 0) name += " (" + std::to_string(lanes[i] + 1) + ")";
     names[events[i].device * kLanesPerDevice + lanes[i]] = name;
   }
-  std::string out = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_events\":" + std::to_string(dropped) + "},\"traceEvents\":[\n";
-  out += "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"ramet\"}}";
+  std::string out =
+      "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_events\":" + std::to_string(dropped) +
+      "},\"traceEvents\":[\n";
+  out +=
+      "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"tid\":0,\"args\":{\"name\":\"ramet\"}}";
   for (const auto& [tid, name] : names) {
     const std::string head = ",\"pid\":1,\"tid\":" + std::to_string(tid) + ",\"args\":{";
     out += ",\n{\"ph\":\"M\",\"name\":\"thread_name\"" + head + "\"name\":";
     append_quoted(out, name);
-    out += "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + head + "\"sort_index\":" + std::to_string(tid) + "}}";
+    out += "}},\n{\"ph\":\"M\",\"name\":\"thread_sort_index\"" + head +
+           "\"sort_index\":" + std::to_string(tid) + "}}";
   }
   for (size_t i = 0; i < events.size(); ++i) {
     const Event& e = events[i];
     out += ",\n{\"ph\":\"X\",\"name\":";
     append_quoted(out, e.name);
     out += e.kernel ? ",\"cat\":\"kernel\"" : ",\"cat\":\"scope\"";
-    out += ",\"pid\":1,\"tid\":" + std::to_string(e.device * kLanesPerDevice + lanes[i]) + ",\"ts\":";
+    out +=
+        ",\"pid\":1,\"tid\":" + std::to_string(e.device * kLanesPerDevice + lanes[i]) + ",\"ts\":";
     append_microseconds(out, e.start - began);
     out += ",\"dur\":";
     append_microseconds(out, e.end - e.start);

@@ -9,8 +9,8 @@
 
 namespace ramet {
 
-/// Collects what happens between start() and stop(). One lane (tid) a device; a device gets further lanes only where threads
-/// overlap on it, because the events of one lane must nest. Thread safe.
+/// Collects what happens between start() and stop(). One lane (tid) a device; a device gets further
+/// lanes only where threads overlap on it, because the events of one lane must nest. Thread safe.
 class RAMET_API ChromeTrace {
  public:
   /// At most `max_events` are kept, the first ones; json() tells how many were not.
@@ -27,7 +27,8 @@ class RAMET_API ChromeTrace {
   size_t size() const;
   /// An object with `traceEvents`; times in microseconds since start().
   std::string json() const;
-  /// json() into a file, atomically (runtime/atomic_file.h). An Error naming the path where it cannot be written.
+  /// json() into a file, atomically (runtime/atomic_file.h). An Error naming the path where it
+  /// cannot be written.
   void write(const std::string& path) const;
 
  private:

@@ -43,7 +43,11 @@ std::string runtime_config() {
 #else
       << "checks of the C library's assert: on\n"
 #endif
-      << "memory pools: " << (pool::kPassThrough ? "off (sanitizer)" : pool::failures_enabled() ? "off (planned failures)" : "on") << "\n"
+      << "memory pools: "
+      << (pool::kPassThrough         ? "off (sanitizer)"
+          : pool::failures_enabled() ? "off (planned failures)"
+                                     : "on")
+      << "\n"
       << "threads: " << get_num_threads() << "\n"
       << "parallel grain: " << parallel_grain() << " bytes\n"
       << "cpu devices: " << cpu_device_count() << "\n";

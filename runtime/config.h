@@ -8,7 +8,8 @@ namespace ramet {
 
 /// "0.1.0"
 RAMET_API const char* version();
-/// Version, compiler, sanitizers, threads, devices: `name: value` lines. `config()` (kernels/config.h) adds the kernels' part.
+/// Version, compiler, sanitizers, threads, devices: `name: value` lines. `config()`
+/// (kernels/config.h) adds the kernels' part.
 RAMET_API std::string runtime_config();
 
 }  // namespace ramet

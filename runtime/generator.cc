@@ -16,7 +16,8 @@ struct Generator::State {
 
 namespace {
 
-// An open region holds this many operations back, so that a stranger's draws do not fall among them.
+// An open region holds this many operations back, so that a stranger's draws do not fall among
+// them.
 constexpr uint64_t kSpan = uint64_t{1} << 32;
 constexpr int kShardShift = 40, kNestedShift = 8;
 
@@ -38,7 +39,9 @@ Generator::State& Generator::checked(const char* op) const {
   return *state_;
 }
 
-Device Generator::device() const { return Device::from_ordinal(checked("Generator::device").device); }
+Device Generator::device() const {
+  return Device::from_ordinal(checked("Generator::device").device);
+}
 
 void Generator::set_current_seed(uint64_t seed) { set_state({seed, 0}); }
 
@@ -69,7 +72,8 @@ Generator Generator::clone() const {
 
 PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   State& s = checked("Generator::reserve");
-  if (ReplicaRandom* r = tls.random; r && s.is_default && !r->closed.load(std::memory_order_acquire))
+  if (ReplicaRandom* r = tls.random;
+      r && s.is_default && !r->closed.load(std::memory_order_acquire))
     return reserve_in(*r, n, rows);
   std::lock_guard lock(s.mutex);
   return {s.now.seed, s.now.offset++, 0};
@@ -91,10 +95,26 @@ Generator default_generator(Device device) {
 }
 
 void manual_seed(uint64_t seed) {
-  for (int d = 0; d < cpu_device_count(); ++d) default_generator(Device::from_ordinal(d)).set_current_seed(seed);
+  for (int d = 0; d < cpu_device_count(); ++d)
+    default_generator(Device::from_ordinal(d)).set_current_seed(seed);
 }
 
 uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
+
+std::vector<GeneratorState> generator_states() {
+  std::vector<GeneratorState> states;
+  for (int d = 0; d < cpu_device_count(); ++d)
+    states.push_back(default_generator(Device::from_ordinal(d)).get_state());
+  return states;
+}
+
+void set_generator_states(const std::vector<GeneratorState>& states) {
+  RAMET_CHECK(states.size() == static_cast<size_t>(cpu_device_count()), "set_generator_states",
+              "states: got ", states.size(), " of them, expected ", cpu_device_count(),
+              ", one a device");
+  for (int d = 0; d < cpu_device_count(); ++d)
+    default_generator(Device::from_ordinal(d)).set_state(states[static_cast<size_t>(d)]);
+}
 
 PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator) {
   int64_t n = 1;

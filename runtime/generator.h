@@ -1,20 +1,25 @@
 // Random numbers: counter-based generators, one a device, and what keys them inside a replica.
 //
 // Note [Random numbers]
-// A generator is a seed and the number of operations that have drawn from it (`offset`). An operation reserves a PhiloxKey,
-// which costs the generator one, however many numbers it draws; number `i` of the operation is a pure function of (seed,
-// offset, base + i): Philox with key `seed` and a counter made of `offset` and `base + i` (kernels/random.h). So the numbers
-// do not depend on the device, on the thread count or on which thread draws, and the generator's whole state is two numbers.
-// All devices start from one seed: two devices in the same state draw the same numbers.
+// A generator is a seed and the number of operations that have drawn from it (`offset`). An
+// operation reserves a PhiloxKey, which costs the generator one, however many numbers it draws;
+// number `i` of the operation is a pure function of (seed, offset, base + i): Philox with key
+// `seed` and a counter made of `offset` and `base + i` (kernels/random.h). So the numbers do not
+// depend on the device, on the thread count or on which thread draws, and the generator's whole
+// state is two numbers. All devices start from one seed: two devices in the same state draw the
+// same numbers.
 //
-// Replicas. Whoever runs a data-parallel forward opens a RandomRegion on the source's device and gives each shard of the batch
-// its ReplicaRandom. Inside, the k-th operation of a shard that draws from a default generator, whatever its device, gets
-// (seed and offset of the source's generator when the region opened, plus k); its base is the index of its first element in the
-// global batch where dimension 0 is the shard's part of the batch (global sample index times elements per sample), and
-// `shard * 2^40` where it is not. Closing the region advances the source's generator by the largest k of any shard. So a
-// forward draws the same numbers on 1, 2 or 4 replicas and without any, and leaves the generator in the same state. Regions
-// nest: the inner one takes its seed and its operations from the shard that opened it, sample indices add up.
-// A generator of one's own that is passed to an operation is not keyed by sample: it draws in the order of the calls.
+// Replicas. Whoever runs a data-parallel forward opens a RandomRegion on the source's device and
+// gives each shard of the batch its ReplicaRandom. Inside, the k-th operation of a shard that draws
+// from a default generator, whatever its device, gets (seed and offset of the source's generator
+// when the region opened, plus k); its base is the index of its first element in the global batch
+// where dimension 0 is the shard's part of the batch (global sample index times elements per
+// sample), and `shard * 2^40` where it is not. Closing the region advances the source's generator
+// by the largest k of any shard. So a forward draws the same numbers on 1, 2 or 4 replicas and
+// without any, and leaves the generator in the same state. Regions nest: the inner one takes its
+// seed and its operations from the shard that opened it, sample indices add up. A generator of
+// one's own that is passed to an operation is not keyed by sample: it draws in the order of the
+// calls.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -39,7 +44,9 @@ struct PhiloxKey {
 struct GeneratorState {
   uint64_t seed, offset;
 };
-inline bool operator==(GeneratorState a, GeneratorState b) { return a.seed == b.seed && a.offset == b.offset; }
+inline bool operator==(GeneratorState a, GeneratorState b) {
+  return a.seed == b.seed && a.offset == b.offset;
+}
 inline bool operator!=(GeneratorState a, GeneratorState b) { return !(a == b); }
 
 inline constexpr uint64_t kDefaultSeed = 67280421310721u;  // LibTorch's
@@ -64,8 +71,9 @@ class RAMET_API Generator {
   /// A generator of its own in the same state.
   Generator clone() const;
 
-  /// The numbers of one operation that draws `n` of them. `rows`: extent of dimension 0 of what they fill, -1 where there is
-  /// none. From a default generator, inside a replica: see Note [Random numbers].
+  /// The numbers of one operation that draws `n` of them. `rows`: extent of dimension 0 of what
+  /// they fill, -1 where there is none. From a default generator, inside a replica: see Note
+  /// [Random numbers].
   PhiloxKey reserve(int64_t n, int64_t rows = -1);
 
   bool operator==(const Generator& o) const { return state_ == o.state_; }
@@ -86,17 +94,28 @@ RAMET_API void manual_seed(uint64_t seed);
 /// The seed that the current cpu device's generator started from.
 RAMET_API uint64_t initial_seed();
 
-/// One reserve() for a tensor of `sizes`, from `generator` or, where it is undefined, from `device`'s default one.
-RAMET_API PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator = {});
+/// The states of the default generators of all cpu devices: what a checkpoint holds, and what is
+/// kept while user code runs that must not count as drawing (building a replica's shell).
+RAMET_API std::vector<GeneratorState> generator_states();
+/// An Error where `states` is not one a device. States of more or fewer devices (a checkpoint from
+/// elsewhere) do not fit.
+RAMET_API void set_generator_states(const std::vector<GeneratorState>& states);
 
-/// Random context of one shard of a data-parallel forward; made by RandomRegion::shard. Counted references: thread state that
-/// was captured inside a replica may outlive the region, and then draws from the generators like everybody else.
+/// One reserve() for a tensor of `sizes`, from `generator` or, where it is undefined, from
+/// `device`'s default one.
+RAMET_API PhiloxKey reserve_random(Device device, IntArrayRef sizes,
+                                   const Generator& generator = {});
+
+/// Random context of one shard of a data-parallel forward; made by RandomRegion::shard. Counted
+/// references: thread state that was captured inside a replica may outlive the region, and then
+/// draws from the generators like everybody else.
 struct ReplicaRandom {
   std::atomic<uint32_t> refs{1};
   std::atomic<bool> closed{false};
   std::atomic<uint64_t> operations{0};  // drawn so far
   uint64_t seed, offset;                // of operation 0
-  int64_t sample_base, samples;         // this shard's part of the batch: [sample_base, sample_base + samples)
+  int64_t sample_base,
+      samples;  // this shard's part of the batch: [sample_base, sample_base + samples)
   int64_t shard;
 };
 
@@ -128,8 +147,9 @@ class RAMET_API ReplicaRandomRef {
   ReplicaRandom* p_ = nullptr;
 };
 
-/// From construction to close() a data-parallel forward of a module on `source` runs. Belongs to one thread, the caller's.
-/// Another thread that meanwhile draws from the same generator gets numbers of its own.
+/// From construction to close() a data-parallel forward of a module on `source` runs. Belongs to
+/// one thread, the caller's. Another thread that meanwhile draws from the same generator gets
+/// numbers of its own.
 class RAMET_API RandomRegion {
  public:
   explicit RandomRegion(Device source);
@@ -137,8 +157,9 @@ class RAMET_API RandomRegion {
   RandomRegion(const RandomRegion&) = delete;
   RandomRegion& operator=(const RandomRegion&) = delete;
 
-  /// The context of shard number `shard` (>= 0), which holds `samples` samples of the batch from `sample_base` on. `samples`
-  /// is -1 where the batch is not cut along dimension 0: then everything is keyed by shard.
+  /// The context of shard number `shard` (>= 0), which holds `samples` samples of the batch from
+  /// `sample_base` on. `samples` is -1 where the batch is not cut along dimension 0: then
+  /// everything is keyed by shard.
   ReplicaRandomRef shard(int64_t shard, int64_t sample_base, int64_t samples);
   /// After all shards have ended: advances the source's generator. Idempotent.
   void close();
@@ -154,7 +175,8 @@ class RAMET_API RandomRegion {
 /// Draws by `random` while it lives; an empty reference means "no replica".
 class ReplicaRandomGuard {
  public:
-  explicit ReplicaRandomGuard(ReplicaRandomRef random) : random_(std::move(random)), before_(tls.random) {
+  explicit ReplicaRandomGuard(ReplicaRandomRef random)
+      : random_(std::move(random)), before_(tls.random) {
     tls.random = random_.get();
   }
   ~ReplicaRandomGuard() { tls.random = before_; }

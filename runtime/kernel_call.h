@@ -1,5 +1,5 @@
-// The hook at the one place where kernels are called (kernels/kernel.h). The public interface is runtime/observer.h; capture and
-// replay take the raw hook.
+// The hook at the one place where kernels are called (kernels/kernel.h). The public interface is
+// runtime/observer.h; capture and replay take the raw hook.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace ramet {
 
-/// A kernel call, seen twice: before it and, with `done` set, after it returned (on a GPU: was queued).
+/// A kernel call, seen twice: before it and, with `done` set, after it returned (on a GPU: was
+/// queued).
 struct KernelCall {
   const char* name;
   Stream stream;

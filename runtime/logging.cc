@@ -40,7 +40,9 @@ void log_message(LogLevel level, const std::string& message) noexcept {
 }  // namespace detail
 
 std::ostream& operator<<(std::ostream& out, LogLevel level) {
-  return out << (level == LogLevel::Info ? "info" : level == LogLevel::Warning ? "warning" : "error");
+  return out << (level == LogLevel::Info      ? "info"
+                 : level == LogLevel::Warning ? "warning"
+                                              : "error");
 }
 
 void set_log_handler(LogHandler handler) {
@@ -52,7 +54,10 @@ void set_log_handler(LogHandler handler) {
 
 LogHandler log_to_stderr() {
   return [](LogLevel level, const std::string& message) {
-    std::fprintf(stderr, "ramet: %s: %s\n", level == LogLevel::Info ? "info" : level == LogLevel::Warning ? "warning" : "error",
+    std::fprintf(stderr, "ramet: %s: %s\n",
+                 level == LogLevel::Info      ? "info"
+                 : level == LogLevel::Warning ? "warning"
+                                              : "error",
                  message.c_str());
   };
 }

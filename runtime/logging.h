@@ -1,4 +1,5 @@
-// Messages of the library. It prints nothing by itself: a program that wants to see them sets a handler.
+// Messages of the library. It prints nothing by itself: a program that wants to see them sets a
+// handler.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,8 +15,8 @@ enum class LogLevel : uint8_t { Info, Warning, Error };
 RAMET_API std::ostream& operator<<(std::ostream& out, LogLevel level);
 
 using LogHandler = std::function<void(LogLevel, const std::string&)>;
-/// From now on every message goes to `handler`, one at a time, on the thread it comes from. An empty handler: silence. What a
-/// handler logs itself is dropped; what it throws is caught.
+/// From now on every message goes to `handler`, one at a time, on the thread it comes from. An
+/// empty handler: silence. What a handler logs itself is dropped; what it throws is caught.
 RAMET_API void set_log_handler(LogHandler handler);
 /// A handler that prints "ramet: warning: ..." to the standard error stream.
 RAMET_API LogHandler log_to_stderr();
@@ -37,8 +38,9 @@ void log(LogLevel level, const Parts&... parts) {
 /// RAMET_WARN("[op] what is worth knowing: ", value)
 #define RAMET_WARN(...) ::ramet::log(::ramet::LogLevel::Warning, __VA_ARGS__)
 /// The same, the first time that somebody listens.
-#define RAMET_WARN_ONCE(...)                                                        \
-  do {                                                                              \
-    static ::std::atomic<bool> ramet_warned{false};                                 \
-    if (RAMET_UNLIKELY(::ramet::logging()) && !ramet_warned.exchange(true)) RAMET_WARN(__VA_ARGS__); \
+#define RAMET_WARN_ONCE(...)                                                \
+  do {                                                                      \
+    static ::std::atomic<bool> ramet_warned{false};                         \
+    if (RAMET_UNLIKELY(::ramet::logging()) && !ramet_warned.exchange(true)) \
+      RAMET_WARN(__VA_ARGS__);                                              \
   } while (false)

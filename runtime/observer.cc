@@ -47,9 +47,11 @@ void tell(Member member, const What& what) noexcept {
     try {
       ((*observer).*member)(what);
     } catch (const std::exception& e) {
-      log(LogLevel::Error, "[observer] an observer failed: got \"", e.what(), "\", expected no exception");
+      log(LogLevel::Error, "[observer] an observer failed: got \"", e.what(),
+          "\", expected no exception");
     } catch (...) {
-      log(LogLevel::Error, "[observer] an observer failed: got an unknown exception, expected none");
+      log(LogLevel::Error,
+          "[observer] an observer failed: got an unknown exception, expected none");
     }
   }
 }
@@ -66,7 +68,8 @@ void on_kernel(KernelCall& call) {
 // Under the registry's lock.
 void publish(Registry& r, List list) {
   bool kernels = false;
-  for (const auto& [number, observer] : list) kernels |= observer->kernel_begin || observer->kernel_end;
+  for (const auto& [number, observer] : list)
+    kernels |= observer->kernel_begin || observer->kernel_end;
   detail::observers = static_cast<uint32_t>(list.size());
   r.list = std::make_shared<const List>(std::move(list));
   // Somebody else's raw hook is left alone.
@@ -84,8 +87,9 @@ uint64_t thread_number() {
 }  // namespace
 
 uint64_t monotonic_ns() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
 }
 
 const Scope* Scope::hold(const Scope* s) {
@@ -118,8 +122,10 @@ void remove_observer(uint64_t number) {
   std::lock_guard lock(r.mutex);
   old = r.list;
   List list = *old;
-  const auto at = std::find_if(list.begin(), list.end(), [&](const auto& entry) { return entry.first == number; });
-  RAMET_CHECK(at != list.end(), "remove_observer", "no such observer: got ", number, ", expected a number that add_observer returned");
+  const auto at = std::find_if(list.begin(), list.end(),
+                               [&](const auto& entry) { return entry.first == number; });
+  RAMET_CHECK(at != list.end(), "remove_observer", "no such observer: got ", number,
+              ", expected a number that add_observer returned");
   list.erase(at);
   publish(r, std::move(list));
 }
@@ -143,7 +149,8 @@ void RecordScope::end() noexcept {
 
 std::string scope_path() {
   std::string path;
-  for (const Scope* s = tls.scope; s; s = s->parent) path = path.empty() ? s->name : s->name + " > " + path;
+  for (const Scope* s = tls.scope; s; s = s->parent)
+    path = path.empty() ? s->name : s->name + " > " + path;
   return path;
 }
 

@@ -1,7 +1,7 @@
 // Observers of scopes and kernel calls. runtime/chrome_trace.h is built on them.
 //
-// A scope is a named stretch of time on one thread ("DataParallel.forward", "MulBackward"). While nobody observes, a scope costs
-// one load and a kernel call another.
+// A scope is a named stretch of time on one thread ("DataParallel.forward", "MulBackward"). While
+// nobody observes, a scope costs one load and a kernel call another.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -34,8 +34,9 @@ struct Scope {
   RAMET_API static void release(const Scope* s);
 };
 
-/// Empty functions are skipped. They are called on the thread where the thing happens, several threads at a time; what they do
-/// is not observed. An exception is caught, logged and forgotten: observing never changes what a program computes.
+/// Empty functions are skipped. They are called on the thread where the thing happens, several
+/// threads at a time; what they do is not observed. An exception is caught, logged and forgotten:
+/// observing never changes what a program computes.
 struct Observer {
   std::function<void(const Scope&)> scope_begin, scope_end;
   std::function<void(const KernelCall&)> kernel_begin;
@@ -43,8 +44,8 @@ struct Observer {
   std::function<void(const KernelCall&)> kernel_end;
 };
 
-/// From now on `observer` sees scopes and kernels of all threads. An observer sees the end of a scope that began before it.
-/// Returns a number, never 0, that remove_observer takes.
+/// From now on `observer` sees scopes and kernels of all threads. An observer sees the end of a
+/// scope that began before it. Returns a number, never 0, that remove_observer takes.
 RAMET_API uint64_t add_observer(Observer observer);
 /// Calls under way on other threads may still reach it. An Error for an unknown number.
 RAMET_API void remove_observer(uint64_t number);
@@ -73,8 +74,8 @@ class RAMET_API RecordScope {
   Scope* scope_ = nullptr;
 };
 
-/// "outermost > ... > innermost": the scopes around the caller, empty outside of any. Scopes are known while somebody observes
-/// or anomaly mode is on.
+/// "outermost > ... > innermost": the scopes around the caller, empty outside of any. Scopes are
+/// known while somebody observes or anomaly mode is on.
 RAMET_API std::string scope_path();
 
 }  // namespace ramet

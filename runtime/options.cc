@@ -5,7 +5,8 @@
 namespace ramet {
 
 void set_default_dtype(ScalarType dtype) {
-  RAMET_CHECK(is_floating(dtype), "set_default_dtype", "only floating-point types are supported as the default type: got ",
+  RAMET_CHECK(is_floating(dtype), "set_default_dtype",
+              "only floating-point types are supported as the default type: got ",
               short_name_of(dtype), ", expected float16, bfloat16, float32 or float64");
   tls.default_dtype = dtype;
 }
@@ -25,9 +26,12 @@ std::ostream& operator<<(std::ostream& out, Layout) { return out << "Strided"; }
 
 std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
   switch (format) {
-    case MemoryFormat::Contiguous: return out << "Contiguous";
-    case MemoryFormat::Preserve: return out << "Preserve";
-    case MemoryFormat::ChannelsLast: return out << "ChannelsLast";
+    case MemoryFormat::Contiguous:
+      return out << "Contiguous";
+    case MemoryFormat::Preserve:
+      return out << "Preserve";
+    case MemoryFormat::ChannelsLast:
+      return out << "ChannelsLast";
   }
   return out << "unknown memory format";
 }
@@ -35,10 +39,11 @@ std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
 std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
   const auto defaulted = [](bool given) { return given ? "" : " (default)"; };
   const auto text = [](bool on) { return on ? "true" : "false"; };
-  out << "TensorOptions(dtype=" << short_name_of(o.dtype()) << defaulted(o.has_dtype()) << ", device=" << o.device()
-      << defaulted(o.has_device()) << ", layout=" << o.layout() << defaulted(o.has_layout())
-      << ", requires_grad=" << text(o.requires_grad()) << defaulted(o.has_requires_grad())
-      << ", pinned_memory=" << text(o.pinned_memory()) << defaulted(o.has_pinned_memory()) << ", memory_format=";
+  out << "TensorOptions(dtype=" << short_name_of(o.dtype()) << defaulted(o.has_dtype())
+      << ", device=" << o.device() << defaulted(o.has_device()) << ", layout=" << o.layout()
+      << defaulted(o.has_layout()) << ", requires_grad=" << text(o.requires_grad())
+      << defaulted(o.has_requires_grad()) << ", pinned_memory=" << text(o.pinned_memory())
+      << defaulted(o.has_pinned_memory()) << ", memory_format=";
   if (o.has_memory_format()) return out << *o.memory_format_opt() << ")";
   return out << "(nullopt))";
 }

@@ -1,5 +1,6 @@
-// TensorOptions: what a factory makes beside its shape. As LibTorch's: every part is optional, setters return copies, and a
-// dtype, a device or a layout alone converts to options, so `zeros({2, 3}, kDouble)` and `zeros({2}, "cpu:1")` read well.
+// TensorOptions: what a factory makes beside its shape. As LibTorch's: every part is optional,
+// setters return copies, and a dtype, a device or a layout alone converts to options, so `zeros({2,
+// 3}, kDouble)` and `zeros({2}, "cpu:1")` read well.
 #pragma once
 #include <iosfwd>
 #include <optional>
@@ -12,22 +13,25 @@
 
 namespace ramet {
 
-// The same entities as in namespace std, so that a program that opens both namespaces meets no ambiguity.
+// The same entities as in namespace std, so that a program that opens both namespaces meets no
+// ambiguity.
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
 
-/// How elements are found from indices. Strided is the only one; the name exists because options carry it.
+/// How elements are found from indices. Strided is the only one; the name exists because options
+/// carry it.
 enum class Layout : int8_t { Strided };
 inline constexpr Layout kStrided = Layout::Strided;
 RAMET_API std::ostream& operator<<(std::ostream& out, Layout layout);
 
-/// Order of a result's dimensions in memory. Preserve: as the input's; ChannelsLast: N, H, W, C of a 4-D tensor.
+/// Order of a result's dimensions in memory. Preserve: as the input's; ChannelsLast: N, H, W, C of
+/// a 4-D tensor.
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast };
 RAMET_API std::ostream& operator<<(std::ostream& out, MemoryFormat format);
 
-/// Floating-point type of factories and of `tensor({1.5})` when no dtype is given. One per thread, Float at first; work that
-/// the library moves to another thread takes the caller's along.
+/// Floating-point type of factories and of `tensor({1.5})` when no dtype is given. One per thread,
+/// Float at first; work that the library moves to another thread takes the caller's along.
 inline ScalarType get_default_dtype() { return tls.default_dtype; }
 inline ScalarType get_default_dtype_as_scalartype() { return tls.default_dtype; }
 /// An Error unless `dtype` is a floating-point type.
@@ -41,7 +45,8 @@ class RAMET_API TensorOptions {
   TensorOptions(MemoryFormat format) : memory_format_(format), has_memory_format_(true) {}
   /// From a Device and from whatever makes one: a DeviceType, a DeviceType with an index, "cpu:1".
   template <class... Args,
-            std::enable_if_t<(sizeof...(Args) > 0) && std::is_constructible<Device, Args&&...>::value, int> = 0>
+            std::enable_if_t<
+                (sizeof...(Args) > 0) && std::is_constructible<Device, Args&&...>::value, int> = 0>
   TensorOptions(Args&&... args) : device_(std::forward<Args>(args)...), has_device_(true) {}
 
   // Setters. A nullopt takes the setting away.
@@ -62,12 +67,15 @@ class RAMET_API TensorOptions {
     return o;
   }
   template <class... Args,
-            std::enable_if_t<(sizeof...(Args) > 0) && std::is_constructible<Device, Args&&...>::value, int> = 0>
+            std::enable_if_t<
+                (sizeof...(Args) > 0) && std::is_constructible<Device, Args&&...>::value, int> = 0>
   [[nodiscard]] TensorOptions device(Args&&... args) const {
     return device(std::optional<Device>(Device(std::forward<Args>(args)...)));
   }
   /// cuda:index, as in LibTorch.
-  [[nodiscard]] TensorOptions device_index(DeviceIndex index) const { return device(Device(kCUDA, index)); }
+  [[nodiscard]] TensorOptions device_index(DeviceIndex index) const {
+    return device(Device(kCUDA, index));
+  }
   [[nodiscard]] TensorOptions layout(std::optional<Layout> l) const {
     TensorOptions o = *this;
     o.has_layout_ = l.has_value();
@@ -111,9 +119,15 @@ class RAMET_API TensorOptions {
   bool has_pinned_memory() const { return has_pinned_memory_; }
   bool has_memory_format() const { return has_memory_format_; }
 
-  std::optional<ScalarType> dtype_opt() const { return has_dtype_ ? std::optional<ScalarType>(dtype_) : std::nullopt; }
-  std::optional<Device> device_opt() const { return has_device_ ? std::optional<Device>(device_) : std::nullopt; }
-  std::optional<Layout> layout_opt() const { return has_layout_ ? std::optional<Layout>(layout_) : std::nullopt; }
+  std::optional<ScalarType> dtype_opt() const {
+    return has_dtype_ ? std::optional<ScalarType>(dtype_) : std::nullopt;
+  }
+  std::optional<Device> device_opt() const {
+    return has_device_ ? std::optional<Device>(device_) : std::nullopt;
+  }
+  std::optional<Layout> layout_opt() const {
+    return has_layout_ ? std::optional<Layout>(layout_) : std::nullopt;
+  }
   std::optional<bool> requires_grad_opt() const {
     return has_requires_grad_ ? std::optional<bool>(requires_grad_) : std::nullopt;
   }

@@ -38,7 +38,8 @@ Format format_of(const double* x, int64_t n) {
     any = true;
   }
   const int least = any ? digits_before_point(low) : 1, most = any ? digits_before_point(high) : 1;
-  if (whole) return most > 9 ? Format{Style::kScientific, 11, 1} : Format{Style::kWhole, most + 1, 1};
+  if (whole)
+    return most > 9 ? Format{Style::kScientific, 11, 1} : Format{Style::kWhole, most + 1, 1};
   if (most - least > 4) {
     const bool long_exponent = std::abs(most) > 99 || std::abs(least) > 99;
     return {Style::kScientific, long_exponent ? 12 : 11, 1};
@@ -57,8 +58,11 @@ void append_number(std::string& line, double value, const Format& f) {
     const auto style = f.style == Style::kWhole   ? std::chars_format::general
                        : f.style == Style::kFixed ? std::chars_format::fixed
                                                   : std::chars_format::scientific;
-    const int precision = f.style == Style::kWhole ? 6 : 4;  // as LibTorch: 12345678 becomes 1.23457e+07
-    text = {buffer, static_cast<size_t>(std::to_chars(buffer, buffer + sizeof buffer, value, style, precision).ptr - buffer)};
+    const int precision =
+        f.style == Style::kWhole ? 6 : 4;  // as LibTorch: 12345678 becomes 1.23457e+07
+    text = {buffer, static_cast<size_t>(
+                        std::to_chars(buffer, buffer + sizeof buffer, value, style, precision).ptr -
+                        buffer)};
   }
   const auto width = static_cast<size_t>(f.width);
   if (text.size() < width) line.append(width - text.size(), ' ');
@@ -76,10 +80,12 @@ void print_vector(std::ostream& out, const double* x, int64_t n) {
   out << text;
 }
 
-void print_matrix(std::ostream& out, const double* x, int64_t rows, int64_t columns, int64_t line_size, size_t indent) {
+void print_matrix(std::ostream& out, const double* x, int64_t rows, int64_t columns,
+                  int64_t line_size, size_t indent) {
   const Format f = format_of(x, rows * columns);
   const std::string margin(indent, ' ');
-  const int64_t at_once = std::max<int64_t>(1, (line_size - static_cast<int64_t>(indent)) / (f.width + 1));
+  const int64_t at_once =
+      std::max<int64_t>(1, (line_size - static_cast<int64_t>(indent)) / (f.width + 1));
   for (int64_t first = 0; first < columns; first += at_once) {
     const int64_t last = std::min(first + at_once, columns);
     std::string text;
@@ -138,17 +144,28 @@ double load(const void* p) {
 
 double load_as_double(const void* p, ScalarType t) {
   switch (t) {
-    case ScalarType::Bool: return load<uint8_t>(p) != 0;
-    case ScalarType::Byte: return load<uint8_t>(p);
-    case ScalarType::Char: return load<int8_t>(p);
-    case ScalarType::Short: return load<int16_t>(p);
-    case ScalarType::Int: return load<int32_t>(p);
-    case ScalarType::Long: return load<int64_t>(p);
-    case ScalarType::Half: return load<Half>(p);
-    case ScalarType::BFloat16: return load<BFloat16>(p);
-    case ScalarType::Float: return load<float>(p);
-    case ScalarType::Double: return load<double>(p);
-    case ScalarType::Undefined: break;
+    case ScalarType::Bool:
+      return load<uint8_t>(p) != 0;
+    case ScalarType::Byte:
+      return load<uint8_t>(p);
+    case ScalarType::Char:
+      return load<int8_t>(p);
+    case ScalarType::Short:
+      return load<int16_t>(p);
+    case ScalarType::Int:
+      return load<int32_t>(p);
+    case ScalarType::Long:
+      return load<int64_t>(p);
+    case ScalarType::Half:
+      return load<Half>(p);
+    case ScalarType::BFloat16:
+      return load<BFloat16>(p);
+    case ScalarType::Float:
+      return load<float>(p);
+    case ScalarType::Double:
+      return load<double>(p);
+    case ScalarType::Undefined:
+      break;
   }
   fail("load_as_double", "dtype: got undefined, expected an element type");
 }
@@ -165,7 +182,8 @@ std::vector<double> to_doubles(const TensorBase& t) {
 std::string shortest_text(double value) {
   if (std::isnan(value)) return std::signbit(value) ? "-nan" : "nan";
   char buffer[32];
-  const std::to_chars_result end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
+  const std::to_chars_result end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
   std::string text(buffer, end.ptr);
   const size_t e = text.find('e');
   if (e == std::string::npos) return text;  // an infinity
@@ -197,9 +215,12 @@ std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
   if (rank == 0) {
     out << shortest_text(values[0]) + "\n";
   } else if (!values.empty()) {
-    if (rank == 1) print_vector(out, values.data(), sizes[0]);
-    else if (rank == 2) print_matrix(out, values.data(), sizes[0], sizes[1], line_size, 0);
-    else print_slices(out, values.data(), sizes, line_size);
+    if (rank == 1)
+      print_vector(out, values.data(), sizes[0]);
+    else if (rank == 2)
+      print_matrix(out, values.data(), sizes[0], sizes[1], line_size, 0);
+    else
+      print_slices(out, values.data(), sizes, line_size);
   }
   std::string last = "[ " + type_string(t) + "{";
   for (size_t d = 0; d < rank; ++d) last += (d ? "," : "") + std::to_string(sizes[d]);

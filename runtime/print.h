@@ -6,10 +6,12 @@
 //   [ CPUFloatType{2,2} ]
 //
 // Note [Printed numbers]
-// One format for a whole matrix (vector, 2-D slice). Whole numbers print with six significant digits while they have at most 9
-// (12345678 as 1.23457e+07: LibTorch's habit); others with four decimals; with a common factor of a power of ten when the largest number is below 0.1 or from 1e5 on; scientific when largest
-// and smallest are more than four digits apart. Matrices wider than the line are cut into ranges of columns. A 0-dim tensor
-// prints the shortest text that reads back as the same double. All elements are printed, however many there are.
+// One format for a whole matrix (vector, 2-D slice). Whole numbers print with six significant
+// digits while they have at most 9 (12345678 as 1.23457e+07: LibTorch's habit); others with four
+// decimals; with a common factor of a power of ten when the largest number is below 0.1 or from 1e5
+// on; scientific when largest and smallest are more than four digits apart. Matrices wider than the
+// line are cut into ranges of columns. A 0-dim tensor prints the shortest text that reads back as
+// the same double. All elements are printed, however many there are.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -21,9 +23,10 @@ namespace ramet {
 
 inline constexpr int64_t kPrintLine = 80;
 
-/// Any strides; waits for whoever still writes the tensor. Stream flags, width and fill are neither used nor changed. An undefined
-/// tensor prints "[ Tensor (undefined) ]". No newline at the end.
-RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size = kPrintLine);
+/// Any strides; waits for whoever still writes the tensor. Stream flags, width and fill are neither
+/// used nor changed. An undefined tensor prints "[ Tensor (undefined) ]". No newline at the end.
+RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t,
+                              int64_t line_size = kPrintLine);
 /// To the standard output, with a newline.
 RAMET_API void print(const TensorBase& t, int64_t line_size = kPrintLine);
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
@@ -31,7 +34,8 @@ RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 /// "CPUFloatType", as in the last line of the print.
 RAMET_API std::string type_string(const TensorBase& t);
 
-/// The shortest text that reads back as `value`: "0.001", "1e-05", "10000000000", "1e+16", "nan", "-inf".
+/// The shortest text that reads back as `value`: "0.001", "1e-05", "10000000000", "1e+16", "nan",
+/// "-inf".
 RAMET_API std::string shortest_text(double value);
 
 /// The element at `p`, of type `t`, as a double.

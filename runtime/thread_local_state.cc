@@ -30,7 +30,8 @@ Registry& registry() {  // never destroyed: see pool
 std::atomic<bool> g_any{false};
 
 // A new member of Context has to be put on one side: carried, or the thread's own.
-static_assert(sizeof(void*) != 8 || sizeof(Context) == 64, "decide about the new member, then mend the number");
+static_assert(sizeof(void*) != 8 || sizeof(Context) == 64,
+              "decide about the new member, then mend the number");
 
 void copy_captured(Context& to, const Context& from) {
   to.grad_mode = from.grad_mode;
@@ -81,12 +82,15 @@ void ThreadLocalState::apply() const {
       if (r.entry->registered.load(std::memory_order_acquire)) r.entry->restore(r.value);
 }
 
-ThreadLocalStateGuard::ThreadLocalStateGuard(const ThreadLocalState& state) : inside_(state) { inside_.apply(); }
+ThreadLocalStateGuard::ThreadLocalStateGuard(const ThreadLocalState& state) : inside_(state) {
+  inside_.apply();
+}
 
 ThreadLocalStateGuard::~ThreadLocalStateGuard() { before_.apply(); }
 
 uint64_t register_thread_local_state(CaptureState capture, RestoreState restore) {
-  RAMET_CHECK(capture && restore, "register_thread_local_state", "got an empty function, expected two functions");
+  RAMET_CHECK(capture && restore, "register_thread_local_state",
+              "got an empty function, expected two functions");
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   List list = r.list ? *r.list : List();
@@ -106,7 +110,8 @@ void unregister_thread_local_state(uint64_t number) {
   std::lock_guard lock(r.mutex);
   old = r.list;
   List list = old ? *old : List();
-  const auto at = std::find_if(list.begin(), list.end(), [&](const auto& e) { return e->number == number; });
+  const auto at =
+      std::find_if(list.begin(), list.end(), [&](const auto& e) { return e->number == number; });
   RAMET_CHECK(at != list.end(), "unregister_thread_local_state", "no such state: got ", number,
               ", expected a number that register_thread_local_state returned");
   (*at)->registered.store(false, std::memory_order_release);

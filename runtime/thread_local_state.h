@@ -1,8 +1,9 @@
 // What must follow work onto another thread.
 //
-// Captured: grad mode, inference mode, anomaly mode, current devices and thread share, default dtype, replica index and random
-// context, profiler scope, and whatever users registered. Not captured, because it belongs to the thread: free lists, the
-// operation counter, the dead-node list, the running backward, "inside a fork/join region".
+// Captured: grad mode, inference mode, anomaly mode, current devices and thread share, default
+// dtype, replica index and random context, profiler scope, and whatever users registered. Not
+// captured, because it belongs to the thread: free lists, the operation counter, the dead-node
+// list, the running backward, "inside a fork/join region".
 //
 //   auto state = std::make_shared<ThreadLocalState>();
 //   devices::post(device, [state] { ThreadLocalStateGuard guard(*state); work(); });
@@ -17,8 +18,9 @@
 
 namespace ramet {
 
-/// A user's own thread-local state. `capture` is called on the thread that captures, `restore` with its result on the thread
-/// that does the work, and once more there with what was before when the work ends. `restore` must not throw.
+/// A user's own thread-local state. `capture` is called on the thread that captures, `restore` with
+/// its result on the thread that does the work, and once more there with what was before when the
+/// work ends. `restore` must not throw.
 using CaptureState = std::function<std::shared_ptr<void>()>;
 using RestoreState = std::function<void(const std::shared_ptr<void>&)>;
 /// States captured from now on carry it. Returns a number for unregister_thread_local_state.
@@ -26,7 +28,8 @@ RAMET_API uint64_t register_thread_local_state(CaptureState capture, RestoreStat
 /// States captured before no longer restore it. An Error for an unknown number.
 RAMET_API void unregister_thread_local_state(uint64_t number);
 
-/// The calling thread's state when it was made. May be copied and used on any thread, several at a time.
+/// The calling thread's state when it was made. May be copied and used on any thread, several at a
+/// time.
 class RAMET_API ThreadLocalState {
  public:
   ThreadLocalState();

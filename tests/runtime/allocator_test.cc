@@ -31,7 +31,8 @@ TEST(Allocator, CountsPerDevice) {
 }
 
 TEST(Allocator, IsAlignedAndWritable) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{769}, kMega, 4 * kMega - 64, 4 * kMega, 4 * kMega + 1, 9 * kMega}) {
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{769}, kMega, 4 * kMega - 64, 4 * kMega,
+                             4 * kMega + 1, 9 * kMega}) {
     Storage* s = Storage::make(bytes, kOne);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(s->data) % 64, 0u);
     EXPECT_EQ(s->bytes, bytes);
@@ -67,8 +68,10 @@ TEST(Allocator, KeepsToItsLimit) {
   const int64_t held = memory_stats(kOne).current;
   set_memory_limit(kOne, held + 10000);
   Storage* a = Storage::make(6000, kOne);
-  EXPECT_ERROR(Storage::make(4001, kOne), OutOfMemoryError, "out of memory on cpu:1: got a request of 4001 bytes");
-  EXPECT_ERROR(Storage::make(4001, kOne), OutOfMemoryError, "expected at most " + std::to_string(held + 10000));
+  EXPECT_ERROR(Storage::make(4001, kOne), OutOfMemoryError,
+               "out of memory on cpu:1: got a request of 4001 bytes");
+  EXPECT_ERROR(Storage::make(4001, kOne), OutOfMemoryError,
+               "expected at most " + std::to_string(held + 10000));
   EXPECT_EQ(memory_stats(kOne).current, held + 6000);
   Storage* b = Storage::make(4000, kOne);
   Storage::make(20000, kTwo)->release();  // another device's limit
@@ -83,7 +86,8 @@ TEST(Allocator, KeepsToItsLimit) {
 TEST(Allocator, RefusesTheImpossible) {
   EXPECT_ERROR(Storage::make(size_t{1} << 47, kOne), Error, "expected less than 2^47");
   if (!pool::kPassThrough)  // sanitizers end the process on such a request
-    EXPECT_ERROR(Storage::make((size_t{1} << 47) - 4096, kOne), OutOfMemoryError, "out of memory on cpu:1");
+    EXPECT_ERROR(Storage::make((size_t{1} << 47) - 4096, kOne), OutOfMemoryError,
+                 "out of memory on cpu:1");
 }
 
 }  // namespace

@@ -94,7 +94,9 @@ TEST(AtomicFile, KeepsModeAndLinks) {
 
 TEST(AtomicFile, ErrorsNamePathAndReason) {
   Folder folder;
-  EXPECT_ERROR(AtomicFile(folder / "none/a"), Error, "[write_file] cannot make a file: got \"No such file or directory\" for " + folder.path);
+  EXPECT_ERROR(
+      AtomicFile(folder / "none/a"), Error,
+      "[write_file] cannot make a file: got \"No such file or directory\" for " + folder.path);
   EXPECT_ERROR(AtomicFile{folder.path}, Error, "Is a directory");
   EXPECT_ERROR(write_file_atomically("/proc/nothing/here", "x"), Error, "/proc/nothing/here");
   EXPECT_ERROR(AtomicFile(""), Error, "path: got \"\", expected the name of a file");

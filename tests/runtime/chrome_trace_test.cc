@@ -18,7 +18,8 @@
 namespace ramet {
 namespace {
 
-// A small reader of JSON that refuses what RFC 8259 refuses: the trace is judged by another program than the one that wrote it.
+// A small reader of JSON that refuses what RFC 8259 refuses: the trace is judged by another program
+// than the one that wrote it.
 struct Json {
   enum { kNull, kNumber, kText, kList, kMap } kind = kNull;
   double number = 0;
@@ -46,7 +47,8 @@ class Reader {
     return s_[at_++];
   }
   void expect(char c) {
-    if (next() != c) throw std::runtime_error(std::string("expected ") + c + " at " + std::to_string(at_));
+    if (next() != c)
+      throw std::runtime_error(std::string("expected ") + c + " at " + std::to_string(at_));
   }
   Json value() {
     space();
@@ -80,8 +82,11 @@ class Reader {
     }
     j.kind = Json::kNumber;
     size_t end = at_;
-    while (end < s_.size() && (std::isdigit(static_cast<unsigned char>(s_[end])) || s_[end] == '.' || s_[end] == '-')) ++end;
-    if (end == at_ || !std::isdigit(static_cast<unsigned char>(s_[end - 1]))) throw std::runtime_error("bad number");
+    while (end < s_.size() &&
+           (std::isdigit(static_cast<unsigned char>(s_[end])) || s_[end] == '.' || s_[end] == '-'))
+      ++end;
+    if (end == at_ || !std::isdigit(static_cast<unsigned char>(s_[end - 1])))
+      throw std::runtime_error("bad number");
     j.number = std::stod(s_.substr(at_, end - at_));
     at_ = end;
     return j;
@@ -125,7 +130,8 @@ Trace read(const std::string& text) {
   for (const Json& e : j["traceEvents"].list) {
     const int tid = static_cast<int>(e["tid"].number);
     if (e["ph"].text == "X")
-      t.spans.push_back({e["name"].text, e["cat"].text, e["ts"].number, e["ts"].number + e["dur"].number, tid});
+      t.spans.push_back(
+          {e["name"].text, e["cat"].text, e["ts"].number, e["ts"].number + e["dur"].number, tid});
     else if (e["name"].text == "thread_name")
       t.lanes[tid] = e["args"]["name"].text;
   }
@@ -137,7 +143,8 @@ void expect_nested(const Trace& t) {
       const Span &a = t.spans[i], &b = t.spans[k];
       if (a.tid != b.tid) continue;
       const bool apart = a.to <= b.from + 2e-3 || b.to <= a.from + 2e-3;
-      const bool inside = (a.from <= b.from && b.to <= a.to + 2e-3) || (b.from <= a.from && a.to <= b.to + 2e-3);
+      const bool inside =
+          (a.from <= b.from && b.to <= a.to + 2e-3) || (b.from <= a.from && a.to <= b.to + 2e-3);
       EXPECT_TRUE(apart || inside) << a.name << " and " << b.name << " cross";
     }
 }

@@ -15,23 +15,27 @@ TEST(Device, Parses) {
   EXPECT_EQ(Device("cpu:3"), Device(kCPU, 3));
   EXPECT_EQ(Device(std::string("cuda:7")), Device(kCUDA, 7));
   EXPECT_TRUE(Device("cuda").is_cuda());
-  for (const char* bad : {"", "cpu:", "cpu:8", "cpu:-1", "cpu:1x", "cpu:01", "gpu", "CPU", "cuda:", " cpu", "cpu:0:0", ":0", "cpu 0"})
+  for (const char* bad : {"", "cpu:", "cpu:8", "cpu:-1", "cpu:1x", "cpu:01", "gpu", "CPU",
+                          "cuda:", " cpu", "cpu:0:0", ":0", "cpu 0"})
     EXPECT_ERROR(Device{bad}, Error, "Invalid device string: got '" + std::string(bad) + "'");
 }
 
 TEST(Device, Prints) {
   std::ostringstream text;
-  text << Device("cpu") << " " << Device(kCPU, 0) << " " << Device(kCPU, 2) << " " << Device("cuda") << " " << Device(kCUDA, 0) << " " << kCUDA;
+  text << Device("cpu") << " " << Device(kCPU, 0) << " " << Device(kCPU, 2) << " " << Device("cuda")
+       << " " << Device(kCUDA, 0) << " " << kCUDA;
   EXPECT_EQ(text.str(), "cpu cpu cpu:2 cuda cuda:0 CUDA");
 }
 
 TEST(Device, Compares) {
-  EXPECT_TRUE(Device(kCPU) == Device(kCPU, 0) && Device(kCPU, 0) == Device(kCPU));  // `cpu` is `cpu:0`
+  EXPECT_TRUE(Device(kCPU) == Device(kCPU, 0) &&
+              Device(kCPU, 0) == Device(kCPU));  // `cpu` is `cpu:0`
   EXPECT_TRUE(Device(kCPU) != Device(kCPU, 1));
   EXPECT_TRUE(Device(kCPU, 1) != Device(kCPU, 2));
   EXPECT_TRUE(Device(kCUDA) != Device(kCUDA, 0));
   EXPECT_TRUE(Device(kCUDA, 0) != Device(kCPU, 0));
-  const std::unordered_set<Device> set{Device(kCPU), Device(kCPU, 0), Device(kCPU, 1), Device(kCUDA, 1)};
+  const std::unordered_set<Device> set{Device(kCPU), Device(kCPU, 0), Device(kCPU, 1),
+                                       Device(kCUDA, 1)};
   EXPECT_EQ(set.size(), 3u);
 }
 

@@ -1,5 +1,3 @@
-#include "runtime/devices.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "runtime/context.h"
+#include "runtime/devices.h"
 #include "runtime/tensor_base.h"
 
 namespace ramet {
@@ -145,7 +144,8 @@ TEST(Devices, PostAfterJoinsTheQueueLate) {
   event.synchronize();
   EXPECT_TRUE(devices::done(late));
   EXPECT_EQ(order, (std::vector<int>{1, 2}));
-  devices::wait(devices::post_after(cpu(1), {before, late, soon}, [] {}));  // all done: joins at once
+  devices::wait(
+      devices::post_after(cpu(1), {before, late, soon}, [] {}));  // all done: joins at once
 }
 
 TEST(Devices, SynchronizeWaitsForAll) {
@@ -250,7 +250,9 @@ TEST(DevicesDeathTest, WorkersEndWithTheProcess) {
   EXPECT_EXIT(
       {
         static std::atomic<int> ran{0};
-        std::atexit([] { std::_Exit(ran); });  // registered before the workers exist: runs after they have ended
+        std::atexit([] {
+          std::_Exit(ran);
+        });  // registered before the workers exist: runs after they have ended
         for (int i = 0; i < 20; ++i) devices::post(cpu(i % 3), [] { ++ran; });
         std::exit(0);
       },

@@ -21,7 +21,8 @@ constexpr int kPromoted[kScalarTypes][kScalarTypes] = {
 TEST(Dtype, PromotionIsLibTorchs) {
   for (int a = 0; a < kScalarTypes; ++a)
     for (int b = 0; b < kScalarTypes; ++b)
-      EXPECT_EQ(promote_types(static_cast<ScalarType>(a), static_cast<ScalarType>(b)), static_cast<ScalarType>(kPromoted[a][b]))
+      EXPECT_EQ(promote_types(static_cast<ScalarType>(a), static_cast<ScalarType>(b)),
+                static_cast<ScalarType>(kPromoted[a][b]))
           << a << " " << b;
   EXPECT_EQ(promote_types(kFloat, ScalarType::Undefined), ScalarType::Undefined);
 }
@@ -32,15 +33,19 @@ void same_size() {
 }
 
 TEST(Dtype, Sizes) {
-  same_size<bool>(), same_size<uint8_t>(), same_size<int8_t>(), same_size<int16_t>(), same_size<int32_t>();
-  same_size<int64_t>(), same_size<long long>(), same_size<Half>(), same_size<BFloat16>(), same_size<float>(), same_size<double>();
+  same_size<bool>(), same_size<uint8_t>(), same_size<int8_t>(), same_size<int16_t>(),
+      same_size<int32_t>();
+  same_size<int64_t>(), same_size<long long>(), same_size<Half>(), same_size<BFloat16>(),
+      same_size<float>(), same_size<double>();
 }
 
 TEST(Dtype, Groups) {
   EXPECT_TRUE(is_integral(kBool));
   EXPECT_FALSE(is_integral(kBool, false));
-  for (const ScalarType t : {kByte, kChar, kShort, kInt, kLong}) EXPECT_TRUE(is_integral(t, false) && !is_floating(t)) << t;
-  for (const ScalarType t : {kHalf, kBFloat16, kFloat, kDouble}) EXPECT_TRUE(is_floating(t) && !is_integral(t)) << t;
+  for (const ScalarType t : {kByte, kChar, kShort, kInt, kLong})
+    EXPECT_TRUE(is_integral(t, false) && !is_floating(t)) << t;
+  for (const ScalarType t : {kHalf, kBFloat16, kFloat, kDouble})
+    EXPECT_TRUE(is_floating(t) && !is_integral(t)) << t;
   EXPECT_FALSE(is_floating(ScalarType::Undefined) || is_integral(ScalarType::Undefined));
   EXPECT_EQ(compute_type(kBool), kLong);
   EXPECT_EQ(compute_type(kShort), kLong);
@@ -52,21 +57,24 @@ TEST(Dtype, Groups) {
 
 TEST(Dtype, Names) {
   std::ostringstream text;
-  text << kFloat << " " << kBFloat16 << " " << short_name_of(kBFloat16) << " " << short_name_of(kByte) << " " << name_of(kBool);
+  text << kFloat << " " << kBFloat16 << " " << short_name_of(kBFloat16) << " "
+       << short_name_of(kByte) << " " << name_of(kBool);
   EXPECT_EQ(text.str(), "Float BFloat16 bfloat16 uint8 Bool");
 }
 
 // What the 16 bits mean, from the formats' definitions, in double.
 double half_value(uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double v = exponent == 31 ? (fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+  double v = exponent == 31 ? (fraction ? std::numeric_limits<double>::quiet_NaN()
+                                        : std::numeric_limits<double>::infinity())
              : exponent     ? std::ldexp(1024 + fraction, exponent - 25)
                             : std::ldexp(fraction, -24);
   return std::copysign(v, bits & 0x8000 ? -1.0 : 1.0);
 }
 double bfloat_value(uint16_t bits) {
   const int exponent = bits >> 7 & 255, fraction = bits & 127;
-  double v = exponent == 255 ? (fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity())
+  double v = exponent == 255 ? (fraction ? std::numeric_limits<double>::quiet_NaN()
+                                         : std::numeric_limits<double>::infinity())
              : exponent      ? std::ldexp(128 + fraction, exponent - 134)
                              : std::ldexp(fraction, -133);
   return std::copysign(v, bits & 0x8000 ? -1.0 : 1.0);
@@ -83,7 +91,8 @@ TEST(Half, EveryValueReads) {
   }
 }
 
-// Round to nearest, ties to even, with `precision` bits, least exponent `least`, largest finite value `most`.
+// Round to nearest, ties to even, with `precision` bits, least exponent `least`, largest finite
+// value `most`.
 double rounded(double x, int precision, int least, double most) {
   if (!std::isfinite(x) || x == 0) return x;
   int e;
@@ -117,7 +126,8 @@ TEST(Half, EveryNeighbourhoodRounds) {
   // Subnormal halves lie apart by one exponent each: their middles by value.
   for (int i = 0; i < 2048; ++i) {
     const float middle = std::ldexp(static_cast<float>(2 * i + 1), -25);
-    check_rounding(middle), check_rounding(std::nextafter(middle, 0.0f)), check_rounding(std::nextafter(middle, 1.0f)), check_rounding(-middle);
+    check_rounding(middle), check_rounding(std::nextafter(middle, 0.0f)),
+        check_rounding(std::nextafter(middle, 1.0f)), check_rounding(-middle);
   }
 }
 

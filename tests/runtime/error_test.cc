@@ -6,7 +6,9 @@ namespace ramet {
 namespace {
 
 TEST(Error, CheckNamesTheOperation) {
-  const auto check = [](int n) { RAMET_CHECK(n > 2, "op", "n: got ", n, ", expected more than ", 2.5); };
+  const auto check = [](int n) {
+    RAMET_CHECK(n > 2, "op", "n: got ", n, ", expected more than ", 2.5);
+  };
   check(3);
   try {
     check(1);

@@ -1,4 +1,5 @@
-// EXPECT_ERROR(statement, Type, "text"): the statement throws Type and its message contains the text.
+// EXPECT_ERROR(statement, Type, "text"): the statement throws Type and its message contains the
+// text.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -6,10 +7,10 @@
 
 #include "runtime/error.h"
 
-#define EXPECT_ERROR(statement, Type, text)                                                       \
-  try {                                                                                           \
-    statement;                                                                                    \
-    ADD_FAILURE() << "no exception from " #statement;                                             \
-  } catch (const Type& e) {                                                                       \
-    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();                   \
+#define EXPECT_ERROR(statement, Type, text)                                     \
+  try {                                                                         \
+    statement;                                                                  \
+    ADD_FAILURE() << "no exception from " #statement;                           \
+  } catch (const Type& e) {                                                     \
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what(); \
   }

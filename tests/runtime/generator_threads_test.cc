@@ -1,5 +1,3 @@
-#include "runtime/generator.h"
-
 #include <algorithm>
 #include <set>
 #include <thread>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "runtime/devices.h"
+#include "runtime/generator.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {
@@ -69,6 +68,20 @@ TEST(Generator, DefaultsArePerDeviceFromOneSeed) {
   EXPECT_EQ(draw({}), Key(3, 2, 0));
 }
 
+TEST(Generator, AllStatesComeBack) {
+  manual_seed(3);
+  draw({4}, 2);
+  const std::vector<GeneratorState> states = generator_states();
+  ASSERT_EQ(states.size(), 8u);
+  EXPECT_EQ(states[2], (GeneratorState{3, 1}));
+  draw({4}, 2);
+  draw({4}, 0);
+  set_generator_states(states);
+  EXPECT_EQ(generator_states(), states);
+  EXPECT_EQ(draw({4}, 2), Key(3, 1, 0));
+  EXPECT_ERROR(set_generator_states({{1, 2}}), Error, "states: got 1 of them, expected 8");
+}
+
 TEST(Generator, ThreadsNeverShareAnOffset) {
   manual_seed(1);
   std::vector<std::vector<uint64_t>> offsets(4);
@@ -87,13 +100,17 @@ TEST(Generator, ThreadsNeverShareAnOffset) {
   EXPECT_EQ(*all.rbegin(), 1999u);
 }
 
-// What one forward draws for sample s, element e: an operation over (batch, 3) and one over (batch, 2, 2), by global sample.
+// What one forward draws for sample s, element e: an operation over (batch, 3) and one over (batch,
+// 2, 2), by global sample.
 struct Drawn {
-  std::vector<std::tuple<uint64_t, uint64_t, int64_t>> of_sample;  // every number: seed, offset, index
+  std::vector<std::tuple<uint64_t, uint64_t, int64_t>>
+      of_sample;  // every number: seed, offset, index
   GeneratorState after;
 };
-void forward(int64_t batch, std::vector<std::tuple<uint64_t, uint64_t, int64_t>>& numbers, int device) {
-  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{batch, 3}, std::vector<int64_t>{batch, 2, 2}}) {
+void forward(int64_t batch, std::vector<std::tuple<uint64_t, uint64_t, int64_t>>& numbers,
+             int device) {
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{batch, 3}, std::vector<int64_t>{batch, 2, 2}}) {
     const PhiloxKey k = reserve_random(cpu(device), sizes);
     int64_t n = 1;
     for (const int64_t s : sizes) n *= s;
@@ -131,13 +148,16 @@ Drawn data_parallel(int64_t batch, const std::vector<int64_t>& parts) {
 TEST(RandomRegion, ReplicasDrawWhatOneDeviceDraws) {
   const Drawn one = data_parallel(10, {});
   EXPECT_EQ(one.after, (GeneratorState{11, 3}));
-  for (const std::vector<int64_t>& parts : std::vector<std::vector<int64_t>>{{10}, {5, 5}, {3, 3, 3, 1}, {1, 9}}) {
+  for (const std::vector<int64_t>& parts :
+       std::vector<std::vector<int64_t>>{{10}, {5, 5}, {3, 3, 3, 1}, {1, 9}}) {
     const Drawn many = data_parallel(10, parts);
     EXPECT_EQ(many.of_sample, one.of_sample) << parts.size();
     EXPECT_EQ(many.after, one.after);
-    EXPECT_EQ(default_generator(cpu(1)).get_state(), (GeneratorState{11, 0}));  // the replicas' own are not touched
+    EXPECT_EQ(default_generator(cpu(1)).get_state(),
+              (GeneratorState{11, 0}));  // the replicas' own are not touched
   }
-  EXPECT_EQ(std::adjacent_find(one.of_sample.begin(), one.of_sample.end()), one.of_sample.end()) << "a number was drawn twice";
+  EXPECT_EQ(std::adjacent_find(one.of_sample.begin(), one.of_sample.end()), one.of_sample.end())
+      << "a number was drawn twice";
 }
 
 TEST(RandomRegion, KeysByShardWhereDimensionZeroIsNotTheBatch) {
@@ -205,7 +225,8 @@ TEST(RandomRegion, OwnGeneratorsAreNotKeyedBySample) {
 }
 
 TEST(RandomRegion, Nests) {
-  // Outer: 2 shards of 4 samples; each shard runs an inner forward over 2 shards of 2 samples, between two draws of its own.
+  // Outer: 2 shards of 4 samples; each shard runs an inner forward over 2 shards of 2 samples,
+  // between two draws of its own.
   const auto run = [](bool inner_regions) {
     manual_seed(4);
     std::vector<Key> numbers;

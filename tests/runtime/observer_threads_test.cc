@@ -1,5 +1,3 @@
-#include "runtime/observer.h"
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -10,6 +8,7 @@
 
 #include "runtime/devices.h"
 #include "runtime/logging.h"
+#include "runtime/observer.h"
 #include "runtime/thread_local_state.h"
 #include "tests/runtime/expect_error.h"
 
@@ -41,11 +40,16 @@ struct Watch {  // an observer that writes a journal
       std::lock_guard lock(mutex);
       journal.push_back(std::move(text));
     };
-    o.scope_begin = [note](const Scope& s) { note("+" + s.name + (s.parent ? "<" + s.parent->name : "")); };
-    o.scope_end = [note](const Scope& s) { note("-" + s.name + (s.end >= s.start && s.start ? "" : " backwards")); };
+    o.scope_begin = [note](const Scope& s) {
+      note("+" + s.name + (s.parent ? "<" + s.parent->name : ""));
+    };
+    o.scope_end = [note](const Scope& s) {
+      note("-" + s.name + (s.end >= s.start && s.start ? "" : " backwards"));
+    };
     o.kernel_begin = [note](const KernelCall& c) { note(std::string("k+") + c.name); };
     o.kernel_end = [note](const KernelCall& c) {
-      note(std::string("k-") + c.name + (c.start && c.bytes == 4 && *static_cast<const int*>(c.args) == 5 ? "" : " wrong"));
+      note(std::string("k-") + c.name +
+           (c.start && c.bytes == 4 && *static_cast<const int*>(c.args) == 5 ? "" : " wrong"));
     };
     number = add_observer(std::move(o));
   }
@@ -67,7 +71,8 @@ TEST(Observer, SeesScopesAndKernels) {
     call_kernel("add", Device(kCPU, 0), [] {});
   }
   { RecordScope c("c"); }
-  EXPECT_EQ(watch.journal, (std::vector<std::string>{"+a", "+b<a", "k+add", "k-add", "-b", "-a", "+c", "-c"}));
+  EXPECT_EQ(watch.journal,
+            (std::vector<std::string>{"+a", "+b<a", "k+add", "k-add", "-b", "-a", "+c", "-c"}));
 }
 
 TEST(Observer, SeveralUntilRemoved) {
@@ -79,7 +84,8 @@ TEST(Observer, SeveralUntilRemoved) {
       RecordScope scope("x");
     }
     RecordScope scope("y");
-    EXPECT_EQ(one.journal, (std::vector<std::string>{"+x", "-x", "+y"}));  // `unseen` is nobody's parent
+    EXPECT_EQ(one.journal,
+              (std::vector<std::string>{"+x", "-x", "+y"}));  // `unseen` is nobody's parent
   }
   EXPECT_FALSE(observed());
   EXPECT_EQ(detail::kernel_observer.load(), nullptr);
@@ -152,7 +158,8 @@ TEST(Observer, ScopesFollowWorkToWorkers) {
   }
   remove_observer(number);
   std::sort(seen.begin(), seen.end());
-  EXPECT_EQ(seen, (std::vector<std::string>{"replica<forward on cpu:1", "replica<forward on cpu:2"}));
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"replica<forward on cpu:1", "replica<forward on cpu:2"}));
 }
 
 TEST(Observer, ComesAndGoesWhileThreadsWork) {

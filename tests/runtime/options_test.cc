@@ -16,8 +16,10 @@ TEST(TensorOptions, Defaults) {
   EXPECT_EQ(o.device(), Device(kCPU));
   EXPECT_EQ(o.layout(), kStrided);
   EXPECT_FALSE(o.requires_grad() || o.pinned_memory() || o.is_sparse());
-  EXPECT_FALSE(o.has_dtype() || o.has_device() || o.has_layout() || o.has_requires_grad() || o.has_pinned_memory() || o.has_memory_format());
-  EXPECT_FALSE(o.dtype_opt() || o.device_opt() || o.layout_opt() || o.requires_grad_opt() || o.pinned_memory_opt() || o.memory_format_opt());
+  EXPECT_FALSE(o.has_dtype() || o.has_device() || o.has_layout() || o.has_requires_grad() ||
+               o.has_pinned_memory() || o.has_memory_format());
+  EXPECT_FALSE(o.dtype_opt() || o.device_opt() || o.layout_opt() || o.requires_grad_opt() ||
+               o.pinned_memory_opt() || o.memory_format_opt());
 }
 
 // Every implicit form that users.md's programs use.
@@ -42,7 +44,8 @@ TEST(TensorOptions, FromItsParts) {
 
 TEST(TensorOptions, SettersReturnCopies) {
   const TensorOptions a;
-  const TensorOptions b = a.dtype(kFloat64).device(kCPU, 1).requires_grad(true).pinned_memory(true).layout(kStrided);
+  const TensorOptions b =
+      a.dtype(kFloat64).device(kCPU, 1).requires_grad(true).pinned_memory(true).layout(kStrided);
   EXPECT_FALSE(a.has_dtype() || a.has_device());
   EXPECT_EQ(b.dtype(), kDouble);
   EXPECT_EQ(b.device(), Device(kCPU, 1));
@@ -54,11 +57,13 @@ TEST(TensorOptions, SettersReturnCopies) {
 }
 
 TEST(TensorOptions, MergeTakesTheOthersSettings) {
-  const TensorOptions m = TensorOptions(kInt).device("cpu:1").merge_in(TensorOptions(kHalf).requires_grad(true));
+  const TensorOptions m =
+      TensorOptions(kInt).device("cpu:1").merge_in(TensorOptions(kHalf).requires_grad(true));
   EXPECT_EQ(m.dtype(), kHalf);
   EXPECT_EQ(m.device(), Device(kCPU, 1));
   EXPECT_TRUE(m.requires_grad());
-  EXPECT_EQ(m.merge_memory_format(MemoryFormat::Preserve).memory_format_opt(), MemoryFormat::Preserve);
+  EXPECT_EQ(m.merge_memory_format(MemoryFormat::Preserve).memory_format_opt(),
+            MemoryFormat::Preserve);
   EXPECT_FALSE(m.merge_memory_format(nullopt).has_memory_format());
 }
 
@@ -66,7 +71,8 @@ TEST(TensorOptions, Prints) {
   std::ostringstream text;
   text << TensorOptions("cpu:1").memory_format(MemoryFormat::Preserve);
   EXPECT_EQ(text.str(),
-            "TensorOptions(dtype=float32 (default), device=cpu:1, layout=Strided (default), requires_grad=false (default), "
+            "TensorOptions(dtype=float32 (default), device=cpu:1, layout=Strided (default), "
+            "requires_grad=false (default), "
             "pinned_memory=false (default), memory_format=Preserve)");
 }
 

@@ -1,4 +1,5 @@
-// RAMET_FAIL_ALLOC: every allocation of a piece of work fails once; each failure is a named error and loses nothing.
+// RAMET_FAIL_ALLOC: every allocation of a piece of work fails once; each failure is a named error
+// and loses nothing.
 #include <cstdlib>
 #include <functional>
 
@@ -14,7 +15,8 @@ namespace {
 [[maybe_unused]] const int g_set = setenv("RAMET_FAIL_ALLOC", "0", 1);
 const Device kHere(kCPU, 0);
 
-// Runs `work` with its first, second, ... allocation failing until it succeeds; returns how many failures that took.
+// Runs `work` with its first, second, ... allocation failing until it succeeds; returns how many
+// failures that took.
 int fail_everywhere(const std::function<void()>& work) {
   const int64_t held = memory_stats(kHere).current;
   for (int n = 1;; ++n) {
@@ -25,7 +27,8 @@ int fail_everywhere(const std::function<void()>& work) {
       pool::fail_allocation_after(0);
       return n - 1;
     } catch (const OutOfMemoryError& e) {
-      EXPECT_NE(std::string(e.what()).find("[allocate] out of memory (planned by RAMET_FAIL_ALLOC): got a request of"),
+      EXPECT_NE(std::string(e.what()).find(
+                    "[allocate] out of memory (planned by RAMET_FAIL_ALLOC): got a request of"),
                 std::string::npos)
           << e.what();
     }

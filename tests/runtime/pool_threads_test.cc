@@ -1,5 +1,3 @@
-#include "runtime/pool.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,12 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/pool.h"
 #include "runtime/tensor_base.h"
 
 namespace ramet {
 namespace {
 
-constexpr size_t kSizes[] = {1, 63, 64, 65, 256, 1000, 1024, 1025, 1088, 1089, 5000, 65536, 70000, 1 << 20, pool::kLargeMax};
+constexpr size_t kSizes[] = {1,    63,   64,   65,    256,   1000,    1024,           1025,
+                             1088, 1089, 5000, 65536, 70000, 1 << 20, pool::kLargeMax};
 
 struct Block {
   unsigned char* p;
@@ -28,7 +28,7 @@ Block take(size_t bytes, unsigned char mark) {
   return {p, bytes, mark};
 }
 bool give(const Block& b) {  // true: nobody else wrote here
-  for (size_t i = 0; i < b.bytes; i += b.bytes > 4096 ? 997 : 1)
+  for (size_t i = 0; i<b.bytes; i += b.bytes> 4096 ? 997 : 1)
     if (b.p[i] != b.mark) return false;
   pool::deallocate(b.p, b.bytes);
   return true;
@@ -114,13 +114,15 @@ TEST(Pool, FreedOnOtherThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// What a thread allocated outlives it and is freed while its heap is nobody's, or somebody else's by now.
+// What a thread allocated outlives it and is freed while its heap is nobody's, or somebody else's
+// by now.
 TEST(Pool, OutlivesItsThread) {
   std::vector<Block> blocks;
   for (int round = 0; round < 20; ++round) {
     std::vector<Block> fresh;
     std::thread([&] {
-      for (const size_t bytes : kSizes) fresh.push_back(take(bytes, static_cast<unsigned char>(round)));
+      for (const size_t bytes : kSizes)
+        fresh.push_back(take(bytes, static_cast<unsigned char>(round)));
     }).join();
     for (const Block& b : blocks) ASSERT_TRUE(give(b));
     blocks = fresh;

@@ -16,7 +16,8 @@ namespace ramet {
 namespace {
 
 const Device kHere(kCPU, 0);
-const double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::numeric_limits<double>::quiet_NaN(),
+             kInf = std::numeric_limits<double>::infinity();
 
 template <class T>
 void put(void* p, double v) {
@@ -25,25 +26,38 @@ void put(void* p, double v) {
 }
 void store(void* p, ScalarType t, double v) {
   switch (t) {
-    case kBool: return put<bool>(p, v);
-    case kByte: return put<uint8_t>(p, v);
-    case kChar: return put<int8_t>(p, v);
-    case kShort: return put<int16_t>(p, v);
-    case kInt: return put<int32_t>(p, v);
-    case kLong: return put<int64_t>(p, v);
-    case kHalf: return put<Half>(p, static_cast<float>(v));
-    case kBFloat16: return put<BFloat16>(p, static_cast<float>(v));
-    case kFloat: return put<float>(p, v);
-    default: return put<double>(p, v);
+    case kBool:
+      return put<bool>(p, v);
+    case kByte:
+      return put<uint8_t>(p, v);
+    case kChar:
+      return put<int8_t>(p, v);
+    case kShort:
+      return put<int16_t>(p, v);
+    case kInt:
+      return put<int32_t>(p, v);
+    case kLong:
+      return put<int64_t>(p, v);
+    case kHalf:
+      return put<Half>(p, static_cast<float>(v));
+    case kBFloat16:
+      return put<BFloat16>(p, static_cast<float>(v));
+    case kFloat:
+      return put<float>(p, v);
+    default:
+      return put<double>(p, v);
   }
 }
-// The same elements in memory of other strides: dimensions in reverse order, every second place, behind an offset.
-TensorBase filled(ScalarType t, const std::vector<int64_t>& sizes, const std::vector<double>& values, bool scrambled) {
+// The same elements in memory of other strides: dimensions in reverse order, every second place,
+// behind an offset.
+TensorBase filled(ScalarType t, const std::vector<int64_t>& sizes,
+                  const std::vector<double>& values, bool scrambled) {
   std::vector<int64_t> strides(sizes.size());
   int64_t step = scrambled ? 2 : 1, n = 1;
   for (const int64_t s : sizes) n *= s;
   if (scrambled)
-    for (size_t d = 0; d < sizes.size(); ++d) strides[d] = step, step *= std::max<int64_t>(sizes[d], 1);
+    for (size_t d = 0; d < sizes.size(); ++d)
+      strides[d] = step, step *= std::max<int64_t>(sizes[d], 1);
   else
     strides = contiguous_strides(sizes);
   TensorBase memory = TensorBase::empty({2 * n + 3}, t, kHere);
@@ -66,141 +80,194 @@ struct Case {
   const char* text;
 };
 const Case kCases[] = {
-    {kFloat, {}, {3.14159265},
+    {kFloat,
+     {},
+     {3.14159265},
      "3.1415927410125732\n"
      "[ CPUFloatType{} ]"},
-    {kDouble, {}, {1e10},
+    {kDouble,
+     {},
+     {1e10},
      "10000000000\n"
      "[ CPUDoubleType{} ]"},
-    {kLong, {}, {9007199254740992.0},
+    {kLong,
+     {},
+     {9007199254740992.0},
      "9007199254740992\n"
      "[ CPULongType{} ]"},
-    {kBool, {}, {1},
+    {kBool,
+     {},
+     {1},
      "1\n"
      "[ CPUBoolType{} ]"},
-    {kFloat, {}, {kNan},
+    {kFloat,
+     {},
+     {kNan},
      "nan\n"
      "[ CPUFloatType{} ]"},
-    {kFloat, {3}, {1, 2, 3},
+    {kFloat,
+     {3},
+     {1, 2, 3},
      " 1\n"
      " 2\n"
      " 3\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {3}, {1.5, 2, 3},
+    {kFloat,
+     {3},
+     {1.5, 2, 3},
      " 1.5000\n"
      " 2.0000\n"
      " 3.0000\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {3}, {0.001, 0.002, 0.003},
+    {kFloat,
+     {3},
+     {0.001, 0.002, 0.003},
      "0.001 *\n"
      " 1.0000\n"
      " 2.0000\n"
      " 3.0000\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {3}, {1e-5, 2, 3},
+    {kFloat,
+     {3},
+     {1e-5, 2, 3},
      " 1.0000e-05\n"
      " 2.0000e+00\n"
      " 3.0000e+00\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {3}, {1e-5, 2e5, 3},
+    {kFloat,
+     {3},
+     {1e-5, 2e5, 3},
      " 1.0000e-05\n"
      " 2.0000e+05\n"
      " 3.0000e+00\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {3}, {100000, 200000.5, 3},
+    {kFloat,
+     {3},
+     {100000, 200000.5, 3},
      " 1.0000e+05\n"
      " 2.0000e+05\n"
      " 3.0000e+00\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {3}, {1e10, 2, 3},
+    {kFloat,
+     {3},
+     {1e10, 2, 3},
      " 1.0000e+10\n"
      " 2.0000e+00\n"
      " 3.0000e+00\n"
      "[ CPUFloatType{3} ]"},
-    {kLong, {3}, {9007199254740992.0, 2, 3},
+    {kLong,
+     {3},
+     {9007199254740992.0, 2, 3},
      " 9.0072e+15\n"
      " 2.0000e+00\n"
      " 3.0000e+00\n"
      "[ CPULongType{3} ]"},
-    {kLong, {3}, {-12345, 2, 3},
+    {kLong,
+     {3},
+     {-12345, 2, 3},
      "-12345\n"
      "     2\n"
      "     3\n"
      "[ CPULongType{3} ]"},
-    {kFloat, {3}, {kNan, kInf, -kInf},
+    {kFloat,
+     {3},
+     {kNan, kInf, -kInf},
      "nan\n"
      "inf\n"
      "-inf\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {4}, {kNan, kInf, -kInf, 1.5},
+    {kFloat,
+     {4},
+     {kNan, kInf, -kInf, 1.5},
      "    nan\n"
      "    inf\n"
      "   -inf\n"
      " 1.5000\n"
      "[ CPUFloatType{4} ]"},
-    {kBool, {2}, {1, 0},
+    {kBool,
+     {2},
+     {1, 0},
      " 1\n"
      " 0\n"
      "[ CPUBoolType{2} ]"},
-    {kByte, {2}, {255, 0},
+    {kByte,
+     {2},
+     {255, 0},
      " 255\n"
      "   0\n"
      "[ CPUByteType{2} ]"},
-    {kFloat, {0}, {},
-     "[ CPUFloatType{0} ]"},
-    {kFloat, {0, 3}, {},
-     "[ CPUFloatType{0,3} ]"},
-    {kFloat, {3, 0}, {},
-     "[ CPUFloatType{3,0} ]"},
-    {kFloat, {2, 0, 3}, {},
-     "[ CPUFloatType{2,0,3} ]"},
-    {kFloat, {2, 2}, {1, 2, 3, 4},
+    {kFloat, {0}, {}, "[ CPUFloatType{0} ]"},
+    {kFloat, {0, 3}, {}, "[ CPUFloatType{0,3} ]"},
+    {kFloat, {3, 0}, {}, "[ CPUFloatType{3,0} ]"},
+    {kFloat, {2, 0, 3}, {}, "[ CPUFloatType{2,0,3} ]"},
+    {kFloat,
+     {2, 2},
+     {1, 2, 3, 4},
      " 1  2\n"
      " 3  4\n"
      "[ CPUFloatType{2,2} ]"},
-    {kFloat, {2, 2}, {0.001, 0.002, 0.003, 0.004},
+    {kFloat,
+     {2, 2},
+     {0.001, 0.002, 0.003, 0.004},
      "0.001 *\n"
      " 1.0000  2.0000\n"
      "  3.0000  4.0000\n"
      "[ CPUFloatType{2,2} ]"},
-    {kFloat, {2, 2}, {123456.5, 2, 3, 4},
+    {kFloat,
+     {2, 2},
+     {123456.5, 2, 3, 4},
      " 1.2346e+05  2.0000e+00\n"
      " 3.0000e+00  4.0000e+00\n"
      "[ CPUFloatType{2,2} ]"},
-    {kFloat, {2, 2}, {12345.5, 2, 3, 4},
+    {kFloat,
+     {2, 2},
+     {12345.5, 2, 3, 4},
      " 12345.5000      2.0000\n"
      "     3.0000      4.0000\n"
      "[ CPUFloatType{2,2} ]"},
-    {kFloat, {2, 2}, {1e-120, 2, 3, 4},
+    {kFloat,
+     {2, 2},
+     {1e-120, 2, 3, 4},
      " 0  2\n"
      " 3  4\n"
      "[ CPUFloatType{2,2} ]"},
-    {kDouble, {2, 2}, {1e-120, 2e200, 3, 4},
+    {kDouble,
+     {2, 2},
+     {1e-120, 2e200, 3, 4},
      " 1.0000e-120  2.0000e+200\n"
      "  3.0000e+00   4.0000e+00\n"
      "[ CPUDoubleType{2,2} ]"},
-    {kLong, {1, 30}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-     22, 23, 24, 25, 26, 27, 28, 29, 30},
-     "Columns 1 to 20  1   2   3   4   5   6   7   8   9  10  11  12  13  14  15  16  17  18  19  20\n"
+    {kLong,
+     {1, 30},
+     {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+      16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30},
+     "Columns 1 to 20  1   2   3   4   5   6   7   8   9  10  11  12  13  14  15  16  17  18  19  "
+     "20\n"
      "\n"
      "Columns 21 to 30 21  22  23  24  25  26  27  28  29  30\n"
      "[ CPULongType{1,30} ]"},
-    {kFloat, {2, 12}, {0.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
-     "Columns 1 to 10 0.5000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000\n"
+    {kFloat,
+     {2, 12},
+     {0.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+     "Columns 1 to 10 0.5000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  "
+     "1.0000\n"
      " 1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000  1.0000\n"
      "\n"
      "Columns 11 to 12 1.0000  1.0000\n"
      " 1.0000  1.0000\n"
      "[ CPUFloatType{2,12} ]"},
-    {kFloat, {2, 12}, {1000000.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-     1, 1},
+    {kFloat,
+     {2, 12},
+     {1000000.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
      "Columns 1 to 6 1.0000e+06  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      " 1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      "\n"
      "Columns 7 to 12 1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      " 1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      "[ CPUFloatType{2,12} ]"},
-    {kFloat, {2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8},
+    {kFloat,
+     {2, 2, 2},
+     {1, 2, 3, 4, 5, 6, 7, 8},
      "(1,.,.) = \n"
      " 1  2\n"
      "  3  4\n"
@@ -209,7 +276,9 @@ const Case kCases[] = {
      " 5  6\n"
      "  7  8\n"
      "[ CPUFloatType{2,2,2} ]"},
-    {kFloat, {2, 2, 2}, {0.001, 0.002, 0.003, 0.004, 0.005, 6, 7, 8},
+    {kFloat,
+     {2, 2, 2},
+     {0.001, 0.002, 0.003, 0.004, 0.005, 6, 7, 8},
      "(1,.,.) = \n"
      "0.001 *\n"
      "  1.0000  2.0000\n"
@@ -219,7 +288,9 @@ const Case kCases[] = {
      " 0.0050  6.0000\n"
      "  7.0000  8.0000\n"
      "[ CPUFloatType{2,2,2} ]"},
-    {kFloat, {1, 2, 2, 2}, {0.001, 0.002, 0.003, 0.004, 0.005, 6, 7, 8},
+    {kFloat,
+     {1, 2, 2, 2},
+     {0.001, 0.002, 0.003, 0.004, 0.005, 6, 7, 8},
      "(1,1,.,.) = \n"
      "0.001 *\n"
      "  1.0000  2.0000\n"
@@ -229,8 +300,9 @@ const Case kCases[] = {
      " 0.0050  6.0000\n"
      "  7.0000  8.0000\n"
      "[ CPUFloatType{1,2,2,2} ]"},
-    {kFloat, {1, 2, 12}, {1000000.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
-     1, 1, 1},
+    {kFloat,
+     {1, 2, 12},
+     {1000000.5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
      "(1,.,.) = \n"
      "Columns 1 to 6  1.0000e+06  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      "  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
@@ -238,106 +310,158 @@ const Case kCases[] = {
      "Columns 7 to 12  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      "  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00  1.0000e+00\n"
      "[ CPUFloatType{1,2,12} ]"},
-    {kFloat, {1, 3}, {-0.5, -2, -0.0},
+    {kFloat,
+     {1, 3},
+     {-0.5, -2, -0.0},
      "-0.5000 -2.0000 -0.0000\n"
      "[ CPUFloatType{1,3} ]"},
-    {kFloat, {1, 3}, {-100000.5, -2, -0.0},
+    {kFloat,
+     {1, 3},
+     {-100000.5, -2, -0.0},
      "-1.0000e+05 -2.0000e+00 -0.0000e+00\n"
      "[ CPUFloatType{1,3} ]"},
-    {kFloat, {1, 2}, {0.00001, 0.00002},
+    {kFloat,
+     {1, 2},
+     {0.00001, 0.00002},
      "1e-05 *\n"
      " 1.0000  2.0000\n"
      "[ CPUFloatType{1,2} ]"},
-    {kHalf, {2}, {0.1, 65504},
+    {kHalf,
+     {2},
+     {0.1, 65504},
      " 9.9976e-02\n"
      " 6.5504e+04\n"
      "[ CPUHalfType{2} ]"},
-    {kBFloat16, {2}, {0.1, 3},
+    {kBFloat16,
+     {2},
+     {0.1, 3},
      " 0.1001\n"
      " 3.0000\n"
      "[ CPUBFloat16Type{2} ]"},
-    {kLong, {2, 3}, {-1, -2, -3, 4, 5, 1000000000},
+    {kLong,
+     {2, 3},
+     {-1, -2, -3, 4, 5, 1000000000},
      "-1.0000e+00 -2.0000e+00 -3.0000e+00\n"
      " 4.0000e+00  5.0000e+00  1.0000e+09\n"
      "[ CPULongType{2,3} ]"},
-    {kFloat, {3}, {kInf, 1, 2},
+    {kFloat,
+     {3},
+     {kInf, 1, 2},
      "inf\n"
      " 1\n"
      " 2\n"
      "[ CPUFloatType{3} ]"},
-    {kFloat, {2, 2}, {kNan, 1, 2, 3},
+    {kFloat,
+     {2, 2},
+     {kNan, 1, 2, 3},
      "nan  1\n"
      " 2  3\n"
      "[ CPUFloatType{2,2} ]"},
-    {kFloat, {2, 2}, {0, 0, 0, 0},
+    {kFloat,
+     {2, 2},
+     {0, 0, 0, 0},
      " 0  0\n"
      " 0  0\n"
      "[ CPUFloatType{2,2} ]"},
-    {kFloat, {2}, {0.5, 0},
+    {kFloat,
+     {2},
+     {0.5, 0},
      " 0.5000\n"
      " 0.0000\n"
      "[ CPUFloatType{2} ]"},
-    {kFloat, {1, 2}, {99999.5, 1},
+    {kFloat,
+     {1, 2},
+     {99999.5, 1},
      " 99999.5000      1.0000\n"
      "[ CPUFloatType{1,2} ]"},
-    {kFloat, {1, 2}, {9999.95, 1},
+    {kFloat,
+     {1, 2},
+     {9999.95, 1},
      " 9999.9502     1.0000\n"
      "[ CPUFloatType{1,2} ]"},
-    {kFloat, {1}, {1e-45},
+    {kFloat,
+     {1},
+     {1e-45},
      "1e-45 *\n"
      " 1.4013\n"
      "[ CPUFloatType{1} ]"},
-    {kDouble, {2}, {1e-310, 1e300},
+    {kDouble,
+     {2},
+     {1e-310, 1e300},
      " 1.0000e-310\n"
      " 1.0000e+300\n"
      "[ CPUDoubleType{2} ]"},
-    {kDouble, {}, {1e16},
+    {kDouble,
+     {},
+     {1e16},
      "1e+16\n"
      "[ CPUDoubleType{} ]"},
-    {kDouble, {}, {1e15},
+    {kDouble,
+     {},
+     {1e15},
      "1000000000000000\n"
      "[ CPUDoubleType{} ]"},
-    {kDouble, {}, {1e-5},
+    {kDouble,
+     {},
+     {1e-5},
      "1e-05\n"
      "[ CPUDoubleType{} ]"},
-    {kDouble, {}, {0.0001},
+    {kDouble,
+     {},
+     {0.0001},
      "0.0001\n"
      "[ CPUDoubleType{} ]"},
-    {kDouble, {}, {-0.0},
+    {kDouble,
+     {},
+     {-0.0},
      "-0\n"
      "[ CPUDoubleType{} ]"},
-    {kFloat, {}, {-kInf},
+    {kFloat,
+     {},
+     {-kInf},
      "-inf\n"
      "[ CPUFloatType{} ]"},
-    {kFloat, {2}, {12345678, 1},
+    {kFloat,
+     {2},
+     {12345678, 1},
      "1.23457e+07\n"
      "        1\n"
      "[ CPUFloatType{2} ]"},
-    {kFloat, {3}, {-1, -1000000.5, 0.5},
+    {kFloat,
+     {3},
+     {-1, -1000000.5, 0.5},
      "-1.0000e+00\n"
      "-1.0000e+06\n"
      " 5.0000e-01\n"
      "[ CPUFloatType{3} ]"},
-    {kDouble, {2, 2}, {1e-7, 3e-7, -2e-7, 0},
+    {kDouble,
+     {2, 2},
+     {1e-7, 3e-7, -2e-7, 0},
      "1e-07 *\n"
      " 1.0000  3.0000\n"
      " -2.0000  0.0000\n"
      "[ CPUDoubleType{2,2} ]"},
-    {kLong, {2, 1, 3}, {-1, 2, 3, 4, 5, 6},
+    {kLong,
+     {2, 1, 3},
+     {-1, 2, 3, 4, 5, 6},
      "(1,.,.) = \n"
      "-1  2  3\n"
      "\n"
      "(2,.,.) = \n"
      " 4  5  6\n"
      "[ CPULongType{2,1,3} ]"},
-    {kDouble, {1, 9}, {0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09},
+    {kDouble,
+     {1, 9},
+     {0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09},
      "0.01 *\n"
      " 1.0000  2.0000  3.0000  4.0000  5.0000  6.0000  7.0000  8.0000  9.0000\n"
      "[ CPUDoubleType{1,9} ]"},
-    {kDouble, {2, 14}, {0.082086, 0.080609, -0.079821, -0.074723, 0.06039, 0.042475, 0.030551,
-     -0.034535, 0.01907, 0.019224, 0.014617, -0.061491, -0.012479, -0.019164, 0.040142, 0.089068,
-     0.080891, 0.007952, -0.009926, -0.041717, -0.083534, -0.08506, -0.006319, -0.032676,
-     -0.021597, 0.070522, 0.004635, 0.010892},
+    {kDouble,
+     {2, 14},
+     {0.082086,  0.080609,  -0.079821, -0.074723, 0.06039,   0.042475,  0.030551,
+      -0.034535, 0.01907,   0.019224,  0.014617,  -0.061491, -0.012479, -0.019164,
+      0.040142,  0.089068,  0.080891,  0.007952,  -0.009926, -0.041717, -0.083534,
+      -0.08506,  -0.006319, -0.032676, -0.021597, 0.070522,  0.004635,  0.010892},
      "Columns 1 to 100.01 *\n"
      " 8.2086  8.0609 -7.9821 -7.4723  6.0390  4.2475  3.0551 -3.4535  1.9070  1.9224\n"
      "  4.0142  8.9068  8.0891  0.7952 -0.9926 -4.1717 -8.3534 -8.5060 -0.6319 -3.2676\n"
@@ -346,7 +470,9 @@ const Case kCases[] = {
      " 1.4617 -6.1491 -1.2479 -1.9164\n"
      " -2.1597  7.0522  0.4635  1.0892\n"
      "[ CPUDoubleType{2,14} ]"},
-    {kDouble, {2, 2, 1, 2}, {0, 1, 2, 3, 4, 5, 6, 7},
+    {kDouble,
+     {2, 2, 1, 2},
+     {0, 1, 2, 3, 4, 5, 6, 7},
      "(1,1,.,.) = \n"
      " 0  1\n"
      "\n"
@@ -406,7 +532,8 @@ TEST(Print, ToStandardOutput) {
 }
 
 TEST(Print, ShortestText) {
-  for (const double v : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789012345680.0, 1e22, 1e-4, 9.999e-5, 1234.5, -0.0625}) {
+  for (const double v : {0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 123456789012345680.0, 1e22,
+                         1e-4, 9.999e-5, 1234.5, -0.0625}) {
     EXPECT_EQ(std::strtod(shortest_text(v).c_str(), nullptr), v);
     EXPECT_LE(shortest_text(v).size(), 24u);
   }

@@ -16,7 +16,8 @@ TEST(Storage, ForeignMemoryGoesBackOnce) {
   float memory[4] = {1, 2, 3, 4};
   void* given = nullptr;
   int times = 0;
-  Storage* s = Storage::foreign(memory, sizeof memory, Device(kCPU, 2), [&](void* p) { given = p, ++times; });
+  Storage* s = Storage::foreign(memory, sizeof memory, Device(kCPU, 2),
+                                [&](void* p) { given = p, ++times; });
   {
     TensorBase a = TensorBase::over(s, 4, {3}, {1}, kFloat);
     s->release();

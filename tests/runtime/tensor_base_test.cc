@@ -36,7 +36,8 @@ TEST(TensorBase, EveryRank) {
 }
 
 TEST(TensorBase, EmptyTensors) {
-  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{0}, {0, 3}, {3, 0}, {2, 0, 4}, {int64_t{1} << 62, 0, 8}}) {
+  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{
+           {0}, {0, 3}, {3, 0}, {2, 0, 4}, {int64_t{1} << 62, 0, 8}}) {
     TensorBase t = TensorBase::empty(sizes, kFloat, kHere);
     EXPECT_EQ(t.numel(), 0);
     EXPECT_EQ(t.nbytes(), 0u);
@@ -47,17 +48,26 @@ TEST(TensorBase, EmptyTensors) {
 }
 
 TEST(TensorBase, RefusesImpossibleSizes) {
-  EXPECT_ERROR(TensorBase::empty({2, -1}, kFloat, kHere), Error, "Trying to create tensor with negative dimension -1: got [2, -1]");
+  EXPECT_ERROR(TensorBase::empty({2, -1}, kFloat, kHere), Error,
+               "Trying to create tensor with negative dimension -1: got [2, -1]");
   EXPECT_ERROR(TensorBase::empty({0, -1}, kFloat, kHere), Error, "negative dimension -1");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 62, 4, 0, -2}, kFloat, kHere), Error, "negative dimension -2");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 32, int64_t{1} << 31}, kByte, kHere), Error, "fewer than 2^63 elements");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 61}, kFloat, kHere), Error, "fewer than 2^63 bytes");
-  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 50}, kFloat, kHere), Error, "expected less than 2^47");
-  EXPECT_ERROR(TensorBase::empty_strided({2}, {1, 1}, kFloat, kHere), Error, "strides: got 2 of them, expected 1");
+  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 62, 4, 0, -2}, kFloat, kHere), Error,
+               "negative dimension -2");
+  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 32, int64_t{1} << 31}, kByte, kHere), Error,
+               "fewer than 2^63 elements");
+  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 61}, kFloat, kHere), Error,
+               "fewer than 2^63 bytes");
+  EXPECT_ERROR(TensorBase::empty({int64_t{1} << 50}, kFloat, kHere), Error,
+               "expected less than 2^47");
+  EXPECT_ERROR(TensorBase::empty_strided({2}, {1, 1}, kFloat, kHere), Error,
+               "strides: got 2 of them, expected 1");
   EXPECT_ERROR(TensorBase::empty_strided({2}, {-1}, kFloat, kHere), Error, "strides: got [-1]");
-  EXPECT_ERROR(TensorBase::empty_strided({3}, {INT64_MAX}, kFloat, kHere), Error, "fewer than 2^63 bytes");
-  EXPECT_ERROR(TensorBase::empty_strided({2, 2}, {INT64_MAX, 1}, kFloat, kHere), Error, "fewer than 2^63 bytes");
-  EXPECT_ERROR(TensorBase::empty_strided({2}, {INT64_MAX / 2}, kFloat, kHere), Error, "fewer than 2^63 bytes");
+  EXPECT_ERROR(TensorBase::empty_strided({3}, {INT64_MAX}, kFloat, kHere), Error,
+               "fewer than 2^63 bytes");
+  EXPECT_ERROR(TensorBase::empty_strided({2, 2}, {INT64_MAX, 1}, kFloat, kHere), Error,
+               "fewer than 2^63 bytes");
+  EXPECT_ERROR(TensorBase::empty_strided({2}, {INT64_MAX / 2}, kFloat, kHere), Error,
+               "fewer than 2^63 bytes");
 }
 
 TEST(TensorBase, StridedMemoryIsJustEnough) {
@@ -127,7 +137,8 @@ TEST(TensorBase, Asks) {
   EXPECT_EQ(describe(TensorBase()), "undefined tensor");
   EXPECT_EQ(wrap_dim("sum", -1, 3), 2);
   EXPECT_EQ(wrap_dim("sum", -1, 0), 0);
-  EXPECT_ERROR(wrap_dim("sum", 3, 3), IndexError, "[sum] Dimension out of range: got 3, expected to be in range of [-3, 2]");
+  EXPECT_ERROR(wrap_dim("sum", 3, 3), IndexError,
+               "[sum] Dimension out of range: got 3, expected to be in range of [-3, 2]");
   EXPECT_ERROR(wrap_dim("sum", 1, 0), IndexError, "[-1, 0]");
   uint16_t key;
   std::memcpy(&key, &t->dtype, 2);

@@ -1,5 +1,3 @@
-#include "runtime/thread_local_state.h"
-
 #include <memory>
 #include <optional>
 #include <thread>
@@ -7,6 +5,7 @@
 
 #include "runtime/devices.h"
 #include "runtime/observer.h"
+#include "runtime/thread_local_state.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {
@@ -15,8 +14,8 @@ namespace {
 TEST(ThreadLocalState, CarriesWhatFollowsWork) {
   RandomRegion region(Device(kCPU, 0));
   ReplicaRandomGuard random(region.shard(1, 4, 4));
-  ScopedValue<bool> grad(tls.grad_mode, false), inference(tls.inference_mode, true), anomaly(tls.anomaly_mode, true),
-      check_nan(tls.anomaly_check_nan, false);
+  ScopedValue<bool> grad(tls.grad_mode, false), inference(tls.inference_mode, true),
+      anomaly(tls.anomaly_mode, true), check_nan(tls.anomaly_check_nan, false);
   ScopedValue<ScalarType> dtype(tls.default_dtype, kHalf);
   ScopedValue<uint8_t> cpu(tls.cpu_device, 3), cuda(tls.cuda_device, 2), share(tls.share, 5);
   ScopedValue<int16_t> replica(tls.replica, 6);
@@ -28,7 +27,8 @@ TEST(ThreadLocalState, CarriesWhatFollowsWork) {
     const Context fresh = tls;
     {
       ThreadLocalStateGuard guard(state);
-      EXPECT_TRUE(!tls.grad_mode && tls.inference_mode && tls.anomaly_mode && !tls.anomaly_check_nan);
+      EXPECT_TRUE(!tls.grad_mode && tls.inference_mode && tls.anomaly_mode &&
+                  !tls.anomaly_check_nan);
       EXPECT_EQ(tls.default_dtype, kHalf);
       EXPECT_EQ(tls.cpu_device, 3);
       EXPECT_EQ(tls.cuda_device, 2);
@@ -78,8 +78,9 @@ TEST(ThreadLocalState, KeepsScopesAndRandomContextAlive) {
 thread_local int t_user = 0;
 
 TEST(ThreadLocalState, CarriesRegisteredState) {
-  const uint64_t number = register_thread_local_state([] { return std::make_shared<int>(t_user); },
-                                                      [](const std::shared_ptr<void>& p) { t_user = *static_cast<int*>(p.get()); });
+  const uint64_t number = register_thread_local_state(
+      [] { return std::make_shared<int>(t_user); },
+      [](const std::shared_ptr<void>& p) { t_user = *static_cast<int*>(p.get()); });
   t_user = 5;
   const ThreadLocalState state;
   t_user = 6;

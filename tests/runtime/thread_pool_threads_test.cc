@@ -1,14 +1,13 @@
-#include "runtime/thread_pool.h"
-
 #include <atomic>
 #include <cstdlib>
-#include <set>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "runtime/context.h"
 #include "runtime/devices.h"
+#include "runtime/thread_pool.h"
 #include "tests/runtime/expect_error.h"
 
 namespace ramet {
@@ -82,7 +81,8 @@ TEST(ThreadPool, ManyCallers) {
   std::vector<std::thread> callers;
   for (int t = 0; t < 4; ++t)
     callers.emplace_back([&] {
-      for (int round = 0; round < 200; ++round) parallel_tasks(10, [&](int64_t i, int) { sum += i; });
+      for (int round = 0; round < 200; ++round)
+        parallel_tasks(10, [&](int64_t i, int) { sum += i; });
     });
   for (auto& c : callers) c.join();
   EXPECT_EQ(sum, 4 * 200 * 45);

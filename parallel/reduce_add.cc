@@ -41,6 +41,12 @@ void ReduceAdd::leave_bucket() {
   bucket_ = nullptr;
 }
 
+std::vector<Tensor> ReduceAdd::take_slots() {
+  std::vector<Tensor> slots = std::move(slots_);
+  leave_bucket();
+  return slots;
+}
+
 void ReduceAdd::hang(const Tensor& copy, uint32_t slot) {
   hold();
   autograd::release(static_cast<Node*>(std::exchange(copy->node, this)));

@@ -42,6 +42,8 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   bool leads_to(const Tensor& source) const { return next_.node == source->node && next_.slot == source->slot; }
   /// Memory of the slots, [slot]; undefined where the source's gradient memory serves. Empty: fresh memory each time.
   void set_slots(std::vector<Tensor> slots, GradBucket* bucket);
+  /// Leaves the bucket and hands the slots to the node that takes its place.
+  std::vector<Tensor> take_slots();
   /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a time.
   void leave_bucket();
   /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.

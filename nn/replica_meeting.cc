@@ -1,0 +1,68 @@
+#include "nn/replica_meeting.h"
+
+namespace ramet::nn {
+namespace {
+thread_local ReplicaMeeting* t_meeting = nullptr;
+thread_local int t_replica = -1;
+}  // namespace
+
+ReplicaAbsent::~ReplicaAbsent() = default;
+
+ReplicaMeeting* ReplicaMeeting::current() { return t_meeting; }
+
+ReplicaMeeting::Seat::Seat(ReplicaMeeting* meeting, int replica)
+    : meeting_(meeting), before_(t_meeting), replica_(replica), replica_before_(t_replica) {
+  t_meeting = meeting;
+  t_replica = replica;
+}
+ReplicaMeeting::Seat::~Seat() {
+  t_meeting = before_;
+  t_replica = replica_before_;
+  if (meeting_ && !failed_) meeting_->ended(replica_, State::kEnded);
+}
+void ReplicaMeeting::Seat::failed() {
+  failed_ = true;
+  if (meeting_) meeting_->ended(replica_, State::kFailed);
+}
+
+void ReplicaMeeting::ended(int replica, State how) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  state_[static_cast<size_t>(replica)] = how;
+  changed_.notify_all();
+}
+
+void ReplicaMeeting::close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+// Why the others will never all come; empty if they still may. Failures first: they are the reason for the rest.
+std::string ReplicaMeeting::absent() const {
+  if (closed_) return "the data-parallel call could not start all replicas";
+  for (const State wanted : {State::kFailed, State::kEnded})
+    for (size_t i = 0; i < state_.size(); ++i)
+      if (state_[i] == wanted)
+        return "replica " + std::to_string(i) + (wanted == State::kFailed ? " failed" : " ended its forward without this layer");
+  return "";
+}
+
+std::vector<Tensor> ReplicaMeeting::exchange(const char* who, const Tensor& mine) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const uint64_t round = round_;
+  brought_.resize(static_cast<size_t>(replicas_));
+  brought_[static_cast<size_t>(t_replica)] = mine;
+  if (++present_ == replicas_) {
+    result_ = std::move(brought_);
+    brought_.clear();
+    present_ = 0;
+    ++round_;
+    changed_.notify_all();
+    return result_;
+  }
+  changed_.wait(lock, [&] { return round_ != round || !absent().empty(); });
+  if (round_ == round) throw ReplicaAbsent("[" + std::string(who) + "] the replicas cannot synchronise: " + absent());
+  return result_;
+}
+
+}  // namespace ramet::nn

@@ -1,0 +1,65 @@
+// Where the replicas of one data-parallel forward exchange tensors: what a synchronising layer needs.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace ramet::nn {
+
+/// A replica was left waiting: the reason is in another one.
+class RAMET_API ReplicaAbsent : public Error {
+ public:
+  using Error::Error;
+  ~ReplicaAbsent() override;
+};
+
+/// Made by the data-parallel call for modules with a buffer of BufferPolicy::sync. Replicas that wait block their threads, so
+/// every replica has one of its own.
+class RAMET_API ReplicaMeeting {
+ public:
+  explicit ReplicaMeeting(int replicas) : replicas_(replicas), state_(static_cast<size_t>(replicas), State::kRuns) {}
+  ReplicaMeeting(const ReplicaMeeting&) = delete;
+
+  /// The meeting of the replica that runs on this thread; null outside of one.
+  static ReplicaMeeting* current();
+  /// Every replica calls this the same number of times. Returns what all of them brought, in replica order, with its history.
+  /// A ReplicaAbsent if a replica failed, or ended its forward without coming here; `who` says who asks.
+  std::vector<Tensor> exchange(const char* who, const Tensor& mine);
+  /// Nobody waits any more: the call could not start all replicas.
+  void close();
+
+  /// A replica's presence, on its thread. A null meeting is allowed.
+  class RAMET_API Seat {
+   public:
+    Seat(ReplicaMeeting* meeting, int replica);
+    ~Seat();
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+    void failed();
+
+   private:
+    ReplicaMeeting* meeting_;
+    ReplicaMeeting* before_;
+    int replica_, replica_before_;
+    bool failed_ = false;
+  };
+
+ private:
+  enum class State : uint8_t { kRuns, kEnded, kFailed };
+  void ended(int replica, State how);
+  std::string absent() const;
+
+  const int replicas_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<State> state_;
+  std::vector<Tensor> brought_, result_;
+  int present_ = 0;
+  uint64_t round_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace ramet::nn

@@ -1,0 +1,90 @@
+// Buffers of replicas: how they follow the source, and what the source takes over. See nn/buffer_policy.h.
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "parallel/comm.h"
+#include "parallel/counters.h"
+#include "parallel/movement.h"
+#include "parallel/replica_state.h"
+
+namespace ramet {
+namespace nn {
+namespace parallel {
+
+namespace moves = ramet::parallel::detail;
+namespace comm = ramet::parallel::comm;
+
+// Replicas that wrote their copy get the source's value again, like those that never had it.
+void ReplicaSet::stage_buffers() {
+  for (State::Buffer& b : state_->buffers) {
+    const State::Seen now = State::Seen::of(b.source);
+    if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data)) b.handles[0].set_data(b.source);
+    for (size_t i = b.shares ? 1 : 0; i < b.handles.size(); ++i) {
+      const Tensor& handle = b.handles[i];
+      const bool written = handle.version() != b.versions[i] && b.policy != BufferPolicy::per_replica;
+      if (now.same(b.seen) && !written) continue;
+      autograd::copy_values(handle, b.source);
+      handle.storage_impl()->wrote("refresh");
+      b.versions[i] = handle.version();
+      if (handle->device == b.source->device) continue;
+      moves::count_bytes(b.source->device, handle->device, handle.nbytes());
+      moves::count(moves::Count::kRefreshBytes, handle.nbytes());
+    }
+    b.seen = now;
+  }
+}
+
+namespace {
+
+void take(const Tensor& source, const Tensor& value, const char* op) {
+  autograd::copy_values(source, value);
+  source.storage_impl()->wrote(op);
+}
+
+}  // namespace
+
+void ReplicaSet::take_over(int count) {
+  const NoGradGuard off;
+  State& s = *state_;
+  auto written = [&](const State::Buffer& b) {
+    if (b.shares && b.source.version() != b.seen.version) return true;
+    for (size_t i = b.shares ? 1 : 0; i < static_cast<size_t>(count); ++i)
+      if (b.handles[i].version() != b.versions[i]) return true;
+    return false;
+  };
+  for (const State::Buffer& b : s.buffers) {
+    if (b.policy != BufferPolicy::all_equal || !written(b)) continue;
+    for (size_t i = 1; i < static_cast<size_t>(count); ++i)
+      RAMET_CHECK(b.handles[i].to(home_).equal(b.handles[0].to(home_)), "replicate", "buffer '", b.name, "' of policy all_equal: replica ", i, " on device ",
+                  device_of_[i], " has another value than replica 0");
+  }
+  for (State::Buffer& b : s.buffers) {
+    if (!written(b)) continue;
+    const ArrayRef<Tensor> all(b.handles.data(), static_cast<size_t>(count));
+    switch (b.policy) {
+      case BufferPolicy::merge_stats:
+      case BufferPolicy::per_replica: break;
+      case BufferPolicy::first:
+      case BufferPolicy::sync:
+      case BufferPolicy::all_equal:
+        if (!b.shares) take(b.source, b.handles[0], "replica");
+        break;
+      case BufferPolicy::sum: take(b.source, comm::reduce_add(all, home_), "replica"); break;
+      case BufferPolicy::mean: take(b.source, comm::reduce_add(all, home_).div(count), "replica"); break;
+      case BufferPolicy::max: {
+        Tensor most = all[0].to(home_);
+        for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));
+        take(b.source, most, "replica");
+        break;
+      }
+    }
+  }
+  std::vector<Module*> replicas;
+  for (const State::Snapshot& snap : s.modules) {
+    replicas.assign(snap.replicas.begin(), snap.replicas.begin() + count);
+    snap.module->merge_replicas(replicas);
+  }
+}
+
+}  // namespace parallel
+}  // namespace nn
+}  // namespace ramet

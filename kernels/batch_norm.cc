@@ -287,7 +287,8 @@ void backward(const BatchNormBackwardArgs& g) {
     b[j] = g.training ? static_cast<float>(-w * inv * inv * dot / total) : 0.0f;
     k[j] = g.training ? static_cast<float>(-w * sum / total) : 0.0f;
   }
-  if (g.dx.data) combine(g, a, b, k, mean);
+  if (g.dx.data && g.training) combine(g, a, b, k, mean);
+  else if (g.dx.data) affine(g.n, c, g.l, g.dy, g.dx, a, k);  // x does not matter: it may be infinite
 }
 
 // ---- double: channel by channel --------------------------------------------------------------------------------------
@@ -336,8 +337,8 @@ void backward_double(const BatchNormBackwardArgs& g) {
     const double b = g.training ? -w * inv * inv * dot / total : 0, k = g.training ? -w * sum / total : 0;
     for (int64_t s = 0; s < g.n; ++s)
       for (int64_t i = 0; i < g.l; ++i)
-        dx[s * g.dx.n + j * g.dx.c + i * g.dx.l] =
-            dy[s * g.dy.n + j * g.dy.c + i * g.dy.l] * w + (x[s * g.x.n + j * g.x.c + i * g.x.l] - mean) * b + k;
+        dx[s * g.dx.n + j * g.dx.c + i * g.dx.l] = dy[s * g.dy.n + j * g.dy.c + i * g.dy.l] * w +
+                                                   (g.training ? (x[s * g.x.n + j * g.x.c + i * g.x.l] - mean) * b + k : 0);
   });
 }
 

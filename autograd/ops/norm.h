@@ -16,4 +16,11 @@ RAMET_API Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& we
                             const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training,
                             double momentum, double eps, bool cudnn_enabled);
 
+/// max_pool2d(relu(batch_norm(...)), 2) in one pass over the input each way and without keeping what lies between: what a
+/// convolution stage needs, at a fraction of the memory traffic. The same values as the three; float images that lie
+/// channels-last (a convolution's result) take the fused way, all others the three operations. Not in LibTorch.
+RAMET_API Tensor batch_norm_relu_max_pool2d(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
+                                            const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training,
+                                            double momentum, double eps);
+
 }  // namespace ramet

@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
@@ -96,6 +97,64 @@ TEST(BatchNorm, AForwardWithoutTrainingTouchesNoStatistics) {
   batch_norm(x, {}, {}, mean, var, false, 0.1, 1e-5, false);
   EXPECT_EQ(values(mean), before);
   EXPECT_EQ(mean.version(), version);
+}
+
+// ---- batch_norm_relu_max_pool2d: the fused way in float against the three operations in double ---------------------------
+
+struct Stage {
+  Tensor x, w, b, mean, var;
+  explicit Stage(ScalarType t, int seed = 1) {
+    const auto make = [&](IntArrayRef sizes, int s) { return varied(sizes, s).to(t).requires_grad_(); };
+    x = make({3, 5, 7, 6}, seed), w = make({5}, 2), b = make({5}, 3);
+    mean = varied({5}, 4).to(t), var = (varied({5}, 5).abs() + 0.5).to(t);
+  }
+  Tensor last() const { return x.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}); }
+};
+
+TEST(BatchNormReluMaxPool, AgreesWithTheThreeOperations) {
+  for (bool training : {true, false}) {
+    Stage f(kFloat), d(kDouble);
+    const Tensor y = batch_norm_relu_max_pool2d(f.last(), f.w, f.b, f.mean, f.var, training, 0.1, 1e-3);
+    const Tensor z = batch_norm_relu_max_pool2d(d.x, d.w, d.b, d.mean, d.var, training, 0.1, 1e-3);
+    EXPECT_EQ(y.grad_fn()->name(), "BatchNormReluMaxPool2DBackward0");
+    EXPECT_EQ(z.grad_fn()->name(), "MaxPool2DWithIndicesBackward0");
+    expect_values(y, values(z), 1e-5);
+    expect_values(f.mean, values(d.mean), 1e-6);
+    expect_values(f.var, values(d.var), 1e-6);
+    const Tensor g = varied({3, 5, 3, 3}, 6);
+    y.mul(g.to(kFloat)).sum().backward();
+    z.mul(g).sum().backward();
+    expect_values(f.x.grad(), values(d.x.grad()), 1e-5);
+    expect_values(f.w.grad(), values(d.w.grad()), 1e-5);
+    expect_values(f.b.grad(), values(d.b.grad()), 1e-5);
+  }
+}
+
+TEST(BatchNormReluMaxPool, TheSameBitsForwardAsTheThreeOperations) {
+  Stage s(kFloat);
+  const NoGradGuard off;
+  const Tensor x = s.last();
+  expect_values(batch_norm_relu_max_pool2d(x, s.w, s.b, s.mean, s.var, false, 0.1, 1e-3),
+                values(max_pool2d(relu(batch_norm(x, s.w, s.b, s.mean, s.var, false, 0.1, 1e-3, false)), 2)), 0);
+}
+
+TEST(BatchNormReluMaxPool, SecondDerivatives) {
+  for (bool training : {true, false}) {
+    const auto second = [&](Stage& s, const Tensor& x, const Tensor& g, const Tensor& v) {
+      const Tensor y = batch_norm_relu_max_pool2d(x, s.w, s.b, s.mean, s.var, training, 0.1, 1e-3);
+      const auto first = autograd::grad({y}, {s.x, s.w, s.b}, {g}, true, true);
+      (first[0] * v).sum().add((first[1] * first[1]).sum()).add(first[2].square().sum()).backward();
+    };
+    Stage f(kFloat), d(kDouble);
+    const Tensor gf = varied({3, 5, 3, 3}, 6).to(kFloat).requires_grad_(), gd = varied({3, 5, 3, 3}, 6).requires_grad_();
+    const Tensor v = varied({3, 5, 7, 6}, 7);
+    second(f, f.last(), gf, v.to(kFloat));
+    second(d, d.x, gd, v);
+    expect_values(gf.grad(), values(gd.grad()), 2e-3);
+    expect_values(f.w.grad(), values(d.w.grad()), 2e-3);
+    if (d.x.grad().defined()) expect_values(f.x.grad(), values(d.x.grad()), 2e-3);
+    EXPECT_EQ(f.x.grad().defined(), d.x.grad().defined());
+  }
 }
 
 }  // namespace

@@ -54,6 +54,9 @@ struct FailedReplica {
 /// Where the exception came from with which the last parallel call on this thread ended; nullopt if it ended well.
 RAMET_API std::optional<FailedReplica> last_failed_replica();
 
+/// Number of the replica that runs on this thread, for hooks and forwards; -1 outside of one.
+inline int replica_index() { return tls.replica; }
+
 namespace detail {
 /// Runs run(i) for every i as the Notes say. With a meeting, replicas that share a device run on threads of their own.
 RAMET_API void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& run, ReplicaMeeting* meeting = nullptr);

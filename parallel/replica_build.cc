@@ -100,6 +100,11 @@ ReplicaSet::ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devic
 
 ReplicaSet::~ReplicaSet() = default;
 
+void ReplicaSet::hold_source(bool on) {
+  Module* m = source_.get();
+  source_ = on ? m->shared_from_this() : std::shared_ptr<Module>(std::shared_ptr<Module>(), m);
+}
+
 const std::shared_ptr<Module>& ReplicaSet::shell(int replica) const {
   RAMET_CHECK(replica >= 0 && replica < size(), "ReplicaSet", "replica: got ", replica, ", expected 0 to ", size() - 1);
   return state_->shells[static_cast<size_t>(replica)];

@@ -52,6 +52,9 @@ class RAMET_API ReplicaSet {
   ReplicaSet& operator=(const ReplicaSet&) = delete;
 
   const std::shared_ptr<Module>& source() const { return source_; }
+  const ReplicaOptions& options() const { return options_; }
+  /// Does the set keep the module alive? Without, it may be used only while somebody else does.
+  void hold_source(bool on);
   const std::vector<Device>& devices() const { return devices_; }
   /// One a replica.
   const std::vector<Device>& device_of() const { return device_of_; }

@@ -142,6 +142,10 @@ std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices, const std
   return scatter(t, devices, options);
 }
 
+Tensor detail::stack_scalars(ArrayRef<Tensor> tensors, Device destination) {
+  return gather_recorded(tensors, plan_gather(tensors, 0, false), destination);
+}
+
 Tensor gather(ArrayRef<Tensor> tensors, int64_t dim, std::optional<Device> destination, bool promote) {
   const detail::GatherPlan plan = detail::plan_gather(tensors, dim, promote);
   if (plan.scalars) {

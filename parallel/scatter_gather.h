@@ -17,5 +17,10 @@ RAMET_API std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices,
 /// 0-dim tensors make a vector, which is worth a warning the first time; their gradients are 0-dim.
 RAMET_API Tensor gather(ArrayRef<Tensor> tensors, int64_t dim = 0, std::optional<Device> destination = std::nullopt, bool promote = false);
 
+namespace detail {
+/// 0-dim tensors as a vector, without the warning.
+Tensor stack_scalars(ArrayRef<Tensor> tensors, Device destination);
+}  // namespace detail
+
 }  // namespace parallel
 }  // namespace ramet

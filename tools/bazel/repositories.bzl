@@ -100,7 +100,6 @@ _XXHASH = """
 cc_library(
     name = "xxhash",
     hdrs = ["xxhash.h"],
-    defines = ["XXH_INLINE_ALL"],
     includes = ["."],
 )
 """

@@ -139,7 +139,9 @@ Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tens
   bool fits = source_.dim() == self.dim() && count == index.numel();
   for (int64_t i = 0; fits && i < self.dim(); ++i) fits = i == d || source_.size(i) == self.size(i);
   RAMET_CHECK(fits, op, "source: got ", describe(source_), ", expected the sizes of ", describe(self), " with ", index.numel(), " in dimension ", d);
-  const Tensor source = alpha.equal(1) ? source_ : source_.mul(alpha);
+  RAMET_CHECK(is_floating(self.scalar_type()) || !alpha.isFloatingPoint(), op, "For integral input tensors, argument alpha must not be a floating "
+              "point number: got ", alpha);
+  const Tensor source = alpha.equal(1) ? source_ : source_.mul(alpha).to(source_.scalar_type());
   Tensor from = source.shallow();
   if (in_place) {
     check_inplace(op, self);

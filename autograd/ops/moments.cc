@@ -63,7 +63,7 @@ MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIn
 // Derivatives of |x|_p with respect to x, 0 where the norm is 0.
 Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p, ReducedDims dims) {
   const auto full = [&](const Tensor& t) { return spread(t, x.sizes(), dims); };
-  if (p == 0) return x.mul(0);
+  if (p == 0) return Tensor();  // constant almost everywhere; LibTorch's gradient is undefined, too
   if (p == 1) return x.sign().mul(full(g));
   if (p == 2) return x.mul(full(g.div(y).masked_fill(y.eq(0), 0)));
   if (std::isinf(p)) {

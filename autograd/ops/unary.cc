@@ -102,7 +102,10 @@ void refuse_bool(const Rule& r, const Tensor& x) {
   RAMET_CHECK(x.scalar_type() != kBool, r.name, "bool is not supported: got ", describe(x));
 }
 // Rounding leaves integers as they are.
-const Tensor* whole(const Tensor& x) { return x.defined() && is_integral(x.scalar_type()) ? &x : nullptr; }
+const Tensor* whole(const Rule& r, const Tensor& x) {
+  refuse_bool(r, x);
+  return is_integral(x.scalar_type()) ? &x : nullptr;
+}
 
 // g op y in one pass over two tensors of one layout.
 Tensor fused(const PointwiseKernel& k, const Tensor& g, const Tensor& y, const Scalar& s = 0) {
@@ -166,9 +169,9 @@ RAMET_PLAIN(sigmoid, kSigmoid)
 RAMET_PLAIN(erf, kErf)
 #undef RAMET_PLAIN
 #define RAMET_ROUNDING(name, rule)                                          \
-  Tensor name(const Tensor& x) { return whole(x) ? x.clone() : run(rule, x); } \
+  Tensor name(const Tensor& x) { return whole(rule, x) ? x.clone() : run(rule, x); } \
   Tensor Tensor::name() const { return ramet::name(*this); }                \
-  Tensor& Tensor::name##_() const { return whole(*this) ? as_mutable(*this) : run_in_place(rule, *this); }
+  Tensor& Tensor::name##_() const { return whole(rule, *this) ? as_mutable(*this) : run_in_place(rule, *this); }
 RAMET_ROUNDING(floor, kFloor)
 RAMET_ROUNDING(ceil, kCeil)
 RAMET_ROUNDING(round, kRound)

@@ -25,7 +25,7 @@ RAMET_API Tensor tanh(const Tensor& self);
 RAMET_API Tensor sigmoid(const Tensor& self);     ///< 1 / (1 + exp(-x))
 RAMET_API Tensor erf(const Tensor& self);
 RAMET_API Tensor relu(const Tensor& self);        ///< max(0, x), any type but bool; a NaN stays; derivative at 0 is 0
-RAMET_API Tensor floor(const Tensor& self);       ///< integers unchanged; derivative 0, as for the next three
+RAMET_API Tensor floor(const Tensor& self);       ///< integers unchanged, not for bool; derivative 0, as for the next three
 RAMET_API Tensor ceil(const Tensor& self);
 RAMET_API Tensor round(const Tensor& self);       ///< halves to even
 RAMET_API Tensor trunc(const Tensor& self);

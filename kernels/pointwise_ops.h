@@ -200,8 +200,13 @@ struct Where { RAMET_FORMULA f(V a, V b, V c, V, V) { return pick(ne(a, cst<V>(0
 struct Clamp { RAMET_FORMULA f(V a, V s, V t) { return Minimum::f(Maximum::f(a, s, s, s), t, t, t); } };
 /// The same with bounds b and c.
 struct ClampTensor { RAMET_FORMULA f(V a, V b, V c, V, V) { return Minimum::f(Maximum::f(a, b, b, b), c, c, c); } };
-/// a where s <= b <= t, else 0: the backward of clamp with scalar bounds
-struct ClampBackward { RAMET_FORMULA f(V a, V b, V s, V t) { return keep(both(le(s, b), le(b, t)), a); } };
+/// a where s < b < t, else 0: the backward of clamp with scalar bounds (strict, as LibTorch 2.15). An infinite bound is none
+struct ClampBackward {
+  RAMET_FORMULA f(V a, V b, V s, V t) {
+    const V inf = cst<V>(__builtin_inf());
+    return keep(both(either(lt(s, b), eq(s, cst<V>(0) - inf)), either(lt(b, t), eq(t, inf))), a);
+  }
+};
 
 // ---- results that are truth values ----
 

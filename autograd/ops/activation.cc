@@ -23,6 +23,7 @@ Tensor forward(const char* op, const PointwiseKernel& k, const Tensor& x, const 
 }
 Tensor backward_of(const char* op, const PointwiseKernel& k, const Tensor& g, const Tensor& x, const Scalar& s = 0, const Scalar& t = 0) {
   common_device(op, g, x);
+  RAMET_CHECK(same_sizes(g, x), op, "shapes: got gradient ", describe(g), " for ", describe(x));
   Tensor out = pointwise_result(op, result_type(g, x), x, &g);
   pointwise_into(k, out, compute_type(out.scalar_type()), g, x, {}, s, t);
   return out;

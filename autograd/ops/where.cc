@@ -66,10 +66,9 @@ using Bound = std::optional<Scalar>;
 ScalarType clamped_type(const char* op, const Tensor& x, const Bound& low, const Bound& high) {
   check_defined(op, x);
   RAMET_CHECK(low || high, op, "At least one of 'min' or 'max' must not be None");
-  RAMET_CHECK(x.scalar_type() != kBool, op, "bool is not supported: got ", describe(x));
-  ScalarType t = x.scalar_type();
-  for (const Bound* b : {&low, &high})
-    if (*b && b->value().isFloatingPoint() && !is_floating(t)) t = result_type(x, **b);
+  ScalarType t = low ? result_type(x, *low) : x.scalar_type();
+  if (high) t = promote_types(t, result_type(x, *high));
+  RAMET_CHECK(t != kBool, op, "bool is not supported: got ", describe(x));
   return t;
 }
 void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Bound& low, const Bound& high) {
@@ -78,7 +77,7 @@ void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Boun
   else if (low) pointwise_into(RAMET_POINTWISE(maximum), out, compute, x, *low);
   else pointwise_into(RAMET_POINTWISE(minimum), out, compute, x, *high);
 }
-// g where low <= x <= high, else 0.
+// g where low < x < high, else 0.
 Tensor clamp_backward(const Tensor& g, const Tensor& x, double low, double high) {
   Tensor out = pointwise_result("clamp_backward", g.scalar_type(), x, &g);
   pointwise_into(RAMET_POINTWISE(clamp_backward), out, compute_type(g.scalar_type()), g, x, {}, low, high);
@@ -89,7 +88,6 @@ Tensor clamp_backward(const Tensor& g, const Tensor& x, double low, double high)
 }
 double bound(const Bound& b, double otherwise) { return b ? b->toDouble() : otherwise; }
 
-// For an in-place form x is saved before it is overwritten: using it later is an error that names both.
 auto clamp_gradient(const Tensor& x, const Bound& low, const Bound& high) {
   return [sx = save(x), low = bound(low, -INFINITY), high = bound(high, INFINITY), dtype = x.scalar_type()](const Node& self, const Tensor& g) {
     return clamp_backward(g, sx.get(self), low, high).to(dtype);
@@ -102,7 +100,7 @@ Tensor& clamp_in_place(const char* op, const Tensor& x, const Bound& low, const 
   const ScalarType dtype = clamped_type(op, x, low, high);
   check_output(op, x, x.sizes(), dtype);
   if (recording(x)) {
-    auto gradient = clamp_gradient(x, low, high);
+    auto gradient = clamp_gradient(x.clone(), low, high);  // x itself is overwritten
     clamp_into(x, dtype, x, low, high);
     wrote(op, x);
     record_inplace(clamp_node(low, high), {x}, x, std::move(gradient));
@@ -188,22 +186,8 @@ Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
 Tensor Tensor::maximum(const Tensor& other) const { return ramet::maximum(*this, other); }
 Tensor Tensor::minimum(const Tensor& other) const { return ramet::minimum(*this, other); }
 
-Tensor clamp_min(const Tensor& x, const Tensor& low) {
-  Tensor out = either_of(RAMET_POINTWISE(maximum), x, low);
-  if (!recording(x, low)) return out;
-  return record("ClampMinBackward1", {x, low}, out, [sx = save(x), sl = save(low), mx = Meta(x), ml = Meta(low)](const Node& self, const Tensor& g) {
-    const Tensor inside = ge(sx.get(self), sl.get(self));
-    return Pair{self.needs(0) ? mx.reduce(masked(inside, g)) : Tensor(), self.needs(1) ? ml.reduce(masked(inside, g, true)) : Tensor()};
-  });
-}
-Tensor clamp_max(const Tensor& x, const Tensor& high) {
-  Tensor out = either_of(RAMET_POINTWISE(minimum), x, high);
-  if (!recording(x, high)) return out;
-  return record("ClampMaxBackward1", {x, high}, out, [sx = save(x), sh = save(high), mx = Meta(x), mh = Meta(high)](const Node& self, const Tensor& g) {
-    const Tensor inside = le(sx.get(self), sh.get(self));
-    return Pair{self.needs(0) ? mx.reduce(masked(inside, g)) : Tensor(), self.needs(1) ? mh.reduce(masked(inside, g, true)) : Tensor()};
-  });
-}
+Tensor clamp_min(const Tensor& x, const Tensor& low) { return maximum(x, low); }
+Tensor clamp_max(const Tensor& x, const Tensor& high) { return minimum(x, high); }
 Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optional<Tensor>& high) {
   const bool has_low = low && low->defined(), has_high = high && high->defined();
   RAMET_CHECK(has_low || has_high, "clamp", "At least one of 'min' or 'max' must not be None");
@@ -218,11 +202,16 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
   if (!recording(x, a, b)) return out;
   return record("ClampBackward0", {x, a, b}, out, [sx = save(x), sa = save(a), sb = save(b), mx = Meta(x), ma = Meta(a), mb = Meta(b)](
                                                       const Node& self, const Tensor& g) {
-    const Tensor &x = sx.get(self), &a = sa.get(self), &b = sb.get(self), crossed = lt(b, a);
+    const Tensor &x = sx.get(self), &a = sa.get(self), &b = sb.get(self);
+    // The part of the gradient that each bound takes; x has the rest. Ties are shared, unless both bounds are x.
+    const Tensor crossed = lt(b, a), apart = ne(a, b);
+    const Tensor one = scalar_to_tensor(1.0), half = scalar_to_tensor(0.5), none = scalar_to_tensor(0.0);
+    const Tensor to_low = where(crossed, none, where(lt(x, a), one, where(logical_and(eq(x, a), apart), half, none))).to(g.scalar_type());
+    const Tensor to_high = where(logical_or(crossed, gt(x, b)), one, where(logical_and(eq(x, b), apart), half, none)).to(g.scalar_type());
     std::array<Tensor, 3> r;
-    if (self.needs(0)) r[0] = mx.reduce(masked(logical_and(ge(x, a), le(x, b)), g));
-    if (self.needs(1)) r[1] = ma.reduce(masked(logical_or(crossed, ge(x, a)), g, true));
-    if (self.needs(2)) r[2] = mb.reduce(masked(logical_or(crossed, gt(x, b)), g));
+    if (self.needs(0)) r[0] = mx.reduce(mul(g, sub(rsub(to_low, 1), to_high)));
+    if (self.needs(1)) r[1] = ma.reduce(mul(g, to_low));
+    if (self.needs(2)) r[2] = mb.reduce(mul(g, to_high));
     return r;
   });
 }

@@ -14,8 +14,8 @@ RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Scalar
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
 RAMET_API Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& self, const Tensor& other);
 
-/// min(max(self, min), max): `max` where min > max; a NaN anywhere wins. At least one bound. The gradient passes inside, bounds
-/// included, and (tensor bounds) goes to the bound outside.
+/// min(max(self, min), max): `max` where min > max; a NaN anywhere wins. At least one bound. The gradient passes strictly inside;
+/// with tensor bounds the bound that was taken gets it, and a tie is shared (as LibTorch 2.15).
 RAMET_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt);
 RAMET_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max = std::nullopt);
 RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& min = std::nullopt,

@@ -119,7 +119,7 @@ const std::map<std::string, Reference>& references() {
       {"silu_backward", {F const R g = sigmoid_of(b);
                          return a * (g * (1 + b * (1 - g))); }, 8, 4, 1, 0, true}},
       {"clamp", {F return smaller(larger(a, s), t); }, 0, 0, -0.5, 1.25}},
-      {"clamp_backward", {F return b >= s && b <= t ? a : 0; }, 0, 0, -0.5, 1.25}},
+      {"clamp_backward", {F return b > s && b < t ? a : 0; }, 0, 0, -0.5, 1.25}},
       {"lerp", {F return std::fabs(c) < 0.5L ? a + c * (b - a) : b - (b - a) * (1 - c); }, 2, 4}},
       {"addcmul", {F return a + s * b * c; }, 1, 1, 0.5}},
       {"addcdiv", {F return a + s * b / c; }, 2, 1, 0.5}},

@@ -1,0 +1,151 @@
+#include "autograd/ops/factory.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/ops/copy.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using V = std::vector<double>;
+
+TEST(Factory, SizesTypesDevicesAndGradients) {
+  const Tensor a = zeros({2, 3});
+  EXPECT_EQ(a.sizes(), (IntArrayRef{2, 3}));
+  EXPECT_EQ(a.scalar_type(), kFloat);
+  EXPECT_EQ(a.device(), Device(kCPU, 0));
+  EXPECT_FALSE(a.requires_grad());
+  EXPECT_EQ(values(a), V(6, 0));
+  const Tensor b = ones({4}, dtype(kDouble).device(Device(kCPU, 1)).requires_grad(true));
+  EXPECT_EQ(b.scalar_type(), kDouble);
+  EXPECT_EQ(b.device(), Device(kCPU, 1));
+  EXPECT_TRUE(b.requires_grad() && b.is_leaf());
+  const int n = 3;  // one int is a shape
+  EXPECT_EQ(zeros(n, Device(kCPU, 1)).numel(), 3);
+  EXPECT_EQ(ones(5, requires_grad()).size(0), 5);
+  EXPECT_EQ(empty({}).dim(), 0);
+  EXPECT_EQ(empty({2, 0, 3}).numel(), 0);
+  EXPECT_TRUE(empty({2, 3, 4, 5}, {}, MemoryFormat::ChannelsLast).stride(1) == 1);
+  EXPECT_EQ(empty_strided({2, 3}, {1, 2}).strides(), (IntArrayRef{1, 2}));
+  EXPECT_NE(error_of([] { zeros({2, -1}); }).find("negative dimension"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}, dtype(kLong).requires_grad(true)); }).find("floating point"), std::string::npos);
+  set_default_dtype(kDouble);
+  EXPECT_EQ(zeros({1}).scalar_type(), kDouble);
+  set_default_dtype(kFloat);
+}
+
+TEST(Factory, FullTakesTheTypeOfItsNumber) {
+  EXPECT_EQ(full({2}, 3).scalar_type(), kLong);
+  EXPECT_EQ(full({2}, 3.5).scalar_type(), kFloat);
+  EXPECT_EQ(full({2}, true).scalar_type(), kBool);
+  EXPECT_EQ(full({2}, 3, kDouble).scalar_type(), kDouble);
+  EXPECT_EQ(values(full({2}, 3)), (V{3, 3}));
+  EXPECT_EQ(scalar_tensor(2.5).dim(), 0);
+  EXPECT_EQ(scalar_tensor(2.5).item<double>(), 2.5);
+}
+
+TEST(Factory, LikeTakesWhatOptionsLeaveOpen) {
+  const Tensor x = varied({2, 3}).t();
+  EXPECT_EQ(zeros_like(x).strides(), x.strides());
+  EXPECT_EQ(zeros_like(x).scalar_type(), kDouble);
+  EXPECT_EQ(values(ones_like(x)), V(6, 1));
+  EXPECT_EQ(full_like(x, 7, kLong).scalar_type(), kLong);
+  EXPECT_TRUE(empty_like(x, {}, MemoryFormat::Contiguous).is_contiguous());
+  EXPECT_EQ(x.new_zeros({5}).scalar_type(), kDouble);
+  EXPECT_EQ(values(x.new_full({2}, 2.5)), (V{2.5, 2.5}));
+  EXPECT_EQ(x.new_ones({2}, kFloat).scalar_type(), kFloat);
+  EXPECT_EQ(x.new_empty({0}).numel(), 0);
+  EXPECT_NE(error_of([] { zeros_like(Tensor()); }).find("undefined tensor"), std::string::npos);
+}
+
+TEST(Factory, Arange) {
+  EXPECT_EQ(arange(3).scalar_type(), kLong);
+  EXPECT_EQ(values(arange(3)), (V{0, 1, 2}));
+  EXPECT_EQ(values(arange(5, 0, -2)), (V{5, 3, 1}));
+  EXPECT_EQ(arange(3.).scalar_type(), kFloat);
+  EXPECT_EQ(arange(0, 1, 0.1).numel(), 10);
+  EXPECT_EQ(values(arange(1, 2, 0.5)), (V{1, 1.5}));
+  EXPECT_EQ(values(arange(0, 3, 1, kDouble)), (V{0, 1, 2}));
+  EXPECT_EQ(arange(2, 2).numel(), 0);
+  EXPECT_EQ(arange(INT64_MAX - 2, INT64_MAX).numel(), 2);
+  EXPECT_NE(error_of([] { arange(0, 1, 0); }).find("step must be nonzero"), std::string::npos);
+  EXPECT_NE(error_of([] { arange(1, 0); }).find("inconsistent with step sign"), std::string::npos);
+  EXPECT_NE(error_of([] { arange(0, INFINITY, 1); }).find("unsupported range"), std::string::npos);
+}
+
+TEST(Factory, LinspaceAndEye) {
+  EXPECT_EQ(values(linspace(0, 10, 5, kDouble)), (V{0, 2.5, 5, 7.5, 10}));
+  EXPECT_EQ(values(linspace(0, 10, 5, kLong)), (V{0, 2, 5, 7, 10}));
+  EXPECT_EQ(values(linspace(3, 9, 1)), (V{3}));
+  EXPECT_EQ(linspace(0, 1, 0).numel(), 0);
+  EXPECT_NE(error_of([] { linspace(0, 1, -1); }).find("non-negative"), std::string::npos);
+  EXPECT_EQ(values(eye(2, 3)), (V{1, 0, 0, 0, 1, 0}));
+  EXPECT_EQ(values(eye(3, 2)), (V{1, 0, 0, 1, 0, 0}));
+  EXPECT_EQ(values(eye(2, kLong)), (V{1, 0, 0, 1}));
+  EXPECT_EQ(eye(0).numel(), 0);
+}
+
+TEST(Factory, TensorFromNumbers) {
+  EXPECT_EQ(tensor(1.5).dim(), 0);
+  EXPECT_EQ(tensor(1.5).scalar_type(), kFloat);
+  EXPECT_EQ(tensor(7).scalar_type(), kLong);
+  EXPECT_EQ(tensor(true).scalar_type(), kBool);
+  EXPECT_EQ(values(tensor({1, 2, 3})), (V{1, 2, 3}));
+  EXPECT_EQ(tensor({1, 2, 3}).scalar_type(), kLong);
+  EXPECT_EQ(tensor({1.f, 2.f}).scalar_type(), kFloat);
+  EXPECT_EQ(tensor({1.0, 2.0}, kDouble).scalar_type(), kDouble);
+  const Tensor m = tensor({{1., 2.}, {3., 4.}, {5., 6.}});
+  EXPECT_EQ(m.sizes(), (IntArrayRef{3, 2}));
+  EXPECT_EQ(values(m), (V{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(tensor({{{1, 2}}, {{3, 4}}}).sizes(), (IntArrayRef{2, 1, 2}));
+  EXPECT_EQ(tensor(std::vector<double>{0.5, 1.5}).scalar_type(), kFloat);
+  EXPECT_EQ(tensor(std::vector<int64_t>{4, 5}).scalar_type(), kLong);
+  EXPECT_EQ(values(tensor(std::vector<bool>{true, false})), (V{1, 0}));
+  EXPECT_EQ(tensor({1, 2}, dtype(kFloat).requires_grad(true)).requires_grad(), true);
+  EXPECT_EQ(tensor(ArrayRef<double>{}).numel(), 0);
+  EXPECT_EQ(*tensor({INT64_MAX}).data_ptr<int64_t>(), INT64_MAX);
+  EXPECT_NE(error_of([] { tensor({{1, 2}, {3}}); }).find("Expected all sub-lists to have sizes"), std::string::npos);
+  EXPECT_NE(error_of([] { tensor({1, 2.5}); }).find("same scalar type"), std::string::npos);
+  // A double that float cannot hold is rounded once; an integer too large for the dtype is an Error, not a surprise.
+  EXPECT_EQ(tensor(0.1).item<float>(), 0.1f);
+}
+
+TEST(Factory, OverForeignMemory) {
+  float data[] = {0, 1, 2, 3, 4, 5};
+  int freed = 0;
+  {
+    const Tensor t = from_blob(data, {2, 3});
+    EXPECT_EQ(t.data_ptr<float>(), data);
+    t.select(0, 1).fill_(9);
+    EXPECT_EQ(data[4], 9);
+    const Tensor columns = from_blob(data, {3, 2}, {1, 3});
+    EXPECT_EQ(values(columns), (V{0, 9, 1, 9, 2, 9}));
+    Tensor kept;
+    {
+      const Tensor owned = from_blob(data, {6}, [&](void* p) { freed += p == data; }, kFloat);
+      kept = owned.slice(0, 2);
+    }
+    EXPECT_EQ(freed, 0);
+    EXPECT_EQ(values(kept), (V{2, 9, 9, 9}));
+  }
+  EXPECT_EQ(freed, 1);
+  EXPECT_EQ(from_blob(data, {0}).numel(), 0);
+  EXPECT_NE(error_of([] { from_blob(nullptr, {2}); }).find("null pointer"), std::string::npos);
+  EXPECT_NE(error_of([&] { from_blob(data, {2}, IntArrayRef{1, 1}); }).find("strides"), std::string::npos);
+}
+
+TEST(Factory, OneHot) {
+  EXPECT_EQ(values(one_hot(tensor({0, 2, 1}))), (V{1, 0, 0, 0, 0, 1, 0, 1, 0}));
+  EXPECT_EQ(one_hot(tensor({{1}, {0}}), 4).sizes(), (IntArrayRef{2, 1, 4}));
+  EXPECT_NE(error_of([] { one_hot(tensor({3}), 3); }).find("smaller than num_classes"), std::string::npos);
+  EXPECT_NE(error_of([] { one_hot(tensor({-1})); }).find("non-negative"), std::string::npos);
+  EXPECT_NE(error_of([] { one_hot(ones({2})); }).find("int64"), std::string::npos);
+  EXPECT_NE(error_of([] { one_hot(empty({0}, kLong)); }).find("Can not infer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ramet

@@ -15,20 +15,18 @@ TABLE = ROOT / "tests" / "autograd" / "op_cases.cc"
 
 GAPS = set(
     """
-    adaptive_avg_pool1d adaptive_avg_pool2d addcdiv addcmul addmm all amax amin any arange
-    argmax argmin avg_pool1d avg_pool2d baddbmm batch_norm batch_norm_relu_max_pool2d bernoulli
-    binary_cross_entropy binary_cross_entropy_with_logits bitwise_and bitwise_or bitwise_xor bmm
-    cat clamp_max clamp_min clip clone concat conv1d conv2d cross_entropy_loss cumsum diagonal
-    dot dropout embedding empty empty_like empty_strided expand eye feature_dropout flatten flip
-    floor_divide fmod from_blob full full_like gather gelu_backward hstack huber_loss index
-    index_add index_put index_select isclose kl_div l1_loss layer_norm leaky_relu_backward lerp
-    linear linspace logsumexp masked_fill masked_scatter masked_select matmul max max_pool1d
-    max_pool2d min movedim mse_loss multinomial mv narrow native_dropout_backward nll_loss
-    nll_loss2d nll_loss_nd nonzero norm normal one_hot ones ones_like outer permute prod rand
-    rand_like randint randint_like randn randn_like randperm remainder repeat reshape
-    scalar_tensor scalar_to_tensor scatter scatter_add select sigmoid_backward silu_backward
-    slice smooth_l1_loss softplus_backward squeeze stack std t take tanh_backward
-    threshold_backward transpose unflatten unsqueeze var view vstack zeros zeros_like
+    adaptive_avg_pool1d adaptive_avg_pool2d addcdiv addcmul addmm arange avg_pool1d avg_pool2d
+    baddbmm batch_norm batch_norm_relu_max_pool2d bernoulli binary_cross_entropy
+    binary_cross_entropy_with_logits bitwise_and bitwise_or bitwise_xor bmm clamp_max clamp_min
+    clip concat conv1d conv2d cross_entropy_loss cumsum dot dropout embedding empty empty_like
+    empty_strided expand eye feature_dropout floor_divide fmod from_blob full full_like gather
+    gelu_backward hstack huber_loss index index_add index_put index_select isclose kl_div
+    layer_norm leaky_relu_backward lerp linear linspace masked_fill masked_scatter masked_select
+    matmul max max_pool1d max_pool2d min movedim multinomial mv native_dropout_backward nll_loss
+    nll_loss2d nll_loss_nd nonzero normal one_hot ones ones_like outer rand rand_like randint
+    randint_like randn randn_like randperm remainder repeat scalar_tensor scalar_to_tensor
+    scatter scatter_add sigmoid_backward silu_backward smooth_l1_loss softplus_backward squeeze
+    take tanh_backward threshold_backward unflatten view zeros zeros_like
 """.split()
 )
 
@@ -54,7 +52,7 @@ def functions():
 
 def row_names():
     text = TABLE.read_text()
-    names = re.findall(r"(?:\b(?:unary|binary|row)\(|\bname = (?:\w+ \? )?)\"([\w.]+)\"", text)
+    names = re.findall(r"(?:\b(?:unary|binary|row)\(|\badd_row\(t, |\bname = (?:\w+ \? )?)\"([\w.]+)\"", text)
     names += re.findall(r"\bname = \w+ \? \"[\w.]+\" : \"([\w.]+)\"", text)
     names += re.findall(r"^ *COMPARE\((\w+), [^)]*\);", text, flags=re.M)
     return {name.split(".")[0] for name in names}

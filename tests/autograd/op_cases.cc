@@ -1,6 +1,8 @@
 // The rows of the operation table. A reference uses libm and loops only.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "autograd/ops.h"
 #include "tests/autograd/op_table.h"
@@ -193,6 +195,105 @@ void add_rows(std::vector<Row>& t) {
   }
 }
 
+// A matrix-shaped row with a reference of its own.
+void add_row(std::vector<Row>& t, const char* name, std::vector<Input> inputs, std::function<Tensor(V)> call,
+             std::function<Plain(P)> reference, uint8_t dtypes, bool differentiable = true, std::vector<Input> large = {}) {
+  Row r;
+  r.name = name;
+  r.inputs = std::move(inputs);
+  r.call = std::move(call);
+  r.reference = std::move(reference);
+  r.dtypes = dtypes;
+  r.differentiable = differentiable;
+  r.large = std::move(large);
+  t.push_back(r);
+}
+
+// One value for each row of a matrix.
+std::function<Plain(P)> each_row(double (*f)(const double* x, int64_t n)) {
+  return [f](P x) {
+    const int64_t n = x[0].size(1);
+    Plain out{{x[0].size(0)}, {}};
+    for (int64_t i = 0; i < x[0].size(0); ++i) out.v.push_back(f(x[0].v.data() + i * n, n));
+    return out;
+  };
+}
+double variance(const double* x, int64_t n) {
+  double mean = 0, s = 0;
+  for (int64_t i = 0; i < n; ++i) mean += x[i] / double(n);
+  for (int64_t i = 0; i < n; ++i) s += (x[i] - mean) * (x[i] - mean);
+  return s / double(n - 1);
+}
+// Where element (i, j) of the result comes from in the first input.
+std::function<Plain(P)> moved(std::vector<int64_t> sizes, int64_t (*from)(int64_t i)) {
+  return [sizes, from](P x) {
+    Plain out{sizes, {}};
+    int64_t n = 1;
+    for (int64_t s : sizes) n *= s;
+    for (int64_t i = 0; i < n; ++i) out.v.push_back(x[0].v[size_t(from(i))]);
+    return out;
+  };
+}
+
+void add_reductions(std::vector<Row>& t) {
+  const std::vector<Input> in = {{{4, 5}}}, large = {{{120, 131}}};
+  const auto row = [&](const char* name, std::function<Tensor(V)> call, double (*f)(const double*, int64_t), uint8_t dtypes,
+                       bool differentiable = true) { add_row(t, name, in, std::move(call), each_row(f), dtypes, differentiable, large); };
+  row("prod", [](V x) { return prod(x[0], 1); }, [](const double* x, int64_t n) { return std::accumulate(x, x + n, 1.0, std::multiplies<>()); }, kAny);
+  row("amax", [](V x) { return amax(x[0], 1); }, [](const double* x, int64_t n) { return *std::max_element(x, x + n); }, kAny);
+  row("amin", [](V x) { return amin(x[0], 1); }, [](const double* x, int64_t n) { return *std::min_element(x, x + n); }, kAny);
+  row("argmax", [](V x) { return argmax(x[0], 1); }, [](const double* x, int64_t n) { return double(std::max_element(x, x + n) - x); }, kAny, false);
+  row("argmin", [](V x) { return argmin(x[0], 1); }, [](const double* x, int64_t n) { return double(std::min_element(x, x + n) - x); }, kAny, false);
+  row("any", [](V x) { return any(x[0], 1); }, [](const double* x, int64_t n) { return double(std::any_of(x, x + n, [](double v) { return v != 0; })); }, kAny, false);
+  row("all", [](V x) { return all(x[0], 1); }, [](const double* x, int64_t n) { return double(std::all_of(x, x + n, [](double v) { return v != 0; })); }, kAny, false);
+  row("var", [](V x) { return var(x[0], 1, true); }, variance, kFloating);
+  row("std", [](V x) { return ramet::std(x[0], 1, true); }, [](const double* x, int64_t n) { return std::sqrt(variance(x, n)); }, kFloating);
+  row("norm", [](V x) { return norm(x[0], Scalar(2), {1}); }, [](const double* x, int64_t n) { return std::sqrt(std::inner_product(x, x + n, x, 0.0)); }, kFloating);
+  row("logsumexp", [](V x) { return logsumexp(x[0], {1}); }, [](const double* x, int64_t n) {
+    double s = 0;
+    for (int64_t i = 0; i < n; ++i) s += std::exp(x[i]);
+    return std::log(s);
+  }, kAny);
+}
+
+void add_losses(std::vector<Row>& t) {
+  const auto row = [&t](const char* name, Tensor (*f)(const Tensor&, const Tensor&), double (*term)(double, double), double lo, double hi) {
+    add_row(t, name, {{{3, 4}, lo, hi}, {{3, 4}, lo, hi}}, [f](V x) { return f(x[0], x[1]); }, [term](P x) {
+      double s = 0;
+      for (size_t i = 0; i < x[0].v.size(); ++i) s += term(x[0].v[i], x[1].v[i]);
+      return Plain{{}, {s / double(x[0].v.size())}};
+    }, kFloating, true, {{{120, 131}, lo, hi}, {{120, 131}, lo, hi}});
+  };
+  row("mse_loss", [](const Tensor& a, const Tensor& b) { return mse_loss(a, b); }, [](double a, double b) { return (a - b) * (a - b); }, -2, 2);
+  row("l1_loss", [](const Tensor& a, const Tensor& b) { return l1_loss(a, b); }, [](double a, double b) { return std::fabs(a - b); }, -2, 2);
+}
+
+void add_views_and_joins(std::vector<Row>& t) {
+  const std::vector<Input> in = {{{3, 4}}};
+  add_row(t, "transpose", in, [](V x) { return transpose(x[0], 0, 1); }, moved({4, 3}, [](int64_t i) { return i % 3 * 4 + i / 3; }), kAny);
+  add_row(t, "t", in, [](V x) { return ramet::t(x[0]); }, moved({4, 3}, [](int64_t i) { return i % 3 * 4 + i / 3; }), kAny);
+  add_row(t, "permute", in, [](V x) { return permute(x[0], {1, 0}); }, moved({4, 3}, [](int64_t i) { return i % 3 * 4 + i / 3; }), kAny);
+  add_row(t, "reshape", in, [](V x) { return reshape(x[0], {2, -1}); }, moved({2, 6}, [](int64_t i) { return i; }), kAny);
+  add_row(t, "flatten", in, [](V x) { return flatten(x[0]); }, moved({12}, [](int64_t i) { return i; }), kAny);
+  add_row(t, "unsqueeze", in, [](V x) { return unsqueeze(x[0], 1); }, moved({3, 1, 4}, [](int64_t i) { return i; }), kAny);
+  add_row(t, "narrow", in, [](V x) { return narrow(x[0], 1, 1, 2); }, moved({3, 2}, [](int64_t i) { return i / 2 * 4 + 1 + i % 2; }), kAny);
+  add_row(t, "select", in, [](V x) { return select(x[0], 0, -1); }, moved({4}, [](int64_t i) { return 8 + i; }), kAny);
+  add_row(t, "slice", in, [](V x) { return slice(x[0], 1, 1, 4, 2); }, moved({3, 2}, [](int64_t i) { return i / 2 * 4 + 1 + i % 2 * 2; }), kAny);
+  add_row(t, "diagonal", in, [](V x) { return diagonal(x[0], 1); }, moved({3}, [](int64_t i) { return i * 5 + 1; }), kAny);
+  add_row(t, "flip", in, [](V x) { return flip(x[0], {1}); }, moved({3, 4}, [](int64_t i) { return i / 4 * 4 + 3 - i % 4; }), kAny);
+  add_row(t, "clone", in, [](V x) { return clone(x[0]); }, moved({3, 4}, [](int64_t i) { return i; }), kAny);
+  const auto joined = [](std::vector<int64_t> sizes) {
+    return [sizes](P x) {
+      Plain out{sizes, x[0].v};
+      out.v.insert(out.v.end(), x[1].v.begin(), x[1].v.end());
+      return out;
+    };
+  };
+  add_row(t, "cat", {{{2, 3}}, {{1, 3}}}, [](V x) { return cat(x); }, joined({3, 3}), kAny);
+  add_row(t, "vstack", {{{2, 3}}, {{1, 3}}}, [](V x) { return vstack(x); }, joined({3, 3}), kAny);
+  add_row(t, "stack", {{{2, 3}}, {{2, 3}}}, [](V x) { return stack(x); }, joined({2, 2, 3}), kAny);
+}
+
 }  // namespace
 
 const std::vector<Row>& rows() {
@@ -203,6 +304,9 @@ const std::vector<Row>& rows() {
     add_activations(t);
     add_choices(t);
     add_rows(t);
+    add_reductions(t);
+    add_losses(t);
+    add_views_and_joins(t);
     return t;
   }();
   return table;

@@ -76,7 +76,7 @@ const std::map<std::string, Reference>& references() {
       {"maximum", {F return larger(a, b); }}},
       {"minimum", {F return smaller(a, b); }}},
       {"squared_difference", {F return (a - b) * (a - b); }, 2.5}},
-      {"scaled_product", {F return a * (b * s); }, 1, 0, 1.25}},
+      {"scaled_product", {F return a * (b * s); }, 0.5, 0, 2}},
       {"neg", {F return -a; }}},
       {"abs", {F return std::fabs(a); }}},
       {"sign", {F return (a > 0) - (a < 0); }}},

@@ -48,11 +48,11 @@ template <class T> void statistics_of(const T* x, int64_t n, T* out) {
   sweep<T>(
       n, [&](int64_t i, int u) { m[u] = lmax(m[u], lload(x + i)); },
       [&](int64_t i, int64_t left) { m[last] = lmax(m[last], lload_n<T>(x + i, left, kLowest<T>)); });
-  const T top = lfold_all<T>(m, [](const Lanes<T>& a, const Lanes<T>& b) { return lmax(a, b); }, [](T a, T b) { return a > b ? a : b; });
+  const T top = lfold_max<T>(m);
   const Lanes<T> M = lset(top);
   sweep<T>(
       n, [&](int64_t i, int u) { s[u] = s[u] + lexp(lload(x + i) - M); },
-      [&](int64_t i, int64_t left) { s[last] = s[last] + lexp(lload_n<T>(x + i, left, kLowest<T>) - M); });
+      [&](int64_t i, int64_t left) { s[last] = s[last] + lfirst(lexp(lload_n<T>(x + i, left, top) - M), left); });
   out[0] = top, out[1] = log_of(lfold_add<T>(s));
 }
 

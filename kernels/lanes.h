@@ -123,21 +123,34 @@ RAMET_INLINE float log_of(float x) {
 }
 RAMET_INLINE double log_of(double x) { return __builtin_log(x); }
 
+constexpr float kLaneIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 /// The first n of 16 elements (n < 16), `fill` behind them.
 template <class T> RAMET_INLINE Lanes<T> lload_n(const T* p, int64_t n, T fill) {
   if constexpr (sizeof(T) == 4) {
-    static constexpr float kIndex[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     Lanes<T> r;
     const vf limit = set1(static_cast<float>(n)), other = set1(fill);
     RAMET_EACH {
       const int64_t left = n - e * VL;
-      r.v[e] = left <= 0 ? other : pick(lt(load(kIndex + e * VL), limit), loadn(p + e * VL, static_cast<long>(left)), other);
+      r.v[e] = left <= 0 ? other : pick(lt(load(kLaneIndex + e * VL), limit), loadn(p + e * VL, static_cast<long>(left)), other);
     }
     return r;
   } else {
     T t[16];
     for (int i = 0; i < 16; ++i) t[i] = fill;
     for (int i = 0; i < n; ++i) t[i] = p[i];
+    return lload(t);
+  }
+}
+/// The first n of 16 lanes (n < 16), 0 behind them.
+template <class T> RAMET_INLINE Lanes<T> lfirst(Lanes<T> a, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    const vf limit = set1(static_cast<float>(n));
+    RAMET_EACH a.v[e] = keep(lt(load(kLaneIndex + e * VL), limit), a.v[e]);
+    return a;
+  } else {
+    T t[16];
+    lstore(t, a);
+    for (int i = 0; i < 16; ++i) t[i] = i < n ? t[i] : T(0);
     return lload(t);
   }
 }
@@ -152,22 +165,58 @@ template <class T> RAMET_INLINE void lstore_n(T* p, const Lanes<T>& a, int64_t n
   }
 }
 
-/// 16 lanes to one, always as the same tree.
-template <class T, class F> RAMET_INLINE T lfold(const Lanes<T>& a, F f) {
-  T t[16];
-  lstore(t, a);
-  for (int h = 8; h; h /= 2)
-    for (int i = 0; i < h; ++i) t[i] = f(t[i], t[i + h]);
-  return t[0];
+// How two lanes join. Written once for whole Lanes, for plain vectors of the compiler and for numbers.
+struct JoinAdd {
+  template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const { return a + b; }
+};
+struct JoinMax {  // the second where either is NaN
+  template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const { return a > b ? a : b; }
+  template <class T> RAMET_INLINE Lanes<T> operator()(const Lanes<T>& a, const Lanes<T>& b) const { return lmax(a, b); }
+};
+
+/// One register to one number: lane i with lane i + n/2, halves going down to 128 bits first (wide permutations are slow).
+template <class T, class V, class Op> RAMET_INLINE T lfold_register(const V& v, Op op) {
+  constexpr int n = static_cast<int>(sizeof(V) / sizeof(T));
+  if constexpr (sizeof(V) > 16) {
+    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+    Half low, high;
+    if constexpr (n == 16) {
+      low = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7);
+      high = __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
+    } else if constexpr (n == 8) {
+      low = __builtin_shufflevector(v, v, 0, 1, 2, 3);
+      high = __builtin_shufflevector(v, v, 4, 5, 6, 7);
+    } else {
+      low = __builtin_shufflevector(v, v, 0, 1);
+      high = __builtin_shufflevector(v, v, 2, 3);
+    }
+    return lfold_register<T>(op(low, high), op);
+  } else if constexpr (n == 4) {
+    const V two = op(v, V(__builtin_shufflevector(v, v, 2, 3, 2, 3)));
+    return op(two, V(__builtin_shufflevector(two, two, 1, 1, 1, 1)))[0];
+  } else {
+    return op(v, V(__builtin_shufflevector(v, v, 1, 1)))[0];
+  }
+}
+/// 16 lanes to one, always as the same tree: lane i with lane i + 8, then + 4, + 2, + 1.
+template <class T, class Op> RAMET_INLINE T lfold(Lanes<T> a, Op op) {
+#pragma GCC unroll 4
+  for (int h = Lanes<T>::kParts / 2; h; h /= 2) {
+    Lanes<T> b = a;
+#pragma GCC unroll 8
+    for (int i = 0; i < h; ++i) b.v[i] = a.v[i + h];
+    a = op(a, b);
+  }
+  typedef T Plain __attribute__((vector_size(VL * 4)));
+  return lfold_register<T>(Plain(a.v[0]), op);
 }
 template <class T> using Accumulators = Lanes<T>[kAccumulators<T>];
-template <class T, class F, class G> RAMET_INLINE T lfold_all(const Accumulators<T>& s, F lanes, G scalars) {
-  if constexpr (kAccumulators<T> == 4) return lfold(lanes(lanes(s[0], s[1]), lanes(s[2], s[3])), scalars);
-  else return lfold(lanes(s[0], s[1]), scalars);
+template <class T, class Op> RAMET_INLINE T lfold_all(const Accumulators<T>& s, Op op) {
+  if constexpr (kAccumulators<T> == 4) return lfold<T>(op(op(s[0], s[1]), op(s[2], s[3])), op);
+  else return lfold<T>(op(s[0], s[1]), op);
 }
-template <class T> RAMET_INLINE T lfold_add(const Accumulators<T>& s) {
-  return lfold_all<T>(s, [](const Lanes<T>& a, const Lanes<T>& b) { return a + b; }, [](T a, T b) { return static_cast<T>(a + b); });
-}
+template <class T> RAMET_INLINE T lfold_add(const Accumulators<T>& s) { return lfold_all<T>(s, JoinAdd()); }
+template <class T> RAMET_INLINE T lfold_max(const Accumulators<T>& s) { return lfold_all<T>(s, JoinMax()); }
 template <class T> RAMET_INLINE void lfill(Accumulators<T>& s, T x) {
   for (int u = 0; u < kAccumulators<T>; ++u) s[u] = lset(x);
 }

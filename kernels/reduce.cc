@@ -54,8 +54,12 @@ template <> constexpr int64_t kHighest<int64_t> = INT64_MAX;
 template <class T> struct LaneOf { using type = T; using state = double; };
 template <> struct LaneOf<int64_t> { using type = uint64_t; using state = uint64_t; };
 
+struct JoinMultiply {
+  template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const { return a * b; }
+};
 struct Add {
   using Join = Add;
+  using Fold = JoinAdd;
   static constexpr int kNeutral = 0;
   template <class L> static RAMET_INLINE Lanes<L> step(const Lanes<L>& acc, const Lanes<L>& x) { return acc + x; }
   template <class S> static RAMET_INLINE S join(S a, S b) { return a + b; }
@@ -72,6 +76,7 @@ struct AddNonzero : Add {
 };
 struct Multiply {
   using Join = Multiply;
+  using Fold = JoinMultiply;
   static constexpr int kNeutral = 1;
   template <class L> static RAMET_INLINE Lanes<L> step(const Lanes<L>& acc, const Lanes<L>& x) { return acc * x; }
   template <class S> static RAMET_INLINE S join(S a, S b) { return a * b; }
@@ -100,9 +105,7 @@ template <class T, class Op> struct Fold : FoldStates<typename LaneOf<T>::state,
           constexpr int u = kAccumulators<L> - 1;
           s[u] = Op::step(s[u], lload_n<L>(q + i, left, L(Op::kNeutral)));
         });
-    const L sum = lfold_all<L>(
-        s, [](const Lanes<L>& a, const Lanes<L>& b) { return Op::join(a, b); },
-        [](L a, L b) { return static_cast<L>(Op::join(a, b)); });
+    const L sum = lfold_all<L>(s, typename Op::Fold());
     S& out = *static_cast<S*>(state);
     out = Op::join(out, static_cast<S>(sum));
   }
@@ -172,6 +175,15 @@ template <class T, bool kMin> struct ExtremeStates {
     for (int64_t i = 0; i < n; ++i) static_cast<T*>(into)[i] = join(static_cast<T*>(into)[i], static_cast<const T*>(from)[i]);
   }
 };
+template <bool kMin> struct JoinExtreme {  // the first where it is a NaN, the second where that is
+  template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const {
+    const V best = kMin ? (a < b ? a : b) : (a > b ? a : b);
+    return a == a ? best : a;
+  }
+  template <class T> RAMET_INLINE Lanes<T> operator()(const Lanes<T>& a, const Lanes<T>& b) const {
+    return lnan_or(a, kMin ? lmin(a, b) : lmax(a, b));
+  }
+};
 template <class T, bool kMin, bool kAbs> struct Extreme : ExtremeStates<T, kMin> {
   static constexpr int64_t kColumns = kTile;
   using States = ExtremeStates<T, kMin>;
@@ -189,9 +201,7 @@ template <class T, bool kMin, bool kAbs> struct Extreme : ExtremeStates<T, kMin>
           constexpr int u = kAccumulators<T> - 1;
           s[u] = step(s[u], lload_n<T>(x + i, left, x[i]));  // repeating an element changes no extremum
         });
-    return lfold_all<T>(
-        s, [](const Lanes<T>& a, const Lanes<T>& b) { return lnan_or(a, kMin ? lmin(a, b) : lmax(a, b)); },
-        [](T a, T b) { return States::join(a, b); });
+    return lfold_all<T>(s, JoinExtreme<kMin>());
   }
   static void block(void* state, const void* data, int64_t n, int64_t, double) {
     T& out = *static_cast<T*>(state);

@@ -15,8 +15,9 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
   sweep<T>(
       n, [&](int64_t i, int u) { m[u] = lmax(m[u], lload(x + i)); },
       [&](int64_t i, int64_t left) { m[last] = lmax(m[last], lload_n<T>(x + i, left, kLowest<T>)); });
-  const T top = lfold_all<T>(m, [](const Lanes<T>& a, const Lanes<T>& b) { return lmax(a, b); }, [](T a, T b) { return a > b ? a : b; });
+  const T top = lfold_max<T>(m);
   const Lanes<T> M = lset(top);
+  Lanes<T> rest = M;  // the tail's exponentials stay in a register: a load behind a masked store waits for the cache
   // A NaN may escape the maximum, never the sum.
   sweep<T>(
       n,
@@ -26,9 +27,8 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
         if (!kLog) lstore(y + i, e);
       },
       [&](int64_t i, int64_t left) {
-        const Lanes<T> e = lexp(lload_n<T>(x + i, left, kLowest<T>) - M);
-        s[last] = s[last] + e;
-        if (!kLog) lstore_n(y + i, e, left);
+        rest = lfirst(lexp(lload_n<T>(x + i, left, top) - M), left);
+        s[last] = s[last] + rest;
       });
   const T sum = lfold_add<T>(s);
   if (kLog) {
@@ -45,7 +45,7 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
     const Lanes<T> k = lset(T(1) / sum);
     sweep<T>(
         n, [&](int64_t i, int) { lstore(y + i, lload(y + i) * k); },
-        [&](int64_t i, int64_t left) { lstore_n(y + i, lload_n<T>(y + i, left, T(0)) * k, left); });
+        [&](int64_t i, int64_t left) { lstore_n(y + i, rest * k, left); });
   }
 }
 

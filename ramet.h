@@ -2,7 +2,7 @@
 #pragma once
 #include "runtime/allocator.h"
 #include "runtime/chrome_trace.h"
-#include "runtime/config.h"
+#include "kernels/config.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 #include "runtime/logging.h"

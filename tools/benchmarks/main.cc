@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/config.h"
+#include "kernels/config.h"
 #include "tools/benchmarks/arms.h"
 
 namespace {

@@ -117,17 +117,26 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
     line.emplace_back(accuracy.px(static_cast<double>(r.step) / per_epoch), accuracy.py(100 * r.test_accuracy));
   }
   canvas.polyline(line, 2.6, kAccuracy);
-  // Values beside the dots, as far as there is room: always the last and the best.
-  const size_t every = std::max<size_t>(1, epochs.size() / 8);
+  // Values beside the dots as far as there is room: the last one, the best, then from the left.
+  std::vector<size_t> candidates, labelled;
+  for (size_t i = 0; i < epochs.size(); ++i) candidates.push_back(i);
+  std::stable_sort(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
+    const auto rank = [&](size_t i) { return i + 1 == epochs.size() ? 0 : epochs[i].test_accuracy == best ? 1 : 2; };
+    return rank(a) < rank(b);
+  });
+  for (size_t i : candidates) {
+    const bool free = std::all_of(labelled.begin(), labelled.end(), [&](size_t k) { return std::abs(line[k].first - line[i].first) > 72; });
+    if (free) labelled.push_back(i);
+  }
   for (size_t i = 0; i < epochs.size(); ++i) {
+    canvas.dot(line[i].first, line[i].second, 5.5, kPaper);
+    canvas.dot(line[i].first, line[i].second, 4.2, kAccuracy);
+  }
+  for (size_t i : labelled) {
     const auto [at, up] = line[i];
-    canvas.dot(at, up, 5.5, kPaper);
-    canvas.dot(at, up, 4.2, kAccuracy);
-    const bool is_best = epochs[i].test_accuracy == best, is_last = i + 1 == epochs.size();
-    if (!is_best && !is_last && (i % every != 0 || i + every > epochs.size())) continue;
     const bool at_edge = at > accuracy.left + accuracy.width - 30;
     canvas.text(at_edge ? at + 4 : at, up - 14, 10.5, format("%.2f%%", 100 * epochs[i].test_accuracy), kInk,
-                at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter, is_last);
+                at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter, i + 1 == epochs.size());
   }
   return canvas.png();
 }

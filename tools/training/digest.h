@@ -1,4 +1,4 @@
-// One number for a whole training state.
+// One hash of everything a run has learned.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace ramet::training {
 
-/// 16 hexadecimal digits: xxHash (XXH3, 64 bits) over names, shapes and bytes of all parameters and buffers, and over the
-/// optimizer's state as it would be saved. Equal states give equal digests on any machine of the same byte order.
+/// 16 hexadecimal digits: XXH3 of the archive of all parameters, buffers and the optimizer's state and options, names, types and
+/// shapes included. Equal digests mean equal bits.
 std::string digest_of(const nn::Module& model, const optim::Optimizer& optimizer);
 
 }  // namespace ramet::training

@@ -1,36 +1,32 @@
-// The networks of the main job. Both take (batch, 1, 28, 28) float32 and give (batch, 10) logits.
+// The models that can be trained, and the data they see.
 #pragma once
-#include <memory>
 #include <string>
 
-#include "ramet.h"
+#include "nn/data/mnist.h"
+#include "nn/sequential.h"
 
 namespace ramet::training {
 
-/// Two 3x3 convolutions (32 and 64 channels) with BatchNorm, ReLU and a 2x2 max pool each, then 3136-128-10.
-struct CnnImpl : nn::Cloneable<CnnImpl> {
-  explicit CnnImpl(double dropout);
-  void reset() override;
-  Tensor forward(Tensor x);
-
-  double dropout;
-  nn::Conv2d conv1{nullptr}, conv2{nullptr};
-  nn::BatchNorm2d norm1{nullptr}, norm2{nullptr};
-  nn::Linear hidden{nullptr}, out{nullptr};
-  nn::Dropout drop{nullptr};
+struct ImageShape {
+  int64_t channels, height, width, classes;
 };
-RAMET_MODULE(Cnn);
 
-/// 784-128-10.
-struct MlpImpl : nn::Cloneable<MlpImpl> {
-  explicit MlpImpl(double dropout);
-  void reset() override;
-  Tensor forward(Tensor x);
+/// "cnn": conv 1-32 and 32-64 (3x3, padding 1), each with BatchNorm, ReLU and 2x2 max pool, then Linear 3136-128, ReLU, 128-10.
+/// "mlp": 784-128-10. Numbers for 28x28 images of one channel and 10 classes; they follow the shape. With `dropout` > 0 a Dropout
+/// stands before the last layer. An Error for another name, and for images too small for the cnn.
+nn::Sequential make_model(const std::string& name, const ImageShape& shape, double dropout);
 
-  double dropout;
-  nn::Linear hidden{nullptr}, out{nullptr};
-  nn::Dropout drop{nullptr};
+struct ImageData {
+  std::string name;
+  // uint8 (N, channels, height, width) and int64 (N).
+  Tensor train_images, train_targets, test_images, test_targets;
+  ImageShape shape;
+  std::vector<double> mean, stddev;  // of the training images scaled to [0, 1], one per channel
 };
-RAMET_MODULE(Mlp);
+
+/// "fashion-mnist" where Debian's dataset-fashion-mnist puts it (or in $RAMET_DATA/fashion-mnist), or a folder; the first `limit`
+/// images of both sets (0: all).
+/// Errors as data::datasets::MNIST; also on empty sets, negative labels and sets that do not fit together.
+ImageData load_images(const std::string& data, int64_t limit);
 
 }  // namespace ramet::training

@@ -1,75 +1,102 @@
 #include "tools/training/options.h"
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <sstream>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
+#include "CLI/CLI.hpp"
 #include "runtime/error.h"
 
 namespace ramet::training {
+
+using Json = nlohmann::ordered_json;
+
+bool Options::was_given(const std::string& name) const { return std::find(given.begin(), given.end(), name) != given.end(); }
+
 namespace {
-
-std::vector<Device> devices_of(const std::string& text) {
-  std::vector<Device> devices;
-  std::stringstream list(text);
-  for (std::string name; std::getline(list, name, ',');) devices.push_back(resolve(Device(name)));
-  RAMET_CHECK(!devices.empty(), "--devices", "got \"", text, "\", expected a list such as cpu:0,cpu:1");
-  return devices;
+// Calls f(name, member) for each setting that decides about the result. Not: devices and threads (under tree:V they change
+// nothing), the folder, what is printed.
+template <class O, class F>
+void settings(O& o, const F& f) {
+  f("data", o.data);
+  f("model", o.model);
+  f("reduce", o.reduce);
+  f("epochs", o.epochs);
+  f("batch", o.batch);
+  f("limit", o.limit);
+  f("seed", o.seed);
+  f("dropout", o.dropout);
+  f("lr", o.lr);
 }
-
-int shards_of(const std::string& text) {
-  if (text == "fixed") return 0;
-  int shards = 0;
-  if (text.rfind("tree:", 0) == 0) shards = std::atoi(text.c_str() + 5);
-  RAMET_CHECK(shards > 0 && shards <= 64 && (shards & (shards - 1)) == 0, "--reduce", "got \"", text,
-              "\", expected fixed or tree:V with V a power of two up to 64");
-  return shards;
-}
-
 }  // namespace
 
-std::optional<int> parse(int argc, char** argv, Options& o) {
-  CLI::App app{"Trains a small network on images in MNIST's IDX format, data-parallel over local devices."};
-  std::string devices = "cpu:0", reduce = "fixed";
-  app.add_option("--data", o.data, "fashion-mnist, or a folder with the four IDX files (plain or .gz)")->capture_default_str();
-  app.add_option("--model", o.model, "cnn: two convolutions with BatchNorm; mlp: 784-128-10")->capture_default_str();
-  app.add_option("--devices", devices, "comma-separated, for example cpu:0,cpu:1")->capture_default_str();
-  app.add_option("--epochs", o.epochs)->capture_default_str();
-  app.add_option("--batch", o.batch, "images a step, over all devices")->capture_default_str();
-  app.add_option("--limit", o.limit, "use only the first N training images")->capture_default_str();
-  app.add_option("--lr", o.lr, "AdamW's learning rate at the start; a cosine takes it to 0")->capture_default_str();
-  app.add_option("--dropout", o.dropout, "probability before the last layer")->capture_default_str();
-  app.add_option("--seed", o.seed)->capture_default_str();
-  app.add_option("--threads", o.threads, "threads for operations, 0: all cores")->capture_default_str();
-  app.add_option("--reduce", reduce, "order of gradient sums: fixed, or tree:V (same bits for any number of devices dividing V)")
-      ->capture_default_str();
-  app.add_option("--out", o.out, "folder for the results")->capture_default_str();
-  app.add_flag("--resume", o.resume, "go on from the checkpoint in --out");
-  app.add_flag("--digest", o.digest, "print one hash of parameters, buffers and optimizer state");
-  try {
-    app.parse(argc, argv);
-    o.devices = devices_of(devices);
-    o.virtual_shards = shards_of(reduce);
-    RAMET_CHECK(o.model == "cnn" || o.model == "mlp", "--model", "unknown model: got \"", o.model, "\", expected cnn or mlp");
-    RAMET_CHECK(o.batch > 0, "--batch", "got ", o.batch, ", expected at least 1");
-    RAMET_CHECK(o.epochs > 0, "--epochs", "got ", o.epochs, ", expected at least 1");
-    RAMET_CHECK(o.limit >= 0, "--limit", "got ", o.limit, ", expected 0 (all) or more");
-    RAMET_CHECK(o.lr > 0, "--lr", "got ", o.lr, ", expected a positive number");
-    RAMET_CHECK(o.dropout >= 0 && o.dropout < 1, "--dropout", "got ", o.dropout, ", expected a number in [0, 1)");
-    RAMET_CHECK(o.threads >= 0 && o.threads <= 256, "--threads", "got ", o.threads, ", expected 0 to 256");
-  } catch (const CLI::CallForHelp&) {
-    std::printf("%s", app.help().c_str());
-    return 0;
-  } catch (const CLI::Error& e) {
-    std::fprintf(stderr, "train: %s\n", e.what());
-    return 2;
-  } catch (const Error& e) {
-    std::fprintf(stderr, "train: %s\n", e.what());
-    return 2;
-  }
-  return std::nullopt;
+std::string Options::config() const {
+  Json j;
+  settings(*this, [&](const char* name, const auto& value) { j[name] = value; });
+  return j.dump();
 }
 
-std::string data_folder(const Options& o) { return o.data == "fashion-mnist" ? "/usr/share/datasets/fashion-mnist" : o.data; }
+void Options::adopt(const std::string& config) {
+  try {
+    const Json j = Json::parse(config);
+    settings(*this, [&](const char* name, auto& value) {
+      const auto saved = j.at(name).get<std::decay_t<decltype(value)>>();
+      RAMET_CHECK(!was_given(name) || value == saved, "train", "--", name, ": got ", Json(value).dump(), ", expected ",
+                  Json(saved).dump(), " as in the checkpoint");
+      value = saved;
+    });
+  } catch (const Json::exception& e) {
+    fail("train", "the checkpoint's settings are damaged (", e.what(), ")");
+  }
+}
+
+void Options::check() const {
+  const auto at_least = [](const char* name, int64_t value, int64_t low) {
+    RAMET_CHECK(value >= low, "train", "--", name, ": got ", value, ", expected at least ", low);
+  };
+  RAMET_CHECK(model == "cnn" || model == "mlp", "train", "--model: got \"", model, "\", expected cnn or mlp");
+  at_least("epochs", epochs, 1);
+  at_least("batch", batch, 1);
+  at_least("limit", limit, 0);
+  at_least("seed", seed, 0);
+  at_least("threads", threads, 0);
+  RAMET_CHECK(threads <= 1024, "train", "--threads: got ", threads, ", expected at most 1024");
+  RAMET_CHECK(dropout >= 0 && dropout < 1, "train", "--dropout: got ", dropout, ", expected at least 0 and less than 1");
+  RAMET_CHECK(std::isfinite(lr) && lr > 0, "train", "--lr: got ", lr, ", expected a positive number");
+  RAMET_CHECK(!out.empty(), "train", "--out: got an empty path");
+}
+
+std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
+  CLI::App app("Trains an image classifier, data-parallel over several devices.", "train");
+  app.add_option("--data", o.data, "fashion-mnist, or a folder with MNIST's four IDX files")->type_name("NAME|DIR")->capture_default_str();
+  app.add_option("--model", o.model, "cnn or mlp")->type_name("NAME")->capture_default_str();
+  app.add_option("--devices", o.devices, "where replicas run, separated by commas")->type_name("LIST")->capture_default_str();
+  app.add_option("--reduce", o.reduce, "order of sums over replicas: fixed, any, or tree:V (same bits for every number of devices)")
+      ->type_name("ORDER")
+      ->capture_default_str();
+  app.add_option("--epochs", o.epochs, "passes over the data")->type_name("N")->capture_default_str();
+  app.add_option("--batch", o.batch, "images in a step")->type_name("N")->capture_default_str();
+  app.add_option("--lr", o.lr, "largest learning rate; it falls to 0 along a half cosine")->type_name("RATE")->capture_default_str();
+  app.add_option("--dropout", o.dropout, "probability before the last layer")->type_name("P")->capture_default_str();
+  app.add_option("--limit", o.limit, "use only the first N images of each set; 0: all")->type_name("N")->capture_default_str();
+  app.add_option("--seed", o.seed, "of weights, order and dropout")->type_name("N")->capture_default_str();
+  app.add_option("--threads", o.threads, "threads for computation; 0: one for each core")->type_name("N")->capture_default_str();
+  app.add_option("--out", o.out, "folder for the results")->type_name("DIR")->capture_default_str();
+  app.add_flag("--resume", o.resume, "go on from the checkpoint in DIR; settings that are not given are the checkpoint's");
+  app.add_flag("--digest", o.digest, "print one hash of parameters, buffers and optimizer state at the end");
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  try {
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    return Usage{0, app.help()};
+  } catch (const CLI::ParseError& e) {
+    std::string text = e.what();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return Usage{2, "train: " + text + " (--help lists the options)"};
+  }
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && !option->get_lnames().empty()) o.given.push_back(option->get_lnames()[0]);
+  return std::nullopt;
+}
 
 }  // namespace ramet::training

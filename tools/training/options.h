@@ -1,35 +1,36 @@
-// What the command line says.
+// The command line of the training program.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
-
 namespace ramet::training {
 
 struct Options {
-  std::string data = "fashion-mnist";  // or a folder with four IDX files
-  std::string model = "cnn";           // or "mlp"
-  std::vector<Device> devices = {Device(kCPU, 0)};
-  int epochs = 3;
-  int64_t batch = 128;
-  int64_t limit = 0;                   // training images used, 0: all
-  double lr = 2e-3;
-  double dropout = 0;
-  uint64_t seed = 1;
-  int threads = 0;                     // 0: as RAMET_NUM_THREADS, or all
-  int virtual_shards = 0;              // --reduce tree:V; 0: fixed order
-  std::string out = "runs/train";
-  bool resume = false;
-  bool digest = false;                 // print it at the end
+  std::string data = "fashion-mnist", model = "cnn", devices = "cpu:0,cpu:1", reduce = "fixed", out = "runs/train";
+  int64_t epochs = 3, batch = 128, limit = 0, seed = 1, threads = 0;
+  double dropout = 0, lr = 2e-3;
+  bool resume = false, digest = false;
+  /// Long names of the options that the command line gave.
+  std::vector<std::string> given;
+
+  bool was_given(const std::string& name) const;
+  /// What decides about the bits of the result, as one line of JSON: kept in the checkpoint.
+  std::string config() const;
+  /// After --resume: takes over the checkpoint's settings. An Error where one that was given differs.
+  void adopt(const std::string& config);
+  /// An Error where a value is out of its range.
+  void check() const;
 };
 
-/// Fills `options`. Returns an exit code where the program is to end (help: 0; bad arguments: 2, after one clear line).
-std::optional<int> parse(int argc, char** argv, Options& options);
+/// Wrong use of the program, found before anything was written.
+struct Usage {
+  int exit_code;
+  std::string text;  // for standard error where exit_code is not 0
+};
 
-/// The folder that --data names.
-std::string data_folder(const Options& options);
+/// The options, or what to print and how to end instead. `arguments` without the program's name.
+std::optional<Usage> parse(std::vector<std::string> arguments, Options& options);
 
 }  // namespace ramet::training

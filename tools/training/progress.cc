@@ -1,40 +1,66 @@
 #include "tools/training/progress.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace ramet::training {
 
-using Clock = std::chrono::steady_clock;
-
-Progress::Progress(int epoch, int epochs, int64_t steps)
-    : shown_(isatty(STDOUT_FILENO) == 1),
-      label_("epoch " + std::to_string(epoch) + "/" + std::to_string(epochs)),
-      steps_(steps),
-      start_(Clock::now()),
-      drawn_(start_ - std::chrono::seconds(1)) {}
-
-void Progress::step(int64_t done, double loss, double accuracy, double images_per_second) {
-  const auto now = Clock::now();
-  if (!shown_ || (now - drawn_ < std::chrono::milliseconds(100) && done < steps_)) return;
-  drawn_ = now;
-  constexpr int kWidth = 28;
-  const int filled = static_cast<int>(kWidth * done / steps_);
-  std::string bar(static_cast<size_t>(filled), '=');
-  bar.resize(kWidth, ' ');
-  if (filled < kWidth) bar[static_cast<size_t>(filled)] = '>';
-  const double spent = std::chrono::duration<double>(now - start_).count();
-  const double left = spent / static_cast<double>(done) * static_cast<double>(steps_ - done);
-  std::printf("\r%s [%s] loss %.4f  acc %.1f %%  %.0f images/s  %.0f s left \033[K", label_.c_str(), bar.c_str(), loss, accuracy * 100,
-              images_per_second, left);
-  std::fflush(stdout);
-  dirty_ = true;
+std::string clock_text(double seconds) {
+  if (!(seconds >= 0) || seconds > 1e7) return "?";
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  char text[32];
+  if (s >= 3600) std::snprintf(text, sizeof(text), "%d:%02d:%02d", static_cast<int>(s / 3600), static_cast<int>(s / 60 % 60), static_cast<int>(s % 60));
+  else std::snprintf(text, sizeof(text), "%d:%02d", static_cast<int>(s / 60), static_cast<int>(s % 60));
+  return text;
 }
 
-void Progress::finish() {
-  if (dirty_) std::printf("\r\033[K");
-  dirty_ = false;
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string progress_line(const ProgressBar::State& s, int columns) {
+  char head[64], tail[160];
+  std::snprintf(head, sizeof(head), "epoch %d/%d ", static_cast<int>(s.epoch), static_cast<int>(s.epochs));
+  std::snprintf(tail, sizeof(tail), " %d/%d  loss %.4f  accuracy %.1f%%  %s images/s  %s left", static_cast<int>(s.step),
+                static_cast<int>(s.steps), s.loss, 100 * s.accuracy, grouped(std::llround(s.images_per_second)).c_str(),
+                clock_text(s.seconds_left).c_str());
+  std::string line = head;
+  const int room = columns - static_cast<int>(line.size() + std::string(tail).size()) - 3;
+  if (room >= 8) {
+    const int width = std::min(room, 40);
+    const int full = s.steps > 0 ? static_cast<int>(width * s.step / s.steps) : 0;
+    line += "[" + std::string(static_cast<size_t>(full), '=') + (full < width ? ">" : "") +
+            std::string(static_cast<size_t>(std::max(0, width - full - 1)), ' ') + "]";
+  }
+  line += tail;
+  return line.substr(0, static_cast<size_t>(std::max(1, columns - 1)));
+}
+
+ProgressBar::ProgressBar() : active_(::isatty(STDERR_FILENO) == 1) {}
+
+void ProgressBar::show(const State& s) {
+  if (!active_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
+  last_ = now;
+  winsize size{};
+  const int columns = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  std::fprintf(stderr, "\r%s\033[K", progress_line(s, columns).c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+void ProgressBar::clear() {
+  if (!drawn_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
+  drawn_ = false;
 }
 
 }  // namespace ramet::training

@@ -1,4 +1,4 @@
-// A progress bar on a terminal, nothing elsewhere.
+// The line that shows how far a run is.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -6,22 +6,32 @@
 
 namespace ramet::training {
 
-class Progress {
+/// Drawn over itself on standard error, some ten times a second; silent where standard error is no terminal.
+class ProgressBar {
  public:
-  /// `steps` in this epoch.
-  Progress(int epoch, int epochs, int64_t steps);
-  ~Progress() { finish(); }
-  /// Redrawn at most ten times a second.
-  void step(int64_t done, double loss, double accuracy, double images_per_second);
-  void finish();
+  ProgressBar();
+  ~ProgressBar() { clear(); }
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  struct State {
+    int64_t epoch, epochs, step, steps;  // of this epoch
+    double loss, accuracy, images_per_second, seconds_left;
+  };
+  void show(const State& s);
+  /// Removes the line, so that others can be printed.
+  void clear();
 
  private:
-  const bool shown_;
-  const std::string label_;
-  const int64_t steps_;
-  const std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point drawn_;
-  bool dirty_ = false;
+  bool active_, drawn_ = false;
+  std::chrono::steady_clock::time_point last_;
 };
+
+/// The line itself, `columns` wide at most. For tests.
+std::string progress_line(const ProgressBar::State& s, int columns);
+/// "0:07", "1:02:03".
+std::string clock_text(double seconds);
+/// "12,345".
+std::string grouped(int64_t n);
 
 }  // namespace ramet::training

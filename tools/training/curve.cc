@@ -95,7 +95,7 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
     if (!std::isfinite(r.loss)) continue;
     places.push_back(loss.px(static_cast<double>(r.step) / per_epoch));
     sums.push_back(sums.back() + r.loss);
-    if (losses.size() > 10 && r.loss <= loss.y.high) canvas.dot(places.back(), loss.py(r.loss), 1.3, {kLoss.r, kLoss.g, kLoss.b, 0.22});
+    if (losses.size() > 10 && r.loss <= loss.y.high) canvas.dot(places.back(), loss.py(r.loss), losses.size() > 300 ? 1.3 : 2.2, {kLoss.r, kLoss.g, kLoss.b, 0.22});
   }
   Points smooth;
   for (size_t i = 0; i < places.size(); ++i) {

@@ -215,7 +215,7 @@ std::string draw_graph(const GraphPicture& graph, const std::string& title) {
         << "<text x=\"" << number(at + 23) << "\" y=\"62\" fill=\"#4b5563\">" << escaped(text) << "</text>\n";
     at += 52 + kCharacter * static_cast<double>(text.size());
   };
-  for (const auto& [ordinal, device] : devices) legend_entry(kDevices[ordinal % 8], device.str());
+  for (const auto& [ordinal, device] : devices) legend_entry(kDevices[ordinal % 8], device == Device(kCPU, 0) ? "cpu:0" : device.str());
   legend_entry(kReduce, "ReduceAdd: sum over devices");
   legend_entry(kLeaf, "parameter: where the gradient is kept");
 

@@ -22,6 +22,7 @@
 #include "nn/serialize/save.h"
 #include "runtime/atomic_file.h"
 #include "runtime/chrome_trace.h"
+#include "runtime/devices.h"
 #include "runtime/generator.h"
 #include "runtime/observer.h"
 #include "runtime/thread_pool.h"
@@ -75,6 +76,22 @@ void make_folders(const std::string& path) {
 
 constexpr const char* kResults[] = {"checkpoint", "model.safetensors", "metrics.jsonl", "summary.json", "curve.png", "graph.svg", "trace.json"};
 
+// The generator of the device that leads a run, so that a run may go on with another one.
+struct LeadingGenerator {
+  Device device;
+  GeneratorState state{0, 0};
+  void save(serialize::OutputArchive& archive) const {
+    const GeneratorState now = default_generator(device).get_state();
+    archive.write("state", IValue(std::vector<int64_t>{static_cast<int64_t>(now.seed), static_cast<int64_t>(now.offset)}));
+  }
+  void load(serialize::InputArchive& archive) {
+    IValue value;
+    archive.read("state", value);
+    RAMET_CHECK(value.toIntVector().size() == 2, "train", "the checkpoint's generator is damaged");
+    state = {static_cast<uint64_t>(value.toIntVector()[0]), static_cast<uint64_t>(value.toIntVector()[1])};
+  }
+};
+
 // ---- the run ----------------------------------------------------------------------------------------------------------
 
 class Run {
@@ -94,7 +111,7 @@ class Run {
   Checkpoint checkpoint() {
     Checkpoint c;
     c.add("config", config_).add("model", *model_).add("optimizer", *optimizer_).add("schedule", *schedule_).add("loader", *loader_);
-    c.add("epoch", epoch_).add("step", step_).add("seconds", seconds_).add("images", images_);
+    c.add("random", *random_).add("epoch", epoch_).add("step", step_).add("seconds", seconds_).add("images", images_);
     return c;
   }
   void save_checkpoint() {
@@ -112,6 +129,8 @@ class Run {
   Options& options_;
   ImageData data_;
   std::vector<Device> devices_;
+  std::optional<DeviceGuard> leader_;  // weights, order and dropout are drawn there, whichever it is
+  std::optional<LeadingGenerator> random_;
   nn::Sequential model_{nullptr};
   std::unique_ptr<Replicas> replicas_;
   std::optional<optim::AdamW> optimizer_;
@@ -143,6 +162,8 @@ Run::Run(Options& o) : options_(o) {
   devices_ = parse_devices(o.devices);
   data_ = load_images(o.data, o.limit);
 
+  leader_.emplace(devices_[0]);
+  random_.emplace(LeadingGenerator{devices_[0]});
   manual_seed(static_cast<uint64_t>(o.seed));
   model_ = make_model(o.model, data_.shape, o.dropout);
   model_->to(devices_[0]);
@@ -156,7 +177,10 @@ Run::Run(Options& o) : options_(o) {
   // One batch is made ahead on a thread of its own.
   loader_ = data::make_data_loader(batches(data_.train_images, data_.train_targets), data::samplers::RandomSampler(data_.train_images.size(0)),
                                    data::DataLoaderOptions(static_cast<size_t>(o.batch)).workers(1).max_jobs(1));
-  if (o.resume) checkpoint().load(resumed);
+  if (o.resume) {
+    checkpoint().load(resumed);
+    default_generator(devices_[0]).set_state(random_->state);
+  }
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.
   make_folders(o.out);

@@ -1,0 +1,127 @@
+// The training program's command line.
+#include "tools/training/options.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+#include "tools/training/replicas.h"
+
+namespace ramet::training {
+namespace {
+
+Usage usage_of(const std::vector<std::string>& arguments) {
+  Options o;
+  return parse(arguments, o).value_or(Usage{-1, ""});
+}
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+void expect_part(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+
+TEST(TrainOptions, DefaultsAreTheMainJob) {
+  Options o;
+  EXPECT_FALSE(parse({}, o));
+  EXPECT_EQ(o.data, "fashion-mnist");
+  EXPECT_EQ(o.model, "cnn");
+  EXPECT_EQ(o.devices, "cpu:0,cpu:1");
+  EXPECT_EQ(o.epochs, 3);
+  EXPECT_EQ(o.batch, 128);
+  EXPECT_EQ(o.lr, 2e-3);
+  EXPECT_TRUE(o.given.empty());
+  o.check();
+}
+
+TEST(TrainOptions, EveryOptionIsTaken) {
+  Options o;
+  EXPECT_FALSE(parse({"--data", "d", "--model=mlp", "--devices", "cpu:2", "--reduce", "tree:4", "--epochs", "7", "--batch", "62", "--lr", "0.5", "--dropout",
+                      "0.25", "--limit", "500", "--seed", "9", "--threads", "3", "--out", "o", "--resume", "--digest"},
+                     o));
+  EXPECT_EQ(o.data, "d");
+  EXPECT_EQ(o.model, "mlp");
+  EXPECT_EQ(o.devices, "cpu:2");
+  EXPECT_EQ(o.reduce, "tree:4");
+  EXPECT_EQ(o.epochs, 7);
+  EXPECT_EQ(o.batch, 62);
+  EXPECT_EQ(o.lr, 0.5);
+  EXPECT_EQ(o.dropout, 0.25);
+  EXPECT_EQ(o.limit, 500);
+  EXPECT_EQ(o.seed, 9);
+  EXPECT_EQ(o.threads, 3);
+  EXPECT_EQ(o.out, "o");
+  EXPECT_TRUE(o.resume && o.digest);
+  EXPECT_TRUE(o.was_given("batch"));
+}
+
+TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--btach", "3"}, {"--batch", "many"}, {"--batch"}, {"extra"}, {"--epochs", "1.5"}}) {
+    const Usage u = usage_of(arguments);
+    EXPECT_EQ(u.exit_code, 2);
+    EXPECT_EQ(u.text.find('\n'), std::string::npos) << u.text;
+    EXPECT_EQ(u.text.rfind("train: ", 0), 0u) << u.text;
+  }
+  expect_part(usage_of({"--btach", "3"}).text, "--btach");
+  expect_part(usage_of({"--batch", "many"}).text, "many");
+  const Usage help = usage_of({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  expect_part(help.text, "--reduce");
+}
+
+TEST(TrainOptions, ValuesOutOfRange) {
+  const auto error = [](const std::vector<std::string>& arguments) {
+    Options o;
+    EXPECT_FALSE(parse(arguments, o));
+    return error_of([&] { o.check(); });
+  };
+  EXPECT_EQ(error({"--model", "vgg"}), "[train] --model: got \"vgg\", expected cnn or mlp");
+  EXPECT_EQ(error({"--batch", "0"}), "[train] --batch: got 0, expected at least 1");
+  EXPECT_EQ(error({"--epochs", "0"}), "[train] --epochs: got 0, expected at least 1");
+  EXPECT_EQ(error({"--limit", "-1"}), "[train] --limit: got -1, expected at least 0");
+  EXPECT_EQ(error({"--threads", "-2"}), "[train] --threads: got -2, expected at least 0");
+  expect_part(error({"--dropout", "1"}), "--dropout: got 1, expected at least 0 and less than 1");
+  expect_part(error({"--lr", "0"}), "--lr: got 0, expected a positive number");
+  expect_part(error({"--lr", "nan"}), "--lr: got nan");
+}
+
+TEST(TrainOptions, Devices) {
+  const std::vector<Device> devices = parse_devices("cpu,cpu:3,cpu:3");
+  ASSERT_EQ(devices.size(), 3u);
+  EXPECT_EQ(devices[0], Device(kCPU, 0));
+  EXPECT_EQ(devices[2], Device(kCPU, 3));
+  for (const char* bad : {"", "cpu:0,", ",cpu", "gpu:1", "cpu:99", "cuda:0", "cpu:x", "cpu 1"}) {
+    EXPECT_NE(error_of([&] { parse_devices(bad); }), "no error") << bad;
+  }
+  EXPECT_EQ(parse_order("tree:4"), parallel::ReduceOrder::tree(4));
+  EXPECT_EQ(parse_order("fixed"), parallel::ReduceOrder::fixed());
+  EXPECT_EQ(parse_order("any"), parallel::ReduceOrder::any());
+  for (const char* bad : {"tree", "tree:", "tree:3", "tree:0", "tree:32", "tree:4x", "sorted"}) {
+    expect_part(error_of([&] { parse_order(bad); }), "--reduce: got \"" + std::string(bad) + "\"");
+  }
+}
+
+TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
+  Options saved;
+  parse({"--batch", "32", "--seed", "5", "--lr", "0.1"}, saved);
+  Options plain;
+  parse({"--resume"}, plain);
+  plain.adopt(saved.config());
+  EXPECT_EQ(plain.batch, 32);
+  EXPECT_EQ(plain.seed, 5);
+  EXPECT_EQ(plain.lr, 0.1);
+  Options same;
+  parse({"--resume", "--batch", "32", "--devices", "cpu:3"}, same);
+  EXPECT_EQ(error_of([&] { same.adopt(saved.config()); }), "no error");
+  EXPECT_EQ(same.devices, "cpu:3") << "where it runs may change";
+  Options other;
+  parse({"--resume", "--batch", "64"}, other);
+  EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }), "[train] --batch: got 64, expected 32 as in the checkpoint");
+  expect_part(error_of([&] { other.adopt("{"); }), "settings are damaged");
+}
+
+}  // namespace
+}  // namespace ramet::training

@@ -121,18 +121,20 @@ TEST(DataLoader, AnEpochMayBeLeftEarly) {
   }
 }
 
-// With two workers, the first batch waits until the second is done: only a loader that keeps order delivers 0 first.
+// With two workers, the first batch waits until the other worker has begun its second one, so has handed over its first: only
+// a loader that keeps order delivers 0 first.
 struct Overtaken : datasets::BatchDataset<Overtaken, size_t> {
-  explicit Overtaken(std::shared_ptr<std::atomic<int>> done) : done_(std::move(done)) {}
+  explicit Overtaken(std::shared_ptr<std::atomic<int>> begun) : begun_(std::move(begun)) {}
   size_t get_batch(ArrayRef<size_t> request) override {
     if (request[0] == 0) {
-      while (done_->load() == 0) std::this_thread::yield();
+      while (begun_->load() < 2) std::this_thread::yield();
+    } else {
+      ++*begun_;
     }
-    ++*done_;
     return request[0];
   }
   std::optional<size_t> size() const override { return 4; }
-  std::shared_ptr<std::atomic<int>> done_;
+  std::shared_ptr<std::atomic<int>> begun_;
 };
 
 TEST(DataLoader, OrderIsKeptOrNot) {

@@ -7,12 +7,15 @@
 
 namespace ramet {
 
-/// Borrowed view of a tensor's memory, sizes and strides (in elements). Valid while the tensor lives.
-template <class T, size_t N>
-class TensorAccessor {
+/// Borrowed view of a tensor's memory, sizes and strides (in elements). Valid while the tensor
+/// lives.
+template <class T, size_t N> class TensorAccessor {
  public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
-  TensorAccessor<T, N - 1> operator[](int64_t i) const { return {data_ + i * strides_[0], sizes_ + 1, strides_ + 1}; }
+  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
+  TensorAccessor<T, N - 1> operator[](int64_t i) const {
+    return {data_ + i * strides_[0], sizes_ + 1, strides_ + 1};
+  }
   T* data() const { return data_; }
   int64_t size(size_t d) const { return sizes_[d]; }
   int64_t stride(size_t d) const { return strides_[d]; }
@@ -24,10 +27,10 @@ class TensorAccessor {
   const int64_t *sizes_, *strides_;
 };
 
-template <class T>
-class TensorAccessor<T, 1> {
+template <class T> class TensorAccessor<T, 1> {
  public:
-  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides) : data_(data), sizes_(sizes), strides_(strides) {}
+  TensorAccessor(T* data, const int64_t* sizes, const int64_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
   T& operator[](int64_t i) const { return data_[i * strides_[0]]; }
   T* data() const { return data_; }
   int64_t size(size_t d) const { return sizes_[d]; }

@@ -11,16 +11,18 @@ namespace autograd {
 
 using variable_list = std::vector<Tensor>;
 
-/// Adds d(sum of tensors . grad_tensors)/d(leaf) into the grad() of every leaf, or of `inputs` only (leaves).
-/// A tensor of one element may do without its grad_tensor.
+/// Adds d(sum of tensors . grad_tensors)/d(leaf) into the grad() of every leaf, or of `inputs` only
+/// (leaves). A tensor of one element may do without its grad_tensor.
 RAMET_API void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
                         std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                         const variable_list& inputs = {});
 
-/// The gradients of `outputs` with respect to `inputs`; touches no grad(). With `allow_unused` an input that takes no part
-/// gives an undefined tensor, otherwise an Error.
-RAMET_API variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs = {},
-                             std::optional<bool> retain_graph = std::nullopt, bool create_graph = false, bool allow_unused = false);
+/// The gradients of `outputs` with respect to `inputs`; touches no grad(). With `allow_unused` an
+/// input that takes no part gives an undefined tensor, otherwise an Error.
+RAMET_API variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                             const variable_list& grad_outputs = {},
+                             std::optional<bool> retain_graph = std::nullopt,
+                             bool create_graph = false, bool allow_unused = false);
 
 }  // namespace autograd
 }  // namespace ramet

@@ -10,17 +10,17 @@ namespace autograd {
 namespace {
 
 [[noreturn, gnu::cold]] void rethrow_with_place(const Node* n) {
-  const std::string where = "\n  in the backward of " + n->name() +
-                            (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place : std::string());
+  const std::string where =
+      "\n  in the backward of " + n->name() +
+      (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place
+                                            : std::string());
   try {
     throw;
   } catch (const IndexError& e) {
     throw IndexError(e.what() + where);
   } catch (const NotImplementedError& e) {
     throw NotImplementedError(e.what() + where);
-  } catch (const OutOfMemoryError&) {
-    throw;
-  } catch (const Error& e) {
+  } catch (const OutOfMemoryError&) { throw; } catch (const Error& e) {
     throw Error(e.what() + where);
   }
 }
@@ -32,11 +32,10 @@ namespace {
     NoGradGuard off;
     for (int i = 0; i < n->edge_count; ++i) {
       if (!out[i].defined() || !is_floating(out[i].scalar_type())) continue;
-      RAMET_CHECK(!out[i].isnan().any().item<bool>(), n->op, "Function '", n->name(), "' returned nan values in its ", i, "th output.");
+      RAMET_CHECK(!out[i].isnan().any().item<bool>(), n->op, "Function '", n->name(),
+                  "' returned nan values in its ", i, "th output.");
     }
-  } catch (...) {
-    rethrow_with_place(n);
-  }
+  } catch (...) { rethrow_with_place(n); }
 }
 
 // Ordered by operation counter, latest first.
@@ -96,11 +95,13 @@ class FastWalk {
     bool operator<(const Entry& o) const { return counter < o.counter; }
   };
 
-  // Where gradients of `n` collect: the node's own inbox, unless another backward is using it just now.
+  // Where gradients of `n` collect: the node's own inbox, unless another backward is using it just
+  // now.
   Tensor* inbox(Node* n) {
     void* owner = n->claimed.load(std::memory_order_relaxed);
     if (owner == this) return &n->inbox;
-    if (!owner && n->claimed.compare_exchange_strong(owner, this, std::memory_order_acquire)) return &n->inbox;
+    if (!owner && n->claimed.compare_exchange_strong(owner, this, std::memory_order_acquire))
+      return &n->inbox;
     return &side_[n];
   }
   Tensor take(Node* n) {
@@ -130,26 +131,31 @@ Edge borrowed_edge(const Tensor& t) {
 
 Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
   RAMET_CHECK(t.defined(), op, "element ", i, " of tensors is undefined");
-  RAMET_CHECK(t.requires_grad(), op, "element ", i, " of tensors does not require grad and does not have a grad_fn: got ", describe(t));
+  RAMET_CHECK(t.requires_grad(), op, "element ", i,
+              " of tensors does not require grad and does not have a grad_fn: got ", describe(t));
   Tensor g = seed;
   if (!g.defined()) {
-    RAMET_CHECK(t.numel() == 1, op, "grad can be implicitly created only for scalar outputs: got ", describe(t));
+    RAMET_CHECK(t.numel() == 1, op, "grad can be implicitly created only for scalar outputs: got ",
+                describe(t));
     NoGradGuard off;
     g = Tensor(TensorBase::empty(t.sizes(), t.scalar_type(), t.device()));
     g.fill_(1);
   }
-  RAMET_CHECK(same_sizes(g, t), op, "Mismatch in shape: grad_output[", i, "] has a shape of ", g.sizes(), " and output[", i,
-              "] has a shape of ", t.sizes(), ".");
-  RAMET_CHECK(g.device() == t.device() && g.scalar_type() == t.scalar_type(), op, "gradient of element ", i, ": got ", describe(g),
-              ", expected ", describe(t));
+  RAMET_CHECK(same_sizes(g, t), op, "Mismatch in shape: grad_output[", i, "] has a shape of ",
+              g.sizes(), " and output[", i, "] has a shape of ", t.sizes(), ".");
+  RAMET_CHECK(g.device() == t.device() && g.scalar_type() == t.scalar_type(), op,
+              "gradient of element ", i, ": got ", describe(g), ", expected ", describe(t));
   return {borrowed_edge(t), std::move(g)};
 }
 
-std::vector<Root> roots_of(const char* op, const variable_list& tensors, const variable_list& seeds) {
+std::vector<Root> roots_of(const char* op, const variable_list& tensors,
+                           const variable_list& seeds) {
   RAMET_CHECK(!tensors.empty(), op, "got no tensors, expected at least one");
-  RAMET_CHECK(seeds.empty() || seeds.size() == tensors.size(), op, "got ", tensors.size(), " tensors and ", seeds.size(), " gradients");
+  RAMET_CHECK(seeds.empty() || seeds.size() == tensors.size(), op, "got ", tensors.size(),
+              " tensors and ", seeds.size(), " gradients");
   std::vector<Root> roots;
-  for (size_t i = 0; i < tensors.size(); ++i) roots.push_back(root_of(op, i, tensors[i], seeds.empty() ? Tensor() : seeds[i]));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    roots.push_back(root_of(op, i, tensors[i], seeds.empty() ? Tensor() : seeds[i]));
   return roots;
 }
 
@@ -158,7 +164,9 @@ std::vector<Root> roots_of(const char* op, const variable_list& tensors, const v
 Tensor accumulate(Tensor sum, const Tensor& g) {
   if (!sum.defined()) return g;
   if (!g.defined()) return sum;
-  if (tls.grad_mode || !sum.unique() || !(sum.raw_contiguous() || sum->is(TensorImpl::kInternalLayout))) return sum.add(g);
+  if (tls.grad_mode || !sum.unique() ||
+      !(sum.raw_contiguous() || sum->is(TensorImpl::kInternalLayout)))
+    return sum.add(g);
   sum.add_(g);
   return sum;
 }
@@ -190,7 +198,8 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
 namespace {
 
 // Gradients of `edges`, by the general walk.
-std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<Edge> edges, bool retain, bool create) {
+std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<Edge> edges, bool retain,
+                                       bool create) {
   std::vector<Tensor> result(edges.size());
   AutoGradMode mode(create);
   GraphTask task(retain, create);
@@ -201,8 +210,8 @@ std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<Edge> 
 
 }  // namespace
 
-void backward(const variable_list& tensors, const variable_list& grad_tensors, std::optional<bool> retain_graph, bool create_graph,
-              const variable_list& inputs) {
+void backward(const variable_list& tensors, const variable_list& grad_tensors,
+              std::optional<bool> retain_graph, bool create_graph, const variable_list& inputs) {
   std::vector<Root> roots = roots_of("backward", tensors, grad_tensors);
   const bool retain = retain_graph.value_or(create_graph);
   if (inputs.empty()) return run_backward(roots, retain, create_graph);
@@ -218,26 +227,32 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors, s
     if (grads[i].defined()) edges[i].node->apply(&grads[i], nullptr);
 }
 
-variable_list grad(const variable_list& outputs, const variable_list& inputs, const variable_list& grad_outputs,
-                   std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+variable_list grad(const variable_list& outputs, const variable_list& inputs,
+                   const variable_list& grad_outputs, std::optional<bool> retain_graph,
+                   bool create_graph, bool allow_unused) {
   std::vector<Root> roots = roots_of("grad", outputs, grad_outputs);
   std::vector<Edge> edges;
   for (const Tensor& t : inputs) {
-    RAMET_CHECK(t.defined() && t.requires_grad(), "grad", "One of the differentiated Tensors does not require grad: input ",
-                edges.size(), " is ", describe(t));
+    RAMET_CHECK(t.defined() && t.requires_grad(), "grad",
+                "One of the differentiated Tensors does not require grad: input ", edges.size(),
+                " is ", describe(t));
     edges.push_back(borrowed_edge(t));
   }
-  variable_list result = captured_gradients(roots, edges, retain_graph.value_or(create_graph), create_graph);
+  variable_list result =
+      captured_gradients(roots, edges, retain_graph.value_or(create_graph), create_graph);
   for (size_t i = 0; i < result.size() && !allow_unused; ++i) {
-    RAMET_CHECK(result[i].defined(), "grad", "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior. It is input ", i, ", ", describe(inputs[i]));
+    RAMET_CHECK(result[i].defined(), "grad",
+                "One of the differentiated Tensors appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior. It is input ",
+                i, ", ", describe(inputs[i]));
   }
   return result;
 }
 
 }  // namespace autograd
 
-void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph, std::optional<TensorList> inputs) const {
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
+                      std::optional<TensorList> inputs) const {
   autograd::variable_list seeds, leaves;
   if (gradient.defined()) seeds.push_back(gradient);
   if (inputs) leaves = inputs->vec();

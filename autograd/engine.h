@@ -1,11 +1,13 @@
 // Two walks over one graph.
 //
-// Fast walk: backward() on a graph whose nodes are all on the caller's device. Operation counters are a topological order, so a
-// heap of (counter, node) suffices: no dependency count, no map, no lock, no other thread. Gradients wait in the node itself.
+// Fast walk: backward() on a graph whose nodes are all on the caller's device. Operation counters
+// are a topological order, so a heap of (counter, node) suffices: no dependency count, no map, no
+// lock, no other thread. Gradients wait in the node itself.
 //
-// General walk (GraphTask): everything else, that is grad(outputs, inputs), nodes with several gradient slots, and graphs that
-// span devices. It first visits the reachable graph and counts the contributions every node will get. Undefined gradients are
-// delivered like any other, so every reachable node becomes ready and no flush at the end is needed.
+// General walk (GraphTask): everything else, that is grad(outputs, inputs), nodes with several
+// gradient slots, and graphs that span devices. It first visits the reachable graph and counts the
+// contributions every node will get. Undefined gradients are delivered like any other, so every
+// reachable node becomes ready and no flush at the end is needed.
 #pragma once
 #include <condition_variable>
 #include <exception>
@@ -28,12 +30,14 @@ Tensor accumulate(Tensor sum, const Tensor& g);
 /// n->apply with profiling scope and anomaly checks.
 void run_node(Node* n, Tensor* in, Tensor* out);
 
-/// Nodes whose gradients lie next to each other and are reduced by one call, as soon as the last one is complete.
+/// Nodes whose gradients lie next to each other and are reduced by one call, as soon as the last
+/// one is complete.
 class RAMET_API ReduceBucket {
  public:
   virtual ~ReduceBucket() = default;
   /// in: (node, gradient per slot). Result: one gradient per node, in that order.
-  virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in, GraphTask& task) = 0;
+  virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
+                                     GraphTask& task) = 0;
   bool claim(GraphTask* t) {
     GraphTask* none = nullptr;
     return owner_.compare_exchange_strong(none, t);

@@ -30,9 +30,12 @@ tensor_list AutogradContext::get_saved_variables() const {
       out.emplace_back();
       continue;
     }
-    RAMET_CHECK(k.tensor.version() == k.version, node_->op, "one of the variables needed for gradient computation has been modified by an "
-                "inplace operation: ", describe(k.tensor), ", saved by ", node_->name(), ", was changed by ",
-                k.tensor.storage_impl()->last_writer(), ": is at version ", k.tensor.version(), "; expected version ", k.version, " instead");
+    RAMET_CHECK(k.tensor.version() == k.version, node_->op,
+                "one of the variables needed for gradient computation has been modified by an "
+                "inplace operation: ",
+                describe(k.tensor), ", saved by ", node_->name(), ", was changed by ",
+                k.tensor.storage_impl()->last_writer(), ": is at version ", k.tensor.version(),
+                "; expected version ", k.version, " instead");
     Tensor t = k.tensor;
     if (k.output >= 0 && tls.grad_mode) {
       t = k.tensor.shallow();
@@ -51,7 +54,9 @@ void AutogradContext::mark_non_differentiable(const tensor_list& outputs) {
 }
 
 FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
-    : Node("Function", static_cast<int>(inputs), 1, sizeof(FunctionNode)), name_(std::move(function_name)), backward_(f) {}
+    : Node("Function", static_cast<int>(inputs), 1, sizeof(FunctionNode)),
+      name_(std::move(function_name)),
+      backward_(f) {}
 
 FunctionNode::~FunctionNode() {
   for (Edge& e : edges_) release(e.node);
@@ -67,7 +72,8 @@ FunctionNode::Shape FunctionNode::shape_of(const Tensor& t) {
   return {t.sizes().vec(), t.scalar_type(), t.device(), true};
 }
 
-void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& argument, int arguments) {
+void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& argument,
+                           int arguments) {
   argument_ = argument;
   arguments_ = arguments;
   for (const Tensor& t : inputs) {
@@ -95,7 +101,8 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     int kept_as = -1;
     if (y.defined()) {
       if (i == 0) device = y->device;
-      const bool differentiable = is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
+      const bool differentiable =
+          is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
       if (ctx.dirty_.count(asked)) {
         check_inplace(name_.c_str(), y);
         hold();
@@ -105,7 +112,8 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
       } else if (differentiable) {
         bool is_input = y->node != nullptr;
         for (const Tensor& x : inputs) is_input = is_input || x.is_same(y);
-        if (is_input) y = y.detach();  // an input handed through is another tensor with another history
+        // an input handed through is another tensor with another history
+        if (is_input) y = y.detach();
         attach(y, this, static_cast<uint32_t>(i));
         kept_as = static_cast<int>(i);
       }
@@ -132,13 +140,16 @@ Tensor FunctionNode::fitted(Tensor g, size_t i) const {
   if (g.sizes() != IntArrayRef(to.sizes)) {
     bool fits = g.dim() >= static_cast<int64_t>(to.sizes.size());
     const size_t lead = fits ? static_cast<size_t>(g.dim()) - to.sizes.size() : 0;
-    for (size_t d = 0; fits && d < to.sizes.size(); ++d) fits = to.sizes[d] == 1 || to.sizes[d] == g.sizes()[lead + d];
-    RAMET_CHECK(fits, op, "Function ", name_, " returned an invalid gradient at index ", i, " - got ", g.sizes(),
-                " but expected shape compatible with ", IntArrayRef(to.sizes));
+    for (size_t d = 0; fits && d < to.sizes.size(); ++d)
+      fits = to.sizes[d] == 1 || to.sizes[d] == g.sizes()[lead + d];
+    RAMET_CHECK(fits, op, "Function ", name_, " returned an invalid gradient at index ", i,
+                " - got ", g.sizes(), " but expected shape compatible with ",
+                IntArrayRef(to.sizes));
     g = sum_to(g, to.sizes);
   }
-  RAMET_CHECK(g.device() == to.device, op, "Function ", name_, " returned an invalid gradient at index ", i, " - expected device ",
-              to.device, " but got ", g.device());
+  RAMET_CHECK(g.device() == to.device, op, "Function ", name_,
+              " returned an invalid gradient at index ", i, " - expected device ", to.device,
+              " but got ", g.device());
   return g.scalar_type() == to.dtype ? g : g.to(to.dtype);
 }
 
@@ -152,10 +163,12 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
   }
   tensor_list result = backward_(&ctx, std::move(grads));
   for (size_t i = static_cast<size_t>(arguments_); i < result.size(); ++i)
-    RAMET_CHECK(!result[i].defined(), op, "function ", name_, " returned an incorrect number of gradients (expected ", arguments_, ", got ",
+    RAMET_CHECK(!result[i].defined(), op, "function ", name_,
+                " returned an incorrect number of gradients (expected ", arguments_, ", got ",
                 result.size(), ")");
   RAMET_CHECK(result.size() >= static_cast<size_t>(arguments_), op, "function ", name_,
-              " returned an incorrect number of gradients (expected ", arguments_, ", got ", result.size(), ")");
+              " returned an incorrect number of gradients (expected ", arguments_, ", got ",
+              result.size(), ")");
   for (size_t i = 0; i < edges_.size(); ++i) {
     Tensor& g = result[static_cast<size_t>(argument_[i])];
     if (g.defined() && edges_[i].node) out[i] = fitted(std::move(g), i);

@@ -5,15 +5,17 @@
 //       ctx->save_for_backward({x});
 //       return x * x * x;
 //     }
-//     static autograd::tensor_list backward(autograd::AutogradContext* ctx, autograd::tensor_list grads) {
+//     static autograd::tensor_list backward(autograd::AutogradContext* ctx, autograd::tensor_list
+//     grads) {
 //       Tensor x = ctx->get_saved_variables()[0];
 //       return {grads[0] * 3 * x * x};          // differentiable itself: double backward works
 //     }
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// forward runs without recording. backward returns one gradient per argument of forward (undefined for a non-tensor or for
-// "none"); a gradient of a shape that only broadcasts to the input's is summed, one of another dtype cast.
+// forward runs without recording. backward returns one gradient per argument of forward (undefined
+// for a non-tensor or for "none"); a gradient of a shape that only broadcasts to the input's is
+// summed, one of another dtype cast.
 #pragma once
 #include <optional>
 #include <string>
@@ -48,7 +50,8 @@ class RAMET_API AutogradContext {
   void mark_dirty(const tensor_list& inputs);
   /// Outputs that carry no gradient.
   void mark_non_differentiable(const tensor_list& outputs);
-  /// True (the default): gradients that nobody delivered arrive in backward as zeros; false: undefined.
+  /// True (the default): gradients that nobody delivered arrive in backward as zeros; false:
+  /// undefined.
   void set_materialize_grads(bool value) { materialize_ = value; }
   /// Does the i-th tensor argument want a gradient?
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
@@ -80,9 +83,11 @@ struct RAMET_API FunctionNode final : Node {
   void release_saved() override;
   void apply(Tensor* in, Tensor* out) override;
 
-  /// Before forward: edges from the tensor arguments; `argument` is their place among all arguments.
+  /// Before forward: edges from the tensor arguments; `argument` is their place among all
+  /// arguments.
   void connect(const tensor_list& inputs, const std::vector<int>& argument, int arguments);
-  /// After forward: hangs the outputs, wraps what was saved. Returns the outputs to hand to the user.
+  /// After forward: hangs the outputs, wraps what was saved. Returns the outputs to hand to the
+  /// user.
   tensor_list finish(tensor_list outputs, const tensor_list& inputs, bool record);
 
  private:
@@ -130,17 +135,19 @@ inline void from_list(tensor_list l, tensor_list& t) { t = std::move(l); }
 
 }  // namespace detail
 
-template <class T>
-struct Function {
-  /// Calls T::forward(ctx, args...) and records T::backward. Returns what forward returns: a Tensor or a tensor_list.
+template <class T> struct Function {
+  /// Calls T::forward(ctx, args...) and records T::backward. Returns what forward returns: a Tensor
+  /// or a tensor_list.
   template <class X = T, class... Args>
-  static auto apply(Args&&... args) -> std::decay_t<decltype(X::forward(nullptr, std::forward<Args>(args)...))> {
+  static auto apply(Args&&... args)
+      -> std::decay_t<decltype(X::forward(nullptr, std::forward<Args>(args)...))> {
     detail::ArgumentList list;
     (list.add(args), ...);
     bool record = false;
     for (const Tensor& t : list.tensors) record = record || recording(t);
     NodePtr node;
-    auto* made = new_node<FunctionNode>(detail::demangled(typeid(X).name()), list.tensors.size(), &X::backward);
+    auto* made = new_node<FunctionNode>(detail::demangled(typeid(X).name()), list.tensors.size(),
+                                        &X::backward);
     node = NodePtr(made);
     release(made);  // `node` keeps it
     made->connect(list.tensors, list.argument, list.arguments);
@@ -149,7 +156,8 @@ struct Function {
       ScopedValue<bool> off(tls.grad_mode, false);
       result = X::forward(&made->ctx, std::forward<Args>(args)...);
     }
-    detail::from_list(made->finish(detail::to_list(std::move(result)), list.tensors, record), result);
+    detail::from_list(made->finish(detail::to_list(std::move(result)), list.tensors, record),
+                      result);
     return result;
   }
 };

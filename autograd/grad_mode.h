@@ -19,8 +19,8 @@ struct NoGradGuard : AutoGradMode {
 struct EnableGradGuard : AutoGradMode {
   EnableGradGuard() : AutoGradMode(true) {}
 };
-/// As NoGradGuard; tensors made inside can never take part in a recorded operation's backward, and views of them are not
-/// tracked.
+/// As NoGradGuard; tensors made inside can never take part in a recorded operation's backward, and
+/// views of them are not tracked.
 struct InferenceMode {
   explicit InferenceMode(bool enabled = true)
       : grad_(tls.grad_mode, enabled ? false : true), inference_(tls.inference_mode, enabled) {}
@@ -35,10 +35,11 @@ using ramet::AutoGradMode;
 using ramet::GradMode;
 using ramet::NoGradGuard;
 
-/// Debugging: a backward error names the scopes around the forward call that made the failing node, and with `check_nan` a
-/// NaN in a gradient is an error naming the operation.
+/// Debugging: a backward error names the scopes around the forward call that made the failing node,
+/// and with `check_nan` a NaN in a gradient is an error naming the operation.
 struct DetectAnomalyGuard {
-  explicit DetectAnomalyGuard(bool check_nan = true) : mode_(tls.anomaly_mode, true), nan_(tls.anomaly_check_nan, check_nan) {}
+  explicit DetectAnomalyGuard(bool check_nan = true)
+      : mode_(tls.anomaly_mode, true), nan_(tls.anomaly_check_nan, check_nan) {}
 
  private:
   ScopedValue<bool> mode_, nan_;

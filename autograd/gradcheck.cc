@@ -17,13 +17,14 @@ std::vector<double> values(const Tensor& t) {
 }
 
 struct Differentiable {
-  std::vector<Tensor> outputs;   // floating point ones that require grad
-  std::vector<size_t> index;     // their places among all outputs
+  std::vector<Tensor> outputs;  // floating point ones that require grad
+  std::vector<size_t> index;    // their places among all outputs
 };
 Differentiable differentiable(const std::vector<Tensor>& all) {
   Differentiable d;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].defined() || !is_floating(all[i].scalar_type()) || !all[i].requires_grad()) continue;
+    if (!all[i].defined() || !is_floating(all[i].scalar_type()) || !all[i].requires_grad())
+      continue;
     d.outputs.push_back(all[i]);
     d.index.push_back(i);
   }
@@ -38,11 +39,13 @@ Tensor one_at(const Tensor& like, int64_t at) {
   return t;
 }
 
-void check_first_order(const char* name, const CheckedFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
+void check_first_order(const char* name, const CheckedFunction& f,
+                       const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
   std::vector<Tensor> wrt;
   for (const Tensor& x : inputs) {
     if (!x.defined() || !x.requires_grad()) continue;
-    RAMET_CHECK(x.scalar_type() == kDouble && x.is_contiguous(), name, "inputs that require grad must be contiguous float64: got ", describe(x));
+    RAMET_CHECK(x.scalar_type() == kDouble && x.is_contiguous(), name,
+                "inputs that require grad must be contiguous float64: got ", describe(x));
     wrt.push_back(x);
   }
   RAMET_CHECK(!wrt.empty(), name, "expects at least one input that requires grad");
@@ -55,14 +58,16 @@ void check_first_order(const char* name, const CheckedFunction& f, const std::ve
   for (size_t k = 0; k < y.outputs.size(); ++k)
     for (int64_t e = 0; e < y.outputs[k].numel(); ++e) {
       const Tensor seed = one_at(y.outputs[k], e);
-      auto row = grad({y.outputs[k]}, wrt, {seed}, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+      auto row = grad({y.outputs[k]}, wrt, {seed}, /*retain_graph=*/true, /*create_graph=*/false,
+                      /*allow_unused=*/true);
       if (o.check_repeat && e == 0) {
         const auto again = grad({y.outputs[k]}, wrt, {seed}, true, false, true);
         for (size_t i = 0; i < row.size(); ++i) {
           if (!row[i].defined()) continue;
           const auto a = values(row[i]), b = values(again[i]);
-          RAMET_CHECK(a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0, name,
-                      "Backward is not reentrant: two calls give different bits for output ", y.index[k], ", input ", i);
+          RAMET_CHECK(a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0,
+                      name, "Backward is not reentrant: two calls give different bits for output ",
+                      y.index[k], ", input ", i);
         }
       }
       jacobian[k].push_back(std::move(row));
@@ -86,13 +91,17 @@ void check_first_order(const char* name, const CheckedFunction& f, const std::ve
           const Tensor& g = jacobian[k][e][i];
           double analytic = 0;
           if (g.defined()) {
-            RAMET_CHECK(same_sizes(g, wrt[i]) && g.scalar_type() == kDouble, name, "gradient of input ", i, ": got ", describe(g),
-                        ", expected ", describe(wrt[i]));
+            RAMET_CHECK(same_sizes(g, wrt[i]) && g.scalar_type() == kDouble, name,
+                        "gradient of input ", i, ": got ", describe(g), ", expected ",
+                        describe(wrt[i]));
             analytic = values(g)[static_cast<size_t>(j)];
           }
-          const bool close = std::fabs(numeric - analytic) <= o.atol + o.rtol * std::fabs(numeric) || (std::isnan(numeric) && std::isnan(analytic));
-          RAMET_CHECK(close, name, "Jacobian mismatch for output ", y.index[k], " element ", e, " with respect to input ", i, " element ", j,
-                      ": numerical ", numeric, ", analytical ", analytic);
+          const bool close =
+              std::fabs(numeric - analytic) <= o.atol + o.rtol * std::fabs(numeric) ||
+              (std::isnan(numeric) && std::isnan(analytic));
+          RAMET_CHECK(close, name, "Jacobian mismatch for output ", y.index[k], " element ", e,
+                      " with respect to input ", i, " element ", j, ": numerical ", numeric,
+                      ", analytical ", analytic);
         }
     }
   }
@@ -106,19 +115,19 @@ bool guarded(const GradcheckOptions& o, const std::function<void()>& check) {
   }
   try {
     check();
-  } catch (const Error&) {
-    return false;
-  }
+  } catch (const Error&) { return false; }
   return true;
 }
 
 }  // namespace
 
-bool gradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
+bool gradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs,
+               const GradcheckOptions& o) {
   return guarded(o, [&] { check_first_order("gradcheck", f, inputs, o); });
 }
 
-bool gradgradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs, std::vector<Tensor> seeds, const GradcheckOptions& o) {
+bool gradgradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs,
+                   std::vector<Tensor> seeds, const GradcheckOptions& o) {
   return guarded(o, [&] {
     const Differentiable y = differentiable(f(inputs));
     RAMET_CHECK(!y.outputs.empty(), "gradgradcheck", "no output requires grad");
@@ -127,19 +136,23 @@ bool gradgradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs, 
       for (const Tensor& t : y.outputs) {
         Tensor s(TensorBase::empty(t.sizes(), t.scalar_type(), t.device()));
         double* p = s.data_ptr<double>();
-        for (int64_t i = 0; i < s.numel(); ++i) p[i] = std::sin(static_cast<double>(i) * 1.7 + 0.3) + 0.5;
+        for (int64_t i = 0; i < s.numel(); ++i)
+          p[i] = std::sin(static_cast<double>(i) * 1.7 + 0.3) + 0.5;
         s.requires_grad_();
         seeds.push_back(s);
       }
     }
-    RAMET_CHECK(seeds.size() == y.outputs.size(), "gradgradcheck", "grad_outputs: got ", seeds.size(), ", expected ", y.outputs.size());
+    RAMET_CHECK(seeds.size() == y.outputs.size(), "gradgradcheck", "grad_outputs: got ",
+                seeds.size(), ", expected ", y.outputs.size());
     const size_t n = inputs.size();
     const CheckedFunction first = [&](const std::vector<Tensor>& all) {
-      const std::vector<Tensor> x(all.begin(), all.begin() + static_cast<ptrdiff_t>(n)), g(all.begin() + static_cast<ptrdiff_t>(n), all.end());
+      const std::vector<Tensor> x(all.begin(), all.begin() + static_cast<ptrdiff_t>(n)),
+          g(all.begin() + static_cast<ptrdiff_t>(n), all.end());
       std::vector<Tensor> wrt;
       for (const Tensor& t : x)
         if (t.defined() && t.requires_grad()) wrt.push_back(t);
-      return grad(differentiable(f(x)).outputs, wrt, g, /*retain_graph=*/true, /*create_graph=*/true, /*allow_unused=*/true);
+      return grad(differentiable(f(x)).outputs, wrt, g, /*retain_graph=*/true,
+                  /*create_graph=*/true, /*allow_unused=*/true);
     };
     std::vector<Tensor> all = inputs;
     all.insert(all.end(), seeds.begin(), seeds.end());

@@ -11,8 +11,9 @@ namespace autograd {
 
 namespace {
 
-// Depth first without recursion; a node is appended when all behind it were, so the reversed list is a topological order.
-// Among independent nodes the later operation comes first, as in a backward.
+// Depth first without recursion; a node is appended when all behind it were, so the reversed list
+// is a topological order. Among independent nodes the later operation comes first, as in a
+// backward.
 struct Walk {
   struct Frame {
     Node* node;
@@ -60,13 +61,17 @@ std::string escaped(const std::string& text) {
 
 }  // namespace
 
-GraphPicture collect_graph(ArrayRef<Tensor> roots, const std::vector<std::pair<std::string, Tensor>>& names, size_t max_vertices) {
+GraphPicture collect_graph(ArrayRef<Tensor> roots,
+                           const std::vector<std::pair<std::string, Tensor>>& names,
+                           size_t max_vertices) {
   std::unordered_map<const Node*, std::string> labels;
   for (const auto& [name, tensor] : names) {
     if (!tensor.defined() || !tensor.requires_grad() || !tensor.is_leaf()) continue;
     std::string& label = labels[grad_accumulator(tensor.impl())];
     // A tied parameter has several names and one node.
-    label = label.empty() ? name + " " + short_name_of(tensor.scalar_type()) + detail::join(tensor.sizes()) : name + " = " + label;
+    label = label.empty()
+                ? name + " " + short_name_of(tensor.scalar_type()) + detail::join(tensor.sizes())
+                : name + " = " + label;
   }
   Walk walk;
   std::vector<Node*> starts;
@@ -77,7 +82,8 @@ GraphPicture collect_graph(ArrayRef<Tensor> roots, const std::vector<std::pair<s
       release(e.node);  // the tensor holds it
     }
   }
-  std::stable_sort(starts.begin(), starts.end(), [](const Node* a, const Node* b) { return a->counter < b->counter; });
+  std::stable_sort(starts.begin(), starts.end(),
+                   [](const Node* a, const Node* b) { return a->counter < b->counter; });
   for (Node* n : starts) walk.from(n, max_vertices);
 
   GraphPicture picture;
@@ -127,7 +133,8 @@ std::string GraphPicture::text() const {
 
 std::string GraphPicture::dot() const {
   std::ostringstream out;
-  out << "digraph autograd {\n  rankdir=TB;\n  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\"];\n";
+  out << "digraph autograd {\n  rankdir=TB;\n  node [shape=box, style=filled, fillcolor=white, "
+         "fontname=\"sans-serif\"];\n";
   for (size_t i = 0; i < vertices.size(); ++i) {
     const Vertex& v = vertices[i];
     out << "  n" << i << " [label=\"" << escaped(v.name);

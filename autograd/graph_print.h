@@ -15,11 +15,12 @@ namespace autograd {
 
 struct RAMET_API GraphPicture {
   struct Vertex {
-    std::string name;    // "AddBackward0"
-    std::string label;   // of a leaf that was named: "fc.weight float32[10, 128]"; otherwise empty
-    Device device;       // where its backward runs
-    bool leaf = false;   // an AccumulateGrad
-    bool moves = false;  // its gradients come from or go to another device: Broadcast, ReduceAdd, Scatter, Gather
+    std::string name;   // "AddBackward0"
+    std::string label;  // of a leaf that was named: "fc.weight float32[10, 128]"; otherwise empty
+    Device device;      // where its backward runs
+    bool leaf = false;  // an AccumulateGrad
+    // its gradients come from or go to another device: Broadcast, ReduceAdd, Scatter, Gather
+    bool moves = false;
     bool reduces = false;  // a ReduceAdd
   };
   struct Edge {
@@ -27,9 +28,10 @@ struct RAMET_API GraphPicture {
     uint32_t slot;    // which of `to`'s gradients
   };
 
-  std::vector<Vertex> vertices;  // in the order in which a backward may visit them: every edge leads to a later vertex
-  std::vector<Edge> edges;       // sorted by `from`, then by the position among its edges
-  bool complete = true;          // false: the graph is larger than the limit
+  // in the order in which a backward may visit them: every edge leads to a later vertex
+  std::vector<Vertex> vertices;
+  std::vector<Edge> edges;  // sorted by `from`, then by the position among its edges
+  bool complete = true;     // false: the graph is larger than the limit
 
   /// One line a vertex: "#3 AddmmBackward0 cpu:1 -> #4, #7[1]".
   std::string text() const;
@@ -37,9 +39,11 @@ struct RAMET_API GraphPicture {
   std::string dot() const;
 };
 
-/// Everything that a backward from `roots` would visit, at most `max_vertices` of it. Tensors in `names` name their leaves.
-/// Needs constant stack for a graph of any depth. No backward may run on the graph meanwhile.
-RAMET_API GraphPicture collect_graph(ArrayRef<Tensor> roots, const std::vector<std::pair<std::string, Tensor>>& names = {},
+/// Everything that a backward from `roots` would visit, at most `max_vertices` of it. Tensors in
+/// `names` name their leaves. Needs constant stack for a graph of any depth. No backward may run on
+/// the graph meanwhile.
+RAMET_API GraphPicture collect_graph(ArrayRef<Tensor> roots,
+                                     const std::vector<std::pair<std::string, Tensor>>& names = {},
                                      size_t max_vertices = static_cast<size_t>(-1));
 
 }  // namespace autograd

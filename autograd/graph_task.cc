@@ -19,7 +19,8 @@ GraphTask::~GraphTask() {
   for (Node* n : kept_) release(n);
 }
 
-void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::vector<Tensor>* captured) {
+void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
+                        std::vector<Tensor>* captured) {
   captured_ = captured;
   std::vector<Node*> order, stack;
   for (Root& r : roots) {
@@ -27,7 +28,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::
     kept_.push_back(r.edge.node);
     if (info_.try_emplace(r.edge.node).second) stack.push_back(r.edge.node);
   }
-  while (!stack.empty()) {                                // iterative: graphs are deep
+  while (!stack.empty()) {  // iterative: graphs are deep
     Node* n = stack.back();
     stack.pop_back();
     order.push_back(n);
@@ -39,19 +40,26 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::
       if (fresh) stack.push_back(edges[i].node);
     }
   }
-  // A deterministic order that does not depend on addresses or timing: later operations first, then by device, leaves last.
-  auto key = [](Node* n) { return std::pair(n->flags & Node::kSink ? 0 : n->counter, -int(n->device)); };
+  // A deterministic order that does not depend on addresses or timing: later operations first, then
+  // by device, leaves last.
+  auto key = [](Node* n) {
+    return std::pair(n->flags & Node::kSink ? 0 : n->counter, -int(n->device));
+  };
   std::stable_sort(order.begin(), order.end(), [&](Node* a, Node* b) { return key(a) > key(b); });
   for (size_t i = 0; i < order.size(); ++i) info_[order[i]].rank = i;
 
-  if (captured) {                                         // only what leads to a captured input is computed
+  // only what leads to a captured input is computed
+  if (captured) {
     for (size_t i = 0; i < captures.size(); ++i)
-      if (auto it = info_.find(captures[i].node); it != info_.end()) it->second.captures.emplace_back(captures[i].slot, int(i));
-    for (size_t i = order.size(); i-- > 0;) {             // consumers come earlier in `order`, so inputs are decided first
+      if (auto it = info_.find(captures[i].node); it != info_.end())
+        it->second.captures.emplace_back(captures[i].slot, int(i));
+    // consumers come earlier in `order`, so inputs are decided first
+    for (size_t i = order.size(); i-- > 0;) {
       Info& info = info_[order[i]];
       info.wanted = !info.captures.empty();
       Edge* edges = order[i]->edges();
-      for (int e = 0; e < order[i]->edge_count; ++e) info.wanted = info.wanted || (edges[e].node && info_[edges[e].node].wanted);
+      for (int e = 0; e < order[i]->edge_count; ++e)
+        info.wanted = info.wanted || (edges[e].node && info_[edges[e].node].wanted);
     }
   }
   for (Node* n : order)
@@ -70,42 +78,53 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::
     share_ = tls.share;
   }
   base_ = tls.counter;
-  tls.counter += (order.size() + 1) << 12;                // room for the operations that create_graph records
-  std::lock_guard lock(mutex_);                           // the first push may start a worker
+  // room for the operations that create_graph records
+  tls.counter += (order.size() + 1) << 12;
+  std::lock_guard lock(mutex_);  // the first push may start a worker
   for (Root& r : roots) {
     Info& info = info_[r.edge.node];
     info.parts.push_back({0, r.edge.slot, std::move(r.grad)});
-    if (info.waits == 0) push(r.edge.node->device, {info.rank, r.edge.node, nullptr}), info.waits = -1;
+    if (info.waits == 0)
+      push(r.edge.node->device, {info.rank, r.edge.node, nullptr}), info.waits = -1;
   }
 }
 
 std::vector<Tensor> GraphTask::collect(Node* n, Info& info) {
-  std::stable_sort(info.parts.begin(), info.parts.end(), [](const Part& a, const Part& b) { return a.key < b.key; });
+  std::stable_sort(info.parts.begin(), info.parts.end(),
+                   [](const Part& a, const Part& b) { return a.key < b.key; });
   std::vector<Tensor> in(n->slot_count);
   for (Part& p : info.parts)
-    if (p.grad.defined()) in[p.slot] = in[p.slot].defined() ? accumulate(std::move(in[p.slot]), p.grad) : std::move(p.grad);
+    if (p.grad.defined())
+      in[p.slot] =
+          in[p.slot].defined() ? accumulate(std::move(in[p.slot]), p.grad) : std::move(p.grad);
   info.parts.clear();
-  for (uint32_t s = 0; s < in.size(); ++s) if (in[s].defined()) n->run_hooks(in[s], s);
+  for (uint32_t s = 0; s < in.size(); ++s)
+    if (in[s].defined()) n->run_hooks(in[s], s);
   for (auto [slot, index] : info.captures) (*captured_)[size_t(index)] = in[slot];
   return in;
 }
 
 void GraphTask::process(const Ready& r, std::vector<Delivery>& out) {
-  if (r.bucket) {                                         // all members of a bucket: one reduction
+  if (r.bucket) {  // all members of a bucket: one reduction
     Group& g = groups_.at(r.bucket);
-    std::sort(g.members.begin(), g.members.end(), [](auto& a, auto& b) { return a.second->rank < b.second->rank; });
+    std::sort(g.members.begin(), g.members.end(),
+              [](auto& a, auto& b) { return a.second->rank < b.second->rank; });
     std::vector<std::pair<Node*, std::vector<Tensor>>> in;
     for (auto& [n, info] : g.members) in.emplace_back(n, collect(n, *info));
     std::vector<Tensor> sums = r.bucket->reduce(in, *this);
-    for (size_t i = 0; i < in.size(); ++i) out.emplace_back(in[i].first->edges()[0], g.members[i].second->rank, std::move(sums[i]));
+    for (size_t i = 0; i < in.size(); ++i)
+      out.emplace_back(in[i].first->edges()[0], g.members[i].second->rank, std::move(sums[i]));
     return;
   }
   Node* n = r.node;
   Info& info = info_.find(n)->second;
   std::vector<Tensor> in = collect(n, info), grads(n->edge_count);
   const bool any = std::ranges::any_of(in, [](const Tensor& t) { return t.defined(); });
-  const bool capture_only = captured_ && ((n->flags & Node::kSink) ||
-      std::none_of(n->edges(), n->edges() + n->edge_count, [&](const Edge& e) { return e.node && info_.find(e.node)->second.wanted; }));
+  const bool capture_only =
+      captured_ && ((n->flags & Node::kSink) ||
+                    std::none_of(n->edges(), n->edges() + n->edge_count, [&](const Edge& e) {
+                      return e.node && info_.find(e.node)->second.wanted;
+                    }));
   if (any && !capture_only && info.wanted) {
     run_node(n, in.data(), grads.data());
     if (!retain_) n->release_saved();
@@ -115,14 +134,16 @@ void GraphTask::process(const Ready& r, std::vector<Delivery>& out) {
 }
 
 void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
-  if (!e.node) return;                                    // a source that no longer wants its gradient
+  // a source that no longer wants its gradient
+  if (!e.node) return;
   Info& info = info_.find(e.node)->second;
   if (g.defined()) info.parts.push_back({key + 1, e.slot, std::move(g)});
   if (--info.waits > 0) return;
   if (ReduceBucket* b = e.node->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
     group.members.emplace_back(e.node, &info);
-    // The thread that brings the last gradient of a bucket reduces it before anything else: that is the overlap.
+    // The thread that brings the last gradient of a bucket reduces it before anything else: that is
+    // the overlap.
     if (--group.waits == 0) push(lane, {0, nullptr, b});
     return;
   }
@@ -133,11 +154,12 @@ void GraphTask::push(int device, Ready r) {
   Lane& lane = lanes_[device];
   lane.heap.push_back(r);
   std::push_heap(lane.heap.begin(), lane.heap.end());
-  if (device == home_) return changed_.notify_all();      // the caller serves its own device
+  if (device == home_) return changed_.notify_all();  // the caller serves its own device
   if (lane.active) return;
   lane.active = true;
   ++active_;
-  // Workers are never parked inside a backward: a lane is posted when it has work and leaves when it has none.
+  // Workers are never parked inside a backward: a lane is posted when it has work and leaves when
+  // it has none.
   devices::post(Device::from_ordinal(device), [this, device] {
     ThreadLocalStateGuard state(state_);
     AutoGradMode mode(create_);
@@ -158,16 +180,17 @@ void GraphTask::walk(int device) {
     const Ready r = lane.heap.back();
     lane.heap.pop_back();
     lock.unlock();
-    // Nodes recorded by this one are numbered from its rank: their order, hence the bits of a second backward, does not
-    // depend on which device was quicker.
+    // Nodes recorded by this one are numbered from its rank: their order, hence the bits of a
+    // second backward, does not depend on which device was quicker.
     const uint64_t rank = r.bucket ? groups_.at(r.bucket).members[0].second->rank : r.rank;
     tls.counter = base_ + (rank << 12);
     try {
       out.clear();
       process(r, out);
     } catch (...) {
-      // A failed node delivers nothing, everything that does not depend on it still runs: which errors occur, and hence
-      // which one is thrown in the end (the first in the order), does not depend on timing either.
+      // A failed node delivers nothing, everything that does not depend on it still runs: which
+      // errors occur, and hence which one is thrown in the end (the first in the order), does not
+      // depend on timing either.
       lock.lock();
       if (rank < error_rank_) error_ = std::current_exception(), error_rank_ = rank;
       continue;

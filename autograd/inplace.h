@@ -3,26 +3,28 @@
 //   Tensor& Tensor::mul_(const Tensor& other) const {
 //     check_inplace("mul_", *this);
 //     const bool record = recording(*this, other);
-//     const Saved x = save_overwritten(record && wants_grad(other), *this);  // before the kernel: it destroys the values
-//     kernel(...);
-//     wrote("mul_", *this);
-//     if (record) record_inplace("MulBackward0", {*this, other}, *this, [...](const Node&, const Tensor& g) {...});
-//     return as_mutable(*this);
+//     const Saved x = save_overwritten(record && wants_grad(other), *this);  // before the kernel:
+//     it destroys the values kernel(...); wrote("mul_", *this); if (record)
+//     record_inplace("MulBackward0", {*this, other}, *this, [...](const Node&, const Tensor& g)
+//     {...}); return as_mutable(*this);
 //   }
 //
 // Note [In-place operations on views]
-// A differentiable view knows its base. An in-place operation on a view x of b is rewritten into the equivalent history without
-// in-place: x_new = op(x_old), b_new = b_old with x's elements replaced by x_new ("CopySlices"). From then on every view of b, x
-// included, derives from b_new: its history is made again (as_strided of b) when it is next needed, which the base's generation
-// counter tells. So each view and the base always have the history that the single-threaded program text implies.
+// A differentiable view knows its base. An in-place operation on a view x of b is rewritten into
+// the equivalent history without in-place: x_new = op(x_old), b_new = b_old with x's elements
+// replaced by x_new ("CopySlices"). From then on every view of b, x included, derives from b_new:
+// its history is made again (as_strided of b) when it is next needed, which the base's generation
+// counter tells. So each view and the base always have the history that the single-threaded program
+// text implies.
 #pragma once
 #include "autograd/node.h"
 
 namespace ramet {
 namespace autograd {
 
-/// Throws unless x may be written in place now: no leaf that requires grad (nor a view of one) while recording, no memory
-/// that overlaps itself, no inference tensor outside InferenceMode, no view made under no_grad, no replica parameter.
+/// Throws unless x may be written in place now: no leaf that requires grad (nor a view of one)
+/// while recording, no memory that overlaps itself, no inference tensor outside InferenceMode, no
+/// view made under no_grad, no replica parameter.
 RAMET_API void check_inplace(const char* op, const Tensor& x);
 
 /// After the write: raises the version and notes the writer for error texts.
@@ -36,13 +38,16 @@ void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x,
   rebase_history(x, make_node(name, inputs, x->device, std::move(f)));
 }
 
-/// x's values were replaced by ones without history (fill_, copy_ of a constant): x no longer depends on what it was.
-/// Needed only where `recording(x)` holds.
+/// x's values were replaced by ones without history (fill_, copy_ of a constant): x no longer
+/// depends on what it was. Needed only where `recording(x)` holds.
 RAMET_API void cut_history(const char* name, const Tensor& x);
 
-/// What a backward needs of the values that the kernel is about to overwrite: a copy, with their history. As LibTorch, which
-/// makes `x.mul_(y)` right where y wants a gradient instead of an error in backward.
-inline Saved save_overwritten(bool wanted, const Tensor& x) { return wanted ? save(x.clone()) : Saved(); }
+/// What a backward needs of the values that the kernel is about to overwrite: a copy, with their
+/// history. As LibTorch, which makes `x.mul_(y)` right where y wants a gradient instead of an error
+/// in backward.
+inline Saved save_overwritten(bool wanted, const Tensor& x) {
+  return wanted ? save(x.clone()) : Saved();
+}
 
 inline Tensor& as_mutable(const Tensor& x) { return const_cast<Tensor&>(x); }
 

@@ -46,17 +46,23 @@ class IValue {
   const std::string& toStringRef() const { return get<std::string>("string"); }
   const Tensor& toTensor() const { return get<Tensor>("Tensor"); }
   const std::vector<int64_t>& toIntVector() const { return get<std::vector<int64_t>>("int list"); }
-  const std::vector<double>& toDoubleVector() const { return get<std::vector<double>>("double list"); }
-  const std::vector<Tensor>& toTensorVector() const { return get<std::vector<Tensor>>("tensor list"); }
+  const std::vector<double>& toDoubleVector() const {
+    return get<std::vector<double>>("double list");
+  }
+  const std::vector<Tensor>& toTensorVector() const {
+    return get<std::vector<Tensor>>("tensor list");
+  }
 
  private:
   template <class T> bool is() const { return std::holds_alternative<T>(value_); }
   template <class T> const T& get(const char* wanted) const {
-    static const char* const names[] = {"None", "double", "int", "bool", "string", "Tensor", "int list", "double list", "tensor list"};
+    static const char* const names[] = {"None",   "double",   "int",         "bool",       "string",
+                                        "Tensor", "int list", "double list", "tensor list"};
     RAMET_CHECK(is<T>(), "IValue", "got ", names[value_.index()], ", expected ", wanted);
     return std::get<T>(value_);
   }
-  std::variant<std::monostate, double, int64_t, bool, std::string, Tensor, std::vector<int64_t>, std::vector<double>, std::vector<Tensor>>
+  std::variant<std::monostate, double, int64_t, bool, std::string, Tensor, std::vector<int64_t>,
+               std::vector<double>, std::vector<Tensor>>
       value_;
 };
 

@@ -19,7 +19,8 @@ bool is_channels_last(const TensorBase& t) {
   return true;
 }
 
-Tensor empty_channels_last(int64_t n, int64_t c, int64_t h, int64_t w, ScalarType dtype, Device device) {
+Tensor empty_channels_last(int64_t n, int64_t c, int64_t h, int64_t w, ScalarType dtype,
+                           Device device) {
   const int64_t sizes[] = {n, c, h, w}, strides[] = {h * w * c, 1, w * c, c};
   Tensor t(TensorBase::empty_strided(sizes, strides, dtype, device));
   if (!t.raw_contiguous()) t->flags |= TensorImpl::kInternalLayout;
@@ -27,7 +28,8 @@ Tensor empty_channels_last(int64_t n, int64_t c, int64_t h, int64_t w, ScalarTyp
 }
 
 Tensor empty_like_layout(const Tensor& like, ScalarType dtype) {
-  if (like.raw_contiguous() || !non_overlapping_and_dense(like)) return Tensor(TensorBase::empty(like.sizes(), dtype, like.device()));
+  if (like.raw_contiguous() || !non_overlapping_and_dense(like))
+    return Tensor(TensorBase::empty(like.sizes(), dtype, like.device()));
   Tensor t(TensorBase::empty_strided(like.sizes(), like.raw_strides(), dtype, like.device()));
   t->flags |= like->flags & TensorImpl::kInternalLayout;
   return t;
@@ -43,7 +45,8 @@ void settle(const TensorBase& t) {
   row_major.copy_(Tensor(t.shallow_impl()));
   Storage* storage = row_major.storage_impl();
   add_ref(storage->refs);
-  // The values are the same, so a Saved that holds this implementation must find the version it knows.
+  // The values are the same, so a Saved that holds this implementation must find the version it
+  // knows.
   storage->own_version.store(t.version(), std::memory_order_relaxed);
   storage->writer = t.storage_impl()->last_writer();
   const_cast<TensorBase&>(t).repoint(storage, row_major->data);

@@ -11,8 +11,9 @@ namespace autograd {
 
 Node::~Node() { delete extra; }
 
-// Destroying a node drops what it saved and its edges, which may end further nodes. Those queue up on this thread and the
-// outermost call destroys them one by one. `counter` of a dead node is reused as the link.
+// Destroying a node drops what it saved and its edges, which may end further nodes. Those queue up
+// on this thread and the outermost call destroys them one by one. `counter` of a dead node is
+// reused as the link.
 void Node::last_reference_gone() noexcept {
   Context& c = tls;
   counter = reinterpret_cast<uint64_t>(c.dead);
@@ -31,7 +32,8 @@ void Node::last_reference_gone() noexcept {
 Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where) const {
   Edge& e = const_cast<Node*>(this)->edges()[i];
   if (e.node && !tls.grad_mode) {
-    if (Tensor t = e.node->destination(e.slot); t.defined() && t.sizes() == sizes && t.scalar_type() == dtype && t.device() == where)
+    if (Tensor t = e.node->destination(e.slot);
+        t.defined() && t.sizes() == sizes && t.scalar_type() == dtype && t.device() == where)
       return t;
   }
   return Tensor(TensorBase::empty(sizes, dtype, where));
@@ -45,8 +47,8 @@ void Node::run_hooks(Tensor& grad, uint32_t at) {
     Tensor replaced = call(grad);
     if (!replaced.defined()) continue;
     RAMET_CHECK(same_sizes(replaced, grad) && replaced.device() == grad.device(), "register_hook",
-                "hook on ", name(), " has changed the size or device of its value: got ", describe(replaced), ", expected ",
-                describe(grad));
+                "hook on ", name(), " has changed the size or device of its value: got ",
+                describe(replaced), ", expected ", describe(grad));
     grad = std::move(replaced);
   }
   for (auto& [slot, kept] : extra->retained) {
@@ -59,14 +61,16 @@ void Node::run_hooks(Tensor& grad, uint32_t at) {
   }
 }
 
-AccumulateGrad::AccumulateGrad(TensorImpl* of) : Node("AccumulateGrad", 0, 1, sizeof(AccumulateGrad)) {
+AccumulateGrad::AccumulateGrad(TensorImpl* of)
+    : Node("AccumulateGrad", 0, 1, sizeof(AccumulateGrad)) {
   flags |= kSink;
   device = of->device;
   counter = 0;
 }
 
-// `where` may be handed out only if nobody kept last step's gradient (a handle, or a view of its memory). One count answers
-// that and "is it handed out already": the piece handed out holds a reference too, also when an exception drops it.
+// `where` may be handed out only if nobody kept last step's gradient (a handle, or a view of its
+// memory). One count answers that and "is it handed out already": the piece handed out holds a
+// reference too, also when an exception drops it.
 Tensor AccumulateGrad::destination(uint32_t) {
   if (!where.defined()) return {};
   std::lock_guard lock(mutex);
@@ -78,7 +82,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
   Tensor& g = in[0];
   {
     std::lock_guard lock(mutex);
-    const bool in_place = where.defined() && g.storage_impl() == where.storage_impl() && g->data == where->data;
+    const bool in_place =
+        where.defined() && g.storage_impl() == where.storage_impl() && g->data == where->data;
     if (grad.defined()) {
       if (tls.grad_mode || grad->node || grad.device() != g.device()) {
         grad = grad.add(g);
@@ -97,7 +102,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
       grad = g;
     } else {
       NoGradGuard off;
-      grad = g.unique() && g.is_contiguous() ? std::move(g) : g.detach().clone(MemoryFormat::Contiguous);
+      grad = g.unique() && g.is_contiguous() ? std::move(g)
+                                             : g.detach().clone(MemoryFormat::Contiguous);
     }
   }
   if (RAMET_UNLIKELY(extra != nullptr))
@@ -112,19 +118,30 @@ AccumulateGrad* grad_accumulator(TensorImpl* t) {
 
 void set_grad_destination(const Tensor& leaf, Tensor where) {
   AccumulateGrad* sink = grad_accumulator(leaf.impl());
-  RAMET_CHECK(sink != nullptr, "set_grad_destination", "got a non-leaf, expected a leaf: ", describe(leaf));
+  RAMET_CHECK(sink != nullptr, "set_grad_destination",
+              "got a non-leaf, expected a leaf: ", describe(leaf));
   sink->where = std::move(where);
 }
 
 void Saved::changed(const Node& self) const {
-  fail(self.op, "one of the variables needed for gradient computation has been modified by an inplace operation: ", describe(t_),
-       ", saved by ", self.name(), ", was changed by ", t_.storage_impl()->last_writer(), ": is at version ", t_.version(),
-       "; expected version ", version_, " instead");
+  // A replica's parameter, or a view of one, is known by its full name.
+  const TensorImpl* at = t_->base ? t_->base : t_.impl();
+  const auto* made_by = static_cast<const Node*>(at->node);
+  const std::string parameter =
+      made_by && (made_by->flags & Node::kReduce) ? " of " + made_by->name() : std::string();
+  fail(self.op,
+       "one of the variables needed for gradient computation has been modified by an inplace "
+       "operation: ",
+       describe(t_), parameter, ", saved by ", self.name(), ", was changed by ",
+       t_.storage_impl()->last_writer(), ": is at version ", t_.version(), "; expected version ",
+       version_, " instead");
 }
 
 void Saved::refuse_inference() {
-  fail("save", "Inference tensors cannot be saved for backward. To work around you can make a clone to get a normal tensor "
-               "and use it in autograd.");
+  fail("save",
+       "Inference tensors cannot be saved for backward. To work around you can make a clone to get "
+       "a normal tensor "
+       "and use it in autograd.");
 }
 
 Tensor SavedOutput::get(const Node& self) const {
@@ -139,15 +156,19 @@ Tensor SavedOutput::get(const Node& self) const {
 }
 
 void backward_twice(const Node& node) {
-  fail(node.op, "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-                "freed). Specify retain_graph=true if you need to backward through the graph a second time.");
+  fail(
+      node.op,
+      "Trying to backward through the graph a second time (or directly access saved tensors after "
+      "they have already been "
+      "freed). Specify retain_graph=true if you need to backward through the graph a second time.");
 }
 
 void note_place(Node& node) { node.more().place = scope_path(); }
 
 ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
     : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
-  RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(), ", expected at most 65535");
+  RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(),
+              ", expected at most 65535");
   for (const Tensor& t : inputs) {
     edges_.push_back(edge_of(t.impl()));
     if (edges_.back().node) flags |= edges_.back().node->flags & kSpans;

@@ -1,11 +1,12 @@
 // The graph: Node, Edge, AccumulateGrad, saved tensors and record(), the only way to add history.
 //
 // Note [The graph]
-// Each recorded operation makes one node; its edges lead to the nodes of its inputs, so a walk from the loss runs backwards.
-// A leaf's autograd slot is its AccumulateGrad node, and that node owns the gradient. It has no pointer back to the leaf, so
-// there is no cycle and nothing weak, and an edge is always (impl->node, impl->slot): recording never asks whether an input
-// is a leaf. Nodes come from the pool, with their edges and the backward function inline, and are destroyed iteratively: a
-// chain of any length needs constant stack.
+// Each recorded operation makes one node; its edges lead to the nodes of its inputs, so a walk from
+// the loss runs backwards. A leaf's autograd slot is its AccumulateGrad node, and that node owns
+// the gradient. It has no pointer back to the leaf, so there is no cycle and nothing weak, and an
+// edge is always (impl->node, impl->slot): recording never asks whether an input is a leaf. Nodes
+// come from the pool, with their edges and the backward function inline, and are destroyed
+// iteratively: a chain of any length needs constant stack.
 #pragma once
 #include <array>
 #include <functional>
@@ -36,15 +37,17 @@ struct NodeExtra {
     unsigned id;
     std::function<Tensor(const Tensor&)> call;
   };
-  std::vector<TensorHook> hooks;                                        // in order of registration
-  std::vector<std::pair<uint32_t, Tensor>> retained;                    // retain_grad(): slot and gradient
+  std::vector<TensorHook> hooks;  // in order of registration
+  // retain_grad(): slot and gradient
+  std::vector<std::pair<uint32_t, Tensor>> retained;
   std::vector<std::pair<unsigned, std::function<void(const Tensor&)>>> post;  // AccumulateGrad only
-  std::string place;                                                    // anomaly mode: scopes around the forward call
+  // anomaly mode: scopes around the forward call
+  std::string place;
   unsigned next_id = 0;
 };
 
-/// A recorded operation. Thread safety: a graph may be walked by several backwards at once; hooks are changed by one thread
-/// while no backward runs.
+/// A recorded operation. Thread safety: a graph may be walked by several backwards at once; hooks
+/// are changed by one thread while no backward runs.
 struct RAMET_API Node : AutogradSlot {
   enum : uint8_t {
     kSink = 1,      // AccumulateGrad
@@ -52,13 +55,14 @@ struct RAMET_API Node : AutogradSlot {
     kReleased = 4,  // saved tensors were freed
     kReduce = 8,    // a ReduceAdd
   };
-  uint8_t flags = 0, device;             // where its backward runs: Device::ordinal()
-  uint16_t edge_count, slot_count = 1;   // gradients out, gradients in
-  uint16_t block_64;                     // size of its block in units of 64 bytes, for the pool
+  uint8_t flags = 0, device;            // where its backward runs: Device::ordinal()
+  uint16_t edge_count, slot_count = 1;  // gradients out, gradients in
+  uint16_t block_64;                    // size of its block in units of 64 bytes, for the pool
   const char* op;
-  uint64_t counter;                      // operation counter at creation: larger is later
-  std::atomic<void*> claimed{nullptr};   // the backward that uses `inbox`; a second one keeps its own side table
-  Tensor inbox;                          // fast walk: the gradient collected so far
+  uint64_t counter;  // operation counter at creation: larger is later
+  // the backward that uses `inbox`; a second one keeps its own side table
+  std::atomic<void*> claimed{nullptr};
+  Tensor inbox;  // fast walk: the gradient collected so far
   NodeExtra* extra = nullptr;
 
   Node(const char* name, int edges, int slots, size_t bytes)
@@ -75,17 +79,22 @@ struct RAMET_API Node : AutogradSlot {
   virtual std::string name() const { return op; }
   virtual Edge* edges() = 0;
   Edge next_edge(int i) { return edges()[i]; }
-  /// in[slot_count] -> out[edge_count]. Called with grad mode = create_graph. An undefined input is a gradient that nobody
-  /// delivered; at least one is defined.
+  /// in[slot_count] -> out[edge_count]. Called with grad mode = create_graph. An undefined input is
+  /// a gradient that nobody delivered; at least one is defined.
   virtual void apply(Tensor* in, Tensor* out) = 0;
   virtual void release_saved() {}
-  /// Where a producer may write the gradient it is about to deliver to `slot`; undefined: it allocates.
-  virtual Tensor destination(uint32_t slot) { (void)slot; return {}; }
+  /// Where a producer may write the gradient it is about to deliver to `slot`; undefined: it
+  /// allocates.
+  virtual Tensor destination(uint32_t slot) {
+    (void)slot;
+    return {};
+  }
   virtual ReduceBucket* bucket() { return nullptr; }
 
   /// Is gradient i wanted by this backward?
   bool needs(int i) const;
-  /// Memory for gradient i of this shape, in this device's default dtype rules: its destination or fresh.
+  /// Memory for gradient i of this shape, in this device's default dtype rules: its destination or
+  /// fresh.
   Tensor output_for(int i, IntArrayRef sizes, ScalarType dtype, Device device) const;
   NodeExtra& more() {
     if (!extra) extra = new NodeExtra;
@@ -123,7 +132,8 @@ class RAMET_API NodePtr {
   Node* node_ = nullptr;
 };
 
-/// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are added to it.
+/// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are
+/// added to it.
 struct RAMET_API AccumulateGrad final : Node {
   Tensor grad, where;
   std::mutex mutex;     // several backwards may end in one leaf
@@ -137,10 +147,12 @@ struct RAMET_API AccumulateGrad final : Node {
 
 /// The AccumulateGrad node of a leaf, made at need; null for a non-leaf.
 RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
-/// First gradients of this leaf are written into `where` (same sizes and dtype). See Note [Flat stores] in nn/flat_store.h.
+/// First gradients of this leaf are written into `where` (same sizes and dtype). See Note [Flat
+/// stores] in nn/flat_store.h.
 RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 
-// ---- what a backward function keeps ----------------------------------------------------------------------------------
+// ---- what a backward function keeps
+// ----------------------------------------------------------------------------------
 
 /// An input (or any tensor), with its history and the version it had.
 class RAMET_API Saved {
@@ -164,9 +176,12 @@ class RAMET_API Saved {
 };
 inline Saved save(const Tensor& t) { return Saved(t); }
 /// An undefined Saved unless `wanted`: an input is saved only for somebody else's gradient.
-inline Saved save_if(bool wanted, const Tensor& t) { return wanted && t.defined() ? Saved(t) : Saved(); }
+inline Saved save_if(bool wanted, const Tensor& t) {
+  return wanted && t.defined() ? Saved(t) : Saved();
+}
 
-/// A result: never owns its node; holds the data without history, and is restored through the node that asks.
+/// A result: never owns its node; holds the data without history, and is restored through the node
+/// that asks.
 class RAMET_API SavedOutput : Saved {
  public:
   SavedOutput() = default;
@@ -177,15 +192,17 @@ class RAMET_API SavedOutput : Saved {
 /// Call it before the history is added: record(..., y, [y = save_output(y)]...).
 inline SavedOutput save_output(const Tensor& y) { return SavedOutput(y); }
 
-// ---- record ----------------------------------------------------------------------------------------------------------
+// ---- record
+// ----------------------------------------------------------------------------------------------------------
 
 inline bool wants_grad(const TensorImpl* t) {
-  return t && (t->is(TensorImpl::kRequiresGrad) || (t->base && t->base->is(TensorImpl::kRequiresGrad)));
+  return t &&
+         (t->is(TensorImpl::kRequiresGrad) || (t->base && t->base->is(TensorImpl::kRequiresGrad)));
 }
 inline bool wants_grad(const Tensor& t) { return wants_grad(t.impl()); }
-/// Does an operation on these inputs make history? Test it before building the backward function: captures cost 3-9 ns.
-template <class... T>
-inline bool recording(const T&... inputs) {
+/// Does an operation on these inputs make history? Test it before building the backward function:
+/// captures cost 3-9 ns.
+template <class... T> inline bool recording(const T&... inputs) {
   return tls.grad_mode && (wants_grad(inputs) || ...);
 }
 
@@ -194,7 +211,8 @@ RAMET_API void renew_view(TensorImpl* view);
 /// The gradient edge of a tensor, one reference; {} if it wants none.
 inline Edge edge_of(const TensorImpl* t) {
   if (!wants_grad(t)) return {};
-  if (RAMET_UNLIKELY(t->base != nullptr) && t->generation != t->base->generation) renew_view(const_cast<TensorImpl*>(t));
+  if (RAMET_UNLIKELY(t->base != nullptr) && t->generation != t->base->generation)
+    renew_view(const_cast<TensorImpl*>(t));
   t->node->hold();
   return {static_cast<Node*>(t->node), t->slot};
 }
@@ -203,8 +221,7 @@ inline Edge edge_of(const TensorImpl* t) {
 /// Anomaly mode: notes where in the program's scopes the forward was called.
 RAMET_API void note_place(Node& node);
 
-template <int N, class F>
-struct LambdaNode final : Node {
+template <int N, class F> struct LambdaNode final : Node {
   Edge edge[N];
   union {
     F f;  // destroyed by release_saved, possibly long before the node
@@ -251,8 +268,8 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
 }
 
 /// Adds history to the fresh tensor `out`. Call it behind `if (!recording(inputs...)) return out;`.
-/// f(const Node& self, const Tensor& grad) returns the gradient of the one input, or a std::array of one per input;
-/// an undefined one is "no gradient".
+/// f(const Node& self, const Tensor& grad) returns the gradient of the one input, or a std::array
+/// of one per input; an undefined one is "no gradient".
 template <size_t N, class F>
 Tensor record(const char* name, const Input (&inputs)[N], Tensor out, F f) {
   out->node = make_node(name, inputs, out->device, std::move(f));
@@ -275,9 +292,11 @@ class RAMET_API ListNode final : public Node {
   Backward f_;
 };
 /// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
-RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f);
+RAMET_API Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out,
+                             ListNode::Backward f);
 
-/// Hangs one result of a node with several (unbind, max with indices ... where more than one result is differentiable).
+/// Hangs one result of a node with several (unbind, max with indices ... where more than one result
+/// is differentiable).
 inline void attach(const Tensor& out, Node* node, uint32_t slot) {
   node->hold();
   release(static_cast<Node*>(out->node));
@@ -287,8 +306,7 @@ inline void attach(const Tensor& out, Node* node, uint32_t slot) {
 }
 
 /// Allocates a node of class T in the pool: new_node<T>(args...). One reference.
-template <class T, class... A>
-T* new_node(A&&... a) {
+template <class T, class... A> T* new_node(A&&... a) {
   return new (pool::allocate(sizeof(T))) T(std::forward<A>(a)...);
 }
 

@@ -17,24 +17,25 @@ using autograd::AccumulateGrad;
 using autograd::grad_accumulator;
 using autograd::Node;
 
-Tensor& Tensor::operator=(const Tensor& values) && {
-  return copy_(values);
-}
-Tensor& Tensor::operator=(Tensor&& values) && {
-  return copy_(values);
-}
+Tensor& Tensor::operator=(const Tensor& values) && { return copy_(values); }
+Tensor& Tensor::operator=(Tensor&& values) && { return copy_(values); }
 Tensor& Tensor::operator=(const Scalar& value) && { return fill_(value); }
 
-TensorOptions Tensor::options() const { return TensorOptions().dtype(scalar_type()).device(device()); }
+TensorOptions Tensor::options() const {
+  return TensorOptions().dtype(scalar_type()).device(device());
+}
 
 bool Tensor::leaf_slot() const { return static_cast<Node*>(p_->node)->flags & Node::kSink; }
 
 void Tensor::wrong_type(ScalarType asked) const {
-  fail("data_ptr", "expected scalar type ", name_of(asked), " but found ", name_of(scalar_type()), ": got ", describe(*this));
+  fail("data_ptr", "expected scalar type ", name_of(asked), " but found ", name_of(scalar_type()),
+       ": got ", describe(*this));
 }
 
 bool Tensor::is_nonzero() const {
-  RAMET_CHECK(defined() && numel() == 1, "is_nonzero", "Boolean value of Tensor with more than one value is ambiguous: got ", describe(*this));
+  RAMET_CHECK(defined() && numel() == 1, "is_nonzero",
+              "Boolean value of Tensor with more than one value is ambiguous: got ",
+              describe(*this));
   return item().to<bool>();
 }
 
@@ -44,13 +45,15 @@ const Tensor& Tensor::requires_grad_(bool on) const {
     p_->set(TensorImpl::kRequiresGrad, false);
     return *this;
   }
-  RAMET_CHECK(!on || is_floating(scalar_type()), "requires_grad_", "only Tensors of floating point dtype can require gradients: got ",
-              describe(*this));
+  RAMET_CHECK(!on || is_floating(scalar_type()), "requires_grad_",
+              "only Tensors of floating point dtype can require gradients: got ", describe(*this));
   if (!is_leaf() && on) return *this;
-  RAMET_CHECK(!p_->is(TensorImpl::kInference) || !on || tls.inference_mode, "requires_grad_",
-              "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  RAMET_CHECK(
+      !p_->is(TensorImpl::kInference) || !on || tls.inference_mode, "requires_grad_",
+      "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   AccumulateGrad* sink = grad_accumulator(p_);
-  RAMET_CHECK(sink != nullptr, "requires_grad_", "you can only change requires_grad flags of leaf variables: got ", describe(*this),
+  RAMET_CHECK(sink != nullptr, "requires_grad_",
+              "you can only change requires_grad flags of leaf variables: got ", describe(*this),
               " made by ", static_cast<Node*>(p_->node)->name(), "; use detach()");
   p_->set(TensorImpl::kRequiresGrad, on);
   sink->device = p_->device;
@@ -80,7 +83,8 @@ Tensor& Tensor::mutable_grad() const {
   RAMET_CHECK(defined(), "grad", "undefined tensor");
   if (AccumulateGrad* sink = grad_accumulator(p_)) return sink->grad;
   Tensor* kept = retained_of(p_);
-  RAMET_CHECK(kept != nullptr, "mutable_grad", "the .grad of a non-leaf exists only after retain_grad(): got ", describe(*this));
+  RAMET_CHECK(kept != nullptr, "mutable_grad",
+              "the .grad of a non-leaf exists only after retain_grad(): got ", describe(*this));
   return *kept;
 }
 
@@ -95,7 +99,8 @@ autograd::NodePtr Tensor::grad_fn() const {
 }
 
 void Tensor::retain_grad() const {
-  RAMET_CHECK(defined() && requires_grad(), "retain_grad", "can't retain_grad on Tensor that has requires_grad=False");
+  RAMET_CHECK(defined() && requires_grad(), "retain_grad",
+              "can't retain_grad on Tensor that has requires_grad=False");
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::release(e.node);
   if (is_leaf() || retained_of(p_)) return;
@@ -104,7 +109,8 @@ void Tensor::retain_grad() const {
 bool Tensor::retains_grad() const { return defined() && !is_leaf() && retained_of(p_) != nullptr; }
 
 unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
-  RAMET_CHECK(defined() && requires_grad(), "register_hook", "cannot register a hook on a tensor that doesn't require gradient");
+  RAMET_CHECK(defined() && requires_grad(), "register_hook",
+              "cannot register a hook on a tensor that doesn't require gradient");
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::release(e.node);
   autograd::NodeExtra& extra = e.node->more();
@@ -126,8 +132,11 @@ void Tensor::remove_hook(unsigned id) const {
 unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
   AccumulateGrad* sink = defined() && requires_grad() ? grad_accumulator(p_) : nullptr;
   RAMET_CHECK(sink != nullptr, "register_post_accumulate_grad_hook",
-              "post accumulate grad hooks cannot be registered on non-leaf tensors or ones that do not require grad: got ", describe(*this));
-  // The hook gets a handle made at the call: one kept here would hold this node, which holds the hook.
+              "post accumulate grad hooks cannot be registered on non-leaf tensors or ones that do "
+              "not require grad: got ",
+              describe(*this));
+  // The hook gets a handle made at the call: one kept here would hold this node, which holds the
+  // hook.
   const Tensor alias = shallow();
   autograd::NodeExtra& extra = sink->more();
   extra.post.emplace_back(extra.next_id, [sink, alias, call = std::move(hook)](const Tensor&) {
@@ -148,7 +157,8 @@ Tensor Tensor::detach() const {
 
 Tensor& Tensor::detach_() const {
   RAMET_CHECK(defined(), "detach_", "undefined tensor");
-  RAMET_CHECK(!p_->base, "detach_", "Can't detach views in-place. Use detach() instead. Got ", describe(*this));
+  RAMET_CHECK(!p_->base, "detach_", "Can't detach views in-place. Use detach() instead. Got ",
+              describe(*this));
   AutogradSlot::release(std::exchange(p_->node, nullptr));
   p_->slot = 0;
   p_->set(TensorImpl::kRequiresGrad, false);
@@ -168,13 +178,16 @@ Tensor Tensor::data() const {
 
 void Tensor::set_data(const Tensor& new_data) const {
   RAMET_CHECK(defined() && new_data.defined(), "set_data", "undefined tensor");
-  RAMET_CHECK(!requires_grad() || is_floating(new_data.scalar_type()), "set_data", "incompatible tensor type: got ", describe(new_data),
+  RAMET_CHECK(!requires_grad() || is_floating(new_data.scalar_type()), "set_data",
+              "incompatible tensor type: got ", describe(new_data),
               ", expected a floating point tensor for one that requires grad");
   autograd::settle(new_data);
   const Tensor from = new_data.shallow();  // also where new_data is *this
   if (p_->rank > kInlineRank) pool::deallocate(p_->geometry, sizeof(int64_t) * 2 * p_->rank);
   p_->rank = from->rank;
-  p_->geometry = p_->rank > kInlineRank ? static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * p_->rank)) : nullptr;
+  p_->geometry = p_->rank > kInlineRank
+                     ? static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * p_->rank))
+                     : nullptr;
   for (int d = 0; d < p_->rank; ++d) {
     p_->sizes()[d] = from->sizes()[d];
     p_->strides()[d] = from->strides()[d];

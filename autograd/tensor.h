@@ -1,8 +1,9 @@
 // Tensor: the one public tensor class, with LibTorch's methods.
 //
-// A Tensor is one intrusive pointer; copies share everything. Operations are free functions (autograd/ops/*.h) and methods of
-// the same name; a method's body lives beside its function. Unless a comment says otherwise a method
-// has the meaning, parameter order and defaults of LibTorch's method of the same name.
+// A Tensor is one intrusive pointer; copies share everything. Operations are free functions
+// (autograd/ops/*.h) and methods of the same name; a method's body lives beside its function.
+// Unless a comment says otherwise a method has the meaning, parameter order and defaults of
+// LibTorch's method of the same name.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -39,19 +40,37 @@ class RAMET_API Tensor : public TensorBase {
   explicit Tensor(TensorBase base) noexcept : TensorBase(std::move(base)) {}
   Tensor(const Tensor&) noexcept = default;
   Tensor(Tensor&&) noexcept = default;
-  // On a named tensor, assignment rebinds the handle; on a temporary (`x[0] = y`, `p.grad().data() = g`) it copies into it.
-  Tensor& operator=(const Tensor& o) & noexcept { TensorBase::operator=(o); return *this; }
-  Tensor& operator=(Tensor&& o) & noexcept { TensorBase::operator=(std::move(o)); return *this; }
+  // On a named tensor, assignment rebinds the handle; on a temporary (`x[0] = y`, `p.grad().data()
+  // = g`) it copies into it.
+  Tensor& operator=(const Tensor& o) & noexcept {
+    TensorBase::operator=(o);
+    return *this;
+  }
+  Tensor& operator=(Tensor&& o) & noexcept {
+    TensorBase::operator=(std::move(o));
+    return *this;
+  }
   Tensor& operator=(const Tensor& values) &&;
   Tensor& operator=(Tensor&& values) &&;
   Tensor& operator=(const Scalar& value) &&;
   ~Tensor() = default;
 
-  // ---- what it is ---------------------------------------------------------------------------------------------------
-  /// Public strides: those of the tensor as the user sees it (Note [Internal layout] in autograd/layout.h).
-  IntArrayRef strides() const { settle(); return raw_strides(); }
-  int64_t stride(int64_t d) const { settle(); return p_->strides()[wrapped(d)]; }
-  bool is_contiguous() const { settle(); return raw_contiguous(); }
+  // ---- what it is
+  // ---------------------------------------------------------------------------------------------------
+  /// Public strides: those of the tensor as the user sees it (Note [Internal layout] in
+  /// autograd/layout.h).
+  IntArrayRef strides() const {
+    settle();
+    return raw_strides();
+  }
+  int64_t stride(int64_t d) const {
+    settle();
+    return p_->strides()[wrapped(d)];
+  }
+  bool is_contiguous() const {
+    settle();
+    return raw_contiguous();
+  }
   TensorOptions options() const;
   Layout layout() const { return kStrided; }
   bool is_leaf() const { return !p_->node || leaf_slot(); }
@@ -65,10 +84,18 @@ class RAMET_API Tensor : public TensorBase {
   bool is_complex() const { return false; }
   bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
 
-  // ---- raw data -----------------------------------------------------------------------------------------------------
+  // ---- raw data
+  // -----------------------------------------------------------------------------------------------------
   /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type.
-  template <class T> T* data_ptr() const { settle(); check_type(ScalarTypeOf<std::remove_const_t<T>>::value); return static_cast<T*>(ptr()); }
-  void* data_ptr() const { settle(); return ptr(); }
+  template <class T> T* data_ptr() const {
+    settle();
+    check_type(ScalarTypeOf<std::remove_const_t<T>>::value);
+    return static_cast<T*>(ptr());
+  }
+  void* data_ptr() const {
+    settle();
+    return ptr();
+  }
   template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
   /// Fast element access for a CPU tensor of N dimensions.
@@ -82,23 +109,29 @@ class RAMET_API Tensor : public TensorBase {
   Scalar item() const;
   template <class T> T item() const { return item().to<T>(); }
 
-  // ---- autograd -----------------------------------------------------------------------------------------------------
-  bool requires_grad() const { return p_->is(TensorImpl::kRequiresGrad) || (p_->base && p_->base->is(TensorImpl::kRequiresGrad)); }
+  // ---- autograd
+  // -----------------------------------------------------------------------------------------------------
+  bool requires_grad() const {
+    return p_->is(TensorImpl::kRequiresGrad) ||
+           (p_->base && p_->base->is(TensorImpl::kRequiresGrad));
+  }
   const Tensor& requires_grad_(bool requires_grad = true) const;
-  const Tensor& set_requires_grad(bool requires_grad) const { return requires_grad_(requires_grad); }
+  const Tensor& set_requires_grad(bool requires_grad) const {
+    return requires_grad_(requires_grad);
+  }
   /// The gradient collected so far; undefined where there is none.
   const Tensor& grad() const;
   Tensor& mutable_grad() const;
   /// The node that made this tensor; null for a leaf.
   autograd::NodePtr grad_fn() const;
   /// d(this)/d(leaves), added into their grad(). `gradient` is needed unless this has one element.
-  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
-                std::optional<TensorList> inputs = std::nullopt) const;
+  void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
+                bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
   /// Keeps this non-leaf's gradient at the next backwards.
   void retain_grad() const;
   bool retains_grad() const;
-  /// Called with each gradient of this tensor before it goes on; a hook may return a replacement. Returns a handle.
-  /// F: void(Tensor) or Tensor(Tensor).
+  /// Called with each gradient of this tensor before it goes on; a hook may return a replacement.
+  /// Returns a handle. F: void(Tensor) or Tensor(Tensor).
   template <class F> unsigned register_hook(F&& hook) const;
   void remove_hook(unsigned handle) const;
   /// Called with this leaf after a gradient was added into its grad().
@@ -114,15 +147,20 @@ class RAMET_API Tensor : public TensorBase {
   /// The tensor this one is a differentiable view of; undefined if none.
   Tensor _base() const;
 
-  // ---- copies and conversions ---------------------------------------------------------------------------------------
+  // ---- copies and conversions
+  // ---------------------------------------------------------------------------------------
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
-  Tensor to(const TensorOptions& options = {}, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
-  Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
-  Tensor to(ScalarType dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(const TensorOptions& options = {}, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(Device device, ScalarType dtype, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(ScalarType dtype, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
-  Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor toType(ScalarType dtype) const { return to(dtype); }
   Tensor type_as(const Tensor& other) const { return to(other); }
   Tensor cpu() const { return to(Device(kCPU, 0)); }
@@ -137,7 +175,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
   Tensor& resize_(IntArrayRef size) const;
 
-  // ---- random fills -------------------------------------------------------------------------------------------------
+  // ---- random fills
+  // -------------------------------------------------------------------------------------------------
   Tensor& uniform_(double from = 0, double to = 1) const;
   Tensor& normal_(double mean = 0, double std = 1) const;
   Tensor& bernoulli_(double p = 0.5) const;
@@ -148,7 +187,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor bernoulli() const;
   Tensor multinomial(int64_t num_samples, bool replacement = false) const;
 
-  // ---- views --------------------------------------------------------------------------------------------------------
+  // ---- views
+  // --------------------------------------------------------------------------------------------------------
   Tensor view(IntArrayRef size) const;
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape(IntArrayRef shape) const;
@@ -173,7 +213,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
   Tensor select(int64_t dim, int64_t index) const;
-  Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
+  Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt,
+               std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
   Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
   Tensor unfold(int64_t dimension, int64_t size, int64_t step) const;
   std::vector<Tensor> unbind(int64_t dim = 0) const;
@@ -185,13 +226,16 @@ class RAMET_API Tensor : public TensorBase {
   Tensor operator[](const Scalar& index) const { return select(0, index.toLong()); }
   Tensor operator[](const Tensor& index) const;
 
-  // ---- indexing (autograd/ops/index.h) ------------------------------------------------------------------------------
+  // ---- indexing (autograd/ops/index.h)
+  // ------------------------------------------------------------------------------
   Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
   Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values) const;
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value) const;
-  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values) const;
-  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Scalar& value) const;
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
+                     const Tensor& values) const;
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
+                     const Scalar& value) const;
   Tensor gather(int64_t dim, const Tensor& index, bool sparse_grad = false) const;
   Tensor scatter(int64_t dim, const Tensor& index, const Tensor& src) const;
   Tensor scatter(int64_t dim, const Tensor& index, const Scalar& value) const;
@@ -200,8 +244,10 @@ class RAMET_API Tensor : public TensorBase {
   Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const;
   Tensor index_select(int64_t dim, const Tensor& index) const;
-  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
-  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source,
+                   const Scalar& alpha = 1) const;
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source,
+                     const Scalar& alpha = 1) const;
   Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
   Tensor masked_fill(const Tensor& mask, const Tensor& value) const;
   Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
@@ -213,7 +259,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor flip(IntArrayRef dims) const;
   Tensor where(const Tensor& condition, const Tensor& other) const;
 
-  // ---- pointwise arithmetic (autograd/ops/arithmetic.h) -------------------------------------------------------------
+  // ---- pointwise arithmetic (autograd/ops/arithmetic.h)
+  // -------------------------------------------------------------
   Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
   Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
   Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
@@ -251,7 +298,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
 
-  // ---- pointwise functions of one tensor (autograd/ops/unary.h, activation.h) ---------------------------------------
+  // ---- pointwise functions of one tensor (autograd/ops/unary.h, activation.h)
+  // ---------------------------------------
 #define RAMET_UNARY_METHOD(name) \
   Tensor name() const;           \
   Tensor& name##_() const;
@@ -285,17 +333,21 @@ class RAMET_API Tensor : public TensorBase {
   Tensor isnan() const;
   Tensor isinf() const;
   Tensor isfinite() const;
-  Tensor clamp(const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt) const;
-  Tensor clamp(const std::optional<Tensor>& min, const std::optional<Tensor>& max = std::nullopt) const;
-  Tensor& clamp_(const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor clamp(const std::optional<Scalar>& min = std::nullopt,
+               const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor clamp(const std::optional<Tensor>& min,
+               const std::optional<Tensor>& max = std::nullopt) const;
+  Tensor& clamp_(const std::optional<Scalar>& min = std::nullopt,
+                 const std::optional<Scalar>& max = std::nullopt) const;
   Tensor clamp_min(const Scalar& min) const;
   Tensor clamp_max(const Scalar& max) const;
   Tensor& clamp_min_(const Scalar& min) const;
   Tensor& clamp_max_(const Scalar& max) const;
 
-  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool -----------------------------------------
-#define RAMET_COMPARE_METHOD(name)          \
-  Tensor name(const Tensor& other) const;   \
+  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool
+  // -----------------------------------------
+#define RAMET_COMPARE_METHOD(name)        \
+  Tensor name(const Tensor& other) const; \
   Tensor name(const Scalar& other) const;
   RAMET_COMPARE_METHOD(eq)
   RAMET_COMPARE_METHOD(ne)
@@ -312,21 +364,28 @@ class RAMET_API Tensor : public TensorBase {
   Tensor bitwise_xor(const Tensor& other) const;
   /// Same sizes, dtype and values.
   bool equal(const Tensor& other) const;
-  bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false) const;
+  bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
+                bool equal_nan = false) const;
 
-  // ---- reductions (autograd/ops/reduce.h) ---------------------------------------------------------------------------
+  // ---- reductions (autograd/ops/reduce.h)
+  // ---------------------------------------------------------------------------
   Tensor sum(std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor sum(OptionalIntArrayRef dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor sum(OptionalIntArrayRef dim, bool keepdim = false,
+             std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor mean(std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor mean(OptionalIntArrayRef dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor mean(OptionalIntArrayRef dim, bool keepdim = false,
+              std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor prod(std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor prod(int64_t dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) const;
+  Tensor prod(int64_t dim, bool keepdim = false,
+              std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor var(bool unbiased) const;
   Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
-  Tensor var(OptionalIntArrayRef dim = std::nullopt, const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
+  Tensor var(OptionalIntArrayRef dim = std::nullopt,
+             const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
   Tensor std(bool unbiased) const;
   Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
-  Tensor std(OptionalIntArrayRef dim = std::nullopt, const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
+  Tensor std(OptionalIntArrayRef dim = std::nullopt,
+             const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
   Tensor max() const;
   Tensor min() const;
   std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
@@ -346,7 +405,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
   Tensor cumsum(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
 
-  // ---- rows and matrices (autograd/ops/softmax.h, matmul.h) ---------------------------------------------------------
+  // ---- rows and matrices (autograd/ops/softmax.h, matmul.h)
+  // ---------------------------------------------------------
   Tensor softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor log_softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor mm(const Tensor& mat2) const;
@@ -354,8 +414,10 @@ class RAMET_API Tensor : public TensorBase {
   Tensor mv(const Tensor& vec) const;
   Tensor dot(const Tensor& other) const;
   Tensor matmul(const Tensor& other) const;
-  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1) const;
-  Tensor& addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1, const Scalar& alpha = 1) const;
+  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
+               const Scalar& alpha = 1) const;
+  Tensor& addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
+                 const Scalar& alpha = 1) const;
 
   Tensor& operator+=(const Tensor& other) { return add_(other); }
   Tensor& operator+=(const Scalar& other) { return add_(other); }
@@ -369,7 +431,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor operator!() const { return logical_not(); }
   Tensor operator~() const { return bitwise_not(); }
 
-  // ---- for the library ----------------------------------------------------------------------------------------------
+  // ---- for the library
+  // ----------------------------------------------------------------------------------------------
   /// Shares storage and versions: no history, no requires_grad.
   Tensor shallow() const { return Tensor(shallow_impl()); }
 
@@ -384,16 +447,19 @@ class RAMET_API Tensor : public TensorBase {
   }
   [[noreturn, gnu::cold]] void wrong_type(ScalarType asked) const;
   void check_rank(size_t asked) const {
-    RAMET_CHECK(asked == static_cast<size_t>(dim()), "accessor", "dimensions: got ", asked, ", expected ", dim());
+    RAMET_CHECK(asked == static_cast<size_t>(dim()), "accessor", "dimensions: got ", asked,
+                ", expected ", dim());
   }
   unsigned add_hook(std::function<Tensor(const Tensor&)> hook) const;
 };
 
-template <class F>
-unsigned Tensor::register_hook(F&& hook) const {
+template <class F> unsigned Tensor::register_hook(F&& hook) const {
   using Result = decltype(hook(std::declval<const Tensor&>()));
   if constexpr (std::is_same<Result, void>::value) {
-    return add_hook([f = std::forward<F>(hook)](const Tensor& g) mutable { f(g); return Tensor(); });
+    return add_hook([f = std::forward<F>(hook)](const Tensor& g) mutable {
+      f(g);
+      return Tensor();
+    });
   } else {
     return add_hook([f = std::forward<F>(hook)](const Tensor& g) mutable { return Tensor(f(g)); });
   }
@@ -411,9 +477,9 @@ inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
 inline Tensor operator/(const Tensor& a, const Scalar& b) { return a.div(b); }
 RAMET_API Tensor operator/(const Scalar& a, const Tensor& b);
-#define RAMET_COMPARE_OPERATOR(op, name, mirrored)                                           \
-  inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); }          \
-  inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.name(b); }          \
+#define RAMET_COMPARE_OPERATOR(op, name, mirrored)                                  \
+  inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); } \
+  inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.name(b); } \
   inline Tensor operator op(const Scalar& a, const Tensor& b) { return b.mirrored(a); }
 RAMET_COMPARE_OPERATOR(==, eq, eq)
 RAMET_COMPARE_OPERATOR(!=, ne, ne)

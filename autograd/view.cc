@@ -18,17 +18,21 @@ struct Geometry {
   std::vector<int64_t> sizes, strides;
   int64_t offset;
 };
-Geometry geometry_of(const TensorBase& t, int64_t offset) { return {t.sizes().vec(), t.raw_strides().vec(), offset}; }
+Geometry geometry_of(const TensorBase& t, int64_t offset) {
+  return {t.sizes().vec(), t.raw_strides().vec(), offset};
+}
 
-// Zeros with the layout of `like`, so that a geometry relative to `like` is valid relative to the result.
+// Zeros with the layout of `like`, so that a geometry relative to `like` is valid relative to the
+// result.
 Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
   Tensor z(TensorBase::empty_strided(like.sizes, like.strides, dtype, device));
   z.zero_();
   return z;
 }
 
-// The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride 0) dimensions are summed
-// first; what is left must not overlap, which holds for every view this library makes except unfold, whose backward is its own.
+// The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride
+// 0) dimensions are summed first; what is left must not overlap, which holds for every view this
+// library makes except unfold, whose backward is its own.
 Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   Tensor v = g;
   for (size_t d = 0; d < at.sizes.size(); ++d) {
@@ -43,23 +47,30 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
     Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
   }
   if (!recording(v)) return out;
-  return record("AsStridedScatterBackward0", {v}, out,
-                [at](const Node&, const Tensor& gg) { return as_strided(gg.contiguous(), at.sizes, at.strides, at.offset); });
+  return record("AsStridedScatterBackward0", {v}, out, [at](const Node&, const Tensor& gg) {
+    return as_strided(gg.contiguous(), at.sizes, at.strides, at.offset);
+  });
 }
 
-// A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its own adjoint.
+// A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its
+// own adjoint.
 Tensor zero_at(const Tensor& g, const Geometry& at) {
   Tensor out;
   {
     NoGradGuard off;
-    out = Tensor(TensorBase::empty_strided(g.sizes(), g.raw_strides(), g.scalar_type(), g.device()));
+    out =
+        Tensor(TensorBase::empty_strided(g.sizes(), g.raw_strides(), g.scalar_type(), g.device()));
     out.copy_(g);
     Tensor(out.view_impl(at.sizes, at.strides, at.offset)).zero_();
   }
   if (!recording(g)) return out;
-  return record("ZeroAtBackward0", {g}, out, [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
-    return zero_at(gg.raw_strides() == IntArrayRef(layout.strides) ? gg : scatter_strided(gg, layout, layout), at);
-  });
+  return record("ZeroAtBackward0", {g}, out,
+                [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
+                  return zero_at(gg.raw_strides() == IntArrayRef(layout.strides)
+                                     ? gg
+                                     : scatter_strided(gg, layout, layout),
+                                 at);
+                });
 }
 
 }  // namespace
@@ -82,9 +93,9 @@ Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_
 Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   Tensor v(base.view_impl(sizes, strides, offset));
   if (!recording(base)) return v;
-  return record("AsStridedBackward0", {base}, v, [b = geometry_of(base, 0), at = geometry_of(v, offset)](const Node&, const Tensor& g) {
-    return scatter_strided(g, b, at);
-  });
+  return record("AsStridedBackward0", {base}, v,
+                [b = geometry_of(base, 0), at = geometry_of(v, offset)](
+                    const Node&, const Tensor& g) { return scatter_strided(g, b, at); });
 }
 
 void renew_view(TensorImpl* view) {
@@ -105,29 +116,43 @@ void renew_view(TensorImpl* view) {
 void check_inplace(const char* op, const Tensor& x) {
   RAMET_CHECK(x.defined(), op, "undefined tensor");
   if (RAMET_UNLIKELY(x.is_inference() && !tls.inference_mode)) {
-    fail(op, "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-             "tensor before doing inplace update.");
+    fail(op,
+         "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
+         "clone to get a normal "
+         "tensor before doing inplace update.");
   }
   if (!x.raw_contiguous() && !x->is(TensorImpl::kInternalLayout)) {
     for (int d = 0; d < x->rank; ++d) {
       RAMET_CHECK(x->strides()[d] != 0 || x->sizes()[d] <= 1, op,
-                  "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                  "Please clone() the tensor before performing the operation. Got ", describe(x), " with strides ", x.raw_strides());
+                  "unsupported operation: more than one element of the written-to tensor refers to "
+                  "a single memory location. "
+                  "Please clone() the tensor before performing the operation. Got ",
+                  describe(x), " with strides ", x.raw_strides());
     }
   }
   if (RAMET_UNLIKELY(x.storage_impl()->copy_on_write != 0)) x.own_memory(op);
   if (!tls.grad_mode) return;
   if (x.requires_grad()) {
-    RAMET_CHECK(!x->is(TensorImpl::kReplica), op, "a replica's parameter is being used in an in-place operation: it follows its "
-                "source. Change the source, or use NoGradGuard. Got ", describe(x));
-    RAMET_CHECK(!x.is_leaf() || x->base, op, "a leaf Variable that requires grad is being used in an in-place operation. Got ",
+    RAMET_CHECK(!x->is(TensorImpl::kReplica), op,
+                "a replica's parameter is being used in an in-place operation: it follows its "
+                "source. Change the source, or use NoGradGuard. Got ",
+                describe(x));
+    RAMET_CHECK(!x.is_leaf() || x->base, op,
+                "a leaf Variable that requires grad is being used in an in-place operation. Got ",
                 describe(x));
     const auto* base = x->base;
-    RAMET_CHECK(!base || !base->is(TensorImpl::kRequiresGrad) || (base->node && !(static_cast<Node*>(base->node)->flags & Node::kSink)),
-                op, "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ", describe(x));
+    RAMET_CHECK(
+        !base || !base->is(TensorImpl::kRequiresGrad) ||
+            (base->node && !(static_cast<Node*>(base->node)->flags & Node::kSink)),
+        op,
+        "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ",
+        describe(x));
   }
-  RAMET_CHECK(!x->is(TensorImpl::kNoGradView), op, "A view was created in no_grad mode and is being modified inplace with grad mode "
-              "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. Got ", describe(x));
+  RAMET_CHECK(
+      !x->is(TensorImpl::kNoGradView), op,
+      "A view was created in no_grad mode and is being modified inplace with grad mode "
+      "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. Got ",
+      describe(x));
 }
 
 namespace {
@@ -168,22 +193,28 @@ void rebase_history(const Tensor& x, Node* node) {
   const Tensor base(x->base);
   const int64_t offset = offset_in(x->base, x.impl());
   Node* copy_slices = make_node("CopySlices", {base, changed}, base->device,
-                                [at = geometry_of(x, offset), b = geometry_of(base, 0)](const Node& self, const Tensor& grad) {
-    std::array<Tensor, 2> out;
-    const Tensor dense = grad.contiguous();
-    const Tensor g = dense.raw_strides() == IntArrayRef(b.strides) ? dense : scatter_strided(dense, b, b);
-    if (self.needs(0)) out[0] = zero_at(g, at);
-    if (self.needs(1)) out[1] = as_strided(g, at.sizes, at.strides, at.offset);
-    return out;
-  });
+                                [at = geometry_of(x, offset), b = geometry_of(base, 0)](
+                                    const Node& self, const Tensor& grad) {
+                                  std::array<Tensor, 2> out;
+                                  const Tensor dense = grad.contiguous();
+                                  const Tensor g = dense.raw_strides() == IntArrayRef(b.strides)
+                                                       ? dense
+                                                       : scatter_strided(dense, b, b);
+                                  if (self.needs(0)) out[0] = zero_at(g, at);
+                                  if (self.needs(1))
+                                    out[1] = as_strided(g, at.sizes, at.strides, at.offset);
+                                  return out;
+                                });
   hang(base.impl(), copy_slices);
   ++base->generation;
   renew_view(x.impl());
 }
 
 void cut_history(const char* name, const Tensor& x) {
-  // One node without edges keeps x a non-leaf that requires grad (as LibTorch) and stops the walk there.
-  rebase_history(x, make_node(name, {Input(Tensor())}, x->device, [](const Node&, const Tensor&) { return Tensor(); }));
+  // One node without edges keeps x a non-leaf that requires grad (as LibTorch) and stops the walk
+  // there.
+  rebase_history(x, make_node(name, {Input(Tensor())}, x->device,
+                              [](const Node&, const Tensor&) { return Tensor(); }));
 }
 
 }  // namespace autograd

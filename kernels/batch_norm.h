@@ -1,4 +1,5 @@
-// Batch normalisation (Ioffe and Szegedy, arXiv 1502.03167): statistics, normalisation and gradient.
+// Batch normalisation (Ioffe and Szegedy, arXiv 1502.03167): statistics, normalisation and
+// gradient.
 #pragma once
 #include "kernels/gemm_plan.h"
 #include "kernels/kernel.h"
@@ -7,8 +8,8 @@ namespace ramet {
 namespace kernels {
 
 /// n samples of c channels of l values by element strides.
-/// REQUIRES: planes (l-stride 1), or channels innermost (c-stride 1) with samples that follow each other (n-stride = l times
-/// the l-stride, or l = 1). All views of one call are of the same kind.
+/// REQUIRES: planes (l-stride 1), or channels innermost (c-stride 1) with samples that follow each
+/// other (n-stride = l times the l-stride, or l = 1). All views of one call are of the same kind.
 struct ChannelView {
   void* data;
   int64_t n, c, l;
@@ -18,24 +19,26 @@ struct ChannelView {
 struct BatchNormArgs {
   int64_t n, c, l;
   ChannelView x, y;
-  const void *weight, *bias;           // null: 1 and 0
+  const void *weight, *bias;  // null: 1 and 0
   void *mean, *invstd;
-  void *running_mean, *running_var;    // null: none
+  void *running_mean, *running_var;  // null: none
   double momentum, eps;
   bool training;
   ScalarType dtype;
-  void* workspace;                     // batch_norm_workspace bytes, aligned to 64
+  void* workspace;  // batch_norm_workspace bytes, aligned to 64
 };
-/// training: mean and invstd = 1 / sqrt(var + eps) over the n*l values of a channel with the biased variance; running_mean
-/// and running_var (if any) move by `momentum` towards the mean and the unbiased variance. Otherwise mean = running_mean and
-/// invstd = 1 / sqrt(running_var + eps). Sums of chunks about the chunk's own mean, chunks combined in double in order.
+/// training: mean and invstd = 1 / sqrt(var + eps) over the n*l values of a channel with the biased
+/// variance; running_mean and running_var (if any) move by `momentum` towards the mean and the
+/// unbiased variance. Otherwise mean = running_mean and invstd = 1 / sqrt(running_var + eps). Sums
+/// of chunks about the chunk's own mean, chunks combined in double in order.
 RAMET_KERNEL(batch_norm_statistics, BatchNormArgs);
 /// y = x * scale + shift with scale = weight * invstd, shift = bias - mean * scale.
 RAMET_KERNEL(batch_norm_forward, BatchNormArgs);
 
 /// With s = sum of dy and d = sum of dy * (x - mean) over a channel's m = n*l values:
 ///   dbias = s, dweight = d * invstd,
-///   dx = weight * invstd * (dy - s/m - (x - mean) * invstd^2 * d/m) when training, weight * invstd * dy otherwise.
+///   dx = weight * invstd * (dy - s/m - (x - mean) * invstd^2 * d/m) when training, weight * invstd
+///   * dy otherwise.
 /// Null results are not computed.
 struct BatchNormBackwardArgs {
   int64_t n, c, l;

@@ -7,11 +7,13 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 RAMET_INLINE vf get(const float* p, int64_t left) { return left >= VL ? load(p) : loadn(p, left); }
-RAMET_INLINE void put(float* p, vf v, int64_t left) { left >= VL ? store(p, v) : storen(p, v, left); }
-RAMET_INLINE vf max_or_nan(vf a, vf b) { return pick(eq(a, a), max(a, b), a); }  // max() keeps a NaN in b only
+RAMET_INLINE void put(float* p, vf v, int64_t left) {
+  left >= VL ? store(p, v) : storen(p, v, left);
+}
+// max() keeps a NaN in b only
+RAMET_INLINE vf max_or_nan(vf a, vf b) { return pick(eq(a, a), max(a, b), a); }
 
-template <class Args>
-void affine_of(const Args& a, float* scale, float* shift) {
+template <class Args> void affine_of(const Args& a, float* scale, float* shift) {
   for (int64_t j = 0; j < a.c; ++j) {
     const double s = static_cast<double>(a.weight ? a.weight[j] : 1.0f) * a.invstd[j];
     scale[j] = static_cast<float>(s);
@@ -19,13 +21,15 @@ void affine_of(const Args& a, float* scale, float* shift) {
   }
 }
 
-// The four inputs of a window, and which of them receives the gradient: the first maximum, or the last NaN.
+// The four inputs of a window, and which of them receives the gradient: the first maximum, or the
+// last NaN.
 struct Window {
   vf x[4];
   vm hit[4];
   vm live;
   RAMET_INLINE Window(const float* p, int64_t row, int64_t c, vf scale, vf shift, int64_t left) {
-    x[0] = get(p, left), x[1] = get(p + c, left), x[2] = get(p + row, left), x[3] = get(p + row + c, left);
+    x[0] = get(p, left), x[1] = get(p + c, left), x[2] = get(p + row, left),
+    x[3] = get(p + row + c, left);
     vf y[4];
     for (int i = 0; i < 4; ++i) y[i] = fma(x[i], scale, shift);
     const vf m = max_or_nan(max_or_nan(y[0], y[1]), max_or_nan(y[2], y[3]));
@@ -44,12 +48,13 @@ struct Window {
       later = either(later, nan);
     }
   }
-  RAMET_INLINE vf winner() const { return pick(hit[0], x[0], pick(hit[1], x[1], pick(hit[2], x[2], x[3]))); }
+  RAMET_INLINE vf winner() const {
+    return pick(hit[0], x[0], pick(hit[1], x[1], pick(hit[2], x[2], x[3])));
+  }
 };
 
 // f(image, first row of windows, end) for every task.
-template <class F>
-RAMET_INLINE void for_rows(int64_t n, int64_t h, int64_t bytes, const F& f) {
+template <class F> RAMET_INLINE void for_rows(int64_t n, int64_t h, int64_t bytes, const F& f) {
   const int64_t rows = batch_norm_relu_pool_rows(h), parts = rows > 0 ? ceil_div(h / 2, rows) : 0;
   const auto task = [&](int64_t t, int) {
     const int64_t first = t % parts * rows;
@@ -59,9 +64,10 @@ RAMET_INLINE void for_rows(int64_t n, int64_t h, int64_t bytes, const F& f) {
   for (int64_t t = 0; t < n * parts; ++t) task(t, 0);
 }
 
-// Sums of the routed gradient and of its products with x - mean, of one part: out[0..c) and out[c..2c).
-void sums_of(const BatchNormReluPoolBackwardArgs& a, const float* scale, const float* shift, int64_t n, int64_t first, int64_t end,
-             float* out) {
+// Sums of the routed gradient and of its products with x - mean, of one part: out[0..c) and
+// out[c..2c).
+void sums_of(const BatchNormReluPoolBackwardArgs& a, const float* scale, const float* shift,
+             int64_t n, int64_t first, int64_t end, float* out) {
   const int64_t oh = a.h / 2, ow = a.w / 2, row = a.w * a.c;
   for (int64_t c = 0; c < a.c; c += VL) {
     const int64_t left = a.c - c;
@@ -83,14 +89,18 @@ void sums_of(const BatchNormReluPoolBackwardArgs& a, const float* scale, const f
   }
 }
 
-// dx = a * routed dy + b * (x - mean) + k, of rows of windows (and of what lies behind the last window). Without kTraining
-// b = k = 0, and x does not matter (it may be infinite).
+// dx = a * routed dy + b * (x - mean) + k, of rows of windows (and of what lies behind the last
+// window). Without kTraining b = k = 0, and x does not matter (it may be infinite).
 template <bool kTraining>
-void route(const BatchNormReluPoolBackwardArgs& s, const float* scale, const float* shift, const float* a, const float* b,
-           const float* k, int64_t n, int64_t first, int64_t end) {
+void route(const BatchNormReluPoolBackwardArgs& s, const float* scale, const float* shift,
+           const float* a, const float* b, const float* k, int64_t n, int64_t first, int64_t end) {
   const int64_t oh = s.h / 2, ow = s.w / 2, row = s.w * s.c, C = s.c;
   const auto plain = [&](int64_t offset, int64_t c, int64_t left) __attribute__((always_inline)) {
-    put(s.dx + offset, kTraining ? fma(get(b + c, left), get(s.x + offset, left) - get(s.mean + c, left), get(k + c, left)) : vf{}, left);
+    put(s.dx + offset,
+        kTraining ? fma(get(b + c, left), get(s.x + offset, left) - get(s.mean + c, left),
+                        get(k + c, left))
+                  : vf{},
+        left);
   };
   for (int64_t i = first; i < end; ++i) {
     const int64_t base = (n * s.h + 2 * i) * row;
@@ -99,8 +109,11 @@ void route(const BatchNormReluPoolBackwardArgs& s, const float* scale, const flo
       for (int64_t c = 0; c < C; c += VL) {
         const int64_t left = C - c, at = base + 2 * j * C + c;
         const Window w(s.x + at, row, C, get(scale + c, left), get(shift + c, left), left);
-        const vf v = keep(w.live, get(g + c, left)) * get(a + c, left), vb = get(b + c, left), vk = get(k + c, left), mean = get(s.mean + c, left);
-        const auto statistics = [&](vf x) __attribute__((always_inline)) { return kTraining ? fma(vb, x - mean, vk) : vf{}; };
+        const vf v = keep(w.live, get(g + c, left)) * get(a + c, left), vb = get(b + c, left),
+                 vk = get(k + c, left), mean = get(s.mean + c, left);
+        const auto statistics = [&](vf x) __attribute__((always_inline)) {
+          return kTraining ? fma(vb, x - mean, vk) : vf{};
+        };
         put(s.dx + at, statistics(w.x[0]) + keep(w.hit[0], v), left);
         put(s.dx + at + C, statistics(w.x[1]) + keep(w.hit[1], v), left);
         put(s.dx + at + row, statistics(w.x[2]) + keep(w.hit[2], v), left);
@@ -131,8 +144,9 @@ void batch_norm_relu_pool_forward(const BatchNormReluPoolArgs& a) {
           const int64_t left = a.c - c;
           const vf sc = get(scale + c, left), sh = get(shift + c, left);
           const float* q = p + c;
-          const vf m = max_or_nan(max_or_nan(fma(get(q, left), sc, sh), fma(get(q + a.c, left), sc, sh)),
-                                  max_or_nan(fma(get(q + row, left), sc, sh), fma(get(q + row + a.c, left), sc, sh)));
+          const vf m = max_or_nan(
+              max_or_nan(fma(get(q, left), sc, sh), fma(get(q + a.c, left), sc, sh)),
+              max_or_nan(fma(get(q + row, left), sc, sh), fma(get(q + row + a.c, left), sc, sh)));
           put(o + c, max(vf{}, m), left);
         }
     }
@@ -154,7 +168,8 @@ void batch_norm_relu_pool_backward(const BatchNormReluPoolBackwardArgs& s) {
   for (int64_t j = 0; j < s.c; ++j) {
     double sum = 0, dot = 0;
     if (sums)
-      for (int64_t t = 0; t < parts; ++t) sum += part[t * 2 * s.c + j], dot += part[t * 2 * s.c + s.c + j];
+      for (int64_t t = 0; t < parts; ++t)
+        sum += part[t * 2 * s.c + j], dot += part[t * 2 * s.c + s.c + j];
     const double inv = s.invstd[j], w = static_cast<double>(s.weight ? s.weight[j] : 1.0f) * inv;
     if (s.dweight) s.dweight[j] = static_cast<float>(dot * inv);
     if (s.dbias) s.dbias[j] = static_cast<float>(sum);
@@ -164,7 +179,8 @@ void batch_norm_relu_pool_backward(const BatchNormReluPoolBackwardArgs& s) {
   }
   if (!s.dx) return;
   for_rows(s.n, s.h, 2 * bytes, [&](int64_t, int64_t n, int64_t first, int64_t end) {
-    s.training ? route<true>(s, scale, shift, a, b, k, n, first, end) : route<false>(s, scale, shift, a, b, k, n, first, end);
+    s.training ? route<true>(s, scale, shift, a, b, k, n, first, end)
+               : route<false>(s, scale, shift, a, b, k, n, first, end);
   });
 }
 

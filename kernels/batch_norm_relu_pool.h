@@ -1,5 +1,6 @@
-// max_pool2d(relu(batch_norm(x)), 2) in one pass over x each way. Nothing but x and the channels' statistics is kept: the
-// backward computes the affine step again and finds each window's winner, which is cheaper than reading stored indices.
+// max_pool2d(relu(batch_norm(x)), 2) in one pass over x each way. Nothing but x and the channels'
+// statistics is kept: the backward computes the affine step again and finds each window's winner,
+// which is cheaper than reading stored indices.
 #pragma once
 #include "kernels/gemm_plan.h"
 #include "kernels/kernel.h"
@@ -7,9 +8,11 @@
 namespace ramet {
 namespace kernels {
 
-/// Float, channels innermost, dense: x [n, h, w, c], y [n, h/2, w/2, c] (a last odd row or column is in no window); h and w at least 2. mean and
-/// invstd as batch_norm_statistics leaves them; weight and bias may be null.
-///   y = max(0, max over the window of x * scale + shift), scale = weight * invstd, shift = bias - mean * scale;
+/// Float, channels innermost, dense: x [n, h, w, c], y [n, h/2, w/2, c] (a last odd row or column
+/// is in no window); h and w at least 2. mean and invstd as batch_norm_statistics leaves them;
+/// weight and bias may be null.
+///   y = max(0, max over the window of x * scale + shift), scale = weight * invstd, shift = bias -
+///   mean * scale;
 /// a NaN wins. The same bits as the three operations one after the other.
 struct BatchNormReluPoolArgs {
   int64_t n, h, w, c;
@@ -19,8 +22,9 @@ struct BatchNormReluPoolArgs {
 };
 RAMET_KERNEL(batch_norm_relu_pool_forward, BatchNormReluPoolArgs);
 
-/// Gradients of x, weight and bias from dy, the gradient of y; null ones are not computed. dy goes to the first of a window's
-/// elements with its maximum, if that is above 0; then batch_norm_backward (kernels/batch_norm.h) follows.
+/// Gradients of x, weight and bias from dy, the gradient of y; null ones are not computed. dy goes
+/// to the first of a window's elements with its maximum, if that is above 0; then
+/// batch_norm_backward (kernels/batch_norm.h) follows.
 struct BatchNormReluPoolBackwardArgs {
   int64_t n, h, w, c;
   const float *x, *weight, *bias, *mean, *invstd, *dy;

@@ -6,13 +6,28 @@ namespace {
 // Strided loops gain nothing as gathers and would triple the code.
 #define RAMET_KEEP_SCALAR __asm__ volatile("")
 
-// Storage types: how one element lies in memory. Plain integers and floating-point numbers stand for themselves.
-struct BoolByte { uint8_t bits; };
-struct HalfBits { uint16_t bits; };
-struct BfloatBits { uint16_t bits; };
+// Storage types: how one element lies in memory. Plain integers and floating-point numbers stand
+// for themselves.
+struct BoolByte {
+  uint8_t bits;
+};
+struct HalfBits {
+  uint16_t bits;
+};
+struct BfloatBits {
+  uint16_t bits;
+};
 
-RAMET_INLINE uint32_t bits32(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
-RAMET_INLINE float float32(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
+RAMET_INLINE uint32_t bits32(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+RAMET_INLINE float float32(uint32_t u) {
+  float x;
+  memcpy(&x, &u, 4);
+  return x;
+}
 
 // The arithmetic of runtime/half.h without branches, so that these loops become vector code.
 RAMET_INLINE float widen(HalfBits h) {
@@ -32,15 +47,17 @@ RAMET_INLINE HalfBits to_half(float x) {
   return {static_cast<uint16_t>(sign | r)};
 }
 RAMET_INLINE BfloatBits to_bfloat(float x) {
-  const uint32_t u = bits32(x), nan = (u >> 16) | 0x40u, near = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  const uint32_t u = bits32(x), nan = (u >> 16) | 0x40u,
+                 near = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
   return {static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? nan : near)};
 }
 
-// The processor's truncation, without undefined behaviour. The value is replaced before it is converted, so both selections
-// are plain blends.
+// The processor's truncation, without undefined behaviour. The value is replaced before it is
+// converted, so both selections are plain blends.
 template <class F> RAMET_INLINE int32_t trunc32(F x) {
   const bool fits = x > F(-2147483649.0) && x < F(2147483648.0);
-  const bool low = sizeof(F) == 4 ? x >= F(-2147483648.0) : true;  // -2147483649 is -2147483648 as a float
+  // -2147483649 is -2147483648 as a float
+  const bool low = sizeof(F) == 4 ? x >= F(-2147483648.0) : true;
   const int32_t i = static_cast<int32_t>(fits && low ? x : F(0));
   return fits && low ? i : INT32_MIN;
 }
@@ -50,14 +67,17 @@ template <class F> RAMET_INLINE int64_t trunc64(F x) {
   return fits ? i : INT64_MIN;
 }
 
-template <class C, class S> struct Cast {                    // S (an arithmetic type) as C, and C as S
+// S (an arithmetic type) as C, and C as S
+template <class C, class S> struct Cast {
   static RAMET_INLINE C load(S x) {
     if constexpr (std::is_integral<C>::value && !std::is_integral<S>::value) return trunc64(x);
     else return static_cast<C>(x);
   }
   static RAMET_INLINE S store(C x) {
-    if constexpr (std::is_integral<C>::value || !std::is_integral<S>::value) return static_cast<S>(x);
-    else if constexpr (sizeof(S) == 8 || !std::is_signed<S>::value) return static_cast<S>(trunc64(x));
+    if constexpr (std::is_integral<C>::value || !std::is_integral<S>::value)
+      return static_cast<S>(x);
+    else if constexpr (sizeof(S) == 8 || !std::is_signed<S>::value)
+      return static_cast<S>(trunc64(x));
     else return static_cast<S>(trunc32(x));
   }
 };
@@ -135,11 +155,23 @@ template <class C> void store_any(void* p, ScalarType t, int64_t stride, int64_t
 
 }  // namespace
 
-void load_chunk(const void* p, ScalarType t, int64_t s, int64_t n, float* out) { load_any(p, t, s, n, out); }
-void load_chunk(const void* p, ScalarType t, int64_t s, int64_t n, double* out) { load_any(p, t, s, n, out); }
-void load_chunk(const void* p, ScalarType t, int64_t s, int64_t n, int64_t* out) { load_any(p, t, s, n, out); }
-void store_chunk(void* p, ScalarType t, int64_t s, int64_t n, const float* in) { store_any(p, t, s, n, in); }
-void store_chunk(void* p, ScalarType t, int64_t s, int64_t n, const double* in) { store_any(p, t, s, n, in); }
-void store_chunk(void* p, ScalarType t, int64_t s, int64_t n, const int64_t* in) { store_any(p, t, s, n, in); }
+void load_chunk(const void* p, ScalarType t, int64_t s, int64_t n, float* out) {
+  load_any(p, t, s, n, out);
+}
+void load_chunk(const void* p, ScalarType t, int64_t s, int64_t n, double* out) {
+  load_any(p, t, s, n, out);
+}
+void load_chunk(const void* p, ScalarType t, int64_t s, int64_t n, int64_t* out) {
+  load_any(p, t, s, n, out);
+}
+void store_chunk(void* p, ScalarType t, int64_t s, int64_t n, const float* in) {
+  store_any(p, t, s, n, in);
+}
+void store_chunk(void* p, ScalarType t, int64_t s, int64_t n, const double* in) {
+  store_any(p, t, s, n, in);
+}
+void store_chunk(void* p, ScalarType t, int64_t s, int64_t n, const int64_t* in) {
+  store_any(p, t, s, n, in);
+}
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,12 +1,14 @@
 // Conversion between any element type and a compute type, a chunk at a time.
 //
-// Arithmetic is written for three compute types (float, double, int64); operands of any other type, or with a stride, pass
-// through a buffer of kChunk elements on the stack that stays in the first-level cache. So no kernel is a template over the
-// types of its operands.
+// Arithmetic is written for three compute types (float, double, int64); operands of any other type,
+// or with a stride, pass through a buffer of kChunk elements on the stack that stays in the
+// first-level cache. So no kernel is a template over the types of its operands.
 //
 // Rules, LibTorch's on x86-64:
-//   floating point -> integer   truncates; out of range and NaN as the processor's conversion: int64 and int32 give their
-//                               smallest value, int8 and int16 wrap the int32 result, uint8 wraps the int64 result
+//   floating point -> integer   truncates; out of range and NaN as the processor's conversion:
+//   int64 and int32 give their
+//                               smallest value, int8 and int16 wrap the int32 result, uint8 wraps
+//                               the int64 result
 //   integer -> smaller integer  wraps
 //   anything -> bool            x != 0 (NaN is true)
 //   anything -> 16-bit float    through float, to nearest even
@@ -20,7 +22,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 /// Elements a chunk buffer holds. A multiple of 64 lanes.
 constexpr int64_t kChunk = 512;
 
-/// out[i] = element i * stride of p, of type t, for i < n. Any n; `stride` in elements, any sign, 0 for a broadcast.
+/// out[i] = element i * stride of p, of type t, for i < n. Any n; `stride` in elements, any sign, 0
+/// for a broadcast.
 void load_chunk(const void* p, ScalarType t, int64_t stride, int64_t n, float* out);
 void load_chunk(const void* p, ScalarType t, int64_t stride, int64_t n, double* out);
 void load_chunk(const void* p, ScalarType t, int64_t stride, int64_t n, int64_t* out);
@@ -30,16 +33,17 @@ void store_chunk(void* p, ScalarType t, int64_t stride, int64_t n, const float* 
 void store_chunk(void* p, ScalarType t, int64_t stride, int64_t n, const double* in);
 void store_chunk(void* p, ScalarType t, int64_t stride, int64_t n, const int64_t* in);
 
-/// The elements themselves where they are dense and of type C, else a copy in `buffer` (n <= its size).
+/// The elements themselves where they are dense and of type C, else a copy in `buffer` (n <= its
+/// size).
 template <class C>
 RAMET_INLINE const C* chunk_in(const void* p, ScalarType t, int64_t stride, int64_t n, C* buffer) {
   if (t == ComputeTag<C>::value && stride == 1) return static_cast<const C*>(p);
   load_chunk(p, t, stride, n, buffer);
   return buffer;
 }
-/// Where to write n results: in place, or in `buffer`; then `chunk_done` converts what went to the buffer.
-template <class C>
-RAMET_INLINE C* chunk_out(void* p, ScalarType t, int64_t stride, C* buffer) {
+/// Where to write n results: in place, or in `buffer`; then `chunk_done` converts what went to the
+/// buffer.
+template <class C> RAMET_INLINE C* chunk_out(void* p, ScalarType t, int64_t stride, C* buffer) {
   return t == ComputeTag<C>::value && stride == 1 ? static_cast<C*>(p) : buffer;
 }
 template <class C>
@@ -48,14 +52,12 @@ RAMET_INLINE void chunk_done(void* p, ScalarType t, int64_t stride, int64_t n, c
 }
 
 /// One element.
-template <class C>
-RAMET_INLINE C load_one(const void* p, ScalarType t) {
+template <class C> RAMET_INLINE C load_one(const void* p, ScalarType t) {
   C x;
   load_chunk(p, t, 1, 1, &x);
   return x;
 }
-template <class C>
-RAMET_INLINE void store_one(void* p, ScalarType t, C x) {
+template <class C> RAMET_INLINE void store_one(void* p, ScalarType t, C x) {
   store_chunk(p, t, 1, 1, &x);
 }
 

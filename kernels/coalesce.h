@@ -1,4 +1,5 @@
-// Fewer, longer dimensions for a loop over strided operands. Used by fronts before they fill an argument block.
+// Fewer, longer dimensions for a loop over strided operands. Used by fronts before they fill an
+// argument block.
 #pragma once
 #include <cstdint>
 
@@ -8,14 +9,15 @@ namespace kernels {
 /// Dimensions a tensor can have, so what a front may pass in.
 inline constexpr int kMaxTensorRank = 64;
 
-/// Rewrites a loop over `rank` dimensions of N operands (strides[operand][dimension], in elements, 0 where an operand is
-/// broadcast; operand 0 is the output) into one that visits the same element tuples with the fewest dimensions:
+/// Rewrites a loop over `rank` dimensions of N operands (strides[operand][dimension], in elements,
+/// 0 where an operand is broadcast; operand 0 is the output) into one that visits the same element
+/// tuples with the fewest dimensions:
 ///   1. dimensions of size 1 go,
-///   2. dimensions are ordered so that the output's strides do not increase (the output is written in memory order),
+///   2. dimensions are ordered so that the output's strides do not increase (the output is written
+///   in memory order),
 ///   3. neighbours that every operand walks as one are merged.
 /// Returns the new rank, 0 for a single tuple. REQUIRES: no size is 0.
-template <int N>
-int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxTensorRank]) {
+template <int N> int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxTensorRank]) {
   int r = 0;
   for (int d = 0; d < rank; ++d) {
     if (sizes[d] == 1) continue;

@@ -13,11 +13,14 @@ RAMET_INLINE float* data_of(const ImageView& v) { return static_cast<float*>(v.d
 
 // A filter's taps as runs over a slab; the same for all groups.
 struct Taps {
-  const int64_t* offset;  // [row taps][runs]: where a run starts, from the pixel's place in the slab
-  const float* weights;   // (row taps, runs, k) x n in slivers (TapPlace), first group; `group` floats to the next
+  // [row taps][runs]: where a run starts, from the pixel's place in the slab
+  const int64_t* offset;
+  // (row taps, runs, k) x n in slivers (TapPlace), first group; `group` floats to the next
+  const float* weights;
   int64_t group;
-  int64_t rows, runs, k;  // row taps, runs in each, channels of a run (all taps of a row if they are neighbours)
-  int64_t first, step;    // source row of result row t and tap r: t * stride + first + r * step
+  // row taps, runs in each, channels of a run (all taps of a row if they are neighbours)
+  int64_t rows, runs, k;
+  int64_t first, step;  // source row of result row t and tap r: t * stride + first + r * step
   int64_t stride;
 };
 
@@ -27,9 +30,9 @@ struct Result {
 };
 
 // Result rows t0 .. t0+rows, `pixels` of them in each, n channels in each of the groups.
-void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t slab_row, int64_t source_rows, int64_t as,
-              int64_t group_channels, int64_t groups, int64_t n, const float* bias, const Result& out, int64_t t0, int64_t rows,
-              int64_t pixels) {
+void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t slab_row,
+              int64_t source_rows, int64_t as, int64_t group_channels, int64_t groups, int64_t n,
+              const float* bias, const Result& out, int64_t t0, int64_t rows, int64_t pixels) {
   if (pixels <= 0) return;
   const Cut cut(pixels);
   Tile t{};
@@ -37,7 +40,8 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
   t.k = taps.k;
   t.alpha = 1;
   for (int64_t g = 0; g < groups; ++g)
-    for (int64_t j = 0; j < n; j += kNR) {  // the filter's sliver stays in the cache over the whole slab
+    // the filter's sliver stays in the cache over the whole slab
+    for (int64_t j = 0; j < n; j += kNR) {
       const int64_t width = imin(n - j, kNR);
       const auto* fn = micro_for(t, false, width, false);
       t.bs = width, t.bseg = taps.k * width;
@@ -50,8 +54,10 @@ void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t s
         while (to > from && source + (to - 1) * taps.step >= source_rows) --to;
         t.segs = (to - from) * taps.runs;
         t.aoff = taps.offset + from * taps.runs;
-        t.b = taps.weights + g * taps.group + j * taps.rows * taps.runs * taps.k + from * taps.runs * t.bseg;
-        const float* a = slab + ((t0 + r) * taps.stride - slab_first) * slab_row + g * group_channels;
+        t.b = taps.weights + g * taps.group + j * taps.rows * taps.runs * taps.k +
+              from * taps.runs * t.bseg;
+        const float* a =
+            slab + ((t0 + r) * taps.stride - slab_first) * slab_row + g * group_channels;
         float* c = out.data + r * out.row + g * n + j;
         for (int64_t s = 0, i = 0; s < cut.parts; i += cut.size(s++)) {
           t.a = a + i * as;
@@ -69,7 +75,8 @@ void forward(const Conv2dArgs& a) {
   const bool merged = s.groups == 1 && s.dw == 1;
   // The image itself is a slab where nothing is padded and channels are dense.
   const bool in_place = s.ph == 0 && s.pw == 0 && a.x.c == 1;
-  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci, pixel = in_place ? a.x.w : s.ci;
+  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
+                pixel = in_place ? a.x.w : s.ci;
   const bool neighbours = merged && pixel == s.ci;
 
   auto* weights = static_cast<float*>(a.workspace);
@@ -78,9 +85,18 @@ void forward(const Conv2dArgs& a) {
   float* slots = reinterpret_cast<float*>(place + conv2d_round(s.kh * s.kw));
   for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) place[tap] = {0, s.kh * s.kw * cig, tap * cig};
   pack_filter(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw, place, weights);
-  Taps taps{offset, weights, s.kh * s.kw * cig * cog, s.kh, neighbours ? 1 : s.kw, neighbours ? s.kw * cig : cig, -s.ph, s.dh, s.sh};
+  Taps taps{offset,
+            weights,
+            s.kh * s.kw * cig * cog,
+            s.kh,
+            neighbours ? 1 : s.kw,
+            neighbours ? s.kw * cig : cig,
+            -s.ph,
+            s.dh,
+            s.sh};
   for (int64_t r = 0; r < s.kh; ++r)
-    for (int64_t q = 0; q < taps.runs; ++q) offset[r * taps.runs + q] = r * s.dh * slab_row + q * s.dw * pixel;
+    for (int64_t q = 0; q < taps.runs; ++q)
+      offset[r * taps.runs + q] = r * s.dh * slab_row + q * s.dw * pixel;
 
   const int64_t blocks = ceil_div(s.oh, p.rows);
   parallel_tasks(s.n * blocks, [&](int64_t task, int slot) {
@@ -90,7 +106,8 @@ void forward(const Conv2dArgs& a) {
     // slab_first: the slab row 0 is this row of the padded image.
     const int64_t first = in_place ? 0 : y0 * s.sh;
     if (!in_place)
-      load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.pw, p.slab_columns, slab);
+      load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1,
+                s.pw, p.slab_columns, slab);
     float* y = data_of(a.y) + n * a.y.n + y0 * a.y.h;
     const bool direct = a.y.c == 1 || s.co == 1;
     const Result out = direct ? Result{y, a.y.h, a.y.w} : Result{slab + p.slab, s.ow * s.co, s.co};
@@ -102,7 +119,8 @@ void forward(const Conv2dArgs& a) {
   });
 }
 
-// Taps of the residue `phase` modulo the stride, in the order of the source: source index = t + q with q ascending.
+// Taps of the residue `phase` modulo the stride, in the order of the source: source index = t + q
+// with q ascending.
 struct Phase {
   int64_t taps, first_tap, tap_step;  // tap r of source order x: first_tap - x * tap_step
   int64_t first, step;                // q of source order x: first + x * step
@@ -136,23 +154,28 @@ void backward_input(const Conv2dArgs& a) {
   int64_t next = 0;
   for (int64_t i = 0; i < s.sh; ++i)
     for (int64_t j = 0; j < s.sw; ++j) {
-      const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh), columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
+      const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh),
+                  columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
       const int64_t first = next, taps = rows.taps * columns.taps;
       for (int64_t r = 0; r < rows.taps; ++r)
         for (int64_t q = 0; q < columns.taps; ++q, ++next) {
-          place[(rows.first_tap - r * rows.tap_step) * s.kw + columns.first_tap - q * columns.tap_step] = {
-              first * cog * cig, taps * cog, (next - first) * cog};
-          offset[next] = (rows.first + r * rows.step) * slab_row + (columns.first + q * columns.step - left) * s.co;
+          place[(rows.first_tap - r * rows.tap_step) * s.kw + columns.first_tap -
+                q * columns.tap_step] = {first * cog * cig, taps * cog, (next - first) * cog};
+          offset[next] = (rows.first + r * rows.step) * slab_row +
+                         (columns.first + q * columns.step - left) * s.co;
         }
     }
-  pack_filter_transposed(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw, place, weights);
+  pack_filter_transposed(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw,
+                         place, weights);
 
   const int64_t blocks = ceil_div(s.h, p.rows);
   parallel_tasks(s.n * blocks, [&](int64_t task, int slot) {
     const int64_t n = task / blocks, y0 = task % blocks * p.rows, y1 = imin(s.h, y0 + p.rows);
     float* slab = slots + slot * (p.slab + p.out);
-    const int64_t lo = conv2d_lowest(y0, s.kh, s.sh, s.ph, s.dh), hi = conv2d_floor_div(y1 - 1 + s.ph, s.sh);
-    load_slab(data_of(a.y) + n * a.y.n, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left, p.slab_columns, slab);
+    const int64_t lo = conv2d_lowest(y0, s.kh, s.sh, s.ph, s.dh),
+                  hi = conv2d_floor_div(y1 - 1 + s.ph, s.sh);
+    load_slab(data_of(a.y) + n * a.y.n, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left,
+              p.slab_columns, slab);
     const bool direct = a.x.c == 1 || s.ci == 1;
     float* x = data_of(a.x) + n * a.x.n + y0 * a.x.h;
     const Result whole = direct ? Result{x, a.x.h, a.x.w} : Result{slab + p.slab, s.w * s.ci, s.ci};
@@ -160,8 +183,10 @@ void backward_input(const Conv2dArgs& a) {
     const int64_t* table = offset;
     for (int64_t i = 0; i < s.sh; ++i)
       for (int64_t j = 0; j < s.sw; ++j) {
-        const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh), columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
-        const int64_t t0 = imax(0, -conv2d_floor_div(i - y0, s.sh)), t1 = imax(t0, -conv2d_floor_div(i - y1, s.sh));
+        const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh),
+                    columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
+        const int64_t t0 = imax(0, -conv2d_floor_div(i - y0, s.sh)),
+                      t1 = imax(t0, -conv2d_floor_div(i - y1, s.sh));
         const int64_t pixels = j < s.w ? (s.w - j - 1) / s.sw + 1 : 0;
         const bool neighbours = s.groups == 1 && columns.step == 1 && columns.taps > 1;
         // A merged row of taps starts where its first one does; its table is read with a step.
@@ -169,10 +194,19 @@ void backward_input(const Conv2dArgs& a) {
         const bool merge = neighbours && rows.taps <= 64;
         if (merge)
           for (int64_t r = 0; r < rows.taps; ++r) merged[r] = table[r * columns.taps];
-        const Taps taps{merge ? merged : table, wp, s.kh * s.kw * cig * cog, rows.taps, merge ? 1 : columns.taps,
-                        merge ? columns.taps * cog : cog, rows.first, rows.step, 1};
-        const Result out{whole.data + (t0 * s.sh + i - y0) * whole.row + j * whole.pixel, s.sh * whole.row, s.sw * whole.pixel};
-        convolve(taps, slab, lo, slab_row, s.oh, s.co, cog, s.groups, cig, nullptr, out, t0, t1 - t0, pixels);
+        const Taps taps{merge ? merged : table,
+                        wp,
+                        s.kh * s.kw * cig * cog,
+                        rows.taps,
+                        merge ? 1 : columns.taps,
+                        merge ? columns.taps * cog : cog,
+                        rows.first,
+                        rows.step,
+                        1};
+        const Result out{whole.data + (t0 * s.sh + i - y0) * whole.row + j * whole.pixel,
+                         s.sh * whole.row, s.sw * whole.pixel};
+        convolve(taps, slab, lo, slab_row, s.oh, s.co, cog, s.groups, cig, nullptr, out, t0,
+                 t1 - t0, pixels);
         wp += rows.taps * columns.taps * cog * cig;
         table += rows.taps * columns.taps;
       }
@@ -182,8 +216,10 @@ void backward_input(const Conv2dArgs& a) {
   });
 }
 
-// Sums of dy[pixel][c] over some rows of an image, added to sums[c]: pixels of a row first, then the rows.
-void add_column_sums(const float* dy, int64_t row, int64_t pixel, int64_t h, int64_t w, int64_t c, float* sums) {
+// Sums of dy[pixel][c] over some rows of an image, added to sums[c]: pixels of a row first, then
+// the rows.
+void add_column_sums(const float* dy, int64_t row, int64_t pixel, int64_t h, int64_t w, int64_t c,
+                     float* sums) {
   for (int64_t j = 0; j < c; j += VL) {
     const int64_t left = c - j;
     vf image{};
@@ -202,7 +238,8 @@ void backward_weight(const Conv2dArgs& a) {
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
   const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
   const bool in_place = s.ph == 0 && s.pw == 0 && a.x.c == 1, dy_in_place = a.y.c == 1;
-  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci, pixel = in_place ? a.x.w : s.ci;
+  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
+                pixel = in_place ? a.x.w : s.ci;
   const int64_t dy_row = dy_in_place ? a.y.h : s.ow * s.co, dy_pixel = dy_in_place ? a.y.w : s.co;
   const bool neighbours = s.groups == 1 && s.dw == 1 && pixel == s.ci;
   auto* partials = static_cast<float*>(a.workspace);  // [parts][weights as [g][r][s][c][o], bias]
@@ -212,7 +249,8 @@ void backward_weight(const Conv2dArgs& a) {
   const int64_t splits = p.parts < 8 ? s.kh : 1;
 
   parallel_tasks(p.parts * splits, [&](int64_t task, int slot) {
-    const int64_t part = task / splits, r0 = splits == 1 ? 0 : task % splits, r1 = splits == 1 ? s.kh : r0 + 1;
+    const int64_t part = task / splits, r0 = splits == 1 ? 0 : task % splits,
+                  r1 = splits == 1 ? s.kh : r0 + 1;
     float* slab = slots + slot * (p.slab + p.dy);
     float* dyb = slab + p.slab;
     float* dw = partials + part * partial;
@@ -227,7 +265,8 @@ void backward_weight(const Conv2dArgs& a) {
         const float* dy = data_of(a.y) + n * a.y.n;
         if (in_place) x += y0 * s.sh * slab_row;
         else {
-          load_slab(x, a.x, s.h, s.w, s.ci, y0 * s.sh - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.pw, p.slab_columns, slab);
+          load_slab(x, a.x, s.h, s.w, s.ci, y0 * s.sh - s.ph,
+                    (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.pw, p.slab_columns, slab);
           x = slab;
         }
         if (dy_in_place) dy += y0 * dy_row;
@@ -253,7 +292,8 @@ void backward_weight(const Conv2dArgs& a) {
               t.segs = to - from;
               t.b = dy + from * dy_row + g * cog + j;
               for (int64_t q = 0; q < runs; ++q) {
-                const float* ap = x + (from * s.sh + r * s.dh) * slab_row + q * s.dw * pixel + g * cig;
+                const float* ap =
+                    x + (from * s.sh + r * s.dh) * slab_row + q * s.dw * pixel + g * cig;
                 float* c = dw + ((g * s.kh + r) * s.kw + q) * cig * cog + j;
                 for (int64_t m = 0, i = 0; m < cut.parts; i += cut.size(m++)) {
                   t.a = ap + i;
@@ -275,10 +315,12 @@ void backward_weight(const Conv2dArgs& a) {
       for (int64_t o0 = 0; o0 < cog; o0 += VL) {
         const int64_t left = imin(cog - o0, VL);
         vf sum{};
-        for (int64_t part = 0; part < p.parts; ++part) sum += loadn(partials + part * partial + line * cog + o0, left);
+        for (int64_t part = 0; part < p.parts; ++part)
+          sum += loadn(partials + part * partial + line * cog + o0, left);
         alignas(64) float value[VL];
         store(value, sum);
-        for (int64_t o = 0; o < left; ++o) out[((g * cog + o0 + o) * cig + c) * taps + tap] = value[o];
+        for (int64_t o = 0; o < left; ++o)
+          out[((g * cog + o0 + o) * cig + c) * taps + tap] = value[o];
       }
     }
   };
@@ -287,7 +329,8 @@ void backward_weight(const Conv2dArgs& a) {
   if (a.bias)
     for (int64_t o = 0; o < s.co; ++o) {
       double sum = 0;
-      for (int64_t part = 0; part < p.parts; ++part) sum += partials[part * partial + p.weights + o];
+      for (int64_t part = 0; part < p.parts; ++part)
+        sum += partials[part * partial + p.weights + o];
       static_cast<float*>(a.bias)[o] = static_cast<float>(sum);
     }
 }

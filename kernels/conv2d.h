@@ -7,18 +7,20 @@
 namespace ramet {
 namespace kernels {
 
-/// The extents of one convolution. Input [n, ci, h, w], weight [co, ci/groups, kh, kw], output [n, co, oh, ow] with
-///   y[n,o,i,j] = bias[o] + sum over c,r,s of weight[o,c,r,s] * x[n, c, i*sh - ph + r*dh, j*sw - pw + s*dw],
+/// The extents of one convolution. Input [n, ci, h, w], weight [co, ci/groups, kh, kw], output [n,
+/// co, oh, ow] with
+///   y[n,o,i,j] = bias[o] + sum over c,r,s of weight[o,c,r,s] * x[n, c, i*sh - ph + r*dh, j*sw - pw
+///   + s*dw],
 /// where c runs over the ci/groups channels of o's group and x outside its extents is zero.
-/// REQUIRES: groups divides ci and co; oh = (h + 2 ph - dh (kh - 1) - 1) / sh + 1 >= 1, ow likewise; every extent but n,
-/// ci and co is positive.
+/// REQUIRES: groups divides ci and co; oh = (h + 2 ph - dh (kh - 1) - 1) / sh + 1 >= 1, ow
+/// likewise; every extent but n, ci and co is positive.
 struct Conv2dShape {
   int64_t n, ci, h, w, co, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw, groups;
 };
 
-/// weight (and its gradient) are contiguous; bias is null or co values; all of one dtype: float, double or int64.
-/// Which of the three functions: see below. Unused operands are null.
+/// weight (and its gradient) are contiguous; bias is null or co values; all of one dtype: float,
+/// double or int64. Which of the three functions: see below. Unused operands are null.
 struct Conv2dArgs {
   Conv2dShape shape;
   ImageView x, y;
@@ -31,12 +33,14 @@ struct Conv2dArgs {
 RAMET_KERNEL(conv2d_forward, Conv2dArgs);
 /// Gradient of x, written to `x`, from the gradient of y in `y` and weight.
 RAMET_KERNEL(conv2d_backward_input, Conv2dArgs);
-/// Gradient of the weight, written to `weight`, and of the bias (unless null) from x and the gradient of y in `y`. Images
-/// are summed in groups that follow from the shape, the groups in order. Zeros for n = 0.
+/// Gradient of the weight, written to `weight`, and of the bias (unless null) from x and the
+/// gradient of y in `y`. Images are summed in groups that follow from the shape, the groups in
+/// order. Zeros for n = 0.
 RAMET_KERNEL(conv2d_backward_weight, Conv2dArgs);
 
-// A 1x1 filter that moves by whole pixels sees no rows: an image may be cut into rows of any length, here the largest
-// divisor of its pixels up to 1024. For fronts, before they ask for the workspace; changes nothing elsewhere.
+// A 1x1 filter that moves by whole pixels sees no rows: an image may be cut into rows of any
+// length, here the largest divisor of its pixels up to 1024. For fronts, before they ask for the
+// workspace; changes nothing elsewhere.
 RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
   Conv2dShape& s = a.shape;
   if (s.kh != 1 || s.kw != 1 || s.sh != 1 || s.sw != 1 || s.ph != 0 || s.pw != 0) return;
@@ -49,25 +53,29 @@ RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
   a.x.h = line * a.x.w, a.y.h = line * a.y.w;
 }
 
-// Note [Convolution without im2col]. Float convolutions run the register tile of the matrix product on a slab: some rows of
-// the image as [row][column][channel] with a border of zeros. For one row of the output, operand A is "pixel i, tap and
-// channel": a row stride of sw * ci, and a run of channels for each tap of the filter, at an offset that does not depend on
-// the pixel. So the k loop is a list of runs (Tile::aoff); with one group and no dilation the taps of a filter row are
-// neighbours and become one run. The gradient of the input is the same function on a slab of the output's gradient: input
-// rows are taken by their residue modulo the stride, each residue sees its own subset of the taps, and in each of them the
-// step is 1. The gradient of the weight reads A by column, with the rows of the image as runs.
+// Note [Convolution without im2col]. Float convolutions run the register tile of the matrix product
+// on a slab: some rows of the image as [row][column][channel] with a border of zeros. For one row
+// of the output, operand A is "pixel i, tap and channel": a row stride of sw * ci, and a run of
+// channels for each tap of the filter, at an offset that does not depend on the pixel. So the k
+// loop is a list of runs (Tile::aoff); with one group and no dilation the taps of a filter row are
+// neighbours and become one run. The gradient of the input is the same function on a slab of the
+// output's gradient: input rows are taken by their residue modulo the stride, each residue sees its
+// own subset of the taps, and in each of them the step is 1. The gradient of the weight reads A by
+// column, with the rows of the image as runs.
 
 struct Conv2dPlan {
-  int64_t rows;         // rows of the result in one task
+  int64_t rows;                           // rows of the result in one task
   int64_t slab_rows, slab_columns, slab;  // extents of a slab and its floats
-  int64_t out;          // floats of a result that is transposed afterwards
-  int64_t weights;      // floats of the packed weights
+  int64_t out;                            // floats of a result that is transposed afterwards
+  int64_t weights;                        // floats of the packed weights
 };
-RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }  // with 16 floats of slack
+// with 16 floats of slack
+RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }
 RAMET_PLAN int64_t conv2d_rows(int64_t images, int64_t rows, int64_t floats_per_row) {
   const int64_t parts = images >= 16 ? 1 : (16 + images - 1) / (images > 0 ? images : 1);
   const int64_t by_parts = (rows + parts - 1) / parts;
-  const int64_t by_cache = 128 * 1024 / (floats_per_row > 0 ? floats_per_row : 1);  // half a megabyte
+  // half a megabyte
+  const int64_t by_cache = 128 * 1024 / (floats_per_row > 0 ? floats_per_row : 1);
   return by_parts < by_cache ? by_parts : by_cache > 1 ? by_cache : 1;
 }
 RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
@@ -80,14 +88,18 @@ RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
   return p;
 }
-RAMET_PLAN int64_t conv2d_floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+RAMET_PLAN int64_t conv2d_floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
 // Index of the first row (column) of the output that reaches row (column) `first` of the input.
-RAMET_PLAN int64_t conv2d_lowest(int64_t first, int64_t k, int64_t stride, int64_t pad, int64_t dilation) {
+RAMET_PLAN int64_t conv2d_lowest(int64_t first, int64_t k, int64_t stride, int64_t pad,
+                                 int64_t dilation) {
   return conv2d_floor_div(first + pad - (k - 1) * dilation, stride);
 }
 RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
   Conv2dPlan p{};
-  p.slab_columns = conv2d_floor_div(s.w - 1 + s.pw, s.sw) - conv2d_lowest(0, s.kw, s.sw, s.pw, s.dw) + 1;
+  p.slab_columns =
+      conv2d_floor_div(s.w - 1 + s.pw, s.sw) - conv2d_lowest(0, s.kw, s.sw, s.pw, s.dw) + 1;
   p.rows = conv2d_rows(s.n, s.h, p.slab_columns * s.co / s.sh);
   p.slab_rows = (p.rows - 1 + (s.kh - 1) * s.dh) / s.sh + 2;
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.co);
@@ -96,8 +108,9 @@ RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
   return p;
 }
 struct Conv2dWeightPlan {
-  int64_t per, parts;   // images of a partial sum, and partial sums
-  int64_t rows;         // output rows taken at a time: their slab and gradient fit the second-level cache
+  int64_t per, parts;  // images of a partial sum, and partial sums
+  // output rows taken at a time: their slab and gradient fit the second-level cache
+  int64_t rows;
   int64_t slab_rows, slab_columns, slab, dy, weights, bias;
 };
 RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
@@ -118,7 +131,8 @@ RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
 }
 // Double and int64: im2col blocks of whole output rows.
 struct Conv2dWidePlan {
-  int64_t rows, column, pixels;  // output rows of a block; values of the column matrix and of a block of the result
+  // output rows of a block; values of the column matrix and of a block of the result
+  int64_t rows, column, pixels;
   int64_t pack_b;
 };
 RAMET_PLAN int64_t conv2d_wide_max(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -149,7 +163,8 @@ RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dShape& s, ScalarT
 }
 RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dShape& s, ScalarType t, int slots) {
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
-  if (t != ScalarType::Float) return 8 * (slots * conv2d_wide_slot(s) + p.parts * (p.weights + p.bias));
+  if (t != ScalarType::Float)
+    return 8 * (slots * conv2d_wide_slot(s) + p.parts * (p.weights + p.bias));
   return 4 * (p.parts * (p.weights + p.bias) + slots * (p.slab + p.dy));
 }
 

@@ -25,19 +25,22 @@ template <class F> RAMET_INLINE void by_size(ScalarType t, F f) {
 
 // n elements from `in` to `out`, any types and strides.
 template <class C>
-void convert(const char* in, ScalarType in_type, int64_t is, char* out, ScalarType out_type, int64_t os, int64_t n) {
+void convert(const char* in, ScalarType in_type, int64_t is, char* out, ScalarType out_type,
+             int64_t os, int64_t n) {
   C buffer[kChunk];
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t m = imin(kChunk, n - i);
     if (out_type == ComputeTag<C>::value && os == 1) {
-      load_chunk(at(in, in_type, i * is), in_type, is, m, reinterpret_cast<C*>(at(out, out_type, i)));
+      load_chunk(at(in, in_type, i * is), in_type, is, m,
+                 reinterpret_cast<C*>(at(out, out_type, i)));
     } else {
       const C* x = chunk_in(at(in, in_type, i * is), in_type, is, m, buffer);
       store_chunk(at(out, out_type, i * os), out_type, os, m, x);
     }
   }
 }
-void convert_any(const char* in, ScalarType in_type, int64_t is, char* out, ScalarType out_type, int64_t os, int64_t n) {
+void convert_any(const char* in, ScalarType in_type, int64_t is, char* out, ScalarType out_type,
+                 int64_t os, int64_t n) {
   switch (compute_type_of(in_type)) {
     case ScalarType::Float: return convert<float>(in, in_type, is, out, out_type, os, n);
     case ScalarType::Double: return convert<double>(in, in_type, is, out, out_type, os, n);
@@ -56,8 +59,10 @@ template <class T> void move_row(const T* in, int64_t is, T* out, int64_t os, in
   }
 }
 
-// out[j * os + i] = in[i * is + j] for i < m, j < n: full tiles through registers, edges by element.
-template <class T> void transpose_block(const T* in, int64_t is, T* out, int64_t os, int64_t m, int64_t n) {
+// out[j * os + i] = in[i * is + j] for i < m, j < n: full tiles through registers, edges by
+// element.
+template <class T>
+void transpose_block(const T* in, int64_t is, T* out, int64_t os, int64_t m, int64_t n) {
   constexpr int64_t kTile = 16;
   for (int64_t j0 = 0; j0 < n; j0 += kTile)
     for (int64_t i0 = 0; i0 < m; i0 += kTile) {
@@ -68,10 +73,12 @@ template <class T> void transpose_block(const T* in, int64_t is, T* out, int64_t
             for (int64_t i = i0; i < i0 + kTile; i += VL) {
               vf r[VL];
 #pragma GCC unroll 16
-              for (int k = 0; k < VL; ++k) r[k] = load(reinterpret_cast<const float*>(in + (i + k) * is + j));
+              for (int k = 0; k < VL; ++k)
+                r[k] = load(reinterpret_cast<const float*>(in + (i + k) * is + j));
               transpose(r);
 #pragma GCC unroll 16
-              for (int k = 0; k < VL; ++k) store(reinterpret_cast<float*>(out + (j + k) * os + i), r[k]);
+              for (int k = 0; k < VL; ++k)
+                store(reinterpret_cast<float*>(out + (j + k) * os + i), r[k]);
             }
           continue;
         }
@@ -87,16 +94,19 @@ RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
   return p;
 }
 
-// Is this a stack of transposed matrices: output dense along the last dimension, input dense along another? Moves that
-// dimension to the place before the last and says so.
+// Is this a stack of transposed matrices: output dense along the last dimension, input dense along
+// another? Moves that dimension to the place before the last and says so.
 bool as_transpose(CopyStridedArgs& a) {
   const int last = a.rank - 1;
-  if (a.in_type != a.out_type || a.rank < 2 || a.out_strides[last] != 1 || a.in_strides[last] <= 1 || a.sizes[last] < 8) return false;
+  if (a.in_type != a.out_type || a.rank < 2 || a.out_strides[last] != 1 ||
+      a.in_strides[last] <= 1 || a.sizes[last] < 8)
+    return false;
   for (int d = last - 1; d >= 0; --d) {
     if (a.in_strides[d] != 1 || a.sizes[d] < 8) continue;
     for (int e = d; e + 1 < last; ++e) {
       const int64_t size = a.sizes[e], in = a.in_strides[e], out = a.out_strides[e];
-      a.sizes[e] = a.sizes[e + 1], a.in_strides[e] = a.in_strides[e + 1], a.out_strides[e] = a.out_strides[e + 1];
+      a.sizes[e] = a.sizes[e + 1], a.in_strides[e] = a.in_strides[e + 1],
+      a.out_strides[e] = a.out_strides[e + 1];
       a.sizes[e + 1] = size, a.in_strides[e + 1] = in, a.out_strides[e + 1] = out;
     }
     return true;
@@ -115,10 +125,12 @@ void copy_transposed(const CopyStridedArgs& a, bool small) {
     by_size(a.in_type, [&](auto word) {
       using T = decltype(word);
       transpose_block(static_cast<const T*>(a.in) + at_matrix.offset[0] + j0, a.in_strides[last],
-                      static_cast<T*>(a.out) + at_matrix.offset[1] + j0 * a.out_strides[row], a.out_strides[row], m, jn);
+                      static_cast<T*>(a.out) + at_matrix.offset[1] + j0 * a.out_strides[row],
+                      a.out_strides[row], m, jn);
     });
   };
-  if (small) for (int64_t t = 0; t < matrices * strips; ++t) task(t, 0);
+  if (small)
+    for (int64_t t = 0; t < matrices * strips; ++t) task(t, 0);
   else parallel_tasks(matrices * strips, task);
 }
 
@@ -149,7 +161,8 @@ void copy_strided(const CopyStridedArgs& args) {
 
   // Segments of at most kTaskElements; a task takes as many short rows as fit, or one segment.
   const int64_t is = a.in_strides[last], os = a.out_strides[last];
-  const int64_t segments = ceil_div(n, kTaskElements), per_task = segments > 1 ? 1 : imax(1, kTaskElements / n);
+  const int64_t segments = ceil_div(n, kTaskElements),
+                per_task = segments > 1 ? 1 : imax(1, kTaskElements / n);
   auto task = [&](int64_t t, int) {
     const int64_t begin = t * per_task, end = imin(begin + per_task, rows * segments);
     Odometer<2> row{last, a.sizes, {a.in_strides, a.out_strides}, {}, {}};
@@ -160,14 +173,16 @@ void copy_strided(const CopyStridedArgs& args) {
       char* out = at(a.out, a.out_type, row.offset[1] + i * os);
       if (a.in_type != a.out_type) convert_any(in, a.in_type, is, out, a.out_type, os, m);
       else if (is == 1 && os == 1) memcpy(out, in, static_cast<size_t>(m * bytes_of(a.in_type)));
-      else by_size(a.in_type, [&](auto word) {
-        using T = decltype(word);
-        move_row(reinterpret_cast<const T*>(in), is, reinterpret_cast<T*>(out), os, m);
-      });
+      else
+        by_size(a.in_type, [&](auto word) {
+          using T = decltype(word);
+          move_row(reinterpret_cast<const T*>(in), is, reinterpret_cast<T*>(out), os, m);
+        });
     }
   };
   const int64_t tasks = ceil_div(rows * segments, per_task);
-  if (small) for (int64_t t = 0; t < tasks; ++t) task(t, 0);
+  if (small)
+    for (int64_t t = 0; t < tasks; ++t) task(t, 0);
   else parallel_tasks(tasks, task);
 }
 

@@ -14,7 +14,7 @@ struct Partial {
 // The pieces of the workspace.
 template <class T> struct Plan {
   Partial* partials;
-  const T* weight;   // null: ones
+  const T* weight;  // null: ones
   char* buffers;
   double weight_sum;  // over the classes
 
@@ -35,7 +35,9 @@ template <class T> struct Plan {
   }
 };
 
-template <class T> RAMET_INLINE Lanes<T> class_weight(const T* w, int64_t i) { return w ? lload(w + i) : lset<T>(1); }
+template <class T> RAMET_INLINE Lanes<T> class_weight(const T* w, int64_t i) {
+  return w ? lload(w + i) : lset<T>(1);
+}
 template <class T> RAMET_INLINE Lanes<T> class_weight(const T* w, int64_t i, int64_t left) {
   return w ? lload_n<T>(w + i, left, T(0)) : lset<T>(1);
 }
@@ -47,12 +49,16 @@ template <class T> void statistics_of(const T* x, int64_t n, T* out) {
   lfill<T>(m, kLowest<T>), lfill<T>(s, 0);
   sweep<T>(
       n, [&](int64_t i, int u) { m[u] = lmax(m[u], lload(x + i)); },
-      [&](int64_t i, int64_t left) { m[last] = lmax(m[last], lload_n<T>(x + i, left, kLowest<T>)); });
+      [&](int64_t i, int64_t left) {
+        m[last] = lmax(m[last], lload_n<T>(x + i, left, kLowest<T>));
+      });
   const T top = lfold_max<T>(m);
   const Lanes<T> M = lset(top);
   sweep<T>(
       n, [&](int64_t i, int u) { s[u] = s[u] + lexp(lload(x + i) - M); },
-      [&](int64_t i, int64_t left) { s[last] = s[last] + lfirst(lexp(lload_n<T>(x + i, left, top) - M), left); });
+      [&](int64_t i, int64_t left) {
+        s[last] = s[last] + lfirst(lexp(lload_n<T>(x + i, left, top) - M), left);
+      });
   out[0] = top, out[1] = log_of(lfold_add<T>(s));
 }
 
@@ -64,7 +70,9 @@ template <class T> T weighted_sum(const T* x, const T* w, int64_t n, T m) {
   lfill<T>(s, 0);
   sweep<T>(
       n, [&](int64_t i, int u) { s[u] = lfma(lload(x + i) - M, class_weight(w, i), s[u]); },
-      [&](int64_t i, int64_t left) { s[last] = lfma(lload_n<T>(x + i, left, m) - M, class_weight(w, i, left), s[last]); });
+      [&](int64_t i, int64_t left) {
+        s[last] = lfma(lload_n<T>(x + i, left, m) - M, class_weight(w, i, left), s[last]);
+      });
   return lfold_add<T>(s);
 }
 
@@ -74,45 +82,58 @@ template <class T> void forward(const CrossEntropyArgs& a) {
   const int64_t groups = ceil_div(a.rows, kLossGroup);
   // nll_loss without smoothing touches one element of a row.
   const bool whole_rows = !a.log_probs || a.smoothing != 0;
-  run_tasks(groups, a.rows * (whole_rows ? a.cols : 16) * bytes_of(a.dtype), [&](int64_t group, int slot) {
-    char* buffers = slot_buffers(plan.buffers, a.cols, 2, slot);
-    Partial sum{0, 0};
-    for (int64_t r = group * kLossGroup; r < imin(a.rows, (group + 1) * kLossGroup); ++r) {
-      const int64_t t = a.target[r];
-      const bool counts = t != a.ignore_index;
-      double loss = 0;
-      if (whole_rows) {
-        const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
-        T own[2] = {0, 0}, *st = a.log_probs ? own : static_cast<T*>(a.statistics) + 2 * r;
-        if (!a.log_probs) statistics_of(x, a.cols, st);
-        if (counts) {
-          const double w = plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
-          loss = sharp * w * (static_cast<double>(st[1]) - (static_cast<double>(x[t]) - static_cast<double>(st[0])));
-          if (a.smoothing != 0)
-            loss += smooth * (static_cast<double>(st[1]) * plan.weight_sum - static_cast<double>(weighted_sum(x, plan.weight, a.cols, st[0])));
-          sum.weight += w;
+  run_tasks(
+      groups, a.rows * (whole_rows ? a.cols : 16) * bytes_of(a.dtype),
+      [&](int64_t group, int slot) {
+        char* buffers = slot_buffers(plan.buffers, a.cols, 2, slot);
+        Partial sum{0, 0};
+        for (int64_t r = group * kLossGroup; r < imin(a.rows, (group + 1) * kLossGroup); ++r) {
+          const int64_t t = a.target[r];
+          const bool counts = t != a.ignore_index;
+          double loss = 0;
+          if (whole_rows) {
+            const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
+            T own[2] = {0, 0}, *st = a.log_probs ? own : static_cast<T*>(a.statistics) + 2 * r;
+            if (!a.log_probs) statistics_of(x, a.cols, st);
+            if (counts) {
+              const double w = plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
+              loss = sharp * w *
+                     (static_cast<double>(st[1]) -
+                      (static_cast<double>(x[t]) - static_cast<double>(st[0])));
+              if (a.smoothing != 0)
+                loss += smooth * (static_cast<double>(st[1]) * plan.weight_sum -
+                                  static_cast<double>(weighted_sum(x, plan.weight, a.cols, st[0])));
+              sum.weight += w;
+            }
+          } else if (counts) {
+            const double w = plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
+            loss = -w * static_cast<double>(load_one<T>(at(a.x, a.dtype, r * a.cols + t), a.dtype));
+            sum.weight += w;
+          }
+          sum.loss += loss;
+          if (a.reduction == LossReduction::kNone)
+            store_one(at(a.loss, a.dtype, r), a.dtype, static_cast<T>(loss));
         }
-      } else if (counts) {
-        const double w = plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
-        loss = -w * static_cast<double>(load_one<T>(at(a.x, a.dtype, r * a.cols + t), a.dtype));
-        sum.weight += w;
-      }
-      sum.loss += loss;
-      if (a.reduction == LossReduction::kNone) store_one(at(a.loss, a.dtype, r), a.dtype, static_cast<T>(loss));
-    }
-    plan.partials[group] = sum;
-  });
+        plan.partials[group] = sum;
+      });
   Partial total{0, 0};
-  for (int64_t g = 0; g < groups; ++g) total.loss += plan.partials[g].loss, total.weight += plan.partials[g].weight;
+  for (int64_t g = 0; g < groups; ++g)
+    total.loss += plan.partials[g].loss, total.weight += plan.partials[g].weight;
   *a.total_weight = total.weight;
   if (a.reduction == LossReduction::kNone) return;
-  store_one(a.loss, a.dtype, static_cast<T>(a.reduction == LossReduction::kMean ? total.loss / total.weight : total.loss));
+  store_one(
+      a.loss, a.dtype,
+      static_cast<T>(a.reduction == LossReduction::kMean ? total.loss / total.weight : total.loss));
 }
 
-template <class T> void backward_row(const T* x, const T* w, const T* st, T* dx, int64_t n, T scale, T each) {
-  const Lanes<T> M = x ? lset(st[0]) : lset<T>(0), L = x ? lset(st[1]) : lset<T>(0), S = lset(scale), E = lset(each);
+template <class T>
+void backward_row(const T* x, const T* w, const T* st, T* dx, int64_t n, T scale, T each) {
+  const Lanes<T> M = x ? lset(st[0]) : lset<T>(0), L = x ? lset(st[1]) : lset<T>(0),
+                 S = lset(scale), E = lset(each);
   const bool plain = each == T(0);
-  const auto value = [&](const Lanes<T>& p, const Lanes<T>& wc) { return plain ? p * S : lfma(wc, E, p * S); };
+  const auto value = [&](const Lanes<T>& p, const Lanes<T>& wc) {
+    return plain ? p * S : lfma(wc, E, p * S);
+  };
   sweep<T>(
       n,
       [&](int64_t i, int) {
@@ -140,10 +161,12 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a) {
         __builtin_memset(dx, 0, static_cast<size_t>(a.cols) * sizeof(T));
       } else {
         const T* x = a.log_probs ? nullptr : row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
-        const double g = each_row ? static_cast<double>(load_one<T>(at(a.grad, a.dtype, r), a.dtype)) : whole;
-        const double one = sharp * (plan.weight ? static_cast<double>(plan.weight[t]) : 1.0), all = one + smooth * plan.weight_sum;
-        backward_row<T>(x, plan.weight, x ? static_cast<const T*>(a.statistics) + 2 * r : nullptr, dx, a.cols,
-                        static_cast<T>(g * all), static_cast<T>(-g * smooth));
+        const double g =
+            each_row ? static_cast<double>(load_one<T>(at(a.grad, a.dtype, r), a.dtype)) : whole;
+        const double one = sharp * (plan.weight ? static_cast<double>(plan.weight[t]) : 1.0),
+                     all = one + smooth * plan.weight_sum;
+        backward_row<T>(x, plan.weight, x ? static_cast<const T*>(a.statistics) + 2 * r : nullptr,
+                        dx, a.cols, static_cast<T>(g * all), static_cast<T>(-g * smooth));
         dx[t] = static_cast<T>(static_cast<double>(dx[t]) - g * one);
       }
       row_done(a.dx, a.dtype, r, a.cols, dx);

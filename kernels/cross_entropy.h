@@ -1,4 +1,5 @@
-// Cross entropy with class indices, log-softmax and negative log-likelihood in one pass over the logits, and nll_loss.
+// Cross entropy with class indices, log-softmax and negative log-likelihood in one pass over the
+// logits, and nll_loss.
 #pragma once
 #include "kernels/kernel.h"
 #include "kernels/row_tasks.h"
@@ -8,20 +9,23 @@ namespace kernels {
 
 enum class LossReduction : uint8_t { kNone, kMean, kSum };  // the numbering of LibTorch's Reduction
 
-/// For row r with target t (rows with t == ignore_index count as 0), l = log_softmax(x[r]), smoothing e, C classes:
+/// For row r with target t (rows with t == ignore_index count as 0), l = log_softmax(x[r]),
+/// smoothing e, C classes:
 ///   loss[r] = -(1 - e) w[t] l[t] - e / C sum_c w[c] l[c]
-/// kNone: `loss` gets every loss[r]; kSum: their sum; kMean: the sum divided by the sum of w[t] over the rows that count
-/// (0 / 0 = NaN where there is none). With log_probs the rows of x are l themselves (nll_loss).
-/// Row losses are added in double, 64 rows after the other, the groups in order.
-/// REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of kernels/index.h); cols > 0.
+/// kNone: `loss` gets every loss[r]; kSum: their sum; kMean: the sum divided by the sum of w[t]
+/// over the rows that count (0 / 0 = NaN where there is none). With log_probs the rows of x are l
+/// themselves (nll_loss). Row losses are added in double, 64 rows after the other, the groups in
+/// order. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
+/// kernels/index.h); cols > 0.
 struct CrossEntropyArgs {
   const void* x;
   const int64_t* target;
-  const void* weight;   // cols elements of dtype, or null: ones
-  void* loss;           // rows elements, or one, of dtype
-  void* statistics;     // rows x 2 of the compute type: max and log sum exp(x - max); for the backward. Null with log_probs
-  double* total_weight; // one double: sum of w[t] over the rows that count
-  void* workspace;      // cross_entropy_workspace bytes
+  const void* weight;    // cols elements of dtype, or null: ones
+  void* loss;            // rows elements, or one, of dtype
+  void* statistics;      // rows x 2 of the compute type: max and log sum exp(x - max); for the
+                         // backward. Null with log_probs
+  double* total_weight;  // one double: sum of w[t] over the rows that count
+  void* workspace;       // cross_entropy_workspace bytes
   int64_t rows, cols, ignore_index;
   double smoothing;
   ScalarType dtype;
@@ -30,17 +34,17 @@ struct CrossEntropyArgs {
 };
 RAMET_KERNEL(cross_entropy_forward, CrossEntropyArgs);
 
-/// dx[r][c] = g[r] (A[r] softmax(x[r])[c] - a[r][c]), where a[r][c] = (1 - e) w[t] [c = t] + e w[c] / C, A[r] = sum_c a[r][c],
-/// and g[r] is grad[r] (kNone), grad (kSum) or grad / total_weight (kMean); with log_probs dx[r][c] = -g[r] a[r][c].
-/// Rows that do not count get 0.
+/// dx[r][c] = g[r] (A[r] softmax(x[r])[c] - a[r][c]), where a[r][c] = (1 - e) w[t] [c = t] + e w[c]
+/// / C, A[r] = sum_c a[r][c], and g[r] is grad[r] (kNone), grad (kSum) or grad / total_weight
+/// (kMean); with log_probs dx[r][c] = -g[r] a[r][c]. Rows that do not count get 0.
 struct CrossEntropyBackwardArgs {
-  const void* x;           // unused with log_probs
+  const void* x;  // unused with log_probs
   const int64_t* target;
   const void* weight;
-  const void* grad;        // rows elements (kNone) or one, of dtype
+  const void* grad;  // rows elements (kNone) or one, of dtype
   const void* statistics;
   const double* total_weight;
-  void* dx;                // rows x cols
+  void* dx;  // rows x cols
   void* workspace;
   int64_t rows, cols, ignore_index;
   double smoothing;
@@ -52,9 +56,11 @@ RAMET_KERNEL(cross_entropy_backward, CrossEntropyBackwardArgs);
 
 inline constexpr int64_t kLossGroup = 64;
 
-/// Bytes for either; `slots` is max_parallel_slots(). Partial sums, the weights as compute type, row buffers.
+/// Bytes for either; `slots` is max_parallel_slots(). Partial sums, the weights as compute type,
+/// row buffers.
 constexpr int64_t cross_entropy_workspace(ScalarType t, int64_t rows, int64_t cols, int slots) {
-  return (rows + kLossGroup - 1) / kLossGroup * 16 + row_stride(cols) * 8 + row_workspace(t, cols, 2, slots);
+  return (rows + kLossGroup - 1) / kLossGroup * 16 + row_stride(cols) * 8 +
+         row_workspace(t, cols, 2, slots);
 }
 
 }  // namespace kernels

@@ -19,8 +19,10 @@ template <class F> RAMET_INLINE void in_blocks(int64_t n, int64_t bytes, const F
 template <class T> void fill_run(void* p, int64_t stride, int64_t n, uint64_t bits) {
   T* out = static_cast<T*>(p);
   const T value = static_cast<T>(bits);
-  if (stride == 1) for (int64_t i = 0; i < n; ++i) out[i] = value;
-  else for (int64_t i = 0; i < n; ++i) out[i * stride] = value;
+  if (stride == 1)
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+  else
+    for (int64_t i = 0; i < n; ++i) out[i * stride] = value;
 }
 void fill_any(void* p, int64_t stride, int64_t n, uint64_t bits, int32_t item_size) {
   switch (item_size) {
@@ -63,24 +65,30 @@ void fill_strided(const FillStridedArgs& a) {
     Odometer<1> row{last, a.sizes, {a.strides}, {}, {}};
     row.seek(t * per_task);
     for (int64_t r = t * per_task, end = imin(r + per_task, rows); r < end; ++r, row.next())
-      fill_any(static_cast<char*>(a.out) + row.offset[0] * a.item_size, a.strides[last], n, a.bits, a.item_size);
+      fill_any(static_cast<char*>(a.out) + row.offset[0] * a.item_size, a.strides[last], n, a.bits,
+               a.item_size);
   };
-  if (rows * n * a.item_size < parallel_grain()) for (int64_t t = 0; t < ceil_div(rows, per_task); ++t) task(t, 0);
+  if (rows * n * a.item_size < parallel_grain())
+    for (int64_t t = 0; t < ceil_div(rows, per_task); ++t) task(t, 0);
   else parallel_tasks(ceil_div(rows, per_task), task);
 }
 
 void arange(const ArangeArgs& a) {
   if (compute_type_of(a.dtype) == ScalarType::Long)
     sequence<int64_t>(a.out, a.dtype, a.n, [&](int64_t i) {
-      return static_cast<int64_t>(static_cast<uint64_t>(a.istart) + static_cast<uint64_t>(i) * static_cast<uint64_t>(a.istep));
+      return static_cast<int64_t>(static_cast<uint64_t>(a.istart) +
+                                  static_cast<uint64_t>(i) * static_cast<uint64_t>(a.istep));
     });
-  else sequence<double>(a.out, a.dtype, a.n, [&](int64_t i) { return a.start + static_cast<double>(i) * a.step; });
+  else
+    sequence<double>(a.out, a.dtype, a.n,
+                     [&](int64_t i) { return a.start + static_cast<double>(i) * a.step; });
 }
 
 void linspace(const LinspaceArgs& a) {
   const double step = a.n > 1 ? (a.end - a.start) / static_cast<double>(a.n - 1) : 0;
   sequence<double>(a.out, a.dtype, a.n, [&](int64_t i) {
-    return i < a.n / 2 || a.n == 1 ? a.start + step * static_cast<double>(i) : a.end - step * static_cast<double>(a.n - i - 1);
+    return i < a.n / 2 || a.n == 1 ? a.start + step * static_cast<double>(i)
+                                   : a.end - step * static_cast<double>(a.n - i - 1);
   });
 }
 

@@ -8,7 +8,8 @@
 namespace ramet {
 namespace kernels {
 
-/// Every one of n dense elements of `item_size` bytes (1, 2, 4 or 8) becomes the low bytes of `bits`.
+/// Every one of n dense elements of `item_size` bytes (1, 2, 4 or 8) becomes the low bytes of
+/// `bits`.
 struct FillDenseArgs {
   void* out;
   int64_t n;
@@ -26,8 +27,9 @@ struct FillStridedArgs {
 };
 RAMET_KERNEL(fill_strided, FillStridedArgs);
 
-/// out[i] = start + i * step, i < n, dense. Integer types: `istart`, `istep`, in int64 with wrap-around; floating-point
-/// types: in double, rounded once. Each element is computed from its index alone.
+/// out[i] = start + i * step, i < n, dense. Integer types: `istart`, `istep`, in int64 with
+/// wrap-around; floating-point types: in double, rounded once. Each element is computed from its
+/// index alone.
 struct ArangeArgs {
   void* out;
   int64_t n;
@@ -37,8 +39,9 @@ struct ArangeArgs {
 };
 RAMET_KERNEL(arange, ArangeArgs);
 
-/// n evenly spaced numbers from start to end, both included; as in LibTorch the second half counts down from `end`, so
-/// both ends are exact. In double; integer types truncate. One element is `start`.
+/// n evenly spaced numbers from start to end, both included; as in LibTorch the second half counts
+/// down from `end`, so both ends are exact. In double; integer types truncate. One element is
+/// `start`.
 struct LinspaceArgs {
   void* out;
   int64_t n;

@@ -1,6 +1,6 @@
-// Products of float matrices. Every element of C is, per K block, one chain of fused multiply-adds in increasing k, then the
-// blocks in order: neither the tile it falls in, nor the thread, nor packing changes its bits. The K blocks depend on k alone
-// and are equal in all variants.
+// Products of float matrices. Every element of C is, per K block, one chain of fused multiply-adds
+// in increasing k, then the blocks in order: neither the tile it falls in, nor the thread, nor
+// packing changes its bits. The K blocks depend on k alone and are equal in all variants.
 #include "kernels/gemm.h"
 
 #include "kernels/micro.h"
@@ -8,7 +8,8 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-void pack_transposed(const float* s, int64_t ld, int64_t rows, int64_t k, float* dst, int64_t stride) {
+void pack_transposed(const float* s, int64_t ld, int64_t rows, int64_t k, float* dst,
+                     int64_t stride) {
   for (int64_t r0 = 0; r0 < rows; r0 += VL) {
     const int64_t nr = imin(rows - r0, VL);
     for (int64_t k0 = 0; k0 < k; k0 += VL) {
@@ -21,7 +22,8 @@ void pack_transposed(const float* s, int64_t ld, int64_t rows, int64_t k, float*
       }
       transpose(r);
       float* d = dst + k0 * stride + r0;
-      if (r0 > 0 && nr < VL && stride < r0 + VL) {  // a whole vector would reach into the next row, already written
+      // a whole vector would reach into the next row, already written
+      if (r0 > 0 && nr < VL && stride < r0 + VL) {
         for (int64_t i = 0; i < nk; ++i) storen(d + i * stride, r[i], nr);
         continue;
       }
@@ -34,9 +36,11 @@ void pack_transposed(const float* s, int64_t ld, int64_t rows, int64_t k, float*
 
 namespace {
 
-void pack_rows(const float* s, int64_t ld, int64_t n, int64_t k, float* dst, int64_t stride) {  // dst[k][stride]
+// dst[k][stride]
+void pack_rows(const float* s, int64_t ld, int64_t n, int64_t k, float* dst, int64_t stride) {
   for (int64_t i = 0; i < k; ++i, s += ld, dst += stride)
-    for (int64_t j = 0; j < n; j += VL) store(dst + j, n - j >= VL ? load(s + j) : loadn(s + j, n - j));
+    for (int64_t j = 0; j < n; j += VL)
+      store(dst + j, n - j >= VL ? load(s + j) : loadn(s + j, n - j));
 }
 
 struct Plan {  // all of it follows from the shape
@@ -46,7 +50,8 @@ struct Plan {  // all of it follows from the shape
 };
 
 RAMET_INLINE bool worth_threads(const Gemm& g) {
-  const double products = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const double products =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   return g.parallel && products > 1e5 && products >= 8.0 * static_cast<double>(parallel_grain());
 }
 
@@ -80,7 +85,8 @@ struct Block {  // columns jc .. jc+nc of C, k from pc to pc+kc
     else pack_rows(g.b + pc * g.ldb + jc + j, g.ldb, n, kc, d, kNR);
   }
 
-  void tile(int64_t i0, int64_t m, int64_t j0, int64_t n, int slot) const {  // rows i0.., columns jc+j0..
+  // rows i0.., columns jc+j0..
+  void tile(int64_t i0, int64_t m, int64_t j0, int64_t n, int slot) const {
     // Rows that alias in the first-level cache are read eight ways at most.
     const Cut slivers(m, !p.pa && !g.ta && g.lda % 1024 == 0 && kMR > 7 ? 7 : kMR);
     const float* ap = g.ta ? g.a + pc * g.lda + i0 : g.a + i0 * g.lda + pc;
@@ -114,12 +120,12 @@ struct Block {  // columns jc .. jc+nc of C, k from pc to pc+kc
   }
 };
 
-// Few rows (vector times matrix): B streams through once, row after row, with C's partial sums in the first-level cache. The
-// order of the additions is that of the tiles: a row's bits do not depend on how many rows there are.
+// Few rows (vector times matrix): B streams through once, row after row, with C's partial sums in
+// the first-level cache. The order of the additions is that of the tiles: a row's bits do not
+// depend on how many rows there are.
 constexpr int64_t kFewColumns = 256;
 
-template <int R>
-void few_rows(const Gemm& g, const Plan& p, int64_t j0, int64_t n) {
+template <int R> void few_rows(const Gemm& g, const Plan& p, int64_t j0, int64_t n) {
   constexpr int kUnroll = R == 1 ? 8 : 4;
   alignas(64) float part[R][kFewColumns + 16];
   const int64_t ai = g.ta ? 1 : g.lda, ak = g.ta ? g.lda : 1;
@@ -161,7 +167,8 @@ void few_rows(const Gemm& g, const Plan& p, int64_t j0, int64_t n) {
 }
 
 void few_rows_gemm(const Gemm& g, const Plan& p) {
-  constexpr void (*fn[])(const Gemm&, const Plan&, int64_t, int64_t) = {few_rows<1>, few_rows<2>, few_rows<3>, few_rows<4>};
+  constexpr void (*fn[])(const Gemm&, const Plan&, int64_t, int64_t) = {few_rows<1>, few_rows<2>,
+                                                                        few_rows<3>, few_rows<4>};
   const auto task = [&](int64_t t, int) {
     fn[g.m - 1](g, p, t * kFewColumns, imin(g.n - t * kFewColumns, kFewColumns));
   };
@@ -170,8 +177,7 @@ void few_rows_gemm(const Gemm& g, const Plan& p) {
   for (int64_t t = 0; t < tasks; ++t) task(t, 0);
 }
 
-template <class F>
-RAMET_INLINE void run_tasks(bool threads, int64_t tasks, const F& f) {
+template <class F> RAMET_INLINE void run_tasks(bool threads, int64_t tasks, const F& f) {
   if (threads) return parallel_tasks(tasks, f);
   for (int64_t t = 0; t < tasks; ++t) f(t, 0);
 }

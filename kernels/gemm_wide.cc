@@ -1,5 +1,5 @@
-// Double and integer products: both operands packed (and converted) into slivers, one register tile in the compiler's vector
-// extension. No contraction, so every variant gives the same bits.
+// Double and integer products: both operands packed (and converted) into slivers, one register tile
+// in the compiler's vector extension. No contraction, so every variant gives the same bits.
 #include "kernels/gemm_wide.h"
 
 #include "runtime/thread_pool.h"
@@ -20,14 +20,15 @@ constexpr int kLanes = kBytes / 8, kCols = 2 * kLanes;
 template <class T> struct Wrapping { using type = T; };
 template <> struct Wrapping<int64_t> { using type = uint64_t; };
 
-template <class T>
-struct Vector {
+template <class T> struct Vector {
   typedef typename Wrapping<T>::type type __attribute__((vector_size(kBytes)));
 };
 
-// dst[sliver][p][width] = element (i, p) of src, i < rows, p < k, zeros to the width of the last sliver.
+// dst[sliver][p][width] = element (i, p) of src, i < rows, p < k, zeros to the width of the last
+// sliver.
 template <class T>
-void pack(const void* src, ScalarType dtype, int64_t row, int64_t col, int64_t rows, int64_t k, int64_t width, T* dst) {
+void pack(const void* src, ScalarType dtype, int64_t row, int64_t col, int64_t rows, int64_t k,
+          int64_t width, T* dst) {
   T line[kWideKC];
   for (int64_t i0 = 0; i0 < rows; i0 += width, dst += width * k)
     for (int64_t i = 0; i < width; ++i) {
@@ -40,8 +41,7 @@ void pack(const void* src, ScalarType dtype, int64_t row, int64_t col, int64_t r
     }
 }
 
-template <class T>
-void tile(const T* a, const T* b, int64_t k, T* out) {  // out[kRows][kCols]
+template <class T> void tile(const T* a, const T* b, int64_t k, T* out) {  // out[kRows][kCols]
   using V = typename Vector<T>::type;
   using U = typename Wrapping<T>::type;
   V acc[kRows][2];
@@ -63,7 +63,8 @@ void tile(const T* a, const T* b, int64_t k, T* out) {  // out[kRows][kCols]
 
 // The tile's values into C, a row at a time through the compute type.
 template <class T>
-void finish(const WideGemm<T>& g, const T* out, int64_t i0, int64_t rows, int64_t j0, int64_t cols, bool first, bool last) {
+void finish(const WideGemm<T>& g, const T* out, int64_t i0, int64_t rows, int64_t j0, int64_t cols,
+            bool first, bool last) {
   using U = typename Wrapping<T>::type;
   const U alpha = static_cast<U>(g.alpha), beta = first ? static_cast<U>(g.beta) : U{1};
   T old[kCols], bias[kCols], result[kCols];
@@ -82,28 +83,33 @@ void finish(const WideGemm<T>& g, const T* out, int64_t i0, int64_t rows, int64_
   }
 }
 
-template <class T>
-void multiply(const WideGemm<T>& g) {
-  const bool threads = g.parallel && static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) >=
+template <class T> void multiply(const WideGemm<T>& g) {
+  const bool threads = g.parallel && static_cast<double>(g.m) * static_cast<double>(g.n) *
+                                             static_cast<double>(g.k) >=
                                          2.0 * static_cast<double>(parallel_grain());
   // About 8 tasks, of whole tiles.
-  const int64_t rows = g.m >= 8 * kWideMC || !threads ? kWideMC : imax(ceil_div(ceil_div(g.m, 8), kRows) * kRows, kRows);
+  const int64_t rows = g.m >= 8 * kWideMC || !threads
+                           ? kWideMC
+                           : imax(ceil_div(ceil_div(g.m, 8), kRows) * kRows, kRows);
   const int64_t tasks = ceil_div(g.m, rows);
   for (int64_t jc = 0; jc < g.n; jc += kWideNC) {
     const int64_t nc = imin(g.n - jc, kWideNC);
     int64_t pc = 0;
     do {  // once for k = 0
       const int64_t kc = imin(g.k - pc, kWideKC);
-      pack(at(g.b, g.dtype, pc * g.b_row + jc * g.b_col), g.dtype, g.b_col, g.b_row, nc, kc, kCols, g.pack_b);
+      pack(at(g.b, g.dtype, pc * g.b_row + jc * g.b_col), g.dtype, g.b_col, g.b_row, nc, kc, kCols,
+           g.pack_b);
       const auto task = [&](int64_t t, int slot) {
         const int64_t i0 = t * rows, m = imin(g.m - i0, rows);
         T* pa = g.pack_a + slot * kWidePackA;
-        pack(at(g.a, g.dtype, i0 * g.a_row + pc * g.a_col), g.dtype, g.a_row, g.a_col, m, kc, kRows, pa);
+        pack(at(g.a, g.dtype, i0 * g.a_row + pc * g.a_col), g.dtype, g.a_row, g.a_col, m, kc, kRows,
+             pa);
         alignas(64) T out[kRows * kCols];
         for (int64_t j = 0; j < nc; j += kCols)
           for (int64_t i = 0; i < m; i += kRows) {
             tile(pa + i * kc, g.pack_b + j * kc, kc, out);
-            finish(g, out, i0 + i, imin(m - i, kRows), jc + j, imin(nc - j, kCols), pc == 0, pc + kc == g.k);
+            finish(g, out, i0 + i, imin(m - i, kRows), jc + j, imin(nc - j, kCols), pc == 0,
+                   pc + kc == g.k);
           }
       };
       if (threads) parallel_tasks(tasks, task);

@@ -5,13 +5,13 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// C[m,n] = alpha * A B + beta * C + bias with any strides of A and B and unit column stride of C, computed in T (double or
-/// int64_t); operands are of type `dtype`, whose compute type is T. C is not read when beta is 0. Integers wrap.
+/// C[m,n] = alpha * A B + beta * C + bias with any strides of A and B and unit column stride of C,
+/// computed in T (double or int64_t); operands are of type `dtype`, whose compute type is T. C is
+/// not read when beta is 0. Integers wrap.
 ///
-/// Every element is, per K block of kWideKC, one chain acc += a * b (two roundings, so that all variants agree) in
-/// increasing k, then the blocks in order.
-template <class T>
-struct WideGemm {
+/// Every element is, per K block of kWideKC, one chain acc += a * b (two roundings, so that all
+/// variants agree) in increasing k, then the blocks in order.
+template <class T> struct WideGemm {
   int64_t m, n, k;
   const void* a;
   int64_t a_row, a_col;

@@ -13,20 +13,25 @@ template <> struct Unsigned<int64_t> { using type = uint64_t; };
 template <class T> struct Running { using type = double; };
 template <> struct Running<int64_t> { using type = uint64_t; };
 
-// One task's share of the loop: all of it except one dimension, of which it has [begin, begin + sizes[d]).
+// One task's share of the loop: all of it except one dimension, of which it has [begin, begin +
+// sizes[d]).
 struct Box {
   int64_t sizes[kMaxKernelRank];
   int64_t x, y, index[kMaxIndexTensors];  // offsets of the first tuple
 };
 
-RAMET_INLINE int64_t place(int64_t i, int64_t size, int64_t step) { return (i < 0 ? i + size : i) * step; }
+RAMET_INLINE int64_t place(int64_t i, int64_t size, int64_t step) {
+  return (i < 0 ? i + size : i) * step;
+}
 
-template <class U> void copy_run(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n) {
+template <class U>
+void copy_run(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n) {
   U* t = static_cast<U*>(to);
   const U* f = static_cast<const U*>(from);
   for (int64_t i = 0; i < n; ++i) t[i * to_stride] = f[i * from_stride];
 }
-void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n, int64_t bytes) {
+void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n,
+                   int64_t bytes) {
   if (to_stride == 1 && from_stride == 1) {
     __builtin_memcpy(to, from, static_cast<size_t>(n * bytes));
     return;
@@ -40,7 +45,8 @@ void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_s
 }
 
 // x += y for n elements of distinct places.
-template <class T> void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t) {
+template <class T>
+void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t) {
   using L = typename Unsigned<T>::type;
   T a[kChunk], b[kChunk];
   const bool whole = t == ComputeTag<T>::value && x_stride == 1;  // in place, any length
@@ -55,7 +61,8 @@ template <class T> void add_run(void* x, int64_t x_stride, const void* y, int64_
     i += m;
   }
 }
-void add_elements(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t) {
+void add_elements(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n,
+                  ScalarType t) {
   switch (compute_type_of(t)) {
     case ScalarType::Float: return add_run<float>(x, x_stride, y, y_stride, n, t);
     case ScalarType::Double: return add_run<double>(x, x_stride, y, y_stride, n, t);
@@ -64,24 +71,32 @@ void add_elements(void* x, int64_t x_stride, const void* y, int64_t y_stride, in
 }
 
 // Along the last dimension every element may lie elsewhere.
-template <class Move> RAMET_INLINE void each_element(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n, Move move) {
+template <class Move>
+RAMET_INLINE void each_element(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset,
+                               int64_t n, Move move) {
   const int last = a.rank - 1;
   const int64_t xs = a.x_strides[last], ys = a.y_strides[last];
-  const int64_t *i0 = a.index[0] + offset[0], s0 = a.index_strides[0][last], n0 = a.index_size[0], step0 = a.index_step[0];
+  const int64_t *i0 = a.index[0] + offset[0], s0 = a.index_strides[0][last], n0 = a.index_size[0],
+                step0 = a.index_step[0];
   for (int64_t j = 0; j < n; ++j) {
     const int64_t first = i0[j * s0];
     int64_t at_x = x + j * xs + place(first, n0, step0);
-    for (int k = 1; k < a.indices; ++k) at_x += place(a.index[k][offset[k] + j * a.index_strides[k][last]], a.index_size[k], a.index_step[k]);
+    for (int k = 1; k < a.indices; ++k)
+      at_x += place(a.index[k][offset[k] + j * a.index_strides[k][last]], a.index_size[k],
+                    a.index_step[k]);
     if (first != a.skipped) move(at_x, y + j * ys);
   }
 }
-template <class U> void move_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
+template <class U>
+void move_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   U* px = static_cast<U*>(a.x);
   U* py = static_cast<U*>(a.y);
-  if (a.mode == IndexMode::kGet) each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { py[j] = px[i]; });
+  if (a.mode == IndexMode::kGet)
+    each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { py[j] = px[i]; });
   else each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { px[i] = py[j]; });
 }
-template <class L> void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
+template <class L>
+void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   L* px = static_cast<L*>(a.x);
   const L* py = static_cast<const L*>(a.y);
   each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { px[i] += py[j]; });
@@ -93,7 +108,9 @@ void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
       case ScalarType::Double: return add_each<double>(a, x, y, offset, n);
       case ScalarType::Long: return add_each<uint64_t>(a, x, y, offset, n);
       default:
-        return each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { add_elements(at(a.x, a.dtype, i), 1, at(a.y, a.dtype, j), 1, 1, a.dtype); });
+        return each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) {
+          add_elements(at(a.x, a.dtype, i), 1, at(a.y, a.dtype, j), 1, 1, a.dtype);
+        });
     }
   }
   switch (bytes_of(a.dtype)) {
@@ -115,7 +132,8 @@ void run_box(const IndexArgs& a, const Box& b) {
   for (;;) {
     if (runs) {
       int64_t at_x = x;
-      for (int k = 0; k < a.indices; ++k) at_x += place(a.index[k][offset[k]], a.index_size[k], a.index_step[k]);
+      for (int k = 0; k < a.indices; ++k)
+        at_x += place(a.index[k][offset[k]], a.index_size[k], a.index_step[k]);
       void *px = at(a.x, a.dtype, at_x), *py = at(a.y, a.dtype, y);
       if (a.indices > 0 && a.index[0][offset[0]] == a.skipped) {
       } else if (a.mode == IndexMode::kGet) {
@@ -169,7 +187,8 @@ void index_elements(const IndexArgs& a) {
   int64_t total = 1, split = -1, units = 1;
   for (int d = 0; d < a.rank; ++d) {
     total *= a.sizes[d];
-    // Tasks may not meet in an element they write: cut where x moves with the tuple. Prefer the longest such dimension.
+    // Tasks may not meet in an element they write: cut where x moves with the tuple. Prefer the
+    // longest such dimension.
     const int64_t n = d == a.rank - 1 ? ceil_div(a.sizes[d], kColumns) : a.sizes[d];
     if ((a.mode == IndexMode::kGet || a.x_strides[d] != 0) && n > units) split = d, units = n;
   }
@@ -178,7 +197,8 @@ void index_elements(const IndexArgs& a) {
   for (int d = 0; d < a.rank; ++d) whole.sizes[d] = a.sizes[d];
   const int64_t bytes = total * (bytes_of(a.dtype) + 8);
   if (split < 0 || bytes < 16384) return run_box(a, whole);
-  const int64_t tasks = imin(units, imin(64, ceil_div(bytes, 16384))), each = ceil_div(units, tasks);
+  const int64_t tasks = imin(units, imin(64, ceil_div(bytes, 16384))),
+                each = ceil_div(units, tasks);
   const int64_t unit = split == a.rank - 1 ? kColumns : 1;
   run_tasks(ceil_div(units, each), bytes, [&](int64_t task, int) {
     Box b = whole;
@@ -196,7 +216,8 @@ void mask_count(const MaskCountArgs& a) {
   run_tasks(ceil_div(blocks, 16), a.n, [&](int64_t task, int) {
     for (int64_t b = task * 16; b < imin(blocks, (task + 1) * 16); ++b) {
       int64_t count = 0;
-      for (int64_t i = b * kMaskBlock; i < imin(a.n, (b + 1) * kMaskBlock); ++i) count += mask[i] != 0;
+      for (int64_t i = b * kMaskBlock; i < imin(a.n, (b + 1) * kMaskBlock); ++i)
+        count += mask[i] != 0;
       a.offsets[b + 1] = count;
     }
   });
@@ -224,27 +245,32 @@ template <class T> void cumulative_sum_as(const CumulativeSumArgs& a) {
   using S = typename Running<T>::type;
   constexpr int64_t kWidth = 64;
   const int64_t strips = ceil_div(a.inner, kWidth);
-  run_tasks(a.outer * strips, a.outer * a.n * a.inner * bytes_of(a.in_dtype), [&](int64_t task, int) {
-    const int64_t c = task % strips * kWidth, w = imin(kWidth, a.inner - c), base = task / strips * a.n * a.inner + c;
-    S sum[kWidth] = {};
-    T row[kChunk];
-    if (w == 1) {  // the axis is (nearly) the last one: whole chunks of it
-      const int64_t sign = a.reverse ? -1 : 1, start = a.reverse ? base + (a.n - 1) * a.inner : base;
-      for (int64_t i = 0; i < a.n; i += kChunk) {
-        const int64_t m = imin(kChunk, a.n - i), at0 = start + sign * i * a.inner;
-        load_chunk(at(a.in, a.in_dtype, at0), a.in_dtype, sign * a.inner, m, row);
-        for (int64_t j = 0; j < m; ++j) row[j] = static_cast<T>(sum[0] += static_cast<S>(row[j]));
-        store_chunk(at(a.out, a.out_dtype, at0), a.out_dtype, sign * a.inner, m, row);
-      }
-      return;
-    }
-    for (int64_t i = 0; i < a.n; ++i) {
-      const int64_t p = base + (a.reverse ? a.n - 1 - i : i) * a.inner;
-      load_chunk(at(a.in, a.in_dtype, p), a.in_dtype, 1, w, row);
-      for (int64_t j = 0; j < w; ++j) row[j] = static_cast<T>(sum[j] += static_cast<S>(row[j]));
-      store_chunk(at(a.out, a.out_dtype, p), a.out_dtype, 1, w, row);
-    }
-  });
+  run_tasks(a.outer * strips, a.outer * a.n * a.inner * bytes_of(a.in_dtype),
+            [&](int64_t task, int) {
+              const int64_t c = task % strips * kWidth, w = imin(kWidth, a.inner - c),
+                            base = task / strips * a.n * a.inner + c;
+              S sum[kWidth] = {};
+              T row[kChunk];
+              if (w == 1) {  // the axis is (nearly) the last one: whole chunks of it
+                const int64_t sign = a.reverse ? -1 : 1,
+                              start = a.reverse ? base + (a.n - 1) * a.inner : base;
+                for (int64_t i = 0; i < a.n; i += kChunk) {
+                  const int64_t m = imin(kChunk, a.n - i), at0 = start + sign * i * a.inner;
+                  load_chunk(at(a.in, a.in_dtype, at0), a.in_dtype, sign * a.inner, m, row);
+                  for (int64_t j = 0; j < m; ++j)
+                    row[j] = static_cast<T>(sum[0] += static_cast<S>(row[j]));
+                  store_chunk(at(a.out, a.out_dtype, at0), a.out_dtype, sign * a.inner, m, row);
+                }
+                return;
+              }
+              for (int64_t i = 0; i < a.n; ++i) {
+                const int64_t p = base + (a.reverse ? a.n - 1 - i : i) * a.inner;
+                load_chunk(at(a.in, a.in_dtype, p), a.in_dtype, 1, w, row);
+                for (int64_t j = 0; j < w; ++j)
+                  row[j] = static_cast<T>(sum[j] += static_cast<S>(row[j]));
+                store_chunk(at(a.out, a.out_dtype, p), a.out_dtype, 1, w, row);
+              }
+            });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Reading and writing at positions that index tensors name: gather, scatter, index_select, index_add, embedding and
-// advanced indexing are one loop; masks have three of their own.
+// Reading and writing at positions that index tensors name: gather, scatter, index_select,
+// index_add, embedding and advanced indexing are one loop; masks have three of their own.
 #pragma once
 #include "kernels/kernel.h"
 #include "kernels/view.h"
@@ -7,7 +7,8 @@
 namespace ramet {
 namespace kernels {
 
-/// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none. `ignored` is never bad.
+/// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none.
+/// `ignored` is never bad.
 struct CheckIndexArgs {
   const int64_t* index;
   int64_t n, stride, low, high, ignored;
@@ -25,10 +26,11 @@ enum class IndexMode : uint8_t {
   kAdd,  // x[...] += y: in the order of the loop
 };
 
-/// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the element of x is
-/// x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) * index_step[k]], where wrap adds the size to a
-/// negative value. A dimension in which an index tensor takes the place of x's own has x_stride 0.
-/// REQUIRES: every index in [-size, size) (check_index); x and y of one dtype, not overlapping; different tuples with different
+/// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the
+/// element of x is x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) *
+/// index_step[k]], where wrap adds the size to a negative value. A dimension in which an index
+/// tensor takes the place of x's own has x_stride 0. REQUIRES: every index in [-size, size)
+/// (check_index); x and y of one dtype, not overlapping; different tuples with different
 /// coordinates in a dimension with x_stride != 0 name different elements of x.
 /// Tuples where index[0] is `skipped` are left out (kAdd).
 struct IndexArgs {
@@ -49,7 +51,8 @@ inline constexpr int64_t kMaskBlock = 4096;
 /// int64 values mask_count writes.
 constexpr int64_t mask_offsets(int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock + 1; }
 
-/// offsets[b] = number of true bytes in mask[0, b * kMaskBlock); the last of mask_offsets(n) values is their total.
+/// offsets[b] = number of true bytes in mask[0, b * kMaskBlock); the last of mask_offsets(n) values
+/// is their total.
 struct MaskCountArgs {
   const void* mask;  // dense bool
   int64_t n;
@@ -57,8 +60,8 @@ struct MaskCountArgs {
 };
 RAMET_KERNEL(mask_count, MaskCountArgs);
 
-/// The elements under a true mask, in order: packed[k] = dense[i] (select) or dense[i] = packed[k] (scatter).
-/// REQUIRES: offsets by mask_count; `bytes` (1, 2, 4 or 8) an element.
+/// The elements under a true mask, in order: packed[k] = dense[i] (select) or dense[i] = packed[k]
+/// (scatter). REQUIRES: offsets by mask_count; `bytes` (1, 2, 4 or 8) an element.
 struct MaskMoveArgs {
   const void* mask;
   const int64_t* offsets;
@@ -79,8 +82,8 @@ struct NonzeroArgs {
 };
 RAMET_KERNEL(nonzero_positions, NonzeroArgs);
 
-/// Running sums along the middle axis of a dense outer x n x inner block: out[o][k][i] = sum of in[o][0..k][i]; floating
-/// point in double, integers wrap. `reverse` sums from the end.
+/// Running sums along the middle axis of a dense outer x n x inner block: out[o][k][i] = sum of
+/// in[o][0..k][i]; floating point in double, integers wrap. `reverse` sums from the end.
 struct CumulativeSumArgs {
   const void* in;
   void* out;

@@ -18,10 +18,11 @@ const char* variant_name(Variant variant) { return kNames[static_cast<int>(varia
 bool variant_supported(Variant variant) {
 #if defined(__x86_64__)
   // What the x86-64-v3 and -v4 levels promise and the compiler may use.
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                  __builtin_cpu_supports("bmi2");
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                  __builtin_cpu_supports("avx512cd");
   return variant == Variant::kBase || (variant == Variant::kV3 ? v3 : v4);
 #else
   return variant == Variant::kBase;
@@ -29,8 +30,8 @@ bool variant_supported(Variant variant) {
 }
 
 void set_variant(Variant variant) {
-  RAMET_CHECK(variant_supported(variant), "set_variant", "this processor cannot run the kernel variant ",
-              kNames[static_cast<int>(variant)]);
+  RAMET_CHECK(variant_supported(variant), "set_variant",
+              "this processor cannot run the kernel variant ", kNames[static_cast<int>(variant)]);
   chosen_variant.store(static_cast<uint8_t>(variant));
 }
 

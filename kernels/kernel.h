@@ -1,8 +1,9 @@
 // The one place where a kernel is called.
 //
-// A back function is pure: it gets a small trivially copyable argument block (pointers, extents, strides, scalars, workspace),
-// allocates nothing, throws nothing, reads no thread-local state and never synchronises. So a list of (kernel, argument block)
-// pairs is a training step: profiling, capture and replay hook in here and nowhere else.
+// A back function is pure: it gets a small trivially copyable argument block (pointers, extents,
+// strides, scalars, workspace), allocates nothing, throws nothing, reads no thread-local state and
+// never synchronises. So a list of (kernel, argument block) pairs is a training step: profiling,
+// capture and replay hook in here and nowhere else.
 //
 // Declaring a kernel in a stem's header:
 //
@@ -10,9 +11,10 @@
 //   struct SoftmaxArgs { const void* x; void* y; int64_t rows, cols; ScalarType dtype; };
 //   RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 //
-// declares the function once per CPU variant (namespaces base, v3, v4: kernels/*.cc is compiled three times with
-// RAMET_VARIANT naming the namespace) and once for CUDA (weak: null where no CUDA code is linked), and defines the constant
-// `softmax_forward` that fronts call: softmax_forward(x.stream(), {...}). There is no registry: what is not called is not linked.
+// declares the function once per CPU variant (namespaces base, v3, v4: kernels/*.cc is compiled
+// three times with RAMET_VARIANT naming the namespace) and once for CUDA (weak: null where no CUDA
+// code is linked), and defines the constant `softmax_forward` that fronts call:
+// softmax_forward(x.stream(), {...}). There is no registry: what is not called is not linked.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -32,7 +34,8 @@ inline constexpr int kVariants = 3;
 
 /// Index of the variant in use; kVariants before the first kernel call.
 RAMET_API extern std::atomic<uint8_t> chosen_variant;
-/// Chooses once: the best variant this processor runs, or the one RAMET_ISA=base|v3|v4 names (an Error if it cannot run).
+/// Chooses once: the best variant this processor runs, or the one RAMET_ISA=base|v3|v4 names (an
+/// Error if it cannot run).
 RAMET_API uint8_t choose_variant();
 /// For tests: from now on use `variant`. An Error if this processor cannot run it.
 RAMET_API void set_variant(Variant variant);
@@ -40,9 +43,9 @@ RAMET_API bool variant_supported(Variant variant);
 /// "base", "v3" or "v4".
 RAMET_API const char* variant_name(Variant variant);
 
-template <class Args>
-struct Kernel {
-  static_assert(std::is_trivially_copyable<Args>::value, "a recorded call is replayed from a byte copy of its arguments");
+template <class Args> struct Kernel {
+  static_assert(std::is_trivially_copyable<Args>::value,
+                "a recorded call is replayed from a byte copy of its arguments");
   using Cpu = void (*)(const Args&);
   using Cuda = void (*)(const Args&, Stream);
   const char* name;
@@ -50,7 +53,8 @@ struct Kernel {
   Cuda cuda;
 
   void operator()(Stream stream, const Args& args) const {
-    if (auto* observer = ramet::detail::kernel_observer.load(std::memory_order_relaxed); RAMET_UNLIKELY(observer != nullptr))
+    if (auto* observer = ramet::detail::kernel_observer.load(std::memory_order_relaxed);
+        RAMET_UNLIKELY(observer != nullptr))
       return observed(observer, stream, args);
     run(stream, args);
   }
@@ -62,7 +66,8 @@ struct Kernel {
     if (RAMET_UNLIKELY(variant == kVariants)) variant = choose_variant();
     cpu[variant](args);
   }
-  [[gnu::cold, gnu::noinline]] void observed(KernelObserver observer, Stream stream, const Args& args) const {
+  [[gnu::cold, gnu::noinline]] void observed(KernelObserver observer, Stream stream,
+                                             const Args& args) const {
     KernelCall call{name, stream, &args, sizeof args};
     observer(call);
     run(stream, args);
@@ -70,7 +75,9 @@ struct Kernel {
     observer(call);
   }
   [[gnu::cold, gnu::noinline]] void on_cuda(Stream stream, const Args& args) const {
-    if (!cuda) fail(name, "no kernel for device ", stream.device.str(), ": this program is linked without CUDA kernels");
+    if (!cuda)
+      fail(name, "no kernel for device ", stream.device.str(),
+           ": this program is linked without CUDA kernels");
     cuda(args, stream);
   }
 };
@@ -78,9 +85,19 @@ struct Kernel {
 }  // namespace kernels
 }  // namespace ramet
 
-#define RAMET_KERNEL(name, Args)                                                                     \
-  namespace base { void name(const Args&); }                                                         \
-  namespace v3 { void name(const Args&); }                                                           \
-  namespace v4 { void name(const Args&); }                                                           \
-  namespace cuda { [[gnu::weak]] void name(const Args&, ::ramet::Stream); }                          \
-  inline constexpr ::ramet::kernels::Kernel<Args> name{#name, {&base::name, &v3::name, &v4::name}, &cuda::name}
+#define RAMET_KERNEL(name, Args)                             \
+  namespace base {                                           \
+  void name(const Args&);                                    \
+  }                                                          \
+  namespace v3 {                                             \
+  void name(const Args&);                                    \
+  }                                                          \
+  namespace v4 {                                             \
+  void name(const Args&);                                    \
+  }                                                          \
+  namespace cuda {                                           \
+  [[gnu::weak]] void name(const Args&, ::ramet::Stream);     \
+  }                                                          \
+  inline constexpr ::ramet::kernels::Kernel<Args> name {     \
+#name, {&base::name, &v3::name, &v4::name }, &cuda::name \
+  }

@@ -1,8 +1,8 @@
 // Sixteen logical lanes of float, double or int64 for reductions and row kernels.
 //
-// A sum is defined over a fixed number of lanes and folded as a fixed tree, whatever the width of a register: v3 and v4 give
-// the same bits. The partial group at the end of a row runs the same code on a padded register, so an element's result does
-// not depend on where it stands.
+// A sum is defined over a fixed number of lanes and folded as a fixed tree, whatever the width of a
+// register: v3 and v4 give the same bits. The partial group at the end of a row runs the same code
+// on a padded register, so an element's result does not depend on where it stands.
 #pragma once
 #include "kernels/util.h"
 #include "kernels/vmath.h"
@@ -13,8 +13,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 template <class T> struct LaneVec { typedef T type __attribute__((vector_size(VL * 4))); };
 template <> struct LaneVec<float> { using type = vf; };
 
-template <class T>
-struct Lanes {
+template <class T> struct Lanes {
   using Vec = typename LaneVec<T>::type;
   static constexpr int kWidth = VL * 4 / static_cast<int>(sizeof(T)), kParts = 16 / kWidth;
   Vec v[kParts];
@@ -33,7 +32,8 @@ template <class T> RAMET_INLINE Lanes<T> lload(const T* p) {
 template <class T> RAMET_INLINE void lstore(T* p, const Lanes<T>& a) {
   RAMET_EACH __builtin_memcpy(p + e * Lanes<T>::kWidth, &a.v[e], sizeof a.v[e]);
 }
-/// Past the caches; p is 64-byte aligned. `stream_fence` must follow before another thread may look.
+/// Past the caches; p is 64-byte aligned. `stream_fence` must follow before another thread may
+/// look.
 RAMET_INLINE void lstream(float* p, const Lanes<float>& a) {
   for (int e = 0; e < Lanes<float>::kParts; ++e) stream(p + e * VL, a.v[e]);
 }
@@ -49,9 +49,18 @@ template <class T> RAMET_INLINE Lanes<T> lset(T x) {
   }
   return r;
 }
-template <class T> RAMET_INLINE Lanes<T> operator+(Lanes<T> a, const Lanes<T>& b) { RAMET_EACH a.v[e] += b.v[e]; return a; }
-template <class T> RAMET_INLINE Lanes<T> operator-(Lanes<T> a, const Lanes<T>& b) { RAMET_EACH a.v[e] -= b.v[e]; return a; }
-template <class T> RAMET_INLINE Lanes<T> operator*(Lanes<T> a, const Lanes<T>& b) { RAMET_EACH a.v[e] *= b.v[e]; return a; }
+template <class T> RAMET_INLINE Lanes<T> operator+(Lanes<T> a, const Lanes<T>& b) {
+  RAMET_EACH a.v[e] += b.v[e];
+  return a;
+}
+template <class T> RAMET_INLINE Lanes<T> operator-(Lanes<T> a, const Lanes<T>& b) {
+  RAMET_EACH a.v[e] -= b.v[e];
+  return a;
+}
+template <class T> RAMET_INLINE Lanes<T> operator*(Lanes<T> a, const Lanes<T>& b) {
+  RAMET_EACH a.v[e] *= b.v[e];
+  return a;
+}
 /// a * b + c: one rounding for float (from v3 on), two for double in every variant.
 template <class T> RAMET_INLINE Lanes<T> lfma(Lanes<T> a, const Lanes<T>& b, const Lanes<T>& c) {
   if constexpr (sizeof(T) == 4) {
@@ -131,7 +140,9 @@ template <class T> RAMET_INLINE Lanes<T> lload_n(const T* p, int64_t n, T fill) 
     const vf limit = set1(static_cast<float>(n)), other = set1(fill);
     RAMET_EACH {
       const int64_t left = n - e * VL;
-      r.v[e] = left <= 0 ? other : pick(lt(load(kLaneIndex + e * VL), limit), loadn(p + e * VL, static_cast<long>(left)), other);
+      r.v[e] = left <= 0 ? other
+                         : pick(lt(load(kLaneIndex + e * VL), limit),
+                                loadn(p + e * VL, static_cast<long>(left)), other);
     }
     return r;
   } else {
@@ -165,16 +176,22 @@ template <class T> RAMET_INLINE void lstore_n(T* p, const Lanes<T>& a, int64_t n
   }
 }
 
-// How two lanes join. Written once for whole Lanes, for plain vectors of the compiler and for numbers.
+// How two lanes join. Written once for whole Lanes, for plain vectors of the compiler and for
+// numbers.
 struct JoinAdd {
   template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const { return a + b; }
 };
 struct JoinMax {  // the second where either is NaN
-  template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const { return a > b ? a : b; }
-  template <class T> RAMET_INLINE Lanes<T> operator()(const Lanes<T>& a, const Lanes<T>& b) const { return lmax(a, b); }
+  template <class V> RAMET_INLINE V operator()(const V& a, const V& b) const {
+    return a > b ? a : b;
+  }
+  template <class T> RAMET_INLINE Lanes<T> operator()(const Lanes<T>& a, const Lanes<T>& b) const {
+    return lmax(a, b);
+  }
 };
 
-/// One register to one number: lane i with lane i + n/2, halves going down to 128 bits first (wide permutations are slow).
+/// One register to one number: lane i with lane i + n/2, halves going down to 128 bits first (wide
+/// permutations are slow).
 template <class T, class V, class Op> RAMET_INLINE T lfold_register(const V& v, Op op) {
   constexpr int n = static_cast<int>(sizeof(V) / sizeof(T));
   if constexpr (sizeof(V) > 16) {
@@ -215,14 +232,20 @@ template <class T, class Op> RAMET_INLINE T lfold_all(const Accumulators<T>& s, 
   if constexpr (kAccumulators<T> == 4) return lfold<T>(op(op(s[0], s[1]), op(s[2], s[3])), op);
   else return lfold<T>(op(s[0], s[1]), op);
 }
-template <class T> RAMET_INLINE T lfold_add(const Accumulators<T>& s) { return lfold_all<T>(s, JoinAdd()); }
-template <class T> RAMET_INLINE T lfold_max(const Accumulators<T>& s) { return lfold_all<T>(s, JoinMax()); }
+template <class T> RAMET_INLINE T lfold_add(const Accumulators<T>& s) {
+  return lfold_all<T>(s, JoinAdd());
+}
+template <class T> RAMET_INLINE T lfold_max(const Accumulators<T>& s) {
+  return lfold_all<T>(s, JoinMax());
+}
 template <class T> RAMET_INLINE void lfill(Accumulators<T>& s, T x) {
   for (int u = 0; u < kAccumulators<T>; ++u) s[u] = lset(x);
 }
 
-/// body(i, accumulator) for every whole group of 16 in a row of n; the rest goes through tail(i, count).
-template <class T, class Body, class Tail> RAMET_INLINE void sweep(int64_t n, Body body, Tail tail) {
+/// body(i, accumulator) for every whole group of 16 in a row of n; the rest goes through tail(i,
+/// count).
+template <class T, class Body, class Tail>
+RAMET_INLINE void sweep(int64_t n, Body body, Tail tail) {
   constexpr int A = kAccumulators<T>;
   int64_t i = 0;
   for (; i + 16 * A <= n; i += 16 * A) {

@@ -17,7 +17,9 @@ template <class T> const T* vector_in(const void* p, ScalarType t, int64_t cols,
   return buffer;
 }
 
-template <class T> void forward_row(const T* x, const T* w, const T* b, T* y, T& mean, T& rstd, int64_t n, T eps, bool past) {
+template <class T>
+void forward_row(const T* x, const T* w, const T* b, T* y, T& mean, T& rstd, int64_t n, T eps,
+                 bool past) {
   constexpr int last = kAccumulators<T> - 1;
   Accumulators<T> s, q;
   lfill<T>(s, 0), lfill<T>(q, 0);
@@ -43,24 +45,37 @@ template <class T> void forward_row(const T* x, const T* w, const T* b, T* y, T&
     if (past) lstream(y + i, v);
     else lstore(y + i, v);
   };
-  const auto part = [&](const T* p, int64_t i, int64_t left) { return lload_n<T>(p + i, left, T(0)); };
+  const auto part = [&](const T* p, int64_t i, int64_t left) {
+    return lload_n<T>(p + i, left, T(0));
+  };
   if (w && b) {
     sweep<T>(
-        n, [&](int64_t i, int) { put(i, lfma((lload(x + i) - M) * K, lload(w + i), lload(b + i))); },
-        [&](int64_t i, int64_t left) { lstore_n(y + i, lfma((part(x, i, left) - M) * K, part(w, i, left), part(b, i, left)), left); });
+        n,
+        [&](int64_t i, int) { put(i, lfma((lload(x + i) - M) * K, lload(w + i), lload(b + i))); },
+        [&](int64_t i, int64_t left) {
+          lstore_n(y + i, lfma((part(x, i, left) - M) * K, part(w, i, left), part(b, i, left)),
+                   left);
+        });
   } else {
     const Lanes<T> one = lset<T>(1), none = lset<T>(0);
     sweep<T>(
-        n, [&](int64_t i, int) { put(i, lfma((lload(x + i) - M) * K, w ? lload(w + i) : one, b ? lload(b + i) : none)); },
+        n,
+        [&](int64_t i, int) {
+          put(i, lfma((lload(x + i) - M) * K, w ? lload(w + i) : one, b ? lload(b + i) : none));
+        },
         [&](int64_t i, int64_t left) {
-          lstore_n(y + i, lfma((part(x, i, left) - M) * K, w ? part(w, i, left) : one, b ? part(b, i, left) : none), left);
+          lstore_n(y + i,
+                   lfma((part(x, i, left) - M) * K, w ? part(w, i, left) : one,
+                        b ? part(b, i, left) : none),
+                   left);
         });
   }
 }
 
 // One row's share of dweight and dbias, then its dx.
 template <class T>
-void backward_row(const T* x, const T* w, const T* g, T mean, T rstd, T* dx, T* dw, T* db, int64_t n, bool past) {
+void backward_row(const T* x, const T* w, const T* g, T mean, T rstd, T* dx, T* dw, T* db,
+                  int64_t n, bool past) {
   constexpr int last = kAccumulators<T> - 1;
   const Lanes<T> M = lset(mean), K = lset(rstd), one = lset<T>(1);
   Accumulators<T> s, z;
@@ -68,7 +83,8 @@ void backward_row(const T* x, const T* w, const T* g, T mean, T rstd, T* dx, T* 
   sweep<T>(
       n,
       [&](int64_t i, int u) {
-        const Lanes<T> gv = lload(g + i), h = (lload(x + i) - M) * K, gw = w ? gv * lload(w + i) : gv;
+        const Lanes<T> gv = lload(g + i), h = (lload(x + i) - M) * K,
+                       gw = w ? gv * lload(w + i) : gv;
         s[u] = s[u] + gw, z[u] = lfma(gw, h, z[u]);
         lstore(dw + i, lfma(gv, h, lload(dw + i)));
         lstore(db + i, lload(db + i) + gv);
@@ -81,11 +97,13 @@ void backward_row(const T* x, const T* w, const T* g, T mean, T rstd, T* dx, T* 
         lstore_n(db + i, part(db) + gv, left);
       });
   if (!dx) return;
-  const Lanes<T> A = lset(-lfold_add<T>(s) / static_cast<T>(n)), B = lset(-lfold_add<T>(z) / static_cast<T>(n));
+  const Lanes<T> A = lset(-lfold_add<T>(s) / static_cast<T>(n)),
+                 B = lset(-lfold_add<T>(z) / static_cast<T>(n));
   sweep<T>(
       n,
       [&](int64_t i, int) {
-        const Lanes<T> v = K * lfma((lload(x + i) - M) * K, B, lfma(lload(g + i), w ? lload(w + i) : one, A));
+        const Lanes<T> v =
+            K * lfma((lload(x + i) - M) * K, B, lfma(lload(g + i), w ? lload(w + i) : one, A));
         if (past) lstream(dx + i, v);
         else lstore(dx + i, v);
       },
@@ -105,7 +123,8 @@ template <class T> void forward(const LayerNormArgs& a) {
     for (int64_t r = first; r < end; ++r) {
       const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
       T* y = row_out<T>(a.y, a.dtype, r, a.cols, buffers, 1);
-      forward_row<T>(x, w, b, y, static_cast<T*>(a.mean)[r], static_cast<T*>(a.rstd)[r], a.cols, static_cast<T>(a.eps), past);
+      forward_row<T>(x, w, b, y, static_cast<T*>(a.mean)[r], static_cast<T*>(a.rstd)[r], a.cols,
+                     static_cast<T>(a.eps), past);
       row_done(a.y, a.dtype, r, a.cols, y);
     }
     if (past) stream_fence();
@@ -124,31 +143,34 @@ template <class T> void backward(const LayerNormBackwardArgs& a) {
     char* buffers = slot_buffers(workspace, a.cols, 3, slot);
     T *dw = partials + group * 2 * stride, *db = dw + stride;
     __builtin_memset(dw, 0, static_cast<size_t>(2 * stride) * sizeof(T));
-    for (int64_t r = group * kLayerNormGroup; r < imin(a.rows, (group + 1) * kLayerNormGroup); ++r) {
+    for (int64_t r = group * kLayerNormGroup; r < imin(a.rows, (group + 1) * kLayerNormGroup);
+         ++r) {
       const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
       const T* g = row_in<T>(a.dy, a.dtype, r, a.cols, buffers, 1);
       T* dx = a.dx ? row_out<T>(a.dx, a.dtype, r, a.cols, buffers, 2) : nullptr;
-      backward_row<T>(x, w, g, static_cast<const T*>(a.mean)[r], static_cast<const T*>(a.rstd)[r], dx, dw, db, a.cols, past);
+      backward_row<T>(x, w, g, static_cast<const T*>(a.mean)[r], static_cast<const T*>(a.rstd)[r],
+                      dx, dw, db, a.cols, past);
       if (dx) row_done(a.dx, a.dtype, r, a.cols, dx);
     }
     if (past) stream_fence();
   });
   constexpr int64_t kColumns = 256;
-  run_tasks(ceil_div(a.cols, kColumns), groups * 2 * stride * static_cast<int64_t>(sizeof(T)), [&](int64_t task, int) {
-    const int64_t c0 = task * kColumns, n = imin(kColumns, a.cols - c0);
-    for (int k = 0; k < 2; ++k) {
-      void* out = k == 0 ? a.dweight : a.dbias;
-      if (!out) continue;
-      double sum[kColumns] = {};
-      T value[kColumns];
-      for (int64_t group = 0; group < groups; ++group) {
-        const T* p = partials + (group * 2 + k) * stride + c0;
-        for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(p[c]);
-      }
-      for (int64_t c = 0; c < n; ++c) value[c] = static_cast<T>(sum[c]);
-      store_chunk(at(out, a.dtype, c0), a.dtype, 1, n, value);
-    }
-  });
+  run_tasks(ceil_div(a.cols, kColumns), groups * 2 * stride * static_cast<int64_t>(sizeof(T)),
+            [&](int64_t task, int) {
+              const int64_t c0 = task * kColumns, n = imin(kColumns, a.cols - c0);
+              for (int k = 0; k < 2; ++k) {
+                void* out = k == 0 ? a.dweight : a.dbias;
+                if (!out) continue;
+                double sum[kColumns] = {};
+                T value[kColumns];
+                for (int64_t group = 0; group < groups; ++group) {
+                  const T* p = partials + (group * 2 + k) * stride + c0;
+                  for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(p[c]);
+                }
+                for (int64_t c = 0; c < n; ++c) value[c] = static_cast<T>(sum[c]);
+                store_chunk(at(out, a.dtype, c0), a.dtype, 1, n, value);
+              }
+            });
 }
 
 }  // namespace

@@ -9,14 +9,27 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 RAMET_INLINE bool worth_threads(const MatmulArgs& g) {
-  return static_cast<double>(g.batch) * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k) >=
+  return static_cast<double>(g.batch) * static_cast<double>(g.m) * static_cast<double>(g.n) *
+             static_cast<double>(g.k) >=
          8.0 * static_cast<double>(parallel_grain());
 }
 
 RAMET_INLINE Gemm product_of(const MatmulArgs& g, const MatmulLayout& l) {
-  return {g.m, g.n, g.k, static_cast<const float*>(g.a), l.lda, l.ta, static_cast<const float*>(g.b), l.ldb, l.tb,
-          static_cast<float*>(g.c), g.c_row, static_cast<float>(g.alpha), static_cast<float>(g.beta),
-          static_cast<const float*>(g.bias), g.relu};
+  return {g.m,
+          g.n,
+          g.k,
+          static_cast<const float*>(g.a),
+          l.lda,
+          l.ta,
+          static_cast<const float*>(g.b),
+          l.ldb,
+          l.tb,
+          static_cast<float*>(g.c),
+          g.c_row,
+          static_cast<float>(g.alpha),
+          static_cast<float>(g.beta),
+          static_cast<const float*>(g.bias),
+          g.relu};
 }
 
 void float_product(const MatmulArgs& g) {
@@ -58,16 +71,21 @@ void float_product(const MatmulArgs& g) {
   };
   if (!worth_threads(g)) return range(0, g.batch, 0);
   const int64_t tasks = imin(g.batch, 16);
-  parallel_tasks(tasks, [&](int64_t t, int slot) { range(g.batch * t / tasks, g.batch * (t + 1) / tasks, slot); });
+  parallel_tasks(tasks, [&](int64_t t, int slot) {
+    range(g.batch * t / tasks, g.batch * (t + 1) / tasks, slot);
+  });
 }
 
-// rows x cols matrices to dense float copies; `row` may be any stride, the columns' stride is 1 (or cols <= 1).
-void widen(const void* src, ScalarType dtype, int64_t batch, int64_t batch_stride, int64_t rows, int64_t row, int64_t cols,
-           float* dst) {
-  const int64_t lines = batch * rows, per = imax(ceil_div(lines, 64), imax(8192 / imax(cols, 1), 1));
+// rows x cols matrices to dense float copies; `row` may be any stride, the columns' stride is 1 (or
+// cols <= 1).
+void widen(const void* src, ScalarType dtype, int64_t batch, int64_t batch_stride, int64_t rows,
+           int64_t row, int64_t cols, float* dst) {
+  const int64_t lines = batch * rows,
+                per = imax(ceil_div(lines, 64), imax(8192 / imax(cols, 1), 1));
   parallel_tasks(ceil_div(lines, per), [&](int64_t t, int) {
     for (int64_t i = t * per; i < imin(lines, (t + 1) * per); ++i)
-      load_chunk(at(src, dtype, i / rows * batch_stride + i % rows * row), dtype, 1, cols, dst + i * cols);
+      load_chunk(at(src, dtype, i / rows * batch_stride + i % rows * row), dtype, 1, cols,
+                 dst + i * cols);
   });
 }
 
@@ -86,27 +104,30 @@ void half_product(const MatmulArgs& g) {
   if (g.bias) load_chunk(g.bias, g.dtype, 1, g.n, bias);
   f.a = a, f.b = b, f.c = c, f.bias = g.bias ? bias : nullptr, f.workspace = bias + sizes.bias;
   float_product(f);
-  const int64_t lines = g.batch * g.m, per = imax(ceil_div(lines, 64), imax(8192 / imax(g.n, 1), 1));
+  const int64_t lines = g.batch * g.m,
+                per = imax(ceil_div(lines, 64), imax(8192 / imax(g.n, 1), 1));
   parallel_tasks(ceil_div(lines, per), [&](int64_t t, int) {
     for (int64_t i = t * per; i < imin(lines, (t + 1) * per); ++i)
-      store_chunk(at(g.c, g.dtype, i / g.m * g.c_batch + i % g.m * g.c_row), g.dtype, 1, g.n, c + i * g.n);
+      store_chunk(at(g.c, g.dtype, i / g.m * g.c_batch + i % g.m * g.c_row), g.dtype, 1, g.n,
+                  c + i * g.n);
   });
 }
 
-template <class T>
-void wide_product(const MatmulArgs& g, T alpha, T beta) {
+template <class T> void wide_product(const MatmulArgs& g, T alpha, T beta) {
   auto* space = static_cast<T*>(g.workspace);
   const int64_t b_values = wide_pack_b(g.n, g.k), values = b_values + kWidePackA;
   const bool over_batch = matmul_layout(g).over_batch;
   const auto one = [&](int64_t s, T* pack, bool parallel) {
-    wide_gemm(WideGemm<T>{g.m, g.n, g.k, at(g.a, g.dtype, s * g.a_batch), g.a_row, g.a_col, at(g.b, g.dtype, s * g.b_batch),
-                          g.b_row, g.b_col, at(g.c, g.dtype, s * g.c_batch), g.c_row, g.bias, alpha, beta, g.dtype, pack,
-                          pack + b_values, parallel});
+    wide_gemm(WideGemm<T>{g.m, g.n, g.k, at(g.a, g.dtype, s * g.a_batch), g.a_row, g.a_col,
+                          at(g.b, g.dtype, s * g.b_batch), g.b_row, g.b_col,
+                          at(g.c, g.dtype, s * g.c_batch), g.c_row, g.bias, alpha, beta, g.dtype,
+                          pack, pack + b_values, parallel});
   };
   if (over_batch && worth_threads(g)) {
     const int64_t tasks = imin(g.batch, 16);
     parallel_tasks(tasks, [&](int64_t t, int slot) {
-      for (int64_t s = g.batch * t / tasks; s < g.batch * (t + 1) / tasks; ++s) one(s, space + slot * values, false);
+      for (int64_t s = g.batch * t / tasks; s < g.batch * (t + 1) / tasks; ++s)
+        one(s, space + slot * values, false);
     });
     return;
   }
@@ -118,7 +139,8 @@ void wide_product(const MatmulArgs& g, T alpha, T beta) {
 void matmul(const MatmulArgs& g) {
   if (g.batch <= 0 || g.m <= 0 || g.n <= 0) return;
   switch (compute_type_of(g.dtype)) {
-    case ScalarType::Float: return g.dtype == ScalarType::Float ? float_product(g) : half_product(g);
+    case ScalarType::Float:
+      return g.dtype == ScalarType::Float ? float_product(g) : half_product(g);
     case ScalarType::Double: return wide_product<double>(g, g.alpha, g.beta);
     default: return wide_product<int64_t>(g, g.ialpha, g.ibeta);
   }
@@ -138,7 +160,8 @@ float dot_chunk(const float* a, const float* b, int64_t n) {
   int64_t i = 0;
   for (; i + 64 <= n; i += 64)
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) acc[v] = fma(load(a + i + v * VL), load(b + i + v * VL), acc[v]);
+    for (int v = 0; v < kVectors; ++v)
+      acc[v] = fma(load(a + i + v * VL), load(b + i + v * VL), acc[v]);
   if (i < n)
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
@@ -153,8 +176,7 @@ float dot_chunk(const float* a, const float* b, int64_t n) {
 }
 
 // 8 lanes. Integers as unsigned numbers: they wrap.
-template <class U>
-U dot_chunk(const U* a, const U* b, int64_t n) {
+template <class U> U dot_chunk(const U* a, const U* b, int64_t n) {
   U lanes[8] = {};
   int64_t i = 0;
   for (; i + 8 <= n; i += 8)
@@ -168,9 +190,9 @@ RAMET_INLINE uint64_t dot_chunk(const int64_t* a, const int64_t* b, int64_t n) {
   return dot_chunk(reinterpret_cast<const uint64_t*>(a), reinterpret_cast<const uint64_t*>(b), n);
 }
 
-template <class T, class Sum>
-void dot_of(const DotArgs& d) {
-  const int64_t per = imax(8 * kDotPiece, ceil_div(ceil_div(d.n, kDotPartials), kDotPiece) * kDotPiece);
+template <class T, class Sum> void dot_of(const DotArgs& d) {
+  const int64_t per =
+      imax(8 * kDotPiece, ceil_div(ceil_div(d.n, kDotPartials), kDotPiece) * kDotPiece);
   const int64_t chunks = ceil_div(d.n, per);
   Sum partial[kDotPartials];
   parallel_tasks(chunks, [&](int64_t t, int) {
@@ -203,8 +225,7 @@ namespace {
 constexpr int64_t kSumColumns = 256, kSumRows = 64;
 
 // Columns j0 .. j0+n, n <= kSumColumns.
-template <class T>
-void sum_columns(const SumRowsArgs& s, int64_t j0, int64_t n) {
+template <class T> void sum_columns(const SumRowsArgs& s, int64_t j0, int64_t n) {
   alignas(64) T total[kSumColumns] = {}, block[kSumColumns], line[kSumColumns];
   for (int64_t i0 = 0; i0 < s.rows; i0 += kSumRows) {
     for (int64_t j = 0; j < n; ++j) block[j] = 0;

@@ -6,15 +6,16 @@
 namespace ramet {
 namespace kernels {
 
-/// C[s] = act(alpha * A[s] B[s] + beta * C[s] + bias) for s < batch, with A[s] of m x k, B[s] of k x n, C[s] of m x n and
-/// `bias` null or n values (unit stride); act is max(0, x) with `relu` (floating types only), which keeps a NaN. C is not
-/// read when beta is 0. k = 0 gives beta * C + bias.
+/// C[s] = act(alpha * A[s] B[s] + beta * C[s] + bias) for s < batch, with A[s] of m x k, B[s] of k
+/// x n, C[s] of m x n and `bias` null or n values (unit stride); act is max(0, x) with `relu`
+/// (floating types only), which keeps a NaN. C is not read when beta is 0. k = 0 gives beta * C +
+/// bias.
 ///
-/// All operands are of one dtype: floating (float16 and bfloat16 compute in float, one rounding at the end) or an integer
-/// (computes modulo 2^64 with ialpha, ibeta; no relu). Strides in elements.
-/// REQUIRES: the column stride of C is 1; for floating types A and B have a unit stride in one of their two dimensions (or
-/// an extent of at most 1 there); C overlaps no other operand; matrices of C do not overlap; workspace of matmul_workspace
-/// bytes, aligned to 64.
+/// All operands are of one dtype: floating (float16 and bfloat16 compute in float, one rounding at
+/// the end) or an integer (computes modulo 2^64 with ialpha, ibeta; no relu). Strides in elements.
+/// REQUIRES: the column stride of C is 1; for floating types A and B have a unit stride in one of
+/// their two dimensions (or an extent of at most 1 there); C overlaps no other operand; matrices of
+/// C do not overlap; workspace of matmul_workspace bytes, aligned to 64.
 ///
 /// Same bits for any number of threads, and an element's bits do not depend on m, n and batch.
 struct MatmulArgs {
@@ -33,8 +34,8 @@ struct MatmulArgs {
 };
 RAMET_KERNEL(matmul, MatmulArgs);
 
-/// out = sum over i of a[i * a_stride] * b[i * b_stride], one value. Floating sums run over 64 lanes in chunks that follow
-/// from n; chunks are added in order in double.
+/// out = sum over i of a[i * a_stride] * b[i * b_stride], one value. Floating sums run over 64
+/// lanes in chunks that follow from n; chunks are added in order in double.
 struct DotArgs {
   const void *a, *b;
   void* out;
@@ -43,8 +44,8 @@ struct DotArgs {
 };
 RAMET_KERNEL(dot, DotArgs);
 
-/// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in blocks of 64, the blocks in
-/// order, floats in float. dtype floating.
+/// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in
+/// blocks of 64, the blocks in order, floats in float. dtype floating.
 struct SumRowsArgs {
   const void* a;
   void* out;
@@ -65,19 +66,23 @@ RAMET_PLAN MatmulLayout matmul_layout(const MatmulArgs& g) {
   l.lda = l.ta ? g.a_col : g.m > 1 ? g.a_row : 1;
   l.tb = g.b_col != 1 && g.n > 1;
   l.ldb = l.tb ? g.b_col : g.k > 1 ? g.b_row : 1;
-  const double products = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const double products =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   l.over_batch = g.batch > 1 && (products <= 262144 || (g.batch >= 8 && products <= 64e6));
   return l;
 }
 
-// Sizes, in elements, of the float copies that a product of 16-bit floats is computed on; all offsets are multiples of 16.
+// Sizes, in elements, of the float copies that a product of 16-bit floats is computed on; all
+// offsets are multiples of 16.
 struct MatmulCopies {
   int64_t a, b, c, bias;
 };
-RAMET_PLAN int64_t matmul_round(int64_t n) { return (n + 31) / 16 * 16; }  // with 16 floats of slack
+// with 16 floats of slack
+RAMET_PLAN int64_t matmul_round(int64_t n) { return (n + 31) / 16 * 16; }
 RAMET_PLAN MatmulCopies matmul_copies(const MatmulArgs& g) {
   if (g.dtype != ScalarType::Half && g.dtype != ScalarType::BFloat16) return {0, 0, 0, 0};
-  return {matmul_round((g.a_batch == 0 ? 1 : g.batch) * g.m * g.k), matmul_round((g.b_batch == 0 ? 1 : g.batch) * g.k * g.n),
+  return {matmul_round((g.a_batch == 0 ? 1 : g.batch) * g.m * g.k),
+          matmul_round((g.b_batch == 0 ? 1 : g.batch) * g.k * g.n),
           matmul_round(g.batch * g.m * g.n), matmul_round(g.bias ? g.n : 0)};
 }
 // The same product on dense float copies (pointers not set): the layouts of A and B are kept.
@@ -93,7 +98,8 @@ RAMET_PLAN MatmulArgs matmul_on_copies(const MatmulArgs& g) {
 
 RAMET_PLAN int64_t matmul_float_workspace(const MatmulArgs& g, int slots) {
   const MatmulLayout l = matmul_layout(g);
-  const int64_t pack_b = gemm_packs_b(g.m, g.n, g.k, l.ldb, l.tb) ? gemm_pack_b_floats(g.n, g.k) : 0;
+  const int64_t pack_b =
+      gemm_packs_b(g.m, g.n, g.k, l.ldb, l.tb) ? gemm_pack_b_floats(g.n, g.k) : 0;
   const int64_t pack_a = gemm_packs_a(g.m, g.n, g.k, l.lda, l.ta) ? kGemmPackA : 0;
   const int64_t b = pack_b <= kGemmStackFloats ? 0 : matmul_round(pack_b);
   return 4 * (l.over_batch ? slots * (b + pack_a) : b + slots * pack_a);
@@ -106,8 +112,8 @@ RAMET_PLAN int64_t wide_pack_b(int64_t n, int64_t k) {
   return ((n < kWideNC ? n : kWideNC) + 16) * (k < kWideKC ? k : kWideKC) + 8;
 }
 
-/// Bytes of workspace `args` needs (pointers are not looked at) when regions have at most `slots` threads
-/// (max_parallel_slots() of runtime/thread_pool.h).
+/// Bytes of workspace `args` needs (pointers are not looked at) when regions have at most `slots`
+/// threads (max_parallel_slots() of runtime/thread_pool.h).
 RAMET_PLAN int64_t matmul_workspace(const MatmulArgs& args, int slots) {
   if (args.dtype == ScalarType::Float) return matmul_float_workspace(args, slots);
   if (args.dtype == ScalarType::Half || args.dtype == ScalarType::BFloat16) {

@@ -1,8 +1,10 @@
-// The register tile: R rows x NV vectors of C stay in registers while k runs. A is read by broadcast, either "row"
-// (a[i*as + k]) or "column" (a[k*as + i]: packed or transposed); B by vectors. The k range may consist of several segments
-// (rows of an image, taps of a filter): that one extra loop turns the GEMM tile into a direct convolution without im2col.
+// The register tile: R rows x NV vectors of C stay in registers while k runs. A is read by
+// broadcast, either "row" (a[i*as + k]) or "column" (a[k*as + i]: packed or transposed); B by
+// vectors. The k range may consist of several segments (rows of an image, taps of a filter): that
+// one extra loop turns the GEMM tile into a direct convolution without im2col.
 //
-// An element is one chain of fused multiply-adds in increasing k, segment after segment, whatever tile it falls in.
+// An element is one chain of fused multiply-adds in increasing k, segment after segment, whatever
+// tile it falls in.
 #pragma once
 #include <array>
 #include <utility>
@@ -23,8 +25,7 @@ struct Tile {
   bool relu;
 };
 
-template <int R, int NV, bool ACOL, bool EDGE>
-void micro(const Tile& t) {
+template <int R, int NV, bool ACOL, bool EDGE> void micro(const Tile& t) {
   vf acc[R][NV];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i)
@@ -46,7 +47,8 @@ void micro(const Tile& t) {
     for (int64_t k = 0; k < t.k; ++k) {
       vf bv[NV];
 #pragma GCC unroll 2
-      for (int j = 0; j < NV; ++j) bv[j] = EDGE && j == NV - 1 ? loadn(b + j * VL, n) : load(b + j * VL);
+      for (int j = 0; j < NV; ++j)
+        bv[j] = EDGE && j == NV - 1 ? loadn(b + j * VL, n) : load(b + j * VL);
 #pragma GCC unroll 16
       for (int i = 0; i < R; ++i) {
         const float* g = i < 4 ? a : i < 8 ? a4 : i < 12 ? a8 : a12;
@@ -113,8 +115,8 @@ template <int NV, bool ACOL, bool EDGE>
 inline constexpr std::array<Micro, kMR> micro_of =
     micro_rows<NV, ACOL, EDGE>(std::make_integer_sequence<int, kMR>{});
 
-// [A by column][B edge masked][vectors - 1] -> functions by rows - 1. Masks are free in AVX-512, so there every tile is the
-// masked one: same speed, half the code.
+// [A by column][B edge masked][vectors - 1] -> functions by rows - 1. Masks are free in AVX-512, so
+// there every tile is the masked one: same speed, half the code.
 constexpr bool kFree = VL == 16;
 inline constexpr const Micro* micro_table[2][2][2] = {
     {{micro_of<1, false, kFree>.data(), micro_of<2, false, kFree>.data()},
@@ -122,14 +124,17 @@ inline constexpr const Micro* micro_table[2][2][2] = {
     {{micro_of<1, true, kFree>.data(), micro_of<2, true, kFree>.data()},
      {micro_of<1, true, true>.data(), micro_of<2, true, true>.data()}}};
 
-// m cut into the fewest parts of at most `most`, sizes differing by at most one: never full tiles and a stump.
+// m cut into the fewest parts of at most `most`, sizes differing by at most one: never full tiles
+// and a stump.
 struct Cut {
   int64_t parts, per, extra;
-  RAMET_INLINE explicit Cut(int64_t m, int64_t most = kMR) : parts((m + most - 1) / most), per(m / parts), extra(m % parts) {}
+  RAMET_INLINE explicit Cut(int64_t m, int64_t most = kMR)
+      : parts((m + most - 1) / most), per(m / parts), extra(m % parts) {}
   RAMET_INLINE int64_t size(int64_t s) const { return per + (s < extra); }
 };
 
-// The functions for a sliver of nr <= kNR columns, by rows - 1; sets t.n. `padded`: whole vectors of b may be read.
+// The functions for a sliver of nr <= kNR columns, by rows - 1; sets t.n. `padded`: whole vectors
+// of b may be read.
 RAMET_INLINE const Micro* micro_for(Tile& t, bool a_by_column, int64_t nr, bool padded) {
   const int nv = nr > VL ? 2 : 1;
   t.n = nr - (nv - 1) * VL;

@@ -24,7 +24,11 @@ struct Plan {
   Number s, t;
 };
 RAMET_INLINE Plan plan_of(const PointwiseOp& op, ScalarType compute, Number s, Number t) {
-  return {op, op.rows[compute == ScalarType::Float ? 0 : compute == ScalarType::Double ? 1 : 2], compute, s, t};
+  return {op,
+          op.rows[compute == ScalarType::Float    ? 0
+                  : compute == ScalarType::Double ? 1
+                                                  : 2],
+          compute, s, t};
 }
 
 template <class C> RAMET_INLINE C number_as(Number x) {
@@ -40,7 +44,8 @@ template <class C> RAMET_INLINE C number_as(Number x) {
 // n elements of a run, converted a chunk at a time where type or stride ask for it.
 template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
   const int operands = plan.op.operands;
-  const ScalarType result = plan.op.result == PointwiseResult::kTruth ? ScalarType::Bool : ComputeTag<C>::value;
+  const ScalarType result =
+      plan.op.result == PointwiseResult::kTruth ? ScalarType::Bool : ComputeTag<C>::value;
   C buffer[3][kChunk];
   union {
     C value[kChunk];
@@ -55,7 +60,8 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
     row.in[o] = direct_in[o] ? run.data[o + 1] : reinterpret_cast<char*>(buffer[o]);
     direct = direct && (direct_in[o] || (fixed && sizeof(C) == 4));
     if (!fixed) continue;
-    C value = number_as<C>(plan.t);  // one value for all: a register's worth of it for float, else a chunk's
+    // one value for all: a register's worth of it for float, else a chunk's
+    C value = number_as<C>(plan.t);
     if (run.data[o + 1]) load_chunk(run.data[o + 1], run.type[o + 1], 0, 1, &value);
     row.step[o] = sizeof(C) == 4 ? 0 : 1;
     const int64_t copies = sizeof(C) == 4 ? VL : imin(kChunk, n);
@@ -108,8 +114,10 @@ void run_dense(const PointwiseArgs& a, const PointwiseOp& op) {
   const Plan plan = plan_of(op, a.compute, a.s, a.t);
   const void* in[3] = {a.a, a.b, a.c};
   Run run{{static_cast<char*>(a.out)}, {1, 1, 1, 1}, {a.out_type, a.a_type, a.b_type, a.c_type}};
-  for (int o = 0; o < op.operands; ++o) run.data[o + 1] = const_cast<char*>(static_cast<const char*>(in[o]));
-  if (bytes_touched(run.type, op.operands, a.n) < parallel_grain()) return segment_of(plan, run, a.n);
+  for (int o = 0; o < op.operands; ++o)
+    run.data[o + 1] = const_cast<char*>(static_cast<const char*>(in[o]));
+  if (bytes_touched(run.type, op.operands, a.n) < parallel_grain())
+    return segment_of(plan, run, a.n);
   parallel_tasks(ceil_div(a.n, kTaskElements), [&](int64_t task, int) {
     Run part = run;
     for (int o = 0; o <= op.operands; ++o)
@@ -127,10 +135,12 @@ void run_strided(const PointwiseStridedArgs& a, const PointwiseOp& op) {
   if (rows == 0 || n == 0) return;
 
   // Segments of at most kTaskElements; a task takes as many short rows as fit, or one segment.
-  const int64_t segments = ceil_div(n, kTaskElements), per_task = segments > 1 ? 1 : imax(1, kTaskElements / n);
+  const int64_t segments = ceil_div(n, kTaskElements),
+                per_task = segments > 1 ? 1 : imax(1, kTaskElements / n);
   auto task = [&](int64_t t, int) {
     const int64_t begin = t * per_task, end = imin(begin + per_task, rows * segments);
-    Odometer<4> row{outer, a.sizes, {a.strides[0], a.strides[1], a.strides[2], a.strides[3]}, {}, {}};
+    Odometer<4> row{
+        outer, a.sizes, {a.strides[0], a.strides[1], a.strides[2], a.strides[3]}, {}, {}};
     // Operands the operation does not take have no strides.
     static constexpr int64_t kNone[kMaxKernelRank] = {};
     for (int o = op.operands + 1; o < 4; ++o) row.strides[o] = kNone;
@@ -141,13 +151,16 @@ void run_strided(const PointwiseStridedArgs& a, const PointwiseOp& op) {
       for (int o = 0; o <= op.operands; ++o) {
         run.type[o] = a.type[o];
         run.stride[o] = a.rank ? a.strides[o][last] : 1;
-        run.data[o] = a.data[o] ? at(static_cast<char*>(a.data[o]), a.type[o], row.offset[o] + i * run.stride[o]) : nullptr;
+        run.data[o] = a.data[o] ? at(static_cast<char*>(a.data[o]), a.type[o],
+                                     row.offset[o] + i * run.stride[o])
+                                : nullptr;
       }
       segment_of(plan, run, imin(n - i, kTaskElements));
     }
   };
   const int64_t tasks = ceil_div(rows * segments, per_task);
-  if (bytes_touched(a.type, op.operands, rows * n) < parallel_grain()) for (int64_t t = 0; t < tasks; ++t) task(t, 0);
+  if (bytes_touched(a.type, op.operands, rows * n) < parallel_grain())
+    for (int64_t t = 0; t < tasks; ++t) task(t, 0);
   else parallel_tasks(tasks, task);
 }
 

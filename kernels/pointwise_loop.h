@@ -1,7 +1,8 @@
 // The loops that run a formula of pointwise_ops.h over memory. For pointwise_*.cc only.
 //
-// Each operation becomes one function per compute type (a Row: dense memory of that type in and out) and two kernels that
-// share their drivers, which do everything else: broadcasting, conversion, cutting into tasks. See pointwise.cc.
+// Each operation becomes one function per compute type (a Row: dense memory of that type in and
+// out) and two kernels that share their drivers, which do everything else: broadcasting,
+// conversion, cutting into tasks. See pointwise.cc.
 #pragma once
 #include "kernels/chunk.h"
 #include "kernels/pointwise.h"
@@ -10,7 +11,8 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// n elements. `step` is 1, or 0 for an operand that is one value repeated VL times (float rows only).
+/// n elements. `step` is 1, or 0 for an operand that is one value repeated VL times (float rows
+/// only).
 struct RowArgs {
   const void* in[3];
   void* out;
@@ -48,12 +50,14 @@ template <class Op, int kOperands, PointwiseResult kResult> void float_row(const
     const vf a = load(in[0] + i * step_a), b = kOperands > 1 ? load(in[1] + i * step_b) : vf{};
     const vf c = kOperands > 2 ? load(in[2] + i * step_c) : vf{};
     const auto y = formula<Op, kOperands, vf>(a, b, c, s, t);
-    if constexpr (kResult == PointwiseResult::kTruth) store_mask(static_cast<uint8_t*>(r.out) + i, y);
+    if constexpr (kResult == PointwiseResult::kTruth)
+      store_mask(static_cast<uint8_t*>(r.out) + i, y);
     else store(static_cast<float*>(r.out) + i, y);
   }
   if (i < r.n) {  // the same code on a padded register
     const int64_t m = r.n - i;
-    const vf a = loadn(in[0] + i * step_a, m), b = kOperands > 1 ? loadn(in[1] + i * step_b, m) : vf{};
+    const vf a = loadn(in[0] + i * step_a, m),
+             b = kOperands > 1 ? loadn(in[1] + i * step_b, m) : vf{};
     const vf c = kOperands > 2 ? loadn(in[2] + i * step_c, m) : vf{};
     const auto y = formula<Op, kOperands, vf>(a, b, c, s, t);
     if constexpr (kResult == PointwiseResult::kTruth) {
@@ -66,7 +70,8 @@ template <class Op, int kOperands, PointwiseResult kResult> void float_row(const
   }
 }
 
-template <class Op, int kOperands, PointwiseResult kResult, class V> void scalar_row(const RowArgs& r) {
+template <class Op, int kOperands, PointwiseResult kResult, class V>
+void scalar_row(const RowArgs& r) {
   const V* in[3] = {};
   for (int o = 0; o < kOperands; ++o) in[o] = static_cast<const V*>(r.in[o]);
   V s, t;
@@ -76,12 +81,16 @@ template <class Op, int kOperands, PointwiseResult kResult, class V> void scalar
   const int64_t n = r.n;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
-    out[i] = static_cast<Out>(formula<Op, kOperands, V>(in[0][i], kOperands > 1 ? in[1][i] : V{}, kOperands > 2 ? in[2][i] : V{}, s, t));
+    out[i] = static_cast<Out>(formula<Op, kOperands, V>(in[0][i], kOperands > 1 ? in[1][i] : V{},
+                                                        kOperands > 2 ? in[2][i] : V{}, s, t));
 }
 
-template <class Op, int kOperands, int kTypes, PointwiseResult kResult> constexpr PointwiseOp make_op() {
+template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
+constexpr PointwiseOp make_op() {
   PointwiseOp op{{nullptr, nullptr, nullptr}, kOperands, kResult};
-  if constexpr (kTypes & kOnFloating) op.rows[0] = float_row<Op, kOperands, kResult>, op.rows[1] = scalar_row<Op, kOperands, kResult, double>;
+  if constexpr (kTypes & kOnFloating)
+    op.rows[0] = float_row<Op, kOperands, kResult>,
+    op.rows[1] = scalar_row<Op, kOperands, kResult, double>;
   if constexpr (kTypes & kOnInteger) op.rows[2] = scalar_row<Op, kOperands, kResult, int64_t>;
   return op;
 }
@@ -91,9 +100,12 @@ template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
 RAMET_INLINE void run(const PointwiseArgs& a) {
   static constexpr PointwiseOp op = make_op<Op, kOperands, kTypes, kResult>();
   if constexpr (kTypes & kOnFloating) {
-    constexpr ScalarType kOut = kResult == PointwiseResult::kTruth ? ScalarType::Bool : ScalarType::Float;
-    const bool plain = a.n <= 4096 && a.compute == ScalarType::Float && a.out_type == kOut && a.a_type == ScalarType::Float &&
-                       (kOperands < 2 || a.b_type == ScalarType::Float) && (kOperands < 3 || a.c_type == ScalarType::Float);
+    constexpr ScalarType kOut =
+        kResult == PointwiseResult::kTruth ? ScalarType::Bool : ScalarType::Float;
+    const bool plain = a.n <= 4096 && a.compute == ScalarType::Float && a.out_type == kOut &&
+                       a.a_type == ScalarType::Float &&
+                       (kOperands < 2 || a.b_type == ScalarType::Float) &&
+                       (kOperands < 3 || a.c_type == ScalarType::Float);
     if (__builtin_expect(plain, 1)) {
       RowArgs row{{a.a, a.b, a.c}, a.out, a.n, {1, 1, 1}, a.s, a.t};
       float scalar[VL];
@@ -108,11 +120,11 @@ RAMET_INLINE void run(const PointwiseArgs& a) {
   run_dense(a, op);
 }
 
-#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)                                                    \
-  void name(const PointwiseArgs& a) { run<Struct, operands, types, PointwiseResult::result>(a); }                        \
-  void name##_strided(const PointwiseStridedArgs& a) {                                                                   \
-    static constexpr PointwiseOp op = make_op<Struct, operands, types, PointwiseResult::result>();                       \
-    run_strided(a, op);                                                                                                  \
+#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)                              \
+  void name(const PointwiseArgs& a) { run<Struct, operands, types, PointwiseResult::result>(a); }  \
+  void name##_strided(const PointwiseStridedArgs& a) {                                             \
+    static constexpr PointwiseOp op = make_op<Struct, operands, types, PointwiseResult::result>(); \
+    run_strided(a, op);                                                                            \
   }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

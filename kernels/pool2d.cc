@@ -6,7 +6,9 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-template <class T> RAMET_INLINE T* image(const ImageView& v, int64_t n) { return static_cast<T*>(v.data) + n * v.n; }
+template <class T> RAMET_INLINE T* image(const ImageView& v, int64_t n) {
+  return static_cast<T*>(v.data) + n * v.n;
+}
 
 // Integers are added as unsigned numbers: they wrap.
 template <class T> RAMET_INLINE T plus(T a, T b) { return a + b; }
@@ -14,11 +16,12 @@ template <> RAMET_INLINE int64_t plus(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
-// f(image, first channel, end) for pieces of the batch: whole images, or blocks of channels where there are few images.
-template <class F>
-RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f) {
+// f(image, first channel, end) for pieces of the batch: whole images, or blocks of channels where
+// there are few images.
+template <class F> RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f) {
   const int64_t work = s.n * s.c * s.h * s.w * 4;
-  const int64_t block = s.n >= 16 || work < parallel_grain() ? imax(s.c, 1) : 64, blocks = ceil_div(s.c, block);
+  const int64_t block = s.n >= 16 || work < parallel_grain() ? imax(s.c, 1) : 64,
+                blocks = ceil_div(s.c, block);
   const auto task = [&](int64_t t, int) {
     const int64_t c0 = t % blocks * block;
     f(t / blocks, c0, imin(s.c, c0 + block));
@@ -28,46 +31,86 @@ RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f) {
   for (int64_t t = 0; t < s.n * blocks; ++t) task(t, 0);
 }
 
-// ---- maximum ---------------------------------------------------------------------------------------------------------
+// ---- maximum
+// ---------------------------------------------------------------------------------------------------------
 
 struct Taps {  // those of one dimension that lie in the input
   int64_t from, to, origin;
-  RAMET_INLINE Taps(int64_t i, int64_t stride, int64_t pad, int64_t dilation, int64_t k, int64_t extent) {
+  RAMET_INLINE Taps(int64_t i, int64_t stride, int64_t pad, int64_t dilation, int64_t k,
+                    int64_t extent) {
     origin = i * stride - pad;
     from = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
     to = extent <= origin ? 0 : imin(k, (extent - origin - 1) / dilation + 1);
   }
 };
 
-template <class T>
-RAMET_INLINE bool wins(T v, T best) { return v > best || v != v; }
+constexpr int64_t kRow = 256;  // results of a row that are worked on together
 
-template <class T>
-void max_forward(const MaxPool2dArgs& a) {
+template <class T> RAMET_INLINE T lowest();
+template <> RAMET_INLINE float lowest() { return -__builtin_inff(); }
+template <> RAMET_INLINE double lowest() { return -__builtin_inf(); }
+template <> RAMET_INLINE int64_t lowest() { return INT64_MIN; }
+
+// Results j of [j0, j0+n) whose tap q lies in the input: from .. to, relative to j0.
+struct Reach {
+  int64_t from, to;
+  // column j * stride + shift
+  RAMET_INLINE Reach(int64_t j0, int64_t n, int64_t stride, int64_t shift, int64_t extent) {
+    from = shift + j0 * stride < 0 ? ceil_div(-shift, stride) - j0 : 0;
+    to = imin(n, extent <= shift ? 0 : (extent - shift - 1) / stride + 1 - j0);
+  }
+};
+
+// A row of results at a time: every tap is one loop over the row.
+template <class T, class Index> void max_forward_rows(const MaxPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
-    for (int64_t c = c0; c < c1; ++c) {
-      const T* x = image<const T>(a.x, n) + c * a.x.c;
-      T* y = image<T>(a.y, n) + c * a.y.c;
-      int64_t* index = a.index.data ? image<int64_t>(a.index, n) + c * a.index.c : nullptr;
+    T best[kRow];
+    Index at[kRow];
+    for (int64_t c = c0; c < c1; ++c)
       for (int64_t i = 0; i < s.oh; ++i) {
         const Taps rows(i, s.sh, s.ph, s.dh, s.kh, s.h);
-        for (int64_t j = 0; j < s.ow; ++j) {
-          const Taps columns(j, s.sw, s.pw, s.dw, s.kw, s.w);
-          int64_t at = (rows.origin + rows.from * s.dh) * s.w + columns.origin + columns.from * s.dw;
-          T best = x[at / s.w * a.x.h + at % s.w * a.x.w];
+        for (int64_t j0 = 0; j0 < s.ow; j0 += kRow) {
+          const int64_t count = imin(kRow, s.ow - j0),
+                        first_row = (rows.origin + rows.from * s.dh) * s.w;
+          for (int64_t j = 0; j < count; ++j) {
+            const Taps columns(j0 + j, s.sw, s.pw, s.dw, s.kw, s.w);
+            best[j] = lowest<T>(),
+            at[j] = static_cast<Index>(first_row + columns.origin + columns.from * s.dw);
+          }
           for (int64_t r = rows.from; r < rows.to; ++r)
-            for (int64_t q = columns.from; q < columns.to; ++q) {
-              const int64_t iy = rows.origin + r * s.dh, ix = columns.origin + q * s.dw;
-              const T v = x[iy * a.x.h + ix * a.x.w];
-              if (wins(v, best)) best = v, at = iy * s.w + ix;
+            for (int64_t q = 0; q < s.kw; ++q) {
+              const int64_t y = rows.origin + r * s.dh, shift = q * s.dw - s.pw,
+                            step = s.sw * a.x.w;
+              const Reach reach(j0, count, s.sw, shift, s.w);
+              const T* x =
+                  image<const T>(a.x, n) + c * a.x.c + y * a.x.h + (j0 * s.sw + shift) * a.x.w;
+              const auto place = static_cast<Index>(y * s.w + j0 * s.sw + shift),
+                         sw = static_cast<Index>(s.sw);
+              const auto loop = [&](int64_t by) __attribute__((always_inline)) {
+                for (int64_t j = reach.from; j < reach.to; ++j) {
+                  const T v = x[j * by];
+                  const bool wins = v > best[j] || v != v;
+                  best[j] = wins ? v : best[j];
+                  at[j] = wins ? static_cast<Index>(place + static_cast<Index>(j) * sw) : at[j];
+                }
+              };
+              step == 1 ? loop(1) : step == 2 ? loop(2) : loop(step);
             }
-          y[i * a.y.h + j * a.y.w] = best;
-          if (index) index[i * a.index.h + j * a.index.w] = at;
+          T* y = image<T>(a.y, n) + c * a.y.c + i * a.y.h + j0 * a.y.w;
+          for (int64_t j = 0; j < count; ++j) y[j * a.y.w] = best[j];
+          if (!a.index.data) continue;
+          int64_t* index =
+              image<int64_t>(a.index, n) + c * a.index.c + i * a.index.h + j0 * a.index.w;
+          for (int64_t j = 0; j < count; ++j) index[j * a.index.w] = at[j];
         }
       }
-    }
   });
+}
+
+template <class T> void max_forward(const MaxPool2dArgs& a) {
+  a.shape.h* a.shape.w < INT32_MAX ? max_forward_rows<T, int32_t>(a)
+                                   : max_forward_rows<T, int64_t>(a);
 }
 
 // Channels-last floats: a vector of channels at a time. Indices are kept as 32-bit lanes.
@@ -86,7 +129,8 @@ void max_forward_lanes(const MaxPool2dArgs& a) {
           for (int64_t r = rows.from; r < rows.to; ++r)
             for (int64_t q = columns.from; q < columns.to; ++q) {
               const int64_t iy = rows.origin + r * s.dh, ix = columns.origin + q * s.dw;
-              const vf v = loadn(x + iy * a.x.h + ix * a.x.w, left), place = float_of(seti(static_cast<int>(iy * s.w + ix)));
+              const vf v = loadn(x + iy * a.x.h + ix * a.x.w, left),
+                       place = float_of(seti(static_cast<int>(iy * s.w + ix)));
               if (first) {
                 best = v, at = place, first = false;
                 continue;
@@ -108,8 +152,12 @@ void max_forward_lanes(const MaxPool2dArgs& a) {
   });
 }
 
-template <class T>
-void max_backward(const MaxPool2dArgs& a) {
+// Element `at` = y * w + x of a plane.
+RAMET_INLINE int64_t offset_of(const ImageView& v, int64_t w, int64_t at) {
+  return v.h == w * v.w ? at * v.w : at / w * v.h + at % w * v.w;
+}
+
+template <class T> void max_backward(const MaxPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
     T* x = image<T>(a.x, n);
@@ -123,7 +171,7 @@ void max_backward(const MaxPool2dArgs& a) {
         for (int64_t j = 0; j < s.ow; ++j)
           for (int64_t c = c0; c < c1; ++c) {
             const int64_t at = index[c * a.index.c + i * a.index.h + j * a.index.w];
-            T& to = x[at / s.w * a.x.h + at % s.w * a.x.w + c];
+            T& to = x[offset_of(a.x, s.w, at) + c];
             to = plus(to, y[c * a.y.c + i * a.y.h + j * a.y.w]);
           }
       return;
@@ -134,15 +182,14 @@ void max_backward(const MaxPool2dArgs& a) {
       for (int64_t i = 0; i < s.oh; ++i)
         for (int64_t j = 0; j < s.ow; ++j) {
           const int64_t at = index[c * a.index.c + i * a.index.h + j * a.index.w];
-          T& to = x[c * a.x.c + at / s.w * a.x.h + at % s.w * a.x.w];
+          T& to = x[c * a.x.c + offset_of(a.x, s.w, at)];
           to = plus(to, y[c * a.y.c + i * a.y.h + j * a.y.w]);
         }
     }
   });
 }
 
-template <class T>
-void max_gather(const MaxPool2dArgs& a) {
+template <class T> void max_gather(const MaxPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
     const T* x = image<const T>(a.x, n);
@@ -152,17 +199,19 @@ void max_gather(const MaxPool2dArgs& a) {
       for (int64_t i = 0; i < s.oh; ++i)
         for (int64_t j = 0; j < s.ow; ++j) {
           const int64_t at = index[c * a.index.c + i * a.index.h + j * a.index.w];
-          y[c * a.y.c + i * a.y.h + j * a.y.w] = x[c * a.x.c + at / s.w * a.x.h + at % s.w * a.x.w];
+          y[c * a.y.c + i * a.y.h + j * a.y.w] = x[c * a.x.c + offset_of(a.x, s.w, at)];
         }
   });
 }
 
-// ---- average ---------------------------------------------------------------------------------------------------------
+// ---- average
+// ---------------------------------------------------------------------------------------------------------
 
 struct Range {
   int64_t from, to, full;  // elements in the input; those and the padding
 };
-RAMET_INLINE Range range_of(bool adaptive, int64_t i, int64_t out, int64_t stride, int64_t pad, int64_t k, int64_t extent) {
+RAMET_INLINE Range range_of(bool adaptive, int64_t i, int64_t out, int64_t stride, int64_t pad,
+                            int64_t k, int64_t extent) {
   if (adaptive) {
     const int64_t from = i * extent / out, to = ceil_div((i + 1) * extent, out);
     return {from, to, to - from};
@@ -172,28 +221,61 @@ RAMET_INLINE Range range_of(bool adaptive, int64_t i, int64_t out, int64_t strid
 }
 RAMET_INLINE int64_t divisor_of(const AvgPool2dArgs& a, const Range& rows, const Range& columns) {
   if (a.divisor_override != 0) return a.divisor_override;
-  return a.count_include_pad ? rows.full * columns.full : (rows.to - rows.from) * (columns.to - columns.from);
+  return a.count_include_pad ? rows.full * columns.full
+                             : (rows.to - rows.from) * (columns.to - columns.from);
 }
 
-template <class T>
-void avg_forward(const AvgPool2dArgs& a) {
+template <class T> void adaptive_forward(const AvgPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
     for (int64_t c = c0; c < c1; ++c) {
       const T* x = image<const T>(a.x, n) + c * a.x.c;
       T* y = image<T>(a.y, n) + c * a.y.c;
       for (int64_t i = 0; i < s.oh; ++i) {
-        const Range rows = range_of(a.adaptive, i, s.oh, s.sh, s.ph, s.kh, s.h);
+        const Range rows = range_of(true, i, s.oh, s.sh, s.ph, s.kh, s.h);
         for (int64_t j = 0; j < s.ow; ++j) {
-          const Range columns = range_of(a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w);
+          const Range columns = range_of(true, j, s.ow, s.sw, s.pw, s.kw, s.w);
           T sum = 0;
           for (int64_t iy = rows.from; iy < rows.to; ++iy)
-            for (int64_t ix = columns.from; ix < columns.to; ++ix) sum = plus(sum, x[iy * a.x.h + ix * a.x.w]);
-          const bool empty = rows.from >= rows.to || columns.from >= columns.to;
-          y[i * a.y.h + j * a.y.w] = empty ? T{0} : sum / static_cast<T>(divisor_of(a, rows, columns));
+            for (int64_t ix = columns.from; ix < columns.to; ++ix)
+              sum = plus(sum, x[iy * a.x.h + ix * a.x.w]);
+          y[i * a.y.h + j * a.y.w] = sum / static_cast<T>(divisor_of(a, rows, columns));
         }
       }
     }
+  });
+}
+
+template <class T> void avg_forward(const AvgPool2dArgs& a) {
+  if (a.adaptive) return adaptive_forward<T>(a);
+  const Pool2dShape& s = a.shape;
+  for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
+    T sum[kRow];
+    for (int64_t c = c0; c < c1; ++c)
+      for (int64_t i = 0; i < s.oh; ++i) {
+        const Range rows = range_of(false, i, s.oh, s.sh, s.ph, s.kh, s.h);
+        for (int64_t j0 = 0; j0 < s.ow; j0 += kRow) {
+          const int64_t count = imin(kRow, s.ow - j0);
+          for (int64_t j = 0; j < count; ++j) sum[j] = 0;
+          for (int64_t iy = rows.from; iy < rows.to; ++iy)
+            for (int64_t q = 0; q < s.kw; ++q) {
+              const int64_t shift = q - s.pw, step = s.sw * a.x.w;
+              const Reach reach(j0, count, s.sw, shift, s.w);
+              const T* x =
+                  image<const T>(a.x, n) + c * a.x.c + iy * a.x.h + (j0 * s.sw + shift) * a.x.w;
+              const auto loop = [&](int64_t by) __attribute__((always_inline)) {
+                for (int64_t j = reach.from; j < reach.to; ++j) sum[j] = plus(sum[j], x[j * by]);
+              };
+              step == 1 ? loop(1) : step == 2 ? loop(2) : loop(step);
+            }
+          T* y = image<T>(a.y, n) + c * a.y.c + i * a.y.h + j0 * a.y.w;
+          for (int64_t j = 0; j < count; ++j) {
+            const Range columns = range_of(false, j0 + j, s.ow, s.sw, s.pw, s.kw, s.w);
+            const bool empty = rows.from >= rows.to || columns.from >= columns.to;
+            y[j * a.y.w] = empty ? T{0} : sum[j] / static_cast<T>(divisor_of(a, rows, columns));
+          }
+        }
+      }
   });
 }
 
@@ -211,7 +293,8 @@ void avg_forward_lanes(const AvgPool2dArgs& a) {
           const float* x = image<const float>(a.x, n) + c;
           vf sum{};
           for (int64_t iy = rows.from; iy < rows.to; ++iy)
-            for (int64_t ix = columns.from; ix < columns.to; ++ix) sum += loadn(x + iy * a.x.h + ix * a.x.w, left);
+            for (int64_t ix = columns.from; ix < columns.to; ++ix)
+              sum += loadn(x + iy * a.x.h + ix * a.x.w, left);
           storen(image<float>(a.y, n) + i * a.y.h + j * a.y.w + c, sum / divisor, left);
         }
       }
@@ -219,8 +302,7 @@ void avg_forward_lanes(const AvgPool2dArgs& a) {
   });
 }
 
-template <class T>
-void avg_backward(const AvgPool2dArgs& a) {
+template <class T> void avg_backward(const AvgPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   const bool channels_inside = a.x.c == 1 && a.y.c == 1;
   for_pieces(s, [&](int64_t n, int64_t first, int64_t end) {
@@ -252,16 +334,16 @@ void avg_backward(const AvgPool2dArgs& a) {
 
 }  // namespace
 
-#define RAMET_BY_DTYPE(function)                                      \
-  switch (a.dtype) {                                                  \
-    case ScalarType::Float: return function<float>(a);                \
-    case ScalarType::Double: return function<double>(a);              \
-    default: return function<int64_t>(a);                             \
+#define RAMET_BY_DTYPE(function)                         \
+  switch (a.dtype) {                                     \
+    case ScalarType::Float: return function<float>(a);   \
+    case ScalarType::Double: return function<double>(a); \
+    default: return function<int64_t>(a);                \
   }
 
 void max_pool2d_forward(const MaxPool2dArgs& a) {
-  if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 && (!a.index.data || a.index.c == 1) && a.shape.c > 1 &&
-      a.shape.h * a.shape.w < INT32_MAX)
+  if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 &&
+      (!a.index.data || a.index.c == 1) && a.shape.c > 1 && a.shape.h * a.shape.w < INT32_MAX)
     return max_forward_lanes(a);
   RAMET_BY_DTYPE(max_forward)
 }
@@ -269,7 +351,8 @@ void max_pool2d_backward(const MaxPool2dArgs& a) { RAMET_BY_DTYPE(max_backward) 
 void max_pool2d_gather(const MaxPool2dArgs& a) { RAMET_BY_DTYPE(max_gather) }
 
 void avg_pool2d_forward(const AvgPool2dArgs& a) {
-  if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 && a.shape.c > 1) return avg_forward_lanes(a);
+  if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 && a.shape.c > 1)
+    return avg_forward_lanes(a);
   RAMET_BY_DTYPE(avg_forward)
 }
 void avg_pool2d_backward(const AvgPool2dArgs& a) { RAMET_BY_DTYPE(avg_backward) }

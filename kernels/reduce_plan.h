@@ -1,4 +1,5 @@
-// Geometry of a reduction. For fronts and tests; not for kernel files, whose variants must leave no inline function behind.
+// Geometry of a reduction. For fronts and tests; not for kernel files, whose variants must leave no
+// inline function behind.
 #pragma once
 #include "kernels/reduce.h"
 
@@ -31,14 +32,19 @@ struct ReduceDims {
   }
 };
 
-/// How far apart neighbours lie; what is repeated (stride 0) is best repeated as a whole, so it counts as far.
-inline int64_t distance(int64_t stride) { return stride < 0 ? -stride : stride == 0 ? INT64_MAX : stride; }
+/// How far apart neighbours lie; what is repeated (stride 0) is best repeated as a whole, so it
+/// counts as far.
+inline int64_t distance(int64_t stride) {
+  return stride < 0 ? -stride : stride == 0 ? INT64_MAX : stride;
+}
 inline int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 inline void cut_reduce(ReduceArgs& a) {
-  const int64_t columns = a.columns ? a.kept_sizes[a.kept_rank - 1] : 1, unit = a.columns ? kReduceRows : kReduceBlock;
+  const int64_t columns = a.columns ? a.kept_sizes[a.kept_rank - 1] : 1,
+                unit = a.columns ? kReduceRows : kReduceBlock;
   const int64_t width = columns < kReduceColumns ? columns : kReduceColumns;
-  const int64_t tasks = columns == 0 ? 0 : a.outputs / columns * ((columns + kReduceColumns - 1) / kReduceColumns);
+  const int64_t tasks =
+      columns == 0 ? 0 : a.outputs / columns * ((columns + kReduceColumns - 1) / kReduceColumns);
   a.segments = 1, a.segment = a.count;
   if (tasks > 0 && tasks < 16 && a.count > 0) {
     int64_t least = 65536 / width;  // elements of a sequence worth a task of its own
@@ -52,12 +58,13 @@ inline void cut_reduce(ReduceArgs& a) {
 
 }  // namespace detail
 
-/// Fills the geometry of `a` (ranks, extents, strides, counts, the cut, workspace_bytes) from a tensor's extents and strides;
-/// `reduced[d]` says which dimensions go. op must be set. Outputs are in row-major order of the kept dimensions; positions
-/// of kMaxIndex and kMinIndex in row-major order of the reduced ones.
-/// False where more than 8 dimensions remain after merging neighbours: the front copies the tensor with the reduced dimensions
-/// last and calls again.
-inline bool plan_reduce(ReduceArgs& a, int rank, const int64_t* sizes, const int64_t* strides, const bool* reduced) {
+/// Fills the geometry of `a` (ranks, extents, strides, counts, the cut, workspace_bytes) from a
+/// tensor's extents and strides; `reduced[d]` says which dimensions go. op must be set. Outputs are
+/// in row-major order of the kept dimensions; positions of kMaxIndex and kMinIndex in row-major
+/// order of the reduced ones. False where more than 8 dimensions remain after merging neighbours:
+/// the front copies the tensor with the reduced dimensions last and calls again.
+inline bool plan_reduce(ReduceArgs& a, int rank, const int64_t* sizes, const int64_t* strides,
+                        const bool* reduced) {
   detail::ReduceDims kept, gone;
   int order[64], n = 0;
   a.outputs = a.count = 1;
@@ -70,9 +77,12 @@ inline bool plan_reduce(ReduceArgs& a, int rank, const int64_t* sizes, const int
       kept.push(sizes[d], strides[d]);
     }
   }
-  if (a.op != ReduceOp::kMaxIndex && a.op != ReduceOp::kMinIndex) {  // memory order, by insertion (stable)
+  if (a.op != ReduceOp::kMaxIndex &&
+      a.op != ReduceOp::kMinIndex) {  // memory order, by insertion (stable)
     for (int i = 1; i < n; ++i)
-      for (int j = i; j > 0 && detail::distance(strides[order[j - 1]]) < detail::distance(strides[order[j]]); --j) {
+      for (int j = i;
+           j > 0 && detail::distance(strides[order[j - 1]]) < detail::distance(strides[order[j]]);
+           --j) {
         const int t = order[j];
         order[j] = order[j - 1], order[j - 1] = t;
       }

@@ -1,5 +1,6 @@
-// The vocabulary of vec.h and vmath.h for one double or int64, so that a formula written once (pointwise_ops.h) works for
-// every compute type. Double uses the C library; a * b + c has two roundings in every variant, so all variants agree.
+// The vocabulary of vec.h and vmath.h for one double or int64, so that a formula written once
+// (pointwise_ops.h) works for every compute type. Double uses the C library; a * b + c has two
+// roundings in every variant, so all variants agree.
 #pragma once
 #include <cmath>
 
@@ -11,14 +12,14 @@ namespace ramet::kernels::RAMET_VARIANT {
 template <class V> RAMET_INLINE V cst(double x) { return static_cast<V>(x); }
 template <> RAMET_INLINE vf cst<vf>(double x) { return set1(static_cast<float>(x)); }
 
-#define RAMET_SCALAR_OPS(T)                                                                \
-  RAMET_INLINE bool lt(T a, T b) { return a < b; }                                         \
-  RAMET_INLINE bool le(T a, T b) { return a <= b; }                                        \
-  RAMET_INLINE bool eq(T a, T b) { return a == b; }                                        \
-  RAMET_INLINE bool ne(T a, T b) { return a != b; }                                        \
-  RAMET_INLINE T pick(bool m, T a, T b) { return m ? a : b; }                              \
-  RAMET_INLINE T keep(bool m, T a) { return m ? a : T(0); }                                \
-  RAMET_INLINE T max(T a, T b) { return a > b ? a : b; } /* b when unordered, as maxps */  \
+#define RAMET_SCALAR_OPS(T)                                                               \
+  RAMET_INLINE bool lt(T a, T b) { return a < b; }                                        \
+  RAMET_INLINE bool le(T a, T b) { return a <= b; }                                       \
+  RAMET_INLINE bool eq(T a, T b) { return a == b; }                                       \
+  RAMET_INLINE bool ne(T a, T b) { return a != b; }                                       \
+  RAMET_INLINE T pick(bool m, T a, T b) { return m ? a : b; }                             \
+  RAMET_INLINE T keep(bool m, T a) { return m ? a : T(0); }                               \
+  RAMET_INLINE T max(T a, T b) { return a > b ? a : b; } /* b when unordered, as maxps */ \
   RAMET_INLINE T min(T a, T b) { return a < b ? a : b; }
 RAMET_SCALAR_OPS(double)
 RAMET_SCALAR_OPS(int64_t)
@@ -33,9 +34,15 @@ RAMET_INLINE vf vmul(vf a, vf b) { return a * b; }
 RAMET_INLINE double vadd(double a, double b) { return a + b; }
 RAMET_INLINE double vsub(double a, double b) { return a - b; }
 RAMET_INLINE double vmul(double a, double b) { return a * b; }
-RAMET_INLINE int64_t vadd(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-RAMET_INLINE int64_t vsub(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); }
-RAMET_INLINE int64_t vmul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+RAMET_INLINE int64_t vadd(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+RAMET_INLINE int64_t vsub(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+RAMET_INLINE int64_t vmul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 
 RAMET_INLINE double fma(double a, double b, double c) { return a * b + c; }
 RAMET_INLINE int64_t fma(int64_t a, int64_t b, int64_t c) { return vadd(vmul(a, b), c); }
@@ -58,7 +65,9 @@ RAMET_INLINE double vtanh(double x) { return __builtin_tanh(x); }
 RAMET_INLINE double verf(double x) { return __builtin_erf(x); }
 RAMET_INLINE double vsigmoid(double x) { return 1.0 / (1.0 + __builtin_exp(-x)); }
 
-RAMET_INLINE vf vpow(vf a, vf b) { return each_lane(a, b, [](float x, float y) { return __builtin_powf(x, y); }); }
+RAMET_INLINE vf vpow(vf a, vf b) {
+  return each_lane(a, b, [](float x, float y) { return __builtin_powf(x, y); });
+}
 RAMET_INLINE double vpow(double a, double b) { return __builtin_pow(a, b); }
 /// By squaring, wrapping; a negative exponent gives the truncated reciprocal, as LibTorch.
 RAMET_INLINE int64_t vpow(int64_t a, int64_t b) {
@@ -70,10 +79,14 @@ RAMET_INLINE int64_t vpow(int64_t a, int64_t b) {
 }
 
 /// C's fmod: the sign of a.
-RAMET_INLINE vf vfmod(vf a, vf b) { return each_lane(a, b, [](float x, float y) { return __builtin_fmodf(x, y); }); }
+RAMET_INLINE vf vfmod(vf a, vf b) {
+  return each_lane(a, b, [](float x, float y) { return __builtin_fmodf(x, y); });
+}
 RAMET_INLINE double vfmod(double a, double b) { return __builtin_fmod(a, b); }
 /// Integer division by zero gives 0 here: fronts have looked for zeros before.
 RAMET_INLINE int64_t vfmod(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-RAMET_INLINE int64_t quotient(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? vsub(int64_t{0}, a) : a / b; }
+RAMET_INLINE int64_t quotient(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? vsub(int64_t{0}, a) : a / b;
+}
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -14,10 +14,13 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
   lfill<T>(m, kLowest<T>), lfill<T>(s, 0);
   sweep<T>(
       n, [&](int64_t i, int u) { m[u] = lmax(m[u], lload(x + i)); },
-      [&](int64_t i, int64_t left) { m[last] = lmax(m[last], lload_n<T>(x + i, left, kLowest<T>)); });
+      [&](int64_t i, int64_t left) {
+        m[last] = lmax(m[last], lload_n<T>(x + i, left, kLowest<T>));
+      });
   const T top = lfold_max<T>(m);
   const Lanes<T> M = lset(top);
-  Lanes<T> rest = M;  // the tail's exponentials stay in a register: a load behind a masked store waits for the cache
+  Lanes<T> rest = M;  // the tail's exponentials stay in a register: a load behind a masked store
+                      // waits for the cache
   // A NaN may escape the maximum, never the sum.
   sweep<T>(
       n,
@@ -40,7 +43,9 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
           if (past) lstream(y + i, v);
           else lstore(y + i, v);
         },
-        [&](int64_t i, int64_t left) { lstore_n(y + i, lload_n<T>(x + i, left, T(0)) - M - L, left); });
+        [&](int64_t i, int64_t left) {
+          lstore_n(y + i, lload_n<T>(x + i, left, T(0)) - M - L, left);
+        });
   } else {
     const Lanes<T> k = lset(T(1) / sum);
     sweep<T>(
@@ -49,18 +54,24 @@ template <class T, bool kLog> void forward_row(const T* x, T* y, int64_t n, bool
   }
 }
 
-template <class T, bool kLog> void backward_row(const T* y, const T* dy, T* dx, int64_t n, bool past) {
+template <class T, bool kLog>
+void backward_row(const T* y, const T* dy, T* dx, int64_t n, bool past) {
   constexpr int last = kAccumulators<T> - 1;
   Accumulators<T> s;
   lfill<T>(s, 0);
   sweep<T>(
-      n, [&](int64_t i, int u) { s[u] = kLog ? s[u] + lload(dy + i) : lfma(lload(y + i), lload(dy + i), s[u]); },
+      n,
+      [&](int64_t i, int u) {
+        s[u] = kLog ? s[u] + lload(dy + i) : lfma(lload(y + i), lload(dy + i), s[u]);
+      },
       [&](int64_t i, int64_t left) {
         const Lanes<T> g = lload_n<T>(dy + i, left, T(0));
         s[last] = kLog ? s[last] + g : lfma(lload_n<T>(y + i, left, T(0)), g, s[last]);
       });
   const Lanes<T> k = lset(lfold_add<T>(s));
-  const auto value = [&](const Lanes<T>& v, const Lanes<T>& g) { return kLog ? g - lexp(v) * k : v * (g - k); };
+  const auto value = [&](const Lanes<T>& v, const Lanes<T>& g) {
+    return kLog ? g - lexp(v) * k : v * (g - k);
+  };
   sweep<T>(
       n,
       [&](int64_t i, int) {
@@ -69,7 +80,8 @@ template <class T, bool kLog> void backward_row(const T* y, const T* dy, T* dx, 
         else lstore(dx + i, v);
       },
       [&](int64_t i, int64_t left) {
-        lstore_n(dx + i, value(lload_n<T>(y + i, left, T(0)), lload_n<T>(dy + i, left, T(0))), left);
+        lstore_n(dx + i, value(lload_n<T>(y + i, left, T(0)), lload_n<T>(dy + i, left, T(0))),
+                 left);
       });
 }
 

@@ -1,4 +1,5 @@
-// Softmax and log-softmax over the last axis of a dense rows x cols block; fronts bring the axis there.
+// Softmax and log-softmax over the last axis of a dense rows x cols block; fronts bring the axis
+// there.
 #pragma once
 #include "kernels/kernel.h"
 #include "kernels/row_tasks.h"
@@ -19,7 +20,8 @@ struct SoftmaxArgs {
 };
 RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 
-/// From the result y and its gradient dy: dx = y (dy - sum y dy), or dy - exp(y) sum dy for log-softmax.
+/// From the result y and its gradient dy: dx = y (dy - sum y dy), or dy - exp(y) sum dy for
+/// log-softmax.
 struct SoftmaxBackwardArgs {
   const void *y, *dy;
   void* dx;  // may be dy
@@ -31,7 +33,9 @@ struct SoftmaxBackwardArgs {
 RAMET_KERNEL(softmax_backward, SoftmaxBackwardArgs);
 
 /// Bytes for either; `slots` is max_parallel_slots().
-constexpr int64_t softmax_workspace(ScalarType t, int64_t cols, int slots) { return row_workspace(t, cols, 3, slots); }
+constexpr int64_t softmax_workspace(ScalarType t, int64_t cols, int slots) {
+  return row_workspace(t, cols, 3, slots);
+}
 
 }  // namespace kernels
 }  // namespace ramet

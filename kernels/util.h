@@ -1,5 +1,5 @@
-// Small helpers of the kernel files: integer arithmetic, element sizes, addresses, cutting work. All always inlined, so that
-// no variant leaves a weak symbol behind (see kernel.h).
+// Small helpers of the kernel files: integer arithmetic, element sizes, addresses, cutting work.
+// All always inlined, so that no variant leaves a weak symbol behind (see kernel.h).
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -23,18 +23,21 @@ RAMET_INLINE ScalarType compute_type_of(ScalarType t) {
 }
 
 /// The address of element `i`.
-RAMET_INLINE const char* at(const void* p, ScalarType t, int64_t i) { return static_cast<const char*>(p) + i * bytes_of(t); }
-RAMET_INLINE char* at(void* p, ScalarType t, int64_t i) { return static_cast<char*>(p) + i * bytes_of(t); }
+RAMET_INLINE const char* at(const void* p, ScalarType t, int64_t i) {
+  return static_cast<const char*>(p) + i * bytes_of(t);
+}
+RAMET_INLINE char* at(void* p, ScalarType t, int64_t i) {
+  return static_cast<char*>(p) + i * bytes_of(t);
+}
 
 template <class T> struct ComputeTag;
 template <> struct ComputeTag<float> { static constexpr ScalarType value = ScalarType::Float; };
 template <> struct ComputeTag<double> { static constexpr ScalarType value = ScalarType::Double; };
 template <> struct ComputeTag<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
 
-/// Walks the index tuples of `rank` dimensions (the last one fastest) and keeps an element offset per operand. The start
-/// may be any linear index, so a task can begin in the middle.
-template <int kOperands>
-struct Odometer {
+/// Walks the index tuples of `rank` dimensions (the last one fastest) and keeps an element offset
+/// per operand. The start may be any linear index, so a task can begin in the middle.
+template <int kOperands> struct Odometer {
   int rank;
   const int64_t* sizes;
   const int64_t* strides[kOperands];

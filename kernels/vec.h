@@ -1,7 +1,8 @@
 // Vector layer: the only file that names an instruction set.  Compiled three times (-march=x86-64,
-// -v3, -v4); everything lands in the namespace ramet::kernels::RAMET_VARIANT given by the build, so the
-// variants coexist. vf: VL floats, vi: VL int32, vm: a truth value a lane. Comparisons with a NaN are false,
-// `ne` true; max and min return their second operand when one is a NaN, and when both are equal.
+// -v3, -v4); everything lands in the namespace ramet::kernels::RAMET_VARIANT given by the build, so
+// the variants coexist. vf: VL floats, vi: VL int32, vm: a truth value a lane. Comparisons with a
+// NaN are false, `ne` true; max and min return their second operand when one is a NaN, and when
+// both are equal.
 #pragma once
 // GCC 12 takes the undefined operand inside _mm512_max_ps and others for a mistake of the caller's.
 #pragma GCC diagnostic push
@@ -17,7 +18,8 @@ using std::int32_t;
 #define RAMET_INLINE inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
-constexpr int VL = 16, kMR = 14;  // floats per register, rows of the GEMM tile (28 accumulators of 32)
+// floats per register, rows of the GEMM tile (28 accumulators of 32)
+constexpr int VL = 16, kMR = 14;
 using vf = __m512;
 using vi = __m512i;
 using vm = __mmask16;
@@ -63,7 +65,8 @@ template <int S> RAMET_INLINE vi sra(vi a) { return _mm512_srai_epi32(a, S); }
 RAMET_INLINE vi bits(vf a) { return _mm512_castps_si512(a); }
 RAMET_INLINE vf float_of(vi a) { return _mm512_castsi512_ps(a); }
 
-#ifdef RAMET_PAIRS_BF16  // a lane is a pair of bf16: c += a0*b0 + a1*b1 (VDPBF16PS flushes denormals)
+#ifdef RAMET_PAIRS_BF16  // a lane is a pair of bf16: c += a0*b0 + a1*b1 (VDPBF16PS flushes
+                         // denormals)
 RAMET_INLINE vf mac(vf a, vf b, vf c) { return _mm512_dpbf16_ps(c, __m512bh(a), __m512bh(b)); }
 #endif
 
@@ -79,7 +82,8 @@ RAMET_INLINE vf loadn(const float* p, long n) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
   return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(int(n)), lane));
 }
-RAMET_INLINE void storen(float* p, vf v, long n) {  // masked stores are microcoded on Zen: pieces instead
+// masked stores are microcoded on Zen: pieces instead
+RAMET_INLINE void storen(float* p, vf v, long n) {
   if (n >= 8) return store(p, v);
   __m128 h = _mm256_castps256_ps128(v);
   if (n & 4) _mm_storeu_ps(p, h), p += 4, h = _mm256_extractf128_ps(v, 1);
@@ -101,7 +105,8 @@ RAMET_INLINE bool any(vm m) { return _mm256_movemask_ps(m) != 0; }
 RAMET_INLINE void store_mask(uint8_t* p, vm m) {  // VL bytes, 0 or 1
   const __m256i w = _mm256_castps_si256(m);
   const __m128i h = _mm_packs_epi32(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_and_si128(_mm_packs_epi16(h, h), _mm_set1_epi8(1)));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p),
+                   _mm_and_si128(_mm_packs_epi16(h, h), _mm_set1_epi8(1)));
 }
 RAMET_INLINE vf pick(vm m, vf a, vf b) { return _mm256_blendv_ps(b, a, m); }
 RAMET_INLINE vf keep(vm m, vf a) { return _mm256_and_ps(m, a); }
@@ -143,7 +148,8 @@ RAMET_INLINE void storen(float* p, vf h, long n) {
   if (n & 1) _mm_store_ss(p, h);
 }
 RAMET_INLINE vf set1(float x) { return _mm_set1_ps(x); }
-RAMET_INLINE vf fma(vf a, vf b, vf c) { return a * b + c; }  // two roundings: baseline bits differ from v3/v4
+// two roundings: baseline bits differ from v3/v4
+RAMET_INLINE vf fma(vf a, vf b, vf c) { return a * b + c; }
 RAMET_INLINE vf max(vf a, vf b) { return _mm_max_ps(a, b); }
 RAMET_INLINE vf min(vf a, vf b) { return _mm_min_ps(a, b); }
 RAMET_INLINE vf sqrt(vf a) { return _mm_sqrt_ps(a); }

@@ -12,17 +12,21 @@ void ReLUImpl::pretty_print(std::ostream& stream) const {
 Tensor ReLUImpl::forward(Tensor input) { return functional::relu(std::move(input), options); }
 
 void LeakyReLUImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::LeakyReLU(negative_slope=" << options.negative_slope() << (options.inplace() ? ", inplace=true" : "")
-         << ")";
+  stream << "ramet::nn::LeakyReLU(negative_slope=" << options.negative_slope()
+         << (options.inplace() ? ", inplace=true" : "") << ")";
 }
-Tensor LeakyReLUImpl::forward(Tensor input) { return functional::leaky_relu(std::move(input), options); }
+Tensor LeakyReLUImpl::forward(Tensor input) {
+  return functional::leaky_relu(std::move(input), options);
+}
 
 void GELUImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::GELU()"; }
 Tensor GELUImpl::forward(const Tensor& input) { return functional::gelu(input, options); }
 
 void TanhImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Tanh()"; }
 void SigmoidImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Sigmoid()"; }
-void SoftmaxImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Softmax(dim=" << options.dim() << ")"; }
+void SoftmaxImpl::pretty_print(std::ostream& stream) const {
+  stream << "ramet::nn::Softmax(dim=" << options.dim() << ")";
+}
 void LogSoftmaxImpl::pretty_print(std::ostream& stream) const {
   stream << "ramet::nn::LogSoftmax(dim=" << options.dim() << ")";
 }

@@ -2,29 +2,34 @@
 
 namespace ramet::nn {
 
-std::vector<AnyValue> ForwardDefaults::complete(Module& module, std::vector<AnyValue>&& given, size_t expected) {
+std::vector<AnyValue> ForwardDefaults::complete(Module& module, std::vector<AnyValue>&& given,
+                                                size_t expected) {
   const bool defaults = module._forward_has_default_args();
   if (!defaults) {
-    RAMET_CHECK(given.size() == expected, "AnyModule", module.name(), "'s forward() method expects ", expected,
-                " argument(s), but received ", given.size(), ". If ", module.name(),
-                "'s forward() method has default arguments, please make sure that it is declared with a corresponding "
+    RAMET_CHECK(given.size() == expected, "AnyModule", module.name(),
+                "'s forward() method expects ", expected, " argument(s), but received ",
+                given.size(), ". If ", module.name(),
+                "'s forward() method has default arguments, please make sure that it is declared "
+                "with a corresponding "
                 "RAMET_FORWARD_HAS_DEFAULT_ARGS macro.");
     return std::move(given);
   }
   const size_t least = module._forward_num_required_args();
-  RAMET_CHECK(given.size() >= least && given.size() <= expected, "AnyModule", module.name(), "'s forward() method expects at least ",
-              least, " argument(s) and at most ", expected, " argument(s), but received ", given.size(), ".");
+  RAMET_CHECK(given.size() >= least && given.size() <= expected, "AnyModule", module.name(),
+              "'s forward() method expects at least ", least, " argument(s) and at most ", expected,
+              " argument(s), but received ", given.size(), ".");
   return module._forward_populate_default_args(std::move(given));
 }
 
 namespace detail {
 
 void wrong_argument(size_t index, const std::type_info& expected, const std::type_info& got) {
-  fail("AnyModule", "Expected argument #", index, " to be of type ", type_name(expected), ", but received value of type ",
-       type_name(got));
+  fail("AnyModule", "Expected argument #", index, " to be of type ", type_name(expected),
+       ", but received value of type ", type_name(got));
 }
 void wrong_module(const std::type_info& held, const std::type_info& asked) {
-  fail("AnyModule", "Attempted to cast module of type ", type_name(held), " to type ", type_name(asked));
+  fail("AnyModule", "Attempted to cast module of type ", type_name(held), " to type ",
+       type_name(asked));
 }
 
 }  // namespace detail

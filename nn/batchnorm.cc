@@ -8,6 +8,7 @@
 #include "autograd/ops/factory.h"
 #include "nn/functional.h"
 #include "nn/init.h"
+#include "nn/replica_meeting.h"
 
 namespace ramet::nn::detail {
 
@@ -59,18 +60,54 @@ double BatchNormState::next_momentum() {
   return options.momentum() ? *options.momentum() : 1.0 / num_batches_tracked.item<double>();
 }
 
-Tensor BatchNormState::forward(const Tensor& input, bool training, bool in_replica) {
+Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy policy) {
   const bool track = training && options.track_running_stats();
-  if (track && in_replica) {
+  if (training && policy == BufferPolicy::sync && ReplicaMeeting::current())
+    return synchronised(input);
+  if (track && policy == BufferPolicy::merge_stats) {
     // With momentum 1 the "running" statistics that the operation writes are the batch's own.
     const Tensor mean = zeros_like(running_mean), var = zeros_like(running_var);
-    Tensor y = functional::detail::batch_norm(input, mean, var, weight, bias, true, 1.0, options.eps());
+    Tensor y =
+        functional::detail::batch_norm(input, mean, var, weight, bias, true, 1.0, options.eps());
     deposits->forwards.push_back({input.numel() / std::max<int64_t>(input.size(1), 1), mean, var});
     return y;
   }
   const double momentum = track ? next_momentum() : 0.0;
-  return functional::detail::batch_norm(input, running_mean, running_var, weight, bias, training || !options.track_running_stats(),
-                                        momentum, options.eps());
+  return functional::detail::batch_norm(input, running_mean, running_var, weight, bias,
+                                        training || !options.track_running_stats(), momentum,
+                                        options.eps());
+}
+
+// Mean and variance over all replicas' parts, in recorded operations: first the sums, then the
+// squared deviations from the common mean. Every replica adds them up in the same order.
+Tensor BatchNormState::synchronised(const Tensor& input) {
+  ReplicaMeeting& meeting = *ReplicaMeeting::current();
+  const Device here = input.device();
+  auto over_all = [&](const Tensor& mine) {
+    Tensor sum;
+    for (const Tensor& t : meeting.exchange("BatchNorm", mine))
+      sum = sum.defined() ? sum + t.to(here) : t.to(here);
+    return sum;
+  };
+  std::vector<int64_t> dims, shape(static_cast<size_t>(input.dim()), 1);
+  for (int64_t d = 0; d < input.dim(); ++d)
+    if (d != 1) dims.push_back(d);
+  shape[1] = input.size(1);
+  const double count =
+      over_all(tensor(static_cast<double>(input.numel() / std::max<int64_t>(input.size(1), 1))))
+          .item<double>();
+  const Tensor mean = over_all(input.sum(dims)) / count;
+  const Tensor deviation = input - mean.view(shape);
+  const Tensor var = over_all((deviation * deviation).sum(dims)) / count;
+  if (options.track_running_stats()) {
+    const NoGradGuard off;
+    const double momentum = next_momentum();
+    running_mean.mul_(1 - momentum).add_(mean, momentum);
+    running_var.mul_(1 - momentum).add_(var, momentum * count / (count - 1));
+  }
+  Tensor y = deviation * (var + options.eps()).rsqrt().view(shape);
+  if (weight.defined()) y = y * weight.view(shape);
+  return bias.defined() ? y + bias.view(shape) : y;
 }
 
 void BatchNormState::discard() { deposits->forwards.clear(); }
@@ -129,18 +166,21 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
 }
 
 void BatchNormState::print(std::ostream& stream, int rank) const {
-  stream << std::boolalpha << "ramet::nn::BatchNorm" << rank << "d(" << options.num_features() << ", eps=" << options.eps()
-         << ", momentum=";
+  stream << std::boolalpha << "ramet::nn::BatchNorm" << rank << "d(" << options.num_features()
+         << ", eps=" << options.eps() << ", momentum=";
   if (options.momentum()) stream << *options.momentum();
   else stream << "None";
-  stream << ", affine=" << options.affine() << ", track_running_stats=" << options.track_running_stats() << ")";
+  stream << ", affine=" << options.affine()
+         << ", track_running_stats=" << options.track_running_stats() << ")";
 }
 
 void check_batch_norm_input(int rank, const Tensor& input) {
   if (rank == 1)
-    RAMET_CHECK(input.dim() == 2 || input.dim() == 3, "BatchNorm1d", "expected 2D or 3D input (got ", input.dim(), "D input)");
+    RAMET_CHECK(input.dim() == 2 || input.dim() == 3, "BatchNorm1d",
+                "expected 2D or 3D input (got ", input.dim(), "D input)");
   else
-    RAMET_CHECK(input.dim() == rank + 2, "BatchNorm", "expected ", rank + 2, "D input (got ", input.dim(), "D input)");
+    RAMET_CHECK(input.dim() == rank + 2, "BatchNorm", "expected ", rank + 2, "D input (got ",
+                input.dim(), "D input)");
 }
 
 }  // namespace ramet::nn::detail

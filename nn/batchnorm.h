@@ -1,10 +1,13 @@
 // BatchNorm1d, BatchNorm2d.
 //
 // Note [Batch norm in replicas]
-// A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch's does, but writes no running
-// buffer: each forward in training deposits (count, mean, variance) of what it saw. When all replicas have succeeded, the source
-// combines the deposits of corresponding forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979), and makes
-// one running update from the union. So the running buffers are those of one forward over the whole batch.
+// A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch's
+// does, but writes no running buffer: each forward in training deposits (count, mean, variance) of
+// what it saw. When all replicas have succeeded, the source combines the deposits of corresponding
+// forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979), and makes one running
+// update from the union. So the running buffers are those of one forward over the whole batch. With
+// BufferPolicy::sync on its buffers the replicas instead exchange their statistics during forward
+// and normalise with those of the whole batch; gradients flow through the exchange.
 #pragma once
 #include <memory>
 #include <optional>
@@ -35,40 +38,47 @@ struct BatchDeposits;
 struct RAMET_API BatchNormState {
   BatchNormOptions options;
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
-  std::shared_ptr<BatchDeposits> deposits;  // behind a pointer: a deposit is no change of the module's own bytes
+  // behind a pointer: a deposit is no change of the module's own bytes
+  std::shared_ptr<BatchDeposits> deposits;
 
   explicit BatchNormState(const BatchNormOptions& o) : options(o) {}
   void reset(Module& module);
   void reset_running_stats();
   void reset_parameters();
-  Tensor forward(const Tensor& input, bool training, bool in_replica);
+  /// `policy`: of the running buffers inside a replica, `first` outside.
+  Tensor forward(const Tensor& input, bool training, BufferPolicy policy);
   void merge(ArrayRef<const BatchNormState*> replicas);
   void print(std::ostream& stream, int rank) const;
   void discard();
 
  private:
   double next_momentum();
+  Tensor synchronised(const Tensor& input);
 };
 RAMET_API void check_batch_norm_input(int rank, const Tensor& input);
 }  // namespace detail
 
-/// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1): Ioffe and Szegedy 2015. In training mean and variance
-/// are the batch's, and running_mean and running_var follow them (with the unbiased variance); in evaluation those are used.
+/// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1): Ioffe and Szegedy 2015.
+/// In training mean and variance are the batch's, and running_mean and running_var follow them
+/// (with the unbiased variance); in evaluation those are used.
 template <int D, class Derived>
 class BatchNormImplBase : public Cloneable<Derived>, public detail::BatchNormState {
  public:
-  BatchNormImplBase(const BatchNormOptions& options_) : BatchNormState(options_) { BatchNormImplBase::reset(); }
+  BatchNormImplBase(const BatchNormOptions& options_) : BatchNormState(options_) {
+    BatchNormImplBase::reset();
+  }
   void reset() override { BatchNormState::reset(*this); }
   void pretty_print(std::ostream& stream) const override { print(stream, D); }
   Tensor forward(const Tensor& input) {
     detail::check_batch_norm_input(D, input);
     return BatchNormState::forward(
         input, this->is_training(),
-        this->is_replica() && this->buffer_policy("running_mean") == BufferPolicy::merge_stats);
+        this->is_replica() ? this->buffer_policy("running_mean") : BufferPolicy::first);
   }
   void merge_replicas(ArrayRef<Module*> replicas) override {
     std::vector<const BatchNormState*> states;
-    for (Module* replica : replicas) states.push_back(dynamic_cast<const BatchNormImplBase*>(replica));
+    for (Module* replica : replicas)
+      states.push_back(dynamic_cast<const BatchNormImplBase*>(replica));
     merge(states);
   }
   void discard_deposits() override { discard(); }

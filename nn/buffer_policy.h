@@ -5,10 +5,13 @@
 namespace ramet {
 namespace nn {
 
-/// Declared per buffer (`Module::register_buffer(name, tensor, policy)`), applied to the source after all replicas succeeded.
+/// Declared per buffer (`Module::register_buffer(name, tensor, policy)`), applied to the source
+/// after all replicas succeeded.
 enum class BufferPolicy : uint8_t {
-  first,        // replica 0's value: the default
-  merge_stats,  // left to Module::merge_replicas, which combines the replicas' statistics exactly (the batch-norm family)
+  first,  // replica 0's value: the default
+  // left to Module::merge_replicas, which combines the replicas' statistics exactly (the batch-norm
+  // family)
+  merge_stats,
   mean,
   sum,
   max,

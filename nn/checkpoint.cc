@@ -13,8 +13,10 @@ std::string key_of(int device) { return "cpu_" + std::to_string(device); }
 void save_generators(serialize::OutputArchive& archive) {
   serialize::OutputArchive nested;
   for (int i = 0; i < cpu_device_count(); ++i) {
-    const GeneratorState state = default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).get_state();
-    nested.write(key_of(i), IValue(std::vector<int64_t>{static_cast<int64_t>(state.seed), static_cast<int64_t>(state.offset)}));
+    const GeneratorState state =
+        default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).get_state();
+    nested.write(key_of(i), IValue(std::vector<int64_t>{static_cast<int64_t>(state.seed),
+                                                        static_cast<int64_t>(state.offset)}));
   }
   archive.write(kGenerators, nested);
 }
@@ -27,7 +29,8 @@ void load_generators(serialize::InputArchive& archive) {
     // The other machine may have had fewer devices: theirs then stay as they are.
     if (!nested.try_read(key_of(i), value)) continue;
     const std::vector<int64_t>& state = value.toIntVector();
-    RAMET_CHECK(state.size() == 2, "Checkpoint", "generator of cpu:", i, ": got ", state.size(), " numbers, expected 2");
+    RAMET_CHECK(state.size() == 2, "Checkpoint", "generator of cpu:", i, ": got ", state.size(),
+                " numbers, expected 2");
     default_generator(Device(kCPU, static_cast<DeviceIndex>(i)))
         .set_state({static_cast<uint64_t>(state[0]), static_cast<uint64_t>(state[1])});
   }
@@ -35,9 +38,11 @@ void load_generators(serialize::InputArchive& archive) {
 }  // namespace
 
 Checkpoint& Checkpoint::add_part(const std::string& name, Save save, Load load) {
-  RAMET_CHECK(!name.empty() && name.find('.') == std::string::npos && name != kGenerators, "Checkpoint", "name of a part: got \"", name,
+  RAMET_CHECK(!name.empty() && name.find('.') == std::string::npos && name != kGenerators,
+              "Checkpoint", "name of a part: got \"", name,
               "\", expected one without a dot, not \"", kGenerators, "\"");
-  for (const Part& part : parts_) RAMET_CHECK(part.name != name, "Checkpoint", "name of a part: got \"", name, "\" twice");
+  for (const Part& part : parts_)
+    RAMET_CHECK(part.name != name, "Checkpoint", "name of a part: got \"", name, "\" twice");
   parts_.push_back({name, std::move(save), std::move(load)});
   return *this;
 }

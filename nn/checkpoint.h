@@ -6,10 +6,11 @@
 //   checkpoint.save("runs/checkpoint");      // at any time, in the middle of an epoch too
 //   checkpoint.load("runs/checkpoint");      // in a new process, into parts made in the same way
 //
-// A run that is resumed computes the same bits as one that was never interrupted: the file also holds the state of the default
-// generators, and a DataLoader's position with the order of the epoch under way. The file is an archive
-// (nn/serialize/archive.h), so its tensors ("model.fc.weight") can be read by whatever reads safetensors. It is written whole
-// or not at all: killed at any moment, the program leaves the old file or the new one.
+// A run that is resumed computes the same bits as one that was never interrupted: the file also
+// holds the state of the default generators, and a DataLoader's position with the order of the
+// epoch under way. The file is an archive (nn/serialize/archive.h), so its tensors
+// ("model.fc.weight") can be read by whatever reads safetensors. It is written whole or not at all:
+// killed at any moment, the program leaves the old file or the new one.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,14 +26,15 @@ namespace ramet {
 /// Keeps references: the parts must outlive it. Belongs to one thread, the one that trains.
 class RAMET_API Checkpoint {
  public:
-  /// A part with save(OutputArchive&) const and load(InputArchive&): module, optimizer, scheduler, DataLoader, sampler, or your
-  /// own; or an int64_t, double, bool or std::string variable. Names are used once and hold no dot.
-  template <class Part>
-  Checkpoint& add(const std::string& name, Part& part) {
+  /// A part with save(OutputArchive&) const and load(InputArchive&): module, optimizer, scheduler,
+  /// DataLoader, sampler, or your own; or an int64_t, double, bool or std::string variable. Names
+  /// are used once and hold no dot.
+  template <class Part> Checkpoint& add(const std::string& name, Part& part) {
     static_assert(!std::is_const<Part>::value, "load() writes into the part");
     if constexpr (kIsValue<Part>) {
       return add_part(
-          name, [name, &part](serialize::OutputArchive& archive) { archive.write(name, IValue(part)); },
+          name,
+          [name, &part](serialize::OutputArchive& archive) { archive.write(name, IValue(part)); },
           [name, &part](serialize::InputArchive& archive) {
             IValue value;
             archive.read(name, value);
@@ -58,16 +60,17 @@ class RAMET_API Checkpoint {
   }
 
   void save(const std::string& path) const;
-  /// An Error where the file is damaged, lacks a part, or holds it in another shape; parts may then be half loaded. What the
-  /// file holds beyond the parts added here is left alone.
+  /// An Error where the file is damaged, lacks a part, or holds it in another shape; parts may then
+  /// be half loaded. What the file holds beyond the parts added here is left alone.
   void load(const std::string& path);
 
  private:
   using Save = std::function<void(serialize::OutputArchive&)>;
   using Load = std::function<void(serialize::InputArchive&)>;
   template <class T>
-  static constexpr bool kIsValue = std::is_same<T, int64_t>::value || std::is_same<T, double>::value ||
-                                   std::is_same<T, bool>::value || std::is_same<T, std::string>::value;
+  static constexpr bool kIsValue =
+      std::is_same<T, int64_t>::value || std::is_same<T, double>::value ||
+      std::is_same<T, bool>::value || std::is_same<T, std::string>::value;
   struct Part {
     std::string name;
     Save save;

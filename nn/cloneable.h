@@ -5,10 +5,10 @@
 namespace ramet {
 namespace nn {
 
-/// clone() copies the object, forgets the copy's registries, lets reset() register fresh tensors and children, and copies the
-/// values into them. So reset() registers everything, and the constructor calls reset().
-template <class Derived>
-class Cloneable : public Module {
+/// clone() copies the object, forgets the copy's registries, lets reset() register fresh tensors
+/// and children, and copies the values into them. So reset() registers everything, and the
+/// constructor calls reset().
+template <class Derived> class Cloneable : public Module {
  public:
   using Module::Module;
 
@@ -26,7 +26,8 @@ class Cloneable : public Module {
   }
 
   std::pair<const void*, size_t> own_bytes() const override {
-    const char* end = reinterpret_cast<const char*>(static_cast<const Derived*>(this)) + sizeof(Derived);
+    const char* end =
+        reinterpret_cast<const char*>(static_cast<const Derived*>(this)) + sizeof(Derived);
     const char* begin = reinterpret_cast<const char*>(this) + sizeof(Cloneable);
     return {begin, static_cast<size_t>(end - begin)};
   }
@@ -35,7 +36,8 @@ class Cloneable : public Module {
   void clone_(Module& other, const std::optional<Device>& device) final {
     auto clone = std::dynamic_pointer_cast<Derived>(other.clone(device));
     RAMET_CHECK(clone != nullptr, "clone",
-                "Attempted to clone submodule, but it is of a different type than the submodule it was to be cloned into: got ",
+                "Attempted to clone submodule, but it is of a different type than the submodule it "
+                "was to be cloned into: got ",
                 other.name(), ", expected ", name());
     static_cast<Derived&>(*this) = *clone;
   }

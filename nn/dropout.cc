@@ -7,17 +7,21 @@
 namespace ramet::nn {
 
 void DropoutImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::Dropout(p=" << options.p() << ", inplace=" << options.inplace() << ")";
+  stream << std::boolalpha << "ramet::nn::Dropout(p=" << options.p()
+         << ", inplace=" << options.inplace() << ")";
 }
 Tensor DropoutImpl::forward(Tensor input) {
-  return functional::detail::dropout(std::move(input), options.p(), is_training(), options.inplace());
+  return functional::detail::dropout(std::move(input), options.p(), is_training(),
+                                     options.inplace());
 }
 
 void Dropout2dImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::Dropout2d(p=" << options.p() << ", inplace=" << options.inplace() << ")";
+  stream << std::boolalpha << "ramet::nn::Dropout2d(p=" << options.p()
+         << ", inplace=" << options.inplace() << ")";
 }
 Tensor Dropout2dImpl::forward(Tensor input) {
-  return functional::detail::dropout2d(std::move(input), options.p(), is_training(), options.inplace());
+  return functional::detail::dropout2d(std::move(input), options.p(), is_training(),
+                                       options.inplace());
 }
 
 }  // namespace ramet::nn

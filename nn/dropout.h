@@ -13,21 +13,23 @@ struct RAMET_API DropoutOptions {
 };
 using Dropout2dOptions = DropoutOptions;
 
-template <class Derived>
-class DropoutImplBase : public Cloneable<Derived> {
+template <class Derived> class DropoutImplBase : public Cloneable<Derived> {
  public:
   explicit DropoutImplBase(double p) : DropoutImplBase(DropoutOptions(p)) {}
   /// An Error unless 0 <= p <= 1.
-  explicit DropoutImplBase(const DropoutOptions& options_ = {}) : options(options_) { DropoutImplBase::reset(); }
+  explicit DropoutImplBase(const DropoutOptions& options_ = {}) : options(options_) {
+    DropoutImplBase::reset();
+  }
   void reset() override {
-    RAMET_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout", "dropout probability has to be between 0 and 1, but got ",
-                options.p());
+    RAMET_CHECK(options.p() >= 0 && options.p() <= 1, "Dropout",
+                "dropout probability has to be between 0 and 1, but got ", options.p());
   }
 
   DropoutOptions options;
 };
 
-/// In training, zeroes elements with probability p and multiplies the others by 1 / (1 - p). Identity in evaluation.
+/// In training, zeroes elements with probability p and multiplies the others by 1 / (1 - p).
+/// Identity in evaluation.
 class RAMET_API DropoutImpl : public DropoutImplBase<DropoutImpl> {
  public:
   using DropoutImplBase::DropoutImplBase;

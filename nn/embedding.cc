@@ -9,16 +9,20 @@
 
 namespace ramet::nn {
 
-EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(options_)) { EmbeddingImpl::reset(); }
+EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(options_)) {
+  EmbeddingImpl::reset();
+}
 
 void EmbeddingImpl::reset() {
   const int64_t rows = options.num_embeddings(), cols = options.embedding_dim();
   if (options.max_norm()) throw NotImplementedError("[Embedding] max_norm is not implemented");
-  if (options.sparse()) throw NotImplementedError("[Embedding] sparse gradients are not implemented");
+  if (options.sparse())
+    throw NotImplementedError("[Embedding] sparse gradients are not implemented");
   if (options.padding_idx()) {
     const int64_t index = *options.padding_idx();
-    RAMET_CHECK(index >= -rows && index < rows, "Embedding", "Padding_idx must be within num_embeddings: got ", index,
-                ", expected [", -rows, ", ", rows, ")");
+    RAMET_CHECK(index >= -rows && index < rows, "Embedding",
+                "Padding_idx must be within num_embeddings: got ", index, ", expected [", -rows,
+                ", ", rows, ")");
     if (index < 0) options.padding_idx(index + rows);
   }
   if (!options._weight().defined()) {
@@ -26,8 +30,8 @@ void EmbeddingImpl::reset() {
     reset_parameters();
   } else {
     RAMET_CHECK(options._weight().sizes() == IntArrayRef({rows, cols}), "Embedding",
-                "Shape of _weight does not match num_embeddings and embedding_dim: got ", describe(options._weight()),
-                ", expected [", rows, ", ", cols, "]");
+                "Shape of _weight does not match num_embeddings and embedding_dim: got ",
+                describe(options._weight()), ", expected [", rows, ", ", cols, "]");
     weight = register_parameter("weight", options._weight());
     options._weight(Tensor());  // a clone's reset() makes a tensor of its own
   }
@@ -41,9 +45,11 @@ void EmbeddingImpl::reset_parameters() {
 }
 
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Embedding(num_embeddings=" << options.num_embeddings() << ", embedding_dim=" << options.embedding_dim();
+  stream << "ramet::nn::Embedding(num_embeddings=" << options.num_embeddings()
+         << ", embedding_dim=" << options.embedding_dim();
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
-  if (options.scale_grad_by_freq()) stream << std::boolalpha << ", scale_grad_by_freq=" << options.scale_grad_by_freq();
+  if (options.scale_grad_by_freq())
+    stream << std::boolalpha << ", scale_grad_by_freq=" << options.scale_grad_by_freq();
   stream << ")";
 }
 
@@ -54,9 +60,10 @@ Tensor EmbeddingImpl::forward(const Tensor& indices) {
                                    .scale_grad_by_freq(options.scale_grad_by_freq()));
 }
 
-Embedding Embedding::from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options) {
-  RAMET_CHECK(embeddings.dim() == 2, "Embedding", "Embeddings parameter is expected to be 2-dimensional: got ",
-              describe(embeddings));
+Embedding Embedding::from_pretrained(const Tensor& embeddings,
+                                     const EmbeddingFromPretrainedOptions& options) {
+  RAMET_CHECK(embeddings.dim() == 2, "Embedding",
+              "Embeddings parameter is expected to be 2-dimensional: got ", describe(embeddings));
   Embedding made(EmbeddingOptions(embeddings.size(0), embeddings.size(1))
                      ._weight(embeddings)
                      .padding_idx(options.padding_idx())

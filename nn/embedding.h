@@ -33,7 +33,8 @@ struct RAMET_API EmbeddingFromPretrainedOptions {
   RAMET_ARG(bool, sparse) = false;
 };
 
-/// Row i of `weight` (num_embeddings, embedding_dim) for each index i: (*) to (*, embedding_dim). Starts normal(0, 1).
+/// Row i of `weight` (num_embeddings, embedding_dim) for each index i: (*) to (*, embedding_dim).
+/// Starts normal(0, 1).
 class RAMET_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
  public:
   EmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
@@ -53,7 +54,8 @@ class RAMET_API Embedding : public ModuleHolder<EmbeddingImpl> {
   using ModuleHolder<EmbeddingImpl>::ModuleHolder;
   using Impl [[maybe_unused]] = EmbeddingImpl;
   /// Over the rows of `embeddings`, which become the weight.
-  static Embedding from_pretrained(const Tensor& embeddings, const EmbeddingFromPretrainedOptions& options = {});
+  static Embedding from_pretrained(const Tensor& embeddings,
+                                   const EmbeddingFromPretrainedOptions& options = {});
 };
 
 }  // namespace ramet::nn

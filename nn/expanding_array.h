@@ -1,4 +1,5 @@
-// ExpandingArray: D values, or one value that stands for D equal ones. `Conv2dOptions(1, 32, 3)` means a 3 x 3 kernel.
+// ExpandingArray: D values, or one value that stands for D equal ones. `Conv2dOptions(1, 32, 3)`
+// means a 3 x 3 kernel.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -11,14 +12,14 @@
 
 namespace ramet {
 
-template <size_t D, class T = int64_t>
-class ExpandingArray {
+template <size_t D, class T = int64_t> class ExpandingArray {
  public:
   /// An Error unless there are D values.
   ExpandingArray(std::initializer_list<T> list) : ExpandingArray(ArrayRef<T>(list)) {}
   ExpandingArray(const std::vector<T>& values) : ExpandingArray(ArrayRef<T>(values)) {}
   ExpandingArray(ArrayRef<T> values) {
-    RAMET_CHECK(values.size() == D, "ExpandingArray", "Expected ", D, " values, but instead got ", values.size());
+    RAMET_CHECK(values.size() == D, "ExpandingArray", "Expected ", D, " values, but instead got ",
+                values.size());
     std::copy(values.begin(), values.end(), values_.begin());
   }
   ExpandingArray(T single_size) { values_.fill(single_size); }
@@ -42,21 +43,26 @@ std::ostream& operator<<(std::ostream& stream, const ExpandingArray<D, T>& array
   return stream << static_cast<ArrayRef<T>>(array);
 }
 
-/// Some of the values may be nullopt: `AdaptiveAvgPool2dOptions({7, nullopt})` keeps the input's width.
+/// Some of the values may be nullopt: `AdaptiveAvgPool2dOptions({7, nullopt})` keeps the input's
+/// width.
 template <size_t D, class T = int64_t>
 class ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::optional<T>> {
   using Base = ExpandingArray<D, std::optional<T>>;
 
  public:
   using Base::Base;
-  ExpandingArrayWithOptionalElem(std::initializer_list<T> list) : ExpandingArrayWithOptionalElem(ArrayRef<T>(list)) {}
-  ExpandingArrayWithOptionalElem(const std::vector<T>& values) : ExpandingArrayWithOptionalElem(ArrayRef<T>(values)) {}
+  ExpandingArrayWithOptionalElem(std::initializer_list<T> list)
+      : ExpandingArrayWithOptionalElem(ArrayRef<T>(list)) {}
+  ExpandingArrayWithOptionalElem(const std::vector<T>& values)
+      : ExpandingArrayWithOptionalElem(ArrayRef<T>(values)) {}
   ExpandingArrayWithOptionalElem(ArrayRef<T> values) : Base(std::optional<T>(0)) {
-    RAMET_CHECK(values.size() == D, "ExpandingArray", "Expected ", D, " values, but instead got ", values.size());
+    RAMET_CHECK(values.size() == D, "ExpandingArray", "Expected ", D, " values, but instead got ",
+                values.size());
     std::copy(values.begin(), values.end(), this->values_.begin());
   }
   ExpandingArrayWithOptionalElem(T single_size) : Base(std::optional<T>(single_size)) {}
-  ExpandingArrayWithOptionalElem(const std::array<T, D>& values) : ExpandingArrayWithOptionalElem(ArrayRef<T>(values)) {}
+  ExpandingArrayWithOptionalElem(const std::array<T, D>& values)
+      : ExpandingArrayWithOptionalElem(ArrayRef<T>(values)) {}
 };
 
 template <size_t D, class T>

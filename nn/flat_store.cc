@@ -13,7 +13,9 @@ namespace {
 bool is_alias(const Storage* s) { return s->memory_of && s->memory_of != s; }
 
 bool movable(const Tensor& t) {
-  if (!t.defined() || !t.is_leaf() || !t.is_floating_point() || !t.is_contiguous() || t.is_view() || t.is_inference()) return false;
+  if (!t.defined() || !t.is_leaf() || !t.is_floating_point() || !t.is_contiguous() || t.is_view() ||
+      t.is_inference())
+    return false;
   const Storage* s = t.storage_impl();
   if (s->external || s->version_of || s->copy_on_write) return false;
   // Nobody else sees the memory, and the tensor is all of it.
@@ -22,7 +24,8 @@ bool movable(const Tensor& t) {
 
 // A piece of `flat` as a storage of its own, with a version counter of its own.
 Storage* piece(const Tensor& flat, int64_t offset_bytes, size_t bytes) {
-  return Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset_bytes, bytes, nullptr);
+  return Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset_bytes, bytes,
+                        nullptr);
 }
 
 Tensor over_piece(const Tensor& flat, int64_t offset_bytes, const Tensor& like) {
@@ -44,8 +47,11 @@ bool in_place(const std::vector<const TensorBase*>& tensors, const FlatStore& st
   const int64_t item = static_cast<int64_t>(tensors[0]->element_size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorBase& t = *tensors[i];
-    if (!t.defined() || !is_alias(t.storage_impl()) || t.storage_impl()->memory_of != tensors[0]->storage_impl()->memory_of) return false;
-    if (static_cast<char*>((*tensors[0])->data) + store.segments[i].offset * item != (t)->data) return false;
+    if (!t.defined() || !is_alias(t.storage_impl()) ||
+        t.storage_impl()->memory_of != tensors[0]->storage_impl()->memory_of)
+      return false;
+    if (static_cast<char*>((*tensors[0])->data) + store.segments[i].offset * item != (t)->data)
+      return false;
   }
   return true;
 }
@@ -74,24 +80,28 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
     for (size_t i = 0; i < made.size(); ++i) {
       const Tensor& parameter = parameters[store.segments[i].index];
       Storage* to = made[i].storage_impl();
-      to->own_version.store(parameter.version(), std::memory_order_relaxed);  // what saved it before must not see a change
+      // what saved it before must not see a change
+      to->own_version.store(parameter.version(), std::memory_order_relaxed);
       add_ref(to->refs);
       Tensor(parameter).repoint(to);
     }
   }
 
   std::vector<const TensorBase*> places;
-  for (const FlatStore::Segment& s : store.segments) places.push_back(&autograd::grad_accumulator(parameters[s.index].impl())->where);
+  for (const FlatStore::Segment& s : store.segments)
+    places.push_back(&autograd::grad_accumulator(parameters[s.index].impl())->where);
   bool kept = true;
   for (size_t i = 0; i < places.size(); ++i)
-    kept = kept && places[i]->defined() && same_sizes(*places[i], parameters[store.segments[i].index]);
+    kept =
+        kept && places[i]->defined() && same_sizes(*places[i], parameters[store.segments[i].index]);
   if (kept && in_place(places, store)) {
     store.gradients = whole(*places[0], total);
     return;
   }
   store.gradients = zeros({total}, options);
   for (const FlatStore::Segment& s : store.segments)
-    autograd::set_grad_destination(parameters[s.index], over_piece(store.gradients, s.offset * item, parameters[s.index]));
+    autograd::set_grad_destination(
+        parameters[s.index], over_piece(store.gradients, s.offset * item, parameters[s.index]));
 }
 
 }  // namespace

@@ -1,16 +1,19 @@
 // Flat stores: a module's parameters, and their gradients, each in one piece of memory.
 //
 // Note [Flat stores]
-// flatten_parameters moves the parameters of each (device, dtype) into one buffer and gives their gradients another one with the
-// same layout: members start at multiples of kFlatAlign bytes, in the order of the list, gaps are zero. A flat buffer is what a
-// coalesced broadcast, a bucket's reduction and a fused optimizer step want: neighbours are handled by one call.
+// flatten_parameters moves the parameters of each (device, dtype) into one buffer and gives their
+// gradients another one with the same layout: members start at multiples of kFlatAlign bytes, in
+// the order of the list, gaps are zero. A flat buffer is what a coalesced broadcast, a bucket's
+// reduction and a fused optimizer step want: neighbours are handled by one call.
 //
-// A flat parameter stays what it was: a leaf with its identity (its implementation is re-pointed, so members, registries and
-// optimizers follow), its history of versions, and a version counter of its own: its storage is an alias inside the buffer and
-// not a view. The first gradient of a backward is born in its place (autograd::set_grad_destination); where the engine cannot do
-// that (create_graph, hooks that keep it, a gradient somebody still holds), the gradient has memory of its own, and users of the
-// store notice. Nobody keeps a list of what is flat: whoever works on runs looks where each tensor lies now (FlatRun). So
-// set_data, to(), an assigned or missing gradient, freezing and late registration only split a run; nothing is overwritten.
+// A flat parameter stays what it was: a leaf with its identity (its implementation is re-pointed,
+// so members, registries and optimizers follow), its history of versions, and a version counter of
+// its own: its storage is an alias inside the buffer and not a view. The first gradient of a
+// backward is born in its place (autograd::set_grad_destination); where the engine cannot do that
+// (create_graph, hooks that keep it, a gradient somebody still holds), the gradient has memory of
+// its own, and users of the store notice. Nobody keeps a list of what is flat: whoever works on
+// runs looks where each tensor lies now (FlatRun). So set_data, to(), an assigned or missing
+// gradient, freezing and late registration only split a run; nothing is overwritten.
 //
 // Raw pointers that were taken from a parameter before it moved are stale, as after to().
 #pragma once
@@ -22,34 +25,41 @@ namespace ramet::nn {
 
 inline constexpr int64_t kFlatAlign = 64;
 /// Bytes that a member of `bytes` bytes occupies.
-constexpr int64_t flat_padded(int64_t bytes) { return (bytes + kFlatAlign - 1) / kFlatAlign * kFlatAlign; }
+constexpr int64_t flat_padded(int64_t bytes) {
+  return (bytes + kFlatAlign - 1) / kFlatAlign * kFlatAlign;
+}
 
 struct FlatStore {
   struct Segment {
     size_t index;           // in the list that was given
     int64_t offset, numel;  // elements
   };
-  /// One-dimensional, over the whole buffer, gaps included. They share memory with their members, not versions.
+  /// One-dimensional, over the whole buffer, gaps included. They share memory with their members,
+  /// not versions.
   Tensor parameters, gradients;
   std::vector<Segment> segments;
 };
 
 struct FlatParameters {
   std::vector<FlatStore> stores;  // one for each (device, dtype), in order of first appearance
-  /// Indices of those that were left alone: undefined, no leaf, not floating point, not contiguous, over foreign memory, or
-  /// sharing memory with another tensor (a view, a detach()), which moving would separate. Repeated ones are left out of both.
+  /// Indices of those that were left alone: undefined, no leaf, not floating point, not contiguous,
+  /// over foreign memory, or sharing memory with another tensor (a view, a detach()), which moving
+  /// would separate. Repeated ones are left out of both.
   std::vector<size_t> loose;
 };
 
-/// Idempotent: parameters that lie in the wanted layout are not moved, and gradient places that do are kept. Otherwise they
-/// are moved, from another store too. Not while another thread uses the parameters.
+/// Idempotent: parameters that lie in the wanted layout are not moved, and gradient places that do
+/// are kept. Otherwise they are moved, from another store too. Not while another thread uses the
+/// parameters.
 RAMET_API FlatParameters flatten_parameters(ArrayRef<Tensor> parameters);
 
-/// Adjacent pieces of several parallel operands, as one: parameter, gradient and optimizer state of neighbours. Grows while
-/// every operand continues in its own allocation where it stopped, at the same distance for all.
+/// Adjacent pieces of several parallel operands, as one: parameter, gradient and optimizer state of
+/// neighbours. Grows while every operand continues in its own allocation where it stopped, at the
+/// same distance for all.
 class FlatRun {
  public:
-  /// `next` are K contiguous tensors of equal size and dtype. False, and unchanged, if they do not continue the run.
+  /// `next` are K contiguous tensors of equal size and dtype. False, and unchanged, if they do not
+  /// continue the run.
   bool extend(const TensorBase* const* next, int count) {
     const int64_t size = static_cast<int64_t>(next[0]->nbytes());
     for (int i = 0; bytes_ && i < count; ++i)

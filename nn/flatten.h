@@ -19,7 +19,9 @@ class RAMET_API FlattenImpl : public Cloneable<FlattenImpl> {
   explicit FlattenImpl(const FlattenOptions& options_ = {}) : options(options_) {}
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return input.flatten(options.start_dim(), options.end_dim()); }
+  Tensor forward(const Tensor& input) {
+    return input.flatten(options.start_dim(), options.end_dim());
+  }
 
   FlattenOptions options;
 };
@@ -34,7 +36,8 @@ struct RAMET_API UnflattenOptions {
 /// Dimension dim becomes those of `sizes`.
 class RAMET_API UnflattenImpl : public Cloneable<UnflattenImpl> {
  public:
-  UnflattenImpl(int64_t dim, std::vector<int64_t> sizes) : UnflattenImpl(UnflattenOptions(dim, std::move(sizes))) {}
+  UnflattenImpl(int64_t dim, std::vector<int64_t> sizes)
+      : UnflattenImpl(UnflattenOptions(dim, std::move(sizes))) {}
   explicit UnflattenImpl(UnflattenOptions options_) : options(std::move(options_)) {}
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;

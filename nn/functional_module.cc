@@ -4,6 +4,8 @@
 
 namespace ramet::nn {
 
-void FunctionalImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Functional()"; }
+void FunctionalImpl::pretty_print(std::ostream& stream) const {
+  stream << "ramet::nn::Functional()";
+}
 
 }  // namespace ramet::nn

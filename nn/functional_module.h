@@ -7,8 +7,8 @@
 
 namespace ramet::nn {
 
-/// `Functional(relu)`, or with the arguments behind the first: `Functional(max_pool2d, 3, 2, 0, 1, false)`. Lists among them
-/// are given as containers that own their values.
+/// `Functional(relu)`, or with the arguments behind the first: `Functional(max_pool2d, 3, 2, 0, 1,
+/// false)`. Lists among them are given as containers that own their values.
 class RAMET_API FunctionalImpl : public Cloneable<FunctionalImpl> {
  public:
   using Function = std::function<Tensor(Tensor)>;
@@ -16,7 +16,8 @@ class RAMET_API FunctionalImpl : public Cloneable<FunctionalImpl> {
   explicit FunctionalImpl(Function function) : function_(std::move(function)) {}
   template <class SomeFunction, class... Args, std::enable_if_t<(sizeof...(Args) > 0), int> = 0>
   explicit FunctionalImpl(SomeFunction original_function, Args&&... args)
-      : function_(std::bind(original_function, std::placeholders::_1, std::forward<Args>(args)...)) {}
+      : function_(
+            std::bind(original_function, std::placeholders::_1, std::forward<Args>(args)...)) {}
 
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;

@@ -14,7 +14,8 @@ double fan_of(const Tensor& tensor, const FanModeType& mode) {
   return static_cast<double>(std::holds_alternative<enumtype::kFanIn>(mode) ? in : out);
 }
 
-double kaiming_std(const Tensor& tensor, double a, const FanModeType& mode, const NonlinearityType& nonlinearity) {
+double kaiming_std(const Tensor& tensor, double a, const FanModeType& mode,
+                   const NonlinearityType& nonlinearity) {
   return calculate_gain(nonlinearity, a) / std::sqrt(fan_of(tensor, mode));
 }
 
@@ -45,13 +46,16 @@ std::vector<double> drawn_normal(int64_t rows, int64_t cols, double std, const T
 double calculate_gain(NonlinearityType nonlinearity, double param) {
   if (std::holds_alternative<enumtype::kTanh>(nonlinearity)) return 5.0 / 3.0;
   if (std::holds_alternative<enumtype::kReLU>(nonlinearity)) return std::sqrt(2.0);
-  if (std::holds_alternative<enumtype::kLeakyReLU>(nonlinearity)) return std::sqrt(2.0 / (1 + param * param));
+  if (std::holds_alternative<enumtype::kLeakyReLU>(nonlinearity))
+    return std::sqrt(2.0 / (1 + param * param));
   return 1;
 }
 
 std::tuple<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& tensor) {
-  RAMET_CHECK(tensor.dim() >= 2, "init",
-              "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions: got ", describe(tensor));
+  RAMET_CHECK(
+      tensor.dim() >= 2, "init",
+      "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions: got ",
+      describe(tensor));
   int64_t receptive = 1;
   for (int64_t d = 2; d < tensor.dim(); ++d) receptive *= tensor.size(d);
   return {tensor.size(1) * receptive, tensor.size(0) * receptive};
@@ -73,7 +77,8 @@ Tensor normal_(Tensor tensor, double mean, double std) {
 }
 
 Tensor eye_(Tensor matrix) {
-  RAMET_CHECK(matrix.dim() == 2, "eye_", "Only tensors with 2 dimensions are supported: got ", describe(matrix));
+  RAMET_CHECK(matrix.dim() == 2, "eye_", "Only tensors with 2 dimensions are supported: got ",
+              describe(matrix));
   const NoGradGuard off;
   const int64_t rows = matrix.size(0), cols = matrix.size(1);
   std::vector<double> values(static_cast<size_t>(rows * cols));
@@ -82,8 +87,8 @@ Tensor eye_(Tensor matrix) {
 }
 
 Tensor dirac_(Tensor tensor) {
-  RAMET_CHECK(tensor.dim() >= 3 && tensor.dim() <= 5, "dirac_", "Only tensors with 3, 4, or 5 dimensions are supported: got ",
-              describe(tensor));
+  RAMET_CHECK(tensor.dim() >= 3 && tensor.dim() <= 5, "dirac_",
+              "Only tensors with 3, 4, or 5 dimensions are supported: got ", describe(tensor));
   const NoGradGuard off;
   const int64_t out = tensor.size(0), in = tensor.size(1);
   int64_t block = 1, centre = 0;
@@ -93,17 +98,20 @@ Tensor dirac_(Tensor tensor) {
   }
   std::vector<double> values(static_cast<size_t>(tensor.numel()));
   if (block > 0)
-    for (int64_t i = 0; i < std::min(out, in); ++i) values[static_cast<size_t>((i * in + i) * block + centre)] = 1;
+    for (int64_t i = 0; i < std::min(out, in); ++i)
+      values[static_cast<size_t>((i * in + i) * block + centre)] = 1;
   return assign(tensor, values);
 }
 
 Tensor orthogonal_(Tensor tensor, double gain) {
-  RAMET_CHECK(tensor.dim() >= 2, "orthogonal_", "Only tensors with 2 or more dimensions are supported: got ", describe(tensor));
+  RAMET_CHECK(tensor.dim() >= 2, "orthogonal_",
+              "Only tensors with 2 or more dimensions are supported: got ", describe(tensor));
   const NoGradGuard off;
   const int64_t rows = tensor.size(0), cols = rows ? tensor.numel() / rows : 0;
   const int64_t count = std::min(rows, cols), length = std::max(rows, cols);
-  // Gram-Schmidt of `count` normal vectors, twice each, which leaves them orthogonal to rounding. Normalising by a positive
-  // factor makes the result uniform over orthogonal frames, as LibTorch's QR with signs fixed by the diagonal.
+  // Gram-Schmidt of `count` normal vectors, twice each, which leaves them orthogonal to rounding.
+  // Normalising by a positive factor makes the result uniform over orthogonal frames, as LibTorch's
+  // QR with signs fixed by the diagonal.
   std::vector<double> v = drawn_normal(count, length, 1, tensor);
   for (int64_t i = 0; i < count; ++i) {
     double* a = v.data() + i * length;
@@ -123,13 +131,17 @@ Tensor orthogonal_(Tensor tensor, double gain) {
   std::vector<double> values(v.size());
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c)
-      values[static_cast<size_t>(r * cols + c)] = gain * (rows <= cols ? v[static_cast<size_t>(r * length + c)] : v[static_cast<size_t>(c * length + r)]);
+      values[static_cast<size_t>(r * cols + c)] =
+          gain * (rows <= cols ? v[static_cast<size_t>(r * length + c)]
+                               : v[static_cast<size_t>(c * length + r)]);
   return assign(tensor, values);
 }
 
 Tensor sparse_(Tensor tensor, double sparsity, double std) {
-  RAMET_CHECK(tensor.dim() == 2, "sparse_", "Only tensors with 2 dimensions are supported: got ", describe(tensor));
-  RAMET_CHECK(sparsity >= 0 && sparsity <= 1, "sparse_", "sparsity: got ", sparsity, ", expected a fraction in [0, 1]");
+  RAMET_CHECK(tensor.dim() == 2, "sparse_", "Only tensors with 2 dimensions are supported: got ",
+              describe(tensor));
+  RAMET_CHECK(sparsity >= 0 && sparsity <= 1, "sparse_", "sparsity: got ", sparsity,
+              ", expected a fraction in [0, 1]");
   const NoGradGuard off;
   const int64_t rows = tensor.size(0), cols = tensor.size(1);
   const auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
@@ -141,7 +153,8 @@ Tensor sparse_(Tensor tensor, double sparsity, double std) {
     std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return keys[static_cast<size_t>(a * cols + c)] < keys[static_cast<size_t>(b * cols + c)];
     });
-    for (int64_t i = 0; i < zeros; ++i) values[static_cast<size_t>(order[static_cast<size_t>(i)] * cols + c)] = 0;
+    for (int64_t i = 0; i < zeros; ++i)
+      values[static_cast<size_t>(order[static_cast<size_t>(i)] * cols + c)] = 0;
   }
   return assign(tensor, values);
 }

@@ -11,9 +11,9 @@ namespace nn {
 namespace init {
 
 using NonlinearityType =
-    std::variant<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D, enumtype::kConvTranspose1D,
-                 enumtype::kConvTranspose2D, enumtype::kConvTranspose3D, enumtype::kSigmoid, enumtype::kTanh, enumtype::kReLU,
-                 enumtype::kLeakyReLU>;
+    std::variant<enumtype::kLinear, enumtype::kConv1D, enumtype::kConv2D, enumtype::kConv3D,
+                 enumtype::kConvTranspose1D, enumtype::kConvTranspose2D, enumtype::kConvTranspose3D,
+                 enumtype::kSigmoid, enumtype::kTanh, enumtype::kReLU, enumtype::kLeakyReLU>;
 using FanModeType = std::variant<enumtype::kFanIn, enumtype::kFanOut>;
 
 /// The factor that keeps a layer's variance through a nonlinearity; `param` is leaky ReLU's slope.
@@ -28,20 +28,23 @@ RAMET_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
 RAMET_API Tensor eye_(Tensor matrix);
 /// A convolution that passes on min(in, out) channels unchanged; three to five dimensions.
 RAMET_API Tensor dirac_(Tensor tensor);
-/// Rows (or columns, where these are fewer) are orthonormal, times `gain`: Saxe et al. 2013. At least two dimensions; those
-/// behind the first count as one.
+/// Rows (or columns, where these are fewer) are orthonormal, times `gain`: Saxe et al. 2013. At
+/// least two dimensions; those behind the first count as one.
 RAMET_API Tensor orthogonal_(Tensor tensor, double gain = 1.0);
 /// In each column the fraction `sparsity` of the elements is zero, the others are normal.
 RAMET_API Tensor sparse_(Tensor tensor, double sparsity, double std = 0.01);
 
 /// He et al. 2015: variance gain^2 / fan, with the gain of `nonlinearity` and slope `a`.
-RAMET_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanModeType mode = kFanIn, NonlinearityType nonlinearity = kLeakyReLU);
-RAMET_API Tensor kaiming_normal_(Tensor tensor, double a = 0, FanModeType mode = kFanIn, NonlinearityType nonlinearity = kLeakyReLU);
+RAMET_API Tensor kaiming_uniform_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
+                                  NonlinearityType nonlinearity = kLeakyReLU);
+RAMET_API Tensor kaiming_normal_(Tensor tensor, double a = 0, FanModeType mode = kFanIn,
+                                 NonlinearityType nonlinearity = kLeakyReLU);
 /// Glorot and Bengio 2010: variance 2 gain^2 / (fan_in + fan_out).
 RAMET_API Tensor xavier_uniform_(Tensor tensor, double gain = 1.0);
 RAMET_API Tensor xavier_normal_(Tensor tensor, double gain = 1.0);
 
-/// Inputs and outputs of one unit: of (out, in, k...) in * k... and out * k.... At least two dimensions.
+/// Inputs and outputs of one unit: of (out, in, k...) in * k... and out * k.... At least two
+/// dimensions.
 RAMET_API std::tuple<int64_t, int64_t> _calculate_fan_in_and_fan_out(const Tensor& tensor);
 
 }  // namespace init

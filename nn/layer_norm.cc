@@ -8,7 +8,9 @@
 
 namespace ramet::nn {
 
-LayerNormImpl::LayerNormImpl(LayerNormOptions options_) : options(std::move(options_)) { LayerNormImpl::reset(); }
+LayerNormImpl::LayerNormImpl(LayerNormOptions options_) : options(std::move(options_)) {
+  LayerNormImpl::reset();
+}
 
 void LayerNormImpl::reset() {
   if (options.elementwise_affine()) {
@@ -28,12 +30,14 @@ void LayerNormImpl::reset_parameters() {
 }
 
 void LayerNormImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::LayerNorm(" << IntArrayRef(options.normalized_shape()) << ", eps=" << options.eps()
-         << ", elementwise_affine=" << options.elementwise_affine() << ")";
+  stream << std::boolalpha << "ramet::nn::LayerNorm(" << IntArrayRef(options.normalized_shape())
+         << ", eps=" << options.eps() << ", elementwise_affine=" << options.elementwise_affine()
+         << ")";
 }
 
 Tensor LayerNormImpl::forward(const Tensor& input) {
-  return functional::detail::layer_norm(input, options.normalized_shape(), weight, bias, options.eps());
+  return functional::detail::layer_norm(input, options.normalized_shape(), weight, bias,
+                                        options.eps());
 }
 
 }  // namespace ramet::nn

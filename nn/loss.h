@@ -14,10 +14,10 @@ using reduction_t = std::variant<enumtype::kNone, enumtype::kMean, enumtype::kSu
 }  // namespace detail
 
 // Options that are a reduction alone convert from one: `MSELoss(kSum)`.
-#define RAMET_REDUCTION_CONSTRUCTORS(Options)                         \
-  Options() = default;                                                \
-  Options(enumtype::kNone reduction) : reduction_(reduction) {}       \
-  Options(enumtype::kMean reduction) : reduction_(reduction) {}       \
+#define RAMET_REDUCTION_CONSTRUCTORS(Options)                   \
+  Options() = default;                                          \
+  Options(enumtype::kNone reduction) : reduction_(reduction) {} \
+  Options(enumtype::kMean reduction) : reduction_(reduction) {} \
   Options(enumtype::kSum reduction) : reduction_(reduction) {}
 
 struct RAMET_API L1LossOptions {
@@ -66,7 +66,7 @@ struct RAMET_API CrossEntropyLossOptions {
 /// |x - y|
 class RAMET_API L1LossImpl : public Cloneable<L1LossImpl> {
  public:
-  explicit L1LossImpl(L1LossOptions options_ = {}) : options(std::move(options_)) {}
+  explicit L1LossImpl(L1LossOptions options_ = {});
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
@@ -77,7 +77,7 @@ RAMET_MODULE(L1Loss);
 /// (x - y)^2
 class RAMET_API MSELossImpl : public Cloneable<MSELossImpl> {
  public:
-  explicit MSELossImpl(MSELossOptions options_ = {}) : options(std::move(options_)) {}
+  explicit MSELossImpl(MSELossOptions options_ = {});
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
@@ -100,7 +100,7 @@ RAMET_MODULE(SmoothL1Loss);
 /// -(y log x + (1 - y) log(1 - x)), both logarithms at least -100
 class RAMET_API BCELossImpl : public Cloneable<BCELossImpl> {
  public:
-  explicit BCELossImpl(BCELossOptions options_ = {}) : options(std::move(options_)) {}
+  explicit BCELossImpl(BCELossOptions options_ = {});
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input, const Tensor& target);
@@ -120,7 +120,8 @@ class RAMET_API BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> 
 };
 RAMET_MODULE(BCEWithLogitsLoss);
 
-/// -weight[y] x[y] of log-probabilities x: (N, C, *), classes y: (N, *). The mean is weighted; `weight` becomes a buffer.
+/// -weight[y] x[y] of log-probabilities x: (N, C, *), classes y: (N, *). The mean is weighted;
+/// `weight` becomes a buffer.
 class RAMET_API NLLLossImpl : public Cloneable<NLLLossImpl> {
  public:
   explicit NLLLossImpl(NLLLossOptions options_ = {});

@@ -23,7 +23,8 @@ std::string join_name(const std::string& prefix, const std::string& name) {
 
 void check_name(const char* op, const char* kind, const std::string& name) {
   RAMET_CHECK(!name.empty(), op, kind, " name must not be empty");
-  RAMET_CHECK(name.find('.') == std::string::npos, op, kind, " name must not contain a dot (got '", name, "')");
+  RAMET_CHECK(name.find('.') == std::string::npos, op, kind, " name must not contain a dot (got '",
+              name, "')");
 }
 
 // The tensors of a named list, each once.
@@ -47,7 +48,8 @@ void insert_defined(OrderedDict<std::string, Tensor>& out, const std::string& pr
 namespace detail {
 std::string type_name(const std::type_info& type) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
   return status == 0 ? text.get() : type.name();
 }
 }  // namespace detail
@@ -56,7 +58,8 @@ Module::Module() : parameters_("Parameter"), buffers_("Buffer"), children_("Subm
   struct Probe : Module {
     char first;
   };
-  static_assert(sizeof(Probe) > sizeof(Module), "own_bytes() begins at the end of Module: no derived member may lie before it");
+  static_assert(sizeof(Probe) > sizeof(Module),
+                "own_bytes() begins at the end of Module: no derived member may lie before it");
 }
 Module::Module(std::string name) : Module() { name_ = std::move(name); }
 Module::Module(const Module&) = default;
@@ -66,7 +69,8 @@ Module& Module::operator=(Module&&) noexcept = default;
 Module::~Module() = default;
 
 const std::string& Module::name() const noexcept {
-  // A type is only known once its constructor has begun, so the name is found at first use, which may be on any thread.
+  // A type is only known once its constructor has begun, so the name is found at first use, which
+  // may be on any thread.
   static std::mutex mutex;
   const std::lock_guard<std::mutex> lock(mutex);
   if (!name_) name_ = detail::type_name(typeid(*this));
@@ -74,17 +78,20 @@ const std::string& Module::name() const noexcept {
 }
 
 std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
-  fail("clone", "clone() has not been implemented for ", name(), ". Subclass ramet::nn::Cloneable<", name(),
-       "> instead of ramet::nn::Module to inherit the ability to clone.");
+  fail("clone", "clone() has not been implemented for ", name(), ". Subclass ramet::nn::Cloneable<",
+       name(), "> instead of ramet::nn::Module to inherit the ability to clone.");
 }
 
 void Module::clone_(Module& other, const std::optional<Device>&) {
-  fail("clone", "clone() has not been implemented for ", other.name(), ": it cannot be cloned into ", name());
+  fail("clone", "clone() has not been implemented for ", other.name(),
+       ": it cannot be cloned into ", name());
 }
 
-// ---- visiting --------------------------------------------------------------------------------------------------------
+// ---- visiting
+// --------------------------------------------------------------------------------------------------------
 
-void Module::visit_children(const NamedModulePointerApplyFunction& function, const std::string& prefix) const {
+void Module::visit_children(const NamedModulePointerApplyFunction& function,
+                            const std::string& prefix) const {
   for (const auto& child : children_) {
     if (!child.value()) continue;
     const std::string full = join_name(prefix, child.key());
@@ -103,17 +110,23 @@ void Module::apply(const ConstModuleApplyFunction& function) const {
 }
 void Module::apply(const NamedModuleApplyFunction& function, const std::string& name_prefix) {
   function(name_prefix, *this);
-  visit_children([&](const std::string& name, const std::shared_ptr<Module>& m) { function(name, *m); }, name_prefix);
+  visit_children(
+      [&](const std::string& name, const std::shared_ptr<Module>& m) { function(name, *m); },
+      name_prefix);
 }
-void Module::apply(const ConstNamedModuleApplyFunction& function, const std::string& name_prefix) const {
+void Module::apply(const ConstNamedModuleApplyFunction& function,
+                   const std::string& name_prefix) const {
   function(name_prefix, *this);
-  visit_children([&](const std::string& name, const std::shared_ptr<Module>& m) { function(name, *m); }, name_prefix);
+  visit_children(
+      [&](const std::string& name, const std::shared_ptr<Module>& m) { function(name, *m); },
+      name_prefix);
 }
 void Module::apply(const ModulePointerApplyFunction& function) const {
   function(shared_from_this_checked());
   visit_children([&](const std::string&, const std::shared_ptr<Module>& m) { function(m); }, "");
 }
-void Module::apply(const NamedModulePointerApplyFunction& function, const std::string& name_prefix) const {
+void Module::apply(const NamedModulePointerApplyFunction& function,
+                   const std::string& name_prefix) const {
   function(name_prefix, shared_from_this_checked());
   visit_children(function, name_prefix);
 }
@@ -122,42 +135,63 @@ OrderedDict<std::string, Tensor> Module::named_parameters(bool recurse) const {
   OrderedDict<std::string, Tensor> out("Parameter");
   insert_defined(out, "", parameters_);
   if (recurse)
-    visit_children([&](const std::string& name, const std::shared_ptr<Module>& m) { insert_defined(out, name, m->parameters_); },
-                   "");
+    visit_children(
+        [&](const std::string& name, const std::shared_ptr<Module>& m) {
+          insert_defined(out, name, m->parameters_);
+        },
+        "");
   return out;
 }
 OrderedDict<std::string, Tensor> Module::named_buffers(bool recurse) const {
   OrderedDict<std::string, Tensor> out("Buffer");
   insert_defined(out, "", buffers_);
   if (recurse)
-    visit_children([&](const std::string& name, const std::shared_ptr<Module>& m) { insert_defined(out, name, m->buffers_); }, "");
+    visit_children(
+        [&](const std::string& name, const std::shared_ptr<Module>& m) {
+          insert_defined(out, name, m->buffers_);
+        },
+        "");
   return out;
 }
-std::vector<Tensor> Module::parameters(bool recurse) const { return unique_values(named_parameters(recurse)); }
-std::vector<Tensor> Module::buffers(bool recurse) const { return unique_values(named_buffers(recurse)); }
+std::vector<Tensor> Module::parameters(bool recurse) const {
+  return unique_values(named_parameters(recurse));
+}
+std::vector<Tensor> Module::buffers(bool recurse) const {
+  return unique_values(named_buffers(recurse));
+}
 
-OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(const std::string& name_prefix, bool include_self) const {
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_modules(
+    const std::string& name_prefix, bool include_self) const {
   OrderedDict<std::string, std::shared_ptr<Module>> out("Submodule");
   if (include_self) out.insert(name_prefix, shared_from_this_checked());
-  visit_children([&](const std::string& name, const std::shared_ptr<Module>& m) { out.insert(name, m); }, name_prefix);
+  visit_children(
+      [&](const std::string& name, const std::shared_ptr<Module>& m) { out.insert(name, m); },
+      name_prefix);
   return out;
 }
-std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const { return named_modules("", include_self).values(); }
+std::vector<std::shared_ptr<Module>> Module::modules(bool include_self) const {
+  return named_modules("", include_self).values();
+}
 std::vector<std::shared_ptr<Module>> Module::children() const { return children_.values(); }
-OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const { return children_; }
+OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const {
+  return children_;
+}
 
 std::shared_ptr<Module> Module::shared_from_this_checked() const {
   auto self = weak_from_this().lock();
   RAMET_CHECK(self, "Module",
-              "It looks like you attempted to retrieve your top-level module as a shared_ptr, but it is not stored in a "
+              "It looks like you attempted to retrieve your top-level module as a shared_ptr, but "
+              "it is not stored in a "
               "shared_ptr. Use std::make_shared<",
               name(),
-              "> instead of creating your module on the stack, or alternatively do not try to access your top-level module at "
+              "> instead of creating your module on the stack, or alternatively do not try to "
+              "access your top-level module at "
               "all by passing /*include_self=*/false to modules() or named_modules()");
   return std::const_pointer_cast<Module>(self);
 }
 
-// ---- state -----------------------------------------------------------------------------------------------------------
+// ---- state
+// -----------------------------------------------------------------------------------------------------------
 
 void Module::train(bool on) {
   for (const auto& child : children_)
@@ -168,7 +202,8 @@ void Module::eval() { train(false); }
 
 namespace {
 
-void convert(const Tensor& t, std::optional<Device> device, std::optional<ScalarType> dtype, bool non_blocking) {
+void convert(const Tensor& t, std::optional<Device> device, std::optional<ScalarType> dtype,
+             bool non_blocking) {
   if (!t.defined()) return;
   TensorOptions to;
   if (device) to = to.device(*device);
@@ -178,8 +213,9 @@ void convert(const Tensor& t, std::optional<Device> device, std::optional<Scalar
   if (!made.is_same(t)) t.set_data(made);
 }
 
-void convert_all(const OrderedDict<std::string, Tensor>& parameters, const OrderedDict<std::string, Tensor>& buffers,
-                 std::optional<Device> device, std::optional<ScalarType> dtype, bool non_blocking) {
+void convert_all(const OrderedDict<std::string, Tensor>& parameters,
+                 const OrderedDict<std::string, Tensor>& buffers, std::optional<Device> device,
+                 std::optional<ScalarType> dtype, bool non_blocking) {
   for (const auto& item : parameters) convert(item.value(), device, dtype, non_blocking);
   for (const auto& item : buffers) {
     const Tensor& t = item.value();
@@ -209,8 +245,11 @@ void Module::to(Device device, bool non_blocking) {
 
 void Module::zero_grad(bool set_to_none) {
   if (is_replica_)
-    log(LogLevel::Error, "[zero_grad] Calling .zero_grad() from a module created with DataParallel() has no effect. The parameters "
-        "are copied (in a differentiable manner) from the original module: call zero_grad() on that one.");
+    log(LogLevel::Error,
+        "[zero_grad] Calling .zero_grad() from a module created with DataParallel() has no effect. "
+        "The parameters "
+        "are copied (in a differentiable manner) from the original module: call zero_grad() on "
+        "that one.");
   for (const Tensor& parameter : parameters()) {
     if (!parameter.grad().defined()) continue;
     Tensor& grad = parameter.mutable_grad();
@@ -223,7 +262,8 @@ void Module::zero_grad(bool set_to_none) {
   }
 }
 
-// ---- registration ----------------------------------------------------------------------------------------------------
+// ---- registration
+// ----------------------------------------------------------------------------------------------------
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
   check_name("register_parameter", "Parameter", name);
@@ -244,7 +284,8 @@ void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   children_.insert(std::move(name), std::move(child));
 }
 void Module::unregister_module(const std::string& name) {
-  RAMET_CHECK(children_.contains(name), "unregister_module", "No Module with name `", name, "` is registered");
+  RAMET_CHECK(children_.contains(name), "unregister_module", "No Module with name `", name,
+              "` is registered");
   children_.erase(name);
 }
 
@@ -254,13 +295,15 @@ BufferPolicy Module::buffer_policy(const std::string& buffer) const {
   return BufferPolicy::first;
 }
 void Module::set_buffer_policy(const std::string& buffer, BufferPolicy policy) {
-  RAMET_CHECK(buffers_.contains(buffer), "set_buffer_policy", "Buffer '", buffer, "' is not defined in ", name());
+  RAMET_CHECK(buffers_.contains(buffer), "set_buffer_policy", "Buffer '", buffer,
+              "' is not defined in ", name());
   for (auto& [name, set] : policies_)
     if (name == buffer) return void(set = policy);
   policies_.emplace_back(buffer, policy);
 }
 
-// ---- hooks -----------------------------------------------------------------------------------------------------------
+// ---- hooks
+// -----------------------------------------------------------------------------------------------------------
 
 namespace {
 std::shared_ptr<ModuleHooks> copy_of(const std::shared_ptr<const ModuleHooks>& hooks) {
@@ -288,7 +331,8 @@ void Module::remove_forward_hook(unsigned handle) {
   const auto is_it = [handle](const auto& hook) { return hook.first == handle; };
   made->pre.erase(std::remove_if(made->pre.begin(), made->pre.end(), is_it), made->pre.end());
   made->post.erase(std::remove_if(made->post.begin(), made->post.end(), is_it), made->post.end());
-  RAMET_CHECK(made->pre.size() + made->post.size() < before, "remove_forward_hook", "no hook with handle ", handle, " in ", name());
+  RAMET_CHECK(made->pre.size() + made->post.size() < before, "remove_forward_hook",
+              "no hook with handle ", handle, " in ", name());
   hooks_ = std::move(made);
 }
 
@@ -296,26 +340,29 @@ void ModuleHooks::run_pre(Module& module, std::vector<Tensor>& inputs) const {
   const size_t count = inputs.size();
   for (const auto& [id, hook] : pre) {
     hook(module, inputs);
-    RAMET_CHECK(inputs.size() == count, "forward_pre_hook", "number of inputs after a hook of ", module.name(), ": got ",
-                inputs.size(), ", expected ", count);
+    RAMET_CHECK(inputs.size() == count, "forward_pre_hook", "number of inputs after a hook of ",
+                module.name(), ": got ", inputs.size(), ", expected ", count);
   }
 }
-void ModuleHooks::run_post(Module& module, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) const {
+void ModuleHooks::run_post(Module& module, const std::vector<Tensor>& inputs,
+                           std::vector<Tensor>& outputs) const {
   const size_t count = outputs.size();
   for (const auto& [id, hook] : post) {
     hook(module, inputs, outputs);
-    RAMET_CHECK(outputs.size() == count, "forward_hook", "number of outputs after a hook of ", module.name(), ": got ",
-                outputs.size(), ", expected ", count);
+    RAMET_CHECK(outputs.size() == count, "forward_hook", "number of outputs after a hook of ",
+                module.name(), ": got ", outputs.size(), ", expected ", count);
   }
 }
 
-// ---- replication and cloning -----------------------------------------------------------------------------------------
+// ---- replication and cloning
+// -----------------------------------------------------------------------------------------
 
 void Module::merge_replicas(ArrayRef<Module*>) {}
 void Module::discard_deposits() {}
 
 void Module::rebind(ArrayRef<Tensor>) {
-  throw NotImplementedError("[rebind] " + name() + " is sealed and does not say how to take over other parameters");
+  throw NotImplementedError("[rebind] " + name() +
+                            " is sealed and does not say how to take over other parameters");
 }
 
 void Module::copy_flags_from(const Module& source) {
@@ -336,11 +383,12 @@ namespace {
 
 void check_count(const char* what, const char* call, size_t got, size_t expected) {
   RAMET_CHECK(got == expected, "clone", "The cloned module does not have the same number of ", what,
-              " as the original module after calling reset(): got ", got, ", expected ", expected, ". Are you sure you called ",
-              call, " inside reset() and not the constructor?");
+              " as the original module after calling reset(): got ", got, ", expected ", expected,
+              ". Are you sure you called ", call, " inside reset() and not the constructor?");
 }
 
-void copy_values(const char* kind, OrderedDict<std::string, Tensor>& to, const OrderedDict<std::string, Tensor>& from,
+void copy_values(const char* kind, OrderedDict<std::string, Tensor>& to,
+                 const OrderedDict<std::string, Tensor>& from,
                  const std::optional<Device>& device) {
   for (const auto& item : from) {
     Tensor* made = to.find(item.key());
@@ -350,14 +398,16 @@ void copy_values(const char* kind, OrderedDict<std::string, Tensor>& to, const O
       *made = Tensor();
       continue;
     }
-    RAMET_CHECK(made->defined(), "clone", kind, " '", item.key(), "' is undefined after calling reset(), expected ",
-                describe(source));
+    RAMET_CHECK(made->defined(), "clone", kind, " '", item.key(),
+                "' is undefined after calling reset(), expected ", describe(source));
     RAMET_CHECK(!made->is_same(source), "clone", kind, " '", item.key(),
                 "': reset() registered the original module's own tensor, expected a new one");
     // A copy even where the device is the same one, whatever to() would do there.
-    made->set_data(device ? source.detach().to(*device, /*non_blocking=*/false, /*copy=*/true) : source.detach().clone());
+    made->set_data(device ? source.detach().to(*device, /*non_blocking=*/false, /*copy=*/true)
+                          : source.detach().clone());
     // From the source and not from reset(): a frozen parameter stays frozen.
-    if (made->is_leaf() && made->requires_grad() != source.requires_grad()) made->set_requires_grad(source.requires_grad());
+    if (made->is_leaf() && made->requires_grad() != source.requires_grad())
+      made->set_requires_grad(source.requires_grad());
   }
 }
 
@@ -381,21 +431,26 @@ void Module::clone_children_from(const Module& source, const std::optional<Devic
       *made = nullptr;
       continue;
     }
-    RAMET_CHECK(*made, "clone", "Submodule '", item.key(), "' is null after calling reset(), expected ", item.value()->name());
+    RAMET_CHECK(*made, "clone", "Submodule '", item.key(),
+                "' is null after calling reset(), expected ", item.value()->name());
     (*made)->clone_(*item.value(), device);
   }
 }
 
 unsigned int Module::_forward_num_required_args() {
-  fail("forward", name(), " has default arguments in `forward` and must override `_forward_num_required_args`: use "
+  fail("forward", name(),
+       " has default arguments in `forward` and must override `_forward_num_required_args`: use "
        "RAMET_FORWARD_HAS_DEFAULT_ARGS to do so.");
 }
 std::vector<AnyValue> Module::_forward_populate_default_args(std::vector<AnyValue>&&) {
-  fail("forward", name(), " has default arguments in `forward` and must override `_forward_populate_default_args`: use "
-       "RAMET_FORWARD_HAS_DEFAULT_ARGS to do so.");
+  fail(
+      "forward", name(),
+      " has default arguments in `forward` and must override `_forward_populate_default_args`: use "
+      "RAMET_FORWARD_HAS_DEFAULT_ARGS to do so.");
 }
 
-// ---- printing --------------------------------------------------------------------------------------------------------
+// ---- printing
+// --------------------------------------------------------------------------------------------------------
 
 void Module::pretty_print(std::ostream& stream) const { stream << name(); }
 

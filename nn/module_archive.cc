@@ -30,12 +30,14 @@ void Module::load(serialize::InputArchive& archive) {
   }
 }
 
-serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const std::shared_ptr<Module>& module) {
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const std::shared_ptr<Module>& module) {
   RAMET_CHECK(module, "save", "got an empty module");
   module->save(archive);
   return archive;
 }
-serialize::InputArchive& operator>>(serialize::InputArchive& archive, const std::shared_ptr<Module>& module) {
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    const std::shared_ptr<Module>& module) {
   RAMET_CHECK(module, "load", "got an empty module");
   module->load(archive);
   return archive;

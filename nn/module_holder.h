@@ -1,15 +1,15 @@
 // ModuleHolder: a shared_ptr to a module that reads like a value.
 //
-// `RAMET_MODULE(Net);` behind `struct NetImpl : nn::Module {...}` declares `class Net`, a holder: `Net net(3);` makes the
-// module, `Net net{nullptr};` an empty handle to be assigned later, `net->forward(x)` or `net(x)` calls it.
+// `RAMET_MODULE(Net);` behind `struct NetImpl : nn::Module {...}` declares `class Net`, a holder:
+// `Net net(3);` makes the module, `Net net{nullptr};` an empty handle to be assigned later,
+// `net->forward(x)` or `net(x)` calls it.
 #pragma once
 #include "nn/module_hooks.h"
 
 namespace ramet {
 namespace nn {
 
-template <class Contained>
-class ModuleHolder : detail::ModuleHolderIndicator {
+template <class Contained> class ModuleHolder : detail::ModuleHolderIndicator {
  protected:
   // Protected as in LibTorch: a holder class may extend it.
   std::shared_ptr<Contained> impl_;
@@ -42,11 +42,11 @@ class ModuleHolder : detail::ModuleHolderIndicator {
 
   /// forward() with the module's hooks.
   template <class... Args, class C = Contained>
-  auto operator()(Args&&... args) const -> decltype(std::declval<C&>().forward(std::forward<Args>(args)...)) {
+  auto operator()(Args&&... args) const
+      -> decltype(std::declval<C&>().forward(std::forward<Args>(args)...)) {
     return call(static_cast<C&>(*checked()), std::forward<Args>(args)...);
   }
-  template <class Arg>
-  decltype(auto) operator[](Arg&& arg) {
+  template <class Arg> decltype(auto) operator[](Arg&& arg) {
     return (*get())[std::forward<Arg>(arg)];
   }
 
@@ -57,17 +57,19 @@ class ModuleHolder : detail::ModuleHolderIndicator {
   }
   static std::shared_ptr<Contained> make_default() {
     static_assert(std::is_default_constructible<Contained>::value,
-                  "this module has no default constructor: give the holder arguments, or nullptr for an empty one");
-    if constexpr (std::is_default_constructible<Contained>::value) return std::make_shared<Contained>();
+                  "this module has no default constructor: give the holder arguments, or nullptr "
+                  "for an empty one");
+    if constexpr (std::is_default_constructible<Contained>::value)
+      return std::make_shared<Contained>();
   }
 };
 
-template <class T>
-std::ostream& operator<<(std::ostream& stream, const ModuleHolder<T>& module) {
+template <class T> std::ostream& operator<<(std::ostream& stream, const ModuleHolder<T>& module) {
   return stream << static_cast<const Module&>(*module);
 }
 template <class T>
-serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const ModuleHolder<T>& module) {
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const ModuleHolder<T>& module) {
   return archive << std::shared_ptr<Module>(module.ptr());
 }
 template <class T>
@@ -79,11 +81,11 @@ serialize::InputArchive& operator>>(serialize::InputArchive& archive, ModuleHold
 }  // namespace ramet
 
 /// Declares the holder class `Name` of the module class `ImplType`.
-#define RAMET_MODULE_IMPL(Name, ImplType)                              \
-  class Name : public ::ramet::nn::ModuleHolder<ImplType> {            \
-   public:                                                             \
-    using ::ramet::nn::ModuleHolder<ImplType>::ModuleHolder;           \
-    using Impl [[maybe_unused]] = ImplType;                            \
+#define RAMET_MODULE_IMPL(Name, ImplType)                    \
+  class Name : public ::ramet::nn::ModuleHolder<ImplType> {  \
+   public:                                                   \
+    using ::ramet::nn::ModuleHolder<ImplType>::ModuleHolder; \
+    using Impl [[maybe_unused]] = ImplType;                  \
   }
 /// RAMET_MODULE_IMPL for the usual name, NameImpl.
 #define RAMET_MODULE(Name) RAMET_MODULE_IMPL(Name, Name##Impl)

@@ -13,46 +13,39 @@ struct ModuleHooks {
   unsigned next_id = 0;
 
   RAMET_API void run_pre(Module& module, std::vector<Tensor>& inputs) const;
-  RAMET_API void run_post(Module& module, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) const;
+  RAMET_API void run_post(Module& module, const std::vector<Tensor>& inputs,
+                          std::vector<Tensor>& outputs) const;
 };
 
 namespace detail {
 
-template <class T>
-using is_tensor = std::is_same<std::decay_t<T>, Tensor>;
+template <class T> using is_tensor = std::is_same<std::decay_t<T>, Tensor>;
 
 // Tensors are copied, so that a hook can replace them; everything else is passed on as it came.
-template <class A>
-using HookedArg = std::conditional_t<is_tensor<A>::value, Tensor, A&&>;
+template <class A> using HookedArg = std::conditional_t<is_tensor<A>::value, Tensor, A&&>;
 
-template <class A>
-void gather_tensor(std::vector<Tensor>& out, const A& arg) {
+template <class A> void gather_tensor(std::vector<Tensor>& out, const A& arg) {
   if constexpr (is_tensor<A>::value) out.push_back(arg);
   (void)out, (void)arg;
 }
-template <class A>
-void put_tensor(const std::vector<Tensor>& from, size_t& next, A& arg) {
+template <class A> void put_tensor(const std::vector<Tensor>& from, size_t& next, A& arg) {
   if constexpr (is_tensor<A>::value) arg = from[next++];
   (void)from, (void)next, (void)arg;
 }
 
-template <class R>
-struct Outputs {  // a result without tensors
+template <class R> struct Outputs {  // a result without tensors
   static void gather(std::vector<Tensor>&, const R&) {}
   static void put(const std::vector<Tensor>&, R&) {}
 };
-template <>
-struct Outputs<Tensor> {
+template <> struct Outputs<Tensor> {
   static void gather(std::vector<Tensor>& out, const Tensor& result) { out.push_back(result); }
   static void put(const std::vector<Tensor>& from, Tensor& result) { result = from[0]; }
 };
-template <>
-struct Outputs<std::vector<Tensor>> {
+template <> struct Outputs<std::vector<Tensor>> {
   static void gather(std::vector<Tensor>& out, const std::vector<Tensor>& result) { out = result; }
   static void put(const std::vector<Tensor>& from, std::vector<Tensor>& result) { result = from; }
 };
-template <class... T>
-struct Outputs<std::tuple<T...>> {
+template <class... T> struct Outputs<std::tuple<T...>> {
   static void gather(std::vector<Tensor>& out, const std::tuple<T...>& result) {
     std::apply([&](const auto&... item) { (gather_tensor(out, item), ...); }, result);
   }
@@ -73,7 +66,9 @@ auto call_with_hooks(M& module, A&&... args) -> decltype(module.forward(std::for
   size_t next = 0;
   std::apply([&](auto&... arg) { (put_tensor(inputs, next, arg), ...); }, held);
   (void)next;
-  auto forward = [&module](auto&... arg) -> Result { return module.forward(std::forward<A>(arg)...); };
+  auto forward = [&module](auto&... arg) -> Result {
+    return module.forward(std::forward<A>(arg)...);
+  };
   std::vector<Tensor> outputs;
   if constexpr (std::is_void<Result>::value) {
     std::apply(forward, held);
@@ -94,10 +89,12 @@ auto call_with_hooks(M& module, A&&... args) -> decltype(module.forward(std::for
 
 }  // namespace detail
 
-/// module.forward(args...) with the module's pre-hooks before and its hooks after: how the library itself calls a module.
+/// module.forward(args...) with the module's pre-hooks before and its hooks after: how the library
+/// itself calls a module.
 template <class M, class... A>
 auto call(M& module, A&&... args) -> decltype(module.forward(std::forward<A>(args)...)) {
-  if (RAMET_LIKELY(!static_cast<Module&>(module).forward_hooks())) return module.forward(std::forward<A>(args)...);
+  if (RAMET_LIKELY(!static_cast<Module&>(module).forward_hooks()))
+    return module.forward(std::forward<A>(args)...);
   return detail::call_with_hooks(module, std::forward<A>(args)...);
 }
 

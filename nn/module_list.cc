@@ -18,7 +18,8 @@ void ModuleListImpl::push_back(std::shared_ptr<Module> module) {
 }
 
 void ModuleListImpl::insert(size_t index, std::shared_ptr<Module> module) {
-  RAMET_CHECK(index <= size(), "ModuleList", "Index out of range: got ", index, ", expected at most ", size());
+  RAMET_CHECK(index <= size(), "ModuleList", "Index out of range: got ", index,
+              ", expected at most ", size());
   if (index == size()) return push_back(std::move(module));
   modules_.insert(modules_.begin() + static_cast<ptrdiff_t>(index), std::move(module));
   for (size_t i = index; i + 1 < size(); ++i) replace_module(std::to_string(i), modules_[i]);

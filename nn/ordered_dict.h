@@ -12,8 +12,7 @@
 namespace ramet {
 
 /// Lookup is by binary search over positions sorted by key, so Key needs operator<.
-template <class Key, class Value>
-class OrderedDict {
+template <class Key, class Value> class OrderedDict {
  public:
   class Item {
    public:
@@ -35,7 +34,8 @@ class OrderedDict {
   using ConstIterator = typename std::vector<Item>::const_iterator;
 
   /// `key_description` is what errors call a key: "Key 'x' is not defined".
-  explicit OrderedDict(std::string key_description = "Key") : key_description_(std::move(key_description)) {}
+  explicit OrderedDict(std::string key_description = "Key")
+      : key_description_(std::move(key_description)) {}
   OrderedDict(std::initializer_list<Item> items) : OrderedDict() {
     for (const Item& item : items) insert(item.key(), item.value());
   }
@@ -63,7 +63,9 @@ class OrderedDict {
   Value& operator[](const Key& key) { return *found(key, find(key)); }
   const Value& operator[](const Key& key) const { return *found(key, find(key)); }
   /// Null if the key is absent.
-  Value* find(const Key& key) noexcept { return const_cast<Value*>(static_cast<const OrderedDict*>(this)->find(key)); }
+  Value* find(const Key& key) noexcept {
+    return const_cast<Value*>(static_cast<const OrderedDict*>(this)->find(key));
+  }
   const Value* find(const Key& key) const noexcept {
     const auto at = place(key);
     return at != sorted_.end() && items_[*at].key() == key ? &items_[*at].value() : nullptr;
@@ -71,11 +73,11 @@ class OrderedDict {
   bool contains(const Key& key) const noexcept { return find(key) != nullptr; }
 
   /// An Error if the key is already there.
-  template <class K, class V>
-  Value& insert(K&& key_like, V&& value) {
+  template <class K, class V> Value& insert(K&& key_like, V&& value) {
     Key key(std::forward<K>(key_like));
     const auto at = place(key);
-    RAMET_CHECK(at == sorted_.end() || !(items_[*at].key() == key), "OrderedDict", key_description_, " '", key, "' already defined");
+    RAMET_CHECK(at == sorted_.end() || !(items_[*at].key() == key), "OrderedDict", key_description_,
+                " '", key, "' already defined");
     sorted_.insert(at, static_cast<uint32_t>(items_.size()));
     items_.emplace_back(std::move(key), Value(std::forward<V>(value)));
     return items_.back().value();
@@ -89,7 +91,8 @@ class OrderedDict {
   /// An Error if the key is absent.
   void erase(const Key& key) {
     const auto at = place(key);
-    RAMET_CHECK(at != sorted_.end() && items_[*at].key() == key, "OrderedDict", key_description_, " '", key, "' doesn't exist");
+    RAMET_CHECK(at != sorted_.end() && items_[*at].key() == key, "OrderedDict", key_description_,
+                " '", key, "' doesn't exist");
     const uint32_t gone = *at;
     sorted_.erase(at);
     items_.erase(items_.begin() + gone);
@@ -120,7 +123,8 @@ class OrderedDict {
     return out;
   }
   friend bool operator==(const OrderedDict& a, const OrderedDict& b) {
-    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const Item& x, const Item& y) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(), [](const Item& x, const Item& y) {
              return x.key() == y.key() && x.value() == y.value();
            });
   }
@@ -130,13 +134,13 @@ class OrderedDict {
     return std::lower_bound(sorted_.begin(), sorted_.end(), key,
                             [this](uint32_t i, const Key& k) { return items_[i].key() < k; });
   }
-  template <class V>
-  V* found(const Key& key, V* value) const {
+  template <class V> V* found(const Key& key, V* value) const {
     RAMET_CHECK(value, "OrderedDict", key_description_, " '", key, "' is not defined");
     return value;
   }
   size_t checked(size_t index) const {
-    RAMET_CHECK(index < size(), "OrderedDict", "Index ", index, " is out of bounds for ", size(), " items");
+    RAMET_CHECK(index < size(), "OrderedDict", "Index ", index, " is out of bounds for ", size(),
+                " items");
     return index;
   }
 

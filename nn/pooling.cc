@@ -9,13 +9,13 @@ namespace ramet::nn {
 template <size_t D, class Derived>
 void MaxPoolImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   stream << std::boolalpha << "ramet::nn::MaxPool" << D << "d(kernel_size=" << options.kernel_size()
-         << ", stride=" << options.stride() << ", padding=" << options.padding() << ", dilation=" << options.dilation()
-         << ", ceil_mode=" << options.ceil_mode() << ")";
+         << ", stride=" << options.stride() << ", padding=" << options.padding()
+         << ", dilation=" << options.dilation() << ", ceil_mode=" << options.ceil_mode() << ")";
 }
 template <size_t D, class Derived>
 void AvgPoolImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::AvgPool" << D << "d(kernel_size=" << options.kernel_size() << ", stride=" << options.stride()
-         << ", padding=" << options.padding() << ")";
+  stream << "ramet::nn::AvgPool" << D << "d(kernel_size=" << options.kernel_size()
+         << ", stride=" << options.stride() << ", padding=" << options.padding() << ")";
 }
 template <size_t D, class output_size_t, class Derived>
 void AdaptiveAvgPoolImpl<D, output_size_t, Derived>::pretty_print(std::ostream& stream) const {
@@ -29,14 +29,26 @@ template class AvgPoolImpl<2, AvgPool2dImpl>;
 template class AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl>;
 template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>, AdaptiveAvgPool2dImpl>;
 
-Tensor MaxPool1dImpl::forward(const Tensor& input) { return functional::max_pool1d(input, options); }
-Tensor MaxPool2dImpl::forward(const Tensor& input) { return functional::max_pool2d(input, options); }
+Tensor MaxPool1dImpl::forward(const Tensor& input) {
+  return functional::max_pool1d(input, options);
+}
+Tensor MaxPool2dImpl::forward(const Tensor& input) {
+  return functional::max_pool2d(input, options);
+}
 std::tuple<Tensor, Tensor> MaxPool2dImpl::forward_with_indices(const Tensor& input) {
   return functional::max_pool2d_with_indices(input, options);
 }
-Tensor AvgPool1dImpl::forward(const Tensor& input) { return functional::avg_pool1d(input, options); }
-Tensor AvgPool2dImpl::forward(const Tensor& input) { return functional::avg_pool2d(input, options); }
-Tensor AdaptiveAvgPool1dImpl::forward(const Tensor& input) { return functional::adaptive_avg_pool1d(input, options); }
-Tensor AdaptiveAvgPool2dImpl::forward(const Tensor& input) { return functional::adaptive_avg_pool2d(input, options); }
+Tensor AvgPool1dImpl::forward(const Tensor& input) {
+  return functional::avg_pool1d(input, options);
+}
+Tensor AvgPool2dImpl::forward(const Tensor& input) {
+  return functional::avg_pool2d(input, options);
+}
+Tensor AdaptiveAvgPool1dImpl::forward(const Tensor& input) {
+  return functional::adaptive_avg_pool1d(input, options);
+}
+Tensor AdaptiveAvgPool2dImpl::forward(const Tensor& input) {
+  return functional::adaptive_avg_pool2d(input, options);
+}
 
 }  // namespace ramet::nn

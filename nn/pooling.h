@@ -9,8 +9,7 @@
 
 namespace ramet::nn {
 
-template <size_t D>
-struct MaxPoolOptions {
+template <size_t D> struct MaxPoolOptions {
   MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
   RAMET_ARG(ExpandingArray<D>, stride);  // as the kernel, if not given
@@ -21,8 +20,7 @@ struct MaxPoolOptions {
 using MaxPool1dOptions = MaxPoolOptions<1>;
 using MaxPool2dOptions = MaxPoolOptions<2>;
 
-template <size_t D>
-struct AvgPoolOptions {
+template <size_t D> struct AvgPoolOptions {
   AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
   RAMET_ARG(ExpandingArray<D>, kernel_size);
   RAMET_ARG(ExpandingArray<D>, stride);
@@ -34,16 +32,14 @@ struct AvgPoolOptions {
 using AvgPool1dOptions = AvgPoolOptions<1>;
 using AvgPool2dOptions = AvgPoolOptions<2>;
 
-template <class output_size_t>
-struct AdaptiveAvgPoolOptions {
+template <class output_size_t> struct AdaptiveAvgPoolOptions {
   AdaptiveAvgPoolOptions(output_size_t output_size) : output_size_(output_size) {}
   RAMET_ARG(output_size_t, output_size);
 };
 using AdaptiveAvgPool1dOptions = AdaptiveAvgPoolOptions<ExpandingArray<1>>;
 using AdaptiveAvgPool2dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOptionalElem<2>>;
 
-template <size_t D, class Derived>
-class MaxPoolImpl : public Cloneable<Derived> {
+template <size_t D, class Derived> class MaxPoolImpl : public Cloneable<Derived> {
  public:
   MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl(MaxPoolOptions<D>(kernel_size)) {}
   explicit MaxPoolImpl(const MaxPoolOptions<D>& options_) : options(options_) {}
@@ -69,8 +65,7 @@ class RAMET_API MaxPool2dImpl : public MaxPoolImpl<2, MaxPool2dImpl> {
 };
 RAMET_MODULE(MaxPool2d);
 
-template <size_t D, class Derived>
-class AvgPoolImpl : public Cloneable<Derived> {
+template <size_t D, class Derived> class AvgPoolImpl : public Cloneable<Derived> {
  public:
   AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}
   explicit AvgPoolImpl(const AvgPoolOptions<D>& options_) : options(options_) {}
@@ -97,15 +92,18 @@ RAMET_MODULE(AvgPool2d);
 template <size_t D, class output_size_t, class Derived>
 class AdaptiveAvgPoolImpl : public Cloneable<Derived> {
  public:
-  AdaptiveAvgPoolImpl(output_size_t output_size) : AdaptiveAvgPoolImpl(AdaptiveAvgPoolOptions<output_size_t>(output_size)) {}
-  explicit AdaptiveAvgPoolImpl(const AdaptiveAvgPoolOptions<output_size_t>& options_) : options(options_) {}
+  AdaptiveAvgPoolImpl(output_size_t output_size)
+      : AdaptiveAvgPoolImpl(AdaptiveAvgPoolOptions<output_size_t>(output_size)) {}
+  explicit AdaptiveAvgPoolImpl(const AdaptiveAvgPoolOptions<output_size_t>& options_)
+      : options(options_) {}
   void reset() override {}
   void pretty_print(std::ostream& stream) const override;
 
   AdaptiveAvgPoolOptions<output_size_t> options;
 };
 
-class RAMET_API AdaptiveAvgPool1dImpl : public AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl> {
+class RAMET_API AdaptiveAvgPool1dImpl
+    : public AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl> {
  public:
   using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
   Tensor forward(const Tensor& input);
@@ -125,6 +123,7 @@ extern template class MaxPoolImpl<2, MaxPool2dImpl>;
 extern template class AvgPoolImpl<1, AvgPool1dImpl>;
 extern template class AvgPoolImpl<2, AvgPool2dImpl>;
 extern template class AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl>;
-extern template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>, AdaptiveAvgPool2dImpl>;
+extern template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>,
+                                          AdaptiveAvgPool2dImpl>;
 
 }  // namespace ramet::nn

@@ -20,9 +20,9 @@ ReplicaMeeting::Seat::~Seat() {
   t_replica = replica_before_;
   if (meeting_ && !failed_) meeting_->ended(replica_, State::kEnded);
 }
-void ReplicaMeeting::Seat::failed() {
+void ReplicaMeeting::Seat::failed(bool left_waiting) {
   failed_ = true;
-  if (meeting_) meeting_->ended(replica_, State::kFailed);
+  if (meeting_) meeting_->ended(replica_, left_waiting ? State::kLeftWaiting : State::kFailed);
 }
 
 void ReplicaMeeting::ended(int replica, State how) {
@@ -37,13 +37,14 @@ void ReplicaMeeting::close() {
   changed_.notify_all();
 }
 
-// Why the others will never all come; empty if they still may. Failures first: they are the reason for the rest.
+// Why the others will never all come; empty if they still may. The first reason first.
 std::string ReplicaMeeting::absent() const {
   if (closed_) return "the data-parallel call could not start all replicas";
-  for (const State wanted : {State::kFailed, State::kEnded})
+  for (const State wanted : {State::kFailed, State::kEnded, State::kLeftWaiting})
     for (size_t i = 0; i < state_.size(); ++i)
       if (state_[i] == wanted)
-        return "replica " + std::to_string(i) + (wanted == State::kFailed ? " failed" : " ended its forward without this layer");
+        return "replica " + std::to_string(i) +
+               (wanted == State::kEnded ? " ended its forward without this layer" : " failed");
   return "";
 }
 
@@ -61,7 +62,8 @@ std::vector<Tensor> ReplicaMeeting::exchange(const char* who, const Tensor& mine
     return result_;
   }
   changed_.wait(lock, [&] { return round_ != round || !absent().empty(); });
-  if (round_ == round) throw ReplicaAbsent("[" + std::string(who) + "] the replicas cannot synchronise: " + absent());
+  if (round_ == round)
+    throw ReplicaAbsent("[" + std::string(who) + "] the replicas cannot synchronise: " + absent());
   return result_;
 }
 

@@ -1,4 +1,5 @@
-// Where the replicas of one data-parallel forward exchange tensors: what a synchronising layer needs.
+// Where the replicas of one data-parallel forward exchange tensors: what a synchronising layer
+// needs.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -16,17 +17,19 @@ class RAMET_API ReplicaAbsent : public Error {
   ~ReplicaAbsent() override;
 };
 
-/// Made by the data-parallel call for modules with a buffer of BufferPolicy::sync. Replicas that wait block their threads, so
-/// every replica has one of its own.
+/// Made by the data-parallel call for modules with a buffer of BufferPolicy::sync. Replicas that
+/// wait block their threads, so every replica has one of its own.
 class RAMET_API ReplicaMeeting {
  public:
-  explicit ReplicaMeeting(int replicas) : replicas_(replicas), state_(static_cast<size_t>(replicas), State::kRuns) {}
+  explicit ReplicaMeeting(int replicas)
+      : replicas_(replicas), state_(static_cast<size_t>(replicas), State::kRuns) {}
   ReplicaMeeting(const ReplicaMeeting&) = delete;
 
   /// The meeting of the replica that runs on this thread; null outside of one.
   static ReplicaMeeting* current();
-  /// Every replica calls this the same number of times. Returns what all of them brought, in replica order, with its history.
-  /// A ReplicaAbsent if a replica failed, or ended its forward without coming here; `who` says who asks.
+  /// Every replica calls this the same number of times. Returns what all of them brought, in
+  /// replica order, with its history. A ReplicaAbsent if a replica failed, or ended its forward
+  /// without coming here; `who` says who asks.
   std::vector<Tensor> exchange(const char* who, const Tensor& mine);
   /// Nobody waits any more: the call could not start all replicas.
   void close();
@@ -38,7 +41,8 @@ class RAMET_API ReplicaMeeting {
     ~Seat();
     Seat(const Seat&) = delete;
     Seat& operator=(const Seat&) = delete;
-    void failed();
+    /// `left_waiting`: by a ReplicaAbsent, so it is not the reason for anything.
+    void failed(bool left_waiting);
 
    private:
     ReplicaMeeting* meeting_;
@@ -48,7 +52,7 @@ class RAMET_API ReplicaMeeting {
   };
 
  private:
-  enum class State : uint8_t { kRuns, kEnded, kFailed };
+  enum class State : uint8_t { kRuns, kEnded, kFailed, kLeftWaiting };
   void ended(int replica, State how);
   std::string absent() const;
 

@@ -48,7 +48,8 @@ AnyValue SequentialImpl::forward_values(std::vector<AnyValue>&& inputs) {
 Tensor SequentialImpl::forward_tensor(Tensor x) {
   check_not_empty();
   size_t i = 0;
-  for (; i < modules_.size() && modules_[i].maps_tensor(); ++i) x = modules_[i].map_tensor(std::move(x));
+  for (; i < modules_.size() && modules_[i].maps_tensor(); ++i)
+    x = modules_[i].map_tensor(std::move(x));
   if (i == modules_.size()) return x;
   AnyValue value(std::move(x));
   for (; i < modules_.size(); ++i) value = modules_[i].any_forward(std::move(value));
@@ -57,8 +58,8 @@ Tensor SequentialImpl::forward_tensor(Tensor x) {
 }
 
 void SequentialImpl::wrong_result(const std::type_info& got, const std::type_info& asked) {
-  fail("Sequential", "The type of the return value is ", detail::type_name(got), ", but you asked for type ",
-       detail::type_name(asked));
+  fail("Sequential", "The type of the return value is ", detail::type_name(got),
+       ", but you asked for type ", detail::type_name(asked));
 }
 
 }  // namespace ramet::nn

@@ -15,8 +15,11 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
 
   SequentialImpl() = default;
   /// Modules by value, by shared_ptr, by holder, or AnyModules; named "0", "1", ...
-  template <class... Modules,
-            std::enable_if_t<(sizeof...(Modules) > 0) && !(std::is_same<SequentialImpl, std::decay_t<Modules>>::value && ...), int> = 0>
+  template <
+      class... Modules,
+      std::enable_if_t<(sizeof...(Modules) > 0) &&
+                           !(std::is_same<SequentialImpl, std::decay_t<Modules>>::value && ...),
+                       int> = 0>
   explicit SequentialImpl(Modules&&... modules) {
     modules_.reserve(sizeof...(Modules));
     (push_back(std::forward<Modules>(modules)), ...);
@@ -29,9 +32,9 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   /// An Error if it is empty or if the last module returns another type than ReturnType.
-  template <class ReturnType = Tensor, class... Inputs>
-  ReturnType forward(Inputs&&... inputs) {
-    if constexpr (std::is_same<ReturnType, Tensor>::value && sizeof...(Inputs) == 1 && (... && detail::is_tensor<Inputs>::value)) {
+  template <class ReturnType = Tensor, class... Inputs> ReturnType forward(Inputs&&... inputs) {
+    if constexpr (std::is_same<ReturnType, Tensor>::value && sizeof...(Inputs) == 1 &&
+                  (... && detail::is_tensor<Inputs>::value)) {
       return forward_tensor(Tensor(std::forward<Inputs>(inputs)...));
     } else {
       std::vector<AnyValue> values;
@@ -46,35 +49,31 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
   /// Does every module map one tensor to one?
   bool maps_tensor() const;
 
-  template <class M>
-  void push_back(std::shared_ptr<M> module_ptr) {
+  template <class M> void push_back(std::shared_ptr<M> module_ptr) {
     push_back(std::to_string(modules_.size()), std::move(module_ptr));
   }
-  template <class M>
-  void push_back(std::string name, std::shared_ptr<M> module_ptr) {
+  template <class M> void push_back(std::string name, std::shared_ptr<M> module_ptr) {
     push_back(std::move(name), AnyModule(std::move(module_ptr)));
   }
-  template <class M, detail::enable_if_module_t<M> = 0>
-  void push_back(M&& module) {
+  template <class M, detail::enable_if_module_t<M> = 0> void push_back(M&& module) {
     push_back(std::to_string(modules_.size()), std::forward<M>(module));
   }
   template <class M, detail::enable_if_module_t<M> = 0>
   void push_back(std::string name, M&& module) {
     push_back(std::move(name), AnyModule(std::forward<M>(module)));
   }
-  template <class M>
-  void push_back(const ModuleHolder<M>& module_holder) {
+  template <class M> void push_back(const ModuleHolder<M>& module_holder) {
     push_back(std::to_string(modules_.size()), module_holder);
   }
-  template <class M>
-  void push_back(std::string name, const ModuleHolder<M>& module_holder) {
+  template <class M> void push_back(std::string name, const ModuleHolder<M>& module_holder) {
     push_back(std::move(name), AnyModule(module_holder));
   }
-  void push_back(AnyModule any_module) { push_back(std::to_string(modules_.size()), std::move(any_module)); }
+  void push_back(AnyModule any_module) {
+    push_back(std::to_string(modules_.size()), std::move(any_module));
+  }
   void push_back(std::string name, AnyModule any_module);
   /// Appends the modules of a container.
-  template <class Container>
-  void extend(const Container& container) {
+  template <class Container> void extend(const Container& container) {
     for (const auto& module : container) push_back(module);
   }
 
@@ -82,17 +81,10 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
   ConstIterator begin() const { return modules_.begin(); }
   Iterator end() { return modules_.end(); }
   ConstIterator end() const { return modules_.end(); }
-  template <class T>
-  T& at(size_t index) {
-    return checked(index).template get<T>();
-  }
-  template <class T>
-  const T& at(size_t index) const {
-    return checked(index).template get<T>();
-  }
+  template <class T> T& at(size_t index) { return checked(index).template get<T>(); }
+  template <class T> const T& at(size_t index) const { return checked(index).template get<T>(); }
   std::shared_ptr<Module> ptr(size_t index) const { return checked(index).ptr(); }
-  template <class T>
-  std::shared_ptr<T> ptr(size_t index) const {
+  template <class T> std::shared_ptr<T> ptr(size_t index) const {
     return checked(index).template ptr<T>();
   }
   std::shared_ptr<Module> operator[](size_t index) const { return ptr(index); }
@@ -101,12 +93,14 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
 
  private:
   const AnyModule& checked(size_t index) const {
-    RAMET_CHECK(index < size(), "Sequential", "Index out of range: got ", index, ", expected less than ", size());
+    RAMET_CHECK(index < size(), "Sequential", "Index out of range: got ", index,
+                ", expected less than ", size());
     return modules_[index];
   }
   Tensor forward_tensor(Tensor x);
   void check_not_empty() const;
-  [[noreturn, gnu::cold]] static void wrong_result(const std::type_info& got, const std::type_info& asked);
+  [[noreturn, gnu::cold]] static void wrong_result(const std::type_info& got,
+                                                   const std::type_info& asked);
 
   std::vector<AnyModule> modules_;
 };
@@ -116,7 +110,8 @@ class RAMET_API Sequential : public ModuleHolder<SequentialImpl> {
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   using Impl [[maybe_unused]] = SequentialImpl;
   Sequential() = default;
-  Sequential(std::initializer_list<NamedAnyModule> named_modules) : ModuleHolder(std::make_shared<SequentialImpl>(named_modules)) {}
+  Sequential(std::initializer_list<NamedAnyModule> named_modules)
+      : ModuleHolder(std::make_shared<SequentialImpl>(named_modules)) {}
 };
 
 }  // namespace ramet::nn

@@ -23,7 +23,8 @@ struct BroadcastBackward final : Node {
   std::vector<Device> home;  // of each tensor
   size_t rows;
   BroadcastBackward(const std::vector<Tensor>& tensors, size_t devices)
-      : Node("BroadcastBackward", static_cast<int>(tensors.size()), static_cast<int>(tensors.size() * devices), sizeof(BroadcastBackward)),
+      : Node("BroadcastBackward", static_cast<int>(tensors.size()),
+             static_cast<int>(tensors.size() * devices), sizeof(BroadcastBackward)),
         rows(devices) {
     for (const Tensor& t : tensors) {
       edge.push_back(autograd::edge_of(t.impl()));
@@ -44,7 +45,9 @@ struct BroadcastBackward final : Node {
       if (!needs(static_cast<int>(i))) continue;
       std::vector<Tensor> slots;
       for (size_t d = 0; d < rows; ++d) slots.push_back(in[d * tensors + i]);
-      if (tensors > 1 && std::all_of(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); })) whole.push_back(i);
+      if (tensors > 1 &&
+          std::all_of(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); }))
+        whole.push_back(i);
       else out[i] = detail::sum_of_slots(slots.data(), rows, home[i], false);
     }
     if (whole.empty()) return;
@@ -60,8 +63,12 @@ struct BroadcastBackward final : Node {
 struct ReduceAddBackward final : Node {
   std::vector<Edge> edge;
   std::vector<Device> from;  // of each list
-  ReduceAddBackward(const char* name, const std::vector<Edge>& edges, std::vector<Device> lists, size_t tensors, Device to)
-      : Node(name, static_cast<int>(edges.size()), static_cast<int>(tensors), sizeof(ReduceAddBackward)), edge(edges), from(std::move(lists)) {
+  ReduceAddBackward(const char* name, const std::vector<Edge>& edges, std::vector<Device> lists,
+                    size_t tensors, Device to)
+      : Node(name, static_cast<int>(edges.size()), static_cast<int>(tensors),
+             sizeof(ReduceAddBackward)),
+        edge(edges),
+        from(std::move(lists)) {
     device = static_cast<uint8_t>(to.ordinal());
     flags |= kSpans;
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
@@ -88,13 +95,16 @@ struct ReduceAddBackward final : Node {
       devices.push_back(from[d]);
     }
     // Without recording, a list that is already in place gets the gradient itself.
-    const auto copies = tls.grad_mode ? broadcast_coalesced(grads, devices) : comm::broadcast_coalesced(grads, devices);
+    const auto copies = tls.grad_mode ? broadcast_coalesced(grads, devices)
+                                      : comm::broadcast_coalesced(grads, devices);
     for (size_t k = 0; k < lists.size(); ++k)
       for (size_t i = 0; i < at.size(); ++i) out[lists[k] * slot_count + at[i]] = copies[k][i];
   }
 };
 
-Edge edge_if_wanted(const Tensor& t) { return t.defined() && autograd::recording(t) ? autograd::edge_of(t.impl()) : Edge(); }
+Edge edge_if_wanted(const Tensor& t) {
+  return t.defined() && autograd::recording(t) ? autograd::edge_of(t.impl()) : Edge();
+}
 
 void attach_all(std::vector<Tensor>& out, Node* node) {
   for (size_t i = 0; i < out.size(); ++i) autograd::attach(out[i], node, static_cast<uint32_t>(i));
@@ -103,7 +113,9 @@ void attach_all(std::vector<Tensor>& out, Node* node) {
 
 }  // namespace
 
-std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors, ArrayRef<Device> devices, int64_t buffer_size, GroupRule rule) {
+std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
+                                                     ArrayRef<Device> devices, int64_t buffer_size,
+                                                     GroupRule rule) {
   auto rows = comm::broadcast_coalesced(tensors, devices, buffer_size, rule);
   std::vector<size_t> recorded;
   std::vector<Tensor> inputs;
@@ -148,8 +160,10 @@ Tensor record_sum(Tensor out, ArrayRef<Tensor> inputs) {
     from.push_back(t.defined() ? t.device() : out.device());
   }
   if (!any) return out;
-  if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is_same(out); })) out = detail::shared(out);
-  auto* node = autograd::new_node<ReduceAddBackward>("ReduceAddBackward", edges, std::move(from), 1, out.device());
+  if (std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.is_same(out); }))
+    out = detail::shared(out);
+  auto* node = autograd::new_node<ReduceAddBackward>("ReduceAddBackward", edges, std::move(from), 1,
+                                                     out.device());
   autograd::attach(out, node, 0);
   autograd::release(node);
   return out;
@@ -157,11 +171,13 @@ Tensor record_sum(Tensor out, ArrayRef<Tensor> inputs) {
 
 }  // namespace
 
-Tensor reduce_add(ArrayRef<Tensor> inputs, std::optional<Device> destination, const ReduceOptions& options) {
+Tensor reduce_add(ArrayRef<Tensor> inputs, std::optional<Device> destination,
+                  const ReduceOptions& options) {
   return record_sum(comm::reduce_add(inputs, destination, options), inputs);
 }
 
-std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs, std::optional<Device> destination, int64_t buffer_size,
+std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
+                                         std::optional<Device> destination, int64_t buffer_size,
                                          const ReduceOptions& options) {
   std::vector<Tensor> out = comm::reduce_add_coalesced(inputs, destination, buffer_size, options);
   std::vector<size_t> recorded;
@@ -179,7 +195,9 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs, s
     from.push_back(row[0].device());
     for (size_t i : recorded) edges.push_back(edge_if_wanted(row[i]));
   }
-  auto* node = autograd::new_node<ReduceAddBackward>("ReduceAddCoalescedBackward", edges, std::move(from), recorded.size(), out[recorded[0]].device());
+  auto* node =
+      autograd::new_node<ReduceAddBackward>("ReduceAddCoalescedBackward", edges, std::move(from),
+                                            recorded.size(), out[recorded[0]].device());
   for (size_t k = 0; k < recorded.size(); ++k) {
     Tensor& t = out[recorded[k]];
     for (const auto& row : inputs)

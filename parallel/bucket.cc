@@ -7,9 +7,11 @@
 namespace ramet {
 namespace parallel {
 
-std::vector<std::vector<size_t>> plan_buckets(const std::vector<BucketItem>& items, ArrayRef<int64_t> limits, GroupRule rule) {
+std::vector<std::vector<size_t>> plan_buckets(const std::vector<BucketItem>& items,
+                                              ArrayRef<int64_t> limits, GroupRule rule) {
   RAMET_CHECK(!limits.empty(), "plan_buckets", "got no limit, expected at least one");
-  for (int64_t limit : limits) RAMET_CHECK(limit >= 0, "plan_buckets", "limit: got ", limit, ", expected 0 or more bytes");
+  for (int64_t limit : limits)
+    RAMET_CHECK(limit >= 0, "plan_buckets", "limit: got ", limit, ", expected 0 or more bytes");
 
   struct Open {
     std::vector<size_t> members;
@@ -25,7 +27,8 @@ std::vector<std::vector<size_t>> plan_buckets(const std::vector<BucketItem>& ite
     ++o.closed;
   };
   for (size_t i = 0; i < items.size(); ++i) {
-    RAMET_CHECK(items[i].bytes >= 0, "plan_buckets", "bytes of item ", i, ": got ", items[i].bytes, ", expected 0 or more");
+    RAMET_CHECK(items[i].bytes >= 0, "plan_buckets", "bytes of item ", i, ": got ", items[i].bytes,
+                ", expected 0 or more");
     Open& o = open[{items[i].device, items[i].dtype}];
     auto limit = [&] { return limits[std::min(o.closed, limits.size() - 1)]; };
     if (rule == GroupRule::ours && o.bytes + items[i].bytes > limit()) close(o);
@@ -34,7 +37,8 @@ std::vector<std::vector<size_t>> plan_buckets(const std::vector<BucketItem>& ite
     if (rule == GroupRule::upstream && o.bytes >= limit()) close(o);
   }
   for (auto& [key, o] : open) close(o);
-  if (rule == GroupRule::ours) std::sort(groups.begin(), groups.end());  // by first member: no two groups share one
+  // by first member: no two groups share one
+  if (rule == GroupRule::ours) std::sort(groups.begin(), groups.end());
   return groups;
 }
 

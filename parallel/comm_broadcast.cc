@@ -32,10 +32,13 @@ std::vector<Tensor>& broadcast_out(const Tensor& t, std::vector<Tensor>& out) {
   RAMET_CHECK(t.defined(), "broadcast_out", "undefined tensor");
   for (size_t i = 0; i < out.size(); ++i) {
     detail::check_out("broadcast_out", out[i], i);
-    RAMET_CHECK(out[i].sizes() == t.sizes(), "broadcast_out", "Expected all output tensors to have same shape as the source tensor ", t.sizes(),
+    RAMET_CHECK(out[i].sizes() == t.sizes(), "broadcast_out",
+                "Expected all output tensors to have same shape as the source tensor ", t.sizes(),
                 ", but output tensor at index ", i, " has shape ", out[i].sizes());
-    RAMET_CHECK(out[i].scalar_type() == t.scalar_type(), "broadcast_out", "Expected all output tensors to have same dtype as the source tensor ",
-                name_of(t.scalar_type()), ", but output tensor at index ", i, " has dtype ", name_of(out[i].scalar_type()));
+    RAMET_CHECK(out[i].scalar_type() == t.scalar_type(), "broadcast_out",
+                "Expected all output tensors to have same dtype as the source tensor ",
+                name_of(t.scalar_type()), ", but output tensor at index ", i, " has dtype ",
+                name_of(out[i].scalar_type()));
   }
   for (Tensor& o : out) {
     if (o->data == t->data && same_strides(o, t)) continue;
@@ -47,8 +50,10 @@ std::vector<Tensor>& broadcast_out(const Tensor& t, std::vector<Tensor>& out) {
 
 namespace {
 
-// One row: `tensors` on another device, the members of a group in one allocation, neighbours copied by one call.
-std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors, const std::vector<std::vector<size_t>>& groups, Device device) {
+// One row: `tensors` on another device, the members of a group in one allocation, neighbours copied
+// by one call.
+std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
+                               const std::vector<std::vector<size_t>>& groups, Device device) {
   std::vector<Tensor> row(tensors.size());
   for (const auto& group : groups) {
     int64_t total = 0, at = 0;
@@ -63,7 +68,8 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors, const std::vector<std::
     for (size_t i : group) {
       const Tensor& t = tensors[i];
       const auto bytes = static_cast<int64_t>(t.nbytes());
-      row[i] = detail::flat_member(flat, at, t.sizes(), detail::strides_in_layout_of(t, t.sizes()), t.scalar_type());
+      row[i] = detail::flat_member(flat, at, t.sizes(), detail::strides_in_layout_of(t, t.sizes()),
+                                   t.scalar_type());
       at += detail::padded(bytes);
       detail::count_bytes(t->device, device.ordinal(), t.nbytes());
       reads.push_back(t);
@@ -81,7 +87,8 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors, const std::vector<std::
     detail::count(detail::Count::kTransfers, runs.size() + strided.size());
     detail::count(detail::Count::kLaunches, runs.size() + strided.size());
     detail::move(device, reads, writes, [runs, strided, stream = flat.stream()] {
-      for (const auto& run : runs) kernels::copy_dense(stream, {run.at[1], run.at[0], run.bytes, kByte, kByte});
+      for (const auto& run : runs)
+        kernels::copy_dense(stream, {run.at[1], run.at[0], run.bytes, kByte, kByte});
       for (const auto& part : strided) autograd::copy_values(part.to, part.from);
     });
   }
@@ -90,13 +97,17 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors, const std::vector<std::
 
 }  // namespace
 
-std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors, ArrayRef<Device> devices, int64_t buffer_size, GroupRule rule) {
+std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
+                                                     ArrayRef<Device> devices, int64_t buffer_size,
+                                                     GroupRule rule) {
   const std::vector<Device> where = detail::resolved(devices);
   std::vector<BucketItem> items;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    RAMET_CHECK(tensors[i].defined(), "broadcast_coalesced", "tensor at index ", i, " is undefined");
-    RAMET_CHECK(tensors[i].device() == tensors[0].device(), "broadcast_coalesced", "All tensors must be on one device: tensor at index ", i,
-                " is on ", tensors[i].device(), ", expected ", tensors[0].device());
+    RAMET_CHECK(tensors[i].defined(), "broadcast_coalesced", "tensor at index ", i,
+                " is undefined");
+    RAMET_CHECK(tensors[i].device() == tensors[0].device(), "broadcast_coalesced",
+                "All tensors must be on one device: tensor at index ", i, " is on ",
+                tensors[i].device(), ", expected ", tensors[0].device());
     autograd::settle(tensors[i]);
     items.push_back({static_cast<int64_t>(tensors[i].nbytes()), tensors[i].scalar_type()});
   }

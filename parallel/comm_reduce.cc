@@ -22,7 +22,9 @@ struct Sum {
 
 // A contribution in out's memory order and in `dtype`: itself, or a copy on its own device.
 Tensor prepared(const Tensor& t, const Tensor& out, ScalarType dtype) {
-  if (t.scalar_type() == dtype && (same_strides(t, out) || (t.raw_contiguous() && out.raw_contiguous()))) return t;
+  if (t.scalar_type() == dtype &&
+      (same_strides(t, out) || (t.raw_contiguous() && out.raw_contiguous())))
+    return t;
   Tensor c(TensorBase::empty_strided(out.sizes(), out.raw_strides(), dtype, t.device()));
   detail::count(detail::Count::kLaunches);
   detail::move(t.device(), {t}, {c}, [c, t] { autograd::copy_values(c, t); });
@@ -54,42 +56,46 @@ void run_sums(const std::vector<Sum>& sums, bool tree) {
   if (runs.empty()) return;
   detail::count(detail::Count::kLaunches, runs.size());
   const Tensor& first = writes[0];
-  detail::move(first.device(), reads, writes, [runs, tree, dtype = first.scalar_type(), stream = first.stream()] {
-    for (const detail::FlatRun& run : runs) {
-      kernels::NarySumArgs k{};
-      k.out = run.at[0];
-      std::copy(run.at.begin() + 1, run.at.end(), k.in);
-      k.n = run.bytes / static_cast<int64_t>(item_size(dtype));
-      k.leaves = static_cast<int32_t>(run.at.size() - 1);
-      k.dtype = dtype;
-      k.tree = tree;
-      kernels::nary_sum(stream, k);
-    }
-  });
+  detail::move(first.device(), reads, writes,
+               [runs, tree, dtype = first.scalar_type(), stream = first.stream()] {
+                 for (const detail::FlatRun& run : runs) {
+                   kernels::NarySumArgs k{};
+                   k.out = run.at[0];
+                   std::copy(run.at.begin() + 1, run.at.end(), k.in);
+                   k.n = run.bytes / static_cast<int64_t>(item_size(dtype));
+                   k.leaves = static_cast<int32_t>(run.at.size() - 1);
+                   k.dtype = dtype;
+                   k.tree = tree;
+                   kernels::nary_sum(stream, k);
+                 }
+               });
 }
 
 // The leaves of a sum: contributions by position, padded to V for tree(V).
 size_t leaves_of(const char* op, size_t inputs, ReduceOrder order) {
-  RAMET_CHECK(inputs <= static_cast<size_t>(kMaxLeaves), op, "inputs: got ", inputs, ", expected at most ", kMaxLeaves);
+  RAMET_CHECK(inputs <= static_cast<size_t>(kMaxLeaves), op, "inputs: got ", inputs,
+              ", expected at most ", kMaxLeaves);
   if (!order.is_tree()) return inputs;
-  RAMET_CHECK(inputs <= static_cast<size_t>(order.leaves()), op, "inputs: got ", inputs, ", expected at most the ", order.leaves(),
-              " leaves of the tree");
+  RAMET_CHECK(inputs <= static_cast<size_t>(order.leaves()), op, "inputs: got ", inputs,
+              ", expected at most the ", order.leaves(), " leaves of the tree");
   return static_cast<size_t>(order.leaves());
 }
 
 void check_inputs(const char* op, ArrayRef<Tensor> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     RAMET_CHECK(inputs[i].defined(), op, "input ", i, " is undefined");
-    RAMET_CHECK(same_sizes(inputs[i], inputs[0]), op, "input ", i, " has invalid size: got ", inputs[i].sizes(), ", but expected ",
-                inputs[0].sizes());
-    RAMET_CHECK(inputs[i].scalar_type() == inputs[0].scalar_type(), op, "input ", i, " has invalid dtype: got ",
-                name_of(inputs[i].scalar_type()), ", but expected ", name_of(inputs[0].scalar_type()));
+    RAMET_CHECK(same_sizes(inputs[i], inputs[0]), op, "input ", i, " has invalid size: got ",
+                inputs[i].sizes(), ", but expected ", inputs[0].sizes());
+    RAMET_CHECK(inputs[i].scalar_type() == inputs[0].scalar_type(), op, "input ", i,
+                " has invalid dtype: got ", name_of(inputs[i].scalar_type()), ", but expected ",
+                name_of(inputs[0].scalar_type()));
   }
 }
 
 // Sums of floats in double: through copies, because nobody needs it fast.
 void run_wide(const Tensor& out, const std::vector<Tensor>& in, bool tree) {
-  const Tensor wide(TensorBase::empty_strided(out.sizes(), out.raw_strides(), kDouble, out.device()));
+  const Tensor wide(
+      TensorBase::empty_strided(out.sizes(), out.raw_strides(), kDouble, out.device()));
   Sum s{wide, {}};
   for (const Tensor& t : in) s.in.push_back(t.defined() ? prepared(t, wide, kDouble) : Tensor());
   run_sums({s}, tree);
@@ -102,7 +108,8 @@ namespace detail {
 
 void sum_into(const Tensor& out, const std::vector<Tensor>& in, bool tree) {
   Sum s{out, {}};
-  for (const Tensor& t : in) s.in.push_back(t.defined() ? prepared(t, out, out.scalar_type()) : Tensor());
+  for (const Tensor& t : in)
+    s.in.push_back(t.defined() ? prepared(t, out, out.scalar_type()) : Tensor());
   run_sums({s}, tree);
 }
 
@@ -110,7 +117,8 @@ void sum_into(const Tensor& out, const std::vector<Tensor>& in, bool tree) {
 
 namespace comm {
 
-Tensor reduce_add(ArrayRef<Tensor> inputs, std::optional<Device> destination, const ReduceOptions& options) {
+Tensor reduce_add(ArrayRef<Tensor> inputs, std::optional<Device> destination,
+                  const ReduceOptions& options) {
   RAMET_CHECK(!inputs.empty(), "reduce_add", "got no inputs, expected at least one");
   check_inputs("reduce_add", inputs);
   const size_t leaves = leaves_of("reduce_add", inputs.size(), options.order);
@@ -124,22 +132,27 @@ Tensor reduce_add(ArrayRef<Tensor> inputs, std::optional<Device> destination, co
   }
   std::vector<Tensor> in = inputs.vec();
   in.resize(leaves);
-  if (options.wide && is_floating(first.scalar_type()) && first.scalar_type() != kDouble) run_wide(out, in, options.order.is_tree());
+  if (options.wide && is_floating(first.scalar_type()) && first.scalar_type() != kDouble)
+    run_wide(out, in, options.order.is_tree());
   else detail::sum_into(out, in, options.order.is_tree());
   return out;
 }
 
-std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs, std::optional<Device> destination, int64_t buffer_size,
+std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
+                                         std::optional<Device> destination, int64_t buffer_size,
                                          const ReduceOptions& options) {
   RAMET_CHECK(!inputs.empty(), "reduce_add_coalesced", "got no inputs, expected one list a device");
   const size_t tensors = inputs[0].size();
   for (size_t d = 0; d < inputs.size(); ++d) {
-    RAMET_CHECK(inputs[d].size() == tensors, "reduce_add_coalesced", "list ", d, " has ", inputs[d].size(), " tensors, expected ", tensors);
+    RAMET_CHECK(inputs[d].size() == tensors, "reduce_add_coalesced", "list ", d, " has ",
+                inputs[d].size(), " tensors, expected ", tensors);
     for (size_t i = 0; i < tensors; ++i) {
       const Tensor &t = inputs[d][i], &first = inputs[d][0];
-      RAMET_CHECK(t.defined(), "reduce_add_coalesced", "tensor ", i, " of list ", d, " is undefined");
-      RAMET_CHECK(t.device() == first.device(), "reduce_add_coalesced", "tensor ", i, " of list ", d, " is on ", t.device(), ", expected ",
-                  first.device(), " as the first of its list");
+      RAMET_CHECK(t.defined(), "reduce_add_coalesced", "tensor ", i, " of list ", d,
+                  " is undefined");
+      RAMET_CHECK(t.device() == first.device(), "reduce_add_coalesced", "tensor ", i, " of list ",
+                  d, " is on ", t.device(), ", expected ", first.device(),
+                  " as the first of its list");
     }
   }
   std::vector<BucketItem> items;
@@ -164,7 +177,9 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs, s
     std::vector<Sum> sums;
     for (size_t i : group) {
       const Tensor& first = columns[i][0];
-      out[i] = detail::flat_member(flat, at, first.sizes(), detail::strides_in_layout_of(first, first.sizes()), items[i].dtype);
+      out[i] =
+          detail::flat_member(flat, at, first.sizes(),
+                              detail::strides_in_layout_of(first, first.sizes()), items[i].dtype);
       at += detail::padded(items[i].bytes);
       Sum s{out[i], {}};
       for (const Tensor& t : columns[i]) s.in.push_back(prepared(t, out[i], items[i].dtype));

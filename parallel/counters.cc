@@ -11,20 +11,27 @@ namespace {
 constinit std::atomic<uint64_t> g_bytes[kMaxDevices][kMaxDevices]{};
 constinit std::atomic<uint64_t> g_counts[static_cast<int>(detail::Count::kCount)]{};
 
-uint64_t value(detail::Count what) { return g_counts[static_cast<int>(what)].load(std::memory_order_relaxed); }
+uint64_t value(detail::Count what) {
+  return g_counts[static_cast<int>(what)].load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
 namespace detail {
-void count(Count what, uint64_t n) { g_counts[static_cast<int>(what)].fetch_add(n, std::memory_order_relaxed); }
-void count_bytes(int from, int to, uint64_t bytes) { g_bytes[from][to].fetch_add(bytes, std::memory_order_relaxed); }
+void count(Count what, uint64_t n) {
+  g_counts[static_cast<int>(what)].fetch_add(n, std::memory_order_relaxed);
+}
+void count_bytes(int from, int to, uint64_t bytes) {
+  g_bytes[from][to].fetch_add(bytes, std::memory_order_relaxed);
+}
 }  // namespace detail
 
 Counters counters() {
   using detail::Count;
   Counters c;
   for (int i = 0; i < kMaxDevices; ++i)
-    for (int j = 0; j < kMaxDevices; ++j) c.comm_bytes[i][j] = g_bytes[i][j].load(std::memory_order_relaxed);
+    for (int j = 0; j < kMaxDevices; ++j)
+      c.comm_bytes[i][j] = g_bytes[i][j].load(std::memory_order_relaxed);
   c.comm_transfers = value(Count::kTransfers);
   c.comm_launches = value(Count::kLaunches);
   c.comm_queued = value(Count::kQueued);

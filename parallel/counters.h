@@ -1,4 +1,5 @@
-// What the parallel layer has done so far, in plain integers: tests and tools read them, one step at a time.
+// What the parallel layer has done so far, in plain integers: tests and tools read them, one step
+// at a time.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +8,8 @@
 namespace ramet {
 namespace parallel {
 
-/// Totals since the last reset_counters(). Bytes are payload, without padding; a matrix entry is [from][to], by
-/// Device::ordinal(), and its diagonal counts copies within a device.
+/// Totals since the last reset_counters(). Bytes are payload, without padding; a matrix entry is
+/// [from][to], by Device::ordinal(), and its diagonal counts copies within a device.
 struct Counters {
   uint64_t comm_bytes[kMaxDevices][kMaxDevices] = {};
   uint64_t comm_transfers = 0;        // tensors, or runs of adjacent tensors, that were moved
@@ -18,7 +19,7 @@ struct Counters {
   uint64_t reduce_slots_skipped = 0;  // shards that delivered no gradient for a parameter
   uint64_t replica_refresh_bytes = 0;
   uint64_t replica_rebuilds = 0;
-  uint64_t host_syncs = 0;            // times a user's thread waited for a pending storage
+  uint64_t host_syncs = 0;  // times a user's thread waited for a pending storage
 
   /// Bytes that went from one device to another.
   uint64_t moved() const {
@@ -33,7 +34,16 @@ RAMET_API Counters counters();
 RAMET_API void reset_counters();
 
 namespace detail {
-enum class Count : uint8_t { kTransfers, kLaunches, kQueued, kNodesCreated, kSlotsSkipped, kRefreshBytes, kRebuilds, kCount };
+enum class Count : uint8_t {
+  kTransfers,
+  kLaunches,
+  kQueued,
+  kNodesCreated,
+  kSlotsSkipped,
+  kRefreshBytes,
+  kRebuilds,
+  kCount
+};
 void count(Count what, uint64_t n = 1);
 void count_bytes(int from, int to, uint64_t bytes);
 }  // namespace detail

@@ -20,7 +20,8 @@ using ramet::parallel::Split;
 
 std::vector<Device> default_devices() {
   std::vector<Device> out;
-  for (int i = 0; i < std::min(cpu_device_count(), get_num_threads()); ++i) out.emplace_back(kCPU, static_cast<DeviceIndex>(i));
+  for (int i = 0; i < std::min(cpu_device_count(), get_num_threads()); ++i)
+    out.emplace_back(kCPU, static_cast<DeviceIndex>(i));
   return out;
 }
 
@@ -32,10 +33,13 @@ std::optional<std::string> imbalance_warning(const std::vector<DeviceCapacity>& 
       if (d.*what < least->*what) least = &d;
       if (d.*what > most->*what) most = &d;
     }
-    if (static_cast<double>(least->*what) >= 0.75 * static_cast<double>(most->*what)) return std::nullopt;
-    return "There is an imbalance between your GPUs. You may want to exclude GPU " + std::to_string(least->index) +
+    if (static_cast<double>(least->*what) >= 0.75 * static_cast<double>(most->*what))
+      return std::nullopt;
+    return "There is an imbalance between your GPUs. You may want to exclude GPU " +
+           std::to_string(least->index) +
            " which has less than 75% of the memory or cores of GPU " + std::to_string(most->index) +
-           ". You can do so by setting the device_ids argument to DataParallel, or by setting the CUDA_VISIBLE_DEVICES environment variable.";
+           ". You can do so by setting the device_ids argument to DataParallel, or by setting the "
+           "CUDA_VISIBLE_DEVICES environment variable.";
   };
   if (auto text = unequal(&DeviceCapacity::memory)) return text;
   return unequal(&DeviceCapacity::cores);
@@ -71,18 +75,21 @@ DataParallelBase::DataParallelBase(std::shared_ptr<Module> source, DataParallelO
   for (const auto& [name, module] : named_tree(*source_))
     for (const auto* registry : {&module->own_parameters(), &module->own_buffers()})
       for (const auto& item : *registry)
-        RAMET_CHECK(!item.value().defined() || item.value().device() == devices_[0], "DataParallel", "module must have its parameters and buffers on device ",
-                    devices_[0], " (device_ids[0]) but found one of them on device: ", item.value().device(), " ('", full_name(name, item.key()), "')");
+        RAMET_CHECK(!item.value().defined() || item.value().device() == devices_[0], "DataParallel",
+                    "module must have its parameters and buffers on device ", devices_[0],
+                    " (device_ids[0]) but found one of them on device: ", item.value().device(),
+                    " ('", full_name(name, item.key()), "')");
 }
 DataParallelBase::~DataParallelBase() = default;
 
 Device DataParallelBase::home() const {
   const Tensor* t = first_tensor(*source_);
-  return t ? t->device() : devices_.empty() ? current_device() : devices_[0];
+  return t ? t->device() : current_device();
 }
 
 bool DataParallelBase::alone() const {
-  return devices_.empty() || (devices_.size() == 1 && options_.order.leaves() <= 1 && home() == devices_[0]);
+  return devices_.empty() ||
+         (devices_.size() == 1 && options_.order.leaves() <= 1 && home() == devices_[0]);
 }
 
 ReplicaSet& DataParallelBase::replicas() {
@@ -98,6 +105,7 @@ ReplicaSet& DataParallelBase::replicas() {
 
 std::vector<std::shared_ptr<Module>> DataParallelBase::replicate() {
   const RecordScope scope("DataParallel.replicate");
+  replicas().prepare();
   std::vector<std::shared_ptr<Module>> out;
   for (int i = 0; i < replicas().size(); ++i) out.push_back(replicas().shell(i));
   return out;
@@ -113,25 +121,30 @@ std::vector<Value> DataParallelBase::scatter(const Value& arguments) {
   plan.alias = options_.alias;
   size_t count = extent.replicas() ? extent.replicas() : 1;
   if (extent.scattered()) {
-    const Split split = options_.split ? *options_.split : options_.order.is_tree() ? Split::balanced() : Split::chunk();
+    const Split split = options_.split             ? *options_.split
+                        : options_.order.is_tree() ? Split::balanced()
+                                                   : Split::chunk();
     plan.sizes = split.cut("scatter", extent.size(), where.size());
     count = plan.sizes.size();
   }
-  RAMET_CHECK(!extent.replicas() || extent.replicas() == count, "scatter", extent.replicas_path(), ": got ", extent.replicas(),
-              " values for as many replicas, but there are ", count, " pieces");
-  RAMET_CHECK(count <= where.size(), "scatter", extent.replicas_path(), ": got ", count, " values, expected at most one for each of ", where.size(), " replicas");
+  RAMET_CHECK(!extent.replicas() || extent.replicas() == count, "scatter", extent.replicas_path(),
+              ": got ", extent.replicas(), " values for as many replicas, but there are ", count,
+              " pieces");
+  RAMET_CHECK(count <= where.size(), "scatter", extent.replicas_path(), ": got ", count,
+              " values, expected at most one for each of ", where.size(), " replicas");
   plan.devices.assign(where.begin(), where.begin() + static_cast<std::ptrdiff_t>(count));
   plan_ = plan;
   return arguments.scatter(plan);
 }
 
-std::vector<Value> DataParallelBase::parallel_apply(const std::vector<std::shared_ptr<Module>>& modules, std::vector<Value>& arguments,
-                                                    const std::function<Value(Module&, Value&)>& forward) {
+std::vector<Value> DataParallelBase::parallel_apply(
+    const std::vector<std::shared_ptr<Module>>& modules, std::vector<Value>& arguments,
+    const std::function<Value(Module&, Value&)>& forward) {
   const RecordScope scope("DataParallel.parallel_apply");
-  RAMET_CHECK(!arguments.empty() && arguments.size() <= modules.size(), "parallel_apply", "argument lists: got ", arguments.size(), ", expected 1 to ",
-              modules.size());
+  RAMET_CHECK(!arguments.empty() && arguments.size() <= modules.size(), "parallel_apply",
+              "argument lists: got ", arguments.size(), ", expected 1 to ", modules.size());
   std::vector<Value> outputs(arguments.size());
-  RandomRegion region(replicas().home());
+  RandomRegion region(home());
   std::vector<ReplicaRandomRef> random;
   int64_t base = 0;
   const bool by_sample = plan_.dim == 0 && plan_.sizes.size() == arguments.size();
@@ -162,17 +175,20 @@ Value DataParallelBase::gather(const std::vector<Value>& outputs) {
   return Value::gather(outputs, plan);
 }
 
-Value DataParallelBase::run(const Value& arguments, const std::function<Value(Module&, Value&)>& forward) {
+Value DataParallelBase::run(const Value& arguments,
+                            const std::function<Value(Module&, Value&)>& forward) {
   const RecordScope scope("DataParallel.forward");
   if (alone()) {
-    // The module itself, on arguments that are where it is; then the results go where they are wanted.
+    // The module itself, on arguments that are where it is; then the results go where they are
+    // wanted.
     const Device here = home();
     plan_ = {};
     plan_.devices = {here};
     plan_.dim = options_.dim;
     Extent extent(options_.dim);
     if (!devices_.empty()) arguments.measure(extent, "argument");
-    RAMET_CHECK(extent.replicas() <= 1, "scatter", extent.replicas_path(), ": got ", extent.replicas(), " values for one replica");
+    RAMET_CHECK(extent.replicas() <= 1, "scatter", extent.replicas_path(), ": got ",
+                extent.replicas(), " values for one replica");
     if (extent.scattered()) plan_.sizes = {extent.size()};
     std::vector<Value> parts = arguments.scatter(plan_);
     const DeviceGuard current(here);
@@ -187,7 +203,8 @@ Value DataParallelBase::run(const Value& arguments, const std::function<Value(Mo
   return gather(outputs);
 }
 
-// ---- the functional form's cache ----------------------------------------------------------------------------------------
+// ---- the functional form's cache
+// ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -217,7 +234,8 @@ Cache& cache() {
 
 }  // namespace
 
-std::unique_ptr<ReplicaSet> take_cached(const Module& module, const std::vector<Device>& devices, ReduceOrder order) {
+std::unique_ptr<ReplicaSet> take_cached(const Module& module, const std::vector<Device>& devices,
+                                        ReduceOrder order) {
   Cache& c = cache();
   std::vector<Cache::Kept> gone;
   std::unique_ptr<ReplicaSet> found;
@@ -226,7 +244,8 @@ std::unique_ptr<ReplicaSet> take_cached(const Module& module, const std::vector<
     gone = c.expired();
     for (size_t i = 0; i < c.kept.size() && !found; ++i) {
       const ReplicaSet& set = *c.kept[i].set;
-      if (set.source().get() != &module || set.devices() != devices || set.options().order != order) continue;
+      if (set.source().get() != &module || set.devices() != devices || set.options().order != order)
+        continue;
       found = std::move(c.kept[i].set);
       c.kept.erase(c.kept.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -241,8 +260,10 @@ void put_cached(const std::shared_ptr<Module>& module, std::unique_ptr<ReplicaSe
   c.kept.push_back({module, std::move(set)});
 }
 
-void replicate_grad_edges(const Module& module, const std::vector<Module*>& replicas, const std::vector<Device>& devices) {
-  RAMET_CHECK(replicas.size() == devices.size(), "replicate_grad_edges", "Must have as many devices as replicas: got ", devices.size(), " devices and ",
+void replicate_grad_edges(const Module& module, const std::vector<Module*>& replicas,
+                          const std::vector<Device>& devices) {
+  RAMET_CHECK(replicas.size() == devices.size(), "replicate_grad_edges",
+              "Must have as many devices as replicas: got ", devices.size(), " devices and ",
               replicas.size(), " replicas");
   if (replicas.empty()) return;
   struct Named {
@@ -254,9 +275,11 @@ void replicate_grad_edges(const Module& module, const std::vector<Module*>& repl
     std::vector<Named> out;
     for (const auto& [name, sub] : named_tree(m)) {
       for (const auto& item : sub->own_parameters())
-        if (item.value().defined()) out.push_back({full_name(name, item.key()), item.value(), false});
+        if (item.value().defined())
+          out.push_back({full_name(name, item.key()), item.value(), false});
       for (const auto& item : sub->own_buffers())
-        if (item.value().defined()) out.push_back({full_name(name, item.key()), item.value(), true});
+        if (item.value().defined())
+          out.push_back({full_name(name, item.key()), item.value(), true});
     }
     return out;
   };
@@ -264,14 +287,20 @@ void replicate_grad_edges(const Module& module, const std::vector<Module*>& repl
   std::vector<std::vector<Named>> theirs;
   for (size_t r = 0; r < replicas.size(); ++r) {
     theirs.push_back(listed(*replicas[r]));
-    const std::string where = "replica " + std::to_string(r) + " on device " + resolve(devices[r]).str();
-    RAMET_CHECK(theirs[r].size() == ours.size(), "replicate_grad_edges", where, " has ", theirs[r].size(), " parameters and buffers, expected ", ours.size());
+    const std::string where =
+        "replica " + std::to_string(r) + " on device " + resolve(devices[r]).str();
+    RAMET_CHECK(theirs[r].size() == ours.size(), "replicate_grad_edges", where, " has ",
+                theirs[r].size(), " parameters and buffers, expected ", ours.size());
     for (size_t i = 0; i < ours.size(); ++i) {
       const Named& t = theirs[r][i];
-      RAMET_CHECK(t.name == ours[i].name && t.buffer == ours[i].buffer, "replicate_grad_edges", where, ": got '", t.name, "', expected '", ours[i].name, "'");
-      RAMET_CHECK(same_sizes(t.tensor, ours[i].tensor) && t.tensor.scalar_type() == ours[i].tensor.scalar_type(), "replicate_grad_edges", where, ": '", t.name,
-                  "' is ", describe(t.tensor), ", expected ", describe(ours[i].tensor));
-      RAMET_CHECK(t.tensor.device() == resolve(devices[r]), "replicate_grad_edges", where, ": '", t.name, "' is ", describe(t.tensor));
+      RAMET_CHECK(t.name == ours[i].name && t.buffer == ours[i].buffer, "replicate_grad_edges",
+                  where, ": got '", t.name, "', expected '", ours[i].name, "'");
+      RAMET_CHECK(same_sizes(t.tensor, ours[i].tensor) &&
+                      t.tensor.scalar_type() == ours[i].tensor.scalar_type(),
+                  "replicate_grad_edges", where, ": '", t.name, "' is ", describe(t.tensor),
+                  ", expected ", describe(ours[i].tensor));
+      RAMET_CHECK(t.tensor.device() == resolve(devices[r]), "replicate_grad_edges", where, ": '",
+                  t.name, "' is ", describe(t.tensor));
     }
   }
   if (!GradMode::is_enabled()) return;
@@ -285,7 +314,9 @@ void replicate_grad_edges(const Module& module, const std::vector<Module*>& repl
     for (size_t k = i + 1; k < ours.size(); ++k) {
       if (!ours[k].tensor.is_same(ours[i].tensor)) continue;
       for (size_t r = 0; r < theirs.size(); ++r)
-        if (!theirs[r][k].tensor.is_same(copies[r])) static_cast<ramet::parallel::ReduceAdd*>(static_cast<autograd::Node*>(copies[r]->node))->hang(theirs[r][k].tensor, static_cast<uint32_t>(r));
+        if (!theirs[r][k].tensor.is_same(copies[r]))
+          static_cast<ramet::parallel::ReduceAdd*>(static_cast<autograd::Node*>(copies[r]->node))
+              ->hang(theirs[r][k].tensor, static_cast<uint32_t>(r));
     }
   }
 }

@@ -1,4 +1,5 @@
-// Several tensors in one allocation, each with a storage and a version counter of its own. Private to parallel/.
+// Several tensors in one allocation, each with a storage and a version counter of its own. Private
+// to parallel/.
 #pragma once
 #include <vector>
 
@@ -8,16 +9,20 @@ namespace ramet {
 namespace parallel {
 namespace detail {
 
-/// Members start at multiples of this many bytes, so that neighbours in one flat buffer are neighbours in every other.
+/// Members start at multiples of this many bytes, so that neighbours in one flat buffer are
+/// neighbours in every other.
 inline constexpr int64_t kFlatAlign = 64;
 inline int64_t padded(int64_t bytes) { return (bytes + kFlatAlign - 1) / kFlatAlign * kFlatAlign; }
 
 /// Uninitialised.
-inline Tensor flat_memory(int64_t bytes, Device device) { return Tensor(TensorBase::empty({bytes}, kByte, device)); }
+inline Tensor flat_memory(int64_t bytes, Device device) {
+  return Tensor(TensorBase::empty({bytes}, kByte, device));
+}
 
-/// A tensor inside `flat`, `offset` bytes from its start. Versions are counted in `versions`, or in the member itself.
-inline Tensor flat_member(const Tensor& flat, int64_t offset, IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
-                          Storage* versions = nullptr) {
+/// A tensor inside `flat`, `offset` bytes from its start. Versions are counted in `versions`, or in
+/// the member itself.
+inline Tensor flat_member(const Tensor& flat, int64_t offset, IntArrayRef sizes,
+                          IntArrayRef strides, ScalarType dtype, Storage* versions = nullptr) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
   Storage* alias = Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset,
@@ -27,11 +32,12 @@ inline Tensor flat_member(const Tensor& flat, int64_t offset, IntArrayRef sizes,
   return t;
 }
 
-/// Adjacent pieces of several parallel operands as one, gaps included: grows while every operand continues where it stopped,
-/// in one allocation.
+/// Adjacent pieces of several parallel operands as one, gaps included: grows while every operand
+/// continues where it stopped, in one allocation.
 class FlatRun {
  public:
-  /// `next`: the operands' pieces of `bytes` bytes each; undefined ones are absent. False if they do not continue the run.
+  /// `next`: the operands' pieces of `bytes` bytes each; undefined ones are absent. False if they
+  /// do not continue the run.
   bool extend(const std::vector<const TensorBase*>& next, int64_t bytes) {
     if (at.empty()) {
       for (const TensorBase* t : next) {
@@ -41,7 +47,8 @@ class FlatRun {
     } else {
       for (size_t i = 0; i < at.size(); ++i) {
         if ((at[i] == nullptr) != (next[i] == nullptr)) return false;
-        if (next[i] && (at[i] + room_ != (*next[i])->data || roots_[i] != root(*next[i]))) return false;
+        if (next[i] && (at[i] + room_ != (*next[i])->data || roots_[i] != root(*next[i])))
+          return false;
       }
     }
     this->bytes = room_ + bytes;

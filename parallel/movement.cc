@@ -12,18 +12,21 @@ namespace ramet {
 namespace parallel {
 namespace detail {
 
-void queue(Device device, std::vector<Tensor> reads, const std::vector<Tensor>& writes, std::function<void()> work) {
+void queue(Device device, std::vector<Tensor> reads, const std::vector<Tensor>& writes,
+           std::function<void()> work) {
   // Queueing is rare; one at a time, so that two movements of one operand see each other's ticket.
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   std::vector<uint64_t> after;
   reads.insert(reads.end(), writes.begin(), writes.end());
   for (const Tensor& t : reads)
-    if (const uint64_t ticket = t.storage_impl()->pending.load(std::memory_order_acquire)) after.push_back(ticket);
-  const uint64_t ticket = devices::post_after(device, std::move(after), [keep = reads, work = std::move(work)] {
-    const devices::OperandsReady ready;
-    work();
-  });
+    if (const uint64_t ticket = t.storage_impl()->pending.load(std::memory_order_acquire))
+      after.push_back(ticket);
+  const uint64_t ticket =
+      devices::post_after(device, std::move(after), [keep = reads, work = std::move(work)] {
+        const devices::OperandsReady ready;
+        work();
+      });
   for (const Tensor& t : reads) t.storage_impl()->pending.store(ticket, std::memory_order_release);
   count(Count::kQueued);
 }
@@ -41,7 +44,8 @@ std::vector<int64_t> strides_in_layout_of(const Tensor& like, IntArrayRef sizes)
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const IntArrayRef steps = like.raw_strides();
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return steps[a] > steps[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return steps[a] > steps[b]; });
   std::vector<int64_t> strides(sizes.size());
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
@@ -52,7 +56,8 @@ std::vector<int64_t> strides_in_layout_of(const Tensor& like, IntArrayRef sizes)
 }
 
 Tensor empty_in_layout_of(const Tensor& like, IntArrayRef sizes, Device device) {
-  Tensor t(TensorBase::empty_strided(sizes, strides_in_layout_of(like, sizes), like.scalar_type(), device));
+  Tensor t(TensorBase::empty_strided(sizes, strides_in_layout_of(like, sizes), like.scalar_type(),
+                                     device));
   if (!t.raw_contiguous()) t->flags |= like->flags & TensorImpl::kInternalLayout;
   return t;
 }
@@ -66,9 +71,12 @@ Tensor narrowed(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
 
 Tensor shared(const Tensor& piece) {
   int64_t extent = piece.numel() ? 1 : 0;
-  for (size_t d = 0; d < piece.sizes().size() && extent; ++d) extent += (piece.sizes()[d] - 1) * piece.raw_strides()[d];
+  for (size_t d = 0; d < piece.sizes().size() && extent; ++d)
+    extent += (piece.sizes()[d] - 1) * piece.raw_strides()[d];
   Storage* own = piece.storage_impl();
-  Storage* alias = Storage::alias(own, piece->data, static_cast<size_t>(extent) * piece.element_size(), own->version_of ? own->version_of : own);
+  Storage* alias =
+      Storage::alias(own, piece->data, static_cast<size_t>(extent) * piece.element_size(),
+                     own->version_of ? own->version_of : own);
   alias->copy_on_write = 1;
   alias->pending.store(own->pending.load());
   Tensor t = piece.shallow();

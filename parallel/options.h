@@ -1,10 +1,12 @@
-// How pieces are cut, whether they share memory, in which order sums are formed: arguments common to all rings.
+// How pieces are cut, whether they share memory, in which order sums are formed: arguments common
+// to all rings.
 //
 // Note [Order of sums]
-// The order in which contributions are added is part of the interface, because floating-point addition is not associative:
-//   fixed     from left to right, by index; the same bits from run to run for one number of contributions
-//   tree(V)   a balanced binary tree over V leaves, whatever device holds them: the same bits for 1, 2, ... V devices
-//   any       whatever is fastest
+// The order in which contributions are added is part of the interface, because floating-point
+// addition is not associative:
+//   fixed     from left to right, by index; the same bits from run to run for one number of
+//   contributions tree(V)   a balanced binary tree over V leaves, whatever device holds them: the
+//   same bits for 1, 2, ... V devices any       whatever is fastest
 // A contribution that is missing is passed over, not replaced by zeros: its sibling goes up alone.
 #pragma once
 #include <cstdint>
@@ -19,8 +21,9 @@ namespace parallel {
 /// `upstream`: where PyTorch's rule and ours differ, PyTorch's.
 enum class Parity : uint8_t { ours, upstream };
 
-/// What a piece on the input's own device is. `view`: the input's memory, copied at the first in-place operation on the piece
-/// (which never reaches the input). `copy`: memory of its own from the start.
+/// What a piece on the input's own device is. `view`: the input's memory, copied at the first
+/// in-place operation on the piece (which never reaches the input). `copy`: memory of its own from
+/// the start.
 enum class Alias : uint8_t { view, copy };
 
 /// How an extent is cut into one piece a device.
@@ -36,15 +39,18 @@ class RAMET_API Split {
     s.sizes_ = std::move(sizes);
     return s;
   }
-  /// Proportional to the devices' speeds, by largest remainders (the first wins a tie). One piece a device, possibly empty.
+  /// Proportional to the devices' speeds, by largest remainders (the first wins a tie). One piece a
+  /// device, possibly empty.
   static Split weights(std::vector<double> weights) {
     Split s(Rule::kWeights);
     s.weights_ = std::move(weights);
     return s;
   }
 
-  /// Sizes of the pieces. An extent of 0 gives one empty piece, or one a device under Parity::upstream and given sizes.
-  std::vector<int64_t> cut(const char* op, int64_t extent, size_t devices, Parity parity = Parity::ours) const;
+  /// Sizes of the pieces. An extent of 0 gives one empty piece, or one a device under
+  /// Parity::upstream and given sizes.
+  std::vector<int64_t> cut(const char* op, int64_t extent, size_t devices,
+                           Parity parity = Parity::ours) const;
 
  private:
   enum class Rule : uint8_t { kChunk, kBalanced, kSizes, kWeights };
@@ -68,7 +74,9 @@ class RAMET_API ReduceOrder {
   bool is_tree() const { return kind_ == Kind::kTree; }
   /// V of tree(V), 0 otherwise.
   int leaves() const { return leaves_; }
-  friend bool operator==(ReduceOrder a, ReduceOrder b) { return a.kind_ == b.kind_ && a.leaves_ == b.leaves_; }
+  friend bool operator==(ReduceOrder a, ReduceOrder b) {
+    return a.kind_ == b.kind_ && a.leaves_ == b.leaves_;
+  }
   friend bool operator!=(ReduceOrder a, ReduceOrder b) { return !(a == b); }
 
  private:
@@ -79,15 +87,17 @@ class RAMET_API ReduceOrder {
 
 struct ScatterOptions {
   Split split = Split::chunk();
-  int64_t dim = 0;                 // negative counts from the end
+  int64_t dim = 0;  // negative counts from the end
   Alias alias = Alias::view;
-  Parity parity = Parity::ours;    // upstream: an empty batch gives one empty piece a device
+  Parity parity = Parity::ours;  // upstream: an empty batch gives one empty piece a device
 };
 
 struct ReduceOptions {
-  ReduceOrder order;               // tree(V): inputs are leaves 0, 1, ...; there may be fewer than V
-  bool wide = false;               // float accumulates in double
-  bool may_alias = false;          // a single input that is already in place may be returned as it is
+  // tree(V): inputs are leaves 0, 1, ...; there may be fewer than V
+  ReduceOrder order;
+  bool wide = false;  // float accumulates in double
+  // a single input that is already in place may be returned as it is
+  bool may_alias = false;
 };
 
 /// Contributions to one sum: at most this many.

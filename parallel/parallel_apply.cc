@@ -13,8 +13,10 @@
 
 namespace ramet::nn::parallel {
 
-ReplicaError::ReplicaError(int replica, Device device, const std::string& message, std::exception_ptr nested)
-    : Error("[parallel_apply] Caught an exception in replica " + std::to_string(replica) + " on device " + device.str() + ": " + message),
+ReplicaError::ReplicaError(int replica, Device device, const std::string& message,
+                           std::exception_ptr nested)
+    : Error("[parallel_apply] Caught an exception in replica " + std::to_string(replica) +
+            " on device " + device.str() + ": " + message),
       replica_(replica),
       device_(device),
       nested_(std::move(nested)) {}
@@ -24,7 +26,8 @@ namespace {
 
 thread_local std::optional<FailedReplica> t_failed;
 
-// Of namespace std by its mangled name: a user's class derived from std::runtime_error is the user's own.
+// Of namespace std by its mangled name: a user's class derived from std::runtime_error is the
+// user's own.
 bool is_standard(const std::exception& e) {
   const char* name = typeid(e).name();
   return name[0] == 'S' || (name[0] == 'N' && name[1] == 'S');
@@ -49,9 +52,7 @@ struct ErrorCollector {
     t_failed = FailedReplica{static_cast<int>(i), device_of[i]};
     try {
       std::rethrow_exception(errors[i]);
-    } catch (const Error& e) {
-      raise(i, e.what());
-    } catch (const std::exception& e) {
+    } catch (const Error& e) { raise(i, e.what()); } catch (const std::exception& e) {
       if (!is_standard(e)) throw;
       raise(i, e.what());
     }
@@ -66,9 +67,7 @@ struct ErrorCollector {
         std::rethrow_exception(errors[i]);
       } catch (const ReplicaAbsent&) {
         if (absences) return i;
-      } catch (...) {
-        return i;
-      }
+      } catch (...) { return i; }
     }
     return errors.size();
   }
@@ -83,12 +82,15 @@ struct ErrorCollector {
 namespace detail {
 
 void check_apply(size_t modules, size_t inputs, const std::optional<std::vector<Device>>& devices) {
-  RAMET_CHECK(modules == inputs, "parallel_apply", "Must have as many inputs as modules: got ", inputs, " inputs and ", modules, " modules");
-  RAMET_CHECK(!devices || devices->size() == modules, "parallel_apply", "Must have as many devices as modules: got ", devices ? devices->size() : 0,
+  RAMET_CHECK(modules == inputs, "parallel_apply", "Must have as many inputs as modules: got ",
+              inputs, " inputs and ", modules, " modules");
+  RAMET_CHECK(!devices || devices->size() == modules, "parallel_apply",
+              "Must have as many devices as modules: got ", devices ? devices->size() : 0,
               " devices and ", modules, " modules");
 }
 
-void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& run, ReplicaMeeting* meeting) {
+void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& run,
+                  ReplicaMeeting* meeting) {
   t_failed.reset();
   const int n = static_cast<int>(device_of.size());
   const int home = current_device().ordinal();
@@ -98,7 +100,9 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     if (!std::exchange(used[d.ordinal()], true)) ++lanes;
   const int threads = tls.share ? tls.share : get_num_threads();
   const int side_by_side = meeting ? n : lanes;
-  const uint8_t share = side_by_side > 1 ? static_cast<uint8_t>(std::clamp(threads / side_by_side, 1, 255)) : tls.share;
+  const uint8_t share = side_by_side > 1
+                            ? static_cast<uint8_t>(std::clamp(threads / side_by_side, 1, 255))
+                            : tls.share;
 
   const ThreadLocalState state;
   const uint64_t start = tls.counter;
@@ -111,13 +115,15 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     ReplicaMeeting::Seat seat(meeting, i);
     try {
       run(i);
+    } catch (const ReplicaAbsent&) {
+      collector.errors[static_cast<size_t>(i)] = std::current_exception();
+      seat.failed(/*left_waiting=*/true);
     } catch (...) {
       collector.errors[static_cast<size_t>(i)] = std::current_exception();
-      seat.failed();
+      seat.failed(/*left_waiting=*/false);
     }
     uint64_t seen = last.load();
-    while (seen < tls.counter && !last.compare_exchange_weak(seen, tls.counter)) {
-    }
+    while (seen < tls.counter && !last.compare_exchange_weak(seen, tls.counter)) {}
   };
   // Replicas of one device, or one of them alone.
   auto lane = [&](int device, int only) {
@@ -144,7 +150,10 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
       const int d = device_of[static_cast<size_t>(i)].ordinal();
       const bool again = std::exchange(first[d], true);
       if (again && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(d, i); });
-      else if (!again && d != home) tickets.push_back(devices::post(Device::from_ordinal(d), [&elsewhere, d, i, meeting] { elsewhere(d, meeting ? i : -1); }));
+      else if (!again && d != home)
+        tickets.push_back(devices::post(Device::from_ordinal(d), [&elsewhere, d, i, meeting] {
+          elsewhere(d, meeting ? i : -1);
+        }));
     }
   } catch (...) {
     unable = std::current_exception();

@@ -16,7 +16,10 @@ using autograd::AccumulateGrad;
 using autograd::Node;
 
 ReduceAdd::ReduceAdd(const Tensor& source, std::string full_name, int slots, ReduceOrder order)
-    : Node("ReduceAdd", 1, slots, sizeof(ReduceAdd)), next_(autograd::edge_of(source.impl())), full_name_(std::move(full_name)), order_(order) {
+    : Node("ReduceAdd", 1, slots, sizeof(ReduceAdd)),
+      next_(autograd::edge_of(source.impl())),
+      full_name_(std::move(full_name)),
+      order_(order) {
   device = source->device;
   flags |= kSpans | kReduce;
   if (next_.node) detail::count(detail::Count::kNodesCreated);
@@ -69,10 +72,12 @@ void check_slots(const ReduceAdd& node, const std::vector<Tensor>& in) {
   for (const Tensor& g : in) {
     if (!g.defined()) continue;
     if (!like) like = &g;
-    RAMET_CHECK(same_sizes(*like, g), "ReduceAdd", "parameter '", node.full_name(), "': All inputs of ReduceAdd must have the same size, but got ",
+    RAMET_CHECK(same_sizes(*like, g), "ReduceAdd", "parameter '", node.full_name(),
+                "': All inputs of ReduceAdd must have the same size, but got ", describe(*like),
+                " and ", describe(g));
+    RAMET_CHECK(like->scalar_type() == g.scalar_type(), "ReduceAdd", "parameter '",
+                node.full_name(), "': All inputs of ReduceAdd must have the same dtype, but got ",
                 describe(*like), " and ", describe(g));
-    RAMET_CHECK(like->scalar_type() == g.scalar_type(), "ReduceAdd", "parameter '", node.full_name(),
-                "': All inputs of ReduceAdd must have the same dtype, but got ", describe(*like), " and ", describe(g));
   }
 }
 
@@ -92,12 +97,14 @@ void ReduceAdd::apply(Tensor* in, Tensor* out) {
   out[0] = detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_.is_tree());
 }
 
-std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in, autograd::GraphTask& task) {
+std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
+                                       autograd::GraphTask& task) {
   RecordScope scope("ReduceAdd.bucket");
   ready_ = monotonic_ns();
   std::vector<Tensor> out(in.size()), held;
   if (task.create_graph()) {
-    for (size_t i = 0; i < in.size(); ++i) in[i].first->apply(const_cast<Tensor*>(in[i].second.data()), &out[i]);
+    for (size_t i = 0; i < in.size(); ++i)
+      in[i].first->apply(const_cast<Tensor*>(in[i].second.data()), &out[i]);
   } else {
     detail::FlatRun run;
     Device device = Device::from_ordinal(in[0].first->device);
@@ -120,19 +127,26 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       const std::vector<Tensor>& slots = in[i].second;
       check_slots(*node, slots);
       count_skipped(slots);
-      const auto first = std::find_if(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); });
+      const auto first =
+          std::find_if(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); });
       if (first == slots.end()) continue;  // nobody used it: stays undefined
       if (shards_ == 1) {
         out[i] = *first;
-        if (first->device().ordinal() != node->device) node->apply(const_cast<Tensor*>(slots.data()), &out[i]);
+        if (first->device().ordinal() != node->device)
+          node->apply(const_cast<Tensor*>(slots.data()), &out[i]);
         continue;
       }
       // Where the source's gradient will be: shard 0 may have written there already.
-      auto* leaf = node->next_.node && (node->next_.node->flags & Node::kSink) ? static_cast<AccumulateGrad*>(node->next_.node) : nullptr;
-      if (slots[0].defined() && leaf && leaf->where.defined() && slots[0]->data == leaf->where->data) out[i] = slots[0];
+      auto* leaf = node->next_.node && (node->next_.node->flags & Node::kSink)
+                       ? static_cast<AccumulateGrad*>(node->next_.node)
+                       : nullptr;
+      if (slots[0].defined() && leaf && leaf->where.defined() &&
+          slots[0]->data == leaf->where->data)
+        out[i] = slots[0];
       else if (leaf) out[i] = leaf->destination(node->next_.slot);
       const Device to = Device::from_ordinal(node->device);
-      if (!out[i].defined() || !same_sizes(out[i], *first) || out[i].scalar_type() != first->scalar_type())
+      if (!out[i].defined() || !same_sizes(out[i], *first) ||
+          out[i].scalar_type() != first->scalar_type())
         out[i] = detail::empty_in_layout_of(*first, first->sizes(), to);
       std::vector<const TensorBase*> operands = {&out[i]};
       held.reserve(held.size() + slots.size());
@@ -143,7 +157,8 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
         if (same_strides(g, out[i]) || (g.raw_contiguous() && out[i].raw_contiguous())) {
           dense.back() = g;
         } else {
-          dense.back() = Tensor(TensorBase::empty_strided(out[i].sizes(), out[i].raw_strides(), g.scalar_type(), g.device()));
+          dense.back() = Tensor(TensorBase::empty_strided(out[i].sizes(), out[i].raw_strides(),
+                                                          g.scalar_type(), g.device()));
           detail::copy(dense.back(), g);
         }
         dense.back().ptr();  // waits where a movement still writes it
@@ -172,17 +187,22 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
 namespace autograd {
 
 void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::string& full_name) {
-  RAMET_CHECK(source.defined() && source.requires_grad(), "add_reduce_edge", "source: got ", describe(source), ", expected a tensor that requires grad");
-  RAMET_CHECK(!copies.empty() && copies.size() <= static_cast<size_t>(parallel::kMaxLeaves), "add_reduce_edge", "copies: got ", copies.size(),
-              ", expected 1 to ", parallel::kMaxLeaves);
+  RAMET_CHECK(source.defined() && source.requires_grad(), "add_reduce_edge", "source: got ",
+              describe(source), ", expected a tensor that requires grad");
+  RAMET_CHECK(!copies.empty() && copies.size() <= static_cast<size_t>(parallel::kMaxLeaves),
+              "add_reduce_edge", "copies: got ", copies.size(), ", expected 1 to ",
+              parallel::kMaxLeaves);
   for (size_t i = 0; i < copies.size(); ++i) {
     const Tensor& c = copies[i];
-    RAMET_CHECK(c.defined() && same_sizes(c, source) && c.scalar_type() == source.scalar_type(), "add_reduce_edge", "copy ", i, " of '", full_name,
-                "': got ", describe(c), ", expected the size and dtype of ", describe(source));
-    RAMET_CHECK(!c->base && (c->is(TensorImpl::kReplica) || c.is_leaf()) && !c.is_same(source), "add_reduce_edge", "copy ", i, " of '", full_name,
+    RAMET_CHECK(c.defined() && same_sizes(c, source) && c.scalar_type() == source.scalar_type(),
+                "add_reduce_edge", "copy ", i, " of '", full_name, "': got ", describe(c),
+                ", expected the size and dtype of ", describe(source));
+    RAMET_CHECK(!c->base && (c->is(TensorImpl::kReplica) || c.is_leaf()) && !c.is_same(source),
+                "add_reduce_edge", "copy ", i, " of '", full_name,
                 "': got the source, a view or a tensor with history, expected a tensor of its own");
   }
-  auto* node = new_node<parallel::ReduceAdd>(source, full_name, static_cast<int>(copies.size()), parallel::ReduceOrder::fixed());
+  auto* node = new_node<parallel::ReduceAdd>(source, full_name, static_cast<int>(copies.size()),
+                                             parallel::ReduceOrder::fixed());
   for (size_t i = 0; i < copies.size(); ++i) node->hang(copies[i], static_cast<uint32_t>(i));
   release(node);
 }

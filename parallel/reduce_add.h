@@ -1,16 +1,20 @@
-// ReduceAdd: the gradient edge of a replicated parameter. The gradients of all its copies become one gradient of the source.
+// ReduceAdd: the gradient edge of a replicated parameter. The gradients of all its copies become
+// one gradient of the source.
 //
 // Note [Gradients are born in slots]
-// A source parameter has one ReduceAdd node with a slot per shard; copy number j of the parameter is a non-leaf whose edge is
-// (node, j). Each slot has memory in its shard's flat store, and the node offers it as the destination of the gradient that the
-// shard's backward computes. Shard 0, where it shares the source's device, has none: its slot is the source's own gradient
-// memory, so that the sum is formed in place, and a single shard costs nothing. Nodes whose slots are neighbours form a
-// GradBucket: the thread that delivers a bucket's last gradient sums all of it with one kernel call, while the
-// rest of the backward still runs. A slot belongs to the backward that claimed the bucket: a second backward at the same time,
-// create_graph, autograd::grad and a gradient that somebody kept get fresh memory.
+// A source parameter has one ReduceAdd node with a slot per shard; copy number j of the parameter
+// is a non-leaf whose edge is (node, j). Each slot has memory in its shard's flat store, and the
+// node offers it as the destination of the gradient that the shard's backward computes. Shard 0,
+// where it shares the source's device, has none: its slot is the source's own gradient memory, so
+// that the sum is formed in place, and a single shard costs nothing. Nodes whose slots are
+// neighbours form a GradBucket: the thread that delivers a bucket's last gradient sums all of it
+// with one kernel call, while the rest of the backward still runs. A slot belongs to the backward
+// that claimed the bucket: a second backward at the same time, create_graph, autograd::grad and a
+// gradient that somebody kept get fresh memory.
 //
-// A node lives as long as something refers to it, its replica set or a graph; one backward never frees it. A shard
-// that did not use the parameter delivers nothing and is passed over; if none did, the source's gradient stays undefined.
+// A node lives as long as something refers to it, its replica set or a graph; one backward never
+// frees it. A shard that did not use the parameter delivers nothing and is passed over; if none
+// did, the source's gradient stays undefined.
 #pragma once
 #include <atomic>
 #include <string>
@@ -39,12 +43,16 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   const std::string& full_name() const { return full_name_; }
   ReduceOrder order() const { return order_; }
   /// Does the source's gradient still go where this node sends it?
-  bool leads_to(const Tensor& source) const { return next_.node == source->node && next_.slot == source->slot; }
-  /// Memory of the slots, [slot]; undefined where the source's gradient memory serves. Empty: fresh memory each time.
+  bool leads_to(const Tensor& source) const {
+    return next_.node == source->node && next_.slot == source->slot;
+  }
+  /// Memory of the slots, [slot]; undefined where the source's gradient memory serves. Empty: fresh
+  /// memory each time.
   void set_slots(std::vector<Tensor> slots, GradBucket* bucket);
   /// Leaves the bucket and hands the slots to the node that takes its place.
   std::vector<Tensor> take_slots();
-  /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a time.
+  /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a
+  /// time.
   void leave_bucket();
   /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.
   void hang(const Tensor& copy, uint32_t slot);
@@ -62,7 +70,8 @@ class RAMET_API ReduceAdd final : public autograd::Node {
 class RAMET_API GradBucket final : public autograd::ReduceBucket {
  public:
   GradBucket(int shards, ReduceOrder order) : shards_(shards), order_(order) {}
-  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in, autograd::GraphTask& task) override;
+  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
+                             autograd::GraphTask& task) override;
 
   /// In order of registration. For inspection; changed only while no backward runs.
   const std::vector<ReduceAdd*>& members() const { return members_; }
@@ -82,9 +91,11 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
 }  // namespace parallel
 
 namespace autograd {
-/// Makes each of `copies` (no history of their own, same sizes and dtype as `source`) a copy of `source`: their gradients,
-/// added from left to right, become source's. The values are the caller's business. An Error for a source that requires no grad.
-RAMET_API void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::string& full_name = "");
+/// Makes each of `copies` (no history of their own, same sizes and dtype as `source`) a copy of
+/// `source`: their gradients, added from left to right, become source's. The values are the
+/// caller's business. An Error for a source that requires no grad.
+RAMET_API void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies,
+                               const std::string& full_name = "");
 }  // namespace autograd
 
 }  // namespace ramet

@@ -1,4 +1,5 @@
-// Buffers of replicas: how they follow the source, and what the source takes over. See nn/buffer_policy.h.
+// Buffers of replicas: how they follow the source, and what the source takes over. See
+// nn/buffer_policy.h.
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "parallel/comm.h"
@@ -17,10 +18,12 @@ namespace comm = ramet::parallel::comm;
 void ReplicaSet::stage_buffers() {
   for (State::Buffer& b : state_->buffers) {
     const State::Seen now = State::Seen::of(b.source);
-    if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data)) b.handles[0].set_data(b.source);
+    if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data))
+      b.handles[0].set_data(b.source);
     for (size_t i = b.shares ? 1 : 0; i < b.handles.size(); ++i) {
       const Tensor& handle = b.handles[i];
-      const bool written = handle.version() != b.versions[i] && b.policy != BufferPolicy::per_replica;
+      const bool written =
+          handle.version() != b.versions[i] && b.policy != BufferPolicy::per_replica;
       if (now.same(b.seen) && !written) continue;
       autograd::copy_values(handle, b.source);
       handle.storage_impl()->wrote("refresh");
@@ -54,8 +57,9 @@ void ReplicaSet::take_over(int count) {
   for (const State::Buffer& b : s.buffers) {
     if (b.policy != BufferPolicy::all_equal || !written(b)) continue;
     for (size_t i = 1; i < static_cast<size_t>(count); ++i)
-      RAMET_CHECK(b.handles[i].to(home_).equal(b.handles[0].to(home_)), "replicate", "buffer '", b.name, "' of policy all_equal: replica ", i, " on device ",
-                  device_of_[i], " has another value than replica 0");
+      RAMET_CHECK(b.handles[i].to(home_).equal(b.handles[0].to(home_)), "replicate", "buffer '",
+                  b.name, "' of policy all_equal: replica ", i, " on device ", device_of_[i],
+                  " has another value than replica 0");
   }
   for (State::Buffer& b : s.buffers) {
     if (!written(b)) continue;
@@ -69,7 +73,9 @@ void ReplicaSet::take_over(int count) {
         if (!b.shares) take(b.source, b.handles[0], "replica");
         break;
       case BufferPolicy::sum: take(b.source, comm::reduce_add(all, home_), "replica"); break;
-      case BufferPolicy::mean: take(b.source, comm::reduce_add(all, home_).div(count), "replica"); break;
+      case BufferPolicy::mean:
+        take(b.source, comm::reduce_add(all, home_).div(count), "replica");
+        break;
       case BufferPolicy::max: {
         Tensor most = all[0].to(home_);
         for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));

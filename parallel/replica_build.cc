@@ -20,7 +20,8 @@ using ramet::parallel::BucketItem;
 using ramet::parallel::kMaxLeaves;
 namespace moves = ramet::parallel::detail;
 
-static_assert(moves::kFlatAlign == kFlatAlign, "neighbours in the source's store are neighbours in the replicas'");
+static_assert(moves::kFlatAlign == kFlatAlign,
+              "neighbours in the source's store are neighbours in the replicas'");
 
 ReplicaSet::State::~State() {
   for (Entry& e : entries) {
@@ -30,7 +31,9 @@ ReplicaSet::State::~State() {
   }
 }
 
-std::string full_name(const std::string& module, const std::string& member) { return module.empty() ? member : module + "." + member; }
+std::string full_name(const std::string& module, const std::string& member) {
+  return module.empty() ? member : module + "." + member;
+}
 
 std::vector<std::pair<std::string, Module*>> named_tree(const Module& root) {
   std::vector<std::pair<std::string, Module*>> out = {{"", const_cast<Module*>(&root)}};
@@ -42,11 +45,16 @@ std::vector<std::pair<std::string, Module*>> named_tree(const Module& root) {
 
 namespace {
 
-std::string shown(const std::string& module) { return module.empty() ? "the module" : "'" + module + "'"; }
+std::string shown(const std::string& module) {
+  return module.empty() ? "the module" : "'" + module + "'";
+}
 
 void check_sealed_below(const Module& m, const std::string& name, const std::string* sealed_above) {
-  RAMET_CHECK(!sealed_above || m.is_sealed(), "replicate", "Cannot replicate: ", shown(*sealed_above), " is sealed but contains non-sealed child '", name, "'");
-  RAMET_CHECK(!m.is_sealed() || m.can_rebind(), "replicate", "Cannot replicate: ", shown(name), " is sealed and has no rebind()");
+  RAMET_CHECK(!sealed_above || m.is_sealed(), "replicate",
+              "Cannot replicate: ", shown(*sealed_above),
+              " is sealed but contains non-sealed child '", name, "'");
+  RAMET_CHECK(!m.is_sealed() || m.can_rebind(), "replicate", "Cannot replicate: ", shown(name),
+              " is sealed and has no rebind()");
   const std::string* above = m.is_sealed() && !sealed_above ? &name : sealed_above;
   for (const auto& child : m.own_children())
     if (child.value()) check_sealed_below(*child.value(), full_name(name, child.key()), above);
@@ -56,10 +64,12 @@ void check_sealed_below(const Module& m, const std::string& name, const std::str
 class GeneratorsKept {
  public:
   GeneratorsKept() {
-    for (int i = 0; i < cpu_device_count(); ++i) states_.push_back(default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).get_state());
+    for (int i = 0; i < cpu_device_count(); ++i)
+      states_.push_back(default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).get_state());
   }
   ~GeneratorsKept() {
-    for (size_t i = 0; i < states_.size(); ++i) default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).set_state(states_[i]);
+    for (size_t i = 0; i < states_.size(); ++i)
+      default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).set_state(states_[i]);
   }
 
  private:
@@ -68,17 +78,22 @@ class GeneratorsKept {
 };
 
 // Where a clone differs from its source, so that tensors could not be matched by name.
-void check_same_registry(const char* what, const std::string& module, const OrderedDict<std::string, Tensor>& ours,
+void check_same_registry(const char* what, const std::string& module,
+                         const OrderedDict<std::string, Tensor>& ours,
                          const OrderedDict<std::string, Tensor>& theirs) {
-  RAMET_CHECK(ours.size() == theirs.size(), "replicate", what, "s of ", shown(module), ": its clone has ", theirs.size(), ", expected ", ours.size());
+  RAMET_CHECK(ours.size() == theirs.size(), "replicate", what, "s of ", shown(module),
+              ": its clone has ", theirs.size(), ", expected ", ours.size());
   for (size_t i = 0; i < ours.size(); ++i) {
     const Tensor &a = ours[i].value(), &b = theirs[i].value();
-    RAMET_CHECK(ours[i].key() == theirs[i].key() && a.defined() == b.defined(), "replicate", what, " '", full_name(module, ours[i].key()),
-                "': its clone has '", full_name(module, theirs[i].key()), "', ", describe(b));
+    RAMET_CHECK(ours[i].key() == theirs[i].key() && a.defined() == b.defined(), "replicate", what,
+                " '", full_name(module, ours[i].key()), "': its clone has '",
+                full_name(module, theirs[i].key()), "', ", describe(b));
     if (!a.defined()) continue;
-    RAMET_CHECK(same_sizes(a, b) && a.scalar_type() == b.scalar_type(), "replicate", what, " '", full_name(module, ours[i].key()), "': its clone has ",
-                describe(b), ", expected ", describe(a));
-    RAMET_CHECK(!a.is_same(b), "replicate", what, " '", full_name(module, ours[i].key()), "': its clone holds the original tensor");
+    RAMET_CHECK(same_sizes(a, b) && a.scalar_type() == b.scalar_type(), "replicate", what, " '",
+                full_name(module, ours[i].key()), "': its clone has ", describe(b), ", expected ",
+                describe(a));
+    RAMET_CHECK(!a.is_same(b), "replicate", what, " '", full_name(module, ours[i].key()),
+                "': its clone holds the original tensor");
   }
 }
 
@@ -86,14 +101,17 @@ void check_same_registry(const char* what, const std::string& module, const Orde
 
 void check_sealed(const Module& source) { check_sealed_below(source, "", nullptr); }
 
-ReplicaSet::ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devices, const ReplicaOptions& options)
+ReplicaSet::ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devices,
+                       const ReplicaOptions& options)
     : source_(std::move(source)), options_(options) {
   RAMET_CHECK(source_, "replicate", "module: got an empty pointer");
   RAMET_CHECK(!devices.empty(), "replicate", "at least one device is required");
   for (Device d : devices) devices_.push_back(resolve(d));
-  const int n = static_cast<int>(devices_.size()), v = options.order.is_tree() ? options.order.leaves() : n;
+  const int n = static_cast<int>(devices_.size()),
+            v = options.order.is_tree() ? options.order.leaves() : n;
   RAMET_CHECK(v <= kMaxLeaves, "replicate", "replicas: got ", v, ", expected at most ", kMaxLeaves);
-  RAMET_CHECK(v % n == 0, "replicate", "tree(V): got V = ", v, " and ", n, " devices, expected a number of devices that divides V");
+  RAMET_CHECK(v % n == 0, "replicate", "tree(V): got V = ", v, " and ", n,
+              " devices, expected a number of devices that divides V");
   for (int i = 0; i < v; ++i) device_of_.push_back(devices_[static_cast<size_t>(i / (v / n))]);
   build();
 }
@@ -106,19 +124,23 @@ void ReplicaSet::hold_source(bool on) {
 }
 
 const std::shared_ptr<Module>& ReplicaSet::shell(int replica) const {
-  RAMET_CHECK(replica >= 0 && replica < size(), "ReplicaSet", "replica: got ", replica, ", expected 0 to ", size() - 1);
+  RAMET_CHECK(replica >= 0 && replica < size(), "ReplicaSet", "replica: got ", replica,
+              ", expected 0 to ", size() - 1);
   return state_->shells[static_cast<size_t>(replica)];
 }
 
-const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const { return state_->buckets; }
+const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const {
+  return state_->buckets;
+}
 
 namespace {
 
-// The clone's word at the place of each source word that is a parameter's implementation: a Tensor is one pointer. A tie that
-// exists in a member only (b->weight = a->weight without registering it) is lost by clone(); the copy would compute with
-// another tensor without a word.
+// The clone's word at the place of each source word that is a parameter's implementation: a Tensor
+// is one pointer. A tie that exists in a member only (b->weight = a->weight without registering it)
+// is lost by clone(); the copy would compute with another tensor without a word.
 template <class Known>
-void check_members(const std::string& name, const Module& ours, const Module& theirs, Known&& resolves) {
+void check_members(const std::string& name, const Module& ours, const Module& theirs,
+                   Known&& resolves) {
   const auto [a, size] = ours.own_bytes();
   const auto [b, size_b] = theirs.own_bytes();
   if (!a || size != size_b) return;
@@ -129,7 +151,8 @@ void check_members(const std::string& name, const Module& ours, const Module& th
     if (!x) continue;
     const std::string* lost = resolves(x, y);
     RAMET_CHECK(!lost, "replicate", "module ", shown(name), " holds parameter '", *lost,
-                "' in a member that does not follow in its clone: register the tensor in that module's reset()");
+                "' in a member that does not follow in its clone: register the tensor in that "
+                "module's reset()");
   }
 }
 
@@ -150,8 +173,9 @@ void ReplicaSet::build() {
   std::string first_name;
   auto locate = [&](const Tensor& t, const std::string& name) {
     if (!first) first = &t, first_name = name;
-    RAMET_CHECK(t.device() == first->device(), "replicate", "module must have its parameters and buffers on device ", first->device(), " ('", first_name,
-                "') but found one of them on device: ", t.device(), " ('", name, "')");
+    RAMET_CHECK(t.device() == first->device(), "replicate",
+                "module must have its parameters and buffers on device ", first->device(), " ('",
+                first_name, "') but found one of them on device: ", t.device(), " ('", name, "')");
   };
   auto add_entry = [&](const std::string& name, const Tensor& t) {
     locate(t, name);
@@ -184,7 +208,8 @@ void ReplicaSet::build() {
       b.name = whole;
       b.source = t;
       b.policy = m->buffer_policy(item.key());
-      RAMET_CHECK(b.policy != BufferPolicy::mean || t.is_floating_point(), "replicate", "buffer '", whole, "' of policy mean: got ", describe(t),
+      RAMET_CHECK(b.policy != BufferPolicy::mean || t.is_floating_point(), "replicate", "buffer '",
+                  whole, "' of policy mean: got ", describe(t),
                   ", expected a floating point tensor");
       s.has_sync = s.has_sync || b.policy == BufferPolicy::sync;
       s.buffers.push_back(std::move(b));
@@ -193,10 +218,12 @@ void ReplicaSet::build() {
   home_ = first ? first->device() : devices_[0];
   if (!options_.detach) flatten_parameters(parameters);
 
-  // Places in the flat stores: one dtype after the other, in the order in which the source's own stores have them.
+  // Places in the flat stores: one dtype after the other, in the order in which the source's own
+  // stores have them.
   std::vector<ScalarType> dtypes;
   for (const auto& e : s.entries)
-    if (std::find(dtypes.begin(), dtypes.end(), e.source.scalar_type()) == dtypes.end()) dtypes.push_back(e.source.scalar_type());
+    if (std::find(dtypes.begin(), dtypes.end(), e.source.scalar_type()) == dtypes.end())
+      dtypes.push_back(e.source.scalar_type());
   for (ScalarType dtype : dtypes) {
     for (auto& e : s.entries) {
       if (e.source.scalar_type() != dtype) continue;
@@ -207,7 +234,8 @@ void ReplicaSet::build() {
   }
   // Buckets from the last parameter backwards: the order in which gradients come.
   std::vector<BucketItem> items;
-  for (size_t u = s.entries.size(); u-- > 0;) items.push_back({moves::padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
+  for (size_t u = s.entries.size(); u-- > 0;)
+    items.push_back({moves::padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
   for (const auto& group : ramet::parallel::plan_buckets(items, options_.bucket_bytes)) {
     s.buckets.push_back(std::make_unique<GradBucket>(size(), options_.order));
     s.members.emplace_back();
@@ -218,7 +246,8 @@ void ReplicaSet::build() {
 
   // One copy of the parameters on every device but the source's.
   for (Device d : devices_)
-    if (d != home_ && std::find(s.away.begin(), s.away.end(), d) == s.away.end()) s.away.push_back(d);
+    if (d != home_ && std::find(s.away.begin(), s.away.end(), d) == s.away.end())
+      s.away.push_back(d);
   for (Device d : s.away) {
     s.flat.push_back(moves::flat_memory(s.flat_bytes, d));
     autograd::fill_values(s.flat.back(), 0);  // the gaps travel along
@@ -226,7 +255,9 @@ void ReplicaSet::build() {
   for (auto& e : s.entries) {
     Storage* own = e.source.storage_impl();
     for (const Tensor& flat : s.flat)
-      e.copies.push_back(moves::flat_member(flat, e.offset, e.source.sizes(), e.strides, e.source.scalar_type(), own->version_of ? own->version_of : own));
+      e.copies.push_back(moves::flat_member(flat, e.offset, e.source.sizes(), e.strides,
+                                            e.source.scalar_type(),
+                                            own->version_of ? own->version_of : own));
     e.seen = State::Seen::of(e.source);
   }
 
@@ -235,11 +266,13 @@ void ReplicaSet::build() {
     snap.name = name;
     snap.module = m;
     const auto [bytes, size] = m->own_bytes();
-    if (bytes) snap.bytes.assign(static_cast<const char*>(bytes), static_cast<const char*>(bytes) + size);
+    if (bytes)
+      snap.bytes.assign(static_cast<const char*>(bytes), static_cast<const char*>(bytes) + size);
     for (const auto* registry : {&m->own_parameters(), &m->own_buffers()}) {
       for (const auto& item : *registry) {
         const Tensor& t = item.value();
-        snap.tensors.emplace_back(t.impl(), t.defined() && registry == &m->own_buffers() && t.requires_grad());
+        snap.tensors.emplace_back(
+            t.impl(), t.defined() && registry == &m->own_buffers() && t.requires_grad());
         snap.sizes.push_back(t.defined() ? t.sizes().vec() : std::vector<int64_t>{});
         snap.dtypes.push_back(t.defined() ? t.scalar_type() : ScalarType::Undefined);
       }
@@ -250,25 +283,31 @@ void ReplicaSet::build() {
 
   for (int i = 0; i < size(); ++i) {
     const Device device = device_of_[static_cast<size_t>(i)];
-    const size_t away = static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
+    const size_t away =
+        static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
     std::shared_ptr<Module> shell;
     {
       const GeneratorsKept kept;
       shell = source_->clone(device);
     }
-    RAMET_CHECK(shell && shell != source_, "replicate", "clone() of the module: got ", shell ? "the module itself" : "an empty pointer", ", expected a copy");
+    RAMET_CHECK(shell && shell != source_, "replicate", "clone() of the module: got ",
+                shell ? "the module itself" : "an empty pointer", ", expected a copy");
     const auto theirs = named_tree(*shell);
     for (size_t m = 0; m < std::max(ours.size(), theirs.size()); ++m) {
       const bool both = m < ours.size() && m < theirs.size();
-      RAMET_CHECK(both && ours[m].first == theirs[m].first, "replicate", "child modules: the clone has ", m < theirs.size() ? shown(theirs[m].first) : "nothing",
-                  " where the module has ", m < ours.size() ? shown(ours[m].first) : "nothing");
+      RAMET_CHECK(both && ours[m].first == theirs[m].first, "replicate",
+                  "child modules: the clone has ",
+                  m < theirs.size() ? shown(theirs[m].first) : "nothing", " where the module has ",
+                  m < ours.size() ? shown(ours[m].first) : "nothing");
       const Module &a = *ours[m].second, &b = *theirs[m].second;
-      RAMET_CHECK(typeid(a) == typeid(b), "replicate", "clone() of ", shown(ours[m].first), " is of another type: got ", b.name(), ", expected ", a.name());
+      RAMET_CHECK(typeid(a) == typeid(b), "replicate", "clone() of ", shown(ours[m].first),
+                  " is of another type: got ", b.name(), ", expected ", a.name());
       check_same_registry("parameter", ours[m].first, a.own_parameters(), b.own_parameters());
       check_same_registry("buffer", ours[m].first, a.own_buffers(), b.own_buffers());
     }
     for (size_t m = 0; m < ours.size(); ++m) {
-      auto adopt = [&](const OrderedDict<std::string, Tensor>& from, const OrderedDict<std::string, Tensor>& to) {
+      auto adopt = [&](const OrderedDict<std::string, Tensor>& from,
+                       const OrderedDict<std::string, Tensor>& to) {
         for (size_t k = 0; k < from.size(); ++k) {
           const Tensor& source = from[k].value();
           if (!source.defined()) continue;
@@ -287,7 +326,9 @@ void ReplicaSet::build() {
             handle.set_data(b.handles.back());
             continue;
           }
-          if (i == 0) b.shares = device == home_ && b.policy != BufferPolicy::merge_stats && b.policy != BufferPolicy::per_replica;
+          if (i == 0)
+            b.shares = device == home_ && b.policy != BufferPolicy::merge_stats &&
+                       b.policy != BufferPolicy::per_replica;
           if (i == 0 && b.shares) handle.set_data(source);
           b.handles.push_back(handle);
           b.versions.push_back(handle.version());
@@ -300,14 +341,15 @@ void ReplicaSet::build() {
       s.modules[m].replicas.push_back(theirs[m].second);
     }
     for (size_t m = 0; m < ours.size(); ++m) {
-      check_members(ours[m].first, *ours[m].second, *theirs[m].second, [&](TensorImpl* x, TensorImpl* y) -> const std::string* {
-        const auto at = entry_of.find(x);
-        if (at == entry_of.end()) return nullptr;
-        const State::Entry& e = s.entries[at->second];
-        for (const auto& h : e.handles)
-          if (h.tensor.impl() == y) return nullptr;
-        return &e.name;
-      });
+      check_members(ours[m].first, *ours[m].second, *theirs[m].second,
+                    [&](TensorImpl* x, TensorImpl* y) -> const std::string* {
+                      const auto at = entry_of.find(x);
+                      if (at == entry_of.end()) return nullptr;
+                      const State::Entry& e = s.entries[at->second];
+                      for (const auto& h : e.handles)
+                        if (h.tensor.impl() == y) return nullptr;
+                      return &e.name;
+                    });
       if (!theirs[m].second->is_sealed()) continue;
       std::vector<Tensor> own;
       for (const auto& item : theirs[m].second->named_parameters()) own.push_back(item.value());

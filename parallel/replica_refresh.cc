@@ -1,4 +1,5 @@
-// The part of a ReplicaSet that runs at every step. No user code; no allocation while nothing changes.
+// The part of a ReplicaSet that runs at every step. No user code; no allocation while nothing
+// changes.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -23,28 +24,34 @@ namespace moves = ramet::parallel::detail;
 // The first difference between the source's module objects and what they were at the build.
 bool ReplicaSet::changed() {
   auto differs = [](const std::string& name, const char* what) {
-    log(LogLevel::Info, "[replicate] ", what, " of ", name.empty() ? "the module" : "'" + name + "'", " changed: its replicas are made again");
+    log(LogLevel::Info, "[replicate] ", what, " of ",
+        name.empty() ? "the module" : "'" + name + "'", " changed: its replicas are made again");
     return true;
   };
   for (const State::Snapshot& snap : state_->modules) {
     const Module& m = *snap.module;
     // Children first: a module that was replaced may be gone.
     size_t k = 0;
-    if (m.own_children().size() != snap.children.size()) return differs(snap.name, "the number of children");
+    if (m.own_children().size() != snap.children.size())
+      return differs(snap.name, "the number of children");
     for (const auto& child : m.own_children())
       if (child.value().get() != snap.children[k++]) return differs(snap.name, "a child");
     const auto [bytes, size] = m.own_bytes();
-    if (bytes && (size != snap.bytes.size() || std::memcmp(bytes, snap.bytes.data(), size) != 0)) return differs(snap.name, "a member");
-    if (m.own_parameters().size() + m.own_buffers().size() != snap.tensors.size()) return differs(snap.name, "the number of tensors");
+    if (bytes && (size != snap.bytes.size() || std::memcmp(bytes, snap.bytes.data(), size) != 0))
+      return differs(snap.name, "a member");
+    if (m.own_parameters().size() + m.own_buffers().size() != snap.tensors.size())
+      return differs(snap.name, "the number of tensors");
     k = 0;
     for (const auto* registry : {&m.own_parameters(), &m.own_buffers()}) {
       for (const auto& item : *registry) {
         const Tensor& t = item.value();
         const auto& [impl, buffer_grad] = snap.tensors[k];
         if (t.impl() != impl) return differs(full_name(snap.name, item.key()), "the tensor");
-        if (impl && (t.scalar_type() != snap.dtypes[k] || t.sizes() != IntArrayRef(snap.sizes[k]) || t.device() != home_))
+        if (impl && (t.scalar_type() != snap.dtypes[k] || t.sizes() != IntArrayRef(snap.sizes[k]) ||
+                     t.device() != home_))
           return differs(full_name(snap.name, item.key()), "shape, dtype or device");
-        if (impl && registry == &m.own_buffers() && t.requires_grad() != buffer_grad) return differs(full_name(snap.name, item.key()), "requires_grad");
+        if (impl && registry == &m.own_buffers() && t.requires_grad() != buffer_grad)
+          return differs(full_name(snap.name, item.key()), "requires_grad");
         ++k;
       }
     }
@@ -56,15 +63,22 @@ bool ReplicaSet::changed() {
 void ReplicaSet::follow(size_t index) {
   State& s = *state_;
   State::Entry& e = s.entries[index];
-  if (e.node && e.node->extra) delete std::exchange(e.node->extra, nullptr);  // hooks that were put on replicas last one step
+  // hooks that were put on replicas last one step
+  if (e.node && e.node->extra) delete std::exchange(e.node->extra, nullptr);
 
   Storage* now = e.source.storage_impl();
-  if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {  // set_data, to(), flattening
+  // set_data, to(), flattening
+  if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
     for (size_t a = 0; a < s.away.size(); ++a)
-      e.copies[a] = moves::flat_member(s.flat[a], e.offset, e.source.sizes(), e.strides, e.source.scalar_type(), now->version_of ? now->version_of : now);
+      e.copies[a] =
+          moves::flat_member(s.flat[a], e.offset, e.source.sizes(), e.strides,
+                             e.source.scalar_type(), now->version_of ? now->version_of : now);
     for (const State::Handle& h : e.handles) {
       const Device d = device_of_[h.replica];
-      h.tensor.set_data(d == home_ ? e.source : e.copies[static_cast<size_t>(std::find(s.away.begin(), s.away.end(), d) - s.away.begin())]);
+      h.tensor.set_data(d == home_
+                            ? e.source
+                            : e.copies[static_cast<size_t>(
+                                  std::find(s.away.begin(), s.away.end(), d) - s.away.begin())]);
     }
   }
 
@@ -80,7 +94,8 @@ void ReplicaSet::follow(size_t index) {
   if (e.node && e.node->leads_to(e.source)) {
     if (e.bound) return;
   } else {
-    auto* node = autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
+    auto* node =
+        autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
     std::vector<Tensor> slots;
     if (e.node) {
       slots = e.node->take_slots();
@@ -88,12 +103,15 @@ void ReplicaSet::follow(size_t index) {
       if (s.gradients.empty()) {
         const bool in_place = device_of_[0] == home_;
         for (int i = 0; i < size(); ++i) {
-          s.gradients.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0, device_of_[static_cast<size_t>(i)]));
+          s.gradients.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0,
+                                                   device_of_[static_cast<size_t>(i)]));
           autograd::fill_values(s.gradients.back(), 0);
         }
       }
       for (const Tensor& flat : s.gradients)
-        slots.push_back(flat.numel() ? moves::flat_member(flat, e.offset, e.source.sizes(), e.strides, e.source.scalar_type()) : Tensor());
+        slots.push_back(flat.numel() ? moves::flat_member(flat, e.offset, e.source.sizes(),
+                                                          e.strides, e.source.scalar_type())
+                                     : Tensor());
     }
     autograd::release(std::exchange(e.node, node));
     node->set_slots(std::move(slots), s.buckets[e.bucket].get());
@@ -102,12 +120,17 @@ void ReplicaSet::follow(size_t index) {
   e.bound = true;
 }
 
+void ReplicaSet::prepare() {
+  if (stale_ || changed()) build();
+}
+
 // All of a refresh but the copies to other devices, which copy_to() makes of `dirty` and `strided`.
 void ReplicaSet::stage() {
-  if (stale_ || changed()) build();
+  prepare();
   State& s = *state_;
   const bool all = all_dirty_;
-  all_dirty_ = true;  // until every device has its copies: a failure on the way leaves the set usable
+  // until every device has its copies: a failure on the way leaves the set usable
+  all_dirty_ = true;
   for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
 
   s.dirty.clear();
@@ -124,16 +147,20 @@ void ReplicaSet::stage() {
     const Storage* root = nullptr;
     for (size_t u : members) {
       const State::Entry& e = s.entries[u];
-      for (Device d : s.away) moves::count_bytes(home_.ordinal(), d.ordinal(), static_cast<uint64_t>(e.bytes));
+      for (Device d : s.away)
+        moves::count_bytes(home_.ordinal(), d.ordinal(), static_cast<uint64_t>(e.bytes));
       moves::count(moves::Count::kRefreshBytes, static_cast<uint64_t>(e.bytes) * s.away.size());
       if (e.bytes == 0) continue;
-      if (e.source.raw_strides() != IntArrayRef(e.strides) && !(e.source.raw_contiguous() && IntArrayRef(e.strides) == IntArrayRef(contiguous_strides(e.source.sizes())))) {
+      if (e.source.raw_strides() != IntArrayRef(e.strides) &&
+          !(e.source.raw_contiguous() &&
+            IntArrayRef(e.strides) == IntArrayRef(contiguous_strides(e.source.sizes())))) {
         s.strided.push_back(u);
         continue;
       }
       const char* from = static_cast<const char*>(e.source.ptr());
       const Storage* memory = e.source.storage_impl()->memory_of;
-      if (!s.dirty.empty() && memory && memory == root && s.dirty.back().from + (e.offset - s.dirty.back().offset) == from) {
+      if (!s.dirty.empty() && memory && memory == root &&
+          s.dirty.back().from + (e.offset - s.dirty.back().offset) == from) {
         s.dirty.back().bytes = e.offset + e.bytes - s.dirty.back().offset;
       } else {
         s.dirty.push_back({e.offset, from, e.bytes});
@@ -144,8 +171,10 @@ void ReplicaSet::stage() {
   stage_buffers();
   for (const State::Snapshot& snap : s.modules) {
     for (Module* replica : snap.replicas) {
-      if (replica->is_training() != snap.module->is_training()) replica->train(snap.module->is_training());
-      if (replica->forward_hooks() != snap.module->forward_hooks()) replica->set_forward_hooks(snap.module->forward_hooks());
+      if (replica->is_training() != snap.module->is_training())
+        replica->train(snap.module->is_training());
+      if (replica->forward_hooks() != snap.module->forward_hooks())
+        replica->set_forward_hooks(snap.module->forward_hooks());
       replica->discard_deposits();
     }
   }
@@ -153,13 +182,15 @@ void ReplicaSet::stage() {
 
 void ReplicaSet::copy_to(Device device) const {
   const State& s = *state_;
-  const size_t a = static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
+  const size_t a =
+      static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
   if (a == s.away.size() || (s.dirty.empty() && s.strided.empty())) return;
   const RecordScope scope("replicate.refresh");
   moves::count(moves::Count::kTransfers, s.dirty.size() + s.strided.size());
   moves::count(moves::Count::kLaunches, s.dirty.size() + s.strided.size());
   for (const State::Copy& c : s.dirty)
-    kernels::copy_dense(s.flat[a].stream(), {c.from, static_cast<char*>(s.flat[a]->data) + c.offset, c.bytes, kByte, kByte});
+    kernels::copy_dense(s.flat[a].stream(), {c.from, static_cast<char*>(s.flat[a]->data) + c.offset,
+                                             c.bytes, kByte, kByte});
   for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
 }
 
@@ -171,13 +202,17 @@ void ReplicaSet::refresh() {
 
 void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   if (count < 0) count = size();
-  RAMET_CHECK(count > 0 && count <= size(), "ReplicaSet", "replicas to run: got ", count, ", expected 1 to ", size());
+  RAMET_CHECK(count > 0 && count <= size(), "ReplicaSet", "replicas to run: got ", count,
+              ", expected 1 to ", size());
   stage();
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;
   if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count);
   // Each device fetches its own copy, all at the same time; but for those that run nothing now.
-  const auto first_of = [&](Device d) { return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) - device_of_.begin()); };
+  const auto first_of = [&](Device d) {
+    return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -
+                            device_of_.begin());
+  };
   std::atomic<size_t> fetched{0};
   for (Device d : s.away) {
     if (!meeting && first_of(d) < count) continue;
@@ -192,14 +227,17 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
       if (fetched == needed) set.all_dirty_ = false;
     }
   } settled{*this, fetched, s.away.size()};
-  detail::run_replicas(ArrayRef<Device>(device_of_.data(), static_cast<size_t>(count)), [&](int i) {
-    const Device d = device_of_[static_cast<size_t>(i)];
-    if (!meeting && d != home_ && first_of(d) == i) {
-      copy_to(d);
-      ++fetched;
-    }
-    run(i);
-  }, meeting.get());
+  detail::run_replicas(
+      ArrayRef<Device>(device_of_.data(), static_cast<size_t>(count)),
+      [&](int i) {
+        const Device d = device_of_[static_cast<size_t>(i)];
+        if (!meeting && d != home_ && first_of(d) == i) {
+          copy_to(d);
+          ++fetched;
+        }
+        run(i);
+      },
+      meeting.get());
   take_over(count);
 }
 

@@ -1,21 +1,30 @@
 // ReplicaSet: persistent replicas of one module on several devices, kept equal to their source.
 //
 // Note [Replicas]
-// A replica is a shell (a copy of the module object, made once by clone()) whose tensors are re-pointed: member fields, vectors
-// of handles and the registry all follow, because they share the implementation.
-//   - On the source's own device a replica's parameters are the source's memory. Every other device has one copy, whatever
-//     the number of replicas there; all copies count their versions in the source's counter, so that a change of the source
-//     between forward and backward is noticed alike on all devices.
-//   - A parameter that requires grad is a non-leaf in its replicas, whose edge is the source's ReduceAdd node
-//     (parallel/reduce_add.h). With grad mode off there are no edges. Buffers that require grad are treated as parameters.
-//   - The other buffers follow their BufferPolicy (nn/buffer_policy.h). Replica 0 shares the source's where both are on
+// A replica is a shell (a copy of the module object, made once by clone()) whose tensors are
+// re-pointed: member fields, vectors of handles and the registry all follow, because they share the
+// implementation.
+//   - On the source's own device a replica's parameters are the source's memory. Every other device
+//   has one copy, whatever
+//     the number of replicas there; all copies count their versions in the source's counter, so
+//     that a change of the source between forward and backward is noticed alike on all devices.
+//   - A parameter that requires grad is a non-leaf in its replicas, whose edge is the source's
+//   ReduceAdd node
+//     (parallel/reduce_add.h). With grad mode off there are no edges. Buffers that require grad are
+//     treated as parameters.
+//   - The other buffers follow their BufferPolicy (nn/buffer_policy.h). Replica 0 shares the
+//   source's where both are on
 //     one device, unless the policy is merge_stats or per_replica.
-//   - Before each forward refresh() follows the source: training mode, hooks, frozen or thawed parameters, moved memory, and the
-//     values of the buckets where a (storage serial, version) changed. Nothing is cloned, drawn or allocated then.
-//   - If the registries or the bytes of a module object outside the Module base changed, the shells are made again. What
-//     lies behind a member's pointer is not seen: rebuild() says so. Values that a replica's forward writes to plain members are
-//     lost at the next rebuild and never reach the source.
-//   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers, statistics and gradient
+//   - Before each forward refresh() follows the source: training mode, hooks, frozen or thawed
+//   parameters, moved memory, and the
+//     values of the buckets where a (storage serial, version) changed. Nothing is cloned, drawn or
+//     allocated then.
+//   - If the registries or the bytes of a module object outside the Module base changed, the shells
+//   are made again. What
+//     lies behind a member's pointer is not seen: rebuild() says so. Values that a replica's
+//     forward writes to plain members are lost at the next rebuild and never reach the source.
+//   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers,
+//   statistics and gradient
 //     slots: a virtual shard computes the same bits wherever it runs.
 #pragma once
 #include <functional>
@@ -36,17 +45,20 @@ using ramet::parallel::GradBucket;
 using ramet::parallel::ReduceOrder;
 
 struct ReplicaOptions {
-  ReduceOrder order;                     // of gradients over replicas: Note [Order of sums] in parallel/options.h
+  // of gradients over replicas: Note [Order of sums] in parallel/options.h
+  ReduceOrder order;
   int64_t bucket_bytes = int64_t{1} << 20;
-  bool detach = false;                   // replicas without edges: leaves that require no grad
+  bool detach = false;  // replicas without edges: leaves that require no grad
 };
 
 /// Thread safety: one call at a time; replicas run side by side inside apply().
 class RAMET_API ReplicaSet {
  public:
-  /// Errors: no device; more than 16 replicas; tree(V) with a number of devices that does not divide V; a module without clone(),
-  /// or whose clone differs; a sealed module with a non-sealed descendant.
-  ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devices, const ReplicaOptions& options = {});
+  /// Errors: no device; more than 16 replicas; tree(V) with a number of devices that does not
+  /// divide V; a module without clone(), or whose clone differs; a sealed module with a non-sealed
+  /// descendant.
+  ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devices,
+             const ReplicaOptions& options = {});
   ~ReplicaSet();
   ReplicaSet(const ReplicaSet&) = delete;
   ReplicaSet& operator=(const ReplicaSet&) = delete;
@@ -61,15 +73,16 @@ class RAMET_API ReplicaSet {
   int size() const { return static_cast<int>(device_of_.size()); }
   const std::shared_ptr<Module>& shell(int replica) const;
   /// M is the source's class.
-  template <class M>
-  M& replica(int i) const {
-    return dynamic_cast<M&>(*shell(i));
-  }
+  template <class M> M& replica(int i) const { return dynamic_cast<M&>(*shell(i)); }
 
+  /// Makes the shells again if the source's structure or members changed. What shell() returned
+  /// before may then be stale.
+  void prepare();
   /// Makes the replicas equal to the source. Call it before each forward; apply() does.
   void refresh();
-  /// Refreshes, runs run(i) for replicas 0 .. count - 1 (by default all) side by side, then lets the source take over buffers and
-  /// statistics. If a replica fails nothing is taken over, and its error is thrown: Note [Errors of a replica].
+  /// Refreshes, runs run(i) for replicas 0 .. count - 1 (by default all) side by side, then lets
+  /// the source take over buffers and statistics. If a replica fails nothing is taken over, and its
+  /// error is thrown: Note [Errors of a replica].
   void apply(const std::function<void(int)>& run, int count = -1);
   /// The source's values were changed through a raw pointer.
   void mark_dirty() { all_dirty_ = true; }

@@ -16,7 +16,9 @@ struct ReplicaSet::State {
     const void* data = nullptr;
     uint64_t serial = 0;
     uint32_t version = 0;
-    static Seen of(const Tensor& t) { return {t.storage_impl(), t->data, t.storage_impl()->serial(), t.version()}; }
+    static Seen of(const Tensor& t) {
+      return {t.storage_impl(), t->data, t.storage_impl()->serial(), t.version()};
+    }
     bool same_memory(const Seen& o) const { return serial == o.serial && data == o.data; }
     bool same(const Seen& o) const { return same_memory(o) && version == o.version; }
   };
@@ -26,33 +28,34 @@ struct ReplicaSet::State {
   };
   /// A parameter, or a buffer that requires grad; each once, however many names it has.
   struct Entry {
-    std::string name;                 // the first one
+    std::string name;  // the first one
     Tensor source;
-    int64_t offset = 0, bytes = 0;    // in the flat stores
-    std::vector<int64_t> strides;     // of the copies
+    int64_t offset = 0, bytes = 0;               // in the flat stores
+    std::vector<int64_t> strides;                // of the copies
     ramet::parallel::ReduceAdd* node = nullptr;  // one reference
-    bool bound = false;               // do the handles point to it?
+    bool bound = false;                          // do the handles point to it?
     Seen seen;
     size_t bucket = 0;
-    std::vector<Handle> handles;      // all replicas', ties included
-    std::vector<Tensor> copies;       // by position in `away`
+    std::vector<Handle> handles;  // all replicas', ties included
+    std::vector<Tensor> copies;   // by position in `away`
   };
   /// A buffer without gradient.
   struct Buffer {
     std::string name;
     Tensor source;
     BufferPolicy policy;
-    bool shares = false;              // replica 0's is the source's memory
+    bool shares = false;  // replica 0's is the source's memory
     Seen seen;
-    std::vector<Tensor> handles;      // [replica]
-    std::vector<uint32_t> versions;   // of the handles when they were last equal to the source
+    std::vector<Tensor> handles;     // [replica]
+    std::vector<uint32_t> versions;  // of the handles when they were last equal to the source
   };
   /// A module object as it was at the build.
   struct Snapshot {
     std::string name;
     Module* module;
     std::vector<char> bytes;
-    std::vector<std::pair<TensorImpl*, bool>> tensors;  // parameters, then buffers; requires_grad of buffers
+    // parameters, then buffers; requires_grad of buffers
+    std::vector<std::pair<TensorImpl*, bool>> tensors;
     std::vector<std::vector<int64_t>> sizes;
     std::vector<ScalarType> dtypes;
     std::vector<Module*> children;
@@ -75,8 +78,8 @@ struct ReplicaSet::State {
   std::vector<Tensor> gradients;             // slots of each replica; made at the first binding
   int64_t flat_bytes = 0;
   bool has_sync = false;
-  std::vector<Copy> dirty;                   // of the last stage()
-  std::vector<size_t> strided;               // entries to copy that are not dense
+  std::vector<Copy> dirty;      // of the last stage()
+  std::vector<size_t> strided;  // entries to copy that are not dense
   uint32_t generation = 0;
 
   State() = default;
@@ -84,7 +87,8 @@ struct ReplicaSet::State {
   ~State();
 };
 
-/// The sealed rule, before anything is allocated: a sealed module has only sealed descendants, and all of them have rebind().
+/// The sealed rule, before anything is allocated: a sealed module has only sealed descendants, and
+/// all of them have rebind().
 void check_sealed(const Module& source);
 /// Full names with their modules, the root first with the name "".
 std::vector<std::pair<std::string, Module*>> named_tree(const Module& root);

@@ -23,16 +23,20 @@ struct Cut {
   std::vector<int64_t> extents;    // of the pieces along dim
   std::vector<int64_t> sizes;      // of the whole; the extent along dim is not used
   int64_t dim = 0;
-  bool scalars = false;            // the pieces are 0-dim, the whole is a vector
+  bool scalars = false;  // the pieces are 0-dim, the whole is a vector
 };
 
-std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Own own, const Node* wanted);
-Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan, Device destination);
+std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Own own,
+                                     const Node* wanted);
+Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan,
+                       Device destination);
 
 struct ScatterBackward final : Node {
   Edge edge;
   Cut cut;
-  ScatterBackward(const Tensor& x, Cut c) : Node("ScatterBackward", 1, static_cast<int>(c.devices.size()), sizeof(ScatterBackward)), cut(std::move(c)) {
+  ScatterBackward(const Tensor& x, Cut c)
+      : Node("ScatterBackward", 1, static_cast<int>(c.devices.size()), sizeof(ScatterBackward)),
+        cut(std::move(c)) {
     edge = autograd::edge_of(x.impl());
     device = x->device;
     flags |= kSpans;
@@ -49,7 +53,8 @@ struct ScatterBackward final : Node {
       pieces[i] = Tensor(TensorBase::empty(sizes, cut.dtypes[i], Device::from_ordinal(device)));
       autograd::fill_values(pieces[i], 0);
     }
-    out[0] = gather_recorded(pieces, detail::plan_gather(pieces, cut.dim, false), Device::from_ordinal(device));
+    out[0] = gather_recorded(pieces, detail::plan_gather(pieces, cut.dim, false),
+                             Device::from_ordinal(device));
   }
 };
 
@@ -57,7 +62,8 @@ struct GatherBackward final : Node {
   std::vector<Edge> edge;
   Cut cut;
   GatherBackward(ArrayRef<Tensor> inputs, Device to, Cut c)
-      : Node("GatherBackward", static_cast<int>(inputs.size()), 1, sizeof(GatherBackward)), cut(std::move(c)) {
+      : Node("GatherBackward", static_cast<int>(inputs.size()), 1, sizeof(GatherBackward)),
+        cut(std::move(c)) {
     for (const Tensor& t : inputs) edge.push_back(autograd::edge_of(t.impl()));
     device = static_cast<uint8_t>(to.ordinal());
     flags |= kSpans;
@@ -69,14 +75,19 @@ struct GatherBackward final : Node {
   Edge* edges() override { return edge.data(); }
   void apply(Tensor* in, Tensor* out) override {
     // Views where the gradient already is: the engine adds into nothing that somebody else sees.
-    std::vector<Tensor> pieces = scatter_recorded(in[0], cut, tls.grad_mode ? detail::Own::kShared : detail::Own::kView, this);
+    std::vector<Tensor> pieces = scatter_recorded(
+        in[0], cut, tls.grad_mode ? detail::Own::kShared : detail::Own::kView, this);
     for (size_t i = 0; i < pieces.size(); ++i)
-      out[i] = pieces[i].defined() && pieces[i].scalar_type() != cut.dtypes[i] ? pieces[i].to(cut.dtypes[i]) : std::move(pieces[i]);
+      out[i] = pieces[i].defined() && pieces[i].scalar_type() != cut.dtypes[i]
+                   ? pieces[i].to(cut.dtypes[i])
+                   : std::move(pieces[i]);
   }
 };
 
-// `wanted`: pieces whose gradient that node does not need stay undefined, where nothing is recorded.
-std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Own own, const Node* wanted) {
+// `wanted`: pieces whose gradient that node does not need stay undefined, where nothing is
+// recorded.
+std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Own own,
+                                     const Node* wanted) {
   const bool records = autograd::recording(x);
   std::vector<Tensor> out;
   if (wanted && !records) {
@@ -103,7 +114,8 @@ std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Ow
   return out;
 }
 
-Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan, Device destination) {
+Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan,
+                       Device destination) {
   Tensor out = detail::gather_result(plan, destination);
   detail::gather_into(out, tensors, plan);
   bool records = false;
@@ -126,16 +138,20 @@ Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan,
 
 }  // namespace
 
-std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices, const ScatterOptions& options) {
+std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices,
+                            const ScatterOptions& options) {
   Cut cut;
   cut.extents = detail::scatter_sizes(t, devices.size(), options, cut.dim);
   cut.devices = detail::resolved(devices);
-  cut.devices.erase(cut.devices.begin() + static_cast<std::ptrdiff_t>(cut.extents.size()), cut.devices.end());
+  cut.devices.erase(cut.devices.begin() + static_cast<std::ptrdiff_t>(cut.extents.size()),
+                    cut.devices.end());
   cut.sizes = t.sizes().vec();
-  return scatter_recorded(t, cut, options.alias == Alias::view ? detail::Own::kShared : detail::Own::kCopy, nullptr);
+  return scatter_recorded(
+      t, cut, options.alias == Alias::view ? detail::Own::kShared : detail::Own::kCopy, nullptr);
 }
 
-std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices, const std::optional<std::vector<int64_t>>& chunk_sizes, int64_t dim) {
+std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices,
+                            const std::optional<std::vector<int64_t>>& chunk_sizes, int64_t dim) {
   ScatterOptions options;
   if (chunk_sizes) options.split = Split::sizes(*chunk_sizes);
   options.dim = dim;
@@ -146,11 +162,14 @@ Tensor detail::stack_scalars(ArrayRef<Tensor> tensors, Device destination) {
   return gather_recorded(tensors, plan_gather(tensors, 0, false), destination);
 }
 
-Tensor gather(ArrayRef<Tensor> tensors, int64_t dim, std::optional<Device> destination, bool promote) {
+Tensor gather(ArrayRef<Tensor> tensors, int64_t dim, std::optional<Device> destination,
+              bool promote) {
   const detail::GatherPlan plan = detail::plan_gather(tensors, dim, promote);
   if (plan.scalars) {
-    RAMET_WARN_ONCE("[gather] Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and "
-                    "return a vector.");
+    RAMET_WARN_ONCE(
+        "[gather] Was asked to gather along dimension 0, but all input tensors were scalars; will "
+        "instead unsqueeze and "
+        "return a vector.");
   }
   return gather_recorded(tensors, plan, detail::destination_of(tensors[0], destination));
 }

@@ -20,7 +20,8 @@ struct alignas(64) Counters {
 };
 constinit Counters g_counters[kMaxDevices];
 
-// Freed blocks above pool::kLargeMax, by size. Rounded to 2 MiB, so a training step finds its own sizes again.
+// Freed blocks above pool::kLargeMax, by size. Rounded to 2 MiB, so a training step finds its own
+// sizes again.
 constexpr size_t kHuge = size_t{2} << 20;
 struct Cache {
   std::mutex mutex;
@@ -34,8 +35,8 @@ struct Cache {
     std::fill_n(bytes, kMaxDevices, int64_t{0});
   }
 };
-// Never destroyed before the last storage: storages of static objects may die after it. Reachable at exit, so not a leak;
-// under sanitizers nothing is cached.
+// Never destroyed before the last storage: storages of static objects may die after it. Reachable
+// at exit, so not a leak; under sanitizers nothing is cached.
 Cache& cache() {
   static Cache* c = new Cache;
   return *c;
@@ -65,9 +66,9 @@ void* allocate_large(size_t block, int device) {
     p = std::aligned_alloc(kHuge, size);
   }
   if (!p) {
-    throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() + ": got a request of " +
-                           std::to_string(block) + " bytes, " + std::to_string(g_counters[device].current.load()) +
-                           " bytes are in use");
+    throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() +
+                           ": got a request of " + std::to_string(block) + " bytes, " +
+                           std::to_string(g_counters[device].current.load()) + " bytes are in use");
   }
   if (!pool::kPassThrough) madvise(p, size, MADV_HUGEPAGE);
   return p;
@@ -90,9 +91,10 @@ void free_large(void* p, size_t block, int device) {
 
 [[noreturn, gnu::cold]] void over_limit(size_t bytes, int device) {
   const Counters& c = g_counters[device];
-  throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() + ": got a request of " +
-                         std::to_string(bytes) + " bytes, " + std::to_string(c.current.load()) +
-                         " bytes are in use, expected at most " + std::to_string(c.limit.load()) + " (set_memory_limit)");
+  throw OutOfMemoryError("[allocate] out of memory on " + Device::from_ordinal(device).str() +
+                         ": got a request of " + std::to_string(bytes) + " bytes, " +
+                         std::to_string(c.current.load()) + " bytes are in use, expected at most " +
+                         std::to_string(c.limit.load()) + " (set_memory_limit)");
 }
 
 }  // namespace
@@ -116,7 +118,8 @@ void reset_peak_memory_stats(Device device) {
 }
 
 void set_memory_limit(Device device, int64_t bytes) {
-  RAMET_CHECK(bytes >= 0, "set_memory_limit", "bytes: got ", bytes, ", expected 0 (no limit) or more");
+  RAMET_CHECK(bytes >= 0, "set_memory_limit", "bytes: got ", bytes,
+              ", expected 0 (no limit) or more");
   g_counters[resolve(device).ordinal()].limit = bytes;
 }
 
@@ -128,13 +131,13 @@ void* allocate_block(size_t block, size_t bytes, int device) {
   Counters& c = g_counters[device];
   const auto want = static_cast<int64_t>(bytes);
   const int64_t limit = c.limit.load(std::memory_order_relaxed);
-  if (RAMET_UNLIKELY(limit != 0 && c.current.load(std::memory_order_relaxed) + want > limit)) over_limit(bytes, device);
+  if (RAMET_UNLIKELY(limit != 0 && c.current.load(std::memory_order_relaxed) + want > limit))
+    over_limit(bytes, device);
   void* p = block <= pool::kLargeMax ? pool::allocate(block) : allocate_large(block, device);
   const int64_t now = c.current.fetch_add(want, std::memory_order_relaxed) + want;
   c.allocations.fetch_add(1, std::memory_order_relaxed);
   for (int64_t peak = c.peak.load(std::memory_order_relaxed);
-       now > peak && !c.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed);) {
-  }
+       now > peak && !c.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed);) {}
   return p;
 }
 

@@ -1,8 +1,9 @@
 // Data memory of a device: statistics, limits, and a cache of large blocks.
 //
-// Blocks up to 4 MB come from the calling thread's size classes (runtime/pool.h). Larger ones are asked for with huge pages
-// and kept when freed: first touch of 43 MB costs 20 ms in 4 KiB pages. Data of at most 768 bytes lives inside the block of
-// its TensorImpl and is not counted here (runtime/tensor_base.h).
+// Blocks up to 4 MB come from the calling thread's size classes (runtime/pool.h). Larger ones are
+// asked for with huge pages and kept when freed: first touch of 43 MB costs 20 ms in 4 KiB pages.
+// Data of at most 768 bytes lives inside the block of its TensorImpl and is not counted here
+// (runtime/tensor_base.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace ramet {
 
-/// Bytes of tensor data on one device, blocks inside a TensorImpl (at most 768 bytes of data) left out.
+/// Bytes of tensor data on one device, blocks inside a TensorImpl (at most 768 bytes of data) left
+/// out.
 struct MemoryStats {
   int64_t current = 0;      ///< held by live storages
   int64_t peak = 0;         ///< largest `current` since the start or the last reset
@@ -21,13 +23,15 @@ struct MemoryStats {
 
 RAMET_API MemoryStats memory_stats(Device device);
 RAMET_API void reset_peak_memory_stats(Device device);
-/// From now on a request that would raise `current` above `bytes` throws OutOfMemoryError. 0: no limit.
+/// From now on a request that would raise `current` above `bytes` throws OutOfMemoryError. 0: no
+/// limit.
 RAMET_API void set_memory_limit(Device device, int64_t bytes);
 /// Gives cached large blocks of all devices back to the system.
 RAMET_API void empty_cache();
 
 namespace detail {
-/// Memory for a storage with `bytes` of data that needs `block` bytes in all, 64-byte aligned. Counts `bytes`.
+/// Memory for a storage with `bytes` of data that needs `block` bytes in all, 64-byte aligned.
+/// Counts `bytes`.
 RAMET_API void* allocate_block(size_t block, size_t bytes, int device_ordinal);
 RAMET_API void free_block(void* p, size_t block, size_t bytes, int device_ordinal);
 }  // namespace detail

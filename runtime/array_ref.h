@@ -1,4 +1,5 @@
-// A borrowed list, as LibTorch's ArrayRef: from one element, a braced list, a vector or an array. Never store one.
+// A borrowed list, as LibTorch's ArrayRef: from one element, a braced list, a vector or an array.
+// Never store one.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,8 +13,7 @@
 
 namespace ramet {
 
-template <class T>
-class ArrayRef {
+template <class T> class ArrayRef {
  public:
   using value_type = T;
   using const_iterator = const T*;
@@ -22,12 +22,11 @@ class ArrayRef {
   constexpr ArrayRef() : data_(nullptr), size_(0) {}
   constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}
   constexpr ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
-  constexpr ArrayRef(const T* begin, const T* end) : data_(begin), size_(static_cast<size_t>(end - begin)) {}
+  constexpr ArrayRef(const T* begin, const T* end)
+      : data_(begin), size_(static_cast<size_t>(end - begin)) {}
   ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}
-  template <size_t N>
-  constexpr ArrayRef(const std::array<T, N>& a) : data_(a.data()), size_(N) {}
-  template <size_t N>
-  constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
+  template <size_t N> constexpr ArrayRef(const std::array<T, N>& a) : data_(a.data()), size_(N) {}
+  template <size_t N> constexpr ArrayRef(const T (&a)[N]) : data_(a), size_(N) {}
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winit-list-lifetime"
@@ -72,8 +71,7 @@ template <class T> bool operator==(ArrayRef<T> a, const std::vector<T>& b) { ret
 template <class T> bool operator!=(ArrayRef<T> a, const std::vector<T>& b) { return !a.equals(b); }
 
 /// "[2, 3]"
-template <class T>
-std::ostream& operator<<(std::ostream& out, ArrayRef<T> list) {
+template <class T> std::ostream& operator<<(std::ostream& out, ArrayRef<T> list) {
   out << '[';
   for (size_t i = 0; i < list.size(); ++i) out << (i ? ", " : "") << list[i];
   return out << ']';

@@ -1,7 +1,9 @@
-// Everything an operation reads from thread-local storage, in one struct: one address computation per operation.
+// Everything an operation reads from thread-local storage, in one struct: one address computation
+// per operation.
 //
-// `__thread` with a constant initialiser instead of `thread_local`: the latter calls a wrapper at each access that asks
-// whether a dynamic initialiser has to run. What must follow work onto another thread is listed in ThreadLocalState.
+// `__thread` with a constant initialiser instead of `thread_local`: the latter calls a wrapper at
+// each access that asks whether a dynamic initialiser has to run. What must follow work onto
+// another thread is listed in ThreadLocalState.
 #pragma once
 #include <cstdint>
 
@@ -20,24 +22,30 @@ struct Scope;
 struct ReplicaRandom;
 
 struct Context {
-  pool::HeapFront* heap = nullptr;  // this thread's free lists; null before first use and after thread exit
-  bool heap_gone = false;           // thread-local destructors have run: only the locked shared heap may be used
+  // this thread's free lists; null before first use and after thread exit
+  pool::HeapFront* heap = nullptr;
+  // thread-local destructors have run: only the locked shared heap may be used
+  bool heap_gone = false;
   bool grad_mode = true;
   bool inference_mode = false;
   bool anomaly_mode = false;
   bool anomaly_check_nan = true;
-  bool draining = false;            // a loop that destroys dead nodes is already running further up this stack
-  bool in_parallel = false;         // inside a task of a fork/join region: nested regions run inline
+  // a loop that destroys dead nodes is already running further up this stack
+  bool draining = false;
+  // inside a task of a fork/join region: nested regions run inline
+  bool in_parallel = false;
   ScalarType default_dtype = ScalarType::Float;
-  uint8_t cpu_device = 0;           // index of the current cpu device: whose work runs here
+  uint8_t cpu_device = 0;  // index of the current cpu device: whose work runs here
   uint8_t cuda_device = 0;
-  uint8_t share = 0;                // threads this one's regions may use, 0: all (Note [Shares] in runtime/devices.h)
-  int16_t replica = -1;             // replica index inside parallel_apply, -1 outside
-  uint64_t counter = 1;             // operation counter: orders the nodes of this thread
-  autograd::Node* dead = nullptr;   // nodes without references, waiting for the loop above
+  // threads this one's regions may use, 0: all (Note [Shares] in runtime/devices.h)
+  uint8_t share = 0;
+  int16_t replica = -1;                 // replica index inside parallel_apply, -1 outside
+  uint64_t counter = 1;                 // operation counter: orders the nodes of this thread
+  autograd::Node* dead = nullptr;       // nodes without references, waiting for the loop above
   autograd::GraphTask* task = nullptr;  // backward that runs on this thread, general walk only
-  const Scope* scope = nullptr;     // innermost profiler scope
-  ReplicaRandom* random = nullptr;  // what this replica's random numbers are keyed by (runtime/generator.h), null outside
+  const Scope* scope = nullptr;         // innermost profiler scope
+  // what this replica's random numbers are keyed by (runtime/generator.h), null outside
+  ReplicaRandom* random = nullptr;
 };
 
 #if defined(__GNUC__)
@@ -45,8 +53,7 @@ extern RAMET_API __thread Context tls;
 #endif
 
 /// Scoped setting of one Context member.
-template <class T>
-class ScopedValue {
+template <class T> class ScopedValue {
  public:
   ScopedValue(T& where, T value) : where_(where), before_(where) { where_ = value; }
   ~ScopedValue() { where_ = before_; }

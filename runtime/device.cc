@@ -17,8 +17,8 @@ Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {
     good = digits.size() == 1 && digits[0] >= '0' && digits[0] < '0' + kMaxDevicesPerType;
     if (good) index_ = static_cast<DeviceIndex>(digits[0] - '0');
   }
-  RAMET_CHECK(good, "Device", "Invalid device string: got '", text, "', expected cpu, cpu:k, cuda or cuda:k with k from 0 to ",
-              kMaxDevicesPerType - 1);
+  RAMET_CHECK(good, "Device", "Invalid device string: got '", text,
+              "', expected cpu, cpu:k, cuda or cuda:k with k from 0 to ", kMaxDevicesPerType - 1);
 }
 
 std::string Device::str() const {
@@ -28,7 +28,9 @@ std::string Device::str() const {
 }
 
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
-std::ostream& operator<<(std::ostream& out, DeviceType type) { return out << (type == DeviceType::CPU ? "CPU" : "CUDA"); }
+std::ostream& operator<<(std::ostream& out, DeviceType type) {
+  return out << (type == DeviceType::CPU ? "CPU" : "CUDA");
+}
 
 int cpu_device_count() {
   static const int count = [] {
@@ -45,11 +47,12 @@ int cpu_device_count() {
 
 Device resolve(Device device) {
   if (!device.is_cpu()) {
-    fail("device", "device ", device.str(), " does not exist: this program is linked without CUDA support");
+    fail("device", "device ", device.str(),
+         " does not exist: this program is linked without CUDA support");
   }
   if (!device.has_index()) device = Device(kCPU, static_cast<DeviceIndex>(tls.cpu_device));
-  RAMET_CHECK(device.index() < cpu_device_count(), "device", "device does not exist: got ", device.str(), ", expected cpu:0 to cpu:",
-              cpu_device_count() - 1);
+  RAMET_CHECK(device.index() < cpu_device_count(), "device", "device does not exist: got ",
+              device.str(), ", expected cpu:0 to cpu:", cpu_device_count() - 1);
   return device;
 }
 

@@ -13,13 +13,14 @@ enum class DeviceType : int8_t { CPU = 0, CUDA = 1 };
 inline constexpr DeviceType kCPU = DeviceType::CPU, kCUDA = DeviceType::CUDA;
 using DeviceIndex = int8_t;
 
-/// Logical devices of one kind that a process can have. `cpu:0..7` exist on every machine (RAMET_CPU_DEVICES lowers the
-/// number, 1 to 8); they are made at first use.
+/// Logical devices of one kind that a process can have. `cpu:0..7` exist on every machine
+/// (RAMET_CPU_DEVICES lowers the number, 1 to 8); they are made at first use.
 inline constexpr int kMaxDevicesPerType = 8;
 inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 
-/// A device. An index of -1 means "the current device of that type"; tensors always carry a definite index. `cpu` and `cpu:0`
-/// compare equal, so that `x.device() == kCPU` says what it says in LibTorch.
+/// A device. An index of -1 means "the current device of that type"; tensors always carry a
+/// definite index. `cpu` and `cpu:0` compare equal, so that `x.device() == kCPU` says what it says
+/// in LibTorch.
 class RAMET_API Device {
  public:
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
@@ -35,13 +36,18 @@ class RAMET_API Device {
   /// "cpu" for cpu and cpu:0, otherwise "cpu:k", "cuda", "cuda:k".
   std::string str() const;
 
-  /// Dense number in [0, kMaxDevices): what tables and lanes are indexed by. REQUIRES a definite index.
-  constexpr int ordinal() const { return static_cast<int>(type_) * kMaxDevicesPerType + (index_ < 0 ? 0 : index_); }
+  /// Dense number in [0, kMaxDevices): what tables and lanes are indexed by. REQUIRES a definite
+  /// index.
+  constexpr int ordinal() const {
+    return static_cast<int>(type_) * kMaxDevicesPerType + (index_ < 0 ? 0 : index_);
+  }
   static constexpr Device from_ordinal(int n) {
-    return Device(static_cast<DeviceType>(n / kMaxDevicesPerType), static_cast<DeviceIndex>(n % kMaxDevicesPerType));
+    return Device(static_cast<DeviceType>(n / kMaxDevicesPerType),
+                  static_cast<DeviceIndex>(n % kMaxDevicesPerType));
   }
   friend constexpr bool operator==(Device a, Device b) {
-    return a.type_ == b.type_ && (a.index_ == b.index_ || (a.is_cpu() && a.index_ <= 0 && b.index_ <= 0));
+    return a.type_ == b.type_ &&
+           (a.index_ == b.index_ || (a.is_cpu() && a.index_ <= 0 && b.index_ <= 0));
   }
   friend constexpr bool operator!=(Device a, Device b) { return !(a == b); }
 
@@ -55,7 +61,8 @@ RAMET_API std::ostream& operator<<(std::ostream& out, DeviceType type);
 
 /// Number of logical CPU devices (8, or RAMET_CPU_DEVICES).
 RAMET_API int cpu_device_count();
-/// Replaces an index of -1 by the current device of that type; an Error when the device does not exist.
+/// Replaces an index of -1 by the current device of that type; an Error when the device does not
+/// exist.
 RAMET_API Device resolve(Device device);
 
 }  // namespace ramet

@@ -21,15 +21,16 @@ constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
 struct Worker {
   std::deque<std::pair<uint64_t, std::function<void()>>> queue;
   std::condition_variable wake;
-  std::set<uint64_t> early;                      // finished before an older one: by nesting, or while that one is parked
+  // finished before an older one: by nesting, or while that one is parked
+  std::set<uint64_t> early;
   std::atomic<uint64_t> posted{0}, finished{0};  // all tasks up to `finished` are done
   bool waits_inside = false;
   std::thread thread;
 };
 
-thread_local int t_worker = -1;         // which device's worker this thread is
-thread_local uint64_t t_running = 0;    // the innermost task that runs on this thread
-thread_local bool t_ready = false;      // OperandsReady
+thread_local int t_worker = -1;       // which device's worker this thread is
+thread_local uint64_t t_running = 0;  // the innermost task that runs on this thread
+thread_local bool t_ready = false;    // OperandsReady
 
 struct Parked {  // a task whose predecessors are not all done
   int device;
@@ -44,7 +45,8 @@ struct Workers {
   Worker of[kMaxDevices];
   std::vector<Parked> parked;  // in order of posting
   bool stop = false;
-  // Spinning pays while every worker can have a core of its own; beyond that it steals from the ones that compute.
+  // Spinning pays while every worker can have a core of its own; beyond that it steals from the
+  // ones that compute.
   std::atomic<int> started{0};
   bool may_spin() const { return started.load(std::memory_order_relaxed) < get_num_threads(); }
 
@@ -68,10 +70,10 @@ Workers& workers() {  // made by the first parallel operation
 
 std::atomic<uint64_t> g_host_syncs{0};
 
-// Yielding, not pausing: on a core of one's own it costs a microsecond, and where the scheduler has put both threads on one
-// core (a busy neighbour is enough) a pausing waiter keeps off the processor the very thread it waits for: 120 us, not 16.
-template <class Done>
-void spin(Done&& is_done) {
+// Yielding, not pausing: on a core of one's own it costs a microsecond, and where the scheduler has
+// put both threads on one core (a busy neighbour is enough) a pausing waiter keeps off the
+// processor the very thread it waits for: 120 us, not 16.
+template <class Done> void spin(Done&& is_done) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
   while (!is_done() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
 }
@@ -144,14 +146,17 @@ void serve(int ordinal) {
 
 }  // namespace
 
-uint64_t post(Device device, std::function<void()> task) { return post_after(device, {}, std::move(task)); }
+uint64_t post(Device device, std::function<void()> task) {
+  return post_after(device, {}, std::move(task));
+}
 
 uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task) {
   const int d = device.ordinal();
   Workers& p = workers();
   Worker& w = p.of[d];
   std::lock_guard lock(p.mutex);
-  if (!w.thread.joinable()) {  // first of all: where the system gives no thread, nothing has been promised
+  // first of all: where the system gives no thread, nothing has been promised
+  if (!w.thread.joinable()) {
     w.thread = std::thread(serve, d);
     ++p.started;
   }
@@ -165,7 +170,8 @@ uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<vo
 
 bool done(uint64_t ticket) {
   Workers& p = workers();
-  if ((ticket & kNumber) <= p.of[ticket >> 56].finished.load(std::memory_order_acquire)) return true;
+  if ((ticket & kNumber) <= p.of[ticket >> 56].finished.load(std::memory_order_acquire))
+    return true;
   std::lock_guard lock(p.mutex);
   return is_done(p, ticket);
 }
@@ -180,7 +186,8 @@ void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
     if (own && !own->queue.empty()) {
       const Context outer = tls;  // the suspended task's state; what belongs to the thread goes on
       tls = Context();
-      tls.cpu_device = own - p.of < kMaxDevicesPerType ? static_cast<uint8_t>(own - p.of) : uint8_t{0};
+      tls.cpu_device =
+          own - p.of < kMaxDevicesPerType ? static_cast<uint8_t>(own - p.of) : uint8_t{0};
       const auto keep = [](const Context& from) {
         tls.heap = from.heap;
         tls.heap_gone = from.heap_gone;
@@ -234,7 +241,8 @@ void reset_host_syncs() { g_host_syncs = 0; }
 
 void wait_pending(Storage& s) {
   const uint64_t ticket = s.pending.load(std::memory_order_acquire);
-  if (!ticket || devices::t_ready || ticket == devices::t_running) return;  // a task may use what it is itself writing
+  // a task may use what it is itself writing
+  if (!ticket || devices::t_ready || ticket == devices::t_running) return;
   if (!devices::done(ticket)) {
     if (!devices::on_worker()) devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
     devices::wait(ticket);
@@ -249,12 +257,14 @@ void Event::record(Device device) {
     auto& p = devices::workers();
     std::lock_guard lock(p.mutex);
     for (auto& t : p.parked)
-      if (t.device == device.ordinal()) parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.number);
+      if (t.device == device.ordinal())
+        parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.number);
   }
   ticket_ = devices::post_after(device, std::move(parked), [] {});
 }
 
-DeviceGuard::DeviceGuard(Device device) : cpu_(tls.cpu_device), cuda_(tls.cuda_device), type_(device.type()) {
+DeviceGuard::DeviceGuard(Device device)
+    : cpu_(tls.cpu_device), cuda_(tls.cuda_device), type_(device.type()) {
   device = resolve(device);
   (device.is_cpu() ? tls.cpu_device : tls.cuda_device) = static_cast<uint8_t>(device.index());
 }

@@ -1,18 +1,20 @@
 // Logical CPU devices and their workers.
 //
 // Note [What an operation on a logical device means]
-// A CPU operation runs at once on the calling thread, whatever cpu:k its operands are on. A device's worker is a thread with a
-// queue, made at first use; it runs what parallel_apply, a multi-device backward or an explicit post put there, in order.
+// A CPU operation runs at once on the calling thread, whatever cpu:k its operands are on. A
+// device's worker is a thread with a queue, made at first use; it runs what parallel_apply, a
+// multi-device backward or an explicit post put there, in order.
 //
 // Note [Pending storages]
-// A queued task that will write a storage leaves its ticket in the storage's pending word: (device << 56 | task number), never
-// a pointer, because an event could die under its reader. Whoever touches that storage meanwhile waits; a movement
-// (parallel/) queues behind it instead. A worker that waits runs its own queue, so nested use cannot deadlock; nobody runs
-// another's queue, which would break its order.
+// A queued task that will write a storage leaves its ticket in the storage's pending word: (device
+// << 56 | task number), never a pointer, because an event could die under its reader. Whoever
+// touches that storage meanwhile waits; a movement (parallel/) queues behind it instead. A worker
+// that waits runs its own queue, so nested use cannot deadlock; nobody runs another's queue, which
+// would break its order.
 //
 // Note [Shares]
-// Logical devices are shares of the cores: while D devices work side by side (parallel_apply, multi-device backward), a
-// region inside one of them uses threads / D threads, at least one.
+// Logical devices are shares of the cores: while D devices work side by side (parallel_apply,
+// multi-device backward), a region inside one of them uses threads / D threads, at least one.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,14 +27,17 @@
 namespace ramet {
 namespace devices {
 
-/// Queues `task` on the worker of `device`; it must not throw. Returns its ticket, never 0. Thread state is not carried:
-/// see ThreadLocalState.
+/// Queues `task` on the worker of `device`; it must not throw. Returns its ticket, never 0. Thread
+/// state is not carried: see ThreadLocalState.
 RAMET_API uint64_t post(Device device, std::function<void()> task);
-/// As post(), but the task joins the queue when everything in `after` is done. Until then it blocks nobody: tasks posted later
-/// run before it, and no worker waits inside it. How movements queue behind their operands.
-RAMET_API uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task);
-/// While it lives, the calling thread takes every storage for ready. For a task that was queued behind all its operands: their
-/// pending words may already hold tickets of later readers, which wait for this task.
+/// As post(), but the task joins the queue when everything in `after` is done. Until then it blocks
+/// nobody: tasks posted later run before it, and no worker waits inside it. How movements queue
+/// behind their operands.
+RAMET_API uint64_t post_after(Device device, std::vector<uint64_t> after,
+                              std::function<void()> task);
+/// While it lives, the calling thread takes every storage for ready. For a task that was queued
+/// behind all its operands: their pending words may already hold tickets of later readers, which
+/// wait for this task.
 class RAMET_API OperandsReady {
  public:
   OperandsReady();
@@ -70,7 +75,8 @@ class RAMET_API Event {
   uint64_t ticket_ = 0;
 };
 
-/// Makes `device` current for its type while it lives: factories without a device option create there.
+/// Makes `device` current for its type while it lives: factories without a device option create
+/// there.
 class RAMET_API DeviceGuard {
  public:
   explicit DeviceGuard(Device device);

@@ -7,13 +7,15 @@
 namespace ramet {
 
 const char* name_of(ScalarType t) {
-  static const char* const names[] = {"Bool", "Byte", "Char", "Short", "Int", "Long", "Half", "BFloat16", "Float", "Double", "Undefined"};
+  static const char* const names[] = {"Bool", "Byte",     "Char",  "Short",  "Int",      "Long",
+                                      "Half", "BFloat16", "Float", "Double", "Undefined"};
   return names[static_cast<int>(t)];
 }
 
 const char* short_name_of(ScalarType t) {
-  static const char* const names[] = {"bool",    "uint8",    "int8",    "int16",   "int32",    "int64",
-                                      "float16", "bfloat16", "float32", "float64", "undefined"};
+  static const char* const names[] = {"bool",    "uint8",   "int8",     "int16",
+                                      "int32",   "int64",   "float16",  "bfloat16",
+                                      "float32", "float64", "undefined"};
   return names[static_cast<int>(t)];
 }
 
@@ -39,21 +41,26 @@ bool Scalar::equal(const Scalar& o) const {
 }
 
 void Scalar::overflow(const char* type) const {
-  fail("Scalar", "value cannot be converted to type ", type, " without overflow: got ", *this, ", expected a value in its range");
+  fail("Scalar", "value cannot be converted to type ", type, " without overflow: got ", *this,
+       ", expected a value in its range");
 }
 
 void Scalar::too_large(uint64_t value) {
-  fail("Scalar", "value cannot be held without overflow: got ", value, ", expected at most 2^63 - 1");
+  fail("Scalar", "value cannot be held without overflow: got ", value,
+       ", expected at most 2^63 - 1");
 }
 
 int64_t Scalar::integer_in(int64_t low, uint64_t high, const char* type) const {
   if (kind_ == ScalarType::Double) {
-    const bool fits = d_ >= static_cast<double>(low) && (high >> 63 || d_ < static_cast<double>(high) + 1.0);
+    const bool fits =
+        d_ >= static_cast<double>(low) && (high >> 63 || d_ < static_cast<double>(high) + 1.0);
     if (!fits || d_ >= 9223372036854775808.0) overflow(type);
     return static_cast<int64_t>(d_);
   }
   // LibTorch's latitude: -1 is 255 as uint8, and so on down to -255.
-  const bool fits = i_ >= 0 ? static_cast<uint64_t>(i_) <= high : low == 0 ? 0 - static_cast<uint64_t>(i_) <= high : i_ >= low;
+  const bool fits = i_ >= 0    ? static_cast<uint64_t>(i_) <= high
+                    : low == 0 ? 0 - static_cast<uint64_t>(i_) <= high
+                               : i_ >= low;
   if (!fits) overflow(type);
   return i_;
 }

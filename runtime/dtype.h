@@ -11,27 +11,42 @@ namespace ramet {
 
 /// Element type. The numbering groups types: bool, then integers, then floating point.
 enum class ScalarType : uint8_t {
-  Bool, Byte, Char, Short, Int, Long,   // bool, uint8, int8, int16, int32, int64
-  Half, BFloat16, Float, Double,        // 16-bit types store 16 bits and compute in Float
+  Bool,
+  Byte,
+  Char,
+  Short,
+  Int,
+  Long,  // bool, uint8, int8, int16, int32, int64
+  Half,
+  BFloat16,
+  Float,
+  Double,  // 16-bit types store 16 bits and compute in Float
   Undefined,
 };
 using Dtype = ScalarType;
 inline constexpr int kScalarTypes = 10;
 
-inline constexpr ScalarType kBool = ScalarType::Bool, kByte = ScalarType::Byte, kUInt8 = ScalarType::Byte,
-    kChar = ScalarType::Char, kInt8 = ScalarType::Char, kShort = ScalarType::Short, kInt16 = ScalarType::Short,
-    kInt = ScalarType::Int, kInt32 = ScalarType::Int, kLong = ScalarType::Long, kInt64 = ScalarType::Long,
-    kHalf = ScalarType::Half, kFloat16 = ScalarType::Half, kF16 = ScalarType::Half,
-    kBFloat16 = ScalarType::BFloat16, kFloat = ScalarType::Float, kFloat32 = ScalarType::Float,
-    kF32 = ScalarType::Float, kDouble = ScalarType::Double, kFloat64 = ScalarType::Double,
-    kF64 = ScalarType::Double, kI8 = ScalarType::Char, kI16 = ScalarType::Short, kI32 = ScalarType::Int,
-    kI64 = ScalarType::Long, kU8 = ScalarType::Byte;
+inline constexpr ScalarType kBool = ScalarType::Bool, kByte = ScalarType::Byte,
+                            kUInt8 = ScalarType::Byte, kChar = ScalarType::Char,
+                            kInt8 = ScalarType::Char, kShort = ScalarType::Short,
+                            kInt16 = ScalarType::Short, kInt = ScalarType::Int,
+                            kInt32 = ScalarType::Int, kLong = ScalarType::Long,
+                            kInt64 = ScalarType::Long, kHalf = ScalarType::Half,
+                            kFloat16 = ScalarType::Half, kF16 = ScalarType::Half,
+                            kBFloat16 = ScalarType::BFloat16, kFloat = ScalarType::Float,
+                            kFloat32 = ScalarType::Float, kF32 = ScalarType::Float,
+                            kDouble = ScalarType::Double, kFloat64 = ScalarType::Double,
+                            kF64 = ScalarType::Double, kI8 = ScalarType::Char,
+                            kI16 = ScalarType::Short, kI32 = ScalarType::Int,
+                            kI64 = ScalarType::Long, kU8 = ScalarType::Byte;
 
 constexpr size_t item_size(ScalarType t) {
   constexpr unsigned char sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 0};
   return sizes[static_cast<int>(t)];
 }
-constexpr bool is_floating(ScalarType t) { return t >= ScalarType::Half && t <= ScalarType::Double; }
+constexpr bool is_floating(ScalarType t) {
+  return t >= ScalarType::Half && t <= ScalarType::Double;
+}
 constexpr bool is_integral(ScalarType t, bool include_bool = true) {
   return t <= ScalarType::Long && (include_bool || t != ScalarType::Bool);
 }
@@ -46,8 +61,8 @@ RAMET_API const char* name_of(ScalarType t);
 RAMET_API const char* short_name_of(ScalarType t);
 RAMET_API std::ostream& operator<<(std::ostream& out, ScalarType t);
 
-/// LibTorch's `promoteTypes`: bool < uint8/int8 < int16 < int32 < int64 < half/bfloat16 < float < double;
-/// uint8 with int8 gives int16, half with bfloat16 gives float.
+/// LibTorch's `promoteTypes`: bool < uint8/int8 < int16 < int32 < int64 < half/bfloat16 < float <
+/// double; uint8 with int8 gives int16, half with bfloat16 gives float.
 RAMET_API ScalarType promote_types(ScalarType a, ScalarType b);
 
 template <class T> struct ScalarTypeOf;
@@ -57,9 +72,13 @@ template <> struct ScalarTypeOf<int8_t> { static constexpr ScalarType value = Sc
 template <> struct ScalarTypeOf<int16_t> { static constexpr ScalarType value = ScalarType::Short; };
 template <> struct ScalarTypeOf<int32_t> { static constexpr ScalarType value = ScalarType::Int; };
 template <> struct ScalarTypeOf<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
-template <> struct ScalarTypeOf<long long> { static constexpr ScalarType value = ScalarType::Long; };
+template <> struct ScalarTypeOf<long long> {
+  static constexpr ScalarType value = ScalarType::Long;
+};
 template <> struct ScalarTypeOf<Half> { static constexpr ScalarType value = ScalarType::Half; };
-template <> struct ScalarTypeOf<BFloat16> { static constexpr ScalarType value = ScalarType::BFloat16; };
+template <> struct ScalarTypeOf<BFloat16> {
+  static constexpr ScalarType value = ScalarType::BFloat16;
+};
 template <> struct ScalarTypeOf<float> { static constexpr ScalarType value = ScalarType::Float; };
 template <> struct ScalarTypeOf<double> { static constexpr ScalarType value = ScalarType::Double; };
 

@@ -1,7 +1,8 @@
 // Errors. Every message reads `[op] what is wrong: got X, expected Y`.
 //
-// Checks are RAMET_CHECK(condition, op, parts...); the failing side is out of line and cold, so a check costs its
-// caller one compare and one branch. `Error` is catchable across shared-library borders.
+// Checks are RAMET_CHECK(condition, op, parts...); the failing side is out of line and cold, so a
+// check costs its caller one compare and one branch. `Error` is catchable across shared-library
+// borders.
 #pragma once
 #include <sstream>
 #include <stdexcept>
@@ -50,8 +51,7 @@ class RAMET_API NotImplementedError : public Error {
 namespace detail {
 [[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const std::string& message);
 
-template <class... Parts>
-std::string join(const Parts&... parts) {
+template <class... Parts> std::string join(const Parts&... parts) {
   std::ostringstream text;
   (text << ... << parts);
   return text.str();
@@ -67,7 +67,7 @@ template <class... Parts>
 }  // namespace ramet
 
 /// Throws `Error("[op] ...")` unless `condition` holds. The remaining arguments are streamed.
-#define RAMET_CHECK(condition, op, ...)                                          \
-  do {                                                                           \
-    if (RAMET_UNLIKELY(!(condition))) ::ramet::fail(op, __VA_ARGS__);            \
+#define RAMET_CHECK(condition, op, ...)                               \
+  do {                                                                \
+    if (RAMET_UNLIKELY(!(condition))) ::ramet::fail(op, __VA_ARGS__); \
   } while (false)

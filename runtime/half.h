@@ -1,4 +1,5 @@
-// 16-bit floating-point storage types. They store 16 bits and compute in float: no arithmetic is defined on them here.
+// 16-bit floating-point storage types. They store 16 bits and compute in float: no arithmetic is
+// defined on them here.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -6,14 +7,23 @@
 namespace ramet {
 namespace detail {
 
-inline uint32_t bits_of(float x) { uint32_t u; std::memcpy(&u, &x, 4); return u; }
-inline float float_of(uint32_t u) { float x; std::memcpy(&x, &u, 4); return x; }
+inline uint32_t bits_of(float x) {
+  uint32_t u;
+  std::memcpy(&u, &x, 4);
+  return u;
+}
+inline float float_of(uint32_t u) {
+  float x;
+  std::memcpy(&x, &u, 4);
+  return x;
+}
 
 // IEEE 754 binary16, round to nearest even; every NaN stays a (quiet) NaN.
 inline uint16_t half_from_float(float value) {
   const uint32_t u = bits_of(value), sign = (u >> 16) & 0x8000u, magnitude = u & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // 65520 and above round to infinity
+  // 65520 and above round to infinity
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
   if (magnitude < 0x38800000u) {  // subnormal half: adding 0.5 lets the hardware round at bit 2^-24
     const float shifted = float_of(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (bits_of(shifted) - 0x3f000000u));

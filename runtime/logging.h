@@ -28,8 +28,7 @@ RAMET_API void log_message(LogLevel level, const std::string& message) noexcept;
 inline bool logging() { return detail::log_enabled.load(std::memory_order_relaxed); }
 
 /// Streams `parts` into one message; does nothing while there is no handler.
-template <class... Parts>
-void log(LogLevel level, const Parts&... parts) {
+template <class... Parts> void log(LogLevel level, const Parts&... parts) {
   if (RAMET_UNLIKELY(logging())) detail::log_message(level, detail::join(parts...));
 }
 

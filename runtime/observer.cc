@@ -37,8 +37,7 @@ std::shared_ptr<const List> current_list() {
 
 __thread bool t_inside;  // an observer's own operations are not observed
 
-template <class Member, class What>
-void tell(Member member, const What& what) noexcept {
+template <class Member, class What> void tell(Member member, const What& what) noexcept {
   if (t_inside) return;
   ScopedValue<bool> inside(t_inside, true);
   const std::shared_ptr<const List> list = current_list();

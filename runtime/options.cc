@@ -26,12 +26,9 @@ std::ostream& operator<<(std::ostream& out, Layout) { return out << "Strided"; }
 
 std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
   switch (format) {
-    case MemoryFormat::Contiguous:
-      return out << "Contiguous";
-    case MemoryFormat::Preserve:
-      return out << "Preserve";
-    case MemoryFormat::ChannelsLast:
-      return out << "ChannelsLast";
+    case MemoryFormat::Contiguous: return out << "Contiguous";
+    case MemoryFormat::Preserve: return out << "Preserve";
+    case MemoryFormat::ChannelsLast: return out << "ChannelsLast";
   }
   return out << "unknown memory format";
 }

@@ -56,8 +56,7 @@ class RAMET_API TensorOptions {
     if (t) o.dtype_ = *t;
     return o;
   }
-  template <class T>
-  [[nodiscard]] TensorOptions dtype() const {
+  template <class T> [[nodiscard]] TensorOptions dtype() const {
     return dtype(ScalarTypeOf<T>::value);
   }
   [[nodiscard]] TensorOptions device(std::optional<Device> d) const {
@@ -159,10 +158,7 @@ RAMET_API std::ostream& operator<<(std::ostream& out, const TensorOptions& optio
 
 // Options with one setting.
 inline TensorOptions dtype(ScalarType t) { return TensorOptions(t); }
-template <class T>
-inline TensorOptions dtype() {
-  return TensorOptions(ScalarTypeOf<T>::value);
-}
+template <class T> inline TensorOptions dtype() { return TensorOptions(ScalarTypeOf<T>::value); }
 inline TensorOptions device(Device d) { return TensorOptions(d); }
 inline TensorOptions device_index(DeviceIndex index) { return TensorOptions().device_index(index); }
 inline TensorOptions layout(Layout l) { return TensorOptions(l); }

@@ -14,9 +14,9 @@ __thread Context tls;
 
 namespace pool {
 // kSlabBytes is below glibc's mmap threshold even with its alignment slack.
-constexpr int kSpareSlabs = 32;               // 1 MiB of empty slabs per thread
-constexpr int kLargeLow = 10, kLargeHigh = 22,  // 4 MiB = kLargeMax
-              kLargeClasses = kLargeHigh - kLargeLow + 1;  // 1 KiB .. 4 MiB of payload
+constexpr int kSpareSlabs = 32;                  // 1 MiB of empty slabs per thread
+constexpr int kLargeLow = 10, kLargeHigh = 22,   // 4 MiB = kLargeMax
+    kLargeClasses = kLargeHigh - kLargeLow + 1;  // 1 KiB .. 4 MiB of payload
 constexpr size_t kLargeKept = 8 << 20;
 
 struct Heap : HeapFront {
@@ -32,13 +32,16 @@ struct Heap : HeapFront {
 
 namespace {
 
-std::mutex g_mutex;                 // abandoned heaps; trivially destructible, so usable at any time
+// abandoned heaps; trivially destructible, so usable at any time
+std::mutex g_mutex;
 Heap* g_abandoned = nullptr;
-Heap* g_shared = nullptr;           // serves threads whose thread-locals are gone; always used under g_mutex
+// serves threads whose thread-locals are gone; always used under g_mutex
+Heap* g_shared = nullptr;
 size_t g_heaps = 0;
 
 [[noreturn, gnu::cold]] void refuse(size_t bytes) {
-  throw OutOfMemoryError("[allocate] out of memory: got a request of " + std::to_string(bytes) + " bytes");
+  throw OutOfMemoryError("[allocate] out of memory: got a request of " + std::to_string(bytes) +
+                         " bytes");
 }
 
 void* aligned(size_t alignment, size_t bytes) {
@@ -59,7 +62,7 @@ std::atomic<uint64_t> g_counted{0}, g_fail_at{0};
   return on;
 }
 
-int large_class(size_t bytes) {     // a class holds 2^k of payload plus one 64-byte storage header
+int large_class(size_t bytes) {  // a class holds 2^k of payload plus one 64-byte storage header
   return std::max(0, int(std::bit_width(bytes - kStep - 1)) - kLargeLow);
 }
 
@@ -88,9 +91,10 @@ void local_free(Heap* h, void* p, size_t bytes) {
   }
   Slab* s = reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1));
   b->next = s->free;
-  if (!s->free) [[unlikely]] link(h, s);
+  if (!s->free) [[unlikely]]
+    link(h, s);
   s->free = b;
-  if (--s->used == 0 && (s->prev || s->next)) [[unlikely]] {   // keep one slab per class open
+  if (--s->used == 0 && (s->prev || s->next)) [[unlikely]] {  // keep one slab per class open
     unlink(h, s);
     --h->slabs;
     if (h->spares == kSpareSlabs) return std::free(s);
@@ -122,7 +126,8 @@ void drain(Heap* h) {
     const size_t size = (c + 1) * kStep;
     *s = {h, nullptr, nullptr, nullptr, 0, c};
     char* base = reinterpret_cast<char*>(s);
-    for (size_t at = sizeof(Slab) + (kSlabBytes - sizeof(Slab)) / size * size; at > sizeof(Slab); at -= size) {
+    for (size_t at = sizeof(Slab) + (kSlabBytes - sizeof(Slab)) / size * size; at > sizeof(Slab);
+         at -= size) {
       Free* b = reinterpret_cast<Free*>(base + at - size);
       b->next = s->free;
       s->free = b;
@@ -141,7 +146,8 @@ void* allocate_from(Heap* h, size_t bytes) {
   if (bytes <= kSmallMax) {
     const uint32_t c = uint32_t((bytes + kStep - 1) / kStep) - 1;
     Slab* s = h->open[c];
-    if (s && s->free->next) [[likely]] {       // taking the last block would close the slab: slow path
+    // taking the last block would close the slab: slow path
+    if (s && s->free->next) [[likely]] {
       Free* b = s->free;
       s->free = b->next;
       ++s->used;
@@ -161,8 +167,9 @@ void* allocate_from(Heap* h, size_t bytes) {
   return reinterpret_cast<char*>(head) + kStep;
 }
 
-// Gives the heap up at thread exit. Order matters: announce first, drain after. A freer pushes first and reads `abandoned`
-// after; with sequential consistency one of the two sees the other, so no block is forgotten.
+// Gives the heap up at thread exit. Order matters: announce first, drain after. A freer pushes
+// first and reads `abandoned` after; with sequential consistency one of the two sees the other, so
+// no block is forgotten.
 struct ExitGuard {
   ~ExitGuard() {
     auto* h = static_cast<Heap*>(tls.heap);
@@ -178,7 +185,7 @@ struct ExitGuard {
 };
 
 [[gnu::noinline]] Heap* acquire_heap() {
-  thread_local ExitGuard guard;                // registers the destructor on this thread
+  thread_local ExitGuard guard;  // registers the destructor on this thread
   (void)&guard;
   std::lock_guard lock(g_mutex);
   Heap* h = g_abandoned;
@@ -197,18 +204,20 @@ struct ExitGuard {
   Free* b = static_cast<Free*>(p);
   b->bytes = bytes;
   b->next = h->remote.load(std::memory_order_relaxed);
-  while (!h->remote.compare_exchange_weak(b->next, b)) {}      // push only, take all: no ABA
+  while (!h->remote.compare_exchange_weak(b->next, b)) {}  // push only, take all: no ABA
   if (h->abandoned.load()) [[unlikely]] {
     std::lock_guard lock(g_mutex);
     if (h->abandoned.load()) drain(h);
   }
 }
 
-[[gnu::noinline]] void* shared_allocate(size_t bytes) {        // a static or thread-local destructor allocates
+// a static or thread-local destructor allocates
+[[gnu::noinline]] void* shared_allocate(size_t bytes) {
   std::lock_guard lock(g_mutex);
   if (!g_shared) {
     g_shared = new Heap;
-    g_shared->abandoned.store(true);                           // for ever: every free into it drains under the lock
+    // for ever: every free into it drains under the lock
+    g_shared->abandoned.store(true);
   }
   return allocate_from(g_shared, bytes);
 }
@@ -230,8 +239,9 @@ uint64_t allocations_counted() { return g_counted; }
 void count_allocation(size_t bytes) {
   if (!failures_enabled()) return;
   if (++g_counted == g_fail_at) {
-    throw OutOfMemoryError("[allocate] out of memory (planned by RAMET_FAIL_ALLOC): got a request of " +
-                           std::to_string(bytes) + " bytes");
+    throw OutOfMemoryError(
+        "[allocate] out of memory (planned by RAMET_FAIL_ALLOC): got a request of " +
+        std::to_string(bytes) + " bytes");
   }
 }
 
@@ -242,7 +252,8 @@ void* allocate_slow(size_t bytes) {
   }
   auto* h = static_cast<Heap*>(tls.heap);
   if (RAMET_UNLIKELY(!h)) {
-    // A process with planned failures never sets tls.heap, so that every request comes through here.
+    // A process with planned failures never sets tls.heap, so that every request comes through
+    // here.
     if (tls.heap_gone || failures_enabled()) return shared_allocate(bytes);
     h = acquire_heap();
   }
@@ -251,8 +262,9 @@ void* allocate_slow(size_t bytes) {
 
 void deallocate_slow(void* p, size_t bytes) {
   if (kPassThrough) return std::free(p);
-  Slab* s = bytes <= kSmallMax ? reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1))
-                               : reinterpret_cast<Slab*>(static_cast<char*>(p) - kStep);
+  Slab* s = bytes <= kSmallMax
+                ? reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1))
+                : reinterpret_cast<Slab*>(static_cast<char*>(p) - kStep);
   if (s->heap == tls.heap) return local_free(s->heap, p, bytes);
   remote_free(s->heap, p, bytes);
 }

@@ -1,10 +1,12 @@
-// Memory for implementations, storages, nodes and data up to 4 MB: size-class free lists, owned by a thread.
+// Memory for implementations, storages, nodes and data up to 4 MB: size-class free lists, owned by
+// a thread.
 //
-// A block freed on another thread goes to its owner's `remote` list (one atomic push); the owner takes the whole list back
-// when a class runs dry. What is kept is bounded: at most kSpareSlabs empty slabs per thread, at most kLargeKept bytes per
-// large class. Safe at thread exit (the heap object is immortal, is offered to the next new thread, and meanwhile whoever
-// frees into it drains it under a lock) and in static destructors. Under ASan and TSan every call goes to malloc, because
-// a recycled block hides a use-after-free and invents happens-before edges.
+// A block freed on another thread goes to its owner's `remote` list (one atomic push); the owner
+// takes the whole list back when a class runs dry. What is kept is bounded: at most kSpareSlabs
+// empty slabs per thread, at most kLargeKept bytes per large class. Safe at thread exit (the heap
+// object is immortal, is offered to the next new thread, and meanwhile whoever frees into it drains
+// it under a lock) and in static destructors. Under ASan and TSan every call goes to malloc,
+// because a recycled block hides a use-after-free and invents happens-before edges.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,15 +21,18 @@ struct Free {
   Free* next;
   size_t bytes;
 };
-// First 64 bytes of a slab (found by masking a small block's address) and of a large block (at p - 64).
+// First 64 bytes of a slab (found by masking a small block's address) and of a large block (at p -
+// 64).
 struct alignas(64) Slab {
   Heap* heap;
   Free* free;
   Slab *prev, *next;  // slabs of one class that have a free block
   uint32_t used, size_class;
 };
-inline constexpr size_t kStep = 64, kSmallMax = 1024, kSmallClasses = kSmallMax / kStep, kSlabBytes = 32 << 10;
-inline constexpr size_t kLargeMax = size_t{4} << 20;  // payload of the largest class; above: runtime/allocator.h
+inline constexpr size_t kStep = 64, kSmallMax = 1024, kSmallClasses = kSmallMax / kStep,
+                        kSlabBytes = 32 << 10;
+// payload of the largest class; above: runtime/allocator.h
+inline constexpr size_t kLargeMax = size_t{4} << 20;
 
 struct HeapFront {  // what the inline path needs of a Heap
   Slab* open[kSmallClasses] = {};
@@ -49,13 +54,15 @@ inline constexpr bool kPassThrough = false;
 RAMET_API void* allocate_slow(size_t bytes);
 RAMET_API void deallocate_slow(void* p, size_t bytes);
 
-/// A 64-byte aligned block, never null (OutOfMemoryError). Inline, because the class of most callers is a constant.
+/// A 64-byte aligned block, never null (OutOfMemoryError). Inline, because the class of most
+/// callers is a constant.
 inline void* allocate(size_t bytes) {
   if constexpr (!kPassThrough) {
     HeapFront* h = tls.heap;
     if (RAMET_LIKELY(bytes <= kSmallMax && h != nullptr)) {
       Slab* s = h->open[(bytes + kStep - 1) / kStep - 1];
-      if (RAMET_LIKELY(s != nullptr && s->free->next != nullptr)) {  // the last block closes the slab: slow path
+      // the last block closes the slab: slow path
+      if (RAMET_LIKELY(s != nullptr && s->free->next != nullptr)) {
         Free* b = s->free;
         s->free = b->next;
         ++s->used;
@@ -71,7 +78,8 @@ inline void deallocate(void* p, size_t bytes) {
   if constexpr (!kPassThrough) {
     if (RAMET_LIKELY(bytes <= kSmallMax)) {
       Slab* s = reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1));
-      if (RAMET_LIKELY(reinterpret_cast<HeapFront*>(s->heap) == tls.heap && s->free && s->used > 1)) {
+      if (RAMET_LIKELY(reinterpret_cast<HeapFront*>(s->heap) == tls.heap && s->free &&
+                       s->used > 1)) {
         static_cast<Free*>(p)->next = s->free;  // own, open, and stays in use
         s->free = static_cast<Free*>(p);
         --s->used;
@@ -88,8 +96,9 @@ struct Counts {
 };
 RAMET_API Counts counts();
 
-/// Planned failures. With RAMET_FAIL_ALLOC=n in the environment (n >= 0) every allocation of the library is counted and the
-/// n-th one (from 1) throws OutOfMemoryError; free lists are bypassed in such a process. n = 0 only counts.
+/// Planned failures. With RAMET_FAIL_ALLOC=n in the environment (n >= 0) every allocation of the
+/// library is counted and the n-th one (from 1) throws OutOfMemoryError; free lists are bypassed in
+/// such a process. n = 0 only counts.
 RAMET_API bool failures_enabled();
 /// In such a process: the n-th allocation from now fails (0: none).
 RAMET_API void fail_allocation_after(uint64_t n);

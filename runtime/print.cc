@@ -133,8 +133,7 @@ void collect(std::vector<double>& out, const char* p, const TensorBase& t, size_
   for (int64_t i = 0; i < t.sizes()[d]; ++i) collect(out, p + i * step, t, d + 1);
 }
 
-template <class T>
-double load(const void* p) {
+template <class T> double load(const void* p) {
   T value;
   std::memcpy(&value, p, sizeof value);
   return static_cast<double>(value);
@@ -144,28 +143,17 @@ double load(const void* p) {
 
 double load_as_double(const void* p, ScalarType t) {
   switch (t) {
-    case ScalarType::Bool:
-      return load<uint8_t>(p) != 0;
-    case ScalarType::Byte:
-      return load<uint8_t>(p);
-    case ScalarType::Char:
-      return load<int8_t>(p);
-    case ScalarType::Short:
-      return load<int16_t>(p);
-    case ScalarType::Int:
-      return load<int32_t>(p);
-    case ScalarType::Long:
-      return load<int64_t>(p);
-    case ScalarType::Half:
-      return load<Half>(p);
-    case ScalarType::BFloat16:
-      return load<BFloat16>(p);
-    case ScalarType::Float:
-      return load<float>(p);
-    case ScalarType::Double:
-      return load<double>(p);
-    case ScalarType::Undefined:
-      break;
+    case ScalarType::Bool: return load<uint8_t>(p) != 0;
+    case ScalarType::Byte: return load<uint8_t>(p);
+    case ScalarType::Char: return load<int8_t>(p);
+    case ScalarType::Short: return load<int16_t>(p);
+    case ScalarType::Int: return load<int32_t>(p);
+    case ScalarType::Long: return load<int64_t>(p);
+    case ScalarType::Half: return load<Half>(p);
+    case ScalarType::BFloat16: return load<BFloat16>(p);
+    case ScalarType::Float: return load<float>(p);
+    case ScalarType::Double: return load<double>(p);
+    case ScalarType::Undefined: break;
   }
   fail("load_as_double", "dtype: got undefined, expected an element type");
 }
@@ -215,12 +203,9 @@ std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
   if (rank == 0) {
     out << shortest_text(values[0]) + "\n";
   } else if (!values.empty()) {
-    if (rank == 1)
-      print_vector(out, values.data(), sizes[0]);
-    else if (rank == 2)
-      print_matrix(out, values.data(), sizes[0], sizes[1], line_size, 0);
-    else
-      print_slices(out, values.data(), sizes, line_size);
+    if (rank == 1) print_vector(out, values.data(), sizes[0]);
+    else if (rank == 2) print_matrix(out, values.data(), sizes[0], sizes[1], line_size, 0);
+    else print_slices(out, values.data(), sizes, line_size);
   }
   std::string last = "[ " + type_string(t) + "{";
   for (size_t d = 0; d < rank; ++d) last += (d ? "," : "") + std::to_string(sizes[d]);

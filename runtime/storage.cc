@@ -13,7 +13,8 @@ namespace {
 
 struct ExternalStorage : Storage {
   std::function<void(void*)> deleter;
-  ExternalStorage(void* p, size_t n, Device d, std::function<void(void*)> f) : Storage(n, d.ordinal()), deleter(std::move(f)) {
+  ExternalStorage(void* p, size_t n, Device d, std::function<void(void*)> f)
+      : Storage(n, d.ordinal()), deleter(std::move(f)) {
     data = p;
     external = 1;
   }
@@ -22,7 +23,8 @@ struct ExternalStorage : Storage {
 }  // namespace
 
 Storage* Storage::make(size_t bytes, Device device) {
-  RAMET_CHECK(bytes < (size_t{1} << 47), "allocate", "got a request of ", bytes, " bytes, expected less than 2^47");
+  RAMET_CHECK(bytes < (size_t{1} << 47), "allocate", "got a request of ", bytes,
+              " bytes, expected less than 2^47");
   void* p = detail::allocate_block(sizeof(Storage) + bytes, bytes, device.ordinal());
   return new (p) Storage(bytes, device.ordinal());
 }
@@ -39,14 +41,18 @@ Storage* Storage::alias(Storage* memory, void* data, size_t bytes, Storage* vers
   return s;
 }
 
-Storage* Storage::foreign(void* data, size_t bytes, Device device, std::function<void(void*)> deleter) {
-  return new (pool::allocate(sizeof(ExternalStorage))) ExternalStorage(data, bytes, device, std::move(deleter));
+Storage* Storage::foreign(void* data, size_t bytes, Device device,
+                          std::function<void(void*)> deleter) {
+  return new (pool::allocate(sizeof(ExternalStorage)))
+      ExternalStorage(data, bytes, device, std::move(deleter));
 }
 
 void Storage::destroy() {
   if (pending.load(std::memory_order_acquire)) wait_pending(*this);  // a stream still writes here
-  if (memory_of == this) {                                           // the block starts with a TensorImpl
-    return pool::deallocate(reinterpret_cast<TensorImpl*>(this) - 1, sizeof(TensorImpl) + sizeof(Storage) + bytes);
+  // the block starts with a TensorImpl
+  if (memory_of == this) {
+    return pool::deallocate(reinterpret_cast<TensorImpl*>(this) - 1,
+                            sizeof(TensorImpl) + sizeof(Storage) + bytes);
   }
   if (version_of) version_of->release();
   if (external) {

@@ -10,28 +10,38 @@
 namespace ramet {
 
 /// One reference less; true for the last.
-inline bool drop_ref(std::atomic<uint32_t>& refs) { return refs.fetch_sub(1, std::memory_order_acq_rel) == 1; }
+inline bool drop_ref(std::atomic<uint32_t>& refs) {
+  return refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
 inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory_order_relaxed); }
 
-/// Header of a piece of memory: one cache line. The data of an owning storage follows it. For small data the header itself
-/// follows a TensorImpl in one block (`memory_of == this`): the block lives until both are gone. An alias (flat-store member,
-/// replica parameter) has its data inside `memory_of` and counts its versions in `version_of`, or itself where that is null.
+/// Header of a piece of memory: one cache line. The data of an owning storage follows it. For small
+/// data the header itself follows a TensorImpl in one block (`memory_of == this`): the block lives
+/// until both are gone. An alias (flat-store member, replica parameter) has its data inside
+/// `memory_of` and counts its versions in `version_of`, or itself where that is null.
 struct alignas(64) Storage {
   std::atomic<uint32_t> refs{1};
   std::atomic<uint32_t> own_version{0};
-  std::atomic<uint64_t> pending{0};  // 0, or a ticket of the device stream that still writes here (runtime/devices.h)
+  // 0, or a ticket of the device stream that still writes here (runtime/devices.h)
+  std::atomic<uint64_t> pending{0};
   void* data;
   uint64_t bytes : 48;
-  uint64_t device : 8;               // Device::ordinal()
-  uint64_t external : 4;             // 1: `this` is an ExternalStorage
-  uint64_t copy_on_write : 4;        // 1: an alias of memory that its holder may read only: TensorBase::own_memory
-  const char* writer = "nobody";     // last in-place operation: the second name in a version error
+  uint64_t device : 8;    // Device::ordinal()
+  uint64_t external : 4;  // 1: `this` is an ExternalStorage
+  // 1: an alias of memory that its holder may read only: TensorBase::own_memory
+  uint64_t copy_on_write : 4;
+  const char* writer = "nobody";  // last in-place operation: the second name in a version error
   Storage* memory_of = nullptr;
   Storage* version_of = nullptr;
-  std::atomic<uint64_t> serial_{0};  // given at the first request, never reused: what a replica's refresh compares
+  // given at the first request, never reused: what a replica's refresh compares
+  std::atomic<uint64_t> serial_{0};
 
   Storage(size_t n, int device_ordinal)
-      : data(this + 1), bytes(n), device(static_cast<uint64_t>(device_ordinal) & 0xff), external(0), copy_on_write(0) {}
+      : data(this + 1),
+        bytes(n),
+        device(static_cast<uint64_t>(device_ordinal) & 0xff),
+        external(0),
+        copy_on_write(0) {}
   Storage(const Storage&) = delete;
 
   /// Uninitialised memory. Throws OutOfMemoryError.
@@ -39,7 +49,8 @@ struct alignas(64) Storage {
   /// Memory of `memory` seen as a storage of its own. Takes references, none is handed over.
   static Storage* alias(Storage* memory, void* data, size_t bytes, Storage* versions);
   /// Foreign memory; `deleter` (may be empty) is called with `data` when the last reference goes.
-  static Storage* foreign(void* data, size_t bytes, Device device, std::function<void(void*)> deleter);
+  static Storage* foreign(void* data, size_t bytes, Device device,
+                          std::function<void(void*)> deleter);
 
   std::atomic<uint32_t>& version() { return version_of ? version_of->own_version : own_version; }
   const char* last_writer() const { return version_of ? version_of->writer : writer; }

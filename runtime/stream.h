@@ -1,7 +1,8 @@
-// A stream names where an operation runs: a device and one of its ordered queues. A small value, passed to every kernel.
+// A stream names where an operation runs: a device and one of its ordered queues. A small value,
+// passed to every kernel.
 //
-// Operations on a CPU device run at once on the calling thread (Note [What an operation on a logical device means] in
-// runtime/devices.h); on a GPU they are queued on the stream.
+// Operations on a CPU device run at once on the calling thread (Note [What an operation on a
+// logical device means] in runtime/devices.h); on a GPU they are queued on the stream.
 #pragma once
 #include "runtime/device.h"
 

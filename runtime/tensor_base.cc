@@ -10,11 +10,11 @@ namespace ramet {
 namespace {
 
 int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
-  RAMET_CHECK(sizes.size() <= static_cast<size_t>(kMaxRank), "empty", "rank: got ", sizes.size(), ", expected at most ",
-              kMaxRank);
+  RAMET_CHECK(sizes.size() <= static_cast<size_t>(kMaxRank), "empty", "rank: got ", sizes.size(),
+              ", expected at most ", kMaxRank);
   for (size_t i = 0; i < sizes.size(); ++i)
-    RAMET_CHECK(sizes[i] >= 0, "empty", "Trying to create tensor with negative dimension ", sizes[i], ": got ", sizes,
-                ", expected sizes of 0 or more");
+    RAMET_CHECK(sizes[i] >= 0, "empty", "Trying to create tensor with negative dimension ",
+                sizes[i], ": got ", sizes, ", expected sizes of 0 or more");
   int64_t numel = 1;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (__builtin_mul_overflow(numel, sizes[i], &numel)) {
@@ -24,8 +24,9 @@ int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
   }
   if (numel == 0) return 0;
   int64_t bytes;
-  RAMET_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(item_size(dtype)), &bytes), "empty", "sizes: got ", sizes,
-              " of ", short_name_of(dtype), ", expected fewer than 2^63 bytes");
+  RAMET_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(item_size(dtype)), &bytes),
+              "empty", "sizes: got ", sizes, " of ", short_name_of(dtype),
+              ", expected fewer than 2^63 bytes");
   return numel;
 }
 
@@ -41,7 +42,8 @@ void set_contiguous_strides(const int64_t* sizes, int rank, int64_t* strides) {
 // Of a new implementation that holds its storage. Where it throws, the implementation is gone.
 void set_geometry_storage(TensorImpl* t) {
   if (RAMET_LIKELY(t->rank <= kInlineRank)) return;
-  const uint8_t rank = std::exchange(t->rank, uint8_t{0});  // destroying it now must not look at the geometry
+  // destroying it now must not look at the geometry
+  const uint8_t rank = std::exchange(t->rank, uint8_t{0});
   try {
     t->geometry = static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * rank));
   } catch (...) {
@@ -90,8 +92,10 @@ void TensorImpl::destroy() {
     storage->release();
     return pool::deallocate(this, sizeof(TensorImpl));
   }
-  if (storage != embedded()) storage->release();  // re-pointed: the embedded one was kept for the block's sake
-  embedded()->release();                          // the last reference frees the block, this object with it
+  // re-pointed: the embedded one was kept for the block's sake
+  if (storage != embedded()) storage->release();
+  // the last reference frees the block, this object with it
+  embedded()->release();
 }
 
 void TensorImpl::refresh_contiguous() {
@@ -120,7 +124,8 @@ TensorBase TensorBase::empty_alike(const TensorBase& like, ScalarType dtype) {
   const TensorImpl* from = like.impl();
   const int rank = from->rank;
   if (RAMET_UNLIKELY(rank > kInlineRank)) return empty(like.sizes(), dtype, like.device());
-  TensorImpl* t = make(rank, from->numel, static_cast<size_t>(from->numel) * item_size(dtype), dtype, like.device());
+  TensorImpl* t = make(rank, from->numel, static_cast<size_t>(from->numel) * item_size(dtype),
+                       dtype, like.device());
   for (int i = 0; i < rank; ++i) {
     t->sizes_[i] = from->sizes_[i];
     t->strides_[i] = from->strides_[i];
@@ -128,31 +133,36 @@ TensorBase TensorBase::empty_alike(const TensorBase& like, ScalarType dtype) {
   return TensorBase(t);
 }
 
-TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device) {
+TensorBase TensorBase::empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
+                                     Device device) {
   const int64_t numel = checked_numel(sizes, dtype);
-  RAMET_CHECK(sizes.size() == strides.size(), "empty_strided", "strides: got ", strides.size(), " of them, expected ",
-              sizes.size(), " as there are sizes");
+  RAMET_CHECK(sizes.size() == strides.size(), "empty_strided", "strides: got ", strides.size(),
+              " of them, expected ", sizes.size(), " as there are sizes");
   int64_t extent = numel ? 1 : 0, bytes = 0;
   bool overflow = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
     RAMET_CHECK(strides[i] >= 0, "empty_strided", "strides: got ", strides, ", expected 0 or more");
     int64_t reach = 0;
-    if (numel) overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) || __builtin_add_overflow(extent, reach, &extent);
+    if (numel)
+      overflow |= __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
+                  __builtin_add_overflow(extent, reach, &extent);
   }
   overflow |= __builtin_mul_overflow(extent, static_cast<int64_t>(item_size(dtype)), &bytes);
-  RAMET_CHECK(!overflow, "empty_strided", "got sizes ", sizes, " and strides ", strides, " of ", short_name_of(dtype),
-              ", expected fewer than 2^63 bytes");
-  TensorImpl* t = make(static_cast<int>(sizes.size()), numel, static_cast<size_t>(bytes), dtype, device);
+  RAMET_CHECK(!overflow, "empty_strided", "got sizes ", sizes, " and strides ", strides, " of ",
+              short_name_of(dtype), ", expected fewer than 2^63 bytes");
+  TensorImpl* t =
+      make(static_cast<int>(sizes.size()), numel, static_cast<size_t>(bytes), dtype, device);
   std::copy(sizes.begin(), sizes.end(), t->sizes());
   std::copy(strides.begin(), strides.end(), t->strides());
   t->refresh_contiguous();
   return TensorBase(t);
 }
 
-TensorBase TensorBase::over(Storage* storage, int64_t offset, IntArrayRef sizes, IntArrayRef strides, ScalarType dtype) {
+TensorBase TensorBase::over(Storage* storage, int64_t offset, IntArrayRef sizes,
+                            IntArrayRef strides, ScalarType dtype) {
   const int64_t numel = checked_numel(sizes, dtype);
-  auto* t = new (pool::allocate(sizeof(TensorImpl)))
-      TensorImpl(dtype, static_cast<uint8_t>(storage->device), static_cast<int>(sizes.size()), storage);
+  auto* t = new (pool::allocate(sizeof(TensorImpl))) TensorImpl(
+      dtype, static_cast<uint8_t>(storage->device), static_cast<int>(sizes.size()), storage);
   add_ref(storage->refs);
   t->numel = numel;
   t->data = static_cast<char*>(storage->data) + offset;
@@ -165,11 +175,13 @@ TensorBase TensorBase::over(Storage* storage, int64_t offset, IntArrayRef sizes,
 }
 
 TensorImpl* TensorBase::shallow_impl() const {
-  auto* t = new (pool::allocate(sizeof(TensorImpl))) TensorImpl(p_->dtype, p_->device, p_->rank, p_->storage);
+  auto* t = new (pool::allocate(sizeof(TensorImpl)))
+      TensorImpl(p_->dtype, p_->device, p_->rank, p_->storage);
   add_ref(p_->storage->refs);
   t->data = p_->data;
   t->numel = p_->numel;
-  t->flags = p_->flags & (TensorImpl::kContiguous | TensorImpl::kInternalLayout | TensorImpl::kInference);
+  t->flags =
+      p_->flags & (TensorImpl::kContiguous | TensorImpl::kInternalLayout | TensorImpl::kInference);
   set_geometry_storage(t);
   std::copy_n(p_->sizes(), p_->rank, t->sizes());
   std::copy_n(p_->strides(), p_->rank, t->strides());
@@ -198,31 +210,37 @@ void TensorBase::repoint(Storage* s, void* data) {
   Storage* old = std::exchange(p_->storage, s);
   p_->data = data ? data : s->data;
   set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
-  p_->flags = static_cast<uint8_t>((p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout);
+  p_->flags =
+      static_cast<uint8_t>((p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout);
   p_->device = static_cast<uint8_t>(s->device);
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
 }
 
 void TensorBase::own_memory(const char* op) const {
   Storage* old = p_->storage;
-  RAMET_CHECK(old->refs.load(std::memory_order_acquire) == 1, op, "got ", describe(*this), ", which shares memory with the tensor it was cut "
+  RAMET_CHECK(old->refs.load(std::memory_order_acquire) == 1, op, "got ", describe(*this),
+              ", which shares memory with the tensor it was cut "
               "from and has views of its own; expected a piece without views, or a clone() of it");
   if (old->pending.load(std::memory_order_acquire)) wait_pending(*old);
   Storage* own = Storage::make(old->bytes, device());
   own->own_version = version();
   std::memcpy(own->data, old->data, old->bytes);
-  p_->data = static_cast<char*>(own->data) + (static_cast<char*>(p_->data) - static_cast<char*>(old->data));
+  p_->data = static_cast<char*>(own->data) +
+             (static_cast<char*>(p_->data) - static_cast<char*>(old->data));
   p_->storage = own;
   old->release();
 }
 
 void TensorBase::bad_dim(int64_t d) const {
   const int64_t rank = p_->rank;
-  throw IndexError("[size] dimension out of range: got " + std::to_string(d < 0 ? d - rank : d) + ", expected [" +
-                   std::to_string(-rank) + ", " + std::to_string(rank - 1) + "] for " + describe(*this));
+  throw IndexError("[size] dimension out of range: got " + std::to_string(d < 0 ? d - rank : d) +
+                   ", expected [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) +
+                   "] for " + describe(*this));
 }
 
-bool same_strides(const TensorBase& a, const TensorBase& b) { return a.raw_strides() == b.raw_strides(); }
+bool same_strides(const TensorBase& a, const TensorBase& b) {
+  return a.raw_strides() == b.raw_strides();
+}
 
 bool non_overlapping_and_dense(const TensorBase& t) {
   if (t.raw_contiguous()) return true;
@@ -230,7 +248,9 @@ bool non_overlapping_and_dense(const TensorBase& t) {
   const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
   for (int i = 0; i < static_cast<int>(sizes.size()); ++i)
     if (sizes[static_cast<size_t>(i)] != 1) order[n++] = i;
-  std::sort(order, order + n, [&](int a, int b) { return strides[static_cast<size_t>(a)] < strides[static_cast<size_t>(b)]; });
+  std::sort(order, order + n, [&](int a, int b) {
+    return strides[static_cast<size_t>(a)] < strides[static_cast<size_t>(b)];
+  });
   int64_t expected = 1;
   for (int i = 0; i < n; ++i) {
     if (strides[static_cast<size_t>(order[i])] != expected) return false;
@@ -247,8 +267,9 @@ std::string describe(const TensorBase& t) {
 int64_t wrap_dim(const char* op, int64_t dim, int64_t rank) {
   const int64_t n = std::max<int64_t>(rank, 1);
   if (RAMET_UNLIKELY(dim < -n || dim >= n)) {
-    throw IndexError("[" + std::string(op) + "] Dimension out of range: got " + std::to_string(dim) + ", expected to be in range of [" +
-                     std::to_string(-n) + ", " + std::to_string(n - 1) + "]");
+    throw IndexError("[" + std::string(op) + "] Dimension out of range: got " +
+                     std::to_string(dim) + ", expected to be in range of [" + std::to_string(-n) +
+                     ", " + std::to_string(n - 1) + "]");
   }
   return dim < 0 ? dim + n : dim;
 }

@@ -1,9 +1,11 @@
-// TensorImpl and TensorBase: storage, shape, dtype, device and an opaque autograd slot. No mathematics, no gradients.
+// TensorImpl and TensorBase: storage, shape, dtype, device and an opaque autograd slot. No
+// mathematics, no gradients.
 //
 // Note [One block for a small tensor]
-// A TensorImpl is three cache lines: bookkeeping, extents, strides. Up to 768 bytes of data follow it in the same block, with
-// their storage header between: making and releasing a small tensor is one trip to a free list. The block goes when the
-// implementation and the storage are both gone; a re-pointed implementation keeps its embedded storage until it dies.
+// A TensorImpl is three cache lines: bookkeeping, extents, strides. Up to 768 bytes of data follow
+// it in the same block, with their storage header between: making and releasing a small tensor is
+// one trip to a free list. The block goes when the implementation and the storage are both gone; a
+// re-pointed implementation keeps its embedded storage until it dies.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -15,7 +17,8 @@
 
 namespace ramet {
 
-/// What runtime knows of the graph: something with a reference count. autograd::Node derives from it.
+/// What runtime knows of the graph: something with a reference count. autograd::Node derives from
+/// it.
 struct AutogradSlot {
   std::atomic<uint32_t> refs{1};
   virtual void last_reference_gone() noexcept = 0;
@@ -32,14 +35,14 @@ inline constexpr int kInlineRank = 8, kMaxRank = 64;
 
 struct alignas(64) TensorImpl {
   enum : uint8_t {
-    kContiguous = 1,      // row-major without gaps (extents of 1 ignored); every empty tensor
+    kContiguous = 1,  // row-major without gaps (extents of 1 ignored); every empty tensor
     kRequiresGrad = 2,
-    kEmbedded = 4,        // its block holds a Storage too
-    kInference = 8,       // made under InferenceMode
-    kInternalLayout = 16, // Note [Internal layout] in autograd/layout.h
-    kNoGradView = 32,     // a view made while grad mode was off
-    kWrappedNumber = 64,  // a 0-dim tensor that stands for a C++ number: weak in promotion
-    kReplica = 128,       // parameter of a replica: no leaf, yet listed by parameters()
+    kEmbedded = 4,         // its block holds a Storage too
+    kInference = 8,        // made under InferenceMode
+    kInternalLayout = 16,  // Note [Internal layout] in autograd/layout.h
+    kNoGradView = 32,      // a view made while grad mode was off
+    kWrappedNumber = 64,   // a 0-dim tensor that stands for a C++ number: weak in promotion
+    kReplica = 128,        // parameter of a replica: no leaf, yet listed by parameters()
   };
   static constexpr size_t kEmbeddedMax = 768;
 
@@ -47,25 +50,34 @@ struct alignas(64) TensorImpl {
   ScalarType dtype;
   uint8_t device;  // Device::ordinal()
   uint8_t rank, flags;
-  void* data;      // cached: no operation touches the storage header for it
+  void* data;  // cached: no operation touches the storage header for it
   int64_t numel;
   Storage* storage;
-  AutogradSlot* node = nullptr;  // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient
-  uint32_t slot = 0;             // which gradient of `node` this tensor's is
-  // Of a base: how often an in-place operation on one of its views has rewritten its history. Of a view: the base's value
-  // when this view's history was made. See Note [In-place operations on views] in autograd/inplace.h.
+  // the whole autograd slot: grad_fn, or the node that owns a leaf's gradient
+  AutogradSlot* node = nullptr;
+  uint32_t slot = 0;  // which gradient of `node` this tensor's is
+  // Of a base: how often an in-place operation on one of its views has rewritten its history. Of a
+  // view: the base's value when this view's history was made. See Note [In-place operations on
+  // views] in autograd/inplace.h.
   uint32_t generation = 0;
-  TensorImpl* base = nullptr;    // differentiable view of this one; one reference
-  int64_t* geometry = nullptr;   // extents and strides of ranks above kInlineRank
+  TensorImpl* base = nullptr;   // differentiable view of this one; one reference
+  int64_t* geometry = nullptr;  // extents and strides of ranks above kInlineRank
   alignas(64) int64_t sizes_[kInlineRank];
   int64_t strides_[kInlineRank];  // [rank, 8) of both is not initialised
 
   TensorImpl(ScalarType t, uint8_t dev, int r, Storage* s)
-      : dtype(t), device(dev), rank(static_cast<uint8_t>(r)), flags(kContiguous), data(s->data), storage(s) {}
+      : dtype(t),
+        device(dev),
+        rank(static_cast<uint8_t>(r)),
+        flags(kContiguous),
+        data(s->data),
+        storage(s) {}
   void destroy();
   Storage* embedded() { return reinterpret_cast<Storage*>(this + 1); }
   bool is(uint8_t flag) const { return flags & flag; }
-  void set(uint8_t flag, bool on) { flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag); }
+  void set(uint8_t flag, bool on) {
+    flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag);
+  }
   int64_t* sizes() { return RAMET_LIKELY(rank <= kInlineRank) ? sizes_ : geometry; }
   int64_t* strides() { return RAMET_LIKELY(rank <= kInlineRank) ? strides_ : geometry + rank; }
   const int64_t* sizes() const { return const_cast<TensorImpl*>(this)->sizes(); }
@@ -80,10 +92,12 @@ struct alignas(64) TensorImpl {
 };
 static_assert(sizeof(TensorImpl) == 192, "three cache lines");
 
-/// Waits until nobody writes the storage any more. See Note [Pending storages] in runtime/devices.h.
+/// Waits until nobody writes the storage any more. See Note [Pending storages] in
+/// runtime/devices.h.
 RAMET_API void wait_pending(Storage& storage);
 
-/// One intrusive pointer. Copies share the implementation. Thread safety: as a shared_ptr to a mutable object.
+/// One intrusive pointer. Copies share the implementation. Thread safety: as a shared_ptr to a
+/// mutable object.
 class RAMET_API TensorBase {
  public:
   TensorBase() noexcept : p_(nullptr) {}
@@ -106,15 +120,18 @@ class RAMET_API TensorBase {
   }
   void swap(TensorBase& o) noexcept { std::swap(p_, o.p_); }
 
-  /// Uninitialised, contiguous. `device` has a definite index. Throws on negative sizes, overflow and lack of memory.
+  /// Uninitialised, contiguous. `device` has a definite index. Throws on negative sizes, overflow
+  /// and lack of memory.
   static TensorBase empty(IntArrayRef sizes, ScalarType dtype, Device device);
-  /// Uninitialised, contiguous, with the sizes and device of the contiguous `like`: nothing is left to check, so this is the
-  /// quick way to a result of a pointwise operation.
+  /// Uninitialised, contiguous, with the sizes and device of the contiguous `like`: nothing is left
+  /// to check, so this is the quick way to a result of a pointwise operation.
   static TensorBase empty_alike(const TensorBase& like, ScalarType dtype);
   /// Uninitialised memory just large enough for the geometry.
-  static TensorBase empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype, Device device);
+  static TensorBase empty_strided(IntArrayRef sizes, IntArrayRef strides, ScalarType dtype,
+                                  Device device);
   /// Over a storage (a reference is taken), `offset` bytes from its start.
-  static TensorBase over(Storage* storage, int64_t offset_bytes, IntArrayRef sizes, IntArrayRef strides, ScalarType dtype);
+  static TensorBase over(Storage* storage, int64_t offset_bytes, IntArrayRef sizes,
+                         IntArrayRef strides, ScalarType dtype);
 
   bool defined() const noexcept { return p_ != nullptr; }
   TensorImpl* impl() const noexcept { return p_; }
@@ -142,9 +159,11 @@ class RAMET_API TensorBase {
   /// The physical layout, whatever the public view of it is.
   IntArrayRef raw_strides() const { return {p_->strides(), p_->rank}; }
   bool raw_contiguous() const { return p_->is(TensorImpl::kContiguous); }
-  /// First element; waits for a stream that still writes the storage. For kernels: no version change.
+  /// First element; waits for a stream that still writes the storage. For kernels: no version
+  /// change.
   void* ptr() const {
-    if (RAMET_UNLIKELY(p_->storage->pending.load(std::memory_order_acquire) != 0)) wait_pending(*p_->storage);
+    if (RAMET_UNLIKELY(p_->storage->pending.load(std::memory_order_acquire) != 0))
+      wait_pending(*p_->storage);
     return p_->data;
   }
   Storage* storage_impl() const { return p_->storage; }
@@ -156,18 +175,22 @@ class RAMET_API TensorBase {
   uint32_t version() const { return p_->storage->version().load(std::memory_order_relaxed); }
   /// Nobody else can see the memory: an engine may add into it.
   bool unique() const {
-    return p_->refs.load(std::memory_order_acquire) == 1 && p_->storage->refs.load(std::memory_order_acquire) == 1;
+    return p_->refs.load(std::memory_order_acquire) == 1 &&
+           p_->storage->refs.load(std::memory_order_acquire) == 1;
   }
 
-  /// A new implementation over the same storage and versions: same geometry, no history, no flags but the layout's.
+  /// A new implementation over the same storage and versions: same geometry, no history, no flags
+  /// but the layout's.
   TensorImpl* shallow_impl() const;
   /// The same with another geometry, `offset` in elements from this tensor's first.
   TensorImpl* view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const;
-  /// What an in-place operation calls first where the storage is copy-on-write (a piece of scatter that shows its input's
-  /// memory): the implementation gets memory of its own with the same values, geometry and version. An Error where other
-  /// tensors see the memory through the same storage.
+  /// What an in-place operation calls first where the storage is copy-on-write (a piece of scatter
+  /// that shows its input's memory): the implementation gets memory of its own with the same
+  /// values, geometry and version. An Error where other tensors see the memory through the same
+  /// storage.
   void own_memory(const char* op) const;
-  /// Points the implementation at another storage (the reference is taken over), contiguous. All handles follow.
+  /// Points the implementation at another storage (the reference is taken over), contiguous. All
+  /// handles follow.
   void repoint(Storage* storage, void* data = nullptr);
 
  protected:
@@ -188,13 +211,16 @@ inline bool same_sizes(const TensorImpl* a, const TensorImpl* b) {
     if (x[i] != y[i]) return false;
   return true;
 }
-inline bool same_sizes(const TensorBase& a, const TensorBase& b) { return same_sizes(a.impl(), b.impl()); }
+inline bool same_sizes(const TensorBase& a, const TensorBase& b) {
+  return same_sizes(a.impl(), b.impl());
+}
 RAMET_API bool same_strides(const TensorBase& a, const TensorBase& b);
 /// Row-major, or a permutation of it: no gap, no overlap.
 RAMET_API bool non_overlapping_and_dense(const TensorBase& t);
 /// "float32[2, 3] on cpu:1": how error texts show an operand.
 RAMET_API std::string describe(const TensorBase& t);
-/// Wraps a dimension number into [0, rank) (rank 0 counts as 1, as in LibTorch); an IndexError naming op, value and range.
+/// Wraps a dimension number into [0, rank) (rank 0 counts as 1, as in LibTorch); an IndexError
+/// naming op, value and range.
 RAMET_API int64_t wrap_dim(const char* op, int64_t dim, int64_t rank);
 /// Row-major strides.
 RAMET_API std::vector<int64_t> contiguous_strides(IntArrayRef sizes);

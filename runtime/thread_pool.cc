@@ -22,7 +22,8 @@ constexpr int kMaxThreads = 256;
 
 int hardware_threads() {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::clamp(CPU_COUNT(&set), 1, kMaxThreads);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    return std::clamp(CPU_COUNT(&set), 1, kMaxThreads);
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads);
 }
 
@@ -31,14 +32,16 @@ int64_t number_from_environment(const char* name, int64_t fallback, int64_t low,
   if (!text || !*text) return fallback;
   char* end = nullptr;
   const long long value = std::strtoll(text, &end, 10);
-  RAMET_CHECK(*end == 0 && value >= low && value <= high, name, "got \"", text, "\", expected a number from ", low, " to ", high);
+  RAMET_CHECK(*end == 0 && value >= low && value <= high, name, "got \"", text,
+              "\", expected a number from ", low, " to ", high);
   return value;
 }
 
 std::atomic<int> g_threads{0};  // 0: not asked yet
 
-// The helpers of one device. Tasks are claimed from one 64-bit ticket (generation, tasks left) by compare-exchange: a late
-// helper can never run a stale task, and the caller waits for claimed tasks only, so a parked helper never delays it.
+// The helpers of one device. Tasks are claimed from one 64-bit ticket (generation, tasks left) by
+// compare-exchange: a late helper can never run a stale task, and the caller waits for claimed
+// tasks only, so a parked helper never delays it.
 class Team {
  public:
   explicit Team() = default;
@@ -56,9 +59,8 @@ class Team {
       const int slot = static_cast<int>(helpers_.size()) + 1;
       try {
         helpers_.emplace_back([this, slot] { serve(slot); });
-      } catch (const std::exception&) {  // no more threads from the system: those that are there do the work
-        break;
-      }
+        // no more threads from the system: those that are there do the work
+      } catch (const std::exception&) { break; }
     }
     fn_ = fn;
     context_ = context;
@@ -66,7 +68,8 @@ class Team {
     done_.store(0, std::memory_order_relaxed);
     width_.store(width, std::memory_order_relaxed);
     const uint32_t g = generation_.load(std::memory_order_relaxed) + 1;
-    ticket_.store(static_cast<uint64_t>(g) << 32 | static_cast<uint32_t>(tasks), std::memory_order_release);
+    ticket_.store(static_cast<uint64_t>(g) << 32 | static_cast<uint32_t>(tasks),
+                  std::memory_order_release);
     generation_.store(g, std::memory_order_seq_cst);
     if (parked_.load(std::memory_order_seq_cst)) generation_.notify_all();
     work(g, 0);
@@ -79,7 +82,8 @@ class Team {
     for (;;) {
       if (static_cast<uint32_t>(t >> 32) != g || static_cast<uint32_t>(t) == 0) return;
       if (!ticket_.compare_exchange_weak(t, t - 1, std::memory_order_acq_rel)) continue;
-      fn_(context_, tasks_ - static_cast<int64_t>(static_cast<uint32_t>(t)), slot);  // a claimed task keeps these alive
+      // a claimed task keeps these alive
+      fn_(context_, tasks_ - static_cast<int64_t>(static_cast<uint32_t>(t)), slot);
       done_.fetch_add(1, std::memory_order_acq_rel);
       t = ticket_.load(std::memory_order_acquire);
     }
@@ -90,8 +94,8 @@ class Team {
     uint32_t seen = 0;
     for (;;) {
       uint32_t g = generation_.load(std::memory_order_acquire);
-      // Yielding, not pausing: on a core of one's own it costs a microsecond; on a shared one a pausing waiter keeps off the
-      // processor the very thread it waits for.
+      // Yielding, not pausing: on a core of one's own it costs a microsecond; on a shared one a
+      // pausing waiter keeps off the processor the very thread it waits for.
       const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(50);
       while (g == seen) {
         for (int i = 0; i < 8 && g == seen; ++i) {
@@ -122,8 +126,8 @@ class Team {
   std::vector<std::thread> helpers_;
 };
 
-// Made by the first parallel region of a device, joined by static destruction: no thread survives main.
-// After that regions run on their caller: destructors of static objects may still compute.
+// Made by the first parallel region of a device, joined by static destruction: no thread survives
+// main. After that regions run on their caller: destructors of static objects may still compute.
 constinit std::atomic<Team*> g_known[kMaxDevicesPerType];
 constinit std::atomic<bool> g_gone{false};
 struct Teams {
@@ -160,20 +164,23 @@ int width_here() {
 int get_num_threads() {
   int n = g_threads.load(std::memory_order_relaxed);
   if (RAMET_LIKELY(n != 0)) return n;
-  n = static_cast<int>(number_from_environment("RAMET_NUM_THREADS", hardware_threads(), 1, kMaxThreads));
+  n = static_cast<int>(
+      number_from_environment("RAMET_NUM_THREADS", hardware_threads(), 1, kMaxThreads));
   g_threads.store(n, std::memory_order_relaxed);
   return n;
 }
 
 void set_num_threads(int threads) {
-  RAMET_CHECK(threads >= 1 && threads <= kMaxThreads, "set_num_threads", "got ", threads, ", expected 1 to ", kMaxThreads);
+  RAMET_CHECK(threads >= 1 && threads <= kMaxThreads, "set_num_threads", "got ", threads,
+              ", expected 1 to ", kMaxThreads);
   g_threads.store(threads, std::memory_order_relaxed);
 }
 
 int max_parallel_slots() { return width_here(); }
 
 int64_t parallel_grain() {
-  static const int64_t grain = number_from_environment("RAMET_PAR_GRAIN", 32 << 10, 0, int64_t{1} << 40);
+  static const int64_t grain =
+      number_from_environment("RAMET_PAR_GRAIN", 32 << 10, 0, int64_t{1} << 40);
   return grain;
 }
 

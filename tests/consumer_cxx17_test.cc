@@ -1,8 +1,8 @@
-// A program compiled as C++17 against the C++20 library, umbrella header and nothing else: the source-compatibility traps of
-// LibTorch programs, in small.
-#include "ramet.h"
-
+// A program compiled as C++17 against the C++20 library, umbrella header and nothing else: the
+// source-compatibility traps of LibTorch programs, in small.
 #include <gtest/gtest.h>
+
+#include "ramet.h"
 
 static_assert(__cplusplus < 202002L, "this file is compiled as C++17");
 
@@ -45,10 +45,7 @@ TEST(Consumer, ModuleByValue) {
   EXPECT_EQ(net.forward(torch::zeros({3, 2})).sizes(), torch::IntArrayRef({3, 1}));
 }
 
-template <class T>
-float value_of(const T& t) {
-  return t.template item<float>();
-}
+template <class T> float value_of(const T& t) { return t.template item<float>(); }
 
 TEST(Consumer, Traps) {
   EXPECT_EQ(value_of(torch::tensor(2.5f)), 2.5f);
@@ -61,7 +58,8 @@ TEST(Consumer, Traps) {
   v[0][1] = 3;  // assignment to a temporary
   EXPECT_EQ(v.sum().item<float>(), 3.f);
   const auto p = torch::ones({2}).requires_grad_();
-  const auto g = torch::autograd::grad({(p * p).sum()}, {p}, {}, /*retain_graph=*/torch::nullopt, /*create_graph=*/true)[0];
+  const auto g = torch::autograd::grad({(p * p).sum()}, {p}, {}, /*retain_graph=*/torch::nullopt,
+                                       /*create_graph=*/true)[0];
   EXPECT_TRUE(g.requires_grad());
   auto [values, indices] = torch::tensor({1.f, 5.f, 3.f}).max(0);
   EXPECT_EQ(indices.item<int64_t>(), 1);

@@ -1,4 +1,5 @@
-// Activations that autograd/ops/unary.h does not have: LibTorch's functions of the same names. Floating-point types only.
+// Activations that autograd/ops/unary.h does not have: LibTorch's functions of the same names.
+// Floating-point types only.
 #pragma once
 #include <string>
 
@@ -8,14 +9,17 @@ namespace ramet {
 
 /// x Phi(x) (Hendrycks and Gimpel 2016). approximate: "none" (by erf) or "tanh".
 RAMET_API Tensor gelu(const Tensor& self, const std::string& approximate = "none");
-RAMET_API Tensor gelu_backward(const Tensor& grad_output, const Tensor& self, const std::string& approximate = "none");
+RAMET_API Tensor gelu_backward(const Tensor& grad_output, const Tensor& self,
+                               const std::string& approximate = "none");
 /// x where x > 0, else negative_slope * x.
 RAMET_API Tensor leaky_relu(const Tensor& self, const Scalar& negative_slope = 0.01);
 RAMET_API Tensor& leaky_relu_(Tensor& self, const Scalar& negative_slope = 0.01);
-RAMET_API Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self, const Scalar& negative_slope);
+RAMET_API Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self,
+                                     const Scalar& negative_slope);
 /// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
 RAMET_API Tensor softplus(const Tensor& self, const Scalar& beta = 1, const Scalar& threshold = 20);
-RAMET_API Tensor softplus_backward(const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold);
+RAMET_API Tensor softplus_backward(const Tensor& grad_output, const Tensor& self,
+                                   const Scalar& beta, const Scalar& threshold);
 /// x sigmoid(x).
 RAMET_API Tensor silu(const Tensor& self);
 RAMET_API Tensor silu_backward(const Tensor& grad_output, const Tensor& self);

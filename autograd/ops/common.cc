@@ -9,8 +9,8 @@ Device common_device(const char* op, const Tensor& a, const Tensor& b) {
   if (RAMET_LIKELY(a->device == b->device)) return a.device();
   if (a.dim() == 0 && a.is_cpu()) return b.device();
   if (b.dim() == 0 && b.is_cpu()) return a.device();
-  fail(op, "Expected all tensors to be on the same device, but found at least two devices, ", a.device(), " and ", b.device(), "! Got ",
-       describe(a), " and ", describe(b));
+  fail(op, "Expected all tensors to be on the same device, but found at least two devices, ",
+       a.device(), " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
 }
 
 namespace {
@@ -28,7 +28,8 @@ ScalarType combine(ScalarType strong, ScalarType weak) {
 ScalarType of_number(ScalarType kind) { return kind == kDouble ? tls.default_dtype : kind; }
 
 ScalarType type_of(std::initializer_list<const Tensor*> operands) {
-  ScalarType by_rank[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};  // dims, 0-dim, number
+  // dims, 0-dim, number
+  ScalarType by_rank[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};
   for (const Tensor* t : operands) {
     const bool number = (*t)->is(TensorImpl::kWrappedNumber);
     ScalarType& at = by_rank[t->dim() > 0 ? 0 : number ? 2 : 1];
@@ -41,18 +42,25 @@ ScalarType type_of(std::initializer_list<const Tensor*> operands) {
 }  // namespace
 
 ScalarType result_type(const Tensor& a, const Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && !((a->flags | b->flags) & TensorImpl::kWrappedNumber) ? a.scalar_type() : type_of({&a, &b});
+  return a.scalar_type() == b.scalar_type() && !((a->flags | b->flags) & TensorImpl::kWrappedNumber)
+             ? a.scalar_type()
+             : type_of({&a, &b});
 }
-ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c) { return type_of({&a, &b, &c}); }
+ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return type_of({&a, &b, &c});
+}
 
-ScalarType result_type(const Tensor& a, const Scalar& b) { return combine(a.scalar_type(), of_number(b.type())); }
+ScalarType result_type(const Tensor& a, const Scalar& b) {
+  return combine(a.scalar_type(), of_number(b.type()));
+}
 
 Tensor sum_to(const Tensor& x, IntArrayRef sizes) {
   if (x.sizes() == sizes) return x;
   const int64_t lead = x.dim() - static_cast<int64_t>(sizes.size());
   std::vector<int64_t> dims;
   for (int64_t d = 0; d < x.dim(); ++d)
-    if (d < lead || (sizes[static_cast<size_t>(d - lead)] == 1 && x.size(d) != 1)) dims.push_back(d);
+    if (d < lead || (sizes[static_cast<size_t>(d - lead)] == 1 && x.size(d) != 1))
+      dims.push_back(d);
   const Tensor s = dims.empty() ? x : x.sum(OptionalIntArrayRef(dims), /*keepdim=*/true);
   return lead > 0 ? s.reshape(sizes) : s;
 }

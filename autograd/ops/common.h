@@ -1,4 +1,5 @@
-// What the fronts of operations share: checks, promotion, the adjoint of broadcasting. Private to autograd/ops.
+// What the fronts of operations share: checks, promotion, the adjoint of broadcasting. Private to
+// autograd/ops.
 #pragma once
 #include "autograd/grad_mode.h"
 #include "autograd/inplace.h"
@@ -12,17 +13,18 @@ inline void check_defined(const char* op, const Tensor& x) {
   if (RAMET_UNLIKELY(!x.defined())) fail(op, "undefined tensor");
 }
 
-/// The device an operation on a and b runs on: theirs, or the other's where one is a 0-dim tensor on the CPU (LibTorch's
-/// exception). An Error naming both otherwise.
+/// The device an operation on a and b runs on: theirs, or the other's where one is a 0-dim tensor
+/// on the CPU (LibTorch's exception). An Error naming both otherwise.
 RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);
 
-/// LibTorch's result_type: dimensioned tensors decide, then 0-dim ones, then numbers; a lower rank counts only by a higher
-/// category (bool < integer < floating point).
+/// LibTorch's result_type: dimensioned tensors decide, then 0-dim ones, then numbers; a lower rank
+/// counts only by a higher category (bool < integer < floating point).
 RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b);
 RAMET_API ScalarType result_type(const Tensor& a, const Scalar& b);
 RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c);
 
-/// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself where nothing was.
+/// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself
+/// where nothing was.
 RAMET_API Tensor sum_to(const Tensor& x, IntArrayRef sizes);
 
 /// What a backward function keeps of an input whose values it does not need.
@@ -39,10 +41,14 @@ struct RAMET_API Meta {
     }
     for (int i = 0; i < rank; ++i) sizes[i] = t->sizes()[i];
   }
-  IntArrayRef shape() const { return rank > kInlineRank ? IntArrayRef(long_sizes) : IntArrayRef(sizes, rank); }
-  /// A gradient of the broadcast, promoted result as one of this input: summed, cast and moved where they differ.
+  IntArrayRef shape() const {
+    return rank > kInlineRank ? IntArrayRef(long_sizes) : IntArrayRef(sizes, rank);
+  }
+  /// A gradient of the broadcast, promoted result as one of this input: summed, cast and moved
+  /// where they differ.
   Tensor reduce(const Tensor& g) const {
-    if (RAMET_LIKELY(g.scalar_type() == dtype && g.sizes() == shape() && g.device() == device)) return g;
+    if (RAMET_LIKELY(g.scalar_type() == dtype && g.sizes() == shape() && g.device() == device))
+      return g;
     return reduce_slow(g);
   }
 

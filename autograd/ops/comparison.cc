@@ -26,7 +26,8 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
   pointwise_into(k, out, compute_type(a.scalar_type()), a);
   return out;
 }
-Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a, const Tensor& b) {
+Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
+                  const Tensor& b) {
   common_device(op, a, b);
   prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), kBool, false);
   pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
@@ -36,7 +37,8 @@ Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const T
 Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
   const ScalarType dtype = result_type(a, b);
-  RAMET_CHECK(is_integral(dtype), op, "expected integers or bool: got ", describe(a), " and ", describe(b));
+  RAMET_CHECK(is_integral(dtype), op, "expected integers or bool: got ", describe(a), " and ",
+              describe(b));
   Tensor out = pointwise_result(op, dtype, a, &b);
   pointwise_into(k, out, compute_type(dtype), a, b);
   return out;
@@ -44,11 +46,17 @@ Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Ten
 
 }  // namespace
 
-#define RAMET_COMPARE(name)                                                                                             \
-  Tensor name(const Tensor& a, const Tensor& b) { return truth(#name, RAMET_POINTWISE(name), a, b); }                   \
-  Tensor name(const Tensor& a, const Scalar& b) { return truth(#name, RAMET_POINTWISE(name), a, b); }                   \
-  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) { return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b); } \
-  Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }                                          \
+#define RAMET_COMPARE(name)                                                    \
+  Tensor name(const Tensor& a, const Tensor& b) {                              \
+    return truth(#name, RAMET_POINTWISE(name), a, b);                          \
+  }                                                                            \
+  Tensor name(const Tensor& a, const Scalar& b) {                              \
+    return truth(#name, RAMET_POINTWISE(name), a, b);                          \
+  }                                                                            \
+  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {          \
+    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);          \
+  }                                                                            \
+  Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); } \
   Tensor Tensor::name(const Scalar& o) const { return ramet::name(*this, o); }
 RAMET_COMPARE(eq)
 RAMET_COMPARE(ne)
@@ -58,24 +66,28 @@ RAMET_COMPARE(gt)
 RAMET_COMPARE(ge)
 #undef RAMET_COMPARE
 
-#define RAMET_LOGIC(name)                                                                             \
-  Tensor name(const Tensor& a, const Tensor& b) { return truth(#name, RAMET_POINTWISE(name), a, b); } \
+#define RAMET_LOGIC(name)                             \
+  Tensor name(const Tensor& a, const Tensor& b) {     \
+    return truth(#name, RAMET_POINTWISE(name), a, b); \
+  }                                                   \
   Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }
 RAMET_LOGIC(logical_and)
 RAMET_LOGIC(logical_or)
 RAMET_LOGIC(logical_xor)
 #undef RAMET_LOGIC
 
-#define RAMET_BITS(name)                                                                             \
-  Tensor name(const Tensor& a, const Tensor& b) { return bits(#name, RAMET_POINTWISE(name), a, b); } \
+#define RAMET_BITS(name)                             \
+  Tensor name(const Tensor& a, const Tensor& b) {    \
+    return bits(#name, RAMET_POINTWISE(name), a, b); \
+  }                                                  \
   Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }
 RAMET_BITS(bitwise_and)
 RAMET_BITS(bitwise_or)
 RAMET_BITS(bitwise_xor)
 #undef RAMET_BITS
 
-#define RAMET_TEST(name)                                                                 \
-  Tensor name(const Tensor& a) { return truth(#name, RAMET_POINTWISE(name), a); }        \
+#define RAMET_TEST(name)                                                          \
+  Tensor name(const Tensor& a) { return truth(#name, RAMET_POINTWISE(name), a); } \
   Tensor Tensor::name() const { return ramet::name(*this); }
 RAMET_TEST(logical_not)
 RAMET_TEST(isnan)
@@ -85,7 +97,8 @@ RAMET_TEST(isfinite)
 
 Tensor bitwise_not(const Tensor& a) {
   check_defined("bitwise_not", a);
-  RAMET_CHECK(is_integral(a.scalar_type()), "bitwise_not", "expected integers or bool: got ", describe(a));
+  RAMET_CHECK(is_integral(a.scalar_type()), "bitwise_not", "expected integers or bool: got ",
+              describe(a));
   if (a.scalar_type() == kBool) return logical_not(a);
   Tensor out = pointwise_result("bitwise_not", a.scalar_type(), a);
   pointwise_into(RAMET_POINTWISE(bitwise_not), out, kLong, a);
@@ -97,7 +110,8 @@ Tensor& Tensor::logical_not_() const { return copy_(ramet::logical_not(*this)); 
 
 bool equal(const Tensor& a, const Tensor& b) {
   common_device("equal", a, b);
-  RAMET_CHECK(a.scalar_type() == b.scalar_type(), "equal", "Expected object of data type ", a.scalar_type(), " but got data type ", b.scalar_type());
+  RAMET_CHECK(a.scalar_type() == b.scalar_type(), "equal", "Expected object of data type ",
+              a.scalar_type(), " but got data type ", b.scalar_type());
   if (!same_sizes(a, b)) return false;
   return a.numel() == 0 || eq(a, b).all().item<bool>();
 }
@@ -105,17 +119,22 @@ bool Tensor::equal(const Tensor& o) const { return ramet::equal(*this, o); }
 
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   common_device("isclose", a, b);
-  RAMET_CHECK(rtol >= 0 && atol >= 0, "isclose", "tolerances: got rtol ", rtol, " and atol ", atol, ", expected 0 or more");
-  RAMET_CHECK(a.scalar_type() == b.scalar_type(), "isclose", a.scalar_type(), " did not match ", b.scalar_type());
+  RAMET_CHECK(rtol >= 0 && atol >= 0, "isclose", "tolerances: got rtol ", rtol, " and atol ", atol,
+              ", expected 0 or more");
+  RAMET_CHECK(a.scalar_type() == b.scalar_type(), "isclose", a.scalar_type(), " did not match ",
+              b.scalar_type());
   NoGradGuard off;
   const Tensor x = a.to(kDouble), y = b.to(kDouble);
-  Tensor close = logical_or(eq(x, y), logical_and(isfinite(x.sub(y)), le(x.sub(y).abs(), y.abs().mul(rtol).add(atol))));
+  Tensor close = logical_or(
+      eq(x, y), logical_and(isfinite(x.sub(y)), le(x.sub(y).abs(), y.abs().mul(rtol).add(atol))));
   if (equal_nan) close = logical_or(close, logical_and(isnan(x), isnan(y)));
   return close;
 }
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();
 }
-bool Tensor::allclose(const Tensor& o, double rtol, double atol, bool equal_nan) const { return ramet::allclose(*this, o, rtol, atol, equal_nan); }
+bool Tensor::allclose(const Tensor& o, double rtol, double atol, bool equal_nan) const {
+  return ramet::allclose(*this, o, rtol, atol, equal_nan);
+}
 
 }  // namespace ramet

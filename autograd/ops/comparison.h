@@ -1,13 +1,13 @@
-// Comparisons and logic: the result is bool and carries no gradient. With broadcasting and promotion, as LibTorch's functions of
-// the same names; a NaN compares unequal to everything.
+// Comparisons and logic: the result is bool and carries no gradient. With broadcasting and
+// promotion, as LibTorch's functions of the same names; a NaN compares unequal to everything.
 #pragma once
 #include "autograd/tensor.h"
 
 namespace ramet {
 
-#define RAMET_COMPARE(name)                                         \
-  RAMET_API Tensor name(const Tensor& self, const Tensor& other);   \
-  RAMET_API Tensor name(const Tensor& self, const Scalar& other);   \
+#define RAMET_COMPARE(name)                                       \
+  RAMET_API Tensor name(const Tensor& self, const Tensor& other); \
+  RAMET_API Tensor name(const Tensor& self, const Scalar& other); \
   RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other);
 RAMET_COMPARE(eq)
 RAMET_COMPARE(ne)
@@ -32,7 +32,9 @@ RAMET_API Tensor bitwise_not(const Tensor& self);
 /// Same sizes and equal elements; the dtypes must agree.
 RAMET_API bool equal(const Tensor& self, const Tensor& other);
 /// |self - other| <= atol + rtol |other| everywhere; equal infinities are close.
-RAMET_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false);
-RAMET_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-05, double atol = 1e-08, bool equal_nan = false);
+RAMET_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-05,
+                        double atol = 1e-08, bool equal_nan = false);
+RAMET_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-05,
+                         double atol = 1e-08, bool equal_nan = false);
 
 }  // namespace ramet

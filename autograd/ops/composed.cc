@@ -6,8 +6,9 @@
 namespace ramet {
 namespace autograd {
 
-std::vector<Tensor> composed_gradients(const Node& self, const std::function<Tensor(const std::vector<Tensor>&)>& f, std::vector<Tensor> inputs,
-                                       const Tensor& v) {
+std::vector<Tensor> composed_gradients(const Node& self,
+                                       const std::function<Tensor(const std::vector<Tensor>&)>& f,
+                                       std::vector<Tensor> inputs, const Tensor& v) {
   const bool again = GradMode::is_enabled();
   const EnableGradGuard on;
   std::vector<Tensor> wanted;
@@ -27,7 +28,8 @@ std::vector<Tensor> composed_gradients(const Node& self, const std::function<Ten
   if (wanted.empty()) return grads;
   const Tensor y = f(inputs);
   if (!y.requires_grad()) return grads;
-  std::vector<Tensor> found = grad({y}, wanted, {v}, /*retain_graph=*/std::nullopt, /*create_graph=*/again, /*allow_unused=*/true);
+  std::vector<Tensor> found = grad({y}, wanted, {v}, /*retain_graph=*/std::nullopt,
+                                   /*create_graph=*/again, /*allow_unused=*/true);
   for (size_t i = 0; i < at.size(); ++i) grads[at[i]] = std::move(found[i]);
   return grads;
 }

@@ -1,4 +1,5 @@
-// Convolution (cross-correlation): LibTorch's functions of the same names. Every dtype but bool; operands share one.
+// Convolution (cross-correlation): LibTorch's functions of the same names. Every dtype but bool;
+// operands share one.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,33 +9,39 @@
 
 namespace ramet {
 
-/// input [n, c, h, w] or [c, h, w], weight [o, c / groups, kh, kw], bias [o] or undefined. A list of one number stands for both
-/// dimensions. Output extents: (in + 2 padding - dilation (k - 1) - 1) / stride + 1.
+/// input [n, c, h, w] or [c, h, w], weight [o, c / groups, kh, kw], bias [o] or undefined. A list
+/// of one number stands for both dimensions. Output extents: (in + 2 padding - dilation (k - 1) -
+/// 1) / stride + 1.
 ///
-/// On a CPU the result may lie channels-last in memory; Note [Internal layout] in autograd/layout.h says why nobody sees it.
-RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
+/// On a CPU the result may lie channels-last in memory; Note [Internal layout] in autograd/layout.h
+/// says why nobody sees it.
+RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
+                        const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
 /// The same with one spatial dimension: input [n, c, l] or [c, l], weight [o, c / groups, k].
-RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
+RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight,
+                        const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
 
 namespace detail {
-RAMET_API Tensor conv_named(int dimensions, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride,
+RAMET_API Tensor conv_named(int dimensions, const Tensor& input, const Tensor& weight,
+                            const std::optional<Tensor>& bias, IntArrayRef stride,
                             const std::string& padding, IntArrayRef dilation, int64_t groups);
 // A template, so that a literal 0 as padding is a number and not a null string.
 template <class S>
 using IfText = std::enable_if_t<std::is_convertible<const S&, std::string>::value, int>;
 }  // namespace detail
 
-/// padding: "valid" (none) or "same" (stride 1 only: output as large as the input; the odd pixel goes right and below).
+/// padding: "valid" (none) or "same" (stride 1 only: output as large as the input; the odd pixel
+/// goes right and below).
 template <class S, detail::IfText<S> = 0>
-Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, const S& padding,
-              IntArrayRef dilation = 1, int64_t groups = 1) {
+Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+              IntArrayRef stride, const S& padding, IntArrayRef dilation = 1, int64_t groups = 1) {
   return detail::conv_named(2, input, weight, bias, stride, padding, dilation, groups);
 }
 template <class S, detail::IfText<S> = 0>
-Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, const S& padding,
-              IntArrayRef dilation = 1, int64_t groups = 1) {
+Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+              IntArrayRef stride, const S& padding, IntArrayRef dilation = 1, int64_t groups = 1) {
   return detail::conv_named(1, input, weight, bias, stride, padding, dilation, groups);
 }
 

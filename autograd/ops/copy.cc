@@ -34,7 +34,8 @@ uint64_t bits_of(const Scalar& value, ScalarType t) {
   return bits;
 }
 
-// Calls run(rank, sizes, strides, offsets) with at most kMaxKernelRank dimensions; outer ones become a loop here.
+// Calls run(rank, sizes, strides, offsets) with at most kMaxKernelRank dimensions; outer ones
+// become a loop here.
 template <int N, class Run>
 void over_blocks(int rank, int64_t* sizes, int64_t (*strides)[kernels::kMaxTensorRank], Run&& run) {
   rank = kernels::coalesce<N>(rank, sizes, strides);
@@ -53,39 +54,45 @@ void over_blocks(int rank, int64_t* sizes, int64_t (*strides)[kernels::kMaxTenso
   }
 }
 
-void* at(void* p, int64_t elements, ScalarType t) { return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t)); }
+void* at(void* p, int64_t elements, ScalarType t) {
+  return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
+}
 
 }  // namespace
 
 void copy_values(const TensorBase& dst, const TensorBase& src) {
   if (dst.numel() == 0) return;
-  const bool same_layout = same_sizes(dst, src) && ((dst.raw_contiguous() && src.raw_contiguous()) ||
-                                                    (same_strides(dst, src) && non_overlapping_and_dense(dst)));
+  const bool same_layout =
+      same_sizes(dst, src) && ((dst.raw_contiguous() && src.raw_contiguous()) ||
+                               (same_strides(dst, src) && non_overlapping_and_dense(dst)));
   if (same_layout) {
-    return kernels::copy_dense(dst.stream(), {src.ptr(), dst.ptr(), dst.numel(), src.scalar_type(), dst.scalar_type()});
+    return kernels::copy_dense(
+        dst.stream(), {src.ptr(), dst.ptr(), dst.numel(), src.scalar_type(), dst.scalar_type()});
   }
   int64_t sizes[kernels::kMaxTensorRank], strides[2][kernels::kMaxTensorRank];
   const int rank = static_cast<int>(dst.dim()), lead = rank - static_cast<int>(src.dim());
   for (int d = 0; d < rank; ++d) {
     sizes[d] = dst->sizes()[d];
     strides[0][d] = dst->strides()[d];
-    strides[1][d] = d < lead || (src->sizes()[d - lead] == 1 && sizes[d] != 1) ? 0 : src->strides()[d - lead];
+    strides[1][d] =
+        d < lead || (src->sizes()[d - lead] == 1 && sizes[d] != 1) ? 0 : src->strides()[d - lead];
   }
   void *to = dst.ptr(), *from = src.ptr();
-  over_blocks<2>(rank, sizes, strides, [&](int r, const int64_t* extents, int skip, const int64_t* offset) {
-    kernels::CopyStridedArgs k;
-    k.in = at(from, offset[1], src.scalar_type());
-    k.out = at(to, offset[0], dst.scalar_type());
-    k.in_type = src.scalar_type();
-    k.out_type = dst.scalar_type();
-    k.rank = r;
-    for (int d = 0; d < r; ++d) {
-      k.sizes[d] = extents[d];
-      k.out_strides[d] = strides[0][skip + d];
-      k.in_strides[d] = strides[1][skip + d];
-    }
-    kernels::copy_strided(dst.stream(), k);
-  });
+  over_blocks<2>(rank, sizes, strides,
+                 [&](int r, const int64_t* extents, int skip, const int64_t* offset) {
+                   kernels::CopyStridedArgs k;
+                   k.in = at(from, offset[1], src.scalar_type());
+                   k.out = at(to, offset[0], dst.scalar_type());
+                   k.in_type = src.scalar_type();
+                   k.out_type = dst.scalar_type();
+                   k.rank = r;
+                   for (int d = 0; d < r; ++d) {
+                     k.sizes[d] = extents[d];
+                     k.out_strides[d] = strides[0][skip + d];
+                     k.in_strides[d] = strides[1][skip + d];
+                   }
+                   kernels::copy_strided(dst.stream(), k);
+                 });
 }
 
 void fill_values(const TensorBase& dst, const Scalar& value) {
@@ -102,18 +109,19 @@ void fill_values(const TensorBase& dst, const Scalar& value) {
     strides[0][d] = dst->strides()[d];
   }
   void* to = dst.ptr();
-  over_blocks<1>(rank, sizes, strides, [&](int r, const int64_t* extents, int skip, const int64_t* offset) {
-    kernels::FillStridedArgs k;
-    k.out = at(to, offset[0], dst.scalar_type());
-    k.bits = bits;
-    k.item_size = width;
-    k.rank = r;
-    for (int d = 0; d < r; ++d) {
-      k.sizes[d] = extents[d];
-      k.strides[d] = strides[0][skip + d];
-    }
-    kernels::fill_strided(dst.stream(), k);
-  });
+  over_blocks<1>(rank, sizes, strides,
+                 [&](int r, const int64_t* extents, int skip, const int64_t* offset) {
+                   kernels::FillStridedArgs k;
+                   k.out = at(to, offset[0], dst.scalar_type());
+                   k.bits = bits;
+                   k.item_size = width;
+                   k.rank = r;
+                   for (int d = 0; d < r; ++d) {
+                     k.sizes[d] = extents[d];
+                     k.strides[d] = strides[0][skip + d];
+                   }
+                   kernels::fill_strided(dst.stream(), k);
+                 });
 }
 
 Scalar value_of(const TensorBase& t) {
@@ -136,7 +144,8 @@ Scalar value_of(const TensorBase& t) {
 
 Scalar Tensor::item() const {
   check_defined("item", *this);
-  RAMET_CHECK(numel() == 1, "item", "a Tensor with ", numel(), " elements cannot be converted to Scalar: got ", describe(*this));
+  RAMET_CHECK(numel() == 1, "item", "a Tensor with ", numel(),
+              " elements cannot be converted to Scalar: got ", describe(*this));
   return value_of(*this);
 }
 
@@ -147,8 +156,10 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
   if (wanted == MemoryFormat::Preserve) {
     out = empty_like_layout(self, self.scalar_type());
   } else if (wanted == MemoryFormat::ChannelsLast) {
-    RAMET_CHECK(self.dim() == 4, "clone", "required rank 4 tensor to use channels_last format: got ", describe(self));
-    out = empty_channels_last(self.size(0), self.size(1), self.size(2), self.size(3), self.scalar_type(), self.device());
+    RAMET_CHECK(self.dim() == 4, "clone",
+                "required rank 4 tensor to use channels_last format: got ", describe(self));
+    out = empty_channels_last(self.size(0), self.size(1), self.size(2), self.size(3),
+                              self.scalar_type(), self.device());
     out->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
   } else {
     out = Tensor(TensorBase::empty(self.sizes(), self.scalar_type(), self.device()));
@@ -158,13 +169,17 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
   return record("CloneBackward0", {self}, out, [](const Node&, const Tensor& g) { return g; });
 }
 
-Tensor Tensor::clone(std::optional<MemoryFormat> format) const { return ramet::clone(*this, format); }
+Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
+  return ramet::clone(*this, format);
+}
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
   check_defined("contiguous", *this);
-  if (format == MemoryFormat::ChannelsLast) return is_channels_last(*this) && !p_->is(TensorImpl::kInternalLayout) ? *this : clone(format);
+  if (format == MemoryFormat::ChannelsLast)
+    return is_channels_last(*this) && !p_->is(TensorImpl::kInternalLayout) ? *this : clone(format);
   settle();
-  return raw_contiguous() || format == MemoryFormat::Preserve ? *this : clone(MemoryFormat::Contiguous);
+  return raw_contiguous() || format == MemoryFormat::Preserve ? *this
+                                                              : clone(MemoryFormat::Contiguous);
 }
 
 Tensor scalar_to_tensor(const Scalar& value, Device device) {
@@ -179,8 +194,11 @@ Tensor& Tensor::copy_(const Tensor& src, bool) const {
   check_defined("copy_", src);
   check_inplace("copy_", *this);
   if (is_same(src)) return as_mutable(*this);
-  RAMET_CHECK(broadcast_sizes("copy_", sizes(), src.sizes()) == sizes(), "copy_", "shapes: got ", describe(src), ", expected one that "
-              "broadcasts to ", describe(*this));
+  RAMET_CHECK(broadcast_sizes("copy_", sizes(), src.sizes()) == sizes(), "copy_", "shapes: got ",
+              describe(src),
+              ", expected one that "
+              "broadcasts to ",
+              describe(*this));
   if (storage_impl() == src.storage_impl() && ptr() != src.ptr()) {
     copy_values(*this, src.detach().clone());  // pieces of one memory may overlap
   } else {
@@ -188,7 +206,8 @@ Tensor& Tensor::copy_(const Tensor& src, bool) const {
   }
   wrote("copy_", *this);
   if (!recording(*this, src)) return as_mutable(*this);
-  record_inplace("CopyBackwards", {src}, *this, [from = Meta(src)](const Node&, const Tensor& g) { return from.reduce(g); });
+  record_inplace("CopyBackwards", {src}, *this,
+                 [from = Meta(src)](const Node&, const Tensor& g) { return from.reduce(g); });
   if (src->device != p_->device) static_cast<Node*>(p_->node)->flags |= Node::kSpans;
   return as_mutable(*this);
 }
@@ -204,7 +223,8 @@ Tensor& Tensor::fill_(const Scalar& value) const {
 
 Tensor& Tensor::fill_(const Tensor& value) const {
   check_defined("fill_", value);
-  RAMET_CHECK(value.dim() == 0, "fill_", "only supports a 0-dimension value tensor: got ", describe(value));
+  RAMET_CHECK(value.dim() == 0, "fill_", "only supports a 0-dimension value tensor: got ",
+              describe(value));
   return copy_(value);
 }
 
@@ -212,40 +232,51 @@ Tensor& Tensor::zero_() const { return fill_(0); }
 
 namespace {
 
-// A copy with another dtype or device, recorded. Between devices it is a movement: the general walk is needed behind it.
-Tensor converted(const Tensor& x, ScalarType dtype, Device device, std::optional<MemoryFormat> format) {
+// A copy with another dtype or device, recorded. Between devices it is a movement: the general walk
+// is needed behind it.
+Tensor converted(const Tensor& x, ScalarType dtype, Device device,
+                 std::optional<MemoryFormat> format) {
   Tensor out;
   if (format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve) {
-    out = device == x.device() ? empty_like_layout(x, dtype) : Tensor(TensorBase::empty(x.sizes(), dtype, device));
+    out = device == x.device() ? empty_like_layout(x, dtype)
+                               : Tensor(TensorBase::empty(x.sizes(), dtype, device));
   } else {
     out = Tensor(TensorBase::empty(x.sizes(), dtype, device));
   }
   copy_values(out, x);
   if (!is_floating(dtype) || !recording(x)) return out;
-  out = record("ToCopyBackward0", {x}, out, [from = Meta(x)](const Node&, const Tensor& g) { return from.reduce(g); });
+  out = record("ToCopyBackward0", {x}, out,
+               [from = Meta(x)](const Node&, const Tensor& g) { return from.reduce(g); });
   if (device != x.device()) static_cast<Node*>(out->node)->flags |= Node::kSpans;
   return out;
 }
 
 }  // namespace
 
-Tensor Tensor::to(const TensorOptions& options, bool, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(const TensorOptions& options, bool, bool copy,
+                  std::optional<MemoryFormat> format) const {
   check_defined("to", *this);
   RAMET_CHECK(!options.has_requires_grad(), "to", "to(options) expects unset requires_grad flag");
   const ScalarType dtype = options.has_dtype() ? options.dtype() : scalar_type();
   const Device device = options.has_device() ? resolve(options.device()) : this->device();
-  if (!copy && dtype == scalar_type() && device == this->device() && !(format && *format == MemoryFormat::ChannelsLast && !is_channels_last(*this)))
+  if (!copy && dtype == scalar_type() && device == this->device() &&
+      !(format && *format == MemoryFormat::ChannelsLast && !is_channels_last(*this)))
     return *this;
   return converted(*this, dtype, device, format);
 }
-Tensor Tensor::to(Device device, ScalarType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(Device device, ScalarType dtype, bool non_blocking, bool copy,
+                  std::optional<MemoryFormat> format) const {
   return to(TensorOptions(dtype).device(device), non_blocking, copy, format);
 }
-Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy,
+                  std::optional<MemoryFormat> format) const {
   return to(TensorOptions(dtype), non_blocking, copy, format);
 }
-Tensor Tensor::to(Device device, bool non_blocking, bool copy) const { return to(TensorOptions(device), non_blocking, copy); }
-Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy, std::optional<MemoryFormat> format) const {
+Tensor Tensor::to(Device device, bool non_blocking, bool copy) const {
+  return to(TensorOptions(device), non_blocking, copy);
+}
+Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
+                  std::optional<MemoryFormat> format) const {
   check_defined("to", other);
   return to(TensorOptions(other.scalar_type()).device(other.device()), non_blocking, copy, format);
 }

@@ -6,12 +6,14 @@ namespace ramet {
 
 /// A copy with its own memory. Preserve (the default) keeps a dense layout. Differentiable.
 RAMET_API Tensor clone(const Tensor& self, std::optional<MemoryFormat> format = std::nullopt);
-/// A 0-dim tensor of the number's type (double, int64 or bool) that counts as a number in promotion.
+/// A 0-dim tensor of the number's type (double, int64 or bool) that counts as a number in
+/// promotion.
 RAMET_API Tensor scalar_to_tensor(const Scalar& value, Device device = Device(kCPU, 0));
 
 namespace autograd {
-/// dst = src, element by element: any strides, dtypes and CPU devices; src broadcasts to dst's sizes. Raw: no history, no
-/// version change. REQUIRES: dst does not overlap itself; shapes broadcast (checked by the callers).
+/// dst = src, element by element: any strides, dtypes and CPU devices; src broadcasts to dst's
+/// sizes. Raw: no history, no version change. REQUIRES: dst does not overlap itself; shapes
+/// broadcast (checked by the callers).
 RAMET_API void copy_values(const TensorBase& dst, const TensorBase& src);
 /// Every element of dst = value. Raw.
 RAMET_API void fill_values(const TensorBase& dst, const Scalar& value);

@@ -1,4 +1,6 @@
 // cross_entropy_loss and nll_loss. The other losses are in loss.cc.
+#include "kernels/cross_entropy.h"
+
 #include <cstring>
 
 #include "autograd/ops/common.h"
@@ -9,7 +11,6 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
-#include "kernels/cross_entropy.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {
@@ -27,27 +28,35 @@ struct Setting {
 };
 
 void check_reduction(const char* op, int64_t reduction) {
-  RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ", reduction, ", expected Reduction::None, Mean or Sum");
+  RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ",
+              reduction, ", expected Reduction::None, Mean or Sum");
 }
 void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
-Tensor fresh(IntArrayRef sizes, ScalarType t, Device device) { return Tensor(TensorBase::empty(sizes, t, device)); }
+Tensor fresh(IntArrayRef sizes, ScalarType t, Device device) {
+  return Tensor(TensorBase::empty(sizes, t, device));
+}
 Tensor workspace_of(const Tensor& x, const Setting& s) {
-  return fresh(kernels::cross_entropy_workspace(x.scalar_type(), s.rows, s.cols, max_parallel_slots()), kByte, x.device());
+  return fresh(
+      kernels::cross_entropy_workspace(x.scalar_type(), s.rows, s.cols, max_parallel_slots()),
+      kByte, x.device());
 }
 
 // The fused backward with operations: grad (A softmax(x) - a), or -grad a.
-Tensor composed_backward(const Tensor& grad, const Tensor& x, const Tensor& target, const Tensor& weight, double total, const Setting& s) {
+Tensor composed_backward(const Tensor& grad, const Tensor& x, const Tensor& target,
+                         const Tensor& weight, double total, const Setting& s) {
   Tensor a;
   {
     const NoGradGuard constants;
-    const Tensor ignored = target.eq(s.ignore_index).unsqueeze(1), t = target.unsqueeze(1).masked_fill(ignored, 0);
+    const Tensor ignored = target.eq(s.ignore_index).unsqueeze(1),
+                 t = target.unsqueeze(1).masked_fill(ignored, 0);
     Tensor w = weight;
     if (!w.defined()) {
       w = fresh({s.cols}, x.scalar_type(), x.device());
       fill_values(w, 1);
     }
     a = w.mul(s.smoothing / static_cast<double>(s.cols)).unsqueeze(0).repeat({s.rows, 1});
-    a = a.scatter_add(1, t, w.index_select(0, t.reshape(-1)).unsqueeze(1).mul(1 - s.smoothing)).masked_fill(ignored, 0);
+    a = a.scatter_add(1, t, w.index_select(0, t.reshape(-1)).unsqueeze(1).mul(1 - s.smoothing))
+            .masked_fill(ignored, 0);
   }
   Tensor g = s.reduction == LossReduction::kNone ? grad.reshape({s.rows, 1}) : grad.reshape({1, 1});
   if (s.reduction == LossReduction::kMean) g = g.div(total);
@@ -55,87 +64,122 @@ Tensor composed_backward(const Tensor& grad, const Tensor& x, const Tensor& targ
   return g.mul(a.sum(1, true).mul(softmax(x, 1)).sub(a));
 }
 
-Tensor backward(const Tensor& grad, const Tensor& x, const Tensor& target, const Tensor& weight, const Tensor& statistics, const Tensor& total,
-                const Setting& s) {
+Tensor backward(const Tensor& grad, const Tensor& x, const Tensor& target, const Tensor& weight,
+                const Tensor& statistics, const Tensor& total, const Setting& s) {
   Tensor dx = fresh({s.rows, s.cols}, x.scalar_type(), x.device());
   const Tensor gd = grad.shallow().contiguous();
   if (dx.numel()) {
     const Tensor workspace = workspace_of(x, s);
-    kernels::cross_entropy_backward(x.stream(), {x.ptr(), static_cast<const int64_t*>(target.ptr()), pointer(weight), gd.ptr(), pointer(statistics),
-                                                 static_cast<const double*>(total.ptr()), dx->data, pointer(workspace), s.rows, s.cols,
-                                                 s.ignore_index, s.smoothing, x.scalar_type(), s.reduction, s.log_probs});
+    kernels::cross_entropy_backward(
+        x.stream(),
+        {x.ptr(), static_cast<const int64_t*>(target.ptr()), pointer(weight), gd.ptr(),
+         pointer(statistics), static_cast<const double*>(total.ptr()), dx->data, pointer(workspace),
+         s.rows, s.cols, s.ignore_index, s.smoothing, x.scalar_type(), s.reduction, s.log_probs});
   }
   if (!recording(grad, x)) return dx;
-  return record(s.log_probs ? "NllLossBackwardBackward0" : "CrossEntropyLossBackwardBackward0", {grad, x}, std::move(dx),
-                [s, target, weight, total, sg = save(grad), sx = save(x)](const Node& node, const Tensor& v) {
-                  std::vector<Tensor> t = composed_gradients(node, [&](const std::vector<Tensor>& in) {
-                    return composed_backward(in[0], in[1], target, weight, *static_cast<const double*>(total.ptr()), s);
-                  }, {sg.get(node), sx.get(node)}, v);
+  return record(s.log_probs ? "NllLossBackwardBackward0" : "CrossEntropyLossBackwardBackward0",
+                {grad, x}, std::move(dx),
+                [s, weight, total, sg = save(grad), sx = save(x), st = save(target)](
+                    const Node& node, const Tensor& v) {
+                  const Tensor& target = st.get(node);
+                  std::vector<Tensor> t = composed_gradients(
+                      node,
+                      [&](const std::vector<Tensor>& in) {
+                        return composed_backward(in[0], in[1], target, weight,
+                                                 *static_cast<const double*>(total.ptr()), s);
+                      },
+                      {sg.get(node), sx.get(node)}, v);
                   return std::array{t[0], t[1]};
                 });
 }
 
 // x: contiguous rows x cols. The result is [rows] or 0-dim.
-Tensor fused(const char* node, const Tensor& x, const Tensor& target, const Tensor& weight, const Setting& s) {
+Tensor fused(const char* node, const Tensor& x, const Tensor& target, const Tensor& weight,
+             const Setting& s) {
   const ScalarType t = x.scalar_type(), stat = t == kDouble ? kDouble : kFloat;
   const Device device = x.device();
   const bool each = s.reduction == LossReduction::kNone;
   Tensor loss = each ? fresh({s.rows}, t, device) : fresh({}, t, device);
-  const Tensor statistics = s.log_probs ? Tensor() : fresh({s.rows, 2}, stat, device), total = fresh({}, kDouble, device);
+  const Tensor statistics = s.log_probs ? Tensor() : fresh({s.rows, 2}, stat, device),
+               total = fresh({}, kDouble, device);
   const Tensor workspace = workspace_of(x, s);
-  kernels::cross_entropy_forward(x.stream(), {x.ptr(), static_cast<const int64_t*>(target.ptr()), pointer(weight), loss->data, pointer(statistics),
-                                              static_cast<double*>(total->data), pointer(workspace), s.rows, s.cols, s.ignore_index, s.smoothing, t,
-                                              s.reduction, s.log_probs});
+  kernels::cross_entropy_forward(
+      x.stream(), {x.ptr(), static_cast<const int64_t*>(target.ptr()), pointer(weight), loss->data,
+                   pointer(statistics), static_cast<double*>(total->data), pointer(workspace),
+                   s.rows, s.cols, s.ignore_index, s.smoothing, t, s.reduction, s.log_probs});
   if (!recording(x)) return loss;
-  return record(node, {x}, std::move(loss), [s, target, weight, statistics, total, sx = save(x)](const Node& self, const Tensor& g) {
-    return backward(g, sx.get(self), target, weight, statistics, total, s);
-  });
+  return record(node, {x}, std::move(loss),
+                [s, statistics, total, sx = save(x), st = save(target),
+                 sw = save_if(weight.defined(), weight)](const Node& self, const Tensor& g) {
+                  return backward(g, sx.get(self), st.get(self), sw.get(self), statistics, total,
+                                  s);
+                });
 }
 
 // Checks and shapes shared by both losses: x as rows of classes.
-Tensor by_index(const char* op, const char* node, const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight_, int64_t reduction,
-                int64_t ignore_index, double smoothing, bool log_probs) {
+Tensor by_index(const char* op, const char* node, const Tensor& self, const Tensor& target,
+                const std::optional<Tensor>& weight_, int64_t reduction, int64_t ignore_index,
+                double smoothing, bool log_probs) {
   check_defined(op, self);
   check_defined(op, target);
   check_reduction(op, reduction);
-  RAMET_CHECK(is_floating(self.scalar_type()), op, "not implemented for '", name_of(self.scalar_type()), "': got input ", describe(self));
-  RAMET_CHECK(self.dim() >= 1, op, "input: got ", describe(self), ", expected [n, classes, ...] or [classes]");
-  RAMET_CHECK(target.scalar_type() == kLong, op, "expected scalar type Long but found ", name_of(target.scalar_type()), ": got target ", describe(target));
-  RAMET_CHECK(self->device == target->device, op, "Expected all tensors to be on the same device, but found at least two devices, ", self.device(),
-              " and ", target.device(), "! Got ", describe(self), " and target ", describe(target));
+  RAMET_CHECK(is_floating(self.scalar_type()), op, "not implemented for '",
+              name_of(self.scalar_type()), "': got input ", describe(self));
+  RAMET_CHECK(self.dim() >= 1, op, "input: got ", describe(self),
+              ", expected [n, classes, ...] or [classes]");
+  RAMET_CHECK(target.scalar_type() == kLong, op, "expected scalar type Long but found ",
+              name_of(target.scalar_type()), ": got target ", describe(target));
+  RAMET_CHECK(self->device == target->device, op,
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              self.device(), " and ", target.device(), "! Got ", describe(self), " and target ",
+              describe(target));
   const bool one = self.dim() == 1;
   const int64_t cols = self->sizes()[one ? 0 : 1];
   bool fits = target.dim() == self.dim() - 1;
-  for (int64_t d = 0; fits && d < target.dim(); ++d) fits = target->sizes()[d] == self->sizes()[d == 0 ? 0 : d + 1];
-  RAMET_CHECK(fits, op, "Expected target of input's shape without the class dimension: got input ", self.sizes(), " and target ", target.sizes());
+  for (int64_t d = 0; fits && d < target.dim(); ++d)
+    fits = target->sizes()[d] == self->sizes()[d == 0 ? 0 : d + 1];
+  RAMET_CHECK(fits, op, "Expected target of input's shape without the class dimension: got input ",
+              self.sizes(), " and target ", target.sizes());
   const Tensor weight = weight_.value_or(Tensor());
   if (weight.defined()) {
-    RAMET_CHECK(weight.dim() == 1 && weight.numel() == cols, op, "weight tensor should be defined either for all ", cols,
+    RAMET_CHECK(weight.dim() == 1 && weight.numel() == cols, op,
+                "weight tensor should be defined either for all ", cols,
                 " classes or no classes but got weight tensor of shape: ", weight.sizes());
-    RAMET_CHECK(weight.scalar_type() == self.scalar_type() && weight->device == self->device, op, "weight: got ", describe(weight),
-                ", expected the dtype and device of input ", describe(self));
-    if (GradMode::is_enabled() && weight.requires_grad()) throw NotImplementedError(detail::join("[", op, "] the derivative for 'weight' is not implemented"));
+    RAMET_CHECK(weight.scalar_type() == self.scalar_type() && weight->device == self->device, op,
+                "weight: got ", describe(weight), ", expected the dtype and device of input ",
+                describe(self));
+    if (GradMode::is_enabled() && weight.requires_grad())
+      throw NotImplementedError(
+          detail::join("[", op, "] the derivative for 'weight' is not implemented"));
   }
   const Tensor t = target.contiguous();
   check_indices(op, t, 0, cols, "number of classes", ignore_index);
-  RAMET_CHECK(cols > 0 || t.numel() == 0, op, "input: got ", describe(self), ", expected at least one class");
+  RAMET_CHECK(cols > 0 || t.numel() == 0, op, "input: got ", describe(self),
+              ", expected at least one class");
   Tensor x = self;
   if (self.dim() > 2) x = movedim(self, 1, -1);
-  const Setting s{t.numel(), cols, ignore_index, smoothing, static_cast<LossReduction>(reduction), log_probs};
+  const Setting s{t.numel(), cols, ignore_index, smoothing, static_cast<LossReduction>(reduction),
+                  log_probs};
   if (self.dim() != 2) x = x.reshape({s.rows, s.cols});
-  const Tensor loss = fused(node, x.contiguous(), t.reshape(-1), weight.defined() ? weight.detach().contiguous() : weight, s);
-  return s.reduction == LossReduction::kNone && self.dim() != 2 ? loss.reshape(target.sizes()) : loss;
+  const Tensor loss = fused(node, x.contiguous(), t.reshape(-1),
+                            weight.defined() ? weight.detach().contiguous() : weight, s);
+  return s.reduction == LossReduction::kNone && self.dim() != 2 ? loss.reshape(target.sizes())
+                                                                : loss;
 }
 
-Tensor by_probability(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight_, int64_t reduction, double smoothing) {
+Tensor by_probability(const Tensor& self, const Tensor& target,
+                      const std::optional<Tensor>& weight_, int64_t reduction, double smoothing) {
   const char* op = "cross_entropy_loss";
-  RAMET_CHECK(is_floating(target.scalar_type()), op, "Expected floating point type for target with class probabilities, got ", name_of(target.scalar_type()));
+  RAMET_CHECK(is_floating(target.scalar_type()), op,
+              "Expected floating point type for target with class probabilities, got ",
+              name_of(target.scalar_type()));
   const int64_t axis = self.dim() == 1 ? 0 : 1, classes = self.size(axis);
   Tensor t = target;
   if (smoothing > 0) t = t.mul(1 - smoothing).add(smoothing / static_cast<double>(classes));
   Tensor terms = log_softmax(self, axis).mul(t);
   if (weight_ && weight_->defined()) {
-    RAMET_CHECK(weight_->dim() == 1 && weight_->numel() == classes, op, "cross_entropy: weight tensor should be defined either for all ", classes,
+    RAMET_CHECK(weight_->dim() == 1 && weight_->numel() == classes, op,
+                "cross_entropy: weight tensor should be defined either for all ", classes,
                 " classes or no classes but got weight tensor of shape: ", weight_->sizes());
     std::vector<int64_t> shape(static_cast<size_t>(self.dim()), 1);
     shape[static_cast<size_t>(axis)] = classes;
@@ -143,36 +187,51 @@ Tensor by_probability(const Tensor& self, const Tensor& target, const std::optio
   }
   if (reduction == Reduction::None) return terms.sum(axis).neg();
   const Tensor sum = terms.sum().neg();
-  return reduction == Reduction::Sum ? sum : sum.div(static_cast<double>(self.numel()) / static_cast<double>(classes));
+  return reduction == Reduction::Sum
+             ? sum
+             : sum.div(static_cast<double>(self.numel()) / static_cast<double>(classes));
 }
 
 }  // namespace
 
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index,
-                          double label_smoothing) {
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
+                          const std::optional<Tensor>& weight, int64_t reduction,
+                          int64_t ignore_index, double label_smoothing) {
   check_defined("cross_entropy_loss", self);
   check_defined("cross_entropy_loss", target);
   check_reduction("cross_entropy_loss", reduction);
-  RAMET_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "cross_entropy_loss", "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
+  RAMET_CHECK(label_smoothing >= 0 && label_smoothing <= 1, "cross_entropy_loss",
+              "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
   if (self.dim() > 0 && self.sizes() == target.sizes() && !is_integral(target.scalar_type())) {
-    RAMET_CHECK(ignore_index < 0, "cross_entropy_loss", "ignore_index is not supported for floating point target: got ", ignore_index);
+    RAMET_CHECK(ignore_index < 0, "cross_entropy_loss",
+                "ignore_index is not supported for floating point target: got ", ignore_index);
     return by_probability(self, target, weight, reduction, label_smoothing);
   }
-  return by_index("cross_entropy_loss", "CrossEntropyLossBackward0", self, target, weight, reduction, ignore_index, label_smoothing, false);
+  return by_index("cross_entropy_loss", "CrossEntropyLossBackward0", self, target, weight,
+                  reduction, ignore_index, label_smoothing, false);
 }
 
-Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index) {
-  return by_index("nll_loss_nd", "NllLossBackward0", self, target, weight, reduction, ignore_index, 0, true);
+Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                   int64_t reduction, int64_t ignore_index) {
+  return by_index("nll_loss_nd", "NllLossBackward0", self, target, weight, reduction, ignore_index,
+                  0, true);
 }
-Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index) {
+Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                int64_t reduction, int64_t ignore_index) {
   check_defined("nll_loss", self);
-  RAMET_CHECK(self.dim() == 1 || self.dim() == 2, "nll_loss", "input tensor should be 1D or 2D: got ", describe(self));
-  return by_index("nll_loss", "NllLossBackward0", self, target, weight, reduction, ignore_index, 0, true);
+  RAMET_CHECK(self.dim() == 1 || self.dim() == 2, "nll_loss",
+              "input tensor should be 1D or 2D: got ", describe(self));
+  return by_index("nll_loss", "NllLossBackward0", self, target, weight, reduction, ignore_index, 0,
+                  true);
 }
-Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction, int64_t ignore_index) {
+Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                  int64_t reduction, int64_t ignore_index) {
   check_defined("nll_loss2d", self);
-  RAMET_CHECK(self.dim() == 4, "nll_loss2d", "only batches of spatial inputs are supported (4D tensors), but got input of size: ", self.sizes());
-  return by_index("nll_loss2d", "NllLoss2DBackward0", self, target, weight, reduction, ignore_index, 0, true);
+  RAMET_CHECK(self.dim() == 4, "nll_loss2d",
+              "only batches of spatial inputs are supported (4D tensors), but got input of size: ",
+              self.sizes());
+  return by_index("nll_loss2d", "NllLoss2DBackward0", self, target, weight, reduction, ignore_index,
+                  0, true);
 }
 
 }  // namespace ramet

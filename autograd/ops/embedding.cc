@@ -14,18 +14,24 @@ using kernels::IndexMode;
 namespace {
 
 // 1 / number of times each index occurs, [indices, 1]; 0 for the padding row.
-Tensor frequency_scale(const Tensor& flat, int64_t rows, int64_t padding, bool by_freq, const Tensor& like) {
+Tensor frequency_scale(const Tensor& flat, int64_t rows, int64_t padding, bool by_freq,
+                       const Tensor& like) {
   std::vector<int64_t> count(static_cast<size_t>(rows));
   const auto* at = static_cast<const int64_t*>(flat.ptr());
   for (int64_t i = 0; i < flat.numel(); ++i) ++count[static_cast<size_t>(at[i])];
   Tensor scale(TensorBase::empty({flat.numel(), 1}, kDouble, like.device()));
   auto* p = static_cast<double*>(scale->data);
-  for (int64_t i = 0; i < flat.numel(); ++i) p[i] = at[i] == padding ? 0 : by_freq ? 1.0 / static_cast<double>(count[static_cast<size_t>(at[i])]) : 1;
+  for (int64_t i = 0; i < flat.numel(); ++i)
+    p[i] = at[i] == padding ? 0
+           : by_freq        ? 1.0 / static_cast<double>(count[static_cast<size_t>(at[i])])
+                            : 1;
   return scale.to(like.scalar_type());
 }
 
-// The gradient of weight [rows, cols] from that of the result. Sixteen-bit gradients are summed in float.
-Tensor embedding_backward(const Tensor& g, const Tensor& indices, int64_t rows, int64_t cols, int64_t padding, bool by_freq) {
+// The gradient of weight [rows, cols] from that of the result. Sixteen-bit gradients are summed in
+// float.
+Tensor embedding_backward(const Tensor& g, const Tensor& indices, int64_t rows, int64_t cols,
+                          int64_t padding, bool by_freq) {
   const Tensor flat = indices.reshape(-1);
   const ScalarType t = g.scalar_type(), sum_type = t == kDouble ? kDouble : kFloat;
   Tensor out;
@@ -35,29 +41,40 @@ Tensor embedding_backward(const Tensor& g, const Tensor& indices, int64_t rows, 
     if (by_freq) parts = parts.mul(frequency_scale(flat, rows, padding, true, parts));
     out = Tensor(TensorBase::empty({rows, cols}, sum_type, g.device()));
     fill_values(out, 0);
-    select_loop("embedding", IndexMode::kAdd, out, 0, flat, parts, padding < 0 ? kernels::kNoIndex : padding);
+    select_loop("embedding", IndexMode::kAdd, out, 0, flat, parts,
+                padding < 0 ? kernels::kNoIndex : padding);
     out = out.to(t);
   }
   if (!recording(g)) return out;
-  return record("EmbeddingDenseBackwardBackward0", {g}, std::move(out), [rows, padding, by_freq, m = Meta(g), at = save(indices)](const Node& self, const Tensor& v) {
-    const Tensor flat = at.get(self).reshape(-1), picked = v.index_select(0, flat);
-    const Tensor scaled = padding >= 0 || by_freq ? picked.mul(frequency_scale(flat, rows, padding, by_freq, v)) : picked;
-    return scaled.reshape(m.shape());
-  });
+  return record(
+      "EmbeddingDenseBackwardBackward0", {g}, std::move(out),
+      [rows, padding, by_freq, m = Meta(g), at = save(indices)](const Node& self, const Tensor& v) {
+        const Tensor flat = at.get(self).reshape(-1), picked = v.index_select(0, flat);
+        const Tensor scaled = padding >= 0 || by_freq
+                                  ? picked.mul(frequency_scale(flat, rows, padding, by_freq, v))
+                                  : picked;
+        return scaled.reshape(m.shape());
+      });
 }
 
 }  // namespace
 
-Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_idx, bool scale_grad_by_freq, bool sparse) {
+Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_idx,
+                 bool scale_grad_by_freq, bool sparse) {
   check_defined("embedding", weight);
   check_defined("embedding", indices_);
   RAMET_CHECK(weight.dim() == 2, "embedding", "'weight' must be 2-D: got ", describe(weight));
-  RAMET_CHECK(weight->device == indices_->device, "embedding", "Expected all tensors to be on the same device, but found at least two devices, ",
-              weight.device(), " and ", indices_.device(), "! Got ", describe(weight), " and ", describe(indices_));
-  if (sparse) throw NotImplementedError("[embedding] sparse gradients are not implemented: got sparse = true");
+  RAMET_CHECK(weight->device == indices_->device, "embedding",
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              weight.device(), " and ", indices_.device(), "! Got ", describe(weight), " and ",
+              describe(indices_));
+  if (sparse)
+    throw NotImplementedError(
+        "[embedding] sparse gradients are not implemented: got sparse = true");
   const int64_t rows = weight.size(0), cols = weight.size(1);
   // -1, LibTorch's "no padding row", counts no row; so do other negative numbers here.
-  RAMET_CHECK(padding_idx < rows, "embedding", "padding_idx: got ", padding_idx, ", expected less than ", rows);
+  RAMET_CHECK(padding_idx < rows, "embedding", "padding_idx: got ", padding_idx,
+              ", expected less than ", rows);
   const Tensor indices = index_as_long("embedding", indices_).contiguous();
   check_indices("embedding", indices, 0, rows, "rows of weight");
   std::vector<int64_t> sizes = indices.sizes().vec();
@@ -65,12 +82,16 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
   Tensor out(TensorBase::empty(sizes, weight.scalar_type(), weight.device()));
   {
     const NoGradGuard off;
-    select_loop("embedding", IndexMode::kGet, weight.shallow(), 0, indices.reshape(-1), out.reshape({indices.numel(), cols}));
+    select_loop("embedding", IndexMode::kGet, weight.shallow(), 0, indices.reshape(-1),
+                out.reshape({indices.numel(), cols}));
   }
   if (!recording(weight)) return out;
-  return record("EmbeddingBackward0", {weight}, std::move(out), [rows, cols, padding_idx, scale_grad_by_freq, at = save(indices)](const Node& self, const Tensor& g) {
-    return embedding_backward(g, at.get(self), rows, cols, padding_idx, scale_grad_by_freq);
-  });
+  return record("EmbeddingBackward0", {weight}, std::move(out),
+                [rows, cols, padding_idx, scale_grad_by_freq, at = save(indices)](const Node& self,
+                                                                                  const Tensor& g) {
+                  return embedding_backward(g, at.get(self), rows, cols, padding_idx,
+                                            scale_grad_by_freq);
+                });
 }
 
 }  // namespace ramet

@@ -11,7 +11,8 @@ using kernels::ReduceOp;
 
 namespace {
 
-// Elements that equal the extremum share its gradient evenly. Where the extremum is a NaN, the NaNs do.
+// Elements that equal the extremum share its gradient evenly. Where the extremum is a NaN, the NaNs
+// do.
 Tensor share(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor winners = x.eq(spread(y, x.sizes(), dims)).logical_or(x.isnan()).to(g.scalar_type());
   ReducedDims keep = dims;
@@ -20,33 +21,40 @@ Tensor share(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims
   return spread(g, x.sizes(), dims).mul(winners.div(count));
 }
 
-Tensor extremum(const char* op, const char* node, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim, bool keepdim) {
+Tensor extremum(const char* op, const char* node, ReduceOp kind, const Tensor& x,
+                OptionalIntArrayRef dim, bool keepdim) {
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   check_not_empty(op, x, dims, dim.has_value() && !dim.value().empty());
   Tensor out = run_reduce(kind, x, dims, x.scalar_type());
   if (!recording(x)) return out;
-  return record(node, {x}, out, [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
-    return share(g, sx.get(self), sy.get(self).detach(), dims);
-  });
+  return record(node, {x}, out,
+                [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
+                  return share(g, sx.get(self), sy.get(self).detach(), dims);
+                });
 }
 
-std::tuple<Tensor, Tensor> with_places(const char* op, const char* node, ReduceOp kind, const Tensor& x, int64_t dim, bool keepdim) {
+std::tuple<Tensor, Tensor> with_places(const char* op, const char* node, ReduceOp kind,
+                                       const Tensor& x, int64_t dim, bool keepdim) {
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   check_not_empty(op, x, dims, true);
   Tensor places, out = run_reduce(kind, x, dims, x.scalar_type(), 0, &places);
   if (!recording(x)) return {out, places};
   return {record(node, {x}, std::move(out),
-                 [dims, m = Meta(x), at = save(places), d = wrap_dim(op, dim, x.dim())](const Node& self, const Tensor& g) {
+                 [dims, m = Meta(x), at = save(places), d = wrap_dim(op, dim, x.dim())](
+                     const Node& self, const Tensor& g) {
                    if (m.rank == 0) return g;
                    const Tensor& index = at.get(self);
                    const bool lost = !dims.keepdim;
-                   return scatter_zeros(m.shape(), d, lost ? index.unsqueeze(d) : index, lost ? g.unsqueeze(d) : g);
+                   return scatter_zeros(m.shape(), d, lost ? index.unsqueeze(d) : index,
+                                        lost ? g.unsqueeze(d) : g);
                  }),
           places};
 }
 
-Tensor places_of(const char* op, ReduceOp kind, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  const ReducedDims dims = reduced_dims(op, x, dim ? OptionalIntArrayRef(*dim) : OptionalIntArrayRef(), keepdim);
+Tensor places_of(const char* op, ReduceOp kind, const Tensor& x, std::optional<int64_t> dim,
+                 bool keepdim) {
+  const ReducedDims dims =
+      reduced_dims(op, x, dim ? OptionalIntArrayRef(*dim) : OptionalIntArrayRef(), keepdim);
   check_not_empty(op, x, dims, dim.has_value());
   Tensor places;
   run_reduce(kind, x, dims, x.scalar_type(), 0, &places, /*only_extra=*/true);
@@ -55,8 +63,12 @@ Tensor places_of(const char* op, ReduceOp kind, const Tensor& x, std::optional<i
 
 }  // namespace
 
-Tensor max(const Tensor& self) { return extremum("max", "MaxBackward1", ReduceOp::kMax, self, std::nullopt, false); }
-Tensor min(const Tensor& self) { return extremum("min", "MinBackward1", ReduceOp::kMin, self, std::nullopt, false); }
+Tensor max(const Tensor& self) {
+  return extremum("max", "MaxBackward1", ReduceOp::kMax, self, std::nullopt, false);
+}
+Tensor min(const Tensor& self) {
+  return extremum("min", "MinBackward1", ReduceOp::kMin, self, std::nullopt, false);
+}
 std::tuple<Tensor, Tensor> max(const Tensor& self, int64_t dim, bool keepdim) {
   return with_places("max", "MaxBackward0", ReduceOp::kMaxIndex, self, dim, keepdim);
 }
@@ -78,11 +90,23 @@ Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
 
 Tensor Tensor::max() const { return ramet::max(*this); }
 Tensor Tensor::min() const { return ramet::min(*this); }
-std::tuple<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim) const { return ramet::max(*this, dim, keepdim); }
-std::tuple<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const { return ramet::min(*this, dim, keepdim); }
-Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const { return ramet::amax(*this, dim, keepdim); }
-Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const { return ramet::amin(*this, dim, keepdim); }
-Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim) const { return ramet::argmax(*this, dim, keepdim); }
-Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim) const { return ramet::argmin(*this, dim, keepdim); }
+std::tuple<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim) const {
+  return ramet::max(*this, dim, keepdim);
+}
+std::tuple<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const {
+  return ramet::min(*this, dim, keepdim);
+}
+Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const {
+  return ramet::amax(*this, dim, keepdim);
+}
+Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const {
+  return ramet::amin(*this, dim, keepdim);
+}
+Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim) const {
+  return ramet::argmax(*this, dim, keepdim);
+}
+Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim) const {
+  return ramet::argmin(*this, dim, keepdim);
+}
 
 }  // namespace ramet

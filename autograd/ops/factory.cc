@@ -19,7 +19,8 @@ Tensor finished(Tensor t, const TensorOptions& options) {
 }
 Tensor fresh(const char* op, IntArrayRef size, const TensorOptions& options) {
   for (int64_t s : size)
-    RAMET_CHECK(s >= 0, op, "Trying to create tensor with negative dimension ", s, ": got sizes ", size);
+    RAMET_CHECK(s >= 0, op, "Trying to create tensor with negative dimension ", s, ": got sizes ",
+                size);
   return Tensor(TensorBase::empty(size, options.dtype(), resolve(options.device())));
 }
 Tensor filled(const char* op, IntArrayRef size, const Scalar& value, const TensorOptions& options) {
@@ -32,84 +33,129 @@ TensorOptions like(const char* op, const Tensor& self, const TensorOptions& opti
   check_defined(op, self);
   return self.options().merge_in(options);
 }
-Tensor fresh_like(const char* op, const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor fresh_like(const char* op, const Tensor& self, const TensorOptions& options,
+                  std::optional<MemoryFormat> format) {
   const TensorOptions o = like(op, self, options);
-  const MemoryFormat wanted = format.value_or(options.has_memory_format() ? options.memory_format_opt().value() : MemoryFormat::Preserve);
+  const MemoryFormat wanted = format.value_or(
+      options.has_memory_format() ? options.memory_format_opt().value() : MemoryFormat::Preserve);
   const Device device = resolve(o.device());
-  if (wanted == MemoryFormat::Preserve && device == self.device()) return empty_like_layout(self, o.dtype());
-  if (wanted == MemoryFormat::ChannelsLast) return empty(self.sizes(), TensorOptions(o.dtype()).device(device), MemoryFormat::ChannelsLast);
+  if (wanted == MemoryFormat::Preserve && device == self.device())
+    return empty_like_layout(self, o.dtype());
+  if (wanted == MemoryFormat::ChannelsLast)
+    return empty(self.sizes(), TensorOptions(o.dtype()).device(device), MemoryFormat::ChannelsLast);
   return Tensor(TensorBase::empty(self.sizes(), o.dtype(), device));
 }
-Tensor filled_like(const char* op, const Tensor& self, const Scalar& value, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor filled_like(const char* op, const Tensor& self, const Scalar& value,
+                   const TensorOptions& options, std::optional<MemoryFormat> format) {
   Tensor t = fresh_like(op, self, options, format);
   fill_values(t, value);
   return finished(std::move(t), options);
 }
 // The dtype of numbers: int64, bool or the default.
-ScalarType natural(ScalarType t) { return t == kBool ? kBool : is_integral(t) ? kLong : get_default_dtype(); }
+ScalarType natural(ScalarType t) {
+  return t == kBool ? kBool : is_integral(t) ? kLong : get_default_dtype();
+}
 
 }  // namespace
 
 Tensor empty(IntArrayRef size, const TensorOptions& options, std::optional<MemoryFormat> format) {
-  if (format.value_or(options.memory_format_opt().value_or(MemoryFormat::Contiguous)) == MemoryFormat::ChannelsLast) {
-    RAMET_CHECK(size.size() == 4, "empty", "required rank 4 tensor to use channels_last format: got sizes ", size);
-    Tensor t = empty_channels_last(size[0], size[1], size[2], size[3], options.dtype(), resolve(options.device()));
+  if (format.value_or(options.memory_format_opt().value_or(MemoryFormat::Contiguous)) ==
+      MemoryFormat::ChannelsLast) {
+    RAMET_CHECK(size.size() == 4, "empty",
+                "required rank 4 tensor to use channels_last format: got sizes ", size);
+    Tensor t = empty_channels_last(size[0], size[1], size[2], size[3], options.dtype(),
+                                   resolve(options.device()));
     t->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
     return finished(std::move(t), options);
   }
   return finished(fresh("empty", size, options), options);
 }
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, const TensorOptions& options) {
-  return finished(Tensor(TensorBase::empty_strided(size, stride, options.dtype(), resolve(options.device()))), options);
+  return finished(
+      Tensor(TensorBase::empty_strided(size, stride, options.dtype(), resolve(options.device()))),
+      options);
 }
-Tensor zeros(IntArrayRef size, const TensorOptions& options) { return filled("zeros", size, 0, options); }
-Tensor ones(IntArrayRef size, const TensorOptions& options) { return filled("ones", size, 1, options); }
+Tensor zeros(IntArrayRef size, const TensorOptions& options) {
+  return filled("zeros", size, 0, options);
+}
+Tensor ones(IntArrayRef size, const TensorOptions& options) {
+  return filled("ones", size, 1, options);
+}
 Tensor full(IntArrayRef size, const Scalar& value, const TensorOptions& options) {
-  return filled("full", size, value, options.has_dtype() ? options : options.dtype(natural(value.type())));
+  return filled("full", size, value,
+                options.has_dtype() ? options : options.dtype(natural(value.type())));
 }
-Tensor scalar_tensor(const Scalar& s, const TensorOptions& options) { return filled("scalar_tensor", {}, s, options); }
+Tensor scalar_tensor(const Scalar& s, const TensorOptions& options) {
+  return filled("scalar_tensor", {}, s, options);
+}
 
-Tensor empty_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor empty_like(const Tensor& self, const TensorOptions& options,
+                  std::optional<MemoryFormat> format) {
   return finished(fresh_like("empty_like", self, options, format), options);
 }
-Tensor zeros_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor zeros_like(const Tensor& self, const TensorOptions& options,
+                  std::optional<MemoryFormat> format) {
   return filled_like("zeros_like", self, 0, options, format);
 }
-Tensor ones_like(const Tensor& self, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor ones_like(const Tensor& self, const TensorOptions& options,
+                 std::optional<MemoryFormat> format) {
   return filled_like("ones_like", self, 1, options, format);
 }
-Tensor full_like(const Tensor& self, const Scalar& value, const TensorOptions& options, std::optional<MemoryFormat> format) {
+Tensor full_like(const Tensor& self, const Scalar& value, const TensorOptions& options,
+                 std::optional<MemoryFormat> format) {
   return filled_like("full_like", self, value, options, format);
 }
 
-Tensor Tensor::new_empty(IntArrayRef size, const TensorOptions& o) const { return ramet::empty(size, like("new_empty", *this, o)); }
-Tensor Tensor::new_zeros(IntArrayRef size, const TensorOptions& o) const { return ramet::zeros(size, like("new_zeros", *this, o)); }
-Tensor Tensor::new_ones(IntArrayRef size, const TensorOptions& o) const { return ramet::ones(size, like("new_ones", *this, o)); }
+Tensor Tensor::new_empty(IntArrayRef size, const TensorOptions& o) const {
+  return ramet::empty(size, like("new_empty", *this, o));
+}
+Tensor Tensor::new_zeros(IntArrayRef size, const TensorOptions& o) const {
+  return ramet::zeros(size, like("new_zeros", *this, o));
+}
+Tensor Tensor::new_ones(IntArrayRef size, const TensorOptions& o) const {
+  return ramet::ones(size, like("new_ones", *this, o));
+}
 Tensor Tensor::new_full(IntArrayRef size, const Scalar& value, const TensorOptions& o) const {
   return ramet::full(size, value, like("new_full", *this, o));
 }
 
-// ---- sequences -------------------------------------------------------------------------------------------------------
+// ---- sequences
+// -------------------------------------------------------------------------------------------------------
 
-Tensor arange(const Scalar& end, const TensorOptions& options) { return arange(0, end, 1, options); }
-Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) { return arange(start, end, 1, options); }
-Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
+Tensor arange(const Scalar& end, const TensorOptions& options) {
+  return arange(0, end, 1, options);
+}
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+  return arange(start, end, 1, options);
+}
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
+              const TensorOptions& options) {
   const bool whole = start.isIntegral(true) && end.isIntegral(true) && step.isIntegral(true);
-  const ScalarType dtype = options.has_dtype() ? options.dtype() : whole ? kLong : get_default_dtype();
+  const ScalarType dtype = options.has_dtype() ? options.dtype()
+                           : whole             ? kLong
+                                               : get_default_dtype();
   const double a = start.toDouble(), b = end.toDouble(), d = step.toDouble();
   RAMET_CHECK(d != 0, "arange", "step must be nonzero");
-  RAMET_CHECK(std::isfinite(a) && std::isfinite(b) && std::isfinite(d), "arange", "unsupported range: ", a, " -> ", b, " by ", d);
-  RAMET_CHECK(d > 0 ? b >= a : b <= a, "arange", "upper bound and lower bound inconsistent with step sign: got ", start, " to ", end, " by ", step);
+  RAMET_CHECK(std::isfinite(a) && std::isfinite(b) && std::isfinite(d), "arange",
+              "unsupported range: ", a, " -> ", b, " by ", d);
+  RAMET_CHECK(d > 0 ? b >= a : b <= a, "arange",
+              "upper bound and lower bound inconsistent with step sign: got ", start, " to ", end,
+              " by ", step);
   int64_t n;
   if (whole) {
-    const auto gap = static_cast<unsigned __int128>(d > 0 ? static_cast<__int128>(end.toLong()) - start.toLong() : static_cast<__int128>(start.toLong()) - end.toLong());
-    const auto stride = static_cast<unsigned __int128>(d > 0 ? static_cast<__int128>(step.toLong()) : -static_cast<__int128>(step.toLong()));
+    const auto gap = static_cast<unsigned __int128>(
+        d > 0 ? static_cast<__int128>(end.toLong()) - start.toLong()
+              : static_cast<__int128>(start.toLong()) - end.toLong());
+    const auto stride = static_cast<unsigned __int128>(
+        d > 0 ? static_cast<__int128>(step.toLong()) : -static_cast<__int128>(step.toLong()));
     const auto count = (gap + stride - 1) / stride;
-    RAMET_CHECK(count <= static_cast<unsigned __int128>(INT64_MAX), "arange", "invalid size, possible overflow: got ", start, " to ", end, " by ", step);
+    RAMET_CHECK(count <= static_cast<unsigned __int128>(INT64_MAX), "arange",
+                "invalid size, possible overflow: got ", start, " to ", end, " by ", step);
     n = static_cast<int64_t>(count);
   } else {
     const double count = std::ceil((b - a) / d);
-    RAMET_CHECK(count < 0x1p63, "arange", "invalid size, possible overflow: got ", start, " to ", end, " by ", step);
+    RAMET_CHECK(count < 0x1p63, "arange", "invalid size, possible overflow: got ", start, " to ",
+                end, " by ", step);
     n = static_cast<int64_t>(count);
   }
   Tensor t = fresh("arange", {n}, TensorOptions(dtype).device(options.device()));
@@ -122,16 +168,20 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   return finished(std::move(t), options);
 }
 
-Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options) {
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
+                const TensorOptions& options) {
   RAMET_CHECK(steps >= 0, "linspace", "number of steps must be non-negative: got ", steps);
   Tensor t = fresh("linspace", {steps}, options);
-  if (steps) kernels::linspace(t.stream(), {t.ptr(), steps, start.toDouble(), end.toDouble(), t.scalar_type()});
+  if (steps)
+    kernels::linspace(t.stream(),
+                      {t.ptr(), steps, start.toDouble(), end.toDouble(), t.scalar_type()});
   return finished(std::move(t), options);
 }
 
 Tensor eye(int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
-  RAMET_CHECK(n >= 0 && m >= 0, "eye", "n and m must be greater or equal to 0: got ", n, " and ", m);
+  RAMET_CHECK(n >= 0 && m >= 0, "eye", "n and m must be greater or equal to 0: got ", n, " and ",
+              m);
   Tensor t = fresh("eye", {n, m}, options);
   fill_values(t, 0);
   const int64_t length[] = {std::min(n, m)}, stride[] = {m + 1};
@@ -139,20 +189,24 @@ Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
   return finished(std::move(t), options);
 }
 
-// ---- from numbers ----------------------------------------------------------------------------------------------------
+// ---- from numbers
+// ----------------------------------------------------------------------------------------------------
 
 namespace detail {
 
-TensorData::TensorData(std::initializer_list<TensorData> list) : sizes_{static_cast<int64_t>(list.size())}, type_(ScalarType::Undefined) {
+TensorData::TensorData(std::initializer_list<TensorData> list)
+    : sizes_{static_cast<int64_t>(list.size())}, type_(ScalarType::Undefined) {
   if (list.size() == 0) return;
   const TensorData& first = *list.begin();
   type_ = first.type_;
   sizes_.insert(sizes_.end(), first.sizes_.begin(), first.sizes_.end());
   for (const TensorData& item : list) {
-    RAMET_CHECK(item.sizes_ == first.sizes_, "tensor", "Expected all sub-lists to have sizes: ", IntArrayRef(first.sizes_), ", but got a list with sizes: ",
-                IntArrayRef(item.sizes_));
-    RAMET_CHECK(item.type_ == first.type_, "tensor", "Expected all elements of the tensor to have the same scalar type: ", name_of(first.type_),
-                ", but got element of scalar type: ", name_of(item.type_));
+    RAMET_CHECK(item.sizes_ == first.sizes_, "tensor",
+                "Expected all sub-lists to have sizes: ", IntArrayRef(first.sizes_),
+                ", but got a list with sizes: ", IntArrayRef(item.sizes_));
+    RAMET_CHECK(item.type_ == first.type_, "tensor",
+                "Expected all elements of the tensor to have the same scalar type: ",
+                name_of(first.type_), ", but got element of scalar type: ", name_of(item.type_));
     values_.insert(values_.end(), item.values_.begin(), item.values_.end());
   }
 }
@@ -160,8 +214,12 @@ TensorData::TensorData(std::initializer_list<TensorData> list) : sizes_{static_c
 Tensor TensorData::to_tensor(const TensorOptions& options) const {
   ScalarType dtype = options.dtype();
   if (!options.has_dtype() && type_ != ScalarType::Undefined)
-    dtype = type_ == kInt || type_ == kLong ? kLong : type_ == kFloat || type_ == kDouble ? get_default_dtype() : type_;
-  const ScalarType exact = type_ == ScalarType::Undefined || type_ == kBool ? kBool : is_integral(type_) ? kLong : kDouble;
+    dtype = type_ == kInt || type_ == kLong       ? kLong
+            : type_ == kFloat || type_ == kDouble ? get_default_dtype()
+                                                  : type_;
+  const ScalarType exact = type_ == ScalarType::Undefined || type_ == kBool ? kBool
+                           : is_integral(type_)                             ? kLong
+                                                                            : kDouble;
   const Tensor host(TensorBase::empty(sizes_, exact, Device(kCPU, 0)));
   for (size_t i = 0; i < values_.size(); ++i) {
     if (exact == kDouble) static_cast<double*>(host->data)[i] = values_[i].toDouble();
@@ -175,16 +233,20 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
 
 }  // namespace detail
 
-// ---- over foreign memory ---------------------------------------------------------------------------------------------
+// ---- over foreign memory
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
-Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter, const TensorOptions& options) {
-  RAMET_CHECK(sizes.size() == strides.size(), "from_blob", "strides: got ", strides.size(), " of them, expected ", sizes.size(), " as there are sizes");
+Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                 std::function<void(void*)> deleter, const TensorOptions& options) {
+  RAMET_CHECK(sizes.size() == strides.size(), "from_blob", "strides: got ", strides.size(),
+              " of them, expected ", sizes.size(), " as there are sizes");
   int64_t extent = 1;
   bool any = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    RAMET_CHECK(sizes[d] >= 0 && strides[d] >= 0, "from_blob", "got sizes ", sizes, " and strides ", strides, ", expected none negative");
+    RAMET_CHECK(sizes[d] >= 0 && strides[d] >= 0, "from_blob", "got sizes ", sizes, " and strides ",
+                strides, ", expected none negative");
     any = any && sizes[d] > 0;
     extent += (sizes[d] - 1) * strides[d];
   }
@@ -205,16 +267,19 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
   return over_blob(data, sizes, strides, {}, options);
 }
-Tensor from_blob(void* data, IntArrayRef sizes, const std::function<void(void*)>& deleter, const TensorOptions& options) {
+Tensor from_blob(void* data, IntArrayRef sizes, const std::function<void(void*)>& deleter,
+                 const TensorOptions& options) {
   return over_blob(data, sizes, contiguous_strides(sizes), deleter, options);
 }
-Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const std::function<void(void*)>& deleter, const TensorOptions& options) {
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                 const std::function<void(void*)>& deleter, const TensorOptions& options) {
   return over_blob(data, sizes, strides, deleter, options);
 }
 
 Tensor one_hot(const Tensor& self, int64_t classes) {
   check_defined("one_hot", self);
-  RAMET_CHECK(self.scalar_type() == kLong, "one_hot", "is only applicable to index tensor of type int64: got ", describe(self));
+  RAMET_CHECK(self.scalar_type() == kLong, "one_hot",
+              "is only applicable to index tensor of type int64: got ", describe(self));
   const Tensor host = self.to(Device(kCPU, 0)).contiguous();
   const auto* index = static_cast<const int64_t*>(host.ptr());
   const int64_t n = host.numel();
@@ -226,7 +291,8 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
     classes = high + 1;
   }
   RAMET_CHECK(classes > 0 || n == 0, "one_hot", "num_classes should be positive: got ", classes);
-  RAMET_CHECK(high < classes, "one_hot", "Class values must be smaller than num_classes: got ", high, " and ", classes);
+  RAMET_CHECK(high < classes, "one_hot", "Class values must be smaller than num_classes: got ",
+              high, " and ", classes);
   std::vector<int64_t> size = self.sizes().vec();
   size.push_back(classes);
   Tensor t = zeros(size, kLong);

@@ -27,8 +27,9 @@ Tensor fresh(const Tensor& x) {
 }
 void same_device(const char* op, const Tensor& a, const Tensor& b) {
   check_defined(op, b);
-  RAMET_CHECK(a->device == b->device, op, "Expected all tensors to be on the same device, but found at least two devices, ", a.device(),
-              " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
+  RAMET_CHECK(a->device == b->device, op,
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              a.device(), " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
 }
 
 // Checks what gather, scatter and scatter_add share; returns the wrapped dim.
@@ -37,14 +38,18 @@ int64_t check_gather(const char* op, const Tensor& self, int64_t dim, const Tens
   check_defined(op, index);
   same_device(op, self, index);
   const int64_t d = wrap_dim(op, dim, self.dim());
-  RAMET_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op, "Expected dtype int64 for index: got ", describe(index));
+  RAMET_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
+              "Expected dtype int64 for index: got ", describe(index));
   if (index.numel() == 0) return d;
   RAMET_CHECK(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(self.dim(), 1), op,
-              "Index tensor must have the same number of dimensions as self tensor: got ", describe(index), ", expected rank ", self.dim());
+              "Index tensor must have the same number of dimensions as self tensor: got ",
+              describe(index), ", expected rank ", self.dim());
   for (int64_t i = 0; i < index.dim(); ++i)
-    RAMET_CHECK(i == d || index.size(i) <= (self.dim() == 0 ? 1 : self.size(i)), op, "Size does not match at dimension ", i, ": got index ",
-                index.sizes(), ", expected no larger than self ", self.sizes(), " apart from dimension ", d);
-  check_indices(op, index.scalar_type() == kLong ? index : index.to(kLong), 0, self.dim() == 0 ? 1 : self.size(d), "extent of the dimension");
+    RAMET_CHECK(i == d || index.size(i) <= (self.dim() == 0 ? 1 : self.size(i)), op,
+                "Size does not match at dimension ", i, ": got index ", index.sizes(),
+                ", expected no larger than self ", self.sizes(), " apart from dimension ", d);
+  check_indices(op, index.scalar_type() == kLong ? index : index.to(kLong), 0,
+                self.dim() == 0 ? 1 : self.size(d), "extent of the dimension");
   return d;
 }
 // 0-dim tensors as vectors of one element, so that ranks agree.
@@ -54,16 +59,19 @@ Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; 
 Tensor corner(const char* op, const Tensor& src, const Tensor& index) {
   Tensor s = at_least_1d(src);
   if (index.numel() == 0) return s;
-  RAMET_CHECK(s.dim() == std::max<int64_t>(index.dim(), 1), op, "Index tensor must have the same number of dimensions as src tensor: got ",
+  RAMET_CHECK(s.dim() == std::max<int64_t>(index.dim(), 1), op,
+              "Index tensor must have the same number of dimensions as src tensor: got ",
               describe(index), " and ", describe(src));
   for (int64_t d = 0; d < index.dim(); ++d) {
-    RAMET_CHECK(index.size(d) <= s.size(d), op, "Expected index ", index.sizes(), " to be no larger than src ", src.sizes());
+    RAMET_CHECK(index.size(d) <= s.size(d), op, "Expected index ", index.sizes(),
+                " to be no larger than src ", src.sizes());
     if (index.size(d) < s.size(d)) s = s.narrow(d, 0, index.size(d));
   }
   return s;
 }
 
-void write(const char* op, IndexMode mode, const Tensor& out, int64_t d, const Tensor& index, const Tensor& src) {
+void write(const char* op, IndexMode mode, const Tensor& out, int64_t d, const Tensor& index,
+           const Tensor& src) {
   if (index.numel()) gather_loop(op, mode, at_least_1d(out.shallow()), d, at_least_1d(index), src);
 }
 // A number as a tensor with the index's sizes and no memory of its own per element.
@@ -75,11 +83,13 @@ Tensor repeated(const Scalar& value, const Tensor& like, const Tensor& index) {
 }
 
 // scatter and scatter_add: in place where `into` is given.
-Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t dim, const Tensor& index_, const Tensor& src_, bool in_place) {
+Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t dim,
+                   const Tensor& index_, const Tensor& src_, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
   const Tensor index = index_as_long(op, index_);
   same_device(op, self, src_);
-  RAMET_CHECK(self.scalar_type() == src_.scalar_type(), op, "Expected self.dtype to be equal to src.dtype: got ", describe(src_), ", expected ",
+  RAMET_CHECK(self.scalar_type() == src_.scalar_type(), op,
+              "Expected self.dtype to be equal to src.dtype: got ", describe(src_), ", expected ",
               name_of(self.scalar_type()));
   const bool add = mode == IndexMode::kAdd;
   const Tensor src = corner(op, src_, index);
@@ -93,9 +103,13 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
   write(op, mode, out, d, index, source);
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [d, add, at = save(index), shape = src.sizes().vec()](const Node& node, const Tensor& g) {
+  auto backward = [d, add, at = save(index), shape = src.sizes().vec()](const Node& node,
+                                                                        const Tensor& g) {
     const Tensor& i = at.get(node);
-    return Pair{!node.needs(0) ? Tensor() : add ? g : g.scatter(d, i, 0), node.needs(1) ? g.gather(d, i).reshape(shape) : Tensor()};
+    return Pair{!node.needs(0) ? Tensor()
+                : add          ? g
+                               : g.scatter(d, i, 0),
+                node.needs(1) ? g.gather(d, i).reshape(shape) : Tensor()};
   };
   const char* name = add ? "ScatterAddBackward0" : "ScatterBackward0";
   if (!in_place) return record(name, {self, src}, std::move(out), std::move(backward));
@@ -103,7 +117,8 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
   return self;
 }
 
-Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tensor& index_, const Scalar& value, bool in_place) {
+Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
+                     const Scalar& value, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
   const Tensor index = index_as_long(op, index_);
   if (in_place) check_inplace(op, self);
@@ -112,7 +127,9 @@ Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tens
   write(op, IndexMode::kPut, out, d, index, repeated(value, self, index));
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [d, at = save(index)](const Node& node, const Tensor& g) { return g.scatter(d, at.get(node), 0); };
+  auto backward = [d, at = save(index)](const Node& node, const Tensor& g) {
+    return g.scatter(d, at.get(node), 0);
+  };
   if (!in_place) return record("ScatterBackward1", {self}, std::move(out), std::move(backward));
   record_inplace("ScatterBackward1", {self}, self, std::move(backward));
   return self;
@@ -125,22 +142,28 @@ int64_t check_select(const char* op, const Tensor& self, int64_t dim, const Tens
   same_device(op, self, index);
   const int64_t d = wrap_dim(op, dim, self.dim());
   RAMET_CHECK(index.dim() <= 1, op, "Index is supposed to be a vector: got ", describe(index));
-  check_indices(op, index_as_long(op, index), 0, self.dim() == 0 ? 1 : self.size(d), "extent of the dimension");
+  check_indices(op, index_as_long(op, index), 0, self.dim() == 0 ? 1 : self.size(d),
+                "extent of the dimension");
   return d;
 }
 
-Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tensor& index_, const Tensor& source_, const Scalar& alpha, bool in_place) {
+Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
+                     const Tensor& source_, const Scalar& alpha, bool in_place) {
   const int64_t d = check_select(op, self, dim, index_);
   const Tensor index = index_as_long(op, index_);
   same_device(op, self, source_);
-  RAMET_CHECK(self.scalar_type() == source_.scalar_type(), op, "self and source expected to have the same dtype: got ", describe(source_),
+  RAMET_CHECK(self.scalar_type() == source_.scalar_type(), op,
+              "self and source expected to have the same dtype: got ", describe(source_),
               ", expected ", name_of(self.scalar_type()));
   const int64_t count = source_.dim() == 0 ? 1 : source_.size(d);
   bool fits = source_.dim() == self.dim() && count == index.numel();
   for (int64_t i = 0; fits && i < self.dim(); ++i) fits = i == d || source_.size(i) == self.size(i);
-  RAMET_CHECK(fits, op, "source: got ", describe(source_), ", expected the sizes of ", describe(self), " with ", index.numel(), " in dimension ", d);
-  RAMET_CHECK(is_floating(self.scalar_type()) || !alpha.isFloatingPoint(), op, "For integral input tensors, argument alpha must not be a floating "
-              "point number: got ", alpha);
+  RAMET_CHECK(fits, op, "source: got ", describe(source_), ", expected the sizes of ",
+              describe(self), " with ", index.numel(), " in dimension ", d);
+  RAMET_CHECK(is_floating(self.scalar_type()) || !alpha.isFloatingPoint(), op,
+              "For integral input tensors, argument alpha must not be a floating "
+              "point number: got ",
+              alpha);
   const Tensor source = alpha.equal(1) ? source_ : source_.mul(alpha).to(source_.scalar_type());
   Tensor from = source.shallow();
   if (in_place) {
@@ -156,7 +179,8 @@ Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tens
     const Tensor part = node.needs(1) ? g.index_select(d, at.get(node)) : Tensor();
     return Pair{g, part.defined() && rank == 0 ? part.reshape({}) : part};
   };
-  if (!in_place) return record("IndexAddBackward0", {self, source}, std::move(out), std::move(backward));
+  if (!in_place)
+    return record("IndexAddBackward0", {self, source}, std::move(out), std::move(backward));
   record_inplace("IndexAddBackward0", {self, source}, self, std::move(backward));
   return self;
 }
@@ -169,16 +193,20 @@ Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const 
   Tensor out = zeros_of(sizes, src);
   write("scatter_add", IndexMode::kAdd, out, dim, index, at_least_1d(src.shallow()));
   if (!recording(src)) return out;
-  return record("GatherBackward0", {src}, std::move(out), [dim, at = save(index)](const Node& node, const Tensor& g) { return g.gather(dim, at.get(node)); });
+  return record("GatherBackward0", {src}, std::move(out),
+                [dim, at = save(index)](const Node& node, const Tensor& g) {
+                  return g.gather(dim, at.get(node));
+                });
 }
 
 Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {
   Tensor out = zeros_of(sizes, src);
   select_loop("index_add", IndexMode::kAdd, out, dim, index, src.shallow());
   if (!recording(src)) return out;
-  return record("IndexSelectBackward0", {src}, std::move(out), [dim, at = save(index)](const Node& node, const Tensor& g) {
-    return g.index_select(dim, at.get(node));
-  });
+  return record("IndexSelectBackward0", {src}, std::move(out),
+                [dim, at = save(index)](const Node& node, const Tensor& g) {
+                  return g.index_select(dim, at.get(node));
+                });
 }
 
 }  // namespace autograd
@@ -187,11 +215,14 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index_, bool) {
   const int64_t d = check_gather("gather", self, dim, index_);
   const Tensor index = index_as_long("gather", index_);
   Tensor out(TensorBase::empty(index.sizes(), self.scalar_type(), self.device()));
-  if (index.numel()) gather_loop("gather", IndexMode::kGet, at_least_1d(self.shallow()), d, at_least_1d(index), at_least_1d(out));
+  if (index.numel())
+    gather_loop("gather", IndexMode::kGet, at_least_1d(self.shallow()), d, at_least_1d(index),
+                at_least_1d(out));
   if (!recording(self)) return out;
-  return record("GatherBackward0", {self}, std::move(out), [d, m = Meta(self), at = save(index)](const Node& node, const Tensor& g) {
-    return scatter_zeros(m.shape(), d, at.get(node), g);
-  });
+  return record("GatherBackward0", {self}, std::move(out),
+                [d, m = Meta(self), at = save(index)](const Node& node, const Tensor& g) {
+                  return scatter_zeros(m.shape(), d, at.get(node), g);
+                });
 }
 
 Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
@@ -209,28 +240,36 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index_) {
   const Tensor index = index_as_long("index_select", index_);
   std::vector<int64_t> sizes = self.sizes().vec();
   if (self.dim() > 0) sizes[static_cast<size_t>(d)] = index.numel();
-  else RAMET_CHECK(index.numel() == 1, "index_select", "Index to a 0-dim tensor must have exactly one value: got ", describe(index));
+  else
+    RAMET_CHECK(index.numel() == 1, "index_select",
+                "Index to a 0-dim tensor must have exactly one value: got ", describe(index));
   Tensor out(TensorBase::empty(sizes, self.scalar_type(), self.device()));
   select_loop("index_select", IndexMode::kGet, self.shallow(), d, index, out);
   if (!recording(self)) return out;
-  return record("IndexSelectBackward0", {self}, std::move(out), [d, m = Meta(self), at = save(index)](const Node& node, const Tensor& g) {
-    return index_add_zeros(m.shape(), d, at.get(node), g);
-  });
+  return record("IndexSelectBackward0", {self}, std::move(out),
+                [d, m = Meta(self), at = save(index)](const Node& node, const Tensor& g) {
+                  return index_add_zeros(m.shape(), d, at.get(node), g);
+                });
 }
 
-Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                 const Scalar& alpha) {
   return index_add_any("index_add", self, dim, index, source, alpha, false);
 }
 
 Tensor repeat(const Tensor& self, IntArrayRef repeats) {
   check_defined("repeat", self);
   const auto lead = static_cast<int64_t>(repeats.size()) - self.dim();
-  RAMET_CHECK(lead >= 0, "repeat", "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor: got ", repeats,
-              " for ", describe(self));
+  RAMET_CHECK(lead >= 0, "repeat",
+              "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+              "tensor: got ",
+              repeats, " for ", describe(self));
   std::vector<int64_t> split, wide, out;
   for (size_t d = 0; d < repeats.size(); ++d) {
-    const int64_t n = static_cast<int64_t>(d) < lead ? 1 : self.size(static_cast<int64_t>(d) - lead);
-    RAMET_CHECK(repeats[d] >= 0, "repeat", "repeats: got ", repeats, ", expected no negative number");
+    const int64_t n =
+        static_cast<int64_t>(d) < lead ? 1 : self.size(static_cast<int64_t>(d) - lead);
+    RAMET_CHECK(repeats[d] >= 0, "repeat", "repeats: got ", repeats,
+                ", expected no negative number");
     split.push_back(1), split.push_back(n);
     wide.push_back(repeats[d]), wide.push_back(n);
     out.push_back(repeats[d] * n);
@@ -245,7 +284,8 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
   Tensor x = self;
   for (int64_t dim : dims) {
     const int64_t d = wrap_dim("flip", dim, self.dim());
-    RAMET_CHECK(!(seen >> d & 1), "flip", "dim ", dim, " appears multiple times in the list of dims: got ", dims);
+    RAMET_CHECK(!(seen >> d & 1), "flip", "dim ", dim,
+                " appears multiple times in the list of dims: got ", dims);
     seen |= uint64_t{1} << d;
     if (self.dim() == 0) continue;
     Tensor order(TensorBase::empty(self.size(d), kLong, self.device()));
@@ -256,9 +296,15 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
   return x.is_same(self) ? self.clone() : x;
 }
 
-Tensor Tensor::gather(int64_t dim, const Tensor& index, bool sparse_grad) const { return ramet::gather(*this, dim, index, sparse_grad); }
-Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const { return ramet::scatter(*this, dim, index, src); }
-Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Scalar& value) const { return ramet::scatter(*this, dim, index, value); }
+Tensor Tensor::gather(int64_t dim, const Tensor& index, bool sparse_grad) const {
+  return ramet::gather(*this, dim, index, sparse_grad);
+}
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
+  return ramet::scatter(*this, dim, index, src);
+}
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Scalar& value) const {
+  return ramet::scatter(*this, dim, index, value);
+}
 Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Tensor& src) const {
   scatter_any("scatter_", IndexMode::kPut, *this, dim, index, src, true);
   return as_mutable(*this);
@@ -267,16 +313,22 @@ Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Scalar& value) 
   scatter_value("scatter_", *this, dim, index, value, true);
   return as_mutable(*this);
 }
-Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const { return ramet::scatter_add(*this, dim, index, src); }
+Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
+  return ramet::scatter_add(*this, dim, index, src);
+}
 Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const {
   scatter_any("scatter_add_", IndexMode::kAdd, *this, dim, index, src, true);
   return as_mutable(*this);
 }
-Tensor Tensor::index_select(int64_t dim, const Tensor& index) const { return ramet::index_select(*this, dim, index); }
-Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
+Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
+  return ramet::index_select(*this, dim, index);
+}
+Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source,
+                         const Scalar& alpha) const {
   return ramet::index_add(*this, dim, index, source, alpha);
 }
-Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
+Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source,
+                           const Scalar& alpha) const {
   index_add_any("index_add_", *this, dim, index, source, alpha, true);
   return as_mutable(*this);
 }

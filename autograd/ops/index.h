@@ -1,26 +1,33 @@
-// Reading and writing at named positions: LibTorch's functions of the same names. Index tensors are int64 (or int32); an index
-// outside its range is an IndexError that names position, value and size, before anything is written. All writes happen in the
-// order of the index, so repeated positions give the same bits every time. Differentiable to any order in everything but indices.
+// Reading and writing at named positions: LibTorch's functions of the same names. Index tensors are
+// int64 (or int32); an index outside its range is an IndexError that names position, value and
+// size, before anything is written. All writes happen in the order of the index, so repeated
+// positions give the same bits every time. Differentiable to any order in everything but indices.
 #pragma once
 #include "autograd/tensor.h"
 
 namespace ramet {
 
-/// out[i][j][k] = self[index[i][j][k]][j][k] for dim 0, and so on; index.size(d) <= self.size(d) for d != dim.
-RAMET_API Tensor gather(const Tensor& self, int64_t dim, const Tensor& index, bool sparse_grad = false);
-/// The reverse: self with out[index[i][j][k]][j][k] = src[i][j][k]. Of several values for one element the last one stays.
+/// out[i][j][k] = self[index[i][j][k]][j][k] for dim 0, and so on; index.size(d) <= self.size(d)
+/// for d != dim.
+RAMET_API Tensor gather(const Tensor& self, int64_t dim, const Tensor& index,
+                        bool sparse_grad = false);
+/// The reverse: self with out[index[i][j][k]][j][k] = src[i][j][k]. Of several values for one
+/// element the last one stays.
 RAMET_API Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 RAMET_API Tensor scatter(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
 /// With += instead of =.
-RAMET_API Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+RAMET_API Tensor scatter_add(const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src);
 /// The slices of `dim` that a vector of indices names.
 RAMET_API Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index);
 /// self with slice index[k] of `dim` += alpha * slice k of source.
-RAMET_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1);
+RAMET_API Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index,
+                           const Tensor& source, const Scalar& alpha = 1);
 /// Elements of the flattened tensor.
 RAMET_API Tensor take(const Tensor& self, const Tensor& index);
 
-/// self with `value` (a number or a 0-dim tensor) where the bool mask holds; mask and self broadcast.
+/// self with `value` (a number or a 0-dim tensor) where the bool mask holds; mask and self
+/// broadcast.
 RAMET_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value);
 RAMET_API Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value);
 /// The elements where the bool mask holds, as a vector; mask and self broadcast.
@@ -39,9 +46,11 @@ RAMET_API Tensor flip(const Tensor& self, IntArrayRef dims);
 
 namespace autograd {
 /// Zeros of these sizes with src added at `index` along `dim`: the adjoint of gather. Recorded.
-RAMET_API Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src);
+RAMET_API Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
+                               const Tensor& src);
 /// The same for index_select.
-RAMET_API Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src);
+RAMET_API Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
+                                 const Tensor& src);
 }  // namespace autograd
 
 }  // namespace ramet

@@ -1,4 +1,5 @@
-// How fronts run index kernels: checks of indices and the loop they all share. Private to autograd/ops.
+// How fronts run index kernels: checks of indices and the loop they all share. Private to
+// autograd/ops.
 #pragma once
 #include "autograd/ops/common.h"
 #include "kernels/index.h"
@@ -8,10 +9,13 @@ namespace autograd {
 
 /// `index` as int64 (int32 is cast), an Error for another dtype.
 RAMET_API Tensor index_as_long(const char* op, const Tensor& index);
-/// An IndexError naming position, value and size unless every index lies in [low, size); `ignored` always passes.
-RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size, const char* what, int64_t ignored = kernels::kNoIndex);
+/// An IndexError naming position, value and size unless every index lies in [low, size); `ignored`
+/// always passes.
+RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size,
+                             const char* what, int64_t ignored = kernels::kNoIndex);
 
-/// The loop of kernels/index.h, dimension by dimension, with as many as a tensor can have; `run` merges neighbours.
+/// The loop of kernels/index.h, dimension by dimension, with as many as a tensor can have; `run`
+/// merges neighbours.
 struct RAMET_API IndexLoop {
   int rank = 0, indices = 0;
   int64_t sizes[kMaxRank], x[kMaxRank], y[kMaxRank], at[kernels::kMaxIndexTensors][kMaxRank];
@@ -24,18 +28,22 @@ struct RAMET_API IndexLoop {
     for (int k = 0; k < kernels::kMaxIndexTensors; ++k) at[k][rank] = 0;
     ++rank;
   }
-  /// An index tensor in place of a dimension of x with this extent and stride. Its strides go into at[k].
+  /// An index tensor in place of a dimension of x with this extent and stride. Its strides go into
+  /// at[k].
   void add_index(const Tensor& t, int64_t size, int64_t step) {
     index[indices] = static_cast<const int64_t*>(t.ptr());
     index_size[indices] = size, index_step[indices++] = step;
   }
-  void run(const char* op, kernels::IndexMode mode, const TensorBase& x, const TensorBase& y, int64_t skipped = kernels::kNoIndex);
+  void run(const char* op, kernels::IndexMode mode, const TensorBase& x, const TensorBase& y,
+           int64_t skipped = kernels::kNoIndex);
 };
 
 /// The loop of gather and scatter along `dim` over an index tensor: x and y have the index's rank.
-RAMET_API void gather_loop(const char* op, kernels::IndexMode mode, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& y);
+RAMET_API void gather_loop(const char* op, kernels::IndexMode mode, const Tensor& x, int64_t dim,
+                           const Tensor& index, const Tensor& y);
 /// The loop of index_select and index_add along `dim`: a 1-D index; y has x's sizes but for `dim`.
-RAMET_API void select_loop(const char* op, kernels::IndexMode mode, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& y,
+RAMET_API void select_loop(const char* op, kernels::IndexMode mode, const Tensor& x, int64_t dim,
+                           const Tensor& index, const Tensor& y,
                            int64_t skipped = kernels::kNoIndex);
 
 }  // namespace autograd

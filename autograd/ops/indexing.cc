@@ -17,27 +17,32 @@ using kernels::IndexMode;
 namespace indexing {
 
 Slice::Slice(std::optional<int64_t> start, std::optional<int64_t> stop, std::optional<int64_t> step)
-    : start_(start.value_or(0)), stop_(stop.value_or(std::numeric_limits<int64_t>::max())), step_(step.value_or(1)) {
+    : start_(start.value_or(0)),
+      stop_(stop.value_or(std::numeric_limits<int64_t>::max())),
+      step_(step.value_or(1)) {
   RAMET_CHECK(step_ > 0, "Slice", "step must be greater than zero: got ", step_);
 }
 
 TensorIndex::TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {
-  RAMET_CHECK(std::strcmp(text, "...") == 0, "index", "Expected \"...\" to represent an ellipsis index, but got \"", text, "\"");
+  RAMET_CHECK(std::strcmp(text, "...") == 0, "index",
+              "Expected \"...\" to represent an ellipsis index, but got \"", text, "\"");
 }
 
 TensorIndex::TensorIndex(const Scalar& value)
-    : type_(value.isBoolean() ? TensorIndexType::Boolean : TensorIndexType::Integer), integer_(value.isBoolean() ? value.toBool() : value.toLong()) {}
+    : type_(value.isBoolean() ? TensorIndexType::Boolean : TensorIndexType::Integer),
+      integer_(value.isBoolean() ? value.toBool() : value.toLong()) {}
 
 }  // namespace indexing
 
 namespace {
 
-// Index tensors in place of dimensions of one tensor: all int64, of one common shape (each may be broadcast), checked.
+// Index tensors in place of dimensions of one tensor: all int64, of one common shape (each may be
+// broadcast), checked.
 struct Places {
-  std::vector<Tensor> at;           // one per dimension; undefined: ":"
-  std::vector<int64_t> common;      // their common shape
-  std::vector<int64_t> result;      // shape of self[at]
-  int64_t first = 0;                // where the common dimensions stand in the result
+  std::vector<Tensor> at;       // one per dimension; undefined: ":"
+  std::vector<int64_t> common;  // their common shape
+  std::vector<int64_t> result;  // shape of self[at]
+  int64_t first = 0;            // where the common dimensions stand in the result
 };
 
 // A mask over dims [d, d + mask.dim()) as the coordinates of its true elements.
@@ -45,13 +50,15 @@ void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
   const int64_t d = static_cast<int64_t>(at.size());
   for (int64_t i = 0; i < mask.dim(); ++i) {
     if (d + i < self.dim() && mask.size(i) == self.size(d + i)) continue;
-    throw IndexError(detail::join("[", op, "] The shape of the mask ", mask.sizes(), " at index ", i, " does not match the shape of the indexed tensor ",
+    throw IndexError(detail::join("[", op, "] The shape of the mask ", mask.sizes(), " at index ",
+                                  i, " does not match the shape of the indexed tensor ",
                                   self.sizes(), " at index ", d + i));
   }
   for (Tensor& t : unbind(mask.nonzero(), 1)) at.push_back(std::move(t));
 }
 
-Places places_of(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices) {
+Places places_of(const char* op, const Tensor& self,
+                 const std::vector<std::optional<Tensor>>& indices) {
   check_defined(op, self);
   Places p;
   for (const std::optional<Tensor>& entry : indices) {
@@ -60,19 +67,22 @@ Places places_of(const char* op, const Tensor& self, const std::vector<std::opti
       continue;
     }
     const Tensor& t = *entry;
-    RAMET_CHECK(t->device == self->device || t.is_cpu(), op, "indices should be either on cpu or on the same device as the indexed tensor: got ",
+    RAMET_CHECK(t->device == self->device || t.is_cpu(), op,
+                "indices should be either on cpu or on the same device as the indexed tensor: got ",
                 describe(t), " for ", describe(self));
     if (t.scalar_type() == kBool || t.scalar_type() == kByte) {
       append_mask(op, self, t, p.at);
     } else {
-      RAMET_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, op, "tensors used as indices must be long, int, byte or bool tensors: got ",
+      RAMET_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, op,
+                  "tensors used as indices must be long, int, byte or bool tensors: got ",
                   describe(t));
       p.at.push_back(t.to(kLong));
     }
     if (p.at.back().device() != self.device()) p.at.back() = p.at.back().to(self.device());
   }
   if (static_cast<int64_t>(p.at.size()) > self.dim())
-    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ", self.dim(), ": got ", p.at.size()));
+    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ",
+                                  self.dim(), ": got ", p.at.size()));
   p.at.resize(static_cast<size_t>(self.dim()));
   // Neighbours? Then the common dimensions stand where the first one was, otherwise in front.
   int64_t begin = -1, end = -1, count = 0;
@@ -83,7 +93,8 @@ Places places_of(const char* op, const Tensor& self, const std::vector<std::opti
     if (begin < 0) begin = d;
     end = d + 1;
   }
-  RAMET_CHECK(count <= kernels::kMaxIndexTensors, op, "index tensors: got ", count, ", expected at most ", kernels::kMaxIndexTensors);
+  RAMET_CHECK(count <= kernels::kMaxIndexTensors, op, "index tensors: got ", count,
+              ", expected at most ", kernels::kMaxIndexTensors);
   const bool together = end - begin == count;
   for (int64_t d = 0; d < self.dim(); ++d) {
     if (together && d == begin) {
@@ -95,7 +106,9 @@ Places places_of(const char* op, const Tensor& self, const std::vector<std::opti
   if (!together) p.result.insert(p.result.begin(), p.common.begin(), p.common.end());
   for (int64_t d = 0; d < self.dim(); ++d) {
     const Tensor& t = p.at[static_cast<size_t>(d)];
-    if (t.defined()) check_indices(op, t, -self.size(d), self.size(d), ("size of dimension " + std::to_string(d)).c_str());
+    if (t.defined())
+      check_indices(op, t, -self.size(d), self.size(d),
+                    ("size of dimension " + std::to_string(d)).c_str());
   }
   return p;
 }
@@ -105,7 +118,8 @@ void run(const char* op, IndexMode mode, const Tensor& x, const Places& p, const
   IndexLoop loop;
   const auto push_common = [&] {
     for (size_t i = 0; i < p.common.size(); ++i) {
-      const auto lead = static_cast<int>(p.common.size() - i);  // counted from the last common dimension
+      const auto lead =
+          static_cast<int>(p.common.size() - i);  // counted from the last common dimension
       const int d = loop.rank;
       loop.push(p.common[i], 0, y->strides()[d]);
       int k = 0;
@@ -126,7 +140,8 @@ void run(const char* op, IndexMode mode, const Tensor& x, const Places& p, const
   }
   if (!pushed) push_common();
   for (int64_t d = 0; d < x.dim(); ++d)
-    if (p.at[static_cast<size_t>(d)].defined()) loop.add_index(p.at[static_cast<size_t>(d)], x->sizes()[d], x->strides()[d]);
+    if (p.at[static_cast<size_t>(d)].defined())
+      loop.add_index(p.at[static_cast<size_t>(d)], x->sizes()[d], x->strides()[d]);
   loop.run(op, mode, x, y);
 }
 
@@ -137,18 +152,23 @@ std::vector<Saved> save_all(const Places& p) {
 }
 std::vector<std::optional<Tensor>> get_all(const std::vector<Saved>& saved, const Node& node) {
   std::vector<std::optional<Tensor>> at;
-  for (const Saved& s : saved) at.push_back(s.get(node).defined() ? std::optional<Tensor>(s.get(node)) : std::nullopt);
+  for (const Saved& s : saved)
+    at.push_back(s.get(node).defined() ? std::optional<Tensor>(s.get(node)) : std::nullopt);
   return at;
 }
 
 // Zeros of these sizes with g added at the places: the adjoint of index.
-Tensor index_backward(const Tensor& g, IntArrayRef sizes, const std::vector<std::optional<Tensor>>& indices) {
+Tensor index_backward(const Tensor& g, IntArrayRef sizes,
+                      const std::vector<std::optional<Tensor>>& indices) {
   Tensor out(TensorBase::empty(sizes, g.scalar_type(), g.device()));
   fill_values(out, 0);
   const Places p = places_of("index", out, indices);
   run("index", IndexMode::kAdd, out, p, g.shallow());
   if (!recording(g)) return out;
-  return record("IndexBackward0", {g}, std::move(out), [at = save_all(p)](const Node& node, const Tensor& gg) { return index(gg, get_all(at, node)); });
+  return record("IndexBackward0", {g}, std::move(out),
+                [at = save_all(p)](const Node& node, const Tensor& gg) {
+                  return index(gg, get_all(at, node));
+                });
 }
 
 // Leading extents of 1 that the destination lacks are dropped.
@@ -158,17 +178,21 @@ Tensor without_leading_ones(const Tensor& values, int64_t rank) {
   return v;
 }
 
-Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& given, bool accumulate, bool in_place) {
+Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
+           const Tensor& given, bool accumulate, bool in_place) {
   check_defined(op, given);
   const Places p = places_of(op, self, indices);
   const Tensor values_ = without_leading_ones(given, static_cast<int64_t>(p.result.size()));
-  RAMET_CHECK(values_->device == self->device || (values_.dim() == 0 && values_.is_cpu()), op, "expected values on ", self.device(), ": got ", describe(values_));
+  RAMET_CHECK(values_->device == self->device || (values_.dim() == 0 && values_.is_cpu()), op,
+              "expected values on ", self.device(), ": got ", describe(values_));
   RAMET_CHECK(values_.scalar_type() == self.scalar_type() || values_.dim() == 0, op,
-              "Index put requires the source and destination dtypes match, got ", name_of(self.scalar_type()), " for the destination and ",
+              "Index put requires the source and destination dtypes match, got ",
+              name_of(self.scalar_type()), " for the destination and ",
               name_of(values_.scalar_type()), " for the source.");
   const int64_t lead = static_cast<int64_t>(p.result.size()) - values_.dim();
   bool fits = lead >= 0;
-  for (int64_t d = 0; fits && d < values_.dim(); ++d) fits = values_.size(d) == 1 || values_.size(d) == p.result[static_cast<size_t>(lead + d)];
+  for (int64_t d = 0; fits && d < values_.dim(); ++d)
+    fits = values_.size(d) == 1 || values_.size(d) == p.result[static_cast<size_t>(lead + d)];
   RAMET_CHECK(fits, op, "shape mismatch: value tensor of shape ", values_.sizes(),
               " cannot be broadcast to indexing result of shape ", IntArrayRef(p.result));
   if (in_place) check_inplace(op, self);
@@ -184,7 +208,8 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
   run(op, accumulate ? IndexMode::kAdd : IndexMode::kPut, out, p, values);
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [accumulate, m = Meta(values_), at = save_all(p)](const Node& node, const Tensor& g) {
+  auto backward = [accumulate, m = Meta(values_), at = save_all(p)](const Node& node,
+                                                                    const Tensor& g) {
     const std::vector<std::optional<Tensor>> indices = get_all(at, node);
     std::array<Tensor, 2> r;
     if (node.needs(0)) {
@@ -199,7 +224,8 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
     if (node.needs(1)) r[1] = m.reduce(index(g, indices));
     return r;
   };
-  if (!in_place) return record("IndexPutBackward0", {self, values_}, std::move(out), std::move(backward));
+  if (!in_place)
+    return record("IndexPutBackward0", {self, values_}, std::move(out), std::move(backward));
   record_inplace("IndexPutBackward0", {self, values_}, self, std::move(backward));
   return self;
 }
@@ -210,17 +236,21 @@ Tensor truth_tensor(bool value, Device device) {
   return t;
 }
 
-// Integers, slices, None and Ellipsis as views of self; what is left are index tensors, by dimension.
-Tensor apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> list, std::vector<std::optional<Tensor>>& tensors) {
+// Integers, slices, None and Ellipsis as views of self; what is left are index tensors, by
+// dimension.
+Tensor apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> list,
+                   std::vector<std::optional<Tensor>>& tensors) {
   check_defined(op, self);
   int64_t specified = 0;
   for (const TensorIndex& i : list) {
     if (i.is_none() || i.is_ellipsis() || i.is_boolean()) continue;
-    const bool mask = i.is_tensor() && (i.tensor().scalar_type() == kBool || i.tensor().scalar_type() == kByte);
+    const bool mask =
+        i.is_tensor() && (i.tensor().scalar_type() == kBool || i.tensor().scalar_type() == kByte);
     specified += mask ? i.tensor().dim() : 1;
   }
   if (specified > self.dim())
-    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ", self.dim(), ": got ", specified));
+    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ",
+                                  self.dim(), ": got ", specified));
   Tensor x = self;
   int64_t d = 0;
   bool ellipsis = false;
@@ -230,17 +260,13 @@ Tensor apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> lis
   };
   for (const TensorIndex& i : list) {
     switch (i.type()) {
-      case indexing::TensorIndexType::None:
-        x = x.unsqueeze(d++);
-        break;
+      case indexing::TensorIndexType::None: x = x.unsqueeze(d++); break;
       case indexing::TensorIndexType::Ellipsis:
         RAMET_CHECK(!ellipsis, op, "an index can only have a single ellipsis ('...')");
         ellipsis = true;
         d += self.dim() - specified;
         break;
-      case indexing::TensorIndexType::Integer:
-        x = x.select(d, i.integer());
-        break;
+      case indexing::TensorIndexType::Integer: x = x.select(d, i.integer()); break;
       case indexing::TensorIndexType::Boolean:
         x = x.unsqueeze(d);
         add(truth_tensor(i.boolean(), self.device()));
@@ -248,7 +274,8 @@ Tensor apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> lis
         break;
       case indexing::TensorIndexType::Slice: {
         const indexing::Slice& s = i.slice();
-        if (s.start() != 0 || s.stop() < x.size(d) || s.step() != 1) x = x.slice(d, s.start(), s.stop(), s.step());
+        if (s.start() != 0 || s.stop() < x.size(d) || s.step() != 1)
+          x = x.slice(d, s.start(), s.stop(), s.step());
         ++d;
         break;
       }
@@ -276,7 +303,8 @@ std::vector<std::optional<Tensor>> by_dimension(const std::vector<std::optional<
   std::vector<std::optional<Tensor>> out;
   for (size_t i = 0; i < tensors.size(); ++i) {
     out.push_back(tensors[i]);
-    if (tensors[i] && (tensors[i]->scalar_type() == kBool || tensors[i]->scalar_type() == kByte) && tensors[i]->dim() > 1)
+    if (tensors[i] && (tensors[i]->scalar_type() == kBool || tensors[i]->scalar_type() == kByte) &&
+        tensors[i]->dim() > 1)
       i += static_cast<size_t>(tensors[i]->dim() - 1);  // the holes that apply_views left
   }
   return out;
@@ -289,15 +317,18 @@ Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indic
   Tensor out(TensorBase::empty(p.result, self.scalar_type(), self.device()));
   run("index", IndexMode::kGet, self.shallow(), p, out);
   if (!recording(self)) return out;
-  return record("IndexBackward0", {self}, std::move(out), [m = Meta(self), at = save_all(p)](const Node& node, const Tensor& g) {
-    return index_backward(g, m.shape(), get_all(at, node));
-  });
+  return record("IndexBackward0", {self}, std::move(out),
+                [m = Meta(self), at = save_all(p)](const Node& node, const Tensor& g) {
+                  return index_backward(g, m.shape(), get_all(at, node));
+                });
 }
 
-Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate) {
+Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
+                 const Tensor& values, bool accumulate) {
   return put("index_put", self, indices, values, accumulate, false);
 }
-Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate) {
+Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,
+                   const Tensor& values, bool accumulate) {
   put("index_put_", self, indices, values, accumulate, true);
   return self;
 }
@@ -310,16 +341,20 @@ Tensor take(const Tensor& self, const Tensor& at) {
 }
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
-  RAMET_CHECK(!indices.empty(), "index", "Passing an empty index list to Tensor::index() is not valid syntax");
+  RAMET_CHECK(!indices.empty(), "index",
+              "Passing an empty index list to Tensor::index() is not valid syntax");
   std::vector<std::optional<Tensor>> tensors;
   const Tensor x = apply_views("index", *this, indices, tensors);
   if (!tensors.empty()) return ramet::index(x, by_dimension(tensors));
   return x.is_same(*this) ? x.slice() : x;  // always another handle, as every view
 }
-Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const { return index(ArrayRef<TensorIndex>(indices.begin(), indices.size())); }
+Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
+  return index(ArrayRef<TensorIndex>(indices.begin(), indices.size()));
+}
 
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const {
-  RAMET_CHECK(!indices.empty(), "index_put_", "Passing an empty index list to Tensor::index_put_() is not valid syntax");
+  RAMET_CHECK(!indices.empty(), "index_put_",
+              "Passing an empty index list to Tensor::index_put_() is not valid syntax");
   check_defined("index_put_", values);
   std::vector<std::optional<Tensor>> tensors;
   const Tensor x = apply_views("index_put_", *this, indices, tensors);

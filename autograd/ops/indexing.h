@@ -1,13 +1,16 @@
-// x.index({...}) and x.index_put_({...}, v): LibTorch's namespace `indexing` and functions index and index_put.
+// x.index({...}) and x.index_put_({...}, v): LibTorch's namespace `indexing` and functions index
+// and index_put.
 //
 //   using namespace ramet::indexing;
-//   x.index({Slice(1, None, 2), "...", 0, None})   a view: integers, slices, None (a new dimension) and Ellipsis
-//   x.index({rows, cols})                          a copy: index tensors broadcast together and take the place of their dimensions
-//   x.index({x > 0})                               a copy: a bool mask counts as the index tensors of its true elements
-//   x.index_put_({Slice(), 2}, 7.0)                in place; values broadcast
+//   x.index({Slice(1, None, 2), "...", 0, None})   a view: integers, slices, None (a new dimension)
+//   and Ellipsis x.index({rows, cols})                          a copy: index tensors broadcast
+//   together and take the place of their dimensions x.index({x > 0}) a copy: a bool mask counts as
+//   the index tensors of its true elements x.index_put_({Slice(), 2}, 7.0)                in place;
+//   values broadcast
 //
-// Where index tensors are not neighbours their common dimensions come first, as in NumPy and LibTorch. Of several values for one
-// element the last one stays. All differentiable to any order; an in-place write keeps the histories of base and views right.
+// Where index tensors are not neighbours their common dimensions come first, as in NumPy and
+// LibTorch. Of several values for one element the last one stays. All differentiable to any order;
+// an in-place write keeps the histories of base and views right.
 #pragma once
 #include <optional>
 #include <vector>
@@ -27,7 +30,8 @@ inline constexpr EllipsisIndexType Ellipsis{};
 /// start:stop:step, clamped as in Python; step is positive.
 class RAMET_API Slice final {
  public:
-  Slice(std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt, std::optional<int64_t> step = std::nullopt);
+  Slice(std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt,
+        std::optional<int64_t> step = std::nullopt);
   int64_t start() const { return start_; }
   int64_t stop() const { return stop_; }
   int64_t step() const { return step_; }
@@ -46,7 +50,8 @@ class RAMET_API TensorIndex final {
   TensorIndex(const char* text);  ///< "..." only
   template <class T, std::enable_if_t<std::is_integral<T>::value, int> = 0>
   TensorIndex(T value)
-      : type_(std::is_same<T, bool>::value ? TensorIndexType::Boolean : TensorIndexType::Integer), integer_(static_cast<int64_t>(value)) {}
+      : type_(std::is_same<T, bool>::value ? TensorIndexType::Boolean : TensorIndexType::Integer),
+        integer_(static_cast<int64_t>(value)) {}
   TensorIndex(Slice slice) : type_(TensorIndexType::Slice), slice_(slice) {}
   TensorIndex(Tensor tensor) : type_(TensorIndexType::Tensor), tensor_(std::move(tensor)) {}
   TensorIndex(const Scalar& value);  ///< an integer or a bool
@@ -72,10 +77,13 @@ class RAMET_API TensorIndex final {
 
 }  // namespace indexing
 
-/// self[indices]: one index tensor (int64, int32, bool or uint8 mask) for each leading dimension, an undefined one for ":".
+/// self[indices]: one index tensor (int64, int32, bool or uint8 mask) for each leading dimension,
+/// an undefined one for ":".
 RAMET_API Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices);
 /// self with self[indices] = values, or += with `accumulate`. values broadcast to self[indices].
-RAMET_API Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate = false);
-RAMET_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices, const Tensor& values, bool accumulate = false);
+RAMET_API Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
+                           const Tensor& values, bool accumulate = false);
+RAMET_API Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,
+                             const Tensor& values, bool accumulate = false);
 
 }  // namespace ramet

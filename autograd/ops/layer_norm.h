@@ -6,9 +6,12 @@
 
 namespace ramet {
 
-/// (x - mean) / sqrt(var + eps) * weight + bias, moments over the last normalized_shape.size() dimensions (var without
-/// correction). weight and bias, where given, have sizes normalized_shape and input's dtype. Differentiable to any order.
-RAMET_API Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight = {},
-                            const std::optional<Tensor>& bias = {}, double eps = 1e-05, bool cudnn_enable = true);
+/// (x - mean) / sqrt(var + eps) * weight + bias, moments over the last normalized_shape.size()
+/// dimensions (var without correction). weight and bias, where given, have sizes normalized_shape
+/// and input's dtype. Differentiable to any order.
+RAMET_API Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
+                            const std::optional<Tensor>& weight = {},
+                            const std::optional<Tensor>& bias = {}, double eps = 1e-05,
+                            bool cudnn_enable = true);
 
 }  // namespace ramet

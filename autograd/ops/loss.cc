@@ -15,22 +15,30 @@ namespace {
 
 void check_pair(const char* op, const Tensor& x, const Tensor& target, int64_t reduction) {
   common_device(op, x, target);
-  RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ", reduction, ", expected Reduction::None, Mean or Sum");
+  RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ",
+              reduction, ", expected Reduction::None, Mean or Sum");
 }
 void check_same_shape(const char* op, const Tensor& x, const Tensor& target) {
-  RAMET_CHECK(x.sizes() == target.sizes(), op, "target size ", target.sizes(), " must be the same as input size ", x.sizes());
+  RAMET_CHECK(x.sizes() == target.sizes(), op, "target size ", target.sizes(),
+              " must be the same as input size ", x.sizes());
 }
 Tensor reduced(const Tensor& loss, int64_t reduction) {
-  return reduction == Reduction::Mean ? loss.mean() : reduction == Reduction::Sum ? loss.sum() : loss;
+  return reduction == Reduction::Mean  ? loss.mean()
+         : reduction == Reduction::Sum ? loss.sum()
+                                       : loss;
 }
 // The same without history.
 Tensor reduced_plain(const Tensor& loss, int64_t reduction) {
   if (reduction == Reduction::None) return loss;
-  const auto kind = reduction == Reduction::Mean ? kernels::ReduceOp::kMean : kernels::ReduceOp::kSum;
-  return run_reduce(kind, loss, reduced_dims("loss", loss, std::nullopt, false), loss.scalar_type());
+  const auto kind =
+      reduction == Reduction::Mean ? kernels::ReduceOp::kMean : kernels::ReduceOp::kSum;
+  return run_reduce(kind, loss, reduced_dims("loss", loss, std::nullopt, false),
+                    loss.scalar_type());
 }
 // What the gradient of a reduced loss counts for each element.
-double share(const Tensor& loss, int64_t reduction) { return reduction == Reduction::Mean ? 1 / static_cast<double>(loss.numel()) : 1; }
+double share(const Tensor& loss, int64_t reduction) {
+  return reduction == Reduction::Mean ? 1 / static_cast<double>(loss.numel()) : 1;
+}
 
 // 2 g (x - t) scale, one kernel. g: 0-dim, or of the loss's shape.
 Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double scale) {
@@ -38,16 +46,19 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
   Tensor out = pointwise_result("mse_loss", dtype, x, &t);
   pointwise_into(RAMET_POINTWISE(mse_backward), out, compute_type(dtype), g, x, t, 2 * scale);
   if (!recording(g, x, t)) return out;
-  return record("MseLossBackwardBackward0", {g, x, t}, std::move(out), [scale, mg = Meta(g), mx = Meta(x), mt = Meta(t), sg = save(g), sx = save(x), st = save(t)](const Node& self, const Tensor& v) {
-    std::array<Tensor, 3> r;
-    if (self.needs(0)) r[0] = mg.reduce(v.mul(sx.get(self).sub(st.get(self))).mul(2 * scale));
-    if (self.needs(1) || self.needs(2)) {
-      const Tensor d = v.mul(sg.get(self)).mul(2 * scale);
-      if (self.needs(1)) r[1] = mx.reduce(d);
-      if (self.needs(2)) r[2] = mt.reduce(d.neg());
-    }
-    return r;
-  });
+  return record("MseLossBackwardBackward0", {g, x, t}, std::move(out),
+                [scale, mg = Meta(g), mx = Meta(x), mt = Meta(t), sg = save(g), sx = save(x),
+                 st = save(t)](const Node& self, const Tensor& v) {
+                  std::array<Tensor, 3> r;
+                  if (self.needs(0))
+                    r[0] = mg.reduce(v.mul(sx.get(self).sub(st.get(self))).mul(2 * scale));
+                  if (self.needs(1) || self.needs(2)) {
+                    const Tensor d = v.mul(sg.get(self)).mul(2 * scale);
+                    if (self.needs(1)) r[1] = mx.reduce(d);
+                    if (self.needs(2)) r[2] = mt.reduce(d.neg());
+                  }
+                  return r;
+                });
 }
 
 }  // namespace
@@ -55,15 +66,18 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
 Tensor mse_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
   check_pair("mse_loss", x, target, reduction);
   const ScalarType dtype = result_type(x, target);
-  RAMET_CHECK(is_floating(dtype), "mse_loss", "not implemented for '", name_of(dtype), "': got ", describe(x), " and ", describe(target));
+  RAMET_CHECK(is_floating(dtype), "mse_loss", "not implemented for '", name_of(dtype), "': got ",
+              describe(x), " and ", describe(target));
   Tensor squares = pointwise_result("mse_loss", dtype, x, &target);
   pointwise_into(RAMET_POINTWISE(squared_difference), squares, compute_type(dtype), x, target);
   Tensor out = reduced_plain(squares, reduction);
   if (!recording(x, target)) return out;
   return record("MseLossBackward0", {x, target}, std::move(out),
-                [scale = share(squares, reduction), mx = Meta(x), mt = Meta(target), sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
+                [scale = share(squares, reduction), mx = Meta(x), mt = Meta(target), sx = save(x),
+                 st = save(target)](const Node& self, const Tensor& g) {
                   const Tensor dx = mse_backward(g, sx.get(self), st.get(self), scale);
-                  return std::array{self.needs(0) ? mx.reduce(dx) : Tensor(), self.needs(1) ? mt.reduce(dx.neg()) : Tensor()};
+                  return std::array{self.needs(0) ? mx.reduce(dx) : Tensor(),
+                                    self.needs(1) ? mt.reduce(dx.neg()) : Tensor()};
                 });
 }
 
@@ -82,22 +96,26 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, 
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, double delta) {
   check_pair("huber_loss", x, target, reduction);
-  RAMET_CHECK(delta > 0, "huber_loss", "does not support non-positive values for delta: got ", delta);
+  RAMET_CHECK(delta > 0, "huber_loss", "does not support non-positive values for delta: got ",
+              delta);
   const Tensor d = x.sub(target), a = d.abs();
   return reduced(where(a.lt(delta), d.mul(d).mul(0.5), a.sub(0.5 * delta).mul(delta)), reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight, int64_t reduction) {
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
+                            const std::optional<Tensor>& weight, int64_t reduction) {
   const char* op = "binary_cross_entropy";
   check_pair(op, x, target, reduction);
   check_same_shape(op, x, target);
   {
     const NoGradGuard off;
     // A NaN is let through, as by LibTorch.
-    RAMET_CHECK(!x.lt(0).logical_or(x.gt(1)).any().item<bool>(), op, "all elements of input should be between 0 and 1: got ", describe(x));
+    RAMET_CHECK(!x.lt(0).logical_or(x.gt(1)).any().item<bool>(), op,
+                "all elements of input should be between 0 and 1: got ", describe(x));
   }
-  // The clamped logarithms have the gradients of LibTorch's kernel, (x - t) / max((1 - x) x, 1e-12), where no clamp is active;
-  // at x = 0 and x = 1 LibTorch's is -+1e12 times less than infinity, so it is stated here.
+  // The clamped logarithms have the gradients of LibTorch's kernel, (x - t) / max((1 - x) x,
+  // 1e-12), where no clamp is active; at x = 0 and x = 1 LibTorch's is -+1e12 times less than
+  // infinity, so it is stated here.
   Tensor loss;
   {
     const NoGradGuard off;
@@ -105,26 +123,34 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target, const std::op
     loss = target.sub(1).mul(high).sub(target.mul(low));
   }
   if (recording(x, target)) {
-    loss = record("BinaryCrossEntropyBackward0", {x, target}, std::move(loss), [sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
-      const Tensor &x = sx.get(self), &t = st.get(self);
-      std::array<Tensor, 2> r;
-      if (self.needs(0)) r[0] = g.mul(x.sub(t)).div(x.neg().add(1).mul(x).clamp_min(1e-12));
-      if (self.needs(1)) r[1] = g.mul(x.neg().log1p().clamp_min(-100).sub(x.log().clamp_min(-100)));
-      return r;
-    });
+    loss = record("BinaryCrossEntropyBackward0", {x, target}, std::move(loss),
+                  [sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
+                    const Tensor &x = sx.get(self), &t = st.get(self);
+                    std::array<Tensor, 2> r;
+                    if (self.needs(0))
+                      r[0] = g.mul(x.sub(t)).div(x.neg().add(1).mul(x).clamp_min(1e-12));
+                    if (self.needs(1))
+                      r[1] = g.mul(x.neg().log1p().clamp_min(-100).sub(x.log().clamp_min(-100)));
+                    return r;
+                  });
   }
   if (weight && weight->defined()) loss = loss.mul(*weight);
   return reduced(loss, reduction);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const std::optional<Tensor>& weight,
-                                        const std::optional<Tensor>& pos_weight, int64_t reduction) {
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+                                        const std::optional<Tensor>& weight,
+                                        const std::optional<Tensor>& pos_weight,
+                                        int64_t reduction) {
   const char* op = "binary_cross_entropy_with_logits";
   check_pair(op, x, target, reduction);
   check_same_shape(op, x, target);
-  // (1 - t) x - l log sigmoid(x), l = 1 + (pos_weight - 1) t, and -log sigmoid(x) = log1p(exp(-|x|)) + max(-x, 0)
+  // (1 - t) x - l log sigmoid(x), l = 1 + (pos_weight - 1) t, and -log sigmoid(x) =
+  // log1p(exp(-|x|)) + max(-x, 0)
   Tensor loss;
-  const auto terms = [](const Tensor& x) { return x.abs().neg().exp().log1p().add(x.neg().clamp_min(0)); };
+  const auto terms = [](const Tensor& x) {
+    return x.abs().neg().exp().log1p().add(x.neg().clamp_min(0));
+  };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();
   {
@@ -134,21 +160,23 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, c
     loss = x.sub(target.mul(x)).add(log_terms);
   }
   if (recording(x, target)) {
-    loss = record("BinaryCrossEntropyWithLogitsBackward0", {x, target}, std::move(loss), [p, terms, sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
-      const Tensor &x = sx.get(self), &t = st.get(self);
-      std::array<Tensor, 2> r;
-      if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
-        const Tensor s = x.sigmoid();
-        if (p.defined()) {
-          const Tensor pt = p.mul(t);
-          r[0] = g.mul(pt.add(1).sub(t).mul(s).sub(pt));
-        } else {
-          r[0] = g.mul(s.sub(t));
-        }
-      }
-      if (self.needs(1)) r[1] = g.mul(p.defined() ? p.sub(1).mul(terms(x)).sub(x) : x.neg());
-      return r;
-    });
+    loss = record("BinaryCrossEntropyWithLogitsBackward0", {x, target}, std::move(loss),
+                  [p, terms, sx = save(x), st = save(target)](const Node& self, const Tensor& g) {
+                    const Tensor &x = sx.get(self), &t = st.get(self);
+                    std::array<Tensor, 2> r;
+                    if (self.needs(0)) {  // 1 - t - l (1 - sigmoid(x))
+                      const Tensor s = x.sigmoid();
+                      if (p.defined()) {
+                        const Tensor pt = p.mul(t);
+                        r[0] = g.mul(pt.add(1).sub(t).mul(s).sub(pt));
+                      } else {
+                        r[0] = g.mul(s.sub(t));
+                      }
+                    }
+                    if (self.needs(1))
+                      r[1] = g.mul(p.defined() ? p.sub(1).mul(terms(x)).sub(x) : x.neg());
+                    return r;
+                  });
   }
   if (weight && weight->defined()) loss = loss.mul(*weight);
   return reduced(loss, reduction);

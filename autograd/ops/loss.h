@@ -1,5 +1,6 @@
-// Losses: LibTorch's functions of the same names. `reduction` is Reduction::None (the losses themselves), Mean or Sum.
-// Differentiable to any order in input, and in target where it is a floating-point tensor.
+// Losses: LibTorch's functions of the same names. `reduction` is Reduction::None (the losses
+// themselves), Mean or Sum. Differentiable to any order in input, and in target where it is a
+// floating-point tensor.
 #pragma once
 #include <optional>
 
@@ -11,38 +12,52 @@ namespace Reduction {
 enum Reduction { None, Mean, Sum, END };
 }  // namespace Reduction
 
-/// Log-softmax and negative log-likelihood in one pass over the logits [n, classes, d1, ...] (or [classes]).
-/// target: class indices [n, d1, ...] (int64), or probabilities of input's shape. Mean divides by the sum of the weights of the
-/// targets that count (indices; NaN where none does) or by n d1 ... (probabilities). Formula: kernels/cross_entropy.h. An index
-/// outside [0, classes) other than ignore_index is an IndexError naming position, value and number of classes.
-/// weight [classes] is a constant: asking for its gradient is a NotImplementedError.
-RAMET_API Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
-                                    int64_t reduction = Reduction::Mean, int64_t ignore_index = -100, double label_smoothing = 0.0);
+/// Log-softmax and negative log-likelihood in one pass over the logits [n, classes, d1, ...] (or
+/// [classes]). target: class indices [n, d1, ...] (int64), or probabilities of input's shape. Mean
+/// divides by the sum of the weights of the targets that count (indices; NaN where none does) or by
+/// n d1 ... (probabilities). Formula: kernels/cross_entropy.h. An index outside [0, classes) other
+/// than ignore_index is an IndexError naming position, value and number of classes. weight
+/// [classes] is a constant: asking for its gradient is a NotImplementedError.
+RAMET_API Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
+                                    const std::optional<Tensor>& weight = {},
+                                    int64_t reduction = Reduction::Mean,
+                                    int64_t ignore_index = -100, double label_smoothing = 0.0);
 /// -weight[t] input[t] of log-probabilities: [n, classes] or [classes].
-RAMET_API Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
+RAMET_API Tensor nll_loss(const Tensor& self, const Tensor& target,
+                          const std::optional<Tensor>& weight = {},
                           int64_t reduction = Reduction::Mean, int64_t ignore_index = -100);
 /// The same for [n, classes, d1, d2].
-RAMET_API Tensor nll_loss2d(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
+RAMET_API Tensor nll_loss2d(const Tensor& self, const Tensor& target,
+                            const std::optional<Tensor>& weight = {},
                             int64_t reduction = Reduction::Mean, int64_t ignore_index = -100);
 /// Any number of dimensions.
-RAMET_API Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
+RAMET_API Tensor nll_loss_nd(const Tensor& self, const Tensor& target,
+                             const std::optional<Tensor>& weight = {},
                              int64_t reduction = Reduction::Mean, int64_t ignore_index = -100);
 
 /// (input - target)^2
-RAMET_API Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction = Reduction::Mean);
+RAMET_API Tensor mse_loss(const Tensor& self, const Tensor& target,
+                          int64_t reduction = Reduction::Mean);
 /// |input - target|
-RAMET_API Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction = Reduction::Mean);
+RAMET_API Tensor l1_loss(const Tensor& self, const Tensor& target,
+                         int64_t reduction = Reduction::Mean);
 /// d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2 (Girshick 2015).
-RAMET_API Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction = Reduction::Mean, double beta = 1.0);
+RAMET_API Tensor smooth_l1_loss(const Tensor& self, const Tensor& target,
+                                int64_t reduction = Reduction::Mean, double beta = 1.0);
 /// d^2 / 2 where d < delta, else delta (d - delta / 2).
-RAMET_API Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction = Reduction::Mean, double delta = 1.0);
+RAMET_API Tensor huber_loss(const Tensor& self, const Tensor& target,
+                            int64_t reduction = Reduction::Mean, double delta = 1.0);
 /// -weight (t log x + (1 - t) log(1 - x)), logarithms not below -100; x in [0, 1].
-RAMET_API Tensor binary_cross_entropy(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
+RAMET_API Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
+                                      const std::optional<Tensor>& weight = {},
                                       int64_t reduction = Reduction::Mean);
 /// The same of sigmoid(x), without overflow; pos_weight multiplies the term of t.
-RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = {},
-                                                  const std::optional<Tensor>& pos_weight = {}, int64_t reduction = Reduction::Mean);
+RAMET_API Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
+                                                  const std::optional<Tensor>& weight = {},
+                                                  const std::optional<Tensor>& pos_weight = {},
+                                                  int64_t reduction = Reduction::Mean);
 /// t (log t - x), or exp(t) (t - x) with log_target; x are log-probabilities.
-RAMET_API Tensor kl_div(const Tensor& self, const Tensor& target, int64_t reduction = Reduction::Mean, bool log_target = false);
+RAMET_API Tensor kl_div(const Tensor& self, const Tensor& target,
+                        int64_t reduction = Reduction::Mean, bool log_target = false);
 
 }  // namespace ramet

@@ -15,8 +15,10 @@ namespace {
 void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
   check_defined(op, x);
   check_defined(op, mask);
-  RAMET_CHECK(mask.scalar_type() == kBool, op, "only supports boolean masks: got mask ", describe(mask));
-  RAMET_CHECK(x->device == mask->device || mask.dim() == 0, op, "Expected all tensors to be on the same device, but found at least two devices, ",
+  RAMET_CHECK(mask.scalar_type() == kBool, op, "only supports boolean masks: got mask ",
+              describe(mask));
+  RAMET_CHECK(x->device == mask->device || mask.dim() == 0, op,
+              "Expected all tensors to be on the same device, but found at least two devices, ",
               x.device(), " and ", mask.device(), "! Got ", describe(x), " and ", describe(mask));
 }
 
@@ -26,35 +28,45 @@ void fill_into(const Tensor& out, const Tensor& x, const Tensor& mask, const Ope
 
 void check_value(const char* op, const Tensor& value) {
   check_defined(op, value);
-  RAMET_CHECK(value.dim() == 0, op, "only supports a 0-dimensional value tensor: got ", describe(value));
+  RAMET_CHECK(value.dim() == 0, op, "only supports a 0-dimensional value tensor: got ",
+              describe(value));
 }
 
 // The tensor value's gradient: the sum of what it replaced.
-Tensor value_gradient(const Tensor& g, const Tensor& mask, const Meta& value) { return value.reduce(g.masked_fill(mask.logical_not(), 0).sum()); }
+Tensor value_gradient(const Tensor& g, const Tensor& mask, const Meta& value) {
+  return value.reduce(g.masked_fill(mask.logical_not(), 0).sum());
+}
 
 // The prefix counts of a dense mask; the last one is their total.
 Tensor counts_of(const Tensor& mask) {
   Tensor counts(TensorBase::empty(kernels::mask_offsets(mask.numel()), kLong, mask.device()));
-  kernels::mask_count(mask.stream(), {mask.ptr(), mask.numel(), static_cast<int64_t*>(counts->data)});
+  kernels::mask_count(mask.stream(),
+                      {mask.ptr(), mask.numel(), static_cast<int64_t*>(counts->data)});
   return counts;
 }
 const int64_t* values(const Tensor& counts) { return static_cast<const int64_t*>(counts->data); }
 int64_t total(const Tensor& counts) { return values(counts)[counts.numel() - 1]; }
 
-void move(const Tensor& mask, const Tensor& counts, void* dense, void* packed, ScalarType t, bool scatter) {
-  kernels::mask_move(mask.stream(), {mask.ptr(), values(counts), dense, packed, mask.numel(), static_cast<int64_t>(item_size(t)), scatter});
+void move(const Tensor& mask, const Tensor& counts, void* dense, void* packed, ScalarType t,
+          bool scatter) {
+  kernels::mask_move(mask.stream(), {mask.ptr(), values(counts), dense, packed, mask.numel(),
+                                     static_cast<int64_t>(item_size(t)), scatter});
 }
 
 Tensor select_dense(const Tensor& x, const Tensor& mask);
 
-// Zeros shaped like the mask with g's elements where it holds: the adjoint of select_dense, and the reverse.
+// Zeros shaped like the mask with g's elements where it holds: the adjoint of select_dense, and the
+// reverse.
 Tensor place_dense(const Tensor& g, const Tensor& mask) {
   Tensor out(TensorBase::empty(mask.sizes(), g.scalar_type(), g.device()));
   fill_values(out, 0);
   const Tensor packed = g.contiguous();
   move(mask, counts_of(mask), out->data, packed.ptr(), g.scalar_type(), true);
   if (!recording(g)) return out;
-  return record("MaskedSelectBackward0", {g}, std::move(out), [sm = save(mask)](const Node& node, const Tensor& gg) { return select_dense(gg, sm.get(node)); });
+  return record("MaskedSelectBackward0", {g}, std::move(out),
+                [sm = save(mask)](const Node& node, const Tensor& gg) {
+                  return select_dense(gg, sm.get(node));
+                });
 }
 
 // x and the dense mask have the same sizes.
@@ -63,10 +75,15 @@ Tensor select_dense(const Tensor& x, const Tensor& mask) {
   Tensor out(TensorBase::empty(total(counts), x.scalar_type(), x.device()));
   move(mask, counts, dense.ptr(), out->data, x.scalar_type(), false);
   if (!recording(x)) return out;
-  return record("MaskedSelectBackward0", {x}, std::move(out), [sm = save(mask)](const Node& node, const Tensor& g) { return place_dense(g, sm.get(node)); });
+  return record("MaskedSelectBackward0", {x}, std::move(out),
+                [sm = save(mask)](const Node& node, const Tensor& g) {
+                  return place_dense(g, sm.get(node));
+                });
 }
 
-Tensor expanded_mask(const Tensor& mask, IntArrayRef sizes) { return expand(mask, sizes).contiguous(); }
+Tensor expanded_mask(const Tensor& mask, IntArrayRef sizes) {
+  return expand(mask, sizes).contiguous();
+}
 
 }  // namespace
 
@@ -75,9 +92,10 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) 
   Tensor out = pointwise_result("masked_fill", self.scalar_type(), self, &mask);
   fill_into(out, self, mask, value);
   if (!recording(self)) return out;
-  return record("MaskedFillBackward0", {self}, std::move(out), [m = Meta(self), sm = save(mask)](const Node& node, const Tensor& g) {
-    return m.reduce(g.masked_fill(sm.get(node), 0));
-  });
+  return record("MaskedFillBackward0", {self}, std::move(out),
+                [m = Meta(self), sm = save(mask)](const Node& node, const Tensor& g) {
+                  return m.reduce(g.masked_fill(sm.get(node), 0));
+                });
 }
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -86,20 +104,26 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
   Tensor out = pointwise_result("masked_fill", self.scalar_type(), self, &mask);
   fill_into(out, self, mask, value);
   if (!recording(self, value)) return out;
-  return record("MaskedFillBackward1", {self, value}, std::move(out), [m = Meta(self), mv = Meta(value), sm = save(mask)](const Node& node, const Tensor& g) {
-    return std::array{node.needs(0) ? m.reduce(g.masked_fill(sm.get(node), 0)) : Tensor(),
-                      node.needs(1) ? value_gradient(g, sm.get(node), mv) : Tensor()};
-  });
+  return record(
+      "MaskedFillBackward1", {self, value}, std::move(out),
+      [m = Meta(self), mv = Meta(value), sm = save(mask)](const Node& node, const Tensor& g) {
+        return std::array{node.needs(0) ? m.reduce(g.masked_fill(sm.get(node), 0)) : Tensor(),
+                          node.needs(1) ? value_gradient(g, sm.get(node), mv) : Tensor()};
+      });
 }
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   check_mask("masked_fill_", *this, mask);
   check_inplace("masked_fill_", *this);
-  check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()), scalar_type());
+  check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()),
+               scalar_type());
   fill_into(*this, *this, mask, value);
   wrote("masked_fill_", *this);
   if (recording(*this)) {
-    record_inplace("MaskedFillBackward0", {*this}, *this, [sm = save(mask)](const Node& node, const Tensor& g) { return g.masked_fill(sm.get(node), 0); });
+    record_inplace("MaskedFillBackward0", {*this}, *this,
+                   [sm = save(mask)](const Node& node, const Tensor& g) {
+                     return g.masked_fill(sm.get(node), 0);
+                   });
   }
   return as_mutable(*this);
 }
@@ -108,13 +132,17 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Tensor& value) const {
   check_mask("masked_fill_", *this, mask);
   check_value("masked_fill_", value);
   check_inplace("masked_fill_", *this);
-  check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()), scalar_type());
+  check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()),
+               scalar_type());
   fill_into(*this, *this, mask, value);
   wrote("masked_fill_", *this);
   if (recording(*this, value)) {
-    record_inplace("MaskedFillBackward1", {*this, value}, *this, [mv = Meta(value), sm = save(mask)](const Node& node, const Tensor& g) {
-      return std::array{node.needs(0) ? g.masked_fill(sm.get(node), 0) : Tensor(), node.needs(1) ? value_gradient(g, sm.get(node), mv) : Tensor()};
-    });
+    record_inplace("MaskedFillBackward1", {*this, value}, *this,
+                   [mv = Meta(value), sm = save(mask)](const Node& node, const Tensor& g) {
+                     return std::array{
+                         node.needs(0) ? g.masked_fill(sm.get(node), 0) : Tensor(),
+                         node.needs(1) ? value_gradient(g, sm.get(node), mv) : Tensor()};
+                   });
   }
   return as_mutable(*this);
 }
@@ -122,25 +150,29 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Tensor& value) const {
 Tensor masked_select(const Tensor& self, const Tensor& mask) {
   check_mask("masked_select", self, mask);
   const std::vector<int64_t> shape = broadcast_sizes("masked_select", self.sizes(), mask.sizes());
-  return select_dense(self.sizes() == shape ? self : expand(self, shape), expanded_mask(mask, shape));
+  return select_dense(self.sizes() == shape ? self : expand(self, shape),
+                      expanded_mask(mask, shape));
 }
 
 Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& source) {
   check_mask("masked_scatter", self, mask_);
   check_defined("masked_scatter", source);
-  RAMET_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter", "expected self and source to have same dtypes but got ", describe(self),
-              " and ", describe(source));
+  RAMET_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter",
+              "expected self and source to have same dtypes but got ", describe(self), " and ",
+              describe(source));
   const std::vector<int64_t> shape = broadcast_sizes("masked_scatter", self.sizes(), mask_.sizes());
   const Tensor mask = expanded_mask(mask_, shape), counts = counts_of(mask);
   const int64_t n = total(counts);
-  RAMET_CHECK(n <= source.numel(), "masked_scatter", "source: got ", source.numel(), " elements, expected at least ", n, ", one for each true of the mask");
+  RAMET_CHECK(n <= source.numel(), "masked_scatter", "source: got ", source.numel(),
+              " elements, expected at least ", n, ", one for each true of the mask");
   Tensor out(TensorBase::empty(shape, self.scalar_type(), self.device()));
   copy_values(out, self);
   const Tensor dense = source.shallow().contiguous();
   move(mask, counts, out->data, dense.ptr(), self.scalar_type(), true);
   if (!recording(self, source)) return out;
   return record("MaskedScatterBackward0", {self, source}, std::move(out),
-                [m = Meta(self), ms = Meta(source), rest = source.numel() - n, sm = save(mask)](const Node& node, const Tensor& g) {
+                [m = Meta(self), ms = Meta(source), rest = source.numel() - n, sm = save(mask)](
+                    const Node& node, const Tensor& g) {
                   const Tensor& mask = sm.get(node);
                   std::array<Tensor, 2> r;
                   if (node.needs(0)) r[0] = m.reduce(g.masked_fill(mask, 0));
@@ -155,7 +187,8 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& sou
 
 Tensor nonzero(const Tensor& self) {
   check_defined("nonzero", self);
-  const Tensor mask = (self.scalar_type() == kBool ? self : self.ne(0)).contiguous(), counts = counts_of(mask);
+  const Tensor mask = (self.scalar_type() == kBool ? self : self.ne(0)).contiguous(),
+               counts = counts_of(mask);
   const int64_t n = total(counts), rank = self.dim();
   Tensor out(TensorBase::empty({n, rank}, kLong, self.device()));
   if (n == 0 || rank == 0) return out;
@@ -190,8 +223,12 @@ std::vector<Tensor> nonzero_numpy(const Tensor& self) {
   return unbind(nonzero(self.dim() == 0 ? self.unsqueeze(0) : self), 1);
 }
 
-Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const { return ramet::masked_fill(*this, mask, value); }
-Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const { return ramet::masked_fill(*this, mask, value); }
+Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
+  return ramet::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
+  return ramet::masked_fill(*this, mask, value);
+}
 Tensor Tensor::masked_select(const Tensor& mask) const { return ramet::masked_select(*this, mask); }
 Tensor Tensor::nonzero() const { return ramet::nonzero(*this); }
 

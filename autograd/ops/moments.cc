@@ -14,7 +14,8 @@ namespace {
 
 void check_floating(const char* op, const Tensor& x) {
   check_defined(op, x);
-  RAMET_CHECK(is_floating(x.scalar_type()), op, "only supports floating point dtypes: got ", describe(x));
+  RAMET_CHECK(is_floating(x.scalar_type()), op, "only supports floating point dtypes: got ",
+              describe(x));
 }
 
 Tensor mean_of(const Tensor& x, ReducedDims dims) {
@@ -34,34 +35,41 @@ Tensor var_backward(const Tensor& g, const Tensor& x, ReducedDims dims, double c
 struct MomentsResult {
   Tensor spread_out, mean;
 };
-MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim, const std::optional<Scalar>& correction_,
-                      bool keepdim, bool with_mean) {
+MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim,
+                      const std::optional<Scalar>& correction_, bool keepdim, bool with_mean) {
   check_floating(op, x);
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   const double correction = correction_ ? correction_->toDouble() : 1;
   MomentsResult r;
-  r.spread_out = run_reduce(kind, x, dims, x.scalar_type(), correction, with_mean ? &r.mean : nullptr);
+  r.spread_out =
+      run_reduce(kind, x, dims, x.scalar_type(), correction, with_mean ? &r.mean : nullptr);
   if (!recording(x)) return r;
   if (with_mean) {
-    r.mean = record("MeanBackward1", {x}, std::move(r.mean), [dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
-      return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
-    });
+    r.mean = record("MeanBackward1", {x}, std::move(r.mean),
+                    [dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
+                      return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
+                    });
   }
   if (kind == ReduceOp::kVar) {
-    r.spread_out = record("VarBackward0", {x}, std::move(r.spread_out), [dims, correction, sx = save(x)](const Node& self, const Tensor& g) {
-      return var_backward(g, sx.get(self), dims, correction);
-    });
+    r.spread_out = record("VarBackward0", {x}, std::move(r.spread_out),
+                          [dims, correction, sx = save(x)](const Node& self, const Tensor& g) {
+                            return var_backward(g, sx.get(self), dims, correction);
+                          });
   } else {
-    r.spread_out = record("StdBackward0", {x}, r.spread_out, [dims, correction, sx = save(x), sy = save_output(r.spread_out)](const Node& self, const Tensor& g) {
-      const Tensor y = sy.get(self);
-      return var_backward(g.div(y.mul(2)).masked_fill(y.eq(0), 0), sx.get(self), dims, correction);
-    });
+    r.spread_out = record("StdBackward0", {x}, r.spread_out,
+                          [dims, correction, sx = save(x), sy = save_output(r.spread_out)](
+                              const Node& self, const Tensor& g) {
+                            const Tensor y = sy.get(self);
+                            return var_backward(g.div(y.mul(2)).masked_fill(y.eq(0), 0),
+                                                sx.get(self), dims, correction);
+                          });
   }
   return r;
 }
 
 // Derivatives of |x|_p with respect to x, 0 where the norm is 0.
-Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p, ReducedDims dims) {
+Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p,
+                     ReducedDims dims) {
   const auto full = [&](const Tensor& t) { return spread(t, x.sizes(), dims); };
   if (p == 0) return Tensor();  // constant almost everywhere; LibTorch's gradient is undefined, too
   if (p == 1) return x.sign().mul(full(g));
@@ -78,52 +86,72 @@ Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p
   return x.mul(x.abs().pow(p - 2)).mul(scale);
 }
 
-Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scalar>& p_, OptionalIntArrayRef dim, bool keepdim,
-                 std::optional<ScalarType> dtype) {
+Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scalar>& p_,
+                 OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
   check_defined("norm", self);
   const Tensor x = dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;
   check_floating("norm", x);
   const ReducedDims dims = reduced_dims("norm", x, dim, keepdim);
   const double p = p_ ? p_->toDouble() : 2;
-  if (std::isinf(p) || p < 0) check_not_empty("norm", x, dims, dim.has_value() && !dim.value().empty());
-  const ReduceOp kind = p == 0 ? ReduceOp::kNorm0 : p == 1 ? ReduceOp::kNorm1 : p == 2 ? ReduceOp::kNorm2
-                        : std::isinf(p) ? (p > 0 ? ReduceOp::kNormInf : ReduceOp::kNormNegInf) : ReduceOp::kNormP;
+  if (std::isinf(p) || p < 0)
+    check_not_empty("norm", x, dims, dim.has_value() && !dim.value().empty());
+  const ReduceOp kind = p == 0          ? ReduceOp::kNorm0
+                        : p == 1        ? ReduceOp::kNorm1
+                        : p == 2        ? ReduceOp::kNorm2
+                        : std::isinf(p) ? (p > 0 ? ReduceOp::kNormInf : ReduceOp::kNormNegInf)
+                                        : ReduceOp::kNormP;
   Tensor out = run_reduce(kind, x, dims, x.scalar_type(), p);
   if (!recording(x)) return out;
-  return record(node, {x}, out, [dims, p, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
-    return norm_backward(g, sx.get(self), sy.get(self), p, dims);
-  });
+  return record(node, {x}, out,
+                [dims, p, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
+                  return norm_backward(g, sx.get(self), sy.get(self), p, dims);
+                });
 }
 
 }  // namespace
 
-Tensor var(const Tensor& self, bool unbiased) { return var(self, std::nullopt, Scalar(unbiased ? 1 : 0), false); }
-Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) { return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim); }
-Tensor var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor var(const Tensor& self, bool unbiased) {
+  return var(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+  return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
+Tensor var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
+           bool keepdim) {
   return moments("var", ReduceOp::kVar, self, dim, correction, keepdim, false).spread_out;
 }
-Tensor std(const Tensor& self, bool unbiased) { return std(self, std::nullopt, Scalar(unbiased ? 1 : 0), false); }
-Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) { return std(self, dim, Scalar(unbiased ? 1 : 0), keepdim); }
-Tensor std(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) {
+Tensor std(const Tensor& self, bool unbiased) {
+  return std(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
+  return std(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
+Tensor std(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
+           bool keepdim) {
   return moments("std", ReduceOp::kStd, self, dim, correction, keepdim, false).spread_out;
 }
-std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) {
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
+                                    const std::optional<Scalar>& correction, bool keepdim) {
   MomentsResult r = moments("var_mean", ReduceOp::kVar, self, dim, correction, keepdim, true);
   return {std::move(r.spread_out), std::move(r.mean)};
 }
-std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) {
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
+                                    const std::optional<Scalar>& correction, bool keepdim) {
   MomentsResult r = moments("std_mean", ReduceOp::kStd, self, dim, correction, keepdim, true);
   return {std::move(r.spread_out), std::move(r.mean)};
 }
 
-Tensor norm(const Tensor& self, const Scalar& p) { return norm_over("NormBackward0", self, p, std::nullopt, false, std::nullopt); }
+Tensor norm(const Tensor& self, const Scalar& p) {
+  return norm_over("NormBackward0", self, p, std::nullopt, false, std::nullopt);
+}
 Tensor norm(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype) {
   return norm_over("NormBackward2", self, p, std::nullopt, false, dtype);
 }
 Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) {
   return norm_over("NormBackward1", self, p, dim, keepdim, std::nullopt);
 }
-Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, ScalarType dtype) {
+Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
+            ScalarType dtype) {
   return norm_over("NormBackward3", self, p, dim, keepdim, dtype);
 }
 
@@ -144,20 +172,36 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
     }
   }
   if (!recording(x)) return out;
-  return record("LogsumexpBackward0", {x}, out, [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
-    const Tensor& x = sx.get(self);
-    return spread(g, x.sizes(), dims).mul(x.sub(spread(sy.get(self), x.sizes(), dims)).exp());
-  });
+  return record(
+      "LogsumexpBackward0", {x}, out,
+      [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
+        const Tensor& x = sx.get(self);
+        return spread(g, x.sizes(), dims).mul(x.sub(spread(sy.get(self), x.sizes(), dims)).exp());
+      });
 }
 
 Tensor Tensor::var(bool unbiased) const { return ramet::var(*this, unbiased); }
-Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const { return ramet::var(*this, dim, unbiased, keepdim); }
-Tensor Tensor::var(OptionalIntArrayRef dim, const std::optional<Scalar>& correction, bool keepdim) const { return ramet::var(*this, dim, correction, keepdim); }
+Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
+  return ramet::var(*this, dim, unbiased, keepdim);
+}
+Tensor Tensor::var(OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
+                   bool keepdim) const {
+  return ramet::var(*this, dim, correction, keepdim);
+}
 Tensor Tensor::std(bool unbiased) const { return ramet::std(*this, unbiased); }
-Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const { return ramet::std(*this, dim, unbiased, keepdim); }
-Tensor Tensor::std(OptionalIntArrayRef dim, const ::std::optional<Scalar>& correction, bool keepdim) const { return ramet::std(*this, dim, correction, keepdim); }
+Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
+  return ramet::std(*this, dim, unbiased, keepdim);
+}
+Tensor Tensor::std(OptionalIntArrayRef dim, const ::std::optional<Scalar>& correction,
+                   bool keepdim) const {
+  return ramet::std(*this, dim, correction, keepdim);
+}
 Tensor Tensor::norm(const Scalar& p) const { return ramet::norm(*this, p); }
-Tensor Tensor::norm(const ::std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const { return ramet::norm(*this, p, dim, keepdim); }
-Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const { return ramet::logsumexp(*this, dim, keepdim); }
+Tensor Tensor::norm(const ::std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
+  return ramet::norm(*this, p, dim, keepdim);
+}
+Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
+  return ramet::logsumexp(*this, dim, keepdim);
+}
 
 }  // namespace ramet

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "autograd/ops/arithmetic.h"
 #include "autograd/ops/composed.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/arithmetic.h"
 #include "autograd/ops/image_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pool.h"
@@ -31,22 +31,28 @@ Extents extents(const Tensor& x) {  // no empty ones
 
 void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
 
-// [n, c, ...] as the kernel sees it: planes, or channels innermost. `t` is row-major or channels-last.
+// [n, c, ...] as the kernel sees it: planes, or channels innermost. `t` is row-major or
+// channels-last.
 kernels::ChannelView channels(const Tensor& t, const Extents& e) {
   if (t.raw_contiguous()) return {t.ptr(), e.c * e.l, e.l, 1};
   return {t.ptr(), e.c * e.l, 1, e.c};
 }
-Tensor readable(const Tensor& t) { return t.raw_contiguous() || is_channels_last(t) ? t.shallow() : t.shallow().contiguous(); }
+Tensor readable(const Tensor& t) {
+  return t.raw_contiguous() || is_channels_last(t) ? t.shallow() : t.shallow().contiguous();
+}
 // As readable(), in the layout of `like`: the kernel wants one kind.
 Tensor readable_as(const Tensor& t, const Tensor& like) {
-  if (t.raw_contiguous() == like.raw_contiguous() && (t.raw_contiguous() || is_channels_last(t))) return t.shallow();
+  if (t.raw_contiguous() == like.raw_contiguous() && (t.raw_contiguous() || is_channels_last(t)))
+    return t.shallow();
   const NoGradGuard off;
   Tensor r = empty_like_layout(like, t.scalar_type());
   copy_values(r, t);
   return r;
 }
 
-Tensor workspace(const Extents& e, Device device) { return Tensor(TensorBase::empty(kernels::batch_norm_workspace(e.n, e.c, e.l), kByte, device)); }
+Tensor workspace(const Extents& e, Device device) {
+  return Tensor(TensorBase::empty(kernels::batch_norm_workspace(e.n, e.c, e.l), kByte, device));
+}
 
 // [c] as [1, c, 1, ...].
 Tensor per_channel(const Tensor& t, const Tensor& x) {
@@ -61,7 +67,8 @@ std::vector<int64_t> all_but_channels(const Tensor& x) {
   return dims;
 }
 
-// The fused gradients with operations, for derivatives of them. Fixed statistics (not training) are constants.
+// The fused gradients with operations, for derivatives of them. Fixed statistics (not training) are
+// constants.
 struct Statistics {
   Tensor mean, invstd;
   bool training;
@@ -93,31 +100,43 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Statistics& s) {
 }
 
 // All three gradients from one pass; each is a recorded operation of its own.
-std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w, const Statistics& s) {
+std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w,
+                               const Statistics& s) {
   const Extents e = extents(x);
   const Tensor xd = readable(x), gd = readable_as(g, xd);
   std::array<Tensor, 3> r;
   if (self.needs(0)) r[0] = empty_like_layout(xd, x.scalar_type());
   for (int i : {1, 2})
-    if (self.needs(i)) r[static_cast<size_t>(i)] = self.output_for(i, e.c, x.scalar_type(), x.device());
+    if (self.needs(i))
+      r[static_cast<size_t>(i)] = self.output_for(i, e.c, x.scalar_type(), x.device());
   kernels::ChannelView dx{nullptr, 0, 0, 0};
   if (r[0].defined()) dx = channels(r[0], e);
   const Tensor work = workspace(e, x.device());
-  kernels::batch_norm_backward(x.stream(), {e.n, e.c, e.l, channels(xd, e), channels(gd, e), dx, pointer(w), s.mean.ptr(), s.invstd.ptr(),
-                                            pointer(r[1]), pointer(r[2]), s.training, x.scalar_type(), work.ptr()});
+  kernels::batch_norm_backward(
+      x.stream(),
+      {e.n, e.c, e.l, channels(xd, e), channels(gd, e), dx, pointer(w), s.mean.ptr(),
+       s.invstd.ptr(), pointer(r[1]), pointer(r[2]), s.training, x.scalar_type(), work.ptr()});
   if (!recording(g, x, w)) return r;
   if (r[0].defined())
-    r[0] = record("NativeBatchNormBackwardDataBackward0", {g, x, w}, std::move(r[0]),
-                  [s, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node, const Tensor& v) {
-                    auto t = composed_gradients(node, [&](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); },
-                                                {sg.get(node), sx.get(node), sw.get(node)}, v);
-                    return std::array<Tensor, 3>{t[0], t[1], t[2]};
-                  });
+    r[0] = record(
+        "NativeBatchNormBackwardDataBackward0", {g, x, w}, std::move(r[0]),
+        [s, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node,
+                                                                      const Tensor& v) {
+          auto t = composed_gradients(
+              node,
+              [&](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); },
+              {sg.get(node), sx.get(node), sw.get(node)}, v);
+          return std::array<Tensor, 3>{t[0], t[1], t[2]};
+        });
   if (r[1].defined() && recording(g, x))
-    r[1] = record("NativeBatchNormBackwardWeightBackward0", {g, x}, std::move(r[1]), [s, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
-      auto t = composed_gradients(node, [&](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); }, {sg.get(node), sx.get(node)}, v);
-      return std::array<Tensor, 2>{t[0], t[1]};
-    });
+    r[1] = record("NativeBatchNormBackwardWeightBackward0", {g, x}, std::move(r[1]),
+                  [s, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
+                    auto t = composed_gradients(
+                        node,
+                        [&](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); },
+                        {sg.get(node), sx.get(node)}, v);
+                    return std::array<Tensor, 2>{t[0], t[1]};
+                  });
   if (r[2].defined() && recording(g))
     r[2] = record("SumBackward1", {g}, std::move(r[2]),
                   [like = Meta(x)](const Node&, const Tensor& v) {
@@ -130,29 +149,52 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
 
 void check_channels(const char* name, const Tensor& t, const Tensor& x) {
   if (!t.defined()) return;
-  RAMET_CHECK(t.numel() == x.size(1) && t.dim() == 1, kOp, name, ": got ", describe(t), ", expected ", x.size(1), " elements, as many as channels of input ",
-              describe(x));
-  RAMET_CHECK(t->device == x->device, kOp, "Expected all tensors to be on the same device, but found at least two devices, ", x.device(), " and ", t.device(),
-              "! Got ", describe(x), " and ", name, " ", describe(t));
-  RAMET_CHECK(is_floating(t.scalar_type()), kOp, name, ": got ", describe(t), ", expected a floating-point type");
+  RAMET_CHECK(t.numel() == x.size(1) && t.dim() == 1, kOp, name, ": got ", describe(t),
+              ", expected ", x.size(1), " elements, as many as channels of input ", describe(x));
+  RAMET_CHECK(t->device == x->device, kOp,
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              x.device(), " and ", t.device(), "! Got ", describe(x), " and ", name, " ",
+              describe(t));
+  RAMET_CHECK(is_floating(t.scalar_type()), kOp, name, ": got ", describe(t),
+              ", expected a floating-point type");
 }
 
-Tensor as_type(const Tensor& t, ScalarType type) { return t.defined() && t.scalar_type() != type ? t.to(type) : t; }
+Tensor as_type(const Tensor& t, ScalarType type) {
+  return t.defined() && t.scalar_type() != type ? t.to(type) : t;
+}
 Tensor dense(const Tensor& t) { return t.defined() && !t.raw_contiguous() ? t.contiguous() : t; }
 
 // Mean and 1 / sqrt(var + eps) for x; moves the running statistics when training.
-Statistics statistics_of(const Tensor& xd, const Tensor& running_mean, const Tensor& running_var, bool training, double momentum, double eps) {
+Statistics statistics_of(const Tensor& xd, const Tensor& running_mean, const Tensor& running_var,
+                         bool training, double momentum, double eps) {
   const ScalarType t = xd.scalar_type();
   const Extents e = extents(xd);
-  const Statistics s{Tensor(TensorBase::empty(e.c, t, xd.device())), Tensor(TensorBase::empty(e.c, t, xd.device())), training, eps};
+  const Statistics s{Tensor(TensorBase::empty(e.c, t, xd.device())),
+                     Tensor(TensorBase::empty(e.c, t, xd.device())), training, eps};
   // Running statistics of another type or with gaps are worked on in copies.
-  const Tensor mean = dense(as_type(running_mean.defined() ? running_mean.detach() : running_mean, t)),
+  const Tensor mean =
+                   dense(as_type(running_mean.defined() ? running_mean.detach() : running_mean, t)),
                var = dense(as_type(running_var.defined() ? running_var.detach() : running_var, t));
   const Tensor work = workspace(e, xd.device());
-  kernels::batch_norm_statistics(xd.stream(), {e.n, e.c, e.l, channels(xd, e), {}, nullptr, nullptr, s.mean.ptr(), s.invstd.ptr(), pointer(mean), pointer(var),
-                                               momentum, eps, training, t, work.ptr()});
+  kernels::batch_norm_statistics(xd.stream(), {e.n,
+                                               e.c,
+                                               e.l,
+                                               channels(xd, e),
+                                               {},
+                                               nullptr,
+                                               nullptr,
+                                               s.mean.ptr(),
+                                               s.invstd.ptr(),
+                                               pointer(mean),
+                                               pointer(var),
+                                               momentum,
+                                               eps,
+                                               training,
+                                               t,
+                                               work.ptr()});
   if (!training) return s;
-  for (const auto& [given, worked] : {std::pair(&running_mean, &mean), std::pair(&running_var, &var)}) {
+  for (const auto& [given, worked] :
+       {std::pair(&running_mean, &mean), std::pair(&running_var, &var)}) {
     if (!given->defined()) continue;
     if (given->ptr() != worked->ptr()) copy_values(*given, *worked);
     wrote(kOp, *given);
@@ -161,41 +203,54 @@ Statistics statistics_of(const Tensor& xd, const Tensor& running_mean, const Ten
 }
 
 // x, w, b of the compute type, w and b dense.
-Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean, const Tensor& running_var, bool training, double momentum,
-                 double eps) {
+Tensor normalise(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean,
+                 const Tensor& running_var, bool training, double momentum, double eps) {
   const ScalarType t = x.scalar_type();
   const Extents e = extents(x);
   const Tensor xd = readable(x);
   Tensor y = empty_like_layout(xd, t);
   const Statistics s = statistics_of(xd, running_mean, running_var, training, momentum, eps);
   const Tensor work = workspace(e, x.device());
-  kernels::batch_norm_forward(x.stream(), {e.n, e.c, e.l, channels(xd, e), channels(y, e), pointer(w), pointer(b), s.mean.ptr(), s.invstd.ptr(), nullptr,
-                                           nullptr, momentum, eps, training, t, work.ptr()});
+  kernels::batch_norm_forward(
+      x.stream(),
+      {e.n, e.c, e.l, channels(xd, e), channels(y, e), pointer(w), pointer(b), s.mean.ptr(),
+       s.invstd.ptr(), nullptr, nullptr, momentum, eps, training, t, work.ptr()});
   if (!recording(x, w, b)) return y;
-  return record("NativeBatchNormBackward0", {x, w, b}, std::move(y), [s, sx = save(x), sw = save_if(w.defined(), w)](const Node& self, const Tensor& g) {
-    return backward(self, g, sx.get(self), sw.get(self), s);
-  });
+  return record("NativeBatchNormBackward0", {x, w, b}, std::move(y),
+                [s, sx = save(x), sw = save_if(w.defined(), w)](const Node& self, const Tensor& g) {
+                  return backward(self, g, sx.get(self), sw.get(self), s);
+                });
 }
 
-void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& mean, const Tensor& var, bool training) {
+void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& mean,
+               const Tensor& var, bool training) {
   check_defined(kOp, x);
-  RAMET_CHECK(x.dim() >= 2, kOp, "input: got ", describe(x), ", expected at least 2 dimensions [n, c, ...]");
-  if (!is_floating(x.scalar_type())) throw NotImplementedError(detail::join("[", kOp, "] not implemented for '", name_of(x.scalar_type()), "': got ", describe(x)));
+  RAMET_CHECK(x.dim() >= 2, kOp, "input: got ", describe(x),
+              ", expected at least 2 dimensions [n, c, ...]");
+  if (!is_floating(x.scalar_type()))
+    throw NotImplementedError(detail::join("[", kOp, "] not implemented for '",
+                                           name_of(x.scalar_type()), "': got ", describe(x)));
   check_channels("weight", w, x);
   check_channels("bias", b, x);
   check_channels("running_mean", mean, x);
   check_channels("running_var", var, x);
-  RAMET_CHECK(training || (mean.defined() && var.defined()), kOp, "running_mean and running_var must be defined in evaluation mode: got ",
+  RAMET_CHECK(training || (mean.defined() && var.defined()), kOp,
+              "running_mean and running_var must be defined in evaluation mode: got ",
               mean.defined() ? "no running_var" : "no running_mean");
 }
 
-// ---- with ReLU and max pooling ---------------------------------------------------------------------------------------
+// ---- with ReLU and max pooling
+// ---------------------------------------------------------------------------------------
 
-int64_t stage_workspace(const Tensor& x) { return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1)); }
+int64_t stage_workspace(const Tensor& x) {
+  return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1));
+}
 const float* floats(const Tensor& t) { return static_cast<const float*>(pointer(t)); }
 
-// g of the pooled result as a gradient of the normalised values: linear in g, constant in the rest but for jumps.
-Tensor routed(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Statistics& s) {
+// g of the pooled result as a gradient of the normalised values: linear in g, constant in the rest
+// but for jumps.
+Tensor routed(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b,
+              const Statistics& s) {
   Tensor z, index;
   {
     const NoGradGuard off;
@@ -205,65 +260,97 @@ Tensor routed(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b
     if (b.defined()) z = z + per_channel(b, x);
     index = std::get<1>(max_pool2d_with_indices(z, 2)).flatten(2);
   }
-  const Tensor spread = scatter_zeros({x.size(0), x.size(1), x.size(2) * x.size(3)}, 2, index, g.flatten(2)).reshape(x.sizes());
+  const Tensor spread =
+      scatter_zeros({x.size(0), x.size(1), x.size(2) * x.size(3)}, 2, index, g.flatten(2))
+          .reshape(x.sizes());
   return threshold_backward(spread, z, 0);
 }
 
-std::array<Tensor, 3> stage_backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b, const Statistics& s) {
+std::array<Tensor, 3> stage_backward(const Node& self, const Tensor& g, const Tensor& x,
+                                     const Tensor& w, const Tensor& b, const Statistics& s) {
   const Tensor xd = readable(x);
-  Tensor gd = is_channels_last(g) ? g.shallow() : empty_channels_last(g.size(0), g.size(1), g.size(2), g.size(3), kFloat, g.device());
+  Tensor gd = is_channels_last(g) ? g.shallow()
+                                  : empty_channels_last(g.size(0), g.size(1), g.size(2), g.size(3),
+                                                        kFloat, g.device());
   if (!is_channels_last(g)) copy_values(gd, g);
   std::array<Tensor, 3> r;
   if (self.needs(0)) r[0] = empty_like_layout(xd, kFloat);
   for (int i : {1, 2})
-    if (self.needs(i)) r[static_cast<size_t>(i)] = self.output_for(i, x.size(1), kFloat, x.device());
+    if (self.needs(i))
+      r[static_cast<size_t>(i)] = self.output_for(i, x.size(1), kFloat, x.device());
   const Tensor work(TensorBase::empty(stage_workspace(x), kByte, x.device()));
   kernels::batch_norm_relu_pool_backward(
-      x.stream(), {x.size(0), x.size(2), x.size(3), x.size(1), floats(xd), floats(w), floats(b), floats(s.mean), floats(s.invstd), floats(gd),
-                   static_cast<float*>(pointer(r[0])), static_cast<float*>(pointer(r[1])), static_cast<float*>(pointer(r[2])), s.training, work.ptr()});
+      x.stream(), {x.size(0), x.size(2), x.size(3), x.size(1), floats(xd), floats(w), floats(b),
+                   floats(s.mean), floats(s.invstd), floats(gd), static_cast<float*>(pointer(r[0])),
+                   static_cast<float*>(pointer(r[1])), static_cast<float*>(pointer(r[2])),
+                   s.training, work.ptr()});
   if (!recording(g, x, w)) return r;
-  const Tensor fixed_b = b.defined() ? b.detach() : b, fixed_w = w.defined() ? w.detach() : w, fixed_x = x.detach();
-  const auto to_norm = [fixed_b, fixed_w, fixed_x, s](const Tensor& grad) { return routed(grad, fixed_x, fixed_w, fixed_b, s); };
+  const Tensor fixed_b = b.defined() ? b.detach() : b, fixed_w = w.defined() ? w.detach() : w,
+               fixed_x = x.detach();
+  const auto to_norm = [fixed_b, fixed_w, fixed_x, s](const Tensor& grad) {
+    return routed(grad, fixed_x, fixed_w, fixed_b, s);
+  };
   if (r[0].defined())
     r[0] = record("BatchNormReluMaxPool2DBackwardDataBackward0", {g, x, w}, std::move(r[0]),
-                  [s, to_norm, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node, const Tensor& v) {
-                    auto t = composed_gradients(node, [&](const std::vector<Tensor>& in) { return composed_dx(to_norm(in[0]), in[1], in[2], s); },
-                                                {sg.get(node), sx.get(node), sw.get(node)}, v);
+                  [s, to_norm, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](
+                      const Node& node, const Tensor& v) {
+                    auto t = composed_gradients(
+                        node,
+                        [&](const std::vector<Tensor>& in) {
+                          return composed_dx(to_norm(in[0]), in[1], in[2], s);
+                        },
+                        {sg.get(node), sx.get(node), sw.get(node)}, v);
                     return std::array<Tensor, 3>{t[0], t[1], t[2]};
                   });
   if (r[1].defined() && recording(g, x))
-    r[1] = record("BatchNormReluMaxPool2DBackwardWeightBackward0", {g, x}, std::move(r[1]),
-                  [s, to_norm, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
-                    auto t = composed_gradients(node, [&](const std::vector<Tensor>& in) { return composed_dw(to_norm(in[0]), in[1], s); },
-                                                {sg.get(node), sx.get(node)}, v);
-                    return std::array<Tensor, 2>{t[0], t[1]};
-                  });
+    r[1] = record(
+        "BatchNormReluMaxPool2DBackwardWeightBackward0", {g, x}, std::move(r[1]),
+        [s, to_norm, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
+          auto t = composed_gradients(
+              node,
+              [&](const std::vector<Tensor>& in) { return composed_dw(to_norm(in[0]), in[1], s); },
+              {sg.get(node), sx.get(node)}, v);
+          return std::array<Tensor, 2>{t[0], t[1]};
+        });
   if (r[2].defined() && recording(g))
-    r[2] = record("BatchNormReluMaxPool2DBackwardBiasBackward0", {g}, std::move(r[2]), [to_norm, sg = save(g)](const Node& node, const Tensor& v) {
-      return composed_gradients(node, [&](const std::vector<Tensor>& in) { return to_norm(in[0]).sum({0, 2, 3}); }, {sg.get(node)}, v)[0];
-    });
+    r[2] = record("BatchNormReluMaxPool2DBackwardBiasBackward0", {g}, std::move(r[2]),
+                  [to_norm, sg = save(g)](const Node& node, const Tensor& v) {
+                    return composed_gradients(
+                        node,
+                        [&](const std::vector<Tensor>& in) {
+                          return to_norm(in[0]).sum({0, 2, 3});
+                        },
+                        {sg.get(node)}, v)[0];
+                  });
   return r;
 }
 
-Tensor stage(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean, const Tensor& running_var, bool training, double momentum, double eps) {
+Tensor stage(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean,
+             const Tensor& running_var, bool training, double momentum, double eps) {
   const Tensor xd = readable(x);
   const Statistics s = statistics_of(xd, running_mean, running_var, training, momentum, eps);
-  Tensor y = empty_image(layout_of(x), x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2, kFloat, x.device());
+  Tensor y = empty_image(layout_of(x), x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2, kFloat,
+                         x.device());
   const Tensor work(TensorBase::empty(stage_workspace(x), kByte, x.device()));
-  kernels::batch_norm_relu_pool_forward(x.stream(), {x.size(0), x.size(2), x.size(3), x.size(1), floats(xd), floats(w), floats(b), floats(s.mean),
-                                                     floats(s.invstd), static_cast<float*>(y.ptr()), work.ptr()});
+  kernels::batch_norm_relu_pool_forward(
+      x.stream(), {x.size(0), x.size(2), x.size(3), x.size(1), floats(xd), floats(w), floats(b),
+                   floats(s.mean), floats(s.invstd), static_cast<float*>(y.ptr()), work.ptr()});
   if (!recording(x, w, b)) return y;
   return record("BatchNormReluMaxPool2DBackward0", {x, w, b}, std::move(y),
-                [s, sx = save(x), sw = save_if(w.defined(), w), sb = save_if(b.defined(), b)](const Node& self, const Tensor& g) {
+                [s, sx = save(x), sw = save_if(w.defined(), w), sb = save_if(b.defined(), b)](
+                    const Node& self, const Tensor& g) {
                   return stage_backward(self, g, sx.get(self), sw.get(self), sb.get(self), s);
                 });
 }
 
 }  // namespace
 
-Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
-                  const std::optional<Tensor>& running_var, bool training, double momentum, double eps, bool) {
-  const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor()), mean = running_mean.value_or(Tensor()), var = running_var.value_or(Tensor());
+Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight,
+                  const std::optional<Tensor>& bias, const std::optional<Tensor>& running_mean,
+                  const std::optional<Tensor>& running_var, bool training, double momentum,
+                  double eps, bool) {
+  const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor()),
+               mean = running_mean.value_or(Tensor()), var = running_var.value_or(Tensor());
   check_all(x, w, b, mean, var, training);
   if (x.numel() == 0) {  // LibTorch's answer: nothing to learn from, the right dtype and history
     Tensor y = x.clone();
@@ -272,17 +359,24 @@ Tensor batch_norm(const Tensor& x, const std::optional<Tensor>& weight, const st
     return as_type(y, x.scalar_type());
   }
   const ScalarType t = compute_type(x.scalar_type());
-  const Tensor y = normalise(as_type(x, t), dense(as_type(w, t)), dense(as_type(b, t)), mean, var, training, momentum, eps);
+  const Tensor y = normalise(as_type(x, t), dense(as_type(w, t)), dense(as_type(b, t)), mean, var,
+                             training, momentum, eps);
   return as_type(y, x.scalar_type());
 }
 
-Tensor batch_norm_relu_max_pool2d(const Tensor& x, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias,
-                                  const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, bool training, double momentum,
-                                  double eps) {
-  const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor()), mean = running_mean.value_or(Tensor()), var = running_var.value_or(Tensor());
+Tensor batch_norm_relu_max_pool2d(const Tensor& x, const std::optional<Tensor>& weight,
+                                  const std::optional<Tensor>& bias,
+                                  const std::optional<Tensor>& running_mean,
+                                  const std::optional<Tensor>& running_var, bool training,
+                                  double momentum, double eps) {
+  const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor()),
+               mean = running_mean.value_or(Tensor()), var = running_var.value_or(Tensor());
   check_all(x, w, b, mean, var, training);
-  const bool floats_only = x.scalar_type() == kFloat && (!w.defined() || w.scalar_type() == kFloat) && (!b.defined() || b.scalar_type() == kFloat);
-  if (floats_only && x.dim() == 4 && layout_of(x) != ImageLayout::kRows && x.numel() > 0 && x.size(2) >= 2 && x.size(3) >= 2)
+  const bool floats_only = x.scalar_type() == kFloat &&
+                           (!w.defined() || w.scalar_type() == kFloat) &&
+                           (!b.defined() || b.scalar_type() == kFloat);
+  if (floats_only && x.dim() == 4 && layout_of(x) != ImageLayout::kRows && x.numel() > 0 &&
+      x.size(2) >= 2 && x.size(3) >= 2)
     return stage(x, dense(w), dense(b), mean, var, training, momentum, eps);
   return max_pool2d(relu(batch_norm(x, w, b, mean, var, training, momentum, eps, false)), 2);
 }

@@ -10,7 +10,9 @@ namespace {
 
 using kernels::kMaxTensorRank;
 
-void* moved(void* p, int64_t elements, ScalarType t) { return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t)); }
+void* moved(void* p, int64_t elements, ScalarType t) {
+  return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
+}
 
 // Does `in` share memory with `out` other than element by element? Then it is read from a copy.
 bool hazard(const TensorBase& out, const TensorBase& in) {
@@ -26,8 +28,9 @@ struct Prepared {
 
 }  // namespace
 
-void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute, const Operand& a, const Operand& b,
-                    const Operand& c, const Scalar& s, const Scalar& t) {
+void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute,
+                    const Operand& a, const Operand& b, const Operand& c, const Scalar& s,
+                    const Scalar& t) {
   if (out.numel() == 0) return;
   const Operand* const operands[3] = {&a, &b, &c};
   Prepared in[3];
@@ -67,8 +70,9 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
   auto pointer = [&](int i) -> void* { return in[i].tensor ? in[i].tensor->ptr() : nullptr; };
   auto type = [&](int i) { return in[i].tensor ? in[i].tensor->scalar_type() : compute; };
   if (dense) {
-    return kernel.dense(out.stream(), {pointer(0), pointer(1), pointer(2), out.ptr(), out.numel(), sn, tn, type(0), type(1), type(2),
-                                       out.scalar_type(), compute});
+    return kernel.dense(
+        out.stream(), {pointer(0), pointer(1), pointer(2), out.ptr(), out.numel(), sn, tn, type(0),
+                       type(1), type(2), out.scalar_type(), compute});
   }
   int64_t sizes[kMaxTensorRank], strides[4][kMaxTensorRank];
   int rank = static_cast<int>(out.dim());
@@ -98,7 +102,8 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
   }
   int64_t index[kMaxTensorRank] = {}, offset[4] = {};
   for (;;) {  // dimensions beyond what a kernel takes: rank above 8 that does not coalesce
-    for (int o = 0; o < 4; ++o) k.data[o] = base[o] ? moved(base[o], offset[o], k.type[o]) : nullptr;
+    for (int o = 0; o < 4; ++o)
+      k.data[o] = base[o] ? moved(base[o], offset[o], k.type[o]) : nullptr;
     kernel.strided(out.stream(), k);
     int d = outer - 1;
     for (; d >= 0; --d) {
@@ -111,7 +116,8 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
   }
 }
 
-Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b, const Tensor* c) {
+Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b,
+                        const Tensor* c) {
   Device device = a.device();
   std::vector<int64_t> shape = a.sizes().vec();
   const Tensor* like = &a;
@@ -121,7 +127,8 @@ Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const
     shape = broadcast_sizes(op, shape, x->sizes());
     if (x->dim() > like->dim() || x->numel() > like->numel()) like = x;
   }
-  if (like->sizes() == IntArrayRef(shape) && like->device() == device) return empty_like_layout(*like, dtype);
+  if (like->sizes() == IntArrayRef(shape) && like->device() == device)
+    return empty_like_layout(*like, dtype);
   return Tensor(TensorBase::empty(shape, dtype, device));
 }
 
@@ -134,14 +141,17 @@ void check_cast(const char* op, const Tensor& out, ScalarType result) {
 }  // namespace
 
 void check_output(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result) {
-  RAMET_CHECK(out.sizes() == shape, op, "output with shape ", out.sizes(), " doesn't match the broadcast shape ", shape);
+  RAMET_CHECK(out.sizes() == shape, op, "output with shape ", out.sizes(),
+              " doesn't match the broadcast shape ", shape);
   check_cast(op, out, result);
 }
 
-void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result, bool inputs_record) {
+void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result,
+                 bool inputs_record) {
   check_defined(op, out);
   RAMET_CHECK(!inputs_record && !(tls.grad_mode && out.requires_grad()), op,
-              "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+              "functions with out=... arguments don't support automatic differentiation, but one "
+              "of the arguments requires grad.");
   check_cast(op, out, result);
   if (out.sizes() != shape) out.resize_(shape);
   check_inplace(op, out);
@@ -151,7 +161,8 @@ void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {
   if (is_floating(dtype) || divisor.numel() == 0) return;
   const TensorBase zero = TensorBase::empty(divisor.sizes(), kBool, divisor.device());
   pointwise_into(RAMET_POINTWISE(eq), zero, kLong, divisor, Scalar(0));
-  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, "ZeroDivisionError: integer division by 0");
+  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op,
+              "ZeroDivisionError: integer division by 0");
 }
 
 }  // namespace autograd
@@ -160,7 +171,8 @@ using namespace autograd;
 
 Tensor& Tensor::resize_(IntArrayRef size) const {
   check_defined("resize_", *this);
-  RAMET_CHECK(!(tls.grad_mode && requires_grad()), "resize_", "cannot resize variables that require grad: got ", describe(*this));
+  RAMET_CHECK(!(tls.grad_mode && requires_grad()), "resize_",
+              "cannot resize variables that require grad: got ", describe(*this));
   settle();
   if (sizes() == size) return as_mutable(*this);
   const Tensor fresh(TensorBase::empty(size, scalar_type(), device()));

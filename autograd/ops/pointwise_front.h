@@ -1,4 +1,5 @@
-// How fronts run pointwise kernels: promotion, broadcasting, layouts, in-place and out forms. Private to autograd/ops.
+// How fronts run pointwise kernels: promotion, broadcasting, layouts, in-place and out forms.
+// Private to autograd/ops.
 #pragma once
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
@@ -13,7 +14,8 @@ struct PointwiseKernel {
   const kernels::Kernel<kernels::PointwiseArgs>& dense;
   const kernels::Kernel<kernels::PointwiseStridedArgs>& strided;
 };
-#define RAMET_POINTWISE(name) (::ramet::autograd::PointwiseKernel{::ramet::kernels::name, ::ramet::kernels::name##_strided})
+#define RAMET_POINTWISE(name) \
+  (::ramet::autograd::PointwiseKernel{::ramet::kernels::name, ::ramet::kernels::name##_strided})
 
 /// A number as an argument of the compute type.
 inline kernels::Number number(const Scalar& v, ScalarType compute) {
@@ -33,28 +35,39 @@ struct Operand {
   Operand(const Scalar& v) : value(v), given(true) {}
 };
 
-/// out[...] = f(a, b, c; s, t) in the compute type; operands broadcast to out. A tensor operand of one element (0-dim) is read
-/// as a number where that is safe. Raw: no history, no version change.
-RAMET_API void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, ScalarType compute, const Operand& a, const Operand& b = {},
+/// out[...] = f(a, b, c; s, t) in the compute type; operands broadcast to out. A tensor operand of
+/// one element (0-dim) is read as a number where that is safe. Raw: no history, no version change.
+RAMET_API void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out,
+                              ScalarType compute, const Operand& a, const Operand& b = {},
                               const Operand& c = {}, const Scalar& s = 0, const Scalar& t = 0);
 
-/// A fresh result of `dtype`, with the operands' common shape, device and, where they share one, dense layout.
-RAMET_API Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b = nullptr, const Tensor* c = nullptr);
+/// A fresh result of `dtype`, with the operands' common shape, device and, where they share one,
+/// dense layout.
+RAMET_API Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a,
+                                  const Tensor* b = nullptr, const Tensor* c = nullptr);
 
-/// Checks an in-place or out form: the common shape must be out's, the result type castable to out's.
-RAMET_API void check_output(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result);
+/// Checks an in-place or out form: the common shape must be out's, the result type castable to
+/// out's.
+RAMET_API void check_output(const char* op, const Tensor& out, IntArrayRef shape,
+                            ScalarType result);
 /// Resizes `out` (of an `_out` form) where its shape differs; refuses one that would cut gradients.
-RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result, bool inputs_record);
+RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result,
+                           bool inputs_record);
 
-/// LibTorch's ZeroDivisionError: throws where integers are divided (`dtype` is integral) and the divisor has a zero.
+/// LibTorch's ZeroDivisionError: throws where integers are divided (`dtype` is integral) and the
+/// divisor has a zero.
 RAMET_API void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype);
 
-/// The fast case of binary operations: two contiguous tensors of one shape, dtype and device. Inline and small.
+/// The fast case of binary operations: two contiguous tensors of one shape, dtype and device.
+/// Inline and small.
 inline bool alike(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a->key() == b->key() && (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());
+  return a.defined() && b.defined() && a->key() == b->key() &&
+         (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());
 }
 /// Contiguous, same shape, dtype and device as the contiguous `like`.
-inline Tensor empty_alike(const Tensor& like) { return Tensor(TensorBase::empty_alike(like, like.scalar_type())); }
+inline Tensor empty_alike(const Tensor& like) {
+  return Tensor(TensorBase::empty_alike(like, like.scalar_type()));
+}
 
 }  // namespace autograd
 }  // namespace ramet

@@ -1,7 +1,8 @@
-// Pooling over the last one or two dimensions: LibTorch's functions of the same names. Inputs [n, c, h, w] or [c, h, w] (1d:
-// [n, c, l] or [c, l]); every dtype but bool. A list of one number stands for both dimensions, an empty stride for the kernel
-// size. Output extents: floor (ceil with ceil_mode) of (in + 2 padding - dilation (k - 1) - 1) / stride, plus 1; with ceil_mode
-// no window starts in the padding on the right.
+// Pooling over the last one or two dimensions: LibTorch's functions of the same names. Inputs [n,
+// c, h, w] or [c, h, w] (1d: [n, c, l] or [c, l]); every dtype but bool. A list of one number
+// stands for both dimensions, an empty stride for the kernel size. Output extents: floor (ceil with
+// ceil_mode) of (in + 2 padding - dilation (k - 1) - 1) / stride, plus 1; with ceil_mode no window
+// starts in the padding on the right.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -10,25 +11,31 @@
 
 namespace ramet {
 
-/// The first maximum of each window; a NaN wins. Padding counts as -infinity and is at most half of the kernel.
-RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            IntArrayRef dilation = 1, bool ceil_mode = false);
+/// The first maximum of each window; a NaN wins. Padding counts as -infinity and is at most half of
+/// the kernel.
+RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, IntArrayRef dilation = 1,
+                            bool ceil_mode = false);
 /// And its place in the plane, y * w + x, as int64.
-RAMET_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
-                                                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
-                                                             bool ceil_mode = false);
-RAMET_API Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            IntArrayRef dilation = 1, bool ceil_mode = false);
-RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
-                                                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
-                                                             bool ceil_mode = false);
+RAMET_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(
+    const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
+    IntArrayRef dilation = 1, bool ceil_mode = false);
+RAMET_API Tensor max_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, IntArrayRef dilation = 1,
+                            bool ceil_mode = false);
+RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(
+    const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
+    IntArrayRef dilation = 1, bool ceil_mode = false);
 
-/// The sum of each window over its elements: with count_include_pad those in the padding too; or over divisor_override.
-RAMET_API Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            bool ceil_mode = false, bool count_include_pad = true,
+/// The sum of each window over its elements: with count_include_pad those in the padding too; or
+/// over divisor_override.
+RAMET_API Tensor avg_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, bool ceil_mode = false,
+                            bool count_include_pad = true,
                             std::optional<int64_t> divisor_override = std::nullopt);
-RAMET_API Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {}, IntArrayRef padding = 0,
-                            bool ceil_mode = false, bool count_include_pad = true);
+RAMET_API Tensor avg_pool1d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
+                            IntArrayRef padding = 0, bool ceil_mode = false,
+                            bool count_include_pad = true);
 
 /// Averages over windows floor(i in / out) .. ceil((i + 1) in / out).
 RAMET_API Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size);

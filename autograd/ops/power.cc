@@ -17,7 +17,8 @@ namespace {
 using Pair = std::array<Tensor, 2>;
 using Triple = std::array<Tensor, 3>;
 
-Tensor fresh(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b, ScalarType dtype) {
+Tensor fresh(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b,
+             ScalarType dtype) {
   Tensor out = pointwise_result(op, dtype, a, &b);
   pointwise_into(k, out, compute_type(dtype), a, b);
   return out;
@@ -25,7 +26,8 @@ Tensor fresh(const char* op, const PointwiseKernel& k, const Tensor& a, const Te
 
 }  // namespace
 
-// ---- pow -------------------------------------------------------------------------------------------------------------
+// ---- pow
+// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -45,7 +47,8 @@ void pow_into(const TensorBase& out, ScalarType dtype, const Tensor& x, const Sc
 ScalarType pow_type(const char* op, const Tensor& x, const Scalar& p) {
   check_defined(op, x);
   const ScalarType dtype = result_type(x, p);
-  RAMET_CHECK(is_floating(dtype) || p.toLong() >= 0, op, "Integers to negative integer powers are not allowed.");
+  RAMET_CHECK(is_floating(dtype) || p.toLong() >= 0, op,
+              "Integers to negative integer powers are not allowed.");
   return dtype;
 }
 
@@ -72,20 +75,23 @@ Tensor pow(const Tensor& x, const Scalar& p) {
   Tensor out = empty_like_layout(x, dtype);
   pow_into(out, dtype, x, p);
   if (!recording(x)) return out;
-  return record("PowBackward0", {x}, out, [sx = save(x), p, dtype = x.scalar_type()](const Node& self, const Tensor& g) {
-    return base_gradient(g, sx.get(self), p).to(dtype);
-  });
+  return record("PowBackward0", {x}, out,
+                [sx = save(x), p, dtype = x.scalar_type()](const Node& self, const Tensor& g) {
+                  return base_gradient(g, sx.get(self), p).to(dtype);
+                });
 }
 Tensor pow(const Tensor& x, const Tensor& p) {
   common_device("pow", x, p);
   Tensor out = fresh("pow", RAMET_POINTWISE(pow), x, p, result_type(x, p));
   if (!recording(x, p)) return out;
-  return record("PowBackward1", {x, p}, out,
-                [sx = save(x), sp = save(p), sy = wants_grad(p) ? save_output(out) : SavedOutput(), mx = Meta(x), mp = Meta(p)](const Node& self, const Tensor& g) {
-                  const Tensor &x = sx.get(self), &p = sp.get(self);
-                  return Pair{self.needs(0) ? mx.reduce(base_gradient(g, x, p)) : Tensor(),
-                              self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
-                });
+  return record(
+      "PowBackward1", {x, p}, out,
+      [sx = save(x), sp = save(p), sy = wants_grad(p) ? save_output(out) : SavedOutput(),
+       mx = Meta(x), mp = Meta(p)](const Node& self, const Tensor& g) {
+        const Tensor &x = sx.get(self), &p = sp.get(self);
+        return Pair{self.needs(0) ? mx.reduce(base_gradient(g, x, p)) : Tensor(),
+                    self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
+      });
 }
 Tensor pow(const Scalar& x, const Tensor& p) {
   check_defined("pow", p);
@@ -93,18 +99,21 @@ Tensor pow(const Scalar& x, const Tensor& p) {
   Tensor out = empty_like_layout(p, dtype);
   pointwise_into(RAMET_POINTWISE(pow), out, compute_type(dtype), x, p);
   if (!recording(p)) return out;
-  return record("PowBackward2", {p}, out, [x, sp = save_if(x.toDouble() == 0, p), sy = save_output(out), dtype = p.scalar_type()](const Node& self, const Tensor& g) {
-    if (sp.defined()) {
-      const Tensor& p = sp.get(self);
-      return where(ge(p, 0), 0, mul(g, mul(sy.get(self), -INFINITY))).to(dtype);
-    }
-    return mul(mul(g, sy.get(self)), std::log(x.toDouble())).to(dtype);
-  });
+  return record("PowBackward2", {p}, out,
+                [x, sp = save_if(x.toDouble() == 0, p), sy = save_output(out),
+                 dtype = p.scalar_type()](const Node& self, const Tensor& g) {
+                  if (sp.defined()) {
+                    const Tensor& p = sp.get(self);
+                    return where(ge(p, 0), 0, mul(g, mul(sy.get(self), -INFINITY))).to(dtype);
+                  }
+                  return mul(mul(g, sy.get(self)), std::log(x.toDouble())).to(dtype);
+                });
 }
 Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
   common_device("pow_out", x, p);
   const ScalarType dtype = result_type(x, p);
-  prepare_out("pow_out", out, broadcast_sizes("pow_out", x.sizes(), p.sizes()), dtype, recording(x, p));
+  prepare_out("pow_out", out, broadcast_sizes("pow_out", x.sizes(), p.sizes()), dtype,
+              recording(x, p));
   pointwise_into(RAMET_POINTWISE(pow), out, compute_type(dtype), x, p);
   wrote("pow_out", out);
   return out;
@@ -119,7 +128,10 @@ Tensor& Tensor::pow_(const Scalar& p) const {
   const Saved sx = save_overwritten(records && p.toDouble() != 0 && p.toDouble() != 1, *this);
   pow_into(*this, dtype, *this, p);
   wrote("pow_", *this);
-  if (records) record_inplace("PowBackward0", {*this}, *this, [sx, p](const Node& self, const Tensor& g) { return base_gradient(g, sx.get(self), p); });
+  if (records)
+    record_inplace("PowBackward0", {*this}, *this, [sx, p](const Node& self, const Tensor& g) {
+      return base_gradient(g, sx.get(self), p);
+    });
   return as_mutable(*this);
 }
 Tensor& Tensor::pow_(const Tensor& p) const {
@@ -132,95 +144,131 @@ Tensor& Tensor::pow_(const Tensor& p) const {
   pointwise_into(RAMET_POINTWISE(pow), *this, compute_type(dtype), *this, p);
   wrote("pow_", *this);
   if (records) {
-    record_inplace("PowBackward1", {*this, p}, *this, [sx, sp, sy = save_output(*this), mp = Meta(p)](const Node& self, const Tensor& g) {
-      const Tensor &x = sx.get(self), &p = sp.get(self);
-      return Pair{self.needs(0) ? base_gradient(g, x, p) : Tensor(), self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
-    });
+    record_inplace(
+        "PowBackward1", {*this, p}, *this,
+        [sx, sp, sy = save_output(*this), mp = Meta(p)](const Node& self, const Tensor& g) {
+          const Tensor &x = sx.get(self), &p = sp.get(self);
+          return Pair{
+              self.needs(0) ? base_gradient(g, x, p) : Tensor(),
+              self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
+        });
   }
   return as_mutable(*this);
 }
 
-// ---- remainders ------------------------------------------------------------------------------------------------------
+// ---- remainders
+// ------------------------------------------------------------------------------------------------------
 
 namespace {
 
 // d/da = 1, d/db = -(the rounded quotient).
-Tensor divided_rest(const char* op, const char* node, const char* rounding, const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
+Tensor divided_rest(const char* op, const char* node, const char* rounding,
+                    const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
   const ScalarType dtype = result_type(a, b);
   check_divisor(op, b, dtype);
   Tensor out = fresh(op, k, a, b, dtype);
   if (!recording(a, b)) return out;
-  return record(node, {a, b}, out, [sa = save_if(wants_grad(b), a), sb = save_if(wants_grad(b), b), ma = Meta(a), mb = Meta(b), rounding](const Node& self, const Tensor& g) {
-    return Pair{self.needs(0) ? ma.reduce(g) : Tensor(),
-                self.needs(1) ? mb.reduce(neg(mul(g, div(sa.get(self), sb.get(self), std::string(rounding))))) : Tensor()};
-  });
+  return record(node, {a, b}, out,
+                [sa = save_if(wants_grad(b), a), sb = save_if(wants_grad(b), b), ma = Meta(a),
+                 mb = Meta(b), rounding](const Node& self, const Tensor& g) {
+                  return Pair{self.needs(0) ? ma.reduce(g) : Tensor(),
+                              self.needs(1) ? mb.reduce(neg(mul(g, div(sa.get(self), sb.get(self),
+                                                                       std::string(rounding)))))
+                                            : Tensor()};
+                });
 }
-Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a, const Scalar& b) {
+Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
+                    const Scalar& b) {
   check_defined(op, a);
   const ScalarType dtype = result_type(a, b);
-  RAMET_CHECK(is_floating(dtype) || b.toLong() != 0, op, "ZeroDivisionError: integer division by 0");
+  RAMET_CHECK(is_floating(dtype) || b.toLong() != 0, op,
+              "ZeroDivisionError: integer division by 0");
   Tensor out = empty_like_layout(a, dtype);
   pointwise_into(k, out, compute_type(dtype), a, b);
   if (!recording(a)) return out;
-  return record(node, {a}, out, [dtype = a.scalar_type()](const Node&, const Tensor& g) { return g.to(dtype); });
+  return record(node, {a}, out,
+                [dtype = a.scalar_type()](const Node&, const Tensor& g) { return g.to(dtype); });
 }
 
 }  // namespace
 
-Tensor remainder(const Tensor& a, const Tensor& b) { return divided_rest("remainder", "RemainderBackward1", "floor", RAMET_POINTWISE(remainder), a, b); }
-Tensor remainder(const Tensor& a, const Scalar& b) { return divided_rest("remainder", "RemainderBackward0", RAMET_POINTWISE(remainder), a, b); }
+Tensor remainder(const Tensor& a, const Tensor& b) {
+  return divided_rest("remainder", "RemainderBackward1", "floor", RAMET_POINTWISE(remainder), a, b);
+}
+Tensor remainder(const Tensor& a, const Scalar& b) {
+  return divided_rest("remainder", "RemainderBackward0", RAMET_POINTWISE(remainder), a, b);
+}
 Tensor remainder(const Scalar& a, const Tensor& b) { return remainder(scalar_to_tensor(a), b); }
-Tensor fmod(const Tensor& a, const Tensor& b) { return divided_rest("fmod", "FmodBackward1", "trunc", RAMET_POINTWISE(fmod), a, b); }
-Tensor fmod(const Tensor& a, const Scalar& b) { return divided_rest("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b); }
+Tensor fmod(const Tensor& a, const Tensor& b) {
+  return divided_rest("fmod", "FmodBackward1", "trunc", RAMET_POINTWISE(fmod), a, b);
+}
+Tensor fmod(const Tensor& a, const Scalar& b) {
+  return divided_rest("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b);
+}
 Tensor Tensor::remainder(const Tensor& o) const { return ramet::remainder(*this, o); }
 Tensor Tensor::remainder(const Scalar& o) const { return ramet::remainder(*this, o); }
 Tensor Tensor::fmod(const Tensor& o) const { return ramet::fmod(*this, o); }
 Tensor Tensor::fmod(const Scalar& o) const { return ramet::fmod(*this, o); }
 
-// ---- three operands --------------------------------------------------------------------------------------------------
+// ---- three operands
+// --------------------------------------------------------------------------------------------------
 
 namespace {
 
-ScalarType type_of_three(const char* op, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
+ScalarType type_of_three(const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
+                         const Scalar& value, bool floating_only) {
   common_device(op, a, b);
   common_device(op, a, c);
   const ScalarType dtype = result_type(a, b, c);
-  RAMET_CHECK(is_floating(dtype) || !floating_only, op, "Integer division with addcdiv is not supported: got ", describe(a), ", ", describe(b), ", ", describe(c));
-  RAMET_CHECK(is_floating(dtype) || !value.isFloatingPoint(), op,
-              "For integral input tensors, argument value must not be a floating point number: got ", value);
+  RAMET_CHECK(is_floating(dtype) || !floating_only, op,
+              "Integer division with addcdiv is not supported: got ", describe(a), ", ",
+              describe(b), ", ", describe(c));
+  RAMET_CHECK(
+      is_floating(dtype) || !value.isFloatingPoint(), op,
+      "For integral input tensors, argument value must not be a floating point number: got ",
+      value);
   return dtype;
 }
-std::vector<int64_t> shape_of_three(const char* op, const Tensor& a, const Tensor& b, const Tensor& c) {
+std::vector<int64_t> shape_of_three(const char* op, const Tensor& a, const Tensor& b,
+                                    const Tensor& c) {
   return broadcast_sizes(op, broadcast_sizes(op, a.sizes(), b.sizes()), c.sizes());
 }
 Tensor scaled(const Tensor& x, const Scalar& value) { return value.equal(1) ? x : mul(x, value); }
 
 auto addcmul_gradient(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return [sb = save_if(wants_grad(c), b), sc = save_if(wants_grad(b), c), ma = Meta(a), mb = Meta(b), mc = Meta(c), value](const Node& self, const Tensor& g) {
-    return Triple{self.needs(0) ? ma.reduce(g) : Tensor(), self.needs(1) ? mb.reduce(mul(g, scaled(sc.get(self), value))) : Tensor(),
+  return [sb = save_if(wants_grad(c), b), sc = save_if(wants_grad(b), c), ma = Meta(a),
+          mb = Meta(b), mc = Meta(c), value](const Node& self, const Tensor& g) {
+    return Triple{self.needs(0) ? ma.reduce(g) : Tensor(),
+                  self.needs(1) ? mb.reduce(mul(g, scaled(sc.get(self), value))) : Tensor(),
                   self.needs(2) ? mc.reduce(mul(g, scaled(sb.get(self), value))) : Tensor()};
   };
 }
 auto addcdiv_gradient(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return [sb = save_if(wants_grad(c), b), sc = save(c), ma = Meta(a), mb = Meta(b), mc = Meta(c), value](const Node& self, const Tensor& g) {
+  return [sb = save_if(wants_grad(c), b), sc = save(c), ma = Meta(a), mb = Meta(b), mc = Meta(c),
+          value](const Node& self, const Tensor& g) {
     const Tensor& c = sc.get(self);
-    return Triple{self.needs(0) ? ma.reduce(g) : Tensor(), self.needs(1) ? mb.reduce(scaled(div(g, c), value)) : Tensor(),
-                  self.needs(2) ? mc.reduce(neg(scaled(mul(g, div(sb.get(self), mul(c, c))), value))) : Tensor()};
+    return Triple{self.needs(0) ? ma.reduce(g) : Tensor(),
+                  self.needs(1) ? mb.reduce(scaled(div(g, c), value)) : Tensor(),
+                  self.needs(2)
+                      ? mc.reduce(neg(scaled(mul(g, div(sb.get(self), mul(c, c))), value)))
+                      : Tensor()};
   };
 }
 
 // The three forms of one operation.
 template <class Gradient>
-Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value,
-                  bool floating_only, const Gradient& gradient) {
+Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
+                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only,
+                  const Gradient& gradient) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   Tensor out = pointwise_result(op, dtype, a, &b, &c);
   pointwise_into(k, out, compute_type(dtype), a, b, c, value);
   if (!recording(a, b, c)) return out;
   return record(node, {a, b, c}, out, gradient(a, b, c, value));
 }
-Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
+Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
+                 const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   prepare_out(op, out, shape_of_three(op, a, b, c), dtype, recording(a, b, c));
   pointwise_into(k, out, compute_type(dtype), a, b, c, value);
@@ -228,8 +276,9 @@ Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Te
   return out;
 }
 template <class Gradient>
-Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value,
-                      bool floating_only, const Gradient& gradient) {
+Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
+                      const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only,
+                      const Gradient& gradient) {
   check_inplace(op, a);
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   check_output(op, a, shape_of_three(op, a, b, c), dtype);
@@ -248,33 +297,44 @@ Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k
 }  // namespace
 
 Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return plain_form("addcmul", "AddcmulBackward0", RAMET_POINTWISE(addcmul), a, b, c, value, false, addcmul_gradient);
+  return plain_form("addcmul", "AddcmulBackward0", RAMET_POINTWISE(addcmul), a, b, c, value, false,
+                    addcmul_gradient);
 }
-Tensor& addcmul_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+Tensor& addcmul_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
+                    const Scalar& value) {
   return out_form("addcmul_out", RAMET_POINTWISE(addcmul), out, a, b, c, value, false);
 }
-Tensor Tensor::addcmul(const Tensor& b, const Tensor& c, const Scalar& value) const { return ramet::addcmul(*this, b, c, value); }
+Tensor Tensor::addcmul(const Tensor& b, const Tensor& c, const Scalar& value) const {
+  return ramet::addcmul(*this, b, c, value);
+}
 Tensor& Tensor::addcmul_(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return in_place_form("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul), *this, b, c, value, false, addcmul_gradient);
+  return in_place_form("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul), *this, b, c, value,
+                       false, addcmul_gradient);
 }
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return plain_form("addcdiv", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), a, b, c, value, true, addcdiv_gradient);
+  return plain_form("addcdiv", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), a, b, c, value, true,
+                    addcdiv_gradient);
 }
-Tensor& addcdiv_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+Tensor& addcdiv_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
+                    const Scalar& value) {
   return out_form("addcdiv_out", RAMET_POINTWISE(addcdiv), out, a, b, c, value, true);
 }
-Tensor Tensor::addcdiv(const Tensor& b, const Tensor& c, const Scalar& value) const { return ramet::addcdiv(*this, b, c, value); }
+Tensor Tensor::addcdiv(const Tensor& b, const Tensor& c, const Scalar& value) const {
+  return ramet::addcdiv(*this, b, c, value);
+}
 Tensor& Tensor::addcdiv_(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return in_place_form("addcdiv_", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), *this, b, c, value, true, addcdiv_gradient);
+  return in_place_form("addcdiv_", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), *this, b, c, value,
+                       true, addcdiv_gradient);
 }
 
-// ---- lerp ------------------------------------------------------------------------------------------------------------
+// ---- lerp
+// ------------------------------------------------------------------------------------------------------------
 
 namespace {
 void check_lerp(const char* op, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
-  RAMET_CHECK(a.scalar_type() == b.scalar_type() && is_floating(a.scalar_type()), op, "expected one floating-point dtype, but got ", describe(a),
-              " and ", describe(b));
+  RAMET_CHECK(a.scalar_type() == b.scalar_type() && is_floating(a.scalar_type()), op,
+              "expected one floating-point dtype, but got ", describe(a), " and ", describe(b));
 }
 }  // namespace
 
@@ -283,9 +343,11 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Scalar& w) {
   Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b);
   pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
   if (!recording(a, b)) return out;
-  return record("LerpBackward0", {a, b}, out, [w, ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-    return Pair{self.needs(0) ? ma.reduce(mul(g, 1 - w.toDouble())) : Tensor(), self.needs(1) ? mb.reduce(mul(g, w)) : Tensor()};
-  });
+  return record("LerpBackward0", {a, b}, out,
+                [w, ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
+                  return Pair{self.needs(0) ? ma.reduce(mul(g, 1 - w.toDouble())) : Tensor(),
+                              self.needs(1) ? mb.reduce(mul(g, w)) : Tensor()};
+                });
 }
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& w) {
   check_lerp("lerp", a, b);
@@ -293,13 +355,18 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& w) {
   Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b, &w);
   pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
   if (!recording(a, b, w)) return out;
-  return record("LerpBackward1", {a, b, w}, out, [sa = save_if(wants_grad(w), a), sb = save_if(wants_grad(w), b), sw = save(w), ma = Meta(a), mb = Meta(b), mw = Meta(w)](
-                                                     const Node& self, const Tensor& g) {
-    return Triple{self.needs(0) ? ma.reduce(mul(g, rsub(sw.get(self), 1))) : Tensor(), self.needs(1) ? mb.reduce(mul(g, sw.get(self))) : Tensor(),
-                  self.needs(2) ? mw.reduce(mul(g, sub(sb.get(self), sa.get(self)))) : Tensor()};
-  });
+  return record("LerpBackward1", {a, b, w}, out,
+                [sa = save_if(wants_grad(w), a), sb = save_if(wants_grad(w), b), sw = save(w),
+                 ma = Meta(a), mb = Meta(b), mw = Meta(w)](const Node& self, const Tensor& g) {
+                  return Triple{self.needs(0) ? ma.reduce(mul(g, rsub(sw.get(self), 1))) : Tensor(),
+                                self.needs(1) ? mb.reduce(mul(g, sw.get(self))) : Tensor(),
+                                self.needs(2) ? mw.reduce(mul(g, sub(sb.get(self), sa.get(self))))
+                                              : Tensor()};
+                });
 }
-Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const { return ramet::lerp(*this, end, weight); }
+Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const {
+  return ramet::lerp(*this, end, weight);
+}
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
   check_inplace("lerp_", *this);
   check_lerp("lerp_", *this, end);
@@ -307,9 +374,11 @@ Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
   pointwise_into(RAMET_POINTWISE(lerp), *this, compute_type(scalar_type()), *this, end, w);
   wrote("lerp_", *this);
   if (recording(*this, end)) {
-    record_inplace("LerpBackward0", {*this, end}, *this, [w, mb = Meta(end)](const Node& self, const Tensor& g) {
-      return Pair{self.needs(0) ? ramet::mul(g, 1 - w.toDouble()) : Tensor(), self.needs(1) ? mb.reduce(ramet::mul(g, w)) : Tensor()};
-    });
+    record_inplace("LerpBackward0", {*this, end}, *this,
+                   [w, mb = Meta(end)](const Node& self, const Tensor& g) {
+                     return Pair{self.needs(0) ? ramet::mul(g, 1 - w.toDouble()) : Tensor(),
+                                 self.needs(1) ? mb.reduce(ramet::mul(g, w)) : Tensor()};
+                   });
   }
   return as_mutable(*this);
 }

@@ -22,28 +22,35 @@ ScalarType sum_type(const Tensor& x, std::optional<ScalarType> dtype) {
   return dtype ? *dtype : is_integral(x.scalar_type()) ? kLong : x.scalar_type();
 }
 
-Tensor sum_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor sum_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+                std::optional<ScalarType> dtype) {
   const Tensor x = cast("sum", self, dtype);
   const ReducedDims dims = reduced_dims("sum", x, dim, keepdim);
   Tensor out = run_reduce(ReduceOp::kSum, x, dims, sum_type(x, dtype));
   if (!recording(x)) return out;
-  return record(node, {x}, std::move(out), [dims, m = Meta(x)](const Node&, const Tensor& g) { return spread(g, m.shape(), dims); });
+  return record(node, {x}, std::move(out), [dims, m = Meta(x)](const Node&, const Tensor& g) {
+    return spread(g, m.shape(), dims);
+  });
 }
 
-Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+                 std::optional<ScalarType> dtype) {
   const Tensor x = cast("mean", self, dtype);
-  RAMET_CHECK(is_floating(x.scalar_type()), "mean", "could not infer output dtype. Input dtype must be floating point: got ",
+  RAMET_CHECK(is_floating(x.scalar_type()), "mean",
+              "could not infer output dtype. Input dtype must be floating point: got ",
               name_of(x.scalar_type()));
   const ReducedDims dims = reduced_dims("mean", x, dim, keepdim);
   Tensor out = run_reduce(ReduceOp::kMean, x, dims, x.scalar_type());
   if (!recording(x)) return out;
-  return record(node, {x}, std::move(out), [dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
-    return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
-  });
+  return record(node, {x}, std::move(out),
+                [dims, m = Meta(x), n = reduced_count(x, dims)](const Node&, const Tensor& g) {
+                  return spread(g.div(Scalar(static_cast<double>(n))), m.shape(), dims);
+                });
 }
 
-// Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each element's product of the others
-// is a product of a copy in which it was replaced by 1, n x n elements. First order only: count the zeros.
+// Where a group holds a 0, result / x cannot say what the others multiply to. To any order: each
+// element's product of the others is a product of a copy in which it was replaced by 1, n x n
+// elements. First order only: count the zeros.
 Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor gx = spread(g, x.sizes(), dims), yx = spread(y, x.sizes(), dims);
   const Tensor zero = x.eq(0);
@@ -52,8 +59,10 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedD
     const Tensor others = x.masked_fill(zero, 1);
     Tensor count = zero, product = others;
     for (int64_t d = 0; d < x.dim(); ++d)
-      if (dims.has(d)) count = count.sum(OptionalIntArrayRef(d), true), product = product.prod(d, true);
-    const Tensor alone = product.masked_fill(count.ne(1), 0), free = product.masked_fill(count.ne(0), 0);
+      if (dims.has(d))
+        count = count.sum(OptionalIntArrayRef(d), true), product = product.prod(d, true);
+    const Tensor alone = product.masked_fill(count.ne(1), 0),
+                 free = product.masked_fill(count.ne(0), 0);
     return gx.mul(alone.expand(x.sizes()).where(zero, free.div(others)));
   }
   // The reduced dimensions as one, last.
@@ -73,17 +82,20 @@ Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedD
   return gx.mul(others);
 }
 
-Tensor prod_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor prod_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+                 std::optional<ScalarType> dtype) {
   const Tensor x = cast("prod", self, dtype);
   const ReducedDims dims = reduced_dims("prod", x, dim, keepdim);
   Tensor out = run_reduce(ReduceOp::kProd, x, dims, sum_type(x, dtype));
   if (!recording(x)) return out;
-  return record(node, {x}, out, [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
-    return prod_backward(g, sx.get(self), sy.get(self), dims);
-  });
+  return record(node, {x}, out,
+                [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
+                  return prod_backward(g, sx.get(self), sy.get(self), dims);
+                });
 }
 
-Tensor truth(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim, bool keepdim) {
+Tensor truth(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim,
+             bool keepdim) {
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   return run_reduce(kind, x, dims, x.scalar_type() == kByte ? kByte : kBool);
 }
@@ -95,32 +107,46 @@ Tensor running_sum(const Tensor& x, int64_t dim, ScalarType dtype, bool reverse)
   const int64_t n = x.dim() == 0 ? 1 : x.size(dim);
   for (int64_t d = 0; d < x.dim(); ++d)
     if (d != dim) (d < dim ? outer : inner) *= x.size(d);
-  kernels::cumulative_sum(x.stream(), {in.ptr(), out->data, outer, n, inner, x.scalar_type(), dtype, reverse});
+  kernels::cumulative_sum(x.stream(),
+                          {in.ptr(), out->data, outer, n, inner, x.scalar_type(), dtype, reverse});
   if (!recording(x)) return out;
-  return record("CumsumBackward0", {x}, std::move(out), [dim, reverse](const Node&, const Tensor& g) {
-    return running_sum(g, dim, g.scalar_type(), !reverse);
-  });
+  return record("CumsumBackward0", {x}, std::move(out),
+                [dim, reverse](const Node&, const Tensor& g) {
+                  return running_sum(g, dim, g.scalar_type(), !reverse);
+                });
 }
 
 }  // namespace
 
-Tensor sum(const Tensor& self, std::optional<ScalarType> dtype) { return sum_over("SumBackward0", self, std::nullopt, false, dtype); }
-Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor sum(const Tensor& self, std::optional<ScalarType> dtype) {
+  return sum_over("SumBackward0", self, std::nullopt, false, dtype);
+}
+Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+           std::optional<ScalarType> dtype) {
   return sum_over("SumBackward1", self, dim, keepdim, dtype);
 }
-Tensor mean(const Tensor& self, std::optional<ScalarType> dtype) { return mean_over("MeanBackward0", self, std::nullopt, false, dtype); }
-Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
+Tensor mean(const Tensor& self, std::optional<ScalarType> dtype) {
+  return mean_over("MeanBackward0", self, std::nullopt, false, dtype);
+}
+Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim,
+            std::optional<ScalarType> dtype) {
   return mean_over("MeanBackward1", self, dim, keepdim, dtype);
 }
-Tensor prod(const Tensor& self, std::optional<ScalarType> dtype) { return prod_over("ProdBackward0", self, std::nullopt, false, dtype); }
+Tensor prod(const Tensor& self, std::optional<ScalarType> dtype) {
+  return prod_over("ProdBackward0", self, std::nullopt, false, dtype);
+}
 Tensor prod(const Tensor& self, int64_t dim, bool keepdim, std::optional<ScalarType> dtype) {
   return prod_over("ProdBackward1", self, dim, keepdim, dtype);
 }
 
 Tensor any(const Tensor& self) { return truth("any", ReduceOp::kAny, self, std::nullopt, false); }
-Tensor any(const Tensor& self, int64_t dim, bool keepdim) { return truth("any", ReduceOp::kAny, self, dim, keepdim); }
+Tensor any(const Tensor& self, int64_t dim, bool keepdim) {
+  return truth("any", ReduceOp::kAny, self, dim, keepdim);
+}
 Tensor all(const Tensor& self) { return truth("all", ReduceOp::kAll, self, std::nullopt, false); }
-Tensor all(const Tensor& self, int64_t dim, bool keepdim) { return truth("all", ReduceOp::kAll, self, dim, keepdim); }
+Tensor all(const Tensor& self, int64_t dim, bool keepdim) {
+  return truth("all", ReduceOp::kAll, self, dim, keepdim);
+}
 
 Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   const Tensor x = cast("cumsum", self, dtype);
@@ -128,15 +154,23 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) 
 }
 
 Tensor Tensor::sum(std::optional<ScalarType> dtype) const { return ramet::sum(*this, dtype); }
-Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) const { return ramet::sum(*this, dim, keepdim, dtype); }
+Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) const {
+  return ramet::sum(*this, dim, keepdim, dtype);
+}
 Tensor Tensor::mean(std::optional<ScalarType> dtype) const { return ramet::mean(*this, dtype); }
-Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) const { return ramet::mean(*this, dim, keepdim, dtype); }
+Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) const {
+  return ramet::mean(*this, dim, keepdim, dtype);
+}
 Tensor Tensor::prod(std::optional<ScalarType> dtype) const { return ramet::prod(*this, dtype); }
-Tensor Tensor::prod(int64_t dim, bool keepdim, std::optional<ScalarType> dtype) const { return ramet::prod(*this, dim, keepdim, dtype); }
+Tensor Tensor::prod(int64_t dim, bool keepdim, std::optional<ScalarType> dtype) const {
+  return ramet::prod(*this, dim, keepdim, dtype);
+}
 Tensor Tensor::any() const { return ramet::any(*this); }
 Tensor Tensor::any(int64_t dim, bool keepdim) const { return ramet::any(*this, dim, keepdim); }
 Tensor Tensor::all() const { return ramet::all(*this); }
 Tensor Tensor::all(int64_t dim, bool keepdim) const { return ramet::all(*this, dim, keepdim); }
-Tensor Tensor::cumsum(int64_t dim, std::optional<ScalarType> dtype) const { return ramet::cumsum(*this, dim, dtype); }
+Tensor Tensor::cumsum(int64_t dim, std::optional<ScalarType> dtype) const {
+  return ramet::cumsum(*this, dim, dtype);
+}
 
 }  // namespace ramet

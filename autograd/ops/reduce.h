@@ -1,6 +1,7 @@
-// Reductions: LibTorch's functions of the same names. `dim` lists the dimensions to reduce (negative ones count from the end;
-// no list or an empty one: all), `keepdim` leaves them with extent 1. How sums are cut and rounded:
-// Note [How a reduction is cut] in kernels/reduce.h. Unless stated otherwise differentiable to any order.
+// Reductions: LibTorch's functions of the same names. `dim` lists the dimensions to reduce
+// (negative ones count from the end; no list or an empty one: all), `keepdim` leaves them with
+// extent 1. How sums are cut and rounded: Note [How a reduction is cut] in kernels/reduce.h. Unless
+// stated otherwise differentiable to any order.
 #pragma once
 #include <optional>
 #include <tuple>
@@ -11,31 +12,40 @@ namespace ramet {
 
 /// Sum; integers and bool give int64. With `dtype` the elements are cast first. Of nothing: 0.
 RAMET_API Tensor sum(const Tensor& self, std::optional<ScalarType> dtype = std::nullopt);
-RAMET_API Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor sum(const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false,
+                     std::optional<ScalarType> dtype = std::nullopt);
 /// Mean of floating-point elements (or with a floating-point `dtype`). Of nothing: NaN.
 RAMET_API Tensor mean(const Tensor& self, std::optional<ScalarType> dtype = std::nullopt);
-RAMET_API Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor mean(const Tensor& self, OptionalIntArrayRef dim, bool keepdim = false,
+                      std::optional<ScalarType> dtype = std::nullopt);
 /// Product; integers and bool give int64. Of nothing: 1.
 RAMET_API Tensor prod(const Tensor& self, std::optional<ScalarType> dtype = std::nullopt);
-RAMET_API Tensor prod(const Tensor& self, int64_t dim, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor prod(const Tensor& self, int64_t dim, bool keepdim = false,
+                      std::optional<ScalarType> dtype = std::nullopt);
 
-/// Squared deviations from the mean / max(0, count - correction); correction 1 unless given, 0 with unbiased = false.
+/// Squared deviations from the mean / max(0, count - correction); correction 1 unless given, 0 with
+/// unbiased = false.
 RAMET_API Tensor var(const Tensor& self, bool unbiased);
-RAMET_API Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false);
-RAMET_API Tensor var(const Tensor& self, OptionalIntArrayRef dim = std::nullopt, const std::optional<Scalar>& correction = std::nullopt,
+RAMET_API Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                      bool keepdim = false);
+RAMET_API Tensor var(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
+                     const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 /// The square root of var; its derivative where it is 0 is 0.
 RAMET_API Tensor std(const Tensor& self, bool unbiased);
-RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim = false);
-RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim = std::nullopt, const std::optional<Scalar>& correction = std::nullopt,
+RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                      bool keepdim = false);
+RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
+                     const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 /// (var, mean) and (std, mean) from one pass over the elements.
-RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
-                                              const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
-RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
-                                              const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
+RAMET_API std::tuple<Tensor, Tensor> var_mean(
+    const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
+    const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
+RAMET_API std::tuple<Tensor, Tensor> std_mean(
+    const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
+    const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 
-/// The largest (smallest) element; a NaN wins. An Error for an empty tensor. Equal extrema share the gradient.
+/// The largest (smallest) element; a NaN wins. An Error for an empty tensor. Equal extrema share
+/// the gradient.
 RAMET_API Tensor max(const Tensor& self);
 RAMET_API Tensor min(const Tensor& self);
 /// Values and their positions (int64): the first of equals. The gradient goes to that position.
@@ -45,14 +55,19 @@ RAMET_API std::tuple<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool k
 RAMET_API Tensor amax(const Tensor& self, IntArrayRef dim = {}, bool keepdim = false);
 RAMET_API Tensor amin(const Tensor& self, IntArrayRef dim = {}, bool keepdim = false);
 /// Positions (int64, not differentiable), of the flattened tensor where there is no `dim`.
-RAMET_API Tensor argmax(const Tensor& self, std::optional<int64_t> dim = std::nullopt, bool keepdim = false);
-RAMET_API Tensor argmin(const Tensor& self, std::optional<int64_t> dim = std::nullopt, bool keepdim = false);
+RAMET_API Tensor argmax(const Tensor& self, std::optional<int64_t> dim = std::nullopt,
+                        bool keepdim = false);
+RAMET_API Tensor argmin(const Tensor& self, std::optional<int64_t> dim = std::nullopt,
+                        bool keepdim = false);
 
-/// (sum |x|^p)^(1/p); p = 0 counts elements != 0, infinities give the extrema of |x|. Floating point only.
+/// (sum |x|^p)^(1/p); p = 0 counts elements != 0, infinities give the extrema of |x|. Floating
+/// point only.
 RAMET_API Tensor norm(const Tensor& self, const Scalar& p = 2);
 RAMET_API Tensor norm(const Tensor& self, const std::optional<Scalar>& p, ScalarType dtype);
-RAMET_API Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false);
-RAMET_API Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim, ScalarType dtype);
+RAMET_API Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                      bool keepdim = false);
+RAMET_API Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
+                      bool keepdim, ScalarType dtype);
 /// log sum exp(x), without overflow.
 RAMET_API Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim = false);
 
@@ -63,6 +78,7 @@ RAMET_API Tensor all(const Tensor& self);
 RAMET_API Tensor all(const Tensor& self, int64_t dim, bool keepdim = false);
 
 /// Running sums along `dim`; integers and bool give int64.
-RAMET_API Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor cumsum(const Tensor& self, int64_t dim,
+                        std::optional<ScalarType> dtype = std::nullopt);
 
 }  // namespace ramet

@@ -19,7 +19,8 @@ ReducedDims reduced_dims(const char* op, const Tensor& x, OptionalIntArrayRef di
   }
   for (int64_t d : dim.value()) {
     const uint64_t bit = uint64_t{1} << wrap_dim(op, d, rank);
-    RAMET_CHECK(!(dims.mask & bit), op, "dim ", d, " appears multiple times in the list of dims: got ", dim.value());
+    RAMET_CHECK(!(dims.mask & bit), op, "dim ", d,
+                " appears multiple times in the list of dims: got ", dim.value());
     dims.mask |= bit;
   }
   if (rank == 0) dims.mask = 0;
@@ -37,8 +38,13 @@ void check_not_empty(const char* op, const Tensor& x, ReducedDims dims, bool one
   if (RAMET_LIKELY(x.numel() > 0)) return;
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (!dims.has(d) || x->sizes()[d] != 0) continue;
-    if (one_dim) throw IndexError(detail::join("[", op, "] Expected reduction dim ", d, " to have non-zero size: got ", describe(x)));
-    fail(op, "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument. Got ", describe(x));
+    if (one_dim)
+      throw IndexError(detail::join("[", op, "] Expected reduction dim ", d,
+                                    " to have non-zero size: got ", describe(x)));
+    fail(op,
+         "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+         "with the 'dim' argument. Got ",
+         describe(x));
   }
 }
 
@@ -59,7 +65,8 @@ namespace {
 
 }  // namespace
 
-Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, ScalarType dtype, double parameter, Tensor* extra, bool only_extra) {
+Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, ScalarType dtype,
+                  double parameter, Tensor* extra, bool only_extra) {
   kernels::ReduceArgs a;
   bool gone[kMaxRank];
   int64_t sizes[kMaxRank];
@@ -81,7 +88,8 @@ Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, Scala
   Tensor out, workspace;
   if (!only_extra) out = Tensor(TensorBase::empty(shape, dtype, x.device()));
   if (extra) *extra = Tensor(TensorBase::empty(shape, places ? kLong : dtype, x.device()));
-  if (a.workspace_bytes) workspace = Tensor(TensorBase::empty(a.workspace_bytes, kByte, x.device()));
+  if (a.workspace_bytes)
+    workspace = Tensor(TensorBase::empty(a.workspace_bytes, kByte, x.device()));
   a.in = in.ptr();
   a.out = only_extra ? nullptr : out->data;
   a.extra = extra ? (*extra)->data : nullptr;

@@ -29,9 +29,12 @@ Join plan(const char* op, TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     check_defined(op, t);
-    RAMET_CHECK(t.dim() > 0, op, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    RAMET_CHECK(t->device == tensors[0]->device, op, "Expected all tensors to be on the same device, but found at least two devices, ",
-                tensors[0].device(), " and ", t.device(), "! Got ", describe(t), " at position ", i);
+    RAMET_CHECK(t.dim() > 0, op, "zero-dimensional tensor (at position ", i,
+                ") cannot be concatenated");
+    RAMET_CHECK(t->device == tensors[0]->device, op,
+                "Expected all tensors to be on the same device, but found at least two devices, ",
+                tensors[0].device(), " and ", t.device(), "! Got ", describe(t), " at position ",
+                i);
     j.dtype = i == 0 ? t.scalar_type() : promote_types(j.dtype, t.scalar_type());
     if (!model && !skipped(t)) model = &t;
   }
@@ -46,10 +49,13 @@ Join plan(const char* op, TensorList tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     if (skipped(t)) continue;
-    RAMET_CHECK(t.dim() == model->dim(), op, "Tensors must have same number of dimensions: got ", model->dim(), " and ", t.dim(), " at position ", i);
+    RAMET_CHECK(t.dim() == model->dim(), op, "Tensors must have same number of dimensions: got ",
+                model->dim(), " and ", t.dim(), " at position ", i);
     for (int64_t d = 0; d < t.dim(); ++d)
-      RAMET_CHECK(d == j.dim || t.size(d) == model->size(d), op, "Sizes of tensors must match except in dimension ", j.dim, ". Expected size ",
-                  model->size(d), " but got size ", t.size(d), " for tensor number ", i, " in the list.");
+      RAMET_CHECK(d == j.dim || t.size(d) == model->size(d), op,
+                  "Sizes of tensors must match except in dimension ", j.dim, ". Expected size ",
+                  model->size(d), " but got size ", t.size(d), " for tensor number ", i,
+                  " in the list.");
     j.shape[static_cast<size_t>(j.dim)] += t.size(j.dim);
   }
   return j;
@@ -80,24 +86,29 @@ Tensor cat(TensorList tensors, int64_t dim) {
   if (!any_records(tensors)) return out;
   std::vector<Meta> inputs;
   for (const Tensor& t : tensors) inputs.emplace_back(t);
-  return record_list("CatBackward0", tensors, std::move(out), [d = j.dim, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
-    int64_t start = 0;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Meta& m = inputs[i];
-      const bool skip = m.rank == 1 && m.sizes[0] == 0;
-      const int64_t n = skip ? 0 : m.shape()[static_cast<size_t>(d)];
-      if (node.needs(static_cast<int>(i))) grads[i] = m.reduce(skip ? g.reshape(-1).narrow(0, 0, 0) : g.narrow(d, start, n));
-      start += n;
-    }
-  });
+  return record_list(
+      "CatBackward0", tensors, std::move(out),
+      [d = j.dim, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
+        int64_t start = 0;
+        for (size_t i = 0; i < inputs.size(); ++i) {
+          const Meta& m = inputs[i];
+          const bool skip = m.rank == 1 && m.sizes[0] == 0;
+          const int64_t n = skip ? 0 : m.shape()[static_cast<size_t>(d)];
+          if (node.needs(static_cast<int>(i)))
+            grads[i] = m.reduce(skip ? g.reshape(-1).narrow(0, 0, 0) : g.narrow(d, start, n));
+          start += n;
+        }
+      });
 }
 
 Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
   const Join j = plan("cat", tensors, dim);
   prepare_out("cat_out", out, j.shape, j.dtype, any_records(tensors));
   for (const Tensor& t : tensors)
-    RAMET_CHECK(t.storage_impl() != out.storage_impl(), "cat_out", "unsupported operation: the input tensors cannot refer to any of the "
-                "output memory locations. Got ", describe(t));
+    RAMET_CHECK(t.storage_impl() != out.storage_impl(), "cat_out",
+                "unsupported operation: the input tensors cannot refer to any of the "
+                "output memory locations. Got ",
+                describe(t));
   write(j, tensors, out);
   wrote("cat_out", out);
   return out;
@@ -109,8 +120,9 @@ Tensor stack(TensorList tensors, int64_t dim) {
   RAMET_CHECK(!tensors.empty(), "stack", "expects a non-empty TensorList");
   for (const Tensor& t : tensors) {
     check_defined("stack", t);
-    RAMET_CHECK(t.sizes() == tensors[0].sizes(), "stack", "expects each tensor to be equal size, but got ", tensors[0].sizes(), " at entry 0 and ",
-                t.sizes(), " at entry ", &t - tensors.data());
+    RAMET_CHECK(t.sizes() == tensors[0].sizes(), "stack",
+                "expects each tensor to be equal size, but got ", tensors[0].sizes(),
+                " at entry 0 and ", t.sizes(), " at entry ", &t - tensors.data());
   }
   const int64_t d = wrap_dim("stack", dim, tensors[0].dim() + 1);
   std::vector<Tensor> parts;
@@ -128,10 +140,12 @@ Tensor stack(TensorList tensors, int64_t dim) {
   }
   std::vector<ScalarType> dtypes;
   for (const Tensor& t : tensors) dtypes.push_back(t.scalar_type());
-  return record_list("StackBackward0", tensors, std::move(out), [d, dtypes](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
-    for (size_t i = 0; i < dtypes.size(); ++i)
-      if (node.needs(static_cast<int>(i))) grads[i] = g.select(d, static_cast<int64_t>(i)).to(dtypes[i]);
-  });
+  return record_list("StackBackward0", tensors, std::move(out),
+                     [d, dtypes](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
+                       for (size_t i = 0; i < dtypes.size(); ++i)
+                         if (node.needs(static_cast<int>(i)))
+                           grads[i] = g.select(d, static_cast<int64_t>(i)).to(dtypes[i]);
+                     });
 }
 
 Tensor hstack(TensorList tensors) {

@@ -26,29 +26,35 @@ Tensor from_rows(const Tensor& rows, int64_t dim) {
   const NoGradGuard off;
   return transpose(rows, dim, -1).contiguous();
 }
-int64_t columns_of(const Tensor& rows) { return rows.dim() == 0 ? 1 : rows->sizes()[rows.dim() - 1]; }
+int64_t columns_of(const Tensor& rows) {
+  return rows.dim() == 0 ? 1 : rows->sizes()[rows.dim() - 1];
+}
 Tensor workspace_of(const Tensor& x, int64_t cols) {
   const int64_t bytes = kernels::softmax_workspace(x.scalar_type(), cols, max_parallel_slots());
   return bytes ? Tensor(TensorBase::empty(bytes, kByte, x.device())) : Tensor();
 }
 void* pointer(const Tensor& t) { return t.defined() ? t->data : nullptr; }
 
-Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype, bool log) {
+Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t dim,
+                   std::optional<ScalarType> dtype, bool log) {
   check_defined(op, self);
   const Tensor x = dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;
-  RAMET_CHECK(is_floating(x.scalar_type()), op, "not implemented for '", name_of(x.scalar_type()), "': got ", describe(x),
-              ", expected a floating point dtype");
+  RAMET_CHECK(is_floating(x.scalar_type()), op, "not implemented for '", name_of(x.scalar_type()),
+              "': got ", describe(x), ", expected a floating point dtype");
   const int64_t d = wrap_dim(op, dim, x.dim());
   const Tensor in = rows_of(x, d);
   Tensor y(TensorBase::empty(in.sizes(), x.scalar_type(), x.device()));
   if (x.numel()) {
     const int64_t cols = columns_of(in);
     const Tensor workspace = workspace_of(x, cols);
-    kernels::softmax_forward(x.stream(), {in.ptr(), y->data, pointer(workspace), x.numel() / cols, cols, x.scalar_type(), log});
+    kernels::softmax_forward(x.stream(), {in.ptr(), y->data, pointer(workspace), x.numel() / cols,
+                                          cols, x.scalar_type(), log});
   }
   Tensor out = from_rows(y, d);
   if (!recording(x)) return out;
-  return record(node, {x}, out, [d, log, sy = save_output(out)](const Node& node, const Tensor& g) { return softmax_backward(g, sy.get(node), d, log); });
+  return record(node, {x}, out, [d, log, sy = save_output(out)](const Node& node, const Tensor& g) {
+    return softmax_backward(g, sy.get(node), d, log);
+  });
 }
 
 }  // namespace
@@ -61,11 +67,13 @@ Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t d, bool log) {
   if (y.numel()) {
     const int64_t cols = columns_of(yr);
     const Tensor workspace = workspace_of(y, cols);
-    kernels::softmax_backward(y.stream(), {yr.ptr(), gr.ptr(), dx->data, pointer(workspace), y.numel() / cols, cols, y.scalar_type(), log});
+    kernels::softmax_backward(y.stream(), {yr.ptr(), gr.ptr(), dx->data, pointer(workspace),
+                                           y.numel() / cols, cols, y.scalar_type(), log});
   }
   Tensor out = from_rows(dx, d);
   if (!recording(g, y)) return out;
-  return record(log ? "LogSoftmaxBackwardDataBackward0" : "SoftmaxBackwardDataBackward0", {g, y}, std::move(out),
+  return record(log ? "LogSoftmaxBackwardDataBackward0" : "SoftmaxBackwardDataBackward0", {g, y},
+                std::move(out),
                 [d, log, sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
                   const Tensor &g = sg.get(self), &y = sy.get(self);
                   std::array<Tensor, 2> r;
@@ -74,7 +82,8 @@ Tensor softmax_backward(const Tensor& g, const Tensor& y, int64_t d, bool log) {
                     if (self.needs(1)) r[1] = v.mul(y.exp()).mul(g.sum(d, true)).neg();
                   } else {  // dx = y (g - sum y g)
                     if (self.needs(0)) r[0] = softmax_backward(v, y, d, false);
-                    if (self.needs(1)) r[1] = v.mul(g.sub(y.mul(g).sum(d, true))).sub(g.mul(v.mul(y).sum(d, true)));
+                    if (self.needs(1))
+                      r[1] = v.mul(g.sub(y.mul(g).sum(d, true))).sub(g.mul(v.mul(y).sum(d, true)));
                   }
                   return r;
                 });
@@ -88,7 +97,11 @@ Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype)
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return softmax_any("log_softmax", "LogSoftmaxBackward0", self, dim, dtype, true);
 }
-Tensor Tensor::softmax(int64_t dim, std::optional<ScalarType> dtype) const { return ramet::softmax(*this, dim, dtype); }
-Tensor Tensor::log_softmax(int64_t dim, std::optional<ScalarType> dtype) const { return ramet::log_softmax(*this, dim, dtype); }
+Tensor Tensor::softmax(int64_t dim, std::optional<ScalarType> dtype) const {
+  return ramet::softmax(*this, dim, dtype);
+}
+Tensor Tensor::log_softmax(int64_t dim, std::optional<ScalarType> dtype) const {
+  return ramet::log_softmax(*this, dim, dtype);
+}
 
 }  // namespace ramet

@@ -1,4 +1,5 @@
-// Softmax and log-softmax: LibTorch's functions of the same names. Formula and extreme values: kernels/softmax.h.
+// Softmax and log-softmax: LibTorch's functions of the same names. Formula and extreme values:
+// kernels/softmax.h.
 #pragma once
 #include <optional>
 
@@ -7,12 +8,15 @@
 namespace ramet {
 
 /// exp(x) / sum exp(x) along `dim`; cast to `dtype` first where one is given. Floating point only.
-RAMET_API Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor softmax(const Tensor& self, int64_t dim,
+                         std::optional<ScalarType> dtype = std::nullopt);
 /// x - log sum exp(x) along `dim`.
-RAMET_API Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor log_softmax(const Tensor& self, int64_t dim,
+                             std::optional<ScalarType> dtype = std::nullopt);
 
 namespace autograd {
-/// The gradient of x from that of y = softmax(x) (log_softmax with `log`). Differentiable in both arguments.
+/// The gradient of x from that of y = softmax(x) (log_softmax with `log`). Differentiable in both
+/// arguments.
 RAMET_API Tensor softmax_backward(const Tensor& grad, const Tensor& y, int64_t dim, bool log);
 }  // namespace autograd
 

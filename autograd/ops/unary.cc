@@ -24,11 +24,14 @@ struct Rule {
 };
 
 ScalarType result_of(const Rule& r, const Tensor& x) {
-  return r.integers == kPromote && !is_floating(x.scalar_type()) ? get_default_dtype() : x.scalar_type();
+  return r.integers == kPromote && !is_floating(x.scalar_type()) ? get_default_dtype()
+                                                                 : x.scalar_type();
 }
 
-Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved& x, const SavedOutput& y) {
-  return r.gradient(g, r.saves & kX ? x.get(self) : Tensor(), r.saves & kY ? y.get(self) : Tensor());
+Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved& x,
+                   const SavedOutput& y) {
+  return r.gradient(g, r.saves & kX ? x.get(self) : Tensor(),
+                    r.saves & kY ? y.get(self) : Tensor());
 }
 
 inline Tensor run(const Rule& r, const Tensor& x) {
@@ -36,15 +39,28 @@ inline Tensor run(const Rule& r, const Tensor& x) {
   Tensor out;
   if (RAMET_LIKELY(x->dtype == kFloat && x.raw_contiguous())) {
     out = empty_alike(x);
-    r.kernel.dense(x.stream(), {x.ptr(), nullptr, nullptr, out->data, x.numel(), {0}, {0}, kFloat, kFloat, kFloat, kFloat, kFloat});
+    r.kernel.dense(x.stream(), {x.ptr(),
+                                nullptr,
+                                nullptr,
+                                out->data,
+                                x.numel(),
+                                {0},
+                                {0},
+                                kFloat,
+                                kFloat,
+                                kFloat,
+                                kFloat,
+                                kFloat});
   } else {
     const ScalarType dtype = result_of(r, x);
     out = empty_like_layout(x, dtype);
     pointwise_into(r.kernel, out, compute_type(dtype), x);
   }
   if (!recording(x)) return out;
-  return record(r.node, {x}, out, [&r, sx = save_if(r.saves & kX, x), sy = r.saves & kY ? save_output(out) : SavedOutput()](
-                                      const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
+  return record(
+      r.node, {x}, out,
+      [&r, sx = save_if(r.saves & kX, x), sy = r.saves & kY ? save_output(out) : SavedOutput()](
+          const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
 }
 
 Tensor& run_in_place(const Rule& r, const Tensor& x) {
@@ -55,9 +71,10 @@ Tensor& run_in_place(const Rule& r, const Tensor& x) {
   pointwise_into(r.kernel, x, compute_type(x.scalar_type()), x);
   wrote(r.in_place, x);
   if (records) {
-    record_inplace(r.node, {x}, x, [&r, sx, sy = r.saves & kY ? save_output(x) : SavedOutput()](const Node& self, const Tensor& g) {
-      return gradient_of(r, self, g, sx, sy);
-    });
+    record_inplace(
+        r.node, {x}, x,
+        [&r, sx, sy = r.saves & kY ? save_output(x) : SavedOutput()](
+            const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
   }
   return as_mutable(x);
 }
@@ -69,6 +86,7 @@ Tensor zeros_for(const Tensor& g) {
 }
 using T = const Tensor&;
 
+// clang-format off
 const Rule kNeg{"neg", "neg_", "NegBackward0", RAMET_POINTWISE(neg), kKeep, kNothing, [](T g, T, T) { return neg(g); }};
 const Rule kAbs{"abs", "abs_", "AbsBackward0", RAMET_POINTWISE(abs), kKeep, kX, [](T g, T x, T) { return mul(g, sign(x)); }};
 const Rule kSign{"sign", "sign_", "SignBackward0", RAMET_POINTWISE(sign), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
@@ -96,6 +114,7 @@ const Rule kFloor{"floor", "floor_", "FloorBackward0", RAMET_POINTWISE(floor), k
 const Rule kCeil{"ceil", "ceil_", "CeilBackward0", RAMET_POINTWISE(ceil), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
 const Rule kRound{"round", "round_", "RoundBackward0", RAMET_POINTWISE(round), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
 const Rule kTrunc{"trunc", "trunc_", "TruncBackward0", RAMET_POINTWISE(trunc), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+// clang-format on
 
 void refuse_bool(const Rule& r, const Tensor& x) {
   check_defined(r.name, x);
@@ -116,33 +135,39 @@ Tensor fused(const PointwiseKernel& k, const Tensor& g, const Tensor& y, const S
 
 }  // namespace
 
-// A fused backward is an operation of its own: its first-order bits are the same with and without create_graph.
+// A fused backward is an operation of its own: its first-order bits are the same with and without
+// create_graph.
 Tensor tanh_backward(const Tensor& g, const Tensor& y) {
   Tensor out = fused(RAMET_POINTWISE(tanh_backward), g, y);
   if (!recording(g, y)) return out;
-  return record("TanhBackwardBackward0", {g, y}, out, [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
-    const Tensor& y = sy.get(self);
-    return std::array<Tensor, 2>{self.needs(0) ? tanh_backward(v, y) : Tensor(),
-                                 self.needs(1) ? mul(mul(mul(v, sg.get(self)), y), -2) : Tensor()};
-  });
+  return record("TanhBackwardBackward0", {g, y}, out,
+                [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
+                  const Tensor& y = sy.get(self);
+                  return std::array<Tensor, 2>{
+                      self.needs(0) ? tanh_backward(v, y) : Tensor(),
+                      self.needs(1) ? mul(mul(mul(v, sg.get(self)), y), -2) : Tensor()};
+                });
 }
 
 Tensor sigmoid_backward(const Tensor& g, const Tensor& y) {
   Tensor out = fused(RAMET_POINTWISE(sigmoid_backward), g, y);
   if (!recording(g, y)) return out;
-  return record("SigmoidBackwardBackward0", {g, y}, out, [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
-    const Tensor& y = sy.get(self);
-    return std::array<Tensor, 2>{self.needs(0) ? sigmoid_backward(v, y) : Tensor(),
-                                 self.needs(1) ? mul(mul(v, sg.get(self)), add(mul(y, -2), 1)) : Tensor()};
-  });
+  return record("SigmoidBackwardBackward0", {g, y}, out,
+                [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
+                  const Tensor& y = sy.get(self);
+                  return std::array<Tensor, 2>{
+                      self.needs(0) ? sigmoid_backward(v, y) : Tensor(),
+                      self.needs(1) ? mul(mul(v, sg.get(self)), add(mul(y, -2), 1)) : Tensor()};
+                });
 }
 
 Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& threshold) {
   Tensor out = fused(RAMET_POINTWISE(threshold_backward), g, x, threshold);
   if (!recording(g)) return out;
-  return record("ThresholdBackwardBackward0", {g}, out, [sx = save(x), threshold](const Node& self, const Tensor& v) {
-    return threshold_backward(v, sx.get(self), threshold);
-  });
+  return record("ThresholdBackwardBackward0", {g}, out,
+                [sx = save(x), threshold](const Node& self, const Tensor& v) {
+                  return threshold_backward(v, sx.get(self), threshold);
+                });
 }
 
 Tensor neg(const Tensor& x) { return refuse_bool(kNeg, x), run(kNeg, x); }
@@ -168,10 +193,12 @@ RAMET_PLAIN(tanh, kTanh)
 RAMET_PLAIN(sigmoid, kSigmoid)
 RAMET_PLAIN(erf, kErf)
 #undef RAMET_PLAIN
-#define RAMET_ROUNDING(name, rule)                                          \
+#define RAMET_ROUNDING(name, rule)                                                   \
   Tensor name(const Tensor& x) { return whole(rule, x) ? x.clone() : run(rule, x); } \
-  Tensor Tensor::name() const { return ramet::name(*this); }                \
-  Tensor& Tensor::name##_() const { return whole(rule, *this) ? as_mutable(*this) : run_in_place(rule, *this); }
+  Tensor Tensor::name() const { return ramet::name(*this); }                         \
+  Tensor& Tensor::name##_() const {                                                  \
+    return whole(rule, *this) ? as_mutable(*this) : run_in_place(rule, *this);       \
+  }
 RAMET_ROUNDING(floor, kFloor)
 RAMET_ROUNDING(ceil, kCeil)
 RAMET_ROUNDING(round, kRound)

@@ -36,7 +36,8 @@ Sizes inferred(const char* op, IntArrayRef sizes, int64_t numel) {
     }
   }
   if (hole >= 0) {
-    RAMET_CHECK(known != 0, op, "cannot reshape tensor of 0 elements into shape ", sizes, " because the unspecified dimension size -1 "
+    RAMET_CHECK(known != 0, op, "cannot reshape tensor of 0 elements into shape ", sizes,
+                " because the unspecified dimension size -1 "
                 "can be any value and is ambiguous");
     out[static_cast<size_t>(hole)] = numel / known;
     known *= numel / known;
@@ -45,8 +46,9 @@ Sizes inferred(const char* op, IntArrayRef sizes, int64_t numel) {
   return out;
 }
 
-// Strides that show the same memory with other sizes; false where no such strides exist. Old dimensions are grouped into runs
-// that are contiguous among themselves; each new dimension must lie within one run.
+// Strides that show the same memory with other sizes; false where no such strides exist. Old
+// dimensions are grouped into runs that are contiguous among themselves; each new dimension must
+// lie within one run.
 bool view_strides(const Tensor& x, const Sizes& sizes, Sizes& strides) {
   strides = contiguous_strides(sizes);
   if (x.numel() == 0 || x.raw_contiguous()) return true;
@@ -75,10 +77,12 @@ bool view_strides(const Tensor& x, const Sizes& sizes, Sizes& strides) {
 Tensor view_with(const char* name, const Tensor& x, const Sizes& sizes, const Sizes& strides) {
   Tensor v = make_view(x, sizes, strides, 0);
   if (!recording(x)) return v;
-  return record(name, {x}, v, [old = x.sizes().vec()](const Node&, const Tensor& g) { return reshape(g, old); });
+  return record(name, {x}, v,
+                [old = x.sizes().vec()](const Node&, const Tensor& g) { return reshape(g, old); });
 }
 
-// An adjoint of slicing: zeros of the given sizes with g at one place. Its own adjoint is the slicing.
+// An adjoint of slicing: zeros of the given sizes with g at one place. Its own adjoint is the
+// slicing.
 template <class Place>
 Tensor placed(const char* name, const Tensor& g, const Sizes& sizes, Place place) {
   Tensor out;
@@ -101,8 +105,9 @@ std::vector<int64_t> broadcast_sizes(const char* op, IntArrayRef a, IntArrayRef 
   for (size_t i = 0; i < b.size(); ++i) {
     int64_t& to = out[lead + i];
     if (to == b[i] || b[i] == 1) continue;
-    RAMET_CHECK(to == 1, op, "The size of tensor a must match the size of tensor b at non-singleton dimension ", lead + i,
-                ": got shapes ", a, " and ", b);
+    RAMET_CHECK(to == 1, op,
+                "The size of tensor a must match the size of tensor b at non-singleton dimension ",
+                lead + i, ": got shapes ", a, " and ", b);
     to = b[i];
   }
   return out;
@@ -112,9 +117,12 @@ Tensor view(const Tensor& self, IntArrayRef size) {
   settled("view", self);
   const Sizes sizes = inferred("view", size, self.numel());
   Sizes strides;
-  RAMET_CHECK(view_strides(self, sizes, strides), "view", "view size is not compatible with input tensor's size and stride (at least "
-              "one dimension spans across two contiguous subspaces). Use .reshape(...) instead. Got ", describe(self), " with strides ",
-              self.raw_strides(), ", expected one that can be seen as ", IntArrayRef(sizes));
+  RAMET_CHECK(
+      view_strides(self, sizes, strides), "view",
+      "view size is not compatible with input tensor's size and stride (at least "
+      "one dimension spans across two contiguous subspaces). Use .reshape(...) instead. Got ",
+      describe(self), " with strides ", self.raw_strides(), ", expected one that can be seen as ",
+      IntArrayRef(sizes));
   return view_with("ViewBackward0", self, sizes, strides);
 }
 
@@ -129,7 +137,8 @@ Tensor reshape(const Tensor& self, IntArrayRef shape) {
 
 Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   settled("transpose", self);
-  const auto a = static_cast<size_t>(wrap_dim("transpose", dim0, self.dim())), b = static_cast<size_t>(wrap_dim("transpose", dim1, self.dim()));
+  const auto a = static_cast<size_t>(wrap_dim("transpose", dim0, self.dim())),
+             b = static_cast<size_t>(wrap_dim("transpose", dim1, self.dim()));
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
   if (a != b) {
     std::swap(sizes[a], sizes[b]);
@@ -137,19 +146,22 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record("TransposeBackward0", {self}, v, [dim0, dim1](const Node&, const Tensor& g) { return transpose(g, dim0, dim1); });
+  return record("TransposeBackward0", {self}, v,
+                [dim0, dim1](const Node&, const Tensor& g) { return transpose(g, dim0, dim1); });
 }
 
 Tensor t(const Tensor& self) {
   RAMET_CHECK(self.defined(), "t", "undefined tensor");
-  RAMET_CHECK(self.dim() <= 2, "t", "t() expects a tensor with <= 2 dimensions: got ", describe(self));
+  RAMET_CHECK(self.dim() <= 2, "t", "t() expects a tensor with <= 2 dimensions: got ",
+              describe(self));
   return self.dim() < 2 ? transpose(self, 0, 0) : transpose(self, 0, 1);
 }
 
 Tensor permute(const Tensor& self, IntArrayRef dims) {
   settled("permute", self);
   const size_t rank = static_cast<size_t>(self.dim());
-  RAMET_CHECK(dims.size() == rank, "permute", "dimensions: got ", dims, ", expected a permutation of ", rank);
+  RAMET_CHECK(dims.size() == rank, "permute", "dimensions: got ", dims,
+              ", expected a permutation of ", rank);
   Sizes sizes(rank), strides(rank), inverse(rank, -1);
   for (size_t i = 0; i < rank; ++i) {
     const auto from = static_cast<size_t>(wrap_dim("permute", dims[i], self.dim()));
@@ -160,12 +172,14 @@ Tensor permute(const Tensor& self, IntArrayRef dims) {
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record("PermuteBackward0", {self}, v, [inverse](const Node&, const Tensor& g) { return permute(g, inverse); });
+  return record("PermuteBackward0", {self}, v,
+                [inverse](const Node&, const Tensor& g) { return permute(g, inverse); });
 }
 
 Tensor movedim(const Tensor& self, int64_t source, int64_t destination) {
   RAMET_CHECK(self.defined(), "movedim", "undefined tensor");
-  const int64_t from = wrap_dim("movedim", source, self.dim()), to = wrap_dim("movedim", destination, self.dim());
+  const int64_t from = wrap_dim("movedim", source, self.dim()),
+                to = wrap_dim("movedim", destination, self.dim());
   Sizes dims;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != from) dims.push_back(d);
@@ -175,8 +189,11 @@ Tensor movedim(const Tensor& self, int64_t source, int64_t destination) {
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
   RAMET_CHECK(self.defined(), "flatten", "undefined tensor");
-  const int64_t start = wrap_dim("flatten", start_dim, self.dim()), end = wrap_dim("flatten", end_dim, self.dim());
-  RAMET_CHECK(start <= end, "flatten", "flatten() has invalid args: start_dim cannot come after end_dim: got ", start_dim, " and ", end_dim);
+  const int64_t start = wrap_dim("flatten", start_dim, self.dim()),
+                end = wrap_dim("flatten", end_dim, self.dim());
+  RAMET_CHECK(start <= end, "flatten",
+              "flatten() has invalid args: start_dim cannot come after end_dim: got ", start_dim,
+              " and ", end_dim);
   if (self.dim() == 0) return reshape(self, {1});
   if (start == end) return self;
   Sizes sizes;
@@ -235,7 +252,9 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
   settled("unsqueeze", self);
   const auto d = static_cast<ptrdiff_t>(wrap_dim("unsqueeze", dim, self.dim() + 1));
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
-  const int64_t stride = d < static_cast<ptrdiff_t>(sizes.size()) ? sizes[static_cast<size_t>(d)] * strides[static_cast<size_t>(d)] : 1;
+  const int64_t stride = d < static_cast<ptrdiff_t>(sizes.size())
+                             ? sizes[static_cast<size_t>(d)] * strides[static_cast<size_t>(d)]
+                             : 1;
   sizes.insert(sizes.begin() + d, 1);
   strides.insert(strides.begin() + d, stride);
   return view_with("UnsqueezeBackward0", self, sizes, strides);
@@ -255,25 +274,33 @@ Tensor fold_to(Tensor g, const Sizes& sizes) {
 Tensor expand(const Tensor& self, IntArrayRef size) {
   settled("expand", self);
   const size_t rank = size.size(), own = static_cast<size_t>(self.dim());
-  RAMET_CHECK(rank >= own, "expand", "the number of sizes provided (", rank, ") must be greater or equal to the number of dimensions in "
-              "the tensor (", own, "): got ", describe(self), " and ", size);
+  RAMET_CHECK(rank >= own, "expand", "the number of sizes provided (", rank,
+              ") must be greater or equal to the number of dimensions in "
+              "the tensor (",
+              own, "): got ", describe(self), " and ", size);
   Sizes sizes(rank), strides(rank);
   for (size_t d = 0; d < rank; ++d) {
     const bool fresh = d < rank - own;
-    const int64_t have = fresh ? 1 : self.sizes()[d - (rank - own)], step = fresh ? 0 : self.raw_strides()[d - (rank - own)];
-    RAMET_CHECK(size[d] >= 0 || (size[d] == -1 && !fresh), "expand", "the expanded size of the tensor (", size[d],
-                ") isn't allowed in dimension ", d, ": got ", size);
+    const int64_t have = fresh ? 1 : self.sizes()[d - (rank - own)],
+                  step = fresh ? 0 : self.raw_strides()[d - (rank - own)];
+    RAMET_CHECK(size[d] >= 0 || (size[d] == -1 && !fresh), "expand",
+                "the expanded size of the tensor (", size[d], ") isn't allowed in dimension ", d,
+                ": got ", size);
     sizes[d] = size[d] == -1 ? have : size[d];
-    RAMET_CHECK(have == 1 || have == sizes[d], "expand", "The expanded size of the tensor (", sizes[d], ") must match the existing size (",
-                have, ") at non-singleton dimension ", d, ". Target sizes: ", size, ". Tensor sizes: ", self.sizes());
+    RAMET_CHECK(have == 1 || have == sizes[d], "expand", "The expanded size of the tensor (",
+                sizes[d], ") must match the existing size (", have, ") at non-singleton dimension ",
+                d, ". Target sizes: ", size, ". Tensor sizes: ", self.sizes());
     strides[d] = have == 1 && sizes[d] != 1 ? 0 : step;
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record("ExpandBackward0", {self}, v, [old = self.sizes().vec()](const Node&, const Tensor& g) { return fold_to(g, old); });
+  return record(
+      "ExpandBackward0", {self}, v,
+      [old = self.sizes().vec()](const Node&, const Tensor& g) { return fold_to(g, old); });
 }
 
-Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
   settled("slice", self);
   RAMET_CHECK(self.dim() > 0, "slice", "slice() cannot be applied to a 0-dim tensor.");
   RAMET_CHECK(step > 0, "slice", "slice step must be positive: got ", step);
@@ -287,18 +314,23 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start, std:
   strides[d] *= step;
   Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
   if (!recording(self)) return v;
-  return record("SliceBackward0", {self}, v, [old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
-    return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) { return slice(t, static_cast<int64_t>(d), from, to, step); });
-  });
+  return record("SliceBackward0", {self}, v,
+                [old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
+                  return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) {
+                    return slice(t, static_cast<int64_t>(d), from, to, step);
+                  });
+                });
 }
 
 Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   RAMET_CHECK(self.defined(), "narrow", "undefined tensor");
   RAMET_CHECK(self.dim() > 0, "narrow", "narrow() cannot be applied to a 0-dim tensor.");
   RAMET_CHECK(length >= 0, "narrow", "narrow(): length must be non-negative: got ", length);
-  const int64_t d = wrap_dim("narrow", dim, self.dim()), n = self.size(d), from = start < 0 ? start + n : start;
+  const int64_t d = wrap_dim("narrow", dim, self.dim()), n = self.size(d),
+                from = start < 0 ? start + n : start;
   if (from < 0 || from > n || from + length > n) {
-    throw IndexError(detail::join("[narrow] start (", start, ") + length (", length, ") exceeds dimension size (", n, ")"));
+    throw IndexError(detail::join("[narrow] start (", start, ") + length (", length,
+                                  ") exceeds dimension size (", n, ")"));
   }
   return slice(self, d, from, from + length, 1);
 }
@@ -309,7 +341,8 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   const auto d = static_cast<size_t>(wrap_dim("select", dim, self.dim()));
   const int64_t n = self.sizes()[d];
   if (index < -n || index >= n) {
-    throw IndexError(detail::join("[select] index ", index, " out of range for tensor of size ", self.sizes(), " at dimension ", d));
+    throw IndexError(detail::join("[select] index ", index, " out of range for tensor of size ",
+                                  self.sizes(), " at dimension ", d));
   }
   if (index < 0) index += n;
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
@@ -318,18 +351,28 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
   Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
   if (!recording(self)) return v;
-  return record("SelectBackward0", {self}, v, [old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
-    return placed("SelectBackward0", g, old, [d, index](const Tensor& t) { return select(t, static_cast<int64_t>(d), index); });
-  });
+  return record("SelectBackward0", {self}, v,
+                [old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
+                  return placed("SelectBackward0", g, old, [d, index](const Tensor& t) {
+                    return select(t, static_cast<int64_t>(d), index);
+                  });
+                });
 }
 
 Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   settled("diagonal", self);
-  const auto a = static_cast<size_t>(wrap_dim("diagonal", dim1, self.dim())), b = static_cast<size_t>(wrap_dim("diagonal", dim2, self.dim()));
-  RAMET_CHECK(a != b, "diagonal", "diagonal dimensions cannot be identical: got ", dim1, " and ", dim2);
+  const auto a = static_cast<size_t>(wrap_dim("diagonal", dim1, self.dim())),
+             b = static_cast<size_t>(wrap_dim("diagonal", dim2, self.dim()));
+  RAMET_CHECK(a != b, "diagonal", "diagonal dimensions cannot be identical: got ", dim1, " and ",
+              dim2);
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
-  const int64_t length = std::max<int64_t>(offset >= 0 ? std::min(sizes[a], sizes[b] - offset) : std::min(sizes[a] + offset, sizes[b]), 0);
-  const int64_t first = length == 0 ? 0 : offset >= 0 ? offset * strides[b] : -offset * strides[a], step = strides[a] + strides[b];
+  const int64_t length = std::max<int64_t>(
+      offset >= 0 ? std::min(sizes[a], sizes[b] - offset) : std::min(sizes[a] + offset, sizes[b]),
+      0);
+  const int64_t first = length == 0   ? 0
+                        : offset >= 0 ? offset * strides[b]
+                                      : -offset * strides[a],
+                step = strides[a] + strides[b];
   for (size_t d : {std::max(a, b), std::min(a, b)}) {
     sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(d));
     strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
@@ -338,14 +381,18 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   strides.push_back(step);
   Tensor v = make_view(self, sizes, strides, first);
   if (!recording(self)) return v;
-  return record("DiagonalBackward0", {self}, v, [old = self.sizes().vec(), offset, dim1, dim2](const Node&, const Tensor& g) {
-    return placed("DiagonalBackward0", g, old, [offset, dim1, dim2](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
-  });
+  return record("DiagonalBackward0", {self}, v,
+                [old = self.sizes().vec(), offset, dim1, dim2](const Node&, const Tensor& g) {
+                  return placed("DiagonalBackward0", g, old, [offset, dim1, dim2](const Tensor& t) {
+                    return diagonal(t, offset, dim1, dim2);
+                  });
+                });
 }
 
 std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   RAMET_CHECK(self.defined(), "unbind", "undefined tensor");
-  RAMET_CHECK(self.dim() > 0, "unbind", "Dimension specified as ", dim, " but tensor has no dimensions");
+  RAMET_CHECK(self.dim() > 0, "unbind", "Dimension specified as ", dim,
+              " but tensor has no dimensions");
   const int64_t n = self.size(wrap_dim("unbind", dim, self.dim()));
   std::vector<Tensor> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(select(self, dim, i));
@@ -358,11 +405,12 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef sizes, int6
   const int64_t n = self.size(wrap_dim("split_with_sizes", dim, self.dim()));
   int64_t sum = 0;
   for (int64_t s : sizes) {
-    RAMET_CHECK(s >= 0, "split_with_sizes", "expects split_sizes have only non-negative entries: got ", sizes);
+    RAMET_CHECK(s >= 0, "split_with_sizes",
+                "expects split_sizes have only non-negative entries: got ", sizes);
     sum += s;
   }
-  RAMET_CHECK(sum == n, "split_with_sizes", "expects split_sizes to sum exactly to ", n, " (input tensor's size at dimension ", dim,
-              "): got ", sizes);
+  RAMET_CHECK(sum == n, "split_with_sizes", "expects split_sizes to sum exactly to ", n,
+              " (input tensor's size at dimension ", dim, "): got ", sizes);
   std::vector<Tensor> out;
   int64_t start = 0;
   for (int64_t s : sizes) {
@@ -372,14 +420,18 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef sizes, int6
   return out;
 }
 
-std::vector<Tensor> split(const Tensor& self, IntArrayRef sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); }
+std::vector<Tensor> split(const Tensor& self, IntArrayRef sizes, int64_t dim) {
+  return split_with_sizes(self, sizes, dim);
+}
 
 std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   RAMET_CHECK(self.defined(), "split", "undefined tensor");
   RAMET_CHECK(self.dim() > 0, "split", "split expects at least a 1-dimensional tensor");
-  RAMET_CHECK(split_size >= 0, "split", "split expects split_size be non-negative: got ", split_size);
+  RAMET_CHECK(split_size >= 0, "split", "split expects split_size be non-negative: got ",
+              split_size);
   const int64_t n = self.size(wrap_dim("split", dim, self.dim()));
-  RAMET_CHECK(split_size > 0 || n == 0, "split", "split_size can only be 0 if dimension size is 0: got a dimension of ", n);
+  RAMET_CHECK(split_size > 0 || n == 0, "split",
+              "split_size can only be 0 if dimension size is 0: got a dimension of ", n);
   Sizes sizes;
   for (int64_t at = 0; at < n; at += split_size) sizes.push_back(std::min(split_size, n - at));
   if (sizes.empty()) sizes.push_back(0);
@@ -403,38 +455,59 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   return out;
 }
 
-// ---- methods ---------------------------------------------------------------------------------------------------------
+// ---- methods
+// ---------------------------------------------------------------------------------------------------------
 
 Tensor Tensor::view(IntArrayRef size) const { return ramet::view(*this, size); }
 Tensor Tensor::reshape(IntArrayRef shape) const { return ramet::reshape(*this, shape); }
 Tensor Tensor::transpose(int64_t a, int64_t b) const { return ramet::transpose(*this, a, b); }
 Tensor Tensor::t() const { return ramet::t(*this); }
 Tensor Tensor::permute(IntArrayRef dims) const { return ramet::permute(*this, dims); }
-Tensor Tensor::movedim(int64_t source, int64_t destination) const { return ramet::movedim(*this, source, destination); }
-Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const { return ramet::flatten(*this, start_dim, end_dim); }
-Tensor Tensor::unflatten(int64_t dim, IntArrayRef sizes) const { return ramet::unflatten(*this, dim, sizes); }
+Tensor Tensor::movedim(int64_t source, int64_t destination) const {
+  return ramet::movedim(*this, source, destination);
+}
+Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
+  return ramet::flatten(*this, start_dim, end_dim);
+}
+Tensor Tensor::unflatten(int64_t dim, IntArrayRef sizes) const {
+  return ramet::unflatten(*this, dim, sizes);
+}
 Tensor Tensor::squeeze() const { return ramet::squeeze(*this); }
 Tensor Tensor::squeeze(int64_t dim) const { return ramet::squeeze(*this, dim); }
 Tensor Tensor::squeeze(IntArrayRef dims) const { return ramet::squeeze(*this, dims); }
 Tensor Tensor::unsqueeze(int64_t dim) const { return ramet::unsqueeze(*this, dim); }
 Tensor Tensor::expand(IntArrayRef size, bool) const { return ramet::expand(*this, size); }
-Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const { return ramet::narrow(*this, dim, start, length); }
+Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
+  return ramet::narrow(*this, dim, start, length);
+}
 Tensor Tensor::select(int64_t dim, int64_t index) const { return ramet::select(*this, dim, index); }
-Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const {
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                     int64_t step) const {
   return ramet::slice(*this, dim, start, end, step);
 }
-Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const { return ramet::diagonal(*this, offset, dim1, dim2); }
+Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
+  return ramet::diagonal(*this, offset, dim1, dim2);
+}
 std::vector<Tensor> Tensor::unbind(int64_t dim) const { return ramet::unbind(*this, dim); }
-std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const { return ramet::split(*this, split_size, dim); }
-std::vector<Tensor> Tensor::split(IntArrayRef sizes, int64_t dim) const { return ramet::split_with_sizes(*this, sizes, dim); }
-std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, int64_t dim) const { return ramet::split_with_sizes(*this, sizes, dim); }
-std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const { return ramet::chunk(*this, chunks, dim); }
+std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const {
+  return ramet::split(*this, split_size, dim);
+}
+std::vector<Tensor> Tensor::split(IntArrayRef sizes, int64_t dim) const {
+  return ramet::split_with_sizes(*this, sizes, dim);
+}
+std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, int64_t dim) const {
+  return ramet::split_with_sizes(*this, sizes, dim);
+}
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
+  return ramet::chunk(*this, chunks, dim);
+}
 
 namespace {
 // x takes over the geometry and history of v, a view of x. For squeeze_ and its kin.
 Tensor& become(const char* op, const Tensor& x, const Tensor& v) {
   check_inplace(op, x);
-  RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(), ", expected at most ", kInlineRank);
+  RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
+              ", expected at most ", kInlineRank);
   x->rank = v->rank;
   for (int d = 0; d < v->rank; ++d) {
     x->sizes()[d] = v->sizes()[d];
@@ -453,9 +526,15 @@ Tensor& become(const char* op, const Tensor& x, const Tensor& v) {
 }  // namespace
 
 Tensor& Tensor::squeeze_() const { return become("squeeze_", *this, ramet::squeeze(*this)); }
-Tensor& Tensor::squeeze_(int64_t dim) const { return become("squeeze_", *this, ramet::squeeze(*this, dim)); }
-Tensor& Tensor::unsqueeze_(int64_t dim) const { return become("unsqueeze_", *this, ramet::unsqueeze(*this, dim)); }
+Tensor& Tensor::squeeze_(int64_t dim) const {
+  return become("squeeze_", *this, ramet::squeeze(*this, dim));
+}
+Tensor& Tensor::unsqueeze_(int64_t dim) const {
+  return become("unsqueeze_", *this, ramet::unsqueeze(*this, dim));
+}
 Tensor& Tensor::t_() const { return become("t_", *this, ramet::t(*this)); }
-Tensor& Tensor::transpose_(int64_t a, int64_t b) const { return become("transpose_", *this, ramet::transpose(*this, a, b)); }
+Tensor& Tensor::transpose_(int64_t a, int64_t b) const {
+  return become("transpose_", *this, ramet::transpose(*this, a, b));
+}
 
 }  // namespace ramet

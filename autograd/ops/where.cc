@@ -17,7 +17,8 @@ using Pair = std::array<Tensor, 2>;
 void check_condition(const Tensor& condition) {
   check_defined("where", condition);
   RAMET_CHECK(condition.scalar_type() == kBool || condition.scalar_type() == kByte, "where",
-              "expected condition to be a boolean tensor, but got a tensor with dtype ", name_of(condition.scalar_type()));
+              "expected condition to be a boolean tensor, but got a tensor with dtype ",
+              name_of(condition.scalar_type()));
 }
 
 // g where the mask holds, else 0; the other way round with `inverted`.
@@ -27,7 +28,8 @@ Tensor masked(const Tensor& mask, const Tensor& g, bool inverted = false) {
 
 }  // namespace
 
-// ---- where -----------------------------------------------------------------------------------------------------------
+// ---- where
+// -----------------------------------------------------------------------------------------------------------
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_condition(condition);
@@ -36,13 +38,20 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   Tensor out = pointwise_result("where", dtype, a, &b, &condition);
   pointwise_into(RAMET_POINTWISE(where), out, compute_type(dtype), condition, a, b);
   if (!recording(a, b)) return out;
-  return record("WhereBackward0", {a, b}, out, [c = save(condition), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-    const Tensor& mask = c.get(self);
-    return Pair{self.needs(0) ? ma.reduce(masked(mask, g)) : Tensor(), self.needs(1) ? mb.reduce(masked(mask, g, true)) : Tensor()};
-  });
+  return record(
+      "WhereBackward0", {a, b}, out,
+      [c = save(condition), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
+        const Tensor& mask = c.get(self);
+        return Pair{self.needs(0) ? ma.reduce(masked(mask, g)) : Tensor(),
+                    self.needs(1) ? mb.reduce(masked(mask, g, true)) : Tensor()};
+      });
 }
-Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) { return where(condition, scalar_to_tensor(a), b); }
-Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) { return where(condition, a, scalar_to_tensor(b)); }
+Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
+  return where(condition, scalar_to_tensor(a), b);
+}
+Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
+  return where(condition, a, scalar_to_tensor(b));
+}
 Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
   return where(condition, scalar_to_tensor(a), scalar_to_tensor(b));
 }
@@ -50,14 +59,20 @@ Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& a, const T
   check_condition(condition);
   common_device("where_out", a, b);
   const ScalarType dtype = result_type(a, b);
-  prepare_out("where_out", out, broadcast_sizes("where_out", broadcast_sizes("where_out", a.sizes(), b.sizes()), condition.sizes()), dtype, recording(a, b));
+  prepare_out("where_out", out,
+              broadcast_sizes("where_out", broadcast_sizes("where_out", a.sizes(), b.sizes()),
+                              condition.sizes()),
+              dtype, recording(a, b));
   pointwise_into(RAMET_POINTWISE(where), out, compute_type(dtype), condition, a, b);
   wrote("where_out", out);
   return out;
 }
-Tensor Tensor::where(const Tensor& condition, const Tensor& other) const { return ramet::where(condition, *this, other); }
+Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
+  return ramet::where(condition, *this, other);
+}
 
-// ---- clamp with numbers ----------------------------------------------------------------------------------------------
+// ---- clamp with numbers
+// ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -71,7 +86,8 @@ ScalarType clamped_type(const char* op, const Tensor& x, const Bound& low, const
   RAMET_CHECK(t != kBool, op, "bool is not supported: got ", describe(x));
   return t;
 }
-void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Bound& low, const Bound& high) {
+void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Bound& low,
+                const Bound& high) {
   const ScalarType compute = compute_type(dtype);
   if (low && high) pointwise_into(RAMET_POINTWISE(clamp), out, compute, x, {}, {}, *low, *high);
   else if (low) pointwise_into(RAMET_POINTWISE(maximum), out, compute, x, *low);
@@ -80,20 +96,25 @@ void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Boun
 // g where low < x < high, else 0.
 Tensor clamp_backward(const Tensor& g, const Tensor& x, double low, double high) {
   Tensor out = pointwise_result("clamp_backward", g.scalar_type(), x, &g);
-  pointwise_into(RAMET_POINTWISE(clamp_backward), out, compute_type(g.scalar_type()), g, x, {}, low, high);
+  pointwise_into(RAMET_POINTWISE(clamp_backward), out, compute_type(g.scalar_type()), g, x, {}, low,
+                 high);
   if (!recording(g)) return out;
-  return record("ClampBackwardBackward0", {g}, out, [sx = save(x), low, high](const Node& self, const Tensor& v) {
-    return clamp_backward(v, sx.get(self), low, high);
-  });
+  return record("ClampBackwardBackward0", {g}, out,
+                [sx = save(x), low, high](const Node& self, const Tensor& v) {
+                  return clamp_backward(v, sx.get(self), low, high);
+                });
 }
 double bound(const Bound& b, double otherwise) { return b ? b->toDouble() : otherwise; }
 
 auto clamp_gradient(const Tensor& x, const Bound& low, const Bound& high) {
-  return [sx = save(x), low = bound(low, -INFINITY), high = bound(high, INFINITY), dtype = x.scalar_type()](const Node& self, const Tensor& g) {
+  return [sx = save(x), low = bound(low, -INFINITY), high = bound(high, INFINITY),
+          dtype = x.scalar_type()](const Node& self, const Tensor& g) {
     return clamp_backward(g, sx.get(self), low, high).to(dtype);
   };
 }
-const char* clamp_node(const Bound& low, const Bound& high) { return low && high ? "ClampBackward1" : low ? "ClampMinBackward0" : "ClampMaxBackward0"; }
+const char* clamp_node(const Bound& low, const Bound& high) {
+  return low && high ? "ClampBackward1" : low ? "ClampMinBackward0" : "ClampMaxBackward0";
+}
 
 Tensor& clamp_in_place(const char* op, const Tensor& x, const Bound& low, const Bound& high) {
   check_inplace(op, x);
@@ -120,7 +141,8 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
   if (!recording(x)) return out;
   return record(clamp_node(low, high), {x}, out, clamp_gradient(x, low, high));
 }
-Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
+Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low,
+                  const std::optional<Scalar>& high) {
   const ScalarType dtype = clamped_type("clamp_out", x, low, high);
   prepare_out("clamp_out", out, x.sizes(), dtype, recording(x));
   clamp_into(out, dtype, x, low, high);
@@ -129,17 +151,30 @@ Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low
 }
 Tensor clamp_min(const Tensor& x, const Scalar& low) { return clamp(x, Bound(low), Bound()); }
 Tensor clamp_max(const Tensor& x, const Scalar& high) { return clamp(x, Bound(), Bound(high)); }
-Tensor clip(const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) { return clamp(x, low, high); }
+Tensor clip(const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
+  return clamp(x, low, high);
+}
 
-Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const { return ramet::clamp(*this, low, high); }
-Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const { return ramet::clamp(*this, low, high); }
-Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const { return clamp_in_place("clamp_", *this, low, high); }
+Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+  return ramet::clamp(*this, low, high);
+}
+Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
+  return ramet::clamp(*this, low, high);
+}
+Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+  return clamp_in_place("clamp_", *this, low, high);
+}
 Tensor Tensor::clamp_min(const Scalar& low) const { return ramet::clamp_min(*this, low); }
 Tensor Tensor::clamp_max(const Scalar& high) const { return ramet::clamp_max(*this, high); }
-Tensor& Tensor::clamp_min_(const Scalar& low) const { return clamp_in_place("clamp_min_", *this, Bound(low), Bound()); }
-Tensor& Tensor::clamp_max_(const Scalar& high) const { return clamp_in_place("clamp_max_", *this, Bound(), Bound(high)); }
+Tensor& Tensor::clamp_min_(const Scalar& low) const {
+  return clamp_in_place("clamp_min_", *this, Bound(low), Bound());
+}
+Tensor& Tensor::clamp_max_(const Scalar& high) const {
+  return clamp_in_place("clamp_max_", *this, Bound(), Bound(high));
+}
 
-// ---- two tensors -----------------------------------------------------------------------------------------------------
+// ---- two tensors
+// -----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -150,7 +185,8 @@ Tensor either_of(const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   pointwise_into(k, out, compute_type(dtype), a, b);
   return out;
 }
-Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a, const Tensor& b) {
+Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
+                   const Tensor& b) {
   common_device(op, a, b);
   const ScalarType dtype = result_type(a, b);
   prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), dtype, recording(a, b));
@@ -158,29 +194,42 @@ Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const 
   wrote(op, out);
   return out;
 }
-// The part of g that goes to the operand that loses where `loses` holds: all, half where equal, nothing.
-Tensor share(const Tensor& g, const Tensor& loses, const Tensor& equal) { return masked(loses, where(equal, div(g, 2), g), true); }
+// The part of g that goes to the operand that loses where `loses` holds: all, half where equal,
+// nothing.
+Tensor share(const Tensor& g, const Tensor& loses, const Tensor& equal) {
+  return masked(loses, where(equal, div(g, 2), g), true);
+}
 
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
   Tensor out = either_of(RAMET_POINTWISE(maximum), a, b);
   if (!recording(a, b)) return out;
-  return record("MaximumBackward0", {a, b}, out, [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-    const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
-    return Pair{self.needs(0) ? ma.reduce(share(g, lt(a, b), equal)) : Tensor(), self.needs(1) ? mb.reduce(share(g, gt(a, b), equal)) : Tensor()};
-  });
+  return record(
+      "MaximumBackward0", {a, b}, out,
+      [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
+        const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
+        return Pair{self.needs(0) ? ma.reduce(share(g, lt(a, b), equal)) : Tensor(),
+                    self.needs(1) ? mb.reduce(share(g, gt(a, b), equal)) : Tensor()};
+      });
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
   Tensor out = either_of(RAMET_POINTWISE(minimum), a, b);
   if (!recording(a, b)) return out;
-  return record("MinimumBackward0", {a, b}, out, [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-    const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
-    return Pair{self.needs(0) ? ma.reduce(share(g, gt(a, b), equal)) : Tensor(), self.needs(1) ? mb.reduce(share(g, lt(a, b), equal)) : Tensor()};
-  });
+  return record(
+      "MinimumBackward0", {a, b}, out,
+      [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
+        const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
+        return Pair{self.needs(0) ? ma.reduce(share(g, gt(a, b), equal)) : Tensor(),
+                    self.needs(1) ? mb.reduce(share(g, lt(a, b), equal)) : Tensor()};
+      });
 }
-Tensor& maximum_out(Tensor& out, const Tensor& a, const Tensor& b) { return either_out("maximum_out", RAMET_POINTWISE(maximum), out, a, b); }
-Tensor& minimum_out(Tensor& out, const Tensor& a, const Tensor& b) { return either_out("minimum_out", RAMET_POINTWISE(minimum), out, a, b); }
+Tensor& maximum_out(Tensor& out, const Tensor& a, const Tensor& b) {
+  return either_out("maximum_out", RAMET_POINTWISE(maximum), out, a, b);
+}
+Tensor& minimum_out(Tensor& out, const Tensor& a, const Tensor& b) {
+  return either_out("minimum_out", RAMET_POINTWISE(minimum), out, a, b);
+}
 Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
 Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
 Tensor Tensor::maximum(const Tensor& other) const { return ramet::maximum(*this, other); }
@@ -200,20 +249,28 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
   Tensor out = pointwise_result("clamp", dtype, x, &a, &b);
   pointwise_into(RAMET_POINTWISE(clamp_tensor), out, compute_type(dtype), x, a, b);
   if (!recording(x, a, b)) return out;
-  return record("ClampBackward0", {x, a, b}, out, [sx = save(x), sa = save(a), sb = save(b), mx = Meta(x), ma = Meta(a), mb = Meta(b)](
-                                                      const Node& self, const Tensor& g) {
-    const Tensor &x = sx.get(self), &a = sa.get(self), &b = sb.get(self);
-    // The part of the gradient that each bound takes; x has the rest. Ties are shared, unless both bounds are x.
-    const Tensor crossed = lt(b, a), apart = ne(a, b);
-    const Tensor one = scalar_to_tensor(1.0), half = scalar_to_tensor(0.5), none = scalar_to_tensor(0.0);
-    const Tensor to_low = where(crossed, none, where(lt(x, a), one, where(logical_and(eq(x, a), apart), half, none))).to(g.scalar_type());
-    const Tensor to_high = where(logical_or(crossed, gt(x, b)), one, where(logical_and(eq(x, b), apart), half, none)).to(g.scalar_type());
-    std::array<Tensor, 3> r;
-    if (self.needs(0)) r[0] = mx.reduce(mul(g, sub(rsub(to_low, 1), to_high)));
-    if (self.needs(1)) r[1] = ma.reduce(mul(g, to_low));
-    if (self.needs(2)) r[2] = mb.reduce(mul(g, to_high));
-    return r;
-  });
+  return record("ClampBackward0", {x, a, b}, out,
+                [sx = save(x), sa = save(a), sb = save(b), mx = Meta(x), ma = Meta(a),
+                 mb = Meta(b)](const Node& self, const Tensor& g) {
+                  const Tensor &x = sx.get(self), &a = sa.get(self), &b = sb.get(self);
+                  // The part of the gradient that each bound takes; x has the rest. Ties are
+                  // shared, unless both bounds are x.
+                  const Tensor crossed = lt(b, a), apart = ne(a, b);
+                  const Tensor one = scalar_to_tensor(1.0), half = scalar_to_tensor(0.5),
+                               none = scalar_to_tensor(0.0);
+                  const Tensor to_low =
+                      where(crossed, none,
+                            where(lt(x, a), one, where(logical_and(eq(x, a), apart), half, none)))
+                          .to(g.scalar_type());
+                  const Tensor to_high = where(logical_or(crossed, gt(x, b)), one,
+                                               where(logical_and(eq(x, b), apart), half, none))
+                                             .to(g.scalar_type());
+                  std::array<Tensor, 3> r;
+                  if (self.needs(0)) r[0] = mx.reduce(mul(g, sub(rsub(to_low, 1), to_high)));
+                  if (self.needs(1)) r[1] = ma.reduce(mul(g, to_low));
+                  if (self.needs(2)) r[2] = mb.reduce(mul(g, to_high));
+                  return r;
+                });
 }
 
 }  // namespace ramet

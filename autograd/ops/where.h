@@ -1,5 +1,5 @@
-// Choosing between values: LibTorch's functions of the same names, with broadcasting and promotion. The gradient goes where the
-// value came from.
+// Choosing between values: LibTorch's functions of the same names, with broadcasting and promotion.
+// The gradient goes where the value came from.
 #pragma once
 #include <optional>
 
@@ -12,20 +12,26 @@ RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other);
 RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other);
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
-RAMET_API Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& self, const Tensor& other);
+RAMET_API Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& self,
+                            const Tensor& other);
 
-/// min(max(self, min), max): `max` where min > max; a NaN anywhere wins. At least one bound. The gradient passes strictly inside;
-/// with tensor bounds the bound that was taken gets it, and a tie is shared (as LibTorch 2.15).
-RAMET_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt);
-RAMET_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& min, const std::optional<Tensor>& max = std::nullopt);
-RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
+/// min(max(self, min), max): `max` where min > max; a NaN anywhere wins. At least one bound. The
+/// gradient passes strictly inside; with tensor bounds the bound that was taken gets it, and a tie
+/// is shared (as LibTorch 2.15).
+RAMET_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
+                       const std::optional<Scalar>& max = std::nullopt);
+RAMET_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& min,
+                       const std::optional<Tensor>& max = std::nullopt);
+RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self,
+                            const std::optional<Scalar>& min = std::nullopt,
                             const std::optional<Scalar>& max = std::nullopt);
 RAMET_API Tensor clamp_min(const Tensor& self, const Scalar& min);
 RAMET_API Tensor clamp_min(const Tensor& self, const Tensor& min);
 RAMET_API Tensor clamp_max(const Tensor& self, const Scalar& max);
 RAMET_API Tensor clamp_max(const Tensor& self, const Tensor& max);
 /// clamp.
-RAMET_API Tensor clip(const Tensor& self, const std::optional<Scalar>& min = std::nullopt, const std::optional<Scalar>& max = std::nullopt);
+RAMET_API Tensor clip(const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
+                      const std::optional<Scalar>& max = std::nullopt);
 
 /// The larger (smaller) of two; a NaN wins. Where they are equal each gets half of the gradient.
 RAMET_API Tensor maximum(const Tensor& self, const Tensor& other);

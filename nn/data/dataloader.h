@@ -1,11 +1,12 @@
-// DataLoader: batches of a dataset in the order of a sampler, made on worker threads if wanted. As LibTorch's.
+// DataLoader: batches of a dataset in the order of a sampler, made on worker threads if wanted. As
+// LibTorch's.
 //
-//   auto loader = data::make_data_loader(datasets::MNIST(root).map(transforms::Stack<>()), DataLoaderOptions(64).workers(2));
-//   for (auto& batch : *loader) train(batch.data, batch.target);
+//   auto loader = data::make_data_loader(datasets::MNIST(root).map(transforms::Stack<>()),
+//   DataLoaderOptions(64).workers(2)); for (auto& batch : *loader) train(batch.data, batch.target);
 //
-// Beside LibTorch's behaviour: an epoch may be left early and begin() called again; random numbers drawn by datasets and
-// transforms do not depend on the number of workers; save() and load() carry the position inside an epoch.
-// A loader and its iterators belong to one thread.
+// Beside LibTorch's behaviour: an epoch may be left early and begin() called again; random numbers
+// drawn by datasets and transforms do not depend on the number of workers; save() and load() carry
+// the position inside an epoch. A loader and its iterators belong to one thread.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -52,7 +53,8 @@ struct FullDataLoaderOptions {
         enforce_ordering(options.enforce_ordering()),
         drop_last(options.drop_last()) {
     RAMET_CHECK(batch_size > 0, "DataLoader", "batch_size: got 0, expected at least 1");
-    RAMET_CHECK(workers == 0 || max_jobs > 0, "DataLoader", "max_jobs: got 0 with ", workers, " workers, expected at least 1");
+    RAMET_CHECK(workers == 0 || max_jobs > 0, "DataLoader", "max_jobs: got 0 with ", workers,
+                " workers, expected at least 1");
   }
 
   size_t batch_size, workers, max_jobs;
@@ -60,19 +62,20 @@ struct FullDataLoaderOptions {
   bool enforce_ordering, drop_last;
 };
 
-template <class Dataset, class Batch, class BatchRequest>
-class DataLoaderBase {
+template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
  public:
   using BatchType = Batch;
   using BatchRequestType = BatchRequest;
 
-  explicit DataLoaderBase(DataLoaderOptions options, std::unique_ptr<Dataset> main_thread_dataset = nullptr)
+  explicit DataLoaderBase(DataLoaderOptions options,
+                          std::unique_ptr<Dataset> main_thread_dataset = nullptr)
       : options_(options), main_thread_dataset_(std::move(main_thread_dataset)) {}
   DataLoaderBase(const DataLoaderBase&) = delete;
   DataLoaderBase& operator=(const DataLoaderBase&) = delete;
   virtual ~DataLoaderBase() { join(); }
 
-  /// Begins an epoch (after load(): continues the loaded one). Iterators of an earlier epoch become invalid.
+  /// Begins an epoch (after load(): continues the loaded one). Iterators of an earlier epoch become
+  /// invalid.
   Iterator<Batch> begin() {
     RAMET_CHECK(!joined_, "DataLoader", "begin() after join()");
     if (pool_) pool_->drain();
@@ -87,7 +90,8 @@ class DataLoaderBase {
     requested_ = delivered_;
     if (pool_) prefetch(options_.max_jobs);
     return Iterator<Batch>([this, epoch = ++epoch_] {
-      RAMET_CHECK(epoch == epoch_, "DataLoader", "an iterator was used after a new iteration had begun");
+      RAMET_CHECK(epoch == epoch_, "DataLoader",
+                  "an iterator was used after a new iteration had begun");
       std::optional<Batch> batch = next();
       active_ = batch.has_value();
       return batch;
@@ -102,12 +106,13 @@ class DataLoaderBase {
   }
   const FullDataLoaderOptions& options() const noexcept { return options_; }
 
-  /// The position: which batches of this epoch were delivered, and what the rest will be. Load it into a loader of the same
-  /// dataset, sampler class and options: its next begin() delivers the rest of the epoch. Between epochs there is no position,
-  /// and the next begin() starts a new one.
+  /// The position: which batches of this epoch were delivered, and what the rest will be. Load it
+  /// into a loader of the same dataset, sampler class and options: its next begin() delivers the
+  /// rest of the epoch. Between epochs there is no position, and the next begin() starts a new one.
   void save(serialize::OutputArchive& archive) const {
-    RAMET_CHECK(options_.enforce_ordering || options_.workers <= 1, "DataLoader", "save: got batches in no fixed order from ",
-                options_.workers, " workers, expected enforce_ordering");
+    RAMET_CHECK(options_.enforce_ordering || options_.workers <= 1, "DataLoader",
+                "save: got batches in no fixed order from ", options_.workers,
+                " workers, expected enforce_ordering");
     archive.write("in_epoch", IValue(active_));
     if (!active_) return;
     archive.write("delivered", IValue(static_cast<int64_t>(delivered_)));
@@ -130,8 +135,9 @@ class DataLoaderBase {
       archive.read(key, value);
       return value.toInt();
     };
-    RAMET_CHECK(number("batch_size") == static_cast<int64_t>(options_.batch_size), "DataLoader", "batch_size: got ",
-                options_.batch_size, ", expected ", number("batch_size"), " as when the position was saved");
+    RAMET_CHECK(number("batch_size") == static_cast<int64_t>(options_.batch_size), "DataLoader",
+                "batch_size: got ", options_.batch_size, ", expected ", number("batch_size"),
+                " as when the position was saved");
     serialize::InputArchive order;
     archive.read("order", order);
     const auto delivered = static_cast<uint64_t>(number("delivered"));
@@ -154,7 +160,8 @@ class DataLoaderBase {
   }
   static detail::WorkerPool::Work worker(std::shared_ptr<Dataset> dataset) {
     return [dataset = std::move(dataset)](void* request) -> std::shared_ptr<void> {
-      return std::make_shared<std::optional<Batch>>(dataset->get_batch(std::move(*static_cast<BatchRequest*>(request))));
+      return std::make_shared<std::optional<Batch>>(
+          dataset->get_batch(std::move(*static_cast<BatchRequest*>(request))));
     };
   }
 
@@ -179,8 +186,9 @@ class DataLoaderBase {
       std::optional<BatchRequest> request = exhausted_ ? std::nullopt : get_batch_request();
       std::optional<Batch> batch;
       if (request) {
-        detail::with_batch_random({epoch_seed_, requested_++},
-                                  [&] { batch = main_thread_dataset_->get_batch(std::move(*request)); });
+        detail::with_batch_random({epoch_seed_, requested_++}, [&] {
+          batch = main_thread_dataset_->get_batch(std::move(*request));
+        });
       }
       exhausted_ = !batch;
       if (batch) ++delivered_;
@@ -211,25 +219,30 @@ class DataLoaderBase {
   bool active_ = false;  // between begin() and the end of the epoch
 };
 
-/// Over a dataset with indices (or requests) that a sampler chooses. Each worker has a copy of the dataset.
+/// Over a dataset with indices (or requests) that a sampler chooses. Each worker has a copy of the
+/// dataset.
 template <class Dataset, class Sampler>
-class StatelessDataLoader
-    : public DataLoaderBase<Dataset, typename Dataset::BatchType, typename Sampler::BatchRequestType> {
+class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::BatchType,
+                                                  typename Sampler::BatchRequestType> {
  public:
-  using super = DataLoaderBase<Dataset, typename Dataset::BatchType, typename Sampler::BatchRequestType>;
+  using super =
+      DataLoaderBase<Dataset, typename Dataset::BatchType, typename Sampler::BatchRequestType>;
   using typename super::BatchRequestType;
 
-  StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options) : super(options), sampler_(std::move(sampler)) {
+  StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
+      : super(options), sampler_(std::move(sampler)) {
     if (this->options_.workers == 0) {
       this->main_thread_dataset_ = std::make_unique<Dataset>(std::move(dataset));
       return;
     }
     if constexpr (std::is_copy_constructible<Dataset>::value) {
       std::vector<detail::WorkerPool::Work> work;
-      for (size_t i = 0; i < this->options_.workers; ++i) work.push_back(super::worker(std::make_shared<Dataset>(dataset)));
+      for (size_t i = 0; i < this->options_.workers; ++i)
+        work.push_back(super::worker(std::make_shared<Dataset>(dataset)));
       this->start_workers(std::move(work));
     } else {
-      RAMET_CHECK(this->options_.workers == 1, "DataLoader", "workers: got ", this->options_.workers,
+      RAMET_CHECK(this->options_.workers == 1, "DataLoader", "workers: got ",
+                  this->options_.workers,
                   " for a dataset that cannot be copied, expected at most 1");
       std::vector<detail::WorkerPool::Work> work;
       work.push_back(super::worker(std::make_shared<Dataset>(std::move(dataset))));
@@ -245,10 +258,12 @@ class StatelessDataLoader
   }
   std::optional<BatchRequestType> get_batch_request() override {
     auto request = sampler_.next(this->options_.batch_size);
-    if (!request || (request->size() < this->options_.batch_size && this->options_.drop_last)) return std::nullopt;
+    if (!request || (request->size() < this->options_.batch_size && this->options_.drop_last))
+      return std::nullopt;
     return request;
   }
-  // The sampler is ahead of what was delivered, so its state at the start of the epoch is saved, and played forward at load.
+  // The sampler is ahead of what was delivered, so its state at the start of the epoch is saved,
+  // and played forward at load.
   void save_order(serialize::OutputArchive& archive) const override {
     if constexpr (kCopies) {
       (epoch_start_ ? *epoch_start_ : sampler_).save(archive);
@@ -261,26 +276,31 @@ class StatelessDataLoader
     sampler_.load(archive);
     if constexpr (kCopies) epoch_start_ = sampler_;
     for (uint64_t i = 0; i < delivered; ++i) {
-      RAMET_CHECK(get_batch_request(), "DataLoader", "load: the epoch ended after ", i, " batches, expected at least ", delivered);
+      RAMET_CHECK(get_batch_request(), "DataLoader", "load: the epoch ended after ", i,
+                  " batches, expected at least ", delivered);
     }
   }
 
-  static constexpr bool kCopies = std::is_copy_constructible<Sampler>::value && std::is_copy_assignable<Sampler>::value;
+  static constexpr bool kCopies =
+      std::is_copy_constructible<Sampler>::value && std::is_copy_assignable<Sampler>::value;
   Sampler sampler_;
   std::optional<Sampler> epoch_start_;
 };
 
 /// Over a dataset that decides itself what comes next. All workers share it.
 template <class Dataset>
-class StatefulDataLoader
-    : public DataLoaderBase<Dataset, typename Dataset::BatchType::value_type, typename Dataset::BatchRequestType> {
+class StatefulDataLoader : public DataLoaderBase<Dataset, typename Dataset::BatchType::value_type,
+                                                 typename Dataset::BatchRequestType> {
  public:
-  using super = DataLoaderBase<Dataset, typename Dataset::BatchType::value_type, typename Dataset::BatchRequestType>;
+  using super = DataLoaderBase<Dataset, typename Dataset::BatchType::value_type,
+                               typename Dataset::BatchRequestType>;
   using typename super::BatchRequestType;
 
-  StatefulDataLoader(Dataset dataset, DataLoaderOptions options) : super(options, std::make_unique<Dataset>(std::move(dataset))) {
+  StatefulDataLoader(Dataset dataset, DataLoaderOptions options)
+      : super(options, std::make_unique<Dataset>(std::move(dataset))) {
     if (this->options_.workers == 0) return;
-    std::shared_ptr<Dataset> shared(this->main_thread_dataset_.get(), [](Dataset*) {});  // outlives the workers
+    // outlives the workers
+    std::shared_ptr<Dataset> shared(this->main_thread_dataset_.get(), [](Dataset*) {});
     std::vector<detail::WorkerPool::Work> work;
     for (size_t i = 0; i < this->options_.workers; ++i) work.push_back(super::worker(shared));
     this->start_workers(std::move(work));
@@ -295,26 +315,34 @@ class StatefulDataLoader
                 " workers reading ahead of a stateful dataset, expected 0");
     this->main_thread_dataset_->save(archive);
   }
-  void load_order(serialize::InputArchive& archive, uint64_t) override { this->main_thread_dataset_->load(archive); }
+  void load_order(serialize::InputArchive& archive, uint64_t) override {
+    this->main_thread_dataset_->load(archive);
+  }
 };
 
 template <class Dataset, class Sampler, class = std::enable_if_t<!Dataset::is_stateful>>
-std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset dataset, Sampler sampler, DataLoaderOptions options) {
-  return std::make_unique<StatelessDataLoader<Dataset, Sampler>>(std::move(dataset), std::move(sampler), options);
+std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset dataset,
+                                                                        Sampler sampler,
+                                                                        DataLoaderOptions options) {
+  return std::make_unique<StatelessDataLoader<Dataset, Sampler>>(std::move(dataset),
+                                                                 std::move(sampler), options);
 }
 
-/// With a sampler made for the dataset's size: make_data_loader<samplers::SequentialSampler>(std::move(dataset), 64).
+/// With a sampler made for the dataset's size:
+/// make_data_loader<samplers::SequentialSampler>(std::move(dataset), 64).
 template <class Sampler = samplers::RandomSampler, class Dataset>
 std::enable_if_t<!Dataset::is_stateful && std::is_constructible<Sampler, size_t>::value,
                  std::unique_ptr<StatelessDataLoader<Dataset, Sampler>>>
 make_data_loader(Dataset dataset, DataLoaderOptions options = DataLoaderOptions()) {
   const std::optional<size_t> size = dataset.size();
-  RAMET_CHECK(size.has_value(), "DataLoader", "Expected the dataset to be sized in order to construct the Sampler");
+  RAMET_CHECK(size.has_value(), "DataLoader",
+              "Expected the dataset to be sized in order to construct the Sampler");
   return make_data_loader(std::move(dataset), Sampler(*size), options);
 }
 
 template <class Dataset, class = std::enable_if_t<Dataset::is_stateful>>
-std::unique_ptr<StatefulDataLoader<Dataset>> make_data_loader(Dataset dataset, DataLoaderOptions options = DataLoaderOptions()) {
+std::unique_ptr<StatefulDataLoader<Dataset>> make_data_loader(
+    Dataset dataset, DataLoaderOptions options = DataLoaderOptions()) {
   return std::make_unique<StatefulDataLoader<Dataset>>(std::move(dataset), options);
 }
 

@@ -10,24 +10,27 @@ namespace ramet {
 namespace data {
 namespace datasets {
 
-// ---- TensorDataset ----------------------------------------------------------------------------------------------------
+// ---- TensorDataset
+// ----------------------------------------------------------------------------------------------------
 
 namespace {
 size_t rows_of(const Tensor& t) {
-  RAMET_CHECK(t.defined() && t.dim() > 0, "TensorDataset", "tensor: got ", t.defined() ? "a 0-dim one" : "an undefined one",
-              ", expected rows");
+  RAMET_CHECK(t.defined() && t.dim() > 0, "TensorDataset", "tensor: got ",
+              t.defined() ? "a 0-dim one" : "an undefined one", ", expected rows");
   return static_cast<size_t>(t.size(0));
 }
 }  // namespace
 
 TensorDataset::TensorDataset(Tensor rows) : tensor(std::move(rows)), rows_(rows_of(tensor)) {}
-TensorDataset::TensorDataset(const std::vector<Tensor>& tensors) : TensorDataset(transforms::detail::stack_examples(tensors)) {}
+TensorDataset::TensorDataset(const std::vector<Tensor>& tensors)
+    : TensorDataset(transforms::detail::stack_examples(tensors)) {}
 TensorExample TensorDataset::get(size_t index) { return tensor[static_cast<int64_t>(index)]; }
 std::optional<size_t> TensorDataset::size() const {
   return tensor.defined() ? static_cast<size_t>(tensor.size(0)) : rows_;
 }
 
-// ---- MNIST ------------------------------------------------------------------------------------------------------------
+// ---- MNIST
+// ------------------------------------------------------------------------------------------------------------
 
 struct MNIST::Data {
   Tensor raw_images, targets;
@@ -42,15 +45,19 @@ MNIST::MNIST(const std::string& root, Mode mode) : data_(std::make_shared<Data>(
   // Headers first: a wrong pair is found before 47 MB are unpacked.
   const IdxHeader images = read_idx_header(image_file), labels = read_idx_header(label_file);
   const size_t rank = images.sizes.size();
-  RAMET_CHECK((rank == 3 || rank == 4) && images.dtype == kByte, "MNIST", "images in \"", image_file, "\": got ",
-              short_name_of(images.dtype), IntArrayRef(images.sizes), ", expected uint8 of 3 or 4 dimensions");
-  RAMET_CHECK(labels.sizes.size() == 1 && is_integral(labels.dtype), "MNIST", "labels in \"", label_file, "\": got ",
-              short_name_of(labels.dtype), IntArrayRef(labels.sizes), ", expected integers of 1 dimension");
-  RAMET_CHECK(images.sizes[0] == labels.sizes[0], "MNIST", "labels in \"", label_file, "\": got ", labels.sizes[0], ", expected ",
-              images.sizes[0], ", one for each image of \"", image_file, "\"");
+  RAMET_CHECK((rank == 3 || rank == 4) && images.dtype == kByte, "MNIST", "images in \"",
+              image_file, "\": got ", short_name_of(images.dtype), IntArrayRef(images.sizes),
+              ", expected uint8 of 3 or 4 dimensions");
+  RAMET_CHECK(labels.sizes.size() == 1 && is_integral(labels.dtype), "MNIST", "labels in \"",
+              label_file, "\": got ", short_name_of(labels.dtype), IntArrayRef(labels.sizes),
+              ", expected integers of 1 dimension");
+  RAMET_CHECK(images.sizes[0] == labels.sizes[0], "MNIST", "labels in \"", label_file, "\": got ",
+              labels.sizes[0], ", expected ", images.sizes[0], ", one for each image of \"",
+              image_file, "\"");
 
   const Tensor stored = read_idx(image_file), raw_labels = read_idx(label_file);
-  data_->raw_images = rank == 4 ? stored : stored.view({images.sizes[0], 1, images.sizes[1], images.sizes[2]});
+  data_->raw_images =
+      rank == 4 ? stored : stored.view({images.sizes[0], 1, images.sizes[1], images.sizes[2]});
   Tensor targets(TensorBase::empty(labels.sizes, kLong, Device(kCPU, 0)));
   int64_t* to = targets.data_ptr<int64_t>();
   const auto widen = [&](const auto* from) {
@@ -72,12 +79,14 @@ void to_unit_range(const uint8_t* from, float* to, int64_t n) {
 
 Example<> MNIST::get(size_t index) {
   if (index >= size_) {
-    throw IndexError(ramet::detail::join("[MNIST] index out of range: got ", index, ", expected less than ", size_));
+    throw IndexError(ramet::detail::join("[MNIST] index out of range: got ", index,
+                                         ", expected less than ", size_));
   }
   const Tensor& raw = data_->raw_images;
   Tensor image(TensorBase::empty(raw.sizes().slice(1), kFloat, Device(kCPU, 0)));
   const auto at = static_cast<int64_t>(index);
-  to_unit_range(raw.data_ptr<uint8_t>() + at * image.numel(), image.data_ptr<float>(), image.numel());
+  to_unit_range(raw.data_ptr<uint8_t>() + at * image.numel(), image.data_ptr<float>(),
+                image.numel());
   return {image, data_->targets[at]};
 }
 

@@ -1,9 +1,9 @@
 // Datasets: what a DataLoader draws batches from, as LibTorch's torch/data/datasets.
 //
 // Note [Datasets are copied]
-// A DataLoader moves its dataset in and gives each worker thread a copy, so a dataset holds handles (tensors, shared_ptr) and
-// its get() is called from several threads, each on a copy of its own. size() keeps answering after a move: programs ask it of
-// the variable they moved from.
+// A DataLoader moves its dataset in and gives each worker thread a copy, so a dataset holds handles
+// (tensors, shared_ptr) and its get() is called from several threads, each on a copy of its own.
+// size() keeps answering after a move: programs ask it of the variable they moved from.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -23,17 +23,14 @@ class InputArchive;
 namespace data {
 namespace datasets {
 
-template <class SourceDataset, class AppliedTransform>
-class MapDataset;
+template <class SourceDataset, class AppliedTransform> class MapDataset;
 /// `dataset` with `transform` applied to each batch it delivers.
 template <class DatasetType, class TransformType>
 MapDataset<DatasetType, TransformType> map(DatasetType dataset, TransformType transform);
 
 namespace detail {
-template <class T>
-struct IsOptional : std::false_type {};
-template <class T>
-struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T> struct IsOptional : std::false_type {};
+template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
 template <bool Condition, class T>
 using OptionalIf = std::conditional_t<Condition, std::optional<T>, T>;
 }  // namespace detail
@@ -54,12 +51,10 @@ class BatchDataset {
   /// The number of examples, if there is one.
   virtual std::optional<size_t> size() const = 0;
 
-  template <class TransformType>
-  MapDataset<Self, TransformType> map(TransformType transform) & {
+  template <class TransformType> MapDataset<Self, TransformType> map(TransformType transform) & {
     return datasets::map(static_cast<Self&>(*this), std::move(transform));
   }
-  template <class TransformType>
-  MapDataset<Self, TransformType> map(TransformType transform) && {
+  template <class TransformType> MapDataset<Self, TransformType> map(TransformType transform) && {
     return datasets::map(std::move(static_cast<Self&>(*this)), std::move(transform));
   }
 };
@@ -80,8 +75,9 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
   }
 };
 
-/// Yields batches of a size until it says nothing comes: streams, files read in chunks. Shared by a loader's workers, so
-/// get_batch is called from several threads at once when there is more than one.
+/// Yields batches of a size until it says nothing comes: streams, files read in chunks. Shared by a
+/// loader's workers, so get_batch is called from several threads at once when there is more than
+/// one.
 template <class Self, class Batch = std::vector<Example<>>, class BatchRequest = size_t>
 class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchRequest> {
  public:
@@ -91,12 +87,14 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchReq
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 template <class... Args>
-serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const StatefulDataset<Args...>& dataset) {
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const StatefulDataset<Args...>& dataset) {
   dataset.save(archive);
   return archive;
 }
 template <class... Args>
-serialize::InputArchive& operator>>(serialize::InputArchive& archive, StatefulDataset<Args...>& dataset) {
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    StatefulDataset<Args...>& dataset) {
   dataset.load(archive);
   return archive;
 }
@@ -105,15 +103,18 @@ serialize::InputArchive& operator>>(serialize::InputArchive& archive, StatefulDa
 template <class SourceDataset, class AppliedTransform>
 class MapDataset
     : public BatchDataset<MapDataset<SourceDataset, AppliedTransform>,
-                          detail::OptionalIf<SourceDataset::is_stateful, typename AppliedTransform::OutputBatchType>,
+                          detail::OptionalIf<SourceDataset::is_stateful,
+                                             typename AppliedTransform::OutputBatchType>,
                           typename SourceDataset::BatchRequestType> {
  public:
   using DatasetType = SourceDataset;
   using TransformType = AppliedTransform;
   using BatchRequestType = typename SourceDataset::BatchRequestType;
-  using OutputBatchType = detail::OptionalIf<SourceDataset::is_stateful, typename AppliedTransform::OutputBatchType>;
+  using OutputBatchType =
+      detail::OptionalIf<SourceDataset::is_stateful, typename AppliedTransform::OutputBatchType>;
 
-  MapDataset(DatasetType dataset, TransformType transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+  MapDataset(DatasetType dataset, TransformType transform)
+      : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
 
   OutputBatchType get_batch(BatchRequestType request) override {
     if constexpr (SourceDataset::is_stateful) {
@@ -143,8 +144,9 @@ template <class DatasetType, class TransformType>
 MapDataset<DatasetType, TransformType> map(DatasetType dataset, TransformType transform) {
   using Batch = typename DatasetType::BatchType;
   if constexpr (DatasetType::is_stateful) {
-    static_assert(std::is_same<typename Batch::value_type, typename TransformType::InputBatchType>::value,
-                  "the dataset's batches are not what the transform takes");
+    static_assert(
+        std::is_same<typename Batch::value_type, typename TransformType::InputBatchType>::value,
+        "the dataset's batches are not what the transform takes");
   } else {
     static_assert(std::is_same<Batch, typename TransformType::InputBatchType>::value,
                   "the dataset's batches are not what the transform takes");
@@ -154,16 +156,18 @@ MapDataset<DatasetType, TransformType> map(DatasetType dataset, TransformType tr
 
 /// One dataset object for all workers. It must be safe to use from several threads.
 template <class UnderlyingDataset>
-class SharedBatchDataset
-    : public BatchDataset<SharedBatchDataset<UnderlyingDataset>, typename UnderlyingDataset::BatchType,
-                          typename UnderlyingDataset::BatchRequestType> {
+class SharedBatchDataset : public BatchDataset<SharedBatchDataset<UnderlyingDataset>,
+                                               typename UnderlyingDataset::BatchType,
+                                               typename UnderlyingDataset::BatchRequestType> {
  public:
   using BatchType = typename UnderlyingDataset::BatchType;
   using BatchRequestType = typename UnderlyingDataset::BatchRequestType;
 
   SharedBatchDataset(std::shared_ptr<UnderlyingDataset> shared) : dataset_(std::move(shared)) {}
 
-  BatchType get_batch(BatchRequestType request) override { return dataset_->get_batch(std::move(request)); }
+  BatchType get_batch(BatchRequestType request) override {
+    return dataset_->get_batch(std::move(request));
+  }
   std::optional<size_t> size() const override { return dataset_->size(); }
   UnderlyingDataset& operator*() { return *dataset_; }
   const UnderlyingDataset& operator*() const { return *dataset_; }

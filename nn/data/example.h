@@ -7,13 +7,13 @@
 namespace ramet {
 namespace data {
 
-template <class Data = Tensor, class Target = Tensor>
-struct Example {
+template <class Data = Tensor, class Target = Tensor> struct Example {
   using DataType = Data;
   using TargetType = Target;
 
   Example() = default;
-  Example(Data data_in, Target target_in) : data(std::move(data_in)), target(std::move(target_in)) {}
+  Example(Data data_in, Target target_in)
+      : data(std::move(data_in)), target(std::move(target_in)) {}
 
   Data data;
   Target target;
@@ -24,8 +24,7 @@ using NoTarget = void;
 }  // namespace example
 
 /// Without a target; converts to its data.
-template <class Data>
-struct Example<Data, example::NoTarget> {
+template <class Data> struct Example<Data, example::NoTarget> {
   using DataType = Data;
   using TargetType = example::NoTarget;
 

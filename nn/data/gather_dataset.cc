@@ -23,10 +23,12 @@ GatherDataset::GatherDataset(Tensor rows, Tensor targets) : mean_{0}, stddev_{1}
   for (const Tensor* t : {&rows, &targets}) {
     const char* name = t == &rows ? "rows" : "targets";
     RAMET_CHECK(t->defined() && t->is_cpu() && t->dim() > 0, "GatherDataset", name, ": got ",
-                t->defined() ? describe(*t) : "an undefined tensor", ", expected one of at least 1 dimension on a CPU device");
+                t->defined() ? describe(*t) : "an undefined tensor",
+                ", expected one of at least 1 dimension on a CPU device");
   }
   RAMET_CHECK(rows.scalar_type() != kBool, "GatherDataset", "rows: got bool, expected numbers");
-  RAMET_CHECK(rows.size(0) == targets.size(0), "GatherDataset", "targets: got ", targets.size(0), " rows, expected ", rows.size(0));
+  RAMET_CHECK(rows.size(0) == targets.size(0), "GatherDataset", "targets: got ", targets.size(0),
+              " rows, expected ", rows.size(0));
   rows_ = rows.detach().contiguous();
   targets_ = targets.detach().contiguous();
   size_ = static_cast<size_t>(rows_.size(0));
@@ -37,8 +39,8 @@ GatherDataset::GatherDataset(Tensor rows, Tensor targets) : mean_{0}, stddev_{1}
 GatherDataset& GatherDataset::normalize(ArrayRef<double> mean, ArrayRef<double> stddev) {
   const size_t channels = rows_.dim() > 1 ? static_cast<size_t>(rows_.size(1)) : 1;
   for (ArrayRef<double> list : {mean, stddev}) {
-    RAMET_CHECK(list.size() == 1 || list.size() == channels, "GatherDataset", "normalize: got ", list.size(),
-                " values, expected 1 or ", channels);
+    RAMET_CHECK(list.size() == 1 || list.size() == channels, "GatherDataset", "normalize: got ",
+                list.size(), " values, expected 1 or ", channels);
   }
   mean_.assign(mean.begin(), mean.end());
   stddev_.assign(stddev.begin(), stddev.end());
@@ -61,13 +63,16 @@ void GatherDataset::fill_tables() {
   uint8_t bytes[256];
   for (int i = 0; i < 256; ++i) bytes[i] = static_cast<uint8_t>(i);
   for (size_t c = 0; c < channels; ++c) {
-    convert(bytes, &tables_[256 * c], 256, divisor_, mean_[c % mean_.size()], stddev_[c % stddev_.size()]);
+    convert(bytes, &tables_[256 * c], 256, divisor_, mean_[c % mean_.size()],
+            stddev_[c % stddev_.size()]);
   }
 }
 
 Example<> GatherDataset::get_batch(ArrayRef<size_t> indices) {
   for (size_t i : indices) {
-    if (i >= size_) throw IndexError(ramet::detail::join("[GatherDataset] index out of range: got ", i, ", expected less than ", size_));
+    if (i >= size_)
+      throw IndexError(ramet::detail::join("[GatherDataset] index out of range: got ", i,
+                                           ", expected less than ", size_));
   }
   const Device host(kCPU, 0);
   const auto batch_of = [&](const Tensor& rows, ScalarType dtype) {
@@ -84,7 +89,8 @@ Example<> GatherDataset::get_batch(ArrayRef<size_t> indices) {
   float* to = batch.data.data_ptr<float>();
   const auto gather = [&](const auto* from, const auto& one_plane) {
     for (size_t i : indices)
-      for (int64_t c = 0; c < channels; ++c, to += plane) one_plane(from + static_cast<int64_t>(i) * row + c * plane, c);
+      for (int64_t c = 0; c < channels; ++c, to += plane)
+        one_plane(from + static_cast<int64_t>(i) * row + c * plane, c);
   };
   const auto numbers = [&](const auto* from) {
     gather(from, [&](const auto* p, int64_t c) {
@@ -94,7 +100,9 @@ Example<> GatherDataset::get_batch(ArrayRef<size_t> indices) {
   };
   switch (rows_.scalar_type()) {
     case kByte:
-      gather(rows_.data_ptr<uint8_t>(), [&](const uint8_t* p, int64_t c) { look_up(p, to, plane, &tables_[static_cast<size_t>(256 * c)]); });
+      gather(rows_.data_ptr<uint8_t>(), [&](const uint8_t* p, int64_t c) {
+        look_up(p, to, plane, &tables_[static_cast<size_t>(256 * c)]);
+      });
       break;
     case kChar: numbers(rows_.data_ptr<int8_t>()); break;
     case kShort: numbers(rows_.data_ptr<int16_t>()); break;

@@ -23,7 +23,8 @@ struct Type {
 };
 constexpr Type kTypes[] = {{0x08, kByte}, {0x09, kChar},  {0x0B, kShort},
                            {0x0C, kInt},  {0x0D, kFloat}, {0x0E, kDouble}};
-// Deflate cannot expand a byte to more than this: what a damaged header may claim is checked before memory is asked for.
+// Deflate cannot expand a byte to more than this: what a damaged header may claim is checked before
+// memory is asked for.
 constexpr int64_t kMaxExpansion = 1032;
 constexpr int64_t kChunk = int64_t{1} << 30;  // zlib counts in unsigned int
 
@@ -32,12 +33,14 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {
     struct stat info;
-    RAMET_CHECK(::stat(path.c_str(), &info) == 0, "read_idx", "cannot open the file: got \"", path, "\" (",
-                std::strerror(errno), "), expected an IDX file");
-    RAMET_CHECK(S_ISREG(info.st_mode), "read_idx", "not a file: got \"", path, "\", expected an IDX file");
+    RAMET_CHECK(::stat(path.c_str(), &info) == 0, "read_idx", "cannot open the file: got \"", path,
+                "\" (", std::strerror(errno), "), expected an IDX file");
+    RAMET_CHECK(S_ISREG(info.st_mode), "read_idx", "not a file: got \"", path,
+                "\", expected an IDX file");
     file_bytes_ = info.st_size;
     file_.reset(gzopen(path.c_str(), "rb"));
-    RAMET_CHECK(file_, "read_idx", "cannot open the file: got \"", path, "\" (", std::strerror(errno), "), expected an IDX file");
+    RAMET_CHECK(file_, "read_idx", "cannot open the file: got \"", path, "\" (",
+                std::strerror(errno), "), expected an IDX file");
     gzbuffer(file_.get(), 1u << 17);
   }
 
@@ -45,7 +48,8 @@ class Reader {
   int64_t read(void* to, int64_t n) {
     int64_t done = 0;
     while (done < n) {
-      const int got = gzread(file_.get(), static_cast<char*>(to) + done, static_cast<unsigned>(std::min(n - done, kChunk)));
+      const int got = gzread(file_.get(), static_cast<char*>(to) + done,
+                             static_cast<unsigned>(std::min(n - done, kChunk)));
       if (got <= 0) {
         check();
         break;
@@ -67,10 +71,14 @@ class Reader {
     int code = Z_OK;
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR) {
-      fail("read_idx", "compressed data is truncated: got \"", path_, "\" of ", file_bytes_, " bytes, expected more");
+      fail("read_idx", "compressed data is truncated: got \"", path_, "\" of ", file_bytes_,
+           " bytes, expected more");
     }
-    if (code == Z_ERRNO) fail("read_idx", "cannot read the file: got \"", path_, "\" (", std::strerror(errno), ")");
-    if (code < 0) fail("read_idx", "compressed data is damaged: got \"", path_, "\" (", text, "), expected valid gzip data");
+    if (code == Z_ERRNO)
+      fail("read_idx", "cannot read the file: got \"", path_, "\" (", std::strerror(errno), ")");
+    if (code < 0)
+      fail("read_idx", "compressed data is damaged: got \"", path_, "\" (", text,
+           "), expected valid gzip data");
   }
   struct Close {
     void operator()(gzFile f) const { gzclose(f); }
@@ -86,8 +94,9 @@ int64_t content_bytes(const IdxHeader& header, const std::string& path, int64_t 
     if (__builtin_mul_overflow(bytes, n, &bytes)) bytes = -1;
     if (bytes < 0) break;
   }
-  RAMET_CHECK(bytes >= 0 && bytes <= limit, "read_idx", "file is truncated: got \"", path, "\", too short for the ",
-              short_name_of(header.dtype), IntArrayRef(header.sizes), " its header announces");
+  RAMET_CHECK(bytes >= 0 && bytes <= limit, "read_idx", "file is truncated: got \"", path,
+              "\", too short for the ", short_name_of(header.dtype), IntArrayRef(header.sizes),
+              " its header announces");
   return bytes;
 }
 
@@ -102,17 +111,19 @@ IdxHeader read_header(Reader& in, const std::string& path) {
     if (t.code == magic[2]) type = &t;
   char text[16];
   std::snprintf(text, sizeof(text), "%02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
-  RAMET_CHECK(magic[0] == 0 && magic[1] == 0, "read_idx", "not an IDX file: got \"", path, "\" with first bytes ", text,
-              ", expected 00 00, an element type and a rank");
+  RAMET_CHECK(magic[0] == 0 && magic[1] == 0, "read_idx", "not an IDX file: got \"", path,
+              "\" with first bytes ", text, ", expected 00 00, an element type and a rank");
   RAMET_CHECK(type, "read_idx", "unknown element type in \"", path, "\": got first bytes ", text,
               ", expected the third to be 08, 09, 0b, 0c, 0d or 0e");
-  RAMET_CHECK(magic[3] <= 64, "read_idx", "rank in \"", path, "\": got ", int{magic[3]}, ", expected at most 64");
+  RAMET_CHECK(magic[3] <= 64, "read_idx", "rank in \"", path, "\": got ", int{magic[3]},
+              ", expected at most 64");
   header.dtype = type->dtype;
   for (int i = 0; i < magic[3]; ++i) {
     unsigned char b[4];
-    RAMET_CHECK(in.read(b, 4) == 4, "read_idx", "file is truncated: got \"", path, "\" ending inside its header, expected ",
-                4 + 4 * magic[3], " bytes of header");
-    header.sizes.push_back(int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | int64_t{b[3]});
+    RAMET_CHECK(in.read(b, 4) == 4, "read_idx", "file is truncated: got \"", path,
+                "\" ending inside its header, expected ", 4 + 4 * magic[3], " bytes of header");
+    header.sizes.push_back(int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 |
+                           int64_t{b[3]});
   }
   return header;
 }
@@ -145,22 +156,27 @@ Tensor read_idx(const std::string& path) {
   auto* p = static_cast<unsigned char*>(out.data_ptr());
   const int64_t got = in.read(p, bytes);
   const int64_t width = static_cast<int64_t>(item_size(header.dtype));
-  RAMET_CHECK(got == bytes, "read_idx", "file is truncated: got \"", path, "\" with ", got / width, " elements, expected ",
-              bytes / width, " (", short_name_of(header.dtype), IntArrayRef(header.sizes), ")");
-  // One more byte asked for: finds content beyond the announced, and makes zlib verify the checksum at the end.
+  RAMET_CHECK(got == bytes, "read_idx", "file is truncated: got \"", path, "\" with ", got / width,
+              " elements, expected ", bytes / width, " (", short_name_of(header.dtype),
+              IntArrayRef(header.sizes), ")");
+  // One more byte asked for: finds content beyond the announced, and makes zlib verify the checksum
+  // at the end.
   char more;
-  RAMET_CHECK(in.read(&more, 1) == 0, "read_idx", "file is too long: got \"", path, "\" with content after its ",
-              bytes / width, " elements (", short_name_of(header.dtype), IntArrayRef(header.sizes), ")");
+  RAMET_CHECK(in.read(&more, 1) == 0, "read_idx", "file is too long: got \"", path,
+              "\" with content after its ", bytes / width, " elements (",
+              short_name_of(header.dtype), IntArrayRef(header.sizes), ")");
   if (width > 1 && little_endian()) swap_bytes(p, bytes / width, static_cast<size_t>(width));
   return out;
 }
 
 std::string find_idx(const std::string& folder, const std::string& name) {
-  const std::string plain = folder.empty() || folder.back() == '/' ? folder + name : folder + "/" + name;
+  const std::string plain =
+      folder.empty() || folder.back() == '/' ? folder + name : folder + "/" + name;
   struct stat info;
   for (const char* ending : {"", ".gz"})
     if (::stat((plain + ending).c_str(), &info) == 0) return plain + ending;
-  fail("find_idx", "file not found: got neither \"", plain, "\" nor \"", name, ".gz\" beside it, expected one of them");
+  fail("find_idx", "file not found: got neither \"", plain, "\" nor \"", name,
+       ".gz\" beside it, expected one of them");
 }
 
 void write_idx(const std::string& path, const Tensor& tensor) {
@@ -179,15 +195,18 @@ void write_idx(const std::string& path, const Tensor& tensor) {
   const size_t start = content.size();
   content.append(static_cast<const char*>(tensor.data_ptr()), tensor.nbytes());
   if (tensor.element_size() > 1 && little_endian()) {
-    swap_bytes(reinterpret_cast<unsigned char*>(&content[start]), tensor.numel(), tensor.element_size());
+    swap_bytes(reinterpret_cast<unsigned char*>(&content[start]), tensor.numel(),
+               tensor.element_size());
   }
   const bool zipped = path.size() > 3 && path.compare(path.size() - 3, 3, ".gz") == 0;
   AtomicFile whole(path);
-  gzFile file = gzdopen(::dup(whole.descriptor()), zipped ? "wb6" : "wbT");  // gzclose closes the duplicate
+  // gzclose closes the duplicate
+  gzFile file = gzdopen(::dup(whole.descriptor()), zipped ? "wb6" : "wbT");
   RAMET_CHECK(file, "write_idx", "cannot write \"", path, "\" (", std::strerror(errno), ")");
   bool good = true;
   for (size_t at = 0; good && at < content.size(); at += static_cast<size_t>(kChunk)) {
-    const auto n = static_cast<unsigned>(std::min(content.size() - at, static_cast<size_t>(kChunk)));
+    const auto n =
+        static_cast<unsigned>(std::min(content.size() - at, static_cast<size_t>(kChunk)));
     good = gzwrite(file, content.data() + at, n) == static_cast<int>(n);
   }
   good = gzclose(file) == Z_OK && good;

@@ -1,8 +1,8 @@
 // IDX files: the format of MNIST and its descendants, plain or gzipped.
 //
-// Layout (from the MNIST database's page): two zero bytes, one byte for the element type (0x08 uint8, 0x09 int8, 0x0B int16,
-// 0x0C int32, 0x0D float, 0x0E double), one byte for the rank, one big-endian uint32 per extent, then the elements row by
-// row, big-endian.
+// Layout (from the MNIST database's page): two zero bytes, one byte for the element type (0x08
+// uint8, 0x09 int8, 0x0B int16, 0x0C int32, 0x0D float, 0x0E double), one byte for the rank, one
+// big-endian uint32 per extent, then the elements row by row, big-endian.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,16 +21,18 @@ struct IdxHeader {
 /// Reads the header only. Errors as read_idx.
 RAMET_API IdxHeader read_idx_header(const std::string& path);
 
-/// The whole file as a tensor on cpu:0 of the file's sizes and element type. Whether the file is gzipped is read from its
-/// first bytes, not from its name. An Error that names the file and what is wrong with it: missing, unreadable, not an IDX
-/// file, an unknown element type, fewer or more bytes than the header announces, damaged compression.
+/// The whole file as a tensor on cpu:0 of the file's sizes and element type. Whether the file is
+/// gzipped is read from its first bytes, not from its name. An Error that names the file and what
+/// is wrong with it: missing, unreadable, not an IDX file, an unknown element type, fewer or more
+/// bytes than the header announces, damaged compression.
 RAMET_API Tensor read_idx(const std::string& path);
 
-/// `folder`/`name`, or `folder`/`name`.gz where only that exists. An Error naming both where neither does.
+/// `folder`/`name`, or `folder`/`name`.gz where only that exists. An Error naming both where
+/// neither does.
 RAMET_API std::string find_idx(const std::string& folder, const std::string& name);
 
-/// Writes a contiguous CPU tensor of one of the six element types (for tests and for preparing data). Gzipped where the name
-/// ends in ".gz". The file appears whole or not at all.
+/// Writes a contiguous CPU tensor of one of the six element types (for tests and for preparing
+/// data). Gzipped where the name ends in ".gz". The file appears whole or not at all.
 RAMET_API void write_idx(const std::string& path, const Tensor& tensor);
 
 }  // namespace data

@@ -12,10 +12,9 @@
 namespace ramet {
 namespace data {
 
-/// An input iterator over what a function yields until it yields nothing. Copies share their position. The first batch is made
-/// at the first use, not at construction.
-template <class Batch>
-class Iterator {
+/// An input iterator over what a function yields until it yields nothing. Copies share their
+/// position. The first batch is made at the first use, not at construction.
+template <class Batch> class Iterator {
  public:
   using difference_type = std::ptrdiff_t;
   using value_type = Batch;
@@ -26,24 +25,31 @@ class Iterator {
 
   /// The end.
   Iterator() = default;
-  explicit Iterator(Producer producer) : state_(std::make_shared<State>()) { state_->produce = std::move(producer); }
+  explicit Iterator(Producer producer) : state_(std::make_shared<State>()) {
+    state_->produce = std::move(producer);
+  }
 
   Iterator& operator++() {
-    RAMET_CHECK(state_, "DataLoader", "Incrementing the DataLoader's past-the-end iterator is not allowed");
+    RAMET_CHECK(state_, "DataLoader",
+                "Incrementing the DataLoader's past-the-end iterator is not allowed");
     RAMET_CHECK(state_->current(), "DataLoader", "Attempted to increment iterator past the end");
     state_->batch = std::nullopt;  // before the next is made: its memory can be used again
     state_->batch = state_->produce();
     return *this;
   }
   Batch& operator*() {
-    RAMET_CHECK(state_, "DataLoader", "Dereferencing the DataLoader's past-the-end iterator is not allowed");
-    RAMET_CHECK(state_->current(), "DataLoader", "Attempted to dereference iterator that was past the end");
+    RAMET_CHECK(state_, "DataLoader",
+                "Dereferencing the DataLoader's past-the-end iterator is not allowed");
+    RAMET_CHECK(state_->current(), "DataLoader",
+                "Attempted to dereference iterator that was past the end");
     return *state_->batch;
   }
   Batch* operator->() { return &**this; }
 
   /// Equal are copies of one iterator, and every iterator at its end.
-  bool operator==(const Iterator& other) const { return state_ == other.state_ || (at_end() && other.at_end()); }
+  bool operator==(const Iterator& other) const {
+    return state_ == other.state_ || (at_end() && other.at_end());
+  }
   bool operator!=(const Iterator& other) const { return !(*this == other); }
 
  private:

@@ -9,17 +9,20 @@ namespace ramet {
 namespace data {
 namespace datasets {
 
-/// A folder with four IDX files, plain or with ".gz" behind their names: {train,t10k}-images-idx3-ubyte and
-/// {train,t10k}-labels-idx1-ubyte. Images are uint8, (N, height, width) or (N, channels, height, width); labels are integers.
+/// A folder with four IDX files, plain or with ".gz" behind their names:
+/// {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte. Images are uint8, (N, height,
+/// width) or (N, channels, height, width); labels are integers.
 ///
-/// An example is (image, label): float32 (channels, height, width) in [0, 1], and an int64 scalar. The bytes are kept as they
-/// are and converted per example; images() converts all of them at its first call.
-/// Copies share the data. Thread safety: const calls and get() may run on several threads.
+/// An example is (image, label): float32 (channels, height, width) in [0, 1], and an int64 scalar.
+/// The bytes are kept as they are and converted per example; images() converts all of them at its
+/// first call. Copies share the data. Thread safety: const calls and get() may run on several
+/// threads.
 class RAMET_API MNIST : public Dataset<MNIST> {
  public:
   enum class Mode { kTrain, kTest };
 
-  /// Errors as read_idx; also where images and labels differ in number, or a file holds another kind of data.
+  /// Errors as read_idx; also where images and labels differ in number, or a file holds another
+  /// kind of data.
   explicit MNIST(const std::string& root, Mode mode = Mode::kTrain);
 
   /// An IndexError outside [0, size()).

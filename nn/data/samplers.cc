@@ -18,13 +18,15 @@ namespace {
 std::vector<size_t> permutation(size_t n, const PhiloxKey& key) {
   std::vector<int64_t> random(n);
   if (n > 0) {
-    kernels::random_integers({Device(kCPU, 0), 0},
-                             {random.data(), static_cast<int64_t>(n), {key.seed, key.offset, key.base}, 0, 0, kLong});
+    kernels::random_integers(
+        {Device(kCPU, 0), 0},
+        {random.data(), static_cast<int64_t>(n), {key.seed, key.offset, key.base}, 0, 0, kLong});
   }
   std::vector<size_t> order(n);
   std::iota(order.begin(), order.end(), size_t{0});
   for (size_t i = n; i > 1; --i) {
-    const auto j = static_cast<size_t>((static_cast<unsigned __int128>(static_cast<uint64_t>(random[i - 1])) * i) >> 64);
+    const auto j = static_cast<size_t>(
+        (static_cast<unsigned __int128>(static_cast<uint64_t>(random[i - 1])) * i) >> 64);
     std::swap(order[i - 1], order[j]);
   }
   return order;
@@ -36,8 +38,8 @@ void write_count(serialize::OutputArchive& archive, const char* key, size_t valu
 size_t read_count(serialize::InputArchive& archive, const char* key, size_t limit) {
   IValue value;
   archive.read(key, value);
-  RAMET_CHECK(value.isInt() && value.toInt() >= 0 && static_cast<size_t>(value.toInt()) <= limit, "Sampler", "\"", key,
-              "\" in the archive: expected a number from 0 to ", limit);
+  RAMET_CHECK(value.isInt() && value.toInt() >= 0 && static_cast<size_t>(value.toInt()) <= limit,
+              "Sampler", "\"", key, "\" in the archive: expected a number from 0 to ", limit);
   return static_cast<size_t>(value.toInt());
 }
 
@@ -50,14 +52,17 @@ Tensor to_tensor(const std::vector<size_t>& indices, ScalarType dtype) {
   return t;
 }
 std::vector<size_t> from_tensor(const Tensor& t) {
-  RAMET_CHECK(t.dim() == 1 && (t.scalar_type() == kLong || t.scalar_type() == kInt), "Sampler", "indices in the archive: got ",
-              describe(t), ", expected int64 or int32 of 1 dimension");
+  RAMET_CHECK(t.dim() == 1 && (t.scalar_type() == kLong || t.scalar_type() == kInt), "Sampler",
+              "indices in the archive: got ", describe(t),
+              ", expected int64 or int32 of 1 dimension");
   std::vector<size_t> indices(static_cast<size_t>(t.numel()));
   std::vector<bool> seen(indices.size());
   for (size_t i = 0; i < indices.size(); ++i) {
-    indices[i] = static_cast<size_t>(t.scalar_type() == kLong ? t.data_ptr<int64_t>()[i] : t.data_ptr<int32_t>()[i]);
-    RAMET_CHECK(indices[i] < indices.size() && !seen[indices[i]], "Sampler", "indices in the archive: got ",
-                static_cast<int64_t>(indices[i]), " at ", i, ", expected each of ", indices.size(), " once");
+    indices[i] = static_cast<size_t>(t.scalar_type() == kLong ? t.data_ptr<int64_t>()[i]
+                                                              : t.data_ptr<int32_t>()[i]);
+    RAMET_CHECK(indices[i] < indices.size() && !seen[indices[i]], "Sampler",
+                "indices in the archive: got ", static_cast<int64_t>(indices[i]), " at ", i,
+                ", expected each of ", indices.size(), " once");
     seen[indices[i]] = true;
   }
   return indices;
@@ -65,7 +70,8 @@ std::vector<size_t> from_tensor(const Tensor& t) {
 
 // The next min(batch_size, end - at) of them; `at` moves on.
 template <class At>
-std::optional<std::vector<size_t>> take(size_t batch_size, size_t& at, size_t end, const At& index) {
+std::optional<std::vector<size_t>> take(size_t batch_size, size_t& at, size_t end,
+                                        const At& index) {
   if (at >= end) return std::nullopt;
   std::vector<size_t> batch(std::min(batch_size, end - at));
   for (size_t i = 0; i < batch.size(); ++i) batch[i] = index(at + i);
@@ -75,12 +81,14 @@ std::optional<std::vector<size_t>> take(size_t batch_size, size_t& at, size_t en
 
 }  // namespace
 
-// ---- RandomSampler ----------------------------------------------------------------------------------------------------
+// ---- RandomSampler
+// ----------------------------------------------------------------------------------------------------
 
 RandomSampler::RandomSampler(int64_t size, Dtype index_dtype) : index_dtype_(index_dtype) {
   RAMET_CHECK(size >= 0, "RandomSampler", "size: got ", size, ", expected at least 0");
-  RAMET_CHECK(index_dtype == kLong || (index_dtype == kInt && size <= INT32_MAX), "RandomSampler", "index_dtype: got ",
-              short_name_of(index_dtype), ", expected int64, or int32 for less than 2^31 examples");
+  RAMET_CHECK(index_dtype == kLong || (index_dtype == kInt && size <= INT32_MAX), "RandomSampler",
+              "index_dtype: got ", short_name_of(index_dtype),
+              ", expected int64, or int32 for less than 2^31 examples");
   indices_.resize(static_cast<size_t>(size));
   reset();
 }
@@ -105,7 +113,8 @@ void RandomSampler::load(serialize::InputArchive& archive) {
   indices_ = std::move(order);
 }
 
-// ---- SequentialSampler ------------------------------------------------------------------------------------------------
+// ---- SequentialSampler
+// ------------------------------------------------------------------------------------------------
 
 void SequentialSampler::reset(std::optional<size_t> new_size) {
   size_ = new_size.value_or(size_);
@@ -114,12 +123,18 @@ void SequentialSampler::reset(std::optional<size_t> new_size) {
 std::optional<std::vector<size_t>> SequentialSampler::next(size_t batch_size) {
   return take(batch_size, index_, size_, [](size_t i) { return i; });
 }
-void SequentialSampler::save(serialize::OutputArchive& archive) const { write_count(archive, "index", index_); }
-void SequentialSampler::load(serialize::InputArchive& archive) { index_ = read_count(archive, "index", size_); }
+void SequentialSampler::save(serialize::OutputArchive& archive) const {
+  write_count(archive, "index", index_);
+}
+void SequentialSampler::load(serialize::InputArchive& archive) {
+  index_ = read_count(archive, "index", size_);
+}
 
-// ---- distributed ------------------------------------------------------------------------------------------------------
+// ---- distributed
+// ------------------------------------------------------------------------------------------------------
 
-DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates)
+DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_replicas, size_t rank,
+                                                   bool allow_duplicates)
     : DistributedSampler(size, num_replicas, rank, allow_duplicates) {
   reset();
 }
@@ -145,7 +160,8 @@ void DistributedRandomSampler::load(serialize::InputArchive& archive) {
   index_ = read_count(archive, "index", indices_.size());
 }
 
-DistributedSequentialSampler::DistributedSequentialSampler(size_t size, size_t num_replicas, size_t rank, bool allow_duplicates)
+DistributedSequentialSampler::DistributedSequentialSampler(size_t size, size_t num_replicas,
+                                                           size_t rank, bool allow_duplicates)
     : DistributedSampler(size, num_replicas, rank, allow_duplicates) {}
 void DistributedSequentialSampler::reset(std::optional<size_t> new_size) {
   size_ = new_size.value_or(size_);
@@ -153,14 +169,18 @@ void DistributedSequentialSampler::reset(std::optional<size_t> new_size) {
 }
 std::optional<std::vector<size_t>> DistributedSequentialSampler::next(size_t batch_size) {
   const size_t count = local_sample_count();
-  return take(batch_size, index_, size_ == 0 ? 0 : count, [&](size_t i) { return (rank_ * count + i) % size_; });
+  return take(batch_size, index_, size_ == 0 ? 0 : count,
+              [&](size_t i) { return (rank_ * count + i) % size_; });
 }
-void DistributedSequentialSampler::save(serialize::OutputArchive& archive) const { write_count(archive, "index", index_); }
+void DistributedSequentialSampler::save(serialize::OutputArchive& archive) const {
+  write_count(archive, "index", index_);
+}
 void DistributedSequentialSampler::load(serialize::InputArchive& archive) {
   index_ = read_count(archive, "index", local_sample_count());
 }
 
-// ---- StreamSampler ----------------------------------------------------------------------------------------------------
+// ---- StreamSampler
+// ----------------------------------------------------------------------------------------------------
 
 CustomBatchRequest::~CustomBatchRequest() = default;
 

@@ -1,10 +1,11 @@
 // Samplers: which examples come next, as LibTorch's torch/data/samplers.
 //
-// reset() begins an epoch; next(batch_size) yields up to batch_size indices, then nothing. save() and load() carry the position
-// inside an epoch. Belongs to one thread (a DataLoader calls it on the thread that iterates).
+// reset() begins an epoch; next(batch_size) yields up to batch_size indices, then nothing. save()
+// and load() carry the position inside an epoch. Belongs to one thread (a DataLoader calls it on
+// the thread that iterates).
 //
-// Random orders come from the current cpu device's generator, one operation a reset, so manual_seed() fixes them. The numbers
-// differ from LibTorch's.
+// Random orders come from the current cpu device's generator, one operation a reset, so
+// manual_seed() fixes them. The numbers differ from LibTorch's.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -21,8 +22,7 @@ class InputArchive;
 namespace data {
 namespace samplers {
 
-template <class BatchRequest = std::vector<size_t>>
-class Sampler {
+template <class BatchRequest = std::vector<size_t>> class Sampler {
  public:
   using BatchRequestType = BatchRequest;
 
@@ -35,12 +35,14 @@ class Sampler {
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 template <class BatchRequest>
-serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Sampler<BatchRequest>& sampler) {
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const Sampler<BatchRequest>& sampler) {
   sampler.save(archive);
   return archive;
 }
 template <class BatchRequest>
-serialize::InputArchive& operator>>(serialize::InputArchive& archive, Sampler<BatchRequest>& sampler) {
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    Sampler<BatchRequest>& sampler) {
   sampler.load(archive);
   return archive;
 }
@@ -77,17 +79,21 @@ class RAMET_API SequentialSampler : public Sampler<> {
   size_t size_, index_ = 0;
 };
 
-/// Each of `num_replicas` processes draws its own part of the examples. All parts are of one size: with `allow_duplicates` the
-/// smallest that covers everything, some indices being given twice; without, the largest, some being left out.
+/// Each of `num_replicas` processes draws its own part of the examples. All parts are of one size:
+/// with `allow_duplicates` the smallest that covers everything, some indices being given twice;
+/// without, the largest, some being left out.
 template <class BatchRequest = std::vector<size_t>>
 class DistributedSampler : public Sampler<BatchRequest> {
  public:
-  DistributedSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true)
+  DistributedSampler(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                     bool allow_duplicates = true)
       : size_(size), num_replicas_(num_replicas), rank_(rank), allow_duplicates_(allow_duplicates) {
     RAMET_CHECK(num_replicas > 0, "DistributedSampler", "num_replicas: got 0, expected at least 1");
-    RAMET_CHECK(rank < num_replicas, "DistributedSampler", "rank: got ", rank, ", expected less than num_replicas ", num_replicas);
+    RAMET_CHECK(rank < num_replicas, "DistributedSampler", "rank: got ", rank,
+                ", expected less than num_replicas ", num_replicas);
   }
-  /// The epoch is what random orders depend on, the same in all processes. Set it before each epoch.
+  /// The epoch is what random orders depend on, the same in all processes. Set it before each
+  /// epoch.
   void set_epoch(size_t epoch) { epoch_ = epoch; }
   size_t epoch() const { return epoch_; }
 
@@ -103,7 +109,8 @@ class DistributedSampler : public Sampler<BatchRequest> {
 /// A random order by set_epoch() alone, cut into one range per process.
 class RAMET_API DistributedRandomSampler : public DistributedSampler<> {
  public:
-  DistributedRandomSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true);
+  DistributedRandomSampler(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                           bool allow_duplicates = true);
   void reset(std::optional<size_t> new_size = std::nullopt) override;
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   void save(serialize::OutputArchive& archive) const override;
@@ -118,7 +125,8 @@ class RAMET_API DistributedRandomSampler : public DistributedSampler<> {
 /// Consecutive ranges, one per process.
 class RAMET_API DistributedSequentialSampler : public DistributedSampler<> {
  public:
-  DistributedSequentialSampler(size_t size, size_t num_replicas = 1, size_t rank = 0, bool allow_duplicates = true);
+  DistributedSequentialSampler(size_t size, size_t num_replicas = 1, size_t rank = 0,
+                               bool allow_duplicates = true);
   void reset(std::optional<size_t> new_size = std::nullopt) override;
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   void save(serialize::OutputArchive& archive) const override;

@@ -15,7 +15,8 @@ Tensor stack_examples(const std::vector<Tensor>& tensors) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     RAMET_CHECK(t.defined(), "stack", "tensor ", i, ": got an undefined one");
-    RAMET_CHECK(same_sizes(t, tensors[0]), "stack", "stack expects each tensor to be equal size, but got ", describe(tensors[0]),
+    RAMET_CHECK(same_sizes(t, tensors[0]), "stack",
+                "stack expects each tensor to be equal size, but got ", describe(tensors[0]),
                 " at entry 0 and ", describe(t), " at entry ", i);
   }
   const Tensor& first = tensors[0];

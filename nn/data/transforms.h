@@ -11,8 +11,7 @@ namespace data {
 namespace transforms {
 
 /// Turns a batch into something else.
-template <class InputBatch, class OutputBatch>
-class BatchTransform {
+template <class InputBatch, class OutputBatch> class BatchTransform {
  public:
   using InputBatchType = InputBatch;
   using OutputBatchType = OutputBatch;
@@ -52,8 +51,7 @@ class BatchLambda : public BatchTransform<Input, Output> {
 };
 
 /// A Transform from a function.
-template <class Input, class Output = Input>
-class Lambda : public Transform<Input, Output> {
+template <class Input, class Output = Input> class Lambda : public Transform<Input, Output> {
  public:
   using FunctionType = std::function<Output(Input)>;
 
@@ -65,10 +63,8 @@ class Lambda : public Transform<Input, Output> {
 };
 
 /// Makes one thing of a vector of examples.
-template <class T, class BatchType = std::vector<T>>
-using Collation = BatchTransform<BatchType, T>;
-template <class T, class BatchType = std::vector<T>>
-using Collate = BatchLambda<BatchType, T>;
+template <class T, class BatchType = std::vector<T>> using Collation = BatchTransform<BatchType, T>;
+template <class T, class BatchType = std::vector<T>> using Collate = BatchLambda<BatchType, T>;
 
 namespace detail {
 /// As stack(tensors): one copy where all are dense and of one kind, which examples are.
@@ -77,11 +73,9 @@ RAMET_API Tensor per_channel(ArrayRef<double> values);
 }  // namespace detail
 
 /// A vector of examples as one example with a new first dimension.
-template <class T = Example<>>
-struct Stack;
+template <class T = Example<>> struct Stack;
 
-template <>
-struct Stack<Example<>> : public Collation<Example<>> {
+template <> struct Stack<Example<>> : public Collation<Example<>> {
   Example<> apply_batch(std::vector<Example<>> examples) override {
     std::vector<Tensor> data, targets;
     data.reserve(examples.size());
@@ -94,8 +88,7 @@ struct Stack<Example<>> : public Collation<Example<>> {
   }
 };
 
-template <>
-struct Stack<TensorExample> : public Collation<TensorExample> {
+template <> struct Stack<TensorExample> : public Collation<TensorExample> {
   TensorExample apply_batch(std::vector<TensorExample> examples) override {
     std::vector<Tensor> data;
     data.reserve(examples.size());
@@ -119,8 +112,7 @@ class TensorTransform : public Transform<Example<Tensor, Target>, Example<Tensor
 };
 
 /// A TensorTransform from a function.
-template <class Target = Tensor>
-class TensorLambda : public TensorTransform<Target> {
+template <class Target = Tensor> class TensorLambda : public TensorTransform<Target> {
  public:
   using FunctionType = std::function<Tensor(Tensor)>;
 
@@ -132,8 +124,7 @@ class TensorLambda : public TensorTransform<Target> {
 };
 
 /// (data - mean) / stddev, one value per channel or one for all; data is (channels, height, width).
-template <class Target = Tensor>
-struct Normalize : public TensorTransform<Target> {
+template <class Target = Tensor> struct Normalize : public TensorTransform<Target> {
   Normalize(ArrayRef<double> mean_in, ArrayRef<double> stddev_in)
       : mean(detail::per_channel(mean_in)), stddev(detail::per_channel(stddev_in)) {}
 

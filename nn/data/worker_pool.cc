@@ -14,15 +14,14 @@ namespace ramet {
 namespace data {
 
 WorkerException::WorkerException(std::exception_ptr original)
-    : original_exception(std::move(original)), message("Caught exception in DataLoader worker thread.") {
+    : original_exception(std::move(original)),
+      message("Caught exception in DataLoader worker thread.") {
   try {
     std::rethrow_exception(original_exception);
   } catch (const std::exception& e) {
     message += " Original message: ";
     message += e.what();
-  } catch (...) {
-    message += " It is not derived from std::exception.";
-  }
+  } catch (...) { message += " It is not derived from std::exception."; }
 }
 WorkerException::~WorkerException() = default;
 
@@ -46,7 +45,8 @@ uint64_t draw_epoch_seed() {
 void with_batch_random(const BatchRandom& random, const std::function<void()>& work) {
   ReplicaRandomRef key(new ReplicaRandom);
   key.get()->seed = random.seed;
-  key.get()->offset = random.batch << 24;  // operations a batch may draw before it meets the next one's
+  // operations a batch may draw before it meets the next one's
+  key.get()->offset = random.batch << 24;
   key.get()->sample_base = 0;
   key.get()->samples = -1;
   key.get()->shard = 0;
@@ -87,11 +87,10 @@ struct WorkerPool::State {
       try {
         ThreadLocalStateGuard context(*job.context);
         with_batch_random(job.random, [&] { result.batch = work(job.request.get()); });
-      } catch (...) {
-        result.exception = std::current_exception();
-      }
+      } catch (...) { result.exception = std::current_exception(); }
       const uint64_t number = job.number, its_round = job.round;
-      job = Job();  // what the request holds goes on this thread, before the consumer hears of the result
+      // what the request holds goes on this thread, before the consumer hears of the result
+      job = Job();
       lock.lock();
       if (its_round == round) {
         results.emplace(number, std::move(result));
@@ -116,9 +115,11 @@ struct WorkerPool::State {
   }
 };
 
-WorkerPool::WorkerPool(std::vector<Work> work, bool ordered) : state_(std::make_unique<State>(ordered)) {
+WorkerPool::WorkerPool(std::vector<Work> work, bool ordered)
+    : state_(std::make_unique<State>(ordered)) {
   try {
-    for (Work& w : work) state_->threads.emplace_back([s = state_.get(), w = std::move(w)] { s->run(w); });
+    for (Work& w : work)
+      state_->threads.emplace_back([s = state_.get(), w = std::move(w)] { s->run(w); });
   } catch (...) {  // no thread left in the system: those that were started must end first
     state_->stop();
     throw;
@@ -131,7 +132,8 @@ void WorkerPool::push(std::shared_ptr<void> request, BatchRandom random) {
   auto context = std::make_shared<ThreadLocalState>();
   {
     std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->jobs.push_back({std::move(request), random, std::move(context), state_->next_number++, state_->round});
+    state_->jobs.push_back(
+        {std::move(request), random, std::move(context), state_->next_number++, state_->round});
     ++state_->in_flight;
   }
   state_->jobs_changed.notify_one();
@@ -148,7 +150,8 @@ WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> time
   if (!timeout) {
     state_->results_changed.wait(lock, ready);
   } else if (!state_->results_changed.wait_for(lock, *timeout, ready)) {
-    fail("DataLoader", "Timeout in DataLoader queue while waiting for next batch (timeout was ", timeout->count(), " ms)");
+    fail("DataLoader", "Timeout in DataLoader queue while waiting for next batch (timeout was ",
+         timeout->count(), " ms)");
   }
   const auto first = state_->results.begin();
   Result result = std::move(first->second);

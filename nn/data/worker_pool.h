@@ -15,8 +15,9 @@ namespace ramet {
 namespace data {
 namespace detail {
 
-/// What keys the random numbers that a batch draws: of one epoch, the number of the batch. Drawn with it, the same batch gets
-/// the same numbers whoever makes it, so augmentation does not depend on the number of workers.
+/// What keys the random numbers that a batch draws: of one epoch, the number of the batch. Drawn
+/// with it, the same batch gets the same numbers whoever makes it, so augmentation does not depend
+/// on the number of workers.
 struct BatchRandom {
   uint64_t seed = 0, batch = 0;
 };
@@ -44,7 +45,8 @@ class RAMET_API WorkerPool {
   void push(std::shared_ptr<void> request, BatchRandom random);
   /// Requests whose result was not taken yet.
   size_t in_flight() const;
-  /// The next result. REQUIRES in_flight() > 0. An Error after `timeout`; the result may still be taken later.
+  /// The next result. REQUIRES in_flight() > 0. An Error after `timeout`; the result may still be
+  /// taken later.
   Result pop(std::optional<std::chrono::milliseconds> timeout);
   /// Forgets everything in flight.
   void drain();

@@ -8,8 +8,7 @@
 namespace ramet::optim {
 namespace {
 
-template <class Options>
-void write_options(const Options& o, serialize::OutputArchive& archive) {
+template <class Options> void write_options(const Options& o, serialize::OutputArchive& archive) {
   archive.write("lr", IValue(o.lr()));
   archive.write("beta1", IValue(std::get<0>(o.betas())));
   archive.write("beta2", IValue(std::get<1>(o.betas())));
@@ -17,22 +16,20 @@ void write_options(const Options& o, serialize::OutputArchive& archive) {
   archive.write("weight_decay", IValue(o.weight_decay()));
   archive.write("amsgrad", IValue(o.amsgrad()));
 }
-template <class Options>
-void read_options(Options& o, serialize::InputArchive& archive) {
+template <class Options> void read_options(Options& o, serialize::InputArchive& archive) {
   IValue v, w;
   archive.read("lr", v), o.lr(v.toDouble());
-  archive.read("beta1", v), archive.read("beta2", w), o.betas(std::make_tuple(v.toDouble(), w.toDouble()));
+  archive.read("beta1", v), archive.read("beta2", w),
+      o.betas(std::make_tuple(v.toDouble(), w.toDouble()));
   archive.read("eps", v), o.eps(v.toDouble());
   archive.read("weight_decay", v), o.weight_decay(v.toDouble());
   archive.read("amsgrad", v), o.amsgrad(v.toBool());
 }
-template <class Options>
-bool equal_options(const Options& a, const Options& b) {
-  return a.lr() == b.lr() && a.betas() == b.betas() && a.eps() == b.eps() && a.weight_decay() == b.weight_decay() &&
-         a.amsgrad() == b.amsgrad();
+template <class Options> bool equal_options(const Options& a, const Options& b) {
+  return a.lr() == b.lr() && a.betas() == b.betas() && a.eps() == b.eps() &&
+         a.weight_decay() == b.weight_decay() && a.amsgrad() == b.amsgrad();
 }
-template <class Options>
-void inherit_options(Options& o, const OptimizerOptions& defaults) {
+template <class Options> void inherit_options(Options& o, const OptimizerOptions& defaults) {
   const auto* d = dynamic_cast<const Options*>(&defaults);
   if (!d) return;
   const Options fresh;
@@ -42,8 +39,7 @@ void inherit_options(Options& o, const OptimizerOptions& defaults) {
   if (o.weight_decay() == fresh.weight_decay()) o.weight_decay(d->weight_decay());
   if (o.amsgrad() == fresh.amsgrad()) o.amsgrad(d->amsgrad());
 }
-template <class Options>
-void check_options(const char* op, const Options& o) {
+template <class Options> void check_options(const char* op, const Options& o) {
   const auto [beta1, beta2] = o.betas();
   RAMET_CHECK(o.lr() >= 0, op, "Invalid learning rate: ", o.lr());
   RAMET_CHECK(o.eps() >= 0, op, "Invalid epsilon value: ", o.eps());
@@ -54,13 +50,17 @@ void check_options(const char* op, const Options& o) {
 
 }  // namespace
 
-void AdamOptions::serialize(serialize::OutputArchive& archive) const { write_options(*this, archive); }
+void AdamOptions::serialize(serialize::OutputArchive& archive) const {
+  write_options(*this, archive);
+}
 void AdamOptions::serialize(serialize::InputArchive& archive) { read_options(*this, archive); }
 bool operator==(const AdamOptions& a, const AdamOptions& b) { return equal_options(a, b); }
 void AdamOptions::inherit(const OptimizerOptions& defaults) { inherit_options(*this, defaults); }
 void AdamOptions::check() const { check_options("Adam", *this); }
 
-void AdamWOptions::serialize(serialize::OutputArchive& archive) const { write_options(*this, archive); }
+void AdamWOptions::serialize(serialize::OutputArchive& archive) const {
+  write_options(*this, archive);
+}
 void AdamWOptions::serialize(serialize::InputArchive& archive) { read_options(*this, archive); }
 bool operator==(const AdamWOptions& a, const AdamWOptions& b) { return equal_options(a, b); }
 void AdamWOptions::inherit(const OptimizerOptions& defaults) { inherit_options(*this, defaults); }
@@ -70,7 +70,8 @@ void AdamParamState::serialize(serialize::OutputArchive& archive) const {
   archive.write("step", IValue(step()));
   archive.write("exp_avg", exp_avg(), /*is_buffer=*/true);
   archive.write("exp_avg_sq", exp_avg_sq(), /*is_buffer=*/true);
-  if (max_exp_avg_sq().defined()) archive.write("max_exp_avg_sq", max_exp_avg_sq(), /*is_buffer=*/true);
+  if (max_exp_avg_sq().defined())
+    archive.write("max_exp_avg_sq", max_exp_avg_sq(), /*is_buffer=*/true);
 }
 void AdamParamState::serialize(serialize::InputArchive& archive) {
   IValue count;
@@ -85,11 +86,15 @@ void AdamParamState::serialize(serialize::InputArchive& archive) {
 
 Adam::Settings Adam::settings(const OptimizerOptions& options) const {
   const auto& o = static_cast<const AdamOptions&>(options);
-  return {o.lr(), std::get<0>(o.betas()), std::get<1>(o.betas()), o.eps(), o.weight_decay(), o.amsgrad(), false};
+  return {o.lr(),  std::get<0>(o.betas()), std::get<1>(o.betas()),
+          o.eps(), o.weight_decay(),       o.amsgrad(),
+          false};
 }
 AdamW::Settings AdamW::settings(const OptimizerOptions& options) const {
   const auto& o = static_cast<const AdamWOptions&>(options);
-  return {o.lr(), std::get<0>(o.betas()), std::get<1>(o.betas()), o.eps(), o.weight_decay(), o.amsgrad(), true};
+  return {o.lr(),  std::get<0>(o.betas()), std::get<1>(o.betas()),
+          o.eps(), o.weight_decay(),       o.amsgrad(),
+          true};
 }
 
 namespace detail {
@@ -105,14 +110,17 @@ void AdamBase::step_group(size_t g) {
   nn::FlatRun run;
   int64_t run_step = 0;
   Tensor run_like;
-  const auto bias = [](double beta, int64_t t) { return 1 - std::pow(beta, static_cast<double>(t)); };
+  const auto bias = [](double beta, int64_t t) {
+    return 1 - std::pow(beta, static_cast<double>(t));
+  };
   const auto flush = [&] {
     if (run.empty()) return;
     kernels::AdamArgs args{};
     args.parameter = run.at(0), args.gradient = run.at(1);
     args.m = run.at(2), args.v = run.at(3), args.max_v = o.amsgrad ? run.at(4) : nullptr;
     args.n = run.bytes() / static_cast<int64_t>(run_like.element_size());
-    args.lr = o.lr, args.beta1 = o.beta1, args.beta2 = o.beta2, args.eps = o.eps, args.weight_decay = o.weight_decay;
+    args.lr = o.lr, args.beta1 = o.beta1, args.beta2 = o.beta2, args.eps = o.eps,
+    args.weight_decay = o.weight_decay;
     args.bias1 = bias(o.beta1, run_step), args.bias2 = bias(o.beta2, run_step);
     args.dtype = run_like.scalar_type();
     args.decoupled = o.decoupled;

@@ -70,13 +70,16 @@ class RAMET_API AdamBase : public FusedOptimizer {
 
  private:
   void step_group(size_t g) override;
-  std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<AdamParamState>(); }
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<AdamParamState>();
+  }
   std::vector<Tensor*> state_tensors(OptimizerParamState& state) const override;
 };
 }  // namespace detail
 
 /// g = grad + weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-/// p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), with the largest v so far under amsgrad.
+/// p -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps), with the largest v so far under
+/// amsgrad.
 class RAMET_API Adam : public detail::AdamBase {
  public:
   explicit Adam(const std::vector<OptimizerParamGroup>& param_groups, AdamOptions defaults = {})
@@ -89,7 +92,8 @@ class RAMET_API Adam : public detail::AdamBase {
   const char* name() const override { return "Adam.step"; }
 };
 
-/// As Adam, but weight decay shrinks the parameter, p *= 1 - lr weight_decay, and does not enter m and v.
+/// As Adam, but weight decay shrinks the parameter, p *= 1 - lr weight_decay, and does not enter m
+/// and v.
 class RAMET_API AdamW : public detail::AdamBase {
  public:
   explicit AdamW(const std::vector<OptimizerParamGroup>& param_groups, AdamWOptions defaults = {})

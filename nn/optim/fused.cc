@@ -6,12 +6,14 @@
 
 namespace ramet::optim {
 
-FusedOptimizer::FusedOptimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults)
+FusedOptimizer::FusedOptimizer(const std::vector<OptimizerParamGroup>& param_groups,
+                               std::unique_ptr<OptimizerOptions> defaults)
     : Optimizer(param_groups, std::move(defaults)) {
   arrange();
 }
 
-// Places for the parameters of each group that have none: all of them at first, later those that were added.
+// Places for the parameters of each group that have none: all of them at first, later those that
+// were added.
 void FusedOptimizer::arrange() {
   if (arranged_ == size()) return;
   for (const OptimizerParamGroup& group : param_groups_) {
@@ -20,7 +22,8 @@ void FusedOptimizer::arrange() {
       if (!places_.count(p.impl())) fresh.push_back(p);
     for (const nn::FlatStore& store : nn::flatten_parameters(fresh).stores) {
       for (const nn::FlatStore::Segment& s : store.segments)
-        places_[fresh[s.index].impl()] = {stores_.size(), s.offset, store.parameters.numel(), s.numel};
+        places_[fresh[s.index].impl()] = {stores_.size(), s.offset, store.parameters.numel(),
+                                          s.numel};
       stores_.emplace_back();
     }
   }
@@ -34,10 +37,12 @@ Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot) {
   std::vector<Tensor>& slots = stores_[place.store];
   if (slots.size() <= slot) slots.resize(slot + 1);
   Tensor& buffer = slots[slot];
-  if (!buffer.defined()) buffer = zeros({place.total}, TensorOptions(p.device()).dtype(p.scalar_type()));
+  if (!buffer.defined())
+    buffer = zeros({place.total}, TensorOptions(p.device()).dtype(p.scalar_type()));
   if (buffer->key() != p->key()) return zeros_like(p);  // the parameter was moved or cast since
-  const Tensor made(TensorBase::over(buffer.storage_impl(), place.offset * static_cast<int64_t>(p.element_size()), p.sizes(),
-                                     contiguous_strides(p.sizes()), p.scalar_type()));
+  const Tensor made(TensorBase::over(buffer.storage_impl(),
+                                     place.offset * static_cast<int64_t>(p.element_size()),
+                                     p.sizes(), contiguous_strides(p.sizes()), p.scalar_type()));
   made.zero_();  // the place may have served an earlier state
   return made;
 }
@@ -46,7 +51,9 @@ bool FusedOptimizer::fusable(const TensorBase* const* operands, int count) {
   const TensorBase& p = *operands[0];
   if (p.scalar_type() != kFloat && p.scalar_type() != kDouble) return false;
   for (int i = 0; i < count; ++i)
-    if (!operands[i]->raw_contiguous() || (*operands[i])->key() != p->key() || operands[i]->numel() != p.numel()) return false;
+    if (!operands[i]->raw_contiguous() || (*operands[i])->key() != p->key() ||
+        operands[i]->numel() != p.numel())
+      return false;
   return true;
 }
 
@@ -76,7 +83,8 @@ void FusedOptimizer::load(serialize::InputArchive& archive) {
       const std::vector<Tensor*> tensors = state_tensors(*found->second);
       for (size_t slot = 0; slot < tensors.size(); ++slot) {
         if (!tensors[slot]->defined()) continue;
-        RAMET_CHECK(tensors[slot]->sizes() == params[i].sizes(), "optim", "loaded state of parameter ", i, " of group ", g, ": got ",
+        RAMET_CHECK(tensors[slot]->sizes() == params[i].sizes(), "optim",
+                    "loaded state of parameter ", i, " of group ", g, ": got ",
                     describe(*tensors[slot]), ", expected the sizes of ", describe(params[i]));
         const Tensor made = new_state_tensor(params[i], slot);
         made.copy_(*tensors[slot]);

@@ -17,14 +17,15 @@ void LRScheduler::step() {
 }
 std::vector<double> LRScheduler::get_current_lrs() const {
   std::vector<double> out;
-  for (const OptimizerParamGroup& group : optimizer_.param_groups()) out.push_back(group.options().get_lr());
+  for (const OptimizerParamGroup& group : optimizer_.param_groups())
+    out.push_back(group.options().get_lr());
   return out;
 }
 void LRScheduler::set_optimizer_lrs(const std::vector<double>& learning_rates) {
   auto& groups = optimizer_.param_groups();
   RAMET_CHECK(learning_rates.size() == groups.size(), "LRScheduler",
-              "the number of learning rates must be that of parameter groups: got ", learning_rates.size(), ", expected ",
-              groups.size());
+              "the number of learning rates must be that of parameter groups: got ",
+              learning_rates.size(), ", expected ", groups.size());
   for (size_t i = 0; i < groups.size(); ++i) groups[i].options().set_lr(learning_rates[i]);
 }
 void LRScheduler::save(serialize::OutputArchive& archive) const {
@@ -47,9 +48,15 @@ std::vector<double> StepLR::get_lrs() {
   return lrs;
 }
 
-CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max, const double eta_min, const unsigned warmup)
-    : LRScheduler(optimizer), t_max_(t_max), warmup_(warmup), eta_min_(eta_min), initial_(get_current_lrs()) {
-  RAMET_CHECK(warmup < t_max, "CosineAnnealingLR", "warmup: got ", warmup, ", expected less than t_max = ", t_max);
+CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max,
+                                     const double eta_min, const unsigned warmup)
+    : LRScheduler(optimizer),
+      t_max_(t_max),
+      warmup_(warmup),
+      eta_min_(eta_min),
+      initial_(get_current_lrs()) {
+  RAMET_CHECK(warmup < t_max, "CosineAnnealingLR", "warmup: got ", warmup,
+              ", expected less than t_max = ", t_max);
   step();
 }
 std::vector<double> CosineAnnealingLR::get_lrs() {
@@ -58,7 +65,8 @@ std::vector<double> CosineAnnealingLR::get_lrs() {
   for (double& lr : lrs) {
     if (step_count_ < warmup_) lr *= (t + 1) / warmup;
     else if (step_count_ >= t_max_) lr = eta_min_;
-    else lr = eta_min_ + (lr - eta_min_) * (1 + std::cos(M_PI * (t - warmup) / (t_max_ - warmup))) / 2;
+    else
+      lr = eta_min_ + (lr - eta_min_) * (1 + std::cos(M_PI * (t - warmup) / (t_max_ - warmup))) / 2;
   }
   return lrs;
 }
@@ -69,15 +77,18 @@ void CosineAnnealingLR::save(serialize::OutputArchive& archive) const {
 void CosineAnnealingLR::load(serialize::InputArchive& archive) {
   IValue initial;
   archive.read("initial", initial);
-  RAMET_CHECK(initial.toDoubleVector().size() == initial_.size(), "CosineAnnealingLR", "parameter groups: got ",
-              initial.toDoubleVector().size(), ", expected ", initial_.size());
+  RAMET_CHECK(initial.toDoubleVector().size() == initial_.size(), "CosineAnnealingLR",
+              "parameter groups: got ", initial.toDoubleVector().size(), ", expected ",
+              initial_.size());
   LRScheduler::load(archive);
   initial_ = initial.toDoubleVector();
 }
 
-ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode, float factor, int patience,
-                                                       double threshold, ThresholdMode threshold_mode, int cooldown,
-                                                       const std::vector<float>& min_lr, double eps, bool verbose)
+ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode,
+                                                       float factor, int patience, double threshold,
+                                                       ThresholdMode threshold_mode, int cooldown,
+                                                       const std::vector<float>& min_lr, double eps,
+                                                       bool verbose)
     : optimizer_(optimizer),
       mode_(mode),
       factor_(factor),
@@ -88,17 +99,20 @@ ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, Sch
       min_lrs_(min_lr),
       eps_(eps),
       verbose_(verbose),
-      best_(mode == min ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity()) {
+      best_(mode == min ? std::numeric_limits<double>::infinity()
+                        : -std::numeric_limits<double>::infinity()) {
   RAMET_CHECK(factor < 1, "ReduceLROnPlateau", "Factor should be < 1.0: got ", factor);
   const size_t groups = optimizer.param_groups().size();
   if (min_lrs_.empty()) min_lrs_.assign(groups, 0);
-  RAMET_CHECK(min_lrs_.size() == groups, "ReduceLROnPlateau", "Number of learning rates not equal to the number of groups: got ",
-              min_lrs_.size(), ", expected ", groups);
+  RAMET_CHECK(min_lrs_.size() == groups, "ReduceLROnPlateau",
+              "Number of learning rates not equal to the number of groups: got ", min_lrs_.size(),
+              ", expected ", groups);
 }
 ReduceLROnPlateauScheduler::~ReduceLROnPlateauScheduler() = default;
 
 bool ReduceLROnPlateauScheduler::is_better(double metric) const {
-  if (mode_ == min) return metric < (threshold_mode_ == rel ? best_ * (1 - threshold_) : best_ - threshold_);
+  if (mode_ == min)
+    return metric < (threshold_mode_ == rel ? best_ * (1 - threshold_) : best_ - threshold_);
   return metric > (threshold_mode_ == rel ? best_ * (1 + threshold_) : best_ + threshold_);
 }
 
@@ -129,7 +143,8 @@ void ReduceLROnPlateauScheduler::reduce_lr() {
     if (old_lr - new_lr <= eps_) continue;
     groups[i].options().set_lr(new_lr);
     if (verbose_)
-      log(LogLevel::Info, "[ReduceLROnPlateau] step ", count_, ": learning rate of group ", i, " reduced to ", new_lr);
+      log(LogLevel::Info, "[ReduceLROnPlateau] step ", count_, ": learning rate of group ", i,
+          " reduced to ", new_lr);
   }
 }
 

@@ -28,7 +28,8 @@ class RAMET_API LRScheduler {
   Optimizer& optimizer_;
 };
 
-/// Multiplies the rates by gamma at every step_size-th step. As in LibTorch, the first call of step() is number 0.
+/// Multiplies the rates by gamma at every step_size-th step. As in LibTorch, the first call of
+/// step() is number 0.
 class RAMET_API StepLR : public LRScheduler {
  public:
   /// An Error if step_size is 0.
@@ -40,14 +41,18 @@ class RAMET_API StepLR : public LRScheduler {
   const double gamma_;
 };
 
-/// Linear warm-up, then a half cosine (Loshchilov and Hutter 2016) from each group's initial rate down to eta_min:
+/// Linear warm-up, then a half cosine (Loshchilov and Hutter 2016) from each group's initial rate
+/// down to eta_min:
 ///   t < warmup:  rate (t + 1) / warmup
-///   else:        eta_min + (rate - eta_min) (1 + cos(pi (t - warmup) / (t_max - warmup))) / 2, and eta_min from t_max on,
-/// t = 0 for the optimizer's first step: the constructor sets that rate. Without warm-up it is PyTorch's CosineAnnealingLR.
+///   else:        eta_min + (rate - eta_min) (1 + cos(pi (t - warmup) / (t_max - warmup))) / 2, and
+///   eta_min from t_max on,
+/// t = 0 for the optimizer's first step: the constructor sets that rate. Without warm-up it is
+/// PyTorch's CosineAnnealingLR.
 class RAMET_API CosineAnnealingLR : public LRScheduler {
  public:
   /// An Error unless warmup < t_max.
-  CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max, const double eta_min = 0, const unsigned warmup = 0);
+  CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max, const double eta_min = 0,
+                    const unsigned warmup = 0);
   void save(serialize::OutputArchive& archive) const override;
   void load(serialize::InputArchive& archive) override;
 
@@ -63,9 +68,11 @@ class RAMET_API ReduceLROnPlateauScheduler {
  public:
   enum SchedulerMode { min, max };
   enum ThresholdMode { rel, abs };
-  ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1, int patience = 10,
-                             double threshold = 1e-4, ThresholdMode threshold_mode = rel, int cooldown = 0,
-                             const std::vector<float>& min_lr = std::vector<float>(), double eps = 1e-8, bool verbose = false);
+  ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode = min, float factor = 0.1,
+                             int patience = 10, double threshold = 1e-4,
+                             ThresholdMode threshold_mode = rel, int cooldown = 0,
+                             const std::vector<float>& min_lr = std::vector<float>(),
+                             double eps = 1e-8, bool verbose = false);
   virtual ~ReduceLROnPlateauScheduler();
   void step(float metric);
 

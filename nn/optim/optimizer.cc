@@ -9,7 +9,9 @@ namespace ramet::optim {
 
 OptimizerParamState::~OptimizerParamState() = default;
 std::unique_ptr<OptimizerParamState> OptimizerParamState::clone() const {
-  fail("optim", "clone() has not been implemented for this OptimizerParamState. Subclass OptimizerCloneableParamState<T>");
+  fail("optim",
+       "clone() has not been implemented for this OptimizerParamState. Subclass "
+       "OptimizerCloneableParamState<T>");
 }
 void OptimizerParamState::serialize(serialize::InputArchive&) {
   fail("optim", "serialize() has not been implemented for this OptimizerParamState");
@@ -20,7 +22,9 @@ void OptimizerParamState::serialize(serialize::OutputArchive&) const {
 
 OptimizerOptions::~OptimizerOptions() = default;
 std::unique_ptr<OptimizerOptions> OptimizerOptions::clone() const {
-  fail("optim", "clone() has not been implemented for this OptimizerOptions. Subclass OptimizerCloneableOptions<T>");
+  fail("optim",
+       "clone() has not been implemented for this OptimizerOptions. Subclass "
+       "OptimizerCloneableOptions<T>");
 }
 void OptimizerOptions::serialize(serialize::InputArchive&) {
   fail("optim", "serialize() has not been implemented for this OptimizerOptions");
@@ -28,8 +32,12 @@ void OptimizerOptions::serialize(serialize::InputArchive&) {
 void OptimizerOptions::serialize(serialize::OutputArchive&) const {
   fail("optim", "serialize() has not been implemented for this OptimizerOptions");
 }
-double OptimizerOptions::get_lr() const { fail("optim", "get_lr() has not been overridden in this OptimizerOptions"); }
-void OptimizerOptions::set_lr(const double) { fail("optim", "set_lr() has not been overridden in this OptimizerOptions"); }
+double OptimizerOptions::get_lr() const {
+  fail("optim", "get_lr() has not been overridden in this OptimizerOptions");
+}
+void OptimizerOptions::set_lr(const double) {
+  fail("optim", "set_lr() has not been overridden in this OptimizerOptions");
+}
 void OptimizerOptions::inherit(const OptimizerOptions&) {}
 void OptimizerOptions::check() const {}
 
@@ -42,14 +50,16 @@ const OptimizerOptions& OptimizerParamGroup::options() const {
   return *options_;
 }
 
-Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults)
+Optimizer::Optimizer(const std::vector<OptimizerParamGroup>& param_groups,
+                     std::unique_ptr<OptimizerOptions> defaults)
     : defaults_(std::move(defaults)) {
   RAMET_CHECK(defaults_, "optim", "an optimizer needs default options");
   defaults_->check();
   for (const OptimizerParamGroup& group : param_groups) add_param_group(group);
 }
 Optimizer::Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults)
-    : Optimizer(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
+    : Optimizer(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))},
+                std::move(defaults)) {}
 Optimizer::~Optimizer() = default;
 
 void Optimizer::add_param_group(const OptimizerParamGroup& param_group) {
@@ -59,8 +69,9 @@ void Optimizer::add_param_group(const OptimizerParamGroup& param_group) {
   for (const Tensor& p : param_group.params()) {
     RAMET_CHECK(p.defined(), "optim", "can't optimize an undefined Tensor");
     RAMET_CHECK(p.is_leaf(), "optim", "can't optimize a non-leaf Tensor: got ", describe(p));
-    RAMET_CHECK(seen.insert(p.impl()).second, "optim", "some parameters appear in more than one parameter group, or twice in one: ",
-                describe(p));
+    RAMET_CHECK(
+        seen.insert(p.impl()).second, "optim",
+        "some parameters appear in more than one parameter group, or twice in one: ", describe(p));
   }
   OptimizerParamGroup group(param_group.params());
   group.set_options(param_group.has_options() ? param_group.options().clone() : defaults_->clone());
@@ -89,7 +100,9 @@ void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
   std::vector<Tensor>& first = param_groups_[0].params();
   first.insert(first.end(), parameters.begin(), parameters.end());
 }
-const std::vector<Tensor>& Optimizer::parameters() const noexcept { return param_groups_.at(0).params(); }
+const std::vector<Tensor>& Optimizer::parameters() const noexcept {
+  return param_groups_.at(0).params();
+}
 std::vector<Tensor>& Optimizer::parameters() noexcept { return param_groups_.at(0).params(); }
 size_t Optimizer::size() const noexcept {
   size_t count = 0;
@@ -97,7 +110,8 @@ size_t Optimizer::size() const noexcept {
   return count;
 }
 
-// ---- saving ----------------------------------------------------------------------------------------------------------
+// ---- saving
+// ----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<OptimizerParamState> Optimizer::new_state() const {
   fail("optim", "load() needs new_state(), which this optimizer does not override");
@@ -129,8 +143,8 @@ void Optimizer::load(serialize::InputArchive& archive) {
   IValue count;
   archive.read("groups", count);
   RAMET_CHECK(count.toInt() == static_cast<int64_t>(param_groups_.size()), "optim",
-              "loaded state dict has a different number of parameter groups: got ", count.toInt(), ", expected ",
-              param_groups_.size());
+              "loaded state dict has a different number of parameter groups: got ", count.toInt(),
+              ", expected ", param_groups_.size());
   // Everything is read before anything is changed.
   std::vector<std::unique_ptr<OptimizerOptions>> options;
   std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> states;
@@ -142,8 +156,9 @@ void Optimizer::load(serialize::InputArchive& archive) {
     group.read("params", params);
     const size_t expected = param_groups_[g].params().size();
     RAMET_CHECK(params.toInt() == static_cast<int64_t>(expected), "optim",
-                "loaded state dict contains a parameter group that doesn't match the size of the optimizer's group ", g, ": got ",
-                params.toInt(), ", expected ", expected);
+                "loaded state dict contains a parameter group that doesn't match the size of the "
+                "optimizer's group ",
+                g, ": got ", params.toInt(), ", expected ", expected);
     group.read("options", nested);
     options.push_back(param_groups_[g].options().clone());
     options.back()->serialize(nested);
@@ -156,11 +171,13 @@ void Optimizer::load(serialize::InputArchive& archive) {
       }
     }
   }
-  for (size_t g = 0; g < param_groups_.size(); ++g) param_groups_[g].set_options(std::move(options[g]));
+  for (size_t g = 0; g < param_groups_.size(); ++g)
+    param_groups_[g].set_options(std::move(options[g]));
   state_ = std::move(states);
 }
 
-serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer) {
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const Optimizer& optimizer) {
   optimizer.save(archive);
   return archive;
 }

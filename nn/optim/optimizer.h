@@ -29,8 +29,7 @@ class RAMET_API OptimizerParamState {
   virtual void serialize(serialize::OutputArchive& archive) const;
 };
 
-template <class Derived>
-class OptimizerCloneableParamState : public OptimizerParamState {
+template <class Derived> class OptimizerCloneableParamState : public OptimizerParamState {
   std::unique_ptr<OptimizerParamState> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }
@@ -47,15 +46,14 @@ class RAMET_API OptimizerOptions {
   virtual void serialize(serialize::OutputArchive& archive) const;
   virtual double get_lr() const;
   virtual void set_lr(const double lr);
-  /// Takes from `defaults` each setting that still has its class's default value: the options of a parameter group say only
-  /// what differs from the optimizer's.
+  /// Takes from `defaults` each setting that still has its class's default value: the options of a
+  /// parameter group say only what differs from the optimizer's.
   virtual void inherit(const OptimizerOptions& defaults);
   /// An Error where a setting is out of its range.
   virtual void check() const;
 };
 
-template <class Derived>
-class OptimizerCloneableOptions : public OptimizerOptions {
+template <class Derived> class OptimizerCloneableOptions : public OptimizerOptions {
   std::unique_ptr<OptimizerOptions> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }
@@ -64,7 +62,8 @@ class OptimizerCloneableOptions : public OptimizerOptions {
 /// Parameters that share options.
 class RAMET_API OptimizerParamGroup {
  public:
-  OptimizerParamGroup(const OptimizerParamGroup& o) : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
+  OptimizerParamGroup(const OptimizerParamGroup& o)
+      : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
   OptimizerParamGroup(OptimizerParamGroup&&) = default;
   OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
   OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
@@ -89,7 +88,8 @@ class RAMET_API Optimizer {
  public:
   using LossClosure = std::function<Tensor()>;
 
-  Optimizer(const std::vector<OptimizerParamGroup>& param_groups, std::unique_ptr<OptimizerOptions> defaults);
+  Optimizer(const std::vector<OptimizerParamGroup>& param_groups,
+            std::unique_ptr<OptimizerOptions> defaults);
   Optimizer(std::vector<Tensor> parameters, std::unique_ptr<OptimizerOptions> defaults);
   Optimizer(const Optimizer&) = delete;
   Optimizer(Optimizer&&) = default;
@@ -100,8 +100,9 @@ class RAMET_API Optimizer {
   /// An Error if a parameter is no leaf or is in a group already.
   void add_param_group(const OptimizerParamGroup& param_group);
 
-  /// One update from the gradients that the parameters have. A parameter without one is not touched. `closure`, if given,
-  /// computes the loss and its gradients first, and its result is returned.
+  /// One update from the gradients that the parameters have. A parameter without one is not
+  /// touched. `closure`, if given, computes the loss and its gradients first, and its result is
+  /// returned.
   virtual Tensor step(LossClosure closure = nullptr) = 0;
 
   void zero_grad(bool set_to_none = true);
@@ -118,11 +119,16 @@ class RAMET_API Optimizer {
   std::vector<OptimizerParamGroup>& param_groups() noexcept { return param_groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const noexcept { return param_groups_; }
   /// By Tensor::impl() of the parameter. A parameter that has not been updated yet has none.
-  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() noexcept { return state_; }
-  const std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() const noexcept { return state_; }
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() noexcept {
+    return state_;
+  }
+  const std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>& state() const noexcept {
+    return state_;
+  }
 
-  /// Options of the groups, and the state of each parameter by its number in the order of the groups. Load is for an optimizer
-  /// of the same class over as many parameters in as many groups; an Error otherwise.
+  /// Options of the groups, and the state of each parameter by its number in the order of the
+  /// groups. Load is for an optimizer of the same class over as many parameters in as many groups;
+  /// an Error otherwise.
   virtual void save(serialize::OutputArchive& archive) const;
   virtual void load(serialize::InputArchive& archive);
 
@@ -135,8 +141,10 @@ class RAMET_API Optimizer {
   std::unique_ptr<OptimizerOptions> defaults_;
 };
 
-RAMET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer);
-RAMET_API serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer);
+RAMET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                               const Optimizer& optimizer);
+RAMET_API serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                              Optimizer& optimizer);
 
 }  // namespace optim
 }  // namespace ramet

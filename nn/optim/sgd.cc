@@ -37,11 +37,13 @@ void SGDOptions::check() const {
   RAMET_CHECK(momentum() >= 0, "SGD", "Invalid momentum value: ", momentum());
   RAMET_CHECK(weight_decay() >= 0, "SGD", "Invalid weight_decay value: ", weight_decay());
   RAMET_CHECK(!nesterov() || (momentum() > 0 && dampening() == 0), "SGD",
-              "Nesterov momentum requires a momentum and zero dampening: got momentum ", momentum(), ", dampening ", dampening());
+              "Nesterov momentum requires a momentum and zero dampening: got momentum ", momentum(),
+              ", dampening ", dampening());
 }
 
 void SGDParamState::serialize(serialize::OutputArchive& archive) const {
-  if (momentum_buffer().defined()) archive.write("momentum_buffer", momentum_buffer(), /*is_buffer=*/true);
+  if (momentum_buffer().defined())
+    archive.write("momentum_buffer", momentum_buffer(), /*is_buffer=*/true);
 }
 void SGDParamState::serialize(serialize::InputArchive& archive) {
   Tensor buffer;
@@ -54,7 +56,8 @@ std::vector<Tensor*> SGD::state_tensors(OptimizerParamState& state) const {
 namespace {
 
 // For types and layouts without a kernel.
-void step_composed(const SGDOptions& o, const Tensor& p, Tensor grad, const Tensor& buffer, bool first) {
+void step_composed(const SGDOptions& o, const Tensor& p, Tensor grad, const Tensor& buffer,
+                   bool first) {
   if (o.weight_decay() != 0) grad = grad.add(p, o.weight_decay());
   if (buffer.defined()) {
     if (first) buffer.copy_(grad);
@@ -80,7 +83,8 @@ void SGD::step_group(size_t g) {
     args.gradient = run.at(1);
     args.momentum_buffer = momentum ? run.at(2) : nullptr;
     args.n = run.bytes() / static_cast<int64_t>(run_like.element_size());
-    args.lr = o.lr(), args.momentum = o.momentum(), args.dampening = o.dampening(), args.weight_decay = o.weight_decay();
+    args.lr = o.lr(), args.momentum = o.momentum(), args.dampening = o.dampening(),
+    args.weight_decay = o.weight_decay();
     args.dtype = run_like.scalar_type();
     args.nesterov = o.nesterov(), args.first = run_first;
     kernels::sgd_step(run_like.stream(), args);
@@ -103,7 +107,10 @@ void SGD::step_group(size_t g) {
     const int count = momentum ? 3 : 2;
     if (!fusable(operands, count)) {
       flush();
-      step_composed(o, p, grad, momentum ? static_cast<SGDParamState&>(*state_[p.impl()]).momentum_buffer() : Tensor(), first);
+      step_composed(
+          o, p, grad,
+          momentum ? static_cast<SGDParamState&>(*state_[p.impl()]).momentum_buffer() : Tensor(),
+          first);
       continue;
     }
     if (!run.empty() && (first != run_first || !run.extend(operands, count))) flush();

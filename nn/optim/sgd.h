@@ -31,8 +31,8 @@ struct RAMET_API SGDParamState : public OptimizerCloneableParamState<SGDParamSta
   void serialize(serialize::OutputArchive& archive) const override;
 };
 
-/// g = grad + weight_decay p;  with momentum: buffer = momentum buffer + (1 - dampening) g (the first time: g), and
-/// g = nesterov ? g + momentum buffer : buffer;  p -= lr g
+/// g = grad + weight_decay p;  with momentum: buffer = momentum buffer + (1 - dampening) g (the
+/// first time: g), and g = nesterov ? g + momentum buffer : buffer;  p -= lr g
 class RAMET_API SGD : public FusedOptimizer {
  public:
   explicit SGD(const std::vector<OptimizerParamGroup>& param_groups, SGDOptions defaults)
@@ -43,7 +43,9 @@ class RAMET_API SGD : public FusedOptimizer {
  private:
   void step_group(size_t g) override;
   const char* name() const override { return "SGD.step"; }
-  std::unique_ptr<OptimizerParamState> new_state() const override { return std::make_unique<SGDParamState>(); }
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<SGDParamState>();
+  }
   std::vector<Tensor*> state_tensors(OptimizerParamState& state) const override;
 };
 

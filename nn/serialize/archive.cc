@@ -1,8 +1,8 @@
 #include "nn/serialize/archive.h"
 
 #include <cmath>
-#include <iterator>
 #include <istream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -60,7 +60,8 @@ Json number_to_json(double v) {
 double number_from_json(const Json& j) {
   if (j.is_number()) return j.get<double>();
   const std::string text = j.at("double").get<std::string>();
-  RAMET_CHECK(text == "nan" || text == "inf" || text == "-inf", "InputArchive", "number: got \"", text, "\", expected nan, inf or -inf");
+  RAMET_CHECK(text == "nan" || text == "inf" || text == "-inf", "InputArchive", "number: got \"",
+              text, "\", expected nan, inf or -inf");
   return text == "nan" ? std::nan("") : text == "inf" ? INFINITY : -INFINITY;
 }
 
@@ -79,7 +80,8 @@ Json value_to_json(const IValue& v) {
   }
   return nullptr;
 }
-IValue value_from_json(const std::string& key, const Json& j, const detail::ArchiveContent& content) {
+IValue value_from_json(const std::string& key, const Json& j,
+                       const detail::ArchiveContent& content) {
   if (j.is_null()) return {};
   if (j.is_boolean()) return j.get<bool>();
   if (j.is_number_integer()) return j.get<int64_t>();
@@ -95,7 +97,8 @@ IValue value_from_json(const std::string& key, const Json& j, const detail::Arch
   std::vector<Tensor> list;
   for (size_t i = 0, n = j.at("tensors").get<size_t>(); i < n; ++i) {
     const auto it = content.tensors.find(key + "." + std::to_string(i));
-    RAMET_CHECK(it != content.tensors.end(), "InputArchive", "list \"", key, "\": got no tensor ", i, ", expected ", n);
+    RAMET_CHECK(it != content.tensors.end(), "InputArchive", "list \"", key, "\": got no tensor ",
+                i, ", expected ", n);
     list.push_back(it->second);
   }
   return list;
@@ -130,11 +133,15 @@ std::shared_ptr<const detail::ArchiveContent> from_file(Safetensors file, const 
   if (entry == file.metadata.end()) return content;  // another program's file: tensors only
   try {
     const Json about = Json::parse(entry->second);
-    RAMET_CHECK(about.at("format") == 1, "InputArchive", "format of \"", name, "\": got ", about.at("format").dump(), ", expected 1");
-    for (const Json& key : about.value("undefined", Json::array())) content->tensors[key.get<std::string>()];
-    for (const Json& key : about.value("archives", Json::array())) content->archives.insert(key.get<std::string>());
+    RAMET_CHECK(about.at("format") == 1, "InputArchive", "format of \"", name, "\": got ",
+                about.at("format").dump(), ", expected 1");
+    for (const Json& key : about.value("undefined", Json::array()))
+      content->tensors[key.get<std::string>()];
+    for (const Json& key : about.value("archives", Json::array()))
+      content->archives.insert(key.get<std::string>());
     const Json values = about.value("values", Json::object());
-    for (const auto& [key, value] : values.items()) content->values[key] = value_from_json(key, value, *content);
+    for (const auto& [key, value] : values.items())
+      content->values[key] = value_from_json(key, value, *content);
   } catch (const Json::exception& e) {
     fail("InputArchive", "metadata of \"", name, "\" is damaged (", e.what(), ")");
   }
@@ -143,7 +150,8 @@ std::shared_ptr<const detail::ArchiveContent> from_file(Safetensors file, const 
 
 }  // namespace
 
-// ---- OutputArchive ----------------------------------------------------------------------------------------------------
+// ---- OutputArchive
+// ----------------------------------------------------------------------------------------------------
 
 OutputArchive::OutputArchive() : content_(std::make_unique<detail::ArchiveContent>()) {}
 OutputArchive::OutputArchive(OutputArchive&&) noexcept = default;
@@ -162,20 +170,25 @@ void OutputArchive::write(const std::string& key, const IValue& value) {
   if (!value.isTensorList()) return;
   const std::vector<Tensor>& list = value.toTensorVector();
   for (size_t i = 0; i < list.size(); ++i) {
-    content_->tensors[key + "." + std::to_string(i)] = list[i].defined() ? list[i].detach() : Tensor();
+    content_->tensors[key + "." + std::to_string(i)] =
+        list[i].defined() ? list[i].detach() : Tensor();
   }
 }
 
 void OutputArchive::write(const std::string& key, OutputArchive& nested) {
-  RAMET_CHECK(&nested != this, "OutputArchive", "nested archive \"", key, "\": got the archive itself");
+  RAMET_CHECK(&nested != this, "OutputArchive", "nested archive \"", key,
+              "\": got the archive itself");
   content_->erase(key);
-  for (const auto& [k, tensor] : nested.content_->tensors) content_->tensors[key + "." + k] = tensor;
+  for (const auto& [k, tensor] : nested.content_->tensors)
+    content_->tensors[key + "." + k] = tensor;
   for (const auto& [k, value] : nested.content_->values) content_->values[key + "." + k] = value;
   for (const std::string& k : nested.content_->archives) content_->archives.insert(key + "." + k);
   content_->archives.insert(key);
 }
 
-void OutputArchive::save_to(const std::string& filename) { save_safetensors(filename, to_file(*content_)); }
+void OutputArchive::save_to(const std::string& filename) {
+  save_safetensors(filename, to_file(*content_));
+}
 void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& write) {
   save_safetensors(write, to_file(*content_));
 }
@@ -186,7 +199,8 @@ void OutputArchive::save_to(std::ostream& stream) {
   });
 }
 
-// ---- InputArchive -----------------------------------------------------------------------------------------------------
+// ---- InputArchive
+// -----------------------------------------------------------------------------------------------------
 
 InputArchive::InputArchive() : content_(std::make_shared<detail::ArchiveContent>()) {}
 InputArchive::InputArchive(InputArchive&&) noexcept = default;
@@ -206,13 +220,13 @@ void InputArchive::load_from(std::istream& stream, std::optional<Device> device)
   content_ = from_file(load_safetensors(bytes.data(), bytes.size(), "stream", device), "stream");
   prefix_.clear();
 }
-void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)>& read, const std::function<size_t()>& size,
-                             std::optional<Device> device) {
+void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)>& read,
+                             const std::function<size_t()>& size, std::optional<Device> device) {
   std::string bytes(size(), '\0');
   for (size_t at = 0; at < bytes.size();) {
     const size_t got = read(at, &bytes[at], bytes.size() - at);
-    RAMET_CHECK(got > 0 && got <= bytes.size() - at, "InputArchive", "read function: got ", got, " bytes at ", at, ", expected 1 to ",
-                bytes.size() - at);
+    RAMET_CHECK(got > 0 && got <= bytes.size() - at, "InputArchive", "read function: got ", got,
+                " bytes at ", at, ", expected 1 to ", bytes.size() - at);
     at += got;
   }
   load_from(bytes.data(), bytes.size(), device);
@@ -223,8 +237,8 @@ namespace {
   fail("InputArchive", "no ", what, " under the key \"", key, "\"");
 }
 void check_dtype(const std::string& key, const Tensor& into, const Tensor& from) {
-  RAMET_CHECK(into.scalar_type() == from.scalar_type(), "InputArchive", "dtype of \"", key, "\": got ", describe(from),
-              " in the file, expected ", describe(into));
+  RAMET_CHECK(into.scalar_type() == from.scalar_type(), "InputArchive", "dtype of \"", key,
+              "\": got ", describe(from), " in the file, expected ", describe(into));
 }
 }  // namespace
 
@@ -256,8 +270,8 @@ void InputArchive::read_values(const std::string& key, const Tensor& tensor) {
   RAMET_CHECK(tensor.defined() && from.defined(), "InputArchive", "\"", full, "\": got ",
               from.defined() ? "values" : "an undefined tensor", " in the file, expected ",
               tensor.defined() ? describe(tensor) : "an undefined tensor");
-  RAMET_CHECK(same_sizes(tensor, from), "InputArchive", "shape of \"", full, "\": got ", describe(from), " in the file, expected ",
-              describe(tensor));
+  RAMET_CHECK(same_sizes(tensor, from), "InputArchive", "shape of \"", full, "\": got ",
+              describe(from), " in the file, expected ", describe(tensor));
   check_dtype(full, tensor, from);
   NoGradGuard no_grad;
   tensor.copy_(from);

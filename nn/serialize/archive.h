@@ -1,8 +1,10 @@
-// Archives: what save() writes and load() reads. A tree of keys; leaves are tensors and small values.
+// Archives: what save() writes and load() reads. A tree of keys; leaves are tensors and small
+// values.
 //
-// Stored as safetensors (nn/serialize/safetensors.h): the tensor under key "b" of the nested archive "a" is the entry "a.b".
-// Values that are no tensors are one JSON text in the metadata, under "ramet". So the weights in such a file can be read by
-// whatever reads safetensors, and a safetensors file of another program can be read as an archive.
+// Stored as safetensors (nn/serialize/safetensors.h): the tensor under key "b" of the nested
+// archive "a" is the entry "a.b". Values that are no tensors are one JSON text in the metadata,
+// under "ramet". So the weights in such a file can be read by whatever reads safetensors, and a
+// safetensors file of another program can be read as an archive.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -34,8 +36,8 @@ class RAMET_API OutputArchive final {
   OutputArchive& operator=(const OutputArchive&) = delete;
   ~OutputArchive();
 
-  /// An undefined tensor is remembered as undefined. `is_buffer` is accepted for source compatibility. Writing a key again
-  /// replaces the entry.
+  /// An undefined tensor is remembered as undefined. `is_buffer` is accepted for source
+  /// compatibility. Writing a key again replaces the entry.
   void write(const std::string& key, const Tensor& tensor, bool is_buffer = false);
   /// A number, bool, string, tensor, none, or list of numbers or tensors.
   void write(const std::string& key, const IValue& value);
@@ -47,10 +49,7 @@ class RAMET_API OutputArchive final {
   void save_to(std::ostream& stream);
   void save_to(const std::function<size_t(const void* data, size_t bytes)>& write);
 
-  template <class... Ts>
-  void operator()(Ts&&... ts) {
-    write(std::forward<Ts>(ts)...);
-  }
+  template <class... Ts> void operator()(Ts&&... ts) { write(std::forward<Ts>(ts)...); }
 
  private:
   std::unique_ptr<detail::ArchiveContent> content_;
@@ -66,18 +65,21 @@ class RAMET_API InputArchive final {
   InputArchive& operator=(const InputArchive&) = delete;
   ~InputArchive();
 
-  /// An Error naming the key where there is no such entry, or it is of another kind. try_read returns false instead.
+  /// An Error naming the key where there is no such entry, or it is of another kind. try_read
+  /// returns false instead.
   ///
-  /// A defined `tensor` of the entry's sizes receives the values in place (converted to its device; keeps its memory, its
-  /// identity and its autograd role); of other sizes, it takes over the loaded memory, as LibTorch's. An undefined one becomes
-  /// the loaded tensor. The dtypes must agree.
+  /// A defined `tensor` of the entry's sizes receives the values in place (converted to its device;
+  /// keeps its memory, its identity and its autograd role); of other sizes, it takes over the
+  /// loaded memory, as LibTorch's. An undefined one becomes the loaded tensor. The dtypes must
+  /// agree.
   void read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   bool try_read(const std::string& key, Tensor& tensor, bool is_buffer = false);
   void read(const std::string& key, IValue& value);
   bool try_read(const std::string& key, IValue& value);
   void read(const std::string& key, InputArchive& archive);
   bool try_read(const std::string& key, InputArchive& archive);
-  /// As read() into a tensor, but other sizes are an Error naming the full key: what modules and optimizers use.
+  /// As read() into a tensor, but other sizes are an Error naming the full key: what modules and
+  /// optimizers use.
   void read_values(const std::string& key, const Tensor& tensor);
 
   /// Tensors are put on `device`; on cpu:0 by default.
@@ -90,10 +92,7 @@ class RAMET_API InputArchive final {
   /// Keys of this level: entries and nested archives, sorted.
   std::vector<std::string> keys();
 
-  template <class... Ts>
-  void operator()(Ts&&... ts) {
-    read(std::forward<Ts>(ts)...);
-  }
+  template <class... Ts> void operator()(Ts&&... ts) { read(std::forward<Ts>(ts)...); }
 
  private:
   std::shared_ptr<const detail::ArchiveContent> content_;
@@ -102,7 +101,8 @@ class RAMET_API InputArchive final {
 
 }  // namespace serialize
 
-inline serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Tensor& tensor) {
+inline serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                            const Tensor& tensor) {
   archive.write("0", tensor);
   return archive;
 }

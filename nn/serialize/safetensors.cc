@@ -30,8 +30,9 @@ struct TypeName {
   const char* name;
   ScalarType dtype;
 };
-constexpr TypeName kTypes[] = {{"BOOL", kBool}, {"U8", kByte},  {"I8", kChar},      {"I16", kShort}, {"I32", kInt},
-                               {"I64", kLong},  {"F16", kHalf}, {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble}};
+constexpr TypeName kTypes[] = {
+    {"BOOL", kBool}, {"U8", kByte},  {"I8", kChar},       {"I16", kShort}, {"I32", kInt},
+    {"I64", kLong},  {"F16", kHalf}, {"BF16", kBFloat16}, {"F32", kFloat}, {"F64", kDouble}};
 
 const char* type_name(ScalarType t) {
   for (const TypeName& n : kTypes)
@@ -39,7 +40,8 @@ const char* type_name(ScalarType t) {
   fail("save_safetensors", "element type: got ", name_of(t), ", which the format does not have");
 }
 
-// ---- reading ----------------------------------------------------------------------------------------------------------
+// ---- reading
+// ----------------------------------------------------------------------------------------------------------
 
 struct Source {
   virtual ~Source() = default;
@@ -62,7 +64,8 @@ struct FileSource final : Source {
   int fd;
   uint64_t bytes = 0;
   explicit FileSource(const std::string& p) : path(p), fd(::open(p.c_str(), O_RDONLY | O_CLOEXEC)) {
-    RAMET_CHECK(fd >= 0, "load_safetensors", "cannot open the file: got \"", path, "\" (", std::strerror(errno), ")");
+    RAMET_CHECK(fd >= 0, "load_safetensors", "cannot open the file: got \"", path, "\" (",
+                std::strerror(errno), ")");
     struct stat info;
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
       ::close(fd);
@@ -84,7 +87,8 @@ struct FileSource final : Source {
   }
 };
 
-// The header as JSON. An object with a key twice keeps the last one silently in most parsers; here it is an error.
+// The header as JSON. An object with a key twice keeps the last one silently in most parsers; here
+// it is an error.
 Json parse_header(const std::string& text, const std::string& name) {
   std::vector<std::set<std::string>> keys;
   std::string twice;
@@ -102,9 +106,10 @@ Json parse_header(const std::string& text, const std::string& name) {
   } catch (const Json::exception& e) {
     fail("load_safetensors", "header of \"", name, "\" is no valid JSON (", e.what(), ")");
   }
-  RAMET_CHECK(twice.empty(), "load_safetensors", "header of \"", name, "\": got the key \"", twice, "\" twice, expected once");
-  RAMET_CHECK(header.is_object(), "load_safetensors", "header of \"", name, "\": got JSON of type ", header.type_name(),
-              ", expected an object");
+  RAMET_CHECK(twice.empty(), "load_safetensors", "header of \"", name, "\": got the key \"", twice,
+              "\" twice, expected once");
+  RAMET_CHECK(header.is_object(), "load_safetensors", "header of \"", name, "\": got JSON of type ",
+              header.type_name(), ", expected an object");
   return header;
 }
 
@@ -115,37 +120,49 @@ struct Entry {
   uint64_t begin = 0, end = 0;
 };
 
-Entry parse_entry(const std::string& key, const Json& value, uint64_t data_bytes, const std::string& file) {
-  const auto bad = [&](const auto&... parts) { fail("load_safetensors", "entry \"", key, "\" of \"", file, "\": ", parts...); };
+Entry parse_entry(const std::string& key, const Json& value, uint64_t data_bytes,
+                  const std::string& file) {
+  const auto bad = [&](const auto&... parts) {
+    fail("load_safetensors", "entry \"", key, "\" of \"", file, "\": ", parts...);
+  };
   if (!value.is_object()) bad("got JSON of type ", value.type_name(), ", expected an object");
   for (const char* needed : {"dtype", "shape", "data_offsets"})
     if (!value.contains(needed)) bad("got no \"", needed, "\", expected one");
-  if (value.size() != 3) bad("got ", value.size(), " members, expected dtype, shape and data_offsets");
+  if (value.size() != 3)
+    bad("got ", value.size(), " members, expected dtype, shape and data_offsets");
   Entry e;
   e.name = key;
   const Json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
   const TypeName* type = nullptr;
   for (const TypeName& t : kTypes)
     if (dtype.is_string() && dtype.get_ref<const std::string&>() == t.name) type = &t;
-  if (!type) bad("dtype: got ", dtype.dump(), ", expected one of BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64");
+  if (!type)
+    bad("dtype: got ", dtype.dump(),
+        ", expected one of BOOL, U8, I8, I16, I32, I64, F16, BF16, F32, F64");
   e.dtype = type->dtype;
-  if (!shape.is_array() || shape.size() > 64) bad("shape: got ", shape.dump(), ", expected a list of at most 64 extents");
+  if (!shape.is_array() || shape.size() > 64)
+    bad("shape: got ", shape.dump(), ", expected a list of at most 64 extents");
   int64_t bytes = static_cast<int64_t>(item_size(e.dtype));
   for (const Json& n : shape) {
-    const bool good = n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
+    const bool good =
+        n.is_number_unsigned() && n.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
     if (!good) bad("shape: got ", shape.dump(), ", expected whole numbers from 0");
     e.sizes.push_back(n.get<int64_t>());
-    if (__builtin_mul_overflow(bytes, e.sizes.back(), &bytes)) bad("shape: got ", shape.dump(), ", too large for this machine");
+    if (__builtin_mul_overflow(bytes, e.sizes.back(), &bytes))
+      bad("shape: got ", shape.dump(), ", too large for this machine");
   }
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned()) {
+  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
+      !offsets[1].is_number_unsigned()) {
     bad("data_offsets: got ", offsets.dump(), ", expected [begin, end]");
   }
   e.begin = offsets[0].get<uint64_t>(), e.end = offsets[1].get<uint64_t>();
   if (e.begin > e.end || e.end > data_bytes) {
-    bad("data_offsets: got ", offsets.dump(), ", expected a range inside the ", data_bytes, " bytes of data");
+    bad("data_offsets: got ", offsets.dump(), ", expected a range inside the ", data_bytes,
+        " bytes of data");
   }
   if (e.end - e.begin != static_cast<uint64_t>(bytes)) {
-    bad("got ", e.end - e.begin, " bytes, expected ", bytes, " for ", type->name, " of shape ", shape.dump());
+    bad("got ", e.end - e.begin, " bytes, expected ", bytes, " for ", type->name, " of shape ",
+        shape.dump());
   }
   return e;
 }
@@ -156,25 +173,28 @@ void check_coverage(std::vector<Entry> entries, uint64_t data_bytes, const std::
   });
   uint64_t at = 0;
   for (const Entry& e : entries) {
-    RAMET_CHECK(e.begin >= at, "load_safetensors", "entry \"", e.name, "\" of \"", file, "\" overlaps another: got begin ",
-                e.begin, ", expected ", at);
-    RAMET_CHECK(e.begin <= at, "load_safetensors", "gap before entry \"", e.name, "\" of \"", file, "\": got begin ", e.begin,
-                ", expected ", at);
+    RAMET_CHECK(e.begin >= at, "load_safetensors", "entry \"", e.name, "\" of \"", file,
+                "\" overlaps another: got begin ", e.begin, ", expected ", at);
+    RAMET_CHECK(e.begin <= at, "load_safetensors", "gap before entry \"", e.name, "\" of \"", file,
+                "\": got begin ", e.begin, ", expected ", at);
     at = e.end;
   }
-  RAMET_CHECK(at == data_bytes, "load_safetensors", "\"", file, "\": got ", data_bytes, " bytes of data, expected ", at);
+  RAMET_CHECK(at == data_bytes, "load_safetensors", "\"", file, "\": got ", data_bytes,
+              " bytes of data, expected ", at);
 }
 
 Safetensors load(Source& in, const std::string& file, std::optional<Device> device) {
   unsigned char length[8];
-  RAMET_CHECK(in.size() >= 8, "load_safetensors", "\"", file, "\" is truncated: got ", in.size(), " bytes, expected at least 8");
+  RAMET_CHECK(in.size() >= 8, "load_safetensors", "\"", file, "\" is truncated: got ", in.size(),
+              " bytes, expected at least 8");
   in.read(0, length, 8);
   uint64_t header_bytes = 0;
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | length[i];
-  RAMET_CHECK(header_bytes <= kMaxHeader, "load_safetensors", "\"", file, "\" is no safetensors file: got a header of ",
-              header_bytes, " bytes, expected at most ", kMaxHeader);
-  RAMET_CHECK(header_bytes <= in.size() - 8, "load_safetensors", "\"", file, "\" is truncated: got ", in.size(),
-              " bytes, expected a header of ", header_bytes);
+  RAMET_CHECK(header_bytes <= kMaxHeader, "load_safetensors", "\"", file,
+              "\" is no safetensors file: got a header of ", header_bytes,
+              " bytes, expected at most ", kMaxHeader);
+  RAMET_CHECK(header_bytes <= in.size() - 8, "load_safetensors", "\"", file,
+              "\" is truncated: got ", in.size(), " bytes, expected a header of ", header_bytes);
   std::string text(header_bytes, ' ');
   in.read(8, text.data(), header_bytes);
   RAMET_CHECK(!text.empty() && text[0] == '{', "load_safetensors", "\"", file,
@@ -189,11 +209,12 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
       entries.push_back(parse_entry(key, value, data_bytes, file));
       continue;
     }
-    RAMET_CHECK(value.is_object(), "load_safetensors", kMetadata, " of \"", file, "\": got JSON of type ", value.type_name(),
-                ", expected an object");
+    RAMET_CHECK(value.is_object(), "load_safetensors", kMetadata, " of \"", file,
+                "\": got JSON of type ", value.type_name(), ", expected an object");
     for (const auto& [name, item] : value.items()) {
-      RAMET_CHECK(item.is_string(), "load_safetensors", kMetadata, " of \"", file, "\": got JSON of type ", item.type_name(),
-                  " under \"", name, "\", expected a text");
+      RAMET_CHECK(item.is_string(), "load_safetensors", kMetadata, " of \"", file,
+                  "\": got JSON of type ", item.type_name(), " under \"", name,
+                  "\", expected a text");
       content.metadata[name] = item.get<std::string>();
     }
   }
@@ -207,8 +228,8 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
     if (e.dtype == kBool) {
       const auto* p = static_cast<const unsigned char*>(t.data_ptr());
       for (int64_t i = 0; i < t.numel(); ++i) {
-        RAMET_CHECK(p[i] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file, "\": got a bool of byte ", int{p[i]},
-                    ", expected 0 or 1");
+        RAMET_CHECK(p[i] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file,
+                    "\": got a bool of byte ", int{p[i]}, ", expected 0 or 1");
       }
     }
     content.tensors.emplace_back(e.name, target.is_cpu() ? t : t.to(target));
@@ -230,9 +251,12 @@ void save_safetensors(const WriteFunction& write, const Safetensors& content) {
   std::set<std::string> names;
   for (const auto& entry : content.tensors) {
     const auto& [name, tensor] = entry;
-    RAMET_CHECK(name != kMetadata, "save_safetensors", "name of a tensor: got \"", kMetadata, "\", which the format reserves");
-    RAMET_CHECK(names.insert(name).second, "save_safetensors", "name of a tensor: got \"", name, "\" twice, expected once");
-    RAMET_CHECK(tensor.defined(), "save_safetensors", "tensor \"", name, "\": got an undefined one, expected values");
+    RAMET_CHECK(name != kMetadata, "save_safetensors", "name of a tensor: got \"", kMetadata,
+                "\", which the format reserves");
+    RAMET_CHECK(names.insert(name).second, "save_safetensors", "name of a tensor: got \"", name,
+                "\" twice, expected once");
+    RAMET_CHECK(tensor.defined(), "save_safetensors", "tensor \"", name,
+                "\": got an undefined one, expected values");
     order.push_back(&entry);
   }
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
@@ -246,7 +270,9 @@ void save_safetensors(const WriteFunction& write, const Safetensors& content) {
   for (const auto* entry : order) {
     const auto& [name, tensor] = *entry;
     const uint64_t end = at + tensor.nbytes();
-    header[name] = {{"dtype", type_name(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"data_offsets", {at, end}}};
+    header[name] = {{"dtype", type_name(tensor.scalar_type())},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {at, end}}};
     at = end;
   }
   std::string text;
@@ -256,19 +282,23 @@ void save_safetensors(const WriteFunction& write, const Safetensors& content) {
     fail("save_safetensors", "names and metadata: expected valid UTF-8 (", e.what(), ")");
   }
   text.append((8 - text.size() % 8) % 8, ' ');
-  RAMET_CHECK(text.size() <= kMaxHeader, "save_safetensors", "header: got ", text.size(), " bytes, expected at most ", kMaxHeader);
+  RAMET_CHECK(text.size() <= kMaxHeader, "save_safetensors", "header: got ", text.size(),
+              " bytes, expected at most ", kMaxHeader);
 
   const auto put = [&](const void* data, size_t bytes) {
     if (bytes == 0) return;
     const size_t done = write(data, bytes);
-    RAMET_CHECK(done == bytes, "save_safetensors", "write function: got ", done, " bytes written, expected ", bytes);
+    RAMET_CHECK(done == bytes, "save_safetensors", "write function: got ", done,
+                " bytes written, expected ", bytes);
   };
   unsigned char length[8];
-  for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(static_cast<uint64_t>(text.size()) >> (8 * i));
+  for (int i = 0; i < 8; ++i)
+    length[i] = static_cast<unsigned char>(static_cast<uint64_t>(text.size()) >> (8 * i));
   put(length, 8);
   put(text.data(), text.size());
   for (const auto* entry : order) {
-    const Tensor dense = entry->second.is_cpu() ? entry->second.contiguous() : entry->second.to(Device(kCPU, 0)).contiguous();
+    const Tensor dense = entry->second.is_cpu() ? entry->second.contiguous()
+                                                : entry->second.to(Device(kCPU, 0)).contiguous();
     put(dense.data_ptr(), dense.nbytes());
   }
 }
@@ -289,7 +319,8 @@ Safetensors load_safetensors(const std::string& path, std::optional<Device> devi
   return load(in, path, device);
 }
 
-Safetensors load_safetensors(const char* data, size_t bytes, const std::string& name, std::optional<Device> device) {
+Safetensors load_safetensors(const char* data, size_t bytes, const std::string& name,
+                             std::optional<Device> device) {
   MemorySource in(data, bytes);
   return load(in, name, device);
 }

@@ -1,9 +1,11 @@
 // The safetensors format: named tensors in one file that any tool can read and no reader executes.
 //
-// Layout (from the format's description): 8 bytes with the header's length N, little-endian; N bytes of JSON
-//   {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}
-// padded with spaces; then the tensors' bytes, row-major and little-endian. Offsets count from the end of the header. The
-// tensors cover the data area without gap or overlap.
+// Layout (from the format's description): 8 bytes with the header's length N, little-endian; N
+// bytes of JSON
+//   {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3],
+//   "data_offsets": [begin, end]}, ...}
+// padded with spaces; then the tensors' bytes, row-major and little-endian. Offsets count from the
+// end of the header. The tensors cover the data area without gap or overlap.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -27,20 +29,25 @@ struct Safetensors {
   RAMET_API const Tensor* find(const std::string& name) const;
 };
 
-using WriteFunction = std::function<size_t(const void* data, size_t bytes)>;  // returns the bytes written
+// returns the bytes written
+using WriteFunction = std::function<size_t(const void* data, size_t bytes)>;
 
-/// Writes the file whole or not at all (a crash leaves the old one). Tensors may live on any device, be non-contiguous or
-/// share memory; each is written in full. Ordered by element size, then by name, so that all are aligned.
-/// An Error on undefined tensors, on a name twice, and on the name "__metadata__".
+/// Writes the file whole or not at all (a crash leaves the old one). Tensors may live on any
+/// device, be non-contiguous or share memory; each is written in full. Ordered by element size,
+/// then by name, so that all are aligned. An Error on undefined tensors, on a name twice, and on
+/// the name "__metadata__".
 RAMET_API void save_safetensors(const std::string& path, const Safetensors& content);
 RAMET_API void save_safetensors(const WriteFunction& write, const Safetensors& content);
 
-/// Reads the whole file; tensors are on `device` (cpu:0 by default). Strict: an Error that names the file and the entry on a
-/// header that is no valid JSON object, a name twice, an element type that this library does not have, a shape that
-/// disagrees with the number of bytes, offsets outside the file, overlaps, gaps, and missing or extra bytes.
-RAMET_API Safetensors load_safetensors(const std::string& path, std::optional<Device> device = std::nullopt);
+/// Reads the whole file; tensors are on `device` (cpu:0 by default). Strict: an Error that names
+/// the file and the entry on a header that is no valid JSON object, a name twice, an element type
+/// that this library does not have, a shape that disagrees with the number of bytes, offsets
+/// outside the file, overlaps, gaps, and missing or extra bytes.
+RAMET_API Safetensors load_safetensors(const std::string& path,
+                                       std::optional<Device> device = std::nullopt);
 /// From memory; `name` stands for the file in error texts.
-RAMET_API Safetensors load_safetensors(const char* data, size_t bytes, const std::string& name = "memory",
+RAMET_API Safetensors load_safetensors(const char* data, size_t bytes,
+                                       const std::string& name = "memory",
                                        std::optional<Device> device = std::nullopt);
 
 }  // namespace serialize

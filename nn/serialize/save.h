@@ -1,5 +1,5 @@
-// save() and load(): a tensor, a vector of tensors, or whatever has operator<< and operator>> for archives (modules by
-// holder, by shared_ptr and by reference; optimizers).
+// save() and load(): a tensor, a vector of tensors, or whatever has operator<< and operator>> for
+// archives (modules by holder, by shared_ptr and by reference; optimizers).
 #pragma once
 #include <string>
 #include <utility>
@@ -10,29 +10,26 @@
 namespace ramet {
 
 /// Where to: a path (written whole or not at all), a std::ostream, or a function that takes bytes.
-template <class Value, class... Where>
-void save(const Value& value, Where&&... where) {
+template <class Value, class... Where> void save(const Value& value, Where&&... where) {
   serialize::OutputArchive archive;
   archive << value;
   archive.save_to(std::forward<Where>(where)...);
 }
-template <class... Where>
-void save(const std::vector<Tensor>& tensors, Where&&... where) {
+template <class... Where> void save(const std::vector<Tensor>& tensors, Where&&... where) {
   serialize::OutputArchive archive;
   for (size_t i = 0; i < tensors.size(); ++i) archive.write(std::to_string(i), tensors[i]);
   archive.save_to(std::forward<Where>(where)...);
 }
 
-/// From a path, a std::istream, memory or a function; then optionally the device to load to. Errors as InputArchive's.
-template <class Value, class... From>
-void load(Value& value, From&&... from) {
+/// From a path, a std::istream, memory or a function; then optionally the device to load to. Errors
+/// as InputArchive's.
+template <class Value, class... From> void load(Value& value, From&&... from) {
   serialize::InputArchive archive;
   archive.load_from(std::forward<From>(from)...);
   archive >> value;
 }
 /// Appends to `tensors`, as LibTorch's.
-template <class... From>
-void load(std::vector<Tensor>& tensors, From&&... from) {
+template <class... From> void load(std::vector<Tensor>& tensors, From&&... from) {
   serialize::InputArchive archive;
   archive.load_from(std::forward<From>(from)...);
   Tensor tensor;

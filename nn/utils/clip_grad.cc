@@ -37,7 +37,8 @@ double total_norm(const std::vector<Tensor>& grads, double p) {
 
 }  // namespace
 
-double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type, bool error_if_nonfinite) {
+double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
+                       bool error_if_nonfinite) {
   const NoGradGuard off;
   std::vector<Tensor> grads;
   for (const Tensor& p : parameters)
@@ -46,7 +47,8 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
   const double norm = total_norm(grads, norm_type);
   if (error_if_nonfinite)
     RAMET_CHECK(std::isfinite(norm), "clip_grad_norm_", "The total norm of order ", norm_type,
-                " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this error and scale the "
+                " for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+                "disable this error and scale the "
                 "gradients with the non-finite norm anyway, set `error_if_nonfinite=false`");
   const double factor = max_norm / (norm + 1e-6);
   if (factor < 1 || std::isnan(factor))

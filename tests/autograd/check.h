@@ -1,4 +1,5 @@
-// Small makers and readers for the tests of autograd: no operation under test is used to read a value.
+// Small makers and readers for the tests of autograd: no operation under test is used to read a
+// value.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -16,17 +17,21 @@ inline Tensor constant(std::initializer_list<double> v) {
 }
 /// A float64 leaf that requires grad.
 inline Tensor leaf(std::initializer_list<double> v) { return constant(v).requires_grad_(); }
-/// float64, any shape, values a fixed function of the index in (-1.1, 1.1), none of them 0 or equal.
+/// float64, any shape, values a fixed function of the index in (-1.1, 1.1), none of them 0 or
+/// equal.
 inline Tensor varied(IntArrayRef sizes, int seed = 0) {
   Tensor t(TensorBase::empty(sizes, kDouble, Device(kCPU, 0)));
   double* p = t.data_ptr<double>();
   for (int64_t i = 0; i < t.numel(); ++i) {
-    const uint64_t h = (static_cast<uint64_t>(i) + 1) * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(seed) * 0xBF58476D1CE4E5B9u;
+    const uint64_t h = (static_cast<uint64_t>(i) + 1) * 0x9E3779B97F4A7C15u +
+                       static_cast<uint64_t>(seed) * 0xBF58476D1CE4E5B9u;
     p[i] = (static_cast<double>((h ^ (h >> 29)) >> 40) * 0x1p-24 - 0.5) * 2.2;
   }
   return t;
 }
-inline Tensor varied_leaf(IntArrayRef sizes, int seed = 0) { return varied(sizes, seed).requires_grad_(); }
+inline Tensor varied_leaf(IntArrayRef sizes, int seed = 0) {
+  return varied(sizes, seed).requires_grad_();
+}
 
 /// Row-major values of a float64 tensor, read through its strides.
 inline std::vector<double> values(const Tensor& t) {
@@ -49,13 +54,10 @@ inline std::vector<double> values(const Tensor& t) {
   return out;
 }
 
-template <class F>
-std::string error_of(F&& f) {
+template <class F> std::string error_of(F&& f) {
   try {
     f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
   return "no error";
 }
 

@@ -13,19 +13,23 @@ namespace ramet {
 /// Checks f's gradients and the gradients of those; `f` takes the tensors and returns one.
 template <class F>
 void expect_derivatives(F f, const std::vector<Tensor>& inputs, bool second = true) {
-  const autograd::CheckedFunction g = [&](const std::vector<Tensor>& in) { return std::vector<Tensor>{f(in)}; };
+  const autograd::CheckedFunction g = [&](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{f(in)};
+  };
   EXPECT_NO_THROW(autograd::gradcheck(g, inputs));
   if (!second) return;
   EXPECT_NO_THROW(autograd::gradgradcheck(g, inputs));
 }
 
 /// Element by element: |got - want| <= tolerance (1 + |want|); NaN equals NaN.
-inline void expect_values(const Tensor& t, const std::vector<double>& want, double tolerance = 1e-12) {
+inline void expect_values(const Tensor& t, const std::vector<double>& want,
+                          double tolerance = 1e-12) {
   const std::vector<double> got = values(t);
   ASSERT_EQ(got.size(), want.size()) << describe(t);
   for (size_t i = 0; i < want.size(); ++i) {
     if (std::isnan(want[i]) || std::isinf(want[i])) {
-      EXPECT_TRUE(got[i] == want[i] || (std::isnan(want[i]) && std::isnan(got[i]))) << "element " << i << ": got " << got[i] << ", expected " << want[i];
+      EXPECT_TRUE(got[i] == want[i] || (std::isnan(want[i]) && std::isnan(got[i])))
+          << "element " << i << ": got " << got[i] << ", expected " << want[i];
     } else {
       EXPECT_NEAR(got[i], want[i], tolerance * (1 + std::fabs(want[i]))) << "element " << i;
     }
@@ -34,7 +38,8 @@ inline void expect_values(const Tensor& t, const std::vector<double>& want, doub
 
 /// int64 values of one dimension, or of the given sizes.
 inline Tensor integers(std::initializer_list<int64_t> v, IntArrayRef sizes = {}) {
-  Tensor t(TensorBase::empty(sizes.empty() ? IntArrayRef(static_cast<int64_t>(v.size())) : sizes, kLong, Device(kCPU, 0)));
+  Tensor t(TensorBase::empty(sizes.empty() ? IntArrayRef(static_cast<int64_t>(v.size())) : sizes,
+                             kLong, Device(kCPU, 0)));
   std::copy(v.begin(), v.end(), t.data_ptr<int64_t>());
   return t;
 }

@@ -1,4 +1,6 @@
 // The graph, the two walks, leaves, hooks, double backward, deep chains.
+#include "autograd/engine.h"
+
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -6,7 +8,6 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "autograd/engine.h"
 #include "autograd/gradcheck.h"
 #include "tests/autograd/check.h"
 
@@ -62,7 +63,10 @@ TEST(Engine, GradOfANonLeaf) {
 TEST(Engine, UnusedInput) {
   const Tensor x = leaf({1.0}), z = leaf({1.0});
   const Tensor y = (x * 2).sum();
-  EXPECT_NE(error_of([&] { autograd::grad({y}, {z}, {}, true); }).find("appears to not have been used in the graph"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              autograd::grad({y}, {z}, {}, true);
+            }).find("appears to not have been used in the graph"),
+            std::string::npos);
   EXPECT_FALSE(autograd::grad({y}, {z}, {}, true, false, true)[0].defined());
 }
 
@@ -80,16 +84,28 @@ TEST(Engine, SecondBackwardNeedsRetainGraph) {
   y.backward({}, true);
   y.backward();
   EXPECT_EQ(values(x.grad()), (std::vector<double>{8}));
-  EXPECT_NE(error_of([&] { y.backward(); }).find("Trying to backward through the graph a second time"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { y.backward(); }).find("Trying to backward through the graph a second time"),
+      std::string::npos);
 }
 
 TEST(Engine, ErrorsNameWhatIsWrong) {
   const Tensor x = leaf({1.0, 2.0});
-  EXPECT_NE(error_of([&] { (x * 2).backward(); }).find("grad can be implicitly created only for scalar outputs"), std::string::npos);
-  EXPECT_NE(error_of([&] { x.detach().sum().backward(); }).find("does not require grad and does not have a grad_fn"), std::string::npos);
-  EXPECT_NE(error_of([&] { (x * 2).backward(constant({1.0})); }).find("Mismatch in shape"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (x * 2).backward();
+            }).find("grad can be implicitly created only for scalar outputs"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.detach().sum().backward();
+            }).find("does not require grad and does not have a grad_fn"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { (x * 2).backward(constant({1.0})); }).find("Mismatch in shape"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { Tensor().backward(); }).find("undefined"), std::string::npos);
-  EXPECT_NE(error_of([&] { (x * 2).requires_grad_(false); }).find("you can only change requires_grad flags of leaf"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (x * 2).requires_grad_(false);
+            }).find("you can only change requires_grad flags of leaf"),
+            std::string::npos);
 }
 
 TEST(Engine, NoGradRecordsNothing) {
@@ -111,8 +127,11 @@ TEST(Engine, InferenceTensorsAreRefusedByBackward) {
     EXPECT_TRUE(t.is_inference());
   }
   const Tensor x = leaf({1.0, 2.0});
-  EXPECT_NE(error_of([&] { x* t; }).find("Inference tensors cannot be saved for backward"), std::string::npos);
-  EXPECT_NE(error_of([&] { t.add_(1); }).find("Inplace update to inference tensor outside InferenceMode"), std::string::npos);
+  EXPECT_NE(error_of([&] { x* t; }).find("Inference tensors cannot be saved for backward"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { t.add_(1); }).find("Inplace update to inference tensor outside InferenceMode"),
+      std::string::npos);
 }
 
 TEST(Engine, DoubleBackward) {
@@ -128,7 +147,8 @@ TEST(Engine, DoubleBackward) {
 TEST(Engine, CreateGraphDoesNotChangeFirstOrderBits) {
   const Tensor x = leaf({0.3, -1.7, 2.9});
   auto loss = [&] { return (x.tanh() * x.exp()).sigmoid().sum(); };
-  const Tensor plain = autograd::grad({loss()}, {x})[0], recorded = autograd::grad({loss()}, {x}, {}, std::nullopt, true)[0];
+  const Tensor plain = autograd::grad({loss()}, {x})[0],
+               recorded = autograd::grad({loss()}, {x}, {}, std::nullopt, true)[0];
   EXPECT_EQ(values(plain), values(recorded));
 }
 
@@ -136,7 +156,10 @@ TEST(Engine, TensorHooks) {
   const Tensor x = leaf({1.0, 2.0});
   const Tensor h = x * 2;
   int calls = 0;
-  h.register_hook([&](Tensor g) { ++calls; return g * 10; });
+  h.register_hook([&](Tensor g) {
+    ++calls;
+    return g * 10;
+  });
   const unsigned id = h.register_hook([&](Tensor) { calls += 100; });
   h.sum().backward({}, true);
   EXPECT_EQ(calls, 101);
@@ -149,7 +172,10 @@ TEST(Engine, TensorHooks) {
 TEST(Engine, LeafHookSeesTheWholeGradientOnce) {
   const Tensor x = leaf({1.0});
   int calls = 0;
-  x.register_hook([&](Tensor g) { ++calls; return g * 2; });
+  x.register_hook([&](Tensor g) {
+    ++calls;
+    return g * 2;
+  });
   (x * 3 + x * 4).sum().backward();
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(values(x.grad()), (std::vector<double>{14}));
@@ -158,7 +184,8 @@ TEST(Engine, LeafHookSeesTheWholeGradientOnce) {
 TEST(Engine, HookMayNotChangeTheShape) {
   const Tensor x = leaf({1.0, 2.0});
   x.register_hook([](Tensor g) { return g.sum(); });
-  EXPECT_NE(error_of([&] { (x * 2).sum().backward(); }).find("has changed the size"), std::string::npos);
+  EXPECT_NE(error_of([&] { (x * 2).sum().backward(); }).find("has changed the size"),
+            std::string::npos);
 }
 
 TEST(Engine, RetainGrad) {
@@ -257,8 +284,14 @@ void on_small_stack(void (*body)()) {
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 256 << 10);
   pthread_t thread;
-  ASSERT_EQ(pthread_create(&thread, &attributes, [](void* f) -> void* { reinterpret_cast<void (*)()>(f)(); return nullptr; },
-                           reinterpret_cast<void*>(body)), 0);
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* f) -> void* {
+                  reinterpret_cast<void (*)()>(f)();
+                  return nullptr;
+                },
+                reinterpret_cast<void*>(body)),
+            0);
   pthread_join(thread, nullptr);
 }
 

@@ -21,7 +21,8 @@ TEST(EngineThreads, BackwardsOfOwnGraphsIntoOneLeaf) {
   in_threads(kThreads, [&](int i) {
     for (int s = 0; s < kSteps; ++s) (w * constant({1.0 * i, 1, 2})).sum().backward();
   });
-  EXPECT_EQ(values(w.grad()), (std::vector<double>{kSteps * (0.0 + 1 + 2 + 3), kThreads * kSteps, 2.0 * kThreads * kSteps}));
+  EXPECT_EQ(values(w.grad()), (std::vector<double>{kSteps * (0.0 + 1 + 2 + 3), kThreads * kSteps,
+                                                   2.0 * kThreads * kSteps}));
 }
 
 TEST(EngineThreads, BackwardsOfOneGraph) {
@@ -31,7 +32,8 @@ TEST(EngineThreads, BackwardsOfOneGraph) {
   in_threads(kThreads, [&](int) {
     for (int s = 0; s < kSteps; ++s) y.backward({}, /*retain_graph=*/true);
   });
-  EXPECT_EQ(values(w.grad()), (std::vector<double>{4.0 * kThreads * kSteps, 32.0 * kThreads * kSteps}));
+  EXPECT_EQ(values(w.grad()),
+            (std::vector<double>{4.0 * kThreads * kSteps, 32.0 * kThreads * kSteps}));
 }
 
 TEST(EngineThreads, NoGradForwardsShareParameters) {

@@ -32,7 +32,8 @@ TEST(Factory, SizesTypesDevicesAndGradients) {
   EXPECT_TRUE(empty({2, 3, 4, 5}, {}, MemoryFormat::ChannelsLast).stride(1) == 1);
   EXPECT_EQ(empty_strided({2, 3}, {1, 2}).strides(), (IntArrayRef{1, 2}));
   EXPECT_NE(error_of([] { zeros({2, -1}); }).find("negative dimension"), std::string::npos);
-  EXPECT_NE(error_of([] { zeros({2}, dtype(kLong).requires_grad(true)); }).find("floating point"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}, dtype(kLong).requires_grad(true)); }).find("floating point"),
+            std::string::npos);
   set_default_dtype(kDouble);
   EXPECT_EQ(zeros({1}).scalar_type(), kDouble);
   set_default_dtype(kFloat);
@@ -108,9 +109,13 @@ TEST(Factory, TensorFromNumbers) {
   EXPECT_EQ(tensor({1, 2}, dtype(kFloat).requires_grad(true)).requires_grad(), true);
   EXPECT_EQ(tensor(ArrayRef<double>{}).numel(), 0);
   EXPECT_EQ(*tensor({INT64_MAX}).data_ptr<int64_t>(), INT64_MAX);
-  EXPECT_NE(error_of([] { tensor({{1, 2}, {3}}); }).find("Expected all sub-lists to have sizes"), std::string::npos);
+  EXPECT_NE(error_of([] {
+              tensor({{1, 2}, {3}});
+            }).find("Expected all sub-lists to have sizes"),
+            std::string::npos);
   EXPECT_NE(error_of([] { tensor({1, 2.5}); }).find("same scalar type"), std::string::npos);
-  // A double that float cannot hold is rounded once; an integer too large for the dtype is an Error, not a surprise.
+  // A double that float cannot hold is rounded once; an integer too large for the dtype is an
+  // Error, not a surprise.
   EXPECT_EQ(tensor(0.1).item<float>(), 0.1f);
 }
 
@@ -126,7 +131,8 @@ TEST(Factory, OverForeignMemory) {
     EXPECT_EQ(values(columns), (V{0, 9, 1, 9, 2, 9}));
     Tensor kept;
     {
-      const Tensor owned = from_blob(data, {6}, [&](void* p) { freed += p == data; }, kFloat);
+      const Tensor owned = from_blob(
+          data, {6}, [&](void* p) { freed += p == data; }, kFloat);
       kept = owned.slice(0, 2);
     }
     EXPECT_EQ(freed, 0);
@@ -135,13 +141,17 @@ TEST(Factory, OverForeignMemory) {
   EXPECT_EQ(freed, 1);
   EXPECT_EQ(from_blob(data, {0}).numel(), 0);
   EXPECT_NE(error_of([] { from_blob(nullptr, {2}); }).find("null pointer"), std::string::npos);
-  EXPECT_NE(error_of([&] { from_blob(data, {2}, IntArrayRef{1, 1}); }).find("strides"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              from_blob(data, {2}, IntArrayRef{1, 1});
+            }).find("strides"),
+            std::string::npos);
 }
 
 TEST(Factory, OneHot) {
   EXPECT_EQ(values(one_hot(tensor({0, 2, 1}))), (V{1, 0, 0, 0, 0, 1, 0, 1, 0}));
   EXPECT_EQ(one_hot(tensor({{1}, {0}}), 4).sizes(), (IntArrayRef{2, 1, 4}));
-  EXPECT_NE(error_of([] { one_hot(tensor({3}), 3); }).find("smaller than num_classes"), std::string::npos);
+  EXPECT_NE(error_of([] { one_hot(tensor({3}), 3); }).find("smaller than num_classes"),
+            std::string::npos);
   EXPECT_NE(error_of([] { one_hot(tensor({-1})); }).find("non-negative"), std::string::npos);
   EXPECT_NE(error_of([] { one_hot(ones({2})); }).find("int64"), std::string::npos);
   EXPECT_NE(error_of([] { one_hot(empty({0}, kLong)); }).find("Can not infer"), std::string::npos);

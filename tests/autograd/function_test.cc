@@ -1,8 +1,9 @@
 // Users' own Functions.
+#include "autograd/function.h"
+
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "autograd/function.h"
 #include "autograd/gradcheck.h"
 #include "tests/autograd/check.h"
 
@@ -27,7 +28,9 @@ struct Cube : Function<Cube> {
 };
 
 TEST(Function, ForwardBackwardAndDouble) {
-  auto f = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{Cube::apply(in[0], 2.0)}; };
+  auto f = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{Cube::apply(in[0], 2.0)};
+  };
   EXPECT_TRUE(autograd::gradcheck(f, {varied_leaf({5})}));
   EXPECT_TRUE(autograd::gradgradcheck(f, {varied_leaf({5})}));
   EXPECT_NE(Cube::apply(leaf({1}), 1.0).grad_fn()->name().find("Cube"), std::string::npos);
@@ -45,7 +48,9 @@ struct ExpOut : Function<ExpOut> {  // saves its output
     ctx->save_for_backward({y});
     return y;
   }
-  static tensor_list backward(AutogradContext* ctx, tensor_list grads) { return {grads[0] * ctx->get_saved_variables()[0]}; }
+  static tensor_list backward(AutogradContext* ctx, tensor_list grads) {
+    return {grads[0] * ctx->get_saved_variables()[0]};
+  }
 };
 
 TEST(Function, SavedOutputLeaksNothingAndDifferentiatesTwice) {
@@ -91,13 +96,21 @@ struct TooMany : Function<TooMany> {
   static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0], g[0]}; }
 };
 struct Wide : Function<Wide> {  // returns the broadcast gradient: it is summed
-  static Tensor forward(AutogradContext*, const Tensor& x, const Tensor& like) { return x.expand_as(like).clone(); }
+  static Tensor forward(AutogradContext*, const Tensor& x, const Tensor& like) {
+    return x.expand_as(like).clone();
+  }
   static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0], Tensor()}; }
 };
 
 TEST(Function, ShapesOfGradientsAreChecked) {
-  EXPECT_NE(error_of([] { Wrong::apply(leaf({1, 2})).sum().backward(); }).find("returned an invalid gradient at index 0"), std::string::npos);
-  EXPECT_NE(error_of([] { TooMany::apply(leaf({1, 2})).sum().backward(); }).find("incorrect number of gradients"), std::string::npos);
+  EXPECT_NE(error_of([] {
+              Wrong::apply(leaf({1, 2})).sum().backward();
+            }).find("returned an invalid gradient at index 0"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              TooMany::apply(leaf({1, 2})).sum().backward();
+            }).find("incorrect number of gradients"),
+            std::string::npos);
   const Tensor x = leaf({3});
   Wide::apply(x, constant({1, 2, 3, 4})).sum().backward();
   EXPECT_EQ(values(x.grad()), (Values{4}));
@@ -105,10 +118,14 @@ TEST(Function, ShapesOfGradientsAreChecked) {
 
 struct Throws : Function<Throws> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
-  static tensor_list backward(AutogradContext*, tensor_list) { throw std::domain_error("no gradient today"); }
+  static tensor_list backward(AutogradContext*, tensor_list) {
+    throw std::domain_error("no gradient today");
+  }
 };
 
-TEST(Function, ExceptionKeepsItsType) { EXPECT_THROW(Throws::apply(leaf({1})).sum().backward(), std::domain_error); }
+TEST(Function, ExceptionKeepsItsType) {
+  EXPECT_THROW(Throws::apply(leaf({1})).sum().backward(), std::domain_error);
+}
 
 struct Inner : Function<Inner> {  // a backward inside backward
   static Tensor forward(AutogradContext* ctx, const Tensor& x) {
@@ -179,7 +196,8 @@ TEST(Function, SavedInputChangedLater) {
   Tensor h = x * 2;
   const Tensor y = Cube::apply(h, 1.0);
   h.add_(1);
-  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an inplace operation"), std::string::npos);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("modified by an inplace operation"),
+            std::string::npos);
 }
 
 TEST(IValue, KindsAndErrors) {
@@ -188,7 +206,8 @@ TEST(IValue, KindsAndErrors) {
   EXPECT_TRUE(IValue(true).toBool());
   EXPECT_EQ(IValue("text").toStringRef(), "text");
   EXPECT_TRUE(IValue().isNone());
-  EXPECT_NE(error_of([] { IValue(1.0).toInt(); }).find("got double, expected int"), std::string::npos);
+  EXPECT_NE(error_of([] { IValue(1.0).toInt(); }).find("got double, expected int"),
+            std::string::npos);
 }
 
 }  // namespace

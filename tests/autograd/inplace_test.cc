@@ -1,5 +1,5 @@
-// In-place operations: histories of leaves, bases and views, versions, refusals. Expected gradients are worked out by hand or
-// by the same computation without in-place operations.
+// In-place operations: histories of leaves, bases and views, versions, refusals. Expected gradients
+// are worked out by hand or by the same computation without in-place operations.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -25,8 +25,14 @@ TEST(Inplace, OnANonLeaf) {
 
 TEST(Inplace, OnALeafIsRefused) {
   const Tensor x = leaf({1, 2});
-  EXPECT_NE(error_of([&] { x.add_(1); }).find("a leaf Variable that requires grad is being used in an in-place operation"), std::string::npos);
-  EXPECT_NE(error_of([&] { x.view({2, 1}).add_(1); }).find("a view of a leaf Variable that requires grad"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.add_(1);
+            }).find("a leaf Variable that requires grad is being used in an in-place operation"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.view({2, 1}).add_(1);
+            }).find("a view of a leaf Variable that requires grad"),
+            std::string::npos);
   NoGradGuard off;
   x.add_(1);
   EXPECT_EQ(values(x), (Values{2, 3}));
@@ -56,7 +62,8 @@ TEST(Inplace, SavedOutputChangedIsAnError) {
   const Tensor x = leaf({1, 2});
   Tensor y = x.exp();
   y.mul_(2);
-  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("has been modified by an inplace operation"), std::string::npos);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("has been modified by an inplace operation"),
+            std::string::npos);
 }
 
 TEST(Inplace, OperationOnItsOwnOutputIsFine) {
@@ -88,7 +95,7 @@ TEST(Inplace, WriteThroughAView) {
   const Tensor s = leaf({10, 20});
   Tensor b = x * 1;
   Tensor v = b.slice(0, 1, 3);
-  v.mul_(s);                       // b = [1, 20, 60, 4]
+  v.mul_(s);  // b = [1, 20, 60, 4]
   EXPECT_EQ(values(b), (Values{1, 20, 60, 4}));
   EXPECT_EQ(b.grad_fn()->name(), "CopySlices");
   EXPECT_EQ(v.grad_fn()->name(), "AsStridedBackward0");
@@ -101,7 +108,7 @@ TEST(Inplace, OtherViewsFollow) {
   const Tensor x = leaf({1, 2, 3, 4});
   Tensor b = x * 1;
   const Tensor matrix = b.view({2, 2}), row = matrix[1];
-  b.slice(0, 2, 4).mul_(5);        // row is now 15, 20
+  b.slice(0, 2, 4).mul_(5);  // row is now 15, 20
   (row * constant({1, 10})).sum().backward();
   EXPECT_EQ(values(x.grad()), (Values{0, 0, 5, 50}));
 }
@@ -137,15 +144,18 @@ TEST(Inplace, OverwritingCutsTheOldHistory) {
 
 TEST(Inplace, GradientsThroughInfinitiesInAnOverwrittenPart) {
   const Tensor x = leaf({0, 1});
-  Tensor y = x.log();              // -inf, 0
+  Tensor y = x.log();  // -inf, 0
   y[0] = 0;
-  y.sum().backward();              // the overwritten element passes nothing on, not 0 * inf
+  y.sum().backward();  // the overwritten element passes nothing on, not 0 * inf
   EXPECT_EQ(values(x.grad())[1], 1);
 }
 
 TEST(Inplace, ExpandedMemoryIsRefused) {
   Tensor b = constant({1, 2});
-  EXPECT_NE(error_of([&] { b.view({2, 1}).expand({2, 3}).add_(1); }).find("more than one element of the written-to tensor"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              b.view({2, 1}).expand({2, 3}).add_(1);
+            }).find("more than one element of the written-to tensor"),
+            std::string::npos);
 }
 
 TEST(Inplace, NoGradViewIsRefused) {
@@ -156,7 +166,8 @@ TEST(Inplace, NoGradViewIsRefused) {
     NoGradGuard off;
     v = h.view({2, 1});
   }
-  EXPECT_NE(error_of([&] { v.add_(1); }).find("A view was created in no_grad mode"), std::string::npos);
+  EXPECT_NE(error_of([&] { v.add_(1); }).find("A view was created in no_grad mode"),
+            std::string::npos);
 }
 
 TEST(Inplace, DoubleBackwardThroughCopySlices) {

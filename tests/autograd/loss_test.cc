@@ -13,7 +13,9 @@ namespace {
 
 using In = std::vector<Tensor>;
 
-Tensor logits() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}).detach().requires_grad_(); }
+Tensor logits() {
+  return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}).detach().requires_grad_();
+}
 Tensor weights() { return constant({0.5, 1, 2}); }
 
 TEST(CrossEntropy, AsPyTorch) {
@@ -24,16 +26,52 @@ TEST(CrossEntropy, AsPyTorch) {
     std::vector<double> loss, grad;
   };
   const std::vector<Case> cases = {
-      {{}, Reduction::Mean, -100, 0, {2.060402295831009}, {0.3797365930484911, 0.011467051499770212, -0.3912036445482614, -0.4627022214338928, 0.45437996212925663, 0.008322259304636172}},
-      {weights(), Reduction::Mean, -100, 0, {1.739239075680985}, {0.6075785488775858, 0.01834728239963234, -0.6259258312772182, -0.18508088857355712, 0.18175198485170266, 0.0033289037218544692}},
-      {{}, Reduction::Mean, -100, 0.1, {2.060402295831009}, {0.36306992638182445, -0.0051996151668964544, -0.35787031121492807, -0.42936888810055945, 0.43771329546258997, -0.008344407362030494}},
-      {weights(), Reduction::Mean, -100, 0.1, {1.7859527157237807}, {0.5755961093410197, 0.004249478966314325, -0.579845588307334, -0.1697583403833647, 0.19265224949859633, -0.0228939091152316}},
-      {{}, Reduction::Sum, 0, 0, {1.5251302622476355}, {0.7594731860969822, 0.022934102999540424, -0.7824072890965228, 0, 0, 0}},
-      {weights(), Reduction::None, -100, 0.2, {2.904405480787332, 1.677260408629109}, {1.3590341745111343, -0.024620811167509218, -1.334413363343625, -0.3860894804829309, 0.508881285363725, -0.12279180488079418}},
+      {{},
+       Reduction::Mean,
+       -100,
+       0,
+       {2.060402295831009},
+       {0.3797365930484911, 0.011467051499770212, -0.3912036445482614, -0.4627022214338928,
+        0.45437996212925663, 0.008322259304636172}},
+      {weights(),
+       Reduction::Mean,
+       -100,
+       0,
+       {1.739239075680985},
+       {0.6075785488775858, 0.01834728239963234, -0.6259258312772182, -0.18508088857355712,
+        0.18175198485170266, 0.0033289037218544692}},
+      {{},
+       Reduction::Mean,
+       -100,
+       0.1,
+       {2.060402295831009},
+       {0.36306992638182445, -0.0051996151668964544, -0.35787031121492807, -0.42936888810055945,
+        0.43771329546258997, -0.008344407362030494}},
+      {weights(),
+       Reduction::Mean,
+       -100,
+       0.1,
+       {1.7859527157237807},
+       {0.5755961093410197, 0.004249478966314325, -0.579845588307334, -0.1697583403833647,
+        0.19265224949859633, -0.0228939091152316}},
+      {{},
+       Reduction::Sum,
+       0,
+       0,
+       {1.5251302622476355},
+       {0.7594731860969822, 0.022934102999540424, -0.7824072890965228, 0, 0, 0}},
+      {weights(),
+       Reduction::None,
+       -100,
+       0.2,
+       {2.904405480787332, 1.677260408629109},
+       {1.3590341745111343, -0.024620811167509218, -1.334413363343625, -0.3860894804829309,
+        0.508881285363725, -0.12279180488079418}},
   };
   const Tensor target = integers({2, 0});
   for (const Case& c : cases) {
-    const Tensor x = logits(), loss = cross_entropy_loss(x, target, c.weight, c.reduction, c.ignore, c.smoothing);
+    const Tensor x = logits(),
+                 loss = cross_entropy_loss(x, target, c.weight, c.reduction, c.ignore, c.smoothing);
     expect_values(loss, c.loss);
     loss.sum().backward();
     expect_values(x.grad(), c.grad);
@@ -42,36 +80,62 @@ TEST(CrossEntropy, AsPyTorch) {
   Tensor x = logits(), loss = cross_entropy_loss(x, p);
   expect_values(loss, {2.372902295831009});
   loss.backward();
-  expect_values(x.grad(), {0.2797365930484911, -0.1385329485002298, -0.1412036445482614, -0.26270222143389277, 0.40437996212925664, -0.14167774069536382});
+  expect_values(x.grad(), {0.2797365930484911, -0.1385329485002298, -0.1412036445482614,
+                           -0.26270222143389277, 0.40437996212925664, -0.14167774069536382});
   x = logits(), loss = cross_entropy_loss(x, p, weights(), Reduction::Mean, -100, 0.1);
   expect_values(loss, {2.9446824479661005});
   loss.backward();
-  expect_values(x.grad(), {0.4694373764300894, -0.135880359101983, -0.3335570173281065, -0.10541392512445767, 0.40028629483141087, -0.29487236970695324});
+  expect_values(x.grad(), {0.4694373764300894, -0.135880359101983, -0.3335570173281065,
+                           -0.10541392512445767, 0.40028629483141087, -0.29487236970695324});
 }
 
 TEST(CrossEntropy, Shapes) {
-  const Tensor x = varied({2, 3, 4, 5}), t = integers({0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0}, {2, 4, 5});
+  const Tensor x = varied({2, 3, 4, 5}),
+               t = integers({0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1,
+                             2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0},
+                            {2, 4, 5});
   const Tensor each = cross_entropy_loss(x, t, {}, Reduction::None);
   EXPECT_EQ(each.sizes(), IntArrayRef({2, 4, 5}));
   expect_values(each, values(nll_loss_nd(x.log_softmax(1), t, {}, Reduction::None)), 1e-12);
   expect_values(cross_entropy_loss(x, t), {each.mean().item<double>()});
-  const Tensor one = cross_entropy_loss(constant({1, 2, 3}), integers({2}).view(IntArrayRef()), {}, Reduction::None);
+  const Tensor one = cross_entropy_loss(constant({1, 2, 3}), integers({2}).view(IntArrayRef()), {},
+                                        Reduction::None);
   EXPECT_EQ(one.dim(), 0);
   expect_values(one, {std::log(std::exp(-2) + std::exp(-1) + 1)});
-  expect_values(cross_entropy_loss(constant({}).view({0, 3}), integers({})), {std::numeric_limits<double>::quiet_NaN()});
-  expect_values(cross_entropy_loss(constant({}).view({0, 3}), integers({}), {}, Reduction::Sum), {0});
+  expect_values(cross_entropy_loss(constant({}).view({0, 3}), integers({})),
+                {std::numeric_limits<double>::quiet_NaN()});
+  expect_values(cross_entropy_loss(constant({}).view({0, 3}), integers({}), {}, Reduction::Sum),
+                {0});
 }
 
 TEST(CrossEntropy, Errors) {
   const Tensor x = logits();
-  EXPECT_NE(error_of([&] { cross_entropy_loss(x, integers({0, 3})); }).find("[cross_entropy_loss] index out of range: got 3 at position 1"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              cross_entropy_loss(x, integers({0, 3}));
+            }).find("[cross_entropy_loss] index out of range: got 3 at position 1"),
+            std::string::npos);
   EXPECT_THROW(nll_loss(x, integers({-1, 0})), IndexError);
-  EXPECT_NE(error_of([&] { cross_entropy_loss(x, integers({0})); }).find("got input [2, 3] and target [1]"), std::string::npos);
-  EXPECT_NE(error_of([&] { cross_entropy_loss(x, constant({0, 1})); }).find("expected scalar type Long"), std::string::npos);
-  EXPECT_NE(error_of([&] { cross_entropy_loss(x, integers({0, 1}), constant({1})); }).find("weight tensor should be defined"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              cross_entropy_loss(x, integers({0}));
+            }).find("got input [2, 3] and target [1]"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              cross_entropy_loss(x, constant({0, 1}));
+            }).find("expected scalar type Long"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              cross_entropy_loss(x, integers({0, 1}), constant({1}));
+            }).find("weight tensor should be defined"),
+            std::string::npos);
   EXPECT_THROW(cross_entropy_loss(x, integers({0, 1}), leaf({1, 1, 1})), NotImplementedError);
-  EXPECT_NE(error_of([&] { cross_entropy_loss(x, integers({0, 1}), {}, 7); }).find("reduction: got 7"), std::string::npos);
-  EXPECT_NE(error_of([&] { nll_loss(varied({2, 3, 4}), integers({0})); }).find("1D or 2D"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              cross_entropy_loss(x, integers({0, 1}), {}, 7);
+            }).find("reduction: got 7"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              nll_loss(varied({2, 3, 4}), integers({0}));
+            }).find("1D or 2D"),
+            std::string::npos);
 }
 
 TEST(CrossEntropy, Derivatives) {
@@ -80,14 +144,33 @@ TEST(CrossEntropy, Derivatives) {
     for (double smoothing : {0.0, 0.2})
       for (bool weighted : {false, true}) {
         const std::optional<Tensor> w = weighted ? std::optional<Tensor>(weights()) : std::nullopt;
-        expect_derivatives([=](const In& v) { return cross_entropy_loss(v[0], t, w, reduction, -100, smoothing); }, {x});
-        if (smoothing == 0) expect_derivatives([=](const In& v) { return nll_loss(v[0].square(), t, w, reduction); }, {x});
+        expect_derivatives(
+            [=](const In& v) { return cross_entropy_loss(v[0], t, w, reduction, -100, smoothing); },
+            {x});
+        if (smoothing == 0)
+          expect_derivatives([=](const In& v) { return nll_loss(v[0].square(), t, w, reduction); },
+                             {x});
       }
   const Tensor p = varied_leaf({4, 3}, 5);
-  expect_derivatives([](const In& v) { return cross_entropy_loss(v[0], v[1], weights(), Reduction::Mean, -100, 0.1); }, {x, p});
-  expect_derivatives([](const In& v) { return cross_entropy_loss(v[0], integers({1, 0, 2, 2, 1, 0}, {2, 3})); }, {varied_leaf({2, 3, 3}, 7)});
+  expect_derivatives(
+      [](const In& v) {
+        return cross_entropy_loss(v[0], v[1], weights(), Reduction::Mean, -100, 0.1);
+      },
+      {x, p});
+  expect_derivatives(
+      [](const In& v) {
+        return cross_entropy_loss(v[0], integers({1, 0, 2, 2, 1, 0}, {2, 3}));
+      },
+      {varied_leaf({2, 3, 3}, 7)});
   EXPECT_EQ(cross_entropy_loss(x, t).grad_fn()->name(), "CrossEntropyLossBackward0");
   EXPECT_EQ(nll_loss(x, t).grad_fn()->name(), "NllLossBackward0");
+}
+
+TEST(CrossEntropy, ChangedTargetIsNoticed) {
+  const Tensor x = logits(), t = integers({0, 1}), loss = cross_entropy_loss(x, t);
+  t.fill_(2);
+  EXPECT_NE(error_of([&] { loss.backward(); }).find("CrossEntropyLossBackward0"),
+            std::string::npos);
 }
 
 TEST(CrossEntropy, LogitsStayReadable) {  // the gradient is never written over them
@@ -104,13 +187,20 @@ TEST(Loss, AsPyTorch) {
   expect_values(smooth_l1_loss(a, b, Reduction::Mean, 0.2), {0.08333333333333333});
   expect_values(huber_loss(a, b, Reduction::Mean, 0.2), {0.01666666666666667});
   expect_values(binary_cross_entropy(a, b), {0.39186454580554386});
-  expect_values(binary_cross_entropy_with_logits(a, b, {}, constant({2}).view(IntArrayRef())), {0.8400972121481386});
+  expect_values(binary_cross_entropy_with_logits(a, b, {}, constant({2}).view(IntArrayRef())),
+                {0.8400972121481386});
   expect_values(kl_div(a.log(), b), {0.1560822398652791});
   expect_values(kl_div(a.log(), b, Reduction::Sum), {0.4682467195958373});
   expect_values(mse_loss(a, b, Reduction::None), {0.01, 0.09, 0.01});
-  expect_values(binary_cross_entropy(constant({0, 1, 1}), constant({0, 1, 0}), {}, Reduction::None), {0, 0, 100});
-  EXPECT_NE(error_of([&] { binary_cross_entropy(constant({2}), constant({1})); }).find("between 0 and 1"), std::string::npos);
-  EXPECT_NE(error_of([&] { binary_cross_entropy(a, constant({1})); }).find("target size [1] must be the same as input size [3]"), std::string::npos);
+  expect_values(binary_cross_entropy(constant({0, 1, 1}), constant({0, 1, 0}), {}, Reduction::None),
+                {0, 0, 100});
+  EXPECT_NE(
+      error_of([&] { binary_cross_entropy(constant({2}), constant({1})); }).find("between 0 and 1"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              binary_cross_entropy(a, constant({1}));
+            }).find("target size [1] must be the same as input size [3]"),
+            std::string::npos);
 }
 
 TEST(Loss, Derivatives) {
@@ -118,12 +208,28 @@ TEST(Loss, Derivatives) {
   for (int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
     expect_derivatives([=](const In& v) { return mse_loss(v[0], v[1], reduction); }, {x, t});
     expect_derivatives([=](const In& v) { return mse_loss(v[0], v[1], reduction); }, {x, row});
-    expect_derivatives([=](const In& v) { return l1_loss(v[0], v[1], reduction).square(); }, {x, t});
-    expect_derivatives([=](const In& v) { return smooth_l1_loss(v[0], v[1], reduction, 0.7); }, {x, t});
+    expect_derivatives([=](const In& v) { return l1_loss(v[0], v[1], reduction).square(); },
+                       {x, t});
+    expect_derivatives([=](const In& v) { return smooth_l1_loss(v[0], v[1], reduction, 0.7); },
+                       {x, t});
     expect_derivatives([=](const In& v) { return huber_loss(v[0], v[1], reduction, 0.7); }, {x, t});
-    expect_derivatives([=](const In& v) { return binary_cross_entropy(v[0].sigmoid(), v[1].sigmoid(), weights().narrow(0, 0, 1), reduction); }, {x, t});
-    expect_derivatives([=](const In& v) { return binary_cross_entropy_with_logits(v[0], v[1], {}, constant({.5, 1, 2, 3}), reduction); }, {x, t});
-    expect_derivatives([=](const In& v) { return binary_cross_entropy_with_logits(v[0], v[1], {}, {}, reduction); }, {x, t});
+    expect_derivatives(
+        [=](const In& v) {
+          return binary_cross_entropy(v[0].sigmoid(), v[1].sigmoid(), weights().narrow(0, 0, 1),
+                                      reduction);
+        },
+        {x, t});
+    expect_derivatives(
+        [=](const In& v) {
+          return binary_cross_entropy_with_logits(v[0], v[1], {}, constant({.5, 1, 2, 3}),
+                                                  reduction);
+        },
+        {x, t});
+    expect_derivatives(
+        [=](const In& v) {
+          return binary_cross_entropy_with_logits(v[0], v[1], {}, {}, reduction);
+        },
+        {x, t});
     expect_derivatives([=](const In& v) { return kl_div(v[0], v[1].square(), reduction); }, {x, t});
     expect_derivatives([=](const In& v) { return kl_div(v[0], v[1], reduction, true); }, {x, t});
   }

@@ -1,7 +1,8 @@
-// The operation table: one row for each public function, and the checks that every row goes through.
+// The operation table: one row for each public function, and the checks that every row goes
+// through.
 //
-// A row says how to call the function, which inputs to give it, and what it computes: a float64 reference written with plain
-// loops and libm, independent of the library.
+// A row says how to call the function, which inputs to give it, and what it computes: a float64
+// reference written with plain loops and libm, independent of the library.
 #pragma once
 #include <functional>
 #include <string>
@@ -39,11 +40,13 @@ struct Row {
   std::function<double(const double*)> point;
   uint8_t dtypes = kFloating;
   bool differentiable = true;
-  bool constant_gradient = false;  ///< the gradient is 0 everywhere and has no history: no gradgradcheck
-  bool extreme = true;   ///< pointwise: NaN and infinities as `point` says
+  ///< the gradient is 0 everywhere and has no history: no gradgradcheck
+  bool constant_gradient = false;
+  bool extreme = true;      ///< pointwise: NaN and infinities as `point` says
   double tolerance = 2e-6;  ///< of float32, relative to the largest of 1 and the value
   double tolerance64 = 1e-12;
-  /// Inputs larger than 32 KB, for the comparison of thread counts; pointwise rows have them by themselves.
+  /// Inputs larger than 32 KB, for the comparison of thread counts; pointwise rows have them by
+  /// themselves.
   std::vector<Input> large = {};
 };
 

@@ -38,7 +38,8 @@ Plain plain_of(const Input& in, uint64_t seed, bool whole) {
     const double u = unit(static_cast<uint64_t>(i), seed);
     if (in.kind == Kind::kMask) p.v.push_back(u < 0.5);
     else if (in.kind == Kind::kIndex) p.v.push_back(std::floor(in.lo + u * (in.hi - in.lo)));
-    else if (whole) p.v.push_back(std::ceil(in.lo) + std::floor(u * (std::floor(in.hi) - std::ceil(in.lo) + 1)));
+    else if (whole)
+      p.v.push_back(std::ceil(in.lo) + std::floor(u * (std::floor(in.hi) - std::ceil(in.lo) + 1)));
     else p.v.push_back(static_cast<double>(static_cast<float>(in.lo + u * (in.hi - in.lo))));
   }
   return p;
@@ -56,7 +57,9 @@ void store(const Tensor& t, int64_t at, double v) {
   }
 }
 
-ScalarType dtype_of(Kind kind, ScalarType real) { return kind == Kind::kIndex ? kLong : kind == Kind::kMask ? kBool : real; }
+ScalarType dtype_of(Kind kind, ScalarType real) {
+  return kind == Kind::kIndex ? kLong : kind == Kind::kMask ? kBool : real;
+}
 
 Tensor tensor_of(const Plain& p, ScalarType dtype) {
   Tensor t(TensorBase::empty(IntArrayRef(p.sizes), dtype, Device(kCPU, 0)));
@@ -102,7 +105,9 @@ Plain pointwise(const Row& row, const std::vector<Plain>& in) {
   }
   return out;
 }
-Plain expected(const Row& row, const std::vector<Plain>& in) { return row.point ? pointwise(row, in) : row.reference(in); }
+Plain expected(const Row& row, const std::vector<Plain>& in) {
+  return row.point ? pointwise(row, in) : row.reference(in);
+}
 
 std::vector<double> read(const Tensor& t) { return values(t.to(kDouble)); }
 
@@ -120,7 +125,8 @@ void expect_close(const Tensor& got, const Plain& want, double tolerance) {
 
 std::string bits(const Tensor& t) {
   const Tensor c = t.contiguous();
-  return std::string(static_cast<const char*>(c.data_ptr()), static_cast<size_t>(c.numel()) * c.element_size());
+  return std::string(static_cast<const char*>(c.data_ptr()),
+                     static_cast<size_t>(c.numel()) * c.element_size());
 }
 
 std::vector<Input> resized(const Row& row, const std::vector<int64_t>& sizes) {
@@ -150,7 +156,8 @@ TEST_P(OpTable, Forward) {
   for (ScalarType dtype : {kDouble, kFloat}) {
     SCOPED_TRACE(dtype == kDouble ? "float64" : "float32");
     const Operands o = operands(row().inputs, dtype);
-    expect_close(row().call(o.tensors), expected(row(), o.plain), dtype == kDouble ? row().tolerance64 : row().tolerance);
+    expect_close(row().call(o.tensors), expected(row(), o.plain),
+                 dtype == kDouble ? row().tolerance64 : row().tolerance);
   }
 }
 
@@ -168,13 +175,15 @@ TEST_P(OpTable, DtypesAcceptedAndRejected) {
       else if (dtype == kByte) in.lo = std::max(in.lo, 1.0), in.hi = std::max(in.hi, 1.0);
     }
     const Operands o = operands(inputs, dtype, true);
-    const bool accepted = floating ? !whole() : row().dtypes & (dtype == kBool ? kBools : kIntegers);
+    const bool accepted =
+        floating ? !whole() : row().dtypes & (dtype == kBool ? kBools : kIntegers);
     if (!accepted) {
       EXPECT_THROW(row().call(o.tensors), Error);
       continue;
     }
     const Tensor out = row().call(o.tensors);
-    if (floating || is_floating(out.scalar_type())) expect_close(out, expected(row(), o.plain), row().tolerance);
+    if (floating || is_floating(out.scalar_type()))
+      expect_close(out, expected(row(), o.plain), row().tolerance);
     else if (dtype == kInt || dtype == kLong) expect_close(out, expected(row(), o.plain), 0);
   }
 }
@@ -191,11 +200,11 @@ TEST_P(OpTable, Derivatives) {
   Operands o = operands(row().inputs, kDouble);
   for (Tensor& t : o.tensors)
     if (is_floating(t.scalar_type())) t.requires_grad_();
-  const auto f = [this](const std::vector<Tensor>& in) { return std::vector<Tensor>{row().call(in)}; };
+  const auto f = [this](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{row().call(in)};
+  };
   EXPECT_TRUE(autograd::gradcheck(f, o.tensors));
-  if (!row().constant_gradient) {
-    EXPECT_TRUE(autograd::gradgradcheck(f, o.tensors));
-  }
+  if (!row().constant_gradient) { EXPECT_TRUE(autograd::gradgradcheck(f, o.tensors)); }
 }
 
 TEST_P(OpTable, EmptyZeroDimAndBroadcast) {
@@ -215,7 +224,8 @@ TEST_P(OpTable, EmptyZeroDimAndBroadcast) {
   }
 }
 
-// The same values behind other strides: reversed dimensions in memory, every second element, an odd offset.
+// The same values behind other strides: reversed dimensions in memory, every second element, an odd
+// offset.
 Tensor relaid(const Tensor& t, int way) {
   const std::vector<int64_t> sizes = t.sizes().vec();
   if (sizes.empty()) return t;
@@ -247,9 +257,7 @@ TEST_P(OpTable, Strides) {
     for (const Tensor& t : o.tensors) in.push_back(relaid(t, way));
     const Tensor out = row().call(in);
     expect_close(out, want, row().tolerance);
-    if (row().point) {
-      EXPECT_EQ(bits(out), dense);
-    }
+    if (row().point) { EXPECT_EQ(bits(out), dense); }
   }
 }
 
@@ -277,7 +285,9 @@ TEST_P(OpTable, NanAndInfinity) {
 }
 
 TEST_P(OpTable, ThreadsAndVariantsAgree) {
-  const std::vector<Input> inputs = row().point ? resized(row(), {97, 131}) : row().large.empty() ? row().inputs : row().large;
+  const std::vector<Input> inputs = row().point           ? resized(row(), {97, 131})
+                                    : row().large.empty() ? row().inputs
+                                                          : row().large;
   const Operands o = operands(inputs, own_type(row()), whole());
   std::string first;
   for (Variant v : {Variant::kV3, Variant::kV4}) {

@@ -1,5 +1,5 @@
-// The fronts of the pointwise operations: values against formulas in double, shapes, layouts, promotion, derivatives of first
-// and second order, in-place and out forms, errors.
+// The fronts of the pointwise operations: values against formulas in double, shapes, layouts,
+// promotion, derivatives of first and second order, in-place and out forms, errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct Front {
   int operands;
   Tensor (*f)(const Tensors&);
   double (*reference)(double a, double b, double c);
-  bool positive = false;      // only for positive first operands
+  bool positive = false;  // only for positive first operands
   bool differentiable = true;
 };
 #define F [](const Tensors& x) -> Tensor { return
@@ -36,89 +36,359 @@ double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double phi(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
 double cdf(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
 
-const Front kFronts[] = {
-    {"add", 2, F add(x[0], x[1], 1.5); }, R a + 1.5 * b; }},
-    {"add_number", 1, F add(x[0], 2, 3); }, R a + 6; }},
-    {"sub", 2, F sub(x[0], x[1]); }, R a - b; }},
-    {"rsub", 1, F rsub(x[0], 2.5, 2); }, R 2.5 - 2 * a; }},
-    {"mul", 2, F x[0] * x[1]; }, R a * b; }},
-    {"mul_number", 1, F 3 * x[0]; }, R 3 * a; }},
-    {"div", 2, F div(x[0], x[1]); }, R a / b; }},
-    {"number_div", 1, F 2 / x[0]; }, R 2 / a; }},
-    {"div_floor", 2, F div(x[0], x[1], "floor"); }, R std::floor(a / b); }, false, false},
-    {"div_trunc", 2, F div(x[0], x[1], "trunc"); }, R std::trunc(a / b); }, false, false},
-    {"neg", 1, F -x[0]; }, R -a; }},
-    {"abs", 1, F abs(x[0]); }, R std::fabs(a); }},
-    {"sign", 1, F sign(x[0]); }, R a > 0 ? 1 : a < 0 ? -1 : 0; }},
-    {"square", 1, F square(x[0]); }, R a * a; }},
-    {"exp", 1, F exp(x[0]); }, R std::exp(a); }},
-    {"expm1", 1, F expm1(x[0]); }, R std::expm1(a); }},
-    {"log", 1, F log(x[0]); }, R std::log(a); }, true},
-    {"log1p", 1, F log1p(x[0]); }, R std::log1p(a); }, true},
-    {"log2", 1, F log2(x[0]); }, R std::log2(a); }, true},
-    {"log10", 1, F log10(x[0]); }, R std::log10(a); }, true},
-    {"sqrt", 1, F sqrt(x[0]); }, R std::sqrt(a); }, true},
-    {"rsqrt", 1, F rsqrt(x[0]); }, R 1 / std::sqrt(a); }, true},
-    {"reciprocal", 1, F reciprocal(x[0]); }, R 1 / a; }},
-    {"sin", 1, F sin(x[0]); }, R std::sin(a); }},
-    {"cos", 1, F cos(x[0]); }, R std::cos(a); }},
-    {"tan", 1, F tan(x[0]); }, R std::tan(a); }},
-    {"tanh", 1, F tanh(x[0]); }, R std::tanh(a); }},
-    {"sigmoid", 1, F sigmoid(x[0]); }, R sigmoid_of(a); }},
-    {"erf", 1, F erf(x[0]); }, R std::erf(a); }},
-    {"relu", 1, F relu(x[0]); }, R a > 0 ? a : 0; }},
-    {"floor", 1, F floor(x[0] * 4); }, R std::floor(4 * a); }},
-    {"ceil", 1, F ceil(x[0] * 4); }, R std::ceil(4 * a); }},
-    {"round", 1, F round(x[0] * 4); }, R std::nearbyint(4 * a); }},
-    {"trunc", 1, F trunc(x[0] * 4); }, R std::trunc(4 * a); }},
-    {"tanh_backward", 2, F tanh_backward(x[0], x[1]); }, R a * (1 - b * b); }},
-    {"sigmoid_backward", 2, F sigmoid_backward(x[0], x[1]); }, R a * b * (1 - b); }},
-    {"threshold_backward", 2, F threshold_backward(x[0], x[1].detach(), 0.25); }, R b > 0.25 ? a : 0; }},
-    {"gelu", 1, F gelu(x[0]); }, R a * cdf(a); }},
-    {"gelu_tanh", 1, F gelu(x[0], "tanh"); }, R 0.5 * a * (1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a))); }},
-    {"gelu_backward", 2, F gelu_backward(x[0], x[1]); }, R a * (cdf(b) + b * phi(b)); }},
-    {"leaky_relu", 1, F leaky_relu(x[0], 0.2); }, R a > 0 ? a : 0.2 * a; }},
-    {"softplus", 1, F softplus(x[0], 2, 1.5); }, R 2 * a > 1.5 ? a : std::log1p(std::exp(2 * a)) / 2; }},
-    {"silu", 1, F silu(x[0]); }, R a * sigmoid_of(a); }},
-    {"pow", 2, F pow(x[0], x[1]); }, R std::pow(a, b); }, true},
-    {"pow_2", 1, F pow(x[0], 2); }, R a * a; }},
-    {"pow_3", 1, F x[0].pow(3); }, R a * a * a; }},
-    {"pow_half", 1, F pow(x[0], 0.5); }, R std::sqrt(a); }, true},
-    {"pow_minus_half", 1, F pow(x[0], -0.5); }, R 1 / std::sqrt(a); }, true},
-    {"pow_minus_1", 1, F pow(x[0], -1); }, R 1 / a; }},
-    {"pow_2.7", 1, F pow(x[0], 2.7); }, R std::pow(a, 2.7); }, true},
-    {"pow_0", 1, F pow(x[0], 0); }, R 1; }},
-    {"number_pow", 1, F pow(Scalar(1.7), x[0]); }, R std::pow(1.7, a); }},
-    {"remainder", 2, F remainder(x[0], x[1]); }, R a - b * std::floor(a / b); }},
-    {"remainder_number", 1, F remainder(x[0], 0.3); }, R a - 0.3 * std::floor(a / 0.3); }},
-    {"fmod", 2, F fmod(x[0], x[1]); }, R std::fmod(a, b); }},
-    {"fmod_number", 1, F fmod(x[0], 0.3); }, R std::fmod(a, 0.3); }},
-    {"addcmul", 3, F addcmul(x[0], x[1], x[2], 0.5); }, R a + 0.5 * b * c; }},
-    {"addcdiv", 3, F addcdiv(x[0], x[1], x[2], 0.5); }, R a + 0.5 * b / c; }},
-    {"lerp", 2, F lerp(x[0], x[1], 0.3); }, R a + 0.3 * (b - a); }},
-    {"lerp_tensor", 3, F lerp(x[0], x[1], x[2]); }, R a + c * (b - a); }},
-    {"where", 3, F where(x[2].detach() > 0, x[0], x[1]); }, R c > 0 ? a : b; }},
-    {"where_numbers", 1, F where(x[0].detach() > 0, x[0], 0.5); }, R a > 0 ? a : 0.5; }},
-    {"maximum", 2, F maximum(x[0], x[1]); }, R a > b ? a : b; }},
-    {"minimum", 2, F min(x[0], x[1]); }, R a < b ? a : b; }},
-    {"clamp", 1, F clamp(x[0], -0.5, 0.7); }, R a < -0.5 ? -0.5 : a > 0.7 ? 0.7 : a; }},
-    {"clamp_min", 1, F clamp_min(x[0], 0.1); }, R a < 0.1 ? 0.1 : a; }},
-    {"clamp_max", 1, F clamp_max(x[0], 0.1); }, R a > 0.1 ? 0.1 : a; }},
-    {"clamp_tensor", 3, F clamp(x[0], x[1], x[2]); }, R std::fmin(std::fmax(a, b), c); }},
-    {"eq", 2, F eq(x[0], x[1]); }, R a == b; }, false, false},
-    {"ne", 2, F x[0] != x[1]; }, R a != b; }, false, false},
-    {"lt", 2, F lt(x[0], x[1]); }, R a < b; }, false, false},
-    {"le", 1, F x[0] <= 0.25; }, R a <= 0.25; }, false, false},
-    {"gt", 2, F gt(x[0], x[1]); }, R a > b; }, false, false},
-    {"ge", 1, F 0.25 >= x[0]; }, R 0.25 >= a; }, false, false},
-    {"logical_and", 2, F logical_and(floor(x[0] + 1), floor(x[1] + 1)); }, R std::floor(a + 1) != 0 && std::floor(b + 1) != 0; }, false, false},
-    {"logical_or", 2, F logical_or(floor(x[0] + 1), floor(x[1] + 1)); }, R std::floor(a + 1) != 0 || std::floor(b + 1) != 0; }, false, false},
-    {"logical_xor", 2, F logical_xor(floor(x[0] + 1), floor(x[1] + 1)); }, R (std::floor(a + 1) != 0) != (std::floor(b + 1) != 0); }, false, false},
-    {"logical_not", 1, F !floor(x[0] + 1); }, R std::floor(a + 1) == 0; }, false, false},
-    {"isnan", 1, F isnan(x[0]); }, R 0; }, false, false},
-    {"isinf", 1, F isinf(x[0]); }, R 0; }, false, false},
-    {"isfinite", 1, F isfinite(x[0]); }, R 1; }, false, false},
-};
+const Front kFronts[] = {{"add", 2, F add(x[0], x[1], 1.5);
+}
+, R a + 1.5 * b;
+}
+}
+, { "add_number", 1, F add(x[0], 2, 3); }
+, R a + 6;
+}
+}
+, { "sub", 2, F sub(x[0], x[1]); }
+, R a - b;
+}
+}
+, { "rsub", 1, F rsub(x[0], 2.5, 2); }
+, R 2.5 - 2 * a;
+}
+}
+, { "mul", 2, F x[0] * x[1]; }
+, R a* b;
+}
+}
+, { "mul_number", 1, F 3 * x[0]; }
+, R 3 * a;
+}
+}
+, { "div", 2, F div(x[0], x[1]); }
+, R a / b;
+}
+}
+, { "number_div", 1, F 2 / x[0]; }
+, R 2 / a;
+}
+}
+, { "div_floor", 2, F div(x[0], x[1], "floor"); }
+, R std::floor(a / b);
+}
+, false, false
+}
+, { "div_trunc", 2, F div(x[0], x[1], "trunc"); }
+, R std::trunc(a / b);
+}
+, false, false
+}
+, { "neg", 1, F - x[0]; }
+, R - a;
+}
+}
+, { "abs", 1, F abs(x[0]); }
+, R std::fabs(a);
+}
+}
+, { "sign", 1, F sign(x[0]); }
+, R a > 0 ? 1 : a < 0 ? -1 : 0;
+}
+}
+, { "square", 1, F square(x[0]); }
+, R a* a;
+}
+}
+, { "exp", 1, F exp(x[0]); }
+, R std::exp(a);
+}
+}
+, { "expm1", 1, F expm1(x[0]); }
+, R std::expm1(a);
+}
+}
+, { "log", 1, F log(x[0]); }
+, R std::log(a);
+}
+, true
+}
+, { "log1p", 1, F log1p(x[0]); }
+, R std::log1p(a);
+}
+, true
+}
+, { "log2", 1, F log2(x[0]); }
+, R std::log2(a);
+}
+, true
+}
+, { "log10", 1, F log10(x[0]); }
+, R std::log10(a);
+}
+, true
+}
+, { "sqrt", 1, F sqrt(x[0]); }
+, R std::sqrt(a);
+}
+, true
+}
+, { "rsqrt", 1, F rsqrt(x[0]); }
+, R 1 / std::sqrt(a);
+}
+, true
+}
+, { "reciprocal", 1, F reciprocal(x[0]); }
+, R 1 / a;
+}
+}
+, { "sin", 1, F sin(x[0]); }
+, R std::sin(a);
+}
+}
+, { "cos", 1, F cos(x[0]); }
+, R std::cos(a);
+}
+}
+, { "tan", 1, F tan(x[0]); }
+, R std::tan(a);
+}
+}
+, { "tanh", 1, F tanh(x[0]); }
+, R std::tanh(a);
+}
+}
+, { "sigmoid", 1, F sigmoid(x[0]); }
+, R sigmoid_of(a);
+}
+}
+, { "erf", 1, F erf(x[0]); }
+, R std::erf(a);
+}
+}
+, { "relu", 1, F relu(x[0]); }
+, R a > 0 ? a : 0;
+}
+}
+, { "floor", 1, F floor(x[0] * 4); }
+, R std::floor(4 * a);
+}
+}
+, { "ceil", 1, F ceil(x[0] * 4); }
+, R std::ceil(4 * a);
+}
+}
+, { "round", 1, F round(x[0] * 4); }
+, R std::nearbyint(4 * a);
+}
+}
+, { "trunc", 1, F trunc(x[0] * 4); }
+, R std::trunc(4 * a);
+}
+}
+, { "tanh_backward", 2, F tanh_backward(x[0], x[1]); }
+, R a*(1 - b * b);
+}
+}
+, { "sigmoid_backward", 2, F sigmoid_backward(x[0], x[1]); }
+, R a* b*(1 - b);
+}
+}
+, { "threshold_backward", 2, F threshold_backward(x[0], x[1].detach(), 0.25); }
+, R b > 0.25 ? a : 0;
+}
+}
+, { "gelu", 1, F gelu(x[0]); }
+, R a* cdf(a);
+}
+}
+, { "gelu_tanh", 1, F gelu(x[0], "tanh"); }
+, R 0.5 * a*(1 + std::tanh(std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a)));
+}
+}
+, { "gelu_backward", 2, F gelu_backward(x[0], x[1]); }
+, R a*(cdf(b) + b * phi(b));
+}
+}
+, { "leaky_relu", 1, F leaky_relu(x[0], 0.2); }
+, R a > 0 ? a : 0.2 * a;
+}
+}
+, { "softplus", 1, F softplus(x[0], 2, 1.5); }
+, R 2 * a > 1.5 ? a : std::log1p(std::exp(2 * a)) / 2;
+}
+}
+, { "silu", 1, F silu(x[0]); }
+, R a* sigmoid_of(a);
+}
+}
+, { "pow", 2, F pow(x[0], x[1]); }
+, R std::pow(a, b);
+}
+, true
+}
+, { "pow_2", 1, F pow(x[0], 2); }
+, R a* a;
+}
+}
+, { "pow_3", 1, F x[0].pow(3); }
+, R a* a* a;
+}
+}
+, { "pow_half", 1, F pow(x[0], 0.5); }
+, R std::sqrt(a);
+}
+, true
+}
+, { "pow_minus_half", 1, F pow(x[0], -0.5); }
+, R 1 / std::sqrt(a);
+}
+, true
+}
+, { "pow_minus_1", 1, F pow(x[0], -1); }
+, R 1 / a;
+}
+}
+, { "pow_2.7", 1, F pow(x[0], 2.7); }
+, R std::pow(a, 2.7);
+}
+, true
+}
+, { "pow_0", 1, F pow(x[0], 0); }
+, R 1;
+}
+}
+, { "number_pow", 1, F pow(Scalar(1.7), x[0]); }
+, R std::pow(1.7, a);
+}
+}
+, { "remainder", 2, F remainder(x[0], x[1]); }
+, R a - b* std::floor(a / b);
+}
+}
+, { "remainder_number", 1, F remainder(x[0], 0.3); }
+, R a - 0.3 * std::floor(a / 0.3);
+}
+}
+, { "fmod", 2, F fmod(x[0], x[1]); }
+, R std::fmod(a, b);
+}
+}
+, { "fmod_number", 1, F fmod(x[0], 0.3); }
+, R std::fmod(a, 0.3);
+}
+}
+, { "addcmul", 3, F addcmul(x[0], x[1], x[2], 0.5); }
+, R a + 0.5 * b* c;
+}
+}
+, { "addcdiv", 3, F addcdiv(x[0], x[1], x[2], 0.5); }
+, R a + 0.5 * b / c;
+}
+}
+, { "lerp", 2, F lerp(x[0], x[1], 0.3); }
+, R a + 0.3 * (b - a);
+}
+}
+, { "lerp_tensor", 3, F lerp(x[0], x[1], x[2]); }
+, R a + c*(b - a);
+}
+}
+, { "where", 3, F where(x[2].detach() > 0, x[0], x[1]); }
+, R c > 0 ? a : b;
+}
+}
+, { "where_numbers", 1, F where(x[0].detach() > 0, x[0], 0.5); }
+, R a > 0 ? a : 0.5;
+}
+}
+, { "maximum", 2, F maximum(x[0], x[1]); }
+, R a > b ? a : b;
+}
+}
+, { "minimum", 2, F min(x[0], x[1]); }
+, R a < b ? a : b;
+}
+}
+, { "clamp", 1, F clamp(x[0], -0.5, 0.7); }
+, R a<-0.5 ? -0.5 : a> 0.7 ? 0.7 : a;
+}
+}
+, { "clamp_min", 1, F clamp_min(x[0], 0.1); }
+, R a < 0.1 ? 0.1 : a;
+}
+}
+, { "clamp_max", 1, F clamp_max(x[0], 0.1); }
+, R a > 0.1 ? 0.1 : a;
+}
+}
+, { "clamp_tensor", 3, F clamp(x[0], x[1], x[2]); }
+, R std::fmin(std::fmax(a, b), c);
+}
+}
+, { "eq", 2, F eq(x[0], x[1]); }
+, R a == b;
+}
+, false, false
+}
+, { "ne", 2, F x[0] != x[1]; }
+, R a != b;
+}
+, false, false
+}
+, { "lt", 2, F lt(x[0], x[1]); }
+, R a < b;
+}
+, false, false
+}
+, { "le", 1, F x[0] <= 0.25; }
+, R a <= 0.25;
+}
+, false, false
+}
+, { "gt", 2, F gt(x[0], x[1]); }
+, R a > b;
+}
+, false, false
+}
+, { "ge", 1, F 0.25 >= x[0]; }
+, R 0.25 >= a;
+}
+, false, false
+}
+, { "logical_and", 2, F logical_and(floor(x[0] + 1), floor(x[1] + 1)); }
+, R std::floor(a + 1) != 0 && std::floor(b + 1) != 0;
+}
+, false, false
+}
+, { "logical_or", 2, F logical_or(floor(x[0] + 1), floor(x[1] + 1)); }
+, R std::floor(a + 1) != 0 || std::floor(b + 1) != 0;
+}
+, false, false
+}
+, { "logical_xor", 2, F logical_xor(floor(x[0] + 1), floor(x[1] + 1)); }
+, R(std::floor(a + 1) != 0) != (std::floor(b + 1) != 0);
+}
+, false, false
+}
+, { "logical_not", 1, F !floor(x[0] + 1); }
+, R std::floor(a + 1) == 0;
+}
+, false, false
+}
+, { "isnan", 1, F isnan(x[0]); }
+, R 0;
+}
+, false, false
+}
+, { "isinf", 1, F isinf(x[0]); }
+, R 0;
+}
+, false, false
+}
+, { "isfinite", 1, F isfinite(x[0]); }
+, R 1;
+}
+, false, false
+}
+,
+}
+;
 #undef F
 #undef R
 
@@ -146,24 +416,34 @@ void expect_reference(const Front& front, const Tensors& x, const Tensor& y) {
   std::vector<int64_t> at(static_cast<size_t>(y.dim()), 0);
   for (int64_t i = 0; i < y.numel(); ++i) {
     int64_t rest = i;
-    for (size_t d = at.size(); d-- > 0;) at[d] = rest % y.size(static_cast<int64_t>(d)), rest /= y.size(static_cast<int64_t>(d));
+    for (size_t d = at.size(); d-- > 0;)
+      at[d] = rest % y.size(static_cast<int64_t>(d)), rest /= y.size(static_cast<int64_t>(d));
     double v[3] = {};
     for (size_t k = 0; k < x.size(); ++k) v[k] = element(x[k], in[k], at);
     const double want = front.reference(v[0], v[1], v[2]);
-    ASSERT_NEAR(got[static_cast<size_t>(i)], want, 1e-12 * std::fmax(1, std::fabs(want))) << front.name << " at element " << i << ": " << v[0] << ' ' << v[1] << ' ' << v[2];
+    ASSERT_NEAR(got[static_cast<size_t>(i)], want, 1e-12 * std::fmax(1, std::fabs(want)))
+        << front.name << " at element " << i << ": " << v[0] << ' ' << v[1] << ' ' << v[2];
   }
 }
 
 TEST(PointwiseFronts, ValuesForShapesLayoutsAndBroadcasts) {
   const std::vector<std::vector<std::vector<int64_t>>> kShapes = {
-      {{3, 4}, {3, 4}, {3, 4}}, {{3, 1}, {4}, {2, 1, 1}}, {{}, {}, {}}, {{5}, {}, {1}}, {{}, {2, 3}, {3}}, {{0, 3}, {1, 3}, {3}},
-      {{1, 2, 1, 2, 1, 2, 1, 2, 2}, {2, 2, 1}, {2}}, {{2000}, {2000}, {2000}}};
+      {{3, 4}, {3, 4}, {3, 4}},
+      {{3, 1}, {4}, {2, 1, 1}},
+      {{}, {}, {}},
+      {{5}, {}, {1}},
+      {{}, {2, 3}, {3}},
+      {{0, 3}, {1, 3}, {3}},
+      {{1, 2, 1, 2, 1, 2, 1, 2, 2}, {2, 2, 1}, {2}},
+      {{2000}, {2000}, {2000}}};
   for (const Front& front : kFronts) {
     SCOPED_TRACE(front.name);
-    const bool alike = std::string(front.name).find("_backward") != std::string::npos;  // gradient and value have one shape
+    // gradient and value have one shape
+    const bool alike = std::string(front.name).find("_backward") != std::string::npos;
     for (const auto& shapes : kShapes) {
       Tensors x;
-      for (int i = 0; i < front.operands; ++i) x.push_back(operand(front, i, shapes[alike ? 0 : static_cast<size_t>(i)]));
+      for (int i = 0; i < front.operands; ++i)
+        x.push_back(operand(front, i, shapes[alike ? 0 : static_cast<size_t>(i)]));
       expect_reference(front, x, front.f(x));
     }
     Tensors x;  // transposed, with steps, behind an offset
@@ -186,12 +466,15 @@ TEST(PointwiseFronts, FirstAndSecondDerivatives) {
     SCOPED_TRACE(front.name);
     const std::vector<std::vector<int64_t>> shapes = {{2, 3}, {3}, {2, 1}};
     Tensors x;
-    const bool alike = std::string(front.name).find("_backward") != std::string::npos;  // gradient and value have one shape
-    for (int i = 0; i < front.operands; ++i) x.push_back(operand(front, i, shapes[alike ? 0 : static_cast<size_t>(i)]).requires_grad_());
+    // gradient and value have one shape
+    const bool alike = std::string(front.name).find("_backward") != std::string::npos;
+    for (int i = 0; i < front.operands; ++i)
+      x.push_back(operand(front, i, shapes[alike ? 0 : static_cast<size_t>(i)]).requires_grad_());
     const auto f = [&](const Tensors& in) { return Tensors{front.f(in)}; };
     EXPECT_TRUE(autograd::gradcheck(f, x)) << front.name;
     const std::string name = front.name;  // gradients that are zeros depend on nothing
-    if (name == "sign" || name == "floor" || name == "ceil" || name == "round" || name == "trunc") continue;
+    if (name == "sign" || name == "floor" || name == "ceil" || name == "round" || name == "trunc")
+      continue;
     EXPECT_TRUE(autograd::gradgradcheck(f, x)) << front.name;
   }
 }
@@ -205,7 +488,8 @@ TEST(PointwiseFronts, RoundedDivisionAndComparisonsHaveNoGradient) {
   EXPECT_EQ(values(x.grad()), (std::vector<double>{1, 1, 1}));
 }
 
-// ---- promotion -------------------------------------------------------------------------------------------------------
+// ---- promotion
+// -------------------------------------------------------------------------------------------------------
 
 TEST(PointwiseFronts, ResultTypes) {  // what LibTorch gives
   auto t = [](ScalarType type, IntArrayRef sizes = {2}) { return ones(sizes, type); };
@@ -241,8 +525,10 @@ TEST(PointwiseFronts, ResultTypes) {  // what LibTorch gives
 
 TEST(PointwiseFronts, GradientsComeBackInTheInputsType) {
   const Tensor x = ones({3}, kFloat).requires_grad_(), y = ones({2, 1}, kDouble).requires_grad_();
-  for (const auto& f : std::vector<std::function<Tensor()>>{[&] { return x + y; }, [&] { return x * y; }, [&] { return x / y; }, [&] { return maximum(x, y); },
-                                                           [&] { return pow(x, y); }, [&] { return addcmul(x, y, x); }, [&] { return where(y > 0, x, y); }}) {
+  for (const auto& f : std::vector<std::function<Tensor()>>{
+           [&] { return x + y; }, [&] { return x * y; }, [&] { return x / y; },
+           [&] { return maximum(x, y); }, [&] { return pow(x, y); },
+           [&] { return addcmul(x, y, x); }, [&] { return where(y > 0, x, y); }}) {
     const Tensor out = f();
     EXPECT_EQ(out.scalar_type(), kDouble);
     const auto g = autograd::grad({out}, {x, y}, {ones_like(out)}, std::nullopt, false, true);
@@ -252,7 +538,8 @@ TEST(PointwiseFronts, GradientsComeBackInTheInputsType) {
   }
 }
 
-// ---- in place, out ---------------------------------------------------------------------------------------------------
+// ---- in place, out
+// ---------------------------------------------------------------------------------------------------
 
 TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
   struct Form {
@@ -260,6 +547,7 @@ TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
     Tensor (*plain)(const Tensor&, const Tensor&);
     void (*in_place)(Tensor&, const Tensor&);
   };
+  // clang-format off
   const Form kForms[] = {
       {"add_", [](const Tensor& a, const Tensor& b) { return a.add(b, 2); }, [](Tensor& a, const Tensor& b) { a.add_(b, 2); }},
       {"sub_", [](const Tensor& a, const Tensor& b) { return a - b; }, [](Tensor& a, const Tensor& b) { a -= b; }},
@@ -281,17 +569,20 @@ TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
       {"lerp_", [](const Tensor& a, const Tensor& b) { return a.lerp(b, 0.3); }, [](Tensor& a, const Tensor& b) { a.lerp_(b, 0.3); }},
       {"leaky_relu_", [](const Tensor& a, const Tensor&) { return leaky_relu(a, 0.1); }, [](Tensor& a, const Tensor&) { leaky_relu_(a, 0.1); }},
   };
+  // clang-format on
   for (const Form& form : kForms) {
     SCOPED_TRACE(form.name);
     const Tensor x = varied_leaf({2, 3}, 4), b = varied_leaf({3}, 5);
     const Tensor want = form.plain(x * 1, b);
-    const auto wanted = autograd::grad({want.square().sum()}, {x, b}, {}, std::nullopt, false, true);
+    const auto wanted =
+        autograd::grad({want.square().sum()}, {x, b}, {}, std::nullopt, false, true);
     Tensor got = x * 1;
     const uint32_t version = got.version();
     form.in_place(got, b);
     EXPECT_GT(got.version(), version);
     EXPECT_EQ(values(got), values(want));
-    const auto gradients = autograd::grad({got.square().sum()}, {x, b}, {}, std::nullopt, false, true);
+    const auto gradients =
+        autograd::grad({got.square().sum()}, {x, b}, {}, std::nullopt, false, true);
     EXPECT_EQ(values(gradients[0]), values(wanted[0]));
     EXPECT_EQ(gradients[1].defined(), wanted[1].defined());
     if (wanted[1].defined()) { EXPECT_EQ(values(gradients[1]), values(wanted[1])); }
@@ -301,7 +592,10 @@ TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
     EXPECT_EQ(values(base.t()), values(expected));
   }
   Tensor small = ones({3});
-  EXPECT_NE(error_of([&] { small.add_(ones({2, 3})); }).find("doesn't match the broadcast shape"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              small.add_(ones({2, 3}));
+            }).find("doesn't match the broadcast shape"),
+            std::string::npos);
   Tensor whole = ones({3}, kLong);
   EXPECT_NE(error_of([&] { whole.mul_(1.5); }).find("can't be cast"), std::string::npos);
   EXPECT_NE(error_of([&] { whole.exp_(); }).find("can't be cast"), std::string::npos);
@@ -336,22 +630,30 @@ TEST(PointwiseFronts, OutForms) {
   Tensor truth = empty({0}, kBool);
   lt_out(truth, a, b);
   EXPECT_EQ(values(truth), values(a < b));
-  EXPECT_NE(error_of([&] { mul_out(out, a.clone().requires_grad_(), b); }).find("don't support automatic differentiation"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              mul_out(out, a.clone().requires_grad_(), b);
+            }).find("don't support automatic differentiation"),
+            std::string::npos);
   Tensor whole = empty({2, 3}, kLong);
   EXPECT_NE(error_of([&] { add_out(whole, a, b); }).find("can't be cast"), std::string::npos);
 }
 
-// ---- edges -----------------------------------------------------------------------------------------------------------
+// ---- edges
+// -----------------------------------------------------------------------------------------------------------
 
 TEST(PointwiseFronts, IntegersDividedByZeroAreAnError) {
   const Tensor a = tensor({5, 6}), b = tensor({1, 0});
-  for (const auto& f : std::vector<std::function<Tensor()>>{[&] { return floor_divide(a, b); }, [&] { return remainder(a, b); }, [&] { return fmod(a, b); },
-                                                           [&] { return remainder(a, 0); }, [&] { return fmod(a, 0); }, [&] { return floor_divide(a, 0); }})
+  for (const auto& f : std::vector<std::function<Tensor()>>{
+           [&] { return floor_divide(a, b); }, [&] { return remainder(a, b); },
+           [&] { return fmod(a, b); }, [&] { return remainder(a, 0); }, [&] { return fmod(a, 0); },
+           [&] { return floor_divide(a, 0); }})
     EXPECT_NE(error_of(f).find("ZeroDivisionError"), std::string::npos);
   EXPECT_EQ(values(remainder(tensor({-7, 7}), tensor({3, -3}))), (std::vector<double>{2, -2}));
   EXPECT_EQ(values(fmod(tensor({-7, 7}), 3)), (std::vector<double>{-1, 1}));
   EXPECT_EQ(values(floor_divide(tensor({-7, 7}), 2)), (std::vector<double>{-4, 3}));
-  EXPECT_NE(error_of([&] { pow(a, -1); }).find("Integers to negative integer powers are not allowed"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { pow(a, -1); }).find("Integers to negative integer powers are not allowed"),
+      std::string::npos);
 }
 
 TEST(PointwiseFronts, Ties) {
@@ -363,8 +665,9 @@ TEST(PointwiseFronts, Ties) {
   clamp(x, 1, 2).sum().backward();
   EXPECT_EQ(values(x.grad()), (std::vector<double>{0, 1, 0, 0}));
   // (value, low, high) -> the three gradients of torch.clamp in PyTorch 2.15
-  const double kCases[][6] = {{2, 3, 2, 0, 0, 1}, {4, 3, 2, 0, 0, 1}, {1, 1, 2, 0.5, 0.5, 0}, {2, 1, 2, 0.5, 0, 0.5},
-                              {0, 1, 1, 0, 1, 0}, {1, 1, 1, 1, 0, 0}, {5, 6, 6, 0, 1, 0}, {3, 2, 2, 0, 0, 1}, {NAN, 1, 2, 1, 0, 0}};
+  const double kCases[][6] = {{2, 3, 2, 0, 0, 1},     {4, 3, 2, 0, 0, 1}, {1, 1, 2, 0.5, 0.5, 0},
+                              {2, 1, 2, 0.5, 0, 0.5}, {0, 1, 1, 0, 1, 0}, {1, 1, 1, 1, 0, 0},
+                              {5, 6, 6, 0, 1, 0},     {3, 2, 2, 0, 0, 1}, {NAN, 1, 2, 1, 0, 0}};
   for (const auto& c : kCases) {
     const Tensor v = leaf({c[0]}), low = leaf({c[1]}), high = leaf({c[2]});
     clamp(v, low, high).sum().backward();
@@ -400,15 +703,28 @@ TEST(PointwiseFronts, ErrorsNameTheOperation) {
   const std::string shapes = error_of([&] { maximum(a, b); });
   EXPECT_NE(shapes.find("[maximum]"), std::string::npos) << shapes;
   EXPECT_NE(shapes.find("[4]"), std::string::npos) << shapes;
-  EXPECT_NE(error_of([&] { where(a, a, a); }).find("condition to be a boolean tensor"), std::string::npos);
+  EXPECT_NE(error_of([&] { where(a, a, a); }).find("condition to be a boolean tensor"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { clamp(a); }).find("At least one of 'min' or 'max'"), std::string::npos);
-  EXPECT_NE(error_of([&] { gelu(a, "exact"); }).find("approximate argument must be either none or tanh"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { gelu(a, "exact"); }).find("approximate argument must be either none or tanh"),
+      std::string::npos);
   EXPECT_NE(error_of([&] { gelu(ones({2}, kLong)); }).find("[gelu]"), std::string::npos);
-  EXPECT_NE(error_of([&] { lerp(a, ones({2, 3}, kDouble), 0.5); }).find("[lerp]"), std::string::npos);
-  EXPECT_NE(error_of([&] { maximum(a, ones({2, 3}, Device(kCPU, 1))); }).find("same device"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              lerp(a, ones({2, 3}, kDouble), 0.5);
+            }).find("[lerp]"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              maximum(a, ones({2, 3}, Device(kCPU, 1)));
+            }).find("same device"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { pow(Tensor(), 2); }).find("undefined tensor"), std::string::npos);
-  EXPECT_NE(error_of([&] { add(ones({2}, kLong), ones({2}, kLong), 1.5); }).find("alpha"), std::string::npos);
-  EXPECT_NE(error_of([&] { addcdiv(ones({2}, kLong), ones({2}, kLong), ones({2}, kLong)); }).find("addcdiv"), std::string::npos);
+  EXPECT_NE(error_of([&] { add(ones({2}, kLong), ones({2}, kLong), 1.5); }).find("alpha"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              addcdiv(ones({2}, kLong), ones({2}, kLong), ones({2}, kLong));
+            }).find("addcdiv"),
+            std::string::npos);
 }
 
 TEST(PointwiseFronts, AZeroDimTensorOfAnotherCpuDeviceIsTaken) {

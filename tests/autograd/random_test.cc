@@ -1,5 +1,5 @@
-// Random fills, draws and dropout through their fronts: the generator, shapes, layouts, errors, gradients. The numbers
-// themselves are the subject of tests/kernels/random_test.cc.
+// Random fills, draws and dropout through their fronts: the generator, shapes, layouts, errors,
+// gradients. The numbers themselves are the subject of tests/kernels/random_test.cc.
 #include "autograd/ops/random.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,9 @@ namespace {
 
 using V = std::vector<double>;
 
-double mean_of(const V& v) { return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size()); }
+double mean_of(const V& v) {
+  return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+}
 
 TEST(RandomFronts, ASeedRepeatsAndOperationsDiffer) {
   manual_seed(7);
@@ -44,7 +46,8 @@ TEST(RandomFronts, AGeneratorOfOnesOwnLeavesTheDefaultAlone) {
   EXPECT_EQ(values(rand({10}, same)), own);
   EXPECT_NE(own, want);
   EXPECT_EQ(values(rand({10})), want);
-  EXPECT_EQ(values(randperm(10, Generator(Device(kCPU, 0), 3))), values(randperm(10, Generator(Device(kCPU, 0), 3))));
+  EXPECT_EQ(values(randperm(10, Generator(Device(kCPU, 0), 3))),
+            values(randperm(10, Generator(Device(kCPU, 0), 3))));
 }
 
 TEST(RandomFronts, TheNumbersDoNotDependOnTheDevice) {
@@ -69,7 +72,8 @@ TEST(RandomFronts, ElementsAreNumberedRowMajorWhateverTheLayout) {
 
 TEST(RandomFronts, DistributionsAndTypes) {
   manual_seed(11);
-  const V u = values(rand({20000}, kDouble)), n = values(normal(2, 3, {20000})), i = values(randint(5, 8, {20000}));
+  const V u = values(rand({20000}, kDouble)), n = values(normal(2, 3, {20000})),
+          i = values(randint(5, 8, {20000}));
   EXPECT_NEAR(mean_of(u), 0.5, 0.012);
   EXPECT_NEAR(mean_of(n), 2, 0.11);
   EXPECT_NEAR(mean_of(i), 6, 0.03);
@@ -144,16 +148,21 @@ TEST(RandomFronts, Multinomial) {
   }
   EXPECT_NEAR(first / 2000, 0.6, 0.055);
   EXPECT_EQ(multinomial(ones({3, 4}), 2).sizes(), (IntArrayRef{3, 2}));
-  EXPECT_NE(error_of([&] { multinomial(weights, 4); }).find("not enough non-negative category"), std::string::npos);
-  EXPECT_NE(error_of([&] { multinomial(weights, 6); }).find("without replacement"), std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(weights, 4); }).find("not enough non-negative category"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(weights, 6); }).find("without replacement"),
+            std::string::npos);
   EXPECT_NE(error_of([&] { multinomial(-weights, 1); }).find("element < 0"), std::string::npos);
-  EXPECT_NE(error_of([&] { multinomial(zeros({3}), 1); }).find("sum of probabilities <= 0"), std::string::npos);
-  EXPECT_NE(error_of([&] { multinomial(ones({3}, kLong), 1); }).find("floating-point"), std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(zeros({3}), 1); }).find("sum of probabilities <= 0"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(ones({3}, kLong), 1); }).find("floating-point"),
+            std::string::npos);
 }
 
 TEST(RandomFronts, InPlaceFillsCountAsWritesAndCutHistory) {
   const Tensor x = varied_leaf({4});
-  EXPECT_NE(error_of([&] { x.normal_(); }).find("leaf Variable that requires grad"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.normal_(); }).find("leaf Variable that requires grad"),
+            std::string::npos);
   Tensor h = x * 2;
   const uint32_t version = h.version();
   h.uniform_();
@@ -164,7 +173,8 @@ TEST(RandomFronts, InPlaceFillsCountAsWritesAndCutHistory) {
   EXPECT_NE(error_of([] { zeros({2}).uniform_(1, 0); }).find("from=1"), std::string::npos);
   EXPECT_NE(error_of([] { zeros({2}).normal_(0, -1); }).find("std"), std::string::npos);
   EXPECT_NE(error_of([] { zeros({2}).bernoulli_(1.5); }).find("p=1.5"), std::string::npos);
-  EXPECT_NE(error_of([] { zeros({2}).random_(3, 3); }).find("'from' to be less than 'to'"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}).random_(3, 3); }).find("'from' to be less than 'to'"),
+            std::string::npos);
   EXPECT_NE(error_of([] { zeros({2}, kByte).random_(0, 300); }).find("uint8"), std::string::npos);
 }
 
@@ -186,7 +196,8 @@ TEST(RandomFronts, Dropout) {
   EXPECT_TRUE(dropout(x, 0, true).is_same(x));
   EXPECT_EQ(values(dropout(x, 1, true)), V(5000, 0));
   EXPECT_NE(error_of([&] { dropout(x, 1.5, true); }).find("between 0 and 1"), std::string::npos);
-  EXPECT_NE(error_of([&] { dropout(ones({2}, kLong), 0.5, true); }).find("[dropout]"), std::string::npos);
+  EXPECT_NE(error_of([&] { dropout(ones({2}, kLong), 0.5, true); }).find("[dropout]"),
+            std::string::npos);
 
   const Tensor small = varied_leaf({3, 4});
   const auto f = [](const std::vector<Tensor>& in) {
@@ -203,7 +214,8 @@ TEST(RandomFronts, Dropout) {
   dropout_(h, 0.5, true);
   EXPECT_EQ(values(h), want);
   manual_seed(22);
-  EXPECT_EQ(values(dropout(small.detach().t().contiguous().t(), 0.5, true)), want);  // by row-major index
+  // by row-major index
+  EXPECT_EQ(values(dropout(small.detach().t().contiguous().t(), 0.5, true)), want);
 }
 
 TEST(RandomFronts, FeatureDropoutDropsWholeChannels) {
@@ -220,7 +232,8 @@ TEST(RandomFronts, FeatureDropoutDropsWholeChannels) {
   EXPECT_NEAR(kept / 200, 0.6, 0.13);
   y.sum().backward();
   EXPECT_EQ(values(x.grad()), v);
-  EXPECT_NE(error_of([] { feature_dropout(ones({3}), 0.5, true); }).find("at least 2 dimensions"), std::string::npos);
+  EXPECT_NE(error_of([] { feature_dropout(ones({3}), 0.5, true); }).find("at least 2 dimensions"),
+            std::string::npos);
 }
 
 TEST(RandomFronts, AReplicaDrawsItsPartOfTheBatch) {  // Note [Random numbers]
@@ -229,8 +242,10 @@ TEST(RandomFronts, AReplicaDrawsItsPartOfTheBatch) {  // Note [Random numbers]
     V all, masks;
     RandomRegion region(Device(kCPU, 0));
     for (size_t s = 0; s < shards.size(); ++s) {
-      ReplicaRandomGuard guard(region.shard(static_cast<int64_t>(s), shards[s].first, shards[s].second));
-      const V noise = values(randn({shards[s].second, 5}, kDouble)), kept = values(dropout(ones({shards[s].second, 7}, kDouble), 0.5, true));
+      ReplicaRandomGuard guard(
+          region.shard(static_cast<int64_t>(s), shards[s].first, shards[s].second));
+      const V noise = values(randn({shards[s].second, 5}, kDouble)),
+              kept = values(dropout(ones({shards[s].second, 7}, kDouble), 0.5, true));
       all.insert(all.end(), noise.begin(), noise.end());
       masks.insert(masks.end(), kept.begin(), kept.end());
     }

@@ -1,4 +1,5 @@
-// Reductions as public operations: shapes, dtypes, derivatives, errors. Values over dtypes and layouts: tests/kernels/reduce_test.cc.
+// Reductions as public operations: shapes, dtypes, derivatives, errors. Values over dtypes and
+// layouts: tests/kernels/reduce_test.cc.
 #include "autograd/ops/reduce.h"
 
 #include <cmath>
@@ -11,7 +12,8 @@ namespace ramet {
 namespace {
 
 using In = std::vector<Tensor>;
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor matrix() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}); }
 
@@ -46,8 +48,10 @@ TEST(Reduce, Dtypes) {
   EXPECT_EQ(matrix().to(kHalf).sum().scalar_type(), kHalf);
   EXPECT_EQ(b.any().scalar_type(), kBool);
   EXPECT_EQ(matrix().to(kByte).any().scalar_type(), kByte);
-  EXPECT_NE(error_of([&] { i.mean(); }).find("[mean] could not infer output dtype"), std::string::npos);
-  EXPECT_NE(error_of([&] { i.var(); }).find("[var] only supports floating point"), std::string::npos);
+  EXPECT_NE(error_of([&] { i.mean(); }).find("[mean] could not infer output dtype"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { i.var(); }).find("[var] only supports floating point"),
+            std::string::npos);
 }
 
 TEST(Reduce, AsPyTorch) {  // values of PyTorch 2.15
@@ -94,15 +98,21 @@ TEST(Reduce, OfNothing) {
   expect_values(x.mean(), {kNaN});
   expect_values(x.logsumexp({0}), {-kInf, -kInf, -kInf});
   EXPECT_TRUE(x.gt(0).all().item<bool>());
-  EXPECT_NE(error_of([&] { x.max(); }).find("[max] Expected reduction dim to be specified"), std::string::npos);
-  EXPECT_NE(error_of([&] { x.max(0); }).find("[max] Expected reduction dim 0 to have non-zero size"), std::string::npos);
+  EXPECT_NE(error_of([&] { x.max(); }).find("[max] Expected reduction dim to be specified"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { x.max(0); }).find("[max] Expected reduction dim 0 to have non-zero size"),
+      std::string::npos);
   EXPECT_THROW(x.argmin(0), IndexError);
   EXPECT_EQ(std::get<0>(x.max(1)).numel(), 0);
 }
 
 TEST(Reduce, Errors) {
   const Tensor x = matrix();
-  EXPECT_NE(error_of([&] { x.sum({0, -2}); }).find("[sum] dim -2 appears multiple times"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.sum({0, -2});
+            }).find("[sum] dim -2 appears multiple times"),
+            std::string::npos);
   EXPECT_THROW(x.sum(2), IndexError);
   EXPECT_NE(error_of([&] { sum(Tensor()); }).find("[sum] undefined tensor"), std::string::npos);
 }
@@ -118,7 +128,12 @@ TEST(Reduce, Derivatives) {
   expect_derivatives([](const In& v) { return v[0].var(IntArrayRef({1, 2})); }, {x});
   expect_derivatives([](const In& v) { return v[0].var(false); }, {x});
   expect_derivatives([](const In& v) { return v[0].std(IntArrayRef({0}), Scalar(0), true); }, {x});
-  expect_derivatives([](const In& v) { const auto [s, m] = std_mean(v[0], IntArrayRef({1})); return s * m; }, {x});
+  expect_derivatives(
+      [](const In& v) {
+        const auto [s, m] = std_mean(v[0], IntArrayRef({1}));
+        return s * m;
+      },
+      {x});
   expect_derivatives([](const In& v) { return std::get<0>(v[0].max(1)).square(); }, {x});
   expect_derivatives([](const In& v) { return std::get<0>(v[0].min(-1, true)).square(); }, {x});
   expect_derivatives([](const In& v) { return v[0].max().square(); }, {x});
@@ -128,11 +143,14 @@ TEST(Reduce, Derivatives) {
   expect_derivatives([](const In& v) { return v[0].norm(); }, {x});
   expect_derivatives([](const In& v) { return v[0].logsumexp({0, 2}); }, {x});
   expect_derivatives([](const In& v) { return v[0].square().cumsum(1); }, {x});
-  expect_derivatives([](const In& v) { return v[0].square().sum(0).mean(-1); }, {constant({0.3}).view(IntArrayRef()).detach().requires_grad_()});
+  expect_derivatives([](const In& v) { return v[0].square().sum(0).mean(-1); },
+                     {constant({0.3}).view(IntArrayRef()).detach().requires_grad_()});
 }
 
 TEST(Reduce, ProductsWithZeros) {
-  for (auto list : {std::initializer_list<double>{2, 0, 3, -1, 4, 0.5}, {0, 2, 0, 1, 0, 3}, {0, 0, 0, 1, 2, 3}}) {
+  for (auto list : {std::initializer_list<double>{2, 0, 3, -1, 4, 0.5},
+                    {0, 2, 0, 1, 0, 3},
+                    {0, 0, 0, 1, 2, 3}}) {
     const Tensor x = constant(list).view({2, 3}).detach().requires_grad_();
     expect_derivatives([](const In& v) { return v[0].prod(1); }, {x});
     expect_derivatives([](const In& v) { return v[0].prod(); }, {x});

@@ -10,8 +10,18 @@ struct Case {
   bool affine, training;
   Buffer x, dy, weight, bias, mean, invstd;
   Case(int64_t n_, int64_t h_, int64_t w_, int64_t c_, bool affine_, bool training_, uint64_t seed)
-      : n(n_), h(h_), w(w_), c(c_), affine(affine_), training(training_), x(n * h * w * c, kFloat), dy(n * (h / 2) * (w / 2) * c, kFloat),
-        weight(c, kFloat), bias(c, kFloat), mean(c, kFloat), invstd(c, kFloat) {
+      : n(n_),
+        h(h_),
+        w(w_),
+        c(c_),
+        affine(affine_),
+        training(training_),
+        x(n * h * w * c, kFloat),
+        dy(n * (h / 2) * (w / 2) * c, kFloat),
+        weight(c, kFloat),
+        bias(c, kFloat),
+        mean(c, kFloat),
+        invstd(c, kFloat) {
     Values v(seed);
     x.fill(v), dy.fill(v), weight.fill(v), bias.fill(v), mean.fill(v);
     for (int64_t i = 0; i < x.size; i += 3) x.set(i, std::floor(x[i] * 2) / 2);  // ties
@@ -20,19 +30,23 @@ struct Case {
   const float* w_or_null(Buffer& b) { return affine ? b.as<float>() : nullptr; }
   void forward(Buffer& y) {
     Buffer work(batch_norm_relu_pool_workspace(n, h, c), kByte);
-    batch_norm_relu_pool_forward(kCpuStream, {n, h, w, c, x.as<float>(), w_or_null(weight), w_or_null(bias), mean.as<float>(), invstd.as<float>(),
-                                              y.as<float>(), work.data()});
+    batch_norm_relu_pool_forward(
+        kCpuStream, {n, h, w, c, x.as<float>(), w_or_null(weight), w_or_null(bias),
+                     mean.as<float>(), invstd.as<float>(), y.as<float>(), work.data()});
     EXPECT_TRUE(work.guards_intact());
   }
   void backward(float* dx, float* dw, float* db) {
     Buffer work(batch_norm_relu_pool_workspace(n, h, c), kByte);
-    batch_norm_relu_pool_backward(kCpuStream, {n, h, w, c, x.as<float>(), w_or_null(weight), w_or_null(bias), mean.as<float>(), invstd.as<float>(),
-                                               dy.as<float>(), dx, dw, db, training, work.data()});
+    batch_norm_relu_pool_backward(
+        kCpuStream,
+        {n, h, w, c, x.as<float>(), w_or_null(weight), w_or_null(bias), mean.as<float>(),
+         invstd.as<float>(), dy.as<float>(), dx, dw, db, training, work.data()});
     EXPECT_TRUE(work.guards_intact());
   }
 };
 
-// Normalisation, ReLU and pooling one after the other, with float values for the choice of the winner.
+// Normalisation, ReLU and pooling one after the other, with float values for the choice of the
+// winner.
 void check(Case k) {
   SCOPED_TRACE(detail::join(k.n, " ", k.h, "x", k.w, " ", k.c, " training ", k.training));
   Buffer y(k.dy.size, kFloat), dx(k.x.size, kFloat), dw(k.c, kFloat), db(k.c, kFloat);
@@ -46,7 +60,8 @@ void check(Case k) {
       for (int64_t j = 0; j < ow; ++j)
         for (int64_t c = 0; c < k.c; ++c) {
           const double w = k.affine ? k.weight[c] : 1, b = k.affine ? k.bias[c] : 0;
-          const auto scale = static_cast<float>(w * k.invstd[c]), shift = static_cast<float>(b - k.mean[c] * (w * k.invstd[c]));
+          const auto scale = static_cast<float>(w * k.invstd[c]),
+                     shift = static_cast<float>(b - k.mean[c] * (w * k.invstd[c]));
           double best = -INFINITY;
           int64_t at = -1;
           for (int64_t r = 0; r < 2; ++r)
@@ -77,10 +92,10 @@ void check(Case k) {
     }
     for (int64_t i = c; i < k.x.size; i += k.c) {
       const double g = routed[static_cast<size_t>(i)];
-      const double want = k.training ? w * (g - sum / total - (k.x[i] - k.mean[c]) * inv * inv * dot / total) : w * g;
-      if (std::isfinite(want)) {
-        ASSERT_NEAR(dx[i], want, 4e-6) << i;
-      }
+      const double want =
+          k.training ? w * (g - sum / total - (k.x[i] - k.mean[c]) * inv * inv * dot / total)
+                     : w * g;
+      if (std::isfinite(want)) { ASSERT_NEAR(dx[i], want, 4e-6) << i; }
     }
   }
 }

@@ -11,7 +11,8 @@ namespace {
 using raw::Buffer;
 using raw::Values;
 
-constexpr ScalarType kAll[] = {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kBFloat16, kFloat, kDouble};
+constexpr ScalarType kAll[] = {kBool, kByte, kChar,     kShort, kInt,
+                               kLong, kHalf, kBFloat16, kFloat, kDouble};
 
 void copy(const Buffer& in, Buffer& out) {
   copy_dense(raw::kCpuStream, {in.data(), out.data(), out.size, in.dtype, out.dtype});
@@ -19,22 +20,27 @@ void copy(const Buffer& in, Buffer& out) {
 
 // What LibTorch 2.15 prints on x86-64 for torch.tensor(x).to(type), x float32 or float64.
 TEST(Copy, FloatingPointToIntegerAsLibTorch) {
-  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
   const double x[] = {nan, inf, -inf, 300.7, -300.7, 3e9, -3e9, 1e19, -1e19, -1.5, 255.9, -129.0};
   const int64_t as_char[] = {0, 0, 0, 44, -44, 0, 0, 0, 0, -1, -1, 127};
   const int64_t as_byte[] = {0, 0, 0, 44, 212, 0, 0, 0, 0, 255, 255, 127};
   const int64_t as_short[] = {0, 0, 0, 300, -300, 0, 0, 0, 0, -1, 255, -129};
   const int64_t low = INT32_MIN, low64 = INT64_MIN;
   const int64_t as_int[] = {low, low, low, 300, -300, low, low, low, low, -1, 255, -129};
-  const int64_t as_long[] = {low64, low64, low64, 300, -300, 3000000000, -3000000000, low64, low64, -1, 255, -129};
+  const int64_t as_long[] = {low64,       low64, low64, 300, -300, 3000000000,
+                             -3000000000, low64, low64, -1,  255,  -129};
   raw::for_each_variant([&](Variant) {
     for (ScalarType from : {kFloat, kDouble}) {
       Buffer in(120, from);  // long enough for vector code and a tail
       for (int i = 0; i < 120; ++i) in.set(i, x[i % 12]);
-      for (const auto& [to, want] : {std::pair{kChar, as_char}, std::pair{kByte, as_byte}, std::pair{kShort, as_short}, std::pair{kInt, as_int}}) {
+      for (const auto& [to, want] : {std::pair{kChar, as_char}, std::pair{kByte, as_byte},
+                                     std::pair{kShort, as_short}, std::pair{kInt, as_int}}) {
         Buffer out(120, to);
         copy(in, out);
-        for (int i = 0; i < 120; ++i) EXPECT_EQ(out[i], static_cast<double>(want[i % 12])) << x[i % 12] << " to " << short_name_of(to);
+        for (int i = 0; i < 120; ++i)
+          EXPECT_EQ(out[i], static_cast<double>(want[i % 12]))
+              << x[i % 12] << " to " << short_name_of(to);
       }
       Buffer out(120, kLong), truth(120, kBool);
       copy(in, out), copy(in, truth);
@@ -67,17 +73,21 @@ TEST(Copy, EveryTypeToEveryTypeAndBack) {
 
 TEST(Copy, SixteenBitFloatsAgreeWithTheStorageTypesForEveryPattern) {
   raw::for_each_variant([&](Variant) {
-    Buffer half(65536, kHalf), bfloat(65536, kBFloat16), wide(65536, kFloat), back(65536, kHalf), bback(65536, kBFloat16);
-    for (int i = 0; i < 65536; ++i) half.as<Half>()[i].bits = bfloat.as<BFloat16>()[i].bits = static_cast<uint16_t>(i);
+    Buffer half(65536, kHalf), bfloat(65536, kBFloat16), wide(65536, kFloat), back(65536, kHalf),
+        bback(65536, kBFloat16);
+    for (int i = 0; i < 65536; ++i)
+      half.as<Half>()[i].bits = bfloat.as<BFloat16>()[i].bits = static_cast<uint16_t>(i);
     copy(half, wide), copy(wide, back);
     for (int i = 0; i < 65536; ++i) {
       const float x = static_cast<float>(half.as<Half>()[i]);
-      ASSERT_TRUE(std::isnan(x) ? std::isnan(wide[i]) && std::isnan(back[i]) : x == wide.as<float>()[i] && back.as<Half>()[i].bits == i);
+      ASSERT_TRUE(std::isnan(x) ? std::isnan(wide[i]) && std::isnan(back[i])
+                                : x == wide.as<float>()[i] && back.as<Half>()[i].bits == i);
     }
     copy(bfloat, wide), copy(wide, bback);
     for (int i = 0; i < 65536; ++i) {
       const float x = static_cast<float>(bfloat.as<BFloat16>()[i]);
-      ASSERT_TRUE(std::isnan(x) ? std::isnan(wide[i]) && std::isnan(bback[i]) : x == wide.as<float>()[i] && bback.as<BFloat16>()[i].bits == i);
+      ASSERT_TRUE(std::isnan(x) ? std::isnan(wide[i]) && std::isnan(bback[i])
+                                : x == wide.as<float>()[i] && bback.as<BFloat16>()[i].bits == i);
     }
     for (int i = 0; i < 65536; ++i) {  // floats between and around the representable ones
       const uint32_t u = static_cast<uint32_t>(i) * 65537u;
@@ -104,7 +114,10 @@ TEST(Copy, StridesAgreeWithALoop) {
       for (int d = rank - 1; d > 0; --d) std::swap(order[d], order[v.below(d + 1)]);
       int64_t step = v.below(4) == 0 ? 3 : 1;
       for (int d = rank - 1; d >= 0; --d) {
-        if (o == 1 && v.below(5) == 0) { strides[o][order[d]] = 0; continue; }
+        if (o == 1 && v.below(5) == 0) {
+          strides[o][order[d]] = 0;
+          continue;
+        }
         strides[o][order[d]] = step;
         step *= sizes[order[d]] + (v.below(6) == 0 ? 1 : 0);
       }
@@ -127,11 +140,14 @@ TEST(Copy, StridesAgreeWithALoop) {
     CopyStridedArgs k{};
     k.in = in.data(), k.out = out.data(), k.in_type = from, k.out_type = to;
     k.rank = v.below(2) ? coalesce<2>(rank, sizes, strides) : rank;
-    for (int d = 0; d < k.rank; ++d) k.sizes[d] = sizes[d], k.out_strides[d] = strides[0][d], k.in_strides[d] = strides[1][d];
-    set_variant(variant_supported(static_cast<Variant>(round % 3)) ? static_cast<Variant>(round % 3) : Variant::kBase);
+    for (int d = 0; d < k.rank; ++d)
+      k.sizes[d] = sizes[d], k.out_strides[d] = strides[0][d], k.in_strides[d] = strides[1][d];
+    set_variant(variant_supported(static_cast<Variant>(round % 3)) ? static_cast<Variant>(round % 3)
+                                                                   : Variant::kBase);
     copy_strided(raw::kCpuStream, k);
     ASSERT_TRUE(out.guards_intact());
-    ASSERT_TRUE(out.same_bits(want)) << "round " << round << ", " << short_name_of(from) << " to " << short_name_of(to);
+    ASSERT_TRUE(out.same_bits(want))
+        << "round " << round << ", " << short_name_of(from) << " to " << short_name_of(to);
   }
 }
 
@@ -143,11 +159,13 @@ TEST(Copy, TransposesOfEveryElementSize) {
         Values v(6);
         in.fill(v);
         raw::expect_same_bits(out, [&](Buffer& y) {  // two matrices
-          copy_strided(raw::kCpuStream, {in.data(), y.data(), t, t, 3, {2, m, n}, {m * n, 1, m}, {m * n, n, 1}});
+          copy_strided(raw::kCpuStream,
+                       {in.data(), y.data(), t, t, 3, {2, m, n}, {m * n, 1, m}, {m * n, n, 1}});
         });
         for (int64_t b = 0; b < 2; ++b)
           for (int64_t i = 0; i < m; ++i)
-            for (int64_t j = 0; j < n; ++j) ASSERT_EQ(out[b * m * n + i * n + j], in[b * m * n + j * m + i]);
+            for (int64_t j = 0; j < n; ++j)
+              ASSERT_EQ(out[b * m * n + i * n + j], in[b * m * n + j * m + i]);
       }
 }
 

@@ -9,16 +9,19 @@ namespace ramet::kernels {
 namespace {
 
 using raw::Buffer;
-constexpr ScalarType kAll[] = {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kBFloat16, kFloat, kDouble};
+constexpr ScalarType kAll[] = {kBool, kByte, kChar,     kShort, kInt,
+                               kLong, kHalf, kBFloat16, kFloat, kDouble};
 
-// Fills what does not depend on data. Extents and strides of dimensions as given; strides of index tensors too.
+// Fills what does not depend on data. Extents and strides of dimensions as given; strides of index
+// tensors too.
 struct Loop {
   std::vector<int64_t> sizes, x_strides, y_strides;
   std::vector<std::vector<int64_t>> index_strides;
   std::vector<int64_t> index_size, index_step;
 };
 
-IndexArgs args(const Loop& l, Buffer& x, Buffer& y, std::vector<Buffer>& index, IndexMode mode, int64_t skipped = kNoIndex) {
+IndexArgs args(const Loop& l, Buffer& x, Buffer& y, std::vector<Buffer>& index, IndexMode mode,
+               int64_t skipped = kNoIndex) {
   IndexArgs a{};
   a.x = x.data(), a.y = y.data(), a.dtype = x.dtype, a.mode = mode, a.skipped = skipped;
   a.rank = static_cast<int32_t>(l.sizes.size()), a.indices = static_cast<int32_t>(index.size());
@@ -26,13 +29,17 @@ IndexArgs args(const Loop& l, Buffer& x, Buffer& y, std::vector<Buffer>& index, 
     a.sizes[d] = l.sizes[d], a.x_strides[d] = l.x_strides[d], a.y_strides[d] = l.y_strides[d];
     for (size_t k = 0; k < index.size(); ++k) a.index_strides[k][d] = l.index_strides[k][d];
   }
-  for (size_t k = 0; k < index.size(); ++k) a.index[k] = index[k].as<int64_t>(), a.index_size[k] = l.index_size[k], a.index_step[k] = l.index_step[k];
+  for (size_t k = 0; k < index.size(); ++k)
+    a.index[k] = index[k].as<int64_t>(), a.index_size[k] = l.index_size[k],
+    a.index_step[k] = l.index_step[k];
   return a;
 }
 
 // The definition in index.h, one tuple after the other.
-void twin(const Loop& l, Buffer& x, Buffer& y, const std::vector<Buffer>& index, IndexMode mode, int64_t skipped = kNoIndex) {
-  const int64_t n = std::accumulate(l.sizes.begin(), l.sizes.end(), int64_t{1}, std::multiplies<>());
+void twin(const Loop& l, Buffer& x, Buffer& y, const std::vector<Buffer>& index, IndexMode mode,
+          int64_t skipped = kNoIndex) {
+  const int64_t n =
+      std::accumulate(l.sizes.begin(), l.sizes.end(), int64_t{1}, std::multiplies<>());
   for (int64_t i = 0; i < n; ++i) {
     int64_t rest = i, px = 0, py = 0;
     std::vector<int64_t> at(index.size());
@@ -55,10 +62,13 @@ void twin(const Loop& l, Buffer& x, Buffer& y, const std::vector<Buffer>& index,
 
 // Multiples of 1/4 below 8: their sums are exact in every dtype the tests use.
 void fill_exact(Buffer& b, raw::Values& v) {
-  for (int64_t i = 0; i < b.size; ++i) b.set(i, is_floating(b.dtype) ? 0.25 * static_cast<double>(v.below(31) - 15) : static_cast<double>(v.below(3)));
+  for (int64_t i = 0; i < b.size; ++i)
+    b.set(i, is_floating(b.dtype) ? 0.25 * static_cast<double>(v.below(31) - 15)
+                                  : static_cast<double>(v.below(3)));
 }
 
-void check(const Loop& l, int64_t x_size, int64_t y_size, const std::vector<int64_t>& index_count, int64_t skipped = kNoIndex) {
+void check(const Loop& l, int64_t x_size, int64_t y_size, const std::vector<int64_t>& index_count,
+           int64_t skipped = kNoIndex) {
   for (ScalarType t : kAll)
     for (IndexMode mode : {IndexMode::kGet, IndexMode::kPut, IndexMode::kAdd}) {
       SCOPED_TRACE(std::string(name_of(t)) + " mode " + std::to_string(static_cast<int>(mode)));
@@ -68,7 +78,10 @@ void check(const Loop& l, int64_t x_size, int64_t y_size, const std::vector<int6
         index.emplace_back(index_count[k], kLong);
         for (int64_t i = 0; i < index_count[k]; ++i) {
           const int64_t v = values.below(l.index_size[k]);
-          index.back().set(i, static_cast<double>(k == 0 && skipped != kNoIndex ? v : v - (values.below(2) ? l.index_size[k] : 0)));
+          index.back().set(i,
+                           static_cast<double>(k == 0 && skipped != kNoIndex
+                                                   ? v
+                                                   : v - (values.below(2) ? l.index_size[k] : 0)));
         }
       }
       Buffer x(x_size, t), y(y_size, t);
@@ -78,7 +91,8 @@ void check(const Loop& l, int64_t x_size, int64_t y_size, const std::vector<int6
       const bool get = mode == IndexMode::kGet;
       raw::expect_same_bits(get ? y : x, [&](Buffer& o) {
         Buffer other = get ? x : y;
-        IndexArgs a = get ? args(l, other, o, index, mode, skipped) : args(l, o, other, index, mode, skipped);
+        IndexArgs a =
+            get ? args(l, other, o, index, mode, skipped) : args(l, o, other, index, mode, skipped);
         index_elements(raw::kCpuStream, a);
       });
       EXPECT_TRUE(get ? y.same_bits(want_y) : x.same_bits(want_x));
@@ -98,7 +112,8 @@ TEST(Index, GatherAndScatter) {
 }
 
 TEST(Index, RowsAndColumns) {
-  // index_select and index_add along 0 (rows of 130), along the last, and embedding with a skipped row.
+  // index_select and index_add along 0 (rows of 130), along the last, and embedding with a skipped
+  // row.
   check({{50, 130}, {0, 1}, {130, 1}, {{1, 0}}, {7}, {130}}, 7 * 130, 50 * 130, {50});
   check({{8, 40}, {9, 0}, {40, 1}, {{0, 1}}, {9}, {1}}, 72, 320, {40});
   check({{500, 3}, {0, 1}, {3, 1}, {{1, 0}}, {4}, {3}}, 12, 1500, {500}, 2);
@@ -109,7 +124,13 @@ TEST(Index, RowsAndColumns) {
 
 TEST(Index, SeveralIndexTensors) {
   // x [6][5][4][8]: x[i0, :, i1] with i0 [3][1], i1 [1][10] -> [3][10][5][8]
-  check({{3, 10, 5, 8}, {0, 0, 32, 1}, {400, 40, 8, 1}, {{1, 0, 0, 0}, {0, 1, 0, 0}}, {6, 4}, {160, 8}}, 960, 1200, {3, 10});
+  check({{3, 10, 5, 8},
+         {0, 0, 32, 1},
+         {400, 40, 8, 1},
+         {{1, 0, 0, 0}, {0, 1, 0, 0}},
+         {6, 4},
+         {160, 8}},
+        960, 1200, {3, 10});
   // All dimensions indexed, one index repeated along the last: sums into one place.
   check({{6, 50}, {0, 0}, {50, 1}, {{1, 0}, {1, 0}}, {3, 4}, {4, 1}}, 12, 300, {6, 6});
   // x [4][3], one element per tuple
@@ -132,7 +153,8 @@ TEST(Index, FloatSumsAreInOrder) {  // 1e8 + 1 - 1e8, in this order only, is 0
   y.set(0, 1e8), y.set(1, 1), y.set(2, -1e8);
   std::vector<Buffer> index(1, Buffer(3, kLong));
   index[0].fill(1);
-  index_elements(raw::kCpuStream, args({{3}, {0}, {1}, {{1}}, {2}, {1}}, x, y, index, IndexMode::kAdd));
+  index_elements(raw::kCpuStream,
+                 args({{3}, {0}, {1}, {{1}}, {2}, {1}}, x, y, index, IndexMode::kAdd));
   EXPECT_EQ(x[1], 0);
   EXPECT_EQ(x[0], 0);
 }
@@ -140,7 +162,8 @@ TEST(Index, FloatSumsAreInOrder) {  // 1e8 + 1 - 1e8, in this order only, is 0
 TEST(Index, Check) {
   Buffer index(5000, kLong);
   index.fill(3);
-  const auto first_bad = [&](int64_t low, int64_t high, int64_t ignored = kNoIndex, int64_t n = 5000, int64_t stride = 1) {
+  const auto first_bad = [&](int64_t low, int64_t high, int64_t ignored = kNoIndex,
+                             int64_t n = 5000, int64_t stride = 1) {
     int64_t bad = 77;
     check_index(raw::kCpuStream, {index.as<int64_t>(), n, stride, low, high, ignored, &bad});
     return bad;
@@ -164,13 +187,21 @@ TEST(Index, Masks) {
       Buffer mask(n, kBool), x(n, t), offsets(mask_offsets(n), kLong);
       x.fill(values);
       for (int64_t i = 0; i < n; ++i) mask.set(i, values.below(3) == 0);
-      raw::expect_same_bits(offsets, [&](Buffer& o) { mask_count(raw::kCpuStream, {mask.data(), n, o.as<int64_t>()}); });
+      raw::expect_same_bits(offsets, [&](Buffer& o) {
+        mask_count(raw::kCpuStream, {mask.data(), n, o.as<int64_t>()});
+      });
       const auto total = static_cast<int64_t>(offsets[offsets.size - 1]);
       Buffer packed(total, t), back(n, t), want(n, t), positions(total * 2, kLong);
       const auto bytes = static_cast<int64_t>(item_size(t));
-      raw::expect_same_bits(packed, [&](Buffer& o) { mask_move(raw::kCpuStream, {mask.data(), offsets.as<int64_t>(), x.data(), o.data(), n, bytes, false}); });
+      raw::expect_same_bits(packed, [&](Buffer& o) {
+        mask_move(raw::kCpuStream,
+                  {mask.data(), offsets.as<int64_t>(), x.data(), o.data(), n, bytes, false});
+      });
       back.fill(0), want.fill(0);
-      raw::expect_same_bits(back, [&](Buffer& o) { mask_move(raw::kCpuStream, {mask.data(), offsets.as<int64_t>(), o.data(), packed.data(), n, bytes, true}); });
+      raw::expect_same_bits(back, [&](Buffer& o) {
+        mask_move(raw::kCpuStream,
+                  {mask.data(), offsets.as<int64_t>(), o.data(), packed.data(), n, bytes, true});
+      });
       int64_t k = 0;
       for (int64_t i = 0; i < n; ++i)
         if (mask[i] != 0) {
@@ -196,14 +227,20 @@ TEST(Index, Masks) {
 }
 
 TEST(Index, CumulativeSum) {
-  struct Shape { int64_t outer, n, inner; };
-  for (Shape s : {Shape{3, 50, 1}, Shape{1, 2000, 1}, Shape{2, 30, 70}, Shape{2, 5, 65}, Shape{0, 3, 2}, Shape{4, 1, 3}})
+  struct Shape {
+    int64_t outer, n, inner;
+  };
+  for (Shape s : {Shape{3, 50, 1}, Shape{1, 2000, 1}, Shape{2, 30, 70}, Shape{2, 5, 65},
+                  Shape{0, 3, 2}, Shape{4, 1, 3}})
     for (ScalarType t : {kFloat, kDouble, kBFloat16, kInt, kLong, kBool})
       for (bool reverse : {false, true}) {
         raw::Values values(6);
         Buffer x(s.outer * s.n * s.inner, t), y(x.size, is_floating(t) ? t : kLong);
         x.fill(values);
-        raw::expect_same_bits(y, [&](Buffer& o) { cumulative_sum(raw::kCpuStream, {x.data(), o.data(), s.outer, s.n, s.inner, t, o.dtype, reverse}); });
+        raw::expect_same_bits(y, [&](Buffer& o) {
+          cumulative_sum(raw::kCpuStream,
+                         {x.data(), o.data(), s.outer, s.n, s.inner, t, o.dtype, reverse});
+        });
         for (int64_t o = 0; o < s.outer; ++o)
           for (int64_t i = 0; i < s.inner; ++i) {
             double sum = 0;

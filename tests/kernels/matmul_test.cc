@@ -11,8 +11,8 @@ struct Product {
   ScalarType dtype = ScalarType::Float;
   double alpha = 1, beta = 0;
   bool bias = false, relu = false;
-  int64_t pad = 0;              // further elements in a row of each operand
-  bool shared_b = false;        // batch stride 0
+  int64_t pad = 0;        // further elements in a row of each operand
+  bool shared_b = false;  // batch stride 0
 };
 
 struct Call {
@@ -21,8 +21,10 @@ struct Call {
   MatmulArgs args;
 
   Call(const Product& q, uint64_t seed)
-      : p(q), a(q.batch * (q.ta ? q.k : q.m) * ((q.ta ? q.m : q.k) + q.pad), q.dtype),
-        b((q.shared_b ? 1 : q.batch) * (q.tb ? q.n : q.k) * ((q.tb ? q.k : q.n) + q.pad), q.dtype), bias(q.n, q.dtype),
+      : p(q),
+        a(q.batch * (q.ta ? q.k : q.m) * ((q.ta ? q.m : q.k) + q.pad), q.dtype),
+        b((q.shared_b ? 1 : q.batch) * (q.tb ? q.n : q.k) * ((q.tb ? q.k : q.n) + q.pad), q.dtype),
+        bias(q.n, q.dtype),
         c0(q.batch * q.m * (q.n + q.pad), q.dtype) {
     Values v(seed);
     a.fill(v), b.fill(v), bias.fill(v), c0.fill(v);
@@ -30,8 +32,10 @@ struct Call {
     args = {};
     args.a = a.data(), args.b = b.data(), args.bias = p.bias ? bias.data() : nullptr;
     args.batch = p.batch, args.m = p.m, args.n = p.n, args.k = p.k;
-    args.a_row = p.ta ? 1 : lda, args.a_col = p.ta ? lda : 1, args.a_batch = (p.ta ? p.k : p.m) * lda;
-    args.b_row = p.tb ? 1 : ldb, args.b_col = p.tb ? ldb : 1, args.b_batch = p.shared_b ? 0 : (p.tb ? p.n : p.k) * ldb;
+    args.a_row = p.ta ? 1 : lda, args.a_col = p.ta ? lda : 1,
+    args.a_batch = (p.ta ? p.k : p.m) * lda;
+    args.b_row = p.tb ? 1 : ldb, args.b_col = p.tb ? ldb : 1,
+    args.b_batch = p.shared_b ? 0 : (p.tb ? p.n : p.k) * ldb;
     args.c_row = p.n + p.pad, args.c_batch = p.m * (p.n + p.pad);
     args.alpha = p.alpha, args.beta = p.beta;
     args.ialpha = static_cast<int64_t>(p.alpha), args.ibeta = static_cast<int64_t>(p.beta);
@@ -44,8 +48,8 @@ struct Call {
     matmul(kCpuStream, args);
     ASSERT_TRUE(work.guards_intact()) << "a write outside the workspace";
   }
-  // The largest difference from the naive product in double, in units of the sum of magnitudes; elements between the rows
-  // of C must be untouched.
+  // The largest difference from the naive product in double, in units of the sum of magnitudes;
+  // elements between the rows of C must be untouched.
   double worst(const Buffer& c) const {
     double worst = 0;
     for (int64_t s = 0; s < p.batch; ++s)
@@ -58,7 +62,8 @@ struct Call {
           }
           double sum = 0, size = 1e-30;
           for (int64_t q = 0; q < p.k; ++q) {
-            const double t = a[s * args.a_batch + i * args.a_row + q * args.a_col] * b[s * args.b_batch + q * args.b_row + j * args.b_col];
+            const double t = a[s * args.a_batch + i * args.a_row + q * args.a_col] *
+                             b[s * args.b_batch + q * args.b_row + j * args.b_col];
             sum += t, size += std::fabs(t);
           }
           double want = p.alpha * sum;
@@ -77,7 +82,11 @@ struct Call {
 };
 
 double bound(ScalarType t) {
-  return t == ScalarType::Float ? 4e-6 : t == ScalarType::Double ? 2e-14 : t == ScalarType::Half ? 2e-3 : t == ScalarType::BFloat16 ? 1e-2 : 0;
+  return t == ScalarType::Float      ? 4e-6
+         : t == ScalarType::Double   ? 2e-14
+         : t == ScalarType::Half     ? 2e-3
+         : t == ScalarType::BFloat16 ? 1e-2
+                                     : 0;
 }
 
 constexpr int64_t kDims[] = {1, 2, 3, 5, 7, 8, 13, 14, 15, 16, 17, 31, 32, 33, 64, 65, 129, 300};
@@ -87,7 +96,8 @@ TEST(Matmul, AgreesWithTheNaiveProductInEveryVariant) {
     Values pick(7 + static_cast<int>(variant));
     for (int round = 0; round < 150; ++round) {
       Product p;
-      p.m = kDims[pick.below(17)], p.n = kDims[pick.below(17)], p.k = round % 10 ? kDims[pick.below(18)] : 1100;
+      p.m = kDims[pick.below(17)], p.n = kDims[pick.below(17)],
+      p.k = round % 10 ? kDims[pick.below(18)] : 1100;
       p.ta = pick.below(2), p.tb = pick.below(2), p.pad = pick.below(3);
       p.alpha = pick.below(2) ? 1 : -0.5, p.beta = 0.75 * static_cast<double>(pick.below(3));
       p.bias = pick.below(2), p.relu = pick.below(2);
@@ -95,7 +105,8 @@ TEST(Matmul, AgreesWithTheNaiveProductInEveryVariant) {
       Buffer c = run.c0;
       run(c);
       EXPECT_TRUE(c.guards_intact());
-      EXPECT_LE(run.worst(c), bound(p.dtype)) << p.m << " x " << p.n << " x " << p.k << " ta " << p.ta << " tb " << p.tb;
+      EXPECT_LE(run.worst(c), bound(p.dtype))
+          << p.m << " x " << p.n << " x " << p.k << " ta " << p.ta << " tb " << p.tb;
     }
   });
 }
@@ -103,13 +114,15 @@ TEST(Matmul, AgreesWithTheNaiveProductInEveryVariant) {
 TEST(Matmul, OtherDtypes) {
   for_each_variant([](Variant variant) {
     Values pick(70 + static_cast<int>(variant));
-    for (ScalarType t : {ScalarType::Double, ScalarType::Half, ScalarType::BFloat16, ScalarType::Long, ScalarType::Int,
-                         ScalarType::Short, ScalarType::Char, ScalarType::Byte})
+    for (ScalarType t :
+         {ScalarType::Double, ScalarType::Half, ScalarType::BFloat16, ScalarType::Long,
+          ScalarType::Int, ScalarType::Short, ScalarType::Char, ScalarType::Byte})
       for (int round = 0; round < 12; ++round) {
         Product p;
         p.dtype = t;
         p.batch = 1 + pick.below(3), p.shared_b = pick.below(2);
-        p.m = kDims[pick.below(16)], p.n = kDims[pick.below(16)], p.k = round ? kDims[pick.below(17)] : 600;
+        p.m = kDims[pick.below(16)], p.n = kDims[pick.below(16)],
+        p.k = round ? kDims[pick.below(17)] : 600;
         p.ta = pick.below(2), p.tb = pick.below(2), p.pad = pick.below(3), p.bias = pick.below(2);
         p.alpha = is_floating(t) ? 0.5 : 3, p.beta = static_cast<double>(pick.below(3));
         p.relu = is_floating(t) && t < ScalarType::Float && pick.below(2);
@@ -149,7 +162,8 @@ TEST(Matmul, SameBitsForEveryThreadCountAndVectorWidth) {
   }
 }
 
-// A row of the product has the same bits whatever the other rows are: 1 to 67 rows, few-row path, tails and packing included.
+// A row of the product has the same bits whatever the other rows are: 1 to 67 rows, few-row path,
+// tails and packing included.
 TEST(Matmul, ARowDoesNotDependOnTheNumberOfRowsOrColumns) {
   for_each_variant([](Variant) {
     for (int64_t k : {20, 600, 1024}) {
@@ -166,7 +180,8 @@ TEST(Matmul, ARowDoesNotDependOnTheNumberOfRowsOrColumns) {
           Buffer c(67 * 200, ScalarType::Float);
           part(c);
           for (int64_t i = 0; i < rows; ++i)
-            ASSERT_EQ(0, std::memcmp(c.as<float>() + i * 200, all.as<float>() + (67 - rows + i) * 200 + 200 - cols,
+            ASSERT_EQ(0, std::memcmp(c.as<float>() + i * 200,
+                                     all.as<float>() + (67 - rows + i) * 200 + 200 - cols,
                                      static_cast<size_t>(cols) * 4))
                 << rows << " rows, " << cols << " columns, k " << k << ", row " << i;
         }
@@ -184,9 +199,11 @@ TEST(Matmul, TheLayoutDoesNotChangeTheBits) {
       for (int layout = 1; layout < 4; ++layout) {
         Call t({.m = m, .n = n, .k = k, .ta = (layout & 1) != 0, .tb = (layout & 2) != 0}, 9);
         for (int64_t i = 0; i < m; ++i)
-          for (int64_t p = 0; p < k; ++p) t.a.set(i * t.args.a_row + p * t.args.a_col, run.a[i * k + p]);
+          for (int64_t p = 0; p < k; ++p)
+            t.a.set(i * t.args.a_row + p * t.args.a_col, run.a[i * k + p]);
         for (int64_t p = 0; p < k; ++p)
-          for (int64_t j = 0; j < n; ++j) t.b.set(p * t.args.b_row + j * t.args.b_col, run.b[p * n + j]);
+          for (int64_t j = 0; j < n; ++j)
+            t.b.set(p * t.args.b_row + j * t.args.b_col, run.b[p * n + j]);
         Buffer c = t.c0;
         t(c);
         EXPECT_TRUE(c.same_bits(want)) << "layout " << layout << ", n " << n;
@@ -197,7 +214,8 @@ TEST(Matmul, TheLayoutDoesNotChangeTheBits) {
 
 TEST(Matmul, EmptyOperands) {
   for_each_variant([](Variant) {
-    for (ScalarType t : {ScalarType::Float, ScalarType::Double, ScalarType::Half, ScalarType::Int}) {
+    for (ScalarType t :
+         {ScalarType::Float, ScalarType::Double, ScalarType::Half, ScalarType::Int}) {
       Product p{.m = 3, .n = 20, .k = 0, .dtype = t, .beta = 2, .bias = true};
       Call run(p, 4);
       Buffer c = run.c0;
@@ -236,16 +254,19 @@ TEST(Matmul, NotANumberAndInfinity) {
 }
 
 TEST(Dot, AgreesWithDoubleAndKeepsItsBits) {
-  for (ScalarType t : {ScalarType::Float, ScalarType::Double, ScalarType::Half, ScalarType::BFloat16, ScalarType::Long,
-                       ScalarType::Int, ScalarType::Char})
+  for (ScalarType t : {ScalarType::Float, ScalarType::Double, ScalarType::Half,
+                       ScalarType::BFloat16, ScalarType::Long, ScalarType::Int, ScalarType::Char})
     for (int64_t n : {0, 1, 5, 63, 64, 65, 511, 512, 513, 20000, 100001})
       for (int64_t stride : {1, 3}) {
         Values v(static_cast<uint64_t>(n));
         Buffer a(n * stride, t), b(n, t), out(1, t);
         a.fill(v), b.fill(v);
         double want = 0, size = 1e-30;
-        for (int64_t i = 0; i < n; ++i) want += a[i * stride] * b[i], size += std::fabs(a[i * stride] * b[i]);
-        expect_same_bits(out, [&](Buffer& o) { dot(kCpuStream, {a.data(), b.data(), o.data(), n, stride, 1, t}); });
+        for (int64_t i = 0; i < n; ++i)
+          want += a[i * stride] * b[i], size += std::fabs(a[i * stride] * b[i]);
+        expect_same_bits(out, [&](Buffer& o) {
+          dot(kCpuStream, {a.data(), b.data(), o.data(), n, stride, 1, t});
+        });
         if (is_floating(t)) EXPECT_LE(std::fabs(out[0] - want), bound(t) * size) << t << " " << n;
         else {
           Buffer one(1, t);
@@ -257,6 +278,27 @@ TEST(Dot, AgreesWithDoubleAndKeepsItsBits) {
           for (int64_t i = 0; i < n; ++i) dense.set(i, a[i * 3]);
           dot(kCpuStream, {dense.data(), b.data(), again.data(), n, 1, 1, t});
           EXPECT_TRUE(again.same_bits(out));
+        }
+      }
+}
+
+TEST(SumRows, AgreesWithDoubleAndKeepsItsBits) {
+  for (ScalarType t :
+       {ScalarType::Float, ScalarType::Double, ScalarType::Half, ScalarType::BFloat16})
+    for (int64_t rows : {0, 1, 63, 64, 65, 700})
+      for (int64_t n : {1, 7, 10, 256, 300}) {
+        const int64_t row = n + rows % 3;
+        Values v(static_cast<uint64_t>(rows + n));
+        Buffer a(rows * row, t), out(n, t);
+        a.fill(v);
+        expect_same_bits(out, [&](Buffer& o) {
+          sum_rows(kCpuStream, {a.data(), o.data(), rows, n, row, t});
+        });
+        for (int64_t j = 0; j < n; ++j) {
+          double want = 0, size = 1e-30;
+          for (int64_t i = 0; i < rows; ++i)
+            want += a[i * row + j], size += std::fabs(a[i * row + j]);
+          ASSERT_LE(std::fabs(out[j] - want), bound(t) * size) << t << " " << rows << " x " << n;
         }
       }
 }

@@ -8,7 +8,10 @@ namespace {
 using raw::Buffer;
 using raw::Values;
 
-struct Leaf { bool there; float value; };
+struct Leaf {
+  bool there;
+  float value;
+};
 
 // The definition: a balanced tree over positions, absent leaves pass through.
 Leaf tree(const std::vector<Leaf>& v, size_t first, size_t count) {
@@ -31,7 +34,8 @@ float expected(const std::vector<Leaf>& v, bool as_tree) {
 NarySumArgs args(const std::vector<const Buffer*>& in, Buffer& out, bool as_tree) {
   NarySumArgs a{};
   for (size_t j = 0; j < in.size(); ++j) a.in[j] = in[j] ? in[j]->data() : nullptr;
-  a.out = out.data(), a.n = out.size, a.leaves = static_cast<int32_t>(in.size()), a.dtype = out.dtype, a.tree = as_tree;
+  a.out = out.data(), a.n = out.size, a.leaves = static_cast<int32_t>(in.size()),
+  a.dtype = out.dtype, a.tree = as_tree;
   return a;
 }
 
@@ -42,8 +46,10 @@ TEST(NarySum, AnySetOfLeavesInBothOrders) {
       const int64_t n = 1 + v.below(700);
       std::vector<Buffer> data;
       std::vector<const Buffer*> in;
-      for (int j = 0; j < leaves; ++j) data.emplace_back(n, kFloat), data.back().fill(v, std::exp(8 * v.unit()));
-      for (int j = 0; j < leaves; ++j) in.push_back(pattern == 0 || v.below(3) ? &data[static_cast<size_t>(j)] : nullptr);
+      for (int j = 0; j < leaves; ++j)
+        data.emplace_back(n, kFloat), data.back().fill(v, std::exp(8 * v.unit()));
+      for (int j = 0; j < leaves; ++j)
+        in.push_back(pattern == 0 || v.below(3) ? &data[static_cast<size_t>(j)] : nullptr);
       in[static_cast<size_t>(v.below(leaves))] = &data[0];
       for (bool as_tree : {false, true})
         raw::for_each_variant([&](Variant) {
@@ -52,8 +58,10 @@ TEST(NarySum, AnySetOfLeavesInBothOrders) {
           ASSERT_TRUE(out.guards_intact());
           for (int64_t i = 0; i < n; ++i) {
             std::vector<Leaf> leaf;
-            for (const Buffer* b : in) leaf.push_back(b ? Leaf{true, static_cast<float>((*b)[i])} : Leaf{false, 0});
-            ASSERT_EQ(out.as<float>()[i], expected(leaf, as_tree)) << leaves << " leaves, tree " << as_tree << ", element " << i;
+            for (const Buffer* b : in)
+              leaf.push_back(b ? Leaf{true, static_cast<float>((*b)[i])} : Leaf{false, 0});
+            ASSERT_EQ(out.as<float>()[i], expected(leaf, as_tree))
+                << leaves << " leaves, tree " << as_tree << ", element " << i;
           }
         });
     }
@@ -70,14 +78,17 @@ TEST(NarySum, TheOrderShows) {  // 1e8, 1, -1e8, 1: fixed gives 1, the tree 0
 
 TEST(NarySum, EveryType) {
   raw::for_each_variant([](Variant) {
-    for (ScalarType t : {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kBFloat16, kFloat, kDouble}) {
+    for (ScalarType t :
+         {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kBFloat16, kFloat, kDouble}) {
       Buffer a(600, t), b(600, t), c(600, t), out(600, t), want(600, t);
       Values v(static_cast<uint64_t>(t) + 2);
       a.fill(v), b.fill(v), c.fill(v);
       nary_sum(raw::kCpuStream, args({&a, nullptr, &b, &c}, out, false));
       for (int64_t i = 0; i < 600; ++i) {
         if (t == kDouble) want.set(i, a[i] + b[i] + c[i]);
-        else if (is_floating(t)) want.set(i, static_cast<float>(a[i]) + static_cast<float>(b[i]) + static_cast<float>(c[i]));
+        else if (is_floating(t))
+          want.set(i,
+                   static_cast<float>(a[i]) + static_cast<float>(b[i]) + static_cast<float>(c[i]));
         else want.set(i, t == kBool ? a[i] + b[i] + c[i] > 0 : a[i] + b[i] + c[i]);
       }
       EXPECT_TRUE(out.same_bits(want)) << short_name_of(t);
@@ -125,13 +136,15 @@ TEST(NarySum, SameBitsForAnyThreadsLengthAndVariant) {
   }
 }
 
-TEST(NarySum, StreamsPastTheCache) {  // more than 8 Mi elements: the streamed stores and the tail behind them
+// more than 8 Mi elements: the streamed stores and the tail behind them
+TEST(NarySum, StreamsPastTheCache) {
   const int64_t n = (int64_t{8} << 20) + 37;
   Buffer a(n, kFloat), b(n, kFloat), out(n, kFloat);
   Values v(2);
   a.fill(v), b.fill(v);
   nary_sum(raw::kCpuStream, args({&a, &b}, out, true));
-  for (int64_t i = 0; i < n; ++i) ASSERT_EQ(out.as<float>()[i], a.as<float>()[i] + b.as<float>()[i]) << i;
+  for (int64_t i = 0; i < n; ++i)
+    ASSERT_EQ(out.as<float>()[i], a.as<float>()[i] + b.as<float>()[i]) << i;
   EXPECT_TRUE(out.guards_intact());
 }
 

@@ -16,23 +16,28 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
   raw::for_each_variant([](Variant) {
     for (ScalarType t : {kFloat, kDouble})
       for (int options = 0; options < 16; ++options) {
-        const bool with_momentum = options & 1, nesterov = (options & 2) && with_momentum, decays = options & 4, maximize = options & 8;
+        const bool with_momentum = options & 1, nesterov = (options & 2) && with_momentum,
+                   decays = options & 4, maximize = options & 8;
         const int64_t n = 131;
         Buffer p(n, t), g(n, t), buffer(n, t);
         Values v(static_cast<uint64_t>(options) + 1);
         p.fill(v), buffer.fill(NAN);  // the first step must not read it
         std::vector<R> want(static_cast<size_t>(n)), velocity(static_cast<size_t>(n));
         for (int64_t i = 0; i < n; ++i) want[static_cast<size_t>(i)] = p[i];
-        const R lr = 0.1L, momentum = with_momentum ? 0.9L : 0, dampening = nesterov ? 0 : 0.2L, decay = decays ? 0.05L : 0;
+        const R lr = 0.1L, momentum = with_momentum ? 0.9L : 0, dampening = nesterov ? 0 : 0.2L,
+                decay = decays ? 0.05L : 0;
         for (int step = 0; step < 4; ++step) {
           g.fill(v);
           SgdArgs a{};
-          a.parameter = p.data(), a.gradient = g.data(), a.momentum_buffer = with_momentum ? buffer.data() : nullptr, a.n = n;
-          a.lr = 0.1, a.momentum = static_cast<double>(momentum), a.dampening = static_cast<double>(dampening), a.weight_decay = static_cast<double>(decay);
+          a.parameter = p.data(), a.gradient = g.data(),
+          a.momentum_buffer = with_momentum ? buffer.data() : nullptr, a.n = n;
+          a.lr = 0.1, a.momentum = static_cast<double>(momentum),
+          a.dampening = static_cast<double>(dampening), a.weight_decay = static_cast<double>(decay);
           a.dtype = t, a.nesterov = nesterov, a.maximize = maximize, a.first = step == 0;
           sgd_step(raw::kCpuStream, a);
           for (size_t i = 0; i < want.size(); ++i) {
-            R d = (maximize ? -1 : 1) * static_cast<R>(g[static_cast<int64_t>(i)]) + decay * want[i];
+            R d =
+                (maximize ? -1 : 1) * static_cast<R>(g[static_cast<int64_t>(i)]) + decay * want[i];
             if (with_momentum) {
               velocity[i] = step == 0 ? d : momentum * velocity[i] + (1 - dampening) * d;
               d = nesterov ? d + momentum * velocity[i] : velocity[i];
@@ -40,7 +45,9 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
             want[i] -= lr * d;
           }
         }
-        for (int64_t i = 0; i < n; ++i) ASSERT_NEAR(p[i], static_cast<double>(want[static_cast<size_t>(i)]), tolerance(t)) << "options " << options;
+        for (int64_t i = 0; i < n; ++i)
+          ASSERT_NEAR(p[i], static_cast<double>(want[static_cast<size_t>(i)]), tolerance(t))
+              << "options " << options;
         EXPECT_TRUE(p.guards_intact() && buffer.guards_intact());
       }
   });
@@ -50,19 +57,24 @@ TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
   raw::for_each_variant([](Variant) {
     for (ScalarType t : {kFloat, kDouble})
       for (int options = 0; options < 16; ++options) {
-        const bool amsgrad = options & 1, decoupled = options & 2, decays = options & 4, maximize = options & 8;
+        const bool amsgrad = options & 1, decoupled = options & 2, decays = options & 4,
+                   maximize = options & 8;
         const int64_t n = 131;
         Buffer p(n, t), g(n, t), m(n, t), s(n, t), top(n, t);
         Values v(static_cast<uint64_t>(options) + 1);
         p.fill(v), m.fill(0.0), s.fill(0.0), top.fill(0.0);
-        std::vector<R> want(static_cast<size_t>(n)), wm(static_cast<size_t>(n)), wv(static_cast<size_t>(n)), wx(static_cast<size_t>(n));
+        std::vector<R> want(static_cast<size_t>(n)), wm(static_cast<size_t>(n)),
+            wv(static_cast<size_t>(n)), wx(static_cast<size_t>(n));
         for (int64_t i = 0; i < n; ++i) want[static_cast<size_t>(i)] = p[i];
         const R lr = 0.01L, b1 = 0.9L, b2 = 0.99L, eps = 1e-6L, decay = decays ? 0.1L : 0;
         for (int step = 1; step <= 5; ++step) {
-          g.fill(v, step == 3 ? 0.1 : 1);  // a smaller gradient: amsgrad keeps the larger second moment
+          // a smaller gradient: amsgrad keeps the larger second moment
+          g.fill(v, step == 3 ? 0.1 : 1);
           AdamArgs a{};
-          a.parameter = p.data(), a.gradient = g.data(), a.m = m.data(), a.v = s.data(), a.max_v = amsgrad ? top.data() : nullptr, a.n = n;
-          a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99, a.eps = 1e-6, a.weight_decay = static_cast<double>(decay);
+          a.parameter = p.data(), a.gradient = g.data(), a.m = m.data(), a.v = s.data(),
+          a.max_v = amsgrad ? top.data() : nullptr, a.n = n;
+          a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99, a.eps = 1e-6,
+          a.weight_decay = static_cast<double>(decay);
           a.bias1 = 1 - std::pow(0.9, step), a.bias2 = 1 - std::pow(0.99, step);
           a.dtype = t, a.decoupled = decoupled, a.maximize = maximize;
           adam_step(raw::kCpuStream, a);
@@ -73,10 +85,13 @@ TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
             wm[i] = b1 * wm[i] + (1 - b1) * d, wv[i] = b2 * wv[i] + (1 - b2) * d * d;
             wx[i] = std::max(wx[i], wv[i]);
             const R second = amsgrad ? wx[i] : wv[i];
-            want[i] -= lr / (1 - std::pow(b1, step)) * wm[i] / (std::sqrt(second) / std::sqrt(1 - std::pow(b2, step)) + eps);
+            want[i] -= lr / (1 - std::pow(b1, step)) * wm[i] /
+                       (std::sqrt(second) / std::sqrt(1 - std::pow(b2, step)) + eps);
           }
         }
-        for (int64_t i = 0; i < n; ++i) ASSERT_NEAR(p[i], static_cast<double>(want[static_cast<size_t>(i)]), tolerance(t)) << "options " << options;
+        for (int64_t i = 0; i < n; ++i)
+          ASSERT_NEAR(p[i], static_cast<double>(want[static_cast<size_t>(i)]), tolerance(t))
+              << "options " << options;
         EXPECT_TRUE(p.guards_intact() && m.guards_intact() && s.guards_intact());
       }
   });
@@ -91,8 +106,10 @@ TEST(OptimizerStep, SameBitsForAnyLengthThreadsAndVariant) {
   auto step = [&](Buffer& out, int64_t begin, int64_t count) {
     Buffer m2 = m, s2 = s;
     AdamArgs a{};
-    a.parameter = out.as<float>() + begin, a.gradient = g.as<float>() + begin, a.m = m2.as<float>() + begin, a.v = s2.as<float>() + begin;
-    a.n = count, a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01, a.bias1 = 0.1, a.bias2 = 0.001;
+    a.parameter = out.as<float>() + begin, a.gradient = g.as<float>() + begin,
+    a.m = m2.as<float>() + begin, a.v = s2.as<float>() + begin;
+    a.n = count, a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01,
+    a.bias1 = 0.1, a.bias2 = 0.001;
     a.dtype = kFloat, a.decoupled = true;
     adam_step(raw::kCpuStream, a);
   };
@@ -116,7 +133,9 @@ TEST(OptimizerStep, SumOfSquares) {
       x.fill(v);
       R want = 0;
       for (int64_t i = 0; i < n; ++i) want += static_cast<R>(x[i]) * static_cast<R>(x[i]);
-      raw::expect_same_bits(out, [&](Buffer& y) { sum_squares(raw::kCpuStream, {x.data(), partials.as<double>(), y.as<double>(), n, t}); });
+      raw::expect_same_bits(out, [&](Buffer& y) {
+        sum_squares(raw::kCpuStream, {x.data(), partials.as<double>(), y.as<double>(), n, t});
+      });
       EXPECT_NEAR(out[0], static_cast<double>(want), 1e-13 * static_cast<double>(want));
       EXPECT_TRUE(partials.guards_intact());
     }

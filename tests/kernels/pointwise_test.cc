@@ -1,5 +1,6 @@
-// Every pointwise kernel against a reference in long double (or exact integers), and what holds for all of them: any
-// length at any offset, any type, any strides, any number of threads, scalars, results in place.
+// Every pointwise kernel against a reference in long double (or exact integers), and what holds for
+// all of them: any length at any offset, any type, any strides, any number of threads, scalars,
+// results in place.
 #include "kernels/pointwise.h"
 
 #include <map>
@@ -25,7 +26,8 @@ struct Op {
 };
 const Op kOps[] = {
 #define RAMET_X(name, Struct, operands, types, result) \
-  {#name, &name, &name##_strided, operands, types, PointwiseResult::result == PointwiseResult::kTruth},
+  {#name,    &name, &name##_strided,                   \
+   operands, types, PointwiseResult::result == PointwiseResult::kTruth},
     RAMET_POINTWISE_OPS(RAMET_X)
 #undef RAMET_X
 };
@@ -40,10 +42,12 @@ const Op& op_named(const std::string& name) {
 
 struct Reference {
   std::function<R(R a, R b, R c, R s, R t)> f;
-  double ulps = 0;     // allowed error in units of the last place of the result
-  double scaled = 0;   // or in units of the last place of the largest operand (formulas with cancellation)
+  double ulps = 0;  // allowed error in units of the last place of the result
+  // or in units of the last place of the largest operand (formulas with cancellation)
+  double scaled = 0;
   double s = 1, t = 0;
-  bool underflows = false;  // 1 / (1 + infinity) is 0 where the exact value is denormal, as in LibTorch
+  // 1 / (1 + infinity) is 0 where the exact value is denormal, as in LibTorch
+  bool underflows = false;
 };
 R sigmoid_of(R x) { return 1 / (1 + std::exp(-x)); }
 R phi(R x) { return std::exp(-x * x / 2) * 0.398942280401432677939946L; }
@@ -61,8 +65,9 @@ R python_floor_div(R a, R b) {
   if (std::isinf(a)) return NAN;
   return std::rint((a - python_mod(a, b)) / b);
 }
-const std::map<std::string, Reference>& references() {
+const std::map<std::string, Reference>& references(){
 #define F [](R a, R b, R c, R s, R t) -> R { (void)a, (void)b, (void)c, (void)s, (void)t;
+    // clang-format off
   static const std::map<std::string, Reference> table = {
       {"add", {F return a + s * b; }, 0.5, 1.0, -1.5}},
       {"sub", {F return a - s * b; }, 0.5, 1.0, 0.75}},
@@ -145,16 +150,21 @@ const std::map<std::string, Reference>& references() {
       {"bitwise_xor", {F return static_cast<R>(static_cast<int64_t>(a) ^ static_cast<int64_t>(b)); }}},
       {"bitwise_not", {F return static_cast<R>(~static_cast<int64_t>(a)); }}},
   };
+// clang-format on
 #undef F
-  return table;
+return table;
 }
 
-constexpr double kSpecial[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2.5, -2.5, 3, -7, 1e-3, 20.5, -20.5, 88.5, -90, 100, -104, 1e5, -3e5,
-                               1e-40, -1e-40, 1.17549435e-38, 3e38, -3e38, 16777217, INFINITY, -INFINITY, NAN};
+constexpr double kSpecial[] = {
+    0.0,    -0.0,           1,     -1,    0.5,      -0.5,     2.5,       -2.5, 3,    -7,
+    1e-3,   20.5,           -20.5, 88.5,  -90,      100,      -104,      1e5,  -3e5, 1e-40,
+    -1e-40, 1.17549435e-38, 3e38,  -3e38, 16777217, INFINITY, -INFINITY, NAN};
 
-PointwiseArgs args_for(const Op& op, const Buffer& a, const Buffer& b, const Buffer& c, Buffer& out, ScalarType compute) {
+PointwiseArgs args_for(const Op& op, const Buffer& a, const Buffer& b, const Buffer& c, Buffer& out,
+                       ScalarType compute) {
   PointwiseArgs k{};
-  k.a = a.data(), k.b = op.operands > 1 ? b.data() : nullptr, k.c = op.operands > 2 ? c.data() : nullptr;
+  k.a = a.data(), k.b = op.operands > 1 ? b.data() : nullptr,
+  k.c = op.operands > 2 ? c.data() : nullptr;
   k.a_type = a.dtype, k.b_type = b.dtype, k.c_type = c.dtype, k.out_type = out.dtype;
   k.out = out.data(), k.n = out.size, k.compute = compute;
   const Reference& ref = references().at(op.name);
@@ -162,16 +172,19 @@ PointwiseArgs args_for(const Op& op, const Buffer& a, const Buffer& b, const Buf
   else k.s.d = ref.s, k.t.d = ref.t;
   return k;
 }
-void call(const Op& op, const Buffer& a, const Buffer& b, const Buffer& c, Buffer& out, ScalarType compute) {
+void call(const Op& op, const Buffer& a, const Buffer& b, const Buffer& c, Buffer& out,
+          ScalarType compute) {
   (*op.dense)(raw::kCpuStream, args_for(op, a, b, c, out, compute));
 }
 
 template <class T> R unit_in_last_place(T x) {
   x = std::fabs(x);
   if (!std::isfinite(x)) x = std::numeric_limits<T>::max();
-  return static_cast<R>(std::nextafter(x, std::numeric_limits<T>::infinity())) == std::numeric_limits<R>::infinity()
+  return static_cast<R>(std::nextafter(x, std::numeric_limits<T>::infinity())) ==
+                 std::numeric_limits<R>::infinity()
              ? static_cast<R>(x) - static_cast<R>(std::nextafter(x, T(0)))
-             : static_cast<R>(std::nextafter(x, std::numeric_limits<T>::infinity())) - static_cast<R>(x);
+             : static_cast<R>(std::nextafter(x, std::numeric_limits<T>::infinity())) -
+                   static_cast<R>(x);
 }
 
 // Operands: all combinations of special values, then random ones over many magnitudes.
@@ -200,22 +213,31 @@ template <class T> void against_reference(ScalarType dtype) {
     call(op, a, b, c, out, dtype);
     int bad = 0;
     for (int64_t i = 0; i < out.size && bad < 5; ++i) {
-      const R exact = ref.f(a[i], op.operands > 1 ? b[i] : 0, op.operands > 2 ? c[i] : 0, ref.s, ref.t);
+      const R exact =
+          ref.f(a[i], op.operands > 1 ? b[i] : 0, op.operands > 2 ? c[i] : 0, ref.s, ref.t);
       const T want = static_cast<T>(exact), got = static_cast<T>(out[i]);
       if (std::isnan(want) ? std::isnan(got) : got == want) continue;
       R scale = std::fabs(static_cast<R>(a[i]));
       if (op.operands > 1) scale = std::fmax(scale, std::fabs(static_cast<R>(b[i])));
       if (op.operands > 2) scale = std::fmax(scale, std::fabs(static_cast<R>(c[i])));
-      const double grace = sizeof(T) == 8 ? 3 : 1.16;  // the C library's double functions; baseline has no fma
-      const R allowed = grace * (static_cast<R>(ref.ulps) * unit_in_last_place(want) + static_cast<R>(ref.scaled) * unit_in_last_place(static_cast<T>(scale)));
+      // the C library's double functions; baseline has no fma
+      const double grace = sizeof(T) == 8 ? 3 : 1.16;
+      const R allowed =
+          grace * (static_cast<R>(ref.ulps) * unit_in_last_place(want) +
+                   static_cast<R>(ref.scaled) * unit_in_last_place(static_cast<T>(scale)));
       if (std::fabs(static_cast<R>(got) - exact) <= allowed) continue;
-      if (ref.underflows && got == 0 && std::fabs(exact) <= 4 * static_cast<R>(std::numeric_limits<T>::min()) * std::fmax(scale, R(1))) continue;
-      // Beyond the range of T on the way or at the end (an infinity or a NaN that the exact value does not have).
+      if (ref.underflows && got == 0 &&
+          std::fabs(exact) <=
+              4 * static_cast<R>(std::numeric_limits<T>::min()) * std::fmax(scale, R(1)))
+        continue;
+      // Beyond the range of T on the way or at the end (an infinity or a NaN that the exact value
+      // does not have).
       const R huge = std::sqrt(static_cast<R>(std::numeric_limits<T>::max()));
       if (!std::isfinite(got) && (std::fabs(exact) > huge || scale > huge)) continue;
       if (std::isnan(want) && scale > huge) continue;
       ++bad;
-      ADD_FAILURE() << "a " << a[i] << ", b " << b[i] << ", c " << c[i] << ": got " << got << ", expected " << want;
+      ADD_FAILURE() << "a " << a[i] << ", b " << b[i] << ", c " << c[i] << ": got " << got
+                    << ", expected " << want;
     }
   }
 }
@@ -235,7 +257,8 @@ TEST(Pointwise, EveryIntegerOperationAgainstItsReference) {
       Buffer a(500, kLong), b(500, kLong), c(500, kLong), out(500, op.truth ? kBool : kLong);
       Values v(5);
       for (int64_t i = 0; i < 500; ++i) {
-        a.set(i, static_cast<double>(v.below(41) - 20)), c.set(i, static_cast<double>(v.below(41) - 20));
+        a.set(i, static_cast<double>(v.below(41) - 20)),
+            c.set(i, static_cast<double>(v.below(41) - 20));
         b.set(i, static_cast<double>(v.below(8) + (i % 2 ? 1 : -8)));
       }
       call(op, a, b, c, out, kLong);
@@ -243,15 +266,20 @@ TEST(Pointwise, EveryIntegerOperationAgainstItsReference) {
         const R s = std::trunc(static_cast<R>(ref.s)), t = std::trunc(static_cast<R>(ref.t));
         R want = ref.f(a[i], b[i], c[i], s, t);
         if (std::string(op.name) == "pow") want = std::trunc(a[i] == 0 && b[i] < 0 ? 0 : want);
-        ASSERT_EQ(out[i], static_cast<double>(want)) << "a " << a[i] << ", b " << b[i] << ", c " << c[i];
+        ASSERT_EQ(out[i], static_cast<double>(want))
+            << "a " << a[i] << ", b " << b[i] << ", c " << c[i];
       }
     }
   });
 }
 
 TEST(Pointwise, FloatFunctionsOnADenseGrid) {  // every 9973rd float of the whole range
-  const struct { const char* name; double ulps; } kCases[] = {{"exp", 1.25}, {"expm1", 2}, {"log", 1.2}, {"log1p", 2}, {"log2", 2},
-      {"tanh", 1.5}, {"erf", 1.25}, {"sin", 1.5}, {"cos", 1.5}, {"sigmoid", 2.5}, {"rsqrt", 1.5}};
+  const struct {
+    const char* name;
+    double ulps;
+  } kCases[] = {{"exp", 1.25}, {"expm1", 2},     {"log", 1.2},  {"log1p", 2},
+                {"log2", 2},   {"tanh", 1.5},    {"erf", 1.25}, {"sin", 1.5},
+                {"cos", 1.5},  {"sigmoid", 2.5}, {"rsqrt", 1.5}};
   Buffer x((int64_t{1} << 32) / 9973, kFloat), y(x.size, kFloat);
   for (int64_t i = 0; i < x.size; ++i) {
     const auto u = static_cast<uint32_t>(i * 9973);
@@ -268,8 +296,10 @@ TEST(Pointwise, FloatFunctionsOnADenseGrid) {  // every 9973rd float of the whol
         const double exact = static_cast<double>(references().at(k.name).f(in, 0, 0, 1, 0));
         const float want = static_cast<float>(exact);
         if (std::isnan(want) ? std::isnan(got) : got == want) continue;
-        if (std::string(k.name) == "sigmoid" && in < -88) continue;  // 1 / infinity: 0 where the exact value is denormal
-        const R error = std::isfinite(got) ? std::fabs(got - exact) / unit_in_last_place(want) : 1e9;
+        // 1 / infinity: 0 where the exact value is denormal
+        if (std::string(k.name) == "sigmoid" && in < -88) continue;
+        const R error =
+            std::isfinite(got) ? std::fabs(got - exact) / unit_in_last_place(want) : 1e9;
         if (!(error <= worst)) worst = error, at = in;
       }
       EXPECT_LE(worst, k.ulps * 1.16) << "at " << at;
@@ -288,7 +318,8 @@ TEST(Pointwise, AnyLengthAtAnyOffsetGivesTheLongRunsBits) {
         Buffer a(96, compute), b(96, compute), c(96, compute), all(96, op.truth ? kBool : compute);
         Values v(3);
         a.fill(v, 3), b.fill(v, 3), c.fill(v, 3);
-        for (int64_t i = 0; i < 96; ++i) if (b[i] == 0) b.set(i, 1);
+        for (int64_t i = 0; i < 96; ++i)
+          if (b[i] == 0) b.set(i, 1);
         call(op, a, b, c, all, compute);
         const size_t item = item_size(compute), out_item = item_size(all.dtype);
         for (int64_t offset = 0; offset < 16; ++offset)
@@ -300,8 +331,11 @@ TEST(Pointwise, AnyLengthAtAnyOffsetGivesTheLongRunsBits) {
             if (k.c) k.c = static_cast<const char*>(c.data()) + static_cast<size_t>(offset) * item;
             (*op.dense)(raw::kCpuStream, k);
             ASSERT_TRUE(part.guards_intact());
-            ASSERT_EQ(std::memcmp(part.data(), static_cast<char*>(all.data()) + static_cast<size_t>(offset) * out_item,
-                                  static_cast<size_t>(n) * out_item), 0)
+            ASSERT_EQ(
+                std::memcmp(part.data(),
+                            static_cast<char*>(all.data()) + static_cast<size_t>(offset) * out_item,
+                            static_cast<size_t>(n) * out_item),
+                0)
                 << "offset " << offset << ", length " << n;
           }
       }
@@ -312,7 +346,8 @@ TEST(Pointwise, SameBitsForAnyThreadsAndFromV3OnForAnyVariant) {
   for (const Op& op : kOps) {
     SCOPED_TRACE(op.name);
     const ScalarType compute = op.types & kOnFloating ? kFloat : kLong;
-    Buffer a(40001, compute), b(40001, compute), c(40001, compute), out(40001, op.truth ? kBool : compute);
+    Buffer a(40001, compute), b(40001, compute), c(40001, compute),
+        out(40001, op.truth ? kBool : compute);
     Values v(11);
     a.fill(v, 5), b.fill(v, 5), c.fill(v, 5);
     raw::expect_same_bits(out, [&](Buffer& y) { call(op, a, b, c, y, compute); });
@@ -329,10 +364,12 @@ TEST(Pointwise, ScalarsOnEitherSide) {
           Buffer x(n, compute), scalar(n, compute), out(n, op.truth ? kBool : compute), want = out;
           Values v(23);
           x.fill(v, 4);
-          for (int64_t i = 0; i < n; ++i) if (x[i] == 0) x.set(i, 2);
+          for (int64_t i = 0; i < n; ++i)
+            if (x[i] == 0) x.set(i, 2);
           scalar.fill(3);
           for (int side = 0; side < 2; ++side) {
-            PointwiseArgs k = side == 0 ? args_for(op, scalar, x, x, want, compute) : args_for(op, x, scalar, x, want, compute);
+            PointwiseArgs k = side == 0 ? args_for(op, scalar, x, x, want, compute)
+                                        : args_for(op, x, scalar, x, want, compute);
             if (compute == kLong) k.t.i = 3;
             else k.t.d = 3;
             if (compute != kLong) k.s.d = 1;
@@ -349,7 +386,8 @@ TEST(Pointwise, ScalarsOnEitherSide) {
 }
 
 TEST(Pointwise, EveryTypeInAndOut) {
-  constexpr ScalarType kAll[] = {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kBFloat16, kFloat, kDouble};
+  constexpr ScalarType kAll[] = {kBool, kByte, kChar,     kShort, kInt,
+                                 kLong, kHalf, kBFloat16, kFloat, kDouble};
   raw::for_each_variant([&](Variant) {
     for (ScalarType ta : kAll)
       for (ScalarType tb : kAll)
@@ -366,15 +404,22 @@ TEST(Pointwise, EveryTypeInAndOut) {
           (*op.dense)(raw::kCpuStream, k);
           Buffer want(700, result);
           for (int64_t i = 0; i < 700; ++i) {
-            const double y = op.truth ? a[i] > b[i] : name[0] == 'w' ? (a[i] != 0 ? b[i] : a[i]) : compute == kFloat ? static_cast<float>(a[i]) + 2 * static_cast<float>(b[i]) : a[i] + 2 * b[i];
-            if (is_integral(result, false)) want.set(i, static_cast<double>(static_cast<int64_t>(y)));
+            const double y = op.truth         ? a[i] > b[i]
+                             : name[0] == 'w' ? (a[i] != 0 ? b[i] : a[i])
+                             : compute == kFloat
+                                 ? static_cast<float>(a[i]) + 2 * static_cast<float>(b[i])
+                                 : a[i] + 2 * b[i];
+            if (is_integral(result, false))
+              want.set(i, static_cast<double>(static_cast<int64_t>(y)));
             else want.set(i, y);
           }
-          EXPECT_TRUE(out.same_bits(want)) << name << " " << short_name_of(ta) << " " << short_name_of(tb);
+          EXPECT_TRUE(out.same_bits(want))
+              << name << " " << short_name_of(ta) << " " << short_name_of(tb);
         }
     // A truth value into a float (x.eq_(y)), and a float result into an integer.
     Buffer a(50, kFloat), b(50, kFloat), out(50, kHalf), whole(50, kByte);
-    for (int64_t i = 0; i < 50; ++i) a.set(i, static_cast<double>(i)), b.set(i, static_cast<double>(i % 3 ? i : -i));
+    for (int64_t i = 0; i < 50; ++i)
+      a.set(i, static_cast<double>(i)), b.set(i, static_cast<double>(i % 3 ? i : -i));
     call(op_named("eq"), a, b, b, out, kFloat);
     call(op_named("neg"), a, b, b, whole, kFloat);
     for (int64_t i = 0; i < 50; ++i) {
@@ -406,7 +451,11 @@ TEST(Pointwise, IntegersWrapAndDivideLikeTheProcessorWouldNot) {
     EXPECT_EQ(binary("div_trunc", -7, 2), -3);
     EXPECT_EQ(binary("remainder", -7, 2), 1);
     EXPECT_EQ(binary("fmod", -7, 2), -1);
-    EXPECT_EQ(binary("pow", 3, 41), static_cast<int64_t>([] { uint64_t r = 1; for (int i = 0; i < 41; ++i) r *= 3; return r; }()));
+    EXPECT_EQ(binary("pow", 3, 41), static_cast<int64_t>([] {
+                uint64_t r = 1;
+                for (int i = 0; i < 41; ++i) r *= 3;
+                return r;
+              }()));
     EXPECT_EQ(binary("pow", 5, -1), 0);
     EXPECT_EQ(binary("pow", -1, -3), -1);
     Buffer a(3, kByte), b(3, kByte), out(3, kByte);
@@ -446,22 +495,28 @@ TEST(Pointwise, StridesBroadcastsAndMixedTypesAgreeWithALoop) {
   Values v(77);
   const ScalarType kTypes[] = {kFloat, kDouble, kInt, kBool, kHalf};
   for (int round = 0; round < 300; ++round) {
-    const Op& op = op_named(std::vector<const char*>{"sub", "where", "lt", "neg"}[static_cast<size_t>(v.below(4))]);
+    const Op& op = op_named(
+        std::vector<const char*>{"sub", "where", "lt", "neg"}[static_cast<size_t>(v.below(4))]);
     const int rank = static_cast<int>(v.below(5));
     int64_t sizes[kMaxTensorRank], strides[4][kMaxTensorRank], extent[4] = {1, 1, 1, 1};
     for (int d = 0; d < rank; ++d) sizes[d] = v.below(8) == 0 ? 40 : 1 + v.below(5);
     ScalarType types[4];
     for (int o = 0; o < 4; ++o) types[o] = kTypes[v.below(5)];
-    const ScalarType compute = compute_type(promote_types(types[2], promote_types(types[1], types[3])));
+    const ScalarType compute =
+        compute_type(promote_types(types[2], promote_types(types[1], types[3])));
     if (is_integral(types[0])) types[0] = compute == kLong ? kLong : compute;
     int order[8];
-    for (int o = 0; o < 4; ++o) {  // a random order of the dimensions, gaps, and (operands only) broadcast dimensions
+    // a random order of the dimensions, gaps, and (operands only) broadcast dimensions
+    for (int o = 0; o < 4; ++o) {
       for (int d = 0; d < rank; ++d) order[d] = d;
       for (int d = rank - 1; d > 0; --d) std::swap(order[d], order[v.below(d + 1)]);
       int64_t step = v.below(3) == 0 ? 2 : 1;
       for (int d = rank - 1; d >= 0; --d) {
         const int e = order[d];
-        if (o > 0 && v.below(4) == 0) { strides[o][e] = 0; continue; }
+        if (o > 0 && v.below(4) == 0) {
+          strides[o][e] = 0;
+          continue;
+        }
         strides[o][e] = step;
         step *= sizes[e] + (v.below(5) == 0 ? 1 : 0);
       }
@@ -499,8 +554,9 @@ TEST(Pointwise, StridesBroadcastsAndMixedTypesAgreeWithALoop) {
     (*op.strided)(raw::kCpuStream, k);
     ASSERT_TRUE(data[0].guards_intact());
     for (int64_t i = 0; i < want.size; ++i)
-      ASSERT_EQ(data[0][i], want[i]) << op.name << ", round " << round << ", rank " << rank << ", element " << i << ", types "
-                                     << types[0] << ' ' << types[1] << ' ' << types[2] << ' ' << types[3];
+      ASSERT_EQ(data[0][i], want[i])
+          << op.name << ", round " << round << ", rank " << rank << ", element " << i << ", types "
+          << types[0] << ' ' << types[1] << ' ' << types[2] << ' ' << types[3];
   }
 }
 
@@ -513,7 +569,8 @@ TEST(Pointwise, StridedResultsDoNotDependOnThreads) {
     k.data[0] = y.data(), k.data[1] = a.data(), k.data[2] = b.data();
     for (auto& t : k.type) t = kFloat;
     k.compute = kFloat, k.rank = 2, k.sizes[0] = 300, k.sizes[1] = 90;
-    k.strides[0][0] = 90, k.strides[0][1] = 1, k.strides[1][0] = 1, k.strides[1][1] = 300, k.strides[2][0] = 1, k.strides[2][1] = 0;
+    k.strides[0][0] = 90, k.strides[0][1] = 1, k.strides[1][0] = 1, k.strides[1][1] = 300,
+    k.strides[2][0] = 1, k.strides[2][1] = 0;
     div_strided(raw::kCpuStream, k);
   });
   for (int64_t i = 0; i < 300; ++i)
@@ -522,10 +579,12 @@ TEST(Pointwise, StridedResultsDoNotDependOnThreads) {
 }
 
 TEST(Coalesce, MergesReordersAndDropsDimensions) {
-  int64_t sizes[kMaxTensorRank] = {2, 1, 3, 4}, strides[2][kMaxTensorRank] = {{12, 7, 4, 1}, {12, 9, 4, 1}};
+  int64_t sizes[kMaxTensorRank] = {2, 1, 3, 4},
+          strides[2][kMaxTensorRank] = {{12, 7, 4, 1}, {12, 9, 4, 1}};
   EXPECT_EQ(coalesce<2>(4, sizes, strides), 1);
   EXPECT_EQ(sizes[0], 24);
-  int64_t t_sizes[kMaxTensorRank] = {3, 4}, t_strides[2][kMaxTensorRank] = {{1, 3}, {1, 3}};  // both transposed: one run
+  // both transposed: one run
+  int64_t t_sizes[kMaxTensorRank] = {3, 4}, t_strides[2][kMaxTensorRank] = {{1, 3}, {1, 3}};
   EXPECT_EQ(coalesce<2>(2, t_sizes, t_strides), 1);
   EXPECT_EQ(t_sizes[0], 12);
   EXPECT_EQ(t_strides[0][0], 1);

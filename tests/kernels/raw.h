@@ -1,4 +1,5 @@
-// What kernel tests share: raw buffers of any dtype, deterministic values, and every variant and thread count in turn.
+// What kernel tests share: raw buffers of any dtype, deterministic values, and every variant and
+// thread count in turn.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -47,30 +48,45 @@ inline double read(const void* p, ScalarType t, int64_t i) {
 }
 inline void write(void* p, ScalarType t, int64_t i, double v) {
   switch (t) {
-    case ScalarType::Byte: static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(static_cast<int64_t>(v)); break;
-    case ScalarType::Char: static_cast<int8_t*>(p)[i] = static_cast<int8_t>(static_cast<int64_t>(v)); break;
-    case ScalarType::Short: static_cast<int16_t*>(p)[i] = static_cast<int16_t>(static_cast<int64_t>(v)); break;
-    case ScalarType::Int: static_cast<int32_t*>(p)[i] = static_cast<int32_t>(static_cast<int64_t>(v)); break;
+    case ScalarType::Byte:
+      static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(static_cast<int64_t>(v));
+      break;
+    case ScalarType::Char:
+      static_cast<int8_t*>(p)[i] = static_cast<int8_t>(static_cast<int64_t>(v));
+      break;
+    case ScalarType::Short:
+      static_cast<int16_t*>(p)[i] = static_cast<int16_t>(static_cast<int64_t>(v));
+      break;
+    case ScalarType::Int:
+      static_cast<int32_t*>(p)[i] = static_cast<int32_t>(static_cast<int64_t>(v));
+      break;
     case ScalarType::Long: static_cast<int64_t*>(p)[i] = static_cast<int64_t>(v); break;
     case ScalarType::Half: static_cast<Half*>(p)[i] = Half(static_cast<float>(v)); break;
-    case ScalarType::BFloat16: static_cast<BFloat16*>(p)[i] = BFloat16(static_cast<float>(v)); break;
+    case ScalarType::BFloat16:
+      static_cast<BFloat16*>(p)[i] = BFloat16(static_cast<float>(v));
+      break;
     case ScalarType::Float: static_cast<float*>(p)[i] = static_cast<float>(v); break;
     case ScalarType::Double: static_cast<double*>(p)[i] = v; break;
     default: static_cast<bool*>(p)[i] = v != 0;
   }
 }
 
-/// n elements of one dtype behind 64 bytes of guard on either side; `check_guards` finds a write outside.
+/// n elements of one dtype behind 64 bytes of guard on either side; `check_guards` finds a write
+/// outside.
 class Buffer {
  public:
-  Buffer(int64_t n, ScalarType t) : dtype(t), size(n), bytes_(static_cast<size_t>(n) * item_size(t) + 192, kGuard) {}
+  Buffer(int64_t n, ScalarType t)
+      : dtype(t), size(n), bytes_(static_cast<size_t>(n) * item_size(t) + 192, kGuard) {}
   void* data() { return begin(); }
   const void* data() const { return const_cast<Buffer*>(this)->begin(); }
   template <class T> T* as() { return static_cast<T*>(data()); }
   double operator[](int64_t i) const { return read(data(), dtype, i); }
   void set(int64_t i, double v) { write(data(), dtype, i, v); }
   Buffer& fill(Values& v, double scale = 1) {
-    for (int64_t i = 0; i < size; ++i) set(i, is_floating(dtype) ? scale * v.signed_unit() : static_cast<double>(v.below(19) - (dtype == ScalarType::Byte ? 0 : 9)));
+    for (int64_t i = 0; i < size; ++i)
+      set(i, is_floating(dtype)
+                 ? scale * v.signed_unit()
+                 : static_cast<double>(v.below(19) - (dtype == ScalarType::Byte ? 0 : 9)));
     return *this;
   }
   Buffer& fill(double v) {
@@ -78,7 +94,8 @@ class Buffer {
     return *this;
   }
   bool same_bits(const Buffer& o) const {
-    return size == o.size && std::memcmp(data(), o.data(), static_cast<size_t>(size) * item_size(dtype)) == 0;
+    return size == o.size &&
+           std::memcmp(data(), o.data(), static_cast<size_t>(size) * item_size(dtype)) == 0;
   }
   bool guards_intact() const {
     const auto* p = static_cast<const unsigned char*>(data());
@@ -116,14 +133,17 @@ inline const Stream kCpuStream{Device(kCPU, 0), 0};
 inline void for_each_variant(const std::function<void(Variant)>& f) {
   for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4})
     if (variant_supported(v)) {
-      SCOPED_TRACE(v == Variant::kBase ? "variant base" : v == Variant::kV3 ? "variant v3" : "variant v4");
+      SCOPED_TRACE(v == Variant::kBase ? "variant base"
+                   : v == Variant::kV3 ? "variant v3"
+                                       : "variant v4");
       set_variant(v);
       f(v);
     }
 }
 
-/// Runs `f` (which fills the buffer it gets) under v3 and v4 with 1, 2, 3 and 7 threads, and the baseline with 1 and 3:
-/// the same bits within {v3, v4} and within {base}. Leaves the result of the last run in `out`.
+/// Runs `f` (which fills the buffer it gets) under v3 and v4 with 1, 2, 3 and 7 threads, and the
+/// baseline with 1 and 3: the same bits within {v3, v4} and within {base}. Leaves the result of the
+/// last run in `out`.
 inline void expect_same_bits(Buffer& out, const std::function<void(Buffer&)>& f) {
   const Buffer start = out;
   const int threads = get_num_threads();
@@ -140,7 +160,9 @@ inline void expect_same_bits(Buffer& out, const std::function<void(Buffer&)>& f)
         f(out);
         EXPECT_TRUE(out.guards_intact()) << "a write outside the result";
         if (first) reference = out, first = false;
-        else EXPECT_TRUE(reference.same_bits(out)) << "variant " << static_cast<int>(v) << ", " << n << " threads";
+        else
+          EXPECT_TRUE(reference.same_bits(out))
+              << "variant " << static_cast<int>(v) << ", " << n << " threads";
       }
     }
   }

@@ -1,4 +1,5 @@
-// Reductions against float64 twins over index tuples, in every walk, dtype, variant and thread count.
+// Reductions against float64 twins over index tuples, in every walk, dtype, variant and thread
+// count.
 #include "kernels/reduce.h"
 
 #include <limits>
@@ -12,7 +13,8 @@ namespace {
 
 using raw::Buffer;
 using Op = ReduceOp;
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // A strided view of a buffer and which of its dimensions go.
 struct View {
@@ -60,22 +62,29 @@ double twin(Op op, const std::vector<double>& x, double p, int64_t* index = null
   for (size_t i = 0; i < x.size(); ++i) {
     sum += x[i], product *= x[i];
     const double a = std::fabs(x[i]);
-    powers += op == Op::kNorm0 ? x[i] != 0 : op == Op::kNorm1 ? a : op == Op::kNormP ? std::pow(a, p) : x[i] * x[i];
+    powers += op == Op::kNorm0   ? x[i] != 0
+              : op == Op::kNorm1 ? a
+              : op == Op::kNormP ? std::pow(a, p)
+                                 : x[i] * x[i];
     const double v = op == Op::kNormInf || op == Op::kNormNegInf ? a : x[i];
     const bool low = op == Op::kMin || op == Op::kMinIndex || op == Op::kNormNegInf;
-    if (where < 0 || (!std::isnan(best) && (std::isnan(v) || (low ? v < best : v > best)))) best = v, where = static_cast<int64_t>(i);
+    if (where < 0 || (!std::isnan(best) && (std::isnan(v) || (low ? v < best : v > best))))
+      best = v, where = static_cast<int64_t>(i);
   }
   if (index) *index = where;
   switch (op) {
     case Op::kSum: return static_cast<double>(sum);
     case Op::kMean: return static_cast<double>(sum / n);
     case Op::kProd: return static_cast<double>(product);
-    case Op::kSumSquares: case Op::kNorm0: case Op::kNorm1: return static_cast<double>(powers);
+    case Op::kSumSquares:
+    case Op::kNorm0:
+    case Op::kNorm1: return static_cast<double>(powers);
     case Op::kNorm2: return static_cast<double>(std::sqrt(powers));
     case Op::kNormP: return static_cast<double>(std::pow(powers, 1 / static_cast<long double>(p)));
     case Op::kAny: return std::any_of(x.begin(), x.end(), [](double v) { return v != 0; });
     case Op::kAll: return std::all_of(x.begin(), x.end(), [](double v) { return v != 0; });
-    case Op::kVar: case Op::kStd: {
+    case Op::kVar:
+    case Op::kStd: {
       long double m2 = 0;
       for (double v : x) m2 += (v - sum / n) * (v - sum / n);
       const double var = static_cast<double>(m2 / std::max(0.0, n - p));
@@ -93,7 +102,8 @@ Result run(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double 
   bool reduced[64];
   for (size_t d = 0; d < v.sizes.size(); ++d) reduced[d] = v.reduced[d];
   a.op = op, a.parameter = p, a.in_dtype = in.dtype, a.out_dtype = out_dtype;
-  EXPECT_TRUE(plan_reduce(a, static_cast<int>(v.sizes.size()), v.sizes.data(), v.strides.data(), reduced));
+  EXPECT_TRUE(
+      plan_reduce(a, static_cast<int>(v.sizes.size()), v.sizes.data(), v.strides.data(), reduced));
   const bool index = op == Op::kMaxIndex || op == Op::kMinIndex;
   Result r{Buffer(a.outputs, out_dtype), Buffer(a.outputs, index ? kLong : out_dtype)};
   Buffer workspace(a.workspace_bytes, kByte);
@@ -106,7 +116,8 @@ Result run(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double 
 }
 
 // Checks one operation on one view under every variant and thread count.
-void check(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double tolerance, double p = 0) {
+void check(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double tolerance,
+           double p = 0) {
   SCOPED_TRACE("op " + std::to_string(static_cast<int>(op)) + " dtype " + name_of(in.dtype));
   const auto sequences = v.sequences(in);
   Buffer out(static_cast<int64_t>(sequences.size()), out_dtype), extra = out;
@@ -118,7 +129,9 @@ void check(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double 
     int64_t index = 0;
     const double want = twin(op, sequences[i], p, &index), got = out[static_cast<int64_t>(i)];
     double scale = std::fabs(want);  // a sum is right relative to the size of its terms
-    if (op == Op::kSum || op == Op::kMean) scale = twin(Op::kNorm1, sequences[i], 0) / (op == Op::kMean ? static_cast<double>(sequences[i].size()) : 1);
+    if (op == Op::kSum || op == Op::kMean)
+      scale = twin(Op::kNorm1, sequences[i], 0) /
+              (op == Op::kMean ? static_cast<double>(sequences[i].size()) : 1);
     if (std::isnan(want)) {
       EXPECT_TRUE(std::isnan(got)) << "output " << i << ": got " << got;
     } else if (std::isinf(want) || tolerance == 0) {
@@ -126,20 +139,21 @@ void check(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double 
     } else {
       EXPECT_NEAR(got, want, tolerance * scale + 1e-300) << "output " << i;
     }
-    const bool places = op == Op::kMaxIndex || op == Op::kMinIndex, moments = op == Op::kVar || op == Op::kStd;
+    const bool places = op == Op::kMaxIndex || op == Op::kMinIndex,
+               moments = op == Op::kVar || op == Op::kStd;
     const double other = places || moments ? extra[static_cast<int64_t>(i)] : 0;
-    if (places) {
-      EXPECT_EQ(other, static_cast<double>(index)) << "output " << i;
-    }
+    if (places) { EXPECT_EQ(other, static_cast<double>(index)) << "output " << i; }
     if (moments) {
-      EXPECT_NEAR(other, twin(Op::kMean, sequences[i], 0), 5 * tolerance * std::max(1.0, std::fabs(other))) << "output " << i;
+      EXPECT_NEAR(other, twin(Op::kMean, sequences[i], 0),
+                  5 * tolerance * std::max(1.0, std::fabs(other)))
+          << "output " << i;
     }
     if (testing::Test::HasFailure()) return;
   }
 }
 
-// Views that take each walk: whole tensors, rows, columns, both ends of a 4-d tensor, gaps, reversed, transposed and
-// repeated dimensions, and sequences long enough to be cut into segments.
+// Views that take each walk: whole tensors, rows, columns, both ends of a 4-d tensor, gaps,
+// reversed, transposed and repeated dimensions, and sequences long enough to be cut into segments.
 std::vector<View> views() {
   View gaps{{5, 7, 9}, {200, 20, 2}, {true, false, true}, 3};
   View reversed{{6, 40}, {40, -1}, {false, true}, 39};
@@ -159,7 +173,11 @@ std::vector<View> views() {
           View::dense({140000}, {true}),
           View::dense({3, 70001}, {false, true}),
           View::dense({3000, 65}, {true, false}),
-          gaps, reversed, transposed, repeated, wide_columns};
+          gaps,
+          reversed,
+          transposed,
+          repeated,
+          wide_columns};
 }
 
 TEST(Reduce, FloatingPoint) {
@@ -170,8 +188,11 @@ TEST(Reduce, FloatingPoint) {
       Buffer in(v.extent(), t);
       in.fill(values);
       const double eps = t == kDouble ? 1e-14 : t == kFloat ? 5e-7 : t == kHalf ? 1e-3 : 8e-3;
-      for (Op op : {Op::kSum, Op::kMean, Op::kSumSquares, Op::kNorm0, Op::kNorm1, Op::kNorm2}) check(op, v, in, t, eps);
-      for (Op op : {Op::kNormInf, Op::kNormNegInf, Op::kMax, Op::kMin, Op::kMaxIndex, Op::kMinIndex}) check(op, v, in, t, 0);
+      for (Op op : {Op::kSum, Op::kMean, Op::kSumSquares, Op::kNorm0, Op::kNorm1, Op::kNorm2})
+        check(op, v, in, t, eps);
+      for (Op op :
+           {Op::kNormInf, Op::kNormNegInf, Op::kMax, Op::kMin, Op::kMaxIndex, Op::kMinIndex})
+        check(op, v, in, t, 0);
       for (double p : {3.0, 0.5}) check(Op::kNormP, v, in, t, 4 * eps, p);
       for (double correction : {0.0, 1.0}) {
         check(Op::kVar, v, in, t, 4 * eps, correction);
@@ -217,11 +238,13 @@ TEST(Reduce, NaNAndInfinity) {
         for (int64_t place : {int64_t{0}, n / 2, n - 1}) {
           raw::Values values(3);
           for (bool columns : {false, true}) {
-            const View v = columns ? View::dense({n, 19}, {true, false}) : View::dense({2, n}, {false, true});
+            const View v =
+                columns ? View::dense({n, 19}, {true, false}) : View::dense({2, n}, {false, true});
             Buffer in(v.extent(), t);
             in.fill(values);
             in.set(columns ? place * 19 + 4 : place, special);
-            for (Op op : {Op::kMax, Op::kMin, Op::kMaxIndex, Op::kMinIndex, Op::kNormInf, Op::kAny, Op::kAll})
+            for (Op op : {Op::kMax, Op::kMin, Op::kMaxIndex, Op::kMinIndex, Op::kNormInf, Op::kAny,
+                          Op::kAll})
               check(op, v, in, op == Op::kAny || op == Op::kAll ? kBool : t, 0);
             for (Op op : {Op::kSum, Op::kNorm2}) check(op, v, in, t, 1e-6);
           }
@@ -234,11 +257,14 @@ TEST(Reduce, FirstOfEqualsWins) {
     Buffer in(n, kFloat);
     in.fill(0);
     in.set(n / 3, 1), in.set(n / 2, 1), in.set(n - 1, 1);
-    EXPECT_EQ(run(Op::kMaxIndex, View::dense({n}, {true}), in, kFloat).extra[0], static_cast<double>(n / 3));
+    EXPECT_EQ(run(Op::kMaxIndex, View::dense({n}, {true}), in, kFloat).extra[0],
+              static_cast<double>(n / 3));
     EXPECT_EQ(run(Op::kMinIndex, View::dense({n}, {true}), in, kFloat).extra[0], 0);
     in.set(n - 2, kNaN), in.set(n - 3, kNaN);
-    EXPECT_EQ(run(Op::kMaxIndex, View::dense({n}, {true}), in, kFloat).extra[0], static_cast<double>(n - 3));
-    EXPECT_EQ(run(Op::kMinIndex, View::dense({n}, {true}), in, kFloat).extra[0], static_cast<double>(n - 3));
+    EXPECT_EQ(run(Op::kMaxIndex, View::dense({n}, {true}), in, kFloat).extra[0],
+              static_cast<double>(n - 3));
+    EXPECT_EQ(run(Op::kMinIndex, View::dense({n}, {true}), in, kFloat).extra[0],
+              static_cast<double>(n - 3));
     in.fill(-kInf);
     EXPECT_EQ(run(Op::kMaxIndex, View::dense({n}, {true}), in, kFloat).extra[0], 0);
   }
@@ -246,8 +272,11 @@ TEST(Reduce, FirstOfEqualsWins) {
 
 TEST(Reduce, OfNothing) {
   Buffer in(1, kFloat);
-  for (const View& v : {View::dense({3, 0}, {false, true}), View::dense({0, 3}, {true, false}), View::dense({0}, {true})}) {
-    const auto first = [&](Op op, ScalarType out, double p = 0) { return run(op, v, in, out, p).out[0]; };
+  for (const View& v : {View::dense({3, 0}, {false, true}), View::dense({0, 3}, {true, false}),
+                        View::dense({0}, {true})}) {
+    const auto first = [&](Op op, ScalarType out, double p = 0) {
+      return run(op, v, in, out, p).out[0];
+    };
     EXPECT_EQ(first(Op::kSum, kFloat), 0);
     EXPECT_EQ(first(Op::kProd, kFloat), 1);
     EXPECT_TRUE(std::isnan(first(Op::kMean, kFloat)));
@@ -266,8 +295,10 @@ TEST(Reduce, LongFloatSums) {
   Buffer in(n, kFloat);
   double want = 0;
   raw::Values values(5);
-  for (int64_t i = 0; i < n; ++i) in.as<float>()[i] = static_cast<float>(values.unit()), want += in.as<float>()[i];
-  for (const View& v : {View::dense({n}, {true}), View::dense({n / 2, 2}, {true, false}), View::dense({2, n / 2}, {false, true})}) {
+  for (int64_t i = 0; i < n; ++i)
+    in.as<float>()[i] = static_cast<float>(values.unit()), want += in.as<float>()[i];
+  for (const View& v : {View::dense({n}, {true}), View::dense({n / 2, 2}, {true, false}),
+                        View::dense({2, n / 2}, {false, true})}) {
     Result r = run(Op::kSum, v, in, kFloat);
     double got = 0;
     for (int64_t i = 0; i < r.out.size; ++i) got += r.out[i];
@@ -278,7 +309,8 @@ TEST(Reduce, LongFloatSums) {
 // Large mean, small deviations: the textbook formula would lose everything.
 TEST(Reduce, VarianceOfCloseNumbers) {
   for (bool columns : {false, true}) {
-    const View v = columns ? View::dense({9000, 4}, {true, false}) : View::dense({4, 9000}, {false, true});
+    const View v =
+        columns ? View::dense({9000, 4}, {true, false}) : View::dense({4, 9000}, {false, true});
     Buffer in(v.extent(), kFloat);
     raw::Values values(9);
     for (int64_t i = 0; i < in.size; ++i) in.set(i, 4096 + values.below(4));
@@ -294,7 +326,8 @@ TEST(Reduce, CorrectionAboveCount) {
   EXPECT_TRUE(std::isnan(run(Op::kVar, View::dense({1, 2}, {true, false}), in, kFloat, 1).out[0]));
 }
 
-// Every length from 1 to 67, at every offset of a register: the same sequence gives the same bits wherever it lies.
+// Every length from 1 to 67, at every offset of a register: the same sequence gives the same bits
+// wherever it lies.
 TEST(Reduce, PositionDoesNotMatter) {
   raw::for_each_variant([&](Variant) {
     for (ScalarType t : {kFloat, kDouble})

@@ -9,13 +9,17 @@ namespace ramet::kernels {
 namespace {
 
 using raw::Buffer;
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
 
-double epsilon(ScalarType t) { return t == kDouble ? 1e-14 : t == kFloat ? 3e-7 : t == kHalf ? 1e-3 : 8e-3; }
+double epsilon(ScalarType t) {
+  return t == kDouble ? 1e-14 : t == kFloat ? 3e-7 : t == kHalf ? 1e-3 : 8e-3;
+}
 
 std::vector<double> twin(const Buffer& x, int64_t row, int64_t cols, bool log) {
   double top = -kInf, sum = 0;
-  for (int64_t c = 0; c < cols; ++c) top = std::isnan(x[row * cols + c]) ? kNaN : std::max(top, x[row * cols + c]);
+  for (int64_t c = 0; c < cols; ++c)
+    top = std::isnan(x[row * cols + c]) ? kNaN : std::max(top, x[row * cols + c]);
   std::vector<double> y(static_cast<size_t>(cols));
   for (int64_t c = 0; c < cols; ++c) sum += std::exp(x[row * cols + c] - top);
   for (int64_t c = 0; c < cols; ++c) {
@@ -26,20 +30,25 @@ std::vector<double> twin(const Buffer& x, int64_t row, int64_t cols, bool log) {
 }
 
 Buffer forward(const Buffer& x, int64_t rows, int64_t cols, bool log) {
-  Buffer y(x.size, x.dtype), workspace(softmax_workspace(x.dtype, cols, max_parallel_slots()), kByte);
-  softmax_forward(raw::kCpuStream, {x.data(), y.data(), workspace.data(), rows, cols, x.dtype, log});
+  Buffer y(x.size, x.dtype),
+      workspace(softmax_workspace(x.dtype, cols, max_parallel_slots()), kByte);
+  softmax_forward(raw::kCpuStream,
+                  {x.data(), y.data(), workspace.data(), rows, cols, x.dtype, log});
   EXPECT_TRUE(workspace.guards_intact());
   return y;
 }
 Buffer backward(const Buffer& y, const Buffer& dy, int64_t rows, int64_t cols, bool log) {
-  Buffer dx(y.size, y.dtype), workspace(softmax_workspace(y.dtype, cols, max_parallel_slots()), kByte);
-  softmax_backward(raw::kCpuStream, {y.data(), dy.data(), dx.data(), workspace.data(), rows, cols, y.dtype, log});
+  Buffer dx(y.size, y.dtype),
+      workspace(softmax_workspace(y.dtype, cols, max_parallel_slots()), kByte);
+  softmax_backward(raw::kCpuStream,
+                   {y.data(), dy.data(), dx.data(), workspace.data(), rows, cols, y.dtype, log});
   EXPECT_TRUE(workspace.guards_intact());
   return dx;
 }
 
 void check(int64_t rows, int64_t cols, ScalarType t, bool log) {
-  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + (log ? " log " : " ") + name_of(t));
+  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + (log ? " log " : " ") +
+               name_of(t));
   raw::Values values(static_cast<uint64_t>(rows * 1000 + cols));
   Buffer x(rows * cols, t), dy = x;
   x.fill(values, 6), dy.fill(values);
@@ -51,13 +60,19 @@ void check(int64_t rows, int64_t cols, ScalarType t, bool log) {
     double sum = 0, size = 0;
     for (int64_t c = 0; c < cols; ++c) {
       const int64_t i = r * cols + c;
-      ASSERT_NEAR(y[i], want[static_cast<size_t>(c)], epsilon(t) * std::max(log ? 20.0 : 0.0, 4 * want[static_cast<size_t>(c)]) + (t == kHalf ? 3e-8 : 0));  // subnormal halves
+      ASSERT_NEAR(y[i], want[static_cast<size_t>(c)],
+                  epsilon(t) * std::max(log ? 20.0 : 0.0, 4 * want[static_cast<size_t>(c)]) +
+                      (t == kHalf ? 3e-8 : 0));  // subnormal halves
       sum += (log ? 1 : y[i]) * dy[i], size += (log ? 1 : y[i]) * std::fabs(dy[i]);
     }
     for (int64_t c = 0; c < cols; ++c) {
       const int64_t i = r * cols + c;
-      const double factor = log ? std::exp(y[i]) : y[i], want_dx = log ? dy[i] - factor * sum : factor * (dy[i] - sum);
-      ASSERT_NEAR(dx[i], want_dx, 4 * epsilon(t) * ((log ? std::fabs(dy[i]) : factor * std::fabs(dy[i])) + factor * size) + (t == kHalf ? 6e-8 : 0));
+      const double factor = log ? std::exp(y[i]) : y[i],
+                   want_dx = log ? dy[i] - factor * sum : factor * (dy[i] - sum);
+      ASSERT_NEAR(
+          dx[i], want_dx,
+          4 * epsilon(t) * ((log ? std::fabs(dy[i]) : factor * std::fabs(dy[i])) + factor * size) +
+              (t == kHalf ? 6e-8 : 0));
     }
   }
 }
@@ -66,7 +81,9 @@ TEST(Softmax, AgainstTwin) {
   for (bool log : {false, true}) {
     for (int64_t cols = 1; cols <= 67; ++cols) check(3, cols, kFloat, log);
     for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
-      for (auto [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{{128, 10}, {1, 1000}, {200, 129}, {7, 5000}, {70, 64}}) check(rows, cols, t, log);
+      for (auto [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{
+               {128, 10}, {1, 1000}, {200, 129}, {7, 5000}, {70, 64}})
+        check(rows, cols, t, log);
     check(2, 40000, kFloat, log);
     check(0, 5, kFloat, log);
     check(5, 0, kFloat, log);

@@ -13,13 +13,16 @@ Tensor image() { return sines(96, 0.13, 0.4).view({2, 3, 4, 4}); }
 TEST(BatchNorm, NormalisesByTheBatchAndFollowsIt) {  // numbers from PyTorch 2.15
   BatchNorm2d norm(3);
   norm->to(kDouble);
-  expect_values(norm(image()), {-2.26590100455315, -1.64047458092083, -1.06100103296036, -0.537259679446038}, 1e-10);
+  expect_values(norm(image()),
+                {-2.26590100455315, -1.64047458092083, -1.06100103296036, -0.537259679446038},
+                1e-10);
   expect_values(norm->running_mean, {0.081009946913814, -0.0238675546138745, -0.0577399355123106});
   expect_values(norm->running_var, {0.903557021272062, 0.927618973847703, 0.916520433610318});
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
   norm->eval();
   const Tensor y = norm(image());
-  expect_values(y, {0.324448675831964, 0.44660280068278, 0.559781715820725, 0.662075389815439}, 1e-10);
+  expect_values(y, {0.324448675831964, 0.44660280068278, 0.559781715820725, 0.662075389815439},
+                1e-10);
   EXPECT_NEAR(y.sum().item<double>(), 0.0375192201223276, 1e-9);
   EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 1);
 }
@@ -45,10 +48,12 @@ TEST(BatchNorm, WithoutStatisticsItUsesTheBatchInEvaluationToo) {
 TEST(BatchNorm, ChecksItsInput) {
   EXPECT_ERROR_TEXT(BatchNorm1d(2)(ones({2, 2, 2, 2})), "expected 2D or 3D input (got 4D input)");
   EXPECT_ERROR_TEXT(BatchNorm2d(2)(ones({2, 2})), "expected 4D input (got 2D input)");
-  EXPECT_ERROR_TEXT(BatchNorm1d(2)(ones({1, 2})), "Expected more than 1 value per channel when training, got input size [1, 2]");
+  EXPECT_ERROR_TEXT(BatchNorm1d(2)(ones({1, 2})),
+                    "Expected more than 1 value per channel when training, got input size [1, 2]");
 }
 
-// ---- Note [Batch norm in replicas] -----------------------------------------------------------------------------------
+// ---- Note [Batch norm in replicas]
+// -----------------------------------------------------------------------------------
 
 std::shared_ptr<BatchNorm1dImpl> replica_of(const BatchNorm1dImpl& source, const char* device) {
   auto made = std::dynamic_pointer_cast<BatchNorm1dImpl>(source.clone(Device(device)));
@@ -62,10 +67,12 @@ void merge(BatchNorm1dImpl& source, const std::vector<std::shared_ptr<BatchNorm1
 }
 
 TEST(BatchNormReplicas, UnequalPartsMergeToTheWholeBatch) {
-  const Tensor x = sines(7 * 2, 0.9, 0.3).view({7, 2}) * 3 + 100;  // far from zero: a sum of squares would lose digits
+  // far from zero: a sum of squares would lose digits
+  const Tensor x = sines(7 * 2, 0.9, 0.3).view({7, 2}) * 3 + 100;
   BatchNorm1d whole(2), source(2);
   whole->to(kDouble), source->to(kDouble);
-  const auto a = replica_of(*source, "cpu:0"), b = replica_of(*source, "cpu:1"), c = replica_of(*source, "cpu:2");
+  const auto a = replica_of(*source, "cpu:0"), b = replica_of(*source, "cpu:1"),
+             c = replica_of(*source, "cpu:2");
   for (int step = 0; step < 3; ++step) {
     whole(x);
     a->forward(x.narrow(0, 0, 2));
@@ -88,9 +95,11 @@ TEST(BatchNormReplicas, AReplicaWritesNoBuffersAndNormalisesItsPart) {
   expect_values(a->running_var, {1});
   EXPECT_EQ(a->num_batches_tracked.item<int64_t>(), 0);
   const auto bytes = a->own_bytes();
-  const std::vector<char> before(static_cast<const char*>(bytes.first), static_cast<const char*>(bytes.first) + bytes.second);
+  const std::vector<char> before(static_cast<const char*>(bytes.first),
+                                 static_cast<const char*>(bytes.first) + bytes.second);
   a->forward(tensor({1., 3.}).view({2, 1}));
-  EXPECT_EQ(std::memcmp(before.data(), a->own_bytes().first, before.size()), 0) << "a deposit is no change of the object";
+  EXPECT_EQ(std::memcmp(before.data(), a->own_bytes().first, before.size()), 0)
+      << "a deposit is no change of the object";
 }
 
 TEST(BatchNormReplicas, EveryForwardOfAStepCounts) {
@@ -119,7 +128,8 @@ TEST(BatchNormReplicas, DepositsOfAFailedStepAreDropped) {
 
 TEST(BatchNormReplicas, AnotherPolicyMeansTheReplicasOwnBuffers) {
   BatchNorm1d source(1);
-  for (const char* name : {"running_mean", "running_var", "num_batches_tracked"}) source->set_buffer_policy(name, BufferPolicy::first);
+  for (const char* name : {"running_mean", "running_var", "num_batches_tracked"})
+    source->set_buffer_policy(name, BufferPolicy::first);
   const auto a = replica_of(*source, "cpu:0");
   EXPECT_EQ(a->buffer_policy("running_mean"), BufferPolicy::first);
   a->forward(tensor({1., 3.}).view({2, 1}));

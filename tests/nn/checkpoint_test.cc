@@ -1,4 +1,5 @@
-// Checkpoints: a run that is saved, dropped and resumed computes the same bits as one that was never interrupted.
+// Checkpoints: a run that is saved, dropped and resumed computes the same bits as one that was
+// never interrupted.
 #include "nn/checkpoint.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +9,8 @@
 #include <cstring>
 
 #include "autograd/ops.h"
-#include "nn/batchnorm.h"
 #include "nn/activation.h"
+#include "nn/batchnorm.h"
 #include "nn/data.h"
 #include "nn/dropout.h"
 #include "nn/linear.h"
@@ -26,15 +27,19 @@ namespace {
 
 std::string temporary(const std::string& name) {
   const char* base = std::getenv("TEST_TMPDIR");
-  return std::string(base ? base : "/tmp") + "/checkpoint_" + std::to_string(::getpid()) + "_" + name;
+  return std::string(base ? base : "/tmp") + "/checkpoint_" + std::to_string(::getpid()) + "_" +
+         name;
 }
 
-// Everything that can carry state: dropout, batch norm's buffers, two parameter groups, a schedule, a shuffled loader.
+// Everything that can carry state: dropout, batch norm's buffers, two parameter groups, a schedule,
+// a shuffled loader.
 struct Training {
   nn::Sequential model{nullptr};
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<optim::LRScheduler> schedule;
-  std::unique_ptr<data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>> loader;
+  std::unique_ptr<
+      data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>>
+      loader;
   int64_t step = 0, epoch = 0;
   double total = 0;
   std::string note = "first";
@@ -43,23 +48,31 @@ struct Training {
     manual_seed(7);  // the data
     const Tensor rows = randn({50, 6}), targets = randint(0, 3, {50}, kLong);
     manual_seed(seed);
-    model = nn::Sequential(nn::Linear(6, 8), nn::BatchNorm1d(8), nn::ReLU(), nn::Dropout(0.3), nn::Linear(8, 3));
+    model = nn::Sequential(nn::Linear(6, 8), nn::BatchNorm1d(8), nn::ReLU(), nn::Dropout(0.3),
+                           nn::Linear(8, 3));
     if (adam) {
-      optimizer = std::make_unique<optim::AdamW>(model->parameters(), optim::AdamWOptions(0.01).amsgrad(true));
+      optimizer = std::make_unique<optim::AdamW>(model->parameters(),
+                                                 optim::AdamWOptions(0.01).amsgrad(true));
     } else {
       const std::vector<Tensor> p = model->parameters();
       std::vector<optim::OptimizerParamGroup> groups;
       groups.emplace_back(std::vector<Tensor>(p.begin(), p.begin() + 2));
-      groups.emplace_back(std::vector<Tensor>(p.begin() + 2, p.end()), std::make_unique<optim::SGDOptions>(optim::SGDOptions(0.2).momentum(0.5)));
+      groups.emplace_back(
+          std::vector<Tensor>(p.begin() + 2, p.end()),
+          std::make_unique<optim::SGDOptions>(optim::SGDOptions(0.2).momentum(0.5)));
       optimizer = std::make_unique<optim::SGD>(groups, optim::SGDOptions(0.1).momentum(0.9));
     }
     schedule = std::make_unique<optim::CosineAnnealingLR>(*optimizer, 21);
-    loader = data::make_data_loader(data::datasets::GatherDataset(rows, targets), data::samplers::RandomSampler(50),
+    loader = data::make_data_loader(data::datasets::GatherDataset(rows, targets),
+                                    data::samplers::RandomSampler(50),
                                     data::DataLoaderOptions(8).workers(workers));
   }
   Checkpoint checkpoint() {
     Checkpoint c;
-    c.add("model", *model).add("optimizer", *optimizer).add("schedule", *schedule).add("loader", *loader);
+    c.add("model", *model)
+        .add("optimizer", *optimizer)
+        .add("schedule", *schedule)
+        .add("loader", *loader);
     c.add("step", step).add("epoch", epoch).add("total", total).add("note", note);
     return c;
   }
@@ -80,12 +93,15 @@ struct Training {
   }
   std::string bits() {
     std::string all;
-    const auto add = [&](const Tensor& t) { all.append(static_cast<const char*>(t.contiguous().data_ptr()), t.nbytes()); };
+    const auto add = [&](const Tensor& t) {
+      all.append(static_cast<const char*>(t.contiguous().data_ptr()), t.nbytes());
+    };
     for (const Tensor& p : model->parameters()) add(p);
     for (const Tensor& b : model->buffers()) add(b);
     serialize::OutputArchive state;
     state << *optimizer;
-    state.save_to([&](const void* p, size_t n) { return all.append(static_cast<const char*>(p), n), n; });
+    state.save_to(
+        [&](const void* p, size_t n) { return all.append(static_cast<const char*>(p), n), n; });
     all.append(reinterpret_cast<const char*>(&total), sizeof(total));
     return all;
   }
@@ -112,7 +128,8 @@ TEST(Checkpoint, ResumedBitForBitAtEveryStep) {
         EXPECT_EQ(second.note, "saved");
         second.run(1000);
         EXPECT_EQ(second.step, 21);
-        EXPECT_TRUE(second.bits() == expected) << (adam ? "AdamW" : "SGD") << ", " << workers << " workers, resumed after step " << stop;
+        EXPECT_TRUE(second.bits() == expected) << (adam ? "AdamW" : "SGD") << ", " << workers
+                                               << " workers, resumed after step " << stop;
         ::unlink(path.c_str());
       }
     }
@@ -136,9 +153,7 @@ TEST(Checkpoint, ErrorsNameWhatIsMissing) {
   const auto error = [&](Checkpoint& c) {
     try {
       c.load(path);
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string("no error");
   };
   nn::Linear small(2, 2), large(2, 3);
@@ -148,7 +163,10 @@ TEST(Checkpoint, ErrorsNameWhatIsMissing) {
   right.add("step", step);
   EXPECT_EQ(error(right), "no error") << "parts may be left out";
   shape.add("model", *large);
-  EXPECT_NE(error(shape).find("shape of \"model.weight\": got float32[2, 2] on cpu in the file, expected float32[3, 2]"), std::string::npos) << error(shape);
+  EXPECT_NE(error(shape).find("shape of \"model.weight\": got float32[2, 2] on cpu in the file, "
+                              "expected float32[3, 2]"),
+            std::string::npos)
+      << error(shape);
   more.add("model", *small).add("epoch", step);
   EXPECT_NE(error(more).find("no value under the key \"epoch\""), std::string::npos) << error(more);
   ::unlink(path.c_str());
@@ -160,7 +178,8 @@ TEST(Checkpoint, ErrorsNameWhatIsMissing) {
   EXPECT_THROW(names.add("generators", step), Error);
 }
 
-// save() and load() of a module by holder, shared_ptr, and of an optimizer, as LibTorch programs write it.
+// save() and load() of a module by holder, shared_ptr, and of an optimizer, as LibTorch programs
+// write it.
 TEST(Save, ModulesAndOptimizers) {
   const std::string path = temporary("save");
   manual_seed(1);
@@ -180,7 +199,8 @@ TEST(Save, ModulesAndOptimizers) {
     net->forward(ones({4, 3})).sum().backward();
     o.step();
   };
-  optim::Adam first(a->parameters(), optim::AdamOptions(0.1)), second(b->parameters(), optim::AdamOptions(0.5));
+  optim::Adam first(a->parameters(), optim::AdamOptions(0.1)),
+      second(b->parameters(), optim::AdamOptions(0.5));
   step(a, first);
   save(first, path);
   load(second, path);

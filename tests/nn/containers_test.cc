@@ -22,13 +22,19 @@ struct Parts : Module {
   std::tuple<Tensor, Tensor> forward(Tensor x) { return {x, x + 1}; }
 };
 struct Join : Module {
-  Tensor forward(const std::tuple<Tensor, Tensor>& parts) { return std::get<0>(parts) + std::get<1>(parts); }
+  Tensor forward(const std::tuple<Tensor, Tensor>& parts) {
+    return std::get<0>(parts) + std::get<1>(parts);
+  }
 };
 struct Many : Module {
-  double forward(int a, double b, const std::string& c) { return a + b + static_cast<double>(c.size()); }
+  double forward(int a, double b, const std::string& c) {
+    return a + b + static_cast<double>(c.size());
+  }
 };
 struct WithDefaults : Module {
-  Tensor forward(Tensor x, int64_t times, const Tensor& plus) { return plus.defined() ? x * times + plus : x * times; }
+  Tensor forward(Tensor x, int64_t times, const Tensor& plus) {
+    return plus.defined() ? x * times + plus : x * times;
+  }
 
  protected:
   RAMET_FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(int64_t(3))}, {2, AnyValue(Tensor())})
@@ -40,7 +46,8 @@ TEST(AnyValue, HoldsOneTypeExactly) {
   EXPECT_EQ(copy.get<int>(), 5);
   EXPECT_EQ(v.try_get<int64_t>(), nullptr);
   EXPECT_STREQ(text.get<const char*>(), "abc");
-  EXPECT_ERROR_TEXT(v.get<double>(), "Attempted to cast AnyValue to double, but its actual type is int");
+  EXPECT_ERROR_TEXT(v.get<double>(),
+                    "Attempted to cast AnyValue to double, but its actual type is int");
 }
 
 TEST(AnyModule, CallsAnyForward) {
@@ -48,7 +55,8 @@ TEST(AnyModule, CallsAnyForward) {
   expect_values(scale.forward(ones({2})), {2, 2});
   EXPECT_EQ(many.forward<double>(1, 2.5, std::string("abc")), 6.5);
   EXPECT_ERROR_TEXT(many.forward<double>(1, 2.5), "expects 3 argument(s), but received 2");
-  EXPECT_ERROR_TEXT(many.forward<double>(1, 2, std::string()), "Expected argument #1 to be of type double, but received value of type int");
+  EXPECT_ERROR_TEXT(many.forward<double>(1, 2, std::string()),
+                    "Expected argument #1 to be of type double, but received value of type int");
   EXPECT_ERROR_TEXT(scale.forward<double>(ones({1})), "but its actual type is ramet::Tensor");
   EXPECT_ERROR_TEXT(AnyModule().forward(ones({1})), "Cannot call forward() on an empty AnyModule");
 }
@@ -58,7 +66,8 @@ TEST(AnyModule, DefaultArguments) {
   expect_values(m.forward(ones({1})), {3});
   expect_values(m.forward(ones({1}), int64_t(5)), {5});
   expect_values(m.forward(ones({1}), int64_t(5), ones({1})), {6});
-  EXPECT_ERROR_TEXT(m.any_forward(), "expects at least 1 argument(s) and at most 3 argument(s), but received 0");
+  EXPECT_ERROR_TEXT(m.any_forward(),
+                    "expects at least 1 argument(s) and at most 3 argument(s), but received 0");
 }
 
 TEST(AnyModule, SharesOnCopyAndGivesTheModuleBack) {
@@ -68,7 +77,8 @@ TEST(AnyModule, SharesOnCopyAndGivesTheModuleBack) {
   EXPECT_EQ(&any.get<LinearImpl>(), linear.get());
   EXPECT_EQ(any.get<Linear>().ptr(), linear.ptr());
   EXPECT_EQ(any.ptr<LinearImpl>(), linear.ptr());
-  EXPECT_ERROR_TEXT(any.get<Scale>(), "Attempted to cast module of type ramet::nn::LinearImpl to type ");
+  EXPECT_ERROR_TEXT(any.get<Scale>(),
+                    "Attempted to cast module of type ramet::nn::LinearImpl to type ");
   AnyModule copy = any.clone();
   EXPECT_NE(copy.ptr(), any.ptr());
   EXPECT_TRUE(same_bits(copy.get<LinearImpl>().weight, linear->weight));
@@ -81,7 +91,8 @@ TEST(Sequential, TakesModulesInEveryForm) {
   EXPECT_EQ(s->size(), 4u);
   s->push_back(Scale(7));
   s->push_back("last", Scale(11));
-  EXPECT_EQ(s->named_children().keys(), (std::vector<std::string>{"0", "1", "2", "3", "4", "last"}));
+  EXPECT_EQ(s->named_children().keys(),
+            (std::vector<std::string>{"0", "1", "2", "3", "4", "last"}));
   EXPECT_EQ(s->at<Scale>(1).factor, 3);
   EXPECT_EQ(s->ptr<Scale>(5)->factor, 11);
   EXPECT_EQ(s[0], s->ptr(0));
@@ -89,12 +100,14 @@ TEST(Sequential, TakesModulesInEveryForm) {
   EXPECT_ERROR_TEXT(s->at<Scale>(2), "Attempted to cast module of type ramet::nn::LinearImpl");
 
   Sequential named({{"up", Scale(2)}, {"linear", Linear(1, 1)}});
-  EXPECT_EQ(named->named_parameters().keys(), (std::vector<std::string>{"linear.weight", "linear.bias"}));
+  EXPECT_EQ(named->named_parameters().keys(),
+            (std::vector<std::string>{"linear.weight", "linear.bias"}));
   OrderedDict<std::string, AnyModule> dict;
   dict.insert("a", AnyModule(Scale(2)));
   Sequential from_dict(std::move(dict));
   EXPECT_EQ(from_dict->named_children().keys(), std::vector<std::string>{"a"});
-  std::vector<std::shared_ptr<Scale>> more{std::make_shared<Scale>(1.0), std::make_shared<Scale>(1.0)};
+  std::vector<std::shared_ptr<Scale>> more{std::make_shared<Scale>(1.0),
+                                           std::make_shared<Scale>(1.0)};
   from_dict->extend(more);
   EXPECT_EQ(from_dict->size(), 3u);
 }
@@ -113,12 +126,14 @@ TEST(Sequential, PassesTuplesOnAndReturnsThem) {
   Sequential parts(Scale(2), Parts());
   const auto result = parts->forward<std::tuple<Tensor, Tensor>>(ones({1}));
   expect_values(std::get<1>(result), {3});
-  EXPECT_ERROR_TEXT(parts->forward(ones({1})), "The type of the return value is std::tuple<ramet::Tensor, ramet::Tensor>");
+  EXPECT_ERROR_TEXT(parts->forward(ones({1})),
+                    "The type of the return value is std::tuple<ramet::Tensor, ramet::Tensor>");
   Sequential nested{Sequential(std::make_shared<Parts>()), Join()};
   expect_values(nested(ones({1})), {3});
   Sequential several((Many()));
   EXPECT_EQ(several->forward<double>(1, 2.0, std::string("x")), 4);
-  EXPECT_ERROR_TEXT(Sequential()->forward(ones({1})), "Cannot call forward() on an empty Sequential");
+  EXPECT_ERROR_TEXT(Sequential()->forward(ones({1})),
+                    "Cannot call forward() on an empty Sequential");
 }
 
 TEST(Sequential, CloneKeepsNamesAndMode) {
@@ -170,10 +185,11 @@ TEST(ModuleList, KeepsOrderAndRenumbers) {
 
 TEST(ModuleDict, AddsReplacesAndPops) {
   ModuleDict dict;
-  dict->update(std::vector<std::pair<std::string, std::shared_ptr<Module>>>{{"b", std::make_shared<Scale>(1.0)},
-                                                                            {"a", Linear(1, 1).ptr()}});
+  dict->update(std::vector<std::pair<std::string, std::shared_ptr<Module>>>{
+      {"b", std::make_shared<Scale>(1.0)}, {"a", Linear(1, 1).ptr()}});
   EXPECT_EQ(dict->keys(), (std::vector<std::string>{"b", "a"}));
-  dict->update(std::vector<std::pair<std::string, std::shared_ptr<Module>>>{{"b", std::make_shared<Scale>(4.0)}});
+  dict->update(std::vector<std::pair<std::string, std::shared_ptr<Module>>>{
+      {"b", std::make_shared<Scale>(4.0)}});
   EXPECT_EQ(dict->at<Scale>("b").factor, 4);
   EXPECT_EQ(dict->size(), 2u);
   EXPECT_EQ(dict->parameters().size(), 2u);

@@ -1,11 +1,10 @@
 // Datasets, transforms, and the whole-batch dataset against the path of single examples.
-#include "nn/data/datasets.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
+#include "nn/data/datasets.h"
 #include "nn/data/gather_dataset.h"
 #include "nn/data/transforms.h"
 
@@ -15,8 +14,7 @@ namespace {
 using namespace data;
 namespace t = data::transforms;
 
-template <class T>
-Tensor of(const std::vector<T>& values, const std::vector<int64_t>& sizes) {
+template <class T> Tensor of(const std::vector<T>& values, const std::vector<int64_t>& sizes) {
   Tensor x(TensorBase::empty(sizes, ScalarTypeOf<T>::value, Device(kCPU, 0)));
   std::memcpy(x.data_ptr(), values.data(), x.nbytes());
   return x;
@@ -50,22 +48,25 @@ TEST(Datasets, MapsInOrder) {
 
 TEST(Datasets, MapOfANamedDatasetCopiesIt) {
   Squares squares;
-  auto mapped = squares.map(t::Lambda<Example<>>([](Example<> e) { return Example<>(e.target, e.data); }));
+  auto mapped =
+      squares.map(t::Lambda<Example<>>([](Example<> e) { return Example<>(e.target, e.data); }));
   EXPECT_EQ(mapped.get_batch(ArrayRef<size_t>(2)).at(0).target.numel(), 2);
   EXPECT_EQ(squares.get(2).data.numel(), 2);
 }
 
 TEST(Datasets, NormalizePerChannel) {
   t::Normalize<> normalize({1.0, 2.0}, {2.0, 4.0});
-  EXPECT_EQ(floats(normalize(of<float>({3, 5, 6, 10}, {2, 1, 2}))), (std::vector<float>{1, 2, 1, 2}));
+  EXPECT_EQ(floats(normalize(of<float>({3, 5, 6, 10}, {2, 1, 2}))),
+            (std::vector<float>{1, 2, 1, 2}));
 }
 
 TEST(Datasets, Collate) {
-  auto set = Squares().map(t::Collate<float, std::vector<Example<>>>([](std::vector<Example<>> examples) {
-    float sum = 0;
-    for (const Example<>& e : examples) sum += floats(e.data)[1];
-    return sum;
-  }));
+  auto set =
+      Squares().map(t::Collate<float, std::vector<Example<>>>([](std::vector<Example<>> examples) {
+        float sum = 0;
+        for (const Example<>& e : examples) sum += floats(e.data)[1];
+        return sum;
+      }));
   const size_t indices[] = {1, 2, 3};
   EXPECT_EQ(set.get_batch(indices), 14.0f);
 }
@@ -96,10 +97,12 @@ TEST(Datasets, SharedDatasetIsOneObject) {
 TEST(Datasets, StackRefusesUnequalAndEmpty) {
   EXPECT_THROW(t::Stack<>().apply_batch({}), Error);
   try {
-    t::Stack<>().apply_batch({{of<float>({1}, {1}), of<float>({1}, {1})}, {of<float>({1, 2}, {2}), of<float>({1}, {1})}});
+    t::Stack<>().apply_batch({{of<float>({1}, {1}), of<float>({1}, {1})},
+                              {of<float>({1, 2}, {2}), of<float>({1}, {1})}});
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("float32[2] on cpu at entry 1"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("float32[2] on cpu at entry 1"), std::string::npos)
+        << e.what();
   }
 }
 
@@ -109,7 +112,8 @@ TEST(Datasets, StackTakesAnyLayout) {
   EXPECT_EQ(floats(out), (std::vector<float>{1, 3, 2, 4, 1, 2, 3, 4}));
 }
 
-// ---- GatherDataset ----------------------------------------------------------------------------------------------------
+// ---- GatherDataset
+// ----------------------------------------------------------------------------------------------------
 
 // Byte images of several channels, by the slow path: convert, divide, Normalize, Stack.
 TEST(GatherDataset, SameBitsAsSingleExamples) {
@@ -128,7 +132,8 @@ TEST(GatherDataset, SameBitsAsSingleExamples) {
     std::vector<Tensor> expected;
     for (size_t i : indices) {
       expected.push_back(normalize(rows[static_cast<int64_t>(i)].to(kFloat).div(255)));
-      EXPECT_EQ(batch.target.data_ptr<int64_t>()[expected.size() - 1], static_cast<int64_t>(10 * i));
+      EXPECT_EQ(batch.target.data_ptr<int64_t>()[expected.size() - 1],
+                static_cast<int64_t>(10 * i));
     }
     const Tensor slow = t::detail::stack_examples(expected);
     ASSERT_EQ(batch.data.sizes(), slow.sizes());
@@ -136,14 +141,14 @@ TEST(GatherDataset, SameBitsAsSingleExamples) {
   }
 }
 
-template <class T>
-void check_numbers(double divisor) {
+template <class T> void check_numbers(double divisor) {
   const std::vector<T> values = {T(0), T(1), T(2), T(3), T(100), T(127)};
   datasets::GatherDataset set(of<T>(values, {3, 2}), of<float>({0.5f, 1.5f, 2.5f}, {3, 1}));
   set.divide_by(divisor).normalize(1.0, 4.0);
   const size_t indices[] = {2, 1};
   const Example<> batch = set.get_batch(indices);
-  const double expected[] = {(100 / divisor - 1) / 4, (127 / divisor - 1) / 4, (2 / divisor - 1) / 4, (3 / divisor - 1) / 4};
+  const double expected[] = {(100 / divisor - 1) / 4, (127 / divisor - 1) / 4,
+                             (2 / divisor - 1) / 4, (3 / divisor - 1) / 4};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(batch.data.data_ptr<float>()[i], expected[i], 1e-5);
   EXPECT_EQ(floats(batch.target), (std::vector<float>{2.5f, 1.5f}));
   EXPECT_EQ(batch.target.sizes(), IntArrayRef({2, 1}));
@@ -176,7 +181,9 @@ TEST(GatherDataset, WrongArgumentsAreErrors) {
   const Tensor rows = of<uint8_t>({1, 2, 3, 4, 5, 6}, {2, 3}), targets = of<int64_t>({1, 2}, {2});
   EXPECT_THROW(datasets::GatherDataset(rows, of<int64_t>({1}, {1})), Error);
   EXPECT_THROW(datasets::GatherDataset(Tensor(), targets), Error);
-  EXPECT_THROW(datasets::GatherDataset(Tensor(TensorBase::empty({0}, kBool, Device(kCPU, 0))), of<int64_t>({}, {0})), Error);
+  EXPECT_THROW(datasets::GatherDataset(Tensor(TensorBase::empty({0}, kBool, Device(kCPU, 0))),
+                                       of<int64_t>({}, {0})),
+               Error);
   datasets::GatherDataset set(rows, targets);
   EXPECT_THROW(set.normalize({1.0, 2.0}, 1.0), Error);
   EXPECT_THROW(set.normalize(1.0, 0.0), Error);

@@ -1,6 +1,4 @@
 // DataLoader: batches, order, workers, exceptions, timeouts, leaving early, resuming.
-#include "nn/data/dataloader.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "autograd/grad_mode.h"
+#include "nn/data/dataloader.h"
 #include "nn/data/datasets.h"
 #include "nn/data/gather_dataset.h"
 #include "nn/data/transforms.h"
@@ -30,8 +29,7 @@ struct Echo : datasets::BatchDataset<Echo, Indices> {
   std::optional<size_t> size() const override { return size_; }
   size_t size_;
 };
-template <class Loader>
-std::vector<Indices> batches_of(Loader& loader) {
+template <class Loader> std::vector<Indices> batches_of(Loader& loader) {
   std::vector<Indices> all;
   for (auto& batch : loader) all.push_back(batch);
   return all;
@@ -41,25 +39,25 @@ Indices flat(const std::vector<Indices>& batches) {
   for (const Indices& b : batches) all.insert(all.end(), b.begin(), b.end());
   return all;
 }
-template <class F>
-std::string error_of(const F& f) {
+template <class F> std::string error_of(const F& f) {
   try {
     f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
   return "no error";
 }
 
 TEST(DataLoader, DeliversEverythingInOrderForAnyNumberOfWorkers) {
   for (size_t workers : {0, 1, 2, 5}) {
-    auto loader = make_data_loader<samplers::SequentialSampler>(Echo(10), DataLoaderOptions(4).workers(workers));
+    auto loader = make_data_loader<samplers::SequentialSampler>(
+        Echo(10), DataLoaderOptions(4).workers(workers));
     const std::vector<Indices> expected = {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}};
     EXPECT_EQ(batches_of(*loader), expected) << workers;
     EXPECT_EQ(batches_of(*loader), expected) << "again, with " << workers;
-    auto whole = make_data_loader<samplers::SequentialSampler>(Echo(10), DataLoaderOptions(4).workers(workers).drop_last(true));
+    auto whole = make_data_loader<samplers::SequentialSampler>(
+        Echo(10), DataLoaderOptions(4).workers(workers).drop_last(true));
     EXPECT_EQ(batches_of(*whole).size(), 2u);
-    auto empty = make_data_loader<samplers::SequentialSampler>(Echo(0), DataLoaderOptions(4).workers(workers));
+    auto empty = make_data_loader<samplers::SequentialSampler>(
+        Echo(0), DataLoaderOptions(4).workers(workers));
     EXPECT_TRUE(batches_of(*empty).empty());
   }
 }
@@ -107,7 +105,8 @@ TEST(DataLoader, IteratorsOfLibTorch) {
 
 TEST(DataLoader, AnEpochMayBeLeftEarly) {
   for (size_t workers : {0, 2}) {
-    auto loader = make_data_loader<samplers::SequentialSampler>(Echo(100), DataLoaderOptions(1).workers(workers));
+    auto loader = make_data_loader<samplers::SequentialSampler>(
+        Echo(100), DataLoaderOptions(1).workers(workers));
     auto old = loader->begin();
     EXPECT_EQ(old->front(), 0u);
     for (int round = 0; round < 20; ++round) {
@@ -121,8 +120,8 @@ TEST(DataLoader, AnEpochMayBeLeftEarly) {
   }
 }
 
-// With two workers, the first batch waits until the other worker has begun its second one, so has handed over its first: only
-// a loader that keeps order delivers 0 first.
+// With two workers, the first batch waits until the other worker has begun its second one, so has
+// handed over its first: only a loader that keeps order delivers 0 first.
 struct Overtaken : datasets::BatchDataset<Overtaken, size_t> {
   explicit Overtaken(std::shared_ptr<std::atomic<int>> begun) : begun_(std::move(begun)) {}
   size_t get_batch(ArrayRef<size_t> request) override {
@@ -139,8 +138,9 @@ struct Overtaken : datasets::BatchDataset<Overtaken, size_t> {
 
 TEST(DataLoader, OrderIsKeptOrNot) {
   for (bool ordered : {true, false}) {
-    auto loader = make_data_loader<samplers::SequentialSampler>(Overtaken(std::make_shared<std::atomic<int>>(0)),
-                                                                DataLoaderOptions(1).workers(2).enforce_ordering(ordered));
+    auto loader = make_data_loader<samplers::SequentialSampler>(
+        Overtaken(std::make_shared<std::atomic<int>>(0)),
+        DataLoaderOptions(1).workers(2).enforce_ordering(ordered));
     Indices got;
     for (size_t batch : *loader) got.push_back(batch);
     if (ordered) {
@@ -163,7 +163,8 @@ struct Failing : datasets::BatchDataset<Failing, size_t> {
 
 TEST(DataLoader, ExceptionsReachTheConsumerInTheirPlace) {
   for (size_t workers : {1, 3}) {
-    auto loader = make_data_loader<samplers::SequentialSampler>(Failing(), DataLoaderOptions(1).workers(workers));
+    auto loader = make_data_loader<samplers::SequentialSampler>(
+        Failing(), DataLoaderOptions(1).workers(workers));
     for (int round = 0; round < 2; ++round) {
       auto it = loader->begin();
       EXPECT_EQ(*it, 0u);
@@ -172,7 +173,9 @@ TEST(DataLoader, ExceptionsReachTheConsumerInTheirPlace) {
         ++it;
         FAIL() << "expected an exception";
       } catch (const WorkerException& e) {
-        EXPECT_STREQ(e.what(), "Caught exception in DataLoader worker thread. Original message: [Failing] sample two is bad");
+        EXPECT_STREQ(e.what(),
+                     "Caught exception in DataLoader worker thread. Original message: [Failing] "
+                     "sample two is bad");
         EXPECT_THROW(std::rethrow_exception(e.original_exception), Error);
       }
     }
@@ -195,9 +198,11 @@ struct Stuck : datasets::BatchDataset<Stuck, size_t> {
 
 TEST(DataLoader, TimesOut) {
   auto go = std::make_shared<std::atomic<bool>>(false);
-  auto loader = make_data_loader<samplers::SequentialSampler>(Stuck(go), DataLoaderOptions(1).workers(1).timeout(milliseconds(5)));
-  EXPECT_EQ(error_of([&] { *loader->begin(); }),
-            "[DataLoader] Timeout in DataLoader queue while waiting for next batch (timeout was 5 ms)");
+  auto loader = make_data_loader<samplers::SequentialSampler>(
+      Stuck(go), DataLoaderOptions(1).workers(1).timeout(milliseconds(5)));
+  EXPECT_EQ(
+      error_of([&] { *loader->begin(); }),
+      "[DataLoader] Timeout in DataLoader queue while waiting for next batch (timeout was 5 ms)");
   *go = true;
 }
 
@@ -209,7 +214,8 @@ TEST(DataLoader, NeverMoreThanMaxJobsAhead) {
     std::optional<size_t> size() const override { return 50; }
     std::shared_ptr<std::atomic<int>> count;
   };
-  auto loader = make_data_loader<samplers::SequentialSampler>(Counting(count), DataLoaderOptions(1).workers(2).max_jobs(3));
+  auto loader = make_data_loader<samplers::SequentialSampler>(
+      Counting(count), DataLoaderOptions(1).workers(2).max_jobs(3));
   int taken = 0;
   for (size_t batch : *loader) {
     EXPECT_EQ(batch, static_cast<size_t>(taken++));
@@ -225,10 +231,13 @@ TEST(DataLoader, DatasetsThatCannotBeCopied) {
     std::optional<size_t> size() const override { return 1; }
   };
   for (size_t workers : {0, 1}) {
-    auto loader = make_data_loader(Unique(), samplers::SequentialSampler(1), DataLoaderOptions(1).workers(workers));
+    auto loader = make_data_loader(Unique(), samplers::SequentialSampler(1),
+                                   DataLoaderOptions(1).workers(workers));
     EXPECT_EQ(*loader->begin(), 7u);
   }
-  EXPECT_THROW(make_data_loader(Unique(), samplers::SequentialSampler(1), DataLoaderOptions(1).workers(2)), Error);
+  EXPECT_THROW(
+      make_data_loader(Unique(), samplers::SequentialSampler(1), DataLoaderOptions(1).workers(2)),
+      Error);
 }
 
 // Counts down; copies would each count on their own.
@@ -260,8 +269,9 @@ TEST(DataLoader, StatefulDatasetsEndTheEpochThemselves) {
       EXPECT_EQ(got.size(), 9u) << workers;
     }
   }
-  auto mapped = make_data_loader(Countdown(3).map(transforms::BatchLambda<size_t, size_t>([](size_t n) { return n * n; })),
-                                 DataLoaderOptions(1));
+  auto mapped = make_data_loader(
+      Countdown(3).map(transforms::BatchLambda<size_t, size_t>([](size_t n) { return n * n; })),
+      DataLoaderOptions(1));
   Indices got;
   for (size_t batch : *mapped) got.push_back(batch);
   EXPECT_EQ(got, (Indices{9, 4, 1}));
@@ -292,7 +302,8 @@ TEST(DataLoader, RandomNumbersDoNotDependOnTheWorkers) {
   std::vector<GeneratorState> after;
   for (size_t workers : {0, 1, 4}) {
     manual_seed(4);
-    auto loader = make_data_loader<samplers::SequentialSampler>(Drawing(), DataLoaderOptions(1).workers(workers));
+    auto loader = make_data_loader<samplers::SequentialSampler>(
+        Drawing(), DataLoaderOptions(1).workers(workers));
     std::vector<std::vector<uint64_t>> drawn;
     for (int epoch = 0; epoch < 2; ++epoch)
       for (auto& batch : *loader) drawn.push_back(batch);
@@ -311,16 +322,14 @@ TEST(DataLoader, RandomNumbersDoNotDependOnTheWorkers) {
   EXPECT_EQ(keys.size(), 48u) << "no two operations draw the same numbers";
 }
 
-template <class Loader>
-std::string position_of(Loader& loader) {
+template <class Loader> std::string position_of(Loader& loader) {
   serialize::OutputArchive out;
   loader.save(out);
   std::ostringstream text;
   out.save_to(text);
   return text.str();
 }
-template <class Loader>
-void set_position(Loader& loader, const std::string& bytes) {
+template <class Loader> void set_position(Loader& loader, const std::string& bytes) {
   serialize::InputArchive in;
   in.load_from(bytes.data(), bytes.size());
   loader.load(in);
@@ -369,7 +378,8 @@ TEST(DataLoader, ResumeChecksWhatItIsGiven) {
   ++it;
   const std::string saved = position_of(*a);
   auto b = make_data_loader(Echo(50), DataLoaderOptions(4));
-  EXPECT_NE(error_of([&] { set_position(*b, saved); }).find("batch_size: got 4, expected 8"), std::string::npos);
+  EXPECT_NE(error_of([&] { set_position(*b, saved); }).find("batch_size: got 4, expected 8"),
+            std::string::npos);
   auto c = make_data_loader(Echo(50), DataLoaderOptions(8).workers(2).enforce_ordering(false));
   EXPECT_NE(error_of([&] { position_of(*c); }).find("no fixed order"), std::string::npos);
   auto d = make_data_loader(Countdown(5), DataLoaderOptions(1));
@@ -399,10 +409,12 @@ TEST(DataLoader, DestroyedInTheMiddleAndJoined) {
 TEST(DataLoader, WholeBatchesMadeAhead) {
   std::vector<uint8_t> bytes(1000 * 6);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i / 6 % 256);
-  Tensor rows(TensorBase::empty({1000, 1, 2, 3}, kByte, Device(kCPU, 0))), targets(TensorBase::empty({1000}, kLong, Device(kCPU, 0)));
+  Tensor rows(TensorBase::empty({1000, 1, 2, 3}, kByte, Device(kCPU, 0))),
+      targets(TensorBase::empty({1000}, kLong, Device(kCPU, 0)));
   std::memcpy(rows.data_ptr(), bytes.data(), bytes.size());
   for (int64_t i = 0; i < 1000; ++i) targets.data_ptr<int64_t>()[i] = i;
-  auto loader = make_data_loader(datasets::GatherDataset(rows, targets), DataLoaderOptions(64).workers(1).max_jobs(1));
+  auto loader = make_data_loader(datasets::GatherDataset(rows, targets),
+                                 DataLoaderOptions(64).workers(1).max_jobs(1));
   int64_t seen = 0;
   for (Example<>& batch : *loader) {
     for (int64_t i = 0; i < batch.target.numel(); ++i, ++seen) {

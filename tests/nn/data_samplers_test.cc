@@ -1,6 +1,5 @@
-// Samplers: what they give, that orders are permutations fixed by the seed, and that positions survive a save.
-#include "nn/data/samplers.h"
-
+// Samplers: what they give, that orders are permutations fixed by the seed, and that positions
+// survive a save.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "nn/data/samplers.h"
 #include "nn/serialize/archive.h"
 #include "runtime/generator.h"
 
@@ -18,8 +18,7 @@ namespace {
 using namespace data::samplers;
 using Indices = std::vector<size_t>;
 
-template <class S>
-Indices drain(S& sampler, size_t batch) {
+template <class S> Indices drain(S& sampler, size_t batch) {
   Indices all;
   while (auto next = sampler.next(batch)) all.insert(all.end(), next->begin(), next->end());
   return all;
@@ -33,8 +32,7 @@ Indices sorted(Indices v) {
   std::sort(v.begin(), v.end());
   return v;
 }
-template <class S>
-void copy_position(const S& from, S& to) {
+template <class S> void copy_position(const S& from, S& to) {
   serialize::OutputArchive direct;
   direct << from;
   std::ostringstream text;
@@ -77,7 +75,8 @@ TEST(Samplers, RandomIsAPermutationFixedByTheSeed) {
   }
 }
 
-// Every order of 4 equally often: chi-square with 23 degrees of freedom, 99.99 % of fair shuffles are below 56.
+// Every order of 4 equally often: chi-square with 23 degrees of freedom, 99.99 % of fair shuffles
+// are below 56.
 TEST(Samplers, RandomOrdersAreUniform) {
   manual_seed(1);
   RandomSampler s(4);
@@ -89,7 +88,8 @@ TEST(Samplers, RandomOrdersAreUniform) {
   }
   EXPECT_EQ(seen.size(), 24u);
   double chi = 0;
-  for (const auto& [order, n] : seen) chi += (n - draws / 24.0) * (n - draws / 24.0) / (draws / 24.0);
+  for (const auto& [order, n] : seen)
+    chi += (n - draws / 24.0) * (n - draws / 24.0) / (draws / 24.0);
   EXPECT_LT(chi, 56.0);
   EXPECT_GT(chi, 5.0) << "suspiciously even";
 }
@@ -161,8 +161,7 @@ std::vector<Indices> parts(size_t size, size_t replicas, bool duplicates, size_t
   }
   return all;
 }
-template <class S>
-void check_distribution() {
+template <class S> void check_distribution() {
   for (size_t size : {1, 7, 10, 12}) {
     for (size_t replicas : {1, 2, 3, 5}) {
       const auto with = parts<S>(size, replicas, true, 0);

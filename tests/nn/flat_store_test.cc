@@ -75,7 +75,8 @@ TEST(FlatStore, GradientsAreBornInPlaceWithoutACopy) {
     model->zero_grad();
     model(ones({4, 3})).sum().backward();
     for (size_t i = 0; i < p.size(); ++i)
-      EXPECT_EQ(address(p[i].grad()), address(store.gradients) + 4 * store.segments[i].offset) << "step " << step << " parameter " << i;
+      EXPECT_EQ(address(p[i].grad()), address(store.gradients) + 4 * store.segments[i].offset)
+          << "step " << step << " parameter " << i;
   }
   RecordProperty("copies", std::to_string(copies()));
   const Tensor held = p[0].grad();
@@ -90,9 +91,12 @@ TEST(FlatStore, LeavesAloneWhatCannotMove) {
   const Tensor shared = ones({3}).requires_grad_(), alias = shared.detach();
   float memory[3] = {1, 2, 3};
   const Tensor foreign = from_blob(memory, {3}).requires_grad_();
-  const Tensor result = ones({3}).requires_grad_() * 2, integer = ones({3}, kLong), strided = ones({3, 3}).t().detach().requires_grad_();
-  const Tensor good = ones({3}).requires_grad_(), wide = ones({3}, kDouble).requires_grad_(), far = ones({2}, Device("cpu:1"));
-  const FlatParameters flat = flatten_parameters({shared, foreign, result, integer, strided, Tensor(), good, wide, good, far});
+  const Tensor result = ones({3}).requires_grad_() * 2, integer = ones({3}, kLong),
+               strided = ones({3, 3}).t().detach().requires_grad_();
+  const Tensor good = ones({3}).requires_grad_(), wide = ones({3}, kDouble).requires_grad_(),
+               far = ones({2}, Device("cpu:1"));
+  const FlatParameters flat = flatten_parameters(
+      {shared, foreign, result, integer, strided, Tensor(), good, wide, good, far});
   EXPECT_EQ(flat.loose, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
   ASSERT_EQ(flat.stores.size(), 3u);
   EXPECT_EQ(flat.stores[0].segments.size(), 1u);
@@ -112,15 +116,16 @@ TEST(FlatStore, AGraphFromBeforeTheMoveIsStillGood) {
   EXPECT_TRUE(linear->weight.grad().defined());
 }
 
-// Whatever happens to a parameter after flattening, the optimizer computes what it computes for loose ones.
-template <class Disturb>
-void expect_same_as_loose(Disturb disturb) {
+// Whatever happens to a parameter after flattening, the optimizer computes what it computes for
+// loose ones.
+template <class Disturb> void expect_same_as_loose(Disturb disturb) {
   manual_seed(3);
   Sequential flat = net();
   Sequential loose(std::dynamic_pointer_cast<SequentialImpl>(flat->clone()));
   std::vector<Tensor> views;  // sharing memory keeps a parameter where it is
   for (const Tensor& p : loose->parameters()) views.push_back(p.detach());
-  optim::Adam a(flat->parameters(), optim::AdamOptions(0.1).weight_decay(0.1)), b(loose->parameters(), optim::AdamOptions(0.1).weight_decay(0.1));
+  optim::Adam a(flat->parameters(), optim::AdamOptions(0.1).weight_decay(0.1)),
+      b(loose->parameters(), optim::AdamOptions(0.1).weight_decay(0.1));
   EXPECT_NE(flatten_parameters(loose->parameters()).loose.size(), 0u);
   for (int step = 0; step < 4; ++step) {
     for (auto* m : {&flat, &loose}) {
@@ -135,7 +140,9 @@ void expect_same_as_loose(Disturb disturb) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(same_bits(got[i], expected[i])) << i;
 }
 
-TEST(FlatStore, UndisturbedStepsEqualLooseOnes) { expect_same_as_loose([](SequentialImpl&, int) {}); }
+TEST(FlatStore, UndisturbedStepsEqualLooseOnes) {
+  expect_same_as_loose([](SequentialImpl&, int) {});
+}
 TEST(FlatStore, AMissingGradientSplitsTheRun) {
   expect_same_as_loose([](SequentialImpl& m, int step) {
     if (step == 1) m.at<LinearImpl>(0).bias.mutable_grad() = Tensor();

@@ -25,7 +25,8 @@ Statistics of(const Tensor& t) {
   s.std = std::sqrt(s.std);
   return s;
 }
-// Uniform in +-bound: 20,000 draws or more come within half a percent of the bounds, and their moments within a few.
+// Uniform in +-bound: 20,000 draws or more come within half a percent of the bounds, and their
+// moments within a few.
 void expect_uniform(const Tensor& t, double bound) {
   const Statistics s = of(t);
   EXPECT_NEAR(s.mean, 0, 0.03 * bound);
@@ -79,7 +80,8 @@ TEST_F(Init, Distributions) {
   expect_uniform(init::uniform_(empty({200, 100}), -2, 2), 2);
   expect_normal(init::normal_(empty({200, 100}), 1, 0.5), 1, 0.5);
   expect_uniform(init::kaiming_uniform_(empty({200, 100})), std::sqrt(3.0) * std::sqrt(2.0) / 10);
-  expect_uniform(init::kaiming_uniform_(empty({200, 100}), 0.2, kFanOut), std::sqrt(3.0) * std::sqrt(2 / 1.04) / std::sqrt(200));
+  expect_uniform(init::kaiming_uniform_(empty({200, 100}), 0.2, kFanOut),
+                 std::sqrt(3.0) * std::sqrt(2 / 1.04) / std::sqrt(200));
   expect_normal(init::kaiming_normal_(empty({200, 100}), 0, kFanIn, kReLU), 0, std::sqrt(2.0) / 10);
   expect_uniform(init::xavier_uniform_(empty({200, 100}), 2), 2 * std::sqrt(6.0 / 300));
   expect_normal(init::xavier_normal_(empty({200, 100})), 0, std::sqrt(2.0 / 300));

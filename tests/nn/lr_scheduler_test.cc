@@ -9,7 +9,9 @@ namespace ramet::optim {
 namespace {
 
 SGD optimizer_with(double lr) { return SGD({ones({1}).requires_grad_()}, SGDOptions(lr)); }
-double lr_of(SGD& optimizer, size_t group = 0) { return optimizer.param_groups()[group].options().get_lr(); }
+double lr_of(SGD& optimizer, size_t group = 0) {
+  return optimizer.param_groups()[group].options().get_lr();
+}
 
 TEST(StepLR, AsInLibTorch) {
   SGD optimizer = optimizer_with(1);
@@ -31,12 +33,14 @@ TEST(CosineAnnealingLR, AsInPyTorch) {
     rates.push_back(lr_of(optimizer));
     scheduler.step();
   }
-  expect_values(doubles(rates), {0.5, 0.46180339887498956, 0.3618033988749896, 0.2381966011250106, 0.13819660112501056, 0.1, 0.1, 0.1});
+  expect_values(doubles(rates), {0.5, 0.46180339887498956, 0.3618033988749896, 0.2381966011250106,
+                                 0.13819660112501056, 0.1, 0.1, 0.1});
 }
 
 TEST(CosineAnnealingLR, WarmUp) {
   SGD optimizer = optimizer_with(1);
-  optimizer.add_param_group(OptimizerParamGroup({ones({1}).requires_grad_()}, std::make_unique<SGDOptions>(10)));
+  optimizer.add_param_group(
+      OptimizerParamGroup({ones({1}).requires_grad_()}, std::make_unique<SGDOptions>(10)));
   CosineAnnealingLR scheduler(optimizer, 8, 0, 4);
   std::vector<double> rates, second;
   for (int i = 0; i < 9; ++i) {
@@ -47,7 +51,8 @@ TEST(CosineAnnealingLR, WarmUp) {
   const double c = std::cos(M_PI / 4);
   expect_values(doubles(rates), {0.25, 0.5, 0.75, 1, 1, (1 + c) / 2, 0.5, (1 - c) / 2, 0});
   expect_values(doubles(second), rates);
-  EXPECT_ERROR_TEXT(CosineAnnealingLR(optimizer, 4, 0, 4), "warmup: got 4, expected less than t_max = 4");
+  EXPECT_ERROR_TEXT(CosineAnnealingLR(optimizer, 4, 0, 4),
+                    "warmup: got 4, expected less than t_max = 4");
 }
 
 TEST(CosineAnnealingLR, ResumesWhereItWas) {

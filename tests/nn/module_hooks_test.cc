@@ -21,19 +21,23 @@ TEST(ModuleHooks, SeeInputsAndOutputsInOrder) {
     EXPECT_EQ(&m, add.get());
     log.push_back("pre " + std::to_string(inputs.size()));
   });
-  add->register_forward_hook([&](Module&, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) {
+  add->register_forward_hook([&](Module&, const std::vector<Tensor>& inputs,
+                                 std::vector<Tensor>& outputs) {
     log.push_back("post " + std::to_string(inputs.size()) + " " + std::to_string(outputs.size()));
   });
-  add->register_forward_pre_hook([&](Module&, std::vector<Tensor>&) { log.push_back("pre again"); });
+  add->register_forward_pre_hook(
+      [&](Module&, std::vector<Tensor>&) { log.push_back("pre again"); });
   expect_values(add(ones({2}), 3, ones({2})), {4, 4});
   EXPECT_EQ(log, (std::vector<std::string>{"pre 2", "pre again", "post 2 1"}));
 }
 
 TEST(ModuleHooks, MayReplaceWhatTheySee) {
   Add add;
-  const unsigned pre = add->register_forward_pre_hook([](Module&, std::vector<Tensor>& inputs) { inputs[1] = inputs[1] * 10; });
-  add->register_forward_hook(
-      [](Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) { outputs[0] = outputs[0] + 0.5; });
+  const unsigned pre = add->register_forward_pre_hook(
+      [](Module&, std::vector<Tensor>& inputs) { inputs[1] = inputs[1] * 10; });
+  add->register_forward_hook([](Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) {
+    outputs[0] = outputs[0] + 0.5;
+  });
   const Tensor a = ones({1}), b = ones({1});
   expect_values(add(a, 2, b), {21.5});
   expect_values(b, {1});
@@ -55,7 +59,8 @@ TEST(ModuleHooks, ADirectForwardBypassesThem) {
 TEST(ModuleHooks, RunInSequentialAndAnyModule) {
   Functional twice([](Tensor x) { return x * 2; });
   int calls = 0;
-  twice->register_forward_hook([&](Module&, const std::vector<Tensor>&, std::vector<Tensor>&) { ++calls; });
+  twice->register_forward_hook(
+      [&](Module&, const std::vector<Tensor>&, std::vector<Tensor>&) { ++calls; });
   Sequential inner(twice), outer(inner, twice);
   inner->register_forward_pre_hook([&](Module&, std::vector<Tensor>&) { calls += 100; });
   expect_values(outer(ones({1})), {4});
@@ -70,7 +75,8 @@ TEST(ModuleHooks, ACallFinishesWithTheHooksItBeganWith) {
   int calls = 0;
   add->register_forward_pre_hook([&](Module& m, std::vector<Tensor>&) {
     ++calls;
-    m.register_forward_hook([&](Module&, const std::vector<Tensor>&, std::vector<Tensor>&) { calls += 10; });
+    m.register_forward_hook(
+        [&](Module&, const std::vector<Tensor>&, std::vector<Tensor>&) { calls += 10; });
   });
   add(ones({1}), 1, ones({1}));
   EXPECT_EQ(calls, 1);
@@ -84,7 +90,9 @@ TEST(ModuleHooks, TupleAndVectorResults) {
   };
   SplitImpl split;
   split.register_forward_hook(
-      [](Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) { outputs.at(1) = outputs.at(1) * 3; });
+      [](Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) {
+        outputs.at(1) = outputs.at(1) * 3;
+      });
   const auto [a, n, b] = call(split, ones({1}));
   expect_values(a, {1});
   EXPECT_EQ(n, 5);
@@ -96,7 +104,8 @@ TEST(ModuleHooks, TupleAndVectorResults) {
   };
   ListImpl list;
   size_t seen = 0;
-  list.register_forward_hook([&](Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) { seen = outputs.size(); });
+  list.register_forward_hook([&](Module&, const std::vector<Tensor>&,
+                                 std::vector<Tensor>& outputs) { seen = outputs.size(); });
   call(list, std::vector<Tensor>{ones({1}), ones({1})});
   EXPECT_EQ(seen, 2u);
 }

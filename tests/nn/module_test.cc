@@ -35,7 +35,8 @@ struct Tree : Module {
 
 TEST(Module, ListsOwnParametersFirstThenThoseOfTheChildren) {
   Tree tree;
-  EXPECT_EQ(tree.named_parameters().keys(), (Names{"own", "first.b", "first.a", "second.b", "second.a"}));
+  EXPECT_EQ(tree.named_parameters().keys(),
+            (Names{"own", "first.b", "first.a", "second.b", "second.a"}));
   EXPECT_EQ(tree.named_parameters(/*recurse=*/false).keys(), Names{"own"});
   EXPECT_EQ(tree.named_buffers().keys(), (Names{"first.state", "second.state"}));
   EXPECT_EQ(tree.parameters().size(), 5u);
@@ -58,11 +59,14 @@ TEST(Module, RegistrationChecksNames) {
   Module m;
   m.register_parameter("p", ones({1}));
   EXPECT_ERROR_TEXT(m.register_parameter("p", ones({1})), "Parameter 'p' already defined");
-  EXPECT_ERROR_TEXT(m.register_parameter("a.b", ones({1})), "Parameter name must not contain a dot (got 'a.b')");
+  EXPECT_ERROR_TEXT(m.register_parameter("a.b", ones({1})),
+                    "Parameter name must not contain a dot (got 'a.b')");
   EXPECT_ERROR_TEXT(m.register_buffer("", ones({1})), "Buffer name must not be empty");
   m.register_module("linear", Linear(2, 3));
-  EXPECT_ERROR_TEXT(m.register_module("linear", Linear(2, 3)), "Submodule 'linear' already defined");
-  EXPECT_ERROR_TEXT(m.register_module("x.y", Linear(2, 3)), "Submodule name must not contain a dot (got 'x.y')");
+  EXPECT_ERROR_TEXT(m.register_module("linear", Linear(2, 3)),
+                    "Submodule 'linear' already defined");
+  EXPECT_ERROR_TEXT(m.register_module("x.y", Linear(2, 3)),
+                    "Submodule name must not contain a dot (got 'x.y')");
   EXPECT_ERROR_TEXT(m.unregister_module("no"), "No Module with name `no` is registered");
   m.unregister_module("linear");
   EXPECT_TRUE(m.children().empty());
@@ -83,7 +87,8 @@ TEST(Module, VisitsDepthFirstInOrderOfRegistration) {
   Names seen;
   tree->apply([&](const std::string& name, Module&) { seen.push_back(name); });
   EXPECT_EQ(seen, (Names{"", "first", "first.deep", "second"}));
-  EXPECT_EQ(tree->named_modules("root").keys(), (Names{"root", "root.first", "root.first.deep", "root.second"}));
+  EXPECT_EQ(tree->named_modules("root").keys(),
+            (Names{"root", "root.first", "root.first.deep", "root.second"}));
   EXPECT_EQ(tree->modules().size(), 4u);
   EXPECT_EQ(tree->modules(/*include_self=*/false).size(), 3u);
   EXPECT_EQ(tree->modules()[0], tree);
@@ -118,7 +123,8 @@ TEST(Module, ToConvertsInPlaceAndKeepsIdentityAndGradientRole) {
   EXPECT_TRUE(norm->weight.requires_grad());
   EXPECT_TRUE(norm->weight.is_leaf());
   EXPECT_EQ(norm->running_mean.scalar_type(), kDouble);
-  EXPECT_EQ(norm->num_batches_tracked.scalar_type(), kLong) << "a counter is no number to be rounded";
+  EXPECT_EQ(norm->num_batches_tracked.scalar_type(), kLong)
+      << "a counter is no number to be rounded";
   norm->to(Device("cpu:1"));
   EXPECT_EQ(norm->weight.device(), Device("cpu:1"));
   EXPECT_EQ(norm->num_batches_tracked.device(), Device("cpu:1"));
@@ -185,7 +191,8 @@ TEST(Module, BufferPolicies) {
   EXPECT_EQ(BatchNorm2d(3)->buffer_policy("running_var"), BufferPolicy::merge_stats);
 }
 
-// ---- the three styles of writing a module ----------------------------------------------------------------------------
+// ---- the three styles of writing a module
+// ----------------------------------------------------------------------------
 
 struct NetImpl : Module {
   NetImpl(int64_t in, int64_t out) : fc(nullptr) { fc = register_module("fc", Linear(in, out)); }
@@ -218,7 +225,8 @@ TEST(ModuleHolder, ByValueBySharedPointerAndByHolder) {
   EXPECT_TRUE(made_by_default);
 }
 
-// ---- clone -----------------------------------------------------------------------------------------------------------
+// ---- clone
+// -----------------------------------------------------------------------------------------------------------
 
 struct CloneableNetImpl : Cloneable<CloneableNetImpl> {
   CloneableNetImpl() { reset(); }
@@ -256,7 +264,8 @@ TEST(Cloneable, CopiesValuesIntoFreshTensorsThatTheMembersShare) {
 TEST(Cloneable, ToADeviceIsACopyEvenWhereItIsTheSameOne) {
   CloneableNetImpl net;
   auto same = net.clone(Device("cpu:0")), other = net.clone(Device("cpu:1"));
-  const Tensor a = same->named_parameters()["fc.weight"], b = other->named_parameters()["fc.weight"];
+  const Tensor a = same->named_parameters()["fc.weight"],
+               b = other->named_parameters()["fc.weight"];
   EXPECT_EQ(a.device(), Device("cpu:0"));
   EXPECT_NE(a.data_ptr(), net.fc->weight.data_ptr());
   EXPECT_EQ(b.device(), Device("cpu:1"));
@@ -269,8 +278,10 @@ TEST(Cloneable, ErrorsSayWhatResetForgot) {
     void reset() override {}
   };
   EXPECT_ERROR_TEXT(InConstructor().clone(),
-                    "The cloned module does not have the same number of parameters as the original module after calling reset(): "
-                    "got 0, expected 1. Are you sure you called register_parameter() inside reset() and not the constructor?");
+                    "The cloned module does not have the same number of parameters as the original "
+                    "module after calling reset(): "
+                    "got 0, expected 1. Are you sure you called register_parameter() inside "
+                    "reset() and not the constructor?");
   struct BufferOutside : Cloneable<BufferOutside> {
     BufferOutside() { register_buffer("p", ones({1})); }
     void reset() override {}
@@ -291,7 +302,8 @@ TEST(Cloneable, ErrorsSayWhatResetForgot) {
     }
     int made = 0;
   };
-  EXPECT_ERROR_TEXT(Fickle().clone(), "it is of a different type than the submodule it was to be cloned into: got ");
+  EXPECT_ERROR_TEXT(Fickle().clone(),
+                    "it is of a different type than the submodule it was to be cloned into: got ");
   struct Sharing : Cloneable<Sharing> {
     Sharing() { reset(); }
     void reset() override { p = register_parameter("p", p.defined() ? p : ones({1})); }
@@ -310,8 +322,11 @@ TEST(Cloneable, OwnBytesAreTheObjectWithoutTheModuleBase) {
   const auto [begin, size] = small.own_bytes();
   EXPECT_LE(begin, static_cast<const void*>(&small.flag));
   EXPECT_EQ(static_cast<const char*>(begin) + size, reinterpret_cast<const char*>(&small + 1));
-  const std::vector<char> before(static_cast<const char*>(begin), static_cast<const char*>(begin) + size);
-  const auto changed = [&] { return std::memcmp(before.data(), small.own_bytes().first, size) != 0; };
+  const std::vector<char> before(static_cast<const char*>(begin),
+                                 static_cast<const char*>(begin) + size);
+  const auto changed = [&] {
+    return std::memcmp(before.data(), small.own_bytes().first, size) != 0;
+  };
   small.eval();
   small.register_buffer("b", zeros({1}));
   EXPECT_FALSE(changed()) << "the base's state is not the object's own";

@@ -40,9 +40,7 @@ TEST(OrderedDict, ErasesAndGoesOn) {
   EXPECT_EQ(dict.size(), 66u);
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(dict.contains(std::to_string(i)), i % 3 != 0) << i;
-    if (i % 3 != 0) {
-      EXPECT_EQ(dict[std::to_string(i)], i);
-    }
+    if (i % 3 != 0) { EXPECT_EQ(dict[std::to_string(i)], i); }
   }
   EXPECT_EQ(dict[0].value(), 1);
   EXPECT_EQ(dict[2].value(), 4);

@@ -1,6 +1,4 @@
 // Archives, save() and load().
-#include "nn/serialize/archive.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "nn/serialize/archive.h"
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/save.h"
 
@@ -24,7 +23,9 @@ Tensor floats(const std::vector<float>& values) {
   std::memcpy(t.data_ptr(), values.data(), t.nbytes());
   return t;
 }
-std::vector<float> values_of(const Tensor& t) { return {t.data_ptr<float>(), t.data_ptr<float>() + t.numel()}; }
+std::vector<float> values_of(const Tensor& t) {
+  return {t.data_ptr<float>(), t.data_ptr<float>() + t.numel()};
+}
 InputArchive reread(OutputArchive& out) {
   std::ostringstream text;
   out.save_to(text);
@@ -33,8 +34,7 @@ InputArchive reread(OutputArchive& out) {
   archive.load_from(in);
   return archive;
 }
-template <class F>
-void expect_error(const F& f, const std::string& part) {
+template <class F> void expect_error(const F& f, const std::string& part) {
   try {
     f();
     ADD_FAILURE() << "expected an Error with: " << part;
@@ -47,7 +47,8 @@ TEST(Archive, ValuesOfEveryKindComeBack) {
   OutputArchive out;
   const double inf = std::numeric_limits<double>::infinity();
   const std::vector<double> doubles = {0.1, -0.0, 1e-310, 1.7976931348623157e308, 5.0, inf, -inf};
-  for (size_t i = 0; i < doubles.size(); ++i) out.write("d" + std::to_string(i), IValue(doubles[i]));
+  for (size_t i = 0; i < doubles.size(); ++i)
+    out.write("d" + std::to_string(i), IValue(doubles[i]));
   out.write("nan", IValue(std::nan("")));
   out.write("int", IValue(std::numeric_limits<int64_t>::min()));
   out.write("yes", IValue(true));
@@ -135,8 +136,11 @@ TEST(Archive, ReadsInPlaceWhereSizesAgree) {
   Tensor other = floats({0, 0, 0});  // LibTorch replaces the memory
   in.read("x", other);
   EXPECT_EQ(values_of(other), (std::vector<float>{1, 2}));
-  expect_error([&] { in.read_values("x", floats({0, 0, 0})); },
-               "shape of \"x\": got float32[2] on cpu in the file, expected float32[3] on cpu");
+  expect_error(
+      [&] {
+        in.read_values("x", floats({0, 0, 0}));
+      },
+      "shape of \"x\": got float32[2] on cpu in the file, expected float32[3] on cpu");
 
   Tensor first, second;
   in.read("x", first);
@@ -147,9 +151,11 @@ TEST(Archive, ReadsInPlaceWhereSizesAgree) {
   Tensor gone = floats({1});
   in.read("undefined", gone);
   EXPECT_FALSE(gone.defined());
-  expect_error([&] { in.read_values("undefined", floats({1})); }, "got an undefined tensor in the file");
+  expect_error([&] { in.read_values("undefined", floats({1})); },
+               "got an undefined tensor in the file");
   Tensor integers(TensorBase::empty({2}, kLong, Device(kCPU, 0)));
-  expect_error([&] { in.read("x", integers); }, "dtype of \"x\": got float32[2] on cpu in the file, expected int64[2]");
+  expect_error([&] { in.read("x", integers); },
+               "dtype of \"x\": got float32[2] on cpu in the file, expected int64[2]");
 }
 
 TEST(Archive, LoadsToADevice) {
@@ -173,7 +179,8 @@ TEST(Archive, ReadsThroughAFunction) {
   OutputArchive out;
   out.write("x", floats({1, 2}));
   std::string bytes;
-  out.save_to([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; });
+  out.save_to(
+      [&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; });
   InputArchive in;
   in.load_from(
       [&](uint64_t at, void* to, size_t n) {  // in small pieces
@@ -192,7 +199,9 @@ TEST(Archive, FilesOfOtherProgramsAreTensors) {
   foreign.tensors.emplace_back("layer.weight", floats({3}));
   foreign.metadata["format"] = "pt";
   std::string bytes;
-  serialize::save_safetensors([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; }, foreign);
+  serialize::save_safetensors(
+      [&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; },
+      foreign);
   InputArchive in, layer;
   in.load_from(bytes.data(), bytes.size());
   in.read("layer", layer);
@@ -202,13 +211,17 @@ TEST(Archive, FilesOfOtherProgramsAreTensors) {
 
   foreign.metadata["ramet"] = "{\"format\":";
   bytes.clear();
-  serialize::save_safetensors([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; }, foreign);
-  expect_error([&] { in.load_from(bytes.data(), bytes.size()); }, "metadata of \"memory\" is damaged");
+  serialize::save_safetensors(
+      [&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; },
+      foreign);
+  expect_error([&] { in.load_from(bytes.data(), bytes.size()); },
+               "metadata of \"memory\" is damaged");
 }
 
 TEST(Save, TensorsAndVectors) {
   const char* base = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(base ? base : "/tmp") + "/archive_" + std::to_string(::getpid());
+  const std::string path =
+      std::string(base ? base : "/tmp") + "/archive_" + std::to_string(::getpid());
   save(floats({1, 2, 3}), path);
   Tensor x;
   load(x, path);
@@ -220,7 +233,8 @@ TEST(Save, TensorsAndVectors) {
   std::vector<Tensor> back;
   load(back, path);
   ASSERT_EQ(back.size(), 12u);
-  for (int i = 0; i < 12; ++i) EXPECT_EQ(values_of(back[static_cast<size_t>(i)]), std::vector<float>{static_cast<float>(i)});
+  for (int i = 0; i < 12; ++i)
+    EXPECT_EQ(values_of(back[static_cast<size_t>(i)]), std::vector<float>{static_cast<float>(i)});
   ::unlink(path.c_str());
   expect_error([&] { load(x, path); }, "cannot open the file: got \"" + path + "\"");
 }

@@ -1,6 +1,4 @@
 // The safetensors format against files written by hand from its description.
-#include "nn/serialize/safetensors.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+
+#include "nn/serialize/safetensors.h"
 
 namespace ramet {
 namespace {
@@ -19,37 +19,42 @@ using serialize::save_safetensors;
 
 std::string temporary(const std::string& name) {
   const char* base = std::getenv("TEST_TMPDIR");
-  return std::string(base ? base : "/tmp") + "/safetensors_" + std::to_string(::getpid()) + "_" + name;
+  return std::string(base ? base : "/tmp") + "/safetensors_" + std::to_string(::getpid()) + "_" +
+         name;
 }
 std::string file_of(const std::string& header, const std::string& data) {
   std::string s;
-  for (int i = 0; i < 8; ++i) s.push_back(static_cast<char>(static_cast<uint64_t>(header.size()) >> (8 * i)));
+  for (int i = 0; i < 8; ++i)
+    s.push_back(static_cast<char>(static_cast<uint64_t>(header.size()) >> (8 * i)));
   return s + header + data;
 }
 std::string error_of(const std::string& bytes) {
   try {
     load_safetensors(bytes.data(), bytes.size(), "f");
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "no error";
 }
-void expect_part(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
-template <class T>
-Tensor of(const std::vector<T>& values, const std::vector<int64_t>& sizes) {
+template <class T> Tensor of(const std::vector<T>& values, const std::vector<int64_t>& sizes) {
   Tensor t(TensorBase::empty(sizes, ScalarTypeOf<T>::value, Device(kCPU, 0)));
   std::memcpy(t.data_ptr(), values.data(), t.nbytes());
   return t;
 }
 std::string written(const Safetensors& content) {
   std::string bytes;
-  save_safetensors([&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; }, content);
+  save_safetensors(
+      [&](const void* p, size_t n) { return bytes.append(static_cast<const char*>(p), n), n; },
+      content);
   return bytes;
 }
 
 TEST(Safetensors, ReadsAFileWrittenByHand) {
-  const std::string data = std::string("\x00\x00\x80\x3f\x00\x00\x20\xc0", 8) + std::string("\x01\x00\x07", 3) + std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+  const std::string data = std::string("\x00\x00\x80\x3f\x00\x00\x20\xc0", 8) +
+                           std::string("\x01\x00\x07", 3) +
+                           std::string("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
   const std::string header =
       R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"__metadata__":{"made by":"hand"},)"
       R"("b":{"dtype":"BOOL","shape":[1,2],"data_offsets":[8,10]},"u":{"dtype":"U8","shape":[],"data_offsets":[10,11]},)"
@@ -79,7 +84,8 @@ TEST(Safetensors, WritesExactlyThis) {
       R"({"__metadata__":{"k":"v"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
       R"("b":{"dtype":"F32","shape":[1,1],"data_offsets":[8,12]},"small":{"dtype":"U8","shape":[3],"data_offsets":[12,15]}})";
   const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
-  const std::string data = std::string("\x00\x00\x20\xc0\x00\x00\x00\x00\x00\x00\x80\x3f", 12) + "\x01\x02\x03";
+  const std::string data =
+      std::string("\x00\x00\x20\xc0\x00\x00\x00\x00\x00\x00\x80\x3f", 12) + "\x01\x02\x03";
   EXPECT_EQ(written(out), file_of(padded, data));
 }
 
@@ -88,7 +94,8 @@ TEST(Safetensors, EveryTypeAndLayoutComesBack) {
   for (int i = 0; i < kScalarTypes; ++i) {
     Tensor t(TensorBase::empty({3, 4}, static_cast<ScalarType>(i), Device(kCPU, 0)));
     auto* p = static_cast<unsigned char*>(t.data_ptr());
-    for (size_t k = 0; k < t.nbytes(); ++k) p[k] = static_cast<unsigned char>(t.scalar_type() == kBool ? k % 2 : k * 53 + 7);
+    for (size_t k = 0; k < t.nbytes(); ++k)
+      p[k] = static_cast<unsigned char>(t.scalar_type() == kBool ? k % 2 : k * 53 + 7);
     out.tensors.emplace_back("t" + std::to_string(i), t);
   }
   const Tensor base = out.tensors.back().second;  // float64
@@ -124,9 +131,7 @@ TEST(Safetensors, SavingRefuses) {
   const auto error = [](const Safetensors& s) {
     try {
       written(s);
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string("no error");
   };
   const Tensor t = of<float>({1}, {1});
@@ -137,50 +142,81 @@ TEST(Safetensors, SavingRefuses) {
   expect_part(error(s), "reserves");
   s.tensors = {{"\xff", t}};
   expect_part(error(s), "UTF-8");
-  EXPECT_THROW(save_safetensors([](const void*, size_t) { return size_t{1}; }, Safetensors()), Error);
+  EXPECT_THROW(save_safetensors([](const void*, size_t) { return size_t{1}; }, Safetensors()),
+               Error);
 }
 
 TEST(Safetensors, StrictAboutTheHeader) {
-  const auto header_error = [](const std::string& header, size_t data) { return error_of(file_of(header, std::string(data, '\0'))); };
+  const auto header_error = [](const std::string& header, size_t data) {
+    return error_of(file_of(header, std::string(data, '\0')));
+  };
   const std::string good = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   EXPECT_EQ(header_error(good, 4), "no error");
   EXPECT_EQ(header_error("{}", 0), "no error");
   expect_part(error_of("abc"), "truncated: got 3 bytes, expected at least 8");
-  expect_part(error_of(file_of(good, "0123").substr(0, 30)), "truncated: got 30 bytes, expected a header of 54");
-  expect_part(error_of(std::string(8, '\xff') + good), "is no safetensors file: got a header of 18446744073709551615 bytes");
+  expect_part(error_of(file_of(good, "0123").substr(0, 30)),
+              "truncated: got 30 bytes, expected a header of 54");
+  expect_part(error_of(std::string(8, '\xff') + good),
+              "is no safetensors file: got a header of 18446744073709551615 bytes");
   expect_part(header_error("", 0), "expected its header to begin with {");
   expect_part(header_error("[1]", 0), "expected its header to begin with {");
   expect_part(header_error("{\"a\":", 0), "no valid JSON");
   expect_part(header_error("{} x", 0), "no valid JSON");
-  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
-              "got the key \"a\" twice");
-  expect_part(header_error(R"({"a":{"dtype":"F32","dtype":"I32","shape":[1],"data_offsets":[0,4]}})", 4), "got the key \"dtype\" twice");
-  expect_part(header_error(R"({"a":3})", 0), "entry \"a\" of \"f\": got JSON of type number, expected an object");
+  expect_part(
+      header_error(
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+          8),
+      "got the key \"a\" twice");
+  expect_part(
+      header_error(R"({"a":{"dtype":"F32","dtype":"I32","shape":[1],"data_offsets":[0,4]}})", 4),
+      "got the key \"dtype\" twice");
+  expect_part(header_error(R"({"a":3})", 0),
+              "entry \"a\" of \"f\": got JSON of type number, expected an object");
   expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1]}})", 4), "got no \"data_offsets\"");
-  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4), "got 4 members");
-  expect_part(header_error(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", 1), "dtype: got \"F8_E4M3\"");
-  expect_part(header_error(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4), "dtype: got 7");
+  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4),
+              "got 4 members");
+  expect_part(header_error(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", 1),
+              "dtype: got \"F8_E4M3\"");
+  expect_part(header_error(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4),
+              "dtype: got 7");
   for (const char* shape : {"[-1]", "[1.0]", "[\"1\"]", "{}", "3", "[9223372036854775808]"}) {
-    expect_part(header_error(R"({"a":{"dtype":"F32","shape":)" + std::string(shape) + R"(,"data_offsets":[0,4]}})", 4), "shape: got ");
+    expect_part(header_error(R"({"a":{"dtype":"F32","shape":)" + std::string(shape) +
+                                 R"(,"data_offsets":[0,4]}})",
+                             4),
+                "shape: got ");
   }
-  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}})", 4), "too large");
+  expect_part(
+      header_error(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}})",
+                   4),
+      "too large");
   for (const char* offsets : {"[0]", "[0,4,8]", "[-4,0]", "[0.5,4]", "null"}) {
-    expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)" + std::string(offsets) + "}}", 4), "data_offsets: got ");
+    expect_part(
+        header_error(
+            R"({"a":{"dtype":"F32","shape":[1],"data_offsets":)" + std::string(offsets) + "}}", 4),
+        "data_offsets: got ");
   }
-  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4), "expected a range inside the 4 bytes");
+  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
+              "expected a range inside the 4 bytes");
   expect_part(header_error(good, 3), "expected a range inside the 3 bytes");
   expect_part(header_error(good, 5), "got 5 bytes of data, expected 4");
-  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), "got 4 bytes, expected 8 for F32 of shape [2]");
-  const std::string two = R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":)";
+  expect_part(header_error(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
+              "got 4 bytes, expected 8 for F32 of shape [2]");
+  const std::string two =
+      R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":)";
   EXPECT_EQ(header_error(two + "[4,8]}}", 8), "no error");
-  expect_part(header_error(two + "[3,7]}}", 7), "entry \"b\" of \"f\" overlaps another: got begin 3, expected 4");
-  expect_part(header_error(two + "[5,9]}}", 9), "gap before entry \"b\" of \"f\": got begin 5, expected 4");
+  expect_part(header_error(two + "[3,7]}}", 7),
+              "entry \"b\" of \"f\" overlaps another: got begin 3, expected 4");
+  expect_part(header_error(two + "[5,9]}}", 9),
+              "gap before entry \"b\" of \"f\": got begin 5, expected 4");
   expect_part(header_error(R"({"__metadata__":{"a":1}})", 0), "expected a text");
   expect_part(header_error(R"({"__metadata__":"a"})", 0), "expected an object");
-  expect_part(error_of(file_of(R"({"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\x02")), "got a bool of byte 2");
+  expect_part(
+      error_of(file_of(R"({"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\x02")),
+      "got a bool of byte 2");
 }
 
-// No byte of a file may be lost, added or changed in the header without an error, or at least without a crash.
+// No byte of a file may be lost, added or changed in the header without an error, or at least
+// without a crash.
 TEST(Safetensors, DamagedFilesDoNotCrash) {
   Safetensors out;
   out.tensors.emplace_back("weight", of<float>({1, 2, 3, 4}, {2, 2}));

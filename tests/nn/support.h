@@ -15,7 +15,8 @@ namespace ramet {
 /// sin(step i + start), i < n, as float64: the inputs of the numbers that come from PyTorch.
 inline Tensor sines(int64_t n, double step = 0.37, double start = 0.11) {
   Tensor t(TensorBase::empty({n}, kDouble, Device(kCPU, 0)));
-  for (int64_t i = 0; i < n; ++i) t.data_ptr<double>()[i] = std::sin(step * static_cast<double>(i) + start);
+  for (int64_t i = 0; i < n; ++i)
+    t.data_ptr<double>()[i] = std::sin(step * static_cast<double>(i) + start);
   return t;
 }
 
@@ -32,36 +33,38 @@ inline std::vector<double> values(const Tensor& t) {
   return std::vector<double>(p, p + host.numel());
 }
 
-inline void expect_values(const Tensor& got, const std::vector<double>& expected, double tolerance = 1e-12) {
+inline void expect_values(const Tensor& got, const std::vector<double>& expected,
+                          double tolerance = 1e-12) {
   const std::vector<double> v = values(got);
   ASSERT_GE(v.size(), expected.size());
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(v[i], expected[i], tolerance * (1 + std::fabs(expected[i]))) << "at " << i;
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(v[i], expected[i], tolerance * (1 + std::fabs(expected[i]))) << "at " << i;
 }
 
-inline bool same_bits(const Tensor& a, const Tensor& b) { return a.sizes() == b.sizes() && values(a) == values(b); }
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.sizes() == b.sizes() && values(a) == values(b);
+}
 
-template <class T>
-std::string text_of(const T& value) {
+template <class T> std::string text_of(const T& value) {
   std::ostringstream out;
   out << value;
   return out.str();
 }
 
-template <class F>
-std::string error_of(F&& f) {
+template <class F> std::string error_of(F&& f) {
   try {
     f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
   return "no error";
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-#define EXPECT_ERROR_TEXT(statement, part)                                   \
-  do {                                                                       \
-    const std::string error_text = ::ramet::error_of([&] { statement; });    \
-    EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;          \
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+#define EXPECT_ERROR_TEXT(statement, part)                                \
+  do {                                                                    \
+    const std::string error_text = ::ramet::error_of([&] { statement; }); \
+    EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;       \
   } while (false)
 
 }  // namespace ramet

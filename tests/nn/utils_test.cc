@@ -10,7 +10,8 @@ namespace ramet::nn::utils {
 namespace {
 
 std::vector<Tensor> with_gradients() {
-  std::vector<Tensor> p{zeros({3}).requires_grad_(), zeros({4}).requires_grad_(), zeros({2}).requires_grad_()};
+  std::vector<Tensor> p{zeros({3}).requires_grad_(), zeros({4}).requires_grad_(),
+                        zeros({2}).requires_grad_()};
   p[0].mutable_grad() = sines(3).to(kFloat);
   p[1].mutable_grad() = sines(4, 0.2, 0.7).to(kFloat);
   return p;
@@ -20,19 +21,23 @@ TEST(ClipGrad, NormAsInPyTorch) {
   std::vector<Tensor> p = with_gradients();
   EXPECT_NEAR(clip_grad_norm_(p, 0.5), 1.8817614316940308, 1e-6);
   expect_values(p[0].grad(), {0.02916901186108589, 0.1226985901594162, 0.19962148368358612}, 1e-6);
-  expect_values(p[1].grad(), {0.17117401957511902, 0.20813651382923126, 0.23680123686790466, 0.2560254633426666}, 1e-6);
+  expect_values(p[1].grad(),
+                {0.17117401957511902, 0.20813651382923126, 0.23680123686790466, 0.2560254633426666},
+                1e-6);
   EXPECT_FALSE(p[2].grad().defined());
   EXPECT_NEAR(clip_grad_norm_(p, 10), 0.5, 1e-6) << "a small norm is left alone";
   EXPECT_NEAR(clip_grad_norm_(with_gradients(), 1, 1.0), 4.605147838592529, 1e-6);
   EXPECT_NEAR(clip_grad_norm_(with_gradients(), 1, 3.0), 1.4218173027038574, 1e-6);
-  EXPECT_NEAR(clip_grad_norm_(with_gradients(), 1, std::numeric_limits<double>::infinity()), 0.9635581970214844, 1e-6);
+  EXPECT_NEAR(clip_grad_norm_(with_gradients(), 1, std::numeric_limits<double>::infinity()),
+              0.9635581970214844, 1e-6);
   EXPECT_EQ(clip_grad_norm_(zeros({3}).requires_grad_(), 1.0), 0);
 }
 
 TEST(ClipGrad, NonFinite) {
   std::vector<Tensor> p = with_gradients();
   p[0].grad().select(0, 1).fill_(std::numeric_limits<double>::infinity());
-  EXPECT_ERROR_TEXT(clip_grad_norm_(p, 1, 2, true), "for gradients from `parameters` is non-finite");
+  EXPECT_ERROR_TEXT(clip_grad_norm_(p, 1, 2, true),
+                    "for gradients from `parameters` is non-finite");
   EXPECT_TRUE(std::isinf(clip_grad_norm_(p, 1)));
   EXPECT_TRUE(std::isnan(values(p[0].grad())[1]));
   EXPECT_EQ(values(p[1].grad())[0], 0);

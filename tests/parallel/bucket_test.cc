@@ -28,7 +28,8 @@ std::vector<BucketItem> alternating() {
 
 TEST(PlanBuckets, OursClosesBeforeTheLimitIsExceeded) {
   EXPECT_EQ(plan_buckets(floats({1, 1, 1, 1}), int64_t{8}), (Groups{{0, 1}, {2, 3}}));
-  EXPECT_EQ(plan_buckets(floats({1, 5, 1}), int64_t{8}), (Groups{{0}, {1}, {2}})) << "one alone may exceed it";
+  EXPECT_EQ(plan_buckets(floats({1, 5, 1}), int64_t{8}), (Groups{{0}, {1}, {2}}))
+      << "one alone may exceed it";
   EXPECT_EQ(plan_buckets(floats({1, 1}), int64_t{0}), (Groups{{0}, {1}}));
   EXPECT_EQ(plan_buckets(floats({0, 0, 1}), int64_t{4}), (Groups{{0, 1, 2}}));
   EXPECT_TRUE(plan_buckets({}, int64_t{8}).empty());
@@ -36,15 +37,21 @@ TEST(PlanBuckets, OursClosesBeforeTheLimitIsExceeded) {
 
 TEST(PlanBuckets, OursListsByFirstMember) {
   EXPECT_EQ(plan_buckets(alternating(), int64_t{400}), (Groups{{0, 2}, {1, 3}, {4}, {5}}));
-  EXPECT_EQ(plan_buckets({{4, kFloat, 0}, {4, kFloat, 1}, {4, kFloat, 0}}, int64_t{100}), (Groups{{0, 2}, {1}}));
+  EXPECT_EQ(plan_buckets({{4, kFloat, 0}, {4, kFloat, 1}, {4, kFloat, 0}}, int64_t{100}),
+            (Groups{{0, 2}, {1}}));
 }
 
 TEST(PlanBuckets, Upstream) {
-  // Expected lists: PyTorch's own tests of its DDP bucket rule (scenarios 42 and 43 of the behaviour specification).
-  EXPECT_EQ(plan_buckets(floats({100, 200, 100, 50}), int64_t{400}, GroupRule::upstream), (Groups{{0}, {1}, {2}, {3}}));
-  EXPECT_EQ(plan_buckets(alternating(), int64_t{400}, GroupRule::upstream), (Groups{{0, 2}, {1, 3}, {4}, {5}}));
-  EXPECT_EQ(plan_buckets(floats({10, 10, 10, 10}), {40, 80}, GroupRule::upstream), (Groups{{0}, {1, 2}, {3}}));
-  EXPECT_EQ(plan_buckets(alternating(), {200, 400}, GroupRule::upstream), (Groups{{0}, {1}, {2, 4}, {3, 5}}));
+  // Expected lists: PyTorch's own tests of its DDP bucket rule (scenarios 42 and 43 of the
+  // behaviour specification).
+  EXPECT_EQ(plan_buckets(floats({100, 200, 100, 50}), int64_t{400}, GroupRule::upstream),
+            (Groups{{0}, {1}, {2}, {3}}));
+  EXPECT_EQ(plan_buckets(alternating(), int64_t{400}, GroupRule::upstream),
+            (Groups{{0, 2}, {1, 3}, {4}, {5}}));
+  EXPECT_EQ(plan_buckets(floats({10, 10, 10, 10}), {40, 80}, GroupRule::upstream),
+            (Groups{{0}, {1, 2}, {3}}));
+  EXPECT_EQ(plan_buckets(alternating(), {200, 400}, GroupRule::upstream),
+            (Groups{{0}, {1}, {2, 4}, {3, 5}}));
 }
 
 TEST(PlanBuckets, Errors) {

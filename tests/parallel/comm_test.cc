@@ -17,7 +17,8 @@ using Shape = std::vector<int64_t>;
 
 TEST(Split, Weights) {
   EXPECT_EQ(Split::weights({1, 1, 2}).cut("t", 8, 3), (Shape{2, 2, 4}));
-  EXPECT_EQ(Split::weights({3, 1}).cut("t", 10, 2), (Shape{8, 2}));  // 7.5 and 2.5: the first of equal remainders
+  // 7.5 and 2.5: the first of equal remainders
+  EXPECT_EQ(Split::weights({3, 1}).cut("t", 10, 2), (Shape{8, 2}));
   EXPECT_EQ(Split::weights({0, 1}).cut("t", 3, 2), (Shape{0, 3}));
   EXPECT_ERROR(Split::weights({1}).cut("t", 3, 2), "len(weights) = 1");
   EXPECT_ERROR(Split::weights({0, 0}).cut("t", 3, 2), "more than 0");
@@ -52,19 +53,19 @@ TEST(Comm, BroadcastAliasesTheSourceOnce) {
 
 TEST(Comm, BroadcastOut) {
   const Tensor t = counting({2, 2});
-  std::vector<Tensor> out = {full({2, 2}, 9, kFloat, d(0)), full({2, 2}, 9, kFloat, d(1))};
+  std::vector<Tensor> out = {filled({2, 2}, 9, kFloat, d(0)), filled({2, 2}, 9, kFloat, d(1))};
   const uint32_t version = out[0].version();
   const Tensor held = out[0];
   EXPECT_EQ(&comm::broadcast_out(t, out), &out);
   EXPECT_TRUE(out[0].is_same(held));
   EXPECT_EQ(out[0].version(), version + 1);
   for (const Tensor& o : out) EXPECT_EQ(values(o), values(t));
-  std::vector<Tensor> bad = {full({2, 2}, 9), full({4}, 9)};
+  std::vector<Tensor> bad = {filled({2, 2}, 9), filled({4}, 9)};
   EXPECT_ERROR(comm::broadcast_out(t, bad), "but output tensor at index 1 has shape [4]");
   EXPECT_EQ(values(bad[0]), Values(4, 9)) << "a check failed: nothing is written";
-  bad[1] = full({2, 2}, 9, kDouble);
+  bad[1] = filled({2, 2}, 9, kDouble);
   EXPECT_ERROR(comm::broadcast_out(t, bad), "index 1 has dtype Double");
-  bad[1] = full({2, 2}, 9);
+  bad[1] = filled({2, 2}, 9);
   bad[1].requires_grad_();
   EXPECT_ERROR(comm::broadcast_out(t, bad), "automatic differentiation");
 }
@@ -118,7 +119,8 @@ TEST(Comm, ReduceAddSingleInput) {
 TEST(Comm, ReduceAddErrors) {
   const Tensor t = counting({3});
   EXPECT_ERROR(comm::reduce_add(ArrayRef<Tensor>()), "expected at least one");
-  EXPECT_ERROR(comm::reduce_add({t, counting({3}, kDouble)}), "input 1 has invalid dtype: got Double, but expected Float");
+  EXPECT_ERROR(comm::reduce_add({t, counting({3}, kDouble)}),
+               "input 1 has invalid dtype: got Double, but expected Float");
   EXPECT_ERROR(comm::reduce_add({t, Tensor()}), "input 1 is undefined");
   EXPECT_ERROR(comm::reduce_add(std::vector<Tensor>(17, t)), "at most 16");
   ReduceOptions options;
@@ -131,14 +133,17 @@ TEST(Comm, TreeWithFewerInputsThanLeaves) {
   // ((1e8 + 1) + -1e8) with the fourth leaf missing: the third goes up alone.
   ReduceOptions options;
   options.order = ReduceOrder::tree(4);
-  EXPECT_EQ(values(comm::reduce_add({make({1e8}), make({1}), make({-1e8})}, kHost, options)), Values{0});
-  EXPECT_EQ(values(comm::reduce_add({make({1e8}), make({-1e8}), make({1})}, kHost, options)), Values{1});
+  EXPECT_EQ(values(comm::reduce_add({make({1e8}), make({1}), make({-1e8})}, kHost, options)),
+            Values{0});
+  EXPECT_EQ(values(comm::reduce_add({make({1e8}), make({-1e8}), make({1})}, kHost, options)),
+            Values{1});
 }
 
 TEST(Comm, ReduceAddCoalesced) {
   std::vector<std::vector<Tensor>> rows;
   for (int k = 0; k < 3; ++k)
-    rows.push_back({full({5}, k + 1, kFloat, d(k)), counting({2, 2}, kDouble, d(k)), full({3}, 10 * k, kFloat, d(k)), counting({0}, kFloat, d(k))});
+    rows.push_back({filled({5}, k + 1, kFloat, d(k)), counting({2, 2}, kDouble, d(k)),
+                    filled({3}, 10 * k, kFloat, d(k)), counting({0}, kFloat, d(k))});
   for (int64_t limit : {int64_t{1}, kDefaultBufferSize}) {
     const auto sums = comm::reduce_add_coalesced(rows, kHost, limit);
     ASSERT_EQ(sums.size(), 4u);
@@ -153,18 +158,22 @@ TEST(Comm, ReduceAddCoalesced) {
   rows[1].pop_back();
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost), "list 1 has 3 tensors, expected 4");
   rows[1].push_back(counting({0}, kFloat, d(2)));
-  EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost), "tensor 3 of list 1 is on cpu:3, expected cpu:2");
+  EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost),
+               "tensor 3 of list 1 is on cpu:3, expected cpu:2");
 }
 
 TEST(Comm, NeighboursTravelTogether) {
-  // What broadcast_coalesced made lies in one allocation: sums of three such rows are one kernel call.
-  const std::vector<Tensor> source = {counting({5}, kFloat, d(0)), counting({20}, kFloat, d(0)), counting({3, 3}, kFloat, d(0))};
+  // What broadcast_coalesced made lies in one allocation: sums of three such rows are one kernel
+  // call.
+  const std::vector<Tensor> source = {counting({5}, kFloat, d(0)), counting({20}, kFloat, d(0)),
+                                      counting({3, 3}, kFloat, d(0))};
   const auto rows = comm::broadcast_coalesced(source, {d(1), d(2), d(3)});
   reset_counters();
   const auto sums = comm::reduce_add_coalesced(rows, kHost);
   EXPECT_EQ(counters().comm_launches, 1u);
   for (size_t i = 0; i < 3; ++i)
-    for (size_t e = 0; e < values(source[i]).size(); ++e) EXPECT_EQ(values(sums[i])[e], 3 * values(source[i])[e]);
+    for (size_t e = 0; e < values(source[i]).size(); ++e)
+      EXPECT_EQ(values(sums[i])[e], 3 * values(source[i])[e]);
   EXPECT_EQ(counters().moved(), 3u * (5 + 20 + 9) * 4) << "payload, without padding";
   reset_counters();
   const auto again = comm::broadcast_coalesced(rows[0], {d(1), kHost});
@@ -174,28 +183,29 @@ TEST(Comm, NeighboursTravelTogether) {
 
 TEST(Comm, BroadcastCoalescedErrors) {
   const Tensor t = counting({3}, kFloat, d(0));
-  EXPECT_ERROR(comm::broadcast_coalesced({t, counting({3}, kFloat, d(1))}, devices(2)), "All tensors must be on one device: tensor at index 1");
-  EXPECT_ERROR(comm::broadcast_coalesced({t}, devices(2), -1), "0 or more bytes");
-  const auto empty = comm::broadcast_coalesced(ArrayRef<Tensor>(), devices(3));
+  EXPECT_ERROR(comm::broadcast_coalesced({t, counting({3}, kFloat, d(1))}, many(2)),
+               "All tensors must be on one device: tensor at index 1");
+  EXPECT_ERROR(comm::broadcast_coalesced({t}, many(2), -1), "0 or more bytes");
+  const auto empty = comm::broadcast_coalesced(ArrayRef<Tensor>(), many(3));
   ASSERT_EQ(empty.size(), 3u);
   for (const auto& row : empty) EXPECT_TRUE(row.empty());
 }
 
 TEST(Comm, ScatterOut) {
   const Tensor t = counting({6, 2});
-  std::vector<Tensor> out = {full({4, 2}, 9, kFloat, d(0)), full({2, 2}, 9, kFloat, d(1))};
+  std::vector<Tensor> out = {filled({4, 2}, 9, kFloat, d(0)), filled({2, 2}, 9, kFloat, d(1))};
   EXPECT_EQ(&comm::scatter_out(t, out), &out);
   EXPECT_EQ(values(out[0]), (Values{0, 1, 2, 3, 4, 5, 6, 7}));
   EXPECT_EQ(values(out[1]), (Values{8, 9, 10, 11}));
-  std::vector<Tensor> columns = {full({6, 1}, 9), full({6, 1}, 9, kFloat, d(1))};
+  std::vector<Tensor> columns = {filled({6, 1}, 9), filled({6, 1}, 9, kFloat, d(1))};
   comm::scatter_out(t, columns, -1);
   EXPECT_EQ(values(columns[1]), (Values{1, 3, 5, 7, 9, 11}));
   std::vector<Tensor> none;
   EXPECT_ERROR(comm::scatter_out(t, none), "Expected at least one output tensor to scatter to");
-  std::vector<Tensor> bad = {full({4, 2}, 9), full({1, 2}, 9)};
+  std::vector<Tensor> bad = {filled({4, 2}, 9), filled({1, 2}, 9)};
   EXPECT_ERROR(comm::scatter_out(t, bad), "Expected 6, but got total size 5");
   EXPECT_EQ(values(bad[0]), Values(8, 9));
-  bad[1] = full({2, 3}, 9);
+  bad[1] = filled({2, 3}, 9);
   EXPECT_ERROR(comm::scatter_out(t, bad), "Output tensor at index 1 has incorrect shape: [2, 3]");
   reset_counters();
   std::vector<Tensor> same = {t.narrow(0, 0, 4), t.narrow(0, 4, 2)};
@@ -204,13 +214,14 @@ TEST(Comm, ScatterOut) {
 }
 
 TEST(Comm, GatherOut) {
-  const std::vector<Tensor> in = {counting({2, 2}, kFloat, d(0)), full({1, 2}, 7, kFloat, d(1))};
-  Tensor out = full({3, 2}, 9, kFloat, d(2));
+  const std::vector<Tensor> in = {counting({2, 2}, kFloat, d(0)), filled({1, 2}, 7, kFloat, d(1))};
+  Tensor out = filled({3, 2}, 9, kFloat, d(2));
   EXPECT_EQ(&comm::gather_out(in, out), &out);
   EXPECT_EQ(values(out), (Values{0, 1, 2, 3, 7, 7}));
-  Tensor bad = full({4, 2}, 9);
-  EXPECT_ERROR(comm::gather_out(in, bad), "Expected out tensor to have shape [3, 2], but got [4, 2]");
-  Tensor wrong = full({3, 2}, 9, kDouble);
+  Tensor bad = filled({4, 2}, 9);
+  EXPECT_ERROR(comm::gather_out(in, bad),
+               "Expected out tensor to have shape [3, 2], but got [4, 2]");
+  Tensor wrong = filled({3, 2}, 9, kDouble);
   EXPECT_ERROR(comm::gather_out(in, wrong), "dtype Float, but got Double");
 }
 
@@ -220,11 +231,12 @@ TEST(Comm, GatherRules) {
   const Tensor p = comm::gather({f, g}, 0, kHost, /*promote=*/true);
   EXPECT_EQ(p.scalar_type(), kDouble);
   EXPECT_EQ(values(p), (Values{0, 1, 0, 1}));
-  EXPECT_ERROR(comm::gather({f, full({}, 1)}), "0-dim at [1]");
-  EXPECT_ERROR(comm::gather({full({}, 1), full({}, 1)}, 1), "expected 0");
+  EXPECT_ERROR(comm::gather({f, filled({}, 1)}), "0-dim at [1]");
+  EXPECT_ERROR(comm::gather({filled({}, 1), filled({}, 1)}, 1), "expected 0");
   EXPECT_ERROR(comm::gather({f}, 1), "out of range");
   EXPECT_EQ(shape(comm::gather({counting({0, 2}), counting({3, 2})}, 0, d(1))), (Shape{3, 2}));
-  EXPECT_EQ(values(comm::gather({counting({2}, kBool), counting({1}, kBool)}, 0, d(1))), (Values{0, 1, 0}));
+  EXPECT_EQ(values(comm::gather({counting({2}, kBool), counting({1}, kBool)}, 0, d(1))),
+            (Values{0, 1, 0}));
 }
 
 TEST(Comm, ScatterAliases) {
@@ -237,7 +249,8 @@ TEST(Comm, ScatterAliases) {
   for (const Tensor& p : pieces) p.zero_();
   EXPECT_EQ(values(pieces[0]), Values(4, 0));
   EXPECT_EQ(values(pieces[1]), Values(4, 0));
-  EXPECT_EQ(values(t), values(counting({4, 2}))) << "in-place changes of a piece never reach the batch";
+  EXPECT_EQ(values(t), values(counting({4, 2})))
+      << "in-place changes of a piece never reach the batch";
   const auto more = comm::scatter(t, {d(0), d(1)});
   const Tensor view = more[0].view({-1});
   EXPECT_ERROR(view.zero_(), "has views of its own");

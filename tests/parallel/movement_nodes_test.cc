@@ -48,8 +48,8 @@ TEST(MovementNodes, BroadcastCoalesced) {
   const auto f = [](const List& in) {
     const Tensor frozen = make({2}, kDouble);
     const auto rows = broadcast_coalesced({in[0], frozen, in[1]}, {d(0), kHost, d(1)});
-    return List{cubed(rows[0][0]).to(kHost) * rows[1][1], cubed(rows[1][0]), cubed(rows[1][2]), cubed(rows[2][2]).to(kHost),
-                (rows[2][0] * rows[2][0]).to(kHost)};
+    return List{cubed(rows[0][0]).to(kHost) * rows[1][1], cubed(rows[1][0]), cubed(rows[1][2]),
+                cubed(rows[2][2]).to(kHost), (rows[2][0] * rows[2][0]).to(kHost)};
   };
   check(f, {leaf({.3, -.7}), leaf({.2, .5, -.4})});
   // A frozen tensor takes part in no node, and nobody's gradient is replaced by zeros.
@@ -66,7 +66,8 @@ TEST(MovementNodes, ReduceAdd) {
     const auto f = [order](const List& in) {
       ReduceOptions options;
       options.order = order;
-      return List{cubed(reduce_add({in[0].to(d(0)), in[1], in[0].to(d(1))}, d(2), options)).to(kHost)};
+      return List{
+          cubed(reduce_add({in[0].to(d(0)), in[1], in[0].to(d(1))}, d(2), options)).to(kHost)};
     };
     check(f, {leaf({.3, -.7}), leaf({.2, .5})});
   }
@@ -85,7 +86,8 @@ TEST(MovementNodes, ReduceAdd) {
 
 TEST(MovementNodes, ReduceAddCoalesced) {
   const auto f = [](const List& in) {
-    const List sums = reduce_add_coalesced({List{in[0].to(d(0)), in[1].to(d(0))}, List{in[0].to(d(1)), in[1].to(d(1))}}, kHost);
+    const List sums = reduce_add_coalesced(
+        {List{in[0].to(d(0)), in[1].to(d(0))}, List{in[0].to(d(1)), in[1].to(d(1))}}, kHost);
     return List{cubed(sums[0]), cubed(sums[1])};
   };
   check(f, {leaf({.3, -.7}), leaf({.2, .5, .1})});
@@ -93,7 +95,7 @@ TEST(MovementNodes, ReduceAddCoalesced) {
 
 TEST(MovementNodes, ScatterOfPartlyUsedPieces) {
   const Tensor x = leaf({1, 2, 3, 4, 5});
-  const auto pieces = scatter(x, devices(3));
+  const auto pieces = scatter(x, many(3));
   (pieces[1] * 3).sum().backward();  // others deliver nothing: zeros
   EXPECT_EQ(values(x.grad()), (Values{0, 0, 3, 3, 0}));
   EXPECT_EQ(pieces[1].grad_fn()->name(), "ScatterBackward");
@@ -132,21 +134,24 @@ TEST(MovementNodes, GatherAlongOtherDims) {
     return List{cubed(gather({m.to(d(0)), n.to(d(1))}, 1, kHost))};
   };
   check(f, {leaf({.1, .2, .3, .4}), leaf({.5, -.6})});
-  const auto scalars = [](const List& in) { return List{cubed(gather({in[0].sum().to(d(0)), in[1].sum()}, 0, d(2))).to(kHost)}; };
+  const auto scalars = [](const List& in) {
+    return List{cubed(gather({in[0].sum().to(d(0)), in[1].sum()}, 0, d(2))).to(kHost)};
+  };
   check(scalars, {leaf({.3, -.7}), leaf({.2, .5})});
 }
 
 TEST(MovementNodes, NoGradMakesNoNodes) {
   const Tensor x = leaf({1, 2, 3, 4});
   NoGradGuard off;
-  for (const Tensor& t : scatter(x, devices(2))) EXPECT_FALSE(t.requires_grad());
+  for (const Tensor& t : scatter(x, many(2))) EXPECT_FALSE(t.requires_grad());
   for (const Tensor& t : broadcast(x, {d(0), d(1)})) EXPECT_FALSE(t.requires_grad());
   EXPECT_FALSE(gather({x, x}).requires_grad());
   EXPECT_FALSE(reduce_add({x, x}).requires_grad());
 }
 
 TEST(MovementNodes, GradientsAreNotShared) {
-  // The gradient that gather hands to two leaves is cut from one memory: adding into one must not reach the other.
+  // The gradient that gather hands to two leaves is cut from one memory: adding into one must not
+  // reach the other.
   const Tensor a = leaf({1, 2}), b = leaf({3, 4});
   gather({a, b}, 0, kHost).backward(make({1, 1, 1, 1}, kDouble));
   gather({a, b}, 0, kHost).backward(make({1, 2, 3, 4}, kDouble));

@@ -1,5 +1,5 @@
-// Acceptance scenarios 1 to 14 and 16: movements and their gradients. 12 under random delays and 15 start threads:
-// scenarios_movement_threads_test.cc.
+// Acceptance scenarios 1 to 14 and 16: movements and their gradients. 12 under random delays and 15
+// start threads: scenarios_movement_threads_test.cc.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -22,7 +22,7 @@ using Shape = std::vector<int64_t>;
 std::vector<Tensor> scattered(const Tensor& t, int n, const Split& split) {
   ScatterOptions options;
   options.split = split;
-  return scatter(t, devices(n), options);
+  return scatter(t, many(n), options);
 }
 Shape rows(const std::vector<Tensor>& pieces) {
   Shape out;
@@ -52,31 +52,32 @@ TEST(Scenario, S02_ScatterUneven) {
 
 TEST(Scenario, S03_ScatterSizes) {
   const Tensor t = counting({6, 4});
-  const auto pieces = scatter(t, devices(2), Shape{2, 4});
+  const auto pieces = scatter(t, many(2), Shape{2, 4});
   EXPECT_EQ(shape(pieces[0]), (Shape{2, 4}));
   EXPECT_EQ(shape(pieces[1]), (Shape{4, 4}));
   EXPECT_EQ(values(pieces[1])[0], 8);
   reset_counters();
-  EXPECT_ERROR(scatter(t, devices(2), Shape{2, 3}), "sum exactly");
-  EXPECT_ERROR(scatter(t, devices(2), Shape{2, 2, 2}), "Expected devices and chunk_sizes to be of same length");
+  EXPECT_ERROR(scatter(t, many(2), Shape{2, 3}), "sum exactly");
+  EXPECT_ERROR(scatter(t, many(2), Shape{2, 2, 2}),
+               "Expected devices and chunk_sizes to be of same length");
   EXPECT_EQ(counters().comm_transfers, 0u);
 }
 
 TEST(Scenario, S04_ScatterScalarAndEmpty) {
-  EXPECT_ERROR(scatter(full({}, 1), devices(2)), "at least a 1-dimensional tensor");
-  const auto ours = scatter(counting({0, 3}), devices(4));
+  EXPECT_ERROR(scatter(filled({}, 1), many(2)), "at least a 1-dimensional tensor");
+  const auto ours = scatter(counting({0, 3}), many(4));
   ASSERT_EQ(ours.size(), 1u);
   EXPECT_EQ(shape(ours[0]), (Shape{0, 3}));
   EXPECT_EQ(ours[0].device(), d(0));
   ScatterOptions options;
   options.parity = Parity::upstream;
-  const auto theirs = scatter(counting({0, 3}), devices(4), options);
+  const auto theirs = scatter(counting({0, 3}), many(4), options);
   ASSERT_EQ(theirs.size(), 4u);
   for (const Tensor& p : theirs) EXPECT_EQ(shape(p), (Shape{0, 3}));
 }
 
 TEST(Scenario, S05_GatherAlongAnyDim) {
-  const Tensor a = counting({2, 5}, kFloat, d(0)), b = full({2, 5}, 0.1f, kFloat, d(1));
+  const Tensor a = counting({2, 5}, kFloat, d(0)), b = filled({2, 5}, 0.1f, kFloat, d(1));
   Values down = values(a), across;
   for (double v : values(b)) down.push_back(v);
   for (size_t row = 0; row < 2; ++row) {
@@ -100,7 +101,8 @@ TEST(Scenario, S05_GatherAlongAnyDim) {
 TEST(Scenario, S06_GatherErrors) {
   EXPECT_ERROR(gather(ArrayRef<Tensor>()), "Expected at least one tensor to gather from");
   const Tensor a = counting({2, 5}, kFloat, d(0));
-  EXPECT_ERROR(gather({a, counting({2, 4}, kFloat, d(1))}), "Input tensor at index 1 has invalid shape");
+  EXPECT_ERROR(gather({a, counting({2, 4}, kFloat, d(1))}),
+               "Input tensor at index 1 has invalid shape");
   EXPECT_ERROR(gather({a, counting({1, 2, 5}, kFloat, d(1))}), "same number of dimensions");
 }
 
@@ -109,7 +111,7 @@ TEST(Scenario, S07_GatherOfScalars) {
   set_log_handler([&](LogLevel level, const std::string& text) {
     if (level == LogLevel::Warning) warnings.push_back(text);
   });
-  const Tensor a = full({}, 1.5, kFloat, d(0)), b = full({}, 2.5, kFloat, d(1));
+  const Tensor a = filled({}, 1.5, kFloat, d(0)), b = filled({}, 2.5, kFloat, d(1));
   a.requires_grad_();
   b.requires_grad_();
   const Tensor g = gather({a, b}, 0, kHost);
@@ -128,18 +130,18 @@ TEST(Scenario, S07_GatherOfScalars) {
 }
 
 TEST(Scenario, S08_GradientsOfScatterAndGather) {
-  const Tensor input = full({10}, 1);
+  const Tensor input = filled({10}, 1);
   input.requires_grad_();
-  const auto out = scatter(input, devices(2));
+  const auto out = scatter(input, many(2));
   const Tensor s = out[0].to(d(1)) + out[1];
-  s.backward(full({5}, 1, kFloat, d(1)));
+  s.backward(filled({5}, 1, kFloat, d(1)));
   EXPECT_EQ(input.grad().device(), kHost);
   EXPECT_EQ(values(input.grad()), Values(10, 1.0));
 
   const Tensor x = make({5, 2}, {.1, .9, -.3, .5, .7, -.2, .4, .8, -.6, .35}, kDouble);
   x.requires_grad_();
   const auto cut = [](const std::vector<Tensor>& in) {
-    std::vector<Tensor> pieces = scatter(in[0], devices(3));
+    std::vector<Tensor> pieces = scatter(in[0], many(3));
     for (Tensor& p : pieces) p = (p * p * p).to(kHost);
     return pieces;
   };
@@ -164,12 +166,14 @@ TEST(Scenario, S09_Groups) {
   EXPECT_EQ(plan_buckets(five, int64_t{24}, GroupRule::upstream).size(), 3u);
 
   std::vector<Tensor> ts;
-  for (int i = 0; i < 5; ++i) ts.push_back(full({3}, i, kFloat, d(0)));
-  const auto groups_made = [&](GroupRule rule, int64_t limit) {  // each group is one allocation on the other device
-    const auto row = broadcast_coalesced(ts, devices(2), limit, rule)[1];
+  for (int i = 0; i < 5; ++i) ts.push_back(filled({3}, i, kFloat, d(0)));
+  // each group is one allocation on the other device
+  const auto groups_made = [&](GroupRule rule, int64_t limit) {
+    const auto row = broadcast_coalesced(ts, many(2), limit, rule)[1];
     std::vector<const Storage*> roots;
     for (const Tensor& t : row)
-      if (roots.empty() || roots.back() != t.storage_impl()->memory_of) roots.push_back(t.storage_impl()->memory_of);
+      if (roots.empty() || roots.back() != t.storage_impl()->memory_of)
+        roots.push_back(t.storage_impl()->memory_of);
     return roots.size();
   };
   EXPECT_EQ(groups_made(GroupRule::ours, 20), 5u);
@@ -179,9 +183,9 @@ TEST(Scenario, S09_Groups) {
 }
 
 TEST(Scenario, S10_MixedList) {
-  const std::vector<Tensor> ts = {counting({5}, kLong, d(0)), counting({5}, kFloat, d(0)), counting({5}, kDouble, d(0)),
-                                  counting({0}, kByte, d(0))};
-  const auto out = broadcast_coalesced(ts, devices(3));
+  const std::vector<Tensor> ts = {counting({5}, kLong, d(0)), counting({5}, kFloat, d(0)),
+                                  counting({5}, kDouble, d(0)), counting({0}, kByte, d(0))};
+  const auto out = broadcast_coalesced(ts, many(3));
   ASSERT_EQ(out.size(), 3u);
   for (size_t row = 0; row < 3; ++row) {
     ASSERT_EQ(out[row].size(), 4u);
@@ -198,12 +202,14 @@ TEST(Scenario, S10_MixedList) {
   out[1][1].zero_();
   size_t k = 0;
   for (size_t row = 0; row < 3; ++row)
-    for (size_t i = 0; i < 4; ++i, ++k) EXPECT_EQ(out[row][i].version(), before[k] + (row == 1 && i == 1 ? 1 : 0));
+    for (size_t i = 0; i < 4; ++i, ++k)
+      EXPECT_EQ(out[row][i].version(), before[k] + (row == 1 && i == 1 ? 1 : 0));
   EXPECT_EQ(values(out[0][1]), values(counting({5})));
 }
 
 TEST(Scenario, S11_ReduceAdd) {
-  const std::vector<Tensor> in = {make({1, 2}, kFloat, d(0)), make({10, 20}, kFloat, d(1)), make({100, 200}, kFloat, d(2))};
+  const std::vector<Tensor> in = {make({1, 2}, kFloat, d(0)), make({10, 20}, kFloat, d(1)),
+                                  make({100, 200}, kFloat, d(2))};
   for (Device to : {d(1), d(3), kHost}) {
     const Tensor sum = reduce_add(in, to);
     EXPECT_EQ(sum.device(), to);
@@ -229,14 +235,18 @@ TEST(Scenario, S12_OrderOfSums) {
 }
 
 TEST(Scenario, S13_HalfAccumulatesInFloat) {
-  EXPECT_EQ(values(reduce_add({make({2048}, kHalf, d(0)), make({1}, kHalf, d(1)), make({1}, kHalf, d(2))})), Values{2050});
+  EXPECT_EQ(values(reduce_add(
+                {make({2048}, kHalf, d(0)), make({1}, kHalf, d(1)), make({1}, kHalf, d(2))})),
+            Values{2050});
 }
 
 TEST(Scenario, S14_IntegersAndBool) {
-  const Tensor sum = reduce_add({make({1 << 30, -5}, kInt, d(0)), make({(1 << 30) - 1, 7}, kInt, d(1))}, kHost);
+  const Tensor sum =
+      reduce_add({make({1 << 30, -5}, kInt, d(0)), make({(1 << 30) - 1, 7}, kInt, d(1))}, kHost);
   EXPECT_EQ(sum.scalar_type(), kInt);
   EXPECT_EQ(values(sum), (Values{2147483647.0, 2}));
-  const Tensor any = reduce_add({make({0, 1, 0, 1}, kBool, d(0)), make({0, 0, 1, 1}, kBool, d(1))}, kHost);
+  const Tensor any =
+      reduce_add({make({0, 1, 0, 1}, kBool, d(0)), make({0, 0, 1, 1}, kBool, d(1))}, kHost);
   EXPECT_EQ(any.scalar_type(), kBool);
   EXPECT_EQ(values(any), (Values{0, 1, 1, 1}));
   for (const Tensor& t : {sum, any}) {

@@ -1,4 +1,5 @@
-// Acceptance scenarios 12 (under random delays) and 15: movements behind operands that are still being written.
+// Acceptance scenarios 12 (under random delays) and 15: movements behind operands that are still
+// being written.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,9 +20,9 @@ using namespace parallel;
 using Values = std::vector<double>;
 
 // t's values are written on its device's worker by `write`.
-template <class F>
-void write_later(const Tensor& t, F write) {
-  t.storage_impl()->pending = devices::post(t.device(), [p = static_cast<float*>(t->data), write] { write(p); });
+template <class F> void write_later(const Tensor& t, F write) {
+  t.storage_impl()->pending =
+      devices::post(t.device(), [p = static_cast<float*>(t->data), write] { write(p); });
 }
 
 TEST(Scenario, S12_SameBitsUnderDelays) {
@@ -95,7 +96,8 @@ TEST(PendingMovement, LaterWriterWaitsForReader) {
 }
 
 TEST(PendingMovement, ChainsThroughOneWorkerDoNotDeadlock) {
-  // Every movement here is on one worker; the first waits for another device's task, the others for the first.
+  // Every movement here is on one worker; the first waits for another device's task, the others for
+  // the first.
   Latch latch;
   Tensor t = make({0}, kFloat, d(1));
   write_later(t, [&](float* p) {

@@ -14,16 +14,18 @@ namespace testing {
 
 inline const Device kHost(kCPU, 0);
 inline Device d(int k) { return Device(kCPU, static_cast<DeviceIndex>(k + 1)); }
-inline std::vector<Device> devices(int n) {
+inline std::vector<Device> many(int n) {
   std::vector<Device> out;
   for (int k = 0; k < n; ++k) out.push_back(d(k));
   return out;
 }
 
 /// A tensor of these values, written element by element.
-inline Tensor make(IntArrayRef sizes, const std::vector<double>& v, ScalarType dtype = kFloat, Device device = kHost) {
+inline Tensor make(IntArrayRef sizes, const std::vector<double>& v, ScalarType dtype = kFloat,
+                   Device device = kHost) {
   Tensor t(TensorBase::empty(sizes, dtype, device));
-  RAMET_CHECK(t.numel() == static_cast<int64_t>(v.size()), "make", "values: got ", v.size(), ", expected ", t.numel());
+  RAMET_CHECK(t.numel() == static_cast<int64_t>(v.size()), "make", "values: got ", v.size(),
+              ", expected ", t.numel());
   for (size_t i = 0; i < v.size(); ++i) {
     void* p = t.ptr();
     switch (dtype) {
@@ -51,7 +53,8 @@ inline Tensor counting(IntArrayRef sizes, ScalarType dtype = kFloat, Device devi
   for (int64_t i = 0; i < n; ++i) v.push_back(static_cast<double>(i));
   return make(sizes, v, dtype, device);
 }
-inline Tensor full(IntArrayRef sizes, double value, ScalarType dtype = kFloat, Device device = kHost) {
+inline Tensor filled(IntArrayRef sizes, double value, ScalarType dtype = kFloat,
+                     Device device = kHost) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
   return make(sizes, std::vector<double>(static_cast<size_t>(n), value), dtype, device);
@@ -84,16 +87,15 @@ inline std::vector<double> values(const Tensor& t) {
 }
 inline std::vector<int64_t> shape(const Tensor& t) { return t.sizes().vec(); }
 
-template <class F>
-std::string error_of(F&& f) {
+template <class F> std::string error_of(F&& f) {
   try {
     f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
+  } catch (const std::exception& e) { return e.what(); }
   return "no error";
 }
-inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// Opens once; wait() blocks until then.
 class Latch {
@@ -118,8 +120,9 @@ class Latch {
 }  // namespace ramet
 
 /// EXPECT that evaluating `expression` throws a text that contains `part`.
-#define EXPECT_ERROR(expression, part)                                                              \
-  do {                                                                                              \
-    const std::string ramet_text = ::ramet::testing::error_of([&] { (void)(expression); });         \
-    EXPECT_TRUE(::ramet::testing::has(ramet_text, part)) << "got: " << ramet_text << "\nexpected: " << (part); \
+#define EXPECT_ERROR(expression, part)                                                      \
+  do {                                                                                      \
+    const std::string ramet_text = ::ramet::testing::error_of([&] { (void)(expression); }); \
+    EXPECT_TRUE(::ramet::testing::has(ramet_text, part))                                    \
+        << "got: " << ramet_text << "\nexpected: " << (part);                               \
   } while (false)

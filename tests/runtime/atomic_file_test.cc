@@ -137,9 +137,7 @@ TEST(AtomicFile, SurvivesKill) {
       for (char c = 'a';; c = c == 'z' ? 'a' : static_cast<char>(c + 1)) {
         try {
           write_file_atomically(path, std::string(100000, c));
-        } catch (...) {
-          ::_exit(1);
-        }
+        } catch (...) { ::_exit(1); }
       }
     }
     ::usleep(static_cast<useconds_t>(500 + 700 * round));

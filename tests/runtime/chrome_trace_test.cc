@@ -132,8 +132,7 @@ Trace read(const std::string& text) {
     if (e["ph"].text == "X")
       t.spans.push_back(
           {e["name"].text, e["cat"].text, e["ts"].number, e["ts"].number + e["dur"].number, tid});
-    else if (e["name"].text == "thread_name")
-      t.lanes[tid] = e["args"]["name"].text;
+    else if (e["name"].text == "thread_name") t.lanes[tid] = e["args"]["name"].text;
   }
   return t;
 }

@@ -70,9 +70,7 @@ TEST(DeviceDeathTest, CountFromTheEnvironment) {
       bool refused = n == kMaxDevicesPerType;
       if (!refused) try {
           resolve(Device(kCPU, static_cast<DeviceIndex>(n)));
-        } catch (const Error&) {
-          refused = true;
-        }
+        } catch (const Error&) { refused = true; }
       std::exit(refused ? n : 90);
     } catch (const Error& e) {
       std::exit(std::string(e.what()).find("RAMET_CPU_DEVICES") != std::string::npos ? 100 : 101);

@@ -27,8 +27,7 @@ TEST(Dtype, PromotionIsLibTorchs) {
   EXPECT_EQ(promote_types(kFloat, ScalarType::Undefined), ScalarType::Undefined);
 }
 
-template <class T>
-void same_size() {
+template <class T> void same_size() {
   EXPECT_EQ(item_size(ScalarTypeOf<T>::value), sizeof(T)) << ScalarTypeOf<T>::value;
 }
 

@@ -16,8 +16,7 @@ namespace ramet {
 namespace {
 
 // What kernels/kernel.h does around a kernel.
-template <class F>
-void call_kernel(const char* name, Device device, F&& work) {
+template <class F> void call_kernel(const char* name, Device device, F&& work) {
   int args = 5;
   if (auto* observer = detail::kernel_observer.load()) {
     KernelCall call{name, {device, 0}, &args, sizeof args};

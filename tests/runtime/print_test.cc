@@ -19,33 +19,22 @@ const Device kHere(kCPU, 0);
 const double kNan = std::numeric_limits<double>::quiet_NaN(),
              kInf = std::numeric_limits<double>::infinity();
 
-template <class T>
-void put(void* p, double v) {
+template <class T> void put(void* p, double v) {
   const T value = static_cast<T>(v);
   std::memcpy(p, &value, sizeof value);
 }
 void store(void* p, ScalarType t, double v) {
   switch (t) {
-    case kBool:
-      return put<bool>(p, v);
-    case kByte:
-      return put<uint8_t>(p, v);
-    case kChar:
-      return put<int8_t>(p, v);
-    case kShort:
-      return put<int16_t>(p, v);
-    case kInt:
-      return put<int32_t>(p, v);
-    case kLong:
-      return put<int64_t>(p, v);
-    case kHalf:
-      return put<Half>(p, static_cast<float>(v));
-    case kBFloat16:
-      return put<BFloat16>(p, static_cast<float>(v));
-    case kFloat:
-      return put<float>(p, v);
-    default:
-      return put<double>(p, v);
+    case kBool: return put<bool>(p, v);
+    case kByte: return put<uint8_t>(p, v);
+    case kChar: return put<int8_t>(p, v);
+    case kShort: return put<int16_t>(p, v);
+    case kInt: return put<int32_t>(p, v);
+    case kLong: return put<int64_t>(p, v);
+    case kHalf: return put<Half>(p, static_cast<float>(v));
+    case kBFloat16: return put<BFloat16>(p, static_cast<float>(v));
+    case kFloat: return put<float>(p, v);
+    default: return put<double>(p, v);
   }
 }
 // The same elements in memory of other strides: dimensions in reverse order, every second place,
@@ -58,8 +47,7 @@ TensorBase filled(ScalarType t, const std::vector<int64_t>& sizes,
   if (scrambled)
     for (size_t d = 0; d < sizes.size(); ++d)
       strides[d] = step, step *= std::max<int64_t>(sizes[d], 1);
-  else
-    strides = contiguous_strides(sizes);
+  else strides = contiguous_strides(sizes);
   TensorBase memory = TensorBase::empty({2 * n + 3}, t, kHere);
   std::memset(memory.ptr(), 0x11, memory.nbytes());
   TensorBase out(memory.view_impl(sizes, strides, scrambled ? 3 : 0));

@@ -124,9 +124,7 @@ TEST(ThreadPoolDeathTest, SettingsFromTheEnvironment) {
     setenv("RAMET_PAR_GRAIN", grain, 1);
     try {
       std::exit(get_num_threads() + static_cast<int>(parallel_grain()));
-    } catch (const Error& e) {
-      std::exit(std::string(e.what()).find("[RAMET_") == 0 ? 100 : 101);
-    }
+    } catch (const Error& e) { std::exit(std::string(e.what()).find("[RAMET_") == 0 ? 100 : 101); }
   };
   EXPECT_EXIT(with("5", "60"), testing::ExitedWithCode(65), "");
   EXPECT_EXIT(with("0", "60"), testing::ExitedWithCode(100), "");

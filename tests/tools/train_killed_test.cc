@@ -1,4 +1,5 @@
-// A run that is killed at any moment leaves a whole checkpoint, and goes on from it to the same bits.
+// A run that is killed at any moment leaves a whole checkpoint, and goes on from it to the same
+// bits.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -20,8 +21,7 @@ pid_t start(const Options& o) {
     int code = 8;
     try {
       code = run(o);
-    } catch (...) {
-    }
+    } catch (...) {}
     ::_exit(code);
   }
   return child;

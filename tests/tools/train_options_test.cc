@@ -1,9 +1,8 @@
 // The training program's command line.
-#include "tools/training/options.h"
-
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tools/training/options.h"
 #include "tools/training/replicas.h"
 
 namespace ramet::training {
@@ -16,12 +15,12 @@ Usage usage_of(const std::vector<std::string>& arguments) {
 std::string error_of(const std::function<void()>& f) {
   try {
     f();
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "no error";
 }
-void expect_part(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 TEST(TrainOptions, DefaultsAreTheMainJob) {
   Options o;
@@ -38,9 +37,12 @@ TEST(TrainOptions, DefaultsAreTheMainJob) {
 
 TEST(TrainOptions, EveryOptionIsTaken) {
   Options o;
-  EXPECT_FALSE(parse({"--data", "d", "--model=mlp", "--devices", "cpu:2", "--reduce", "tree:4", "--epochs", "7", "--batch", "62", "--lr", "0.5", "--dropout",
-                      "0.25", "--limit", "500", "--seed", "9", "--threads", "3", "--out", "o", "--resume", "--digest"},
-                     o));
+  EXPECT_FALSE(
+      parse({"--data",   "d",       "--model=mlp", "--devices", "cpu:2", "--reduce",  "tree:4",
+             "--epochs", "7",       "--batch",     "62",        "--lr",  "0.5",       "--dropout",
+             "0.25",     "--limit", "500",         "--seed",    "9",     "--threads", "3",
+             "--out",    "o",       "--resume",    "--digest"},
+            o));
   EXPECT_EQ(o.data, "d");
   EXPECT_EQ(o.model, "mlp");
   EXPECT_EQ(o.devices, "cpu:2");
@@ -58,8 +60,8 @@ TEST(TrainOptions, EveryOptionIsTaken) {
 }
 
 TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{"--btach", "3"}, {"--batch", "many"}, {"--batch"}, {"extra"}, {"--epochs", "1.5"}}) {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"--btach", "3"}, {"--batch", "many"}, {"--batch"}, {"extra"}, {"--epochs", "1.5"}}) {
     const Usage u = usage_of(arguments);
     EXPECT_EQ(u.exit_code, 2);
     EXPECT_EQ(u.text.find('\n'), std::string::npos) << u.text;
@@ -119,7 +121,8 @@ TEST(TrainOptions, ResumedSettingsComeFromTheCheckpoint) {
   EXPECT_EQ(same.devices, "cpu:3") << "where it runs may change";
   Options other;
   parse({"--resume", "--batch", "64"}, other);
-  EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }), "[train] --batch: got 64, expected 32 as in the checkpoint");
+  EXPECT_EQ(error_of([&] { other.adopt(saved.config()); }),
+            "[train] --batch: got 64, expected 32 as in the checkpoint");
   expect_part(error_of([&] { other.adopt("{"); }), "settings are damaged");
 }
 

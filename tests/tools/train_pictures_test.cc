@@ -1,4 +1,5 @@
-// What the training program draws and writes beside the model: curve, graph, metrics, progress line.
+// What the training program draws and writes beside the model: curve, graph, metrics, progress
+// line.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -18,7 +19,8 @@
 namespace ramet::training {
 namespace {
 
-// ---- PNG --------------------------------------------------------------------------------------------------------------
+// ---- PNG
+// --------------------------------------------------------------------------------------------------------------
 
 struct Picture {
   uint32_t width = 0, height = 0;
@@ -37,7 +39,9 @@ Picture decode(const std::string& png) {
   for (size_t at = 8; at + 12 <= png.size();) {
     const uint32_t n = big_endian(png, at);
     const std::string type = png.substr(at + 4, 4), body = png.substr(at + 8, n);
-    EXPECT_EQ(big_endian(png, at + 8 + n), crc32(0, reinterpret_cast<const Bytef*>(png.data() + at + 4), n + 4)) << type;
+    EXPECT_EQ(big_endian(png, at + 8 + n),
+              crc32(0, reinterpret_cast<const Bytef*>(png.data() + at + 4), n + 4))
+        << type;
     if (type == "IHDR") {
       p.width = big_endian(body, 0), p.height = big_endian(body, 4);
       EXPECT_EQ(body.substr(8, 5), std::string("\x08\x02\x00\x00\x00", 5));
@@ -48,16 +52,22 @@ Picture decode(const std::string& png) {
   const size_t row = 3 * p.width;
   std::string raw(p.height * (row + 1), '\0');
   uLongf size = raw.size();
-  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(raw.data()), &size, reinterpret_cast<const Bytef*>(packed.data()), packed.size()), Z_OK);
+  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(raw.data()), &size,
+                       reinterpret_cast<const Bytef*>(packed.data()), packed.size()),
+            Z_OK);
   p.pixels.resize(p.height * row);
   for (size_t y = 0; y < p.height; ++y) {
     const int filter = raw[y * (row + 1)];
     for (size_t i = 0; i < row; ++i) {
-      const auto at = [&](size_t yy, size_t ii) { return static_cast<uint8_t>(p.pixels[yy * row + ii]); };
-      const int a = i >= 3 ? at(y, i - 3) : 0, b = y > 0 ? at(y - 1, i) : 0, c = i >= 3 && y > 0 ? at(y - 1, i - 3) : 0;
+      const auto at = [&](size_t yy, size_t ii) {
+        return static_cast<uint8_t>(p.pixels[yy * row + ii]);
+      };
+      const int a = i >= 3 ? at(y, i - 3) : 0, b = y > 0 ? at(y - 1, i) : 0,
+                c = i >= 3 && y > 0 ? at(y - 1, i - 3) : 0;
       const int pa = std::abs(b - c), pb = std::abs(a - c), pc = std::abs(a + b - 2 * c);
       const int guess[] = {0, a, b, (a + b) / 2, pa <= pb && pa <= pc ? a : pb <= pc ? b : c};
-      p.pixels[y * row + i] = static_cast<char>(static_cast<uint8_t>(raw[y * (row + 1) + 1 + i]) + guess[filter]);
+      p.pixels[y * row + i] =
+          static_cast<char>(static_cast<uint8_t>(raw[y * (row + 1) + 1 + i]) + guess[filter]);
     }
   }
   return p;
@@ -80,7 +90,9 @@ TEST(Canvas, PngHoldsWhatWasDrawn) {
   for (int y = 0; y < 30; ++y)
     for (int x = 0; x < 40; ++x) {
       const Color a = c.at(x, y);
-      EXPECT_EQ(pixel(static_cast<size_t>(x), static_cast<size_t>(y)), std::string({static_cast<char>(a.r), static_cast<char>(a.g), static_cast<char>(a.b)}));
+      EXPECT_EQ(
+          pixel(static_cast<size_t>(x), static_cast<size_t>(y)),
+          std::string({static_cast<char>(a.r), static_cast<char>(a.g), static_cast<char>(a.b)}));
     }
 }
 
@@ -123,16 +135,15 @@ History& filled(History& h, int epochs, int steps) {
 }
 
 TEST(Curve, DrawsAnyAmountOfData) {
-  for (const auto& [epochs, steps] : std::vector<std::pair<int, int>>{{0, 1}, {1, 1}, {1, 5}, {3, 100}, {40, 10}}) {
+  for (const auto& [epochs, steps] :
+       std::vector<std::pair<int, int>>{{0, 1}, {1, 1}, {1, 5}, {3, 100}, {40, 10}}) {
     History h;
     const Picture p = decode(draw_curve(filled(h, epochs, steps), steps, "title", "subtitle"));
     EXPECT_EQ(p.width, 1280u);
     std::map<std::string, int> colors;
     for (size_t i = 0; i < p.pixels.size(); i += 3) ++colors[p.pixels.substr(i, 3)];
     EXPECT_EQ(colors.count("\x25\x63\xbe"), 1u) << "the loss's heading";
-    if (epochs > 0) {
-      EXPECT_GT(colors.at("\xd3\x54\x26"), 20) << "the dots of accuracy";
-    }
+    if (epochs > 0) { EXPECT_GT(colors.at("\xd3\x54\x26"), 20) << "the dots of accuracy"; }
   }
   History odd;
   odd.add(StepRecord{1, 1, std::nan(""), 0, 1, 1});
@@ -141,15 +152,15 @@ TEST(Curve, DrawsAnyAmountOfData) {
   EXPECT_EQ(decode(draw_curve(odd, 2, "", "")).height, 640u);
 }
 
-// ---- graph.svg --------------------------------------------------------------------------------------------------------
+// ---- graph.svg
+// --------------------------------------------------------------------------------------------------------
 
-// Tags open and close in order, attributes are quoted, '&' begins an entity: enough to be read by any XML reader.
+// Tags open and close in order, attributes are quoted, '&' begins an entity: enough to be read by
+// any XML reader.
 void expect_well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (size_t at = 0; at < xml.size(); ++at) {
-    if (xml[at] == '&') {
-      EXPECT_NE(xml.find(';', at), std::string::npos);
-    }
+    if (xml[at] == '&') { EXPECT_NE(xml.find(';', at), std::string::npos); }
     if (xml[at] != '<') continue;
     size_t end = at;
     bool quoted = false;
@@ -200,18 +211,23 @@ TEST(GraphSvg, BoxesStandApart) {
   const std::string svg = draw_graph(autograd::collect_graph({sum}), "wide");
   expect_well_formed(svg);
   std::map<double, std::vector<std::pair<double, double>>> rows;
-  for (size_t at = svg.find("</title><rect"); at != std::string::npos; at = svg.find("</title><rect", at + 1)) {
-    const auto number = [&](const char* key) { return std::stod(svg.substr(svg.find(key, at) + std::string(key).size())); };
+  for (size_t at = svg.find("</title><rect"); at != std::string::npos;
+       at = svg.find("</title><rect", at + 1)) {
+    const auto number = [&](const char* key) {
+      return std::stod(svg.substr(svg.find(key, at) + std::string(key).size()));
+    };
     rows[number(" y=\"")].emplace_back(number(" x=\""), number(" width=\""));
   }
   EXPECT_GT(rows.size(), 5u);
   for (auto& [y, row] : rows) {
     std::sort(row.begin(), row.end());
-    for (size_t i = 0; i + 1 < row.size(); ++i) EXPECT_LT(row[i].first + row[i].second + 10, row[i + 1].first);
+    for (size_t i = 0; i + 1 < row.size(); ++i)
+      EXPECT_LT(row[i].first + row[i].second + 10, row[i + 1].first);
   }
 }
 
-// ---- metrics.jsonl and the progress line ------------------------------------------------------------------------------
+// ---- metrics.jsonl and the progress line
+// ------------------------------------------------------------------------------
 
 TEST_F(TrainTest, HistoryIsKeptUpToTheResumedStep) {
   const std::string path = folder_ + "/metrics.jsonl";
@@ -232,7 +248,8 @@ TEST_F(TrainTest, HistoryIsKeptUpToTheResumedStep) {
   again.add(StepRecord{8, 3, 0.5, 1, 1e-4, 2});
   std::ifstream in(path);
   int lines = 0;
-  for (std::string line; std::getline(in, line); ++lines) EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  for (std::string line; std::getline(in, line); ++lines)
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
   EXPECT_EQ(lines, 10);
   History early;
   early.open(path, 4);
@@ -248,8 +265,11 @@ TEST(Progress, LineFitsAndSaysWhatMatters) {
   const ProgressBar::State s{2, 3, 120, 469, 0.31234, 0.8876, 6543.2, 75};
   const std::string line = progress_line(s, 120);
   EXPECT_EQ(line.rfind("epoch 2/3 [=====", 0), 0u) << line;
-  EXPECT_NE(line.find("] 120/469  loss 0.3123  accuracy 88.8%  6,543 images/s  1:15 left"), std::string::npos) << line;
-  for (int columns : {1, 20, 40, 80, 81, 200}) EXPECT_LT(progress_line(s, columns).size(), static_cast<size_t>(std::max(columns, 2)));
+  EXPECT_NE(line.find("] 120/469  loss 0.3123  accuracy 88.8%  6,543 images/s  1:15 left"),
+            std::string::npos)
+      << line;
+  for (int columns : {1, 20, 40, 80, 81, 200})
+    EXPECT_LT(progress_line(s, columns).size(), static_cast<size_t>(std::max(columns, 2)));
   EXPECT_NE(progress_line({1, 1, 5, 5, 0, 0, 0, 0}, 100).find("=]"), std::string::npos);
   EXPECT_EQ(clock_text(3723.4), "1:02:03");
   EXPECT_EQ(clock_text(7), "0:07");

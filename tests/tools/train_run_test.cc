@@ -1,6 +1,4 @@
 // Whole training runs: results, same bits, resuming, refusing.
-#include "tools/training/run.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -10,11 +8,14 @@
 
 #include "nn/serialize/safetensors.h"
 #include "tests/tools/train_support.h"
+#include "tools/training/run.h"
 
 namespace ramet::training {
 namespace {
 
-constexpr const char* kFiles[] = {"checkpoint", "model.safetensors", "metrics.jsonl", "summary.json", "curve.png", "graph.svg", "trace.json"};
+constexpr const char* kFiles[] = {"checkpoint",   "model.safetensors", "metrics.jsonl",
+                                  "summary.json", "curve.png",         "graph.svg",
+                                  "trace.json"};
 
 std::string printed(const Options& o, int expected = 0) {
   ::testing::internal::CaptureStdout();
@@ -22,9 +23,7 @@ std::string printed(const Options& o, int expected = 0) {
   std::string error;
   try {
     code = run(o);
-  } catch (const Refused& e) {
-    error = e.message;
-  }
+  } catch (const Refused& e) { error = e.message; }
   const std::string text = ::testing::internal::GetCapturedStdout();
   EXPECT_EQ(code, expected) << error << text;
   return text;
@@ -41,7 +40,9 @@ std::string refusal(const Options& o) {
   ::testing::internal::GetCapturedStdout();
   return "not refused";
 }
-void expect_part(const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; }
+void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << text;
+}
 
 TEST_F(TrainTest, LearnsAndWritesEverything) {
   Options o = options();
@@ -78,7 +79,8 @@ TEST_F(TrainTest, LearnsAndWritesEverything) {
   EXPECT_GE(lanes, 2);
   std::ifstream metrics(out("metrics.jsonl"));
   int lines = 0;
-  for (std::string line; std::getline(metrics, line); ++lines) EXPECT_TRUE(nlohmann::json::accept(line));
+  for (std::string line; std::getline(metrics, line); ++lines)
+    EXPECT_TRUE(nlohmann::json::accept(line));
   EXPECT_EQ(lines, 36 + 6);
 }
 
@@ -129,8 +131,10 @@ TEST_F(TrainTest, InterruptedAndResumedGivesTheSameBits) {
     std::atomic<bool> over{false};
     std::thread user([&] {
       // After a few lines of this process, whatever epoch that is in.
-      const size_t before = exists(out("metrics.jsonl", "cut")) ? read_file(out("metrics.jsonl", "cut")).size() : 0;
-      while (!over && read_file(out("metrics.jsonl", "cut")).size() < before + 200) std::this_thread::yield();
+      const size_t before =
+          exists(out("metrics.jsonl", "cut")) ? read_file(out("metrics.jsonl", "cut")).size() : 0;
+      while (!over && read_file(out("metrics.jsonl", "cut")).size() < before + 200)
+        std::this_thread::yield();
       if (!over) ::kill(::getpid(), SIGINT);
     });
     ::testing::internal::CaptureStdout();
@@ -180,7 +184,8 @@ TEST_F(TrainTest, ANewRunRemovesTheOldResults) {
   over = true;
   user.join();
   std::signal(SIGINT, SIG_DFL);
-  EXPECT_FALSE(exists(out("model.safetensors"))) << "the old run's model beside the new run's checkpoint";
+  EXPECT_FALSE(exists(out("model.safetensors")))
+      << "the old run's model beside the new run's checkpoint";
 }
 
 TEST_F(TrainTest, RefusesBeforeWritingAnything) {
@@ -194,16 +199,23 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
   refused([](Options& o) { o.batch = 0; }, "--batch: got 0");
   refused([](Options& o) { o.devices = "cpu:0,tpu:1"; }, "tpu:1");
   refused([](Options& o) { o.devices = "cpu:77"; }, "cpu:77");
-  refused([](Options& o) { o.devices = "cpu:0,cpu:1,cpu:2"; o.reduce = "tree:4"; }, "tree");
+  refused(
+      [](Options& o) {
+        o.devices = "cpu:0,cpu:1,cpu:2";
+        o.reduce = "tree:4";
+      },
+      "tree");
   refused([](Options& o) { o.reduce = "tree:5"; }, "--reduce: got \"tree:5\"");
   refused([](Options& o) { o.data = "/nonexistent"; }, "--data: got \"/nonexistent\"");
   refused([](Options& o) { o.resume = true; }, "cannot open the file");
 
-  const std::string images = folder_ + "/data/train-images-idx3-ubyte.gz", labels = folder_ + "/data/t10k-labels-idx1-ubyte";
+  const std::string images = folder_ + "/data/train-images-idx3-ubyte.gz",
+                    labels = folder_ + "/data/t10k-labels-idx1-ubyte";
   const std::string good = read_file(images);
   std::ofstream(images, std::ios::binary) << good.substr(0, good.size() / 2);
   refused([](Options&) {}, "truncated");
-  std::ofstream(images, std::ios::binary) << good.substr(0, good.size() / 2) << "xxxxxxxx" << good.substr(good.size() / 2 + 8);
+  std::ofstream(images, std::ios::binary)
+      << good.substr(0, good.size() / 2) << "xxxxxxxx" << good.substr(good.size() / 2 + 8);
   refused([](Options&) {}, "train-images-idx3-ubyte.gz\"");
   std::ofstream(images, std::ios::binary) << "hello, this is no image file";
   refused([](Options&) {}, "not an IDX file");

@@ -1,4 +1,5 @@
-// A folder of small images that can be learned, and a folder for results. For the tests of the training program.
+// A folder of small images that can be learned, and a folder for results. For the tests of the
+// training program.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,12 +32,15 @@ class TrainTest : public ::testing::Test {
     write_images("t10k", 30);
   }
   ~TrainTest() override { shell("rm -rf '" + folder_ + "'"); }
-  static void shell(const std::string& command) { EXPECT_EQ(std::system(command.c_str()), 0) << command; }
+  static void shell(const std::string& command) {
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
 
   // 12 x 12 pixels, 5 classes: a bright block at a place of the class, on noise.
   void write_images(const std::string& part, int64_t n) {
     const int64_t side = 12;
-    Tensor images(TensorBase::empty({n, side, side}, kByte, Device(kCPU, 0))), labels(TensorBase::empty({n}, kByte, Device(kCPU, 0)));
+    Tensor images(TensorBase::empty({n, side, side}, kByte, Device(kCPU, 0))),
+        labels(TensorBase::empty({n}, kByte, Device(kCPU, 0)));
     uint32_t random = part == "train" ? 1 : 2;
     for (int64_t i = 0; i < n; ++i) {
       const int64_t label = i % 5;
@@ -45,7 +49,8 @@ class TrainTest : public ::testing::Test {
         for (int64_t x = 0; x < side; ++x) {
           random = random * 1664525 + 1013904223;
           const bool bright = x / 4 == label % 3 && y / 4 == label / 3;
-          images.data_ptr<uint8_t>()[(i * side + y) * side + x] = static_cast<uint8_t>((random >> 24) / 2 + (bright ? 120 : 0));
+          images.data_ptr<uint8_t>()[(i * side + y) * side + x] =
+              static_cast<uint8_t>((random >> 24) / 2 + (bright ? 120 : 0));
         }
       }
     }
@@ -62,11 +67,16 @@ class TrainTest : public ::testing::Test {
     o.devices = "cpu:0";
     return o;
   }
-  std::string out(const std::string& name, const std::string& run = "out") const { return folder_ + "/" + run + "/" + name; }
-  nlohmann::json summary(const std::string& run = "out") const {
-    return nlohmann::json::parse(read_file(out("summary.json", run)), nullptr, /*allow_exceptions=*/false);
+  std::string out(const std::string& name, const std::string& run = "out") const {
+    return folder_ + "/" + run + "/" + name;
   }
-  std::string digest(const std::string& run = "out") const { return summary(run).at("digest").get<std::string>(); }
+  nlohmann::json summary(const std::string& run = "out") const {
+    return nlohmann::json::parse(read_file(out("summary.json", run)), nullptr,
+                                 /*allow_exceptions=*/false);
+  }
+  std::string digest(const std::string& run = "out") const {
+    return summary(run).at("digest").get<std::string>();
+  }
 
   std::string folder_;
 };

@@ -1,7 +1,6 @@
 // This library's arm.
 #define RAMET_BENCH_API ramet
 #include "ramet.h"
-
 #include "tools/benchmarks/arms.h"
 #include "tools/benchmarks/rows_ops.inc"
 

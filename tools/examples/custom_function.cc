@@ -24,11 +24,14 @@ int main() {
   const torch::Tensor y = Cube::apply(x);
   std::cout << "made by " << y.grad_fn()->name() << "\n" << y << "\n";
 
-  const torch::Tensor first = torch::autograd::grad({y.sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+  const torch::Tensor first =
+      torch::autograd::grad({y.sum()}, {x}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
   const torch::Tensor second = torch::autograd::grad({first.sum()}, {x})[0];
   std::cout << "dy/dx\n" << first << "\nd2y/dx2\n" << second << "\n";
 
-  auto f = [](const std::vector<torch::Tensor>& in) { return std::vector<torch::Tensor>{Cube::apply(in[0])}; };
+  auto f = [](const std::vector<torch::Tensor>& in) {
+    return std::vector<torch::Tensor>{Cube::apply(in[0])};
+  };
   const bool right = torch::autograd::gradcheck(f, {x}) && torch::autograd::gradgradcheck(f, {x});
   std::cout << (right ? "gradients agree with finite differences\n" : "gradients are wrong\n");
   return right ? 0 : 1;

@@ -29,7 +29,8 @@ class Canvas {
   void dot(double x, double y, double radius, Color color);
   enum class Align { kLeft, kCenter, kRight };
   /// `size`: height of a capital letter in pixels; `y`: the baseline.
-  void text(double x, double y, double size, const std::string& s, Color color, Align align = Align::kLeft, bool bold = false);
+  void text(double x, double y, double size, const std::string& s, Color color,
+            Align align = Align::kLeft, bool bold = false);
   static double text_width(double size, const std::string& s);
 
   /// The picture as PNG bytes.

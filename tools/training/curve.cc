@@ -11,7 +11,8 @@ namespace ramet::training {
 
 namespace {
 
-constexpr Color kPaper{255, 255, 255}, kInk{38, 43, 51}, kSoft{120, 128, 140}, kGrid{228, 231, 236}, kAxis{150, 157, 168};
+constexpr Color kPaper{255, 255, 255}, kInk{38, 43, 51}, kSoft{120, 128, 140}, kGrid{228, 231, 236},
+    kAxis{150, 157, 168};
 constexpr Color kLoss{37, 99, 190}, kAccuracy{211, 84, 38};
 
 std::string format(const char* pattern, double v) {
@@ -20,20 +21,24 @@ std::string format(const char* pattern, double v) {
   return text;
 }
 
-// A range and its ticks: multiples of 1, 2 or 5 times a power of ten, about `wanted` of them (Heckbert 1990).
+// A range and its ticks: multiples of 1, 2 or 5 times a power of ten, about `wanted` of them
+// (Heckbert 1990).
 struct Axis {
   double low, high, step;
   int decimals;
 
   Axis(double from, double to, int wanted) {
     if (!(to > from)) to = from + 1;
-    const double raw = (to - from) / wanted, power = std::pow(10.0, std::floor(std::log10(raw))), rest = raw / power;
+    const double raw = (to - from) / wanted, power = std::pow(10.0, std::floor(std::log10(raw))),
+                 rest = raw / power;
     step = (rest < 1.5 ? 1 : rest < 3.5 ? 2 : rest < 7.5 ? 5 : 10) * power;
     low = std::floor(from / step + 1e-9) * step;
     high = std::ceil(to / step - 1e-9) * step;
     decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
   }
-  std::string label(double v) const { return format(("%." + std::to_string(decimals) + "f").c_str(), v == 0 ? 0.0 : v); }
+  std::string label(double v) const {
+    return format(("%." + std::to_string(decimals) + "f").c_str(), v == 0 ? 0.0 : v);
+  }
 };
 
 struct Panel {
@@ -42,7 +47,9 @@ struct Panel {
   Axis x, y;
 
   double px(double v) const { return left + (v - x.low) / (x.high - x.low) * width; }
-  double py(double v) const { return top + height - (std::clamp(v, y.low, y.high) - y.low) / (y.high - y.low) * height; }
+  double py(double v) const {
+    return top + height - (std::clamp(v, y.low, y.high) - y.low) / (y.high - y.low) * height;
+  }
 
   void frame(const std::string& heading, const char* unit, Color color) const {
     for (double v = y.low; v < y.high + y.step / 2; v += y.step) {
@@ -61,7 +68,8 @@ struct Panel {
 
 }  // namespace
 
-std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title, const std::string& subtitle) {
+std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title,
+                       const std::string& subtitle) {
   const int width = 1280, height = 640;
   Canvas canvas(width, height, kPaper);
   canvas.text(72, 56, 19, title, kInk, Canvas::Align::kLeft, true);
@@ -70,13 +78,16 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   const auto& steps = history.steps();
   const auto& epochs = history.epochs();
   const double per_epoch = std::max<double>(1, static_cast<double>(steps_per_epoch));
-  const double last = std::max(1.0, steps.empty() ? 1.0 : static_cast<double>(steps.back().step) / per_epoch);
+  const double last =
+      std::max(1.0, steps.empty() ? 1.0 : static_cast<double>(steps.back().step) / per_epoch);
   Axis x(0, last, last <= 1 ? 5 : 6);
-  if (last > 1 && x.step < 1) x = Axis(0, std::ceil(last - 1e-9), static_cast<int>(std::ceil(last)));  // whole epochs
+  if (last > 1 && x.step < 1)
+    x = Axis(0, std::ceil(last - 1e-9), static_cast<int>(std::ceil(last)));  // whole epochs
   x.high = std::max(last, x.low + x.step * std::floor(last / x.step + 1e-9));
 
-  // The loss of single batches is noise around a curve: points behind, in front their average over a window that is narrow where
-  // the loss falls fast, at the start. The range leaves out the first outliers.
+  // The loss of single batches is noise around a curve: points behind, in front their average over
+  // a window that is narrow where the loss falls fast, at the start. The range leaves out the first
+  // outliers.
   std::vector<double> losses;
   for (const StepRecord& r : steps)
     if (std::isfinite(r.loss)) losses.push_back(r.loss);
@@ -84,7 +95,9 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   if (!losses.empty()) {
     std::vector<double> sorted = losses;
     std::sort(sorted.begin(), sorted.end());
-    const auto quantile = [&](double q) { return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1))]; };
+    const auto quantile = [&](double q) {
+      return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1))];
+    };
     high = quantile(0.995) * 1.02;
     low = quantile(0) < 0.35 * high ? 0 : quantile(0) * 0.95;
   }
@@ -95,37 +108,52 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
     if (!std::isfinite(r.loss)) continue;
     places.push_back(loss.px(static_cast<double>(r.step) / per_epoch));
     sums.push_back(sums.back() + r.loss);
-    if (losses.size() > 10 && r.loss <= loss.y.high) canvas.dot(places.back(), loss.py(r.loss), losses.size() > 300 ? 1.3 : 2.2, {kLoss.r, kLoss.g, kLoss.b, 0.22});
+    if (losses.size() > 10 && r.loss <= loss.y.high)
+      canvas.dot(places.back(), loss.py(r.loss), losses.size() > 300 ? 1.3 : 2.2,
+                 {kLoss.r, kLoss.g, kLoss.b, 0.22});
   }
   Points smooth;
   for (size_t i = 0; i < places.size(); ++i) {
     const size_t reach = places.size() > 10 ? std::min(1 + i / 6, 1 + places.size() / 50) : 0;
     const size_t from = i < reach ? 0 : i - reach, to = std::min(places.size(), i + reach + 1);
-    smooth.emplace_back(places[i], loss.py((sums[to] - sums[from]) / static_cast<double>(to - from)));
+    smooth.emplace_back(places[i],
+                        loss.py((sums[to] - sums[from]) / static_cast<double>(to - from)));
   }
   canvas.polyline(smooth, 2.6, kLoss);
 
   double worst = 1, best = 0;
-  for (const EpochRecord& r : epochs) worst = std::min(worst, r.test_accuracy), best = std::max(best, r.test_accuracy);
+  for (const EpochRecord& r : epochs)
+    worst = std::min(worst, r.test_accuracy), best = std::max(best, r.test_accuracy);
   if (epochs.empty()) worst = 0, best = 1;
   const double margin = std::max(0.01, (best - worst) * 0.35);
-  Panel accuracy{canvas, 744, 152, 480, 398, x, Axis(100 * std::max(0.0, worst - margin), 100 * std::min(1.0, best + margin), 5)};
+  Panel accuracy{canvas,
+                 744,
+                 152,
+                 480,
+                 398,
+                 x,
+                 Axis(100 * std::max(0.0, worst - margin), 100 * std::min(1.0, best + margin), 5)};
   accuracy.y.high = std::min(accuracy.y.high, 100.0);
   accuracy.frame("test accuracy", "%", kAccuracy);
   Points line;
   for (const EpochRecord& r : epochs) {
-    line.emplace_back(accuracy.px(static_cast<double>(r.step) / per_epoch), accuracy.py(100 * r.test_accuracy));
+    line.emplace_back(accuracy.px(static_cast<double>(r.step) / per_epoch),
+                      accuracy.py(100 * r.test_accuracy));
   }
   canvas.polyline(line, 2.6, kAccuracy);
   // Values beside the dots as far as there is room: the last one, the best, then from the left.
   std::vector<size_t> candidates, labelled;
   for (size_t i = 0; i < epochs.size(); ++i) candidates.push_back(i);
   std::stable_sort(candidates.begin(), candidates.end(), [&](size_t a, size_t b) {
-    const auto rank = [&](size_t i) { return i + 1 == epochs.size() ? 0 : epochs[i].test_accuracy == best ? 1 : 2; };
+    const auto rank = [&](size_t i) {
+      return i + 1 == epochs.size() ? 0 : epochs[i].test_accuracy == best ? 1 : 2;
+    };
     return rank(a) < rank(b);
   });
   for (size_t i : candidates) {
-    const bool free = std::all_of(labelled.begin(), labelled.end(), [&](size_t k) { return std::abs(line[k].first - line[i].first) > 72; });
+    const bool free = std::all_of(labelled.begin(), labelled.end(), [&](size_t k) {
+      return std::abs(line[k].first - line[i].first) > 72;
+    });
     if (free) labelled.push_back(i);
   }
   for (size_t i = 0; i < epochs.size(); ++i) {
@@ -135,7 +163,8 @@ std::string draw_curve(const History& history, int64_t steps_per_epoch, const st
   for (size_t i : labelled) {
     const auto [at, up] = line[i];
     const bool at_edge = at > accuracy.left + accuracy.width - 30;
-    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5, format("%.2f%%", 100 * epochs[i].test_accuracy), kInk,
+    canvas.text(at_edge ? at + 4 : at, up - 14, 10.5,
+                format("%.2f%%", 100 * epochs[i].test_accuracy), kInk,
                 at_edge ? Canvas::Align::kRight : Canvas::Align::kCenter, i + 1 == epochs.size());
   }
   return canvas.png();

@@ -6,7 +6,9 @@
 
 namespace ramet::training {
 
-/// PNG bytes. `title` stands above, `subtitle` smaller below it. Works for any amount of data, none included.
-std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title, const std::string& subtitle);
+/// PNG bytes. `title` stands above, `subtitle` smaller below it. Works for any amount of data, none
+/// included.
+std::string draw_curve(const History& history, int64_t steps_per_epoch, const std::string& title,
+                       const std::string& subtitle);
 
 }  // namespace ramet::training

@@ -15,14 +15,16 @@ std::string digest_of(const nn::Module& model, const optim::Optimizer& optimizer
   optimizer.save(optimizer_part);
   archive.write("model", model_part);
   archive.write("optimizer", optimizer_part);
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                              XXH3_freeState);
   XXH3_64bits_reset(state.get());
   archive.save_to([&](const void* data, size_t bytes) {
     XXH3_64bits_update(state.get(), data, bytes);
     return bytes;
   });
   char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(XXH3_64bits_digest(state.get())));
+  std::snprintf(text, sizeof(text), "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits_digest(state.get())));
   return text;
 }
 

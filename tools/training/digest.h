@@ -7,8 +7,8 @@
 
 namespace ramet::training {
 
-/// 16 hexadecimal digits: XXH3 of the archive of all parameters, buffers and the optimizer's state and options, names, types and
-/// shapes included. Equal digests mean equal bits.
+/// 16 hexadecimal digits: XXH3 of the archive of all parameters, buffers and the optimizer's state
+/// and options, names, types and shapes included. Equal digests mean equal bits.
 std::string digest_of(const nn::Module& model, const optim::Optimizer& optimizer);
 
 }  // namespace ramet::training

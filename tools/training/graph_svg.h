@@ -6,8 +6,8 @@
 
 namespace ramet::training {
 
-/// A complete SVG document. Colours show devices; reductions across devices stand out. Meant for graphs of up to a few hundred
-/// vertices; the time grows with the square of the widest layer.
+/// A complete SVG document. Colours show devices; reductions across devices stand out. Meant for
+/// graphs of up to a few hundred vertices; the time grows with the square of the widest layer.
 std::string draw_graph(const autograd::GraphPicture& graph, const std::string& title);
 
 }  // namespace ramet::training

@@ -22,11 +22,15 @@ Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 double number_of(const Json& j) { return j.is_number() ? j.get<double>() : std::nan(""); }
 
 Json to_json(const StepRecord& r) {
-  return {{"step", r.step},         {"epoch", r.epoch}, {"loss", number(r.loss)}, {"accuracy", number(r.accuracy)},
-          {"lr", number(r.lr)}, {"seconds", number(r.seconds)}};
+  return {{"step", r.step},         {"epoch", r.epoch},
+          {"loss", number(r.loss)}, {"accuracy", number(r.accuracy)},
+          {"lr", number(r.lr)},     {"seconds", number(r.seconds)}};
 }
 Json to_json(const EpochRecord& r) {
-  return {{"epoch", r.epoch}, {"step", r.step}, {"test_loss", number(r.test_loss)}, {"test_accuracy", number(r.test_accuracy)},
+  return {{"epoch", r.epoch},
+          {"step", r.step},
+          {"test_loss", number(r.test_loss)},
+          {"test_accuracy", number(r.test_accuracy)},
           {"seconds", number(r.seconds)}};
 }
 
@@ -38,10 +42,15 @@ void History::open(const std::string& path, int64_t resume_step) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
       const Json j = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (!j.is_object() || !j.contains("step") || !j["step"].is_number_integer() || j["step"].get<int64_t>() > resume_step) continue;
-      const auto at = [&](const char* key) { return j.contains(key) ? number_of(j[key]) : std::nan(""); };
+      if (!j.is_object() || !j.contains("step") || !j["step"].is_number_integer() ||
+          j["step"].get<int64_t>() > resume_step)
+        continue;
+      const auto at = [&](const char* key) {
+        return j.contains(key) ? number_of(j[key]) : std::nan("");
+      };
       const auto epoch = static_cast<int64_t>(at("epoch")), step = j["step"].get<int64_t>();
-      if (j.contains("test_accuracy")) epochs_.push_back({epoch, step, at("test_loss"), at("test_accuracy"), at("seconds")});
+      if (j.contains("test_accuracy"))
+        epochs_.push_back({epoch, step, at("test_loss"), at("test_accuracy"), at("seconds")});
       else steps_.push_back({step, epoch, at("loss"), at("accuracy"), at("lr"), at("seconds")});
       kept += line + "\n";
     }
@@ -58,7 +67,8 @@ History::~History() {
 void History::write_line(const std::string& line) {
   if (fd_ < 0) return;
   const ssize_t done = ::write(fd_, line.data(), line.size());
-  RAMET_CHECK(done == static_cast<ssize_t>(line.size()), "metrics", "cannot write a line (", std::strerror(errno), ")");
+  RAMET_CHECK(done == static_cast<ssize_t>(line.size()), "metrics", "cannot write a line (",
+              std::strerror(errno), ")");
 }
 
 void History::add(const StepRecord& r) {

@@ -1,4 +1,5 @@
-// What a run measured, step by step: kept in memory for the curve, and in metrics.jsonl for everybody.
+// What a run measured, step by step: kept in memory for the curve, and in metrics.jsonl for
+// everybody.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,7 +19,8 @@ struct EpochRecord {
 /// One JSON object a line, appended with one write each, so a killed run leaves whole lines.
 class History {
  public:
-  /// Begins a new file, or goes on after `resume_step`: later lines, and a last one that is cut, are dropped.
+  /// Begins a new file, or goes on after `resume_step`: later lines, and a last one that is cut,
+  /// are dropped.
   void open(const std::string& path, int64_t resume_step);
   ~History();
   History() = default;

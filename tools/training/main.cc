@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   using namespace ramet::training;
   Options options;
   if (const auto usage = parse(std::vector<std::string>(argv + 1, argv + argc), options)) {
-    std::fprintf(usage->exit_code == 0 ? stdout : stderr, "%s%s", usage->text.c_str(), usage->exit_code == 0 ? "" : "\n");
+    std::fprintf(usage->exit_code == 0 ? stdout : stderr, "%s%s", usage->text.c_str(),
+                 usage->exit_code == 0 ? "" : "\n");
     return usage->exit_code;
   }
   try {

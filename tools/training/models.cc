@@ -20,8 +20,8 @@ nn::Sequential make_model(const std::string& name, const ImageShape& shape, doub
   nn::Sequential model;
   int64_t features = shape.channels * shape.height * shape.width;
   if (name == "cnn") {
-    RAMET_CHECK(shape.height >= 4 && shape.width >= 4, "train", "--model cnn: got images of ", shape.height, " x ", shape.width,
-                ", expected at least 4 x 4");
+    RAMET_CHECK(shape.height >= 4 && shape.width >= 4, "train", "--model cnn: got images of ",
+                shape.height, " x ", shape.width, ", expected at least 4 x 4");
     const auto block = [&](const std::string& number, int64_t in, int64_t out) {
       model->push_back("conv" + number, nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1)));
       model->push_back("norm" + number, nn::BatchNorm2d(out));
@@ -51,11 +51,13 @@ bool is_folder(const std::string& path) {
 
 std::string folder_of(const std::string& data) {
   if (data != "fashion-mnist") {
-    RAMET_CHECK(is_folder(data), "train", "--data: got \"", data, "\", expected fashion-mnist or a folder with IDX files");
+    RAMET_CHECK(is_folder(data), "train", "--data: got \"", data,
+                "\", expected fashion-mnist or a folder with IDX files");
     return data;
   }
   const char* own = std::getenv("RAMET_DATA");
-  if (own && is_folder(std::string(own) + "/fashion-mnist")) return std::string(own) + "/fashion-mnist";
+  if (own && is_folder(std::string(own) + "/fashion-mnist"))
+    return std::string(own) + "/fashion-mnist";
   const std::string system = "/usr/share/datasets/fashion-mnist";
   RAMET_CHECK(is_folder(system), "train", "--data fashion-mnist: got no folder \"", system,
               "\", expected the Debian package dataset-fashion-mnist to be installed");
@@ -64,7 +66,8 @@ std::string folder_of(const std::string& data) {
 
 // Exact integer sums, so that the values depend on the data alone.
 void measure(ImageData& d) {
-  const int64_t n = d.train_images.size(0), c = d.shape.channels, plane = d.shape.height * d.shape.width;
+  const int64_t n = d.train_images.size(0), c = d.shape.channels,
+                plane = d.shape.height * d.shape.width;
   const uint8_t* p = d.train_images.data_ptr<uint8_t>();
   std::vector<uint64_t> sum(static_cast<size_t>(c)), squares(static_cast<size_t>(c));
   for (int64_t i = 0; i < n; ++i) {
@@ -83,7 +86,8 @@ void measure(ImageData& d) {
     const double count = static_cast<double>(n * plane), mean = static_cast<double>(sum[k]) / count;
     const double variance = static_cast<double>(squares[k]) / count - mean * mean;
     d.mean.push_back(mean / 255);
-    d.stddev.push_back(variance > 0 ? std::sqrt(variance) / 255 : 1.0);  // a channel of one value stays as it is
+    // a channel of one value stays as it is
+    d.stddev.push_back(variance > 0 ? std::sqrt(variance) / 255 : 1.0);
   }
 }
 
@@ -93,21 +97,34 @@ ImageData load_images(const std::string& data, int64_t limit) {
   using data::datasets::MNIST;
   const std::string folder = folder_of(data);
   const MNIST train(folder, MNIST::Mode::kTrain), test(folder, MNIST::Mode::kTest);
-  const auto cut = [&](const Tensor& t) { return limit > 0 && limit < t.size(0) ? t.slice(0, 0, limit) : t; };
-  ImageData d{data, cut(train.raw_images()), cut(train.targets()), cut(test.raw_images()), cut(test.targets()), {}, {}, {}};
+  const auto cut = [&](const Tensor& t) {
+    return limit > 0 && limit < t.size(0) ? t.slice(0, 0, limit) : t;
+  };
+  ImageData d{data,
+              cut(train.raw_images()),
+              cut(train.targets()),
+              cut(test.raw_images()),
+              cut(test.targets()),
+              {},
+              {},
+              {}};
   const IntArrayRef sizes = d.train_images.sizes();
-  RAMET_CHECK(d.train_images.numel() > 0 && d.test_images.numel() > 0, "train", "--data \"", data, "\": got no images, expected some");
-  RAMET_CHECK(sizes.slice(1) == d.test_images.sizes().slice(1), "train", "test images in \"", folder, "\": got ",
-              d.test_images.sizes().slice(1), ", expected ", sizes.slice(1), " as in the training images");
+  RAMET_CHECK(d.train_images.numel() > 0 && d.test_images.numel() > 0, "train", "--data \"", data,
+              "\": got no images, expected some");
+  RAMET_CHECK(sizes.slice(1) == d.test_images.sizes().slice(1), "train", "test images in \"",
+              folder, "\": got ", d.test_images.sizes().slice(1), ", expected ", sizes.slice(1),
+              " as in the training images");
   int64_t largest = 0;
   for (const Tensor* targets : {&train.targets(), &test.targets()}) {
     for (int64_t i = 0; i < targets->numel(); ++i) {
       const int64_t label = targets->data_ptr<int64_t>()[i];
-      RAMET_CHECK(label >= 0, "train", "label ", i, " in \"", folder, "\": got ", label, ", expected at least 0");
+      RAMET_CHECK(label >= 0, "train", "label ", i, " in \"", folder, "\": got ", label,
+                  ", expected at least 0");
       largest = std::max(largest, label);
     }
   }
-  RAMET_CHECK(largest < 100'000, "train", "labels in \"", folder, "\": got ", largest, ", expected less than 100000");
+  RAMET_CHECK(largest < 100'000, "train", "labels in \"", folder, "\": got ", largest,
+              ", expected less than 100000");
   d.shape = {sizes[1], sizes[2], sizes[3], largest + 1};
   measure(d);
   return d;

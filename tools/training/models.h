@@ -11,9 +11,10 @@ struct ImageShape {
   int64_t channels, height, width, classes;
 };
 
-/// "cnn": conv 1-32 and 32-64 (3x3, padding 1), each with BatchNorm, ReLU and 2x2 max pool, then Linear 3136-128, ReLU, 128-10.
-/// "mlp": 784-128-10. Numbers for 28x28 images of one channel and 10 classes; they follow the shape. With `dropout` > 0 a Dropout
-/// stands before the last layer. An Error for another name, and for images too small for the cnn.
+/// "cnn": conv 1-32 and 32-64 (3x3, padding 1), each with BatchNorm, ReLU and 2x2 max pool, then
+/// Linear 3136-128, ReLU, 128-10. "mlp": 784-128-10. Numbers for 28x28 images of one channel and 10
+/// classes; they follow the shape. With `dropout` > 0 a Dropout stands before the last layer. An
+/// Error for another name, and for images too small for the cnn.
 nn::Sequential make_model(const std::string& name, const ImageShape& shape, double dropout);
 
 struct ImageData {
@@ -24,9 +25,9 @@ struct ImageData {
   std::vector<double> mean, stddev;  // of the training images scaled to [0, 1], one per channel
 };
 
-/// "fashion-mnist" where Debian's dataset-fashion-mnist puts it (or in $RAMET_DATA/fashion-mnist), or a folder; the first `limit`
-/// images of both sets (0: all).
-/// Errors as data::datasets::MNIST; also on empty sets, negative labels and sets that do not fit together.
+/// "fashion-mnist" where Debian's dataset-fashion-mnist puts it (or in $RAMET_DATA/fashion-mnist),
+/// or a folder; the first `limit` images of both sets (0: all). Errors as data::datasets::MNIST;
+/// also on empty sets, negative labels and sets that do not fit together.
 ImageData load_images(const std::string& data, int64_t limit);
 
 }  // namespace ramet::training

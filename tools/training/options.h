@@ -8,7 +8,8 @@
 namespace ramet::training {
 
 struct Options {
-  std::string data = "fashion-mnist", model = "cnn", devices = "cpu:0,cpu:1", reduce = "fixed", out = "runs/train";
+  std::string data = "fashion-mnist", model = "cnn", devices = "cpu:0,cpu:1", reduce = "fixed",
+              out = "runs/train";
   int64_t epochs = 3, batch = 128, limit = 0, seed = 1, threads = 0;
   double dropout = 0, lr = 2e-3;
   bool resume = false, digest = false;
@@ -18,7 +19,8 @@ struct Options {
   bool was_given(const std::string& name) const;
   /// What decides about the bits of the result, as one line of JSON: kept in the checkpoint.
   std::string config() const;
-  /// After --resume: takes over the checkpoint's settings. An Error where one that was given differs.
+  /// After --resume: takes over the checkpoint's settings. An Error where one that was given
+  /// differs.
   void adopt(const std::string& config);
   /// An Error where a value is out of its range.
   void check() const;

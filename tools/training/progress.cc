@@ -13,22 +13,29 @@ std::string clock_text(double seconds) {
   if (!(seconds >= 0) || seconds > 1e7) return "?";
   const auto s = static_cast<int64_t>(seconds + 0.5);
   char text[32];
-  if (s >= 3600) std::snprintf(text, sizeof(text), "%d:%02d:%02d", static_cast<int>(s / 3600), static_cast<int>(s / 60 % 60), static_cast<int>(s % 60));
-  else std::snprintf(text, sizeof(text), "%d:%02d", static_cast<int>(s / 60), static_cast<int>(s % 60));
+  if (s >= 3600)
+    std::snprintf(text, sizeof(text), "%d:%02d:%02d", static_cast<int>(s / 3600),
+                  static_cast<int>(s / 60 % 60), static_cast<int>(s % 60));
+  else
+    std::snprintf(text, sizeof(text), "%d:%02d", static_cast<int>(s / 60),
+                  static_cast<int>(s % 60));
   return text;
 }
 
 std::string grouped(int64_t n) {
   std::string digits = std::to_string(n);
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (n < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   return digits;
 }
 
 std::string progress_line(const ProgressBar::State& s, int columns) {
   char head[64], tail[160];
-  std::snprintf(head, sizeof(head), "epoch %d/%d ", static_cast<int>(s.epoch), static_cast<int>(s.epochs));
-  std::snprintf(tail, sizeof(tail), " %d/%d  loss %.4f  accuracy %.1f%%  %s images/s  %s left", static_cast<int>(s.step),
-                static_cast<int>(s.steps), s.loss, 100 * s.accuracy, grouped(std::llround(s.images_per_second)).c_str(),
+  std::snprintf(head, sizeof(head), "epoch %d/%d ", static_cast<int>(s.epoch),
+                static_cast<int>(s.epochs));
+  std::snprintf(tail, sizeof(tail), " %d/%d  loss %.4f  accuracy %.1f%%  %s images/s  %s left",
+                static_cast<int>(s.step), static_cast<int>(s.steps), s.loss, 100 * s.accuracy,
+                grouped(std::llround(s.images_per_second)).c_str(),
                 clock_text(s.seconds_left).c_str());
   std::string line = head;
   const int room = columns - static_cast<int>(line.size() + std::string(tail).size()) - 3;
@@ -50,7 +57,8 @@ void ProgressBar::show(const State& s) {
   if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   winsize size{};
-  const int columns = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  const int columns =
+      ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   std::fprintf(stderr, "\r%s\033[K", progress_line(s, columns).c_str());
   std::fflush(stderr);
   drawn_ = true;

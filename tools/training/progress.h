@@ -6,7 +6,8 @@
 
 namespace ramet::training {
 
-/// Drawn over itself on standard error, some ten times a second; silent where standard error is no terminal.
+/// Drawn over itself on standard error, some ten times a second; silent where standard error is no
+/// terminal.
 class ProgressBar {
  public:
   ProgressBar();

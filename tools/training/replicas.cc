@@ -10,7 +10,8 @@ std::vector<Device> parse_devices(const std::string& list) {
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
     const std::string one = list.substr(at, end - at);
-    RAMET_CHECK(!one.empty(), "train", "--devices: got \"", list, "\", expected names separated by commas, such as cpu:0,cpu:1");
+    RAMET_CHECK(!one.empty(), "train", "--devices: got \"", list,
+                "\", expected names separated by commas, such as cpu:0,cpu:1");
     devices.push_back(resolve(Device(one)));
     at = end + 1;
   }
@@ -23,18 +24,23 @@ parallel::ReduceOrder parse_order(const std::string& text) {
   if (text.compare(0, 5, "tree:") == 0) {
     char* end = nullptr;
     const long leaves = std::strtol(text.c_str() + 5, &end, 10);
-    if (end != text.c_str() + 5 && *end == 0 && leaves >= 1 && leaves <= parallel::kMaxLeaves && (leaves & (leaves - 1)) == 0) {
+    if (end != text.c_str() + 5 && *end == 0 && leaves >= 1 && leaves <= parallel::kMaxLeaves &&
+        (leaves & (leaves - 1)) == 0) {
       return parallel::ReduceOrder::tree(static_cast<int>(leaves));
     }
   }
-  fail("train", "--reduce: got \"", text, "\", expected fixed, any, or tree:V with V = 1, 2, 4, 8 or 16");
+  fail("train", "--reduce: got \"", text,
+       "\", expected fixed, any, or tree:V with V = 1, 2, 4, 8 or 16");
 }
 
-std::unique_ptr<Replicas> make_replicas(const nn::Sequential& model, const std::vector<Device>& devices, const std::string& reduce) {
+std::unique_ptr<Replicas> make_replicas(const nn::Sequential& model,
+                                        const std::vector<Device>& devices,
+                                        const std::string& reduce) {
   nn::parallel::DataParallelOptions options(devices);
   options.order = parse_order(reduce);
   auto replicas = std::make_unique<Replicas>(model, options);
-  if (devices.size() > 1 || options.order.is_tree()) replicas->replicas();  // made now rather than at the first step
+  // made now rather than at the first step
+  if (devices.size() > 1 || options.order.is_tree()) replicas->replicas();
   return replicas;
 }
 

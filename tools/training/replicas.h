@@ -8,14 +8,18 @@
 
 namespace ramet::training {
 
-/// "cpu:0,cpu:1" as devices, each resolved. An Error where one does not exist, and on an empty list.
+/// "cpu:0,cpu:1" as devices, each resolved. An Error where one does not exist, and on an empty
+/// list.
 std::vector<Device> parse_devices(const std::string& list);
 /// "fixed", "any" or "tree:V". An Error otherwise.
 parallel::ReduceOrder parse_order(const std::string& text);
 
 using Replicas = nn::parallel::DataParallel<nn::SequentialImpl>;
 
-/// The batch is cut over the devices, the result is on the first one. Errors as ReplicaSet's are found here.
-std::unique_ptr<Replicas> make_replicas(const nn::Sequential& model, const std::vector<Device>& devices, const std::string& reduce);
+/// The batch is cut over the devices, the result is on the first one. Errors as ReplicaSet's are
+/// found here.
+std::unique_ptr<Replicas> make_replicas(const nn::Sequential& model,
+                                        const std::vector<Device>& devices,
+                                        const std::string& reduce);
 
 }  // namespace ramet::training

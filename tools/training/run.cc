@@ -39,9 +39,12 @@ namespace ramet::training {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+double seconds_since(Clock::time_point t) {
+  return std::chrono::duration<double>(Clock::now() - t).count();
+}
 
-// ---- interrupts -------------------------------------------------------------------------------------------------------
+// ---- interrupts
+// -------------------------------------------------------------------------------------------------------
 
 volatile std::sig_atomic_t g_signal = 0;
 extern "C" void ramet_train_on_signal(int signal) {
@@ -62,19 +65,23 @@ struct SignalGuard {
   void (*terminate)(int);
 };
 
-// ---- files ------------------------------------------------------------------------------------------------------------
+// ---- files
+// ------------------------------------------------------------------------------------------------------------
 
 void make_folders(const std::string& path) {
   for (size_t at = 1; at <= path.size(); ++at) {
     if (at != path.size() && path[at] != '/') continue;
     const std::string part = path.substr(0, at);
-    RAMET_CHECK(::mkdir(part.c_str(), 0777) == 0 || errno == EEXIST, "train", "--out: cannot make the folder \"", part, "\" (",
-                std::strerror(errno), ")");
+    RAMET_CHECK(::mkdir(part.c_str(), 0777) == 0 || errno == EEXIST, "train",
+                "--out: cannot make the folder \"", part, "\" (", std::strerror(errno), ")");
   }
-  RAMET_CHECK(::access(path.c_str(), W_OK | X_OK) == 0, "train", "--out: cannot write into \"", path, "\" (", std::strerror(errno), ")");
+  RAMET_CHECK(::access(path.c_str(), W_OK | X_OK) == 0, "train", "--out: cannot write into \"",
+              path, "\" (", std::strerror(errno), ")");
 }
 
-constexpr const char* kResults[] = {"checkpoint", "model.safetensors", "metrics.jsonl", "summary.json", "curve.png", "graph.svg", "trace.json"};
+constexpr const char* kResults[] = {"checkpoint",   "model.safetensors", "metrics.jsonl",
+                                    "summary.json", "curve.png",         "graph.svg",
+                                    "trace.json"};
 
 // The generator of the device that leads a run, so that a run may go on with another one.
 struct LeadingGenerator {
@@ -82,17 +89,20 @@ struct LeadingGenerator {
   GeneratorState state{0, 0};
   void save(serialize::OutputArchive& archive) const {
     const GeneratorState now = default_generator(device).get_state();
-    archive.write("state", IValue(std::vector<int64_t>{static_cast<int64_t>(now.seed), static_cast<int64_t>(now.offset)}));
+    archive.write("state", IValue(std::vector<int64_t>{static_cast<int64_t>(now.seed),
+                                                       static_cast<int64_t>(now.offset)}));
   }
   void load(serialize::InputArchive& archive) {
     IValue value;
     archive.read("state", value);
     RAMET_CHECK(value.toIntVector().size() == 2, "train", "the checkpoint's generator is damaged");
-    state = {static_cast<uint64_t>(value.toIntVector()[0]), static_cast<uint64_t>(value.toIntVector()[1])};
+    state = {static_cast<uint64_t>(value.toIntVector()[0]),
+             static_cast<uint64_t>(value.toIntVector()[1])};
   }
 };
 
-// ---- the run ----------------------------------------------------------------------------------------------------------
+// ---- the run
+// ----------------------------------------------------------------------------------------------------------
 
 class Run {
  public:
@@ -100,7 +110,8 @@ class Run {
   int train();
 
  private:
-  using Loader = data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>;
+  using Loader =
+      data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>;
 
   std::string file(const char* name) const { return options_.out + "/" + name; }
   data::datasets::GatherDataset batches(const Tensor& images, const Tensor& targets) const {
@@ -110,8 +121,16 @@ class Run {
   }
   Checkpoint checkpoint() {
     Checkpoint c;
-    c.add("config", config_).add("model", *model_).add("optimizer", *optimizer_).add("schedule", *schedule_).add("loader", *loader_);
-    c.add("random", *random_).add("epoch", epoch_).add("step", step_).add("seconds", seconds_).add("images", images_);
+    c.add("config", config_)
+        .add("model", *model_)
+        .add("optimizer", *optimizer_)
+        .add("schedule", *schedule_)
+        .add("loader", *loader_);
+    c.add("random", *random_)
+        .add("epoch", epoch_)
+        .add("step", step_)
+        .add("seconds", seconds_)
+        .add("images", images_);
     return c;
   }
   void save_checkpoint() {
@@ -129,7 +148,8 @@ class Run {
   Options& options_;
   ImageData data_;
   std::vector<Device> devices_;
-  std::optional<DeviceGuard> leader_;  // weights, order and dropout are drawn there, whichever it is
+  // weights, order and dropout are drawn there, whichever it is
+  std::optional<DeviceGuard> leader_;
   std::optional<LeadingGenerator> random_;
   nn::Sequential model_{nullptr};
   std::unique_ptr<Replicas> replicas_;
@@ -172,11 +192,14 @@ Run::Run(Options& o) : options_(o) {
   optimizer_.emplace(model_->parameters(), optim::AdamWOptions(o.lr));
   steps_per_epoch_ = (data_.train_images.size(0) + o.batch - 1) / o.batch;
   const int64_t steps = steps_per_epoch_ * o.epochs;
-  RAMET_CHECK(steps < INT32_MAX, "train", "--epochs: got ", steps, " steps in all, expected less than 2^31");
+  RAMET_CHECK(steps < INT32_MAX, "train", "--epochs: got ", steps,
+              " steps in all, expected less than 2^31");
   schedule_.emplace(*optimizer_, static_cast<unsigned>(steps));
   // One batch is made ahead on a thread of its own.
-  loader_ = data::make_data_loader(batches(data_.train_images, data_.train_targets), data::samplers::RandomSampler(data_.train_images.size(0)),
-                                   data::DataLoaderOptions(static_cast<size_t>(o.batch)).workers(1).max_jobs(1));
+  loader_ = data::make_data_loader(
+      batches(data_.train_images, data_.train_targets),
+      data::samplers::RandomSampler(data_.train_images.size(0)),
+      data::DataLoaderOptions(static_cast<size_t>(o.batch)).workers(1).max_jobs(1));
   if (o.resume) {
     checkpoint().load(resumed);
     default_generator(devices_[0]).set_state(random_->state);
@@ -204,7 +227,9 @@ StepRecord Run::train_step(data::Example<>& batch) {
   }
   if (step_ == first_step_) {
     const auto graph = autograd::collect_graph({loss}, model_->named_parameters().pairs(), 1000);
-    write_file_atomically(file("graph.svg"), draw_graph(graph, "The autograd graph of one step: " + options_.model + " on " + options_.devices));
+    write_file_atomically(file("graph.svg"),
+                          draw_graph(graph, "The autograd graph of one step: " + options_.model +
+                                                " on " + options_.devices));
   }
   {
     RecordScope backward("backward");
@@ -234,22 +259,26 @@ bool Run::train_epoch(ProgressBar& bar) {
   const auto begun = Clock::now();
   const int64_t images_before = images_;
   // A few steps in which caches are warm; in a run of a single step, that one.
-  const int64_t traced = first_step_ + std::min<int64_t>(2, steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1);
+  const int64_t traced =
+      first_step_ + std::min<int64_t>(2, steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1);
   for (auto& batch : *loader_) {
     if (step_ == traced) trace_.start();
     const StepRecord r = train_step(batch);
     const int64_t in_epoch = (step_ - 1) % steps_per_epoch_ + 1;
-    if (step_ > traced && (step_ == traced + 3 || (step_ < traced + 3 && in_epoch == steps_per_epoch_))) {
+    if (step_ > traced &&
+        (step_ == traced + 3 || (step_ < traced + 3 && in_epoch == steps_per_epoch_))) {
       trace_.stop();
       trace_.write(file("trace.json"));
     }
     history_.add(r);
     // A running mean that forgets: the last 50 steps or so.
-    const double keep = seen == 0 ? 0.0 : std::min(0.98, static_cast<double>(seen) / static_cast<double>(seen + 1));
+    const double keep =
+        seen == 0 ? 0.0 : std::min(0.98, static_cast<double>(seen) / static_cast<double>(seen + 1));
     loss = keep * loss + (1 - keep) * r.loss;
     accuracy = keep * accuracy + (1 - keep) * r.accuracy;
     ++seen;
-    const double rate = static_cast<double>(images_ - images_before) / std::max(1e-9, seconds_since(begun));
+    const double rate =
+        static_cast<double>(images_ - images_before) / std::max(1e-9, seconds_since(begun));
     const int64_t left = steps_per_epoch_ * options_.epochs - step_;
     bar.show({epoch_ + 1, options_.epochs, in_epoch, steps_per_epoch_, loss, accuracy, rate,
               static_cast<double>(left * options_.batch) / std::max(1e-9, rate)});
@@ -263,13 +292,15 @@ EpochRecord Run::test() {
   NoGradGuard no_grad;
   model_->eval();
   data::datasets::GatherDataset set = batches(data_.test_images, data_.test_targets);
-  auto loader = data::make_data_loader<data::samplers::SequentialSampler>(std::move(set), data::DataLoaderOptions(500).workers(1).max_jobs(1));
+  auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
+      std::move(set), data::DataLoaderOptions(500).workers(1).max_jobs(1));
   double loss = 0;
   int64_t right = 0;
   for (auto& batch : *loader) {
     const Tensor targets = batch.target.to(devices_[0]);
     const Tensor output = model_->forward(batch.data.to(devices_[0]));
-    loss += cross_entropy_loss(output, targets).item<double>() * static_cast<double>(targets.numel());
+    loss +=
+        cross_entropy_loss(output, targets).item<double>() * static_cast<double>(targets.numel());
     right += output.argmax(1).eq(targets).sum().item<int64_t>();
   }
   const auto n = static_cast<double>(data_.test_targets.numel());
@@ -284,30 +315,38 @@ void Run::report_epoch(const EpochRecord& r) const {
     loss += s.loss, accuracy += s.accuracy, ++n;
   }
   n = std::max<int64_t>(1, n);
-  std::printf("epoch %d/%d  loss %.4f  accuracy %.2f%%  test loss %.4f  test accuracy %.2f%%  %s of training\n", static_cast<int>(r.epoch),
-              static_cast<int>(options_.epochs), loss / static_cast<double>(n), 100 * accuracy / static_cast<double>(n), r.test_loss,
-              100 * r.test_accuracy, clock_text(seconds_).c_str());
+  std::printf(
+      "epoch %d/%d  loss %.4f  accuracy %.2f%%  test loss %.4f  test accuracy %.2f%%  %s of "
+      "training\n",
+      static_cast<int>(r.epoch), static_cast<int>(options_.epochs), loss / static_cast<double>(n),
+      100 * accuracy / static_cast<double>(n), r.test_loss, 100 * r.test_accuracy,
+      clock_text(seconds_).c_str());
   std::fflush(stdout);
 }
 
 void Run::write_curve() const {
   char text[200];
-  std::snprintf(text, sizeof(text), "%s, batch %d, AdamW %g with a cosine, %s parameters", options_.devices.c_str(), static_cast<int>(options_.batch),
-                options_.lr, grouped(parameters_).c_str());
+  std::snprintf(text, sizeof(text), "%s, batch %d, AdamW %g with a cosine, %s parameters",
+                options_.devices.c_str(), static_cast<int>(options_.batch), options_.lr,
+                grouped(parameters_).c_str());
   std::string subtitle = text;
   if (!history_.epochs().empty()) {
     const EpochRecord& r = history_.epochs().back();
-    std::snprintf(text, sizeof(text), ": %.2f%% after %d epoch%s, %.1f s of training", 100 * r.test_accuracy, static_cast<int>(r.epoch),
-                  r.epoch == 1 ? "" : "s", r.seconds);
+    std::snprintf(text, sizeof(text), ": %.2f%% after %d epoch%s, %.1f s of training",
+                  100 * r.test_accuracy, static_cast<int>(r.epoch), r.epoch == 1 ? "" : "s",
+                  r.seconds);
     subtitle += text;
   }
-  write_file_atomically(file("curve.png"), draw_curve(history_, steps_per_epoch_, options_.model + " on " + data_.name, subtitle));
+  write_file_atomically(
+      file("curve.png"),
+      draw_curve(history_, steps_per_epoch_, options_.model + " on " + data_.name, subtitle));
 }
 
 void Run::write_summary(double test_accuracy, double test_loss, const std::string& digest) const {
   nlohmann::ordered_json j;
   j["test_accuracy"] = test_accuracy;
-  j["test_loss"] = std::isfinite(test_loss) ? nlohmann::ordered_json(test_loss) : nlohmann::ordered_json(nullptr);
+  j["test_loss"] = std::isfinite(test_loss) ? nlohmann::ordered_json(test_loss)
+                                            : nlohmann::ordered_json(nullptr);
   j["seconds"] = seconds_;
   j["images_per_second"] = seconds_ > 0 ? static_cast<double>(images_) / seconds_ : 0.0;
   j["devices"] = nlohmann::ordered_json::array();
@@ -331,11 +370,17 @@ void Run::write_summary(double test_accuracy, double test_loss, const std::strin
 int Run::train() {
   SignalGuard signals;
   std::string on;
-  for (Device d : devices_) on += (on.empty() ? "" : ", ") + (d.str() == "cpu" ? std::string("cpu:0") : d.str());
-  std::printf("%s with %s parameters on %s images of %s; devices %s; %d thread%s; batch %s; %d epoch%s of %s steps%s\n", options_.model.c_str(),
-              grouped(parameters_).c_str(), grouped(data_.train_images.size(0)).c_str(), data_.name.c_str(), on.c_str(), get_num_threads(),
-              get_num_threads() == 1 ? "" : "s", grouped(options_.batch).c_str(), static_cast<int>(options_.epochs), options_.epochs == 1 ? "" : "s",
-              grouped(steps_per_epoch_).c_str(), step_ > 0 ? (", resumed after step " + grouped(step_)).c_str() : "");
+  for (Device d : devices_)
+    on += (on.empty() ? "" : ", ") + (d.str() == "cpu" ? std::string("cpu:0") : d.str());
+  std::printf(
+      "%s with %s parameters on %s images of %s; devices %s; %d thread%s; batch %s; %d epoch%s of "
+      "%s steps%s\n",
+      options_.model.c_str(), grouped(parameters_).c_str(),
+      grouped(data_.train_images.size(0)).c_str(), data_.name.c_str(), on.c_str(),
+      get_num_threads(), get_num_threads() == 1 ? "" : "s", grouped(options_.batch).c_str(),
+      static_cast<int>(options_.epochs), options_.epochs == 1 ? "" : "s",
+      grouped(steps_per_epoch_).c_str(),
+      step_ > 0 ? (", resumed after step " + grouped(step_)).c_str() : "");
   std::fflush(stdout);
   EpochRecord last{};
   if (!history_.epochs().empty()) last = history_.epochs().back();
@@ -347,7 +392,8 @@ int Run::train() {
       if (!finished) {
         save_checkpoint();
         write_curve();
-        std::printf("interrupted after step %s: %s is complete; --resume goes on from there\n", grouped(step_).c_str(), file("checkpoint").c_str());
+        std::printf("interrupted after step %s: %s is complete; --resume goes on from there\n",
+                    grouped(step_).c_str(), file("checkpoint").c_str());
         return 128 + static_cast<int>(g_signal);
       }
       ++epoch_;
@@ -358,13 +404,17 @@ int Run::train() {
       report_epoch(last);
     }
   }
-  if (last.epoch != epoch_) last = test();  // resumed at the end of a run whose measurements are gone
+  // resumed at the end of a run whose measurements are gone
+  if (last.epoch != epoch_) last = test();
   save(model_, file("model.safetensors"));
   const std::string digest = digest_of(*model_, *optimizer_);
   write_summary(last.test_accuracy, last.test_loss, digest);
   write_curve();
-  std::printf("test accuracy %.2f%%; %.1f s of training, %s images/s; results in %s\n", 100 * last.test_accuracy, seconds_,
-              grouped(std::llround(static_cast<double>(images_) / std::max(1e-9, seconds_))).c_str(), options_.out.c_str());
+  std::printf(
+      "test accuracy %.2f%%; %.1f s of training, %s images/s; results in %s\n",
+      100 * last.test_accuracy, seconds_,
+      grouped(std::llround(static_cast<double>(images_) / std::max(1e-9, seconds_))).c_str(),
+      options_.out.c_str());
   if (options_.digest) std::printf("digest %s\n", digest.c_str());
   std::fflush(stdout);
   return 0;
@@ -376,9 +426,7 @@ int run(Options options) {
   std::optional<Run> r;
   try {
     r.emplace(options);
-  } catch (const Error& e) {
-    throw Refused{e.what()};
-  }
+  } catch (const Error& e) { throw Refused{e.what()}; }
   return r->train();
 }
 

@@ -10,8 +10,8 @@ namespace {
 // A shape is a list of commands:
 //   M x y x y ...        a new stroke through these points
 //   L x y x y ...        the stroke goes on
-//   O cx cy rx ry a b    a new stroke: the arc of an ellipse from angle a to angle b (degrees, anticlockwise)
-//   A cx cy rx ry a b    the stroke goes on with an arc
+//   O cx cy rx ry a b    a new stroke: the arc of an ellipse from angle a to angle b (degrees,
+//   anticlockwise) A cx cy rx ry a b    the stroke goes on with an arc
 struct Shape {
   char c;
   const char* commands;
@@ -29,7 +29,8 @@ constexpr Shape kShapes[] = {
     {'j', "M 1.2 5 1.2 -0.6 A -0.1 -0.6 1.3 1.5 0 -90 M 1.2 7 1.2 6.9"},
     {'k', "M 0 7.4 0 0 M 3.6 5 0 1.8 M 1.4 3 3.8 0"},
     {'l', "M 0.5 7.4 0.5 0"},
-    {'m', "M 0 5 0 0 M 0 3.4 A 1.6 3.4 1.6 1.6 180 0 L 3.2 0 M 3.2 3.4 A 4.8 3.4 1.6 1.6 180 0 L 6.4 0"},
+    {'m',
+     "M 0 5 0 0 M 0 3.4 A 1.6 3.4 1.6 1.6 180 0 L 3.2 0 M 3.2 3.4 A 4.8 3.4 1.6 1.6 180 0 L 6.4 0"},
     {'n', "M 0 5 0 0 M 0 3 A 2 3 2 2 180 0 L 4 0"},
     {'o', "O 2.1 2.5 2.1 2.5 0 360"},
     {'p', "O 2 2.5 2 2.5 0 360 M 0 5 0 -2.3"},
@@ -44,7 +45,8 @@ constexpr Shape kShapes[] = {
     {'y', "M 0 5 2 0 M 4 5 2 0 1.3 -1.6 0.3 -2.2"},
     {'z', "M 0.2 5 3.8 5 0.1 0 4 0"},
     {'A', "M 0 0 2.6 7 5.2 0 M 0.9 2.4 4.3 2.4"},
-    {'B', "M 0 0 0 7 2.4 7 A 2.4 5.3 1.8 1.7 90 -90 L 0 3.6 M 2.4 3.6 A 2.4 1.8 2.1 1.8 90 -90 L 0 0"},
+    {'B',
+     "M 0 0 0 7 2.4 7 A 2.4 5.3 1.8 1.7 90 -90 L 0 3.6 M 2.4 3.6 A 2.4 1.8 2.1 1.8 90 -90 L 0 0"},
     {'C', "O 2.7 3.5 2.7 3.5 48 312"},
     {'D', "M 0 0 0 7 2 7 A 2 3.5 2.9 3.5 90 -90 L 0 0"},
     {'E', "M 4 7 0 7 0 0 4 0 M 0 3.7 3.4 3.7"},
@@ -132,7 +134,8 @@ Glyph glyph(char c) {
       const double x = number(), y = number();
       add(x, y);
     } else {
-      const double cx = number(), cy = number(), rx = number(), ry = number(), a = number(), b = number();
+      const double cx = number(), cy = number(), rx = number(), ry = number(), a = number(),
+                   b = number();
       const int steps = 2 + static_cast<int>(std::abs(b - a) / 12);
       for (int i = 0; i <= steps; ++i) {
         const double angle = (a + (b - a) * i / steps) * 3.14159265358979323846 / 180;

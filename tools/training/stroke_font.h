@@ -7,8 +7,8 @@
 
 namespace ramet::training {
 
-/// The strokes of one character on a grid whose capital letters are 7 high, the baseline at 0, y upwards; and how far the next
-/// character is away. Characters without a shape look like '?'.
+/// The strokes of one character on a grid whose capital letters are 7 high, the baseline at 0, y
+/// upwards; and how far the next character is away. Characters without a shape look like '?'.
 struct Glyph {
   std::vector<Points> strokes;
   double advance;

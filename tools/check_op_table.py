@@ -52,9 +52,10 @@ def functions():
 
 def row_names():
     text = TABLE.read_text()
-    names = re.findall(r"(?:\b(?:unary|binary|row)\(|\badd_row\(t, |\bname = (?:\w+ \? )?)\"([\w.]+)\"", text)
+    text = re.sub(r"\s+", " ", text)
+    names = re.findall(r"(?:\b(?:unary|binary|row)\( ?|\badd_row\( ?t, |\bname = (?:\w+ \? )?)\"([\w.]+)\"", text)
     names += re.findall(r"\bname = \w+ \? \"[\w.]+\" : \"([\w.]+)\"", text)
-    names += re.findall(r"^ *COMPARE\((\w+), [^)]*\);", text, flags=re.M)
+    names += re.findall(r"\bCOMPARE\((\w+), [^)]*\);", text)
     return {name.split(".")[0] for name in names}
 
 

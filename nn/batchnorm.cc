@@ -6,6 +6,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/pool.h"
+#include "autograd/ops/unary.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 #include "nn/replica_meeting.h"
@@ -60,22 +62,22 @@ double BatchNormState::next_momentum() {
   return options.momentum() ? *options.momentum() : 1.0 / num_batches_tracked.item<double>();
 }
 
-Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy policy) {
+Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy policy, bool pool) {
+  const auto normalise =
+      pool ? functional::detail::batch_norm_relu_max_pool2d : functional::detail::batch_norm;
   const bool track = training && options.track_running_stats();
   if (training && policy == BufferPolicy::sync && ReplicaMeeting::current())
-    return synchronised(input);
+    return pool ? max_pool2d(relu(synchronised(input)), 2) : synchronised(input);
   if (track && policy == BufferPolicy::merge_stats) {
     // With momentum 1 the "running" statistics that the operation writes are the batch's own.
     const Tensor mean = zeros_like(running_mean), var = zeros_like(running_var);
-    Tensor y =
-        functional::detail::batch_norm(input, mean, var, weight, bias, true, 1.0, options.eps());
+    Tensor y = normalise(input, mean, var, weight, bias, true, 1.0, options.eps());
     deposits->forwards.push_back({input.numel() / std::max<int64_t>(input.size(1), 1), mean, var});
     return y;
   }
   const double momentum = track ? next_momentum() : 0.0;
-  return functional::detail::batch_norm(input, running_mean, running_var, weight, bias,
-                                        training || !options.track_running_stats(), momentum,
-                                        options.eps());
+  return normalise(input, running_mean, running_var, weight, bias,
+                   training || !options.track_running_stats(), momentum, options.eps());
 }
 
 // Mean and variance over all replicas' parts, in recorded operations: first the sums, then the
@@ -165,8 +167,8 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
     if (r) r->deposits->forwards.clear();
 }
 
-void BatchNormState::print(std::ostream& stream, int rank) const {
-  stream << std::boolalpha << "ramet::nn::BatchNorm" << rank << "d(" << options.num_features()
+void BatchNormState::print(std::ostream& stream, const char* name) const {
+  stream << std::boolalpha << "ramet::nn::" << name << "(" << options.num_features()
          << ", eps=" << options.eps() << ", momentum=";
   if (options.momentum()) stream << *options.momentum();
   else stream << "None";

@@ -45,10 +45,11 @@ struct RAMET_API BatchNormState {
   void reset(Module& module);
   void reset_running_stats();
   void reset_parameters();
-  /// `policy`: of the running buffers inside a replica, `first` outside.
-  Tensor forward(const Tensor& input, bool training, BufferPolicy policy);
+  /// `policy`: of the running buffers inside a replica, `first` outside. `pool`: with ReLU and 2 x
+  /// 2 max pooling after it.
+  Tensor forward(const Tensor& input, bool training, BufferPolicy policy, bool pool);
   void merge(ArrayRef<const BatchNormState*> replicas);
-  void print(std::ostream& stream, int rank) const;
+  void print(std::ostream& stream, const char* name) const;
   void discard();
 
  private:
@@ -61,19 +62,21 @@ RAMET_API void check_batch_norm_input(int rank, const Tensor& input);
 /// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1): Ioffe and Szegedy 2015.
 /// In training mean and variance are the batch's, and running_mean and running_var follow them
 /// (with the unbiased variance); in evaluation those are used.
-template <int D, class Derived>
+template <int D, class Derived, bool kPool = false>
 class BatchNormImplBase : public Cloneable<Derived>, public detail::BatchNormState {
  public:
   BatchNormImplBase(const BatchNormOptions& options_) : BatchNormState(options_) {
     BatchNormImplBase::reset();
   }
   void reset() override { BatchNormState::reset(*this); }
-  void pretty_print(std::ostream& stream) const override { print(stream, D); }
+  void pretty_print(std::ostream& stream) const override {
+    print(stream, kPool ? "BatchNormReLUMaxPool2d" : D == 1 ? "BatchNorm1d" : "BatchNorm2d");
+  }
   Tensor forward(const Tensor& input) {
     detail::check_batch_norm_input(D, input);
     return BatchNormState::forward(
         input, this->is_training(),
-        this->is_replica() ? this->buffer_policy("running_mean") : BufferPolicy::first);
+        this->is_replica() ? this->buffer_policy("running_mean") : BufferPolicy::first, kPool);
   }
   void merge_replicas(ArrayRef<Module*> replicas) override {
     std::vector<const BatchNormState*> states;
@@ -97,5 +100,15 @@ class RAMET_API BatchNorm2dImpl : public BatchNormImplBase<2, BatchNorm2dImpl> {
   using BatchNormImplBase::BatchNormImplBase;
 };
 RAMET_MODULE(BatchNorm2d);
+
+/// max_pool2d(relu(batch_norm(x)), 2) of (N, C, H, W): one pass over the input each way instead of
+/// three, and nothing kept between them; the same values up to rounding. Its parameters and buffers
+/// are those of BatchNorm2d. Not in LibTorch.
+class RAMET_API BatchNormReLUMaxPool2dImpl
+    : public BatchNormImplBase<2, BatchNormReLUMaxPool2dImpl, /*kPool=*/true> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+RAMET_MODULE(BatchNormReLUMaxPool2d);
 
 }  // namespace ramet::nn

@@ -43,18 +43,34 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
   });
 }
 
+namespace {
+
+void check_batch(const char* op, const Tensor& input, bool training) {
+  RAMET_CHECK(input.dim() >= 2, op, "Expected at least 2 input dimensions, but got ",
+              describe(input));
+  if (training)
+    RAMET_CHECK(input.size(1) == 0 || input.numel() / input.size(1) != 1, op,
+                "Expected more than 1 value per channel when training, got input size ",
+                input.sizes());
+}
+
+}  // namespace
+
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                   Tensor weight, Tensor bias, bool training, std::optional<double> momentum,
                   double eps) {
-  RAMET_CHECK(input.dim() >= 2, "batch_norm", "Expected at least 2 input dimensions, but got ",
-              describe(input));
-  if (training)
-    RAMET_CHECK(input.size(1) == 0 || input.numel() / input.size(1) != 1, "batch_norm",
-                "Expected more than 1 value per channel when training, got input size ",
-                input.sizes());
+  check_batch("batch_norm", input, training);
   return ramet::batch_norm(input, weight, bias, running_mean, running_var, training,
                            momentum.value_or(0.0), eps,
                            /*cudnn_enabled=*/true);
+}
+
+Tensor batch_norm_relu_max_pool2d(const Tensor& input, const Tensor& running_mean,
+                                  const Tensor& running_var, Tensor weight, Tensor bias,
+                                  bool training, std::optional<double> momentum, double eps) {
+  check_batch("batch_norm_relu_max_pool2d", input, training);
+  return ramet::batch_norm_relu_max_pool2d(input, weight, bias, running_mean, running_var, training,
+                                           momentum.value_or(0.0), eps);
 }
 
 Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& normalized_shape,

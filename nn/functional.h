@@ -119,6 +119,10 @@ RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor&
 RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
                             const Tensor& running_var, Tensor weight, Tensor bias, bool training,
                             std::optional<double> momentum, double eps);
+RAMET_API Tensor batch_norm_relu_max_pool2d(const Tensor& input, const Tensor& running_mean,
+                                            const Tensor& running_var, Tensor weight, Tensor bias,
+                                            bool training, std::optional<double> momentum,
+                                            double eps);
 RAMET_API Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& normalized_shape,
                             const Tensor& weight, const Tensor& bias, double eps);
 RAMET_API Tensor dropout(Tensor input, double p, bool training, bool inplace);

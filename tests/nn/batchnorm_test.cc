@@ -1,8 +1,11 @@
 #include "nn/batchnorm.h"
 
 #include "autograd/grad_mode.h"
+#include "autograd/node.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/pool.h"
 #include "autograd/ops/shape_joins.h"
+#include "autograd/ops/unary.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn {
@@ -50,6 +53,29 @@ TEST(BatchNorm, ChecksItsInput) {
   EXPECT_ERROR_TEXT(BatchNorm2d(2)(ones({2, 2})), "expected 4D input (got 2D input)");
   EXPECT_ERROR_TEXT(BatchNorm1d(2)(ones({1, 2})),
                     "Expected more than 1 value per channel when training, got input size [1, 2]");
+}
+
+TEST(BatchNorm, WithReluAndPoolAgreesWithTheThreeModules) {
+  BatchNorm2d norm(3);
+  BatchNormReLUMaxPool2d fused(3);
+  const auto plain = [&](const Tensor& x) { return max_pool2d(relu(norm(x)), 2); };
+  for (bool training : {true, true, false}) {
+    norm->train(training);
+    fused->train(training);
+    const Tensor x = image().to(kFloat).requires_grad_(), z = image().to(kFloat).requires_grad_();
+    const Tensor rows = x.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
+    const Tensor y = fused(rows), want = plain(z);
+    EXPECT_EQ(y.grad_fn()->name(), "BatchNormReluMaxPool2DBackward0");
+    expect_values(y, values(want), 1e-5);
+    y.square().sum().backward();
+    want.square().sum().backward();
+    expect_values(x.grad(), values(z.grad()), 1e-4);
+  }
+  expect_values(fused->running_mean, values(norm->running_mean), 1e-6);
+  expect_values(fused->running_var, values(norm->running_var), 1e-6);
+  EXPECT_EQ(fused->num_batches_tracked.item<int64_t>(), 2);
+  EXPECT_EQ(fused->named_parameters().keys(), norm->named_parameters().keys());
+  EXPECT_ERROR_TEXT(fused(ones({2, 2})), "expected 4D input (got 2D input)");
 }
 
 // ---- Note [Batch norm in replicas]

@@ -12,7 +12,6 @@
 #include "nn/dropout.h"
 #include "nn/flatten.h"
 #include "nn/linear.h"
-#include "nn/pooling.h"
 
 namespace ramet::training {
 
@@ -24,9 +23,7 @@ nn::Sequential make_model(const std::string& name, const ImageShape& shape, doub
                 shape.height, " x ", shape.width, ", expected at least 4 x 4");
     const auto block = [&](const std::string& number, int64_t in, int64_t out) {
       model->push_back("conv" + number, nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1)));
-      model->push_back("norm" + number, nn::BatchNorm2d(out));
-      model->push_back("relu" + number, nn::ReLU());
-      model->push_back("pool" + number, nn::MaxPool2d(2));
+      model->push_back("norm" + number, nn::BatchNormReLUMaxPool2d(out));
     };
     block("1", shape.channels, 32);
     block("2", 32, 64);

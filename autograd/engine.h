@@ -86,17 +86,20 @@ class GraphTask {
     std::vector<Ready> heap;
     bool active = false;
   };
+  using Member = std::pair<Node*, Info*>;
   struct Group {
     int waits = 0;
-    std::vector<std::pair<Node*, Info*>> members;
+    std::vector<Member> members;  // complete, not yet taken
   };
   using Delivery = std::tuple<Edge, uint64_t, Tensor>;
 
   void walk(int device);                             // runs the lane of a device until it is empty
   std::vector<Tensor> collect(Node* n, Info& info);  // sums the parts per slot, runs hooks
-  void process(const Ready& r, std::vector<Delivery>& out);
+  void process(const Ready& r, const std::vector<Member>& members, std::vector<Delivery>& out);
   void deliver(Edge e, uint64_t key, Tensor g, int lane);  // under mutex_
   void push(int device, Ready r);
+  void push_group(int lane, ReduceBucket* b, Group& group);
+  void failed(uint64_t rank);  // with the exception that is being handled
 
   const bool retain_, create_;
   const int home_;

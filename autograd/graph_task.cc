@@ -104,16 +104,28 @@ std::vector<Tensor> GraphTask::collect(Node* n, Info& info) {
   return in;
 }
 
-void GraphTask::process(const Ready& r, std::vector<Delivery>& out) {
+void GraphTask::failed(uint64_t rank) {
+  const std::lock_guard lock(mutex_);
+  if (rank < error_rank_) error_ = std::current_exception(), error_rank_ = rank;
+}
+
+void GraphTask::process(const Ready& r, const std::vector<Member>& members,
+                        std::vector<Delivery>& out) {
   if (r.bucket) {  // all members of a bucket: one reduction
-    Group& g = groups_.at(r.bucket);
-    std::sort(g.members.begin(), g.members.end(),
-              [](auto& a, auto& b) { return a.second->rank < b.second->rank; });
     std::vector<std::pair<Node*, std::vector<Tensor>>> in;
-    for (auto& [n, info] : g.members) in.emplace_back(n, collect(n, *info));
+    std::vector<uint64_t> ranks;
+    for (const auto& [n, info] : members) {
+      // A member whose hook fails takes no other parameter with it: what fails does not depend on
+      // the plan of the buckets.
+      try {
+        in.emplace_back(n, collect(n, *info));
+        ranks.push_back(info->rank);
+      } catch (...) { failed(info->rank); }
+    }
+    if (in.empty()) return;
     std::vector<Tensor> sums = r.bucket->reduce(in, *this);
     for (size_t i = 0; i < in.size(); ++i)
-      out.emplace_back(in[i].first->edges()[0], g.members[i].second->rank, std::move(sums[i]));
+      out.emplace_back(in[i].first->edges()[0], ranks[i], std::move(sums[i]));
     return;
   }
   Node* n = r.node;
@@ -144,10 +156,17 @@ void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
     group.members.emplace_back(e.node, &info);
     // The thread that brings the last gradient of a bucket reduces it before anything else: that is
     // the overlap.
-    if (--group.waits == 0) push(lane, {0, nullptr, b});
+    if (--group.waits == 0) push_group(lane, b, group);
     return;
   }
   push(e.node->device, {info.rank, e.node, nullptr});
+}
+
+void GraphTask::push_group(int lane, ReduceBucket* b, Group& group) {
+  // in their own order, not that of arrival: what follows is numbered from the first one's rank
+  std::sort(group.members.begin(), group.members.end(),
+            [](const Member& x, const Member& y) { return x.second->rank < y.second->rank; });
+  push(lane, {0, nullptr, b});
 }
 
 void GraphTask::push(int device, Ready r) {
@@ -179,20 +198,23 @@ void GraphTask::walk(int device) {
     std::pop_heap(lane.heap.begin(), lane.heap.end());
     const Ready r = lane.heap.back();
     lane.heap.pop_back();
+    std::vector<Member> members;
+    if (r.bucket) members.swap(groups_.at(r.bucket).members);
+    if (r.bucket && members.empty()) continue;  // taken by an earlier entry, after a failure
     lock.unlock();
     // Nodes recorded by this one are numbered from its rank: their order, hence the bits of a
     // second backward, does not depend on which device was quicker.
-    const uint64_t rank = r.bucket ? groups_.at(r.bucket).members[0].second->rank : r.rank;
+    const uint64_t rank = r.bucket ? members[0].second->rank : r.rank;
     tls.counter = base_ + (rank << 12);
     try {
       out.clear();
-      process(r, out);
+      process(r, members, out);
     } catch (...) {
       // A failed node delivers nothing, everything that does not depend on it still runs: which
       // errors occur, and hence which one is thrown in the end (the first in the order), does not
       // depend on timing either.
+      failed(rank);
       lock.lock();
-      if (rank < error_rank_) error_ = std::current_exception(), error_rank_ = rank;
       continue;
     }
     lock.lock();
@@ -211,9 +233,14 @@ void GraphTask::run() {
     walk(home_);
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return active_ == 0 || !lanes_[home_].heap.empty(); });
-    if (active_ == 0 && lanes_[home_].heap.empty()) break;
+    if (active_ != 0 || !lanes_[home_].heap.empty()) continue;
+    if (!error_) return;
+    // Members that are complete in buckets that will never be: they do not depend on what failed.
+    for (auto& [b, group] : groups_)
+      if (!group.members.empty()) push_group(home_, b, group);
+    if (lanes_[home_].heap.empty()) break;
   }
-  if (error_) std::rethrow_exception(error_);
+  std::rethrow_exception(error_);
 }
 
 }  // namespace autograd

@@ -183,11 +183,12 @@ void Tensor::set_data(const Tensor& new_data) const {
               ", expected a floating point tensor for one that requires grad");
   autograd::settle(new_data);
   const Tensor from = new_data.shallow();  // also where new_data is *this
+  auto* geometry = from->rank > kInlineRank
+                       ? static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * from->rank))
+                       : nullptr;
   if (p_->rank > kInlineRank) pool::deallocate(p_->geometry, sizeof(int64_t) * 2 * p_->rank);
   p_->rank = from->rank;
-  p_->geometry = p_->rank > kInlineRank
-                     ? static_cast<int64_t*>(pool::allocate(sizeof(int64_t) * 2 * p_->rank))
-                     : nullptr;
+  p_->geometry = geometry;
   for (int d = 0; d < p_->rank; ++d) {
     p_->sizes()[d] = from->sizes()[d];
     p_->strides()[d] = from->strides()[d];

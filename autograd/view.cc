@@ -136,7 +136,8 @@ void check_inplace(const char* op, const Tensor& x) {
     RAMET_CHECK(!x->is(TensorImpl::kReplica), op,
                 "a replica's parameter is being used in an in-place operation: it follows its "
                 "source. Change the source, or use NoGradGuard. Got ",
-                describe(x));
+                describe(x),
+                x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
     RAMET_CHECK(!x.is_leaf() || x->base, op,
                 "a leaf Variable that requires grad is being used in an in-place operation. Got ",
                 describe(x));

@@ -111,7 +111,8 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
 
   auto one = [&](int i) {
     ScopedValue<int16_t> number(tls.replica, static_cast<int16_t>(i));
-    tls.counter = start + static_cast<uint64_t>(i) * kCounterStep;
+    // Later operations come first in backward: replica 0's, then replica 1's, ...
+    tls.counter = start + static_cast<uint64_t>(n - 1 - i) * kCounterStep;
     ReplicaMeeting::Seat seat(meeting, i);
     try {
       run(i);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What every script here shares: finds the repository, installs what is missing, calls Bazel.
 #
-#   ./tools/setup.sh [build|test|train|bench]...   installs the packages of these groups (all of them by default)
+#   ./tools/setup.sh [build|test|train|openblas]...   installs the packages of these groups (by default build, test and train)
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
@@ -29,8 +29,8 @@ ramet_packages() {
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
     train) echo dataset-fashion-mnist ;;
-    bench) echo libbenchmark-dev ;;
-    *) ramet_die "no such group of packages: $1 (there are build, test, train and bench)" ;;
+    openblas) echo libopenblas-dev ;; # a peer in benchmarks
+    *) ramet_die "no such group of packages: $1 (there are build, test, train and openblas)" ;;
   esac
 }
 
@@ -150,7 +150,7 @@ ramet_build() {
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
-  [[ $# -gt 0 ]] || set -- build test train bench
+  [[ $# -gt 0 ]] || set -- build test train
   ramet_need "$@"
   ramet_say "OK: everything for $* is installed"
 fi

@@ -1,5 +1,5 @@
-// ./tools/bench ops: this library's rows, and a peer's in the same run, interleaved A B A B with
-// outputs compared first.
+// ./tools/bench ops: this library's rows, and other libraries' in the same run, interleaved
+// A B C A B C with outputs compared first.
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
@@ -34,34 +34,119 @@ struct Timing {
   }
 };
 
-// Largest difference relative to the larger magnitude of the row; both arms computed the same thing
-// from the same data.
-double difference(const BenchRow& a, const BenchRow& b) {
-  std::vector<double> x(4096), y(4096);
-  a.setup(), a.run(1);
-  const int n = a.outputs(x.data(), 4096);
-  b.setup(), b.run(1);
-  const int m = b.outputs(y.data(), 4096);
-  if (n != m) return INFINITY;
+std::vector<double> outputs(const BenchRow& row) {
+  std::vector<double> values(4096);
+  row.setup(), row.run(1);
+  values.resize(static_cast<size_t>(row.outputs(values.data(), 4096)));
+  row.release();
+  return values;
+}
+
+// Largest difference relative to the larger magnitude of the row; both computed the same thing from
+// the same data.
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
   double worst = 0, scale = 1e-30;
-  for (int i = 0; i < n; ++i) {
-    worst = std::max(worst, std::fabs(x[static_cast<size_t>(i)] - y[static_cast<size_t>(i)]));
-    scale = std::max(scale, std::fabs(y[static_cast<size_t>(i)]));
+  for (size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::fabs(a[i] - b[i]));
+    scale = std::max(scale, std::fabs(b[i]));
   }
   return worst / scale;
 }
+
+const BenchRow* row_named(const BenchArm& arm, const std::string& name) {
+  for (int i = 0; i < arm.count; ++i)
+    if (name == arm.rows[i].name) return arm.rows + i;
+  return nullptr;
+}
+
+struct Entrant {
+  std::string arm;
+  const BenchRow* row;
+  double apart;  // from this library's outputs
+  Timing timing;
+};
+
+class Driver {
+ public:
+  Driver(int threads_, int rounds_) : threads(threads_), rounds(rounds_) {}
+
+  nlohmann::json report;
+  bool agree = true;
+
+  void row(const BenchRow& own, const std::vector<BenchArm>& peers) {
+    std::vector<Entrant> entrants{{"Ramet", &own, 0, {}}};
+    const std::vector<double> ours = outputs(own);
+    for (const BenchArm& peer : peers)
+      if (const BenchRow* r = row_named(peer, own.name))
+        entrants.push_back({peer.name, r, difference(ours, outputs(*r)), {}});
+    measure(entrants);
+    print(entrants);
+  }
+
+ private:
+  void measure(std::vector<Entrant>& entrants) {
+    for (int r = -1; r < rounds; ++r) {  // the first round warms up
+      for (Entrant& e : entrants) {
+        // Arms of this library share their data, so it is made anew for each.
+        e.row->setup();
+        if (r < 0) seconds(*e.row);
+        const long warm = std::max(1L, e.row->inner / 4);
+        e.row->run(warm);
+        const double t = seconds(*e.row);
+        if (r >= 0) e.timing.units.push_back(t * e.row->per_second);
+        e.row->release();
+        // Helpers of the other arm still spin.
+        if (threads > 1 && entrants.size() > 1)
+          std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      }
+    }
+  }
+
+  void print(const std::vector<Entrant>& entrants) {
+    const Entrant& own = entrants.front();
+    const BenchRow& row = *own.row;
+    std::printf("%-28s %9.2f %-2s %9.2f .. %8.2f", row.name, own.timing.at(.5), row.unit,
+                own.timing.at(.1), own.timing.at(.9));
+    row.goal > 0 ? std::printf(" %6.4g", row.goal) : std::printf(" %6s", "");
+    nlohmann::json line = {{"name", row.name},
+                           {"unit", row.unit},
+                           {"median", own.timing.at(.5)},
+                           {"low", own.timing.at(.1)},
+                           {"high", own.timing.at(.9)}};
+    for (size_t i = 1; i < entrants.size(); ++i) {
+      const Entrant& e = entrants[i];
+      const double ratio = e.timing.at(.5) / own.timing.at(.5);
+      agree = agree && e.apart < 1e-3;
+      std::printf("  | %s %.2f, ratio %.2f", e.arm.c_str(), e.timing.at(.5), ratio);
+      if (e.apart >= 1e-3) std::printf(", OUTPUTS DIFFER by %.1e", e.apart);
+      line["peers"].push_back({{"name", e.arm},
+                               {"median", e.timing.at(.5)},
+                               {"low", e.timing.at(.1)},
+                               {"high", e.timing.at(.9)},
+                               {"ratio", ratio},
+                               {"difference", e.apart}});
+    }
+    std::printf("\n");
+    std::fflush(stdout);
+    report["rows"].push_back(line);
+  }
+
+  int threads, rounds;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Benchmarks. Prints the median, the spread and, with a peer, the ratio of medians (above 1: "
-      "faster than the peer)."};
-  std::string what = "ops", peer_path, json_path, only;
+      "Benchmarks. Prints for each row the median, the spread, the goal and, with peers, their "
+      "medians and the ratio (above 1: faster than the peer)."};
+  std::string what = "ops", json_path, only;
+  std::vector<std::string> peer_paths;
   int threads = 1, rounds = 9;
   app.add_option("what", what, "ops")->capture_default_str();
-  app.add_option("--peer", peer_path,
-                 "shared object of a peer's arm (./tools/bench --torch PATH builds and passes it)");
+  app.add_option("--peer", peer_paths,
+                 "shared object of a peer's arm (./tools/bench builds and passes it)");
   app.add_option("--json", json_path, "also write the figures into this file");
   app.add_option("--only", only, "rows whose name contains this");
   app.add_option("--threads", threads, "threads for operations")
@@ -75,67 +160,26 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "bench: no such benchmark: got %s, expected ops\n", what.c_str());
     return 2;
   }
-  const BenchArm own = open_ramet_arm(threads);
-  BenchArm peer{nullptr, nullptr, 0};
-  if (!peer_path.empty()) {
-    void* so = dlopen(peer_path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const BenchArm own = open_ramet_arm(threads), parallel = open_parallel_arm(threads);
+  std::vector<BenchArm> peers{open_plain_arm(threads)};
+  for (const std::string& path : peer_paths) {
+    void* so = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     auto open = so ? reinterpret_cast<BenchArmOpen>(dlsym(so, "open_arm")) : nullptr;
     if (!open) {
-      std::fprintf(stderr, "bench: cannot load %s: %s\n", peer_path.c_str(), dlerror());
+      std::fprintf(stderr, "bench: cannot load %s: %s\n", path.c_str(), dlerror());
       return 2;
     }
-    peer = open(threads);
+    peers.push_back(open(threads));
   }
   std::printf("%s\n%d thread(s), median of %d interleaved rounds\n", ramet::config().c_str(),
               threads, rounds);
-  if (peer.rows) std::printf("peer: %s\n", peer.name);
-  std::printf("%-30s %12s %19s %8s %12s %7s %9s\n", "row", "median", "10 % .. 90 %", "goal", "peer",
-              "ratio", "max diff");
-  nlohmann::json report = {{"config", ramet::config()},
-                           {"threads", threads},
-                           {"rounds", rounds},
-                           {"peer", peer.rows ? peer.name : ""}};
-  bool agree = true;
-  for (int i = 0; i < own.count; ++i) {
-    const BenchRow& a = own.rows[i];
-    if (!only.empty() && std::string(a.name).find(only) == std::string::npos) continue;
-    const BenchRow* b = peer.rows ? &peer.rows[i] : nullptr;
-    const double apart = b ? difference(a, *b) : 0;
-    a.setup();
-    if (b) b->setup();
-    seconds(a);
-    if (b) seconds(*b);
-    Timing mine, theirs;
-    for (int r = 0; r < rounds; ++r) {
-      mine.units.push_back(seconds(a) * a.per_second);
-      if (!b) continue;
-      // helpers of the other arm still spin
-      if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(40));
-      theirs.units.push_back(seconds(*b) * b->per_second);
-      if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(40));
-    }
-    a.release();
-    if (b) b->release();
-    std::printf("%-30s %9.2f %-2s %8.2f .. %7.2f", a.name, mine.at(.5), a.unit, mine.at(.1),
-                mine.at(.9));
-    a.goal > 0 ? std::printf(" %8.4g", a.goal) : std::printf(" %8s", "");
-    nlohmann::json row = {{"name", a.name},
-                          {"unit", a.unit},
-                          {"median", mine.at(.5)},
-                          {"low", mine.at(.1)},
-                          {"high", mine.at(.9)}};
-    if (b) {
-      agree = agree && apart < 1e-3;
-      std::printf(" %9.2f %-2s %7.2f %9.1e%s", theirs.at(.5), b->unit, theirs.at(.5) / mine.at(.5),
-                  apart, apart < 1e-3 ? "" : "  OUTPUTS DIFFER");
-      row["peer_median"] = theirs.at(.5);
-      row["ratio"] = theirs.at(.5) / mine.at(.5);
-      row["difference"] = apart;
-    }
-    std::printf("\n");
-    std::fflush(stdout);
-    report["rows"].push_back(row);
-  }
-  if (!json_path.empty()) std::ofstream(json_path) << report.dump(2) << '\n';
-  return agree ? 0 : 1;
+  std::printf("%-28s %12s %21s %6s\n", "row", "median", "10 % .. 90 %", "goal");
+  Driver driver(threads, rounds);
+  driver.report = {{"config", ramet::config()}, {"threads", threads}, {"rounds", rounds}};
+  for (const BenchArm& arm : {own, parallel})
+    for (int i = 0; i < arm.count; ++i)
+      if (std::string(arm.rows[i].name).find(only) != std::string::npos)
+        driver.row(arm.rows[i], peers);
+  if (!json_path.empty()) std::ofstream(json_path) << driver.report.dump(2) << '\n';
+  return driver.agree ? 0 : 1;
 }

@@ -37,7 +37,8 @@ bool ReplicaSet::changed() {
     for (const auto& child : m.own_children())
       if (child.value().get() != snap.children[k++]) return differs(snap.name, "a child");
     const auto [bytes, size] = m.own_bytes();
-    if (bytes && (size != snap.bytes.size() || std::memcmp(bytes, snap.bytes.data(), size) != 0))
+    if (bytes && (size != snap.bytes.size() ||
+                  (size != 0 && std::memcmp(bytes, snap.bytes.data(), size) != 0)))
       return differs(snap.name, "a member");
     if (m.own_parameters().size() + m.own_buffers().size() != snap.tensors.size())
       return differs(snap.name, "the number of tensors");

@@ -16,7 +16,7 @@ namespace t = data::transforms;
 
 template <class T> Tensor of(const std::vector<T>& values, const std::vector<int64_t>& sizes) {
   Tensor x(TensorBase::empty(sizes, ScalarTypeOf<T>::value, Device(kCPU, 0)));
-  std::memcpy(x.data_ptr(), values.data(), x.nbytes());
+  if (!values.empty()) std::memcpy(x.data_ptr(), values.data(), x.nbytes());
   return x;
 }
 std::vector<float> floats(const Tensor& x) {

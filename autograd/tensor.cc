@@ -169,8 +169,8 @@ Tensor& Tensor::detach_() const {
 Tensor Tensor::data() const {
   RAMET_CHECK(defined(), "data", "undefined tensor");
   settle();
-  Storage* alias = Storage::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
   Tensor t = shallow();
+  Storage* alias = Storage::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
   t->storage->release();
   t->storage = alias;
   return t;

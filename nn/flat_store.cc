@@ -1,5 +1,6 @@
 #include "nn/flat_store.h"
 
+#include <memory>
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
@@ -23,16 +24,14 @@ bool movable(const Tensor& t) {
 }
 
 // A piece of `flat` as a storage of its own, with a version counter of its own.
-Storage* piece(const Tensor& flat, int64_t offset_bytes, size_t bytes) {
-  return Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset_bytes, bytes,
-                        nullptr);
-}
-
 Tensor over_piece(const Tensor& flat, int64_t offset_bytes, const Tensor& like) {
-  Storage* s = piece(flat, offset_bytes, like.nbytes());
-  Tensor t(TensorBase::over(s, 0, like.sizes(), like.raw_strides(), like.scalar_type()));
-  s->release();
-  return t;
+  struct Release {
+    void operator()(Storage* s) const { s->release(); }
+  };
+  const std::unique_ptr<Storage, Release> piece(Storage::alias(
+      flat.storage_impl(), static_cast<char*>(flat->data) + offset_bytes, like.nbytes(), nullptr));
+  return Tensor(
+      TensorBase::over(piece.get(), 0, like.sizes(), like.raw_strides(), like.scalar_type()));
 }
 
 // `total` elements from the memory of `first` on, as a tensor.

@@ -1,6 +1,7 @@
 // Several tensors in one allocation, each with a storage and a version counter of its own. Private
 // to parallel/.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "autograd/tensor.h"
@@ -25,11 +26,13 @@ inline Tensor flat_member(const Tensor& flat, int64_t offset, IntArrayRef sizes,
                           IntArrayRef strides, ScalarType dtype, Storage* versions = nullptr) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
-  Storage* alias = Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset,
-                                  static_cast<size_t>(n) * item_size(dtype), versions);
-  Tensor t(TensorBase::over(alias, 0, sizes, strides, dtype));
-  alias->release();
-  return t;
+  struct Release {
+    void operator()(Storage* s) const { s->release(); }
+  };
+  const std::unique_ptr<Storage, Release> alias(
+      Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset,
+                     static_cast<size_t>(n) * item_size(dtype), versions));
+  return Tensor(TensorBase::over(alias.get(), 0, sizes, strides, dtype));
 }
 
 /// Adjacent pieces of several parallel operands as one, gaps included: grows while every operand

@@ -74,12 +74,12 @@ Tensor shared(const Tensor& piece) {
   for (size_t d = 0; d < piece.sizes().size() && extent; ++d)
     extent += (piece.sizes()[d] - 1) * piece.raw_strides()[d];
   Storage* own = piece.storage_impl();
+  Tensor t = piece.shallow();
   Storage* alias =
       Storage::alias(own, piece->data, static_cast<size_t>(extent) * piece.element_size(),
                      own->version_of ? own->version_of : own);
   alias->copy_on_write = 1;
   alias->pending.store(own->pending.load());
-  Tensor t = piece.shallow();
   t->storage->release();
   t->storage = alias;
   return t;

@@ -36,15 +36,6 @@ void ReplicaSet::stage_buffers() {
   }
 }
 
-namespace {
-
-void take(const Tensor& source, const Tensor& value, const char* op) {
-  autograd::copy_values(source, value);
-  source.storage_impl()->wrote(op);
-}
-
-}  // namespace
-
 void ReplicaSet::take_over(int count) {
   const NoGradGuard off;
   State& s = *state_;
@@ -61,6 +52,8 @@ void ReplicaSet::take_over(int count) {
                   b.name, "' of policy all_equal: replica ", i, " on device ", device_of_[i],
                   " has another value than replica 0");
   }
+  // All values first, then all writes: where one cannot be had nothing is taken over.
+  std::vector<std::pair<const Tensor*, Tensor>> taken;
   for (State::Buffer& b : s.buffers) {
     if (!written(b)) continue;
     const ArrayRef<Tensor> all(b.handles.data(), static_cast<size_t>(count));
@@ -70,19 +63,23 @@ void ReplicaSet::take_over(int count) {
       case BufferPolicy::first:
       case BufferPolicy::sync:
       case BufferPolicy::all_equal:
-        if (!b.shares) take(b.source, b.handles[0], "replica");
+        if (!b.shares) taken.emplace_back(&b.source, b.handles[0]);
         break;
-      case BufferPolicy::sum: take(b.source, comm::reduce_add(all, home_), "replica"); break;
+      case BufferPolicy::sum: taken.emplace_back(&b.source, comm::reduce_add(all, home_)); break;
       case BufferPolicy::mean:
-        take(b.source, comm::reduce_add(all, home_).div(count), "replica");
+        taken.emplace_back(&b.source, comm::reduce_add(all, home_).div(count));
         break;
       case BufferPolicy::max: {
         Tensor most = all[0].to(home_);
         for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));
-        take(b.source, most, "replica");
+        taken.emplace_back(&b.source, most);
         break;
       }
     }
+  }
+  for (const auto& [source, value] : taken) {
+    autograd::copy_values(*source, value);
+    source->storage_impl()->wrote("replica");
   }
   std::vector<Module*> replicas;
   for (const State::Snapshot& snap : s.modules) {

@@ -97,23 +97,28 @@ void ReplicaSet::follow(size_t index) {
   } else {
     auto* node =
         autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
+    const autograd::NodePtr held(node);  // where an allocation fails
+    autograd::release(node);
     std::vector<Tensor> slots;
     if (e.node) {
       slots = e.node->take_slots();
     } else {
       if (s.gradients.empty()) {
         const bool in_place = device_of_[0] == home_;
+        std::vector<Tensor> made;  // all of them or none
         for (int i = 0; i < size(); ++i) {
-          s.gradients.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0,
-                                                   device_of_[static_cast<size_t>(i)]));
-          autograd::fill_values(s.gradients.back(), 0);
+          made.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0,
+                                            device_of_[static_cast<size_t>(i)]));
+          autograd::fill_values(made.back(), 0);
         }
+        s.gradients = std::move(made);
       }
       for (const Tensor& flat : s.gradients)
         slots.push_back(flat.numel() ? moves::flat_member(flat, e.offset, e.source.sizes(),
                                                           e.strides, e.source.scalar_type())
                                      : Tensor());
     }
+    node->hold();
     autograd::release(std::exchange(e.node, node));
     node->set_slots(std::move(slots), s.buckets[e.bucket].get());
   }

@@ -50,6 +50,13 @@ void* aligned(size_t alignment, size_t bytes) {
   return p;
 }
 
+// To the byte, so that a sanitizer sees the first one beyond the end.
+void* from_malloc(size_t bytes) {
+  void* p = nullptr;
+  if (posix_memalign(&p, kStep, bytes ? bytes : 1) != 0) refuse(bytes);
+  return p;
+}
+
 // -1: not asked yet, 0: off, 1: on. See fail_allocation_after in pool.h.
 std::atomic<int> g_failures{-1};
 std::atomic<uint64_t> g_counted{0}, g_fail_at{0};
@@ -248,7 +255,7 @@ void count_allocation(size_t bytes) {
 void* allocate_slow(size_t bytes) {
   if (kPassThrough || RAMET_UNLIKELY(failures_enabled())) {
     count_allocation(bytes);
-    if (kPassThrough) return aligned(64, bytes ? bytes : 1);
+    if (kPassThrough) return from_malloc(bytes);
   }
   auto* h = static_cast<Heap*>(tls.heap);
   if (RAMET_UNLIKELY(!h)) {

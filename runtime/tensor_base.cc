@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "runtime/allocator.h"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace ramet {
 namespace {
@@ -94,8 +97,13 @@ void TensorImpl::destroy() {
   }
   // re-pointed: the embedded one was kept for the block's sake
   if (storage != embedded()) storage->release();
+  Storage* block = embedded();
+#if defined(__SANITIZE_ADDRESS__)
+  // A view may keep the block; this object is gone all the same. free() makes this good again.
+  __asan_poison_memory_region(this, sizeof(TensorImpl));
+#endif
   // the last reference frees the block, this object with it
-  embedded()->release();
+  block->release();
 }
 
 void TensorImpl::refresh_contiguous() {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
@@ -253,9 +254,12 @@ Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
   RAMET_CHECK(data || !any, "from_blob", "got a null pointer for sizes ", sizes);
   const ScalarType dtype = options.dtype();
   const size_t bytes = any ? static_cast<size_t>(extent) * item_size(dtype) : 0;
-  Storage* storage = Storage::foreign(data, bytes, resolve(options.device()), std::move(deleter));
-  Tensor t(TensorBase::over(storage, 0, sizes, strides, dtype));
-  storage->release();  // the tensor holds it
+  struct Release {
+    void operator()(Storage* s) const { s->release(); }
+  };
+  const std::unique_ptr<Storage, Release> storage(
+      Storage::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
+  Tensor t(TensorBase::over(storage.get(), 0, sizes, strides, dtype));  // holds it
   return finished(std::move(t), options);
 }
 

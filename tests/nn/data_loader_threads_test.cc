@@ -121,28 +121,37 @@ TEST(DataLoader, AnEpochMayBeLeftEarly) {
 }
 
 // With two workers, the first batch waits until the other worker has begun its second one, so has
-// handed over its first: only a loader that keeps order delivers 0 first.
+// handed over its first, and where order is not kept until a batch was taken: only a loader that
+// keeps order delivers 0 first.
+struct Race {
+  std::atomic<int> begun{0};
+  std::atomic<bool> taken{false};
+};
 struct Overtaken : datasets::BatchDataset<Overtaken, size_t> {
-  explicit Overtaken(std::shared_ptr<std::atomic<int>> begun) : begun_(std::move(begun)) {}
+  explicit Overtaken(std::shared_ptr<Race> race) : race_(std::move(race)) {}
   size_t get_batch(ArrayRef<size_t> request) override {
     if (request[0] == 0) {
-      while (begun_->load() < 2) std::this_thread::yield();
+      while (race_->begun < 2 || !race_->taken) std::this_thread::yield();
     } else {
-      ++*begun_;
+      ++race_->begun;
     }
     return request[0];
   }
   std::optional<size_t> size() const override { return 4; }
-  std::shared_ptr<std::atomic<int>> begun_;
+  std::shared_ptr<Race> race_;
 };
 
 TEST(DataLoader, OrderIsKeptOrNot) {
   for (bool ordered : {true, false}) {
+    const auto race = std::make_shared<Race>();
+    race->taken = ordered;
     auto loader = make_data_loader<samplers::SequentialSampler>(
-        Overtaken(std::make_shared<std::atomic<int>>(0)),
-        DataLoaderOptions(1).workers(2).enforce_ordering(ordered));
+        Overtaken(race), DataLoaderOptions(1).workers(2).enforce_ordering(ordered));
     Indices got;
-    for (size_t batch : *loader) got.push_back(batch);
+    for (size_t batch : *loader) {
+      got.push_back(batch);
+      race->taken = true;
+    }
     if (ordered) {
       EXPECT_EQ(got, (Indices{0, 1, 2, 3}));
     } else {

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""Changes one token of the library at a time, in a copy, and sees whether the tests of its folder notice.
+
+  ./tools/mutate                       60 mutants: a third each of kernels, autograd and parallel
+  ./tools/mutate --seed 7 --count 9    other ones
+  ./tools/mutate --list                says which, and runs nothing
+  ./tools/mutate --only ID [ID...]     these, by the names that --list and the report give
+
+A mutant is an operator, a comparison, a bound or a start off by one, a sign, a `!`, or min for max. It is killed when a
+test of tests/<folder> fails, crashes or runs into the time limit, and survives when all pass. Mutants that do not compile
+are drawn again. What survives must stand in tools/mutation/explained.txt with the reason why no test can see it; the exit
+code is 0 only then. Headers that nearly every file includes are left out (each would compile everything again) unless
+--wide asks for them. The working tree is never written to.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import mutants  # noqa: E402
+import tree  # noqa: E402
+
+KILLED, SURVIVED, EXPLAINED, BROKEN = "killed", "SURVIVED", "explained", "does not compile"
+Result = collections.namedtuple("Result", "mutant outcome by seconds")
+
+
+def say(text):
+    print("mutate: " + text, file=sys.stderr, flush=True)
+
+
+def die(text):
+    say("FAILED: " + text)
+    sys.exit(1)
+
+
+def read_explained(path):
+    """{(file, marked line): reason}. Blocks between empty lines: the file, the line with its change, the reason."""
+    explained = {}
+    text = path.read_text() if path.is_file() else ""
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    for block in "\n".join(lines).split("\n\n"):
+        parts = [line.strip() for line in block.strip().splitlines()]
+        if not parts:
+            continue
+        if len(parts) < 3:
+            die("%s: a block of %d lines, expected the file, the line and the reason: %s" % (path, len(parts), parts[0]))
+        explained[parts[0], parts[1]] = " ".join(parts[2:])
+    return explained
+
+
+class Runner:
+    """Runs the tests of one folder in the copy; the exit code says how it went, as Bazel's does."""
+
+    def __init__(self, command, copy, log):
+        self.command, self.copy, self.log = command, copy, log
+
+    def __call__(self, folder, file="", first_test=""):
+        arguments = [self.command, "//tests/%s/..." % folder, file, first_test]
+        started = time.monotonic()
+        with open(self.log, "w") as log:
+            code = subprocess.call(arguments, cwd=self.copy, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        by = ""
+        for line in open(self.log, errors="replace"):
+            words = line.split()
+            if len(words) > 2 and words[0].startswith("//tests/") and words[2] != "TO":  # FAILED TO BUILD
+                if words[1] in ("FAILED", "TIMEOUT"):
+                    by = words[0] + (" (time limit)" if words[1] == "TIMEOUT" else "")
+        return code, by, time.monotonic() - started
+
+    def tail(self):
+        return "".join(open(self.log, errors="replace").readlines()[-30:])
+
+
+def run_one(m, root, runner, explained):
+    """Changes the copy, tests, and puts the copy back."""
+    path = runner.copy / m.file
+    original = path.read_text()
+    path.write_text(m.apply(original))
+    try:
+        code, by, seconds = runner(m.folder, m.file, tree.stem_test(root, m.file))
+    finally:
+        path.write_text(original)
+    if code == 0:
+        outcome = EXPLAINED if m.key in explained else SURVIVED
+    elif code == 3:
+        outcome = KILLED
+    elif code == 1:
+        outcome = BROKEN
+    else:
+        print(runner.tail(), file=sys.stderr)
+        die("the tests of %s could not run: exit code %d" % (m.id, code))
+    return Result(m, outcome, by, seconds)
+
+
+def line_of(result):
+    m = result.mutant
+    text = "%-16s %5.0f s  %-44s %s" % (result.outcome, result.seconds, m.id, m.change)
+    return text + ("  by " + result.by if result.by else "")
+
+
+def report(results, explained):
+    """The table, the survivors with their lines, and the counts; returns the exit code."""
+    count = collections.Counter(r.outcome for r in results)
+    print("\n%-16s %7s  %-44s %s" % ("outcome", "time", "mutant", "change"))
+    for r in sorted(results, key=lambda r: (r.mutant.file, r.mutant.start)):
+        print(line_of(r))
+    for r in results:
+        if r.outcome == EXPLAINED:
+            print("\nexplained: %s\n  %s\n  %s" % (r.mutant.id, r.mutant.marked, explained[r.mutant.key]))
+    for r in results:
+        if r.outcome == SURVIVED:
+            print("\nSURVIVED: %s\n%s\n  %s" % (r.mutant.id, r.mutant.file, r.mutant.marked))
+    ran = len(results) - count[BROKEN]
+    counts = "%d mutants: %d killed, %d survived, of which %d explained; %d more did not compile" % (
+        ran, count[KILLED], ran - count[KILLED], count[EXPLAINED], count[BROKEN])
+    print()
+    if count[SURVIVED] or not ran:
+        print("mutate: FAILED: " + counts)
+        print("Write the test that fails, or put the block above with its reason into tools/mutation/explained.txt.")
+        return 1
+    print("mutate: OK: " + counts)
+    return 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        prog="tools/mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", default="1", help="which mutants (default: 1)")
+    parser.add_argument("--count", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument("--folder", action="append", choices=mutants.FOLDERS, help="only this one; may be repeated")
+    parser.add_argument("--list", action="store_true", help="only say which mutants would run")
+    parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="run these mutants")
+    parser.add_argument("--wide", action="store_true", help="draw from headers that nearly everything includes too")
+    parser.add_argument("--keep", metavar="FOLDER", help="leave the copy and Bazel's output there for the next call")
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path,
+                        help="the tree to draw from (default: this one)")
+    parser.add_argument("--runner", metavar="PROGRAM", help="tests the copy instead of tools/mutation/run_tests.sh")
+    return parser.parse_args()
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy goes
+    options = parse()
+    root = options.root.resolve()
+    folders = options.folder or list(mutants.FOLDERS)
+    by_folder = {}
+    for folder in mutants.FOLDERS:
+        files = tree.sources(root, folder)
+        by_folder[folder] = [m for file in files for m in mutants.mutants_of(file, (root / file).read_text())]
+    everything = {m.id: m for folder in mutants.FOLDERS for m in by_folder[folder]}
+
+    explained = read_explained(root / "tools/mutation/explained.txt")
+    stale = set(explained) - {m.key for m in everything.values()}
+    if stale:
+        die("explained.txt explains what the tree no longer has:\n" + "\n".join("%s\n  %s" % s for s in sorted(stale)))
+
+    # What to run: a queue and a number for each folder; those that do not compile are replaced from the queue.
+    plan = []
+    if options.only:
+        unknown = [name for name in options.only if name not in everything]
+        if unknown:
+            die("no such mutant: " + ", ".join(unknown))
+        plan.append(([everything[name] for name in options.only], len(options.only)))
+    else:
+        for i, folder in enumerate(folders):
+            number = options.count * (i + 1) // len(folders) - options.count * i // len(folders)
+            files = set(tree.drawn_from(root, folder, options.wide))
+            drawn = mutants.drawn([m for m in by_folder[folder] if m.file in files], options.seed)
+            plan.append((list(drawn), number))
+        say("seed %s, %d mutants out of %d" % (options.seed, options.count, sum(len(queue) for queue, _ in plan)))
+    if options.list:
+        for queue, number in plan:
+            for m in queue[:number]:
+                print("%s\n  %s" % (m.id, m.marked))
+        return 0
+
+    with tempfile.TemporaryDirectory(prefix="ramet-mutate-") as work:
+        work = pathlib.Path(options.keep).resolve() if options.keep else pathlib.Path(work)
+        copy = work / "tree"
+        tree.synchronise(root, copy)
+        os.environ["RAMET_OUTPUT_BASE"] = str(work / "output")
+        runner = Runner(options.runner or str(copy / "tools/mutation/run_tests.sh"), copy, work / "log")
+        try:
+            return run_plan(plan, root, runner, explained, bool(options.only))
+        finally:
+            if not options.runner:
+                subprocess.call([runner.command, "--end"], cwd=copy)
+
+
+def run_plan(plan, root, runner, explained, exactly):
+    results = []
+    for folder in sorted({queue[0].folder for queue, _ in plan if queue}):
+        say("%s: its tests without a change" % folder)
+        code, by, seconds = runner(folder)
+        if code != 0:
+            print(runner.tail(), file=sys.stderr)
+            die("the tests of %s do not pass as they are%s" % (folder, by and ": " + by))
+        say("%s: they pass (%.0f s)" % (folder, seconds))
+    for queue, number in plan:
+        ran = 0
+        for m in queue:
+            if ran == number:
+                break
+            result = run_one(m, root, runner, explained)
+            say(line_of(result))
+            results.append(result)
+            ran += exactly or result.outcome != BROKEN
+    return report(results, explained)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Tests one mutant: run_tests.sh TARGETS FILE FIRST_TEST, in the copy of the tree that this script is part of. FILE is what
+# was changed and FIRST_TEST the test that mirrors it; both may be empty. The exit code is Bazel's: 0 all pass, 1 does not
+# build, 3 a test fails. `run_tests.sh --end` stops the copy's Bazel.
+set -euo pipefail
+RAMET_PROGRAM=mutate
+source "$(dirname "$0")/../setup.sh"
+
+if [[ $1 == --end ]]; then
+  ramet_bazel shutdown >/dev/null 2>&1 || true
+  # Bazel takes the permission to write from its outputs; a temporary folder must be removable.
+  chmod -R u+w "$RAMET_OUTPUT_BASE" 2>/dev/null || true
+  exit 0
+fi
+
+# - Nobody asks for a mutant's objects again: they are not put into the shared cache, only what is there is used.
+# - The time limit is for mutants that loop for ever; the memory limit for those that never stop allocating, on a machine
+#   that others use too.
+options=(
+  --notest_keep_going
+  --noremote_upload_local_results
+  --test_timeout="${RAMET_MUTANT_TIMEOUT:-240}"
+  --run_under="prlimit --as=17179869184 --core=0"
+  --test_tag_filters=-takes_long
+  --build_tests_only
+)
+# A changed operator is often worth a warning; whether it is an error as well is for the tests to say.
+if [[ $2 == *.cc ]]; then options+=(--per_file_copt="^${2//./[.]}\$@-Wno-error"); fi
+
+# The mirroring test first and alone: mostly it is enough.
+code=0
+if [[ -n $3 ]]; then ramet_bazel test "${options[@]}" -- "$3" || code=$?; fi
+if [[ $code -eq 0 ]]; then ramet_bazel test "${options[@]}" -- "$1" || code=$?; fi
+exit "$code"

@@ -80,6 +80,19 @@ TEST(Function, SeveralOutputs) {
   EXPECT_TRUE(autograd::gradgradcheck(f, {varied_leaf({3}, 1), varied_leaf({3}, 2)}));
 }
 
+// An in-place operation takes a retained gradient along, and only its own tensor's.
+TEST(Function, RetainedGradientsFollowInPlaceOperations) {
+  for (size_t changed : {size_t{0}, size_t{1}}) {
+    const Tensor x = leaf({0.5}), w = leaf({2});
+    auto out = SinCos::apply(x, w);
+    for (Tensor& t : out) t.retain_grad();
+    out[changed].mul_(3);
+    (out[0] * 5 + out[1] * 7).sum().backward();
+    EXPECT_EQ(values(out[0].grad()), (Values{5})) << "output " << changed << " changed";
+    EXPECT_EQ(values(out[1].grad()), (Values{7})) << "output " << changed << " changed";
+  }
+}
+
 TEST(Function, MissingGradientsAreZeros) {
   const Tensor x = leaf({0.5}), w = leaf({2});
   SinCos::apply(x, w)[1].sum().backward();

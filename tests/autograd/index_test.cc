@@ -182,6 +182,11 @@ TEST(Indexing, Tensors) {
   EXPECT_EQ(x.index({integers({0, 1, 2, 1}, {2, 2})}).sizes(), IntArrayRef({2, 2, 4, 5}));
   expect_values(x.index({x.gt(57)}), {58, 59});
   expect_values(x.index({x.select(2, 0).gt(40), 1}), {46, 51, 56});
+  // A mask of two dimensions takes the place of two, whatever stands behind or before it.
+  const Tensor plane = x.select(2, 0).gt(40);
+  for (const Tensor& mask : {plane, plane.to(kByte)})
+    expect_values(x.index({mask, integers({0, 1, 2})}), {45, 51, 57});
+  expect_values(x.index({integers({0, 2}), x.select(0, 0).gt(17)}), {18, 59});
   EXPECT_EQ(x.index({x.select(1, 0).gt(40).select(1, 0)}).sizes(), IntArrayRef({1 - 1, 4, 5}));
   EXPECT_EQ(x.index({true}).sizes(), IntArrayRef({1, 3, 4, 5}));
   EXPECT_EQ(x.index({false}).sizes(), IntArrayRef({0, 3, 4, 5}));

@@ -147,6 +147,7 @@ TEST(RandomFronts, Multinomial) {
     ASSERT_EQ(once, (V{1, 2, 4}));
   }
   EXPECT_NEAR(first / 2000, 0.6, 0.055);
+  EXPECT_EQ(values(multinomial(tensor({-0., 1.}), 1)), (V{1})) << "-0 is no probability either";
   EXPECT_EQ(multinomial(ones({3, 4}), 2).sizes(), (IntArrayRef{3, 2}));
   EXPECT_NE(error_of([&] { multinomial(weights, 4); }).find("not enough non-negative category"),
             std::string::npos);

@@ -160,6 +160,13 @@ TEST(Comm, ReduceAddCoalesced) {
   rows[1].push_back(counting({0}, kFloat, d(2)));
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost),
                "tensor 3 of list 1 is on cpu:3, expected cpu:2");
+  // The first list is looked at as well.
+  rows[1][3] = counting({0}, kFloat, d(1));
+  rows[0][1] = Tensor();
+  EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost), "tensor 1 of list 0 is undefined");
+  rows[0][1] = counting({2, 2}, kDouble, d(3));
+  EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost),
+               "tensor 1 of list 0 is on cpu:4, expected cpu:1");
 }
 
 TEST(Comm, NeighboursTravelTogether) {

@@ -599,6 +599,9 @@ TEST(ReplicaSet, Errors) {
                "clone() has not been implemented for");
   EXPECT_ERROR(ReplicaSet(std::make_shared<OtherTypeImpl>(), many(1)), "is of another type");
   EXPECT_ERROR(ReplicaSet(std::make_shared<SelfCloneImpl>(), many(1)), "got an empty pointer");
+  ReplicaSet two(m.ptr(), many(2));
+  EXPECT_ERROR(two.apply([](int) {}, 0), "replicas to run: got 0, expected 1 to 2");
+  EXPECT_ERROR(two.apply([](int) {}, 3), "replicas to run: got 3, expected 1 to 2");
   m->b->weight.set_data(m->b->weight.to(d(2)));
   EXPECT_ERROR(ReplicaSet(m.ptr(), many(1)), "found one of them on device: cpu:3 ('b.weight')");
 }

@@ -1,0 +1,184 @@
+// gradcheck and gradgradcheck, on which the tests of all derivatives lean: what is wrong is
+// refused, with the place named, and what is right within the tolerance is not.
+#include "autograd/gradcheck.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/autograd.h"
+#include "autograd/function.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using autograd::AutogradContext;
+using autograd::Function;
+using autograd::gradcheck;
+using autograd::GradcheckOptions;
+using autograd::gradgradcheck;
+using autograd::tensor_list;
+using List = std::vector<Tensor>;
+
+// 3 x, whose backward gives 3 + error at one element (all elements for -1).
+struct Triple : Function<Triple> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, double error, int64_t at) {
+    ctx->saved_data["error"] = error;
+    ctx->saved_data["at"] = at;
+    return x * 3;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list g) {
+    const double error = ctx->saved_data["error"].toDouble();
+    const int64_t at = ctx->saved_data["at"].toInt();
+    Tensor out = g[0] * 3;
+    if (at < 0) out = g[0] * (3 + error);
+    else out.select(0, at).add_(g[0].select(0, at) * error);
+    return {out, Tensor(), Tensor()};
+  }
+};
+// x^2 whose first derivative is right and whose second is lost.
+struct Square : Function<Square> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return x * x;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list g) {
+    return {g[0] * 2 * ctx->get_saved_variables()[0].detach()};
+  }
+};
+// A gradient that is another one each time.
+struct Unsteady : Function<Unsteady> {
+  static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
+  static tensor_list backward(AutogradContext*, tensor_list g) {
+    static int calls = 0;
+    return {g[0] * (1 + 1e-9 * ++calls)};
+  }
+};
+
+auto triple(double error, int64_t at = -1) {
+  return [=](const List& in) { return List{Triple::apply(in[0], error, at)}; };
+}
+template <class F> void expect_refused(F&& f, const std::string& part) {
+  const std::string text = error_of(f);
+  EXPECT_NE(text.find(part), std::string::npos) << text << "\nexpected: " << part;
+}
+
+TEST(Gradcheck, WrongDerivativesAreRefused) {
+  EXPECT_TRUE(gradcheck(triple(0), {leaf({1, 2, 4})}));
+  expect_refused(
+      [] {
+        gradcheck(triple(0.1), {leaf({1, 2, 4})});
+      },
+      "[gradcheck] Jacobian mismatch for output 0 element 0 with respect to input 0 "
+      "element 0: numerical ");
+  for (int64_t at : {0, 1, 2}) {
+    const std::string e = std::to_string(at);
+    expect_refused(
+        [&] {
+          gradcheck(triple(-0.1, at), {leaf({1, 2, 4})});
+        },
+        "output 0 element " + e + " with respect to input 0 element " + e);
+  }
+  // The wrong one of two outputs and of two inputs; outputs without a gradient count.
+  const auto several = [](const List& in) {
+    return List{in[0] + in[1], in[0].detach(), Triple::apply(in[1], 1.0, int64_t{1})};
+  };
+  expect_refused(
+      [&] {
+        gradcheck(several, {leaf({1, 2}), leaf({3, 4})});
+      },
+      "output 2 element 1 with respect to input 1 element 1");
+}
+
+TEST(Gradcheck, Tolerance) {
+  const List in = {leaf({1, 2})};
+  EXPECT_TRUE(gradcheck(triple(2.5e-3), in)) << "rtol |numeric| = 3e-3";
+  EXPECT_TRUE(gradcheck(triple(-2.5e-3), in));
+  expect_refused([&] { gradcheck(triple(3.5e-3), in); }, "mismatch");
+  expect_refused([&] { gradcheck(triple(-3.5e-3), in); }, "mismatch");
+  // Where the derivative is 0, atol = 1e-5 alone counts.
+  const auto cancelled = [](double error) {
+    return [=](const List& x) { return List{Triple::apply(x[0], error, int64_t{-1}) - x[0] * 3}; };
+  };
+  EXPECT_TRUE(gradcheck(cancelled(0.5e-5), in));
+  expect_refused([&] { gradcheck(cancelled(2e-5), in); }, "mismatch");
+  GradcheckOptions strict;
+  strict.rtol = 1e-5;
+  expect_refused([&] { gradcheck(triple(2.5e-3), in, strict); }, "mismatch");
+  GradcheckOptions coarse;  // (x + h)^3 - (x - h)^3 = 2 h (3 x^2 + h^2)
+  coarse.eps = 1;
+  expect_refused([&] { gradcheck([](const List& x) { return List{x[0].pow(3)}; }, in, coarse); },
+                 "element 0: numerical 4, analytical 3");
+}
+
+TEST(Gradcheck, NoException) {
+  GradcheckOptions quiet;
+  quiet.raise_exception = false;
+  EXPECT_FALSE(gradcheck(triple(1), {leaf({1, 2})}, quiet));
+  EXPECT_TRUE(gradcheck(triple(0), {leaf({1, 2})}, quiet));
+  const auto square = [](const List& in) { return List{Square::apply(in[0])}; };
+  EXPECT_FALSE(gradgradcheck(square, {leaf({1, 2})}, {}, quiet));
+}
+
+TEST(Gradcheck, TwoBackwardsMustAgree) {
+  const auto f = [](const List& in) { return List{Unsteady::apply(in[0])}; };
+  expect_refused(
+      [&] {
+        gradcheck(f, {leaf({1, 2})});
+      },
+      "Backward is not reentrant: two calls give different bits for output 0, input 0");
+  GradcheckOptions once;
+  once.check_repeat = false;
+  EXPECT_TRUE(gradcheck(f, {leaf({1, 2})}, once));
+}
+
+TEST(Gradcheck, Inputs) {
+  const auto sum = [](const List& in) { return List{in[0].to(kDouble) + in[1]}; };
+  const Tensor x = leaf({1, 2});
+  EXPECT_TRUE(gradcheck(sum, {constant({3, 4}).to(kFloat), x})) << "only those that require grad";
+  const Tensor strided = varied({2, 2}).select(1, 0).detach().requires_grad_();
+  ASSERT_FALSE(strided.is_contiguous());
+  expect_refused([&] { gradcheck(sum, {strided, x}); }, "must be contiguous float64: got ");
+  expect_refused(
+      [&] {
+        gradcheck(sum, {constant({3, 4}).to(kFloat).requires_grad_(), x});
+      },
+      "must be contiguous float64: got ");
+  expect_refused(
+      [&] {
+        gradcheck(sum, {constant({1, 2}), constant({1, 2})});
+      },
+      "expects at least one input that requires grad");
+  expect_refused([&] { gradcheck([](const List& in) { return List{in[0].detach()}; }, {x}); },
+                 "no output requires grad");
+  EXPECT_EQ(values(x), (std::vector<double>{1, 2})) << "the inputs are put back";
+  // An input that no output depends on has the gradient 0, also where backward gives none.
+  EXPECT_TRUE(gradcheck([](const List& in) { return List{in[0] * 2}; }, {x, leaf({5})}));
+}
+
+TEST(Gradcheck, NotANumberOnBothSidesAgrees) {
+  EXPECT_TRUE(gradcheck([](const List& in) { return List{in[0] * NAN}; }, {leaf({1, 2})}));
+}
+
+TEST(Gradgradcheck, SecondDerivatives) {
+  const auto lost = [](const List& in) { return List{Square::apply(in[0])}; };
+  const auto kept = [](const List& in) { return List{in[0] * in[0] * in[1]}; };
+  EXPECT_TRUE(gradcheck(lost, {leaf({1, 2})}));
+  expect_refused([&] { gradgradcheck(lost, {leaf({1, 2})}); }, "[gradgradcheck] Jacobian mismatch");
+  EXPECT_TRUE(gradgradcheck(kept, {leaf({1, 2}), leaf({3, 4})}));
+  EXPECT_TRUE(gradgradcheck(kept, {leaf({1, 2}), leaf({3, 4})}, {leaf({2, 5})}));
+  expect_refused(
+      [&] {
+        gradgradcheck(kept, {leaf({1, 2}), leaf({3, 4})}, {leaf({1, 1}), leaf({1, 1})});
+      },
+      "grad_outputs: got 2, expected 1");
+  expect_refused(
+      [&] {
+        gradgradcheck(kept, {constant({1}), constant({2})});
+      },
+      "no output requires grad");
+}
+
+}  // namespace
+}  // namespace ramet

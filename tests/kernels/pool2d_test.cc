@@ -206,6 +206,54 @@ TEST(AdaptiveAvgPool2d, ForwardAndBackward) {
   });
 }
 
+// Each operand may have a layout of its own; channels two elements apart are what x.slice(1, 0, n,
+// 2) of a channels-last image gives.
+enum class Lie { kFirst, kLast, kSpaced };
+ImageView lying(Buffer& b, int64_t c, int64_t h, int64_t w, Lie lie) {
+  if (lie == Lie::kSpaced) return {b.data(), 2 * c * h * w, 2, w * 2 * c, 2 * c};
+  return view(b, c, h, w, lie == Lie::kLast);
+}
+
+TEST(Pool2d, OperandsInDifferentLayouts) {
+  const Pool2dShape s = shape(2, 19, 7, 6, 3, 2, 2, 2, 1, 0);
+  const Lie all[] = {Lie::kFirst, Lie::kLast, Lie::kSpaced};
+  for_each_variant([&](Variant) {
+    for (ScalarType t : {ScalarType::Float, ScalarType::Double})
+      for (Lie lx : all)
+        for (Lie ly : all)
+          for (Lie li : all) {
+            Values v(7);
+            Buffer x(2 * s.n * s.c * s.h * s.w, t), y(2 * s.n * s.c * s.oh * s.ow, t),
+                index(y.size, ScalarType::Long), mean(y.size, t);
+            x.fill(v);
+            const ImageView vx = lying(x, s.c, s.h, s.w, lx), vy = lying(y, s.c, s.oh, s.ow, ly),
+                            vi = lying(index, s.c, s.oh, s.ow, li);
+            max_pool2d_forward(kCpuStream, {s, vx, vy, vi, t});
+            avg_pool2d_forward(kCpuStream,
+                               {s, vx, lying(mean, s.c, s.oh, s.ow, ly), t, false, false, 0});
+            const auto size = static_cast<size_t>(y.size);
+            std::vector<double> best(size), sum(size), count(size);
+            std::vector<int64_t> at(size);
+            windows(s, vx, vy, [&](int64_t o, int64_t i, int64_t place) {
+              const auto u = static_cast<size_t>(o);
+              if (count[u] == 0 || x[i] > best[u]) best[u] = x[i], at[u] = place;
+              sum[u] += x[i], count[u] += 1;
+            });
+            for (int64_t n = 0; n < s.n; ++n)
+              for (int64_t c = 0; c < s.c; ++c)
+                for (int64_t i = 0; i < s.oh; ++i)
+                  for (int64_t j = 0; j < s.ow; ++j) {
+                    const int64_t o = n * vy.n + c * vy.c + i * vy.h + j * vy.w;
+                    const auto u = static_cast<size_t>(o);
+                    ASSERT_EQ(y[o], best[u]);
+                    ASSERT_EQ(index[n * vi.n + c * vi.c + i * vi.h + j * vi.w], at[u]);
+                    ASSERT_NEAR(mean[o], sum[u] / count[u], 1e-6);
+                  }
+            EXPECT_TRUE(y.guards_intact() && index.guards_intact() && mean.guards_intact());
+          }
+  });
+}
+
 // Threads, vector widths, layouts and the number of images: the same bits.
 TEST(Pool2d, SameBits) {
   const Pool2dShape s = shape(3, 70, 33, 21, 3, 3, 2, 2, 1, 1);

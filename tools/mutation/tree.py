@@ -8,7 +8,7 @@ import shutil
 
 NOT_COPIED = (".git", "runs", "__pycache__")
 # A header that more sources than this include, directly or not, compiles a good part of the folder again for each mutant.
-MOST_INCLUDERS = 12
+MOST_INCLUDERS = 8
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 

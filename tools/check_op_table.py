@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Checks that every public function returning a Tensor has a row in the operation table (tests/autograd/op_cases.cc).
+"""Checks that every public function returning tensors has a row in the operation table
+(tests/autograd/op_table_*_test.cc), and every in-place and out form a place in one.
 
-Functions without one are listed below and counted. It fails on a function that is neither in the table nor in the list,
-and on a name in the list that has a row by now or is no function.
+What has none is listed below and counted, as are the dtypes that LibTorch takes and Ramet does not. It fails on a
+function that is neither in the table nor in the list, on a name in a list that has a row by now or is no function, and on
+a row that names no function.
 """
 
 import pathlib
@@ -11,28 +13,34 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "autograd" / "ops"
-TABLE = ROOT / "tests" / "autograd" / "op_cases.cc"
+TABLE = ROOT / "tests" / "autograd"
 
+# Functions without a row.
 GAPS = set(
     """
-    adaptive_avg_pool1d adaptive_avg_pool2d addcdiv addcmul addmm arange avg_pool1d avg_pool2d
-    baddbmm batch_norm batch_norm_relu_max_pool2d bernoulli binary_cross_entropy
-    binary_cross_entropy_with_logits bitwise_and bitwise_or bitwise_xor bmm clamp_max clamp_min
-    clip concat conv1d conv2d cross_entropy_loss cumsum dot dropout embedding empty empty_like
-    empty_strided expand eye feature_dropout floor_divide fmod from_blob full full_like gather
-    gelu_backward hstack huber_loss index index_add index_put index_select isclose kl_div
-    layer_norm leaky_relu_backward lerp linear linspace masked_fill masked_scatter masked_select
-    matmul max max_pool1d max_pool2d min movedim multinomial mv native_dropout_backward nll_loss
-    nll_loss2d nll_loss_nd nonzero normal one_hot ones ones_like outer rand rand_like randint
-    randint_like randn randn_like randperm remainder repeat scalar_tensor scalar_to_tensor
-    scatter scatter_add sigmoid_backward silu_backward smooth_l1_loss softplus_backward squeeze
-    take tanh_backward threshold_backward unflatten view zeros zeros_like
+    adaptive_avg_pool1d adaptive_avg_pool2d arange avg_pool1d avg_pool2d batch_norm
+    batch_norm_relu_max_pool2d bernoulli conv1d conv2d dropout empty empty_like empty_strided
+    eye feature_dropout from_blob full full_like layer_norm linspace max_pool1d
+    max_pool1d_with_indices max_pool2d max_pool2d_with_indices multinomial normal ones ones_like
+    rand rand_like randint randint_like randn randn_like randperm scalar_tensor scalar_to_tensor
+    zeros zeros_like
+""".split()
+)
+# In-place methods and functions without a place in a row.
+FORM_GAPS = set(
+    """
+    bernoulli_ copy_ detach_ dropout_ exponential_ feature_dropout_ fill_ normal_ random_
+    requires_grad_ resize_ squeeze_ t_ transpose_ uniform_ unsqueeze_ zero_
 """.split()
 )
 
 
+def sources():
+    return {path.name: path.read_text() for path in sorted(TABLE.glob("op_table_*_test.cc"))}
+
+
 def functions():
-    """Public functions returning a Tensor, with the header of each; not those that write into `out` or in place."""
+    """Public functions returning tensors, with the header of each; not those that write into `out` or in place."""
     found = {}
     for path in sorted(HEADERS.glob("*.h")):
         if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
@@ -40,7 +48,8 @@ def functions():
         text = re.sub(r"//[^\n]*", "", path.read_text())
         # Inside namespaces `autograd` and `detail` are the library's own.
         text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
-        for name in re.findall(r"\bRAMET_API\s+Tensor\s+(\w+)\s*\(", text):
+        kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<[^>]*>)"
+        for name in re.findall(rf"\bRAMET_API\s+{kinds}\s+(\w+)\s*\(", text):
             if name != "name":  # a macro's parameter
                 found[name] = path.name
         for macro, body in re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text):
@@ -50,30 +59,59 @@ def functions():
     return found
 
 
-def row_names():
-    text = TABLE.read_text()
-    text = re.sub(r"\s+", " ", text)
-    names = re.findall(r"(?:\b(?:unary|binary|row)\( ?|\badd_row\( ?t, |\bname = (?:\w+ \? )?)\"([\w.]+)\"", text)
-    names += re.findall(r"\bname = \w+ \? \"[\w.]+\" : \"([\w.]+)\"", text)
-    names += re.findall(r"\bCOMPARE\((\w+), [^)]*\);", text)
-    return {name.split(".")[0] for name in names}
+def forms():
+    """In-place methods and functions (name_) and out forms (name_out)."""
+    found = set()
+    for path in [*HEADERS.glob("*.h"), HEADERS.parent / "tensor.h"]:
+        text = re.sub(r"//[^\n]*", "", path.read_text())
+        found |= set(re.findall(r"^(?:RAMET_API )?\s*(?:const )?Tensor& (\w+(?:_out|_))\s*\(", text, flags=re.M))
+        for name in re.findall(r"^RAMET_COMPARE\((\w+)\)", text, flags=re.M):
+            found.add(name + "_out")
+        for name in re.findall(r"^\s*RAMET_UNARY_METHOD\((\w+)\)", text, flags=re.M):
+            found.add(name + "_")
+    return found
+
+
+def row_names(text):
+    # A row's name is the first argument of what makes the row.
+    names = re.findall(r"[({]\s*\"([a-z_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
+    names += re.findall(r"\b(?:UNARY|COMPARE)\((\w+),", text)
+    return set(names) - {"name"}
+
+
+def form_names(text):
+    names = set(re.findall(r"\b(\w+(?:_out|_))\(", text))
+    names |= {name + "_" for name in re.findall(r"\bUNARY\((\w+),", text)}
+    names |= {name + "_out" for name in re.findall(r"\bCOMPARE\((\w+),", text)}
+    return names
+
+
+def compare(what, wanted, have, gaps, errors):
+    for name in sorted(set(wanted) - have - gaps):
+        errors.append(f"{name}: {what} without a row in tests/autograd/op_table_*_test.cc")
+    for name in sorted(gaps & have):
+        errors.append(f"{name} has a row: take it off the list in this script")
+    for name in sorted(gaps - set(wanted)):
+        errors.append(f"{name} is in the list, but no {what}")
 
 
 def main():
-    public, rows = functions(), row_names()
-    errors = []
-    for name in sorted(set(public) - rows - GAPS):
-        errors.append(f"autograd/ops/{public[name]}: {name} has no row in {TABLE.relative_to(ROOT)}")
-    for name in sorted(GAPS & rows):
-        errors.append(f"{name} has a row: take it off the list in this script")
-    for name in sorted(GAPS - set(public)):
-        errors.append(f"{name} is in the list, but no public function")
+    text = "".join(sources().values())
+    public, rows, errors = functions(), row_names(text), []
+    in_place = forms()
+    compare("public function", public, rows, GAPS, errors)
+    compare("in-place or out form", in_place, form_names(text) & in_place, FORM_GAPS, errors)
     for name in sorted(rows - set(public)):
         errors.append(f"a row names {name}, which is no public function")
     for error in errors:
         print(error)
-    gaps = sorted(GAPS & set(public) - rows)
-    print(f"operation table: {len(set(public) & rows)} of {len(public)} functions have a row; {len(gaps)} gaps: {' '.join(gaps)}")
+    print(
+        f"operation table: {len(set(public) & rows)} of {len(public)} functions have a row;"
+        f" {len(GAPS)} gaps: {' '.join(sorted(GAPS))}"
+    )
+    print(f"in-place and out forms: {len(in_place - FORM_GAPS)} of {len(in_place)}; gaps: {' '.join(sorted(FORM_GAPS))}")
+    lacking = re.findall(r"\"([a-z_0-9.]+)\"(?:(?!\"[a-z_0-9.]+\",).)*?\.lacks\((\w+)\)", text, flags=re.S)
+    print(f"dtypes LibTorch takes and Ramet does not: {', '.join(f'{n} ({s})' for n, s in lacking) or 'none'}")
     return 1 if errors else 0
 
 

@@ -27,7 +27,10 @@ Tensor backward_of(const char* op, const PointwiseKernel& k, const Tensor& g, co
                    const Scalar& s = 0, const Scalar& t = 0) {
   common_device(op, g, x);
   RAMET_CHECK(same_sizes(g, x), op, "shapes: got gradient ", describe(g), " for ", describe(x));
-  Tensor out = pointwise_result(op, result_type(g, x), x, &g);
+  const ScalarType dtype = result_type(g, x);
+  RAMET_CHECK(is_floating(dtype), op, "only for floating-point dtypes: got ", describe(g), " and ",
+              describe(x));
+  Tensor out = pointwise_result(op, dtype, x, &g);
   pointwise_into(k, out, compute_type(out.scalar_type()), g, x, {}, s, t);
   return out;
 }

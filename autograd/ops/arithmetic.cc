@@ -245,8 +245,10 @@ Tensor div(const Tensor& a, const Tensor& b, std::optional<std::string> mode) {
   if (!mode) return div(a, b);
   common_device("div", a, b);
   const PointwiseKernel kernel = rounded_kernel(*mode);
-  check_divisor("div", b, result_type(a, b));
-  Tensor out = general(kernel, a, b, result_type(a, b), 1);
+  const ScalarType dtype = result_type(a, b);
+  RAMET_CHECK(dtype != kBool, "div", "rounding is not implemented for bool");
+  check_divisor("div", b, dtype);
+  Tensor out = general(kernel, a, b, dtype, 1);
   return recording(a) ? without_slope(a, std::move(out)) : without_slope(b, std::move(out));
 }
 Tensor div(const Tensor& a, const Scalar& b, std::optional<std::string> mode) {

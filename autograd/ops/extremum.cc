@@ -53,6 +53,7 @@ std::tuple<Tensor, Tensor> with_places(const char* op, const char* node, ReduceO
 
 Tensor places_of(const char* op, ReduceOp kind, const Tensor& x, std::optional<int64_t> dim,
                  bool keepdim) {
+  RAMET_CHECK(x.scalar_type() != kBool, op, "does not support bool input: got ", describe(x));
   const ReducedDims dims =
       reduced_dims(op, x, dim ? OptionalIntArrayRef(*dim) : OptionalIntArrayRef(), keepdim);
   check_not_empty(op, x, dims, dim.has_value());

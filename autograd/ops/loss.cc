@@ -22,6 +22,11 @@ void check_same_shape(const char* op, const Tensor& x, const Tensor& target) {
   RAMET_CHECK(x.sizes() == target.sizes(), op, "target size ", target.sizes(),
               " must be the same as input size ", x.sizes());
 }
+void check_floating(const char* op, const Tensor& x, const Tensor& target) {
+  const ScalarType dtype = result_type(x, target);
+  RAMET_CHECK(is_floating(dtype), op, "not implemented for '", name_of(dtype), "': got ",
+              describe(x), " and ", describe(target));
+}
 Tensor reduced(const Tensor& loss, int64_t reduction) {
   return reduction == Reduction::Mean  ? loss.mean()
          : reduction == Reduction::Sum ? loss.sum()
@@ -65,9 +70,8 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
   check_pair("mse_loss", x, target, reduction);
+  check_floating("mse_loss", x, target);
   const ScalarType dtype = result_type(x, target);
-  RAMET_CHECK(is_floating(dtype), "mse_loss", "not implemented for '", name_of(dtype), "': got ",
-              describe(x), " and ", describe(target));
   Tensor squares = pointwise_result("mse_loss", dtype, x, &target);
   pointwise_into(RAMET_POINTWISE(squared_difference), squares, compute_type(dtype), x, target);
   Tensor out = reduced_plain(squares, reduction);
@@ -88,6 +92,7 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, double beta) {
   check_pair("smooth_l1_loss", x, target, reduction);
+  check_floating("smooth_l1_loss", x, target);
   RAMET_CHECK(beta >= 0, "smooth_l1_loss", "does not support negative values for beta: got ", beta);
   if (beta == 0) return l1_loss(x, target, reduction);
   const Tensor d = x.sub(target), a = d.abs();
@@ -96,6 +101,7 @@ Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, 
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, double delta) {
   check_pair("huber_loss", x, target, reduction);
+  check_floating("huber_loss", x, target);
   RAMET_CHECK(delta > 0, "huber_loss", "does not support non-positive values for delta: got ",
               delta);
   const Tensor d = x.sub(target), a = d.abs();
@@ -107,6 +113,7 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
   const char* op = "binary_cross_entropy";
   check_pair(op, x, target, reduction);
   check_same_shape(op, x, target);
+  check_floating(op, x, target);
   {
     const NoGradGuard off;
     // A NaN is let through, as by LibTorch.
@@ -145,6 +152,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
   const char* op = "binary_cross_entropy_with_logits";
   check_pair(op, x, target, reduction);
   check_same_shape(op, x, target);
+  check_floating(op, x, target);
   // (1 - t) x - l log sigmoid(x), l = 1 + (pos_weight - 1) t, and -log sigmoid(x) =
   // log1p(exp(-|x|)) + max(-x, 0)
   Tensor loss;
@@ -184,6 +192,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
 
 Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log_target) {
   check_pair("kl_div", x, target, reduction);
+  check_floating("kl_div", x, target);
   if (log_target) return reduced(target.exp().mul(target.sub(x)), reduction);
   // 0 log 0 = 0, with gradient 0.
   const Tensor safe = target.masked_fill(target.le(0), 1);

@@ -23,6 +23,11 @@ Tensor fresh(const char* op, const PointwiseKernel& k, const Tensor& a, const Te
   pointwise_into(k, out, compute_type(dtype), a, b);
   return out;
 }
+// LibTorch has none of these for bool.
+ScalarType not_bool(const char* op, ScalarType dtype) {
+  RAMET_CHECK(dtype != kBool, op, "not implemented for bool");
+  return dtype;
+}
 
 }  // namespace
 
@@ -82,7 +87,7 @@ Tensor pow(const Tensor& x, const Scalar& p) {
 }
 Tensor pow(const Tensor& x, const Tensor& p) {
   common_device("pow", x, p);
-  Tensor out = fresh("pow", RAMET_POINTWISE(pow), x, p, result_type(x, p));
+  Tensor out = fresh("pow", RAMET_POINTWISE(pow), x, p, not_bool("pow", result_type(x, p)));
   if (!recording(x, p)) return out;
   return record(
       "PowBackward1", {x, p}, out,
@@ -111,7 +116,7 @@ Tensor pow(const Scalar& x, const Tensor& p) {
 }
 Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
   common_device("pow_out", x, p);
-  const ScalarType dtype = result_type(x, p);
+  const ScalarType dtype = not_bool("pow_out", result_type(x, p));
   prepare_out("pow_out", out, broadcast_sizes("pow_out", x.sizes(), p.sizes()), dtype,
               recording(x, p));
   pointwise_into(RAMET_POINTWISE(pow), out, compute_type(dtype), x, p);
@@ -137,7 +142,7 @@ Tensor& Tensor::pow_(const Scalar& p) const {
 Tensor& Tensor::pow_(const Tensor& p) const {
   check_inplace("pow_", *this);
   common_device("pow_", *this, p);
-  const ScalarType dtype = result_type(*this, p);
+  const ScalarType dtype = not_bool("pow_", result_type(*this, p));
   check_output("pow_", *this, broadcast_sizes("pow_", sizes(), p.sizes()), dtype);
   const bool records = recording(*this, p);
   const Saved sx = save_overwritten(records, *this), sp = save_if(records, p);
@@ -165,7 +170,7 @@ namespace {
 Tensor divided_rest(const char* op, const char* node, const char* rounding,
                     const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
-  const ScalarType dtype = result_type(a, b);
+  const ScalarType dtype = not_bool(op, result_type(a, b));
   check_divisor(op, b, dtype);
   Tensor out = fresh(op, k, a, b, dtype);
   if (!recording(a, b)) return out;
@@ -220,7 +225,7 @@ ScalarType type_of_three(const char* op, const Tensor& a, const Tensor& b, const
                          const Scalar& value, bool floating_only) {
   common_device(op, a, b);
   common_device(op, a, c);
-  const ScalarType dtype = result_type(a, b, c);
+  const ScalarType dtype = not_bool(op, result_type(a, b, c));
   RAMET_CHECK(is_floating(dtype) || !floating_only, op,
               "Integer division with addcdiv is not supported: got ", describe(a), ", ",
               describe(b), ", ", describe(c));

@@ -54,7 +54,8 @@ RAMET_API std::tuple<Tensor, Tensor> min(const Tensor& self, int64_t dim, bool k
 /// Values alone; equal extrema share the gradient.
 RAMET_API Tensor amax(const Tensor& self, IntArrayRef dim = {}, bool keepdim = false);
 RAMET_API Tensor amin(const Tensor& self, IntArrayRef dim = {}, bool keepdim = false);
-/// Positions (int64, not differentiable), of the flattened tensor where there is no `dim`.
+/// Positions (int64, not differentiable), of the flattened tensor where there is no `dim`. Not for
+/// bool.
 RAMET_API Tensor argmax(const Tensor& self, std::optional<int64_t> dim = std::nullopt,
                         bool keepdim = false);
 RAMET_API Tensor argmin(const Tensor& self, std::optional<int64_t> dim = std::nullopt,

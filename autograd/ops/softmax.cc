@@ -39,8 +39,10 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
                    std::optional<ScalarType> dtype, bool log) {
   check_defined(op, self);
   const Tensor x = dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;
-  RAMET_CHECK(is_floating(x.scalar_type()), op, "not implemented for '", name_of(x.scalar_type()),
-              "': got ", describe(x), ", expected a floating point dtype");
+  // Of nothing, whatever the dtype: as in LibTorch.
+  RAMET_CHECK(is_floating(x.scalar_type()) || x.numel() == 0, op, "not implemented for '",
+              name_of(x.scalar_type()), "': got ", describe(x),
+              ", expected a floating point dtype");
   const int64_t d = wrap_dim(op, dim, x.dim());
   const Tensor in = rows_of(x, d);
   Tensor y(TensorBase::empty(in.sizes(), x.scalar_type(), x.device()));

@@ -7,7 +7,8 @@
 
 namespace ramet {
 
-/// exp(x) / sum exp(x) along `dim`; cast to `dtype` first where one is given. Floating point only.
+/// exp(x) / sum exp(x) along `dim`; cast to `dtype` first where one is given. Floating point only,
+/// unless the tensor is empty.
 RAMET_API Tensor softmax(const Tensor& self, int64_t dim,
                          std::optional<ScalarType> dtype = std::nullopt);
 /// x - log sum exp(x) along `dim`.

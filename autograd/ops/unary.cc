@@ -1,7 +1,9 @@
 #include "autograd/ops/unary.h"
 
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/comparison.h"
 #include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/where.h"
 
 namespace ramet {
 
@@ -120,14 +122,27 @@ void refuse_bool(const Rule& r, const Tensor& x) {
   check_defined(r.name, x);
   RAMET_CHECK(x.scalar_type() != kBool, r.name, "bool is not supported: got ", describe(x));
 }
+bool is_narrow(const Tensor& x) { return x.scalar_type() == kHalf || x.scalar_type() == kBFloat16; }
 // Rounding leaves integers as they are.
 const Tensor* whole(const Rule& r, const Tensor& x) {
   refuse_bool(r, x);
   return is_integral(x.scalar_type()) ? &x : nullptr;
 }
 
+// In place, but there is nothing to do.
+Tensor& unchanged(const Rule& r, const Tensor& x) {
+  check_inplace(r.in_place, x);
+  wrote(r.in_place, x);
+  return as_mutable(x);
+}
+
 // g op y in one pass over two tensors of one layout.
 Tensor fused(const PointwiseKernel& k, const Tensor& g, const Tensor& y, const Scalar& s = 0) {
+  common_device(k.dense.name, g, y);
+  RAMET_CHECK(same_sizes(g.impl(), y.impl()), k.dense.name, "shapes: got gradient ", describe(g),
+              " for ", describe(y));
+  RAMET_CHECK(is_floating(g.scalar_type()), k.dense.name,
+              "only for floating-point dtypes: got gradient ", describe(g));
   Tensor out = pointwise_result(k.dense.name, g.scalar_type(), y, &g);
   pointwise_into(k, out, compute_type(g.scalar_type()), g, y, {}, s);
   return out;
@@ -162,6 +177,10 @@ Tensor sigmoid_backward(const Tensor& g, const Tensor& y) {
 }
 
 Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& threshold) {
+  check_defined("threshold_backward", g);
+  check_defined("threshold_backward", x);
+  if (is_integral(g.scalar_type(), false) && same_sizes(g.impl(), x.impl()))
+    return where(gt(x, threshold), g, 0).to(g.scalar_type());
   Tensor out = fused(RAMET_POINTWISE(threshold_backward), g, x, threshold);
   if (!recording(g)) return out;
   return record("ThresholdBackwardBackward0", {g}, out,
@@ -171,14 +190,27 @@ Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& thresh
 }
 
 Tensor neg(const Tensor& x) { return refuse_bool(kNeg, x), run(kNeg, x); }
+Tensor abs(const Tensor& x) { return refuse_bool(kAbs, x), run(kAbs, x); }
 Tensor relu(const Tensor& x) { return refuse_bool(kRelu, x), run(kRelu, x); }
-Tensor log10(const Tensor& x) { return mul(log(x), 0.4342944819032518); }
-Tensor tan(const Tensor& x) { return div(sin(x), cos(x)); }
+// Two operations, but one rounding: 16-bit types are not rounded between them.
+Tensor log10(const Tensor& x) {
+  check_defined("log10", x);
+  if (is_narrow(x)) return log10(x.to(kFloat)).to(x.scalar_type());
+  return mul(log(x), 0.4342944819032518);
+}
+Tensor tan(const Tensor& x) {
+  check_defined("tan", x);
+  if (is_narrow(x)) return tan(x.to(kFloat)).to(x.scalar_type());
+  return div(sin(x), cos(x));
+}
+// A power, and so an integer: LibTorch's square of a bool is int64.
+Tensor square(const Tensor& x) {
+  check_defined("square", x);
+  return run(kSquare, x.scalar_type() == kBool ? x.to(kLong) : x);
+}
 #define RAMET_PLAIN(name, rule) \
   Tensor name(const Tensor& x) { return run(rule, x); }
-RAMET_PLAIN(abs, kAbs)
 RAMET_PLAIN(sign, kSign)
-RAMET_PLAIN(square, kSquare)
 RAMET_PLAIN(exp, kExp)
 RAMET_PLAIN(expm1, kExpm1)
 RAMET_PLAIN(log, kLog)
@@ -197,7 +229,7 @@ RAMET_PLAIN(erf, kErf)
   Tensor name(const Tensor& x) { return whole(rule, x) ? x.clone() : run(rule, x); } \
   Tensor Tensor::name() const { return ramet::name(*this); }                         \
   Tensor& Tensor::name##_() const {                                                  \
-    return whole(rule, *this) ? as_mutable(*this) : run_in_place(rule, *this);       \
+    return whole(rule, *this) ? unchanged(rule, *this) : run_in_place(rule, *this);  \
   }
 RAMET_ROUNDING(floor, kFloor)
 RAMET_ROUNDING(ceil, kCeil)
@@ -208,10 +240,7 @@ RAMET_ROUNDING(trunc, kTrunc)
 #define RAMET_METHODS(name, rule)                            \
   Tensor Tensor::name() const { return ramet::name(*this); } \
   Tensor& Tensor::name##_() const { return run_in_place(rule, *this); }
-RAMET_METHODS(neg, kNeg)
-RAMET_METHODS(abs, kAbs)
 RAMET_METHODS(sign, kSign)
-RAMET_METHODS(square, kSquare)
 RAMET_METHODS(exp, kExp)
 RAMET_METHODS(expm1, kExpm1)
 RAMET_METHODS(log, kLog)
@@ -225,11 +254,23 @@ RAMET_METHODS(cos, kCos)
 RAMET_METHODS(tanh, kTanh)
 RAMET_METHODS(sigmoid, kSigmoid)
 RAMET_METHODS(erf, kErf)
-RAMET_METHODS(relu, kRelu)
 #undef RAMET_METHODS
+#define RAMET_METHODS_BUT_BOOL(name, rule)                   \
+  Tensor Tensor::name() const { return ramet::name(*this); } \
+  Tensor& Tensor::name##_() const { return refuse_bool(rule, *this), run_in_place(rule, *this); }
+RAMET_METHODS_BUT_BOOL(neg, kNeg)
+RAMET_METHODS_BUT_BOOL(abs, kAbs)
+RAMET_METHODS_BUT_BOOL(relu, kRelu)
+RAMET_METHODS_BUT_BOOL(square, kSquare)
+#undef RAMET_METHODS_BUT_BOOL
 Tensor Tensor::log10() const { return ramet::log10(*this); }
-Tensor& Tensor::log10_() const { return log_().mul_(0.4342944819032518); }
+Tensor& Tensor::log10_() const {
+  return is_narrow(*this) ? copy_(ramet::log10(*this)) : log_().mul_(0.4342944819032518);
+}
 Tensor Tensor::tan() const { return ramet::tan(*this); }
-Tensor& Tensor::tan_() const { return copy_(ramet::tan(*this)); }
+Tensor& Tensor::tan_() const {
+  check_output("tan_", *this, sizes(), is_floating(scalar_type()) ? scalar_type() : kFloat);
+  return copy_(ramet::tan(recording(*this) ? clone() : *this));  // its derivative reads the input
+}
 
 }  // namespace ramet

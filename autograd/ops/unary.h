@@ -7,9 +7,9 @@
 namespace ramet {
 
 RAMET_API Tensor neg(const Tensor& self);     ///< -x, any type but bool
-RAMET_API Tensor abs(const Tensor& self);     ///< |x|, any type; derivative at 0 is 0
+RAMET_API Tensor abs(const Tensor& self);     ///< |x|, any type but bool; derivative at 0 is 0
 RAMET_API Tensor sign(const Tensor& self);    ///< -1, 0 or 1, any type; derivative 0
-RAMET_API Tensor square(const Tensor& self);  ///< x^2, any type
+RAMET_API Tensor square(const Tensor& self);  ///< x^2, any type; int64 of bool
 RAMET_API Tensor exp(const Tensor& self);
 RAMET_API Tensor expm1(const Tensor& self);  ///< exp(x) - 1, accurate near 0
 RAMET_API Tensor log(const Tensor& self);    ///< natural; -inf at 0, NaN below

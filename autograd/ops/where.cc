@@ -246,6 +246,7 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
   common_device("clamp", x, a);
   common_device("clamp", x, b);
   const ScalarType dtype = result_type(x, a, b);
+  RAMET_CHECK(dtype != kBool, "clamp", "tensors as bounds are not implemented for bool");
   Tensor out = pointwise_result("clamp", dtype, x, &a, &b);
   pointwise_into(RAMET_POINTWISE(clamp_tensor), out, compute_type(dtype), x, a, b);
   if (!recording(x, a, b)) return out;

@@ -1,8 +1,11 @@
-// The operation table: one row for each public function, and the checks that every row goes
-// through.
+// The operation table: one row (or more) for each public function, and the checks that every row
+// goes through.
 //
-// A row says how to call the function, which inputs to give it, and what it computes: a float64
-// reference written with plain loops and libm, independent of the library.
+// A row says how to call the function, which inputs to give it, which dtypes LibTorch takes, and
+// what it computes: a float64 reference written with plain loops and libm, independent of the
+// library. Rows stand in op_table_<group>_test.cc; op_checks.cc has the checks, and
+// op_table_suite.h makes tests of them. Factories and random draws have a shape of row of their
+// own: op_table_factory_test.cc, op_table_random_test.cc.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,45 +16,161 @@
 namespace ramet {
 namespace op_table {
 
+using Index = std::vector<int64_t>;
+
 /// Row-major float64 values with sizes: what a reference takes and gives.
 struct Plain {
-  std::vector<int64_t> sizes;
+  Index sizes;
   std::vector<double> v;
-  int64_t size(size_t d) const { return sizes[d]; }
+  int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
+  int64_t size(int64_t d) const { return sizes[static_cast<size_t>(d < 0 ? d + rank() : d)]; }
+  double at(const Index& i) const;
+  /// The element that broadcasting puts at index i of a larger shape.
+  double broadcast(const Index& i) const;
 };
+/// Number of elements.
+int64_t count(const Index& sizes);
+/// A Plain of these sizes with f(index) as elements.
+Plain made(const Index& sizes, const std::function<double(const Index&)>& f);
+/// The common shape under broadcasting.
+Index common(const Index& a, const Index& b);
+/// Every line along dimension d replaced by f(line): of one value with keepdim or without, or of
+/// any other length that is the same for all lines.
+enum class Line { kDrop, kKeep, kResize };
+Plain along(const Plain& x, int64_t d, Line way,
+            const std::function<std::vector<double>(const std::vector<double>&)>& f);
 
-enum class Kind : uint8_t { kReal, kIndex, kMask };
-
+enum class Kind : uint8_t { kReal, kIndex, kDistinct, kMask };
 struct Input {
-  std::vector<int64_t> sizes;
+  Index sizes;
   double lo = -2, hi = 2;  ///< values; an index takes lo <= i < hi
   Kind kind = Kind::kReal;
 };
+using Sample = std::vector<Input>;
+using Samples = std::vector<Sample>;
+inline Input real(Index sizes, double lo = -2, double hi = 2) {
+  return {std::move(sizes), lo, hi, Kind::kReal};
+}
+inline Input index(Index sizes, int64_t below) {
+  return {std::move(sizes), 0, static_cast<double>(below), Kind::kIndex};
+}
+/// An index without repetitions in its last dimension; `below` is no multiple of 3.
+inline Input distinct(Index sizes, int64_t below) {
+  return {std::move(sizes), 0, static_cast<double>(below), Kind::kDistinct};
+}
+inline Input mask(Index sizes) { return {std::move(sizes), 0, 1, Kind::kMask}; }
+/// Samples of one real input.
+Samples shapes(const std::vector<Index>& sizes, double lo = -2, double hi = 2);
 
-/// Sets of dtypes for the inputs of kind kReal. All have float32 and float64.
-enum Dtypes : uint8_t { kFloating = 0, kIntegers = 1, kBools = 2, kAny = 3, kNoFloating = 4 };
+/// Sets of dtypes.
+constexpr uint16_t set_of(ScalarType t) { return static_cast<uint16_t>(1u << static_cast<int>(t)); }
+inline constexpr uint16_t kWide = set_of(kFloat) | set_of(kDouble),
+                          kFloats = kWide | set_of(kHalf) | set_of(kBFloat16),
+                          kSigned = set_of(kChar) | set_of(kShort) | set_of(kInt) | set_of(kLong),
+                          kInts = kSigned | set_of(kByte), kTruth = set_of(kBool),
+                          kBits = kInts | kTruth, kNumbers = kFloats | kInts,
+                          kAll = kNumbers | kTruth;
+
+/// Rules for a result's dtype.
+inline ScalarType same(ScalarType t) { return t; }
+inline ScalarType floating(ScalarType t) { return is_floating(t) ? t : kFloat; }
+inline ScalarType widened(ScalarType t) { return is_floating(t) ? t : kLong; }
+inline ScalarType integer_at_least(ScalarType t) { return t == kBool ? kLong : t; }
+inline ScalarType boolean(ScalarType) { return kBool; }
+inline ScalarType boolean_or_byte(ScalarType t) { return t == kByte ? kByte : kBool; }
+inline ScalarType positions(ScalarType) { return kLong; }
+
+using V = const std::vector<Tensor>&;
+using P = const std::vector<Plain>&;
+using D = const double*;
+using Call = std::function<Tensor(V)>;
+using OutCall = std::function<Tensor(Tensor&, V)>;
+using Reference = std::function<Plain(P)>;
+using Point = std::function<double(D)>;
 
 struct Row {
-  std::string name;  ///< the function, and after a dot what sets this row apart
-  std::vector<Input> inputs;
-  std::function<Tensor(const std::vector<Tensor>&)> call;
-  std::function<Plain(const std::vector<Plain>&)> reference;
-  /// Pointwise rows: the value from one value of each input; `reference` is left empty.
-  std::function<double(const double*)> point;
-  uint8_t dtypes = kFloating;
+  std::string name;     ///< the function, and after a dot what sets this row apart
+  uint16_t dtypes;      ///< of the real inputs, those LibTorch takes
+  uint16_t gaps = 0;    ///< of them, those Ramet does not take: counted
+  uint16_t beyond = 0;  ///< those Ramet takes and LibTorch does not
+  uint16_t tried = kAll;
+  Samples samples;  ///< the first is the one for all checks that need one alone
+  Call call;
+  Reference reference;
+  Point point;  ///< pointwise rows: the value from one value of each input
+  ScalarType (*result)(ScalarType) = same;
   bool differentiable = true;
-  ///< the gradient is 0 everywhere and has no history: no gradgradcheck
-  bool constant_gradient = false;
-  bool extreme = true;      ///< pointwise: NaN and infinities as `point` says
-  double tolerance = 2e-6;  ///< of float32, relative to the largest of 1 and the value
-  double tolerance64 = 1e-12;
-  /// Inputs larger than 32 KB, for the comparison of thread counts; pointwise rows have them by
-  /// themselves.
-  std::vector<Input> large = {};
+  bool constant_gradient = false;  ///< 0 everywhere and without history: no gradgradcheck
+  bool first_order = false;  ///< gradcheck alone; LibTorch does not differentiate twice either
+  bool extreme = true;       ///< NaN and infinities as the reference says
+  double slack = 1;          ///< multiplies the tolerances
+  Sample large;              ///< more than 32 KB, to be cut among threads
+  uint32_t batched = 0;      ///< the inputs of `large` (bits) whose dimension 0 is a batch
+  Call in_place;             ///< changes and returns its first argument
+  OutCall out;
+
+  Row& gives(ScalarType (*rule)(ScalarType)) { return result = rule, *this; }
+  Row& lacks(uint16_t missing) { return gaps = missing, *this; }
+  Row& also(uint16_t more) { return beyond = more, *this; }
+  Row& no_gradient() { return differentiable = false, *this; }
+  Row& flat() { return constant_gradient = true, *this; }
+  Row& once() { return first_order = true, *this; }
+  Row& tame() { return extreme = false, *this; }
+  Row& within(double factor) { return slack = factor, *this; }
+  Row& big(Sample inputs, uint32_t batch = 0) {
+    return large = std::move(inputs), batched = batch, *this;
+  }
+  Row& changes(Call f) { return in_place = std::move(f), *this; }
+  Row& writes(OutCall f) { return out = std::move(f), *this; }
+
+  /// Tries these dtypes only: the reference is not that of the others.
+  Row& only(uint16_t set) { return tried = set, *this; }
+  /// All inputs have the sizes of the first.
+  Row& alike();
+
+  uint16_t taken() const { return (dtypes | beyond) & ~gaps; }
+  bool takes(ScalarType t) const { return taken() & tried & set_of(t); }
+  bool refuses(ScalarType t) const { return !(taken() & set_of(t)); }
+  /// float32, or the int64 (bool) of rows that take no floating-point type.
+  ScalarType own_type() const { return takes(kFloat) ? kFloat : takes(kLong) ? kLong : kBool; }
 };
 
-/// The table: op_cases.cc.
-const std::vector<Row>& rows();
+class Table {
+ public:
+  /// A row with a reference of its own.
+  Row& row(const char* name, uint16_t dtypes, Samples samples, Call call, Reference reference);
+  /// A pointwise row of one input in [lo, hi].
+  Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+             double (*point)(double));
+  /// Pointwise rows of several inputs, which broadcast.
+  Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+              double (*point)(double, double));
+  Row& pointwise(const char* name, uint16_t dtypes, Sample sample, Call call, Point point);
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+/// What the checks start from: inputs as tensors, and what the tensors hold as float64.
+struct Operands {
+  std::vector<Plain> plain;
+  std::vector<Tensor> tensors;
+};
+Operands operands(const Sample& sample, ScalarType dtype, uint64_t seed = 0);
+/// int64 and bool of indices and masks, else `real`.
+ScalarType dtype_of(Kind kind, ScalarType real);
+Tensor tensor_of(const Plain& p, ScalarType dtype);
+/// The elements of a tensor, read through its strides.
+Plain plain_of(const Tensor& t);
+Plain expected(const Row& row, P in);
+/// |got - want| <= tolerance of the dtype * slack * max(1, |want|); integers exactly, wrapped.
+void expect_close(const Tensor& got, const Plain& want, double slack = 1);
+/// The elements' bytes, row by row.
+std::string bits(const Tensor& t);
+/// The same values behind other strides: 0 dimensions reversed in memory, 1 every second element,
+/// 2 at an offset.
+Tensor relaid(const Tensor& t, int way);
 
 }  // namespace op_table
 }  // namespace ramet

@@ -1,0 +1,303 @@
+#include "tests/autograd/op_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "autograd/gradcheck.h"
+#include "kernels/kernel.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+using kernels::Variant;
+
+constexpr ScalarType kEvery[] = {kBool, kByte, kChar,     kShort, kInt,
+                                 kLong, kHalf, kBFloat16, kFloat, kDouble};
+
+bool has_real(const Row& row) {
+  for (const Input& in : row.samples.front())
+    if (in.kind == Kind::kReal) return true;
+  return false;
+}
+std::string text_of(const Sample& sample) {
+  std::string out;
+  for (const Input& in : sample) {
+    out += "[";
+    for (int64_t s : in.sizes) out += " " + std::to_string(s);
+    out += " ]";
+  }
+  return out;
+}
+void require_grad(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors)
+    if (is_floating(t.scalar_type())) t.requires_grad_();
+}
+// Fixed values of any shape: what flows back into a result.
+Tensor seed_like(const Tensor& y) {
+  return operands({real(y.sizes().vec(), 0.5, 1.5)}, y.scalar_type(), 40).tensors[0];
+}
+// The gradients of fresh leaves with the values of `tensors`; undefined where none flows.
+std::vector<Tensor> gradients(const Call& call, V tensors) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& t : tensors) leaves.push_back(t.clone());
+  require_grad(leaves);
+  const Tensor y = call(leaves);
+  if (y.requires_grad()) y.backward(seed_like(y));
+  std::vector<Tensor> out;
+  for (const Tensor& leaf : leaves) out.push_back(leaf.grad());
+  return out;
+}
+std::string gradient_bits(const Call& call, V tensors) {
+  std::string out;
+  for (const Tensor& g : gradients(call, tensors)) out += g.defined() ? bits(g) : "none";
+  return out;
+}
+// Bool, integer, floating point: an in-place form may not go up.
+int category(ScalarType t) { return t == kBool ? 0 : is_floating(t) ? 2 : 1; }
+
+}  // namespace
+
+void check_forward(const Row& row) {
+  for (ScalarType dtype : kEvery) {
+    if (!row.takes(dtype) || (!has_real(row) && dtype != row.own_type())) continue;
+    for (const Sample& sample : row.samples) {
+      SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
+      const Operands o = operands(sample, dtype);
+      const Tensor y = row.call(o.tensors);
+      ASSERT_EQ(y.scalar_type(), row.result(dtype));
+      ASSERT_NO_FATAL_FAILURE(expect_close(y, expected(row, o.plain), row.slack));
+    }
+  }
+}
+
+void check_refusals(const Row& row) {
+  if (!has_real(row)) return;
+  for (ScalarType dtype : kEvery) {
+    if (!row.refuses(dtype)) continue;
+    SCOPED_TRACE(short_name_of(dtype));
+    const Operands o = operands(row.samples.front(), dtype);
+    EXPECT_THROW(row.call(o.tensors), Error);
+    if (row.in_place) { EXPECT_THROW(row.in_place(o.tensors), Error); }
+    if (!row.out) continue;
+    Tensor out = tensor_of({{0}, {}}, row.result(dtype));
+    EXPECT_THROW(row.out(out, o.tensors), Error);
+  }
+}
+
+void check_derivatives(const Row& row) {
+  if (!row.takes(kDouble)) return;
+  const auto f = [&row](V in) { return std::vector<Tensor>{row.call(in)}; };
+  for (const Sample& sample : row.samples) {
+    SCOPED_TRACE(text_of(sample));
+    const Operands o = operands(sample, kDouble);
+    require_grad(o.tensors);
+    if (!row.differentiable) {
+      EXPECT_FALSE(row.call(o.tensors).requires_grad());
+      continue;
+    }
+    EXPECT_TRUE(row.call(o.tensors).requires_grad());
+    EXPECT_NO_THROW(autograd::gradcheck(f, o.tensors));
+    if (row.constant_gradient || row.first_order) continue;
+    EXPECT_NO_THROW(autograd::gradgradcheck(f, o.tensors));
+  }
+}
+
+void check_narrow_gradients(const Row& row) {
+  if (!row.differentiable || !row.takes(kDouble)) return;
+  for (ScalarType dtype : {kFloat, kHalf, kBFloat16}) {
+    if (!row.takes(dtype)) continue;
+    SCOPED_TRACE(short_name_of(dtype));
+    const Operands o = operands(row.samples.front(), dtype);
+    std::vector<Tensor> wide;
+    for (const Tensor& t : o.tensors)
+      wide.push_back(is_floating(t.scalar_type()) ? t.to(kDouble) : t);
+    const std::vector<Tensor> got = gradients(row.call, o.tensors),
+                              want = gradients(row.call, wide);
+    for (size_t k = 0; k < got.size(); ++k) {
+      ASSERT_EQ(got[k].defined(), want[k].defined()) << "input " << k;
+      if (!got[k].defined()) continue;
+      EXPECT_EQ(got[k].scalar_type(), dtype);
+      // Saved results, seeds and intermediate gradients are rounded too.
+      expect_close(got[k], plain_of(want[k]), 8 * row.slack);
+    }
+  }
+}
+
+void check_strides(const Row& row) {
+  for (ScalarType dtype : {row.own_type(), kBFloat16, kShort}) {
+    if (!row.takes(dtype)) continue;
+    for (const Sample& sample : row.samples) {
+      const Operands o = operands(sample, dtype);
+      const Plain want = expected(row, o.plain);
+      const std::string dense = bits(row.call(o.tensors));
+      for (int way = 0; way < 3; ++way) {
+        SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample) + " way " +
+                     std::to_string(way));
+        std::vector<Tensor> in;
+        for (const Tensor& t : o.tensors) in.push_back(relaid(t, way));
+        const Tensor y = row.call(in);
+        ASSERT_NO_FATAL_FAILURE(expect_close(y, want, row.slack));
+        if (row.point) { EXPECT_EQ(bits(y), dense); }
+      }
+    }
+  }
+}
+
+void check_special_values(const Row& row) {
+  if (!row.extreme || !row.takes(kFloat) || !has_real(row)) return;
+  const double inf = std::numeric_limits<double>::infinity();
+  const std::vector<double> special = {std::nan(""), inf, -inf, 0.0, -0.0, 1.5};
+  const Sample& sample = row.samples.front();
+  for (ScalarType dtype : {kDouble, kFloat, kHalf, kBFloat16}) {
+    if (!row.takes(dtype)) continue;
+    SCOPED_TRACE(short_name_of(dtype));
+    const auto check = [&](std::vector<Plain> in) {
+      std::vector<Tensor> tensors;
+      for (size_t k = 0; k < in.size(); ++k)
+        tensors.push_back(tensor_of(in[k], dtype_of(sample[k].kind, dtype)));
+      expect_close(row.call(tensors), expected(row, in), row.slack);
+    };
+    if (row.point) {  // every combination
+      std::vector<Plain> in(sample.size());
+      int64_t total = 1, step = 1;
+      for (size_t k = 0; k < in.size(); ++k) total *= static_cast<int64_t>(special.size());
+      for (size_t k = 0; k < in.size(); ++k, step *= static_cast<int64_t>(special.size()))
+        in[k] = made({total}, [&](const Index& i) {
+          const int64_t choice = i[0] / step % static_cast<int64_t>(special.size());
+          return sample[k].kind == Kind::kMask ? double(choice % 2)
+                                               : special[static_cast<size_t>(choice)];
+        });
+      check(in);
+      continue;
+    }
+    for (size_t s = 0; s + 1 < special.size(); ++s) {  // one of them among ordinary values
+      SCOPED_TRACE(special[s]);
+      std::vector<Plain> in = operands(sample, dtype).plain;
+      for (size_t k = 0; k < in.size(); ++k)
+        for (size_t i = (s + k) % 3; i < in[k].v.size() && sample[k].kind == Kind::kReal; i += 4)
+          in[k].v[i] = special[s];
+      check(in);
+    }
+  }
+}
+
+void check_threads_and_variants(const Row& row) {
+  const Operands o = operands(row.large.empty() ? row.samples.front() : row.large, row.own_type());
+  const Operands small = operands(row.samples.front(), row.own_type());
+  std::string vectors;  // what v3 and v4 share
+  for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4}) {
+    if (!kernels::variant_supported(v)) continue;
+    SCOPED_TRACE(kernels::variant_name(v));
+    kernels::set_variant(v);
+    expect_close(row.call(small.tensors), expected(row, small.plain), row.slack);
+    std::string first;
+    for (int threads : {1, 2, 3, 7}) {
+      set_num_threads(threads);
+      std::string b = bits(row.call(o.tensors));
+      if (row.differentiable) b += gradient_bits(row.call, o.tensors);
+      if (first.empty()) first = b;
+      EXPECT_TRUE(b == first) << threads << " threads";
+    }
+    if (v == Variant::kBase) continue;
+    if (vectors.empty()) vectors = first;
+    EXPECT_TRUE(first == vectors) << "v3 and v4 differ";
+  }
+}
+
+void check_positions(const Row& row) {
+  Sample sample = row.large;
+  uint32_t batched = row.batched;
+  if (row.point) {
+    for (Input& in : sample) in.sizes = {71};
+    batched = ~0u;
+  }
+  if (batched == 0) return;
+  for (ScalarType dtype : {row.own_type(), kBFloat16, kByte}) {
+    if (!row.takes(dtype)) continue;
+    SCOPED_TRACE(short_name_of(dtype));
+    const Operands o = operands(sample, dtype);
+    const Tensor whole = row.call(o.tensors);
+    for (int64_t n = 1; n <= 67; ++n) {
+      const int64_t start = n % 5;
+      if (start + n > whole.size(0)) break;
+      std::vector<Tensor> in = o.tensors;
+      for (size_t k = 0; k < in.size(); ++k)
+        if (batched >> k & 1) in[k] = in[k].narrow(0, start, n);
+      ASSERT_TRUE(bits(row.call(in)) == bits(whole.narrow(0, start, n)))
+          << n << " elements from " << start;
+    }
+  }
+}
+
+void check_in_place(const Row& row) {
+  if (!row.in_place) return;
+  for (ScalarType dtype : kEvery) {
+    if (!row.takes(dtype)) continue;
+    for (const Sample& sample : row.samples) {
+      SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
+      std::vector<Tensor> in = operands(sample, dtype).tensors;
+      const Tensor want = row.call(in);
+      for (int way = 0; way < 3; ++way) {
+        const Tensor x = way == 0 ? in[0].clone() : relaid(in[0], way);
+        std::vector<Tensor> arguments = in;
+        arguments[0] = x;
+        if (category(want.scalar_type()) > category(dtype) || want.sizes() != x.sizes()) {
+          ASSERT_THROW(row.in_place(arguments), Error);
+          continue;
+        }
+        const int64_t version = x._version();
+        const Tensor y = row.in_place(arguments);
+        EXPECT_EQ(y.impl(), x.impl());
+        EXPECT_EQ(x.scalar_type(), dtype);
+        ASSERT_GT(x._version(), version);
+        ASSERT_TRUE(bits(x) == bits(want.to(dtype)));
+      }
+    }
+  }
+  if (!row.differentiable || !row.takes(kDouble)) return;
+  const std::vector<Tensor> in = operands(row.samples.front(), kDouble).tensors;
+  const Call through = [&row](V leaves) {
+    std::vector<Tensor> arguments = leaves;
+    arguments[0] = leaves[0].clone();
+    return row.in_place(arguments);
+  };
+  EXPECT_TRUE(gradient_bits(through, in) == gradient_bits(row.call, in)) << "gradients";
+}
+
+void check_out(const Row& row) {
+  if (!row.out) return;
+  for (ScalarType dtype : kEvery) {
+    if (!row.takes(dtype)) continue;
+    for (const Sample& sample : row.samples) {
+      SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
+      const Operands o = operands(sample, dtype);
+      const Tensor want = row.call(o.tensors);
+      const Tensor old =
+          tensor_of(made(want.sizes().vec(), [](const Index&) { return 1.0; }), want.scalar_type());
+      // Of the right sizes, empty, spaced out.
+      Tensor outs[] = {old, tensor_of({{0}, {}}, want.scalar_type()), relaid(old, 1)};
+      for (Tensor& out : outs) {
+        const Index strides = out.strides().vec();
+        const bool fits = out.sizes() == want.sizes();
+        const Tensor y = row.out(out, o.tensors);
+        EXPECT_EQ(y.impl(), out.impl());
+        ASSERT_EQ(out.sizes(), want.sizes());
+        EXPECT_EQ(out.scalar_type(), want.scalar_type());
+        if (fits) { EXPECT_EQ(out.strides().vec(), strides); }
+        ASSERT_TRUE(bits(out) == bits(want));
+      }
+    }
+  }
+  if (!row.differentiable) return;
+  const Operands o = operands(row.samples.front(), kDouble);
+  Tensor out = row.call(o.tensors);
+  require_grad(o.tensors);
+  EXPECT_THROW(row.out(out, o.tensors), Error) << "an out form has no history";
+}
+
+}  // namespace op_table
+}  // namespace ramet

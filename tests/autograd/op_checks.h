@@ -1,0 +1,31 @@
+// The checks that every row of the operation table goes through; each reports through GoogleTest.
+#pragma once
+#include "tests/autograd/op_table.h"
+
+namespace ramet {
+namespace op_table {
+
+/// Values and dtype of the result, for every sample and every dtype the row takes.
+void check_forward(const Row& row);
+/// Every other dtype is an Error.
+void check_refusals(const Row& row);
+/// gradcheck and gradgradcheck of every sample; or no history, where the row has no gradient.
+void check_derivatives(const Row& row);
+/// Gradients of float32, float16 and bfloat16 inputs have their dtype and nearly float64's values.
+void check_narrow_gradients(const Row& row);
+/// Inputs that are transposed, spaced out or at an offset.
+void check_strides(const Row& row);
+/// NaN, infinities and both zeros among the inputs: what the reference gives.
+void check_special_values(const Row& row);
+/// The same bits, gradients included, for 1, 2, 3 and 7 threads in each variant; v3 and v4 agree
+/// bit by bit, the baseline is right.
+void check_threads_and_variants(const Row& row);
+/// Slices of 1 to 67 elements (or rows), at changing offsets, give the bits of the whole.
+void check_positions(const Row& row);
+/// x.op_(...) gives the bits and gradients of op(x, ...), in x's memory, and raises the version.
+void check_in_place(const Row& row);
+/// op_out(out, ...) gives the bits of op(...), whatever the sizes and strides of `out` were.
+void check_out(const Row& row);
+
+}  // namespace op_table
+}  // namespace ramet

@@ -1,0 +1,220 @@
+// Rows of the operation table: losses.
+#include <cmath>
+#include <numeric>
+
+#include "autograd/ops.h"
+#include "tests/autograd/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+double sum_of(const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
+
+// One loss with its three reductions, from the loss of one element.
+struct Elementwise {
+  const char *mean, *none, *sum;
+  Sample inputs;
+  std::function<Tensor(V, int64_t)> call;
+  Point term;
+  double slack = 4;
+  uint16_t none_dtypes = kFloats, sum_dtypes = kFloats;
+};
+void add_elementwise(Table& t, const Elementwise& loss) {
+  Samples samples = {loss.inputs, loss.inputs, loss.inputs};
+  Sample large = loss.inputs;
+  for (size_t k = 0; k < loss.inputs.size(); ++k) {
+    samples[0][k].sizes = {3, 4};
+    samples[1][k].sizes = {};
+    samples[2][k].sizes = {2, 0};
+    large[k].sizes = {120, 131};
+  }
+  const auto whole = [term = loss.term](P x, bool mean) {
+    double s = 0;
+    std::vector<double> v(x.size());
+    for (size_t i = 0; i < x[0].v.size(); ++i) {
+      for (size_t k = 0; k < x.size(); ++k) v[k] = x[k].v[i];
+      s += term(v.data());
+    }
+    return Plain{{}, {mean ? s / static_cast<double>(x[0].v.size()) : s}};
+  };
+  const auto call = [f = loss.call](int64_t reduction) {
+    return [=](V x) { return f(x, reduction); };
+  };
+  const auto row = [&](const char* name, uint16_t dtypes, Reduction::Reduction r) -> Row& {
+    return t
+        .row(name, dtypes, samples, call(r), [=](P x) { return whole(x, r == Reduction::Mean); })
+        .big(large)
+        .within(loss.slack)
+        .tame();
+  };
+  row(loss.mean, kFloats, Reduction::Mean);
+  // Differences of unsigned numbers wrap, in LibTorch too.
+  row(loss.sum, loss.sum_dtypes, Reduction::Sum).gives(widened).only(kSigned | kFloats);
+  t.pointwise(loss.none, loss.none_dtypes, loss.inputs, call(Reduction::None), loss.term)
+      .alike()
+      .within(loss.slack)
+      .only(kSigned | kFloats)
+      .tame();
+}
+
+// -weight (t log x + (1 - t) log(1 - x)).
+double entropy(double x, double t) { return -(t * std::log(x) + (1 - t) * std::log1p(-x)); }
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+void add_pairs(Table& t) {
+  const Sample pair = {real({3, 4}), real({3, 4})};
+  add_elementwise(t, {"mse_loss", "mse_loss.none", "mse_loss.sum", pair,
+                      [](V x, int64_t r) { return mse_loss(x[0], x[1], r); },
+                      [](D x) { return (x[0] - x[1]) * (x[0] - x[1]); }});
+  add_elementwise(t, {"l1_loss", "l1_loss.none", "l1_loss.sum", pair,
+                      [](V x, int64_t r) { return l1_loss(x[0], x[1], r); },
+                      [](D x) { return std::fabs(x[0] - x[1]); }, 4, kNumbers, kNumbers});
+  add_elementwise(t, {"smooth_l1_loss", "smooth_l1_loss.none", "smooth_l1_loss.sum", pair,
+                      [](V x, int64_t r) { return smooth_l1_loss(x[0], x[1], r, 0.75); },
+                      [](D x) {
+                        const double d = std::fabs(x[0] - x[1]);
+                        return d < 0.75 ? d * d / 1.5 : d - 0.375;
+                      }});
+  add_elementwise(t, {"huber_loss", "huber_loss.none", "huber_loss.sum", pair,
+                      [](V x, int64_t r) { return huber_loss(x[0], x[1], r, 0.75); },
+                      [](D x) {
+                        const double d = std::fabs(x[0] - x[1]);
+                        return d < 0.75 ? d * d / 2 : 0.75 * (d - 0.375);
+                      }});
+  const Sample chances = {real({3, 4}, 0.1, 0.9), real({3, 4}, 0.1, 0.9)};
+  add_elementwise(
+      t, {"binary_cross_entropy", "binary_cross_entropy.none", "binary_cross_entropy.sum", chances,
+          [](V x, int64_t r) { return binary_cross_entropy(x[0], x[1], {}, r); },
+          [](D x) { return entropy(x[0], x[1]); }});
+  add_elementwise(
+      t, {"binary_cross_entropy_with_logits",
+          "binary_cross_entropy_with_logits.none",
+          "binary_cross_entropy_with_logits.sum",
+          {real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)},
+          [](V x, int64_t r) { return binary_cross_entropy_with_logits(x[0], x[1], {}, {}, r); },
+          [](D x) { return entropy(sigmoid_of(x[0]), x[1]); }});
+  const Sample logs = {real({3, 4}, -3, -0.1), real({3, 4}, 0.1, 0.9)};
+  add_elementwise(t, {"kl_div", "kl_div.none", "kl_div.sum", logs,
+                      [](V x, int64_t r) { return kl_div(x[0], x[1], r); },
+                      [](D x) { return x[1] * (std::log(x[1]) - x[0]); }});
+  add_elementwise(t, {"kl_div.log", "kl_div.log_none", "kl_div.log_sum", logs,
+                      [](V x, int64_t r) { return kl_div(x[0], x[1], r, true); },
+                      [](D x) { return std::exp(x[1]) * (x[1] - x[0]); }});
+}
+
+// ---- classes
+
+struct Classes {
+  bool softmax;           ///< of logits: cross entropy
+  bool weighted = false;  ///< class k weighs k + 1
+  int64_t reduction = Reduction::Mean;
+  double smoothing = 0;
+  int64_t ignored = -100;
+};
+Plain class_loss(P x, const Classes& c) {
+  const Plain &scores = x[0], &target = x[1];
+  const size_t dim = scores.rank() == 1 ? 0 : 1;
+  const int64_t classes = scores.sizes[dim];
+  double weights = 0;
+  Plain losses = made(target.sizes, [&](const Index& i) {
+    const auto t = static_cast<int64_t>(target.at(i));
+    if (t == c.ignored) return 0.0;
+    std::vector<double> line;
+    Index at = i;
+    at.insert(at.begin() + int64_t(dim), 0);
+    for (at[dim] = 0; at[dim] < classes; ++at[dim]) line.push_back(scores.at(at));
+    double log_sum = 0;
+    if (c.softmax) {
+      for (double v : line) log_sum += std::exp(v);
+      log_sum = std::log(log_sum);
+    }
+    const auto weight = [&](int64_t k) { return c.weighted ? double(k + 1) : 1; };
+    double loss = -(1 - c.smoothing) * weight(t) * (line[size_t(t)] - log_sum);
+    for (int64_t k = 0; k < classes; ++k)
+      loss -= c.smoothing / double(classes) * weight(k) * (line[size_t(k)] - log_sum);
+    weights += weight(t);
+    return loss;
+  });
+  if (c.reduction == Reduction::None) return losses;
+  const double s = sum_of(losses.v);
+  return Plain{{}, {c.reduction == Reduction::Mean ? s / weights : s}};
+}
+std::optional<Tensor> weights_of(const Tensor& x, const Classes& c) {
+  if (!c.weighted) return {};
+  return arange(1, x.size(x.dim() == 1 ? 0 : 1) + 1, TensorOptions(x.scalar_type()));
+}
+
+void add_classes(Table& t) {
+  const Samples images = {{real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)}},
+                lines = {{real({4, 5}, -3, 3), index({4}, 5)},
+                         {real({1, 1}, -3, 3), index({1}, 1)}},
+                all = {{real({4, 5}, -3, 3), index({4}, 5)},
+                       {real({5}, -3, 3), index({}, 5)},
+                       {real({2, 3, 4}, -3, 3), index({2, 4}, 3)},
+                       {real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)},
+                       {real({0, 3}, -3, 3), index({0}, 3)}};
+  const Sample large = {real({110, 111}, -3, 3), index({110}, 111)};
+  using Function =
+      Tensor (*)(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t, int64_t);
+  const auto entropy_of = [&](const char* name, Classes c) {
+    const bool batched = c.reduction == Reduction::None;
+    t.row(
+         name, kFloats, all,
+         [c](V x) {
+           return cross_entropy_loss(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored,
+                                     c.smoothing);
+         },
+         [c](P x) { return class_loss(x, c); })
+        .big(large, batched ? 3 : 0)
+        .within(4)
+        .tame();
+  };
+  entropy_of("cross_entropy_loss", {true});
+  entropy_of("cross_entropy_loss.weighted", {true, true});
+  entropy_of("cross_entropy_loss.smooth", {true, true, Reduction::Sum, 0.25});
+  entropy_of("cross_entropy_loss.none", {true, false, Reduction::None});
+  entropy_of("cross_entropy_loss.ignore", {true, false, Reduction::Sum, 0, 1});
+  t.row(
+       "cross_entropy_loss.probabilities", kFloats, {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}},
+       [](V x) { return cross_entropy_loss(x[0], x[1]); },
+       [](P x) {
+         double s = 0;
+         for (int64_t i = 0; i < x[0].size(0); ++i) {
+           double total = 0;
+           for (int64_t k = 0; k < 4; ++k) total += std::exp(x[0].at({i, k}));
+           for (int64_t k = 0; k < 4; ++k)
+             s -= x[1].at({i, k}) * (x[0].at({i, k}) - std::log(total));
+         }
+         return Plain{{}, {s / double(x[0].size(0))}};
+       })
+      .within(4)
+      .tame();
+  const auto likelihood = [&](const char* name, Function f, const Samples& samples, Classes c) {
+    t.row(
+         name, kFloats, samples,
+         [f, c](V x) { return f(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored); },
+         [c](P x) { return class_loss(x, c); })
+        .within(4)
+        .tame();
+  };
+  likelihood("nll_loss", nll_loss, lines, {false});
+  likelihood("nll_loss.weighted", nll_loss, lines, {false, true});
+  likelihood("nll_loss.none", nll_loss, lines, {false, true, Reduction::None});
+  likelihood("nll_loss.ignore", nll_loss, lines, {false, true, Reduction::Sum, 0, 0});
+  likelihood("nll_loss2d", nll_loss2d, images, {false, true});
+  likelihood("nll_loss2d.none", nll_loss2d, images, {false, false, Reduction::None});
+  likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum});
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_pairs(t);
+  add_classes(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

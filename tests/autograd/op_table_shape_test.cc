@@ -1,0 +1,357 @@
+// Rows of the operation table: views, joins, copies.
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "tests/autograd/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+// The first input's elements in their order, with other sizes.
+Reference as(Index (*sizes)(const Plain&)) {
+  return [sizes](P x) { return Plain{sizes(x[0]), x[0].v}; };
+}
+// Element i of the result is element from(i) of the first input.
+Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x)) {
+  return [=](P x) {
+    return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
+  };
+}
+
+void add_views(Table& t) {
+  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
+                        Reference reference) -> Row& {
+    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference));
+  };
+  const std::vector<Index> some = {{4, 6}, {0, 6}, {2, 6, 1}};
+  const auto transposed = moved(
+      [](const Plain& x) {
+        return Index{x.size(1), x.size(0)};
+      },
+      [](const Index& i, const Plain&) {
+        return Index{i[1], i[0]};
+      });
+  row(
+      "transpose", {{3, 4}, {0, 4}}, [](V x) { return transpose(x[0], 0, -1); }, transposed);
+  row(
+      "t", {{3, 4}, {0, 4}}, [](V x) { return ramet::t(x[0]); }, transposed);
+  row(
+      "permute", {{2, 3, 4}, {2, 0, 4}},
+      [](V x) {
+        return permute(x[0], {2, 0, 1});
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(2), x.size(0), x.size(1)};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[1], i[2], i[0]};
+          }));
+  row(
+      "movedim", {{2, 3, 4}, {2, 0, 4}}, [](V x) { return movedim(x[0], 0, -1); },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(1), x.size(2), x.size(0)};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[2], i[0], i[1]};
+          }));
+  // A view's strides are limited: `view` itself is asked of contiguous inputs only.
+  row(
+      "view", some,
+      [](V x) {
+        return view(x[0].contiguous(), {-1, 3});
+      },
+      as([](const Plain& x) {
+        return Index{count(x.sizes) / 3, 3};
+      }));
+  row(
+      "reshape", some,
+      [](V x) {
+        return reshape(x[0], {-1, 3});
+      },
+      as([](const Plain& x) {
+        return Index{count(x.sizes) / 3, 3};
+      }));
+  row(
+      "flatten", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return flatten(x[0]); },
+      as([](const Plain& x) { return Index{count(x.sizes)}; }));
+  row(
+      "flatten.some", {{2, 3, 4, 2}, {2, 0, 4, 1}}, [](V x) { return flatten(x[0], 1, 2); },
+      as([](const Plain& x) {
+        return Index{x.size(0), x.size(1) * x.size(2), x.size(3)};
+      }));
+  row(
+      "unflatten", some,
+      [](V x) {
+        return unflatten(x[0], 1, {2, -1});
+      },
+      as([](const Plain& x) {
+        Index sizes = x.sizes;
+        sizes[1] = 3;
+        sizes.insert(sizes.begin() + 1, 2);
+        return sizes;
+      }));
+  row(
+      "squeeze", {{1, 3, 1}, {1}, {0, 1}, {}}, [](V x) { return squeeze(x[0]); },
+      as([](const Plain& x) {
+        Index sizes;
+        for (int64_t s : x.sizes)
+          if (s != 1) sizes.push_back(s);
+        return sizes;
+      }));
+  row(
+      "squeeze.dim", {{3, 1, 4}, {0, 1, 1}}, [](V x) { return squeeze(x[0], 1); },
+      as([](const Plain& x) {
+        return Index{x.size(0), x.size(2)};
+      }));
+  row(
+      "unsqueeze", {{3, 4}, {0, 2}}, [](V x) { return unsqueeze(x[0], 1); }, as([](const Plain& x) {
+        return Index{x.size(0), 1, x.size(1)};
+      }));
+  row(
+      "unsqueeze.last", {{}, {3}}, [](V x) { return unsqueeze(x[0], -1); }, as([](const Plain& x) {
+        return x.rank() ? Index{x.size(0), 1} : Index{1};
+      }));
+  row(
+      "expand", {{3, 1}, {1, 1}, {0, 1}},
+      [](V x) {
+        return expand(x[0], {2, -1, 4});
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(0), 4};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[1], 0};
+          }));
+  row(
+      "expand.scalar", {{}, {1}},
+      [](V x) {
+        return expand(x[0], {2, 3});
+      },
+      moved(
+          [](const Plain&) {
+            return Index{2, 3};
+          },
+          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }));
+  row(
+      "broadcast_tensors", {{3, 1}, {1}, {}},
+      [](V x) {
+        return broadcast_tensors({x[0], zeros({2, 1, 4})})[0];
+      },
+      [](P x) {
+        return made(common(x[0].sizes, {2, 1, 4}),
+                    [&](const Index& i) { return x[0].broadcast(i); });
+      });
+  row(
+      "narrow", {{3, 4}, {0, 4}}, [](V x) { return narrow(x[0], 1, 1, 2); },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 1};
+          }));
+  row(
+      "select", {{3, 4}, {3, 0}}, [](V x) { return select(x[0], 0, -1); },
+      moved([](const Plain& x) { return Index{x.size(1)}; },
+            [](const Index& i, const Plain& x) {
+              return Index{x.size(0) - 1, i[0]};
+            }));
+  row(
+      "select.vector", {{3}}, [](V x) { return select(x[0], 0, 1); },
+      moved([](const Plain&) { return Index{}; },
+            [](const Index&, const Plain&) { return Index{1}; }));
+  row(
+      "slice", {{3, 6}, {0, 5}}, [](V x) { return slice(x[0], 1, 1, -1, 2); },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), (x.size(1) - 1) / 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], 1 + 2 * i[1]};
+          }));
+  row(
+      "diagonal", {{3, 4}, {4, 3}}, [](V x) { return diagonal(x[0], 1); },
+      moved([](const Plain& x) { return Index{std::min(x.size(0), x.size(1) - 1)}; },
+            [](const Index& i, const Plain&) {
+              return Index{i[0], i[0] + 1};
+            }));
+  row(
+      "unbind", {{3, 4}, {3, 0}}, [](V x) { return unbind(x[0], 0)[1]; },
+      moved([](const Plain& x) { return Index{x.size(1)}; },
+            [](const Index& i, const Plain&) {
+              return Index{1, i[0]};
+            }));
+  row(
+      "split", {{5, 2}, {4, 0}}, [](V x) { return split(x[0], 2)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(1)};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0] + 2, i[1]};
+          }));
+  row(
+      "split.last", {{5, 2}, {7, 1}}, [](V x) { return split(x[0], 2).back(); },
+      moved(
+          [](const Plain& x) {
+            return Index{1, x.size(1)};
+          },
+          [](const Index& i, const Plain& x) {
+            return Index{x.size(0) - 1, i[1]};
+          }));
+  row(
+      "split.sizes", {{2, 5}, {0, 5}},
+      [](V x) {
+        return split(x[0], {1, 4}, 1)[1];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 4};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 1};
+          }));
+  row(
+      "split_with_sizes", {{2, 5}, {0, 5}},
+      [](V x) {
+        return split_with_sizes(x[0], {3, 0, 2}, 1)[2];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 3};
+          }));
+  row(
+      "chunk", {{5, 2}, {6, 0}}, [](V x) { return chunk(x[0], 2)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0) / 2, x.size(1)};
+          },
+          [](const Index& i, const Plain& x) {
+            return Index{i[0] + (x.size(0) + 1) / 2, i[1]};
+          }));
+}
+
+void add_copies(Table& t) {
+  const Sample large = {real({120, 131}, -9, 9)};
+  const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
+                       Reference reference) -> Row& {
+    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
+        .big(large);
+  };
+  row(
+      "clone", {{3, 4}, {0, 2}, {}}, [](V x) { return clone(x[0]); },
+      as([](const Plain& x) { return x.sizes; }))
+      .batched = 1;
+  row(
+      "flip", {{3, 4}, {0, 2}, {2, 3, 1}}, [](V x) { return flip(x[0], {1}); },
+      moved([](const Plain& x) { return x.sizes; },
+            [](const Index& i, const Plain& x) {
+              Index from = i;
+              from[1] = x.size(1) - 1 - i[1];
+              return from;
+            }))
+      .batched = 1;
+  row(
+      "repeat", {{2, 3}, {0, 3}, {3, 1}},
+      [](V x) {
+        return repeat(x[0], {2, 1, 3});
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(0), 3 * x.size(1)};
+          },
+          [](const Index& i, const Plain& x) {
+            return Index{i[1], i[2] % x.size(1)};
+          }));
+}
+
+// Inputs one behind the other along a dimension.
+Reference joined(int64_t dim) {
+  return [dim](P x) {
+    Plain out;
+    for (const Plain& p : x) {
+      const Plain& before = out;
+      if (out.sizes.empty()) {
+        out = p;
+        continue;
+      }
+      Index sizes = before.sizes;
+      sizes[size_t(dim)] += p.size(dim);
+      out = made(sizes, [&](Index i) {
+        const int64_t first = before.size(dim);
+        if (i[size_t(dim)] < first) return before.at(i);
+        i[size_t(dim)] -= first;
+        return p.at(i);
+      });
+    }
+    return out;
+  };
+}
+
+void add_joins(Table& t) {
+  const auto row = [&t](const char* name, const std::vector<std::vector<Index>>& sizes, Call call,
+                        Reference reference, const Sample& large, uint32_t batched = 0) {
+    Samples samples;
+    for (const std::vector<Index>& each : sizes) {
+      samples.emplace_back();
+      for (const Index& s : each) samples.back().push_back(real(s, -9, 9));
+    }
+    return t.row(name, kAll, samples, std::move(call), std::move(reference)).big(large, batched);
+  };
+  const Sample large = {real({90, 131}, -9, 9), real({90, 131}, -9, 9)};
+  const std::vector<std::vector<Index>> rows = {{{2, 3}, {1, 3}},
+                                                {{0, 3}, {2, 3}},
+                                                {{2, 0}, {1, 0}}},
+                                        columns = {{{2, 3}, {2, 1}}, {{2, 0}, {2, 3}}};
+  row(
+      "cat", rows, [](V x) { return cat(x); }, joined(0), large);
+  row(
+      "cat.columns", columns, [](V x) { return cat(x, -1); }, joined(1), large, 3);
+  t.row(
+       "cat.out", kAll, {{real({2, 3}), real({1, 3})}, {real({0, 3}), real({1, 3})}},
+       [](V x) { return cat(x); }, joined(0))
+      .writes([](Tensor& o, V x) { return cat_out(o, x); });
+  row(
+      "concat", columns, [](V x) { return concat(x, 1); }, joined(1), large, 3);
+  row(
+      "hstack", columns, [](V x) { return hstack(x); }, joined(1), large, 3);
+  row("hstack.vectors", {{{2}, {3}}, {{0}, {1}}}, [](V x) { return hstack(x); }, joined(0), {});
+  row(
+      "vstack", rows, [](V x) { return vstack(x); }, joined(0), large);
+  const auto stacked = [](P x) {
+    Index sizes = x[0].sizes;
+    sizes.insert(sizes.begin(), int64_t(x.size()));
+    return made(sizes,
+                [&](const Index& i) { return x[size_t(i[0])].at(Index(i.begin() + 1, i.end())); });
+  };
+  row(
+      "stack", {{{2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}, [](V x) { return stack(x); },
+      stacked, large);
+  row(
+      "stack.last", {{{3}, {3}, {3}}, {{0}, {0}}}, [](V x) { return stack(x, -1); },
+      [](P x) {
+        return made({x[0].size(0), int64_t(x.size())},
+                    [&](const Index& i) { return x[size_t(i[1])].at({i[0]}); });
+      },
+      {});
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_views(t);
+  add_copies(t);
+  add_joins(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

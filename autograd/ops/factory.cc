@@ -136,6 +136,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
                            : whole             ? kLong
                                                : get_default_dtype();
   const double a = start.toDouble(), b = end.toDouble(), d = step.toDouble();
+  RAMET_CHECK(dtype != kBool, "arange", "not implemented for bool");
   RAMET_CHECK(d != 0, "arange", "step must be nonzero");
   RAMET_CHECK(std::isfinite(a) && std::isfinite(b) && std::isfinite(d), "arange",
               "unsupported range: ", a, " -> ", b, " by ", d);
@@ -173,6 +174,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
                 const TensorOptions& options) {
   RAMET_CHECK(steps >= 0, "linspace", "number of steps must be non-negative: got ", steps);
   Tensor t = fresh("linspace", {steps}, options);
+  RAMET_CHECK(t.scalar_type() != kBool, "linspace", "not implemented for bool");
   if (steps)
     kernels::linspace(t.stream(),
                       {t.ptr(), steps, start.toDouble(), end.toDouble(), t.scalar_type()});

@@ -190,6 +190,7 @@ Tensor randperm(int64_t n, std::optional<Generator> generator, const TensorOptio
   RAMET_CHECK(n >= 0, "randperm", "n must be non-negative, got ", n);
   const TensorOptions o = plain(options, kLong);
   const Device device = resolve(o.device());
+  RAMET_CHECK(o.dtype() != kBool, "randperm", "not implemented for bool");
   RAMET_CHECK(n - 1 <= largest(o.dtype()), "randperm", "n = ", n, " is too large for ",
               short_name_of(o.dtype()));
   // Numbers on the host: the shuffle is one dependent chain.
@@ -362,11 +363,14 @@ Tensor& Tensor::exponential_(double lambda) const {
   check_floating("exponential_", *this);
   RAMET_CHECK(lambda > 0, "exponential_", "expects lambda > 0.0, but found lambda=", lambda);
   return in_place("exponential_", "ExponentialBackward0", *this, [&] {  // -log(1 - u) / lambda
-    uniform_into(*this, 0, 1);
+    // The 8 bits of a bfloat16 would cut the tail off: 16-bit types are drawn in float.
     const ScalarType compute = compute_type(scalar_type());
-    pointwise_into(RAMET_POINTWISE(neg), *this, compute, *this);
-    pointwise_into(RAMET_POINTWISE(log1p), *this, compute, *this);
-    pointwise_into(RAMET_POINTWISE(mul), *this, compute, *this, Scalar(-1 / lambda));
+    const Tensor u =
+        compute == scalar_type() ? *this : Tensor(TensorBase::empty(sizes(), compute, device()));
+    uniform_into(u, 0, 1);
+    pointwise_into(RAMET_POINTWISE(neg), u, compute, u);
+    pointwise_into(RAMET_POINTWISE(log1p), u, compute, u);
+    pointwise_into(RAMET_POINTWISE(mul), *this, compute, u, Scalar(-1 / lambda));
   });
 }
 Tensor Tensor::bernoulli() const { return ramet::bernoulli(*this); }
@@ -379,8 +383,9 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
 
 namespace {
 
-void check_dropout(const char* op, const Tensor& x, double p) {
-  check_floating(op, x);
+void check_dropout(const char* op, const Tensor& x, double p, bool train) {
+  check_defined(op, x);
+  if (train && p > 0) check_floating(op, x);  // what returns its input takes every dtype
   RAMET_CHECK(p >= 0 && p <= 1, op, "dropout probability has to be between 0 and 1, but got ", p);
 }
 double scale_of(double p) { return p == 1 ? 0 : 1 / (1 - p); }
@@ -424,7 +429,7 @@ Tensor native_dropout_backward(const Tensor& g, const Tensor& mask, double scale
 }
 
 Tensor dropout(const Tensor& input, double p, bool train) {
-  check_dropout("dropout", input, p);
+  check_dropout("dropout", input, p, train);
   if (!train || p == 0 || input.numel() == 0) return input;
   // numbers go by row-major index
   const Tensor x = input.raw_contiguous() ? input : input.detach().contiguous();
@@ -439,7 +444,7 @@ Tensor dropout(const Tensor& input, double p, bool train) {
 }
 
 Tensor& dropout_(Tensor& self, double p, bool train) {
-  check_dropout("dropout_", self, p);
+  check_dropout("dropout_", self, p, train);
   if (!train || p == 0 || self.numel() == 0) return self;
   check_inplace("dropout_", self);
   const Tensor mask(TensorBase::empty(self.sizes(), kBool, self.device()));
@@ -461,12 +466,12 @@ Tensor& dropout_(Tensor& self, double p, bool train) {
 }
 
 Tensor feature_dropout(const Tensor& input, double p, bool train) {
-  check_dropout("feature_dropout", input, p);
+  check_dropout("feature_dropout", input, p, train);
   if (!train || p == 0 || input.numel() == 0) return input;
   return mul(input, channel_noise("feature_dropout", input, p));
 }
 Tensor& feature_dropout_(Tensor& self, double p, bool train) {
-  check_dropout("feature_dropout_", self, p);
+  check_dropout("feature_dropout_", self, p, train);
   if (!train || p == 0 || self.numel() == 0) return self;
   return self.mul_(channel_noise("feature_dropout_", self, p));
 }

@@ -54,7 +54,7 @@ RAMET_API Tensor multinomial(const Tensor& self, int64_t num_samples, bool repla
                              std::optional<Generator> generator = std::nullopt);
 
 /// When training: each element is 0 with probability p, else input / (1 - p). Otherwise input
-/// itself.
+/// itself, of any dtype.
 RAMET_API Tensor dropout(const Tensor& input, double p, bool train);
 RAMET_API Tensor& dropout_(Tensor& self, double p, bool train);
 /// The same for whole channels (dimensions 0 and 1 choose) of a tensor of at least 2 dimensions.

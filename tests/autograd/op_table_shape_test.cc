@@ -145,6 +145,12 @@ void add_views(Table& t) {
         return made(common(x[0].sizes, {2, 1, 4}),
                     [&](const Index& i) { return x[0].broadcast(i); });
       });
+  t.row(
+       "expand.copy", kAll,
+       {{real({2, 3}, -9, 9), real({3}, -9, 9)}, {real({0, 3}), real({1})}, {real({}), real({})}},
+       [](V x) { return expand(x[1], x[0].sizes()).clone(); },
+       [](P x) { return made(x[0].sizes, [&](const Index& i) { return x[1].broadcast(i); }); })
+      .changes([](V x) { return x[0].copy_(x[1]); });
   row(
       "narrow", {{3, 4}, {0, 4}}, [](V x) { return narrow(x[0], 1, 1, 2); },
       moved(
@@ -341,6 +347,42 @@ void add_joins(Table& t) {
                     [&](const Index& i) { return x[size_t(i[1])].at({i[0]}); });
       },
       {});
+}
+
+// In-place forms that change what a tensor looks at, not what it holds.
+TEST(ShapeRows, InPlaceViews) {
+  const Operands o = operands({real({3, 1, 4})}, kFloat);
+  const auto check = [&](const Tensor& want, const std::function<Tensor(const Tensor&)>& change) {
+    const Tensor x = o.tensors[0].clone();
+      const Tensor y = change(x);
+    EXPECT_EQ(y.impl(), x.impl());
+    EXPECT_EQ(x.sizes().vec(), want.sizes().vec());
+    EXPECT_TRUE(bits(x) == bits(want));
+  };
+  const Tensor& x = o.tensors[0];
+  check(squeeze(x), [](const Tensor& v) { return v.squeeze_(); });
+  check(squeeze(x, 1), [](const Tensor& v) { return v.squeeze_(1); });
+  check(unsqueeze(x, 2), [](const Tensor& v) { return v.unsqueeze_(2); });
+  check(transpose(x, 0, 2), [](const Tensor& v) { return v.transpose_(0, 2); });
+  check(x.squeeze().t(), [](const Tensor& v) { return v.squeeze_().t_(); });
+}
+
+TEST(ShapeRows, ResizeKeepsWhatFits) {
+  const Tensor x = operands({real({2, 3})}, kFloat).tensors[0];
+  const Plain old = plain_of(x);
+  x.resize_({2, 2});
+  expect_close(x, Plain{{2, 2}, {old.v[0], old.v[1], old.v[2], old.v[3]}});
+  x.resize_({5});
+  EXPECT_EQ(plain_of(x).v[3], old.v[3]);
+  EXPECT_THROW(ones({2}).requires_grad_().resize_({3}), Error);
+}
+TEST(ShapeRows, DetachCutsTheHistory) {
+  const Tensor x = ones({2}).requires_grad_();
+  const Tensor y = x.mul(2);
+  y.detach_();
+  EXPECT_FALSE(y.requires_grad());
+  expect_close(y, Plain{{2}, {2, 2}});
+  EXPECT_THROW(x.mul(2).select(0, 0).detach_(), Error) << "a view";
 }
 
 std::vector<Row> rows() {

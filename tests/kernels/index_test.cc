@@ -120,6 +120,10 @@ TEST(Index, RowsAndColumns) {
   check({{40}, {0}, {1}, {{1}}, {5}, {1}}, 5, 40, {40}, 3);
   // Strided x and y.
   check({{30, 20}, {0, 2}, {41, 2}, {{1, 0}}, {6}, {40}}, 240, 30 * 41, {30});
+  // A row whose tasks are longer than what is converted at a time, dense or every second element.
+  for (int64_t sx : {1, 2})
+    for (int64_t sy : {1, 2})
+      check({{1, 4000}, {0, sx}, {0, sy}, {{1, 0}}, {3}, {4000 * sx}}, 12000 * sx, 4000 * sy, {1});
 }
 
 TEST(Index, SeveralIndexTensors) {

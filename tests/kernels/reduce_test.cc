@@ -356,6 +356,32 @@ TEST(Reduce, PositionDoesNotMatter) {
   });
 }
 
+// What one task would do alone is cut: few long sequences, along rows and along columns. The
+// numbers follow from the shape, so they are part of the bits.
+TEST(Reduce, LongSequencesAreCut) {
+  const auto segments = [](std::vector<int64_t> sizes, bool first, bool last) {
+    std::vector<int64_t> strides(sizes.size(), 1);
+    for (size_t d = sizes.size() - 1; d-- > 0;) strides[d] = strides[d + 1] * sizes[d + 1];
+    const bool reduced[] = {first, last};
+    ReduceArgs a{};
+    a.op = Op::kSum;
+    EXPECT_TRUE(
+        plan_reduce(a, static_cast<int>(sizes.size()), sizes.data(), strides.data(), reduced));
+    EXPECT_EQ(a.workspace_bytes, a.segments > 1 ? a.segments * a.outputs * kReducePartial : 0);
+    return a.segments;
+  };
+  EXPECT_EQ(segments({1 << 20}, true, false), 16) << "65536 elements a task";
+  EXPECT_EQ(segments({(1 << 20) + 1}, true, false), 17);
+  EXPECT_EQ(segments({65536}, true, false), 1);
+  EXPECT_EQ(segments({15, 131072}, false, true), 2) << "rows";
+  EXPECT_EQ(segments({16, 131072}, false, true), 1) << "enough tasks as they are";
+  EXPECT_EQ(segments({131072, 15}, true, false), 30)
+      << "columns: 65536 / 15, up to whole groups of 32";
+  EXPECT_EQ(segments({1 << 24, 2}, true, false), 64) << "never more than 64 of a column";
+  EXPECT_EQ(segments({1 << 20, 0}, true, false), 1) << "no result, no task";
+  EXPECT_EQ(segments({0}, true, false), 1);
+}
+
 TEST(Reduce, TooManyDimensionsAreRefused) {
   ReduceArgs a{};
   a.op = Op::kSum;

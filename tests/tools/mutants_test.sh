@@ -65,15 +65,18 @@ sed -i '1i// A line more, which moves all the others.' "$tree/autograd/many.cc"
 draw | cmp - "$work/first" || fail "a line more, and the seed drew other mutants"
 rm "$tree/autograd/many.cc"
 
-# The run: a script that wants sum.cc as it is, but never looks at the second function.
+# The run: a script that wants sum.cc as it is, never looks at the second function, and sees the last one
+# only in the sanitized build.
 cat >"$tree/parallel/sum.cc" <<'E2'
 int sum(int a, int b) { return a + b; }
 int unseen(int a, int b) { return a * b; }
 int typed(A a, A b) { return a / b; }
+int unsafe(int a, int b) { return a < b; }
 E2
 cat >"$work/runner" <<'E2'
 #!/usr/bin/env bash
 grep -q 'a / b' parallel/sum.cc || exit 1
+[[ $4 == asan ]] && ! grep -q 'a < b' parallel/sum.cc && echo "//tests/parallel:unsafe_test FAILED in 9s" && exit 3
 grep -q 'a + b' parallel/sum.cc && exit 0
 echo "//tests/parallel:sum_test    FAILED in 0.1s"
 echo "//tests/parallel:other_test  FAILED TO BUILD"
@@ -85,13 +88,14 @@ sum=$(sha256sum "$tree/parallel/sum.cc")
 run() {
   local name=$1 code=$2 got=0 pattern
   shift 2
-  python3 "$mutate" --root "$tree" --runner "$work/runner" --folder parallel --count 2 >"$work/out" 2>&1 || got=$?
+  python3 "$mutate" --root "$tree" --runner "$work/runner" --folder parallel --count 3 >"$work/out" 2>&1 || got=$?
   [[ $got -eq $code ]] || fail "$name: exit code $got, expected $code"
   for pattern in "$@"; do grep -Eq "$pattern" "$work/out" || fail "$name: no line matches $pattern"; done
   [[ $failed -eq 0 ]] || cat "$work/out"
 }
 run "a survivor" 1 '^killed .* parallel/sum.cc:1:34:- .*by //tests/parallel:sum_test' \
-  '^SURVIVED: parallel/sum.cc:2:37:' '^  int unseen.*\{\* => [/+]\}' '^mutate: FAILED: 2 mutants: 1 killed, 1 survived, of which 0'
+  '^killed .* by //tests/parallel:unsafe_test \(ASan, UBSan\)' '^does not compile .* parallel/sum.cc:3:' \
+  '^SURVIVED: parallel/sum.cc:2:37:' '^  int unseen.*\{\* => [/+]\}' '^mutate: FAILED: 3 mutants: 2 killed, 1 survived, of which 0'
 [[ $(sha256sum "$tree/parallel/sum.cc") == "$sum" ]] || fail "the tree itself was changed"
 
 # The survivor's block, with a reason.
@@ -100,7 +104,7 @@ run "a survivor" 1 '^killed .* parallel/sum.cc:1:34:- .*by //tests/parallel:sum_
   sed -n '/^SURVIVED:/,$p' "$work/out" | sed -n '2,3p'
   echo "  nobody calls it"
 } >"$tree/tools/mutation/explained.txt"
-run "an explained survivor" 0 '^explained +' 'nobody calls it' '^mutate: OK: 2 mutants: 1 killed, 1 survived, of which 1 explained'
+run "an explained survivor" 0 '^explained +' 'nobody calls it' '^mutate: OK: 3 mutants: 2 killed, 1 survived, of which 1 explained'
 sed -i 's/unseen/renamed/' "$tree/parallel/sum.cc"
 run "an explanation of a line that is gone" 1 'explains what the tree no longer has'
 rm "$tree/tools/mutation/explained.txt"

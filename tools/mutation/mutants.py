@@ -188,7 +188,8 @@ def untouched(tokens, partners):
         piece = tokens[first:end]
         words = {t.text for t in piece if t.kind == "name"}
         declared = {a.text for a, b in zip(piece, piece[1:]) if b.text == "="}
-        if first <= skipped_body or words & set(CHOICES) or "throw" in words or ("constexpr" in words and declared & set(SIZES)):
+        a_size = "constexpr" in words and declared & set(SIZES)
+        if first <= skipped_body or words & set(CHOICES) or "throw" in words or a_size:
             out.update(range(first, end))
         # The definition of a function that makes such a choice, whole.
         if words & set(CHOICES) and piece[-1].text == "{" and not words & {"if", "for", "while", "return", "switch"}:

@@ -7,10 +7,11 @@
   ./tools/mutate --only ID [ID...]     these, by the names that --list and the report give
 
 A mutant is an operator, a comparison, a bound or a start off by one, a sign, a `!`, or min for max. It is killed when a
-test of tests/<folder> fails, crashes or runs into the time limit, and survives when all pass. Mutants that do not compile
-are drawn again. What survives must stand in tools/mutation/explained.txt with the reason why no test can see it; the exit
-code is 0 only then. Headers that nearly every file includes are left out (each would compile everything again) unless
---wide asks for them. The working tree is never written to.
+test of tests/<folder> fails, crashes or runs into the time limit, in the default build or else under ASan and UBSan, and
+survives when all pass. Mutants that do not compile are drawn again. What survives must stand in
+tools/mutation/explained.txt with the reason why no test can see it; the exit code is 0 only then. Headers that nearly
+every file includes are left out (each would compile everything again) unless --wide asks for them. The working tree is
+never written to.
 """
 
 import argparse
@@ -61,9 +62,10 @@ class Runner:
 
     def __init__(self, command, copy, log):
         self.command, self.copy, self.log = command, copy, log
+        self.checked = set()
 
-    def __call__(self, folder, file="", first_test=""):
-        arguments = [self.command, "//tests/%s/..." % folder, file, first_test]
+    def __call__(self, folder, file="", first_test="", build="default"):
+        arguments = [self.command, "//tests/%s/..." % folder, file, first_test, build]
         started = time.monotonic()
         with open(self.log, "w") as log:
             code = subprocess.call(arguments, cwd=self.copy, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -75,29 +77,43 @@ class Runner:
                     by = words[0] + (" (time limit)" if words[1] == "TIMEOUT" else "")
         return code, by, time.monotonic() - started
 
+    def check_unchanged(self, folder, build="default"):
+        """Dies unless the folder's tests pass as they are; once for each folder and build."""
+        if (folder, build) in self.checked:
+            return
+        self.checked.add((folder, build))
+        say("%s: its tests without a change, %s build" % (folder, build))
+        code, by, seconds = self(folder, build=build)
+        if code != 0:
+            print(self.tail(), file=sys.stderr)
+            die("the tests of %s do not pass as they are%s" % (folder, by and ": " + by))
+        say("%s: they pass (%.0f s)" % (folder, seconds))
+
     def tail(self):
         return "".join(open(self.log, errors="replace").readlines()[-30:])
 
 
 def run_one(m, root, runner, explained):
-    """Changes the copy, tests, and puts the copy back."""
+    """Changes the copy, tests, and puts the copy back. What survives and is not explained meets the sanitizers."""
     path = runner.copy / m.file
     original = path.read_text()
-    path.write_text(m.apply(original))
-    try:
-        code, by, seconds = runner(m.folder, m.file, tree.stem_test(root, m.file))
-    finally:
-        path.write_text(original)
-    if code == 0:
-        outcome = EXPLAINED if m.key in explained else SURVIVED
-    elif code == 3:
-        outcome = KILLED
-    elif code == 1:
-        outcome = BROKEN
-    else:
+    first_test = tree.stem_test(root, m.file)
+    runner.check_unchanged(m.folder)
+    for build in ("default", "asan"):
+        if build == "asan":
+            runner.check_unchanged(m.folder, build)
+        path.write_text(m.apply(original))
+        try:
+            code, by, seconds = runner(m.folder, m.file, first_test, build)
+        finally:
+            path.write_text(original)
+        if code != 0 or m.key in explained:
+            break
+    outcomes = {0: EXPLAINED if m.key in explained else SURVIVED, 1: BROKEN, 3: KILLED}
+    if code not in outcomes or (code == 1 and build == "asan"):
         print(runner.tail(), file=sys.stderr)
         die("the tests of %s could not run: exit code %d" % (m.id, code))
-    return Result(m, outcome, by, seconds)
+    return Result(m, outcomes[code], by + (" (ASan, UBSan)" if by and build == "asan" else ""), seconds)
 
 
 def line_of(result):
@@ -197,13 +213,6 @@ def main():
 
 def run_plan(plan, root, runner, explained, exactly):
     results = []
-    for folder in sorted({queue[0].folder for queue, _ in plan if queue}):
-        say("%s: its tests without a change" % folder)
-        code, by, seconds = runner(folder)
-        if code != 0:
-            print(runner.tail(), file=sys.stderr)
-            die("the tests of %s do not pass as they are%s" % (folder, by and ": " + by))
-        say("%s: they pass (%.0f s)" % (folder, seconds))
     for queue, number in plan:
         ran = 0
         for m in queue:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests one mutant: run_tests.sh TARGETS FILE FIRST_TEST, in the copy of the tree that this script is part of. FILE is what
-# was changed and FIRST_TEST the test that mirrors it; both may be empty. The exit code is Bazel's: 0 all pass, 1 does not
-# build, 3 a test fails. `run_tests.sh --end` stops the copy's Bazel.
+# Tests one mutant: run_tests.sh TARGETS FILE FIRST_TEST BUILD, in the copy of the tree that this script is part of. FILE is
+# what was changed and FIRST_TEST the test that mirrors it; both may be empty. BUILD is `default` or `asan`. The exit code is
+# Bazel's: 0 all pass, 1 does not build, 3 a test fails. `run_tests.sh --end` stops the copy's Bazel.
 set -euo pipefail
 RAMET_PROGRAM=mutate
 source "$(dirname "$0")/../setup.sh"
@@ -13,17 +13,19 @@ if [[ $1 == --end ]]; then
   exit 0
 fi
 
-# - Nobody asks for a mutant's objects again: they are not put into the shared cache, only what is there is used.
-# - The time limit is for mutants that loop for ever; the memory limit for those that never stop allocating, on a machine
-#   that others use too.
-options=(
-  --notest_keep_going
-  --noremote_upload_local_results
-  --test_timeout="${RAMET_MUTANT_TIMEOUT:-240}"
-  --run_under="prlimit --as=17179869184 --core=0"
-  --test_tag_filters=-takes_long
-  --build_tests_only
-)
+# Nobody asks for a mutant's objects again: they are not put into the shared cache, only what is there is used.
+options=(--notest_keep_going --noremote_upload_local_results --build_tests_only)
+if [[ $4 == default ]]; then
+  # The time limit is for mutants that loop for ever; the memory limit for those that never stop allocating, on a machine
+  # that others use too. (Sanitizers reserve more address space than there is memory.)
+  options+=(
+    --test_timeout="${RAMET_MUTANT_TIMEOUT:-240}"
+    --run_under="prlimit --as=17179869184 --core=0"
+    --test_tag_filters=-takes_long
+  )
+else
+  options+=(--config="$4")
+fi
 # A changed operator is often worth a warning; whether it is an error as well is for the tests to say.
 if [[ $2 == *.cc ]]; then options+=(--per_file_copt="^${2//./[.]}\$@-Wno-error"); fi
 

@@ -212,13 +212,15 @@ struct Moments {  // of one channel
 };
 
 // sum = sum of size * mean + rest; a chunk's squares about the total mean are square - 2 d rest +
-// size d^2, d the distance.
+// size d^2, d the distance. About an infinite mean the rest is NaN, and says nothing.
 RAMET_INLINE Moments combine_moments(const Layout& layout, int64_t l, int64_t c, int64_t channel,
                                      const float* part, double total) {
   double sum = 0, square = 0;
   const float* p = part + channel;
-  for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c)
-    sum += static_cast<double>(chunk_size(layout, l, i)) * p[0] + p[2 * c];
+  for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c) {
+    const double rest = p[2 * c];
+    sum += static_cast<double>(chunk_size(layout, l, i)) * p[0] + (rest == rest ? rest : 0);
+  }
   const double mean = sum / total;
   p = part + channel;
   for (int64_t i = 0; i < layout.chunks; ++i, p += 3 * c) {

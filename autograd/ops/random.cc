@@ -414,10 +414,11 @@ Tensor channel_noise(const char* op, const Tensor& x, double p) {
 
 Tensor native_dropout_backward(const Tensor& g, const Tensor& mask, double scale) {
   common_device("native_dropout_backward", g, mask);
-  RAMET_CHECK(is_floating(g.scalar_type()) && same_sizes(g.impl(), mask.impl()),
-              "native_dropout_backward",
-              "expected a floating-point gradient and a mask of its sizes: got ", describe(g),
-              " and ", describe(mask));
+  RAMET_CHECK(same_sizes(g.impl(), mask.impl()), "native_dropout_backward",
+              "expected a mask of the gradient's sizes: got ", describe(g), " and ",
+              describe(mask));
+  if (!is_floating(g.scalar_type()))
+    return native_dropout_backward(g.to(get_default_dtype()), mask, scale);
   Tensor out = pointwise_result("native_dropout_backward", g.scalar_type(), g, &mask);
   pointwise_into(RAMET_POINTWISE(scaled_product), out, compute_type(g.scalar_type()), g, mask, {},
                  scale);

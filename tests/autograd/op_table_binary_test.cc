@@ -261,7 +261,7 @@ void add_choices(Table& t) {
        [](V x) { return native_dropout_backward(x[0], x[1], 2); },
        [](D x) { return x[0] * x[1] * 2; })
       .alike()
-      .lacks(kBits);
+      .gives(floating);
 }
 
 std::vector<Row> rows() {

@@ -246,7 +246,7 @@ TEST(Errors, SourceHooks) {
     Job job(kFour, 64), twin(kFour, 64);
     twin.step(8);
     const auto after = gradients_of(*twin.m);
-    const Tensor& w = job.m->parameters()[4];
+    const Tensor w = job.m->parameters()[4];
     std::atomic<bool> on{true};
     auto fail = [&on] {
       if (on) throw Boom(-1);

@@ -105,7 +105,7 @@ void check_all(Case c) {
                             "x", s.kw, " s ", s.sh, ",", s.sw, " p ", s.ph, ",", s.pw, " d ", s.dh,
                             ",", s.dw, " g ", s.groups, " layouts ", c.lx, c.ly));
   Buffer y(c.dy.size, c.dtype), dx(c.x.size, c.dtype), dw(c.w.size, c.dtype), db(s.co, c.dtype);
-  y.fill(0), dx.fill(0);  // gaps of kOdd stay zero
+  y.fill(0), dx.fill(0);  // gaps of kOdd stay zero; what lies between them is written anew
   Sum sy(y.size), sdx(dx.size), sdw(dw.size), sdb(s.co);
   const ImageView vy = view(c.dy, s.co, s.oh, s.ow, c.ly);
   for (int64_t n = 0; n < s.n; ++n)
@@ -113,9 +113,15 @@ void check_all(Case c) {
       for (int64_t i = 0; i < s.oh; ++i)
         for (int64_t j = 0; j < s.ow; ++j) {
           const int64_t at = n * vy.n + o * vy.c + i * vy.h + j * vy.w;
+          y.set(at, 77);
           if (c.with_bias) sy.add(at, c.b[o]);
           sdb.add(o, c.dy[at]);
         }
+  const ImageView vx = view(c.x, s.ci, s.h, s.w, c.lx);
+  for (int64_t n = 0; n < s.n; ++n)
+    for (int64_t k = 0; k < s.ci; ++k)
+      for (int64_t i = 0; i < s.h; ++i)
+        for (int64_t j = 0; j < s.w; ++j) dx.set(n * vx.n + k * vx.c + i * vx.h + j * vx.w, 77);
   c.products([&](int64_t xi, int64_t wi, int64_t yi, int64_t) {
     sy.add(yi, c.x[xi] * c.w[wi]);
     sdx.add(xi, c.dy[yi] * c.w[wi]);

@@ -14,6 +14,10 @@
 #include "runtime/half.h"
 #include "runtime/thread_pool.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace ramet::kernels::raw {
 
 /// A small generator with fixed constants: the same values everywhere.
@@ -71,12 +75,15 @@ inline void write(void* p, ScalarType t, int64_t i, double v) {
   }
 }
 
-/// n elements of one dtype behind 64 bytes of guard on either side; `check_guards` finds a write
-/// outside.
+/// n elements of one dtype behind 64 bytes of guard on either side; `guards_intact` finds a write
+/// outside. Under ASan a read there is an error as well.
 class Buffer {
  public:
   Buffer(int64_t n, ScalarType t)
-      : dtype(t), size(n), bytes_(static_cast<size_t>(n) * item_size(t) + 192, kGuard) {}
+      : dtype(t), size(n), bytes_(static_cast<size_t>(n) * item_size(t) + 192, kGuard) {
+    guard(true);
+  }
+  ~Buffer() { guard(false); }
   void* data() { return begin(); }
   const void* data() const { return const_cast<Buffer*>(this)->begin(); }
   template <class T> T* as() { return static_cast<T*>(data()); }
@@ -99,18 +106,23 @@ class Buffer {
   }
   bool guards_intact() const {
     const auto* p = static_cast<const unsigned char*>(data());
-    const size_t n = static_cast<size_t>(size) * item_size(dtype);
+    const size_t n = bytes();
+    guard(false);
+    bool intact = true;
     for (int i = 1; i <= 64; ++i)
-      if (p[-i] != kGuard || p[n + static_cast<size_t>(i) - 1] != kGuard) return false;
-    return true;
+      intact = intact && p[-i] == kGuard && p[n + static_cast<size_t>(i) - 1] == kGuard;
+    guard(true);
+    return intact;
   }
-  Buffer(const Buffer& o) : dtype(o.dtype), size(o.size), bytes_(o.bytes_.size(), kGuard) {
-    if (size) std::memcpy(data(), o.data(), static_cast<size_t>(size) * item_size(dtype));
+  Buffer(const Buffer& o) : Buffer(o.size, o.dtype) {
+    if (size) std::memcpy(data(), o.data(), bytes());
   }
   Buffer& operator=(const Buffer& o) {
     if (this != &o) {
+      guard(false);
       dtype = o.dtype, size = o.size, bytes_.assign(o.bytes_.size(), kGuard);
-      if (size) std::memcpy(data(), o.data(), static_cast<size_t>(size) * item_size(dtype));
+      if (size) std::memcpy(data(), o.data(), bytes());
+      guard(true);
     }
     return *this;
   }
@@ -120,6 +132,20 @@ class Buffer {
 
  private:
   static constexpr unsigned char kGuard = 0xA5;
+  size_t bytes() const { return static_cast<size_t>(size) * item_size(dtype); }
+  void guard([[maybe_unused]] bool on) const {
+#ifdef __SANITIZE_ADDRESS__
+    const auto* first = bytes_.data();
+    const auto* begin = static_cast<const unsigned char*>(data());
+    const auto* end = begin + bytes();
+    if (on) {
+      ASAN_POISON_MEMORY_REGION(first, begin - first);
+      ASAN_POISON_MEMORY_REGION(end, first + bytes_.size() - end);
+    } else {
+      ASAN_UNPOISON_MEMORY_REGION(first, bytes_.size());
+    }
+#endif
+  }
   unsigned char* begin() {
     auto p = reinterpret_cast<uintptr_t>(bytes_.data()) + 64;
     return reinterpret_cast<unsigned char*>((p + 63) / 64 * 64);  // aligned to 64

@@ -29,8 +29,7 @@ template <class F> RAMET_INLINE void run(int64_t tasks, int64_t bytes, const F& 
   for (int64_t t = 0; t < tasks; ++t) f(t, 0);
 }
 
-// ---- float: vectors of channels, or 64 lanes along a plane
-// -----------------------------------------------------------
+// ---- float: vectors of channels, or 64 lanes along a plane --------------------------------------
 
 constexpr int kLaneVectors = 64 / VL;
 
@@ -327,8 +326,7 @@ void backward(const BatchNormBackwardArgs& g) {
   else if (g.dx.data) affine(g.n, c, g.l, g.dy, g.dx, a, k);
 }
 
-// ---- double: channel by channel
-// --------------------------------------------------------------------------------------
+// ---- double: channel by channel -----------------------------------------------------------------
 
 // f(x offset, second offset) over a channel, sample by sample.
 template <class F>

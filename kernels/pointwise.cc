@@ -53,21 +53,24 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
   } out;
   bool direct_in[3], direct = run.type[0] == result && run.stride[0] == 1;
   const bool direct_out = direct;
-  RowArgs row{{}, run.data[0], n, {1, 1, 1}, plan.s, plan.t};
+  PointwiseArgs row{};
+  row.out = run.data[0], row.n = n, row.s = plan.s, row.t = plan.t;
+  const void** in[3] = {&row.a, &row.b, &row.c};
+  unsigned fixed_ones = 0;
   for (int o = 0; o < operands; ++o) {
     const bool fixed = !run.data[o + 1] || run.stride[o + 1] == 0;
     direct_in[o] = !fixed && run.type[o + 1] == ComputeTag<C>::value && run.stride[o + 1] == 1;
-    row.in[o] = direct_in[o] ? run.data[o + 1] : reinterpret_cast<char*>(buffer[o]);
+    *in[o] = direct_in[o] ? run.data[o + 1] : reinterpret_cast<char*>(buffer[o]);
     direct = direct && (direct_in[o] || (fixed && sizeof(C) == 4));
     if (!fixed) continue;
     // one value for all: a register's worth of it for float, else a chunk's
     C value = number_as<C>(plan.t);
     if (run.data[o + 1]) load_chunk(run.data[o + 1], run.type[o + 1], 0, 1, &value);
-    row.step[o] = sizeof(C) == 4 ? 0 : 1;
+    if (sizeof(C) == 4) fixed_ones |= 1u << o;
     const int64_t copies = sizeof(C) == 4 ? VL : imin(kChunk, n);
     for (int64_t i = 0; i < copies; ++i) buffer[o][i] = value;
   }
-  if (direct) return plan.row(row);
+  if (direct) return plan.row(row, fixed_ones);
 
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t m = imin(kChunk, n - i);
@@ -76,13 +79,13 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
       const ScalarType type = run.type[o + 1];
       const int64_t stride = run.stride[o + 1];
       if (!p || stride == 0) continue;
-      if (direct_in[o]) row.in[o] = at(p, type, i);
+      if (direct_in[o]) *in[o] = at(p, type, i);
       else load_chunk(at(p, type, i * stride), type, stride, m, buffer[o]);
     }
     char* to = at(run.data[0], run.type[0], i * run.stride[0]);
     row.out = direct_out ? static_cast<void*>(to) : static_cast<void*>(&out);
     row.n = m;
-    plan.row(row);
+    plan.row(row, fixed_ones);
     if (direct_out) continue;
     if (result == ScalarType::Bool) {  // truth values into another type or a strided output
       C value[kChunk];

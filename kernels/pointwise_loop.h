@@ -11,16 +11,9 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// n elements. `step` is 1, or 0 for an operand that is one value repeated VL times (float rows
-/// only).
-struct RowArgs {
-  const void* in[3];
-  void* out;
-  int64_t n;
-  int64_t step[3];
-  Number s, t;
-};
-using Row = void (*)(const RowArgs&);
+/// n elements, dense memory of the compute type in and out: the types in `a` are not looked at. An
+/// operand whose bit is in `fixed` is one value repeated VL times (float rows only).
+using Row = void (*)(const PointwiseArgs& a, unsigned fixed);
 
 /// An operation as the drivers see it.
 struct PointwiseOp {
@@ -39,11 +32,13 @@ template <class Op, int kOperands, class V> RAMET_INLINE auto formula(V a, V b, 
   else return Op::f(a, b, c, s, t);
 }
 
-template <class Op, int kOperands, PointwiseResult kResult> void float_row(const RowArgs& r) {
-  const float* in[3] = {};
-  for (int o = 0; o < kOperands; ++o) in[o] = static_cast<const float*>(r.in[o]);
+template <class Op, int kOperands, PointwiseResult kResult>
+void float_row(const PointwiseArgs& r, unsigned fixed) {
+  const float* in[3] = {static_cast<const float*>(r.a)};
+  if constexpr (kOperands > 1) in[1] = static_cast<const float*>(r.b);
+  if constexpr (kOperands > 2) in[2] = static_cast<const float*>(r.c);
   const vf s = set1(static_cast<float>(r.s.d)), t = set1(static_cast<float>(r.t.d));
-  const int64_t step_a = r.step[0], step_b = r.step[1], step_c = r.step[2];
+  const int64_t step_a = ~fixed & 1, step_b = (~fixed >> 1) & 1, step_c = (~fixed >> 2) & 1;
   int64_t i = 0;
   const int64_t whole = r.n - r.n % VL;
   for (; i < whole; i += VL) {
@@ -71,9 +66,10 @@ template <class Op, int kOperands, PointwiseResult kResult> void float_row(const
 }
 
 template <class Op, int kOperands, PointwiseResult kResult, class V>
-void scalar_row(const RowArgs& r) {
-  const V* in[3] = {};
-  for (int o = 0; o < kOperands; ++o) in[o] = static_cast<const V*>(r.in[o]);
+void scalar_row(const PointwiseArgs& r, unsigned) {
+  const V* in[3] = {static_cast<const V*>(r.a)};
+  if constexpr (kOperands > 1) in[1] = static_cast<const V*>(r.b);
+  if constexpr (kOperands > 2) in[2] = static_cast<const V*>(r.c);
   V s, t;
   memcpy(&s, &r.s, sizeof s), memcpy(&t, &r.t, sizeof t);
   using Out = typename std::conditional<kResult == PointwiseResult::kTruth, uint8_t, V>::type;
@@ -107,14 +103,16 @@ RAMET_INLINE void run(const PointwiseArgs& a) {
                        (kOperands < 2 || a.b_type == ScalarType::Float) &&
                        (kOperands < 3 || a.c_type == ScalarType::Float);
     if (__builtin_expect(plain, 1)) {
-      RowArgs row{{a.a, a.b, a.c}, a.out, a.n, {1, 1, 1}, a.s, a.t};
+      const bool number = (kOperands > 1 && (!a.a || !a.b)) || (kOperands > 2 && !a.c);
+      if (__builtin_expect(!number, 1)) return float_row<Op, kOperands, kResult>(a, 0);
       float scalar[VL];
-      for (int o = 0; kOperands > 1 && o < kOperands; ++o)
-        if (__builtin_expect(!row.in[o], 0)) {
-          store(scalar, set1(static_cast<float>(a.t.d)));
-          row.in[o] = scalar, row.step[o] = 0;
-        }
-      return float_row<Op, kOperands, kResult>(row);
+      store(scalar, set1(static_cast<float>(a.t.d)));
+      PointwiseArgs row = a;
+      unsigned fixed = 0;
+      if (!a.a) row.a = scalar, fixed |= 1;
+      if (kOperands > 1 && !a.b) row.b = scalar, fixed |= 2;
+      if (kOperands > 2 && !a.c) row.c = scalar, fixed |= 4;
+      return float_row<Op, kOperands, kResult>(row, fixed);
     }
   }
   run_dense(a, op);

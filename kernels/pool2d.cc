@@ -31,8 +31,7 @@ template <class F> RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f
   for (int64_t t = 0; t < s.n * blocks; ++t) task(t, 0);
 }
 
-// ---- maximum
-// ---------------------------------------------------------------------------------------------------------
+// ---- maximum ------------------------------------------------------------------------------------
 
 struct Taps {  // those of one dimension that lie in the input
   int64_t from, to, origin;
@@ -204,8 +203,7 @@ template <class T> void max_gather(const MaxPool2dArgs& a) {
   });
 }
 
-// ---- average
-// ---------------------------------------------------------------------------------------------------------
+// ---- average ------------------------------------------------------------------------------------
 
 struct Range {
   int64_t from, to, full;  // elements in the input; those and the padding

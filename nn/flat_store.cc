@@ -1,6 +1,7 @@
 #include "nn/flat_store.h"
 
 #include <memory>
+#include <mutex>
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
@@ -106,6 +107,10 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
 }  // namespace
 
 FlatParameters flatten_parameters(ArrayRef<Tensor> parameters) {
+  // One at a time: several threads may make replicas of one module, and the first of them moves its
+  // parameters.
+  static std::mutex one;
+  const std::lock_guard<std::mutex> lock(one);
   const NoGradGuard off;
   FlatParameters out;
   std::unordered_set<const TensorImpl*> seen;

@@ -87,8 +87,7 @@ void Module::clone_(Module& other, const std::optional<Device>&) {
        ": it cannot be cloned into ", name());
 }
 
-// ---- visiting
-// --------------------------------------------------------------------------------------------------------
+// ---- visiting -----------------------------------------------------------------------------------
 
 void Module::visit_children(const NamedModulePointerApplyFunction& function,
                             const std::string& prefix) const {
@@ -190,8 +189,7 @@ std::shared_ptr<Module> Module::shared_from_this_checked() const {
   return std::const_pointer_cast<Module>(self);
 }
 
-// ---- state
-// -----------------------------------------------------------------------------------------------------------
+// ---- state --------------------------------------------------------------------------------------
 
 void Module::train(bool on) {
   for (const auto& child : children_)
@@ -262,8 +260,7 @@ void Module::zero_grad(bool set_to_none) {
   }
 }
 
-// ---- registration
-// ----------------------------------------------------------------------------------------------------
+// ---- registration -------------------------------------------------------------------------------
 
 Tensor& Module::register_parameter(std::string name, Tensor tensor, bool requires_grad) {
   check_name("register_parameter", "Parameter", name);
@@ -302,8 +299,7 @@ void Module::set_buffer_policy(const std::string& buffer, BufferPolicy policy) {
   policies_.emplace_back(buffer, policy);
 }
 
-// ---- hooks
-// -----------------------------------------------------------------------------------------------------------
+// ---- hooks --------------------------------------------------------------------------------------
 
 namespace {
 std::shared_ptr<ModuleHooks> copy_of(const std::shared_ptr<const ModuleHooks>& hooks) {
@@ -354,8 +350,7 @@ void ModuleHooks::run_post(Module& module, const std::vector<Tensor>& inputs,
   }
 }
 
-// ---- replication and cloning
-// -----------------------------------------------------------------------------------------
+// ---- replication and cloning --------------------------------------------------------------------
 
 void Module::merge_replicas(ArrayRef<Module*>) {}
 void Module::discard_deposits() {}
@@ -449,8 +444,7 @@ std::vector<AnyValue> Module::_forward_populate_default_args(std::vector<AnyValu
       "RAMET_FORWARD_HAS_DEFAULT_ARGS to do so.");
 }
 
-// ---- printing
-// --------------------------------------------------------------------------------------------------------
+// ---- printing -----------------------------------------------------------------------------------
 
 void Module::pretty_print(std::ostream& stream) const { stream << name(); }
 

@@ -203,8 +203,7 @@ Value DataParallelBase::run(const Value& arguments,
   return gather(outputs);
 }
 
-// ---- the functional form's cache
-// ----------------------------------------------------------------------------------------
+// ---- the functional form's cache ----------------------------------------------------------------
 
 namespace {
 

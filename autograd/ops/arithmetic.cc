@@ -50,7 +50,9 @@ template <class Kernel> inline Tensor fast(const Kernel& kernel, const Tensor& a
   return out;
 }
 
-bool is_one(const Scalar& s) { return s.equal(1); }
+inline bool is_one(const Scalar& s) {
+  return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.equal(1);
+}
 
 void check_alpha(const char* op, const Scalar& alpha, ScalarType dtype) {
   RAMET_CHECK(is_floating(dtype) || !alpha.isFloatingPoint(), op,
@@ -70,8 +72,7 @@ Tensor times(const Tensor& g, const Scalar& s) { return is_one(s) ? g : mul(g, s
 
 }  // namespace
 
-// ---- add, sub
-// --------------------------------------------------------------------------------------------------------
+// ---- add, sub -----------------------------------------------------------------------------------
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   const bool one = is_one(alpha);
@@ -156,8 +157,7 @@ Tensor rsub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
 
 Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 
-// ---- mul, div
-// --------------------------------------------------------------------------------------------------------
+// ---- mul, div -----------------------------------------------------------------------------------
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   Tensor out;
@@ -261,8 +261,7 @@ Tensor div(const Tensor& a, const Scalar& b, std::optional<std::string> mode) {
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return div(a, b, "floor"); }
 Tensor floor_divide(const Tensor& a, const Scalar& b) { return div(a, b, "floor"); }
 
-// ---- out forms
-// -------------------------------------------------------------------------------------------------------
+// ---- out forms ----------------------------------------------------------------------------------
 
 namespace {
 Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
@@ -289,8 +288,7 @@ Tensor& div_out(Tensor& out, const Tensor& a, const Tensor& b) {
   return out_form("div_out", RAMET_POINTWISE(div), out, a, b, divided(result_type(a, b)), 1);
 }
 
-// ---- methods
-// ---------------------------------------------------------------------------------------------------------
+// ---- methods ------------------------------------------------------------------------------------
 
 Tensor Tensor::add(const Tensor& o, const Scalar& alpha) const {
   return ramet::add(*this, o, alpha);

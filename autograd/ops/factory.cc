@@ -120,8 +120,7 @@ Tensor Tensor::new_full(IntArrayRef size, const Scalar& value, const TensorOptio
   return ramet::full(size, value, like("new_full", *this, o));
 }
 
-// ---- sequences
-// -------------------------------------------------------------------------------------------------------
+// ---- sequences ----------------------------------------------------------------------------------
 
 Tensor arange(const Scalar& end, const TensorOptions& options) {
   return arange(0, end, 1, options);
@@ -192,8 +191,7 @@ Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
   return finished(std::move(t), options);
 }
 
-// ---- from numbers
-// ----------------------------------------------------------------------------------------------------
+// ---- from numbers -------------------------------------------------------------------------------
 
 namespace detail {
 
@@ -236,8 +234,7 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
 
 }  // namespace detail
 
-// ---- over foreign memory
-// ---------------------------------------------------------------------------------------------
+// ---- over foreign memory ------------------------------------------------------------------------
 
 namespace {
 

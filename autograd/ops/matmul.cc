@@ -15,8 +15,7 @@ using namespace autograd;
 
 namespace {
 
-// ---- running the kernel
-// ----------------------------------------------------------------------------------------------
+// ---- running the kernel -------------------------------------------------------------------------
 
 // The last two dimensions of a tensor (and the first of three), or their transpose.
 struct Matrix {
@@ -85,8 +84,7 @@ Tensor product(const Tensor& a, bool flip_a, const Tensor& b, bool flip_b, const
   return out;
 }
 
-// ---- checks
-// ----------------------------------------------------------------------------------------------------------
+// ---- checks -------------------------------------------------------------------------------------
 
 void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   check_defined(op, a);
@@ -146,8 +144,7 @@ template <class F> Tensor& into(const char* op, Tensor& out, bool elsewhere, con
   return out;
 }
 
-// ---- gradients
-// -------------------------------------------------------------------------------------------------------
+// ---- gradients ----------------------------------------------------------------------------------
 
 Tensor flipped(const Tensor& t, bool flip) { return flip ? t.transpose(-2, -1) : t; }
 
@@ -181,8 +178,7 @@ Tensor bias_gradient(const Node& self, int i, const Tensor& g) {
 
 }  // namespace
 
-// ---- mm, bmm, mv, dot
-// ------------------------------------------------------------------------------------------------
+// ---- mm, bmm, mv, dot ---------------------------------------------------------------------------
 
 Tensor mm(const Tensor& a, const Tensor& b) {
   check_mm("mm", a, b);
@@ -265,8 +261,7 @@ Tensor dot(const Tensor& a, const Tensor& b) {
                 });
 }
 
-// ---- addmm, baddbmm
-// --------------------------------------------------------------------------------------------------
+// ---- addmm, baddbmm -----------------------------------------------------------------------------
 
 namespace {
 
@@ -344,8 +339,7 @@ Tensor& baddbmm_out(Tensor& out, const Tensor& self, const Tensor& a, const Tens
               [&](const Tensor& o) { add_product_into(o, self, a, b, beta, alpha); });
 }
 
-// ---- matmul
-// ----------------------------------------------------------------------------------------------------------
+// ---- matmul -------------------------------------------------------------------------------------
 
 namespace {
 int64_t product_of(IntArrayRef sizes) {
@@ -404,8 +398,7 @@ Tensor& matmul_out(Tensor& out, const Tensor& a, const Tensor& b) {
   return out;
 }
 
-// ---- linear
-// ----------------------------------------------------------------------------------------------------------
+// ---- linear -------------------------------------------------------------------------------------
 
 Tensor linear(const Tensor& x, const Tensor& w, const std::optional<Tensor>& maybe_bias) {
   static const Tensor none;
@@ -451,8 +444,7 @@ Tensor linear(const Tensor& x, const Tensor& w, const std::optional<Tensor>& may
                 });
 }
 
-// ---- methods
-// ---------------------------------------------------------------------------------------------------------
+// ---- methods ------------------------------------------------------------------------------------
 
 Tensor Tensor::mm(const Tensor& o) const { return ramet::mm(*this, o); }
 Tensor Tensor::bmm(const Tensor& o) const { return ramet::bmm(*this, o); }

@@ -239,8 +239,7 @@ void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& 
               mean.defined() ? "no running_var" : "no running_mean");
 }
 
-// ---- with ReLU and max pooling
-// ---------------------------------------------------------------------------------------
+// ---- with ReLU and max pooling ------------------------------------------------------------------
 
 int64_t stage_workspace(const Tensor& x) {
   return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1));

@@ -20,8 +20,7 @@ Tensor image_of(ImageLayout layout, const Pool2dShape& s, bool output, ScalarTyp
   return empty_image(layout, s.n, s.c, output ? s.oh : s.h, output ? s.ow : s.w, t, d);
 }
 
-// ---- maximum: scatter and gather by the indices are each other's derivative
-// ---------------------------------------------
+// ---- maximum: scatter and gather by the indices are each other's derivative ---------------------
 
 Tensor max_gather(const Tensor& x, const Tensor& index, const Pool2dShape& s, ImageLayout layout);
 
@@ -64,8 +63,7 @@ Tensor max_pool(const Tensor& x, const Pool2dShape& s, Tensor* index) {
                 });
 }
 
-// ---- average: linear, forward and backward are each other's derivative
-// ---------------------------------------------------
+// ---- average: linear, forward and backward are each other's derivative --------------------------
 
 struct Average {
   Pool2dShape shape;
@@ -93,8 +91,7 @@ Tensor average_backward(const Tensor& g, const Average& a) {
                 [a](const Node&, const Tensor& v) { return average(v, a); });
 }
 
-// ---- shapes
-// -----------------------------------------------------------------------------------------------------------
+// ---- shapes -------------------------------------------------------------------------------------
 
 int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
                   bool ceil_mode) {

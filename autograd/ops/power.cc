@@ -31,8 +31,7 @@ ScalarType not_bool(const char* op, ScalarType dtype) {
 
 }  // namespace
 
-// ---- pow
-// -------------------------------------------------------------------------------------------------------------
+// ---- pow ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -161,8 +160,7 @@ Tensor& Tensor::pow_(const Tensor& p) const {
   return as_mutable(*this);
 }
 
-// ---- remainders
-// ------------------------------------------------------------------------------------------------------
+// ---- remainders ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -216,8 +214,7 @@ Tensor Tensor::remainder(const Scalar& o) const { return ramet::remainder(*this,
 Tensor Tensor::fmod(const Tensor& o) const { return ramet::fmod(*this, o); }
 Tensor Tensor::fmod(const Scalar& o) const { return ramet::fmod(*this, o); }
 
-// ---- three operands
-// --------------------------------------------------------------------------------------------------
+// ---- three operands -----------------------------------------------------------------------------
 
 namespace {
 
@@ -332,8 +329,7 @@ Tensor& Tensor::addcdiv_(const Tensor& b, const Tensor& c, const Scalar& value) 
                        true, addcdiv_gradient);
 }
 
-// ---- lerp
-// ------------------------------------------------------------------------------------------------------------
+// ---- lerp ---------------------------------------------------------------------------------------
 
 namespace {
 void check_lerp(const char* op, const Tensor& a, const Tensor& b) {

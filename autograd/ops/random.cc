@@ -124,8 +124,7 @@ Generator given(const std::optional<Generator>& g) { return g.value_or(Generator
 
 }  // namespace
 
-// ---- factories
-// -------------------------------------------------------------------------------------------------------
+// ---- factories ----------------------------------------------------------------------------------
 
 Tensor rand(IntArrayRef size, const TensorOptions& options) {
   return rand(size, std::nullopt, options);
@@ -326,8 +325,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
   return self.device() == chosen.device() ? chosen : chosen.to(self.device());
 }
 
-// ---- in-place fills
-// --------------------------------------------------------------------------------------------------
+// ---- in-place fills -----------------------------------------------------------------------------
 
 Tensor& Tensor::uniform_(double from, double to) const {
   check_floating("uniform_", *this);
@@ -378,8 +376,7 @@ Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
   return ramet::multinomial(*this, samples, replacement);
 }
 
-// ---- dropout
-// ---------------------------------------------------------------------------------------------------------
+// ---- dropout ------------------------------------------------------------------------------------
 
 namespace {
 

@@ -455,8 +455,7 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   return out;
 }
 
-// ---- methods
-// ---------------------------------------------------------------------------------------------------------
+// ---- methods ------------------------------------------------------------------------------------
 
 Tensor Tensor::view(IntArrayRef size) const { return ramet::view(*this, size); }
 Tensor Tensor::reshape(IntArrayRef shape) const { return ramet::reshape(*this, shape); }

@@ -28,8 +28,7 @@ Tensor masked(const Tensor& mask, const Tensor& g, bool inverted = false) {
 
 }  // namespace
 
-// ---- where
-// -----------------------------------------------------------------------------------------------------------
+// ---- where --------------------------------------------------------------------------------------
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_condition(condition);
@@ -71,8 +70,7 @@ Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
   return ramet::where(condition, *this, other);
 }
 
-// ---- clamp with numbers
-// ----------------------------------------------------------------------------------------------
+// ---- clamp with numbers -------------------------------------------------------------------------
 
 namespace {
 
@@ -173,8 +171,7 @@ Tensor& Tensor::clamp_max_(const Scalar& high) const {
   return clamp_in_place("clamp_max_", *this, Bound(), Bound(high));
 }
 
-// ---- two tensors
-// -----------------------------------------------------------------------------------------------------
+// ---- two tensors --------------------------------------------------------------------------------
 
 namespace {
 

@@ -10,8 +10,7 @@ namespace ramet {
 namespace data {
 namespace datasets {
 
-// ---- TensorDataset
-// ----------------------------------------------------------------------------------------------------
+// ---- TensorDataset ------------------------------------------------------------------------------
 
 namespace {
 size_t rows_of(const Tensor& t) {
@@ -29,8 +28,7 @@ std::optional<size_t> TensorDataset::size() const {
   return tensor.defined() ? static_cast<size_t>(tensor.size(0)) : rows_;
 }
 
-// ---- MNIST
-// ------------------------------------------------------------------------------------------------------------
+// ---- MNIST --------------------------------------------------------------------------------------
 
 struct MNIST::Data {
   Tensor raw_images, targets;

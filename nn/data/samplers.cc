@@ -81,8 +81,7 @@ std::optional<std::vector<size_t>> take(size_t batch_size, size_t& at, size_t en
 
 }  // namespace
 
-// ---- RandomSampler
-// ----------------------------------------------------------------------------------------------------
+// ---- RandomSampler ------------------------------------------------------------------------------
 
 RandomSampler::RandomSampler(int64_t size, Dtype index_dtype) : index_dtype_(index_dtype) {
   RAMET_CHECK(size >= 0, "RandomSampler", "size: got ", size, ", expected at least 0");
@@ -113,8 +112,7 @@ void RandomSampler::load(serialize::InputArchive& archive) {
   indices_ = std::move(order);
 }
 
-// ---- SequentialSampler
-// ------------------------------------------------------------------------------------------------
+// ---- SequentialSampler --------------------------------------------------------------------------
 
 void SequentialSampler::reset(std::optional<size_t> new_size) {
   size_ = new_size.value_or(size_);
@@ -130,8 +128,7 @@ void SequentialSampler::load(serialize::InputArchive& archive) {
   index_ = read_count(archive, "index", size_);
 }
 
-// ---- distributed
-// ------------------------------------------------------------------------------------------------------
+// ---- distributed --------------------------------------------------------------------------------
 
 DistributedRandomSampler::DistributedRandomSampler(size_t size, size_t num_replicas, size_t rank,
                                                    bool allow_duplicates)
@@ -179,8 +176,7 @@ void DistributedSequentialSampler::load(serialize::InputArchive& archive) {
   index_ = read_count(archive, "index", local_sample_count());
 }
 
-// ---- StreamSampler
-// ----------------------------------------------------------------------------------------------------
+// ---- StreamSampler ------------------------------------------------------------------------------
 
 CustomBatchRequest::~CustomBatchRequest() = default;
 

@@ -110,8 +110,7 @@ size_t Optimizer::size() const noexcept {
   return count;
 }
 
-// ---- saving
-// ----------------------------------------------------------------------------------------------------------
+// ---- saving -------------------------------------------------------------------------------------
 
 std::unique_ptr<OptimizerParamState> Optimizer::new_state() const {
   fail("optim", "load() needs new_state(), which this optimizer does not override");

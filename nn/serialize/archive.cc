@@ -150,8 +150,7 @@ std::shared_ptr<const detail::ArchiveContent> from_file(Safetensors file, const 
 
 }  // namespace
 
-// ---- OutputArchive
-// ----------------------------------------------------------------------------------------------------
+// ---- OutputArchive ------------------------------------------------------------------------------
 
 OutputArchive::OutputArchive() : content_(std::make_unique<detail::ArchiveContent>()) {}
 OutputArchive::OutputArchive(OutputArchive&&) noexcept = default;
@@ -199,8 +198,7 @@ void OutputArchive::save_to(std::ostream& stream) {
   });
 }
 
-// ---- InputArchive
-// -----------------------------------------------------------------------------------------------------
+// ---- InputArchive -------------------------------------------------------------------------------
 
 InputArchive::InputArchive() : content_(std::make_shared<detail::ArchiveContent>()) {}
 InputArchive::InputArchive(InputArchive&&) noexcept = default;

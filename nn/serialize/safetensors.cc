@@ -40,8 +40,7 @@ const char* type_name(ScalarType t) {
   fail("save_safetensors", "element type: got ", name_of(t), ", which the format does not have");
 }
 
-// ---- reading
-// ----------------------------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 struct Source {
   virtual ~Source() = default;

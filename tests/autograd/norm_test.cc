@@ -137,7 +137,7 @@ TEST(BatchNorm, AForwardWithoutTrainingTouchesNoStatistics) {
 }
 
 // ---- batch_norm_relu_max_pool2d: the fused way in float against the three operations in double
-// ---------------------------
+// ---
 
 struct Stage {
   Tensor x, w, b, mean, var;

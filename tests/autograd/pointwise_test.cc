@@ -488,8 +488,7 @@ TEST(PointwiseFronts, RoundedDivisionAndComparisonsHaveNoGradient) {
   EXPECT_EQ(values(x.grad()), (std::vector<double>{1, 1, 1}));
 }
 
-// ---- promotion
-// -------------------------------------------------------------------------------------------------------
+// ---- promotion ----------------------------------------------------------------------------------
 
 TEST(PointwiseFronts, ResultTypes) {  // what LibTorch gives
   auto t = [](ScalarType type, IntArrayRef sizes = {2}) { return ones(sizes, type); };
@@ -538,8 +537,7 @@ TEST(PointwiseFronts, GradientsComeBackInTheInputsType) {
   }
 }
 
-// ---- in place, out
-// ---------------------------------------------------------------------------------------------------
+// ---- in place, out ------------------------------------------------------------------------------
 
 TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
   struct Form {
@@ -638,8 +636,7 @@ TEST(PointwiseFronts, OutForms) {
   EXPECT_NE(error_of([&] { add_out(whole, a, b); }).find("can't be cast"), std::string::npos);
 }
 
-// ---- edges
-// -----------------------------------------------------------------------------------------------------------
+// ---- edges --------------------------------------------------------------------------------------
 
 TEST(PointwiseFronts, IntegersDividedByZeroAreAnError) {
   const Tensor a = tensor({5, 6}), b = tensor({1, 0});

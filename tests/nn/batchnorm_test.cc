@@ -78,8 +78,7 @@ TEST(BatchNorm, WithReluAndPoolAgreesWithTheThreeModules) {
   EXPECT_ERROR_TEXT(fused(ones({2, 2})), "expected 4D input (got 2D input)");
 }
 
-// ---- Note [Batch norm in replicas]
-// -----------------------------------------------------------------------------------
+// ---- Note [Batch norm in replicas] --------------------------------------------------------------
 
 std::shared_ptr<BatchNorm1dImpl> replica_of(const BatchNorm1dImpl& source, const char* device) {
   auto made = std::dynamic_pointer_cast<BatchNorm1dImpl>(source.clone(Device(device)));

@@ -112,8 +112,7 @@ TEST(Datasets, StackTakesAnyLayout) {
   EXPECT_EQ(floats(out), (std::vector<float>{1, 3, 2, 4, 1, 2, 3, 4}));
 }
 
-// ---- GatherDataset
-// ----------------------------------------------------------------------------------------------------
+// ---- GatherDataset ------------------------------------------------------------------------------
 
 // Byte images of several channels, by the slow path: convert, divide, Normalize, Stack.
 TEST(GatherDataset, SameBitsAsSingleExamples) {

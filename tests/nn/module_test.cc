@@ -191,8 +191,7 @@ TEST(Module, BufferPolicies) {
   EXPECT_EQ(BatchNorm2d(3)->buffer_policy("running_var"), BufferPolicy::merge_stats);
 }
 
-// ---- the three styles of writing a module
-// ----------------------------------------------------------------------------
+// ---- the three styles of writing a module -------------------------------------------------------
 
 struct NetImpl : Module {
   NetImpl(int64_t in, int64_t out) : fc(nullptr) { fc = register_module("fc", Linear(in, out)); }
@@ -225,8 +224,7 @@ TEST(ModuleHolder, ByValueBySharedPointerAndByHolder) {
   EXPECT_TRUE(made_by_default);
 }
 
-// ---- clone
-// -----------------------------------------------------------------------------------------------------------
+// ---- clone --------------------------------------------------------------------------------------
 
 struct CloneableNetImpl : Cloneable<CloneableNetImpl> {
   CloneableNetImpl() { reset(); }

@@ -241,8 +241,7 @@ TEST(Scenario, S40_DropoutMasks) {
   for (int n : {1, 2, 4}) EXPECT_EQ(two_masks(n, false), one) << n;
 }
 
-// ---- more scenarios
-// -----------------------------------------------------------------------------------------------------
+// ---- more scenarios -----------------------------------------------------------------------------
 
 TEST(MoreScenarios, StrictSource) {
   nn::BatchNorm1d m(2);

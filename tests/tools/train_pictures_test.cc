@@ -19,8 +19,7 @@
 namespace ramet::training {
 namespace {
 
-// ---- PNG
-// --------------------------------------------------------------------------------------------------------------
+// ---- PNG ----------------------------------------------------------------------------------------
 
 struct Picture {
   uint32_t width = 0, height = 0;
@@ -152,8 +151,7 @@ TEST(Curve, DrawsAnyAmountOfData) {
   EXPECT_EQ(decode(draw_curve(odd, 2, "", "")).height, 640u);
 }
 
-// ---- graph.svg
-// --------------------------------------------------------------------------------------------------------
+// ---- graph.svg ----------------------------------------------------------------------------------
 
 // Tags open and close in order, attributes are quoted, '&' begins an entity: enough to be read by
 // any XML reader.
@@ -226,8 +224,7 @@ TEST(GraphSvg, BoxesStandApart) {
   }
 }
 
-// ---- metrics.jsonl and the progress line
-// ------------------------------------------------------------------------------
+// ---- metrics.jsonl and the progress line --------------------------------------------------------
 
 TEST_F(TrainTest, HistoryIsKeptUpToTheResumedStep) {
   const std::string path = folder_ + "/metrics.jsonl";

@@ -13,8 +13,7 @@ int main() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   std::ifstream status("/proc/self/status");
   std::string word, resident;
-  while (status >> word && word != "VmHWM:") {
-  }
+  while (status >> word && word != "VmHWM:") {}
   status >> resident;
   std::cout << std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() << ' ' << resident
             << '\n';

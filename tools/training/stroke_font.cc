@@ -11,7 +11,8 @@ namespace {
 //   M x y x y ...        a new stroke through these points
 //   L x y x y ...        the stroke goes on
 //   O cx cy rx ry a b    a new stroke: the arc of an ellipse from angle a to angle b (degrees,
-//   anticlockwise) A cx cy rx ry a b    the stroke goes on with an arc
+//                        anticlockwise)
+//   A cx cy rx ry a b    the stroke goes on with an arc
 struct Shape {
   char c;
   const char* commands;

@@ -2,6 +2,7 @@
 #include "autograd/tensor.h"
 
 #include <iostream>
+#include <mutex>
 #include <sstream>
 
 #include "autograd/grad_mode.h"
@@ -98,11 +99,24 @@ autograd::NodePtr Tensor::grad_fn() const {
   return result;
 }
 
+namespace {
+
+// Replicas that run side by side share the ReduceAdd node of a parameter, and their forwards may
+// put hooks on it.
+std::unique_lock<std::mutex> hooks_of(const Node* node) {
+  static std::mutex mutex;
+  return node && (node->flags & Node::kReduce) ? std::unique_lock(mutex)
+                                               : std::unique_lock<std::mutex>();
+}
+
+}  // namespace
+
 void Tensor::retain_grad() const {
   RAMET_CHECK(defined() && requires_grad(), "retain_grad",
               "can't retain_grad on Tensor that has requires_grad=False");
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::release(e.node);
+  const auto lock = hooks_of(e.node);
   if (is_leaf() || retained_of(p_)) return;
   e.node->more().retained.emplace_back(p_->slot, Tensor());
 }
@@ -113,6 +127,7 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
               "cannot register a hook on a tensor that doesn't require gradient");
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::release(e.node);
+  const auto lock = hooks_of(e.node);
   autograd::NodeExtra& extra = e.node->more();
   extra.hooks.push_back({p_->slot, extra.next_id, std::move(hook)});
   return extra.next_id++;
@@ -120,6 +135,7 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
 
 void Tensor::remove_hook(unsigned id) const {
   auto* node = static_cast<Node*>(defined() ? p_->node : nullptr);
+  const auto lock = hooks_of(node);
   if (!node || !node->extra) return;
   auto& hooks = node->extra->hooks;
   for (size_t i = 0; i < hooks.size(); ++i)

@@ -1,6 +1,7 @@
 // The part of a ReplicaSet that runs once: checks, flat stores, shells.
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <typeinfo>
 
 #include "autograd/grad_mode.h"
@@ -159,6 +160,11 @@ void check_members(const std::string& name, const Module& ours, const Module& th
 }  // namespace
 
 void ReplicaSet::build() {
+  // Two sets of one module may be made at the same time, by concurrent data_parallel calls: the
+  // first one flattens the parameters, the second finds them so. Recursive, because clone() is the
+  // user's code.
+  static std::recursive_mutex one_at_a_time;
+  const std::lock_guard<std::recursive_mutex> lock(one_at_a_time);
   check_sealed(*source_);
   ScopedValue<bool> training_tensors(tls.inference_mode, false);
   const NoGradGuard off;

@@ -146,6 +146,10 @@ TEST(Matmul, SameBitsForEveryThreadCountAndVectorWidth) {
       {.m = 128, .n = 200, .k = 1024},
       {.m = 40, .n = 2100, .k = 300, .tb = true},
       {.m = 250, .n = 80, .k = 2048, .ta = true},
+      // Row-major B is packed (rows of 4 KB; more than a cache serves well), then A in columns.
+      {.m = 40, .n = 1024, .k = 100, .beta = 0.5, .bias = true},
+      {.m = 30, .n = 2203, .k = 64},
+      {.m = 600, .n = 66, .k = 512, .ta = true, .relu = true},
       {.batch = 30, .m = 16, .n = 33, .k = 20, .tb = true},
       {.batch = 9, .m = 90, .n = 70, .k = 80, .shared_b = true},
       {.batch = 2, .m = 100, .n = 90, .k = 110, .dtype = ScalarType::Half, .bias = true},

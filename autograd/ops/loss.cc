@@ -157,7 +157,16 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
   // log1p(exp(-|x|)) + max(-x, 0)
   Tensor loss;
   const auto terms = [](const Tensor& x) {
-    return x.abs().neg().exp().log1p().add(x.neg().clamp_min(0));
+    Tensor y;
+    {
+      const NoGradGuard off;
+      y = x.abs().neg().exp().log1p().add(x.neg().clamp_min(0));
+    }
+    if (!recording(x)) return y;
+    // Stated, because the two parts have a kink at 0 that their sum has not.
+    return record("LogSigmoidBackward0", {x}, y, [sx = save(x)](const Node& self, const Tensor& g) {
+      return g.mul(sx.get(self).sigmoid().sub(1));
+    });
   };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();

@@ -243,7 +243,10 @@ Tensor squeeze(const Tensor& self, IntArrayRef dims) {
   std::vector<bool> drop(static_cast<size_t>(self.dim()));
   for (int64_t d : dims) {
     const auto at = static_cast<size_t>(wrap_dim("squeeze", d, self.dim()));
-    if (at < drop.size()) drop[at] = true;
+    if (at >= drop.size()) continue;
+    RAMET_CHECK(!drop[at], "squeeze", "dim ", at,
+                " appears multiple times in the list of dims: got ", dims);
+    drop[at] = true;
   }
   return squeeze_where(self, drop);
 }

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Counts the public functions and methods that the comparison with LibTorch has a case for, and lists those without.
+
+  compare --list | tools/compare/coverage.py
+
+Functions are those of autograd/ops/*.h, methods those of autograd/tensor.h. It fails on a function that neither has a case nor
+stands in NOT_COMPARED below with a reason, on an entry there that has a case, and on a case that covers no such name.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+NOT_COMPARED = {
+    "broadcast_sizes": "not in LibTorch: broadcast_tensors shows it",
+    "conv_named": "what conv1d and conv2d with a named padding call",
+    "copy_values scatter_zeros index_add_zeros fill_values value_of softmax_backward": "private, in namespace autograd",
+    "accessor data_ptr const_data_ptr mutable_data_ptr item is_nonzero": "raw values: every comparison reads them",
+    "_base _version grad backward detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
+    "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
+        "the graph's bookkeeping: tests/autograd",
+    "cpu cuda pin_memory is_inference is_complex is_signed is_contiguous layout options stride strides toString print":
+        "what a tensor is, and where",
+}
+
+
+def code(path):
+    return re.sub(r"//[^\n]*", "", path.read_text())
+
+
+def public_names():
+    """Names of functions and methods, each with its header."""
+    names = {}
+    for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
+        if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
+            continue
+        text = code(path)
+        for name in re.findall(r"^(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", text, flags=re.M):
+            names[name] = path.name
+        # Families: #define RAMET_COMPARE(name) ... RAMET_COMPARE(eq)
+        for macro, body in re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text):
+            for name in re.findall(rf"^{macro}\((\w+)\)", text, flags=re.M):
+                names[name] = path.name
+                if "name##_out" in body:
+                    names[name + "_out"] = path.name
+    text = code(ROOT / "autograd" / "tensor.h")
+    body = text[text.index("class RAMET_API Tensor") : text.index("Tensor shallow()")]
+    for name in re.findall(r"^  (?:template <[^>]*(?:<[^>]*>[^>]*)*> )?[\w:<>, *&]+?[ &*](\w+)\([^;]*?\) const", body, flags=re.M):
+        names.setdefault(name, "tensor.h")
+    for name in re.findall(r"^  RAMET_UNARY_METHOD\((\w+)\)", body, flags=re.M):
+        names.setdefault(name, "tensor.h")
+        names.setdefault(name + "_", "tensor.h")
+    names.pop("name", None)
+    names.pop("name##_out", None)
+    return names
+
+
+def main():
+    public = public_names()
+    covered = set()
+    for line in sys.stdin:
+        covered.update(name for name in line.partition(":")[2].split() if not name.startswith("operator"))
+    excused = {name for names in NOT_COMPARED for name in names.split()}
+    problems = [f"{public[n]}: {n} has no case in tools/compare" for n in sorted(set(public) - covered - excused)]
+    problems += [f"{n} has a case: take it off NOT_COMPARED in tools/compare/coverage.py" for n in sorted(excused & covered)]
+    problems += [f"a case covers {n}, which is no public name" for n in sorted(covered - set(public))]
+    problems += [f"NOT_COMPARED names {n}, which is no public name" for n in sorted(excused - set(public))]
+    for problem in problems:
+        print(problem)
+    wanted = set(public) - excused
+    print(f"coverage: {len(covered & wanted)} of {len(wanted)} public functions and methods have a case; "
+          f"{len(excused & set(public))} are not compared, with a reason")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+// The files of cases, cases_<name>.inc, and the arms they give: compare_ramet_<name>() is linked
+// in, compare_torch_<name>() is looked up in the peer.
+#pragma once
+#include "tools/compare/arm.h"
+
+#define RAMET_COMPARE_FILES(X) \
+  X(unary)                     \
+  X(binary)                    \
+  X(reduce)                    \
+  X(shape)                     \
+  X(index)                     \
+  X(matrix)                    \
+  X(image)                     \
+  X(loss)                      \
+  X(factory)                   \
+  X(nn)
+
+extern "C" {
+#define X(name) CompareArm compare_ramet_##name();
+RAMET_COMPARE_FILES(X)
+#undef X
+}

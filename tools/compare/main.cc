@@ -1,0 +1,279 @@
+// ./tools/compare_torch: runs the same random draws here and in LibTorch and compares what comes
+// out. Usually called by that script, which builds the peer.
+#include <dlfcn.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tools/compare/files.h"
+#include "tools/compare/known.h"
+#include "tools/compare/tolerance.h"
+
+namespace {
+
+struct File {
+  const char* name;
+  CompareArm own, peer;
+};
+
+std::string shown(const CompareResult& r, int64_t i) {
+  char text[40];
+  if (r.reals) std::snprintf(text, sizeof text, "%.9g", r.reals[i]);
+  else std::snprintf(text, sizeof text, "%lld", static_cast<long long>(r.wholes[i]));
+  return text;
+}
+std::string shown(const int64_t* sizes, int rank) {
+  std::string text = "[";
+  for (int d = 0; d < rank; ++d) text += (d ? "," : "") + std::to_string(sizes[d]);
+  return text + "]";
+}
+
+/// What is wrong with `a` (this library's) beside `b` (LibTorch's), or "".
+std::string difference(const CompareResult& a, const CompareResult& b, const CompareReport& r,
+                       double scale) {
+  if (std::strcmp(a.label, b.label)) return std::string(a.label) + ", LibTorch " + b.label;
+  const std::string what = a.label;
+  if (std::strcmp(a.dtype, b.dtype)) return what + ": " + a.dtype + ", LibTorch " + b.dtype;
+  if (a.rank != b.rank || !std::equal(a.sizes, a.sizes + a.rank, b.sizes))
+    return what + ": " + shown(a.sizes, a.rank) + ", LibTorch " + shown(b.sizes, b.rank);
+  // Strides of extents of 1, and of nothing, lead nowhere.
+  bool same_strides = true;
+  for (int d = 0; a.strides && a.count > 0 && d < a.rank; ++d)
+    same_strides = same_strides && (a.sizes[d] == 1 || a.strides[d] == b.strides[d]);
+  if (!same_strides)
+    return what + ": strides " + shown(a.strides, a.rank) + ", LibTorch " +
+           shown(b.strides, b.rank);
+  const compare::Tolerance& t = compare::tolerance(a.dtype, r.coarsest);
+  for (int64_t i = 0; i < a.count; ++i)
+    if (a.reals ? !compare::close(a.reals[i], b.reals[i], t, r.strict, a.stage, scale)
+                : a.wholes[i] != b.wholes[i])
+      return what + " (" + a.dtype + "), element " + std::to_string(i) + ": " + shown(a, i) +
+             ", LibTorch " + shown(b, i);
+  return "";
+}
+
+const char* const kStages[] = {"the operation", "its gradient", "its second gradient"};
+
+/// A difference between two reports of one draw, or "".
+std::string difference(const CompareReport& a, const CompareReport& b) {
+  if (std::strcmp(a.text, b.text))
+    return std::string("the arms drew differently: LibTorch ") + b.text;
+  const double scale = std::max(a.scale, b.scale) * a.slack;
+  bool numbers = true;  // the second derivative of what is no number is any number
+  const int common = std::min(a.count, b.count);
+  for (int i = 0; i < common; ++i) {
+    for (int64_t k = 0; a.results[i].reals && b.results[i].stage < 2 && k < a.results[i].count; ++k)
+      numbers = numbers && std::isfinite(a.results[i].reals[k]);
+    if (a.results[i].stage == 2 && !numbers) break;
+    const std::string d = difference(a.results[i], b.results[i], a, scale);
+    if (!d.empty()) return d;
+  }
+  // What LibTorch has no second gradient of, this library may have.
+  if (b.thrown == 2 && a.thrown != 0 && a.thrown != 1) return "";
+  if (a.thrown != b.thrown) {
+    if (b.thrown < 0 || (a.thrown >= 0 && a.thrown < b.thrown))
+      return std::string(kStages[a.thrown]) + " throws: " + a.message;
+    return std::string(kStages[b.thrown]) + " throws in LibTorch only: " + b.message;
+  }
+  if (a.thrown < 0 && a.count != b.count)
+    return "results: " + std::to_string(a.count) + ", LibTorch " + std::to_string(b.count);
+  return "";
+}
+
+/// A report with the first number of its last result changed: a comparison that does not see this
+/// sees nothing.
+struct Spoiled {
+  CompareReport report;
+  std::vector<CompareResult> results;
+  std::vector<double> reals;
+  std::vector<int64_t> wholes;
+  Spoiled(const CompareReport& r, bool spoil) : report(r), results(r.results, r.results + r.count) {
+    if (!spoil || results.empty()) return;
+    CompareResult& last = results.back();
+    if (last.count > 0 && last.reals) {
+      reals.assign(last.reals, last.reals + last.count);
+      reals[0] += 2 * (report.scale + std::fabs(reals[0]));
+      last.reals = reals.data();
+    } else if (last.count > 0) {
+      wholes.assign(last.wholes, last.wholes + last.count);
+      ++wholes[0];
+      last.wholes = wholes.data();
+    }
+    report.results = results.data();
+  }
+};
+
+struct Counts {
+  int64_t agreed = 0, refused = 0, differed = 0;
+};
+
+class Comparison {
+ public:
+  Comparison(uint64_t seed, int most, bool spoil) : seed_(seed), most_(most), spoil_(spoil) {}
+
+  void draw(const File& file, int index, uint64_t number, Counts& counts) {
+    const CompareReport& a = *file.own.run(index, seed_, number);
+    Spoiled spoiled(*file.peer.run(index, seed_, number), spoil_);
+    const CompareReport& b = spoiled.report;
+    const std::string wrong = difference(a, b);
+    const char* name = file.own.cases[index].name;
+    const compare::Known* said = wrong.empty() ? nullptr : said_by(a, b);
+    if (*a.known || said) {
+      Counts& c = known_[said ? said->name : a.known];
+      ++(wrong.empty() ? c.agreed : c.differed);
+      ++counts.agreed;
+      return;
+    }
+    if (wrong.empty()) {
+      ++(a.thrown == 0 ? counts.refused : counts.agreed);
+      return;
+    }
+    if (++counts.differed <= most_)
+      std::printf("DIFFERS %s, draw %llu of seed %llu\n  drawn: %s\n  %s\n", name,
+                  static_cast<unsigned long long>(number), static_cast<unsigned long long>(seed_),
+                  a.text, wrong.c_str());
+    std::fflush(stdout);
+  }
+  /// The deliberate difference that one library's error names.
+  static const compare::Known* said_by(const CompareReport& a, const CompareReport& b) {
+    for (const compare::Known& k : compare::kKnown) {
+      if (*k.here && a.thrown >= 0 && std::strstr(a.message, k.here)) return &k;
+      if (*k.there && b.thrown >= 0 && std::strstr(b.message, k.there)) return &k;
+    }
+    return nullptr;
+  }
+  /// Entries of the table of deliberate differences that nothing shows any more; how many.
+  int stale() const {
+    int count = 0;
+    for (const auto& [name, counts] : known_) {
+      const compare::Known* entry = nullptr;
+      for (const compare::Known& k : compare::kKnown)
+        if (name == k.name) entry = &k;
+      if (!entry) {
+        std::printf("NO SUCH ENTRY in known.h: %s\n", name.c_str());
+        ++count;
+      } else if (counts.differed == 0 && counts.agreed >= 30) {
+        std::printf("NO LONGER DIFFERS: %s (%s), %lld draws\n", name.c_str(), entry->reason,
+                    static_cast<long long>(counts.agreed));
+        ++count;
+      } else {
+        std::printf("deliberate: %s in %lld of %lld draws: %s\n", name.c_str(),
+                    static_cast<long long>(counts.differed),
+                    static_cast<long long>(counts.agreed + counts.differed), entry->reason);
+      }
+    }
+    return count;
+  }
+
+ private:
+  uint64_t seed_;
+  int most_;
+  bool spoil_;
+  std::map<std::string, Counts> known_;
+};
+
+std::vector<File> files(const std::string& peer_path, bool self) {
+  void* peer = nullptr;
+  if (!peer_path.empty()) {
+    peer = dlopen(peer_path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!peer) {
+      std::fprintf(stderr, "compare: cannot load %s: %s\n", peer_path.c_str(), dlerror());
+      std::exit(2);
+    }
+  }
+  std::vector<File> all;
+  const auto add = [&](const char* name, CompareArm (*own)()) {
+    File f{name, own(), {0, nullptr, nullptr}};
+    if (self) f.peer = f.own;
+    if (peer) {
+      auto open = reinterpret_cast<CompareArm (*)()>(
+          dlsym(peer, (std::string("compare_torch_") + name).c_str()));
+      if (open) f.peer = open();
+      if (f.peer.count != f.own.count) {
+        std::fprintf(stderr, "compare: %s has other cases of '%s': build it again\n",
+                     peer_path.c_str(), name);
+        std::exit(2);
+      }
+    }
+    all.push_back(f);
+  };
+#define X(name) add(#name, compare_ramet_##name);
+  RAMET_COMPARE_FILES(X)
+#undef X
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Compares random draws of every operation with LibTorch."};
+  std::string peer, only;
+  uint64_t seed = static_cast<uint64_t>(std::time(nullptr)), first = 0;
+  uint64_t draws = 100;
+  int most = 3;
+  bool list = false, self = false, spoil = false;
+  app.add_option("--peer", peer, "LibTorch's arm: ./tools/compare_torch builds and passes it");
+  app.add_option("--seed", seed, "of the draws; printed (default: the clock)");
+  app.add_option("--draws", draws, "of each case")->capture_default_str();
+  app.add_option("--first", first, "number of the first draw")->capture_default_str();
+  app.add_option("--only", only, "cases whose whole name matches this regular expression");
+  app.add_option("--most", most, "differences to print of each case")->capture_default_str();
+  app.add_flag("--list", list, "print the cases and the functions they cover, and end");
+  app.add_flag("--self", self,
+               "compare this library with itself: shows that the cases run and that draws repeat");
+  app.add_flag("--spoil", spoil, "change one number of each draw's other side: all must differ");
+  CLI11_PARSE(app, argc, argv);
+  const std::vector<File> all = files(peer, self);
+  if (list) {
+    for (const File& f : all)
+      for (int i = 0; i < f.own.count; ++i)
+        std::printf("%s: %s\n", f.own.cases[i].name, f.own.cases[i].covers);
+    return 0;
+  }
+  if (peer.empty() && !self) {
+    std::fprintf(stderr, "compare: nothing to compare with: --peer is missing\n");
+    return 2;
+  }
+  std::printf("seed %llu, %llu draws of each case\n", static_cast<unsigned long long>(seed),
+              static_cast<unsigned long long>(draws));
+  const std::regex wanted(only.empty() ? ".*" : only);
+  Comparison comparison(seed, most, spoil);
+  Counts total;
+  int cases = 0, bad = 0;
+  for (const File& f : all) {
+    for (int i = 0; i < f.own.count; ++i) {
+      const char* name = f.own.cases[i].name;
+      if (!std::regex_match(name, wanted)) continue;
+      ++cases;
+      Counts counts;
+      for (uint64_t n = first; n < first + draws; ++n) comparison.draw(f, i, n, counts);
+      total.agreed += counts.agreed;
+      total.refused += counts.refused;
+      total.differed += counts.differed;
+      if (counts.differed)
+        std::printf("%s: %lld of %llu draws differ\n", name,
+                    static_cast<long long>(counts.differed),
+                    static_cast<unsigned long long>(draws));
+      // Refusals agree too, but a case that only ever refuses compares nothing.
+      if (counts.agreed == 0 && counts.differed == 0 && draws >= 20) {
+        std::printf("%s: every draw was refused by both\n", name);
+        ++bad;
+      }
+    }
+  }
+  bad += comparison.stale();
+  if (cases == 0) {
+    std::fprintf(stderr, "compare: no case matches '%s'\n", only.c_str());
+    return 2;
+  }
+  std::printf("%d cases, %lld draws agree, %lld refused by both, %lld differ\n", cases,
+              static_cast<long long>(total.agreed), static_cast<long long>(total.refused),
+              static_cast<long long>(total.differed));
+  return total.differed || bad ? 1 : 0;
+}

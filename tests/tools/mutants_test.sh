@@ -109,7 +109,7 @@ sed -i 's/unseen/renamed/' "$tree/parallel/sum.cc"
 run "an explanation of a line that is gone" 1 'explains what the tree no longer has'
 rm "$tree/tools/mutation/explained.txt"
 sed -i 's/a + b/b + a/' "$tree/parallel/sum.cc"
-run "tests that fail without a change" 1 'FAILED: the tests of parallel do not pass as they are'
+run "tests that fail without a change" 1 'FAILED: //tests/parallel/... does not pass as it is'
 
 [[ $failed -eq 0 ]] && echo "OK: mutants are found, drawn and reported as expected"
 exit $failed

@@ -6,7 +6,7 @@
 //       return x * x * x;
 //     }
 //     static autograd::tensor_list backward(autograd::AutogradContext* ctx, autograd::tensor_list
-//     grads) {
+//         grads) {
 //       Tensor x = ctx->get_saved_variables()[0];
 //       return {grads[0] * 3 * x * x};          // differentiable itself: double backward works
 //     }

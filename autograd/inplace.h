@@ -3,10 +3,13 @@
 //   Tensor& Tensor::mul_(const Tensor& other) const {
 //     check_inplace("mul_", *this);
 //     const bool record = recording(*this, other);
-//     const Saved x = save_overwritten(record && wants_grad(other), *this);  // before the kernel:
-//     it destroys the values kernel(...); wrote("mul_", *this); if (record)
-//     record_inplace("MulBackward0", {*this, other}, *this, [...](const Node&, const Tensor& g)
-//     {...}); return as_mutable(*this);
+//     // before the kernel: it destroys the values
+//     const Saved x = save_overwritten(record && wants_grad(other), *this);
+//     kernel(...);
+//     wrote("mul_", *this);
+//     if (record) record_inplace("MulBackward0", {*this, other}, *this, [...](const Node&, const
+//         Tensor& g) {...});
+//     return as_mutable(*this);
 //   }
 //
 // Note [In-place operations on views]

@@ -151,8 +151,7 @@ RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
 /// stores] in nn/flat_store.h.
 RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 
-// ---- what a backward function keeps
-// ----------------------------------------------------------------------------------
+// ---- what a backward function keeps -------------------------------------------------------------
 
 /// An input (or any tensor), with its history and the version it had.
 class RAMET_API Saved {
@@ -192,8 +191,7 @@ class RAMET_API SavedOutput : Saved {
 /// Call it before the history is added: record(..., y, [y = save_output(y)]...).
 inline SavedOutput save_output(const Tensor& y) { return SavedOutput(y); }
 
-// ---- record
-// ----------------------------------------------------------------------------------------------------------
+// ---- record -------------------------------------------------------------------------------------
 
 inline bool wants_grad(const TensorImpl* t) {
   return t &&

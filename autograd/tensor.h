@@ -55,8 +55,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& operator=(const Scalar& value) &&;
   ~Tensor() = default;
 
-  // ---- what it is
-  // ---------------------------------------------------------------------------------------------------
+  // ---- what it is -------------------------------------------------------------------------------
   /// Public strides: those of the tensor as the user sees it (Note [Internal layout] in
   /// autograd/layout.h).
   IntArrayRef strides() const {
@@ -84,8 +83,7 @@ class RAMET_API Tensor : public TensorBase {
   bool is_complex() const { return false; }
   bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
 
-  // ---- raw data
-  // -----------------------------------------------------------------------------------------------------
+  // ---- raw data ---------------------------------------------------------------------------------
   /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type.
   template <class T> T* data_ptr() const {
     settle();
@@ -109,8 +107,7 @@ class RAMET_API Tensor : public TensorBase {
   Scalar item() const;
   template <class T> T item() const { return item().to<T>(); }
 
-  // ---- autograd
-  // -----------------------------------------------------------------------------------------------------
+  // ---- autograd ---------------------------------------------------------------------------------
   bool requires_grad() const {
     return p_->is(TensorImpl::kRequiresGrad) ||
            (p_->base && p_->base->is(TensorImpl::kRequiresGrad));
@@ -147,8 +144,7 @@ class RAMET_API Tensor : public TensorBase {
   /// The tensor this one is a differentiable view of; undefined if none.
   Tensor _base() const;
 
-  // ---- copies and conversions
-  // ---------------------------------------------------------------------------------------
+  // ---- copies and conversions -------------------------------------------------------------------
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
@@ -175,8 +171,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
   Tensor& resize_(IntArrayRef size) const;
 
-  // ---- random fills
-  // -------------------------------------------------------------------------------------------------
+  // ---- random fills -----------------------------------------------------------------------------
   Tensor& uniform_(double from = 0, double to = 1) const;
   Tensor& normal_(double mean = 0, double std = 1) const;
   Tensor& bernoulli_(double p = 0.5) const;
@@ -187,8 +182,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor bernoulli() const;
   Tensor multinomial(int64_t num_samples, bool replacement = false) const;
 
-  // ---- views
-  // --------------------------------------------------------------------------------------------------------
+  // ---- views ------------------------------------------------------------------------------------
   Tensor view(IntArrayRef size) const;
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape(IntArrayRef shape) const;
@@ -226,8 +220,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor operator[](const Scalar& index) const { return select(0, index.toLong()); }
   Tensor operator[](const Tensor& index) const;
 
-  // ---- indexing (autograd/ops/index.h)
-  // ------------------------------------------------------------------------------
+  // ---- indexing (autograd/ops/index.h) ----------------------------------------------------------
   Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
   Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values) const;
@@ -259,8 +252,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor flip(IntArrayRef dims) const;
   Tensor where(const Tensor& condition, const Tensor& other) const;
 
-  // ---- pointwise arithmetic (autograd/ops/arithmetic.h)
-  // -------------------------------------------------------------
+  // ---- pointwise arithmetic (autograd/ops/arithmetic.h) -----------------------------------------
   Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
   Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
   Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
@@ -298,8 +290,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
 
-  // ---- pointwise functions of one tensor (autograd/ops/unary.h, activation.h)
-  // ---------------------------------------
+  // ---- pointwise functions of one tensor (autograd/ops/unary.h, activation.h) -------------------
 #define RAMET_UNARY_METHOD(name) \
   Tensor name() const;           \
   Tensor& name##_() const;
@@ -344,8 +335,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& clamp_min_(const Scalar& min) const;
   Tensor& clamp_max_(const Scalar& max) const;
 
-  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool
-  // -----------------------------------------
+  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool ---------------------
 #define RAMET_COMPARE_METHOD(name)        \
   Tensor name(const Tensor& other) const; \
   Tensor name(const Scalar& other) const;
@@ -367,8 +357,7 @@ class RAMET_API Tensor : public TensorBase {
   bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
                 bool equal_nan = false) const;
 
-  // ---- reductions (autograd/ops/reduce.h)
-  // ---------------------------------------------------------------------------
+  // ---- reductions (autograd/ops/reduce.h) -------------------------------------------------------
   Tensor sum(std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor sum(OptionalIntArrayRef dim, bool keepdim = false,
              std::optional<ScalarType> dtype = std::nullopt) const;
@@ -405,8 +394,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
   Tensor cumsum(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
 
-  // ---- rows and matrices (autograd/ops/softmax.h, matmul.h)
-  // ---------------------------------------------------------
+  // ---- rows and matrices (autograd/ops/softmax.h, matmul.h) -------------------------------------
   Tensor softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor log_softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor mm(const Tensor& mat2) const;
@@ -431,8 +419,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor operator!() const { return logical_not(); }
   Tensor operator~() const { return bitwise_not(); }
 
-  // ---- for the library
-  // ----------------------------------------------------------------------------------------------
+  // ---- for the library --------------------------------------------------------------------------
   /// Shares storage and versions: no history, no requires_grad.
   Tensor shallow() const { return Tensor(shallow_impl()); }
 

@@ -38,7 +38,7 @@ RAMET_KERNEL(batch_norm_forward, BatchNormArgs);
 /// With s = sum of dy and d = sum of dy * (x - mean) over a channel's m = n*l values:
 ///   dbias = s, dweight = d * invstd,
 ///   dx = weight * invstd * (dy - s/m - (x - mean) * invstd^2 * d/m) when training, weight * invstd
-///   * dy otherwise.
+///       * dy otherwise.
 /// Null results are not computed.
 struct BatchNormBackwardArgs {
   int64_t n, c, l;

@@ -12,7 +12,7 @@ namespace kernels {
 /// is in no window); h and w at least 2. mean and invstd as batch_norm_statistics leaves them;
 /// weight and bias may be null.
 ///   y = max(0, max over the window of x * scale + shift), scale = weight * invstd, shift = bias -
-///   mean * scale;
+///       mean * scale;
 /// a NaN wins. The same bits as the three operations one after the other.
 struct BatchNormReluPoolArgs {
   int64_t n, h, w, c;

@@ -14,7 +14,7 @@ inline constexpr int kMaxTensorRank = 64;
 /// tuples with the fewest dimensions:
 ///   1. dimensions of size 1 go,
 ///   2. dimensions are ordered so that the output's strides do not increase (the output is written
-///   in memory order),
+///       in memory order),
 ///   3. neighbours that every operand walks as one are merged.
 /// Returns the new rank, 0 for a single tuple. REQUIRES: no size is 0.
 template <int N> int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxTensorRank]) {

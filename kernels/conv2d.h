@@ -10,7 +10,7 @@ namespace kernels {
 /// The extents of one convolution. Input [n, ci, h, w], weight [co, ci/groups, kh, kw], output [n,
 /// co, oh, ow] with
 ///   y[n,o,i,j] = bias[o] + sum over c,r,s of weight[o,c,r,s] * x[n, c, i*sh - ph + r*dh, j*sw - pw
-///   + s*dw],
+///       + s*dw],
 /// where c runs over the ci/groups channels of o's group and x outside its extents is zero.
 /// REQUIRES: groups divides ci and co; oh = (h + 2 ph - dh (kh - 1) - 1) / sh + 1 >= 1, ow
 /// likewise; every extent but n, ci and co is positive.

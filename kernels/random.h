@@ -9,10 +9,12 @@
 // first: four 32-bit words. Which words belong to element i (groups of 16 blocks, so that vector
 // code needs no shuffles):
 //   one word:   word (i / 16) % 4 of block (i / 64) * 16 + i % 16           uniform floats,
-//   bernoulli, dropout two words:  words 2q, 2q + 1, q = (i / 16) % 2, of block (i / 32) * 16 + i %
-//   16   uniform doubles, integers normal, float:  like one word; words 2q, 2q + 1 make a cosine
-//   and a sine (Box and Muller 1958) normal, double: like two words; words 0, 1 give the radius, 2,
-//   3 the angle, the cosine comes first
+//               bernoulli, dropout
+//   two words:  words 2q, 2q + 1, q = (i / 16) % 2, of block (i / 32) * 16 + i % 16   uniform
+//               doubles, integers
+//   normal, float:  like one word; words 2q, 2q + 1 make a cosine and a sine (Box and Muller 1958)
+//   normal, double: like two words; words 0, 1 give the radius, 2, 3 the angle, the cosine comes
+//       first
 // Normals are computed in double without fma, so every variant (and CUDA) has the same bits.
 #pragma once
 #include <cstdint>

@@ -6,8 +6,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// ---- sums and products
-// -------------------------------------------------------------------------------------------------
+// ---- sums and products --------------------------------------------------------------------------
 // T: element; L: lanes (unsigned for integers, which wrap); S: state.
 template <class T> struct LaneOf {
   using type = T;
@@ -143,8 +142,7 @@ template <class T> struct Powers : Fold<T, Add> {
   }
 };
 
-// ---- any, all
-// ----------------------------------------------------------------------------------------------------------
+// ---- any, all -----------------------------------------------------------------------------------
 template <class T, bool kAll>
 struct Truth {  // the state: 1 where an element decided the result (any: true, all: false)
   static constexpr int64_t kColumns = kTile;
@@ -170,8 +168,7 @@ struct Truth {  // the state: 1 where an element decided the result (any: true, 
   }
 };
 
-// ---- variance
-// ----------------------------------------------------------------------------------------------------------
+// ---- variance -----------------------------------------------------------------------------------
 // Chan, Golub, LeVeque (1979): parts with counts n, m, means a, b and squared deviations A, B about
 // them join to the mean a + d m/(n+m) and A + B + d^2 nm/(n+m), where d = b - a.
 struct Moments {

@@ -19,8 +19,7 @@
 
 namespace ramet::nn::functional {
 
-// ---- options that differ from the module's
-// ---------------------------------------------------------------------------
+// ---- options that differ from the module's ------------------------------------------------------
 
 template <size_t D> struct ConvFuncOptions {
   using padding_t = nn::detail::conv_padding_t<D>;
@@ -86,8 +85,7 @@ struct RAMET_API SoftplusFuncOptions {
   RAMET_ARG(double, threshold) = 20.0;
 };
 
-// ---- and those that do not
-// -------------------------------------------------------------------------------------------
+// ---- and those that do not ----------------------------------------------------------------------
 
 using ReLUFuncOptions = ReLUOptions;
 using LeakyReLUFuncOptions = LeakyReLUOptions;
@@ -106,8 +104,7 @@ using BinaryCrossEntropyWithLogitsFuncOptions = BCEWithLogitsLossOptions;
 using NLLLossFuncOptions = NLLLossOptions;
 using CrossEntropyFuncOptions = CrossEntropyLossOptions;
 
-// ---- plain forms
-// -----------------------------------------------------------------------------------------------------
+// ---- plain forms --------------------------------------------------------------------------------
 
 namespace detail {
 RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -141,8 +138,7 @@ RAMET_API Tensor binary_cross_entropy_with_logits(
     const Tensor& pos_weight);
 }  // namespace detail
 
-// ---- the functions
-// ---------------------------------------------------------------------------------------------------
+// ---- the functions ------------------------------------------------------------------------------
 
 RAMET_API Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {});
 RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight,

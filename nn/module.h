@@ -74,8 +74,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// and overriders have it.
   virtual std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const;
 
-  // ---- visiting: this module, then its children, depth first, in order of registration
-  // ------------------------------
+  // ---- visiting: this module, then its children, depth first, in order of registration ----------
   void apply(const ModuleApplyFunction& function);
   void apply(const ConstModuleApplyFunction& function) const;
   void apply(const NamedModuleApplyFunction& function,
@@ -141,8 +140,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// bias=true)".
   virtual void pretty_print(std::ostream& stream) const;
 
-  // ---- registration. Names are not empty, hold no dot, and are used once
-  // -------------------------------------------
+  // ---- registration. Names are not empty, hold no dot, and are used once ------------------------
   /// The tensor as registered; an undefined one keeps its place. Assign it to a member.
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
   Tensor& register_buffer(std::string name, Tensor tensor);
@@ -171,8 +169,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   }
   void unregister_module(const std::string& name);
 
-  // ---- hooks: Note [Module hooks]
-  // -----------------------------------------------------------------------------------
+  // ---- hooks: Note [Module hooks] ---------------------------------------------------------------
   /// Hooks run in order of registration. The handle is for remove_forward_hook.
   unsigned register_forward_pre_hook(ForwardPreHook hook);
   unsigned register_forward_hook(ForwardHook hook);

@@ -123,8 +123,7 @@ inline std::string at(const std::string& path, size_t i) {
 }
 }  // namespace detail
 
-// ---- scatter
-// ------------------------------------------------------------------------------------------------------------
+// ---- scatter ------------------------------------------------------------------------------------
 
 enum class How : uint8_t { scatter, broadcast };
 
@@ -352,8 +351,7 @@ template <class T> struct Spread<PerReplica<T>> {
   }
 };
 
-// ---- gather
-// -------------------------------------------------------------------------------------------------------------
+// ---- gather -------------------------------------------------------------------------------------
 
 /// Join<T>::Whole is what the replicas' results of type T become together. `parts` is not empty.
 template <class T, class = void> struct Join {

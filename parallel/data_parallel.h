@@ -2,8 +2,8 @@
 //
 //   DataParallel<Net> parallel_net(net, {"cpu:0", "cpu:1"});       // or DataParallelOptions
 //   Tensor loss = cross_entropy(parallel_net(images), labels);
-//   loss.backward();                                               // gradients arrive in net's
-//   parameters
+//   // gradients arrive in net's parameters
+//   loss.backward();
 //
 // Note [One data-parallel forward]
 // The arguments are cut along `dim` (parallel/containers.h says what is cut), one replica runs on

@@ -5,8 +5,10 @@
 // The order in which contributions are added is part of the interface, because floating-point
 // addition is not associative:
 //   fixed     from left to right, by index; the same bits from run to run for one number of
-//   contributions tree(V)   a balanced binary tree over V leaves, whatever device holds them: the
-//   same bits for 1, 2, ... V devices any       whatever is fastest
+//             contributions
+//   tree(V)   a balanced binary tree over V leaves, whatever device holds them: the same bits for
+//             1, 2, ... V devices
+//   any       whatever is fastest
 // A contribution that is missing is passed over, not replaced by zeros: its sibling goes up alone.
 #pragma once
 #include <cstdint>

@@ -5,27 +5,23 @@
 // re-pointed: member fields, vectors of handles and the registry all follow, because they share the
 // implementation.
 //   - On the source's own device a replica's parameters are the source's memory. Every other device
-//   has one copy, whatever
-//     the number of replicas there; all copies count their versions in the source's counter, so
-//     that a change of the source between forward and backward is noticed alike on all devices.
+//     has one copy, whatever the number of replicas there; all copies count their versions in the
+//     source's counter, so that a change of the source between forward and backward is noticed
+//     alike on all devices.
 //   - A parameter that requires grad is a non-leaf in its replicas, whose edge is the source's
-//   ReduceAdd node
-//     (parallel/reduce_add.h). With grad mode off there are no edges. Buffers that require grad are
-//     treated as parameters.
+//     ReduceAdd node (parallel/reduce_add.h). With grad mode off there are no edges. Buffers that
+//     require grad are treated as parameters.
 //   - The other buffers follow their BufferPolicy (nn/buffer_policy.h). Replica 0 shares the
-//   source's where both are on
-//     one device, unless the policy is merge_stats or per_replica.
+//     source's where both are on one device, unless the policy is merge_stats or per_replica.
 //   - Before each forward refresh() follows the source: training mode, hooks, frozen or thawed
-//   parameters, moved memory, and the
-//     values of the buckets where a (storage serial, version) changed. Nothing is cloned, drawn or
-//     allocated then.
+//     parameters, moved memory, and the values of the buckets where a (storage serial, version)
+//     changed. Nothing is cloned, drawn or allocated then.
 //   - If the registries or the bytes of a module object outside the Module base changed, the shells
-//   are made again. What
-//     lies behind a member's pointer is not seen: rebuild() says so. Values that a replica's
-//     forward writes to plain members are lost at the next rebuild and never reach the source.
+//     are made again. What lies behind a member's pointer is not seen: rebuild() says so. Values
+//     that a replica's forward writes to plain members are lost at the next rebuild and never reach
+//     the source.
 //   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers,
-//   statistics and gradient
-//     slots: a virtual shard computes the same bits wherever it runs.
+//     statistics and gradient slots: a virtual shard computes the same bits wherever it runs.
 #pragma once
 #include <functional>
 #include <memory>

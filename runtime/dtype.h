@@ -40,10 +40,11 @@ inline constexpr ScalarType kBool = ScalarType::Bool, kByte = ScalarType::Byte,
                             kI16 = ScalarType::Short, kI32 = ScalarType::Int,
                             kI64 = ScalarType::Long, kU8 = ScalarType::Byte;
 
-constexpr size_t item_size(ScalarType t) {
-  constexpr unsigned char sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 0};
-  return sizes[static_cast<int>(t)];
-}
+namespace detail {
+// Not inside the function: C++17 would build it on the stack at each call.
+inline constexpr unsigned char kItemSizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 0};
+}  // namespace detail
+constexpr size_t item_size(ScalarType t) { return detail::kItemSizes[static_cast<int>(t)]; }
 constexpr bool is_floating(ScalarType t) {
   return t >= ScalarType::Half && t <= ScalarType::Double;
 }

@@ -3,10 +3,12 @@
 //
 //   using namespace ramet::indexing;
 //   x.index({Slice(1, None, 2), "...", 0, None})   a view: integers, slices, None (a new dimension)
-//   and Ellipsis x.index({rows, cols})                          a copy: index tensors broadcast
-//   together and take the place of their dimensions x.index({x > 0}) a copy: a bool mask counts as
-//   the index tensors of its true elements x.index_put_({Slice(), 2}, 7.0)                in place;
-//   values broadcast
+//                                                  and Ellipsis
+//   x.index({rows, cols})                          a copy: index tensors broadcast together and
+//                                                  take the place of their dimensions
+//   x.index({x > 0})                               a copy: a bool mask counts as the index tensors
+//                                                  of its true elements
+//   x.index_put_({Slice(), 2}, 7.0)                in place; values broadcast
 //
 // Where index tensors are not neighbours their common dimensions come first, as in NumPy and
 // LibTorch. Of several values for one element the last one stays. All differentiable to any order;

@@ -2,7 +2,8 @@
 // LibTorch's.
 //
 //   auto loader = data::make_data_loader(datasets::MNIST(root).map(transforms::Stack<>()),
-//   DataLoaderOptions(64).workers(2)); for (auto& batch : *loader) train(batch.data, batch.target);
+//       DataLoaderOptions(64).workers(2));
+//   for (auto& batch : *loader) train(batch.data, batch.target);
 //
 // Beside LibTorch's behaviour: an epoch may be left early and begin() called again; random numbers
 // drawn by datasets and transforms do not depend on the number of workers; save() and load() carry

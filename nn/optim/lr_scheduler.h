@@ -45,7 +45,7 @@ class RAMET_API StepLR : public LRScheduler {
 /// down to eta_min:
 ///   t < warmup:  rate (t + 1) / warmup
 ///   else:        eta_min + (rate - eta_min) (1 + cos(pi (t - warmup) / (t_max - warmup))) / 2, and
-///   eta_min from t_max on,
+///                eta_min from t_max on,
 /// t = 0 for the optimizer's first step: the constructor sets that rate. Without warm-up it is
 /// PyTorch's CosineAnnealingLR.
 class RAMET_API CosineAnnealingLR : public LRScheduler {

@@ -3,7 +3,7 @@
 // Layout (from the format's description): 8 bytes with the header's length N, little-endian; N
 // bytes of JSON
 //   {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3],
-//   "data_offsets": [begin, end]}, ...}
+//       "data_offsets": [begin, end]}, ...}
 // padded with spaces; then the tensors' bytes, row-major and little-endian. Offsets count from the
 // end of the header. The tensors cover the data area without gap or overlap.
 #pragma once

@@ -354,7 +354,7 @@ TEST(ShapeRows, InPlaceViews) {
   const Operands o = operands({real({3, 1, 4})}, kFloat);
   const auto check = [&](const Tensor& want, const std::function<Tensor(const Tensor&)>& change) {
     const Tensor x = o.tensors[0].clone();
-      const Tensor y = change(x);
+    const Tensor y = change(x);
     EXPECT_EQ(y.impl(), x.impl());
     EXPECT_EQ(x.sizes().vec(), want.sizes().vec());
     EXPECT_TRUE(bits(x) == bits(want));

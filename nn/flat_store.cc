@@ -1,13 +1,12 @@
 #include "nn/flat_store.h"
 
-#include <memory>
-#include <mutex>
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "runtime/storage_ref.h"
 
 namespace ramet::nn {
 namespace {
@@ -24,15 +23,10 @@ bool movable(const Tensor& t) {
   return s->refs.load(std::memory_order_acquire) == 1 && t->data == s->data;
 }
 
-// A piece of `flat` as a storage of its own, with a version counter of its own.
+// A piece of `flat` with a version counter of its own.
 Tensor over_piece(const Tensor& flat, int64_t offset_bytes, const Tensor& like) {
-  struct Release {
-    void operator()(Storage* s) const { s->release(); }
-  };
-  const std::unique_ptr<Storage, Release> piece(Storage::alias(
-      flat.storage_impl(), static_cast<char*>(flat->data) + offset_bytes, like.nbytes(), nullptr));
   return Tensor(
-      TensorBase::over(piece.get(), 0, like.sizes(), like.raw_strides(), like.scalar_type()));
+      member_of(flat, offset_bytes, like.sizes(), like.raw_strides(), like.scalar_type()));
 }
 
 // `total` elements from the memory of `first` on, as a tensor.
@@ -107,10 +101,6 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
 }  // namespace
 
 FlatParameters flatten_parameters(ArrayRef<Tensor> parameters) {
-  // One at a time: several threads may make replicas of one module, and the first of them moves its
-  // parameters.
-  static std::mutex one;
-  const std::lock_guard<std::mutex> lock(one);
   const NoGradGuard off;
   FlatParameters out;
   std::unordered_set<const TensorImpl*> seen;

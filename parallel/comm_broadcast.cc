@@ -7,6 +7,7 @@
 #include "parallel/flat.h"
 #include "parallel/movement.h"
 #include "parallel/pieces.h"
+#include "runtime/storage_ref.h"
 
 namespace ramet {
 namespace parallel {
@@ -68,8 +69,8 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
     for (size_t i : group) {
       const Tensor& t = tensors[i];
       const auto bytes = static_cast<int64_t>(t.nbytes());
-      row[i] = detail::flat_member(flat, at, t.sizes(), detail::strides_in_layout_of(t, t.sizes()),
-                                   t.scalar_type());
+      row[i] = Tensor(member_of(flat, at, t.sizes(), detail::strides_in_layout_of(t, t.sizes()),
+                                t.scalar_type()));
       at += detail::padded(bytes);
       detail::count_bytes(t->device, device.ordinal(), t.nbytes());
       reads.push_back(t);

@@ -8,6 +8,7 @@
 #include "parallel/flat.h"
 #include "parallel/movement.h"
 #include "parallel/pieces.h"
+#include "runtime/storage_ref.h"
 
 namespace ramet {
 namespace parallel {
@@ -178,8 +179,8 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
     for (size_t i : group) {
       const Tensor& first = columns[i][0];
       out[i] =
-          detail::flat_member(flat, at, first.sizes(),
-                              detail::strides_in_layout_of(first, first.sizes()), items[i].dtype);
+          Tensor(member_of(flat, at, first.sizes(),
+                           detail::strides_in_layout_of(first, first.sizes()), items[i].dtype));
       at += detail::padded(items[i].bytes);
       Sum s{out[i], {}};
       for (const Tensor& t : columns[i]) s.in.push_back(prepared(t, out[i], items[i].dtype));

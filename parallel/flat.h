@@ -1,7 +1,6 @@
 // Several tensors in one allocation, each with a storage and a version counter of its own. Private
 // to parallel/.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "autograd/tensor.h"
@@ -18,21 +17,6 @@ inline int64_t padded(int64_t bytes) { return (bytes + kFlatAlign - 1) / kFlatAl
 /// Uninitialised.
 inline Tensor flat_memory(int64_t bytes, Device device) {
   return Tensor(TensorBase::empty({bytes}, kByte, device));
-}
-
-/// A tensor inside `flat`, `offset` bytes from its start. Versions are counted in `versions`, or in
-/// the member itself.
-inline Tensor flat_member(const Tensor& flat, int64_t offset, IntArrayRef sizes,
-                          IntArrayRef strides, ScalarType dtype, Storage* versions = nullptr) {
-  int64_t n = 1;
-  for (int64_t s : sizes) n *= s;
-  struct Release {
-    void operator()(Storage* s) const { s->release(); }
-  };
-  const std::unique_ptr<Storage, Release> alias(
-      Storage::alias(flat.storage_impl(), static_cast<char*>(flat->data) + offset,
-                     static_cast<size_t>(n) * item_size(dtype), versions));
-  return Tensor(TensorBase::over(alias.get(), 0, sizes, strides, dtype));
 }
 
 /// Adjacent pieces of several parallel operands as one, gaps included: grows while every operand

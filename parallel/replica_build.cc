@@ -12,6 +12,7 @@
 #include "parallel/movement.h"
 #include "parallel/replica_state.h"
 #include "runtime/generator.h"
+#include "runtime/storage_ref.h"
 
 namespace ramet {
 namespace nn {
@@ -261,9 +262,9 @@ void ReplicaSet::build() {
   for (auto& e : s.entries) {
     Storage* own = e.source.storage_impl();
     for (const Tensor& flat : s.flat)
-      e.copies.push_back(moves::flat_member(flat, e.offset, e.source.sizes(), e.strides,
-                                            e.source.scalar_type(),
-                                            own->version_of ? own->version_of : own));
+      e.copies.push_back(
+          Tensor(member_of(flat, e.offset, e.source.sizes(), e.strides, e.source.scalar_type(),
+                           own->version_of ? own->version_of : own)));
     e.seen = State::Seen::of(e.source);
   }
 

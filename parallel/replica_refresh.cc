@@ -14,6 +14,7 @@
 #include "parallel/replica_state.h"
 #include "runtime/logging.h"
 #include "runtime/observer.h"
+#include "runtime/storage_ref.h"
 
 namespace ramet {
 namespace nn {
@@ -72,8 +73,8 @@ void ReplicaSet::follow(size_t index) {
   if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
     for (size_t a = 0; a < s.away.size(); ++a)
       e.copies[a] =
-          moves::flat_member(s.flat[a], e.offset, e.source.sizes(), e.strides,
-                             e.source.scalar_type(), now->version_of ? now->version_of : now);
+          Tensor(member_of(s.flat[a], e.offset, e.source.sizes(), e.strides, e.source.scalar_type(),
+                           now->version_of ? now->version_of : now));
     for (const State::Handle& h : e.handles) {
       const Device d = device_of_[h.replica];
       h.tensor.set_data(d == home_
@@ -114,8 +115,8 @@ void ReplicaSet::follow(size_t index) {
         s.gradients = std::move(made);
       }
       for (const Tensor& flat : s.gradients)
-        slots.push_back(flat.numel() ? moves::flat_member(flat, e.offset, e.source.sizes(),
-                                                          e.strides, e.source.scalar_type())
+        slots.push_back(flat.numel() ? Tensor(member_of(flat, e.offset, e.source.sizes(), e.strides,
+                                                        e.source.scalar_type()))
                                      : Tensor());
     }
     node->hold();

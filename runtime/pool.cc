@@ -44,16 +44,10 @@ size_t g_heaps = 0;
                          " bytes");
 }
 
-void* aligned(size_t alignment, size_t bytes) {
-  void* p = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (!p) refuse(bytes);
-  return p;
-}
-
 // To the byte, so that a sanitizer sees the first one beyond the end.
-void* from_malloc(size_t bytes) {
+void* aligned(size_t alignment, size_t bytes) {
   void* p = nullptr;
-  if (posix_memalign(&p, kStep, bytes ? bytes : 1) != 0) refuse(bytes);
+  if (posix_memalign(&p, alignment, bytes) != 0) refuse(bytes);
   return p;
 }
 
@@ -255,7 +249,7 @@ void count_allocation(size_t bytes) {
 void* allocate_slow(size_t bytes) {
   if (kPassThrough || RAMET_UNLIKELY(failures_enabled())) {
     count_allocation(bytes);
-    if (kPassThrough) return from_malloc(bytes);
+    if (kPassThrough) return aligned(kStep, bytes ? bytes : 1);
   }
   auto* h = static_cast<Heap*>(tls.heap);
   if (RAMET_UNLIKELY(!h)) {

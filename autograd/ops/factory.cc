@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
 #include "kernels/fill.h"
+#include "runtime/storage_ref.h"
 
 namespace ramet {
 
@@ -253,12 +253,9 @@ Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
   RAMET_CHECK(data || !any, "from_blob", "got a null pointer for sizes ", sizes);
   const ScalarType dtype = options.dtype();
   const size_t bytes = any ? static_cast<size_t>(extent) * item_size(dtype) : 0;
-  struct Release {
-    void operator()(Storage* s) const { s->release(); }
-  };
-  const std::unique_ptr<Storage, Release> storage(
+  const StorageRef storage(
       Storage::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
-  Tensor t(TensorBase::over(storage.get(), 0, sizes, strides, dtype));  // holds it
+  Tensor t(TensorBase::over(storage.get(), 0, sizes, strides, dtype));
   return finished(std::move(t), options);
 }
 

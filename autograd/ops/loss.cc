@@ -22,10 +22,12 @@ void check_same_shape(const char* op, const Tensor& x, const Tensor& target) {
   RAMET_CHECK(x.sizes() == target.sizes(), op, "target size ", target.sizes(),
               " must be the same as input size ", x.sizes());
 }
-void check_floating(const char* op, const Tensor& x, const Tensor& target) {
+// The promoted dtype, which is a floating-point one.
+ScalarType check_floating(const char* op, const Tensor& x, const Tensor& target) {
   const ScalarType dtype = result_type(x, target);
   RAMET_CHECK(is_floating(dtype), op, "not implemented for '", name_of(dtype), "': got ",
               describe(x), " and ", describe(target));
+  return dtype;
 }
 Tensor reduced(const Tensor& loss, int64_t reduction) {
   return reduction == Reduction::Mean  ? loss.mean()
@@ -70,8 +72,7 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
   check_pair("mse_loss", x, target, reduction);
-  check_floating("mse_loss", x, target);
-  const ScalarType dtype = result_type(x, target);
+  const ScalarType dtype = check_floating("mse_loss", x, target);
   Tensor squares = pointwise_result("mse_loss", dtype, x, &target);
   pointwise_into(RAMET_POINTWISE(squared_difference), squares, compute_type(dtype), x, target);
   Tensor out = reduced_plain(squares, reduction);

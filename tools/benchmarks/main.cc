@@ -90,7 +90,6 @@ class Driver {
       for (Entrant& e : entrants) {
         // Arms of this library share their data, so it is made anew for each.
         e.row->setup();
-        if (r < 0) seconds(*e.row);
         const long warm = std::max(1L, e.row->inner / 4);
         e.row->run(warm);
         const double t = seconds(*e.row);

@@ -100,15 +100,9 @@ void run_halves(long times) {
       (ramet::nn::functional::cross_entropy(job->net(x[k]), y[k]) * 0.5).backward();
   });
 }
-template <void (*Run)(long)> void one_thread(long times) {
+template <int kThreads, void (*Run)(long)> void with_threads(long times) {
   const int threads = ramet::get_num_threads();
-  ramet::set_num_threads(1);
-  Run(times);
-  ramet::set_num_threads(threads);
-}
-template <void (*Run)(long)> void two_threads(long times) {
-  const int threads = ramet::get_num_threads();
-  ramet::set_num_threads(2);
+  ramet::set_num_threads(kThreads);
   Run(times);
   ramet::set_num_threads(threads);
 }
@@ -133,9 +127,9 @@ void clear_step() { job.reset(); }
   RAMET_STEP("DP step b64, two devices", 64, 2, 1, apart),  \
   RAMET_STEP("DP step b256, two devices", 256, 2, 1, apart)
 const BenchRow kParallel[] = {
-    RAMET_ROWS(run_reduce_add<false>, run_reduce_add<true>, run_parallel, run_parallel, two_threads<run_parallel>)};
+    RAMET_ROWS(run_reduce_add<false>, run_reduce_add<true>, run_parallel, run_parallel, (with_threads<2, run_parallel>))};
 const BenchRow kPlain[] = {
-    RAMET_ROWS(run_add_chain, run_add_chain, run_plain, run_halves, one_thread<run_plain>)};
+    RAMET_ROWS(run_add_chain, run_add_chain, run_plain, run_halves, (with_threads<1, run_plain>))};
 // clang-format on
 template <size_t N> BenchArm arm(const char* name, const BenchRow (&rows)[N], int threads) {
   ramet::set_num_threads(threads);

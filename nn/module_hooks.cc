@@ -1,0 +1,57 @@
+// Hooks of a module: kept in a list that is replaced, never changed, so that modules may share it.
+#include "nn/module_hooks.h"
+
+#include <algorithm>
+
+namespace ramet::nn {
+
+namespace {
+std::shared_ptr<ModuleHooks> copy_of(const std::shared_ptr<const ModuleHooks>& hooks) {
+  return hooks ? std::make_shared<ModuleHooks>(*hooks) : std::make_shared<ModuleHooks>();
+}
+}  // namespace
+
+unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {
+  auto made = copy_of(hooks_);
+  const unsigned id = made->next_id++;
+  made->pre.emplace_back(id, std::move(hook));
+  hooks_ = std::move(made);
+  return id;
+}
+unsigned Module::register_forward_hook(ForwardHook hook) {
+  auto made = copy_of(hooks_);
+  const unsigned id = made->next_id++;
+  made->post.emplace_back(id, std::move(hook));
+  hooks_ = std::move(made);
+  return id;
+}
+void Module::remove_forward_hook(unsigned handle) {
+  auto made = copy_of(hooks_);
+  const size_t before = made->pre.size() + made->post.size();
+  const auto is_it = [handle](const auto& hook) { return hook.first == handle; };
+  made->pre.erase(std::remove_if(made->pre.begin(), made->pre.end(), is_it), made->pre.end());
+  made->post.erase(std::remove_if(made->post.begin(), made->post.end(), is_it), made->post.end());
+  RAMET_CHECK(made->pre.size() + made->post.size() < before, "remove_forward_hook",
+              "no hook with handle ", handle, " in ", name());
+  hooks_ = std::move(made);
+}
+
+void ModuleHooks::run_pre(Module& module, std::vector<Tensor>& inputs) const {
+  const size_t count = inputs.size();
+  for (const auto& [id, hook] : pre) {
+    hook(module, inputs);
+    RAMET_CHECK(inputs.size() == count, "forward_pre_hook", "number of inputs after a hook of ",
+                module.name(), ": got ", inputs.size(), ", expected ", count);
+  }
+}
+void ModuleHooks::run_post(Module& module, const std::vector<Tensor>& inputs,
+                           std::vector<Tensor>& outputs) const {
+  const size_t count = outputs.size();
+  for (const auto& [id, hook] : post) {
+    hook(module, inputs, outputs);
+    RAMET_CHECK(outputs.size() == count, "forward_hook", "number of outputs after a hook of ",
+                module.name(), ": got ", outputs.size(), ", expected ", count);
+  }
+}
+
+}  // namespace ramet::nn

@@ -12,6 +12,15 @@ namespace autograd {
 inline void check_defined(const char* op, const Tensor& x) {
   if (RAMET_UNLIKELY(!x.defined())) fail(op, "undefined tensor");
 }
+/// x, of which strides may be read: row-major if its layout was internal.
+inline const Tensor& settled(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  if (RAMET_UNLIKELY(x->is(TensorImpl::kInternalLayout))) settle(x);
+  return x;
+}
+
+/// Types of 16 bits, which compute in float.
+inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 
 /// The device an operation on a and b runs on: theirs, or the other's where one is a 0-dim tensor
 /// on the CPU (LibTorch's exception). An Error naming both otherwise.

@@ -158,7 +158,7 @@ Tensor norm(const Tensor& self, const std::optional<Scalar>& p, IntArrayRef dim,
 Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   check_defined("logsumexp", self);
   // Several operations, one rounding.
-  if (self.scalar_type() == kHalf || self.scalar_type() == kBFloat16)
+  if (is_narrow(self.scalar_type()))
     return logsumexp(self.to(kFloat), dim, keepdim).to(self.scalar_type());
   const Tensor x = is_floating(self.scalar_type()) ? self : self.to(get_default_dtype());
   const ReducedDims dims = reduced_dims("logsumexp", x, dim, keepdim);

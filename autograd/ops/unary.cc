@@ -122,7 +122,6 @@ void refuse_bool(const Rule& r, const Tensor& x) {
   check_defined(r.name, x);
   RAMET_CHECK(x.scalar_type() != kBool, r.name, "bool is not supported: got ", describe(x));
 }
-bool is_narrow(const Tensor& x) { return x.scalar_type() == kHalf || x.scalar_type() == kBFloat16; }
 // Rounding leaves integers as they are.
 const Tensor* whole(const Rule& r, const Tensor& x) {
   refuse_bool(r, x);
@@ -195,12 +194,12 @@ Tensor relu(const Tensor& x) { return refuse_bool(kRelu, x), run(kRelu, x); }
 // Two operations, but one rounding: 16-bit types are not rounded between them.
 Tensor log10(const Tensor& x) {
   check_defined("log10", x);
-  if (is_narrow(x)) return log10(x.to(kFloat)).to(x.scalar_type());
+  if (is_narrow(x.scalar_type())) return log10(x.to(kFloat)).to(x.scalar_type());
   return mul(log(x), 0.4342944819032518);
 }
 Tensor tan(const Tensor& x) {
   check_defined("tan", x);
-  if (is_narrow(x)) return tan(x.to(kFloat)).to(x.scalar_type());
+  if (is_narrow(x.scalar_type())) return tan(x.to(kFloat)).to(x.scalar_type());
   return div(sin(x), cos(x));
 }
 // A power, and so an integer: LibTorch's square of a bool is int64.
@@ -265,7 +264,7 @@ RAMET_METHODS_BUT_BOOL(square, kSquare)
 #undef RAMET_METHODS_BUT_BOOL
 Tensor Tensor::log10() const { return ramet::log10(*this); }
 Tensor& Tensor::log10_() const {
-  return is_narrow(*this) ? copy_(ramet::log10(*this)) : log_().mul_(0.4342944819032518);
+  return is_narrow(scalar_type()) ? copy_(ramet::log10(*this)) : log_().mul_(0.4342944819032518);
 }
 Tensor Tensor::tan() const { return ramet::tan(*this); }
 Tensor& Tensor::tan_() const {

@@ -1,0 +1,208 @@
+// Views of a part of a tensor: slices, single places, diagonals, and the lists made of them.
+#include <algorithm>
+
+#include "autograd/ops/common.h"
+#include "autograd/ops/view.h"
+#include "autograd/view.h"
+
+namespace ramet {
+
+using namespace autograd;
+
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+// An adjoint of slicing: zeros of the given sizes with g at one place. Its own adjoint is the
+// slicing.
+template <class Place>
+Tensor placed(const char* name, const Tensor& g, const Sizes& sizes, Place place) {
+  Tensor out;
+  {
+    NoGradGuard off;
+    out = Tensor(TensorBase::empty(sizes, g.scalar_type(), g.device()));
+    out.zero_();
+    place(out).copy_(g);
+  }
+  if (!recording(g)) return out;
+  return record(name, {g}, out, [place](const Node&, const Tensor& gg) { return place(gg); });
+}
+
+}  // namespace
+
+Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
+             std::optional<int64_t> end, int64_t step) {
+  settled("slice", self);
+  RAMET_CHECK(self.dim() > 0, "slice", "slice() cannot be applied to a 0-dim tensor.");
+  RAMET_CHECK(step > 0, "slice", "slice step must be positive: got ", step);
+  const auto d = static_cast<size_t>(wrap_dim("slice", dim, self.dim()));
+  const int64_t n = self.sizes()[d];
+  auto clamped = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
+  const int64_t from = clamped(start.value_or(0)), to = std::max(clamped(end.value_or(n)), from);
+  Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
+  const int64_t offset = from * strides[d];
+  sizes[d] = (to - from + step - 1) / step;
+  strides[d] *= step;
+  Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
+  if (!recording(self)) return v;
+  return record("SliceBackward0", {self}, v,
+                [old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
+                  return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) {
+                    return slice(t, static_cast<int64_t>(d), from, to, step);
+                  });
+                });
+}
+
+Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  check_defined("narrow", self);
+  RAMET_CHECK(self.dim() > 0, "narrow", "narrow() cannot be applied to a 0-dim tensor.");
+  RAMET_CHECK(length >= 0, "narrow", "narrow(): length must be non-negative: got ", length);
+  const int64_t d = wrap_dim("narrow", dim, self.dim()), n = self.size(d),
+                from = start < 0 ? start + n : start;
+  if (from < 0 || from > n || from + length > n) {
+    throw IndexError(detail::join("[narrow] start (", start, ") + length (", length,
+                                  ") exceeds dimension size (", n, ")"));
+  }
+  return slice(self, d, from, from + length, 1);
+}
+
+Tensor select(const Tensor& self, int64_t dim, int64_t index) {
+  settled("select", self);
+  if (self.dim() == 0) throw IndexError("[select] select() cannot be applied to a 0-dim tensor.");
+  const auto d = static_cast<size_t>(wrap_dim("select", dim, self.dim()));
+  const int64_t n = self.sizes()[d];
+  if (index < -n || index >= n) {
+    throw IndexError(detail::join("[select] index ", index, " out of range for tensor of size ",
+                                  self.sizes(), " at dimension ", d));
+  }
+  if (index < 0) index += n;
+  Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
+  const int64_t offset = index * strides[d];
+  sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(d));
+  strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
+  Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
+  if (!recording(self)) return v;
+  return record("SelectBackward0", {self}, v,
+                [old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
+                  return placed("SelectBackward0", g, old, [d, index](const Tensor& t) {
+                    return select(t, static_cast<int64_t>(d), index);
+                  });
+                });
+}
+
+Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+  settled("diagonal", self);
+  const auto a = static_cast<size_t>(wrap_dim("diagonal", dim1, self.dim())),
+             b = static_cast<size_t>(wrap_dim("diagonal", dim2, self.dim()));
+  RAMET_CHECK(a != b, "diagonal", "diagonal dimensions cannot be identical: got ", dim1, " and ",
+              dim2);
+  Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
+  const int64_t length = std::max<int64_t>(
+      offset >= 0 ? std::min(sizes[a], sizes[b] - offset) : std::min(sizes[a] + offset, sizes[b]),
+      0);
+  const int64_t first = length == 0   ? 0
+                        : offset >= 0 ? offset * strides[b]
+                                      : -offset * strides[a],
+                step = strides[a] + strides[b];
+  for (size_t d : {std::max(a, b), std::min(a, b)}) {
+    sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(d));
+    strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
+  }
+  sizes.push_back(length);
+  strides.push_back(step);
+  Tensor v = make_view(self, sizes, strides, first);
+  if (!recording(self)) return v;
+  return record("DiagonalBackward0", {self}, v,
+                [old = self.sizes().vec(), offset, dim1, dim2](const Node&, const Tensor& g) {
+                  return placed("DiagonalBackward0", g, old, [offset, dim1, dim2](const Tensor& t) {
+                    return diagonal(t, offset, dim1, dim2);
+                  });
+                });
+}
+
+std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
+  check_defined("unbind", self);
+  RAMET_CHECK(self.dim() > 0, "unbind", "Dimension specified as ", dim,
+              " but tensor has no dimensions");
+  const int64_t n = self.size(wrap_dim("unbind", dim, self.dim()));
+  std::vector<Tensor> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(select(self, dim, i));
+  return out;
+}
+
+std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef sizes, int64_t dim) {
+  check_defined("split_with_sizes", self);
+  RAMET_CHECK(self.dim() > 0, "split_with_sizes", "split expects at least a 1-dimensional tensor");
+  const int64_t n = self.size(wrap_dim("split_with_sizes", dim, self.dim()));
+  int64_t sum = 0;
+  for (int64_t s : sizes) {
+    RAMET_CHECK(s >= 0, "split_with_sizes",
+                "expects split_sizes have only non-negative entries: got ", sizes);
+    sum += s;
+  }
+  RAMET_CHECK(sum == n, "split_with_sizes", "expects split_sizes to sum exactly to ", n,
+              " (input tensor's size at dimension ", dim, "): got ", sizes);
+  std::vector<Tensor> out;
+  int64_t start = 0;
+  for (int64_t s : sizes) {
+    out.push_back(slice(self, dim, start, start + s, 1));
+    start += s;
+  }
+  return out;
+}
+
+std::vector<Tensor> split(const Tensor& self, IntArrayRef sizes, int64_t dim) {
+  return split_with_sizes(self, sizes, dim);
+}
+
+std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
+  check_defined("split", self);
+  RAMET_CHECK(self.dim() > 0, "split", "split expects at least a 1-dimensional tensor");
+  RAMET_CHECK(split_size >= 0, "split", "split expects split_size be non-negative: got ",
+              split_size);
+  const int64_t n = self.size(wrap_dim("split", dim, self.dim()));
+  RAMET_CHECK(split_size > 0 || n == 0, "split",
+              "split_size can only be 0 if dimension size is 0: got a dimension of ", n);
+  Sizes sizes;
+  for (int64_t at = 0; at < n; at += split_size) sizes.push_back(std::min(split_size, n - at));
+  if (sizes.empty()) sizes.push_back(0);
+  return split_with_sizes(self, sizes, dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
+  check_defined("chunk", self);
+  RAMET_CHECK(self.dim() > 0, "chunk", "chunk expects at least a 1-dimensional tensor");
+  RAMET_CHECK(chunks > 0, "chunk", "chunk expects `chunks` to be greater than 0: got ", chunks);
+  const int64_t n = self.size(wrap_dim("chunk", dim, self.dim())), each = (n + chunks - 1) / chunks;
+  if (each == 0) return split_with_sizes(self, Sizes(static_cast<size_t>(chunks), 0), dim);
+  return split(self, each, dim);
+}
+
+// ---- methods ------------------------------------------------------------------------------------
+
+Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
+  return ramet::narrow(*this, dim, start, length);
+}
+Tensor Tensor::select(int64_t dim, int64_t index) const { return ramet::select(*this, dim, index); }
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                     int64_t step) const {
+  return ramet::slice(*this, dim, start, end, step);
+}
+Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
+  return ramet::diagonal(*this, offset, dim1, dim2);
+}
+std::vector<Tensor> Tensor::unbind(int64_t dim) const { return ramet::unbind(*this, dim); }
+std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const {
+  return ramet::split(*this, split_size, dim);
+}
+std::vector<Tensor> Tensor::split(IntArrayRef sizes, int64_t dim) const {
+  return ramet::split_with_sizes(*this, sizes, dim);
+}
+std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, int64_t dim) const {
+  return ramet::split_with_sizes(*this, sizes, dim);
+}
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
+  return ramet::chunk(*this, chunks, dim);
+}
+
+}  // namespace ramet

@@ -1,0 +1,116 @@
+// Dropout: the mask is a byte an element, drawn and applied in one pass and kept for the gradient.
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/random.h"
+#include "kernels/random.h"
+
+namespace ramet {
+
+using namespace autograd;
+
+namespace {
+
+void check_dropout(const char* op, const Tensor& x, double p, bool train) {
+  check_defined(op, x);
+  const bool drops = train && p > 0;  // what returns its input takes every dtype
+  RAMET_CHECK(!drops || is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
+              describe(x));
+  RAMET_CHECK(p >= 0 && p <= 1, op, "dropout probability has to be between 0 and 1, but got ", p);
+}
+double scale_of(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+
+// y = x * mask / (1 - p), contiguous; y may be x.
+void drop(const Tensor& x, const Tensor& y, const Tensor& mask, double p) {
+  const PhiloxKey key = reserve_random(x.device(), x.sizes(), {});
+  kernels::dropout_forward(x.stream(), {x.ptr(),
+                                        y.ptr(),
+                                        mask.ptr(),
+                                        x.numel(),
+                                        {key.seed, key.offset, key.base},
+                                        1 - p,
+                                        scale_of(p),
+                                        x.scalar_type()});
+}
+
+// One number a channel: 0 or 1 / (1 - p).
+Tensor channel_noise(const char* op, const Tensor& x, double p) {
+  RAMET_CHECK(x.dim() >= 2, op, "Feature dropout requires at least 2 dimensions in the input: got ",
+              describe(x));
+  std::vector<int64_t> size(static_cast<size_t>(x.dim()), 1);
+  size[0] = x.size(0);
+  size[1] = x.size(1);
+  Tensor noise(TensorBase::empty(size, x.scalar_type(), x.device()));
+  noise.bernoulli_(1 - p);
+  pointwise_into(RAMET_POINTWISE(mul), noise, compute_type(x.scalar_type()), noise,
+                 Scalar(scale_of(p)));
+  return noise;
+}
+
+}  // namespace
+
+Tensor native_dropout_backward(const Tensor& g, const Tensor& mask, double scale) {
+  common_device("native_dropout_backward", g, mask);
+  RAMET_CHECK(same_sizes(g.impl(), mask.impl()), "native_dropout_backward",
+              "expected a mask of the gradient's sizes: got ", describe(g), " and ",
+              describe(mask));
+  if (!is_floating(g.scalar_type()))
+    return native_dropout_backward(g.to(get_default_dtype()), mask, scale);
+  Tensor out = pointwise_result("native_dropout_backward", g.scalar_type(), g, &mask);
+  pointwise_into(RAMET_POINTWISE(scaled_product), out, compute_type(g.scalar_type()), g, mask, {},
+                 scale);
+  if (!recording(g)) return out;
+  return record("NativeDropoutBackwardBackward0", {g}, out,
+                [mask, scale](const Node&, const Tensor& v) {
+                  return native_dropout_backward(v, mask, scale);
+                });
+}
+
+Tensor dropout(const Tensor& input, double p, bool train) {
+  check_dropout("dropout", input, p, train);
+  if (!train || p == 0 || input.numel() == 0) return input;
+  // numbers go by row-major index
+  const Tensor x = input.raw_contiguous() ? input : input.detach().contiguous();
+  Tensor y(TensorBase::empty(x.sizes(), x.scalar_type(), x.device())),
+      mask(TensorBase::empty(x.sizes(), kBool, x.device()));
+  drop(x, y, mask, p);
+  if (!recording(input)) return y;
+  return record("NativeDropoutBackward0", {input}, y,
+                [mask, scale = scale_of(p)](const Node&, const Tensor& g) {
+                  return native_dropout_backward(g, mask, scale);
+                });
+}
+
+Tensor& dropout_(Tensor& self, double p, bool train) {
+  check_dropout("dropout_", self, p, train);
+  if (!train || p == 0 || self.numel() == 0) return self;
+  check_inplace("dropout_", self);
+  const Tensor mask(TensorBase::empty(self.sizes(), kBool, self.device()));
+  if (self.raw_contiguous()) {
+    drop(self, self, mask, p);
+  } else {
+    const Tensor x = self.detach().contiguous();
+    drop(x, x, mask, p);
+    copy_values(self, x);
+  }
+  wrote("dropout_", self);
+  if (recording(self)) {
+    record_inplace("NativeDropoutBackward0", {self}, self,
+                   [mask, scale = scale_of(p)](const Node&, const Tensor& g) {
+                     return native_dropout_backward(g, mask, scale);
+                   });
+  }
+  return self;
+}
+
+Tensor feature_dropout(const Tensor& input, double p, bool train) {
+  check_dropout("feature_dropout", input, p, train);
+  if (!train || p == 0 || input.numel() == 0) return input;
+  return mul(input, channel_noise("feature_dropout", input, p));
+}
+Tensor& feature_dropout_(Tensor& self, double p, bool train) {
+  check_dropout("feature_dropout_", self, p, train);
+  if (!train || p == 0 || self.numel() == 0) return self;
+  return self.mul_(channel_noise("feature_dropout_", self, p));
+}
+
+}  // namespace ramet

@@ -1,0 +1,46 @@
+// What sums, products and quotients share: their kernels on any operands and on the common ones.
+// Private to autograd/ops.
+#pragma once
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/pointwise_front.h"
+
+namespace ramet {
+namespace autograd {
+
+using Pair = std::array<Tensor, 2>;
+
+/// a op b into a fresh tensor, any operands. Functions of their own: the argument block of the
+/// general path would give the fast one a frame of several hundred bytes.
+RAMET_API Tensor pointwise_fresh(const PointwiseKernel& k, const Tensor& a, const Tensor& b,
+                                 ScalarType dtype, const Scalar& s);
+RAMET_API Tensor pointwise_fresh(const PointwiseKernel& k, const Tensor& a, const Scalar& b,
+                                 ScalarType dtype, const Scalar& s);
+/// a op b into `out`, which may be a: checked, but without history or version change.
+RAMET_API void pointwise_inplace(const char* op, const PointwiseKernel& k, const Tensor& out,
+                                 const Tensor& a, const Operand& b, ScalarType dtype,
+                                 const Scalar& s);
+/// A whole `_out` form.
+RAMET_API Tensor& pointwise_result_into(const char* op, const PointwiseKernel& k, Tensor& out,
+                                        const Tensor& a, const Tensor& b, ScalarType dtype,
+                                        const Scalar& s);
+
+inline bool plain_float(const Tensor& a, const Tensor& b) {
+  return alike(a, b) && a->dtype == kFloat;
+}
+
+/// Two contiguous float32 tensors of one shape: what most small programs do most of the time.
+template <class Kernel> inline Tensor fast(const Kernel& kernel, const Tensor& a, const Tensor& b) {
+  Tensor out = empty_alike(a);
+  kernels::Number one;
+  one.d = 1;
+  kernel(a.stream(), {a.ptr(), b.ptr(), nullptr, out->data, a.numel(), one, one, kFloat, kFloat,
+                      kFloat, kFloat, kFloat});
+  return out;
+}
+
+inline bool is_one(const Scalar& s) {
+  return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.equal(1);
+}
+
+}  // namespace autograd
+}  // namespace ramet

@@ -1,0 +1,278 @@
+// The forms of the pointwise operations: promotion, in-place and out forms, edges, errors.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
+#include "autograd/ops/activation.h"
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/comparison.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/power.h"
+#include "autograd/ops/unary.h"
+#include "autograd/ops/view.h"
+#include "autograd/ops/where.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+// ---- promotion ----------------------------------------------------------------------------------
+
+TEST(PointwiseFronts, ResultTypes) {  // what LibTorch gives
+  auto t = [](ScalarType type, IntArrayRef sizes = {2}) { return ones(sizes, type); };
+  EXPECT_EQ(add(t(kInt), t(kFloat)).scalar_type(), kFloat);
+  EXPECT_EQ(add(t(kLong), t(kHalf)).scalar_type(), kHalf);
+  EXPECT_EQ(add(t(kByte), t(kChar)).scalar_type(), kShort);
+  EXPECT_EQ(add(t(kHalf), t(kBFloat16)).scalar_type(), kFloat);
+  EXPECT_EQ(add(t(kFloat), t(kDouble, {})).scalar_type(), kFloat);
+  EXPECT_EQ(add(t(kInt), t(kDouble, {})).scalar_type(), kDouble);
+  EXPECT_EQ(add(t(kInt), 2.5).scalar_type(), kFloat);
+  EXPECT_EQ(add(t(kHalf), 2.5).scalar_type(), kHalf);
+  EXPECT_EQ(add(t(kBool), 1).scalar_type(), kLong);
+  EXPECT_EQ(add(t(kByte), 1).scalar_type(), kByte);
+  EXPECT_EQ(add(t(kBool), t(kBool)).scalar_type(), kBool);
+  EXPECT_EQ(div(t(kInt), t(kInt)).scalar_type(), kFloat);
+  EXPECT_EQ(div(t(kInt), t(kInt), "floor").scalar_type(), kInt);
+  EXPECT_EQ(sqrt(t(kLong)).scalar_type(), kFloat);
+  EXPECT_EQ(exp(t(kBool)).scalar_type(), kFloat);
+  EXPECT_EQ(abs(t(kShort)).scalar_type(), kShort);
+  EXPECT_EQ(pow(t(kInt), 2).scalar_type(), kInt);
+  EXPECT_EQ(pow(t(kInt), 0.5).scalar_type(), kFloat);
+  EXPECT_EQ(pow(Scalar(2), t(kInt)).scalar_type(), kInt);
+  EXPECT_EQ(pow(Scalar(2.5), t(kInt)).scalar_type(), kFloat);
+  EXPECT_EQ(where(t(kBool), t(kInt), 2.5).scalar_type(), kFloat);
+  EXPECT_EQ(where(t(kBool), 1, 2).scalar_type(), kLong);
+  EXPECT_EQ(where(t(kBool), 1., 2.).scalar_type(), kFloat);
+  EXPECT_EQ(clamp(t(kInt), 0.5).scalar_type(), kFloat);
+  EXPECT_EQ(clamp(t(kInt), 0, 1).scalar_type(), kInt);
+  EXPECT_EQ(maximum(t(kInt), t(kFloat)).scalar_type(), kFloat);
+  EXPECT_EQ(eq(t(kInt), t(kFloat)).scalar_type(), kBool);
+  EXPECT_EQ(addcmul(t(kInt), t(kFloat), t(kDouble, {})).scalar_type(), kFloat);
+}
+
+TEST(PointwiseFronts, GradientsComeBackInTheInputsType) {
+  const Tensor x = ones({3}, kFloat).requires_grad_(), y = ones({2, 1}, kDouble).requires_grad_();
+  for (const auto& f : std::vector<std::function<Tensor()>>{
+           [&] { return x + y; }, [&] { return x * y; }, [&] { return x / y; },
+           [&] { return maximum(x, y); }, [&] { return pow(x, y); },
+           [&] { return addcmul(x, y, x); }, [&] { return where(y > 0, x, y); }}) {
+    const Tensor out = f();
+    EXPECT_EQ(out.scalar_type(), kDouble);
+    const auto g = autograd::grad({out}, {x, y}, {ones_like(out)}, std::nullopt, false, true);
+    EXPECT_EQ(g[0].scalar_type(), kFloat);
+    EXPECT_EQ(g[0].sizes(), x.sizes());
+    EXPECT_TRUE(!g[1].defined() || g[1].sizes() == y.sizes());
+  }
+}
+
+// ---- in place, out ------------------------------------------------------------------------------
+
+TEST(PointwiseFronts, InPlaceFormsHaveTheValuesAndGradientsOfTheOthers) {
+  struct Form {
+    const char* name;
+    Tensor (*plain)(const Tensor&, const Tensor&);
+    void (*in_place)(Tensor&, const Tensor&);
+  };
+#define FORM(value)                                \
+  [](const Tensor& a, const Tensor& b) -> Tensor { \
+    (void)b;                                       \
+    return value;                                  \
+  }
+#define IN_PLACE(statement)        \
+  [](Tensor& a, const Tensor& b) { \
+    (void)b;                       \
+    statement;                     \
+  }
+  const Form kForms[] = {
+      {"add_", FORM(a.add(b, 2)), IN_PLACE(a.add_(b, 2))},
+      {"sub_", FORM(a - b), IN_PLACE(a -= b)},
+      {"mul_", FORM(a * b), IN_PLACE(a *= b)},
+      {"div_", FORM(a / b), IN_PLACE(a /= b)},
+      {"mul_number", FORM(a * 3), IN_PLACE(a *= 3)},
+      {"exp_", FORM(a.exp()), IN_PLACE(a.exp_())},
+      {"sin_", FORM(a.sin()), IN_PLACE(a.sin_())},
+      {"square_", FORM(a.square()), IN_PLACE(a.square_())},
+      {"relu_", FORM(a.relu()), IN_PLACE(a.relu_())},
+      {"tanh_", FORM(a.tanh()), IN_PLACE(a.tanh_())},
+      {"neg_", FORM(-a), IN_PLACE(a.neg_())},
+      {"pow_", FORM(a.pow(3)), IN_PLACE(a.pow_(3))},
+      {"pow_tensor", FORM(a.square().pow(b)), IN_PLACE(a.square_().pow_(b))},
+      {"clamp_", FORM(a.clamp(-0.4, 0.4)), IN_PLACE(a.clamp_(-0.4, 0.4))},
+      {"clamp_min_", FORM(a.clamp_min(0.1)), IN_PLACE(a.clamp_min_(0.1))},
+      {"addcmul_", FORM(a.addcmul(b, b, 0.5)), IN_PLACE(a.addcmul_(b, b, 0.5))},
+      {"addcdiv_", FORM(a.addcdiv(b, b + 3, 0.5)), IN_PLACE(a.addcdiv_(b, b + 3, 0.5))},
+      {"lerp_", FORM(a.lerp(b, 0.3)), IN_PLACE(a.lerp_(b, 0.3))},
+      {"leaky_relu_", FORM(leaky_relu(a, 0.1)), IN_PLACE(leaky_relu_(a, 0.1))},
+  };
+#undef FORM
+#undef IN_PLACE
+  for (const Form& form : kForms) {
+    SCOPED_TRACE(form.name);
+    const Tensor x = varied_leaf({2, 3}, 4), b = varied_leaf({3}, 5);
+    const Tensor want = form.plain(x * 1, b);
+    const auto wanted =
+        autograd::grad({want.square().sum()}, {x, b}, {}, std::nullopt, false, true);
+    Tensor got = x * 1;
+    const uint32_t version = got.version();
+    form.in_place(got, b);
+    EXPECT_GT(got.version(), version);
+    EXPECT_EQ(values(got), values(want));
+    const auto gradients =
+        autograd::grad({got.square().sum()}, {x, b}, {}, std::nullopt, false, true);
+    EXPECT_EQ(values(gradients[0]), values(wanted[0]));
+    EXPECT_EQ(gradients[1].defined(), wanted[1].defined());
+    if (wanted[1].defined()) { EXPECT_EQ(values(gradients[1]), values(wanted[1])); }
+    Tensor base = varied({3, 2}, 4), view = base.t();  // through a transposed view, without history
+    const Tensor expected = form.plain(view.clone(), b.detach());
+    form.in_place(view, b.detach());
+    EXPECT_EQ(values(base.t()), values(expected));
+  }
+  Tensor small = ones({3});
+  EXPECT_NE(error_of([&] {
+              small.add_(ones({2, 3}));
+            }).find("doesn't match the broadcast shape"),
+            std::string::npos);
+  Tensor whole = ones({3}, kLong);
+  EXPECT_NE(error_of([&] { whole.mul_(1.5); }).find("can't be cast"), std::string::npos);
+  EXPECT_NE(error_of([&] { whole.exp_(); }).find("can't be cast"), std::string::npos);
+}
+
+TEST(PointwiseFronts, OverlappingMemoryIsReadBeforeItIsWritten) {
+  Tensor x = arange(6, kDouble);
+  x.narrow(0, 1, 5).add_(x.narrow(0, 0, 5));
+  EXPECT_EQ(values(x), (std::vector<double>{0, 1, 3, 5, 7, 9}));
+  Tensor m = arange(4, kDouble).view({2, 2});
+  m.mul_(m.t());
+  EXPECT_EQ(values(m), (std::vector<double>{0, 2, 2, 9}));
+}
+
+TEST(PointwiseFronts, OutForms) {
+  Tensor out = empty({0}, kDouble);
+  const Tensor a = varied({2, 3}, 1), b = varied({3}, 2);
+  EXPECT_TRUE(add_out(out, a, b).is_same(out));
+  EXPECT_EQ(values(out), values(a + b));
+  maximum_out(out, a, b);
+  EXPECT_EQ(values(out), values(maximum(a, b)));
+  where_out(out, a > 0, a, b);
+  EXPECT_EQ(values(out), values(where(a > 0, a, b)));
+  clamp_out(out, a, 0.1, 0.2);
+  EXPECT_EQ(values(out), values(clamp(a, 0.1, 0.2)));
+  pow_out(out, a.abs(), b);
+  EXPECT_EQ(values(out), values(pow(a.abs(), b)));
+  addcmul_out(out, a, b, b, 2);
+  EXPECT_EQ(values(out), values(addcmul(a, b, b, 2)));
+  addcdiv_out(out, a, b, b + 3);
+  EXPECT_EQ(values(out), values(addcdiv(a, b, b + 3)));
+  Tensor truth = empty({0}, kBool);
+  lt_out(truth, a, b);
+  EXPECT_EQ(values(truth), values(a < b));
+  EXPECT_NE(error_of([&] {
+              mul_out(out, a.clone().requires_grad_(), b);
+            }).find("don't support automatic differentiation"),
+            std::string::npos);
+  Tensor whole = empty({2, 3}, kLong);
+  EXPECT_NE(error_of([&] { add_out(whole, a, b); }).find("can't be cast"), std::string::npos);
+}
+
+// ---- edges --------------------------------------------------------------------------------------
+
+TEST(PointwiseFronts, IntegersDividedByZeroAreAnError) {
+  const Tensor a = tensor({5, 6}), b = tensor({1, 0});
+  for (const auto& f : std::vector<std::function<Tensor()>>{
+           [&] { return floor_divide(a, b); }, [&] { return remainder(a, b); },
+           [&] { return fmod(a, b); }, [&] { return remainder(a, 0); }, [&] { return fmod(a, 0); },
+           [&] { return floor_divide(a, 0); }})
+    EXPECT_NE(error_of(f).find("ZeroDivisionError"), std::string::npos);
+  EXPECT_EQ(values(remainder(tensor({-7, 7}), tensor({3, -3}))), (std::vector<double>{2, -2}));
+  EXPECT_EQ(values(fmod(tensor({-7, 7}), 3)), (std::vector<double>{-1, 1}));
+  EXPECT_EQ(values(floor_divide(tensor({-7, 7}), 2)), (std::vector<double>{-4, 3}));
+  EXPECT_NE(
+      error_of([&] { pow(a, -1); }).find("Integers to negative integer powers are not allowed"),
+      std::string::npos);
+}
+
+TEST(PointwiseFronts, Ties) {
+  const Tensor a = leaf({1, 2, NAN}), b = leaf({1, 3, 1});
+  maximum(a, b).sum().backward();
+  EXPECT_EQ(values(a.grad()), (std::vector<double>{0.5, 0, 1}));
+  EXPECT_EQ(values(b.grad()), (std::vector<double>{0.5, 1, 1}));
+  const Tensor x = leaf({1, 1.5, 2, NAN});
+  clamp(x, 1, 2).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{0, 1, 0, 0}));
+  // (value, low, high) -> the three gradients of torch.clamp in PyTorch 2.15
+  const double kCases[][6] = {{2, 3, 2, 0, 0, 1},     {4, 3, 2, 0, 0, 1}, {1, 1, 2, 0.5, 0.5, 0},
+                              {2, 1, 2, 0.5, 0, 0.5}, {0, 1, 1, 0, 1, 0}, {1, 1, 1, 1, 0, 0},
+                              {5, 6, 6, 0, 1, 0},     {3, 2, 2, 0, 0, 1}, {NAN, 1, 2, 1, 0, 0}};
+  for (const auto& c : kCases) {
+    const Tensor v = leaf({c[0]}), low = leaf({c[1]}), high = leaf({c[2]});
+    clamp(v, low, high).sum().backward();
+    EXPECT_EQ(values(v.grad())[0], c[3]) << c[0] << ' ' << c[1] << ' ' << c[2];
+    EXPECT_EQ(values(low.grad())[0], c[4]) << c[0] << ' ' << c[1] << ' ' << c[2];
+    EXPECT_EQ(values(high.grad())[0], c[5]) << c[0] << ' ' << c[1] << ' ' << c[2];
+  }
+  const Tensor base = leaf({0, 0}), power = leaf({0, 2});
+  pow(base, power).sum().backward();
+  EXPECT_EQ(values(base.grad()), (std::vector<double>{0, 0}));
+  EXPECT_EQ(values(power.grad()), (std::vector<double>{0, 0}));
+  const Tensor negative = leaf({-8, 4});
+  pow(negative, 3.0).sum().backward();
+  EXPECT_EQ(values(negative.grad()), (std::vector<double>{192, 48}));
+}
+
+TEST(PointwiseFronts, SpecialValues) {
+  const double inf = INFINITY;
+  const Tensor x = constant({NAN, inf, -inf, -0.0});
+  EXPECT_EQ(values(isnan(x)), (std::vector<double>{1, 0, 0, 0}));
+  EXPECT_EQ(values(isinf(x)), (std::vector<double>{0, 1, 1, 0}));
+  EXPECT_EQ(values(isfinite(x)), (std::vector<double>{0, 0, 0, 1}));
+  EXPECT_TRUE(std::isnan(values(relu(x))[0]));
+  EXPECT_TRUE(std::isnan(values(clamp(x, 0, 1))[0]));
+  EXPECT_EQ(values(clamp(constant({5, -5}), 3, 2)), (std::vector<double>{2, 2}));
+  EXPECT_EQ(values(sign(x)), (std::vector<double>{0, 1, -1, 0}));
+  EXPECT_EQ(values(eq(x, x)), (std::vector<double>{0, 1, 1, 1}));
+  EXPECT_TRUE(std::isnan(values(maximum(x, constant({1, 1, 1, 1})))[0]));
+}
+
+TEST(PointwiseFronts, ErrorsNameTheOperation) {
+  const Tensor a = ones({2, 3}), b = ones({4});
+  const std::string shapes = error_of([&] { maximum(a, b); });
+  EXPECT_NE(shapes.find("[maximum]"), std::string::npos) << shapes;
+  EXPECT_NE(shapes.find("[4]"), std::string::npos) << shapes;
+  EXPECT_NE(error_of([&] { where(a, a, a); }).find("condition to be a boolean tensor"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { clamp(a); }).find("At least one of 'min' or 'max'"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { gelu(a, "exact"); }).find("approximate argument must be either none or tanh"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] { gelu(ones({2}, kLong)); }).find("[gelu]"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              lerp(a, ones({2, 3}, kDouble), 0.5);
+            }).find("[lerp]"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              maximum(a, ones({2, 3}, Device(kCPU, 1)));
+            }).find("same device"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { pow(Tensor(), 2); }).find("undefined tensor"), std::string::npos);
+  EXPECT_NE(error_of([&] { add(ones({2}, kLong), ones({2}, kLong), 1.5); }).find("alpha"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              addcdiv(ones({2}, kLong), ones({2}, kLong), ones({2}, kLong));
+            }).find("addcdiv"),
+            std::string::npos);
+}
+
+TEST(PointwiseFronts, AZeroDimTensorOfAnotherCpuDeviceIsTaken) {
+  const Tensor a = ones({2, 3}, Device(kCPU, 1)), half = full({}, 0.5);
+  const Tensor y = a * half;
+  EXPECT_EQ(y.device(), Device(kCPU, 1));
+  EXPECT_EQ(values(y), std::vector<double>(6, 0.5));
+}
+
+}  // namespace
+}  // namespace ramet

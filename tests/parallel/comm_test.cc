@@ -12,8 +12,6 @@ namespace {
 
 using namespace testing;
 using namespace parallel;
-using Values = std::vector<double>;
-using Shape = std::vector<int64_t>;
 
 TEST(Split, Weights) {
   EXPECT_EQ(Split::weights({1, 1, 2}).cut("t", 8, 3), (Shape{2, 2, 4}));

@@ -13,7 +13,6 @@ namespace {
 using namespace testing;
 using namespace nn::parallel;
 
-using Values = std::vector<double>;
 using Dict = OrderedDict<std::string, Tensor>;
 
 struct Sample {

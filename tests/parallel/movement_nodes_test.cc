@@ -13,7 +13,6 @@ namespace {
 
 using namespace testing;
 using namespace parallel;
-using Values = std::vector<double>;
 using List = std::vector<Tensor>;
 
 Tensor leaf(const Values& v, Device device = kHost) {

@@ -16,7 +16,6 @@ namespace {
 
 using namespace testing;
 using namespace nn::parallel;
-using Values = std::vector<double>;
 
 // Before the library's first allocation, which asks once.
 [[maybe_unused]] const int g_set = setenv("RAMET_FAIL_ALLOC", "0", 1);

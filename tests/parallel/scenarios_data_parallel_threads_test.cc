@@ -20,7 +20,6 @@ namespace {
 
 using namespace testing;
 using namespace nn::parallel;
-using Values = std::vector<double>;
 
 TEST(Scenario, S27_SynchronisedBatchNorm) {
   const Tensor x = varied({8, 3}, 27), seed = varied({8, 3}, 28);

@@ -16,8 +16,6 @@ namespace {
 
 using namespace testing;
 using namespace parallel;
-using Values = std::vector<double>;
-using Shape = std::vector<int64_t>;
 
 std::vector<Tensor> scattered(const Tensor& t, int n, const Split& split) {
   ScatterOptions options;

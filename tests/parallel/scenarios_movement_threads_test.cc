@@ -17,7 +17,6 @@ namespace {
 
 using namespace testing;
 using namespace parallel;
-using Values = std::vector<double>;
 
 // t's values are written on its device's worker by `write`.
 template <class F> void write_later(const Tensor& t, F write) {

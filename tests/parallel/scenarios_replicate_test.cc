@@ -17,8 +17,6 @@ using namespace testing;
 using namespace nn::parallel;
 using ramet::parallel::counters;
 using ramet::parallel::reset_counters;
-using Values = std::vector<double>;
-using Shape = std::vector<int64_t>;
 
 TEST(Scenario, S17_Replicate) {
   nn::Linear m(3, 4);

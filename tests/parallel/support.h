@@ -12,6 +12,9 @@
 namespace ramet {
 namespace testing {
 
+using Values = std::vector<double>;
+using Shape = std::vector<int64_t>;
+
 inline const Device kHost(kCPU, 0);
 inline Device d(int k) { return Device(kCPU, static_cast<DeviceIndex>(k + 1)); }
 inline std::vector<Device> many(int n) {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/util.h"
+#include "kernels/lanes64.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -30,34 +30,6 @@ template <class F> RAMET_INLINE void run(int64_t tasks, int64_t bytes, const F& 
 }
 
 // ---- float: vectors of channels, or 64 lanes along a plane --------------------------------------
-
-constexpr int kLaneVectors = 64 / VL;
-
-RAMET_INLINE float fold(const vf (&acc)[kLaneVectors]) {  // a tree over the 64 lanes
-  alignas(64) float lanes[64];
-#pragma GCC unroll 16
-  for (int v = 0; v < kLaneVectors; ++v) store(lanes + v * VL, acc[v]);
-  for (int width = 32; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  return lanes[0];
-}
-
-// f(v, values of x, values of y) for every 64 elements; the tail is filled up with pad_x, pad_y. y
-// may be null.
-template <class F>
-RAMET_INLINE void lanes64(const float* x, const float* y, int64_t n, float pad_x, const F& f) {
-  int64_t i = 0;
-  for (; i + 64 <= n; i += 64)
-#pragma GCC unroll 16
-    for (int v = 0; v < kLaneVectors; ++v)
-      f(v, load(x + i + v * VL), y ? load(y + i + v * VL) : vf{});
-  if (i == n) return;
-  alignas(64) float tx[64], ty[64];
-  for (int j = 0; j < 64; ++j)
-    tx[j] = i + j < n ? x[i + j] : pad_x, ty[j] = y && i + j < n ? y[i + j] : 0.0f;
-#pragma GCC unroll 16
-  for (int v = 0; v < kLaneVectors; ++v) f(v, load(tx + v * VL), load(ty + v * VL));
-}
 
 // Of a chunk: about its mean, rounded to float, the sum of squares and of what the rounding left
 // over. part[0..c) the means, then the squares, then the rests; or one channel's three values.

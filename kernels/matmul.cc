@@ -3,6 +3,7 @@
 #include "kernels/chunk.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_wide.h"
+#include "kernels/lanes64.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -152,27 +153,21 @@ constexpr int64_t kDotPartials = 64, kDotPiece = 2048;
 
 // 64 lanes, then a tree: the same bits for every vector width.
 float dot_chunk(const float* a, const float* b, int64_t n) {
-  alignas(64) float lanes[64];
-  constexpr int kVectors = 64 / VL;
-  vf acc[kVectors];
+  vf acc[kLaneVectors];
 #pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) acc[v] = vf{};
+  for (int v = 0; v < kLaneVectors; ++v) acc[v] = vf{};
   int64_t i = 0;
   for (; i + 64 <= n; i += 64)
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v)
+    for (int v = 0; v < kLaneVectors; ++v)
       acc[v] = fma(load(a + i + v * VL), load(b + i + v * VL), acc[v]);
   if (i < n)
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < kLaneVectors; ++v) {
       const int64_t left = n - i - v * VL;
       if (left > 0) acc[v] = fma(loadn(a + i + v * VL, left), loadn(b + i + v * VL, left), acc[v]);
     }
-#pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) store(lanes + v * VL, acc[v]);
-  for (int width = 32; width > 0; width /= 2)
-    for (int j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  return lanes[0];
+  return fold(acc);
 }
 
 // 8 lanes. Integers as unsigned numbers: they wrap.

@@ -1,14 +1,8 @@
 #include "tools/training/run.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -30,9 +24,11 @@
 #include "tools/training/digest.h"
 #include "tools/training/graph_svg.h"
 #include "tools/training/history.h"
+#include "tools/training/interrupt.h"
 #include "tools/training/models.h"
 #include "tools/training/progress.h"
 #include "tools/training/replicas.h"
+#include "tools/training/results.h"
 
 namespace ramet::training {
 
@@ -42,44 +38,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
-
-// ---- interrupts ---------------------------------------------------------------------------------
-
-volatile std::sig_atomic_t g_signal = 0;
-extern "C" void ramet_train_on_signal(int signal) {
-  g_signal = signal;
-  std::signal(signal, SIG_DFL);  // a second one ends the program at once
-}
-struct SignalGuard {
-  SignalGuard() {
-    g_signal = 0;
-    interrupt = std::signal(SIGINT, ramet_train_on_signal);
-    terminate = std::signal(SIGTERM, ramet_train_on_signal);
-  }
-  ~SignalGuard() {
-    std::signal(SIGINT, interrupt);
-    std::signal(SIGTERM, terminate);
-  }
-  void (*interrupt)(int);
-  void (*terminate)(int);
-};
-
-// ---- files --------------------------------------------------------------------------------------
-
-void make_folders(const std::string& path) {
-  for (size_t at = 1; at <= path.size(); ++at) {
-    if (at != path.size() && path[at] != '/') continue;
-    const std::string part = path.substr(0, at);
-    RAMET_CHECK(::mkdir(part.c_str(), 0777) == 0 || errno == EEXIST, "train",
-                "--out: cannot make the folder \"", part, "\" (", std::strerror(errno), ")");
-  }
-  RAMET_CHECK(::access(path.c_str(), W_OK | X_OK) == 0, "train", "--out: cannot write into \"",
-              path, "\" (", std::strerror(errno), ")");
-}
-
-constexpr const char* kResults[] = {"checkpoint",   "model.safetensors", "metrics.jsonl",
-                                    "summary.json", "curve.png",         "graph.svg",
-                                    "trace.json"};
 
 // The generator of the device that leads a run, so that a run may go on with another one.
 struct LeadingGenerator {
@@ -204,9 +162,7 @@ Run::Run(Options& o) : options_(o) {
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.
   make_folders(o.out);
-  if (!o.resume) {
-    for (const char* name : kResults) ::unlink(file(name).c_str());
-  }
+  if (!o.resume) remove_results(o.out);
   history_.open(file("metrics.jsonl"), step_);
 }
 
@@ -279,7 +235,7 @@ bool Run::train_epoch(ProgressBar& bar) {
     const int64_t left = steps_per_epoch_ * options_.epochs - step_;
     bar.show({epoch_ + 1, options_.epochs, in_epoch, steps_per_epoch_, loss, accuracy, rate,
               static_cast<double>(left * options_.batch) / std::max(1e-9, rate)});
-    if (g_signal != 0) return false;
+    if (interrupted()) return false;
     if (seconds_since(saved_at_) > 15) save_checkpoint();
   }
   return true;
@@ -365,7 +321,7 @@ void Run::write_summary(double test_accuracy, double test_loss, const std::strin
 }
 
 int Run::train() {
-  SignalGuard signals;
+  InterruptGuard signals;
   std::string on;
   for (Device d : devices_)
     on += (on.empty() ? "" : ", ") + (d.str() == "cpu" ? std::string("cpu:0") : d.str());
@@ -391,7 +347,7 @@ int Run::train() {
         write_curve();
         std::printf("interrupted after step %s: %s is complete; --resume goes on from there\n",
                     grouped(step_).c_str(), file("checkpoint").c_str());
-        return 128 + static_cast<int>(g_signal);
+        return 128 + interrupted();
       }
       ++epoch_;
       last = test();

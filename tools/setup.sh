@@ -148,6 +148,21 @@ ramet_build() {
   echo "$(ramet_bazel info bazel-bin 2>/dev/null)/${path/://}"
 }
 
+# ramet_find_torch FOLDER: sets include and lib from a LibTorch or PyTorch there; false where none is.
+ramet_find_torch() {
+  include=$1/include
+  lib=$1/lib
+  # Debian's headers and libraries lie among all others.
+  [[ -e $lib/libtorch_cpu.so ]] || lib=$1/lib/$(gcc -print-multiarch 2>/dev/null || true)
+  [[ -f $include/torch/csrc/api/include/torch/torch.h && -e $lib/libtorch_cpu.so ]]
+}
+
+# The same for a folder that the user named.
+ramet_need_torch() {
+  ramet_find_torch "$1" ||
+    ramet_die "no LibTorch in $1: include/torch/csrc/api/include/torch/torch.h or lib/libtorch_cpu.so is missing"
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   [[ $# -gt 0 ]] || set -- build test train

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 
@@ -52,13 +53,6 @@ inline std::vector<double> values(const Tensor& t) {
     }
   }
   return out;
-}
-
-template <class F> std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) { return e.what(); }
-  return "no error";
 }
 
 }  // namespace ramet

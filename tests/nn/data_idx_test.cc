@@ -10,6 +10,7 @@
 
 #include "nn/data/idx.h"
 #include "nn/data/mnist.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 namespace {
@@ -50,9 +51,6 @@ std::string bytes(std::initializer_list<int> list) {
   std::string s;
   for (int b : list) s.push_back(static_cast<char>(b));
   return s;
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST_F(Idx, ReadsEveryElementType) {

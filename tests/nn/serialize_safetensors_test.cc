@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "nn/serialize/safetensors.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 namespace {
@@ -33,9 +34,6 @@ std::string error_of(const std::string& bytes) {
     load_safetensors(bytes.data(), bytes.size(), "f");
   } catch (const Error& e) { return e.what(); }
   return "no error";
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 template <class T> Tensor of(const std::vector<T>& values, const std::vector<int64_t>& sizes) {

@@ -9,6 +9,7 @@
 
 #include "autograd/ops/copy.h"
 #include "autograd/tensor.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 
@@ -51,16 +52,6 @@ template <class T> std::string text_of(const T& value) {
   return out.str();
 }
 
-template <class F> std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) { return e.what(); }
-  return "no error";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 #define EXPECT_ERROR_TEXT(statement, part)                                \
   do {                                                                    \
     const std::string error_text = ::ramet::error_of([&] { statement; }); \

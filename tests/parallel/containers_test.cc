@@ -54,7 +54,7 @@ template <class T> std::string lengths(const T& value) {
   });
 }
 bool names(const std::string& text, const std::string& first, const std::string& second) {
-  return has(text, "got 3 for " + second + " and 4 for " + first + ";");
+  return contains(text, "got 3 for " + second + " and 4 for " + first + ";");
 }
 
 TEST(Containers, Scatter) {
@@ -159,9 +159,9 @@ TEST(Containers, GatherErrorsNameThePlace) {
   EXPECT_ERROR(joined<Dict>({Dict{{"a", a}}, Dict{{"b", a}}}),
                "result['a']: replica 1 has no such key, replica 0 has");
   EXPECT_TRUE(
-      has(text(std::vector<std::pair<Tensor, Tensor>>{{a, a}, {a, wide}}), "result.second: "));
-  EXPECT_TRUE(has(text(std::vector<Sample>{{a, a, {}}, {a, wide, {}}}), "result.label: "));
-  EXPECT_TRUE(has(text(std::vector<Sample>{{a, a, {a}}, {a, a, {wide}}}), "result.more[0]: "));
+      contains(text(std::vector<std::pair<Tensor, Tensor>>{{a, a}, {a, wide}}), "result.second: "));
+  EXPECT_TRUE(contains(text(std::vector<Sample>{{a, a, {}}, {a, wide, {}}}), "result.label: "));
+  EXPECT_TRUE(contains(text(std::vector<Sample>{{a, a, {a}}, {a, a, {wide}}}), "result.more[0]: "));
   EXPECT_ERROR(joined<Tensor>({a, Tensor()}),
                "result: 1 of 2 replicas returned an undefined tensor, expected all or none");
 }

@@ -175,7 +175,7 @@ TEST(Errors, AllocationOnAWorker) {
     {
       const Full limit(full);
       const std::string text = error_of([&] { large(varied({8, 600}, 1)); });
-      EXPECT_TRUE(has(text, said) && !has(text, "replica")) << text;
+      EXPECT_TRUE(contains(text, said) && !contains(text, "replica")) << text;
     }
 
     const int64_t held = memory_stats(full).current;
@@ -185,7 +185,7 @@ TEST(Errors, AllocationOnAWorker) {
       ADD_FAILURE() << "no error";
     } catch (const ReplicaError& e) {
       EXPECT_EQ(e.device(), full);
-      EXPECT_TRUE(has(e.what(), said)) << e.what();
+      EXPECT_TRUE(contains(e.what(), said)) << e.what();
       EXPECT_THROW(e.rethrow_nested(), OutOfMemoryError);
     }
     EXPECT_EQ(gradients_of(*job.m), none);
@@ -196,7 +196,7 @@ TEST(Errors, AllocationOnAWorker) {
       const Full limit(full);
       out.backward();
       ADD_FAILURE() << "no error";
-    } catch (const OutOfMemoryError& e) { EXPECT_TRUE(has(e.what(), said)) << e.what(); }
+    } catch (const OutOfMemoryError& e) { EXPECT_TRUE(contains(e.what(), said)) << e.what(); }
     Job twin(kFour);
     twin.step(1);
     twin.m->zero_grad();

@@ -103,7 +103,7 @@ TEST(PlannedFailures, EveryAllocationOfAStep) {
     const std::string text = failing(n, [&] { job.step(); });
     if (text.empty()) break;
     ++failures;
-    EXPECT_TRUE(has(text, kPlanned)) << text;
+    EXPECT_TRUE(contains(text, kPlanned)) << text;
     again();
     ASSERT_EQ(held(), before) << "failure " << n << " kept memory";
     if (n % 7 == 0) {  // and the next step, without a failure, is the right one
@@ -134,7 +134,7 @@ TEST(PlannedFailures, EveryAllocationOfTheFirstStep) {
         EXPECT_EQ(job.state(), expected);
         break;
       }
-      ASSERT_TRUE(has(text, kPlanned)) << text;
+      ASSERT_TRUE(contains(text, kPlanned)) << text;
       if (n % 5 == 0) {
         manual_seed(9);
         Job next;  // another module: this one's statistics may have moved

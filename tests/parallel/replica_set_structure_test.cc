@@ -19,7 +19,7 @@ class RebuildLog {
  public:
   RebuildLog() {
     set_log_handler([this](LogLevel level, const std::string& text) {
-      if (level == LogLevel::Info && has(text, "[replicate]")) texts.push_back(text);
+      if (level == LogLevel::Info && contains(text, "[replicate]")) texts.push_back(text);
     });
   }
   ~RebuildLog() { set_log_handler(nullptr); }
@@ -51,7 +51,7 @@ TEST(ReplicaSet, StructureChangesRebuild) {
     set.refresh();
     EXPECT_EQ(counters().replica_rebuilds, ++rebuilds) << what;
     ASSERT_EQ(log.texts.size(), rebuilds) << what;
-    EXPECT_TRUE(has(log.texts.back(), what)) << log.texts.back();
+    EXPECT_TRUE(contains(log.texts.back(), what)) << log.texts.back();
     expect_equal_to_source(set);
     set.refresh();
     EXPECT_EQ(counters().replica_rebuilds, rebuilds) << what << ": once";

@@ -68,8 +68,8 @@ TEST(Scenario, S33_Lengths) {
   DataParallel<PairSum> dp(m, many(4));
   const Tensor eight = counting({8}), six = filled({6}, 1);
   const std::string text = error_of([&] { dp(eight, six); });
-  EXPECT_TRUE(has(text, "argument[0]") && has(text, "argument[1]") && has(text, "got 6") &&
-              has(text, "8 for"))
+  EXPECT_TRUE(contains(text, "argument[0]") && contains(text, "argument[1]") &&
+              contains(text, "got 6") && contains(text, "8 for"))
       << text;
   const Tensor out = dp(eight, Broadcast(six));
   EXPECT_EQ(values(out)[7], 13);

@@ -65,9 +65,10 @@ TEST(Scenario, S27_SynchronisingLayerReleasesOthers) {
   DataParallel<SyncOrThrow> dp(m, many(4));
   const Tensor x = varied({8, 2}, 1);
   const std::string failed = error_of([&] { dp(x, 1); });
-  EXPECT_TRUE(has(failed, "in replica 2 on device cpu:3") && has(failed, "Badness!")) << failed;
+  EXPECT_TRUE(contains(failed, "in replica 2 on device cpu:3") && contains(failed, "Badness!"))
+      << failed;
   const std::string skipped = error_of([&] { dp(x, 2); });
-  EXPECT_TRUE(has(skipped, "replica 2 ended its forward without this layer")) << skipped;
+  EXPECT_TRUE(contains(skipped, "replica 2 ended its forward without this layer")) << skipped;
   EXPECT_EQ(dp(x, 0).size(0), 8);
 }
 
@@ -84,7 +85,8 @@ TEST(Scenario, S37_ErrorsOfReplicas) {
     dp(counting({8}));
     FAIL();
   } catch (const ReplicaError& e) {
-    EXPECT_TRUE(has(e.what(), "in replica 1 on device cpu:2") && has(e.what(), "Badness!"))
+    EXPECT_TRUE(contains(e.what(), "in replica 1 on device cpu:2") &&
+                contains(e.what(), "Badness!"))
         << e.what();
     EXPECT_EQ(e.replica(), 1);
     EXPECT_EQ(e.device(), d(1));

@@ -8,6 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/tensor.h"
 #include "runtime/half.h"
+#include "tests/error_text.h"
 
 namespace ramet {
 namespace testing {
@@ -90,16 +91,6 @@ inline std::vector<double> values(const Tensor& t) {
 }
 inline std::vector<int64_t> shape(const Tensor& t) { return t.sizes().vec(); }
 
-template <class F> std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& e) { return e.what(); }
-  return "no error";
-}
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Opens once; wait() blocks until then.
 class Latch {
  public:
@@ -123,9 +114,9 @@ class Latch {
 }  // namespace ramet
 
 /// EXPECT that evaluating `expression` throws a text that contains `part`.
-#define EXPECT_ERROR(expression, part)                                                      \
-  do {                                                                                      \
-    const std::string ramet_text = ::ramet::testing::error_of([&] { (void)(expression); }); \
-    EXPECT_TRUE(::ramet::testing::has(ramet_text, part))                                    \
-        << "got: " << ramet_text << "\nexpected: " << (part);                               \
+#define EXPECT_ERROR(expression, part)                                             \
+  do {                                                                             \
+    const std::string ramet_text = ::ramet::error_of([&] { (void)(expression); }); \
+    EXPECT_TRUE(::ramet::contains(ramet_text, part))                               \
+        << "got: " << ramet_text << "\nexpected: " << (part);                      \
   } while (false)

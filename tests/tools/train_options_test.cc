@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/error.h"
+#include "tests/error_text.h"
 #include "tools/training/options.h"
 #include "tools/training/replicas.h"
 
@@ -11,15 +12,6 @@ namespace {
 Usage usage_of(const std::vector<std::string>& arguments) {
   Options o;
   return parse(arguments, o).value_or(Usage{-1, ""});
-}
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "no error";
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(TrainOptions, DefaultsAreTheMainJob) {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "nn/serialize/safetensors.h"
+#include "tests/error_text.h"
 #include "tests/tools/train_support.h"
 #include "tools/training/run.h"
 
@@ -39,9 +40,6 @@ std::string refusal(const Options& o) {
   }
   ::testing::internal::GetCapturedStdout();
   return "not refused";
-}
-void expect_part(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST_F(TrainTest, LearnsAndWritesEverything) {

@@ -1,0 +1,25 @@
+// What went wrong, as text, and whether it says what it should.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <string>
+
+namespace ramet {
+
+/// The message of what f() throws; "no error" where it throws nothing.
+template <class F> std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& e) { return e.what(); }
+  return "no error";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+inline void expect_part(const std::string& text, const std::string& part) {
+  EXPECT_TRUE(contains(text, part)) << "got: " << text << "\nexpected a text with: " << part;
+}
+
+}  // namespace ramet

@@ -30,6 +30,8 @@ Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
   return z;
 }
 
+Tensor laid_out(const Tensor& g, const Geometry& like);
+
 // The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride
 // 0) dimensions are summed first; what is left must not overlap, which holds for every view this
 // library makes except unfold, whose backward is its own.
@@ -47,9 +49,14 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
     Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
   }
   if (!recording(v)) return out;
-  return record("AsStridedScatterBackward0", {v}, out, [at](const Node&, const Tensor& gg) {
-    return as_strided(gg.contiguous(), at.sizes, at.strides, at.offset);
+  return record("AsStridedScatterBackward0", {v}, out, [base, at](const Node&, const Tensor& gg) {
+    return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset);
   });
+}
+
+// g with the strides of `like`, for which a geometry relative to `like` holds.
+Tensor laid_out(const Tensor& g, const Geometry& like) {
+  return g.raw_strides() == IntArrayRef(like.strides) ? g : scatter_strided(g, like, like);
 }
 
 // A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its
@@ -66,10 +73,7 @@ Tensor zero_at(const Tensor& g, const Geometry& at) {
   if (!recording(g)) return out;
   return record("ZeroAtBackward0", {g}, out,
                 [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
-                  return zero_at(gg.raw_strides() == IntArrayRef(layout.strides)
-                                     ? gg
-                                     : scatter_strided(gg, layout, layout),
-                                 at);
+                  return zero_at(laid_out(gg, layout), at);
                 });
 }
 
@@ -197,10 +201,7 @@ void rebase_history(const Tensor& x, Node* node) {
                                 [at = geometry_of(x, offset), b = geometry_of(base, 0)](
                                     const Node& self, const Tensor& grad) {
                                   std::array<Tensor, 2> out;
-                                  const Tensor dense = grad.contiguous();
-                                  const Tensor g = dense.raw_strides() == IntArrayRef(b.strides)
-                                                       ? dense
-                                                       : scatter_strided(dense, b, b);
+                                  const Tensor g = laid_out(grad.contiguous(), b);
                                   if (self.needs(0)) out[0] = zero_at(g, at);
                                   if (self.needs(1))
                                     out[1] = as_strided(g, at.sizes, at.strides, at.offset);

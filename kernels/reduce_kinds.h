@@ -320,7 +320,8 @@ template <class T> void finish(const ReduceArgs& a, const void* states, int64_t 
           value[i] = static_cast<T>(m[i].n > 0 ? m[i].mean : __builtin_nan(""));
         store_chunk(at(a.extra, a.out_dtype, first), a.out_dtype, 1, n, value);
       }
-      const double divisor = count > a.parameter ? count - a.parameter : 0;
+      // Nothing has no variance, whatever the correction.
+      const double divisor = count > 0 && count > a.parameter ? count - a.parameter : 0;
       for (int64_t i = 0; i < n; ++i) {
         // Rounding may leave a trace of minus zero variance; NaN stays.
         const double var = (m[i].m2 < 0 ? 0 : m[i].m2) / divisor;

@@ -9,6 +9,8 @@ using namespace autograd;
 namespace {
 
 void check_alpha(const char* op, const Scalar& alpha, ScalarType dtype) {
+  RAMET_CHECK(!alpha.isBoolean() || dtype == kBool, op,
+              "Boolean alpha only supported for Boolean results: got ", alpha, " and ", dtype);
   RAMET_CHECK(is_floating(dtype) || !alpha.isFloatingPoint(), op,
               "For integral input tensors, argument alpha must not be a floating point "
               "number: got ",
@@ -63,6 +65,7 @@ struct Sum {
     check_inplace(op, a);
     check_defined(op, b);
     if (minus) check_sub(a, b.scalar_type());
+    check_alpha(op, alpha, result_type(a, b));
     pointwise_inplace(op, kernel, a, a, b, result_type(a, b), alpha);
     wrote(op, a);
     if (recording(a, b)) {
@@ -76,6 +79,7 @@ struct Sum {
   Tensor& into_first(const Tensor& a, const Scalar& b, const Scalar& alpha) const {
     check_inplace(op, a);
     if (minus) check_sub(a, b.type());
+    check_alpha(op, alpha, result_type(a, b));
     pointwise_inplace(op, kernel, a, a, b, result_type(a, b), alpha);
     wrote(op, a);
     if (recording(a)) record_inplace(node, {a}, a, [](const Node&, const Tensor& g) { return g; });
@@ -141,11 +145,13 @@ Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 // ---- out forms ----------------------------------------------------------------------------------
 
 Tensor& add_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  check_alpha("add_out", alpha, result_type(a, b));
   return pointwise_result_into("add_out", RAMET_POINTWISE(add), out, a, b, result_type(a, b),
                                alpha);
 }
 Tensor& sub_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
   check_sub(a, b.scalar_type());
+  check_alpha("sub_out", alpha, result_type(a, b));
   return pointwise_result_into("sub_out", RAMET_POINTWISE(sub), out, a, b, result_type(a, b),
                                alpha);
 }

@@ -205,7 +205,8 @@ Tensor& Tensor::copy_(const Tensor& src, bool) const {
     copy_values(*this, src);
   }
   wrote("copy_", *this);
-  if (!recording(*this, src)) return as_mutable(*this);
+  // Whole numbers of floating-point ones are constants.
+  if (!is_floating(scalar_type()) || !recording(*this, src)) return as_mutable(*this);
   record_inplace("CopyBackwards", {src}, *this,
                  [from = Meta(src)](const Node&, const Tensor& g) { return from.reduce(g); });
   if (src->device != p_->device) static_cast<Node*>(p_->node)->flags |= Node::kSpans;

@@ -109,7 +109,9 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
     return Pair{!node.needs(0) ? Tensor()
                 : add          ? g
                                : g.scatter(d, i, 0),
-                node.needs(1) ? g.gather(d, i).reshape(shape) : Tensor()};
+                !node.needs(1) ? Tensor()
+                : i.numel()    ? g.gather(d, i).reshape(shape)
+                               : zeros_of(shape, g)};
   };
   const char* name = add ? "ScatterAddBackward0" : "ScatterBackward0";
   if (!in_place) return record(name, {self, src}, std::move(out), std::move(backward));

@@ -91,13 +91,42 @@ Tensor l1_loss(const Tensor& x, const Tensor& target, int64_t reduction) {
   return reduced(x.sub(target).abs(), reduction);
 }
 
+namespace {
+
+// A loss that is quadratic in d = x - target where |d| < bend and linear elsewhere:
+// curvature d^2 / 2, or curvature bend (|d| - bend / 2). Its slope, curvature d or +-curvature
+// bend, is stated: composed, the quadratic branch would make NaN of an infinite difference.
+Tensor bent_loss(const char* node, const Tensor& x, const Tensor& target, double bend,
+                 double curvature) {
+  const ScalarType dtype = result_type(x, target);
+  const auto slope = [bend, curvature](const Tensor& d) {
+    // A NaN stays one.
+    return where(d.abs().ge(bend), d.sign().mul(curvature * bend), d.mul(curvature));
+  };
+  Tensor loss;
+  {
+    const NoGradGuard off;
+    const Tensor d = x.sub(target.to(dtype)), a = d.abs();
+    loss = where(a.lt(bend), d.mul(d).mul(curvature / 2), a.sub(bend / 2).mul(curvature * bend));
+  }
+  if (!recording(x, target)) return loss;
+  return record(node, {x, target}, std::move(loss),
+                [slope, dtype, mx = Meta(x), mt = Meta(target), sx = save(x), st = save(target)](
+                    const Node& self, const Tensor& g) {
+                  const Tensor dx = g.mul(slope(sx.get(self).sub(st.get(self).to(dtype))));
+                  return std::array{self.needs(0) ? mx.reduce(dx) : Tensor(),
+                                    self.needs(1) ? mt.reduce(dx.neg()) : Tensor()};
+                });
+}
+
+}  // namespace
+
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, int64_t reduction, double beta) {
   check_pair("smooth_l1_loss", x, target, reduction);
   check_floating("smooth_l1_loss", x, target);
   RAMET_CHECK(beta >= 0, "smooth_l1_loss", "does not support negative values for beta: got ", beta);
   if (beta == 0) return l1_loss(x, target, reduction);
-  const Tensor d = x.sub(target), a = d.abs();
-  return reduced(where(a.lt(beta), d.mul(d).mul(0.5 / beta), a.sub(0.5 * beta)), reduction);
+  return reduced(bent_loss("SmoothL1LossBackward0", x, target, beta, 1 / beta), reduction);
 }
 
 Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, double delta) {
@@ -105,8 +134,7 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, doub
   check_floating("huber_loss", x, target);
   RAMET_CHECK(delta > 0, "huber_loss", "does not support non-positive values for delta: got ",
               delta);
-  const Tensor d = x.sub(target), a = d.abs();
-  return reduced(where(a.lt(delta), d.mul(d).mul(0.5), a.sub(0.5 * delta).mul(delta)), reduction);
+  return reduced(bent_loss("HuberLossBackward0", x, target, delta, 1), reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
@@ -175,7 +203,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
     const NoGradGuard off;
     Tensor log_terms = terms(x);
     if (weighted) log_terms = log_terms.mul(p.sub(1).mul(target).add(1));
-    loss = x.sub(target.mul(x)).add(log_terms);
+    loss = target.neg().add(1).mul(x).add(log_terms);  // at infinity x - t x would be NaN
   }
   if (recording(x, target)) {
     loss = record("BinaryCrossEntropyWithLogitsBackward0", {x, target}, std::move(loss),

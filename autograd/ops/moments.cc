@@ -1,4 +1,5 @@
 // Variance, standard deviation, norms, log-sum-exp.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/ops/reduce.h"
@@ -26,10 +27,18 @@ Tensor mean_of(const Tensor& x, ReducedDims dims) {
   return mean(x, IntArrayRef(list, n), /*keepdim=*/true);
 }
 
-// d var = 2 / (n - correction) (x - mean)
-Tensor var_backward(const Tensor& g, const Tensor& x, ReducedDims dims, double correction) {
-  const double n = static_cast<double>(reduced_count(x, dims));
-  return spread(g.mul(Scalar(2 / (n - correction))), x.sizes(), dims).mul(x.sub(mean_of(x, dims)));
+// d var = 2 / (n - correction) (x - mean). A divisor below 0 counts as 0 over all elements, as it
+// does in the variance; over named dimensions LibTorch divides by it.
+Tensor var_backward(const Tensor& g, const Tensor& x, ReducedDims dims, double correction,
+                    bool all) {
+  const double divisor = static_cast<double>(reduced_count(x, dims)) - correction;
+  const double factor = 2 / (all ? std::max(divisor, 0.) : divisor);
+  return spread(g.mul(Scalar(factor)), x.sizes(), dims).mul(x.sub(mean_of(x, dims)));
+}
+// g / y^p, and 0 where y is 0: to any order.
+Tensor quotient(const Tensor& g, const Tensor& y, double p = 1) {
+  const Tensor zero = y.eq(0), safe = y.masked_fill(zero, 1);
+  return g.div(p == 1 ? safe : safe.pow(p)).masked_fill(zero, 0);
 }
 
 struct MomentsResult {
@@ -39,6 +48,7 @@ MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIn
                       const std::optional<Scalar>& correction_, bool keepdim, bool with_mean) {
   check_floating(op, x);
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
+  const bool all = x.dim() == 0 || !dim.has_value() || dim.value().empty();
   const double correction = correction_ ? correction_->toDouble() : 1;
   MomentsResult r;
   r.spread_out =
@@ -52,17 +62,17 @@ MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIn
   }
   if (kind == ReduceOp::kVar) {
     r.spread_out = record("VarBackward0", {x}, std::move(r.spread_out),
-                          [dims, correction, sx = save(x)](const Node& self, const Tensor& g) {
-                            return var_backward(g, sx.get(self), dims, correction);
+                          [dims, correction, all, sx = save(x)](const Node& self, const Tensor& g) {
+                            return var_backward(g, sx.get(self), dims, correction, all);
                           });
   } else {
-    r.spread_out = record("StdBackward0", {x}, r.spread_out,
-                          [dims, correction, sx = save(x), sy = save_output(r.spread_out)](
-                              const Node& self, const Tensor& g) {
-                            const Tensor y = sy.get(self);
-                            return var_backward(g.div(y.mul(2)).masked_fill(y.eq(0), 0),
-                                                sx.get(self), dims, correction);
-                          });
+    r.spread_out =
+        record("StdBackward0", {x}, r.spread_out,
+               [dims, correction, all, sx = save(x), sy = save_output(r.spread_out)](
+                   const Node& self, const Tensor& g) {
+                 const Tensor y = sy.get(self);
+                 return var_backward(quotient(g, y.mul(2)), sx.get(self), dims, correction, all);
+               });
   }
   return r;
 }
@@ -73,7 +83,7 @@ Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p
   const auto full = [&](const Tensor& t) { return spread(t, x.sizes(), dims); };
   if (p == 0) return Tensor();  // constant almost everywhere; LibTorch's gradient is undefined, too
   if (p == 1) return x.sign().mul(full(g));
-  if (p == 2) return x.mul(full(g.div(y).masked_fill(y.eq(0), 0)));
+  if (p == 2) return x.mul(full(quotient(g, y)));
   if (std::isinf(p)) {
     const Tensor winners = x.abs().eq(full(y.detach())).logical_or(x.isnan()).to(x.scalar_type());
     ReducedDims keep = dims;
@@ -81,7 +91,7 @@ Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p
     const Tensor count = run_reduce(ReduceOp::kSum, winners, keep, x.scalar_type());
     return x.sign().mul(winners.div(count)).mul(full(g));
   }
-  const Tensor scale = full(g.div(y.pow(p - 1)).masked_fill(y.eq(0), 0));
+  const Tensor scale = full(quotient(g, y, p - 1));
   if (p < 2) return x.sign().mul(x.abs().pow(p - 1).masked_fill(x.eq(0), 0)).mul(scale);
   return x.mul(x.abs().pow(p - 2)).mul(scale);
 }

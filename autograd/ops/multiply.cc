@@ -145,11 +145,12 @@ Tensor& Tensor::mul_(const Tensor& o) const {
   pointwise_inplace("mul_", RAMET_POINTWISE(mul), *this, *this, o, result_type(*this, o), 1);
   wrote("mul_", *this);
   if (records) {
-    record_inplace("MulBackward0", {*this, o}, *this,
-                   [x, y, mb = Meta(o)](const Node& self, const Tensor& g) {
-                     return Pair{self.needs(0) ? ramet::mul(g, y.get(self)) : Tensor(),
-                                 self.needs(1) ? mb.reduce(ramet::mul(g, x.get(self))) : Tensor()};
-                   });
+    record_inplace(
+        "MulBackward0", {*this, o}, *this, [x, y, mb = Meta(o)](const Node& self, const Tensor& g) {
+          // A wider factor does not widen the gradient of what stayed in its place.
+          return Pair{self.needs(0) ? ramet::mul(g, y.get(self)).to(g.scalar_type()) : Tensor(),
+                      self.needs(1) ? mb.reduce(ramet::mul(g, x.get(self))) : Tensor()};
+        });
   }
   return as_mutable(*this);
 }
@@ -174,7 +175,7 @@ Tensor& Tensor::div_(const Tensor& o) const {
     record_inplace(
         "DivBackward0", {*this, o}, *this, [x, y, mb = Meta(o)](const Node& self, const Tensor& g) {
           const Tensor& b = y.get(self);
-          return Pair{self.needs(0) ? ramet::div(g, b) : Tensor(),
+          return Pair{self.needs(0) ? ramet::div(g, b).to(g.scalar_type()) : Tensor(),
                       self.needs(1) ? mb.reduce(ramet::mul(
                                           g.neg(), ramet::div(ramet::div(x.get(self), b), b)))
                                     : Tensor()};

@@ -67,9 +67,10 @@ Tensor base_gradient(const Tensor& g, const Tensor& x, const Scalar& p) {
 Tensor base_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
   return where(eq(p, 0), 0, mul(g, mul(p, pow(x, sub(p, 1)))));
 }
-// g y log x; 0 where x is 0 and p is not negative.
+// g y log x; 0 where x is 0 and p is not negative. The logarithm of whole numbers is as precise
+// as y.
 Tensor exponent_gradient(const Tensor& g, const Tensor& x, const Tensor& p, const Tensor& y) {
-  return where(logical_and(eq(x, 0), ge(p, 0)), 0, mul(g, mul(y, log(x))));
+  return where(logical_and(eq(x, 0), ge(p, 0)), 0, mul(g, mul(y, log(x.to(y.scalar_type())))));
 }
 
 }  // namespace
@@ -153,7 +154,7 @@ Tensor& Tensor::pow_(const Tensor& p) const {
         [sx, sp, sy = save_output(*this), mp = Meta(p)](const Node& self, const Tensor& g) {
           const Tensor &x = sx.get(self), &p = sp.get(self);
           return Pair{
-              self.needs(0) ? base_gradient(g, x, p) : Tensor(),
+              self.needs(0) ? base_gradient(g, x, p).to(g.scalar_type()) : Tensor(),
               self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
         });
   }

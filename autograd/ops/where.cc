@@ -260,8 +260,9 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
                       where(crossed, none,
                             where(lt(x, a), one, where(logical_and(eq(x, a), apart), half, none)))
                           .to(g.scalar_type());
-                  const Tensor to_high = where(logical_or(crossed, gt(x, b)), one,
-                                               where(logical_and(eq(x, b), apart), half, none))
+                  // A NaN is x's, even between crossed bounds.
+                  const Tensor to_high = where(logical_or(logical_and(crossed, eq(x, x)), gt(x, b)),
+                                               one, where(logical_and(eq(x, b), apart), half, none))
                                              .to(g.scalar_type());
                   std::array<Tensor, 3> r;
                   if (self.needs(0)) r[0] = mx.reduce(mul(g, sub(rsub(to_low, 1), to_high)));

@@ -1,6 +1,7 @@
 // Includes cases_<RAMET_COMPARE_FILE>.inc with what it needs. The including file has chosen the
 // library.
 #pragma once
+#include "tools/compare/conditions.h"
 #include "tools/compare/draw.h"
 #include "tools/compare/runner.h"
 

@@ -307,10 +307,11 @@ class Draw {
     outputs_.push_back({api::scalar_tensor(x, api::kDouble), label, false});
   }
   /// This draw may show a deliberate difference: a name from known.h.
-  void known(const char* name) { known_ = name; }
+  void known(const char* name) { known_ += (known_.empty() ? "" : "|") + std::string(name); }
 
   std::string text() const { return text_.str(); }
   const Tensors& inputs() const { return inputs_; }
+  bool special() const { return special_; }
 
   // ---- for cases to set before they draw
   bool specials = true;   // inf, NaN, huge and tiny numbers among inputs

@@ -1,0 +1,61 @@
+// When a draw may show one of the deliberate differences of known.h that cases name.
+#pragma once
+#include "tools/compare/draw.h"
+
+namespace {
+
+inline bool same_sizes(const Tensor& a, const Tensor& b) {
+  return a.sizes().vec() == b.sizes().vec();
+}
+/// A number below 0 beside a tensor of uint8.
+inline void beside_uint8(Draw& d, const Tensor& x, const Scalar& s) {
+  if (x.scalar_type() == api::kByte && s.toDouble() < 0) d.known("negative uint8");
+}
+/// A tensor of one number that may be below 0 beside one of uint8, whose dtype is the result's.
+inline void beside_uint8(Draw& d, const Tensor& a, const Tensor& b) {
+  const auto one = [](const Tensor& x, const Tensor& number) {
+    return x.scalar_type() == api::kByte && x.dim() > 0 && number.dim() == 0 &&
+           !floating(number.scalar_type()) && number.scalar_type() != api::kByte &&
+           number.scalar_type() != api::kBool;
+  };
+  if (one(a, b) || one(b, a)) d.known("negative uint8");
+}
+/// Strides that LibTorch takes for channels last although, at extents of 1, they are others.
+inline bool odd_channels_last(const Tensor& x) {
+  if (x.dim() != 4 || x.numel() == 0) return false;
+  const int64_t n = x.size(1) * x.size(2) * x.size(3);
+  const int64_t want[] = {n, 1, x.size(1) * x.size(3), x.size(1)};
+  bool fits = true, same = true;
+  for (int64_t k = 0; k < 4; ++k) {
+    fits = fits && (x.size(k) == 1 || x.stride(k) == want[k]);
+    same = same && x.stride(k) == want[k];
+  }
+  return fits && !same;
+}
+/// An image or its cotangent may have such strides: it has an extent of 1 that they could skip.
+inline bool may_be_odd(const Tensor& x) {
+  if (x.dim() != 4) return false;
+  return x.size(0) == 1 || x.size(2) == 1 || x.size(3) == 1;
+}
+/// What the gradients of a normalisation depend on in LibTorch beside its formula.
+inline void normalises(Draw& d, const Tensor& x, const Opt<Tensor>& weight,
+                       const Opt<Tensor>& bias) {
+  if (weight && !weight->is_contiguous()) d.known("strided affine");
+  if (may_be_odd(x)) d.known("odd channels last");
+  if (bias && bias->requires_grad() && d.inputs().size() == 1) d.known("bias alone");
+}
+/// A pair of one loss: see known.h.
+inline void compares(Draw& d, const Tensor& x, const Tensor& y, int64_t reduction) {
+  if (reduction == 1 && !same_sizes(x, y)) d.known("mean of broadcast");
+}
+/// Whether some element's place is left free by the strides.
+inline bool has_gaps(const Tensor& x) {
+  int64_t room = 1;
+  for (int64_t k = 0; k < x.dim(); ++k) room += (x.size(k) - 1) * x.stride(k);
+  return x.numel() > 0 && room != x.numel();
+}
+inline bool has_nan(const Tensor& x) {
+  return floating(x.scalar_type()) && api::isnan(x.detach()).any().item<bool>();
+}
+
+}  // namespace

@@ -140,6 +140,11 @@ constexpr Known kKnown[] = {
      .shows = "gradient of input",
      .reason = "the gradient of a NaN goes to the NaNs, as in LibTorch's max(); its amax gives NaN "
                "to all"},
+    {.name = "clamped NaN",
+     .cases = "clamp.tensors",
+     .shows = "gradient of input",
+     .reason = "the gradient of a NaN is x's alone; between crossed bounds LibTorch gives it to x "
+               "and once more to max"},
     {.name = "mean of broadcast",
      .shows = "gradient of",
      .reason = "LibTorch divides the gradient by the number of elements of the smaller one, not of "

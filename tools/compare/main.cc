@@ -166,6 +166,9 @@ class Comparison {
                   a.text, wrong.c_str());
     std::fflush(stdout);
   }
+  /// So many draws without a difference say that there is none: some of the conditions are met
+  /// often and show seldom.
+  static constexpr int64_t kStale = 400;
   /// Entries of the table of deliberate differences that nothing shows any more; how many.
   int stale() const {
     int count = 0;
@@ -176,7 +179,7 @@ class Comparison {
       if (!entry) {
         std::printf("NO SUCH ENTRY in known.h: %s\n", name.c_str());
         ++count;
-      } else if (counts.differed == 0 && counts.agreed >= 30) {
+      } else if (counts.differed == 0 && counts.agreed >= kStale) {
         std::printf("NO LONGER DIFFERS: %s (%s), %lld draws\n", name.c_str(), entry->reason,
                     static_cast<long long>(counts.agreed));
         ++count;

@@ -82,6 +82,10 @@ class RAMET_API Tensor : public TensorBase {
   int64_t _version() const { return version(); }
   bool is_complex() const { return false; }
   bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
+  /// The index of the device: 0 for the CPU (LibTorch: -1), whose other indices are replicas.
+  int64_t get_device() const { return device().index(); }
+  /// Becomes undefined; other handles keep the tensor.
+  void reset() noexcept { TensorBase::operator=(TensorBase()); }
 
   // ---- raw data ---------------------------------------------------------------------------------
   /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type.
@@ -121,6 +125,8 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& mutable_grad() const;
   /// The node that made this tensor; null for a leaf.
   autograd::NodePtr grad_fn() const;
+  /// Which of grad_fn()'s gradients is this tensor's; 0 for a leaf.
+  int64_t output_nr() const { return is_leaf() ? 0 : p_->slot; }
   /// d(this)/d(leaves), added into their grad(). `gradient` is needed unless this has one element.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                 bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
@@ -184,6 +190,9 @@ class RAMET_API Tensor : public TensorBase {
 
   // ---- views ------------------------------------------------------------------------------------
   Tensor view(IntArrayRef size) const;
+  /// The same bytes as elements of `dtype`: no history. Where its item size differs the last
+  /// dimension is cut or joined accordingly; an Error where it cannot be.
+  Tensor view(ScalarType dtype) const;
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape(IntArrayRef shape) const;
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
@@ -271,12 +280,20 @@ class RAMET_API Tensor : public TensorBase {
   Tensor div(const Scalar& other, std::optional<std::string> rounding_mode) const;
   Tensor& div_(const Tensor& other) const;
   Tensor& div_(const Scalar& other) const;
+  Tensor& div_(const Tensor& other, std::optional<std::string> rounding_mode) const;
+  Tensor& div_(const Scalar& other, std::optional<std::string> rounding_mode) const;
   Tensor floor_divide(const Tensor& other) const;
   Tensor floor_divide(const Scalar& other) const;
+  Tensor& floor_divide_(const Tensor& other) const;
+  Tensor& floor_divide_(const Scalar& other) const;
   Tensor remainder(const Tensor& other) const;
   Tensor remainder(const Scalar& other) const;
+  Tensor& remainder_(const Tensor& other) const;
+  Tensor& remainder_(const Scalar& other) const;
   Tensor fmod(const Tensor& other) const;
   Tensor fmod(const Scalar& other) const;
+  Tensor& fmod_(const Tensor& other) const;
+  Tensor& fmod_(const Scalar& other) const;
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(const Scalar& exponent) const;
   Tensor& pow_(const Tensor& exponent) const;
@@ -286,7 +303,9 @@ class RAMET_API Tensor : public TensorBase {
   Tensor addcdiv(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
   Tensor& addcdiv_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
   Tensor lerp(const Tensor& end, const Scalar& weight) const;
+  Tensor lerp(const Tensor& end, const Tensor& weight) const;
   Tensor& lerp_(const Tensor& end, const Scalar& weight) const;
+  Tensor& lerp_(const Tensor& end, const Tensor& weight) const;
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
 
@@ -330,15 +349,23 @@ class RAMET_API Tensor : public TensorBase {
                const std::optional<Tensor>& max = std::nullopt) const;
   Tensor& clamp_(const std::optional<Scalar>& min = std::nullopt,
                  const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor& clamp_(const std::optional<Tensor>& min,
+                 const std::optional<Tensor>& max = std::nullopt) const;
   Tensor clamp_min(const Scalar& min) const;
+  Tensor clamp_min(const Tensor& min) const;
   Tensor clamp_max(const Scalar& max) const;
+  Tensor clamp_max(const Tensor& max) const;
   Tensor& clamp_min_(const Scalar& min) const;
+  Tensor& clamp_min_(const Tensor& min) const;
   Tensor& clamp_max_(const Scalar& max) const;
+  Tensor& clamp_max_(const Tensor& max) const;
 
-  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool ---------------------
-#define RAMET_COMPARE_METHOD(name)        \
-  Tensor name(const Tensor& other) const; \
-  Tensor name(const Scalar& other) const;
+  // ---- comparison and logic (autograd/ops/comparison.h): the result is bool, in place 0 or 1 ----
+#define RAMET_COMPARE_METHOD(name)            \
+  Tensor name(const Tensor& other) const;     \
+  Tensor name(const Scalar& other) const;     \
+  Tensor& name##_(const Tensor& other) const; \
+  Tensor& name##_(const Scalar& other) const;
   RAMET_COMPARE_METHOD(eq)
   RAMET_COMPARE_METHOD(ne)
   RAMET_COMPARE_METHOD(lt)
@@ -346,12 +373,16 @@ class RAMET_API Tensor : public TensorBase {
   RAMET_COMPARE_METHOD(gt)
   RAMET_COMPARE_METHOD(ge)
 #undef RAMET_COMPARE_METHOD
-  Tensor logical_and(const Tensor& other) const;
-  Tensor logical_or(const Tensor& other) const;
-  Tensor logical_xor(const Tensor& other) const;
-  Tensor bitwise_and(const Tensor& other) const;
-  Tensor bitwise_or(const Tensor& other) const;
-  Tensor bitwise_xor(const Tensor& other) const;
+#define RAMET_LOGIC_METHOD(name)          \
+  Tensor name(const Tensor& other) const; \
+  Tensor& name##_(const Tensor& other) const;
+  RAMET_LOGIC_METHOD(logical_and)
+  RAMET_LOGIC_METHOD(logical_or)
+  RAMET_LOGIC_METHOD(logical_xor)
+  RAMET_LOGIC_METHOD(bitwise_and)
+  RAMET_LOGIC_METHOD(bitwise_or)
+  RAMET_LOGIC_METHOD(bitwise_xor)
+#undef RAMET_LOGIC_METHOD
   /// Same sizes, dtype and values.
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
@@ -386,11 +417,16 @@ class RAMET_API Tensor : public TensorBase {
   Tensor argmax(std::optional<int64_t> dim = std::nullopt, bool keepdim = false) const;
   Tensor argmin(std::optional<int64_t> dim = std::nullopt, bool keepdim = false) const;
   Tensor norm(const Scalar& p = 2) const;
+  Tensor norm(const std::optional<Scalar>& p, ScalarType dtype) const;
   Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false) const;
+  Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
+              ScalarType dtype) const;
   Tensor all() const;
   Tensor all(int64_t dim, bool keepdim = false) const;
+  Tensor all(OptionalIntArrayRef dim, bool keepdim = false) const;
   Tensor any() const;
   Tensor any(int64_t dim, bool keepdim = false) const;
+  Tensor any(OptionalIntArrayRef dim, bool keepdim = false) const;
   Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
   Tensor cumsum(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
 

@@ -135,4 +135,47 @@ TEST(Frontend, OtherStyles) {
   EXPECT_EQ(F::softmax(torch::zeros({2}), /*dim=*/0)[0].item<float>(), 0.5f);
 }
 
+// Out and in-place forms as LibTorch's programs write them.
+TEST(Frontend, Forms) {
+  torch::Tensor x = torch::rand({3, 3}) + 0.5, y, m = torch::ones({3, 3}, torch::kBool),
+                i = torch::tensor({0, 2});
+  const auto fresh = [](torch::ScalarType t = torch::kFloat) { return torch::empty({0}, t); };
+  torch::exp_out(y = fresh(), x), torch::neg_out(y, x), torch::abs_out(y, x);
+  torch::sign_out(y, x), torch::log_out(y, x), torch::sqrt_out(y, x), torch::rsqrt_out(y, x);
+  torch::sin_out(y, x), torch::cos_out(y, x), torch::tanh_out(y, x), torch::sigmoid_out(y, x);
+  torch::erf_out(y, x), torch::relu_out(y, x), torch::gelu_out(y, x);
+  torch::gelu_out(y, x, "tanh"), torch::silu_out(y, x), torch::where_out(y, m, x, x);
+  torch::pow_out(y, x, 2), torch::pow_out(y, 2, x), torch::pow_out(y, x, x);
+  torch::add_out(y, x, 1), torch::sub_out(y, x, 1), torch::mul_out(y, x, 2);
+  torch::div_out(y, x, 2), torch::div_out(y, x, x, "floor"), torch::clamp_out(y, x, 0, 1);
+  torch::eq_out(y, x, x), torch::eq_out(y, x, 1), torch::lt_out(y, x, x), torch::ge_out(y, x, 2.5);
+  torch::logical_and_out(y, x, x), torch::logical_or_out(y, x, x), torch::logical_not_out(y, x);
+  EXPECT_EQ(torch::logical_xor_out(y, x, x).sum().item<float>(), 0);
+  EXPECT_EQ(torch::sum_out(y = fresh(), x, {0}).sizes(), torch::IntArrayRef({3}));
+  torch::sum_out(y, x, 1, true), torch::mean_out(y, x, {0, 1}), torch::prod_out(y, x, 0);
+  torch::var_out(y, x, {0}), torch::std_out(y, x, {0}, false), torch::norm_out(y, x, 2);
+  torch::max_out(y, i = fresh(torch::kLong), x, 0), torch::argmax_out(i, x, 0);
+  torch::any_out(m, x), torch::all_out(m, x, 0), torch::any_out(m, x, {0, 1}, true);
+  torch::softmax_out(y, x, 0), torch::cat_out(y, {x, x}, 0), torch::stack_out(y, {x, x});
+  torch::index_select_out(y, x, 0, i = torch::tensor({0, 2}));
+  torch::gather_out(y, x, 0, i.view({1, 2})), torch::embedding_out(y, x, i);
+  torch::mm_out(y, x, x), torch::matmul_out(y, x, x), torch::linear_out(y = fresh(), x, x);
+  EXPECT_EQ(y.sizes(), x.sizes());
+  y.eq_(x), y.ne_(1), y.lt_(x), y.le_(0.5), y.gt_(x), y.ge_(0), y.logical_and_(x);
+  y.logical_or_(x), y.logical_xor_(x), y.logical_not_(), y.clamp_(0, 1), y.clamp_(x, {});
+  y.clamp_(torch::Tensor(x), {}), torch::gelu_(y), torch::relu_(y), torch::exp_(y);
+  EXPECT_EQ(torch::any(x, {0, 1}).dim() + torch::all(x, {0, 1}, true).dim(), 2);
+  EXPECT_EQ(x.any(torch::IntArrayRef{0, 1}).item<bool>(), true);
+  EXPECT_EQ(x.norm(2, torch::kDouble).scalar_type(), torch::kDouble);
+  EXPECT_EQ(x.norm(2, {0}, true, torch::kDouble).size(0), 1);
+  EXPECT_EQ(x.view(torch::kInt).dtype(), torch::kInt);
+  EXPECT_EQ(x.get_device(), 0);
+  EXPECT_EQ(x.output_nr(), 0);
+  EXPECT_EQ(torch::result_type(x, 1), torch::kFloat);
+  EXPECT_FALSE(torch::can_cast(torch::kFloat, torch::kInt));
+  EXPECT_EQ(torch::promote_types(torch::kInt, torch::kFloat), torch::kFloat);
+  x.reset();
+  EXPECT_FALSE(x.defined());
+}
+
 }  // namespace

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every public function returning tensors has a row in the operation table
-(tests/autograd/op_table_*_test.cc), and every in-place and out form a place in one.
+(tests/autograd/op_table_*_test.cc), and every in-place and out form a place in one; and that the in-place and out forms
+that issue 3 names exist, overload by overload.
 
 What has none is listed below and counted, as are the dtypes that LibTorch takes and Ramet does not. It fails on a
 function that is neither in the table nor in the list, on a name in a list that has a row by now or is no function, and on
@@ -25,36 +26,51 @@ def sources():
     return {path.name: path.read_text() for path in sorted(TABLE.glob("op_table_*_test.cc"))}
 
 
+def declarations(text):
+    """The text without comments and the library's own namespaces, macros of one name spelled out."""
+    text = re.sub(r"//[^\n]*", "", text)
+    text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
+    macros = re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text)
+    text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "", text)
+    for macro, body in macros:
+        body = body.replace("\\\n", "\n")
+        for name in re.findall(rf"^\s*{macro}\((\w+)\)", text, flags=re.M):
+            text += "\n" + re.sub(r"\bname\b", name, body.replace("name##", name)) + "\n"
+    return text
+
+
 def functions():
     """Public functions returning tensors, with the header of each; not those that write into `out` or in place."""
     found = {}
     for path in sorted(HEADERS.glob("*.h")):
         if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
             continue
-        text = re.sub(r"//[^\n]*", "", path.read_text())
-        # Inside namespaces `autograd` and `detail` are the library's own.
-        text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
-        kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<[^>]*>)"
-        for name in re.findall(rf"\bRAMET_API\s+{kinds}\s+(\w+)\s*\(", text):
-            if name != "name":  # a macro's parameter
-                found[name] = path.name
-        for macro, body in re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text):
-            if re.search(r"\bTensor name\b", body):
-                for name in re.findall(rf"^{macro}\((\w+)\)", text, flags=re.M):
-                    found[name] = path.name
+        kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^>&]*>)"
+        for name in re.findall(rf"\bRAMET_API\s+{kinds}\s+(\w+)\s*\(", declarations(path.read_text())):
+            found[name] = path.name
     return found
 
 
+def signature(parameters):
+    """One letter a parameter: T tensor, L list of tensors, S number, D dimensions, d one dimension, o the rest."""
+    letters = ""
+    for p in re.sub(r"<[^<>]*>", lambda m: m.group().replace(",", ";"), parameters).split(","):
+        kinds = (("Tensor", "T"), ("TensorList", "L"), ("Scalar", "S"), ("IntArrayRef", "D"), ("OptionalIntArrayRef", "D"))
+        words = re.findall(r"\w+", p.split("=")[0])
+        letters += next((letter for word, letter in kinds if word in words), "d" if words[:1] == ["int64_t"] else "o")
+    return letters
+
+
 def forms():
-    """In-place methods and functions (name_) and out forms (name_out)."""
-    found = set()
+    """In-place methods and functions (name_) and out forms (name_out), each with the signatures it has."""
+    found = {}
     for path in [*HEADERS.glob("*.h"), HEADERS.parent / "tensor.h"]:
-        text = re.sub(r"//[^\n]*", "", path.read_text())
-        found |= set(re.findall(r"^(?:RAMET_API )?\s*(?:const )?Tensor& (\w+(?:_out|_))\s*\(", text, flags=re.M))
-        for name in re.findall(r"^RAMET_COMPARE\((\w+)\)", text, flags=re.M):
-            found.add(name + "_out")
-        for name in re.findall(r"^\s*RAMET_UNARY_METHOD\((\w+)\)", text, flags=re.M):
-            found.add(name + "_")
+        if path.name.endswith("_front.h"):
+            continue
+        pattern = r"^\s*(?:RAMET_API )?\s*(?:Tensor&|std::tuple<Tensor&, Tensor&>)\s+(\w+(?:_out|_))\s*\(([^;{]*)\)"
+        for name, parameters in re.findall(pattern, declarations(path.read_text()), flags=re.M):
+            owner = "method" if path.name == "tensor.h" else "function"
+            found.setdefault(name, set()).add((owner, signature(parameters) if parameters.strip() else ""))
     return found
 
 
@@ -69,9 +85,42 @@ def row_names(text):
 
 def form_names(text):
     names = set(re.findall(r"\b(\w+(?:_out|_))\(", text))
-    names |= {name + "_" for name in re.findall(r"\bUNARY\((\w+),", text)}
-    names |= {name + "_out" for name in re.findall(r"\bCOMPARE\((\w+),", text)}
+    # What a row-making macro writes for the name it is given: name##_(...), name##_out(...).
+    for macro, body in re.findall(r"#define (\w+)\(name\b((?:[^\n]*\\\n)*[^\n]*)", text):
+        for suffix in set(re.findall(r"\bname##(\w+)\(", body)):
+            names |= {name + suffix for name in re.findall(rf"\b{macro}\((\w+)[,)]", text)}
     return names
+
+
+def promised():
+    """The forms that issue 3 names, where LibTorch has them: (name, owner, signature, without defaults)."""
+    unary = "neg abs exp log sqrt rsqrt sin cos tanh sigmoid erf relu".split()
+    wanted = {(f"{n}_", "method", "") for n in [*unary, "sign", "logical_not"]}
+    wanted |= {(f"{n}_", "function", "T") for n in unary}
+    wanted |= {(f"{n}_out", "function", "TT") for n in [*unary, "sign", "logical_not"]}
+    wanted |= {("gelu_", "function", "To"), ("gelu_out", "function", "TTo")}
+    for n in ("add", "sub"):
+        wanted |= {(f"{n}_", "method", s) for s in ("TS", "SS")} | {(f"{n}_out", "function", s) for s in ("TTTS", "TTSS")}
+    for n in ("mul", "div"):
+        wanted |= {(f"{n}_", "method", s) for s in "TS"} | {(f"{n}_out", "function", s) for s in ("TTT", "TTS")}
+    wanted |= {("div_", "method", s) for s in ("To", "So")} | {("div_out", "function", s) for s in ("TTTo", "TTSo")}
+    wanted |= {("pow_", "method", s) for s in "TS"} | {("pow_out", "function", s) for s in ("TTT", "TTS", "TST")}
+    wanted |= {("where_out", "function", "TTTT")}
+    wanted |= {("clamp_", "method", s) for s in ("SS", "TT")} | {("clamp_", "function", s) for s in ("TSS", "TTT")}
+    wanted |= {("clamp_out", "function", s) for s in ("TTSS", "TTTT")}
+    wanted |= {(f"{n}_out", "function", "TTT") for n in ("maximum", "minimum", "logical_and", "logical_or", "logical_xor")}
+    for n in ("eq", "ne", "lt", "le", "gt", "ge"):
+        wanted |= {(f"{n}_", "method", s) for s in "TS"} | {(f"{n}_out", "function", s) for s in ("TTT", "TTS")}
+    wanted |= {(f"{n}_", "method", "T") for n in ("logical_and", "logical_or", "logical_xor")}
+    # Reductions have out forms alone.
+    wanted |= {(f"{n}_out", "function", s) for n in ("sum", "mean") for s in ("TTo", "TTDoo")}
+    wanted |= {("prod_out", "function", s) for s in ("TTo", "TTdoo")}
+    wanted |= {(f"{n}_out", "function", s) for n in ("var", "std") for s in ("TTDoo", "TTDSo")}
+    wanted |= {(f"{n}_out", "function", s) for n in ("max", "min") for s in ("TT", "TTT", "TTTdo")}
+    wanted |= {(f"{n}_out", "function", "TToo") for n in ("argmax", "argmin")}
+    wanted |= {("norm_out", "function", s) for s in ("TTS", "TTSo", "TTSDo", "TTSDoo")}
+    wanted |= {(f"{n}_out", "function", s) for n in ("any", "all") for s in ("TT", "TTdo", "TTDo")}
+    return wanted
 
 
 def compare(what, wanted, have, gaps, errors):
@@ -88,7 +137,11 @@ def main():
     public, rows, errors = functions(), row_names(text), []
     in_place = forms()
     compare("public function", public, rows, GAPS, errors)
-    compare("in-place or out form", in_place, form_names(text) & in_place, FORM_GAPS, errors)
+    compare("in-place or out form", in_place, form_names(text) & set(in_place), FORM_GAPS, errors)
+    named = promised()
+    for name, owner, letters in sorted(named):
+        if (owner, letters) not in in_place.get(name, ()):
+            errors.append(f"{name}: issue 3 promises a {owner} of signature '{letters}' (letters: see signature())")
     for name in sorted(rows - set(public)):
         errors.append(f"a row names {name}, which is no public function")
     for error in errors:
@@ -97,7 +150,12 @@ def main():
         f"operation table: {len(set(public) & rows)} of {len(public)} functions have a row;"
         f" {len(GAPS)} gaps: {' '.join(sorted(GAPS))}"
     )
-    print(f"in-place and out forms: {len(in_place - FORM_GAPS)} of {len(in_place)}; gaps: {' '.join(sorted(FORM_GAPS))}")
+    overloads = sum(len(each) for each in in_place.values())
+    print(
+        f"in-place and out forms: {len(set(in_place) - FORM_GAPS)} of {len(in_place)} ({overloads} overloads);"
+        f" gaps: {' '.join(sorted(FORM_GAPS))}"
+    )
+    print(f"in-place and out forms that issue 3 names: {len(named)}")
     lacking = re.findall(r"\"([a-z_0-9.]+)\"(?:(?!\"[a-z_0-9.]+\",).)*?\.lacks\((\w+)\)", text, flags=re.S)
     print(f"dtypes LibTorch takes and Ramet does not: {', '.join(f'{n} ({s})' for n, s in lacking) or 'none'}")
     return 1 if errors else 0

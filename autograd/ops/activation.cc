@@ -2,7 +2,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/where.h"
 
@@ -167,6 +167,42 @@ Tensor silu_backward(const Tensor& g, const Tensor& x) {
                 });
 }
 
-Tensor& relu_(Tensor& x) { return x.relu_(); }
+// ---- in-place and out forms ---------------------------------------------------------------------
+
+namespace {
+Tensor& forward_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& x,
+                    const Scalar& s = 0, const Scalar& t = 0) {
+  check_defined(op, x);
+  RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
+              describe(x));
+  check_out_device(op, out, x.device());
+  prepare_out(op, out, x.sizes(), x.scalar_type(), recording(x));
+  pointwise_into(k, out, compute_type(x.scalar_type()), x, {}, {}, s, t);
+  wrote(op, out);
+  return out;
+}
+}  // namespace
+
+Tensor& gelu_(Tensor& x, const std::string& approximate) {
+  return computed_in_place("gelu_", x, [&](const Tensor& old) { return gelu(old, approximate); });
+}
+Tensor& silu_(Tensor& x) {
+  return computed_in_place("silu_", x, [](const Tensor& old) { return silu(old); });
+}
+Tensor& gelu_out(Tensor& out, const Tensor& x, const std::string& approximate) {
+  return forward_out(
+      "gelu_out",
+      by_tanh("gelu_out", approximate) ? RAMET_POINTWISE(gelu_tanh) : RAMET_POINTWISE(gelu), out,
+      x);
+}
+Tensor& leaky_relu_out(Tensor& out, const Tensor& x, const Scalar& slope) {
+  return forward_out("leaky_relu_out", RAMET_POINTWISE(leaky_relu), out, x, slope);
+}
+Tensor& softplus_out(Tensor& out, const Tensor& x, const Scalar& beta, const Scalar& threshold) {
+  return forward_out("softplus_out", RAMET_POINTWISE(softplus), out, x, beta, threshold);
+}
+Tensor& silu_out(Tensor& out, const Tensor& x) {
+  return forward_out("silu_out", RAMET_POINTWISE(silu), out, x);
+}
 
 }  // namespace ramet

@@ -1,5 +1,7 @@
 #include "autograd/ops/arithmetic_front.h"
 
+#include "autograd/ops/out_front.h"
+
 namespace ramet {
 namespace autograd {
 
@@ -31,7 +33,7 @@ void pointwise_inplace(const char* op, const PointwiseKernel& k, const Tensor& o
 
 Tensor& pointwise_result_into(const char* op, const PointwiseKernel& k, Tensor& out,
                               const Tensor& a, const Tensor& b, ScalarType dtype, const Scalar& s) {
-  common_device(op, a, b);
+  check_out_device(op, out, common_device(op, a, b));
   prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), dtype, recording(a, b));
   pointwise_into(k, out, compute_type(dtype), a, b, {}, s);
   wrote(op, out);

@@ -41,17 +41,8 @@ ScalarType type_of(std::initializer_list<const Tensor*> operands) {
 
 }  // namespace
 
-ScalarType result_type(const Tensor& a, const Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && !((a->flags | b->flags) & TensorImpl::kWrappedNumber)
-             ? a.scalar_type()
-             : type_of({&a, &b});
-}
 ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c) {
   return type_of({&a, &b, &c});
-}
-
-ScalarType result_type(const Tensor& a, const Scalar& b) {
-  return combine(a.scalar_type(), of_number(b.type()));
 }
 
 Tensor sum_to(const Tensor& x, IntArrayRef sizes) {
@@ -72,4 +63,25 @@ Tensor Meta::reduce_slow(const Tensor& g) const {
 }
 
 }  // namespace autograd
+
+ScalarType result_type(const Tensor& a, const Tensor& b) {
+  autograd::check_defined("result_type", a);
+  autograd::check_defined("result_type", b);
+  return a.scalar_type() == b.scalar_type() && !((a->flags | b->flags) & TensorImpl::kWrappedNumber)
+             ? a.scalar_type()
+             : autograd::type_of({&a, &b});
+}
+ScalarType result_type(const Tensor& a, const Scalar& b) {
+  autograd::check_defined("result_type", a);
+  return autograd::combine(a.scalar_type(), autograd::of_number(b.type()));
+}
+ScalarType result_type(const Scalar& a, const Tensor& b) { return result_type(b, a); }
+ScalarType result_type(const Scalar& a, const Scalar& b) {
+  return promote_types(autograd::of_number(a.type()), autograd::of_number(b.type()));
+}
+
+bool can_cast(ScalarType from, ScalarType to) {
+  return autograd::category(from) <= autograd::category(to);
+}
+
 }  // namespace ramet

@@ -5,6 +5,7 @@
 #include "autograd/inplace.h"
 #include "autograd/layout.h"
 #include "autograd/node.h"
+#include "autograd/ops/promotion.h"
 
 namespace ramet {
 namespace autograd {
@@ -26,11 +27,9 @@ inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 /// on the CPU (LibTorch's exception). An Error naming both otherwise.
 RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);
 
-/// LibTorch's result_type: dimensioned tensors decide, then 0-dim ones, then numbers; a lower rank
-/// counts only by a higher category (bool < integer < floating point).
-RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b);
-RAMET_API ScalarType result_type(const Tensor& a, const Scalar& b);
+/// As autograd/ops/promotion.h, of three.
 RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c);
+using ramet::result_type;
 
 /// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself
 /// where nothing was.

@@ -1,6 +1,6 @@
 #include "autograd/ops/comparison.h"
 
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/out_front.h"
 
 namespace ramet {
 
@@ -28,11 +28,33 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
 }
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                   const Tensor& b) {
-  common_device(op, a, b);
+  check_out_device(op, out, common_device(op, a, b));
   prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), kBool, false);
   pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
   wrote(op, out);
   return out;
+}
+Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
+                  const Scalar& b) {
+  check_defined(op, a);
+  check_out_device(op, out, a.device());
+  prepare_out(op, out, a.sizes(), kBool, false);
+  pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
+  wrote(op, out);
+  return out;
+}
+Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a) {
+  check_defined(op, a);
+  check_out_device(op, out, a.device());
+  prepare_out(op, out, a.sizes(), kBool, false);
+  pointwise_into(k, out, compute_type(a.scalar_type()), a);
+  wrote(op, out);
+  return out;
+}
+// 0 and 1 instead of a's values; what a was gets no gradient.
+template <class Other>
+Tensor& truth_in_place(const char* op, const PointwiseKernel& k, const Tensor& a, const Other& b) {
+  return computed_in_place(op, a, [&](const Tensor& old) { return truth(op, k, old, b); });
 }
 Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
@@ -56,6 +78,15 @@ Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Ten
   Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {          \
     return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);          \
   }                                                                            \
+  Tensor& name##_out(Tensor& out, const Tensor& a, const Scalar& b) {          \
+    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);          \
+  }                                                                            \
+  Tensor& Tensor::name##_(const Tensor& o) const {                             \
+    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o);         \
+  }                                                                            \
+  Tensor& Tensor::name##_(const Scalar& o) const {                             \
+    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o);         \
+  }                                                                            \
   Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); } \
   Tensor Tensor::name(const Scalar& o) const { return ramet::name(*this, o); }
 RAMET_COMPARE(eq)
@@ -66,20 +97,33 @@ RAMET_COMPARE(gt)
 RAMET_COMPARE(ge)
 #undef RAMET_COMPARE
 
-#define RAMET_LOGIC(name)                             \
-  Tensor name(const Tensor& a, const Tensor& b) {     \
-    return truth(#name, RAMET_POINTWISE(name), a, b); \
-  }                                                   \
+#define RAMET_LOGIC(name)                                              \
+  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {  \
+    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);  \
+  }                                                                    \
+  Tensor& Tensor::name##_(const Tensor& o) const {                     \
+    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o); \
+  }                                                                    \
+  Tensor name(const Tensor& a, const Tensor& b) {                      \
+    return truth(#name, RAMET_POINTWISE(name), a, b);                  \
+  }                                                                    \
   Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }
 RAMET_LOGIC(logical_and)
 RAMET_LOGIC(logical_or)
 RAMET_LOGIC(logical_xor)
 #undef RAMET_LOGIC
 
-#define RAMET_BITS(name)                             \
-  Tensor name(const Tensor& a, const Tensor& b) {    \
-    return bits(#name, RAMET_POINTWISE(name), a, b); \
-  }                                                  \
+#define RAMET_BITS(name)                                                                           \
+  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {                              \
+    return computed_out(#name "_out", out, false, OutType::kCastable, [&] { return name(a, b); }); \
+  }                                                                                                \
+  Tensor& Tensor::name##_(const Tensor& o) const {                                                 \
+    return computed_in_place(#name "_", *this,                                                     \
+                             [&](const Tensor& old) { return ramet::name(old, o); });              \
+  }                                                                                                \
+  Tensor name(const Tensor& a, const Tensor& b) {                                                  \
+    return bits(#name, RAMET_POINTWISE(name), a, b);                                               \
+  }                                                                                                \
   Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }
 RAMET_BITS(bitwise_and)
 RAMET_BITS(bitwise_or)
@@ -106,7 +150,20 @@ Tensor bitwise_not(const Tensor& a) {
 }
 Tensor Tensor::bitwise_not() const { return ramet::bitwise_not(*this); }
 Tensor& Tensor::bitwise_not_() const { return copy_(ramet::bitwise_not(*this)); }
+Tensor& bitwise_not_out(Tensor& out, const Tensor& a) {
+  return computed_out("bitwise_not_out", out, false, OutType::kCastable,
+                      [&] { return bitwise_not(a); });
+}
 Tensor& Tensor::logical_not_() const { return copy_(ramet::logical_not(*this)); }
+Tensor& logical_not_out(Tensor& out, const Tensor& a) {
+  return truth_out("logical_not_out", RAMET_POINTWISE(logical_not), out, a);
+}
+Tensor& isnan_out(Tensor& out, const Tensor& a) {
+  return computed_out("isnan_out", out, false, OutType::kSame, [&] { return isnan(a); });
+}
+Tensor& isinf_out(Tensor& out, const Tensor& a) {
+  return computed_out("isinf_out", out, false, OutType::kSame, [&] { return isinf(a); });
+}
 
 bool equal(const Tensor& a, const Tensor& b) {
   common_device("equal", a, b);

@@ -4,6 +4,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/index_front.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {
@@ -92,6 +93,14 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
                   return embedding_backward(g, at.get(self), rows, cols, padding_idx,
                                             scale_grad_by_freq);
                 });
+}
+
+Tensor& embedding_out(Tensor& out, const Tensor& weight, const Tensor& indices, int64_t padding_idx,
+                      bool scale_grad_by_freq, bool sparse) {
+  check_defined("embedding_out", weight);
+  return computed_out("embedding_out", out, recording(weight), OutType::kSame, [&] {
+    return embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse);
+  });
 }
 
 }  // namespace ramet

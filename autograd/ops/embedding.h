@@ -10,5 +10,9 @@ namespace ramet {
 /// and added in the order of `indices`. Sparse gradients are not implemented.
 RAMET_API Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t padding_idx = -1,
                            bool scale_grad_by_freq = false, bool sparse = false);
+/// Into `out` of weight's dtype, resized where its shape differs; no history.
+RAMET_API Tensor& embedding_out(Tensor& out, const Tensor& weight, const Tensor& indices,
+                                int64_t padding_idx = -1, bool scale_grad_by_freq = false,
+                                bool sparse = false);
 
 }  // namespace ramet

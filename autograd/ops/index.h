@@ -44,6 +44,28 @@ RAMET_API Tensor repeat(const Tensor& self, IntArrayRef repeats);
 /// A copy with these dimensions reversed.
 RAMET_API Tensor flip(const Tensor& self, IntArrayRef dims);
 
+// Out forms: `out` has self's dtype (nonzero: int64) and is resized where its shape differs; no
+// history (an Error where one would be needed).
+RAMET_API Tensor& gather_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                             bool sparse_grad = false);
+RAMET_API Tensor& scatter_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Tensor& src);
+RAMET_API Tensor& scatter_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                              const Scalar& value);
+RAMET_API Tensor& scatter_add_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                                  const Tensor& src);
+RAMET_API Tensor& index_select_out(Tensor& out, const Tensor& self, int64_t dim,
+                                   const Tensor& index);
+RAMET_API Tensor& index_add_out(Tensor& out, const Tensor& self, int64_t dim, const Tensor& index,
+                                const Tensor& source, const Scalar& alpha = 1);
+RAMET_API Tensor& take_out(Tensor& out, const Tensor& self, const Tensor& index);
+RAMET_API Tensor& masked_fill_out(Tensor& out, const Tensor& self, const Tensor& mask,
+                                  const Scalar& value);
+RAMET_API Tensor& masked_fill_out(Tensor& out, const Tensor& self, const Tensor& mask,
+                                  const Tensor& value);
+RAMET_API Tensor& masked_select_out(Tensor& out, const Tensor& self, const Tensor& mask);
+RAMET_API Tensor& nonzero_out(Tensor& out, const Tensor& self);
+
 namespace autograd {
 /// Zeros of these sizes with src added at `index` along `dim`: the adjoint of gather. Recorded.
 RAMET_API Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,

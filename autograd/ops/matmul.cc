@@ -2,6 +2,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/matmul_front.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/view.h"
 #include "kernels/matmul.h"
 
@@ -205,4 +206,27 @@ Tensor Tensor::bmm(const Tensor& o) const { return ramet::bmm(*this, o); }
 Tensor Tensor::mv(const Tensor& v) const { return ramet::mv(*this, v); }
 Tensor Tensor::dot(const Tensor& o) const { return ramet::dot(*this, o); }
 Tensor Tensor::matmul(const Tensor& o) const { return ramet::matmul(*this, o); }
+// ---- out forms without a product of their own ---------------------------------------------------
+
+Tensor& mv_out(Tensor& out, const Tensor& a, const Tensor& v) {
+  check_factors("mv_out", a, v);
+  return computed_out("mv_out", out, recording(a, v), OutType::kSame, [&] { return mv(a, v); });
+}
+Tensor& dot_out(Tensor& out, const Tensor& a, const Tensor& b) {
+  check_factors("dot_out", a, b);
+  return computed_out("dot_out", out, recording(a, b), OutType::kSame, [&] { return dot(a, b); });
+}
+Tensor& outer_out(Tensor& out, const Tensor& a, const Tensor& b) {
+  common_device("outer_out", a, b);
+  return computed_out("outer_out", out, recording(a, b), OutType::kCastable,
+                      [&] { return outer(a, b); });
+}
+Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight,
+                   const std::optional<Tensor>& bias) {
+  check_factors("linear_out", input, weight);
+  const bool records = recording(input, weight) || (bias && bias->defined() && recording(*bias));
+  return computed_out("linear_out", out, records, OutType::kSame,
+                      [&] { return linear(input, weight, bias); });
+}
+
 }  // namespace ramet

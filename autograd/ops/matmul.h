@@ -16,10 +16,13 @@ RAMET_API Tensor bmm(const Tensor& self, const Tensor& mat2);
 RAMET_API Tensor& bmm_out(Tensor& out, const Tensor& self, const Tensor& mat2);
 /// [m, k] x [k].
 RAMET_API Tensor mv(const Tensor& self, const Tensor& vec);
+RAMET_API Tensor& mv_out(Tensor& out, const Tensor& self, const Tensor& vec);
 /// Sum of products of two vectors.
 RAMET_API Tensor dot(const Tensor& self, const Tensor& tensor);
+RAMET_API Tensor& dot_out(Tensor& out, const Tensor& self, const Tensor& tensor);
 /// [m] x [n] -> [m, n].
 RAMET_API Tensor outer(const Tensor& self, const Tensor& vec2);
+RAMET_API Tensor& outer_out(Tensor& out, const Tensor& self, const Tensor& vec2);
 /// beta * self + alpha * mat1 mat2; self broadcasts to the product and is not read when beta is 0.
 RAMET_API Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                        const Scalar& beta = 1, const Scalar& alpha = 1);
@@ -39,5 +42,7 @@ RAMET_API Tensor& matmul_out(Tensor& out, const Tensor& self, const Tensor& othe
 /// undefined).
 RAMET_API Tensor linear(const Tensor& input, const Tensor& weight,
                         const std::optional<Tensor>& bias = {});
+RAMET_API Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight,
+                             const std::optional<Tensor>& bias = {});
 
 }  // namespace ramet

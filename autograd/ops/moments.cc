@@ -210,6 +210,13 @@ Tensor Tensor::std(OptionalIntArrayRef dim, const ::std::optional<Scalar>& corre
   return ramet::std(*this, dim, correction, keepdim);
 }
 Tensor Tensor::norm(const Scalar& p) const { return ramet::norm(*this, p); }
+Tensor Tensor::norm(const ::std::optional<Scalar>& p, ScalarType dtype) const {
+  return ramet::norm(*this, p, dtype);
+}
+Tensor Tensor::norm(const ::std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
+                    ScalarType dtype) const {
+  return ramet::norm(*this, p, dim, keepdim, dtype);
+}
 Tensor Tensor::norm(const ::std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
   return ramet::norm(*this, p, dim, keepdim);
 }

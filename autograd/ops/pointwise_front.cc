@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/ops/out_front.h"
 #include "kernels/coalesce.h"
 
 namespace ramet {
@@ -133,9 +134,8 @@ Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const
 }
 
 namespace {
-int category(ScalarType t) { return t == kBool ? 0 : is_integral(t) ? 1 : 2; }
 void check_cast(const char* op, const Tensor& out, ScalarType result) {
-  RAMET_CHECK(category(result) <= category(out.scalar_type()), op, "result type ", name_of(result),
+  RAMET_CHECK(can_cast(result, out.scalar_type()), op, "result type ", name_of(result),
               " can't be cast to the desired output type ", name_of(out.scalar_type()));
 }
 }  // namespace
@@ -146,15 +146,30 @@ void check_output(const char* op, const Tensor& out, IntArrayRef shape, ScalarTy
   check_cast(op, out, result);
 }
 
-void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result,
-                 bool inputs_record) {
-  check_defined(op, out);
+void check_out_history(const char* op, const Tensor& out, bool inputs_record) {
   RAMET_CHECK(!inputs_record && !(tls.grad_mode && out.requires_grad()), op,
               "functions with out=... arguments don't support automatic differentiation, but one "
               "of the arguments requires grad.");
+}
+
+void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result,
+                 bool inputs_record) {
+  check_defined(op, out);
+  check_out_history(op, out, inputs_record);
   check_cast(op, out, result);
   if (out.sizes() != shape) out.resize_(shape);
   check_inplace(op, out);
+}
+
+Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type) {
+  check_out_device(op, out, value.device());
+  RAMET_CHECK(type == OutType::kCastable || out.scalar_type() == value.scalar_type(), op,
+              "Expected out tensor to have dtype ", name_of(value.scalar_type()), ", but got ",
+              name_of(out.scalar_type()));
+  prepare_out(op, out, value.sizes(), value.scalar_type(), false);
+  copy_values(out, value);
+  wrote(op, out);
+  return out;
 }
 
 void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {

@@ -50,6 +50,8 @@ RAMET_API Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor
 /// out's.
 RAMET_API void check_output(const char* op, const Tensor& out, IntArrayRef shape,
                             ScalarType result);
+/// LibTorch's error where an `_out` form would cut gradients.
+RAMET_API void check_out_history(const char* op, const Tensor& out, bool inputs_record);
 /// Resizes `out` (of an `_out` form) where its shape differs; refuses one that would cut gradients.
 RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarType result,
                            bool inputs_record);

@@ -4,7 +4,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/where.h"
 
@@ -115,7 +115,7 @@ Tensor pow(const Scalar& x, const Tensor& p) {
                 });
 }
 Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
-  common_device("pow_out", x, p);
+  check_out_device("pow_out", out, common_device("pow_out", x, p));
   const ScalarType dtype = not_bool("pow_out", result_type(x, p));
   prepare_out("pow_out", out, broadcast_sizes("pow_out", x.sizes(), p.sizes()), dtype,
               recording(x, p));
@@ -273,6 +273,7 @@ Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, co
 Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
+  check_out_device(op, out, common_device(op, a, b));
   prepare_out(op, out, shape_of_three(op, a, b, c), dtype, recording(a, b, c));
   pointwise_into(k, out, compute_type(dtype), a, b, c, value);
   wrote(op, out);

@@ -99,6 +99,13 @@ Tensor truth(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   return run_reduce(kind, x, dims, x.scalar_type() == kByte ? kByte : kBool);
 }
+// An empty list reduces nothing: truth element by element.
+Tensor truth_over(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArrayRef dim,
+                  bool keepdim) {
+  check_defined(op, x);
+  if (!dim.has_value() || !dim.value().empty()) return truth(op, kind, x, dim, keepdim);
+  return x.scalar_type() == kByte ? x.ne(0).to(kByte) : x.ne(0);
+}
 
 Tensor running_sum(const Tensor& x, int64_t dim, ScalarType dtype, bool reverse) {
   const Tensor in = x.contiguous();
@@ -143,9 +150,15 @@ Tensor any(const Tensor& self) { return truth("any", ReduceOp::kAny, self, std::
 Tensor any(const Tensor& self, int64_t dim, bool keepdim) {
   return truth("any", ReduceOp::kAny, self, dim, keepdim);
 }
+Tensor any(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  return truth_over("any", ReduceOp::kAny, self, dim, keepdim);
+}
 Tensor all(const Tensor& self) { return truth("all", ReduceOp::kAll, self, std::nullopt, false); }
 Tensor all(const Tensor& self, int64_t dim, bool keepdim) {
   return truth("all", ReduceOp::kAll, self, dim, keepdim);
+}
+Tensor all(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
+  return truth_over("all", ReduceOp::kAll, self, dim, keepdim);
 }
 
 Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
@@ -167,8 +180,14 @@ Tensor Tensor::prod(int64_t dim, bool keepdim, std::optional<ScalarType> dtype) 
 }
 Tensor Tensor::any() const { return ramet::any(*this); }
 Tensor Tensor::any(int64_t dim, bool keepdim) const { return ramet::any(*this, dim, keepdim); }
+Tensor Tensor::any(OptionalIntArrayRef dim, bool keepdim) const {
+  return ramet::any(*this, dim, keepdim);
+}
 Tensor Tensor::all() const { return ramet::all(*this); }
 Tensor Tensor::all(int64_t dim, bool keepdim) const { return ramet::all(*this, dim, keepdim); }
+Tensor Tensor::all(OptionalIntArrayRef dim, bool keepdim) const {
+  return ramet::all(*this, dim, keepdim);
+}
 Tensor Tensor::cumsum(int64_t dim, std::optional<ScalarType> dtype) const {
   return ramet::cumsum(*this, dim, dtype);
 }

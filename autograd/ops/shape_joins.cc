@@ -4,7 +4,7 @@
 
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {
@@ -103,6 +103,7 @@ Tensor cat(TensorList tensors, int64_t dim) {
 
 Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
   const Join j = plan("cat", tensors, dim);
+  check_out_device("cat_out", out, j.device);
   prepare_out("cat_out", out, j.shape, j.dtype, any_records(tensors));
   for (const Tensor& t : tensors)
     RAMET_CHECK(t.storage_impl() != out.storage_impl(), "cat_out",
@@ -166,5 +167,19 @@ Tensor vstack(TensorList tensors) {
   }
   return cat(parts, 0);
 }
+
+Tensor& concat_out(Tensor& out, TensorList tensors, int64_t dim) {
+  return cat_out(out, tensors, dim);
+}
+#define RAMET_OUT(name, ...)                                                      \
+  for (const Tensor& t : tensors) check_defined(name "_out", t);                  \
+  return computed_out(name "_out", out, any_records(tensors), OutType::kCastable, \
+                      [&] { return __VA_ARGS__; })
+Tensor& stack_out(Tensor& out, TensorList tensors, int64_t dim) {
+  RAMET_OUT("stack", stack(tensors, dim));
+}
+Tensor& hstack_out(Tensor& out, TensorList tensors) { RAMET_OUT("hstack", hstack(tensors)); }
+Tensor& vstack_out(Tensor& out, TensorList tensors) { RAMET_OUT("vstack", vstack(tensors)); }
+#undef RAMET_OUT
 
 }  // namespace ramet

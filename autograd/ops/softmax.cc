@@ -2,6 +2,7 @@
 
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
 #include "kernels/softmax.h"
@@ -104,6 +105,18 @@ Tensor Tensor::softmax(int64_t dim, std::optional<ScalarType> dtype) const {
 }
 Tensor Tensor::log_softmax(int64_t dim, std::optional<ScalarType> dtype) const {
   return ramet::log_softmax(*this, dim, dtype);
+}
+
+Tensor& softmax_out(Tensor& out, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
+  check_defined("softmax_out", self);
+  return computed_out("softmax_out", out, recording(self), OutType::kSame,
+                      [&] { return softmax(self, dim, dtype); });
+}
+Tensor& log_softmax_out(Tensor& out, const Tensor& self, int64_t dim,
+                        std::optional<ScalarType> dtype) {
+  check_defined("log_softmax_out", self);
+  return computed_out("log_softmax_out", out, recording(self), OutType::kSame,
+                      [&] { return log_softmax(self, dim, dtype); });
 }
 
 }  // namespace ramet

@@ -14,6 +14,11 @@ RAMET_API Tensor softmax(const Tensor& self, int64_t dim,
 /// x - log sum exp(x) along `dim`.
 RAMET_API Tensor log_softmax(const Tensor& self, int64_t dim,
                              std::optional<ScalarType> dtype = std::nullopt);
+/// Into `out` of the result's dtype, resized where its shape differs; no history.
+RAMET_API Tensor& softmax_out(Tensor& out, const Tensor& self, int64_t dim,
+                              std::optional<ScalarType> dtype = std::nullopt);
+RAMET_API Tensor& log_softmax_out(Tensor& out, const Tensor& self, int64_t dim,
+                                  std::optional<ScalarType> dtype = std::nullopt);
 
 namespace autograd {
 /// The gradient of x from that of y = softmax(x) (log_softmax with `log`). Differentiable in both

@@ -2,7 +2,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/out_front.h"
 #include "autograd/ops/where.h"
 
 namespace ramet {
@@ -18,6 +18,7 @@ enum Saves : uint8_t { kNothing = 0, kX = 1, kY = 2 };
 struct Rule {
   const char* name;
   const char* in_place;
+  const char* out;
   const char* node;
   PointwiseKernel kernel;
   Integers integers;
@@ -81,6 +82,16 @@ Tensor& run_in_place(const Rule& r, const Tensor& x) {
   return as_mutable(x);
 }
 
+Tensor& run_out(const Rule& r, Tensor& out, const Tensor& x) {
+  check_defined(r.out, x);
+  const ScalarType dtype = result_of(r, x);
+  check_out_device(r.out, out, x.device());
+  prepare_out(r.out, out, x.sizes(), dtype, recording(x));
+  pointwise_into(r.kernel, out, compute_type(dtype), x);
+  wrote(r.out, out);
+  return out;
+}
+
 Tensor zeros_for(const Tensor& g) {
   Tensor z = empty_like_layout(g, g.scalar_type());
   fill_values(z, 0);
@@ -89,39 +100,40 @@ Tensor zeros_for(const Tensor& g) {
 using T = const Tensor&;
 
 // clang-format off
-const Rule kNeg{"neg", "neg_", "NegBackward0", RAMET_POINTWISE(neg), kKeep, kNothing, [](T g, T, T) { return neg(g); }};
-const Rule kAbs{"abs", "abs_", "AbsBackward0", RAMET_POINTWISE(abs), kKeep, kX, [](T g, T x, T) { return mul(g, sign(x)); }};
-const Rule kSign{"sign", "sign_", "SignBackward0", RAMET_POINTWISE(sign), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
-const Rule kSquare{"square", "square_", "PowBackward0", RAMET_POINTWISE(square), kKeep, kX, [](T g, T x, T) { return mul(mul(g, x), 2); }};
-const Rule kExp{"exp", "exp_", "ExpBackward0", RAMET_POINTWISE(exp), kPromote, kY, [](T g, T, T y) { return mul(g, y); }};
-const Rule kExpm1{"expm1", "expm1_", "Expm1Backward0", RAMET_POINTWISE(expm1), kPromote, kY, [](T g, T, T y) { return mul(g, add(y, 1)); }};
-const Rule kLog{"log", "log_", "LogBackward0", RAMET_POINTWISE(log), kPromote, kX, [](T g, T x, T) { return div(g, x); }};
-const Rule kLog1p{"log1p", "log1p_", "Log1PBackward0", RAMET_POINTWISE(log1p), kPromote, kX, [](T g, T x, T) { return div(g, add(x, 1)); }};
-const Rule kLog2{"log2", "log2_", "Log2Backward0", RAMET_POINTWISE(log2), kPromote, kX,
+const Rule kNeg{"neg", "neg_", "neg_out", "NegBackward0", RAMET_POINTWISE(neg), kKeep, kNothing, [](T g, T, T) { return neg(g); }};
+const Rule kAbs{"abs", "abs_", "abs_out", "AbsBackward0", RAMET_POINTWISE(abs), kKeep, kX, [](T g, T x, T) { return mul(g, sign(x)); }};
+const Rule kSign{"sign", "sign_", "sign_out", "SignBackward0", RAMET_POINTWISE(sign), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kSquare{"square", "square_", "square_out", "PowBackward0", RAMET_POINTWISE(square), kKeep, kX, [](T g, T x, T) { return mul(mul(g, x), 2); }};
+const Rule kExp{"exp", "exp_", "exp_out", "ExpBackward0", RAMET_POINTWISE(exp), kPromote, kY, [](T g, T, T y) { return mul(g, y); }};
+const Rule kExpm1{"expm1", "expm1_", "expm1_out", "Expm1Backward0", RAMET_POINTWISE(expm1), kPromote, kY, [](T g, T, T y) { return mul(g, add(y, 1)); }};
+const Rule kLog{"log", "log_", "log_out", "LogBackward0", RAMET_POINTWISE(log), kPromote, kX, [](T g, T x, T) { return div(g, x); }};
+const Rule kLog1p{"log1p", "log1p_", "log1p_out", "Log1PBackward0", RAMET_POINTWISE(log1p), kPromote, kX, [](T g, T x, T) { return div(g, add(x, 1)); }};
+const Rule kLog2{"log2", "log2_", "log2_out", "Log2Backward0", RAMET_POINTWISE(log2), kPromote, kX,
                  [](T g, T x, T) { return div(g, mul(x, 0.6931471805599453)); }};
-const Rule kSqrt{"sqrt", "sqrt_", "SqrtBackward0", RAMET_POINTWISE(sqrt), kPromote, kY, [](T g, T, T y) { return div(g, mul(y, 2)); }};
-const Rule kRsqrt{"rsqrt", "rsqrt_", "RsqrtBackward0", RAMET_POINTWISE(rsqrt), kPromote, kY,
+const Rule kSqrt{"sqrt", "sqrt_", "sqrt_out", "SqrtBackward0", RAMET_POINTWISE(sqrt), kPromote, kY, [](T g, T, T y) { return div(g, mul(y, 2)); }};
+const Rule kRsqrt{"rsqrt", "rsqrt_", "rsqrt_out", "RsqrtBackward0", RAMET_POINTWISE(rsqrt), kPromote, kY,
                   [](T g, T, T y) { return mul(mul(g, mul(mul(y, y), y)), -0.5); }};
-const Rule kReciprocal{"reciprocal", "reciprocal_", "ReciprocalBackward0", RAMET_POINTWISE(reciprocal), kPromote, kY,
+const Rule kReciprocal{"reciprocal", "reciprocal_", "reciprocal_out", "ReciprocalBackward0", RAMET_POINTWISE(reciprocal), kPromote, kY,
                        [](T g, T, T y) { return mul(neg(g), mul(y, y)); }};
-const Rule kSin{"sin", "sin_", "SinBackward0", RAMET_POINTWISE(sin), kPromote, kX, [](T g, T x, T) { return mul(g, cos(x)); }};
-const Rule kCos{"cos", "cos_", "CosBackward0", RAMET_POINTWISE(cos), kPromote, kX, [](T g, T x, T) { return mul(neg(g), sin(x)); }};
-const Rule kTanh{"tanh", "tanh_", "TanhBackward0", RAMET_POINTWISE(tanh), kPromote, kY, [](T g, T, T y) { return tanh_backward(g, y); }};
-const Rule kSigmoid{"sigmoid", "sigmoid_", "SigmoidBackward0", RAMET_POINTWISE(sigmoid), kPromote, kY,
+const Rule kSin{"sin", "sin_", "sin_out", "SinBackward0", RAMET_POINTWISE(sin), kPromote, kX, [](T g, T x, T) { return mul(g, cos(x)); }};
+const Rule kCos{"cos", "cos_", "cos_out", "CosBackward0", RAMET_POINTWISE(cos), kPromote, kX, [](T g, T x, T) { return mul(neg(g), sin(x)); }};
+const Rule kTanh{"tanh", "tanh_", "tanh_out", "TanhBackward0", RAMET_POINTWISE(tanh), kPromote, kY, [](T g, T, T y) { return tanh_backward(g, y); }};
+const Rule kSigmoid{"sigmoid", "sigmoid_", "sigmoid_out", "SigmoidBackward0", RAMET_POINTWISE(sigmoid), kPromote, kY,
                     [](T g, T, T y) { return sigmoid_backward(g, y); }};
-const Rule kErf{"erf", "erf_", "ErfBackward0", RAMET_POINTWISE(erf), kPromote, kX,
+const Rule kErf{"erf", "erf_", "erf_out", "ErfBackward0", RAMET_POINTWISE(erf), kPromote, kX,
                 [](T g, T x, T) { return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126)); }};
-const Rule kRelu{"relu", "relu_", "ReluBackward0", RAMET_POINTWISE(relu), kKeep, kY, [](T g, T, T y) { return threshold_backward(g, y, 0); }};
-const Rule kFloor{"floor", "floor_", "FloorBackward0", RAMET_POINTWISE(floor), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
-const Rule kCeil{"ceil", "ceil_", "CeilBackward0", RAMET_POINTWISE(ceil), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
-const Rule kRound{"round", "round_", "RoundBackward0", RAMET_POINTWISE(round), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
-const Rule kTrunc{"trunc", "trunc_", "TruncBackward0", RAMET_POINTWISE(trunc), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kRelu{"relu", "relu_", "relu_out", "ReluBackward0", RAMET_POINTWISE(relu), kKeep, kY, [](T g, T, T y) { return threshold_backward(g, y, 0); }};
+const Rule kFloor{"floor", "floor_", "floor_out", "FloorBackward0", RAMET_POINTWISE(floor), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kCeil{"ceil", "ceil_", "ceil_out", "CeilBackward0", RAMET_POINTWISE(ceil), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kRound{"round", "round_", "round_out", "RoundBackward0", RAMET_POINTWISE(round), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
+const Rule kTrunc{"trunc", "trunc_", "trunc_out", "TruncBackward0", RAMET_POINTWISE(trunc), kKeep, kNothing, [](T g, T, T) { return zeros_for(g); }};
 // clang-format on
 
-void refuse_bool(const Rule& r, const Tensor& x) {
-  check_defined(r.name, x);
-  RAMET_CHECK(x.scalar_type() != kBool, r.name, "bool is not supported: got ", describe(x));
+void refuse_bool(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  RAMET_CHECK(x.scalar_type() != kBool, op, "bool is not supported: got ", describe(x));
 }
+void refuse_bool(const Rule& r, const Tensor& x) { refuse_bool(r.name, x); }
 // Rounding leaves integers as they are.
 const Tensor* whole(const Rule& r, const Tensor& x) {
   refuse_bool(r, x);
@@ -271,5 +283,51 @@ Tensor& Tensor::tan_() const {
   check_output("tan_", *this, sizes(), is_floating(scalar_type()) ? scalar_type() : kFloat);
   return copy_(ramet::tan(recording(*this) ? clone() : *this));  // its derivative reads the input
 }
+
+// ---- in-place functions and out forms -----------------------------------------------------------
+
+#define RAMET_FORMS(name, rule)                            \
+  Tensor& name##_(Tensor& self) { return self.name##_(); } \
+  Tensor& name##_out(Tensor& out, const Tensor& self) { return run_out(rule, out, self); }
+RAMET_FORMS(exp, kExp)
+RAMET_FORMS(expm1, kExpm1)
+RAMET_FORMS(log, kLog)
+RAMET_FORMS(log1p, kLog1p)
+RAMET_FORMS(log2, kLog2)
+RAMET_FORMS(sqrt, kSqrt)
+RAMET_FORMS(rsqrt, kRsqrt)
+RAMET_FORMS(reciprocal, kReciprocal)
+RAMET_FORMS(sin, kSin)
+RAMET_FORMS(cos, kCos)
+RAMET_FORMS(tanh, kTanh)
+RAMET_FORMS(sigmoid, kSigmoid)
+RAMET_FORMS(erf, kErf)
+#undef RAMET_FORMS
+#define RAMET_FORMS_BUT_BOOL(name, rule)                          \
+  Tensor& name##_(Tensor& self) { return self.name##_(); }        \
+  Tensor& name##_out(Tensor& out, const Tensor& self) {           \
+    return refuse_bool(rule.out, self), run_out(rule, out, self); \
+  }
+RAMET_FORMS_BUT_BOOL(neg, kNeg)
+RAMET_FORMS_BUT_BOOL(abs, kAbs)
+RAMET_FORMS_BUT_BOOL(relu, kRelu)
+#undef RAMET_FORMS_BUT_BOOL
+// Integers are copied, and log10, tan and the square of a bool have no kernel.
+#define RAMET_COMPUTED_FORMS(name)                                              \
+  Tensor& name##_(Tensor& self) { return self.name##_(); }                      \
+  Tensor& name##_out(Tensor& out, const Tensor& self) {                         \
+    check_defined(#name "_out", self);                                          \
+    return computed_out(#name "_out", out, recording(self), OutType::kCastable, \
+                        [&] { return name(self); });                            \
+  }
+RAMET_COMPUTED_FORMS(floor)
+RAMET_COMPUTED_FORMS(ceil)
+RAMET_COMPUTED_FORMS(round)
+RAMET_COMPUTED_FORMS(trunc)
+RAMET_COMPUTED_FORMS(log10)
+RAMET_COMPUTED_FORMS(tan)
+RAMET_COMPUTED_FORMS(square)
+#undef RAMET_COMPUTED_FORMS
+Tensor& sign_out(Tensor& out, const Tensor& self) { return run_out(kSign, out, self); }
 
 }  // namespace ramet

@@ -1,6 +1,8 @@
 // Functions of one tensor, element by element: LibTorch's functions of the same names. Integers
 // give the default floating-point type, except where a comment says "any type". Each has a method
-// and an in-place method of its name.
+// and an in-place method of its name, an in-place function and an out form; the latter resizes
+// `out` where its shape differs, needs a dtype that the result can be cast to, and makes no history
+// (an Error where one would be needed).
 #pragma once
 #include "autograd/tensor.h"
 
@@ -32,6 +34,35 @@ RAMET_API Tensor floor(const Tensor& self);
 RAMET_API Tensor ceil(const Tensor& self);
 RAMET_API Tensor round(const Tensor& self);  ///< halves to even
 RAMET_API Tensor trunc(const Tensor& self);
+
+#define RAMET_UNARY_FORMS(name)            \
+  RAMET_API Tensor& name##_(Tensor& self); \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self);
+RAMET_UNARY_FORMS(neg)
+RAMET_UNARY_FORMS(abs)
+RAMET_UNARY_FORMS(square)
+RAMET_UNARY_FORMS(exp)
+RAMET_UNARY_FORMS(expm1)
+RAMET_UNARY_FORMS(log)
+RAMET_UNARY_FORMS(log1p)
+RAMET_UNARY_FORMS(log2)
+RAMET_UNARY_FORMS(log10)
+RAMET_UNARY_FORMS(sqrt)
+RAMET_UNARY_FORMS(rsqrt)
+RAMET_UNARY_FORMS(reciprocal)
+RAMET_UNARY_FORMS(sin)
+RAMET_UNARY_FORMS(cos)
+RAMET_UNARY_FORMS(tan)
+RAMET_UNARY_FORMS(tanh)
+RAMET_UNARY_FORMS(sigmoid)
+RAMET_UNARY_FORMS(erf)
+RAMET_UNARY_FORMS(relu)
+RAMET_UNARY_FORMS(floor)
+RAMET_UNARY_FORMS(ceil)
+RAMET_UNARY_FORMS(round)
+RAMET_UNARY_FORMS(trunc)
+#undef RAMET_UNARY_FORMS
+RAMET_API Tensor& sign_out(Tensor& out, const Tensor& self);
 
 /// grad * (1 - y^2): the derivative of tanh at its result y. Differentiable in both.
 RAMET_API Tensor tanh_backward(const Tensor& grad, const Tensor& output);

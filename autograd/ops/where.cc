@@ -4,7 +4,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/out_front.h"
 
 namespace ramet {
 
@@ -56,7 +56,7 @@ Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
 }
 Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_condition(condition);
-  common_device("where_out", a, b);
+  check_out_device("where_out", out, common_device("where_out", a, b));
   const ScalarType dtype = result_type(a, b);
   prepare_out("where_out", out,
               broadcast_sizes("where_out", broadcast_sizes("where_out", a.sizes(), b.sizes()),
@@ -142,6 +142,7 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
 Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low,
                   const std::optional<Scalar>& high) {
   const ScalarType dtype = clamped_type("clamp_out", x, low, high);
+  check_out_device("clamp_out", out, x.device());
   prepare_out("clamp_out", out, x.sizes(), dtype, recording(x));
   clamp_into(out, dtype, x, low, high);
   wrote("clamp_out", out);
@@ -184,7 +185,7 @@ Tensor either_of(const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
 }
 Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                    const Tensor& b) {
-  common_device(op, a, b);
+  check_out_device(op, out, common_device(op, a, b));
   const ScalarType dtype = result_type(a, b);
   prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), dtype, recording(a, b));
   pointwise_into(k, out, compute_type(dtype), a, b);

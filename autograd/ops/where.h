@@ -25,10 +25,24 @@ RAMET_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& min,
 RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self,
                             const std::optional<Scalar>& min = std::nullopt,
                             const std::optional<Scalar>& max = std::nullopt);
+RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self, const std::optional<Tensor>& min,
+                            const std::optional<Tensor>& max = std::nullopt);
+RAMET_API Tensor& clamp_(Tensor& self, const std::optional<Scalar>& min = std::nullopt,
+                         const std::optional<Scalar>& max = std::nullopt);
+RAMET_API Tensor& clamp_(Tensor& self, const std::optional<Tensor>& min,
+                         const std::optional<Tensor>& max = std::nullopt);
 RAMET_API Tensor clamp_min(const Tensor& self, const Scalar& min);
 RAMET_API Tensor clamp_min(const Tensor& self, const Tensor& min);
 RAMET_API Tensor clamp_max(const Tensor& self, const Scalar& max);
 RAMET_API Tensor clamp_max(const Tensor& self, const Tensor& max);
+#define RAMET_CLAMP_FORMS(name)                                                       \
+  RAMET_API Tensor& name##_(Tensor& self, const Scalar& bound);                       \
+  RAMET_API Tensor& name##_(Tensor& self, const Tensor& bound);                       \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& bound); \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& bound);
+RAMET_CLAMP_FORMS(clamp_min)
+RAMET_CLAMP_FORMS(clamp_max)
+#undef RAMET_CLAMP_FORMS
 /// clamp.
 RAMET_API Tensor clip(const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
                       const std::optional<Scalar>& max = std::nullopt);
@@ -41,5 +55,7 @@ RAMET_API Tensor& minimum_out(Tensor& out, const Tensor& self, const Tensor& oth
 /// maximum and minimum.
 RAMET_API Tensor max(const Tensor& self, const Tensor& other);
 RAMET_API Tensor min(const Tensor& self, const Tensor& other);
+RAMET_API Tensor& max_out(Tensor& out, const Tensor& self, const Tensor& other);
+RAMET_API Tensor& min_out(Tensor& out, const Tensor& self, const Tensor& other);
 
 }  // namespace ramet

@@ -32,7 +32,8 @@ void add_arithmetic(Table& t) {
   t.unary(
        "add.number", kAll, -2, 2, [](V x) { return add(x[0], 3); }, [](double a) { return a + 3; })
       .gives(integer_at_least)
-      .changes([](V x) { return x[0].add_(3); });
+      .changes([](V x) { return x[0].add_(3); })
+      .writes([](Tensor& o, V x) { return add_out(o, x[0], 3); });
   t.binary(
        "sub", kNumbers, -2, 2, [](V x) { return sub(x[0], x[1]); },
        [](double a, double b) { return a - b; })
@@ -41,7 +42,8 @@ void add_arithmetic(Table& t) {
   t.unary(
        "sub.number", kNumbers, -2, 2, [](V x) { return sub(x[0], 3); },
        [](double a) { return a - 3; })
-      .changes([](V x) { return x[0].sub_(3); });
+      .changes([](V x) { return x[0].sub_(3); })
+      .writes([](Tensor& o, V x) { return sub_out(o, x[0], 3); });
   t.binary(
       "rsub", kNumbers, -2, 2, [](V x) { return rsub(x[0], x[1]); },
       [](double a, double b) { return b - a; });
@@ -56,7 +58,8 @@ void add_arithmetic(Table& t) {
   t.unary(
        "mul.number", kAll, -2, 2, [](V x) { return mul(x[0], 3); }, [](double a) { return a * 3; })
       .gives(integer_at_least)
-      .changes([](V x) { return x[0].mul_(3); });
+      .changes([](V x) { return x[0].mul_(3); })
+      .writes([](Tensor& o, V x) { return mul_out(o, x[0], 3); });
   t.binary(
        "div", kAll, 0.5, 3, [](V x) { return div(x[0], x[1]); },
        [](double a, double b) { return a / b; })
@@ -66,28 +69,45 @@ void add_arithmetic(Table& t) {
   t.unary(
        "div.number", kAll, -2, 2, [](V x) { return div(x[0], 4); }, [](double a) { return a / 4; })
       .gives(floating)
-      .changes([](V x) { return x[0].div_(4); });
+      .changes([](V x) { return x[0].div_(4); })
+      .writes([](Tensor& o, V x) { return div_out(o, x[0], 4); });
   t.binary(
        "div.trunc", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "trunc"); },
        [](double a, double b) { return std::trunc(a / b); })
       .flat()
-      .tame();
+      .tame()
+      .changes([](V x) { return x[0].div_(x[1], "trunc"); })
+      .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1], "trunc"); });
   t.binary(
        "div.floor", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "floor"); },
        [](double a, double b) { return std::floor(a / b); })
       .flat()
-      .tame();
+      .tame()
+      .changes([](V x) { return x[0].div_(x[1], "floor"); })
+      .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1], "floor"); });
   t.binary(
        "floor_divide", kNumbers, 0.5, 9, [](V x) { return floor_divide(x[0], x[1]); },
        [](double a, double b) { return std::floor(a / b); })
       .flat()
-      .tame();
+      .tame()
+      .changes([](V x) { return x[0].floor_divide_(x[1]); })
+      .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], x[1]); });
   t.unary(
        "floor_divide.number", kAll, -9, 9, [](V x) { return floor_divide(x[0], 2); },
        [](double a) { return std::floor(a / 2); })
       .flat()
       .tame()  // as in Python, inf // 2 is NaN
-      .gives(integer_at_least);
+      .gives(integer_at_least)
+      .changes([](V x) { return x[0].floor_divide_(2); })
+      .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], 2); });
+  t.unary(
+       "div.number_floor", kAll, -9, 9, [](V x) { return div(x[0], 2, "floor"); },
+       [](double a) { return std::floor(a / 2); })
+      .flat()
+      .tame()
+      .gives(integer_at_least)
+      .changes([](V x) { return x[0].div_(2, "floor"); })
+      .writes([](Tensor& o, V x) { return div_out(o, x[0], 2, "floor"); });
 }
 
 void add_powers(Table& t) {
@@ -101,35 +121,46 @@ void add_powers(Table& t) {
        "pow.number", kAll, -3, 3, [](V x) { return pow(x[0], 3); },
        [](double a) { return a * a * a; })
       .gives(integer_at_least)
-      .changes([](V x) { return x[0].pow_(3); });
+      .changes([](V x) { return x[0].pow_(3); })
+      .writes([](Tensor& o, V x) { return pow_out(o, x[0], 3); });
   t.unary(
        "pow.base", kAll, -2, 2, [](V x) { return pow(Scalar(2.5), x[0]); },
        [](double a) { return std::pow(2.5, a); })
       .gives(floating)
-      .within(2);
+      .within(2)
+      .writes([](Tensor& o, V x) { return pow_out(o, Scalar(2.5), x[0]); });
   t.binary(
        "remainder", kNumbers, 0.7, 9, [](V x) { return remainder(x[0], x[1]); }, modulo)
       .tame()
-      .within(4);
+      .within(4)
+      .changes([](V x) { return x[0].remainder_(x[1]); })
+      .writes([](Tensor& o, V x) { return remainder_out(o, x[0], x[1]); });
   t.unary(
        "remainder.number", kAll, -9, 9, [](V x) { return remainder(x[0], 4); },
        [](double a) { return modulo(a, 4); })
-      .gives(integer_at_least);
+      .gives(integer_at_least)
+      .changes([](V x) { return x[0].remainder_(4); })
+      .writes([](Tensor& o, V x) { return remainder_out(o, x[0], 4); });
   t.unary(
        "remainder.dividend", kAll, 1, 5, [](V x) { return remainder(Scalar(7), x[0]); },
        [](double a) { return modulo(7, a); })
       .within(4)
       .tame()
-      .gives(integer_at_least);
+      .gives(integer_at_least)
+      .writes([](Tensor& o, V x) { return remainder_out(o, Scalar(7), x[0]); });
   t.binary(
        "fmod", kNumbers, 0.7, 9, [](V x) { return fmod(x[0], x[1]); },
        [](double a, double b) { return std::fmod(a, b); })
       .within(4)
-      .tame();
+      .tame()
+      .changes([](V x) { return x[0].fmod_(x[1]); })
+      .writes([](Tensor& o, V x) { return fmod_out(o, x[0], x[1]); });
   t.unary(
        "fmod.number", kAll, -9, 9, [](V x) { return fmod(x[0], 4); },
        [](double a) { return std::fmod(a, 4); })
-      .gives(integer_at_least);
+      .gives(integer_at_least)
+      .changes([](V x) { return x[0].fmod_(4); })
+      .writes([](Tensor& o, V x) { return fmod_out(o, x[0], 4); });
   t.pointwise(
        "addcmul", kNumbers, {real({2, 3}), real({3}), real({2, 1})},
        [](V x) { return addcmul(x[0], x[1], x[2], 2); }, [](D x) { return x[0] + 2 * x[1] * x[2]; })
@@ -143,11 +174,14 @@ void add_powers(Table& t) {
   t.pointwise(
        "lerp", kFloats, {real({2, 3}), real({3}), real({2, 1}, 0, 1)},
        [](V x) { return lerp(x[0], x[1], x[2]); }, [](D x) { return x[0] + x[2] * (x[1] - x[0]); })
-      .tame();
+      .tame()
+      .changes([](V x) { return x[0].lerp_(x[1], x[2]); })
+      .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], x[2]); });
   t.binary(
        "lerp.number", kFloats, -2, 2, [](V x) { return lerp(x[0], x[1], 0.25); },
        [](double a, double b) { return a + 0.25 * (b - a); })
-      .changes([](V x) { return x[0].lerp_(x[1], 0.25); });
+      .changes([](V x) { return x[0].lerp_(x[1], 0.25); })
+      .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], 0.25); });
 }
 
 void add_comparisons(Table& t) {
@@ -157,12 +191,15 @@ void add_comparisons(Table& t) {
        [](double a, double b) { return double(a op b); })                \
       .gives(boolean)                                                    \
       .no_gradient()                                                     \
+      .changes([](V x) { return x[0].name##_(x[1]); })                   \
       .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); }); \
   t.unary(                                                               \
        #name ".number", kAll, -2, 2, [](V x) { return name(x[0], 1); },  \
        [](double a) { return double(a op 1); })                          \
       .gives(boolean)                                                    \
-      .no_gradient()
+      .no_gradient()                                                     \
+      .changes([](V x) { return x[0].name##_(1); })                      \
+      .writes([](Tensor& o, V x) { return name##_out(o, x[0], 1); })
   COMPARE(eq, ==);
   COMPARE(ne, !=);
   COMPARE(lt, <);
@@ -170,30 +207,42 @@ void add_comparisons(Table& t) {
   COMPARE(gt, >);
   COMPARE(ge, >=);
 #undef COMPARE
-  const auto logic = [&t](const char* name, Call call, double (*point)(double, double)) {
-    t.binary(name, kAll, -2, 2, std::move(call), point).gives(boolean).no_gradient();
+  const auto logic = [&t](const char* name, Call call, double (*point)(double, double)) -> Row& {
+    return t.binary(name, kAll, -2, 2, std::move(call), point).gives(boolean).no_gradient();
   };
   logic(
       "logical_and", [](V x) { return logical_and(x[0], x[1]); },
-      [](double a, double b) { return double(a != 0 && b != 0); });
+      [](double a, double b) { return double(a != 0 && b != 0); })
+      .changes([](V x) { return x[0].logical_and_(x[1]); })
+      .writes([](Tensor& o, V x) { return logical_and_out(o, x[0], x[1]); });
   logic(
       "logical_or", [](V x) { return logical_or(x[0], x[1]); },
-      [](double a, double b) { return double(a != 0 || b != 0); });
+      [](double a, double b) { return double(a != 0 || b != 0); })
+      .changes([](V x) { return x[0].logical_or_(x[1]); })
+      .writes([](Tensor& o, V x) { return logical_or_out(o, x[0], x[1]); });
   logic(
       "logical_xor", [](V x) { return logical_xor(x[0], x[1]); },
-      [](double a, double b) { return double((a != 0) != (b != 0)); });
-  const auto bitwise = [&t](const char* name, Call call, double (*point)(double, double)) {
-    t.binary(name, kBits, -9, 9, std::move(call), point).no_gradient();
+      [](double a, double b) { return double((a != 0) != (b != 0)); })
+      .changes([](V x) { return x[0].logical_xor_(x[1]); })
+      .writes([](Tensor& o, V x) { return logical_xor_out(o, x[0], x[1]); });
+  const auto bitwise = [&t](const char* name, Call call, double (*point)(double, double)) -> Row& {
+    return t.binary(name, kBits, -9, 9, std::move(call), point).no_gradient();
   };
   bitwise(
       "bitwise_and", [](V x) { return bitwise_and(x[0], x[1]); },
-      [](double a, double b) { return double(int64_t(a) & int64_t(b)); });
+      [](double a, double b) { return double(int64_t(a) & int64_t(b)); })
+      .changes([](V x) { return x[0].bitwise_and_(x[1]); })
+      .writes([](Tensor& o, V x) { return bitwise_and_out(o, x[0], x[1]); });
   bitwise(
       "bitwise_or", [](V x) { return bitwise_or(x[0], x[1]); },
-      [](double a, double b) { return double(int64_t(a) | int64_t(b)); });
+      [](double a, double b) { return double(int64_t(a) | int64_t(b)); })
+      .changes([](V x) { return x[0].bitwise_or_(x[1]); })
+      .writes([](Tensor& o, V x) { return bitwise_or_out(o, x[0], x[1]); });
   bitwise(
       "bitwise_xor", [](V x) { return bitwise_xor(x[0], x[1]); },
-      [](double a, double b) { return double(int64_t(a) ^ int64_t(b)); });
+      [](double a, double b) { return double(int64_t(a) ^ int64_t(b)); })
+      .changes([](V x) { return x[0].bitwise_xor_(x[1]); })
+      .writes([](Tensor& o, V x) { return bitwise_xor_out(o, x[0], x[1]); });
   t.binary(
        "isclose", kAll, -2, 2, [](V x) { return isclose(x[0], x[1], 0.25, 0.5); },
        [](double a, double b) {
@@ -221,9 +270,14 @@ void add_choices(Table& t) {
       .writes([](Tensor& o, V x) { return clamp_out(o, x[0], Scalar(-1), Scalar(1)); })
       .gives(integer_at_least);
   t.pointwise(
-      "clamp.tensors", kNumbers, {real({2, 3}, -3, 3), real({3}, -1, 0), real({1}, 0, 2)},
-      [](V x) { return clamp(x[0], std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2])); },
-      [](D x) { return smaller(larger(x[0], x[1]), x[2]); });
+       "clamp.tensors", kNumbers, {real({2, 3}, -3, 3), real({3}, -1, 0), real({1}, 0, 2)},
+       [](V x) { return clamp(x[0], std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2])); },
+       [](D x) { return smaller(larger(x[0], x[1]), x[2]); })
+      .changes(
+          [](V x) { return x[0].clamp_(std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2])); })
+      .writes([](Tensor& o, V x) {
+        return clamp_out(o, x[0], std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2]));
+      });
   t.unary(
        "clip", kAll, -3, 3, [](V x) { return clip(x[0], Scalar(-1)); },
        [](double x) { return larger(x, -1); })
@@ -232,16 +286,22 @@ void add_choices(Table& t) {
        "clamp_min", kAll, -3, 3, [](V x) { return clamp_min(x[0], 1); },
        [](double x) { return larger(x, 1); })
       .changes([](V x) { return x[0].clamp_min_(1); })
+      .writes([](Tensor& o, V x) { return clamp_min_out(o, x[0], 1); })
       .gives(integer_at_least);
   t.binary(
-      "clamp_min.tensor", kAll, -3, 3, [](V x) { return clamp_min(x[0], x[1]); }, larger);
+       "clamp_min.tensor", kAll, -3, 3, [](V x) { return clamp_min(x[0], x[1]); }, larger)
+      .changes([](V x) { return x[0].clamp_min_(x[1]); })
+      .writes([](Tensor& o, V x) { return clamp_min_out(o, x[0], x[1]); });
   t.unary(
        "clamp_max", kAll, -3, 3, [](V x) { return clamp_max(x[0], 1); },
        [](double x) { return smaller(x, 1); })
       .changes([](V x) { return x[0].clamp_max_(1); })
+      .writes([](Tensor& o, V x) { return clamp_max_out(o, x[0], 1); })
       .gives(integer_at_least);
   t.binary(
-      "clamp_max.tensor", kAll, -3, 3, [](V x) { return clamp_max(x[0], x[1]); }, smaller);
+       "clamp_max.tensor", kAll, -3, 3, [](V x) { return clamp_max(x[0], x[1]); }, smaller)
+      .changes([](V x) { return x[0].clamp_max_(x[1]); })
+      .writes([](Tensor& o, V x) { return clamp_max_out(o, x[0], x[1]); });
   t.binary(
        "maximum", kAll, -2, 2, [](V x) { return maximum(x[0], x[1]); }, larger)
       .writes([](Tensor& o, V x) { return maximum_out(o, x[0], x[1]); });
@@ -249,13 +309,16 @@ void add_choices(Table& t) {
        "minimum", kAll, -2, 2, [](V x) { return minimum(x[0], x[1]); }, smaller)
       .writes([](Tensor& o, V x) { return minimum_out(o, x[0], x[1]); });
   t.binary(
-      "max.other", kAll, -2, 2, [](V x) { return max(x[0], x[1]); }, larger);
+       "max.other", kAll, -2, 2, [](V x) { return max(x[0], x[1]); }, larger)
+      .writes([](Tensor& o, V x) { return max_out(o, x[0], x[1]); });
   t.binary(
-      "min.other", kAll, -2, 2, [](V x) { return min(x[0], x[1]); }, smaller);
+       "min.other", kAll, -2, 2, [](V x) { return min(x[0], x[1]); }, smaller)
+      .writes([](Tensor& o, V x) { return min_out(o, x[0], x[1]); });
   t.pointwise(
        "masked_fill", kAll, {real({2, 3}), mask({3})},
        [](V x) { return masked_fill(x[0], x[1], 1); }, [](D x) { return x[1] != 0 ? 1 : x[0]; })
-      .changes([](V x) { return x[0].masked_fill_(x[1], 1); });
+      .changes([](V x) { return x[0].masked_fill_(x[1], 1); })
+      .writes([](Tensor& o, V x) { return masked_fill_out(o, x[0], x[1], 1); });
   t.pointwise(
        "native_dropout_backward", kAll, {real({2, 3}), mask({2, 3})},
        [](V x) { return native_dropout_backward(x[0], x[1], 2); },

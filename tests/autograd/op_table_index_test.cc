@@ -41,7 +41,8 @@ void add_gathers(Table& t) {
        [](P x) {
          return made(x[1].sizes, [&](const Index& i) { return x[0].at(renamed(i, x[1])); });
        })
-      .big(wide, 3);
+      .big(wide, 3)
+      .writes([](Tensor& o, V x) { return gather_out(o, x[0], 1, x[1]); });
   t.row(
       "gather.scalar", kAll, {{real({}), index({}, 1)}}, [](V x) { return gather(x[0], 0, x[1]); },
       [](P x) { return x[0]; });
@@ -57,7 +58,8 @@ void add_gathers(Table& t) {
         {real({3, 5}), distinct({2, 0}, 5), real({2, 0})}},
        [](V x) { return scatter(x[0], 1, x[1], x[2]); }, scattered(replace))
       .big({real({97, 131}), distinct({97, 50}, 131), real({97, 50})}, 7)
-      .changes([](V x) { return x[0].scatter_(1, x[1], x[2]); });
+      .changes([](V x) { return x[0].scatter_(1, x[1], x[2]); })
+      .writes([](Tensor& o, V x) { return scatter_out(o, x[0], 1, x[1], x[2]); });
   t.row(
        "scatter.number", kAll, {{real({3, 5}), index({3, 4}, 5)}, {real({3, 5}), index({2, 0}, 5)}},
        [](V x) { return scatter(x[0], 1, x[1], Scalar(1)); },
@@ -67,7 +69,8 @@ void add_gathers(Table& t) {
              x[0], ones, [&](const Index& i) { return renamed(i, x[1]); }, replace);
        })
       .big(wide, 3)
-      .changes([](V x) { return x[0].scatter_(1, x[1], Scalar(1)); });
+      .changes([](V x) { return x[0].scatter_(1, x[1], Scalar(1)); })
+      .writes([](Tensor& o, V x) { return scatter_out(o, x[0], 1, x[1], Scalar(1)); });
   t.row(
        "scatter_add", kAll,
        {{real({3, 5}), index({3, 4}, 5), real({3, 4})},
@@ -75,7 +78,8 @@ void add_gathers(Table& t) {
        [](V x) { return scatter_add(x[0], 1, x[1], x[2]); }, scattered(plus))
       .big({real({97, 131}), index({97, 150}, 131), real({97, 150})}, 7)
       .within(2)
-      .changes([](V x) { return x[0].scatter_add_(1, x[1], x[2]); });
+      .changes([](V x) { return x[0].scatter_add_(1, x[1], x[2]); })
+      .writes([](Tensor& o, V x) { return scatter_add_out(o, x[0], 1, x[1], x[2]); });
   t.row(
        "index_select", kAll,
        {{real({3, 5}), index({4}, 5)},
@@ -87,7 +91,8 @@ void add_gathers(Table& t) {
            return x[0].at({i[0], static_cast<int64_t>(x[1].at({i[1]}))});
          });
        })
-      .big({real({97, 131}), index({140}, 131)}, 1);
+      .big({real({97, 131}), index({140}, 131)}, 1)
+      .writes([](Tensor& o, V x) { return index_select_out(o, x[0], 1, x[1]); });
   t.row(
        "index_add", kAll,
        {{real({3, 5}), index({4}, 5), real({3, 4})}, {real({3, 5}), index({0}, 5), real({3, 0})}},
@@ -102,7 +107,8 @@ void add_gathers(Table& t) {
        })
       .big({real({97, 131}), index({140}, 131), real({97, 140})}, 5)
       .within(2)
-      .changes([](V x) { return x[0].index_add_(1, x[1], x[2]); });
+      .changes([](V x) { return x[0].index_add_(1, x[1], x[2]); })
+      .writes([](Tensor& o, V x) { return index_add_out(o, x[0], 1, x[1], x[2]); });
   t.row(
        "take", kAll,
        {{real({3, 5}), index({2, 4}, 15)}, {real({3}), index({0}, 3)}, {real({3}), index({}, 3)}},
@@ -111,7 +117,8 @@ void add_gathers(Table& t) {
          return made(x[1].sizes,
                      [&](const Index& i) { return x[0].v[static_cast<size_t>(x[1].at(i))]; });
        })
-      .big({real({97, 131}), index({9000}, 97 * 131)});
+      .big({real({97, 131}), index({9000}, 97 * 131)})
+      .writes([](Tensor& o, V x) { return take_out(o, x[0], x[1]); });
   t.row(
        "embedding", kAll,
        {{real({5, 3}), index({4}, 5)},
@@ -128,7 +135,8 @@ void add_gathers(Table& t) {
            return x[0].at({static_cast<int64_t>(x[1].at(at)), i.back()});
          });
        })
-      .big({real({50, 131}), index({90}, 50)}, 2);
+      .big({real({50, 131}), index({90}, 50)}, 2)
+      .writes([](Tensor& o, V x) { return embedding_out(o, x[0], x[1]); });
 }
 
 void add_masks(Table& t) {
@@ -147,7 +155,8 @@ void add_masks(Table& t) {
          out.sizes[0] = static_cast<int64_t>(out.v.size());
          return out;
        })
-      .big({real({97, 131}), mask({97, 131})});
+      .big({real({97, 131}), mask({97, 131})})
+      .writes([](Tensor& o, V x) { return masked_select_out(o, x[0], x[1]); });
   t.row(
        "masked_scatter", kAll,
        {{real({3, 4}), mask({3, 4}), real({12})},
@@ -172,7 +181,8 @@ void add_masks(Table& t) {
                      [&](const Index& i) { return x[1].broadcast(i) ? x[2].v[0] : x[0].at(i); });
        })
       .big({real({97, 131}), mask({97, 131}), real({})}, 3)
-      .changes([](V x) { return x[0].masked_fill_(x[1], x[2]); });
+      .changes([](V x) { return x[0].masked_fill_(x[1], x[2]); })
+      .writes([](Tensor& o, V x) { return masked_fill_out(o, x[0], x[1], x[2]); });
   const auto places = [](P x) {
     std::vector<Index> found;
     made(x[0].sizes, [&](const Index& i) {
@@ -188,7 +198,8 @@ void add_masks(Table& t) {
        places)
       .gives(positions)
       .no_gradient()
-      .big({real({97, 131})});
+      .big({real({97, 131})})
+      .writes([](Tensor& o, V x) { return nonzero_out(o, x[0]); });
   t.row(
        "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}}), [](V x) { return nonzero_numpy(x[0])[1]; },
        [places](P x) {

@@ -76,10 +76,12 @@ std::vector<Row> rows() {
       .writes([](Tensor& o, V x) { return bmm_out(o, x[0], x[1]); });
   row(
       "mv", {{real({3, 4}), real({4})}, {real({0, 4}), real({4})}, {real({3, 0}), real({0})}},
-      [](V x) { return mv(x[0], x[1]); }, multiplied, {real({97, 131}), real({131})}, 1);
+      [](V x) { return mv(x[0], x[1]); }, multiplied, {real({97, 131}), real({131})}, 1)
+      .writes([](Tensor& o, V x) { return mv_out(o, x[0], x[1]); });
   row(
       "dot", {{real({5}), real({5})}, {real({0}), real({0})}, {real({1}), real({1})}},
-      [](V x) { return dot(x[0], x[1]); }, multiplied, {real({9000}), real({9000})}, 0);
+      [](V x) { return dot(x[0], x[1]); }, multiplied, {real({9000}), real({9000})}, 0)
+      .writes([](Tensor& o, V x) { return dot_out(o, x[0], x[1]); });
   t.row(
        "outer", kAll, {{real({3}), real({4})}, {real({0}), real({4})}, {real({3}), real({0})}},
        [](V x) { return outer(x[0], x[1]); },
@@ -87,7 +89,8 @@ std::vector<Row> rows() {
          return made({x[0].size(0), x[1].size(0)},
                      [&](const Index& i) { return x[0].at({i[0]}) * x[1].at({i[1]}); });
        })
-      .big({real({97}), real({131})}, 1);
+      .big({real({97}), real({131})}, 1)
+      .writes([](Tensor& o, V x) { return outer_out(o, x[0], x[1]); });
   row(
       "addmm",
       {{real({3, 2}), real({3, 4}), real({4, 2})},
@@ -135,11 +138,13 @@ std::vector<Row> rows() {
        {real({3, 0}), real({2, 0}), real({2})}},
       [](V x) { return linear(x[0], x[1], x[2]); }, affine,
       {real({97, 101}), real({103, 101}), real({103})}, 1)
-      .within(2);
+      .within(2)
+      .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1], x[2]); });
   row(
       "linear.plain", {{real({3, 4}), real({2, 4})}, {real({2, 3, 4}), real({2, 4})}},
       [](V x) { return linear(x[0], x[1]); }, [](P x) { return product(x[0], transposed(x[1])); },
-      {real({97, 101}), real({103, 101})}, 1);
+      {real({97, 101}), real({103, 101})}, 1)
+      .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1]); });
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

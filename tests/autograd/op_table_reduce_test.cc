@@ -110,40 +110,61 @@ struct Adder {
 void add_sums(Table& t) {
   const Adder sums{t, "sum", kAll, widened, true, true, -2, 2};
   sums.last(
-      "sum", [](V x) { return sum(x[0], -1, true); }, sum_of);
+          "sum", [](V x) { return sum(x[0], -1, true); }, sum_of)
+      .writes([](Tensor& o, V x) { return sum_out(o, x[0], -1, true); });
   sums.first(
-      "sum.first", [](V x) { return sum(x[0], 0); }, sum_of);
+          "sum.first", [](V x) { return sum(x[0], 0); }, sum_of)
+      .writes([](Tensor& o, V x) { return sum_out(o, x[0], 0); });
   sums.all(
-      "sum.all", [](V x) { return sum(x[0]); }, sum_of);
+          "sum.all", [](V x) { return sum(x[0]); }, sum_of)
+      .writes([](Tensor& o, V x) { return sum_out(o, x[0]); });
   const Adder means{t, "mean", kFloats, same, true, true, -2, 2};
-  means.last(
-      "mean", [](V x) { return mean(x[0], -1, true); }, mean_of);
-  means.first(
-      "mean.first", [](V x) { return mean(x[0], 0); }, mean_of);
-  means.all(
-      "mean.all", [](V x) { return mean(x[0]); }, mean_of);
+  means
+      .last(
+          "mean", [](V x) { return mean(x[0], -1, true); }, mean_of)
+      .writes([](Tensor& o, V x) { return mean_out(o, x[0], -1, true); });
+  means
+      .first(
+          "mean.first", [](V x) { return mean(x[0], 0); }, mean_of)
+      .writes([](Tensor& o, V x) { return mean_out(o, x[0], 0); });
+  means
+      .all(
+          "mean.all", [](V x) { return mean(x[0]); }, mean_of)
+      .writes([](Tensor& o, V x) { return mean_out(o, x[0]); });
   const Adder products{t, "prod", kAll, widened, true, true, 0.5, 2};
-  products.last(
-      "prod", [](V x) { return prod(x[0], -1, true); }, product_of);
-  products.first(
-      "prod.first", [](V x) { return prod(x[0], 0); }, product_of);
+  products
+      .last(
+          "prod", [](V x) { return prod(x[0], -1, true); }, product_of)
+      .writes([](Tensor& o, V x) { return prod_out(o, x[0], -1, true); });
+  products
+      .first(
+          "prod.first", [](V x) { return prod(x[0], 0); }, product_of)
+      .writes([](Tensor& o, V x) { return prod_out(o, x[0], 0); });
   products
       .all(
           "prod.all", [](V x) { return prod(x[0]); }, product_of)
+      .writes([](Tensor& o, V x) { return prod_out(o, x[0]); })
       .large[0]
       .sizes = {40};
   const Adder variances{t, "var", kFloats, same, true, false, -2, 2};
   const auto two = [](Row& r) { r.samples = shapes({{4, 5}, {3, 2, 4}, {0, 3}}); };
-  two(variances.last(
-      "var", [](V x) { return var(x[0], -1, true, true); }, unbiased));
+  two(variances
+          .last(
+              "var", [](V x) { return var(x[0], -1, true, true); }, unbiased)
+          .writes([](Tensor& o, V x) { return var_out(o, x[0], -1, true, true); }));
   two(variances
           .first(
               "var.biased", [](V x) { return var(x[0], 0, false); }, biased)
-          .tame());
-  variances.all(
-      "var.all", [](V x) { return var(x[0], false); }, biased);
-  two(variances.last(
-      "std", [](V x) { return ramet::std(x[0], -1, true, true); }, deviation));
+          .tame()
+          .writes([](Tensor& o, V x) { return var_out(o, x[0], 0, false); }));
+  variances
+      .all(
+          "var.all", [](V x) { return var(x[0], false); }, biased)
+      .writes([](Tensor& o, V x) { return var_out(o, x[0], std::nullopt, Scalar(0)); });
+  two(variances
+          .last(
+              "std", [](V x) { return ramet::std(x[0], -1, true, true); }, deviation)
+          .writes([](Tensor& o, V x) { return std_out(o, x[0], -1, true, true); }));
   two(variances.last(
       "var_mean.var", [](V x) { return std::get<0>(var_mean(x[0], -1, 1, true)); }, unbiased));
   variances
@@ -160,59 +181,122 @@ void add_sums(Table& t) {
   norms
       .last(
           "norm", [](V x) { return norm(x[0], Scalar(2), {-1}, true); }, length_of)
+      .writes([](Tensor& o, V x) { return norm_out(o, x[0], Scalar(2), {-1}, true); })
       .samples.pop_back();  // of nothing: 0, whose derivative has no direction
-  norms.first(
-      "norm.one", [](V x) { return norm(x[0], Scalar(1), {0}); }, taxicab);
-  norms.all(
-      "norm.all", [](V x) { return norm(x[0]); }, length_of);
+  norms
+      .first(
+          "norm.one", [](V x) { return norm(x[0], Scalar(1), {0}); }, taxicab)
+      .writes([](Tensor& o, V x) { return norm_out(o, x[0], Scalar(1), {0}); });
+  norms
+      .all(
+          "norm.all", [](V x) { return norm(x[0]); }, length_of)
+      .writes([](Tensor& o, V x) { return norm_out(o, x[0]); });
   const Adder logs{t, "logsumexp", kAll, floating, true, false, -2, 2};
   logs.last(
-      "logsumexp", [](V x) { return logsumexp(x[0], {-1}, true); }, log_sum);
+          "logsumexp", [](V x) { return logsumexp(x[0], {-1}, true); }, log_sum)
+      .writes([](Tensor& o, V x) { return logsumexp_out(o, x[0], {-1}, true); });
   logs.first(
-      "logsumexp.first", [](V x) { return logsumexp(x[0], {0}); }, log_sum);
+          "logsumexp.first", [](V x) { return logsumexp(x[0], {0}); }, log_sum)
+      .writes([](Tensor& o, V x) { return logsumexp_out(o, x[0], {0}); });
 }
 
 void add_extrema(Table& t) {
   const Adder extrema{t, "amax", kAll, same, true, false, -9, 9};
-  extrema.last(
-      "amax", [](V x) { return amax(x[0], {-1}, true); }, max_of);
-  extrema.first(
-      "amax.first", [](V x) { return amax(x[0], {0}); }, max_of);
-  extrema.last(
-      "amin", [](V x) { return amin(x[0], {-1}, true); }, min_of);
-  extrema.first(
-      "amin.first", [](V x) { return amin(x[0], {0}); }, min_of);
-  extrema.all(
-      "max", [](V x) { return max(x[0]); }, max_of);
-  extrema.all(
-      "min", [](V x) { return min(x[0]); }, min_of);
-  extrema.last(
-      "max.values", [](V x) { return std::get<0>(max(x[0], -1, true)); }, max_of);
-  extrema.last(
-      "min.values", [](V x) { return std::get<0>(min(x[0], -1, true)); }, min_of);
+  extrema
+      .last(
+          "amax", [](V x) { return amax(x[0], {-1}, true); }, max_of)
+      .writes([](Tensor& o, V x) { return amax_out(o, x[0], {-1}, true); });
+  extrema
+      .first(
+          "amax.first", [](V x) { return amax(x[0], {0}); }, max_of)
+      .writes([](Tensor& o, V x) { return amax_out(o, x[0], {0}); });
+  extrema
+      .last(
+          "amin", [](V x) { return amin(x[0], {-1}, true); }, min_of)
+      .writes([](Tensor& o, V x) { return amin_out(o, x[0], {-1}, true); });
+  extrema
+      .first(
+          "amin.first", [](V x) { return amin(x[0], {0}); }, min_of)
+      .writes([](Tensor& o, V x) { return amin_out(o, x[0], {0}); });
+  extrema
+      .all(
+          "max", [](V x) { return max(x[0]); }, max_of)
+      .writes([](Tensor& o, V x) { return max_out(o, x[0]); });
+  extrema
+      .all(
+          "min", [](V x) { return min(x[0]); }, min_of)
+      .writes([](Tensor& o, V x) { return min_out(o, x[0]); });
+  extrema
+      .last(
+          "max.values", [](V x) { return std::get<0>(max(x[0], -1, true)); }, max_of)
+      .writes([](Tensor& o, V x) {
+        Tensor at = empty({0}, kLong);
+        return std::get<0>(max_out(o, at, x[0], -1, true));
+      });
+  extrema
+      .last(
+          "min.values", [](V x) { return std::get<0>(min(x[0], -1, true)); }, min_of)
+      .writes([](Tensor& o, V x) {
+        Tensor at = empty({0}, kLong);
+        return std::get<0>(min_out(o, at, x[0], -1, true));
+      });
   const Adder places{t, "max", kAll, positions, false, false, -9, 9};
-  places.last(
-      "max.positions", [](V x) { return std::get<1>(max(x[0], -1, true)); }, position_of_max);
-  places.first(
-      "min.positions", [](V x) { return std::get<1>(min(x[0], 0)); }, position_of_min);
+  places
+      .last(
+          "max.positions", [](V x) { return std::get<1>(max(x[0], -1, true)); }, position_of_max)
+      .writes([](Tensor& o, V x) {
+        Tensor values = empty({0}, x[0].options());
+        return std::get<1>(max_out(values, o, x[0], -1, true));
+      });
+  places
+      .first(
+          "min.positions", [](V x) { return std::get<1>(min(x[0], 0)); }, position_of_min)
+      .writes([](Tensor& o, V x) {
+        Tensor values = empty({0}, x[0].options());
+        return std::get<1>(min_out(values, o, x[0], 0));
+      });
   const Adder arguments{t, "argmax", kNumbers, positions, false, false, -9, 9};
-  arguments.last(
-      "argmax", [](V x) { return argmax(x[0], -1, true); }, position_of_max);
-  arguments.first(
-      "argmin", [](V x) { return argmin(x[0], 0); }, position_of_min);
-  arguments.all(
-      "argmax.all", [](V x) { return argmax(x[0]); }, position_of_max);
-  arguments.all(
-      "argmin.all", [](V x) { return argmin(x[0]); }, position_of_min);
+  arguments
+      .last(
+          "argmax", [](V x) { return argmax(x[0], -1, true); }, position_of_max)
+      .writes([](Tensor& o, V x) { return argmax_out(o, x[0], -1, true); });
+  arguments
+      .first(
+          "argmin", [](V x) { return argmin(x[0], 0); }, position_of_min)
+      .writes([](Tensor& o, V x) { return argmin_out(o, x[0], 0); });
+  arguments
+      .all(
+          "argmax.all", [](V x) { return argmax(x[0]); }, position_of_max)
+      .writes([](Tensor& o, V x) { return argmax_out(o, x[0]); });
+  arguments
+      .all(
+          "argmin.all", [](V x) { return argmin(x[0]); }, position_of_min)
+      .writes([](Tensor& o, V x) { return argmin_out(o, x[0]); });
   const Adder tests{t, "any", kAll, boolean_or_byte, false, true, -0.6, 1};
-  tests.last(
-      "any", [](V x) { return any(x[0], -1, true); }, any_of);
-  tests.first(
-      "all", [](V x) { return all(x[0], 0); }, all_of);
-  tests.all(
-      "any.all", [](V x) { return any(x[0]); }, any_of);
-  tests.all(
-      "all.all", [](V x) { return all(x[0]); }, all_of);
+  tests
+      .last(
+          "any", [](V x) { return any(x[0], -1, true); }, any_of)
+      .writes([](Tensor& o, V x) { return any_out(o, x[0], -1, true); });
+  tests
+      .first(
+          "all", [](V x) { return all(x[0], 0); }, all_of)
+      .writes([](Tensor& o, V x) { return all_out(o, x[0], 0); });
+  tests
+      .all(
+          "any.all", [](V x) { return any(x[0]); }, any_of)
+      .writes([](Tensor& o, V x) { return any_out(o, x[0]); });
+  tests
+      .all(
+          "all.all", [](V x) { return all(x[0]); }, all_of)
+      .writes([](Tensor& o, V x) { return all_out(o, x[0]); });
+  tests
+      .last(
+          "any.list", [](V x) { return any(x[0], IntArrayRef({-1}), true); }, any_of)
+      .writes([](Tensor& o, V x) { return any_out(o, x[0], IntArrayRef({-1}), true); });
+  tests
+      .first(
+          "all.list", [](V x) { return all(x[0], IntArrayRef({0})); }, all_of)
+      .writes([](Tensor& o, V x) { return all_out(o, x[0], IntArrayRef({0})); });
 }
 
 Values running(const Values& v) {
@@ -240,20 +324,26 @@ void add_lines(Table& t) {
   };
   row(
       "cumsum", kAll, -1, [](V x) { return cumsum(x[0], -1); }, running)
-      .gives(widened);
+      .gives(widened)
+      .writes([](Tensor& o, V x) { return cumsum_out(o, x[0], -1); });
   row(
       "cumsum.first", kAll, 0, [](V x) { return cumsum(x[0], 0); }, running)
-      .gives(widened);
+      .gives(widened)
+      .writes([](Tensor& o, V x) { return cumsum_out(o, x[0], 0); });
   const auto plain = [](const Values& v) { return soft(v, false); };
   const auto log = [](const Values& v) { return soft(v, true); };
   row(
-      "softmax", kFloats, -1, [](V x) { return softmax(x[0], -1); }, plain);
+      "softmax", kFloats, -1, [](V x) { return softmax(x[0], -1); }, plain)
+      .writes([](Tensor& o, V x) { return softmax_out(o, x[0], -1); });
   row(
-      "softmax.first", kFloats, 0, [](V x) { return softmax(x[0], 0); }, plain);
+      "softmax.first", kFloats, 0, [](V x) { return softmax(x[0], 0); }, plain)
+      .writes([](Tensor& o, V x) { return softmax_out(o, x[0], 0); });
   row(
-      "log_softmax", kFloats, -1, [](V x) { return log_softmax(x[0], -1); }, log);
+      "log_softmax", kFloats, -1, [](V x) { return log_softmax(x[0], -1); }, log)
+      .writes([](Tensor& o, V x) { return log_softmax_out(o, x[0], -1); });
   row(
-      "log_softmax.first", kFloats, 0, [](V x) { return log_softmax(x[0], 0); }, log);
+      "log_softmax.first", kFloats, 0, [](V x) { return log_softmax(x[0], 0); }, log)
+      .writes([](Tensor& o, V x) { return log_softmax_out(o, x[0], 0); });
 }
 
 std::vector<Row> rows() {

@@ -303,7 +303,7 @@ Reference joined(int64_t dim) {
 
 void add_joins(Table& t) {
   const auto row = [&t](const char* name, const std::vector<std::vector<Index>>& sizes, Call call,
-                        Reference reference, const Sample& large, uint32_t batched = 0) {
+                        Reference reference, const Sample& large, uint32_t batched = 0) -> Row& {
     Samples samples;
     for (const std::vector<Index>& each : sizes) {
       samples.emplace_back();
@@ -317,20 +317,20 @@ void add_joins(Table& t) {
                                                 {{2, 0}, {1, 0}}},
                                         columns = {{{2, 3}, {2, 1}}, {{2, 0}, {2, 3}}};
   row(
-      "cat", rows, [](V x) { return cat(x); }, joined(0), large);
-  row(
-      "cat.columns", columns, [](V x) { return cat(x, -1); }, joined(1), large, 3);
-  t.row(
-       "cat.out", kAll, {{real({2, 3}), real({1, 3})}, {real({0, 3}), real({1, 3})}},
-       [](V x) { return cat(x); }, joined(0))
+      "cat", rows, [](V x) { return cat(x); }, joined(0), large)
       .writes([](Tensor& o, V x) { return cat_out(o, x); });
   row(
-      "concat", columns, [](V x) { return concat(x, 1); }, joined(1), large, 3);
+      "cat.columns", columns, [](V x) { return cat(x, -1); }, joined(1), large, 3);
   row(
-      "hstack", columns, [](V x) { return hstack(x); }, joined(1), large, 3);
+      "concat", columns, [](V x) { return concat(x, 1); }, joined(1), large, 3)
+      .writes([](Tensor& o, V x) { return concat_out(o, x, 1); });
+  row(
+      "hstack", columns, [](V x) { return hstack(x); }, joined(1), large, 3)
+      .writes([](Tensor& o, V x) { return hstack_out(o, x); });
   row("hstack.vectors", {{{2}, {3}}, {{0}, {1}}}, [](V x) { return hstack(x); }, joined(0), {});
   row(
-      "vstack", rows, [](V x) { return vstack(x); }, joined(0), large);
+      "vstack", rows, [](V x) { return vstack(x); }, joined(0), large)
+      .writes([](Tensor& o, V x) { return vstack_out(o, x); });
   const auto stacked = [](P x) {
     Index sizes = x[0].sizes;
     sizes.insert(sizes.begin(), int64_t(x.size()));
@@ -339,7 +339,8 @@ void add_joins(Table& t) {
   };
   row(
       "stack", {{{2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}, [](V x) { return stack(x); },
-      stacked, large);
+      stacked, large)
+      .writes([](Tensor& o, V x) { return stack_out(o, x); });
   row(
       "stack.last", {{{3}, {3}, {3}}, {{0}, {0}}}, [](V x) { return stack(x, -1); },
       [](P x) {

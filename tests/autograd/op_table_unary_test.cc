@@ -9,11 +9,12 @@ namespace ramet {
 namespace op_table {
 namespace {
 
-// A function with an in-place method of its name.
+// A function with an in-place method and an out form of its name.
 #define UNARY(name, dtypes, lo, hi, point)                                                    \
   t.unary(                                                                                    \
        #name, dtypes, lo, hi, [](V x) { return name(x[0]); }, [](double x) { return point; }) \
-      .changes([](V x) { return x[0].name##_(); })
+      .changes([](V x) { return x[0].name##_(); })                                            \
+      .writes([](Tensor& o, V x) { return name##_out(o, x[0]); })
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -48,14 +49,17 @@ void add_unary(Table& t) {
        "bitwise_not.bool", kBits, 0, 1, [](V x) { return bitwise_not(x[0]); },
        [](double x) { return 1 - x; })
       .no_gradient()
-      .only(kTruth);
-  const auto test = [&t](const char* name, Call call, double (*point)(double)) {
-    t.unary(name, kAll, -2, 2, std::move(call), point).gives(boolean).no_gradient();
+      .only(kTruth)
+      .writes([](Tensor& o, V x) { return bitwise_not_out(o, x[0]); });
+  const auto test = [&t](const char* name, Call call, double (*point)(double)) -> Row& {
+    return t.unary(name, kAll, -2, 2, std::move(call), point).gives(boolean).no_gradient();
   };
   test(
-      "isnan", [](V x) { return isnan(x[0]); }, [](double x) { return double(std::isnan(x)); });
+      "isnan", [](V x) { return isnan(x[0]); }, [](double x) { return double(std::isnan(x)); })
+      .writes([](Tensor& o, V x) { return isnan_out(o, x[0]); });
   test(
-      "isinf", [](V x) { return isinf(x[0]); }, [](double x) { return double(std::isinf(x)); });
+      "isinf", [](V x) { return isinf(x[0]); }, [](double x) { return double(std::isinf(x)); })
+      .writes([](Tensor& o, V x) { return isinf_out(o, x[0]); });
   test(
       "isfinite", [](V x) { return isfinite(x[0]); },
       [](double x) { return double(std::isfinite(x)); });
@@ -78,21 +82,38 @@ double relu_of(double x) { return std::isnan(x) || x > 0 ? x : 0; }
 
 void add_activations(Table& t) {
   t.unary(
-      "gelu", kFloats, -3, 3, [](V x) { return gelu(x[0]); }, gelu_of);
+       "gelu", kFloats, -3, 3, [](V x) { return gelu(x[0]); }, gelu_of)
+      .changes([](V x) {
+        Tensor y = x[0];
+        return gelu_(y);
+      })
+      .writes([](Tensor& o, V x) { return gelu_out(o, x[0]); });
   t.unary(
-      "gelu.tanh", kFloats, -3, 3, [](V x) { return gelu(x[0], "tanh"); }, gelu_tanh_of);
+       "gelu.tanh", kFloats, -3, 3, [](V x) { return gelu(x[0], "tanh"); }, gelu_tanh_of)
+      .changes([](V x) {
+        Tensor y = x[0];
+        return gelu_(y, "tanh");
+      })
+      .writes([](Tensor& o, V x) { return gelu_out(o, x[0], "tanh"); });
   t.unary(
        "leaky_relu", kFloats, -3, 3, [](V x) { return leaky_relu(x[0], 0.25); },
        [](double x) { return x > 0 ? x : x * 0.25; })
       .changes([](V x) {
         Tensor y = x[0];
         return leaky_relu_(y, 0.25);
-      });
+      })
+      .writes([](Tensor& o, V x) { return leaky_relu_out(o, x[0], 0.25); });
   t.unary(
-      "softplus", kFloats, -3, 3, [](V x) { return softplus(x[0], 2, 5); }, softplus_of);
+       "softplus", kFloats, -3, 3, [](V x) { return softplus(x[0], 2, 5); }, softplus_of)
+      .writes([](Tensor& o, V x) { return softplus_out(o, x[0], 2, 5); });
   t.unary(
-      "silu", kFloats, -3, 3, [](V x) { return silu(x[0]); },
-      [](double x) { return x * sigmoid_of(x); });
+       "silu", kFloats, -3, 3, [](V x) { return silu(x[0]); },
+       [](double x) { return x * sigmoid_of(x); })
+      .changes([](V x) {
+        Tensor y = x[0];
+        return silu_(y);
+      })
+      .writes([](Tensor& o, V x) { return silu_out(o, x[0]); });
   t.unary(
        "relu.function", kNumbers, -3, 3, [](V x) { return relu(x[0]); }, relu_of)
       .changes([](V x) {

@@ -212,8 +212,8 @@ constexpr Known kKnown[] = {
     {.name = "number - integers",
      .reason = "number - x and number / x promote as x - number does; LibTorch casts the number"},
     {.name = "logical_not_",
-     .reason = "in place, LibTorch passes the gradient through as if nothing had happened; it is "
-               "0"},
+     .reason = "a logical operation in place: LibTorch passes the gradient through as if nothing "
+               "had happened; it is 0"},
     {.name = "random options",
      .reason = "options without a dtype leave randint and randperm at int64; LibTorch takes the "
                "default dtype"},

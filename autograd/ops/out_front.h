@@ -1,0 +1,41 @@
+// In-place and out forms that have no kernel of their own. Private to autograd/ops.
+#pragma once
+#include "autograd/ops/pointwise_front.h"
+
+namespace ramet {
+namespace autograd {
+
+/// Which dtypes an `out` may have.
+enum class OutType : uint8_t { kCastable, kSame };
+
+/// Errors unless `out` is on `device`.
+inline void check_out_device(const char* op, const Tensor& out, Device device) {
+  check_defined(op, out);
+  RAMET_CHECK(out.device() == device, op, "device of out: got ", out.device(), ", expected ",
+              device);
+}
+
+/// out = value, which is a fresh result: all checks of an out form, then a copy.
+RAMET_API Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type);
+
+/// out = f(), computed elsewhere, so that `out` may be one of f's operands. `records`: an operand
+/// wants a gradient, which an out form refuses.
+template <class F>
+Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, const F& f) {
+  check_defined(op, out);
+  check_out_history(op, out, records);
+  const NoGradGuard off;
+  return deliver(op, out, f(), type);
+}
+
+/// x = f(x), recorded: f's history with x's old values, then a copy.
+template <class F> Tensor& computed_in_place(const char* op, const Tensor& x, const F& f) {
+  check_inplace(op, x);
+  // What f saves of x must outlive the write.
+  const Tensor y = f(tls.grad_mode ? x.clone() : x);
+  check_output(op, x, y.sizes(), y.scalar_type());
+  return x.copy_(y);
+}
+
+}  // namespace autograd
+}  // namespace ramet

@@ -29,7 +29,9 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                   const Tensor& b) {
   check_out_device(op, out, common_device(op, a, b));
-  prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), kBool, false);
+  const std::vector<int64_t> shape = broadcast_sizes(op, a.sizes(), b.sizes());
+  check_out_operands(op, out, shape, a, b);
+  prepare_out(op, out, shape, kBool, false);
   pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
   wrote(op, out);
   return out;

@@ -15,6 +15,14 @@ inline void check_out_device(const char* op, const Tensor& out, Device device) {
               device);
 }
 
+/// LibTorch's error where an operand is `out` itself and would be resized before it is read.
+template <class... T>
+void check_out_operands(const char* op, const Tensor& out, IntArrayRef shape,
+                        const T&... operands) {
+  RAMET_CHECK(out.sizes() == shape || !(operands.is_same(out) || ...), op, "output with shape ",
+              out.sizes(), " doesn't match the broadcast shape ", shape);
+}
+
 /// out = value, which is a fresh result: all checks of an out form, then a copy.
 RAMET_API Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type);
 

@@ -117,8 +117,9 @@ Tensor pow(const Scalar& x, const Tensor& p) {
 Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
   check_out_device("pow_out", out, common_device("pow_out", x, p));
   const ScalarType dtype = not_bool("pow_out", result_type(x, p));
-  prepare_out("pow_out", out, broadcast_sizes("pow_out", x.sizes(), p.sizes()), dtype,
-              recording(x, p));
+  const std::vector<int64_t> shape = broadcast_sizes("pow_out", x.sizes(), p.sizes());
+  check_out_operands("pow_out", out, shape, x, p);
+  prepare_out("pow_out", out, shape, dtype, recording(x, p));
   pointwise_into(RAMET_POINTWISE(pow), out, compute_type(dtype), x, p);
   wrote("pow_out", out);
   return out;
@@ -274,7 +275,9 @@ Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Te
                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   check_out_device(op, out, common_device(op, a, b));
-  prepare_out(op, out, shape_of_three(op, a, b, c), dtype, recording(a, b, c));
+  const std::vector<int64_t> shape = shape_of_three(op, a, b, c);
+  check_out_operands(op, out, shape, a, b, c);
+  prepare_out(op, out, shape, dtype, recording(a, b, c));
   pointwise_into(k, out, compute_type(dtype), a, b, c, value);
   wrote(op, out);
   return out;

@@ -58,10 +58,10 @@ Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& a, const T
   check_condition(condition);
   check_out_device("where_out", out, common_device("where_out", a, b));
   const ScalarType dtype = result_type(a, b);
-  prepare_out("where_out", out,
-              broadcast_sizes("where_out", broadcast_sizes("where_out", a.sizes(), b.sizes()),
-                              condition.sizes()),
-              dtype, recording(a, b));
+  const std::vector<int64_t> shape = broadcast_sizes(
+      "where_out", broadcast_sizes("where_out", a.sizes(), b.sizes()), condition.sizes());
+  check_out_operands("where_out", out, shape, condition, a, b);
+  prepare_out("where_out", out, shape, dtype, recording(a, b));
   pointwise_into(RAMET_POINTWISE(where), out, compute_type(dtype), condition, a, b);
   wrote("where_out", out);
   return out;
@@ -187,7 +187,9 @@ Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const 
                    const Tensor& b) {
   check_out_device(op, out, common_device(op, a, b));
   const ScalarType dtype = result_type(a, b);
-  prepare_out(op, out, broadcast_sizes(op, a.sizes(), b.sizes()), dtype, recording(a, b));
+  const std::vector<int64_t> shape = broadcast_sizes(op, a.sizes(), b.sizes());
+  check_out_operands(op, out, shape, a, b);
+  prepare_out(op, out, shape, dtype, recording(a, b));
   pointwise_into(k, out, compute_type(dtype), a, b);
   wrote(op, out);
   return out;

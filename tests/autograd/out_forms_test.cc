@@ -80,6 +80,16 @@ TEST(OutForms, OutMayBeAnOperand) {
   Tensor y = constant({4, 1, 3, 2});
   index_select_out(y, y, 0, tensor({3, 2, 1, 0}));
   EXPECT_EQ(values(y), (Values{2, 3, 1, 4}));
+  // As an operand it is read after the resizing: refused, as in LibTorch (whose mm gives zeros).
+  const Tensor wide = ones({2, 4}, kDouble), yes = ones({2, 4}, kBool);
+  Tensor narrow = constant({1, 2}).view({2, 1});
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { add_out(narrow, narrow, wide); }, [&] { where_out(narrow, yes, narrow, wide); },
+           [&] { maximum_out(narrow, wide, narrow); }, [&] { ge_out(narrow, narrow, wide); },
+           [&] { pow_out(narrow, wide, narrow); }, [&] { addcmul_out(narrow, wide, wide, narrow); },
+           [&] { mm_out(narrow, narrow, wide.narrow(0, 0, 1)); }})
+    expect_part(error_of(call), "output with shape [2, 1] doesn't match the broadcast shape");
+  EXPECT_EQ(values(narrow), (Values{1, 2}));
   cumsum_out(y, y, 0);
   EXPECT_EQ(values(y), (Values{2, 5, 6, 10}));
 }

@@ -60,8 +60,9 @@ class RAMET_API Checkpoint {
   }
 
   void save(const std::string& path) const;
-  /// An Error where the file is damaged, lacks a part, or holds it in another shape; parts may then
-  /// be half loaded. What the file holds beyond the parts added here is left alone.
+  /// An Error where the file is damaged (it has a checksum; nothing is loaded then), lacks a part,
+  /// or holds it in another shape; parts may then be half loaded. What the file holds beyond the
+  /// parts added here is left alone.
   void load(const std::string& path);
 
  private:

@@ -6,13 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "autograd/grad_mode.h"
 #include "runtime/atomic_file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the format is little-endian and its tensors are read and written as they lie in memory"
@@ -24,6 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr const char* kMetadata = "__metadata__";
+constexpr const char* kChecksum = "xxh64";    // its key in the metadata
 constexpr uint64_t kMaxHeader = 100'000'000;  // as other readers of the format
 
 struct TypeName {
@@ -39,6 +45,28 @@ const char* type_name(ScalarType t) {
     if (n.dtype == t) return n.name;
   fail("save_safetensors", "element type: got ", name_of(t), ", which the format does not have");
 }
+
+// Of the data as it lies in the file, then of the header.
+class Checksum {
+ public:
+  Checksum() { XXH64_reset(&state_, 0); }
+  void add(const void* data, size_t bytes) { XXH64_update(&state_, data, bytes); }
+  /// Ends it: the header may or may not have a checksum already.
+  std::string with_header(Json header) {
+    Json& metadata = header[kMetadata];
+    if (metadata.is_null()) metadata = Json::object();
+    metadata.erase(kChecksum);
+    const std::string text = header.dump();
+    add(text.data(), text.size());
+    char digits[17];
+    std::snprintf(digits, sizeof(digits), "%016llx",
+                  static_cast<unsigned long long>(XXH64_digest(&state_)));
+    return digits;
+  }
+
+ private:
+  XXH64_state_t state_;
+};
 
 // ---- reading ------------------------------------------------------------------------------------
 
@@ -103,7 +131,9 @@ Json parse_header(const std::string& text, const std::string& name) {
   try {
     header = Json::parse(text, watch);
   } catch (const Json::exception& e) {
-    fail("load_safetensors", "header of \"", name, "\" is no valid JSON (", e.what(), ")");
+    std::string why = e.what();
+    why.resize(std::min(why.size(), why.find("; last read")));  // which may be the whole header
+    fail("load_safetensors", "header of \"", name, "\" is no valid JSON (", why, ")");
   }
   RAMET_CHECK(twice.empty(), "load_safetensors", "header of \"", name, "\": got the key \"", twice,
               "\" twice, expected once");
@@ -202,6 +232,7 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
   const uint64_t start = 8 + header_bytes, data_bytes = in.size() - start;
 
   Safetensors content;
+  std::optional<std::string> expected;  // checksum
   std::vector<Entry> entries;
   for (const auto& [key, value] : header.items()) {
     if (key != kMetadata) {
@@ -214,27 +245,44 @@ Safetensors load(Source& in, const std::string& file, std::optional<Device> devi
       RAMET_CHECK(item.is_string(), "load_safetensors", kMetadata, " of \"", file,
                   "\": got JSON of type ", item.type_name(), " under \"", name,
                   "\", expected a text");
-      content.metadata[name] = item.get<std::string>();
+      if (name == kChecksum) expected = item.get<std::string>();
+      else content.metadata[name] = item.get<std::string>();
     }
   }
   check_coverage(entries, data_bytes, file);
 
   const Device host(kCPU, 0);
   const Device target = device ? resolve(*device) : host;
-  for (const Entry& e : entries) {
+  // In the order of the data, which the checksum follows.
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return entries[a].begin < entries[b].begin; });
+  content.tensors.resize(entries.size());
+  Checksum checksum;
+  for (const size_t i : order) {
+    const Entry& e = entries[i];
     Tensor t(TensorBase::empty(e.sizes, e.dtype, target.is_cpu() ? target : host));
     in.read(start + e.begin, t.data_ptr(), e.end - e.begin);
+    if (expected) checksum.add(t.data_ptr(), e.end - e.begin);
     if (e.dtype == kBool) {
       const auto* p = static_cast<const unsigned char*>(t.data_ptr());
-      for (int64_t i = 0; i < t.numel(); ++i) {
-        RAMET_CHECK(p[i] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file,
-                    "\": got a bool of byte ", int{p[i]}, ", expected 0 or 1");
+      for (int64_t k = 0; k < t.numel(); ++k) {
+        RAMET_CHECK(p[k] <= 1, "load_safetensors", "entry \"", e.name, "\" of \"", file,
+                    "\": got a bool of byte ", int{p[k]}, ", expected 0 or 1");
       }
     }
-    content.tensors.emplace_back(e.name, target.is_cpu() ? t : t.to(target));
+    content.tensors[i] = {e.name, target.is_cpu() ? t : t.to(target)};
   }
+  if (!expected) return content;
+  const std::string found = checksum.with_header(header);
+  RAMET_CHECK(found == *expected, "load_safetensors", "\"", file,
+              "\" is damaged: got content with the checksum ", found, ", expected ", *expected);
   return content;
 }
+
+// Row-major in main memory.
+Tensor as_written(const Tensor& t) { return (t.is_cpu() ? t : t.to(Device(kCPU, 0))).contiguous(); }
 
 }  // namespace
 
@@ -263,8 +311,10 @@ void save_safetensors(const WriteFunction& write, const Safetensors& content) {
     return x != y ? x > y : a->first < b->first;
   });
 
+  RAMET_CHECK(content.metadata.count(kChecksum) == 0, "save_safetensors",
+              "metadata: got the key \"", kChecksum, "\", which is reserved for the checksum");
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!content.metadata.empty()) header[kMetadata] = content.metadata;
+  header[kMetadata] = content.metadata;
   uint64_t at = 0;
   for (const auto* entry : order) {
     const auto& [name, tensor] = *entry;
@@ -276,6 +326,13 @@ void save_safetensors(const WriteFunction& write, const Safetensors& content) {
   }
   std::string text;
   try {
+    text = header.dump();
+    Checksum checksum;
+    for (const auto* entry : order) {
+      const Tensor dense = as_written(entry->second);
+      checksum.add(dense.data_ptr(), dense.nbytes());
+    }
+    header[kMetadata][kChecksum] = checksum.with_header(Json::parse(text));
     text = header.dump();
   } catch (const Json::exception& e) {
     fail("save_safetensors", "names and metadata: expected valid UTF-8 (", e.what(), ")");
@@ -296,8 +353,7 @@ void save_safetensors(const WriteFunction& write, const Safetensors& content) {
   put(length, 8);
   put(text.data(), text.size());
   for (const auto* entry : order) {
-    const Tensor dense = entry->second.is_cpu() ? entry->second.contiguous()
-                                                : entry->second.to(Device(kCPU, 0)).contiguous();
+    const Tensor dense = as_written(entry->second);
     put(dense.data_ptr(), dense.nbytes());
   }
 }

@@ -6,6 +6,11 @@
 //       "data_offsets": [begin, end]}, ...}
 // padded with spaces; then the tensors' bytes, row-major and little-endian. Offsets count from the
 // end of the header. The tensors cover the data area without gap or overlap.
+//
+// This library adds to the metadata "xxh64", 16 hexadecimal digits: XXH64 of the data area followed
+// by the header without that entry as the shortest JSON with sorted keys (and "__metadata__" in any
+// case). A file that has it is checked when it is loaded. A program that changes such a file leaves
+// the entry out.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -23,7 +28,7 @@ namespace serialize {
 
 struct Safetensors {
   std::vector<std::pair<std::string, Tensor>> tensors;  // as in the file's header; names are unique
-  std::map<std::string, std::string> metadata;
+  std::map<std::string, std::string> metadata;          // without the checksum
 
   /// The tensor of that name; null where there is none.
   RAMET_API const Tensor* find(const std::string& name) const;
@@ -34,15 +39,17 @@ using WriteFunction = std::function<size_t(const void* data, size_t bytes)>;
 
 /// Writes the file whole or not at all (a crash leaves the old one). Tensors may live on any
 /// device, be non-contiguous or share memory; each is written in full. Ordered by element size,
-/// then by name, so that all are aligned. An Error on undefined tensors, on a name twice, and on
-/// the name "__metadata__".
+/// then by name, so that all are aligned. The values are read twice: for the checksum, and to be
+/// written. An Error on undefined tensors, on a name twice, on the name "__metadata__" and on
+/// metadata under "xxh64".
 RAMET_API void save_safetensors(const std::string& path, const Safetensors& content);
 RAMET_API void save_safetensors(const WriteFunction& write, const Safetensors& content);
 
 /// Reads the whole file; tensors are on `device` (cpu:0 by default). Strict: an Error that names
 /// the file and the entry on a header that is no valid JSON object, a name twice, an element type
 /// that this library does not have, a shape that disagrees with the number of bytes, offsets
-/// outside the file, overlaps, gaps, and missing or extra bytes.
+/// outside the file, overlaps, gaps, missing or extra bytes, and content that does not match the
+/// checksum, where there is one.
 RAMET_API Safetensors load_safetensors(const std::string& path,
                                        std::optional<Device> device = std::nullopt);
 /// From memory; `name` stands for the file in error texts.

@@ -64,6 +64,7 @@ TEST(TrainOptions, WrongCommandLinesAreOneLineAndCode2) {
   const Usage help = usage_of({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   expect_part(help.text, "--reduce");
+  expect_part(help.text, "Usage: ./tools/train ");
 }
 
 TEST(TrainOptions, ValuesOutOfRange) {
@@ -80,6 +81,37 @@ TEST(TrainOptions, ValuesOutOfRange) {
   expect_part(error({"--dropout", "1"}), "--dropout: got 1, expected at least 0 and less than 1");
   expect_part(error({"--lr", "0"}), "--lr: got 0, expected a positive number");
   expect_part(error({"--lr", "nan"}), "--lr: got nan");
+}
+
+// Nothing is cut to what fits, and the option is named.
+TEST(TrainOptions, NumbersThatDoNotFit) {
+  const auto error = [](const std::string& option, const std::string& value) {
+    Options o;
+    const auto usage = parse({option, value}, o);
+    if (!usage) return error_of([&] { o.check(); });
+    EXPECT_EQ(usage->exit_code, 2);
+    EXPECT_EQ(usage->text.find('\n'), std::string::npos) << usage->text;
+    return usage->text;
+  };
+  for (const char* option : {"--epochs", "--batch", "--limit", "--seed", "--threads"}) {
+    for (const char* value : {"99999999999999999999", "9223372036854775808", "-9223372036854775809",
+                              "1e3", "0x10", "7 ", "", "18446744073709551617"})
+      expect_part(error(option, value), std::string(option) + ": got ");
+  }
+  for (const char* option : {"--dropout", "--lr"})
+    for (const char* value : {"1e999", "-1e999", "1e-999", "inf", "0.1x", "", "nan(1)"})
+      expect_part(error(option, value), std::string(option) + ": got ");
+  for (const char* option : {"--epochs", "--batch", "--threads"})
+    expect_part(error(option, "9223372036854775807"), std::string(option) + ": got 9223372036854");
+  EXPECT_EQ(error("--seed", "99999999999999999999"),
+            "train: --seed: got 99999999999999999999, expected a whole number from 0 to "
+            "9223372036854775807 (--help lists the options)");
+  for (const char* option : {"--limit", "--seed"})
+    EXPECT_EQ(error(option, "9223372036854775807"), "no error");
+  Options o;
+  EXPECT_FALSE(parse({"--batch", "010", "--seed", "9223372036854775807"}, o));
+  EXPECT_EQ(o.batch, 10) << "not octal";
+  EXPECT_EQ(o.seed, INT64_MAX);
 }
 
 TEST(TrainOptions, Devices) {

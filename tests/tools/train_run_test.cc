@@ -195,6 +195,11 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
   };
   refused([](Options& o) { o.model = "resnet"; }, "--model: got \"resnet\", expected cnn or mlp");
   refused([](Options& o) { o.batch = 0; }, "--batch: got 0");
+  refused([](Options& o) { o.batch = INT64_MAX; }, "--batch: got 9223372036854775807");
+  refused([](Options& o) { o.epochs = INT64_MAX; }, "--epochs: got 9223372036854775807");
+  refused([](Options& o) { o.epochs = INT32_MAX; }, "--epochs: got 12884901882 steps in all");
+  refused([](Options& o) { o.devices = "cpu:99999999999999999999"; }, "--devices: got");
+  refused([](Options& o) { o.reduce = "tree:99999999999999999999"; }, "--reduce: got");
   refused([](Options& o) { o.devices = "cpu:0,tpu:1"; }, "tpu:1");
   refused([](Options& o) { o.devices = "cpu:77"; }, "cpu:77");
   refused(
@@ -240,6 +245,12 @@ TEST_F(TrainTest, RefusesADamagedCheckpoint) {
   o.resume = true;
   std::ofstream(out("checkpoint"), std::ios::binary) << good.substr(0, good.size() - 5);
   expect_part(refusal(o), "checkpoint");
+  for (const size_t at : {good.find(R"(\"step\":)") + 9, good.size() / 2, good.size() - 1}) {
+    std::string flipped = good;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    std::ofstream(out("checkpoint"), std::ios::binary) << flipped;
+    expect_part(refusal(o), "checkpoint\" is damaged: got content with the checksum");
+  }
   std::ofstream(out("checkpoint"), std::ios::binary) << "not a checkpoint at all";
   expect_part(refusal(o), "no safetensors file");
   std::ofstream(out("checkpoint"), std::ios::binary) << good;

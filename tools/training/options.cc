@@ -1,8 +1,11 @@
 #include "tools/training/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "CLI/CLI.hpp"
 #include "runtime/error.h"
@@ -52,17 +55,18 @@ void Options::adopt(const std::string& config) {
 }
 
 void Options::check() const {
-  const auto at_least = [](const char* name, int64_t value, int64_t low) {
+  const auto in_range = [](const char* name, int64_t value, int64_t low, int64_t high) {
     RAMET_CHECK(value >= low, "train", "--", name, ": got ", value, ", expected at least ", low);
+    RAMET_CHECK(value <= high, "train", "--", name, ": got ", value, ", expected at most ", high);
   };
   RAMET_CHECK(model == "cnn" || model == "mlp", "train", "--model: got \"", model,
               "\", expected cnn or mlp");
-  at_least("epochs", epochs, 1);
-  at_least("batch", batch, 1);
-  at_least("limit", limit, 0);
-  at_least("seed", seed, 0);
-  at_least("threads", threads, 0);
-  RAMET_CHECK(threads <= 1024, "train", "--threads: got ", threads, ", expected at most 1024");
+  // Products of two of these fit into 64 bits.
+  in_range("epochs", epochs, 1, INT32_MAX);
+  in_range("batch", batch, 1, INT32_MAX);
+  in_range("limit", limit, 0, INT64_MAX);
+  in_range("seed", seed, 0, INT64_MAX);
+  in_range("threads", threads, 0, 1024);
   RAMET_CHECK(dropout >= 0 && dropout < 1, "train", "--dropout: got ", dropout,
               ", expected at least 0 and less than 1");
   RAMET_CHECK(std::isfinite(lr) && lr > 0, "train", "--lr: got ", lr,
@@ -70,8 +74,35 @@ void Options::check() const {
   RAMET_CHECK(!out.empty(), "train", "--out: got an empty path");
 }
 
+namespace {
+
+// CLI11 itself cuts a number that does not fit to the largest one, and reads 010 as octal.
+template <class T> std::string take_number(std::string& text) {
+  T value{};
+  const char *begin = text.data(), *end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
+  if (error == std::errc() && stop == end) {
+    if constexpr (std::is_integral_v<T>) text = std::to_string(value);
+    return "";
+  }
+  std::string expected = "a number that fits into 64 bits";
+  if constexpr (std::is_integral_v<T>)
+    expected = "a whole number from 0 to " + std::to_string(std::numeric_limits<T>::max());
+  return "got " + (text.empty() ? "nothing" : text) + ", expected " + expected;
+}
+
+template <class T>
+CLI::Option* add_number(CLI::App& app, const std::string& name, T& value,
+                        const std::string& description) {
+  return app.add_option(name, value, description)
+      ->transform(CLI::Validator(take_number<T>, ""))
+      ->capture_default_str();
+}
+
+}  // namespace
+
 std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
-  CLI::App app("Trains an image classifier, data-parallel over several devices.", "train");
+  CLI::App app("Trains an image classifier, data-parallel over several devices.", "./tools/train");
   app.add_option("--data", o.data, "fashion-mnist, or a folder with MNIST's four IDX files")
       ->type_name("NAME|DIR")
       ->capture_default_str();
@@ -84,25 +115,16 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
                  "of devices)")
       ->type_name("ORDER")
       ->capture_default_str();
-  app.add_option("--epochs", o.epochs, "passes over the data")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--batch", o.batch, "images in a step")->type_name("N")->capture_default_str();
-  app.add_option("--lr", o.lr, "largest learning rate; it falls to 0 along a half cosine")
-      ->type_name("RATE")
-      ->capture_default_str();
-  app.add_option("--dropout", o.dropout, "probability before the last layer")
-      ->type_name("P")
-      ->capture_default_str();
-  app.add_option("--limit", o.limit, "use only the first N images of each set; 0: all")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--seed", o.seed, "of weights, order and dropout")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--threads", o.threads, "threads for computation; 0: one for each core")
-      ->type_name("N")
-      ->capture_default_str();
+  add_number(app, "--epochs", o.epochs, "passes over the data")->type_name("N");
+  add_number(app, "--batch", o.batch, "images in a step")->type_name("N");
+  add_number(app, "--lr", o.lr, "largest learning rate; it falls to 0 along a half cosine")
+      ->type_name("RATE");
+  add_number(app, "--dropout", o.dropout, "probability before the last layer")->type_name("P");
+  add_number(app, "--limit", o.limit, "use only the first N images of each set; 0: all")
+      ->type_name("N");
+  add_number(app, "--seed", o.seed, "of weights, order and dropout")->type_name("N");
+  add_number(app, "--threads", o.threads, "threads for computation; 0: one for each core")
+      ->type_name("N");
   app.add_option("--out", o.out, "folder for the results")->type_name("DIR")->capture_default_str();
   app.add_flag(
       "--resume", o.resume,

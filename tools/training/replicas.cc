@@ -12,7 +12,9 @@ std::vector<Device> parse_devices(const std::string& list) {
     const std::string one = list.substr(at, end - at);
     RAMET_CHECK(!one.empty(), "train", "--devices: got \"", list,
                 "\", expected names separated by commas, such as cpu:0,cpu:1");
-    devices.push_back(resolve(Device(one)));
+    try {
+      devices.push_back(resolve(Device(one)));
+    } catch (const Error& e) { fail("train", "--devices: got \"", list, "\": ", e.what()); }
     at = end + 1;
   }
   return devices;

@@ -21,9 +21,9 @@ void make_folders(const std::string& path) {
               path, "\" (", std::strerror(errno), ")");
 }
 
-void remove_results(const std::string& folder) {
-  for (const char* name : {"checkpoint", "model.safetensors", "metrics.jsonl", "summary.json",
-                           "curve.png", "graph.svg", "trace.json"})
+void remove_stale_results(const std::string& folder) {
+  for (const char* name : {"model.safetensors", "metrics.jsonl", "summary.json", "curve.png",
+                           "graph.svg", "trace.json"})
     ::unlink((folder + "/" + name).c_str());
 }
 

@@ -6,7 +6,8 @@ namespace ramet::training {
 
 /// With all folders above it. An Error where one cannot be made or nothing can be written.
 void make_folders(const std::string& path);
-/// Removes the results of an earlier run, and nothing else.
-void remove_results(const std::string& folder);
+/// Removes the results of an earlier run and nothing else; not its checkpoint, which the new run's
+/// first one has replaced.
+void remove_stale_results(const std::string& folder);
 
 }  // namespace ramet::training

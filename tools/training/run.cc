@@ -162,7 +162,8 @@ Run::Run(Options& o) : options_(o) {
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.
   make_folders(o.out);
-  if (!o.resume) remove_results(o.out);
+  if (!o.resume) save_checkpoint();  // over the old one: there is a whole one at every moment
+  if (step_ == 0) remove_stale_results(o.out);
   history_.open(file("metrics.jsonl"), step_);
 }
 

@@ -16,6 +16,27 @@ ramet_die() {
   exit 1
 }
 
+# The comment at the top of the calling script.
+ramet_usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
+# Wrong use: one line.
+ramet_misuse() {
+  ramet_say "$* (--help says what there is)"
+  exit 2
+}
+# Sets words to the arguments, with --option=value as two.
+ramet_words() {
+  local word
+  words=()
+  for word in "$@"; do
+    if [[ $word == --*=* ]]; then words+=("${word%%=*}" "${word#*=}"); else words+=("$word"); fi
+  done
+}
+# ramet_number OPTION VALUE LOW HIGH
+ramet_number() {
+  [[ $2 =~ ^[0-9]{1,18}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
+    ramet_misuse "$1: got ${2:-nothing}, expected a whole number from $3 to $4"
+}
+
 # Debian packages of a group. The real data is needed by training and by the tests.
 ramet_packages() {
   case $1 in
@@ -160,11 +181,21 @@ ramet_find_torch() {
 # The same for a folder that the user named.
 ramet_need_torch() {
   ramet_find_torch "$1" ||
-    ramet_die "no LibTorch in $1: include/torch/csrc/api/include/torch/torch.h or lib/libtorch_cpu.so is missing"
+    ramet_misuse "no LibTorch in $1: include/torch/csrc/api/include/torch/torch.h or lib/libtorch_cpu.so is missing"
 }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
+  for argument in "$@"; do
+    case $argument in
+      build | test | train | openblas) ;;
+      -h | --help)
+        ramet_usage
+        exit 0
+        ;;
+      *) ramet_misuse "no such group of packages: $argument" ;;
+    esac
+  done
   [[ $# -gt 0 ]] || set -- build test train
   ramet_need "$@"
   ramet_say "OK: everything for $* is installed"

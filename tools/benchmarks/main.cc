@@ -145,7 +145,8 @@ int main(int argc, char** argv) {
   int threads = 1, rounds = 9;
   app.add_option("what", what, "ops")->capture_default_str();
   app.add_option("--peer", peer_paths,
-                 "shared object of a peer's arm (./tools/bench builds and passes it)");
+                 "shared object of a peer's arm (./tools/bench builds and passes it)")
+      ->group("");
   app.add_option("--json", json_path, "also write the figures into this file");
   app.add_option("--only", only, "rows whose name contains this");
   app.add_option("--threads", threads, "threads for operations")
@@ -154,12 +155,27 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", rounds, "measurements per row")
       ->capture_default_str()
       ->check(CLI::Range(3, 1000));
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) { return app.exit(e); } catch (const CLI::ParseError& e) {
+    std::fprintf(stderr, "bench: %s (--help lists the options)\n", e.what());
+    return 2;
+  }
   if (what != "ops") {
     std::fprintf(stderr, "bench: no such benchmark: got %s, expected ops\n", what.c_str());
     return 2;
   }
   const BenchArm own = open_ramet_arm(threads), parallel = open_parallel_arm(threads);
+  std::vector<const BenchRow*> rows;
+  for (const BenchArm& arm : {own, parallel})
+    for (int i = 0; i < arm.count; ++i)
+      if (std::string(arm.rows[i].name).find(only) != std::string::npos)
+        rows.push_back(arm.rows + i);
+  if (rows.empty()) {
+    std::fprintf(stderr, "bench: --only: got \"%s\", expected a part of a row's name\n",
+                 only.c_str());
+    return 2;
+  }
   std::vector<BenchArm> peers{open_plain_arm(threads)};
   for (const std::string& path : peer_paths) {
     void* so = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -175,10 +191,15 @@ int main(int argc, char** argv) {
   std::printf("%-28s %12s %21s %6s\n", "row", "median", "10 % .. 90 %", "goal");
   Driver driver(threads, rounds);
   driver.report = {{"config", ramet::config()}, {"threads", threads}, {"rounds", rounds}};
-  for (const BenchArm& arm : {own, parallel})
-    for (int i = 0; i < arm.count; ++i)
-      if (std::string(arm.rows[i].name).find(only) != std::string::npos)
-        driver.row(arm.rows[i], peers);
-  if (!json_path.empty()) std::ofstream(json_path) << driver.report.dump(2) << '\n';
+  for (const BenchRow* row : rows) driver.row(*row, peers);
+  if (!json_path.empty()) {
+    std::ofstream out(json_path);
+    out << driver.report.dump(2) << std::endl;
+    if (!out) {
+      std::fprintf(stderr, "bench: --json: cannot write \"%s\"\n", json_path.c_str());
+      return 1;
+    }
+  }
+  if (!driver.agree) std::fprintf(stderr, "bench: outputs differ from a peer's\n");
   return driver.agree ? 0 : 1;
 }

@@ -249,7 +249,16 @@ int main(int argc, char** argv) {
   app.add_flag("--self", self,
                "compare this library with itself: shows that the cases run and that draws repeat");
   app.add_flag("--spoil", spoil, "change one number of each draw's other side: all must differ");
-  CLI11_PARSE(app, argc, argv);
+  std::regex wanted;
+  try {
+    app.parse(argc, argv);
+    wanted = only.empty() ? ".*" : only;
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const std::exception& e) {  // of the command line, or a bad --only
+    std::fprintf(stderr, "compare: %s (--help lists the options)\n", e.what());
+    return 2;
+  }
   const std::vector<File> all = files(peer, self);
   if (list) {
     for (const File& f : all)
@@ -263,7 +272,6 @@ int main(int argc, char** argv) {
   }
   std::printf("seed %llu, %llu draws of each case\n", static_cast<unsigned long long>(seed),
               static_cast<unsigned long long>(draws));
-  const std::regex wanted(only.empty() ? ".*" : only);
   Comparison comparison(seed, most, spoil);
   Counts total;
   int cases = 0, bad = 0;

@@ -147,19 +147,31 @@ def report(results, explained):
     return 0
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):  # one line, without the usage
+        say(message + " (--help lists the options)")
+        sys.exit(2)
+
+
+def positive(text):
+    if not text.isdecimal() or not 1 <= int(text) <= 1000000:
+        raise argparse.ArgumentTypeError("got %s, expected a whole number from 1 to 1000000" % (text or "nothing"))
+    return int(text)
+
+
 def parse():
-    parser = argparse.ArgumentParser(
-        prog="tools/mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(
+        prog="./tools/mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", default="1", help="which mutants (default: 1)")
-    parser.add_argument("--count", type=int, default=60, help="how many (default: 60)")
+    parser.add_argument("--count", type=positive, default=60, help="how many (default: 60)")
     parser.add_argument("--folder", action="append", choices=mutants.FOLDERS, help="only this one; may be repeated")
     parser.add_argument("--list", action="store_true", help="only say which mutants would run")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="run these mutants")
     parser.add_argument("--wide", action="store_true", help="draw from headers that nearly everything includes too")
     parser.add_argument("--keep", metavar="FOLDER", help="leave the copy and Bazel's output there for the next call")
-    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path,
-                        help="the tree to draw from (default: this one)")
-    parser.add_argument("--runner", metavar="PROGRAM", help="tests the copy instead of tools/mutation/run_tests.sh")
+    # For the tests of this program: another tree to draw from, and what runs instead of tools/mutation/run_tests.sh.
+    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parents[2], type=pathlib.Path, help=argparse.SUPPRESS)
+    parser.add_argument("--runner", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -184,7 +196,8 @@ def main():
     if options.only:
         unknown = [name for name in options.only if name not in everything]
         if unknown:
-            die("no such mutant: " + ", ".join(unknown))
+            say("--only: no such mutant: %s (--list says which there are)" % ", ".join(unknown))
+            sys.exit(2)
         plan.append(([everything[name] for name in options.only], len(options.only)))
     else:
         for i, folder in enumerate(folders):

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# What the scripts say: --help is their own usage and nothing else, wrong options are one line and exit code 2, and the last line
+# tells how it ended. Packages, Bazel and the programs are stand-ins here: nothing is installed or built.
+set -euo pipefail
+
+work=$TEST_TMPDIR/work
+failed=0
+mkdir -p "$work"/{bin,out/tools/training,out/tools/benchmarks}
+export PATH=$work/bin:$PATH RAMET_BAZEL=$work/bin/bazel RAMET_CACHE=$work/cache
+
+cat >"$work/bin/dpkg-query" <<'E2'
+#!/usr/bin/env bash
+shift 2
+for package in "$@"; do echo "$package installed"; done
+E2
+cat >"$work/bin/bazel" <<'E2'
+#!/usr/bin/env bash
+echo "bazel $*" >>"$(dirname "$0")/../called"
+[[ ${*: -1} != bazel-bin ]] || echo "$(dirname "$0")/../out"
+E2
+printf '#!/bin/sh\necho "apt-get $*" >>"$(dirname "$0")/../called"\n' >"$work/bin/apt-get"
+cat >"$work/program" <<'E2'
+#!/usr/bin/env bash
+echo "ran with $*"
+exit "${PROGRAM_CODE:-0}"
+E2
+chmod +x "$work"/bin/* "$work/program"
+cp "$work/program" "$work/out/tools/training/train"
+cp "$work/program" "$work/out/tools/benchmarks/bench"
+
+fail() {
+  echo "FAILED: $*"
+  echo "standard output:" && cat "$work/stdout"
+  echo "standard error:" && cat "$work/stderr"
+  failed=1
+}
+# run CODE SCRIPT ARGUMENTS...
+run() {
+  local expected=$1 code=0
+  shift
+  call=$*
+  rm -f "$work/called"
+  "tools/$1" "${@:2}" >"$work/stdout" 2>"$work/stderr" || code=$?
+  [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
+}
+
+for script in bench quickstart test compare_torch mutate setup.sh; do
+  for option in --help -h; do
+    run 0 $script $option
+    grep -q "^ *\(usage: \)\?\./tools/$script" "$work/stdout" || fail "$call does not say how to call ./tools/$script"
+    [[ ! -s $work/stderr && ! -e $work/called ]] || fail "$call does more than that"
+    ! grep -E -- '--peer|--runner|^#|finished|results are in runs|set -euo' "$work/stdout" || fail "$call shows internals"
+  done
+done
+for word in ops footprint --threads --only --rounds --json --torch --openblas --eigen; do
+  run 0 bench --help
+  grep -q -e "^ *$word\b\|\[$word\b" "$work/stdout" || fail "$call does not name $word"
+done
+run 0 quickstart --epochs 5 --help
+[[ ! -e $work/called ]] || fail "$call does more than that"
+
+# wrong PART SCRIPT ARGUMENTS...: one line that has the part; nothing is installed, built or run.
+wrong() {
+  local part=$1
+  shift
+  run 2 "$@"
+  [[ $(wc -l <"$work/stderr") -eq 1 && ! -s $work/stdout ]] || fail "$call: expected one line"
+  grep -q -e "^${1%.sh}: .*$part" "$work/stderr" || fail "$call: expected a line with $part"
+  [[ ! -e $work/called ]] || fail "$call: called $(cat "$work/called")"
+}
+wrong "no such option: --bogus" bench --bogus
+wrong "no such option: --peer" bench --peer x
+wrong "no such benchmark: got speed" bench speed
+wrong "got ops and footprint" bench ops footprint
+wrong "footprint takes no options" bench footprint --threads 2
+wrong "footprint takes no options" bench --eigen footprint
+wrong "--rounds: got 1, expected a whole number from 3 to 1000" bench --rounds 1
+wrong "--rounds: got 99999999999999999999" bench --rounds=99999999999999999999
+wrong "--threads: got 0" bench --threads 0
+wrong "--threads: got two" bench --threads two
+wrong "--threads: got nothing" bench --threads=
+wrong "--threads wants a value" bench --threads
+wrong "--json: cannot write" bench --json "$work/none/x.json"
+wrong "no LibTorch in /none" bench --torch /none
+wrong "no such option: --bogus" test --bogus
+wrong "no such option: --self" compare_torch --self
+wrong "--draws: got 1e3" compare_torch --draws 1e3
+wrong "--seed: got -1" compare_torch --seed -1
+wrong "no LibTorch in /none" compare_torch --torch /none
+wrong "--bogus" mutate --bogus
+wrong "--count: got 0, expected a whole number from 1" mutate --count 0
+wrong "no such group of packages: nonsense" setup.sh nonsense
+
+# ends PATTERN: the last line.
+ends() { tail -n 1 "$work/stderr" | grep -Eqx -e "$1" || fail "$call: expected the last line to be $1"; }
+run 0 bench --threads=2 --only add --json "$work/figures.json"
+ends 'bench: OK: measured in [0-9]+ s'
+grep -qx "ran with --threads 2 --only add --json $work/figures.json" "$work/stdout" || fail "$call: other arguments"
+PROGRAM_CODE=1 run 1 bench ops
+ends 'bench: FAILED: ended with exit code 1 after [0-9]+ s'
+run 0 quickstart
+ends "quickstart: OK: finished in [0-9]+ s; results are in $PWD/runs/quickstart"
+grep -qx "ran with --data fashion-mnist --model cnn --devices cpu:0,cpu:1 --epochs 3 --out $PWD/runs/quickstart" "$work/stdout" ||
+  fail "$call: other arguments"
+run 0 quickstart --out elsewhere --epochs=1
+ends "quickstart: OK: finished in [0-9]+ s; results are in elsewhere"
+grep -qx "ran with --data fashion-mnist --model cnn --devices cpu:0,cpu:1 --out elsewhere --epochs=1" "$work/stdout" ||
+  fail "$call: other arguments"
+run 0 quickstart --out=/else/where
+ends "quickstart: OK: finished in [0-9]+ s; results are in /else/where"
+PROGRAM_CODE=2 run 2 quickstart --batch 0
+ends 'quickstart: FAILED: training ended with exit code 2'
+
+[[ $failed -eq 0 ]] && echo "OK: usage, wrong options and last lines are as expected"
+exit $failed

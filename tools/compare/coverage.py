@@ -21,7 +21,15 @@ NOT_COMPARED = {
     "_base _version grad backward detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
         "the graph's bookkeeping: tests/autograd",
-    "cpu cuda pin_memory is_inference is_complex is_signed is_contiguous layout options stride strides toString print":
+    "amax_out amin_out argmax_out argmin_out bitwise_and_out bitwise_not_out bitwise_or_out bitwise_xor_out "
+    "clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out floor_divide_ floor_divide_out fmod_ "
+    "fmod_out gather_out gelu_ gelu_out hstack_out index_add_out index_select_out isinf_out isnan_out leaky_relu_out "
+    "lerp_out linear_out log_softmax_out logsumexp_out masked_fill_out masked_select_out max_out min_out mv_out "
+    "nonzero_out norm_out outer_out prod_out remainder_ remainder_out scatter_add_out scatter_out silu_ silu_out "
+    "softmax_out softplus_out stack_out std_out take_out var_out vstack_out":
+        "the function's result, copied: tests/autograd/op_table_*_test.cc hold them to the function, which is compared",
+    "can_cast result_type": "every promotion of two operands shows them",
+    "get_device output_nr cpu cuda pin_memory is_inference is_complex is_signed is_contiguous layout options stride strides toString print":
         "what a tensor is, and where",
 }
 

@@ -214,6 +214,8 @@ constexpr Known kKnown[] = {
     {.name = "logical_not_",
      .reason = "a logical operation in place: LibTorch passes the gradient through as if nothing "
                "had happened; it is 0"},
+    {.name = "compared in place",
+     .reason = "x.lt_(y): in LibTorch x then requires grad where y does, and gets zeros for it"},
     {.name = "random options",
      .reason = "options without a dtype leave randint and randperm at int64; LibTorch takes the "
                "default dtype"},

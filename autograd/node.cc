@@ -173,6 +173,7 @@ ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
     edges_.push_back(edge_of(t.impl()));
     if (edges_.back().node) flags |= edges_.back().node->flags & kSpans;
   }
+  follow_edges();
 }
 ListNode::~ListNode() {
   for (Edge& e : edges_) release(e.node);

@@ -74,6 +74,11 @@ struct RAMET_API Node : AutogradSlot {
         counter(tls.counter++) {}
   virtual ~Node();
   Node(const Node&) = delete;
+  /// Call it when the edges are there: finding them may have made the history of a view again
+  /// (edge_of), and what leads to a node is later than the node.
+  void follow_edges() {
+    if (RAMET_UNLIKELY(tls.counter != counter + 1)) counter = tls.counter++;
+  }
 
   /// "AddBackward0": LibTorch's name of the operation's backward.
   virtual std::string name() const { return op; }
@@ -261,6 +266,7 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
     node->edge[i] = edge_of(inputs[i].impl);
     if (node->edge[i].node) node->flags |= node->edge[i].node->flags & Node::kSpans;
   }
+  node->follow_edges();
   if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
   return node;
 }

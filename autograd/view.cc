@@ -32,9 +32,39 @@ Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
 
 Tensor laid_out(const Tensor& g, const Geometry& like);
 
+// A dimension along which elements may lie on those of other dimensions, as the windows of unfold
+// do; -1 where surely none does.
+int overlapping_dim(const Geometry& g) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < g.sizes.size(); ++d) {
+    if (g.sizes[d] == 0) return -1;
+    if (g.sizes[d] != 1) order.push_back(d);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return g.strides[a] < g.strides[b]; });
+  int64_t reach = 0;
+  for (size_t d : order) {
+    if (g.strides[d] <= reach) return static_cast<int>(d);
+    reach += (g.sizes[d] - 1) * g.strides[d];
+  }
+  return -1;
+}
+
+// Adds v into the selected places of `out`, one window after the other where they overlap.
+void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
+  const int d = overlapping_dim(at);
+  if (d < 0) {
+    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).add_(v);
+    return;
+  }
+  const int64_t n = at.sizes[static_cast<size_t>(d)], stride = at.strides[static_cast<size_t>(d)];
+  at.sizes.erase(at.sizes.begin() + d);
+  at.strides.erase(at.strides.begin() + d);
+  for (int64_t i = 0; i < n; ++i, at.offset += stride) add_strided(out, v.select(d, i), at);
+}
+
 // The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride
-// 0) dimensions are summed first; what is left must not overlap, which holds for every view this
-// library makes except unfold, whose backward is its own.
+// 0) dimensions are summed first.
 Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   Tensor v = g;
   for (size_t d = 0; d < at.sizes.size(); ++d) {
@@ -46,7 +76,8 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   {
     NoGradGuard off;
     out = zeros_as(base, g.scalar_type(), g.device());
-    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
+    if (overlapping_dim(at) < 0) Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
+    else add_strided(out, v, at);
   }
   if (!recording(v)) return out;
   return record("AsStridedScatterBackward0", {v}, out, [base, at](const Node&, const Tensor& gg) {

@@ -199,8 +199,9 @@ Tensor& Tensor::copy_(const Tensor& src, bool) const {
               ", expected one that "
               "broadcasts to ",
               describe(*this));
-  if (storage_impl() == src.storage_impl() && ptr() != src.ptr()) {
-    copy_values(*this, src.detach().clone());  // pieces of one memory may overlap
+  if (storage_impl() == src.storage_impl() &&
+      !(ptr() == src.ptr() && same_sizes(*this, src) && same_strides(*this, src))) {
+    copy_values(*this, src.detach().clone());  // looks at one memory may overlap
   } else {
     copy_values(*this, src);
   }

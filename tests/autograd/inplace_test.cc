@@ -5,6 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/node.h"
+#include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/check.h"
 
@@ -113,6 +114,26 @@ TEST(Inplace, OtherViewsFollow) {
   EXPECT_EQ(values(x.grad()), (Values{0, 0, 5, 50}));
 }
 
+// A view's history is made again when an operation on it is recorded: that operation is the later
+// one all the same, so that nothing runs before all of its gradient is there.
+TEST(Inplace, ViewsOfAWrittenBaseRunOnce) {
+  const Tensor x = leaf({3, 4});
+  const Tensor y = x * 2, v = y.view({2, 1}), u = y.view({1, 2});
+  y.mul_(5);
+  const Tensor w = v.view({1, 2}), joined = cat({u, w});
+  // A node that ran twice would find what it saved gone.
+  (v.sum() + u.sum() + w.sum() + joined.sum()).backward();
+  EXPECT_EQ(values(x.grad()), (Values{50, 50}));
+}
+
+TEST(Inplace, WindowsOfAWrittenBaseOverlap) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor y = x * 2, windows = y.unfold(0, 3, 1);
+  y.mul_(5);
+  (windows * constant({1, 10, 100})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{10, 110, 1100, 1000}));
+}
+
 TEST(Inplace, WriteToTheBaseReachesViewsMadeBefore) {
   const Tensor x = leaf({1, 2});
   Tensor b = x * 1;
@@ -148,6 +169,13 @@ TEST(Inplace, GradientsThroughInfinitiesInAnOverwrittenPart) {
   y[0] = 0;
   y.sum().backward();  // the overwritten element passes nothing on, not 0 * inf
   EXPECT_EQ(values(x.grad())[1], 1);
+}
+
+TEST(Inplace, CopyOfATransposedSelf) {
+  const Tensor x = varied({3, 3});
+  const std::vector<double> before = values(x.t().clone());
+  x.copy_(x.t());
+  EXPECT_EQ(values(x), before);
 }
 
 TEST(Inplace, ExpandedMemoryIsRefused) {

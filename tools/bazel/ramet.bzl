@@ -96,7 +96,8 @@ def ramet_tests(deps, settings = {}, shared = True):
 
     The name says what is special about a test:
       *_threads_test.cc  starts threads: also runs under ThreadSanitizer (tag "threads")
-      *_long_test.cc     takes long: only `./tools/test --long` runs it (tag "takes_long": Bazel takes "long" for every large test)
+      *_long_test.cc     takes long: only `./tools/test --long` runs it (tag "takes_long": Bazel takes "long" for every large test);
+                         with *_threads_long_test.cc once more under ThreadSanitizer (tag "threads_take_long")
       *_cxx17_test.cc    is compiled as C++17 against the C++20 library
     Args:
       deps: what is tested.
@@ -122,6 +123,8 @@ def ramet_tests(deps, settings = {}, shared = True):
             tags = tags + ["threads"]
         if name.endswith("_long_test"):
             tags = tags + ["takes_long"]
+            if name.endswith("_threads_long_test"):
+                tags = tags + ["threads_take_long"]
             extra.setdefault("size", "large")
         ramet_test(
             name = name,

@@ -1,0 +1,18 @@
+// A few random programs and graphs; fuzz_long_test.cc runs many.
+#include "tests/autograd/fuzz_graphs.h"
+#include "tests/autograd/fuzz_programs.h"
+
+namespace ramet {
+namespace {
+
+TEST(Fuzz, Programs) {
+  fuzz::Outcomes outcomes;
+  fuzz::check_tapes(3000, 300, [&](fuzz::Tape& tape) { fuzz::Program(tape).run(outcomes); });
+  RecordProperty("compared", outcomes.compared);
+  EXPECT_GT(outcomes.compared, 2 * outcomes.refused);
+}
+
+TEST(Fuzz, Graphs) { fuzz::check_tapes(500, 400, fuzz::check_graph); }
+
+}  // namespace
+}  // namespace ramet

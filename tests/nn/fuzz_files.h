@@ -1,0 +1,29 @@
+// Random files: what is written comes back, and what is damaged is either refused by one Error or
+// read as what it says.
+#pragma once
+#include <string>
+
+#include "autograd/tensor.h"
+#include "tests/fuzz.h"
+
+namespace ramet {
+namespace fuzz {
+
+/// Flips, cuts, inserts, repeats, puts absurd numbers in place of digits: up to four of these. With
+/// `sized` the file begins with the length of its header, which may be mended afterwards, so that
+/// the damage is met by the parser and not by the length.
+void damage(Tape& tape, std::string& bytes, bool sized);
+/// A tensor of any of these dtypes, of rank 0 to 3, with or without elements, dense or not, whose
+/// bytes are random.
+Tensor any_tensor(Tape& tape, const std::vector<ScalarType>& dtypes);
+/// Escapes, quotes, several bytes a letter.
+std::string any_text(Tape& tape);
+/// Same dtype, sizes and bytes.
+bool same_bytes(const Tensor& a, const Tensor& b);
+
+void check_safetensors(Tape& tape);
+void check_archive(Tape& tape);
+void check_idx(Tape& tape);
+
+}  // namespace fuzz
+}  // namespace ramet

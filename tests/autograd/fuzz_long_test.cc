@@ -7,12 +7,12 @@ namespace {
 
 TEST(FuzzLong, Programs) {
   fuzz::Outcomes outcomes;
-  fuzz::check_tapes(300000, 300, [&](fuzz::Tape& tape) { fuzz::Program(tape).run(outcomes); });
+  fuzz::check_tapes(150000, 300, [&](fuzz::Tape& tape) { fuzz::Program(tape).run(outcomes); });
   RecordProperty("compared", outcomes.compared);
   EXPECT_GT(outcomes.compared, 2 * outcomes.refused);
 }
 
-TEST(FuzzLong, Graphs) { fuzz::check_tapes(60000, 400, fuzz::check_graph); }
+TEST(FuzzLong, Graphs) { fuzz::check_tapes(40000, 400, fuzz::check_graph); }
 
 }  // namespace
 }  // namespace ramet

@@ -31,6 +31,7 @@ struct History {
   std::vector<Slope> slope;  // one a place of the memory
   bool leaf = false;         // of a leaf that requires grad
   bool grad = false;
+  bool overlaps = false;  // the tensor that it began with lies on itself
 };
 
 struct Twin {

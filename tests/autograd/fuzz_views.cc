@@ -168,6 +168,7 @@ void Program::push_alias() {
       Twin w = x.w;
       w.history = std::make_shared<History>();
       w.history->slope.resize(w.memory->value.size());
+      w.history->overlaps = overlaps_itself(w);
       return push(name + ".detach", x.t.detach(), std::move(w));
     }
     default:  // forgotten: views outlive their base

@@ -4,8 +4,8 @@
 namespace ramet {
 namespace {
 
-TEST(FuzzLong, Safetensors) { fuzz::check_tapes(30000, 100, fuzz::check_safetensors); }
-TEST(FuzzLong, Archive) { fuzz::check_tapes(30000, 100, fuzz::check_archive); }
+TEST(FuzzLong, Safetensors) { fuzz::check_tapes(150000, 100, fuzz::check_safetensors); }
+TEST(FuzzLong, Archive) { fuzz::check_tapes(150000, 100, fuzz::check_archive); }
 TEST(FuzzLong, Idx) { fuzz::check_tapes(1000, 600, fuzz::check_idx); }
 
 }  // namespace

@@ -68,7 +68,7 @@ void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
 Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
   Tensor v = g;
   for (size_t d = 0; d < at.sizes.size(); ++d) {
-    if (at.strides[d] != 0 || at.sizes[d] == 1) continue;
+    if (at.strides[d] != 0 || at.sizes[d] <= 1) continue;  // no element: nothing is added
     v = v.sum(OptionalIntArrayRef(static_cast<int64_t>(d)), /*keepdim=*/true);
     at.sizes[d] = 1;
   }

@@ -134,6 +134,18 @@ TEST(Inplace, WindowsOfAWrittenBaseOverlap) {
   EXPECT_EQ(values(x.grad()), (Values{10, 110, 1100, 1000}));
 }
 
+// The sum over a dimension without elements is one number more than the memory has room for.
+TEST(Inplace, PartOfAnEmptyExpandedTensor) {
+  const Tensor x = leaf({7}), empty = constant({1, 2, 3}).expand({2, 3}).slice(0, 0, 0).detach();
+  for (int i = 0; i < 100; ++i) {
+    const Tensor whole = empty.detach(), after = constant({1});
+    whole.select(1, 0).copy_(x);
+    whole.sum().backward();
+    EXPECT_EQ(values(x.grad()), Values{0});
+    EXPECT_EQ(values(after), Values{1});
+  }
+}
+
 TEST(Inplace, WriteToTheBaseReachesViewsMadeBefore) {
   const Tensor x = leaf({1, 2});
   Tensor b = x * 1;

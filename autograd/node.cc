@@ -1,6 +1,7 @@
 #include "autograd/node.h"
 
 #include <algorithm>
+#include <new>
 
 #include "autograd/grad_mode.h"
 #include "autograd/view.h"
@@ -9,7 +10,52 @@
 namespace ramet {
 namespace autograd {
 
-Node::~Node() { delete extra; }
+__thread NodeCount* node_count = nullptr;
+
+namespace {
+
+// Never destroyed: a thread that ends leaves its balance here, and the next one goes on with it.
+std::atomic<NodeCount*> g_counts{nullptr};
+std::atomic<int64_t> g_late{0};  // by threads without a count of their own
+__thread bool t_gone = false;
+
+struct GiveBack {
+  ~GiveBack() {
+    t_gone = true;
+    if (NodeCount* c = std::exchange(node_count, nullptr)) c->used.store(false);
+  }
+};
+
+NodeCount* mine() {
+  thread_local GiveBack at_exit;
+  (void)&at_exit;
+  for (NodeCount* c = g_counts.load(); c; c = c->next)
+    if (bool idle = false; c->used.compare_exchange_strong(idle, true)) return c;
+  auto* c = new (std::nothrow) NodeCount;  // a destructor asks: it must not throw
+  if (!c) return nullptr;
+  c->next = g_counts.load();
+  while (!g_counts.compare_exchange_weak(c->next, c)) {}
+  return c;
+}
+
+}  // namespace
+
+void count_node_slowly(int64_t n) {
+  if (!t_gone) node_count = mine();
+  if (node_count) count_node(n);
+  else g_late.fetch_add(n, std::memory_order_relaxed);
+}
+
+int64_t nodes_alive() {
+  int64_t sum = g_late.load();
+  for (NodeCount* c = g_counts.load(); c; c = c->next) sum += c->balance.load();
+  return sum;
+}
+
+Node::~Node() {
+  delete extra;
+  count_node(-1);
+}
 
 // Destroying a node drops what it saved and its edges, which may end further nodes. Those queue up
 // on this thread and the outermost call destroys them one by one. `counter` of a dead node is

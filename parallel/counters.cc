@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "autograd/node.h"
+#include "runtime/counters.h"
 #include "runtime/devices.h"
 
 namespace ramet {
@@ -40,6 +42,8 @@ Counters counters() {
   c.replica_refresh_bytes = value(Count::kRefreshBytes);
   c.replica_rebuilds = value(Count::kRebuilds);
   c.host_syncs = devices::host_syncs();
+  c.rng_draws = random_draws();
+  c.graph_nodes_alive = autograd::nodes_alive();
   return c;
 }
 
@@ -48,6 +52,7 @@ void reset_counters() {
     for (auto& n : row) n = 0;
   for (auto& n : g_counts) n = 0;
   devices::reset_host_syncs();
+  reset_random_draws();
 }
 
 }  // namespace parallel

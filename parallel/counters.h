@@ -20,6 +20,9 @@ struct Counters {
   uint64_t replica_refresh_bytes = 0;
   uint64_t replica_rebuilds = 0;
   uint64_t host_syncs = 0;  // times a user's thread waited for a pending storage
+  uint64_t rng_draws = 0;   // operations that drew random numbers
+  // nodes of autograd graphs that exist now; reset_counters() does not change it
+  int64_t graph_nodes_alive = 0;
 
   /// Bytes that went from one device to another.
   uint64_t moved() const {

@@ -5,8 +5,9 @@
 // caller's thread, one after the other. Each sees the caller's thread-local state
 // (runtime/thread_local_state.h) with its device current, its share of the cores (Note [Shares] in
 // runtime/devices.h) and its number. Every replica runs to its end whatever happens to the others.
-// Nodes that replica i records are numbered from a place that depends on i alone, so the order of
-// every sum in a later backward does not depend on how many devices there are, or on timing.
+// Nodes that replica i records are numbered from a place that depends on i and the number of
+// replicas alone, so the order of every sum in a later backward does not depend on how many devices
+// there are, or on timing; replica 0's come first in backward, and so do its errors.
 //
 // Note [Errors of a replica]
 // The failure of the lowest replica is thrown when all have ended. Standard exceptions and

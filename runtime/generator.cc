@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "runtime/counters.h"
+
 namespace ramet {
 
 struct Generator::State {
@@ -21,6 +23,8 @@ namespace {
 constexpr uint64_t kSpan = uint64_t{1} << 32;
 constexpr int kShardShift = 40, kNestedShift = 8;
 
+constinit std::atomic<uint64_t> g_draws{0};
+
 PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
   const uint64_t k = r.operations.fetch_add(1, std::memory_order_relaxed);
   const bool by_sample = rows > 0 && rows == r.samples;
@@ -28,6 +32,9 @@ PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
 }
 
 }  // namespace
+
+uint64_t random_draws() { return g_draws; }
+void reset_random_draws() { g_draws = 0; }
 
 Generator::Generator(Device device, uint64_t seed) : state_(std::make_shared<State>()) {
   state_->device = resolve(device).ordinal();
@@ -72,6 +79,7 @@ Generator Generator::clone() const {
 
 PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   State& s = checked("Generator::reserve");
+  g_draws.fetch_add(1, std::memory_order_relaxed);
   if (ReplicaRandom* r = tls.random;
       r && s.is_default && !r->closed.load(std::memory_order_acquire))
     return reserve_in(*r, n, rows);

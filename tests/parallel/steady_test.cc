@@ -8,6 +8,7 @@
 
 #include "autograd/autograd.h"
 #include "nn/optim/adam.h"
+#include "parallel/counters.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"
@@ -55,6 +56,7 @@ std::vector<int64_t> held() {
   devices::synchronize();
   std::vector<int64_t> out;
   for (Device device : {kHost, d(0), d(1)}) out.push_back(memory_stats(device).current);
+  out.push_back(ramet::parallel::counters().graph_nodes_alive);
   return out;
 }
 

@@ -1,0 +1,13 @@
+// What the runtime has done so far, in plain integers. parallel/counters.h lists them with its own.
+#pragma once
+#include <cstdint>
+
+#include "runtime/error.h"
+
+namespace ramet {
+
+/// Operations that drew random numbers, from whatever generator, since the last reset.
+RAMET_API uint64_t random_draws();
+RAMET_API void reset_random_draws();
+
+}  // namespace ramet

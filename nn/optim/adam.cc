@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "autograd/ops/where.h"
 #include "kernels/optimizer_step.h"
 #include "nn/serialize/archive.h"
 
@@ -99,79 +100,76 @@ AdamW::Settings AdamW::settings(const OptimizerOptions& options) const {
 
 namespace detail {
 
-std::vector<Tensor*> AdamBase::state_tensors(OptimizerParamState& state) const {
+AdamBase::Slots AdamBase::state_tensors(OptimizerParamState& state) const {
   auto& s = static_cast<AdamParamState&>(state);
   return {&s.exp_avg(), &s.exp_avg_sq(), &s.max_exp_avg_sq()};
 }
 
-void AdamBase::step_group(size_t g) {
-  const Settings o = settings(param_groups_[g].options());
-  const std::vector<Tensor>& params = param_groups_[g].params();
-  nn::FlatRun run;
-  int64_t run_step = 0;
-  Tensor run_like;
+size_t AdamBase::slots(const OptimizerOptions& options) const {
+  return settings(options).amsgrad ? 3 : 2;
+}
+
+void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) {
+  const Settings o = settings(options);
   const auto bias = [](double beta, int64_t t) {
     return 1 - std::pow(beta, static_cast<double>(t));
   };
+  const auto state_of = [](const Update& u) -> AdamParamState& {
+    return static_cast<AdamParamState&>(*u.state);
+  };
+  nn::FlatRun run;
+  const Update* head = nullptr;  // where the run starts
   const auto flush = [&] {
     if (run.empty()) return;
+    const int64_t step = state_of(*head).step();
     kernels::AdamArgs args{};
     args.parameter = run.at(0), args.gradient = run.at(1);
     args.m = run.at(2), args.v = run.at(3), args.max_v = o.amsgrad ? run.at(4) : nullptr;
-    args.n = run.bytes() / static_cast<int64_t>(run_like.element_size());
+    args.n = run.bytes() / static_cast<int64_t>(head->parameter->element_size());
     args.lr = o.lr, args.beta1 = o.beta1, args.beta2 = o.beta2, args.eps = o.eps,
     args.weight_decay = o.weight_decay;
-    args.bias1 = bias(o.beta1, run_step), args.bias2 = bias(o.beta2, run_step);
-    args.dtype = run_like.scalar_type();
+    args.bias1 = bias(o.beta1, step), args.bias2 = bias(o.beta2, step);
+    args.dtype = head->parameter->scalar_type();
     args.decoupled = o.decoupled;
-    kernels::adam_step(run_like.stream(), args);
+    kernels::adam_step(head->parameter->stream(), args);
     run.clear();
   };
   // For types and layouts without a kernel.
-  const auto step_composed = [&](const Tensor& p, Tensor grad, AdamParamState& s) {
+  const auto step_composed = [&](const Update& u) {
+    const Tensor& p = *u.parameter;
+    AdamParamState& s = state_of(u);
+    Tensor grad = *u.gradient;
     if (o.weight_decay != 0) {
       if (o.decoupled) p.mul_(1 - o.lr * o.weight_decay);
-      else grad = grad.add(p, o.weight_decay);
+      else grad = u.scratch[0].copy_(grad).add_(p, o.weight_decay);
     }
     s.exp_avg().mul_(o.beta1).add_(grad, 1 - o.beta1);
     s.exp_avg_sq().mul_(o.beta2).addcmul_(grad, grad, 1 - o.beta2);
-    Tensor v = s.exp_avg_sq();
-    if (o.amsgrad) {
-      s.max_exp_avg_sq().copy_(s.max_exp_avg_sq().maximum(v));
-      v = s.max_exp_avg_sq();
-    }
-    const Tensor denominator = v.sqrt().div_(std::sqrt(bias(o.beta2, s.step()))).add_(o.eps);
+    if (o.amsgrad) maximum_out(s.max_exp_avg_sq(), s.max_exp_avg_sq(), s.exp_avg_sq());
+    const Tensor& v = o.amsgrad ? s.max_exp_avg_sq() : s.exp_avg_sq();
+    const Tensor& denominator = u.scratch[1];
+    denominator.copy_(v).sqrt_().div_(std::sqrt(bias(o.beta2, s.step()))).add_(o.eps);
     p.addcdiv_(s.exp_avg(), denominator, -o.lr / bias(o.beta1, s.step()));
   };
 
-  for (size_t i = 0; i < params.size(); ++i) {
-    const Tensor& p = params[i];
-    const Tensor& grad = p.grad();
-    if (!grad.defined()) continue;
-    auto& found = state_[p.impl()];
-    if (!found) {
-      auto made = std::make_unique<AdamParamState>();
-      made->exp_avg(new_state_tensor(p, 0)).exp_avg_sq(new_state_tensor(p, 1));
-      if (o.amsgrad) made->max_exp_avg_sq(new_state_tensor(p, 2));
-      found = std::move(made);
-    }
-    auto& s = static_cast<AdamParamState&>(*found);
-    if (o.amsgrad && !s.max_exp_avg_sq().defined()) s.max_exp_avg_sq(new_state_tensor(p, 2));
+  for (const Update& u : updates) {
+    AdamParamState& s = state_of(u);
     s.step(s.step() + 1);
-    const TensorBase* operands[5] = {&p, &grad, &s.exp_avg(), &s.exp_avg_sq(), &s.max_exp_avg_sq()};
-    const int count = o.amsgrad ? 5 : 4;
-    if (!fusable(operands, count)) {
+    if (u.scratch[0].defined()) {
       flush();
-      step_composed(p, grad, s);
+      step_composed(u);
       continue;
     }
-    if (!run.empty() && (s.step() != run_step || !run.extend(operands, count))) flush();
+    const TensorBase* operands[5] = {u.parameter, u.gradient, &s.exp_avg(), &s.exp_avg_sq(),
+                                     &s.max_exp_avg_sq()};
+    const int count = o.amsgrad ? 5 : 4;
+    if (!run.empty() && (s.step() != state_of(*head).step() || !run.extend(operands, count)))
+      flush();
     if (run.empty()) {
       run.extend(operands, count);
-      run_step = s.step();
-      run_like = p;
+      head = &u;
     }
-    p.storage_impl()->wrote(name());
+    u.parameter->storage_impl()->wrote(name());
   }
   flush();
 }

@@ -69,11 +69,12 @@ class RAMET_API AdamBase : public FusedOptimizer {
   virtual Settings settings(const OptimizerOptions& options) const = 0;
 
  private:
-  void step_group(size_t g) override;
+  void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
+  size_t slots(const OptimizerOptions& options) const override;
   std::unique_ptr<OptimizerParamState> new_state() const override {
     return std::make_unique<AdamParamState>();
   }
-  std::vector<Tensor*> state_tensors(OptimizerParamState& state) const override;
+  Slots state_tensors(OptimizerParamState& state) const override;
 };
 }  // namespace detail
 

@@ -1,5 +1,7 @@
 #include "nn/optim/fused.h"
 
+#include <algorithm>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/factory.h"
 #include "runtime/observer.h"
@@ -47,14 +49,54 @@ Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot) {
   return made;
 }
 
-bool FusedOptimizer::fusable(const TensorBase* const* operands, int count) {
-  const TensorBase& p = *operands[0];
-  if (p.scalar_type() != kFloat && p.scalar_type() != kDouble) return false;
-  for (int i = 0; i < count; ++i)
-    if (!operands[i]->raw_contiguous() || (*operands[i])->key() != p->key() ||
-        operands[i]->numel() != p.numel())
-      return false;
-  return true;
+namespace {
+
+// May these be given to a kernel: contiguous, of one device, size and type, float or double?
+bool fusable(const Tensor& p, const Tensor& other) {
+  return p.raw_contiguous() && other.raw_contiguous() && p->key() == other->key() &&
+         p.numel() == other.numel() && (p.scalar_type() == kFloat || p.scalar_type() == kDouble);
+}
+
+}  // namespace
+
+void FusedOptimizer::prepare() {
+  std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> made;
+  std::vector<std::pair<Tensor*, Tensor>> fresh;  // where it belongs, once nothing can fail
+  for (const OptimizerParamGroup& group : param_groups_) {
+    const size_t wanted = slots(group.options());
+    for (const Tensor& p : group.params()) {
+      const Tensor& grad = p.grad();
+      if (!grad.defined()) continue;
+      Update u{&p, &grad, nullptr, false, {}};
+      bool fused = fusable(p, grad);
+      if (wanted) {
+        const auto found = state_.find(p.impl());
+        auto& state = found != state_.end() ? found->second : made[p.impl()];
+        if (!state) state = new_state();
+        u.state = state.get();
+        const Slots tensors = state_tensors(*u.state);
+        for (size_t slot = 0; slot < wanted; ++slot) {
+          const bool there = tensors[slot]->defined();
+          if (!there) fresh.emplace_back(tensors[slot], new_state_tensor(p, slot));
+          u.first = u.first || !there;
+          fused = fused && fusable(p, there ? *tensors[slot] : fresh.back().second);
+        }
+      }
+      if (!fused) {
+        for (const Update& other : updates_)  // one after the other they can use the same
+          if (other.scratch[0].defined() && (*other.parameter)->key() == p->key() &&
+              same_sizes(*other.parameter, p) && same_strides(*other.parameter, p))
+            std::copy(other.scratch, other.scratch + 2, u.scratch);
+        for (Tensor& t : u.scratch)
+          if (!t.defined()) t = empty_like(p);
+      }
+      updates_.push_back(std::move(u));
+    }
+    ends_.push_back(updates_.size());
+  }
+  state_.reserve(state_.size() + made.size());
+  for (auto& [where, tensor] : fresh) *where = std::move(tensor);
+  state_.merge(made);
 }
 
 Tensor FusedOptimizer::step(LossClosure closure) {
@@ -66,7 +108,17 @@ Tensor FusedOptimizer::step(LossClosure closure) {
   const NoGradGuard off;
   const RecordScope scope(name());
   arrange();
-  for (size_t g = 0; g < param_groups_.size(); ++g) step_group(g);
+  const struct Forget {
+    FusedOptimizer& self;
+    ~Forget() {
+      self.updates_.clear();
+      self.ends_.clear();
+    }
+  } at_end{*this};
+  prepare();
+  size_t begin = 0;
+  for (size_t g = 0; g < ends_.size(); begin = ends_[g++])
+    step_group(param_groups_[g].options(), {updates_.data() + begin, ends_[g] - begin});
   return loss;
 }
 
@@ -80,9 +132,9 @@ void FusedOptimizer::load(serialize::InputArchive& archive) {
     for (size_t i = 0; i < params.size(); ++i) {
       const auto found = state_.find(params[i].impl());
       if (found == state_.end()) continue;
-      const std::vector<Tensor*> tensors = state_tensors(*found->second);
+      const Slots tensors = state_tensors(*found->second);
       for (size_t slot = 0; slot < tensors.size(); ++slot) {
-        if (!tensors[slot]->defined()) continue;
+        if (!tensors[slot] || !tensors[slot]->defined()) continue;
         RAMET_CHECK(tensors[slot]->sizes() == params[i].sizes(), "optim",
                     "loaded state of parameter ", i, " of group ", g, ": got ",
                     describe(*tensors[slot]), ", expected the sizes of ", describe(params[i]));

@@ -1,6 +1,12 @@
 // What the optimizers with a fused kernel share: parameters in flat stores, state beside them, and
 // steps over runs.
+//
+// Note [A step is whole]
+// All memory of a step (state, temporaries) is taken for all groups before the first value changes.
+// Where that fails, parameters and state are as they were and the step can be made again. What then
+// changes values allocates nothing.
 #pragma once
+#include <array>
 #include <unordered_map>
 
 #include "nn/flat_store.h"
@@ -18,20 +24,32 @@ class RAMET_API FusedOptimizer : public Optimizer {
  protected:
   FusedOptimizer(const std::vector<OptimizerParamGroup>& param_groups,
                  std::unique_ptr<OptimizerOptions> defaults);
-  /// Updates the parameters of group `g`, by calling run() for each, then flush().
-  virtual void step_group(size_t g) = 0;
+  /// One parameter of a step: it has a gradient.
+  struct Update {
+    const Tensor *parameter, *gradient;
+    OptimizerParamState* state = nullptr;  // null where no slot is wanted
+    bool first = false;                    // a slot was made for this step
+    // Two temporaries of the parameter's geometry where no kernel takes the operands: dtypes but
+    // float32 and float64, gaps, several dtypes. Undefined where one does.
+    Tensor scratch[2];
+  };
+  /// Updates the parameters of a group. Must not allocate tensors: Note [A step is whole].
+  virtual void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) = 0;
+  /// How many of state_tensors(), from the first, a step with these options uses.
+  virtual size_t slots(const OptimizerOptions& options) const = 0;
   /// Name of the step in traces and version errors: "Adam.step".
   virtual const char* name() const = 0;
-  /// The tensors of a parameter's state, in a fixed order (undefined where not in use).
-  virtual std::vector<Tensor*> state_tensors(OptimizerParamState& state) const = 0;
+  /// The tensors of a parameter's state, in a fixed order: undefined where not in use, null where
+  /// there are fewer.
+  using Slots = std::array<Tensor*, 3>;
+  virtual Slots state_tensors(OptimizerParamState& state) const = 0;
 
+ private:
   /// State tensor number `slot` of a parameter: zeros of its sizes and dtype, beside those of its
   /// neighbours.
   Tensor new_state_tensor(const Tensor& parameter, size_t slot);
-  /// May these be given to a kernel: contiguous, of one device, size and type, float or double?
-  static bool fusable(const TensorBase* const* operands, int count);
-
- private:
+  /// Makes updates_ and ends_, with all memory that they need.
+  void prepare();
   struct Place {
     size_t store;  // in stores_
     // elements: where in the buffer, its whole length, the parameter's
@@ -40,6 +58,10 @@ class RAMET_API FusedOptimizer : public Optimizer {
   void arrange();
   std::unordered_map<const void*, Place> places_;  // by Tensor::impl(); none for a loose parameter
   size_t arranged_ = 0;                            // how many parameters there were
+  // of the step that is being made, group after group, and where each group ends; kept between
+  // steps for their memory
+  std::vector<Update> updates_;
+  std::vector<size_t> ends_;
   // buffers of the state: by store and slot, made at need
   std::vector<std::vector<Tensor>> stores_;
 };

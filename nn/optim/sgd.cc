@@ -49,77 +49,61 @@ void SGDParamState::serialize(serialize::InputArchive& archive) {
   Tensor buffer;
   if (archive.try_read("momentum_buffer", buffer, /*is_buffer=*/true)) momentum_buffer(buffer);
 }
-std::vector<Tensor*> SGD::state_tensors(OptimizerParamState& state) const {
+SGD::Slots SGD::state_tensors(OptimizerParamState& state) const {
   return {&static_cast<SGDParamState&>(state).momentum_buffer()};
 }
 
-namespace {
-
-// For types and layouts without a kernel.
-void step_composed(const SGDOptions& o, const Tensor& p, Tensor grad, const Tensor& buffer,
-                   bool first) {
-  if (o.weight_decay() != 0) grad = grad.add(p, o.weight_decay());
-  if (buffer.defined()) {
-    if (first) buffer.copy_(grad);
-    else buffer.mul_(o.momentum()).add_(grad, 1 - o.dampening());
-    grad = o.nesterov() ? grad.add(buffer, o.momentum()) : buffer;
-  }
-  p.add_(grad, -o.lr());
+size_t SGD::slots(const OptimizerOptions& options) const {
+  return static_cast<const SGDOptions&>(options).momentum() != 0 ? 1 : 0;
 }
 
-}  // namespace
-
-void SGD::step_group(size_t g) {
-  const SGDOptions& o = static_cast<SGDOptions&>(param_groups_[g].options());
-  const std::vector<Tensor>& params = param_groups_[g].params();
+void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) {
+  const SGDOptions& o = static_cast<const SGDOptions&>(options);
   const bool momentum = o.momentum() != 0;
+  const auto buffer_of = [&](const Update& u) {
+    return momentum ? &static_cast<SGDParamState&>(*u.state).momentum_buffer() : nullptr;
+  };
   nn::FlatRun run;
-  bool run_first = false;
-  Tensor run_like;
+  const Update* head = nullptr;  // where the run starts
   const auto flush = [&] {
     if (run.empty()) return;
     kernels::SgdArgs args{};
     args.parameter = run.at(0);
     args.gradient = run.at(1);
     args.momentum_buffer = momentum ? run.at(2) : nullptr;
-    args.n = run.bytes() / static_cast<int64_t>(run_like.element_size());
+    args.n = run.bytes() / static_cast<int64_t>(head->parameter->element_size());
     args.lr = o.lr(), args.momentum = o.momentum(), args.dampening = o.dampening(),
     args.weight_decay = o.weight_decay();
-    args.dtype = run_like.scalar_type();
-    args.nesterov = o.nesterov(), args.first = run_first;
-    kernels::sgd_step(run_like.stream(), args);
+    args.dtype = head->parameter->scalar_type();
+    args.nesterov = o.nesterov(), args.first = head->first;
+    kernels::sgd_step(head->parameter->stream(), args);
     run.clear();
   };
-  for (size_t i = 0; i < params.size(); ++i) {
-    const Tensor& p = params[i];
-    const Tensor& grad = p.grad();
-    if (!grad.defined()) continue;
-    bool first = false;
-    const TensorBase* operands[3] = {&p, &grad, nullptr};
-    if (momentum) {
-      auto& state = state_[p.impl()];
-      if (!state) state = std::make_unique<SGDParamState>();
-      Tensor& buffer = static_cast<SGDParamState&>(*state).momentum_buffer();
-      first = !buffer.defined();
-      if (first) buffer = new_state_tensor(p, 0);
-      operands[2] = &buffer;
+  // For types and layouts without a kernel.
+  const auto step_composed = [&](const Update& u) {
+    Tensor grad = *u.gradient;
+    if (o.weight_decay() != 0) grad = u.scratch[0].copy_(grad).add_(*u.parameter, o.weight_decay());
+    if (const Tensor* buffer = buffer_of(u)) {
+      if (u.first) buffer->copy_(grad);
+      else buffer->mul_(o.momentum()).add_(grad, 1 - o.dampening());
+      grad = o.nesterov() ? u.scratch[1].copy_(grad).add_(*buffer, o.momentum()) : *buffer;
     }
-    const int count = momentum ? 3 : 2;
-    if (!fusable(operands, count)) {
+    u.parameter->add_(grad, -o.lr());
+  };
+  for (const Update& u : updates) {
+    if (u.scratch[0].defined()) {
       flush();
-      step_composed(
-          o, p, grad,
-          momentum ? static_cast<SGDParamState&>(*state_[p.impl()]).momentum_buffer() : Tensor(),
-          first);
+      step_composed(u);
       continue;
     }
-    if (!run.empty() && (first != run_first || !run.extend(operands, count))) flush();
+    const TensorBase* operands[3] = {u.parameter, u.gradient, buffer_of(u)};
+    const int count = momentum ? 3 : 2;
+    if (!run.empty() && (u.first != head->first || !run.extend(operands, count))) flush();
     if (run.empty()) {
       run.extend(operands, count);
-      run_first = first;
-      run_like = p;
+      head = &u;
     }
-    p.storage_impl()->wrote(name());
+    u.parameter->storage_impl()->wrote(name());
   }
   flush();
 }

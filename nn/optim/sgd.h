@@ -41,12 +41,13 @@ class RAMET_API SGD : public FusedOptimizer {
       : SGD({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
 
  private:
-  void step_group(size_t g) override;
+  void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
+  size_t slots(const OptimizerOptions& options) const override;
   const char* name() const override { return "SGD.step"; }
   std::unique_ptr<OptimizerParamState> new_state() const override {
     return std::make_unique<SGDParamState>();
   }
-  std::vector<Tensor*> state_tensors(OptimizerParamState& state) const override;
+  Slots state_tensors(OptimizerParamState& state) const override;
 };
 
 }  // namespace ramet::optim

@@ -4,6 +4,8 @@
 
 #include "autograd/grad_mode.h"
 #include "kernels/optimizer_step.h"
+#include "kernels/pointwise.h"
+#include "nn/flat_store.h"
 
 namespace ramet::nn::utils {
 namespace {
@@ -35,6 +37,39 @@ double total_norm(const std::vector<Tensor>& grads, double p) {
   return std::isinf(p) ? total : std::pow(total, 1 / p);
 }
 
+// Neighbours in a flat store by one kernel call, gaps included. The norm above is formed one tensor
+// at a time: its bits must not depend on where gradients lie.
+void scale(const std::vector<Tensor>& grads, double factor) {
+  FlatRun run;
+  const Tensor* head = nullptr;
+  const auto flush = [&] {
+    if (run.empty()) return;
+    const ScalarType t = head->scalar_type();
+    kernels::Number one, by;
+    one.d = 1;
+    by.d = factor;
+    kernels::mul(head->stream(), {run.at(0), nullptr, nullptr, run.at(0),
+                                  run.bytes() / static_cast<int64_t>(head->element_size()), one, by,
+                                  t, t, t, t, t});
+    run.clear();
+  };
+  for (const Tensor& g : grads) {
+    const ScalarType t = g.scalar_type();
+    if (!g.raw_contiguous() || g.numel() == 0 || (t != kFloat && t != kDouble)) {
+      g.mul_(factor);
+      continue;
+    }
+    const TensorBase* operand[1] = {&g};
+    if (!run.empty() && ((*head)->key() != g->key() || !run.extend(operand, 1))) flush();
+    if (run.empty()) {
+      run.extend(operand, 1);
+      head = &g;
+    }
+    g.storage_impl()->wrote("clip_grad_norm_");
+  }
+  flush();
+}
+
 }  // namespace
 
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
@@ -51,8 +86,7 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
                 "disable this error and scale the "
                 "gradients with the non-finite norm anyway, set `error_if_nonfinite=false`");
   const double factor = max_norm / (norm + 1e-6);
-  if (factor < 1 || std::isnan(factor))
-    for (const Tensor& g : grads) g.mul_(factor);
+  if (factor < 1 || std::isnan(factor)) scale(grads, factor);
   return norm;
 }
 

@@ -1,9 +1,11 @@
 #include <limits>
 
 #include "autograd/ops/factory.h"
+#include "nn/flat_store.h"
 #include "nn/linear.h"
 #include "nn/utils/clip_grad.h"
 #include "nn/utils/convert_parameters.h"
+#include "runtime/observer.h"
 #include "tests/nn/support.h"
 
 namespace ramet::nn::utils {
@@ -31,6 +33,33 @@ TEST(ClipGrad, NormAsInPyTorch) {
   EXPECT_NEAR(clip_grad_norm_(with_gradients(), 1, std::numeric_limits<double>::infinity()),
               0.9635581970214844, 1e-6);
   EXPECT_EQ(clip_grad_norm_(zeros({3}).requires_grad_(), 1.0), 0);
+}
+
+// Gradients that lie beside each other in a flat store are scaled by one kernel call; others, and
+// those of other dtypes, one by one, with the same result.
+TEST(ClipGrad, FlatGradientsAreScaledAtOnce) {
+  const auto clipped = [](bool flat, int& calls) {
+    std::vector<Tensor> p;
+    for (int64_t n : {3, 70, 5}) p.push_back(zeros({n}).requires_grad_());
+    p.push_back(zeros({4}, kBFloat16).requires_grad_());
+    if (flat) flatten_parameters(p);
+    Tensor loss = zeros({});
+    for (const Tensor& t : p) loss = loss + (t.to(kFloat) * sines(t.numel()).to(kFloat)).sum();
+    loss.backward();
+    Observer count;
+    count.kernel_begin = [&calls](const KernelCall& c) { calls += std::string(c.name) == "mul"; };
+    const uint64_t number = add_observer(count);
+    clip_grad_norm_(p, 0.25);
+    remove_observer(number);
+    std::vector<Tensor> grads;
+    for (const Tensor& t : p) grads.push_back(t.grad());
+    return grads;
+  };
+  int flat_calls = 0, calls = 0;
+  const std::vector<Tensor> flat = clipped(true, flat_calls), loose = clipped(false, calls);
+  EXPECT_EQ(flat_calls, 2) << "the float ones, the 16-bit one";
+  EXPECT_EQ(calls, 4);
+  for (size_t i = 0; i < flat.size(); ++i) EXPECT_TRUE(flat[i].equal(loose[i])) << i;
 }
 
 TEST(ClipGrad, NonFinite) {

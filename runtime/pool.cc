@@ -58,7 +58,12 @@ std::atomic<uint64_t> g_counted{0}, g_fail_at{0};
 [[gnu::cold]] bool ask_for_failures() {
   const char* text = std::getenv("RAMET_FAIL_ALLOC");
   const bool on = text && *text;
-  if (on) g_fail_at = std::strtoull(text, nullptr, 10);
+  if (on) {
+    char* end = nullptr;
+    g_fail_at = std::strtoull(text, &end, 10);
+    RAMET_CHECK(*end == 0 && *text != '-', "RAMET_FAIL_ALLOC", "got \"", text,
+                "\", expected a number of 0 or more");
+  }
   g_failures = on;
   return on;
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,32 @@ TEST(Config, NamesTheVariant) {
   EXPECT_NE(config().find("\ncpu kernels: base (this processor runs base"), std::string::npos)
       << config();
   EXPECT_NE(config().find("ramet: "), std::string::npos);
+}
+
+// RAMET_ISA is read once, at the first kernel call: each case is a process of its own.
+void run_with(const char* isa) {
+  setenv("RAMET_ISA", isa, 1);
+  float out[4] = {};
+  try {
+    kernels::fill_dense({Device(kCPU, 0), 0}, {out, 4, 0x3f800000, 4});
+  } catch (const Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    std::exit(2);
+  }
+  std::fprintf(stderr, "%s", config().c_str());
+  std::exit(out[3] == 1 ? 0 : 1);
+}
+TEST(Isa, IsChosenByTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string here = config().substr(config().find("this processor runs"));
+  for (const char* isa : {"base", "v3", "v4"}) {
+    const bool runs = here.substr(0, here.find(')')).find(isa) != std::string::npos;
+    EXPECT_EXIT(run_with(isa), ::testing::ExitedWithCode(runs ? 0 : 2),
+                runs ? std::string("cpu kernels: ") + isa + " "
+                     : std::string("cannot run the kernel variant ") + isa);
+  }
+  EXPECT_EXIT(run_with("foo"), ::testing::ExitedWithCode(2),
+              "RAMET_ISA.*got \"foo\", expected base, v3 or v4");
 }
 
 TEST(Observer, SeesKernels) {

@@ -1,5 +1,6 @@
 // RAMET_FAIL_ALLOC: every allocation of a piece of work fails once; each failure is a named error
 // and loses nothing.
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 
@@ -35,6 +36,23 @@ int fail_everywhere(const std::function<void()>& work) {
     pool::fail_allocation_after(0);
     EXPECT_EQ(memory_stats(kHere).current, held) << "failure " << n << " kept memory";
   }
+}
+
+TEST(PlannedFailures, BadNumberIsAnError) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own: asked once
+  const auto with = [](const char* text) {
+    setenv("RAMET_FAIL_ALLOC", text, 1);
+    try {
+      pool::deallocate(pool::allocate(64), 64);
+    } catch (const Error& e) {
+      std::fprintf(stderr, "%s\n", e.what());
+      std::exit(2);
+    }
+    std::exit(0);
+  };
+  for (const char* text : {"x", "-1", "3 "})
+    EXPECT_EXIT(with(text), ::testing::ExitedWithCode(2),
+                std::string("RAMET_FAIL_ALLOC.*got \"") + text + "\", expected a number");
 }
 
 TEST(PlannedFailures, AreOn) {

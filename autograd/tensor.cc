@@ -1,7 +1,6 @@
 // The autograd side of Tensor, and what belongs to no operation.
 #include "autograd/tensor.h"
 
-#include <iostream>
 #include <mutex>
 #include <sstream>
 
@@ -232,7 +231,7 @@ std::string Tensor::toString() const {
   return std::string(is_cpu() ? "CPU" : "CUDA") + name_of(scalar_type()) + "Type";
 }
 
-void Tensor::print() const { std::cout << *this << '\n'; }
+void Tensor::print() const { ramet::print(*this); }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   if (t.defined()) autograd::settle(t);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each public header compiles alone, warnings as errors: as C++17 with g++, as C++20 and C++23 with the newest clang.
+# Each public header compiles alone, warnings as errors: as C++17, C++20 and C++23, with g++ and with the newest clang.
 # usage: check_headers.sh HEADER|FOLDER...   (paths from the repository's root, which is the working folder)
 set -euo pipefail
 
@@ -13,9 +13,12 @@ export clang
 compile() {
   local header=$1 failed=0 flags=(-x c++ -fsyntax-only -Wall -Wextra -Werror -fvisibility=hidden -I. -)
   local line="#include \"$header\""
-  g++ -std=c++17 "${flags[@]}" <<<"$line" || { echo "FAILED: $header as C++17 with g++" && failed=1; }
-  "$clang" -std=c++20 "${flags[@]}" <<<"$line" || { echo "FAILED: $header as C++20 with $clang" && failed=1; }
-  "$clang" -std=c++2b "${flags[@]}" <<<"$line" || { echo "FAILED: $header as C++23 with $clang" && failed=1; }
+  for compiler in g++ "$clang"; do
+    for standard in 17 20 2b; do
+      "$compiler" "-std=c++$standard" "${flags[@]}" <<<"$line" ||
+        { echo "FAILED: $header as C++$standard with $compiler" && failed=1; }
+    done
+  done
   return $failed
 }
 export -f compile
@@ -31,7 +34,7 @@ for argument in "$@"; do
 done
 [[ ${#headers[@]} -gt 0 ]] || { echo "no headers in $*" && exit 0; }
 if printf '%s\0' "${headers[@]}" | xargs -0 -n 1 -P 2 bash -c 'compile "$0"'; then
-  echo "OK: ${#headers[@]} headers as C++17 (g++ $(g++ -dumpfullversion)), C++20 and C++23 ($("$clang" --version | head -n 1))"
+  echo "OK: ${#headers[@]} headers as C++17, C++20 and C++23 (g++ $(g++ -dumpfullversion), $("$clang" --version | head -n 1))"
 else
   echo "FAILED: see above"
   exit 1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Each layer links with only the lower ones: the archives of all the folders named, taken whole, leave nothing undefined.
+# And nothing of them runs before main().
 # usage: check_links.sh FOLDER...   (lowest layer first; the working folder is where Bazel puts their archives)
 set -euo pipefail
 
@@ -14,5 +15,11 @@ if g++ -o "$work/main" "$work/main.cc" -Wl,--whole-archive "${archives[@]}" -Wl,
 else
   grep -E 'undefined|multiple|cannot find|error' "$work/errors" | head -n 20
   echo "FAILED: $name needs something of a higher layer, or that nothing defines"
+  exit 1
+fi
+before=$(nm -A --defined-only "${archives[@]}" 2>/dev/null | grep _GLOBAL__sub_I || true)
+if [[ -n $before ]]; then
+  echo "FAILED: static constructors (<iostream>, or a global with a dynamic initialiser):"
+  sed 's/^/  /' <<<"$before"
   exit 1
 fi

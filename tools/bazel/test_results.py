@@ -122,8 +122,9 @@ def main():
     count = collections.Counter(case.outcome for case in cases)
     if not ran:
         print("FAILED: no test ran")
-    skipped = ", %d skipped" % count["skipped"] if count["skipped"] else ""
-    print("%d passed, %d failed%s" % (count["passed"], count["failed"], skipped))
+    if count["skipped"]:
+        print("%d skipped" % count["skipped"])
+    print("%d passed, %d failed" % (count["passed"], count["failed"]))
     return 0 if ran and not count["failed"] else 1
 
 

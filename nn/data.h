@@ -7,3 +7,8 @@
 #include "nn/data/mnist.h"
 #include "nn/data/samplers.h"
 #include "nn/data/transforms.h"
+
+namespace ramet::data {
+using datasets::BatchDataset;  // LibTorch has them under both names
+using datasets::Dataset;
+}  // namespace ramet::data

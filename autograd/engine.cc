@@ -1,6 +1,8 @@
 #include "autograd/engine.h"
 
 #include <algorithm>
+#include <typeinfo>
+#include <unordered_set>
 
 #include "autograd/autograd.h"
 #include "runtime/observer.h"
@@ -20,7 +22,8 @@ namespace {
     throw IndexError(e.what() + where);
   } catch (const NotImplementedError& e) {
     throw NotImplementedError(e.what() + where);
-  } catch (const OutOfMemoryError&) { throw; } catch (const Error& e) {
+  } catch (const Error& e) {
+    if (typeid(e) != typeid(Error)) throw;  // a class that cannot be made again keeps its type
     throw Error(e.what() + where);
   }
 }
@@ -43,34 +46,17 @@ class FastWalk {
  public:
   explicit FastWalk(bool retain) : retain_(retain) {}
   ~FastWalk() {  // also after an exception: leave no node claimed
-    for (auto& e : heap_) take(e.node);
+    if (first_.node) gradient_of(first_);
+    for (const Entry& e : rest_) gradient_of(e);
     for (Node* n : sinks_)
       if (n) take(n);
   }
 
-  void deliver(Edge e, Tensor g) {
-    if (!e.node || !g.defined()) return;
-    Node* n = e.node;
-    Tensor* box = inbox(n);
-    if (box->defined()) {
-      *box = accumulate(std::move(*box), g);
-      return;
-    }
-    *box = std::move(g);
-    if (n->flags & Node::kSink) {
-      sinks_.push_back(n);
-    } else {
-      heap_.push_back({n->counter, n});
-      std::push_heap(heap_.begin(), heap_.end());
-    }
-  }
+  void start(Root& r) { collect(r.edge.node, std::move(r.grad)); }
 
   void run() {
-    while (!heap_.empty()) {
-      std::pop_heap(heap_.begin(), heap_.end());
-      Node* n = heap_.back().node;
-      heap_.pop_back();
-      Tensor in = take(n), few[4];
+    while (Node* n = first_.node) {
+      Tensor in = gradient_of(pop()), few[4];
       if (RAMET_UNLIKELY(n->extra != nullptr)) n->run_hooks(in, 0);
       std::vector<Tensor> many(n->edge_count > 4 ? n->edge_count : 0u);
       Tensor* out = n->edge_count > 4 ? many.data() : few;
@@ -90,10 +76,50 @@ class FastWalk {
 
  private:
   struct Entry {
-    uint64_t counter;
-    Node* node;
+    uint64_t counter = 0;
+    Node* node = nullptr;
+    TensorImpl* gradient = nullptr;  // one reference; null: it is in the node's inbox
     bool operator<(const Entry& o) const { return counter < o.counter; }
   };
+
+  void deliver(const Edge& e, Tensor g) {
+    if (!e.node || !g.defined()) return;
+    // This edge is all that leads there: nothing is to be collected.
+    if (!(e.node->flags & Node::kSink) && e.node->refs.load(std::memory_order_relaxed) == 1)
+      return push(e.node, std::move(g));
+    collect(e.node, std::move(g));
+  }
+  void collect(Node* n, Tensor g) {
+    Tensor* box = inbox(n);
+    if (box->defined()) {
+      *box = accumulate(std::move(*box), g);
+      return;
+    }
+    *box = std::move(g);
+    if (n->flags & Node::kSink) sinks_.push_back(n);
+    else push(n, {});
+  }
+  void push(Node* n, Tensor gradient) {
+    Entry e{n->counter, n, gradient.impl()};
+    if (!first_.node) {
+      first_ = e;
+    } else {
+      rest_.push_back(std::min(first_, e));
+      first_ = std::max(first_, e);
+      std::push_heap(rest_.begin(), rest_.end());
+    }
+    std::move(gradient).release();  // the entry's
+  }
+  Entry pop() {
+    const Entry e = std::exchange(first_, {});
+    if (!rest_.empty()) {
+      first_ = rest_.front();
+      std::pop_heap(rest_.begin(), rest_.end());
+      rest_.pop_back();
+    }
+    return e;
+  }
+  Tensor gradient_of(const Entry& e) { return e.gradient ? Tensor(e.gradient) : take(e.node); }
 
   // Where gradients of `n` collect: the node's own inbox, unless another backward is using it just
   // now.
@@ -118,7 +144,8 @@ class FastWalk {
   }
 
   const bool retain_;
-  std::vector<Entry> heap_;
+  Entry first_;              // the latest: in a chain the only one
+  std::vector<Entry> rest_;  // heap
   std::vector<Node*> sinks_;
   std::unordered_map<Node*, Tensor> side_;
 };
@@ -143,9 +170,9 @@ Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
   }
   RAMET_CHECK(same_sizes(g, t), op, "Mismatch in shape: grad_output[", i, "] has a shape of ",
               g.sizes(), " and output[", i, "] has a shape of ", t.sizes(), ".");
-  RAMET_CHECK(g.device() == t.device() && g.scalar_type() == t.scalar_type(), op,
-              "gradient of element ", i, ": got ", describe(g), ", expected ", describe(t));
-  return {borrowed_edge(t), std::move(g)};
+  RAMET_CHECK(g.device() == t.device() && is_floating(g.scalar_type()), op, "gradient of element ",
+              i, ": got ", describe(g), ", expected ", describe(t));
+  return {borrowed_edge(t), g.to(t.scalar_type())};
 }
 
 std::vector<Root> roots_of(const char* op, const variable_list& tensors,
@@ -187,7 +214,7 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
   if (fast) {
     ScopedValue<GraphTask*> outer(tls.task, nullptr);  // we may be inside a hook
     FastWalk walk(retain);
-    for (Root& r : roots) walk.deliver(r.edge, std::move(r.grad));
+    for (Root& r : roots) walk.start(r);
     return walk.run();
   }
   GraphTask task(retain, create);
@@ -217,14 +244,18 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors,
   if (inputs.empty()) return run_backward(roots, retain, create_graph);
   std::vector<Edge> edges;
   for (const Tensor& t : inputs) {
-    RAMET_CHECK(t.defined() && t.requires_grad() && t.is_leaf(), "backward", "input ", edges.size(),
-                " is not a leaf that requires grad: got ", describe(t));
+    RAMET_CHECK(t.defined() && t.requires_grad(), "backward", "input ", edges.size(),
+                " does not require grad: got ", describe(t));
+    t.retain_grad();  // where a non-leaf's gradient is kept; nothing for a leaf
     edges.push_back(borrowed_edge(t));
   }
   std::vector<Tensor> grads = captured_gradients(roots, edges, retain, create_graph);
   AutoGradMode mode(create_graph);
+  std::unordered_set<const Node*> done;  // a leaf may be named twice
   for (size_t i = 0; i < grads.size(); ++i)
-    if (grads[i].defined()) edges[i].node->apply(&grads[i], nullptr);
+    if (grads[i].defined() && (edges[i].node->flags & Node::kSink) &&
+        done.insert(edges[i].node).second)
+      edges[i].node->apply(&grads[i], nullptr);
 }
 
 variable_list grad(const variable_list& outputs, const variable_list& inputs,
@@ -255,7 +286,10 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
                       std::optional<TensorList> inputs) const {
   autograd::variable_list seeds, leaves;
   if (gradient.defined()) seeds.push_back(gradient);
-  if (inputs) leaves = inputs->vec();
+  if (inputs) {
+    RAMET_CHECK(!inputs->empty(), "backward", "'inputs' argument to backward cannot be empty");
+    leaves = inputs->vec();
+  }
   autograd::backward({*this}, seeds, retain_graph, create_graph, leaves);
 }
 

@@ -2,7 +2,8 @@
 //
 // Fast walk: backward() on a graph whose nodes are all on the caller's device. Operation counters
 // are a topological order, so a heap of (counter, node) suffices: no dependency count, no map, no
-// lock, no other thread. Gradients wait in the node itself.
+// lock, no other thread. Gradients wait in the node itself, or, where a single edge leads to it, in
+// the heap.
 //
 // General walk (GraphTask): everything else, that is grad(outputs, inputs), nodes with several
 // gradient slots, and graphs that span devices. It first visits the reachable graph and counts the

@@ -46,6 +46,26 @@ struct NodeExtra {
   unsigned next_id = 0;
 };
 
+/// Nodes made less nodes destroyed by one thread. Only that thread writes it: nothing on the way of
+/// an operation is locked.
+struct NodeCount {
+  std::atomic<int64_t> balance{0};
+  std::atomic<bool> used{true};
+  NodeCount* next = nullptr;
+};
+#if defined(__GNUC__)
+extern RAMET_API __thread NodeCount* node_count;
+#endif
+RAMET_API void count_node_slowly(int64_t n);
+inline void count_node(int64_t n) {
+  if (NodeCount* c = node_count; RAMET_LIKELY(c != nullptr))
+    c->balance.store(c->balance.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  else count_node_slowly(n);
+}
+/// Nodes that exist now, of all threads; leaves' gradient collectors included. Exact while no other
+/// thread records or releases.
+RAMET_API int64_t nodes_alive();
+
 /// A recorded operation. Thread safety: a graph may be walked by several backwards at once; hooks
 /// are changed by one thread while no backward runs.
 struct RAMET_API Node : AutogradSlot {
@@ -71,7 +91,9 @@ struct RAMET_API Node : AutogradSlot {
         slot_count(static_cast<uint16_t>(slots)),
         block_64(static_cast<uint16_t>((bytes + 63) / 64)),
         op(name),
-        counter(tls.counter++) {}
+        counter(tls.counter++) {
+    count_node(1);
+  }
   virtual ~Node();
   Node(const Node&) = delete;
   /// Call it when the edges are there: finding them may have made the history of a view again
@@ -162,8 +184,8 @@ RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 class RAMET_API Saved {
  public:
   Saved() = default;
-  explicit Saved(const Tensor& t) : t_(t), version_(t.version()) {
-    if (RAMET_UNLIKELY(t.is_inference())) refuse_inference();
+  explicit Saved(Tensor t) : t_(std::move(t)), version_(t_.version()) {
+    if (RAMET_UNLIKELY(t_.is_inference())) refuse_inference();
   }
   /// The tensor; an Error naming both operations if its values were changed since.
   const Tensor& get(const Node& self) const {
@@ -193,7 +215,7 @@ class RAMET_API SavedOutput : Saved {
   /// With history when a gradient of the gradient is being recorded.
   Tensor get(const Node& self) const;
 };
-/// Call it before the history is added: record(..., y, [y = save_output(y)]...).
+/// Call it before the history is added: record(..., std::move(y), [y = save_output(y)]...).
 inline SavedOutput save_output(const Tensor& y) { return SavedOutput(y); }
 
 // ---- record -------------------------------------------------------------------------------------
@@ -262,23 +284,29 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
   using Made = LambdaNode<static_cast<int>(N), F>;
   auto* node = new (pool::allocate(sizeof(Made))) Made(name, std::move(f));
   node->device = device;
-  for (size_t i = 0; i < N; ++i) {
-    node->edge[i] = edge_of(inputs[i].impl);
-    if (node->edge[i].node) node->flags |= node->edge[i].node->flags & Node::kSpans;
+  try {
+    for (size_t i = 0; i < N; ++i) {
+      node->edge[i] = edge_of(inputs[i].impl);
+      if (node->edge[i].node) node->flags |= node->edge[i].node->flags & Node::kSpans;
+    }
+    node->follow_edges();
+    if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
+  } catch (...) {  // no memory for a view's new history
+    release(node);
+    throw;
   }
-  node->follow_edges();
-  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
   return node;
 }
 
 /// Adds history to the fresh tensor `out`. Call it behind `if (!recording(inputs...)) return out;`.
 /// f(const Node& self, const Tensor& grad) returns the gradient of the one input, or a std::array
-/// of one per input; an undefined one is "no gradient".
+/// of one per input; an undefined one is "no gradient". A reference: `out` is moved from when `f`
+/// is made, so record(..., std::move(y), [y = save_output(y)]...) is right in any order.
 template <size_t N, class F>
-Tensor record(const char* name, const Input (&inputs)[N], Tensor out, F f) {
+Tensor record(const char* name, const Input (&inputs)[N], Tensor&& out, F f) {
   out->node = make_node(name, inputs, out->device, std::move(f));
   out->flags |= TensorImpl::kRequiresGrad;
-  return out;
+  return std::move(out);
 }
 
 /// A node with any number of inputs and one result (cat, stack, index): edges in a vector.

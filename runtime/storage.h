@@ -9,9 +9,11 @@
 
 namespace ramet {
 
-/// One reference less; true for the last.
+/// One reference less; true for the last. Who holds the only one needs no locked instruction to
+/// know it: nobody else can take another.
 inline bool drop_ref(std::atomic<uint32_t>& refs) {
-  return refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  return refs.load(std::memory_order_acquire) == 1 ||
+         refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory_order_relaxed); }
 

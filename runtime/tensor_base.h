@@ -119,6 +119,8 @@ class RAMET_API TensorBase {
     if (p_ && drop_ref(p_->refs)) p_->destroy();
   }
   void swap(TensorBase& o) noexcept { std::swap(p_, o.p_); }
+  /// Gives up the reference without dropping it; null of an undefined tensor.
+  TensorImpl* release() && noexcept { return std::exchange(p_, nullptr); }
 
   /// Uninitialised, contiguous. `device` has a definite index. Throws on negative sizes, overflow
   /// and lack of memory.

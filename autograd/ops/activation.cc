@@ -23,18 +23,6 @@ Tensor forward(const char* op, const PointwiseKernel& k, const Tensor& x, const 
   pointwise_into(k, out, compute_type(x.scalar_type()), x, {}, {}, s, t);
   return out;
 }
-Tensor backward_of(const char* op, const PointwiseKernel& k, const Tensor& g, const Tensor& x,
-                   const Scalar& s = 0, const Scalar& t = 0) {
-  common_device(op, g, x);
-  RAMET_CHECK(same_sizes(g, x), op, "shapes: got gradient ", describe(g), " for ", describe(x));
-  const ScalarType dtype = result_type(g, x);
-  RAMET_CHECK(is_floating(dtype), op, "only for floating-point dtypes: got ", describe(g), " and ",
-              describe(x));
-  Tensor out = pointwise_result(op, dtype, x, &g);
-  pointwise_into(k, out, compute_type(out.scalar_type()), g, x, {}, s, t);
-  return out;
-}
-
 bool by_tanh(const char* op, const std::string& approximate) {
   RAMET_CHECK(approximate == "none" || approximate == "tanh", op,
               "approximate argument must be either none or tanh: got '", approximate, "'");
@@ -60,17 +48,17 @@ Tensor gelu(const Tensor& x, const std::string& approximate) {
   const bool t = by_tanh("gelu", approximate);
   Tensor out = forward("gelu", t ? RAMET_POINTWISE(gelu_tanh) : RAMET_POINTWISE(gelu), x);
   if (!recording(x)) return out;
-  return record("GeluBackward0", {x}, out, [sx = save(x), t](const Node& self, const Tensor& g) {
-    return gelu_backward(g, sx.get(self), t ? "tanh" : "none");
-  });
+  return record("GeluBackward0", {x}, std::move(out),
+                [sx = save(x), t](const Node& self, const Tensor& g) {
+                  return gelu_backward(g, sx.get(self), t ? "tanh" : "none");
+                });
 }
 Tensor gelu_backward(const Tensor& g, const Tensor& x, const std::string& approximate) {
   const bool t = by_tanh("gelu_backward", approximate);
-  Tensor out =
-      backward_of("gelu_backward",
-                  t ? RAMET_POINTWISE(gelu_tanh_backward) : RAMET_POINTWISE(gelu_backward), g, x);
+  Tensor out = pointwise_gradient(
+      t ? RAMET_POINTWISE(gelu_tanh_backward) : RAMET_POINTWISE(gelu_backward), g, x);
   if (!recording(g, x)) return out;
-  return record("GeluBackwardBackward0", {g, x}, out,
+  return record("GeluBackwardBackward0", {g, x}, std::move(out),
                 [sg = save(g), sx = save(x), t](const Node& self, const Tensor& v) {
                   const Tensor& x = sx.get(self);
                   return Pair{
@@ -82,7 +70,7 @@ Tensor gelu_backward(const Tensor& g, const Tensor& x, const std::string& approx
 Tensor leaky_relu(const Tensor& x, const Scalar& slope) {
   Tensor out = forward("leaky_relu", RAMET_POINTWISE(leaky_relu), x, slope);
   if (!recording(x)) return out;
-  return record("LeakyReluBackward0", {x}, out,
+  return record("LeakyReluBackward0", {x}, std::move(out),
                 [sx = save(x), slope](const Node& self, const Tensor& g) {
                   return leaky_relu_backward(g, sx.get(self), slope);
                 });
@@ -107,10 +95,9 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   return x;
 }
 Tensor leaky_relu_backward(const Tensor& g, const Tensor& x, const Scalar& slope) {
-  Tensor out =
-      backward_of("leaky_relu_backward", RAMET_POINTWISE(leaky_relu_backward), g, x, slope);
+  Tensor out = pointwise_gradient(RAMET_POINTWISE(leaky_relu_backward), g, x, slope);
   if (!recording(g)) return out;
-  return record("LeakyReluBackwardBackward0", {g}, out,
+  return record("LeakyReluBackwardBackward0", {g}, std::move(out),
                 [sx = save(x), slope](const Node& self, const Tensor& v) {
                   return leaky_relu_backward(v, sx.get(self), slope);
                 });
@@ -119,17 +106,16 @@ Tensor leaky_relu_backward(const Tensor& g, const Tensor& x, const Scalar& slope
 Tensor softplus(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
   Tensor out = forward("softplus", RAMET_POINTWISE(softplus), x, beta, threshold);
   if (!recording(x)) return out;
-  return record("SoftplusBackward0", {x}, out,
+  return record("SoftplusBackward0", {x}, std::move(out),
                 [sx = save(x), beta, threshold](const Node& self, const Tensor& g) {
                   return softplus_backward(g, sx.get(self), beta, threshold);
                 });
 }
 Tensor softplus_backward(const Tensor& g, const Tensor& x, const Scalar& beta,
                          const Scalar& threshold) {
-  Tensor out =
-      backward_of("softplus_backward", RAMET_POINTWISE(softplus_backward), g, x, beta, threshold);
+  Tensor out = pointwise_gradient(RAMET_POINTWISE(softplus_backward), g, x, beta, threshold);
   if (!recording(g, x)) return out;
-  return record("SoftplusBackwardBackward0", {g, x}, out,
+  return record("SoftplusBackwardBackward0", {g, x}, std::move(out),
                 [sg = save(g), sx = save(x), beta, threshold](const Node& self, const Tensor& v) {
                   const Tensor& x = sx.get(self);
                   Pair r;
@@ -146,14 +132,14 @@ Tensor softplus_backward(const Tensor& g, const Tensor& x, const Scalar& beta,
 Tensor silu(const Tensor& x) {
   Tensor out = forward("silu", RAMET_POINTWISE(silu), x);
   if (!recording(x)) return out;
-  return record("SiluBackward0", {x}, out, [sx = save(x)](const Node& self, const Tensor& g) {
-    return silu_backward(g, sx.get(self));
-  });
+  return record(
+      "SiluBackward0", {x}, std::move(out),
+      [sx = save(x)](const Node& self, const Tensor& g) { return silu_backward(g, sx.get(self)); });
 }
 Tensor silu_backward(const Tensor& g, const Tensor& x) {
-  Tensor out = backward_of("silu_backward", RAMET_POINTWISE(silu_backward), g, x);
+  Tensor out = pointwise_gradient(RAMET_POINTWISE(silu_backward), g, x);
   if (!recording(g, x)) return out;
-  return record("SiluBackwardBackward0", {g, x}, out,
+  return record("SiluBackwardBackward0", {g, x}, std::move(out),
                 [sg = save(g), sx = save(x)](const Node& self, const Tensor& v) {
                   const Tensor& x = sx.get(self);
                   Pair r;

@@ -95,10 +95,10 @@ Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   const bool one = is_one(alpha);
   Tensor out;
   if (RAMET_LIKELY(plain_float(a, b) && one)) {
-    out = fast(kernels::add, a, b);
+    out = plain_pointwise(kernels::add, a, b);
     if (!recording(a, b)) return out;
-    return record("AddBackward0", {a, b}, std::move(out), [](const Node&, const Tensor& g) {
-      return Pair{g, g};
+    return record("AddBackward0", {a, b}, std::move(out), [](const Node& self, const Tensor& g) {
+      return Pair{self.needs(0) ? g : Tensor(), self.needs(1) ? g : Tensor()};
     });
   }
   return Sum{"add", "AddBackward0", RAMET_POINTWISE(add), false}.of(a, b, alpha);
@@ -111,10 +111,10 @@ Tensor add(const Tensor& a, const Scalar& b, const Scalar& alpha) {
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor out;
   if (RAMET_LIKELY(plain_float(a, b) && is_one(alpha))) {
-    out = fast(kernels::sub, a, b);
+    out = plain_pointwise(kernels::sub, a, b);
     if (!recording(a, b)) return out;
     return record("SubBackward0", {a, b}, std::move(out), [](const Node& self, const Tensor& g) {
-      return Pair{g, self.needs(1) ? g.neg() : Tensor()};
+      return Pair{self.needs(0) ? g : Tensor(), self.needs(1) ? g.neg() : Tensor()};
     });
   }
   return Sum{"sub", "SubBackward0", RAMET_POINTWISE(sub), true}.of(a, b, alpha);

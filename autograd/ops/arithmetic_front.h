@@ -24,20 +24,6 @@ RAMET_API Tensor& pointwise_result_into(const char* op, const PointwiseKernel& k
                                         const Tensor& a, const Tensor& b, ScalarType dtype,
                                         const Scalar& s);
 
-inline bool plain_float(const Tensor& a, const Tensor& b) {
-  return alike(a, b) && a->dtype == kFloat;
-}
-
-/// Two contiguous float32 tensors of one shape: what most small programs do most of the time.
-template <class Kernel> inline Tensor fast(const Kernel& kernel, const Tensor& a, const Tensor& b) {
-  Tensor out = empty_alike(a);
-  kernels::Number one;
-  one.d = 1;
-  kernel(a.stream(), {a.ptr(), b.ptr(), nullptr, out->data, a.numel(), one, one, kFloat, kFloat,
-                      kFloat, kFloat, kFloat});
-  return out;
-}
-
 inline bool is_one(const Scalar& s) {
   return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.equal(1);
 }

@@ -59,7 +59,7 @@ Tensor native_dropout_backward(const Tensor& g, const Tensor& mask, double scale
   pointwise_into(RAMET_POINTWISE(scaled_product), out, compute_type(g.scalar_type()), g, mask, {},
                  scale);
   if (!recording(g)) return out;
-  return record("NativeDropoutBackwardBackward0", {g}, out,
+  return record("NativeDropoutBackwardBackward0", {g}, std::move(out),
                 [mask, scale](const Node&, const Tensor& v) {
                   return native_dropout_backward(v, mask, scale);
                 });
@@ -74,7 +74,7 @@ Tensor dropout(const Tensor& input, double p, bool train) {
       mask(TensorBase::empty(x.sizes(), kBool, x.device()));
   drop(x, y, mask, p);
   if (!recording(input)) return y;
-  return record("NativeDropoutBackward0", {input}, y,
+  return record("NativeDropoutBackward0", {input}, std::move(y),
                 [mask, scale = scale_of(p)](const Node&, const Tensor& g) {
                   return native_dropout_backward(g, mask, scale);
                 });

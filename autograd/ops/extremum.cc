@@ -27,7 +27,7 @@ Tensor extremum(const char* op, const char* node, ReduceOp kind, const Tensor& x
   check_not_empty(op, x, dims, dim.has_value() && !dim.value().empty());
   Tensor out = run_reduce(kind, x, dims, x.scalar_type());
   if (!recording(x)) return out;
-  return record(node, {x}, out,
+  return record(node, {x}, std::move(out),
                 [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
                   return share(g, sx.get(self), sy.get(self).detach(), dims);
                 });

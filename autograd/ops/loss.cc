@@ -193,9 +193,10 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
     }
     if (!recording(x)) return y;
     // Stated, because the two parts have a kink at 0 that their sum has not.
-    return record("LogSigmoidBackward0", {x}, y, [sx = save(x)](const Node& self, const Tensor& g) {
-      return g.mul(sx.get(self).sigmoid().sub(1));
-    });
+    return record("LogSigmoidBackward0", {x}, std::move(y),
+                  [sx = save(x)](const Node& self, const Tensor& g) {
+                    return g.mul(sx.get(self).sigmoid().sub(1));
+                  });
   };
   const bool weighted = pos_weight && pos_weight->defined();
   const Tensor p = weighted ? *pos_weight : Tensor();

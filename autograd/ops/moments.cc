@@ -67,7 +67,7 @@ MomentsResult moments(const char* op, ReduceOp kind, const Tensor& x, OptionalIn
                           });
   } else {
     r.spread_out =
-        record("StdBackward0", {x}, r.spread_out,
+        record("StdBackward0", {x}, std::move(r.spread_out),
                [dims, correction, all, sx = save(x), sy = save_output(r.spread_out)](
                    const Node& self, const Tensor& g) {
                  const Tensor y = sy.get(self);
@@ -112,7 +112,7 @@ Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scala
                                         : ReduceOp::kNormP;
   Tensor out = run_reduce(kind, x, dims, x.scalar_type(), p);
   if (!recording(x)) return out;
-  return record(node, {x}, out,
+  return record(node, {x}, std::move(out),
                 [dims, p, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
                   return norm_backward(g, sx.get(self), sy.get(self), p, dims);
                 });
@@ -186,7 +186,7 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
   }
   if (!recording(x)) return out;
   return record(
-      "LogsumexpBackward0", {x}, out,
+      "LogsumexpBackward0", {x}, std::move(out),
       [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
         const Tensor& x = sx.get(self);
         return spread(g, x.sizes(), dims).mul(x.sub(spread(sy.get(self), x.sizes(), dims)).exp());

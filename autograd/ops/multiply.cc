@@ -12,7 +12,7 @@ ScalarType divided(ScalarType t) { return is_floating(t) ? t : get_default_dtype
 Tensor mul(const Tensor& a, const Tensor& b) {
   Tensor out;
   if (RAMET_LIKELY(plain_float(a, b))) {
-    out = fast(kernels::mul, a, b);
+    out = plain_pointwise(kernels::mul, a, b);
     if (!recording(a, b)) return out;
     // An input is saved only for the other one's gradient.
     return record("MulBackward0", {a, b}, std::move(out),
@@ -46,7 +46,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
   Tensor out;
   const bool plain = plain_float(a, b);
   if (RAMET_LIKELY(plain)) {
-    out = fast(kernels::div, a, b);
+    out = plain_pointwise(kernels::div, a, b);
   } else {
     common_device("div", a, b);
     out = pointwise_fresh(RAMET_POINTWISE(div), a, b, divided(result_type(a, b)), 1);

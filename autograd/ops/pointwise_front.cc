@@ -133,6 +133,21 @@ Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const
   return Tensor(TensorBase::empty(shape, dtype, device));
 }
 
+Tensor pointwise_gradient(const PointwiseKernel& kernel, const Tensor& g, const Tensor& x,
+                          const Scalar& s, const Scalar& t) {
+  if (RAMET_LIKELY(plain_float(g, x)))
+    return plain_pointwise(kernel.dense, g, x, s.toDouble(), t.toDouble());
+  const char* op = kernel.dense.name;
+  common_device(op, g, x);
+  RAMET_CHECK(same_sizes(g, x), op, "shapes: got gradient ", describe(g), " for ", describe(x));
+  const ScalarType dtype = result_type(g, x);
+  RAMET_CHECK(is_floating(dtype), op, "only for floating-point dtypes: got ", describe(g), " and ",
+              describe(x));
+  Tensor out = pointwise_result(op, dtype, x, &g);
+  pointwise_into(kernel, out, compute_type(dtype), g, x, {}, s, t);
+  return out;
+}
+
 namespace {
 void check_cast(const char* op, const Tensor& out, ScalarType result) {
   RAMET_CHECK(can_cast(result, out.scalar_type()), op, "result type ", name_of(result),

@@ -66,10 +66,29 @@ inline bool alike(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a->key() == b->key() &&
          (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());
 }
-/// Contiguous, same shape, dtype and device as the contiguous `like`.
-inline Tensor empty_alike(const Tensor& like) {
-  return Tensor(TensorBase::empty_alike(like, like.scalar_type()));
+/// Contiguous float32, what most small programs work on most of the time: no promotion, no
+/// broadcasting, no strides.
+inline bool plain_float(const Tensor& x) { return x->dtype == kFloat && x.raw_contiguous(); }
+inline bool plain_float(const Tensor& a, const Tensor& b) {
+  return alike(a, b) && a->dtype == kFloat;
 }
+/// A fresh f(a, b; s, t) of plain tensors, or f(a; s, t). Inline and small.
+template <class Kernel>
+inline Tensor plain_pointwise(const Kernel& kernel, const Tensor& a, const Tensor& b = {},
+                              double s = 1, double t = 1) {
+  Tensor out(TensorBase::empty_alike(a, kFloat));
+  kernels::Number sn, tn;
+  sn.d = s;
+  tn.d = t;
+  kernel(a.stream(), {a.ptr(), b.defined() ? b.ptr() : nullptr, nullptr, out->data, a.numel(), sn,
+                      tn, kFloat, kFloat, kFloat, kFloat, kFloat});
+  return out;
+}
+
+/// The gradient f(g, x; s, t) of a function of x: one pass over two tensors of one shape, which it
+/// checks. Floating-point dtypes only. No history.
+RAMET_API Tensor pointwise_gradient(const PointwiseKernel& kernel, const Tensor& g, const Tensor& x,
+                                    const Scalar& s = 0, const Scalar& t = 0);
 
 }  // namespace autograd
 }  // namespace ramet

@@ -80,7 +80,7 @@ Tensor pow(const Tensor& x, const Scalar& p) {
   Tensor out = empty_like_layout(x, dtype);
   pow_into(out, dtype, x, p);
   if (!recording(x)) return out;
-  return record("PowBackward0", {x}, out,
+  return record("PowBackward0", {x}, std::move(out),
                 [sx = save(x), p, dtype = x.scalar_type()](const Node& self, const Tensor& g) {
                   return base_gradient(g, sx.get(self), p).to(dtype);
                 });
@@ -90,7 +90,7 @@ Tensor pow(const Tensor& x, const Tensor& p) {
   Tensor out = fresh("pow", RAMET_POINTWISE(pow), x, p, not_bool("pow", result_type(x, p)));
   if (!recording(x, p)) return out;
   return record(
-      "PowBackward1", {x, p}, out,
+      "PowBackward1", {x, p}, std::move(out),
       [sx = save(x), sp = save(p), sy = wants_grad(p) ? save_output(out) : SavedOutput(),
        mx = Meta(x), mp = Meta(p)](const Node& self, const Tensor& g) {
         const Tensor &x = sx.get(self), &p = sp.get(self);
@@ -104,7 +104,7 @@ Tensor pow(const Scalar& x, const Tensor& p) {
   Tensor out = empty_like_layout(p, dtype);
   pointwise_into(RAMET_POINTWISE(pow), out, compute_type(dtype), x, p);
   if (!recording(p)) return out;
-  return record("PowBackward2", {p}, out,
+  return record("PowBackward2", {p}, std::move(out),
                 [x, sp = save_if(x.toDouble() == 0, p), sy = save_output(out),
                  dtype = p.scalar_type()](const Node& self, const Tensor& g) {
                   if (sp.defined()) {
@@ -174,7 +174,7 @@ Tensor divided_rest(const char* op, const char* node, const char* rounding,
   check_divisor(op, b, dtype);
   Tensor out = fresh(op, k, a, b, dtype);
   if (!recording(a, b)) return out;
-  return record(node, {a, b}, out,
+  return record(node, {a, b}, std::move(out),
                 [sa = save_if(wants_grad(b), a), sb = save_if(wants_grad(b), b), ma = Meta(a),
                  mb = Meta(b), rounding](const Node& self, const Tensor& g) {
                   return Pair{self.needs(0) ? ma.reduce(g) : Tensor(),
@@ -192,7 +192,7 @@ Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, 
   Tensor out = empty_like_layout(a, dtype);
   pointwise_into(k, out, compute_type(dtype), a, b);
   if (!recording(a)) return out;
-  return record(node, {a}, out,
+  return record(node, {a}, std::move(out),
                 [dtype = a.scalar_type()](const Node&, const Tensor& g) { return g.to(dtype); });
 }
 
@@ -269,7 +269,7 @@ Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, co
   Tensor out = pointwise_result(op, dtype, a, &b, &c);
   pointwise_into(k, out, compute_type(dtype), a, b, c, value);
   if (!recording(a, b, c)) return out;
-  return record(node, {a, b, c}, out, gradient(a, b, c, value));
+  return record(node, {a, b, c}, std::move(out), gradient(a, b, c, value));
 }
 Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
@@ -349,7 +349,7 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Scalar& w) {
   Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b);
   pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
   if (!recording(a, b)) return out;
-  return record("LerpBackward0", {a, b}, out,
+  return record("LerpBackward0", {a, b}, std::move(out),
                 [w, ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
                   return Pair{self.needs(0) ? ma.reduce(mul(g, 1 - w.toDouble())) : Tensor(),
                               self.needs(1) ? mb.reduce(mul(g, w)) : Tensor()};
@@ -361,7 +361,7 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& w) {
   Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b, &w);
   pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
   if (!recording(a, b, w)) return out;
-  return record("LerpBackward1", {a, b, w}, out,
+  return record("LerpBackward1", {a, b, w}, std::move(out),
                 [sa = save_if(wants_grad(w), a), sb = save_if(wants_grad(w), b), sw = save(w),
                  ma = Meta(a), mb = Meta(b), mw = Meta(w)](const Node& self, const Tensor& g) {
                   return Triple{self.needs(0) ? ma.reduce(mul(g, rsub(sw.get(self), 1))) : Tensor(),

@@ -88,7 +88,7 @@ Tensor prod_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
   const ReducedDims dims = reduced_dims("prod", x, dim, keepdim);
   Tensor out = run_reduce(ReduceOp::kProd, x, dims, sum_type(x, dtype));
   if (!recording(x)) return out;
-  return record(node, {x}, out,
+  return record(node, {x}, std::move(out),
                 [dims, sx = save(x), sy = save_output(out)](const Node& self, const Tensor& g) {
                   return prod_backward(g, sx.get(self), sy.get(self), dims);
                 });

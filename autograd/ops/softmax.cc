@@ -55,9 +55,10 @@ Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t
   }
   Tensor out = from_rows(y, d);
   if (!recording(x)) return out;
-  return record(node, {x}, out, [d, log, sy = save_output(out)](const Node& node, const Tensor& g) {
-    return softmax_backward(g, sy.get(node), d, log);
-  });
+  return record(node, {x}, std::move(out),
+                [d, log, sy = save_output(out)](const Node& node, const Tensor& g) {
+                  return softmax_backward(g, sy.get(node), d, log);
+                });
 }
 
 }  // namespace

@@ -40,20 +40,8 @@ Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved
 inline Tensor run(const Rule& r, const Tensor& x) {
   check_defined(r.name, x);
   Tensor out;
-  if (RAMET_LIKELY(x->dtype == kFloat && x.raw_contiguous())) {
-    out = empty_alike(x);
-    r.kernel.dense(x.stream(), {x.ptr(),
-                                nullptr,
-                                nullptr,
-                                out->data,
-                                x.numel(),
-                                {0},
-                                {0},
-                                kFloat,
-                                kFloat,
-                                kFloat,
-                                kFloat,
-                                kFloat});
+  if (RAMET_LIKELY(plain_float(x))) {
+    out = plain_pointwise(r.kernel.dense, x);
   } else {
     const ScalarType dtype = result_of(r, x);
     out = empty_like_layout(x, dtype);
@@ -61,7 +49,7 @@ inline Tensor run(const Rule& r, const Tensor& x) {
   }
   if (!recording(x)) return out;
   return record(
-      r.node, {x}, out,
+      r.node, {x}, std::move(out),
       [&r, sx = save_if(r.saves & kX, x), sy = r.saves & kY ? save_output(out) : SavedOutput()](
           const Node& self, const Tensor& g) { return gradient_of(r, self, g, sx, sy); });
 }
@@ -147,26 +135,14 @@ Tensor& unchanged(const Rule& r, const Tensor& x) {
   return as_mutable(x);
 }
 
-// g op y in one pass over two tensors of one layout.
-Tensor fused(const PointwiseKernel& k, const Tensor& g, const Tensor& y, const Scalar& s = 0) {
-  common_device(k.dense.name, g, y);
-  RAMET_CHECK(same_sizes(g.impl(), y.impl()), k.dense.name, "shapes: got gradient ", describe(g),
-              " for ", describe(y));
-  RAMET_CHECK(is_floating(g.scalar_type()), k.dense.name,
-              "only for floating-point dtypes: got gradient ", describe(g));
-  Tensor out = pointwise_result(k.dense.name, g.scalar_type(), y, &g);
-  pointwise_into(k, out, compute_type(g.scalar_type()), g, y, {}, s);
-  return out;
-}
-
 }  // namespace
 
 // A fused backward is an operation of its own: its first-order bits are the same with and without
 // create_graph.
 Tensor tanh_backward(const Tensor& g, const Tensor& y) {
-  Tensor out = fused(RAMET_POINTWISE(tanh_backward), g, y);
+  Tensor out = pointwise_gradient(RAMET_POINTWISE(tanh_backward), g, y);
   if (!recording(g, y)) return out;
-  return record("TanhBackwardBackward0", {g, y}, out,
+  return record("TanhBackwardBackward0", {g, y}, std::move(out),
                 [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
                   const Tensor& y = sy.get(self);
                   return std::array<Tensor, 2>{
@@ -176,9 +152,9 @@ Tensor tanh_backward(const Tensor& g, const Tensor& y) {
 }
 
 Tensor sigmoid_backward(const Tensor& g, const Tensor& y) {
-  Tensor out = fused(RAMET_POINTWISE(sigmoid_backward), g, y);
+  Tensor out = pointwise_gradient(RAMET_POINTWISE(sigmoid_backward), g, y);
   if (!recording(g, y)) return out;
-  return record("SigmoidBackwardBackward0", {g, y}, out,
+  return record("SigmoidBackwardBackward0", {g, y}, std::move(out),
                 [sg = save(g), sy = save(y)](const Node& self, const Tensor& v) {
                   const Tensor& y = sy.get(self);
                   return std::array<Tensor, 2>{
@@ -192,9 +168,9 @@ Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& thresh
   check_defined("threshold_backward", x);
   if (is_integral(g.scalar_type(), false) && same_sizes(g.impl(), x.impl()))
     return where(gt(x, threshold), g, 0).to(g.scalar_type());
-  Tensor out = fused(RAMET_POINTWISE(threshold_backward), g, x, threshold);
+  Tensor out = pointwise_gradient(RAMET_POINTWISE(threshold_backward), g, x, threshold);
   if (!recording(g)) return out;
-  return record("ThresholdBackwardBackward0", {g}, out,
+  return record("ThresholdBackwardBackward0", {g}, std::move(out),
                 [sx = save(x), threshold](const Node& self, const Tensor& v) {
                   return threshold_backward(v, sx.get(self), threshold);
                 });

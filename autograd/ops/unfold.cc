@@ -30,7 +30,7 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
   }
   Tensor v = make_view(*this, sizes, steps, 0);
   if (!recording(*this)) return v;
-  return record("UnfoldBackward0", {*this}, v,
+  return record("UnfoldBackward0", {*this}, std::move(v),
                 [old = this->sizes().vec(), d, windows, size, step](const Node&, const Tensor& g) {
                   if (old.empty()) return g.sum();
                   // Each window's elements are added where they came from.

@@ -69,7 +69,7 @@ bool view_strides(const Tensor& x, const Sizes& sizes, Sizes& strides) {
 Tensor view_with(const char* name, const Tensor& x, const Sizes& sizes, const Sizes& strides) {
   Tensor v = make_view(x, sizes, strides, 0);
   if (!recording(x)) return v;
-  return record(name, {x}, v,
+  return record(name, {x}, std::move(v),
                 [old = x.sizes().vec()](const Node&, const Tensor& g) { return reshape(g, old); });
 }
 
@@ -123,7 +123,7 @@ Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1) {
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record("TransposeBackward0", {self}, v,
+  return record("TransposeBackward0", {self}, std::move(v),
                 [dim0, dim1](const Node&, const Tensor& g) { return transpose(g, dim0, dim1); });
 }
 
@@ -149,7 +149,7 @@ Tensor permute(const Tensor& self, IntArrayRef dims) {
   }
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
-  return record("PermuteBackward0", {self}, v,
+  return record("PermuteBackward0", {self}, std::move(v),
                 [inverse](const Node&, const Tensor& g) { return permute(g, inverse); });
 }
 
@@ -275,7 +275,7 @@ Tensor expand(const Tensor& self, IntArrayRef size) {
   Tensor v = make_view(self, sizes, strides, 0);
   if (!recording(self)) return v;
   return record(
-      "ExpandBackward0", {self}, v,
+      "ExpandBackward0", {self}, std::move(v),
       [old = self.sizes().vec()](const Node&, const Tensor& g) { return fold_to(g, old); });
 }
 

@@ -25,7 +25,8 @@ Tensor placed(const char* name, const Tensor& g, const Sizes& sizes, Place place
     place(out).copy_(g);
   }
   if (!recording(g)) return out;
-  return record(name, {g}, out, [place](const Node&, const Tensor& gg) { return place(gg); });
+  return record(name, {g}, std::move(out),
+                [place](const Node&, const Tensor& gg) { return place(gg); });
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   strides[d] *= step;
   Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
   if (!recording(self)) return v;
-  return record("SliceBackward0", {self}, v,
+  return record("SliceBackward0", {self}, std::move(v),
                 [old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
                   return placed("SliceBackward0", g, old, [d, from, to, step](const Tensor& t) {
                     return slice(t, static_cast<int64_t>(d), from, to, step);
@@ -82,7 +83,7 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
   Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
   if (!recording(self)) return v;
-  return record("SelectBackward0", {self}, v,
+  return record("SelectBackward0", {self}, std::move(v),
                 [old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
                   return placed("SelectBackward0", g, old, [d, index](const Tensor& t) {
                     return select(t, static_cast<int64_t>(d), index);
@@ -112,7 +113,7 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
   strides.push_back(step);
   Tensor v = make_view(self, sizes, strides, first);
   if (!recording(self)) return v;
-  return record("DiagonalBackward0", {self}, v,
+  return record("DiagonalBackward0", {self}, std::move(v),
                 [old = self.sizes().vec(), offset, dim1, dim2](const Node&, const Tensor& g) {
                   return placed("DiagonalBackward0", g, old, [offset, dim1, dim2](const Tensor& t) {
                     return diagonal(t, offset, dim1, dim2);

@@ -38,7 +38,7 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
   pointwise_into(RAMET_POINTWISE(where), out, compute_type(dtype), condition, a, b);
   if (!recording(a, b)) return out;
   return record(
-      "WhereBackward0", {a, b}, out,
+      "WhereBackward0", {a, b}, std::move(out),
       [c = save(condition), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
         const Tensor& mask = c.get(self);
         return Pair{self.needs(0) ? ma.reduce(masked(mask, g)) : Tensor(),
@@ -97,7 +97,7 @@ Tensor clamp_backward(const Tensor& g, const Tensor& x, double low, double high)
   pointwise_into(RAMET_POINTWISE(clamp_backward), out, compute_type(g.scalar_type()), g, x, {}, low,
                  high);
   if (!recording(g)) return out;
-  return record("ClampBackwardBackward0", {g}, out,
+  return record("ClampBackwardBackward0", {g}, std::move(out),
                 [sx = save(x), low, high](const Node& self, const Tensor& v) {
                   return clamp_backward(v, sx.get(self), low, high);
                 });
@@ -137,7 +137,7 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
   Tensor out = empty_like_layout(x, dtype);
   clamp_into(out, dtype, x, low, high);
   if (!recording(x)) return out;
-  return record(clamp_node(low, high), {x}, out, clamp_gradient(x, low, high));
+  return record(clamp_node(low, high), {x}, std::move(out), clamp_gradient(x, low, high));
 }
 Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low,
                   const std::optional<Scalar>& high) {
@@ -206,7 +206,7 @@ Tensor maximum(const Tensor& a, const Tensor& b) {
   Tensor out = either_of(RAMET_POINTWISE(maximum), a, b);
   if (!recording(a, b)) return out;
   return record(
-      "MaximumBackward0", {a, b}, out,
+      "MaximumBackward0", {a, b}, std::move(out),
       [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
         const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
         return Pair{self.needs(0) ? ma.reduce(share(g, lt(a, b), equal)) : Tensor(),
@@ -217,7 +217,7 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
   Tensor out = either_of(RAMET_POINTWISE(minimum), a, b);
   if (!recording(a, b)) return out;
   return record(
-      "MinimumBackward0", {a, b}, out,
+      "MinimumBackward0", {a, b}, std::move(out),
       [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
         const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
         return Pair{self.needs(0) ? ma.reduce(share(g, gt(a, b), equal)) : Tensor(),
@@ -250,7 +250,7 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
   Tensor out = pointwise_result("clamp", dtype, x, &a, &b);
   pointwise_into(RAMET_POINTWISE(clamp_tensor), out, compute_type(dtype), x, a, b);
   if (!recording(x, a, b)) return out;
-  return record("ClampBackward0", {x, a, b}, out,
+  return record("ClampBackward0", {x, a, b}, std::move(out),
                 [sx = save(x), sa = save(a), sb = save(b), mx = Meta(x), ma = Meta(a),
                  mb = Meta(b)](const Node& self, const Tensor& g) {
                   const Tensor &x = sx.get(self), &a = sa.get(self), &b = sb.get(self);

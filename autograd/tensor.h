@@ -127,7 +127,8 @@ class RAMET_API Tensor : public TensorBase {
   autograd::NodePtr grad_fn() const;
   /// Which of grad_fn()'s gradients is this tensor's; 0 for a leaf.
   int64_t output_nr() const { return is_leaf() ? 0 : p_->slot; }
-  /// d(this)/d(leaves), added into their grad(). `gradient` is needed unless this has one element.
+  /// d(this)/d(leaves), added into their grad(); only into that of `inputs` where those are given,
+  /// leaves or not. `gradient` is needed unless this has one element.
   void backward(const Tensor& gradient = {}, std::optional<bool> retain_graph = std::nullopt,
                 bool create_graph = false, std::optional<TensorList> inputs = std::nullopt) const;
   /// Keeps this non-leaf's gradient at the next backwards.
@@ -160,7 +161,6 @@ class RAMET_API Tensor : public TensorBase {
             std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor to(ScalarType dtype, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = std::nullopt) const;
-  Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor toType(ScalarType dtype) const { return to(dtype); }

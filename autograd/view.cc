@@ -80,9 +80,10 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
     else add_strided(out, v, at);
   }
   if (!recording(v)) return out;
-  return record("AsStridedScatterBackward0", {v}, out, [base, at](const Node&, const Tensor& gg) {
-    return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset);
-  });
+  return record("AsStridedScatterBackward0", {v}, std::move(out),
+                [base, at](const Node&, const Tensor& gg) {
+                  return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset);
+                });
 }
 
 // g with the strides of `like`, for which a geometry relative to `like` holds.
@@ -102,7 +103,7 @@ Tensor zero_at(const Tensor& g, const Geometry& at) {
     Tensor(out.view_impl(at.sizes, at.strides, at.offset)).zero_();
   }
   if (!recording(g)) return out;
-  return record("ZeroAtBackward0", {g}, out,
+  return record("ZeroAtBackward0", {g}, std::move(out),
                 [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
                   return zero_at(laid_out(gg, layout), at);
                 });
@@ -128,7 +129,7 @@ Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_
 Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   Tensor v(base.view_impl(sizes, strides, offset));
   if (!recording(base)) return v;
-  return record("AsStridedBackward0", {base}, v,
+  return record("AsStridedBackward0", {base}, std::move(v),
                 [b = geometry_of(base, 0), at = geometry_of(v, offset)](
                     const Node&, const Tensor& g) { return scatter_strided(g, b, at); });
 }
@@ -173,14 +174,16 @@ void check_inplace(const char* op, const Tensor& x) {
                 "source. Change the source, or use NoGradGuard. Got ",
                 describe(x),
                 x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
-    RAMET_CHECK(!x.is_leaf() || x->base, op,
+    const auto leaf = [](const TensorImpl* t) {
+      return t->is(TensorImpl::kRequiresGrad) &&
+             (!t->node || (static_cast<const Node*>(t->node)->flags & Node::kSink));
+    };
+    RAMET_CHECK(x->base || !leaf(x.impl()), op,
                 "a leaf Variable that requires grad is being used in an in-place operation. Got ",
                 describe(x));
-    const auto* base = x->base;
+    // A view that was made a leaf itself: its gradient would never come.
     RAMET_CHECK(
-        !base || !base->is(TensorImpl::kRequiresGrad) ||
-            (base->node && !(static_cast<Node*>(base->node)->flags & Node::kSink)),
-        op,
+        !x->base || (!leaf(x->base) && !leaf(x.impl())), op,
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ",
         describe(x));
   }

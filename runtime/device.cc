@@ -45,6 +45,8 @@ int cpu_device_count() {
   return count;
 }
 
+DeviceIndex cuda::device_count() { return 0; }
+
 Device resolve(Device device) {
   if (!device.is_cpu()) {
     fail("device", "device ", device.str(),

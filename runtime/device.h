@@ -61,6 +61,11 @@ RAMET_API std::ostream& operator<<(std::ostream& out, DeviceType type);
 
 /// Number of logical CPU devices (8, or RAMET_CPU_DEVICES).
 RAMET_API int cpu_device_count();
+namespace cuda {  // LibTorch's names
+/// CUDA devices that this program can use: 0, as it is linked without CUDA support.
+RAMET_API DeviceIndex device_count();
+inline bool is_available() { return device_count() > 0; }
+}  // namespace cuda
 /// Replaces an index of -1 by the current device of that type; an Error when the device does not
 /// exist.
 RAMET_API Device resolve(Device device);

@@ -117,6 +117,9 @@ TEST(Frontend, OtherStyles) {
   EXPECT_EQ(mse(torch::ones({2}), torch::zeros({2})).item<float>(), 1);
   EXPECT_EQ(direct(torch::ones({2}), torch::zeros({2})).size(0), 2);
   criterion->to(torch::kCPU);
+  const torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
+  const auto moved = torch::ones({2}).to(torch::kCPU).to(device).to("cpu").to(torch::kCPU, true);
+  EXPECT_EQ(moved.to(torch::kCPU, torch::kDouble).to(torch::kHalf).scalar_type(), torch::kHalf);
   torch::nn::ModuleList list;
   list->push_back(torch::nn::Linear(1, 1));
   for (auto& m : *list) EXPECT_NE(m->as<torch::nn::Linear>(), nullptr);

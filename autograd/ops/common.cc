@@ -7,8 +7,8 @@ Device common_device(const char* op, const Tensor& a, const Tensor& b) {
   check_defined(op, a);
   check_defined(op, b);
   if (RAMET_LIKELY(a->device == b->device)) return a.device();
-  if (a.dim() == 0 && a.is_cpu()) return b.device();
-  if (b.dim() == 0 && b.is_cpu()) return a.device();
+  if (is_host_number(a)) return b.device();
+  if (is_host_number(b)) return a.device();
   fail(op, "Expected all tensors to be on the same device, but found at least two devices, ",
        a.device(), " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
 }

@@ -23,8 +23,13 @@ inline const Tensor& settled(const char* op, const Tensor& x) {
 /// Types of 16 bits, which compute in float.
 inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 
-/// The device an operation on a and b runs on: theirs, or the other's where one is a 0-dim tensor
-/// on the CPU (LibTorch's exception). An Error naming both otherwise.
+/// A 0-dim tensor on cpu:0: what LibTorch lets meet tensors of other devices. Other CPU devices
+/// count as devices.
+inline bool is_host_number(const Tensor& x) {
+  return x.dim() == 0 && x.device() == Device(kCPU, 0);
+}
+/// The device an operation on a and b runs on: theirs, or the other's where one is a number on the
+/// host. An Error naming both otherwise.
 RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);
 
 /// As autograd/ops/promotion.h, of three.

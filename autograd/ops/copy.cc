@@ -21,13 +21,13 @@ uint64_t bits_of(const Scalar& value, ScalarType t) {
   auto put = [&bits](auto x) { std::memcpy(&bits, &x, sizeof x); };
   switch (t) {
     case kBool: put(value.toBool()); break;
-    case kByte: put(static_cast<uint8_t>(value.toLong())); break;
+    case kByte: put(value.to<uint8_t>()); break;
     case kChar: put(value.to<int8_t>()); break;
     case kShort: put(value.to<int16_t>()); break;
     case kInt: put(value.to<int32_t>()); break;
     case kLong: put(value.to<int64_t>()); break;
-    case kHalf: put(Half(value.toFloat())); break;
-    case kBFloat16: put(BFloat16(value.toFloat())); break;
+    case kHalf: put(value.to<Half>()); break;
+    case kBFloat16: put(value.to<BFloat16>()); break;
     case kFloat: put(value.toFloat()); break;
     default: put(value.toDouble());
   }
@@ -94,6 +94,8 @@ void copy_values(const TensorBase& dst, const TensorBase& src) {
                    kernels::copy_strided(dst.stream(), k);
                  });
 }
+
+void check_fits(const Scalar& value, ScalarType dtype) { bits_of(value, dtype); }
 
 void fill_values(const TensorBase& dst, const Scalar& value) {
   const uint64_t bits = bits_of(value, dst.scalar_type());
@@ -166,7 +168,8 @@ Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
   }
   copy_values(out, self);
   if (!recording(self)) return out;
-  return record("CloneBackward0", {self}, out, [](const Node&, const Tensor& g) { return g; });
+  return record("CloneBackward0", {self}, std::move(out),
+                [](const Node&, const Tensor& g) { return g; });
 }
 
 Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
@@ -247,7 +250,7 @@ Tensor converted(const Tensor& x, ScalarType dtype, Device device,
   }
   copy_values(out, x);
   if (!is_floating(dtype) || !recording(x)) return out;
-  out = record("ToCopyBackward0", {x}, out,
+  out = record("ToCopyBackward0", {x}, std::move(out),
                [from = Meta(x)](const Node&, const Tensor& g) { return from.reduce(g); });
   if (device != x.device()) static_cast<Node*>(out->node)->flags |= Node::kSpans;
   return out;
@@ -273,9 +276,6 @@ Tensor Tensor::to(Device device, ScalarType dtype, bool non_blocking, bool copy,
 Tensor Tensor::to(ScalarType dtype, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {
   return to(TensorOptions(dtype), non_blocking, copy, format);
-}
-Tensor Tensor::to(Device device, bool non_blocking, bool copy) const {
-  return to(TensorOptions(device), non_blocking, copy);
 }
 Tensor Tensor::to(const Tensor& other, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {

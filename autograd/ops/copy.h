@@ -15,7 +15,10 @@ namespace autograd {
 /// sizes. Raw: no history, no version change. REQUIRES: dst does not overlap itself; shapes
 /// broadcast (checked by the callers).
 RAMET_API void copy_values(const TensorBase& dst, const TensorBase& src);
-/// Every element of dst = value. Raw.
+/// An Error unless the number can be an element of this dtype: fractions are cut off, and -1 is 255
+/// as uint8, but nothing beyond the dtype's range wraps around.
+RAMET_API void check_fits(const Scalar& value, ScalarType dtype);
+/// Every element of dst = value, which must fit. Raw.
 RAMET_API void fill_values(const TensorBase& dst, const Scalar& value);
 /// The value of a one-element tensor.
 RAMET_API Scalar value_of(const TensorBase& t);

@@ -223,6 +223,7 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
                                                                             : kDouble;
   const Tensor host(TensorBase::empty(sizes_, exact, Device(kCPU, 0)));
   for (size_t i = 0; i < values_.size(); ++i) {
+    check_fits(values_[i], dtype);
     if (exact == kDouble) static_cast<double*>(host->data)[i] = values_[i].toDouble();
     else if (exact == kLong) static_cast<int64_t*>(host->data)[i] = values_[i].toLong();
     else static_cast<bool*>(host->data)[i] = values_[i].toBool();

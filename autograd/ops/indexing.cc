@@ -67,7 +67,7 @@ Places places_of(const char* op, const Tensor& self,
       continue;
     }
     const Tensor& t = *entry;
-    RAMET_CHECK(t->device == self->device || t.is_cpu(), op,
+    RAMET_CHECK(t->device == self->device || t.device() == Device(kCPU, 0), op,
                 "indices should be either on cpu or on the same device as the indexed tensor: got ",
                 describe(t), " for ", describe(self));
     if (t.scalar_type() == kBool || t.scalar_type() == kByte) {
@@ -183,8 +183,8 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
   check_defined(op, given);
   const Places p = places_of(op, self, indices);
   const Tensor values_ = without_leading_ones(given, static_cast<int64_t>(p.result.size()));
-  RAMET_CHECK(values_->device == self->device || (values_.dim() == 0 && values_.is_cpu()), op,
-              "expected values on ", self.device(), ": got ", describe(values_));
+  RAMET_CHECK(values_->device == self->device || is_host_number(values_), op, "expected values on ",
+              self.device(), ": got ", describe(values_));
   RAMET_CHECK(values_.scalar_type() == self.scalar_type() || values_.dim() == 0, op,
               "Index put requires the source and destination dtypes match, got ",
               name_of(self.scalar_type()), " for the destination and ",

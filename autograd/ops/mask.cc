@@ -17,7 +17,7 @@ void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
   check_defined(op, mask);
   RAMET_CHECK(mask.scalar_type() == kBool, op, "only supports boolean masks: got mask ",
               describe(mask));
-  RAMET_CHECK(x->device == mask->device || mask.dim() == 0, op,
+  RAMET_CHECK(x->device == mask->device || is_host_number(mask), op,
               "Expected all tensors to be on the same device, but found at least two devices, ",
               x.device(), " and ", mask.device(), "! Got ", describe(x), " and ", describe(mask));
 }
@@ -93,6 +93,7 @@ Tensor expanded_mask(const Tensor& mask, IntArrayRef sizes) {
 
 Tensor masked_fill(const Tensor& self, const Tensor& mask, const Scalar& value) {
   check_mask("masked_fill", self, mask);
+  check_fits(value, self.scalar_type());
   Tensor out = pointwise_result("masked_fill", self.scalar_type(), self, &mask);
   fill_into(out, self, mask, value);
   if (!recording(self)) return out;
@@ -118,6 +119,7 @@ Tensor masked_fill(const Tensor& self, const Tensor& mask, const Tensor& value) 
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   check_mask("masked_fill_", *this, mask);
+  check_fits(value, scalar_type());
   check_inplace("masked_fill_", *this);
   check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()),
                scalar_type());

@@ -54,6 +54,12 @@ void bernoulli_into(const Tensor& x, double p, const Generator& generator = {}) 
   });
 }
 void bernoulli_into(const Tensor& x, const Tensor& p, const Generator& generator = {}) {
+  {
+    const NoGradGuard off;
+    RAMET_CHECK(p.ge(0).logical_and(p.le(1)).all().item<bool>(), "bernoulli",
+                "expects every p to be in [0, 1], but got values from ", p.min().item(), " to ",
+                p.max().item());
+  }
   Tensor dense = p;
   if (p.sizes() != x.sizes() || !p.raw_contiguous()) {
     dense = Tensor(TensorBase::empty(x.sizes(), p.scalar_type(), p.device()));

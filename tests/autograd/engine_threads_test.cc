@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "autograd/autograd.h"
+#include "autograd/function.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {
@@ -45,6 +46,50 @@ TEST(EngineThreads, NoGradForwardsShareParameters) {
       ASSERT_FALSE(y.requires_grad());
     }
   });
+}
+
+// A hook and a Function that run a backward of their own, in several backwards at once.
+TEST(EngineThreads, BackwardInsideAHook) {
+  const Tensor x = leaf({2}), w = leaf({3});
+  constexpr int kThreads = 3, kSteps = 30;
+  in_threads(kThreads, [&](int) {
+    for (int s = 0; s < kSteps; ++s) {
+      const Tensor h = x * 2;
+      h.register_hook([&](Tensor) {
+        const EnableGradGuard on;
+        (w * w).sum().backward();
+      });
+      (h * h).sum().backward();
+    }
+  });
+  EXPECT_EQ(values(w.grad()), (std::vector<double>{6.0 * kThreads * kSteps}));
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{16.0 * kThreads * kSteps}));
+}
+
+struct CubeByInnerGraph : autograd::Function<CubeByInnerGraph> {
+  static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return x * x * x;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx,
+                                          autograd::variable_list g) {
+    const EnableGradGuard on;
+    const Tensor x = ctx->get_saved_variables()[0].detach().requires_grad_();
+    (x * x * x).sum().backward();
+    return {g[0] * x.grad()};
+  }
+};
+TEST(EngineThreads, BackwardInsideAFunction) {
+  const Tensor w = leaf({2});
+  constexpr int kThreads = 3, kSteps = 30;
+  const Tensor shared = CubeByInnerGraph::apply(w).sum();
+  in_threads(kThreads, [&](int i) {
+    for (int s = 0; s < kSteps; ++s) {
+      if (i == 0) shared.backward({}, /*retain_graph=*/true);
+      else CubeByInnerGraph::apply(w).sum().backward();
+    }
+  });
+  EXPECT_EQ(values(w.grad()), (std::vector<double>{12.0 * kThreads * kSteps}));
 }
 
 TEST(EngineThreads, GraphsMadeHereReleasedThere) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "autograd/ops/copy.h"
+#include "autograd/ops/random.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/check.h"
 
@@ -47,6 +48,33 @@ TEST(Factory, FullTakesTheTypeOfItsNumber) {
   EXPECT_EQ(values(full({2}, 3)), (V{3, 3}));
   EXPECT_EQ(scalar_tensor(2.5).dim(), 0);
   EXPECT_EQ(scalar_tensor(2.5).item<double>(), 2.5);
+}
+
+// Nothing wraps around in silence.
+TEST(Factory, NumbersBeyondTheDtypeAreRefused) {
+  for (const auto& make : std::vector<std::function<void()>>{
+           [] { full({2}, 300, kByte); }, [] { full({2}, -300, kByte); },
+           [] { full({2}, -2.5, kByte); }, [] { full({2}, 1e5, kHalf); },
+           [] { full({2}, 1e300, kFloat); }, [] { full_like(zeros({2}, kChar), 128); },
+           [] {
+             tensor({1, 300}, kByte);
+           },
+           [] { tensor({40000}, kShort); }, [] { zeros({2}, kByte).fill_(300); },
+           [] { zeros({2}, kByte).masked_fill(ones({2}, kBool), 256); },
+           [] { zeros({2}, kByte).masked_fill_(ones({2}, kBool), -1.5); },
+           [] {
+             bernoulli(tensor({.5, 2.}));
+           },
+           [] {
+             bernoulli(tensor({.5, -.1}));
+           },
+           [] {
+             zeros({2}).bernoulli_(tensor({.5, NAN}));
+           }})
+    EXPECT_NE(error_of(make).find("got"), std::string::npos);
+  EXPECT_EQ(full({1}, -1, kByte).item<int>(), 255) << "LibTorch's latitude";
+  EXPECT_EQ(full({1}, 2.9, kByte).item<int>(), 2);
+  EXPECT_EQ(full({1}, INFINITY, kHalf).item<double>(), INFINITY);
 }
 
 TEST(Factory, LikeTakesWhatOptionsLeaveOpen) {

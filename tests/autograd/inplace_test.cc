@@ -39,6 +39,15 @@ TEST(Inplace, OnALeafIsRefused) {
   EXPECT_EQ(values(x), (Values{2, 3}));
 }
 
+TEST(Inplace, OnAViewThatIsALeafIsRefused) {
+  const Tensor base = constant({1, 2}), x = base.view({2, 1});
+  x.requires_grad_();
+  EXPECT_NE(error_of([&] { x.add_(1); }).find("a view of a leaf Variable that requires grad"),
+            std::string::npos);
+  EXPECT_TRUE(x.is_leaf());
+  EXPECT_EQ(values(base), (Values{1, 2}));
+}
+
 TEST(Inplace, LeafWithoutGradBecomesPartOfTheGraph) {
   const Tensor x = leaf({1, 2});
   Tensor buffer = constant({10, 20});

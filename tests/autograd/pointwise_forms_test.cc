@@ -269,6 +269,8 @@ TEST(PointwiseFronts, ErrorsNameTheOperation) {
 
 TEST(PointwiseFronts, AZeroDimTensorOfAnotherCpuDeviceIsTaken) {
   const Tensor a = ones({2, 3}, Device(kCPU, 1)), half = full({}, 0.5);
+  EXPECT_NE(error_of([&] { a* half.to("cpu:2"); }).find("cpu:1 and cpu:2"), std::string::npos)
+      << "only a number on cpu:0 may meet other devices";
   const Tensor y = a * half;
   EXPECT_EQ(y.device(), Device(kCPU, 1));
   EXPECT_EQ(values(y), std::vector<double>(6, 0.5));

@@ -198,7 +198,7 @@ TEST(Traps, T14_Printing) {
   ostringstream tree;
   tree << torch::nn::Sequential(torch::nn::Linear(2, 1));
   EXPECT_EQ(tree.str(),
-            "torch::nn::Sequential(\n  (0): torch::nn::Linear(in_features=2, out_features=1, "
+            "ramet::nn::Sequential(\n  (0): ramet::nn::Linear(in_features=2, out_features=1, "
             "bias=true)\n)");
 }
 

@@ -1,5 +1,6 @@
 #include "autograd/gradcheck.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -9,7 +10,9 @@ namespace ramet {
 namespace autograd {
 namespace {
 
+// Empty where there is no tensor.
 std::vector<double> values(const Tensor& t) {
+  if (!t.defined()) return {};
   NoGradGuard off;
   const Tensor d = t.detach().to(kDouble).contiguous();
   const double* p = d.data_ptr<double>();
@@ -39,8 +42,26 @@ Tensor one_at(const Tensor& like, int64_t at) {
   return t;
 }
 
+// Puts an element back, also where the function throws while it is moved.
+class Moved {
+ public:
+  explicit Moved(double* element) : element_(element), was_(*element) {}
+  ~Moved() { *element_ = was_; }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+  void by(double step) { *element_ = was_ + step; }
+
+ private:
+  double* element_;
+  const double was_;
+};
+
+// What becomes of outputs without history: `kIgnored`, or they must not move (`kConstant`).
+enum class Others { kIgnored, kConstant };
+
 void check_first_order(const char* name, const CheckedFunction& f,
-                       const std::vector<Tensor>& inputs, const GradcheckOptions& o) {
+                       const std::vector<Tensor>& inputs, Others others,
+                       const GradcheckOptions& o) {
   std::vector<Tensor> wrt;
   for (const Tensor& x : inputs) {
     if (!x.defined() || !x.requires_grad()) continue;
@@ -49,10 +70,14 @@ void check_first_order(const char* name, const CheckedFunction& f,
     wrt.push_back(x);
   }
   RAMET_CHECK(!wrt.empty(), name, "expects at least one input that requires grad");
-  const Differentiable y = differentiable(f(inputs));
+  const std::vector<Tensor> all = f(inputs);
+  const Differentiable y = differentiable(all);
   if (y.outputs.empty()) {  // then nothing may depend on the inputs
     fail(name, "no output requires grad");
   }
+  std::vector<size_t> constant;
+  for (size_t k = 0; k < all.size() && others == Others::kConstant; ++k)
+    if (std::find(y.index.begin(), y.index.end(), k) == y.index.end()) constant.push_back(k);
   // jacobian[output][element][input]
   std::vector<std::vector<std::vector<Tensor>>> jacobian(y.outputs.size());
   for (size_t k = 0; k < y.outputs.size(); ++k)
@@ -75,19 +100,30 @@ void check_first_order(const char* name, const CheckedFunction& f,
   for (size_t i = 0; i < wrt.size(); ++i) {
     double* x = wrt[i].data_ptr<double>();
     for (int64_t j = 0; j < wrt[i].numel(); ++j) {
-      const double at = x[j];
-      auto evaluate = [&](double v) {
-        x[j] = v;
+      const auto evaluate = [&](double step) {
+        Moved moved(x + j);
+        moved.by(step);
         std::vector<std::vector<double>> out;
-        const auto all = f(inputs);
-        for (size_t k : y.index) out.push_back(values(all[k]));
+        for (const Tensor& t : f(inputs)) out.push_back(values(t));
         return out;
       };
-      const auto up = evaluate(at + o.eps), down = evaluate(at - o.eps);
-      x[j] = at;
+      const auto up = evaluate(o.eps), down = evaluate(-o.eps);
+      for (size_t k : constant) {
+        // No gradient at all is the gradient 0.
+        for (size_t e = 0; e < std::max(up[k].size(), down[k].size()); ++e) {
+          const double above = up[k].empty() ? 0 : up[k][e],
+                       below = down[k].empty() ? 0 : down[k][e],
+                       numeric = (above - below) / (2 * o.eps);
+          const bool still = above == below || std::fabs(numeric) <= o.atol ||
+                             (std::isnan(above) && std::isnan(below));
+          RAMET_CHECK(still, name, "output ", k, " does not require grad, but its element ", e,
+                      " depends on input ", i, " element ", j, ": numerical ", numeric,
+                      ", expected 0");
+        }
+      }
       for (size_t k = 0; k < y.outputs.size(); ++k)
-        for (size_t e = 0; e < up[k].size(); ++e) {
-          const double numeric = (up[k][e] - down[k][e]) / (2 * o.eps);
+        for (size_t e = 0; e < up[y.index[k]].size(); ++e) {
+          const double numeric = (up[y.index[k]][e] - down[y.index[k]][e]) / (2 * o.eps);
           const Tensor& g = jacobian[k][e][i];
           double analytic = 0;
           if (g.defined()) {
@@ -123,7 +159,7 @@ bool guarded(const GradcheckOptions& o, const std::function<void()>& check) {
 
 bool gradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs,
                const GradcheckOptions& o) {
-  return guarded(o, [&] { check_first_order("gradcheck", f, inputs, o); });
+  return guarded(o, [&] { check_first_order("gradcheck", f, inputs, Others::kIgnored, o); });
 }
 
 bool gradgradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs,
@@ -156,7 +192,7 @@ bool gradgradcheck(const CheckedFunction& f, const std::vector<Tensor>& inputs,
     };
     std::vector<Tensor> all = inputs;
     all.insert(all.end(), seeds.begin(), seeds.end());
-    check_first_order("gradgradcheck", first, all, o);
+    check_first_order("gradgradcheck", first, all, Others::kConstant, o);
   });
 }
 

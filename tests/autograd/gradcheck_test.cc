@@ -47,6 +47,21 @@ struct Square : Function<Square> {
     return {g[0] * 2 * ctx->get_saved_variables()[0].detach()};
   }
 };
+// x y, of whose gradients the one of `lost` has no history.
+struct Product : Function<Product> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& y, int64_t lost) {
+    ctx->save_for_backward({x, y});
+    ctx->saved_data["lost"] = lost;
+    return x * y;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list g) {
+    const auto saved = ctx->get_saved_variables();
+    tensor_list out = {g[0] * saved[1], g[0] * saved[0], Tensor()};
+    const int64_t lost = ctx->saved_data["lost"].toInt();
+    if (lost >= 0) out[static_cast<size_t>(lost)] = out[static_cast<size_t>(lost)].detach();
+    return out;
+  }
+};
 // A gradient that is another one each time.
 struct Unsteady : Function<Unsteady> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x * 1; }
@@ -157,6 +172,27 @@ TEST(Gradcheck, Inputs) {
   EXPECT_TRUE(gradcheck([](const List& in) { return List{in[0] * 2}; }, {x, leaf({5})}));
 }
 
+TEST(Gradcheck, InputsArePutBackWhereTheFunctionThrows) {
+  const Tensor x = leaf({1, 2, 4});
+  GradcheckOptions quiet;
+  quiet.raise_exception = false;
+  for (int last : {1, 2, 3, 6}) {  // the first call is not a moved one
+    int calls = 0;
+    const auto f = [&](const List& in) {
+      if (calls++ == last) fail("f", "has enough");
+      return List{in[0] * 2};
+    };
+    expect_refused([&] { gradcheck(f, {x}); }, "has enough");
+    EXPECT_EQ(values(x), (std::vector<double>{1, 2, 4})) << last;
+    calls = 0;
+    EXPECT_FALSE(gradcheck(f, {x}, quiet));
+    EXPECT_EQ(values(x), (std::vector<double>{1, 2, 4})) << last;
+    calls = 0;
+    EXPECT_FALSE(gradgradcheck(f, {x}, {}, quiet));
+    EXPECT_EQ(values(x), (std::vector<double>{1, 2, 4})) << last;
+  }
+}
+
 TEST(Gradcheck, NotANumberOnBothSidesAgrees) {
   EXPECT_TRUE(gradcheck([](const List& in) { return List{in[0] * NAN}; }, {leaf({1, 2})}));
 }
@@ -178,6 +214,28 @@ TEST(Gradgradcheck, SecondDerivatives) {
         gradgradcheck(kept, {constant({1}), constant({2})});
       },
       "no output requires grad");
+}
+
+TEST(Gradgradcheck, AGradientWithoutHistoryMustBeConstant) {
+  const auto product = [](int64_t lost) {
+    return [=](const List& in) { return List{Product::apply(in[0], in[1], lost)}; };
+  };
+  const List in = {leaf({1, 2}), leaf({3, 4})};
+  EXPECT_TRUE(gradgradcheck(product(-1), in));
+  for (int64_t lost : {0, 1}) {
+    EXPECT_TRUE(gradcheck(product(lost), in)) << "the gradient itself is right";
+    // The gradient of x is g y, of y it is g x: first seen with the other one moved.
+    expect_refused([&] { gradgradcheck(product(lost), in); },
+                   "[gradgradcheck] output " + std::to_string(lost) +
+                       " does not require grad, but its element 0 depends on input " +
+                       std::to_string(1 - lost) + " element 0: numerical ");
+  }
+  // Zeros, and none at all, are constant.
+  EXPECT_TRUE(gradgradcheck(
+      [](const List& x) {
+        return List{x[0] * x[0] + x[1].sign(), x[0].detach() * 2};
+      },
+      {leaf({1, 2}), leaf({3, 4}), leaf({5})}));
 }
 
 }  // namespace

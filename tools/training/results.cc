@@ -1,14 +1,42 @@
 #include "tools/training/results.h"
 
+#include <dirent.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/error.h"
 
 namespace ramet::training {
+
+namespace {
+
+constexpr const char* kResults[] = {"model.safetensors", "metrics.jsonl", "summary.json",
+                                    "curve.png",         "graph.svg",     "trace.json"};
+
+// The process whose AtomicFile has that temporary name, where it is one of a result; otherwise 0.
+pid_t writer_of(const std::string& temporary) {
+  const auto writer = [&](const std::string& name) -> pid_t {
+    const std::string start = name + ".tmp.";
+    if (temporary.compare(0, start.size(), start) != 0) return 0;
+    const char* digits = "0123456789";
+    const size_t dot = temporary.find_first_not_of(digits, start.size());
+    if (dot == start.size() || dot == std::string::npos || dot - start.size() > 9 ||
+        temporary[dot] != '.' || dot + 1 == temporary.size() ||
+        temporary.find_first_not_of(digits, dot + 1) != std::string::npos)
+      return 0;
+    return static_cast<pid_t>(std::atoi(temporary.c_str() + start.size()));
+  };
+  for (const char* name : kResults)
+    if (const pid_t pid = writer(name)) return pid;
+  return writer("checkpoint");
+}
+
+}  // namespace
 
 void make_folders(const std::string& path) {
   for (size_t at = 1; at <= path.size(); ++at) {
@@ -21,10 +49,20 @@ void make_folders(const std::string& path) {
               path, "\" (", std::strerror(errno), ")");
 }
 
+void remove_leftovers(const std::string& folder) {
+  DIR* entries = ::opendir(folder.c_str());
+  if (!entries) return;  // a folder one may write but not read
+  while (const dirent* entry = ::readdir(entries)) {
+    const pid_t pid = writer_of(entry->d_name);
+    // This process has written nothing yet: its id on a file is that of a dead one.
+    const bool dead = pid == ::getpid() || (pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH);
+    if (dead) ::unlink((folder + "/" + entry->d_name).c_str());
+  }
+  ::closedir(entries);
+}
+
 void remove_stale_results(const std::string& folder) {
-  for (const char* name : {"model.safetensors", "metrics.jsonl", "summary.json", "curve.png",
-                           "graph.svg", "trace.json"})
-    ::unlink((folder + "/" + name).c_str());
+  for (const char* name : kResults) ::unlink((folder + "/" + name).c_str());
 }
 
 }  // namespace ramet::training

@@ -101,6 +101,7 @@ class Run {
   void report_epoch(const EpochRecord& r) const;
 
   Options& options_;
+  std::optional<InterruptGuard> signals_;
   ImageData data_;
   std::vector<Device> devices_;
   // weights, order and dropout are drawn there, whichever it is
@@ -161,7 +162,10 @@ Run::Run(Options& o) : options_(o) {
   }
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.
+  // Until here a signal ends the program at once, with the folder as it was.
+  signals_.emplace();
   make_folders(o.out);
+  remove_leftovers(o.out);
   if (!o.resume) save_checkpoint();  // over the old one: there is a whole one at every moment
   if (step_ == 0) remove_stale_results(o.out);
   history_.open(file("metrics.jsonl"), step_);
@@ -322,7 +326,6 @@ void Run::write_summary(double test_accuracy, double test_loss, const std::strin
 }
 
 int Run::train() {
-  InterruptGuard signals;
   std::string on;
   for (Device d : devices_)
     on += (on.empty() ? "" : ", ") + (d.str() == "cpu" ? std::string("cpu:0") : d.str());

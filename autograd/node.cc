@@ -169,6 +169,28 @@ void set_grad_destination(const Tensor& leaf, Tensor where) {
   sink->where = std::move(where);
 }
 
+Tensor without_base(Tensor view) {
+  const TensorImpl* base = view->base;
+  const auto* node = static_cast<const Node*>(base->node);
+  if (base->is(TensorImpl::kRequiresGrad) &&
+      (!node || (node->flags & (Node::kSink | Node::kReduce)) != 0))
+    return view;
+  const Edge edge = edge_of(view.impl());
+  Tensor kept;
+  try {
+    kept = view.shallow();
+  } catch (...) {
+    release(edge.node);
+    throw;
+  }
+  if (edge.node) {
+    kept->node = edge.node;
+    kept->slot = edge.slot;
+    kept->flags |= TensorImpl::kRequiresGrad;
+  }
+  return kept;
+}
+
 void Saved::changed(const Node& self) const {
   // A replica's parameter, or a view of one, is known by its full name.
   const TensorImpl* at = t_->base ? t_->base : t_.impl();

@@ -180,12 +180,18 @@ RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 
 // ---- what a backward function keeps -------------------------------------------------------------
 
+/// A view as a node keeps it: the same data and the history it has now, without the base. Through
+/// the base a node would own whatever writes the base later, itself included: x[0].div_(x[1]).
+/// Views that cannot be written so (of a leaf that requires grad, of a replica's parameter) stay.
+RAMET_API Tensor without_base(Tensor view);
+
 /// An input (or any tensor), with its history and the version it had.
 class RAMET_API Saved {
  public:
   Saved() = default;
   explicit Saved(Tensor t) : t_(std::move(t)), version_(t_.version()) {
     if (RAMET_UNLIKELY(t_.is_inference())) refuse_inference();
+    if (RAMET_UNLIKELY(t_->base != nullptr)) t_ = without_base(std::move(t_));
   }
   /// The tensor; an Error naming both operations if its values were changed since.
   const Tensor& get(const Node& self) const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "autograd/accessor.h"
+#include "runtime/generator.h"
 #include "runtime/options.h"
 #include "runtime/scalar.h"
 #include "runtime/tensor_base.h"
@@ -167,7 +168,11 @@ class RAMET_API Tensor : public TensorBase {
   Tensor type_as(const Tensor& other) const { return to(other); }
   Tensor cpu() const { return to(Device(kCPU, 0)); }
   Tensor cuda() const { return to(Device(kCUDA)); }
-  Tensor pin_memory() const { return *this; }
+  /// This tensor: memory that a GPU copies from is staged where it is needed.
+  Tensor pin_memory(std::optional<Device> device = std::nullopt) const {
+    (void)device;
+    return *this;
+  }
   Tensor& fill_(const Scalar& value) const;
   Tensor& fill_(const Tensor& value) const;
   Tensor& zero_() const;
@@ -175,18 +180,26 @@ class RAMET_API Tensor : public TensorBase {
   Tensor new_zeros(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_ones(IntArrayRef size, const TensorOptions& options = {}) const;
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
-  Tensor& resize_(IntArrayRef size) const;
+  Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format = std::nullopt) const;
 
   // ---- random fills -----------------------------------------------------------------------------
-  Tensor& uniform_(double from = 0, double to = 1) const;
-  Tensor& normal_(double mean = 0, double std = 1) const;
-  Tensor& bernoulli_(double p = 0.5) const;
-  Tensor& bernoulli_(const Tensor& p) const;
-  Tensor& random_(int64_t from, int64_t to) const;
-  Tensor& random_(int64_t to) const;
-  Tensor& exponential_(double lambda = 1) const;
-  Tensor bernoulli() const;
-  Tensor multinomial(int64_t num_samples, bool replacement = false) const;
+  Tensor& uniform_(double from = 0, double to = 1,
+                   std::optional<Generator> generator = std::nullopt) const;
+  Tensor& normal_(double mean = 0, double std = 1,
+                  std::optional<Generator> generator = std::nullopt) const;
+  Tensor& bernoulli_(double p = 0.5, std::optional<Generator> generator = std::nullopt) const;
+  Tensor& bernoulli_(const Tensor& p, std::optional<Generator> generator = std::nullopt) const;
+  /// Integers from [from, to); up to the largest that the dtype (and each below it) has exactly
+  /// where there is no `to`, from 0 where there is no `from`.
+  Tensor& random_(int64_t from, std::optional<int64_t> to,
+                  std::optional<Generator> generator = std::nullopt) const;
+  Tensor& random_(int64_t to, std::optional<Generator> generator = std::nullopt) const;
+  Tensor& random_(std::optional<Generator> generator = std::nullopt) const;
+  Tensor& exponential_(double lambd = 1, std::optional<Generator> generator = std::nullopt) const;
+  Tensor bernoulli(std::optional<Generator> generator = std::nullopt) const;
+  Tensor bernoulli(double p, std::optional<Generator> generator = std::nullopt) const;
+  Tensor multinomial(int64_t num_samples, bool replacement = false,
+                     std::optional<Generator> generator = std::nullopt) const;
 
   // ---- views ------------------------------------------------------------------------------------
   Tensor view(IntArrayRef size) const;
@@ -200,6 +213,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor swapaxes(int64_t axis0, int64_t axis1) const { return transpose(axis0, axis1); }
   Tensor t() const;
   Tensor permute(IntArrayRef dims) const;
+  Tensor movedim(IntArrayRef source, IntArrayRef destination) const;
   Tensor movedim(int64_t source, int64_t destination) const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
   Tensor unflatten(int64_t dim, IntArrayRef sizes) const;
@@ -209,12 +223,14 @@ class RAMET_API Tensor : public TensorBase {
   Tensor unsqueeze(int64_t dim) const;
   Tensor& squeeze_() const;
   Tensor& squeeze_(int64_t dim) const;
+  Tensor& squeeze_(IntArrayRef dim) const;
   Tensor& unsqueeze_(int64_t dim) const;
   Tensor& t_() const;
   Tensor& transpose_(int64_t dim0, int64_t dim1) const;
   Tensor expand(IntArrayRef size, bool implicit = false) const;
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
+  Tensor narrow(int64_t dim, const Tensor& start, int64_t length) const;
   Tensor select(int64_t dim, int64_t index) const;
   Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt,
                std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
@@ -232,10 +248,12 @@ class RAMET_API Tensor : public TensorBase {
   // ---- indexing (autograd/ops/index.h) ----------------------------------------------------------
   Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
   Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
-  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values) const;
+  /// self[indices] = values, or += with `accumulate`.
+  Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Tensor& values,
+                     bool accumulate = false) const;
   Tensor& index_put_(ArrayRef<indexing::TensorIndex> indices, const Scalar& value) const;
-  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
-                     const Tensor& values) const;
+  Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices, const Tensor& values,
+                     bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
                      const Scalar& value) const;
   Tensor gather(int64_t dim, const Tensor& index, bool sparse_grad = false) const;
@@ -260,6 +278,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor repeat(IntArrayRef repeats) const;
   Tensor flip(IntArrayRef dims) const;
   Tensor where(const Tensor& condition, const Tensor& other) const;
+  Tensor where(const Tensor& condition, const Scalar& other) const;
 
   // ---- pointwise arithmetic (autograd/ops/arithmetic.h) -----------------------------------------
   Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
@@ -343,14 +362,18 @@ class RAMET_API Tensor : public TensorBase {
   Tensor isnan() const;
   Tensor isinf() const;
   Tensor isfinite() const;
-  Tensor clamp(const std::optional<Scalar>& min = std::nullopt,
-               const std::optional<Scalar>& max = std::nullopt) const;
-  Tensor clamp(const std::optional<Tensor>& min,
-               const std::optional<Tensor>& max = std::nullopt) const;
-  Tensor& clamp_(const std::optional<Scalar>& min = std::nullopt,
-                 const std::optional<Scalar>& max = std::nullopt) const;
-  Tensor& clamp_(const std::optional<Tensor>& min,
-                 const std::optional<Tensor>& max = std::nullopt) const;
+#define RAMET_CLAMP_METHOD(name)                                                                 \
+  Tensor name(const std::optional<Scalar>& min, const std::optional<Scalar>& max = std::nullopt) \
+      const;                                                                                     \
+  Tensor name(const std::optional<Tensor>& min = std::nullopt,                                   \
+              const std::optional<Tensor>& max = std::nullopt) const;                            \
+  Tensor& name##_(const std::optional<Scalar>& min,                                              \
+                  const std::optional<Scalar>& max = std::nullopt) const;                        \
+  Tensor& name##_(const std::optional<Tensor>& min = std::nullopt,                               \
+                  const std::optional<Tensor>& max = std::nullopt) const;
+  RAMET_CLAMP_METHOD(clamp)
+  RAMET_CLAMP_METHOD(clip)
+#undef RAMET_CLAMP_METHOD
   Tensor clamp_min(const Scalar& min) const;
   Tensor clamp_min(const Tensor& min) const;
   Tensor clamp_max(const Scalar& max) const;
@@ -372,6 +395,9 @@ class RAMET_API Tensor : public TensorBase {
   RAMET_COMPARE_METHOD(le)
   RAMET_COMPARE_METHOD(gt)
   RAMET_COMPARE_METHOD(ge)
+  RAMET_COMPARE_METHOD(bitwise_and)  // integers, as their operands
+  RAMET_COMPARE_METHOD(bitwise_or)
+  RAMET_COMPARE_METHOD(bitwise_xor)
 #undef RAMET_COMPARE_METHOD
 #define RAMET_LOGIC_METHOD(name)          \
   Tensor name(const Tensor& other) const; \
@@ -379,9 +405,6 @@ class RAMET_API Tensor : public TensorBase {
   RAMET_LOGIC_METHOD(logical_and)
   RAMET_LOGIC_METHOD(logical_or)
   RAMET_LOGIC_METHOD(logical_xor)
-  RAMET_LOGIC_METHOD(bitwise_and)
-  RAMET_LOGIC_METHOD(bitwise_or)
-  RAMET_LOGIC_METHOD(bitwise_xor)
 #undef RAMET_LOGIC_METHOD
   /// Same sizes, dtype and values.
   bool equal(const Tensor& other) const;
@@ -399,10 +422,12 @@ class RAMET_API Tensor : public TensorBase {
   Tensor prod(int64_t dim, bool keepdim = false,
               std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor var(bool unbiased) const;
+  Tensor var(int dim) const;  // not a bool
   Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
   Tensor var(OptionalIntArrayRef dim = std::nullopt,
              const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
   Tensor std(bool unbiased) const;
+  Tensor std(int dim) const;
   Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
   Tensor std(OptionalIntArrayRef dim = std::nullopt,
              const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
@@ -451,6 +476,12 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& operator*=(const Scalar& other) { return mul_(other); }
   Tensor& operator/=(const Tensor& other) { return div_(other); }
   Tensor& operator/=(const Scalar& other) { return div_(other); }
+  Tensor& operator&=(const Tensor& other) { return bitwise_and_(other); }
+  Tensor& operator&=(const Scalar& other) { return bitwise_and_(other); }
+  Tensor& operator|=(const Tensor& other) { return bitwise_or_(other); }
+  Tensor& operator|=(const Scalar& other) { return bitwise_or_(other); }
+  Tensor& operator^=(const Tensor& other) { return bitwise_xor_(other); }
+  Tensor& operator^=(const Scalar& other) { return bitwise_xor_(other); }
   Tensor operator-() const { return neg(); }
   Tensor operator!() const { return logical_not(); }
   Tensor operator~() const { return bitwise_not(); }
@@ -510,10 +541,10 @@ RAMET_COMPARE_OPERATOR(<, lt, gt)
 RAMET_COMPARE_OPERATOR(<=, le, ge)
 RAMET_COMPARE_OPERATOR(>, gt, lt)
 RAMET_COMPARE_OPERATOR(>=, ge, le)
+RAMET_COMPARE_OPERATOR(&, bitwise_and, bitwise_and)
+RAMET_COMPARE_OPERATOR(|, bitwise_or, bitwise_or)
+RAMET_COMPARE_OPERATOR(^, bitwise_xor, bitwise_xor)
 #undef RAMET_COMPARE_OPERATOR
-inline Tensor operator&(const Tensor& a, const Tensor& b) { return a.bitwise_and(b); }
-inline Tensor operator|(const Tensor& a, const Tensor& b) { return a.bitwise_or(b); }
-inline Tensor operator^(const Tensor& a, const Tensor& b) { return a.bitwise_xor(b); }
 
 /// Prints as LibTorch does: columns, scale line, `[ CPUFloatType{2,2} ]`.
 RAMET_API std::ostream& operator<<(std::ostream& out, const Tensor& t);

@@ -72,6 +72,14 @@ class FlatRun {
     room_ += flat_padded(size);
     return true;
   }
+  /// Takes the next pieces in; where they do not continue the run (or `joins` is false), flush() is
+  /// called first, which works on it and clears it. True: the run starts with these pieces.
+  template <class Flush>
+  bool take(const TensorBase* const* next, int count, bool joins, const Flush& flush) {
+    if (!empty() && joins && extend(next, count)) return false;
+    if (!empty()) flush();
+    return extend(next, count);
+  }
   bool empty() const { return bytes_ == 0; }
   void clear() { bytes_ = room_ = 0; }
   void* at(int operand) const { return at_[operand]; }

@@ -72,7 +72,7 @@ Tensor leaky_relu(const Tensor& x, const Scalar& slope) {
   if (!recording(x)) return out;
   return record("LeakyReluBackward0", {x}, std::move(out),
                 [sx = save(x), slope](const Node& self, const Tensor& g) {
-                  return leaky_relu_backward(g, sx.get(self), slope);
+                  return leaky_relu_backward(g, sx.get(self), slope, false);
                 });
 }
 Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
@@ -89,17 +89,19 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   if (records) {
     record_inplace("LeakyReluBackward1", {x}, x,
                    [sy = save_output(x), slope](const Node& self, const Tensor& g) {
-                     return leaky_relu_backward(g, sy.get(self), slope);
+                     return leaky_relu_backward(g, sy.get(self), slope, true);
                    });
   }
   return x;
 }
-Tensor leaky_relu_backward(const Tensor& g, const Tensor& x, const Scalar& slope) {
+Tensor leaky_relu_backward(const Tensor& g, const Tensor& x, const Scalar& slope, bool is_result) {
+  RAMET_CHECK(!is_result || slope.toDouble() >= 0, "leaky_relu_backward",
+              "the result of a negative slope does not tell the input's sign: got slope ", slope);
   Tensor out = pointwise_gradient(RAMET_POINTWISE(leaky_relu_backward), g, x, slope);
   if (!recording(g)) return out;
   return record("LeakyReluBackwardBackward0", {g}, std::move(out),
-                [sx = save(x), slope](const Node& self, const Tensor& v) {
-                  return leaky_relu_backward(v, sx.get(self), slope);
+                [sx = save(x), slope, is_result](const Node& self, const Tensor& v) {
+                  return leaky_relu_backward(v, sx.get(self), slope, is_result);
                 });
 }
 
@@ -161,11 +163,7 @@ Tensor& forward_out(const char* op, const PointwiseKernel& k, Tensor& out, const
   check_defined(op, x);
   RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(x));
-  check_out_device(op, out, x.device());
-  prepare_out(op, out, x.sizes(), x.scalar_type(), recording(x));
-  pointwise_into(k, out, compute_type(x.scalar_type()), x, {}, {}, s, t);
-  wrote(op, out);
-  return out;
+  return pointwise_out(op, k, out, x.scalar_type(), compute_type(x.scalar_type()), x, {}, {}, s, t);
 }
 }  // namespace
 

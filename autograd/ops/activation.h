@@ -20,7 +20,7 @@ RAMET_API Tensor& leaky_relu_(Tensor& self, const Scalar& negative_slope = 0.01)
 RAMET_API Tensor& leaky_relu_out(Tensor& out, const Tensor& self,
                                  const Scalar& negative_slope = 0.01);
 RAMET_API Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self,
-                                     const Scalar& negative_slope);
+                                     const Scalar& negative_slope, bool self_is_result);
 /// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
 RAMET_API Tensor softplus(const Tensor& self, const Scalar& beta = 1, const Scalar& threshold = 20);
 RAMET_API Tensor& softplus_out(Tensor& out, const Tensor& self, const Scalar& beta = 1,

@@ -1,6 +1,7 @@
 #include "autograd/ops/arithmetic.h"
 
 #include "autograd/ops/arithmetic_front.h"
+#include "autograd/ops/out_front.h"
 
 namespace ramet {
 
@@ -145,15 +146,17 @@ Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 // ---- out forms ----------------------------------------------------------------------------------
 
 Tensor& add_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  check_alpha("add_out", alpha, result_type(a, b));
-  return pointwise_result_into("add_out", RAMET_POINTWISE(add), out, a, b, result_type(a, b),
-                               alpha);
+  const ScalarType dtype = result_type(a, b);
+  check_alpha("add_out", alpha, dtype);
+  return pointwise_out("add_out", RAMET_POINTWISE(add), out, dtype, compute_type(dtype), a, b, {},
+                       alpha);
 }
 Tensor& sub_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
   check_sub(a, b.scalar_type());
-  check_alpha("sub_out", alpha, result_type(a, b));
-  return pointwise_result_into("sub_out", RAMET_POINTWISE(sub), out, a, b, result_type(a, b),
-                               alpha);
+  const ScalarType dtype = result_type(a, b);
+  check_alpha("sub_out", alpha, dtype);
+  return pointwise_out("sub_out", RAMET_POINTWISE(sub), out, dtype, compute_type(dtype), a, b, {},
+                       alpha);
 }
 
 // ---- methods ------------------------------------------------------------------------------------

@@ -31,16 +31,5 @@ void pointwise_inplace(const char* op, const PointwiseKernel& k, const Tensor& o
   pointwise_into(k, out, compute_type(dtype), a, b, {}, s);
 }
 
-Tensor& pointwise_result_into(const char* op, const PointwiseKernel& k, Tensor& out,
-                              const Tensor& a, const Tensor& b, ScalarType dtype, const Scalar& s) {
-  check_out_device(op, out, common_device(op, a, b));
-  const std::vector<int64_t> shape = broadcast_sizes(op, a.sizes(), b.sizes());
-  check_out_operands(op, out, shape, a, b);
-  prepare_out(op, out, shape, dtype, recording(a, b));
-  pointwise_into(k, out, compute_type(dtype), a, b, {}, s);
-  wrote(op, out);
-  return out;
-}
-
 }  // namespace autograd
 }  // namespace ramet

@@ -19,10 +19,6 @@ RAMET_API Tensor pointwise_fresh(const PointwiseKernel& k, const Tensor& a, cons
 RAMET_API void pointwise_inplace(const char* op, const PointwiseKernel& k, const Tensor& out,
                                  const Tensor& a, const Operand& b, ScalarType dtype,
                                  const Scalar& s);
-/// A whole `_out` form.
-RAMET_API Tensor& pointwise_result_into(const char* op, const PointwiseKernel& k, Tensor& out,
-                                        const Tensor& a, const Tensor& b, ScalarType dtype,
-                                        const Scalar& s);
 
 inline bool is_one(const Scalar& s) {
   return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.equal(1);

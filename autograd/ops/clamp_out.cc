@@ -6,16 +6,11 @@ namespace ramet {
 
 using namespace autograd;
 
-namespace {
-bool records(const Tensor& x) { return x.defined() && recording(x); }
-bool records(const std::optional<Tensor>& x) { return x && records(*x); }
-}  // namespace
-
 Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Tensor>& low,
                   const std::optional<Tensor>& high) {
   check_defined("clamp_out", x);
-  return computed_out("clamp_out", out, records(x) || records(low) || records(high),
-                      OutType::kCastable, [&] { return clamp(x, low, high); });
+  return computed_out("clamp_out", out, operands_record(x, low, high), OutType::kCastable,
+                      [&] { return clamp(x, low, high); });
 }
 Tensor& clamp_(Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
   return x.clamp_(low, high);
@@ -28,12 +23,39 @@ Tensor& Tensor::clamp_(const std::optional<Tensor>& low, const std::optional<Ten
                            [&](const Tensor& x) { return ramet::clamp(x, low, high); });
 }
 
+Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
+  return ramet::clamp(*this, low, high);
+}
+
+// Another name of the same.
+#define RAMET_CLIP(Bound)                                                                          \
+  Tensor clip(const Tensor& x, const std::optional<Bound>& low,                                    \
+              const std::optional<Bound>& high) {                                                  \
+    return clamp(x, low, high);                                                                    \
+  }                                                                                                \
+  Tensor& clip_(Tensor& x, const std::optional<Bound>& low, const std::optional<Bound>& high) {    \
+    return x.clamp_(low, high);                                                                    \
+  }                                                                                                \
+  Tensor& clip_out(Tensor& out, const Tensor& x, const std::optional<Bound>& low,                  \
+                   const std::optional<Bound>& high) {                                             \
+    return clamp_out(out, x, low, high);                                                           \
+  }                                                                                                \
+  Tensor Tensor::clip(const std::optional<Bound>& low, const std::optional<Bound>& high) const {   \
+    return clamp(low, high);                                                                       \
+  }                                                                                                \
+  Tensor& Tensor::clip_(const std::optional<Bound>& low, const std::optional<Bound>& high) const { \
+    return clamp_(low, high);                                                                      \
+  }
+RAMET_CLIP(Scalar)
+RAMET_CLIP(Tensor)
+#undef RAMET_CLIP
+
 #define RAMET_CLAMP_FORMS(name)                                                        \
   Tensor& name##_(Tensor& x, const Scalar& bound) { return x.name##_(bound); }         \
   Tensor& name##_(Tensor& x, const Tensor& bound) { return x.name##_(bound); }         \
   Tensor& name##_out(Tensor& out, const Tensor& x, const Scalar& bound) {              \
     check_defined(#name "_out", x);                                                    \
-    return computed_out(#name "_out", out, records(x), OutType::kCastable,             \
+    return computed_out(#name "_out", out, recording(x), OutType::kCastable,           \
                         [&] { return name(x, bound); });                               \
   }                                                                                    \
   Tensor& name##_out(Tensor& out, const Tensor& x, const Tensor& bound) {              \

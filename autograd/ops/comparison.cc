@@ -28,30 +28,13 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
 }
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                   const Tensor& b) {
-  check_out_device(op, out, common_device(op, a, b));
-  const std::vector<int64_t> shape = broadcast_sizes(op, a.sizes(), b.sizes());
-  check_out_operands(op, out, shape, a, b);
-  prepare_out(op, out, shape, kBool, false);
-  pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
-  wrote(op, out);
-  return out;
+  common_device(op, a, b);
+  return pointwise_out(op, k, out, kBool, compute_type(result_type(a, b)), a, b);
 }
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                   const Scalar& b) {
   check_defined(op, a);
-  check_out_device(op, out, a.device());
-  prepare_out(op, out, a.sizes(), kBool, false);
-  pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
-  wrote(op, out);
-  return out;
-}
-Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a) {
-  check_defined(op, a);
-  check_out_device(op, out, a.device());
-  prepare_out(op, out, a.sizes(), kBool, false);
-  pointwise_into(k, out, compute_type(a.scalar_type()), a);
-  wrote(op, out);
-  return out;
+  return pointwise_out(op, k, out, kBool, compute_type(result_type(a, b)), a, b);
 }
 // 0 and 1 instead of a's values; what a was gets no gradient.
 template <class Other>
@@ -64,6 +47,14 @@ Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Ten
   RAMET_CHECK(is_integral(dtype), op, "expected integers or bool: got ", describe(a), " and ",
               describe(b));
   Tensor out = pointwise_result(op, dtype, a, &b);
+  pointwise_into(k, out, compute_type(dtype), a, b);
+  return out;
+}
+Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Scalar& b) {
+  check_defined(op, a);
+  const ScalarType dtype = result_type(a, b);
+  RAMET_CHECK(is_integral(dtype), op, "expected integers or bool: got ", describe(a), " and ", b);
+  Tensor out = pointwise_result(op, dtype, a);
   pointwise_into(k, out, compute_type(dtype), a, b);
   return out;
 }
@@ -115,22 +106,31 @@ RAMET_LOGIC(logical_or)
 RAMET_LOGIC(logical_xor)
 #undef RAMET_LOGIC
 
-#define RAMET_BITS(name)                                                                           \
-  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {                              \
+#define RAMET_BITS_OF(name, Left, Right)                                                           \
+  Tensor& name##_out(Tensor& out, const Left& a, const Right& b) {                                 \
     return computed_out(#name "_out", out, false, OutType::kCastable, [&] { return name(a, b); }); \
-  }                                                                                                \
-  Tensor& Tensor::name##_(const Tensor& o) const {                                                 \
-    return computed_in_place(#name "_", *this,                                                     \
-                             [&](const Tensor& old) { return ramet::name(old, o); });              \
-  }                                                                                                \
-  Tensor name(const Tensor& a, const Tensor& b) {                                                  \
-    return bits(#name, RAMET_POINTWISE(name), a, b);                                               \
-  }                                                                                                \
-  Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }
+  }
+#define RAMET_BITS_WITH(name, Other)                                                  \
+  Tensor name(const Tensor& a, const Other& b) {                                      \
+    return bits(#name, RAMET_POINTWISE(name), a, b);                                  \
+  }                                                                                   \
+  RAMET_BITS_OF(name, Tensor, Other)                                                  \
+  Tensor Tensor::name(const Other& o) const { return ramet::name(*this, o); }         \
+  Tensor& Tensor::name##_(const Other& o) const {                                     \
+    return computed_in_place(#name "_", *this,                                        \
+                             [&](const Tensor& old) { return ramet::name(old, o); }); \
+  }
+#define RAMET_BITS(name)                                                                 \
+  RAMET_BITS_WITH(name, Tensor)                                                          \
+  RAMET_BITS_WITH(name, Scalar)                                                          \
+  Tensor name(const Scalar& a, const Tensor& b) { return name(b, a); } /* commutative */ \
+  RAMET_BITS_OF(name, Scalar, Tensor)
 RAMET_BITS(bitwise_and)
 RAMET_BITS(bitwise_or)
 RAMET_BITS(bitwise_xor)
 #undef RAMET_BITS
+#undef RAMET_BITS_WITH
+#undef RAMET_BITS_OF
 
 #define RAMET_TEST(name)                                                          \
   Tensor name(const Tensor& a) { return truth(#name, RAMET_POINTWISE(name), a); } \
@@ -158,7 +158,9 @@ Tensor& bitwise_not_out(Tensor& out, const Tensor& a) {
 }
 Tensor& Tensor::logical_not_() const { return copy_(ramet::logical_not(*this)); }
 Tensor& logical_not_out(Tensor& out, const Tensor& a) {
-  return truth_out("logical_not_out", RAMET_POINTWISE(logical_not), out, a);
+  check_defined("logical_not_out", a);
+  return pointwise_out("logical_not_out", RAMET_POINTWISE(logical_not), out, kBool,
+                       compute_type(a.scalar_type()), a);
 }
 Tensor& isnan_out(Tensor& out, const Tensor& a) {
   return computed_out("isnan_out", out, false, OutType::kSame, [&] { return isnan(a); });

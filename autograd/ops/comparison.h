@@ -26,6 +26,7 @@ RAMET_COMPARE(ge)
 RAMET_LOGIC(logical_and)
 RAMET_LOGIC(logical_or)
 RAMET_LOGIC(logical_xor)
+#undef RAMET_LOGIC
 RAMET_API Tensor logical_not(const Tensor& self);
 RAMET_API Tensor& logical_not_out(Tensor& out, const Tensor& self);
 RAMET_API Tensor isnan(const Tensor& self);
@@ -34,10 +35,17 @@ RAMET_API Tensor isinf(const Tensor& self);
 RAMET_API Tensor& isinf_out(Tensor& out, const Tensor& self);
 RAMET_API Tensor isfinite(const Tensor& self);
 /// Bit by bit; integers and bool only. The out forms' dtype must take the result's.
-RAMET_LOGIC(bitwise_and)
-RAMET_LOGIC(bitwise_or)
-RAMET_LOGIC(bitwise_xor)
-#undef RAMET_LOGIC
+#define RAMET_BITS(name)                                                              \
+  RAMET_API Tensor name(const Tensor& self, const Tensor& other);                     \
+  RAMET_API Tensor name(const Tensor& self, const Scalar& other);                     \
+  RAMET_API Tensor name(const Scalar& self, const Tensor& other);                     \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other); \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other); \
+  RAMET_API Tensor& name##_out(Tensor& out, const Scalar& self, const Tensor& other);
+RAMET_BITS(bitwise_and)
+RAMET_BITS(bitwise_or)
+RAMET_BITS(bitwise_xor)
+#undef RAMET_BITS
 RAMET_API Tensor bitwise_not(const Tensor& self);
 RAMET_API Tensor& bitwise_not_out(Tensor& out, const Tensor& self);
 /// Same sizes and equal elements; the dtypes must agree.

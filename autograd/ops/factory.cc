@@ -180,6 +180,27 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
   return finished(std::move(t), options);
 }
 
+namespace {
+Scalar end_of(const Tensor& t) {
+  check_defined("linspace", t);
+  RAMET_CHECK(t.dim() == 0, "linspace", "only supports 0-dimensional start and end tensors: got ",
+              describe(t));
+  return t.item();
+}
+}  // namespace
+Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps,
+                const TensorOptions& options) {
+  return linspace(end_of(start), end_of(end), steps, options);
+}
+Tensor linspace(const Tensor& start, const Scalar& end, int64_t steps,
+                const TensorOptions& options) {
+  return linspace(end_of(start), end, steps, options);
+}
+Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps,
+                const TensorOptions& options) {
+  return linspace(start, end_of(end), steps, options);
+}
+
 Tensor eye(int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
   RAMET_CHECK(n >= 0 && m >= 0, "eye", "n and m must be greater or equal to 0: got ", n, " and ",
@@ -239,11 +260,12 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
 
 namespace {
 
-Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
                  std::function<void(void*)> deleter, const TensorOptions& options) {
   RAMET_CHECK(sizes.size() == strides.size(), "from_blob", "strides: got ", strides.size(),
               " of them, expected ", sizes.size(), " as there are sizes");
-  int64_t extent = 1;
+  RAMET_CHECK(offset >= 0, "from_blob", "storage_offset: got ", offset, ", expected 0 or more");
+  int64_t extent = 1 + offset;
   bool any = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
     RAMET_CHECK(sizes[d] >= 0 && strides[d] >= 0, "from_blob", "got sizes ", sizes, " and strides ",
@@ -256,25 +278,33 @@ Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
   const size_t bytes = any ? static_cast<size_t>(extent) * item_size(dtype) : 0;
   const StorageRef storage(
       Storage::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
-  Tensor t(TensorBase::over(storage.get(), 0, sizes, strides, dtype));
+  Tensor t(TensorBase::over(storage.get(), offset * static_cast<int64_t>(item_size(dtype)), sizes,
+                            strides, dtype));
   return finished(std::move(t), options);
 }
 
 }  // namespace
 
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
-  return over_blob(data, sizes, contiguous_strides(sizes), {}, options);
+  return over_blob(data, sizes, contiguous_strides(sizes), 0, {}, options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
-  return over_blob(data, sizes, strides, {}, options);
+  return over_blob(data, sizes, strides, 0, {}, options);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, const std::function<void(void*)>& deleter,
-                 const TensorOptions& options) {
-  return over_blob(data, sizes, contiguous_strides(sizes), deleter, options);
+                 const TensorOptions& options, std::optional<Device> target) {
+  return from_blob(data, sizes, contiguous_strides(sizes), 0, deleter, options, target);
 }
 Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
-                 const std::function<void(void*)>& deleter, const TensorOptions& options) {
-  return over_blob(data, sizes, strides, deleter, options);
+                 const std::function<void(void*)>& deleter, const TensorOptions& options,
+                 std::optional<Device> target) {
+  return from_blob(data, sizes, strides, 0, deleter, options, target);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
+                 const std::function<void(void*)>& deleter, const TensorOptions& options,
+                 std::optional<Device> target) {
+  return over_blob(data, sizes, strides, offset, deleter,
+                   target ? options.device(*target) : options);
 }
 
 Tensor one_hot(const Tensor& self, int64_t classes) {

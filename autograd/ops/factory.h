@@ -46,6 +46,13 @@ RAMET_API Tensor arange(const Scalar& start, const Scalar& end, const Scalar& st
 /// `steps` evenly spaced numbers from start to end, both included.
 RAMET_API Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
                           const TensorOptions& options = {});
+/// Ends given as 0-dim tensors are read.
+RAMET_API Tensor linspace(const Tensor& start, const Tensor& end, int64_t steps,
+                          const TensorOptions& options = {});
+RAMET_API Tensor linspace(const Tensor& start, const Scalar& end, int64_t steps,
+                          const TensorOptions& options = {});
+RAMET_API Tensor linspace(const Scalar& start, const Tensor& end, int64_t steps,
+                          const TensorOptions& options = {});
 /// Ones on the diagonal.
 RAMET_API Tensor eye(int64_t n, const TensorOptions& options = {});
 RAMET_API Tensor eye(int64_t n, int64_t m, const TensorOptions& options = {});
@@ -88,15 +95,22 @@ inline Tensor tensor(const detail::TensorData& data, const TensorOptions& option
 }
 
 /// A tensor over foreign memory, which must outlive it; `deleter` is called with `data` when the
-/// last tensor over it goes.
+/// last tensor over it goes. `storage_offset` in elements. `target_device` stands for that of
+/// `options` where it is given.
 RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options = {});
 RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                            const TensorOptions& options = {});
 RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, const std::function<void(void*)>& deleter,
-                           const TensorOptions& options = {});
+                           const TensorOptions& options = {},
+                           std::optional<Device> target_device = std::nullopt);
 RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
                            const std::function<void(void*)>& deleter,
-                           const TensorOptions& options = {});
+                           const TensorOptions& options = {},
+                           std::optional<Device> target_device = std::nullopt);
+RAMET_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides,
+                           int64_t storage_offset, const std::function<void(void*)>& deleter,
+                           const TensorOptions& options = {},
+                           std::optional<Device> target_device = std::nullopt);
 
 /// [..., num_classes] of int64: 1 at the class, else 0. `self` is int64 without negative values;
 /// num_classes -1 is largest + 1.

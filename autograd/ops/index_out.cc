@@ -13,7 +13,7 @@ Tensor& same_type_out(const char* op, Tensor& out, const F& call, const Tensor& 
                       const Others&... others) {
   check_defined(op, self);
   (check_defined(op, others), ...);
-  return computed_out(op, out, recording(self, others...), OutType::kSame, call);
+  return computed_out(op, out, operands_record(self, others...), OutType::kSame, call);
 }
 }  // namespace
 

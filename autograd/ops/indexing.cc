@@ -352,17 +352,20 @@ Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
   return index(ArrayRef<TensorIndex>(indices.begin(), indices.size()));
 }
 
-Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const {
+Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values,
+                           bool accumulate) const {
   RAMET_CHECK(!indices.empty(), "index_put_",
               "Passing an empty index list to Tensor::index_put_() is not valid syntax");
   check_defined("index_put_", values);
   std::vector<std::optional<Tensor>> tensors;
   const Tensor x = apply_views("index_put_", *this, indices, tensors);
   if (tensors.empty()) {
-    x.copy_(without_leading_ones(values, x.dim()));
+    const Tensor v = without_leading_ones(values, x.dim());
+    if (accumulate) x.add_(v);
+    else x.copy_(v);
     return as_mutable(*this);
   }
-  put("index_put_", x, by_dimension(tensors), values, false, true);
+  put("index_put_", x, by_dimension(tensors), values, accumulate, true);
   return as_mutable(*this);
 }
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) const {
@@ -371,8 +374,9 @@ Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) c
   fill_values(v, value);
   return index_put_(indices, v);
 }
-Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values) const {
-  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values);
+Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values,
+                           bool accumulate) const {
+  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values, accumulate);
 }
 Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
   return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), value);

@@ -103,7 +103,7 @@ bool prepare_product(const char* op, const Tensor& out, IntArrayRef sizes, const
               short_name_of(out.scalar_type()), ", expected ", short_name_of(like.scalar_type()));
   RAMET_CHECK(out.device() == like.device(), op, "device of out: got ", out.device(), ", expected ",
               like.device());
-  for (const Tensor* t : operands) check_out_operands(op, out, sizes, *t);
+  for (const Tensor* t : operands) check_out_operand(op, out, sizes, *t);
   prepare_out(op, out, sizes, like.scalar_type(), inputs_record);
   for (const Tensor* t : operands)
     if (t->storage_impl() == out.storage_impl()) return true;

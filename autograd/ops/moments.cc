@@ -123,6 +123,7 @@ Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scala
 Tensor var(const Tensor& self, bool unbiased) {
   return var(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
+Tensor var(const Tensor& self, int dim) { return var(self, OptionalIntArrayRef(dim)); }
 Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
   return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
 }
@@ -133,6 +134,7 @@ Tensor var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scal
 Tensor std(const Tensor& self, bool unbiased) {
   return std(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
+Tensor std(const Tensor& self, int dim) { return std(self, OptionalIntArrayRef(dim)); }
 Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
   return std(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
 }
@@ -140,10 +142,24 @@ Tensor std(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scal
            bool keepdim) {
   return moments("std", ReduceOp::kStd, self, dim, correction, keepdim, false).spread_out;
 }
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
+  return var_mean(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
+                                    bool keepdim) {
+  return var_mean(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
+}
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
                                     const std::optional<Scalar>& correction, bool keepdim) {
   MomentsResult r = moments("var_mean", ReduceOp::kVar, self, dim, correction, keepdim, true);
   return {std::move(r.spread_out), std::move(r.mean)};
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
+  return std_mean(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
+                                    bool keepdim) {
+  return std_mean(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
                                     const std::optional<Scalar>& correction, bool keepdim) {
@@ -194,6 +210,7 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
 }
 
 Tensor Tensor::var(bool unbiased) const { return ramet::var(*this, unbiased); }
+Tensor Tensor::var(int dim) const { return ramet::var(*this, dim); }
 Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
   return ramet::var(*this, dim, unbiased, keepdim);
 }
@@ -202,6 +219,7 @@ Tensor Tensor::var(OptionalIntArrayRef dim, const std::optional<Scalar>& correct
   return ramet::var(*this, dim, correction, keepdim);
 }
 Tensor Tensor::std(bool unbiased) const { return ramet::std(*this, unbiased); }
+Tensor Tensor::std(int dim) const { return ramet::std(*this, dim); }
 Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
   return ramet::std(*this, dim, unbiased, keepdim);
 }

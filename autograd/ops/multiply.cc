@@ -1,5 +1,6 @@
 // Products and quotients: mul, div, floor_divide and their forms.
 #include "autograd/ops/arithmetic_front.h"
+#include "autograd/ops/out_front.h"
 
 namespace ramet {
 
@@ -114,11 +115,14 @@ Tensor floor_divide(const Tensor& a, const Scalar& b) { return div(a, b, "floor"
 // ---- out forms ----------------------------------------------------------------------------------
 
 Tensor& mul_out(Tensor& out, const Tensor& a, const Tensor& b) {
-  return pointwise_result_into("mul_out", RAMET_POINTWISE(mul), out, a, b, result_type(a, b), 1);
+  const ScalarType dtype = result_type(a, b);
+  return pointwise_out("mul_out", RAMET_POINTWISE(mul), out, dtype, compute_type(dtype), a, b, {},
+                       1);
 }
 Tensor& div_out(Tensor& out, const Tensor& a, const Tensor& b) {
-  return pointwise_result_into("div_out", RAMET_POINTWISE(div), out, a, b,
-                               divided(result_type(a, b)), 1);
+  const ScalarType dtype = divided(result_type(a, b));
+  return pointwise_out("div_out", RAMET_POINTWISE(div), out, dtype, compute_type(dtype), a, b, {},
+                       1);
 }
 
 // ---- methods ------------------------------------------------------------------------------------

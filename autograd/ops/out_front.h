@@ -16,12 +16,27 @@ inline void check_out_device(const char* op, const Tensor& out, Device device) {
 }
 
 /// LibTorch's error where an operand is `out` itself and would be resized before it is read.
-template <class... T>
-void check_out_operands(const char* op, const Tensor& out, IntArrayRef shape,
-                        const T&... operands) {
-  RAMET_CHECK(out.sizes() == shape || !(operands.is_same(out) || ...), op, "output with shape ",
-              out.sizes(), " doesn't match the broadcast shape ", shape);
+inline void check_out_operand(const char* op, const Tensor& out, IntArrayRef shape,
+                              const Tensor& operand) {
+  RAMET_CHECK(out.sizes() == shape || !operand.is_same(out), op, "output with shape ", out.sizes(),
+              " doesn't match the broadcast shape ", shape);
 }
+
+/// Does an operand want a gradient, which an out form refuses? Numbers and undefined tensors do
+/// not.
+inline bool wants_record(const Tensor& x) { return x.defined() && recording(x); }
+inline bool wants_record(const std::optional<Tensor>& x) { return x && wants_record(*x); }
+inline bool wants_record(const Scalar&) { return false; }
+template <class... T> bool operands_record(const T&... operands) {
+  return (wants_record(operands) || ...);
+}
+
+/// An out form whole: the operands' common shape and device, LibTorch's errors, then
+/// out = f(a, b, c; s, t) as pointwise_into. The result is of `dtype`, computed in `compute`.
+RAMET_API Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out,
+                                ScalarType dtype, ScalarType compute, const Operand& a,
+                                const Operand& b = {}, const Operand& c = {}, const Scalar& s = 0,
+                                const Scalar& t = 0);
 
 /// out = value, which is a fresh result: all checks of an out form, then a copy.
 RAMET_API Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type);

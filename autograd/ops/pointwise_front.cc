@@ -176,6 +176,32 @@ void prepare_out(const char* op, const Tensor& out, IntArrayRef shape, ScalarTyp
   check_inplace(op, out);
 }
 
+Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out, ScalarType dtype,
+                      ScalarType compute, const Operand& a, const Operand& b, const Operand& c,
+                      const Scalar& s, const Scalar& t) {
+  const Tensor* largest = nullptr;
+  Device device(kCPU);
+  std::vector<int64_t> shape;
+  bool records = false;
+  for (const Operand* o : {&a, &b, &c}) {
+    if (!o->tensor) continue;
+    const Tensor& x = *o->tensor;
+    check_defined(op, x);
+    device = largest ? common_device(op, *largest, x) : x.device();
+    shape = largest ? broadcast_sizes(op, shape, x.sizes()) : x.sizes().vec();
+    if (!largest || x.dim() > largest->dim() || x.numel() > largest->numel()) largest = &x;
+    records = records || recording(x);
+  }
+  check_out_device(op, out, device);
+  for (const Operand* o : {&a, &b, &c})
+    if (o->tensor) check_out_operand(op, out, shape, *o->tensor);
+  // Truth values have no gradient.
+  prepare_out(op, out, shape, dtype, records && dtype != kBool);
+  pointwise_into(kernel, out, compute, a, b, c, s, t);
+  wrote(op, out);
+  return out;
+}
+
 Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type) {
   check_out_device(op, out, value.device());
   RAMET_CHECK(type == OutType::kCastable || out.scalar_type() == value.scalar_type(), op,
@@ -199,8 +225,10 @@ void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {
 
 using namespace autograd;
 
-Tensor& Tensor::resize_(IntArrayRef size) const {
+Tensor& Tensor::resize_(IntArrayRef size, std::optional<MemoryFormat> format) const {
   check_defined("resize_", *this);
+  RAMET_CHECK(!format || *format == MemoryFormat::Contiguous || *format == MemoryFormat::Preserve,
+              "resize_", "memory_format: got ", *format, ", expected Contiguous or Preserve");
   RAMET_CHECK(!(tls.grad_mode && requires_grad()), "resize_",
               "cannot resize variables that require grad: got ", describe(*this));
   settle();

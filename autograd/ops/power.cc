@@ -115,14 +115,9 @@ Tensor pow(const Scalar& x, const Tensor& p) {
                 });
 }
 Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
-  check_out_device("pow_out", out, common_device("pow_out", x, p));
+  common_device("pow_out", x, p);
   const ScalarType dtype = not_bool("pow_out", result_type(x, p));
-  const std::vector<int64_t> shape = broadcast_sizes("pow_out", x.sizes(), p.sizes());
-  check_out_operands("pow_out", out, shape, x, p);
-  prepare_out("pow_out", out, shape, dtype, recording(x, p));
-  pointwise_into(RAMET_POINTWISE(pow), out, compute_type(dtype), x, p);
-  wrote("pow_out", out);
-  return out;
+  return pointwise_out("pow_out", RAMET_POINTWISE(pow), out, dtype, compute_type(dtype), x, p);
 }
 Tensor Tensor::pow(const Tensor& p) const { return ramet::pow(*this, p); }
 Tensor Tensor::pow(const Scalar& p) const { return ramet::pow(*this, p); }
@@ -274,13 +269,7 @@ Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, co
 Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
-  check_out_device(op, out, common_device(op, a, b));
-  const std::vector<int64_t> shape = shape_of_three(op, a, b, c);
-  check_out_operands(op, out, shape, a, b, c);
-  prepare_out(op, out, shape, dtype, recording(a, b, c));
-  pointwise_into(k, out, compute_type(dtype), a, b, c, value);
-  wrote(op, out);
-  return out;
+  return pointwise_out(op, k, out, dtype, compute_type(dtype), a, b, c, value);
 }
 template <class Gradient>
 Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,

@@ -10,16 +10,13 @@ namespace {
 void check_operands(const char* op, const Tensor& a, const Tensor& b) { common_device(op, a, b); }
 void check_operands(const char* op, const Tensor& a, const Scalar&) { check_defined(op, a); }
 void check_operands(const char* op, const Scalar&, const Tensor& b) { check_defined(op, b); }
-bool records(const Tensor& a, const Tensor& b) { return recording(a, b); }
-bool records(const Tensor& a, const Scalar&) { return recording(a); }
-bool records(const Scalar&, const Tensor& b) { return recording(b); }
 }  // namespace
 
-#define RAMET_OUT(name, Left, Right)                                          \
-  Tensor& name##_out(Tensor& out, const Left& a, const Right& b) {            \
-    check_operands(#name "_out", a, b);                                       \
-    return computed_out(#name "_out", out, records(a, b), OutType::kCastable, \
-                        [&] { return name(a, b); });                          \
+#define RAMET_OUT(name, Left, Right)                                                  \
+  Tensor& name##_out(Tensor& out, const Left& a, const Right& b) {                    \
+    check_operands(#name "_out", a, b);                                               \
+    return computed_out(#name "_out", out, operands_record(a, b), OutType::kCastable, \
+                        [&] { return name(a, b); });                                  \
   }
 RAMET_OUT(pow, Tensor, Scalar)
 RAMET_OUT(pow, Scalar, Tensor)

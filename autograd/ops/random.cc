@@ -40,11 +40,11 @@ void normal_into(const Tensor& x, double mean, double std, const Generator& gene
     kernels::random_normal(t.stream(), {t.ptr(), t.numel(), key, mean, std, t.scalar_type()});
   });
 }
-void integers_into(const Tensor& x, int64_t low, int64_t high, const Generator& generator = {}) {
+// From low to `last`, both included.
+void integers_into(const Tensor& x, int64_t low, int64_t last, const Generator& generator = {}) {
+  const uint64_t count = static_cast<uint64_t>(last) - static_cast<uint64_t>(low) + 1;  // 0: 2^64
   draw_into(x, generator, [&](const TensorBase& t, const kernels::RandomKey& key) {
-    kernels::random_integers(
-        t.stream(), {t.ptr(), t.numel(), key, low,
-                     static_cast<uint64_t>(high) - static_cast<uint64_t>(low), t.scalar_type()});
+    kernels::random_integers(t.stream(), {t.ptr(), t.numel(), key, low, count, t.scalar_type()});
   });
 }
 void bernoulli_into(const Tensor& x, double p, const Generator& generator = {}) {
@@ -143,9 +143,13 @@ Tensor rand(IntArrayRef size, std::optional<Generator> generator, const TensorOp
 }
 Tensor rand_like(const Tensor& self, const TensorOptions& options,
                  std::optional<MemoryFormat> format) {
+  return rand_like(self, std::nullopt, options, format);
+}
+Tensor rand_like(const Tensor& self, std::optional<Generator> generator,
+                 const TensorOptions& options, std::optional<MemoryFormat> format) {
   Tensor t = empty_like(self, options.requires_grad(std::nullopt), format);
   check_floating("rand_like", t);
-  uniform_into(t, 0, 1);
+  uniform_into(t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor randn(IntArrayRef size, const TensorOptions& options) {
@@ -159,13 +163,21 @@ Tensor randn(IntArrayRef size, std::optional<Generator> generator, const TensorO
 }
 Tensor randn_like(const Tensor& self, const TensorOptions& options,
                   std::optional<MemoryFormat> format) {
+  return randn_like(self, std::nullopt, options, format);
+}
+Tensor randn_like(const Tensor& self, std::optional<Generator> generator,
+                  const TensorOptions& options, std::optional<MemoryFormat> format) {
   Tensor t = empty_like(self, options.requires_grad(std::nullopt), format);
   check_floating("randn_like", t);
-  normal_into(t, 0, 1);
+  normal_into(t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
 Tensor randint(int64_t high, IntArrayRef size, const TensorOptions& options) {
   return randint(0, high, size, std::nullopt, options);
+}
+Tensor randint(int64_t high, IntArrayRef size, std::optional<Generator> generator,
+               const TensorOptions& options) {
+  return randint(0, high, size, std::move(generator), options);
 }
 Tensor randint(int64_t low, int64_t high, IntArrayRef size, const TensorOptions& options) {
   return randint(low, high, size, std::nullopt, options);
@@ -175,16 +187,38 @@ Tensor randint(int64_t low, int64_t high, IntArrayRef size, std::optional<Genera
   const TensorOptions o = plain(options, kLong);
   check_range("randint", low, high, o.dtype());
   Tensor t = empty(size, o);
-  integers_into(t, low, high, given(generator));
+  integers_into(t, low, high - 1, given(generator));
   return with_grad(std::move(t), options);
 }
-Tensor randint_like(const Tensor& self, int64_t high, const TensorOptions& options) {
-  return randint_like(self, 0, high, options);
+Tensor randint_like(const Tensor& self, int64_t high, const TensorOptions& options,
+                    std::optional<MemoryFormat> format) {
+  return randint_like(self, 0, high, std::nullopt, options, format);
 }
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, const TensorOptions& options) {
-  Tensor t = empty_like(self, options.requires_grad(std::nullopt));
+Tensor randint_like(const Tensor& self, int64_t high, std::optional<Generator> generator,
+                    const TensorOptions& options, std::optional<MemoryFormat> format) {
+  return randint_like(self, 0, high, std::move(generator), options, format);
+}
+Tensor randint_like(const Tensor& self, const Tensor& high, const TensorOptions& options,
+                    std::optional<MemoryFormat> format) {
+  return randint_like(self, high, std::nullopt, options, format);
+}
+Tensor randint_like(const Tensor& self, const Tensor& high, std::optional<Generator> generator,
+                    const TensorOptions& options, std::optional<MemoryFormat> format) {
+  check_defined("randint_like", high);
+  RAMET_CHECK(high.numel() == 1, "randint_like", "high: got ", describe(high),
+              ", expected one element");
+  return randint_like(self, 0, high.item<int64_t>(), std::move(generator), options, format);
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high, const TensorOptions& options,
+                    std::optional<MemoryFormat> format) {
+  return randint_like(self, low, high, std::nullopt, options, format);
+}
+Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
+                    std::optional<Generator> generator, const TensorOptions& options,
+                    std::optional<MemoryFormat> format) {
+  Tensor t = empty_like(self, options.requires_grad(std::nullopt), format);
   check_range("randint_like", low, high, t.scalar_type());
-  integers_into(t, low, high);
+  integers_into(t, low, high - 1, given(generator));
   return with_grad(std::move(t), options);
 }
 
@@ -259,111 +293,57 @@ Tensor bernoulli(const Tensor& self, double p, std::optional<Generator> generato
   return t;
 }
 
-Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
-                   std::optional<Generator> generator) {
-  check_floating("multinomial", self);
-  RAMET_CHECK(self.dim() == 1 || self.dim() == 2, "multinomial",
-              "prob_dist must be 1 or 2 dim: got ", describe(self));
-  const int64_t n = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
-  RAMET_CHECK(samples > 0, "multinomial", "cannot sample n_sample <= 0 samples: got ", samples);
-  RAMET_CHECK(replacement || samples <= n, "multinomial",
-              "cannot sample n_sample > prob_dist.size(-1) samples without replacement: got ",
-              samples, " and ", n);
-  const Tensor host = self.detach().to(TensorOptions(kDouble).device(Device(kCPU, 0))).contiguous();
-  const auto* p = static_cast<const double*>(host.ptr());
-  for (int64_t r = 0; r < rows; ++r) {
-    double sum = 0;
-    int64_t possible = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const double x = p[r * n + i];
-      RAMET_CHECK(x >= 0 && std::isfinite(x), "multinomial",
-                  "probability tensor contains either `inf`, `nan` or element < 0: got ", x);
-      sum += x;
-      possible += x > 0;
-    }
-    RAMET_CHECK(sum > 0, "multinomial",
-                "invalid multinomial distribution (sum of probabilities <= 0)");
-    RAMET_CHECK(replacement || possible >= samples, "multinomial",
-                "invalid multinomial distribution (with replacement=False, not enough non-negative "
-                "category to sample)");
-  }
-  std::vector<int64_t> size =
-      self.dim() == 2 ? std::vector<int64_t>{rows, samples} : std::vector<int64_t>{samples};
-  const Tensor chosen(TensorBase::empty(size, kLong, Device(kCPU, 0)));
-  auto* out = static_cast<int64_t*>(chosen.ptr());
-  // One uniform number a sample; without replacement one a category: the largest u^(1/p) win
-  // (Efraimidis and Spirakis 2006).
-  const Tensor u(TensorBase::empty({rows, replacement ? samples : n}, kDouble, Device(kCPU, 0)));
-  const PhiloxKey key = reserve_random(self.device(), u.sizes(), given(generator));
-  if (u.numel())
-    kernels::random_uniform(u.stream(),
-                            {u.ptr(), u.numel(), {key.seed, key.offset, key.base}, 0, 1, kDouble});
-  const auto* draw = static_cast<const double*>(u.ptr());
-  std::vector<double> weight(static_cast<size_t>(n));
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  for (int64_t r = 0; r < rows; ++r) {
-    const double* row = p + r * n;
-    if (replacement) {
-      double sum = 0;
-      for (int64_t i = 0; i < n; ++i) weight[static_cast<size_t>(i)] = sum += row[i];
-      for (int64_t s = 0; s < samples; ++s) {
-        const double at = draw[r * samples + s] * sum;
-        int64_t i = std::upper_bound(weight.begin(), weight.end(), at) - weight.begin();
-        if (i >= n) i = n - 1;
-        // the product may round up to the sum, where categories of probability 0 follow
-        while (row[i] <= 0) --i;
-        out[r * samples + s] = i;
-      }
-    } else {
-      for (int64_t i = 0; i < n; ++i) {
-        weight[static_cast<size_t>(i)] =
-            row[i] > 0 ? std::log1p(-draw[r * n + i]) / row[i] : -INFINITY;
-        order[static_cast<size_t>(i)] = i;
-      }
-      std::partial_sort(
-          order.begin(), order.begin() + samples, order.end(), [&](int64_t a, int64_t b) {
-            const double x = weight[static_cast<size_t>(a)], y = weight[static_cast<size_t>(b)];
-            return x != y ? x > y : a < b;
-          });
-      std::copy_n(order.begin(), samples, out + r * samples);
-    }
-  }
-  return self.device() == chosen.device() ? chosen : chosen.to(self.device());
+Tensor bernoulli(const Tensor& self, const Tensor& p, std::optional<Generator> generator) {
+  check_defined("bernoulli", self);
+  return empty_like(self, {}, MemoryFormat::Contiguous).bernoulli_(p, std::move(generator));
 }
 
 // ---- in-place fills -----------------------------------------------------------------------------
 
-Tensor& Tensor::uniform_(double from, double to) const {
+Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> generator) const {
   check_floating("uniform_", *this);
   RAMET_CHECK(from <= to, "uniform_", "expects to return a [from, to) range, but found from=", from,
               " > to=", to);
-  return in_place("uniform_", "UniformBackward0", *this, [&] { uniform_into(*this, from, to); });
+  return in_place("uniform_", "UniformBackward0", *this,
+                  [&] { uniform_into(*this, from, to, given(generator)); });
 }
-Tensor& Tensor::normal_(double mean, double std) const {
+Tensor& Tensor::normal_(double mean, double std, std::optional<Generator> generator) const {
   check_floating("normal_", *this);
   check_std("normal_", std);
-  return in_place("normal_", "NormalBackward0", *this, [&] { normal_into(*this, mean, std); });
+  return in_place("normal_", "NormalBackward0", *this,
+                  [&] { normal_into(*this, mean, std, given(generator)); });
 }
-Tensor& Tensor::bernoulli_(double p) const {
+Tensor& Tensor::bernoulli_(double p, std::optional<Generator> generator) const {
   check_defined("bernoulli_", *this);
   check_probability("bernoulli_", p);
-  return in_place("bernoulli_", "BernoulliBackward0", *this, [&] { bernoulli_into(*this, p); });
+  return in_place("bernoulli_", "BernoulliBackward0", *this,
+                  [&] { bernoulli_into(*this, p, given(generator)); });
 }
-Tensor& Tensor::bernoulli_(const Tensor& p) const {
+Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) const {
   check_defined("bernoulli_", *this);
   check_floating("bernoulli_", p);
   common_device("bernoulli_", *this, p);
   RAMET_CHECK(broadcast_sizes("bernoulli_", sizes(), p.sizes()) == sizes(), "bernoulli_",
               "shapes: got probabilities ", describe(p), " for ", describe(*this));
-  return in_place("bernoulli_", "BernoulliBackward1", *this, [&] { bernoulli_into(*this, p); });
+  return in_place("bernoulli_", "BernoulliBackward1", *this,
+                  [&] { bernoulli_into(*this, p, given(generator)); });
 }
-Tensor& Tensor::random_(int64_t from, int64_t to) const {
+Tensor& Tensor::random_(int64_t from, std::optional<int64_t> to,
+                        std::optional<Generator> generator) const {
   check_defined("random_", *this);
-  check_range("random_", from, to, scalar_type());
-  return in_place("random_", "RandomBackward0", *this, [&] { integers_into(*this, from, to); });
+  const int64_t last = to ? *to - 1 : largest(scalar_type());
+  if (to) check_range("random_", from, *to, scalar_type());
+  else if (from != last) check_range("random_", from, last, scalar_type());
+  return in_place("random_", "RandomBackward0", *this,
+                  [&] { integers_into(*this, from, last, given(generator)); });
 }
-Tensor& Tensor::random_(int64_t to) const { return random_(0, to); }
-Tensor& Tensor::exponential_(double lambda) const {
+Tensor& Tensor::random_(int64_t to, std::optional<Generator> generator) const {
+  return random_(0, to, std::move(generator));
+}
+Tensor& Tensor::random_(std::optional<Generator> generator) const {
+  return random_(0, std::nullopt, std::move(generator));
+}
+Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) const {
   check_floating("exponential_", *this);
   RAMET_CHECK(lambda > 0, "exponential_", "expects lambda > 0.0, but found lambda=", lambda);
   return in_place("exponential_", "ExponentialBackward0", *this, [&] {  // -log(1 - u) / lambda
@@ -371,15 +351,21 @@ Tensor& Tensor::exponential_(double lambda) const {
     const ScalarType compute = compute_type(scalar_type());
     const Tensor u =
         compute == scalar_type() ? *this : Tensor(TensorBase::empty(sizes(), compute, device()));
-    uniform_into(u, 0, 1);
+    uniform_into(u, 0, 1, given(generator));
     pointwise_into(RAMET_POINTWISE(neg), u, compute, u);
     pointwise_into(RAMET_POINTWISE(log1p), u, compute, u);
     pointwise_into(RAMET_POINTWISE(mul), *this, compute, u, Scalar(-1 / lambda));
   });
 }
-Tensor Tensor::bernoulli() const { return ramet::bernoulli(*this); }
-Tensor Tensor::multinomial(int64_t samples, bool replacement) const {
-  return ramet::multinomial(*this, samples, replacement);
+Tensor Tensor::bernoulli(std::optional<Generator> generator) const {
+  return ramet::bernoulli(*this, std::move(generator));
+}
+Tensor Tensor::bernoulli(double p, std::optional<Generator> generator) const {
+  return ramet::bernoulli(*this, p, std::move(generator));
+}
+Tensor Tensor::multinomial(int64_t samples, bool replacement,
+                           std::optional<Generator> generator) const {
+  return ramet::multinomial(*this, samples, replacement, std::move(generator));
 }
 
 }  // namespace ramet

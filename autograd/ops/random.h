@@ -15,25 +15,48 @@ RAMET_API Tensor rand(IntArrayRef size, std::optional<Generator> generator,
                       const TensorOptions& options = {});
 RAMET_API Tensor rand_like(const Tensor& self, const TensorOptions& options = {},
                            std::optional<MemoryFormat> memory_format = std::nullopt);
+RAMET_API Tensor rand_like(const Tensor& self, std::optional<Generator> generator,
+                           const TensorOptions& options = {},
+                           std::optional<MemoryFormat> memory_format = std::nullopt);
 /// Standard normal (Box and Muller).
 RAMET_API Tensor randn(IntArrayRef size, const TensorOptions& options = {});
 RAMET_API Tensor randn(IntArrayRef size, std::optional<Generator> generator,
                        const TensorOptions& options = {});
 RAMET_API Tensor randn_like(const Tensor& self, const TensorOptions& options = {},
                             std::optional<MemoryFormat> memory_format = std::nullopt);
+RAMET_API Tensor randn_like(const Tensor& self, std::optional<Generator> generator,
+                            const TensorOptions& options = {},
+                            std::optional<MemoryFormat> memory_format = std::nullopt);
 /// Integers from [low, high); int64 unless `options` say otherwise.
-RAMET_API Tensor randint(int64_t high, IntArrayRef size, const TensorOptions& options = {});
+RAMET_API Tensor randint(int64_t high, IntArrayRef size, const TensorOptions& options = kLong);
+RAMET_API Tensor randint(int64_t high, IntArrayRef size, std::optional<Generator> generator,
+                         const TensorOptions& options = kLong);
 RAMET_API Tensor randint(int64_t low, int64_t high, IntArrayRef size,
-                         const TensorOptions& options = {});
+                         const TensorOptions& options = kLong);
 RAMET_API Tensor randint(int64_t low, int64_t high, IntArrayRef size,
-                         std::optional<Generator> generator, const TensorOptions& options = {});
-RAMET_API Tensor randint_like(const Tensor& self, int64_t high, const TensorOptions& options = {});
+                         std::optional<Generator> generator, const TensorOptions& options = kLong);
+RAMET_API Tensor randint_like(const Tensor& self, int64_t high, const TensorOptions& options = {},
+                              std::optional<MemoryFormat> memory_format = std::nullopt);
+RAMET_API Tensor randint_like(const Tensor& self, int64_t high, std::optional<Generator> generator,
+                              const TensorOptions& options = {},
+                              std::optional<MemoryFormat> memory_format = std::nullopt);
+/// `high` is read: it has one element.
+RAMET_API Tensor randint_like(const Tensor& self, const Tensor& high,
+                              const TensorOptions& options = {},
+                              std::optional<MemoryFormat> memory_format = std::nullopt);
+RAMET_API Tensor randint_like(const Tensor& self, const Tensor& high,
+                              std::optional<Generator> generator, const TensorOptions& options = {},
+                              std::optional<MemoryFormat> memory_format = std::nullopt);
 RAMET_API Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
-                              const TensorOptions& options = {});
+                              const TensorOptions& options = {},
+                              std::optional<MemoryFormat> memory_format = std::nullopt);
+RAMET_API Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
+                              std::optional<Generator> generator, const TensorOptions& options = {},
+                              std::optional<MemoryFormat> memory_format = std::nullopt);
 /// 0..n-1 in random order (Fisher and Yates), int64 unless `options` say otherwise.
-RAMET_API Tensor randperm(int64_t n, const TensorOptions& options = {});
+RAMET_API Tensor randperm(int64_t n, const TensorOptions& options = kLong);
 RAMET_API Tensor randperm(int64_t n, std::optional<Generator> generator,
-                          const TensorOptions& options = {});
+                          const TensorOptions& options = kLong);
 /// Normal with the given mean and standard deviation, numbers or tensors (broadcast). std >= 0.
 RAMET_API Tensor normal(double mean, double std, IntArrayRef size,
                         std::optional<Generator> generator = std::nullopt,
@@ -47,6 +70,8 @@ RAMET_API Tensor normal(const Tensor& mean, const Tensor& std,
 /// 1 with probability self[i] (or p), else 0; dtype of self.
 RAMET_API Tensor bernoulli(const Tensor& self, std::optional<Generator> generator = std::nullopt);
 RAMET_API Tensor bernoulli(const Tensor& self, double p,
+                           std::optional<Generator> generator = std::nullopt);
+RAMET_API Tensor bernoulli(const Tensor& self, const Tensor& p,
                            std::optional<Generator> generator = std::nullopt);
 /// `num_samples` indices a row, drawn with probabilities proportional to the (non-negative) row.
 /// int64.

@@ -73,11 +73,7 @@ Tensor& run_in_place(const Rule& r, const Tensor& x) {
 Tensor& run_out(const Rule& r, Tensor& out, const Tensor& x) {
   check_defined(r.out, x);
   const ScalarType dtype = result_of(r, x);
-  check_out_device(r.out, out, x.device());
-  prepare_out(r.out, out, x.sizes(), dtype, recording(x));
-  pointwise_into(r.kernel, out, compute_type(dtype), x);
-  wrote(r.out, out);
-  return out;
+  return pointwise_out(r.out, r.kernel, out, dtype, compute_type(dtype), x);
 }
 
 Tensor zeros_for(const Tensor& g) {

@@ -153,15 +153,32 @@ Tensor permute(const Tensor& self, IntArrayRef dims) {
                 [inverse](const Node&, const Tensor& g) { return permute(g, inverse); });
 }
 
-Tensor movedim(const Tensor& self, int64_t source, int64_t destination) {
+Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination) {
   check_defined("movedim", self);
-  const int64_t from = wrap_dim("movedim", source, self.dim()),
-                to = wrap_dim("movedim", destination, self.dim());
-  Sizes dims;
-  for (int64_t d = 0; d < self.dim(); ++d)
-    if (d != from) dims.push_back(d);
-  if (self.dim()) dims.insert(dims.begin() + to, from);
-  return permute(self, dims);
+  RAMET_CHECK(source.size() == destination.size(), "movedim", "got ", source.size(),
+              " source dimensions and ", destination.size(), " destinations, expected as many");
+  const auto rank = static_cast<size_t>(std::max<int64_t>(self.dim(), 1));
+  std::vector<int64_t> comes_from(rank, -1);  // of each dimension of the result
+  std::vector<bool> moved(rank);
+  for (size_t i = 0; i < source.size(); ++i) {
+    const int64_t from = wrap_dim("movedim", source[i], self.dim()),
+                  to = wrap_dim("movedim", destination[i], self.dim());
+    RAMET_CHECK(!moved[static_cast<size_t>(from)] && comes_from[static_cast<size_t>(to)] < 0,
+                "movedim", "repeated dim in source ", source, " or destination ", destination);
+    moved[static_cast<size_t>(from)] = true;
+    comes_from[static_cast<size_t>(to)] = from;
+  }
+  int64_t next = 0;
+  for (int64_t& from : comes_from) {
+    if (from >= 0) continue;
+    while (moved[static_cast<size_t>(next)]) ++next;
+    from = next++;
+  }
+  if (self.dim() == 0) comes_from.clear();
+  return permute(self, comes_from);
+}
+Tensor movedim(const Tensor& self, int64_t source, int64_t destination) {
+  return movedim(self, IntArrayRef(source), IntArrayRef(destination));
 }
 
 Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
@@ -294,6 +311,9 @@ Tensor Tensor::reshape(IntArrayRef shape) const { return ramet::reshape(*this, s
 Tensor Tensor::transpose(int64_t a, int64_t b) const { return ramet::transpose(*this, a, b); }
 Tensor Tensor::t() const { return ramet::t(*this); }
 Tensor Tensor::permute(IntArrayRef dims) const { return ramet::permute(*this, dims); }
+Tensor Tensor::movedim(IntArrayRef source, IntArrayRef destination) const {
+  return ramet::movedim(*this, source, destination);
+}
 Tensor Tensor::movedim(int64_t source, int64_t destination) const {
   return ramet::movedim(*this, source, destination);
 }
@@ -332,7 +352,8 @@ Tensor& become(const char* op, const Tensor& x, const Tensor& v) {
 }  // namespace
 
 Tensor& Tensor::squeeze_() const { return become("squeeze_", *this, ramet::squeeze(*this)); }
-Tensor& Tensor::squeeze_(int64_t dim) const {
+Tensor& Tensor::squeeze_(int64_t dim) const { return squeeze_(IntArrayRef(dim)); }
+Tensor& Tensor::squeeze_(IntArrayRef dim) const {
   return become("squeeze_", *this, ramet::squeeze(*this, dim));
 }
 Tensor& Tensor::unsqueeze_(int64_t dim) const {

@@ -15,6 +15,8 @@ RAMET_API Tensor transpose(const Tensor& self, int64_t dim0, int64_t dim1);
 /// Transpose of a matrix; a vector or scalar is returned as it is.
 RAMET_API Tensor t(const Tensor& self);
 RAMET_API Tensor permute(const Tensor& self, IntArrayRef dims);
+/// Dimension source[i] becomes dimension destination[i]; the others keep their order.
+RAMET_API Tensor movedim(const Tensor& self, IntArrayRef source, IntArrayRef destination);
 RAMET_API Tensor movedim(const Tensor& self, int64_t source, int64_t destination);
 /// Dimensions start_dim to end_dim (inclusive) become one. A 0-dim tensor gives one of 1 element.
 RAMET_API Tensor flatten(const Tensor& self, int64_t start_dim = 0, int64_t end_dim = -1);
@@ -29,6 +31,8 @@ RAMET_API Tensor unsqueeze(const Tensor& self, int64_t dim);
 RAMET_API Tensor expand(const Tensor& self, IntArrayRef size);
 /// `length` elements of dimension `dim` from `start` (may be negative).
 RAMET_API Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length);
+/// `start` is a 0-dim integer tensor, which is read.
+RAMET_API Tensor narrow(const Tensor& self, int64_t dim, const Tensor& start, int64_t length);
 /// Element `index` (may be negative) of dimension `dim`, which disappears. IndexError outside the
 /// range.
 RAMET_API Tensor select(const Tensor& self, int64_t dim, int64_t index);

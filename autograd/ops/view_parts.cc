@@ -67,6 +67,13 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   return slice(self, d, from, from + length, 1);
 }
 
+Tensor narrow(const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
+  check_defined("narrow", start);
+  RAMET_CHECK(start.dim() == 0 && is_integral(start.scalar_type(), false), "narrow",
+              "start must be an 0-dim integral Tensor: got ", describe(start));
+  return narrow(self, dim, start.item<int64_t>(), length);
+}
+
 Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   settled("select", self);
   if (self.dim() == 0) throw IndexError("[select] select() cannot be applied to a 0-dim tensor.");
@@ -182,6 +189,9 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
 // ---- methods ------------------------------------------------------------------------------------
 
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
+  return ramet::narrow(*this, dim, start, length);
+}
+Tensor Tensor::narrow(int64_t dim, const Tensor& start, int64_t length) const {
   return ramet::narrow(*this, dim, start, length);
 }
 Tensor Tensor::select(int64_t dim, int64_t index) const { return ramet::select(*this, dim, index); }

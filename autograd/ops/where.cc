@@ -4,6 +4,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/out_front.h"
 
 namespace ramet {
@@ -56,17 +57,16 @@ Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
 }
 Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
   check_condition(condition);
-  check_out_device("where_out", out, common_device("where_out", a, b));
+  common_device("where_out", a, b);
   const ScalarType dtype = result_type(a, b);
-  const std::vector<int64_t> shape = broadcast_sizes(
-      "where_out", broadcast_sizes("where_out", a.sizes(), b.sizes()), condition.sizes());
-  check_out_operands("where_out", out, shape, condition, a, b);
-  prepare_out("where_out", out, shape, dtype, recording(a, b));
-  pointwise_into(RAMET_POINTWISE(where), out, compute_type(dtype), condition, a, b);
-  wrote("where_out", out);
-  return out;
+  return pointwise_out("where_out", RAMET_POINTWISE(where), out, dtype, compute_type(dtype),
+                       condition, a, b);
 }
+std::vector<Tensor> where(const Tensor& condition) { return nonzero_numpy(condition); }
 Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
+  return ramet::where(condition, *this, other);
+}
+Tensor Tensor::where(const Tensor& condition, const Scalar& other) const {
   return ramet::where(condition, *this, other);
 }
 
@@ -142,25 +142,20 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
 Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low,
                   const std::optional<Scalar>& high) {
   const ScalarType dtype = clamped_type("clamp_out", x, low, high);
-  check_out_device("clamp_out", out, x.device());
-  prepare_out("clamp_out", out, x.sizes(), dtype, recording(x));
-  clamp_into(out, dtype, x, low, high);
-  wrote("clamp_out", out);
-  return out;
+  const ScalarType compute = compute_type(dtype);
+  if (low && high)
+    return pointwise_out("clamp_out", RAMET_POINTWISE(clamp), out, dtype, compute, x, {}, {}, *low,
+                         *high);
+  return low ? pointwise_out("clamp_out", RAMET_POINTWISE(maximum), out, dtype, compute, x, *low)
+             : pointwise_out("clamp_out", RAMET_POINTWISE(minimum), out, dtype, compute, x, *high);
 }
 Tensor clamp_min(const Tensor& x, const Scalar& low) { return clamp(x, Bound(low), Bound()); }
 Tensor clamp_max(const Tensor& x, const Scalar& high) { return clamp(x, Bound(), Bound(high)); }
-Tensor clip(const Tensor& x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
-  return clamp(x, low, high);
-}
 
-Tensor Tensor::clamp(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+Tensor Tensor::clamp(const Bound& low, const Bound& high) const {
   return ramet::clamp(*this, low, high);
 }
-Tensor Tensor::clamp(const std::optional<Tensor>& low, const std::optional<Tensor>& high) const {
-  return ramet::clamp(*this, low, high);
-}
-Tensor& Tensor::clamp_(const std::optional<Scalar>& low, const std::optional<Scalar>& high) const {
+Tensor& Tensor::clamp_(const Bound& low, const Bound& high) const {
   return clamp_in_place("clamp_", *this, low, high);
 }
 Tensor Tensor::clamp_min(const Scalar& low) const { return ramet::clamp_min(*this, low); }
@@ -185,14 +180,9 @@ Tensor either_of(const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
 }
 Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                    const Tensor& b) {
-  check_out_device(op, out, common_device(op, a, b));
+  common_device(op, a, b);
   const ScalarType dtype = result_type(a, b);
-  const std::vector<int64_t> shape = broadcast_sizes(op, a.sizes(), b.sizes());
-  check_out_operands(op, out, shape, a, b);
-  prepare_out(op, out, shape, dtype, recording(a, b));
-  pointwise_into(k, out, compute_type(dtype), a, b);
-  wrote(op, out);
-  return out;
+  return pointwise_out(op, k, out, dtype, compute_type(dtype), a, b);
 }
 // The part of g that goes to the operand that loses where `loses` holds: all, half where equal,
 // nothing.

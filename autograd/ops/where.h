@@ -2,6 +2,7 @@
 // The gradient goes where the value came from.
 #pragma once
 #include <optional>
+#include <vector>
 
 #include "autograd/tensor.h"
 
@@ -12,25 +13,32 @@ RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Tensor
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Tensor& other);
 RAMET_API Tensor where(const Tensor& condition, const Tensor& self, const Scalar& other);
 RAMET_API Tensor where(const Tensor& condition, const Scalar& self, const Scalar& other);
+/// The positions of the elements != 0: nonzero_numpy.
+RAMET_API std::vector<Tensor> where(const Tensor& condition);
 RAMET_API Tensor& where_out(Tensor& out, const Tensor& condition, const Tensor& self,
                             const Tensor& other);
 
 /// min(max(self, min), max): `max` where min > max; a NaN anywhere wins. At least one bound. The
 /// gradient passes strictly inside; with tensor bounds the bound that was taken gets it, and a tie
 /// is shared (as LibTorch 2.15).
-RAMET_API Tensor clamp(const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
-                       const std::optional<Scalar>& max = std::nullopt);
-RAMET_API Tensor clamp(const Tensor& self, const std::optional<Tensor>& min,
-                       const std::optional<Tensor>& max = std::nullopt);
-RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self,
-                            const std::optional<Scalar>& min = std::nullopt,
-                            const std::optional<Scalar>& max = std::nullopt);
-RAMET_API Tensor& clamp_out(Tensor& out, const Tensor& self, const std::optional<Tensor>& min,
-                            const std::optional<Tensor>& max = std::nullopt);
-RAMET_API Tensor& clamp_(Tensor& self, const std::optional<Scalar>& min = std::nullopt,
-                         const std::optional<Scalar>& max = std::nullopt);
-RAMET_API Tensor& clamp_(Tensor& self, const std::optional<Tensor>& min,
-                         const std::optional<Tensor>& max = std::nullopt);
+/// clip is another name of clamp.
+#define RAMET_CLAMP(name)                                                                         \
+  RAMET_API Tensor name(const Tensor& self, const std::optional<Scalar>& min,                     \
+                        const std::optional<Scalar>& max = std::nullopt);                         \
+  RAMET_API Tensor name(const Tensor& self, const std::optional<Tensor>& min = std::nullopt,      \
+                        const std::optional<Tensor>& max = std::nullopt);                         \
+  RAMET_API Tensor& name##_(Tensor& self, const std::optional<Scalar>& min,                       \
+                            const std::optional<Scalar>& max = std::nullopt);                     \
+  RAMET_API Tensor& name##_(Tensor& self, const std::optional<Tensor>& min = std::nullopt,        \
+                            const std::optional<Tensor>& max = std::nullopt);                     \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& min, \
+                               const std::optional<Scalar>& max = std::nullopt);                  \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self,                                   \
+                               const std::optional<Tensor>& min = std::nullopt,                   \
+                               const std::optional<Tensor>& max = std::nullopt);
+RAMET_CLAMP(clamp)
+RAMET_CLAMP(clip)
+#undef RAMET_CLAMP
 RAMET_API Tensor clamp_min(const Tensor& self, const Scalar& min);
 RAMET_API Tensor clamp_min(const Tensor& self, const Tensor& min);
 RAMET_API Tensor clamp_max(const Tensor& self, const Scalar& max);
@@ -43,9 +51,6 @@ RAMET_API Tensor clamp_max(const Tensor& self, const Tensor& max);
 RAMET_CLAMP_FORMS(clamp_min)
 RAMET_CLAMP_FORMS(clamp_max)
 #undef RAMET_CLAMP_FORMS
-/// clamp.
-RAMET_API Tensor clip(const Tensor& self, const std::optional<Scalar>& min = std::nullopt,
-                      const std::optional<Scalar>& max = std::nullopt);
 
 /// The larger (smaller) of two; a NaN wins. Where they are equal each gets half of the gradient.
 RAMET_API Tensor maximum(const Tensor& self, const Tensor& other);

@@ -163,12 +163,8 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
     const TensorBase* operands[5] = {u.parameter, u.gradient, &s.exp_avg(), &s.exp_avg_sq(),
                                      &s.max_exp_avg_sq()};
     const int count = o.amsgrad ? 5 : 4;
-    if (!run.empty() && (s.step() != state_of(*head).step() || !run.extend(operands, count)))
-      flush();
-    if (run.empty()) {
-      run.extend(operands, count);
-      head = &u;
-    }
+    const bool joins = !head || s.step() == state_of(*head).step();
+    if (run.take(operands, count, joins, flush)) head = &u;
     u.parameter->storage_impl()->wrote(name());
   }
   flush();

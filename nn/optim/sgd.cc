@@ -98,11 +98,7 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
     }
     const TensorBase* operands[3] = {u.parameter, u.gradient, buffer_of(u)};
     const int count = momentum ? 3 : 2;
-    if (!run.empty() && (u.first != head->first || !run.extend(operands, count))) flush();
-    if (run.empty()) {
-      run.extend(operands, count);
-      head = &u;
-    }
+    if (run.take(operands, count, !head || u.first == head->first, flush)) head = &u;
     u.parameter->storage_impl()->wrote(name());
   }
   flush();

@@ -60,11 +60,7 @@ void scale(const std::vector<Tensor>& grads, double factor) {
       continue;
     }
     const TensorBase* operand[1] = {&g};
-    if (!run.empty() && ((*head)->key() != g->key() || !run.extend(operand, 1))) flush();
-    if (run.empty()) {
-      run.extend(operand, 1);
-      head = &g;
-    }
+    if (run.take(operand, 1, !head || (*head)->key() == g->key(), flush)) head = &g;
     g.storage_impl()->wrote("clip_grad_norm_");
   }
   flush();

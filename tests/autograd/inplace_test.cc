@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
+#include "autograd/function.h"
 #include "autograd/gradcheck.h"
 #include "autograd/node.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/check.h"
@@ -268,6 +270,54 @@ TEST(Inplace, SqueezeInPlaceKeepsHistory) {
   EXPECT_EQ(z.sizes(), IntArrayRef({2, 1}));
   (z * z).sum().backward();
   EXPECT_EQ(values(x.grad()), (Values{8, 16}));
+}
+
+// Where a node saves a view of what it, or a later node, writes, nothing may keep itself alive.
+TEST(Inplace, SavedViewsDoNotOwnTheirBase) {
+  class Square : public autograd::Function<Square> {
+   public:
+    static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x) {
+      ctx->save_for_backward({x});
+      return x * x;
+    }
+    static autograd::tensor_list backward(autograd::AutogradContext* ctx, autograd::tensor_list g) {
+      return {g[0] * ctx->get_saved_variables()[0] * 2};
+    }
+  };
+  using Write = void (*)(const Tensor& x);
+  const std::pair<const char*, Write> writes[] = {
+      {"div_", [](const Tensor& x) { x[0].div_(x[1]); }},
+      {"mul_ of overlapping rows", [](const Tensor& x) { x[0].mul_(x.sum(0)); }},
+      {"through another node", [](const Tensor& x) { x[0].copy_(x[1] * x[1]); }},
+      {"through a Function", [](const Tensor& x) { x[0].copy_(Square::apply(x[1])); }},
+      {"a list", [](const Tensor& x) {
+         x[0].copy_(stack({x[1], x[0]}).prod(0));
+       }}};
+  for (const auto& [name, write] : writes) {
+    for (const bool base_records : {true, false}) {
+      SCOPED_TRACE(std::string(name) + (base_records ? "" : ", base without history"));
+      const int64_t before = autograd::nodes_alive();
+      {
+        const Tensor w = leaf({1, 2, 3, 4}).reshape({2, 2});
+        const Tensor x = base_records ? w * 2 : zeros({2, 2});
+        if (!base_records) x[1].copy_(w[1]);
+        write(x);
+      }
+      EXPECT_EQ(autograd::nodes_alive(), before);
+    }
+  }
+}
+
+// The view's own history is kept, and a gradient of a gradient goes through it.
+TEST(Inplace, SavedViewsKeepTheirHistory) {
+  const Tensor w = leaf({1, 2, 3, 4});
+  const Tensor x = w * 2, v = x.slice(0, 1, 3);
+  const Tensor y = v * v;  // saves v
+  const Tensor g = autograd::grad({y.sum()}, {w}, {}, true, true)[0];
+  EXPECT_EQ(values(g), (Values{0, 16, 24, 0}));
+  EXPECT_EQ(values(autograd::grad({g.sum()}, {w})[0]), (Values{0, 8, 8, 0}));
+  x.add_(1);
+  EXPECT_THROW(y.sum().backward(), Error);
 }
 
 TEST(Inplace, VersionsAreSharedByViewsAndDetached) {

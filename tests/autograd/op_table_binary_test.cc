@@ -281,6 +281,8 @@ void add_choices(Table& t) {
   t.unary(
        "clip", kAll, -3, 3, [](V x) { return clip(x[0], Scalar(-1)); },
        [](double x) { return larger(x, -1); })
+      .changes([](V x) { return x[0].clip_(Scalar(-1)); })
+      .writes([](Tensor& o, V x) { return clip_out(o, x[0], Scalar(-1)); })
       .gives(integer_at_least);
   t.unary(
        "clamp_min", kAll, -3, 3, [](V x) { return clamp_min(x[0], 1); },

@@ -134,7 +134,7 @@ void add_backwards(Table& t) {
       "gelu_backward.tanh", [](V x) { return gelu_backward(x[0], x[1], "tanh"); },
       [](double g, double x) { return g * gelu_tanh_slope(x); });
   row(
-      "leaky_relu_backward", [](V x) { return leaky_relu_backward(x[0], x[1], 0.25); },
+      "leaky_relu_backward", [](V x) { return leaky_relu_backward(x[0], x[1], 0.25, false); },
       [](double g, double x) { return x > 0 ? g : g * 0.25; });
   row(
       "softplus_backward", [](V x) { return softplus_backward(x[0], x[1], 2, 5); },

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Compares the declarations of Ramet's public functions and methods with LibTorch's: for each name that both have, each of LibTorch's
+overloads must be declared here with the same types in the same order, and the same defaults.
+
+  tools/compare/signatures.py --torch PATH     PATH: the folder "torch" of an installed PyTorch (it holds include/)
+
+Overloads that Ramet leaves out on purpose stand in LEFT_OUT with the reason, and are counted. It fails on one that is neither declared
+nor left out, and on an entry of LEFT_OUT that matches nothing.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+# (what stands in an overload's text, why)
+LEFT_OUT = [
+    ("List<optional<Tensor>>", "index lists are lists of TensorIndex, or vectors of optional tensors: the same braces fit"),
+    ("ScalarType out_dtype", "products of another dtype than their operands'"),
+    ("string reduce", "scatter with a reduction, deprecated in LibTorch: scatter_add"),
+    ("int64_t decimals", "rounding to decimals: mul, round, div"),
+    ("string padding", "a template that takes everything convertible to a string, so that a literal 0 is a number"),
+]
+
+
+def split(parameters):
+    parts, depth, part = [], 0, ""
+    for c in parameters:
+        depth += (c in "<({") - (c in ">)}")
+        if c == "," and depth == 0:
+            parts.append(part)
+            part = ""
+        else:
+            part += c
+    return [p.strip() for p in parts + [part] if p.strip()]
+
+
+def normal(parameters):
+    """Parameters without qualified names and references, 'type name=default' each."""
+    result = []
+    for p in split(parameters):
+        p = re.sub(r"(?:::)?\b(?:at|c10|std|ramet|autograd|indexing)::", "", p)
+        p = re.sub(r"\bnullopt_t\b|\bconst\b|&", "", p)
+        p, _, default = p.partition("=")
+        words = p.split()
+        kind, name = " ".join(words[:-1]).replace(" ", ""), words[-1]
+        if "<" in name or not kind:
+            kind, name = p.replace(" ", ""), ""
+        kind = {"bool": "bool", "ITensorListRef": "TensorList", "ArrayRef<Tensor>": "TensorList", "string_view": "string"}.get(kind, kind)
+        kind = kind.replace("string_view", "string").replace("ArrayRef<int64_t>", "IntArrayRef").replace("optional<IntArrayRef>", "OptionalIntArrayRef")
+        default = re.sub(r"\s|^::|\w+::", "", default)
+        if default == "{}" and kind.startswith("optional"):
+            default = "nullopt"
+        result.append((kind, name, default))
+    return result
+
+
+def code(text):
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def spell_out(text):
+    """Macros of one name: #define RAMET_COMPARE_METHOD(name) ... RAMET_COMPARE_METHOD(eq)."""
+    macros = re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text)
+    text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "", text)
+    for macro, body in macros:
+        body = body.replace("\\\n", "\n")
+        text = re.sub(rf"^([ \t]*){macro}\((\w+)\);?", lambda m: re.sub(r"\bname\b", m.group(2), body.replace("name##", m.group(2))), text, flags=re.M)
+    return text
+
+
+def declarations(text, pattern):
+    found = {}
+    for m in re.finditer(pattern, text):
+        depth, end = 1, m.end()
+        while depth:
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        found.setdefault(m.group(1), []).append(normal(" ".join(text[m.end() : end - 1].split())))
+    return found
+
+
+RESULT = r"(?:(?:::)?(?:at::)?Tensor ?&?|(?:::)?std::vector<(?:at::)?Tensor>|(?:::)?(?:std::)?tuple<[^;(]*?>|bool|Scalar|at::Scalar|int64_t|void|(?:at::)?ScalarType)"
+
+
+def ours():
+    tensor = spell_out(code((ROOT / "autograd" / "tensor.h").read_text()))
+    tensor = tensor[tensor.index("class RAMET_API Tensor") : tensor.index("Tensor shallow()")]
+    methods = declarations(tensor, rf"(?m)^ *(?:const )?{RESULT} (?:& ?)?(\w+)\(")
+    functions = {}
+    for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
+        if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
+            continue
+        text = spell_out(code(path.read_text()))
+        text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
+        for name, overloads in declarations(text, rf"(?m)^ *(?:RAMET_API|inline) +{RESULT} ?(\w+)\(").items():
+            functions.setdefault(name, []).extend(overloads)
+    return methods, functions
+
+
+def theirs(torch, functions):
+    body = code((torch / "include/ATen/core/TensorBody.h").read_text())
+    methods = declarations(body, rf"(?m)^  (?:const )?{RESULT} ?(?:& ?)?(\w+)\((?=[^;]*\) const)")
+    found = {}
+    for name in functions:
+        header = re.sub(r"_out$|(?<=\w)_$", "", name)
+        for path in {torch / f"include/ATen/ops/{h}.h" for h in (header, name)}:
+            if path.exists():
+                for n, overloads in declarations(code(path.read_text()), rf"(?m)^inline {RESULT} (\w+)\(").items():
+                    found.setdefault(n, []).extend(overloads)
+    return methods, found
+
+
+def foreign(overload):
+    return any(re.search(r"Dimname|SymInt|Layout|Storage|QScheme|Stream", kind) for kind, _, _ in overload)
+
+
+def text(name, overload):
+    return f"{name}({', '.join(f'{k} {n}' + (f' = {d}' if d else '') for k, n, d in overload)})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--torch", required=True, type=pathlib.Path)
+    torch = parser.parse_args().torch
+    our_methods, our_functions = ours()
+    their_methods, their_functions = theirs(torch, our_functions)
+    compared, left = 0, {what: 0 for what, _ in LEFT_OUT}
+    problems = []
+    for kind, mine, other in (("method", our_methods, their_methods), ("function", our_functions, their_functions)):
+        for name in sorted(set(mine) & set(other)):
+            for overload in [o for i, o in enumerate(other[name]) if o not in other[name][:i]]:
+                if foreign(overload):
+                    continue
+                compared += 1
+                out = next((what for what, _ in LEFT_OUT if what in text(name, overload)), None)
+                if out:
+                    left[out] += 1
+                elif [(k, d) for k, _, d in overload] not in [[(k, d) for k, _, d in o] for o in mine[name]]:
+                    problems.append(f"{kind} {text(name, overload)}\n    here: " + "; ".join(text("", o) for o in mine[name]))
+    problems += [f"LEFT_OUT names {what!r}, which no overload has" for what, n in left.items() if not n]
+    for p in problems:
+        print(p)
+    for what, why in LEFT_OUT:
+        print(f"left out: {left[what]} with {what}: {why}")
+    print(f"{compared} overloads of LibTorch compared, {sum(left.values())} left out, {len(problems)} differ")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

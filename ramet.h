@@ -59,6 +59,7 @@
 #include "parallel/comm.h"
 #include "parallel/data_parallel.h"
 #include "parallel/parallel_apply.h"
+#include "parallel/replica_member.h"
 #include "parallel/replica_set.h"
 #include "parallel/scatter_gather.h"
 #include "runtime/allocator.h"

@@ -7,6 +7,7 @@
 #include "parallel/counters.h"
 #include "parallel/flat.h"
 #include "parallel/movement.h"
+#include "runtime/devices.h"
 #include "runtime/observer.h"
 
 namespace ramet {
@@ -58,11 +59,24 @@ void ReduceAdd::hang(const Tensor& copy, uint32_t slot) {
 }
 
 Tensor ReduceAdd::destination(uint32_t slot) {
-  if (!bucket_ || !tls.task || !tls.task->owns(bucket_) || extra) return {};
+  if (!bucket_ || !tls.task || !tls.task->owns(bucket_) || extra || post_hooks_) return {};
   const Tensor& mine = slots_[slot];
   if (!mine.defined()) return next_.node ? next_.node->destination(next_.slot) : Tensor();
   // One reference: not handed out already, and nobody kept last step's gradient.
   return mine.unique() ? mine.shallow() : Tensor();
+}
+
+void ReduceAdd::run_post_hooks(Tensor& sum) const {
+  if (!post_hooks_ || !sum.defined()) return;
+  const DeviceGuard here(sum.device());
+  for (const auto& [id, hook] : *post_hooks_) {
+    Tensor changed = hook(full_name_, sum);
+    if (!changed.defined()) continue;
+    RAMET_CHECK(same_sizes(changed, sum), "post_reduce_hook", "parameter '", full_name_,
+                "': the hook returned ", describe(changed), ", expected the size of ",
+                describe(sum));
+    sum = std::move(changed);
+  }
 }
 
 namespace {
@@ -95,6 +109,7 @@ void ReduceAdd::apply(Tensor* in, Tensor* out) {
   check_slots(*this, slots);
   count_skipped(slots);
   out[0] = detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_.is_tree());
+  run_post_hooks(out[0]);
 }
 
 std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
@@ -133,7 +148,8 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       if (shards_ == 1) {
         out[i] = *first;
         if (first->device().ordinal() != node->device)
-          node->apply(const_cast<Tensor*>(slots.data()), &out[i]);
+          out[i] = detail::sum_of_slots(slots.data(), shards_, Device::from_ordinal(node->device),
+                                        order_.is_tree());
         continue;
       }
       // Where the source's gradient will be: shard 0 may have written there already.
@@ -143,7 +159,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       if (slots[0].defined() && leaf && leaf->where.defined() &&
           slots[0]->data == leaf->where->data)
         out[i] = slots[0];
-      else if (leaf) out[i] = leaf->destination(node->next_.slot);
+      else if (leaf && !node->post_hooks_) out[i] = leaf->destination(node->next_.slot);
       const Device to = Device::from_ordinal(node->device);
       if (!out[i].defined() || !same_sizes(out[i], *first) ||
           out[i].scalar_type() != first->scalar_type())
@@ -176,6 +192,8 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       run.extend(operands, bytes);
     }
     flush();
+    for (size_t i = 0; i < in.size(); ++i)
+      static_cast<const ReduceAdd*>(in[i].first)->run_post_hooks(out[i]);
   }
   done_ = monotonic_ns();
   ++reductions_;

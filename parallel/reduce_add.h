@@ -13,11 +13,15 @@
 // gradient that somebody kept get fresh memory.
 //
 // A node lives as long as something refers to it, its replica set or a graph; one backward never
-// frees it. A shard that did not use the parameter delivers nothing and is passed over; if none
+// frees it. Where post-reduce hooks are set nothing is formed in place, because they may keep what
+// they see. A shard that did not use the parameter delivers nothing and is passed over; if none
 // did, the source's gradient stays undefined.
 #pragma once
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "autograd/engine.h"
@@ -27,6 +31,11 @@ namespace ramet {
 namespace parallel {
 
 class GradBucket;
+
+/// With the full name of a parameter and its gradient: the sum over the replicas. What it returns
+/// takes the gradient's place; an undefined tensor leaves it as it is.
+using PostReduceHook = std::function<Tensor(const std::string& parameter, const Tensor& gradient)>;
+using PostReduceHooks = std::vector<std::pair<unsigned, PostReduceHook>>;
 
 class RAMET_API ReduceAdd final : public autograd::Node {
  public:
@@ -54,16 +63,22 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a
   /// time.
   void leave_bucket();
+  /// Called with each sum that this node forms from now on. Null: none.
+  void set_post_hooks(std::shared_ptr<const PostReduceHooks> hooks) {
+    post_hooks_ = std::move(hooks);
+  }
   /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.
   void hang(const Tensor& copy, uint32_t slot);
 
  private:
   friend class GradBucket;
+  void run_post_hooks(Tensor& sum) const;
   autograd::Edge next_;  // the source's gradient edge
   std::string full_name_;
   ReduceOrder order_;
   std::vector<Tensor> slots_;
   GradBucket* bucket_ = nullptr;
+  std::shared_ptr<const PostReduceHooks> post_hooks_;
 };
 
 /// Parameters that are reduced together. Owned by a replica set.

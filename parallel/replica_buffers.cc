@@ -1,5 +1,5 @@
-// Buffers of replicas: how they follow the source, and what the source takes over. See
-// nn/buffer_policy.h.
+// Buffers and declared states of replicas: how they follow the source, and what the source takes
+// over. See nn/buffer_policy.h and parallel/replica_member.h.
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "parallel/comm.h"
@@ -34,6 +34,46 @@ void ReplicaSet::stage_buffers() {
     }
     b.seen = now;
   }
+}
+
+void ReplicaSet::State::find_states(Snapshot& snap) {
+  const Module& replica = *snap.replicas.back();
+  const auto [bytes, size] = replica.own_bytes();
+  std::vector<detail::ReplicaStateBase*> found;
+  if (bytes) found = detail::states_within(bytes, size);
+  RAMET_CHECK(found.size() == snap.states.size(), "replicate", "clone() of ",
+              snap.name.empty() ? "the module" : "'" + snap.name + "'", ": got ", found.size(),
+              " members of replica_state, expected ", snap.states.size());
+  for (size_t k = 0; k < found.size(); ++k) snap.of_replicas[k].push_back(found[k]);
+}
+
+void ReplicaSet::State::keep_states(const State& before) {
+  for (Snapshot& now : modules) {
+    for (const Snapshot& old : before.modules) {
+      if (old.module != now.module || old.name != now.name || old.states != now.states) continue;
+      for (size_t k = 0; k < now.states.size(); ++k)
+        for (size_t r = 0; r < now.of_replicas[k].size(); ++r)
+          now.of_replicas[k][r]->follow(*old.of_replicas[k][r]);
+    }
+  }
+  for (Buffer& now : buffers) {
+    if (now.policy != BufferPolicy::per_replica) continue;
+    for (const Buffer& old : before.buffers) {
+      if (old.source.impl() != now.source.impl() || old.policy != now.policy) continue;
+      for (size_t r = 0; r < now.handles.size(); ++r)
+        if (same_sizes(now.handles[r], old.handles[r]) &&
+            now.handles[r].scalar_type() == old.handles[r].scalar_type())
+          autograd::copy_values(now.handles[r], old.handles[r]);
+    }
+  }
+}
+
+std::vector<std::function<void()>> ReplicaSet::State::merged_states() const {
+  std::vector<std::function<void()>> out;
+  for (const Snapshot& snap : modules)
+    for (size_t k = 0; k < snap.states.size(); ++k)
+      if (auto commit = snap.states[k]->merged(snap.of_replicas[k])) out.push_back(commit);
+  return out;
 }
 
 void ReplicaSet::take_over(int count) {
@@ -77,10 +117,12 @@ void ReplicaSet::take_over(int count) {
       }
     }
   }
+  const auto merged = s.merged_states();
   for (const auto& [source, value] : taken) {
     autograd::copy_values(*source, value);
     source->storage_impl()->wrote("replica");
   }
+  for (const auto& commit : merged) commit();
   std::vector<Module*> replicas;
   for (const State::Snapshot& snap : s.modules) {
     replicas.assign(snap.replicas.begin(), snap.replicas.begin() + count);

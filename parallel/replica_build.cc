@@ -158,6 +158,12 @@ void check_members(const std::string& name, const Module& ours, const Module& th
   }
 }
 
+std::vector<char> bytes_of(const Module& m) {
+  const auto [bytes, size] = m.own_bytes();
+  const char* p = static_cast<const char*>(bytes);
+  return p ? std::vector<char>(p, p + size) : std::vector<char>();
+}
+
 }  // namespace
 
 void ReplicaSet::build() {
@@ -272,9 +278,10 @@ void ReplicaSet::build() {
     State::Snapshot snap;
     snap.name = name;
     snap.module = m;
+    snap.bytes = bytes_of(*m);
     const auto [bytes, size] = m->own_bytes();
-    if (bytes)
-      snap.bytes.assign(static_cast<const char*>(bytes), static_cast<const char*>(bytes) + size);
+    if (bytes) snap.states = detail::states_within(bytes, size);
+    snap.of_replicas.resize(snap.states.size());
     for (const auto* registry : {&m->own_parameters(), &m->own_buffers()}) {
       for (const auto& item : *registry) {
         const Tensor& t = item.value();
@@ -346,6 +353,7 @@ void ReplicaSet::build() {
       adopt(ours[m].second->own_buffers(), theirs[m].second->own_buffers());
       theirs[m].second->set_replica(true);
       s.modules[m].replicas.push_back(theirs[m].second);
+      State::find_states(s.modules[m]);
     }
     for (size_t m = 0; m < ours.size(); ++m) {
       check_members(ours[m].first, *ours[m].second, *theirs[m].second,
@@ -364,8 +372,13 @@ void ReplicaSet::build() {
     }
     s.shells.push_back(std::move(shell));
   }
+  for (State::Snapshot& snap : s.modules)
+    for (const Module* replica : snap.replicas) snap.replica_bytes.push_back(bytes_of(*replica));
 
-  if (state_) moves::count(moves::Count::kRebuilds);
+  if (state_) {
+    s.keep_states(*state_);
+    moves::count(moves::Count::kRebuilds);
+  }
   all_dirty_ = true;
   stale_ = false;
   state_ = std::move(made);

@@ -22,7 +22,18 @@ namespace parallel {
 
 namespace moves = ramet::parallel::detail;
 
-// The first difference between the source's module objects and what they were at the build.
+namespace {
+
+bool same_bytes(const Module& m, const std::vector<char>& before) {
+  const auto [bytes, size] = m.own_bytes();
+  return !bytes ||
+         (size == before.size() && (size == 0 || std::memcmp(bytes, before.data(), size) == 0));
+}
+
+}  // namespace
+
+// The first difference between the module objects, the source's and the replicas', and what they
+// were at the build.
 bool ReplicaSet::changed() {
   auto differs = [](const std::string& name, const char* what) {
     log(LogLevel::Info, "[replicate] ", what, " of ",
@@ -37,10 +48,10 @@ bool ReplicaSet::changed() {
       return differs(snap.name, "the number of children");
     for (const auto& child : m.own_children())
       if (child.value().get() != snap.children[k++]) return differs(snap.name, "a child");
-    const auto [bytes, size] = m.own_bytes();
-    if (bytes && (size != snap.bytes.size() ||
-                  (size != 0 && std::memcmp(bytes, snap.bytes.data(), size) != 0)))
-      return differs(snap.name, "a member");
+    if (!same_bytes(m, snap.bytes)) return differs(snap.name, "a member");
+    for (size_t r = 0; r < snap.replicas.size(); ++r)
+      if (!same_bytes(*snap.replicas[r], snap.replica_bytes[r]))
+        return differs(snap.name, "a replica's member");
     if (m.own_parameters().size() + m.own_buffers().size() != snap.tensors.size())
       return differs(snap.name, "the number of tensors");
     k = 0;
@@ -138,7 +149,10 @@ void ReplicaSet::stage() {
   const bool all = all_dirty_;
   // until every device has its copies: a failure on the way leaves the set usable
   all_dirty_ = true;
-  for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
+  for (size_t u = 0; u < s.entries.size(); ++u) {
+    follow(u);
+    hang_hooks(u);
+  }
 
   s.dirty.clear();
   s.strided.clear();

@@ -18,8 +18,8 @@
 //     changed. Nothing is cloned, drawn or allocated then.
 //   - If the registries or the bytes of a module object outside the Module base changed, the shells
 //     are made again. What lies behind a member's pointer is not seen: rebuild() says so. Values
-//     that a replica's forward writes to plain members are lost at the next rebuild and never reach
-//     the source.
+//     that a replica's forward writes to plain members are discarded in the same way: the next
+//     forward begins with the source's. Note [Plain members of replicas] has the exceptions.
 //   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers,
 //     statistics and gradient slots: a virtual shard computes the same bits wherever it runs.
 #pragma once
@@ -39,6 +39,13 @@ namespace parallel {
 
 using ramet::parallel::GradBucket;
 using ramet::parallel::ReduceOrder;
+
+using ramet::parallel::PostReduceHook;
+/// With the number of a replica, the full name of a parameter and the gradient that this replica's
+/// backward gave it. What it returns takes the gradient's place; an undefined tensor leaves it as
+/// it is.
+using PreReduceHook =
+    std::function<Tensor(int replica, const std::string& parameter, const Tensor& gradient)>;
 
 struct ReplicaOptions {
   // of gradients over replicas: Note [Order of sums] in parallel/options.h
@@ -84,6 +91,16 @@ class RAMET_API ReplicaSet {
   void mark_dirty() { all_dirty_ = true; }
   /// Makes the shells again before the next forward.
   void rebuild() { stale_ = true; }
+  // Hooks on gradients, from the next forward until they are removed; the order is that of
+  // registration. In a backward a parameter's pre-reduce hooks run first, once for each replica
+  // that used it; then the gradients are added; then its post-reduce hooks run, once; then the
+  // hooks of the parameter itself. They are called on whichever thread runs the backward there.
+  // (Hooks that a forward puts on a replica's tensors last one step and see what the pre-reduce
+  // hooks returned.)
+  unsigned register_pre_reduce_hook(PreReduceHook hook);
+  unsigned register_post_reduce_hook(PostReduceHook hook);
+  /// An Error if there is no such hook.
+  void remove_reduce_hook(unsigned hook);
   /// Where the module is: the device of its first parameter or buffer, else the first of devices().
   Device home() const { return home_; }
   const std::vector<std::unique_ptr<GradBucket>>& buckets() const;
@@ -95,6 +112,7 @@ class RAMET_API ReplicaSet {
   void stage();
   void stage_buffers();
   void follow(size_t entry);
+  void hang_hooks(size_t entry);
   void copy_to(Device device) const;
   void take_over(int count);
 
@@ -103,6 +121,10 @@ class RAMET_API ReplicaSet {
   ReplicaOptions options_;
   Device home_ = Device(kCPU, 0);
   bool all_dirty_ = true, stale_ = false;
+  // Lists that are never changed, only replaced: a backward may be using one. Null: none.
+  std::shared_ptr<const std::vector<std::pair<unsigned, PreReduceHook>>> pre_hooks_;
+  std::shared_ptr<const ramet::parallel::PostReduceHooks> post_hooks_;
+  unsigned last_hook_ = 0;
   std::unique_ptr<State> state_;
 };
 

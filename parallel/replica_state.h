@@ -4,6 +4,7 @@
 
 #include "nn/buffer_policy.h"
 #include "parallel/flat.h"
+#include "parallel/replica_member.h"
 #include "parallel/replica_set.h"
 
 namespace ramet {
@@ -60,6 +61,10 @@ struct ReplicaSet::State {
     std::vector<ScalarType> dtypes;
     std::vector<Module*> children;
     std::vector<Module*> replicas;
+    std::vector<std::vector<char>> replica_bytes;
+    // declared replica state: the module's own, and that of each replica
+    std::vector<detail::ReplicaStateBase*> states;
+    std::vector<std::vector<detail::ReplicaStateBase*>> of_replicas;  // [state][replica]
   };
   struct Copy {
     int64_t offset;
@@ -84,6 +89,13 @@ struct ReplicaSet::State {
 
   State() = default;
   State(const State&) = delete;
+  /// Finds the declared states of a replica that was just added to `snap`.
+  static void find_states(Snapshot& snap);
+  /// Replicas that were made again keep their declared state and their buffers of policy
+  /// per_replica.
+  void keep_states(const State& before);
+  /// What the module's declared states become after a step; nothing is written yet.
+  std::vector<std::function<void()>> merged_states() const;
   ~State();
 };
 

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Each public header compiles alone, warnings as errors: as C++17, C++20 and C++23, with g++ and with the newest clang.
+
+usage: check_headers.py HEADER|FOLDER...   (paths from the repository's root, which is the working folder)
+
+Nearly all the time goes into the standard library and into the few headers that everything includes. So the one that saves
+most is precompiled once for each compiler and standard, and given only to headers that include it anyway. Nothing is hidden by
+that: a header that includes it, itself or through others, before any line of its own code sees the same declarations either way,
+and the headers in between are compiled by themselves too. All others are compiled without it, and so is the header itself.
+"""
+
+import collections
+import concurrent.futures
+import glob
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+STANDARDS = {"C++17": "c++17", "C++20": "c++20", "C++23": "c++2b"}
+FLAGS = ["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-I."]
+# GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/array_ref.h switches off there is checked where
+# no precompiled header is used, in runtime and in ramet.h.
+FORGOTTEN = ["-Wno-init-list-lifetime"]
+
+
+def leading_includes(path):
+    """The files of this repository that a header includes before its first line of code, whatever is defined."""
+    found = []
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+    for line in text.splitlines():
+        line = line.split("//")[0].strip()
+        match = re.match(r'#\s*include\s*"([^"]+)"', line)
+        if match:
+            found.append(match.group(1))
+        elif line and not re.match(r"#\s*(pragma\s+once|include\s*<)", line):
+            break
+    return found
+
+
+def closure(header, seen=None):
+    """All that leading_includes() reaches from `header`, without itself."""
+    seen = set() if seen is None else seen
+    for name in leading_includes(pathlib.Path(header)):
+        if name not in seen and pathlib.Path(name).exists():
+            seen.add(name)
+            closure(name, seen)
+    return seen
+
+
+def shared_header(reached):
+    """The header that saves most when it is precompiled: how many include it, times how much it includes."""
+    users = collections.Counter(name for names in reached.values() for name in names)
+    gain = {name: (count - 1) * (1 + len(closure(name))) for name, count in users.items() if count > 2}
+    return max(sorted(gain), key=gain.get) if gain else None
+
+
+def compile_header(header, compiler, standard, extra):
+    """None, or what the compiler said. The header is included from standard input: `#pragma once` stands in an included file."""
+    command = [compiler, "-std=" + standard, "-x", "c++", "-fsyntax-only"] + FLAGS + extra + ["-"]
+    run = subprocess.run(command, input='#include "%s"\n' % header, capture_output=True, text=True)
+    if run.returncode == 0:
+        return None
+    # The compilation without it decides.
+    return compile_header(header, compiler, standard, []) if extra else run.stdout + run.stderr
+
+
+def precompile(header, compiler, standard, folder):
+    """The options that make a compilation start with `header`, or None where it does not compile."""
+    source = folder / ("%s_%s.h" % (pathlib.Path(compiler).name, standard))
+    source.write_text('#include "%s"\n' % header)
+    gcc = "clang" not in compiler
+    target = str(source) + (".gch" if gcc else ".pch")
+    command = [compiler, "-std=" + standard, "-x", "c++-header", str(source), "-o", target] + FLAGS + FORGOTTEN * gcc
+    if subprocess.run(command, capture_output=True).returncode != 0:
+        return None
+    return FORGOTTEN + ["-Winvalid-pch", "-include", str(source)] if gcc else ["-include-pch", target]
+
+
+def main(arguments):
+    clangs = sorted(glob.glob("/usr/bin/clang++*"), key=lambda p: [int(n) for n in re.findall(r"\d+", p)])
+    if not clangs:
+        print("FAILED: no clang: run ./tools/setup.sh test")
+        return 1
+    headers = []
+    for argument in arguments:
+        # A folder without a header is not even there.
+        files = [argument] if argument.endswith(".h") else glob.glob(argument + "/**/*.h", recursive=True)
+        headers += sorted(f for f in files if not f.endswith("_internal.h"))
+    if not headers:
+        print("no headers in " + " ".join(arguments))
+        return 0
+    # A header that is not checked by itself may lean on what stands before it.
+    reached = {h: closure(h) for h in headers}
+    reached = {h: names for h, names in reached.items() if not any(n.endswith("_internal.h") for n in names)}
+    shared = shared_header(reached)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def check_all(compiler, standard):
+            extra = precompile(shared, compiler, standard, pathlib.Path(folder)) if shared else None
+            for header in headers:
+                uses = extra is not None and shared in reached.get(header, ())
+                yield header, pool.submit(compile_header, header, compiler, standard, extra if uses else [])
+
+        for compiler in ("g++", clangs[-1]):
+            for name, standard in STANDARDS.items():
+                for header, result in list(check_all(compiler, standard)):
+                    if result.result() is not None:
+                        print("FAILED: %s as %s with %s\n%s" % (header, name, compiler, result.result()))
+                        failed += 1
+    if failed:
+        print("FAILED: %d, see above" % failed)
+        return 1
+    version = lambda *command: subprocess.run(command, capture_output=True, text=True).stdout.splitlines()[0]
+    print(
+        "OK: %d headers as %s (g++ %s, %s)"
+        % (len(headers), ", ".join(STANDARDS), version("g++", "-dumpfullversion"), version(clangs[-1], "--version"))
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

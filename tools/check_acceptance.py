@@ -8,10 +8,13 @@ entries, separated by commas or <br>, with or without backquotes:
                                           instances of parametrised and typed cases belong to their plain name
   tests/headers                           a whole test target
   tools/examples/first_program            an example: a program that must end well
+  tools/check_layers.py                   a check of the tree that tools/test runs
+  autograd/x_test:Suite.Case [asan]       the same in the ASan build, where `./tools/test` made one
   ./tools/train --data fashion-mnist      a command: its script must exist and be executable
 
 A row that is done must name at least one entry, and each must have run and passed. Cases of a *_long_test, which only
-`./tools/test --long` runs, must at least stand in the source. Rows that are open are counted.
+`./tools/test --long` runs, and of builds that were not made must at least stand in the source. A command shows nothing by
+itself: its row says `seen by hand: ` and when, with which numbers, and names a test besides. Rows that are open are counted.
 
 Alone (`tools/check_acceptance.py`) this checks the form and the sources only; tools/test calls check() with results.
 """
@@ -24,7 +27,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STATES = ("done", "open")
-ENTRY = re.compile(r"^(?P<target>[A-Za-z0-9_/]+)(:(?P<case>[A-Za-z0-9_/*]+\.[A-Za-z0-9_/*]+))?$")
+ENTRY = re.compile(r"^(?P<target>[A-Za-z0-9_/]+)(:(?P<case>[A-Za-z0-9_/*]+\.[A-Za-z0-9_/*]+))?( \[(?P<build>asan)\])?$")
+CHECK = re.compile(r"^tools/check_(?P<name>\w+)\.(py|sh)$")
 
 
 def rows(text):
@@ -75,35 +79,48 @@ def source_has(target, case):
     return any(fnmatch.fnmatchcase("%s.%s" % name, case) for name in names)
 
 
+def is_command(entry):
+    return entry.startswith(("./", ".ci/"))
+
+
 def problem_of(entry, results):
-    """What is wrong with one entry, or None. `results` is {label: [(case, outcome)]}, or None without a run."""
-    if entry.startswith(("./", "tools/", ".ci/")) and not entry.startswith("tools/examples/"):
+    """What is wrong with one entry, or None. `results` is {label: [(case, outcome, run)]}, or None without a run."""
+    if is_command(entry) or CHECK.match(entry):
         script = ROOT / entry.split()[0]
-        return None if script.is_file() and os.access(script, os.X_OK) else "no such program: " + entry.split()[0]
+        if not script.is_file() or not os.access(script, os.X_OK):
+            return "no such program: " + entry.split()[0]
+        if is_command(entry) or results is None:
+            return None
+        name = CHECK.match(entry).group("name")
+        return None if (name, "passed") in [r[:2] for r in results.get("", [])] else "%s: did not run and pass" % entry
     match = ENTRY.match(entry)
     if not match:
         return "neither a test nor a command: " + entry
-    target, case = match.group("target"), match.group("case")
+    target, case, build = match.group("target"), match.group("case"), match.group("build")
     ran = (results or {}).get(label_of(target), [])
     if case:
-        ran = [(n, o) for n, o in ran if fnmatch.fnmatchcase(n, case) or fnmatch.fnmatchcase(plain_name(n), case)]
+        ran = [r for r in ran if fnmatch.fnmatchcase(r[0], case) or fnmatch.fnmatchcase(plain_name(r[0]), case)]
+    not_made = False
+    if build:
+        ran = [r for r in ran if r[2] == build]
+        not_made = not any(r[2] == build for rs in (results or {}).values() for r in rs)
     if not ran:
-        if (results is None or target.endswith("_long_test")) and (source_has(target, case) or not case):
+        if (results is None or not_made or target.endswith("_long_test")) and (source_has(target, case) or not case):
             return None
         return "%s: did not run" % entry if results is not None else "%s: no such case" % entry
-    outcomes = {outcome for _, outcome in ran}
+    outcomes = {r[1] for r in ran}
     if "failed" in outcomes:
         return "%s: failed" % entry
     return None if "passed" in outcomes else "%s: was skipped" % entry
 
 
 def check(path, cases):
-    """(problems, summary) of the table in the file `path`; `cases` is [(label, case, outcome)], or None without a run."""
+    """(problems, summary) of the table in the file `path`; `cases` is [(label, case, outcome, run)], or None without one."""
     results = None
     if cases is not None:
         results = {}
-        for label, name, outcome in cases:
-            results.setdefault(label, []).append((name, outcome))
+        for label, name, outcome, run in cases:
+            results.setdefault(label, []).append((name, outcome, run))
     path = pathlib.Path(path)
     if not path.exists():
         return ["%s is missing" % path], "no table"
@@ -128,6 +145,11 @@ def check(path, cases):
         if state == "done":
             if not entries:
                 problems.append(where + "done, but shown by nothing")
+            elif any(is_command(e) for e in entries):
+                if all(is_command(e) for e in entries):
+                    problems.append(where + "a command shows nothing by itself: name a test that runs, too")
+                if "seen by hand: " not in sentence:
+                    problems.append(where + "a command shows nothing by itself: what was `seen by hand: `, and when?")
             problems += [where + p for p in (problem_of(e, results) for e in entries) if p]
     if not seen:
         problems.append("%s has no row" % path)

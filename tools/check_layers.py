@@ -6,7 +6,8 @@
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
-  - a top-level folder that should not be there.
+  - a top-level folder that should not be there, or a root file that is missing;
+  - a second BUILD file in a layer, or a BUILD file other than the root's that shows a target to everybody.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it.
 """
@@ -20,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
 FOLDERS = LAYERS + ("tests", "tools")
+ROOT_FILES = """WORKSPACE BUILD ramet.h README.md DESIGN.md CONTRIBUTING.md LICENSE .clang-format .clang-tidy .ci/run""".split()
 # Left there by builds and runs, and never in the repository.
 IGNORED = ("runs",)
 SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
@@ -117,9 +119,24 @@ def check_folders():
             yield "%s/: missing" % name
 
 
+def check_builds():
+    for name in ROOT_FILES:
+        if not (ROOT / name).is_file():
+            yield "%s: missing" % name
+    for layer in LAYERS:
+        builds = sorted(str(p.relative_to(ROOT)) for p in (ROOT / layer).rglob("BUILD*"))
+        if builds != [layer + "/BUILD"]:
+            yield "%s/: one BUILD file a folder, got: %s" % (layer, " ".join(builds))
+    # tools/bazel stands in for repositories that Bazel would download.
+    for path in sorted(p for name in FOLDERS for p in (ROOT / name).rglob("BUILD")):
+        name = str(path.relative_to(ROOT))
+        if not name.startswith("tools/bazel/") and "visibility:public" in path.read_text():
+            yield "%s: only the root's //:ramet is for everybody" % name
+
+
 def main():
     files = list(sources())
-    problems = list(check_folders())
+    problems = list(check_folders()) + list(check_builds())
     for path in files:
         problems += check_includes(path)
     headers = public_headers(files)

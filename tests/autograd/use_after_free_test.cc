@@ -15,13 +15,20 @@ constexpr bool kAsan = true;
 #else
 constexpr bool kAsan = false;
 #endif
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kTsan = true;
+#else
+constexpr bool kTsan = false;
+#endif
 #define RAMET_NEEDS_ASAN() \
   if (!kAsan) GTEST_SKIP() << "what is planted here is reported by the ASan build only"
 
 volatile float g_sink;
 volatile uint64_t g_count;
 
-TEST(UseAfterFree, PoolsPassThroughUnderASan) { EXPECT_TRUE(!kAsan || pool::kPassThrough); }
+TEST(UseAfterFree, PoolsPassThroughUnderSanitizersOnly) {
+  EXPECT_EQ(pool::kPassThrough, kAsan || kTsan);
+}
 
 TEST(UseAfterFree, Node) {
   RAMET_NEEDS_ASAN();

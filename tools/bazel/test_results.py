@@ -109,7 +109,7 @@ def main():
     cases += [Case("tree", "", name, "failed") for name in arguments.failed]
     if arguments.acceptance:
         problems, summary = check_acceptance.check(
-            arguments.acceptance, [(c.label, c.name, c.outcome) for c in cases if c.label]
+            arguments.acceptance, [(c.label, c.name, c.outcome, c.run) for c in cases]
         )
         print("acceptance: " + summary)
         for problem in problems:

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "autograd/accessor.h"
+#include "runtime/debug_memory.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
 #include "runtime/scalar.h"
@@ -89,24 +90,24 @@ class RAMET_API Tensor : public TensorBase {
   void reset() noexcept { TensorBase::operator=(TensorBase()); }
 
   // ---- raw data ---------------------------------------------------------------------------------
-  /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type.
+  /// Pointer to the first element; waits for pending writes. T must be the dtype's C++ type. With
+  /// memory checks on an Error in code that runs on another device (runtime/debug_memory.h).
   template <class T> T* data_ptr() const {
-    settle();
     check_type(ScalarTypeOf<std::remove_const_t<T>>::value);
-    return static_cast<T*>(ptr());
+    return static_cast<T*>(data_ptr());
   }
   void* data_ptr() const {
     settle();
+    detail::check_raw_access(*this);
     return ptr();
   }
   template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
   /// Fast element access for a CPU tensor of N dimensions.
   template <class T, size_t N> TensorAccessor<T, N> accessor() const {
-    settle();
-    check_type(ScalarTypeOf<std::remove_const_t<T>>::value);
+    T* data = data_ptr<T>();
     check_rank(N);
-    return TensorAccessor<T, N>(static_cast<T*>(ptr()), p_->sizes(), p_->strides());
+    return TensorAccessor<T, N>(data, p_->sizes(), p_->strides());
   }
   /// The value of a one-element tensor; waits for it.
   Scalar item() const;

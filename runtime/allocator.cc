@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/debug_memory.h"
 #include "runtime/pool.h"
 
 namespace ramet {
@@ -77,6 +78,7 @@ void* allocate_large(size_t block, int device) {
 void free_large(void* p, size_t block, int device) {
   const size_t size = rounded(block);
   if (!pool::kPassThrough) {
+    if (RAMET_UNLIKELY(debug_memory())) detail::poison_freed(p, block);
     Cache& c = cache();
     std::lock_guard lock(c.mutex);
     if (c.bytes[device] + static_cast<int64_t>(size) <= kCacheMax) try {

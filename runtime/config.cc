@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "runtime/debug_memory.h"
 #include "runtime/device.h"
 #include "runtime/pool.h"
 #include "runtime/thread_pool.h"
@@ -48,6 +49,7 @@ std::string runtime_config() {
           : pool::failures_enabled() ? "off (planned failures)"
                                      : "on")
       << "\n"
+      << "memory checks: " << (debug_memory() ? "on" : "off") << "\n"
       << "threads: " << get_num_threads() << "\n"
       << "parallel grain: " << parallel_grain() << " bytes\n"
       << "cpu devices: " << cpu_device_count() << "\n";

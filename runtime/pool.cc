@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/debug_memory.h"
+
 namespace ramet {
 
 __thread Context tls;
@@ -258,9 +260,9 @@ void* allocate_slow(size_t bytes) {
   }
   auto* h = static_cast<Heap*>(tls.heap);
   if (RAMET_UNLIKELY(!h)) {
-    // A process with planned failures never sets tls.heap, so that every request comes through
-    // here.
-    if (tls.heap_gone || failures_enabled()) return shared_allocate(bytes);
+    // A process with planned failures or memory checks never sets tls.heap, so that every request
+    // comes through here and every block through remote_free.
+    if (tls.heap_gone || failures_enabled() || debug_memory()) return shared_allocate(bytes);
     h = acquire_heap();
   }
   return allocate_from(h, bytes);
@@ -272,6 +274,7 @@ void deallocate_slow(void* p, size_t bytes) {
                 ? reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1))
                 : reinterpret_cast<Slab*>(static_cast<char*>(p) - kStep);
   if (s->heap == tls.heap) return local_free(s->heap, p, bytes);
+  if (RAMET_UNLIKELY(debug_memory())) detail::poison_freed(p, bytes);
   remote_free(s->heap, p, bytes);
 }
 

@@ -178,6 +178,14 @@ Value DataParallelBase::gather(const std::vector<Value>& outputs) {
 Value DataParallelBase::run(const Value& arguments,
                             const std::function<Value(Module&, Value&)>& forward) {
   const RecordScope scope("DataParallel.forward");
+  RAMET_CHECK(
+      !running_.exchange(true), "DataParallel",
+      "a forward of this object is running already, expected one at a time (data_parallel() "
+      "may be called by several threads)");
+  struct Done {
+    std::atomic<bool>& running;
+    ~Done() { running = false; }
+  } done{running_};
   if (alone()) {
     // The module itself, on arguments that are where it is; then the results go where they are
     // wanted.

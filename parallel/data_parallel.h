@@ -17,6 +17,7 @@
 // computed as a unit of its own: parameters after training are equal bit for bit for every number
 // of devices that divides V.
 #pragma once
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -104,6 +105,7 @@ class RAMET_API DataParallelBase {
   Device output_ = Device(kCPU, 0);
   std::unique_ptr<ReplicaSet> set_;
   ScatterPlan plan_;  // of the running forward
+  std::atomic<bool> running_{false};
 };
 
 template <class T> struct ModuleClass { using type = T; };
@@ -130,7 +132,8 @@ RAMET_API void put_cached(const std::shared_ptr<Module>& module, std::unique_ptr
 
 /// A module over several devices. M: a module class or its holder. Any device may be given,
 /// duplicates too; the first is where the output goes by default. An explicit empty list makes a
-/// transparent wrapper: forward() calls the module as it is. Parameters, names and state are the
+/// transparent wrapper: forward() calls the module as it is. One forward at a time, a second one
+/// meanwhile is an Error. Parameters, names and state are the
 /// module's own: there is no "module." prefix.
 template <class ModuleType> class DataParallel : public detail::DataParallelBase {
  public:

@@ -131,6 +131,16 @@ const std::shared_ptr<Module>& ReplicaSet::shell(int replica) const {
   return state_->shells[static_cast<size_t>(replica)];
 }
 
+Tensor ReplicaSet::source_of(const Tensor& tensor) const {
+  for (const State::Entry& e : state_->entries)
+    for (const State::Handle& h : e.handles)
+      if (h.tensor.is_same(tensor)) return e.source;
+  for (const State::Buffer& b : state_->buffers)
+    for (const Tensor& handle : b.handles)
+      if (handle.is_same(tensor)) return b.source;
+  return {};
+}
+
 const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const {
   return state_->buckets;
 }

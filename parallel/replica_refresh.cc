@@ -12,6 +12,7 @@
 #include "parallel/movement.h"
 #include "parallel/parallel_apply.h"
 #include "parallel/replica_state.h"
+#include "runtime/debug_memory.h"
 #include "runtime/logging.h"
 #include "runtime/observer.h"
 #include "runtime/storage_ref.h"
@@ -138,6 +139,19 @@ void ReplicaSet::follow(size_t index) {
   e.bound = true;
 }
 
+// A write through a raw pointer changes no version: the values tell.
+void ReplicaSet::report_unmarked(const std::vector<size_t>& members) const {
+  if (state_->away.empty()) return;
+  for (size_t u : members) {
+    const State::Entry& e = state_->entries[u];
+    if (e.bytes == 0 || e.source.raw_strides() != IntArrayRef(e.strides)) continue;
+    if (std::memcmp(e.source.ptr(), e.copies[0].ptr(), static_cast<size_t>(e.bytes)) != 0)
+      log(LogLevel::Warning, "[replicate] parameter '", e.name,
+          "' was changed through a raw pointer: its replicas keep the old values until "
+          "mark_dirty() is called");
+  }
+}
+
 void ReplicaSet::prepare() {
   if (stale_ || changed()) build();
 }
@@ -164,6 +178,7 @@ void ReplicaSet::stage() {
       dirty = dirty || !now.same(e.seen);
       e.seen = now;
     }
+    if (!dirty && debug_memory()) report_unmarked(members);
     if (!dirty || s.away.empty()) continue;
     const Storage* root = nullptr;
     for (size_t u : members) {
@@ -225,6 +240,12 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   if (count < 0) count = size();
   RAMET_CHECK(count > 0 && count <= size(), "ReplicaSet", "replicas to run: got ", count,
               ", expected 1 to ", size());
+  RAMET_CHECK(!running_.exchange(true), "ReplicaSet",
+              "a forward of these replicas is running already, expected one at a time");
+  struct Done {
+    std::atomic<bool>& running;
+    ~Done() { running = false; }
+  } done{running_};
   stage();
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;

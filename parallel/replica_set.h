@@ -23,6 +23,7 @@
 //   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers,
 //     statistics and gradient slots: a virtual shard computes the same bits wherever it runs.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,6 +78,9 @@ class RAMET_API ReplicaSet {
   const std::shared_ptr<Module>& shell(int replica) const;
   /// M is the source's class.
   template <class M> M& replica(int i) const { return dynamic_cast<M&>(*shell(i)); }
+  /// The source's parameter or buffer that `tensor`, a replica's, is a copy of; undefined for any
+  /// other tensor.
+  Tensor source_of(const Tensor& tensor) const;
 
   /// Makes the shells again if the source's structure or members changed. What shell() returned
   /// before may then be stale.
@@ -84,10 +88,12 @@ class RAMET_API ReplicaSet {
   /// Makes the replicas equal to the source. Call it before each forward; apply() does.
   void refresh();
   /// Refreshes, runs run(i) for replicas 0 .. count - 1 (by default all) side by side, then lets
-  /// the source take over buffers and statistics. If a replica fails nothing is taken over, and its
+  /// the source take over buffers and statistics. An Error while another apply() runs. If a replica
+  /// fails nothing is taken over, and its
   /// error is thrown: Note [Errors of a replica].
   void apply(const std::function<void(int)>& run, int count = -1);
-  /// The source's values were changed through a raw pointer.
+  /// The source's values were changed through a raw pointer. With memory checks on
+  /// (runtime/debug_memory.h) refresh() warns of a parameter that was, where nobody said so.
   void mark_dirty() { all_dirty_ = true; }
   /// Makes the shells again before the next forward.
   void rebuild() { stale_ = true; }
@@ -96,7 +102,7 @@ class RAMET_API ReplicaSet {
   // that used it; then the gradients are added; then its post-reduce hooks run, once; then the
   // hooks of the parameter itself. They are called on whichever thread runs the backward there.
   // (Hooks that a forward puts on a replica's tensors last one step and see what the pre-reduce
-  // hooks returned.)
+  // hooks returned.) Where a DataParallel calls the module itself nothing is reduced.
   unsigned register_pre_reduce_hook(PreReduceHook hook);
   unsigned register_post_reduce_hook(PostReduceHook hook);
   /// An Error if there is no such hook.
@@ -113,6 +119,7 @@ class RAMET_API ReplicaSet {
   void stage_buffers();
   void follow(size_t entry);
   void hang_hooks(size_t entry);
+  void report_unmarked(const std::vector<size_t>& members) const;
   void copy_to(Device device) const;
   void take_over(int count);
 
@@ -121,6 +128,7 @@ class RAMET_API ReplicaSet {
   ReplicaOptions options_;
   Device home_ = Device(kCPU, 0);
   bool all_dirty_ = true, stale_ = false;
+  std::atomic<bool> running_{false};
   // Lists that are never changed, only replaced: a backward may be using one. Null: none.
   std::shared_ptr<const std::vector<std::pair<unsigned, PreReduceHook>>> pre_hooks_;
   std::shared_ptr<const ramet::parallel::PostReduceHooks> post_hooks_;

@@ -148,5 +148,50 @@ TEST(MoreScenarios, UndeclaredMembersAreDiscarded) {
   EXPECT_EQ(*m->rows, 6);
 }
 
+// Buffers of policy per_replica are kept like declared state.
+struct KeepingImpl : nn::Cloneable<KeepingImpl> {
+  KeepingImpl() { KeepingImpl::reset(); }
+  void reset() override {
+    seen = register_buffer("seen", make({}, {0}), nn::BufferPolicy::per_replica);
+  }
+  Tensor forward(const Tensor& x) {
+    seen.add_(static_cast<double>(x.size(0)));
+    return x + static_cast<double>(plain);
+  }
+  int plain = 0;
+  Tensor seen;
+};
+RAMET_MODULE(Keeping);
+
+TEST(MoreScenarios, PerReplicaBuffersSurviveARebuild) {
+  Keeping m;
+  DataParallel<Keeping> dp(m, many(2));
+  dp(counting({3}));
+  m->plain = 1;
+  EXPECT_EQ(values(dp(counting({3}))), (Values{1, 2, 3}));
+  EXPECT_EQ(values(dp.replicas().replica<KeepingImpl>(0).seen), Values{4});
+  EXPECT_EQ(values(dp.replicas().replica<KeepingImpl>(1).seen), Values{2});
+}
+
+TEST(MoreScenarios, SourceOf) {
+  nn::BatchNorm1d m(2);
+  ReplicaSet set(m.ptr(), {kHost, d(0)});
+  for (int r = 0; r < 2; ++r) {
+    auto& replica = set.replica<nn::BatchNorm1dImpl>(r);
+    EXPECT_TRUE(set.source_of(replica.weight).is_same(m->weight));
+    EXPECT_TRUE(set.source_of(replica.running_var).is_same(m->running_var));
+  }
+  EXPECT_FALSE(set.source_of(make({2}, {1, 2})).defined());
+}
+
+TEST(MoreScenarios, OneForwardAtATime) {
+  DataParallel<Call>* running = nullptr;
+  Call m([&](const Tensor& x) { return replica_index() == 0 ? (*running)(x) : x; });
+  DataParallel<Call> dp(m, many(2));
+  running = &dp;
+  for (int again = 0; again < 2; ++again)  // not left in that state
+    EXPECT_ERROR(dp(counting({4})), "a forward of this object is running already");
+}
+
 }  // namespace
 }  // namespace ramet

@@ -1,5 +1,5 @@
 // Buffers and declared states of replicas: how they follow the source, and what the source takes
-// over. See nn/buffer_policy.h and parallel/replica_member.h.
+// over; which tensor is whose. See nn/buffer_policy.h and parallel/replica_member.h.
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "parallel/comm.h"
@@ -34,6 +34,16 @@ void ReplicaSet::stage_buffers() {
     }
     b.seen = now;
   }
+}
+
+Tensor ReplicaSet::source_of(const Tensor& tensor) const {
+  for (const State::Entry& e : state_->entries)
+    for (const State::Handle& h : e.handles)
+      if (h.tensor.is_same(tensor)) return e.source;
+  for (const State::Buffer& b : state_->buffers)
+    for (const Tensor& handle : b.handles)
+      if (handle.is_same(tensor)) return b.source;
+  return {};
 }
 
 void ReplicaSet::State::find_states(Snapshot& snap) {

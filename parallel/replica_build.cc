@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <typeinfo>
 
 #include "autograd/grad_mode.h"
@@ -129,16 +130,6 @@ const std::shared_ptr<Module>& ReplicaSet::shell(int replica) const {
   RAMET_CHECK(replica >= 0 && replica < size(), "ReplicaSet", "replica: got ", replica,
               ", expected 0 to ", size() - 1);
   return state_->shells[static_cast<size_t>(replica)];
-}
-
-Tensor ReplicaSet::source_of(const Tensor& tensor) const {
-  for (const State::Entry& e : state_->entries)
-    for (const State::Handle& h : e.handles)
-      if (h.tensor.is_same(tensor)) return e.source;
-  for (const State::Buffer& b : state_->buffers)
-    for (const Tensor& handle : b.handles)
-      if (handle.is_same(tensor)) return b.source;
-  return {};
 }
 
 const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const {
@@ -365,11 +356,18 @@ void ReplicaSet::build() {
       s.modules[m].replicas.push_back(theirs[m].second);
       State::find_states(s.modules[m]);
     }
+    std::set<const TensorImpl*> registered;  // in the clone
+    for (const auto& named : theirs)
+      for (const auto* registry : {&named.second->own_parameters(), &named.second->own_buffers()})
+        for (const auto& item : *registry)
+          if (item.value().defined()) registered.insert(item.value().impl());
     for (size_t m = 0; m < ours.size(); ++m) {
       check_members(ours[m].first, *ours[m].second, *theirs[m].second,
                     [&](TensorImpl* x, TensorImpl* y) -> const std::string* {
                       const auto at = entry_of.find(x);
-                      if (at == entry_of.end()) return nullptr;
+                      // A word that is no handle may look like one: padding holds what was
+                      // there before. The clone's has to be the same handle, or one of its own.
+                      if (at == entry_of.end() || (x != y && !registered.count(y))) return nullptr;
                       const State::Entry& e = s.entries[at->second];
                       for (const auto& h : e.handles)
                         if (h.tensor.impl() == y) return nullptr;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ./tools/compare_torch without LibTorch, and what of the comparison needs none: its cases run here, draws repeat, every public
-# function has a case, and a changed number is seen.
+# function has a case, a changed number is seen, and so is a changed declaration.
 set -euo pipefail
 
 work=$TEST_TMPDIR
@@ -35,6 +35,23 @@ tail -n 1 "$work/out" | grep -Eq '^[0-9]+ cases, [1-9][0-9]* draws agree, [0-9]+
 for name in add conv2d sum argmax; do
   grep -q "^DIFFERS $name, draw [0-9]* of seed 7$" "$work/out" || fail "a difference names case, draw and seed: $name"
 done
+
+# Declarations, with a LibTorch of two methods that are declared here; then with another default and a function that is not.
+include=$work/torch/include/ATen
+mkdir -p "$include/core" "$include/ops"
+{
+  echo '  at::Tensor add(const at::Tensor & other, const at::Scalar & alpha=1) const;'
+  echo '  at::Tensor & uniform_(double from=0, double to=1, ::std::optional<at::Generator> generator=::std::nullopt) const;'
+} >"$include/core/TensorBody.h"
+signatures() { python3 tools/compare/signatures.py --torch "$work/torch" | grep -v '^LEFT_OUT names'; }
+signatures >"$work/out" || true
+grep -q '^2 overloads of LibTorch compared, 0 left out, [0-9]* differ$' "$work/out" || { cat "$work/out"; fail "declarations that agree"; }
+! grep -q '^method' "$work/out" || { cat "$work/out"; fail "declarations that agree are not named"; }
+sed -i 's/alpha=1/alpha=2/' "$include/core/TensorBody.h"
+echo 'inline at::Tensor exp(const at::Tensor & self, int64_t more) {' >"$include/ops/exp.h"
+signatures >"$work/out" || true
+grep -q '^method add(Tensor other, Scalar alpha = 2)$' "$work/out" || { cat "$work/out"; fail "another default is named"; }
+grep -q '^function exp(Tensor self, int64_t more)$' "$work/out" || { cat "$work/out"; fail "a missing overload is named"; }
 
 [[ $failed -eq 0 ]] && echo "OK: the comparison runs without LibTorch, and sees what differs"
 exit $failed

@@ -150,7 +150,6 @@ def system_repositories():
         },
         build = _XXHASH,
     )
-    _headers(name = "random123", package = "librandom123-dev", folder = "Random123")
     _headers(name = "json", package = "nlohmann-json3-dev", folder = "nlohmann")
     _headers(name = "cli11", package = "libcli11-dev", folder = "CLI")
     _headers(name = "stb", package = "libstb-dev", folder = "stb")

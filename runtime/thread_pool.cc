@@ -14,6 +14,7 @@
 
 #include "runtime/context.h"
 #include "runtime/device.h"
+#include "runtime/parallel_regions_internal.h"
 
 namespace ramet {
 namespace {
@@ -153,6 +154,8 @@ Team* team_of(int device) {  // null during static destruction
   return all.of[device].get();
 }
 
+__thread uint64_t regions = 0;  // of this thread that were shared
+
 int width_here() {
   if (tls.in_parallel) return 1;
   const int all = get_num_threads();
@@ -186,6 +189,8 @@ int64_t parallel_grain() {
 
 namespace detail {
 
+uint64_t shared_regions() { return regions; }
+
 void parallel_run(int64_t tasks, void (*fn)(void*, int64_t, int), void* context) {
   constexpr int64_t kMost = (int64_t{1} << 32) - 1;
   const int width = static_cast<int>(std::min<int64_t>(width_here(), tasks));
@@ -194,6 +199,7 @@ void parallel_run(int64_t tasks, void (*fn)(void*, int64_t, int), void* context)
       std::unique_lock lock(team->busy, std::try_to_lock);
       if (lock) {
         ScopedValue<bool> inside(tls.in_parallel, true);
+        ++regions;
         return team->run(tasks, width, fn, context);
       }
     }

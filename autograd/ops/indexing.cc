@@ -48,6 +48,10 @@ struct Places {
 // A mask over dims [d, d + mask.dim()) as the coordinates of its true elements.
 void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::vector<Tensor>& at) {
   const int64_t d = static_cast<int64_t>(at.size());
+  if (mask.dim() == 0)  // Tensor::index makes a dimension for it
+    throw IndexError(detail::join("[", op, "] a 0-dim mask in a list of index tensors at index ", d,
+                                  " chooses along no dimension: got ", describe(mask),
+                                  ", expected one dimension or more"));
   for (int64_t i = 0; i < mask.dim(); ++i) {
     if (d + i < self.dim() && mask.size(i) == self.size(d + i)) continue;
     throw IndexError(detail::join("[", op, "] The shape of the mask ", mask.sizes(), " at index ",

@@ -157,6 +157,12 @@ TEST(Indexing, Views) {
   expect_values(x.index({-1, -1, -1}), {119});
   EXPECT_THROW(x.index({0, 0, 0, 0}), IndexError);
   EXPECT_THROW(x.index({5}), IndexError);
+  // A list of index tensors has no place for a 0-dim mask, an index has.
+  const Tensor number = constant({1.5}).squeeze(), truth = number.gt(1);
+  EXPECT_THROW(ramet::index(number, {truth}), IndexError);
+  EXPECT_THROW(ramet::index(x, {truth}), IndexError);
+  EXPECT_THROW(ramet::index_put(x, {truth}, number), IndexError);
+  EXPECT_EQ(number.index({truth}).sizes().vec(), (std::vector<int64_t>{1}));
   EXPECT_NE(error_of([&] {
               x.index({"..", 0});
             }).find("to represent an ellipsis"),

@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iostream>
 #include <limits>
 
 #include "autograd/gradcheck.h"
 #include "kernels/kernel.h"
+#include "runtime/parallel_regions_internal.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {
@@ -59,7 +61,68 @@ std::string gradient_bits(const Call& call, V tensors) {
 // Bool, integer, floating point: an in-place form may not go up.
 int category(ScalarType t) { return t == kBool ? 0 : is_floating(t) ? 2 : 1; }
 
+// What sets `has` apart from its reason: both or neither is wrong.
+void expect_or_reason(const Row& row, bool has, const std::string& reason, const char* what) {
+  if (has) {
+    EXPECT_EQ(reason, "") << what << " is there: no reason is needed";
+  } else {
+    EXPECT_NE(reason, "") << "the row has no " << what << " and does not say why";
+  }
+  if (!has) std::cout << "exception: " << row.name << ": no " << what << ": " << reason << "\n";
+}
+bool has_sample(const Row& row, bool (*of)(const Index&)) {
+  for (const Sample& sample : row.samples)
+    for (const Input& in : sample)
+      if (of(in.sizes)) return true;
+  return false;
+}
+// Whether the first sample's first input may be 0-dim, alone or with all others.
+bool takes_scalars(const Row& row) {
+  Sample first = row.samples.front(), every = first;
+  first[0].sizes = {};
+  for (Input& in : every) in.sizes = {};
+  for (const Sample& sample : {first, every}) {
+    try {
+      row.call(operands(sample, row.own_type()).tensors);
+      return true;
+    } catch (const Error&) {}
+  }
+  return false;
+}
+// The row's own dtype, and two whose kernels are others.
+std::vector<ScalarType> compared_types(const Row& row) {
+  std::vector<ScalarType> types = {row.own_type()};
+  for (ScalarType t : {kDouble, kBFloat16})
+    if (has_real(row) && row.takes(t)) types.push_back(t);
+  return types;
+}
+
 }  // namespace
+
+void check_complete(const Row& row) {
+  expect_or_reason(row, has_sample(row, [](const Index& sizes) { return count(sizes) == 0; }),
+                   row.no_empty, "empty sample");
+  const bool scalar = has_sample(row, [](const Index& sizes) { return sizes.empty(); });
+  if (scalar || takes_scalars(row)) expect_or_reason(row, scalar, row.no_scalar, "0-dim sample");
+  if (row.takes(kFloat) && has_real(row))
+    expect_or_reason(row, row.no_special.empty(), row.no_special, "NaN and infinities");
+  if (row.ordinary != 0)
+    expect_or_reason(row, false, row.why_ordinary, "NaN and infinities in all inputs");
+  if (row.view) {
+    const Operands o = operands(row.samples.front(), row.own_type());
+    EXPECT_EQ(row.call(o.tensors).storage_impl(), o.tensors[0].storage_impl()) << "not a view";
+    return;
+  }
+  ASSERT_FALSE(row.large.empty()) << "the row has no large sample";
+  const Operands o = operands(row.large, row.own_type());
+  set_num_threads(7);
+  const uint64_t before = detail::shared_regions();
+  const Tensor y = row.call(o.tensors);
+  expect_or_reason(row, detail::shared_regions() > before, row.no_threads, "work of many threads");
+  if (row.fewest > 1) expect_or_reason(row, false, row.why_fewest, "slices of one element");
+  // Of one number there is no slice.
+  if (y.dim() > 0) expect_or_reason(row, !row.slices.empty(), row.no_slices, "slices");
+}
 
 void check_forward(const Row& row) {
   for (ScalarType dtype : kEvery) {
@@ -148,7 +211,7 @@ void check_strides(const Row& row) {
 }
 
 void check_special_values(const Row& row) {
-  if (!row.extreme || !row.takes(kFloat) || !has_real(row)) return;
+  if (!row.no_special.empty() || !row.takes(kFloat) || !has_real(row)) return;
   const double inf = std::numeric_limits<double>::infinity();
   const std::vector<double> special = {std::nan(""), inf, -inf, 0.0, -0.0, 1.5};
   const Sample& sample = row.samples.front();
@@ -178,7 +241,9 @@ void check_special_values(const Row& row) {
       SCOPED_TRACE(special[s]);
       std::vector<Plain> in = operands(sample, dtype).plain;
       for (size_t k = 0; k < in.size(); ++k)
-        for (size_t i = (s + k) % 3; i < in[k].v.size() && sample[k].kind == Kind::kReal; i += 4)
+        for (size_t i = (s + k) % 3;
+             i < in[k].v.size() && sample[k].kind == Kind::kReal && !(row.ordinary >> k & 1);
+             i += 4)
           in[k].v[i] = special[s];
       check(in);
     }
@@ -186,48 +251,49 @@ void check_special_values(const Row& row) {
 }
 
 void check_threads_and_variants(const Row& row) {
-  const Operands o = operands(row.large.empty() ? row.samples.front() : row.large, row.own_type());
-  const Operands small = operands(row.samples.front(), row.own_type());
-  std::string vectors;  // what v3 and v4 share
-  for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4}) {
-    if (!kernels::variant_supported(v)) continue;
-    SCOPED_TRACE(kernels::variant_name(v));
-    kernels::set_variant(v);
-    expect_close(row.call(small.tensors), expected(row, small.plain), row.slack);
-    std::string first;
-    for (int threads : {1, 2, 3, 7}) {
-      set_num_threads(threads);
-      std::string b = bits(row.call(o.tensors));
-      if (row.differentiable) b += gradient_bits(row.call, o.tensors);
-      if (first.empty()) first = b;
-      EXPECT_TRUE(b == first) << threads << " threads";
+  for (ScalarType dtype : compared_types(row)) {
+    SCOPED_TRACE(short_name_of(dtype));
+    const Operands o = operands(row.large.empty() ? row.samples.front() : row.large, dtype);
+    const Operands small = operands(row.samples.front(), dtype);
+    std::string vectors;  // what v3 and v4 share
+    for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4}) {
+      if (!kernels::variant_supported(v)) continue;
+      SCOPED_TRACE(kernels::variant_name(v));
+      kernels::set_variant(v);
+      expect_close(row.call(small.tensors), expected(row, small.plain), row.slack);
+      std::string first;
+      for (int threads : {1, 2, 3, 7}) {
+        set_num_threads(threads);
+        std::string b = bits(row.call(o.tensors));
+        if (row.differentiable) b += gradient_bits(row.call, o.tensors);
+        if (first.empty()) first = b;
+        EXPECT_TRUE(b == first) << threads << " threads";
+      }
+      if (v == Variant::kBase) continue;
+      if (vectors.empty()) vectors = first;
+      EXPECT_TRUE(first == vectors) << "v3 and v4 differ";
     }
-    if (v == Variant::kBase) continue;
-    if (vectors.empty()) vectors = first;
-    EXPECT_TRUE(first == vectors) << "v3 and v4 differ";
   }
 }
 
 void check_positions(const Row& row) {
-  Sample sample = row.large;
-  uint32_t batched = row.batched;
-  if (row.point) {
+  Sample sample = row.whole.empty() ? row.large : row.whole;
+  if (row.point)
     for (Input& in : sample) in.sizes = {71};
-    batched = ~0u;
-  }
-  if (batched == 0) return;
-  for (ScalarType dtype : {row.own_type(), kBFloat16, kByte}) {
-    if (!row.takes(dtype)) continue;
+  if (row.slices.empty()) return;
+  std::vector<ScalarType> types = compared_types(row);
+  if (row.takes(kByte) && has_real(row)) types.push_back(kByte);
+  for (ScalarType dtype : types) {
     SCOPED_TRACE(short_name_of(dtype));
     const Operands o = operands(sample, dtype);
     const Tensor whole = row.call(o.tensors);
-    for (int64_t n = 1; n <= 67; ++n) {
+    for (int64_t n = row.fewest; n <= 67; ++n) {
       const int64_t start = n % 5;
-      if (start + n > whole.size(0)) break;
+      ASSERT_LE(start + n, whole.size(row.sliced_result)) << "too few to slice";
       std::vector<Tensor> in = o.tensors;
       for (size_t k = 0; k < in.size(); ++k)
-        if (batched >> k & 1) in[k] = in[k].narrow(0, start, n);
-      ASSERT_TRUE(bits(row.call(in)) == bits(whole.narrow(0, start, n)))
+        if (row.slices[k] >= 0) in[k] = in[k].narrow(row.slices[k], start, n);
+      ASSERT_TRUE(bits(row.call(in)) == bits(whole.narrow(row.sliced_result, start, n)))
           << n << " elements from " << start;
     }
   }

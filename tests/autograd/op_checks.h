@@ -5,6 +5,11 @@
 namespace ramet {
 namespace op_table {
 
+/// The row has an empty and a 0-dim sample (or refuses a 0-dim tensor), takes NaN and infinities,
+/// a large sample that several threads work on (or the result is a view, which moves nothing), and
+/// slices for check_positions; or gives its reason, which is printed. A reason without need fails
+/// too.
+void check_complete(const Row& row);
 /// Values and dtype of the result, for every sample and every dtype the row takes.
 void check_forward(const Row& row);
 /// Every other dtype is an Error.
@@ -17,10 +22,10 @@ void check_narrow_gradients(const Row& row);
 void check_strides(const Row& row);
 /// NaN, infinities and both zeros among the inputs: what the reference gives.
 void check_special_values(const Row& row);
-/// The same bits, gradients included, for 1, 2, 3 and 7 threads in each variant; v3 and v4 agree
-/// bit by bit, the baseline is right.
+/// The same bits, gradients included, for 1, 2, 3 and 7 threads in each variant, in the row's own
+/// dtype, float64 and bfloat16; v3 and v4 agree bit by bit, the baseline is right.
 void check_threads_and_variants(const Row& row);
-/// Slices of 1 to 67 elements (or rows), at changing offsets, give the bits of the whole.
+/// Slices of 1 to 67 elements (rows, columns), at changing offsets, give the bits of the whole.
 void check_positions(const Row& row);
 /// x.op_(...) gives the bits and gradients of op(x, ...), in x's memory, and raises the version.
 void check_in_place(const Row& row);

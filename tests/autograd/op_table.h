@@ -101,13 +101,19 @@ struct Row {
   ScalarType (*result)(ScalarType) = same;
   bool differentiable = true;
   bool constant_gradient = false;  ///< 0 everywhere and without history: no gradgradcheck
-  bool first_order = false;  ///< gradcheck alone; LibTorch does not differentiate twice either
-  bool extreme = true;       ///< NaN and infinities as the reference says
-  double slack = 1;          ///< multiplies the tolerances
-  Sample large;              ///< more than 32 KB, to be cut among threads
-  uint32_t batched = 0;      ///< the inputs of `large` (bits) whose dimension 0 is a batch
-  Call in_place;             ///< changes and returns its first argument
+  bool first_order = false;   ///< gradcheck alone; LibTorch does not differentiate twice either
+  double slack = 1;           ///< multiplies the tolerances
+  Sample large;               ///< more than 32 KB, to be cut among threads
+  Index slices;               ///< the dimension of each input of `large` whose slices give the
+  int64_t sliced_result = 0;  ///< result's slices along this one; -1: the whole input
+  Sample whole;               ///< what is sliced, where that is not `large`
+  uint32_t ordinary = 0;      ///< inputs (bits) that get no NaN and no infinities
+  int64_t fewest = 1;         ///< elements of a slice
+  bool view = false;          ///< the result is the first input's memory
+  Call in_place;              ///< changes and returns its first argument
   OutCall out;
+  // Why a row is not asked for what every row is asked for (check_complete).
+  std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
 
   Row& gives(ScalarType (*rule)(ScalarType)) { return result = rule, *this; }
   Row& lacks(uint16_t missing) { return gaps = missing, *this; }
@@ -115,10 +121,31 @@ struct Row {
   Row& no_gradient() { return differentiable = false, *this; }
   Row& flat() { return constant_gradient = true, *this; }
   Row& once() { return first_order = true, *this; }
-  Row& tame() { return extreme = false, *this; }
+  /// No NaN and infinities.
+  Row& tame(const char* reason) { return no_special = reason, *this; }
+  /// NaN and infinities not in these inputs (bits).
+  Row& partly_tame(uint32_t inputs, const char* reason) {
+    return ordinary = inputs, why_ordinary = reason, *this;
+  }
+  /// No sample without elements.
+  Row& not_empty(const char* reason) { return no_empty = reason, *this; }
+  /// No 0-dim sample, though the function takes 0-dim tensors.
+  Row& not_scalar(const char* reason) { return no_scalar = reason, *this; }
+  /// One thread computes it, whatever the size.
+  Row& alone(const char* reason) { return no_threads = reason, *this; }
+  /// Slices of the inputs do not give slices of the result.
+  Row& in_one(const char* reason) { return no_slices = reason, *this; }
+  /// Slices have at least so many elements.
+  Row& slices_from(int64_t least, const char* reason) {
+    return fewest = least, why_fewest = reason, *this;
+  }
+  Row& moves_nothing() { return view = true, *this; }
   Row& within(double factor) { return slack = factor, *this; }
-  Row& big(Sample inputs, uint32_t batch = 0) {
-    return large = std::move(inputs), batched = batch, *this;
+  /// The inputs (bits) of `batch` have a batch as dimension 0, as the result then has.
+  Row& big(Sample inputs, uint32_t batch = 0);
+  /// Slices of each input along its dimension (-1: the whole input) give slices of the result.
+  Row& sliced(Index dimensions, int64_t result, Sample inputs = {}) {
+    return slices = std::move(dimensions), sliced_result = result, whole = std::move(inputs), *this;
   }
   Row& changes(Call f) { return in_place = std::move(f), *this; }
   Row& writes(OutCall f) { return out = std::move(f), *this; }

@@ -18,6 +18,14 @@ double modulo(double a, double b) {
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+// Python's //: what is left after the remainder, counted in b's. Of infinities there is none.
+double floored(double a, double b) {
+  if (b == 0 || std::isnan(a) || std::isnan(b)) return a / b;
+  if (std::isinf(a)) return NAN;
+  if (std::isinf(b)) return a != 0 && (a < 0) != (b < 0) ? -1 : 0;
+  return std::floor(a / b);
+}
+
 void add_arithmetic(Table& t) {
   t.binary(
        "add", kAll, -2, 2, [](V x) { return add(x[0], x[1]); },
@@ -75,36 +83,29 @@ void add_arithmetic(Table& t) {
        "div.trunc", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "trunc"); },
        [](double a, double b) { return std::trunc(a / b); })
       .flat()
-      .tame()
       .changes([](V x) { return x[0].div_(x[1], "trunc"); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1], "trunc"); });
   t.binary(
-       "div.floor", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "floor"); },
-       [](double a, double b) { return std::floor(a / b); })
+       "div.floor", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "floor"); }, floored)
       .flat()
-      .tame()
       .changes([](V x) { return x[0].div_(x[1], "floor"); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1], "floor"); });
   t.binary(
-       "floor_divide", kNumbers, 0.5, 9, [](V x) { return floor_divide(x[0], x[1]); },
-       [](double a, double b) { return std::floor(a / b); })
+       "floor_divide", kNumbers, 0.5, 9, [](V x) { return floor_divide(x[0], x[1]); }, floored)
       .flat()
-      .tame()
       .changes([](V x) { return x[0].floor_divide_(x[1]); })
       .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], x[1]); });
   t.unary(
        "floor_divide.number", kAll, -9, 9, [](V x) { return floor_divide(x[0], 2); },
-       [](double a) { return std::floor(a / 2); })
-      .flat()
-      .tame()  // as in Python, inf // 2 is NaN
+       [](double a) { return floored(a, 2); })
+      .flat()  // as in Python, inf // 2 is NaN
       .gives(integer_at_least)
       .changes([](V x) { return x[0].floor_divide_(2); })
       .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], 2); });
   t.unary(
        "div.number_floor", kAll, -9, 9, [](V x) { return div(x[0], 2, "floor"); },
-       [](double a) { return std::floor(a / 2); })
+       [](double a) { return floored(a, 2); })
       .flat()
-      .tame()
       .gives(integer_at_least)
       .changes([](V x) { return x[0].div_(2, "floor"); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], 2, "floor"); });
@@ -131,7 +132,6 @@ void add_powers(Table& t) {
       .writes([](Tensor& o, V x) { return pow_out(o, Scalar(2.5), x[0]); });
   t.binary(
        "remainder", kNumbers, 0.7, 9, [](V x) { return remainder(x[0], x[1]); }, modulo)
-      .tame()
       .within(4)
       .changes([](V x) { return x[0].remainder_(x[1]); })
       .writes([](Tensor& o, V x) { return remainder_out(o, x[0], x[1]); });
@@ -145,14 +145,12 @@ void add_powers(Table& t) {
        "remainder.dividend", kAll, 1, 5, [](V x) { return remainder(Scalar(7), x[0]); },
        [](double a) { return modulo(7, a); })
       .within(4)
-      .tame()
       .gives(integer_at_least)
       .writes([](Tensor& o, V x) { return remainder_out(o, Scalar(7), x[0]); });
   t.binary(
        "fmod", kNumbers, 0.7, 9, [](V x) { return fmod(x[0], x[1]); },
        [](double a, double b) { return std::fmod(a, b); })
       .within(4)
-      .tame()
       .changes([](V x) { return x[0].fmod_(x[1]); })
       .writes([](Tensor& o, V x) { return fmod_out(o, x[0], x[1]); });
   t.unary(
@@ -173,8 +171,11 @@ void add_powers(Table& t) {
       .writes([](Tensor& o, V x) { return addcdiv_out(o, x[0], x[1], x[2], 2); });
   t.pointwise(
        "lerp", kFloats, {real({2, 3}), real({3}), real({2, 1}, 0, 1)},
-       [](V x) { return lerp(x[0], x[1], x[2]); }, [](D x) { return x[0] + x[2] * (x[1] - x[0]); })
-      .tame()
+       [](V x) { return lerp(x[0], x[1], x[2]); },
+       [](D x) {  // from the nearer end
+         const double step = x[1] - x[0];
+         return std::fabs(x[2]) < 0.5 ? x[0] + x[2] * step : x[1] - step * (1 - x[2]);
+       })
       .changes([](V x) { return x[0].lerp_(x[1], x[2]); })
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], x[2]); });
   t.binary(

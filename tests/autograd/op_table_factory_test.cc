@@ -112,11 +112,12 @@ INSTANTIATE_TEST_SUITE_P(Rows, FactoryTable, ::testing::ValuesIn(factories()),
 
 void add_likes(Table& t) {
   const Samples some = shapes({{3, 4}, {0, 2}, {}}, -9, 9);
+  const Sample large = {real({300, 131})};
   const auto row = [&](const char* name, double value, Call call) -> Row& {
     return t
         .row(name, kAll, some, std::move(call), [value](P x) { return filled(x[0].sizes, value); })
         .no_gradient()
-        .big({real({120, 131})}, 1);
+        .big(large, 1);
   };
   row("empty_like", 1, [](V x) { return empty_like(x[0]).fill_(1); });
   row("zeros_like", 0, [](V x) { return zeros_like(x[0]); }).changes([](V x) {
@@ -137,6 +138,7 @@ void add_likes(Table& t) {
          return from_blob(kept.data_ptr(), kept.sizes(), TensorOptions(kept.scalar_type())).clone();
        },
        [](P x) { return x[0]; })
+      .big(large, 1)
       .no_gradient();
   t.row(
        "from_blob.strides", kAll, shapes({{3, 4}, {4, 0}}, -9, 9),
@@ -152,12 +154,15 @@ void add_likes(Table& t) {
            return x[0].at({i[1], i[0]});
          });
        })
+      .big(large)
+      .sliced({0}, 1)
       .no_gradient();
   // A number does not widen what it meets.
   t.row(
        "scalar_to_tensor", kAll, some,
        [](V x) { return add(x[0].logical_not(), scalar_to_tensor(true)); },
        [](P x) { return filled(x[0].sizes, 1); })
+      .big(large, 1)
       .gives(boolean)
       .no_gradient();
 }

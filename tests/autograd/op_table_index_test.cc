@@ -44,8 +44,19 @@ void add_gathers(Table& t) {
       .big(wide, 3)
       .writes([](Tensor& o, V x) { return gather_out(o, x[0], 1, x[1]); });
   t.row(
-      "gather.scalar", kAll, {{real({}), index({}, 1)}}, [](V x) { return gather(x[0], 0, x[1]); },
-      [](P x) { return x[0]; });
+       "gather.first", kAll,
+       {{real({5, 3}), index({4, 3}, 5)},
+        {real({5, 0}), index({2, 0}, 5)},
+        {real({}), index({}, 1)}},
+       [](V x) { return gather(x[0], 0, x[1]); },
+       [](P x) {
+         return made(x[1].sizes, [&](Index i) {
+           if (!i.empty()) i[0] = static_cast<int64_t>(x[1].at(Index(i)));
+           return x[0].at(i);
+         });
+       })
+      .big({real({131, 97}), index({150, 97}, 131)})
+      .sliced({1, 1}, 1);
   const auto scattered = [](double (*f)(double, double)) {
     return [f](P x) {
       return changed(
@@ -117,7 +128,7 @@ void add_gathers(Table& t) {
          return made(x[1].sizes,
                      [&](const Index& i) { return x[0].v[static_cast<size_t>(x[1].at(i))]; });
        })
-      .big({real({97, 131}), index({9000}, 97 * 131)})
+      .big({real({97, 131}), index({9000}, 97 * 131)}, 2)
       .writes([](Tensor& o, V x) { return take_out(o, x[0], x[1]); });
   t.row(
        "embedding", kAll,
@@ -155,13 +166,15 @@ void add_masks(Table& t) {
          out.sizes[0] = static_cast<int64_t>(out.v.size());
          return out;
        })
-      .big({real({97, 131}), mask({97, 131})})
+      .big({real({300, 131}), mask({300, 131})})
+      .in_one("how many elements there are depends on the mask")
       .writes([](Tensor& o, V x) { return masked_select_out(o, x[0], x[1]); });
   t.row(
        "masked_scatter", kAll,
        {{real({3, 4}), mask({3, 4}), real({12})},
         {real({3, 4}), mask({4}), real({3, 4})},
-        {real({0, 4}), mask({0, 4}), real({0})}},
+        {real({0, 4}), mask({0, 4}), real({0})},
+        {real({}), mask({}), real({1})}},
        [](V x) { return masked_scatter(x[0], x[1], x[2]); },
        [](P x) {
          size_t next = 0;
@@ -169,7 +182,8 @@ void add_masks(Table& t) {
            return x[1].broadcast(i) ? x[2].v[next++] : x[0].at(i);
          });
        })
-      .big({real({97, 131}), mask({97, 131}), real({97 * 131})});
+      .big({real({300, 131}), mask({300, 131}), real({300 * 131})})
+      .in_one("which value goes where depends on the mask before it");
   t.row(
        "masked_fill.tensor", kAll,
        {{real({2, 3}), mask({3}), real({})},
@@ -198,14 +212,20 @@ void add_masks(Table& t) {
        places)
       .gives(positions)
       .no_gradient()
-      .big({real({97, 131})})
+      .big({real({300, 131})})
+      .in_one("how many rows there are depends on the values")
       .writes([](Tensor& o, V x) { return nonzero_out(o, x[0]); });
   t.row(
-       "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}}), [](V x) { return nonzero_numpy(x[0])[1]; },
+       "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
+       [](V x) { return nonzero_numpy(x[0]).back(); },
        [places](P x) {
-         const Plain all = places(x);
-         return made({all.size(0)}, [&](const Index& i) { return all.at({i[0], 1}); });
+         const Plain line = x[0].rank() ? x[0] : Plain{{1}, x[0].v}, all = places({line});
+         return made({all.size(0)}, [&](const Index& i) {
+           return all.at({i[0], all.size(1) - 1});
+         });
        })
+      .big({real({300, 131})})
+      .in_one("how many rows there are depends on the values")
       .gives(positions)
       .no_gradient();
   t.row(
@@ -218,6 +238,7 @@ void add_masks(Table& t) {
            return double(x[0].at(Index(i.begin(), i.end() - 1)) == double(i.back()));
          });
        })
+      .big({index({9000}, 4)}, 1)
       .no_gradient();
 }
 
@@ -251,17 +272,19 @@ void add_lists(Table& t) {
        })
       .big({real({97, 131}), index({90}, 131)}, 1);
   t.row(
-      "index.mask", kAll, {{real({4, 5}), mask({4})}},
-      [](V x) { return ramet::index(x[0], List{x[1]}); },
-      [](P x) {
-        Plain out{{0, x[0].size(1)}, {}};
-        for (int64_t i = 0; i < x[0].size(0); ++i) {
-          if (!x[1].at({i})) continue;
-          ++out.sizes[0];
-          for (int64_t j = 0; j < x[0].size(1); ++j) out.v.push_back(x[0].at({i, j}));
-        }
-        return out;
-      });
+       "index.mask", kAll, {{real({4, 5}), mask({4})}, {real({0, 5}), mask({0})}},
+       [](V x) { return ramet::index(x[0], List{x[1]}); },
+       [](P x) {
+         Plain out{{0, x[0].size(1)}, {}};
+         for (int64_t i = 0; i < x[0].size(0); ++i) {
+           if (!x[1].at({i})) continue;
+           ++out.sizes[0];
+           for (int64_t j = 0; j < x[0].size(1); ++j) out.v.push_back(x[0].at({i, j}));
+         }
+         return out;
+       })
+      .big({real({300, 131}), mask({300})})
+      .in_one("how many rows there are depends on the mask");
   const auto put = [](double (*f)(double, double)) {
     return [f](P x) {
       const Plain values = made({x[1].size(0)}, [&](const Index& i) { return x[3].broadcast(i); });
@@ -283,6 +306,7 @@ void add_lists(Table& t) {
        },
        put(replace))
       .big({real({97, 131}), index({131}, 97), distinct({131}, 131), real({131})})
+      .in_one("what is replaced is spread over the whole input")
       .changes([](V x) {
         Tensor y = x[0];
         return index_put_(y, List{x[1], x[2]}, x[3]);
@@ -290,12 +314,14 @@ void add_lists(Table& t) {
   t.row(
        "index_put.accumulate", kAll,
        {{real({4, 5}), index({9}, 2), index({9}, 2), real({9})},
-        {real({4, 5}), index({3}, 4), index({3}, 5), real({1})}},
+        {real({4, 5}), index({3}, 4), index({3}, 5), real({1})},
+        {real({4, 5}), index({0}, 4), index({0}, 5), real({0})}},
        [](V x) {
          return index_put(x[0], List{x[1], x[2]}, x[3], true);
        },
        put(plus))
       .big({real({97, 131}), index({9000}, 97), index({9000}, 131), real({9000})})
+      .in_one("what is added is spread over the whole input")
       .within(4)
       .changes([](V x) {
         Tensor y = x[0];

@@ -1,4 +1,5 @@
 // Rows of the operation table: losses.
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -19,6 +20,7 @@ struct Elementwise {
   Point term;
   double slack = 4;
   uint16_t none_dtypes = kFloats, sum_dtypes = kFloats;
+  const char* tame = "";  ///< why there are no NaN and infinities
 };
 void add_elementwise(Table& t, const Elementwise& loss) {
   Samples samples = {loss.inputs, loss.inputs, loss.inputs};
@@ -46,7 +48,7 @@ void add_elementwise(Table& t, const Elementwise& loss) {
         .row(name, dtypes, samples, call(r), [=](P x) { return whole(x, r == Reduction::Mean); })
         .big(large)
         .within(loss.slack)
-        .tame();
+        .tame(loss.tame);
   };
   row(loss.mean, kFloats, Reduction::Mean);
   // Differences of unsigned numbers wrap, in LibTorch too.
@@ -55,12 +57,11 @@ void add_elementwise(Table& t, const Elementwise& loss) {
       .alike()
       .within(loss.slack)
       .only(kSigned | kFloats)
-      .tame();
+      .tame(loss.tame);
 }
 
 // -weight (t log x + (1 - t) log(1 - x)).
 double entropy(double x, double t) { return -(t * std::log(x) + (1 - t) * std::log1p(-x)); }
-double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
 void add_pairs(Table& t) {
   const Sample pair = {real({3, 4}), real({3, 4})};
@@ -86,18 +87,18 @@ void add_pairs(Table& t) {
   add_elementwise(
       t, {"binary_cross_entropy", "binary_cross_entropy.none", "binary_cross_entropy.sum", chances,
           [](V x, int64_t r) { return binary_cross_entropy(x[0], x[1], {}, r); },
-          [](D x) { return entropy(x[0], x[1]); }});
+          [](D x) { return entropy(x[0], x[1]); }, 4, kFloats, kFloats, "refused: outside [0, 1]"});
   add_elementwise(
       t, {"binary_cross_entropy_with_logits",
           "binary_cross_entropy_with_logits.none",
           "binary_cross_entropy_with_logits.sum",
           {real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)},
           [](V x, int64_t r) { return binary_cross_entropy_with_logits(x[0], x[1], {}, {}, r); },
-          [](D x) { return entropy(sigmoid_of(x[0]), x[1]); }});
+          [](D x) { return (1 - x[1]) * x[0] + std::log1p(std::exp(-x[0])); }});
   const Sample logs = {real({3, 4}, -3, -0.1), real({3, 4}, 0.1, 0.9)};
   add_elementwise(t, {"kl_div", "kl_div.none", "kl_div.sum", logs,
                       [](V x, int64_t r) { return kl_div(x[0], x[1], r); },
-                      [](D x) { return x[1] * (std::log(x[1]) - x[0]); }});
+                      [](D x) { return (x[1] == 0 ? 0 : x[1] * std::log(x[1])) - x[1] * x[0]; }});
   add_elementwise(t, {"kl_div.log", "kl_div.log_none", "kl_div.log_sum", logs,
                       [](V x, int64_t r) { return kl_div(x[0], x[1], r, true); },
                       [](D x) { return std::exp(x[1]) * (x[1] - x[0]); }});
@@ -125,13 +126,14 @@ Plain class_loss(P x, const Classes& c) {
     at.insert(at.begin() + int64_t(dim), 0);
     for (at[dim] = 0; at[dim] < classes; ++at[dim]) line.push_back(scores.at(at));
     double log_sum = 0;
-    if (c.softmax) {
-      for (double v : line) log_sum += std::exp(v);
-      log_sum = std::log(log_sum);
+    if (c.softmax) {  // of a line with an infinity: NaN
+      const double top = *std::max_element(line.begin(), line.end());
+      for (double v : line) log_sum += std::exp(v - top);
+      log_sum = top + std::log(log_sum);
     }
     const auto weight = [&](int64_t k) { return c.weighted ? double(k + 1) : 1; };
     double loss = -(1 - c.smoothing) * weight(t) * (line[size_t(t)] - log_sum);
-    for (int64_t k = 0; k < classes; ++k)
+    for (int64_t k = 0; k < classes && c.smoothing > 0; ++k)
       loss -= c.smoothing / double(classes) * weight(k) * (line[size_t(k)] - log_sum);
     weights += weight(t);
     return loss;
@@ -146,15 +148,20 @@ std::optional<Tensor> weights_of(const Tensor& x, const Classes& c) {
 }
 
 void add_classes(Table& t) {
-  const Samples images = {{real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)}},
+  const Samples images = {{real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)},
+                          {real({0, 3, 2, 2}, -3, 3), index({0, 2, 2}, 3)}},
                 lines = {{real({4, 5}, -3, 3), index({4}, 5)},
-                         {real({1, 1}, -3, 3), index({1}, 1)}},
+                         {real({1, 1}, -3, 3), index({1}, 1)},
+                         {real({5}, -3, 3), index({}, 5)},
+                         {real({0, 3}, -3, 3), index({0}, 3)}},
                 all = {{real({4, 5}, -3, 3), index({4}, 5)},
                        {real({5}, -3, 3), index({}, 5)},
                        {real({2, 3, 4}, -3, 3), index({2, 4}, 3)},
                        {real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)},
                        {real({0, 3}, -3, 3), index({0}, 3)}};
-  const Sample large = {real({110, 111}, -3, 3), index({110}, 111)};
+  const Sample large = {real({110, 111}, -3, 3), index({110}, 111)},
+               large_lines = {real({20000, 5}, -3, 3), index({20000}, 5)},
+               large_images = {real({70, 3, 9, 9}, -3, 3), index({70, 9, 9}, 3)};
   using Function =
       Tensor (*)(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t, int64_t);
   const auto entropy_of = [&](const char* name, Classes c) {
@@ -167,8 +174,7 @@ void add_classes(Table& t) {
          },
          [c](P x) { return class_loss(x, c); })
         .big(large, batched ? 3 : 0)
-        .within(4)
-        .tame();
+        .within(4);
   };
   entropy_of("cross_entropy_loss", {true});
   entropy_of("cross_entropy_loss.weighted", {true, true});
@@ -176,35 +182,37 @@ void add_classes(Table& t) {
   entropy_of("cross_entropy_loss.none", {true, false, Reduction::None});
   entropy_of("cross_entropy_loss.ignore", {true, false, Reduction::Sum, 0, 1});
   t.row(
-       "cross_entropy_loss.probabilities", kFloats, {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}},
+       "cross_entropy_loss.probabilities", kFloats,
+       {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}, {real({0, 4}), real({0, 4})}},
        [](V x) { return cross_entropy_loss(x[0], x[1]); },
        [](P x) {
          double s = 0;
          for (int64_t i = 0; i < x[0].size(0); ++i) {
            double total = 0;
-           for (int64_t k = 0; k < 4; ++k) total += std::exp(x[0].at({i, k}));
-           for (int64_t k = 0; k < 4; ++k)
+           for (int64_t k = 0; k < x[0].size(1); ++k) total += std::exp(x[0].at({i, k}));
+           for (int64_t k = 0; k < x[0].size(1); ++k)
              s -= x[1].at({i, k}) * (x[0].at({i, k}) - std::log(total));
          }
          return Plain{{}, {s / double(x[0].size(0))}};
        })
-      .within(4)
-      .tame();
-  const auto likelihood = [&](const char* name, Function f, const Samples& samples, Classes c) {
+      .big({real({110, 111}, -3, 3), real({110, 111}, 0.001, 0.01)})
+      .within(4);
+  const auto likelihood = [&](const char* name, Function f, const Samples& samples, Classes c,
+                              const Sample& many) {
     t.row(
          name, kFloats, samples,
          [f, c](V x) { return f(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored); },
          [c](P x) { return class_loss(x, c); })
-        .within(4)
-        .tame();
+        .big(many, c.reduction == Reduction::None ? 3 : 0)
+        .within(4);
   };
-  likelihood("nll_loss", nll_loss, lines, {false});
-  likelihood("nll_loss.weighted", nll_loss, lines, {false, true});
-  likelihood("nll_loss.none", nll_loss, lines, {false, true, Reduction::None});
-  likelihood("nll_loss.ignore", nll_loss, lines, {false, true, Reduction::Sum, 0, 0});
-  likelihood("nll_loss2d", nll_loss2d, images, {false, true});
-  likelihood("nll_loss2d.none", nll_loss2d, images, {false, false, Reduction::None});
-  likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum});
+  likelihood("nll_loss", nll_loss, lines, {false}, large_lines);
+  likelihood("nll_loss.weighted", nll_loss, lines, {false, true}, large_lines);
+  likelihood("nll_loss.none", nll_loss, lines, {false, true, Reduction::None}, large_lines);
+  likelihood("nll_loss.ignore", nll_loss, lines, {false, true, Reduction::Sum, 0, 0}, large_lines);
+  likelihood("nll_loss2d", nll_loss2d, images, {false, true}, large_images);
+  likelihood("nll_loss2d.none", nll_loss2d, images, {false, false, Reduction::None}, large_images);
+  likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum}, large_lines);
 }
 
 std::vector<Row> rows() {

@@ -57,7 +57,7 @@ std::vector<Row> rows() {
         .big(std::move(large), batched);
   };
   const Sample matrices = {real({97, 101}), real({101, 103})},
-               batches = {real({70, 7, 11}), real({70, 11, 9})};
+               batches = {real({70, 23, 17}), real({70, 17, 19})};
   row(
       "mm",
       {{real({3, 4}), real({4, 2})},
@@ -76,11 +76,11 @@ std::vector<Row> rows() {
       .writes([](Tensor& o, V x) { return bmm_out(o, x[0], x[1]); });
   row(
       "mv", {{real({3, 4}), real({4})}, {real({0, 4}), real({4})}, {real({3, 0}), real({0})}},
-      [](V x) { return mv(x[0], x[1]); }, multiplied, {real({97, 131}), real({131})}, 1)
+      [](V x) { return mv(x[0], x[1]); }, multiplied, {real({600, 450}), real({450})}, 1)
       .writes([](Tensor& o, V x) { return mv_out(o, x[0], x[1]); });
   row(
       "dot", {{real({5}), real({5})}, {real({0}), real({0})}, {real({1}), real({1})}},
-      [](V x) { return dot(x[0], x[1]); }, multiplied, {real({9000}), real({9000})}, 0)
+      [](V x) { return dot(x[0], x[1]); }, multiplied, {real({270000}), real({270000})}, 0)
       .writes([](Tensor& o, V x) { return dot_out(o, x[0], x[1]); });
   t.row(
        "outer", kAll, {{real({3}), real({4})}, {real({0}), real({4})}, {real({3}), real({0})}},
@@ -108,10 +108,11 @@ std::vector<Row> rows() {
       "baddbmm",
       {{real({2, 3, 2}), real({2, 3, 4}), real({2, 4, 2})},
        {real({2, 1, 2}), real({2, 3, 4}), real({2, 4, 2})},
+       {real({}), real({2, 3, 4}), real({2, 4, 2})},
        {real({1, 2}), real({0, 3, 4}), real({0, 4, 2})}},
       [](V x) { return baddbmm(x[0], x[1], x[2], 2, 3); },
       [](P x) { return plus(x[0], 2, product(x[1], x[2]), 3); },
-      {real({7, 9}), real({70, 7, 11}), real({70, 11, 9})}, 6)
+      {real({23, 19}), real({70, 23, 17}), real({70, 17, 19})}, 6)
       .within(2)
       .writes([](Tensor& o, V x) { return baddbmm_out(o, x[0], x[1], x[2], 2, 3); });
   const Samples ranks = {{real({2, 3, 4}), real({4, 2})},
@@ -141,7 +142,8 @@ std::vector<Row> rows() {
       .within(2)
       .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1], x[2]); });
   row(
-      "linear.plain", {{real({3, 4}), real({2, 4})}, {real({2, 3, 4}), real({2, 4})}},
+      "linear.plain",
+      {{real({3, 4}), real({2, 4})}, {real({2, 3, 4}), real({2, 4})}, {real({0, 4}), real({2, 4})}},
       [](V x) { return linear(x[0], x[1]); }, [](P x) { return product(x[0], transposed(x[1])); },
       {real({97, 101}), real({103, 101})}, 1)
       .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1]); });

@@ -22,20 +22,21 @@ Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, cons
 void add_views(Table& t) {
   const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
                         Reference reference) -> Row& {
-    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference));
+    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
+        .moves_nothing();
   };
   const std::vector<Index> some = {{4, 6}, {0, 6}, {2, 6, 1}};
   const auto transposed = moved(
       [](const Plain& x) {
-        return Index{x.size(1), x.size(0)};
+        return x.rank() ? Index{x.size(1), x.size(0)} : Index{};
       },
       [](const Index& i, const Plain&) {
-        return Index{i[1], i[0]};
+        return i.empty() ? i : Index{i[1], i[0]};
       });
   row(
-      "transpose", {{3, 4}, {0, 4}}, [](V x) { return transpose(x[0], 0, -1); }, transposed);
+      "transpose", {{3, 4}, {0, 4}, {}}, [](V x) { return transpose(x[0], 0, -1); }, transposed);
   row(
-      "t", {{3, 4}, {0, 4}}, [](V x) { return ramet::t(x[0]); }, transposed);
+      "t", {{3, 4}, {0, 4}, {}}, [](V x) { return ramet::t(x[0]); }, transposed);
   row(
       "permute", {{2, 3, 4}, {2, 0, 4}},
       [](V x) {
@@ -49,13 +50,13 @@ void add_views(Table& t) {
             return Index{i[1], i[2], i[0]};
           }));
   row(
-      "movedim", {{2, 3, 4}, {2, 0, 4}}, [](V x) { return movedim(x[0], 0, -1); },
+      "movedim", {{2, 3, 4}, {2, 0, 4}, {}}, [](V x) { return movedim(x[0], 0, -1); },
       moved(
           [](const Plain& x) {
-            return Index{x.size(1), x.size(2), x.size(0)};
+            return x.rank() ? Index{x.size(1), x.size(2), x.size(0)} : Index{};
           },
           [](const Index& i, const Plain&) {
-            return Index{i[2], i[0], i[1]};
+            return i.empty() ? i : Index{i[2], i[0], i[1]};
           }));
   // A view's strides are limited: `view` itself is asked of contiguous inputs only.
   row(
@@ -111,7 +112,8 @@ void add_views(Table& t) {
         return Index{x.size(0), 1, x.size(1)};
       }));
   row(
-      "unsqueeze.last", {{}, {3}}, [](V x) { return unsqueeze(x[0], -1); }, as([](const Plain& x) {
+      "unsqueeze.last", {{}, {3}, {0}}, [](V x) { return unsqueeze(x[0], -1); },
+      as([](const Plain& x) {
         return x.rank() ? Index{x.size(0), 1} : Index{1};
       }));
   row(
@@ -135,9 +137,10 @@ void add_views(Table& t) {
           [](const Plain&) {
             return Index{2, 3};
           },
-          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }));
+          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
+      .not_empty("refused: an extent of 0 does not expand");
   row(
-      "broadcast_tensors", {{3, 1}, {1}, {}},
+      "broadcast_tensors", {{3, 1}, {1}, {}, {0, 1}},
       [](V x) {
         return broadcast_tensors({x[0], zeros({2, 1, 4})})[0];
       },
@@ -150,6 +153,7 @@ void add_views(Table& t) {
        {{real({2, 3}, -9, 9), real({3}, -9, 9)}, {real({0, 3}), real({1})}, {real({}), real({})}},
        [](V x) { return expand(x[1], x[0].sizes()).clone(); },
        [](P x) { return made(x[0].sizes, [&](const Index& i) { return x[1].broadcast(i); }); })
+      .big({real({300, 131}, -9, 9), real({131}, -9, 9)}, 1)
       .changes([](V x) { return x[0].copy_(x[1]); });
   row(
       "narrow", {{3, 4}, {0, 4}}, [](V x) { return narrow(x[0], 1, 1, 2); },
@@ -169,7 +173,8 @@ void add_views(Table& t) {
   row(
       "select.vector", {{3}}, [](V x) { return select(x[0], 0, 1); },
       moved([](const Plain&) { return Index{}; },
-            [](const Index&, const Plain&) { return Index{1}; }));
+            [](const Index&, const Plain&) { return Index{1}; }))
+      .not_empty("refused: nothing to choose from");
   row(
       "slice", {{3, 6}, {0, 5}}, [](V x) { return slice(x[0], 1, 1, -1, 2); },
       moved(
@@ -180,7 +185,7 @@ void add_views(Table& t) {
             return Index{i[0], 1 + 2 * i[1]};
           }));
   row(
-      "diagonal", {{3, 4}, {4, 3}}, [](V x) { return diagonal(x[0], 1); },
+      "diagonal", {{3, 4}, {4, 3}, {0, 3}}, [](V x) { return diagonal(x[0], 1); },
       moved([](const Plain& x) { return Index{std::min(x.size(0), x.size(1) - 1)}; },
             [](const Index& i, const Plain&) {
               return Index{i[0], i[0] + 1};
@@ -201,7 +206,7 @@ void add_views(Table& t) {
             return Index{i[0] + 2, i[1]};
           }));
   row(
-      "split.last", {{5, 2}, {7, 1}}, [](V x) { return split(x[0], 2).back(); },
+      "split.last", {{5, 2}, {7, 1}, {5, 0}}, [](V x) { return split(x[0], 2).back(); },
       moved(
           [](const Plain& x) {
             return Index{1, x.size(1)};
@@ -245,7 +250,7 @@ void add_views(Table& t) {
 }
 
 void add_copies(Table& t) {
-  const Sample large = {real({120, 131}, -9, 9)};
+  const Sample large = {real({140, 131}, -9, 9)};
   const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
                        Reference reference) -> Row& {
     return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
@@ -254,7 +259,7 @@ void add_copies(Table& t) {
   row(
       "clone", {{3, 4}, {0, 2}, {}}, [](V x) { return clone(x[0]); },
       as([](const Plain& x) { return x.sizes; }))
-      .batched = 1;
+      .sliced({0}, 0);
   row(
       "flip", {{3, 4}, {0, 2}, {2, 3, 1}}, [](V x) { return flip(x[0], {1}); },
       moved([](const Plain& x) { return x.sizes; },
@@ -263,19 +268,20 @@ void add_copies(Table& t) {
               from[1] = x.size(1) - 1 - i[1];
               return from;
             }))
-      .batched = 1;
+      .sliced({0}, 0);
   row(
-      "repeat", {{2, 3}, {0, 3}, {3, 1}},
+      "repeat", {{2, 3}, {0, 3}, {3, 1}, {}},
       [](V x) {
         return repeat(x[0], {2, 1, 3});
       },
       moved(
           [](const Plain& x) {
-            return Index{2, x.size(0), 3 * x.size(1)};
+            return x.rank() ? Index{2, x.size(0), 3 * x.size(1)} : Index{2, 1, 3};
           },
           [](const Index& i, const Plain& x) {
-            return Index{i[1], i[2] % x.size(1)};
-          }));
+            return x.rank() ? Index{i[1], i[2] % x.size(1)} : Index{};
+          }))
+      .sliced({0}, 1);
 }
 
 // Inputs one behind the other along a dimension.
@@ -311,13 +317,17 @@ void add_joins(Table& t) {
     }
     return t.row(name, kAll, samples, std::move(call), std::move(reference)).big(large, batched);
   };
-  const Sample large = {real({90, 131}, -9, 9), real({90, 131}, -9, 9)};
+  const Sample large = {real({140, 131}, -9, 9), real({140, 131}, -9, 9)},
+               vectors = {real({20000}, -9, 9), real({20000}, -9, 9)};
   const std::vector<std::vector<Index>> rows = {{{2, 3}, {1, 3}},
                                                 {{0, 3}, {2, 3}},
                                                 {{2, 0}, {1, 0}}},
                                         columns = {{{2, 3}, {2, 1}}, {{2, 0}, {2, 3}}};
+  std::vector<std::vector<Index>> with_numbers = rows;
+  with_numbers.push_back({{}, {}});
   row(
       "cat", rows, [](V x) { return cat(x); }, joined(0), large)
+      .sliced({1, 1}, 1)
       .writes([](Tensor& o, V x) { return cat_out(o, x); });
   row(
       "cat.columns", columns, [](V x) { return cat(x, -1); }, joined(1), large, 3);
@@ -326,10 +336,24 @@ void add_joins(Table& t) {
       .writes([](Tensor& o, V x) { return concat_out(o, x, 1); });
   row(
       "hstack", columns, [](V x) { return hstack(x); }, joined(1), large, 3)
+      .not_scalar("hstack.vectors has one")
       .writes([](Tensor& o, V x) { return hstack_out(o, x); });
-  row("hstack.vectors", {{{2}, {3}}, {{0}, {1}}}, [](V x) { return hstack(x); }, joined(0), {});
+  // A 0-dim tensor is a line of one element.
+  const auto as_lines = [](size_t rank, Reference f) {
+    return [=](P x) {
+      std::vector<Plain> lines = x;
+      for (Plain& p : lines)
+        if (p.rank() == 0) p.sizes.assign(rank, 1);
+      return f(lines);
+    };
+  };
   row(
-      "vstack", rows, [](V x) { return vstack(x); }, joined(0), large)
+      "hstack.vectors", {{{2}, {3}}, {{0}, {1}}, {{}, {}}}, [](V x) { return hstack(x); },
+      as_lines(1, joined(0)), vectors)
+      .in_one("joined along the only dimension");
+  row(
+      "vstack", with_numbers, [](V x) { return vstack(x); }, as_lines(2, joined(0)), large)
+      .sliced({1, 1}, 1)
       .writes([](Tensor& o, V x) { return vstack_out(o, x); });
   const auto stacked = [](P x) {
     Index sizes = x[0].sizes;
@@ -340,14 +364,18 @@ void add_joins(Table& t) {
   row(
       "stack", {{{2, 3}, {2, 3}}, {{}, {}}, {{0, 2}, {0, 2}}}, [](V x) { return stack(x); },
       stacked, large)
+      .sliced({0, 0}, 1)
       .writes([](Tensor& o, V x) { return stack_out(o, x); });
   row(
-      "stack.last", {{{3}, {3}, {3}}, {{0}, {0}}}, [](V x) { return stack(x, -1); },
+      "stack.last", {{{3}, {3}, {3}}, {{0}, {0}}, {{}, {}}}, [](V x) { return stack(x, -1); },
       [](P x) {
-        return made({x[0].size(0), int64_t(x.size())},
-                    [&](const Index& i) { return x[size_t(i[1])].at({i[0]}); });
+        Index sizes = x[0].sizes;
+        sizes.push_back(int64_t(x.size()));
+        return made(sizes, [&](const Index& i) {
+          return x[size_t(i.back())].at(Index(i.begin(), i.end() - 1));
+        });
       },
-      {});
+      vectors, 3);
 }
 
 // In-place forms that change what a tensor looks at, not what it holds.

@@ -25,6 +25,7 @@ class OpTable : public ::testing::TestWithParam<Row> {
   }
 };
 
+TEST_P(OpTable, Complete) { check_complete(GetParam()); }
 TEST_P(OpTable, Forward) { check_forward(GetParam()); }
 TEST_P(OpTable, Refusals) { check_refusals(GetParam()); }
 TEST_P(OpTable, Derivatives) { check_derivatives(GetParam()); }

@@ -118,6 +118,7 @@ Row& Table::pointwise(const char* name, uint16_t dtypes, Sample sample, Call cal
   r.point = std::move(point);
   r.large = std::move(sample);
   for (Input& in : r.large) in.sizes = {97, 131};
+  r.slices.assign(r.large.size(), 0);
   return r;
 }
 Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
@@ -129,6 +130,12 @@ Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Call
                    double (*point)(double, double)) {
   return pointwise(name, dtypes, {real({2, 3}, lo, hi), real({3}, lo, hi)}, std::move(call),
                    [point](D x) { return point(x[0], x[1]); });
+}
+Row& Row::big(Sample inputs, uint32_t batch) {
+  large = std::move(inputs);
+  slices.clear();
+  for (size_t k = 0; k < large.size() && batch != 0; ++k) slices.push_back(batch >> k & 1 ? 0 : -1);
+  return *this;
 }
 Row& Row::alike() {
   Samples kept;

@@ -173,6 +173,8 @@ class Table {
   Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
               double (*point)(double, double));
   Row& pointwise(const char* name, uint16_t dtypes, Sample sample, Call call, Point point);
+  /// The row of this name.
+  Row& operator[](const std::string& name);
   const std::vector<Row>& rows() const { return rows_; }
 
  private:

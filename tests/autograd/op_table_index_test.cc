@@ -307,6 +307,7 @@ void add_lists(Table& t) {
        put(replace))
       .big({real({97, 131}), index({131}, 97), distinct({131}, 131), real({131})})
       .in_one("what is replaced is spread over the whole input")
+      .alone("indices may name one element twice")
       .changes([](V x) {
         Tensor y = x[0];
         return index_put_(y, List{x[1], x[2]}, x[3]);
@@ -322,10 +323,36 @@ void add_lists(Table& t) {
        put(plus))
       .big({real({97, 131}), index({9000}, 97), index({9000}, 131), real({9000})})
       .in_one("what is added is spread over the whole input")
+      .alone("indices may name one element twice")
       .within(4)
       .changes([](V x) {
         Tensor y = x[0];
         return index_put_(y, List{x[1], x[2]}, x[3], true);
+      });
+  t.row(
+       "index_put.second", kAll,
+       {{real({4, 5}), distinct({3}, 5), real({4, 3})},
+        {real({4, 5}), distinct({3}, 5), real({3})},
+        {real({4, 5}), distinct({3}, 5), real({})},
+        {real({4, 5}), distinct({0}, 5), real({4, 0})},
+        {real({0, 5}), distinct({3}, 5), real({0, 3})}},
+       [](V x) {
+         return index_put(x[0], List{std::nullopt, x[1]}, x[2]);
+       },
+       [](P x) {
+         const Plain values =
+             made({x[0].size(0), x[1].size(0)}, [&](const Index& i) { return x[2].broadcast(i); });
+         return changed(
+             x[0], values,
+             [&](const Index& i) {
+               return Index{i[0], whole(x[1].at({i[1]}))};
+             },
+             replace);
+       })
+      .big({real({97, 131}), distinct({131}, 131), real({97, 131})}, 5)
+      .changes([](V x) {
+        Tensor y = x[0];
+        return index_put_(y, List{std::nullopt, x[1]}, x[2]);
       });
 }
 

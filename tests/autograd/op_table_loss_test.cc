@@ -20,7 +20,6 @@ struct Elementwise {
   Point term;
   double slack = 4;
   uint16_t none_dtypes = kFloats, sum_dtypes = kFloats;
-  const char* tame = "";  ///< why there are no NaN and infinities
 };
 void add_elementwise(Table& t, const Elementwise& loss) {
   Samples samples = {loss.inputs, loss.inputs, loss.inputs};
@@ -47,8 +46,7 @@ void add_elementwise(Table& t, const Elementwise& loss) {
     return t
         .row(name, dtypes, samples, call(r), [=](P x) { return whole(x, r == Reduction::Mean); })
         .big(large)
-        .within(loss.slack)
-        .tame(loss.tame);
+        .within(loss.slack);
   };
   row(loss.mean, kFloats, Reduction::Mean);
   // Differences of unsigned numbers wrap, in LibTorch too.
@@ -56,8 +54,7 @@ void add_elementwise(Table& t, const Elementwise& loss) {
   t.pointwise(loss.none, loss.none_dtypes, loss.inputs, call(Reduction::None), loss.term)
       .alike()
       .within(loss.slack)
-      .only(kSigned | kFloats)
-      .tame(loss.tame);
+      .only(kSigned | kFloats);
 }
 
 // -weight (t log x + (1 - t) log(1 - x)).
@@ -87,7 +84,10 @@ void add_pairs(Table& t) {
   add_elementwise(
       t, {"binary_cross_entropy", "binary_cross_entropy.none", "binary_cross_entropy.sum", chances,
           [](V x, int64_t r) { return binary_cross_entropy(x[0], x[1], {}, r); },
-          [](D x) { return entropy(x[0], x[1]); }, 4, kFloats, kFloats, "refused: outside [0, 1]"});
+          [](D x) { return entropy(x[0], x[1]); }});
+  t["binary_cross_entropy"].tame("refused: outside [0, 1]");
+  t["binary_cross_entropy.none"].tame("refused: outside [0, 1]");
+  t["binary_cross_entropy.sum"].tame("refused: outside [0, 1]");
   add_elementwise(
       t, {"binary_cross_entropy_with_logits",
           "binary_cross_entropy_with_logits.none",

@@ -131,6 +131,11 @@ Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Call
   return pointwise(name, dtypes, {real({2, 3}, lo, hi), real({3}, lo, hi)}, std::move(call),
                    [point](D x) { return point(x[0], x[1]); });
 }
+Row& Table::operator[](const std::string& name) {
+  for (Row& row : rows_)
+    if (row.name == name) return row;
+  throw std::out_of_range(name);
+}
 Row& Row::big(Sample inputs, uint32_t batch) {
   large = std::move(inputs);
   slices.clear();

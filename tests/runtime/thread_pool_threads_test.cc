@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdlib>
+#include <latch>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -93,6 +94,7 @@ TEST(ThreadPool, DevicesHaveTeamsOfTheirOwn) {
   std::mutex mutex;
   std::set<std::thread::id> of[2];
   std::vector<std::thread> callers;
+  std::latch both(2);  // a thread that ends may give its id to the other team's helper
   for (int d = 0; d < 2; ++d)
     callers.emplace_back([&, d] {
       DeviceGuard device(Device(kCPU, static_cast<DeviceIndex>(d)));
@@ -104,6 +106,7 @@ TEST(ThreadPool, DevicesHaveTeamsOfTheirOwn) {
           std::lock_guard lock(mutex);
           of[d].insert(std::this_thread::get_id());
         });
+      both.arrive_and_wait();
     });
   for (auto& c : callers) c.join();
   EXPECT_LE(of[0].size(), 2u);

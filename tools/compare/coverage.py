@@ -52,8 +52,9 @@ def public_names():
         for macro, body in re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text):
             for name in re.findall(rf"^{macro}\((\w+)\)", text, flags=re.M):
                 names[name] = path.name
-                if "name##_out" in body:
-                    names[name + "_out"] = path.name
+                for form in ("_", "_out"):
+                    if f"name##{form}(" in body:
+                        names[name + form] = path.name
     text = code(ROOT / "autograd" / "tensor.h")
     body = text[text.index("class RAMET_API Tensor") : text.index("Tensor shallow()")]
     for name in re.findall(r"^  (?:template <[^>]*(?:<[^>]*>[^>]*)*> )?[\w:<>, *&]+?[ &*](\w+)\([^;]*?\) const", body, flags=re.M):

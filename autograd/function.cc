@@ -129,7 +129,7 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     const Tensor& t = ctx.to_save_[s];
     if (!t.defined() || ctx.kept_[s].output >= 0) continue;
     save(t);  // refuses inference tensors
-    ctx.kept_[s] = {t->base ? without_base(t) : t, t.version(), -1};
+    ctx.kept_[s] = {t->node || t->base ? with_history_of_now(t) : t, t.version(), -1};
   }
   ctx.to_save_.clear();
   return outputs;

@@ -173,16 +173,16 @@ void set_grad_destination(const Tensor& leaf, Tensor where) {
   sink->where = std::move(where);
 }
 
-Tensor without_base(Tensor view) {
-  const TensorImpl* base = view->base;
-  const auto* node = static_cast<const Node*>(base->node);
-  if (base->is(TensorImpl::kRequiresGrad) &&
+Tensor with_history_of_now(Tensor t) {
+  const TensorImpl* written = t->base ? t->base : t.impl();
+  const auto* node = static_cast<const Node*>(written->node);
+  if (written->is(TensorImpl::kRequiresGrad) &&
       (!node || (node->flags & (Node::kSink | Node::kReduce)) != 0))
-    return view;
-  const Edge edge = edge_of(view.impl());
+    return t;
+  const Edge edge = edge_of(t.impl());
   Tensor kept;
   try {
-    kept = view.shallow();
+    kept = t.shallow();
   } catch (...) {
     release(edge.node);
     throw;

@@ -180,10 +180,11 @@ RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
 
 // ---- what a backward function keeps -------------------------------------------------------------
 
-/// A view as a node keeps it: the same data and the history it has now, without the base. Through
-/// the base a node would own whatever writes the base later, itself included: x[0].div_(x[1]).
-/// Views that cannot be written so (of a leaf that requires grad, of a replica's parameter) stay.
-RAMET_API Tensor without_base(Tensor view);
+/// What a node keeps of a tensor that has a history or is a view: the same data with the history
+/// it has now, not the tensor itself. Through that, or a view's base, the node would own whatever
+/// is written there later, itself included: y.add_(y * w), x[0].div_(x[1]). What cannot be written
+/// with history (a leaf that requires grad, a replica's parameter, their views) is kept as it is.
+RAMET_API Tensor with_history_of_now(Tensor t);
 
 /// An input (or any tensor), with its history and the version it had.
 class RAMET_API Saved {
@@ -191,7 +192,7 @@ class RAMET_API Saved {
   Saved() = default;
   explicit Saved(Tensor t) : t_(std::move(t)), version_(t_.version()) {
     if (RAMET_UNLIKELY(t_.is_inference())) refuse_inference();
-    if (RAMET_UNLIKELY(t_->base != nullptr)) t_ = without_base(std::move(t_));
+    if (t_->node != nullptr || t_->base != nullptr) t_ = with_history_of_now(std::move(t_));
   }
   /// The tensor; an Error naming both operations if its values were changed since.
   const Tensor& get(const Node& self) const {

@@ -272,8 +272,8 @@ TEST(Inplace, SqueezeInPlaceKeepsHistory) {
   EXPECT_EQ(values(x.grad()), (Values{8, 16}));
 }
 
-// Where a node saves a view of what it, or a later node, writes, nothing may keep itself alive.
-TEST(Inplace, SavedViewsDoNotOwnTheirBase) {
+// Where a node saves what a later one writes, or a view of it, nothing may keep itself alive.
+TEST(Inplace, SavedTensorsDoNotOwnTheirWriters) {
   class Square : public autograd::Function<Square> {
    public:
     static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x) {
@@ -290,6 +290,8 @@ TEST(Inplace, SavedViewsDoNotOwnTheirBase) {
       {"mul_ of overlapping rows", [](const Tensor& x) { x[0].mul_(x.sum(0)); }},
       {"through another node", [](const Tensor& x) { x[0].copy_(x[1] * x[1]); }},
       {"through a Function", [](const Tensor& x) { x[0].copy_(Square::apply(x[1])); }},
+      {"itself", [](const Tensor& x) { x.add_(x * x); }},
+      {"itself, through a Function", [](const Tensor& x) { x.add_(Square::apply(x)); }},
       {"a list", [](const Tensor& x) {
          x[0].copy_(stack({x[1], x[0]}).prod(0));
        }}};
@@ -300,7 +302,7 @@ TEST(Inplace, SavedViewsDoNotOwnTheirBase) {
       {
         const Tensor w = leaf({1, 2, 3, 4}).reshape({2, 2});
         const Tensor x = base_records ? w * 2 : zeros({2, 2});
-        if (!base_records) x[1].copy_(w[1]);
+        if (!base_records) x[1].copy_(w[1]);  // from here on it has one
         write(x);
       }
       EXPECT_EQ(autograd::nodes_alive(), before);

@@ -179,6 +179,8 @@ Tensor with_history_of_now(Tensor t) {
   if (written->is(TensorImpl::kRequiresGrad) &&
       (!node || (node->flags & (Node::kSink | Node::kReduce)) != 0))
     return t;
+  // Its memory is another tensor's until it is written, and one implementation alone may do that.
+  if (t.storage_impl()->copy_on_write) return t;
   const Edge edge = edge_of(t.impl());
   Tensor kept;
   try {

@@ -12,8 +12,9 @@ namespace autograd {
 using Variable = Tensor;  // LibTorch's older name
 using variable_list = std::vector<Tensor>;
 
-/// Adds d(sum of tensors . grad_tensors)/d(leaf) into the grad() of every leaf, or of `inputs` only,
-/// which keep their gradients from then on if they are no leaves (retain_grad). A tensor of one element may do without its grad_tensor.
+/// Adds d(sum of tensors . grad_tensors)/d(leaf) into the grad() of every leaf, or of `inputs`
+/// only, which keep their gradients from then on if they are no leaves (retain_grad). A tensor of
+/// one element may do without its grad_tensor.
 RAMET_API void backward(const variable_list& tensors, const variable_list& grad_tensors = {},
                         std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                         const variable_list& inputs = {});

@@ -39,6 +39,11 @@ class RAMET_API ReduceBucket {
   /// in: (node, gradient per slot). Result: one gradient per node, in that order.
   virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
                                      GraphTask& task) = 0;
+  /// Each member's sum is there, and goes on when this returns.
+  virtual void reduced(Node* member, Tensor& sum) {
+    (void)member;
+    (void)sum;
+  }
   bool claim(GraphTask* t) {
     GraphTask* none = nullptr;
     return owner_.compare_exchange_strong(none, t);

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "autograd/inplace.h"
@@ -89,6 +90,14 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     ctx.to_save_.clear();
     return outputs;
   }
+  // First what is saved and no result: written below, a view of it would lead back to this node.
+  ctx.kept_.resize(ctx.to_save_.size());
+  for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
+    const Tensor& t = ctx.to_save_[s];
+    const auto is_output = [&](const Tensor& y) { return y.is_same(t); };
+    if (!t.defined() || std::any_of(outputs.begin(), outputs.end(), is_output)) continue;
+    ctx.kept_[s] = {save(t).kept(), t.version(), -1};
+  }
   counter = tls.counter++;  // later than anything forward did
   slot_count = static_cast<uint16_t>(outputs.size());
   if (outputs.size() > 1) flags |= kSpans;  // several slots: the general walk
@@ -119,17 +128,9 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
       }
     }
     for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
-      if (kept_as < 0 || ctx.to_save_[s].impl() != asked) continue;
-      if (ctx.kept_.size() < ctx.to_save_.size()) ctx.kept_.resize(ctx.to_save_.size());
+      if (!y.defined() || ctx.to_save_[s].impl() != asked) continue;
       ctx.kept_[s] = {y.shallow(), y.version(), kept_as};  // never owns its node
     }
-  }
-  ctx.kept_.resize(ctx.to_save_.size());
-  for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
-    const Tensor& t = ctx.to_save_[s];
-    if (!t.defined() || ctx.kept_[s].output >= 0) continue;
-    save(t);  // refuses inference tensors
-    ctx.kept_[s] = {t->node || t->base ? with_history_of_now(t) : t, t.version(), -1};
   }
   ctx.to_save_.clear();
   return outputs;

@@ -99,7 +99,7 @@ std::vector<Tensor> GraphTask::collect(Node* n, Info& info) {
           in[p.slot].defined() ? accumulate(std::move(in[p.slot]), p.grad) : std::move(p.grad);
   info.parts.clear();
   for (uint32_t s = 0; s < in.size(); ++s)
-    if (in[s].defined()) n->run_hooks(in[s], s);
+    if (in[s].defined()) n->arrived(in[s], s);
   for (auto [slot, index] : info.captures) (*captured_)[size_t(index)] = in[slot];
   return in;
 }
@@ -115,8 +115,8 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     std::vector<std::pair<Node*, std::vector<Tensor>>> in;
     std::vector<uint64_t> ranks;
     for (const auto& [n, info] : members) {
-      // A member whose hook fails takes no other parameter with it: what fails does not depend on
-      // the plan of the buckets.
+      // A member whose hook fails, here or after the sum, takes no other parameter with it: what
+      // fails does not depend on the plan of the buckets.
       try {
         in.emplace_back(n, collect(n, *info));
         ranks.push_back(info->rank);
@@ -124,8 +124,12 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     }
     if (in.empty()) return;
     std::vector<Tensor> sums = r.bucket->reduce(in, *this);
-    for (size_t i = 0; i < in.size(); ++i)
-      out.emplace_back(in[i].first->edges()[0], ranks[i], std::move(sums[i]));
+    for (size_t i = 0; i < in.size(); ++i) {
+      try {
+        r.bucket->reduced(in[i].first, sums[i]);
+        out.emplace_back(in[i].first->edges()[0], ranks[i], std::move(sums[i]));
+      } catch (...) { failed(ranks[i]); }
+    }
     return;
   }
   Node* n = r.node;

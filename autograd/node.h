@@ -117,12 +117,16 @@ struct RAMET_API Node : AutogradSlot {
     return {};
   }
   virtual ReduceBucket* bucket() { return nullptr; }
+  /// A slot's gradient is complete, in the general walk: hooks may look at it and replace it.
+  virtual void arrived(Tensor& grad, uint32_t slot) { run_hooks(grad, slot); }
 
   /// Is gradient i wanted by this backward?
   bool needs(int i) const;
   /// Memory for gradient i of this shape, in this device's default dtype rules: its destination or
   /// fresh.
   Tensor output_for(int i, IntArrayRef sizes, ScalarType dtype, Device device) const;
+  /// Has it tensor hooks, or gradients to retain?
+  bool watched() const { return extra && (!extra->hooks.empty() || !extra->retained.empty()); }
   NodeExtra& more() {
     if (!extra) extra = new NodeExtra;
     return *extra;
@@ -200,6 +204,8 @@ class RAMET_API Saved {
     return t_;
   }
   bool defined() const { return t_.defined(); }
+  /// The tensor, whatever its version.
+  const Tensor& kept() const { return t_; }
 
  protected:
   [[noreturn, gnu::cold]] void changed(const Node& self) const;

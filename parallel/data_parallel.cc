@@ -165,19 +165,29 @@ std::vector<Value> DataParallelBase::parallel_apply(
 }
 
 Value DataParallelBase::gather(const std::vector<Value>& outputs) {
+  return gather_pieces(outputs, plan_.sizes);
+}
+
+Value DataParallelBase::gather_pieces(const std::vector<Value>& outputs,
+                                      const std::vector<int64_t>& sizes) const {
   const RecordScope scope("DataParallel.gather");
   GatherPlan plan;
-  plan.device = output_;
+  plan.device = output_device();
   plan.dim = options_.dim;
   plan.scalars = options_.scalars;
-  plan.sizes = plan_.sizes;
+  plan.sizes = sizes;
   plan.keep_scalars = devices_.size() <= 1 && options_.order.leaves() <= 1;
   return Value::gather(outputs, plan);
+}
+
+Device DataParallelBase::output_device() const {
+  return devices_.empty() && !options_.output_device ? home() : output_;
 }
 
 Value DataParallelBase::run(const Value& arguments,
                             const std::function<Value(Module&, Value&)>& forward) {
   const RecordScope scope("DataParallel.forward");
+  if (alone()) return run_alone(arguments, forward);
   RAMET_CHECK(
       !running_.exchange(true), "DataParallel",
       "a forward of this object is running already, expected one at a time (data_parallel() "
@@ -186,29 +196,30 @@ Value DataParallelBase::run(const Value& arguments,
     std::atomic<bool>& running;
     ~Done() { running = false; }
   } done{running_};
-  if (alone()) {
-    // The module itself, on arguments that are where it is; then the results go where they are
-    // wanted.
-    const Device here = home();
-    plan_ = {};
-    plan_.devices = {here};
-    plan_.dim = options_.dim;
-    Extent extent(options_.dim);
-    if (!devices_.empty()) arguments.measure(extent, "argument");
-    RAMET_CHECK(extent.replicas() <= 1, "scatter", extent.replicas_path(), ": got ",
-                extent.replicas(), " values for one replica");
-    if (extent.scattered()) plan_.sizes = {extent.size()};
-    std::vector<Value> parts = arguments.scatter(plan_);
-    const DeviceGuard current(here);
-    std::vector<Value> outputs;
-    outputs.push_back(forward(*source_, parts[0]));
-    if (devices_.empty() && !options_.output_device) output_ = here;
-    return gather(outputs);
-  }
   const std::vector<std::shared_ptr<Module>> modules = replicate();
   std::vector<Value> parts = scatter(arguments);
   const std::vector<Value> outputs = parallel_apply(modules, parts, forward);
   return gather(outputs);
+}
+
+// The module itself, on arguments that are where it is; then the results go where they are wanted.
+// Nothing of this object is written: as many at a time as the module allows.
+Value DataParallelBase::run_alone(const Value& arguments,
+                                  const std::function<Value(Module&, Value&)>& forward) const {
+  const Device here = home();
+  ScatterPlan plan;
+  plan.devices = {here};
+  plan.dim = options_.dim;
+  Extent extent(options_.dim);
+  if (!devices_.empty()) arguments.measure(extent, "argument");
+  RAMET_CHECK(extent.replicas() <= 1, "scatter", extent.replicas_path(), ": got ",
+              extent.replicas(), " values for one replica");
+  if (extent.scattered()) plan.sizes = {extent.size()};
+  std::vector<Value> parts = arguments.scatter(plan);
+  const DeviceGuard current(here);
+  std::vector<Value> outputs;
+  outputs.push_back(forward(*source_, parts[0]));
+  return gather_pieces(outputs, plan.sizes);
 }
 
 // ---- the functional form's cache ----------------------------------------------------------------

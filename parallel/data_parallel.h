@@ -78,11 +78,12 @@ class RAMET_API DataParallelBase {
   const DataParallelOptions& options() const { return options_; }
   /// Empty: the transparent wrapper.
   const std::vector<Device>& devices() const { return devices_; }
-  Device output_device() const { return output_; }
+  Device output_device() const;
   /// Made at first use.
   ReplicaSet& replicas();
 
-  // The steps of a forward, in this order. An override may wrap or replace any of them.
+  // The steps of a forward over replicas, in this order. An override may wrap or replace any of
+  // them. (Where the module itself runs there are none.)
   /// The replicas that may take part. Their values are brought up to date by parallel_apply.
   virtual std::vector<std::shared_ptr<Module>> replicate();
   /// One argument list a replica that takes part; at least one.
@@ -97,6 +98,9 @@ class RAMET_API DataParallelBase {
   Value run(const Value& arguments, const std::function<Value(Module&, Value&)>& forward);
   /// Does the module itself run?
   bool alone() const;
+  Value run_alone(const Value& arguments,
+                  const std::function<Value(Module&, Value&)>& forward) const;
+  Value gather_pieces(const std::vector<Value>& outputs, const std::vector<int64_t>& sizes) const;
   Device home() const;
 
   std::shared_ptr<Module> source_;
@@ -132,9 +136,9 @@ RAMET_API void put_cached(const std::shared_ptr<Module>& module, std::unique_ptr
 
 /// A module over several devices. M: a module class or its holder. Any device may be given,
 /// duplicates too; the first is where the output goes by default. An explicit empty list makes a
-/// transparent wrapper: forward() calls the module as it is. One forward at a time, a second one
-/// meanwhile is an Error. Parameters, names and state are the
-/// module's own: there is no "module." prefix.
+/// transparent wrapper: forward() calls the module as it is. One forward over replicas at a time, a
+/// second one meanwhile is an Error; where the module itself runs, as many as it allows.
+/// Parameters, names and state are the module's own: there is no "module." prefix.
 template <class ModuleType> class DataParallel : public detail::DataParallelBase {
  public:
   using M = detail::module_class_t<ModuleType>;

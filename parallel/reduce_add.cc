@@ -59,24 +59,44 @@ void ReduceAdd::hang(const Tensor& copy, uint32_t slot) {
 }
 
 Tensor ReduceAdd::destination(uint32_t slot) {
-  if (!bucket_ || !tls.task || !tls.task->owns(bucket_) || extra || post_hooks_) return {};
+  if (!bucket_ || !tls.task || !tls.task->owns(bucket_) || watched() || hooked()) return {};
   const Tensor& mine = slots_[slot];
   if (!mine.defined()) return next_.node ? next_.node->destination(next_.slot) : Tensor();
   // One reference: not handed out already, and nobody kept last step's gradient.
   return mine.unique() ? mine.shallow() : Tensor();
 }
 
-void ReduceAdd::run_post_hooks(Tensor& sum) const {
-  if (!post_hooks_ || !sum.defined()) return;
-  const DeviceGuard here(sum.device());
-  for (const auto& [id, hook] : *post_hooks_) {
-    Tensor changed = hook(full_name_, sum);
-    if (!changed.defined()) continue;
-    RAMET_CHECK(same_sizes(changed, sum), "post_reduce_hook", "parameter '", full_name_,
-                "': the hook returned ", describe(changed), ", expected the size of ",
-                describe(sum));
-    sum = std::move(changed);
+namespace {
+
+// What a hook returned instead of a gradient.
+void replace(const char* op, const std::string& parameter, Tensor& gradient, Tensor changed) {
+  if (!changed.defined()) return;
+  RAMET_CHECK(same_sizes(changed, gradient) && changed.device() == gradient.device() &&
+                  changed.scalar_type() == gradient.scalar_type(),
+              op, "parameter '", parameter, "': the hook returned ", describe(changed),
+              ", expected size, dtype and device of ", describe(gradient));
+  gradient = std::move(changed);
+}
+
+}  // namespace
+
+void ReduceAdd::arrived(Tensor& grad, uint32_t slot) {
+  if (hooked()) {
+    const auto lists = hooks_->lists();  // a hook may change them
+    const DeviceGuard here(grad.device());
+    for (size_t i = 0; lists && i < lists->pre.size(); ++i)
+      replace("pre_reduce_hook", full_name_, grad,
+              lists->pre[i].second(static_cast<int>(slot), full_name_, grad));
   }
+  run_hooks(grad, slot);
+}
+
+void ReduceAdd::run_post_hooks(Tensor& sum) const {
+  if (!hooked() || !sum.defined()) return;
+  const auto lists = hooks_->lists();
+  const DeviceGuard here(sum.device());
+  for (size_t i = 0; lists && i < lists->post.size(); ++i)
+    replace("post_reduce_hook", full_name_, sum, lists->post[i].second(full_name_, sum));
 }
 
 namespace {
@@ -104,12 +124,20 @@ void count_skipped(const std::vector<Tensor>& in) {
 }  // namespace
 
 // Alone, in fresh memory: outside a bucket, under create_graph and for autograd::grad.
-void ReduceAdd::apply(Tensor* in, Tensor* out) {
+Tensor ReduceAdd::sum_alone(Tensor* in) {
   const std::vector<Tensor> slots(in, in + slot_count);
   check_slots(*this, slots);
   count_skipped(slots);
-  out[0] = detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_.is_tree());
+  return detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_.is_tree());
+}
+
+void ReduceAdd::apply(Tensor* in, Tensor* out) {
+  out[0] = sum_alone(in);
   run_post_hooks(out[0]);
+}
+
+void GradBucket::reduced(Node* member, Tensor& sum) {
+  static_cast<const ReduceAdd*>(member)->run_post_hooks(sum);
 }
 
 std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
@@ -119,7 +147,8 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
   std::vector<Tensor> out(in.size()), held;
   if (task.create_graph()) {
     for (size_t i = 0; i < in.size(); ++i)
-      in[i].first->apply(const_cast<Tensor*>(in[i].second.data()), &out[i]);
+      out[i] =
+          static_cast<ReduceAdd*>(in[i].first)->sum_alone(const_cast<Tensor*>(in[i].second.data()));
   } else {
     detail::FlatRun run;
     Device device = Device::from_ordinal(in[0].first->device);
@@ -159,7 +188,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       if (slots[0].defined() && leaf && leaf->where.defined() &&
           slots[0]->data == leaf->where->data)
         out[i] = slots[0];
-      else if (leaf && !node->post_hooks_) out[i] = leaf->destination(node->next_.slot);
+      else if (leaf && !node->hooked()) out[i] = leaf->destination(node->next_.slot);
       const Device to = Device::from_ordinal(node->device);
       if (!out[i].defined() || !same_sizes(out[i], *first) ||
           out[i].scalar_type() != first->scalar_type())
@@ -192,8 +221,6 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       run.extend(operands, bytes);
     }
     flush();
-    for (size_t i = 0; i < in.size(); ++i)
-      static_cast<const ReduceAdd*>(in[i].first)->run_post_hooks(out[i]);
   }
   done_ = monotonic_ns();
   ++reductions_;

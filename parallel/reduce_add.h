@@ -13,12 +13,11 @@
 // gradient that somebody kept get fresh memory.
 //
 // A node lives as long as something refers to it, its replica set or a graph; one backward never
-// frees it. Where post-reduce hooks are set nothing is formed in place, because they may keep what
+// frees it. Where reduce hooks are set nothing is formed in place, because they may keep what
 // they see. A shard that did not use the parameter delivers nothing and is passed over; if none
 // did, the source's gradient stays undefined.
 #pragma once
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,16 +25,12 @@
 
 #include "autograd/engine.h"
 #include "parallel/options.h"
+#include "parallel/reduce_hooks.h"
 
 namespace ramet {
 namespace parallel {
 
 class GradBucket;
-
-/// With the full name of a parameter and its gradient: the sum over the replicas. What it returns
-/// takes the gradient's place; an undefined tensor leaves it as it is.
-using PostReduceHook = std::function<Tensor(const std::string& parameter, const Tensor& gradient)>;
-using PostReduceHooks = std::vector<std::pair<unsigned, PostReduceHook>>;
 
 class RAMET_API ReduceAdd final : public autograd::Node {
  public:
@@ -47,6 +42,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   autograd::Edge* edges() override { return &next_; }
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
+  void arrived(Tensor& grad, uint32_t slot) override;
   autograd::ReduceBucket* bucket() override;
 
   const std::string& full_name() const { return full_name_; }
@@ -63,22 +59,22 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   /// A graph may outlive the set: from now on sums are formed in fresh memory, one parameter at a
   /// time.
   void leave_bucket();
-  /// Called with each sum that this node forms from now on. Null: none.
-  void set_post_hooks(std::shared_ptr<const PostReduceHooks> hooks) {
-    post_hooks_ = std::move(hooks);
-  }
+  /// Of the set that this node belongs to. Before the first backward.
+  void set_hooks(std::shared_ptr<const ReduceHooks> hooks) { hooks_ = std::move(hooks); }
   /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.
   void hang(const Tensor& copy, uint32_t slot);
 
  private:
   friend class GradBucket;
+  Tensor sum_alone(Tensor* in);
   void run_post_hooks(Tensor& sum) const;
+  bool hooked() const { return hooks_ && hooks_->any(); }
   autograd::Edge next_;  // the source's gradient edge
   std::string full_name_;
   ReduceOrder order_;
   std::vector<Tensor> slots_;
   GradBucket* bucket_ = nullptr;
-  std::shared_ptr<const PostReduceHooks> post_hooks_;
+  std::shared_ptr<const ReduceHooks> hooks_;
 };
 
 /// Parameters that are reduced together. Owned by a replica set.
@@ -87,6 +83,7 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   GradBucket(int shards, ReduceOrder order) : shards_(shards), order_(order) {}
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask& task) override;
+  void reduced(autograd::Node* member, Tensor& sum) override;
 
   /// In order of registration. For inspection; changed only while no backward runs.
   const std::vector<ReduceAdd*>& members() const { return members_; }

@@ -61,6 +61,7 @@ void ReplicaSet::State::keep_states(const State& before) {
   for (Snapshot& now : modules) {
     for (const Snapshot& old : before.modules) {
       if (old.module != now.module || old.name != now.name || old.states != now.states) continue;
+      if (old.owned && old.alive.expired()) continue;  // another one, at its address
       for (size_t k = 0; k < now.states.size(); ++k)
         for (size_t r = 0; r < now.of_replicas[k].size(); ++r)
           now.of_replicas[k][r]->follow(*old.of_replicas[k][r]);

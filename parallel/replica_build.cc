@@ -279,6 +279,8 @@ void ReplicaSet::build() {
     State::Snapshot snap;
     snap.name = name;
     snap.module = m;
+    snap.alive = std::as_const(*m).weak_from_this();
+    snap.owned = !snap.alive.expired();
     snap.bytes = bytes_of(*m);
     const auto [bytes, size] = m->own_bytes();
     if (bytes) snap.states = detail::states_within(bytes, size);
@@ -292,7 +294,7 @@ void ReplicaSet::build() {
         snap.dtypes.push_back(t.defined() ? t.scalar_type() : ScalarType::Undefined);
       }
     }
-    for (const auto& child : m->own_children()) snap.children.push_back(child.value().get());
+    for (const auto& child : m->own_children()) snap.children.push_back(child.value());
     s.modules.push_back(std::move(snap));
   }
 

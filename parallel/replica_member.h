@@ -5,12 +5,12 @@
 // reaches the module. Two kinds of members are exempt:
 //
 //   struct NetImpl : nn::Cloneable<NetImpl> {
-//     nn::parallel::replica_state<int64_t> rows{0, [](const std::vector<int64_t>& of_replicas) {
-//       return std::accumulate(of_replicas.begin(), of_replicas.end(), int64_t{0});
+//     nn::parallel::replica_state<double> largest{0, [](const std::vector<double>& of_replicas) {
+//       return *std::max_element(of_replicas.begin(), of_replicas.end());
 //     }};
 //     nn::parallel::shared<std::vector<double>> log;
 //     Tensor forward(const Tensor& x) {
-//       *rows += x.size(0);
+//       *largest = std::max(*largest, x.abs().max().item<double>());
 //       log.lock()->push_back(x.norm().item<double>());
 //       ...
 //
@@ -60,9 +60,13 @@ RAMET_API std::vector<ReplicaStateBase*> states_within(const void* begin, size_t
 /// in each replica what its forward wrote. Where the module itself runs (one device, which holds
 /// it) there is one value, the module's.
 ///
+/// A merge should not mind equal values (a maximum, a mean, not a sum): replicas of another set, or
+/// of one more device, begin with what the module has after earlier merges.
+///
 /// It has to be a member of the module object, or of a struct in it: what lies behind a pointer or
-/// in a container is not found. Not part of the module's saved state. T: copyable. Thread safety:
-/// that of T; no two replicas share one.
+/// in a container is not found, nor what is in a module with a clone() of its own and without
+/// own_bytes(). Not part of the module's saved state. T: copyable, and the owner of its value (a
+/// Tensor or a shared_ptr is a handle, which all copies would share). Thread safety: that of T.
 template <class T> class replica_state final : public detail::ReplicaStateBase {
  public:
   using Merge = std::function<T(const std::vector<T>& of_replicas)>;

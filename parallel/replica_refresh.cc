@@ -48,7 +48,7 @@ bool ReplicaSet::changed() {
     if (m.own_children().size() != snap.children.size())
       return differs(snap.name, "the number of children");
     for (const auto& child : m.own_children())
-      if (child.value().get() != snap.children[k++]) return differs(snap.name, "a child");
+      if (child.value() != snap.children[k++].lock()) return differs(snap.name, "a child");
     if (!same_bytes(m, snap.bytes)) return differs(snap.name, "a member");
     for (size_t r = 0; r < snap.replicas.size(); ++r)
       if (!same_bytes(*snap.replicas[r], snap.replica_bytes[r]))
@@ -77,9 +77,6 @@ bool ReplicaSet::changed() {
 void ReplicaSet::follow(size_t index) {
   State& s = *state_;
   State::Entry& e = s.entries[index];
-  // hooks that were put on replicas last one step
-  if (e.node && e.node->extra) delete std::exchange(e.node->extra, nullptr);
-
   Storage* now = e.source.storage_impl();
   // set_data, to(), flattening
   if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
@@ -105,6 +102,12 @@ void ReplicaSet::follow(size_t index) {
     }
     return;
   }
+  // Hooks that were put on replicas last one step. Emptied, not deleted: a hook of a backward that
+  // runs may have called this forward.
+  if (e.node && e.node->watched()) {
+    e.node->extra->hooks.clear();
+    e.node->extra->retained.clear();
+  }
   if (e.node && e.node->leads_to(e.source)) {
     if (e.bound) return;
   } else {
@@ -112,6 +115,7 @@ void ReplicaSet::follow(size_t index) {
         autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
     const autograd::NodePtr held(node);  // where an allocation fails
     autograd::release(node);
+    node->set_hooks(hooks_);
     std::vector<Tensor> slots;
     if (e.node) {
       slots = e.node->take_slots();
@@ -163,10 +167,7 @@ void ReplicaSet::stage() {
   const bool all = all_dirty_;
   // until every device has its copies: a failure on the way leaves the set usable
   all_dirty_ = true;
-  for (size_t u = 0; u < s.entries.size(); ++u) {
-    follow(u);
-    hang_hooks(u);
-  }
+  for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
 
   s.dirty.clear();
   s.strided.clear();

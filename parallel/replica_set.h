@@ -17,9 +17,10 @@
 //     parameters, moved memory, and the values of the buckets where a (storage serial, version)
 //     changed. Nothing is cloned, drawn or allocated then.
 //   - If the registries or the bytes of a module object outside the Module base changed, the shells
-//     are made again. What lies behind a member's pointer is not seen: rebuild() says so. Values
-//     that a replica's forward writes to plain members are discarded in the same way: the next
-//     forward begins with the source's. Note [Plain members of replicas] has the exceptions.
+//     are made again. What lies behind a member's pointer is not seen, nor the members of a module
+//     that has a clone() of its own and no own_bytes() (Cloneable has both): rebuild() says so.
+//     Values that a replica's forward writes to plain members are discarded in the same way: the
+//     next forward begins with the source's. Note [Plain members of replicas] has the exceptions.
 //   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers,
 //     statistics and gradient slots: a virtual shard computes the same bits wherever it runs.
 #pragma once
@@ -42,11 +43,7 @@ using ramet::parallel::GradBucket;
 using ramet::parallel::ReduceOrder;
 
 using ramet::parallel::PostReduceHook;
-/// With the number of a replica, the full name of a parameter and the gradient that this replica's
-/// backward gave it. What it returns takes the gradient's place; an undefined tensor leaves it as
-/// it is.
-using PreReduceHook =
-    std::function<Tensor(int replica, const std::string& parameter, const Tensor& gradient)>;
+using ramet::parallel::PreReduceHook;
 
 struct ReplicaOptions {
   // of gradients over replicas: Note [Order of sums] in parallel/options.h
@@ -97,12 +94,13 @@ class RAMET_API ReplicaSet {
   void mark_dirty() { all_dirty_ = true; }
   /// Makes the shells again before the next forward.
   void rebuild() { stale_ = true; }
-  // Hooks on gradients, from the next forward until they are removed; the order is that of
-  // registration. In a backward a parameter's pre-reduce hooks run first, once for each replica
-  // that used it; then the gradients are added; then its post-reduce hooks run, once; then the
-  // hooks of the parameter itself. They are called on whichever thread runs the backward there.
-  // (Hooks that a forward puts on a replica's tensors last one step and see what the pre-reduce
-  // hooks returned.) Where a DataParallel calls the module itself nothing is reduced.
+  // Hooks on gradients, from the next backward until they are removed; the order is that of
+  // registration. They may register and remove hooks. In a backward a parameter's pre-reduce hooks
+  // run first, once for each replica that used it; then the gradients are added; then its
+  // post-reduce hooks run, once; then the hooks of the parameter itself. They are called on
+  // whichever thread runs the backward there. (Hooks that a forward puts on a replica's tensors
+  // last one step and see what the pre-reduce hooks returned.) Where a DataParallel calls the
+  // module itself nothing is reduced.
   unsigned register_pre_reduce_hook(PreReduceHook hook);
   unsigned register_post_reduce_hook(PostReduceHook hook);
   /// An Error if there is no such hook.
@@ -118,7 +116,6 @@ class RAMET_API ReplicaSet {
   void stage();
   void stage_buffers();
   void follow(size_t entry);
-  void hang_hooks(size_t entry);
   void report_unmarked(const std::vector<size_t>& members) const;
   void copy_to(Device device) const;
   void take_over(int count);
@@ -129,10 +126,8 @@ class RAMET_API ReplicaSet {
   Device home_ = Device(kCPU, 0);
   bool all_dirty_ = true, stale_ = false;
   std::atomic<bool> running_{false};
-  // Lists that are never changed, only replaced: a backward may be using one. Null: none.
-  std::shared_ptr<const std::vector<std::pair<unsigned, PreReduceHook>>> pre_hooks_;
-  std::shared_ptr<const ramet::parallel::PostReduceHooks> post_hooks_;
-  unsigned last_hook_ = 0;
+  const std::shared_ptr<ramet::parallel::ReduceHooks> hooks_ =
+      std::make_shared<ramet::parallel::ReduceHooks>();
   std::unique_ptr<State> state_;
 };
 

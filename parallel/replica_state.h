@@ -54,12 +54,15 @@ struct ReplicaSet::State {
   struct Snapshot {
     std::string name;
     Module* module;
+    std::weak_ptr<const Module> alive;  // empty for a module that no shared_ptr holds
+    bool owned = false;                 // does a shared_ptr hold it?
     std::vector<char> bytes;
     // parameters, then buffers; requires_grad of buffers
     std::vector<std::pair<TensorImpl*, bool>> tensors;
     std::vector<std::vector<int64_t>> sizes;
     std::vector<ScalarType> dtypes;
-    std::vector<Module*> children;
+    // weak: another module at the address of one that is gone is another module
+    std::vector<std::weak_ptr<Module>> children;
     std::vector<Module*> replicas;
     std::vector<std::vector<char>> replica_bytes;
     // declared replica state: the module's own, and that of each replica

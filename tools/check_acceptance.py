@@ -105,7 +105,9 @@ def problem_of(entry, results):
         ran = [r for r in ran if r[2] == build]
         not_made = not any(r[2] == build for rs in (results or {}).values() for r in rs)
     if not ran:
-        if (results is None or not_made or target.endswith("_long_test")) and (source_has(target, case) or not case):
+        if results is None and not case:
+            return None
+        if (results is None or not_made or target.endswith("_long_test")) and source_has(target, case):
             return None
         return "%s: did not run" % entry if results is not None else "%s: no such case" % entry
     outcomes = {r[1] for r in ran}

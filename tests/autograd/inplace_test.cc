@@ -284,6 +284,21 @@ TEST(Inplace, SavedTensorsDoNotOwnTheirWriters) {
       return {g[0] * ctx->get_saved_variables()[0] * 2};
     }
   };
+  class InPlace : public autograd::Function<InPlace> {  // writes one view, saves another
+   public:
+    static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, const Tensor& y) {
+      {
+        const NoGradGuard off;
+        x.mul_(2);
+      }
+      ctx->mark_dirty({x});
+      ctx->save_for_backward({y});
+      return x;
+    }
+    static autograd::tensor_list backward(autograd::AutogradContext*, autograd::tensor_list g) {
+      return {g[0] * 2, Tensor()};
+    }
+  };
   using Write = void (*)(const Tensor& x);
   const std::pair<const char*, Write> writes[] = {
       {"div_", [](const Tensor& x) { x[0].div_(x[1]); }},
@@ -292,6 +307,8 @@ TEST(Inplace, SavedTensorsDoNotOwnTheirWriters) {
       {"through a Function", [](const Tensor& x) { x[0].copy_(Square::apply(x[1])); }},
       {"itself", [](const Tensor& x) { x.add_(x * x); }},
       {"itself, through a Function", [](const Tensor& x) { x.add_(Square::apply(x)); }},
+      {"by a Function that saved a sibling", [](const Tensor& x) { InPlace::apply(x[0], x[1]); }},
+      {"by a Function that saved the base", [](const Tensor& x) { InPlace::apply(x[0], x); }},
       {"a list", [](const Tensor& x) {
          x[0].copy_(stack({x[1], x[0]}).prod(0));
        }}};

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <stdexcept>
+#include <thread>
 
 #include "autograd/autograd.h"
 #include "tests/parallel/models.h"
@@ -160,6 +163,132 @@ TEST(ReduceHooks, ErrorsAreTheBackwards) {
   dp.replicas().remove_reduce_hook(bad);
   dp(make({1, 2})).sum().backward();
   EXPECT_EQ(values(m->w.grad()), Values{3});
+}
+
+// A look at the outputs between forward and backward.
+TEST(ReduceHooks, StayWhereAForwardComesBetween) {
+  Times m(1);
+  DataParallel<Times> dp(m, many(2));
+  dp.replicas().register_pre_reduce_hook(
+      [](int, const std::string&, const Tensor& g) { return g * 10; });
+  const Tensor loss = dp(filled({4}, 1)).sum();
+  {
+    const NoGradGuard off;
+    dp(filled({4}, 1));
+  }
+  loss.backward();
+  EXPECT_EQ(values(m->w.grad()), Values{40});
+}
+
+TEST(ReduceHooks, MayRunForwardsAndRemoveThemselves) {
+  for (const bool before : {true, false}) {
+    Times m(1);
+    DataParallel<Times> dp(m, many(2));
+    std::atomic<int> calls{0};
+    std::mutex one;
+    unsigned id = 0;
+    const std::string text(100, 'x');  // what dies with the hook
+    const auto once = [&, text](bool first) {
+      if (!first) return;
+      const std::lock_guard<std::mutex> lock(one);
+      if (calls++) return;
+      dp.replicas().remove_reduce_hook(id);
+      {
+        const NoGradGuard off;
+        dp(filled({4}, 1));
+      }
+      dp(filled({4}, 1)).sum();  // and one with a graph
+      EXPECT_EQ(text, std::string(100, 'x'));
+    };
+    id = before
+             ? dp.replicas().register_pre_reduce_hook(
+                   [once](int r, const std::string&, const Tensor&) {
+                     once(r == 0);
+                     return Tensor();
+                   })
+             : dp.replicas().register_post_reduce_hook([once](const std::string&, const Tensor&) {
+                 once(true);
+                 return Tensor();
+               });
+    for (int step = 0; step < 3; ++step) dp(filled({4}, 1)).sum().backward();
+    EXPECT_EQ(values(m->w.grad()), Values{12});
+    EXPECT_EQ(calls, 1);
+  }
+}
+
+// The same of a hook that a forward hangs on its replica's parameter.
+struct HookingImpl : nn::Cloneable<HookingImpl> {
+  HookingImpl() { HookingImpl::reset(); }
+  void reset() override { w = register_parameter("w", make({}, {1})); }
+  Tensor forward(const Tensor& x) {
+    if (GradMode::is_enabled() && replica_index() == 0)
+      w.register_hook([look = look](const Tensor& g) {
+        if (*look) (*look)();
+        return g * 2;
+      });
+    return x * w;
+  }
+  std::shared_ptr<std::function<void()>> look = std::make_shared<std::function<void()>>();
+  Tensor w;
+};
+RAMET_MODULE(Hooking);
+
+TEST(ReduceHooks, ReplicasHooksMayRunForwards) {
+  Hooking m;
+  DataParallel<Hooking> dp(m, many(2));
+  *m->look = [&] {
+    const NoGradGuard off;
+    dp(filled({4}, 1));
+  };
+  dp(filled({4}, 1)).sum().backward();
+  EXPECT_EQ(values(m->w.grad()), Values{6});
+}
+
+struct PairImpl : nn::Cloneable<PairImpl> {
+  PairImpl() { PairImpl::reset(); }
+  void reset() override {
+    a = register_parameter("a", make({}, {1}));
+    b = register_parameter("b", make({}, {1}));
+  }
+  Tensor forward(const Tensor& x) { return x * a + x * b; }
+  Tensor a, b;
+};
+RAMET_MODULE(Pair);
+
+// A bucket's other parameters do not depend on the one whose hook fails.
+TEST(ReduceHooks, AFailureTakesNoOtherParameterAlong) {
+  for (const bool before : {true, false}) {
+    Pair m;
+    DataParallel<Pair> dp(m, many(2));
+    const auto fail_for_a = [](const std::string& name) {
+      if (name == "a") throw std::runtime_error("not a");
+      return Tensor();
+    };
+    if (before)
+      dp.replicas().register_pre_reduce_hook(
+          [=](int, const std::string& name, const Tensor&) { return fail_for_a(name); });
+    else
+      dp.replicas().register_post_reduce_hook(
+          [=](const std::string& name, const Tensor&) { return fail_for_a(name); });
+    EXPECT_THROW(dp(filled({4}, 1)).sum().backward(), std::runtime_error);
+    EXPECT_FALSE(m->a.grad().defined());
+    ASSERT_TRUE(m->b.grad().defined());
+    EXPECT_EQ(values(m->b.grad()), Values{4});
+  }
+}
+
+// One thread goes back while another goes forward over the same cached replicas.
+TEST(ReduceHooks, BackwardBesideForward) {
+  Times m(1);
+  for (int round = 0; round < 20; ++round) {
+    const Tensor loss = data_parallel(m, filled({40}, 1), many(2)).sum();
+    std::thread other([&] {
+      for (int k = 0; k < 3; ++k) data_parallel(m, filled({4}, 1), many(2));
+    });
+    loss.backward();
+    other.join();
+  }
+  EXPECT_EQ(values(m->w.grad()), Values{800});
 }
 
 }  // namespace

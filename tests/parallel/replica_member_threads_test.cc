@@ -100,6 +100,18 @@ TEST(MoreScenarios, ReplicaStateSurvivesARebuild) {
   dp(counting({9, 2}));
   EXPECT_EQ(dp.replicas().replica<MembersImpl>(2).part->seen->size(), 1u);
   EXPECT_EQ(*dp.replicas().replica<MembersImpl>(2).inner.calls, 3);
+  // Also at the old one's address.
+  bool same = false;
+  for (int tries = 0; tries < 100 && !same; ++tries) {
+    dp(counting({9, 2}));
+    const void* before = m->part.ptr().get();
+    m->unregister_module("part");
+    m->part = CountingPart(nullptr);
+    m->part = m->register_module("part", CountingPart());
+    same = before == m->part.ptr().get();
+    dp(counting({9, 2}));
+    EXPECT_EQ(dp.replicas().replica<MembersImpl>(2).part->seen->size(), 1u);
+  }
   // Assigning a shared value makes all share the new one.
   m->log = shared<std::vector<int64_t>>();
   dp(counting({9, 2}));

@@ -345,5 +345,23 @@ TEST(DataParallelThreads, NestedDataParallel) {
   clear_data_parallel_cache();
 }
 
+// Where the module itself runs, as many forwards at a time as it allows.
+TEST(DataParallelThreads, AWrapperAddsNoLimit) {
+  for (const std::vector<Device>& on : {std::vector<Device>{}, std::vector<Device>{kHost}}) {
+    Times m(3);
+    DataParallel<Times> dp(m, DataParallelOptions(on));
+    std::atomic<int> right{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        const NoGradGuard off;
+        for (int i = 0; i < 50; ++i) right += dp(filled({2}, 2)).sum().item<double>() == 12;
+      });
+    }
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(right, 200);
+  }
+}
+
 }  // namespace
 }  // namespace ramet

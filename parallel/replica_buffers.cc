@@ -133,12 +133,12 @@ void ReplicaSet::take_over(int count) {
     autograd::copy_values(*source, value);
     source->storage_impl()->wrote("replica");
   }
-  for (const auto& commit : merged) commit();
   std::vector<Module*> replicas;
   for (const State::Snapshot& snap : s.modules) {
     replicas.assign(snap.replicas.begin(), snap.replicas.begin() + count);
     snap.module->merge_replicas(replicas);
   }
+  for (const auto& commit : merged) commit();
 }
 
 }  // namespace parallel

@@ -94,7 +94,7 @@ template <class T> class replica_state final : public detail::ReplicaStateBase {
     std::vector<T> values;
     for (const detail::ReplicaStateBase* r : replicas)
       if (auto* same = dynamic_cast<const replica_state*>(r)) values.push_back(**same);
-    return [this, value = kept_->merge(values)] { kept_->value = value; };
+    return [this, value = kept_->merge(values)]() mutable { kept_->value = std::move(value); };
   }
 
  private:

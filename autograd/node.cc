@@ -5,6 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/view.h"
+#include "runtime/devices.h"
 #include "runtime/observer.h"
 
 namespace ramet {
@@ -88,9 +89,7 @@ Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where
 void Node::run_hooks(Tensor& grad, uint32_t at) {
   if (RAMET_LIKELY(!extra)) return;
   // A hook runs for the gradient's device, whatever thread it is on.
-  const Device of = grad.device();
-  ScopedValue<uint8_t> here(tls.cpu_device,
-                            of.is_cpu() ? static_cast<uint8_t>(of.index()) : tls.cpu_device);
+  const DeviceGuard here(grad.device());
   for (size_t i = 0; i < extra->hooks.size(); ++i) {
     if (extra->hooks[i].slot != at) continue;
     const auto call = extra->hooks[i].call;  // a hook may remove itself

@@ -188,14 +188,10 @@ Value DataParallelBase::run(const Value& arguments,
                             const std::function<Value(Module&, Value&)>& forward) {
   const RecordScope scope("DataParallel.forward");
   if (alone()) return run_alone(arguments, forward);
-  RAMET_CHECK(
-      !running_.exchange(true), "DataParallel",
+  const OneAtATime alone_here(
+      running_, "DataParallel",
       "a forward of this object is running already, expected one at a time (data_parallel() "
       "may be called by several threads)");
-  struct Done {
-    std::atomic<bool>& running;
-    ~Done() { running = false; }
-  } done{running_};
   const std::vector<std::shared_ptr<Module>> modules = replicate();
   std::vector<Value> parts = scatter(arguments);
   const std::vector<Value> outputs = parallel_apply(modules, parts, forward);

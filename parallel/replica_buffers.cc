@@ -46,11 +46,14 @@ Tensor ReplicaSet::source_of(const Tensor& tensor) const {
   return {};
 }
 
+std::vector<detail::ReplicaStateBase*> ReplicaSet::State::states_of(const Module& m) {
+  const auto [bytes, size] = m.own_bytes();
+  if (!bytes) return {};
+  return detail::states_within(bytes, size);
+}
+
 void ReplicaSet::State::find_states(Snapshot& snap) {
-  const Module& replica = *snap.replicas.back();
-  const auto [bytes, size] = replica.own_bytes();
-  std::vector<detail::ReplicaStateBase*> found;
-  if (bytes) found = detail::states_within(bytes, size);
+  const auto found = states_of(*snap.replicas.back());
   RAMET_CHECK(found.size() == snap.states.size(), "replicate", "clone() of ",
               snap.name.empty() ? "the module" : "'" + snap.name + "'", ": got ", found.size(),
               " members of replica_state, expected ", snap.states.size());

@@ -282,8 +282,7 @@ void ReplicaSet::build() {
     snap.alive = std::as_const(*m).weak_from_this();
     snap.owned = !snap.alive.expired();
     snap.bytes = bytes_of(*m);
-    const auto [bytes, size] = m->own_bytes();
-    if (bytes) snap.states = detail::states_within(bytes, size);
+    snap.states = State::states_of(*m);
     snap.of_replicas.resize(snap.states.size());
     for (const auto* registry : {&m->own_parameters(), &m->own_buffers()}) {
       for (const auto& item : *registry) {

@@ -241,12 +241,9 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   if (count < 0) count = size();
   RAMET_CHECK(count > 0 && count <= size(), "ReplicaSet", "replicas to run: got ", count,
               ", expected 1 to ", size());
-  RAMET_CHECK(!running_.exchange(true), "ReplicaSet",
-              "a forward of these replicas is running already, expected one at a time");
-  struct Done {
-    std::atomic<bool>& running;
-    ~Done() { running = false; }
-  } done{running_};
+  const OneAtATime alone_here(
+      running_, "ReplicaSet",
+      "a forward of these replicas is running already, expected one at a time");
   stage();
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;

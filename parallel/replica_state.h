@@ -1,5 +1,6 @@
 // What a ReplicaSet knows of its source and its shells. Private to parallel/.
 #pragma once
+#include <atomic>
 #include <map>
 
 #include "nn/buffer_policy.h"
@@ -92,6 +93,8 @@ struct ReplicaSet::State {
 
   State() = default;
   State(const State&) = delete;
+  /// The declared states of a module, by address.
+  static std::vector<detail::ReplicaStateBase*> states_of(const Module& m);
   /// Finds the declared states of a replica that was just added to `snap`.
   static void find_states(Snapshot& snap);
   /// Replicas that were made again keep their declared state and their buffers of policy
@@ -100,6 +103,19 @@ struct ReplicaSet::State {
   /// What the module's declared states become after a step; nothing is written yet.
   std::vector<std::function<void()>> merged_states() const;
   ~State();
+};
+
+/// Keeps others out while it lives; an Error where somebody is in already.
+class OneAtATime {
+ public:
+  OneAtATime(std::atomic<bool>& running, const char* op, const char* refusal) : running_(running) {
+    RAMET_CHECK(!running_.exchange(true), op, refusal);
+  }
+  ~OneAtATime() { running_ = false; }
+  OneAtATime(const OneAtATime&) = delete;
+
+ private:
+  std::atomic<bool>& running_;
 };
 
 /// The sealed rule, before anything is allocated: a sealed module has only sealed descendants, and

@@ -1,5 +1,6 @@
 #include "autograd/ops/comparison.h"
 
+#include "autograd/ops/arithmetic_front.h"
 #include "autograd/ops/out_front.h"
 
 namespace ramet {
@@ -26,14 +27,10 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
   pointwise_into(k, out, compute_type(a.scalar_type()), a);
   return out;
 }
+template <class Other>
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
-                  const Tensor& b) {
-  common_device(op, a, b);
-  return pointwise_out(op, k, out, kBool, compute_type(result_type(a, b)), a, b);
-}
-Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
-                  const Scalar& b) {
-  check_defined(op, a);
+                  const Other& b) {
+  check_operands(op, a, b);
   return pointwise_out(op, k, out, kBool, compute_type(result_type(a, b)), a, b);
 }
 // 0 and 1 instead of a's values; what a was gets no gradient.
@@ -41,22 +38,15 @@ template <class Other>
 Tensor& truth_in_place(const char* op, const PointwiseKernel& k, const Tensor& a, const Other& b) {
   return computed_in_place(op, a, [&](const Tensor& old) { return truth(op, k, old, b); });
 }
-Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
-  common_device(op, a, b);
+std::string shown(const Tensor& t) { return describe(t); }
+const Scalar& shown(const Scalar& s) { return s; }
+template <class Other>
+Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Other& b) {
+  check_operands(op, a, b);
   const ScalarType dtype = result_type(a, b);
   RAMET_CHECK(is_integral(dtype), op, "expected integers or bool: got ", describe(a), " and ",
-              describe(b));
-  Tensor out = pointwise_result(op, dtype, a, &b);
-  pointwise_into(k, out, compute_type(dtype), a, b);
-  return out;
-}
-Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Scalar& b) {
-  check_defined(op, a);
-  const ScalarType dtype = result_type(a, b);
-  RAMET_CHECK(is_integral(dtype), op, "expected integers or bool: got ", describe(a), " and ", b);
-  Tensor out = pointwise_result(op, dtype, a);
-  pointwise_into(k, out, compute_type(dtype), a, b);
-  return out;
+              shown(b));
+  return pointwise_fresh(k, a, b, dtype, 1);
 }
 
 }  // namespace

@@ -15,6 +15,13 @@ inline void check_out_device(const char* op, const Tensor& out, Device device) {
               device);
 }
 
+/// Two operands, one of which may be a number: defined, and on one device.
+inline void check_operands(const char* op, const Tensor& a, const Tensor& b) {
+  common_device(op, a, b);
+}
+inline void check_operands(const char* op, const Tensor& a, const Scalar&) { check_defined(op, a); }
+inline void check_operands(const char* op, const Scalar&, const Tensor& b) { check_defined(op, b); }
+
 /// LibTorch's error where an operand is `out` itself and would be resized before it is read.
 inline void check_out_operand(const char* op, const Tensor& out, IntArrayRef shape,
                               const Tensor& operand) {

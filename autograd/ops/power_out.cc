@@ -6,12 +6,6 @@ namespace ramet {
 
 using namespace autograd;
 
-namespace {
-void check_operands(const char* op, const Tensor& a, const Tensor& b) { common_device(op, a, b); }
-void check_operands(const char* op, const Tensor& a, const Scalar&) { check_defined(op, a); }
-void check_operands(const char* op, const Scalar&, const Tensor& b) { check_defined(op, b); }
-}  // namespace
-
 #define RAMET_OUT(name, Left, Right)                                                  \
   Tensor& name##_out(Tensor& out, const Left& a, const Right& b) {                    \
     check_operands(#name "_out", a, b);                                               \

@@ -84,12 +84,20 @@ ScalarType clamped_type(const char* op, const Tensor& x, const Bound& low, const
   RAMET_CHECK(t != kBool, op, "bool is not supported: got ", describe(x));
   return t;
 }
+// run(kernel, b, s, t) with the kernel that clamps x between these bounds, and what it takes beside
+// x.
+template <class Run>
+decltype(auto) with_bounds(const Bound& low, const Bound& high, const Run& run) {
+  if (low && high) return run(RAMET_POINTWISE(clamp), Operand(), *low, *high);
+  return low ? run(RAMET_POINTWISE(maximum), Operand(*low), Scalar(0), Scalar(0))
+             : run(RAMET_POINTWISE(minimum), Operand(*high), Scalar(0), Scalar(0));
+}
 void clamp_into(const Tensor& out, ScalarType dtype, const Tensor& x, const Bound& low,
                 const Bound& high) {
-  const ScalarType compute = compute_type(dtype);
-  if (low && high) pointwise_into(RAMET_POINTWISE(clamp), out, compute, x, {}, {}, *low, *high);
-  else if (low) pointwise_into(RAMET_POINTWISE(maximum), out, compute, x, *low);
-  else pointwise_into(RAMET_POINTWISE(minimum), out, compute, x, *high);
+  with_bounds(low, high,
+              [&](const PointwiseKernel& k, const Operand& b, const Scalar& s, const Scalar& t) {
+                pointwise_into(k, out, compute_type(dtype), x, b, {}, s, t);
+              });
 }
 // g where low < x < high, else 0.
 Tensor clamp_backward(const Tensor& g, const Tensor& x, double low, double high) {
@@ -142,12 +150,11 @@ Tensor clamp(const Tensor& x, const std::optional<Scalar>& low, const std::optio
 Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low,
                   const std::optional<Scalar>& high) {
   const ScalarType dtype = clamped_type("clamp_out", x, low, high);
-  const ScalarType compute = compute_type(dtype);
-  if (low && high)
-    return pointwise_out("clamp_out", RAMET_POINTWISE(clamp), out, dtype, compute, x, {}, {}, *low,
-                         *high);
-  return low ? pointwise_out("clamp_out", RAMET_POINTWISE(maximum), out, dtype, compute, x, *low)
-             : pointwise_out("clamp_out", RAMET_POINTWISE(minimum), out, dtype, compute, x, *high);
+  return with_bounds(
+      low, high,
+      [&](const PointwiseKernel& k, const Operand& b, const Scalar& s, const Scalar& t) -> Tensor& {
+        return pointwise_out("clamp_out", k, out, dtype, compute_type(dtype), x, b, {}, s, t);
+      });
 }
 Tensor clamp_min(const Tensor& x, const Scalar& low) { return clamp(x, Bound(low), Bound()); }
 Tensor clamp_max(const Tensor& x, const Scalar& high) { return clamp(x, Bound(), Bound(high)); }

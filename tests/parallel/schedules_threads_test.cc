@@ -1,4 +1,4 @@
-// A few schedules; schedules_threads_long_test.cc tries hundreds.
+// A few schedules; schedules_threads_long_test.cc tries thousands.
 #include <gtest/gtest.h>
 
 #include "tests/parallel/schedules.h"

@@ -31,4 +31,12 @@ void LogSoftmaxImpl::pretty_print(std::ostream& stream) const {
   stream << "ramet::nn::LogSoftmax(dim=" << options.dim() << ")";
 }
 
+template class Cloneable<ReLUImpl>;
+template class Cloneable<LeakyReLUImpl>;
+template class Cloneable<GELUImpl>;
+template class Cloneable<TanhImpl>;
+template class Cloneable<SigmoidImpl>;
+template class Cloneable<SoftmaxImpl>;
+template class Cloneable<LogSoftmaxImpl>;
+
 }  // namespace ramet::nn

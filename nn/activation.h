@@ -24,6 +24,7 @@ class RAMET_API ReLUImpl : public Cloneable<ReLUImpl> {
 
   ReLUOptions options;
 };
+extern template class Cloneable<ReLUImpl>;
 RAMET_MODULE(ReLU);
 
 struct RAMET_API LeakyReLUOptions {
@@ -41,6 +42,7 @@ class RAMET_API LeakyReLUImpl : public Cloneable<LeakyReLUImpl> {
 
   LeakyReLUOptions options;
 };
+extern template class Cloneable<LeakyReLUImpl>;
 RAMET_MODULE(LeakyReLU);
 
 struct RAMET_API GELUOptions {
@@ -58,6 +60,7 @@ class RAMET_API GELUImpl : public Cloneable<GELUImpl> {
 
   GELUOptions options;
 };
+extern template class Cloneable<GELUImpl>;
 RAMET_MODULE(GELU);
 
 class RAMET_API TanhImpl : public Cloneable<TanhImpl> {
@@ -66,6 +69,7 @@ class RAMET_API TanhImpl : public Cloneable<TanhImpl> {
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input) { return input.tanh(); }
 };
+extern template class Cloneable<TanhImpl>;
 RAMET_MODULE(Tanh);
 
 /// 1 / (1 + exp(-x))
@@ -75,6 +79,7 @@ class RAMET_API SigmoidImpl : public Cloneable<SigmoidImpl> {
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input) { return input.sigmoid(); }
 };
+extern template class Cloneable<SigmoidImpl>;
 RAMET_MODULE(Sigmoid);
 
 struct RAMET_API SoftmaxOptions {
@@ -93,6 +98,7 @@ class RAMET_API SoftmaxImpl : public Cloneable<SoftmaxImpl> {
 
   SoftmaxOptions options;
 };
+extern template class Cloneable<SoftmaxImpl>;
 RAMET_MODULE(Softmax);
 
 struct RAMET_API LogSoftmaxOptions {
@@ -111,6 +117,7 @@ class RAMET_API LogSoftmaxImpl : public Cloneable<LogSoftmaxImpl> {
 
   LogSoftmaxOptions options;
 };
+extern template class Cloneable<LogSoftmaxImpl>;
 RAMET_MODULE(LogSoftmax);
 
 }  // namespace ramet::nn

@@ -187,3 +187,9 @@ void check_batch_norm_input(int rank, const Tensor& input) {
 }
 
 }  // namespace ramet::nn::detail
+
+namespace ramet::nn {
+template class Cloneable<BatchNorm1dImpl>;
+template class Cloneable<BatchNorm2dImpl>;
+template class Cloneable<BatchNormReLUMaxPool2dImpl>;
+}  // namespace ramet::nn

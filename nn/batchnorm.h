@@ -92,6 +92,7 @@ class RAMET_API BatchNorm1dImpl : public BatchNormImplBase<1, BatchNorm1dImpl> {
  public:
   using BatchNormImplBase::BatchNormImplBase;
 };
+extern template class Cloneable<BatchNorm1dImpl>;
 RAMET_MODULE(BatchNorm1d);
 
 /// (N, C, H, W)
@@ -99,6 +100,7 @@ class RAMET_API BatchNorm2dImpl : public BatchNormImplBase<2, BatchNorm2dImpl> {
  public:
   using BatchNormImplBase::BatchNormImplBase;
 };
+extern template class Cloneable<BatchNorm2dImpl>;
 RAMET_MODULE(BatchNorm2d);
 
 /// max_pool2d(relu(batch_norm(x)), 2) of (N, C, H, W): one pass over the input each way instead of
@@ -109,6 +111,7 @@ class RAMET_API BatchNormReLUMaxPool2dImpl
  public:
   using BatchNormImplBase::BatchNormImplBase;
 };
+extern template class Cloneable<BatchNormReLUMaxPool2dImpl>;
 RAMET_MODULE(BatchNormReLUMaxPool2d);
 
 }  // namespace ramet::nn

@@ -86,4 +86,7 @@ Tensor Conv2dImpl::forward(const Tensor& input) {
                                     options.dilation(), options.groups());
 }
 
+template class Cloneable<Conv1dImpl>;
+template class Cloneable<Conv2dImpl>;
+
 }  // namespace ramet::nn

@@ -64,6 +64,7 @@ class RAMET_API Conv1dImpl : public ConvNdImpl<1, Conv1dImpl> {
   explicit Conv1dImpl(const Conv1dOptions& options_);
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<Conv1dImpl>;
 RAMET_MODULE(Conv1d);
 
 /// (N, C, H, W) or (C, H, W).
@@ -73,6 +74,7 @@ class RAMET_API Conv2dImpl : public ConvNdImpl<2, Conv2dImpl> {
   explicit Conv2dImpl(const Conv2dOptions& options_);
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<Conv2dImpl>;
 RAMET_MODULE(Conv2d);
 
 extern template class ConvNdImpl<1, Conv1dImpl>;

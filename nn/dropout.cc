@@ -24,4 +24,7 @@ Tensor Dropout2dImpl::forward(Tensor input) {
                                        options.inplace());
 }
 
+template class Cloneable<DropoutImpl>;
+template class Cloneable<Dropout2dImpl>;
+
 }  // namespace ramet::nn

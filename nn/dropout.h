@@ -36,6 +36,7 @@ class RAMET_API DropoutImpl : public DropoutImplBase<DropoutImpl> {
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(Tensor input);
 };
+extern template class Cloneable<DropoutImpl>;
 RAMET_MODULE(Dropout);
 
 /// The same for whole channels: (N, C, *) or (C, *).
@@ -45,6 +46,7 @@ class RAMET_API Dropout2dImpl : public DropoutImplBase<Dropout2dImpl> {
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(Tensor input);
 };
+extern template class Cloneable<Dropout2dImpl>;
 RAMET_MODULE(Dropout2d);
 
 }  // namespace ramet::nn

@@ -75,4 +75,6 @@ Embedding Embedding::from_pretrained(const Tensor& embeddings,
   return made;
 }
 
+template class Cloneable<EmbeddingImpl>;
+
 }  // namespace ramet::nn

@@ -48,6 +48,7 @@ class RAMET_API EmbeddingImpl : public Cloneable<EmbeddingImpl> {
   EmbeddingOptions options;
   Tensor weight;
 };
+extern template class Cloneable<EmbeddingImpl>;
 
 class RAMET_API Embedding : public ModuleHolder<EmbeddingImpl> {
  public:

@@ -15,4 +15,7 @@ void UnflattenImpl::pretty_print(std::ostream& stream) const {
   stream << "})";
 }
 
+template class Cloneable<FlattenImpl>;
+template class Cloneable<UnflattenImpl>;
+
 }  // namespace ramet::nn

@@ -25,6 +25,7 @@ class RAMET_API FlattenImpl : public Cloneable<FlattenImpl> {
 
   FlattenOptions options;
 };
+extern template class Cloneable<FlattenImpl>;
 RAMET_MODULE(Flatten);
 
 struct RAMET_API UnflattenOptions {
@@ -45,6 +46,7 @@ class RAMET_API UnflattenImpl : public Cloneable<UnflattenImpl> {
 
   UnflattenOptions options;
 };
+extern template class Cloneable<UnflattenImpl>;
 RAMET_MODULE(Unflatten);
 
 }  // namespace ramet::nn

@@ -8,4 +8,6 @@ void FunctionalImpl::pretty_print(std::ostream& stream) const {
   stream << "ramet::nn::Functional()";
 }
 
+template class Cloneable<FunctionalImpl>;
+
 }  // namespace ramet::nn

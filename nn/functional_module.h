@@ -29,6 +29,7 @@ class RAMET_API FunctionalImpl : public Cloneable<FunctionalImpl> {
  private:
   Function function_;
 };
+extern template class Cloneable<FunctionalImpl>;
 RAMET_MODULE(Functional);
 
 }  // namespace ramet::nn

@@ -40,4 +40,6 @@ Tensor LayerNormImpl::forward(const Tensor& input) {
                                         options.eps());
 }
 
+template class Cloneable<LayerNormImpl>;
+
 }  // namespace ramet::nn

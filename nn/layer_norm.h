@@ -31,6 +31,7 @@ class RAMET_API LayerNormImpl : public Cloneable<LayerNormImpl> {
   LayerNormOptions options;
   Tensor weight, bias;
 };
+extern template class Cloneable<LayerNormImpl>;
 RAMET_MODULE(LayerNorm);
 
 }  // namespace ramet::nn

@@ -35,4 +35,7 @@ Tensor LinearImpl::forward(const Tensor& input) { return functional::linear(inpu
 
 void IdentityImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Identity()"; }
 
+template class Cloneable<LinearImpl>;
+template class Cloneable<IdentityImpl>;
+
 }  // namespace ramet::nn

@@ -29,6 +29,7 @@ class RAMET_API LinearImpl : public Cloneable<LinearImpl> {
   LinearOptions options;
   Tensor weight, bias;
 };
+extern template class Cloneable<LinearImpl>;
 RAMET_MODULE(Linear);
 
 /// Returns its input.
@@ -38,6 +39,7 @@ class RAMET_API IdentityImpl : public Cloneable<IdentityImpl> {
   void pretty_print(std::ostream& stream) const override;
   Tensor forward(const Tensor& input) { return input; }
 };
+extern template class Cloneable<IdentityImpl>;
 RAMET_MODULE(Identity);
 
 }  // namespace ramet::nn

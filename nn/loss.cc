@@ -80,4 +80,12 @@ Tensor CrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) 
                                            options.reduction(), options.label_smoothing());
 }
 
+template class Cloneable<L1LossImpl>;
+template class Cloneable<MSELossImpl>;
+template class Cloneable<SmoothL1LossImpl>;
+template class Cloneable<BCELossImpl>;
+template class Cloneable<BCEWithLogitsLossImpl>;
+template class Cloneable<NLLLossImpl>;
+template class Cloneable<CrossEntropyLossImpl>;
+
 }  // namespace ramet::nn

@@ -72,6 +72,7 @@ class RAMET_API L1LossImpl : public Cloneable<L1LossImpl> {
   Tensor forward(const Tensor& input, const Tensor& target);
   L1LossOptions options;
 };
+extern template class Cloneable<L1LossImpl>;
 RAMET_MODULE(L1Loss);
 
 /// (x - y)^2
@@ -83,6 +84,7 @@ class RAMET_API MSELossImpl : public Cloneable<MSELossImpl> {
   Tensor forward(const Tensor& input, const Tensor& target);
   MSELossOptions options;
 };
+extern template class Cloneable<MSELossImpl>;
 RAMET_MODULE(MSELoss);
 
 /// d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2; beta is 1 if not given.
@@ -95,6 +97,7 @@ class RAMET_API SmoothL1LossImpl : public Cloneable<SmoothL1LossImpl> {
   Tensor forward(const Tensor& input, const Tensor& target);
   SmoothL1LossOptions options;
 };
+extern template class Cloneable<SmoothL1LossImpl>;
 RAMET_MODULE(SmoothL1Loss);
 
 /// -(y log x + (1 - y) log(1 - x)), both logarithms at least -100
@@ -106,6 +109,7 @@ class RAMET_API BCELossImpl : public Cloneable<BCELossImpl> {
   Tensor forward(const Tensor& input, const Tensor& target);
   BCELossOptions options;
 };
+extern template class Cloneable<BCELossImpl>;
 RAMET_MODULE(BCELoss);
 
 /// BCELoss of sigmoid(x), computed without overflow. `weight` and `pos_weight` become buffers.
@@ -118,6 +122,7 @@ class RAMET_API BCEWithLogitsLossImpl : public Cloneable<BCEWithLogitsLossImpl> 
   BCEWithLogitsLossOptions options;
   Tensor weight, pos_weight;
 };
+extern template class Cloneable<BCEWithLogitsLossImpl>;
 RAMET_MODULE(BCEWithLogitsLoss);
 
 /// -weight[y] x[y] of log-probabilities x: (N, C, *), classes y: (N, *). The mean is weighted;
@@ -131,6 +136,7 @@ class RAMET_API NLLLossImpl : public Cloneable<NLLLossImpl> {
   NLLLossOptions options;
   Tensor weight;
 };
+extern template class Cloneable<NLLLossImpl>;
 RAMET_MODULE(NLLLoss);
 
 /// NLLLoss of log_softmax(x). The target is classes or, with the input's shape, probabilities.
@@ -143,6 +149,7 @@ class RAMET_API CrossEntropyLossImpl : public Cloneable<CrossEntropyLossImpl> {
   CrossEntropyLossOptions options;
   Tensor weight;
 };
+extern template class Cloneable<CrossEntropyLossImpl>;
 RAMET_MODULE(CrossEntropyLoss);
 
 }  // namespace ramet::nn

@@ -54,4 +54,7 @@ std::shared_ptr<Module> ModuleDictImpl::pop(const std::string& key) {
   return module;
 }
 
+template class Cloneable<ModuleListImpl>;
+template class Cloneable<ModuleDictImpl>;
+
 }  // namespace ramet::nn

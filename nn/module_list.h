@@ -74,6 +74,7 @@ class RAMET_API ModuleListImpl : public Cloneable<ModuleListImpl> {
   }
   std::vector<std::shared_ptr<Module>> modules_;
 };
+extern template class Cloneable<ModuleListImpl>;
 RAMET_MODULE(ModuleList);
 
 class RAMET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
@@ -131,6 +132,7 @@ class RAMET_API ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   }
   OrderedDict<std::string, std::shared_ptr<Module>> modules_;
 };
+extern template class Cloneable<ModuleDictImpl>;
 RAMET_MODULE(ModuleDict);
 
 }  // namespace ramet::nn

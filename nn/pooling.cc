@@ -51,4 +51,11 @@ Tensor AdaptiveAvgPool2dImpl::forward(const Tensor& input) {
   return functional::adaptive_avg_pool2d(input, options);
 }
 
+template class Cloneable<MaxPool1dImpl>;
+template class Cloneable<MaxPool2dImpl>;
+template class Cloneable<AvgPool1dImpl>;
+template class Cloneable<AvgPool2dImpl>;
+template class Cloneable<AdaptiveAvgPool1dImpl>;
+template class Cloneable<AdaptiveAvgPool2dImpl>;
+
 }  // namespace ramet::nn

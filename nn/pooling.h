@@ -54,6 +54,7 @@ class RAMET_API MaxPool1dImpl : public MaxPoolImpl<1, MaxPool1dImpl> {
   using MaxPoolImpl::MaxPoolImpl;
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<MaxPool1dImpl>;
 RAMET_MODULE(MaxPool1d);
 
 class RAMET_API MaxPool2dImpl : public MaxPoolImpl<2, MaxPool2dImpl> {
@@ -63,6 +64,7 @@ class RAMET_API MaxPool2dImpl : public MaxPoolImpl<2, MaxPool2dImpl> {
   /// The maxima and, for each, its position in the input's H x W plane (int64).
   std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
 };
+extern template class Cloneable<MaxPool2dImpl>;
 RAMET_MODULE(MaxPool2d);
 
 template <size_t D, class Derived> class AvgPoolImpl : public Cloneable<Derived> {
@@ -80,6 +82,7 @@ class RAMET_API AvgPool1dImpl : public AvgPoolImpl<1, AvgPool1dImpl> {
   using AvgPoolImpl::AvgPoolImpl;
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<AvgPool1dImpl>;
 RAMET_MODULE(AvgPool1d);
 
 class RAMET_API AvgPool2dImpl : public AvgPoolImpl<2, AvgPool2dImpl> {
@@ -87,6 +90,7 @@ class RAMET_API AvgPool2dImpl : public AvgPoolImpl<2, AvgPool2dImpl> {
   using AvgPoolImpl::AvgPoolImpl;
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<AvgPool2dImpl>;
 RAMET_MODULE(AvgPool2d);
 
 template <size_t D, class output_size_t, class Derived>
@@ -108,6 +112,7 @@ class RAMET_API AdaptiveAvgPool1dImpl
   using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<AdaptiveAvgPool1dImpl>;
 RAMET_MODULE(AdaptiveAvgPool1d);
 
 class RAMET_API AdaptiveAvgPool2dImpl
@@ -116,6 +121,7 @@ class RAMET_API AdaptiveAvgPool2dImpl
   using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
   Tensor forward(const Tensor& input);
 };
+extern template class Cloneable<AdaptiveAvgPool2dImpl>;
 RAMET_MODULE(AdaptiveAvgPool2d);
 
 extern template class MaxPoolImpl<1, MaxPool1dImpl>;

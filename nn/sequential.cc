@@ -62,4 +62,9 @@ void SequentialImpl::wrong_result(const std::type_info& got, const std::type_inf
        ", but you asked for type ", detail::type_name(asked));
 }
 
+Sequential::Sequential(std::initializer_list<NamedAnyModule> named_modules)
+    : ModuleHolder(std::make_shared<SequentialImpl>(named_modules)) {}
+
+template class Cloneable<SequentialImpl>;
+
 }  // namespace ramet::nn

@@ -104,14 +104,14 @@ class RAMET_API SequentialImpl : public Cloneable<SequentialImpl> {
 
   std::vector<AnyModule> modules_;
 };
+extern template class Cloneable<SequentialImpl>;
 
 class RAMET_API Sequential : public ModuleHolder<SequentialImpl> {
  public:
   using ModuleHolder<SequentialImpl>::ModuleHolder;
   using Impl [[maybe_unused]] = SequentialImpl;
   Sequential() = default;
-  Sequential(std::initializer_list<NamedAnyModule> named_modules)
-      : ModuleHolder(std::make_shared<SequentialImpl>(named_modules)) {}
+  Sequential(std::initializer_list<NamedAnyModule> named_modules);
 };
 
 }  // namespace ramet::nn

@@ -5,7 +5,8 @@
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
-# default: ramet/bazel in the user's cache folder), RAMET_JOBS (compilations and tests at once; default: one for each core).
+# default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 12), RAMET_JOBS
+# (compilations and tests at once; default: one for each core).
 set -euo pipefail
 
 RAMET_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -130,14 +131,23 @@ ramet_home() {
 }
 
 # The disk cache is shared by all clones. Objects depend on the compiler, which Bazel does not look into: its version is
-# in the path. Entries nobody read for three weeks go, at most once a day.
+# in the path. At most once a day, entries nobody read for three weeks go, and the ones read longest ago while all of them
+# take more than RAMET_CACHE_GIB; where the disk is full, all go at once.
 ramet_cache() {
   local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
-  local cache
+  local cache free limit=${RAMET_CACHE_GIB:-12}
   cache=$root/g++-$(g++ -dumpfullversion)
   mkdir -p "$cache"
-  if [[ -z $(find "$root/pruned" -mtime -1 2>/dev/null) ]]; then
+  free=$(df --output=avail -BG "$root" 2>/dev/null | tail -n 1 | tr -dc 0-9) || true
+  if [[ ${free:-99} -lt 2 && -n $(find "$root" -type f -size +0 -print -quit) ]]; then
+    ramet_say "less than 2 GiB are free where the disk cache is: emptying it ($root)"
+    limit=0
+  fi
+  if [[ $limit -eq 0 || -z $(find "$root/pruned" -mtime -1 2>/dev/null) ]]; then
     find "$root" -type f -atime +21 -delete 2>/dev/null || true
+    find "$root" -type f -printf '%A@ %s %p\0' | sort -z -r -n |
+      awk -v most="$((limit << 30))" 'BEGIN { RS = ORS = "\0" }
+        (sum += $2) > most { sub(/^[^ ]+ [^ ]+ /, ""); print }' | xargs -0 -r rm -f
     touch "$root/pruned"
   fi
   echo "$cache"

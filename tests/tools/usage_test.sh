@@ -111,5 +111,32 @@ ends "quickstart: OK: finished in [0-9]+ s; results are in /else/where"
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
 
+# The disk cache: the entries read longest ago go while all take more than RAMET_CACHE_GIB, once a day; all where the disk is full.
+# Sparse files stand in for large entries.
+old="$work/cache/read long ago"
+new=$work/cache/read_today
+truncate -s 1G "$old" "$new"
+touch -a -d '3 days ago' "$old"
+printf '#!/bin/sh\necho Avail\necho "${FREE:-50}G"\n' >"$work/bin/df"
+chmod +x "$work/bin/df"
+# cache GIB: what a call of Bazel does to the cache that may take so much.
+cache() {
+  call="a cache of $1 GiB"
+  (source tools/setup.sh && RAMET_CACHE_GIB=$1 ramet_cache) >"$work/stdout" 2>"$work/stderr"
+}
+rm "$work/cache/pruned"
+cache 2
+[[ -e $old && -e $new ]] || fail "$call lost entries though they fit"
+cache 1
+[[ -e $old ]] || fail "$call was pruned twice a day"
+rm "$work/cache/pruned"
+cache 1
+[[ ! -e $old && -e $new ]] || fail "$call kept what was read longest ago, or lost what was read last"
+FREE=1 cache 12
+[[ ! -e $new ]] || fail "$call stayed though the disk is full"
+grep -q "less than 2 GiB are free.*($work/cache)" "$work/stderr" || fail "$call does not say that it was emptied"
+FREE=1 cache 12
+[[ ! -s $work/stderr ]] || fail "$call is empty and was emptied again"
+
 [[ $failed -eq 0 ]] && echo "OK: usage, wrong options and last lines are as expected"
 exit $failed

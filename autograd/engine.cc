@@ -104,8 +104,8 @@ class FastWalk {
     if (!first_.node) {
       first_ = e;
     } else {
-      rest_.push_back(std::min(first_, e));
-      first_ = std::max(first_, e);
+      if (first_ < e) std::swap(first_, e);  // threads have counters of their own: may be equal
+      rest_.push_back(e);
       std::push_heap(rest_.begin(), rest_.end());
     }
     std::move(gradient).release();  // the entry's
@@ -172,7 +172,8 @@ Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
               g.sizes(), " and output[", i, "] has a shape of ", t.sizes(), ".");
   RAMET_CHECK(g.device() == t.device() && is_floating(g.scalar_type()), op, "gradient of element ",
               i, ": got ", describe(g), ", expected ", describe(t));
-  return {borrowed_edge(t), g.to(t.scalar_type())};
+  const Edge edge = borrowed_edge(t);
+  return {edge, g.to(t.scalar_type()), NodePtr(edge.node)};
 }
 
 std::vector<Root> roots_of(const char* op, const variable_list& tensors,

@@ -22,8 +22,9 @@ namespace ramet {
 namespace autograd {
 
 struct Root {
-  Edge edge;  // borrowed
+  Edge edge;
   Tensor grad;
+  NodePtr owner;  // of the edge: a hook may detach the tensor
 };
 void run_backward(std::vector<Root>& roots, bool retain_graph, bool create_graph);
 /// sum += g, in place where nobody can see it; recorded in grad mode.
@@ -114,7 +115,6 @@ class GraphTask {
   std::unordered_map<Node*, Info> info_;
   std::unordered_map<ReduceBucket*, Group> groups_;
   std::unordered_map<ReduceBucket*, bool> owned_;
-  std::vector<Node*> kept_;  // roots, referenced while the walk lasts
   std::vector<Tensor>* captured_ = nullptr;
   uint64_t base_ = 0;
   std::mutex mutex_;

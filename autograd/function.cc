@@ -99,6 +99,7 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     ctx.kept_[s] = {save(t).kept(), t.version(), -1};
   }
   counter = tls.counter++;  // later than anything forward did
+  follow_edges();
   slot_count = static_cast<uint16_t>(outputs.size());
   if (outputs.size() > 1) flags |= kSpans;  // several slots: the general walk
   if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);

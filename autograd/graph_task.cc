@@ -16,7 +16,6 @@ bool Node::needs(int i) const {
 
 GraphTask::~GraphTask() {
   for (auto& [bucket, _] : owned_) bucket->release(this);
-  for (Node* n : kept_) release(n);
 }
 
 void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
@@ -24,8 +23,6 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   captured_ = captured;
   std::vector<Node*> order, stack;
   for (Root& r : roots) {
-    r.edge.node->hold();
-    kept_.push_back(r.edge.node);
     if (info_.try_emplace(r.edge.node).second) stack.push_back(r.edge.node);
   }
   while (!stack.empty()) {  // iterative: graphs are deep

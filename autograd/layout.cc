@@ -43,13 +43,12 @@ void settle(const TensorBase& t) {
   NoGradGuard off;
   Tensor row_major(TensorBase::empty(t.sizes(), t.scalar_type(), t.device()));
   row_major.copy_(Tensor(t.shallow_impl()));
-  Storage* storage = row_major.storage_impl();
-  add_ref(storage->refs);
-  // The values are the same, so a Saved that holds this implementation must find the version it
-  // knows.
-  storage->own_version.store(t.version(), std::memory_order_relaxed);
-  storage->writer = t.storage_impl()->last_writer();
-  const_cast<TensorBase&>(t).repoint(storage, row_major->data);
+  // Versions go on where they were: the values are the same, and a Saved that holds this
+  // implementation must find the version it knows. That also keeps the old memory until this one
+  // goes: another thread may be reading it.
+  Storage* seen = Storage::alias(row_major.storage_impl(), row_major->data, row_major.nbytes(),
+                                 t.storage_impl());
+  const_cast<TensorBase&>(t).repoint(seen, row_major->data);
 }
 
 }  // namespace autograd

@@ -9,6 +9,10 @@
 // keep the layout), so a conv-norm-relu-pool stack never settles until its flatten. What a backward
 // function saved keeps the old storage: the values are the same, and later in-place changes do not
 // reach it.
+//
+// Settling writes to the implementation, so the first look counts as a write where several threads
+// share a tensor: look at it (`y.contiguous()`) before another thread gets it. The old memory stays
+// until the tensor goes, so that a reader on another thread never finds it freed.
 #pragma once
 #include "autograd/tensor.h"
 

@@ -86,20 +86,46 @@ Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where
   return Tensor(TensorBase::empty(sizes, dtype, where));
 }
 
+void Node::follow_edges() {
+  uint64_t latest = 0;
+  const Edge* edge = edges();
+  for (int i = 0; i < edge_count; ++i)
+    if (edge[i].node) latest = std::max(latest, edge[i].node->counter);
+  be_later_than(latest);
+}
+
+namespace {
+
+// Those that are there now. A hook may remove itself and others and add some, so what follows is
+// the next number and not the next place.
+template <class Hook, class F>
+void for_each_hook(const NodeExtra& extra, const std::vector<Hook>& hooks, const F& run) {
+  const unsigned end = extra.next_id;
+  for (unsigned from = 0; from < end;) {
+    const auto found =
+        std::find_if(hooks.begin(), hooks.end(), [from](const Hook& h) { return h.id >= from; });
+    if (found == hooks.end() || found->id >= end) return;
+    from = found->id + 1;
+    const Hook hook = *found;
+    run(hook);
+  }
+}
+
+}  // namespace
+
 void Node::run_hooks(Tensor& grad, uint32_t at) {
   if (RAMET_LIKELY(!extra)) return;
   // A hook runs for the gradient's device, whatever thread it is on.
   const DeviceGuard here(grad.device());
-  for (size_t i = 0; i < extra->hooks.size(); ++i) {
-    if (extra->hooks[i].slot != at) continue;
-    const auto call = extra->hooks[i].call;  // a hook may remove itself
-    Tensor replaced = call(grad);
-    if (!replaced.defined()) continue;
+  for_each_hook(*extra, extra->hooks, [&](const NodeExtra::TensorHook& hook) {
+    if (hook.slot != at) return;
+    Tensor replaced = hook.call(grad);
+    if (!replaced.defined()) return;
     RAMET_CHECK(same_sizes(replaced, grad) && replaced.device() == grad.device(), "register_hook",
                 "hook on ", name(), " has changed the size or device of its value: got ",
                 describe(replaced), ", expected ", describe(grad));
     grad = std::move(replaced);
-  }
+  });
   for (auto& [slot, kept] : extra->retained) {
     if (slot != at) continue;
     if (kept.defined()) {
@@ -142,7 +168,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
       }
     } else if (in_place) {
       grad = where;
-    } else if (where.defined() && !tls.grad_mode && where.unique() && same_sizes(where, g)) {
+    } else if (where.defined() && !tls.grad_mode && where.unique() && same_sizes(where, g) &&
+               where->key() == g->key()) {
       NoGradGuard off;
       ++copies;
       where.copy_(g);
@@ -156,7 +183,7 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
     }
   }
   if (RAMET_UNLIKELY(extra != nullptr))
-    for (auto& [id, call] : extra->post) call(grad);
+    for_each_hook(*extra, extra->post, [&](const NodeExtra::PostHook& hook) { hook.call(grad); });
 }
 
 AccumulateGrad* grad_accumulator(TensorImpl* t) {

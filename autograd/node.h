@@ -8,6 +8,7 @@
 // come from the pool, with their edges and the backward function inline, and are destroyed
 // iteratively: a chain of any length needs constant stack.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -40,7 +41,11 @@ struct NodeExtra {
   std::vector<TensorHook> hooks;  // in order of registration
   // retain_grad(): slot and gradient
   std::vector<std::pair<uint32_t, Tensor>> retained;
-  std::vector<std::pair<unsigned, std::function<void(const Tensor&)>>> post;  // AccumulateGrad only
+  struct PostHook {
+    unsigned id;
+    std::function<void(const Tensor&)> call;
+  };
+  std::vector<PostHook> post;  // AccumulateGrad only
   // anomaly mode: scopes around the forward call
   std::string place;
   unsigned next_id = 0;
@@ -96,11 +101,16 @@ struct RAMET_API Node : AutogradSlot {
   }
   virtual ~Node();
   Node(const Node&) = delete;
-  /// Call it when the edges are there: finding them may have made the history of a view again
-  /// (edge_of), and what leads to a node is later than the node.
-  void follow_edges() {
-    if (RAMET_UNLIKELY(tls.counter != counter + 1)) counter = tls.counter++;
+  /// Call one of these when the edges are there: a node is later than all that its edges lead to
+  /// (Lamport 1978). It would not be where finding an edge made the history of a view again
+  /// (edge_of), where an input was made on another thread, and where one backward recorded more
+  /// operations than its rank has numbers for (GraphTask).
+  void be_later_than(uint64_t inputs) {
+    if (RAMET_LIKELY(counter > inputs)) return;
+    counter = std::max(tls.counter, inputs + 1);
+    tls.counter = counter + 1;
   }
+  void follow_edges();
 
   /// "AddBackward0": LibTorch's name of the operation's backward.
   virtual std::string name() const { return op; }
@@ -249,7 +259,8 @@ RAMET_API void renew_view(TensorImpl* view);
 /// The gradient edge of a tensor, one reference; {} if it wants none.
 inline Edge edge_of(const TensorImpl* t) {
   if (!wants_grad(t)) return {};
-  if (RAMET_UNLIKELY(t->base != nullptr) && t->generation != t->base->generation)
+  if (RAMET_UNLIKELY(t->base != nullptr) &&
+      __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) != t->base->generation)
     renew_view(const_cast<TensorImpl*>(t));
   t->node->hold();
   return {static_cast<Node*>(t->node), t->slot};
@@ -298,11 +309,15 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
   auto* node = new (pool::allocate(sizeof(Made))) Made(name, std::move(f));
   node->device = device;
   try {
+    uint64_t latest = 0;
     for (size_t i = 0; i < N; ++i) {
       node->edge[i] = edge_of(inputs[i].impl);
-      if (node->edge[i].node) node->flags |= node->edge[i].node->flags & Node::kSpans;
+      if (const Node* input = node->edge[i].node) {
+        node->flags |= input->flags & Node::kSpans;
+        latest = std::max(latest, input->counter);
+      }
     }
-    node->follow_edges();
+    node->be_later_than(latest);
     if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
   } catch (...) {  // no memory for a view's new history
     release(node);

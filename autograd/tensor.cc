@@ -154,13 +154,14 @@ unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Ten
   // hook.
   const Tensor alias = shallow();
   autograd::NodeExtra& extra = sink->more();
-  extra.post.emplace_back(extra.next_id, [sink, alias, call = std::move(hook)](const Tensor&) {
+  auto run = [sink, alias, call = std::move(hook)](const Tensor&) {
     Tensor leaf = alias.shallow();
     sink->hold();
     leaf->node = sink;
     leaf->flags |= TensorImpl::kRequiresGrad;
     call(leaf);
-  });
+  };
+  extra.post.push_back({extra.next_id, std::move(run)});
   return extra.next_id++;
 }
 

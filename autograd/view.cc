@@ -1,6 +1,7 @@
 #include "autograd/view.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "autograd/grad_mode.h"
 #include "autograd/inplace.h"
@@ -135,6 +136,11 @@ Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, in
 }
 
 void renew_view(TensorImpl* view) {
+  // Several threads may need it at the same time; the generation, written last, tells that it is
+  // done.
+  static std::mutex mutex;
+  std::unique_lock lock(mutex);
+  if (view->generation == view->base->generation) return;
   add_ref(view->base->refs);
   add_ref(view->refs);
   const Tensor base(view->base), v(view);
@@ -144,8 +150,9 @@ void renew_view(TensorImpl* view) {
   }();
   AutogradSlot* old = std::exchange(view->node, std::exchange(fresh->node, nullptr));
   view->slot = fresh->slot;
-  view->flags |= fresh->flags & TensorImpl::kRequiresGrad;
-  view->generation = view->base->generation;
+  if (!view->is(TensorImpl::kRequiresGrad)) view->flags |= fresh->flags & TensorImpl::kRequiresGrad;
+  __atomic_store_n(&view->generation, view->base->generation, __ATOMIC_RELEASE);
+  lock.unlock();
   AutogradSlot::release(old);
 }
 

@@ -98,14 +98,19 @@ Tensor BatchNormState::synchronised(const Tensor& input) {
   const double count =
       over_all(tensor(static_cast<double>(input.numel() / std::max<int64_t>(input.size(1), 1))))
           .item<double>();
+  RAMET_CHECK(count != 1, "BatchNorm",
+              "Expected more than 1 value per channel when training, got input size ",
+              input.sizes(), " in all replicas together");
   const Tensor mean = over_all(input.sum(dims)) / count;
   const Tensor deviation = input - mean.view(shape);
   const Tensor var = over_all((deviation * deviation).sum(dims)) / count;
   if (options.track_running_stats()) {
     const NoGradGuard off;
     const double momentum = next_momentum();
-    running_mean.mul_(1 - momentum).add_(mean, momentum);
-    running_var.mul_(1 - momentum).add_(var, momentum * count / (count - 1));
+    if (count > 0) {  // empty batches teach nothing
+      running_mean.mul_(1 - momentum).add_(mean, momentum);
+      running_var.mul_(1 - momentum).add_(var, momentum * count / (count - 1));
+    }
   }
   Tensor y = deviation * (var + options.eps()).rsqrt().view(shape);
   if (weight.defined()) y = y * weight.view(shape);
@@ -130,6 +135,7 @@ struct Union {
 
   void add(const BatchDeposits::One& part) {
     const std::vector<double> part_mean = host_values(part.mean), part_var = host_values(part.var);
+    if (part.count == 0) return;
     const double n = static_cast<double>(part.count), total = count + n;
     mean.resize(part_mean.size());
     m2.resize(part_mean.size());
@@ -159,8 +165,9 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
     Union seen;
     for (const BatchNormState* r : replicas)
       if (r && i < r->deposits->forwards.size()) seen.add(r->deposits->forwards[i]);
-    for (double& m2 : seen.m2) m2 /= seen.count - 1;
     const double momentum = next_momentum();
+    if (seen.count == 0) continue;  // empty batches teach nothing
+    for (double& m2 : seen.m2) m2 /= seen.count - 1;
     move_towards(running_mean, seen.mean, momentum);
     move_towards(running_var, seen.m2, momentum);
   }

@@ -85,9 +85,11 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
   for (const FlatStore::Segment& s : store.segments)
     places.push_back(&autograd::grad_accumulator(parameters[s.index].impl())->where);
   bool kept = true;
-  for (size_t i = 0; i < places.size(); ++i)
-    kept =
-        kept && places[i]->defined() && same_sizes(*places[i], parameters[store.segments[i].index]);
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Tensor& parameter = parameters[store.segments[i].index];
+    kept = kept && places[i]->defined() && same_sizes(*places[i], parameter) &&
+           (*places[i])->key() == parameter->key();
+  }
   if (kept && in_place(places, store)) {
     store.gradients = whole(*places[0], total);
     return;

@@ -32,6 +32,7 @@ struct BroadcastBackward final : Node {
     }
     device = static_cast<uint8_t>(home[0].ordinal());
     flags |= kSpans;
+    follow_edges();
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~BroadcastBackward() override {
@@ -71,6 +72,7 @@ struct ReduceAddBackward final : Node {
         from(std::move(lists)) {
     device = static_cast<uint8_t>(to.ordinal());
     flags |= kSpans;
+    follow_edges();
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~ReduceAddBackward() override {

@@ -23,6 +23,7 @@ ReduceAdd::ReduceAdd(const Tensor& source, std::string full_name, int slots, Red
       order_(order) {
   device = source->device;
   flags |= kSpans | kReduce;
+  follow_edges();
   if (next_.node) detail::count(detail::Count::kNodesCreated);
 }
 

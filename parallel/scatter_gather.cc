@@ -40,6 +40,7 @@ struct ScatterBackward final : Node {
     edge = autograd::edge_of(x.impl());
     device = x->device;
     flags |= kSpans;
+    follow_edges();
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~ScatterBackward() override { autograd::release(edge.node); }
@@ -67,6 +68,7 @@ struct GatherBackward final : Node {
     for (const Tensor& t : inputs) edge.push_back(autograd::edge_of(t.impl()));
     device = static_cast<uint8_t>(to.ordinal());
     flags |= kSpans;
+    follow_edges();
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~GatherBackward() override {

@@ -200,15 +200,18 @@ TensorImpl* TensorBase::shallow_impl() const {
 }
 
 TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const {
+  int64_t numel = 1;
+  bool wrapped = false;
+  for (int64_t n : sizes) wrapped |= __builtin_mul_overflow(numel, n, &numel);
+  if (RAMET_UNLIKELY(wrapped)) numel = checked_numel(sizes, p_->dtype);
   auto* t = new (pool::allocate(sizeof(TensorImpl)))
       TensorImpl(p_->dtype, p_->device, static_cast<int>(sizes.size()), p_->storage);
   add_ref(p_->storage->refs);
   t->flags = p_->flags & TensorImpl::kInference;
   t->data = static_cast<char*>(p_->data) + offset * static_cast<int64_t>(item_size(p_->dtype));
   set_geometry_storage(t);
-  int64_t numel = 1, *to = t->sizes(), *to_strides = t->strides();
+  int64_t *to = t->sizes(), *to_strides = t->strides();
   for (size_t i = 0; i < sizes.size(); ++i) {
-    numel *= sizes[i];
     to[i] = sizes[i];
     to_strides[i] = strides[i];
   }

@@ -86,7 +86,7 @@ Tensor repeated(const Scalar& value, const Tensor& like, const Tensor& index) {
 Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t dim,
                    const Tensor& index_, const Tensor& src_, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
-  const Tensor index = index_as_long(op, index_);
+  const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
   same_device(op, self, src_);
   RAMET_CHECK(self.scalar_type() == src_.scalar_type(), op,
               "Expected self.dtype to be equal to src.dtype: got ", describe(src_), ", expected ",
@@ -122,7 +122,7 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
 Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
                      const Scalar& value, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
-  const Tensor index = index_as_long(op, index_);
+  const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
   if (in_place) check_inplace(op, self);
   const bool history = recording(self);
   Tensor out = in_place ? self : fresh(self);
@@ -152,7 +152,7 @@ int64_t check_select(const char* op, const Tensor& self, int64_t dim, const Tens
 Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
                      const Tensor& source_, const Scalar& alpha, bool in_place) {
   const int64_t d = check_select(op, self, dim, index_);
-  const Tensor index = index_as_long(op, index_);
+  const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
   same_device(op, self, source_);
   RAMET_CHECK(self.scalar_type() == source_.scalar_type(), op,
               "self and source expected to have the same dtype: got ", describe(source_),

@@ -11,6 +11,12 @@ Tensor index_as_long(const char* op, const Tensor& index) {
   return index.to(kLong);
 }
 
+Tensor index_apart(const Tensor& index, const Tensor& self, bool in_place) {
+  if (RAMET_LIKELY(!in_place || index.storage_impl() != self.storage_impl())) return index;
+  const NoGradGuard off;
+  return index.clone(MemoryFormat::Contiguous);
+}
+
 void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size, const char* what,
                    int64_t ignored) {
   if (index.numel() == 0) return;

@@ -9,6 +9,9 @@ namespace autograd {
 
 /// `index` as int64 (int32 is cast), an Error for another dtype.
 RAMET_API Tensor index_as_long(const char* op, const Tensor& index);
+/// `index`, or a copy where it lies in the memory that an in-place operation on `self` writes:
+/// every place is chosen before anything is written.
+RAMET_API Tensor index_apart(const Tensor& index, const Tensor& self, bool in_place);
 /// An IndexError naming position, value and size unless every index lies in [low, size); `ignored`
 /// always passes.
 RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size,

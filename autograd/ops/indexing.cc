@@ -185,7 +185,9 @@ Tensor without_leading_ones(const Tensor& values, int64_t rank) {
 Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
            const Tensor& given, bool accumulate, bool in_place) {
   check_defined(op, given);
-  const Places p = places_of(op, self, indices);
+  Places p = places_of(op, self, indices);
+  for (Tensor& t : p.at)
+    if (t.defined()) t = index_apart(t, self, in_place);
   const Tensor values_ = without_leading_ones(given, static_cast<int64_t>(p.result.size()));
   RAMET_CHECK(values_->device == self->device || is_host_number(values_), op, "expected values on ",
               self.device(), ": got ", describe(values_));

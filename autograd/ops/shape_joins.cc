@@ -104,12 +104,12 @@ Tensor cat(TensorList tensors, int64_t dim) {
 Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
   const Join j = plan("cat", tensors, dim);
   check_out_device("cat_out", out, j.device);
-  prepare_out("cat_out", out, j.shape, j.dtype, any_records(tensors));
   for (const Tensor& t : tensors)
     RAMET_CHECK(t.storage_impl() != out.storage_impl(), "cat_out",
                 "unsupported operation: the input tensors cannot refer to any of the "
                 "output memory locations. Got ",
                 describe(t));
+  prepare_out("cat_out", out, j.shape, j.dtype, any_records(tensors));
   write(j, tensors, out);
   wrote("cat_out", out);
   return out;

@@ -17,6 +17,7 @@ using Sizes = std::vector<int64_t>;
 Sizes inferred(const char* op, IntArrayRef sizes, int64_t numel) {
   Sizes out = sizes.vec();
   int64_t known = 1;
+  bool wrapped = false, empty = false;  // a product that is too large is no tensor's, but for a 0
   ptrdiff_t hole = -1;
   for (size_t i = 0; i < out.size(); ++i) {
     if (out[i] == -1) {
@@ -24,9 +25,12 @@ Sizes inferred(const char* op, IntArrayRef sizes, int64_t numel) {
       hole = static_cast<ptrdiff_t>(i);
     } else {
       RAMET_CHECK(out[i] >= 0, op, "invalid shape dimension ", out[i], ": got ", sizes);
-      known *= out[i];
+      empty |= out[i] == 0;
+      wrapped |= __builtin_mul_overflow(known, out[i], &known);
     }
   }
+  RAMET_CHECK(empty || !wrapped, op, "shape '", sizes, "' is invalid for input of size ", numel);
+  if (empty) known = 0;
   if (hole >= 0) {
     RAMET_CHECK(known != 0, op, "cannot reshape tensor of 0 elements into shape ", sizes,
                 " because the unspecified dimension size -1 "

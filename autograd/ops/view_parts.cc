@@ -60,7 +60,7 @@ Tensor narrow(const Tensor& self, int64_t dim, int64_t start, int64_t length) {
   RAMET_CHECK(length >= 0, "narrow", "narrow(): length must be non-negative: got ", length);
   const int64_t d = wrap_dim("narrow", dim, self.dim()), n = self.size(d),
                 from = start < 0 ? start + n : start;
-  if (from < 0 || from > n || from + length > n) {
+  if (from < 0 || from > n || length > n - from) {
     throw IndexError(detail::join("[narrow] start (", start, ") + length (", length,
                                   ") exceeds dimension size (", n, ")"));
   }

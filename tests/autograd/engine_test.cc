@@ -207,6 +207,51 @@ TEST(Engine, HookMayNotChangeTheShape) {
             std::string::npos);
 }
 
+TEST(Engine, AHookThatRemovesItselfSkipsNoOther) {
+  for (const bool is_leaf : {true, false}) {
+    const Tensor x = leaf({1});
+    const Tensor h = is_leaf ? x : x * 2;
+    unsigned first = 0;
+    first = h.register_hook([&](const Tensor&) { h.remove_hook(first); });
+    h.register_hook([](const Tensor& g) { return g * 10; });
+    h.register_hook([](const Tensor& g) { return g + 1; });
+    const Tensor loss = (h * 1).sum();
+    loss.backward({}, /*retain_graph=*/true);
+    EXPECT_EQ(values(x.grad()), (std::vector<double>{is_leaf ? 11.0 : 22.0}));
+    loss.backward();
+    EXPECT_EQ(values(x.grad()), (std::vector<double>{is_leaf ? 22.0 : 44.0}));
+  }
+}
+
+TEST(Engine, AHookMayRegisterOthers) {
+  const Tensor x = leaf({1});
+  int before = 0, after = 0, added = 0;
+  x.register_hook([&](const Tensor&) {
+    ++before;
+    for (int i = 0; i < 20; ++i) x.register_hook([&](const Tensor&) { ++added; });
+  });
+  x.register_post_accumulate_grad_hook([&](const Tensor& t) {
+    ++after;
+    for (int i = 0; i < 20; ++i)
+      t.register_post_accumulate_grad_hook([&](const Tensor&) { ++added; });
+  });
+  (x * 1).backward();
+  EXPECT_EQ(added, 0);
+  (x * 1).backward();
+  EXPECT_EQ(added, 40);
+  EXPECT_EQ(before, 2);
+  EXPECT_EQ(after, 2);
+}
+
+TEST(Engine, AHookMayDetachTheRoot) {
+  const Tensor x = leaf({1, 2});
+  Tensor loss = (x * x).sum();
+  loss.register_hook([&](const Tensor&) { loss.detach_(); });
+  loss.backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{2, 4}));
+  EXPECT_FALSE(loss.requires_grad());
+}
+
 TEST(Engine, RetainGrad) {
   const Tensor x = leaf({3.0});
   const Tensor h = x * x;

@@ -6,6 +6,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/embedding.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/indexing.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape_joins.h"
@@ -347,6 +348,30 @@ TEST(Joins, Derivatives) {
       {x});
   EXPECT_EQ(cat({x, z}).grad_fn()->name(), "CatBackward0");
   EXPECT_EQ(stack({x, z}).grad_fn()->name(), "StackBackward0");
+}
+
+TEST(Index, TheIndexMayLieInWhatIsWritten) {
+  const auto fresh = [] { return tensor({3, 0, 2, 1}, kLong); };
+  const Tensor expected = tensor({100, 100, 100, 100}, kLong);
+  Tensor x = fresh();
+  x.index_put_({x}, tensor(int64_t{100}));
+  EXPECT_TRUE(x.equal(expected));
+  x = fresh();
+  x.scatter_(0, x, 100);
+  EXPECT_TRUE(x.equal(expected));
+  x = fresh();
+  x.scatter_(0, x, tensor({10, 11, 12, 13}, kLong));
+  EXPECT_TRUE(x.equal(fresh().scatter(0, fresh(), tensor({10, 11, 12, 13}, kLong))));
+  x = fresh();
+  x.scatter_add_(0, x, tensor({10, 20, 30, 40}, kLong));
+  EXPECT_TRUE(x.equal(fresh().scatter_add(0, fresh(), tensor({10, 20, 30, 40}, kLong))));
+  x = fresh();
+  x.index_add_(0, x, x);
+  EXPECT_TRUE(x.equal(fresh().index_add(0, fresh(), fresh())));
+  // With part of it, and a gradient for what was put there.
+  Tensor rows = arange(6, kLong).view({2, 3});
+  rows.index_put_({rows.select(0, 0).slice(0, 0, 2)}, rows.select(0, 1), /*accumulate=*/true);
+  EXPECT_TRUE(rows.equal(tensor({{3, 5, 7}, {6, 8, 10}}, kLong)));
 }
 
 }  // namespace

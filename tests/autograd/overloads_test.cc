@@ -162,6 +162,7 @@ TEST(Overloads, DimensionsAsLists) {
   EXPECT_EQ(y.sizes(), IntArrayRef({2, 1}));
   EXPECT_TRUE(equal(x.narrow(2, tensor(1), 2), x.narrow(2, 1, 2)));
   EXPECT_THROW(x.narrow(2, tensor({1}), 2), Error);
+  EXPECT_THROW(x.narrow(2, 1, INT64_MAX), IndexError);
   EXPECT_THROW(x.narrow(2, tensor(1.), 2), Error);
 }
 
@@ -176,6 +177,15 @@ TEST(Overloads, IndexPutAccumulates) {
   EXPECT_EQ(values(y), (Values{1, 2, 3}));
   y.index_put_({tensor({0, 0})}, tensor({5., 6.}));
   EXPECT_EQ(values(y), (Values{6, 2, 3}));
+}
+
+TEST(Overloads, SizesWhoseProductIsTooLarge) {
+  const int64_t large = int64_t{1} << 32;
+  EXPECT_THROW(ones({1, 1}).expand({large, large}), Error);
+  EXPECT_THROW(ones({0}).view({large, large}), Error);
+  EXPECT_THROW(ones({0}).reshape({large, large}), Error);
+  EXPECT_EQ(ones({0}).view({large, large, 0}).numel(), 0);
+  EXPECT_EQ(ones({0, 1, 1}).expand({0, large, large}).numel(), 0);
 }
 
 TEST(Overloads, Rest) {

@@ -111,6 +111,23 @@ TEST(BatchNormReplicas, UnequalPartsMergeToTheWholeBatch) {
   EXPECT_EQ(source->running_mean.device(), Device("cpu:0"));
 }
 
+TEST(BatchNormReplicas, EmptyPartsTeachNothing) {
+  BatchNorm1d whole(2), source(2);
+  const Tensor x = sines(3 * 2).view({3, 2}).to(kFloat);
+  const auto a = replica_of(*source, "cpu:0"), b = replica_of(*source, "cpu:1");
+  whole(x);
+  a->forward(x.narrow(0, 0, 0));
+  b->forward(x.to(Device("cpu:1")));
+  merge(*source, {a, b});
+  expect_values(source->running_mean, values(whole->running_mean), 1e-6);
+  expect_values(source->running_var, values(whole->running_var), 1e-6);
+  a->forward(x.narrow(0, 0, 0));
+  b->forward(x.narrow(0, 0, 0).to(Device("cpu:1")));
+  merge(*source, {a, b});
+  expect_values(source->running_mean, values(whole->running_mean), 1e-6);
+  EXPECT_EQ(source->num_batches_tracked.item<int64_t>(), 2);
+}
+
 TEST(BatchNormReplicas, AReplicaWritesNoBuffersAndNormalisesItsPart) {
   BatchNorm1d source(1);
   const auto a = replica_of(*source, "cpu:0");

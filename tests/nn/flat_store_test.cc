@@ -177,6 +177,30 @@ TEST(FlatStore, ToAnotherTypeAfterwards) {
   expect_values(linear->weight, {1 - 0.5 - 0.75, 1 - 0.5 - 0.75});
 }
 
+TEST(FlatStore, GradientsFollowAParameterThatMoves) {
+  for (const bool flattened_again : {false, true}) {
+    Linear linear(3, 2);
+    flatten_parameters(linear->parameters());
+    linear->weight.sum().backward();
+    linear->to(kDouble);
+    if (flattened_again) flatten_parameters(linear->parameters());
+    linear->zero_grad();
+    const double ninth = 1.0 / 9;
+    (linear->weight * ninth).sum().backward();
+    EXPECT_EQ(linear->weight.grad().scalar_type(), kDouble);
+    expect_values(linear->weight.grad(), std::vector<double>(6, ninth), 0);
+    linear->to(Device("cpu:1"));
+    if (flattened_again) flatten_parameters(linear->parameters());
+    linear->zero_grad();
+    optim::SGD optimizer(linear->parameters(), 1.0);
+    (linear->weight * ninth).sum().backward();
+    EXPECT_EQ(linear->weight.grad().device(), Device("cpu:1"));
+    const std::vector<double> before = values(linear->weight);
+    optimizer.step();
+    EXPECT_EQ(values(linear->weight)[5], before[5] - ninth);
+  }
+}
+
 TEST(FlatStore, ParametersAddedLater) {
   Tensor a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
   optim::Adam optimizer({a}, 0.1);

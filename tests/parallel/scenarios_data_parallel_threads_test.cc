@@ -44,6 +44,18 @@ TEST(Scenario, S27_SynchronisedBatchNorm) {
   }
 }
 
+TEST(Scenario, S27_SynchronisedBatchNormOfFewValues) {
+  nn::BatchNorm1d m(3);
+  for (const char* name : {"running_mean", "running_var", "num_batches_tracked"})
+    m->set_buffer_policy(name, nn::BufferPolicy::sync);
+  DataParallel<nn::BatchNorm1d> dp(m, many(2));
+  EXPECT_ERROR(dp(varied({1, 3}, 5)), "Expected more than 1 value per channel when training");
+  EXPECT_EQ(values(m->running_var), (Values{1, 1, 1}));
+  EXPECT_EQ(dp(varied({0, 3}, 5)).sizes(), IntArrayRef({0, 3}));
+  EXPECT_EQ(values(m->running_mean), (Values{0, 0, 0}));
+  EXPECT_EQ(values(m->running_var), (Values{1, 1, 1}));
+}
+
 struct SyncOrThrowImpl : nn::Cloneable<SyncOrThrowImpl> {
   SyncOrThrowImpl() { SyncOrThrowImpl::reset(); }
   void reset() override {

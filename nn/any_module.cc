@@ -32,5 +32,32 @@ void wrong_module(const std::type_info& held, const std::type_info& asked) {
        type_name(asked));
 }
 
+AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
+                    const std::function<AnyValue(std::vector<AnyValue>&&)>& forward) {
+  const std::shared_ptr<const ModuleHooks> hooks =
+      static_cast<const Module&>(module).forward_hooks();
+  std::vector<Tensor> inputs, outputs;
+  for (AnyValue& a : arguments)
+    if (const Tensor* t = a.try_get<Tensor>()) inputs.push_back(*t);
+  hooks->run_pre(module, inputs);
+  size_t next = 0;
+  for (AnyValue& a : arguments)
+    if (Tensor* t = a.try_get<Tensor>()) *t = inputs[next++];
+  AnyValue result = forward(std::move(arguments));
+  const auto run_post = [&](auto* value) {
+    if (!value) return false;
+    using Kind = Outputs<std::decay_t<decltype(*value)>>;
+    Kind::gather(outputs, *value);
+    hooks->run_post(module, inputs, outputs);
+    Kind::put(outputs, *value);
+    return true;
+  };
+  if (!run_post(result.try_get<Tensor>()) && !run_post(result.try_get<std::vector<Tensor>>()) &&
+      !run_post(result.try_get<std::tuple<Tensor, Tensor>>()) &&
+      !run_post(result.try_get<std::tuple<Tensor, Tensor, Tensor>>()))
+    hooks->run_post(module, inputs, outputs);
+  return result;
+}
+
 }  // namespace detail
 }  // namespace ramet::nn

@@ -101,12 +101,21 @@ struct PlainModule final : AnyModuleBase<M, PlainModule<M, Result, Args...>> {
   }
 };
 
+/// nn::call() on boxed values: hooks see the arguments that are tensors, and the tensors of a
+/// result that is a Tensor, a vector of them, or a tuple of two or three.
+RAMET_API AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
+                              const std::function<AnyValue(std::vector<AnyValue>&&)>& forward);
+
 /// A module whose forward() is a template and which says itself how to run on boxed values:
 /// Sequential.
 template <class M> struct BoxedModule final : AnyModuleBase<M, BoxedModule<M>> {
   using AnyModuleBase<M, BoxedModule>::AnyModuleBase;
   AnyValue forward(std::vector<AnyValue>&& arguments) override {
-    return this->module->forward_values(std::move(arguments));
+    if (RAMET_LIKELY(!static_cast<const Module&>(*this->module).forward_hooks()))
+      return this->module->forward_values(std::move(arguments));
+    return call_boxed(*this->module, std::move(arguments), [this](std::vector<AnyValue>&& values) {
+      return this->module->forward_values(std::move(values));
+    });
   }
   bool maps_tensor() const override { return this->module->maps_tensor(); }
   Tensor map_tensor(Tensor&& input) override { return call(*this->module, std::move(input)); }

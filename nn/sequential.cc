@@ -21,6 +21,8 @@ void SequentialImpl::push_back(std::string name, AnyModule any_module) {
 std::shared_ptr<Module> SequentialImpl::clone(const std::optional<Device>& device) const {
   auto made = std::make_shared<SequentialImpl>();
   const std::vector<std::string> names = own_children().keys();
+  RAMET_CHECK(names.size() == modules_.size(), "clone", "Sequential runs ", modules_.size(),
+              " modules, but ", names.size(), " are registered: unregister_module() took one away");
   for (size_t i = 0; i < modules_.size(); ++i) made->push_back(names[i], modules_[i].clone(device));
   made->copy_flags_from(*this);
   return made;

@@ -187,9 +187,14 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
       std::optional<BatchRequest> request = exhausted_ ? std::nullopt : get_batch_request();
       std::optional<Batch> batch;
       if (request) {
-        detail::with_batch_random({epoch_seed_, requested_++}, [&] {
-          batch = main_thread_dataset_->get_batch(std::move(*request));
-        });
+        try {
+          detail::with_batch_random({epoch_seed_, requested_++}, [&] {
+            batch = main_thread_dataset_->get_batch(std::move(*request));
+          });
+        } catch (...) {
+          ++delivered_;  // the iteration may go on behind it
+          throw;
+        }
       }
       exhausted_ = !batch;
       if (batch) ++delivered_;
@@ -231,7 +236,7 @@ class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::Bat
   using typename super::BatchRequestType;
 
   StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
-      : super(options), sampler_(std::move(sampler)) {
+      : super(options), sampler_(std::move(sampler)), examples_(dataset.size()) {
     if (this->options_.workers == 0) {
       this->main_thread_dataset_ = std::make_unique<Dataset>(std::move(dataset));
       return;
@@ -268,12 +273,18 @@ class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::Bat
   void save_order(serialize::OutputArchive& archive) const override {
     if constexpr (kCopies) {
       (epoch_start_ ? *epoch_start_ : sampler_).save(archive);
+      if (examples_) archive.write("examples", IValue(static_cast<int64_t>(*examples_)));
     } else {
       (void)archive;
       fail("DataLoader", "save: the sampler cannot be copied, so its position is not known");
     }
   }
   void load_order(serialize::InputArchive& archive, uint64_t delivered) override {
+    IValue examples;
+    RAMET_CHECK(!examples_ || !archive.try_read("examples", examples) ||
+                    examples.toInt() == static_cast<int64_t>(*examples_),
+                "DataLoader", "dataset: got ", *examples_, " examples, expected ", examples.toInt(),
+                " as when the position was saved");
     sampler_.load(archive);
     if constexpr (kCopies) epoch_start_ = sampler_;
     for (uint64_t i = 0; i < delivered; ++i) {
@@ -286,6 +297,7 @@ class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::Bat
       std::is_copy_constructible<Sampler>::value && std::is_copy_assignable<Sampler>::value;
   Sampler sampler_;
   std::optional<Sampler> epoch_start_;
+  const std::optional<size_t> examples_;  // of the dataset
 };
 
 /// Over a dataset that decides itself what comes next. All workers share it.

@@ -13,7 +13,8 @@ namespace ramet {
 namespace data {
 
 /// An input iterator over what a function yields until it yields nothing. Copies share their
-/// position. The first batch is made at the first use, not at construction.
+/// position. The first batch is made at the first use, not at construction. After an exception the
+/// next use goes on with the batch behind the failed one.
 template <class Batch> class Iterator {
  public:
   using difference_type = std::ptrdiff_t;
@@ -32,9 +33,12 @@ template <class Batch> class Iterator {
   Iterator& operator++() {
     RAMET_CHECK(state_, "DataLoader",
                 "Incrementing the DataLoader's past-the-end iterator is not allowed");
+    if (state_->failed) {  // it stands before a batch already, or before the end
+      state_->current();
+      return *this;
+    }
     RAMET_CHECK(state_->current(), "DataLoader", "Attempted to increment iterator past the end");
-    state_->batch = std::nullopt;  // before the next is made: its memory can be used again
-    state_->batch = state_->produce();
+    state_->advance();
     return *this;
   }
   Batch& operator*() {
@@ -56,12 +60,16 @@ template <class Batch> class Iterator {
   struct State {
     Producer produce;
     std::optional<Batch> batch;
-    bool started = false;
+    bool started = false, failed = false;
+    void advance() {
+      failed = true;         // until it is made
+      batch = std::nullopt;  // before the next is made: its memory can be used again
+      batch = produce();
+      failed = false;
+      started = true;
+    }
     bool current() {
-      if (!started) {
-        batch = produce();
-        started = true;
-      }
+      if (!started || failed) advance();
       return batch.has_value();
     }
   };

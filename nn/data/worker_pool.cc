@@ -69,6 +69,7 @@ struct WorkerPool::State {
   uint64_t next_number = 0;            // of the next job
   uint64_t next_result = 0;            // ordered: the number that is due
   uint64_t round = 0;                  // raised by drain(): results of earlier rounds are dropped
+  size_t at_work = 0;                  // threads inside a Work
   size_t in_flight = 0;
   bool quit = false;
   std::vector<std::thread> threads;
@@ -82,6 +83,7 @@ struct WorkerPool::State {
       if (quit) return;
       Job job = std::move(jobs.front());
       jobs.pop_front();
+      ++at_work;
       lock.unlock();
       Result result;
       try {
@@ -92,14 +94,15 @@ struct WorkerPool::State {
       // what the request holds goes on this thread, before the consumer hears of the result
       job = Job();
       lock.lock();
-      if (its_round == round) {
-        results.emplace(number, std::move(result));
-        results_changed.notify_one();
-      } else {
+      if (its_round != round) {
         lock.unlock();
         result = Result();
         lock.lock();
+      } else {
+        results.emplace(number, std::move(result));
       }
+      --at_work;
+      results_changed.notify_one();
     }
   }
   void stop() {
@@ -164,12 +167,13 @@ WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> time
 void WorkerPool::drain() {
   std::deque<State::Job> jobs;
   std::map<uint64_t, Result> results;
-  std::lock_guard<std::mutex> lock(state_->mutex);
+  std::unique_lock<std::mutex> lock(state_->mutex);
   jobs.swap(state_->jobs);
   results.swap(state_->results);
   ++state_->round;
   state_->in_flight = 0;
   state_->next_result = state_->next_number;
+  state_->results_changed.wait(lock, [this] { return state_->at_work == 0; });
 }
 
 }  // namespace detail

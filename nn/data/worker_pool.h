@@ -48,7 +48,8 @@ class RAMET_API WorkerPool {
   /// The next result. REQUIRES in_flight() > 0. An Error after `timeout`; the result may still be
   /// taken later.
   Result pop(std::optional<std::chrono::milliseconds> timeout);
-  /// Forgets everything in flight.
+  /// Forgets everything in flight, and waits until no thread works any more: the caller may change
+  /// what they share.
   void drain();
 
  private:

@@ -122,6 +122,13 @@ Tensor FusedOptimizer::step(LossClosure closure) {
   return loss;
 }
 
+void FusedOptimizer::check_state(const Tensor& parameter, OptimizerParamState& state) const {
+  for (const Tensor* t : state_tensors(state))
+    RAMET_CHECK(!t || !t->defined() || t->sizes() == parameter.sizes(), "optim",
+                "loaded state of a parameter: got ", describe(*t), ", expected the sizes of ",
+                describe(parameter));
+}
+
 // The loaded tensors are copied to the places where a step finds neighbours together.
 void FusedOptimizer::load(serialize::InputArchive& archive) {
   Optimizer::load(archive);
@@ -135,9 +142,6 @@ void FusedOptimizer::load(serialize::InputArchive& archive) {
       const Slots tensors = state_tensors(*found->second);
       for (size_t slot = 0; slot < tensors.size(); ++slot) {
         if (!tensors[slot] || !tensors[slot]->defined()) continue;
-        RAMET_CHECK(tensors[slot]->sizes() == params[i].sizes(), "optim",
-                    "loaded state of parameter ", i, " of group ", g, ": got ",
-                    describe(*tensors[slot]), ", expected the sizes of ", describe(params[i]));
         const Tensor made = new_state_tensor(params[i], slot);
         made.copy_(*tensors[slot]);
         *tensors[slot] = made;

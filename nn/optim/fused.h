@@ -43,6 +43,7 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// there are fewer.
   using Slots = std::array<Tensor*, 3>;
   virtual Slots state_tensors(OptimizerParamState& state) const = 0;
+  void check_state(const Tensor& parameter, OptimizerParamState& state) const final;
 
  private:
   /// State tensor number `slot` of a parameter: zeros of its sizes and dtype, beside those of its

@@ -1,11 +1,21 @@
 #include "nn/optim/optimizer.h"
 
+#include <typeinfo>
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
+#include "nn/any_value.h"
 #include "nn/serialize/archive.h"
 
 namespace ramet::optim {
+namespace {
+
+/// "ramet::optim::AdamOptions"
+std::string class_of(const OptimizerOptions& options) {
+  return nn::detail::type_name(typeid(options));
+}
+
+}  // namespace
 
 OptimizerParamState::~OptimizerParamState() = default;
 std::unique_ptr<OptimizerParamState> OptimizerParamState::clone() const {
@@ -117,6 +127,7 @@ std::unique_ptr<OptimizerParamState> Optimizer::new_state() const {
 }
 
 void Optimizer::save(serialize::OutputArchive& archive) const {
+  archive.write("options", IValue(class_of(*defaults_)));
   archive.write("groups", IValue(static_cast<int64_t>(param_groups_.size())));
   int64_t number = 0;
   for (size_t g = 0; g < param_groups_.size(); ++g) {
@@ -138,8 +149,17 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
   }
 }
 
+void Optimizer::check_state(const Tensor&, OptimizerParamState&) const {}
+
 void Optimizer::load(serialize::InputArchive& archive) {
-  IValue count;
+  IValue count, options_class;
+  // Older archives do not say it.
+  if (archive.try_read("options", options_class)) {
+    const std::string expected = class_of(*defaults_);
+    RAMET_CHECK(options_class.toStringRef() == expected, "optim",
+                "loaded state dict is another optimizer's: got ", options_class.toStringRef(),
+                ", expected ", expected);
+  }
   archive.read("groups", count);
   RAMET_CHECK(count.toInt() == static_cast<int64_t>(param_groups_.size()), "optim",
               "loaded state dict has a different number of parameter groups: got ", count.toInt(),
@@ -166,6 +186,7 @@ void Optimizer::load(serialize::InputArchive& archive) {
       if (archive.try_read("state" + std::to_string(number++), entry)) {
         auto state = new_state();
         state->serialize(entry);
+        check_state(p, *state);
         states[p.impl()] = std::move(state);
       }
     }

@@ -135,6 +135,8 @@ class RAMET_API Optimizer {
  protected:
   /// A state without values, for load.
   virtual std::unique_ptr<OptimizerParamState> new_state() const;
+  /// Load asks it of each state before anything is changed: an Error if it cannot be `parameter`'s.
+  virtual void check_state(const Tensor& parameter, OptimizerParamState& state) const;
 
   std::vector<OptimizerParamGroup> param_groups_;
   std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> state_;

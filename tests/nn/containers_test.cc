@@ -150,6 +150,12 @@ TEST(Sequential, CloneKeepsNamesAndMode) {
   EXPECT_NE(copy->at<LinearImpl>(0).weight.data_ptr(), s->at<LinearImpl>(0).weight.data_ptr());
 }
 
+TEST(Sequential, CloneOfOneThatLostAChildIsAnError) {
+  Sequential s(Linear(1, 1), Linear(1, 1));
+  s->unregister_module("0");
+  EXPECT_ERROR_TEXT(s->clone(), "runs 2 modules, but 1 are registered");
+}
+
 TEST(Sequential, AsABase) {
   struct BlockImpl : SequentialImpl {
     BlockImpl() {

@@ -68,6 +68,14 @@ TEST(ModuleHooks, RunInSequentialAndAnyModule) {
   AnyModule any(twice);
   any.forward(ones({1}));
   EXPECT_EQ(calls, 103);
+  // A Sequential on boxed values: by itself, and behind a module with another result.
+  inner->register_forward_hook([](Module&, const std::vector<Tensor>& in,
+                                  std::vector<Tensor>& out) { out[0] += in[0] * 10; });
+  expect_values(AnyModule(inner).forward(ones({1})), {12});
+  EXPECT_EQ(calls, 204);
+  Sequential behind(Functional([](Tensor x) { return x * 3; }), inner);
+  expect_values(AnyModule(behind).forward(ones({1})), {36});
+  EXPECT_EQ(calls, 305);
 }
 
 TEST(ModuleHooks, ACallFinishesWithTheHooksItBeganWith) {

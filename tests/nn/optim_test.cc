@@ -255,5 +255,38 @@ TEST(Optimizer, LoadRefusesWhatDoesNotFit) {
   EXPECT_EQ(two.param_groups()[0].options().get_lr(), 0.2);
 }
 
+TEST(Optimizer, ARefusedLoadChangesNothing) {
+  const auto archive_of = [](Optimizer& optimizer) {
+    serialize::OutputArchive archive;
+    optimizer.save(archive);
+    std::stringstream file;
+    archive.save_to(file);
+    serialize::InputArchive in;
+    in.load_from(file);
+    return in;
+  };
+  const auto stepped = [](IntArrayRef sizes, const auto& make) {
+    const Tensor p = ones(sizes).requires_grad_();
+    auto optimizer = make(p);
+    (p * 2).sum().backward();
+    optimizer.step();
+    return std::pair(p, std::move(optimizer));
+  };
+  auto [p, adam] = stepped({2}, [](const Tensor& t) { return Adam({t}, 0.1); });
+  auto [q, adamw] = stepped({2}, [](const Tensor& t) { return AdamW({t}, 0.2); });
+  auto [r, large] = stepped({3}, [](const Tensor& t) { return Adam({t}, 0.3); });
+  auto in = archive_of(adam);
+  EXPECT_ERROR_TEXT(adamw.load(in),
+                    "another optimizer's: got ramet::optim::AdamOptions, expected "
+                    "ramet::optim::AdamWOptions");
+  EXPECT_EQ(static_cast<AdamWOptions&>(adamw.param_groups()[0].options()).weight_decay(), 1e-2);
+  auto again = archive_of(adam);
+  EXPECT_ERROR_TEXT(large.load(again), "expected the sizes of");
+  EXPECT_EQ(large.param_groups()[0].options().get_lr(), 0.3);
+  const std::vector<double> before = values(r);
+  large.step();
+  EXPECT_NE(values(r), before);
+}
+
 }  // namespace
 }  // namespace ramet::optim

@@ -69,7 +69,7 @@ void measure(ImageData& d) {
   std::vector<uint64_t> sum(static_cast<size_t>(c)), squares(static_cast<size_t>(c));
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t k = 0; k < c; ++k) {
-      uint32_t s = 0;
+      uint64_t s = 0;
       uint64_t q = 0;
       for (int64_t j = 0; j < plane; ++j, ++p) {
         s += *p;

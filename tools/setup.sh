@@ -136,6 +136,11 @@ ramet_home() {
 ramet_cache() {
   local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
   local cache free limit=${RAMET_CACHE_GIB:-12}
+  if [[ ! $limit =~ ^[0-9]{1,6}$ ]]; then
+    ramet_say "RAMET_CACHE_GIB: got $limit, expected a whole number; taking 12"
+    limit=12
+  fi
+  limit=$((10#$limit))
   cache=$root/g++-$(g++ -dumpfullversion)
   mkdir -p "$cache"
   free=$(df --output=avail -BG "$root" 2>/dev/null | tail -n 1 | tr -dc 0-9) || true

@@ -132,6 +132,9 @@ cache 1
 rm "$work/cache/pruned"
 cache 1
 [[ ! -e $old && -e $new ]] || fail "$call kept what was read longest ago, or lost what was read last"
+cache many
+grep -q "RAMET_CACHE_GIB: got many, expected a whole number; taking 12" "$work/stderr" || fail "$call is not refused"
+[[ -e $new ]] || fail "$call lost entries"
 FREE=1 cache 12
 [[ ! -e $new ]] || fail "$call stayed though the disk is full"
 grep -q "less than 2 GiB are free.*($work/cache)" "$work/stderr" || fail "$call does not say that it was emptied"

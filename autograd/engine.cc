@@ -52,7 +52,7 @@ class FastWalk {
       if (n) take(n);
   }
 
-  void start(Root& r) { collect(r.edge.node, std::move(r.grad)); }
+  void start(Root& r) { collect(r.node.get(), std::move(r.grad)); }
 
   void run() {
     while (Node* n = first_.node) {
@@ -173,7 +173,7 @@ Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
   RAMET_CHECK(g.device() == t.device() && is_floating(g.scalar_type()), op, "gradient of element ",
               i, ": got ", describe(g), ", expected ", describe(t));
   const Edge edge = borrowed_edge(t);
-  return {edge, g.to(t.scalar_type()), NodePtr(edge.node)};
+  return {NodePtr(edge.node), edge.slot, g.to(t.scalar_type())};
 }
 
 std::vector<Root> roots_of(const char* op, const variable_list& tensors,
@@ -209,7 +209,7 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
   AutoGradMode mode(create);
   bool fast = true;
   for (Root& r : roots) {
-    const Node* n = r.edge.node;
+    const Node* n = r.node.get();
     fast = fast && !(n->flags & Node::kSpans) && n->slot_count == 1 && n->device == tls.cpu_device;
   }
   if (fast) {

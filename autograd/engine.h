@@ -22,9 +22,9 @@ namespace ramet {
 namespace autograd {
 
 struct Root {
-  Edge edge;
+  NodePtr node;  // a reference: a hook may detach the tensor
+  uint32_t slot;
   Tensor grad;
-  NodePtr owner;  // of the edge: a hook may detach the tensor
 };
 void run_backward(std::vector<Root>& roots, bool retain_graph, bool create_graph);
 /// sum += g, in place where nobody can see it; recorded in grad mode.

@@ -81,7 +81,6 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
     edges_.push_back(tls.grad_mode ? edge_of(t.impl()) : Edge{});
     inputs_.push_back(shape_of(t));
     ctx.needs_.push_back(edges_.back().node != nullptr);
-    if (edges_.back().node) flags |= edges_.back().node->flags & kSpans;
   }
 }
 

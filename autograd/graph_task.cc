@@ -23,7 +23,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   captured_ = captured;
   std::vector<Node*> order, stack;
   for (Root& r : roots) {
-    if (info_.try_emplace(r.edge.node).second) stack.push_back(r.edge.node);
+    if (info_.try_emplace(r.node.get()).second) stack.push_back(r.node.get());
   }
   while (!stack.empty()) {  // iterative: graphs are deep
     Node* n = stack.back();
@@ -79,10 +79,9 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   tls.counter += (order.size() + 1) << 12;
   std::lock_guard lock(mutex_);  // the first push may start a worker
   for (Root& r : roots) {
-    Info& info = info_[r.edge.node];
-    info.parts.push_back({0, r.edge.slot, std::move(r.grad)});
-    if (info.waits == 0)
-      push(r.edge.node->device, {info.rank, r.edge.node, nullptr}), info.waits = -1;
+    Info& info = info_[r.node.get()];
+    info.parts.push_back({0, r.slot, std::move(r.grad)});
+    if (info.waits == 0) push(r.node->device, {info.rank, r.node.get(), nullptr}), info.waits = -1;
   }
 }
 

@@ -89,8 +89,12 @@ Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where
 void Node::follow_edges() {
   uint64_t latest = 0;
   const Edge* edge = edges();
-  for (int i = 0; i < edge_count; ++i)
-    if (edge[i].node) latest = std::max(latest, edge[i].node->counter);
+  for (int i = 0; i < edge_count; ++i) {
+    const Node* input = edge[i].node;
+    if (!input) continue;
+    flags |= input->flags & kSpans;
+    latest = std::max(latest, input->counter);
+  }
   be_later_than(latest);
 }
 
@@ -269,10 +273,7 @@ ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
     : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
   RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(),
               ", expected at most 65535");
-  for (const Tensor& t : inputs) {
-    edges_.push_back(edge_of(t.impl()));
-    if (edges_.back().node) flags |= edges_.back().node->flags & kSpans;
-  }
+  for (const Tensor& t : inputs) { edges_.push_back(edge_of(t.impl())); }
   follow_edges();
 }
 ListNode::~ListNode() {

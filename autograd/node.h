@@ -110,6 +110,7 @@ struct RAMET_API Node : AutogradSlot {
     counter = std::max(tls.counter, inputs + 1);
     tls.counter = counter + 1;
   }
+  /// The general one, which also takes over kSpans.
   void follow_edges();
 
   /// "AddBackward0": LibTorch's name of the operation's backward.

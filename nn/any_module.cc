@@ -34,8 +34,7 @@ void wrong_module(const std::type_info& held, const std::type_info& asked) {
 
 AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
                     const std::function<AnyValue(std::vector<AnyValue>&&)>& forward) {
-  const std::shared_ptr<const ModuleHooks> hooks =
-      static_cast<const Module&>(module).forward_hooks();
+  const std::shared_ptr<const ModuleHooks> hooks = module.forward_hooks();
   std::vector<Tensor> inputs, outputs;
   for (AnyValue& a : arguments)
     if (const Tensor* t = a.try_get<Tensor>()) inputs.push_back(*t);

@@ -1,13 +1,12 @@
 #include "autograd/layout.h"
 
-#include <mutex>
-
-#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 
 namespace ramet {
 namespace autograd {
 
 bool is_channels_last(const TensorBase& t) {
+  if (t->is(TensorImpl::kInternalLayout)) return true;
   if (t.dim() != 4) return false;
   const int order[] = {1, 3, 2, 0};
   int64_t expected = 1;
@@ -28,27 +27,20 @@ Tensor empty_channels_last(int64_t n, int64_t c, int64_t h, int64_t w, ScalarTyp
 }
 
 Tensor empty_like_layout(const Tensor& like, ScalarType dtype) {
+  if (like->is(TensorImpl::kInternalLayout)) {
+    const IntArrayRef s = like.sizes();
+    return empty_channels_last(s[0], s[1], s[2], s[3], dtype, like.device());
+  }
   if (like.raw_contiguous() || !non_overlapping_and_dense(like))
     return Tensor(TensorBase::empty(like.sizes(), dtype, like.device()));
-  Tensor t(TensorBase::empty_strided(like.sizes(), like.raw_strides(), dtype, like.device()));
-  t->flags |= like->flags & TensorImpl::kInternalLayout;
-  return t;
+  return Tensor(TensorBase::empty_strided(like.sizes(), like.raw_strides(), dtype, like.device()));
 }
 
 void settle(const TensorBase& t) {
-  // Two threads may look at one activation at the same time; the second finds the work done.
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
   if (!t->is(TensorImpl::kInternalLayout)) return;
-  NoGradGuard off;
-  Tensor row_major(TensorBase::empty(t.sizes(), t.scalar_type(), t.device()));
-  row_major.copy_(Tensor(t.shallow_impl()));
-  // Versions go on where they were: the values are the same, and a Saved that holds this
-  // implementation must find the version it knows. That also keeps the old memory until this one
-  // goes: another thread may be reading it.
-  Storage* seen = Storage::alias(row_major.storage_impl(), row_major->data, row_major.nbytes(),
-                                 t.storage_impl());
-  const_cast<TensorBase&>(t).repoint(seen, row_major->data);
+  const TensorBase row_major = TensorBase::empty(t.sizes(), t.scalar_type(), t.device());
+  copy_values(row_major, t);
+  t.settle(row_major);
 }
 
 }  // namespace autograd

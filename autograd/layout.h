@@ -10,9 +10,11 @@
 // function saved keeps the old storage: the values are the same, and later in-place changes do not
 // reach it.
 //
-// Settling writes to the implementation, so the first look counts as a write where several threads
-// share a tensor: look at it (`y.contiguous()`) before another thread gets it. The old memory stays
-// until the tensor goes, so that a reader on another thread never finds it freed.
+// Settling writes to the implementation, though to look at a tensor is to read it, and other
+// threads may read it at the same time. So an operation that uses the memory as it is takes a
+// steady() look first and reads strides and data of that alone; one that does not settles. Neither
+// may read the strides or data of its argument while flag kInternalLayout is set. The old memory
+// stays until the tensor goes.
 #pragma once
 #include "autograd/tensor.h"
 
@@ -28,7 +30,8 @@ RAMET_API Tensor empty_channels_last(int64_t n, int64_t c, int64_t h, int64_t w,
 /// Uninitialised, same sizes, dtype, device, and the same physical layout where `like` is dense;
 /// contiguous otherwise.
 RAMET_API Tensor empty_like_layout(const Tensor& like, ScalarType dtype);
-/// Makes the tensor row-major now. Part of every public view of memory.
+/// Makes the tensor row-major now. Part of every public view of memory. Any number of threads may
+/// call it, and read the tensor.
 RAMET_API void settle(const TensorBase& t);
 
 }  // namespace autograd

@@ -5,6 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/inplace.h"
+#include "autograd/layout.h"
 
 namespace ramet {
 namespace autograd {
@@ -89,12 +90,14 @@ Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
 
 // g with the strides of `like`, for which a geometry relative to `like` holds.
 Tensor laid_out(const Tensor& g, const Geometry& like) {
+  settle(g);
   return g.raw_strides() == IntArrayRef(like.strides) ? g : scatter_strided(g, like, like);
 }
 
 // A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its
 // own adjoint.
 Tensor zero_at(const Tensor& g, const Geometry& at) {
+  settle(g);
   Tensor out;
   {
     NoGradGuard off;

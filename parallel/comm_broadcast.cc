@@ -41,6 +41,7 @@ std::vector<Tensor>& broadcast_out(const Tensor& t, std::vector<Tensor>& out) {
                 name_of(t.scalar_type()), ", but output tensor at index ", i, " has dtype ",
                 name_of(out[i].scalar_type()));
   }
+  autograd::settle(t);
   for (Tensor& o : out) {
     if (o->data == t->data && same_strides(o, t)) continue;
     detail::copy(o, t);

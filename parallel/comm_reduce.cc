@@ -22,7 +22,8 @@ struct Sum {
 };
 
 // A contribution in out's memory order and in `dtype`: itself, or a copy on its own device.
-Tensor prepared(const Tensor& t, const Tensor& out, ScalarType dtype) {
+Tensor prepared(const Tensor& given, const Tensor& out, ScalarType dtype) {
+  const Tensor t(given.steady());
   if (t.scalar_type() == dtype &&
       (same_strides(t, out) || (t.raw_contiguous() && out.raw_contiguous())))
     return t;

@@ -84,8 +84,10 @@ GatherPlan plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
     }
     plan.extents.push_back(plan.scalars ? 1 : t.size(plan.dim));
     plan.sizes[d] += plan.extents.back();
-    plan.channels_last = plan.channels_last && !t.raw_contiguous() && autograd::is_channels_last(t);
-    plan.internal = plan.internal && t->is(TensorImpl::kInternalLayout);
+    const bool internal = t->is(TensorImpl::kInternalLayout);
+    plan.internal = plan.internal && internal;
+    plan.channels_last =
+        plan.channels_last && (internal || (!t.raw_contiguous() && autograd::is_channels_last(t)));
   }
   return plan;
 }
@@ -105,13 +107,13 @@ void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const GatherPlan& 
     Tensor piece = narrowed(out, p.dim, start, p.extents[i]);
     start += p.extents[i];
     if (piece.numel() == 0) continue;
-    if (tensors[i]->data == piece->data && same_strides(tensors[i], piece) &&
-        tensors[i].scalar_type() == p.dtype)
+    const Tensor t(tensors[i].steady());
+    if (t->data == piece->data && same_strides(t, piece) && t.scalar_type() == p.dtype)
       continue;  // there already
     count(Count::kTransfers);
     count(Count::kLaunches);
-    count_bytes(tensors[i]->device, out->device, tensors[i].nbytes());
-    from.push_back(p.scalars ? Tensor(tensors[i].view_impl({1}, {1}, 0)) : tensors[i]);
+    count_bytes(t->device, out->device, t.nbytes());
+    from.push_back(p.scalars ? Tensor(t.view_impl({1}, {1}, 0)) : t);
     to.push_back(std::move(piece));
   }
   if (from.empty()) return;

@@ -39,7 +39,8 @@ void copy(const Tensor& to, const Tensor& from) {
   move(to.device(), {from}, {to}, [to, from] { autograd::copy_values(to, from); });
 }
 
-std::vector<int64_t> strides_in_layout_of(const Tensor& like, IntArrayRef sizes) {
+std::vector<int64_t> strides_in_layout_of(const Tensor& given, IntArrayRef sizes) {
+  const TensorBase like = given.steady();
   if (like.raw_contiguous() || !non_overlapping_and_dense(like)) return contiguous_strides(sizes);
   std::vector<size_t> order(sizes.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -55,14 +56,17 @@ std::vector<int64_t> strides_in_layout_of(const Tensor& like, IntArrayRef sizes)
   return strides;
 }
 
-Tensor empty_in_layout_of(const Tensor& like, IntArrayRef sizes, Device device) {
+Tensor empty_in_layout_of(const Tensor& given, IntArrayRef sizes, Device device) {
+  const Tensor like(given.steady());
   Tensor t(TensorBase::empty_strided(sizes, strides_in_layout_of(like, sizes), like.scalar_type(),
                                      device));
-  if (!t.raw_contiguous()) t->flags |= like->flags & TensorImpl::kInternalLayout;
+  if (!t.raw_contiguous() && like->is(TensorImpl::kInternalLayout))
+    t->set(TensorImpl::kInternalLayout, true);
   return t;
 }
 
-Tensor narrowed(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+Tensor narrowed(const Tensor& given, int64_t dim, int64_t start, int64_t length) {
+  const TensorBase x = given.steady();
   std::vector<int64_t> sizes = x.sizes().vec();
   const auto d = static_cast<size_t>(dim);
   sizes[d] = length;

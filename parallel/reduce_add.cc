@@ -197,9 +197,10 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       std::vector<const TensorBase*> operands = {&out[i]};
       held.reserve(held.size() + slots.size());
       std::vector<Tensor> dense;
-      for (const Tensor& g : slots) {
+      for (const Tensor& slot : slots) {
         dense.emplace_back();
-        if (!g.defined()) continue;
+        if (!slot.defined()) continue;
+        const Tensor g(slot.steady());
         if (same_strides(g, out[i]) || (g.raw_contiguous() && out[i].raw_contiguous())) {
           dense.back() = g;
         } else {

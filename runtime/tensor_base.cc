@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -185,7 +186,15 @@ TensorBase TensorBase::over(Storage* storage, int64_t offset, IntArrayRef sizes,
   return TensorBase(t);
 }
 
+// Guards storage, data and strides of implementations while they are in internal layout.
+static std::mutex& layout_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 TensorImpl* TensorBase::shallow_impl() const {
+  std::unique_lock<std::mutex> lock;
+  if (RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout))) lock = std::unique_lock(layout_mutex());
   auto* t = new (pool::allocate(sizeof(TensorImpl)))
       TensorImpl(p_->dtype, p_->device, p_->rank, p_->storage);
   add_ref(p_->storage->refs);
@@ -230,6 +239,22 @@ void TensorBase::repoint(Storage* s, void* data) {
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
 }
 
+void TensorBase::settle(const TensorBase& row_major) const {
+  std::lock_guard lock(layout_mutex());
+  if (!p_->is(TensorImpl::kInternalLayout)) return;  // another thread was quicker
+  // Versions go on where they were: a Saved that holds this implementation must find the one that
+  // it knows. That also keeps the old memory.
+  Storage* seen =
+      Storage::alias(row_major.storage_impl(), row_major->data, row_major.nbytes(), p_->storage);
+  Storage* old = p_->storage;
+  p_->data = row_major->data;
+  set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
+  __atomic_store_n(&p_->storage, seen, __ATOMIC_RELEASE);
+  const auto flags = (p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout;
+  __atomic_store_n(&p_->flags, static_cast<uint8_t>(flags), __ATOMIC_RELEASE);
+  if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
+}
+
 void TensorBase::own_memory(const char* op) const {
   Storage* old = p_->storage;
   RAMET_CHECK(old->refs.load(std::memory_order_acquire) == 1, op, "got ", describe(*this),
@@ -257,7 +282,7 @@ bool same_strides(const TensorBase& a, const TensorBase& b) {
 }
 
 bool non_overlapping_and_dense(const TensorBase& t) {
-  if (t.raw_contiguous()) return true;
+  if (t->is(TensorImpl::kContiguous | TensorImpl::kInternalLayout)) return true;
   int order[kMaxRank], n = 0;
   const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
   for (int i = 0; i < static_cast<int>(sizes.size()); ++i)

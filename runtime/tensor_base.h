@@ -74,7 +74,9 @@ struct alignas(64) TensorImpl {
         storage(s) {}
   void destroy();
   Storage* embedded() { return reinterpret_cast<Storage*>(this + 1); }
-  bool is(uint8_t flag) const { return flags & flag; }
+  /// In acquire order: who finds kInternalLayout gone sees what settling the tensor wrote.
+  uint8_t all_flags() const { return __atomic_load_n(&flags, __ATOMIC_ACQUIRE); }
+  bool is(uint8_t flag) const { return all_flags() & flag; }
   void set(uint8_t flag, bool on) {
     flags = static_cast<uint8_t>(on ? flags | flag : flags & ~flag);
   }
@@ -164,26 +166,32 @@ class RAMET_API TensorBase {
   /// First element; waits for a stream that still writes the storage. For kernels: no version
   /// change.
   void* ptr() const {
-    if (RAMET_UNLIKELY(p_->storage->pending.load(std::memory_order_acquire) != 0))
-      wait_pending(*p_->storage);
+    Storage* storage = storage_impl();
+    if (RAMET_UNLIKELY(storage->pending.load(std::memory_order_acquire) != 0))
+      wait_pending(*storage);
     return p_->data;
   }
-  Storage* storage_impl() const { return p_->storage; }
+  Storage* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
   /// In elements of this tensor's dtype, from the start of the storage.
   int64_t storage_offset() const {
-    return (static_cast<const char*>(p_->data) - static_cast<const char*>(p_->storage->data)) /
+    return (static_cast<const char*>(p_->data) - static_cast<const char*>(storage_impl()->data)) /
            static_cast<int64_t>(item_size(p_->dtype));
   }
-  uint32_t version() const { return p_->storage->version().load(std::memory_order_relaxed); }
+  uint32_t version() const { return storage_impl()->version().load(std::memory_order_relaxed); }
   /// Nobody else can see the memory: an engine may add into it.
   bool unique() const {
     return p_->refs.load(std::memory_order_acquire) == 1 &&
-           p_->storage->refs.load(std::memory_order_acquire) == 1;
+           storage_impl()->refs.load(std::memory_order_acquire) == 1;
   }
 
   /// A new implementation over the same storage and versions: same geometry, no history, no flags
   /// but the layout's.
   TensorImpl* shallow_impl() const;
+  /// What an operation reads that understands the internal layout: this tensor, or, while it is in
+  /// that layout, a shallow one that another thread's look at this one does not change.
+  TensorBase steady() const {
+    return RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout)) ? TensorBase(shallow_impl()) : *this;
+  }
   /// The same with another geometry, `offset` in elements from this tensor's first.
   TensorImpl* view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const;
   /// What an in-place operation calls first where the storage is copy-on-write (a piece of scatter
@@ -191,6 +199,10 @@ class RAMET_API TensorBase {
   /// values, geometry and version. An Error where other tensors see the memory through the same
   /// storage.
   void own_memory(const char* op) const;
+  /// Gives one in internal layout row-major memory with the same values; nothing happens to others.
+  /// All handles follow. Other threads may read the tensor at the same time, through steady(): the
+  /// memory that they see lives as long as the implementation.
+  void settle(const TensorBase& row_major) const;
   /// Points the implementation at another storage (the reference is taken over), contiguous. All
   /// handles follow.
   void repoint(Storage* storage, void* data = nullptr);

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Each public header compiles alone, warnings as errors: as C++17, C++20 and C++23, with g++ and with the newest clang.
 
-usage: check_headers.py HEADER|FOLDER...   (paths from the repository's root, which is the working folder)
+usage: check_headers.py [--quick] HEADER|FOLDER...   (paths from the repository's root, which is the working folder)
+
+With --quick each is compiled alone by g++ as C++17 and by clang as C++23, the standard library with the most and the one with
+the fewest headers that include others; the remaining four times one compilation includes all of them.
 
 Nearly all the time goes into the standard library and into the few headers that everything includes. So the one that saves
 most is precompiled once for each compiler and standard, and given only to headers that include it anyway. Nothing is hidden by
@@ -20,6 +23,7 @@ import sys
 import tempfile
 
 STANDARDS = {"C++17": "c++17", "C++20": "c++20", "C++23": "c++2b"}
+ALONE_IF_QUICK = (("g++", "C++17"), ("clang", "C++23"))
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-I."]
 # GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/array_ref.h switches off there is checked where
 # no precompiled header is used, in runtime and in ramet.h.
@@ -57,14 +61,15 @@ def shared_header(reached):
     return max(sorted(gain), key=gain.get) if gain else None
 
 
-def compile_header(header, compiler, standard, extra):
-    """None, or what the compiler said. The header is included from standard input: `#pragma once` stands in an included file."""
-    command = [compiler, "-std=" + standard, "-x", "c++", "-fsyntax-only"] + FLAGS + extra + ["-"]
-    run = subprocess.run(command, input='#include "%s"\n' % header, capture_output=True, text=True)
+def compile_headers(headers, compiler, standard, extra=()):
+    """None, or what the compiler said. They are included from standard input: `#pragma once` stands in an included file."""
+    command = [compiler, "-std=" + standard, "-x", "c++", "-fsyntax-only"] + FLAGS + list(extra) + ["-"]
+    text = "".join('#include "%s"\n' % header for header in headers)
+    run = subprocess.run(command, input=text, capture_output=True, text=True)
     if run.returncode == 0:
         return None
     # The compilation without it decides.
-    return compile_header(header, compiler, standard, []) if extra else run.stdout + run.stderr
+    return compile_headers(headers, compiler, standard) if extra else run.stdout + run.stderr
 
 
 def precompile(header, compiler, standard, folder):
@@ -80,12 +85,13 @@ def precompile(header, compiler, standard, folder):
 
 
 def main(arguments):
+    quick = "--quick" in arguments
     clangs = sorted(glob.glob("/usr/bin/clang++*"), key=lambda p: [int(n) for n in re.findall(r"\d+", p)])
     if not clangs:
         print("FAILED: no clang: run ./tools/setup.sh test")
         return 1
     headers = []
-    for argument in arguments:
+    for argument in [a for a in arguments if a != "--quick"]:
         # A folder without a header is not even there.
         files = [argument] if argument.endswith(".h") else glob.glob(argument + "/**/*.h", recursive=True)
         headers += sorted(f for f in files if not f.endswith("_internal.h"))
@@ -99,18 +105,25 @@ def main(arguments):
     failed = 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
 
-        def check_all(compiler, standard):
+        def compilations(compiler, family, name, standard):
+            if quick and (family, name) not in ALONE_IF_QUICK:
+                yield "all", pool.submit(compile_headers, headers, compiler, standard)
+                return
             extra = precompile(shared, compiler, standard, pathlib.Path(folder)) if shared else None
             for header in headers:
                 uses = extra is not None and shared in reached.get(header, ())
-                yield header, pool.submit(compile_header, header, compiler, standard, extra if uses else [])
+                yield header, pool.submit(compile_headers, [header], compiler, standard, extra if uses else ())
 
-        for compiler in ("g++", clangs[-1]):
-            for name, standard in STANDARDS.items():
-                for header, result in list(check_all(compiler, standard)):
-                    if result.result() is not None:
-                        print("FAILED: %s as %s with %s\n%s" % (header, name, compiler, result.result()))
-                        failed += 1
+        started = [
+            (what, name, compiler, result)
+            for family, compiler in (("g++", "g++"), ("clang", clangs[-1]))
+            for name, standard in STANDARDS.items()
+            for what, result in compilations(compiler, family, name, standard)
+        ]
+        for what, name, compiler, result in started:
+            if result.result() is not None:
+                print("FAILED: %s as %s with %s\n%s" % (what, name, compiler, result.result()))
+                failed += 1
     if failed:
         print("FAILED: %d, see above" % failed)
         return 1

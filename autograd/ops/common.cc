@@ -67,7 +67,8 @@ Tensor Meta::reduce_slow(const Tensor& g) const {
 ScalarType result_type(const Tensor& a, const Tensor& b) {
   autograd::check_defined("result_type", a);
   autograd::check_defined("result_type", b);
-  return a.scalar_type() == b.scalar_type() && !((a->flags | b->flags) & TensorImpl::kWrappedNumber)
+  return a.scalar_type() == b.scalar_type() &&
+                 !((a->all_flags() | b->all_flags()) & TensorImpl::kWrappedNumber)
              ? a.scalar_type()
              : autograd::type_of({&a, &b});
 }

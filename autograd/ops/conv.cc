@@ -27,7 +27,8 @@ Tensor convolve_weight(const Tensor& g, const Tensor& x, const Conv2dShape& s);
 Tensor dense(const Tensor& t) { return t.raw_contiguous() ? t : t.contiguous(); }
 // Broadcast gradients (of a sum) have strides of 0, which only the slow way reads.
 Tensor readable(const Tensor& t) {
-  return non_overlapping_and_dense(t) ? t.shallow() : t.shallow().contiguous();
+  const Tensor look = t.shallow();
+  return non_overlapping_and_dense(look) ? look : look.contiguous();
 }
 
 template <class Kernel, class Bytes>

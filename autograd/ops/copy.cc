@@ -58,10 +58,7 @@ void* at(void* p, int64_t elements, ScalarType t) {
   return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
 }
 
-}  // namespace
-
-void copy_values(const TensorBase& dst, const TensorBase& src) {
-  if (dst.numel() == 0) return;
+void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
   const bool same_layout =
       same_sizes(dst, src) && ((dst.raw_contiguous() && src.raw_contiguous()) ||
                                (same_strides(dst, src) && non_overlapping_and_dense(dst)));
@@ -93,6 +90,14 @@ void copy_values(const TensorBase& dst, const TensorBase& src) {
                    }
                    kernels::copy_strided(dst.stream(), k);
                  });
+}
+
+}  // namespace
+
+void copy_values(const TensorBase& dst, const TensorBase& src) {
+  if (dst.numel() == 0) return;
+  if (RAMET_LIKELY(!src->is(TensorImpl::kInternalLayout))) copy_as_they_lie(dst, src);
+  else copy_as_they_lie(dst, src.steady());
 }
 
 void check_fits(const Scalar& value, ScalarType dtype) { bits_of(value, dtype); }
@@ -179,7 +184,7 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
 Tensor Tensor::contiguous(MemoryFormat format) const {
   check_defined("contiguous", *this);
   if (format == MemoryFormat::ChannelsLast)
-    return is_channels_last(*this) && !p_->is(TensorImpl::kInternalLayout) ? *this : clone(format);
+    return !p_->is(TensorImpl::kInternalLayout) && is_channels_last(*this) ? *this : clone(format);
   settle();
   return raw_contiguous() || format == MemoryFormat::Preserve ? *this
                                                               : clone(MemoryFormat::Contiguous);

@@ -18,8 +18,9 @@ inline std::array<int64_t, 2> pair_of(const char* op, const char* name, IntArray
 
 /// A 4-D tensor as kernels see it, in whatever layout it lies.
 inline kernels::ImageView image_view(const Tensor& t) {
-  const int64_t* s = t->strides();
-  return {t.ptr(), s[0], s[1], s[2], s[3]};
+  const TensorBase look = t.steady();
+  const int64_t* s = look->strides();
+  return {look.ptr(), s[0], s[1], s[2], s[3]};
 }
 
 /// How the channels of an operation's result lie.
@@ -28,8 +29,9 @@ enum class ImageLayout : uint8_t { kRows, kInternal, kChannelsLast };
 /// As `t` lies: row-major; channels-last unseen (Note [Internal layout]); or channels-last because
 /// the user made it so.
 inline ImageLayout layout_of(const Tensor& t) {
-  if (t.raw_contiguous() || !is_channels_last(t)) return ImageLayout::kRows;
-  return t->is(TensorImpl::kInternalLayout) ? ImageLayout::kInternal : ImageLayout::kChannelsLast;
+  if (t->is(TensorImpl::kInternalLayout)) return ImageLayout::kInternal;
+  return t.raw_contiguous() || !is_channels_last(t) ? ImageLayout::kRows
+                                                    : ImageLayout::kChannelsLast;
 }
 inline Tensor empty_image(ImageLayout layout, int64_t n, int64_t c, int64_t h, int64_t w,
                           ScalarType dtype, Device device) {

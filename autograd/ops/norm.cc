@@ -38,15 +38,17 @@ kernels::ChannelView channels(const Tensor& t, const Extents& e) {
   return {t.ptr(), e.c * e.l, 1, e.c};
 }
 Tensor readable(const Tensor& t) {
-  return t.raw_contiguous() || is_channels_last(t) ? t.shallow() : t.shallow().contiguous();
+  const Tensor look = t.shallow();
+  return look.raw_contiguous() || is_channels_last(look) ? look : look.contiguous();
 }
 // As readable(), in the layout of `like`: the kernel wants one kind.
 Tensor readable_as(const Tensor& t, const Tensor& like) {
-  if (t.raw_contiguous() == like.raw_contiguous() && (t.raw_contiguous() || is_channels_last(t)))
-    return t.shallow();
-  const NoGradGuard off;
+  const Tensor look = t.shallow();
+  if (look.raw_contiguous() == like.raw_contiguous() &&
+      (look.raw_contiguous() || is_channels_last(look)))
+    return look;
   Tensor r = empty_like_layout(like, t.scalar_type());
-  copy_values(r, t);
+  copy_values(r, look);
   return r;
 }
 
@@ -241,6 +243,17 @@ void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& 
 
 // ---- with ReLU and max pooling ------------------------------------------------------------------
 
+// The kernels take channels innermost alone; where x lay so in the forward, it may have been
+// settled since.
+Tensor channels_innermost(const Tensor& t) {
+  const Tensor look = t.shallow();
+  if (is_channels_last(look)) return look;
+  Tensor r =
+      empty_channels_last(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type(), t.device());
+  copy_values(r, look);
+  return r;
+}
+
 int64_t stage_workspace(const Tensor& x) {
   return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1));
 }
@@ -267,11 +280,7 @@ Tensor routed(const Tensor& g, const Tensor& x, const Tensor& w, const Tensor& b
 
 std::array<Tensor, 3> stage_backward(const Node& self, const Tensor& g, const Tensor& x,
                                      const Tensor& w, const Tensor& b, const Statistics& s) {
-  const Tensor xd = readable(x);
-  Tensor gd = is_channels_last(g) ? g.shallow()
-                                  : empty_channels_last(g.size(0), g.size(1), g.size(2), g.size(3),
-                                                        kFloat, g.device());
-  if (!is_channels_last(g)) copy_values(gd, g);
+  const Tensor xd = channels_innermost(x), gd = channels_innermost(g);
   std::array<Tensor, 3> r;
   if (self.needs(0)) r[0] = empty_like_layout(xd, kFloat);
   for (int i : {1, 2})
@@ -326,9 +335,9 @@ std::array<Tensor, 3> stage_backward(const Node& self, const Tensor& g, const Te
 
 Tensor stage(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& running_mean,
              const Tensor& running_var, bool training, double momentum, double eps) {
-  const Tensor xd = readable(x);
+  const Tensor xd = channels_innermost(x);
   const Statistics s = statistics_of(xd, running_mean, running_var, training, momentum, eps);
-  Tensor y = empty_image(layout_of(x), x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2, kFloat,
+  Tensor y = empty_image(layout_of(xd), x.size(0), x.size(1), x.size(2) / 2, x.size(3) / 2, kFloat,
                          x.device());
   const Tensor work(TensorBase::empty(stage_workspace(x), kByte, x.device()));
   kernels::batch_norm_relu_pool_forward(

@@ -23,7 +23,7 @@ bool hazard(const TensorBase& out, const TensorBase& in) {
 
 struct Prepared {
   const TensorBase* tensor = nullptr;
-  TensorBase copy;
+  TensorBase own;  // where the operand itself cannot be read
   bool number = false;
 };
 
@@ -44,6 +44,9 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
       RAMET_CHECK(!taken, kernel.dense.name, "got two numbers, expected at most one");
       scalar = o.value;
       taken = in[i].number = true;
+    } else if (RAMET_UNLIKELY((*o.tensor)->is(TensorImpl::kInternalLayout))) {
+      in[i].own = o.tensor->steady();
+      in[i].tensor = &in[i].own;
     } else {
       in[i].tensor = o.tensor;
     }
@@ -56,9 +59,10 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
       taken = in[i].number = true;
       in[i].tensor = nullptr;
     } else if (hazard(out, x)) {
-      in[i].copy = TensorBase::empty(x.sizes(), x.scalar_type(), x.device());
-      copy_values(in[i].copy, x);
-      in[i].tensor = &in[i].copy;
+      TensorBase copy = TensorBase::empty(x.sizes(), x.scalar_type(), x.device());
+      copy_values(copy, x);
+      in[i].own = std::move(copy);  // x may have been this one
+      in[i].tensor = &in[i].own;
     }
   }
   bool dense = non_overlapping_and_dense(out);

@@ -64,7 +64,8 @@ RAMET_API void check_divisor(const char* op, const Tensor& divisor, ScalarType d
 /// Inline and small.
 inline bool alike(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a->key() == b->key() &&
-         (a->flags & b->flags & TensorImpl::kContiguous) && same_sizes(a.impl(), b.impl());
+         (a->all_flags() & b->all_flags() & TensorImpl::kContiguous) &&
+         same_sizes(a.impl(), b.impl());
 }
 /// Contiguous float32, what most small programs work on most of the time: no promotion, no
 /// broadcasting, no strides.

@@ -78,8 +78,8 @@ Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, Scala
   }
   a.op = op;
   a.parameter = parameter;
-  Tensor in = x;
-  if (RAMET_UNLIKELY(!kernels::plan_reduce(a, rank, x->sizes(), x->strides(), gone))) {
+  TensorBase in = x.steady();
+  if (RAMET_UNLIKELY(!kernels::plan_reduce(a, rank, in->sizes(), in->strides(), gone))) {
     in = reduced_last(x, dims, gone);
     kernels::plan_reduce(a, rank, in->sizes(), in->strides(), gone);
   }

@@ -20,39 +20,6 @@ using kernels::Variant;
 constexpr ScalarType kEvery[] = {kBool, kByte, kChar,     kShort, kInt,
                                  kLong, kHalf, kBFloat16, kFloat, kDouble};
 
-bool has_real(const Row& row) {
-  for (const Input& in : row.samples.front())
-    if (in.kind == Kind::kReal) return true;
-  return false;
-}
-std::string text_of(const Sample& sample) {
-  std::string out;
-  for (const Input& in : sample) {
-    out += "[";
-    for (int64_t s : in.sizes) out += " " + std::to_string(s);
-    out += " ]";
-  }
-  return out;
-}
-void require_grad(const std::vector<Tensor>& tensors) {
-  for (const Tensor& t : tensors)
-    if (is_floating(t.scalar_type())) t.requires_grad_();
-}
-// Fixed values of any shape: what flows back into a result.
-Tensor seed_like(const Tensor& y) {
-  return operands({real(y.sizes().vec(), 0.5, 1.5)}, y.scalar_type(), 40).tensors[0];
-}
-// The gradients of fresh leaves with the values of `tensors`; undefined where none flows.
-std::vector<Tensor> gradients(const Call& call, V tensors) {
-  std::vector<Tensor> leaves;
-  for (const Tensor& t : tensors) leaves.push_back(t.clone());
-  require_grad(leaves);
-  const Tensor y = call(leaves);
-  if (y.requires_grad()) y.backward(seed_like(y));
-  std::vector<Tensor> out;
-  for (const Tensor& leaf : leaves) out.push_back(leaf.grad());
-  return out;
-}
 std::string gradient_bits(const Call& call, V tensors) {
   std::string out;
   for (const Tensor& g : gradients(call, tensors)) out += g.defined() ? bits(g) : "none";
@@ -89,14 +56,6 @@ bool takes_scalars(const Row& row) {
   }
   return false;
 }
-// The row's own dtype, and two whose kernels are others.
-std::vector<ScalarType> compared_types(const Row& row) {
-  std::vector<ScalarType> types = {row.own_type()};
-  for (ScalarType t : {kDouble, kBFloat16})
-    if (has_real(row) && row.takes(t)) types.push_back(t);
-  return types;
-}
-
 }  // namespace
 
 void check_complete(const Row& row) {

@@ -20,6 +20,9 @@ void check_derivatives(const Row& row);
 void check_narrow_gradients(const Row& row);
 /// Inputs that are transposed, spaced out or at an offset.
 void check_strides(const Row& row);
+/// 4-D inputs in internal layout (autograd/layout.h), with gradients, also while another thread
+/// looks at them as rows.
+void check_images(const Row& row);
 /// NaN, infinities and both zeros among the inputs: what the reference gives.
 void check_special_values(const Row& row);
 /// The same bits, gradients included, for 1, 2, 3 and 7 threads in each variant, in the row's own

@@ -187,6 +187,16 @@ struct Operands {
   std::vector<Tensor> tensors;
 };
 Operands operands(const Sample& sample, ScalarType dtype, uint64_t seed = 0);
+std::string text_of(const Sample& sample);
+bool has_real(const Row& row);
+/// The row's own dtype, and two whose kernels are others.
+std::vector<ScalarType> compared_types(const Row& row);
+/// Those of a floating-point type become leaves that require gradients.
+void require_grad(V tensors);
+/// Fixed values of any shape: what flows back into a result.
+Tensor seed_like(const Tensor& y);
+/// The gradients of fresh leaves with the values of `tensors`; undefined where none flows.
+std::vector<Tensor> gradients(const Call& call, V tensors);
 /// int64 and bool of indices and masks, else `real`.
 ScalarType dtype_of(Kind kind, ScalarType real);
 Tensor tensor_of(const Plain& p, ScalarType dtype);

@@ -31,6 +31,7 @@ TEST_P(OpTable, Refusals) { check_refusals(GetParam()); }
 TEST_P(OpTable, Derivatives) { check_derivatives(GetParam()); }
 TEST_P(OpTable, NarrowGradients) { check_narrow_gradients(GetParam()); }
 TEST_P(OpTable, Strides) { check_strides(GetParam()); }
+TEST_P(OpTable, Images) { check_images(GetParam()); }
 TEST_P(OpTable, SpecialValues) { check_special_values(GetParam()); }
 TEST_P(OpTable, ThreadsAndVariants) { check_threads_and_variants(GetParam()); }
 TEST_P(OpTable, Positions) { check_positions(GetParam()); }

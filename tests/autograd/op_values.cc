@@ -277,6 +277,44 @@ void expect_close(const Tensor& got, const Plain& want, double slack) {
     }
   });
 }
+std::string text_of(const Sample& sample) {
+  std::string out;
+  for (const Input& in : sample) {
+    out += "[";
+    for (int64_t s : in.sizes) out += " " + std::to_string(s);
+    out += " ]";
+  }
+  return out;
+}
+bool has_real(const Row& row) {
+  for (const Input& in : row.samples.front())
+    if (in.kind == Kind::kReal) return true;
+  return false;
+}
+std::vector<ScalarType> compared_types(const Row& row) {
+  std::vector<ScalarType> types = {row.own_type()};
+  for (ScalarType t : {kDouble, kBFloat16})
+    if (has_real(row) && row.takes(t)) types.push_back(t);
+  return types;
+}
+
+void require_grad(V tensors) {
+  for (const Tensor& t : tensors)
+    if (is_floating(t.scalar_type())) t.requires_grad_();
+}
+Tensor seed_like(const Tensor& y) {
+  return operands({real(y.sizes().vec(), 0.5, 1.5)}, y.scalar_type(), 40).tensors[0];
+}
+std::vector<Tensor> gradients(const Call& call, V tensors) {
+  std::vector<Tensor> leaves;
+  for (const Tensor& t : tensors) leaves.push_back(t.clone());
+  require_grad(leaves);
+  const Tensor y = call(leaves);
+  if (y.requires_grad()) y.backward(seed_like(y));
+  std::vector<Tensor> out;
+  for (const Tensor& leaf : leaves) out.push_back(leaf.grad());
+  return out;
+}
 std::string bits(const Tensor& t) {
   const Tensor c = t.contiguous();
   return std::string(static_cast<const char*>(c.data_ptr()),

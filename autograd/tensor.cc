@@ -185,8 +185,13 @@ Tensor& Tensor::detach_() const {
 Tensor Tensor::data() const {
   RAMET_CHECK(defined(), "data", "undefined tensor");
   settle();
+  // Of a piece of scatter that shows its input: what is written here must not reach that.
+  if (p_->storage->copy_on_write && p_->storage->refs.load(std::memory_order_acquire) == 1)
+    own_memory("data");
+  const bool shows_input = p_->storage->copy_on_write;
   Tensor t = shallow();
   Storage* alias = Storage::alias(p_->storage, p_->storage->data, p_->storage->bytes, nullptr);
+  alias->copy_on_write = shows_input;
   t->storage->release();
   t->storage = alias;
   return t;

@@ -72,6 +72,7 @@ class RAMET_API Tensor : public TensorBase {
     settle();
     return raw_contiguous();
   }
+  bool is_contiguous(MemoryFormat format) const;
   TensorOptions options() const;
   Layout layout() const { return kStrided; }
   bool is_leaf() const { return !p_->node || leaf_slot(); }
@@ -102,7 +103,9 @@ class RAMET_API Tensor : public TensorBase {
     return ptr();
   }
   template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
+  const void* const_data_ptr() const { return data_ptr(); }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
+  void* mutable_data_ptr() const { return data_ptr(); }
   /// Fast element access for a CPU tensor of N dimensions.
   template <class T, size_t N> TensorAccessor<T, N> accessor() const {
     T* data = data_ptr<T>();

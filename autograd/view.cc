@@ -113,6 +113,20 @@ Tensor zero_at(const Tensor& g, const Geometry& at) {
                 });
 }
 
+// Whose gradient is kept follows the tensor to its new node.
+void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
+  if (!from || !to || !from->extra || (from->flags & Node::kSink)) return;
+  auto& list = from->extra->retained;
+  for (auto it = list.begin(); it != list.end();) {
+    if (it->first != from_slot) {
+      ++it;
+      continue;
+    }
+    to->more().retained.emplace_back(to_slot, Tensor());
+    it = list.erase(it);
+  }
+}
+
 }  // namespace
 
 Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
@@ -152,6 +166,7 @@ void renew_view(TensorImpl* view) {
     return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
   }();
   AutogradSlot* old = std::exchange(view->node, std::exchange(fresh->node, nullptr));
+  move_retained(static_cast<Node*>(old), view->slot, static_cast<Node*>(view->node), fresh->slot);
   view->slot = fresh->slot;
   if (!view->is(TensorImpl::kRequiresGrad)) view->flags |= fresh->flags & TensorImpl::kRequiresGrad;
   __atomic_store_n(&view->generation, view->base->generation, __ATOMIC_RELEASE);
@@ -205,19 +220,6 @@ void check_inplace(const char* op, const Tensor& x) {
 }
 
 namespace {
-
-void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
-  if (!from || !from->extra || (from->flags & Node::kSink)) return;
-  auto& list = from->extra->retained;
-  for (auto it = list.begin(); it != list.end();) {
-    if (it->first != from_slot) {
-      ++it;
-      continue;
-    }
-    to->more().retained.emplace_back(to_slot, Tensor());
-    it = list.erase(it);
-  }
-}
 
 void hang(TensorImpl* t, Node* node) {  // takes the reference
   auto* old = static_cast<Node*>(std::exchange(t->node, node));

@@ -35,7 +35,7 @@ struct alignas(64) Storage {
   const char* writer = "nobody";  // last in-place operation: the second name in a version error
   Storage* memory_of = nullptr;
   Storage* version_of = nullptr;
-  // given at the first request, never reused: what a replica's refresh compares
+  // given at a request, never reused; 0: none yet. What a replica's refresh compares
   std::atomic<uint64_t> serial_{0};
 
   Storage(size_t n, int device_ordinal)
@@ -57,9 +57,18 @@ struct alignas(64) Storage {
   std::atomic<uint32_t>& version() { return version_of ? version_of->own_version : own_version; }
   const char* last_writer() const { return version_of ? version_of->writer : writer; }
   /// Every write through a public operation ends here: raises the version and notes who wrote.
+  /// Tensor::data() counts its versions alone, so the storage it shows gets another serial number.
   void wrote(const char* op) {
     (version_of ? version_of->writer : writer) = op;
     version().fetch_add(1, std::memory_order_relaxed);
+    for (Storage* s = this; s->memory_of && s->memory_of != s; s = s->memory_of)
+      s->memory_of->serial_.store(0, std::memory_order_relaxed);
+  }
+  /// Do both hold some of the same bytes? Aliases, and foreign memory that was given twice, do.
+  bool overlaps(const Storage& o) const {
+    if (this == &o) return true;
+    const auto *a = static_cast<const char*>(data), *b = static_cast<const char*>(o.data);
+    return device == o.device && a < b + o.bytes && b < a + bytes;
   }
   uint64_t serial();
   void release() {

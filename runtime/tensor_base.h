@@ -172,6 +172,10 @@ class RAMET_API TensorBase {
     return p_->data;
   }
   Storage* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
+  /// May the two show some of the same memory?
+  bool may_overlap(const TensorBase& o) const {
+    return storage_impl()->overlaps(*o.storage_impl());
+  }
   /// In elements of this tensor's dtype, from the start of the storage.
   int64_t storage_offset() const {
     return (static_cast<const char*>(p_->data) - static_cast<const char*>(storage_impl()->data)) /

@@ -156,21 +156,43 @@ Scalar Tensor::item() const {
   return value_of(*this);
 }
 
+namespace {
+
+// Uninitialised, for a copy of x in this format.
+Tensor empty_for_copy(const char* op, const Tensor& x, ScalarType dtype, Device device,
+                      std::optional<MemoryFormat> format) {
+  switch (format.value_or(MemoryFormat::Preserve)) {
+    case MemoryFormat::Preserve:
+      if (device == x.device()) return empty_like_layout(x, dtype);
+      if (x->is(TensorImpl::kInternalLayout) || !non_overlapping_and_dense(x)) break;
+      return Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), dtype, device));
+    case MemoryFormat::ChannelsLast: {
+      RAMET_CHECK(x.dim() == 4, op, "required rank 4 tensor to use channels_last format: got ",
+                  describe(x));
+      Tensor out = empty_channels_last(x.size(0), x.size(1), x.size(2), x.size(3), dtype, device);
+      out->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
+      return out;
+    }
+    default: break;
+  }
+  return Tensor(TensorBase::empty(x.sizes(), dtype, device));
+}
+
+// Channels-last because the user made it so.
+bool shows_channels_last(const Tensor& x) {
+  return !x->is(TensorImpl::kInternalLayout) && is_channels_last(x);
+}
+
+}  // namespace
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  settle();
+  return format == MemoryFormat::ChannelsLast ? is_channels_last(*this) : raw_contiguous();
+}
+
 Tensor clone(const Tensor& self, std::optional<MemoryFormat> format) {
   check_defined("clone", self);
-  Tensor out;
-  const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
-  if (wanted == MemoryFormat::Preserve) {
-    out = empty_like_layout(self, self.scalar_type());
-  } else if (wanted == MemoryFormat::ChannelsLast) {
-    RAMET_CHECK(self.dim() == 4, "clone",
-                "required rank 4 tensor to use channels_last format: got ", describe(self));
-    out = empty_channels_last(self.size(0), self.size(1), self.size(2), self.size(3),
-                              self.scalar_type(), self.device());
-    out->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
-  } else {
-    out = Tensor(TensorBase::empty(self.sizes(), self.scalar_type(), self.device()));
-  }
+  Tensor out = empty_for_copy("clone", self, self.scalar_type(), self.device(), format);
   copy_values(out, self);
   if (!recording(self)) return out;
   return record("CloneBackward0", {self}, std::move(out),
@@ -184,7 +206,7 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
 Tensor Tensor::contiguous(MemoryFormat format) const {
   check_defined("contiguous", *this);
   if (format == MemoryFormat::ChannelsLast)
-    return !p_->is(TensorImpl::kInternalLayout) && is_channels_last(*this) ? *this : clone(format);
+    return shows_channels_last(*this) ? *this : clone(format);
   settle();
   return raw_contiguous() || format == MemoryFormat::Preserve ? *this
                                                               : clone(MemoryFormat::Contiguous);
@@ -207,7 +229,7 @@ Tensor& Tensor::copy_(const Tensor& src, bool) const {
               ", expected one that "
               "broadcasts to ",
               describe(*this));
-  if (storage_impl() == src.storage_impl() &&
+  if (may_overlap(src) &&
       !(ptr() == src.ptr() && same_sizes(*this, src) && same_strides(*this, src))) {
     copy_values(*this, src.detach().clone());  // looks at one memory may overlap
   } else {
@@ -246,13 +268,7 @@ namespace {
 // is needed behind it.
 Tensor converted(const Tensor& x, ScalarType dtype, Device device,
                  std::optional<MemoryFormat> format) {
-  Tensor out;
-  if (format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve) {
-    out = device == x.device() ? empty_like_layout(x, dtype)
-                               : Tensor(TensorBase::empty(x.sizes(), dtype, device));
-  } else {
-    out = Tensor(TensorBase::empty(x.sizes(), dtype, device));
-  }
+  Tensor out = empty_for_copy("to", x, dtype, device, format);
   copy_values(out, x);
   if (!is_floating(dtype) || !recording(x)) return out;
   out = record("ToCopyBackward0", {x}, std::move(out),
@@ -269,9 +285,13 @@ Tensor Tensor::to(const TensorOptions& options, bool, bool copy,
   RAMET_CHECK(!options.has_requires_grad(), "to", "to(options) expects unset requires_grad flag");
   const ScalarType dtype = options.has_dtype() ? options.dtype() : scalar_type();
   const Device device = options.has_device() ? resolve(options.device()) : this->device();
-  if (!copy && dtype == scalar_type() && device == this->device() &&
-      !(format && *format == MemoryFormat::ChannelsLast && !is_channels_last(*this)))
-    return *this;
+  // LibTorch's rule: a tensor that is not channels-last counts as contiguous here.
+  const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
+  const bool lies_so =
+      wanted == MemoryFormat::Preserve ||
+      (wanted == MemoryFormat::ChannelsLast ? shows_channels_last(*this)
+                                            : raw_contiguous() || !shows_channels_last(*this));
+  if (!copy && dtype == scalar_type() && device == this->device() && lies_so) return *this;
   return converted(*this, dtype, device, format);
 }
 Tensor Tensor::to(Device device, ScalarType dtype, bool non_blocking, bool copy,

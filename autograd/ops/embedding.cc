@@ -42,8 +42,7 @@ Tensor embedding_backward(const Tensor& g, const Tensor& indices, int64_t rows, 
     if (by_freq) parts = parts.mul(frequency_scale(flat, rows, padding, true, parts));
     out = Tensor(TensorBase::empty({rows, cols}, sum_type, g.device()));
     fill_values(out, 0);
-    select_loop("embedding", IndexMode::kAdd, out, 0, flat, parts,
-                padding < 0 ? kernels::kNoIndex : padding);
+    select_loop(IndexMode::kAdd, out, 0, flat, parts, padding < 0 ? kernels::kNoIndex : padding);
     out = out.to(t);
   }
   if (!recording(g)) return out;
@@ -83,7 +82,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
   Tensor out(TensorBase::empty(sizes, weight.scalar_type(), weight.device()));
   {
     const NoGradGuard off;
-    select_loop("embedding", IndexMode::kGet, weight.shallow(), 0, indices.reshape(-1),
+    select_loop(IndexMode::kGet, weight.shallow(), 0, indices.reshape(-1),
                 out.reshape({indices.numel(), cols}));
   }
   if (!recording(weight)) return out;

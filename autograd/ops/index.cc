@@ -70,9 +70,8 @@ Tensor corner(const char* op, const Tensor& src, const Tensor& index) {
   return s;
 }
 
-void write(const char* op, IndexMode mode, const Tensor& out, int64_t d, const Tensor& index,
-           const Tensor& src) {
-  if (index.numel()) gather_loop(op, mode, at_least_1d(out.shallow()), d, at_least_1d(index), src);
+void write(IndexMode mode, const Tensor& out, int64_t d, const Tensor& index, const Tensor& src) {
+  if (index.numel()) gather_loop(mode, at_least_1d(out.shallow()), d, at_least_1d(index), src);
 }
 // A number as a tensor with the index's sizes and no memory of its own per element.
 Tensor repeated(const Scalar& value, const Tensor& like, const Tensor& index) {
@@ -96,11 +95,11 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
   Tensor source = src.shallow();
   if (in_place) {
     check_inplace(op, self);
-    if (self.storage_impl() == src.storage_impl()) source = fresh(src);
+    if (self.may_overlap(src)) source = fresh(src);
   }
   const bool history = recording(self, src);
   Tensor out = in_place ? self : fresh(self);
-  write(op, mode, out, d, index, source);
+  write(mode, out, d, index, source);
   if (in_place) wrote(op, self);
   if (!history) return out;
   auto backward = [d, add, at = save(index), shape = src.sizes().vec()](const Node& node,
@@ -126,7 +125,7 @@ Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tens
   if (in_place) check_inplace(op, self);
   const bool history = recording(self);
   Tensor out = in_place ? self : fresh(self);
-  write(op, IndexMode::kPut, out, d, index, repeated(value, self, index));
+  write(IndexMode::kPut, out, d, index, repeated(value, self, index));
   if (in_place) wrote(op, self);
   if (!history) return out;
   auto backward = [d, at = save(index)](const Node& node, const Tensor& g) {
@@ -170,11 +169,11 @@ Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tens
   Tensor from = source.shallow();
   if (in_place) {
     check_inplace(op, self);
-    if (self.storage_impl() == source.storage_impl()) from = fresh(source);
+    if (self.may_overlap(source)) from = fresh(source);
   }
   const bool history = recording(self, source);
   Tensor out = in_place ? self : fresh(self);
-  select_loop(op, IndexMode::kAdd, out, d, index, from);
+  select_loop(IndexMode::kAdd, out, d, index, from);
   if (in_place) wrote(op, self);
   if (!history) return out;
   auto backward = [d, at = save(index), rank = source.dim()](const Node& node, const Tensor& g) {
@@ -193,7 +192,7 @@ namespace autograd {
 
 Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {
   Tensor out = zeros_of(sizes, src);
-  write("scatter_add", IndexMode::kAdd, out, dim, index, at_least_1d(src.shallow()));
+  write(IndexMode::kAdd, out, dim, index, at_least_1d(src.shallow()));
   if (!recording(src)) return out;
   return record("GatherBackward0", {src}, std::move(out),
                 [dim, at = save(index)](const Node& node, const Tensor& g) {
@@ -203,7 +202,7 @@ Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const 
 
 Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {
   Tensor out = zeros_of(sizes, src);
-  select_loop("index_add", IndexMode::kAdd, out, dim, index, src.shallow());
+  select_loop(IndexMode::kAdd, out, dim, index, src.shallow());
   if (!recording(src)) return out;
   return record("IndexSelectBackward0", {src}, std::move(out),
                 [dim, at = save(index)](const Node& node, const Tensor& g) {
@@ -218,7 +217,7 @@ Tensor gather(const Tensor& self, int64_t dim, const Tensor& index_, bool) {
   const Tensor index = index_as_long("gather", index_);
   Tensor out(TensorBase::empty(index.sizes(), self.scalar_type(), self.device()));
   if (index.numel())
-    gather_loop("gather", IndexMode::kGet, at_least_1d(self.shallow()), d, at_least_1d(index),
+    gather_loop(IndexMode::kGet, at_least_1d(self.shallow()), d, at_least_1d(index),
                 at_least_1d(out));
   if (!recording(self)) return out;
   return record("GatherBackward0", {self}, std::move(out),
@@ -246,7 +245,7 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index_) {
     RAMET_CHECK(index.numel() == 1, "index_select",
                 "Index to a 0-dim tensor must have exactly one value: got ", describe(index));
   Tensor out(TensorBase::empty(sizes, self.scalar_type(), self.device()));
-  select_loop("index_select", IndexMode::kGet, self.shallow(), d, index, out);
+  select_loop(IndexMode::kGet, self.shallow(), d, index, out);
   if (!recording(self)) return out;
   return record("IndexSelectBackward0", {self}, std::move(out),
                 [d, m = Meta(self), at = save(index)](const Node& node, const Tensor& g) {

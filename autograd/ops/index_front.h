@@ -37,15 +37,18 @@ struct RAMET_API IndexLoop {
     index[indices] = static_cast<const int64_t*>(t.ptr());
     index_size[indices] = size, index_step[indices++] = step;
   }
-  void run(const char* op, kernels::IndexMode mode, const TensorBase& x, const TensorBase& y,
+  void run(kernels::IndexMode mode, const TensorBase& x, const TensorBase& y,
            int64_t skipped = kernels::kNoIndex);
+
+ private:
+  void merge();
 };
 
 /// The loop of gather and scatter along `dim` over an index tensor: x and y have the index's rank.
-RAMET_API void gather_loop(const char* op, kernels::IndexMode mode, const Tensor& x, int64_t dim,
+RAMET_API void gather_loop(kernels::IndexMode mode, const Tensor& x, int64_t dim,
                            const Tensor& index, const Tensor& y);
 /// The loop of index_select and index_add along `dim`: a 1-D index; y has x's sizes but for `dim`.
-RAMET_API void select_loop(const char* op, kernels::IndexMode mode, const Tensor& x, int64_t dim,
+RAMET_API void select_loop(kernels::IndexMode mode, const Tensor& x, int64_t dim,
                            const Tensor& index, const Tensor& y,
                            int64_t skipped = kernels::kNoIndex);
 

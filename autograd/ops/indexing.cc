@@ -118,7 +118,7 @@ Places places_of(const char* op, const Tensor& self,
 }
 
 // y has the result's shape (it may be expanded).
-void run(const char* op, IndexMode mode, const Tensor& x, const Places& p, const Tensor& y) {
+void run(IndexMode mode, const Tensor& x, const Places& p, const Tensor& y) {
   IndexLoop loop;
   const auto push_common = [&] {
     for (size_t i = 0; i < p.common.size(); ++i) {
@@ -146,7 +146,7 @@ void run(const char* op, IndexMode mode, const Tensor& x, const Places& p, const
   for (int64_t d = 0; d < x.dim(); ++d)
     if (p.at[static_cast<size_t>(d)].defined())
       loop.add_index(p.at[static_cast<size_t>(d)], x->sizes()[d], x->strides()[d]);
-  loop.run(op, mode, x, y);
+  loop.run(mode, x, y);
 }
 
 std::vector<Saved> save_all(const Places& p) {
@@ -167,7 +167,7 @@ Tensor index_backward(const Tensor& g, IntArrayRef sizes,
   Tensor out(TensorBase::empty(sizes, g.scalar_type(), g.device()));
   fill_values(out, 0);
   const Places p = places_of("index", out, indices);
-  run("index", IndexMode::kAdd, out, p, g.shallow());
+  run(IndexMode::kAdd, out, p, g.shallow());
   if (!recording(g)) return out;
   return record("IndexBackward0", {g}, std::move(out),
                 [at = save_all(p)](const Node& node, const Tensor& gg) {
@@ -207,11 +207,11 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
     const NoGradGuard off;
     values = values_.shallow().to(self.scalar_type()).to(self.device());
     out = in_place ? self : self.shallow().clone(MemoryFormat::Contiguous);
-    if (in_place && values.storage_impl() == self.storage_impl()) values = values.clone();
+    if (in_place && values.may_overlap(self)) values = values.clone();
     values = expand(values, p.result);
   }
   const bool history = recording(self, values_);
-  run(op, accumulate ? IndexMode::kAdd : IndexMode::kPut, out, p, values);
+  run(accumulate ? IndexMode::kAdd : IndexMode::kPut, out, p, values);
   if (in_place) wrote(op, self);
   if (!history) return out;
   auto backward = [accumulate, m = Meta(values_), at = save_all(p)](const Node& node,
@@ -321,7 +321,7 @@ std::vector<std::optional<Tensor>> by_dimension(const std::vector<std::optional<
 Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices) {
   const Places p = places_of("index", self, indices);
   Tensor out(TensorBase::empty(p.result, self.scalar_type(), self.device()));
-  run("index", IndexMode::kGet, self.shallow(), p, out);
+  run(IndexMode::kGet, self.shallow(), p, out);
   if (!recording(self)) return out;
   return record("IndexBackward0", {self}, std::move(out),
                 [m = Meta(self), at = save_all(p)](const Node& node, const Tensor& g) {

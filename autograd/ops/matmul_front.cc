@@ -106,7 +106,7 @@ bool prepare_product(const char* op, const Tensor& out, IntArrayRef sizes, const
   for (const Tensor* t : operands) check_out_operand(op, out, sizes, *t);
   prepare_out(op, out, sizes, like.scalar_type(), inputs_record);
   for (const Tensor* t : operands)
-    if (t->storage_impl() == out.storage_impl()) return true;
+    if (t->may_overlap(out)) return true;
   return !out.raw_contiguous();
 }
 

@@ -17,7 +17,7 @@ void* moved(void* p, int64_t elements, ScalarType t) {
 
 // Does `in` share memory with `out` other than element by element? Then it is read from a copy.
 bool hazard(const TensorBase& out, const TensorBase& in) {
-  if (out.storage_impl() != in.storage_impl()) return false;
+  if (!out.may_overlap(in)) return false;
   return !(out->data == in->data && same_sizes(out, in) && same_strides(out, in));
 }
 

@@ -29,9 +29,10 @@ Tensor max_scatter(const Tensor& g, const Tensor& index, const Pool2dShape& s, I
   kernels::max_pool2d_backward(
       g.stream(), {s, image_view(dx), image_view(g), image_view(index), g.scalar_type()});
   if (!recording(g)) return dx;
-  return record(
-      "MaxPool2DWithIndicesBackwardBackward0", {g}, std::move(dx),
-      [index, s, layout](const Node&, const Tensor& v) { return max_gather(v, index, s, layout); });
+  return record("MaxPool2DWithIndicesBackwardBackward0", {g}, std::move(dx),
+                [index = save(index), s, layout](const Node& self, const Tensor& v) {
+                  return max_gather(v, index.get(self), s, layout);
+                });
 }
 Tensor max_gather(const Tensor& x, const Tensor& index, const Pool2dShape& s, ImageLayout layout) {
   Tensor y = image_of(layout, s, true, x.scalar_type(), x.device());
@@ -39,8 +40,8 @@ Tensor max_gather(const Tensor& x, const Tensor& index, const Pool2dShape& s, Im
                              {s, image_view(x), image_view(y), image_view(index), x.scalar_type()});
   if (!recording(x)) return y;
   return record("MaxPool2DWithIndicesBackward0", {x}, std::move(y),
-                [index, s, layout](const Node&, const Tensor& v) {
-                  return max_scatter(v, index, s, layout);
+                [index = save(index), s, layout](const Node& self, const Tensor& v) {
+                  return max_scatter(v, index.get(self), s, layout);
                 });
 }
 
@@ -55,11 +56,9 @@ Tensor max_pool(const Tensor& x, const Pool2dShape& s, Tensor* index) {
                    places.defined() ? image_view(places) : no_image(), x.scalar_type()});
   if (index) *index = places;
   if (!history) return y;
-  // The user's handle of the indices may be settled or written; the graph keeps its own look at
-  // them.
   return record("MaxPool2DWithIndicesBackward0", {x}, std::move(y),
-                [index = places.shallow(), s, layout](const Node&, const Tensor& g) {
-                  return max_scatter(g, index, s, layout);
+                [index = save(places), s, layout](const Node& self, const Tensor& g) {
+                  return max_scatter(g, index.get(self), s, layout);
                 });
 }
 

@@ -105,7 +105,7 @@ Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
   const Join j = plan("cat", tensors, dim);
   check_out_device("cat_out", out, j.device);
   for (const Tensor& t : tensors)
-    RAMET_CHECK(t.storage_impl() != out.storage_impl(), "cat_out",
+    RAMET_CHECK(!t.may_overlap(out), "cat_out",
                 "unsupported operation: the input tensors cannot refer to any of the "
                 "output memory locations. Got ",
                 describe(t));

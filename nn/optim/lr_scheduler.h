@@ -47,7 +47,7 @@ class RAMET_API StepLR : public LRScheduler {
 ///   else:        eta_min + (rate - eta_min) (1 + cos(pi (t - warmup) / (t_max - warmup))) / 2, and
 ///                eta_min from t_max on,
 /// t = 0 for the optimizer's first step: the constructor sets that rate. Without warm-up it is
-/// PyTorch's CosineAnnealingLR.
+/// PyTorch's CosineAnnealingLR up to t_max (whose rate rises again behind it).
 class RAMET_API CosineAnnealingLR : public LRScheduler {
  public:
   /// An Error unless warmup < t_max.

@@ -259,6 +259,11 @@ TEST(Comm, ScatterAliases) {
   const auto more = comm::scatter(t, {d(0), d(1)});
   const Tensor view = more[0].view({-1});
   EXPECT_ERROR(view.zero_(), "has views of its own");
+  more[0].data().zero_();
+  EXPECT_EQ(values(t), values(counting({4, 2})));
+  const auto seen = comm::scatter(t, {d(0), d(1)});
+  seen[0].data().zero_();
+  EXPECT_EQ(values(seen[0]), Values(4, 0));
   EXPECT_EQ(values(t), values(counting({4, 2})));
 }
 

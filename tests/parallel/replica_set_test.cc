@@ -58,6 +58,24 @@ TEST(ReplicaSet, MarkDirtyForRawWrites) {
   EXPECT_EQ(values(set.replica<TimesImpl>(0).w), Values{5});
 }
 
+// Tensor::data() counts versions of its own.
+TEST(ReplicaSet, WritesThroughDataAreSeen) {
+  Stack m;
+  ReplicaSet set(m.ptr(), {kHost, d(0), d(1)});
+  set.refresh();
+  for (int step = 0; step < 2; ++step) {
+    for (const Tensor& p : m->parameters()) p.data().sub_(0.25);
+    m->b->weight.data().slice(0, 1, 2).data().mul_(2);
+    const auto version = m->b->weight._version();
+    set.refresh();
+    expect_equal_to_source(set);
+    EXPECT_EQ(m->b->weight._version(), version);
+    reset_counters();
+    set.refresh();
+    EXPECT_EQ(counters().replica_refresh_bytes, 0u);
+  }
+}
+
 TEST(ReplicaSet, MovedMemoryIsFollowed) {
   Stack m;
   ReplicaSet set(m.ptr(), {kHost, d(0)});

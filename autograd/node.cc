@@ -273,7 +273,7 @@ ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
     : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
   RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(),
               ", expected at most 65535");
-  for (const Tensor& t : inputs) { edges_.push_back(edge_of(t.impl())); }
+  for (const Tensor& t : inputs) edges_.push_back(edge_of(t.impl()));
   follow_edges();
 }
 ListNode::~ListNode() {

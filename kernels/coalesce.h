@@ -9,14 +9,29 @@ namespace kernels {
 /// Dimensions a tensor can have, so what a front may pass in.
 inline constexpr int kMaxTensorRank = 64;
 
-/// Rewrites a loop over `rank` dimensions of N operands (strides[operand][dimension], in elements,
-/// 0 where an operand is broadcast; operand 0 is the output) into one that visits the same element
-/// tuples with the fewest dimensions:
-///   1. dimensions of size 1 go,
-///   2. dimensions are ordered so that the output's strides do not increase (the output is written
-///       in memory order),
-///   3. neighbours that every operand walks as one are merged.
-/// Returns the new rank, 0 for a single tuple. REQUIRES: no size is 0.
+/// Rewrites a loop over `rank` dimensions of some operands (strides[operand][dimension], in
+/// elements) into one that visits the same element tuples in the same order with fewer dimensions:
+/// those of size 1 go, neighbours that every operand walks as one are merged. Returns the new rank,
+/// 0 for a single tuple. REQUIRES: no size is 0.
+inline int merge_neighbours(int operands, int rank, int64_t* sizes,
+                            int64_t (*strides)[kMaxTensorRank]) {
+  int r = 0;
+  for (int d = 0; d < rank; ++d) {
+    if (sizes[d] == 1) continue;
+    bool merges = r > 0;
+    for (int o = 0; o < operands && merges; ++o)
+      merges = strides[o][r - 1] == strides[o][d] * sizes[d];
+    const int64_t size = merges ? sizes[--r] * sizes[d] : sizes[d];
+    sizes[r] = size;
+    for (int o = 0; o < operands; ++o) strides[o][r] = strides[o][d];
+    ++r;
+  }
+  return r;
+}
+
+/// The same for N operands (strides 0 where one is broadcast; operand 0 is the output) with the
+/// fewest dimensions, in another order: before neighbours are merged, dimensions are ordered so
+/// that the output's strides do not increase (the output is written in memory order).
 template <int N> int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxTensorRank]) {
   int r = 0;
   for (int d = 0; d < rank; ++d) {
@@ -37,15 +52,26 @@ template <int N> int coalesce(int rank, int64_t* sizes, int64_t (*strides)[kMaxT
     sizes[at] = size;
     for (int o = 0; o < N; ++o) strides[o][at] = s[o];
   }
-  int kept = 0;
-  for (int d = 1; d < r; ++d) {
-    bool merges = true;
-    for (int o = 0; o < N; ++o) merges = merges && strides[o][kept] == strides[o][d] * sizes[d];
-    if (merges) sizes[kept] *= sizes[d];
-    else sizes[++kept] = sizes[d];
-    for (int o = 0; o < N; ++o) strides[o][kept] = strides[o][d];
+  return merge_neighbours(N, r, sizes, strides);
+}
+
+/// Calls run(offset) for every tuple of the first `outer` dimensions, in order, with each operand's
+/// offset: what is left of a loop with more dimensions than a kernel takes. Once for outer = 0.
+template <int N, class Run>
+void over_outer(int outer, const int64_t* sizes, const int64_t (*strides)[kMaxTensorRank],
+                const Run& run) {
+  int64_t index[kMaxTensorRank] = {}, offset[N] = {};
+  for (;;) {
+    run(offset);
+    int d = outer - 1;
+    for (; d >= 0; --d) {
+      for (int o = 0; o < N; ++o) offset[o] += strides[o][d];
+      if (++index[d] < sizes[d]) break;
+      for (int o = 0; o < N; ++o) offset[o] -= strides[o][d] * sizes[d];
+      index[d] = 0;
+    }
+    if (d < 0) return;
   }
-  return r == 0 ? 0 : kept + 1;
 }
 
 }  // namespace kernels

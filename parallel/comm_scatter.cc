@@ -84,10 +84,9 @@ GatherPlan plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
     }
     plan.extents.push_back(plan.scalars ? 1 : t.size(plan.dim));
     plan.sizes[d] += plan.extents.back();
-    const bool internal = t->is(TensorImpl::kInternalLayout);
-    plan.internal = plan.internal && internal;
-    plan.channels_last =
-        plan.channels_last && (internal || (!t.raw_contiguous() && autograd::is_channels_last(t)));
+    // In this order: t may be settled in between, and is no longer channels-last then.
+    plan.internal = plan.internal && t->is(TensorImpl::kInternalLayout);
+    plan.channels_last = plan.channels_last && !t.raw_contiguous() && autograd::is_channels_last(t);
   }
   return plan;
 }

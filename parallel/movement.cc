@@ -56,12 +56,12 @@ std::vector<int64_t> strides_in_layout_of(const Tensor& given, IntArrayRef sizes
   return strides;
 }
 
-Tensor empty_in_layout_of(const Tensor& given, IntArrayRef sizes, Device device) {
-  const Tensor like(given.steady());
+Tensor empty_in_layout_of(const Tensor& like, IntArrayRef sizes, Device device) {
+  // Before its strides are read: it may be settled in between, and is contiguous then.
+  const bool internal = like->is(TensorImpl::kInternalLayout);
   Tensor t(TensorBase::empty_strided(sizes, strides_in_layout_of(like, sizes), like.scalar_type(),
                                      device));
-  if (!t.raw_contiguous() && like->is(TensorImpl::kInternalLayout))
-    t->set(TensorImpl::kInternalLayout, true);
+  if (internal && !t.raw_contiguous()) t->set(TensorImpl::kInternalLayout, true);
   return t;
 }
 

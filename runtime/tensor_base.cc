@@ -229,13 +229,15 @@ TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_
   return t;
 }
 
-void TensorBase::repoint(Storage* s, void* data) {
-  Storage* old = std::exchange(p_->storage, s);
+void TensorBase::repoint(Storage* s, void* data) const {
+  Storage* old = p_->storage;
   p_->data = data ? data : s->data;
   set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
-  p_->flags =
-      static_cast<uint8_t>((p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout);
-  p_->device = static_cast<uint8_t>(s->device);
+  const auto device = static_cast<uint8_t>(s->device);
+  if (p_->device != device) p_->device = device;  // of settle() others read it meanwhile
+  __atomic_store_n(&p_->storage, s, __ATOMIC_RELEASE);
+  const auto flags = (p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout;
+  __atomic_store_n(&p_->flags, static_cast<uint8_t>(flags), __ATOMIC_RELEASE);
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
 }
 
@@ -246,13 +248,7 @@ void TensorBase::settle(const TensorBase& row_major) const {
   // it knows. That also keeps the old memory.
   Storage* seen =
       Storage::alias(row_major.storage_impl(), row_major->data, row_major.nbytes(), p_->storage);
-  Storage* old = p_->storage;
-  p_->data = row_major->data;
-  set_contiguous_strides(p_->sizes(), p_->rank, p_->strides());
-  __atomic_store_n(&p_->storage, seen, __ATOMIC_RELEASE);
-  const auto flags = (p_->flags | TensorImpl::kContiguous) & ~TensorImpl::kInternalLayout;
-  __atomic_store_n(&p_->flags, static_cast<uint8_t>(flags), __ATOMIC_RELEASE);
-  if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
+  repoint(seen);
 }
 
 void TensorBase::own_memory(const char* op) const {

@@ -209,7 +209,7 @@ class RAMET_API TensorBase {
   void settle(const TensorBase& row_major) const;
   /// Points the implementation at another storage (the reference is taken over), contiguous. All
   /// handles follow.
-  void repoint(Storage* storage, void* data = nullptr);
+  void repoint(Storage* storage, void* data = nullptr) const;
 
  protected:
   int64_t wrapped(int64_t d) const {

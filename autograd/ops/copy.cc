@@ -40,18 +40,9 @@ template <int N, class Run>
 void over_blocks(int rank, int64_t* sizes, int64_t (*strides)[kernels::kMaxTensorRank], Run&& run) {
   rank = kernels::coalesce<N>(rank, sizes, strides);
   const int outer = std::max(rank - kernels::kMaxKernelRank, 0);
-  int64_t index[kernels::kMaxTensorRank] = {}, offset[N] = {};
-  for (;;) {
+  kernels::over_outer<N>(outer, sizes, strides, [&](const int64_t* offset) {
     run(rank - outer, sizes + outer, outer, offset);
-    int d = outer - 1;
-    for (; d >= 0; --d) {
-      for (int o = 0; o < N; ++o) offset[o] += strides[o][d];
-      if (++index[d] < sizes[d]) break;
-      for (int o = 0; o < N; ++o) offset[o] -= strides[o][d] * sizes[d];
-      index[d] = 0;
-    }
-    if (d < 0) return;
-  }
+  });
 }
 
 void* at(void* p, int64_t elements, ScalarType t) {

@@ -2,6 +2,7 @@
 // autograd/ops.
 #pragma once
 #include "autograd/ops/common.h"
+#include "kernels/coalesce.h"
 #include "kernels/index.h"
 
 namespace ramet {
@@ -20,28 +21,28 @@ RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, i
 /// The loop of kernels/index.h, dimension by dimension, with as many as a tensor can have; `run`
 /// merges neighbours.
 struct RAMET_API IndexLoop {
+  /// Operands: x, y, and from kIndices on the index tensors.
+  static constexpr int kX = 0, kY = 1, kIndices = 2,
+                       kOperands = kIndices + kernels::kMaxIndexTensors;
   int rank = 0, indices = 0;
-  int64_t sizes[kMaxRank], x[kMaxRank], y[kMaxRank], at[kernels::kMaxIndexTensors][kMaxRank];
+  int64_t sizes[kMaxRank], strides[kOperands][kMaxRank];
   const int64_t* index[kernels::kMaxIndexTensors];
   int64_t index_size[kernels::kMaxIndexTensors], index_step[kernels::kMaxIndexTensors];
 
   /// A dimension in which no index moves.
   void push(int64_t size, int64_t x_stride, int64_t y_stride) {
-    sizes[rank] = size, x[rank] = x_stride, y[rank] = y_stride;
-    for (int k = 0; k < kernels::kMaxIndexTensors; ++k) at[k][rank] = 0;
+    sizes[rank] = size, strides[kX][rank] = x_stride, strides[kY][rank] = y_stride;
+    for (int o = kIndices; o < kOperands; ++o) strides[o][rank] = 0;
     ++rank;
   }
-  /// An index tensor in place of a dimension of x with this extent and stride. Its strides go into
-  /// at[k].
+  /// An index tensor in place of a dimension of x with this extent and stride. The strides of the
+  /// k-th go into strides[kIndices + k].
   void add_index(const Tensor& t, int64_t size, int64_t step) {
     index[indices] = static_cast<const int64_t*>(t.ptr());
     index_size[indices] = size, index_step[indices++] = step;
   }
   void run(kernels::IndexMode mode, const TensorBase& x, const TensorBase& y,
            int64_t skipped = kernels::kNoIndex);
-
- private:
-  void merge();
 };
 
 /// The loop of gather and scatter along `dim` over an index tensor: x and y have the index's rank.

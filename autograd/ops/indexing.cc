@@ -130,7 +130,8 @@ void run(IndexMode mode, const Tensor& x, const Places& p, const Tensor& y) {
       for (const Tensor& t : p.at) {
         if (!t.defined()) continue;
         const int64_t own = t.dim() - lead;
-        loop.at[k++][d] = own < 0 || t->sizes()[own] == 1 ? 0 : t->strides()[own];
+        loop.strides[IndexLoop::kIndices + k++][d] =
+            own < 0 || t->sizes()[own] == 1 ? 0 : t->strides()[own];
       }
     }
   };

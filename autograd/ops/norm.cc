@@ -41,15 +41,19 @@ Tensor readable(const Tensor& t) {
   const Tensor look = t.shallow();
   return look.raw_contiguous() || is_channels_last(look) ? look : look.contiguous();
 }
-// As readable(), in the layout of `like`: the kernel wants one kind.
-Tensor readable_as(const Tensor& t, const Tensor& like) {
+// Channels innermost: what the fused kernels take. Where x lay so in the forward, it may have been
+// settled since.
+Tensor channels_innermost(const Tensor& t) {
   const Tensor look = t.shallow();
-  if (look.raw_contiguous() == like.raw_contiguous() &&
-      (look.raw_contiguous() || is_channels_last(look)))
-    return look;
-  Tensor r = empty_like_layout(like, t.scalar_type());
+  if (is_channels_last(look)) return look;
+  Tensor r =
+      empty_channels_last(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type(), t.device());
   copy_values(r, look);
   return r;
+}
+// As readable(), in the layout of `like`: the kernel wants one kind.
+Tensor readable_as(const Tensor& t, const Tensor& like) {
+  return like.raw_contiguous() ? t.shallow().contiguous() : channels_innermost(t);
 }
 
 Tensor workspace(const Extents& e, Device device) {
@@ -242,17 +246,6 @@ void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& 
 }
 
 // ---- with ReLU and max pooling ------------------------------------------------------------------
-
-// The kernels take channels innermost alone; where x lay so in the forward, it may have been
-// settled since.
-Tensor channels_innermost(const Tensor& t) {
-  const Tensor look = t.shallow();
-  if (is_channels_last(look)) return look;
-  Tensor r =
-      empty_channels_last(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type(), t.device());
-  copy_values(r, look);
-  return r;
-}
 
 int64_t stage_workspace(const Tensor& x) {
   return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1));

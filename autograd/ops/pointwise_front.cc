@@ -105,20 +105,11 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
     k.sizes[d] = sizes[outer + d];
     for (int o = 0; o < 4; ++o) k.strides[o][d] = strides[o][outer + d];
   }
-  int64_t index[kMaxTensorRank] = {}, offset[4] = {};
-  for (;;) {  // dimensions beyond what a kernel takes: rank above 8 that does not coalesce
+  kernels::over_outer<4>(outer, sizes, strides, [&](const int64_t* offset) {
     for (int o = 0; o < 4; ++o)
       k.data[o] = base[o] ? moved(base[o], offset[o], k.type[o]) : nullptr;
     kernel.strided(out.stream(), k);
-    int d = outer - 1;
-    for (; d >= 0; --d) {
-      for (int o = 0; o < 4; ++o) offset[o] += strides[o][d];
-      if (++index[d] < sizes[d]) break;
-      for (int o = 0; o < 4; ++o) offset[o] -= strides[o][d] * sizes[d];
-      index[d] = 0;
-    }
-    if (d < 0) return;
-  }
+  });
 }
 
 Tensor pointwise_result(const char* op, ScalarType dtype, const Tensor& a, const Tensor* b,

@@ -56,6 +56,7 @@ bool takes_scalars(const Row& row) {
   }
   return false;
 }
+
 }  // namespace
 
 void check_complete(const Row& row) {

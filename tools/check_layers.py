@@ -9,7 +9,8 @@
   - a top-level folder that should not be there, or a root file that is missing;
   - a second BUILD file in a layer, or a BUILD file other than the root's that shows a target to everybody.
 
-A header named *_internal.h is not public: only sources and other internal headers may include it.
+A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of
+runtime/cuda, which bring CUDA's own names: a public header may not include them.
 """
 
 import os
@@ -20,6 +21,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
+CUDA = "runtime/cuda/"
 FOLDERS = LAYERS + ("tests", "tools")
 ROOT_FILES = """WORKSPACE BUILD ramet.h README.md DESIGN.md CONTRIBUTING.md LICENSE .clang-format .clang-tidy .ci/run""".split()
 # Left there by builds and runs, and never in the repository.
@@ -81,6 +83,7 @@ def public_headers(files):
     """The public headers, and the other headers of ours that they pull in."""
     todo = [f for f in files if f.endswith(".h") and not f.endswith("_internal.h")]
     todo = [f for f in todo if f.split("/")[0] in PUBLIC or f == "ramet.h"]
+    todo = [f for f in todo if not f.startswith(CUDA)]
     seen = set(todo)
     while todo:
         for _, ours, _ in includes(todo.pop()):
@@ -96,6 +99,8 @@ def check_public(path):
         yield "%s:1: no #pragma once" % path
     if path.endswith("_internal.h"):
         yield "%s:1: an internal header, but a public one includes it" % path
+    if path.startswith(CUDA):
+        yield "%s:1: a header of CUDA's names, but a public one includes it" % path
     for number, line in enumerate(text.splitlines(), 1):
         match = DEFINE.match(line)
         if match and not match.group(1).startswith("RAMET_"):

@@ -1,0 +1,157 @@
+// Allocations on devices and pinned memory of the host.
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/cuda/emulated/capture.h"
+
+namespace ramet::emulated {
+
+bool find_allocation(const void* address, Allocation* allocation) {
+  Engine& all = engine();
+  Engine::Lock lock(all.mutex);
+  return all.find(address, allocation);
+}
+
+}  // namespace ramet::emulated
+
+using namespace ramet::emulated;
+
+extern "C" {
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) {
+  RAMET_EMULATED_ENTER;
+  if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
+  *memory = bytes ? call.device().memory.allocate(bytes) : nullptr;
+  return result(bytes && !*memory ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+// Waits for all work of the memory's device, as CUDA does: code that relies on it works here, too.
+cudaError_t cudaFree(void* memory) {
+  if (!memory) return cudaSuccess;
+  RAMET_EMULATED_ENTER;
+  if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
+  Allocation allocation;
+  if (!call.engine.find(memory, &allocation) || allocation.base != memory)
+    return result(cudaErrorInvalidValue);
+  std::vector<MarkPtr> marks;
+  for (const CUstream_st* stream : call.engine.streams)
+    if (stream->device == allocation.device && stream->last) marks.push_back(stream->last);
+  for (const MarkPtr& mark : marks)
+    if (const cudaError_t error = call.engine.wait(mark, call.lock)) return result(error);
+  Device& device = *call.engine.devices[static_cast<size_t>(allocation.device)];
+  if (const cudaError_t sticky = device.sticky.load()) return result(sticky);
+  return result(device.memory.release(memory) ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+// The memory is there at once and can be written at once: the stream's order only matters for what
+// cudaFreeAsync() gives back, which is counted as used until it has run.
+cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t handle) {
+  RAMET_EMULATED_ENTER;
+  RAMET_EMULATED_STREAM(stream, handle);
+  if (stream->capture) {
+    stream->capture->invalid = true;
+    return result(cudaErrorStreamCaptureUnsupported);
+  }
+  Device& device = *call.engine.devices[static_cast<size_t>(stream->device)];
+  *memory = bytes ? device.memory.allocate(bytes) : nullptr;
+  return result(bytes && !*memory ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
+  RAMET_EMULATED_ENTER;
+  RAMET_EMULATED_STREAM(stream, handle);
+  if (!memory) return cudaSuccess;
+  if (stream->capture) {
+    stream->capture->invalid = true;
+    return result(cudaErrorStreamCaptureUnsupported);
+  }
+  Allocation allocation;
+  if (!call.engine.find(memory, &allocation) || allocation.base != memory)
+    return result(cudaErrorInvalidValue);
+  Engine& all = call.engine;
+  Operation operation{"cudaFreeAsync", [&all, memory, device = allocation.device] {
+                        Engine::Lock lock(all.mutex);
+                        all.devices[static_cast<size_t>(device)]->memory.release(memory);
+                      }};
+  return result(all.enqueue(stream, std::move(operation), call.lock));
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  RAMET_EMULATED_ENTER;
+  *total = call.device().memory.capacity();
+  *free = *total - call.device().memory.used();
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  RAMET_EMULATED_ENTER;
+  if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
+  *memory = nullptr;
+  if (!bytes) return cudaSuccess;
+  if (posix_memalign(memory, 4096, bytes)) return result(cudaErrorMemoryAllocation);
+  call.engine.pinned[reinterpret_cast<uintptr_t>(*memory)] = bytes;
+  if (checks().pinned) checks().pinned(*memory, bytes, true);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaHostAlloc(memory, bytes, 0); }
+
+// Waits as cudaFree() does: a late copy may still be reading the memory.
+cudaError_t cudaFreeHost(void* memory) {
+  if (!memory) return cudaSuccess;
+  RAMET_EMULATED_ENTER;
+  const auto found = call.engine.pinned.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == call.engine.pinned.end()) return result(cudaErrorInvalidValue);
+  std::vector<MarkPtr> marks;
+  for (const CUstream_st* stream : call.engine.streams)
+    if (stream->last) marks.push_back(stream->last);
+  for (const MarkPtr& mark : marks)
+    if (const cudaError_t error = call.engine.wait(mark, call.lock)) return result(error);
+  if (checks().pinned) checks().pinned(memory, 0, false);
+  call.engine.pinned.erase(reinterpret_cast<uintptr_t>(memory));
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void* memory, size_t bytes, unsigned) {
+  RAMET_EMULATED_ENTER;
+  if (!memory || !bytes) return result(cudaErrorInvalidValue);
+  const auto* last = static_cast<const char*>(memory) + bytes - 1;
+  if (call.engine.is_pinned(memory) || call.engine.is_pinned(last))
+    return result(cudaErrorHostMemoryAlreadyRegistered);
+  call.engine.pinned[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  if (checks().pinned) checks().pinned(memory, bytes, true);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostUnregister(void* memory) {
+  RAMET_EMULATED_ENTER;
+  if (!call.engine.pinned.erase(reinterpret_cast<uintptr_t>(memory)))
+    return result(cudaErrorHostMemoryNotRegistered);
+  if (checks().pinned) checks().pinned(memory, 0, false);
+  return cudaSuccess;
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes* attributes, const void* memory) {
+  RAMET_EMULATED_ENTER;
+  *attributes = {};
+  auto* const address = const_cast<void*>(memory);
+  Allocation allocation;
+  if (call.engine.find(memory, &allocation)) {
+    attributes->type = cudaMemoryTypeDevice;
+    attributes->device = allocation.device;
+    attributes->devicePointer = address;
+  } else if (call.engine.is_pinned(memory)) {
+    attributes->type = cudaMemoryTypeHost;
+    attributes->device = this_thread.device;
+    attributes->hostPointer = attributes->devicePointer = address;
+  } else {
+    attributes->type = cudaMemoryTypeUnregistered;
+    attributes->device = -2;  // what CUDA says of memory it does not know
+    attributes->hostPointer = address;
+  }
+  return cudaSuccess;
+}
+
+}  // extern "C"

@@ -1,0 +1,135 @@
+#include "runtime/cuda/emulated/device_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <new>
+
+#include "runtime/cuda/emulated/checks.h"
+
+namespace ramet::emulated {
+namespace {
+
+/// Behind each allocation, owned by none.
+constexpr size_t kRedZone = 512;
+
+size_t rounded(size_t bytes) {
+  return (std::max<size_t>(bytes, 1) + kMemoryUnit - 1) / kMemoryUnit * kMemoryUnit;
+}
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(int device, size_t capacity) : device_(device), capacity_(capacity) {
+#if !defined(RAMET_EMULATED_ASAN)
+  arena_bytes_ = capacity * 2 + (size_t(1) << 20);
+  void* arena = mmap(nullptr, arena_bytes_, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (arena == MAP_FAILED) throw std::bad_alloc();
+  arena_ = static_cast<char*>(arena);
+  free_[0] = arena_bytes_;
+  if (checks().arena) checks().arena(arena_, arena_bytes_, device_);
+#endif
+}
+
+DeviceMemory::~DeviceMemory() {
+  release_all();
+  if (!arena_) return;
+  if (checks().arena_gone) checks().arena_gone(arena_);
+  munmap(arena_, arena_bytes_);
+}
+
+void* DeviceMemory::allocate(size_t bytes) {
+  const size_t counted = rounded(bytes);
+  if (counted > capacity_ || used_ > capacity_ - counted) return nullptr;
+  void* memory = take_range(bytes);
+  if (!memory) return nullptr;
+  used_ += counted;
+  allocations_[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  std::memset(memory, 0xff, bytes);
+  if (checks().allocated) checks().allocated(memory, bytes);
+  return memory;
+}
+
+bool DeviceMemory::release(void* memory) {
+  const auto found = allocations_.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == allocations_.end()) return false;
+  const size_t bytes = found->second;
+  used_ -= rounded(bytes);
+  allocations_.erase(found);
+  if (checks().freed) checks().freed(memory, bytes);
+  give_range(memory, bytes);
+  return true;
+}
+
+void DeviceMemory::release_all() {
+  while (!allocations_.empty()) release(reinterpret_cast<void*>(allocations_.begin()->first));
+}
+
+bool DeviceMemory::find(const void* address, const void** base, size_t* bytes) const {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  auto next = allocations_.upper_bound(at);
+  if (next == allocations_.begin()) return false;
+  --next;
+  if (at >= next->first + std::max<size_t>(next->second, 1)) return false;
+  *base = reinterpret_cast<const void*>(next->first);
+  *bytes = next->second;
+  return true;
+}
+
+#if defined(RAMET_EMULATED_ASAN)
+
+void* DeviceMemory::take_range(size_t bytes) {
+  void* memory = nullptr;
+  return posix_memalign(&memory, kMemoryUnit, std::max<size_t>(bytes, 1)) == 0 ? memory : nullptr;
+}
+
+void DeviceMemory::give_range(void* memory, size_t) { std::free(memory); }
+
+#else
+
+void* DeviceMemory::take_range(size_t bytes) {
+  const size_t wanted = rounded(bytes) + kRedZone;
+  // With the checker, addresses are not used again before all have been used once, so that it sees
+  // a use after free. Otherwise the first hole serves.
+  for (const bool from_cursor : {true, false}) {
+    if (from_cursor && !checks().allocated) continue;
+    for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
+      const size_t low = hole->first, high = low + hole->second;
+      const size_t at = from_cursor ? std::max(low, cursor_) : low;
+      if (at + wanted > high) continue;
+      free_.erase(hole);
+      if (at > low) free_[low] = at - low;
+      if (at + wanted < high) free_[at + wanted] = high - at - wanted;
+      cursor_ = at + wanted;
+      return arena_ + at;
+    }
+  }
+  return nullptr;
+}
+
+void DeviceMemory::give_range(void* memory, size_t bytes) {
+  // Large blocks go back to the system: 40 tests with 64 MB devices should not need 2.5 GB.
+  if (bytes >= (size_t(1) << 20)) madvise(memory, rounded(bytes), MADV_DONTNEED);
+  size_t at = static_cast<size_t>(static_cast<char*>(memory) - arena_);
+  size_t size = rounded(bytes) + kRedZone;
+  auto next = free_.lower_bound(at);
+  if (next != free_.end() && next->first == at + size) {
+    size += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == at) {
+      before->second += size;
+      return;
+    }
+  }
+  free_[at] = size;
+}
+
+#endif
+
+}  // namespace ramet::emulated

@@ -1,0 +1,135 @@
+// Devices: number, properties, peers, synchronisation, reset.
+#include <cstdio>
+#include <vector>
+
+#include "runtime/cuda/emulated/capture.h"
+
+using namespace ramet::emulated;
+
+namespace {
+
+int device_count() { return static_cast<int>(engine().devices.size()); }
+bool exists(int device) { return device >= 0 && device < device_count(); }
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device_count();
+  return *count ? cudaSuccess : result(cudaErrorNoDevice);
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  if (!device_count()) return result(cudaErrorNoDevice);
+  *device = this_thread.device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (!device_count()) return result(cudaErrorNoDevice);
+  if (!exists(device)) return result(cudaErrorInvalidDevice);
+  this_thread.device = device;
+  return cudaSuccess;
+}
+
+// Compute capability 9.0 with the limits of an H100, except the number of multiprocessors, which
+// the settings give: small, so that grids of small tests already run several waves.
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* properties, int device) {
+  if (!exists(device)) return result(cudaErrorInvalidDevice);
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "Emulated GPU %d", device);
+  properties->totalGlobalMem = engine().devices[static_cast<size_t>(device)]->memory.capacity();
+  properties->sharedMemPerBlock = kDefaultShared;
+  properties->sharedMemPerBlockOptin = kMaxShared;
+  properties->sharedMemPerMultiprocessor = kMaxShared + 1024;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = kMaxThreads;
+  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = kMaxThreads;
+  properties->maxThreadsDim[2] = 64;
+  properties->maxGridSize[0] = 0x7fffffff;
+  properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
+  properties->major = 9;
+  properties->minor = 0;
+  properties->multiProcessorCount = settings().multiprocessors;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->l2CacheSize = 50 << 20;
+  properties->asyncEngineCount = 3;
+  properties->concurrentKernels = 1;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, int device) {
+  cudaDeviceProp properties;
+  if (const cudaError_t error = cudaGetDeviceProperties(&properties, device)) return error;
+  switch (static_cast<int>(attribute)) {
+    case cudaDevAttrMaxThreadsPerBlock: *value = properties.maxThreadsPerBlock; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = int(properties.sharedMemPerBlock); break;
+    case cudaDevAttrWarpSize: *value = properties.warpSize; break;
+    case cudaDevAttrMultiProcessorCount: *value = properties.multiProcessorCount; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = properties.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = properties.minor; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = int(properties.sharedMemPerBlockOptin);
+      break;
+    default: return result(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void) {
+  RAMET_EMULATED_ENTER;
+  if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
+  // What is queued now: other threads may go on queueing.
+  std::vector<MarkPtr> marks;
+  for (const CUstream_st* stream : call.engine.streams)
+    if (stream->device == this_thread.device && stream->last) marks.push_back(stream->last);
+  for (const MarkPtr& mark : marks)
+    if (const cudaError_t error = call.engine.wait(mark, call.lock)) return result(error);
+  return result(call.device().sticky.load());
+}
+
+cudaError_t cudaDeviceReset(void) {
+  if (!device_count()) return result(cudaErrorNoDevice);
+  Engine& all = engine();
+  Engine::Lock lock(all.mutex);
+  all.reset_device(*all.devices[static_cast<size_t>(this_thread.device)], lock);
+  this_thread.error = cudaSuccess;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  if (!exists(device) || !exists(peer)) return result(cudaErrorInvalidDevice);
+  *can = settings().can_access_peer(device, peer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  RAMET_EMULATED_ENTER;
+  if (flags) return result(cudaErrorInvalidValue);
+  if (!exists(peer) || !settings().can_access_peer(this_thread.device, peer))
+    return result(cudaErrorInvalidDevice);
+  const bool added = call.device().enabled_peers.insert(peer).second;
+  return result(added ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled);
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  RAMET_EMULATED_ENTER;
+  const bool removed = call.device().enabled_peers.erase(peer) != 0;
+  return result(removed ? cudaSuccess : cudaErrorPeerAccessNotEnabled);
+}
+
+}  // extern "C"

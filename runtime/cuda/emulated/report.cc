@@ -1,0 +1,84 @@
+#include "runtime/cuda/emulated/report.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "runtime/cuda/emulated/settings.h"
+
+namespace ramet::emulated {
+namespace {
+
+struct Symbol {
+  std::string function = "?", line = "?";
+};
+
+/// The file's path as a shell word.
+std::string quoted(const char* path) {
+  std::string word = "'";
+  for (; *path; ++path) word += *path == '\'' ? std::string("'\\''") : std::string(1, *path);
+  return word + "'";
+}
+
+std::string first_word(const char* line, const char* ends) {
+  return std::string(line, std::strcspn(line, ends));
+}
+
+Symbol look_up(const void* code) {
+  Symbol symbol;
+  Dl_info module{};
+  if (!dladdr(code, &module) || !module.dli_fname) return symbol;
+  const auto offset = static_cast<const char*>(code) - static_cast<const char*>(module.dli_fbase);
+  char address[32], line[512];
+  std::snprintf(address, sizeof address, "0x%zx", static_cast<size_t>(offset));
+  const std::string command =
+      "addr2line -f -C -s -e " + quoted(module.dli_fname) + " " + address + " 2>/dev/null";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) return symbol;
+  if (std::fgets(line, sizeof line, pipe)) symbol.function = first_word(line, "\n");
+  if (std::fgets(line, sizeof line, pipe)) symbol.line = first_word(line, " \n");
+  pclose(pipe);
+  // "ramet::(anonymous namespace)::softmax<float>(float const*, int)" is softmax<float>.
+  for (size_t at; (at = symbol.function.find("(anonymous namespace)::")) != std::string::npos;)
+    symbol.function.erase(at, 23);
+  symbol.function.erase(std::min(symbol.function.find('('), symbol.function.size()));
+  return symbol;
+}
+
+const Symbol& symbol_of(const void* code) {
+  static std::mutex mutex;
+  static std::map<const void*, Symbol> known;
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto found = known.find(code);
+  return found != known.end() ? found->second : known.emplace(code, look_up(code)).first->second;
+}
+
+}  // namespace
+
+std::string place(const char* file, int line) {
+  if (!file) file = "?";
+  const char* slash = std::strrchr(file, '/');
+  std::string text = slash ? slash + 1 : file;
+  return line ? text + ":" + std::to_string(line) : text;
+}
+
+std::string text_of(uint3 index) {
+  return "(" + std::to_string(index.x) + "," + std::to_string(index.y) + "," +
+         std::to_string(index.z) + ")";
+}
+
+std::string source_line_of(const void* code) { return symbol_of(code).line; }
+
+std::string function_name_of(const void* code) { return code ? symbol_of(code).function : "?"; }
+
+void publish(const std::string& report) {
+  if (settings().print_reports) std::fprintf(stderr, "%s\n", report.c_str());
+  if (settings().abort_on_fault) std::abort();
+}
+
+}  // namespace ramet::emulated

@@ -1,0 +1,67 @@
+// What the emulated GPUs are like: how many, how large, how they are linked, and in which order
+// their threads, blocks and streams run. Read once from the environment; tests set them directly.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ramet::emulated {
+
+/// Who goes first among the blocks of a grid, the warps of a block and the lanes of a warp.
+enum class ThreadOrder : uint8_t { Forward, Reverse, Random };
+
+/// When queued work runs.
+/// Async: one executor thread a device. Eager: at once, on the caller's thread (for debuggers).
+/// Lazy: only what somebody waits for and what that needs, so that a missing dependency is never
+/// satisfied by luck. Random: whenever somebody waits, any operation that may run.
+enum class StreamMode : uint8_t { Async, Eager, Lazy, Random };
+
+struct Settings {
+  /// RAMET_EMULATED_DEVICES=4: 0 to 64. 0 means a machine without a GPU.
+  int devices = 1;
+  /// RAMET_EMULATED_MEMORY=64M or 1G,256M: bytes of each device, the last value for the rest.
+  std::vector<size_t> memory = {size_t(1) << 30};
+  /// RAMET_EMULATED_SMS=4: multiprocessors of each device, as its properties report them.
+  int multiprocessors = 4;
+  /// RAMET_EMULATED_PEER=all, none or 0-1,2-3: which devices can reach each other's memory.
+  bool all_peers = true;
+  std::vector<std::pair<int, int>> peers;
+  /// RAMET_EMULATED_HOST_GBPS, RAMET_EMULATED_PEER_GBPS: 10^9 bytes a second of the link between
+  /// the host and each device, and of each pair of devices. 0: a copy takes what it takes. Only
+  /// event times show it, nothing sleeps (timeline.h).
+  double host_gbps = 0, peer_gbps = 0;
+  /// RAMET_EMULATED_THREADS=forward, reverse or random:SEED.
+  ThreadOrder threads = ThreadOrder::Forward;
+  uint64_t thread_seed = 1;
+  /// RAMET_EMULATED_STREAMS=async, eager, lazy or random:SEED.
+  StreamMode streams = StreamMode::Async;
+  uint64_t stream_seed = 1;
+  /// RAMET_EMULATED_WORKERS=2: host threads that run the blocks of one grid. 0: one for each core.
+  int workers = 0;
+  /// RAMET_EMULATED_STACK_KB: stack of one CUDA thread. 0: 64, under sanitizers 256.
+  int stack_kb = 0;
+  /// RAMET_EMULATED_TIMEOUT_MS: a wait with nothing to run is a deadlock after this long.
+  int timeout_ms = 5000;
+  /// RAMET_EMULATED_REPORTS=1: faults are printed to the standard error stream; 0: only
+  /// last_report().
+  bool print_reports = true;
+  /// RAMET_EMULATED_ABORT=1: stop the program at a fault, for a debugger.
+  bool abort_on_fault = false;
+
+  /// Bytes of device `index`.
+  size_t memory_of(int index) const;
+  /// Whether `from` can reach the memory of `to`.
+  bool can_access_peer(int from, int to) const;
+};
+
+/// The settings that the environment asks for. Throws Error naming the variable and its value when
+/// one of them is not understood.
+Settings settings_from_environment();
+
+/// What is in force. Read from the environment at first use.
+const Settings& settings();
+/// For restart() only: nothing may be running.
+void replace_settings(const Settings& next);
+
+}  // namespace ramet::emulated

@@ -1,0 +1,88 @@
+// The one header that kernel files and their launchers include. Under nvcc it is CUDA; for a host
+// compiler it is the emulated GPU (runtime/cuda/emulated), unless the build says that host files
+// see the toolkit's types (RAMET_GPU_TOOLKIT, set by --config=cuda).
+//
+// Note [The dialect of kernel files]: CUDA C++ with three rules.
+//   1. No <<<>>>: launch(kernel<T>, grid, block, shared_bytes, stream, arguments...).
+//   2. No `extern __shared__`: float* s = dynamic_shared<float>(). Plain __shared__ arrays stay.
+//   3. Inline PTX only in runtime/cuda/ptx.h, each instruction with a host version. No __device__
+//   or
+//      __constant__ variables: all emulated devices would share them. Pass structs by value.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#if defined(__CUDACC__) || defined(RAMET_GPU_TOOLKIT)
+
+#define RAMET_GPU_EMULATED 0
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cassert>
+
+/// For invariants of a kernel, not for user errors: those go to the stream's error word.
+#define RAMET_GPU_ASSERT(condition) assert(condition)
+
+#if defined(__CUDACC__)
+namespace ramet {
+
+/// The block's dynamic shared memory, as large as the launch says.
+template <class T> __device__ __forceinline__ T* dynamic_shared() {
+  extern __shared__ __align__(128) unsigned char ramet_dynamic_shared[];
+  return reinterpret_cast<T*>(ramet_dynamic_shared);
+}
+
+/// Starts a kernel. Arguments are converted to the kernel's parameter types first. Returns what the
+/// launch returns; faults of the kernel itself show at a later call.
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
+  kernel<<<grid, block, shared_bytes, stream>>>(
+      static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  return cudaPeekAtLastError();
+}
+
+}  // namespace ramet
+#endif
+
+#else
+
+#define RAMET_GPU_EMULATED 1
+#include "runtime/cuda/emulated/arithmetic.h"
+#include "runtime/cuda/emulated/launch.h"
+#include "runtime/cuda/emulated/runtime_api.h"
+#include "runtime/cuda/emulated/synchronize.h"
+
+#define RAMET_GPU_ASSERT(condition)                                       \
+  ((condition)                                                            \
+       ? (void)0                                                          \
+       : ::ramet::emulated::device_fail(::ramet::emulated::Fault::Assert, \
+                                        "assertion failed: " #condition, __FILE__, __LINE__))
+
+namespace ramet {
+
+template <class T> T* dynamic_shared() {
+  return static_cast<T*>(emulated::dynamic_shared_memory());
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+                   cudaStream_t stream, Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
+  using Call = emulated::KernelCall<Parameters...>;
+  // By value, as CUDA copies them: the caller's objects may be gone when the kernel runs.
+  auto call = std::make_shared<Call>(
+      Call{kernel, {static_cast<Parameters>(std::forward<Arguments>(arguments))...}});
+  const emulated::KernelLaunch what{reinterpret_cast<const void*>(kernel), &Call::run, call,
+                                    sizeof(Call)};
+  return emulated::launch_kernel(what, grid, block, shared_bytes, stream);
+}
+
+}  // namespace ramet
+
+#endif

@@ -1,0 +1,196 @@
+// Devices: number, memory, peers, errors.
+#include <thread>
+
+#include "tests/runtime/cuda/emulated/emulated_devices.h"
+#include "tests/runtime/cuda/emulated/kernels.h"
+#include "tests/runtime/cuda/emulated/planted.h"
+
+namespace ramet::testing {
+namespace {
+
+TEST(EmulatedDevices, AsManyAsAskedFor) {
+  for (const int count : {1, 3, 8}) {
+    emulated::Settings s = test_settings();
+    s.devices = count;
+    s.multiprocessors = 16;
+    Devices devices(s);
+    int found = 0;
+    ASSERT_CUDA(cudaGetDeviceCount(&found), cudaSuccess);
+    EXPECT_EQ(found, count);
+    for (int i = 0; i < count; ++i) {
+      cudaDeviceProp p;
+      ASSERT_CUDA(cudaGetDeviceProperties(&p, i), cudaSuccess);
+      EXPECT_EQ(p.name, "Emulated GPU " + std::to_string(i));
+      EXPECT_EQ(p.multiProcessorCount, 16);
+      EXPECT_EQ(p.major, 9);
+      EXPECT_EQ(p.totalGlobalMem, size_t(64) << 20);
+      int shared = 0;
+      EXPECT_CUDA(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, i),
+                  cudaSuccess);
+      EXPECT_EQ(shared, 227 * 1024);
+    }
+    EXPECT_CUDA(cudaSetDevice(count), cudaErrorInvalidDevice);
+    EXPECT_CUDA(cudaSetDevice(-1), cudaErrorInvalidDevice);
+  }
+}
+
+TEST(EmulatedDevices, None) {
+  emulated::Settings s = test_settings();
+  s.devices = 0;
+  Devices devices(s);
+  int count = -1;
+  EXPECT_CUDA(cudaGetDeviceCount(&count), cudaErrorNoDevice);
+  EXPECT_EQ(count, 0);
+  void* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  EXPECT_CUDA(cudaMalloc(&memory, 4), cudaErrorNoDevice);
+  EXPECT_CUDA(cudaStreamCreate(&stream), cudaErrorNoDevice);
+  EXPECT_CUDA(cudaSetDevice(0), cudaErrorNoDevice);
+  EXPECT_CUDA(empty(1, 1, nullptr), cudaErrorNoDevice);
+  EXPECT_CUDA(cudaDeviceSynchronize(), cudaErrorNoDevice);
+}
+
+TEST(EmulatedDevices, TheCurrentOneIsTheThreads) {
+  Devices devices;
+  ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);
+  int here = -1, there = -1;
+  std::thread([&] { EXPECT_CUDA(cudaGetDevice(&there), cudaSuccess); }).join();
+  EXPECT_CUDA(cudaGetDevice(&here), cudaSuccess);
+  EXPECT_EQ(here, 1);
+  EXPECT_EQ(there, 0);
+}
+
+TEST(EmulatedDevices, MemoryRunsOutOnEachByItself) {
+  emulated::Settings s = test_settings();
+  s.memory = {size_t(4) << 20, size_t(1) << 20};
+  Devices devices(s);
+  size_t free = 0, total = 0;
+  float *a = nullptr, *b = nullptr;
+  EXPECT_CUDA(cudaMalloc(&a, 3 << 20), cudaSuccess);
+  EXPECT_CUDA(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_EQ(total, size_t(4) << 20);
+  EXPECT_EQ(free, size_t(1) << 20);
+  EXPECT_CUDA(cudaMalloc(&b, (1 << 20) + 1), cudaErrorMemoryAllocation);
+  EXPECT_EQ(b, nullptr);
+  // The error is there once, and nothing is broken.
+  EXPECT_CUDA(cudaGetLastError(), cudaErrorMemoryAllocation);
+  EXPECT_CUDA(cudaGetLastError(), cudaSuccess);
+  EXPECT_CUDA(cudaMalloc(&b, 1 << 20), cudaSuccess);
+  EXPECT_CUDA(cudaFree(a), cudaSuccess);
+  EXPECT_CUDA(cudaMalloc(&a, 2 << 20), cudaSuccess);
+  ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);
+  float* c = nullptr;
+  EXPECT_CUDA(cudaMalloc(&c, 2 << 20), cudaErrorMemoryAllocation);
+  EXPECT_CUDA(cudaMalloc(&c, 1 << 20), cudaSuccess);
+  for (float* memory : {a, b, c}) EXPECT_CUDA(cudaFree(memory), cudaSuccess);
+  EXPECT_CUDA(cudaFree(a), cudaErrorInvalidValue);  // twice
+  EXPECT_CUDA(cudaFree(&free), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFree(nullptr), cudaSuccess);
+}
+
+// Fragments and red zones are not what memory runs out of, and addresses that were freed serve
+// again.
+TEST(EmulatedDevices, AllCapacityCanBeUsedAgainAndAgain) {
+  emulated::Settings s = test_settings();
+  s.memory = {size_t(1) << 20};
+  Devices devices(s);
+  for (int round = 0; round < 5; ++round) {
+    std::vector<void*> blocks(2048);
+    for (void*& block : blocks) ASSERT_CUDA(cudaMalloc(&block, 512), cudaSuccess);
+    void* more = nullptr;
+    EXPECT_CUDA(cudaMalloc(&more, 1), cudaErrorMemoryAllocation);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      ASSERT_CUDA(cudaFree(blocks[i * 1021 % blocks.size()]), cudaSuccess);
+    size_t free = 0, total = 0;
+    EXPECT_CUDA(cudaMemGetInfo(&free, &total), cudaSuccess);
+    EXPECT_EQ(free, total);
+  }
+}
+
+TEST(EmulatedDevices, Peers) {
+  emulated::Settings s = test_settings();
+  s.devices = 3;
+  s.all_peers = false;
+  s.peers = {{0, 1}};
+  Devices devices(s);
+  int can = -1;
+  EXPECT_CUDA(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+  EXPECT_EQ(can, 1);
+  EXPECT_CUDA(cudaDeviceCanAccessPeer(&can, 0, 2), cudaSuccess);
+  EXPECT_EQ(can, 0);
+  EXPECT_CUDA(cudaDeviceCanAccessPeer(&can, 0, 3), cudaErrorInvalidDevice);
+  EXPECT_CUDA(cudaDeviceDisablePeerAccess(1), cudaErrorPeerAccessNotEnabled);
+  EXPECT_CUDA(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+  EXPECT_CUDA(cudaDeviceEnablePeerAccess(1, 0), cudaErrorPeerAccessAlreadyEnabled);
+  EXPECT_CUDA(cudaDeviceDisablePeerAccess(1), cudaSuccess);
+  EXPECT_CUDA(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
+  EXPECT_CUDA(cudaDeviceEnablePeerAccess(2, 0), cudaErrorInvalidDevice);
+}
+
+TEST(EmulatedDevices, LaunchesAreChecked) {
+  Devices devices;
+  EXPECT_CUDA(empty(0, 32, nullptr), cudaErrorInvalidConfiguration);
+  EXPECT_CUDA(empty(1, 0, nullptr), cudaErrorInvalidConfiguration);
+  EXPECT_CUDA(empty(1, 1025, nullptr), cudaErrorInvalidConfiguration);
+  EXPECT_CUDA(coordinates(nullptr, dim3(1, 65536), dim3(1), nullptr),
+              cudaErrorInvalidConfiguration);
+  EXPECT_CUDA(coordinates(nullptr, dim3(1), dim3(1, 1, 65), nullptr),
+              cudaErrorInvalidConfiguration);
+  EXPECT_CUDA(empty(1, 1024, nullptr), cudaSuccess);
+  cudaStream_t other = nullptr;
+  ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);
+  ASSERT_CUDA(cudaStreamCreate(&other), cudaSuccess);
+  ASSERT_CUDA(cudaSetDevice(0), cudaSuccess);
+  EXPECT_CUDA(empty(1, 1, other), cudaErrorInvalidResourceHandle);
+  EXPECT_CUDA(cudaStreamDestroy(other), cudaSuccess);
+}
+
+__global__ void fill_dynamic(int count) {
+  float* s = dynamic_shared<float>();
+  for (int i = 0; i < count; ++i) s[i] = 1.0f;
+}
+
+TEST(EmulatedDevices, LargeSharedMemoryIsAskedForFirst) {
+  Devices devices;
+  const auto launch_with = [](size_t bytes) {
+    return launch(fill_dynamic, 1, 1, bytes, nullptr, bytes / sizeof(float));
+  };
+  EXPECT_CUDA(launch_with(48 * 1024), cudaSuccess);
+  EXPECT_CUDA(launch_with(48 * 1024 + 4), cudaErrorInvalidValue);
+  const auto limit = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  EXPECT_CUDA(cudaFuncSetAttribute(fill_dynamic, limit, 227 * 1024 + 1), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFuncSetAttribute(fill_dynamic, limit, 227 * 1024), cudaSuccess);
+  EXPECT_CUDA(launch_with(227 * 1024), cudaSuccess);
+  EXPECT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+// A reset gives everything back: memory, streams, events.
+TEST(EmulatedDevices, Reset) {
+  Devices devices;
+  float* memory = nullptr;
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  ASSERT_CUDA(cudaMalloc(&memory, 1 << 20), cudaSuccess);
+  ASSERT_CUDA(cudaStreamCreate(&stream), cudaSuccess);
+  ASSERT_CUDA(cudaEventCreate(&event), cudaSuccess);
+  ASSERT_CUDA(planted_trap(stream), cudaSuccess);
+  ASSERT_CUDA(cudaEventRecord(event, stream), cudaSuccess);
+  ASSERT_CUDA(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
+  EXPECT_NE(emulated::last_report(), "");
+  ASSERT_CUDA(cudaDeviceReset(), cudaSuccess);
+  size_t free = 0, total = 1;
+  EXPECT_CUDA(cudaMemGetInfo(&free, &total), cudaSuccess);
+  EXPECT_EQ(free, total);
+  EXPECT_CUDA(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_CUDA(cudaEventQuery(event), cudaErrorInvalidResourceHandle);
+  EXPECT_CUDA(cudaFree(memory), cudaErrorInvalidValue);
+}
+
+TEST(EmulatedDevices, ErrorsHaveNames) {
+  EXPECT_STREQ(cudaGetErrorName(cudaErrorNotReady), "cudaErrorNotReady");
+  EXPECT_STREQ(cudaGetErrorString(cudaErrorMemoryAllocation), "out of memory");
+  EXPECT_STREQ(cudaGetErrorName(static_cast<cudaError_t>(12345)), "cudaErrorUnknown");
+}
+
+}  // namespace
+}  // namespace ramet::testing

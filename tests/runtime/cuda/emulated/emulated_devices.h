@@ -1,0 +1,96 @@
+// What tests of the emulated GPUs share: settings for one test, device memory with an owner, and
+// the schedules that every result must be the same under.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/emulated/control.h"
+#include "runtime/cuda/gpu.h"
+
+#define EXPECT_CUDA(call, code) EXPECT_STREQ(cudaGetErrorName(call), #code)
+#define ASSERT_CUDA(call, code) ASSERT_STREQ(cudaGetErrorName(call), #code)
+
+namespace ramet::testing {
+
+/// Few enough workers for a shared machine, quick deadlocks, no reports on the terminal.
+inline emulated::Settings test_settings() {
+  emulated::Settings s = emulated::settings_from_environment();
+  s.devices = 2;
+  s.memory = {size_t(64) << 20};
+  s.workers = 2;
+  s.timeout_ms = 200;
+  s.print_reports = false;
+  return s;
+}
+
+/// Devices with these settings, and those of the environment again afterwards.
+class Devices {
+ public:
+  explicit Devices(const emulated::Settings& settings = test_settings()) {
+    emulated::restart(settings);
+  }
+  ~Devices() { emulated::restart(emulated::settings_from_environment()); }
+};
+
+struct Schedule {
+  std::string name;
+  emulated::Settings settings;
+};
+
+/// Stream modes and thread orders; the random ones twice.
+inline std::vector<Schedule> schedules() {
+  using emulated::StreamMode, emulated::ThreadOrder;
+  std::vector<Schedule> list;
+  const auto add = [&](const char* name, StreamMode streams, ThreadOrder threads, uint64_t seed) {
+    emulated::Settings s = test_settings();
+    s.streams = streams;
+    s.threads = threads;
+    s.stream_seed = s.thread_seed = seed;
+    list.push_back({name, s});
+  };
+  add("async forward", StreamMode::Async, ThreadOrder::Forward, 1);
+  add("async reverse", StreamMode::Async, ThreadOrder::Reverse, 1);
+  add("eager reverse", StreamMode::Eager, ThreadOrder::Reverse, 1);
+  add("lazy forward", StreamMode::Lazy, ThreadOrder::Forward, 1);
+  add("random 1", StreamMode::Random, ThreadOrder::Random, 1);
+  add("random 2", StreamMode::Random, ThreadOrder::Random, 2);
+  return list;
+}
+
+template <class T> class DeviceArray {
+ public:
+  explicit DeviceArray(size_t count) : count_(count) {
+    EXPECT_CUDA(cudaMalloc(&data_, count * sizeof(T)), cudaSuccess);
+  }
+  explicit DeviceArray(const std::vector<T>& host) : DeviceArray(host.size()) {
+    EXPECT_CUDA(cudaMemcpy(data_, host.data(), count_ * sizeof(T), cudaMemcpyHostToDevice),
+                cudaSuccess);
+  }
+  ~DeviceArray() { (void)cudaFree(data_); }
+  DeviceArray(const DeviceArray&) = delete;
+
+  operator T*() const { return data_; }
+  std::vector<T> host() const {
+    std::vector<T> copy(count_);
+    EXPECT_CUDA(cudaMemcpy(copy.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
+                cudaSuccess);
+    return copy;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t count_;
+};
+
+inline std::vector<float> uniform(size_t count, unsigned seed, float scale = 1.0f) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> draw(-scale, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = draw(generator);
+  return values;
+}
+
+}  // namespace ramet::testing

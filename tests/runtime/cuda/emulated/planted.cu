@@ -1,0 +1,147 @@
+#include "tests/runtime/cuda/emulated/planted.h"
+
+namespace ramet::testing {
+namespace {
+
+constexpr unsigned kAll = 0xffffffffu;
+constexpr int kTile = 16, kSize = 32;
+
+template <Missing missing> __global__ void matmul_kernel(const float* a, const float* b, float* c) {
+  __shared__ float tile_a[kTile][kTile], tile_b[kTile][kTile];
+  const int tx = threadIdx.x, ty = threadIdx.y;
+  const int row = blockIdx.y * kTile + ty, column = blockIdx.x * kTile + tx;
+  float sum = 0;
+  for (int t = 0; t < kSize; t += kTile) {
+    tile_a[ty][tx] = a[row * kSize + t + tx];
+    tile_b[ty][tx] = b[(t + ty) * kSize + column];
+    if (missing != Missing::FirstBarrier) __syncthreads();
+    for (int i = 0; i < kTile; ++i) sum += tile_a[ty][i] * tile_b[i][tx];
+    if (missing != Missing::SecondBarrier) __syncthreads();
+  }
+  c[row * kSize + column] = sum;
+}
+
+__global__ void divergent_barrier_kernel(float* x) {
+  if (threadIdx.x < 32) {
+    x[threadIdx.x] = 1;
+    __syncthreads();
+  } else {
+    __syncthreads();
+    x[threadIdx.x] = 2;
+  }
+}
+
+__global__ void deadlock_kernel(float* x) {
+  float value = static_cast<float>(threadIdx.x);
+  if (threadIdx.x % 32 < 16) value = __shfl_xor_sync(kAll, value, 1);
+  __syncthreads();
+  x[threadIdx.x] = value;
+}
+
+__global__ void absent_lane_kernel(float* x) {
+  if (threadIdx.x >= 40) return;
+  x[threadIdx.x] = __shfl_xor_sync(kAll, static_cast<float>(threadIdx.x), 16);
+}
+
+__global__ void outside_mask_kernel(float* x) {
+  if (threadIdx.x >= 16) {
+    __syncwarp(0xffff0000u);
+    return;
+  }
+  x[threadIdx.x] = __shfl_sync(0x0000ffffu, static_cast<float>(threadIdx.x), 20);
+}
+
+__global__ void foreign_mask_kernel(float* x) {
+  x[threadIdx.x] = __shfl_sync(0x0000ffffu, static_cast<float>(threadIdx.x), 0);
+}
+
+__global__ void divergent_shuffle_kernel(float* x) {
+  float value = static_cast<float>(threadIdx.x);
+  if (threadIdx.x % 2) value = __shfl_sync(kAll, value, 0);
+  else value = __shfl_sync(kAll, value, 1);
+  x[threadIdx.x] = value;
+}
+
+__global__ void assert_kernel(const int* x) { RAMET_GPU_ASSERT(x[threadIdx.x] < 10); }
+
+__global__ void trap_kernel() {
+  if (threadIdx.x == 3) __trap();
+}
+
+__global__ void dynamic_overrun_kernel(float* x) {
+  float* s = dynamic_shared<float>();
+  s[threadIdx.x + 1] = 1.0f;
+  __syncthreads();
+  x[threadIdx.x] = s[threadIdx.x];
+}
+
+__global__ void static_overrun_kernel(float* x, int offset) {
+  __shared__ float s[64];
+  float* p = s;  // the array's bound is forgotten here
+  p[threadIdx.x + offset] = 1.0f;
+  __syncthreads();
+  x[threadIdx.x] = p[threadIdx.x];
+}
+
+__global__ void global_overrun_kernel(float* x, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= count) x[i] = 1.0f;
+}
+
+__global__ void uninitialised_shared_kernel(float* x) {
+  float* s = dynamic_shared<float>();
+  if (threadIdx.x != 5) s[threadIdx.x] = 1.0f;
+  __syncthreads();
+  x[threadIdx.x] = s[63 - threadIdx.x];
+}
+
+__global__ void copy_kernel(float* x, const float* y) { x[threadIdx.x] = y[threadIdx.x]; }
+
+}  // namespace
+
+cudaError_t planted_matmul(Missing missing, const float* a, const float* b, float* c,
+                           cudaStream_t stream) {
+  auto* kernel = missing == Missing::Nothing        ? matmul_kernel<Missing::Nothing>
+                 : missing == Missing::FirstBarrier ? matmul_kernel<Missing::FirstBarrier>
+                                                    : matmul_kernel<Missing::SecondBarrier>;
+  return launch(kernel, dim3(2, 2), dim3(kTile, kTile), 0, stream, a, b, c);
+}
+cudaError_t planted_divergent_barrier(float* x, cudaStream_t stream) {
+  return launch(divergent_barrier_kernel, 1, 64, 0, stream, x);
+}
+cudaError_t planted_deadlock(float* x, cudaStream_t stream) {
+  return launch(deadlock_kernel, 1, 64, 0, stream, x);
+}
+cudaError_t planted_shuffle_of_absent_lane(float* x, cudaStream_t stream) {
+  return launch(absent_lane_kernel, 1, 64, 0, stream, x);
+}
+cudaError_t planted_shuffle_outside_mask(float* x, cudaStream_t stream) {
+  return launch(outside_mask_kernel, 1, 32, 0, stream, x);
+}
+cudaError_t planted_foreign_mask(float* x, cudaStream_t stream) {
+  return launch(foreign_mask_kernel, 1, 32, 0, stream, x);
+}
+cudaError_t planted_divergent_shuffle(float* x, cudaStream_t stream) {
+  return launch(divergent_shuffle_kernel, 1, 32, 0, stream, x);
+}
+cudaError_t planted_assert(const int* x, cudaStream_t stream) {
+  return launch(assert_kernel, 1, 64, 0, stream, x);
+}
+cudaError_t planted_trap(cudaStream_t stream) { return launch(trap_kernel, 1, 64, 0, stream); }
+cudaError_t planted_dynamic_overrun(float* x, cudaStream_t stream) {
+  return launch(dynamic_overrun_kernel, 1, 64, 64 * sizeof(float), stream, x);
+}
+cudaError_t planted_static_overrun(float* x, int offset, cudaStream_t stream) {
+  return launch(static_overrun_kernel, 1, 64, 0, stream, x, offset);
+}
+cudaError_t planted_global_overrun(float* x, cudaStream_t stream) {
+  return launch(global_overrun_kernel, 17, 64, 0, stream, x, 1024);
+}
+cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream) {
+  return launch(uninitialised_shared_kernel, 1, 64, 64 * sizeof(float), stream, x);
+}
+cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream) {
+  return launch(copy_kernel, 1, 64, 0, stream, x, y);
+}
+
+}  // namespace ramet::testing

@@ -1,0 +1,38 @@
+// Kernels with one mistake each, for tests of what the emulated GPU notices.
+#pragma once
+#include "runtime/cuda/gpu.h"
+
+namespace ramet::testing {
+
+/// What matmul() of kernels.h does, for 32 x 32 matrices; without the barrier after the tiles are
+/// written, or without the one after they are read.
+enum class Missing { Nothing, FirstBarrier, SecondBarrier };
+cudaError_t planted_matmul(Missing missing, const float* a, const float* b, float* c,
+                           cudaStream_t stream);
+
+/// Two halves of a block at two different __syncthreads().
+cudaError_t planted_divergent_barrier(float* x, cudaStream_t stream);
+/// Half of a warp in a shuffle whose mask names all of it, the rest at __syncthreads().
+cudaError_t planted_deadlock(float* x, cudaStream_t stream);
+/// A shuffle that reads lanes which have left the kernel.
+cudaError_t planted_shuffle_of_absent_lane(float* x, cudaStream_t stream);
+/// A shuffle that reads a live lane which the mask does not name.
+cudaError_t planted_shuffle_outside_mask(float* x, cudaStream_t stream);
+/// A lane that calls a primitive with a mask without itself.
+cudaError_t planted_foreign_mask(float* x, cudaStream_t stream);
+/// Two primitives at two lines under one mask.
+cudaError_t planted_divergent_shuffle(float* x, cudaStream_t stream);
+/// RAMET_GPU_ASSERT of x[i] < 10.
+cudaError_t planted_assert(const int* x, cudaStream_t stream);
+cudaError_t planted_trap(cudaStream_t stream);
+
+/// Writes one float past the launch's dynamic shared memory, a __shared__ array, an allocation of
+/// 1024.
+cudaError_t planted_dynamic_overrun(float* x, cudaStream_t stream);
+cudaError_t planted_static_overrun(float* x, int offset, cudaStream_t stream);
+cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
+/// Reads dynamic shared memory, or a whole allocation, that nobody has written.
+cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);
+cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream);
+
+}  // namespace ramet::testing

@@ -1,0 +1,55 @@
+"""@local_cuda: the machine's CUDA toolkit, where there is one."""
+
+_TOOLKIT = """
+package(default_visibility = ["//visibility:public"])
+
+exports_files(["nvcc.sh"])
+
+cc_library(
+    name = "headers",
+    hdrs = glob(["include/**"]),
+    includes = ["include"],
+)
+
+cc_library(
+    name = "cudart",
+    linkopts = ["-L{path}/lib64", "-lcudart", "-Wl,-rpath,{path}/lib64"],
+    deps = [":headers"],
+)
+"""
+
+_NO_TOOLKIT = """
+package(default_visibility = ["//visibility:public"])
+
+exports_files(["nvcc.sh"])
+
+[cc_library(
+    name = name,
+    target_compatible_with = ["@ramet//tools/cuda:nowhere"],
+) for name in ["headers", "cudart"]]
+"""
+
+def _impl(ctx):
+    path = ctx.os.environ.get("CUDA_PATH", "") or "/usr/local/cuda"
+    nvcc = ctx.path(path + "/bin/nvcc")
+    if not nvcc.exists:
+        # The repository exists all the same: only a build for real GPUs asks more of it.
+        ctx.file("BUILD.bazel", _NO_TOOLKIT)
+        ctx.file("nvcc.sh", "#!/bin/sh\necho 'no CUDA toolkit: set CUDA_PATH' >&2\nexit 1\n", executable = True)
+        ctx.file("defs.bzl", "HAVE_CUDA = False\n")
+        return
+    version = ctx.execute([nvcc, "--version"]).stdout.split("release ")[1].split(",")[0]
+    ctx.symlink(path + "/include", "include")
+    ctx.file("BUILD.bazel", _TOOLKIT.format(path = path))
+
+    # The version stands in the script, so that a new toolkit makes new objects.
+    ctx.file("nvcc.sh", "#!/bin/sh\n# CUDA %s\nexec %s \"$@\"\n" % (version, nvcc), executable = True)
+    ctx.file("defs.bzl", "HAVE_CUDA = True\n")
+
+cuda_configure = repository_rule(
+    doc = "Finds $CUDA_PATH or /usr/local/cuda. Without either, HAVE_CUDA is False and its targets are skipped.",
+    implementation = _impl,
+    configure = True,
+    environ = ["CUDA_PATH"],
+    local = True,
+)

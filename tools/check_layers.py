@@ -6,11 +6,14 @@
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
+  - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
+    assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a top-level folder that should not be there, or a root file that is missing;
   - a second BUILD file in a layer, or a BUILD file other than the root's that shows a target to everybody.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of
-runtime/cuda, which bring CUDA's own names: a public header may not include them.
+runtime/cuda, which bring CUDA's own names: a public header may not include them. The layers know the emulated GPUs only
+as what runtime/cuda/gpu.h means.
 """
 
 import os
@@ -22,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
 CUDA = "runtime/cuda/"
+EMULATED = CUDA + "emulated/"
 FOLDERS = LAYERS + ("tests", "tools")
 ROOT_FILES = """WORKSPACE BUILD ramet.h README.md DESIGN.md CONTRIBUTING.md LICENSE .clang-format .clang-tidy .ci/run""".split()
 # Left there by builds and runs, and never in the repository.
@@ -29,6 +33,17 @@ IGNORED = ("runs",)
 SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 DEFINE = re.compile(r"^\s*#\s*define\s+(\w+)")
+DIALECT = tuple(
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"<<<", "a kernel is started by launch()"),
+        (r"\bextern\s+__shared__", "dynamic shared memory is dynamic_shared<T>()"),
+        (r"\basm\b", "inline assembly belongs in runtime/cuda/ptx.h"),
+        (r"\b__constant__\b", "all emulated devices would share it: pass a struct by value"),
+        (r"^\s*(?:static\s+)?__device__\s+[^()]*[;=]", "all emulated devices would share this variable"),
+        (r"\b__activemask\b", "name the lanes by a mask"),
+    )
+)
 
 STANDARD = set(
     """algorithm any array atomic bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale
@@ -75,8 +90,18 @@ def check_includes(path):
         if not (ROOT / ours).is_file():
             if path.startswith(LAYERS):
                 yield "%s:%d: \"%s\" is no file of this repository (others go in <>)" % (path, number, ours)
+        elif ours.startswith(EMULATED) and path.startswith(LAYERS) and not path.startswith(CUDA):
+            yield "%s:%d: the emulated GPU by name: include runtime/cuda/gpu.h" % (path, number)
         elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
+
+
+def check_dialect(path):
+    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        code = line.split("//")[0]
+        for pattern, text in DIALECT:
+            if pattern.search(code):
+                yield "%s:%d: %s" % (path, number, text)
 
 
 def public_headers(files):
@@ -89,7 +114,8 @@ def public_headers(files):
         for _, ours, _ in includes(todo.pop()):
             if ours and ours not in seen and (ROOT / ours).is_file():
                 seen.add(ours)
-                todo.append(ours)
+                if not ours.startswith(CUDA):
+                    todo.append(ours)
     return sorted(seen)
 
 
@@ -101,6 +127,7 @@ def check_public(path):
         yield "%s:1: an internal header, but a public one includes it" % path
     if path.startswith(CUDA):
         yield "%s:1: a header of CUDA's names, but a public one includes it" % path
+        return
     for number, line in enumerate(text.splitlines(), 1):
         match = DEFINE.match(line)
         if match and not match.group(1).startswith("RAMET_"):
@@ -130,7 +157,10 @@ def check_builds():
             yield "%s: missing" % name
     for layer in LAYERS:
         builds = sorted(str(p.relative_to(ROOT)) for p in (ROOT / layer).rglob("BUILD*"))
-        if builds != [layer + "/BUILD"]:
+        wanted = [layer + "/BUILD"]
+        if layer == "runtime":  # packages of their own, so that the plain library carries nothing of CUDA
+            wanted += [CUDA + "BUILD", EMULATED + "BUILD"]
+        if builds != sorted(wanted):
             yield "%s/: one BUILD file a folder, got: %s" % (layer, " ".join(builds))
     # tools/bazel stands in for repositories that Bazel would download.
     for path in sorted(p for name in FOLDERS for p in (ROOT / name).rglob("BUILD")):
@@ -144,6 +174,8 @@ def main():
     problems = list(check_folders()) + list(check_builds())
     for path in files:
         problems += check_includes(path)
+        if path.endswith((".cu", ".cuh")):
+            problems += check_dialect(path)
     headers = public_headers(files)
     for path in headers:
         problems += check_public(path)

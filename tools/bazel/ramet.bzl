@@ -91,7 +91,7 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **k
         **kwargs
     )
 
-def ramet_tests(deps, settings = {}, shared = True):
+def ramet_tests(deps, settings = {}, shared = True, tags = []):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
     The name says what is special about a test:
@@ -103,7 +103,9 @@ def ramet_tests(deps, settings = {}, shared = True):
       deps: what is tested.
       settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" are added.
       shared: whether the other files make a library here.
+      tags: of all of them.
     """
+    every = tags
     helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"], allow_empty = True) if shared else []
     data = native.glob(["goldens/**", "data/**"], allow_empty = True)
     if helpers:
@@ -118,7 +120,7 @@ def ramet_tests(deps, settings = {}, shared = True):
     for src in native.glob(["**/*_test.cc"], allow_empty = True):
         name = src[:-len(".cc")]
         extra = dict(settings.get(name, {}))
-        tags = extra.pop("tags", [])
+        tags = every + extra.pop("tags", [])
         if name.endswith("_threads_test"):
             tags = tags + ["threads"]
         if name.endswith("_long_test"):

@@ -34,13 +34,9 @@ cudaError_t cudaFree(void* memory) {
   Allocation allocation;
   if (!call.engine.find(memory, &allocation) || allocation.base != memory)
     return result(cudaErrorInvalidValue);
-  std::vector<MarkPtr> marks;
-  for (const CUstream_st* stream : call.engine.streams)
-    if (stream->device == allocation.device && stream->last) marks.push_back(stream->last);
-  for (const MarkPtr& mark : marks)
-    if (const cudaError_t error = call.engine.wait(mark, call.lock)) return result(error);
   Device& device = *call.engine.devices[static_cast<size_t>(allocation.device)];
-  if (const cudaError_t sticky = device.sticky.load()) return result(sticky);
+  if (const cudaError_t error = call.engine.wait_for_device(device, call.lock))
+    return result(error);
   return result(device.memory.release(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -103,11 +99,9 @@ cudaError_t cudaFreeHost(void* memory) {
   RAMET_EMULATED_ENTER;
   const auto found = call.engine.pinned.find(reinterpret_cast<uintptr_t>(memory));
   if (found == call.engine.pinned.end()) return result(cudaErrorInvalidValue);
-  std::vector<MarkPtr> marks;
-  for (const CUstream_st* stream : call.engine.streams)
-    if (stream->last) marks.push_back(stream->last);
-  for (const MarkPtr& mark : marks)
-    if (const cudaError_t error = call.engine.wait(mark, call.lock)) return result(error);
+  for (const auto& device : call.engine.devices)
+    if (const cudaError_t error = call.engine.wait_for_device(*device, call.lock))
+      return result(error);
   if (checks().pinned) checks().pinned(memory, 0, false);
   call.engine.pinned.erase(reinterpret_cast<uintptr_t>(memory));
   std::free(memory);

@@ -25,12 +25,20 @@ struct Capture {
   std::vector<GraphNode> nodes;
   /// Each stream that takes part, and the nodes that its next operation comes after.
   std::map<CUstream_st*, std::set<size_t>> tails;
+  /// The node of each meeting that a captured stream has joined.
+  std::map<std::shared_ptr<Meeting>, size_t> meetings;
   bool invalid = false, ended = false;
 
   cudaError_t record(CUstream_st* stream, Operation operation);
   bool holds_blocking_stream_of(int device) const;
   /// Every node but those that the origin's next operation would come after has a successor.
   bool all_joined() const;
+  /// The nodes so that each stands behind those it comes after; empty where that cannot be or where
+  /// a meeting lacks members.
+  std::vector<GraphNode> in_order();
+
+ private:
+  cudaError_t record_meeting(CUstream_st* stream, const std::shared_ptr<Meeting>& meeting);
 };
 
 /// Answers to calls that no capture allows (cudaMalloc, synchronisation): invalidates the captures

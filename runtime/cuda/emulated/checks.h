@@ -57,6 +57,9 @@ Position current_position();
 /// Index of a thread of the running block.
 uint3 index_of(unsigned rank);
 
+/// Whether device `from` has enabled access to the memory of device `to`.
+bool peer_access_enabled(int from, int to);
+
 /// Reports a fault of the running block, which goes on.
 void device_warn(Fault fault, const std::string& text);
 

@@ -36,8 +36,12 @@ struct Allocation {
 };
 bool find_allocation(const void* address, Allocation* allocation);
 
-/// Makes `report` the last fault, prints it as the settings say, and gives every device the sticky
-/// error `error`: for what is wrong outside kernels.
+/// Makes `report` the last fault and prints it as the settings say: for calls that are refused with
+/// more to say than a code.
+void note_report(const std::string& report);
+
+/// The same, and every device has the sticky error `error` from here on: for what is wrong outside
+/// kernels.
 void fail_all_devices(cudaError_t error, const std::string& report);
 
 }  // namespace ramet::emulated

@@ -1,10 +1,15 @@
 // Devices: number, properties, peers, synchronisation, reset.
 #include <cstdio>
-#include <vector>
 
 #include "runtime/cuda/emulated/capture.h"
 
 using namespace ramet::emulated;
+
+bool ramet::emulated::peer_access_enabled(int from, int to) {
+  Engine& all = engine();
+  Engine::Lock lock(all.mutex);
+  return all.devices[static_cast<size_t>(from)]->enabled_peers.count(to) != 0;
+}
 
 namespace {
 
@@ -93,13 +98,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 cudaError_t cudaDeviceSynchronize(void) {
   RAMET_EMULATED_ENTER;
   if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
-  // What is queued now: other threads may go on queueing.
-  std::vector<MarkPtr> marks;
-  for (const CUstream_st* stream : call.engine.streams)
-    if (stream->device == this_thread.device && stream->last) marks.push_back(stream->last);
-  for (const MarkPtr& mark : marks)
-    if (const cudaError_t error = call.engine.wait(mark, call.lock)) return result(error);
-  return result(call.device().sticky.load());
+  return result(call.engine.wait_for_device(call.device(), call.lock));
 }
 
 cudaError_t cudaDeviceReset(void) {

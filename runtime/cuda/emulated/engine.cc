@@ -143,7 +143,7 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
   const std::shared_ptr<Meeting> meeting = head.meeting;
   const std::vector<CUstream_st*> members =
       meeting ? meeting->members : std::vector<CUstream_st*>{stream};
-  const std::function<void()> work = std::move(meeting ? meeting->work : head.work);
+  std::function<void()> work = std::move(meeting ? meeting->work : head.work);
   const char* const what = head.what;
   const Transfer transfer = head.transfer;
   double start = 0;
@@ -170,6 +170,7 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
     work();
     if (checked) checks().operation_end();
   }
+  work = nullptr;  // what it holds may call CUDA when it goes: not under the lock
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   lock.lock();
   --running_;
@@ -181,10 +182,7 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
     mark.stream = nullptr;
     member->queue.pop_front();
     member->busy = false;
-    if (member->destroyed && member->queue.empty()) {
-      streams.erase(member);
-      delete member;
-    }
+    if (member->destroyed && member->queue.empty()) remove_stream(member);
   }
   changed.notify_all();
 }
@@ -219,6 +217,26 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
   }
   host_saw(*mark);
   return cudaSuccess;
+}
+
+cudaError_t Engine::wait_for_device(Device& device, Lock& lock) {
+  // What is queued now: other threads may go on queueing.
+  std::vector<MarkPtr> marks;
+  for (const CUstream_st* stream : streams)
+    if (stream->device == device.id && stream->last) marks.push_back(stream->last);
+  for (const MarkPtr& mark : marks)
+    if (const cudaError_t error = wait(mark, lock)) return error;
+  timeline.host_waited(device.gone_time);
+  join_clocks(host_clock_, device.gone_clock);
+  return device.sticky.load();
+}
+
+void Engine::remove_stream(CUstream_st* stream) {
+  Device& device = *devices[static_cast<size_t>(stream->device)];
+  device.gone_time = std::max(device.gone_time, stream->time);
+  join_clocks(device.gone_clock, stream->clock);
+  streams.erase(stream);
+  delete stream;
 }
 
 bool Engine::poll(const MarkPtr& mark, Lock& lock) {
@@ -315,12 +333,12 @@ void Engine::reset_device(Device& device, Lock& lock) {
   for (auto next = streams.begin(); next != streams.end();) {
     CUstream_st* stream = *next++;
     if (stream->device != device.id) continue;
+    join_clocks(host_clock_, stream->clock);
     for (Operation& operation : stream->queue) forget_operation(operation);
     stream->queue.clear();
     if (stream->is_default) continue;
     if (stream->capture) end_capture(stream->capture);
-    streams.erase(stream);
-    delete stream;
+    remove_stream(stream);
   }
   for (auto next = events.begin(); next != events.end();) {
     CUevent_st* event = *next++;

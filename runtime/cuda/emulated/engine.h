@@ -91,6 +91,9 @@ struct Device {
   // cudaSuccess, or what every call returns until cudaDeviceReset().
   std::atomic<cudaError_t> sticky{cudaSuccess};
   std::thread executor;
+  // What the streams that are gone have done.
+  VectorClock gone_clock;
+  double gone_time = 0;
 };
 
 /// Everything but the constructor, the destructor and `devices` (whose number never changes) is
@@ -123,10 +126,13 @@ class Engine {
   cudaError_t enqueue(CUstream_st* stream, Operation operation, Lock& lock);
   /// Waits for a mark, and runs what the mode wants meanwhile.
   cudaError_t wait(const MarkPtr& mark, Lock& lock);
+  /// Waits for all work of a device.
+  cudaError_t wait_for_device(Device& device, Lock& lock);
   /// A look at a mark; in modes without executors it also runs something, so that polling ends.
   bool poll(const MarkPtr& mark, Lock& lock);
   /// Forgets the queued work of a device, its streams, events and memory.
   void reset_device(Device& device, Lock& lock);
+  void remove_stream(CUstream_st* stream);
   /// Its streams are ordinary streams again.
   void end_capture(std::shared_ptr<Capture> capture);
 

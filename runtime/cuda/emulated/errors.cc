@@ -94,14 +94,18 @@ std::string last_report() {
   return all.report;
 }
 
-void fail_all_devices(cudaError_t error, const std::string& report) {
+void note_report(const std::string& report) {
   Engine& all = engine();
   {
     Engine::Lock lock(all.mutex);
     all.report = report;
-    for (const auto& device : all.devices) device->sticky = error;
   }
   publish(report);
+}
+
+void fail_all_devices(cudaError_t error, const std::string& report) {
+  for (const auto& device : engine().devices) device->sticky = error;
+  note_report(report);
 }
 
 }  // namespace ramet::emulated

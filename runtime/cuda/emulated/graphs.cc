@@ -12,14 +12,46 @@ namespace ramet::emulated {
 
 cudaError_t Capture::record(CUstream_st* stream, Operation operation) {
   if (invalid) return cudaErrorStreamCaptureInvalidated;
-  if (operation.meeting) {  // several streams at once: not what a node is
-    invalid = true;
-    return cudaErrorStreamCaptureUnsupported;
-  }
+  if (operation.meeting) return record_meeting(stream, operation.meeting);
   std::set<size_t>& tail = tails[stream];
   nodes.push_back({std::move(operation.work), std::move(tail), stream->device});
   tail = {nodes.size() - 1};
   return cudaSuccess;
+}
+
+// One node for all members: it comes after what each of them has done before, and before what each
+// of them does next. Its members must be in one capture.
+cudaError_t Capture::record_meeting(CUstream_st* stream, const std::shared_ptr<Meeting>& meeting) {
+  const auto [entry, first] = meetings.try_emplace(meeting, nodes.size());
+  const size_t node = entry->second;
+  if (first) nodes.push_back({meeting->work, {}, stream->device});
+  std::set<size_t>& tail = tails[stream];
+  nodes[node].after.insert(tail.begin(), tail.end());
+  tail = {node};
+  meeting->members.push_back(stream);
+  return cudaSuccess;
+}
+
+std::vector<GraphNode> Capture::in_order() {
+  for (const auto& [meeting, node] : meetings)
+    if (static_cast<int>(meeting->members.size()) != meeting->count) return {};
+  // A node that several streams made may come after one that was recorded later.
+  std::vector<GraphNode> ordered;
+  std::vector<size_t> place(nodes.size(), nodes.size());
+  while (ordered.size() < nodes.size()) {
+    const size_t before = ordered.size();
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const auto placed = [&](size_t k) { return place[k] < nodes.size(); };
+      const std::set<size_t>& after = nodes[i].after;
+      if (placed(i) || !std::all_of(after.begin(), after.end(), placed)) continue;
+      place[i] = ordered.size();
+      GraphNode node{std::move(nodes[i].work), {}, nodes[i].device};
+      for (const size_t k : after) node.after.insert(place[k]);
+      ordered.push_back(std::move(node));
+    }
+    if (ordered.size() == before) return {};  // members that wait for each other
+  }
+  return ordered;
 }
 
 bool Capture::holds_blocking_stream_of(int device) const {
@@ -107,7 +139,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
   call.engine.end_capture(capture);
   if (capture->invalid) return result(cudaErrorStreamCaptureInvalidated);
   if (!capture->all_joined()) return result(cudaErrorStreamCaptureUnjoined);
-  *graph = new CUgraph_st{std::move(capture->nodes)};
+  const bool empty = capture->nodes.empty();
+  std::vector<GraphNode> nodes = capture->in_order();
+  if (nodes.empty() && !empty) return result(cudaErrorStreamCaptureInvalidated);
+  *graph = new CUgraph_st{std::move(nodes)};
   call.engine.graphs.insert(*graph);
   return cudaSuccess;
 }

@@ -39,8 +39,9 @@ enum class Fault : uint8_t {
 };
 
 struct GridResult {
+  /// The first fault.
   Fault fault = Fault::None;
-  /// Kernel, launch, block, thread, file and line of the first fault.
+  /// Kernel, launch, block, thread, file and line of every fault, a line or more each.
   std::string report;
 };
 

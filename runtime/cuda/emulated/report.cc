@@ -29,6 +29,25 @@ std::string first_word(const char* line, const char* ends) {
   return std::string(line, std::strcspn(line, ends));
 }
 
+/// "void ramet::(anonymous namespace)::softmax<float>(float const*, int)" is softmax<float>.
+std::string short_name(const std::string& demangled) {
+  std::string name;
+  int depth = 0;  // of <> and of the ( of an anonymous namespace
+  for (size_t i = 0; i < demangled.size(); ++i) {
+    const char c = demangled[i];
+    if (c == '<') ++depth;
+    if (c == '>') --depth;
+    if (depth == 0 && demangled.compare(i, 21, "(anonymous namespace)") == 0) {
+      i += 20;
+      continue;
+    }
+    if (depth == 0 && c == '(') break;  // the parameters
+    if (depth == 0 && (c == ' ' || c == ':')) name.clear();
+    else name += c;
+  }
+  return name;
+}
+
 Symbol look_up(const void* code) {
   Symbol symbol;
   Dl_info module{};
@@ -43,10 +62,11 @@ Symbol look_up(const void* code) {
   if (std::fgets(line, sizeof line, pipe)) symbol.function = first_word(line, "\n");
   if (std::fgets(line, sizeof line, pipe)) symbol.line = first_word(line, " \n");
   pclose(pipe);
-  // "ramet::(anonymous namespace)::softmax<float>(float const*, int)" is softmax<float>.
-  for (size_t at; (at = symbol.function.find("(anonymous namespace)::")) != std::string::npos;)
-    symbol.function.erase(at, 23);
-  symbol.function.erase(std::min(symbol.function.find('('), symbol.function.size()));
+  symbol.function = short_name(symbol.function);
+  // A generated x.cu.cc has one line, which includes x.cu. Some binutils take the one for the
+  // other.
+  const size_t generated = symbol.line.find(".cu.cc:");
+  if (generated != std::string::npos) symbol.line.erase(generated + 3, 3);
   return symbol;
 }
 

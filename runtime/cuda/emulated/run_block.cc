@@ -191,7 +191,8 @@ void Worker::record_fault(Fault fault, const std::string& text) {
       ">>> on cuda:" + std::to_string(grid.device) + ", block " + text_of(blockIdx) + ": " + text;
   {
     std::lock_guard<std::mutex> lock(run.mutex);
-    if (run.result.fault == Fault::None) run.result = {fault, report};
+    if (run.result.fault == Fault::None) run.result.fault = fault;
+    run.result.report += run.result.report.empty() ? report : "\n" + report;
   }
   run.failed.store(true, std::memory_order_relaxed);
   publish(report);

@@ -75,11 +75,9 @@ double parse_speed(const Variable& variable) {
   return number;
 }
 
-void parse_peers(const Variable& variable, Settings* settings) {
-  settings->all_peers = variable.value == "all";
-  settings->peers.clear();
-  if (variable.value == "all" || variable.value == "none") return;
-  const char* expected = "all, none or pairs such as 0-1,2-3";
+/// "0-1,2-3".
+std::vector<std::pair<int, int>> parse_pairs(const Variable& variable, const char* expected) {
+  std::vector<std::pair<int, int>> pairs;
   for (const std::string& part : variable.parts()) {
     char *dash = nullptr, *end = nullptr;
     const long a = std::strtol(part.c_str(), &dash, 10);
@@ -87,8 +85,15 @@ void parse_peers(const Variable& variable, Settings* settings) {
     const long b = std::strtol(dash + 1, &end, 10);
     if (end == dash + 1 || *end != '\0' || a < 0 || b < 0 || a > 63 || b > 63)
       variable.refuse(expected);
-    settings->peers.emplace_back(int(a), int(b));
+    pairs.emplace_back(int(a), int(b));
   }
+  return pairs;
+}
+
+bool contains(const std::vector<std::pair<int, int>>& pairs, int a, int b) {
+  return std::any_of(pairs.begin(), pairs.end(), [&](const std::pair<int, int>& pair) {
+    return pair == std::pair(a, b) || pair == std::pair(b, a);
+  });
 }
 
 /// Only a test's restart() writes it, while nothing runs.
@@ -105,12 +110,10 @@ size_t Settings::memory_of(int index) const {
 }
 
 bool Settings::can_access_peer(int from, int to) const {
-  if (from == to) return false;
-  if (all_peers) return true;
-  return std::any_of(peers.begin(), peers.end(), [&](const std::pair<int, int>& p) {
-    return p == std::pair(from, to) || p == std::pair(to, from);
-  });
+  return from != to && (all_peers || contains(peers, from, to));
 }
+
+bool Settings::peer_is_broken(int from, int to) const { return contains(broken_peers, from, to); }
 
 Settings settings_from_environment() {
   Settings s;
@@ -120,7 +123,12 @@ Settings settings_from_environment() {
     for (const std::string& part : v.parts()) s.memory.push_back(parse_bytes(v, part));
   }
   if (const Variable v("SMS"); v) s.multiprocessors = int(v.integer(1, 1024, "1 to 1024"));
-  if (const Variable v("PEER"); v) parse_peers(v, &s);
+  if (const Variable v("PEER"); v) {
+    s.all_peers = v.value == "all";
+    if (v.value != "all" && v.value != "none")
+      s.peers = parse_pairs(v, "all, none or pairs such as 0-1,2-3");
+  }
+  if (const Variable v("BROKEN_PEER"); v) s.broken_peers = parse_pairs(v, "pairs such as 0-1,2-3");
   if (const Variable v("HOST_GBPS"); v) s.host_gbps = parse_speed(v);
   if (const Variable v("PEER_GBPS"); v) s.peer_gbps = parse_speed(v);
   if (const Variable v("THREADS"); v) {

@@ -27,6 +27,9 @@ struct Settings {
   /// RAMET_EMULATED_PEER=all, none or 0-1,2-3: which devices can reach each other's memory.
   bool all_peers = true;
   std::vector<std::pair<int, int>> peers;
+  /// RAMET_EMULATED_BROKEN_PEER=0-1: pairs that say they can, and whose copies arrive as rubbish.
+  /// There are boards like that, so whoever copies between devices should try it once.
+  std::vector<std::pair<int, int>> broken_peers;
   /// RAMET_EMULATED_HOST_GBPS, RAMET_EMULATED_PEER_GBPS: 10^9 bytes a second of the link between
   /// the host and each device, and of each pair of devices. 0: a copy takes what it takes. Only
   /// event times show it, nothing sleeps (timeline.h).
@@ -53,6 +56,7 @@ struct Settings {
   size_t memory_of(int index) const;
   /// Whether `from` can reach the memory of `to`.
   bool can_access_peer(int from, int to) const;
+  bool peer_is_broken(int from, int to) const;
 };
 
 /// The settings that the environment asks for. Throws Error naming the variable and its value when

@@ -36,8 +36,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     stream->destroyed = true;
     return cudaSuccess;
   }
-  call.engine.streams.erase(stream);
-  delete stream;
+  call.engine.remove_stream(stream);
   return cudaSuccess;
 }
 

@@ -6,6 +6,22 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(RAMET_EMULATED_TOOLKIT_HEADERS)
+// The toolkit's types, without its qualifiers (runtime_api.h).
+#include <vector_functions.h>
+#include <vector_types.h>
+#undef __host__
+#undef __device__
+#undef __global__
+#undef __shared__
+#undef __constant__
+#undef __forceinline__
+#undef __noinline__
+#undef __launch_bounds__
+#undef __grid_constant__
+#undef __align__
+#endif
+
 #define __host__
 #define __device__
 #define __global__
@@ -34,6 +50,7 @@
 #define __shared__ static thread_local
 #endif
 
+#if !defined(RAMET_EMULATED_TOOLKIT_HEADERS)
 // CUDA aligns vectors of two and four to their size, at most 16 bytes, and vectors of three as
 // their element.
 #define RAMET_EMULATED_VECTOR(T, Name)                                  \
@@ -68,6 +85,7 @@ struct dim3 {
   constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
   constexpr operator uint3() const { return uint3{x, y, z}; }
 };
+#endif
 
 // Thread-local objects, not macros, so that a debugger can evaluate `threadIdx.x` and a conditional
 // breakpoint can name it. Set whenever a CUDA thread gets its turn.

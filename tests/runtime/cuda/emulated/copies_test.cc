@@ -1,4 +1,5 @@
 // Copies: bounds, directions, and when host memory is read and written.
+#include <algorithm>
 #include <numeric>
 
 #include "tests/runtime/cuda/emulated/emulated_devices.h"
@@ -70,6 +71,26 @@ TEST(EmulatedCopies, BetweenDevices) {
   EXPECT_EQ(y.host(), counting(100, 5));
   EXPECT_CUDA(cudaMemcpyPeer(y, 0, x, 0, 400), cudaErrorInvalidValue);  // y is on 1
   EXPECT_CUDA(cudaMemcpyPeerAsync(y, 1, x, 1, 400), cudaErrorInvalidValue);
+}
+
+// A link that says it works and does not.
+TEST(EmulatedCopies, BetweenDevicesThatOnlySayTheyCan) {
+  emulated::Settings s = test_settings();
+  s.devices = 3;
+  s.broken_peers = {{0, 1}};
+  Devices devices(s);
+  int can = 0;
+  EXPECT_CUDA(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
+  EXPECT_EQ(can, 1);
+  DeviceArray<int> x(counting(10)), beside{10};
+  EXPECT_CUDA(cudaMemcpy(beside, x, 40, cudaMemcpyDeviceToDevice), cudaSuccess);
+  EXPECT_EQ(beside.host(), counting(10));
+  for (const int device : {1, 2}) {
+    ASSERT_CUDA(cudaSetDevice(device), cudaSuccess);
+    DeviceArray<int> y{10};
+    EXPECT_CUDA(cudaMemcpyPeer(y, device, x, 0, 40), cudaSuccess);
+    EXPECT_EQ(y.host() == counting(10), device == 2);
+  }
 }
 
 // A pageable source may be changed as soon as the call has returned, a pinned one may not: its copy
@@ -162,6 +183,12 @@ cudaEvent_t recorded(cudaStream_t stream) {
   return event;
 }
 
+cudaEvent_t recorded_now(cudaStream_t stream) {
+  const cudaEvent_t event = recorded(stream);
+  EXPECT_CUDA(cudaEventSynchronize(event), cudaSuccess);
+  return event;
+}
+
 // Note [Emulated time] of timeline.h: exact, whatever the machine does.
 TEST(EmulatedTime, IsThatOfTheLinks) {
   for (Schedule schedule : schedules()) {
@@ -169,26 +196,34 @@ TEST(EmulatedTime, IsThatOfTheLinks) {
     schedule.settings.peer_gbps = 10;
     Devices devices(schedule.settings);
     const size_t count = 250000, bytes = count * 4;  // 1 ms to the host, 0.1 ms to a peer
-    DeviceArray<int> x{count}, z{count};
+    DeviceArray<int> x{count}, z{count}, v{count}, w{count};
     ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);
     DeviceArray<int> y{count};
     ASSERT_CUDA(cudaSetDevice(0), cudaSuccess);
-    Pinned host(count);
-    const cudaStream_t a = new_stream(), b = new_stream(), c = new_stream();
+    Pinned host(2 * count);
+    const cudaStream_t a = new_stream(), b = new_stream(), c = new_stream(), d = new_stream();
     const cudaEvent_t start = recorded(a);
+    // Two over one link in one direction take turns; whose turn is first is the schedule's.
     ASSERT_CUDA(cudaMemcpyAsync(x, host.data, bytes, cudaMemcpyHostToDevice, a), cudaSuccess);
-    const cudaEvent_t first = recorded(a);
-    // The same link in the same direction: its turn comes when the first is done.
-    ASSERT_CUDA(cudaStreamWaitEvent(b, first), cudaSuccess);
     ASSERT_CUDA(cudaMemcpyAsync(z, host.data, bytes, cudaMemcpyHostToDevice, b), cudaSuccess);
-    const cudaEvent_t second = recorded(b);
-    // Other links: beside the two.
-    ASSERT_CUDA(cudaMemcpyPeerAsync(y, 1, x, 0, bytes, c), cudaSuccess);
-    const cudaEvent_t third = recorded(c);
+    const cudaEvent_t one = recorded(a), other = recorded(b);
+    // The other direction and another link: beside the two, on streams of their own.
+    ASSERT_CUDA(cudaMemcpyAsync(host.data + count, v, bytes, cudaMemcpyDeviceToHost, c),
+                cudaSuccess);
+    ASSERT_CUDA(cudaMemcpyPeerAsync(y, 1, w, 0, bytes, d), cudaSuccess);
+    const cudaEvent_t back = recorded(c), across = recorded(d);
+    // Kernels and fills take no time; a wait takes its stream to where the event is.
+    ASSERT_CUDA(cudaMemsetAsync(w, 0, bytes, d), cudaSuccess);
+    ASSERT_CUDA(cudaStreamWaitEvent(d, back), cudaSuccess);
+    const cudaEvent_t after = recorded(d);
     ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
-    EXPECT_FLOAT_EQ(between(start, first), 1.0f) << schedule.name;
-    EXPECT_FLOAT_EQ(between(start, second), 2.0f) << schedule.name;
-    EXPECT_FLOAT_EQ(between(start, third), 0.1f) << schedule.name;
+    EXPECT_FLOAT_EQ(std::min(between(start, one), between(start, other)), 1.0f) << schedule.name;
+    EXPECT_FLOAT_EQ(std::max(between(start, one), between(start, other)), 2.0f) << schedule.name;
+    EXPECT_FLOAT_EQ(between(start, back), 1.0f) << schedule.name;
+    EXPECT_FLOAT_EQ(between(start, across), 0.1f) << schedule.name;
+    EXPECT_FLOAT_EQ(between(start, after), 1.0f) << schedule.name;
+    // The host has waited for all of it: what comes now starts then.
+    EXPECT_FLOAT_EQ(between(start, recorded_now(a)), 2.0f) << schedule.name;
   }
 }
 

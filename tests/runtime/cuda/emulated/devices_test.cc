@@ -164,6 +164,30 @@ TEST(EmulatedDevices, LargeSharedMemoryIsAskedForFirst) {
   EXPECT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
 }
 
+struct Large {
+  float values[1000];
+};
+
+__global__ void copy_argument(const Large large, float* x, long count) {
+  for (long i = threadIdx.x; i < count; i += blockDim.x) x[i] = large.values[i];
+}
+
+// Arguments are copied by the launch and converted to the kernel's types.
+TEST(EmulatedDevices, ArgumentsAreTheLaunchs) {
+  emulated::Settings s = test_settings();
+  s.streams = emulated::StreamMode::Lazy;
+  Devices devices(s);
+  DeviceArray<float> x{1000};
+  Large large{};
+  for (int i = 0; i < 1000; ++i) large.values[i] = float(i);
+  short count = 1000;
+  ASSERT_CUDA(launch(copy_argument, 1, 64, 0, nullptr, large, x, count), cudaSuccess);
+  large = {};
+  count = 0;
+  const auto host = x.host();
+  for (size_t i = 0; i < 1000; ++i) ASSERT_EQ(host[i], float(i));
+}
+
 // A reset gives everything back: memory, streams, events.
 TEST(EmulatedDevices, Reset) {
   Devices devices;

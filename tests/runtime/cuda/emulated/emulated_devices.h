@@ -7,11 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/emulated/checks.h"
 #include "runtime/cuda/emulated/control.h"
 #include "runtime/cuda/gpu.h"
 
 #define EXPECT_CUDA(call, code) EXPECT_STREQ(cudaGetErrorName(call), #code)
 #define ASSERT_CUDA(call, code) ASSERT_STREQ(cudaGetErrorName(call), #code)
+
+/// For tests of what a mistake does when nobody reports it.
+#define RAMET_SKIP_IF_CHECKED()             \
+  if (ramet::emulated::checks().grid_begin) \
+  GTEST_SKIP() << "the checker reports this mistake: checker_test.cc"
 
 namespace ramet::testing {
 
@@ -76,7 +82,8 @@ template <class T> class DeviceArray {
   std::vector<T> host() const {
     std::vector<T> copy(count_);
     EXPECT_CUDA(cudaMemcpy(copy.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
-                cudaSuccess);
+                cudaSuccess)
+        << emulated::last_report();
     return copy;
   }
 

@@ -120,6 +120,7 @@ double worst_error(Missing missing) {
 
 // Note [Greedy] of worker.h: not luck, but every time.
 TEST(MissingBarrier, GivesWrongNumbersUnderEverySchedule) {
+  RAMET_SKIP_IF_CHECKED();
   for (const Schedule& schedule : schedules()) {
     Devices devices(schedule.settings);
     EXPECT_LT(worst_error(Missing::Nothing), 1e-5) << schedule.name;
@@ -129,6 +130,7 @@ TEST(MissingBarrier, GivesWrongNumbersUnderEverySchedule) {
 }
 
 TEST(UnwrittenMemory, IsNaN) {
+  RAMET_SKIP_IF_CHECKED();
   Devices devices;
   DeviceArray<float> x{64}, fresh{64};
   ASSERT_CUDA(planted_uninitialised_shared(x, nullptr), cudaSuccess);
@@ -153,8 +155,9 @@ TEST(Overruns, AreSeenByAddressSanitizer) {
     else (void)kernel(x, nullptr);
     (void)cudaDeviceSynchronize();
   };
-  EXPECT_DEATH(run(planted_dynamic_overrun, 0), "use-after-poison.*");
-  EXPECT_DEATH(run(planted_static_overrun, 1), "global-buffer-overflow");
+  EXPECT_DEATH(run(planted_dynamic_overrun, 0), "use-after-poison");
+  EXPECT_DEATH(run(planted_static_overrun, 1),
+               "global-buffer-overflow|planted.cu.*insufficient space for an object");
   EXPECT_DEATH(run(planted_global_overrun, 0), "heap-buffer-overflow");
 }
 

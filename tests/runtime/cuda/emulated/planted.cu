@@ -95,6 +95,56 @@ __global__ void uninitialised_shared_kernel(float* x) {
   x[threadIdx.x] = s[63 - threadIdx.x];
 }
 
+__global__ void exchange_kernel(float* x, bool synchronise) {
+  __shared__ float s[64];
+  s[threadIdx.x] = static_cast<float>(threadIdx.x);
+  if (synchronise) __syncwarp();
+  x[threadIdx.x] = s[threadIdx.x ^ 1];
+}
+
+__global__ void halves_kernel(__half* x) {
+  if (threadIdx.x == 0) x[blockIdx.x] = __half(static_cast<float>(blockIdx.x));
+}
+
+__global__ void readers_kernel(float* x) {
+  __shared__ float s[64];
+  s[threadIdx.x] = x[threadIdx.x];
+  for (int round = 0; round < 3; ++round) {
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < 64; ++i) sum += s[i];
+    __syncthreads();
+    s[threadIdx.x] = sum / 64;
+  }
+  x[threadIdx.x] = s[threadIdx.x];
+}
+
+__global__ void reader_of_another_warp_kernel(float* x) {
+  __shared__ float s[2];
+  if (threadIdx.x == 1) s[0] = 1.0f;
+  __syncthreads();
+  if (threadIdx.x == 40 || threadIdx.x == 2) x[threadIdx.x] = s[0];
+  __syncwarp();
+  if (threadIdx.x == 3) s[0] = 2.0f;
+}
+
+__global__ void block_race_kernel(float* x) { x[threadIdx.x] += 1.0f; }
+
+__global__ void half_atomic_kernel(int* x) {
+  if (blockIdx.x == 0) x[0] = 5;
+  else atomicAdd(&x[0], 1);
+}
+
+__global__ void missing_fence_kernel(const float* x, float* partial, unsigned* counter,
+                                     float* result) {
+  if (threadIdx.x != 0) return;
+  partial[blockIdx.x] = x[blockIdx.x];
+  if (atomicAdd(counter, 1u) != gridDim.x - 1) return;
+  float total = 0;
+  for (unsigned i = 0; i < gridDim.x; ++i) total += partial[i];
+  *result = total;
+}
+
 __global__ void copy_kernel(float* x, const float* y) { x[threadIdx.x] = y[threadIdx.x]; }
 
 }  // namespace
@@ -142,6 +192,35 @@ cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream) {
 }
 cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream) {
   return launch(copy_kernel, 1, 64, 0, stream, x, y);
+}
+
+cudaError_t exchange_in_warp(float* x, cudaStream_t stream) {
+  return launch(exchange_kernel, 1, 64, 0, stream, x, true);
+}
+cudaError_t neighbouring_halves(__half* x, cudaStream_t stream) {
+  return launch(halves_kernel, 16, 32, 0, stream, x);
+}
+cudaError_t readers_and_writers(float* x, cudaStream_t stream) {
+  return launch(readers_kernel, 1, 64, 0, stream, x);
+}
+cudaError_t planted_warp_race(float* x, cudaStream_t stream) {
+  return launch(exchange_kernel, 1, 64, 0, stream, x, false);
+}
+cudaError_t planted_reader_of_another_warp(float* x, cudaStream_t stream) {
+  return launch(reader_of_another_warp_kernel, 1, 64, 0, stream, x);
+}
+cudaError_t planted_block_race(float* x, cudaStream_t stream) {
+  return launch(block_race_kernel, 4, 64, 0, stream, x);
+}
+cudaError_t planted_half_atomic(int* x, cudaStream_t stream) {
+  return launch(half_atomic_kernel, 4, 1, 0, stream, x);
+}
+cudaError_t planted_missing_fence(const float* x, float* partial, unsigned* counter, float* result,
+                                  cudaStream_t stream) {
+  return launch(missing_fence_kernel, 8, 32, 0, stream, x, partial, counter, result);
+}
+cudaError_t copy_64(float* to, const float* from, cudaStream_t stream) {
+  return launch(copy_kernel, 1, 64, 0, stream, to, from);
 }
 
 }  // namespace ramet::testing

@@ -35,4 +35,25 @@ cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);
 cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream);
 
+// For the checker (--config=check). The first three are in order and must stay without a report.
+/// Lanes of one warp exchange through shared memory, with a __syncwarp() between.
+cudaError_t exchange_in_warp(float* x, cudaStream_t stream);
+/// Blocks write neighbouring 16-bit elements.
+cudaError_t neighbouring_halves(__half* x, cudaStream_t stream);
+/// Many threads read what others wrote before a barrier, and the barrier comes before the next
+/// write.
+cudaError_t readers_and_writers(float* x, cudaStream_t stream);
+/// exchange_in_warp() without the __syncwarp().
+cudaError_t planted_warp_race(float* x, cudaStream_t stream);
+/// Two readers, one of them of the writer's warp and one of another; only the warp is synchronised.
+cudaError_t planted_reader_of_another_warp(float* x, cudaStream_t stream);
+/// Blocks add to one address without atomics; with them on one side only.
+cudaError_t planted_block_race(float* x, cudaStream_t stream);
+cudaError_t planted_half_atomic(int* x, cudaStream_t stream);
+/// sum() of kernels.h without its fence.
+cudaError_t planted_missing_fence(const float* x, float* partial, unsigned* counter, float* result,
+                                  cudaStream_t stream);
+/// Reads, or writes, whatever the pointer says.
+cudaError_t copy_64(float* to, const float* from, cudaStream_t stream);
+
 }  // namespace ramet::testing

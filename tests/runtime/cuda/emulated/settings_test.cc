@@ -78,6 +78,13 @@ TEST(EmulatedSettings, Peers) {
   EXPECT_FALSE(s.can_access_peer(1, 2) || s.can_access_peer(0, 3));
 }
 
+TEST(EmulatedSettings, BrokenPeers) {
+  EXPECT_FALSE(Settings().peer_is_broken(0, 1));
+  const Settings s = with("BROKEN_PEER", "2-0");
+  EXPECT_TRUE(s.peer_is_broken(0, 2) && s.peer_is_broken(2, 0));
+  EXPECT_FALSE(s.peer_is_broken(0, 1));
+}
+
 TEST(EmulatedSettings, WhatIsNotUnderstoodIsNamed) {
   EXPECT_REFUSED("DEVICES", "many",
                  "RAMET_EMULATED_DEVICES is not understood: got \"many\", expected 0 to 64");
@@ -89,6 +96,7 @@ TEST(EmulatedSettings, WhatIsNotUnderstoodIsNamed) {
   EXPECT_REFUSED("MEMORY", "nan", "got \"nan\"");
   EXPECT_REFUSED("PEER", "0-", "all, none or pairs such as 0-1,2-3");
   EXPECT_REFUSED("PEER", "0:1", "got \"0:1\"");
+  EXPECT_REFUSED("BROKEN_PEER", "all", "pairs such as 0-1,2-3");
   EXPECT_REFUSED("PEER_GBPS", "fast", "10^9 bytes a second");
   EXPECT_REFUSED("THREADS", "sideways", "forward, reverse or random:SEED");
   EXPECT_REFUSED("THREADS", "random:", "got \"random:\"");

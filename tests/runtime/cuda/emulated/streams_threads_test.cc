@@ -264,7 +264,7 @@ TEST(EmulatedStreams, ManyThreads) {
   for (const Schedule& schedule : schedules()) {
     emulated::Settings settings = schedule.settings;
     settings.devices = 4;
-    settings.timeout_ms = 5000;
+    settings.timeout_ms = 60000;
     Devices devices(settings);
     std::vector<std::vector<float>> results(4);
     std::vector<std::thread> threads;

@@ -1,0 +1,81 @@
+// What the checker says.
+#include <set>
+#include <utility>
+
+#include "runtime/cuda/emulated/checker.h"
+#include "runtime/cuda/emulated/control.h"
+#include "runtime/cuda/emulated/device_calls.h"
+#include "runtime/cuda/emulated/report.h"
+
+namespace ramet::emulated {
+namespace {
+
+/// More than this is one mistake seen from many sides.
+constexpr size_t kMaxReports = 20;
+
+std::set<std::pair<const void*, const void*>>& reported() {
+  static auto* pairs = new std::set<std::pair<const void*, const void*>>;
+  return *pairs;
+}
+
+bool first_time(const void* code, const void* earlier) {
+  return reported().size() < kMaxReports && reported().emplace(code, earlier).second;
+}
+
+/// The line of a call: its return address may already belong to the next.
+std::string line_of(const void* code) { return source_line_of(static_cast<const char*>(code) - 1); }
+
+std::string thread_of(unsigned rank) { return "thread " + text_of(index_of(rank)); }
+
+const char* name_of(bool write) { return write ? "write" : "read"; }
+
+}  // namespace
+
+void forget_reports() { reported().clear(); }
+
+void report_uninitialised(const Region& region, const Access& access) {
+  if (!first_time(access.code, nullptr)) return;
+  device_warn(Fault::Uninitialised, "UNINITIALISED read of " + describe(region, access.address) +
+                                        " by " + thread_of(access.position.rank) + " at " +
+                                        line_of(access.code));
+}
+
+void report_race(const Region& region, const Access& access, const LastAccess& earlier,
+                 bool earlier_write) {
+  if (!first_time(access.code, earlier.where())) return;
+  const CheckState& state = check_state();
+  const bool here = earlier.instance == state.instance;
+  std::string who = thread_of(unsigned(earlier.rank));
+  if (!here) who += " of block number " + std::to_string(earlier.instance - state.launch_first);
+  else if (earlier.several) who = "several threads, the last " + who;
+  device_warn(Fault::Race,
+              "RACE on " + describe(region, access.address) + ": " +
+                  (access.atomic ? "atomic " : "") + name_of(access.write) + " by " +
+                  thread_of(access.position.rank) + " at " + line_of(access.code) + ", earlier " +
+                  (earlier.atomic ? "atomic " : "") + name_of(earlier_write) + " by " + who +
+                  " at " + line_of(earlier.where()) +
+                  (here ? ", and no barrier between them" : ", and nothing orders the two blocks"));
+}
+
+void report_unordered(const Region& region, const Access& access, const LastAccess& earlier,
+                      bool earlier_write, const CheckedOperation& operation) {
+  const CheckedOperation& now = check_state().operations.back();
+  if (!first_time(access.code, earlier.where())) return;
+  const auto place_of = [](const void* code, const std::string& what) {
+    return code ? "in " + what + " at " + line_of(code) : "by " + what;
+  };
+  const std::string text =
+      "UNORDERED STREAMS on " + describe(region, access.address) + ": " + name_of(access.write) +
+      " " + place_of(access.code, now.what) + " in stream number " + std::to_string(now.stream) +
+      ", earlier " + name_of(earlier_write) + " " + place_of(earlier.where(), operation.what) +
+      " in stream number " + std::to_string(operation.stream) +
+      ", and no event, wait or barrier orders the two";
+  if (on_device()) device_warn(Fault::Race, text);
+  else fail_all_devices(cudaErrorLaunchFailure, "[emulated CUDA] " + text);
+}
+
+void report_illegal(const Access& access, const std::string& what) {
+  device_fail(Fault::IllegalAddress, what.c_str(), line_of(access.code).c_str(), 0);
+}
+
+}  // namespace ramet::emulated

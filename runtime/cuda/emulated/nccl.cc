@@ -1,0 +1,322 @@
+// NCCL's communicators and groups between the emulated GPUs of one process. A collective is a
+// meeting (control.h) of one operation of each rank, in the order of the streams.
+//
+// As in NCCL, the calls of a group reach their streams at its end, and a thread that calls for
+// several ranks needs a group. Where NCCL would hang or compute nonsense, there is a report and an
+// error.
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "runtime/cuda/emulated/collective.h"
+#include "runtime/cuda/emulated/control.h"
+
+namespace ramet::emulated {
+namespace {
+
+/// What a collective works on: owned by its meeting, filled in by its ranks.
+struct Buffers {
+  std::vector<const void*> send;
+  std::vector<void*> receive;
+};
+
+/// A collective that some ranks have called.
+struct OpenCollective {
+  OpenCollective(const Collective& c, int ranks) : what(c), buffers(std::make_shared<Buffers>()) {
+    buffers->send.resize(size_t(ranks));
+    buffers->receive.resize(size_t(ranks));
+    meeting = make_meeting(ranks, [c, b = buffers] { run_collective(c, b->send, b->receive); });
+  }
+
+  const Collective what;
+  std::shared_ptr<Buffers> buffers;
+  std::shared_ptr<Meeting> meeting;
+  std::set<std::thread::id> callers;  // outside groups
+  int joined = 0;
+};
+
+/// All ranks of one communicator.
+struct Clique {
+  explicit Clique(int n) : ranks(n), next(size_t(n)) {}
+  const int ranks;
+  std::mutex mutex;
+  std::condition_variable complete;
+  int present = 0;
+  std::vector<uint64_t> next;  // number of each rank's next collective
+  std::map<uint64_t, std::shared_ptr<OpenCollective>> open;
+};
+
+struct PendingCall {
+  ncclComm_t comm;
+  Collective what;
+  const void* send;
+  void* receive;
+  cudaStream_t stream;
+};
+
+/// Of the calling thread: how deep in groups, and what waits for the end of the outermost.
+struct Group {
+  int depth = 0;
+  std::vector<PendingCall> calls;
+  std::vector<std::shared_ptr<Clique>> joining;
+};
+thread_local Group group;
+
+std::mutex cliques_mutex;
+std::map<uint64_t, std::weak_ptr<Clique>>& cliques() {  // by unique id
+  static auto* all = new std::map<uint64_t, std::weak_ptr<Clique>>;
+  return *all;
+}
+
+ncclResult_t refuse(ncclResult_t result, const std::string& text) {
+  note_report("[emulated CUDA] " + text);
+  return result;
+}
+
+ncclResult_t wait_for_all_ranks(Clique& clique) {
+  std::unique_lock<std::mutex> lock(clique.mutex);
+  const auto timeout = std::chrono::milliseconds(settings().timeout_ms);
+  if (clique.complete.wait_for(lock, timeout, [&] { return clique.present == clique.ranks; }))
+    return ncclSuccess;
+  return refuse(ncclSystemError, "ncclCommInitRank: " + std::to_string(clique.present) + " of " +
+                                     std::to_string(clique.ranks) +
+                                     " ranks have called; NCCL would wait for the others for ever");
+}
+
+}  // namespace
+}  // namespace ramet::emulated
+
+struct ncclComm {
+  std::shared_ptr<ramet::emulated::Clique> clique;
+  int rank, device;
+};
+
+namespace ramet::emulated {
+namespace {
+
+std::string describe(const PendingCall& call) {
+  return std::string(name_of(call.what.kind)) + " of " + std::to_string(call.what.count) +
+         " elements by rank " + std::to_string(call.comm->rank);
+}
+
+ncclResult_t check_buffer(const PendingCall& call, const void* buffer, size_t bytes,
+                          const char* which) {
+  if (!bytes) return ncclSuccess;
+  Allocation allocation;
+  if (!find_allocation(buffer, &allocation) || allocation.device != call.comm->device)
+    return refuse(ncclInvalidArgument,
+                  describe(call) + ": the " + which +
+                      " buffer is no memory of cuda:" + std::to_string(call.comm->device));
+  const auto offset =
+      size_t(static_cast<const char*>(buffer) - static_cast<const char*>(allocation.base));
+  if (bytes > allocation.bytes - offset)
+    return refuse(ncclInvalidArgument, describe(call) + ": the " + which + " buffer has " +
+                                           std::to_string(allocation.bytes - offset) +
+                                           " bytes, expected " + std::to_string(bytes));
+  return ncclSuccess;
+}
+
+ncclResult_t check(const PendingCall& call) {
+  const int ranks = call.comm->clique->ranks;
+  if (!bytes_of(call.what.type) || call.what.op < ncclSum || call.what.op > ncclAvg ||
+      call.what.root < 0 || call.what.root >= ranks)
+    return ncclInvalidArgument;
+  const size_t sent = send_bytes(call.what, call.comm->rank, ranks);
+  const size_t received = receive_bytes(call.what, call.comm->rank, ranks);
+  if (const auto bad = check_buffer(call, call.send, sent, "send")) return bad;
+  return check_buffer(call, call.receive, received, "receive");
+}
+
+ncclResult_t enqueue(const PendingCall& call, bool grouped) {
+  Clique& clique = *call.comm->clique;
+  const auto rank = size_t(call.comm->rank);
+  std::shared_ptr<OpenCollective> collective;
+  {
+    std::lock_guard<std::mutex> lock(clique.mutex);
+    const uint64_t number = clique.next[rank]++;
+    auto& slot = clique.open[number];
+    if (!slot) slot = std::make_shared<OpenCollective>(call.what, clique.ranks);
+    collective = slot;
+    if (!(collective->what == call.what))
+      return refuse(ncclInvalidUsage,
+                    "MISMATCHED COLLECTIVE number " + std::to_string(number) + ": " +
+                        describe(call) + ", but " + name_of(collective->what.kind) + " of " +
+                        std::to_string(collective->what.count) + " elements by an earlier rank");
+    if (!grouped && !collective->callers.insert(std::this_thread::get_id()).second)
+      return refuse(ncclInvalidUsage, describe(call) +
+                                          ": one thread calls for several ranks outside "
+                                          "ncclGroupStart() and ncclGroupEnd(); NCCL would hang");
+    collective->buffers->send[rank] = call.send;
+    collective->buffers->receive[rank] = call.receive;
+    if (++collective->joined == clique.ranks) clique.open.erase(number);
+  }
+  // The default stream is that of the communicator's device.
+  int before = 0;
+  (void)cudaGetDevice(&before);
+  (void)cudaSetDevice(call.comm->device);
+  const cudaError_t error = join_meeting(call.stream, name_of(call.what.kind), collective->meeting);
+  (void)cudaSetDevice(before);
+  return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t submit(Collective what, const void* send, void* receive, ncclComm_t comm,
+                    cudaStream_t stream) {
+  if (!comm) return ncclInvalidArgument;
+  const PendingCall call{comm, what, send, receive, stream};
+  if (const ncclResult_t bad = check(call)) return bad;
+  if (group.depth == 0) return enqueue(call, false);
+  group.calls.push_back(call);
+  return ncclSuccess;
+}
+
+}  // namespace
+}  // namespace ramet::emulated
+
+using namespace ramet::emulated;
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = 22800;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess: return "no error";
+    case ncclUnhandledCudaError: return "unhandled cuda error";
+    case ncclSystemError: return "unhandled system error";
+    case ncclInternalError: return "internal error";
+    case ncclInvalidArgument: return "invalid argument";
+    case ncclInvalidUsage: return "invalid usage";
+    default: return "unknown result code";
+  }
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static uint64_t next = 1;
+  std::lock_guard<std::mutex> lock(cliques_mutex);
+  *id = {};
+  std::memcpy(id->internal, &next, sizeof next);
+  ++next;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  uint64_t number = 0;
+  std::memcpy(&number, id.internal, sizeof number);
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return ncclUnhandledCudaError;
+  std::shared_ptr<Clique> clique;
+  {
+    std::lock_guard<std::mutex> lock(cliques_mutex);
+    std::weak_ptr<Clique>& slot = cliques()[number];
+    clique = slot.lock();
+    if (!clique) slot = clique = std::make_shared<Clique>(ranks);
+  }
+  if (clique->ranks != ranks)
+    return refuse(ncclInvalidArgument, "ncclCommInitRank: rank " + std::to_string(rank) + " says " +
+                                           std::to_string(ranks) + " ranks, an earlier one " +
+                                           std::to_string(clique->ranks));
+  {
+    std::lock_guard<std::mutex> lock(clique->mutex);
+    ++clique->present;
+    clique->complete.notify_all();
+  }
+  *comm = new ncclComm{clique, rank, device};
+  if (group.depth > 0) {
+    group.joining.push_back(clique);
+    return ncclSuccess;
+  }
+  return wait_for_all_ranks(*clique);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) return ncclUnhandledCudaError;
+  if (ranks < 1) return ncclInvalidArgument;
+  std::set<int> used;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int device = devices ? devices[rank] : rank;
+    if (device < 0 || device >= count) return ncclInvalidArgument;
+    if (!used.insert(device).second)
+      return refuse(ncclInvalidUsage, "ncclCommInitAll: cuda:" + std::to_string(device) +
+                                          " is there twice; NCCL wants a device for each rank");
+  }
+  const auto clique = std::make_shared<Clique>(ranks);
+  clique->present = ranks;
+  for (int rank = 0; rank < ranks; ++rank)
+    comms[rank] = new ncclComm{clique, rank, devices ? devices[rank] : rank};
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  *count = comm->clique->ranks;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  *device = comm->device;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  *rank = comm->rank;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupStart() {
+  ++group.depth;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (group.depth == 0) return refuse(ncclInvalidUsage, "ncclGroupEnd: no group has begun");
+  if (--group.depth > 0) return ncclSuccess;
+  const Group ended = std::exchange(group, {});
+  for (const auto& clique : ended.joining)
+    if (const ncclResult_t bad = wait_for_all_ranks(*clique)) return bad;
+  for (const PendingCall& call : ended.calls)
+    if (const ncclResult_t bad = enqueue(call, true)) return bad;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return submit({CollectiveKind::AllReduce, count, type, op, 0}, send, receive, comm, stream);
+}
+
+ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return submit({CollectiveKind::Reduce, count, type, op, root}, send, receive, comm, stream);
+}
+
+ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream) {
+  return submit({CollectiveKind::Broadcast, count, type, ncclSum, root}, send, receive, comm,
+                stream);
+}
+
+ncclResult_t ncclAllGather(const void* send, void* receive, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return submit({CollectiveKind::AllGather, count, type, ncclSum, 0}, send, receive, comm, stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* send, void* receive, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return submit({CollectiveKind::ReduceScatter, count, type, op, 0}, send, receive, comm, stream);
+}
+
+}  // extern "C"

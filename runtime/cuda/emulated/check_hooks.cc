@@ -37,6 +37,14 @@ void begin_grid(const Grid& grid) {
   find_thread_regions();
 }
 
+// In a graph other nodes follow in the same operation, ordered after the grid.
+void end_grid() {
+  CheckState& state = check_state();
+  state.launch_first = ++state.instance;
+  state.released.assign(1, false);
+  state.fenced = state.acquired = false;
+}
+
 void begin_block(const Grid&, unsigned char* dynamic_shared) {
   CheckState& state = check_state();
   ++state.instance;
@@ -71,6 +79,7 @@ const CheckHooks& checks() {
   static const CheckHooks hooks = [] {
     CheckHooks h;
     h.grid_begin = begin_grid;
+    h.grid_end = end_grid;
     h.block_begin = begin_block;
     h.fence = [] { check_state().fenced = true; };
     h.arena = add_device_region;

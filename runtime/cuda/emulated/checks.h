@@ -14,7 +14,7 @@ struct CheckHooks {
   // The executor: blocks run one after the other when these are set.
   void (*grid_begin)(const Grid&) = nullptr;
   void (*block_begin)(const Grid&, unsigned char* dynamic_shared) = nullptr;
-  void (*block_end)() = nullptr;
+  void (*grid_end)() = nullptr;
   void (*fence)() = nullptr;
   // Memory.
   void (*arena)(void* base, size_t bytes, int device) = nullptr;

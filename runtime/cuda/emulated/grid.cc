@@ -130,6 +130,7 @@ GridResult run_grid(const Grid& grid) {
   std::lock_guard<std::mutex> lock(turn);
   if (checks().grid_begin) checks().grid_begin(grid);
   work_on(*run);
+  if (checks().grid_end) checks().grid_end();
   return run->result;
 }
 

@@ -164,7 +164,6 @@ void Worker::order_threads(uint64_t block) {
 }
 
 void Worker::end_block(GridRun& run) {
-  if (checks().block_end) checks().block_end();
   if (live_) {  // fibers stopped in the middle of a kernel
     idle_.clear();
     for (const auto& fiber : fibers_) {

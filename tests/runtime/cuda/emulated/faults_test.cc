@@ -132,12 +132,13 @@ TEST(MissingBarrier, GivesWrongNumbersUnderEverySchedule) {
 TEST(UnwrittenMemory, IsNaN) {
   RAMET_SKIP_IF_CHECKED();
   Devices devices;
-  DeviceArray<float> x{64}, fresh{64};
+  DeviceArray<float> x{128}, fresh{64};
   ASSERT_CUDA(planted_uninitialised_shared(x, nullptr), cudaSuccess);
   const auto shared = x.host();
-  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(std::isnan(shared[i]), i == 58) << i;
+  for (size_t i = 0; i < 128; ++i) EXPECT_EQ(std::isnan(shared[i]), i == 64 + 58) << i;
   ASSERT_CUDA(planted_uninitialised_global(x, fresh, nullptr), cudaSuccess);
-  for (const float value : x.host()) EXPECT_TRUE(std::isnan(value));
+  const auto global = x.host();
+  for (size_t i = 0; i < 64; ++i) EXPECT_TRUE(std::isnan(global[i])) << i;
 }
 
 #if defined(RAMET_EMULATED_ASAN)

@@ -260,7 +260,7 @@ TEST(EmulatedNccl, BadArguments) {
   EXPECT_NCCL(reduce(c.send[0], c.receive[0], 9, ncclFloat32), ncclInvalidArgument);
   EXPECT_NCCL(reduce(host, c.receive[0], 8, ncclFloat32), ncclInvalidArgument);
   EXPECT_NCCL(reduce(c.send[1], c.receive[0], 8, ncclFloat32), ncclInvalidArgument);
-  EXPECT_NCCL(reduce(c.send[0], c.receive[0], 8, ncclDataType_t(99)), ncclInvalidArgument);
+  EXPECT_NCCL(reduce(c.send[0], c.receive[0], 8, ncclDataType_t(15)), ncclInvalidArgument);
   EXPECT_NCCL(ncclBroadcast(c.send[0], c.receive[0], 8, ncclFloat32, 4, c.comms[0], c.streams[0]),
               ncclInvalidArgument);
   ncclComm_t comms[3];

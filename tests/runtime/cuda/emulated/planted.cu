@@ -90,9 +90,9 @@ __global__ void global_overrun_kernel(float* x, int count) {
 
 __global__ void uninitialised_shared_kernel(float* x) {
   float* s = dynamic_shared<float>();
-  if (threadIdx.x != 5) s[threadIdx.x] = 1.0f;
+  if (threadIdx.x != 5 || blockIdx.x == 0) s[threadIdx.x] = 1.0f;
   __syncthreads();
-  x[threadIdx.x] = s[63 - threadIdx.x];
+  x[blockIdx.x * 64 + threadIdx.x] = s[63 - threadIdx.x];
 }
 
 __global__ void exchange_kernel(float* x, bool synchronise) {
@@ -188,7 +188,7 @@ cudaError_t planted_global_overrun(float* x, cudaStream_t stream) {
   return launch(global_overrun_kernel, 17, 64, 0, stream, x, 1024);
 }
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream) {
-  return launch(uninitialised_shared_kernel, 1, 64, 64 * sizeof(float), stream, x);
+  return launch(uninitialised_shared_kernel, 2, 64, 64 * sizeof(float), stream, x);
 }
 cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream) {
   return launch(copy_kernel, 1, 64, 0, stream, x, y);

@@ -31,7 +31,8 @@ cudaError_t planted_trap(cudaStream_t stream);
 cudaError_t planted_dynamic_overrun(float* x, cudaStream_t stream);
 cudaError_t planted_static_overrun(float* x, int offset, cudaStream_t stream);
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
-/// Reads dynamic shared memory, or a whole allocation, that nobody has written.
+/// The second of two blocks reads an element of dynamic shared memory that only the first has
+/// written; and a whole allocation that nobody has.
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);
 cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream);
 

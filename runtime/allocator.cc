@@ -11,6 +11,7 @@
 #include <string>
 
 #include "runtime/debug_memory.h"
+#include "runtime/gpu.h"
 #include "runtime/pool.h"
 
 namespace ramet {
@@ -63,7 +64,7 @@ void* allocate_large(size_t block, int device) {
   }
   void* p = std::aligned_alloc(kHuge, size);
   if (!p) {
-    empty_cache();
+    cache().clear();
     p = std::aligned_alloc(kHuge, size);
   }
   if (!p) {
@@ -102,7 +103,9 @@ void free_large(void* p, size_t block, int device) {
 }  // namespace
 
 MemoryStats memory_stats(Device device) {
-  const int d = resolve(device).ordinal();
+  device = resolve(device);
+  if (!device.is_cpu()) return gpu::library()->memory_stats(device.index());
+  const int d = device.ordinal();
   const Counters& c = g_counters[d];
   MemoryStats s;
   s.current = c.current.load();
@@ -115,17 +118,25 @@ MemoryStats memory_stats(Device device) {
 }
 
 void reset_peak_memory_stats(Device device) {
-  Counters& c = g_counters[resolve(device).ordinal()];
+  device = resolve(device);
+  if (!device.is_cpu()) return gpu::library()->reset_peak_memory_stats(device.index());
+  Counters& c = g_counters[device.ordinal()];
   c.peak = c.current.load();
 }
 
 void set_memory_limit(Device device, int64_t bytes) {
   RAMET_CHECK(bytes >= 0, "set_memory_limit", "bytes: got ", bytes,
               ", expected 0 (no limit) or more");
-  g_counters[resolve(device).ordinal()].limit = bytes;
+  device = resolve(device);
+  if (!device.is_cpu())
+    return gpu::library()->set_memory_limit(device.index(), static_cast<size_t>(bytes));
+  g_counters[device.ordinal()].limit = bytes;
 }
 
-void empty_cache() { cache().clear(); }
+void empty_cache() {
+  cache().clear();
+  if (gpu::Library* gpus = gpu::library()) gpus->empty_cache();
+}
 
 namespace detail {
 

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "runtime/context.h"
+#include "runtime/gpu.h"
 
 namespace ramet {
 
@@ -45,13 +46,34 @@ int cpu_device_count() {
   return count;
 }
 
-DeviceIndex cuda::device_count() { return 0; }
+DeviceIndex cuda::device_count() {
+  gpu::Library* gpus = gpu::library();
+  return static_cast<DeviceIndex>(gpus ? gpus->device_count() : 0);
+}
 
-Device resolve(Device device) {
-  if (!device.is_cpu()) {
+namespace {
+[[gnu::cold]] Device resolve_gpu(Device device) {
+  gpu::Library* gpus = gpu::library();
+  if (!gpus)
     fail("device", "device ", device.str(),
          " does not exist: this program is linked without CUDA support");
-  }
+  const int count = gpus->device_count();
+  if (count == 0) fail("device", "device ", device.str(), " does not exist: ", gpus->why_none());
+  if (!device.has_index()) device = Device(kCUDA, static_cast<DeviceIndex>(tls.cuda_device));
+  RAMET_CHECK(device.index() < count, "device", "device does not exist: got ", device.str(),
+              ", expected cuda:0 to cuda:", count - 1);
+  return device;
+}
+}  // namespace
+
+void cuda::synchronize(int64_t index) {
+  RAMET_CHECK(index >= -1 && index < kMaxDevicesPerType, "synchronize", "device: got cuda:", index);
+  const Device device = resolve(Device(kCUDA, static_cast<DeviceIndex>(index)));
+  gpu::library()->synchronize(device.index());
+}
+
+Device resolve(Device device) {
+  if (RAMET_UNLIKELY(!device.is_cpu())) return resolve_gpu(device);
   if (!device.has_index()) device = Device(kCPU, static_cast<DeviceIndex>(tls.cpu_device));
   RAMET_CHECK(device.index() < cpu_device_count(), "device", "device does not exist: got ",
               device.str(), ", expected cpu:0 to cpu:", cpu_device_count() - 1);

@@ -62,9 +62,13 @@ RAMET_API std::ostream& operator<<(std::ostream& out, DeviceType type);
 /// Number of logical CPU devices (8, or RAMET_CPU_DEVICES).
 RAMET_API int cpu_device_count();
 namespace cuda {  // LibTorch's names
-/// CUDA devices that this program can use: 0, as it is linked without CUDA support.
+/// CUDA devices that this program can use: 0 where it is linked without CUDA support, or where
+/// there is no driver or no card.
 RAMET_API DeviceIndex device_count();
 inline bool is_available() { return device_count() > 0; }
+/// Waits for everything queued on the device (-1: the current one), then throws what its kernels
+/// reported.
+RAMET_API void synchronize(int64_t device_index = -1);
 }  // namespace cuda
 /// Replaces an index of -1 by the current device of that type; an Error when the device does not
 /// exist.

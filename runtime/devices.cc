@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runtime/context.h"
+#include "runtime/gpu.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {
@@ -232,6 +233,9 @@ void synchronize() {
     // Not is_done(last): what was posted before it may still be parked.
     if (d != t_worker) wait_until(p, lock, [&] { return p.of[d].finished.load() >= last; });
   }
+  lock.unlock();
+  if (gpu::Library* gpus = gpu::library())
+    for (int k = 0; k < gpus->device_count(); ++k) gpus->synchronize(k);
 }
 
 uint64_t host_syncs() { return g_host_syncs; }

@@ -5,6 +5,7 @@
 
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
+#include "runtime/gpu.h"
 #include "runtime/pool.h"
 #include "runtime/tensor_base.h"
 
@@ -20,11 +21,26 @@ struct ExternalStorage : Storage {
   }
 };
 
+// The header is in host memory; the memory goes back to the device that it came from.
+[[gnu::cold]] Storage* make_on_gpu(size_t bytes, Device device) {
+  gpu::Library& gpus = gpu::required("allocate", device);
+  void* memory = gpus.allocate(bytes, device.index());
+  try {
+    return Storage::foreign(memory, bytes, device, [&gpus, bytes, k = device.index()](void* p) {
+      gpus.free(p, bytes, k);
+    });
+  } catch (...) {
+    gpus.free(memory, bytes, device.index());
+    throw;
+  }
+}
+
 }  // namespace
 
 Storage* Storage::make(size_t bytes, Device device) {
   RAMET_CHECK(bytes < (size_t{1} << 47), "allocate", "got a request of ", bytes,
               " bytes, expected less than 2^47");
+  if (RAMET_UNLIKELY(!device.is_cpu())) return make_on_gpu(bytes, device);
   void* p = detail::allocate_block(sizeof(Storage) + bytes, bytes, device.ordinal());
   return new (p) Storage(bytes, device.ordinal());
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/allocator.h"
+#include "runtime/gpu.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #endif
@@ -63,7 +64,7 @@ inline void set_geometry_storage(TensorImpl* t) {
 TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device device) {
   const int dev = device.ordinal();
   TensorImpl* t;
-  if (RAMET_LIKELY(bytes <= TensorImpl::kEmbeddedMax)) {
+  if (RAMET_LIKELY(bytes <= TensorImpl::kEmbeddedMax && dev < kMaxDevicesPerType)) {
     t = static_cast<TensorImpl*>(pool::allocate(sizeof(TensorImpl) + sizeof(Storage) + bytes));
     auto* s = new (t->embedded()) Storage(bytes, dev);
     s->memory_of = s;
@@ -259,7 +260,8 @@ void TensorBase::own_memory(const char* op) const {
   if (old->pending.load(std::memory_order_acquire)) wait_pending(*old);
   Storage* own = Storage::make(old->bytes, device());
   own->own_version = version();
-  std::memcpy(own->data, old->data, old->bytes);
+  if (device().is_cpu()) std::memcpy(own->data, old->data, old->bytes);
+  else gpu::required(op, device()).copy(own->data, device(), old->data, device(), old->bytes);
   p_->data = static_cast<char*>(own->data) +
              (static_cast<char*>(p_->data) - static_cast<char*>(old->data));
   p_->storage = own;

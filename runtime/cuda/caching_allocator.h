@@ -1,0 +1,78 @@
+// Memory of one cuda:k, kept when it is freed.
+//
+// Note [Caching memory of a GPU]
+// cudaMalloc and cudaFree take from microseconds to milliseconds, and cudaFree waits for the
+// device. So memory is asked for in segments, of which blocks are cut; a freed block joins its free
+// neighbours and is given out again at once, without waiting: everything that uses memory is
+// ordered with the compute stream (Note [Streams of a device]), so what the next owner queues comes
+// after what the last one queued. Small requests (up to 1 MiB) are cut from segments of 2 MiB,
+// larger ones from segments of 20 MiB, those of 10 MiB and more from one of their own, rounded to 2
+// MiB. The smallest block that fits is taken (best fit), the lowest address among equals, so that
+// the same program gets the same addresses again.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "runtime/allocator.h"
+
+namespace ramet {
+namespace cuda {
+
+class RAMET_API CachingAllocator {
+ public:
+  explicit CachingAllocator(int device) : device_(device) {}
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+
+  /// Where the card is full, segments that are wholly free go back (here, and then on all other
+  /// logical devices of the process), and it tries once more; then an OutOfMemoryError names the
+  /// request and the statistics.
+  void* allocate(size_t bytes);
+  void free(void* memory) noexcept;
+  /// Waits for the device and gives back all segments that are wholly free.
+  void empty_cache();
+  MemoryStats stats();
+  void reset_peak();
+  void set_limit(size_t bytes);
+  /// Bytes taken from the driver.
+  size_t reserved();
+
+ private:
+  struct Block {
+    size_t size;
+    bool free;
+    char* segment;  // the start of the segment it was cut from
+  };
+  struct BySize {
+    size_t size;
+    char* at;
+    bool operator<(const BySize& o) const { return size != o.size ? size < o.size : at < o.at; }
+  };
+  static bool small(size_t bytes) { return bytes <= (size_t{1} << 20); }
+  std::set<BySize>& free_list(size_t segment) { return free_[segment == kSmallSegment ? 0 : 1]; }
+  void* take(size_t size);
+  void* new_segment(size_t size);
+  [[noreturn]] void out_of_memory(size_t bytes, const char* why);
+
+  static constexpr size_t kAlign = 512, kSmallSegment = size_t{2} << 20,
+                          kSegment = size_t{20} << 20, kOwnSegment = size_t{10} << 20;
+  const int device_;
+  std::mutex mutex_;
+  std::map<char*, Block> blocks_;     // all, by address
+  std::map<char*, size_t> segments_;  // their sizes
+  std::set<BySize> free_[2];          // of small and of other segments
+  size_t current_ = 0, peak_ = 0, reserved_ = 0, limit_ = 0;
+  int64_t allocations_ = 0;
+};
+
+/// That of cuda:k, made at need.
+RAMET_API CachingAllocator& caching_allocator(int device);
+/// Gives back what all of them have cached.
+RAMET_API void empty_all_caches();
+/// Destroys all of them. No block may be in use.
+RAMET_API void destroy_allocators();
+
+}  // namespace cuda
+}  // namespace ramet

@@ -1,0 +1,23 @@
+// CUDA's error codes as Errors.
+#pragma once
+#include "runtime/cuda/gpu.h"
+#include "runtime/error.h"
+
+namespace ramet {
+namespace cuda {
+
+/// Throws "[op] cudaMemcpyAsync on cuda:1 failed: invalid argument (cudaErrorInvalidValue)". Of an
+/// error that a kernel left behind it names the kernels that may have done it. `device`: k of
+/// cuda:k, or -1.
+[[noreturn, gnu::cold]] RAMET_API void raise(cudaError_t code, const char* op, const char* call,
+                                             int device);
+
+/// The function's name out of the text of a call.
+#define RAMET_CUDA(op, device, call)                                                      \
+  do {                                                                                    \
+    if (const cudaError_t ramet_code = (call); RAMET_UNLIKELY(ramet_code != cudaSuccess)) \
+      ::ramet::cuda::raise(ramet_code, op, #call, device);                                \
+  } while (0)
+
+}  // namespace cuda
+}  // namespace ramet

@@ -1,0 +1,261 @@
+#include "runtime/cuda/copies.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/device_state.h"
+#include "runtime/logging.h"
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+constexpr size_t kPiece = size_t{4} << 20;
+
+std::atomic<uint64_t> count_to_device, count_to_host, count_direct, count_through_host;
+std::atomic<int> trial_deadline{5000};
+
+// Two pinned buffers of one device and direction, and when each is free again.
+struct Buffers {
+  struct Half {
+    char* memory = nullptr;
+    std::unique_ptr<EventHandle> free;
+    bool travelling = false;
+  };
+  std::mutex mutex;  // one copy at a time
+  Half half[2];
+
+  ~Buffers() {
+    for (Half& h : half) {
+      h.free.reset();
+      if (h.memory) (void)cudaFreeHost(h.memory);
+    }
+  }
+  Half& next(const char* op, int device, size_t i) {
+    Half& h = half[i % 2];
+    if (!h.memory) {
+      void* p = nullptr;
+      RAMET_CUDA(op, device, cudaHostAlloc(&p, kPiece, cudaHostAllocPortable));
+      h.memory = static_cast<char*>(p);
+      h.free = std::make_unique<EventHandle>(op, device);
+    }
+    return h;
+  }
+  void wait(const char* op, int device, Half& h) {
+    if (!h.travelling) return;
+    RAMET_CUDA(op, device, cudaEventSynchronize(h.free->get()));
+    h.travelling = false;
+  }
+  void sent(const char* op, int device, Half& h, cudaStream_t stream) {
+    RAMET_CUDA(op, device, cudaEventRecord(h.free->get(), stream));
+    h.travelling = true;
+  }
+};
+
+enum class Trial : uint8_t { kNotMade, kDirect, kThroughHost };
+struct Shared {
+  std::mutex mutex;
+  std::unique_ptr<Buffers> in[kMaxDevicesPerType], out[kMaxDevicesPerType];
+  Trial trial[kMaxDevicesPerType][kMaxDevicesPerType] = {};
+};
+Shared& shared() {  // never destroyed: see device_state.cc
+  static auto* s = new Shared;
+  return *s;
+}
+Buffers& buffers(std::unique_ptr<Buffers>& of) {
+  std::lock_guard lock(shared().mutex);
+  if (!of) of = std::make_unique<Buffers>();
+  return *of;
+}
+
+// `later` of one device waits for what `earlier` of another has been given.
+void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to, Queue later) {
+  const EventHandle mark(op, from.device);  // may go at once: the driver keeps what is recorded
+  {
+    const CardGuard guard(op, from.device);
+    RAMET_CUDA(op, from.device, cudaEventRecord(mark.get(), from.stream(earlier, op)));
+  }
+  const CardGuard guard(op, to.device);
+  RAMET_CUDA(op, to.device, cudaStreamWaitEvent(to.stream(later, op), mark.get(), 0));
+}
+
+void to_device(const char* op, void* to, int device, const void* from, size_t bytes) {
+  count_to_device.fetch_add(1, std::memory_order_relaxed);
+  DeviceState& state = device_state(device, op);
+  Buffers& pinned = buffers(shared().in[device]);
+  const CardGuard guard(op, device);
+  const cudaStream_t stream = state.stream(Queue::kCopyIn, op);
+  std::lock_guard lock(pinned.mutex);
+  state.order(Queue::kCompute, Queue::kCopyIn, op);
+  for (size_t at = 0, i = 0; at < bytes; at += kPiece, ++i) {
+    const size_t n = std::min(kPiece, bytes - at);
+    Buffers::Half& half = pinned.next(op, device, i);
+    pinned.wait(op, device, half);
+    std::memcpy(half.memory, static_cast<const char*>(from) + at, n);
+    RAMET_CUDA(op, device,
+               cudaMemcpyAsync(static_cast<char*>(to) + at, half.memory, n, cudaMemcpyHostToDevice,
+                               stream));
+    pinned.sent(op, device, half, stream);
+  }
+  state.order(Queue::kCopyIn, Queue::kCompute, op);
+}
+
+void to_host(const char* op, void* to, const void* from, int device, size_t bytes) {
+  count_to_host.fetch_add(1, std::memory_order_relaxed);
+  DeviceState& state = device_state(device, op);
+  Buffers& pinned = buffers(shared().out[device]);
+  const CardGuard guard(op, device);
+  const cudaStream_t stream = state.stream(Queue::kCopyOut, op);
+  std::lock_guard lock(pinned.mutex);
+  state.order(Queue::kCompute, Queue::kCopyOut, op);
+  const size_t pieces = (bytes + kPiece - 1) / kPiece;
+  const auto size = [&](size_t i) { return std::min(kPiece, bytes - i * kPiece); };
+  for (size_t i = 0; i <= pieces; ++i) {
+    if (i < pieces) {
+      Buffers::Half& half = pinned.next(op, device, i);
+      RAMET_CUDA(op, device,
+                 cudaMemcpyAsync(half.memory, static_cast<const char*>(from) + i * kPiece, size(i),
+                                 cudaMemcpyDeviceToHost, stream));
+      pinned.sent(op, device, half, stream);
+    }
+    if (i == 0) continue;
+    Buffers::Half& arrived = pinned.next(op, device, i - 1);
+    pinned.wait(op, device, arrived);
+    std::memcpy(static_cast<char*>(to) + (i - 1) * kPiece, arrived.memory, size(i - 1));
+  }
+}
+
+// Queues a direct copy on the receiver's stream, ordered with both compute streams.
+void direct(const char* op, void* to, int to_device, const void* from, int from_device,
+            size_t bytes) {
+  DeviceState &sender = device_state(from_device, op), &receiver = device_state(to_device, op);
+  order_across(op, sender, Queue::kCompute, receiver, Queue::kCopyIn);
+  receiver.order(Queue::kCompute, Queue::kCopyIn, op);
+  {
+    const CardGuard guard(op, to_device);
+    RAMET_CUDA(op, to_device,
+               cudaMemcpyPeerAsync(to, receiver.card, from, sender.card, bytes,
+                                   receiver.stream(Queue::kCopyIn, op)));
+  }
+  receiver.order(Queue::kCopyIn, Queue::kCompute, op);
+  order_across(op, receiver, Queue::kCopyIn, sender, Queue::kCompute);
+}
+
+// A few kilobytes there; do they arrive as they were, and in time?
+std::string try_direct(int from, int to) {
+  constexpr const char* kOp = "peer access";
+  DeviceState &sender = device_state(from, kOp), &receiver = device_state(to, kOp);
+  if (sender.card == receiver.card) return "";
+  int can = 0;
+  RAMET_CUDA(kOp, to, cudaDeviceCanAccessPeer(&can, receiver.card, sender.card));
+  if (!can) return "the driver says that they do not reach each other";
+  {
+    const CardGuard guard(kOp, to);
+    const cudaError_t code = cudaDeviceEnablePeerAccess(sender.card, 0);
+    if (code != cudaSuccess) (void)cudaGetLastError();
+    if (code != cudaSuccess && code != cudaErrorPeerAccessAlreadyEnabled)
+      return std::string("cudaDeviceEnablePeerAccess: ") + cudaGetErrorString(code);
+  }
+  constexpr size_t kBytes = 4096;
+  struct Memory {
+    int device;
+    void* p;
+    explicit Memory(int d) : device(d), p(caching_allocator(d).allocate(kBytes)) {}
+    ~Memory() { caching_allocator(device).free(p); }
+  };
+  const Memory source(from), target(to);
+  std::vector<unsigned char> sent(kBytes), arrived(kBytes, 0);
+  for (size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<unsigned char>(i * 31 + 7);
+  to_device(kOp, source.p, from, sent.data(), kBytes);
+  to_device(kOp, target.p, to, arrived.data(), kBytes);
+  direct(kOp, target.p, to, source.p, from, kBytes);
+  const EventHandle done(kOp, to);
+  {
+    const CardGuard guard(kOp, to);
+    RAMET_CUDA(kOp, to, cudaEventRecord(done.get(), receiver.stream(Queue::kCopyIn, kOp)));
+  }
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(trial_deadline.load());
+  for (cudaError_t code; (code = cudaEventQuery(done.get())) != cudaSuccess;) {
+    if (code != cudaErrorNotReady) RAMET_CUDA(kOp, to, code);
+    if (std::chrono::steady_clock::now() > until)
+      return "a trial copy did not arrive within " + std::to_string(trial_deadline.load()) + " ms";
+    std::this_thread::yield();
+  }
+  to_host(kOp, arrived.data(), target.p, to, kBytes);
+  return sent == arrived ? "" : "a trial copy arrived damaged";
+}
+
+}  // namespace
+
+bool direct_access(int from, int to) {
+  if (from == to) return true;
+  Shared& s = shared();
+  {
+    std::lock_guard lock(s.mutex);
+    const Trial known = s.trial[from][to];
+    if (known != Trial::kNotMade) return known == Trial::kDirect;
+  }
+  const std::string why_not = try_direct(from, to);
+  std::lock_guard lock(s.mutex);
+  Trial& trial = s.trial[from][to];
+  if (trial == Trial::kNotMade) {
+    trial = why_not.empty() ? Trial::kDirect : Trial::kThroughHost;
+    if (!why_not.empty())
+      log(LogLevel::Warning, detail::join("copies from cuda:", from, " to cuda:", to,
+                                          " go through the host: ", why_not));
+  }
+  return trial == Trial::kDirect;
+}
+
+void set_trial_deadline(int milliseconds) { trial_deadline = milliseconds; }
+
+void copy(const char* op, void* to, Device to_device_, const void* from, Device from_device,
+          size_t bytes) {
+  if (bytes == 0) return;
+  if (from_device.is_cpu()) return to_device(op, to, to_device_.index(), from, bytes);
+  if (to_device_.is_cpu()) return to_host(op, to, from, from_device.index(), bytes);
+  const int source = from_device.index(), target = to_device_.index();
+  if (source == target) {
+    const CardGuard guard(op, target);
+    RAMET_CUDA(op, target,
+               cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                               device_state(target, op).stream(Queue::kCompute, op)));
+    return;
+  }
+  if (direct_access(source, target)) {
+    count_direct.fetch_add(1, std::memory_order_relaxed);
+    return direct(op, to, target, from, source, bytes);
+  }
+  count_through_host.fetch_add(1, std::memory_order_relaxed);
+  std::vector<char> piece(std::min(bytes, kPiece));
+  for (size_t at = 0; at < bytes; at += piece.size()) {
+    const size_t n = std::min(piece.size(), bytes - at);
+    to_host(op, piece.data(), static_cast<const char*>(from) + at, source, n);
+    to_device(op, static_cast<char*>(to) + at, target, piece.data(), n);
+  }
+}
+
+CopyCounts copy_counts() {
+  return {count_to_device.load(), count_to_host.load(), count_direct.load(),
+          count_through_host.load()};
+}
+
+void destroy_buffers() {
+  Shared& s = shared();
+  std::lock_guard lock(s.mutex);
+  for (int i = 0; i < kMaxDevicesPerType; ++i) s.in[i].reset(), s.out[i].reset();
+  for (auto& row : s.trial) std::fill(std::begin(row), std::end(row), Trial::kNotMade);
+}
+
+}  // namespace cuda
+}  // namespace ramet

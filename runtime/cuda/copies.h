@@ -1,0 +1,40 @@
+// Copies between the host and the cards, and from card to card.
+//
+// Note [Copies]
+// Host memory is pageable, and the card reads only pinned memory by itself: pieces of kPiece bytes
+// go through two pinned buffers of each device and direction, one being filled while the other
+// travels. A copy to the card returns when the host's memory has been read; a copy to the host
+// returns when it has been written.
+//
+// From card to card memory travels directly where the driver says that the two reach each other and
+// a trial at first use arrived whole and in time: boards exist that say so and deliver rubbish, or
+// hang. Otherwise it goes through the host, and a line in the log says why.
+#pragma once
+#include <cstddef>
+
+#include "runtime/device.h"
+
+namespace ramet {
+namespace cuda {
+
+/// At least one of the devices is a GPU. Ordered after everything that both were given before, and
+/// before everything that either is given later.
+RAMET_API void copy(const char* op, void* to, Device to_device, const void* from,
+                    Device from_device, size_t bytes);
+
+/// Does memory travel directly from one to the other? Tried at the first call of each pair.
+RAMET_API bool direct_access(int from, int to);
+/// How long a trial may take, in milliseconds (5,000).
+RAMET_API void set_trial_deadline(int milliseconds);
+
+/// What tests count.
+struct CopyCounts {
+  uint64_t to_device = 0, to_host = 0, direct = 0, through_host = 0;
+};
+RAMET_API CopyCounts copy_counts();
+
+/// Gives the pinned buffers back and forgets the trials.
+RAMET_API void destroy_buffers();
+
+}  // namespace cuda
+}  // namespace ramet

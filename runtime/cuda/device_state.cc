@@ -1,0 +1,128 @@
+#include "runtime/cuda/device_state.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/device_list.h"
+#include "runtime/device.h"
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+// Never destroyed by the program's end: tensors of static objects may die after it, and the driver
+// may be gone before it.
+std::mutex& states_mutex() {
+  static auto* m = new std::mutex;
+  return *m;
+}
+std::atomic<DeviceState*> states[kMaxDevicesPerType];
+
+}  // namespace
+
+CardGuard::CardGuard(const char* op, int device) {
+  const int card = device_state(device, op).card;
+  int now = 0;
+  RAMET_CUDA(op, device, cudaGetDevice(&now));
+  if (now == card) return;
+  RAMET_CUDA(op, device, cudaSetDevice(card));
+  before_ = now;
+}
+CardGuard::~CardGuard() {
+  if (before_ >= 0) (void)cudaSetDevice(before_);
+}
+
+EventHandle::EventHandle(const char* op, int device) {
+  const CardGuard card(op, device);
+  RAMET_CUDA(op, device, cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+}
+EventHandle::~EventHandle() {
+  if (event_) (void)cudaEventDestroy(event_);
+}
+
+DeviceState::DeviceState(int k) : device(k), card(device_list().cards[static_cast<size_t>(k)]) {}
+DeviceState::~DeviceState() {
+  for (auto& mark : marks_) mark.reset();
+  for (cudaStream_t stream : streams_)
+    if (stream) (void)cudaStreamDestroy(stream);
+}
+
+cudaStream_t DeviceState::stream(Queue queue, const char* op) {
+  const auto i = static_cast<size_t>(queue);
+  std::lock_guard lock(mutex_);
+  if (!streams_[i]) {
+    const CardGuard guard(op, device);
+    RAMET_CUDA(op, device, cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking));
+  }
+  return streams_[i];
+}
+
+void DeviceState::order(Queue earlier, Queue later, const char* op) {
+  const cudaStream_t from = stream(earlier, op), to = stream(later, op);
+  const CardGuard guard(op, device);
+  std::lock_guard lock(mutex_);
+  auto& mark = marks_[static_cast<size_t>(earlier)];
+  if (!mark) mark = std::make_unique<EventHandle>(op, device);
+  RAMET_CUDA(op, device, cudaEventRecord(mark->get(), from));
+  RAMET_CUDA(op, device, cudaStreamWaitEvent(to, mark->get(), 0));
+}
+
+void DeviceState::synchronize(const char* op) {
+  const CardGuard guard(op, device);
+  cudaStream_t all[kQueues];
+  uint64_t launched;
+  {
+    std::lock_guard lock(mutex_);
+    std::copy(std::begin(streams_), std::end(streams_), all);
+    launched = launched_;
+  }
+  for (cudaStream_t s : all)
+    if (s) RAMET_CUDA(op, device, cudaStreamSynchronize(s));
+  std::lock_guard lock(mutex_);
+  waited_for_ = std::max(waited_for_, launched);
+}
+
+void DeviceState::launching(const char* kernel) {
+  std::lock_guard lock(mutex_);
+  recent_[launched_++ % kRemembered] = kernel;
+}
+
+std::string DeviceState::suspects() {
+  std::lock_guard lock(mutex_);
+  const uint64_t since = launched_ - waited_for_, shown = std::min<uint64_t>(since, kRemembered);
+  std::string names;
+  for (uint64_t i = launched_ - shown; i < launched_; ++i)
+    names += (names.empty() ? "" : ", ") + std::string(recent_[i % kRemembered]);
+  if (since > shown) names += " and " + std::to_string(since - shown) + " before them";
+  if (names.empty()) return "";
+  return since == 1 ? "kernel " + names : "one of the kernels " + names;
+}
+
+DeviceState& device_state(int device, const char* op) {
+  const size_t count = device_list().cards.size();
+  if (device < 0 || static_cast<size_t>(device) >= count)
+    fail(op, "device: got cuda:", device, ", but there ", count == 1 ? "is " : "are ", count,
+         " CUDA ", count == 1 ? "device" : "devices", count ? "" : ": " + device_list().why_none);
+  DeviceState* found = states[device].load(std::memory_order_acquire);
+  if (RAMET_LIKELY(found != nullptr)) return *found;
+  std::lock_guard lock(states_mutex());
+  found = states[device].load(std::memory_order_relaxed);
+  if (!found) {
+    found = new DeviceState(device);
+    states[device].store(found, std::memory_order_release);
+  }
+  return *found;
+}
+
+DeviceState* existing_state(int device) {
+  return device >= 0 && device < kMaxDevicesPerType ? states[device].load() : nullptr;
+}
+
+void destroy_states() {
+  std::lock_guard lock(states_mutex());
+  for (auto& state : states) delete state.exchange(nullptr);
+}
+
+}  // namespace cuda
+}  // namespace ramet

@@ -1,0 +1,90 @@
+// What each logical device cuda:k has of its own: streams, events, names for error texts. Made at
+// its first use.
+//
+// Note [Streams of a device]
+// Kernels and allocations belong to the compute stream. Copies from and to the host and other
+// devices have streams of their own, so that they overlap with kernels: a copy waits for what the
+// compute stream was given before it, and the compute stream waits for the copy. So in the order of
+// the program nothing changes; what is gained is that the two directions, and several devices, go
+// on side by side, and that a copy out does not hold up the next kernels (they wait for it only
+// where its memory is given back).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "runtime/cuda/gpu.h"
+#include "runtime/error.h"
+
+namespace ramet {
+namespace cuda {
+
+enum class Queue : uint8_t { kCompute, kCopyIn, kCopyOut, kCommunication };
+inline constexpr int kQueues = 4;
+
+/// Makes the card of cuda:k the calling thread's while it lives.
+class RAMET_API CardGuard {
+ public:
+  CardGuard(const char* op, int device);
+  ~CardGuard();
+  CardGuard(const CardGuard&) = delete;
+  CardGuard& operator=(const CardGuard&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
+/// An event that its owner records again and again, without timing.
+class RAMET_API EventHandle {
+ public:
+  EventHandle(const char* op, int device);
+  ~EventHandle();
+  EventHandle(EventHandle&& o) noexcept : event_(std::exchange(o.event_, nullptr)) {}
+  EventHandle& operator=(EventHandle o) noexcept {
+    std::swap(event_, o.event_);
+    return *this;
+  }
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+class RAMET_API DeviceState {
+ public:
+  explicit DeviceState(int device);
+  ~DeviceState();
+  const int device, card;
+
+  /// The stream of this queue, made at need.
+  cudaStream_t stream(Queue queue, const char* op);
+  /// `later` does not begin what it is given from now on before `earlier` has done what it was
+  /// given.
+  void order(Queue earlier, Queue later, const char* op);
+  /// Waits for all streams.
+  void synchronize(const char* op);
+  /// Noted before a kernel is queued, for errors that show later.
+  void launching(const char* kernel);
+  /// "kernel a" or "one of the kernels a, b": those queued since the device was last waited for.
+  std::string suspects();
+
+ private:
+  std::mutex mutex_;
+  cudaStream_t streams_[kQueues] = {};
+  std::unique_ptr<EventHandle> marks_[kQueues];
+  static constexpr int kRemembered = 8;
+  const char* recent_[kRemembered] = {};
+  uint64_t launched_ = 0, waited_for_ = 0;
+};
+
+/// The state of cuda:k; an Error where there is no such device.
+RAMET_API DeviceState& device_state(int device, const char* op);
+/// The one that exists already, or null: for error texts and clean-up.
+RAMET_API DeviceState* existing_state(int device);
+/// Destroys all states. Nothing may be running, and nothing refer to them.
+RAMET_API void destroy_states();
+
+}  // namespace cuda
+}  // namespace ramet

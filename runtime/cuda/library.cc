@@ -1,0 +1,56 @@
+#include "runtime/cuda/library.h"
+
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/copies.h"
+#include "runtime/cuda/device_list.h"
+#include "runtime/cuda/device_state.h"
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+class Cards final : public gpu::Library {
+ public:
+  int device_count() override { return static_cast<int>(device_list().cards.size()); }
+  std::string why_none() override { return device_list().why_none; }
+  void* allocate(size_t bytes, int device) override {
+    return caching_allocator(device).allocate(bytes);
+  }
+  void free(void* memory, size_t, int device) noexcept override {
+    caching_allocator(device).free(memory);
+  }
+  void copy(void* to, Device to_device, const void* from, Device from_device,
+            size_t bytes) override {
+    cuda::copy("copy", to, to_device, from, from_device, bytes);
+  }
+  void synchronize(int device) override {
+    // Where nothing was done there is nothing to wait for.
+    if (DeviceState* state = existing_state(device)) state->synchronize("synchronize");
+  }
+  MemoryStats memory_stats(int device) override { return caching_allocator(device).stats(); }
+  void reset_peak_memory_stats(int device) override { caching_allocator(device).reset_peak(); }
+  void set_memory_limit(int device, size_t bytes) override {
+    caching_allocator(device).set_limit(bytes);
+  }
+  void empty_cache() override { empty_all_caches(); }
+};
+
+}  // namespace
+
+void shutdown() {
+  for (int k = 0; k < kMaxDevicesPerType; ++k)
+    if (DeviceState* state = existing_state(k)) state->synchronize("shutdown");
+  destroy_buffers();
+  destroy_allocators();
+  destroy_states();
+  forget_device_list();
+}
+
+}  // namespace cuda
+
+gpu::Library* gpu::linked() {
+  static cuda::Cards cards;
+  return &cards;
+}
+
+}  // namespace ramet

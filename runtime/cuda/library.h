@@ -1,0 +1,13 @@
+// The GPUs behind runtime/gpu.h, and how tests end them.
+#pragma once
+#include "runtime/gpu.h"
+
+namespace ramet {
+namespace cuda {
+
+/// Waits for all devices and gives everything back: memory, streams, buffers. No tensor may live on
+/// a GPU. The next use begins anew and reads RAMET_CUDA_DEVICES again.
+RAMET_API void shutdown();
+
+}  // namespace cuda
+}  // namespace ramet

@@ -1,0 +1,53 @@
+// What the runtime asks of the library of GPUs (runtime/cuda).
+//
+// Note [Linking GPUs]
+// The runtime knows one weak function, gpu::linked(). //runtime/cuda defines it and is always
+// linked whole: out of a plain archive a weak entry stays null without a word. So a program that
+// links that library has cuda:k, and no other program carries a byte of it.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "runtime/allocator.h"
+#include "runtime/device.h"
+
+namespace ramet {
+namespace gpu {
+
+/// `device` is the k of cuda:k. What one thread asks of one device happens in that order; it is
+/// queued, and only synchronize() and copies into host memory wait. Errors name the call, the
+/// device and the operation. Thread safety: all of it.
+class RAMET_API Library {
+ public:
+  /// Devices that can be used; makes no context.
+  virtual int device_count() = 0;
+  /// Why there are none: no driver, no card, all of them left out.
+  virtual std::string why_none() = 0;
+  /// Uninitialised memory, aligned to 512 bytes. Throws OutOfMemoryError with the statistics.
+  virtual void* allocate(size_t bytes, int device) = 0;
+  /// May be called while queued work still uses the memory.
+  virtual void free(void* memory, size_t bytes, int device) noexcept = 0;
+  /// Of one device is a GPU. Host memory is read before it returns, and written when it returns.
+  virtual void copy(void* to, Device to_device, const void* from, Device from_device,
+                    size_t bytes) = 0;
+  /// Waits for everything queued on the device, then throws what its kernels reported.
+  virtual void synchronize(int device) = 0;
+
+  virtual MemoryStats memory_stats(int device) = 0;
+  virtual void reset_peak_memory_stats(int device) = 0;
+  /// 0: no limit but the card's.
+  virtual void set_memory_limit(int device, size_t bytes) = 0;
+  virtual void empty_cache() = 0;
+
+ protected:
+  ~Library() = default;
+};
+
+/// Null where the program was linked without GPUs.
+[[gnu::weak]] Library* linked();
+RAMET_API Library* library();
+/// The library, for an operation on `device`; an Error where there is none.
+RAMET_API Library& required(const char* op, Device device);
+
+}  // namespace gpu
+}  // namespace ramet

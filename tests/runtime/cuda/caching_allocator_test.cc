@@ -1,0 +1,140 @@
+// Memory of a GPU: what is reused, what goes back, and what is said when there is no more.
+#include "runtime/cuda/caching_allocator.h"
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "runtime/cuda/device_state.h"
+#include "runtime/tensor_base.h"
+#include "tests/runtime/cuda/gpus.h"
+
+namespace ramet::testing {
+namespace {
+
+constexpr size_t kMiB = size_t{1} << 20;
+const Device kGpu(kCUDA, 0);
+
+TEST(CudaAllocator, FreedMemoryIsGivenOutAgain) {
+  const Gpus gpus;
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  void* first = a.allocate(1000);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(first) % 512, 0u);
+  void* second = a.allocate(1);
+  EXPECT_EQ(static_cast<char*>(second) - static_cast<char*>(first), 1024);
+  EXPECT_EQ(a.reserved(), 2 * kMiB);
+  EXPECT_EQ(a.stats().current, 1536);
+  a.free(first);
+  EXPECT_EQ(a.allocate(600), first);
+  a.free(second);
+  a.free(first);
+  EXPECT_EQ(a.stats().current, 0);
+  EXPECT_EQ(a.stats().peak, 1536);
+  EXPECT_EQ(a.stats().cached, static_cast<int64_t>(2 * kMiB));
+  // The pieces have joined: the whole segment is one again.
+  EXPECT_EQ(a.allocate(kMiB), first);
+  a.free(first);
+  a.empty_cache();
+  EXPECT_EQ(a.reserved(), 0u);
+}
+
+TEST(CudaAllocator, LargeBlocksHaveSegmentsOfTheirOwn) {
+  const Gpus gpus;
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  void* large = a.allocate(11 * kMiB);
+  EXPECT_EQ(a.reserved(), 12 * kMiB);
+  void* middle = a.allocate(3 * kMiB);
+  EXPECT_EQ(a.reserved(), 32 * kMiB);
+  void* neighbour = a.allocate(3 * kMiB);
+  EXPECT_EQ(a.reserved(), 32 * kMiB);
+  a.free(large), a.free(middle), a.free(neighbour);
+  a.empty_cache();
+  EXPECT_EQ(a.reserved(), 0u);
+}
+
+// Random requests against a plain account of who has which bytes.
+TEST(CudaAllocator, BlocksNeverOverlap) {
+  const Gpus gpus;
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  std::mt19937 random(5);
+  struct Held {
+    char* at;
+    size_t bytes;
+  };
+  std::vector<Held> held;
+  size_t sum = 0;
+  for (int step = 0; step < 3000; ++step) {
+    if (held.size() > 40 || (!held.empty() && random() % 2)) {
+      const size_t i = random() % held.size();
+      a.free(held[i].at);
+      sum -= held[i].bytes;
+      held.erase(held.begin() + static_cast<long>(i));
+      continue;
+    }
+    const size_t bytes = 1 + random() % (random() % 4 ? 20000 : 2 * kMiB);
+    if (sum + bytes > 30 * kMiB) continue;
+    char* p = static_cast<char*>(a.allocate(bytes));
+    for (const Held& h : held)
+      ASSERT_TRUE(p + bytes <= h.at || h.at + h.bytes <= p) << "step " << step;
+    held.push_back({p, bytes});
+    sum += bytes;
+  }
+  for (const Held& h : held) a.free(h.at);
+  EXPECT_EQ(a.stats().current, 0);
+  a.empty_cache();
+  EXPECT_EQ(a.reserved(), 0u);  // so all pieces had joined
+}
+
+TEST(CudaAllocator, OutOfMemoryNamesRequestAndStatistics) {
+  const Gpus gpus;  // 64 MiB
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  void* kept = a.allocate(40 * kMiB);
+  const std::string what = message_of([&] { a.allocate(30 * kMiB); });
+  for (const char* part : {"out of memory on cuda:0", "request of 31457280 bytes",
+                           "41943040 bytes are in use", "of 67108864 free"})
+    EXPECT_NE(what.find(part), std::string::npos) << what;
+  a.free(kept);
+  kept = a.allocate(60 * kMiB);  // frees what is cached and tries once more
+  a.free(kept);
+}
+
+TEST(CudaAllocator, CachesOfOtherDevicesOfTheCardGoToo) {
+  const Gpus gpus(gpu_settings(1), "0,0");
+  cuda::CachingAllocator &a = cuda::caching_allocator(0), &b = cuda::caching_allocator(1);
+  a.free(a.allocate(40 * kMiB));
+  EXPECT_EQ(a.reserved(), 40 * kMiB);
+  void* p = b.allocate(50 * kMiB);
+  EXPECT_EQ(a.reserved(), 0u);
+  b.free(p);
+}
+
+TEST(CudaAllocator, ALimitIsKept) {
+  const Gpus gpus;
+  set_memory_limit(kGpu, 3 << 20);
+  void* p = cuda::caching_allocator(0).allocate(2 * kMiB);
+  EXPECT_MESSAGE(cuda::caching_allocator(0).allocate(2 * kMiB), "set_memory_limit");
+  cuda::caching_allocator(0).free(p);
+  set_memory_limit(kGpu, 0);
+  cuda::caching_allocator(0).free(cuda::caching_allocator(0).allocate(8 * kMiB));
+}
+
+TEST(CudaAllocator, TensorsLiveThere) {
+  const Gpus gpus;
+  {
+    const TensorBase x = TensorBase::empty({3, 5}, kFloat, kGpu),
+                     nothing = TensorBase::empty({0, 5}, kFloat, kGpu);
+    EXPECT_EQ(x.device(), kGpu);
+    EXPECT_EQ(memory_stats(kGpu).allocations, 2);
+    EXPECT_EQ(memory_stats(kGpu).current, 1024);  // an empty one has a place, too
+    EXPECT_EQ(memory_stats(Device(kCUDA, 1)).current, 0);
+    const TensorBase row(x.view_impl(IntArrayRef({5}), IntArrayRef({1}), 5));
+    EXPECT_EQ(static_cast<char*>(row->data) - static_cast<char*>(x->data), 20);
+  }
+  EXPECT_EQ(memory_stats(kGpu).current, 0);
+  EXPECT_MESSAGE(TensorBase::empty({1 << 27}, kFloat, kGpu), "out of memory on cuda:0");
+  empty_cache();
+  EXPECT_EQ(memory_stats(kGpu).cached, 0);
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -1,0 +1,157 @@
+// Copies between host and devices and from device to device: sizes around the pinned pieces, every
+// schedule of streams, devices that do not reach each other, and links that deliver rubbish.
+#include "runtime/cuda/copies.h"
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/logging.h"
+#include "runtime/tensor_base.h"
+#include "tests/runtime/cuda/gpus.h"
+
+namespace ramet::testing {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+constexpr size_t kPiece = size_t{4} << 20;
+const Device kHost(kCPU, 0);
+Device gpu(int k) { return Device(kCUDA, static_cast<DeviceIndex>(k)); }
+
+Bytes numbered(size_t n, unsigned seed) {
+  Bytes b(n);
+  for (size_t i = 0; i < n; ++i) b[i] = static_cast<unsigned char>((i * 2654435761u + seed) >> 7);
+  return b;
+}
+
+struct Memory {
+  int device;
+  void* p;
+  Memory(int d, size_t bytes) : device(d), p(cuda::caching_allocator(d).allocate(bytes)) {}
+  ~Memory() { cuda::caching_allocator(device).free(p); }
+};
+
+std::vector<emulated::Settings> stream_modes(int devices) {
+  std::vector<emulated::Settings> list;
+  using emulated::StreamMode;
+  for (const StreamMode mode :
+       {StreamMode::Async, StreamMode::Eager, StreamMode::Lazy, StreamMode::Random}) {
+    list.push_back(gpu_settings(devices));
+    list.back().streams = mode;
+  }
+  return list;
+}
+
+TEST(CudaCopies, RoundTripsOfAllSizes) {
+  for (const emulated::Settings& settings : stream_modes(1)) {
+    const Gpus gpus(settings);
+    for (const size_t n :
+         {size_t{1}, size_t{4097}, kPiece - 1, kPiece, kPiece + 1, 3 * kPiece + 5}) {
+      const Memory there(0, n);
+      Bytes sent = numbered(n, 1);
+      const Bytes expected = sent;
+      cuda::copy("copy", there.p, gpu(0), sent.data(), kHost, n);
+      std::fill(sent.begin(), sent.end(), 0);  // it has been read
+      Bytes back(n);
+      cuda::copy("copy", back.data(), kHost, there.p, gpu(0), n);
+      ASSERT_TRUE(back == expected) << n;
+    }
+    cuda::copy("copy", nullptr, gpu(0), nullptr, kHost, 0);
+  }
+}
+
+// Each copy sees what was queued before it and nothing later, though they use three streams.
+TEST(CudaCopies, TheOrderIsTheProgramsOrder) {
+  for (const emulated::Settings& settings : stream_modes(2)) {
+    const Gpus gpus(settings);
+    const size_t n = 10000;
+    const Memory a(0, n), b(0, n), c(1, n);
+    const Bytes first = numbered(n, 1), second = numbered(n, 2);
+    Bytes seen(n);
+    cuda::copy("copy", a.p, gpu(0), first.data(), kHost, n);
+    cuda::copy("copy", b.p, gpu(0), a.p, gpu(0), n);
+    cuda::copy("copy", c.p, gpu(1), b.p, gpu(0), n);
+    cuda::copy("copy", a.p, gpu(0), second.data(), kHost, n);
+    cuda::copy("copy", b.p, gpu(0), a.p, gpu(0), n);  // after c has read b
+    cuda::copy("copy", seen.data(), kHost, c.p, gpu(1), n);
+    EXPECT_TRUE(seen == first);
+    cuda::copy("copy", seen.data(), kHost, b.p, gpu(0), n);
+    EXPECT_TRUE(seen == second);
+  }
+}
+
+// Memory that is given back while a copy still uses it may be given out at once.
+TEST(CudaCopies, FreedMemoryIsNotOverwrittenEarly) {
+  for (const emulated::Settings& settings : stream_modes(2)) {
+    const Gpus gpus(settings);
+    const size_t n = 5000;
+    const Bytes first = numbered(n, 1), second = numbered(n, 2);
+    const Memory target(1, n);
+    void* place;
+    {
+      const Memory source(0, n);
+      place = source.p;
+      cuda::copy("copy", source.p, gpu(0), first.data(), kHost, n);
+      cuda::copy("copy", target.p, gpu(1), source.p, gpu(0), n);
+    }
+    const Memory again(0, n);
+    ASSERT_EQ(again.p, place);
+    cuda::copy("copy", again.p, gpu(0), second.data(), kHost, n);
+    Bytes seen(n);
+    cuda::copy("copy", seen.data(), kHost, target.p, gpu(1), n);
+    EXPECT_TRUE(seen == first);
+  }
+}
+
+struct Link {
+  const char* name;
+  const char* list;
+  bool peers, broken, direct;
+};
+
+TEST(CudaCopies, WhatDoesNotReachGoesThroughTheHost) {
+  const Link links[] = {{"direct", nullptr, true, false, true},
+                        {"one card", "0,0", true, false, true},
+                        {"no peers", nullptr, false, false, false},
+                        {"damaged", nullptr, true, true, false}};
+  for (const Link& link : links) {
+    SCOPED_TRACE(link.name);
+    emulated::Settings settings = gpu_settings(2);
+    settings.all_peers = link.peers;
+    if (link.broken) settings.broken_peers = {{0, 1}, {1, 0}};
+    const Gpus gpus(settings, link.list);
+    std::string logged;
+    set_log_handler([&](LogLevel, const std::string& text) { logged += text; });
+    const cuda::CopyCounts counted = cuda::copy_counts();
+    const size_t n = kPiece + 100;
+    const Memory a(0, n), b(1, n);
+    const Bytes sent = numbered(n, 3);
+    Bytes back(n);
+    for (int round = 0; round < 2; ++round) {
+      cuda::copy("copy", a.p, gpu(0), sent.data(), kHost, n);
+      cuda::copy("copy", b.p, gpu(1), a.p, gpu(0), n);
+      cuda::copy("copy", back.data(), kHost, b.p, gpu(1), n);
+      EXPECT_TRUE(back == sent);
+    }
+    set_log_handler({});
+    const cuda::CopyCounts now = cuda::copy_counts();
+    EXPECT_EQ(now.direct - counted.direct, link.direct ? 2u : 0u);
+    EXPECT_EQ(now.through_host - counted.through_host, link.direct ? 0u : 2u);
+    EXPECT_EQ(logged.empty(), link.direct) << logged;
+    if (!link.direct) {
+      EXPECT_NE(logged.find("copies from cuda:0 to cuda:1 go through the host"), std::string::npos);
+      EXPECT_EQ(logged.find("copies", 7), std::string::npos) << "said more than once: " << logged;
+    }
+  }
+}
+
+TEST(CudaCopies, ADeviceThatDoesNotExistIsNamed) {
+  const Gpus gpus(gpu_settings(1));
+  unsigned char x = 0;
+  EXPECT_MESSAGE(cuda::copy("to", &x, gpu(3), &x, kHost, 1),
+                 "[to] device: got cuda:3, but there is 1 CUDA device");
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -7,6 +7,7 @@
 #include "kernels/coalesce.h"
 #include "kernels/copy.h"
 #include "kernels/fill.h"
+#include "runtime/gpu.h"
 
 namespace ramet {
 
@@ -49,6 +50,24 @@ void* at(void* p, int64_t elements, ScalarType t) {
   return static_cast<char*>(p) + elements * static_cast<int64_t>(item_size(t));
 }
 
+// Between devices of which one is a GPU at least. Another dtype, layout or a broadcast is made
+// where the fewer bytes travel; what travels is contiguous.
+[[gnu::cold, gnu::noinline]] void copy_between(const TensorBase& dst, const TensorBase& src) {
+  TensorBase sent = src;
+  const bool smaller = item_size(dst.scalar_type()) < item_size(src.scalar_type());
+  const ScalarType type = smaller ? dst.scalar_type() : src.scalar_type();
+  if (!src.raw_contiguous() || src.scalar_type() != type) {
+    sent = TensorBase::empty(src.sizes(), type, src.device());
+    copy_values(sent, src);
+  }
+  const bool at_once = dst.raw_contiguous() && dst.scalar_type() == type && same_sizes(dst, src);
+  const TensorBase arrived = at_once ? dst : TensorBase::empty(src.sizes(), type, dst.device());
+  const Device gpu = dst.is_cpu() ? src.device() : dst.device();
+  gpu::required("copy", gpu)
+      .copy(arrived.ptr(), dst.device(), sent.ptr(), src.device(), arrived.nbytes());
+  if (!at_once) copy_values(dst, arrived);
+}
+
 void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
   const bool same_layout =
       same_sizes(dst, src) && ((dst.raw_contiguous() && src.raw_contiguous()) ||
@@ -87,6 +106,8 @@ void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
 
 void copy_values(const TensorBase& dst, const TensorBase& src) {
   if (dst.numel() == 0) return;
+  if (RAMET_UNLIKELY(dst->device != src->device) && !(dst.is_cpu() && src.is_cpu()))
+    return copy_between(dst, src.steady());
   if (RAMET_LIKELY(!src->is(TensorImpl::kInternalLayout))) copy_as_they_lie(dst, src);
   else copy_as_they_lie(dst, src.steady());
 }
@@ -124,6 +145,12 @@ void fill_values(const TensorBase& dst, const Scalar& value) {
 
 Scalar value_of(const TensorBase& t) {
   const void* p = t.ptr();
+  uint64_t host;
+  if (RAMET_UNLIKELY(!t.is_cpu())) {
+    gpu::required("item", t.device())
+        .copy(&host, Device(kCPU, 0), p, t.device(), item_size(t.scalar_type()));
+    p = &host;
+  }
   switch (t.scalar_type()) {
     case kBool: return *static_cast<const bool*>(p);
     case kByte: return *static_cast<const uint8_t*>(p);

@@ -1,6 +1,7 @@
 #include "kernels/copy.h"
 
 #include "kernels/chunk.h"
+#include "kernels/copy_plan.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -86,32 +87,6 @@ void transpose_block(const T* in, int64_t is, T* out, int64_t os, int64_t m, int
       for (int64_t j = j0; j < j0 + jn; ++j)
         for (int64_t i = i0; i < i0 + in_rows; ++i) out[j * os + i] = in[i * is + j];
     }
-}
-
-RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
-  int64_t p = 1;
-  for (int d = 0; d < n; ++d) p *= sizes[d];
-  return p;
-}
-
-// Is this a stack of transposed matrices: output dense along the last dimension, input dense along
-// another? Moves that dimension to the place before the last and says so.
-bool as_transpose(CopyStridedArgs& a) {
-  const int last = a.rank - 1;
-  if (a.in_type != a.out_type || a.rank < 2 || a.out_strides[last] != 1 ||
-      a.in_strides[last] <= 1 || a.sizes[last] < 8)
-    return false;
-  for (int d = last - 1; d >= 0; --d) {
-    if (a.in_strides[d] != 1 || a.sizes[d] < 8) continue;
-    for (int e = d; e + 1 < last; ++e) {
-      const int64_t size = a.sizes[e], in = a.in_strides[e], out = a.out_strides[e];
-      a.sizes[e] = a.sizes[e + 1], a.in_strides[e] = a.in_strides[e + 1],
-      a.out_strides[e] = a.out_strides[e + 1];
-      a.sizes[e + 1] = size, a.in_strides[e + 1] = in, a.out_strides[e + 1] = out;
-    }
-    return true;
-  }
-  return false;
 }
 
 void copy_transposed(const CopyStridedArgs& a, bool small) {

@@ -1,6 +1,7 @@
 #include "kernels/optimizer_step.h"
 
 #include "kernels/chunk.h"
+#include "kernels/optimizer_formulas.h"
 #include "kernels/smath.h"
 #include "runtime/thread_pool.h"
 
@@ -30,20 +31,15 @@ template <class T, bool kMomentum> void sgd_run(const SgdArgs& a, int64_t begin,
   T* p = static_cast<T*>(a.parameter);
   const T* g = static_cast<const T*>(a.gradient);
   T* buffer = static_cast<T*>(a.momentum_buffer);
-  const V minus_lr = cst<V>(-a.lr), decay = cst<V>(a.weight_decay), momentum = cst<V>(a.momentum),
-          damped = cst<V>(1 - a.dampening);
+  const SgdStep<V> step(a);
   for (int64_t i = begin; i < end; i += P::kWidth) {
     const int64_t n = end - i;
-    const V w = P::get(p + i, n);
-    V d = P::get(g + i, n);
-    if (a.maximize) d = cst<V>(0) - d;
-    if (a.weight_decay != 0) d = fma(w, decay, d);
-    if (kMomentum) {
-      const V b = a.first ? d : fma(d, damped, P::get(buffer + i, n) * momentum);
-      P::put(buffer + i, b, n);
-      d = a.nesterov ? fma(b, momentum, d) : b;
-    }
-    P::put(p + i, fma(d, minus_lr, w), n);
+    V w = P::get(p + i, n), b{};
+    const V d = P::get(g + i, n);
+    if (kMomentum) b = P::get(buffer + i, n);
+    step.template take<kMomentum>(w, d, b);
+    if (kMomentum) P::put(buffer + i, b, n);
+    P::put(p + i, w, n);
   }
 }
 
@@ -53,29 +49,16 @@ template <class T, bool kAmsgrad> void adam_run(const AdamArgs& a, int64_t begin
   T *p = static_cast<T*>(a.parameter), *m = static_cast<T*>(a.m), *v = static_cast<T*>(a.v),
     *vmax = static_cast<T*>(a.max_v);
   const T* g = static_cast<const T*>(a.gradient);
-  const V beta1 = cst<V>(a.beta1), rest1 = cst<V>(1 - a.beta1), beta2 = cst<V>(a.beta2),
-          rest2 = cst<V>(1 - a.beta2);
-  const V eps = cst<V>(a.eps), decay = cst<V>(a.weight_decay),
-          shrink = cst<V>(1 - a.lr * a.weight_decay);
-  const V minus_step = cst<V>(-a.lr / a.bias1), root2 = cst<V>(__builtin_sqrt(a.bias2));
+  const AdamStep<V> step(a);
   for (int64_t i = begin; i < end; i += P::kWidth) {
     const int64_t n = end - i;
-    V w = P::get(p + i, n), d = P::get(g + i, n);
-    if (a.maximize) d = cst<V>(0) - d;
-    if (a.weight_decay != 0) {
-      if (a.decoupled) w = w * shrink;
-      else d = fma(w, decay, d);
-    }
-    const V m1 = fma(d, rest1, P::get(m + i, n) * beta1);
-    const V v1 = fma(d * d, rest2, P::get(v + i, n) * beta2);
+    V w = P::get(p + i, n), m1 = P::get(m + i, n), v1 = P::get(v + i, n), most{};
+    const V d = P::get(g + i, n);
+    if (kAmsgrad) most = P::get(vmax + i, n);
+    step.template take<kAmsgrad>(w, d, m1, v1, most);
     P::put(m + i, m1, n), P::put(v + i, v1, n);
-    V second = v1;
-    if (kAmsgrad) {
-      const V old = P::get(vmax + i, n);
-      second = pick(ne(old, old), old, max(old, v1));  // a NaN wins
-      P::put(vmax + i, second, n);
-    }
-    P::put(p + i, w + minus_step * m1 / (sqrt(second) / root2 + eps), n);
+    if (kAmsgrad) P::put(vmax + i, most, n);
+    P::put(p + i, w, n);
   }
 }
 

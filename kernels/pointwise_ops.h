@@ -2,12 +2,14 @@
 // loops over memory are elsewhere (pointwise_loop.h on the CPU), so this file is what a reader of
 // the mathematics wants to see.
 //
-// A formula takes values of one compute type V: a vector of floats, a double, an int64; on CUDA a
+// A formula takes values of one compute type V: a vector of floats, a double, an int64; on a GPU a
 // float. a, b, c are the operands, s and t the scalars of the argument block. It is written in the
-// vocabulary of vec.h, vmath.h and smath.h and returns a V, or a truth value for the operations of
+// vocabulary of smath.h (gpu_math.h on a GPU) and returns a V, or a truth value for the operations of
 // the comparison list. Derivatives are noted as d/da, y is the result.
 #pragma once
+#if !defined(RAMET_GPU_MATH)
 #include "kernels/smath.h"
+#endif
 
 #define RAMET_FORMULA template <class V> static RAMET_INLINE auto
 

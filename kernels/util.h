@@ -1,10 +1,10 @@
 // Small helpers of the kernel files: integer arithmetic, element sizes, addresses, cutting work.
-// All always inlined, so that no variant leaves a weak symbol behind (see kernel.h).
+// All always inlined (inline.h); GPU code too.
 #pragma once
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/vec.h"
+#include "kernels/inline.h"
 #include "runtime/dtype.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

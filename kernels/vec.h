@@ -13,9 +13,10 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/inline.h"
+
 namespace ramet::kernels::RAMET_VARIANT {
 using std::int32_t;
-#define RAMET_INLINE inline __attribute__((always_inline))
 
 #if defined(__AVX512F__)
 // floats per register, rows of the GEMM tile (28 accumulators of 32)

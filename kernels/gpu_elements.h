@@ -1,0 +1,140 @@
+// Elements in a GPU's memory: reading and writing them as a compute type whatever their type, one at
+// a time or eight by 16-byte accesses. The type is looked at at run time; all threads take the same
+// way, so that costs nothing beside the access.
+#pragma once
+#include "kernels/gpu_math.h"
+#include "kernels/util.h"
+#include "kernels/view.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+/// f(S{}) with the storage type S of `t`.
+template <class F> RAMET_INLINE void by_type(ScalarType t, const F& f) {
+  switch (t) {
+    case ScalarType::Bool: return f(BoolByte{});
+    case ScalarType::Byte: return f(uint8_t{});
+    case ScalarType::Char: return f(int8_t{});
+    case ScalarType::Short: return f(int16_t{});
+    case ScalarType::Int: return f(int32_t{});
+    case ScalarType::Long: return f(int64_t{});
+    case ScalarType::Half: return f(HalfBits{});
+    case ScalarType::BFloat16: return f(BfloatBits{});
+    case ScalarType::Float: return f(float{});
+    case ScalarType::Double: return f(double{});
+    case ScalarType::Undefined: return;
+  }
+}
+
+/// Element i of p, of type t.
+template <class C> RAMET_INLINE C load_element(const void* p, ScalarType t, int64_t i) {
+  C out{};
+  by_type(t, [&](auto s) {
+    using S = decltype(s);
+    out = Cast<C, S>::load(static_cast<const S*>(p)[i]);
+  });
+  return out;
+}
+template <class C> RAMET_INLINE void store_element(void* p, ScalarType t, int64_t i, C x) {
+  by_type(t, [&](auto s) {
+    using S = decltype(s);
+    static_cast<S*>(p)[i] = Cast<C, S>::store(x);
+  });
+}
+
+/// Elements that a thread reads, computes and writes together.
+constexpr int kPack = 8;
+
+/// May packs of elements of type t begin at p? (Then all 8 * k elements on do.)
+inline bool packs_fit(const void* p, ScalarType t) {
+  const int64_t bytes = kPack * bytes_of(t);
+  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes < 16 ? bytes : 16) == 0;
+}
+
+/// 8 or 16 * k bytes at once. REQUIRES: packs_fit.
+template <int kBytes> RAMET_INLINE void load_bytes(const void* p, void* to) {
+  if constexpr (kBytes == 8) {
+    const uint2 w = *static_cast<const uint2*>(p);
+    memcpy(to, &w, 8);
+  } else {
+    uint4 w[kBytes / 16];
+    for (int k = 0; k < kBytes / 16; ++k) w[k] = static_cast<const uint4*>(p)[k];
+    memcpy(to, w, kBytes);
+  }
+}
+template <int kBytes> RAMET_INLINE void store_bytes(void* p, const void* from) {
+  if constexpr (kBytes == 8) {
+    uint2 w;
+    memcpy(&w, from, 8);
+    *static_cast<uint2*>(p) = w;
+  } else {
+    uint4 w[kBytes / 16];
+    memcpy(w, from, kBytes);
+    for (int k = 0; k < kBytes / 16; ++k) static_cast<uint4*>(p)[k] = w[k];
+  }
+}
+
+/// Elements i to i + 7. REQUIRES: packs_fit(p, t), i a multiple of 8.
+template <class C> RAMET_INLINE void load_pack(const void* p, ScalarType t, int64_t i, C (&out)[kPack]) {
+  by_type(t, [&](auto s) {
+    using S = decltype(s);
+    S v[kPack];
+    load_bytes<sizeof v>(static_cast<const S*>(p) + i, v);
+    for (int j = 0; j < kPack; ++j) out[j] = Cast<C, S>::load(v[j]);
+  });
+}
+template <class C> RAMET_INLINE void store_pack(void* p, ScalarType t, int64_t i, const C (&x)[kPack]) {
+  by_type(t, [&](auto s) {
+    using S = decltype(s);
+    S v[kPack];
+    for (int j = 0; j < kPack; ++j) v[j] = Cast<C, S>::store(x[j]);
+    store_bytes<sizeof v>(static_cast<S*>(p) + i, v);
+  });
+}
+
+/// Offsets of `kOperands` operands at a linear index over some dimensions, the last one fastest.
+/// Divides by multiplication where indices fit 32 bits (Granlund and Montgomery 1994, figure 4.1).
+template <int kOperands> struct Offsets {
+  int32_t rank;
+  bool narrow;
+  uint32_t size[kMaxKernelRank], magic[kMaxKernelRank], shift[kMaxKernelRank];
+  int64_t sizes[kMaxKernelRank], strides[kOperands][kMaxKernelRank];
+
+  /// On the host, over dimensions with `count` elements in all; strides, in elements, are set beside it.
+  void set(int dims, const int64_t* extents, int64_t count) {
+    rank = dims;
+    narrow = count > 0 && count <= INT32_MAX;
+    for (int d = 0; d < dims; ++d) {
+      sizes[d] = extents[d];
+      if (!narrow) continue;
+      size[d] = static_cast<uint32_t>(extents[d]);
+      for (shift[d] = 0; shift[d] < 32 && (uint64_t{1} << shift[d]) < size[d];) ++shift[d];
+      const uint64_t one = 1;
+      magic[d] = static_cast<uint32_t>((one << 32) * ((one << shift[d]) - size[d]) / size[d] + 1);
+    }
+  }
+  RAMET_INLINE void at(int64_t linear, int64_t (&offset)[kOperands]) const {
+    for (int o = 0; o < kOperands; ++o) offset[o] = 0;
+    if (narrow) {
+      uint32_t rest = static_cast<uint32_t>(linear);
+      for (int d = rank - 1; d > 0; --d) {
+        const uint32_t high =
+            static_cast<uint32_t>(static_cast<uint64_t>(magic[d]) * rest >> 32);
+        const uint32_t quotient =
+            static_cast<uint32_t>((static_cast<uint64_t>(high) + rest) >> shift[d]);
+        const int64_t index = rest - quotient * size[d];
+        for (int o = 0; o < kOperands; ++o) offset[o] += index * strides[o][d];
+        rest = quotient;
+      }
+      if (rank > 0)
+        for (int o = 0; o < kOperands; ++o) offset[o] += rest * strides[o][0];
+      return;
+    }
+    for (int d = rank - 1; d >= 0; --d) {
+      const int64_t index = linear % sizes[d];
+      linear /= sizes[d];
+      for (int o = 0; o < kOperands; ++o) offset[o] += index * strides[o][d];
+    }
+  }
+};
+
+}  // namespace ramet::kernels::RAMET_VARIANT

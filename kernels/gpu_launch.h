@@ -1,0 +1,51 @@
+// How a .cu file starts its kernels. For .cu files only.
+#pragma once
+#include <utility>
+
+#include "kernels/gpu_math.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/device_state.h"
+#include "runtime/stream.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+/// Threads of a block where nothing asks for another number.
+constexpr int kThreads = 256;
+
+/// Blocks for `items` with one thread each. A kernel whose items may be more than
+/// kMostBlocks * kThreads takes further ones in steps of the grid (first_item, item_step).
+constexpr int64_t kMostBlocks = 1 << 16;
+inline dim3 blocks_for(int64_t items) {
+  const int64_t blocks = (items + kThreads - 1) / kThreads;
+  return dim3(static_cast<unsigned>(blocks < 1 ? 1 : blocks > kMostBlocks ? kMostBlocks : blocks));
+}
+__device__ __forceinline__ int64_t first_item() {
+  return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ __forceinline__ int64_t item_step() {
+  return static_cast<int64_t>(gridDim.x) * blockDim.x;
+}
+
+/// Queues kernel(arguments...) on the device's compute stream. Errors name `name`, the kernel as
+/// users know it, which also is who is suspected when the device reports a fault later.
+template <class... Parameters, class... Arguments>
+void start(const char* name, Stream where, dim3 grid, int threads, size_t shared_bytes,
+           void (*kernel)(Parameters...), Arguments&&... arguments) {
+  const int device = where.device.index();
+  ::ramet::cuda::DeviceState& state = ::ramet::cuda::device_state(device, name);
+  const ::ramet::cuda::CardGuard card(name, device);
+  state.launching(name);
+  RAMET_CUDA(name, device,
+             launch(kernel, grid, dim3(static_cast<unsigned>(threads)), shared_bytes,
+                    state.stream(::ramet::cuda::Queue::kCompute, name),
+                    std::forward<Arguments>(arguments)...));
+}
+/// One thread for each of `items`.
+template <class... Parameters, class... Arguments>
+void start_for(const char* name, Stream where, int64_t items, void (*kernel)(Parameters...),
+               Arguments&&... arguments) {
+  if (items <= 0) return;
+  start(name, where, blocks_for(items), kThreads, 0, kernel, std::forward<Arguments>(arguments)...);
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -55,8 +55,7 @@ template <class C> __global__ void convert_kernel(CopyDenseArgs a, bool packed) 
     store_element(a.out, a.out_type, i, load_element<C>(a.in, a.in_type, i));
 }
 
-template <class T>
-__global__ void move_kernel(const T* in, T* out, int64_t n, Offsets<2> offsets) {
+template <class T> __global__ void move_kernel(const T* in, T* out, int64_t n, Offsets<2> offsets) {
   for (int64_t i = first_item(); i < n; i += item_step()) {
     int64_t offset[2];
     offsets.at(i, offset);

@@ -50,7 +50,8 @@ template <class T, int kGroup> __global__ void statistics_kernel(CrossEntropyArg
 // The rows of a loss group: one after the other for each warp, added in the order of the rows.
 template <class T> __global__ void losses_kernel(CrossEntropyArgs a, const double* weight_sum) {
   __shared__ Partial of_row[kLossGroup];
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp,
+            warp = static_cast<int>(threadIdx.x) / kWarp;
   const int64_t groups = ceil_div(a.rows, kLossGroup);
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
   for (int64_t group = blockIdx.x; group < groups; group += gridDim.x) {
@@ -87,7 +88,8 @@ template <class T> __global__ void losses_kernel(CrossEntropyArgs a, const doubl
     __syncthreads();
     if (threadIdx.x == 0) {
       Partial sum{0, 0};
-      for (int64_t i = 0; i < count; ++i) sum.loss += of_row[i].loss, sum.weight += of_row[i].weight;
+      for (int64_t i = 0; i < count; ++i)
+        sum.loss += of_row[i].loss, sum.weight += of_row[i].weight;
       static_cast<Partial*>(a.workspace)[group] = sum;
     }
     __syncthreads();
@@ -101,8 +103,7 @@ template <class T> __global__ void total_kernel(CrossEntropyArgs a) {
     total.loss += partials[g].loss, total.weight += partials[g].weight;
   *a.total_weight = total.weight;
   if (a.reduction == LossReduction::kNone) return;
-  const double loss =
-      a.reduction == LossReduction::kMean ? total.loss / total.weight : total.loss;
+  const double loss = a.reduction == LossReduction::kMean ? total.loss / total.weight : total.loss;
   store_element(a.loss, a.dtype, 0, static_cast<T>(loss));
 }
 

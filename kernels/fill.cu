@@ -8,8 +8,7 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 // 16 bytes a thread where `aligned`, the rest by elements.
-template <class T>
-__global__ void fill_kernel(T* out, int64_t n, T value, bool aligned) {
+template <class T> __global__ void fill_kernel(T* out, int64_t n, T value, bool aligned) {
   constexpr int kEach = 16 / sizeof(T);
   const int64_t packs = aligned ? n / kEach : 0;
   T v[kEach];

@@ -1,6 +1,6 @@
-// Elements in a GPU's memory: reading and writing them as a compute type whatever their type, one at
-// a time or eight by 16-byte accesses. The type is looked at at run time; all threads take the same
-// way, so that costs nothing beside the access.
+// Elements in a GPU's memory: reading and writing them as a compute type whatever their type, one
+// at a time or eight by 16-byte accesses. The type is looked at at run time; all threads take the
+// same way, so that costs nothing beside the access.
 #pragma once
 #include "kernels/gpu_math.h"
 #include "kernels/util.h"
@@ -74,7 +74,8 @@ template <int kBytes> RAMET_INLINE void store_bytes(void* p, const void* from) {
 }
 
 /// Elements i to i + 7. REQUIRES: packs_fit(p, t), i a multiple of 8.
-template <class C> RAMET_INLINE void load_pack(const void* p, ScalarType t, int64_t i, C (&out)[kPack]) {
+template <class C>
+RAMET_INLINE void load_pack(const void* p, ScalarType t, int64_t i, C (&out)[kPack]) {
   by_type(t, [&](auto s) {
     using S = decltype(s);
     S v[kPack];
@@ -82,7 +83,8 @@ template <class C> RAMET_INLINE void load_pack(const void* p, ScalarType t, int6
     for (int j = 0; j < kPack; ++j) out[j] = Cast<C, S>::load(v[j]);
   });
 }
-template <class C> RAMET_INLINE void store_pack(void* p, ScalarType t, int64_t i, const C (&x)[kPack]) {
+template <class C>
+RAMET_INLINE void store_pack(void* p, ScalarType t, int64_t i, const C (&x)[kPack]) {
   by_type(t, [&](auto s) {
     using S = decltype(s);
     S v[kPack];
@@ -99,7 +101,8 @@ template <int kOperands> struct Offsets {
   uint32_t size[kMaxKernelRank], magic[kMaxKernelRank], shift[kMaxKernelRank];
   int64_t sizes[kMaxKernelRank], strides[kOperands][kMaxKernelRank];
 
-  /// On the host, over dimensions with `count` elements in all; strides, in elements, are set beside it.
+  /// On the host, over dimensions with `count` elements in all; strides, in elements, are set
+  /// beside it.
   void set(int dims, const int64_t* extents, int64_t count) {
     rank = dims;
     narrow = count > 0 && count <= INT32_MAX;
@@ -117,8 +120,7 @@ template <int kOperands> struct Offsets {
     if (narrow) {
       uint32_t rest = static_cast<uint32_t>(linear);
       for (int d = rank - 1; d > 0; --d) {
-        const uint32_t high =
-            static_cast<uint32_t>(static_cast<uint64_t>(magic[d]) * rest >> 32);
+        const uint32_t high = static_cast<uint32_t>(static_cast<uint64_t>(magic[d]) * rest >> 32);
         const uint32_t quotient =
             static_cast<uint32_t>((static_cast<uint64_t>(high) + rest) >> shift[d]);
         const int64_t index = rest - quotient * size[d];

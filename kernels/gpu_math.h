@@ -1,5 +1,5 @@
-// The vocabulary of formulas (pointwise_ops.h) on a GPU, where a thread computes one float, double or
-// int64. The first header of a .cu file: it makes the helpers that GPU and CPU kernels share
+// The vocabulary of formulas (pointwise_ops.h) on a GPU, where a thread computes one float, double
+// or int64. The first header of a .cu file: it makes the helpers that GPU and CPU kernels share
 // (scalar_math.h, cast.h, util.h) device code in the namespace `cuda`.
 //
 // Floats use CUDA's accurate functions, at most 2 ulp as the CPU's own (vmath.h); the fast,

@@ -1,5 +1,5 @@
-// The steps of optimizer_step.h for one V: a vector of floats, a float or a double. Written once for
-// CPUs and GPUs, whose results have the same bits.
+// The steps of optimizer_step.h for one V: a vector of floats, a float or a double. Written once
+// for CPUs and GPUs, whose results have the same bits.
 #pragma once
 #include "kernels/optimizer_step.h"
 #if !defined(RAMET_GPU_MATH)

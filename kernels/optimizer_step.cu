@@ -8,7 +8,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
 // n elements of one array as 16-byte pieces where `packed`, one at a time behind them.
-template <class T, class One> __device__ __forceinline__ void over_packs(int64_t n, bool packed, const One& one) {
+template <class T, class One>
+__device__ __forceinline__ void over_packs(int64_t n, bool packed, const One& one) {
   constexpr int kEach = 16 / sizeof(T);
   const int64_t packs = packed ? n / kEach : 0;
   for (int64_t i = first_item(); i < packs; i += item_step())
@@ -54,8 +55,7 @@ template <class T, bool kAmsgrad> __global__ void adam_kernel(AdamArgs a, bool p
     get(m + i, m1);
     get(v + i, v1);
     if (kAmsgrad) get(most + i, top);
-    for (int k = 0; k < kCount; ++k)
-      step.template take<kAmsgrad>(w[k], d[k], m1[k], v1[k], top[k]);
+    for (int k = 0; k < kCount; ++k) step.template take<kAmsgrad>(w[k], d[k], m1[k], v1[k], top[k]);
     put(m + i, m1);
     put(v + i, v1);
     if (kAmsgrad) put(most + i, top);

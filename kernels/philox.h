@@ -81,7 +81,9 @@ RAMET_INLINE void normals(uint32_t w0, uint32_t w1, uint32_t w2, uint32_t w3, do
 template <int kBits> struct FloatRange {
   float low, width, high, below;
   FloatRange(double a, double b)
-      : low(static_cast<float>(a)), width(static_cast<float>(b) - low), high(static_cast<float>(b)),
+      : low(static_cast<float>(a)),
+        width(static_cast<float>(b) - low),
+        high(static_cast<float>(b)),
         below(__builtin_nextafterf(high, low)) {}
   RAMET_INLINE float at(uint32_t word) const {
     const float u = static_cast<float>(static_cast<int32_t>(word >> (32 - kBits))) *

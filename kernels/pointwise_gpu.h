@@ -119,12 +119,12 @@ void run_strided(const char* name, const PointwiseStridedArgs& a, Stream where) 
   });
 }
 
-#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)                      \
-  void name(const PointwiseArgs& a, Stream where) {                                        \
-    run_dense<Struct, operands, types, PointwiseResult::result>(#name, a, where);          \
-  }                                                                                        \
-  void name##_strided(const PointwiseStridedArgs& a, Stream where) {                       \
-    run_strided<Struct, operands, types, PointwiseResult::result>(#name, a, where);        \
+#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)               \
+  void name(const PointwiseArgs& a, Stream where) {                                 \
+    run_dense<Struct, operands, types, PointwiseResult::result>(#name, a, where);   \
+  }                                                                                 \
+  void name##_strided(const PointwiseStridedArgs& a, Stream where) {                \
+    run_strided<Struct, operands, types, PointwiseResult::result>(#name, a, where); \
   }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

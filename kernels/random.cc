@@ -68,9 +68,7 @@ template <int kBits> void uniform_floats(const RandomArgs& a) {
       [&](int64_t group, float* v) {
         uint32_t w[kGroup];
         philox(static_cast<uint64_t>(group) * kLanes, a.key, w);
-        for (int j = 0; j < kGroup; ++j) {
-          v[j] = range.at(w[j]);
-        }
+        for (int j = 0; j < kGroup; ++j) { v[j] = range.at(w[j]); }
       },
       StoreValues<float>{a.out, a.dtype});
 }

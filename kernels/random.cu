@@ -31,8 +31,8 @@ template <int kEach> struct Elements {
     if (n <= 0) return 0;
     return ((key.base + n - 1) / kOfGroup - key.base / kOfGroup + 1) * kLanes;
   }
-  // put(i, words, q) for the elements of the item-th block, of which i is the q-th. (A block outside
-  // the range calls nothing.)
+  // put(i, words, q) for the elements of the item-th block, of which i is the q-th. (A block
+  // outside the range calls nothing.)
   template <class Put> RAMET_INLINE void of_block(int64_t item, const Put& put) const {
     const int64_t group = key.base / kOfGroup + item / kLanes, lane = item % kLanes;
     const Words words = philox(static_cast<uint64_t>(group * kLanes + lane), key);
@@ -81,8 +81,7 @@ __global__ void normal_double_kernel(Elements<2> e, int64_t blocks, double mean,
 __global__ void integers_kernel(Elements<2> e, int64_t blocks, RandomIntegersArgs a) {
   for (int64_t b = first_item(); b < blocks; b += item_step())
     e.of_block(b, [&](int64_t i, const Words& words, int q) {
-      store_element(a.out, a.dtype, i,
-                    integer(a.low, a.range, words.w[2 * q], words.w[2 * q + 1]));
+      store_element(a.out, a.dtype, i, integer(a.low, a.range, words.w[2 * q], words.w[2 * q + 1]));
     });
 }
 
@@ -91,8 +90,7 @@ __global__ void bernoulli_kernel(Elements<1> e, int64_t blocks, BernoulliArgs a,
     e.of_block(b, [&](int64_t i, const Words& words, int q) {
       const int32_t most =
           a.probability ? threshold24(load_element<double>(a.probability, a.p_type, i)) : limit;
-      store_element(a.out, a.dtype, i,
-                    static_cast<int32_t>(words.w[q] >> 8) < most ? 1.0f : 0.0f);
+      store_element(a.out, a.dtype, i, static_cast<int32_t>(words.w[q] >> 8) < most ? 1.0f : 0.0f);
     });
 }
 

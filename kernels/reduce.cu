@@ -119,7 +119,8 @@ template <class T, class Kind> __global__ void segments_kernel(ReduceArgs a) {
   for (int64_t o = first_item(); o < a.outputs; o += item_step()) {
     const auto* states = static_cast<const StateOf<Kind>*>(a.workspace);
     StateOf<Kind> state = states[o];
-    for (int64_t s = 1; s < a.segments; ++s) state = Kind::join(a, state, states[s * a.outputs + o]);
+    for (int64_t s = 1; s < a.segments; ++s)
+      state = Kind::join(a, state, states[s * a.outputs + o]);
     const T value = Kind::result(a, state, o);
     if (a.out) store_element(a.out, a.out_dtype, o, value);
   }
@@ -139,8 +140,7 @@ template <class T, class Kind> void run(const ReduceArgs& a, Stream where) {
   const size_t shared = kThreads * sizeof(StateOf<Kind>);
   if (a.columns) {
     const int64_t columns = a.kept_sizes[a.kept_rank - 1];
-    const int64_t tasks =
-        a.outputs / columns * ceil_div(columns, kColumnsAtOnce) * a.segments;
+    const int64_t tasks = a.outputs / columns * ceil_div(columns, kColumnsAtOnce) * a.segments;
     start("reduce", where, dim3(static_cast<unsigned>(imin(tasks, kMostBlocks))), kThreads, shared,
           columns_kernel<T, Kind>, p);
   } else {

@@ -106,7 +106,8 @@ template <class T> struct Place {
   }
 };
 
-/// The state is 1 where an element decided the result: of any one that is not 0, of all one that is.
+/// The state is 1 where an element decided the result: of any one that is not 0, of all one that
+/// is.
 template <class T> struct Truth {
   using State = int64_t;
   static RAMET_INLINE int64_t start(const ReduceArgs&) { return 0; }

@@ -21,8 +21,7 @@ struct Larger {
 
 /// op over the values of a group, for all its threads, in an order that depends on kGroup alone.
 /// REQUIRES: op is commutative; `shared` holds kWarps values; all threads of the block come here.
-template <int kGroup, class T, class Op>
-__device__ T over_group(T value, const Op& op, T* shared) {
+template <int kGroup, class T, class Op> __device__ T over_group(T value, const Op& op, T* shared) {
   for (int step = kWarp / 2; step > 0; step /= 2)
     value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
   if constexpr (kGroup == kWarp) return value;

@@ -1,6 +1,6 @@
-// The vocabulary of formulas for one double or int64: on the CPU beside the vectors of smath.h, on a
-// GPU beside the floats of gpu_math.h, which includes this. Double uses the C library; a * b + c has
-// two roundings in every variant, so all variants agree.
+// The vocabulary of formulas for one double or int64: on the CPU beside the vectors of smath.h, on
+// a GPU beside the floats of gpu_math.h, which includes this. Double uses the C library; a * b + c
+// has two roundings in every variant, so all variants agree.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a formula that is written once (pointwise_ops.h) may call, for every compute type of the CPU:
-// a vector of floats (vec.h, vmath.h), a double, an int64.
+// What a formula that is written once (pointwise_ops.h) may call, for every compute type of the
+// CPU: a vector of floats (vec.h, vmath.h), a double, an int64.
 #pragma once
 #include "kernels/scalar_math.h"
 #include "kernels/vmath.h"

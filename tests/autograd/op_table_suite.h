@@ -36,6 +36,7 @@ TEST_P(OpTable, SpecialValues) { check_special_values(GetParam()); }
 TEST_P(OpTable, ThreadsAndVariants) { check_threads_and_variants(GetParam()); }
 TEST_P(OpTable, Positions) { check_positions(GetParam()); }
 TEST_P(OpTable, InPlace) { check_in_place(GetParam()); }
+TEST_P(OpTable, Gpu) { check_gpu(GetParam()); }
 TEST_P(OpTable, Out) { check_out(GetParam()); }
 
 inline std::string name_of(const ::testing::TestParamInfo<Row>& info) {

@@ -303,7 +303,7 @@ void require_grad(V tensors) {
     if (is_floating(t.scalar_type())) t.requires_grad_();
 }
 Tensor seed_like(const Tensor& y) {
-  return operands({real(y.sizes().vec(), 0.5, 1.5)}, y.scalar_type(), 40).tensors[0];
+  return operands({real(y.sizes().vec(), 0.5, 1.5)}, y.scalar_type(), 40).tensors[0].to(y.device());
 }
 std::vector<Tensor> gradients(const Call& call, V tensors) {
   std::vector<Tensor> leaves;

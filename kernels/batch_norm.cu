@@ -1,0 +1,232 @@
+// Sums over a channel are made in parts of a fixed size, each by one block (32 channels at once
+// where they lie innermost), and the parts added in order.
+#include "kernels/rows_gpu.h"
+// clang-format off: the first decides what the others mean
+#include "kernels/batch_norm.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+/// The values of channels, cut into parts.
+struct Channels {
+  int64_t n, c, l, per, parts;
+  bool inside;
+  Channels(int64_t samples, int64_t channels, int64_t length, const ChannelView& v)
+      : n(samples), c(channels), l(length), inside(v.c == 1 && (channels > 1 || length == 1)) {
+    per = imax(512, ceil_div(n * l, 256));
+    parts = ceil_div(n * l, per);
+  }
+  int64_t blocks() const { return (inside ? ceil_div(c, kWarp) : c) * parts; }
+};
+template <class T>
+RAMET_INLINE T* value(const ChannelView& v, const Channels& s, int64_t c, int64_t p) {
+  return static_cast<T*>(v.data) + p / s.l * v.n + p % s.l * v.l + c * v.c;
+}
+
+// The sum over a block's threads, or over those of its eight warps that have the same channel.
+template <bool kInside> __device__ double over_channel(double value, double* shared) {
+  if constexpr (!kInside) return over_group<kThreads>(value, Plus(), shared);
+  __syncthreads();
+  shared[threadIdx.x] = value;
+  __syncthreads();
+  double sum = 0;
+  for (int w = 0; w < kWarps; ++w) sum += shared[w * kWarp + threadIdx.x % kWarp];
+  return sum;
+}
+
+// Calls f(channel, part, first position of this thread, end, step); the channel is -1 for threads
+// that only go along, and `first_of_channel` true for one thread of each.
+template <bool kInside, class F> __device__ void over_parts(const Channels& s, const F& f) {
+  const int64_t tiles = kInside ? ceil_div(s.c, kWarp) : s.c;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp,
+            warp = static_cast<int>(threadIdx.x) / kWarp;
+  for (int64_t task = blockIdx.x; task < tiles * s.parts; task += gridDim.x) {
+    const int64_t part = task % s.parts, tile = task / s.parts,
+                  channel = kInside ? tile * kWarp + lane : tile, begin = part * s.per,
+                  end = imin(s.n * s.l, begin + s.per);
+    const bool there = channel < s.c;
+    f(there ? channel : -1, part, begin + (kInside ? warp : static_cast<int>(threadIdx.x)),
+      there ? end : int64_t{0}, kInside ? kWarps : kThreads,
+      there && (kInside ? warp == 0 : threadIdx.x == 0), static_cast<double>(end - begin));
+  }
+}
+
+// partials[2 * (part * c + channel)]: mean of the part, and squares about it.
+template <class T, bool kInside>
+__global__ void moments_kernel(ChannelView x, Channels s, double* partials) {
+  __shared__ double shared[kThreads];
+  over_parts<kInside>(s, [&](int64_t c, int64_t part, int64_t first, int64_t end, int step,
+                             bool writes, double count) {
+    double sum = 0, rest = 0, squares = 0;
+    for (int64_t p = first; p < end; p += step) sum += static_cast<double>(*value<T>(x, s, c, p));
+    const double mean = over_channel<kInside>(sum, shared) / count;
+    for (int64_t p = first; p < end; p += step) {
+      const double d = static_cast<double>(*value<T>(x, s, c, p)) - mean;
+      rest += d, squares += d * d;
+    }
+    rest = over_channel<kInside>(rest, shared);
+    squares = over_channel<kInside>(squares, shared);
+    if (!writes) return;
+    partials[2 * (part * s.c + c)] = mean + rest / count;
+    partials[2 * (part * s.c + c) + 1] = squares - rest * rest / count;
+  });
+}
+
+template <class T>
+__global__ void statistics_kernel(BatchNormArgs a, Channels s, const double* partials) {
+  for (int64_t c = first_item(); c < a.c; c += item_step()) {
+    T *mean = static_cast<T*>(a.mean), *invstd = static_cast<T*>(a.invstd),
+      *running_mean = static_cast<T*>(a.running_mean),
+      *running_var = static_cast<T*>(a.running_var);
+    if (!a.training) {
+      mean[c] = running_mean[c];
+      invstd[c] = static_cast<T>(1 / ::sqrt(static_cast<double>(running_var[c]) + a.eps));
+      continue;
+    }
+    // Joined as in kernels/reduce_gpu.h.
+    double n = 0, m = 0, m2 = 0;
+    for (int64_t part = 0; part < s.parts; ++part) {
+      const double* p = partials + 2 * (part * s.c + c);
+      const double count = static_cast<double>(imin(s.per, s.n * s.l - part * s.per)), d = p[0] - m,
+                   share = count / (n + count);
+      m += d * share;
+      m2 += p[1] + d * d * (n * share);
+      n += count;
+    }
+    mean[c] = static_cast<T>(m);
+    invstd[c] = static_cast<T>(1 / ::sqrt(m2 / n + a.eps));
+    const double keep_old = 1 - a.momentum;
+    if (running_mean)
+      running_mean[c] =
+          static_cast<T>(a.momentum * m + keep_old * static_cast<double>(running_mean[c]));
+    if (running_var)
+      running_var[c] = static_cast<T>(a.momentum * (m2 / (n - 1)) +
+                                      keep_old * static_cast<double>(running_var[c]));
+  }
+}
+
+template <class T> RAMET_INLINE double weight_of(const void* p, int64_t c) {
+  return p ? static_cast<double>(static_cast<const T*>(p)[c]) : 1.0;
+}
+
+// The item-th value in the order of memory.
+RAMET_INLINE void at_item(const Channels& s, int64_t item, int64_t& c, int64_t& p) {
+  if (s.inside) {
+    c = item % s.c, p = item / s.c;
+  } else {
+    const int64_t plane = item / s.l;
+    c = plane % s.c, p = plane / s.c * s.l + item % s.l;
+  }
+}
+
+template <class T> __global__ void forward_kernel(BatchNormArgs a, Channels s) {
+  for (int64_t i = first_item(); i < s.n * s.c * s.l; i += item_step()) {
+    int64_t c, p;
+    at_item(s, i, c, p);
+    const double k =
+        weight_of<T>(a.weight, c) * static_cast<double>(static_cast<const T*>(a.invstd)[c]);
+    const double b = a.bias ? static_cast<double>(static_cast<const T*>(a.bias)[c]) : 0.0;
+    const T shift = static_cast<T>(b - static_cast<double>(static_cast<const T*>(a.mean)[c]) * k);
+    *value<T>(a.y, s, c, p) = fma(*value<T>(a.x, s, c, p), static_cast<T>(k), shift);
+  }
+}
+
+// partials[2 * (part * c + channel)]: sum of dy, and of dy times the distance from the mean.
+template <class T, bool kInside>
+__global__ void products_kernel(BatchNormBackwardArgs a, Channels s, double* partials) {
+  __shared__ double shared[kThreads];
+  over_parts<kInside>(
+      s, [&](int64_t c, int64_t part, int64_t first, int64_t end, int step, bool writes, double) {
+        double sum = 0, dot = 0;
+        const double mean = c < 0 ? 0 : static_cast<double>(static_cast<const T*>(a.mean)[c]);
+        for (int64_t p = first; p < end; p += step) {
+          const double dy = static_cast<double>(*value<T>(a.dy, s, c, p));
+          sum += dy;
+          dot += dy * (static_cast<double>(*value<T>(a.x, s, c, p)) - mean);
+        }
+        sum = over_channel<kInside>(sum, shared);
+        dot = over_channel<kInside>(dot, shared);
+        if (!writes) return;
+        partials[2 * (part * s.c + c)] = sum;
+        partials[2 * (part * s.c + c) + 1] = dot;
+      });
+}
+
+// factors[c * 3]: what dy, the distance from the mean and 1 are multiplied with in dx.
+template <class T>
+__global__ void factors_kernel(BatchNormBackwardArgs a, Channels s, const double* partials,
+                               double* factors) {
+  for (int64_t c = first_item(); c < a.c; c += item_step()) {
+    double sum = 0, dot = 0;
+    for (int64_t part = 0; part < s.parts; ++part) {
+      sum += partials[2 * (part * s.c + c)];
+      dot += partials[2 * (part * s.c + c) + 1];
+    }
+    const double inv = static_cast<double>(static_cast<const T*>(a.invstd)[c]),
+                 w = weight_of<T>(a.weight, c) * inv, total = static_cast<double>(s.n * s.l);
+    if (a.dweight) static_cast<T*>(a.dweight)[c] = static_cast<T>(dot * inv);
+    if (a.dbias) static_cast<T*>(a.dbias)[c] = static_cast<T>(sum);
+    factors[c * 3] = w;
+    factors[c * 3 + 1] = a.training ? -w * inv * inv * dot / total : 0;
+    factors[c * 3 + 2] = a.training ? -w * sum / total : 0;
+  }
+}
+
+template <class T>
+__global__ void backward_kernel(BatchNormBackwardArgs a, Channels s, const double* factors) {
+  for (int64_t i = first_item(); i < s.n * s.c * s.l; i += item_step()) {
+    int64_t c, p;
+    at_item(s, i, c, p);
+    const double* f = factors + c * 3;
+    double dx = f[0] * static_cast<double>(*value<T>(a.dy, s, c, p));
+    // Otherwise x does not matter: it may be infinite.
+    if (a.training)
+      dx += f[1] * (static_cast<double>(*value<T>(a.x, s, c, p)) -
+                    static_cast<double>(static_cast<const T*>(a.mean)[c])) +
+            f[2];
+    *value<T>(a.dx, s, c, p) = static_cast<T>(dx);
+  }
+}
+
+template <class Kernel, class... Arguments>
+void start_parts(const char* name, Stream where, const Channels& s, Kernel inside, Kernel planes,
+                 const Arguments&... arguments) {
+  start(name, where, dim3(static_cast<unsigned>(imin(s.blocks(), kMostBlocks))), kThreads, 0,
+        s.inside ? inside : planes, arguments...);
+}
+
+template <class T> void statistics(const BatchNormArgs& a, Stream where) {
+  const Channels s(a.n, a.c, a.l, a.x);
+  double* partials = static_cast<double*>(a.workspace);
+  if (a.training)
+    start_parts("batch_norm", where, s, moments_kernel<T, true>, moments_kernel<T, false>, a.x, s,
+                partials);
+  start_for("batch_norm", where, a.c, statistics_kernel<T>, a, s, partials);
+}
+template <class T> void backward(const BatchNormBackwardArgs& a, Stream where) {
+  const char* name = "batch_norm_backward";
+  const Channels s(a.n, a.c, a.l, a.x);
+  double *partials = static_cast<double*>(a.workspace), *factors = partials + 2 * s.parts * a.c;
+  start_parts(name, where, s, products_kernel<T, true>, products_kernel<T, false>, a, s, partials);
+  start_for(name, where, a.c, factors_kernel<T>, a, s, partials, factors);
+  if (a.dx.data) start_for(name, where, a.n * a.c * a.l, backward_kernel<T>, a, s, factors);
+}
+
+}  // namespace
+
+void batch_norm_statistics(const BatchNormArgs& a, Stream where) {
+  a.dtype == ScalarType::Double ? statistics<double>(a, where) : statistics<float>(a, where);
+}
+void batch_norm_forward(const BatchNormArgs& a, Stream where) {
+  const Channels s(a.n, a.c, a.l, a.x);
+  const int64_t items = a.n * a.c * a.l;
+  if (a.dtype == ScalarType::Double)
+    start_for("batch_norm", where, items, forward_kernel<double>, a, s);
+  else start_for("batch_norm", where, items, forward_kernel<float>, a, s);
+}
+void batch_norm_backward(const BatchNormBackwardArgs& a, Stream where) {
+  a.dtype == ScalarType::Double ? backward<double>(a, where) : backward<float>(a, where);
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

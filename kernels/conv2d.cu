@@ -1,0 +1,225 @@
+// Convolutions as products of matrices that are read where the images lie (kernels/gemm_gpu.h).
+// Depth k of the forward is (row of the filter, its column, channel), the channel fastest.
+#include "kernels/gemm_gpu.h"
+#include "kernels/rows_gpu.h"
+// clang-format off: the first decides what the others mean
+#include "kernels/conv2d.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+template <class T>
+RAMET_INLINE T at_image(const ImageView& v, int64_t n, int64_t c, int64_t y, int64_t x) {
+  return static_cast<const T*>(v.data)[n * v.n + c * v.c + y * v.h + x * v.w];
+}
+struct Pixel {
+  int64_t n, group, y, x;
+};
+struct Tap {
+  int64_t r, s, c;
+};
+RAMET_INLINE Tap tap_of(int64_t k, int64_t channels, int64_t kw) {
+  return {k / (channels * kw), k / channels % kw, k % channels};
+}
+
+/// Rows: pixels of the output. Columns: channels of the output. One batch a group.
+template <class T> struct Forward {
+  using Value = T;
+  using Row = Pixel;
+  using Column = int64_t;  // channel of the output
+  using Depth = Tap;
+  Conv2dArgs g;
+  int64_t batch, m, n, k;
+  bool rows_adjacent, columns_adjacent = false;
+  explicit Forward(const Conv2dArgs& args) : g(args) {
+    const Conv2dShape& s = g.shape;
+    batch = s.groups, m = s.n * s.oh * s.ow, n = s.co / s.groups, k = s.ci / s.groups * s.kh * s.kw;
+    rows_adjacent = g.x.c != 1;
+  }
+  RAMET_INLINE Row row(int64_t group, int64_t i) const {
+    const Conv2dShape& s = g.shape;
+    return {i / (s.oh * s.ow), group, i / s.ow % s.oh * s.sh - s.ph, i % s.ow * s.sw - s.pw};
+  }
+  RAMET_INLINE Column column(int64_t group, int64_t j) const { return group * n + j; }
+  RAMET_INLINE Depth depth(int64_t at) const {
+    return tap_of(at, g.shape.ci / g.shape.groups, g.shape.kw);
+  }
+  RAMET_INLINE T a(const Row& p, const Depth& d) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t y = p.y + d.r * s.dh, x = p.x + d.s * s.dw;
+    if (y < 0 || y >= s.h || x < 0 || x >= s.w) return T(0);
+    return at_image<T>(g.x, p.n, p.group * (s.ci / s.groups) + d.c, y, x);
+  }
+  RAMET_INLINE T b(const Depth& d, Column o) const {
+    const Conv2dShape& s = g.shape;
+    return static_cast<const T*>(
+        g.weight)[((o * (s.ci / s.groups) + d.c) * s.kh + d.r) * s.kw + d.s];
+  }
+  RAMET_INLINE void put(int64_t group, int64_t i, int64_t j, T sum) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t o = group * n + j;
+    if (g.bias) sum = vadd(sum, static_cast<const T*>(g.bias)[o]);
+    const int64_t image = i / (s.oh * s.ow), y = i / s.ow % s.oh, x = i % s.ow;
+    static_cast<T*>(g.y.data)[image * g.y.n + o * g.y.c + y * g.y.h + x * g.y.w] = sum;
+  }
+};
+
+/// Rows: pixels of the input. Columns: channels of the input. Depth: taps and channels of the
+/// output.
+template <class T> struct BackwardInput {
+  using Value = T;
+  using Row = Pixel;
+  using Column = int64_t;  // channel of the input within the group, and the group
+  using Depth = Tap;
+  Conv2dArgs g;
+  int64_t batch, m, n, k;
+  bool rows_adjacent, columns_adjacent = false;
+  explicit BackwardInput(const Conv2dArgs& args) : g(args) {
+    const Conv2dShape& s = g.shape;
+    batch = s.groups, m = s.n * s.h * s.w, n = s.ci / s.groups, k = s.co / s.groups * s.kh * s.kw;
+    rows_adjacent = g.y.c != 1;
+  }
+  RAMET_INLINE Row row(int64_t group, int64_t i) const {
+    const Conv2dShape& s = g.shape;
+    return {i / (s.h * s.w), group, i / s.w % s.h + s.ph, i % s.w + s.pw};
+  }
+  RAMET_INLINE Column column(int64_t group, int64_t j) const { return group * n + j; }
+  RAMET_INLINE Depth depth(int64_t at) const {
+    return tap_of(at, g.shape.co / g.shape.groups, g.shape.kw);
+  }
+  RAMET_INLINE T a(const Row& p, const Depth& d) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t y = p.y - d.r * s.dh, x = p.x - d.s * s.dw;
+    if (y < 0 || x < 0 || y % s.sh != 0 || x % s.sw != 0) return T(0);
+    if (y / s.sh >= s.oh || x / s.sw >= s.ow) return T(0);
+    return at_image<T>(g.y, p.n, p.group * (s.co / s.groups) + d.c, y / s.sh, x / s.sw);
+  }
+  RAMET_INLINE T b(const Depth& d, Column channel) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t group = channel / n, o = group * (s.co / s.groups) + d.c;
+    return static_cast<const T*>(g.weight)[((o * n + channel % n) * s.kh + d.r) * s.kw + d.s];
+  }
+  RAMET_INLINE void put(int64_t group, int64_t i, int64_t j, T sum) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t image = i / (s.h * s.w), y = i / s.w % s.h, x = i % s.w;
+    static_cast<T*>(g.x.data)[image * g.x.n + (group * n + j) * g.x.c + y * g.x.h + x * g.x.w] =
+        sum;
+  }
+};
+
+/// Rows: channels of the output. Columns: taps. Depth: pixels of the output of a part of the
+/// images. One batch a group and part; the parts are added afterwards, in order.
+template <class T> struct BackwardWeight {
+  using Value = T;
+  struct Row {
+    int64_t first, count, o;  // images of the part; channel
+  };
+  struct Column {
+    Tap tap;
+    int64_t first, channel;
+  };
+  struct Depth {
+    int64_t n, y, x;
+  };
+  Conv2dArgs g;
+  int64_t batch, m, n, k, per, parts;
+  T* out;  // [part][co][ci / groups][kh][kw]
+  bool rows_adjacent, columns_adjacent = false;
+  BackwardWeight(const Conv2dArgs& args, int64_t images, int64_t all_parts, T* partials) : g(args) {
+    const Conv2dShape& s = g.shape;
+    per = images, parts = all_parts, out = partials;
+    batch = s.groups * parts, m = s.co / s.groups, n = s.ci / s.groups * s.kh * s.kw;
+    k = per * s.oh * s.ow;
+    rows_adjacent = g.y.c == 1;
+  }
+  RAMET_INLINE Row row(int64_t item, int64_t i) const {
+    const int64_t part = item / g.shape.groups, first = part * per;
+    return {first, imin(per, g.shape.n - first), item % g.shape.groups * m + i};
+  }
+  RAMET_INLINE Column column(int64_t item, int64_t j) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t channels = s.ci / s.groups;
+    // In the order of the weight's memory.
+    const Tap tap{j / s.kw % s.kh, j % s.kw, j / (s.kh * s.kw)};
+    return {tap, item / s.groups * per, item % s.groups * channels + tap.c};
+  }
+  RAMET_INLINE Depth depth(int64_t at) const {
+    const Conv2dShape& s = g.shape;
+    return {at / (s.oh * s.ow), at / s.ow % s.oh, at % s.ow};
+  }
+  RAMET_INLINE T a(const Row& r, const Depth& d) const {
+    return d.n < r.count ? at_image<T>(g.y, r.first + d.n, r.o, d.y, d.x) : T(0);
+  }
+  RAMET_INLINE T b(const Depth& d, const Column& c) const {
+    const Conv2dShape& s = g.shape;
+    const int64_t image = c.first + d.n, y = d.y * s.sh - s.ph + c.tap.r * s.dh,
+                  x = d.x * s.sw - s.pw + c.tap.s * s.dw;
+    if (image >= s.n || y < 0 || y >= s.h || x < 0 || x >= s.w) return T(0);
+    return at_image<T>(g.x, image, c.channel, y, x);
+  }
+  RAMET_INLINE void put(int64_t item, int64_t i, int64_t j, T sum) const {
+    const int64_t o = item % g.shape.groups * m + i;
+    out[(item / g.shape.groups * g.shape.co + o) * n + j] = sum;
+  }
+};
+
+// out[i] = the sum of the parts, in order.
+template <class T>
+__global__ void parts_kernel(const T* partials, int64_t parts, int64_t n, T* out) {
+  for (int64_t i = first_item(); i < n; i += item_step()) {
+    T sum = T(0);
+    for (int64_t part = 0; part < parts; ++part) sum = vadd(sum, partials[part * n + i]);
+    out[i] = sum;
+  }
+}
+
+// A block has a channel: dbias = the sum of dy over images and pixels.
+template <class T> __global__ void bias_kernel(Conv2dArgs g) {
+  using Sum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+  __shared__ Sum shared[kWarps];
+  const Conv2dShape& s = g.shape;
+  for (int64_t o = blockIdx.x; o < s.co; o += gridDim.x) {
+    Sum sum = 0;
+    for (int64_t i = threadIdx.x; i < s.n * s.oh * s.ow; i += kThreads)
+      sum += static_cast<Sum>(at_image<T>(g.y, i / (s.oh * s.ow), o, i / s.ow % s.oh, i % s.ow));
+    sum = over_group<kThreads>(sum, Plus(), shared);
+    if (threadIdx.x == 0) static_cast<T*>(g.bias)[o] = static_cast<T>(sum);
+  }
+}
+
+template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
+  const char* name = "conv2d_backward_weight";
+  const Conv2dShape& s = a.shape;
+  // The parts that the workspace is for.
+  const Conv2dWeightPlan plan = conv2d_backward_weight_plan(s);
+  T* partials = static_cast<T*>(a.workspace);
+  const int64_t weights = s.co * (s.ci / s.groups) * s.kh * s.kw;
+  multiply(name, where, BackwardWeight<T>(a, plan.per, plan.parts, partials));
+  start_for(name, where, weights, parts_kernel<T>, partials, plan.parts, weights,
+            static_cast<T*>(a.weight));
+  if (a.bias && s.co > 0)
+    start(name, where, dim3(static_cast<unsigned>(imin(s.co, kMostBlocks))), kThreads, 0,
+          bias_kernel<T>, a);
+}
+
+template <class F> void by_dtype(const Conv2dArgs& a, const F& f) {
+  if (a.dtype == ScalarType::Float) f(float{});
+  else if (a.dtype == ScalarType::Double) f(double{});
+  else f(int64_t{});
+}
+
+}  // namespace
+
+void conv2d_forward(const Conv2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
+}
+void conv2d_backward_input(const Conv2dArgs& a, Stream where) {
+  by_dtype(
+      a, [&](auto t) { multiply("conv2d_backward_input", where, BackwardInput<decltype(t)>(a)); });
+}
+void conv2d_backward_weight(const Conv2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) { backward_weight<decltype(t)>(a, where); });
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

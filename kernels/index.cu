@@ -1,0 +1,274 @@
+#include "kernels/gpu_elements.h"
+#include "kernels/gpu_launch.h"
+// clang-format off: the first two decide what the others mean
+#include "kernels/index.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+__global__ void check_index_kernel(CheckIndexArgs a) {
+  // One block: the first thread's answer is the whole answer.
+  __shared__ int64_t shared[kThreads];
+  int64_t first = a.n;
+  for (int64_t i = threadIdx.x; i < a.n && first == a.n; i += kThreads) {
+    const int64_t v = a.index[i * a.stride];
+    if ((v < a.low || v >= a.high) && v != a.ignored) first = i;
+  }
+  shared[threadIdx.x] = first;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half)
+      shared[threadIdx.x] = imin(shared[threadIdx.x], shared[threadIdx.x + half]);
+  }
+  if (threadIdx.x == 0) *a.first_bad = shared[0] == a.n ? -1 : shared[0];
+}
+
+// ---- the loop over index tensors ----------------------------------------------------------------
+
+/// The loop's dimensions apart: those in which x has a stride, where different coordinates name
+/// different elements, and the others, along which tuples may meet.
+struct Loop {
+  IndexArgs a;
+  int32_t apart_rank, meeting_rank;
+  int32_t apart[kMaxKernelRank], meeting[kMaxKernelRank];
+  int64_t apart_count, meeting_count;
+
+  explicit Loop(const IndexArgs& args) : a(args) {
+    apart_rank = meeting_rank = 0;
+    apart_count = meeting_count = 1;
+    for (int32_t d = 0; d < a.rank; ++d) {
+      if (a.x_strides[d] != 0) apart[apart_rank++] = d, apart_count *= a.sizes[d];
+      else meeting[meeting_rank++] = d, meeting_count *= a.sizes[d];
+    }
+  }
+};
+
+/// What a tuple adds up to: in y, in x without the index tensors, and in each of these.
+struct Tuple {
+  int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
+  RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
+    for (int32_t i = rank - 1; i >= 0; --i) {
+      const int32_t d = dims[i];
+      const int64_t at = linear % a.sizes[d];
+      linear /= a.sizes[d];
+      y += at * a.y_strides[d];
+      x += at * a.x_strides[d];
+      for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
+    }
+  }
+  /// The element of x.
+  RAMET_INLINE int64_t target(const IndexArgs& a) const {
+    int64_t at = x;
+    for (int32_t k = 0; k < a.indices; ++k) {
+      const int64_t v = a.index[k][index[k]];
+      at += (v < 0 ? v + a.index_size[k] : v) * a.index_step[k];
+    }
+    return at;
+  }
+  RAMET_INLINE bool skipped(const IndexArgs& a) const {
+    return a.indices > 0 && a.index[0][index[0]] == a.skipped;
+  }
+};
+
+template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
+  const IndexArgs& a = loop.a;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    Tuple t;
+    t.add(a, loop.apart, loop.apart_rank, i / loop.meeting_count);
+    t.add(a, loop.meeting, loop.meeting_rank, i % loop.meeting_count);
+    static_cast<T*>(a.y)[t.y] = static_cast<const T*>(a.x)[t.target(a)];
+  }
+}
+
+// T: the compute type to add in, else a word of the element's size. Of the tuples that meet in an
+// element the first one's thread does the work of all, in the order of
+// the loop: no atomics, one result. It looks at all others, which is right for some thousands.
+template <class T, bool kAdd> __global__ void write_kernel(Loop loop, int64_t items) {
+  const IndexArgs& a = loop.a;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const int64_t mine = i % loop.meeting_count;
+    Tuple base, own;
+    base.add(a, loop.apart, loop.apart_rank, i / loop.meeting_count);
+    own = base;
+    own.add(a, loop.meeting, loop.meeting_rank, mine);
+    if (kAdd && own.skipped(a)) continue;
+    const int64_t target = own.target(a);
+    bool first = true;
+    for (int64_t j = 0; j < mine && first; ++j) {
+      Tuple other = base;
+      other.add(a, loop.meeting, loop.meeting_rank, j);
+      first = other.target(a) != target || (kAdd && other.skipped(a));
+    }
+    if (!first) continue;
+    T value = T(0);
+    if constexpr (kAdd) value = load_element<T>(a.x, a.dtype, target);
+    for (int64_t j = mine; j < loop.meeting_count; ++j) {
+      Tuple other = base;
+      other.add(a, loop.meeting, loop.meeting_rank, j);
+      if (other.target(a) != target || (kAdd && other.skipped(a))) continue;
+      if constexpr (kAdd) value = vadd(value, load_element<T>(a.y, a.dtype, other.y));
+      else value = static_cast<const T*>(a.y)[other.y];
+    }
+    if constexpr (kAdd) store_element(a.x, a.dtype, target, value);
+    else static_cast<T*>(a.x)[target] = value;
+  }
+}
+
+template <class F> void by_size(ScalarType t, const F& f) {
+  switch (bytes_of(t)) {
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    default: return f(uint64_t{});
+  }
+}
+template <class F> void by_compute_type(ScalarType t, const F& f) {
+  switch (compute_type_of(t)) {
+    case ScalarType::Float: return f(float{});
+    case ScalarType::Double: return f(double{});
+    default: return f(int64_t{});
+  }
+}
+
+// ---- masks --------------------------------------------------------------------------------------
+
+__global__ void mask_sums_kernel(MaskCountArgs a) {
+  // One thread: the blocks' counts are running sums.
+  int64_t total = 0;
+  const int64_t blocks = mask_offsets(a.n) - 1;
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t count = a.offsets[b];
+    a.offsets[b] = total;
+    total += count;
+  }
+  a.offsets[blocks] = total;
+}
+// A block counts a block of the mask.
+__global__ void mask_blocks_kernel(MaskCountArgs a) {
+  __shared__ int64_t shared[kThreads];
+  const auto* mask = static_cast<const uint8_t*>(a.mask);
+  const int64_t blocks = mask_offsets(a.n) - 1;
+  for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
+    int64_t count = 0;
+    for (int64_t i = b * kMaskBlock + threadIdx.x; i < imin(a.n, (b + 1) * kMaskBlock);
+         i += kThreads)
+      count += mask[i] != 0;
+    shared[threadIdx.x] = count;
+    for (int half = kThreads / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (static_cast<int>(threadIdx.x) < half) shared[threadIdx.x] += shared[threadIdx.x + half];
+    }
+    if (threadIdx.x == 0) a.offsets[b] = shared[0];
+    __syncthreads();
+  }
+}
+
+// Calls f(i, k) for the elements under a true mask: the k-th of all is element i. A thread has a
+// run of the block and counts what the threads before it have.
+template <class F>
+__device__ void over_true(const uint8_t* mask, const int64_t* offsets, int64_t n, const F& f) {
+  __shared__ int32_t counts[kThreads];
+  constexpr int64_t kRun = kMaskBlock / kThreads;
+  for (int64_t b = blockIdx.x; b * kMaskBlock < n; b += gridDim.x) {
+    const int64_t begin = b * kMaskBlock + threadIdx.x * kRun, end = imin(n, begin + kRun);
+    int32_t count = 0;
+    for (int64_t i = begin; i < end; ++i) count += mask[i] != 0;
+    counts[threadIdx.x] = count;
+    __syncthreads();
+    int64_t k = offsets[b];
+    for (unsigned t = 0; t < threadIdx.x; ++t) k += counts[t];
+    for (int64_t i = begin; i < end; ++i)
+      if (mask[i] != 0) f(i, k++);
+    __syncthreads();
+  }
+}
+
+template <class T> __global__ void mask_move_kernel(MaskMoveArgs a) {
+  over_true(static_cast<const uint8_t*>(a.mask), a.offsets, a.n, [&](int64_t i, int64_t k) {
+    T *dense = static_cast<T*>(a.dense), *packed = static_cast<T*>(a.packed);
+    if (a.scatter) dense[i] = packed[k];
+    else packed[k] = dense[i];
+  });
+}
+
+__global__ void nonzero_kernel(NonzeroArgs a, int64_t n) {
+  over_true(static_cast<const uint8_t*>(a.mask), a.offsets, n, [&](int64_t i, int64_t k) {
+    for (int32_t d = a.rank - 1; d >= 0; --d) {
+      a.out[k * a.rank + d] = i % a.sizes[d];
+      i /= a.sizes[d];
+    }
+  });
+}
+
+// A thread has a line.
+template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
+  using Sum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+  for (int64_t line = first_item(); line < a.outer * a.inner; line += item_step()) {
+    const int64_t start = line / a.inner * a.n * a.inner + line % a.inner;
+    Sum sum = 0;
+    for (int64_t k = 0; k < a.n; ++k) {
+      const int64_t at = start + (a.reverse ? a.n - 1 - k : k) * a.inner;
+      sum += static_cast<Sum>(load_element<T>(a.in, a.in_dtype, at));
+      store_element(a.out, a.out_dtype, at, static_cast<T>(sum));
+    }
+  }
+}
+
+dim3 mask_grid(int64_t n) {
+  return dim3(static_cast<unsigned>(imax(1, imin(mask_offsets(n) - 1, kMostBlocks))));
+}
+
+}  // namespace
+
+void check_index(const CheckIndexArgs& a, Stream where) {
+  start("check_index", where, dim3(1), kThreads, 0, check_index_kernel, a);
+}
+
+void index_elements(const IndexArgs& a, Stream where) {
+  const Loop loop(a);
+  const int64_t items = loop.apart_count * loop.meeting_count;
+  if (a.mode == IndexMode::kGet)
+    return by_size(a.dtype, [&](auto t) {
+      start_for("index", where, items, get_kernel<decltype(t)>, loop, items);
+    });
+  if (a.mode == IndexMode::kPut)
+    return by_size(a.dtype, [&](auto t) {
+      start_for("index_put", where, items, write_kernel<decltype(t), false>, loop, items);
+    });
+  by_compute_type(a.dtype, [&](auto t) {
+    start_for("index_add", where, items, write_kernel<decltype(t), true>, loop, items);
+  });
+}
+
+void mask_count(const MaskCountArgs& a, Stream where) {
+  start("mask_count", where, mask_grid(a.n), kThreads, 0, mask_blocks_kernel, a);
+  start("mask_count", where, dim3(1), 1, 0, mask_sums_kernel, a);
+}
+
+void mask_move(const MaskMoveArgs& a, Stream where) {
+  if (a.n == 0) return;
+  const auto run = [&](auto t) {
+    start("mask_move", where, mask_grid(a.n), kThreads, 0, mask_move_kernel<decltype(t)>, a);
+  };
+  switch (a.bytes) {
+    case 1: return run(uint8_t{});
+    case 2: return run(uint16_t{});
+    case 4: return run(uint32_t{});
+    default: return run(uint64_t{});
+  }
+}
+
+void nonzero_positions(const NonzeroArgs& a, Stream where) {
+  int64_t n = 1;
+  for (int32_t d = 0; d < a.rank; ++d) n *= a.sizes[d];
+  if (n > 0) start("nonzero", where, mask_grid(n), kThreads, 0, nonzero_kernel, a, n);
+}
+
+void cumulative_sum(const CumulativeSumArgs& a, Stream where) {
+  by_compute_type(a.in_dtype, [&](auto t) {
+    start_for("cumulative_sum", where, a.outer * a.inner, cumulative_sum_kernel<decltype(t)>, a);
+  });
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

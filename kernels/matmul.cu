@@ -1,0 +1,113 @@
+#include "kernels/gemm_gpu.h"
+#include "kernels/rows_gpu.h"
+// clang-format off: the first decides what the others mean
+#include "kernels/matmul.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+template <class T> struct MatrixProduct {
+  using Value = T;
+  using Row = int64_t;     // where the row of A begins
+  using Column = int64_t;  // where the column of B begins
+  using Depth = int64_t;   // k
+  MatmulArgs g;
+  int64_t batch, m, n, k;
+  bool rows_adjacent, columns_adjacent;
+  explicit MatrixProduct(const MatmulArgs& args)
+      : g(args),
+        batch(g.batch),
+        m(g.m),
+        n(g.n),
+        k(g.k),
+        rows_adjacent(g.a_row == 1),
+        columns_adjacent(g.b_col == 1) {}
+
+  RAMET_INLINE Row row(int64_t s, int64_t i) const { return s * g.a_batch + i * g.a_row; }
+  RAMET_INLINE Column column(int64_t s, int64_t j) const { return s * g.b_batch + j * g.b_col; }
+  RAMET_INLINE Depth depth(int64_t at) const { return at; }
+  RAMET_INLINE T a(Row start, Depth at) const {
+    return load_element<T>(g.a, g.dtype, start + at * g.a_col);
+  }
+  RAMET_INLINE T b(Depth at, Column start) const {
+    return load_element<T>(g.b, g.dtype, start + at * g.b_row);
+  }
+  RAMET_INLINE void put(int64_t s, int64_t i, int64_t j, T sum) const {
+    const int64_t at = s * g.c_batch + i * g.c_row + j;
+    T y;
+    if constexpr (std::is_integral<T>::value) {
+      y = vmul(sum, g.ialpha);
+      if (g.ibeta != 0) y = vadd(y, vmul(g.ibeta, load_element<T>(g.c, g.dtype, at)));
+      if (g.bias) y = vadd(y, load_element<T>(g.bias, g.dtype, j));
+    } else {
+      y = sum * static_cast<T>(g.alpha);
+      if (g.beta != 0) y = fma(static_cast<T>(g.beta), load_element<T>(g.c, g.dtype, at), y);
+      if (g.bias) y = y + load_element<T>(g.bias, g.dtype, j);
+      if (g.relu) y = max(T(0), y);
+    }
+    store_element(g.c, g.dtype, at, y);
+  }
+};
+
+// One block.
+template <class T> __global__ void dot_kernel(DotArgs a) {
+  using Sum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+  __shared__ Sum shared[kWarps];
+  Sum sum = 0;
+  for (int64_t i = threadIdx.x; i < a.n; i += kThreads)
+    sum += static_cast<Sum>(load_element<T>(a.a, a.dtype, i * a.a_stride)) *
+           static_cast<Sum>(load_element<T>(a.b, a.dtype, i * a.b_stride));
+  sum = over_group<kThreads>(sum, Plus(), shared);
+  if (threadIdx.x == 0) store_element(a.out, a.dtype, 0, static_cast<T>(sum));
+}
+
+// A warp reads 32 neighbouring columns; the eight warps take turns in rows.
+template <class T> __global__ void sum_rows_kernel(SumRowsArgs a) {
+  __shared__ double shared[kThreads];
+  const int lane = static_cast<int>(threadIdx.x) % kWarp,
+            warp = static_cast<int>(threadIdx.x) / kWarp;
+  for (int64_t tile = blockIdx.x; tile * kWarp < a.n; tile += gridDim.x) {
+    const int64_t j = tile * kWarp + lane;
+    double sum = 0;
+    if (j < a.n)
+      for (int64_t i = warp; i < a.rows; i += kWarps)
+        sum += static_cast<double>(load_element<T>(a.a, a.dtype, i * a.row + j));
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    if (warp == 0 && j < a.n) {
+      for (int w = 1; w < kWarps; ++w) sum += shared[w * kWarp + lane];
+      store_element(a.out, a.dtype, j, static_cast<T>(sum));
+    }
+    __syncthreads();
+  }
+}
+
+template <class F> void by_dtype(ScalarType t, const F& f) {
+  switch (compute_type_of(t)) {
+    case ScalarType::Float: return f(float{});
+    case ScalarType::Double: return f(double{});
+    default: return f(int64_t{});
+  }
+}
+
+}  // namespace
+
+void matmul(const MatmulArgs& g, Stream where) {
+  by_dtype(g.dtype, [&](auto t) { multiply("matmul", where, MatrixProduct<decltype(t)>(g)); });
+}
+
+void dot(const DotArgs& a, Stream where) {
+  by_dtype(a.dtype,
+           [&](auto t) { start("dot", where, dim3(1), kThreads, 0, dot_kernel<decltype(t)>, a); });
+}
+
+void sum_rows(const SumRowsArgs& a, Stream where) {
+  if (a.n == 0) return;
+  const dim3 grid(static_cast<unsigned>(imin(ceil_div(a.n, kWarp), kMostBlocks)));
+  by_dtype(a.dtype, [&](auto t) {
+    start("sum_rows", where, grid, kThreads, 0, sum_rows_kernel<decltype(t)>, a);
+  });
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,199 @@
+// A thread has an element of what is written and looks for what goes into it: no sum depends on the
+// order in which threads come.
+#include "kernels/gpu_elements.h"
+#include "kernels/gpu_launch.h"
+// clang-format off: the first two decide what the others mean
+#include "kernels/pool2d.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+struct Place {
+  int64_t n, c, y, x;
+};
+// The item-th element of images of c channels, h x w: the channel varies fastest where channels lie
+// innermost, so that neighbouring threads read neighbours.
+RAMET_INLINE Place place_of(int64_t item, int64_t c, int64_t h, int64_t w, bool channels_inside) {
+  Place p;
+  if (channels_inside) {
+    p.c = item % c, item /= c;
+    p.x = item % w, item /= w;
+    p.y = item % h, p.n = item / h;
+  } else {
+    p.x = item % w, item /= w;
+    p.y = item % h, item /= h;
+    p.c = item % c, p.n = item / c;
+  }
+  return p;
+}
+template <class T>
+RAMET_INLINE T* element(const ImageView& v, int64_t n, int64_t c, int64_t y, int64_t x) {
+  return static_cast<T*>(v.data) + n * v.n + c * v.c + y * v.h + x * v.w;
+}
+RAMET_INLINE bool inside(const ImageView& v) { return v.c == 1; }
+RAMET_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+RAMET_INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Outputs whose windows reach position `at` of an axis: first..last.
+struct Reach {
+  int64_t first, last;
+};
+RAMET_INLINE Reach reach_of(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
+                            int64_t dilation, int64_t outputs) {
+  const int64_t below = at + pad - (kernel - 1) * dilation;
+  return {below <= 0 ? 0 : ceil_div(below, stride), least((at + pad) / stride, outputs - 1)};
+}
+
+template <class T> __global__ void max_forward_kernel(MaxPool2dArgs a, int64_t items) {
+  const Pool2dShape& s = a.shape;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
+    T best = T(0);
+    int64_t where = -1;
+    for (int64_t r = 0; r < s.kh; ++r) {
+      const int64_t y = p.y * s.sh - s.ph + r * s.dh;
+      if (y < 0 || y >= s.h) continue;
+      for (int64_t q = 0; q < s.kw; ++q) {
+        const int64_t x = p.x * s.sw - s.pw + q * s.dw;
+        if (x < 0 || x >= s.w) continue;
+        const T v = *element<T>(a.x, p.n, p.c, y, x);
+        if (where < 0 || v > best || v != v) best = v, where = y * s.w + x;
+      }
+    }
+    *element<T>(a.y, p.n, p.c, p.y, p.x) = best;
+    if (a.index.data) *element<int64_t>(a.index, p.n, p.c, p.y, p.x) = where;
+  }
+}
+
+template <class T> __global__ void max_backward_kernel(MaxPool2dArgs a, int64_t items) {
+  const Pool2dShape& s = a.shape;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const Place p = place_of(i, s.c, s.h, s.w, inside(a.x));
+    const int64_t own = p.y * s.w + p.x;
+    const Reach rows = reach_of(p.y, s.kh, s.sh, s.ph, s.dh, s.oh),
+                columns = reach_of(p.x, s.kw, s.sw, s.pw, s.dw, s.ow);
+    T sum = T(0);
+    for (int64_t y = rows.first; y <= rows.last; ++y)
+      for (int64_t x = columns.first; x <= columns.last; ++x)
+        if (*element<int64_t>(a.index, p.n, p.c, y, x) == own)
+          sum = vadd(sum, *element<T>(a.y, p.n, p.c, y, x));
+    *element<T>(a.x, p.n, p.c, p.y, p.x) = sum;
+  }
+}
+
+template <class T> __global__ void max_gather_kernel(MaxPool2dArgs a, int64_t items) {
+  const Pool2dShape& s = a.shape;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
+    const int64_t from = *element<int64_t>(a.index, p.n, p.c, p.y, p.x);
+    *element<T>(a.y, p.n, p.c, p.y, p.x) = *element<T>(a.x, p.n, p.c, from / s.w, from % s.w);
+  }
+}
+
+// The window of an output along one axis: its elements, and its extent as the divisor counts it.
+struct Span {
+  int64_t begin, end, counted;
+};
+RAMET_INLINE Span span_of(bool adaptive, int64_t output, int64_t outputs, int64_t size,
+                          int64_t kernel, int64_t stride, int64_t pad) {
+  if (adaptive) {
+    const int64_t begin = output * size / outputs, end = ceil_div((output + 1) * size, outputs);
+    return {begin, end, end - begin};
+  }
+  const int64_t begin = output * stride - pad, end = least(begin + kernel, size + pad);
+  return {most(begin, 0), least(end, size), end - begin};
+}
+struct Window {
+  Span y, x;
+  RAMET_INLINE Window(const AvgPool2dArgs& a, int64_t i, int64_t j)
+      : y(span_of(a.adaptive, i, a.shape.oh, a.shape.h, a.shape.kh, a.shape.sh, a.shape.ph)),
+        x(span_of(a.adaptive, j, a.shape.ow, a.shape.w, a.shape.kw, a.shape.sw, a.shape.pw)) {}
+  RAMET_INLINE bool empty() const { return y.begin >= y.end || x.begin >= x.end; }
+  RAMET_INLINE int64_t divisor(const AvgPool2dArgs& a) const {
+    if (a.divisor_override != 0) return a.divisor_override;
+    if (a.count_include_pad && !a.adaptive) return y.counted * x.counted;
+    return (y.end - y.begin) * (x.end - x.begin);
+  }
+};
+RAMET_INLINE float divided(float x, int64_t by) { return x / static_cast<float>(by); }
+RAMET_INLINE double divided(double x, int64_t by) { return x / static_cast<double>(by); }
+RAMET_INLINE int64_t divided(int64_t x, int64_t by) { return quotient(x, by); }
+
+template <class T> __global__ void avg_forward_kernel(AvgPool2dArgs a, int64_t items) {
+  const Pool2dShape& s = a.shape;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
+    const Window w(a, p.y, p.x);
+    T sum = T(0);
+    for (int64_t y = w.y.begin; y < w.y.end; ++y)
+      for (int64_t x = w.x.begin; x < w.x.end; ++x)
+        sum = vadd(sum, *element<T>(a.x, p.n, p.c, y, x));
+    *element<T>(a.y, p.n, p.c, p.y, p.x) = w.empty() ? T(0) : divided(sum, w.divisor(a));
+  }
+}
+
+template <class T> __global__ void avg_backward_kernel(AvgPool2dArgs a, int64_t items) {
+  const Pool2dShape& s = a.shape;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const Place p = place_of(i, s.c, s.h, s.w, inside(a.x));
+    // Windows of an adaptive pool begin at floor(output * size / outputs).
+    const Reach rows = a.adaptive ? Reach{p.y * s.oh / s.h,
+                                          least(ceil_div((p.y + 1) * s.oh, s.h), s.oh) - 1}
+                                  : reach_of(p.y, s.kh, s.sh, s.ph, 1, s.oh),
+                columns = a.adaptive ? Reach{p.x * s.ow / s.w,
+                                             least(ceil_div((p.x + 1) * s.ow, s.w), s.ow) - 1}
+                                     : reach_of(p.x, s.kw, s.sw, s.pw, 1, s.ow);
+    T sum = T(0);
+    for (int64_t y = rows.first; y <= rows.last; ++y)
+      for (int64_t x = columns.first; x <= columns.last; ++x) {
+        const Window w(a, y, x);
+        if (p.y < w.y.begin || p.y >= w.y.end || p.x < w.x.begin || p.x >= w.x.end) continue;
+        sum = vadd(sum, divided(*element<T>(a.y, p.n, p.c, y, x), w.divisor(a)));
+      }
+    *element<T>(a.x, p.n, p.c, p.y, p.x) = sum;
+  }
+}
+
+template <class Args, class F> void by_dtype(const Args& a, const F& f) {
+  if (a.dtype == ScalarType::Float) f(float{});
+  else if (a.dtype == ScalarType::Double) f(double{});
+  else f(int64_t{});
+}
+int64_t inputs(const Pool2dShape& s) { return s.n * s.c * s.h * s.w; }
+int64_t outputs(const Pool2dShape& s) { return s.n * s.c * s.oh * s.ow; }
+
+}  // namespace
+
+void max_pool2d_forward(const MaxPool2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) {
+    start_for("max_pool2d", where, outputs(a.shape), max_forward_kernel<decltype(t)>, a,
+              outputs(a.shape));
+  });
+}
+void max_pool2d_backward(const MaxPool2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) {
+    start_for("max_pool2d_backward", where, inputs(a.shape), max_backward_kernel<decltype(t)>, a,
+              inputs(a.shape));
+  });
+}
+void max_pool2d_gather(const MaxPool2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) {
+    start_for("max_pool2d_gather", where, outputs(a.shape), max_gather_kernel<decltype(t)>, a,
+              outputs(a.shape));
+  });
+}
+void avg_pool2d_forward(const AvgPool2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) {
+    start_for("avg_pool2d", where, outputs(a.shape), avg_forward_kernel<decltype(t)>, a,
+              outputs(a.shape));
+  });
+}
+void avg_pool2d_backward(const AvgPool2dArgs& a, Stream where) {
+  by_dtype(a, [&](auto t) {
+    start_for("avg_pool2d_backward", where, inputs(a.shape), avg_backward_kernel<decltype(t)>, a,
+              inputs(a.shape));
+  });
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

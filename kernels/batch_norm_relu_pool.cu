@@ -59,10 +59,10 @@ __global__ void forward_kernel(BatchNormReluPoolArgs a, int64_t items) {
 
 // Sums of the routed gradient, and of its products with the distance from the mean, of rows of
 // windows: a warp takes 32 channels, eight warps take turns in columns.
-__global__ void sums_kernel(BatchNormReluPoolBackwardArgs a, int64_t parts, float* partials) {
+__global__ void sums_kernel(BatchNormReluPoolBackwardArgs a, int64_t parts, int64_t rows,
+                            float* partials) {
   __shared__ double shared[2][kThreads];
-  const int64_t tiles = ceil_div(a.c, kWarp), oh = a.h / 2, ow = a.w / 2,
-                rows = batch_norm_relu_pool_rows(a.h), of_image = parts / a.n;
+  const int64_t tiles = ceil_div(a.c, kWarp), oh = a.h / 2, ow = a.w / 2, of_image = parts / a.n;
   const int lane = static_cast<int>(threadIdx.x) % kWarp,
             warp = static_cast<int>(threadIdx.x) / kWarp;
   for (int64_t task = blockIdx.x; task < tiles * parts; task += gridDim.x) {
@@ -140,7 +140,7 @@ void batch_norm_relu_pool_backward(const BatchNormReluPoolBackwardArgs& a, Strea
   float *factors = static_cast<float*>(a.workspace), *partials = factors + 5 * (a.c + 16);
   if (parts > 0)
     start(name, where, dim3(static_cast<unsigned>(imin(ceil_div(a.c, kWarp) * parts, kMostBlocks))),
-          kThreads, 0, sums_kernel, a, parts, partials);
+          kThreads, 0, sums_kernel, a, parts, batch_norm_relu_pool_rows(a.h), partials);
   start_for(name, where, a.c, factors_kernel, a, parts, partials, factors);
   const int64_t items = a.n * a.h * a.w * a.c;
   if (a.dx) start_for(name, where, items, backward_kernel, a, items, factors);

@@ -2,6 +2,7 @@
 
 #include "kernels/chunk.h"
 #include "kernels/copy_plan.h"
+#include "kernels/vec.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

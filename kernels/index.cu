@@ -136,7 +136,7 @@ template <class F> void by_compute_type(ScalarType t, const F& f) {
 __global__ void mask_sums_kernel(MaskCountArgs a) {
   // One thread: the blocks' counts are running sums.
   int64_t total = 0;
-  const int64_t blocks = mask_offsets(a.n) - 1;
+  const int64_t blocks = ceil_div(a.n, kMaskBlock);
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t count = a.offsets[b];
     a.offsets[b] = total;
@@ -148,7 +148,7 @@ __global__ void mask_sums_kernel(MaskCountArgs a) {
 __global__ void mask_blocks_kernel(MaskCountArgs a) {
   __shared__ int64_t shared[kThreads];
   const auto* mask = static_cast<const uint8_t*>(a.mask);
-  const int64_t blocks = mask_offsets(a.n) - 1;
+  const int64_t blocks = ceil_div(a.n, kMaskBlock);
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
     int64_t count = 0;
     for (int64_t i = b * kMaskBlock + threadIdx.x; i < imin(a.n, (b + 1) * kMaskBlock);

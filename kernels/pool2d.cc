@@ -1,6 +1,7 @@
 #include "kernels/pool2d.h"
 
 #include "kernels/util.h"
+#include "kernels/vec.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

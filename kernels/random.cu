@@ -12,7 +12,7 @@ namespace {
 struct Words {
   uint32_t w[4];
 };
-__device__ Words philox(uint64_t block, const RandomKey& key) {
+RAMET_INLINE Words philox(uint64_t block, const RandomKey& key) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32),
            c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
   uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);

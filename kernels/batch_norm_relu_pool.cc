@@ -1,6 +1,7 @@
 #include "kernels/batch_norm_relu_pool.h"
 
 #include "kernels/util.h"
+#include "kernels/vec.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

@@ -1,6 +1,7 @@
 #include "kernels/conv2d_slab.h"
 
 #include "kernels/gemm.h"
+#include "kernels/vec.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

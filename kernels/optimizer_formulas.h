@@ -1,4 +1,4 @@
-// The steps of optimizer_step.h for one V: a vector of floats, a float or a double. Written once
+// The steps of optimizer_step.h for a P::V: a vector of floats, a float or a double. Written once
 // for CPUs and GPUs, whose results have the same bits.
 #pragma once
 #include "kernels/optimizer_step.h"
@@ -8,7 +8,8 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-template <class V> struct SgdStep {
+template <class P> struct SgdStep {
+  using V = typename P::V;
   V minus_lr, decay, momentum, damped;
   bool maximize, decays, first, nesterov;
 
@@ -33,7 +34,8 @@ template <class V> struct SgdStep {
   }
 };
 
-template <class V> struct AdamStep {
+template <class P> struct AdamStep {
+  using V = typename P::V;
   V beta1, rest1, beta2, rest2, eps, decay, shrink, minus_step, root2;
   bool maximize, decays, decoupled;
 

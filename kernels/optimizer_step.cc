@@ -31,7 +31,7 @@ template <class T, bool kMomentum> void sgd_run(const SgdArgs& a, int64_t begin,
   T* p = static_cast<T*>(a.parameter);
   const T* g = static_cast<const T*>(a.gradient);
   T* buffer = static_cast<T*>(a.momentum_buffer);
-  const SgdStep<V> step(a);
+  const SgdStep<P> step(a);
   for (int64_t i = begin; i < end; i += P::kWidth) {
     const int64_t n = end - i;
     V w = P::get(p + i, n), b{};
@@ -49,7 +49,7 @@ template <class T, bool kAmsgrad> void adam_run(const AdamArgs& a, int64_t begin
   T *p = static_cast<T*>(a.parameter), *m = static_cast<T*>(a.m), *v = static_cast<T*>(a.v),
     *vmax = static_cast<T*>(a.max_v);
   const T* g = static_cast<const T*>(a.gradient);
-  const AdamStep<V> step(a);
+  const AdamStep<P> step(a);
   for (int64_t i = begin; i < end; i += P::kWidth) {
     const int64_t n = end - i;
     V w = P::get(p + i, n), m1 = P::get(m + i, n), v1 = P::get(v + i, n), most{};

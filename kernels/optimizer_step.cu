@@ -26,10 +26,14 @@ template <class T, int kCount> __device__ __forceinline__ void put(T* p, const T
   else *p = v[0];
 }
 
+template <class T> struct Alone {
+  using V = T;
+};
+
 template <class T, bool kMomentum> __global__ void sgd_kernel(SgdArgs a, bool packed) {
   T *p = static_cast<T*>(a.parameter), *buffer = static_cast<T*>(a.momentum_buffer);
   const T* g = static_cast<const T*>(a.gradient);
-  const SgdStep<T> step(a);
+  const SgdStep<Alone<T>> step(a);
   over_packs<T>(a.n, packed, [&](int64_t i, auto count) {
     constexpr int kCount = decltype(count)::value;
     T w[kCount], d[kCount], b[kCount] = {};
@@ -46,7 +50,7 @@ template <class T, bool kAmsgrad> __global__ void adam_kernel(AdamArgs a, bool p
   T *p = static_cast<T*>(a.parameter), *m = static_cast<T*>(a.m), *v = static_cast<T*>(a.v),
     *most = static_cast<T*>(a.max_v);
   const T* g = static_cast<const T*>(a.gradient);
-  const AdamStep<T> step(a);
+  const AdamStep<Alone<T>> step(a);
   over_packs<T>(a.n, packed, [&](int64_t i, auto count) {
     constexpr int kCount = decltype(count)::value;
     T w[kCount], d[kCount], m1[kCount], v1[kCount], top[kCount] = {};

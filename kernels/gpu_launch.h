@@ -34,7 +34,8 @@ void start(const char* name, Stream where, dim3 grid, int threads, size_t shared
   const int device = where.device.index();
   ::ramet::cuda::DeviceState& state = ::ramet::cuda::device_state(device, name);
   const ::ramet::cuda::CardGuard card(name, device);
-  state.launching(name);
+  state.launching(name,
+                  static_cast<uint64_t>(grid.x) * grid.y * grid.z * static_cast<unsigned>(threads));
   RAMET_CUDA(name, device,
              launch(kernel, grid, dim3(static_cast<unsigned>(threads)), shared_bytes,
                     state.stream(::ramet::cuda::Queue::kCompute, name),

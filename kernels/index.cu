@@ -1,5 +1,6 @@
 #include "kernels/gpu_elements.h"
 #include "kernels/gpu_launch.h"
+#include "runtime/cuda/data_faults.h"
 // clang-format off: the first two decide what the others mean
 #include "kernels/index.h"
 // clang-format on
@@ -7,11 +8,18 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
+// Items of one thread: few blocks meet in the word.
+constexpr int64_t kChecked = 16;
+
+// The smallest faulty position of all blocks, whichever of them finds it first: the last block to be
+// done writes it down.
 __global__ void check_index_kernel(CheckIndexArgs a) {
-  // One block: the first thread's answer is the whole answer.
+  using Bits = unsigned long long;
+  auto* word = static_cast<::ramet::cuda::FaultWord*>(a.fault_word);
+  if (word->check != 0) return;  // an earlier kernel's
   __shared__ int64_t shared[kThreads];
   int64_t first = a.n;
-  for (int64_t i = threadIdx.x; i < a.n && first == a.n; i += kThreads) {
+  for (int64_t i = first_item(); i < a.n && first == a.n; i += item_step()) {
     const int64_t v = a.index[i * a.stride];
     if ((v < a.low || v >= a.high) && v != a.ignored) first = i;
   }
@@ -21,7 +29,16 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
     if (static_cast<int>(threadIdx.x) < half)
       shared[threadIdx.x] = imin(shared[threadIdx.x], shared[threadIdx.x + half]);
   }
-  if (threadIdx.x == 0) *a.first_bad = shared[0] == a.n ? -1 : shared[0];
+  if (threadIdx.x != 0) return;
+  if (shared[0] < a.n) atomicMax(&word->most, ~static_cast<Bits>(shared[0]));
+  __threadfence();
+  if (atomicAdd(&word->arrived, Bits{1}) + 1 != gridDim.x) return;
+  const Bits most = atomicExch(&word->most, Bits{0});
+  word->arrived = 0;
+  if (most == 0) return;
+  word->position = static_cast<int64_t>(~most);
+  word->value = a.index[word->position * a.stride];
+  word->check = a.fault_check;
 }
 
 // ---- the loop over index tensors ----------------------------------------------------------------
@@ -44,6 +61,8 @@ struct Loop {
   }
 };
 
+constexpr int64_t kNowhere = INT64_MIN;
+
 /// What a tuple adds up to: in y, in x without the index tensors, and in each of these.
 struct Tuple {
   int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
@@ -57,12 +76,13 @@ struct Tuple {
       for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
     }
   }
-  /// The element of x.
+  /// The element of x; kNowhere where an index is out of range.
   RAMET_INLINE int64_t target(const IndexArgs& a) const {
     int64_t at = x;
     for (int32_t k = 0; k < a.indices; ++k) {
-      const int64_t v = a.index[k][index[k]];
-      at += (v < 0 ? v + a.index_size[k] : v) * a.index_step[k];
+      const int64_t v = a.index[k][index[k]], size = a.index_size[k], i = v < 0 ? v + size : v;
+      if (i < 0 || i >= size) return kNowhere;
+      at += i * a.index_step[k];
     }
     return at;
   }
@@ -77,7 +97,8 @@ template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
     Tuple t;
     t.add(a, loop.apart, loop.apart_rank, i / loop.meeting_count);
     t.add(a, loop.meeting, loop.meeting_rank, i % loop.meeting_count);
-    static_cast<T*>(a.y)[t.y] = static_cast<const T*>(a.x)[t.target(a)];
+    const int64_t from = t.target(a);
+    static_cast<T*>(a.y)[t.y] = from == kNowhere ? T(0) : static_cast<const T*>(a.x)[from];
   }
 }
 
@@ -94,7 +115,7 @@ template <class T, bool kAdd> __global__ void write_kernel(Loop loop, int64_t it
     own.add(a, loop.meeting, loop.meeting_rank, mine);
     if (kAdd && own.skipped(a)) continue;
     const int64_t target = own.target(a);
-    bool first = true;
+    bool first = target != kNowhere;
     for (int64_t j = 0; j < mine && first; ++j) {
       Tuple other = base;
       other.add(a, loop.meeting, loop.meeting_rank, j);
@@ -222,7 +243,8 @@ dim3 mask_grid(int64_t n) {
 }  // namespace
 
 void check_index(const CheckIndexArgs& a, Stream where) {
-  start("check_index", where, dim3(1), kThreads, 0, check_index_kernel, a);
+  start("check_index", where, blocks_for(ceil_div(a.n, kChecked)), kThreads, 0, check_index_kernel,
+        a);
 }
 
 void index_elements(const IndexArgs& a, Stream where) {

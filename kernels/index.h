@@ -8,11 +8,13 @@ namespace ramet {
 namespace kernels {
 
 /// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none.
-/// `ignored` is never bad.
+/// `ignored` is never bad. On a GPU it goes to `fault` instead (runtime/gpu.h).
 struct CheckIndexArgs {
   const int64_t* index;
   int64_t n, stride, low, high, ignored;
   int64_t* first_bad;
+  void* fault_word;
+  uint32_t fault_check;
 };
 RAMET_KERNEL(check_index, CheckIndexArgs);
 
@@ -30,7 +32,7 @@ enum class IndexMode : uint8_t {
 /// element of x is x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) *
 /// index_step[k]], where wrap adds the size to a negative value. A dimension in which an index
 /// tensor takes the place of x's own has x_stride 0. REQUIRES: every index in [-size, size)
-/// (check_index); x and y of one dtype, not overlapping; different tuples with different
+/// (check_index; on a GPU tuples with another index are left out and read 0); x and y of one dtype, not overlapping; different tuples with different
 /// coordinates in a dimension with x_stride != 0 name different elements of x.
 /// Tuples where index[0] is `skipped` are left out (kAdd).
 struct IndexArgs {

@@ -14,6 +14,25 @@
 namespace ramet {
 namespace gpu {
 
+/// What a kernel looks for in its operands.
+///
+/// Note [Errors in data]
+/// Whether an index is in range shows only when the kernel runs, and the operation has returned by
+/// then. So the kernels that look keep the first fault of their device in a word of its memory, the
+/// kernels that would use the value leave it out, and whoever next waits for the device (a copy to
+/// the host, synchronize()) gets the Error. The device stays usable.
+struct DataCheck {
+  const char* op;
+  const char* what;    ///< what is at fault, or, of an index, what its bound is
+  bool is_index;       ///< IndexError with the value and the bounds; else an Error with `what`
+  int64_t low, high;   ///< of an index
+};
+/// Where to note it, in device memory, and as what.
+struct DataFault {
+  void* word;
+  uint32_t check;
+};
+
 /// `device` is the k of cuda:k. What one thread asks of one device happens in that order; it is
 /// queued, and only synchronize() and copies into host memory wait. Errors name the call, the
 /// device and the operation. Thread safety: all of it.
@@ -32,6 +51,8 @@ class RAMET_API Library {
                     size_t bytes) = 0;
   /// Waits for everything queued on the device, then throws what its kernels reported.
   virtual void synchronize(int device) = 0;
+  /// For a kernel that is about to be queued.
+  virtual DataFault fault(int device, const DataCheck& check) = 0;
 
   virtual MemoryStats memory_stats(int device) = 0;
   virtual void reset_peak_memory_stats(int device) = 0;

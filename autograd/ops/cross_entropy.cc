@@ -43,7 +43,7 @@ Tensor workspace_of(const Tensor& x, const Setting& s) {
 
 // The fused backward with operations: grad (A softmax(x) - a), or -grad a.
 Tensor composed_backward(const Tensor& grad, const Tensor& x, const Tensor& target,
-                         const Tensor& weight, double total, const Setting& s) {
+                         const Tensor& weight, const Tensor& total, const Setting& s) {
   Tensor a;
   {
     const NoGradGuard constants;
@@ -85,8 +85,7 @@ Tensor backward(const Tensor& grad, const Tensor& x, const Tensor& target, const
                   std::vector<Tensor> t = composed_gradients(
                       node,
                       [&](const std::vector<Tensor>& in) {
-                        return composed_backward(in[0], in[1], target, weight,
-                                                 *static_cast<const double*>(total.ptr()), s);
+                        return composed_backward(in[0], in[1], target, weight, total, s);
                       },
                       {sg.get(node), sx.get(node)}, v);
                   return std::array{t[0], t[1]};

@@ -2,6 +2,7 @@
 
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/index_front.h"
 #include "autograd/ops/out_front.h"
@@ -17,16 +18,15 @@ namespace {
 // 1 / number of times each index occurs, [indices, 1]; 0 for the padding row.
 Tensor frequency_scale(const Tensor& flat, int64_t rows, int64_t padding, bool by_freq,
                        const Tensor& like) {
-  std::vector<int64_t> count(static_cast<size_t>(rows));
-  const auto* at = static_cast<const int64_t*>(flat.ptr());
-  for (int64_t i = 0; i < flat.numel(); ++i) ++count[static_cast<size_t>(at[i])];
-  Tensor scale(TensorBase::empty({flat.numel(), 1}, kDouble, like.device()));
-  auto* p = static_cast<double*>(scale->data);
-  for (int64_t i = 0; i < flat.numel(); ++i)
-    p[i] = at[i] == padding ? 0
-           : by_freq        ? 1.0 / static_cast<double>(count[static_cast<size_t>(at[i])])
-                            : 1;
-  return scale.to(like.scalar_type());
+  const NoGradGuard constants;
+  const Tensor one = ones({flat.numel()}, TensorOptions(kDouble).device(like.device()));
+  Tensor scale = one;
+  if (by_freq) {
+    const Tensor count = zeros({rows}, one.options()).index_add_(0, flat, one);
+    scale = count.index_select(0, flat).reciprocal();
+  }
+  if (padding >= 0) scale = scale.masked_fill(flat.eq(padding), 0);
+  return scale.unsqueeze(1).to(like.scalar_type());
 }
 
 // The gradient of weight [rows, cols] from that of the result. Sixteen-bit gradients are summed in

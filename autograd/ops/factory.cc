@@ -5,6 +5,7 @@
 
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/index_front.h"
 #include "kernels/fill.h"
 #include "runtime/storage_ref.h"
 
@@ -311,25 +312,26 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   check_defined("one_hot", self);
   RAMET_CHECK(self.scalar_type() == kLong, "one_hot",
               "is only applicable to index tensor of type int64: got ", describe(self));
-  const Tensor host = self.to(Device(kCPU, 0)).contiguous();
-  const auto* index = static_cast<const int64_t*>(host.ptr());
-  const int64_t n = host.numel();
-  int64_t low = 0, high = -1;
-  for (int64_t i = 0; i < n; ++i) low = std::min(low, index[i]), high = std::max(high, index[i]);
+  const NoGradGuard constants;
+  int64_t low = 0, high = classes - 1;
+  // Given the number of classes, a GPU is not waited for: Note [Errors in data].
+  const bool told = classes != -1 && !self.is_cpu();
+  if (self.numel() && !told) low = self.min().item<int64_t>(), high = self.max().item<int64_t>();
   RAMET_CHECK(low >= 0, "one_hot", "Class values must be non-negative: got ", low);
   if (classes == -1) {
-    RAMET_CHECK(n > 0, "one_hot", "Can not infer total number of classes from empty tensor.");
+    RAMET_CHECK(self.numel() > 0, "one_hot",
+                "Can not infer total number of classes from empty tensor.");
     classes = high + 1;
   }
-  RAMET_CHECK(classes > 0 || n == 0, "one_hot", "num_classes should be positive: got ", classes);
+  RAMET_CHECK(classes > 0 || self.numel() == 0, "one_hot",
+              "num_classes should be positive: got ", classes);
   RAMET_CHECK(high < classes, "one_hot", "Class values must be smaller than num_classes: got ",
               high, " and ", classes);
+  if (told) check_indices("one_hot", self, 0, classes, "num_classes");
   std::vector<int64_t> size = self.sizes().vec();
   size.push_back(classes);
-  Tensor t = zeros(size, kLong);
-  auto* out = static_cast<int64_t*>(t.ptr());
-  for (int64_t i = 0; i < n; ++i) out[i * classes + index[i]] = 1;
-  return self.device() == t.device() ? t : t.to(self.device());
+  const Tensor out = zeros(size, TensorOptions(kLong).device(self.device()));
+  return self.numel() ? out.scatter_(-1, self.unsqueeze(-1), 1) : out;
 }
 
 }  // namespace ramet

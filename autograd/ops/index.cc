@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/index_front.h"
 #include "autograd/ops/view.h"
 
@@ -289,10 +290,8 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
                 " appears multiple times in the list of dims: got ", dims);
     seen |= uint64_t{1} << d;
     if (self.dim() == 0) continue;
-    Tensor order(TensorBase::empty(self.size(d), kLong, self.device()));
-    auto* p = static_cast<int64_t*>(order->data);
-    for (int64_t i = 0; i < self.size(d); ++i) p[i] = self.size(d) - 1 - i;
-    x = x.index_select(d, order);
+    const TensorOptions on_device = TensorOptions(kLong).device(self.device());
+    x = x.index_select(d, arange(self.size(d) - 1, -1, -1, on_device));
   }
   return x.is_same(self) ? self.clone() : x;
 }

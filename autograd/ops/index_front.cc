@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/gpu.h"
+
 namespace ramet {
 namespace autograd {
 
@@ -19,13 +21,32 @@ Tensor index_apart(const Tensor& index, const Tensor& self, bool in_place) {
   return index.clone(MemoryFormat::Contiguous);
 }
 
+namespace {
+
+// Queues the kernel that looks, on a GPU.
+void look(const Tensor& dense, int64_t ignored, const gpu::DataCheck& check) {
+  const gpu::DataFault fault =
+      gpu::required(check.op, dense.device()).fault(dense.device().index(), check);
+  kernels::check_index(dense.stream(),
+                       {static_cast<const int64_t*>(dense.ptr()), dense.numel(), 1, check.low,
+                        check.high, ignored, nullptr, fault.word, fault.check});
+}
+
+}  // namespace
+
+void report_where(const char* op, const Tensor& bad, const char* what) {
+  if (bad.numel()) look(bad.to(kLong).contiguous(), kernels::kNoIndex, {op, what, false, 0, 1});
+}
+
 void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size, const char* what,
                    int64_t ignored) {
   if (index.numel() == 0) return;
   const Tensor dense = index.contiguous();
+  if (RAMET_UNLIKELY(!index.is_cpu())) return look(dense, ignored, {op, what, true, low, size});
   const auto* values = static_cast<const int64_t*>(dense.ptr());
   int64_t bad = -1;
-  kernels::check_index(index.stream(), {values, index.numel(), 1, low, size, ignored, &bad});
+  kernels::check_index(index.stream(),
+                       {values, index.numel(), 1, low, size, ignored, &bad, nullptr, 0});
   if (RAMET_LIKELY(bad < 0)) return;
   throw IndexError(detail::join("[", op, "] index out of range: got ", values[bad], " at position ",
                                 bad, " of ", describe(index), ", expected [", low, ", ", size,

@@ -17,6 +17,8 @@ RAMET_API Tensor index_apart(const Tensor& index, const Tensor& self, bool in_pl
 /// always passes.
 RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size,
                              const char* what, int64_t ignored = kernels::kNoIndex);
+/// An Error with `what` where a bool tensor on a GPU has a true element: Note [Errors in data].
+RAMET_API void report_where(const char* op, const Tensor& bad, const char* what);
 
 /// The loop of kernels/index.h, dimension by dimension, with as many as a tensor can have; `run`
 /// merges neighbours.

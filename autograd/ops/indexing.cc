@@ -239,7 +239,7 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
 
 Tensor truth_tensor(bool value, Device device) {
   Tensor t(TensorBase::empty({1}, kBool, device));
-  *static_cast<bool*>(t->data) = value;
+  fill_values(t, value);
   return t;
 }
 

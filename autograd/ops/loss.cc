@@ -2,6 +2,7 @@
 #include "autograd/ops/loss.h"
 
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/index_front.h"
 #include "autograd/ops/pointwise_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/reduce_front.h"
@@ -146,8 +147,11 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
   {
     const NoGradGuard off;
     // A NaN is let through, as by LibTorch.
-    RAMET_CHECK(!x.lt(0).logical_or(x.gt(1)).any().item<bool>(), op,
-                "all elements of input should be between 0 and 1: got ", describe(x));
+    constexpr const char* kWhat = "all elements of input should be between 0 and 1";
+    const Tensor outside = x.lt(0).logical_or(x.gt(1));
+    if (x.is_cpu())
+      RAMET_CHECK(!outside.any().item<bool>(), op, kWhat, ": got ", describe(x));
+    else report_where(op, outside, kWhat);
   }
   // The clamped logarithms have the gradients of LibTorch's kernel, (x - t) / max((1 - x) x,
   // 1e-12), where no clamp is active; at x = 0 and x = 1 LibTorch's is -+1e12 times less than

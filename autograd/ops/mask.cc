@@ -49,7 +49,9 @@ Tensor counts_of(const Tensor& mask) {
   return counts;
 }
 const int64_t* values(const Tensor& counts) { return static_cast<const int64_t*>(counts->data); }
-int64_t total(const Tensor& counts) { return values(counts)[counts.numel() - 1]; }
+int64_t total(const Tensor& counts) {
+  return value_of(counts.select(0, counts.numel() - 1)).toLong();
+}
 
 void move(const Tensor& mask, const Tensor& counts, void* dense, void* packed, ScalarType t,
           bool scatter) {
@@ -213,13 +215,9 @@ Tensor nonzero(const Tensor& self) {
   a.rank = 1;
   a.sizes[0] = self.numel();
   kernels::nonzero_positions(self.stream(), a);
-  auto* p = static_cast<int64_t*>(out->data);
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = a.out[i];
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      p[i * rank + d] = rest % self->sizes()[d];
-      rest /= self->sizes()[d];
-    }
+  for (int64_t d = rank - 1; d >= 0; --d) {
+    out.select(1, d).copy_(flat.remainder(self->sizes()[d]));
+    flat = flat.div(self->sizes()[d], "floor");
   }
   return out;
 }

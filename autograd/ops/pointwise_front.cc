@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/ops/index_front.h"
 #include "autograd/ops/out_front.h"
 #include "kernels/coalesce.h"
 
@@ -212,8 +213,9 @@ void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {
   if (is_floating(dtype) || divisor.numel() == 0) return;
   const TensorBase zero = TensorBase::empty(divisor.sizes(), kBool, divisor.device());
   pointwise_into(RAMET_POINTWISE(eq), zero, kLong, divisor, Scalar(0));
-  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op,
-              "ZeroDivisionError: integer division by 0");
+  constexpr const char* kWhat = "ZeroDivisionError: integer division by 0";
+  if (RAMET_UNLIKELY(!zero.is_cpu())) return report_where(op, Tensor(zero), kWhat);
+  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, kWhat);
 }
 
 }  // namespace autograd

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/index_front.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/pointwise_front.h"
 #include "kernels/random.h"
@@ -56,9 +57,12 @@ void bernoulli_into(const Tensor& x, double p, const Generator& generator = {}) 
 void bernoulli_into(const Tensor& x, const Tensor& p, const Generator& generator = {}) {
   {
     const NoGradGuard off;
-    RAMET_CHECK(p.ge(0).logical_and(p.le(1)).all().item<bool>(), "bernoulli",
-                "expects every p to be in [0, 1], but got values from ", p.min().item(), " to ",
-                p.max().item());
+    const Tensor fine = p.ge(0).logical_and(p.le(1));
+    if (p.is_cpu())
+      RAMET_CHECK(fine.all().item<bool>(), "bernoulli",
+                  "expects every p to be in [0, 1], but got values from ", p.min().item(), " to ",
+                  p.max().item());
+    else report_where("bernoulli", fine.logical_not(), "expects every p to be in [0, 1]");
   }
   Tensor dense = p;
   if (p.sizes() != x.sizes() || !p.raw_contiguous()) {

@@ -54,7 +54,9 @@ Tensor mean_over(const char* node, const Tensor& self, OptionalIntArrayRef dim, 
 Tensor prod_backward(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
   const Tensor gx = spread(g, x.sizes(), dims), yx = spread(y, x.sizes(), dims);
   const Tensor zero = x.eq(0);
-  if (!zero.any().item<bool>()) return gx.mul(yx).div(x);
+  // A GPU is asked only where the answer saves n x n elements.
+  const bool may_ask = x.is_cpu() || GradMode::is_enabled();
+  if (may_ask && !zero.any().item<bool>()) return gx.mul(yx).div(x);
   if (!GradMode::is_enabled()) {
     const Tensor others = x.masked_fill(zero, 1);
     Tensor count = zero, product = others;

@@ -132,6 +132,7 @@ void to_host(const char* op, void* to, const void* from, int device, size_t byte
     pinned.wait(op, device, arrived);
     std::memcpy(static_cast<char*>(to) + (i - 1) * kPiece, arrived.memory, size(i - 1));
   }
+  state.raise_fault();
 }
 
 // Queues a direct copy on the receiver's stream, ordered with both compute streams.

@@ -79,13 +79,37 @@ void DeviceState::synchronize(const char* op) {
   }
   for (cudaStream_t s : all)
     if (s) RAMET_CUDA(op, device, cudaStreamSynchronize(s));
-  std::lock_guard lock(mutex_);
-  waited_for_ = std::max(waited_for_, launched);
+  {
+    std::lock_guard lock(mutex_);
+    waited_for_ = std::max(waited_for_, launched);
+  }
+  raise_fault();
 }
 
-void DeviceState::launching(const char* kernel) {
+gpu::DataFault DeviceState::fault(const gpu::DataCheck& check) {
+  const CardGuard guard(check.op, device);
+  return faults_.expect(device, stream(Queue::kCompute, check.op), check);
+}
+void DeviceState::raise_fault() {
+  if (RAMET_LIKELY(!faults_.pending())) return;
+  const CardGuard guard("synchronize", device);
+  faults_.raise(device, stream(Queue::kCompute, "synchronize"));
+}
+
+void DeviceState::launching(const char* kernel, uint64_t threads) {
   std::lock_guard lock(mutex_);
   recent_[launched_++ % kRemembered] = kernel;
+  ++launches_.count;
+  launches_.most_threads = std::max(launches_.most_threads, threads);
+}
+
+Launches DeviceState::launches() {
+  std::lock_guard lock(mutex_);
+  return launches_;
+}
+void DeviceState::forget_launches() {
+  std::lock_guard lock(mutex_);
+  launches_ = {};
 }
 
 std::string DeviceState::suspects() {

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/cuda/data_faults.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/error.h"
 
@@ -52,6 +53,11 @@ class RAMET_API EventHandle {
   cudaEvent_t event_ = nullptr;
 };
 
+/// Kernels queued, and the threads of the widest one.
+struct Launches {
+  uint64_t count = 0, most_threads = 0;
+};
+
 class RAMET_API DeviceState {
  public:
   explicit DeviceState(int device);
@@ -63,12 +69,19 @@ class RAMET_API DeviceState {
   /// `later` does not begin what it is given from now on before `earlier` has done what it was
   /// given.
   void order(Queue earlier, Queue later, const char* op);
-  /// Waits for all streams.
+  /// Waits for all streams, then throws what kernels reported.
   void synchronize(const char* op);
-  /// Noted before a kernel is queued, for errors that show later.
-  void launching(const char* kernel);
+  /// Noted before a kernel is queued, for errors that show later and for launches().
+  void launching(const char* kernel, uint64_t threads);
   /// "kernel a" or "one of the kernels a, b": those queued since the device was last waited for.
   std::string suspects();
+  /// What was queued since the last forget_launches().
+  Launches launches();
+  void forget_launches();
+  /// For kernels that look at their operands, on the compute stream.
+  gpu::DataFault fault(const gpu::DataCheck& check);
+  /// Throws what they reported, after a wait for them.
+  void raise_fault();
 
  private:
   std::mutex mutex_;
@@ -77,6 +90,8 @@ class RAMET_API DeviceState {
   static constexpr int kRemembered = 8;
   const char* recent_[kRemembered] = {};
   uint64_t launched_ = 0, waited_for_ = 0;
+  Launches launches_;
+  DataFaults faults_;
 };
 
 /// The state of cuda:k; an Error where there is no such device.

@@ -4,6 +4,7 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/logging.h"
 
 namespace ramet {
 namespace cuda {
@@ -27,6 +28,9 @@ class Cards final : public gpu::Library {
     // Where nothing was done there is nothing to wait for.
     if (DeviceState* state = existing_state(device)) state->synchronize("synchronize");
   }
+  gpu::DataFault fault(int device, const gpu::DataCheck& check) override {
+    return device_state(device, check.op).fault(check);
+  }
   MemoryStats memory_stats(int device) override { return caching_allocator(device).stats(); }
   void reset_peak_memory_stats(int device) override { caching_allocator(device).reset_peak(); }
   void set_memory_limit(int device, size_t bytes) override {
@@ -38,8 +42,13 @@ class Cards final : public gpu::Library {
 }  // namespace
 
 void shutdown() {
-  for (int k = 0; k < kMaxDevicesPerType; ++k)
-    if (DeviceState* state = existing_state(k)) state->synchronize("shutdown");
+  for (int k = 0; k < kMaxDevicesPerType; ++k) {
+    DeviceState* state = existing_state(k);
+    if (!state) continue;
+    try {
+      state->synchronize("shutdown");
+    } catch (const Error& e) { log(LogLevel::Warning, e.what()); }  // nobody asked any more
+  }
   destroy_buffers();
   destroy_allocators();
   destroy_states();

@@ -30,9 +30,6 @@ void check_special_values(const Row& row);
 void check_threads_and_variants(const Row& row);
 /// Slices of 1 to 67 elements (rows, columns), at changing offsets, give the bits of the whole.
 void check_positions(const Row& row);
-/// On cuda:0: the reference's values and the CPU's gradients, twice the same bits. Where a kernel has
-/// no GPU side the test is skipped with its name.
-void check_gpu(const Row& row);
 /// x.op_(...) gives the bits and gradients of op(x, ...), in x's memory, and raises the version.
 void check_in_place(const Row& row);
 /// op_out(out, ...) gives the bits of op(...), whatever the sizes and strides of `out` were.

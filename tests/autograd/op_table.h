@@ -114,6 +114,7 @@ struct Row {
   OutCall out;
   // Why a row is not asked for what every row is asked for (check_complete).
   std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
+  std::string reads_host, few_threads, no_million;  ///< of GPUs, likewise
 
   Row& gives(ScalarType (*rule)(ScalarType)) { return result = rule, *this; }
   Row& lacks(uint16_t missing) { return gaps = missing, *this; }
@@ -139,6 +140,12 @@ struct Row {
   Row& slices_from(int64_t least, const char* reason) {
     return fewest = least, why_fewest = reason, *this;
   }
+  /// On a GPU the operation itself waits for a value.
+  Row& waits(const char* reason) { return reads_host = reason, *this; }
+  /// On a GPU fewer than 1,024 threads work on 10^6 elements.
+  Row& narrow(const char* reason) { return few_threads = reason, *this; }
+  /// On a GPU not with 10^6 elements.
+  Row& small(const char* reason) { return no_million = reason, *this; }
   Row& moves_nothing() { return view = true, *this; }
   Row& within(double factor) { return slack = factor, *this; }
   /// The inputs (bits) of `batch` have a batch as dimension 0, as the result then has.

@@ -135,7 +135,7 @@ void add_likes(Table& t) {
        "from_blob", kAll, some,
        [](V x) {
          const Tensor kept = x[0].contiguous();
-         return from_blob(kept.data_ptr(), kept.sizes(), TensorOptions(kept.scalar_type())).clone();
+         return from_blob(kept.data_ptr(), kept.sizes(), kept.options()).clone();
        },
        [](P x) { return x[0]; })
       .big(large, 1)
@@ -146,7 +146,7 @@ void add_likes(Table& t) {
          const Tensor kept = x[0].contiguous();
          const int64_t rows = kept.size(0), columns = kept.size(1);
          return from_blob(kept.data_ptr(), {columns, rows}, {1, columns},
-                          TensorOptions(kept.scalar_type()))
+                          kept.options())
              .clone();
        },
        [](P x) {

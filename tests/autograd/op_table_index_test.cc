@@ -168,6 +168,7 @@ void add_masks(Table& t) {
        })
       .big({real({300, 131}), mask({300, 131})})
       .in_one("how many elements there are depends on the mask")
+      .waits("the size of the result is asked for")
       .writes([](Tensor& o, V x) { return masked_select_out(o, x[0], x[1]); });
   t.row(
        "masked_scatter", kAll,
@@ -183,7 +184,8 @@ void add_masks(Table& t) {
          });
        })
       .big({real({300, 131}), mask({300, 131}), real({300 * 131})})
-      .in_one("which value goes where depends on the mask before it");
+      .in_one("which value goes where depends on the mask before it")
+      .waits("whether the values suffice is asked for");
   t.row(
        "masked_fill.tensor", kAll,
        {{real({2, 3}), mask({3}), real({})},
@@ -214,6 +216,7 @@ void add_masks(Table& t) {
       .no_gradient()
       .big({real({300, 131})})
       .in_one("how many rows there are depends on the values")
+      .waits("the size of the result is asked for")
       .writes([](Tensor& o, V x) { return nonzero_out(o, x[0]); });
   t.row(
        "nonzero_numpy", kAll, shapes({{3, 4}, {0, 4}, {5}, {}}),
@@ -226,6 +229,7 @@ void add_masks(Table& t) {
        })
       .big({real({300, 131})})
       .in_one("how many rows there are depends on the values")
+      .waits("the size of the result is asked for")
       .gives(positions)
       .no_gradient();
   t.row(
@@ -284,7 +288,8 @@ void add_lists(Table& t) {
          return out;
        })
       .big({real({300, 131}), mask({300})})
-      .in_one("how many rows there are depends on the mask");
+      .in_one("how many rows there are depends on the mask")
+      .waits("the size of the result is asked for");
   const auto put = [](double (*f)(double, double)) {
     return [f](P x) {
       const Plain values = made({x[1].size(0)}, [&](const Index& i) { return x[3].broadcast(i); });

@@ -144,7 +144,7 @@ Plain class_loss(P x, const Classes& c) {
 }
 std::optional<Tensor> weights_of(const Tensor& x, const Classes& c) {
   if (!c.weighted) return {};
-  return arange(1, x.size(x.dim() == 1 ? 0 : 1) + 1, TensorOptions(x.scalar_type()));
+  return arange(1, x.size(x.dim() == 1 ? 0 : 1) + 1, x.options());
 }
 
 void add_classes(Table& t) {

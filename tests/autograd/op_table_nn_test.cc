@@ -290,7 +290,8 @@ Plain batch_normalised(P x, double eps) {
 }
 Tensor constant(const Tensor& like, int64_t n, double value) {
   return full(n, value,
-              TensorOptions(is_floating(like.scalar_type()) ? like.scalar_type() : kFloat));
+              TensorOptions(is_floating(like.scalar_type()) ? like.scalar_type() : kFloat)
+                  .device(like.device()));
 }
 
 void add_norms(Table& t) {

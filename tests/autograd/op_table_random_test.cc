@@ -6,6 +6,7 @@
 #include "autograd/gradcheck.h"
 #include "autograd/ops.h"
 #include "runtime/generator.h"
+#include "runtime/thread_pool.h"
 #include "tests/autograd/op_table_suite.h"
 
 namespace ramet {

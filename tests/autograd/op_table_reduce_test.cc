@@ -142,11 +142,13 @@ void add_sums(Table& t) {
   products
       .last(
           "prod", [](V x) { return prod(x[0], -1, true); }, product_of)
-      .writes([](Tensor& o, V x) { return prod_out(o, x[0], -1, true); });
+      .writes([](Tensor& o, V x) { return prod_out(o, x[0], -1, true); })
+      .small("products of so many numbers overflow");
   products
       .first(
           "prod.first", [](V x) { return prod(x[0], 0); }, product_of)
-      .writes([](Tensor& o, V x) { return prod_out(o, x[0], 0); });
+      .writes([](Tensor& o, V x) { return prod_out(o, x[0], 0); })
+      .small("products of so many numbers overflow");
   products
       .all(
           "prod.all", [](V x) { return prod(x[0]); }, product_of)

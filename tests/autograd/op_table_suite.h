@@ -1,13 +1,12 @@
-// Makes tests of one group of rows: OpTable/<Check>.<row>. A test file defines its rows and ends
-// with RAMET_OP_TABLE(rows()).
+// Makes tests of one group of rows: OpTable.<Check>/<row>. A test file defines its rows and ends
+// with RAMET_OP_TABLE(rows()). The checks are linked with it: op_table_suite.cc for the CPU,
+// gpu/op_gpu_suite.cc for GPUs, as two programs.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <ostream>
 
-#include "kernels/kernel.h"
-#include "runtime/thread_pool.h"
-#include "tests/autograd/op_checks.h"
+#include "tests/autograd/op_table.h"
 
 namespace ramet {
 namespace op_table {
@@ -15,29 +14,7 @@ namespace op_table {
 /// What GoogleTest prints of a row.
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
-class OpTable : public ::testing::TestWithParam<Row> {
- protected:
-  void TearDown() override {
-    set_num_threads(2);
-    for (kernels::Variant v :
-         {kernels::Variant::kBase, kernels::Variant::kV3, kernels::Variant::kV4})
-      if (kernels::variant_supported(v)) kernels::set_variant(v);
-  }
-};
-
-TEST_P(OpTable, Complete) { check_complete(GetParam()); }
-TEST_P(OpTable, Forward) { check_forward(GetParam()); }
-TEST_P(OpTable, Refusals) { check_refusals(GetParam()); }
-TEST_P(OpTable, Derivatives) { check_derivatives(GetParam()); }
-TEST_P(OpTable, NarrowGradients) { check_narrow_gradients(GetParam()); }
-TEST_P(OpTable, Strides) { check_strides(GetParam()); }
-TEST_P(OpTable, Images) { check_images(GetParam()); }
-TEST_P(OpTable, SpecialValues) { check_special_values(GetParam()); }
-TEST_P(OpTable, ThreadsAndVariants) { check_threads_and_variants(GetParam()); }
-TEST_P(OpTable, Positions) { check_positions(GetParam()); }
-TEST_P(OpTable, InPlace) { check_in_place(GetParam()); }
-TEST_P(OpTable, Gpu) { check_gpu(GetParam()); }
-TEST_P(OpTable, Out) { check_out(GetParam()); }
+class OpTable : public ::testing::TestWithParam<Row> {};
 
 inline std::string name_of(const ::testing::TestParamInfo<Row>& info) {
   std::string name = info.param.name;

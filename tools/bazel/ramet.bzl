@@ -91,7 +91,7 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **k
         **kwargs
     )
 
-def ramet_tests(deps, settings = {}, shared = True, tags = []):
+def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = []):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
     The name says what is special about a test:
@@ -104,9 +104,10 @@ def ramet_tests(deps, settings = {}, shared = True, tags = []):
       settings: further arguments by test name, for example {"pool_test": {"shard_count": 4}}. "tags" are added.
       shared: whether the other files make a library here.
       tags: of all of them.
+      exclude: patterns of files that are no concern of this rule.
     """
     every = tags
-    helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"], allow_empty = True) if shared else []
+    helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"] + exclude, allow_empty = True) if shared else []
     data = native.glob(["goldens/**", "data/**"], allow_empty = True)
     if helpers:
         native.cc_library(
@@ -115,9 +116,10 @@ def ramet_tests(deps, settings = {}, shared = True, tags = []):
             srcs = [f for f in helpers if f.endswith(".cc")],
             hdrs = [f for f in helpers if f.endswith(".h")],
             linkstatic = True,
+            visibility = ["//tests:__subpackages__"],
             deps = deps + ["@googletest//:gtest"],
         )
-    for src in native.glob(["**/*_test.cc"], allow_empty = True):
+    for src in native.glob(["**/*_test.cc"], exclude = exclude, allow_empty = True):
         name = src[:-len(".cc")]
         extra = dict(settings.get(name, {}))
         tags = every + extra.pop("tags", [])

@@ -48,9 +48,19 @@ void* DeviceMemory::allocate(size_t bytes) {
   if (!memory) return nullptr;
   used_ += counted;
   allocations_[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  const bool exposed = exposed_;
+  expose(true);
   std::memset(memory, 0xff, bytes);
+  expose(exposed);
   if (checks().allocated) checks().allocated(memory, bytes);
   return memory;
+}
+
+void DeviceMemory::expose(bool to_host) {
+  if (!arena_ || exposed_ == to_host) return;
+  if (mprotect(arena_, arena_bytes_, to_host ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+    throw std::bad_alloc();  // no memory for the page tables
+  exposed_ = to_host;
 }
 
 bool DeviceMemory::release(void* memory) {

@@ -27,6 +27,9 @@ class DeviceMemory {
   /// Base and size of the allocation that holds `address`; false where there is none.
   bool find(const void* address, const void** base, size_t* bytes) const;
 
+  /// Whether the host can read and write it (Settings::guard_host); without effect under ASan.
+  void expose(bool to_host);
+
   size_t capacity() const { return capacity_; }
   size_t used() const { return used_; }
 
@@ -36,6 +39,7 @@ class DeviceMemory {
 
   int device_;
   size_t capacity_, used_ = 0;
+  bool exposed_ = true;
   char* arena_ = nullptr;
   size_t arena_bytes_ = 0, cursor_ = 0;
   std::map<size_t, size_t> free_;            // offset: bytes

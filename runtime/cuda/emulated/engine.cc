@@ -55,6 +55,7 @@ Engine::Engine()
     stream.number = stream_count++;
     streams.insert(&stream);
   }
+  expose_memory(false);
 }
 
 Engine::~Engine() {
@@ -162,7 +163,7 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
   const uint32_t number = stream->number;
   const uint64_t operation_number = stream->operations;
   const bool dead = devices[static_cast<size_t>(stream->device)]->sticky.load() != cudaSuccess;
-  ++running_;
+  if (++running_ == 1) expose_memory(true);
   lock.unlock();
   const auto began = std::chrono::steady_clock::now();
   if (work && !dead) {
@@ -173,7 +174,7 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
   work = nullptr;  // what it holds may call CUDA when it goes: not under the lock
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   lock.lock();
-  --running_;
+  if (--running_ == 0) expose_memory(false);
   const double end = timeline.end_of(transfer, start, took.count());
   for (CUstream_st* member : members) {
     Mark& mark = *member->queue.front().mark;
@@ -187,29 +188,36 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
   changed.notify_all();
 }
 
+void Engine::expose_memory(bool to_host) {
+  if (!settings().guard_host) return;
+  for (const auto& device : devices) device->memory.expose(to_host);
+}
+
 void Engine::host_saw(const Mark& mark) {
   timeline.host_waited(mark.time);
   if (checks().operation_begin) join_clocks(host_clock_, mark.clock);
 }
 
 cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
-  using Clock = std::chrono::steady_clock;
   if (!mark) return cudaSuccess;
-  const auto timeout = std::chrono::milliseconds(settings().timeout_ms);
-  auto idle_since = Clock::now();
+  // Idle time is counted in looks, not read from a clock: a machine that stood still has not waited.
+  constexpr std::chrono::milliseconds kLook{20};
+  const std::chrono::milliseconds timeout(settings().timeout_ms);
+  std::chrono::milliseconds idle{0};
   while (!mark->done) {
     if (mode_ != StreamMode::Async) {
       if (CUstream_st* next = pick(mark->stream, -1)) {
         run(next, lock);
-        idle_since = Clock::now();
+        idle = kLook * 0;
         continue;
       }
     }
-    changed.wait_for(lock, std::chrono::milliseconds(20));
-    const bool alive = running_ > 0 || std::any_of(streams.begin(), streams.end(),
-                                                   [&](auto* stream) { return may_run(stream); });
-    if (alive) idle_since = Clock::now();
-    if (Clock::now() - idle_since > timeout) {
+    const bool told = changed.wait_for(lock, kLook) == std::cv_status::no_timeout;
+    const bool alive = told || mark->done || running_ > 0 ||
+                       std::any_of(streams.begin(), streams.end(),
+                                   [&](auto* stream) { return may_run(stream); });
+    idle = alive ? kLook * 0 : idle + kLook;
+    if (idle > timeout) {
       report = describe_deadlock();
       publish(report);
       return cudaErrorLaunchFailure;

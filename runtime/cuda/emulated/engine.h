@@ -145,6 +145,7 @@ class Engine {
   CUstream_st* pick(CUstream_st* target, int device);
   void run(CUstream_st* stream, Lock& lock);
   void executor_loop(int device);
+  void expose_memory(bool to_host);
   void host_saw(const Mark& mark);
   VectorClock clock_of(const std::vector<CUstream_st*>& members) const;
   void forget_operation(Operation& operation);

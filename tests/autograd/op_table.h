@@ -101,16 +101,17 @@ struct Row {
   ScalarType (*result)(ScalarType) = same;
   bool differentiable = true;
   bool constant_gradient = false;  ///< 0 everywhere and without history: no gradgradcheck
-  bool first_order = false;   ///< gradcheck alone; LibTorch does not differentiate twice either
-  double slack = 1;           ///< multiplies the tolerances
-  Sample large;               ///< more than 32 KB, to be cut among threads
-  Index slices;               ///< the dimension of each input of `large` whose slices give the
-  int64_t sliced_result = 0;  ///< result's slices along this one; -1: the whole input
-  Sample whole;               ///< what is sliced, where that is not `large`
-  uint32_t ordinary = 0;      ///< inputs (bits) that get no NaN and no infinities
-  int64_t fewest = 1;         ///< elements of a slice
-  bool view = false;          ///< the result is the first input's memory
-  Call in_place;              ///< changes and returns its first argument
+  bool first_order = false;    ///< gradcheck alone; LibTorch does not differentiate twice either
+  double slack = 1;            ///< multiplies the tolerances
+  Sample large;                ///< more than 32 KB, to be cut among threads
+  Index slices;                ///< the dimension of each input of `large` whose slices give the
+  int64_t sliced_result = 0;   ///< result's slices along this one; -1: the whole input
+  Sample whole;                ///< what is sliced, where that is not `large`
+  uint32_t ordinary = 0;       ///< inputs (bits) that get no NaN and no infinities
+  int64_t fewest = 1;          ///< elements of a slice
+  bool sums_products = false;  ///< linear in each input; long sums of products
+  bool view = false;           ///< the result is the first input's memory
+  Call in_place;               ///< changes and returns its first argument
   OutCall out;
   // Why a row is not asked for what every row is asked for (check_complete).
   std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
@@ -146,6 +147,7 @@ struct Row {
   Row& narrow(const char* reason) { return few_threads = reason, *this; }
   /// On a GPU not with 10^6 elements.
   Row& small(const char* reason) { return no_million = reason, *this; }
+  Row& products() { return sums_products = true, *this; }
   Row& moves_nothing() { return view = true, *this; }
   Row& within(double factor) { return slack = factor, *this; }
   /// The inputs (bits) of `batch` have a batch as dimension 0, as the result then has.

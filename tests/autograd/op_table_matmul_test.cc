@@ -54,7 +54,8 @@ std::vector<Row> rows() {
   const auto row = [&t](const char* name, Samples samples, Call call, Reference reference,
                         Sample large, uint32_t batched) -> Row& {
     return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(reference))
-        .big(std::move(large), batched);
+        .big(std::move(large), batched)
+        .products();
   };
   const Sample matrices = {real({97, 101}), real({101, 103})},
                batches = {real({70, 23, 17}), real({70, 17, 19})};

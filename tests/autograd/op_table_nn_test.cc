@@ -85,6 +85,7 @@ void add_convolutions(Table& t) {
         sample({0, 3, 5, 5}, {2, 3, 3, 3}, true)},
        [=](V x) { return conv2d(x[0], x[1], bias_of(x)); },
        [](P x) { return convolved(x, {}, false); })
+      .products()
       .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, true), 1)
       .within(4);
   Window wide;
@@ -98,6 +99,7 @@ void add_convolutions(Table& t) {
          return conv2d(x[0], x[1], {}, {2, 1}, {1, 2});
        },
        [=](P x) { return convolved(x, wide, false); })
+      .products()
       .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, false), 1)
       .within(4)
       .partly_tame(2, "an infinite weight times padding is NaN or left out");
@@ -110,6 +112,7 @@ void add_convolutions(Table& t) {
        {sample({2, 4, 5, 6}, {6, 2, 3, 2}, true), sample({0, 4, 5, 6}, {6, 2, 3, 2}, true)},
        [=](V x) { return conv2d(x[0], x[1], bias_of(x), 1, 2, 2, 2); },
        [=](P x) { return convolved(x, apart, false); })
+      .products()
       .big(sample({70, 4, 9, 9}, {6, 2, 3, 3}, true), 1)
       .also(kInts)
       .within(4)
@@ -120,6 +123,7 @@ void add_convolutions(Table& t) {
         sample({0, 3, 6}, {4, 3, 2}, true)},
        [=](V x) { return conv1d(x[0], x[1], bias_of(x)); },
        [](P x) { return convolved(x, {}, true); })
+      .products()
       .big(sample({70, 3, 90}, {5, 3, 3}, true), 1)
       .within(4);
 }

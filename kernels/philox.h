@@ -115,4 +115,18 @@ RAMET_INLINE int32_t threshold24(double p) {
   return static_cast<int32_t>(RAMET_LIBM(ceil)(p * 16777216.0));
 }
 
+/// Where a draw falls among n running sums: random_pick.
+RAMET_INLINE int64_t picked(const double* cumulative, int64_t n, double draw) {
+  const double at = draw * cumulative[n - 1];
+  int64_t low = 0, high = n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (cumulative[middle] > at) high = middle;
+    else low = middle + 1;
+  }
+  if (low < n) return low;
+  for (low = n - 1; low > 0 && cumulative[low] == cumulative[low - 1];) --low;
+  return low;
+}
+
 }  // namespace ramet::kernels::RAMET_VARIANT

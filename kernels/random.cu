@@ -106,6 +106,11 @@ __global__ void dropout_kernel(Elements<1> e, int64_t blocks, DropoutArgs a, int
     });
 }
 
+__global__ void pick_kernel(RandomPickArgs a) {
+  for (int64_t s = first_item(); s < a.rows * a.samples; s += item_step())
+    a.out[s] = picked(a.cumulative + s / a.samples * a.n, a.n, a.draws[s]);
+}
+
 template <int kBits> void uniform_floats(const RandomArgs& a, Stream where) {
   const Elements<1> e{a.key, a.n};
   start_for("random_uniform", where, e.blocks(), uniform_kernel<kBits>, e, e.blocks(),
@@ -151,6 +156,10 @@ void dropout_forward(const DropoutArgs& a, Stream where) {
   if (a.dtype == ScalarType::Double)
     return start_for("dropout", where, e.blocks(), dropout_kernel<double>, e, e.blocks(), a, limit);
   start_for("dropout", where, e.blocks(), dropout_kernel<float>, e, e.blocks(), a, limit);
+}
+
+void random_pick(const RandomPickArgs& a, Stream where) {
+  start_for("random_pick", where, a.rows * a.samples, pick_kernel, a);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

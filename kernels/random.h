@@ -81,5 +81,15 @@ struct DropoutArgs {
 };
 RAMET_KERNEL(dropout_forward, DropoutArgs);
 
+/// out[r][s] = the smallest i with cumulative[r][i] > draws[r][s] * cumulative[r][n - 1]; where
+/// rounding leaves none, the last i at which the sum grows. Dense rows; a draw is in [0, 1), a last
+/// sum above 0.
+struct RandomPickArgs {
+  const double *cumulative, *draws;
+  int64_t* out;
+  int64_t rows, n, samples;
+};
+RAMET_KERNEL(random_pick, RandomPickArgs);
+
 }  // namespace kernels
 }  // namespace ramet

@@ -23,9 +23,9 @@ namespace gpu {
 /// the host, synchronize()) gets the Error. The device stays usable.
 struct DataCheck {
   const char* op;
-  const char* what;    ///< what is at fault, or, of an index, what its bound is
-  bool is_index;       ///< IndexError with the value and the bounds; else an Error with `what`
-  int64_t low, high;   ///< of an index
+  const char* what;   ///< what is at fault, or, of an index, what its bound is
+  bool is_index;      ///< IndexError with the value and the bounds; else an Error with `what`
+  int64_t low, high;  ///< of an index
 };
 /// Where to note it, in device memory, and as what.
 struct DataFault {

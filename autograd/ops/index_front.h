@@ -19,6 +19,8 @@ RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, i
                              const char* what, int64_t ignored = kernels::kNoIndex);
 /// An Error with `what` where a bool tensor on a GPU has a true element: Note [Errors in data].
 RAMET_API void report_where(const char* op, const Tensor& bad, const char* what);
+/// The same for any device: at once on a CPU.
+RAMET_API void refuse_where(const char* op, const Tensor& bad, const char* what);
 
 /// The loop of kernels/index.h, dimension by dimension, with as many as a tensor can have; `run`
 /// merges neighbours.

@@ -4,9 +4,10 @@
 #include <cmath>
 
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/index_front.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/index_front.h"
 #include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/sort_front.h"
 #include "kernels/random.h"
 
 namespace ramet {
@@ -236,23 +237,14 @@ Tensor randperm(int64_t n, std::optional<Generator> generator, const TensorOptio
   RAMET_CHECK(o.dtype() != kBool, "randperm", "not implemented for bool");
   RAMET_CHECK(n - 1 <= largest(o.dtype()), "randperm", "n = ", n, " is too large for ",
               short_name_of(o.dtype()));
-  // Numbers on the host: the shuffle is one dependent chain.
-  const TensorBase draws = TensorBase::empty({n}, kLong, Device(kCPU, 0)),
-                   order = TensorBase::empty({n}, kLong, Device(kCPU, 0));
+  // The order of as many random numbers: unlike a shuffle it can be made by many threads.
+  const Tensor draws(TensorBase::empty({1, n}, kLong, device));
   const PhiloxKey key = reserve_random(device, {n}, given(generator));
   if (n)
     kernels::random_integers(draws.stream(),
                              {draws.ptr(), n, {key.seed, key.offset, key.base}, 0, 0, kLong});
-  const auto* r = static_cast<const uint64_t*>(draws.ptr());
-  auto* p = static_cast<int64_t*>(order.ptr());
-  for (int64_t i = 0; i < n; ++i) p[i] = i;
-  for (int64_t i = n - 1; i > 0; --i) {
-    const auto j = static_cast<int64_t>(
-        (static_cast<unsigned __int128>(r[i]) * static_cast<uint64_t>(i + 1)) >> 64);
-    std::swap(p[i], p[j]);
-  }
-  Tensor t(order);
-  if (o.dtype() != kLong || device != t.device()) t = t.to(device, o.dtype());
+  Tensor t = sorted_positions(draws).select(0, 0).detach();
+  if (o.dtype() != kLong) t = t.to(o.dtype());
   return with_grad(std::move(t), options);
 }
 

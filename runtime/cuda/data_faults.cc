@@ -46,11 +46,10 @@ uint32_t number_of(const gpu::DataCheck& check) {
     key = checks().keys[fault.check - 1];
   }
   const auto& [op, what, is_index, low, high] = key;
-  if (!is_index)
-    fail(op.c_str(), what, " at position ", fault.position, ", on cuda:", device);
-  throw IndexError(detail::join("[", op, "] index out of range: got ", fault.value,
-                                " at position ", fault.position, ", on cuda:", device,
-                                ", expected [", low, ", ", high, ") (", what, ")"));
+  if (!is_index) fail(op.c_str(), what, " at position ", fault.position, ", on cuda:", device);
+  throw IndexError(detail::join("[", op, "] index out of range: got ", fault.value, " at position ",
+                                fault.position, ", on cuda:", device, ", expected [", low, ", ",
+                                high, ") (", what, ")"));
 }
 
 }  // namespace

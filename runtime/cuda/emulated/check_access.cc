@@ -59,8 +59,10 @@ bool initialised(Region& region, const Access& access) {
 void remember(LastAccess& last, const Access& access) {
   const CheckState& state = check_state();
   const uint16_t epoch = uint16_t(access.position.block_epoch);
-  // Readers of one epoch add up: a later write must be ordered after all of them.
-  const bool adds = !access.write && last.instance == state.instance && last.block_epoch == epoch;
+  // Readers of one epoch add up: a later write must be ordered after all of them. Not those of
+  // other bytes: it need not be after those.
+  const bool adds = !access.write && last.instance == state.instance && last.block_epoch == epoch &&
+                    (last.bytes & access.bytes) != 0;
   const bool other = adds && last.rank != access.position.rank;
   const bool other_warp = other && last.rank / 32 != access.position.rank / 32;
   last.several = other || (adds && last.several);
@@ -128,12 +130,18 @@ void track(Region& region, const Access& access, bool check_initialised) {
   if (!initialised(region, access) && check_initialised) report_uninitialised(region, access);
   compare(region, access, cell.write, true);
   if (access.write) {
-    compare(region, access, cell.read, false);
+    for (const LastAccess& read : cell.read) compare(region, access, read, false);
     compare(region, access, cell.earlier_read, false);
     remember(cell.write, access);
-  } else {
-    if (cell.read.instance != check_state().instance) cell.earlier_read = cell.read;
-    remember(cell.read, access);
+    return;
+  }
+  for (unsigned half = 0; half < 2; ++half) {
+    Access part = access;
+    part.bytes &= 3u << (2 * half);
+    if (!part.bytes) continue;
+    LastAccess& read = cell.read[half];
+    if (read.instance && read.instance != check_state().instance) cell.earlier_read = read;
+    remember(read, part);
   }
 }
 

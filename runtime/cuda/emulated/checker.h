@@ -13,9 +13,9 @@
 // a fence and an atomic; by different operations, an order of their streams. Cells are never
 // cleared: each block gets a number, and older numbers are history.
 //
-// What it misses: of many readers only the last two of different blocks are remembered; a
-// warp primitive with a partial mask counts for the whole warp; fence and atomic order whole
-// blocks. It never reports what is in order.
+// What it misses: of many readers only the last two of different blocks are remembered, and of
+// single bytes beside each other only the last one's; a warp primitive with a partial mask counts
+// for the whole warp; fence and atomic order whole blocks. It never reports what is in order.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -41,7 +41,9 @@ struct LastAccess {
 static_assert(sizeof(LastAccess) == 16);
 
 struct Cell {
-  LastAccess write, read;
+  LastAccess write;
+  // Of the lower and the upper two bytes: neighbouring 16-bit elements belong to different threads.
+  LastAccess read[2];
   // By another block or operation than `read`: who reads and then writes, as x += 1 does, must not
   // hide the reader before it.
   LastAccess earlier_read;

@@ -200,7 +200,8 @@ void Engine::host_saw(const Mark& mark) {
 
 cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
   if (!mark) return cudaSuccess;
-  // Idle time is counted in looks, not read from a clock: a machine that stood still has not waited.
+  // Idle time is counted in looks, not read from a clock: a machine that stood still has not
+  // waited.
   constexpr std::chrono::milliseconds kLook{20};
   const std::chrono::milliseconds timeout(settings().timeout_ms);
   std::chrono::milliseconds idle{0};
@@ -213,9 +214,9 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
       }
     }
     const bool told = changed.wait_for(lock, kLook) == std::cv_status::no_timeout;
-    const bool alive = told || mark->done || running_ > 0 ||
-                       std::any_of(streams.begin(), streams.end(),
-                                   [&](auto* stream) { return may_run(stream); });
+    const bool alive =
+        told || mark->done || running_ > 0 ||
+        std::any_of(streams.begin(), streams.end(), [&](auto* stream) { return may_run(stream); });
     idle = alive ? kLook * 0 : idle + kLook;
     if (idle > timeout) {
       report = describe_deadlock();

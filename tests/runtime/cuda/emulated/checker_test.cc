@@ -51,7 +51,7 @@ class Checker : public ::testing::Test {
 
 TEST_F(Checker, SaysNothingOfWhatIsInOrder) {
   __half* halves = nullptr;
-  ASSERT_CUDA(cudaMalloc(&halves, 32), cudaSuccess);
+  ASSERT_CUDA(cudaMalloc(&halves, 17 * 32), cudaSuccess);
   expect_quiet(exchange_in_warp(filled(), nullptr));
   expect_quiet(neighbouring_halves(halves, nullptr));
   expect_quiet(readers_and_writers(filled(), nullptr));

@@ -104,6 +104,11 @@ __global__ void exchange_kernel(float* x, bool synchronise) {
 
 __global__ void halves_kernel(__half* x) {
   if (threadIdx.x == 0) x[blockIdx.x] = __half(static_cast<float>(blockIdx.x));
+  // And its threads read and write neighbouring ones.
+  __half* own = x + 16 * (1 + blockIdx.x) + threadIdx.x % 16;
+  if (threadIdx.x < 16) *own = __half(static_cast<float>(threadIdx.x));
+  __syncthreads();
+  if (threadIdx.x < 16) *own = __half(static_cast<float>(*own) + 1);
 }
 
 __global__ void readers_kernel(float* x) {

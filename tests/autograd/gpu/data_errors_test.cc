@@ -1,0 +1,94 @@
+// What is wrong with the data shows when somebody waits, names the operation, and leaves the device
+// usable: Note [Errors in data] in runtime/gpu.h.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "autograd/ops.h"
+#include "runtime/device.h"
+
+namespace ramet {
+namespace {
+
+const Device host(kCPU, 0), gpu(kCUDA, 0);
+Tensor longs(std::vector<int64_t> values) { return tensor(values).to(gpu); }
+
+// Queues f's work, which does not throw, then waits: the text of what comes, "" for nothing.
+template <class E = Error> std::string told(const std::function<void()>& f) {
+  EXPECT_NO_THROW(f());
+  std::string text;
+  try {
+    cuda::synchronize(0);
+  } catch (const E& e) { text = e.what(); }
+  EXPECT_NO_THROW(cuda::synchronize(0)) << "told once";
+  EXPECT_EQ(ones({3}).to(gpu).sum().item<float>(), 3) << "the device goes on";
+  return text;
+}
+::testing::AssertionResult has(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "no \"" << part << "\" in: " << text;
+}
+
+TEST(DataErrors, AnIndexOutOfRangeNamesOperationValuePositionAndBounds) {
+  const Tensor x = arange(12.f).reshape({4, 3}).to(gpu);
+  Tensor y;
+  const std::string text = told<IndexError>([&] { y = x.index_select(0, longs({0, 7, 2, -9})); });
+  EXPECT_TRUE(has(text, "[index_select]"));
+  EXPECT_TRUE(has(text, "got 7 at position 1, on cuda:0"));
+  EXPECT_TRUE(has(text, "expected [0, 4)"));
+  // The other rows are what they would have been.
+  EXPECT_EQ(y.select(0, 2).to(host)[1].item<float>(), 7);
+}
+
+TEST(DataErrors, TheFirstOperationAndTheSmallestPositionAreNamed) {
+  const Tensor x = ones({5}).to(gpu);
+  const int64_t n = 100000;
+  std::vector<int64_t> many(n, 1);
+  many[99999] = many[70001] = many[70000] = 5;
+  const Tensor late = longs(many);
+  const std::string text = told([&] {
+    x.gather(0, late);
+    x.index_select(0, longs({99}));
+  });
+  EXPECT_TRUE(has(text, "[gather]"));
+  EXPECT_TRUE(has(text, "got 5 at position 70000"));
+}
+
+TEST(DataErrors, EveryOperationThatLooks) {
+  const Tensor x = ones({4, 3}).to(gpu);
+  EXPECT_TRUE(has(told([&] { embedding(x, longs({4})); }), "[embedding]"));
+  EXPECT_TRUE(has(told([&] { x.take(longs({-13})); }), "[take]"));
+  EXPECT_TRUE(has(told([&] { zeros({4}).to(gpu).scatter_(0, longs({4}), 1); }), "[scatter_]"));
+  EXPECT_TRUE(has(
+      told([&] { zeros({4}).to(gpu).index_add_(0, longs({-1}), x.select(0, 0).narrow(0, 0, 1)); }),
+      "[index_add_]"));
+  EXPECT_TRUE(has(told([&] { cross_entropy_loss(x, longs({0, 1, 2, 3})); }), "number of classes"));
+  EXPECT_TRUE(has(told([&] { one_hot(longs({3}), 3); }), "[one_hot]"));
+  EXPECT_TRUE(has(told([&] { index(x, {longs({-5})}); }), "[index]"));
+  EXPECT_TRUE(has(told([&] { longs({4}).floor_divide(longs({0})); }), "integer division by 0"));
+  EXPECT_TRUE(has(told([&] { bernoulli(full({2}, 1.5).to(gpu)); }), "every p to be in [0, 1]"));
+  EXPECT_TRUE(has(told([&] { binary_cross_entropy(full({2}, -1.).to(gpu), ones({2}).to(gpu)); }),
+                  "between 0 and 1"));
+}
+
+TEST(DataErrors, ACopyToTheHostTells) {
+  const Tensor x = ones({4}).to(gpu);
+  const Tensor y = x.gather(0, longs({8}));
+  EXPECT_THROW(y.to(host), IndexError);
+  EXPECT_NO_THROW(y.to(host));
+}
+
+TEST(DataErrors, AnIgnoredTargetIsNoError) {
+  const Tensor x = ones({2, 3}).to(gpu);
+  EXPECT_EQ(told([&] { cross_entropy_loss(x, longs({-100, 1}), {}, Reduction::Mean, -100); }), "");
+}
+
+TEST(DataErrors, BadIndicesWriteNothing) {
+  const Tensor x = zeros({4}).to(gpu);
+  told([&] { x.index_put_({longs({9, 1})}, tensor({5.f, 6.f}).to(gpu)); });
+  EXPECT_TRUE(equal(x.to(host), tensor({0.f, 6.f, 0.f, 0.f})));
+}
+
+}  // namespace
+}  // namespace ramet

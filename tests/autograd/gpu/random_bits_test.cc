@@ -1,0 +1,79 @@
+// One seed gives one sequence, on whatever device: the same bits on a GPU as on a CPU.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+
+#include "autograd/ops.h"
+#include "tests/autograd/op_table.h"
+
+namespace ramet {
+namespace {
+
+using op_table::bits;
+using Draw = std::function<Tensor(Device, Generator)>;
+
+const Device host(kCPU, 0), gpu(kCUDA, 0);
+
+struct Case {
+  std::string name;
+  Draw draw;
+};
+TensorOptions on(Device device, ScalarType t = kFloat) { return TensorOptions(t).device(device); }
+
+std::vector<Case> cases() {
+  // Around the groups of the counter, and more than one block of threads has in one round.
+  const int64_t odd = 100003;
+  std::vector<Case> all;
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    const std::string type = std::string("_") + short_name_of(t);
+    all.push_back({"uniform" + type, [=](Device d, Generator g) {
+                     return empty({odd}, on(d, t)).uniform_(-2, 3, g);
+                   }});
+    all.push_back({"normal" + type,
+                   [=](Device d, Generator g) { return empty({odd}, on(d, t)).normal_(1, 2, g); }});
+    all.push_back({"bernoulli" + type, [=](Device d, Generator g) {
+                     return empty({odd}, on(d, t)).bernoulli_(0.3, g);
+                   }});
+  }
+  for (ScalarType t : {kLong, kInt, kByte})
+    all.push_back({std::string("randint_") + short_name_of(t),
+                   [=](Device d, Generator g) { return randint(3, 117, {odd}, g, on(d, t)); }});
+  all.push_back({"bernoulli_tensor",
+                 [=](Device d, Generator g) { return bernoulli(linspace(0, 1, odd, on(d)), g); }});
+  all.push_back(
+      {"randperm", [=](Device d, Generator g) { return randperm(odd, g, on(d, kLong)); }});
+  all.push_back({"strided", [=](Device d, Generator g) {
+                   return zeros({50, 70}, on(d)).t().uniform_(0, 1, g);
+                 }});
+  return all;
+}
+
+class RandomBits : public ::testing::TestWithParam<Case> {};
+
+TEST_P(RandomBits, SameOnCpuAndGpu) {
+  Generator a(host), b(gpu);
+  a.set_current_seed(77), b.set_current_seed(77);
+  // Twice: the offsets go on alike.
+  for (int round = 0; round < 2; ++round) {
+    const Tensor want = GetParam().draw(host, a), got = GetParam().draw(gpu, b);
+    EXPECT_EQ(got.device(), gpu);
+    EXPECT_EQ(bits(got.to(host)), bits(want)) << "round " << round;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Draws, RandomBits, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(RandomBits, DropoutFollowsTheDevicesSeed) {
+  for (ScalarType t : {kFloat, kBFloat16}) {
+    const Tensor x = linspace(-1, 1, 5003, on(host, t));
+    manual_seed(5);
+    const Tensor want = dropout(x, 0.4, true);
+    manual_seed(5);
+    const Tensor got = dropout(x.to(gpu), 0.4, true);
+    EXPECT_EQ(bits(got.to(host)), bits(want));
+  }
+}
+
+}  // namespace
+}  // namespace ramet

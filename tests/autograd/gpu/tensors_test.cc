@@ -1,0 +1,116 @@
+// Tensors on GPUs as a user meets them: moving, printing, reading, mixing devices, running out of
+// memory.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "autograd/ops.h"
+#include "runtime/allocator.h"
+#include "runtime/device.h"
+#include "tests/autograd/op_table.h"
+
+namespace ramet {
+namespace {
+
+using op_table::bits;
+const Device host(kCPU, 0), gpu(kCUDA, 0), other(kCUDA, 1);
+
+template <class F> std::string error_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) { return e.what(); }
+  return "no error";
+}
+#define EXPECT_ERROR(statement, part)                                   \
+  EXPECT_NE(error_of([&] { statement; }).find(part), std::string::npos) \
+      << error_of([&] { statement; })
+
+Tensor numbers(IntArrayRef sizes) {
+  int64_t n = 1;
+  for (int64_t s : sizes) n *= s;
+  return arange(static_cast<double>(n)).reshape(sizes);
+}
+
+TEST(GpuTensors, MoveBetweenHostAndDevices) {
+  for (const Tensor& x : {numbers({4, 5}), numbers({4, 5}).t(), numbers({6, 4}).slice(0, 0, 6, 2),
+                          numbers({}), numbers({0, 3}), numbers({3}).expand({4, 3})}) {
+    const Tensor there = x.to(gpu), further = there.to(other), back = further.to(host);
+    EXPECT_EQ(there.device(), gpu);
+    EXPECT_EQ(further.device(), other);
+    EXPECT_EQ(bits(back), bits(x));
+    EXPECT_EQ(bits(there.to(host)), bits(x));
+    EXPECT_EQ(bits(there.to(kDouble).to(host)), bits(x.to(kDouble)));
+    EXPECT_EQ(bits(x.to(gpu, kHalf).to(host)), bits(x.to(kHalf)));
+    EXPECT_TRUE(there.to(gpu).is_same(there));
+  }
+}
+
+TEST(GpuTensors, CopyIntoViewsOnEitherSide) {
+  const Tensor x = numbers({4, 6}), there = zeros({6, 4}).to(gpu), here = zeros({4, 6});
+  there.t().copy_(x);
+  EXPECT_EQ(bits(there.to(host)), bits(x.t().contiguous()));
+  here.slice(1, 0, 6, 2).copy_(there.t().slice(1, 1, 6, 2));
+  EXPECT_EQ(bits(here.slice(1, 0, 6, 2).contiguous()), bits(x.slice(1, 1, 6, 2).contiguous()));
+  there.copy_(tensor({1., 2., 3., 4.}, kDouble));  // broadcast, cast
+  EXPECT_EQ(there.to(host).sum().item<float>(), 60);
+}
+
+TEST(GpuTensors, GradientsTravelBack) {
+  const Tensor w = numbers({3}).requires_grad_();
+  w.to(gpu).mul(2).to(other).sum().backward();
+  EXPECT_EQ(bits(w.grad()), bits(full({3}, 2.f)));
+}
+
+TEST(GpuTensors, ReadOneElementAndPrint) {
+  const Tensor x = numbers({2, 3}).to(gpu);
+  EXPECT_EQ(x[1][2].item<float>(), 5);
+  std::ostringstream text;
+  text << x;
+  EXPECT_EQ(text.str(), " 0  1  2\n 3  4  5\n[ CUDAFloatType{2,3} ]");
+}
+
+TEST(GpuTensors, EqualAndAllcloseReadTheAnswer) {
+  const Tensor x = numbers({2, 3}).to(gpu);
+  EXPECT_TRUE(equal(x, x.clone()));
+  EXPECT_FALSE(allclose(x, x.add(1)));
+}
+
+TEST(GpuTensors, DevicesDoNotMix) {
+  const Tensor x = ones({3}), y = ones({3}).to(gpu);
+  EXPECT_ERROR(x.add(y), "cpu");
+  EXPECT_ERROR(x.add(y), "cuda:0");
+  EXPECT_ERROR(y.matmul(ones({3}).to(other)), "cuda:1");
+  EXPECT_ERROR(y.index_select(0, tensor({0})), "cuda:0");
+  // A 0-dim tensor of the host is a number.
+  EXPECT_EQ(y.add(tensor(2.f)).sum().item<float>(), 9);
+}
+
+TEST(GpuTensors, ADeviceThatDoesNotExist) {
+  EXPECT_ERROR(ones({3}).to(Device(kCUDA, 7)), "cuda:7");
+  EXPECT_ERROR(ones({3}, TensorOptions().device(Device(kCUDA, 7))), "there are 2 CUDA devices");
+}
+
+TEST(GpuTensors, MemoryRunsOutAndComesBack) {
+  const Tensor kept = ones({1000}).to(gpu);
+  set_memory_limit(gpu, int64_t{1} << 20);
+  EXPECT_THROW(empty({1 << 20}, TensorOptions().device(gpu)), OutOfMemoryError);
+  EXPECT_ERROR(empty({1 << 20}, TensorOptions().device(gpu)), "4194304 bytes");
+  EXPECT_EQ(kept.sum().item<float>(), 1000);
+  set_memory_limit(gpu, 0);
+  EXPECT_EQ(zeros({1 << 20}, TensorOptions().device(gpu)).sum().item<float>(), 0);
+}
+
+TEST(GpuTensors, WhatIsReleasedIsUsedAgain) {
+  empty_cache();
+  const Tensor first = empty({1000}, TensorOptions().device(gpu));
+  const auto before = memory_stats(gpu).current;
+  for (int i = 0; i < 50; ++i) {
+    const Tensor x = first.add(i);
+    EXPECT_GT(memory_stats(gpu).current, before);
+  }
+  EXPECT_EQ(memory_stats(gpu).current, before);
+}
+
+}  // namespace
+}  // namespace ramet

@@ -43,42 +43,31 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
 
 // ---- the loop over index tensors ----------------------------------------------------------------
 
-/// The loop's dimensions apart: those in which x has a stride, where different coordinates name
-/// different elements, and the others, along which tuples may meet.
+constexpr int64_t kNowhere = INT64_MIN;
+
 struct Loop {
   IndexArgs a;
-  int32_t apart_rank, meeting_rank;
-  int32_t apart[kMaxKernelRank], meeting[kMaxKernelRank];
-  int64_t apart_count, meeting_count;
-
-  explicit Loop(const IndexArgs& args) : a(args) {
-    apart_rank = meeting_rank = 0;
-    apart_count = meeting_count = 1;
-    for (int32_t d = 0; d < a.rank; ++d) {
-      if (a.x_strides[d] != 0) apart[apart_rank++] = d, apart_count *= a.sizes[d];
-      else meeting[meeting_rank++] = d, meeting_count *= a.sizes[d];
-    }
-  }
+  IndexDimensions d;
+  explicit Loop(const IndexArgs& args) : a(args), d(args) {}
+  int64_t items() const { return d.rows * d.meetings * d.columns; }
 };
-
-constexpr int64_t kNowhere = INT64_MIN;
 
 /// What a tuple adds up to: in y, in x without the index tensors, and in each of these.
 struct Tuple {
   int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
-  RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
-    for (int32_t i = rank - 1; i >= 0; --i) {
-      const int32_t d = dims[i];
-      const int64_t at = linear % a.sizes[d];
-      linear /= a.sizes[d];
-      y += at * a.y_strides[d];
-      x += at * a.x_strides[d];
-      for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
-    }
+  RAMET_INLINE void step(const IndexArgs& a, int32_t d, int64_t& linear) {
+    const int64_t at = linear % a.sizes[d];
+    linear /= a.sizes[d];
+    y += at * a.y_strides[d];
+    x += at * a.x_strides[d];
+    for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
   }
-  /// The element of x; kNowhere where an index is out of range.
-  RAMET_INLINE int64_t target(const IndexArgs& a) const {
-    int64_t at = x;
+  RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
+    for (int32_t i = rank - 1; i >= 0; --i) step(a, dims[i], linear);
+  }
+  /// What the index tensors add to x; kNowhere where one is out of range.
+  RAMET_INLINE int64_t place(const IndexArgs& a) const {
+    int64_t at = 0;
     for (int32_t k = 0; k < a.indices; ++k) {
       const int64_t v = a.index[k][index[k]], size = a.index_size[k], i = v < 0 ? v + size : v;
       if (i < 0 || i >= size) return kNowhere;
@@ -86,54 +75,124 @@ struct Tuple {
     }
     return at;
   }
-  RAMET_INLINE bool skipped(const IndexArgs& a) const {
-    return a.indices > 0 && a.index[0][index[0]] == a.skipped;
+  /// The same where tuples are to be left out (kAdd).
+  RAMET_INLINE int64_t place_unless_skipped(const IndexArgs& a) const {
+    const bool skipped = a.mode == IndexMode::kAdd && a.indices > 0 &&
+                         a.index[0][index[0]] == a.skipped;
+    return skipped ? kNowhere : place(a);
   }
 };
 
-template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
-  const IndexArgs& a = loop.a;
+// In the order of y: neighbouring threads write neighbouring elements.
+template <class T> __global__ void get_kernel(IndexArgs a, int64_t items) {
   for (int64_t i = first_item(); i < items; i += item_step()) {
     Tuple t;
-    t.add(a, loop.apart, loop.apart_rank, i / loop.meeting_count);
-    t.add(a, loop.meeting, loop.meeting_rank, i % loop.meeting_count);
-    const int64_t from = t.target(a);
-    static_cast<T*>(a.y)[t.y] = from == kNowhere ? T(0) : static_cast<const T*>(a.x)[from];
+    int64_t linear = i;
+    for (int32_t d = a.rank - 1; d >= 0; --d) t.step(a, d, linear);
+    const int64_t from = t.place(a);
+    static_cast<T*>(a.y)[t.y] =
+        from == kNowhere ? T(0) : static_cast<const T*>(a.x)[t.x + from];
   }
 }
 
-// T: the compute type to add in, else a word of the element's size. Of the tuples that meet in an
-// element the first one's thread does the work of all, in the order of
-// the loop: no atomics, one result. It looks at all others, which is right for some thousands.
-template <class T, bool kAdd> __global__ void write_kernel(Loop loop, int64_t items) {
+// Of the tuples that meet in an element one thread does the work of all, in the order of the loop:
+// no atomics, one result. Here the first of few finds the others by looking.
+// T: the compute type to add in, else a word of the element's size.
+template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t items) {
   const IndexArgs& a = loop.a;
+  const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
-    const int64_t mine = i % loop.meeting_count;
-    Tuple base, own;
-    base.add(a, loop.apart, loop.apart_rank, i / loop.meeting_count);
-    own = base;
-    own.add(a, loop.meeting, loop.meeting_rank, mine);
-    if (kAdd && own.skipped(a)) continue;
-    const int64_t target = own.target(a);
-    bool first = target != kNowhere;
-    for (int64_t j = 0; j < mine && first; ++j) {
-      Tuple other = base;
-      other.add(a, loop.meeting, loop.meeting_rank, j);
-      first = other.target(a) != target || (kAdd && other.skipped(a));
-    }
+    const int64_t mine = i / d.columns % d.meetings;
+    Tuple base;
+    base.add(a, d.column, d.column_rank, i % d.columns);
+    base.add(a, d.row, d.row_rank, i / d.columns / d.meetings);
+    const auto tuple = [&](int64_t j) {
+      Tuple t = base;
+      t.add(a, d.meeting, d.meeting_rank, j);
+      return t;
+    };
+    const int64_t place = tuple(mine).place_unless_skipped(a), target = base.x + place;
+    bool first = place != kNowhere;
+    for (int64_t j = 0; j < mine && first; ++j) first = tuple(j).place_unless_skipped(a) != place;
     if (!first) continue;
     T value = T(0);
     if constexpr (kAdd) value = load_element<T>(a.x, a.dtype, target);
-    for (int64_t j = mine; j < loop.meeting_count; ++j) {
-      Tuple other = base;
-      other.add(a, loop.meeting, loop.meeting_rank, j);
-      if (other.target(a) != target || (kAdd && other.skipped(a))) continue;
+    for (int64_t j = mine; j < d.meetings; ++j) {
+      const Tuple other = tuple(j);
+      if (other.place_unless_skipped(a) != place) continue;
       if constexpr (kAdd) value = vadd(value, load_element<T>(a.y, a.dtype, other.y));
       else value = static_cast<const T*>(a.y)[other.y];
     }
     if constexpr (kAdd) store_element(a.x, a.dtype, target, value);
     else static_cast<T*>(a.x)[target] = value;
   }
+}
+
+// Many are sorted by where they go. keys[row][tuple]; `none` for those that go nowhere.
+__global__ void places_kernel(Loop loop, uint64_t* keys, uint64_t none, int64_t items) {
+  const IndexArgs& a = loop.a;
+  const IndexDimensions& d = loop.d;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    Tuple t;
+    t.add(a, d.row, d.row_rank, i / d.meetings);
+    t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
+    const int64_t place = t.place_unless_skipped(a);
+    keys[i] = place == kNowhere ? none : static_cast<uint64_t>(place);
+  }
+}
+
+// The first of equal places adds them up, the last one's value stays.
+template <class T, bool kAdd>
+__global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t* all_tuples,
+                              uint64_t none, int64_t items) {
+  const IndexArgs& a = loop.a;
+  const IndexDimensions& d = loop.d;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const int64_t mine = i / d.columns % d.meetings, row = i / d.columns / d.meetings;
+    const uint64_t* keys = all_keys + row * d.meetings;
+    const int64_t* tuples = all_tuples + row * d.meetings;
+    const uint64_t place = keys[mine];
+    const int64_t neighbour = kAdd ? mine - 1 : mine + 1;
+    if (place == none ||
+        (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == place))
+      continue;
+    Tuple base;
+    base.add(a, d.column, d.column_rank, i % d.columns);
+    base.add(a, d.row, d.row_rank, row);
+    const int64_t target = base.x + static_cast<int64_t>(place);
+    const auto element = [&](int64_t j) {
+      Tuple t = base;
+      t.add(a, d.meeting, d.meeting_rank, tuples[j]);
+      return t.y;
+    };
+    if constexpr (kAdd) {
+      T value = load_element<T>(a.x, a.dtype, target);
+      for (int64_t j = mine; j < d.meetings && keys[j] == place; ++j)
+        value = vadd(value, load_element<T>(a.y, a.dtype, element(j)));
+      store_element(a.x, a.dtype, target, value);
+    } else {
+      static_cast<T*>(a.x)[target] = static_cast<const T*>(a.y)[element(mine)];
+    }
+  }
+}
+
+template <class T, bool kAdd> void write_elements(const Loop& loop, Stream where) {
+  const char* name = kAdd ? "index_add" : "index_put";
+  const IndexDimensions& d = loop.d;
+  if (d.meetings <= kFewMeetings)
+    return start_for(name, where, loop.items(), few_kernel<T, kAdd>, loop, loop.items());
+  uint64_t none = 1;
+  for (int32_t k = 0; k < loop.a.indices; ++k)
+    none += static_cast<uint64_t>((loop.a.index_size[k] - 1) * loop.a.index_step[k]);
+  int32_t bits = 1;
+  while (bits < 64 && none >> bits) ++bits;
+  const int64_t pairs = d.rows * d.meetings;
+  auto* keys = static_cast<uint64_t*>(loop.a.workspace);
+  auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
+  start_for(name, where, pairs, places_kernel, loop, keys, none, pairs);
+  sort_pairs({keys, tuples, d.rows, d.meetings, bits, tuples + pairs}, where);
+  start_for(name, where, loop.items(), sorted_kernel<T, kAdd>, loop, keys, tuples, none,
+            loop.items());
 }
 
 template <class F> void by_size(ScalarType t, const F& f) {
@@ -249,18 +308,13 @@ void check_index(const CheckIndexArgs& a, Stream where) {
 
 void index_elements(const IndexArgs& a, Stream where) {
   const Loop loop(a);
-  const int64_t items = loop.apart_count * loop.meeting_count;
   if (a.mode == IndexMode::kGet)
     return by_size(a.dtype, [&](auto t) {
-      start_for("index", where, items, get_kernel<decltype(t)>, loop, items);
+      start_for("index", where, loop.items(), get_kernel<decltype(t)>, a, loop.items());
     });
   if (a.mode == IndexMode::kPut)
-    return by_size(a.dtype, [&](auto t) {
-      start_for("index_put", where, items, write_kernel<decltype(t), false>, loop, items);
-    });
-  by_compute_type(a.dtype, [&](auto t) {
-    start_for("index_add", where, items, write_kernel<decltype(t), true>, loop, items);
-  });
+    return by_size(a.dtype, [&](auto t) { write_elements<decltype(t), false>(loop, where); });
+  by_compute_type(a.dtype, [&](auto t) { write_elements<decltype(t), true>(loop, where); });
 }
 
 void mask_count(const MaskCountArgs& a, Stream where) {

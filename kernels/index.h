@@ -2,6 +2,7 @@
 // index_add, embedding and advanced indexing are one loop; masks have three of their own.
 #pragma once
 #include "kernels/kernel.h"
+#include "kernels/sort.h"
 #include "kernels/view.h"
 
 namespace ramet {
@@ -32,9 +33,9 @@ enum class IndexMode : uint8_t {
 /// element of x is x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) *
 /// index_step[k]], where wrap adds the size to a negative value. A dimension in which an index
 /// tensor takes the place of x's own has x_stride 0. REQUIRES: every index in [-size, size)
-/// (check_index; on a GPU tuples with another index are left out and read 0); x and y of one dtype, not overlapping; different tuples with different
-/// coordinates in a dimension with x_stride != 0 name different elements of x.
-/// Tuples where index[0] is `skipped` are left out (kAdd).
+/// (check_index; on a GPU tuples with another index are left out and read 0); x and y of one dtype,
+/// not overlapping; different tuples with different coordinates in a dimension with x_stride != 0
+/// name different elements of x. Tuples where index[0] is `skipped` are left out (kAdd).
 struct IndexArgs {
   void* x;
   void* y;  // only read unless kGet
@@ -46,8 +47,35 @@ struct IndexArgs {
   const int64_t* index[kMaxIndexTensors];
   int64_t index_strides[kMaxIndexTensors][kMaxKernelRank];
   int64_t index_size[kMaxIndexTensors], index_step[kMaxIndexTensors];
+  void* workspace;  // index_workspace() bytes
 };
 RAMET_KERNEL(index_elements, IndexArgs);
+
+/// The dimensions of a loop by what tuples do along them: meet in elements of x; or keep apart,
+/// with index tensors that move (rows) or do not (columns).
+struct IndexDimensions {
+  int32_t meeting[kMaxKernelRank], row[kMaxKernelRank], column[kMaxKernelRank];
+  int32_t meeting_rank = 0, row_rank = 0, column_rank = 0;
+  int64_t meetings = 1, rows = 1, columns = 1;
+
+  explicit IndexDimensions(const IndexArgs& a) {
+    for (int32_t d = 0; d < a.rank; ++d) {
+      bool moves = false;
+      for (int32_t k = 0; k < a.indices; ++k) moves = moves || a.index_strides[k][d] != 0;
+      if (a.x_strides[d] == 0) meeting[meeting_rank++] = d, meetings *= a.sizes[d];
+      else if (moves) row[row_rank++] = d, rows *= a.sizes[d];
+      else column[column_rank++] = d, columns *= a.sizes[d];
+    }
+  }
+};
+/// Tuples that meet are put into order on a GPU, where there are more than so many.
+inline constexpr int64_t kFewMeetings = 64;
+/// Bytes of workspace of a loop on a GPU; on a CPU it needs none.
+inline int64_t index_workspace(const IndexArgs& a) {
+  const IndexDimensions d(a);
+  if (a.mode == IndexMode::kGet || d.meetings <= kFewMeetings) return 0;
+  return 16 * d.rows * d.meetings + sort_workspace(d.rows, d.meetings);
+}
 
 inline constexpr int64_t kMaskBlock = 4096;
 /// int64 values mask_count writes.

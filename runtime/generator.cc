@@ -102,26 +102,36 @@ Generator default_generator(Device device) {
   return all[static_cast<size_t>(resolve(device).ordinal())];
 }
 
-void manual_seed(uint64_t seed) {
+namespace {
+
+std::vector<Generator> default_generators() {
+  std::vector<Generator> all;
   for (int d = 0; d < cpu_device_count(); ++d)
-    default_generator(Device::from_ordinal(d)).set_current_seed(seed);
+    all.push_back(default_generator(Device(kCPU, static_cast<DeviceIndex>(d))));
+  for (int64_t d = 0; d < static_cast<int64_t>(cuda::device_count()); ++d)
+    all.push_back(default_generator(Device(kCUDA, static_cast<DeviceIndex>(d))));
+  return all;
+}
+
+}  // namespace
+
+void manual_seed(uint64_t seed) {
+  for (Generator& g : default_generators()) g.set_current_seed(seed);
 }
 
 uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
 
 std::vector<GeneratorState> generator_states() {
   std::vector<GeneratorState> states;
-  for (int d = 0; d < cpu_device_count(); ++d)
-    states.push_back(default_generator(Device::from_ordinal(d)).get_state());
+  for (const Generator& g : default_generators()) states.push_back(g.get_state());
   return states;
 }
 
 void set_generator_states(const std::vector<GeneratorState>& states) {
-  RAMET_CHECK(states.size() == static_cast<size_t>(cpu_device_count()), "set_generator_states",
-              "states: got ", states.size(), " of them, expected ", cpu_device_count(),
-              ", one a device");
-  for (int d = 0; d < cpu_device_count(); ++d)
-    default_generator(Device::from_ordinal(d)).set_state(states[static_cast<size_t>(d)]);
+  std::vector<Generator> all = default_generators();
+  RAMET_CHECK(states.size() == all.size(), "set_generator_states", "states: got ", states.size(),
+              " of them, expected ", all.size(), ", one a device");
+  for (size_t i = 0; i < all.size(); ++i) all[i].set_state(states[i]);
 }
 
 PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator) {

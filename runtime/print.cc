@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/gpu.h"
+
 namespace ramet {
 namespace {
 
@@ -161,9 +163,17 @@ double load_as_double(const void* p, ScalarType t) {
 std::vector<double> to_doubles(const TensorBase& t) {
   std::vector<double> out;
   if (t.numel() == 0) return out;
-  RAMET_CHECK(t.is_cpu(), "to_doubles", "device: got ", t.device(), ", expected a cpu device");
   out.reserve(static_cast<size_t>(t.numel()));
-  collect(out, static_cast<const char*>(t.ptr()), t, 0);
+  if (t.is_cpu()) {
+    collect(out, static_cast<const char*>(t.ptr()), t, 0);
+    return out;
+  }
+  int64_t last = 0;  // the strides stay as they are
+  for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.raw_strides()[d];
+  std::vector<char> memory(static_cast<size_t>(last + 1) * item_size(t.scalar_type()));
+  gpu::required("print", t.device())
+      .copy(memory.data(), Device(kCPU, 0), t.ptr(), t.device(), memory.size());
+  collect(out, memory.data(), t, 0);
   return out;
 }
 

@@ -79,6 +79,13 @@ void IndexLoop::run(kernels::IndexMode mode, const TensorBase& tx, const TensorB
   }
   for (int k = 0; k < indices; ++k)
     a.index_size[k] = index_size[k], a.index_step[k] = index_step[k];
+  TensorBase workspace;
+  a.workspace = nullptr;
+  if (RAMET_UNLIKELY(!tx.is_cpu()))
+    if (const int64_t needed = kernels::index_workspace(a)) {
+      workspace = TensorBase::empty({needed}, kByte, tx.device());
+      a.workspace = workspace.ptr();
+    }
   const auto bytes = static_cast<int64_t>(item_size(a.dtype));
   char *const x = static_cast<char*>(tx.ptr()), *const y = static_cast<char*>(ty.ptr());
   kernels::over_outer<kOperands>(outer, sizes, strides, [&](const int64_t* offset) {

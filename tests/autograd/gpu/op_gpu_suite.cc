@@ -68,10 +68,7 @@ Sample million(const Row& row) {
   Sample s = row.large;
   if (s.empty() || !row.no_million.empty()) return {};
   int64_t most = row.call(operands(s, row.own_type()).tensors).numel();
-  for (const Input& in : s) {
-    if (in.kind == Kind::kIndex || in.kind == Kind::kDistinct) return {};
-    most = std::max(most, count(in.sizes));
-  }
+  for (const Input& in : s) most = std::max(most, count(in.sizes));
   const int64_t factor = (kElements + most - 1) / most;
   if (s.size() == row.slices.size()) {
     for (size_t k = 0; k < s.size(); ++k)

@@ -169,7 +169,8 @@ TEST(Index, Check) {
   const auto first_bad = [&](int64_t low, int64_t high, int64_t ignored = kNoIndex,
                              int64_t n = 5000, int64_t stride = 1) {
     int64_t bad = 77;
-    check_index(raw::kCpuStream, {index.as<int64_t>(), n, stride, low, high, ignored, &bad, nullptr, 0});
+    check_index(raw::kCpuStream,
+                {index.as<int64_t>(), n, stride, low, high, ignored, &bad, nullptr, 0});
     return bad;
   };
   EXPECT_EQ(first_bad(0, 4), -1);

@@ -43,6 +43,12 @@ EMULATED_ONLY = select({
     "//conditions:default": [],
 })
 
+# And for those that only a toolkit makes.
+CUDA_ONLY = select({
+    "//tools/cuda:is_cuda": [],
+    "//conditions:default": ["//tools/cuda:nowhere"],
+})
+
 def _nvcc_objects_impl(ctx):
     context = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps]).compilation_context
     objects = []
@@ -117,7 +123,8 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
         hdrs = hdrs,
         copts = nvcc_copts,
         deps = deps,
-        tags = ["manual"],
+        tags = ["nvcc"],  # tools/test builds what is tagged so
+        target_compatible_with = CUDA_ONLY,
     )
     _host_sources(
         name = name + "_host",

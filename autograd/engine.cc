@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "autograd/autograd.h"
+#include "runtime/devices.h"
 #include "runtime/observer.h"
 
 namespace ramet {
@@ -210,9 +211,14 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
   bool fast = true;
   for (Root& r : roots) {
     const Node* n = r.node.get();
-    fast = fast && !(n->flags & Node::kSpans) && n->slot_count == 1 && n->device == tls.cpu_device;
+    fast = fast && !(n->flags & Node::kSpans) && n->slot_count == 1 &&
+           n->device == roots[0].node->device;
   }
-  if (fast) {
+  // What a GPU has to do is queued from here as well as from its worker.
+  const Device device = Device::from_ordinal(roots[0].node->device);
+  if (fast && (device.is_cuda() || device.ordinal() == tls.cpu_device)) {
+    std::optional<DeviceGuard> current;  // for hooks
+    if (device.is_cuda()) current.emplace(device);
     ScopedValue<GraphTask*> outer(tls.task, nullptr);  // we may be inside a hook
     FastWalk walk(retain);
     for (Root& r : roots) walk.start(r);

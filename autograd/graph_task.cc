@@ -182,7 +182,7 @@ void GraphTask::push(int device, Ready r) {
   devices::post(Device::from_ordinal(device), [this, device] {
     ThreadLocalStateGuard state(state_);
     AutoGradMode mode(create_);
-    ScopedValue<uint8_t> here(tls.cpu_device, static_cast<uint8_t>(device));
+    const DeviceGuard here(Device::from_ordinal(device));
     walk(device);
   });
 }

@@ -26,7 +26,7 @@ __device__ __forceinline__ int64_t item_step() {
   return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// Queues kernel(arguments...) on the device's compute stream. Errors name `name`, the kernel as
+/// Queues kernel(arguments...) on the stream `where` (gpu::kCompute, if nobody says otherwise). Errors name `name`, the kernel as
 /// users know it, which also is who is suspected when the device reports a fault later.
 template <class... Parameters, class... Arguments>
 void start(const char* name, Stream where, dim3 grid, int threads, size_t shared_bytes,
@@ -38,7 +38,7 @@ void start(const char* name, Stream where, dim3 grid, int threads, size_t shared
                   static_cast<uint64_t>(grid.x) * grid.y * grid.z * static_cast<unsigned>(threads));
   RAMET_CUDA(name, device,
              launch(kernel, grid, dim3(static_cast<unsigned>(threads)), shared_bytes,
-                    state.stream(::ramet::cuda::Queue::kCompute, name),
+                    state.stream(static_cast<::ramet::cuda::Queue>(where.id), name),
                     std::forward<Arguments>(arguments)...));
 }
 /// One thread for each of `items`.

@@ -2,10 +2,10 @@
 #include "autograd/inplace.h"
 #include "autograd/layout.h"
 #include "autograd/ops/copy.h"
-#include "kernels/copy.h"
 #include "parallel/comm.h"
 #include "parallel/flat.h"
 #include "parallel/movement.h"
+#include "parallel/peers.h"
 #include "parallel/pieces.h"
 #include "runtime/storage_ref.h"
 
@@ -88,9 +88,9 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
     }
     detail::count(detail::Count::kTransfers, runs.size() + strided.size());
     detail::count(detail::Count::kLaunches, runs.size() + strided.size());
-    detail::move(device, reads, writes, [runs, strided, stream = flat.stream()] {
+    detail::move(device, reads, writes, [runs, strided] {
       for (const auto& run : runs)
-        kernels::copy_dense(stream, {run.at[1], run.at[0], run.bytes, kByte, kByte});
+        detail::copy_bytes(run.home[0], run.at[0], run.home[1], run.at[1], run.bytes);
       for (const auto& part : strided) autograd::copy_values(part.to, part.from);
     });
   }

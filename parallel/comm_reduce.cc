@@ -3,10 +3,10 @@
 
 #include "autograd/layout.h"
 #include "autograd/ops/copy.h"
-#include "kernels/nary_sum.h"
 #include "parallel/comm.h"
 #include "parallel/flat.h"
 #include "parallel/movement.h"
+#include "parallel/peers.h"
 #include "parallel/pieces.h"
 #include "runtime/storage_ref.h"
 
@@ -59,17 +59,9 @@ void run_sums(const std::vector<Sum>& sums, bool tree) {
   detail::count(detail::Count::kLaunches, runs.size());
   const Tensor& first = writes[0];
   detail::move(first.device(), reads, writes,
-               [runs, tree, dtype = first.scalar_type(), stream = first.stream()] {
-                 for (const detail::FlatRun& run : runs) {
-                   kernels::NarySumArgs k{};
-                   k.out = run.at[0];
-                   std::copy(run.at.begin() + 1, run.at.end(), k.in);
-                   k.n = run.bytes / static_cast<int64_t>(item_size(dtype));
-                   k.leaves = static_cast<int32_t>(run.at.size() - 1);
-                   k.dtype = dtype;
-                   k.tree = tree;
-                   kernels::nary_sum(stream, k);
-                 }
+               [runs, tree, dtype = first.scalar_type(), device = first.device()] {
+                 for (const detail::FlatRun& run : runs)
+                   detail::run_sum(device, detail::peer_sum(run, dtype, tree));
                });
 }
 

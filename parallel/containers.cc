@@ -68,13 +68,14 @@ Tensor gather_tensors(const std::vector<Tensor>& parts, const GatherPlan& plan,
                 ": got 0-dim tensors among others, expected all or none of them to be 0-dim");
   const Tensor all = ramet::parallel::detail::stack_scalars(parts, plan.device);
   if (plan.scalars == Scalars::mean || plan.sizes.size() != parts.size()) return all.mean();
-  Tensor weights(TensorBase::empty({static_cast<int64_t>(parts.size())}, kDouble, plan.device));
+  Tensor weights(
+      TensorBase::empty({static_cast<int64_t>(parts.size())}, kDouble, Device(kCPU, 0)));
   double total = 0;
   for (size_t i = 0; i < parts.size(); ++i) total += static_cast<double>(plan.sizes[i]);
   for (size_t i = 0; i < parts.size(); ++i)
     static_cast<double*>(weights->data)[i] =
         total > 0 ? static_cast<double>(plan.sizes[i]) / total : 0;
-  return (all * weights.to(all.scalar_type())).sum();
+  return (all * weights.to(all.device(), all.scalar_type())).sum();
 }
 
 std::string field_name(const char* names, size_t index) {

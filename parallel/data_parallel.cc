@@ -8,6 +8,7 @@
 #include "parallel/replica_state.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
+#include "runtime/gpu.h"
 #include "runtime/logging.h"
 #include "runtime/observer.h"
 #include "runtime/thread_pool.h"
@@ -20,6 +21,9 @@ using ramet::parallel::Split;
 
 std::vector<Device> default_devices() {
   std::vector<Device> out;
+  for (int i = 0; i < cuda::device_count(); ++i)
+    out.emplace_back(kCUDA, static_cast<DeviceIndex>(i));
+  if (!out.empty()) return out;
   for (int i = 0; i < std::min(cpu_device_count(), get_num_threads()); ++i)
     out.emplace_back(kCPU, static_cast<DeviceIndex>(i));
   return out;
@@ -59,6 +63,16 @@ const Tensor* first_tensor(const Module& m) {
   return nullptr;
 }
 
+void warn_of_imbalance(const std::vector<Device>& devices) {
+  std::vector<DeviceCapacity> cards;
+  for (Device d : devices) {
+    if (!d.is_cuda()) continue;
+    const gpu::Capacity c = gpu::library()->capacity(d.index());
+    cards.push_back({d.index(), static_cast<int64_t>(c.memory), c.multiprocessors});
+  }
+  if (const auto text = imbalance_warning(cards)) log(LogLevel::Warning, *text);
+}
+
 }  // namespace
 
 DataParallelBase::DataParallelBase(std::shared_ptr<Module> source, DataParallelOptions options)
@@ -66,9 +80,13 @@ DataParallelBase::DataParallelBase(std::shared_ptr<Module> source, DataParallelO
   RAMET_CHECK(source_, "DataParallel", "module: got an empty pointer");
   const std::vector<Device> asked = options_.devices ? *options_.devices : default_devices();
   for (Device d : asked) {
-    RAMET_CHECK(!d.is_cuda(), "DataParallel", "Expected at least one CUDA device to be available");
+    RAMET_CHECK(!d.is_cuda() || cuda::device_count() > 0, "DataParallel",
+                "Expected at least one CUDA device to be available: ",
+                gpu::library() ? gpu::library()->why_none()
+                               : "this program is linked without CUDA support");
     devices_.push_back(resolve(d));
   }
+  warn_of_imbalance(devices_);
   if (options_.output_device) output_ = resolve(*options_.output_device);
   else if (!devices_.empty()) output_ = devices_[0];
   if (!options_.strict_source || devices_.empty()) return;

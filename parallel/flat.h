@@ -29,6 +29,7 @@ class FlatRun {
     if (at.empty()) {
       for (const TensorBase* t : next) {
         at.push_back(t ? static_cast<char*>((*t)->data) : nullptr);
+        home.push_back(t ? t->device() : Device(kCPU, 0));
         roots_.push_back(t ? root(*t) : nullptr);
       }
     } else {
@@ -43,8 +44,9 @@ class FlatRun {
     return true;
   }
 
-  std::vector<char*> at;  // first byte of each operand; null: absent
-  int64_t bytes = 0;      // from the first piece's start to the last one's end
+  std::vector<char*> at;     // first byte of each operand; null: absent
+  std::vector<Device> home;  // of each
+  int64_t bytes = 0;         // from the first piece's start to the last one's end
 
  private:
   static const Storage* root(const TensorBase& t) {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/nary_sum.h"
 #include "parallel/broadcast_reduce.h"
 #include "parallel/counters.h"
 #include "parallel/flat.h"
 #include "parallel/movement.h"
+#include "parallel/peers.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
@@ -156,14 +156,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     ScalarType dtype = ScalarType::Undefined;
     auto flush = [&] {
       if (run.at.empty()) return;
-      kernels::NarySumArgs k{};
-      k.out = run.at[0];
-      std::copy(run.at.begin() + 1, run.at.end(), k.in);
-      k.n = run.bytes / static_cast<int64_t>(item_size(dtype));
-      k.leaves = shards_;
-      k.dtype = dtype;
-      k.tree = order_.is_tree();
-      kernels::nary_sum({device, 0}, k);
+      detail::run_sum(device, detail::peer_sum(run, dtype, order_.is_tree()));
       detail::count(detail::Count::kLaunches);
       run = {};
     };

@@ -66,17 +66,11 @@ void check_sealed_below(const Module& m, const std::string& name, const std::str
 // reset() of a module draws random numbers; replication must not be seen in any generator.
 class GeneratorsKept {
  public:
-  GeneratorsKept() {
-    for (int i = 0; i < cpu_device_count(); ++i)
-      states_.push_back(default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).get_state());
-  }
-  ~GeneratorsKept() {
-    for (size_t i = 0; i < states_.size(); ++i)
-      default_generator(Device(kCPU, static_cast<DeviceIndex>(i))).set_state(states_[i]);
-  }
+  GeneratorsKept() = default;
+  ~GeneratorsKept() { set_generator_states(states_); }
 
  private:
-  std::vector<GeneratorState> states_;
+  const std::vector<GeneratorState> states_ = generator_states();
   ReplicaRandomGuard outside_{ReplicaRandomRef()};
 };
 

@@ -6,11 +6,11 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
-#include "kernels/copy.h"
 #include "nn/replica_meeting.h"
 #include "parallel/counters.h"
 #include "parallel/movement.h"
 #include "parallel/parallel_apply.h"
+#include "parallel/peers.h"
 #include "parallel/replica_state.h"
 #include "runtime/debug_memory.h"
 #include "runtime/logging.h"
@@ -30,6 +30,8 @@ bool same_bytes(const Module& m, const std::vector<char>& before) {
   return !bytes ||
          (size == before.size() && (size == 0 || std::memcmp(bytes, before.data(), size) == 0));
 }
+
+Tensor on_host(const Tensor& t) { return t.is_cpu() ? t : t.detach().to(Device(kCPU, 0)); }
 
 }  // namespace
 
@@ -149,7 +151,8 @@ void ReplicaSet::report_unmarked(const std::vector<size_t>& members) const {
   for (size_t u : members) {
     const State::Entry& e = state_->entries[u];
     if (e.bytes == 0 || e.source.raw_strides() != IntArrayRef(e.strides)) continue;
-    if (std::memcmp(e.source.ptr(), e.copies[0].ptr(), static_cast<size_t>(e.bytes)) != 0)
+    const Tensor a = on_host(e.source), b = on_host(e.copies[0]);
+    if (std::memcmp(a.ptr(), b.ptr(), static_cast<size_t>(e.bytes)) != 0)
       log(LogLevel::Warning, "[replicate] parameter '", e.name,
           "' was changed through a raw pointer: its replicas keep the old values until "
           "mark_dirty() is called");
@@ -226,8 +229,8 @@ void ReplicaSet::copy_to(Device device) const {
   moves::count(moves::Count::kTransfers, s.dirty.size() + s.strided.size());
   moves::count(moves::Count::kLaunches, s.dirty.size() + s.strided.size());
   for (const State::Copy& c : s.dirty)
-    kernels::copy_dense(s.flat[a].stream(), {c.from, static_cast<char*>(s.flat[a]->data) + c.offset,
-                                             c.bytes, kByte, kByte});
+    moves::copy_bytes(device, static_cast<char*>(s.flat[a]->data) + c.offset, home_, c.from,
+                      c.bytes);
   for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
 }
 
@@ -267,6 +270,15 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
       if (fetched == needed) set.all_dirty_ = false;
     }
   } settled{*this, fetched, s.away.size()};
+  struct Undone {  // what norm layers noted of a step that failed
+    State& s;
+    bool well = false;
+    ~Undone() {
+      if (well) return;
+      for (const State::Snapshot& snap : s.modules)
+        for (Module* replica : snap.replicas) replica->discard_deposits();
+    }
+  } undone{s};
   detail::run_replicas(
       ArrayRef<Device>(device_of_.data(), static_cast<size_t>(count)),
       [&](int i) {
@@ -279,6 +291,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
       },
       meeting.get());
   take_over(count);
+  undone.well = true;
 }
 
 }  // namespace parallel

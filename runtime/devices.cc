@@ -81,6 +81,13 @@ template <class Done> void spin(Done&& is_done) {
 
 void serve(int ordinal);
 
+// Of a worker's own thread: what is made without saying where is made on its device.
+void make_current(int ordinal) {
+  const int of_gpu = ordinal - kMaxDevicesPerType;
+  if (of_gpu < 0) tls.cpu_device = static_cast<uint8_t>(ordinal);
+  else tls.cuda_device = static_cast<uint8_t>(of_gpu);
+}
+
 // The rest is called under the lock.
 bool is_done(Workers& p, uint64_t ticket) {
   Worker& w = p.of[ticket >> 56];
@@ -131,7 +138,7 @@ void serve(int ordinal) {
   Workers& p = workers();
   Worker& w = p.of[ordinal];
   t_worker = ordinal;
-  if (ordinal < kMaxDevicesPerType) tls.cpu_device = static_cast<uint8_t>(ordinal);
+  make_current(ordinal);
   std::unique_lock lock(p.mutex);
   for (uint64_t seen = 0;; seen = w.posted.load()) {
     while (!w.queue.empty()) run_one(p, w, lock);
@@ -187,8 +194,7 @@ void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
     if (own && !own->queue.empty()) {
       const Context outer = tls;  // the suspended task's state; what belongs to the thread goes on
       tls = Context();
-      tls.cpu_device =
-          own - p.of < kMaxDevicesPerType ? static_cast<uint8_t>(own - p.of) : uint8_t{0};
+      make_current(static_cast<int>(own - p.of));
       const auto keep = [](const Context& from) {
         tls.heap = from.heap;
         tls.heap_gone = from.heap_gone;

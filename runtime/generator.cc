@@ -87,6 +87,10 @@ PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   return {s.now.seed, s.now.offset++, 0};
 }
 
+namespace {
+std::atomic<std::vector<Generator>*> g_all{nullptr};  // of all devices that there may be
+}
+
 Generator default_generator(Device device) {
   // Never destroyed: destructors of static objects may still draw.
   static const std::vector<Generator>& all = *[] {
@@ -97,41 +101,45 @@ Generator default_generator(Device device) {
       state->is_default = true;
       (*list)[static_cast<size_t>(d)].state_ = std::move(state);
     }
+    g_all = list;
     return list;
   }();
   return all[static_cast<size_t>(resolve(device).ordinal())];
 }
 
 namespace {
-
-std::vector<Generator> default_generators() {
-  std::vector<Generator> all;
-  for (int d = 0; d < cpu_device_count(); ++d)
-    all.push_back(default_generator(Device(kCPU, static_cast<DeviceIndex>(d))));
-  for (int64_t d = 0; d < static_cast<int64_t>(cuda::device_count()); ++d)
-    all.push_back(default_generator(Device(kCUDA, static_cast<DeviceIndex>(d))));
-  return all;
+// Of device number d, whether it exists or not: asks no driver.
+Generator& default_generator_of(int d) {
+  if (!g_all) (void)default_generator(Device(kCPU, 0));
+  return (*g_all)[static_cast<size_t>(d)];
 }
-
 }  // namespace
 
 void manual_seed(uint64_t seed) {
-  for (Generator& g : default_generators()) g.set_current_seed(seed);
+  for (int d = 0; d < kMaxDevices; ++d) default_generator_of(d).set_current_seed(seed);
 }
 
 uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
 
+// The host's devices first, then those of all GPUs that there may be: no driver is asked, and what
+// a machine without GPUs has saved fits everywhere.
 std::vector<GeneratorState> generator_states() {
   std::vector<GeneratorState> states;
-  for (const Generator& g : default_generators()) states.push_back(g.get_state());
+  for (int d = 0; d < cpu_device_count(); ++d)
+    states.push_back(default_generator_of(d).get_state());
+  for (int d = kMaxDevicesPerType; d < kMaxDevices; ++d)
+    states.push_back(default_generator_of(d).get_state());
   return states;
 }
 
 void set_generator_states(const std::vector<GeneratorState>& states) {
-  std::vector<Generator> all = default_generators();
-  RAMET_CHECK(states.size() == all.size(), "set_generator_states", "states: got ", states.size(),
-              " of them, expected ", all.size(), ", one a device");
-  for (size_t i = 0; i < all.size(); ++i) all[i].set_state(states[i]);
+  const auto cpus = static_cast<size_t>(cpu_device_count());
+  RAMET_CHECK(states.size() == cpus || states.size() == cpus + kMaxDevicesPerType,
+              "set_generator_states", "states: got ", states.size(), " of them, expected ", cpus,
+              ", one a device, or those of GPUs after them");
+  for (size_t d = 0; d < states.size(); ++d)
+    default_generator_of(static_cast<int>(d < cpus ? d : kMaxDevicesPerType + d - cpus))
+        .set_state(states[d]);
 }
 
 PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator) {

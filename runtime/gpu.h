@@ -10,6 +10,7 @@
 
 #include "runtime/allocator.h"
 #include "runtime/device.h"
+#include "runtime/stream.h"
 
 namespace ramet {
 namespace gpu {
@@ -33,6 +34,15 @@ struct DataFault {
   uint32_t check;
 };
 
+/// Streams of a GPU by Stream::id: kernels run on kCompute unless told otherwise; sums of gradients
+/// run on kCommunication beside them.
+inline constexpr uint32_t kCompute = 0, kCommunication = 3;
+
+struct Capacity {
+  size_t memory;        // of the card, in bytes
+  int multiprocessors;  // of the card
+};
+
 /// `device` is the k of cuda:k. What one thread asks of one device happens in that order; it is
 /// queued, and only synchronize() and copies into host memory wait. Errors name the call, the
 /// device and the operation. Thread safety: all of it.
@@ -49,6 +59,12 @@ class RAMET_API Library {
   /// Of one device is a GPU. Host memory is read before it returns, and written when it returns.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device,
                     size_t bytes) = 0;
+  /// May kernels of `device` read memory of `owner` where it lies? Tried at the first call of a
+  /// pair.
+  virtual bool reaches(int device, int owner) = 0;
+  /// What `later` is given from now on begins after everything that `earlier` was given. Of any two
+  /// GPUs; the host does not wait.
+  virtual void order(Stream earlier, Stream later) = 0;
   /// Waits for everything queued on the device, then throws what its kernels reported.
   virtual void synchronize(int device) = 0;
   /// For a kernel that is about to be queued.
@@ -59,6 +75,7 @@ class RAMET_API Library {
   /// 0: no limit but the card's.
   virtual void set_memory_limit(int device, size_t bytes) = 0;
   virtual void empty_cache() = 0;
+  virtual Capacity capacity(int device) = 0;
 
  protected:
   ~Library() = default;

@@ -21,14 +21,19 @@ struct ExternalStorage : Storage {
   }
 };
 
+// Storage::external of memory that is our own, on a GPU: parameters there may be moved together.
+constexpr uint64_t kOnGpu = 2;
+
 // The header is in host memory; the memory goes back to the device that it came from.
 [[gnu::cold]] Storage* make_on_gpu(size_t bytes, Device device) {
   gpu::Library& gpus = gpu::required("allocate", device);
   void* memory = gpus.allocate(bytes, device.index());
   try {
-    return Storage::foreign(memory, bytes, device, [&gpus, bytes, k = device.index()](void* p) {
-      gpus.free(p, bytes, k);
-    });
+    Storage* s =
+        Storage::foreign(memory, bytes, device,
+                         [&gpus, bytes, k = device.index()](void* p) { gpus.free(p, bytes, k); });
+    s->external = kOnGpu;
+    return s;
   } catch (...) {
     gpus.free(memory, bytes, device.index());
     throw;

@@ -13,6 +13,13 @@ namespace {
 double square_sum(const Tensor& t) {
   if (t.numel() == 0) return 0;
   const Tensor x = t.contiguous();
+  if (!x.is_cpu()) {  // its sum, then its partial sums
+    const Tensor sums(
+        TensorBase::empty({1 + kernels::sum_squares_partials(x.numel())}, kDouble, x.device()));
+    auto* sum = static_cast<double*>(sums.ptr());
+    kernels::sum_squares(x.stream(), {x.ptr(), sum + 1, sum, x.numel(), x.scalar_type()});
+    return sums[0].item<double>();
+  }
   std::vector<double> partials(static_cast<size_t>(kernels::sum_squares_partials(x.numel())));
   double sum = 0;
   kernels::sum_squares(x.stream(), {x.ptr(), partials.data(), &sum, x.numel(), x.scalar_type()});

@@ -77,17 +77,6 @@ Buffers& buffers(std::unique_ptr<Buffers>& of) {
   return *of;
 }
 
-// `later` of one device waits for what `earlier` of another has been given.
-void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to, Queue later) {
-  const EventHandle mark(op, from.device);  // may go at once: the driver keeps what is recorded
-  {
-    const CardGuard guard(op, from.device);
-    RAMET_CUDA(op, from.device, cudaEventRecord(mark.get(), from.stream(earlier, op)));
-  }
-  const CardGuard guard(op, to.device);
-  RAMET_CUDA(op, to.device, cudaStreamWaitEvent(to.stream(later, op), mark.get(), 0));
-}
-
 void to_device(const char* op, void* to, int device, const void* from, size_t bytes) {
   count_to_device.fetch_add(1, std::memory_order_relaxed);
   DeviceState& state = device_state(device, op);
@@ -197,6 +186,16 @@ std::string try_direct(int from, int to) {
 }
 
 }  // namespace
+
+void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to, Queue later) {
+  const EventHandle mark(op, from.device);  // may go at once: the driver keeps what is recorded
+  {
+    const CardGuard guard(op, from.device);
+    RAMET_CUDA(op, from.device, cudaEventRecord(mark.get(), from.stream(earlier, op)));
+  }
+  const CardGuard guard(op, to.device);
+  RAMET_CUDA(op, to.device, cudaStreamWaitEvent(to.stream(later, op), mark.get(), 0));
+}
 
 bool direct_access(int from, int to) {
   if (from == to) return true;

@@ -12,6 +12,7 @@
 #pragma once
 #include <cstddef>
 
+#include "runtime/cuda/device_state.h"
 #include "runtime/device.h"
 
 namespace ramet {
@@ -24,6 +25,10 @@ RAMET_API void copy(const char* op, void* to, Device to_device, const void* from
 
 /// Does memory travel directly from one to the other? Tried at the first call of each pair.
 RAMET_API bool direct_access(int from, int to);
+/// `later` of one device begins what it is given from now on after what `earlier` of another one
+/// was given.
+RAMET_API void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to,
+                            Queue later);
 /// How long a trial may take, in milliseconds (5,000).
 RAMET_API void set_trial_deadline(int milliseconds);
 

@@ -1,6 +1,7 @@
 #include "runtime/cuda/library.h"
 
 #include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/device_state.h"
@@ -9,6 +10,9 @@
 namespace ramet {
 namespace cuda {
 namespace {
+
+static_assert(gpu::kCompute == static_cast<uint32_t>(Queue::kCompute) &&
+              gpu::kCommunication == static_cast<uint32_t>(Queue::kCommunication));
 
 class Cards final : public gpu::Library {
  public:
@@ -24,6 +28,15 @@ class Cards final : public gpu::Library {
             size_t bytes) override {
     cuda::copy("copy", to, to_device, from, from_device, bytes);
   }
+  bool reaches(int device, int owner) override { return direct_access(owner, device); }
+  void order(Stream earlier, Stream later) override {
+    constexpr const char* kOp = "order";
+    const auto queue = [](Stream s) { return static_cast<Queue>(s.id); };
+    const int from = earlier.device.index(), to = later.device.index();
+    DeviceState& state = device_state(from, kOp);
+    if (from == to) state.order(queue(earlier), queue(later), kOp);
+    else order_across(kOp, state, queue(earlier), device_state(to, kOp), queue(later));
+  }
   void synchronize(int device) override {
     // Where nothing was done there is nothing to wait for.
     if (DeviceState* state = existing_state(device)) state->synchronize("synchronize");
@@ -37,6 +50,12 @@ class Cards final : public gpu::Library {
     caching_allocator(device).set_limit(bytes);
   }
   void empty_cache() override { empty_all_caches(); }
+  gpu::Capacity capacity(int device) override {
+    constexpr const char* kOp = "capacity";
+    cudaDeviceProp properties;
+    RAMET_CUDA(kOp, device, cudaGetDeviceProperties(&properties, device_state(device, kOp).card));
+    return {properties.totalGlobalMem, properties.multiProcessorCount};
+  }
 };
 
 }  // namespace

@@ -111,7 +111,8 @@ TEST(Comm, ReduceAddSingleInput) {
   options.may_alias = true;
   EXPECT_TRUE(comm::reduce_add({t}, d(0), options).is_same(t));
   EXPECT_EQ(comm::reduce_add({t}, d(1), options).device(), d(1));
-  EXPECT_EQ(comm::reduce_add({t}).device(), kHost) << "by default the current device";
+  EXPECT_EQ(comm::reduce_add({t}).device(), kGpus ? d(0) : kHost)
+      << "by default the current device";
 }
 
 TEST(Comm, ReduceAddErrors) {
@@ -124,7 +125,7 @@ TEST(Comm, ReduceAddErrors) {
   ReduceOptions options;
   options.order = ReduceOrder::tree(2);
   EXPECT_ERROR(comm::reduce_add({t, t, t}, kHost, options), "leaves of the tree");
-  EXPECT_ERROR(comm::reduce_add({t, t}, Device(kCUDA, 0)), "cuda");
+  EXPECT_ERROR(comm::reduce_add({t, t}, Device(kCUDA, kGpus ? 7 : 0)), "cuda");
 }
 
 TEST(Comm, TreeWithFewerInputsThanLeaves) {
@@ -157,14 +158,14 @@ TEST(Comm, ReduceAddCoalesced) {
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost), "list 1 has 3 tensors, expected 4");
   rows[1].push_back(counting({0}, kFloat, d(2)));
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost),
-               "tensor 3 of list 1 is on cpu:3, expected cpu:2");
+               "tensor 3 of list 1 is on " + d(2).str() + ", expected " + d(1).str());
   // The first list is looked at as well.
   rows[1][3] = counting({0}, kFloat, d(1));
   rows[0][1] = Tensor();
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost), "tensor 1 of list 0 is undefined");
   rows[0][1] = counting({2, 2}, kDouble, d(3));
   EXPECT_ERROR(comm::reduce_add_coalesced(rows, kHost),
-               "tensor 1 of list 0 is on cpu:4, expected cpu:1");
+               "tensor 1 of list 0 is on " + d(3).str() + ", expected " + d(0).str());
 }
 
 TEST(Comm, NeighboursTravelTogether) {

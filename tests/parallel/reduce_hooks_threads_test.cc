@@ -58,7 +58,8 @@ TEST(ReduceHooks, BeforeAndAfter) {
     Lines lines = seen.take();
     ASSERT_EQ(lines.size(), 4u);
     std::sort(lines.begin(), lines.begin() + 2);  // replicas side by side
-    EXPECT_EQ(lines, (Lines{"pre0 w cpu:1 3", "pre1 w cpu:2 7", "post w cpu 17", "own cpu -17"}));
+    EXPECT_EQ(lines, (Lines{"pre0 w " + d(0).str() + " 3", "pre1 w " + d(1).str() + " 7",
+                            "post w cpu 17", "own cpu -17"}));
     EXPECT_EQ(values(m->w.grad()), Values{-17});
   }
   dp.replicas().remove_reduce_hook(pre);

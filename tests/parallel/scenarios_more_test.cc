@@ -18,8 +18,8 @@ TEST(MoreScenarios, StrictSource) {
   DataParallelOptions options({d(0), d(1)});
   options.strict_source = true;
   EXPECT_ERROR(DataParallel<nn::BatchNorm1d>(m, options),
-               "module must have its parameters and buffers on device cpu:1 (device_ids[0]) but "
-               "found one of them on device: cpu");
+               "module must have its parameters and buffers on device " + d(0).str() +
+                   " (device_ids[0]) but found one of them on device: cpu");
   m->to(d(0));
   m->running_mean.set_data(m->running_mean.to(d(1)));
   EXPECT_ERROR(DataParallel<nn::BatchNorm1d>(m, options), "('running_mean')");
@@ -147,7 +147,8 @@ TEST(MoreScenarios, HandMadeReplicas) {
   std::vector<nn::Linear> wrong = {nn::Linear(2, 1), nn::Linear(3, 1)};
   wrong[0]->to(d(0));
   wrong[1]->to(d(1));
-  EXPECT_ERROR(replicate_grad_edges(m, wrong, many(2)), "replica 1 on device cpu:2: 'weight'");
+  EXPECT_ERROR(replicate_grad_edges(m, wrong, many(2)),
+               "replica 1 on device " + d(1).str() + ": 'weight'");
   EXPECT_ERROR(replicate_grad_edges(m, copies, many(1)), "as many devices as replicas");
 }
 

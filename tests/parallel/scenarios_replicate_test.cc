@@ -260,7 +260,8 @@ TEST(Scenario, S26_NoGrad) {
       const int64_t piece_in = 32 * 256 * 4, whole = 96 * 512 * 4;
       EXPECT_EQ(memory_stats(d(k)).current, before[static_cast<size_t>(k)] + (k == 0 ? whole : 0));
       EXPECT_LE(memory_stats(d(k)).peak,
-                before[static_cast<size_t>(k)] + piece_in + forward + (k == 0 ? whole : 0));
+                before[static_cast<size_t>(k)] + piece_in + forward + (k == 0 ? whole : 0) +
+                    (kGpus ? 512 : 0));  // a GPU's blocks are multiples of that
     }
   }
   for (int k = 0; k < 3; ++k) EXPECT_EQ(memory_stats(d(k)).current, before[static_cast<size_t>(k)]);

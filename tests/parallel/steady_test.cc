@@ -83,7 +83,7 @@ struct Training {
 
 TEST(Steady, ResidentSizeIsFlat) {
   // Under a sanitizer freed blocks are kept back on purpose, and each step takes ten times as long.
-  const int count = pool::kPassThrough ? 300 : 10000;
+  const int count = kGpus ? 100 : pool::kPassThrough ? 300 : 10000;
   Training job;
   job.steps(count / 10);
   const std::vector<int64_t> before = held();
@@ -103,7 +103,7 @@ TEST(Steady, SetsComeAndGo) {
   const Tensor x = varied({6, 8}, 1);
   std::vector<int64_t> before;
   int64_t start = 0;
-  for (int i = 0; i < 220; ++i) {
+  for (int i = 0; i < (kGpus ? 60 : 220); ++i) {
     data_parallel(m, x, many(2), kHost).sum().backward();
     if (i % 2) clear_data_parallel_cache();
     replicate(m, many(3));

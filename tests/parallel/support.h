@@ -1,12 +1,17 @@
 // Shared by the tests of parallel/: devices d(0) .. d(3) are cpu:1 .. cpu:4, the host is cpu:0.
+// With RAMET_TEST_GPUS they are cuda:0 .. cuda:3, emulated ones unless the build is for real ones:
+// the same sources are compiled twice (BUILD).
 #pragma once
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "autograd/tensor.h"
+#include "runtime/gpu.h"
 #include "runtime/half.h"
 #include "tests/error_text.h"
 
@@ -17,7 +22,15 @@ using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
 inline const Device kHost(kCPU, 0);
+#ifdef RAMET_TEST_GPUS
+inline constexpr bool kGpus = true;
+// Before the first CUDA call, which is in some test.
+inline const int kFourGpus = setenv("RAMET_EMULATED_DEVICES", "4", /*overwrite=*/0);
+inline Device d(int k) { return Device(kCUDA, static_cast<DeviceIndex>(k % cuda::device_count())); }
+#else
+inline constexpr bool kGpus = false;
 inline Device d(int k) { return Device(kCPU, static_cast<DeviceIndex>(k + 1)); }
+#endif
 inline std::vector<Device> many(int n) {
   std::vector<Device> out;
   for (int k = 0; k < n; ++k) out.push_back(d(k));
@@ -27,6 +40,11 @@ inline std::vector<Device> many(int n) {
 /// A tensor of these values, written element by element.
 inline Tensor make(IntArrayRef sizes, const std::vector<double>& v, ScalarType dtype = kFloat,
                    Device device = kHost) {
+  if (!device.is_cpu()) {
+    const Tensor host = make(sizes, v, dtype), t(TensorBase::empty(sizes, dtype, device));
+    autograd::copy_values(t, host);
+    return t;
+  }
   Tensor t(TensorBase::empty(sizes, dtype, device));
   RAMET_CHECK(t.numel() == static_cast<int64_t>(v.size()), "make", "values: got ", v.size(),
               ", expected ", t.numel());
@@ -66,6 +84,11 @@ inline Tensor filled(IntArrayRef sizes, double value, ScalarType dtype = kFloat,
 
 /// Row-major values, read through the strides.
 inline std::vector<double> values(const Tensor& t) {
+  if (!t.is_cpu()) {
+    const Tensor host(TensorBase::empty(t.sizes(), t.scalar_type(), kHost));
+    autograd::copy_values(host, t);
+    return values(host);
+  }
   std::vector<double> out;
   const void* p = t.ptr();
   const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();

@@ -1,0 +1,57 @@
+// Work whose operands lie on several devices: bytes from one to another, sums over all of them.
+// Private to parallel/.
+//
+// Note [Kernels over peer memory]
+// Logical CPU devices share their memory, and a kernel of one reads another's. A GPU reads another
+// GPU's memory where the two reach each other (gpu::Library::reaches): the sum's stream waits for
+// what the owners' streams were given, and they wait for the sum before they use that memory again.
+// What the destination cannot read (the host's memory for a GPU, a GPU's for the host, a GPU that
+// it does not reach) is copied there first.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "autograd/tensor.h"
+#include "kernels/nary_sum.h"
+#include "parallel/flat.h"
+
+namespace ramet {
+namespace parallel {
+namespace detail {
+
+/// to = from, as bytes.
+void copy_bytes(Device to_device, void* to, Device from_device, const void* from, int64_t bytes);
+
+/// A sum as NarySumArgs describes it, whose leaf j lies on home[j]; `out` on `device`.
+struct PeerSum {
+  kernels::NarySumArgs args;
+  std::vector<Device> home;
+};
+
+/// Of run.at[1], run.at[2] ... into run.at[0].
+PeerSum peer_sum(const FlatRun& run, ScalarType dtype, bool tree);
+
+/// Sums that run beside the kernels of their device, on its communication stream. What they use has
+/// to stay until join().
+class BesideStream {
+ public:
+  explicit BesideStream(Device device) : device_(device) {}
+  /// Kernels of the device, and of all GPUs whose memory was summed, wait for the sums from now on.
+  void join();
+  bool used() const { return used_; }
+  Device device() const { return device_; }
+
+ private:
+  friend void run_sum(Device device, const PeerSum& sum, BesideStream* beside);
+  Device device_;
+  bool used_ = false;
+  bool peer_[kMaxDevicesPerType] = {};
+  std::vector<Tensor> staged_;
+};
+
+/// Runs the sum on `device`; a GPU's on `beside`, if that is not null, else among its kernels.
+void run_sum(Device device, const PeerSum& sum, BesideStream* beside = nullptr);
+
+}  // namespace detail
+}  // namespace parallel
+}  // namespace ramet

@@ -45,6 +45,9 @@ class RAMET_API ReduceBucket {
     (void)member;
     (void)sum;
   }
+  /// The backward that claimed the bucket is over: what reduce() left to do beside it comes before
+  /// everything that follows.
+  virtual void finished() {}
   bool claim(GraphTask* t) {
     GraphTask* none = nullptr;
     return owner_.compare_exchange_strong(none, t);

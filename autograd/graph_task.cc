@@ -234,12 +234,16 @@ void GraphTask::run() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return active_ == 0 || !lanes_[home_].heap.empty(); });
     if (active_ != 0 || !lanes_[home_].heap.empty()) continue;
-    if (!error_) return;
+    if (!error_) {
+      for (auto& [bucket, _] : owned_) bucket->finished();
+      return;
+    }
     // Members that are complete in buckets that will never be: they do not depend on what failed.
     for (auto& [b, group] : groups_)
       if (!group.members.empty()) push_group(home_, b, group);
     if (lanes_[home_].heap.empty()) break;
   }
+  for (auto& [bucket, _] : owned_) bucket->finished();
   std::rethrow_exception(error_);
 }
 

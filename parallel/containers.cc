@@ -68,8 +68,7 @@ Tensor gather_tensors(const std::vector<Tensor>& parts, const GatherPlan& plan,
                 ": got 0-dim tensors among others, expected all or none of them to be 0-dim");
   const Tensor all = ramet::parallel::detail::stack_scalars(parts, plan.device);
   if (plan.scalars == Scalars::mean || plan.sizes.size() != parts.size()) return all.mean();
-  Tensor weights(
-      TensorBase::empty({static_cast<int64_t>(parts.size())}, kDouble, Device(kCPU, 0)));
+  Tensor weights(TensorBase::empty({static_cast<int64_t>(parts.size())}, kDouble, Device(kCPU, 0)));
   double total = 0;
   for (size_t i = 0; i < parts.size(); ++i) total += static_cast<double>(plan.sizes[i]);
   for (size_t i = 0; i < parts.size(); ++i)

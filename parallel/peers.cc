@@ -30,15 +30,14 @@ PeerSum peer_sum(const FlatRun& run, ScalarType dtype, bool tree) {
 }
 
 void BesideStream::join() {
-  if (!used_) return;
+  const std::vector<Tensor> kept = std::move(kept_);  // until the end
+  if (!std::exchange(used_, false)) return;
   gpu::Library& gpus = *gpu::library();
   const Stream sums{device_, gpu::kCommunication};
   gpus.order(sums, {device_, gpu::kCompute});
   for (int k = 0; k < kMaxDevicesPerType; ++k)
     if (std::exchange(peer_[k], false))
       gpus.order(sums, {Device(kCUDA, static_cast<DeviceIndex>(k)), gpu::kCompute});
-  staged_.clear();
-  used_ = false;
 }
 
 void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
@@ -72,7 +71,7 @@ void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
   if (!beside) return of_peers([&](Stream owner, int) { gpus.order(stream, owner); });
   beside->used_ = true;
   of_peers([&](Stream, int k) { beside->peer_[k] = true; });
-  beside->staged_.insert(beside->staged_.end(), staged.begin(), staged.end());
+  beside->keep(std::move(staged));
 }
 
 }  // namespace detail

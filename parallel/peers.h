@@ -38,15 +38,16 @@ class BesideStream {
   explicit BesideStream(Device device) : device_(device) {}
   /// Kernels of the device, and of all GPUs whose memory was summed, wait for the sums from now on.
   void join();
-  bool used() const { return used_; }
-  Device device() const { return device_; }
+  void keep(std::vector<Tensor> operands) {
+    for (Tensor& t : operands) kept_.push_back(std::move(t));
+  }
 
  private:
   friend void run_sum(Device device, const PeerSum& sum, BesideStream* beside);
   Device device_;
   bool used_ = false;
   bool peer_[kMaxDevicesPerType] = {};
-  std::vector<Tensor> staged_;
+  std::vector<Tensor> kept_;
 };
 
 /// Runs the sum on `device`; a GPU's on `beside`, if that is not null, else among its kernels.

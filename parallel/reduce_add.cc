@@ -81,6 +81,13 @@ void replace(const char* op, const std::string& parameter, Tensor& gradient, Ten
 
 }  // namespace
 
+// Will the sum be formed where the leaf keeps its gradient, and left alone there?
+bool ReduceAdd::ends_in_place() const {
+  if (hooked() || !next_.node || !(next_.node->flags & Node::kSink)) return false;
+  const auto& leaf = *static_cast<const AccumulateGrad*>(next_.node);
+  return leaf.where.defined() && !leaf.grad.defined() && !leaf.extra;
+}
+
 void ReduceAdd::arrived(Tensor& grad, uint32_t slot) {
   if (hooked()) {
     const auto lists = hooks_->lists();  // a hook may change them
@@ -137,6 +144,10 @@ void ReduceAdd::apply(Tensor* in, Tensor* out) {
   run_post_hooks(out[0]);
 }
 
+void GradBucket::finished() {
+  if (beside_) beside_->join();
+}
+
 void GradBucket::reduced(Node* member, Tensor& sum) {
   static_cast<const ReduceAdd*>(member)->run_post_hooks(sum);
 }
@@ -154,9 +165,15 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     detail::FlatRun run;
     Device device = Device::from_ordinal(in[0].first->device);
     ScalarType dtype = ScalarType::Undefined;
+    const bool beside = device.is_cuda() && task.owns(this) &&
+                        std::all_of(in.begin(), in.end(), [](const auto& member) {
+                          return static_cast<const ReduceAdd*>(member.first)->ends_in_place();
+                        });
+    if (beside && !beside_) beside_ = std::make_shared<detail::BesideStream>(device);
     auto flush = [&] {
       if (run.at.empty()) return;
-      detail::run_sum(device, detail::peer_sum(run, dtype, order_.is_tree()));
+      detail::run_sum(device, detail::peer_sum(run, dtype, order_.is_tree()),
+                      beside ? beside_.get() : nullptr);
       detail::count(detail::Count::kLaunches);
       run = {};
     };
@@ -216,6 +233,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       run.extend(operands, bytes);
     }
     flush();
+    if (beside) beside_->keep(std::move(held));
   }
   done_ = monotonic_ns();
   ++reductions_;

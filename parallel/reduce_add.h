@@ -12,6 +12,10 @@
 // that claimed the bucket: a second backward at the same time, create_graph, autograd::grad and a
 // gradient that somebody kept get fresh memory.
 //
+// On a GPU the sums run on the communication stream, beside the kernels of the backward, where
+// nothing is done with them before it ends: first gradients without hooks. Its end puts them before
+// all that follows.
+//
 // A node lives as long as something refers to it, its replica set or a graph; one backward never
 // frees it. Where reduce hooks are set nothing is formed in place, because they may keep what
 // they see. A shard that did not use the parameter delivers nothing and is passed over; if none
@@ -31,6 +35,9 @@ namespace ramet {
 namespace parallel {
 
 class GradBucket;
+namespace detail {
+class BesideStream;
+}
 
 class RAMET_API ReduceAdd final : public autograd::Node {
  public:
@@ -68,6 +75,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   friend class GradBucket;
   Tensor sum_alone(Tensor* in);
   void run_post_hooks(Tensor& sum) const;
+  bool ends_in_place() const;
   bool hooked() const { return hooks_ && hooks_->any(); }
   autograd::Edge next_;  // the source's gradient edge
   std::string full_name_;
@@ -84,6 +92,7 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask& task) override;
   void reduced(autograd::Node* member, Tensor& sum) override;
+  void finished() override;
 
   /// In order of registration. For inspection; changed only while no backward runs.
   const std::vector<ReduceAdd*>& members() const { return members_; }
@@ -97,6 +106,7 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   const int shards_;
   const ReduceOrder order_;
   std::vector<ReduceAdd*> members_;
+  std::shared_ptr<detail::BesideStream> beside_;  // sums of this backward that nobody waits for yet
   std::atomic<uint64_t> reductions_{0}, ready_{0}, done_{0};
 };
 

@@ -1,5 +1,6 @@
 // train: see --help, and ../train for the script that builds and starts it.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 
 int main(int argc, char** argv) {
   using namespace ramet::training;
+  // Where the build emulates GPUs there are as many as a list can name, unless somebody said
+  // otherwise.
+  setenv("RAMET_EMULATED_DEVICES", "8", /*overwrite=*/0);
   Options options;
   if (const auto usage = parse(std::vector<std::string>(argv + 1, argv + argc), options)) {
     std::fprintf(usage->exit_code == 0 ? stdout : stderr, "%s%s", usage->text.c_str(),

@@ -39,21 +39,39 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-// The generator of the device that leads a run, so that a run may go on with another one.
-struct LeadingGenerator {
+// The generators that a run draws from, under no device's name, so that it may go on with another
+// one: weights and order from the host's, dropout from that of the device that leads. On CPU
+// devices the two are one.
+struct LeadingGenerators {
   Device device;
-  GeneratorState state{0, 0};
+  std::vector<int64_t> numbers = {};
+  std::vector<Device> all() const {
+    if (device.is_cpu()) return {device};
+    return {Device(kCPU, 0), device};
+  }
   void save(serialize::OutputArchive& archive) const {
-    const GeneratorState now = default_generator(device).get_state();
-    archive.write("state", IValue(std::vector<int64_t>{static_cast<int64_t>(now.seed),
-                                                       static_cast<int64_t>(now.offset)}));
+    std::vector<int64_t> now;
+    for (Device d : all()) {
+      const GeneratorState state = default_generator(d).get_state();
+      now.push_back(static_cast<int64_t>(state.seed));
+      now.push_back(static_cast<int64_t>(state.offset));
+    }
+    archive.write("state", IValue(now));
   }
   void load(serialize::InputArchive& archive) {
     IValue value;
     archive.read("state", value);
-    RAMET_CHECK(value.toIntVector().size() == 2, "train", "the checkpoint's generator is damaged");
-    state = {static_cast<uint64_t>(value.toIntVector()[0]),
-             static_cast<uint64_t>(value.toIntVector()[1])};
+    numbers = value.toIntVector();
+    RAMET_CHECK(numbers.size() == 2 || numbers.size() == 4, "train",
+                "the checkpoint's generator is damaged");
+  }
+  void restore() const {
+    const auto state = [&](size_t i) {
+      return GeneratorState{static_cast<uint64_t>(numbers[i]),
+                            static_cast<uint64_t>(numbers[i + 1])};
+    };
+    default_generator(all()[0]).set_state(state(0));
+    default_generator(device).set_state(state(numbers.size() - 2));
   }
 };
 
@@ -106,7 +124,7 @@ class Run {
   std::vector<Device> devices_;
   // weights, order and dropout are drawn there, whichever it is
   std::optional<DeviceGuard> leader_;
-  std::optional<LeadingGenerator> random_;
+  std::optional<LeadingGenerators> random_;
   nn::Sequential model_{nullptr};
   std::unique_ptr<Replicas> replicas_;
   std::optional<optim::AdamW> optimizer_;
@@ -139,7 +157,7 @@ Run::Run(Options& o) : options_(o) {
   data_ = load_images(o.data, o.limit);
 
   leader_.emplace(devices_[0]);
-  random_.emplace(LeadingGenerator{devices_[0]});
+  random_.emplace(LeadingGenerators{devices_[0]});
   manual_seed(static_cast<uint64_t>(o.seed));
   model_ = make_model(o.model, data_.shape, o.dropout);
   model_->to(devices_[0]);
@@ -158,7 +176,7 @@ Run::Run(Options& o) : options_(o) {
       data::DataLoaderOptions(static_cast<size_t>(o.batch)).workers(1).max_jobs(1));
   if (o.resume) {
     checkpoint().load(resumed);
-    default_generator(devices_[0]).set_state(random_->state);
+    random_->restore();
   }
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.

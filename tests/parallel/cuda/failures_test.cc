@@ -1,0 +1,100 @@
+// What is said where a GPU is absent, too small or unlike the others, and that the next call works.
+#include <gtest/gtest.h>
+
+#include "parallel/broadcast_reduce.h"
+#include "runtime/allocator.h"
+#include "runtime/logging.h"
+#include "tests/parallel/cuda/gpu_models.h"
+
+namespace ramet::testing {
+namespace {
+
+using nn::parallel::DataParallel;
+using nn::parallel::DataParallelOptions;
+
+TEST(GpuFailures, ADeviceThatDoesNotExist) {
+  nn::Linear m(2, 2);
+  const Tensor x = varied({4, 2}, 1);
+  {
+    const Gpus two(gpu_settings(2));
+    EXPECT_MESSAGE(DataParallel<nn::Linear>(m, {gpu(0), gpu(5)}),
+                   "device does not exist: got cuda:5, expected cuda:0 to cuda:1");
+    EXPECT_MESSAGE(parallel::comm::broadcast(x, {gpu(2)}), "got cuda:2");
+    EXPECT_EQ(nn::parallel::default_devices(), gpus(2));
+  }
+  const Gpus none(gpu_settings(0));
+  EXPECT_MESSAGE(DataParallel<nn::Linear>(m, {gpu(0)}),
+                 "Expected at least one CUDA device to be available: ");
+  EXPECT_EQ(nn::parallel::default_devices()[0], kHost);
+}
+
+TEST(GpuFailures, TheListOfCards) {
+  for (const auto& [list, what] :
+       {std::pair("0,x", "[RAMET_CUDA_DEVICES] got '0,x', expected numbers of cards with commas"),
+        std::pair("0,7", "[RAMET_CUDA_DEVICES] got '0,7', but there is no card 7: 2 cards found"),
+        std::pair("0,,1", "[RAMET_CUDA_DEVICES] got '0,,1'")}) {
+    const Gpus two(gpu_settings(2), list);
+    nn::Linear m(2, 2);
+    EXPECT_MESSAGE(DataParallel<nn::Linear>(m, {gpu(0), gpu(1)}), what);
+    EXPECT_MESSAGE(nn::parallel::default_devices(), what);
+    // The host's devices do not ask.
+    EXPECT_EQ(DataParallel<nn::Linear>(m, {kHost, Device(kCPU, 1)})(varied({4, 2}, 1)).size(0), 4);
+  }
+}
+
+TEST(GpuFailures, OperandsOfTwoDevices) {
+  const Gpus two(gpu_settings(2));
+  nn::Linear m(2, 2);
+  m->to(gpu(1));
+  for (const Device other : {kHost, gpu(0)}) {
+    const std::string text = message_of([&] { m(varied({4, 2}, 1).to(other)); });
+    EXPECT_NE(text.find("cuda:1"), std::string::npos) << text;
+    EXPECT_NE(text.find(other.str()), std::string::npos) << text;
+  }
+}
+
+TEST(GpuFailures, MemoryRunsOut) {
+  emulated::Settings settings = gpu_settings(2);
+  settings.memory = {size_t{64} << 20, size_t{24} << 20};
+  const Gpus two(settings);
+  Call m([](const Tensor& x) { return x * x; });
+  DataParallel<Call> dp(m, gpus(2));
+  const Tensor small = varied({8, 4}, 1);
+  // A piece of 16 MiB, and its square beside it.
+  const std::string text = message_of([&] { dp(filled({8, 1 << 20}, 1)); });
+  EXPECT_NE(text.find("in replica 1 on device cuda:1"), std::string::npos) << text;
+  EXPECT_NE(text.find("[allocate] out of memory on cuda:1: got a request of 16777216 bytes"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(values(dp(small)), values(small * small)) << "usable afterwards";
+
+  set_memory_limit(gpu(0), 1 << 20);
+  EXPECT_MESSAGE(dp(filled({8, 1 << 17}, 1)), "(set_memory_limit)");
+  set_memory_limit(gpu(0), 0);
+  EXPECT_EQ(values(dp(small)), values(small * small));
+}
+
+TEST(GpuFailures, UnequalGpusAreWarnedOf) {
+  std::vector<std::string> warnings;
+  set_log_handler([&](LogLevel level, const std::string& text) {
+    if (level == LogLevel::Warning) warnings.push_back(text);
+  });
+  emulated::Settings settings = gpu_settings(3);
+  settings.memory = {size_t{64} << 20, size_t{32} << 20, size_t{64} << 20};
+  {
+    const Gpus three(settings);
+    nn::Linear m(2, 2);
+    DataParallel<nn::Linear> unequal(m, gpus(3));
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("There is an imbalance between your GPUs. You may want to exclude "
+                               "GPU 1 which has less than 75% of the memory or cores of GPU 0"),
+              std::string::npos)
+        << warnings[0];
+    DataParallel<nn::Linear> equal(m, {gpu(0), gpu(2)});
+    EXPECT_EQ(warnings.size(), 1u);
+  }
+  set_log_handler(nullptr);
+}
+
+}  // namespace
+}  // namespace ramet::testing

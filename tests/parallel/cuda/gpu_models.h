@@ -1,0 +1,70 @@
+// What the tests on GPUs share: cuda:k by name, values that travel, a trained module.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "nn/optim/sgd.h"
+#include "runtime/generator.h"
+#include "tests/parallel/models.h"
+#include "tests/runtime/cuda/gpus.h"
+
+namespace ramet::testing {
+
+inline Device gpu(int k) { return Device(kCUDA, static_cast<DeviceIndex>(k)); }
+inline std::vector<Device> gpus(int n) {
+  std::vector<Device> out;
+  for (int k = 0; k < n; ++k) out.push_back(gpu(k));
+  return out;
+}
+
+/// What a training is made of.
+struct Recipe {
+  std::vector<Device> devices;  // where replicas run; the module is on the first one
+  int tree = 0;                 // V of tree(V)
+  bool norm_and_dropout = false;
+  ScalarType dtype = kFloat;
+  int64_t batch = 16;
+  int steps = 10;
+};
+
+/// Parameters, buffers and moments after some steps of SGD with momentum, read on the host.
+inline Values trained(const Recipe& r) {
+  manual_seed(7);
+  SmallConv m(r.norm_and_dropout);
+  set_parameters(*m, 70);
+  m->to(r.devices[0], r.dtype);
+  nn::parallel::DataParallelOptions options(r.devices);
+  if (r.tree) options.order = parallel::ReduceOrder::tree(r.tree);
+  options.bucket_bytes = 256;  // several
+  nn::parallel::DataParallel<SmallConv> dp(m, options);
+  optim::SGD sgd(m->parameters(), optim::SGDOptions(0.02).momentum(0.9));
+  for (int step = 0; step < r.steps; ++step) {
+    const int64_t batch = step == r.steps - 1 ? r.batch - 2 : r.batch;  // a short last one
+    const auto seed = static_cast<uint64_t>(step);
+    const Tensor x = varied({batch, 1, 6, 6}, 700 + seed, r.dtype),
+                 y = varied({batch, 3}, 800 + seed, r.dtype).to(r.devices[0]);
+    sgd.zero_grad();
+    (dp(x) - y).pow(2).mean().backward();
+    sgd.step();
+  }
+  Values all = all_values(m->parameters());
+  for (double v : all_values(m->buffers())) all.push_back(v);
+  for (const Tensor& p : m->parameters())
+    for (double v :
+         values(static_cast<optim::SGDParamState&>(*sgd.state().at(p.impl())).momentum_buffer()))
+      all.push_back(v);
+  return all;
+}
+
+/// The largest difference over the largest value.
+inline double difference(const Values& a, const Values& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0, largest = 0;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    most = std::max(most, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(a[i]));
+  }
+  return most / largest;
+}
+
+}  // namespace ramet::testing

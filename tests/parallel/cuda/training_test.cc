@@ -1,0 +1,68 @@
+// Training on several GPUs: one digest under tree:4, and what the CPU gets up to rounding.
+#include <gtest/gtest.h>
+
+#include "tests/parallel/cuda/gpu_models.h"
+
+namespace ramet::testing {
+namespace {
+
+std::vector<Device> cpus(int n) {
+  std::vector<Device> out;
+  for (int k = 0; k < n; ++k) out.emplace_back(kCPU, static_cast<DeviceIndex>(k));
+  return out;
+}
+
+TEST(GpuTraining, OneDigestForOneTwoAndFourGpus) {
+  for (const emulated::StreamMode mode :
+       {emulated::StreamMode::Async, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
+    emulated::Settings settings = gpu_settings(4);
+    settings.streams = mode;
+    const Gpus four(settings);
+    const Values one = trained({gpus(1), 4, true, kFloat, 16, 4});
+    for (int n : {2, 4})
+      EXPECT_TRUE(trained({gpus(n), 4, true, kFloat, 16, 4}) == one) << n << " GPUs";
+    nn::parallel::clear_data_parallel_cache();
+  }
+}
+
+TEST(GpuTraining, LogicalDevicesOfOneCard) {
+  Values one;
+  {
+    const Gpus single(gpu_settings(1));
+    one = trained({gpus(1), 4, true, kFloat, 16, 3});
+  }
+  const Gpus shared(gpu_settings(1), "0,0,0,0");
+  EXPECT_TRUE(trained({gpus(4), 4, true, kFloat, 16, 3}) == one);
+}
+
+TEST(GpuTraining, WithoutPeerAccessTheSameBits) {
+  Values direct;
+  {
+    const Gpus four(gpu_settings(4));
+    direct = trained({gpus(4), 0, true, kFloat, 16, 3});
+  }
+  emulated::Settings settings = gpu_settings(4);
+  settings.all_peers = false;
+  const Gpus apart(settings);
+  EXPECT_TRUE(trained({gpus(4), 0, true, kFloat, 16, 3}) == direct);
+}
+
+TEST(GpuTraining, TenStepsAsOnCpuDevices) {
+  const Gpus four(gpu_settings(4));
+  EXPECT_LE(difference(trained({cpus(4)}), trained({gpus(4)})), 1e-5);
+  EXPECT_LE(
+      difference(trained({cpus(4), 0, false, kDouble}), trained({gpus(4), 0, false, kDouble})),
+      1e-12);
+}
+
+TEST(GpuTraining, ReplicasOnBothKinds) {
+  const Gpus two(gpu_settings(2));
+  const Values alone = trained({{kHost}, 0, true});
+  EXPECT_LE(difference(trained({{kHost, gpu(0), gpu(1)}}), trained({{kHost}})), 1e-5);
+  EXPECT_LE(difference(trained({{gpu(1), kHost, Device(kCPU, 2), gpu(0)}}), trained({{kHost}})),
+            1e-5);
+  EXPECT_EQ(alone.size(), trained({{gpu(1), kHost}, 0, true, kFloat, 16, 2}).size());
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -49,7 +49,7 @@ struct BroadcastBackward final : Node {
       if (tensors > 1 &&
           std::all_of(slots.begin(), slots.end(), [](const Tensor& t) { return t.defined(); }))
         whole.push_back(i);
-      else out[i] = detail::sum_of_slots(slots.data(), rows, home[i], false);
+      else out[i] = detail::sum_of_slots(slots.data(), rows, home[i], ReduceOrder::fixed());
     }
     if (whole.empty()) return;
     std::vector<std::vector<Tensor>> lists(rows);
@@ -212,7 +212,7 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
 
 namespace detail {
 
-Tensor sum_of_slots(const Tensor* slots, size_t count, Device destination, bool tree) {
+Tensor sum_of_slots(const Tensor* slots, size_t count, Device destination, ReduceOrder order) {
   const Tensor* only = nullptr;
   size_t present = 0;
   for (size_t i = 0; i < count; ++i)
@@ -222,7 +222,7 @@ Tensor sum_of_slots(const Tensor* slots, size_t count, Device destination, bool 
   Tensor out = empty_in_layout_of(*only, only->sizes(), destination);
   const std::vector<Tensor> in(slots, slots + count);
   if (present == 1) copy(out, *only);
-  else sum_into(out, in, tree);
+  else sum_into(out, in, order);
   return record_sum(std::move(out), in);
 }
 

@@ -31,7 +31,7 @@ namespace detail {
 /// The recorded sum of contributions by position, some undefined; undefined if all are. A single
 /// one is moved, not copied, where it is already in place. `tree`: Note [Order of sums] in
 /// parallel/options.h.
-Tensor sum_of_slots(const Tensor* slots, size_t count, Device destination, bool tree);
+Tensor sum_of_slots(const Tensor* slots, size_t count, Device destination, ReduceOrder order);
 }  // namespace detail
 
 }  // namespace parallel

@@ -34,7 +34,7 @@ Tensor prepared(const Tensor& given, const Tensor& out, ScalarType dtype) {
 }
 
 // All sums of one device and dtype as one movement; neighbours as one kernel call.
-void run_sums(const std::vector<Sum>& sums, bool tree) {
+void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
   std::vector<detail::FlatRun> runs;
   std::vector<Tensor> reads, writes;
   if (sums.empty()) return;
@@ -59,9 +59,9 @@ void run_sums(const std::vector<Sum>& sums, bool tree) {
   detail::count(detail::Count::kLaunches, runs.size());
   const Tensor& first = writes[0];
   detail::move(first.device(), reads, writes,
-               [runs, tree, dtype = first.scalar_type(), device = first.device()] {
+               [runs, order, dtype = first.scalar_type(), device = first.device()] {
                  for (const detail::FlatRun& run : runs)
-                   detail::run_sum(device, detail::peer_sum(run, dtype, tree));
+                   detail::run_sum(device, detail::peer_sum(run, dtype, order));
                });
 }
 
@@ -87,12 +87,12 @@ void check_inputs(const char* op, ArrayRef<Tensor> inputs) {
 }
 
 // Sums of floats in double: through copies, because nobody needs it fast.
-void run_wide(const Tensor& out, const std::vector<Tensor>& in, bool tree) {
+void run_wide(const Tensor& out, const std::vector<Tensor>& in, ReduceOrder order) {
   const Tensor wide(
       TensorBase::empty_strided(out.sizes(), out.raw_strides(), kDouble, out.device()));
   Sum s{wide, {}};
   for (const Tensor& t : in) s.in.push_back(t.defined() ? prepared(t, wide, kDouble) : Tensor());
-  run_sums({s}, tree);
+  run_sums({s}, order);
   detail::move(out.device(), {wide}, {out}, [out, wide] { autograd::copy_values(out, wide); });
 }
 
@@ -100,11 +100,11 @@ void run_wide(const Tensor& out, const std::vector<Tensor>& in, bool tree) {
 
 namespace detail {
 
-void sum_into(const Tensor& out, const std::vector<Tensor>& in, bool tree) {
+void sum_into(const Tensor& out, const std::vector<Tensor>& in, ReduceOrder order) {
   Sum s{out, {}};
   for (const Tensor& t : in)
     s.in.push_back(t.defined() ? prepared(t, out, out.scalar_type()) : Tensor());
-  run_sums({s}, tree);
+  run_sums({s}, order);
 }
 
 }  // namespace detail
@@ -127,8 +127,8 @@ Tensor reduce_add(ArrayRef<Tensor> inputs, std::optional<Device> destination,
   std::vector<Tensor> in = inputs.vec();
   in.resize(leaves);
   if (options.wide && is_floating(first.scalar_type()) && first.scalar_type() != kDouble)
-    run_wide(out, in, options.order.is_tree());
-  else detail::sum_into(out, in, options.order.is_tree());
+    run_wide(out, in, options.order);
+  else detail::sum_into(out, in, options.order);
   return out;
 }
 
@@ -180,7 +180,7 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
       s.in.resize(leaves);
       sums.push_back(std::move(s));
     }
-    run_sums(sums, options.order.is_tree());
+    run_sums(sums, options.order);
   }
   return out;
 }

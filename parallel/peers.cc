@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
-#include "runtime/gpu.h"
+#include "runtime/gpu_sums.h"
 
 namespace ramet {
 namespace parallel {
@@ -17,7 +17,7 @@ void copy_bytes(Device to_device, void* to, Device from_device, const void* from
       .copy(to, to_device, from, from_device, static_cast<size_t>(bytes));
 }
 
-PeerSum peer_sum(const FlatRun& run, ScalarType dtype, bool tree) {
+PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order) {
   PeerSum s{};
   s.args.out = run.at[0];
   std::copy(run.at.begin() + 1, run.at.end(), s.args.in);
@@ -25,7 +25,8 @@ PeerSum peer_sum(const FlatRun& run, ScalarType dtype, bool tree) {
   s.args.n = run.bytes / static_cast<int64_t>(item_size(dtype));
   s.args.leaves = static_cast<int32_t>(run.at.size() - 1);
   s.args.dtype = dtype;
-  s.args.tree = tree;
+  s.args.tree = order.is_tree();
+  s.any_order = order.kind() == ReduceOrder::Kind::kAny;
   return s;
 }
 
@@ -35,12 +36,43 @@ void BesideStream::join() {
   gpu::Library& gpus = *gpu::library();
   const Stream sums{device_, gpu::kCommunication};
   gpus.order(sums, {device_, gpu::kCompute});
-  for (int k = 0; k < kMaxDevicesPerType; ++k)
-    if (std::exchange(peer_[k], false))
-      gpus.order(sums, {Device(kCUDA, static_cast<DeviceIndex>(k)), gpu::kCompute});
+  const bool at_peers = std::exchange(at_peers_, false);
+  for (int k = 0; k < kMaxDevicesPerType; ++k) {
+    if (!std::exchange(peer_[k], false)) continue;
+    const Device peer(kCUDA, static_cast<DeviceIndex>(k));
+    gpus.order(sums, {peer, gpu::kCompute});
+    if (at_peers) gpus.order({peer, gpu::kCommunication}, {peer, gpu::kCompute});
+  }
+}
+
+// Under any order, where each contribution is on a GPU of its own and one of them is the
+// destination.
+bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
+  if (!&gpu::sum_in_any_order || !device.is_cuda()) return false;
+  const void* in[kernels::kMaxSummands];
+  int devices[kernels::kMaxSummands], count = 0, root = -1;
+  for (int j = 0; j < sum.args.leaves; ++j) {
+    const Device home = sum.home[static_cast<size_t>(j)];
+    if (!sum.args.in[j]) continue;
+    if (!home.is_cuda()) return false;
+    if (home == device) root = count;
+    in[count] = sum.args.in[j];
+    devices[count++] = home.index();
+  }
+  if (root < 0 || !gpu::sum_in_any_order("reduce_add", in, devices, count, sum.args.out, root,
+                                         sum.args.n, sum.args.dtype))
+    return false;
+  BesideStream now(device);
+  BesideStream& streams = beside ? *beside : now;
+  streams.used_ = streams.at_peers_ = true;
+  for (int i = 0; i < count; ++i)
+    if (i != root) streams.peer_[devices[i]] = true;
+  if (!beside) now.join();
+  return true;
 }
 
 void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
+  if (sum.any_order && sum_by_library(device, sum, beside)) return;
   kernels::NarySumArgs args = sum.args;
   const int64_t bytes = args.n * static_cast<int64_t>(item_size(args.dtype));
   std::vector<Tensor> staged;

@@ -5,6 +5,8 @@
 // Logical CPU devices share their memory, and a kernel of one reads another's. A GPU reads another
 // GPU's memory where the two reach each other (gpu::Library::reaches): the sum's stream waits for
 // what the owners' streams were given, and they wait for the sum before they use that memory again.
+// Where any order will do and every contribution is on a GPU of its own, NCCL forms the sum.
+//
 // What the destination cannot read (the host's memory for a GPU, a GPU's for the host, a GPU that
 // it does not reach) is copied there first.
 #pragma once
@@ -14,6 +16,7 @@
 #include "autograd/tensor.h"
 #include "kernels/nary_sum.h"
 #include "parallel/flat.h"
+#include "parallel/options.h"
 
 namespace ramet {
 namespace parallel {
@@ -25,11 +28,12 @@ void copy_bytes(Device to_device, void* to, Device from_device, const void* from
 /// A sum as NarySumArgs describes it, whose leaf j lies on home[j]; `out` on `device`.
 struct PeerSum {
   kernels::NarySumArgs args;
+  bool any_order = false;  // then NCCL may form it
   std::vector<Device> home;
 };
 
 /// Of run.at[1], run.at[2] ... into run.at[0].
-PeerSum peer_sum(const FlatRun& run, ScalarType dtype, bool tree);
+PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order);
 
 /// Sums that run beside the kernels of their device, on its communication stream. What they use has
 /// to stay until join().
@@ -44,9 +48,11 @@ class BesideStream {
 
  private:
   friend void run_sum(Device device, const PeerSum& sum, BesideStream* beside);
+  friend bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside);
   Device device_;
   bool used_ = false;
   bool peer_[kMaxDevicesPerType] = {};
+  bool at_peers_ = false;  // their communication streams were used, too
   std::vector<Tensor> kept_;
 };
 

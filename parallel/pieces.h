@@ -40,7 +40,7 @@ void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const GatherPlan& 
 /// out = the sum of `in` (some undefined: passed over, at least one is not), by position: left to
 /// right, or as a balanced tree over in.size() leaves. Equal sizes and dtype; out is dense. A
 /// movement on out's device, counted.
-void sum_into(const Tensor& out, const std::vector<Tensor>& in, bool tree);
+void sum_into(const Tensor& out, const std::vector<Tensor>& in, ReduceOrder order);
 
 /// `asked`, or the current device of the first tensor's type.
 Device destination_of(const Tensor& first, std::optional<Device> asked);

@@ -136,7 +136,7 @@ Tensor ReduceAdd::sum_alone(Tensor* in) {
   const std::vector<Tensor> slots(in, in + slot_count);
   check_slots(*this, slots);
   count_skipped(slots);
-  return detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_.is_tree());
+  return detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_);
 }
 
 void ReduceAdd::apply(Tensor* in, Tensor* out) {
@@ -172,7 +172,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     if (beside && !beside_) beside_ = std::make_shared<detail::BesideStream>(device);
     auto flush = [&] {
       if (run.at.empty()) return;
-      detail::run_sum(device, detail::peer_sum(run, dtype, order_.is_tree()),
+      detail::run_sum(device, detail::peer_sum(run, dtype, order_),
                       beside ? beside_.get() : nullptr);
       detail::count(detail::Count::kLaunches);
       run = {};
@@ -189,7 +189,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
         out[i] = *first;
         if (first->device().ordinal() != node->device)
           out[i] = detail::sum_of_slots(slots.data(), shards_, Device::from_ordinal(node->device),
-                                        order_.is_tree());
+                                        order_);
         continue;
       }
       // Where the source's gradient will be: shard 0 may have written there already.

@@ -5,6 +5,8 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/nccl.h"
+#include "runtime/gpu_sums.h"
 #include "runtime/logging.h"
 
 namespace ramet {
@@ -68,6 +70,7 @@ void shutdown() {
       state->synchronize("shutdown");
     } catch (const Error& e) { log(LogLevel::Warning, e.what()); }  // nobody asked any more
   }
+  destroy_communicators();
   destroy_buffers();
   destroy_allocators();
   destroy_states();
@@ -75,6 +78,11 @@ void shutdown() {
 }
 
 }  // namespace cuda
+
+bool gpu::sum_in_any_order(const char* op, const void* const* in, const int* devices, int count,
+                           void* out, int root, int64_t n, ScalarType dtype) {
+  return cuda::nccl_sum(op, in, devices, count, out, root, n, dtype);
+}
 
 gpu::Library* gpu::linked() {
   static cuda::Cards cards;

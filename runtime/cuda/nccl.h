@@ -1,0 +1,25 @@
+// Sums over several cards by NCCL, for whoever asked for any order.
+#pragma once
+#include <cstdint>
+
+#include "runtime/device.h"
+#include "runtime/dtype.h"
+
+namespace ramet {
+namespace cuda {
+
+/// out = the sum of in[0], in[1] ... in[count), n elements each, in[i] on cuda:`devices[i]`, out on
+/// cuda:`devices[root]`, on the communication stream of each: queued behind what its compute stream
+/// was given. False, and nothing done, where NCCL cannot: it is not there (the log says so once),
+/// two of the devices are one card, or it has no such type.
+RAMET_API bool nccl_sum(const char* op, const void* const* in, const int* devices, int count,
+                        void* out, int root, int64_t n, ScalarType dtype);
+
+/// Sums so far: what tests count.
+RAMET_API uint64_t nccl_sums();
+
+/// Gives all communicators back. No sum may be running.
+RAMET_API void destroy_communicators();
+
+}  // namespace cuda
+}  // namespace ramet

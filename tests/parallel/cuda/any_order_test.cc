@@ -1,0 +1,82 @@
+// Reduction order `any`: NCCL forms the sums where it can, a kernel elsewhere.
+#include <gtest/gtest.h>
+
+#include "parallel/broadcast_reduce.h"
+#include "runtime/cuda/nccl.h"
+#include "tests/parallel/cuda/gpu_models.h"
+
+namespace ramet::testing {
+namespace {
+
+using namespace parallel;
+
+ReduceOptions any() {
+  ReduceOptions o;
+  o.order = ReduceOrder::any();
+  return o;
+}
+
+TEST(AnyOrder, ByNccl) {
+  for (const emulated::StreamMode mode :
+       {emulated::StreamMode::Async, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
+    emulated::Settings settings = gpu_settings(4);
+    settings.streams = mode;
+    const Gpus four(settings);
+    for (const ScalarType dtype : {kFloat, kDouble, kHalf, kBFloat16, kInt, kLong, kByte}) {
+      std::vector<Tensor> in;
+      for (int k = 0; k < 4; ++k) in.push_back(filled({33}, 1 << k, dtype, gpu(k)));
+      for (int to : {0, 2}) {
+        const uint64_t before = cuda::nccl_sums();
+        const Tensor sum = comm::reduce_add(in, gpu(to), any());
+        in[3].fill_(8);  // behind the sum
+        EXPECT_EQ(values(sum), Values(33, 15)) << short_name_of(dtype);
+        EXPECT_EQ(cuda::nccl_sums(), before + 1);
+      }
+    }
+  }
+}
+
+TEST(AnyOrder, ByAKernelElsewhere) {
+  const auto expect_kernel = [](const std::vector<Tensor>& in, Device to) {
+    const uint64_t before = cuda::nccl_sums();
+    EXPECT_EQ(values(comm::reduce_add(in, to, any()))[0], values(comm::reduce_add(in, to))[0]);
+    EXPECT_EQ(cuda::nccl_sums(), before);
+  };
+  {
+    const Gpus three(gpu_settings(3));
+    const Tensor a = filled({5}, 1, kFloat, gpu(0)), b = filled({5}, 2, kFloat, gpu(1));
+    expect_kernel({a, b}, kHost);
+    expect_kernel({a, b}, gpu(2));                  // not one of them
+    expect_kernel({a, b, filled({5}, 4)}, gpu(0));  // the host's
+    expect_kernel({a, b, a}, gpu(0));               // twice one GPU
+    expect_kernel({a.to(kBool), b.to(kBool)}, gpu(0));
+  }
+  const Gpus one(gpu_settings(1), "0,0");
+  expect_kernel({filled({5}, 1, kFloat, gpu(0)), filled({5}, 2, kFloat, gpu(1))}, gpu(0));
+}
+
+TEST(AnyOrder, GradientsOfBuckets) {
+  emulated::Settings settings = gpu_settings(4);
+  settings.streams = emulated::StreamMode::Random;
+  const Gpus four(settings);
+  const auto gradients = [](ReduceOrder order) {
+    SmallConv m;
+    set_parameters(*m, 5);
+    m->to(gpu(0));
+    nn::parallel::DataParallelOptions options(gpus(4));
+    options.order = order;
+    options.bucket_bytes = 256;
+    nn::parallel::DataParallel<SmallConv> dp(m, options);
+    for (int step = 0; step < 2; ++step) dp(varied({8, 1, 6, 6}, 6)).sum().backward();
+    return all_gradients(*m);  // of both: the second was added
+  };
+  const uint64_t before = cuda::nccl_sums();
+  const Values fixed = gradients(ReduceOrder::fixed());
+  EXPECT_EQ(cuda::nccl_sums(), before);
+  const Values any = gradients(ReduceOrder::any());
+  EXPECT_GT(cuda::nccl_sums(), before);
+  EXPECT_LE(difference(fixed, any), 1e-6);
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -22,6 +22,8 @@ void raise(cudaError_t code, const char* op, const char* call, int device) {
   if (device >= 0) what += " on cuda:" + std::to_string(device);
   what += std::string(" failed: ") + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
   (void)cudaGetLastError();  // one that is not sticky has been told now
+  if (code == cudaErrorMemoryAllocation)
+    throw OutOfMemoryError(std::string("[") + op + "] " + what);
   if (left_by_a_kernel(code)) {
     DeviceState* state = existing_state(device);
     const std::string kernels = state ? state->suspects() : "";

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/logging.h"
 #include "tools/training/options.h"
 #include "tools/training/run.h"
 
@@ -19,6 +20,9 @@ int main(int argc, char** argv) {
                  usage->exit_code == 0 ? "" : "\n");
     return usage->exit_code;
   }
+  ramet::set_log_handler([](ramet::LogLevel level, const std::string& text) {
+    if (level != ramet::LogLevel::Info) ramet::log_to_stderr()(level, text);
+  });
   try {
     return run(options);
   } catch (const Refused& e) {

@@ -74,6 +74,15 @@ TEST(GpuFailures, MemoryRunsOut) {
   EXPECT_EQ(values(dp(small)), values(small * small));
 }
 
+TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
+  emulated::Settings settings = gpu_settings(1);
+  settings.memory = {size_t{2} << 20};  // one segment of the allocator
+  const Gpus one(settings);
+  const Tensor x = counting({4}, kFloat, gpu(0)), index = make({1}, kLong, gpu(0));
+  EXPECT_THROW(x.index_select(0, index), OutOfMemoryError);
+  EXPECT_EQ(values(x + x), (Values{0, 2, 4, 6})) << "usable afterwards";
+}
+
 TEST(GpuFailures, UnequalGpusAreWarnedOf) {
   std::vector<std::string> warnings;
   set_log_handler([&](LogLevel level, const std::string& text) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "autograd/ops/activation.h"
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/attention.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/copy.h"

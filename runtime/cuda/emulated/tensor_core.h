@@ -56,10 +56,11 @@ struct MmaArgument {
 
 // Sums in the order of k. Hardware's order and rounding inside one instruction are its own, so
 // results agree up to rounding only.
-inline void mma_lanes(void* const lanes[32], uint32_t) {
+template <bool kBfloat> void mma_lanes(void* const lanes[32], uint32_t) {
   if (!whole_warp(lanes)) return;
   const auto value = [](unsigned pair, int upper) {
-    return float_of(upper ? pair & 0xffff0000u : pair << 16);
+    if constexpr (kBfloat) return float_of(upper ? pair & 0xffff0000u : pair << 16);
+    return half_to_float(static_cast<uint16_t>(upper ? pair >> 16 : pair));
   };
   float a[16][16], b[16][8], d[16][8];
   for (int l = 0; l < 32; ++l) {
@@ -127,12 +128,21 @@ void ldmatrix_x4(unsigned (&r)[4], const void* row, RAMET_EMULATED_CALLER) {
   for (int i = 0; i < 4; ++i) r[i] = argument.result[i];
 }
 
+template <bool kBfloat>
+void mma_any(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, const char* file,
+             int line) {
+  emulated::MmaArgument argument{{d[0], d[1], d[2], d[3]}, {a[0], a[1], a[2], a[3]}, {b0, b1}};
+  emulated::warp_rendezvous(0xffffffffu, &argument, &emulated::mma_lanes<kBfloat>, file, line);
+  emulated::require_whole_warp(argument.whole, file, line);
+  for (int i = 0; i < 4; ++i) d[i] = argument.d[i];
+}
 inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
                      RAMET_EMULATED_CALLER) {
-  emulated::MmaArgument argument{{d[0], d[1], d[2], d[3]}, {a[0], a[1], a[2], a[3]}, {b0, b1}};
-  emulated::warp_rendezvous(0xffffffffu, &argument, &emulated::mma_lanes, RAMET_EMULATED_AT);
-  emulated::require_whole_warp(argument.whole, RAMET_EMULATED_AT);
-  for (int i = 0; i < 4; ++i) d[i] = argument.d[i];
+  mma_any<true>(d, a, b0, b1, RAMET_EMULATED_AT);
+}
+inline void mma_f16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                    RAMET_EMULATED_CALLER) {
+  mma_any<false>(d, a, b0, b1, RAMET_EMULATED_AT);
 }
 
 }  // namespace ramet::ptx

@@ -2,6 +2,7 @@
 
 #include "kernels/chunk.h"
 #include "kernels/optimizer_formulas.h"
+#include "kernels/optimizer_tiles.h"
 #include "kernels/smath.h"
 #include "runtime/thread_pool.h"
 
@@ -25,12 +26,13 @@ template <> struct Pack<double> {
   static RAMET_INLINE void put(double* p, V v, int64_t) { *p = v; }
 };
 
-template <class T, bool kMomentum> void sgd_run(const SgdArgs& a, int64_t begin, int64_t end) {
+template <class T, bool kMomentum>
+void sgd_run(const SgdArgs& a, const SgdTensor& t, int64_t begin, int64_t end) {
   using P = Pack<T>;
   using V = typename P::V;
-  T* p = static_cast<T*>(a.parameter);
-  const T* g = static_cast<const T*>(a.gradient);
-  T* buffer = static_cast<T*>(a.momentum_buffer);
+  T* p = static_cast<T*>(t.parameter);
+  const T* g = static_cast<const T*>(t.gradient);
+  T* buffer = static_cast<T*>(t.momentum_buffer);
   const SgdStep<P> step(a);
   for (int64_t i = begin; i < end; i += P::kWidth) {
     const int64_t n = end - i;
@@ -43,12 +45,13 @@ template <class T, bool kMomentum> void sgd_run(const SgdArgs& a, int64_t begin,
   }
 }
 
-template <class T, bool kAmsgrad> void adam_run(const AdamArgs& a, int64_t begin, int64_t end) {
+template <class T, bool kAmsgrad>
+void adam_run(const AdamArgs& a, const AdamTensor& t, int64_t begin, int64_t end) {
   using P = Pack<T>;
   using V = typename P::V;
-  T *p = static_cast<T*>(a.parameter), *m = static_cast<T*>(a.m), *v = static_cast<T*>(a.v),
-    *vmax = static_cast<T*>(a.max_v);
-  const T* g = static_cast<const T*>(a.gradient);
+  T *p = static_cast<T*>(t.parameter), *m = static_cast<T*>(t.m), *v = static_cast<T*>(t.v),
+    *vmax = static_cast<T*>(t.max_v);
+  const T* g = static_cast<const T*>(t.gradient);
   const AdamStep<P> step(a);
   for (int64_t i = begin; i < end; i += P::kWidth) {
     const int64_t n = end - i;
@@ -62,72 +65,114 @@ template <class T, bool kAmsgrad> void adam_run(const AdamArgs& a, int64_t begin
   }
 }
 
-template <class F> RAMET_INLINE void in_blocks(int64_t n, int64_t bytes, const F& run) {
-  if (bytes < parallel_grain()) return run(int64_t{0}, n);
-  parallel_tasks(ceil_div(n, kTaskElements),
-                 [&](int64_t t, int) { run(t * kTaskElements, imin(n, (t + 1) * kTaskElements)); });
+// run(tensor, begin, end) over all elements.
+template <class Args, class F>
+RAMET_INLINE void in_blocks(const Args& a, int64_t operands, const F& run) {
+  if (tensor_elements(a) * bytes_of(a.dtype) * operands < parallel_grain()) {
+    for (int32_t t = 0; t < a.count; ++t) run(a.tensors[t], int64_t{0}, a.tensors[t].n);
+    return;
+  }
+  parallel_tasks(tensor_tiles(a, kTaskElements), [&](int64_t task, int) {
+    const TensorTile tile = tensor_tile(a, kTaskElements, task);
+    run(a.tensors[tile.tensor], tile.begin, tile.end);
+  });
 }
 
-template <class T> double block_sum_squares(const T* x, int64_t n) {
+// f(0) + f(1) + ... in 32 lanes, folded as a tree.
+template <class F> RAMET_INLINE double in_lanes(int64_t n, const F& f) {
   constexpr int kLanes = 32;
   double lane[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l)
-      lane[l] += static_cast<double>(x[i + l]) * static_cast<double>(x[i + l]);
-  for (int l = 0; i < n; ++i, ++l) lane[l] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    for (int l = 0; l < kLanes; ++l) lane[l] += f(i + l);
+  for (int l = 0; i < n; ++i, ++l) lane[l] += f(i);
   for (int h = kLanes / 2; h; h /= 2)
     for (int l = 0; l < h; ++l) lane[l] += lane[l + h];
   return lane[0];
+}
+template <class T> double block_sum_squares(const T* x, int64_t n) {
+  return in_lanes(n,
+                  [&](int64_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); });
 }
 
 }  // namespace
 
 void sgd_step(const SgdArgs& a) {
-  in_blocks(a.n, a.n * bytes_of(a.dtype) * (a.momentum_buffer ? 5 : 3),
-            [&](int64_t begin, int64_t end) {
-              if (a.dtype == ScalarType::Double)
-                a.momentum_buffer ? sgd_run<double, true>(a, begin, end)
-                                  : sgd_run<double, false>(a, begin, end);
-              else
-                a.momentum_buffer ? sgd_run<float, true>(a, begin, end)
-                                  : sgd_run<float, false>(a, begin, end);
-            });
+  const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
+  in_blocks(a, momentum ? 5 : 3, [&](const SgdTensor& t, int64_t begin, int64_t end) {
+    if (a.dtype == ScalarType::Double)
+      momentum ? sgd_run<double, true>(a, t, begin, end) : sgd_run<double, false>(a, t, begin, end);
+    else
+      momentum ? sgd_run<float, true>(a, t, begin, end) : sgd_run<float, false>(a, t, begin, end);
+  });
 }
 
 void adam_step(const AdamArgs& a) {
-  in_blocks(a.n, a.n * bytes_of(a.dtype) * 7, [&](int64_t begin, int64_t end) {
+  const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
+  in_blocks(a, 7, [&](const AdamTensor& t, int64_t begin, int64_t end) {
     if (a.dtype == ScalarType::Double)
-      a.max_v ? adam_run<double, true>(a, begin, end) : adam_run<double, false>(a, begin, end);
-    else a.max_v ? adam_run<float, true>(a, begin, end) : adam_run<float, false>(a, begin, end);
+      amsgrad ? adam_run<double, true>(a, t, begin, end)
+              : adam_run<double, false>(a, t, begin, end);
+    else
+      amsgrad ? adam_run<float, true>(a, t, begin, end) : adam_run<float, false>(a, t, begin, end);
   });
 }
 
 void sum_squares(const SumSquaresArgs& a) {
-  const int64_t blocks = sum_squares_partials(a.n);
-  auto block = [&](int64_t t, int) {
-    const int64_t begin = t * kSumSquaresBlock, n = imin(kSumSquaresBlock, a.n - begin);
-    const char* x = at(a.x, a.dtype, begin);
-    if (a.dtype == ScalarType::Float)
-      a.partials[t] = block_sum_squares(reinterpret_cast<const float*>(x), n);
-    else if (a.dtype == ScalarType::Double)
-      a.partials[t] = block_sum_squares(reinterpret_cast<const double*>(x), n);
-    else {
+  const auto block = [&](int64_t i, int) {
+    const TensorTile tile = tensor_tile(a, kSumSquaresBlock, i);
+    const char* x = at(static_cast<const void*>(a.tensors[tile.tensor].x), a.dtype, tile.begin);
+    const int64_t n = tile.end - tile.begin;
+    if (a.dtype == ScalarType::Float) {
+      a.partials[i] = block_sum_squares(reinterpret_cast<const float*>(x), n);
+    } else if (a.dtype == ScalarType::Double) {
+      a.partials[i] = block_sum_squares(reinterpret_cast<const double*>(x), n);
+    } else {
       double sum = 0, buffer[kChunk];
       for (int64_t i = 0; i < n; i += kChunk) {
         const int64_t m = imin(kChunk, n - i);
-        load_chunk(at(x, a.dtype, i), a.dtype, 1, m, buffer);
+        load_chunk(at(static_cast<const void*>(x), a.dtype, i), a.dtype, 1, m, buffer);
         sum += block_sum_squares(buffer, m);
       }
-      a.partials[t] = sum;
+      a.partials[i] = sum;
     }
   };
-  if (a.n * bytes_of(a.dtype) < parallel_grain())
-    for (int64_t t = 0; t < blocks; ++t) block(t, 0);
+  const int64_t blocks = tensor_tiles(a, kSumSquaresBlock);
+  if (tensor_elements(a) * bytes_of(a.dtype) < parallel_grain())
+    for (int64_t i = 0; i < blocks; ++i) block(i, 0);
   else parallel_tasks(blocks, block);
+  const double* partials = a.partials;
+  for (int32_t t = 0; t < a.count; ++t) {
+    const int64_t n = sum_squares_partials(a.tensors[t].n);
+    a.sums[t] = in_lanes(n, [&](int64_t i) { return partials[i]; });
+    partials += n;
+  }
+}
+
+void total_norm(const TotalNormArgs& a) {
   double sum = 0;
-  for (int64_t t = 0; t < blocks; ++t) sum += a.partials[t];
-  *a.out = sum;
+  for (int64_t i = 0; i < a.count; ++i) sum += a.sums[i];
+  *a.norm = __builtin_sqrt(sum);
+}
+
+void limit_norm(const LimitNormArgs& a) {
+  const double factor = a.max_norm / (*a.norm + 1e-6);
+  if (factor >= 1) return;
+  in_blocks(a, 2, [&](const DenseTensor& t, int64_t begin, int64_t end) {
+    const auto scale = [&](auto k) {
+      using T = decltype(k);
+      T buffer[kChunk];
+      for (int64_t i = begin; i < end; i += kChunk) {
+        const int64_t n = imin(kChunk, end - i);
+        T* x = chunk_out<T>(at(t.x, a.dtype, i), a.dtype, 1, buffer);
+        if (x == buffer) load_chunk(at(t.x, a.dtype, i), a.dtype, 1, n, buffer);
+        for (int64_t j = 0; j < n; ++j) x[j] *= k;
+        chunk_done(at(t.x, a.dtype, i), a.dtype, 1, n, x);
+      }
+    };
+    if (a.dtype == ScalarType::Double) scale(factor);
+    else scale(static_cast<float>(factor));
+  });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

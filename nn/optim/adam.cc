@@ -119,19 +119,34 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
   };
   nn::FlatRun run;
   const Update* head = nullptr;  // where the run starts
-  const auto flush = [&] {
-    if (run.empty()) return;
-    const int64_t step = state_of(*head).step();
-    kernels::AdamArgs args{};
-    args.parameter = run.at(0), args.gradient = run.at(1);
-    args.m = run.at(2), args.v = run.at(3), args.max_v = o.amsgrad ? run.at(4) : nullptr;
-    args.n = run.bytes() / static_cast<int64_t>(head->parameter->element_size());
+  kernels::AdamArgs args;        // the runs of one call: all of one device, dtype and age
+  args.count = 0;
+  const Update* first = nullptr;
+  const auto launch = [&] {
+    if (args.count == 0) return;
+    const int64_t step = state_of(*first).step();
     args.lr = o.lr, args.beta1 = o.beta1, args.beta2 = o.beta2, args.eps = o.eps,
     args.weight_decay = o.weight_decay;
     args.bias1 = bias(o.beta1, step), args.bias2 = bias(o.beta2, step);
-    args.dtype = head->parameter->scalar_type();
-    args.decoupled = o.decoupled;
-    kernels::adam_step(head->parameter->stream(), args);
+    args.dtype = first->parameter->scalar_type();
+    args.decoupled = o.decoupled, args.maximize = false;
+    kernels::adam_step(first->parameter->stream(), args);
+    args.count = 0;
+  };
+  const auto flush = [&] {
+    if (run.empty()) return;
+    if (args.count == kernels::kOptimizerTensors ||
+        (args.count > 0 && ((*first->parameter)->key() != (*head->parameter)->key() ||
+                            state_of(*first).step() != state_of(*head).step())))
+      launch();
+    if (args.count == 0) first = head;
+    args.tensors[args.count++] = {
+        run.at(0),
+        run.at(1),
+        run.at(2),
+        run.at(3),
+        o.amsgrad ? run.at(4) : nullptr,
+        run.bytes() / static_cast<int64_t>(head->parameter->element_size())};
     run.clear();
   };
   // For types and layouts without a kernel.
@@ -168,6 +183,7 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
     u.parameter->storage_impl()->wrote(name());
   }
   flush();
+  launch();
 }
 
 }  // namespace detail

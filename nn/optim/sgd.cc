@@ -65,18 +65,28 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
   };
   nn::FlatRun run;
   const Update* head = nullptr;  // where the run starts
-  const auto flush = [&] {
-    if (run.empty()) return;
-    kernels::SgdArgs args{};
-    args.parameter = run.at(0);
-    args.gradient = run.at(1);
-    args.momentum_buffer = momentum ? run.at(2) : nullptr;
-    args.n = run.bytes() / static_cast<int64_t>(head->parameter->element_size());
+  kernels::SgdArgs args;  // the runs of one call: all of one device and dtype, all new or not
+  args.count = 0;
+  const Update* first = nullptr;
+  const auto launch = [&] {
+    if (args.count == 0) return;
     args.lr = o.lr(), args.momentum = o.momentum(), args.dampening = o.dampening(),
     args.weight_decay = o.weight_decay();
-    args.dtype = head->parameter->scalar_type();
-    args.nesterov = o.nesterov(), args.first = head->first;
-    kernels::sgd_step(head->parameter->stream(), args);
+    args.dtype = first->parameter->scalar_type();
+    args.nesterov = o.nesterov(), args.maximize = false, args.first = first->first;
+    kernels::sgd_step(first->parameter->stream(), args);
+    args.count = 0;
+  };
+  const auto flush = [&] {
+    if (run.empty()) return;
+    if (args.count == kernels::kOptimizerTensors ||
+        (args.count > 0 &&
+         ((*first->parameter)->key() != (*head->parameter)->key() || first->first != head->first)))
+      launch();
+    if (args.count == 0) first = head;
+    args.tensors[args.count++] = {
+        run.at(0), run.at(1), momentum ? run.at(2) : nullptr,
+        run.bytes() / static_cast<int64_t>(head->parameter->element_size())};
     run.clear();
   };
   // For types and layouts without a kernel.
@@ -102,6 +112,7 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
     u.parameter->storage_impl()->wrote(name());
   }
   flush();
+  launch();
 }
 
 }  // namespace ramet::optim

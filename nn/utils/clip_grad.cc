@@ -3,67 +3,134 @@
 #include <cmath>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops.h"
 #include "kernels/optimizer_step.h"
-#include "kernels/pointwise.h"
 #include "nn/flat_store.h"
 
 namespace ramet::nn::utils {
 namespace {
 
-double square_sum(const Tensor& t) {
-  if (t.numel() == 0) return 0;
-  const Tensor x = t.contiguous();
-  if (!x.is_cpu()) {  // its sum, then its partial sums
-    const Tensor sums(
-        TensorBase::empty({1 + kernels::sum_squares_partials(x.numel())}, kDouble, x.device()));
-    auto* sum = static_cast<double*>(sums.ptr());
-    kernels::sum_squares(x.stream(), {x.ptr(), sum + 1, sum, x.numel(), x.scalar_type()});
-    return sums[0].item<double>();
+const TensorOptions kNorm = TensorOptions().dtype(kDouble);
+
+// The tensors of a call, which have one device and dtype, and the call itself.
+template <class Args, class Call> class Batch {
+ public:
+  explicit Batch(Call call) : call_(std::move(call)) { args_.count = 0; }
+  void add(const TensorBase& head, void* x, int64_t n) {
+    if (args_.count == kernels::kOptimizerTensors ||
+        (args_.count > 0 && head->key() != head_->key()))
+      flush();
+    if (args_.count == 0) head_ = head;
+    args_.tensors[args_.count++] = {x, n};
   }
-  std::vector<double> partials(static_cast<size_t>(kernels::sum_squares_partials(x.numel())));
-  double sum = 0;
-  kernels::sum_squares(x.stream(), {x.ptr(), partials.data(), &sum, x.numel(), x.scalar_type()});
-  return sum;
+  void flush() {
+    if (args_.count == 0) return;
+    args_.dtype = head_.scalar_type();
+    call_(head_, args_);
+    args_.count = 0;
+  }
+
+ private:
+  Call call_;
+  Args args_;
+  TensorBase head_;  // says which device and dtype
+};
+
+// The sums of squares of all tensors, one after the other, on the first one's device.
+Tensor square_sums(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> sums, copies;
+  Batch<kernels::SumSquaresArgs, std::function<void(const TensorBase&, kernels::SumSquaresArgs&)>>
+      batch([&](const TensorBase& head, kernels::SumSquaresArgs& args) {
+        int64_t blocks = 0;
+        for (int32_t t = 0; t < args.count; ++t)
+          blocks += kernels::sum_squares_partials(args.tensors[t].n);
+        const TensorOptions options = kNorm.device(head.device());
+        const Tensor partials = empty(blocks, options);
+        sums.push_back(empty(args.count, options));
+        args.partials = static_cast<double*>(partials.ptr());
+        args.sums = static_cast<double*>(sums.back().ptr());
+        kernels::sum_squares(head.stream(), args);
+      });
+  for (const Tensor& t : tensors) {
+    copies.push_back(t.detach().contiguous());  // until the call was made
+    batch.add(copies.back(), copies.back().ptr(), t.numel());
+  }
+  batch.flush();
+  if (sums.size() == 1) return sums[0];
+  for (Tensor& s : sums) s = s.to(tensors[0].device());
+  return cat(sums);
 }
 
-// The norm of all as one vector.
-double total_norm(const std::vector<Tensor>& grads, double p) {
-  if (p == 0) return static_cast<double>(grads.size());  // as LibTorch: their number
-  double total = 0;
-  for (const Tensor& g : grads) {
-    if (p == 2) {
-      total += square_sum(g);
-    } else if (std::isinf(p)) {
-      const double largest = g.numel() ? g.abs().max().item<double>() : 0;
-      if (largest > total || std::isnan(largest)) total = largest;
-    } else {
-      total += std::pow(g.norm(p).item<double>(), p);
+// Of one tensor, 0-dim.
+Tensor norm_of(const Tensor& t, double p) {
+  const Tensor x = t.detach();
+  if (!std::isinf(p)) return x.norm(p).to(kDouble);
+  return t.numel() ? x.abs().max().to(kDouble) : zeros({}, kNorm.device(t.device()));
+}
+
+}  // namespace
+
+Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
+                      bool error_if_nonfinite) {
+  const NoGradGuard off;
+  if (tensors.empty()) return zeros({}, kNorm);
+  for (const Tensor& t : tensors)
+    RAMET_CHECK(t.defined() && is_floating(t.scalar_type()), "get_total_norm",
+                "expected tensors of a floating dtype: got ", describe(t));
+  const Device device = tensors[0].device();
+  Tensor norm;
+  if (norm_type == 0) {  // as LibTorch: their number
+    norm = full({}, static_cast<double>(tensors.size()), kNorm.device(device));
+  } else if (norm_type == 2) {
+    const Tensor sums = square_sums(tensors);
+    norm = empty({}, kNorm.device(device));
+    kernels::total_norm(norm.stream(), {static_cast<const double*>(sums.ptr()),
+                                        static_cast<double*>(norm.ptr()), sums.numel()});
+  } else {
+    for (const Tensor& t : tensors) {
+      const Tensor one = norm_of(t, norm_type).to(device);
+      if (std::isinf(norm_type)) norm = norm.defined() ? maximum(norm, one) : one;
+      else norm = norm.defined() ? norm.add(one.pow(norm_type)) : one.pow(norm_type);
     }
+    if (!std::isinf(norm_type)) norm = norm.pow(1 / norm_type);
   }
-  if (p == 2) return std::sqrt(total);
-  return std::isinf(p) ? total : std::pow(total, 1 / p);
+  if (error_if_nonfinite)
+    RAMET_CHECK(std::isfinite(norm.item<double>()), "clip_grad_norm_", "The total norm of order ",
+                norm_type,
+                " for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+                "disable this error and scale the "
+                "gradients with the non-finite norm anyway, set `error_if_nonfinite=false`");
+  return norm;
 }
 
-// Neighbours in a flat store by one kernel call, gaps included. The norm above is formed one tensor
-// at a time: its bits must not depend on where gradients lie.
-void scale(const std::vector<Tensor>& grads, double factor) {
+// Neighbours in a flat store as one tensor, gaps included. The norm is formed one tensor at a time:
+// its bits must not depend on where gradients lie.
+void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
+                           const Tensor& total_norm) {
+  RAMET_CHECK(total_norm.defined() && total_norm.numel() == 1, "clip_grads_with_norm_",
+              "total_norm: got ", describe(total_norm), ", expected one element");
+  const NoGradGuard off;
+  Tensor norm = total_norm.detach().to(kDouble);  // on the device of the call that is made next
+  Batch<kernels::LimitNormArgs, std::function<void(const TensorBase&, kernels::LimitNormArgs&)>>
+      batch([&](const TensorBase& head, kernels::LimitNormArgs& args) {
+        norm = norm.to(head.device());
+        args.norm = static_cast<const double*>(norm.ptr());
+        args.max_norm = max_norm;
+        kernels::limit_norm(head.stream(), args);
+      });
   FlatRun run;
   const Tensor* head = nullptr;
   const auto flush = [&] {
     if (run.empty()) return;
-    const ScalarType t = head->scalar_type();
-    kernels::Number one, by;
-    one.d = 1;
-    by.d = factor;
-    kernels::mul(head->stream(), {run.at(0), nullptr, nullptr, run.at(0),
-                                  run.bytes() / static_cast<int64_t>(head->element_size()), one, by,
-                                  t, t, t, t, t});
+    batch.add(*head, run.at(0), run.bytes() / static_cast<int64_t>(head->element_size()));
     run.clear();
   };
-  for (const Tensor& g : grads) {
-    const ScalarType t = g.scalar_type();
-    if (!g.raw_contiguous() || g.numel() == 0 || (t != kFloat && t != kDouble)) {
-      g.mul_(factor);
+  for (const Tensor& p : parameters) {
+    if (!p.grad().defined() || p.grad().numel() == 0) continue;
+    const Tensor& g = p.grad();
+    if (!g.raw_contiguous()) {
+      const Tensor factor = norm.to(g.device()).add(1e-6).reciprocal().mul(max_norm);
+      g.mul_(where(factor.ge(1), ones_like(factor), factor).to(g.scalar_type()));
       continue;
     }
     const TensorBase* operand[1] = {&g};
@@ -71,26 +138,18 @@ void scale(const std::vector<Tensor>& grads, double factor) {
     g.storage_impl()->wrote("clip_grad_norm_");
   }
   flush();
+  batch.flush();
 }
-
-}  // namespace
 
 double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
                        bool error_if_nonfinite) {
-  const NoGradGuard off;
   std::vector<Tensor> grads;
   for (const Tensor& p : parameters)
     if (p.grad().defined()) grads.push_back(p.grad());
   if (grads.empty()) return 0.0;
-  const double norm = total_norm(grads, norm_type);
-  if (error_if_nonfinite)
-    RAMET_CHECK(std::isfinite(norm), "clip_grad_norm_", "The total norm of order ", norm_type,
-                " for gradients from `parameters` is non-finite, so it cannot be clipped. To "
-                "disable this error and scale the "
-                "gradients with the non-finite norm anyway, set `error_if_nonfinite=false`");
-  const double factor = max_norm / (norm + 1e-6);
-  if (factor < 1 || std::isnan(factor)) scale(grads, factor);
-  return norm;
+  const Tensor norm = get_total_norm(grads, norm_type, error_if_nonfinite);
+  clip_grads_with_norm_(parameters, max_norm, norm);
+  return norm.item<double>();
 }
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {

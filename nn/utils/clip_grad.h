@@ -9,8 +9,10 @@ namespace ramet::nn::utils {
 
 /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is the norm_type-norm of
 /// them all taken as one vector; returns that norm. Parameters without a gradient are skipped. With
-/// `error_if_nonfinite` a norm that is infinite or NaN is an Error. The 2-norm is summed in double,
-/// in the order of the list.
+/// `error_if_nonfinite` a norm that is infinite or NaN is an Error, before anything is scaled. The
+/// 2-norm is summed in double, in the order of the list. Gradients on a GPU are scaled by a kernel
+/// that reads the norm there; to return it, this waits for the GPU, which the two functions below
+/// do not.
 RAMET_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
                                  double norm_type = 2.0, bool error_if_nonfinite = false);
 inline double clip_grad_norm_(std::initializer_list<Tensor> parameters, double max_norm,
@@ -22,6 +24,16 @@ inline double clip_grad_norm_(Tensor parameter, double max_norm, double norm_typ
   return clip_grad_norm_(std::vector<Tensor>{std::move(parameter)}, max_norm, norm_type,
                          error_if_nonfinite);
 }
+
+/// The norm_type-norm of all tensors taken as one vector, as a 0-dim float64 tensor on the first
+/// one's device (0 on the CPU of no tensors; the norm of order 0 is their number): PyTorch's
+/// torch.nn.utils.get_total_norm. Without `error_if_nonfinite` the host does not wait.
+RAMET_API Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type = 2.0,
+                                bool error_if_nonfinite = false);
+/// Scales all gradients by min(1, max_norm / (total_norm + 1e-6)): PyTorch's
+/// torch.nn.utils.clip_grads_with_norm_. total_norm has one element; the host does not look at it.
+RAMET_API void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm,
+                                     const Tensor& total_norm);
 
 /// Puts each element of the gradients into [-clip_value, clip_value].
 RAMET_API void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);

@@ -29,8 +29,8 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
         for (int step = 0; step < 4; ++step) {
           g.fill(v);
           SgdArgs a{};
-          a.parameter = p.data(), a.gradient = g.data(),
-          a.momentum_buffer = with_momentum ? buffer.data() : nullptr, a.n = n;
+          a.count = 1;
+          a.tensors[0] = {p.data(), g.data(), with_momentum ? buffer.data() : nullptr, n};
           a.lr = 0.1, a.momentum = static_cast<double>(momentum),
           a.dampening = static_cast<double>(dampening), a.weight_decay = static_cast<double>(decay);
           a.dtype = t, a.nesterov = nesterov, a.maximize = maximize, a.first = step == 0;
@@ -71,8 +71,9 @@ TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
           // a smaller gradient: amsgrad keeps the larger second moment
           g.fill(v, step == 3 ? 0.1 : 1);
           AdamArgs a{};
-          a.parameter = p.data(), a.gradient = g.data(), a.m = m.data(), a.v = s.data(),
-          a.max_v = amsgrad ? top.data() : nullptr, a.n = n;
+          a.count = 1;
+          a.tensors[0] = {p.data(), g.data(), m.data(), s.data(), amsgrad ? top.data() : nullptr,
+                          n};
           a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99, a.eps = 1e-6,
           a.weight_decay = static_cast<double>(decay);
           a.bias1 = 1 - std::pow(0.9, step), a.bias2 = 1 - std::pow(0.99, step);
@@ -106,10 +107,15 @@ TEST(OptimizerStep, SameBitsForAnyLengthThreadsAndVariant) {
   auto step = [&](Buffer& out, int64_t begin, int64_t count) {
     Buffer m2 = m, s2 = s;
     AdamArgs a{};
-    a.parameter = out.as<float>() + begin, a.gradient = g.as<float>() + begin,
-    a.m = m2.as<float>() + begin, a.v = s2.as<float>() + begin;
-    a.n = count, a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01,
-    a.bias1 = 0.1, a.bias2 = 0.001;
+    a.count = 1;
+    a.tensors[0] = {out.as<float>() + begin,
+                    g.as<float>() + begin,
+                    m2.as<float>() + begin,
+                    s2.as<float>() + begin,
+                    nullptr,
+                    count};
+    a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01, a.bias1 = 0.1,
+    a.bias2 = 0.001;
     a.dtype = kFloat, a.decoupled = true;
     adam_step(raw::kCpuStream, a);
   };
@@ -134,11 +140,86 @@ TEST(OptimizerStep, SumOfSquares) {
       R want = 0;
       for (int64_t i = 0; i < n; ++i) want += static_cast<R>(x[i]) * static_cast<R>(x[i]);
       raw::expect_same_bits(out, [&](Buffer& y) {
-        sum_squares(raw::kCpuStream, {x.data(), partials.as<double>(), y.as<double>(), n, t});
+        SumSquaresArgs a{partials.as<double>(), y.as<double>(), t, 1, {{x.data(), n}}};
+        sum_squares(raw::kCpuStream, a);
       });
       EXPECT_NEAR(out[0], static_cast<double>(want), 1e-13 * static_cast<double>(want));
       EXPECT_TRUE(partials.guards_intact());
     }
+}
+
+// Tensors of one call give what each gives alone, whatever the threads.
+TEST(OptimizerStep, ManyTensorsAsOneAtATime) {
+  const int64_t sizes[] = {1, 0, 20000, 7, 8193, 8192, 33000};
+  constexpr int kCount = 7;
+  int64_t start[kCount + 1] = {};
+  for (int i = 0; i < kCount; ++i) start[i + 1] = start[i] + sizes[i];
+  Buffer p(start[kCount], kFloat), g = p, m = p, v = p;
+  Values values(11);
+  p.fill(values), g.fill(values), m.fill(values, 0.1), v.fill(0.25);
+  const auto adam = [&](Buffer& out, int first, int count) {
+    Buffer m2 = m, v2 = v;
+    AdamArgs a{};
+    a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-8, a.weight_decay = 0.01, a.bias1 = 0.1,
+    a.bias2 = 0.001, a.dtype = kFloat, a.decoupled = true, a.count = count;
+    for (int i = 0; i < count; ++i) {
+      const int64_t at = start[first + i];
+      a.tensors[i] = {out.as<float>() + at,
+                      g.as<float>() + at,
+                      m2.as<float>() + at,
+                      v2.as<float>() + at,
+                      nullptr,
+                      sizes[first + i]};
+    }
+    adam_step(raw::kCpuStream, a);
+  };
+  Buffer one = p, all = p;
+  set_variant(Variant::kBase);
+  raw::expect_same_bits(all, [&](Buffer& b) { adam(b, 0, kCount); });
+  for (int i = 0; i < kCount; ++i) adam(one, i, 1);
+  EXPECT_TRUE(one.same_bits(all));
+
+  Buffer sums(kCount, kDouble), norm(1, kDouble), partials(20, kDouble);
+  SumSquaresArgs s{partials.as<double>(), sums.as<double>(), kFloat, kCount, {}};
+  R want = 0;
+  for (int i = 0; i < kCount; ++i) {
+    s.tensors[i] = {p.as<float>() + start[i], sizes[i]};
+    R sum = 0;
+    for (int64_t k = start[i]; k < start[i + 1]; ++k) sum += static_cast<R>(p[k]) * p[k];
+    want += sum;
+  }
+  raw::expect_same_bits(norm, [&](Buffer& b) {
+    sum_squares(raw::kCpuStream, s);
+    total_norm(raw::kCpuStream, {sums.as<double>(), b.as<double>(), kCount});
+  });
+  EXPECT_NEAR(norm[0], static_cast<double>(std::sqrt(want)), 1e-13 * norm[0]);
+  EXPECT_EQ(sums[1], 0);
+  EXPECT_TRUE(partials.guards_intact());
+}
+
+TEST(OptimizerStep, LimitOfTheNorm) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    Buffer x(9000, t), norm(1, kDouble);
+    Values values(3);
+    x.fill(values);
+    const auto limit = [&](Buffer& b, double total) {
+      norm.set(0, total);
+      LimitNormArgs a{norm.as<double>(),
+                      1.0,
+                      t,
+                      2,
+                      {{b.data(), 5000}, {b.as<char>() + 5000 * item_size(t), 4000}}};
+      limit_norm(raw::kCpuStream, a);
+    };
+    Buffer same = x, less = x, nan = x;
+    limit(same, 0.5);
+    EXPECT_TRUE(same.same_bits(x));
+    raw::expect_same_bits(less, [&](Buffer& b) { limit(b, 4); });
+    const double factor = 1 / (4 + 1e-6), eps = t == kDouble ? 1e-15 : t == kFloat ? 1e-7 : 4e-3;
+    for (int64_t i = 0; i < x.size; ++i) ASSERT_NEAR(less[i], x[i] * factor, eps);
+    limit(nan, NAN);
+    EXPECT_TRUE(std::isnan(nan[8999]));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// How the elements of many tensors become tiles, of one tensor each: tasks on CPUs, blocks of
+// threads on GPUs.
+#pragma once
+#include "kernels/optimizer_step.h"
+#include "kernels/util.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+template <class Args> RAMET_INLINE int64_t tensor_tiles(const Args& a, int64_t tile) {
+  int64_t tiles = 0;
+  for (int32_t t = 0; t < a.count; ++t) tiles += ceil_div(a.tensors[t].n, tile);
+  return tiles;
+}
+/// Tile i of them: which tensor, and which part of it.
+struct TensorTile {
+  int32_t tensor;
+  int64_t begin, end;
+};
+template <class Args> RAMET_INLINE TensorTile tensor_tile(const Args& a, int64_t tile, int64_t i) {
+  int32_t t = 0;
+  for (int64_t tiles; i >= (tiles = ceil_div(a.tensors[t].n, tile)); ++t) i -= tiles;
+  return {t, i * tile, imin(a.tensors[t].n, (i + 1) * tile)};
+}
+template <class Args> RAMET_INLINE int64_t tensor_elements(const Args& a) {
+  int64_t n = 0;
+  for (int32_t t = 0; t < a.count; ++t) n += a.tensors[t].n;
+  return n;
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,100 @@
+// Steps of many tensors, norms and their limit on a GPU: the CPU's bits.
+#include "kernels/optimizer_step.h"
+
+#include "autograd/autograd.h"
+#include "nn/optim/adam.h"
+#include "nn/optim/sgd.h"
+#include "nn/utils/clip_grad.h"
+#include "tests/kernels/cuda/gpu_tensors.h"
+
+namespace ramet::kernels {
+namespace {
+
+// Many parameters of odd sizes, some of them too long for one block, whose gradients are their own.
+std::vector<Tensor> parameters(Device device, ScalarType dtype) {
+  std::vector<Tensor> p;
+  for (int64_t i = 0; i < 70; ++i)
+    p.push_back(drawn({i % 7 == 3 ? 5000 + i : 1 + i * 3}, dtype, i).to(device).requires_grad_());
+  return p;
+}
+void give_gradients(const std::vector<Tensor>& p, int64_t step) {
+  for (size_t i = 0; i < p.size(); ++i)
+    p[i].mutable_grad() =
+        drawn(p[i].sizes(), p[i].scalar_type(), 1000 * step + static_cast<int64_t>(i))
+            .to(p[i].device());
+}
+
+template <class Make> void expect_same_steps(const Make& make) {
+  for (ScalarType t : {kFloat, kDouble}) {
+    const std::vector<Tensor> host = parameters(kHost, t), gpu = parameters(kGpu, t);
+    const auto a = make(host), b = make(gpu);
+    for (int64_t step = 1; step <= 3; ++step) {
+      give_gradients(host, step), give_gradients(gpu, step);
+      if (step == 2)
+        host[5].mutable_grad() = gpu[5].mutable_grad() = Tensor();  // an age of its own
+      a->step(), b->step();
+    }
+    for (size_t i = 0; i < host.size(); ++i) ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << i;
+  }
+}
+
+TEST(OptimizerOnGpu, Sgd) {
+  for (double momentum : {0.0, 0.9})
+    expect_same_steps([&](const std::vector<Tensor>& p) {
+      return std::make_unique<optim::SGD>(
+          p, optim::SGDOptions(0.1).momentum(momentum).nesterov(momentum > 0).weight_decay(0.01));
+    });
+}
+TEST(OptimizerOnGpu, Adam) {
+  for (bool amsgrad : {false, true})
+    expect_same_steps([&](const std::vector<Tensor>& p) {
+      return std::make_unique<optim::Adam>(
+          p, optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(amsgrad));
+    });
+  expect_same_steps([&](const std::vector<Tensor>& p) {
+    return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.01).weight_decay(0.1));
+  });
+}
+
+int64_t calls = 0;
+void count_call(KernelCall& call) { calls += call.done && std::string(call.name) == "adam_step"; }
+
+TEST(OptimizerOnGpu, OneCallForManyTensors) {
+  const std::vector<Tensor> p = parameters(kGpu, kFloat);
+  optim::AdamW optimizer(p, optim::AdamWOptions(0.01));
+  give_gradients(p, 1);
+  calls = 0;
+  const KernelObserver before = ramet::detail::kernel_observer.exchange(count_call);
+  optimizer.step();
+  ramet::detail::kernel_observer.store(before);
+  EXPECT_EQ(calls, 2);  // 64 and 6
+}
+
+TEST(ClipOnGpu, NormAndLimit) {
+  for (ScalarType t : {kFloat, kDouble, kBFloat16})
+    for (double type : {2.0, 1.0, std::numeric_limits<double>::infinity()}) {
+      const std::vector<Tensor> host = parameters(kHost, t), gpu = parameters(kGpu, t);
+      give_gradients(host, 1), give_gradients(gpu, 1);
+      const double a = nn::utils::clip_grad_norm_(host, 0.5, type),
+                   b = nn::utils::clip_grad_norm_(gpu, 0.5, type);
+      if (type == 2) EXPECT_EQ(a, b);
+      else EXPECT_NEAR(a, b, 1e-2 * a);
+      if (type != 2) continue;
+      for (size_t i = 0; i < host.size(); ++i)
+        ASSERT_EQ(numbers(host[i].grad()), numbers(gpu[i].grad())) << i;
+    }
+}
+
+TEST(ClipOnGpu, TheNormStaysThere) {
+  const std::vector<Tensor> p = parameters(kGpu, kFloat);
+  give_gradients(p, 1);
+  std::vector<Tensor> grads;
+  for (const Tensor& t : p) grads.push_back(t.grad());
+  const Tensor norm = nn::utils::get_total_norm(grads);
+  nn::utils::clip_grads_with_norm_(p, 1, norm);
+  EXPECT_EQ(norm.device(), kGpu);
+  EXPECT_NEAR(nn::utils::get_total_norm(grads).item<double>(), 1, 1e-5);
+}
+
+}  // namespace
+}  // namespace ramet::kernels

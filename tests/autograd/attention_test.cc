@@ -1,5 +1,5 @@
 // Attention as a public function. Values of many shapes: tests/kernels; on a GPU:
-// tests/kernels/cuda.
+// tests/autograd/gpu.
 #include "autograd/ops/attention.h"
 
 #include "autograd/autograd.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tests/kernels/attention_twin.h"
-#include "tests/kernels/cuda/gpu_tensors.h"
+#include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {
 namespace {

@@ -5,7 +5,8 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
 #include "nn/utils/clip_grad.h"
-#include "tests/kernels/cuda/gpu_tensors.h"
+#include "runtime/cuda/copies.h"
+#include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {
 namespace {
@@ -90,8 +91,10 @@ TEST(ClipOnGpu, TheNormStaysThere) {
   give_gradients(p, 1);
   std::vector<Tensor> grads;
   for (const Tensor& t : p) grads.push_back(t.grad());
+  const uint64_t before = ::ramet::cuda::copy_counts().to_host;
   const Tensor norm = nn::utils::get_total_norm(grads);
   nn::utils::clip_grads_with_norm_(p, 1, norm);
+  EXPECT_EQ(::ramet::cuda::copy_counts().to_host, before) << "the host looked";
   EXPECT_EQ(norm.device(), kGpu);
   EXPECT_NEAR(nn::utils::get_total_norm(grads).item<double>(), 1, 1e-5);
 }

@@ -6,13 +6,6 @@
 #include "kernels/attention.h"
 // clang-format on
 
-// Arrays stay in registers only where all loops over them are unrolled.
-#if RAMET_GPU_EMULATED
-#define RAMET_UNROLL
-#else
-#define RAMET_UNROLL _Pragma("unroll")
-#endif
-
 namespace ramet::kernels::RAMET_VARIANT {
 
 /// Where row 0 of a matrix begins, in elements.

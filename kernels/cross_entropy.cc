@@ -174,6 +174,68 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a) {
   });
 }
 
+template <class T> void consume(const CrossEntropyConsumeArgs& a) {
+  const Plan<T> plan(a.workspace, a.weight, a.dtype, a.rows, a.cols);
+  const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
+  const int64_t groups = ceil_div(a.rows, kLossGroup);
+  const auto weight_of = [&](int64_t t) {
+    return plan.weight ? static_cast<double>(plan.weight[t]) : 1.0;
+  };
+  double total_weight = 0;
+  for (int64_t g = 0; g < groups; ++g) {  // groups as in the forward
+    double sum = 0;
+    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r)
+      if (a.target[r] != a.ignore_index) sum += weight_of(a.target[r]);
+    total_weight += sum;
+  }
+  *a.total_weight = total_weight;
+  const double g = a.reduction == LossReduction::kMean ? 1 / total_weight : 1;
+  run_tasks(groups, a.rows * a.cols * bytes_of(a.dtype), [&](int64_t group, int slot) {
+    char* buffers = slot_buffers(plan.buffers, a.cols, 2, slot);
+    double sum = 0;
+    for (int64_t r = group * kLossGroup; r < imin(a.rows, (group + 1) * kLossGroup); ++r) {
+      T* dx = row_out<T>(a.x, a.dtype, r, a.cols, buffers, 1);
+      const int64_t t = a.target[r];
+      if (t == a.ignore_index) {
+        __builtin_memset(dx, 0, static_cast<size_t>(a.cols) * sizeof(T));
+      } else {
+        const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
+        T st[2];
+        statistics_of(x, a.cols, st);
+        const double w = weight_of(t), one = sharp * w, all = one + smooth * plan.weight_sum;
+        double loss = one * (static_cast<double>(st[1]) -
+                             (static_cast<double>(x[t]) - static_cast<double>(st[0])));
+        if (a.smoothing != 0)
+          loss += smooth * (static_cast<double>(st[1]) * plan.weight_sum -
+                            static_cast<double>(weighted_sum(x, plan.weight, a.cols, st[0])));
+        sum += loss;
+        backward_row<T>(x, plan.weight, st, dx, a.cols, static_cast<T>(g * all),
+                        static_cast<T>(-g * smooth));
+        dx[t] = static_cast<T>(static_cast<double>(dx[t]) - g * one);
+      }
+      row_done(a.x, a.dtype, r, a.cols, dx);
+    }
+    plan.partials[group] = {sum, 0};
+  });
+  double loss = 0;
+  for (int64_t k = 0; k < groups; ++k) loss += plan.partials[k].loss;
+  store_one(a.loss, a.dtype,
+            static_cast<T>(a.reduction == LossReduction::kMean ? loss / total_weight : loss));
+}
+
+template <class T> void scale(const ScaleByArgs& a) {
+  const T k = load_one<T>(a.factor, a.dtype);
+  if (k == T(1)) return;
+  run_tasks(ceil_div(a.n, kChunk), a.n * bytes_of(a.dtype), [&](int64_t task, int) {
+    T buffer[kChunk];
+    const int64_t n = imin(kChunk, a.n - task * kChunk);
+    char* at_x = at(a.x, a.dtype, task * kChunk);
+    load_chunk(at_x, a.dtype, 1, n, buffer);
+    for (int64_t i = 0; i < n; ++i) buffer[i] *= k;
+    store_chunk(at_x, a.dtype, 1, n, buffer);
+  });
+}
+
 }  // namespace
 
 void cross_entropy_forward(const CrossEntropyArgs& a) {
@@ -183,6 +245,14 @@ void cross_entropy_forward(const CrossEntropyArgs& a) {
 void cross_entropy_backward(const CrossEntropyBackwardArgs& a) {
   if (a.rows == 0) return;
   a.dtype == ScalarType::Double ? backward<double>(a) : backward<float>(a);
+}
+
+void cross_entropy_consume(const CrossEntropyConsumeArgs& a) {
+  a.dtype == ScalarType::Double ? consume<double>(a) : consume<float>(a);
+}
+
+void scale_by(const ScaleByArgs& a) {
+  a.dtype == ScalarType::Double ? scale<double>(a) : scale<float>(a);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -20,6 +20,11 @@ __device__ __forceinline__ T class_weight(const void* weight, ScalarType t, int6
   return weight ? load_element<T>(weight, t, c) : T(1);
 }
 
+// A target that is no class has been reported (check_index) and counts for nothing.
+RAMET_INLINE bool counts_for(int64_t target, int64_t ignored, int64_t classes) {
+  return target != ignored && target >= 0 && target < classes;
+}
+
 // One warp.
 template <class T>
 __global__ void weight_sum_kernel(const void* weight, ScalarType dtype, int64_t cols, double* out) {
@@ -30,21 +35,70 @@ __global__ void weight_sum_kernel(const void* weight, ScalarType dtype, int64_t 
   if (threadIdx.x == 0) *out = sum;
 }
 
-// max and log sum exp(x - max) of each row.
-template <class T, int kGroup> __global__ void statistics_kernel(CrossEntropyArgs a) {
+// max and log sum exp(x - max) of a row, for all threads of its group.
+template <class S, int kGroup>
+__device__ __forceinline__ void statistics_of(const Row<S>& x, int place, ComputeOf<S>& top,
+                                              ComputeOf<S>& log_sum, ComputeOf<S>* shared) {
+  using T = ComputeOf<S>;
+  const T none = static_cast<T>(-INFINITY);
+  T v[kPack], sum = T(0);
+  top = none;
+  over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
+    x.get(c, v, none);
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) top = Larger()(v[j], top);
+  });
+  top = over_group<kGroup>(top, Larger(), shared);
+  over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
+    x.get(c, v, top);
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) sum += c + j < x.n ? vexp(v[j] - top) : T(0);
+  });
+  log_sum = vlog(over_group<kGroup>(sum, Plus(), shared));
+}
+template <class S, int kGroup> __global__ void statistics_kernel(CrossEntropyArgs a, bool packed) {
+  using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const int64_t n = row < 0 ? 0 : a.cols, start = row * a.cols;
-    const auto x = [&](int64_t c) { return load_element<T>(a.x, a.dtype, start + c); };
-    T top = static_cast<T>(-INFINITY), sum = T(0);
-    for (int64_t c = place; c < n; c += kGroup) top = Larger()(x(c), top);
-    top = over_group<kGroup>(top, Larger(), shared);
-    for (int64_t c = place; c < n; c += kGroup) sum += vexp(x(c) - top);
-    sum = over_group<kGroup>(sum, Plus(), shared);
+    T top, log_sum;
+    statistics_of<S, kGroup>(row_of<S>(a.x, row, a.cols, packed), place, top, log_sum, shared);
     if (row < 0 || place != 0) return;
     static_cast<T*>(a.statistics)[2 * row] = top;
-    static_cast<T*>(a.statistics)[2 * row + 1] = vlog(sum);
+    static_cast<T*>(a.statistics)[2 * row + 1] = log_sum;
   });
+}
+
+// What the gradient of a row is made of.
+template <class T> struct Slope {
+  T top, log_sum, all, each;  // all softmax(x) + each w - [c = target] one
+  double one;
+  int64_t target;
+  bool log_probs;
+};
+// dx = the gradient of a row; x is not read with log_probs, and may be dx.
+template <class S, int kGroup>
+__device__ __forceinline__ void write_slopes(const Row<S>& x, const Row<S>& dx,
+                                             const Row<S>& weight, int place,
+                                             const Slope<ComputeOf<S>>& s) {
+  using T = ComputeOf<S>;
+  T v[kPack], w[kPack];
+  over_row_packs<kGroup>(dx.n, place, [&](int64_t c) {
+    if (!s.log_probs) x.get(c, v);
+    if (s.each != T(0)) weight.get(c, w, T(1));
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) {
+      v[j] = s.log_probs ? T(0) : vexp(v[j] - s.top - s.log_sum) * s.all;
+      if (s.each != T(0)) v[j] = fma(w[j], s.each, v[j]);
+      if (c + j == s.target) v[j] = static_cast<T>(static_cast<double>(v[j]) - s.one);
+    }
+    dx.put(c, v);
+  });
+}
+template <class S>
+__device__ __forceinline__ void write_zeros(const Row<S>& dx, int place, int step) {
+  const ComputeOf<S> none[kPack] = {};
+  for (int64_t c = static_cast<int64_t>(place) * kPack; c < dx.n; c += step * kPack)
+    dx.put(c, none);
 }
 
 // The rows of a loss group: one after the other for each warp, added in the order of the rows.
@@ -58,7 +112,7 @@ template <class T> __global__ void losses_kernel(CrossEntropyArgs a, const doubl
     const int64_t first = group * kLossGroup, count = imin(kLossGroup, a.rows - first);
     for (int64_t i = warp; i < count; i += kWarps) {
       const int64_t row = first + i, target = a.target[row];
-      const bool counts = target != a.ignore_index;
+      const bool counts = counts_for(target, a.ignore_index, a.cols);
       T top = T(0), log_sum = T(0);
       if (!a.log_probs) {
         top = static_cast<const T*>(a.statistics)[2 * row];
@@ -107,30 +161,121 @@ template <class T> __global__ void total_kernel(CrossEntropyArgs a) {
   store_element(a.loss, a.dtype, 0, static_cast<T>(loss));
 }
 
-template <class T>
-__global__ void backward_kernel(CrossEntropyBackwardArgs a, const double* weight_sum) {
+template <class S, int kGroup>
+__global__ void backward_kernel(CrossEntropyBackwardArgs a, const double* weight_sum, bool packed) {
+  using T = ComputeOf<S>;
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols);
-  for (int64_t i = first_item(); i < a.rows * a.cols; i += item_step()) {
-    const int64_t row = i / a.cols, c = i % a.cols, target = a.target[row];
-    if (target == a.ignore_index) {
-      store_element(a.dx, a.dtype, i, T(0));
-      continue;
-    }
+  over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
+    if (row < 0) return;
+    const int64_t target = a.target[row];
+    const Row<S> dx = row_of<S>(a.dx, row, a.cols, packed);
+    if (!counts_for(target, a.ignore_index, a.cols)) return write_zeros(dx, place, kGroup);
     double g = static_cast<double>(
         load_element<T>(a.grad, a.dtype, a.reduction == LossReduction::kNone ? row : 0));
     if (a.reduction == LossReduction::kMean) g /= *a.total_weight;
     const double one = sharp * static_cast<double>(class_weight<T>(a.weight, a.dtype, target)),
                  all = one + (smooth != 0 ? smooth * *weight_sum : 0);
-    T dx = T(0);
+    Slope<T> s{T(0),   T(0),       static_cast<T>(g * all), static_cast<T>(-g * smooth), g * one,
+               target, a.log_probs};
     if (!a.log_probs) {
-      const T* st = static_cast<const T*>(a.statistics) + 2 * row;
-      dx = vexp(load_element<T>(a.x, a.dtype, i) - st[0] - st[1]) * static_cast<T>(g * all);
+      s.top = static_cast<const T*>(a.statistics)[2 * row];
+      s.log_sum = static_cast<const T*>(a.statistics)[2 * row + 1];
     }
-    if (smooth != 0)
-      dx = fma(class_weight<T>(a.weight, a.dtype, c), static_cast<T>(-g * smooth), dx);
-    if (c == target) dx = static_cast<T>(static_cast<double>(dx) - g * one);
-    store_element(a.dx, a.dtype, i, dx);
+    write_slopes<S, kGroup>(row_of<S>(a.log_probs ? nullptr : a.x, row, a.cols, packed), dx,
+                            row_of<S>(a.weight, 0, a.cols, packed), place, s);
+  });
+}
+
+// ---- the loss and its gradient in one pass ------------------------------------------------------
+
+// Each loss group's sum of weights, or of the rows' losses.
+template <class T> __global__ void group_weights_kernel(CrossEntropyConsumeArgs a) {
+  for (int64_t g = first_item(); g < ceil_div(a.rows, kLossGroup); g += item_step()) {
+    double sum = 0;
+    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r)
+      if (counts_for(a.target[r], a.ignore_index, a.cols))
+        sum += static_cast<double>(class_weight<T>(a.weight, a.dtype, a.target[r]));
+    static_cast<Partial*>(a.workspace)[g].weight = sum;
   }
+}
+__global__ void group_losses_kernel(CrossEntropyConsumeArgs a, const double* losses) {
+  for (int64_t g = first_item(); g < ceil_div(a.rows, kLossGroup); g += item_step()) {
+    double sum = 0;
+    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r) sum += losses[r];
+    static_cast<Partial*>(a.workspace)[g].loss = sum;
+  }
+}
+__global__ void sum_group_weights_kernel(CrossEntropyConsumeArgs a) {
+  double sum = 0;
+  for (int64_t g = 0; g < ceil_div(a.rows, kLossGroup); ++g)
+    sum += static_cast<const Partial*>(a.workspace)[g].weight;
+  *a.total_weight = sum;
+}
+template <class T> __global__ void sum_group_losses_kernel(CrossEntropyConsumeArgs a) {
+  double sum = 0;
+  for (int64_t g = 0; g < ceil_div(a.rows, kLossGroup); ++g)
+    sum += static_cast<const Partial*>(a.workspace)[g].loss;
+  if (a.reduction == LossReduction::kMean) sum /= *a.total_weight;
+  store_element(a.loss, a.dtype, 0, static_cast<T>(sum));
+}
+
+template <class S, int kGroup>
+__global__ void consume_kernel(CrossEntropyConsumeArgs a, const double* weight_sum, double* losses,
+                               bool packed) {
+  using T = ComputeOf<S>;
+  __shared__ T shared[kWarps];
+  const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols),
+               g = a.reduction == LossReduction::kMean ? 1 / *a.total_weight : 1;
+  over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
+    const Row<S> x = row_of<S>(a.x, row, a.cols, packed),
+                 weight = row_of<S>(a.weight, 0, a.cols, packed);
+    T top, log_sum;
+    statistics_of<S, kGroup>(x, place, top, log_sum, shared);
+    const int64_t target = row < 0 ? a.ignore_index : a.target[row];
+    const bool counts = counts_for(target, a.ignore_index, a.cols);
+    T spread = T(0);  // sum_c w[c] (x[c] - max)
+    if (smooth != 0) {
+      T v[kPack], w[kPack];
+      over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
+        x.get(c, v, top), weight.get(c, w, T(1));
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) spread = fma(v[j] - top, w[j], spread);
+      });
+    }
+    // Behind this barrier (of a block, or a warp) nobody reads the target's element any more.
+    const T at_target = counts && place == 0 ? Cast<T, S>::load(x.p[target]) : T(0);
+    spread = over_group<kGroup>(spread, Plus(), shared);
+    if (row < 0) return;
+    if (!counts) {
+      if (place == 0) losses[row] = 0;
+      return write_zeros(x, place, kGroup);
+    }
+    const double one = sharp * static_cast<double>(class_weight<T>(a.weight, a.dtype, target)),
+                 all = one + (smooth != 0 ? smooth * *weight_sum : 0);
+    if (place == 0) {
+      const double l = static_cast<double>(log_sum);
+      double loss = one * (l - (static_cast<double>(at_target) - static_cast<double>(top)));
+      if (smooth != 0) loss += smooth * (l * *weight_sum - static_cast<double>(spread));
+      losses[row] = loss;
+    }
+    write_slopes<S, kGroup>(x, x, weight, place,
+                            {top, log_sum, static_cast<T>(g * all), static_cast<T>(-g * smooth),
+                             g * one, target, false});
+  });
+}
+
+template <class T> __global__ void scale_kernel(ScaleByArgs a, bool packed) {
+  const T k = load_element<T>(a.factor, a.dtype, 0);
+  if (k == T(1)) return;
+  const int64_t packs = packed ? a.n / kPack : 0;
+  for (int64_t i = first_item(); i < packs; i += item_step()) {
+    T v[kPack];
+    load_pack(a.x, a.dtype, i * kPack, v);
+    for (int j = 0; j < kPack; ++j) v[j] *= k;
+    store_pack(a.x, a.dtype, i * kPack, v);
+  }
+  for (int64_t i = packs * kPack + first_item(); i < a.n; i += item_step())
+    store_element(a.x, a.dtype, i, load_element<T>(a.x, a.dtype, i) * k);
 }
 
 template <class T, class Args> void sum_weights(const char* name, const Args& a, Stream where) {
@@ -144,17 +289,44 @@ template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
   sum_weights<T>(name, a, where);
   if (a.rows > 0) {
     if (!a.log_probs)
-      start_rows(name, where, a.rows, a.cols, statistics_kernel<T, kWarp>,
-                 statistics_kernel<T, kThreads>, a);
+      by_row_type(a.dtype, [&](auto s) {
+        using S = decltype(s);
+        start_rows(name, where, a.rows, a.cols, statistics_kernel<S, kWarp>,
+                   statistics_kernel<S, kThreads>, a, rows_packed(a.dtype, a.cols, a.x));
+      });
     start(name, where, dim3(static_cast<unsigned>(imin(ceil_div(a.rows, kLossGroup), kMostBlocks))),
           kThreads, 0, losses_kernel<T>, a, weight_sum_of(a.workspace, a.rows));
   }
   start(name, where, dim3(1), 1, 0, total_kernel<T>, a);
 }
 template <class T> void backward(const CrossEntropyBackwardArgs& a, Stream where) {
-  sum_weights<T>("cross_entropy_backward", a, where);
-  start_for("cross_entropy_backward", where, a.rows * a.cols, backward_kernel<T>, a,
-            weight_sum_of(a.workspace, a.rows));
+  const char* name = "cross_entropy_backward";
+  sum_weights<T>(name, a, where);
+  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight, a.dx);
+  by_row_type(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    start_rows(name, where, a.rows, a.cols, backward_kernel<S, kWarp>, backward_kernel<S, kThreads>,
+               a, weight_sum_of(a.workspace, a.rows), packed);
+  });
+}
+template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) {
+  const char* name = "cross_entropy_consume";
+  sum_weights<T>(name, a, where);
+  const int64_t groups = ceil_div(a.rows, kLossGroup);
+  // Behind what the other kernels need come the rows' losses.
+  auto* losses = reinterpret_cast<double*>(static_cast<char*>(a.workspace) +
+                                           cross_entropy_workspace(a.dtype, a.rows, a.cols, 0));
+  start_for(name, where, groups, group_weights_kernel<T>, a);
+  start(name, where, dim3(1), 1, 0, sum_group_weights_kernel, a);
+  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight);
+  if (a.rows > 0)
+    by_row_type(a.dtype, [&](auto s) {
+      using S = decltype(s);
+      start_rows(name, where, a.rows, a.cols, consume_kernel<S, kWarp>, consume_kernel<S, kThreads>,
+                 a, weight_sum_of(a.workspace, a.rows), losses, packed);
+    });
+  start_for(name, where, groups, group_losses_kernel, a, losses);
+  start(name, where, dim3(1), 1, 0, sum_group_losses_kernel<T>, a);
 }
 
 }  // namespace
@@ -165,6 +337,17 @@ void cross_entropy_forward(const CrossEntropyArgs& a, Stream where) {
 void cross_entropy_backward(const CrossEntropyBackwardArgs& a, Stream where) {
   if (a.rows == 0) return;
   a.dtype == ScalarType::Double ? backward<double>(a, where) : backward<float>(a, where);
+}
+
+void cross_entropy_consume(const CrossEntropyConsumeArgs& a, Stream where) {
+  a.dtype == ScalarType::Double ? consume<double>(a, where) : consume<float>(a, where);
+}
+void scale_by(const ScaleByArgs& a, Stream where) {
+  const bool packed = packs_fit(a.x, a.dtype);
+  const int64_t items = packed ? ceil_div(a.n, kPack) : a.n;
+  if (a.dtype == ScalarType::Double)
+    start_for("scale_by", where, items, scale_kernel<double>, a, packed);
+  else start_for("scale_by", where, items, scale_kernel<float>, a, packed);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -54,6 +54,32 @@ struct CrossEntropyBackwardArgs {
 };
 RAMET_KERNEL(cross_entropy_backward, CrossEntropyBackwardArgs);
 
+/// The loss (kMean, kSum) and, in the place of x, its gradient: x[r][c] = g (A[r] softmax(x[r])[c]
+/// - a[r][c]) as above with grad 1. A row is read, added up and overwritten while it is at hand.
+/// REQUIRES: as the forward's; x may be written.
+struct CrossEntropyConsumeArgs {
+  void* x;
+  const int64_t* target;
+  const void* weight;
+  void* loss;
+  double* total_weight;
+  void* workspace;  // cross_entropy_consume_workspace bytes
+  int64_t rows, cols, ignore_index;
+  double smoothing;
+  ScalarType dtype;
+  LossReduction reduction;
+};
+RAMET_KERNEL(cross_entropy_consume, CrossEntropyConsumeArgs);
+
+/// x *= *factor, one element of x's dtype; nothing is read or written where that is 1.
+struct ScaleByArgs {
+  void* x;
+  const void* factor;
+  int64_t n;
+  ScalarType dtype;
+};
+RAMET_KERNEL(scale_by, ScaleByArgs);
+
 inline constexpr int64_t kLossGroup = 64;
 
 /// Bytes for either; `slots` is max_parallel_slots(). Partial sums, the weights as compute type,
@@ -61,6 +87,11 @@ inline constexpr int64_t kLossGroup = 64;
 constexpr int64_t cross_entropy_workspace(ScalarType t, int64_t rows, int64_t cols, int slots) {
   return (rows + kLossGroup - 1) / kLossGroup * 16 + row_stride(cols) * 8 +
          row_workspace(t, cols, 2, slots);
+}
+/// The same and a loss for each row.
+constexpr int64_t cross_entropy_consume_workspace(ScalarType t, int64_t rows, int64_t cols,
+                                                  int slots) {
+  return cross_entropy_workspace(t, rows, cols, slots) + rows * 8;
 }
 
 }  // namespace kernels

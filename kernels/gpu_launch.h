@@ -7,6 +7,13 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/stream.h"
 
+// Arrays stay in registers only where all loops over them are unrolled.
+#if RAMET_GPU_EMULATED
+#define RAMET_UNROLL
+#else
+#define RAMET_UNROLL _Pragma("unroll")
+#endif
+
 namespace ramet::kernels::RAMET_VARIANT {
 
 /// Threads of a block where nothing asks for another number.

@@ -17,6 +17,14 @@ template <class T> const T* vector_in(const void* p, ScalarType t, int64_t cols,
   return buffer;
 }
 
+template <class T> void add_rows(const T* x, const T* r, T* sum, int64_t n) {
+  sweep<T>(
+      n, [&](int64_t i, int) { lstore(sum + i, lload(x + i) + lload(r + i)); },
+      [&](int64_t i, int64_t left) {
+        lstore_n(sum + i, lload_n<T>(x + i, left, T(0)) + lload_n<T>(r + i, left, T(0)), left);
+      });
+}
+
 template <class T>
 void forward_row(const T* x, const T* w, const T* b, T* y, T& mean, T& rstd, int64_t n, T eps,
                  bool past) {
@@ -74,8 +82,8 @@ void forward_row(const T* x, const T* w, const T* b, T* y, T& mean, T& rstd, int
 
 // One row's share of dweight and dbias, then its dx.
 template <class T>
-void backward_row(const T* x, const T* w, const T* g, T mean, T rstd, T* dx, T* dw, T* db,
-                  int64_t n, bool past) {
+void backward_row(const T* x, const T* w, const T* g, const T* ds, T mean, T rstd, T* dx, T* dw,
+                  T* db, int64_t n, bool past) {
   constexpr int last = kAccumulators<T> - 1;
   const Lanes<T> M = lset(mean), K = lset(rstd), one = lset<T>(1);
   Accumulators<T> s, z;
@@ -102,14 +110,17 @@ void backward_row(const T* x, const T* w, const T* g, T mean, T rstd, T* dx, T* 
   sweep<T>(
       n,
       [&](int64_t i, int) {
-        const Lanes<T> v =
+        Lanes<T> v =
             K * lfma((lload(x + i) - M) * K, B, lfma(lload(g + i), w ? lload(w + i) : one, A));
+        if (ds) v = v + lload(ds + i);
         if (past) lstream(dx + i, v);
         else lstore(dx + i, v);
       },
       [&](int64_t i, int64_t left) {
         const auto part = [&](const T* p) { return lload_n<T>(p + i, left, T(0)); };
-        lstore_n(dx + i, K * lfma((part(x) - M) * K, B, lfma(part(g), w ? part(w) : one, A)), left);
+        Lanes<T> v = K * lfma((part(x) - M) * K, B, lfma(part(g), w ? part(w) : one, A));
+        if (ds) v = v + part(ds);
+        lstore_n(dx + i, v, left);
       });
 }
 
@@ -119,9 +130,15 @@ template <class T> void forward(const LayerNormArgs& a) {
   const T* b = vector_in<T>(a.bias, a.dtype, a.cols, workspace);
   const bool past = streams_past_caches(a.y, a.dtype, a.rows, a.cols);
   by_rows(a.rows, a.cols, a.dtype, [&](int64_t first, int64_t end, int slot) {
-    char* buffers = slot_buffers(workspace, a.cols, 2, slot);
+    char* buffers = slot_buffers(workspace, a.cols, 4, slot);
     for (int64_t r = first; r < end; ++r) {
       const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
+      if (a.residual) {
+        T* sum = row_out<T>(a.sum, a.dtype, r, a.cols, buffers, 2);
+        add_rows(x, row_in<T>(a.residual, a.dtype, r, a.cols, buffers, 3), sum, a.cols);
+        row_done(a.sum, a.dtype, r, a.cols, sum);
+        x = row_in<T>(a.sum, a.dtype, r, a.cols, buffers, 2);  // as it was rounded
+      }
       T* y = row_out<T>(a.y, a.dtype, r, a.cols, buffers, 1);
       forward_row<T>(x, w, b, y, static_cast<T*>(a.mean)[r], static_cast<T*>(a.rstd)[r], a.cols,
                      static_cast<T>(a.eps), past);
@@ -140,7 +157,7 @@ template <class T> void backward(const LayerNormBackwardArgs& a) {
   const bool past = a.dx && streams_past_caches(a.dx, a.dtype, a.rows, a.cols);
   const int64_t bytes = a.rows * a.cols * bytes_of(a.dtype);
   run_tasks(groups, 2 * bytes, [&](int64_t group, int slot) {
-    char* buffers = slot_buffers(workspace, a.cols, 3, slot);
+    char* buffers = slot_buffers(workspace, a.cols, 4, slot);
     T *dw = partials + group * 2 * stride, *db = dw + stride;
     __builtin_memset(dw, 0, static_cast<size_t>(2 * stride) * sizeof(T));
     for (int64_t r = group * kLayerNormGroup; r < imin(a.rows, (group + 1) * kLayerNormGroup);
@@ -148,8 +165,9 @@ template <class T> void backward(const LayerNormBackwardArgs& a) {
       const T* x = row_in<T>(a.x, a.dtype, r, a.cols, buffers, 0);
       const T* g = row_in<T>(a.dy, a.dtype, r, a.cols, buffers, 1);
       T* dx = a.dx ? row_out<T>(a.dx, a.dtype, r, a.cols, buffers, 2) : nullptr;
-      backward_row<T>(x, w, g, static_cast<const T*>(a.mean)[r], static_cast<const T*>(a.rstd)[r],
-                      dx, dw, db, a.cols, past);
+      const T* ds = a.dsum && dx ? row_in<T>(a.dsum, a.dtype, r, a.cols, buffers, 3) : nullptr;
+      backward_row<T>(x, w, g, ds, static_cast<const T*>(a.mean)[r],
+                      static_cast<const T*>(a.rstd)[r], dx, dw, db, a.cols, past);
       if (dx) row_done(a.dx, a.dtype, r, a.cols, dx);
     }
     if (past) stream_fence();

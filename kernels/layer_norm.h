@@ -7,8 +7,9 @@ namespace ramet {
 namespace kernels {
 
 /// y[r][c] = (x[r][c] - mean[r]) rstd[r] weight[c] + bias[c], rstd = 1 / sqrt(var + eps), var
-/// without correction. REQUIRES: a floating dtype; weight and bias (each may be null) of the same
-/// one; mean and rstd of its compute type.
+/// without correction. With a residual x is replaced by sum = x + residual, rounded to dtype.
+/// REQUIRES: a floating dtype; weight and bias (each may be null) of the same one; mean and rstd of
+/// its compute type.
 struct LayerNormArgs {
   const void *x, *weight, *bias;
   void *y, *mean, *rstd;
@@ -16,11 +17,14 @@ struct LayerNormArgs {
   int64_t rows, cols;
   double eps;
   ScalarType dtype;
+  const void* residual = nullptr;
+  void* sum = nullptr;
 };
 RAMET_KERNEL(layer_norm_forward, LayerNormArgs);
 
 /// With h = (x - mean) rstd and g = dy weight:
 ///   dx = rstd (g - mean_c(g) - h mean_c(g h)),   dweight = sum_r dy h,   dbias = sum_r dy.
+/// and dx += dsum where that is not null (the gradient that x, a sum, has besides).
 /// Any of dx, dweight, dbias may be null. dweight and dbias: groups of kLayerNormGroup rows are
 /// summed in order, the groups in double.
 struct LayerNormBackwardArgs {
@@ -30,6 +34,7 @@ struct LayerNormBackwardArgs {
   void* workspace;  // layer_norm_backward_workspace bytes
   int64_t rows, cols;
   ScalarType dtype;
+  const void* dsum = nullptr;
 };
 RAMET_KERNEL(layer_norm_backward, LayerNormBackwardArgs);
 
@@ -37,14 +42,14 @@ inline constexpr int64_t kLayerNormGroup = 64;
 
 /// `slots` is max_parallel_slots().
 constexpr int64_t layer_norm_workspace(ScalarType t, int64_t cols, int slots) {
-  return row_workspace(t, cols, 2, slots) +
+  return row_workspace(t, cols, 4, slots) +
          (t == ScalarType::Double || t == ScalarType::Float ? 0 : 2 * row_stride(cols) * 4);
 }
 constexpr int64_t layer_norm_backward_workspace(ScalarType t, int64_t rows, int64_t cols,
                                                 int slots) {
   return (rows + kLayerNormGroup - 1) / kLayerNormGroup * 2 * row_stride(cols) *
              (t == ScalarType::Double ? 8 : 4) +
-         row_workspace(t, cols, 3, slots) +
+         row_workspace(t, cols, 4, slots) +
          (t == ScalarType::Double || t == ScalarType::Float ? 0 : row_stride(cols) * 4);
 }
 

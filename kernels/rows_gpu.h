@@ -6,6 +6,14 @@
 #include "kernels/row_tasks.h"
 // clang-format on
 
+// Tells the compiler, which cannot see it through a structure that may hold no pointer, that this one
+// is of global memory.
+#if RAMET_GPU_EMULATED
+#define RAMET_GLOBAL(pointer)
+#else
+#define RAMET_GLOBAL(pointer) __builtin_assume(__isGlobal(pointer))
+#endif
+
 namespace ramet::kernels::RAMET_VARIANT {
 
 constexpr int kWarp = 32, kWarps = kThreads / kWarp;
@@ -44,6 +52,72 @@ template <int kGroup, class F> __device__ void over_rows(int64_t rows, const F& 
     const int64_t row = first + threadIdx.x / kGroup;
     f(row < rows ? row : -1, place);
   }
+}
+
+/// Storage types of rows, and what they are computed in.
+template <class S> struct RowCompute { using type = float; };
+template <> struct RowCompute<double> { using type = double; };
+template <class S> using ComputeOf = typename RowCompute<S>::type;
+/// f(S{}) with the storage type S of a floating `t`.
+template <class F> void by_row_type(ScalarType t, const F& f) {
+  switch (t) {
+    case ScalarType::Double: return f(double{});
+    case ScalarType::Half: return f(HalfBits{});
+    case ScalarType::BFloat16: return f(BfloatBits{});
+    default: return f(float{});
+  }
+}
+
+/// A row of n elements in memory. A thread of a group has eight neighbours at a time (over_packs),
+/// whatever the row's alignment: that decides how they are read and written, not who adds what, so
+/// a row's bits do not depend on where it lies.
+template <class S> struct Row {
+  using T = ComputeOf<S>;
+  S* p;
+  int64_t n;
+  bool packed;  // 16 bytes at a time
+
+  /// Elements c to c + 7, `fill` behind the end.
+  __device__ __forceinline__ void get(int64_t c, T (&v)[kPack], T fill = T(0)) const {
+    S s[kPack];
+    if (packed && c + kPack <= n) {
+      RAMET_GLOBAL(p);
+      load_bytes<sizeof s>(p + c, s);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) v[j] = Cast<T, S>::load(s[j]);
+      return;
+    }
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) v[j] = c + j < n ? Cast<T, S>::load(p[c + j]) : fill;
+  }
+  __device__ __forceinline__ void put(int64_t c, const T (&v)[kPack]) const {
+    if (packed && c + kPack <= n) {
+      RAMET_GLOBAL(p);
+      S s[kPack];
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) s[j] = Cast<T, S>::store(v[j]);
+      store_bytes<sizeof s>(p + c, s);
+      return;
+    }
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j)
+      if (c + j < n) p[c + j] = Cast<T, S>::store(v[j]);
+  }
+};
+/// Row `row` of a dense block at p; of no elements where p is null or row < 0.
+template <class S>
+__device__ __forceinline__ Row<S> row_of(const void* p, int64_t row, int64_t cols, bool packed) {
+  if (!p || row < 0) return {nullptr, 0, false};
+  return {static_cast<S*>(const_cast<void*>(p)) + row * cols, cols, packed};
+}
+/// f(c) for the packs of a row of n elements that this thread of a group has.
+template <int kGroup, class F>
+__device__ __forceinline__ void over_row_packs(int64_t n, int place, const F& f) {
+  for (int64_t c = static_cast<int64_t>(place) * kPack; c < n; c += kGroup * kPack) f(c);
+}
+/// May whole packs be used in all rows of these blocks? Null pointers do not matter.
+template <class... P> bool rows_packed(ScalarType t, int64_t cols, const P*... p) {
+  return cols % kPack == 0 && ((!p || packs_fit(p, t)) && ...);
 }
 
 /// Starts a kernel of over_rows: the one for warps or the one for blocks.

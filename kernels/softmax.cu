@@ -6,59 +6,79 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-template <class T, int kGroup> __global__ void forward_kernel(SoftmaxArgs a) {
+template <class S, int kGroup> __global__ void forward_kernel(SoftmaxArgs a, bool packed) {
+  using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
+  const T none = static_cast<T>(-INFINITY);
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const int64_t n = row < 0 ? 0 : a.cols, start = row * a.cols;
-    const auto x = [&](int64_t c) { return load_element<T>(a.x, a.dtype, start + c); };
-    T top = static_cast<T>(-INFINITY);
-    for (int64_t c = place; c < n; c += kGroup) top = Larger()(x(c), top);
+    const int64_t n = row < 0 ? 0 : a.cols;
+    const Row<S> x = row_of<S>(a.x, row, a.cols, packed), y = row_of<S>(a.y, row, a.cols, packed);
+    T v[kPack], top = none, sum = T(0);  // a NaN may escape the maximum, never the sum
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      x.get(c, v, none);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) top = Larger()(v[j], top);
+    });
     top = over_group<kGroup>(top, Larger(), shared);
-    T sum = T(0);  // a NaN may escape the maximum, never the sum
-    for (int64_t c = place; c < n; c += kGroup) sum += vexp(x(c) - top);
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      x.get(c, v, top);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) sum += c + j < n ? vexp(v[j] - top) : T(0);
+    });
     sum = over_group<kGroup>(sum, Plus(), shared);
     const T rest = a.log ? vlog(sum) : T(1) / sum;
-    for (int64_t c = place; c < n; c += kGroup) {
-      const T y = a.log ? x(c) - top - rest : vexp(x(c) - top) * rest;
-      store_element(a.y, a.dtype, start + c, y);
-    }
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      x.get(c, v);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) v[j] = a.log ? v[j] - top - rest : vexp(v[j] - top) * rest;
+      y.put(c, v);
+    });
   });
 }
 
-template <class T, int kGroup> __global__ void backward_kernel(SoftmaxBackwardArgs a) {
+template <class S, int kGroup> __global__ void backward_kernel(SoftmaxBackwardArgs a, bool packed) {
+  using T = ComputeOf<S>;
   __shared__ T shared[kWarps];
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
-    const int64_t n = row < 0 ? 0 : a.cols, start = row * a.cols;
-    const auto y = [&](int64_t c) { return load_element<T>(a.y, a.dtype, start + c); };
-    const auto dy = [&](int64_t c) { return load_element<T>(a.dy, a.dtype, start + c); };
-    T sum = T(0);
-    for (int64_t c = place; c < n; c += kGroup) sum = a.log ? sum + dy(c) : fma(y(c), dy(c), sum);
+    const int64_t n = row < 0 ? 0 : a.cols;
+    const Row<S> y = row_of<S>(a.y, row, a.cols, packed), dy = row_of<S>(a.dy, row, a.cols, packed),
+                 dx = row_of<S>(a.dx, row, a.cols, packed);
+    T v[kPack], g[kPack], sum = T(0);
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      dy.get(c, g);
+      if (!a.log) y.get(c, v);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) sum = a.log ? sum + g[j] : fma(v[j], g[j], sum);
+    });
     sum = over_group<kGroup>(sum, Plus(), shared);
-    for (int64_t c = place; c < n; c += kGroup) {
-      const T dx = a.log ? dy(c) - vexp(y(c)) * sum : y(c) * (dy(c) - sum);
-      store_element(a.dx, a.dtype, start + c, dx);
-    }
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      dy.get(c, g), y.get(c, v);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) g[j] = a.log ? g[j] - vexp(v[j]) * sum : v[j] * (g[j] - sum);
+      dx.put(c, g);
+    });
   });
-}
-
-template <class T> void forward(const SoftmaxArgs& a, Stream where) {
-  start_rows("softmax", where, a.rows, a.cols, forward_kernel<T, kWarp>,
-             forward_kernel<T, kThreads>, a);
-}
-template <class T> void backward(const SoftmaxBackwardArgs& a, Stream where) {
-  start_rows("softmax_backward", where, a.rows, a.cols, backward_kernel<T, kWarp>,
-             backward_kernel<T, kThreads>, a);
 }
 
 }  // namespace
 
 void softmax_forward(const SoftmaxArgs& a, Stream where) {
   if (a.rows == 0 || a.cols == 0) return;
-  a.dtype == ScalarType::Double ? forward<double>(a, where) : forward<float>(a, where);
+  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.y);
+  by_row_type(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    start_rows("softmax", where, a.rows, a.cols, forward_kernel<S, kWarp>,
+               forward_kernel<S, kThreads>, a, packed);
+  });
 }
 void softmax_backward(const SoftmaxBackwardArgs& a, Stream where) {
   if (a.rows == 0 || a.cols == 0) return;
-  a.dtype == ScalarType::Double ? backward<double>(a, where) : backward<float>(a, where);
+  const bool packed = rows_packed(a.dtype, a.cols, a.y, a.dy, a.dx);
+  by_row_type(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    start_rows("softmax_backward", where, a.rows, a.cols, backward_kernel<S, kWarp>,
+               backward_kernel<S, kThreads>, a, packed);
+  });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -177,6 +177,11 @@ Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options) {
   return detail::layer_norm(input, options.normalized_shape(), options.weight(), options.bias(),
                             options.eps());
 }
+std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input, const Tensor& residual,
+                                               const LayerNormFuncOptions& options) {
+  return ramet::residual_layer_norm(input, residual, options.normalized_shape(), options.weight(),
+                                    options.bias(), options.eps());
+}
 Tensor dropout(Tensor input, const DropoutFuncOptions& options) {
   return detail::dropout(std::move(input), options.p(), options.training(), options.inplace());
 }

@@ -160,6 +160,10 @@ RAMET_API Tensor adaptive_avg_pool2d(const Tensor& input,
 RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
                             const Tensor& running_var, const BatchNormFuncOptions& options = {});
 RAMET_API Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options);
+/// layer_norm(input + residual) and input + residual, in one pass (autograd/ops/layer_norm.h).
+RAMET_API std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input,
+                                                         const Tensor& residual,
+                                                         const LayerNormFuncOptions& options);
 /// x / max(||x||_p along dim, eps)
 RAMET_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {});
 

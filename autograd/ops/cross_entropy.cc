@@ -115,10 +115,43 @@ Tensor fused(const char* node, const Tensor& x, const Tensor& target, const Tens
                 });
 }
 
-// Checks and shapes shared by both losses: x as rows of classes.
+// The loss of x and, in x's memory, its gradient.
+Tensor consumed(const Tensor& x, const Tensor& target, const Tensor& weight, const Setting& s) {
+  const char* op = "cross_entropy_loss_consuming";
+  const Device device = x.device();
+  Tensor loss = fresh({}, x.scalar_type(), device);
+  const Tensor total = fresh({}, kDouble, device),
+               workspace = fresh(kernels::cross_entropy_consume_workspace(
+                                     x.scalar_type(), s.rows, s.cols, max_parallel_slots()),
+                                 kByte, device);
+  Tensor gradient = x.shallow();
+  kernels::cross_entropy_consume(
+      x.stream(), {x.ptr(), static_cast<const int64_t*>(target.ptr()), pointer(weight), loss->data,
+                   static_cast<double*>(total->data), pointer(workspace), s.rows, s.cols,
+                   s.ignore_index, s.smoothing, x.scalar_type(), s.reduction});
+  x.storage_impl()->wrote(op);
+  return record("CrossEntropyLossConsumingBackward0", {x}, std::move(loss),
+                [op, gradient = std::move(gradient)](const Node& self, const Tensor& g) mutable {
+                  RAMET_CHECK(gradient.defined(), op,
+                              "the gradient of these logits, which is in their memory, was handed "
+                              "on already: got a second backward through ",
+                              self.name(), ", expected one");
+                  if (recording(g))
+                    throw NotImplementedError(detail::join(
+                        "[", op,
+                        "] the derivative of the gradient is not implemented: the logits "
+                        "are gone"));
+                  const Tensor factor = g.contiguous();
+                  kernels::scale_by(gradient.stream(), {gradient.ptr(), factor.ptr(),
+                                                        gradient.numel(), gradient.scalar_type()});
+                  return std::move(gradient);
+                });
+}
+
+// Checks and shapes shared by all of them: x as rows of classes.
 Tensor by_index(const char* op, const char* node, const Tensor& self, const Tensor& target,
                 const std::optional<Tensor>& weight_, int64_t reduction, int64_t ignore_index,
-                double smoothing, bool log_probs) {
+                double smoothing, bool log_probs, bool consuming = false) {
   check_defined(op, self);
   check_defined(op, target);
   check_reduction(op, reduction);
@@ -160,6 +193,8 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
   const Setting s{t.numel(), cols, ignore_index, smoothing, static_cast<LossReduction>(reduction),
                   log_probs};
   if (self.dim() != 2) x = x.reshape({s.rows, s.cols});
+  if (consuming)
+    return consumed(x, t.reshape(-1), weight.defined() ? weight.detach().contiguous() : weight, s);
   const Tensor loss = fused(node, x.contiguous(), t.reshape(-1),
                             weight.defined() ? weight.detach().contiguous() : weight, s);
   return s.reduction == LossReduction::kNone && self.dim() != 2 ? loss.reshape(target.sizes())
@@ -208,6 +243,29 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
   }
   return by_index("cross_entropy_loss", "CrossEntropyLossBackward0", self, target, weight,
                   reduction, ignore_index, label_smoothing, false);
+}
+
+Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
+                                    const std::optional<Tensor>& weight, int64_t reduction,
+                                    int64_t ignore_index, double label_smoothing) {
+  const char* op = "cross_entropy_loss_consuming";
+  check_defined(op, self);
+  check_reduction(op, reduction);
+  RAMET_CHECK(label_smoothing >= 0 && label_smoothing <= 1, op,
+              "label_smoothing must be between 0.0 and 1.0. Got: ", label_smoothing);
+  RAMET_CHECK(reduction != Reduction::None, op,
+              "reduction: got Reduction::None, expected Mean or Sum");
+  RAMET_CHECK(self.dim() == 2, op, "input: got ", describe(self), ", expected [n, classes]");
+  const bool consuming = recording(self);
+  if (consuming) {
+    RAMET_CHECK(self.is_contiguous(), op, "input: got ", describe(self),
+                ", expected a contiguous tensor");
+    RAMET_CHECK(!self.is_leaf() && !self.is_view() && !self.is_inference(), op,
+                "input: got a leaf, a view or an inference tensor ", describe(self),
+                ", expected a result that nobody needs any more");
+  }
+  return by_index(op, "CrossEntropyLossBackward0", self, target, weight, reduction, ignore_index,
+                  label_smoothing, false, consuming);
 }
 
 Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,

@@ -45,22 +45,26 @@ std::array<Tensor, 3> pick3(std::vector<Tensor> t) {
   return {std::move(t[0]), std::move(t[1]), std::move(t[2])};
 }
 
-// All three gradients from one pass; each is a recorded operation of its own.
-std::array<Tensor, 3> layer_norm_backward(const Node& self, const Tensor& g, const Tensor& x,
+// Which of the gradients of x, weight and bias are wanted.
+using Wanted = std::array<bool, 3>;
+
+// All three gradients from one pass; each is a recorded operation of its own. `dsum`, which may be
+// undefined, is added to that of x.
+std::array<Tensor, 3> layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x,
                                           const Tensor& w, const Tensor& mean, const Tensor& rstd,
-                                          const Shape& s, const std::vector<int64_t>& normalized) {
+                                          const Shape& s, const std::vector<int64_t>& normalized,
+                                          const Tensor& dsum = {}) {
   const ScalarType t = x.scalar_type();
-  const Tensor gd = dense(g), xd = dense(x), wd = dense(w);
+  const Tensor gd = dense(g), xd = dense(x), wd = dense(w), dd = dense(dsum);
   std::array<Tensor, 3> r;
-  if (self.needs(0)) r[0] = Tensor(TensorBase::empty(x.sizes(), t, x.device()));
-  for (int i : {1, 2})
-    if (self.needs(i))
-      r[static_cast<size_t>(i)] = Tensor(TensorBase::empty(normalized, t, x.device()));
+  if (wanted[0]) r[0] = Tensor(TensorBase::empty(x.sizes(), t, x.device()));
+  for (size_t i : {1, 2})
+    if (wanted[i]) r[i] = Tensor(TensorBase::empty(normalized, t, x.device()));
   const Tensor workspace = bytes(
       kernels::layer_norm_backward_workspace(t, s.rows, s.cols, max_parallel_slots()), x.device());
-  kernels::layer_norm_backward(
-      x.stream(), {xd.ptr(), pointer(wd), gd.ptr(), mean.ptr(), rstd.ptr(), pointer(r[0]),
-                   pointer(r[1]), pointer(r[2]), pointer(workspace), s.rows, s.cols, t});
+  kernels::layer_norm_backward(x.stream(), {xd.ptr(), pointer(wd), gd.ptr(), mean.ptr(), rstd.ptr(),
+                                            pointer(r[0]), pointer(r[1]), pointer(r[2]),
+                                            pointer(workspace), s.rows, s.cols, t, pointer(dd)});
   const bool again = recording(g, x, w);
   if (!again) return r;
   if (r[0].defined()) {
@@ -94,18 +98,100 @@ std::array<Tensor, 3> layer_norm_backward(const Node& self, const Tensor& g, con
   return r;
 }
 
-void check_parameter(const char* name, const Tensor& p, const Tensor& x, IntArrayRef shape) {
+void check_parameter(const char* op, const char* name, const Tensor& p, const Tensor& x,
+                     IntArrayRef shape) {
   if (!p.defined()) return;
-  RAMET_CHECK(p.sizes() == shape, "layer_norm", "Expected ", name,
+  RAMET_CHECK(p.sizes() == shape, op, "Expected ", name,
               " to be of same shape as normalized_shape, but got ", name, " of shape ", p.sizes(),
               " and normalized_shape = ", shape);
-  RAMET_CHECK(p.scalar_type() == x.scalar_type(), "layer_norm", name, ": got ", describe(p),
+  RAMET_CHECK(p.scalar_type() == x.scalar_type(), op, name, ": got ", describe(p),
               ", expected the dtype of input ", describe(x));
-  RAMET_CHECK(p->device == x->device, "layer_norm",
+  RAMET_CHECK(p->device == x->device, op,
               "Expected all tensors to be on the same device, but found at least two devices, ",
               x.device(), " and ", p.device(), "! Got ", describe(x), " and ", name, " ",
               describe(p));
 }
+
+// Checks; rows and columns.
+Shape shape_of(const char* op, const Tensor& x, IntArrayRef normalized_shape, const Tensor& w,
+               const Tensor& b, double eps) {
+  RAMET_CHECK(
+      !normalized_shape.empty(), op,
+      "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+      "element: got ",
+      normalized_shape);
+  const int64_t lead = x.dim() - static_cast<int64_t>(normalized_shape.size());
+  RAMET_CHECK(lead >= 0 && x.sizes().slice(static_cast<size_t>(lead)) == normalized_shape, op,
+              "Given normalized_shape=", normalized_shape,
+              ", expected input with shape [*, ...] ending in it, but got input of size ",
+              x.sizes());
+  RAMET_CHECK(is_floating(x.scalar_type()), op, "not implemented for '", name_of(x.scalar_type()),
+              "': got ", describe(x));
+  check_parameter(op, "weight", w, x, normalized_shape);
+  check_parameter(op, "bias", b, x, normalized_shape);
+  Shape s{1, 1, eps};
+  for (int64_t d = 0; d < x.dim(); ++d) (d < lead ? s.rows : s.cols) *= x->sizes()[d];
+  return s;
+}
+
+// Slots: the gradients of the normalised rows and of the sum. Edges: input, residual, weight, bias.
+class ResidualLayerNormBackward final : public Node {
+ public:
+  ResidualLayerNormBackward(const Tensor& x, const Tensor& r, const Tensor& w, const Tensor& b,
+                            const Tensor& sum, Tensor mean, Tensor rstd, const Shape& shape,
+                            std::vector<int64_t> normalized)
+      : Node("ResidualLayerNormBackward0", 4, 2, sizeof(ResidualLayerNormBackward)),
+        edge_{edge_of(x.impl()), edge_of(r.impl()), edge_of(w.impl()), edge_of(b.impl())},
+        sum_(sum.shallow()),
+        weight_(save_if(w.defined(), w)),
+        mean_(std::move(mean)),
+        rstd_(std::move(rstd)),
+        shape_(shape),
+        normalized_(std::move(normalized)) {
+    device = static_cast<uint8_t>(x.device().ordinal());
+    flags |= kSpans;  // several slots: the general walk
+    follow_edges();
+    if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
+  }
+  ~ResidualLayerNormBackward() override {
+    for (Edge& e : edge_) release(e.node);
+  }
+  Edge* edges() override { return edge_; }
+  void release_saved() override {
+    flags |= kReleased;
+    sum_ = weight_ = Saved();
+    mean_ = rstd_ = Tensor();
+  }
+  void apply(Tensor* in, Tensor* out) override {
+    if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
+    const bool of_rows = needs(0) || needs(1);
+    Tensor dx = in[1];
+    if (in[0].defined()) {
+      Tensor sum = sum_.get(*this);
+      const Tensor& w = weight_.get(*this);
+      const bool again = tls.grad_mode;  // then every gradient is recorded
+      if (again) {
+        sum = sum.shallow();
+        attach(sum, this, 1);
+      }
+      std::array<Tensor, 3> r =
+          layer_norm_backward({of_rows, needs(2), needs(3)}, in[0], sum, w, mean_, rstd_, shape_,
+                              normalized_, again ? Tensor() : in[1]);
+      dx = !r[0].defined() ? in[1] : again && in[1].defined() ? r[0].add(in[1]) : r[0];
+      out[2] = std::move(r[1]);
+      out[3] = std::move(r[2]);
+    }
+    if (needs(0)) out[0] = dx;
+    if (needs(1)) out[1] = std::move(dx);
+  }
+
+ private:
+  Edge edge_[4];
+  Saved sum_, weight_;
+  Tensor mean_, rstd_;
+  Shape shape_;
+  std::vector<int64_t> normalized_;
+};
 
 }  // namespace
 
@@ -114,22 +200,7 @@ Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape,
                   double eps, bool) {
   check_defined("layer_norm", x);
   const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor());
-  RAMET_CHECK(
-      !normalized_shape.empty(), "layer_norm",
-      "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
-      "element: got ",
-      normalized_shape);
-  const int64_t lead = x.dim() - static_cast<int64_t>(normalized_shape.size());
-  RAMET_CHECK(lead >= 0 && x.sizes().slice(static_cast<size_t>(lead)) == normalized_shape,
-              "layer_norm", "Given normalized_shape=", normalized_shape,
-              ", expected input with shape [*, ...] ending in it, but got input of size ",
-              x.sizes());
-  RAMET_CHECK(is_floating(x.scalar_type()), "layer_norm", "not implemented for '",
-              name_of(x.scalar_type()), "': got ", describe(x));
-  check_parameter("weight", w, x, normalized_shape);
-  check_parameter("bias", b, x, normalized_shape);
-  Shape s{1, 1, eps};
-  for (int64_t d = 0; d < x.dim(); ++d) (d < lead ? s.rows : s.cols) *= x->sizes()[d];
+  const Shape s = shape_of("layer_norm", x, normalized_shape, w, b, eps);
   const ScalarType t = x.scalar_type(), stat = t == kDouble ? kDouble : kFloat;
   const Tensor xd = dense(x), wd = dense(w), bd = dense(b);
   Tensor y(TensorBase::empty(x.sizes(), t, x.device())),
@@ -143,9 +214,41 @@ Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape,
   return record("NativeLayerNormBackward0", {x, w, b}, std::move(y),
                 [s, shape = normalized_shape.vec(), sx = save(x), sw = save_if(w.defined(), w),
                  mean, rstd](const Node& self, const Tensor& g) {
-                  return layer_norm_backward(self, g, sx.get(self), sw.get(self), mean, rstd, s,
-                                             shape);
+                  return layer_norm_backward({self.needs(0), self.needs(1), self.needs(2)}, g,
+                                             sx.get(self), sw.get(self), mean, rstd, s, shape);
                 });
+}
+
+std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& x, const Tensor& residual,
+                                               IntArrayRef normalized_shape,
+                                               const std::optional<Tensor>& weight,
+                                               const std::optional<Tensor>& bias, double eps) {
+  const char* op = "residual_layer_norm";
+  check_defined(op, x);
+  check_defined(op, residual);
+  RAMET_CHECK(x.sizes() == residual.sizes() && x->key() == residual->key(), op, "residual: got ",
+              describe(residual), ", expected the shape, dtype and device of input ", describe(x));
+  const Tensor w = weight.value_or(Tensor()), b = bias.value_or(Tensor());
+  const Shape s = shape_of(op, x, normalized_shape, w, b, eps);
+  const ScalarType t = x.scalar_type(), stat = t == kDouble ? kDouble : kFloat;
+  const Tensor xd = dense(x), rd = dense(residual), wd = dense(w), bd = dense(b);
+  const auto fresh = [&](IntArrayRef sizes, ScalarType dtype) {
+    return Tensor(TensorBase::empty(sizes, dtype, x.device()));
+  };
+  Tensor y = fresh(x.sizes(), t), sum = fresh(x.sizes(), t), mean = fresh(s.rows, stat),
+         rstd = fresh(s.rows, stat);
+  const Tensor workspace =
+      bytes(kernels::layer_norm_workspace(t, s.cols, max_parallel_slots()), x.device());
+  kernels::layer_norm_forward(x.stream(),
+                              {xd.ptr(), pointer(wd), pointer(bd), y->data, mean->data, rstd->data,
+                               pointer(workspace), s.rows, s.cols, eps, t, rd.ptr(), sum->data});
+  if (!recording(x, residual, w, b)) return {y, sum};
+  Node* node = new_node<ResidualLayerNormBackward>(x, residual, w, b, sum, mean, rstd, s,
+                                                   normalized_shape.vec());
+  attach(y, node, 0);
+  if (recording(x, residual)) attach(sum, node, 1);
+  release(node);
+  return {y, sum};
 }
 
 }  // namespace ramet

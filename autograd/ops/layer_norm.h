@@ -1,6 +1,7 @@
 // Layer norm (Ba, Kiros, Hinton 2016): LibTorch's function of the same name.
 #pragma once
 #include <optional>
+#include <tuple>
 
 #include "autograd/tensor.h"
 
@@ -13,5 +14,16 @@ RAMET_API Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape,
                             const std::optional<Tensor>& weight = {},
                             const std::optional<Tensor>& bias = {}, double eps = 1e-05,
                             bool cudnn_enable = true);
+
+/// layer_norm(input + residual) and input + residual, in one pass over memory each way: what a
+/// pre-norm transformer block does between two of its parts. input and residual have one shape,
+/// dtype and device; the sum is rounded to that dtype before it is normalised, so the results are
+/// those of the two operations. Differentiable to any order. Not in LibTorch.
+RAMET_API std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input,
+                                                         const Tensor& residual,
+                                                         IntArrayRef normalized_shape,
+                                                         const std::optional<Tensor>& weight = {},
+                                                         const std::optional<Tensor>& bias = {},
+                                                         double eps = 1e-05);
 
 }  // namespace ramet

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "autograd/autograd.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
@@ -87,6 +88,71 @@ TEST(CrossEntropy, AsPyTorch) {
   loss.backward();
   expect_values(x.grad(), {0.4694373764300894, -0.135880359101983, -0.3335570173281065,
                            -0.10541392512445767, 0.40028629483141087, -0.29487236970695324});
+}
+
+// The same loss and gradient, in the logits' memory.
+TEST(CrossEntropyConsuming, AsTheOther) {
+  const Tensor target = integers({2, 0});
+  for (ScalarType t : {kDouble, kFloat})
+    for (const std::optional<Tensor>& weight :
+         {std::optional<Tensor>(), std::optional<Tensor>(weights().to(t))})
+      for (double smoothing : {0.0, 0.1})
+        for (int64_t ignored : {-100, 0})
+          for (int64_t reduction : {Reduction::Mean, Reduction::Sum})
+            for (double seed : {1.0, 3.0}) {
+              const Tensor a = logits().to(t).detach().requires_grad_(),
+                           b = a.detach().clone().requires_grad_();
+              const Tensor x = b.mul(1);
+              const Tensor want =
+                               cross_entropy_loss(a, target, weight, reduction, ignored, smoothing),
+                           got = cross_entropy_loss_consuming(x, target, weight, reduction, ignored,
+                                                              smoothing);
+              expect_values(got, values(want.detach()), t == kFloat ? 1e-6 : 1e-13);
+              want.mul(seed).backward(), got.mul(seed).backward();
+              expect_values(b.grad(), values(a.grad()), t == kFloat ? 1e-6 : 1e-13);
+              expect_values(x.detach(), values(a.grad()), t == kFloat ? 1e-6 : 1e-13);
+            }
+}
+
+TEST(CrossEntropyConsuming, WhatIsGone) {
+  const Tensor target = integers({2, 0}), leaf = logits();
+  const auto refused = [&](const std::function<void()>& f, const char* part) {
+    const std::string text = error_of(f);
+    EXPECT_NE(text.find(std::string("[cross_entropy_loss_consuming] ") + part), std::string::npos)
+        << text;
+  };
+  refused([&] { cross_entropy_loss_consuming(leaf, target); }, "input: got a leaf");
+  refused(
+      [&] {
+        cross_entropy_loss_consuming(leaf.mul(1).view({2, 3}), target);
+      },
+      "input: got a leaf, a view");
+  refused(
+      [&] {
+        cross_entropy_loss_consuming(leaf.mul(1).t(), integers({0, 1, 0}));
+      },
+      "input: got ");
+  refused([&] { cross_entropy_loss_consuming(leaf.mul(1), target, {}, Reduction::None); },
+          "reduction: got Reduction::None");
+  refused([&] { cross_entropy_loss_consuming(constant({1, 2}), target); }, "input: got ");
+  // Whoever saved the logits finds other values there.
+  Tensor x = leaf.mul(1);
+  const Tensor square = x.mul(x);
+  cross_entropy_loss_consuming(x, target);
+  EXPECT_NE(error_of([&] { square.sum().backward(); }).find("cross_entropy_loss_consuming"),
+            std::string::npos);
+  // Once, and not twice differentiable.
+  x = leaf.mul(1);
+  Tensor loss = cross_entropy_loss_consuming(x, target);
+  loss.backward({}, true);
+  refused([&] { loss.backward({}, true); }, "the gradient of these logits");
+  x = leaf.mul(1);
+  loss = cross_entropy_loss_consuming(x, target);
+  EXPECT_THROW(autograd::grad({loss.mul(leaf.sum())}, {leaf}, {}, true, true), NotImplementedError);
+  // Without a gradient nothing is overwritten.
+  const Tensor plain = leaf.detach();
+  expect_values(cross_entropy_loss_consuming(plain, target), {2.060402295831009});
+  expect_values(plain, values(logits().detach()), 0);
 }
 
 TEST(CrossEntropy, Shapes) {

@@ -142,6 +142,27 @@ Plain class_loss(P x, const Classes& c) {
   const double s = sum_of(losses.v);
   return Plain{{}, {c.reduction == Reduction::Mean ? s / weights : s}};
 }
+// Of class_loss times `factor`, with respect to scores [n, classes].
+Plain class_gradient(P x, const Classes& c, double factor) {
+  const Plain &scores = x[0], &target = x[1];
+  const int64_t classes = scores.size(1);
+  const auto weight = [&](int64_t k) { return c.weighted ? double(k + 1) : 1; };
+  double weights = 0, all = 0;
+  for (double t : target.v)
+    if (int64_t(t) != c.ignored) weights += weight(int64_t(t));
+  for (int64_t k = 0; k < classes; ++k) all += weight(k);
+  return made(scores.sizes, [&](const Index& i) {
+    const auto t = int64_t(target.at({i[0]}));
+    if (t == c.ignored) return 0.0;
+    double top = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < classes; ++k) top = std::max(top, scores.at({i[0], k}));
+    for (int64_t k = 0; k < classes; ++k) sum += std::exp(scores.at({i[0], k}) - top);
+    const double each = c.smoothing / double(classes), one = (1 - c.smoothing) * weight(t),
+                 p = std::exp(scores.at(i) - top) / sum;
+    const double g = (one + each * all) * p - each * weight(i[1]) - (i[1] == t ? one : 0);
+    return factor * g / (c.reduction == Reduction::Mean ? weights : 1);
+  });
+}
 std::optional<Tensor> weights_of(const Tensor& x, const Classes& c) {
   if (!c.weighted) return {};
   return arange(1, x.size(x.dim() == 1 ? 0 : 1) + 1, x.options());
@@ -181,6 +202,28 @@ void add_classes(Table& t) {
   entropy_of("cross_entropy_loss.smooth", {true, true, Reduction::Sum, 0.25});
   entropy_of("cross_entropy_loss.none", {true, false, Reduction::None});
   entropy_of("cross_entropy_loss.ignore", {true, false, Reduction::Sum, 0, 1});
+  // The consuming form gives its gradient once, which gradcheck does not: its rows are the loss and
+  // the gradient as values.
+  const Samples rows = {{real({4, 5}, -3, 3), index({4}, 5)}, {real({0, 3}, -3, 3), index({0}, 3)}};
+  const auto consuming_of = [&](const char* name, Classes c, bool gradient) {
+    t.row(
+         name, kFloats, rows,
+         [=](V x) {
+           const Tensor leaf = x[0].detach().requires_grad_(), logits = leaf.clone(),
+                        loss = cross_entropy_loss_consuming(logits, x[1], weights_of(x[0], c),
+                                                            c.reduction, c.ignored, c.smoothing);
+           if (gradient) loss.mul(2).backward();
+           return gradient ? leaf.grad() : loss.detach();
+         },
+         [=](P x) { return gradient ? class_gradient(x, c, 2) : class_loss(x, c); })
+        .big(large)
+        .no_gradient()
+        .within(4);
+  };
+  consuming_of("cross_entropy_loss_consuming", {true}, false);
+  consuming_of("cross_entropy_loss_consuming.smooth", {true, true, Reduction::Sum, 0.25, 1}, false);
+  consuming_of("cross_entropy_loss_consuming.gradient", {true, true, Reduction::Mean, 0.25}, true);
+  consuming_of("cross_entropy_loss_consuming.ignore", {true, false, Reduction::Sum, 0, 1}, true);
   t.row(
        "cross_entropy_loss.probabilities", kFloats,
        {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}, {real({0, 4}), real({0, 4})}},

@@ -383,6 +383,24 @@ void add_norms(Table& t) {
       .big(sample({97, 131}, {131}), 1)
       .within(8);
   t.row(
+       "residual_layer_norm", kFloats,
+       {{real({3, 5}), real({3, 5}), real({5}, 0.5, 1.5), real({5})},
+        {real({2, 3, 4}), real({2, 3, 4}), real({3, 4}, 0.5, 1.5), real({3, 4})},
+        {real({0, 4}), real({0, 4}), real({4}), real({4})}},
+       [](V x) {
+         const auto [y, sum] = residual_layer_norm(x[0], x[1], x[2].sizes(), x[2], x[3], 1e-3);
+         return y.add(sum);
+       },
+       [=](P x) {
+         Plain sum = x[0];
+         for (size_t i = 0; i < sum.v.size(); ++i) sum.v[i] += x[1].v[i];
+         Plain y = last({sum, x[2], x[3]});
+         for (size_t i = 0; i < sum.v.size(); ++i) y.v[i] += sum.v[i];
+         return y;
+       })
+      .big({real({97, 131}), real({97, 131}), real({131}, 0.5, 1.5), real({131})}, 3)
+      .within(8);
+  t.row(
        "layer_norm.plain", kFloats, shapes({{3, 5}, {2, 3, 4}, {0, 4}}),
        [](V x) { return layer_norm(x[0], x[0].size(-1), {}, {}, 1e-3); }, last)
       .big({real({97, 131})}, 1)

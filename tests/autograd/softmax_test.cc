@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/derivatives.h"
@@ -92,6 +93,77 @@ TEST(LayerNorm, Derivatives) {
   // One tensor as input and weight: their gradients must not be mixed up.
   expect_derivatives([](const In& v) { return layer_norm(v[0], {5}, v[0], v[0]); }, {w});
   EXPECT_EQ(layer_norm(x, {5}).grad_fn()->name(), "NativeLayerNormBackward0");
+}
+
+TEST(ResidualLayerNorm, AsTheTwoOperations) {
+  const Tensor x = varied({3, 5}), r = varied({3, 5}, 1), w = varied({5}, 2), b = varied({5}, 3),
+               g = varied({3, 5}, 4), gs = varied({3, 5}, 5);
+  for (ScalarType t : {kDouble, kFloat, kBFloat16}) {
+    const auto step = [&](bool fused, bool of_rows, bool of_sum) {
+      const In in = {
+          x.to(t).detach().clone().requires_grad_(), r.to(t).detach().clone().requires_grad_(),
+          w.to(t).detach().clone().requires_grad_(), b.to(t).detach().clone().requires_grad_()};
+      Tensor y, sum;
+      if (fused) {
+        std::tie(y, sum) = residual_layer_norm(in[0], in[1], {5}, in[2], in[3]);
+      } else {
+        sum = in[0].add(in[1]);
+        y = layer_norm(sum, {5}, in[2], in[3]);
+      }
+      In out = {y.to(kFloat), sum.to(kFloat)};
+      Tensor loss = zeros({}, kFloat);
+      if (of_rows) loss = loss.add(y.mul(g.to(t)).sum().to(kFloat));
+      if (of_sum) loss = loss.add(sum.mul(gs.to(t)).sum().to(kFloat));
+      loss.backward();
+      for (const Tensor& p : in)
+        out.push_back(p.grad().defined() ? p.grad().to(kFloat) : zeros({1}, kFloat));
+      return out;
+    };
+    for (bool of_rows : {false, true})
+      for (bool of_sum : {false, true}) {
+        if (!of_rows && !of_sum) continue;
+        const In got = step(true, of_rows, of_sum), want = step(false, of_rows, of_sum);
+        for (size_t i = 0; i < want.size(); ++i)
+          expect_values(got[i].detach(), values(want[i].detach()),
+                        i < 2            ? 0
+                        : t == kBFloat16 ? 0.02
+                                         : 1e-6);
+      }
+  }
+}
+
+TEST(ResidualLayerNorm, Derivatives) {
+  const Tensor x = varied_leaf({3, 5}), r = varied_leaf({3, 5}, 1), w = varied_leaf({5}, 2),
+               b = varied_leaf({5}, 3);
+  expect_derivatives(
+      [](const In& v) {
+        const auto [y, sum] = residual_layer_norm(v[0], v[1], {5}, v[2], v[3]);
+        return y.mul(sum);
+      },
+      {x, r, w, b});
+  expect_derivatives(
+      [](const In& v) {
+        return std::get<0>(residual_layer_norm(v[0], v[1], {3, 5}));
+      },
+      {x, r});
+  expect_derivatives([](const In& v) { return std::get<1>(residual_layer_norm(v[0], v[0], {5})); },
+                     {x});
+  EXPECT_EQ(std::get<0>(residual_layer_norm(x, r, {5})).grad_fn()->name(),
+            "ResidualLayerNormBackward0");
+  // Only the weight wants a gradient: the sum has no history.
+  const auto [y, sum] = residual_layer_norm(x.detach(), r.detach(), {5}, w);
+  EXPECT_TRUE(y.requires_grad() && !sum.requires_grad());
+}
+
+TEST(ResidualLayerNorm, Errors) {
+  EXPECT_NE(error_of([] {
+              residual_layer_norm(matrix(), matrix().t(), {3});
+            }).find("[residual_layer_norm] residual: got "),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              residual_layer_norm(matrix(), matrix(), {2});
+            }).find("[residual_layer_norm] Given normalized_shape=[2]"),
+            std::string::npos);
 }
 
 }  // namespace

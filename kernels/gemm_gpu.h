@@ -54,12 +54,14 @@ template <class Problem> __global__ void product_kernel(Problem p) {
                   n0 = tile % across * kTileColumns;
     typename Problem::Row rows[kOwn];
     typename Problem::Column columns[kOwn];
+    RAMET_UNROLL
     for (int i = 0; i < kOwn; ++i) {
       rows[i] = p.row(batch, imin(m0 + of_a.line(i), p.m - 1));
       columns[i] = p.column(batch, imin(n0 + of_b.line(i), p.n - 1));
     }
     T sum[kOwn][kOwn] = {};
     for (int64_t k0 = 0; k0 < p.k; k0 += kTileDepth) {
+      RAMET_UNROLL
       for (int i = 0; i < kOwn; ++i) {
         int k = of_a.depth(i), line = of_a.line(i);
         const bool in_a = k0 + k < p.k && m0 + line < p.m;
@@ -71,20 +73,27 @@ template <class Problem> __global__ void product_kernel(Problem p) {
       __syncthreads();
       for (int k = 0; k < kTileDepth; ++k) {
         T left[kOwn], right[kOwn];
+        RAMET_UNROLL
         for (int i = 0; i < kOwn; ++i) {
           left[i] = a[k][y + i * (kTileRows / kOwn)];
           right[i] = b[k][x + i * (kTileColumns / kOwn)];
         }
-        for (int i = 0; i < kOwn; ++i)
+        RAMET_UNROLL
+        for (int i = 0; i < kOwn; ++i) {
+          RAMET_UNROLL
           for (int j = 0; j < kOwn; ++j) sum[i][j] = fma(left[i], right[j], sum[i][j]);
+        }
       }
       __syncthreads();
     }
-    for (int i = 0; i < kOwn; ++i)
+    RAMET_UNROLL
+    for (int i = 0; i < kOwn; ++i) {
+      RAMET_UNROLL
       for (int j = 0; j < kOwn; ++j) {
         const int64_t m = m0 + y + i * (kTileRows / kOwn), n = n0 + x + j * (kTileColumns / kOwn);
         if (m < p.m && n < p.n) p.put(batch, m, n, sum[i][j]);
       }
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/gemm_gpu.h"
 #include "kernels/rows_gpu.h"
+#include "runtime/cuda/blas.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/matmul.h"
 // clang-format on
@@ -91,9 +92,38 @@ template <class F> void by_dtype(ScalarType t, const F& f) {
   }
 }
 
+// Products of fewer multiplications than this (32^3) are over before cuBLASLt has looked at its
+// arguments. To be measured: a launch through cuBLASLt costs some microseconds of the host, a tile
+// of product_kernel takes k / 16 steps of about 100 ns.
+constexpr double kBlasProducts = 32768;
+
+// By cuBLASLt: where it is there, the product is large enough, and the matrices lie as it wants them
+// (rows that do not overlap; a bias at a multiple of 16 bytes).
+bool by_blas(const MatmulArgs& g, Stream where) {
+  if (compute_type_of(g.dtype) == ScalarType::Long || g.k == 0) return false;
+  const double products =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (products < kBlasProducts) return false;
+  const MatmulLayout l = matmul_layout(g);
+  // Rows and columns as they are stored.
+  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k,
+                b_rows = l.tb ? g.n : g.k, b_columns = l.tb ? g.k : g.n;
+  const int64_t lda = a_rows > 1 ? l.lda : a_columns, ldb = b_rows > 1 ? l.ldb : b_columns,
+                ldc = g.m > 1 ? g.c_row : g.n;
+  if (lda < a_columns || ldb < b_columns || ldc < g.n ||
+      reinterpret_cast<uintptr_t>(g.bias) % 16 != 0)
+    return false;
+  return ::ramet::cuda::blas_multiply(
+      "matmul", where.device.index(),
+      {g.a, g.b, g.bias, g.c, g.batch, g.m, g.n, g.k, lda, ldb, ldc, g.a_batch, g.b_batch,
+       g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu});
+}
+
 }  // namespace
 
 void matmul(const MatmulArgs& g, Stream where) {
+  if (g.batch == 0 || g.m == 0 || g.n == 0) return;
+  if (by_blas(g, where)) return;
   by_dtype(g.dtype, [&](auto t) { multiply("matmul", where, MatrixProduct<decltype(t)>(g)); });
 }
 

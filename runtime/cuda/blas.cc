@@ -1,0 +1,292 @@
+#include "runtime/cuda/blas.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/device_state.h"
+#include "runtime/cuda/shared_library.h"
+#include "runtime/logging.h"
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/blas_api.h"
+#else
+#include <cublasLt.h>
+#endif
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+#define RAMET_BLAS_FUNCTIONS(X)   \
+  X(Create)                       \
+  X(GetStatusString)              \
+  X(MatrixLayoutCreate)           \
+  X(MatrixLayoutDestroy)          \
+  X(MatrixLayoutSetAttribute)     \
+  X(MatmulDescCreate)             \
+  X(MatmulDescDestroy)            \
+  X(MatmulDescSetAttribute)       \
+  X(MatmulPreferenceCreate)       \
+  X(MatmulPreferenceDestroy)      \
+  X(MatmulPreferenceSetAttribute) \
+  X(MatmulAlgoGetHeuristic)       \
+  X(Matmul)
+
+struct Functions {
+#define RAMET_BLAS_MEMBER(name) decltype(&cublasLt##name) name = nullptr;
+  RAMET_BLAS_FUNCTIONS(RAMET_BLAS_MEMBER)
+#undef RAMET_BLAS_MEMBER
+  std::string why_none;
+};
+
+Functions open() {
+  Functions f;
+#if RAMET_GPU_EMULATED
+#define RAMET_BLAS_TAKE(name) f.name = &cublasLt##name;
+  RAMET_BLAS_FUNCTIONS(RAMET_BLAS_TAKE)
+#undef RAMET_BLAS_TAKE
+#else
+  void* library =
+      open_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, f.why_none);
+  if (!library) return f;
+#define RAMET_BLAS_TAKE(name)                                                               \
+  f.name = reinterpret_cast<decltype(f.name)>(library_function(library, "cublasLt" #name)); \
+  if (!f.name && f.why_none.empty()) f.why_none = "libcublasLt has no function cublasLt" #name;
+  RAMET_BLAS_FUNCTIONS(RAMET_BLAS_TAKE)
+#undef RAMET_BLAS_TAKE
+#endif
+  return f;
+}
+// Opened once. What is missing is said once, then products do without it.
+const Functions& functions() {
+  static const Functions f = [] {
+    Functions opened = open();
+    if (!opened.why_none.empty())
+      log(LogLevel::Warning,
+          "matrix products on GPUs use Ramet's own kernels: " + opened.why_none);
+    return opened;
+  }();
+  return f;
+}
+
+[[noreturn]] void refuse(const char* op, int device, const char* call, cublasStatus_t status) {
+  fail(op, "cublasLt", call, " on cuda:", device, " failed: ", functions().GetStatusString(status),
+       " (status ", static_cast<int>(status), ")");
+}
+#define RAMET_BLAS(op, device, name, ...)                            \
+  do {                                                               \
+    if (const cublasStatus_t status = functions().name(__VA_ARGS__); \
+        RAMET_UNLIKELY(status != CUBLAS_STATUS_SUCCESS))             \
+      refuse(op, device, #name, status);                             \
+  } while (0)
+
+// Hopper's kernels want 32 MiB for splitting long sums.
+constexpr size_t kWorkspace = size_t{32} << 20;
+
+// All that the choice of an algorithm depends on.
+using Key = std::array<int64_t, 20>;
+struct Choice {
+  bool found;
+  cublasLtMatmulAlgo_t algorithm;
+  size_t workspace;
+};
+struct DeviceBlas {
+  std::mutex mutex;
+  cublasLtHandle_t handle = nullptr;
+  std::map<Key, Choice> choices;
+};
+DeviceBlas& blas_of(int device) {
+  static DeviceBlas all[kMaxDevicesPerType];
+  return all[device];
+}
+std::atomic<uint64_t> searches{0};
+
+cudaDataType_t type_of(ScalarType t) {
+  switch (t) {
+    case ScalarType::Double: return CUDA_R_64F;
+    case ScalarType::Half: return CUDA_R_16F;
+    case ScalarType::BFloat16: return CUDA_R_16BF;
+    default: return CUDA_R_32F;
+  }
+}
+
+// The largest power of two, at most 256, that divides all addresses of rows.
+uint32_t alignment(const void* p, int64_t ld, int64_t batch, ScalarType t) {
+  const auto bytes = static_cast<uint64_t>(item_size(t));
+  uint64_t all = reinterpret_cast<uint64_t>(p) | 256;
+  for (int64_t stride : {ld, batch}) all |= static_cast<uint64_t>(stride) * bytes;
+  return static_cast<uint32_t>(all & (~all + 1));
+}
+
+// The descriptors of one product. cuBLASLt's matrices are column-major, so it gets C' = B' A'.
+class Descriptors {
+ public:
+  Descriptors(const char* op, int device, const BlasProduct& p) : op_(op), device_(device) {
+    const bool wide = p.dtype == ScalarType::Double;
+    RAMET_BLAS(op, device, MatmulDescCreate, &product,
+               wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F, wide ? CUDA_R_64F : CUDA_R_32F);
+    const cublasOperation_t first = p.tb ? CUBLAS_OP_T : CUBLAS_OP_N,
+                            second = p.ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, first);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, second);
+    if (p.bias || p.relu) {
+      const auto epilogue = static_cast<cublasLtEpilogue_t>((p.bias ? CUBLASLT_EPILOGUE_BIAS : 0) |
+                                                            (p.relu ? CUBLASLT_EPILOGUE_RELU : 0));
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    }
+    if (p.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
+    layout(0, p, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb, p.b_batch);
+    layout(1, p, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda, p.a_batch);
+    layout(2, p, p.n, p.m, p.ldc, p.c_batch);
+  }
+  ~Descriptors() {
+    for (cublasLtMatrixLayout_t l : matrix)
+      if (l) functions().MatrixLayoutDestroy(l);
+    if (product) functions().MatmulDescDestroy(product);
+  }
+  Descriptors(const Descriptors&) = delete;
+
+  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatrixLayout_t matrix[3] = {};
+
+ private:
+  template <class T> void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    RAMET_BLAS(op_, device_, MatmulDescSetAttribute, product, attribute, &value, sizeof value);
+  }
+  void layout(int i, const BlasProduct& p, int64_t rows, int64_t columns, int64_t ld,
+              int64_t batch_stride) {
+    RAMET_BLAS(op_, device_, MatrixLayoutCreate, &matrix[i], type_of(p.dtype),
+               static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld);
+    if (p.batch == 1) return;
+    const auto count = static_cast<int32_t>(p.batch);
+    RAMET_BLAS(op_, device_, MatrixLayoutSetAttribute, matrix[i],
+               CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+    RAMET_BLAS(op_, device_, MatrixLayoutSetAttribute, matrix[i],
+               CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch_stride, sizeof batch_stride);
+  }
+  const char* op_;
+  int device_;
+};
+
+Choice search(const char* op, int device, const BlasProduct& p, const Descriptors& d,
+              cublasLtHandle_t handle, const uint32_t (&aligned)[3]) {
+  struct Preference {
+    cublasLtMatmulPreference_t p = nullptr;
+    ~Preference() {
+      if (p) functions().MatmulPreferenceDestroy(p);
+    }
+  } preference;
+  RAMET_BLAS(op, device, MatmulPreferenceCreate, &preference.p);
+  const uint64_t most = kWorkspace;
+  RAMET_BLAS(op, device, MatmulPreferenceSetAttribute, preference.p,
+             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+  constexpr cublasLtMatmulPreferenceAttributes_t kAlignments[] = {
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+  for (int i = 0; i < 4; ++i)
+    RAMET_BLAS(op, device, MatmulPreferenceSetAttribute, preference.p, kAlignments[i],
+               &aligned[i < 3 ? i : 2], sizeof(uint32_t));
+  ++searches;
+  cublasLtMatmulHeuristicResult_t result{};
+  int count = 0;
+  const cublasStatus_t status =
+      functions().MatmulAlgoGetHeuristic(handle, d.product, d.matrix[0], d.matrix[1], d.matrix[2],
+                                         d.matrix[2], preference.p, 1, &result, &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+      (status == CUBLAS_STATUS_SUCCESS && (count == 0 || result.state != CUBLAS_STATUS_SUCCESS)))
+    return {false, {}, 0};
+  if (status != CUBLAS_STATUS_SUCCESS) refuse(op, device, "MatmulAlgoGetHeuristic", status);
+  (void)p;
+  return {true, result.algo, result.workspaceSize};
+}
+
+// Memory of the device until the product was queued; who gets it next queues behind it.
+struct Workspace {
+  void* memory = nullptr;
+  int device;
+  Workspace(size_t bytes, int of) : device(of) {
+    if (bytes) memory = caching_allocator(of).allocate(bytes);
+  }
+  ~Workspace() {
+    if (memory) caching_allocator(device).free(memory);
+  }
+  Workspace(const Workspace&) = delete;
+};
+
+std::atomic<bool>& enabled() {
+  static std::atomic<bool> on = [] {
+    const char* value = std::getenv("RAMET_CUDA_BLAS");
+    return !value || std::strcmp(value, "0") != 0;
+  }();
+  return on;
+}
+
+}  // namespace
+
+void set_blas_enabled(bool on) { enabled().store(on, std::memory_order_relaxed); }
+bool blas_enabled() { return enabled().load(std::memory_order_relaxed); }
+uint64_t blas_searches() { return searches.load(); }
+std::string blas_why_none() { return functions().why_none; }
+
+bool blas_multiply(const char* op, int device, const BlasProduct& p) {
+  if (!blas_enabled() || !functions().why_none.empty() || p.batch > INT32_MAX) return false;
+  DeviceState& state = device_state(device, op);
+  const CardGuard card(op, device);
+  const Descriptors d(op, device, p);
+  const uint32_t aligned[3] = {alignment(p.b, p.ldb, p.b_batch, p.dtype),
+                               alignment(p.a, p.lda, p.a_batch, p.dtype),
+                               alignment(p.c, p.ldc, p.c_batch, p.dtype)};
+  const Key key = {p.batch,
+                   p.m,
+                   p.n,
+                   p.k,
+                   p.lda,
+                   p.ldb,
+                   p.ldc,
+                   p.a_batch,
+                   p.b_batch,
+                   p.c_batch,
+                   aligned[0],
+                   aligned[1],
+                   aligned[2],
+                   static_cast<int64_t>(p.dtype),
+                   p.ta,
+                   p.tb,
+                   p.relu,
+                   p.bias != nullptr,
+                   p.bias ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.bias) % 16) : 0,
+                   p.beta != 0};
+  DeviceBlas& blas = blas_of(device);
+  Choice choice;
+  cublasLtHandle_t handle;
+  {
+    const std::lock_guard<std::mutex> lock(blas.mutex);
+    if (!blas.handle) RAMET_BLAS(op, device, Create, &blas.handle);
+    handle = blas.handle;
+    const auto found = blas.choices.find(key);
+    choice =
+        found != blas.choices.end()
+            ? found->second
+            : blas.choices.emplace(key, search(op, device, p, d, handle, aligned)).first->second;
+  }
+  if (!choice.found) return false;
+  const Workspace workspace(choice.workspace, device);
+  const float narrow[2] = {static_cast<float>(p.alpha), static_cast<float>(p.beta)};
+  const double wide[2] = {p.alpha, p.beta};
+  const bool is_wide = p.dtype == ScalarType::Double;
+  const void *alpha = is_wide ? static_cast<const void*>(&wide[0]) : &narrow[0],
+             *beta = is_wide ? static_cast<const void*>(&wide[1]) : &narrow[1];
+  state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n));
+  RAMET_BLAS(op, device, Matmul, handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta,
+             p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm, workspace.memory,
+             choice.workspace, state.stream(Queue::kCompute, op));
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace ramet

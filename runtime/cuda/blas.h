@@ -1,0 +1,43 @@
+// Products of matrices by cuBLASLt. On a machine with a GPU the library is opened at the first
+// product (shared_library.h); on emulated GPUs it is their double.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/dtype.h"
+#include "runtime/error.h"
+
+namespace ramet {
+namespace cuda {
+
+/// C[s] = act(alpha op(A[s]) op(B[s]) + beta C[s] + bias) for s < batch, all row-major: op(A) is m
+/// x k, A itself with `ta` k x m, rows lda elements apart; so op(B), k x n, and C, m x n. `bias` is
+/// null or n elements, act is max(0, x) with `relu`. Floating dtypes; float32 never computes with
+/// fewer bits (no TF32), 16-bit types add up in float32.
+struct BlasProduct {
+  const void *a, *b, *bias;
+  void* c;
+  int64_t batch, m, n, k;
+  int64_t lda, ldb, ldc, a_batch, b_batch, c_batch;
+  double alpha, beta;
+  ScalarType dtype;
+  bool ta, tb, relu;
+};
+
+/// Queues the product on the compute stream of cuda:k. False where cuBLASLt is not there, is
+/// switched off or has no algorithm for it; nothing is queued then. The algorithm is asked for once
+/// for each shape, layout, alignment and dtype and kept, so that the same product gives the same
+/// bits again.
+RAMET_API bool blas_multiply(const char* op, int device, const BlasProduct& product);
+
+/// Empty where cuBLASLt can be used (it is opened), else the reason.
+RAMET_API std::string blas_why_none();
+/// With false products are computed by the library's own kernels alone; RAMET_CUDA_BLAS=0 says so
+/// from the start.
+RAMET_API void set_blas_enabled(bool enabled);
+RAMET_API bool blas_enabled();
+/// Algorithms asked for since the start: tests see that they are kept.
+RAMET_API uint64_t blas_searches();
+
+}  // namespace cuda
+}  // namespace ramet

@@ -1,0 +1,73 @@
+// Products of matrices on a GPU by cuBLASLt and by the library's own kernel, against float64 on the
+// CPU.
+#include "autograd/ops/matmul.h"
+
+#include "runtime/cuda/blas.h"
+#include "tests/autograd/gpu/gpu_tensors.h"
+
+namespace ramet::kernels {
+namespace {
+
+double tolerance(ScalarType t) {
+  return t == kDouble ? 1e-13 : t == kFloat ? 1e-5 : t == kHalf ? 1e-2 : 8e-2;
+}
+// f on the GPU, both ways, and on the CPU in float64.
+template <class F> void check(ScalarType t, const std::vector<Tensor>& in, const F& f) {
+  std::vector<Tensor> gpu, wide;
+  for (const Tensor& x : in) gpu.push_back(x.to(kGpu)), wide.push_back(x.to(kDouble));
+  const std::vector<double> want = numbers(f(wide));
+  for (bool blas : {true, false}) {
+    SCOPED_TRACE(std::string(name_of(t)) + (blas ? " cuBLASLt" : " own"));
+    ::ramet::cuda::set_blas_enabled(blas);
+    const uint64_t searches = ::ramet::cuda::blas_searches();
+    const Tensor y = f(gpu);
+    expect_near(y, want, tolerance(t), "product");
+    const uint64_t searched = ::ramet::cuda::blas_searches() - searches;
+    if (!blas) { EXPECT_EQ(searched, 0u); }
+    const uint64_t again = ::ramet::cuda::blas_searches();
+    EXPECT_EQ(numbers(f(gpu)), numbers(y)) << "other bits the second time";
+    if (blas) { EXPECT_LE(::ramet::cuda::blas_searches() - again, searched); }
+  }
+  ::ramet::cuda::set_blas_enabled(true);
+}
+using In = std::vector<Tensor>;
+
+TEST(MatmulOnGpu, Layouts) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    const Tensor a = drawn({40, 36}, t, 1), b = drawn({36, 48}, t, 2), bias = drawn({48}, t, 3);
+    check(t, {a, b}, [](const In& x) { return x[0].mm(x[1]); });
+    check(t, {a.t().contiguous(), b}, [](const In& x) { return x[0].t().mm(x[1]); });
+    check(t, {a, b.t().contiguous()}, [](const In& x) { return x[0].mm(x[1].t()); });
+    check(t, {a.t().contiguous(), b.t().contiguous()},
+          [](const In& x) { return x[0].t().mm(x[1].t()); });
+    check(t, {a, b, bias}, [](const In& x) { return addmm(x[2], x[0], x[1], 0.5, 2); });
+    check(t, {a, b.t().contiguous(), bias}, [](const In& x) { return linear(x[0], x[1], x[2]); });
+    check(t, {a, b}, [](const In& x) { return x[0].slice(1, 1, 34).mm(x[1].slice(0, 2, 35)); });
+    // A row that stands for all rows has no distance: the own kernel takes it.
+    check(t, {a, b}, [](const In& x) { return x[0][3].expand({40, 36}).mm(x[1]); });
+    check(t, {drawn({1, 1024}, t, 4), drawn({1024, 48}, t, 5)},
+          [](const In& x) { return x[0].mm(x[1]).div(16); });
+  }
+}
+
+TEST(MatmulOnGpu, Batches) {
+  for (ScalarType t : {kFloat, kBFloat16}) {
+    const Tensor a = drawn({3, 33, 40}, t, 1), b = drawn({3, 40, 36}, t, 2);
+    check(t, {a, b}, [](const In& x) { return x[0].bmm(x[1]); });
+    check(t, {a, b}, [](const In& x) { return matmul(x[0], x[1][1]); });
+    check(t, {a, b}, [](const In& x) { return matmul(x[0][1], x[1]); });
+    check(t, {a, b}, [](const In& x) { return x[1].transpose(1, 2).bmm(x[0].transpose(1, 2)); });
+  }
+}
+
+TEST(MatmulOnGpu, AnAlgorithmIsLookedForOnce) {
+  const Tensor a = drawn({64, 64}, kFloat, 1).to(kGpu);
+  a.mm(a);
+  const uint64_t before = ::ramet::cuda::blas_searches();
+  for (int i = 0; i < 3; ++i) a.mm(a);
+  EXPECT_EQ(::ramet::cuda::blas_searches(), before);
+  EXPECT_EQ(::ramet::cuda::blas_why_none(), "");
+}
+
+}  // namespace
+}  // namespace ramet::kernels

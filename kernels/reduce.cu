@@ -22,7 +22,9 @@ template <class T>
 __device__ __forceinline__ void read(const Plan& p, int64_t start, int64_t first, int n,
                                      T (&x)[kPack]) {
   if (p.packed && n == kPack) return load_pack(p.a.in, p.a.in_dtype, start + first, x);
-  for (int j = 0; j < n; ++j) {
+  RAMET_UNROLL
+  for (int j = 0; j < kPack; ++j) {
+    if (j >= n) break;
     int64_t offset[1];
     p.reduced.at(first + j, offset);
     x[j] = load_element<T>(p.a.in, p.a.in_dtype, start + offset[0]);

@@ -2,6 +2,9 @@
 // Depth k of the forward is (row of the filter, its column, channel), the channel fastest.
 #include "kernels/gemm_gpu.h"
 #include "kernels/rows_gpu.h"
+#include "runtime/cuda/blas.h"
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/conv2d.h"
 // clang-format on
@@ -203,6 +206,59 @@ template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
           bias_kernel<T>, a);
 }
 
+// ---- by columns (im2col) and cuBLASLt -----------------------------------------------------------
+
+// columns[pixel of the output][channel][row of the filter][its column]: the weight's own order.
+template <class T>
+__global__ void columns_kernel(Conv2dArgs g, T* columns, int64_t k, int64_t items) {
+  const Conv2dShape& s = g.shape;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    const int64_t pixel = i / k, tap = i % k, c = tap / (s.kh * s.kw);
+    const int64_t y = pixel / s.ow % s.oh * s.sh - s.ph + tap / s.kw % s.kh * s.dh,
+                  x = pixel % s.ow * s.sw - s.pw + tap % s.kw * s.dw;
+    const bool inside = y >= 0 && y < s.h && x >= 0 && x < s.w;
+    columns[i] = inside ? at_image<T>(g.x, pixel / (s.oh * s.ow), c, y, x) : T(0);
+  }
+}
+
+// From here on the columns are worth being written and read again: many channels of the output use
+// each of them, and they do not crowd out everything else. To be measured; the implicit product
+// reads each pixel kh kw times through the caches and writes nothing in between.
+constexpr double kColumnProducts = 1 << 24;
+constexpr int64_t kColumnChannels = 32, kMostColumnBytes = int64_t{256} << 20;
+
+// By a product of columns: one group, floats or doubles, a result of dense channels-last memory.
+bool by_columns(const Conv2dArgs& a, Stream where) {
+  const Conv2dShape& s = a.shape;
+  const int64_t m = s.n * s.oh * s.ow, n = s.co, k = s.ci * s.kh * s.kw,
+                device = where.device.index();
+  const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (where.id != gpu::kCompute || a.dtype == ScalarType::Long || s.groups != 1 ||
+      n < kColumnChannels ||
+      products < kColumnProducts || m * k * bytes_of(a.dtype) > kMostColumnBytes ||
+      reinterpret_cast<uintptr_t>(a.bias) % 16 != 0 || a.y.c != 1 || a.y.w != n ||
+      a.y.h != s.ow * n || a.y.n != s.oh * s.ow * n || !::ramet::cuda::blas_enabled() ||
+      !::ramet::cuda::blas_why_none().empty())
+    return false;
+  // Who gets the memory next queues behind this.
+  ::ramet::cuda::CachingAllocator& allocator =
+      ::ramet::cuda::caching_allocator(static_cast<int>(device));
+  const auto give_back = [&](void* p) { allocator.free(p); };
+  const std::unique_ptr<void, decltype(give_back)> columns(
+      allocator.allocate(static_cast<size_t>(m * k * bytes_of(a.dtype))), give_back);
+  const auto write = [&](auto t) {
+    using T = decltype(t);
+    start_for("conv2d", where, m * k, columns_kernel<T>, a, static_cast<T*>(columns.get()), k,
+              m * k);
+  };
+  if (a.dtype == ScalarType::Double) write(double{});
+  else write(float{});
+  return ::ramet::cuda::blas_multiply(
+      "conv2d", static_cast<int>(device),
+      {columns.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0, a.dtype, false,
+       true, false});
+}
+
 template <class F> void by_dtype(const Conv2dArgs& a, const F& f) {
   if (a.dtype == ScalarType::Float) f(float{});
   else if (a.dtype == ScalarType::Double) f(double{});
@@ -212,6 +268,7 @@ template <class F> void by_dtype(const Conv2dArgs& a, const F& f) {
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a, Stream where) {
+  if (by_columns(a, where)) return;
   by_dtype(a, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
 }
 void conv2d_backward_input(const Conv2dArgs& a, Stream where) {

@@ -1,6 +1,7 @@
 #include "kernels/gemm_gpu.h"
 #include "kernels/rows_gpu.h"
 #include "runtime/cuda/blas.h"
+#include "runtime/gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/matmul.h"
 // clang-format on
@@ -100,7 +101,8 @@ constexpr double kBlasProducts = 32768;
 // By cuBLASLt: where it is there, the product is large enough, and the matrices lie as it wants them
 // (rows that do not overlap; a bias at a multiple of 16 bytes).
 bool by_blas(const MatmulArgs& g, Stream where) {
-  if (compute_type_of(g.dtype) == ScalarType::Long || g.k == 0) return false;
+  if (compute_type_of(g.dtype) == ScalarType::Long || g.k == 0 || where.id != gpu::kCompute)
+    return false;
   const double products =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (products < kBlasProducts) return false;

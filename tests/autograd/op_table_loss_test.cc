@@ -206,19 +206,23 @@ void add_classes(Table& t) {
   // the gradient as values.
   const Samples rows = {{real({4, 5}, -3, 3), index({4}, 5)}, {real({0, 3}, -3, 3), index({0}, 3)}};
   const auto consuming_of = [&](const char* name, Classes c, bool gradient) {
-    t.row(
-         name, kFloats, rows,
-         [=](V x) {
-           const Tensor leaf = x[0].detach().requires_grad_(), logits = leaf.clone(),
-                        loss = cross_entropy_loss_consuming(logits, x[1], weights_of(x[0], c),
-                                                            c.reduction, c.ignored, c.smoothing);
-           if (gradient) loss.mul(2).backward();
-           return gradient ? leaf.grad() : loss.detach();
-         },
-         [=](P x) { return gradient ? class_gradient(x, c, 2) : class_loss(x, c); })
-        .big(large)
-        .no_gradient()
-        .within(4);
+    Row& row = t.row(
+                    name, kFloats, rows,
+                    [=](V x) {
+                      const Tensor leaf = x[0].detach().requires_grad_(),
+                                   logits = leaf.clone(MemoryFormat::Contiguous),
+                                   loss = cross_entropy_loss_consuming(
+                                       logits, x[1], weights_of(x[0], c), c.reduction, c.ignored,
+                                       c.smoothing);
+                      if (gradient) loss.mul(2).backward();
+                      return gradient ? leaf.grad() : loss.detach();
+                    },
+                    [=](P x) { return gradient ? class_gradient(x, c, 2) : class_loss(x, c); })
+                   .big(large)
+                   .no_gradient()
+                   .within(4);
+    if (gradient && c.reduction == Reduction::Sum) row.big(large, 3);
+    else if (gradient) row.in_one("all rows share the sum of the weights");
   };
   consuming_of("cross_entropy_loss_consuming", {true}, false);
   consuming_of("cross_entropy_loss_consuming.smooth", {true, true, Reduction::Sum, 0.25, 1}, false);

@@ -2,6 +2,7 @@
 // CPU.
 #include "autograd/ops/matmul.h"
 
+#include "autograd/ops/conv.h"
 #include "runtime/cuda/blas.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
@@ -67,6 +68,18 @@ TEST(MatmulOnGpu, AnAlgorithmIsLookedForOnce) {
   for (int i = 0; i < 3; ++i) a.mm(a);
   EXPECT_EQ(::ramet::cuda::blas_searches(), before);
   EXPECT_EQ(::ramet::cuda::blas_why_none(), "");
+}
+
+// Large convolutions by columns and cuBLASLt, and by the implicit product.
+TEST(MatmulOnGpu, Convolutions) {
+  for (ScalarType t : {kFloat, kDouble}) {
+    const Tensor x = drawn({4, 16, 32, 32}, t, 1), w = drawn({32, 16, 3, 3}, t, 2),
+                 bias = drawn({32}, t, 3);
+    check(t, {x, w, bias}, [](const In& v) { return conv2d(v[0], v[1], v[2], 1, 1).div(8); });
+    check(t, {x, w}, [](const In& v) {
+      return conv2d(v[0], v[1], {}, {1, 1}, {2, 0}, {1, 2}).div(8);
+    });
+  }
 }
 
 }  // namespace

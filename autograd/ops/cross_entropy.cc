@@ -260,8 +260,9 @@ Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
   if (consuming) {
     RAMET_CHECK(self.is_contiguous(), op, "input: got ", describe(self),
                 ", expected a contiguous tensor");
-    RAMET_CHECK(!self.is_leaf() && !self.is_view() && !self.is_inference(), op,
-                "input: got a leaf, a view or an inference tensor ", describe(self),
+    const Tensor base = self.is_view() ? self._base() : self;
+    RAMET_CHECK(!base.is_leaf() && !self.is_inference(), op,
+                "input: got a leaf, a view of one or an inference tensor ", describe(self),
                 ", expected a result that nobody needs any more");
   }
   return by_index(op, "CrossEntropyLossBackward0", self, target, weight, reduction, ignore_index,

@@ -25,10 +25,10 @@ RAMET_API Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
 /// The same value in one pass that also writes the gradient, into the memory of the logits: of a
 /// step's largest tensor there is one copy, not two, and it is read and written once. For logits
 /// that nobody reads afterwards: when this returns they hold other numbers, and whoever saved them
-/// for a backward gets a version error. self: [n, classes], contiguous, no leaf and no view, where
-/// it requires a gradient; without one nothing is overwritten. target: class indices; reduction
-/// Mean or Sum. The backward hands the logits' memory on as their gradient, so it runs once, and
-/// there is no second derivative: a NotImplementedError. Not in LibTorch.
+/// for a backward gets a version error. self: [n, classes], contiguous, no leaf and no view of one,
+/// where it requires a gradient; without one nothing is overwritten. target: class indices;
+/// reduction Mean or Sum. The backward hands the logits' memory on as their gradient, so it runs
+/// once, and there is no second derivative: a NotImplementedError. Not in LibTorch.
 RAMET_API Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
                                               const std::optional<Tensor>& weight = {},
                                               int64_t reduction = Reduction::Mean,

@@ -1,5 +1,7 @@
 #include "runtime/cuda/blas.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -10,7 +12,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/cuda/shared_library.h"
+#include "runtime/cuda/libraries.h"
 #include "runtime/logging.h"
 #if RAMET_GPU_EMULATED
 #include "runtime/cuda/emulated/blas_api.h"
@@ -51,11 +53,14 @@ Functions open() {
   RAMET_BLAS_FUNCTIONS(RAMET_BLAS_TAKE)
 #undef RAMET_BLAS_TAKE
 #else
-  void* library =
-      open_library({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"}, f.why_none);
+  void* library = nullptr;
+  for (const auto& [file, wheel] :
+       {std::pair("libcublasLt.so.13", "cu13"), std::pair("libcublasLt.so.12", "cublas")})
+    if (!library) library = open_library(file, wheel, &f.why_none);
   if (!library) return f;
-#define RAMET_BLAS_TAKE(name)                                                               \
-  f.name = reinterpret_cast<decltype(f.name)>(library_function(library, "cublasLt" #name)); \
+  f.why_none.clear();
+#define RAMET_BLAS_TAKE(name)                                                    \
+  f.name = reinterpret_cast<decltype(f.name)>(dlsym(library, "cublasLt" #name)); \
   if (!f.name && f.why_none.empty()) f.why_none = "libcublasLt has no function cublasLt" #name;
   RAMET_BLAS_FUNCTIONS(RAMET_BLAS_TAKE)
 #undef RAMET_BLAS_TAKE
@@ -67,8 +72,7 @@ const Functions& functions() {
   static const Functions f = [] {
     Functions opened = open();
     if (!opened.why_none.empty())
-      log(LogLevel::Warning,
-          "matrix products on GPUs use Ramet's own kernels: " + opened.why_none);
+      log(LogLevel::Warning, "matrix products on GPUs use Ramet's own kernels: " + opened.why_none);
     return opened;
   }();
   return f;

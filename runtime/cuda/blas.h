@@ -1,5 +1,5 @@
 // Products of matrices by cuBLASLt. On a machine with a GPU the library is opened at the first
-// product (shared_library.h); on emulated GPUs it is their double.
+// product (libraries.h); on emulated GPUs it is their double.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -124,9 +124,14 @@ TEST(CrossEntropyConsuming, WhatIsGone) {
   refused([&] { cross_entropy_loss_consuming(leaf, target); }, "input: got a leaf");
   refused(
       [&] {
-        cross_entropy_loss_consuming(leaf.mul(1).view({2, 3}), target);
+        cross_entropy_loss_consuming(leaf.view({2, 3}), target);
       },
-      "input: got a leaf, a view");
+      "input: got a leaf, a view of one");
+  // A view of another result is one.
+  const Tensor x1 = logits(), x2 = logits();
+  cross_entropy_loss_consuming(x1.mul(1).view({6}).view({2, 3}), target).backward();
+  cross_entropy_loss(x2, target).backward();
+  expect_values(x1.grad(), values(x2.grad()), 1e-13);
   refused(
       [&] {
         cross_entropy_loss_consuming(leaf.mul(1).t(), integers({0, 1, 0}));

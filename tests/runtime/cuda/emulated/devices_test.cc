@@ -50,6 +50,24 @@ TEST(EmulatedDevices, None) {
   EXPECT_CUDA(cudaDeviceSynchronize(), cudaErrorNoDevice);
 }
 
+TEST(EmulatedDevices, TheHostHasNoAccessWhereGuarded) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "under ASan device memory comes from the heap";
+#endif
+  emulated::Settings s = test_settings();
+  s.guard_host = true;
+  Devices devices(s);
+  float* memory = nullptr;
+  ASSERT_CUDA(cudaMalloc(&memory, 4096), cudaSuccess);
+  EXPECT_EXIT((void)*static_cast<volatile float*>(memory), ::testing::KilledBySignal(SIGSEGV), "");
+  // Copies and kernels have it.
+  std::vector<float> sent(1024, 3), back(1024);
+  ASSERT_CUDA(cudaMemcpy(memory, sent.data(), 4096, cudaMemcpyHostToDevice), cudaSuccess);
+  ASSERT_CUDA(cudaMemcpy(back.data(), memory, 4096, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(back, sent);
+  EXPECT_EXIT(*static_cast<volatile float*>(memory) = 1, ::testing::KilledBySignal(SIGSEGV), "");
+}
+
 TEST(EmulatedDevices, TheCurrentOneIsTheThreads) {
   Devices devices;
   ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);

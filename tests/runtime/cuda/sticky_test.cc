@@ -1,0 +1,54 @@
+// A kernel that dies takes its device with it: the error names the call that noticed, the device and
+// the kernels that may have been it, and other devices go on.
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/copies.h"
+#include "runtime/cuda/device_state.h"
+#include "tests/runtime/cuda/emulated/planted.h"
+#include "tests/runtime/cuda/gpus.h"
+
+namespace ramet::testing {
+namespace {
+
+const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
+
+void trap(const char* name) {
+  cuda::DeviceState& state = cuda::device_state(0, name);
+  const cuda::CardGuard card(name, 0);
+  state.launching(name, 1);
+  RAMET_CUDA(name, 0, planted_trap(state.stream(cuda::Queue::kCompute, name)));
+}
+
+TEST(CudaStickyErrors, NameTheKernel) {
+  const Gpus gpus;
+  cuda::device_state(0, "test").synchronize("before");
+  trap("softmax");
+  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("synchronize"),
+                 "[synchronize] cudaStreamSynchronize on cuda:0 failed");
+  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("synchronize"),
+                 "left behind by kernel softmax. The device cannot be used any more");
+}
+
+TEST(CudaStickyErrors, NameAllThatMayHaveBeenIt) {
+  const Gpus gpus;
+  cuda::device_state(0, "test").launching("add", 1);
+  trap("mul");
+  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("item"),
+                 "[item] cudaStreamSynchronize on cuda:0 failed");
+  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("item"),
+                 "one of the kernels add, mul");
+}
+
+TEST(CudaStickyErrors, OtherDevicesGoOn) {
+  const Gpus gpus;
+  trap("softmax");
+  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("synchronize"), "cuda:0");
+  void* p = gpu::library()->allocate(4, 1);
+  int sent = 5, back = 0;
+  cuda::copy("copy", p, kSecond, &sent, kHost, 4);
+  cuda::copy("copy", &back, kHost, p, kSecond, 4);
+  EXPECT_EQ(back, 5);
+  gpu::library()->free(p, 4, 1);
+}
+
+}  // namespace
+}  // namespace ramet::testing

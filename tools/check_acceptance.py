@@ -60,11 +60,11 @@ def label_of(target):
     parts = target.split("/")
     if parts[0] == "tools":
         return "//%s:%s" % ("/".join(parts[:-1]), parts[-1])
-    if parts[0] == "tests":
-        parts = parts[1:]
-    if len(parts) == 1:
-        return "//tests:" + parts[0]
-    return "//tests/%s:%s" % (parts[0], "/".join(parts[1:]))
+    if parts[0] != "tests":
+        parts = ["tests"] + parts
+    # The package is the deepest folder with a BUILD file.
+    depth = max(d for d in range(1, len(parts)) if ROOT.joinpath(*parts[:d], "BUILD").exists())
+    return "//%s:%s" % ("/".join(parts[:depth]), "/".join(parts[depth:]))
 
 
 def source_has(target, case):

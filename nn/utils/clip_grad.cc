@@ -10,7 +10,7 @@
 namespace ramet::nn::utils {
 namespace {
 
-const TensorOptions kNorm = TensorOptions().dtype(kDouble);
+TensorOptions norm_options() { return TensorOptions().dtype(kDouble); }
 
 // The tensors of a call, which have one device and dtype, and the call itself.
 template <class Args, class Call> class Batch {
@@ -44,7 +44,7 @@ Tensor square_sums(const std::vector<Tensor>& tensors) {
         int64_t blocks = 0;
         for (int32_t t = 0; t < args.count; ++t)
           blocks += kernels::sum_squares_partials(args.tensors[t].n);
-        const TensorOptions options = kNorm.device(head.device());
+        const TensorOptions options = norm_options().device(head.device());
         const Tensor partials = empty(blocks, options);
         sums.push_back(empty(args.count, options));
         args.partials = static_cast<double*>(partials.ptr());
@@ -65,7 +65,7 @@ Tensor square_sums(const std::vector<Tensor>& tensors) {
 Tensor norm_of(const Tensor& t, double p) {
   const Tensor x = t.detach();
   if (!std::isinf(p)) return x.norm(p).to(kDouble);
-  return t.numel() ? x.abs().max().to(kDouble) : zeros({}, kNorm.device(t.device()));
+  return t.numel() ? x.abs().max().to(kDouble) : zeros({}, norm_options().device(t.device()));
 }
 
 }  // namespace
@@ -73,17 +73,17 @@ Tensor norm_of(const Tensor& t, double p) {
 Tensor get_total_norm(const std::vector<Tensor>& tensors, double norm_type,
                       bool error_if_nonfinite) {
   const NoGradGuard off;
-  if (tensors.empty()) return zeros({}, kNorm);
+  if (tensors.empty()) return zeros({}, norm_options());
   for (const Tensor& t : tensors)
     RAMET_CHECK(t.defined() && is_floating(t.scalar_type()), "get_total_norm",
                 "expected tensors of a floating dtype: got ", describe(t));
   const Device device = tensors[0].device();
   Tensor norm;
   if (norm_type == 0) {  // as LibTorch: their number
-    norm = full({}, static_cast<double>(tensors.size()), kNorm.device(device));
+    norm = full({}, static_cast<double>(tensors.size()), norm_options().device(device));
   } else if (norm_type == 2) {
     const Tensor sums = square_sums(tensors);
-    norm = empty({}, kNorm.device(device));
+    norm = empty({}, norm_options().device(device));
     kernels::total_norm(norm.stream(), {static_cast<const double*>(sums.ptr()),
                                         static_cast<double*>(norm.ptr()), sums.numel()});
   } else {

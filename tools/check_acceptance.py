@@ -62,8 +62,9 @@ def label_of(target):
         return "//%s:%s" % ("/".join(parts[:-1]), parts[-1])
     if parts[0] != "tests":
         parts = ["tests"] + parts
-    # The package is the deepest folder with a BUILD file.
-    depth = max(d for d in range(1, len(parts)) if ROOT.joinpath(*parts[:d], "BUILD").exists())
+    # The package is the deepest folder with a BUILD file; tests/<folder> where none is seen.
+    depths = [d for d in range(1, len(parts)) if ROOT.joinpath(*parts[:d], "BUILD").exists()]
+    depth = max(depths + [min(2, len(parts) - 1)])
     return "//%s:%s" % ("/".join(parts[:depth]), "/".join(parts[depth:]))
 
 

@@ -55,12 +55,13 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
   for (int i = 0; i < 3; ++i) {
     if (!in[i].tensor) continue;
     const TensorBase& x = *in[i].tensor;
-    if (x.dim() == 0 && out.dim() > 0 && !taken && x.is_cpu()) {
+    const bool elsewhere = x.is_cpu() && !out.is_cpu();  // a host's number among a GPU's tensors
+    if (x.dim() == 0 && (out.dim() > 0 || elsewhere) && !taken && x.is_cpu()) {
       scalar = value_of(x);
       taken = in[i].number = true;
       in[i].tensor = nullptr;
-    } else if (hazard(out, x)) {
-      TensorBase copy = TensorBase::empty(x.sizes(), x.scalar_type(), x.device());
+    } else if (RAMET_UNLIKELY(elsewhere) || hazard(out, x)) {
+      TensorBase copy = TensorBase::empty(x.sizes(), x.scalar_type(), out.device());
       copy_values(copy, x);
       in[i].own = std::move(copy);  // x may have been this one
       in[i].tensor = &in[i].own;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/layout.h"
+#include "autograd/ops/copy.h"
 #include "parallel/counters.h"
 #include "tests/parallel/support.h"
 
@@ -70,8 +71,12 @@ TEST(Comm, BroadcastOut) {
 
 // N, H, W, C memory, shown to the user.
 Tensor channels_last(Device device) {
-  Tensor t(TensorBase::empty_strided({2, 3, 2, 2}, {12, 1, 6, 3}, kFloat, device));
-  for (int i = 0; i < 24; ++i) static_cast<float*>(t.ptr())[i] = static_cast<float>(i);
+  const auto fresh = [](Device where) {
+    return Tensor(TensorBase::empty_strided({2, 3, 2, 2}, {12, 1, 6, 3}, kFloat, where));
+  };
+  const Tensor host = fresh(kHost), t = fresh(device);
+  for (int i = 0; i < 24; ++i) static_cast<float*>(host.ptr())[i] = static_cast<float>(i);
+  autograd::copy_values(t, host);
   return t;
 }
 

@@ -9,6 +9,7 @@
 #include "nn/optim/sgd.h"
 #include "parallel/counters.h"
 #include "runtime/allocator.h"
+#include "runtime/debug_memory.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 #include "runtime/observer.h"
@@ -271,7 +272,9 @@ TEST(Scenario, S41c_ReplicasPersist) {
   for (int i = 0; i < 10; ++i) dp.replicas().refresh();
   remove_observer(number);
   EXPECT_EQ(kernels, 0);
-  EXPECT_EQ(memory_stats(kHost).allocations, before[0]);
+  // With debug memory a refresh compares parameters on the host, which a GPU's have to be copied
+  // to.
+  if (!kGpus || !debug_memory()) { EXPECT_EQ(memory_stats(kHost).allocations, before[0]); }
   EXPECT_EQ(memory_stats(d(0)).allocations, before[1]);
 }
 

@@ -234,17 +234,14 @@ void GraphTask::run() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return active_ == 0 || !lanes_[home_].heap.empty(); });
     if (active_ != 0 || !lanes_[home_].heap.empty()) continue;
-    if (!error_) {
-      for (auto& [bucket, _] : owned_) bucket->finished();
-      return;
-    }
+    if (!error_) break;
     // Members that are complete in buckets that will never be: they do not depend on what failed.
     for (auto& [b, group] : groups_)
       if (!group.members.empty()) push_group(home_, b, group);
     if (lanes_[home_].heap.empty()) break;
   }
   for (auto& [bucket, _] : owned_) bucket->finished();
-  std::rethrow_exception(error_);
+  if (error_) std::rethrow_exception(error_);
 }
 
 }  // namespace autograd

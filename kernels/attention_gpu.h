@@ -32,9 +32,4 @@ template <class T> RAMET_INLINE T attention_shift(T largest) {
   return largest == static_cast<T>(-INFINITY) ? T(0) : largest;
 }
 
-/// The blocks of a grid for `tiles` of work.
-inline dim3 attention_grid(int64_t tiles) {
-  return dim3(static_cast<unsigned>(imin(tiles, kMostBlocks)));
-}
-
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -205,8 +205,8 @@ template <class T> __global__ void attention_dots_kernel(AttentionBackwardArgs a
 
 template <class T, int kColumns> void attention_plain(const AttentionArgs& a, Stream where) {
   constexpr int kTile = attention_tile<T>(2, kColumns);
-  start("attention", where, attention_grid(a.batch * a.heads * ceil_div(a.q_rows, kTile)),
-        kTile * kParts, 0, attention_plain_kernel<T, kTile, kColumns>, a);
+  start("attention", where, grid_of(a.batch * a.heads * ceil_div(a.q_rows, kTile)), kTile * kParts,
+        0, attention_plain_kernel<T, kTile, kColumns>, a);
 }
 template <class T, int kColumns>
 void attention_plain_backward(const AttentionBackwardArgs& a, const T* dots, Stream where) {
@@ -214,9 +214,8 @@ void attention_plain_backward(const AttentionBackwardArgs& a, const T* dots, Str
   const auto run = [&](auto* kernel, bool of_keys) {
     const AttentionSides m = sides_of(a, of_keys);
     if (m.mine > 0)
-      start("attention_backward", where,
-            attention_grid(a.batch * a.heads * ceil_div(m.mine, kTile)), kTile * kParts, 0, kernel,
-            a, m, dots);
+      start("attention_backward", where, grid_of(a.batch * a.heads * ceil_div(m.mine, kTile)),
+            kTile * kParts, 0, kernel, a, m, dots);
   };
   if (a.dq.data) run(attention_plain_backward_kernel<T, kTile, kColumns, false>, false);
   if (a.dk.data) run(attention_plain_backward_kernel<T, kTile, kColumns, true>, true);

@@ -304,7 +304,7 @@ __global__ void __launch_bounds__(kTensorThreads, 1)
 }
 
 template <int kColumns> void attention_tensor(const AttentionArgs& a, Stream where) {
-  start("attention", where, attention_grid(a.batch * a.heads * ceil_div(a.q_rows, kTensorRows)),
+  start("attention", where, grid_of(a.batch * a.heads * ceil_div(a.q_rows, kTensorRows)),
         kTensorThreads, 0,
         a.dtype == ScalarType::Half ? attention_tensor_kernel<HalfCores, kColumns>
                                     : attention_tensor_kernel<BfloatCores, kColumns>,
@@ -315,9 +315,8 @@ void attention_tensor_backward(const AttentionBackwardArgs& a, const float* dots
   const auto run = [&](auto* kernel, bool of_keys) {
     const AttentionSides m = sides_of(a, of_keys);
     if (m.mine > 0)
-      start("attention_backward", where,
-            attention_grid(a.batch * a.heads * ceil_div(m.mine, kTensorRows)), kTensorThreads, 0,
-            kernel, a, m, dots);
+      start("attention_backward", where, grid_of(a.batch * a.heads * ceil_div(m.mine, kTensorRows)),
+            kTensorThreads, 0, kernel, a, m, dots);
   };
   const bool half = a.dtype == ScalarType::Half;
   if (a.dq.data)

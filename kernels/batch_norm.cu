@@ -192,7 +192,7 @@ __global__ void backward_kernel(BatchNormBackwardArgs a, Channels s, const doubl
 template <class Kernel, class... Arguments>
 void start_parts(const char* name, Stream where, const Channels& s, Kernel inside, Kernel planes,
                  const Arguments&... arguments) {
-  start(name, where, dim3(static_cast<unsigned>(imin(s.blocks(), kMostBlocks))), kThreads, 0,
+  start(name, where, grid_of(s.blocks()), kThreads, 0,
         s.inside ? inside : planes, arguments...);
 }
 

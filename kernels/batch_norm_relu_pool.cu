@@ -139,7 +139,7 @@ void batch_norm_relu_pool_backward(const BatchNormReluPoolBackwardArgs& a, Strea
   const int64_t parts = batch_norm_relu_pool_parts(a.n, a.h);
   float *factors = static_cast<float*>(a.workspace), *partials = factors + 5 * (a.c + 16);
   if (parts > 0)
-    start(name, where, dim3(static_cast<unsigned>(imin(ceil_div(a.c, kWarp) * parts, kMostBlocks))),
+    start(name, where, grid_of(ceil_div(a.c, kWarp) * parts),
           kThreads, 0, sums_kernel, a, parts, batch_norm_relu_pool_rows(a.h), partials);
   start_for(name, where, a.c, factors_kernel, a, parts, partials, factors);
   const int64_t items = a.n * a.h * a.w * a.c;

@@ -202,7 +202,7 @@ template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
   start_for(name, where, weights, parts_kernel<T>, partials, plan.parts, weights,
             static_cast<T*>(a.weight));
   if (a.bias && s.co > 0)
-    start(name, where, dim3(static_cast<unsigned>(imin(s.co, kMostBlocks))), kThreads, 0,
+    start(name, where, grid_of(s.co), kThreads, 0,
           bias_kernel<T>, a);
 }
 
@@ -259,24 +259,18 @@ bool by_columns(const Conv2dArgs& a, Stream where) {
        true, false});
 }
 
-template <class F> void by_dtype(const Conv2dArgs& a, const F& f) {
-  if (a.dtype == ScalarType::Float) f(float{});
-  else if (a.dtype == ScalarType::Double) f(double{});
-  else f(int64_t{});
-}
-
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a, Stream where) {
   if (by_columns(a, where)) return;
-  by_dtype(a, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
+  by_compute_type(a.dtype, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
 }
 void conv2d_backward_input(const Conv2dArgs& a, Stream where) {
-  by_dtype(
-      a, [&](auto t) { multiply("conv2d_backward_input", where, BackwardInput<decltype(t)>(a)); });
+  by_compute_type(
+      a.dtype, [&](auto t) { multiply("conv2d_backward_input", where, BackwardInput<decltype(t)>(a)); });
 }
 void conv2d_backward_weight(const Conv2dArgs& a, Stream where) {
-  by_dtype(a, [&](auto t) { backward_weight<decltype(t)>(a, where); });
+  by_compute_type(a.dtype, [&](auto t) { backward_weight<decltype(t)>(a, where); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -8,30 +8,6 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-template <int kBytes> struct Word;
-template <> struct Word<1> { using type = uint8_t; };
-template <> struct Word<2> { using type = uint16_t; };
-template <> struct Word<4> { using type = uint32_t; };
-template <> struct Word<8> { using type = uint64_t; };
-
-/// f(word of the size of an element of type t).
-template <class F> void by_size(ScalarType t, const F& f) {
-  switch (bytes_of(t)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
-  }
-}
-/// f(compute type through which elements of type t are converted).
-template <class F> void by_compute_type(ScalarType t, const F& f) {
-  switch (compute_type_of(t)) {
-    case ScalarType::Float: return f(float{});
-    case ScalarType::Double: return f(double{});
-    default: return f(int64_t{});
-  }
-}
-
 // 16 bytes a thread where `aligned`, the rest byte by byte.
 __global__ void copy_bytes_kernel(const unsigned char* in, unsigned char* out, int64_t bytes,
                                   bool aligned) {
@@ -104,8 +80,8 @@ void transpose(const CopyStridedArgs& a, Stream where) {
   for (int d = 0; d < row; ++d)
     offsets.strides[0][d] = a.in_strides[d], offsets.strides[1][d] = a.out_strides[d];
   const int64_t tiles = matrices * ceil_div(m, kTile) * ceil_div(n, kTile);
-  const dim3 grid(static_cast<unsigned>(imin(tiles, kMostBlocks)));
-  by_size(a.in_type, [&](auto word) {
+  const dim3 grid = grid_of(tiles);
+  by_word(bytes_of(a.in_type), [&](auto word) {
     using T = decltype(word);
     start("copy", where, grid, kTile * kTileRows, 0, transpose_kernel<T>,
           static_cast<const T*>(a.in), static_cast<T*>(a.out), m, n, a.in_strides[last],
@@ -141,7 +117,7 @@ void copy_strided(const CopyStridedArgs& args, Stream where) {
   for (int d = 0; d < a.rank; ++d)
     offsets.strides[0][d] = a.in_strides[d], offsets.strides[1][d] = a.out_strides[d];
   if (a.in_type == a.out_type)
-    return by_size(a.in_type, [&](auto word) {
+    return by_word(bytes_of(a.in_type), [&](auto word) {
       using T = decltype(word);
       start_for("copy", where, n, move_kernel<T>, static_cast<const T*>(a.in),
                 static_cast<T*>(a.out), n, offsets);

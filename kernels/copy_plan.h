@@ -5,12 +5,6 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
-  int64_t p = 1;
-  for (int d = 0; d < n; ++d) p *= sizes[d];
-  return p;
-}
-
 // Is this a stack of transposed matrices: output dense along the last dimension, input dense along
 // another? Moves that dimension to the place before the last and says so.
 RAMET_INLINE bool as_transpose(CopyStridedArgs& a) {

@@ -294,7 +294,7 @@ template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
         start_rows(name, where, a.rows, a.cols, statistics_kernel<S, kWarp>,
                    statistics_kernel<S, kThreads>, a, rows_packed(a.dtype, a.cols, a.x));
       });
-    start(name, where, dim3(static_cast<unsigned>(imin(ceil_div(a.rows, kLossGroup), kMostBlocks))),
+    start(name, where, grid_of(ceil_div(a.rows, kLossGroup)),
           kThreads, 0, losses_kernel<T>, a, weight_sum_of(a.workspace, a.rows));
   }
   start(name, where, dim3(1), 1, 0, total_kernel<T>, a);

@@ -26,15 +26,6 @@ __global__ void fill_strided_kernel(T* out, int64_t n, T value, Offsets<1> offse
   }
 }
 
-template <class F> void by_size(int32_t item_size, const F& f) {
-  switch (item_size) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
-  }
-}
-
 __global__ void arange_kernel(ArangeArgs a, bool integers) {
   for (int64_t i = first_item(); i < a.n; i += item_step()) {
     if (integers) store_element(a.out, a.dtype, i, vadd(a.istart, vmul(i, a.istep)));
@@ -52,7 +43,7 @@ __global__ void linspace_kernel(LinspaceArgs a, double step) {
 }  // namespace
 
 void fill_dense(const FillDenseArgs& a, Stream where) {
-  by_size(a.item_size, [&](auto item) {
+  by_word(a.item_size, [&](auto item) {
     using T = decltype(item);
     const bool aligned = reinterpret_cast<uintptr_t>(a.out) % 16 == 0;
     constexpr int64_t kEach = 16 / static_cast<int64_t>(sizeof(T));
@@ -62,12 +53,11 @@ void fill_dense(const FillDenseArgs& a, Stream where) {
 }
 
 void fill_strided(const FillStridedArgs& a, Stream where) {
-  int64_t n = 1;
-  for (int d = 0; d < a.rank; ++d) n *= a.sizes[d];
+  const int64_t n = product(a.sizes, a.rank);
   Offsets<1> offsets;
   offsets.set(a.rank, a.sizes, n);
   for (int d = 0; d < a.rank; ++d) offsets.strides[0][d] = a.strides[d];
-  by_size(a.item_size, [&](auto item) {
+  by_word(a.item_size, [&](auto item) {
     using T = decltype(item);
     start_for("fill", where, n, fill_strided_kernel<T>, static_cast<T*>(a.out), n,
               static_cast<T>(a.bits), offsets);

@@ -100,8 +100,7 @@ template <class Problem> __global__ void product_kernel(Problem p) {
 template <class Problem> void multiply(const char* name, Stream where, const Problem& p) {
   const int64_t tiles = p.batch * ceil_div(p.m, kTileRows) * ceil_div(p.n, kTileColumns);
   if (tiles == 0) return;
-  start(name, where, dim3(static_cast<unsigned>(imin(tiles, kMostBlocks))), kThreads, 0,
-        product_kernel<Problem>, p);
+  start(name, where, grid_of(tiles), kThreads, 0, product_kernel<Problem>, p);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

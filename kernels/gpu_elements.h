@@ -25,6 +25,24 @@ template <class F> RAMET_INLINE void by_type(ScalarType t, const F& f) {
   }
 }
 
+/// f(word of the size of an element of `bytes`): what moves elements needs to know no more of them.
+template <class F> void by_word(int64_t bytes, const F& f) {
+  switch (bytes) {
+    case 1: return f(uint8_t{});
+    case 2: return f(uint16_t{});
+    case 4: return f(uint32_t{});
+    default: return f(uint64_t{});
+  }
+}
+/// f(compute type of elements of type t).
+template <class F> void by_compute_type(ScalarType t, const F& f) {
+  switch (compute_type_of(t)) {
+    case ScalarType::Float: return f(float{});
+    case ScalarType::Double: return f(double{});
+    default: return f(int64_t{});
+  }
+}
+
 /// Element i of p, of type t.
 template <class C> RAMET_INLINE C load_element(const void* p, ScalarType t, int64_t i) {
   C out{};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/gpu_math.h"
+#include "kernels/util.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/stream.h"
@@ -19,13 +20,13 @@ namespace ramet::kernels::RAMET_VARIANT {
 /// Threads of a block where nothing asks for another number.
 constexpr int kThreads = 256;
 
-/// Blocks for `items` with one thread each. A kernel whose items may be more than
-/// kMostBlocks * kThreads takes further ones in steps of the grid (first_item, item_step).
+/// A grid of `blocks`, or blocks for `items` with one thread each. A kernel that may have more to
+/// do than kMostBlocks can takes further items in steps of the grid (first_item, item_step).
 constexpr int64_t kMostBlocks = 1 << 16;
-inline dim3 blocks_for(int64_t items) {
-  const int64_t blocks = (items + kThreads - 1) / kThreads;
-  return dim3(static_cast<unsigned>(blocks < 1 ? 1 : blocks > kMostBlocks ? kMostBlocks : blocks));
+inline dim3 grid_of(int64_t blocks) {
+  return dim3(static_cast<unsigned>(imax(1, imin(blocks, kMostBlocks))));
 }
+inline dim3 blocks_for(int64_t items) { return grid_of(ceil_div(items, kThreads)); }
 __device__ __forceinline__ int64_t first_item() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -33,20 +34,22 @@ __device__ __forceinline__ int64_t item_step() {
   return static_cast<int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// Queues kernel(arguments...) on the stream `where` (gpu::kCompute, if nobody says otherwise). Errors name `name`, the kernel as
-/// users know it, which also is who is suspected when the device reports a fault later.
+/// Queues kernel(arguments...) on the stream `where` (gpu::kCompute, if nobody says otherwise).
+/// Errors name `name`, the kernel as users know it, which also is who is suspected when the device
+/// reports a fault later.
 template <class... Parameters, class... Arguments>
 void start(const char* name, Stream where, dim3 grid, int threads, size_t shared_bytes,
            void (*kernel)(Parameters...), Arguments&&... arguments) {
   const int device = where.device.index();
   ::ramet::cuda::DeviceState& state = ::ramet::cuda::device_state(device, name);
-  const ::ramet::cuda::CardGuard card(name, device);
-  state.launching(name,
-                  static_cast<uint64_t>(grid.x) * grid.y * grid.z * static_cast<unsigned>(threads));
-  RAMET_CUDA(name, device,
-             launch(kernel, grid, dim3(static_cast<unsigned>(threads)), shared_bytes,
-                    state.stream(static_cast<::ramet::cuda::Queue>(where.id), name),
-                    std::forward<Arguments>(arguments)...));
+  const ::ramet::cuda::CardGuard card(name, state);
+  const dim3 block(static_cast<unsigned>(threads));
+  const cudaStream_t stream =
+      state.launching(name, static_cast<uint64_t>(grid.x) * grid.y * grid.z * block.x,
+                      static_cast<::ramet::cuda::Queue>(where.id));
+  RAMET_CUDA(
+      name, device,
+      launch(kernel, grid, block, shared_bytes, stream, std::forward<Arguments>(arguments)...));
 }
 /// One thread for each of `items`.
 template <class... Parameters, class... Arguments>

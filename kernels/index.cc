@@ -286,8 +286,7 @@ void mask_move(const MaskMoveArgs& a) {
 
 void nonzero_positions(const NonzeroArgs& a) {
   const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
-  int64_t n = 1;
-  for (int d = 0; d < a.rank; ++d) n *= a.sizes[d];
+  const int64_t n = product(a.sizes, a.rank);
   run_tasks(ceil_div(n, kMaskBlock), n, [&](int64_t b, int) {
     int64_t* p = a.out + a.offsets[b] * a.rank;
     const int64_t end = imin(n, (b + 1) * kMaskBlock);

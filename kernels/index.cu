@@ -1,7 +1,6 @@
-#include "kernels/gpu_elements.h"
-#include "kernels/gpu_launch.h"
+#include "kernels/rows_gpu.h"
 #include "runtime/cuda/data_faults.h"
-// clang-format off: the first two decide what the others mean
+// clang-format off: the first decides what the others mean
 #include "kernels/index.h"
 // clang-format on
 
@@ -17,20 +16,15 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
   using Bits = unsigned long long;
   auto* word = static_cast<::ramet::cuda::FaultWord*>(a.fault_word);
   if (word->check != 0) return;  // an earlier kernel's
-  __shared__ int64_t shared[kThreads];
+  __shared__ int64_t shared[kWarps];
   int64_t first = a.n;
   for (int64_t i = first_item(); i < a.n && first == a.n; i += item_step()) {
     const int64_t v = a.index[i * a.stride];
     if ((v < a.low || v >= a.high) && v != a.ignored) first = i;
   }
-  shared[threadIdx.x] = first;
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (static_cast<int>(threadIdx.x) < half)
-      shared[threadIdx.x] = imin(shared[threadIdx.x], shared[threadIdx.x + half]);
-  }
+  first = over_group<kThreads>(first, Smaller(), shared);
   if (threadIdx.x != 0) return;
-  if (shared[0] < a.n) atomicMax(&word->most, ~static_cast<Bits>(shared[0]));
+  if (first < a.n) atomicMax(&word->most, ~static_cast<Bits>(first));
   __threadfence();
   if (atomicAdd(&word->arrived, Bits{1}) + 1 != gridDim.x) return;
   const Bits most = atomicExch(&word->most, Bits{0});
@@ -195,22 +189,6 @@ template <class T, bool kAdd> void write_elements(const Loop& loop, Stream where
             loop.items());
 }
 
-template <class F> void by_size(ScalarType t, const F& f) {
-  switch (bytes_of(t)) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    default: return f(uint64_t{});
-  }
-}
-template <class F> void by_compute_type(ScalarType t, const F& f) {
-  switch (compute_type_of(t)) {
-    case ScalarType::Float: return f(float{});
-    case ScalarType::Double: return f(double{});
-    default: return f(int64_t{});
-  }
-}
-
 // ---- masks --------------------------------------------------------------------------------------
 
 __global__ void mask_sums_kernel(MaskCountArgs a) {
@@ -226,7 +204,7 @@ __global__ void mask_sums_kernel(MaskCountArgs a) {
 }
 // A block counts a block of the mask.
 __global__ void mask_blocks_kernel(MaskCountArgs a) {
-  __shared__ int64_t shared[kThreads];
+  __shared__ int64_t shared[kWarps];
   const auto* mask = static_cast<const uint8_t*>(a.mask);
   const int64_t blocks = ceil_div(a.n, kMaskBlock);
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
@@ -234,13 +212,8 @@ __global__ void mask_blocks_kernel(MaskCountArgs a) {
     for (int64_t i = b * kMaskBlock + threadIdx.x; i < imin(a.n, (b + 1) * kMaskBlock);
          i += kThreads)
       count += mask[i] != 0;
-    shared[threadIdx.x] = count;
-    for (int half = kThreads / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (static_cast<int>(threadIdx.x) < half) shared[threadIdx.x] += shared[threadIdx.x + half];
-    }
-    if (threadIdx.x == 0) a.offsets[b] = shared[0];
-    __syncthreads();
+    count = over_group<kThreads>(count, Plus(), shared);
+    if (threadIdx.x == 0) a.offsets[b] = count;
   }
 }
 
@@ -295,9 +268,7 @@ template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
   }
 }
 
-dim3 mask_grid(int64_t n) {
-  return dim3(static_cast<unsigned>(imax(1, imin(mask_offsets(n) - 1, kMostBlocks))));
-}
+dim3 mask_grid(int64_t n) { return grid_of(mask_offsets(n) - 1); }
 
 }  // namespace
 
@@ -309,11 +280,11 @@ void check_index(const CheckIndexArgs& a, Stream where) {
 void index_elements(const IndexArgs& a, Stream where) {
   const Loop loop(a);
   if (a.mode == IndexMode::kGet)
-    return by_size(a.dtype, [&](auto t) {
+    return by_word(bytes_of(a.dtype), [&](auto t) {
       start_for("index", where, loop.items(), get_kernel<decltype(t)>, a, loop.items());
     });
   if (a.mode == IndexMode::kPut)
-    return by_size(a.dtype, [&](auto t) { write_elements<decltype(t), false>(loop, where); });
+    return by_word(bytes_of(a.dtype), [&](auto t) { write_elements<decltype(t), false>(loop, where); });
   by_compute_type(a.dtype, [&](auto t) { write_elements<decltype(t), true>(loop, where); });
 }
 
@@ -324,20 +295,13 @@ void mask_count(const MaskCountArgs& a, Stream where) {
 
 void mask_move(const MaskMoveArgs& a, Stream where) {
   if (a.n == 0) return;
-  const auto run = [&](auto t) {
-    start("mask_move", where, mask_grid(a.n), kThreads, 0, mask_move_kernel<decltype(t)>, a);
-  };
-  switch (a.bytes) {
-    case 1: return run(uint8_t{});
-    case 2: return run(uint16_t{});
-    case 4: return run(uint32_t{});
-    default: return run(uint64_t{});
-  }
+  by_word(a.bytes, [&](auto word) {
+    start("mask_move", where, mask_grid(a.n), kThreads, 0, mask_move_kernel<decltype(word)>, a);
+  });
 }
 
 void nonzero_positions(const NonzeroArgs& a, Stream where) {
-  int64_t n = 1;
-  for (int32_t d = 0; d < a.rank; ++d) n *= a.sizes[d];
+  const int64_t n = product(a.sizes, a.rank);
   if (n > 0) start("nonzero", where, mask_grid(n), kThreads, 0, nonzero_kernel, a, n);
 }
 

@@ -85,14 +85,6 @@ template <class T> __global__ void sum_rows_kernel(SumRowsArgs a) {
   }
 }
 
-template <class F> void by_dtype(ScalarType t, const F& f) {
-  switch (compute_type_of(t)) {
-    case ScalarType::Float: return f(float{});
-    case ScalarType::Double: return f(double{});
-    default: return f(int64_t{});
-  }
-}
-
 // Products of fewer multiplications than this (32^3) are over before cuBLASLt has looked at its
 // arguments. To be measured: a launch through cuBLASLt costs some microseconds of the host, a tile
 // of product_kernel takes k / 16 steps of about 100 ns.
@@ -126,18 +118,18 @@ bool by_blas(const MatmulArgs& g, Stream where) {
 void matmul(const MatmulArgs& g, Stream where) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   if (by_blas(g, where)) return;
-  by_dtype(g.dtype, [&](auto t) { multiply("matmul", where, MatrixProduct<decltype(t)>(g)); });
+  by_compute_type(g.dtype, [&](auto t) { multiply("matmul", where, MatrixProduct<decltype(t)>(g)); });
 }
 
 void dot(const DotArgs& a, Stream where) {
-  by_dtype(a.dtype,
+  by_compute_type(a.dtype,
            [&](auto t) { start("dot", where, dim3(1), kThreads, 0, dot_kernel<decltype(t)>, a); });
 }
 
 void sum_rows(const SumRowsArgs& a, Stream where) {
   if (a.n == 0) return;
-  const dim3 grid(static_cast<unsigned>(imin(ceil_div(a.n, kWarp), kMostBlocks)));
-  by_dtype(a.dtype, [&](auto t) {
+  const dim3 grid = grid_of(ceil_div(a.n, kWarp));
+  by_compute_type(a.dtype, [&](auto t) {
     start("sum_rows", where, grid, kThreads, 0, sum_rows_kernel<decltype(t)>, a);
   });
 }

@@ -72,11 +72,7 @@ template <class T> void run(const NarySumArgs& a, Stream where) {
 }  // namespace
 
 void nary_sum(const NarySumArgs& a, Stream where) {
-  switch (compute_type_of(a.dtype)) {
-    case ScalarType::Float: return run<float>(a, where);
-    case ScalarType::Double: return run<double>(a, where);
-    default: return run<int64_t>(a, where);
-  }
+  by_compute_type(a.dtype, [&](auto t) { run<decltype(t)>(a, where); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

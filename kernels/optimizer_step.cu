@@ -33,7 +33,7 @@ __device__ __forceinline__ bool aligned(const void* p) {
   return reinterpret_cast<uintptr_t>(p) % 16 == 0;
 }
 template <class Args> dim3 tile_grid(const Args& a) {
-  return dim3(static_cast<unsigned>(imin(tensor_tiles(a, kTileElements), kMostBlocks)));
+  return grid_of(tensor_tiles(a, kTileElements));
 }
 template <class T, int kCount> __device__ __forceinline__ void get(const T* p, T (&v)[kCount]) {
   if constexpr (kCount > 1) load_bytes<16>(p, v);

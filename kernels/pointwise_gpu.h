@@ -104,8 +104,7 @@ void run_dense(const char* name, const PointwiseArgs& a, Stream where) {
 
 template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
 void run_strided(const char* name, const PointwiseStridedArgs& a, Stream where) {
-  StridedOperands operands{{}, {}, a.s, a.t, 1};
-  for (int d = 0; d < a.rank; ++d) operands.n *= a.sizes[d];
+  StridedOperands operands{{}, {}, a.s, a.t, product(a.sizes, a.rank)};
   Offsets<kOperands + 1> offsets;
   offsets.set(a.rank, a.sizes, operands.n);
   for (int o = 0; o <= kOperands; ++o) {

@@ -32,8 +32,6 @@ RAMET_INLINE T* element(const ImageView& v, int64_t n, int64_t c, int64_t y, int
   return static_cast<T*>(v.data) + n * v.n + c * v.c + y * v.h + x * v.w;
 }
 RAMET_INLINE bool inside(const ImageView& v) { return v.c == 1; }
-RAMET_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-RAMET_INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // Outputs whose windows reach position `at` of an axis: first..last.
 struct Reach {
@@ -42,7 +40,7 @@ struct Reach {
 RAMET_INLINE Reach reach_of(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
                             int64_t dilation, int64_t outputs) {
   const int64_t below = at + pad - (kernel - 1) * dilation;
-  return {below <= 0 ? 0 : ceil_div(below, stride), least((at + pad) / stride, outputs - 1)};
+  return {below <= 0 ? 0 : ceil_div(below, stride), imin((at + pad) / stride, outputs - 1)};
 }
 
 template <class T> __global__ void max_forward_kernel(MaxPool2dArgs a, int64_t items) {
@@ -101,8 +99,8 @@ RAMET_INLINE Span span_of(bool adaptive, int64_t output, int64_t outputs, int64_
     const int64_t begin = output * size / outputs, end = ceil_div((output + 1) * size, outputs);
     return {begin, end, end - begin};
   }
-  const int64_t begin = output * stride - pad, end = least(begin + kernel, size + pad);
-  return {most(begin, 0), least(end, size), end - begin};
+  const int64_t begin = output * stride - pad, end = imin(begin + kernel, size + pad);
+  return {imax(begin, 0), imin(end, size), end - begin};
 }
 struct Window {
   Span y, x;
@@ -139,10 +137,10 @@ template <class T> __global__ void avg_backward_kernel(AvgPool2dArgs a, int64_t 
     const Place p = place_of(i, s.c, s.h, s.w, inside(a.x));
     // Windows of an adaptive pool begin at floor(output * size / outputs).
     const Reach rows = a.adaptive ? Reach{p.y * s.oh / s.h,
-                                          least(ceil_div((p.y + 1) * s.oh, s.h), s.oh) - 1}
+                                          imin(ceil_div((p.y + 1) * s.oh, s.h), s.oh) - 1}
                                   : reach_of(p.y, s.kh, s.sh, s.ph, 1, s.oh),
                 columns = a.adaptive ? Reach{p.x * s.ow / s.w,
-                                             least(ceil_div((p.x + 1) * s.ow, s.w), s.ow) - 1}
+                                             imin(ceil_div((p.x + 1) * s.ow, s.w), s.ow) - 1}
                                      : reach_of(p.x, s.kw, s.sw, s.pw, 1, s.ow);
     T sum = T(0);
     for (int64_t y = rows.first; y <= rows.last; ++y)
@@ -155,45 +153,36 @@ template <class T> __global__ void avg_backward_kernel(AvgPool2dArgs a, int64_t 
   }
 }
 
-template <class Args, class F> void by_dtype(const Args& a, const F& f) {
-  if (a.dtype == ScalarType::Float) f(float{});
-  else if (a.dtype == ScalarType::Double) f(double{});
-  else f(int64_t{});
-}
 int64_t inputs(const Pool2dShape& s) { return s.n * s.c * s.h * s.w; }
 int64_t outputs(const Pool2dShape& s) { return s.n * s.c * s.oh * s.ow; }
+
+// One thread for each of `items`, by the kernel that kernel_of(T{}) names for the compute type T.
+template <class Args, class F>
+void start_as(const char* name, Stream where, int64_t items, const Args& a, const F& kernel_of) {
+  by_compute_type(a.dtype, [&](auto t) { start_for(name, where, items, kernel_of(t), a, items); });
+}
 
 }  // namespace
 
 void max_pool2d_forward(const MaxPool2dArgs& a, Stream where) {
-  by_dtype(a, [&](auto t) {
-    start_for("max_pool2d", where, outputs(a.shape), max_forward_kernel<decltype(t)>, a,
-              outputs(a.shape));
-  });
+  start_as("max_pool2d", where, outputs(a.shape), a,
+           [](auto t) { return max_forward_kernel<decltype(t)>; });
 }
 void max_pool2d_backward(const MaxPool2dArgs& a, Stream where) {
-  by_dtype(a, [&](auto t) {
-    start_for("max_pool2d_backward", where, inputs(a.shape), max_backward_kernel<decltype(t)>, a,
-              inputs(a.shape));
-  });
+  start_as("max_pool2d_backward", where, inputs(a.shape), a,
+           [](auto t) { return max_backward_kernel<decltype(t)>; });
 }
 void max_pool2d_gather(const MaxPool2dArgs& a, Stream where) {
-  by_dtype(a, [&](auto t) {
-    start_for("max_pool2d_gather", where, outputs(a.shape), max_gather_kernel<decltype(t)>, a,
-              outputs(a.shape));
-  });
+  start_as("max_pool2d_gather", where, outputs(a.shape), a,
+           [](auto t) { return max_gather_kernel<decltype(t)>; });
 }
 void avg_pool2d_forward(const AvgPool2dArgs& a, Stream where) {
-  by_dtype(a, [&](auto t) {
-    start_for("avg_pool2d", where, outputs(a.shape), avg_forward_kernel<decltype(t)>, a,
-              outputs(a.shape));
-  });
+  start_as("avg_pool2d", where, outputs(a.shape), a,
+           [](auto t) { return avg_forward_kernel<decltype(t)>; });
 }
 void avg_pool2d_backward(const AvgPool2dArgs& a, Stream where) {
-  by_dtype(a, [&](auto t) {
-    start_for("avg_pool2d_backward", where, inputs(a.shape), avg_backward_kernel<decltype(t)>, a,
-              inputs(a.shape));
-  });
+  start_as("avg_pool2d_backward", where, inputs(a.shape), a,
+           [](auto t) { return avg_backward_kernel<decltype(t)>; });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -31,6 +31,25 @@ __device__ __forceinline__ void read(const Plan& p, int64_t start, int64_t first
   }
 }
 
+// The state of every turns-th eight elements of a part of an output's sequence, beginning with the
+// turn-th.
+template <class T, class Kind>
+__device__ __forceinline__ StateOf<Kind> state_of(const Plan& p, int64_t output, int64_t part,
+                                                  int64_t turn, int64_t turns) {
+  const ReduceArgs& a = p.a;
+  StateOf<Kind> state = Kind::start(a);
+  int64_t start[1];
+  p.kept.at(output, start);
+  const int64_t begin = part * a.segment, end = imin(a.count, begin + a.segment);
+  for (int64_t i = begin + turn * kPack; i < end; i += turns * kPack) {
+    T x[kPack];
+    const int n = static_cast<int>(imin(kPack, end - i));
+    read(p, start[0], i, n, x);
+    Kind::take(a, state, x, n, i);
+  }
+  return state;
+}
+
 // The states of `group` neighbouring threads as one, in the first of them.
 template <class Kind>
 __device__ StateOf<Kind> join_group(const ReduceArgs& a, StateOf<Kind> mine, int group,
@@ -64,18 +83,8 @@ template <class T, class Kind> __global__ void sequences_kernel(Plan p, int grou
   for (int64_t b = blockIdx.x; b * groups < tasks; b += gridDim.x) {
     const int64_t task = b * groups + threadIdx.x / static_cast<unsigned>(group);
     const int64_t output = task / a.segments, part = task % a.segments;
-    StateOf<Kind> state = Kind::start(a);
-    if (task < tasks) {
-      int64_t start[1];
-      p.kept.at(output, start);
-      const int64_t begin = part * a.segment, end = imin(a.count, begin + a.segment);
-      for (int64_t i = begin + place * kPack; i < end; i += group * kPack) {
-        T x[kPack];
-        const int n = static_cast<int>(imin(kPack, end - i));
-        read(p, start[0], i, n, x);
-        Kind::take(a, state, x, n, i);
-      }
-    }
+    StateOf<Kind> state =
+        task < tasks ? state_of<T, Kind>(p, output, part, place, group) : Kind::start(a);
     state = join_group<Kind>(a, state, group, shared);
     if (task < tasks && place == 0) put<T, Kind>(a, state, output, part);
   }
@@ -95,18 +104,8 @@ template <class T, class Kind> __global__ void columns_kernel(Plan p) {
                   column = tile % across * kColumnsAtOnce + x,
                   output = tile / across * columns + column;
     const bool inside = column < columns;
-    StateOf<Kind> state = Kind::start(a);
-    if (inside) {
-      int64_t start[1];
-      p.kept.at(output, start);
-      const int64_t begin = part * a.segment, end = imin(a.count, begin + a.segment);
-      for (int64_t i = begin + y * kPack; i < end; i += kRowGroups * kPack) {
-        T v[kPack];
-        const int n = static_cast<int>(imin(kPack, end - i));
-        read(p, start[0], i, n, v);
-        Kind::take(a, state, v, n, i);
-      }
-    }
+    StateOf<Kind> state =
+        inside ? state_of<T, Kind>(p, output, part, y, kRowGroups) : Kind::start(a);
     for (int half = kRowGroups / 2; half > 0; half /= 2) {
       shared[threadIdx.x] = state;
       __syncthreads();
@@ -143,13 +142,13 @@ template <class T, class Kind> void run(const ReduceArgs& a, Stream where) {
   if (a.columns) {
     const int64_t columns = a.kept_sizes[a.kept_rank - 1];
     const int64_t tasks = a.outputs / columns * ceil_div(columns, kColumnsAtOnce) * a.segments;
-    start("reduce", where, dim3(static_cast<unsigned>(imin(tasks, kMostBlocks))), kThreads, shared,
+    start("reduce", where, grid_of(tasks), kThreads, shared,
           columns_kernel<T, Kind>, p);
   } else {
     int group = 1;
     while (group < kThreads && group * 2 * kPack < a.segment) group *= 2;
     const int64_t blocks = ceil_div(a.outputs * a.segments, kThreads / group);
-    start("reduce", where, dim3(static_cast<unsigned>(imin(blocks, kMostBlocks))), kThreads, shared,
+    start("reduce", where, grid_of(blocks), kThreads, shared,
           sequences_kernel<T, Kind>, p, group);
   }
   if (a.segments > 1) start_for("reduce", where, a.outputs, segments_kernel<T, Kind>, a);
@@ -177,11 +176,7 @@ template <class T> void run_as(const ReduceArgs& a, Stream where) {
 
 void reduce(const ReduceArgs& a, Stream where) {
   if (a.outputs == 0) return;
-  switch (compute_type_of(a.in_dtype)) {
-    case ScalarType::Float: return run_as<float>(a, where);
-    case ScalarType::Double: return run_as<double>(a, where);
-    default: return run_as<int64_t>(a, where);
-  }
+  by_compute_type(a.in_dtype, [&](auto t) { run_as<decltype(t)>(a, where); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

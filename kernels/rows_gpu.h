@@ -6,8 +6,8 @@
 #include "kernels/row_tasks.h"
 // clang-format on
 
-// Tells the compiler, which cannot see it through a structure that may hold no pointer, that this one
-// is of global memory.
+// Tells the compiler, which cannot see it through a structure that may hold no pointer, that this
+// one is of global memory.
 #if RAMET_GPU_EMULATED
 #define RAMET_GLOBAL(pointer)
 #else
@@ -25,6 +25,9 @@ struct Plus {
 };
 struct Larger {
   template <class T> __device__ T operator()(T a, T b) const { return a > b ? a : b; }
+};
+struct Smaller {
+  template <class T> __device__ T operator()(T a, T b) const { return a < b ? a : b; }
 };
 
 /// op over the values of a group, for all its threads, in an order that depends on kGroup alone.
@@ -127,8 +130,8 @@ void start_rows(const char* name, Stream where, int64_t rows, int64_t cols,
                 Arguments&&... arguments) {
   const bool warps = cols <= kWarpColumns;
   const int64_t blocks = warps ? ceil_div(rows, kWarps) : rows;
-  start(name, where, dim3(static_cast<unsigned>(imin(blocks, kMostBlocks))), kThreads, 0,
-        warps ? by_warp : by_block, std::forward<Arguments>(arguments)...);
+  start(name, where, grid_of(blocks), kThreads, 0, warps ? by_warp : by_block,
+        std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

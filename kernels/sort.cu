@@ -115,13 +115,12 @@ void sort_pairs(const SortArgs& a, Stream where) {
   const int64_t tiles = ceil_div(a.n, kSortTile);
   Pass p{a.keys, nullptr, other_keys, other_values, other_values + a.rows * a.n,
          a.rows, a.n,     tiles,      0};
-  const auto blocks = [](int64_t n) { return dim3(static_cast<unsigned>(imin(n, kMostBlocks))); };
   // An even number of passes: the result ends where it began.
   const int32_t passes = static_cast<int32_t>(ceil_div(imax(a.bits, 1), 2 * kBits)) * 2;
   for (int32_t i = 0; i < passes; ++i, p.shift += kBits) {
-    start("sort_pairs", where, blocks(a.rows * tiles), kThreads, 0, count_kernel, p);
-    start("sort_pairs", where, blocks(a.rows), kThreads, 0, starts_kernel, p);
-    start("sort_pairs", where, blocks(a.rows * tiles), kThreads, 0, move_kernel, p);
+    start("sort_pairs", where, grid_of(a.rows * tiles), kThreads, 0, count_kernel, p);
+    start("sort_pairs", where, grid_of(a.rows), kThreads, 0, starts_kernel, p);
+    start("sort_pairs", where, grid_of(a.rows * tiles), kThreads, 0, move_kernel, p);
     const bool back = p.to_keys == a.keys;
     p.keys = p.to_keys, p.values = p.to_values;
     p.to_keys = back ? other_keys : a.keys, p.to_values = back ? other_values : a.values;

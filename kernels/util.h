@@ -12,6 +12,11 @@ namespace ramet::kernels::RAMET_VARIANT {
 RAMET_INLINE int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 RAMET_INLINE int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }
 RAMET_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
+  int64_t p = 1;
+  for (int d = 0; d < n; ++d) p *= sizes[d];
+  return p;
+}
 
 /// Bytes of one element (item_size of runtime/dtype.h, always inlined).
 RAMET_INLINE int64_t bytes_of(ScalarType t) {

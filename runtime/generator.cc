@@ -87,11 +87,7 @@ PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   return {s.now.seed, s.now.offset++, 0};
 }
 
-namespace {
-std::atomic<std::vector<Generator>*> g_all{nullptr};  // of all devices that there may be
-}
-
-Generator default_generator(Device device) {
+Generator detail::default_generator_of(int ordinal) {
   // Never destroyed: destructors of static objects may still draw.
   static const std::vector<Generator>& all = *[] {
     auto* list = new std::vector<Generator>(kMaxDevices);
@@ -101,34 +97,27 @@ Generator default_generator(Device device) {
       state->is_default = true;
       (*list)[static_cast<size_t>(d)].state_ = std::move(state);
     }
-    g_all = list;
     return list;
   }();
-  return all[static_cast<size_t>(resolve(device).ordinal())];
+  return all[static_cast<size_t>(ordinal)];
 }
 
-namespace {
-// Of device number d, whether it exists or not: asks no driver.
-Generator& default_generator_of(int d) {
-  if (!g_all) (void)default_generator(Device(kCPU, 0));
-  return (*g_all)[static_cast<size_t>(d)];
+Generator default_generator(Device device) {
+  return detail::default_generator_of(resolve(device).ordinal());
 }
-}  // namespace
 
 void manual_seed(uint64_t seed) {
-  for (int d = 0; d < kMaxDevices; ++d) default_generator_of(d).set_current_seed(seed);
+  for (int d = 0; d < kMaxDevices; ++d) detail::default_generator_of(d).set_current_seed(seed);
 }
 
 uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
 
-// The host's devices first, then those of all GPUs that there may be: no driver is asked, and what
-// a machine without GPUs has saved fits everywhere.
 std::vector<GeneratorState> generator_states() {
   std::vector<GeneratorState> states;
   for (int d = 0; d < cpu_device_count(); ++d)
-    states.push_back(default_generator_of(d).get_state());
+    states.push_back(detail::default_generator_of(d).get_state());
   for (int d = kMaxDevicesPerType; d < kMaxDevices; ++d)
-    states.push_back(default_generator_of(d).get_state());
+    states.push_back(detail::default_generator_of(d).get_state());
   return states;
 }
 
@@ -138,7 +127,7 @@ void set_generator_states(const std::vector<GeneratorState>& states) {
               "set_generator_states", "states: got ", states.size(), " of them, expected ", cpus,
               ", one a device, or those of GPUs after them");
   for (size_t d = 0; d < states.size(); ++d)
-    default_generator_of(static_cast<int>(d < cpus ? d : kMaxDevicesPerType + d - cpus))
+    detail::default_generator_of(static_cast<int>(d < cpus ? d : kMaxDevicesPerType + d - cpus))
         .set_state(states[d]);
 }
 

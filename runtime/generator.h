@@ -51,6 +51,13 @@ inline bool operator!=(GeneratorState a, GeneratorState b) { return !(a == b); }
 
 inline constexpr uint64_t kDefaultSeed = 67280421310721u;  // LibTorch's
 
+class Generator;
+namespace detail {
+/// The default generator of the device of this number (Device::ordinal), whether it exists or not:
+/// asks no driver.
+RAMET_API Generator default_generator_of(int ordinal);
+}  // namespace detail
+
 /// A handle: copies share the state. Every call is thread safe.
 class RAMET_API Generator {
  public:
@@ -82,7 +89,7 @@ class RAMET_API Generator {
  private:
   struct State;
   friend class RandomRegion;
-  friend Generator default_generator(Device device);
+  friend Generator detail::default_generator_of(int ordinal);
   State& checked(const char* op) const;
   std::shared_ptr<State> state_;
 };
@@ -94,11 +101,11 @@ RAMET_API void manual_seed(uint64_t seed);
 /// The seed that the current cpu device's generator started from.
 RAMET_API uint64_t initial_seed();
 
-/// The states of the default generators of all cpu devices: what a checkpoint holds, and what is
-/// kept while user code runs that must not count as drawing (building a replica's shell).
+/// The states of the default generators of all devices, the host's first, then those of all GPUs
+/// that there may be: what is kept while user code runs that must not count as drawing (building a
+/// replica's shell). No driver is asked.
 RAMET_API std::vector<GeneratorState> generator_states();
-/// An Error where `states` is not one a device. States of more or fewer devices (a checkpoint from
-/// elsewhere) do not fit.
+/// `states`: one a device as above, or the host's alone; an Error otherwise.
 RAMET_API void set_generator_states(const std::vector<GeneratorState>& states);
 
 /// One reserve() for a tensor of `sizes`, from `generator` or, where it is undefined, from

@@ -78,7 +78,6 @@ Tensor composed_gradient(int which, const Tensor& g, const Tensor& q, const Tens
 
 // ---- without it ---------------------------------------------------------------------------------
 
-void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
 Tensor fresh(IntArrayRef sizes, ScalarType t, Device device) {
   return Tensor(TensorBase::empty(sizes, t, device));
 }

@@ -20,6 +20,9 @@ inline const Tensor& settled(const char* op, const Tensor& x) {
   return x;
 }
 
+/// Where x's elements lie; null for an operand that is not there.
+inline void* pointer(const Tensor& x) { return x.defined() ? x.ptr() : nullptr; }
+
 /// Types of 16 bits, which compute in float.
 inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 

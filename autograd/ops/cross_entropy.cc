@@ -31,7 +31,6 @@ void check_reduction(const char* op, int64_t reduction) {
   RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ",
               reduction, ", expected Reduction::None, Mean or Sum");
 }
-void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
 Tensor fresh(IntArrayRef sizes, ScalarType t, Device device) {
   return Tensor(TensorBase::empty(sizes, t, device));
 }

@@ -21,7 +21,6 @@ struct Shape {
 Tensor bytes(int64_t n, Device device) {
   return n ? Tensor(TensorBase::empty(n, kByte, device)) : Tensor();
 }
-void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
 Tensor dense(const Tensor& t) { return t.defined() ? t.shallow().contiguous() : t; }
 
 // x as rows, normalised; differentiable.

@@ -29,8 +29,6 @@ Extents extents(const Tensor& x) {  // no empty ones
   return {x.size(0), x.size(1), x.numel() / (x.size(0) * x.size(1))};
 }
 
-void* pointer(const Tensor& t) { return t.defined() ? t.ptr() : nullptr; }
-
 // [n, c, ...] as the kernel sees it: planes, or channels innermost. `t` is row-major or
 // channels-last.
 kernels::ChannelView channels(const Tensor& t, const Extents& e) {

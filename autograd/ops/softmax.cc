@@ -34,7 +34,6 @@ Tensor workspace_of(const Tensor& x, int64_t cols) {
   const int64_t bytes = kernels::softmax_workspace(x.scalar_type(), cols, max_parallel_slots());
   return bytes ? Tensor(TensorBase::empty(bytes, kByte, x.device())) : Tensor();
 }
-void* pointer(const Tensor& t) { return t.defined() ? t->data : nullptr; }
 
 Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t dim,
                    std::optional<ScalarType> dtype, bool log) {

@@ -13,6 +13,7 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/libraries.h"
+#include "runtime/cuda/per_device.h"
 #include "runtime/logging.h"
 #if RAMET_GPU_EMULATED
 #include "runtime/cuda/emulated/blas_api.h"
@@ -105,8 +106,8 @@ struct DeviceBlas {
   std::map<Key, Choice> choices;
 };
 DeviceBlas& blas_of(int device) {
-  static DeviceBlas all[kMaxDevicesPerType];
-  return all[device];
+  static constinit PerDevice<DeviceBlas> all;
+  return all.get(device, [] { return new DeviceBlas; });
 }
 std::atomic<uint64_t> searches{0};
 
@@ -240,7 +241,7 @@ std::string blas_why_none() { return functions().why_none; }
 bool blas_multiply(const char* op, int device, const BlasProduct& p) {
   if (!blas_enabled() || !functions().why_none.empty() || p.batch > INT32_MAX) return false;
   DeviceState& state = device_state(device, op);
-  const CardGuard card(op, device);
+  const CardGuard card(op, state);
   const Descriptors d(op, device, p);
   const uint32_t aligned[3] = {alignment(p.b, p.ldb, p.b_batch, p.dtype),
                                alignment(p.a, p.lda, p.a_batch, p.dtype),
@@ -285,10 +286,11 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
   const bool is_wide = p.dtype == ScalarType::Double;
   const void *alpha = is_wide ? static_cast<const void*>(&wide[0]) : &narrow[0],
              *beta = is_wide ? static_cast<const void*>(&wide[1]) : &narrow[1];
-  state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n));
+  const cudaStream_t stream =
+      state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n), Queue::kCompute);
   RAMET_BLAS(op, device, Matmul, handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta,
              p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm, workspace.memory,
-             choice.workspace, state.stream(Queue::kCompute, op));
+             choice.workspace, stream);
   return true;
 }
 

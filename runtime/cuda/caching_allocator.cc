@@ -1,11 +1,11 @@
 #include "runtime/cuda/caching_allocator.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/per_device.h"
 
 namespace ramet {
 namespace cuda {
@@ -13,11 +13,7 @@ namespace {
 
 size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-std::atomic<CachingAllocator*> allocators[kMaxDevicesPerType];
-std::mutex& allocators_mutex() {
-  static auto* m = new std::mutex;
-  return *m;
-}
+constinit PerDevice<CachingAllocator> allocators;
 
 }  // namespace
 
@@ -175,26 +171,15 @@ void CachingAllocator::out_of_memory(size_t bytes, const char* why) {
 
 CachingAllocator& caching_allocator(int device) {
   (void)device_state(device, "allocate");  // an Error where there is no such device
-  CachingAllocator* found = allocators[device].load(std::memory_order_acquire);
-  if (RAMET_LIKELY(found != nullptr)) return *found;
-  std::lock_guard lock(allocators_mutex());
-  found = allocators[device].load(std::memory_order_relaxed);
-  if (!found) {
-    found = new CachingAllocator(device);
-    allocators[device].store(found, std::memory_order_release);
-  }
-  return *found;
+  return allocators.get(device, [&] { return new CachingAllocator(device); });
 }
 
 void empty_all_caches() {
-  for (auto& a : allocators)
-    if (CachingAllocator* found = a.load(std::memory_order_acquire)) found->empty_cache();
+  for (int k = 0; k < kMaxDevicesPerType; ++k)
+    if (CachingAllocator* found = allocators.existing(k)) found->empty_cache();
 }
 
-void destroy_allocators() {
-  std::lock_guard lock(allocators_mutex());
-  for (auto& a : allocators) delete a.exchange(nullptr);
-}
+void destroy_allocators() { allocators.destroy(); }
 
 }  // namespace cuda
 }  // namespace ramet

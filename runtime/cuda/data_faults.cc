@@ -89,10 +89,5 @@ void DataFaults::raise(int device, cudaStream_t stream) {
   if (found.check) throw_fault(device, found);
 }
 
-void DataFaults::looked() {
-  std::lock_guard lock(mutex_);
-  pending_ = word_ != nullptr;
-}
-
 }  // namespace cuda
 }  // namespace ramet

@@ -29,8 +29,6 @@ class DataFaults {
   bool pending() const { return pending_.load(std::memory_order_relaxed); }
   /// After a wait for `stream`: throws what was reported since, and clears it.
   void raise(int device, cudaStream_t stream);
-  /// A replayed graph looks again.
-  void looked();
 
  private:
   std::mutex mutex_;

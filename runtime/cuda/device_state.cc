@@ -1,32 +1,25 @@
 #include "runtime/cuda/device_state.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_list.h"
-#include "runtime/device.h"
+#include "runtime/cuda/per_device.h"
 
 namespace ramet {
 namespace cuda {
 namespace {
 
-// Never destroyed by the program's end: tensors of static objects may die after it, and the driver
-// may be gone before it.
-std::mutex& states_mutex() {
-  static auto* m = new std::mutex;
-  return *m;
-}
-std::atomic<DeviceState*> states[kMaxDevicesPerType];
+constinit PerDevice<DeviceState> states;
 
 }  // namespace
 
-CardGuard::CardGuard(const char* op, int device) {
-  const int card = device_state(device, op).card;
+CardGuard::CardGuard(const char* op, int device) : CardGuard(op, device_state(device, op)) {}
+CardGuard::CardGuard(const char* op, const DeviceState& state) {
   int now = 0;
-  RAMET_CUDA(op, device, cudaGetDevice(&now));
-  if (now == card) return;
-  RAMET_CUDA(op, device, cudaSetDevice(card));
+  RAMET_CUDA(op, state.device, cudaGetDevice(&now));
+  if (now == state.card) return;
+  RAMET_CUDA(op, state.device, cudaSetDevice(state.card));
   before_ = now;
 }
 CardGuard::~CardGuard() {
@@ -48,19 +41,22 @@ DeviceState::~DeviceState() {
     if (stream) (void)cudaStreamDestroy(stream);
 }
 
-cudaStream_t DeviceState::stream(Queue queue, const char* op) {
+cudaStream_t DeviceState::stream_of(Queue queue, const char* op) {
   const auto i = static_cast<size_t>(queue);
-  std::lock_guard lock(mutex_);
   if (!streams_[i]) {
-    const CardGuard guard(op, device);
+    const CardGuard guard(op, *this);
     RAMET_CUDA(op, device, cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking));
   }
   return streams_[i];
 }
+cudaStream_t DeviceState::stream(Queue queue, const char* op) {
+  std::lock_guard lock(mutex_);
+  return stream_of(queue, op);
+}
 
 void DeviceState::order(Queue earlier, Queue later, const char* op) {
   const cudaStream_t from = stream(earlier, op), to = stream(later, op);
-  const CardGuard guard(op, device);
+  const CardGuard guard(op, *this);
   std::lock_guard lock(mutex_);
   auto& mark = marks_[static_cast<size_t>(earlier)];
   if (!mark) mark = std::make_unique<EventHandle>(op, device);
@@ -69,7 +65,7 @@ void DeviceState::order(Queue earlier, Queue later, const char* op) {
 }
 
 void DeviceState::synchronize(const char* op) {
-  const CardGuard guard(op, device);
+  const CardGuard guard(op, *this);
   cudaStream_t all[kQueues];
   uint64_t launched;
   {
@@ -87,20 +83,22 @@ void DeviceState::synchronize(const char* op) {
 }
 
 gpu::DataFault DeviceState::fault(const gpu::DataCheck& check) {
-  const CardGuard guard(check.op, device);
+  const CardGuard guard(check.op, *this);
   return faults_.expect(device, stream(Queue::kCompute, check.op), check);
 }
 void DeviceState::raise_fault() {
   if (RAMET_LIKELY(!faults_.pending())) return;
-  const CardGuard guard("synchronize", device);
+  const CardGuard guard("synchronize", *this);
   faults_.raise(device, stream(Queue::kCompute, "synchronize"));
 }
 
-void DeviceState::launching(const char* kernel, uint64_t threads) {
+cudaStream_t DeviceState::launching(const char* kernel, uint64_t threads, Queue queue) {
   std::lock_guard lock(mutex_);
+  const cudaStream_t stream = stream_of(queue, kernel);
   recent_[launched_++ % kRemembered] = kernel;
   ++launches_.count;
   launches_.most_threads = std::max(launches_.most_threads, threads);
+  return stream;
 }
 
 Launches DeviceState::launches() {
@@ -128,25 +126,14 @@ DeviceState& device_state(int device, const char* op) {
   if (device < 0 || static_cast<size_t>(device) >= count)
     fail(op, "device: got cuda:", device, ", but there ", count == 1 ? "is " : "are ", count,
          " CUDA ", count == 1 ? "device" : "devices", count ? "" : ": " + device_list().why_none);
-  DeviceState* found = states[device].load(std::memory_order_acquire);
-  if (RAMET_LIKELY(found != nullptr)) return *found;
-  std::lock_guard lock(states_mutex());
-  found = states[device].load(std::memory_order_relaxed);
-  if (!found) {
-    found = new DeviceState(device);
-    states[device].store(found, std::memory_order_release);
-  }
-  return *found;
+  return states.get(device, [&] { return new DeviceState(device); });
 }
 
 DeviceState* existing_state(int device) {
-  return device >= 0 && device < kMaxDevicesPerType ? states[device].load() : nullptr;
+  return device >= 0 && device < kMaxDevicesPerType ? states.existing(device) : nullptr;
 }
 
-void destroy_states() {
-  std::lock_guard lock(states_mutex());
-  for (auto& state : states) delete state.exchange(nullptr);
-}
+void destroy_states() { states.destroy(); }
 
 }  // namespace cuda
 }  // namespace ramet

@@ -25,10 +25,13 @@ namespace cuda {
 enum class Queue : uint8_t { kCompute, kCopyIn, kCopyOut, kCommunication };
 inline constexpr int kQueues = 4;
 
+class DeviceState;
+
 /// Makes the card of cuda:k the calling thread's while it lives.
 class RAMET_API CardGuard {
  public:
   CardGuard(const char* op, int device);
+  CardGuard(const char* op, const DeviceState& state);
   ~CardGuard();
   CardGuard(const CardGuard&) = delete;
   CardGuard& operator=(const CardGuard&) = delete;
@@ -71,8 +74,9 @@ class RAMET_API DeviceState {
   void order(Queue earlier, Queue later, const char* op);
   /// Waits for all streams, then throws what kernels reported.
   void synchronize(const char* op);
-  /// Noted before a kernel is queued, for errors that show later and for launches().
-  void launching(const char* kernel, uint64_t threads);
+  /// The stream of this queue, for a kernel of so many threads that the caller queues at once:
+  /// noted for errors that show later, and for launches().
+  cudaStream_t launching(const char* kernel, uint64_t threads, Queue queue);
   /// "kernel a" or "one of the kernels a, b": those queued since the device was last waited for.
   std::string suspects();
   /// What was queued since the last forget_launches().
@@ -84,6 +88,8 @@ class RAMET_API DeviceState {
   void raise_fault();
 
  private:
+  cudaStream_t stream_of(Queue queue, const char* op);  // REQUIRES: the lock
+
   std::mutex mutex_;
   cudaStream_t streams_[kQueues] = {};
   std::unique_ptr<EventHandle> marks_[kQueues];

@@ -117,8 +117,7 @@ struct Job {
       step(50 + s);
       sgd(*m, 0.05);
     }
-    Values all = all_values(m->parameters());
-    for (double v : all_values(m->buffers())) all.push_back(v);
+    Values all = all_state(*m);
     for (double v : all_gradients(*m)) all.push_back(v);
     return all;
   }

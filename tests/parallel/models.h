@@ -8,6 +8,7 @@
 #include "nn/dropout.h"
 #include "nn/functional.h"
 #include "nn/linear.h"
+#include "nn/optim/sgd.h"
 #include "parallel/data_parallel.h"
 #include "tests/parallel/support.h"
 
@@ -85,6 +86,21 @@ inline std::vector<double> all_values(const std::vector<Tensor>& list) {
   std::vector<double> out;
   for (const Tensor& t : list)
     for (double v : values(t)) out.push_back(v);
+  return out;
+}
+/// Parameters, then buffers.
+inline std::vector<double> all_state(nn::Module& m) {
+  std::vector<Tensor> all = m.parameters();
+  for (const Tensor& b : m.buffers()) all.push_back(b);
+  return all_values(all);
+}
+/// The same, then the moments of an SGD over the module's parameters.
+inline std::vector<double> all_state(nn::Module& m, optim::SGD& sgd) {
+  std::vector<double> out = all_state(m);
+  for (const Tensor& p : m.parameters()) {
+    const auto& state = static_cast<optim::SGDParamState&>(*sgd.state().at(p.impl()));
+    for (double v : values(state.momentum_buffer())) out.push_back(v);
+  }
   return out;
 }
 inline std::vector<double> all_gradients(nn::Module& m) {

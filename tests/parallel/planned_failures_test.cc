@@ -37,8 +37,7 @@ struct Job {
     adam.step();
   }
   Values state() {
-    Values all = all_values(m->parameters());
-    for (double v : all_values(m->buffers())) all.push_back(v);
+    Values all = all_state(*m);
     for (double v : all_gradients(*m)) all.push_back(v);
     return all;
   }

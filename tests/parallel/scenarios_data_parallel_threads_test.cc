@@ -299,13 +299,7 @@ TEST(Scenario, S41d_OneDigest) {
       (dp(x) - y).pow(2).mean().backward();
       sgd.step();
     }
-    Values all = all_values(m->parameters());
-    for (double v : all_values(m->buffers())) all.push_back(v);
-    for (const Tensor& p : m->parameters())
-      for (double v :
-           values(static_cast<optim::SGDParamState&>(*sgd.state().at(p.impl())).momentum_buffer()))
-        all.push_back(v);
-    return all;
+    return all_state(*m, sgd);
   };
   const int before = get_num_threads();
   const Values one = digest(1, 1);

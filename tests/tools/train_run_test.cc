@@ -9,7 +9,6 @@
 #include "nn/serialize/safetensors.h"
 #include "tests/error_text.h"
 #include "tests/tools/train_support.h"
-#include "tools/training/run.h"
 
 namespace ramet::training {
 namespace {
@@ -17,30 +16,6 @@ namespace {
 constexpr const char* kFiles[] = {"checkpoint",   "model.safetensors", "metrics.jsonl",
                                   "summary.json", "curve.png",         "graph.svg",
                                   "trace.json"};
-
-std::string printed(const Options& o, int expected = 0) {
-  ::testing::internal::CaptureStdout();
-  int code = -1;
-  std::string error;
-  try {
-    code = run(o);
-  } catch (const Refused& e) { error = e.message; }
-  const std::string text = ::testing::internal::GetCapturedStdout();
-  EXPECT_EQ(code, expected) << error << text;
-  return text;
-}
-std::string refusal(const Options& o) {
-  try {
-    ::testing::internal::CaptureStdout();
-    run(o);
-  } catch (const Refused& e) {
-    EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
-    EXPECT_EQ(e.message.find('\n'), std::string::npos) << e.message;
-    return e.message;
-  }
-  ::testing::internal::GetCapturedStdout();
-  return "not refused";
-}
 
 TEST_F(TrainTest, LearnsAndWritesEverything) {
   Options o = options();

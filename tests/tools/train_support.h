@@ -12,6 +12,7 @@
 
 #include "nn/data/idx.h"
 #include "tools/training/options.h"
+#include "tools/training/run.h"
 
 namespace ramet::training {
 
@@ -20,6 +21,31 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 inline bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+/// What a run with these options prints.
+inline std::string printed(const Options& o, int expected_code = 0) {
+  ::testing::internal::CaptureStdout();
+  int code = -1;
+  std::string error;
+  try {
+    code = run(o);
+  } catch (const Refused& e) { error = e.message; }
+  const std::string text = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(code, expected_code) << error << text;
+  return text;
+}
+/// Why a run with these options is refused, in one line and before anything is printed.
+inline std::string refusal(const Options& o) {
+  ::testing::internal::CaptureStdout();
+  std::string text = "not refused";
+  try {
+    run(o);
+  } catch (const Refused& e) { text = e.message; }
+  const std::string before = ::testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(text == "not refused" || before.empty()) << before;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  return text;
+}
 
 class TrainTest : public ::testing::Test {
  protected:

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "nn/optim/sgd.h"
 #include "runtime/generator.h"
 #include "tests/parallel/models.h"
 #include "tests/runtime/cuda/gpus.h"
@@ -47,13 +46,7 @@ inline Values trained(const Recipe& r) {
     (dp(x) - y).pow(2).mean().backward();
     sgd.step();
   }
-  Values all = all_values(m->parameters());
-  for (double v : all_values(m->buffers())) all.push_back(v);
-  for (const Tensor& p : m->parameters())
-    for (double v :
-         values(static_cast<optim::SGDParamState&>(*sgd.state().at(p.impl())).momentum_buffer()))
-      all.push_back(v);
-  return all;
+  return all_state(*m, sgd);
 }
 
 /// The largest difference over the largest value.

@@ -1,5 +1,5 @@
-// A kernel that dies takes its device with it: the error names the call that noticed, the device and
-// the kernels that may have been it, and other devices go on.
+// A kernel that dies takes its device with it: the error names the call that noticed, the device
+// and the kernels that may have been it, and other devices go on.
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
@@ -13,9 +13,8 @@ const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
 void trap(const char* name) {
   cuda::DeviceState& state = cuda::device_state(0, name);
-  const cuda::CardGuard card(name, 0);
-  state.launching(name, 1);
-  RAMET_CUDA(name, 0, planted_trap(state.stream(cuda::Queue::kCompute, name)));
+  const cuda::CardGuard card(name, state);
+  RAMET_CUDA(name, 0, planted_trap(state.launching(name, 1, cuda::Queue::kCompute)));
 }
 
 TEST(CudaStickyErrors, NameTheKernel) {
@@ -30,12 +29,11 @@ TEST(CudaStickyErrors, NameTheKernel) {
 
 TEST(CudaStickyErrors, NameAllThatMayHaveBeenIt) {
   const Gpus gpus;
-  cuda::device_state(0, "test").launching("add", 1);
+  cuda::device_state(0, "test").launching("add", 1, cuda::Queue::kCompute);
   trap("mul");
   EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("item"),
                  "[item] cudaStreamSynchronize on cuda:0 failed");
-  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("item"),
-                 "one of the kernels add, mul");
+  EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("item"), "one of the kernels add, mul");
 }
 
 TEST(CudaStickyErrors, OtherDevicesGoOn) {

@@ -5,34 +5,12 @@
 #include "tests/error_text.h"
 #include "tests/runtime/cuda/gpus.h"
 #include "tests/tools/train_support.h"
-#include "tools/training/run.h"
 
 namespace ramet::training {
 namespace {
 
 using testing::gpu_settings;
 using testing::Gpus;
-
-std::string printed(const Options& o) {
-  ::testing::internal::CaptureStdout();
-  int code = -1;
-  std::string error;
-  try {
-    code = run(o);
-  } catch (const Refused& e) { error = e.message; }
-  const std::string text = ::testing::internal::GetCapturedStdout();
-  EXPECT_EQ(code, 0) << error << text;
-  return text;
-}
-std::string refusal(const Options& o) {
-  ::testing::internal::CaptureStdout();
-  std::string text = "not refused";
-  try {
-    run(o);
-  } catch (const Refused& e) { text = e.message; }
-  ::testing::internal::GetCapturedStdout();
-  return text;
-}
 
 class TrainOnGpus : public TrainTest {
  protected:

@@ -40,12 +40,6 @@ class Checker : public ::testing::Test {
     return memory;
   }
 
-  cudaStream_t new_stream() {
-    cudaStream_t stream = nullptr;
-    EXPECT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    return stream;
-  }
-
   Devices devices_;
 };
 

@@ -22,12 +22,6 @@ struct Pinned {
   int* data = nullptr;
 };
 
-cudaStream_t new_stream() {
-  cudaStream_t stream = nullptr;
-  EXPECT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-  return stream;
-}
-
 emulated::Settings lazy() {
   emulated::Settings s = test_settings();
   s.streams = emulated::StreamMode::Lazy;

@@ -41,6 +41,17 @@ class Devices {
   ~Devices() { emulated::restart(emulated::settings_from_environment()); }
 };
 
+inline cudaStream_t new_stream(unsigned flags = cudaStreamNonBlocking) {
+  cudaStream_t stream = nullptr;
+  EXPECT_CUDA(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
+  return stream;
+}
+inline cudaEvent_t new_event() {
+  cudaEvent_t event = nullptr;
+  EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  return event;
+}
+
 struct Schedule {
   std::string name;
   emulated::Settings settings;

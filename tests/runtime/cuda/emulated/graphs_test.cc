@@ -10,18 +10,6 @@
 namespace ramet::testing {
 namespace {
 
-cudaStream_t new_stream(unsigned flags = cudaStreamNonBlocking) {
-  cudaStream_t stream = nullptr;
-  EXPECT_CUDA(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
-  return stream;
-}
-
-cudaEvent_t new_event() {
-  cudaEvent_t event = nullptr;
-  EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-  return event;
-}
-
 void begin(cudaStream_t stream, cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal) {
   EXPECT_CUDA(cudaStreamBeginCapture(stream, mode), cudaSuccess);
 }

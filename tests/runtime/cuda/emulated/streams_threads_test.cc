@@ -12,18 +12,6 @@ namespace {
 
 using emulated::StreamMode;
 
-cudaStream_t new_stream(unsigned flags = cudaStreamNonBlocking) {
-  cudaStream_t stream = nullptr;
-  EXPECT_CUDA(cudaStreamCreateWithFlags(&stream, flags), cudaSuccess);
-  return stream;
-}
-
-cudaEvent_t new_event() {
-  cudaEvent_t event = nullptr;
-  EXPECT_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
-  return event;
-}
-
 emulated::Settings in_mode(StreamMode mode, uint64_t seed = 1) {
   emulated::Settings s = test_settings();
   s.streams = mode;

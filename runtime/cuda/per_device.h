@@ -1,0 +1,42 @@
+// One T for each cuda:k, made at its first use. For static objects: nothing is destroyed by the
+// program's end, since tensors of other static objects may die after it, and the driver may be gone
+// before it.
+#pragma once
+#include <atomic>
+#include <mutex>
+
+#include "runtime/device.h"
+#include "runtime/error.h"
+
+namespace ramet {
+namespace cuda {
+
+template <class T> class PerDevice {
+ public:
+  /// That of cuda:k, or what make() returns (a new T), once. REQUIRES: 0 <= k < kMaxDevicesPerType.
+  template <class Make> T& get(int k, const Make& make) {
+    T* found = all_[k].load(std::memory_order_acquire);
+    if (RAMET_LIKELY(found != nullptr)) return *found;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    found = all_[k].load(std::memory_order_relaxed);
+    if (!found) {
+      found = make();
+      all_[k].store(found, std::memory_order_release);
+    }
+    return *found;
+  }
+  /// The one that exists already, or null.
+  T* existing(int k) const { return all_[k].load(std::memory_order_acquire); }
+  /// Destroys all. Nothing may be running, and nothing refer to them.
+  void destroy() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto& one : all_) delete one.exchange(nullptr);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<T*> all_[kMaxDevicesPerType] = {};
+};
+
+}  // namespace cuda
+}  // namespace ramet

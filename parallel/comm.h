@@ -44,6 +44,19 @@ RAMET_API std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>>
                                                    int64_t buffer_size = kDefaultBufferSize,
                                                    const ReduceOptions& options = {});
 
+/// How a contribution comes to where a sum is formed.
+enum class Route : uint8_t {
+  local,   ///< it lies there; CPU devices read each other's memory
+  peer,    ///< the kernel that adds reads it in another GPU's memory
+  staged,  ///< it is copied first: what the destination cannot read
+  library  ///< NCCL forms the sum (ReduceOrder::any)
+};
+/// The routes on which reduce_add takes contributions of `dtype` on `inputs` to `destination`, one
+/// each. Whether GPUs reach each other is tried at the first question about a pair.
+RAMET_API std::vector<Route> plan(ArrayRef<Device> inputs, Device destination,
+                                  ReduceOrder order = ReduceOrder::fixed(),
+                                  ScalarType dtype = kFloat);
+
 /// Pieces of t along a dimension, piece i on devices[i]; there may be fewer pieces than devices
 /// (Split).
 RAMET_API std::vector<Tensor> scatter(const Tensor& t, ArrayRef<Device> devices,

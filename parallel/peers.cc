@@ -17,6 +17,13 @@ void copy_bytes(Device to_device, void* to, Device from_device, const void* from
       .copy(to, to_device, from, from_device, static_cast<size_t>(bytes));
 }
 
+comm::Route route(Device device, Device owner) {
+  if (owner == device || (device.is_cpu() && owner.is_cpu())) return comm::Route::local;
+  const bool peer = device.is_cuda() && owner.is_cuda() &&
+                    gpu::required("reduce_add", device).reaches(device.index(), owner.index());
+  return peer ? comm::Route::peer : comm::Route::staged;
+}
+
 PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order) {
   PeerSum s{};
   s.args.out = run.at[0];
@@ -46,7 +53,7 @@ void BesideStream::join() {
 }
 
 // Under any order, where each contribution is on a GPU of its own and one of them is the
-// destination.
+// destination. With n = 0 this is a question only.
 bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
   if (!&gpu::sum_in_any_order || !device.is_cuda()) return false;
   const void* in[kernels::kMaxSummands];
@@ -62,6 +69,7 @@ bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
   if (root < 0 || !gpu::sum_in_any_order("reduce_add", in, devices, count, sum.args.out, root,
                                          sum.args.n, sum.args.dtype))
     return false;
+  if (sum.args.n == 0) return true;
   BesideStream now(device);
   BesideStream& streams = beside ? *beside : now;
   streams.used_ = streams.at_peers_ = true;
@@ -79,12 +87,9 @@ void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
   bool peer[kMaxDevicesPerType] = {};
   for (int j = 0; j < args.leaves; ++j) {
     const Device home = sum.home[static_cast<size_t>(j)];
-    if (!args.in[j] || home == device || (device.is_cpu() && home.is_cpu())) continue;
-    if (device.is_cuda() && home.is_cuda() &&
-        gpu::library()->reaches(device.index(), home.index())) {
-      peer[home.index()] = true;
-      continue;
-    }
+    const comm::Route way = args.in[j] ? route(device, home) : comm::Route::local;
+    if (way == comm::Route::peer) peer[home.index()] = true;
+    if (way != comm::Route::staged) continue;
     staged.push_back(flat_memory(bytes, device));
     copy_bytes(device, staged.back()->data, home, args.in[j], bytes);
     args.in[j] = staged.back()->data;
@@ -107,5 +112,24 @@ void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
 }
 
 }  // namespace detail
+
+std::vector<comm::Route> comm::plan(ArrayRef<Device> inputs, Device destination, ReduceOrder order,
+                                    ScalarType dtype) {
+  RAMET_CHECK(inputs.size() <= static_cast<size_t>(kMaxLeaves), "plan", "inputs: got ",
+              inputs.size(), ", expected at most ", kMaxLeaves);
+  const Device to = resolve(destination);
+  detail::PeerSum sum{};
+  for (Device input : inputs) {
+    sum.home.push_back(resolve(input));
+    sum.args.in[sum.args.leaves++] = &sum;  // anything: nothing is read
+  }
+  sum.args.dtype = dtype;
+  if (order.kind() == ReduceOrder::Kind::kAny && detail::sum_by_library(to, sum, nullptr))
+    return std::vector<Route>(inputs.size(), Route::library);
+  std::vector<Route> routes;
+  for (Device home : sum.home) routes.push_back(detail::route(to, home));
+  return routes;
+}
+
 }  // namespace parallel
 }  // namespace ramet

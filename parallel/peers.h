@@ -15,8 +15,8 @@
 
 #include "autograd/tensor.h"
 #include "kernels/nary_sum.h"
+#include "parallel/comm.h"
 #include "parallel/flat.h"
-#include "parallel/options.h"
 
 namespace ramet {
 namespace parallel {
@@ -24,6 +24,9 @@ namespace detail {
 
 /// to = from, as bytes.
 void copy_bytes(Device to_device, void* to, Device from_device, const void* from, int64_t bytes);
+
+/// How a kernel of `device` gets at memory of `owner`: local, peer or staged.
+comm::Route route(Device device, Device owner);
 
 /// A sum as NarySumArgs describes it, whose leaf j lies on home[j]; `out` on `device`.
 struct PeerSum {

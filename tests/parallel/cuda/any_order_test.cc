@@ -33,6 +33,9 @@ TEST(AnyOrder, ByNccl) {
         EXPECT_EQ(cuda::nccl_sums(), before + 1);
       }
     }
+    EXPECT_EQ(comm::plan(gpus(4), gpu(2), ReduceOrder::any()),
+              std::vector<comm::Route>(4, comm::Route::library));
+    EXPECT_EQ(comm::plan(gpus(4), gpu(2), ReduceOrder::any(), kBool)[2], comm::Route::local);
   }
 }
 

@@ -41,6 +41,11 @@ TEST(MixedDevices, SumsToEveryDestination) {
                 ? v[i]
                 : static_cast<double>(static_cast<float>(expected[i]) + static_cast<float>(v[i]));
     }
+    const comm::Route peer = peers ? comm::Route::peer : comm::Route::staged;
+    EXPECT_EQ(comm::plan({kHost, gpu(0), gpu(2), kOther}, gpu(0)),
+              (std::vector{comm::Route::staged, comm::Route::local, peer, comm::Route::staged}));
+    EXPECT_EQ(comm::plan({kHost, gpu(0), kOther}, kHost, ReduceOrder::any()),
+              (std::vector{comm::Route::local, comm::Route::staged, comm::Route::local}));
     in[2] = in[2].transpose(0, 2).contiguous().transpose(0, 2);  // another layout
     for (const Device to : {kHost, kOther, gpu(0), gpu(1), gpu(2)}) {
       EXPECT_EQ(values(comm::reduce_add(in, to)), expected) << to << peers;

@@ -8,8 +8,10 @@ excused stand below, each with its reason; an excuse that nobody needs fails too
 
   tools/cuda/check_ptx.py                # all files, as many at a time as there are cores (RAMET_JOBS)
   tools/cuda/check_ptx.py softmax.cu     # some
+  tools/cuda/check_ptx.py --folder DIR   # those of another folder
 """
 
+import argparse
 import concurrent.futures
 import os
 import pathlib
@@ -88,8 +90,15 @@ def main():
     if not tools:
         print("check_ptx: not run: no nvcc (CUDA_PATH, /usr/local/cuda)")
         return 0
-    wanted = set(sys.argv[1:])
-    sources = sorted(p for p in (ROOT / "kernels").glob("*.cu") if not wanted or p.name in wanted)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "kernels")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    sources = sorted(p for p in given.folder.glob("*.cu") if not given.names or p.name in given.names)
+    wanted = {p.name for p in sources}
+    unknown = set(given.names) - wanted
+    if unknown or not sources:
+        parser.error("no such file in %s: %s" % (given.folder, ", ".join(sorted(unknown)) or "*.cu"))
     jobs = int(os.environ.get("RAMET_JOBS", os.cpu_count() or 1))
     complaints, used, kernels = [], set(), 0
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -98,11 +107,12 @@ def main():
             used |= excuses
             kernels += count
     complaints += [f"EXCUSED: {key[0]} {key[1]} needs no excuse" for key in EXCUSED
-                   if key not in used and (not wanted or key[0] in wanted)]
+                   if key not in used and key[0] in wanted]
     for line in complaints:
         print("check_ptx:", line)
     for (name, part), reason in sorted(EXCUSED.items()):
-        print(f"  {name}: {part}: a stack frame or spills: {reason}")
+        if name in wanted:
+            print(f"  {name}: {part}: a stack frame or spills: {reason}")
     print(f"check_ptx: {kernels} kernels in {len(sources)} files, {len(complaints)} complaints")
     return 1 if complaints else 0
 

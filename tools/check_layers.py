@@ -9,7 +9,7 @@
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a top-level folder that should not be there, or a root file that is missing;
-  - a second BUILD file in a layer, or a BUILD file other than the root's that shows a target to everybody.
+  - a BUILD file in a layer besides its own (parallel/distributed is a library apart: it links what the core must not), or a BUILD file other than the root's that shows a target to everybody.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of
 runtime/cuda, which bring CUDA's own names: a public header may not include them. The layers know the emulated GPUs only
@@ -26,6 +26,8 @@ LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
 CUDA = "runtime/cuda/"
 EMULATED = CUDA + "emulated/"
+# Libraries of their own inside a layer's folder.
+APART = ("parallel/distributed",)
 FOLDERS = LAYERS + ("tests", "tools")
 ROOT_FILES = """WORKSPACE BUILD ramet.h README.md DESIGN.md CONTRIBUTING.md LICENSE .clang-format .clang-tidy .ci/run""".split()
 # Left there by builds and runs, and never in the repository.
@@ -81,6 +83,11 @@ def includes(path):
             yield number, match.group(1), match.group(2)
 
 
+def apart(path):
+    """The library of its own that a file belongs to, or None."""
+    return next((a for a in APART if path.startswith((a + "/", "tests/" + a + "/"))), None)
+
+
 def check_includes(path):
     # A test sits in its layer's folder of tests/ and sees what that layer sees.
     level = rank(path[len("tests/"):]) if path.startswith("tests/") else rank(path)
@@ -92,6 +99,8 @@ def check_includes(path):
                 yield "%s:%d: \"%s\" is no file of this repository (others go in <>)" % (path, number, ours)
         elif ours.startswith(EMULATED) and path.startswith(LAYERS) and not path.startswith(CUDA):
             yield "%s:%d: the emulated GPU by name: include runtime/cuda/gpu.h" % (path, number)
+        elif apart(ours) and path.startswith(LAYERS + ("ramet.h",)) and apart(path) != apart(ours):
+            yield "%s:%d: includes \"%s\", which only programs with processes link" % (path, number, ours)
         elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
 
@@ -157,7 +166,7 @@ def check_builds():
             yield "%s: missing" % name
     for layer in LAYERS:
         builds = sorted(str(p.relative_to(ROOT)) for p in (ROOT / layer).rglob("BUILD*"))
-        wanted = [layer + "/BUILD"]
+        wanted = [layer + "/BUILD"] + [a + "/BUILD" for a in APART if a.startswith(layer + "/")]
         if layer == "runtime":  # packages of their own, so that the plain library carries nothing of CUDA
             wanted += [CUDA + "BUILD", EMULATED + "BUILD"]
         if builds != sorted(wanted):

@@ -150,6 +150,8 @@ def system_repositories():
         },
         build = _XXHASH,
     )
+    # Debian has the shared library only.
+    _headers(name = "gloo", package = "libgloo-dev", folder = "gloo", linkopts = ["-lgloo"])
     _headers(name = "json", package = "nlohmann-json3-dev", folder = "nlohmann")
     _headers(name = "cli11", package = "libcli11-dev", folder = "CLI")
     _headers(name = "stb", package = "libstb-dev", folder = "stb")

@@ -1,0 +1,280 @@
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/inplace.h"
+#include "autograd/ops.h"
+#include "autograd/ops/copy.h"
+#include "kernels/nary_sum.h"
+#include "parallel/distributed/collectives_internal.h"
+
+namespace ramet::distributed::detail {
+namespace {
+
+// Below this a second round trip costs more than the bytes it saves.
+constexpr size_t kSmall = 32 << 10;
+// Chunks of ranks begin at multiples of this many elements.
+constexpr int64_t kChunkAlign = 64;
+
+Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
+  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
+}
+
+struct Chunks {
+  int64_t each, total;
+  Chunks(int64_t elements, int ranks)
+      : each(((elements + ranks - 1) / ranks + kChunkAlign - 1) / kChunkAlign * kChunkAlign),
+        total(elements) {}
+  int64_t begin(int rank) const { return std::min(total, each * rank); }
+  int64_t size(int rank) const { return begin(rank + 1) - begin(rank); }
+};
+
+// Sums in[0], in[1], ... of at most kMaxSummands, in the kernel's two orders.
+void sum_few(void* out, const void* const* in, size_t leaves, int64_t n, ScalarType dtype,
+             bool tree) {
+  kernels::NarySumArgs k{};
+  bool any = false;
+  for (size_t i = 0; i < leaves; ++i) any = (k.in[i] = in[i]) != nullptr || any;
+  if (!any || n == 0) return;
+  k.out = out;
+  k.n = n;
+  k.leaves = static_cast<int32_t>(leaves);
+  k.dtype = dtype;
+  k.tree = tree;
+  kernels::nary_sum({Device(kCPU, 0), 0}, k);
+}
+
+// More ranks than the kernel has operands: from left to right in portions, or subtrees first.
+void sum_many(void* out, const std::vector<const void*>& in, int64_t n, ScalarType dtype,
+              bool tree) {
+  constexpr size_t most = kernels::kMaxSummands;
+  if (in.size() <= most) return sum_few(out, in.data(), in.size(), n, dtype, tree);
+  const size_t bytes = static_cast<size_t>(n) * item_size(dtype);
+  if (!tree) {
+    const Staging sum(bytes);
+    std::vector<const void*> now(in.begin(), in.begin() + most);
+    for (size_t next = most;;) {
+      const bool any = std::ranges::any_of(now, [](const void* p) { return p; });
+      sum_few(sum.data(), now.data(), now.size(), n, dtype, false);
+      if (next >= in.size()) break;
+      now.assign(1, any ? sum.data() : nullptr);
+      while (next < in.size() && now.size() < most) now.push_back(in[next++]);
+    }
+    std::memcpy(out, sum.data(), bytes);
+    return;
+  }
+  // Subtrees of `most` leaves each; their roots are the leaves of the rest.
+  std::vector<Staging> sums;
+  std::vector<const void*> roots;
+  for (size_t at = 0; at < in.size(); at += most) {
+    const std::vector<const void*> part(
+        in.begin() + static_cast<std::ptrdiff_t>(at),
+        in.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, in.size())));
+    const bool any = std::ranges::any_of(part, [](const void* p) { return p; });
+    sums.emplace_back(bytes);
+    sum_few(sums.back().data(), part.data(), part.size(), n, dtype, true);
+    roots.push_back(any ? sums.back().data() : nullptr);
+  }
+  sum_many(out, roots, n, dtype, true);
+}
+
+}  // namespace
+
+// ---- operands -----------------------------------------------------------------------------------
+
+Operand::Operand(const char* op, const char* what, const Tensor& t) {
+  RAMET_CHECK(t.defined(), op, what, " is undefined");
+  RAMET_CHECK(t.device().is_cpu(), op, what, ": got ", describe(t),
+              ", expected a tensor in host memory");
+  const NoGradGuard off;
+  user_ = t;
+  dense_ = t.detach().contiguous();
+  direct_ = dense_.numel() == 0 || (t.is_contiguous() && dense_.data_ptr() == t.data_ptr());
+}
+
+void Operand::write(const char* op, const void* from) const {
+  const NoGradGuard off;
+  if (direct_) {
+    if (bytes()) std::memcpy(dense_.ptr(), from, bytes());
+    return written(op);
+  }
+  autograd::copy_values(user_, over_memory(from, numel(), dtype()).view(user_.sizes()));
+  written(op);
+}
+
+void Operand::written(const char* op) const { autograd::wrote(op, user_); }
+
+Staging::Staging(size_t bytes)
+    : memory_(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, Device(kCPU, 0))) {}
+
+// ---- reductions ---------------------------------------------------------------------------------
+
+void Reduction::combine(void* out, const std::vector<const void*>& in, int64_t n) const {
+  if (n == 0) return;
+  if (op == ReduceOp::sum || op == ReduceOp::average) {
+    sum_many(out, in, n, dtype, order.is_tree());
+    if (op == ReduceOp::average) {
+      const NoGradGuard off;
+      Tensor sum = over_memory(out, n, dtype);
+      sum.div_(static_cast<double>(in.size()));
+    }
+    return;
+  }
+  const NoGradGuard off;
+  Tensor result = over_memory(in[0], n, dtype).clone();
+  for (size_t i = 1; i < in.size(); ++i) {
+    const Tensor next = over_memory(in[i], n, dtype);
+    if (op == ReduceOp::product) result.mul_(next);
+    else result = op == ReduceOp::min ? minimum(result, next) : maximum(result, next);
+  }
+  std::memcpy(out, result.contiguous().ptr(), static_cast<size_t>(n) * item_size(dtype));
+}
+
+namespace {
+
+// combine() on the elements [from, from + n) of a message, member by member: neighbours that the
+// same ranks have are one call, gaps included. `at`: each rank's element `from`.
+void combine_members(const Reduction& reduction, const std::vector<Member>& members, char* out,
+                     const std::vector<const char*>& at, int64_t from, int64_t n) {
+  const auto item = static_cast<int64_t>(item_size(reduction.dtype));
+  for (size_t first = 0; first < members.size();) {
+    size_t last = first + 1;
+    while (last < members.size() && members[last].present_on == members[first].present_on) ++last;
+    const Member &a = members[first], &b = members[last - 1];
+    const int64_t begin = std::max(from, a.offset), end = std::min(from + n, b.offset + b.numel);
+    const bool any = std::ranges::find(a.present_on, true) != a.present_on.end();
+    if (any && begin < end) {
+      std::vector<const void*> in;
+      for (size_t r = 0; r < at.size(); ++r)
+        in.push_back(a.present_on[r] ? at[r] + (begin - from) * item : nullptr);
+      reduction.combine(out + (begin - from) * item, in, end - begin);
+    }
+    first = last;
+  }
+}
+
+}  // namespace
+
+void reduce_everywhere(Channel& channel, const Reduction& reduction, const char* from,
+                       int64_t elements, const std::vector<Member>& members, char* in_place,
+                       const std::function<void(const char*)>& commit) {
+  const int n = channel.size(), me = channel.rank();
+  const auto item = static_cast<int64_t>(item_size(reduction.dtype));
+  const auto whole = static_cast<size_t>(elements * item);
+  if (n <= 2 || whole <= kSmall) {
+    // Everything to everybody: one round, and two ranks send no more than in two.
+    std::vector<Staging> theirs;
+    std::vector<Outgoing> out;
+    std::vector<Incoming> in;
+    std::vector<const char*> at;
+    for (int i = 0; i < n; ++i) {
+      theirs.emplace_back(i == me ? 0 : whole);
+      at.push_back(i == me ? from : theirs.back().data());
+      if (i == me) continue;
+      out.push_back({i, from, whole});
+      in.push_back({i, theirs.back().data(), whole});
+    }
+    channel.move(out, in);
+    // The kernel's output may be one of its operands.
+    if (in_place && in_place == from && reduction.op <= ReduceOp::average) {
+      combine_members(reduction, members, in_place, at, 0, elements);
+      return commit(in_place);
+    }
+    const Staging result(whole);
+    combine_members(reduction, members, result.data(), at, 0, elements);
+    return commit(result.data());
+  }
+  const Chunks chunks(elements, n);
+  const auto offset = [&](int r) { return chunks.begin(r) * item; };
+  const auto bytes = [&](int r) { return static_cast<size_t>(chunks.size(r) * item); };
+  const Staging result(whole);
+  {
+    std::vector<Staging> theirs;
+    std::vector<Outgoing> out;
+    std::vector<Incoming> in;
+    std::vector<const char*> at;
+    for (int i = 0; i < n; ++i) {
+      theirs.emplace_back(i == me ? 0 : bytes(me));
+      at.push_back(i == me ? from + offset(me) : theirs.back().data());
+      if (i == me) continue;
+      out.push_back({i, from + offset(i), bytes(i)});
+      in.push_back({i, theirs.back().data(), bytes(me)});
+    }
+    channel.move(out, in);
+    combine_members(reduction, members, result.data() + offset(me), at, chunks.begin(me),
+                    chunks.size(me));
+  }
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+  for (int i = 0; i < n; ++i) {
+    if (i == me) continue;
+    out.push_back({i, result.data() + offset(me), bytes(me)});
+    in.push_back({i, result.data() + offset(i), bytes(i)});
+  }
+  channel.move(out, in);
+  commit(result.data());
+}
+
+void reduce_to(Channel& channel, const Reduction& reduction, const char* from, int64_t elements,
+               int root, const std::function<void(const char*)>& commit) {
+  const int n = channel.size(), me = channel.rank();
+  const auto item = static_cast<int64_t>(item_size(reduction.dtype));
+  const Chunks chunks(elements, n);
+  const auto offset = [&](int r) { return chunks.begin(r) * item; };
+  const auto bytes = [&](int r) { return static_cast<size_t>(chunks.size(r) * item); };
+  std::vector<Staging> theirs;
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+  std::vector<const void*> at;
+  for (int i = 0; i < n; ++i) {
+    theirs.emplace_back(i == me ? 0 : bytes(me));
+    at.push_back(i == me ? from + offset(me) : theirs.back().data());
+    if (i == me) continue;
+    out.push_back({i, from + offset(i), bytes(i)});
+    in.push_back({i, theirs.back().data(), bytes(me)});
+  }
+  channel.move(out, in);
+  const Staging result(me == root ? static_cast<size_t>(elements * item) : bytes(me));
+  char* mine = result.data() + (me == root ? offset(me) : 0);
+  reduction.combine(mine, at, chunks.size(me));
+  out.clear();
+  in.clear();
+  if (me != root) out.push_back({root, mine, bytes(me)});
+  for (int i = 0; me == root && i < n; ++i)
+    if (i != me) in.push_back({i, result.data() + offset(i), bytes(i)});
+  channel.move(out, in);
+  if (me == root) commit(result.data());
+}
+
+void broadcast_from(Channel& channel, int root, const char* from, size_t bytes,
+                    const std::function<void(const char*)>& commit) {
+  const int n = channel.size(), me = channel.rank();
+  const Staging result(me == root ? 0 : bytes);
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+  if (n <= 2 || bytes <= kSmall) {
+    for (int i = 0; me == root && i < n; ++i)
+      if (i != me) out.push_back({i, from, bytes});
+    if (me != root) in.push_back({root, result.data(), bytes});
+    channel.move(out, in);
+  } else {
+    // A part to each rank, which hands it on: the root's link carries the bytes once, not n times.
+    const Chunks parts(static_cast<int64_t>(bytes), n);
+    const auto size = [&](int r) { return static_cast<size_t>(parts.size(r)); };
+    for (int i = 0; me == root && i < n; ++i)
+      if (i != me) out.push_back({i, from + parts.begin(i), size(i)});
+    if (me != root) in.push_back({root, result.data() + parts.begin(me), size(me)});
+    channel.move(out, in);
+    out.clear();
+    in.clear();
+    const char* mine = me == root ? from : result.data();
+    for (int i = 0; i < n; ++i) {
+      if (i == me) continue;
+      if (i != root) out.push_back({i, mine + parts.begin(me), size(me)});
+      if (me != root) in.push_back({i, result.data() + parts.begin(i), size(i)});
+    }
+    channel.move(out, in);
+  }
+  if (me != root) commit(result.data());
+}
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,59 @@
+// What a collective ends with when it cannot end well.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace ramet {
+namespace distributed {
+
+/// Why a group stopped working. After the first failure every later call of the group throws at
+/// once; ProcessGroup::regroup makes a new group of those that are left. The message names the
+/// operation, its number and name, and the ranks.
+class RAMET_API CommError : public Error {
+ public:
+  enum class Kind : unsigned char {
+    mismatch,  // the ranks were not running the same operation: CommMismatch
+    timeout,   // ranks did not come, or stopped in the middle, until the deadline: CommTimeout
+    lost,      // the connection to a rank broke, its process ended: CommLost
+    aborted,   // a rank called abort(), or failed outside the group: CommAborted
+  };
+  CommError(Kind kind, int origin, std::vector<int> ranks, const std::string& message)
+      : Error(message), kind_(kind), origin_(origin), ranks_(std::move(ranks)) {}
+  ~CommError() override;
+  Kind kind() const { return kind_; }
+  /// The rank that noticed, or that called abort().
+  int origin() const { return origin_; }
+  /// The ranks that were missing, lost or different; empty where that is not known.
+  const std::vector<int>& ranks() const { return ranks_; }
+
+ private:
+  Kind kind_;
+  int origin_;
+  std::vector<int> ranks_;
+};
+
+class RAMET_API CommMismatch final : public CommError {
+ public:
+  using CommError::CommError;
+  ~CommMismatch() override;
+};
+class RAMET_API CommTimeout final : public CommError {
+ public:
+  using CommError::CommError;
+  ~CommTimeout() override;
+};
+class RAMET_API CommLost final : public CommError {
+ public:
+  using CommError::CommError;
+  ~CommLost() override;
+};
+class RAMET_API CommAborted final : public CommError {
+ public:
+  using CommError::CommError;
+  ~CommAborted() override;
+};
+
+}  // namespace distributed
+}  // namespace ramet

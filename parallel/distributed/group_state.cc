@@ -1,0 +1,212 @@
+#include <typeinfo>
+
+#include "autograd/grad_mode.h"
+#include "parallel/distributed/group_state_internal.h"
+#include "runtime/observer.h"
+
+namespace ramet::distributed {
+
+using detail::AbortNote;
+using detail::Channel;
+using detail::Header;
+
+namespace {
+
+[[noreturn]] void throw_error(CommError::Kind kind, int origin, std::vector<int> ranks,
+                              const std::string& text) {
+  switch (kind) {
+    case CommError::Kind::mismatch: throw CommMismatch(kind, origin, std::move(ranks), text);
+    case CommError::Kind::timeout: throw CommTimeout(kind, origin, std::move(ranks), text);
+    case CommError::Kind::lost: throw CommLost(kind, origin, std::move(ranks), text);
+    case CommError::Kind::aborted: break;
+  }
+  throw CommAborted(CommError::Kind::aborted, origin, std::move(ranks), text);
+}
+
+std::exception_ptr error_of(const AbortNote& note) {
+  std::vector<int> ranks;
+  for (int i = 0; i < 64; ++i)
+    if (note.ranks >> i & 1) ranks.push_back(i);
+  try {
+    throw_error(static_cast<CommError::Kind>(note.kind), note.origin, std::move(ranks),
+                std::string(note.text));
+  } catch (...) { return std::current_exception(); }
+}
+
+// A tag names a message: the operation's number and the round in it.
+constexpr int kRoundBits = 8;
+constexpr uint64_t kBesides = uint64_t{1} << 63;  // send and recv
+
+}  // namespace
+
+ProcessGroup::State::State(std::unique_ptr<detail::Engine> carrier, int my_rank, int ranks,
+                           GroupOptions o)
+    : engine(std::move(carrier)),
+      rank(my_rank),
+      size(ranks),
+      options(std::move(o)),
+      timeout_ms(options.timeout.count()) {
+  worker_ = std::thread([this] { serve(); });
+}
+
+ProcessGroup::State::~State() {
+  bool busy;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    busy = !queue_.empty();
+    for (const Side& s : messages_) busy = busy || !s.done;
+    changed_.notify_all();
+  }
+  if (busy)
+    abort(CommError::Kind::aborted, {rank},
+          "[process_group] rank " + std::to_string(rank) + " left the group '" + options.name +
+              "' with operations under way");
+  worker_.join();
+  for (Side& s : messages_) s.thread.join();
+}
+
+std::exception_ptr ProcessGroup::State::failure() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return failure_;
+  }
+  const auto note = engine->ended();
+  if (!note) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = error_of(*note);
+  return failure_;
+}
+
+void ProcessGroup::State::check() const {
+  if (const std::exception_ptr error = failure()) std::rethrow_exception(error);
+}
+
+void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ranks,
+                                const std::string& text) {
+  AbortNote note;
+  note.kind = static_cast<uint32_t>(kind);
+  note.origin = rank;
+  for (int r : ranks)
+    if (r >= 0 && r < 64) note.ranks |= uint64_t{1} << r;
+  note.set_text(text);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = error_of(note);
+  }
+  engine->abort(note);
+}
+
+std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
+  const std::string where =
+      "[process_group] group '" + options.name + "', rank " + std::to_string(rank) + ", " + op_text;
+  try {
+    throw;
+  } catch (const detail::Failure& f) {
+    abort(f.kind, f.ranks, where + ": " + f.what);
+  } catch (const detail::GroupEnded&) {  // failure() knows
+  } catch (const std::exception& e) {
+    abort(CommError::Kind::aborted, {rank}, where + ": " + e.what());
+  }
+  return failure();
+}
+
+Work ProcessGroup::State::start(detail::Task task) {
+  check();
+  Queued q{std::move(task), {}};
+  const Work work = q.work;
+  const std::lock_guard lock(mutex_);
+  RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
+  q.task.header.sequence = ++sequence_;
+  q.task.header.rank = rank;
+  queue_.push_back(std::move(q));
+  changed_.notify_all();
+  return work;
+}
+
+void ProcessGroup::State::serve() {
+  const NoGradGuard off;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Queued& q = queue_.front();
+    lock.unlock();
+    run(q);
+    lock.lock();
+    // The tensors go before those who wait may look: they may count references.
+    const Work work = q.work;
+    queue_.pop_front();
+  }
+}
+
+void ProcessGroup::State::run(Queued& q) {
+  detail::Task& t = q.task;
+  std::exception_ptr error = failure();
+  if (!error) {
+    try {
+      const RecordScope scope("ProcessGroup");
+      Channel channel(*engine, rank, size, t.header.sequence << kRoundBits, deadline_in(t.timeout));
+      const auto headers = channel.show(t.header, [&](int r, Header& h) {
+        if (t.to_each) t.to_each(r, h);
+      });
+      if (t.run) t.run(channel, headers);
+    } catch (...) { error = fail_with(t.header.text()); }
+  }
+  t.run = nullptr;
+  t.to_each = nullptr;
+  q.work.finish(error);
+}
+
+Work ProcessGroup::State::start(detail::Message message) {
+  check();
+  const Work work;
+  const std::lock_guard lock(mutex_);
+  RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
+  uint64_t& count =
+      (message.sends ? sent_ : received_)[{message.peer, static_cast<int>(message.tag)}];
+  message.header.sequence = ++count;
+  message.header.rank = rank;
+  message.tag = kBesides | message.tag << 40 | (count << kRoundBits & ((uint64_t{1} << 40) - 1));
+  messages_.remove_if([](Side& s) {
+    if (!s.done) return false;
+    s.thread.join();
+    return true;
+  });
+  Side& side = messages_.emplace_back();
+  side.thread = std::thread([this, &side, work, m = std::move(message)]() mutable {
+    const NoGradGuard off;
+    std::exception_ptr error;
+    try {
+      run(m);
+    } catch (...) { error = fail_with(m.header.text()); }
+    m.commit = nullptr;
+    work.finish(error);
+    side.done = true;
+  });
+  return work;
+}
+
+void ProcessGroup::State::run(const detail::Message& m) {
+  Channel channel(*engine, rank, size, m.tag, deadline_in(m.timeout));
+  const char* const late = m.sends ? "did not receive it" : "did not send it";
+  if (m.sends) {
+    // The receiver compares before it asks for the data.
+    channel.move({{m.peer, &m.header, sizeof(Header)}}, {}, late);
+    channel.move({{m.peer, m.from, m.bytes}}, {}, late);
+    return;
+  }
+  Header theirs;
+  channel.move({}, {{m.peer, &theirs, sizeof(Header)}}, late);
+  if (!theirs.agrees_with(m.header))
+    throw detail::Failure{CommError::Kind::mismatch,
+                          {std::min(rank, m.peer), std::max(rank, m.peer)},
+                          "Detected mismatch between collectives on ranks. Rank " +
+                              std::to_string(rank) + " receives " + m.header.text() +
+                              ", but Rank " + std::to_string(m.peer) + " sends " + theirs.text()};
+  const Tensor staging(TensorBase::empty({static_cast<int64_t>(m.bytes)}, kByte, Device(kCPU, 0)));
+  channel.move({}, {{m.peer, staging.ptr(), m.bytes}}, late);
+  m.commit(static_cast<const char*>(staging.ptr()));
+}
+
+}  // namespace ramet::distributed

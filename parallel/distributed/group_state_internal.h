@@ -1,0 +1,93 @@
+// The inside of a ProcessGroup: its queue, its thread and its failure.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "parallel/distributed/channel_internal.h"
+#include "parallel/distributed/process_group.h"
+
+namespace ramet::distributed {
+
+namespace detail {
+
+/// An operation of all ranks. `run` gets everybody's headers.
+struct Task {
+  Header header;
+  Milliseconds timeout{};
+  /// What differs from pair to pair; may be empty.
+  std::function<void(int rank, Header&)> to_each;
+  std::function<void(Channel&, const std::vector<Header>&)> run;
+};
+
+/// A message between two ranks.
+struct Message {
+  Header header;
+  Milliseconds timeout{};
+  int peer = 0;
+  bool sends = false;
+  uint64_t tag = 0;
+  const char* from = nullptr;
+  size_t bytes = 0;
+  std::function<void(const char*)> commit;
+};
+
+}  // namespace detail
+
+struct ProcessGroup::State {
+  State(std::unique_ptr<detail::Engine> carrier, int my_rank, int ranks, GroupOptions o);
+  ~State();
+
+  /// Throws the group's failure, where it has one.
+  Work start(detail::Task task);
+  Work start(detail::Message message);
+  void check() const;
+  /// Ends the group here and everywhere.
+  void abort(CommError::Kind kind, const std::vector<int>& ranks, const std::string& text);
+
+  const std::unique_ptr<detail::Engine> engine;
+  const int rank, size;
+  const GroupOptions options;
+  std::atomic<int64_t> timeout_ms;
+  // How the group was made, for further ones.
+  std::shared_ptr<Store> store;
+  std::string address;
+  std::atomic<uint64_t> subgroups{0}, regroups{0};
+
+ private:
+  struct Queued {
+    detail::Task task;
+    Work work;
+  };
+  void serve();
+  void run(Queued& q);
+  void run(const detail::Message& m);
+  // The failure that is being handled, as the group's.
+  std::exception_ptr fail_with(const std::string& op_text);
+  std::exception_ptr failure() const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Queued> queue_;
+  uint64_t sequence_ = 0;
+  std::map<std::pair<int, int>, uint64_t> sent_, received_;  // (peer, tag): how many
+  mutable std::exception_ptr failure_;
+  bool closing_ = false;
+  struct Side {
+    std::thread thread;
+    std::atomic<bool> done{false};
+  };
+  std::list<Side> messages_;  // a thread each: they wait for nothing but their peer
+  std::thread worker_;
+};
+
+}  // namespace ramet::distributed

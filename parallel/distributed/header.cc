@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cstring>
+
+#include "parallel/distributed/header_internal.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace ramet::distributed::detail {
+
+const char* name_of(Op op) {
+  static const char* const names[] = {
+      "broadcast",  "all_reduce",     "reduce",     "all_reduce_members",
+      "all_gather", "reduce_scatter", "all_to_all", "scatter",
+      "gather",     "barrier",        "exchange",   "send"};
+  return names[static_cast<size_t>(op)];
+}
+
+void Header::set_name(const std::string& text) {
+  std::memset(name, 0, sizeof(name));
+  std::memcpy(name, text.data(), std::min(text.size(), sizeof(name) - 1));
+  name_hash = XXH3_64bits_withSeed(text.data(), text.size(), name_hash);
+}
+
+void Header::set_shape(const Tensor& t) {
+  dtype = static_cast<uint32_t>(t.scalar_type());
+  dims = static_cast<uint32_t>(t.dim());
+  elements = static_cast<uint64_t>(t.numel());
+  for (int64_t d = 0; d < std::min<int64_t>(t.dim(), 8); ++d) sizes[d] = t.size(d);
+}
+
+bool Header::agrees_with(const Header& o) const {
+  return std::memcmp(this, &o, offsetof(Header, rank)) == 0;
+}
+
+std::string Header::text() const {
+  static const char* const reductions[] = {"sum", "average", "product", "min", "max"};
+  std::string out = name_of(op);
+  out += "(operation " + std::to_string(sequence);
+  if (name[0]) out += ", \"" + std::string(name) + "\"";
+  if (op != Op::barrier && op != Op::exchange) {
+    const auto type = static_cast<ScalarType>(dtype);
+    out += std::string(", ") + (dtype < kScalarTypes ? short_name_of(type) : "?");
+    if (op == Op::all_reduce_members) {
+      out +=
+          ", " + std::to_string(members) + " members of " + std::to_string(elements) + " elements";
+    } else if (op != Op::all_to_all) {
+      out += "[";
+      for (uint32_t d = 0; d < std::min(dims, 8u); ++d)
+        out += (d ? ", " : "") + std::to_string(sizes[d]);
+      out += "]";
+    }
+  }
+  if (op == Op::all_reduce || op == Op::reduce || op == Op::all_reduce_members ||
+      op == Op::reduce_scatter) {
+    out += std::string(", ") + reductions[std::min<size_t>(static_cast<size_t>(reduce), 4)];
+    if (reduce <= ReduceOp::average)
+      out += order == 0   ? ", fixed"
+             : order == 1 ? ", tree:" + std::to_string(leaves)
+                          : std::string(", any");
+  }
+  if (root >= 0) out += ", root " + std::to_string(root);
+  return out + ")";
+}
+
+Disagreement compare(const std::vector<Header>& all) {
+  for (size_t r = 1; r < all.size(); ++r) {
+    if (all[r].agrees_with(all[0])) continue;
+    const std::string a = all[0].text(), b = all[r].text();
+    // Ranks that are like neither are many where one rank is out of step: only the first is named.
+    return {"Detected mismatch between collectives on ranks. Rank 0 is running collective: " + a +
+                ", but Rank " + std::to_string(r) + " is running collective: " + b +
+                (a == b ? " (they differ in the end of the name or in the members' shapes)" : ""),
+            {0, static_cast<int>(r)}};
+  }
+  return {};
+}
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,69 @@
+// What a rank shows the others before data moves.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "parallel/distributed/process_group.h"
+
+namespace ramet::distributed::detail {
+
+enum class Op : uint32_t {
+  broadcast,
+  all_reduce,
+  reduce,
+  all_reduce_members,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  scatter,
+  gather,
+  barrier,
+  exchange,
+  send,  // shown by both sides of a message
+};
+const char* name_of(Op op);
+
+inline constexpr size_t kMaxMembers = 2048;
+
+/// Sent as it is: ranks are of one kind of machine. Everything up to `rank` must be equal.
+struct Header {
+  uint64_t sequence = 0;
+  Op op = Op::barrier;
+  uint32_t dtype = 0, dims = 0, gap = 0;  // no padding: headers are compared as bytes
+  int64_t sizes[8] = {};
+  uint64_t elements = 0;
+  ReduceOp reduce = ReduceOp::sum;
+  uint8_t order = 0, leaves = 0, unused = 0;
+  int32_t root = -1;
+  uint64_t members = 0;    // their number
+  uint64_t name_hash = 0;  // of the whole name and of the members' shapes
+  char name[128] = {};     // its beginning
+
+  int32_t rank = 0;
+  uint32_t padding = 0;
+  uint64_t bytes = 0;  // exchange: of this rank's part
+  // all_to_all, scatter, gather, send: what the sender of this header gives its reader, and what it
+  // expects from it
+  uint64_t gives = 0, wants = 0;
+  double note = 0;
+  uint8_t present[kMaxMembers / 8] = {};  // a bit a member
+
+  void set_name(const std::string& text);
+  void set_shape(const Tensor& t);
+  bool has(size_t member) const { return present[member / 8] >> (member % 8) & 1; }
+  void set_present(size_t member) {
+    present[member / 8] = static_cast<uint8_t>(present[member / 8] | 1u << (member % 8));
+  }
+  bool agrees_with(const Header& o) const;
+  /// all_reduce(operation 5, "bucket 3", float32[4, 2], sum, fixed)
+  std::string text() const;
+};
+
+/// Two ranks that differ, and in what; an empty text where all agree.
+struct Disagreement {
+  std::string text;
+  std::vector<int> ranks;
+};
+Disagreement compare(const std::vector<Header>& all);
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,163 @@
+// Process groups: ranks that run collective operations together.
+//
+// Note [Collectives]
+// Every rank calls the same operations in the same order. An operation is numbered, and before any
+// data moves all ranks show each other what they are about to run: operation, number, name, dtype,
+// shape, reduction and its order. If these differ, or a rank does not come until the deadline, the
+// operation ends with a CommError that names the ranks, on every rank; no tensor has been written.
+// Then the data moves into memory of the library's own, and is copied to the caller's tensors when
+// it is complete: an operation that fails in the middle leaves them as they were. After a failure
+// the group has ended: later calls throw the same error at once, waits of other ranks are released
+// within a second, and regroup() makes a group of those that are left.
+//
+// Sums follow Note [Order of sums] in parallel/options.h: rank r's contribution is leaf r. Chunks
+// of all contributions go to one rank each (all-to-all), which adds them by kernels/nary_sum.h, and
+// the sums come back (all-gather): the same bits with every engine, run to run and on all ranks.
+// `any` is at present the same.
+//
+// Two engines: threads of one process (make_local_groups), and Gloo's TCP connections between
+// processes on one or several hosts (init_process_group). Tensors are in host memory, of any
+// strides; a tensor that is not contiguous is copied.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "autograd/tensor.h"
+#include "parallel/distributed/comm_error.h"
+#include "parallel/distributed/rendezvous.h"
+#include "parallel/distributed/work.h"
+#include "parallel/options.h"
+
+namespace ramet {
+namespace distributed {
+
+using parallel::ReduceOrder;
+
+/// `average` divides the sum by the number of ranks (floating point only). product, min and max go
+/// from left to right by rank. bool: sum is "or".
+enum class ReduceOp : uint8_t { sum, average, product, min, max };
+
+struct CollectiveOptions {
+  std::string name;                     // in error texts; must be the same on all ranks
+  std::optional<Milliseconds> timeout;  // by default the group's
+  ReduceOp op = ReduceOp::sum;
+  ReduceOrder order;  // of sums
+  CollectiveOptions() = default;
+  CollectiveOptions(ReduceOp o) : op(o) {}                  // NOLINT(google-explicit-constructor)
+  CollectiveOptions(std::string n) : name(std::move(n)) {}  // NOLINT(google-explicit-constructor)
+  CollectiveOptions(const char* n) : name(n) {}             // NOLINT(google-explicit-constructor)
+};
+
+struct GroupOptions {
+  std::string name = "world";
+  Milliseconds timeout = kDefaultTimeout;  // of each operation, from when it begins
+};
+
+/// What the ranks contributed to an all_reduce_members.
+struct MemberReport {
+  std::vector<bool> present;  // [member]: by some rank
+  std::vector<double> notes;  // [rank]: the number that each rank sent along
+};
+
+/// Thread safety: operations may be started by several threads, if they agree with the other ranks
+/// about the order. They run one after the other on a thread of the group's own; send and recv
+/// beside them.
+class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
+ public:
+  /// Ends operations under way; others see this rank as lost. Call barrier() before, where others
+  /// may still be busy.
+  ~ProcessGroup();
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int rank() const;
+  int size() const;
+  const std::string& name() const;
+  const char* backend() const;  // "inproc" or "gloo"
+  Milliseconds timeout() const;
+  void set_timeout(Milliseconds timeout);
+  /// The store that the group was made with; keys of its own are the caller's business.
+  const std::shared_ptr<Store>& store() const;
+
+  // Operations that ranks run together. Errors of the arguments are thrown by the call, those of
+  // the operation by Work::wait().
+
+  [[nodiscard]] Work broadcast(Tensor t, int root = 0, const CollectiveOptions& options = {});
+  /// t becomes the reduction of all ranks' t.
+  [[nodiscard]] Work all_reduce(Tensor t, const CollectiveOptions& options = {});
+  /// Only root's t is written.
+  [[nodiscard]] Work reduce(Tensor t, int root = 0, const CollectiveOptions& options = {});
+  /// Several tensors of one dtype as one operation; those that are adjacent in memory, at
+  /// multiples of 64 bytes, are sent from where they are. `present` (default: all) says which of
+  /// them this rank contributes to; the others are passed over in the sum, not added as zeros.
+  /// Those that some rank contributes to are written on every rank. ReduceOp: sum or average.
+  [[nodiscard]] Work all_reduce_members(std::vector<Tensor> members,
+                                        const CollectiveOptions& options = {},
+                                        const std::vector<bool>& present = {}, double note = 0,
+                                        std::shared_ptr<MemberReport> report = nullptr);
+  /// out[r] = rank r's t; all have one shape and dtype.
+  [[nodiscard]] Work all_gather(std::vector<Tensor> out, Tensor t,
+                                const CollectiveOptions& options = {});
+  /// out = the reduction of all ranks' in[rank()].
+  [[nodiscard]] Work reduce_scatter(Tensor out, std::vector<Tensor> in,
+                                    const CollectiveOptions& options = {});
+  /// out[r] = rank r's in[rank()]. Shapes may differ from pair to pair.
+  [[nodiscard]] Work all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
+                                const CollectiveOptions& options = {});
+  /// out = root's in[rank()]; `in` is empty elsewhere.
+  [[nodiscard]] Work scatter(Tensor out, std::vector<Tensor> in, int root = 0,
+                             const CollectiveOptions& options = {});
+  /// Root's out[r] = rank r's t; `out` is empty elsewhere.
+  [[nodiscard]] Work gather(std::vector<Tensor> out, Tensor t, int root = 0,
+                            const CollectiveOptions& options = {});
+  /// Ends when every rank has come.
+  [[nodiscard]] Work barrier(const CollectiveOptions& options = {});
+  /// Every rank's bytes, by rank.
+  std::vector<std::string> exchange(const std::string& mine, const CollectiveOptions& options = {});
+
+  // Between two ranks. Messages of one pair and tag arrive in the order of the calls; they wait for
+  // nothing but each other.
+
+  /// `tag`: 0 to 32767. Ends when the receiver has it.
+  [[nodiscard]] Work send(Tensor t, int to, int tag = 0, const CollectiveOptions& options = {});
+  [[nodiscard]] Work recv(Tensor t, int from, int tag = 0, const CollectiveOptions& options = {});
+
+  // Other groups.
+
+  /// A group of some of the ranks, numbered in the order of the list. Every rank of this group
+  /// calls it with the same list; null for those that are not in it.
+  std::shared_ptr<ProcessGroup> subgroup(const std::vector<int>& ranks, GroupOptions options = {});
+  /// After a failure: a group of the `survivors`, numbered in that order, who all call it with the
+  /// same list, and only they. The store must still be there (over TCP: rank 0's process).
+  std::shared_ptr<ProcessGroup> regroup(const std::vector<int>& survivors,
+                                        GroupOptions options = {});
+
+  /// Ends the group on every rank: waits throw CommAborted with this text.
+  void abort(const std::string& reason);
+  /// Throws what the group failed with; nothing while it is whole.
+  void check() const;
+
+  struct State;
+
+ private:
+  explicit ProcessGroup(std::unique_ptr<State> state);
+  friend class GroupMaker;
+  std::unique_ptr<State> state_;
+};
+
+/// The calling process's rank of a group over Gloo; the others call it too. Errors: those of
+/// rendezvous() and of reaching the other ranks.
+RAMET_API std::shared_ptr<ProcessGroup> init_process_group(const std::string& url = "env://",
+                                                           const GroupOptions& options = {},
+                                                           const RendezvousOptions& how = {});
+/// The same over a rendezvous that is done.
+RAMET_API std::shared_ptr<ProcessGroup> make_group(const Rendezvous& rendezvous,
+                                                   const GroupOptions& options = {});
+/// A group whose ranks are threads of this process: entry r is for the thread that plays rank r.
+RAMET_API std::vector<std::shared_ptr<ProcessGroup>> make_local_groups(
+    int size, const GroupOptions& options = {});
+
+}  // namespace distributed
+}  // namespace ramet

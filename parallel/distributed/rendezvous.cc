@@ -1,0 +1,195 @@
+#include "parallel/distributed/rendezvous.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "parallel/distributed/engine_internal.h"
+#include "parallel/distributed/file_store.h"
+#include "parallel/distributed/tcp_store.h"
+
+namespace ramet::distributed {
+namespace {
+
+constexpr const char* kOp = "rendezvous";
+
+// The first of several names that is set, with what it was called.
+struct Variable {
+  std::string name, value;
+};
+
+class Environment {
+ public:
+  explicit Environment(const RendezvousOptions& o) : look_up_(o.environment) {}
+
+  std::optional<std::string> get(const std::string& name) const {
+    if (look_up_) return look_up_(name);
+    const char* value = std::getenv(name.c_str());
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  }
+  std::optional<Variable> first(std::initializer_list<const char*> names) const {
+    for (const char* name : names)
+      if (auto value = get(name)) return Variable{name, *value};
+    return std::nullopt;
+  }
+  std::optional<int> number(std::initializer_list<const char*> names) const {
+    const auto found = first(names);
+    if (!found) return std::nullopt;
+    int n = 0;
+    const char *from = found->value.data(), *to = from + found->value.size();
+    const auto [at, error] = std::from_chars(from, to, n);
+    RAMET_CHECK(error == std::errc() && at == to && n >= 0, kOp, "environment variable ",
+                found->name, ": got \"", found->value, "\", expected a whole number of 0 or more");
+    return n;
+  }
+
+ private:
+  std::function<std::optional<std::string>(const std::string&)> look_up_;
+};
+
+int parse_number(const char* what, const std::string& text, int most) {
+  int n = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, n);
+  RAMET_CHECK(error == std::errc() && at == end && n >= 0 && n <= most, kOp, what, ": got \"", text,
+              "\", expected a whole number from 0 to ", most);
+  return n;
+}
+
+struct Url {
+  std::string scheme, place;
+  std::optional<int> rank, world_size;
+};
+
+Url parse_url(const std::string& text) {
+  Url url;
+  const size_t colon = text.find("://");
+  RAMET_CHECK(colon != std::string::npos, kOp, "address: got \"", text,
+              "\", expected env://, tcp://HOST:PORT or file://PATH");
+  url.scheme = text.substr(0, colon);
+  url.place = text.substr(colon + 3);
+  const size_t question = url.place.find('?');
+  std::string query;
+  if (question != std::string::npos) {
+    query = url.place.substr(question + 1);
+    url.place.resize(question);
+  }
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size()), equals = query.find('=');
+    const std::string item = query.substr(0, end);
+    query.erase(0, end + 1);
+    const std::string name = item.substr(0, std::min(equals, item.size()));
+    const std::string value = equals < item.size() ? item.substr(equals + 1) : "";
+    if (name == "rank") url.rank = parse_number("rank", value, 1 << 20);
+    else if (name == "world_size") url.world_size = parse_number("world_size", value, 1 << 20);
+    else
+      fail(kOp, "address: got the parameter \"", name, "\" in \"", text,
+           "\", expected rank and world_size");
+  }
+  return url;
+}
+
+// "node[03-05,9],gpu1" -> "node03": the first host of a Slurm list.
+std::string first_slurm_host(const std::string& list) {
+  const size_t open = list.find('['), comma = list.find(',');
+  if (open == std::string::npos || comma < open) return list.substr(0, comma);
+  const size_t end = list.find_first_of(",-]", open);
+  return list.substr(0, open) + list.substr(open + 1, end - open - 1);
+}
+
+// Host and port for env:// where no MASTER_* says so: a launcher that put all ranks on one host, or
+// a Slurm job, whose number gives every step a port of its own.
+std::pair<std::string, int> default_master(const Environment& env, int world) {
+  std::string host;
+  if (const auto given = env.get("MASTER_ADDR")) host = *given;
+  else if (const auto local = env.number({"OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE"});
+           local && *local == world)
+    host = "127.0.0.1";
+  else if (const auto nodes = env.first({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}))
+    host = first_slurm_host(nodes->value);
+  RAMET_CHECK(!host.empty(), kOp, "environment variable MASTER_ADDR expected, but not set");
+  if (const auto port = env.number({"MASTER_PORT"})) {
+    RAMET_CHECK(*port <= 65535, kOp, "environment variable MASTER_PORT: got ", *port,
+                ", expected a port from 1 to 65535");
+    return {host, *port};
+  }
+  if (const auto job = env.number({"SLURM_JOB_ID"}))
+    return {host, 20000 + (*job * 7 + env.number({"SLURM_STEP_ID"}).value_or(0)) % 10000};
+  if (const auto job = env.first({"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}))
+    return {host, 20000 + static_cast<int>(std::hash<std::string>()(job->value) % 10000)};
+  fail(kOp, "environment variable MASTER_PORT expected, but not set");
+}
+
+}  // namespace
+
+Rendezvous rendezvous(const std::string& address, const RendezvousOptions& options) {
+  const Environment env(options);
+  Url url = parse_url(address);
+  RAMET_CHECK(url.scheme == "env" || url.scheme == "tcp" || url.scheme == "file", kOp,
+              "No rendezvous handler for ", url.scheme,
+              "://: expected env://, tcp://HOST:PORT or file://PATH");
+  const bool from_environment = url.scheme == "env";
+  const auto stated = [&](const std::optional<int>& in_url, const std::optional<int>& in_options) {
+    return in_url ? in_url : in_options;
+  };
+
+  Rendezvous r;
+  auto rank = stated(url.rank, options.rank);
+  if (!rank) rank = env.number({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
+  RAMET_CHECK(rank, kOp, from_environment ? "" : "rank parameter missing: ",
+              "environment variable RANK expected, but not set");
+  auto world = stated(url.world_size, options.world_size);
+  if (!world) world = env.number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
+  RAMET_CHECK(world, kOp, from_environment ? "" : "world size parameter missing: ",
+              "environment variable WORLD_SIZE expected, but not set");
+  RAMET_CHECK(*world > 0 && *rank < *world, kOp, "rank: got ", *rank, " of a world of ", *world,
+              ", expected 0 to ", *world - 1);
+  r.rank = *rank;
+  r.world_size = *world;
+  r.local_rank =
+      env.number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}).value_or(r.rank);
+  StoreClient client{r.rank, r.world_size, env.get("RAMET_RUN_ID").value_or(""), options.version};
+
+  if (from_environment) {
+    if (const auto store = env.get("RAMET_STORE")) {
+      url = parse_url(*store);
+      RAMET_CHECK(url.scheme == "tcp" || url.scheme == "file", kOp,
+                  "environment variable RAMET_STORE: got \"", *store,
+                  "\", expected tcp://HOST:PORT or file://PATH");
+    }
+  }
+  const Deadline deadline = deadline_in(options.timeout);
+  if (url.scheme == "file") {
+    RAMET_CHECK(!url.place.empty(), kOp, "path missing: got \"", address,
+                "\", expected file://PATH");
+    r.store = std::make_shared<FileStore>(url.place, client);
+  } else {
+    std::string host;
+    int port = 0;
+    if (url.scheme == "env") {
+      std::tie(host, port) = default_master(env, r.world_size);
+    } else {
+      const size_t colon = url.place.rfind(':');
+      RAMET_CHECK(colon != std::string::npos && colon + 1 < url.place.size(), kOp,
+                  "port number missing: got \"", address, "\", expected tcp://HOST:PORT");
+      host = url.place.substr(0, colon);
+      port = parse_number("port", url.place.substr(colon + 1), 65535);
+      RAMET_CHECK(!host.empty(), kOp, "host missing: got \"", address,
+                  "\", expected tcp://HOST:PORT");
+    }
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+      host = host.substr(1, host.size() - 2);
+    RAMET_CHECK(port > 0, kOp, "port: got 0, expected a port from 1 to 65535 that all ranks know");
+    std::shared_ptr<TcpStoreServer> server;
+    if (r.rank == 0)
+      server = std::make_shared<TcpStoreServer>(host, static_cast<uint16_t>(port), client);
+    auto store = std::make_shared<TcpStore>(host, static_cast<uint16_t>(port), client,
+                                            time_left(deadline), server);
+    r.address = store->local_address();
+    r.store = store;
+  }
+  PrefixStore joined(r.store, "rendezvous");
+  detail::meet(joined, r.rank, r.world_size, deadline);
+  return r;
+}
+
+}  // namespace ramet::distributed

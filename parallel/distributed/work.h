@@ -1,0 +1,44 @@
+// An operation of a process group that has been started.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+#include "runtime/error.h"
+
+namespace ramet {
+namespace distributed {
+
+/// A handle; copies are handles of the same operation. Its tensors must not be touched before it
+/// has ended; they are kept alive until then. It always ends: the group's or the call's deadline
+/// sees to that. Thread safety: all of it.
+class RAMET_API Work {
+ public:
+  Work();
+  /// Until it has ended; throws what it failed with.
+  void wait() const;
+  /// False: it has not ended within the time. It goes on.
+  bool wait_for(std::chrono::milliseconds time) const;
+  bool is_completed() const;
+  /// Ended, and well.
+  bool is_success() const;
+  /// What it failed with; null while it runs and after success.
+  std::exception_ptr exception() const;
+
+  /// For those that run it: ends the operation.
+  void finish(std::exception_ptr error) const;
+
+ private:
+  struct State {
+    mutable std::mutex mutex;
+    std::condition_variable ended;
+    bool done = false;
+    std::exception_ptr error;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace distributed
+}  // namespace ramet

@@ -1,0 +1,360 @@
+// Stores and rendezvous, with ranks as threads: the stores do not care.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "parallel/distributed/file_store.h"
+#include "parallel/distributed/rendezvous.h"
+#include "parallel/distributed/tcp_store.h"
+#include "tests/error_text.h"
+#include "tests/parallel/distributed/support.h"
+
+namespace ramet::distributed {
+namespace {
+
+using std::chrono::steady_clock;
+
+// What all stores do. `other`: another client of the same store.
+void exercise(Store& store, Store& other) {
+  EXPECT_FALSE(store.check({"a"}));
+  store.set("a", std::string("x\0y", 3));
+  EXPECT_EQ(other.get("a"), std::string("x\0y", 3));
+  EXPECT_EQ(store.add("n", 5), 5);
+  EXPECT_EQ(other.add("n", -2), 3);
+  EXPECT_EQ(store.get("n"), "3");
+  EXPECT_EQ(store.compare_set("c", std::nullopt, "1"), std::nullopt);
+  EXPECT_EQ(other.compare_set("c", std::nullopt, "2"), "1");
+  EXPECT_EQ(other.compare_set("c", "1", "3"), "1");
+  EXPECT_EQ(store.get("c"), "3");
+  EXPECT_EQ(store.size(), 3u);
+  EXPECT_TRUE(store.erase("c"));
+  EXPECT_FALSE(other.erase("c"));
+  EXPECT_TRUE(other.check({"a", "n"}));
+  EXPECT_FALSE(other.check({"a", "c"}));
+  EXPECT_NE(error_of([&] { store.add("a", 1); }).find("no number"), std::string::npos);
+
+  // A wait ends when the key comes.
+  std::thread late([&] {
+    std::this_thread::sleep_for(Milliseconds(30));
+    other.set("late", "here");
+  });
+  EXPECT_EQ(store.get("late", std::chrono::seconds(20)), "here");
+  late.join();
+
+  // Scenario 60: a missing key.
+  const auto begun = steady_clock::now();
+  const std::string text = error_of([&] { store.get("missing", Milliseconds(100)); });
+  const auto took = steady_clock::now() - begun;
+  expect_part(text, "Timeout waiting for key: missing");
+  EXPECT_GE(took, Milliseconds(100));
+  EXPECT_NE(error_of([&] {
+              other.wait({"a", "m1", "m2"}, Milliseconds(20));
+            }).find("m1, m2"),
+            std::string::npos);
+
+  // One failure reaches all, those that wait too.
+  std::thread failing([&] {
+    std::this_thread::sleep_for(Milliseconds(30));
+    other.fail_all("[test] nothing goes any more");
+  });
+  EXPECT_EQ(error_of([&] { store.get("missing", std::chrono::seconds(20)); }),
+            "[test] nothing goes any more");
+  failing.join();
+  EXPECT_EQ(error_of([&] { store.set("a", "b"); }), "[test] nothing goes any more");
+}
+
+TEST(Store, Memory) {
+  MemoryStore store;
+  exercise(store, store);
+}
+
+TEST(Store, Prefixes) {
+  const auto store = std::make_shared<MemoryStore>();
+  PrefixStore a(store, "a"), b(store, "b");
+  a.set("k", "1");
+  EXPECT_FALSE(b.check({"k"}));
+  EXPECT_EQ(store->get("a/k"), "1");
+  EXPECT_TRUE(a.erase("k"));
+  exercise(a, a);
+}
+
+TEST(Store, Tcp) {
+  const auto server =
+      std::make_shared<TcpStoreServer>("127.0.0.1", 0, StoreClient{0, 2, "run", ""});
+  TcpStore zero("127.0.0.1", server->port(), {0, 2, "run", ""}, kDefaultTimeout, server);
+  TcpStore one("127.0.0.1", server->port(), {1, 2, "run", ""});
+  EXPECT_EQ(one.local_address(), "127.0.0.1");
+  exercise(zero, one);
+}
+
+TEST(Store, TcpRefusesWhatDoesNotBelongToTheRun) {
+  const auto server =
+      std::make_shared<TcpStoreServer>("127.0.0.1", 0, StoreClient{0, 3, "run", ""});
+  const uint16_t port = server->port();
+  TcpStore zero("127.0.0.1", port, {0, 3, "run", ""}, kDefaultTimeout, server);
+  // Another run's client is sent away, and nobody else is disturbed.
+  EXPECT_NE(error_of([&] {
+              TcpStore s("127.0.0.1", port, {1, 3, "other", ""});
+            }).find("belongs to the run 'other', but the store here serves the run 'run'"),
+            std::string::npos);
+  zero.set("k", "v");
+  // The port is taken.
+  const std::string taken = error_of([&] {
+    TcpStoreServer second("127.0.0.1", port, {0, 3, "", ""});
+  });
+  expect_part(taken, "rank 0 cannot serve the store at 127.0.0.1:" + std::to_string(port));
+  expect_part(taken, "the port is taken");
+  // A rank twice: everybody is told.
+  TcpStore one("127.0.0.1", port, {1, 3, "run", ""});
+  const std::string twice = error_of([&] { TcpStore s("127.0.0.1", port, {1, 3, "run", ""}); });
+  expect_part(twice, "rank 1 is there twice");
+  EXPECT_EQ(error_of([&] { zero.get("k"); }), twice);
+  EXPECT_EQ(error_of([&] { one.get("k"); }), twice);
+}
+
+TEST(Store, TcpComparesVersionsAndWorldSizes) {
+  for (const auto& [client, says] :
+       {std::pair(StoreClient{1, 2, "", "9.9"},
+                  "different versions of the library: rank 1 has 9.9"),
+        std::pair(StoreClient{1, 4, "", ""}, "world size: rank 1 was given 4, rank 0 was given 2"),
+        std::pair(StoreClient{2, 2, "", ""}, "rank: got 2, expected 0 to 1")}) {
+    const auto server = std::make_shared<TcpStoreServer>("127.0.0.1", 0, StoreClient{0, 2, "", ""});
+    TcpStore zero("127.0.0.1", server->port(), {0, 2, "", ""}, kDefaultTimeout, server);
+    const std::string text = error_of([&] { TcpStore s("127.0.0.1", server->port(), client); });
+    expect_part(text, says);
+    EXPECT_EQ(error_of([&] { zero.get("k"); }), text);
+  }
+}
+
+TEST(Store, TcpSaysWhatIsNotThere) {
+  uint16_t port = 0;
+  {
+    TcpStoreServer server("127.0.0.1", 0, {0, 2, "", ""});
+    port = server.port();
+    TcpStore one("127.0.0.1", port, {1, 2, "", ""});
+    one.set("k", "v");
+  }
+  const std::string text = error_of([&] {
+    TcpStore s("127.0.0.1", port, {1, 2, "", ""}, Milliseconds(150));
+  });
+  expect_part(text, "Timeout: no store answers at tcp://127.0.0.1:");
+  // Something else listens.
+  Listener stranger;
+  std::thread answers(
+      [&] { stranger.answer_once("HTTP/1.1 400 Bad Request\r\n\r\n............"); });
+  const std::string foreign = error_of([&] {
+    TcpStore s("127.0.0.1", stranger.port(), {1, 2, "", ""}, std::chrono::seconds(5));
+  });
+  answers.join();
+  expect_part(foreign, "is no Ramet store");
+}
+
+TEST(Store, TcpServerThatEndsIsSaid) {
+  auto server = std::make_shared<TcpStoreServer>("127.0.0.1", 0, StoreClient{0, 2, "", ""});
+  TcpStore one("127.0.0.1", server->port(), {1, 2, "", ""});
+  std::thread ends([&] {
+    std::this_thread::sleep_for(Milliseconds(30));
+    server.reset();
+  });
+  // Nothing found, or the end of the connection: it does not wait for its own deadline.
+  const auto begun = steady_clock::now();
+  error_of([&] { one.get("missing", std::chrono::minutes(5)); });
+  ends.join();
+  EXPECT_LT(steady_clock::now() - begun, std::chrono::seconds(60));
+  EXPECT_NE(error_of([&] { one.set("k", "v"); }), "no error");
+}
+
+TEST(Store, File) {
+  const TempFolder folder;
+  const std::string path = folder.path("store");
+  {
+    FileStore zero(path, {0, 2, "run", ""}), one(path, {1, 2, "run", ""});
+    exercise(zero, one);
+  }
+  // Its last rank removes it.
+  struct stat info {};
+  EXPECT_NE(stat(path.c_str(), &info), 0);
+}
+
+TEST(Store, FileRefusesWhatDoesNotBelongToTheRun) {
+  const TempFolder folder;
+  const std::string path = folder.path("store");
+  EXPECT_NE(error_of([&] {
+              FileStore s(folder.path("no/such"), {0, 1, "", ""});
+            }).find("cannot open the rendezvous file"),
+            std::string::npos);
+  std::ofstream(folder.path("poem")) << "Shall I compare thee to a summer's day?";
+  EXPECT_NE(error_of([&] {
+              FileStore s(folder.path("poem"), {0, 1, "", ""});
+            }).find("is damaged or no file of this library"),
+            std::string::npos);
+  FileStore zero(path, {0, 3, "run", ""});
+  const std::string other = error_of([&] { FileStore s(path, {1, 3, "other", ""}); });
+  expect_part(other, "stale rendezvous file '" + path + "': it belongs to the run 'run'");
+  zero.set("k", "v");
+  const std::string twice = error_of([&] { FileStore s(path, {0, 3, "run", ""}); });
+  expect_part(twice, "rank 0 is there twice");
+  EXPECT_EQ(error_of([&] { zero.get("k"); }), twice);
+}
+
+TEST(Store, FileOfAnotherVersion) {
+  const TempFolder folder;
+  FileStore zero(folder.path("store"), {0, 2, "", ""});
+  const std::string text = error_of([&] { FileStore s(folder.path("store"), {1, 2, "", "9.9"}); });
+  expect_part(text, "different versions of the library: rank 1 has 9.9");
+  EXPECT_EQ(error_of([&] { zero.get("k"); }), text);
+}
+
+// Left by a process that ended: by a child of ours, which does not run destructors.
+TEST(Store, StaleFileIsNamed) {
+  const TempFolder folder;
+  const std::string path = folder.path("store");
+  ASSERT_EQ(in_child([&] {
+              new FileStore(path, {0, 2, "", ""});
+              return 0;
+            }),
+            0);
+  for (int rank : {0, 1}) {
+    const std::string text = error_of([&] { FileStore s(path, {rank, 2, "", ""}); });
+    expect_part(text, "stale rendezvous file '" + path + "': process ");
+    expect_part(text, "which made it, has ended");
+  }
+}
+
+// ---- rendezvous ---------------------------------------------------------------------------------
+
+RendezvousOptions with(std::map<std::string, std::string> variables) {
+  RendezvousOptions o;
+  o.timeout = std::chrono::seconds(20);
+  o.environment = [variables](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+  return o;
+}
+
+std::string said(const std::string& url, std::map<std::string, std::string> variables) {
+  return error_of([&] { rendezvous(url, with(std::move(variables))); });
+}
+
+TEST(Rendezvous, SaysWhatIsMissing) {
+  EXPECT_NE(said("env://", {}).find("environment variable RANK expected, but not set"),
+            std::string::npos);
+  EXPECT_NE(
+      said("env://", {{"RANK", "0"}}).find("environment variable WORLD_SIZE expected, but not set"),
+      std::string::npos);
+  EXPECT_NE(said("env://", {{"RANK", "0"}, {"WORLD_SIZE", "2"}})
+                .find("environment variable MASTER_ADDR expected, but not set"),
+            std::string::npos);
+  EXPECT_NE(said("env://", {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}})
+                .find("environment variable MASTER_PORT expected, but not set"),
+            std::string::npos);
+  EXPECT_NE(said("env://", {{"RANK", "two"}}).find("RANK: got \"two\""), std::string::npos);
+  EXPECT_NE(said("env://", {{"RANK", "2"}, {"WORLD_SIZE", "2"}})
+                .find("rank: got 2 of a world of 2, expected 0 to 1"),
+            std::string::npos);
+  EXPECT_NE(said("x://y", {}).find("No rendezvous handler for x://"), std::string::npos);
+  EXPECT_NE(said("nowhere", {}).find("address: got \"nowhere\""), std::string::npos);
+  EXPECT_NE(said("tcp://host:1?world_size=2", {}).find("rank parameter missing"),
+            std::string::npos);
+  EXPECT_NE(said("tcp://host:1?rank=0", {}).find("world size parameter missing"),
+            std::string::npos);
+  EXPECT_NE(said("tcp://host?rank=0&world_size=1", {}).find("port number missing"),
+            std::string::npos);
+  EXPECT_NE(said("file://?rank=0&world_size=1", {}).find("path missing"), std::string::npos);
+  EXPECT_NE(said("file:///x?rnk=0", {}).find("got the parameter \"rnk\""), std::string::npos);
+}
+
+TEST(Rendezvous, ByEnvironmentAndByAddress) {
+  const std::string port = std::to_string(free_port());
+  const TempFolder folder;
+  struct Way {
+    std::string url;
+    std::function<std::map<std::string, std::string>(const std::string& rank)> variables;
+  };
+  const auto url_rank = [](const std::string& url, const std::string& rank) {
+    return url == "env://" ? url : url + "?world_size=2&rank=" + rank;
+  };
+  const std::vector<Way> ways = {
+      {"env://",
+       [&](const std::string& r) {
+         return std::map<std::string, std::string>{{"RANK", r},
+                                                   {"WORLD_SIZE", "2"},
+                                                   {"LOCAL_RANK", "7"},
+                                                   {"MASTER_ADDR", "localhost"},
+                                                   {"MASTER_PORT", port}};
+       }},
+      {"env://",
+       [&](const std::string& r) {  // mpirun on one host
+         return std::map<std::string, std::string>{{"OMPI_COMM_WORLD_RANK", r},
+                                                   {"OMPI_COMM_WORLD_SIZE", "2"},
+                                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "7"},
+                                                   {"MASTER_PORT", port}};
+       }},
+      {"env://",
+       [&](const std::string& r) {  // srun
+         return std::map<std::string, std::string>{{"SLURM_PROCID", r},
+                                                   {"SLURM_NTASKS", "2"},
+                                                   {"SLURM_STEP_NODELIST", "localhost"},
+                                                   {"SLURM_LOCALID", "7"},
+                                                   {"SLURM_JOB_ID", std::to_string(getpid())}};
+       }},
+      {"env://",
+       [&](const std::string& r) {  // tools/launch
+         return std::map<std::string, std::string>{{"RANK", r},
+                                                   {"WORLD_SIZE", "2"},
+                                                   {"LOCAL_RANK", "7"},
+                                                   {"RAMET_STORE", "file://" + folder.path("env")}};
+       }},
+      {"tcp://127.0.0.1:" + port,
+       [](const std::string&) -> std::map<std::string, std::string> {
+         return {{"LOCAL_RANK", "7"}};
+       }},
+      {"file://" + folder.path("store"),
+       [](const std::string&) -> std::map<std::string, std::string> {
+         return {{"LOCAL_RANK", "7"}};
+       }}};
+  for (const Way& way : ways) {
+    Rendezvous got[2];
+    as_ranks(2, [&](int rank) {
+      const std::string r = std::to_string(rank);
+      got[rank] = rendezvous(url_rank(way.url, r), with(way.variables(r)));
+      got[rank].store->set("from" + r, r);
+    });
+    for (int rank = 0; rank < 2; ++rank) {
+      EXPECT_EQ(got[rank].rank, rank) << way.url;
+      EXPECT_EQ(got[rank].world_size, 2);
+      EXPECT_EQ(got[rank].local_rank, 7);
+      EXPECT_EQ(got[rank].store->get("from" + std::to_string(1 - rank)), std::to_string(1 - rank));
+    }
+  }
+}
+
+TEST(Rendezvous, RanksThatDoNotComeAreNamed) {
+  RendezvousOptions o = with({});
+  o.timeout = Milliseconds(200);
+  const std::string text = error_of([&] {
+    rendezvous("tcp://127.0.0.1:" + std::to_string(free_port()) + "?rank=0&world_size=3", o);
+  });
+  expect_part(text, "of the 3 ranks of the group these did not come: ranks 1, 2");
+}
+
+TEST(Rendezvous, RunsAreKeptApart) {
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(free_port()) + "?world_size=2&rank=";
+  std::string text;
+  as_ranks(2, [&](int rank) {
+    RendezvousOptions o = with({{"RAMET_RUN_ID", rank ? "b" : "a"}});
+    o.timeout = Milliseconds(rank ? 5000 : 500);
+    const std::string said = error_of([&] { rendezvous(url + std::to_string(rank), o); });
+    if (rank) text = said;
+  });
+  expect_part(text, "belongs to the run 'b', but the store here serves the run 'a'");
+}
+
+}  // namespace
+}  // namespace ramet::distributed

@@ -132,30 +132,29 @@ void ProcessGroup::State::serve() {
     if (queue_.empty()) return;
     Queued& q = queue_.front();
     lock.unlock();
-    run(q);
+    const std::exception_ptr error = run(q.task);
     lock.lock();
-    // The tensors go before those who wait may look: they may count references.
+    // The operation and its tensors go before those who wait may look: they may count references,
+    // or destroy the group.
     const Work work = q.work;
     queue_.pop_front();
+    lock.unlock();
+    work.finish(error);
+    lock.lock();
   }
 }
 
-void ProcessGroup::State::run(Queued& q) {
-  detail::Task& t = q.task;
-  std::exception_ptr error = failure();
-  if (!error) {
-    try {
-      const RecordScope scope("ProcessGroup");
-      Channel channel(*engine, rank, size, t.header.sequence << kRoundBits, deadline_in(t.timeout));
-      const auto headers = channel.show(t.header, [&](int r, Header& h) {
-        if (t.to_each) t.to_each(r, h);
-      });
-      if (t.run) t.run(channel, headers);
-    } catch (...) { error = fail_with(t.header.text()); }
-  }
-  t.run = nullptr;
-  t.to_each = nullptr;
-  q.work.finish(error);
+std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
+  if (const std::exception_ptr error = failure()) return error;
+  try {
+    const RecordScope scope("ProcessGroup");
+    Channel channel(*engine, rank, size, t.header.sequence << kRoundBits, deadline_in(t.timeout));
+    const auto headers = channel.show(t.header, [&](int r, Header& h) {
+      if (t.to_each) t.to_each(r, h);
+    });
+    if (t.run) t.run(channel, headers);
+    return nullptr;
+  } catch (...) { return fail_with(t.header.text()); }
 }
 
 Work ProcessGroup::State::start(detail::Message message) {
@@ -181,8 +180,8 @@ Work ProcessGroup::State::start(detail::Message message) {
       run(m);
     } catch (...) { error = fail_with(m.header.text()); }
     m.commit = nullptr;
-    work.finish(error);
     side.done = true;
+    work.finish(error);
   });
   return work;
 }

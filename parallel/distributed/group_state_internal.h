@@ -69,7 +69,7 @@ struct ProcessGroup::State {
     Work work;
   };
   void serve();
-  void run(Queued& q);
+  std::exception_ptr run(detail::Task& task);  // what it failed with
   void run(const detail::Message& m);
   // The failure that is being handled, as the group's.
   std::exception_ptr fail_with(const std::string& op_text);

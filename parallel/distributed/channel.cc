@@ -41,7 +41,7 @@ void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>
       started.push_back({m->to, engine_.send(m->to, tag, m->data, m->bytes)});
     std::vector<int> late;
     for (Started& s : started)
-      if (!s.transfer->wait(deadline_) && std::ranges::find(late, s.peer) == late.end())
+      if (std::ranges::find(late, s.peer) == late.end() && !s.transfer->wait(deadline_))
         late.push_back(s.peer);
     if (late.empty()) return;
     std::ranges::sort(late);

@@ -171,6 +171,13 @@ class GlooTransfer final : public Transfer {
       : watch_(watch), buffer_(std::move(buffer)), sends_(sends), peer_(peer) {}
 
   bool wait(Deadline deadline) override {
+    if (attempt(deadline)) return true;
+    // The wake of a deadline may come although the message has: looked at once more.
+    return attempt(deadline_in(Milliseconds(50)));
+  }
+
+ private:
+  bool attempt(Deadline deadline) {
     if (done_) return true;
     const auto seat = watch_.enter(buffer_.get(), sends_, deadline);
     std::string why;
@@ -181,13 +188,13 @@ class GlooTransfer final : public Transfer {
     if (done_) return true;
     // A rank that ended the group closes its connections after its note: the note may be a moment
     // behind, and says more.
-    if (const auto note = watch_.note(!woken || !why.empty() ? kNoteDelay : Milliseconds(0)))
+    const bool broken = !woken || !why.empty();
+    if (const auto note = watch_.note(broken ? kNoteDelay : Milliseconds(0)))
       throw GroupEnded{*note};
-    if (!woken || !why.empty()) throw PeerLost{peer_, why};
+    if (broken) throw PeerLost{peer_, why};
     return false;
   }
 
- private:
   Watch& watch_;
   std::unique_ptr<Buffer> buffer_;
   bool sends_, done_ = false;

@@ -394,7 +394,7 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
       return;
     }
     CollectiveOptions o("bucket 2");
-    o.timeout = Milliseconds(300);
+    o.timeout = Milliseconds(1500);
     Tensor t = full({4}, g->rank() + 1.0);
     const auto begun = std::chrono::steady_clock::now();
     try {
@@ -406,7 +406,7 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
                   "all_reduce(operation 1, \"bucket 2\", float32[4], sum, fixed): rank 1 "
                   "did not take part");
     }
-    EXPECT_GE(std::chrono::steady_clock::now() - begun, Milliseconds(250));
+    EXPECT_GE(std::chrono::steady_clock::now() - begun, Milliseconds(1400));
     EXPECT_EQ(t[0].item<double>(), g->rank() + 1.0);
     EXPECT_THROW(g->check(), CommTimeout);
     EXPECT_THROW(g->broadcast(t).wait(), CommTimeout);

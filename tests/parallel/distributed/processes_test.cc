@@ -1,0 +1,217 @@
+// Process groups over Gloo with a process a rank, some of which are stopped or killed. This process
+// starts no thread, so that its children may.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+
+#include "autograd/ops.h"
+#include "parallel/distributed/process_group.h"
+#include "tests/error_text.h"
+#include "tests/parallel/distributed/support.h"
+
+namespace ramet::distributed {
+namespace {
+
+using std::chrono::seconds;
+
+// What children and parent see alike.
+struct Shared {
+  std::atomic<int> step{0}, done{0}, wrong{0};
+};
+
+class Ranks {
+ public:
+  Ranks()
+      : shared_(new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {}
+  ~Ranks() {
+    for (const pid_t child : children_)
+      if (child > 0) kill(child, SIGKILL), waitpid(child, nullptr, 0);
+    munmap(shared_, sizeof(Shared));
+  }
+  Shared& shared() { return *shared_; }
+
+  // body(rank, url, shared) returns an exit code; 90: an exception, which is printed.
+  template <class Body> void start(int n, const Body& body) {
+    const std::string url =
+        "file://" + folder_.path("store") + "?world_size=" + std::to_string(n) + "&rank=";
+    for (int rank = 0; rank < n; ++rank) {
+      const pid_t child = fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        int code = 90;
+        try {
+          code = body(rank, url + std::to_string(rank), *shared_);
+        } catch (const std::exception& e) {
+          dprintf(STDERR_FILENO, "rank %d: %s\n", rank, e.what());
+        }
+        _exit(code);
+      }
+      children_.push_back(child);
+    }
+  }
+  void signal(int rank, int number) { kill(children_[static_cast<size_t>(rank)], number); }
+  // The exit code, or 128 + a signal's number.
+  int finish(int rank) {
+    pid_t& child = children_[static_cast<size_t>(rank)];
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0) {}
+    child = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  // False: a minute was not enough.
+  template <class F> static bool wait_until(const F& f) {
+    for (int i = 0; i < 6000; ++i) {
+      if (f()) return true;
+      usleep(10000);
+    }
+    return false;
+  }
+
+ private:
+  TempFolder folder_;
+  Shared* shared_;
+  std::vector<pid_t> children_;
+};
+
+GroupOptions within(Milliseconds timeout) {
+  GroupOptions o;
+  o.timeout = timeout;
+  return o;
+}
+
+TEST(Processes, SumsAreTheSameOnAllRanksAndAsInOneProcess) {
+  Ranks ranks;
+  ranks.start(3, [](int rank, const std::string& url, Shared&) {
+    const auto group = init_process_group(url, within(seconds(60)));
+    manual_seed(static_cast<uint64_t>(rank));
+    const Tensor mine = randn({300001});
+    std::vector<Tensor> all;
+    for (int i = 0; i < 3; ++i) all.push_back(zeros({300001}));
+    group->all_gather(all, mine).wait();
+    Tensor sum = mine.clone();
+    group->all_reduce(sum).wait();
+    const bool right = sum.equal(all[0] + all[1] + all[2]);
+    group->barrier().wait();
+    return right ? 0 : 1;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
+}
+
+// Rank 1 is killed at a random moment of all-reduces of 8 MiB. What fails leaves its tensor as it
+// was, and the survivors go on without the dead one.
+TEST(Processes, KilledInTheMiddle) {
+  std::mt19937 random(20);
+  for (int round = 0; round < 10; ++round) {
+    Ranks ranks;
+    ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
+      const auto group = init_process_group(url, within(seconds(60)));
+      const Tensor mine = full({2 << 20}, rank + 1.0), sum = full({2 << 20}, 6.0);
+      group->barrier().wait();
+      for (;;) {
+        Tensor t = mine.clone();
+        ++shared.step;
+        try {
+          group->all_reduce(t).wait();
+          if (!t.equal(sum)) return 1;
+        } catch (const CommLost& e) {
+          if (!t.equal(mine)) return 2;
+          if (e.ranks() != std::vector<int>{1}) return 3;
+          break;
+        }
+      }
+      const auto rest = group->regroup({0, 2}, within(seconds(60)));
+      Tensor t = mine.clone();
+      rest->all_reduce(t).wait();
+      if (!t.equal(full({2 << 20}, 4.0))) return 4;
+      rest->barrier().wait();
+      return 0;
+    });
+    ASSERT_TRUE(Ranks::wait_until([&] { return ranks.shared().step >= 3; }));
+    usleep(static_cast<useconds_t>(random() % 30000));
+    ranks.signal(1, SIGKILL);
+    EXPECT_EQ(ranks.finish(0), 0);
+    EXPECT_EQ(ranks.finish(2), 0);
+    EXPECT_EQ(ranks.finish(1), 128 + SIGKILL);
+  }
+}
+
+// A rank whose host does not answer any more, and whose connections are open still.
+TEST(Processes, StoppedInTheMiddle) {
+  Ranks ranks;
+  ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
+    const auto group = init_process_group(url, within(seconds(60)));
+    group->barrier().wait();
+    group->set_timeout(seconds(2));
+    const Tensor mine = full({2 << 20}, rank + 1.0);
+    for (;;) {
+      Tensor t = mine.clone();
+      ++shared.step;
+      try {
+        group->all_reduce(t, "bucket 0").wait();
+      } catch (const CommTimeout& e) {
+        if (!t.equal(mine)) return 2;
+        return contains(e.what(), "rank 1 ") && contains(e.what(), "\"bucket 0\"") ? 0 : 3;
+      }
+    }
+  });
+  ASSERT_TRUE(Ranks::wait_until([&] { return ranks.shared().step >= 5; }));
+  ranks.signal(1, SIGSTOP);
+  EXPECT_EQ(ranks.finish(0), 0);
+  EXPECT_EQ(ranks.finish(2), 0);
+}
+
+// The store's process is the one that dies: the others are told by their connections.
+TEST(Processes, RankZeroKilled) {
+  const std::string url = "tcp://127.0.0.1:" + std::to_string(free_port()) + "?world_size=3&rank=";
+  Ranks ranks;
+  ranks.start(3, [&](int rank, const std::string&, Shared& shared) {
+    const auto group = init_process_group(url + std::to_string(rank), within(seconds(60)));
+    group->barrier().wait();
+    Tensor t = full({4}, rank + 1.0);
+    if (rank == 0) {
+      while (shared.step < 2) usleep(1000);
+      raise(SIGKILL);
+    }
+    const Work work = group->all_reduce(t);
+    ++shared.step;
+    try {
+      work.wait();
+      return 1;
+    } catch (const CommLost& e) {
+      if (e.ranks() != std::vector<int>{0}) return 2;
+    }
+    // There is no store for a new group any more: said, and soon.
+    const std::string said = error_of([&] { group->regroup({1, 2}, within(seconds(60))); });
+    if (!contains(said, "rank 0's process, which serves it, ended")) {
+      dprintf(STDERR_FILENO, "%s\n", said.c_str());
+      return 3;
+    }
+    return t.equal(full({4}, rank + 1.0)) ? 0 : 4;
+  });
+  EXPECT_EQ(ranks.finish(1), 0);
+  EXPECT_EQ(ranks.finish(2), 0);
+  EXPECT_EQ(ranks.finish(0), 128 + SIGKILL);
+}
+
+// Programs that just end are no failure of anybody.
+TEST(Processes, EndsWithoutABarrier) {
+  for (int round = 0; round < 5; ++round) {
+    Ranks ranks;
+    ranks.start(4, [](int rank, const std::string& url, Shared&) {
+      const auto group = init_process_group(url, within(seconds(60)));
+      Tensor t = full({100000}, rank + 1.0);
+      for (int i = 0; i < 3; ++i) group->broadcast(t, i).wait();
+      group->all_reduce(t).wait();
+      return t[0].item<double>() == 4.0 ? 0 : 1;
+    });
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(ranks.finish(i), 0);
+  }
+}
+
+}  // namespace
+}  // namespace ramet::distributed

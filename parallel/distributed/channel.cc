@@ -45,14 +45,19 @@ void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>
         late.push_back(s.peer);
     if (late.empty()) return;
     std::ranges::sort(late);
-    throw Failure{CommError::Kind::timeout, late, rank_list(late) + " " + who_is_late};
+    const Failure failure{CommError::Kind::timeout, late, rank_list(late) + " " + who_is_late};
+    tell_(failure);
+    throw failure;
   } catch (const PeerLost& lost) {
-    throw Failure{CommError::Kind::lost,
-                  {lost.rank},
-                  "rank " + std::to_string(lost.rank) +
-                      " is gone: the connection to it broke (its process ended, or the link is "
-                      "down; " +
-                      lost.why + ")"};
+    const Failure failure{
+        CommError::Kind::lost,
+        {lost.rank},
+        "rank " + std::to_string(lost.rank) +
+            " is gone: the connection to it broke (its process ended, or the link is "
+            "down; " +
+            lost.why + ")"};
+    tell_(failure);
+    throw failure;
   }
 }
 

@@ -1,6 +1,8 @@
 // One operation's messages, and what its failures are called.
 #pragma once
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parallel/distributed/engine_internal.h"
@@ -28,8 +30,16 @@ struct Incoming {
 
 class Channel {
  public:
-  Channel(Engine& engine, int rank, int size, uint64_t first_tag, Deadline deadline)
-      : engine_(engine), rank_(rank), size_(size), tag_(first_tag), deadline_(deadline) {}
+  /// `tell` ends the group. It is called while the messages under way and their memory are still
+  /// there: what was half sent is finished, and the other ranks' notes come behind it.
+  Channel(Engine& engine, int rank, int size, uint64_t first_tag, Deadline deadline,
+          std::function<void(const Failure&)> tell)
+      : engine_(engine),
+        rank_(rank),
+        size_(size),
+        tag_(first_tag),
+        deadline_(deadline),
+        tell_(std::move(tell)) {}
   int rank() const { return rank_; }
   int size() const { return size_; }
 
@@ -51,6 +61,7 @@ class Channel {
   const int rank_, size_;
   uint64_t tag_;
   const Deadline deadline_;
+  const std::function<void(const Failure&)> tell_;
 };
 
 /// "rank 3", "ranks 1, 3".

@@ -35,7 +35,8 @@ namespace {
 
 constexpr Milliseconds kNever = std::chrono::hours(24 * 30);
 constexpr Milliseconds kNoteDelay(300);
-constexpr uint64_t kNoteTag = ~uint64_t{0};
+constexpr Milliseconds kProbe(500);
+constexpr uint64_t kNoteTag = ~uint64_t{0}, kProbeTag = kNoteTag - 1;
 
 // Blocks SIGPIPE in this thread, and takes away one that came meanwhile.
 class NoSigpipe {
@@ -167,16 +168,34 @@ class Watch {
 
 class GlooTransfer final : public Transfer {
  public:
-  GlooTransfer(Watch& watch, std::unique_ptr<Buffer> buffer, bool sends, int peer)
-      : watch_(watch), buffer_(std::move(buffer)), sends_(sends), peer_(peer) {}
+  GlooTransfer(Watch& watch, gloo::Context& context, std::unique_ptr<Buffer> buffer, bool sends,
+               int peer)
+      : watch_(watch), context_(context), buffer_(std::move(buffer)), sends_(sends), peer_(peer) {}
 
   bool wait(Deadline deadline) override {
-    if (attempt(deadline)) return true;
+    for (;;) {
+      const Deadline soon = deadline_in(kProbe);
+      if (attempt(std::min(deadline, soon))) return true;
+      if (deadline <= soon) break;
+      probe();
+    }
     // The wake of a deadline may come although the message has: looked at once more.
     return attempt(deadline_in(Milliseconds(50)));
   }
 
  private:
+  // Gloo tells a pair's buffers that its connection broke, but for the one that it was just reading
+  // into. A further message on a broken pair is refused; on one that is whole it waits unread.
+  void probe() {
+    const NoSigpipe quiet;
+    try {
+      context_.createUnboundBuffer(&probed_, sizeof(probed_))->send(peer_, kProbeTag, 0, 1);
+    } catch (const std::exception& e) {
+      if (const auto note = watch_.note(kNoteDelay)) throw GroupEnded{*note};
+      throw PeerLost{peer_, e.what()};
+    }
+  }
+
   bool attempt(Deadline deadline) {
     if (done_) return true;
     const auto seat = watch_.enter(buffer_.get(), sends_, deadline);
@@ -196,7 +215,9 @@ class GlooTransfer final : public Transfer {
   }
 
   Watch& watch_;
+  gloo::Context& context_;
   std::unique_ptr<Buffer> buffer_;
+  char probed_ = 0;
   bool sends_, done_ = false;
   int peer_;
 };
@@ -300,7 +321,7 @@ class GlooEngine final : public Engine {
     try {
       auto buffer = context_->createUnboundBuffer(data, bytes);
       begin(*buffer);
-      return std::make_unique<GlooTransfer>(watch_, std::move(buffer), sends, peer);
+      return std::make_unique<GlooTransfer>(watch_, *context_, std::move(buffer), sends, peer);
     } catch (const std::exception& e) {
       if (const auto note = watch_.note()) throw GroupEnded{*note};
       throw PeerLost{peer, e.what()};

@@ -97,16 +97,22 @@ void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ra
   engine->abort(note);
 }
 
+std::string ProcessGroup::State::place(const std::string& op_text) const {
+  return "[process_group] group '" + options.name + "', rank " + std::to_string(rank) + ", " +
+         op_text + ": ";
+}
+
+void ProcessGroup::State::tell(const detail::Failure& f, const std::string& op_text) {
+  abort(f.kind, f.ranks, place(op_text) + f.what);
+}
+
 std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
-  const std::string where =
-      "[process_group] group '" + options.name + "', rank " + std::to_string(rank) + ", " + op_text;
   try {
     throw;
-  } catch (const detail::Failure& f) {
-    abort(f.kind, f.ranks, where + ": " + f.what);
-  } catch (const detail::GroupEnded&) {  // failure() knows
+  } catch (const detail::Failure& f) { tell(f, op_text); } catch (const detail::GroupEnded&) {
+    // failure() knows
   } catch (const std::exception& e) {
-    abort(CommError::Kind::aborted, {rank}, where + ": " + e.what());
+    abort(CommError::Kind::aborted, {rank}, place(op_text) + e.what());
   }
   return failure();
 }
@@ -148,7 +154,8 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
   if (const std::exception_ptr error = failure()) return error;
   try {
     const RecordScope scope("ProcessGroup");
-    Channel channel(*engine, rank, size, t.header.sequence << kRoundBits, deadline_in(t.timeout));
+    Channel channel(*engine, rank, size, t.header.sequence << kRoundBits, deadline_in(t.timeout),
+                    [&](const detail::Failure& f) { tell(f, t.header.text()); });
     const auto headers = channel.show(t.header, [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
@@ -187,7 +194,8 @@ Work ProcessGroup::State::start(detail::Message message) {
 }
 
 void ProcessGroup::State::run(const detail::Message& m) {
-  Channel channel(*engine, rank, size, m.tag, deadline_in(m.timeout));
+  Channel channel(*engine, rank, size, m.tag, deadline_in(m.timeout),
+                  [&](const detail::Failure& f) { tell(f, m.header.text()); });
   const char* const late = m.sends ? "did not receive it" : "did not send it";
   if (m.sends) {
     // The receiver compares before it asks for the data.

@@ -71,6 +71,8 @@ struct ProcessGroup::State {
   void serve();
   std::exception_ptr run(detail::Task& task);  // what it failed with
   void run(const detail::Message& m);
+  std::string place(const std::string& op_text) const;
+  void tell(const detail::Failure& failure, const std::string& op_text);
   // The failure that is being handled, as the group's.
   std::exception_ptr fail_with(const std::string& op_text);
   std::exception_ptr failure() const;

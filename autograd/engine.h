@@ -12,6 +12,7 @@
 #pragma once
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <tuple>
 #include <unordered_map>
 
@@ -40,6 +41,8 @@ class RAMET_API ReduceBucket {
   /// in: (node, gradient per slot). Result: one gradient per node, in that order.
   virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
                                      GraphTask& task) = 0;
+  /// A backward that reaches members of this bucket, and asks for no captures, begins.
+  virtual void begun(GraphTask& task) { (void)task; }
   /// Each member's sum is there, and goes on when this returns.
   virtual void reduced(Node* member, Tensor& sum) {
     (void)member;
@@ -69,6 +72,12 @@ class GraphTask {
     return it != info_.end() && it->second.wanted;
   }
   bool create_graph() const { return create_; }
+  /// `f` runs once when the walk is over, on the thread that began it, before the first failure is
+  /// thrown; `failed`: there is one. What it throws is thrown where nothing failed before.
+  void at_end(std::function<void(bool failed)> f) {
+    const std::lock_guard lock(mutex_);
+    at_end_.push_back(std::move(f));
+  }
   /// Did this backward claim the bucket's slots?
   bool owns(const ReduceBucket* b) const { return owned_.count(const_cast<ReduceBucket*>(b)) != 0; }
 
@@ -124,6 +133,7 @@ class GraphTask {
   std::condition_variable changed_;
   Lane lanes_[kMaxDevices];
   int active_ = 0;
+  std::vector<std::function<void(bool)>> at_end_;
   std::exception_ptr error_;
   uint64_t error_rank_ = ~uint64_t{0};
 };

@@ -61,7 +61,9 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   }
   for (Node* n : order)
     if (ReduceBucket* b = n->bucket(); b && info_[n].wanted && !captured) {
-      ++groups_[b].waits;
+      const auto [group, first] = groups_.try_emplace(b);
+      ++group->second.waits;
+      if (first) b->begun(*this);
       if (!owned_.count(b) && !create_ && b->claim(this)) owned_[b] = true;
     }
   bool used[kMaxDevices] = {};
@@ -241,6 +243,11 @@ void GraphTask::run() {
     if (lanes_[home_].heap.empty()) break;
   }
   for (auto& [bucket, _] : owned_) bucket->finished();
+  for (const auto& f : at_end_) {
+    try {
+      f(error_ != nullptr);
+    } catch (...) { failed(~uint64_t{0} - 1); }
+  }
   if (error_) std::rethrow_exception(error_);
 }
 

@@ -15,10 +15,7 @@
 namespace ramet::nn::detail {
 
 struct BatchDeposits {
-  struct One {
-    int64_t count;     // values per channel
-    Tensor mean, var;  // of the batch; the unbiased variance
-  };
+  using One = BatchNormState::Deposit;
   std::vector<One> forwards;
 };
 
@@ -118,6 +115,14 @@ Tensor BatchNormState::synchronised(const Tensor& input) {
 }
 
 void BatchNormState::discard() { deposits->forwards.clear(); }
+
+std::vector<BatchNormState::Deposit> BatchNormState::deposited() const {
+  return deposits ? deposits->forwards : std::vector<Deposit>();
+}
+void BatchNormState::set_deposits(std::vector<Deposit> entries) {
+  deposits = std::make_shared<BatchDeposits>();
+  deposits->forwards = std::move(entries);
+}
 
 namespace {
 

@@ -11,6 +11,7 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "nn/arg.h"
 #include "nn/cloneable.h"
@@ -49,6 +50,13 @@ struct RAMET_API BatchNormState {
   /// 2 max pooling after it.
   Tensor forward(const Tensor& input, bool training, BufferPolicy policy, bool pool);
   void merge(ArrayRef<const BatchNormState*> replicas);
+  /// One entry a training forward inside a replica, and the same from another process.
+  struct Deposit {
+    int64_t count;     // values per channel
+    Tensor mean, var;  // of the batch; the unbiased variance
+  };
+  std::vector<Deposit> deposited() const;
+  void set_deposits(std::vector<Deposit> entries);
   void print(std::ostream& stream, const char* name) const;
   void discard();
 

@@ -106,6 +106,7 @@ Device DataParallelBase::home() const {
 }
 
 bool DataParallelBase::alone() const {
+  if (always_replicas_) return false;
   return devices_.empty() ||
          (devices_.size() == 1 && options_.order.leaves() <= 1 && home() == devices_[0]);
 }
@@ -164,11 +165,12 @@ std::vector<Value> DataParallelBase::parallel_apply(
   std::vector<Value> outputs(arguments.size());
   RandomRegion region(home());
   std::vector<ReplicaRandomRef> random;
-  int64_t base = 0;
+  int64_t base = first_sample_;
   const bool by_sample = plan_.dim == 0 && plan_.sizes.size() == arguments.size();
   for (size_t i = 0; i < arguments.size(); ++i) {
     const int64_t samples = by_sample ? plan_.sizes[i] : -1;
-    random.push_back(region.shard(static_cast<int64_t>(i), by_sample ? base : 0, samples));
+    random.push_back(
+        region.shard(first_shard_ + static_cast<int64_t>(i), by_sample ? base : 0, samples));
     if (by_sample) base += samples;
   }
   replicas().apply(

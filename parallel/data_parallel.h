@@ -110,6 +110,10 @@ class RAMET_API DataParallelBase {
   std::unique_ptr<ReplicaSet> set_;
   ScatterPlan plan_;  // of the running forward
   std::atomic<bool> running_{false};
+  // Of a batch that other processes share: replicas even where the module could run by itself, and
+  // where this process's shards and samples begin.
+  bool always_replicas_ = false;
+  int64_t first_shard_ = 0, first_sample_ = 0;
 };
 
 template <class T> struct ModuleClass { using type = T; };

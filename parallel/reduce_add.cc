@@ -27,9 +27,16 @@ ReduceAdd::ReduceAdd(const Tensor& source, std::string full_name, int slots, Red
   if (next_.node) detail::count(detail::Count::kNodesCreated);
 }
 
+GradReducer::~GradReducer() = default;
+
 ReduceAdd::~ReduceAdd() { autograd::release(next_.node); }
 
 autograd::ReduceBucket* ReduceAdd::bucket() { return bucket_; }
+
+AccumulateGrad* ReduceAdd::leaf() const {
+  return next_.node && (next_.node->flags & Node::kSink) ? static_cast<AccumulateGrad*>(next_.node)
+                                                         : nullptr;
+}
 
 void ReduceAdd::set_slots(std::vector<Tensor> slots, GradBucket* bucket) {
   leave_bucket();
@@ -193,9 +200,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
         continue;
       }
       // Where the source's gradient will be: shard 0 may have written there already.
-      auto* leaf = node->next_.node && (node->next_.node->flags & Node::kSink)
-                       ? static_cast<AccumulateGrad*>(node->next_.node)
-                       : nullptr;
+      auto* leaf = node->leaf();
       if (slots[0].defined() && leaf && leaf->where.defined() &&
           slots[0]->data == leaf->where->data)
         out[i] = slots[0];
@@ -237,7 +242,37 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
   }
   done_ = monotonic_ns();
   ++reductions_;
+  if (reducer_) hand_on(in, out, task);
   return out;
+}
+
+void GradBucket::hand_on(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
+                         std::vector<Tensor>& out, const autograd::GraphTask& task) const {
+  const auto there = [&](size_t i, const AccumulateGrad* leaf) {
+    return out[i].storage_impl() == leaf->where.storage_impl() && out[i]->data == leaf->where->data;
+  };
+  bool settled = !task.create_graph();
+  std::vector<ReduceAdd*> defined;
+  for (size_t i = 0; i < in.size(); ++i) {
+    auto* node = static_cast<ReduceAdd*>(in[i].first);
+    // Else hooks, or a gradient that is there already, look at the sum before the backward ends. Sums
+    // on a GPU may not be there yet.
+    settled = settled && node->ends_in_place() && Device::from_ordinal(node->device).is_cpu();
+    const AccumulateGrad* leaf = node->leaf();
+    if (!out[i].defined()) continue;
+    settled =
+        settled && (there(i, leaf) || (leaf->where.unique() && same_sizes(out[i], leaf->where) &&
+                                       out[i]->key() == leaf->where->key()));
+    defined.push_back(node);
+  }
+  for (size_t i = 0; settled && i < in.size(); ++i) {
+    AccumulateGrad* leaf = static_cast<ReduceAdd*>(in[i].first)->leaf();
+    if (!out[i].defined() || there(i, leaf)) continue;
+    ++leaf->copies;
+    leaf->where.copy_(out[i]);
+    out[i] = leaf->where.shallow();
+  }
+  reducer_->bucket_ready(index_, defined, settled);
 }
 
 }  // namespace parallel

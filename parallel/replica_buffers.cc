@@ -136,11 +136,13 @@ void ReplicaSet::take_over(int count) {
     autograd::copy_values(*source, value);
     source->storage_impl()->wrote("replica");
   }
-  std::vector<Module*> replicas;
-  for (const State::Snapshot& snap : s.modules) {
-    replicas.assign(snap.replicas.begin(), snap.replicas.begin() + count);
-    snap.module->merge_replicas(replicas);
-  }
+  std::vector<std::pair<Module*, std::vector<Module*>>> modules;
+  for (const State::Snapshot& snap : s.modules)
+    modules.emplace_back(
+        snap.module, std::vector<Module*>(snap.replicas.begin(), snap.replicas.begin() + count));
+  if (merger_) merger_(modules);
+  else
+    for (const auto& [module, replicas] : modules) module->merge_replicas(replicas);
   for (const auto& commit : merged) commit();
 }
 

@@ -130,6 +130,22 @@ const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const {
   return state_->buckets;
 }
 
+std::vector<std::vector<ReplicaSet::Source>> ReplicaSet::bucket_sources() const {
+  std::vector<std::vector<Source>> out;
+  for (const auto& members : state_->members) {
+    out.emplace_back();
+    for (size_t u : members)
+      out.back().push_back({state_->entries[u].name, state_->entries[u].source});
+  }
+  return out;
+}
+
+void ReplicaSet::set_grad_reducer(std::shared_ptr<ramet::parallel::GradReducer> reducer) {
+  reducer_ = std::move(reducer);
+  for (size_t i = 0; i < state_->buckets.size(); ++i)
+    state_->buckets[i]->set_reducer(reducer_.get(), i);
+}
+
 namespace {
 
 // The clone's word at the place of each source word that is a parameter's implementation: a Tensor
@@ -246,6 +262,7 @@ void ReplicaSet::build() {
     items.push_back({moves::padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
   for (const auto& group : ramet::parallel::plan_buckets(items, options_.bucket_bytes)) {
     s.buckets.push_back(std::make_unique<GradBucket>(size(), options_.order));
+    s.buckets.back()->set_reducer(reducer_.get(), s.buckets.size() - 1);
     s.members.emplace_back();
     for (size_t k : group) s.members.back().push_back(s.entries.size() - 1 - k);
     std::reverse(s.members.back().begin(), s.members.back().end());

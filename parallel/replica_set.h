@@ -109,6 +109,22 @@ class RAMET_API ReplicaSet {
   Device home() const { return home_; }
   const std::vector<std::unique_ptr<GradBucket>>& buckets() const;
 
+  /// A parameter that takes part, by its first name.
+  struct Source {
+    std::string name;
+    Tensor tensor;
+  };
+  /// The parameters of each bucket (and the buffers that require grad), in memory order. Stays the
+  /// same until the shells are made again.
+  std::vector<std::vector<Source>> bucket_sources() const;
+  /// Who takes the sums further, from the next backward on. Null: nobody.
+  void set_grad_reducer(std::shared_ptr<ramet::parallel::GradReducer> reducer);
+  /// Instead of Module::merge_replicas: called once after each forward, with every module and its
+  /// replicas.
+  using Merger =
+      std::function<void(const std::vector<std::pair<Module*, std::vector<Module*>>>& modules)>;
+  void set_merger(Merger merger) { merger_ = std::move(merger); }
+
  private:
   struct State;
   void build();
@@ -128,6 +144,8 @@ class RAMET_API ReplicaSet {
   std::atomic<bool> running_{false};
   const std::shared_ptr<ramet::parallel::ReduceHooks> hooks_ =
       std::make_shared<ramet::parallel::ReduceHooks>();
+  std::shared_ptr<ramet::parallel::GradReducer> reducer_;
+  Merger merger_;
   std::unique_ptr<State> state_;
 };
 

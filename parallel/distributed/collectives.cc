@@ -160,6 +160,8 @@ void reduce_everywhere(Channel& channel, const Reduction& reduction, const char*
   const int n = channel.size(), me = channel.rank();
   const auto item = static_cast<int64_t>(item_size(reduction.dtype));
   const auto whole = static_cast<size_t>(elements * item);
+  if (n == 1 && in_place && in_place == from && reduction.op <= ReduceOp::average)
+    return commit(in_place);
   if (n <= 2 || whole <= kSmall) {
     // Everything to everybody: one round, and two ranks send no more than in two.
     std::vector<Staging> theirs;

@@ -1,0 +1,187 @@
+// Data-parallel training over processes.
+//
+//   auto group = init_process_group();                      // under tools/launch
+//   DistributedDataParallel<Net> ddp(net, group);
+//   loss = criterion(ddp(images), labels);                  // this rank's part of the batch
+//   loss.backward();                                        // gradients: the mean over the ranks
+//   optimizer.step();
+//
+// Note [Data-parallel processes]
+// Each rank has the module, and replicas of it on its own devices, as nn::parallel::DataParallel
+// has. At construction the ranks compare the whole table of their models and take over rank 0's
+// values. In a backward, the gradients of a bucket's parameters are added up over the rank's
+// replicas as soon as the last one is there, and then over the ranks (all_reduce_members) while the
+// rest of the backward runs; buckets begin in one order on all ranks, that of the plan. What this
+// rank did not use is passed over in the sum, and gets the others' gradient; what no rank used
+// keeps the gradient it has. When backward() returns all gradients are there.
+//
+// Every rank runs the same number of backwards. Where a parameter has hooks, or a gradient already,
+// its bucket waits for the end of the backward; hooks see the gradient of this rank. With gradient
+// synchronisation off (no_sync) gradients accumulate on the rank, and the first synchronised
+// backward reduces all of what has accumulated. A backward that throws ends the group, so that no
+// rank waits for the others.
+//
+// tree(V): all ranks together have V shards, V / N each. With the same whole batch (Batch::whole)
+// the same bits come out for every number of ranks and devices that divides V: sums over shards are
+// one tree, batch norms merge the statistics of all shards, random numbers are keyed by sample.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallel/data_parallel.h"
+#include "parallel/distributed/process_group.h"
+
+namespace ramet {
+namespace distributed {
+
+/// What becomes of the gradients of N ranks. `weighted`: their mean weighted by the rows of each
+/// rank's last forward, the true mean where the loss is the mean over the rank's rows.
+enum class Average : uint8_t { mean, sum, weighted };
+
+/// What a forward is given: this rank's rows, as many as every other rank's where random numbers
+/// matter; or all ranks' rows, of which it computes and returns its own.
+enum class Batch : uint8_t { local, whole };
+
+struct DdpOptions {
+  /// This process's; default: the one that holds the module.
+  std::vector<Device> devices;
+  /// Over ranks and their replicas. tree(V): V over all of them.
+  ReduceOrder order;
+  Average average = Average::mean;
+  Batch batch = Batch::local;
+  int64_t bucket_bytes = int64_t{4} << 20;
+  /// Take over rank `sync_from`'s parameters and buffers at construction.
+  bool init_sync = true;
+  int sync_from = 0;
+  /// Of its operations, in error texts.
+  std::string name = "ddp";
+};
+
+namespace detail {
+
+class GradientReducer;
+
+/// What does not depend on the module's type.
+class RAMET_API DdpCore {
+ public:
+  DdpCore(std::shared_ptr<ProcessGroup> group, std::shared_ptr<nn::Module> module,
+          const DdpOptions& options);
+  ~DdpCore();
+  DdpCore(const DdpCore&) = delete;
+
+  static nn::parallel::DataParallelOptions local_options(const ProcessGroup& group,
+                                                         const nn::Module& module,
+                                                         const DdpOptions& options);
+  void attach(nn::parallel::ReplicaSet& set);
+  /// Sizes of all shards of a whole batch, and the first and last + 1 of this rank's.
+  struct Cut {
+    std::vector<int64_t> sizes;
+    size_t first = 0, last = 0;
+    int64_t before = 0, rows = 0;  // samples of the ranks before, and of this one
+  };
+  Cut cut(int64_t extent, size_t local_replicas) const;
+  void set_rows(int64_t rows);
+
+  const std::shared_ptr<ProcessGroup>& group() const { return group_; }
+  const DdpOptions& options() const { return options_; }
+  void set_sync(bool on);
+  bool sync() const;
+  std::vector<std::string> unused() const;
+
+ private:
+  void merge(const std::vector<std::pair<nn::Module*, std::vector<nn::Module*>>>& modules) const;
+  std::shared_ptr<ProcessGroup> group_;
+  std::shared_ptr<nn::Module> module_;
+  DdpOptions options_;
+  std::shared_ptr<GradientReducer> reducer_;
+};
+
+}  // namespace detail
+
+/// A module over the ranks of a group. Construction, and every backward with synchronisation on,
+/// are collective; so is a forward in training mode where the module has batch norms. One forward
+/// at a time. Errors at construction: a module without a parameter that requires grad; ranks with
+/// different models, dtypes or shapes ("appears not to match"), each named; tree(V) with a number
+/// of ranks, or of devices, that does not divide V.
+template <class ModuleType>
+class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
+  using Base = nn::parallel::DataParallel<ModuleType>;
+
+ public:
+  DistributedDataParallel(const ModuleType& module, std::shared_ptr<ProcessGroup> group,
+                          const DdpOptions& options = {})
+      : Base(module, detail::DdpCore::local_options(*group, *nn::parallel::detail::shared(module),
+                                                    options)),
+        core_(group, nn::parallel::detail::shared(module), options) {
+    this->always_replicas_ = true;
+    core_.attach(this->replicas());
+  }
+
+  const std::shared_ptr<ProcessGroup>& group() const { return core_.group(); }
+  /// From the next backward on.
+  void set_requires_gradient_sync(bool on) { core_.set_sync(on); }
+  /// While it lives, backwards do not synchronise.
+  class NoSync {
+   public:
+    explicit NoSync(detail::DdpCore& core) : core_(core), before_(core.sync()) {
+      core_.set_sync(false);
+    }
+    ~NoSync() { core_.set_sync(before_); }
+    NoSync(const NoSync&) = delete;
+
+   private:
+    detail::DdpCore& core_;
+    bool before_;
+  };
+  [[nodiscard]] NoSync no_sync() { return NoSync(core_); }
+  /// Parameters that no rank used in the last synchronised backward, by name.
+  std::vector<std::string> unused_parameters() const { return core_.unused(); }
+  /// Batch::whole: the first row of this rank's part of the last batch, and how many.
+  std::pair<int64_t, int64_t> rows() const { return rows_; }
+
+  std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
+    auto& plan = this->plan_;
+    const size_t local = static_cast<size_t>(this->replicas().size());
+    if (core_.options().batch == Batch::local) {
+      auto parts = Base::scatter(arguments);
+      int64_t rows = 0;
+      for (int64_t n : plan.sizes) rows += n;
+      this->first_shard_ = core_.group()->rank() * static_cast<int64_t>(local);
+      this->first_sample_ = core_.group()->rank() * rows;
+      core_.set_rows(rows);
+      rows_ = {0, rows};
+      return parts;
+    }
+    nn::parallel::Extent extent(this->options().dim);
+    arguments.measure(extent, "argument");
+    const auto cut = core_.cut(extent.scattered() ? extent.size() : -1, local);
+    const std::vector<Device>& mine = this->replicas().device_of();
+    plan = {};
+    plan.dim = this->options().dim;
+    plan.alias = this->options().alias;
+    // The other ranks' shards are views that nobody looks at.
+    plan.devices.assign(cut.sizes.size(), this->home());
+    for (size_t i = cut.first; i < cut.last; ++i) plan.devices[i] = mine[i - cut.first];
+    plan.sizes = cut.sizes;
+    std::vector<nn::parallel::Value> all = arguments.scatter(plan), parts;
+    for (size_t i = cut.first; i < cut.last; ++i) parts.push_back(std::move(all[i]));
+    plan.devices = {plan.devices.begin() + static_cast<std::ptrdiff_t>(cut.first),
+                    plan.devices.begin() + static_cast<std::ptrdiff_t>(cut.last)};
+    plan.sizes = {cut.sizes.begin() + static_cast<std::ptrdiff_t>(cut.first),
+                  cut.sizes.begin() + static_cast<std::ptrdiff_t>(cut.last)};
+    this->first_shard_ = static_cast<int64_t>(cut.first);
+    this->first_sample_ = cut.before;
+    core_.set_rows(cut.rows);
+    rows_ = {cut.before, cut.rows};
+    return parts;
+  }
+
+ private:
+  detail::DdpCore core_;
+  std::pair<int64_t, int64_t> rows_{0, 0};
+};
+
+}  // namespace distributed
+}  // namespace ramet

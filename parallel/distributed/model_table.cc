@@ -1,0 +1,103 @@
+#include <map>
+#include <sstream>
+
+#include "parallel/distributed/model_table_internal.h"
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace ramet::distributed::detail {
+namespace {
+
+struct Row {
+  std::string kind, name, what;  // what: all but the name
+  std::string text() const { return kind + " '" + name + "' " + what; }
+};
+
+std::vector<Row> table_of(const nn::Module& module) {
+  std::vector<Row> rows;
+  std::map<const TensorImpl*, std::string> seen;
+  const auto add = [&](const char* kind, const std::string& name, const Tensor& t) {
+    std::ostringstream what;
+    if (!t.defined()) {
+      what << "undefined";
+    } else {
+      what << short_name_of(t.scalar_type()) << t.sizes() << " strides " << t.strides();
+      if (t.requires_grad()) what << " requires grad";
+      const auto [at, first] = seen.emplace(t.impl(), name);
+      if (!first) what << " tied to '" << at->second << "'";
+    }
+    rows.push_back({kind, name, what.str()});
+  };
+  module.apply(
+      nn::Module::ConstNamedModuleApplyFunction([&](const std::string& path, const nn::Module& m) {
+        const std::string prefix = path.empty() ? "" : path + ".";
+        for (const auto& item : m.own_parameters())
+          add("parameter", prefix + item.key(), item.value());
+        for (const auto& item : m.own_buffers()) add("buffer", prefix + item.key(), item.value());
+      }));
+  return rows;
+}
+
+std::string packed(const std::vector<Row>& rows) {
+  std::string out;
+  for (const Row& r : rows) out += r.kind + '\t' + r.name + '\t' + r.what + '\n';
+  return out;
+}
+
+std::vector<Row> unpacked(const std::string& text) {
+  std::vector<Row> rows;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const size_t a = line.find('\t'), b = line.find('\t', a + 1);
+    if (a == std::string::npos || b == std::string::npos) continue;
+    rows.push_back({line.substr(0, a), line.substr(a + 1, b - a - 1), line.substr(b + 1)});
+  }
+  return rows;
+}
+
+std::string difference(const std::vector<Row>& first, const std::vector<Row>& theirs, int rank) {
+  const std::string who = "rank " + std::to_string(rank);
+  for (size_t i = 0; i < std::max(first.size(), theirs.size()); ++i) {
+    if (i >= theirs.size()) return who + " lacks " + first[i].text() + " of rank 0";
+    if (i >= first.size()) return who + " has " + theirs[i].text() + ", which rank 0 has not";
+    if (first[i].text() == theirs[i].text()) continue;
+    if (first[i].name == theirs[i].name)
+      return first[i].kind + " '" + first[i].name + "' of " + who + ", " + theirs[i].what +
+             ", appears not to match that of rank 0, " + first[i].what;
+    return "entry " + std::to_string(i) + " of " + who + ", " + theirs[i].text() +
+           ", appears not to match that of rank 0, " + first[i].text();
+  }
+  return {};
+}
+
+}  // namespace
+
+void verify_model(ProcessGroup& group, const nn::Module& module, const std::string& name) {
+  const std::string mine = packed(table_of(module));
+  const uint64_t hash = XXH3_64bits(mine.data(), mine.size());
+  const std::string digest(reinterpret_cast<const char*>(&hash), sizeof(hash));
+  bool same = true;
+  for (const std::string& other : group.exchange(digest, name + "/model")) same &= other == digest;
+  if (same) return;
+  const std::vector<std::string> tables = group.exchange(mine, name + "/model table");
+  const std::vector<Row> first = unpacked(tables[0]);
+  std::string text;
+  for (size_t r = 1; r < tables.size(); ++r) {
+    const std::string d = difference(first, unpacked(tables[r]), static_cast<int>(r));
+    if (!d.empty()) text += (text.empty() ? "" : "; ") + d;
+  }
+  fail("ddp", "the ranks have different models: ", text);
+}
+
+void copy_model(ProcessGroup& group, const nn::Module& module, int root, const std::string& name) {
+  std::vector<Work> works;
+  const auto send = [&](const std::string& what, const Tensor& t) {
+    if (t.defined() && t.numel() > 0)
+      works.push_back(group.broadcast(t.detach(), root, name + "/initial " + what));
+  };
+  for (const auto& item : module.named_parameters()) send(item.key(), item.value());
+  for (const auto& item : module.named_buffers()) send(item.key(), item.value());
+  for (const Work& w : works) w.wait();
+}
+
+}  // namespace ramet::distributed::detail

@@ -5,6 +5,7 @@
 #include "autograd/ops.h"
 #include "autograd/ops/copy.h"
 #include "kernels/nary_sum.h"
+#include "runtime/devices.h"
 #include "parallel/distributed/collectives_internal.h"
 
 namespace ramet::distributed::detail {
@@ -86,6 +87,7 @@ Operand::Operand(const char* op, const char* what, const Tensor& t) {
   RAMET_CHECK(t.device().is_cpu(), op, what, ": got ", describe(t),
               ", expected a tensor in host memory");
   const NoGradGuard off;
+  const DeviceGuard here(t.device());  // logical devices' memory is the host's
   user_ = t;
   dense_ = t.detach().contiguous();
   direct_ = dense_.numel() == 0 || (t.is_contiguous() && dense_.data_ptr() == t.data_ptr());

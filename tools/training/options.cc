@@ -131,6 +131,10 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
       "go on from the checkpoint in DIR; settings that are not given are the checkpoint's");
   app.add_flag("--digest", o.digest,
                "print one hash of parameters, buffers and optimizer state at the end");
+  app.add_flag(
+      "--ddp", o.ddp,
+      "one of several processes, which tools/launch, mpirun or srun started; --devices are "
+      "each one's (by default cpu:0)");
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
     app.parse(arguments);
@@ -144,6 +148,7 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
   for (const CLI::Option* option : app.get_options())
     if (option->count() > 0 && !option->get_lnames().empty())
       o.given.push_back(option->get_lnames()[0]);
+  if (o.ddp && !o.was_given("devices")) o.devices = "cpu:0";
   return std::nullopt;
 }
 

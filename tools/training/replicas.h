@@ -14,7 +14,7 @@ std::vector<Device> parse_devices(const std::string& list);
 /// "fixed", "any" or "tree:V". An Error otherwise.
 parallel::ReduceOrder parse_order(const std::string& text);
 
-using Replicas = nn::parallel::DataParallel<nn::SequentialImpl>;
+using Replicas = nn::parallel::DataParallel<nn::Sequential>;
 
 /// The batch is cut over the devices, the result is on the first one. Errors as ReplicaSet's are
 /// found here.

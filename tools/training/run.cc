@@ -1,7 +1,10 @@
 #include "tools/training/run.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,6 +29,7 @@
 #include "tools/training/history.h"
 #include "tools/training/interrupt.h"
 #include "tools/training/models.h"
+#include "tools/training/processes.h"
 #include "tools/training/progress.h"
 #include "tools/training/replicas.h"
 #include "tools/training/results.h"
@@ -107,6 +111,7 @@ class Run {
     return c;
   }
   void save_checkpoint() {
+    if (!processes_.writes()) return;
     checkpoint().save(file("checkpoint"));
     saved_at_ = Clock::now();
   }
@@ -125,6 +130,7 @@ class Run {
   // weights, order and dropout are drawn there, whichever it is
   std::optional<DeviceGuard> leader_;
   std::optional<LeadingGenerators> random_;
+  Processes processes_;
   nn::Sequential model_{nullptr};
   std::unique_ptr<Replicas> replicas_;
   std::optional<optim::AdamW> optimizer_;
@@ -137,11 +143,14 @@ class Run {
   int64_t epoch_ = 0, step_ = 0, images_ = 0;  // done so far
   int64_t first_step_ = 0;                     // of this process
   double seconds_ = 0;                         // of training
+  bool stop_ = false;                          // a signal came, to any of the processes
   Clock::time_point saved_at_ = Clock::now();
 };
 
 Run::Run(Options& o) : options_(o) {
   o.check();
+  // The launcher's second attempt goes on where the first one was.
+  if (o.ddp && started_again() && ::access(file("checkpoint").c_str(), R_OK) == 0) o.resume = true;
   const std::string resumed = o.resume ? file("checkpoint") : "";
   if (o.resume) {
     serialize::InputArchive archive;
@@ -153,8 +162,10 @@ Run::Run(Options& o) : options_(o) {
   }
   config_ = o.config();
   if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
+  else if (o.ddp) set_num_threads(threads_beside_others());
   devices_ = parse_devices(o.devices);
   data_ = load_images(o.data, o.limit);
+  if (o.ddp) processes_ = Processes::join();
 
   leader_.emplace(devices_[0]);
   random_.emplace(LeadingGenerators{devices_[0]});
@@ -162,7 +173,7 @@ Run::Run(Options& o) : options_(o) {
   model_ = make_model(o.model, data_.shape, o.dropout);
   model_->to(devices_[0]);
   for (const Tensor& p : model_->parameters()) parameters_ += p.numel();
-  replicas_ = make_replicas(model_, devices_, o.reduce);
+  replicas_ = processes_.replicate(model_, devices_, o.reduce);
   optimizer_.emplace(model_->parameters(), optim::AdamWOptions(o.lr));
   steps_per_epoch_ = (data_.train_images.size(0) + o.batch - 1) / o.batch;
   const int64_t steps = steps_per_epoch_ * o.epochs;
@@ -182,6 +193,7 @@ Run::Run(Options& o) : options_(o) {
   // Everything that can be wrong with the input has been found: from here on results are written.
   // Until here a signal ends the program at once, with the folder as it was.
   signals_.emplace();
+  if (!processes_.writes()) return;
   make_folders(o.out);
   remove_leftovers(o.out);
   if (!o.resume) save_checkpoint();  // over the old one: there is a whole one at every moment
@@ -194,14 +206,22 @@ StepRecord Run::train_step(data::Example<>& batch) {
   const auto begun = Clock::now();
   const int64_t n = batch.data.size(0);
   optimizer_->zero_grad();
-  const Tensor images = batch.data.to(devices_[0]), targets = batch.target.to(devices_[0]);
+  const Tensor images = batch.data.to(devices_[0]);
+  Tensor targets = batch.target.to(devices_[0]);
   Tensor output, loss;
   {
     RecordScope forward("forward");
     output = replicas_->forward(images);
-    loss = cross_entropy_loss(output, targets);
+    if (processes_.several()) {
+      // This process's rows' part of the mean over the batch.
+      const auto [first, count] = processes_.rows();
+      targets = targets.slice(0, first, first + count);
+      loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / static_cast<double>(n);
+    } else {
+      loss = cross_entropy_loss(output, targets);
+    }
   }
-  if (step_ == first_step_) {
+  if (step_ == first_step_ && processes_.writes()) {
     const auto graph = autograd::collect_graph({loss}, model_->named_parameters().pairs(), 1000);
     write_file_atomically(file("graph.svg"),
                           draw_graph(graph, "The autograd graph of one step: " + options_.model +
@@ -218,8 +238,13 @@ StepRecord Run::train_step(data::Example<>& batch) {
     optimizer_->step();
     schedule_->step();
   }
-  r.loss = loss.item<double>();
-  r.accuracy = output.detach().argmax(1).eq(targets).sum().item<double>() / static_cast<double>(n);
+  std::vector<double> sums = {loss.item<double>(),
+                              output.detach().argmax(1).eq(targets).sum().item<double>(),
+                              interrupted() ? 1.0 : 0.0};
+  processes_.sum(sums);
+  r.loss = sums[0];
+  r.accuracy = sums[1] / static_cast<double>(n);
+  stop_ = sums[2] > 0;
   ++step_;
   images_ += n;
   seconds_ += seconds_since(begun);
@@ -238,15 +263,15 @@ bool Run::train_epoch(ProgressBar& bar) {
   const int64_t traced =
       first_step_ + std::min<int64_t>(2, steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1);
   for (auto& batch : *loader_) {
-    if (step_ == traced) trace_.start();
+    if (step_ == traced && processes_.writes()) trace_.start();
     const StepRecord r = train_step(batch);
     const int64_t in_epoch = (step_ - 1) % steps_per_epoch_ + 1;
-    if (step_ > traced &&
+    if (step_ > traced && processes_.writes() &&
         (step_ == traced + 3 || (step_ < traced + 3 && in_epoch == steps_per_epoch_))) {
       trace_.stop();
       trace_.write(file("trace.json"));
     }
-    history_.add(r);
+    if (processes_.writes()) history_.add(r);
     // A running mean that forgets: the last 50 steps or so.
     const double keep =
         seen == 0 ? 0.0 : std::min(0.98, static_cast<double>(seen) / static_cast<double>(seen + 1));
@@ -256,9 +281,10 @@ bool Run::train_epoch(ProgressBar& bar) {
     const double rate =
         static_cast<double>(images_ - images_before) / std::max(1e-9, seconds_since(begun));
     const int64_t left = steps_per_epoch_ * options_.epochs - step_;
-    bar.show({epoch_ + 1, options_.epochs, in_epoch, steps_per_epoch_, loss, accuracy, rate,
-              static_cast<double>(left * options_.batch) / std::max(1e-9, rate)});
-    if (interrupted()) return false;
+    if (processes_.writes())
+      bar.show({epoch_ + 1, options_.epochs, in_epoch, steps_per_epoch_, loss, accuracy, rate,
+                static_cast<double>(left * options_.batch) / std::max(1e-9, rate)});
+    if (stop_) return false;
     if (seconds_since(saved_at_) > 15) save_checkpoint();
   }
   return true;
@@ -340,10 +366,21 @@ void Run::write_summary(double test_accuracy, double test_loss, const std::strin
   j["seed"] = options_.seed;
   j["reduce"] = options_.reduce;
   j["threads"] = get_num_threads();
+  j["processes"] = processes_.size();
   write_file_atomically(file("summary.json"), j.dump(2) + "\n");
 }
 
 int Run::train() {
+  if (!processes_.writes()) {
+    // The same steps; what they lead to is rank 0's business.
+    ProgressBar none;
+    for (; epoch_ < options_.epochs; ++epoch_) {
+      if (!train_epoch(none)) return 128 + (interrupted() ? interrupted() : SIGTERM);
+      processes_.agree_on_random_numbers(devices_[0]);
+    }
+    processes_.finish(digest_of(*model_, *optimizer_));
+    return 0;
+  }
   std::string on;
   for (Device d : devices_)
     on += (on.empty() ? "" : ", ") + (d.str() == "cpu" ? std::string("cpu:0") : d.str());
@@ -369,10 +406,11 @@ int Run::train() {
         write_curve();
         std::printf("interrupted after step %s: %s is complete; --resume goes on from there\n",
                     grouped(step_).c_str(), file("checkpoint").c_str());
-        return 128 + interrupted();
+        return 128 + (interrupted() ? interrupted() : SIGTERM);
       }
       ++epoch_;
       last = test();
+      processes_.agree_on_random_numbers(devices_[0]);
       history_.add(last);
       save_checkpoint();
       write_curve();
@@ -383,6 +421,7 @@ int Run::train() {
   if (last.epoch != epoch_) last = test();
   save(model_, file("model.safetensors"));
   const std::string digest = digest_of(*model_, *optimizer_);
+  processes_.finish(digest);
   write_summary(last.test_accuracy, last.test_loss, digest);
   write_curve();
   std::printf(

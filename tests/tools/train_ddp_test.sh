@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The main job over processes, under tools/launch: one digest for 1, 2 and 4 of them, and a run that is killed goes on.
+# usage: train_ddp_test.sh TRAIN_PROGRAM
+set -euo pipefail
+
+train=$PWD/$1
+launch=$PWD/tools/launch
+work=$TEST_TMPDIR/work
+mkdir -p "$work"
+common=(--model cnn --epochs 2 --batch 62 --limit 300 --dropout 0.2 --reduce tree:4 --seed 3 --digest --threads 1)
+
+fail() {
+  echo "FAILED: $*"
+  cat "$work/stderr" "$work/stdout" 2>/dev/null || true
+  exit 1
+}
+# run NAME PROCESSES OPTIONS...: prints the digest.
+run() {
+  local name=$1 processes=$2
+  shift 2
+  "$launch" --nproc "$processes" "${launch_options[@]}" -- "$train" --ddp "${common[@]}" --out "$work/$name" "$@" \
+    >"$work/stdout" 2>"$work/stderr" || fail "$name: exit code $?"
+  sed -n 's/^\[0\] digest //p' "$work/stdout"
+}
+launch_options=()
+
+one=$(run one 1)
+[[ $one =~ ^[0-9a-f]{16}$ ]] || fail "no digest: $one"
+two=$(run two 2)
+[[ $two == "$one" ]] || fail "2 processes: digest $two, expected $one"
+four=$(run four 4)
+[[ $four == "$one" ]] || fail "4 processes: digest $four, expected $one"
+# Processes and devices of each combine.
+both=$(run both 2 --devices cpu:0,cpu:1)
+[[ $both == "$one" ]] || fail "2 processes of 2 devices: digest $both, expected $one"
+grep -q '"processes": 2' "$work/both/summary.json" || fail "the summary does not say how many processes"
+cmp -s "$work/one/model.safetensors" "$work/four/model.safetensors" || fail "another model file"
+! grep -q '^\[1\]' "$work/stdout" || fail "rank 1 prints"
+
+# Killed in the middle: the launcher starts all again, they go on from the checkpoint, and end at the same bits.
+cat >"$work/fragile" <<E2
+#!/usr/bin/env bash
+# Rank 1's first attempt is killed when the first epoch is in the checkpoint.
+"$train" "\$@" &
+program=\$!
+if [[ \$RANK == 1 && \$RAMET_RESTARTS == 0 ]]; then
+  until grep -q test_accuracy "$work/killed/metrics.jsonl" 2>/dev/null; do sleep 0.02; done
+  kill -KILL \$program
+fi
+wait \$program
+E2
+chmod +x "$work/fragile"
+"$launch" --nproc 2 --max-restarts 1 -- "$work/fragile" --ddp "${common[@]}" --out "$work/killed" \
+  >"$work/stdout" 2>"$work/stderr" || fail "killed: exit code $?"
+killed=$(sed -n 's/^\[0\] digest //p' "$work/stdout" | tail -n 1)
+[[ $killed == "$one" ]] || fail "killed and started again: digest $killed, expected $one"
+
+# What is wrong is said.
+code=0
+env -u RANK -u WORLD_SIZE "$train" --ddp "${common[@]}" --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
+[[ $code == 2 ]] || fail "without a launcher: exit code $code"
+grep -qF 'environment variable RANK expected, but not set' "$work/stderr" || fail "without a launcher"
+code=0
+"$launch" --nproc 3 -- "$train" --ddp "${common[@]}" --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
+[[ $code == 2 ]] || fail "3 processes for tree:4: exit code $code"
+grep -qF 'expected a number of ranks that divides V' "$work/stderr" || fail "3 processes for tree:4"
+[[ ! -e $work/x ]] || fail "refused runs leave a folder"
+echo "OK: digest $one"

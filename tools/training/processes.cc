@@ -1,0 +1,78 @@
+#include "tools/training/processes.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "autograd/ops.h"
+#include "runtime/generator.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet::training {
+
+namespace {
+
+int number(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text && *text ? std::max(0, std::atoi(text)) : otherwise;
+}
+
+}  // namespace
+
+int threads_beside_others() {
+  return std::max(1, get_num_threads() / std::max(1, number("LOCAL_WORLD_SIZE", 1)));
+}
+
+bool started_again() { return number("RAMET_RESTARTS", 0) > 0; }
+
+Processes Processes::join() {
+  Processes p;
+  distributed::GroupOptions options;
+  options.name = "train";
+  p.group_ = distributed::init_process_group("env://", options);
+  return p;
+}
+
+std::unique_ptr<Replicas> Processes::replicate(const nn::Sequential& model,
+                                               const std::vector<Device>& devices,
+                                               const std::string& reduce) {
+  if (!group_) return make_replicas(model, devices, reduce);
+  distributed::DdpOptions options;
+  options.devices = devices;
+  options.order = parse_order(reduce);
+  options.average = distributed::Average::sum;
+  options.batch = distributed::Batch::whole;
+  auto made = std::make_unique<distributed::DistributedDataParallel<nn::Sequential>>(model, group_,
+                                                                                     options);
+  model_ = made.get();
+  return made;
+}
+
+std::pair<int64_t, int64_t> Processes::rows() const { return model_->rows(); }
+
+void Processes::sum(std::vector<double>& values) const {
+  if (!group_) return;
+  Tensor t = tensor(values, TensorOptions(kDouble));
+  group_->all_reduce(t, "sums of a step").wait();
+  std::copy_n(t.data_ptr<double>(), values.size(), values.begin());
+}
+
+void Processes::agree_on_random_numbers(Device device) const {
+  if (!group_) return;
+  Generator generator = default_generator(device);
+  const GeneratorState now = generator.get_state();
+  Tensor t = tensor(
+      std::vector<int64_t>{static_cast<int64_t>(now.seed), static_cast<int64_t>(now.offset)});
+  group_->broadcast(t, 0, "random numbers").wait();
+  generator.set_state(
+      {static_cast<uint64_t>(t[0].item<int64_t>()), static_cast<uint64_t>(t[1].item<int64_t>())});
+}
+
+void Processes::finish(const std::string& digest) const {
+  if (!group_) return;
+  const std::vector<std::string> all = group_->exchange(digest, "digests");
+  for (size_t r = 0; r < all.size(); ++r)
+    RAMET_CHECK(all[r] == all[0], "train", "rank ", r, " ended with the digest ", all[r],
+                ", expected ", all[0], " as rank 0");
+}
+
+}  // namespace ramet::training

@@ -1,0 +1,50 @@
+// The processes that train one model together (--ddp): one alone where there are no others.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "parallel/distributed/data_parallel.h"
+#include "tools/training/replicas.h"
+
+namespace ramet::training {
+
+/// Rank 0 writes and prints; the others only compute. Every process reads the whole batch and
+/// computes its own rows of it.
+class Processes {
+ public:
+  Processes() = default;
+  /// Finds the others by the variables that tools/launch, mpirun or srun set. Errors:
+  /// distributed::rendezvous.
+  static Processes join();
+
+  bool several() const { return group_ != nullptr; }
+  int rank() const { return group_ ? group_->rank() : 0; }
+  int size() const { return group_ ? group_->size() : 1; }
+  bool writes() const { return rank() == 0; }
+
+  /// As make_replicas; all processes have rank 0's parameters then.
+  std::unique_ptr<Replicas> replicate(const nn::Sequential& model,
+                                      const std::vector<Device>& devices,
+                                      const std::string& reduce);
+  /// Of the last batch: this process's first row and how many.
+  std::pair<int64_t, int64_t> rows() const;
+  /// Over all processes, in place.
+  void sum(std::vector<double>& values) const;
+  /// Everybody's generator of `device` goes on from rank 0's state, which alone has tested.
+  void agree_on_random_numbers(Device device) const;
+  /// Waits for all; an Error where their digests differ.
+  void finish(const std::string& digest) const;
+
+ private:
+  std::shared_ptr<distributed::ProcessGroup> group_;
+  const distributed::DistributedDataParallel<nn::Sequential>* model_ = nullptr;
+};
+
+/// What the environment of one of several processes says: threads each may use on this host, and
+/// whether the launcher has started them again after a failure.
+int threads_beside_others();
+bool started_again();
+
+}  // namespace ramet::training

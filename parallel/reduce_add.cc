@@ -255,8 +255,8 @@ void GradBucket::hand_on(const std::vector<std::pair<Node*, std::vector<Tensor>>
   std::vector<ReduceAdd*> defined;
   for (size_t i = 0; i < in.size(); ++i) {
     auto* node = static_cast<ReduceAdd*>(in[i].first);
-    // Else hooks, or a gradient that is there already, look at the sum before the backward ends. Sums
-    // on a GPU may not be there yet.
+    // Else hooks, or a gradient that is there already, look at the sum before the backward ends.
+    // Sums on a GPU may not be there yet.
     settled = settled && node->ends_in_place() && Device::from_ordinal(node->device).is_cpu();
     const AccumulateGrad* leaf = node->leaf();
     if (!out[i].defined()) continue;

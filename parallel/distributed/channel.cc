@@ -39,10 +39,14 @@ void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>
                       [&](const Outgoing* m) { return (m->to - rank_ + size_) % size_; });
     for (const Outgoing* m : order)
       started.push_back({m->to, engine_.send(m->to, tag, m->data, m->bytes)});
+    // What does not come names who is late. What is not taken says less: its receiver may be
+    // waiting for a third rank.
     std::vector<int> late;
-    for (Started& s : started)
-      if (std::ranges::find(late, s.peer) == late.end() && !s.transfer->wait(deadline_))
-        late.push_back(s.peer);
+    const size_t receives = started.size() - order.size();
+    for (size_t i = 0; i < started.size(); ++i) {
+      if (i >= receives && !late.empty()) break;
+      if (!started[i].transfer->wait(deadline_)) late.push_back(started[i].peer);
+    }
     if (late.empty()) return;
     std::ranges::sort(late);
     const Failure failure{CommError::Kind::timeout, late, rank_list(late) + " " + who_is_late};

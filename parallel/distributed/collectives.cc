@@ -5,8 +5,8 @@
 #include "autograd/ops.h"
 #include "autograd/ops/copy.h"
 #include "kernels/nary_sum.h"
-#include "runtime/devices.h"
 #include "parallel/distributed/collectives_internal.h"
+#include "runtime/devices.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -506,7 +506,11 @@ std::shared_ptr<ProcessGroup> make_group(const Rendezvous& r, const GroupOptions
   RAMET_CHECK(r.store, "make_group", "the rendezvous has no store");
   RAMET_CHECK(r.rank >= 0 && r.rank < r.world_size, "make_group", "rank: got ", r.rank,
               ", expected 0 to ", r.world_size - 1);
-  const auto store = std::make_shared<PrefixStore>(r.store, "group/" + options.name);
+  // A second group of the same name does not meet the first one's keys.
+  const int64_t number =
+      r.store->add("groups/" + options.name + "/rank " + std::to_string(r.rank), 1);
+  const auto store = std::make_shared<PrefixStore>(
+      r.store, "group/" + options.name + "/" + std::to_string(number));
   auto engine =
       detail::gloo_engine(store, r.rank, r.world_size, r.address, deadline_in(options.timeout));
   return GroupMaker::make(std::move(engine), r.rank, r.world_size, options, store, r.address);

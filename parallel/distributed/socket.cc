@@ -100,9 +100,9 @@ bool Socket::write_frame(const std::string& payload, Deadline deadline) const {
   return payload.size() <= kMaxFrame && write_all(whole.data(), whole.size(), deadline);
 }
 
-bool Socket::read_frame(std::string& payload, Deadline deadline) const {
+bool Socket::read_frame(std::string& payload, Deadline deadline, uint32_t most) const {
   uint32_t size = 0;
-  if (!read_all(&size, sizeof(size), deadline) || size > kMaxFrame) return false;
+  if (!read_all(&size, sizeof(size), deadline) || size > most) return false;
   payload.resize(size);
   return read_all(payload.data(), size, deadline);
 }

@@ -25,10 +25,10 @@ class Socket {
   /// False: the other side closed, the connection broke, or the deadline passed.
   bool write_all(const void* data, size_t bytes, Deadline deadline) const;
   bool read_all(void* data, size_t bytes, Deadline deadline) const;
-  /// Frames: a length of 32 bits, then that many bytes, at most kMaxFrame.
-  bool write_frame(const std::string& payload, Deadline deadline) const;
-  bool read_frame(std::string& payload, Deadline deadline) const;
   static constexpr uint32_t kMaxFrame = 1u << 28;
+  /// Frames: a length of 32 bits, then that many bytes, at most kMaxFrame (or `most`).
+  bool write_frame(const std::string& payload, Deadline deadline) const;
+  bool read_frame(std::string& payload, Deadline deadline, uint32_t most = kMaxFrame) const;
 
  private:
   int fd_ = -1;

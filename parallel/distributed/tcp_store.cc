@@ -96,7 +96,8 @@ struct TcpStoreServer::State {
 
   void serve(Connection& c) {
     std::string frame;
-    if (!c.socket.read_frame(frame, deadline_in(kPatience))) return;
+    // From anybody: a greeting is short.
+    if (!c.socket.read_frame(frame, deadline_in(kPatience), 4096)) return;
     const std::string refusal = greet(frame);
     if (!c.socket.write_frame(Packer().number(kMagic).text(refusal).bytes(),
                               deadline_in(kPatience)) ||
@@ -225,7 +226,7 @@ struct TcpStore::State {
                                   .number(id)
                                   .bytes();
     const Deadline soon = std::min(deadline, deadline_in(kPatience));
-    const bool answered = s.write_frame(hello, soon) && s.read_frame(frame, soon);
+    const bool answered = s.write_frame(hello, soon) && s.read_frame(frame, soon, 1 << 16);
     Unpacker u(frame);
     RAMET_CHECK(answered && u.number() == kMagic, "store", "what listens at ", where(),
                 " is no Ramet store: the port is taken by another program");

@@ -7,7 +7,26 @@ train=$PWD/$1
 launch=$PWD/tools/launch
 work=$TEST_TMPDIR/work
 mkdir -p "$work"
-common=(--model cnn --epochs 2 --batch 62 --limit 300 --dropout 0.2 --reduce tree:4 --seed 3 --digest --threads 1)
+# Small images, so that a process is not busy with reading them: a bright block at a place of the class, on noise.
+python3 - "$work/data" <<'E2'
+import os, random, struct, sys
+folder = sys.argv[1]
+os.makedirs(folder)
+random.seed(1)
+for part, count in (("train", 300), ("t10k", 60)):
+    labels = [i % 5 for i in range(count)]
+    pixels = bytearray()
+    for label in labels:
+        for y in range(12):
+            for x in range(12):
+                bright = x // 4 == label % 3 and y // 4 == label // 3
+                pixels.append(random.randrange(128) + 120 * bright)
+    with open("%s/%s-images-idx3-ubyte" % (folder, part), "wb") as f:
+        f.write(struct.pack(">IIII", 0x803, count, 12, 12) + pixels)
+    with open("%s/%s-labels-idx1-ubyte" % (folder, part), "wb") as f:
+        f.write(struct.pack(">II", 0x801, count) + bytes(labels))
+E2
+common=(--data "$work/data" --model cnn --epochs 4 --batch 62 --dropout 0.2 --reduce tree:4 --seed 3 --digest --threads 1)
 
 fail() {
   echo "FAILED: $*"
@@ -52,6 +71,7 @@ E2
 chmod +x "$work/fragile"
 "$launch" --nproc 2 --max-restarts 1 -- "$work/fragile" --ddp "${common[@]}" --out "$work/killed" \
   >"$work/stdout" 2>"$work/stderr" || fail "killed: exit code $?"
+grep -qF 'launch: starting again (1 of 1)' "$work/stderr" || fail "it ended before it was killed"
 killed=$(sed -n 's/^\[0\] digest //p' "$work/stdout" | tail -n 1)
 [[ $killed == "$one" ]] || fail "killed and started again: digest $killed, expected $one"
 

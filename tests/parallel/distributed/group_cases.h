@@ -373,6 +373,7 @@ TEST(ProcessGroup, EverythingThatMayDiffer) {
 // Scenario 57.
 TEST(ProcessGroup, ARankThatDoesNotCome) {
   std::atomic<bool> over{false};
+  std::atomic<int> ready{0};
   with_groups(3, seconds(60), [&](const Group& g) {
     if (g->rank() == 1) {
       while (!over) std::this_thread::sleep_for(Milliseconds(5));
@@ -385,6 +386,8 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
     CollectiveOptions o("bucket 2");
     o.timeout = Milliseconds(1500);
     Tensor t = full({4}, g->rank() + 1.0);
+    ++ready;  // on a busy machine the other one may be late, too
+    while (ready < 2) std::this_thread::sleep_for(Milliseconds(1));
     const auto begun = std::chrono::steady_clock::now();
     try {
       g->all_reduce(t, o).wait();

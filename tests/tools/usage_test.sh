@@ -52,7 +52,7 @@ for script in bench quickstart test compare_torch mutate setup.sh; do
     ! grep -E -- '--peer|--runner|^#|finished|results are in runs|set -euo' "$work/stdout" || fail "$call shows internals"
   done
 done
-for word in ops footprint --threads --only --rounds --json --torch --openblas --eigen; do
+for word in ops footprint processes --threads --only --rounds --json --torch --openblas --eigen --python; do
   run 0 bench --help
   grep -q -e "^ *$word\b\|\[$word\b" "$work/stdout" || fail "$call does not name $word"
 done
@@ -74,6 +74,9 @@ wrong "no such benchmark: got speed" bench speed
 wrong "got ops and footprint" bench ops footprint
 wrong "footprint takes no options" bench footprint --threads 2
 wrong "footprint takes no options" bench --eigen footprint
+wrong "processes takes --only" bench processes --threads 2
+wrong "no such program: got \"nosuch-python\"" bench processes --python nosuch-python
+wrong "an option of processes" bench --python python3
 wrong "--rounds: got 1, expected a whole number from 3 to 1000" bench --rounds 1
 wrong "--rounds: got 99999999999999999999" bench --rounds=99999999999999999999
 wrong "--threads: got 0" bench --threads 0

@@ -20,80 +20,110 @@ void meet(Store& store, int rank, int size, Deadline deadline) {
               store.where(), ")");
 }
 
-void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in,
-                   const char* who_is_late) {
-  const uint64_t tag = tag_++;
-  struct Started {
-    int peer;
-    TransferPtr transfer;
-  };
-  std::vector<Started> started;
-  try {
-    for (const Incoming& m : in)
-      if (m.bytes) started.push_back({m.from, engine_.recv(m.from, tag, m.data, m.bytes)});
-    // Each rank begins with its successor: not all with rank 0.
-    std::vector<const Outgoing*> order;
-    for (const Outgoing& m : out)
-      if (m.bytes) order.push_back(&m);
-    std::ranges::sort(order, {},
-                      [&](const Outgoing* m) { return (m->to - rank_ + size_) % size_; });
-    for (const Outgoing* m : order)
-      started.push_back({m->to, engine_.send(m->to, tag, m->data, m->bytes)});
-    // What does not come names who is late. What is not taken says less: its receiver may be
-    // waiting for a third rank.
-    std::vector<int> late;
-    const size_t receives = started.size() - order.size();
-    for (size_t i = 0; i < started.size(); ++i) {
-      if (i >= receives && !late.empty()) break;
-      if (!started[i].transfer->wait(deadline_)) late.push_back(started[i].peer);
-    }
-    if (late.empty()) return;
-    std::ranges::sort(late);
-    const Failure failure{CommError::Kind::timeout, late, rank_list(late) + " " + who_is_late};
-    tell_(failure);
-    throw failure;
-  } catch (const PeerLost& lost) {
-    const Failure failure{
-        CommError::Kind::lost,
+void Channel::fail(const Failure& failure) const {
+  tell_(failure);
+  throw failure;
+}
+
+void Channel::lost(const PeerLost& lost) const {
+  fail({CommError::Kind::lost,
         {lost.rank},
         "rank " + std::to_string(lost.rank) +
             " is gone: the connection to it broke (its process ended, or the link is "
             "down; " +
-            lost.why + ")"};
-    tell_(failure);
-    throw failure;
-  }
+            lost.why + ")"});
 }
 
-std::vector<Header> Channel::show_all(const std::vector<Header>& out) {
-  std::vector<Header> all(out.size());
+void Channel::start(Round& round, uint64_t tag, const std::vector<Outgoing>& out,
+                    const std::vector<Incoming>& in) {
+  for (const Incoming& m : in)
+    if (m.bytes) round.started.push_back({m.from, engine_.recv(m.from, tag, m.data, m.bytes)});
+  round.receives = round.started.size();
+  // Each rank begins with its successor: not all with rank 0.
+  std::vector<const Outgoing*> order;
+  for (const Outgoing& m : out)
+    if (m.bytes) order.push_back(&m);
+  std::ranges::sort(order, {}, [&](const Outgoing* m) { return (m->to - rank_ + size_) % size_; });
+  for (const Outgoing* m : order)
+    round.started.push_back({m->to, engine_.send(m->to, tag, m->data, m->bytes)});
+}
+
+// What does not come names who is late. What is not taken says less: its receiver may be waiting
+// for a third rank.
+void Channel::finish(const Round& round, const char* who_is_late) {
+  std::vector<int> late;
+  for (size_t i = 0; i < round.started.size(); ++i) {
+    if (i >= round.receives && !late.empty()) break;
+    if (!round.started[i].transfer->wait(deadline_)) late.push_back(round.started[i].peer);
+  }
+  if (late.empty()) return;
+  std::ranges::sort(late);
+  fail({CommError::Kind::timeout, late, rank_list(late) + " " + who_is_late});
+}
+
+Round Channel::begin(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
+  Round round;
+  try {
+    start(round, tag_++, out, in);
+  } catch (const PeerLost& peer) { lost(peer); }
+  return round;
+}
+
+void Channel::end(const Round& round, const char* who_is_late) {
+  headers();
+  try {
+    finish(round, who_is_late);
+  } catch (const PeerLost& peer) { lost(peer); }
+}
+
+void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in,
+                   const char* who_is_late) {
+  end(begin(out, in), who_is_late);
+}
+
+void Channel::begin_to_show() {
+  all_ = shown_;
+  compared_ = false;
   std::vector<Outgoing> sends;
   std::vector<Incoming> receives;
   for (int i = 0; i < size_; ++i) {
     const auto k = static_cast<size_t>(i);
-    if (i == rank_) {
-      all[k] = out[k];
-      continue;
-    }
-    sends.push_back({i, &out[k], sizeof(Header)});
-    receives.push_back({i, &all[k], sizeof(Header)});
+    if (i == rank_) continue;
+    sends.push_back({i, &shown_[k], sizeof(Header)});
+    receives.push_back({i, &all_[k], sizeof(Header)});
   }
-  move(sends, receives, "did not take part");
-  const Disagreement d = compare(all);
-  if (!d.text.empty()) throw Failure{CommError::Kind::mismatch, d.ranks, d.text};
+  try {
+    start(showing_, tag_++, sends, receives);
+  } catch (const PeerLost& peer) { lost(peer); }
+  tag_ |= shown_[static_cast<size_t>(rank_)].fingerprint() << kFingerprintAt;
+}
+
+const std::vector<Header>& Channel::headers() {
+  if (compared_) return all_;
+  try {
+    finish(showing_, "did not take part");
+  } catch (const PeerLost& peer) { lost(peer); }
+  showing_ = {};
+  compare_headers();
+  compared_ = true;
+  return all_;
+}
+
+void Channel::compare_headers() {
+  const Disagreement d = compare(all_);
+  if (!d.text.empty()) fail({CommError::Kind::mismatch, d.ranks, d.text});
   // What differs from pair to pair.
-  for (size_t k = 0; k < all.size(); ++k) {
-    const uint64_t wanted = out[k].wants, given = all[k].gives;
+  for (size_t k = 0; k < all_.size(); ++k) {
+    const uint64_t wanted = shown_[k].wants, given = all_[k].gives;
     if (wanted == given) continue;
     const auto peer = static_cast<int>(k);
-    throw Failure{CommError::Kind::mismatch,
-                  {std::min(rank_, peer), std::max(rank_, peer)},
-                  "Detected mismatch between collectives on ranks. Rank " + std::to_string(rank_) +
-                      " expects " + std::to_string(wanted) + " bytes of rank " +
-                      std::to_string(peer) + ", which gives it " + std::to_string(given) + ": " +
-                      out[k].text() + " and " + all[k].text()};
+    fail({CommError::Kind::mismatch,
+          {std::min(rank_, peer), std::max(rank_, peer)},
+          "Detected mismatch between collectives on ranks. Rank " + std::to_string(rank_) +
+              " expects " + std::to_string(wanted) + " bytes of rank " + std::to_string(peer) +
+              ", which gives it " + std::to_string(given) + ": " + shown_[k].text() + " and " +
+              all_[k].text()});
   }
-  return all;
 }
 
 }  // namespace ramet::distributed::detail

@@ -13,6 +13,12 @@ namespace {
 
 // Below this a second round trip costs more than the bytes it saves.
 constexpr size_t kSmall = 32 << 10;
+// Between two ranks it saves none, but half of the additions.
+constexpr size_t kSmallForTwo = 8 << 20;
+// Of a chunk: small enough to be added while it is in the cache.
+constexpr int64_t kPieceBytes = 1 << 20;
+// Pieces under way.
+constexpr int64_t kAhead = 2;
 // Chunks of ranks begin at multiples of this many elements.
 constexpr int64_t kChunkAlign = 64;
 
@@ -105,9 +111,6 @@ void Operand::write(const char* op, const void* from) const {
 
 void Operand::written(const char* op) const { autograd::wrote(op, user_); }
 
-Staging::Staging(size_t bytes)
-    : memory_(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, Device(kCPU, 0))) {}
-
 // ---- reductions ---------------------------------------------------------------------------------
 
 void Reduction::combine(void* out, const std::vector<const void*>& in, int64_t n) const {
@@ -156,66 +159,152 @@ void combine_members(const Reduction& reduction, const std::vector<Member>& memb
 
 }  // namespace
 
-void reduce_everywhere(Channel& channel, const Reduction& reduction, const char* from,
-                       int64_t elements, const std::vector<Member>& members, char* in_place,
-                       const std::function<void(const char*)>& commit) {
+namespace {
+
+bool nobody(const Member& m) { return std::ranges::find(m.present_on, true) == m.present_on.end(); }
+
+// Everything to everybody, in one round.
+void reduce_small(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
+                  const std::function<std::vector<Member>()>& members) {
   const int n = channel.size(), me = channel.rank();
-  const auto item = static_cast<int64_t>(item_size(reduction.dtype));
-  const auto whole = static_cast<size_t>(elements * item);
-  if (n == 1 && in_place && in_place == from && reduction.op <= ReduceOp::average)
-    return commit(in_place);
-  if (n <= 2 || whole <= kSmall) {
-    // Everything to everybody: one round, and two ranks send no more than in two.
-    std::vector<Staging> theirs;
-    std::vector<Outgoing> out;
-    std::vector<Incoming> in;
-    std::vector<const char*> at;
-    for (int i = 0; i < n; ++i) {
-      theirs.emplace_back(i == me ? 0 : whole);
-      at.push_back(i == me ? from : theirs.back().data());
-      if (i == me) continue;
-      out.push_back({i, from, whole});
-      in.push_back({i, theirs.back().data(), whole});
-    }
-    channel.move(out, in);
-    // The kernel's output may be one of its operands.
-    if (in_place && in_place == from && reduction.op <= ReduceOp::average) {
-      combine_members(reduction, members, in_place, at, 0, elements);
-      return commit(in_place);
-    }
-    const Staging result(whole);
-    combine_members(reduction, members, result.data(), at, 0, elements);
-    return commit(result.data());
-  }
-  const Chunks chunks(elements, n);
-  const auto offset = [&](int r) { return chunks.begin(r) * item; };
-  const auto bytes = [&](int r) { return static_cast<size_t>(chunks.size(r) * item); };
-  const Staging result(whole);
-  {
-    std::vector<Staging> theirs;
-    std::vector<Outgoing> out;
-    std::vector<Incoming> in;
-    std::vector<const char*> at;
-    for (int i = 0; i < n; ++i) {
-      theirs.emplace_back(i == me ? 0 : bytes(me));
-      at.push_back(i == me ? from + offset(me) : theirs.back().data());
-      if (i == me) continue;
-      out.push_back({i, from + offset(i), bytes(i)});
-      in.push_back({i, theirs.back().data(), bytes(me)});
-    }
-    channel.move(out, in);
-    combine_members(reduction, members, result.data() + offset(me), at, chunks.begin(me),
-                    chunks.size(me));
-  }
+  const size_t whole = static_cast<size_t>(elements) * item_size(reduction.dtype);
+  std::vector<Staging> theirs;
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
+  std::vector<const char*> at;
   for (int i = 0; i < n; ++i) {
+    theirs.push_back(channel.staging(i == me ? 0 : whole));
+    at.push_back(i == me ? place : theirs.back().data());
     if (i == me) continue;
-    out.push_back({i, result.data() + offset(me), bytes(me)});
-    in.push_back({i, result.data() + offset(i), bytes(i)});
+    out.push_back({i, place, whole});
+    in.push_back({i, theirs.back().data(), whole});
   }
   channel.move(out, in);
-  commit(result.data());
+  combine_members(reduction, members(), place, at, 0, elements);
+}
+
+// A chunk for each rank, which adds it up, in pieces: while one is added, the next ones are on
+// their way, and its sum goes out at once. The sums of other ranks' chunks come to where these were
+// sent from: an owner has our part of a piece before it sends the piece's sum.
+class Pieces {
+ public:
+  Pieces(Channel& channel, const Reduction& reduction, char* place, int64_t elements, char* undo)
+      : channel_(channel),
+        reduction_(reduction),
+        place_(place),
+        undo_(undo),
+        item_(static_cast<int64_t>(item_size(reduction.dtype))),
+        chunks_(elements, channel.size()) {
+    const int64_t fewest = Channel::kMaxRounds / 2;
+    piece_ = std::max(kPieceBytes / item_, (chunks_.each + fewest - 1) / fewest);
+    piece_ = (piece_ + kChunkAlign - 1) / kChunkAlign * kChunkAlign;
+    count_ = (chunks_.each + piece_ - 1) / piece_;
+    for (int64_t i = 0; i < std::min<int64_t>(kAhead, count_); ++i)
+      for (int r = 0; r < channel.size(); ++r)
+        theirs_.push_back(channel.staging(
+            r == channel.rank() ? 0 : static_cast<size_t>(size(channel.rank(), i) * item_)));
+  }
+
+  void run(const std::function<std::vector<Member>()>& members) {
+    std::vector<Round> parts, sums;
+    for (int64_t k = 0; k < std::min<int64_t>(kAhead, count_); ++k) parts.push_back(begin_parts(k));
+    std::vector<Member> plan;
+    for (int64_t k = 0; k < count_; ++k) {
+      channel_.end(parts[static_cast<size_t>(k)]);
+      if (k == 0) plan = members();
+      save(k);
+      add(plan, k);
+      sums.push_back(begin_sums(k));
+      if (k + kAhead < count_) parts.push_back(begin_parts(k + kAhead));
+    }
+    for (const Round& r : sums) channel_.end(r);
+    for (const Member& m : plan)
+      if (undo_ && m.numel && nobody(m))
+        std::memcpy(place_ + m.offset * item_, undo_ + m.offset * item_,
+                    static_cast<size_t>(m.numel * item_));
+  }
+  // What was there before the pieces that have begun to change.
+  void take_back() const {
+    for (int64_t k = 0; undo_ && k < saved_; ++k)
+      for (int r = 0; r < channel_.size(); ++r)
+        if (bytes(r, k)) std::memcpy(at(r, k), undo_ + begin(r, k) * item_, bytes(r, k));
+  }
+
+ private:
+  // Elements of piece k of a rank's chunk.
+  int64_t begin(int r, int64_t k) const {
+    return std::min(chunks_.begin(r + 1), chunks_.begin(r) + k * piece_);
+  }
+  int64_t size(int r, int64_t k) const { return begin(r, k + 1) - begin(r, k); }
+  size_t bytes(int r, int64_t k) const { return static_cast<size_t>(size(r, k) * item_); }
+  char* at(int r, int64_t k) const { return place_ + begin(r, k) * item_; }
+  char* staging(int r, int64_t k) const {
+    return theirs_[static_cast<size_t>(k % kAhead * channel_.size() + r)].data();
+  }
+  void save(int64_t k) {
+    for (int r = 0; undo_ && r < channel_.size(); ++r)
+      if (bytes(r, k)) std::memcpy(undo_ + begin(r, k) * item_, at(r, k), bytes(r, k));
+    saved_ = k + 1;
+  }
+
+  Round begin_parts(int64_t k) const {
+    const int me = channel_.rank();
+    std::vector<Outgoing> out;
+    std::vector<Incoming> in;
+    for (int r = 0; r < channel_.size(); ++r) {
+      if (r == me) continue;
+      out.push_back({r, at(r, k), bytes(r, k)});
+      in.push_back({r, staging(r, k), bytes(me, k)});
+    }
+    return channel_.begin(out, in);
+  }
+  void add(const std::vector<Member>& plan, int64_t k) const {
+    const int me = channel_.rank();
+    std::vector<const char*> all;
+    for (int r = 0; r < channel_.size(); ++r) all.push_back(r == me ? at(me, k) : staging(r, k));
+    combine_members(reduction_, plan, at(me, k), all, begin(me, k), size(me, k));
+  }
+  Round begin_sums(int64_t k) const {
+    const int me = channel_.rank();
+    std::vector<Outgoing> out;
+    std::vector<Incoming> in;
+    for (int r = 0; r < channel_.size(); ++r) {
+      if (r == me) continue;
+      out.push_back({r, at(me, k), bytes(me, k)});
+      in.push_back({r, at(r, k), bytes(r, k)});
+    }
+    return channel_.begin(out, in);
+  }
+
+  Channel& channel_;
+  const Reduction& reduction_;
+  char* const place_;
+  char* const undo_;
+  const int64_t item_;
+  const Chunks chunks_;
+  int64_t piece_ = 0, count_ = 0, saved_ = 0;
+  std::vector<Staging> theirs_;  // [piece ahead][rank]
+};
+
+}  // namespace
+
+void reduce_everywhere(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
+                       const std::function<std::vector<Member>()>& members, bool undo) {
+  if (channel.size() == 1 && reduction.op <= ReduceOp::average) {
+    members();
+    return;
+  }
+  const size_t whole = static_cast<size_t>(elements) * item_size(reduction.dtype);
+  if (whole <= (channel.size() == 2 ? kSmallForTwo : kSmall))
+    return reduce_small(channel, reduction, place, elements, members);
+  const Staging before = channel.staging(undo ? whole : 0);
+  Pieces pieces(channel, reduction, place, elements, undo ? before.data() : nullptr);
+  try {
+    pieces.run(members);
+  } catch (...) {
+    pieces.take_back();  // no message is under way any more
+    throw;
+  }
 }
 
 void reduce_to(Channel& channel, const Reduction& reduction, const char* from, int64_t elements,
@@ -230,14 +319,15 @@ void reduce_to(Channel& channel, const Reduction& reduction, const char* from, i
   std::vector<Incoming> in;
   std::vector<const void*> at;
   for (int i = 0; i < n; ++i) {
-    theirs.emplace_back(i == me ? 0 : bytes(me));
+    theirs.push_back(channel.staging(i == me ? 0 : bytes(me)));
     at.push_back(i == me ? from + offset(me) : theirs.back().data());
     if (i == me) continue;
     out.push_back({i, from + offset(i), bytes(i)});
     in.push_back({i, theirs.back().data(), bytes(me)});
   }
   channel.move(out, in);
-  const Staging result(me == root ? static_cast<size_t>(elements * item) : bytes(me));
+  const Staging result =
+      channel.staging(me == root ? static_cast<size_t>(elements * item) : bytes(me));
   char* mine = result.data() + (me == root ? offset(me) : 0);
   reduction.combine(mine, at, chunks.size(me));
   out.clear();
@@ -252,7 +342,7 @@ void reduce_to(Channel& channel, const Reduction& reduction, const char* from, i
 void broadcast_from(Channel& channel, int root, const char* from, size_t bytes,
                     const std::function<void(const char*)>& commit) {
   const int n = channel.size(), me = channel.rank();
-  const Staging result(me == root ? 0 : bytes);
+  const Staging result = channel.staging(me == root ? 0 : bytes);
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   if (n <= 2 || bytes <= kSmall) {

@@ -1,5 +1,4 @@
-// The algorithms, over one operation's channel. They write into memory of their own and then, all
-// complete, into the caller's: Note [Collectives].
+// The algorithms, over one operation's channel: Note [Collectives].
 #pragma once
 #include <functional>
 #include <vector>
@@ -30,16 +29,6 @@ class Operand {
   bool direct_ = false;
 };
 
-/// Uninitialised memory.
-class Staging {
- public:
-  explicit Staging(size_t bytes);
-  char* data() const { return static_cast<char*>(memory_.ptr()); }
-
- private:
-  Tensor memory_;
-};
-
 /// How several contributions become one.
 struct Reduction {
   ReduceOp op;
@@ -55,13 +44,12 @@ struct Member {
   std::vector<bool> present_on;  // [rank]
 };
 
-/// Reduces `elements` at `from` over all ranks, each member over the ranks that have it (members of
-/// no rank are left out), and calls commit(result) once everything has arrived. Where `in_place` is
-/// not null and the way allows it, the result is formed there at the end instead, and commit is
-/// given it.
-void reduce_everywhere(Channel& channel, const Reduction& reduction, const char* from,
-                       int64_t elements, const std::vector<Member>& members, char* in_place,
-                       const std::function<void(const char*)>& commit);
+/// Reduces `elements` at `place` over all ranks, in place, each member over the ranks that have it;
+/// members of no rank stay as they are. Where it fails, the memory is as it was if `undo`,
+/// undefined if not (which saves a copy). `members` is called once, after the first messages were
+/// sent.
+void reduce_everywhere(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
+                       const std::function<std::vector<Member>()>& members, bool undo);
 /// The same, where only `root` wants it.
 void reduce_to(Channel& channel, const Reduction& reduction, const char* from, int64_t elements,
                int root, const std::function<void(const char*)>& commit);

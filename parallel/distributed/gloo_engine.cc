@@ -9,20 +9,29 @@
 // end of the group; another thread waits for the note by which a rank tells the others that it
 // ended the group. Gloo writes with writev(): every thread that may write, its event loop included,
 // has SIGPIPE blocked, so that a peer's death is an error and not ours.
+//
+// A connection is locked while a thread works on it, and Gloo's event loop, when it finds it
+// locked, asks epoll again and again: where the thread was descheduled in a send, for a whole time
+// slice on a core that somebody needs. So messages are begun by the loop itself (Poster).
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <ctime>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -113,6 +122,7 @@ class Watch {
     const std::lock_guard lock(mutex_);
     if (note_ && !telling) throw GroupEnded{*note_};
     waiters_.push_back({buffer, sends, deadline});
+    busy_ = true;
     if (deadline < next_) changed_.notify_all();
     return std::prev(waiters_.end());
   }
@@ -148,7 +158,8 @@ class Watch {
     std::unique_lock lock(mutex_);
     while (!closing_) {
       const Deadline now = std::chrono::steady_clock::now();
-      next_ = now + kNever;
+      // Looks again soon where operations come and go: none has to wake it then.
+      next_ = now + (std::exchange(busy_, false) ? kProbe / 2 : kNever);
       for (Waiter& w : waiters_) {
         if (w.deadline <= now) wake(w);
         else next_ = std::min(next_, w.deadline);
@@ -162,15 +173,78 @@ class Watch {
   std::list<Waiter> waiters_;
   std::optional<AbortNote> note_;
   Deadline next_ = Deadline::max();
-  bool closing_ = false;
+  bool closing_ = false, busy_ = false;
   std::thread thread_;
+};
+
+// Runs things on Gloo's event loop.
+class Poster final : public gloo::transport::tcp::Handler {
+ public:
+  explicit Poster(std::shared_ptr<gloo::transport::tcp::Device> device)
+      : device_(std::move(device)), fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    RAMET_CHECK(fd_ >= 0, "process_group", "eventfd: ", std::generic_category().message(errno));
+    device_->registerDescriptor(fd_, EPOLLIN, this);
+  }
+  ~Poster() override {
+    device_->unregisterDescriptor(fd_, this);  // what runs has ended then
+    ::close(fd_);
+  }
+  Poster(const Poster&) = delete;
+
+  void post(std::function<void()> f) {
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(f));
+      if (queue_.size() > 1) return;  // it has been woken for the first
+    }
+    eventfd_write(fd_, 1);
+  }
+
+ private:
+  void handleEvents(int) override {
+    eventfd_t count;
+    eventfd_read(fd_, &count);
+    std::vector<std::function<void()>> now;
+    {
+      const std::lock_guard lock(mutex_);
+      now.swap(queue_);
+    }
+    for (const auto& f : now) f();
+  }
+
+  const std::shared_ptr<gloo::transport::tcp::Device> device_;
+  const int fd_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> queue_;
 };
 
 class GlooTransfer final : public Transfer {
  public:
-  GlooTransfer(Watch& watch, gloo::Context& context, std::unique_ptr<Buffer> buffer, bool sends,
-               int peer)
-      : watch_(watch), context_(context), buffer_(std::move(buffer)), sends_(sends), peer_(peer) {}
+  GlooTransfer(Watch& watch, gloo::Context& context, Poster& poster, void* data, size_t bytes,
+               bool sends, int peer, uint64_t tag)
+      : watch_(watch),
+        context_(context),
+        begun_(std::make_shared<Begun>()),
+        buffer_(context.createUnboundBuffer(data, bytes)),
+        sends_(sends),
+        peer_(peer) {
+    poster.post([begun = begun_, buffer = buffer_.get(), sends, peer, tag, bytes] {
+      const std::lock_guard lock(begun->mutex);
+      if (begun->given_up) return;
+      try {
+        if (sends) buffer->send(peer, tag, 0, bytes);
+        else buffer->recv(peer, tag, 0, bytes);
+      } catch (const std::exception& e) {
+        begun->error = e.what();
+        if (sends) buffer->abortWaitSend();
+        else buffer->abortWaitRecv();
+      }
+    });
+  }
+  ~GlooTransfer() override {
+    const std::lock_guard lock(begun_->mutex);
+    begun_->given_up = true;
+  }
 
   bool wait(Deadline deadline) override {
     for (;;) {
@@ -207,6 +281,10 @@ class GlooTransfer final : public Transfer {
     if (done_) return true;
     // A rank that ended the group closes its connections after its note: the note may be a moment
     // behind, and says more.
+    if (why.empty()) {
+      const std::lock_guard lock(begun_->mutex);
+      why = begun_->error;
+    }
     const bool broken = !woken || !why.empty();
     if (const auto note = watch_.note(broken ? kNoteDelay : Milliseconds(0)))
       throw GroupEnded{*note};
@@ -214,8 +292,14 @@ class GlooTransfer final : public Transfer {
     return false;
   }
 
+  struct Begun {
+    std::mutex mutex;
+    bool given_up = false;
+    std::string error;
+  };
   Watch& watch_;
   gloo::Context& context_;
+  const std::shared_ptr<Begun> begun_;
   std::unique_ptr<Buffer> buffer_;
   char probed_ = 0;
   bool sends_, done_ = false;
@@ -256,6 +340,7 @@ class GlooEngine final : public Engine {
       GlooStore in_between(store, deadline);
       context->connectFullMesh(in_between, device);
       context_ = std::move(context);
+      poster_.emplace(std::dynamic_pointer_cast<gloo::transport::tcp::Device>(device));
     } catch (const Error&) { throw; } catch (const std::exception& e) {
       fail("process_group", "rank ", rank, " cannot connect to the other ranks over ",
            address.empty() ? "the address of the host's name" : address, ": ", e.what());
@@ -279,11 +364,10 @@ class GlooEngine final : public Engine {
   const char* backend() const override { return "gloo"; }
 
   TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override {
-    return start(const_cast<void*>(data), bytes, true, to,
-                 [&](Buffer& b) { b.send(to, tag, 0, bytes); });
+    return start(const_cast<void*>(data), bytes, true, to, tag);
   }
   TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override {
-    return start(data, bytes, false, from, [&](Buffer& b) { b.recv(from, tag, 0, bytes); });
+    return start(data, bytes, false, from, tag);
   }
 
   void abort(const AbortNote& note) override {
@@ -314,18 +398,10 @@ class GlooEngine final : public Engine {
   std::optional<AbortNote> ended() const override { return watch_.note(); }
 
  private:
-  template <class F>
-  TransferPtr start(void* data, size_t bytes, bool sends, int peer, const F& begin) {
+  TransferPtr start(void* data, size_t bytes, bool sends, int peer, uint64_t tag) {
     if (const auto note = watch_.note()) throw GroupEnded{*note};
-    const NoSigpipe quiet;
-    try {
-      auto buffer = context_->createUnboundBuffer(data, bytes);
-      begin(*buffer);
-      return std::make_unique<GlooTransfer>(watch_, *context_, std::move(buffer), sends, peer);
-    } catch (const std::exception& e) {
-      if (const auto note = watch_.note()) throw GroupEnded{*note};
-      throw PeerLost{peer, e.what()};
-    }
+    return std::make_unique<GlooTransfer>(watch_, *context_, *poster_, data, bytes, sends, peer,
+                                          tag);
   }
 
   // A message that was given up half received would keep Gloo's event loop busy for ever.
@@ -379,6 +455,7 @@ class GlooEngine final : public Engine {
 
   const int rank_, size_;
   std::shared_ptr<gloo::Context> context_;
+  std::optional<Poster> poster_;
   mutable Watch watch_;
   std::mutex mutex_;
   std::unique_ptr<Buffer> note_buffer_;

@@ -84,9 +84,10 @@ bool GradientReducer::launch_settled(Bucket& b, size_t index) {
   for (const Member& m : b.members) {
     const std::lock_guard lock(m.leaf->mutex);
     if (m.leaf->extra || m.leaf->grad.defined() || !m.leaf->where.defined()) return false;
+    if (!m.reached && !m.leaf->where.unique()) return false;  // somebody keeps a gradient of before
   }
   for (Member& m : b.members) m.sent = m.leaf->where.shallow();
-  launch(b, index);
+  launch(b, index, /*fresh=*/true);
   return true;
 }
 
@@ -96,13 +97,15 @@ void GradientReducer::launch_last(Bucket& b, size_t index) {
   for (Member& m : b.members) {
     m.reached = m.leaf->grad.defined();
     if (m.reached) m.sent = m.leaf->grad;
-    else m.sent = m.leaf->where.defined() ? m.leaf->where.shallow() : empty_like(m.source.detach());
+    else
+      m.sent = m.leaf->where.defined() && m.leaf->where.unique() ? m.leaf->where.shallow()
+                                                                 : empty_like(m.source.detach());
     if (m.sent->node) m.sent = m.sent.detach();
   }
-  launch(b, index);
+  launch(b, index, /*fresh=*/false);
 }
 
-void GradientReducer::launch(Bucket& b, size_t index) {
+void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   b.report = std::make_shared<MemberReport>();
   if (b.members.empty()) return;
   CollectiveOptions o;
@@ -110,6 +113,7 @@ void GradientReducer::launch(Bucket& b, size_t index) {
            (b.members.size() > 1 ? " .. " + b.members.back().name : "") + "]";
   o.op = options_.average == Average::mean ? ReduceOp::average : ReduceOp::sum;
   o.order = options_.order;
+  o.undefined_on_failure = fresh;
   std::vector<Tensor> tensors;
   std::vector<bool> present;
   for (Member& m : b.members) {

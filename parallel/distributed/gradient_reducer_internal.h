@@ -43,8 +43,8 @@ class GradientReducer final : public parallel::GradReducer {
 
   bool launch_settled(Bucket& bucket, size_t index);
   void launch_last(Bucket& bucket, size_t index);
-  void launch(Bucket& bucket, size_t index);
-  void set_aside(Bucket& bucket, bool arrived) const;  // those that have: new ones stay
+  void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
+  void set_aside(Bucket& bucket, bool arrived) const;     // those that have: new ones stay
   void end(bool failed);
   void take_back(Bucket& bucket);
   void finish(Bucket& bucket, std::vector<std::string>& unused);

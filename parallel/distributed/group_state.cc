@@ -2,6 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "parallel/distributed/group_state_internal.h"
+#include "runtime/devices.h"
 #include "runtime/observer.h"
 
 namespace ramet::distributed {
@@ -33,9 +34,12 @@ std::exception_ptr error_of(const AbortNote& note) {
   } catch (...) { return std::current_exception(); }
 }
 
-// A tag names a message: the operation's number and the round in it.
-constexpr int kRoundBits = 8;
+// Note [Tags]
 constexpr uint64_t kBesides = uint64_t{1} << 63;  // send and recv
+
+uint64_t numbered(uint64_t n) {
+  return n << detail::kRoundBits & ((uint64_t{1} << detail::kFingerprintAt) - 1);
+}
 
 }  // namespace
 
@@ -46,6 +50,7 @@ ProcessGroup::State::State(std::unique_ptr<detail::Engine> carrier, int my_rank,
       size(ranks),
       options(std::move(o)),
       timeout_ms(options.timeout.count()) {
+  helpers_->state = this;
   worker_ = std::thread([this] { serve(); });
 }
 
@@ -62,6 +67,11 @@ ProcessGroup::State::~State() {
     abort(CommError::Kind::aborted, {rank},
           "[process_group] rank " + std::to_string(rank) + " left the group '" + options.name +
               "' with operations under way");
+  {
+    std::unique_lock lock(helpers_->mutex);
+    helpers_->state = nullptr;
+    helpers_->left.wait(lock, [this] { return helpers_->inside == 0; });
+  }
   worker_.join();
   for (Side& s : messages_) s.thread.join();
 }
@@ -121,11 +131,14 @@ Work ProcessGroup::State::start(detail::Task task) {
   check();
   Queued q{std::move(task), {}};
   const Work work = q.work;
-  const std::lock_guard lock(mutex_);
-  RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
-  q.task.header.sequence = ++sequence_;
-  q.task.header.rank = rank;
-  queue_.push_back(std::move(q));
+  work.on_wait([helpers = helpers_](const Work& w) { helpers->help(w); });
+  {
+    const std::lock_guard lock(mutex_);
+    RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
+    q.task.header.sequence = ++sequence_;
+    q.task.header.rank = rank;
+    queue_.push_back(std::move(q));
+  }
   changed_.notify_all();
   return work;
 }
@@ -134,32 +147,58 @@ void ProcessGroup::State::serve() {
   const NoGradGuard off;
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+    changed_.wait(lock, [this] { return !serving_ && (closing_ || !queue_.empty()); });
     if (queue_.empty()) return;
-    Queued& q = queue_.front();
-    lock.unlock();
-    const std::exception_ptr error = run(q.task);
-    lock.lock();
-    // The operation and its tensors go before those who wait may look: they may count references,
-    // or destroy the group.
-    const Work work = q.work;
-    queue_.pop_front();
-    lock.unlock();
-    work.finish(error);
-    lock.lock();
+    serve_one(lock);
   }
+}
+
+void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
+  serving_ = true;
+  Queued& q = queue_.front();
+  lock.unlock();
+  const std::exception_ptr error = run(q.task);
+  lock.lock();
+  // The operation and its tensors go before those who wait may look: they may count references, or
+  // destroy the group.
+  const Work work = q.work;
+  queue_.pop_front();
+  serving_ = false;
+  if (closing_ || !queue_.empty()) changed_.notify_all();
+  lock.unlock();
+  work.finish(error);
+  lock.lock();
+}
+
+void ProcessGroup::State::Helpers::help(const Work& work) {
+  State* s;
+  {
+    const std::lock_guard lock(mutex);
+    if (!(s = state)) return;
+    ++inside;
+  }
+  {
+    const NoGradGuard off;
+    const DeviceGuard here(Device(kCPU, 0));
+    std::unique_lock lock(s->mutex_);
+    while (!s->serving_ && !s->queue_.empty() && !work.is_completed()) s->serve_one(lock);
+  }
+  const std::lock_guard lock(mutex);
+  if (--inside == 0) left.notify_all();
 }
 
 std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
   if (const std::exception_ptr error = failure()) return error;
   try {
     const RecordScope scope("ProcessGroup");
-    Channel channel(*engine, rank, size, t.header.sequence << kRoundBits, deadline_in(t.timeout),
+    Channel channel(*engine, staging_, rank, size, numbered(t.header.sequence),
+                    deadline_in(t.timeout),
                     [&](const detail::Failure& f) { tell(f, t.header.text()); });
-    const auto headers = channel.show(t.header, [&](int r, Header& h) {
+    channel.show(t.header, [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
-    if (t.run) t.run(channel, headers);
+    if (t.run) t.run(channel);
+    channel.headers();
     return nullptr;
   } catch (...) { return fail_with(t.header.text()); }
 }
@@ -173,7 +212,7 @@ Work ProcessGroup::State::start(detail::Message message) {
       (message.sends ? sent_ : received_)[{message.peer, static_cast<int>(message.tag)}];
   message.header.sequence = ++count;
   message.header.rank = rank;
-  message.tag = kBesides | message.tag << 40 | (count << kRoundBits & ((uint64_t{1} << 40) - 1));
+  message.tag = kBesides | message.tag << detail::kFingerprintAt | numbered(count);
   messages_.remove_if([](Side& s) {
     if (!s.done) return false;
     s.thread.join();
@@ -194,7 +233,7 @@ Work ProcessGroup::State::start(detail::Message message) {
 }
 
 void ProcessGroup::State::run(const detail::Message& m) {
-  Channel channel(*engine, rank, size, m.tag, deadline_in(m.timeout),
+  Channel channel(*engine, staging_, rank, size, m.tag, deadline_in(m.timeout),
                   [&](const detail::Failure& f) { tell(f, m.header.text()); });
   const char* const late = m.sends ? "did not receive it" : "did not send it";
   if (m.sends) {
@@ -211,9 +250,9 @@ void ProcessGroup::State::run(const detail::Message& m) {
                           "Detected mismatch between collectives on ranks. Rank " +
                               std::to_string(rank) + " receives " + m.header.text() +
                               ", but Rank " + std::to_string(m.peer) + " sends " + theirs.text()};
-  const Tensor staging(TensorBase::empty({static_cast<int64_t>(m.bytes)}, kByte, Device(kCPU, 0)));
-  channel.move({}, {{m.peer, staging.ptr(), m.bytes}}, late);
-  m.commit(static_cast<const char*>(staging.ptr()));
+  const detail::Staging staging = channel.staging(m.bytes);
+  channel.move({}, {{m.peer, staging.data(), m.bytes}}, late);
+  m.commit(staging.data());
 }
 
 }  // namespace ramet::distributed

@@ -20,13 +20,13 @@ namespace ramet::distributed {
 
 namespace detail {
 
-/// An operation of all ranks. `run` gets everybody's headers.
+/// An operation of all ranks.
 struct Task {
   Header header;
   Milliseconds timeout{};
   /// What differs from pair to pair; may be empty.
   std::function<void(int rank, Header&)> to_each;
-  std::function<void(Channel&, const std::vector<Header>&)> run;
+  std::function<void(Channel&)> run;  // may be empty
 };
 
 /// A message between two ranks.
@@ -68,7 +68,17 @@ struct ProcessGroup::State {
     detail::Task task;
     Work work;
   };
+  // Who waits for an operation that the group's thread has not begun runs it itself: two thread
+  // switches less. The group may go meanwhile.
+  struct Helpers {
+    std::mutex mutex;
+    std::condition_variable left;
+    State* state = nullptr;
+    int inside = 0;
+    void help(const Work& work);
+  };
   void serve();
+  void serve_one(std::unique_lock<std::mutex>& lock);
   std::exception_ptr run(detail::Task& task);  // what it failed with
   void run(const detail::Message& m);
   std::string place(const std::string& op_text) const;
@@ -80,6 +90,7 @@ struct ProcessGroup::State {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Queued> queue_;
+  bool serving_ = false;  // the first one is being run
   uint64_t sequence_ = 0;
   std::map<std::pair<int, int>, uint64_t> sent_, received_;  // (peer, tag): how many
   mutable std::exception_ptr failure_;
@@ -88,6 +99,8 @@ struct ProcessGroup::State {
     std::thread thread;
     std::atomic<bool> done{false};
   };
+  detail::StagingPool staging_;
+  const std::shared_ptr<Helpers> helpers_ = std::make_shared<Helpers>();
   std::list<Side> messages_;  // a thread each: they wait for nothing but their peer
   std::thread worker_;
 };

@@ -32,6 +32,10 @@ bool Header::agrees_with(const Header& o) const {
   return std::memcmp(this, &o, offsetof(Header, rank)) == 0;
 }
 
+uint64_t Header::fingerprint() const {
+  return XXH3_64bits(this, offsetof(Header, rank)) >> (64 - kFingerprintBits);
+}
+
 std::string Header::text() const {
   static const char* const reductions[] = {"sum", "average", "product", "min", "max"};
   std::string out = name_of(op);

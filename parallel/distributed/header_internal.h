@@ -25,6 +25,12 @@ const char* name_of(Op op);
 
 inline constexpr size_t kMaxMembers = 2048;
 
+// Note [Tags]
+// A tag names a message between two ranks: from the lowest bit, 8 of the round in its operation, 32
+// of the operation's number, 23 of the header's fingerprint (but for the header itself, which all
+// must be able to read), and one for send and recv, whose own tag has the fingerprint's place.
+inline constexpr int kRoundBits = 8, kFingerprintAt = 40, kFingerprintBits = 23;
+
 /// Sent as it is: ranks are of one kind of machine. Everything up to `rank` must be equal.
 struct Header {
   uint64_t sequence = 0;
@@ -55,6 +61,8 @@ struct Header {
     present[member / 8] = static_cast<uint8_t>(present[member / 8] | 1u << (member % 8));
   }
   bool agrees_with(const Header& o) const;
+  /// A hash, of kFingerprintBits, of what must be equal.
+  uint64_t fingerprint() const;
   /// all_reduce(operation 5, "bucket 3", float32[4, 2], sum, fixed)
   std::string text() const;
 };

@@ -99,11 +99,13 @@ const Storage* root_of(const Tensor& t) {
 
 // Every rank's part goes to memory of its own, and from there to the caller's.
 struct Parts {
+  const Channel& channel;
   std::vector<Staging> memory;
   std::vector<detail::Incoming> in;
 
+  explicit Parts(const Channel& c) : channel(c) {}
   void add(int from, size_t bytes) {
-    memory.emplace_back(bytes);
+    memory.push_back(channel.staging(bytes));
     in.push_back({from, memory.back().data(), bytes});
   }
   void write(const char* op, const std::vector<Operand>& out) const {
@@ -117,7 +119,7 @@ Work ProcessGroup::broadcast(Tensor t, int root, const CollectiveOptions& o) {
   const Operand x("broadcast", "tensor", t);
   detail::Task task = task_of(*this, Op::broadcast, o, root);
   task.header.set_shape(t);
-  task.run = [x, root](Channel& c, const std::vector<Header>&) {
+  task.run = [x, root](Channel& c) {
     detail::broadcast_from(c, root, x.data(), x.bytes(),
                            [&](const char* result) { x.write("broadcast", result); });
   };
@@ -129,13 +131,18 @@ Work ProcessGroup::all_reduce(Tensor t, const CollectiveOptions& o) {
   detail::Task task = task_of(*this, Op::all_reduce, o);
   task.header.set_shape(t);
   const Reduction reduction = reduction_of(*this, Op::all_reduce, o, t.scalar_type(), task.header);
-  task.run = [x, reduction, n = size()](Channel& c, const std::vector<Header>&) {
-    const Member all{0, x.numel(), std::vector<bool>(static_cast<size_t>(n), true)};
-    detail::reduce_everywhere(c, reduction, x.data(), x.numel(), {all}, x.place(),
-                              [&](const char* result) {
-                                if (result == x.place()) x.written("all_reduce");
-                                else x.write("all_reduce", result);
-                              });
+  task.run = [x, reduction, n = size()](Channel& c) {
+    const auto all = [&] {
+      return std::vector{Member{0, x.numel(), std::vector<bool>(static_cast<size_t>(n), true)}};
+    };
+    if (x.place()) {
+      detail::reduce_everywhere(c, reduction, x.place(), x.numel(), all, /*undo=*/true);
+      return x.written("all_reduce");
+    }
+    const Staging copy = c.staging(x.bytes());
+    if (x.bytes()) std::memcpy(copy.data(), x.data(), x.bytes());
+    detail::reduce_everywhere(c, reduction, copy.data(), x.numel(), all, /*undo=*/false);
+    x.write("all_reduce", copy.data());
   };
   return state_->start(std::move(task));
 }
@@ -145,7 +152,7 @@ Work ProcessGroup::reduce(Tensor t, int root, const CollectiveOptions& o) {
   detail::Task task = task_of(*this, Op::reduce, o, root);
   task.header.set_shape(t);
   const Reduction reduction = reduction_of(*this, Op::reduce, o, t.scalar_type(), task.header);
-  task.run = [x, reduction, root](Channel& c, const std::vector<Header>&) {
+  task.run = [x, reduction, root](Channel& c) {
     detail::reduce_to(c, reduction, x.data(), x.numel(), root,
                       [&](const char* result) { x.write("reduce", result); });
   };
@@ -196,39 +203,41 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
     if (present.empty() || present[i]) h.set_present(i);
   const Reduction reduction = reduction_of(*this, Op::all_reduce_members, o, dtype, h);
 
-  task.run = [=, n = size(), me = rank()](Channel& c, const std::vector<Header>& headers) {
+  const std::vector<bool> mine = present.empty() ? std::vector<bool>(list.size(), true) : present;
+  task.run = [=, undo = !o.undefined_on_failure, n = size()](Channel& c) {
+    std::optional<Staging> packed;
+    if (!adjacent) {
+      packed.emplace(c.staging(static_cast<size_t>(end * item)));
+      for (size_t i = 0; i < members.size(); ++i)
+        if (mine[i] && members[i].bytes())
+          std::memcpy(packed->data() + offsets[i] * item, members[i].data(), members[i].bytes());
+    }
+    char* const place = adjacent ? members[0].place() : packed->data();
     std::vector<Member> plan;
-    if (report) {
-      report->present.assign(members.size(), false);
-      report->notes.clear();
-      for (const Header& header : headers) report->notes.push_back(header.note);
-    }
-    for (size_t i = 0; i < members.size(); ++i) {
-      Member m{offsets[i], members[i].numel(), {}};
-      for (int r = 0; r < n; ++r) m.present_on.push_back(headers[static_cast<size_t>(r)].has(i));
-      if (report) report->present[i] = std::ranges::find(m.present_on, true) != m.present_on.end();
-      plan.push_back(std::move(m));
-    }
     const auto someone = [&](size_t i) {
       return std::ranges::find(plan[i].present_on, true) != plan[i].present_on.end();
     };
-    std::optional<Staging> packed;
-    const char* from = members[0].data();
-    if (!adjacent) {
-      packed.emplace(static_cast<size_t>(end * item));
-      for (size_t i = 0; i < members.size(); ++i)
-        if (plan[i].present_on[static_cast<size_t>(me)] && members[i].bytes())
-          std::memcpy(packed->data() + offsets[i] * item, members[i].data(), members[i].bytes());
-      from = packed->data();
-    }
-    char* const place = adjacent ? members[0].place() : packed->data();
-    detail::reduce_everywhere(c, reduction, from, end, plan, place, [&](const char* result) {
+    const auto make_plan = [&] {
+      const std::vector<Header>& headers = c.headers();
       for (size_t i = 0; i < members.size(); ++i) {
-        if (!someone(i)) continue;
-        if (adjacent && result == place) members[i].written(op);
-        else members[i].write(op, result + offsets[i] * item);
+        Member m{offsets[i], members[i].numel(), {}};
+        for (int r = 0; r < n; ++r) m.present_on.push_back(headers[static_cast<size_t>(r)].has(i));
+        plan.push_back(std::move(m));
       }
-    });
+      if (report) {
+        report->notes.clear();
+        for (const Header& header : headers) report->notes.push_back(header.note);
+        report->present.clear();
+        for (size_t i = 0; i < members.size(); ++i) report->present.push_back(someone(i));
+      }
+      return plan;
+    };
+    detail::reduce_everywhere(c, reduction, place, end, make_plan, adjacent && undo);
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (!someone(i)) continue;
+      if (adjacent) members[i].written(op);
+      else members[i].write(op, place + offsets[i] * item);
+    }
   };
   return state_->start(std::move(task));
 }
@@ -238,8 +247,8 @@ Work ProcessGroup::all_gather(std::vector<Tensor> out, Tensor t, const Collectiv
   const auto results = operands(*this, Op::all_gather, "output", out, &t);
   detail::Task task = task_of(*this, Op::all_gather, o);
   task.header.set_shape(t);
-  task.run = [x, results, n = size(), me = rank()](Channel& c, const std::vector<Header>&) {
-    Parts parts;
+  task.run = [x, results, n = size(), me = rank()](Channel& c) {
+    Parts parts(c);
     std::vector<detail::Outgoing> sends;
     for (int i = 0; i < n; ++i) {
       if (i == me) continue;
@@ -260,8 +269,8 @@ Work ProcessGroup::reduce_scatter(Tensor out, std::vector<Tensor> in, const Coll
   task.header.set_shape(out);
   const Reduction reduction =
       reduction_of(*this, Op::reduce_scatter, o, out.scalar_type(), task.header);
-  task.run = [=, n = size(), me = rank()](Channel& c, const std::vector<Header>&) {
-    Parts parts;
+  task.run = [=, n = size(), me = rank()](Channel& c) {
+    Parts parts(c);
     std::vector<detail::Outgoing> sends;
     std::vector<const void*> at;
     for (int i = 0; i < n; ++i) {
@@ -275,7 +284,7 @@ Work ProcessGroup::reduce_scatter(Tensor out, std::vector<Tensor> in, const Coll
       sends.push_back({i, x.data(), x.bytes()});
     }
     c.move(sends, parts.in);
-    const Staging result(y.bytes());
+    const Staging result = c.staging(y.bytes());
     reduction.combine(result.data(), at, y.numel());
     y.write("reduce_scatter", result.data());
   };
@@ -301,8 +310,9 @@ Work ProcessGroup::all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
     h.gives = inputs[static_cast<size_t>(r)].bytes();
     h.wants = results[static_cast<size_t>(r)].bytes();
   };
-  task.run = [=, n = size()](Channel& c, const std::vector<Header>&) {
-    Parts parts;
+  task.run = [=, n = size()](Channel& c) {
+    c.headers();  // sizes differ from pair to pair
+    Parts parts(c);
     std::vector<detail::Outgoing> sends;
     for (int i = 0; i < n; ++i) {
       const auto k = static_cast<size_t>(i);
@@ -312,7 +322,7 @@ Work ProcessGroup::all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
     }
     c.move(sends, parts.in);
     // The inputs may be among the outputs.
-    const Staging own(inputs[mine].bytes());
+    const Staging own = c.staging(inputs[mine].bytes());
     if (inputs[mine].bytes()) std::memcpy(own.data(), inputs[mine].data(), inputs[mine].bytes());
     parts.write("all_to_all", results);
     results[mine].write("all_to_all", own.data());
@@ -330,9 +340,9 @@ Work ProcessGroup::scatter(Tensor out, std::vector<Tensor> in, int root,
     RAMET_CHECK(in.empty(), "scatter", "requires empty input on non-root: got ", in.size(),
                 " tensors");
   task.header.set_shape(out);
-  task.run = [=, n = size(), me = rank()](Channel& c, const std::vector<Header>&) {
+  task.run = [=, n = size(), me = rank()](Channel& c) {
     if (me != root) {
-      Parts parts;
+      Parts parts(c);
       parts.add(root, y.bytes());
       c.move({}, parts.in);
       return y.write("scatter", parts.memory[0].data());
@@ -355,9 +365,9 @@ Work ProcessGroup::gather(std::vector<Tensor> out, Tensor t, int root, const Col
     RAMET_CHECK(out.empty(), "gather", "requires empty output on non-root: got ", out.size(),
                 " tensors");
   task.header.set_shape(t);
-  task.run = [=, n = size(), me = rank()](Channel& c, const std::vector<Header>&) {
+  task.run = [=, n = size(), me = rank()](Channel& c) {
     if (me != root) return c.move({{root, x.data(), x.bytes()}}, {});
-    Parts parts;
+    Parts parts(c);
     for (int i = 0; i < n; ++i)
       if (i != me) parts.add(i, x.bytes());
     c.move({}, parts.in);
@@ -378,7 +388,8 @@ std::vector<std::string> ProcessGroup::exchange(const std::string& mine,
   // Kept by the operation: this call may end with an exception while it goes on.
   const auto all = std::make_shared<std::vector<std::string>>(static_cast<size_t>(size()));
   (*all)[static_cast<size_t>(rank())] = mine;
-  task.run = [all, n = size(), me = rank()](Channel& c, const std::vector<Header>& headers) {
+  task.run = [all, n = size(), me = rank()](Channel& c) {
+    const std::vector<Header>& headers = c.headers();
     std::vector<detail::Outgoing> sends;
     std::vector<detail::Incoming> receives;
     const std::string& ours = (*all)[static_cast<size_t>(me)];

@@ -6,7 +6,8 @@
 // shape, reduction and its order. If these differ, or a rank does not come until the deadline, the
 // operation ends with a CommError that names the ranks, on every rank; no tensor has been written.
 // Then the data moves into memory of the library's own, and is copied to the caller's tensors when
-// it is complete: an operation that fails in the middle leaves them as they were. After a failure
+// it is complete (or, in an all-reduce, into the caller's, whose values are kept until then): an
+// operation that fails in the middle leaves them as they were. After a failure
 // the group has ended: later calls throw the same error at once, waits of other ranks are released
 // within a second, and regroup() makes a group of those that are left.
 //
@@ -44,6 +45,9 @@ struct CollectiveOptions {
   std::optional<Milliseconds> timeout;  // by default the group's
   ReduceOp op = ReduceOp::sum;
   ReduceOrder order;  // of sums
+  /// all_reduce_members: after an error the tensors' values are undefined, not as before. Saves a
+  /// copy.
+  bool undefined_on_failure = false;
   CollectiveOptions() = default;
   CollectiveOptions(ReduceOp o) : op(o) {}                  // NOLINT(google-explicit-constructor)
   CollectiveOptions(std::string n) : name(std::move(n)) {}  // NOLINT(google-explicit-constructor)

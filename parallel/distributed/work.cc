@@ -1,5 +1,7 @@
 #include "parallel/distributed/work.h"
 
+#include <utility>
+
 #include "parallel/distributed/comm_error.h"
 
 namespace ramet::distributed {
@@ -16,6 +18,11 @@ void Work::wait() const {
   std::exception_ptr error;
   {
     std::unique_lock lock(state_->mutex);
+    if (const auto help = std::exchange(state_->help, nullptr); help && !state_->done) {
+      lock.unlock();
+      help(*this);
+      lock.lock();
+    }
     state_->ended.wait(lock, [this] { return state_->done; });
     error = state_->error;
   }
@@ -46,10 +53,16 @@ std::exception_ptr Work::exception() const {
   return state_->error;
 }
 
+void Work::on_wait(std::function<void(const Work&)> help) const {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->done) state_->help = std::move(help);
+}
+
 void Work::finish(std::exception_ptr error) const {
   const std::lock_guard lock(state_->mutex);
   state_->done = true;
   state_->error = std::move(error);
+  state_->help = nullptr;
   state_->ended.notify_all();
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -29,6 +30,8 @@ class RAMET_API Work {
 
   /// For those that run it: ends the operation.
   void finish(std::exception_ptr error) const;
+  /// Called, once, by the first that waits before it has ended: may run the operation.
+  void on_wait(std::function<void(const Work&)> help) const;
 
  private:
   struct State {
@@ -36,6 +39,7 @@ class RAMET_API Work {
     std::condition_variable ended;
     bool done = false;
     std::exception_ptr error;
+    std::function<void(const Work&)> help;
   };
   std::shared_ptr<State> state_;
 };

@@ -159,6 +159,23 @@ TEST(Ddp, SumsAreNotAddedUpAgain) {
 }
 
 // Scenario 47: from step to step gradients lie in the buckets, and nothing is copied there.
+// A gradient of a step before that somebody keeps is not written into, also where only another rank
+// uses its parameter now.
+TEST(Ddp, KeptGradients) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Factors net(2);
+    DistributedDataParallel<Factors> ddp(net, g, averaged(Average::sum));
+    const nn::parallel::NoScatter<std::vector<int>> both(std::vector<int>{0, 1});
+    ddp(full({2}, g->rank() + 1.0), both).backward();
+    const Tensor kept = net->w[1].grad();
+    EXPECT_TRUE(same_bits(kept, full({2}, 3.0)));
+    net->zero_grad();
+    ddp(full({2}, 5.0), g->rank() ? both : kFirst).backward();
+    EXPECT_TRUE(same_bits(net->w[1].grad(), full({2}, 5.0)));
+    EXPECT_TRUE(same_bits(kept, full({2}, 3.0)));
+  });
+}
+
 TEST(Ddp, GradientsAreBornInBuckets) {
   with_groups(2, seconds(60), [](const Group& g) {
     Net net;

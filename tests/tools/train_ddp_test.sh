@@ -7,25 +7,7 @@ train=$PWD/$1
 launch=$PWD/tools/launch
 work=$TEST_TMPDIR/work
 mkdir -p "$work"
-# Small images, so that a process is not busy with reading them: a bright block at a place of the class, on noise.
-python3 - "$work/data" <<'E2'
-import os, random, struct, sys
-folder = sys.argv[1]
-os.makedirs(folder)
-random.seed(1)
-for part, count in (("train", 300), ("t10k", 60)):
-    labels = [i % 5 for i in range(count)]
-    pixels = bytearray()
-    for label in labels:
-        for y in range(12):
-            for x in range(12):
-                bright = x // 4 == label % 3 and y // 4 == label // 3
-                pixels.append(random.randrange(128) + 120 * bright)
-    with open("%s/%s-images-idx3-ubyte" % (folder, part), "wb") as f:
-        f.write(struct.pack(">IIII", 0x803, count, 12, 12) + pixels)
-    with open("%s/%s-labels-idx1-ubyte" % (folder, part), "wb") as f:
-        f.write(struct.pack(">II", 0x801, count) + bytes(labels))
-E2
+python3 tests/tools/small_images.py "$work/data"
 common=(--data "$work/data" --model cnn --epochs 4 --batch 62 --dropout 0.2 --reduce tree:4 --seed 3 --digest --threads 1)
 
 fail() {

@@ -1,15 +1,16 @@
 // Process groups: ranks that run collective operations together.
 //
 // Note [Collectives]
-// Every rank calls the same operations in the same order. An operation is numbered, and before any
-// data moves all ranks show each other what they are about to run: operation, number, name, dtype,
-// shape, reduction and its order. If these differ, or a rank does not come until the deadline, the
-// operation ends with a CommError that names the ranks, on every rank; no tensor has been written.
-// Then the data moves into memory of the library's own, and is copied to the caller's tensors when
-// it is complete (or, in an all-reduce, into the caller's, whose values are kept until then): an
-// operation that fails in the middle leaves them as they were. After a failure
-// the group has ended: later calls throw the same error at once, waits of other ranks are released
-// within a second, and regroup() makes a group of those that are left.
+// Every rank calls the same operations in the same order. An operation is numbered, and before
+// anything is written all ranks have shown each other what they run: operation, number, name,
+// dtype, shape, reduction and its order. If these differ, or a rank does not come until the
+// deadline, the operation ends with a CommError that names the ranks, on every rank; no tensor has
+// been written. The data comes into memory of the library's own, and is copied to the caller's
+// tensors when it is complete (in a large all-reduce: sums replace the caller's values, which are
+// kept until all is complete and put back if it is not): an operation that fails in the middle
+// leaves its tensors as they were. After a failure the group has ended: later calls throw the same
+// error at once, waits of other ranks are released within a second, and regroup() makes a group of
+// those that are left.
 //
 // Sums follow Note [Order of sums] in parallel/options.h: rank r's contribution is leaf r. Chunks
 // of all contributions go to one rank each (all-to-all), which adds them by kernels/nary_sum.h, and

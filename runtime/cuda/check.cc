@@ -10,8 +10,11 @@ namespace {
 
 // What a kernel leaves behind, and every later call of the process reports.
 bool left_by_a_kernel(cudaError_t code) {
+  // Stack error, illegal instruction, misaligned address, invalid address space, invalid program
+  // counter: the emulation has no names for these.
+  constexpr int kHardwareStackError = 714;
   return code == cudaErrorIllegalAddress || code == cudaErrorAssert ||
-         code == cudaErrorLaunchFailure;
+         (code >= kHardwareStackError && code <= cudaErrorLaunchFailure);
 }
 
 }  // namespace

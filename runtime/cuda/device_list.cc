@@ -47,7 +47,13 @@ DeviceList found_devices() {
     count = 0;
     l.why_none = std::string(cudaGetErrorString(code)) + " (" + cudaGetErrorName(code) + ")";
   }
-  l.cards = parse_device_list(std::getenv("RAMET_CUDA_DEVICES"), count);
+  const char* named = std::getenv("RAMET_CUDA_DEVICES");
+  if (code != cudaSuccess && named) {
+    // What is wrong is the driver or its absence, unless the list is none.
+    (void)parse_device_list(named, 1000);
+    return l;
+  }
+  l.cards = parse_device_list(named, count);
   if (l.cards.empty() && l.why_none.empty())
     l.why_none = count ? "RAMET_CUDA_DEVICES names none" : "no card found";
   return l;

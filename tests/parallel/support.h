@@ -2,6 +2,7 @@
 // With RAMET_TEST_GPUS they are cuda:0 .. cuda:3, emulated ones unless the build is for real ones:
 // the same sources are compiled twice (BUILD).
 #pragma once
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -26,7 +27,10 @@ inline const Device kHost(kCPU, 0);
 inline constexpr bool kGpus = true;
 // Before the first CUDA call, which is in some test.
 inline const int kFourGpus = setenv("RAMET_EMULATED_DEVICES", "4", /*overwrite=*/0);
-inline Device d(int k) { return Device(kCUDA, static_cast<DeviceIndex>(k % cuda::device_count())); }
+// Without any, every use of cuda:0 says why: that is no business of the variables of a test file.
+inline Device d(int k) {
+  return Device(kCUDA, static_cast<DeviceIndex>(k % std::max<int>(cuda::device_count(), 1)));
+}
 #else
 inline constexpr bool kGpus = false;
 inline Device d(int k) { return Device(kCPU, static_cast<DeviceIndex>(k + 1)); }

@@ -78,6 +78,20 @@ def layer_files(archives):
         visibility = ["//tests:__subpackages__"],
     )
 
+def ramet_cases(name, srcs, deps, local_defines = []):
+    """The cases of some tests without a main(), for //tools/gpu:tests, which has those of all tests that use GPUs."""
+    native.cc_library(
+        name = name,
+        testonly = True,
+        srcs = srcs,
+        linkstatic = True,
+        local_defines = local_defines,
+        tags = ["manual"],
+        visibility = ["//tools/gpu:__pkg__"],
+        deps = deps + ["@googletest//:gtest"],
+        alwayslink = True,
+    )
+
 def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **kwargs):
     """A GoogleTest program. Static, so that what it does not use is not linked."""
     native.cc_test(

@@ -13,7 +13,8 @@ cc_library(
 
 cc_library(
     name = "cudart",
-    linkopts = ["-L{path}/lib64", "-lcudart", "-Wl,-rpath,{path}/lib64"],
+    # Static: a program then needs the driver and nothing else of CUDA.
+    linkopts = ["-L{path}/lib64", "-lcudart_static", "-lrt", "-ldl", "-lpthread"],
     deps = [":headers"],
 )
 """
@@ -36,7 +37,7 @@ def _impl(ctx):
         # The repository exists all the same: only a build for real GPUs asks more of it.
         ctx.file("BUILD.bazel", _NO_TOOLKIT)
         ctx.file("nvcc.sh", "#!/bin/sh\necho 'no CUDA toolkit: set CUDA_PATH' >&2\nexit 1\n", executable = True)
-        ctx.file("defs.bzl", "HAVE_CUDA = False\n")
+        ctx.file("defs.bzl", "HAVE_CUDA = False\nSMALL_CODE = []\n")
         return
     version = ctx.execute([nvcc, "--version"]).stdout.split("release ")[1].split(",")[0]
     ctx.symlink(path + "/include", "include")
@@ -44,7 +45,10 @@ def _impl(ctx):
 
     # The version stands in the script, so that a new toolkit makes new objects.
     ctx.file("nvcc.sh", "#!/bin/sh\n# CUDA %s\nexec %s \"$@\"\n" % (version, nvcc), executable = True)
-    ctx.file("defs.bzl", "HAVE_CUDA = True\n")
+
+    # A tenth of the bytes; nvcc knows it since 12.4.
+    known = [int(part) for part in version.split(".")[:2]] >= [12, 4]
+    ctx.file("defs.bzl", "HAVE_CUDA = True\nSMALL_CODE = %s\n" % (["--compress-mode=size"] if known else []))
 
 cuda_configure = repository_rule(
     doc = "Finds $CUDA_PATH or /usr/local/cuda. Without either, HAVE_CUDA is False and its targets are skipped.",

@@ -1,6 +1,6 @@
 """cuda_library: .cu files, compiled by nvcc or by the host compiler for the emulated GPUs."""
 
-load("@local_cuda//:defs.bzl", "HAVE_CUDA")
+load("@local_cuda//:defs.bzl", "HAVE_CUDA", "SMALL_CODE")
 
 # The machine code that the library ships, and PTX that the driver turns into any other.
 _CODE = ["arch=compute_90a,code=sm_90a", "arch=compute_80,code=compute_80"]
@@ -57,6 +57,7 @@ def _nvcc_objects_impl(ctx):
         args = ctx.actions.args()
         args.add_all(["-c", src, "-o", out, "-std=c++20", "-O2", "-lineinfo", "-Xcompiler", "-fPIC"])
         args.add_all(_CODE, before_each = "-gencode")
+        args.add_all(SMALL_CODE)
         args.add_all(context.defines, before_each = "-D")
         args.add_all(context.quote_includes, before_each = "-I")
         args.add_all(context.includes, before_each = "-I")

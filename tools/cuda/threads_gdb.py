@@ -19,7 +19,8 @@ SAVED = ["r15", "r14", "r13", "r12", "rbx", "rbp", "rip"]
 def worker():
     """The Worker of the selected host thread."""
     owner = gdb.parse_and_eval("'ramet::emulated::(anonymous namespace)::own_worker'")
-    pointer = owner["_M_t"]["_M_t"]["_M_head_impl"]
+    # A unique_ptr is a pointer; the names of its members are the library's own affair, and not unique.
+    pointer = owner.address.cast(gdb.lookup_type("ramet::emulated::Worker").pointer().pointer()).dereference()
     if int(pointer) == 0:
         raise gdb.GdbError("this host thread has not run a kernel")
     return pointer.dereference()

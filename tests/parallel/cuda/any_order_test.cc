@@ -17,6 +17,7 @@ ReduceOptions any() {
 }
 
 TEST(AnyOrder, ByNccl) {
+  RAMET_EMULATED_ONLY("four cards");
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Async, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
     emulated::Settings settings = gpu_settings(4);
@@ -59,6 +60,7 @@ TEST(AnyOrder, ByAKernelElsewhere) {
 }
 
 TEST(AnyOrder, GradientsOfBuckets) {
+  RAMET_EMULATED_ONLY("four cards");
   emulated::Settings settings = gpu_settings(4);
   settings.streams = emulated::StreamMode::Random;
   const Gpus four(settings);

@@ -13,6 +13,7 @@ using nn::parallel::DataParallel;
 using nn::parallel::DataParallelOptions;
 
 TEST(GpuFailures, ADeviceThatDoesNotExist) {
+  RAMET_EMULATED_ONLY("machines with two cards and with none");
   nn::Linear m(2, 2);
   const Tensor x = varied({4, 2}, 1);
   {
@@ -29,6 +30,7 @@ TEST(GpuFailures, ADeviceThatDoesNotExist) {
 }
 
 TEST(GpuFailures, TheListOfCards) {
+  RAMET_EMULATED_ONLY("a machine with two cards");
   for (const auto& [list, what] :
        {std::pair("0,x", "[RAMET_CUDA_DEVICES] got '0,x', expected numbers of cards with commas"),
         std::pair("0,7", "[RAMET_CUDA_DEVICES] got '0,7', but there is no card 7: 2 cards found"),
@@ -54,6 +56,7 @@ TEST(GpuFailures, OperandsOfTwoDevices) {
 }
 
 TEST(GpuFailures, MemoryRunsOut) {
+  RAMET_EMULATED_ONLY("cards of 64 and 24 MiB");
   emulated::Settings settings = gpu_settings(2);
   settings.memory = {size_t{64} << 20, size_t{24} << 20};
   const Gpus two(settings);
@@ -75,6 +78,7 @@ TEST(GpuFailures, MemoryRunsOut) {
 }
 
 TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
+  RAMET_EMULATED_ONLY("a card of 2 MiB");
   emulated::Settings settings = gpu_settings(1);
   settings.memory = {size_t{2} << 20};  // one segment of the allocator
   const Gpus one(settings);
@@ -84,6 +88,7 @@ TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
 }
 
 TEST(GpuFailures, UnequalGpusAreWarnedOf) {
+  RAMET_EMULATED_ONLY("cards of unequal memory");
   std::vector<std::string> warnings;
   set_log_handler([&](LogLevel level, const std::string& text) {
     if (level == LogLevel::Warning) warnings.push_back(text);

@@ -1,6 +1,7 @@
 // Tensors of the host and of several GPUs in one call, and what read a GPU's memory on the host.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "nn/utils/clip_grad.h"

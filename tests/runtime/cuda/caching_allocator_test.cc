@@ -86,6 +86,7 @@ TEST(CudaAllocator, BlocksNeverOverlap) {
 }
 
 TEST(CudaAllocator, OutOfMemoryNamesRequestAndStatistics) {
+  RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus;  // 64 MiB
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
   void* kept = a.allocate(40 * kMiB);
@@ -99,6 +100,7 @@ TEST(CudaAllocator, OutOfMemoryNamesRequestAndStatistics) {
 }
 
 TEST(CudaAllocator, CachesOfOtherDevicesOfTheCardGoToo) {
+  RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus(gpu_settings(1), "0,0");
   cuda::CachingAllocator &a = cuda::caching_allocator(0), &b = cuda::caching_allocator(1);
   a.free(a.allocate(40 * kMiB));
@@ -119,6 +121,7 @@ TEST(CudaAllocator, ALimitIsKept) {
 }
 
 TEST(CudaAllocator, TensorsLiveThere) {
+  RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus;
   {
     const TensorBase x = TensorBase::empty({3, 5}, kFloat, kGpu),

@@ -111,6 +111,7 @@ struct Link {
 };
 
 TEST(CudaCopies, WhatDoesNotReachGoesThroughTheHost) {
+  RAMET_EMULATED_ONLY("links that are absent or damaged");
   const Link links[] = {{"direct", nullptr, true, false, true},
                         {"one card", "0,0", true, false, true},
                         {"no peers", nullptr, false, false, false},

@@ -24,6 +24,7 @@ TEST(CudaDeviceList, ListsOfCards) {
 }
 
 TEST(CudaDeviceList, DevicesExistOrAreNamed) {
+  RAMET_EMULATED_ONLY("machines with no card, one and two");
   {
     const Gpus gpus(gpu_settings(2));
     EXPECT_EQ(cuda::device_count(), 2);
@@ -45,6 +46,16 @@ TEST(CudaDeviceList, DevicesExistOrAreNamed) {
     const Gpus gpus(gpu_settings(1), "0,7");
     EXPECT_MESSAGE(cuda::device_count(), "[RAMET_CUDA_DEVICES]");
     EXPECT_MESSAGE(resolve("cuda"), "there is no card 7");
+  }
+  {
+    // A list of cards does not hide that there is no driver.
+    const Gpus gpus(gpu_settings(0), "0,0");
+    EXPECT_FALSE(cuda::is_available());
+    EXPECT_MESSAGE(resolve("cuda"), "cudaErrorNoDevice");
+  }
+  {
+    const Gpus gpus(gpu_settings(0), "0;0");
+    EXPECT_MESSAGE(resolve("cuda"), "[RAMET_CUDA_DEVICES] got '0;0'");
   }
   const Gpus gpus(gpu_settings(0));
   EXPECT_FALSE(cuda::is_available());

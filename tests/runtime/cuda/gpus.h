@@ -1,15 +1,41 @@
-// Emulated GPUs under the device layer, for one test.
+// GPUs under the device layer, for one test: emulated ones, or in a build for real GPUs as many
+// logical devices on the cards that there are.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "runtime/cuda/emulated/control.h"
+#include "runtime/cuda/gpu.h"
 #include "runtime/cuda/library.h"
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/control.h"
+/// What only emulated GPUs can be asked for: skips the test on real ones, with the reason.
+#define RAMET_EMULATED_ONLY(reason) (void)0
+#else
+#define RAMET_EMULATED_ONLY(reason) GTEST_SKIP() << "for emulated GPUs only: " << reason
+
+// What tests ask of emulated GPUs. Of real ones they get the number of devices.
+namespace ramet::emulated {
+
+enum class StreamMode { Async, Eager, Lazy, Random };
+
+struct Settings {
+  int devices = 1;
+  std::vector<size_t> memory;
+  StreamMode streams = StreamMode::Async;
+  bool all_peers = true;
+  std::vector<std::pair<int, int> > broken_peers;
+};
+
+}  // namespace ramet::emulated
+#endif
 
 namespace ramet::testing {
 
+#if RAMET_GPU_EMULATED
 inline emulated::Settings gpu_settings(int devices = 2) {
   emulated::Settings s = emulated::settings_from_environment();
   s.devices = devices;
@@ -37,6 +63,40 @@ class Gpus {
   }
   Gpus(const Gpus&) = delete;
 };
+#else
+inline emulated::Settings gpu_settings(int devices = 2) {
+  emulated::Settings s;
+  s.devices = devices;
+  return s;
+}
+
+class Gpus {
+ public:
+  explicit Gpus(const emulated::Settings& settings = gpu_settings(), const char* list = nullptr) {
+    cuda::shutdown();
+    const char* before = std::getenv(kName);
+    had_ = before != nullptr;
+    if (had_) before_ = before;
+    int cards = 0;
+    if (cudaGetDeviceCount(&cards) != cudaSuccess) (void)cudaGetLastError();
+    std::string each;
+    for (int k = 0; k < settings.devices; ++k)
+      each += (k ? "," : "") + std::to_string(cards > 0 ? k % cards : 0);
+    setenv(kName, list ? list : each.c_str(), 1);
+  }
+  ~Gpus() {
+    cuda::shutdown();
+    if (had_) setenv(kName, before_.c_str(), 1);
+    else unsetenv(kName);
+  }
+  Gpus(const Gpus&) = delete;
+
+ private:
+  static constexpr const char* kName = "RAMET_CUDA_DEVICES";
+  bool had_ = false;
+  std::string before_;
+};
+#endif
 
 template <class F> std::string message_of(const F& f) {
   try {

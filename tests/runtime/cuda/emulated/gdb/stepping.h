@@ -1,0 +1,9 @@
+#pragma once
+#include "runtime/cuda/gpu.h"
+
+namespace ramet::testing {
+
+/// x[8 b + i] = 8 b + 7 - i, two blocks.
+cudaError_t turn_in_blocks_of_8(int* x, cudaStream_t stream);
+
+}  // namespace ramet::testing

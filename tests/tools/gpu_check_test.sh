@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# gpu_check against packages of stand-ins: tests that pass, fail, skip, crash, hang and lose their device, a compute-sanitizer
+# that works, one that finds something and one that refuses, no GPU; then with the benchmark of this build on emulated GPUs.
+# Last, gpu_package where there is no toolkit.
+# usage: gpu_check_test.sh GPU_BENCH
+set -euo pipefail
+
+bench=$(realpath "$1")
+work=$TEST_TMPDIR/work
+package=$work/package
+failed=0
+mkdir -p "$package/bench" "$work/bin"
+cp tools/gpu_check "$package/"
+cp tools/benchmarks/gpu/{drive,torch_rows}.py "$package/bench/"
+echo "Ramet of a test" >"$package/VERSION"
+
+# A GoogleTest program in what it prints. What case C does is its name.
+cat >"$package/gpu_tests" <<'E2'
+#!/usr/bin/env bash
+for word in "$@"; do [[ $word != --gtest_filter=* ]] || filter=${word#*=}; done
+without=:$([[ $filter != *-* ]] || echo "${filter#*-}"):
+[[ -z ${CHECK_LOG:-} ]] || echo "$RAMET_CUDA_DEVICES $filter" >>"$CHECK_LOG"
+code=0
+IFS=: read -ra cases <<<"${filter%%-*}"
+for case in "${cases[@]}"; do
+  [[ $without != *:$case:* ]] || continue
+  echo "[ RUN      ] $case"
+  if [[ $code -ne 0 ]]; then
+    echo "[  SKIPPED ] $case (0 ms)"
+    continue
+  fi
+  case $case in
+    *.Passes2) echo "no line end[       OK ] $case (0 ms)" ;;
+    *.Passes*) echo "[       OK ] $case (0 ms)" ;;
+    *.Skips) echo "a reason" && echo "[  SKIPPED ] $case (0 ms)" ;;
+    *.Fails*) echo "x.cc:1: Failure of $case" && echo "[  FAILED  ] $case (0 ms)" && code=1 ;;
+    *.Crashes) kill -SEGV $$ ;;
+    *.Hangs) sleep 100 ;;
+  esac
+done
+exit $code
+E2
+cat >"$package/gpu_bench" <<'E2'
+#!/usr/bin/env bash
+[[ -z ${CHECK_NO_GPU:-} ]] || { echo "gpu_bench: no GPU to measure: no driver" >&2 && exit 1; }
+[[ $1 != --serve ]] || read -r _
+[[ $1 == --bare ]] && echo '{}' || exit 3
+E2
+cat >"$work/bin/fine-sanitizer" <<'E2'
+#!/usr/bin/env bash
+tool=$2
+while [[ $1 != */gpu_* ]]; do shift; done
+"$@" || exit 1
+code=0
+if [[ $* == *Second* && $tool == racecheck ]]; then echo "========= Error: Race reported in kernel k" && code=86; fi
+echo "========= ${tool^^} SUMMARY: $code hazards"
+exit $code
+E2
+printf '#!/bin/sh\necho "========= Error: Device not supported. Please refer to the documentation"\nexit 1\n' >"$work/bin/refusing-sanitizer"
+chmod +x "$package"/gpu_* "$work"/bin/*
+{
+  printf 'a/first_test\ttests,sanitizer\tFirst.Passes1:First.Passes2\n'
+  printf 'a/second_test\ttests,sanitizer\tSecond.Passes1:Second.Skips\n'
+  printf 'b/bad_test\ttests\tBad.Passes1:Bad.Fails1:Bad.Passes2:Bad.Crashes:Bad.Fails2:Bad.Hangs:Bad.Passes3\n'
+  printf 'parallel/scenarios_test\tscenarios\tScenario.Passes17\n'
+} >"$package/tests.list"
+
+fail() {
+  echo "FAILED: $*"
+  for file in stdout stderr report.md; do [[ ! -f $work/$file ]] || { echo "--- $file" && cat "$work/$file"; }; done
+  failed=1
+}
+# check CODE ARGUMENTS...: runs gpu_check.
+check() {
+  local expected=$1 code=0
+  shift
+  rm -f "$work/report.md"
+  call=$*
+  "$package/gpu_check" --report "$work/report.md" --limit 2 "$@" >"$work/stdout" 2>"$work/stderr" || code=$?
+  [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
+}
+expect() { grep -qF -- "$1" "$work/report.md" || fail "$call: the report does not say: $1"; }
+
+# Good tests, on the devices that belong to each part.
+cp "$package/tests.list" "$work/all"
+grep -v '^b/' "$work/all" >"$package/tests.list"
+CHECK_LOG=$work/log check 0 --only tests,scenarios
+expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
+expect '| scenarios | 1 | 0 | 0 | 0 | 0 | 0 |'
+expect '- tests: Second.Skips skipped: a reason'
+expect '- package: Ramet of a test'
+expect 'Nothing failed.'
+grep -qx '0,0,0,0 Scenario.Passes17' "$work/log" || fail "the scenarios' devices: $(cat "$work/log")"
+grep -qx '0,0 First.Passes1:First.Passes2' "$work/log" || fail "the tests' devices: $(cat "$work/log")"
+
+: >"$package/tests.list"
+check 1 --only tests
+expect '### tests: no case ran'
+
+# Bad ones: each is reported, and what stands behind it runs.
+cp "$work/all" "$package/tests.list"
+check 1 --only tests
+expect '| tests | 6 | 2 | 1 | 1 | 1 | 0 |'
+expect '### tests: Bad.Fails1 failed'
+expect 'x.cc:1: Failure of Bad.Fails2'
+expect '### tests: Bad.Crashes crashed'
+expect 'signal 11'
+expect '### tests: Bad.Hangs hung'
+expect 'no end within 2 s'
+expect '4 failed.'
+
+# compute-sanitizer: fine, with a finding, refusing, absent.
+grep -v '^b/' "$work/all" >"$package/tests.list"
+check 1 --only sanitizer --sanitizer "$work/bin/fine-sanitizer"
+expect '| memcheck | 3 | 0 | 0 | 0 | 1 | 0 |'
+expect '| racecheck | 3 | 1 | 0 | 0 | 1 | 0 |'
+expect '| synccheck | 3 | 0 | 0 | 0 | 1 | 0 |'
+expect 'Race reported in kernel k'
+check 0 --only sanitizer --sanitizer "$work/bin/refusing-sanitizer"
+expect '- memcheck: not run: it refused: ========= Error: Device not supported.'
+expect '| synccheck | | | | | | all |'
+if [[ -z $(command -v compute-sanitizer; compgen -G '/usr/local/cuda*/bin/compute-sanitizer') ]]; then
+  CUDA_PATH=$work check 0 --only sanitizer
+  expect '- racecheck: not run: no compute-sanitizer found'
+fi
+
+# A benchmark that dies.
+check 1 --only bench
+expect '### bench: exit code'
+expect 'gpu_bench ended with exit code'
+
+# No GPU; wrong calls.
+CHECK_NO_GPU=1 check 2
+[[ $(cat "$work/stderr") == 'gpu_check: no GPU: gpu_bench: no GPU to measure: no driver' && ! -e $work/report.md ]] || fail "no GPU"
+for wrong in '--only nothing' '--seconds x' '--package /nowhere' '--jobs' '--what'; do
+  check 2 $wrong
+  [[ $(wc -l <"$work/stderr") -eq 1 ]] || fail "$wrong: expected one line"
+done
+
+check 0 --help
+grep -q '^ *\./gpu_check ' "$work/stdout" || fail "--help"
+tools/gpu_package --help | grep -q '^ *\./tools/gpu_package' || fail "gpu_package --help"
+
+# The benchmark of this build, on emulated GPUs: all rows, tiny.
+cp "$bench" "$package/gpu_bench"
+export RAMET_EMULATED_MEMORY=256M
+check 0 --only bench --tiny --rounds 1
+for row in limit.copy op.host.add layer_norm.backward cross_entropy.consuming adamw.fused reduce_add.4 broadcast_coalesced.4 \
+  linear.backward attention.forward mnist.step tinygpt.step; do
+  grep -q "^| $row" "$work/report.md" || fail "no row $row"
+done
+expect '- G12 cold start'
+expect '- not measured: G1 gpt2.step'
+! grep -q FAILED "$work/report.md" || fail "a row failed"
+# Without python3 the program prints its own table.
+mkdir -p "$work/nopython"
+for tool in awk bash basename cat cp cut date dirname env find grep head ldd mktemp mv nproc paste realpath rm sed sort tail timeout tr \
+  uname wc xargs; do
+  ln -sf "$(command -v $tool)" "$work/nopython/$tool"
+done
+PATH=$work/nopython check 0 --only bench --tiny --rounds 1 --bench layer_norm
+expect 'No python3 here'
+expect '| layer_norm.forward | G4 |'
+"$package/gpu_bench" --what 2>"$work/stderr" && fail "gpu_bench --what: expected an error"
+[[ $(cat "$work/stderr") == 'gpu_bench: not understood: --what' ]] || fail "gpu_bench --what"
+code=0
+RAMET_CUDA_DEVICES='' "$package/gpu_bench" 2>"$work/stderr" || code=$?
+[[ $code -eq 1 && $(cat "$work/stderr") == *"no GPU to measure: RAMET_CUDA_DEVICES names none"* ]] || fail "gpu_bench without a GPU"
+
+code=0
+CUDA_PATH=$work/none tools/gpu_package >"$work/stdout" 2>"$work/stderr" || code=$?
+[[ $code -eq 3 && $(cat "$work/stderr") == "gpu_package: no CUDA toolkit: $work/none/bin/nvcc is missing (CUDA_PATH names where one is)" ]] ||
+  fail "gpu_package without a toolkit: exit code $code"
+[[ $failed -eq 0 ]] || exit 1
+echo "OK: gpu_check reports what happens"

@@ -1,0 +1,74 @@
+// The rows of the GPU benchmark (`./tools/gpu_check --only bench`). torch_rows.py has PyTorch's
+// twin of each, under the same name and for the same shape: the data are the same numbers in both.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace ramet::gpu_bench {
+
+/// What a row's rate is a share of: a figure of the same run.
+enum class Limit : uint8_t {
+  None,
+  Copy,     ///< bytes a second, both directions: the row limit.copy
+  Product,  ///< floating-point operations a second: the row limit.product
+  Launch,   ///< host time of a bare launch: the row limit.launch; what is beyond it counts
+};
+
+/// A row's data, and what is done with them.
+struct Work {
+  std::function<void()> run;  // queues one repetition
+  /// Some of what the first repetition computed, for a comparison with the twin.
+  std::function<std::vector<double>()> outputs;
+};
+
+struct Row {
+  std::string name, anchor;  // "adamw.fused", "G6"
+  std::map<std::string, int64_t> shape;
+  Limit limit = Limit::None;
+  double work = 0;  // bytes or operations of one repetition
+  /// Goals, 0: none. Share of the limit, or nanoseconds beyond the bare launch; PyTorch's time
+  /// over this library's.
+  double goal = 0, goal_ratio = 0;
+  double tolerance = 0;  // of outputs: largest difference over largest value; 0: not compared
+  bool host = false;     // the time until the call returns, not the GPU's
+  std::function<Work()> make;
+};
+
+/// All rows, limits first. `tiny`: sizes with which an emulated GPU is done in a second.
+std::vector<Row> rows(bool tiny);
+void add_limits(std::vector<Row>& rows, bool tiny);
+void add_memory_rows(std::vector<Row>& rows, bool tiny);
+void add_optimizer_rows(std::vector<Row>& rows, bool tiny);
+void add_product_rows(std::vector<Row>& rows, bool tiny);
+void add_steps(std::vector<Row>& rows, bool tiny);
+
+// ---- what rows share
+// ------------------------------------------------------------------------------
+
+inline const Device kGpu(kCUDA, 0);
+
+/// Numbers of rows_data.h in [-scale, scale), on cuda:0.
+Tensor filled(IntArrayRef sizes, ScalarType dtype, double scale, int seed);
+/// i * 7 % classes, int64, on cuda:0.
+Tensor classes(int64_t n, int64_t classes);
+/// At most 256 elements, evenly spaced, as they lie.
+std::vector<double> some_of(const Tensor& t);
+/// Elements of each tensor of a GPT-2 of 124M parameters, or of a tiny one: 148 sizes.
+std::vector<std::vector<int64_t>> gpt2_sizes(bool tiny);
+
+/// Seconds of one repetition out of `times`, by events around them; of a host row, by the host's
+/// clock around bursts that the queue of the device has room for.
+double seconds_of(const Row& row, const Work& work, int64_t times);
+
+/// A launch of a kernel that does nothing, on cuda:0's compute stream.
+void bare_launch();
+/// The device copies bytes within its own memory: the call of the CUDA runtime.
+void bare_copy(void* to, const void* from, int64_t bytes);
+
+}  // namespace ramet::gpu_bench

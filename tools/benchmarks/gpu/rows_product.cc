@@ -1,0 +1,122 @@
+// Linear layers and attention: rows that products limit.
+#include "autograd/autograd.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
+#include "tools/benchmarks/gpu/rows.h"
+
+namespace ramet::gpu_bench {
+namespace {
+
+Row product_row(std::string name, std::string anchor, std::map<std::string, int64_t> shape,
+                double operations, double ratio, std::function<Work()> make) {
+  Row r;
+  r.name = std::move(name), r.anchor = std::move(anchor), r.shape = std::move(shape);
+  r.limit = Limit::Product, r.work = operations, r.goal_ratio = ratio, r.tolerance = 2e-2;
+  r.make = std::move(make);
+  return r;
+}
+
+// Inputs in turn, so that none is still in the cache when its turn comes again.
+struct Turns {
+  std::vector<Tensor> x, w, b, gy;
+  size_t at = 0;
+  size_t next() { return at++ % x.size(); }
+};
+
+std::shared_ptr<Turns> turns(int64_t m, int64_t k, int64_t n, bool tiny, bool grad) {
+  constexpr int64_t kCache = 128 << 20;
+  const int64_t sets = tiny ? 2 : 1 + kCache / (2 * (m * k + m * n));
+  auto t = std::make_shared<Turns>();
+  for (int i = 0; i < sets; ++i) {
+    t->x.push_back(filled({m, k}, kBFloat16, 1, 10 * i + 1).requires_grad_(grad));
+    t->w.push_back(filled({n, k}, kBFloat16, .05, 10 * i + 2).requires_grad_(grad));
+    t->b.push_back(filled({n}, kBFloat16, .1, 10 * i + 3).requires_grad_(grad));
+    if (grad) t->gy.push_back(filled({m, n}, kBFloat16, 1, 10 * i + 4));
+  }
+  return t;
+}
+
+Work linear_forward(int64_t m, int64_t k, int64_t n, bool tiny, bool with_gelu) {
+  const auto t = turns(m, k, n, tiny, false);
+  const auto compute = [=](size_t i) {
+    const NoGradGuard off;
+    const Tensor y = linear(t->x[i], t->w[i], t->b[i]);
+    return with_gelu ? gelu(y, "tanh") : y;
+  };
+  return {[=] { compute(t->next()); }, [=] { return some_of(compute(0)); }};
+}
+
+Work linear_backward(int64_t m, int64_t k, int64_t n, bool tiny) {
+  const auto t = turns(m, k, n, tiny, true);
+  std::vector<Tensor> y;
+  for (size_t i = 0; i < t->x.size(); ++i) y.push_back(linear(t->x[i], t->w[i], t->b[i]));
+  const auto compute = [=](size_t i) {
+    return autograd::grad({y[i]}, {t->x[i], t->w[i], t->b[i]}, {t->gy[i]}, /*retain_graph=*/true);
+  };
+  return {[=] { compute(t->next()); },
+          [=] {
+            std::vector<double> all;
+            for (const Tensor& g : compute(0))
+              for (double v : some_of(g)) all.push_back(v);
+            return all;
+          }};
+}
+
+// Packed [B, T, 3, H, D], as a transformer's first product leaves them.
+Work attention(int64_t batch, int64_t heads, int64_t length, int64_t width, bool backward) {
+  const Tensor packed = filled({batch, length, 3, heads, width}, kBFloat16, 1, 1);
+  packed.requires_grad_(backward);
+  const auto part = [&](int64_t i) { return packed.select(2, i).transpose(1, 2); };
+  const Tensor q = part(0), k = part(1), v = part(2);
+  const auto forward = [=] {
+    return scaled_dot_product_attention(q, k, v, {}, /*dropout_p=*/0, /*is_causal=*/true);
+  };
+  if (!backward) {
+    const auto quiet = [=] {
+      const NoGradGuard off;
+      return forward();
+    };
+    return {[=] { quiet(); }, [=] { return some_of(quiet()); }};
+  }
+  const Tensor y = forward(),
+               gy = filled({batch, length, heads, width}, kBFloat16, 1, 5).transpose(1, 2);
+  const auto compute = [=] { return autograd::grad({y}, {q, k, v}, {gy}, /*retain_graph=*/true); };
+  return {[=] { compute(); }, [=] { return some_of(compute()[0].contiguous()); }};
+}
+
+}  // namespace
+
+void add_product_rows(std::vector<Row>& rows, bool tiny) {
+  const int64_t m = tiny ? 16 : 8192, c = tiny ? 16 : 768;
+  for (const auto& [k, n] :
+       {std::pair(c, 3 * c), std::pair(c, c), std::pair(c, 4 * c), std::pair(4 * c, c)}) {
+    const int64_t in = k, out = n;  // structured bindings and lambdas
+    const std::string which = "." + std::to_string(in) + "x" + std::to_string(out);
+    const std::map<std::string, int64_t> shape{{"m", m}, {"k", in}, {"n", out}, {"gelu", 0}};
+    const double operations = 2. * static_cast<double>(m * in * out);
+    rows.push_back(product_row("linear.forward" + which, "G7", shape, operations, .97,
+                               [=] { return linear_forward(m, in, out, tiny, false); }));
+    rows.push_back(product_row("linear.backward" + which, "G7", shape, 2 * operations, .97,
+                               [=] { return linear_backward(m, in, out, tiny); }));
+    if (out != 4 * in) continue;
+    auto activated = shape;
+    activated["gelu"] = 1;
+    rows.push_back(product_row("linear.gelu.forward" + which, "G7", activated, operations, 1.0,
+                               [=] { return linear_forward(m, in, out, tiny, true); }));
+  }
+  const int64_t batch = tiny ? 1 : 16, heads = tiny ? 2 : 12, width = tiny ? 16 : 64;
+  for (const int64_t length : {tiny ? 40 : 1024, tiny ? 72 : 4096}) {
+    const std::map<std::string, int64_t> shape{
+        {"batch", batch}, {"heads", heads}, {"length", length}, {"width", width}};
+    // Two products, of which causality leaves half.
+    const double operations =
+        2. * static_cast<double>(batch * heads * length * width) * static_cast<double>(length);
+    const std::string which = "." + std::to_string(length);
+    rows.push_back(product_row("attention.forward" + which, "G8", shape, operations, .7,
+                               [=] { return attention(batch, heads, length, width, false); }));
+    rows.push_back(product_row("attention.backward" + which, "G8", shape, 2.5 * operations, 0,
+                               [=] { return attention(batch, heads, length, width, true); }));
+  }
+}
+
+}  // namespace ramet::gpu_bench

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Writes tests.list for tools/gpu_check: which cases of gpu_tests belong together in one process, and to which parts.
+
+  gpu_tests --gtest_list_tests --gtest_output=json:FILE; test_list.py FILE >tests.list
+
+Lines "name<TAB>parts<TAB>filter", by the files that the cases stand in; the operation table in pieces.
+"""
+
+import json
+import sys
+
+PIECE = 40  # cases of the operation table in one process
+# What compute-sanitizer runs: kernels alone, not what several threads or devices do with them.
+KERNEL_TESTS = ("autograd/gpu/", "nn/gpu/")
+
+
+def groups(listing):
+    cases = {}
+    for suite in listing["testsuites"]:
+        for case in suite["testsuite"]:
+            file = case["file"].split("tests/", 1)[-1].rsplit(".", 1)[0]
+            table = suite["name"].startswith("Rows/") and file.endswith("op_gpu_suite")
+            if file.startswith("autograd/op_table_"):
+                continue  # cases for the CPU that stand beside the table's rows
+            name = "op_table/" + case["name"].split("/")[0] if table else file
+            cases.setdefault(name, []).append("%s.%s" % (suite["name"], case["name"]))
+    return cases
+
+
+def main():
+    with open(sys.argv[1]) as f:
+        found = groups(json.load(f))
+    if not found:
+        sys.exit("test_list: no tests in " + sys.argv[1])
+    for name, cases in sorted(found.items()):
+        table = name.startswith("op_table/")
+        if name.startswith("parallel/"):
+            parts = "scenarios"
+        elif name.startswith(KERNEL_TESTS) or name == "op_table/GpuValuesAndGradients":
+            parts = "tests,sanitizer"
+        else:
+            parts = "tests"
+        size = PIECE if table else len(cases)
+        for start in range(0, len(cases), size):
+            label = "%s.%d" % (name, start // size + 1) if table else name
+            print("\t".join([label, parts, ":".join(cases[start : start + size])]))
+
+
+if __name__ == "__main__":
+    main()

@@ -56,7 +56,7 @@ if [[ $* == *Second* && $tool == racecheck ]]; then echo "========= Error: Race 
 echo "========= ${tool^^} SUMMARY: $code hazards"
 exit $code
 E2
-printf '#!/bin/sh\necho "========= Error: Device not supported. Please refer to the documentation"\nexit 1\n' >"$work/bin/refusing-sanitizer"
+printf '#!/bin/sh\necho "========= Error: Device not supported. Please refer to the documentation"\necho "========= ERROR SUMMARY: 1 error"\nexit 1\n' >"$work/bin/refusing-sanitizer"
 chmod +x "$package"/gpu_* "$work"/bin/*
 {
   printf 'a/first_test\ttests,sanitizer\tFirst.Passes1:First.Passes2\n'
@@ -152,6 +152,54 @@ done
 expect '- G12 cold start'
 expect '- not measured: G1 gpt2.step'
 ! grep -q FAILED "$work/report.md" || fail "a row failed"
+# Beside a peer, which is right in one row and wrong in another: the rows take turns and are compared.
+mkdir -p "$work/python/torch"
+echo '__version__ = "0"' >"$work/python/torch/__init__.py"
+mv "$package/bench/torch_rows.py" "$work/"
+cat >"$package/bench/torch_rows.py" <<'E2'
+"""A peer that needs no PyTorch."""
+
+
+class GPU:
+    type = "cpu"
+
+
+def set_up():
+    pass
+
+
+def described():
+    return "a stand-in"
+
+
+def value(i, seed):
+    mask = (1 << 64) - 1
+    h = ((i + 1) * 0x9E3779B97F4A7C15 + seed * 0xBF58476D1CE4E5B9) & mask
+    h ^= h >> 31
+    h = h * 0x94D049BB133111EB & mask
+    return (h >> 40) * 2.0**-23 - 1
+
+
+def twin(name):
+    if name == "limit.copy":
+        return lambda s: (None, lambda: [value(i * (s["bytes"] // 1024), 1) for i in range(256)])
+    if name == "op.host.add":
+        return lambda s: (None, lambda: [value(i, 1) + value(i, 2) + 1e-3 for i in range(16)])
+
+
+def repetitions(row, run, tiny):
+    return 3
+
+
+def seconds_of(row, run, times):
+    assert times == 3
+    return 2.0
+E2
+PYTHONPATH=$work/python check 1 --only bench --tiny --rounds 3 --bench op.host.add
+expect '- a stand-in'
+expect '- FAILED: op.host.add: differs from PyTorch by'
+grep -qE '^\| limit.copy .*\| 2 s \| 0.0 % \| [0-9.]+ \|' "$work/report.md" || fail "no ratio of limit.copy"
+mv "$work/torch_rows.py" "$package/bench/"
 # Without python3 the program prints its own table.
 mkdir -p "$work/nopython"
 for tool in awk bash basename cat cp cut date dirname env find grep head ldd mktemp mv nproc paste realpath rm sed sort tail timeout tr \

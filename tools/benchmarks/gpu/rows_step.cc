@@ -104,10 +104,10 @@ void add_steps(std::vector<Row>& rows, bool tiny) {
   Row r;
   r.tolerance = 1e-3;
   const int64_t hidden = tiny ? 16 : 512, batch = tiny ? 4 : 64;
-  r.name = "mnist.step", r.anchor = "capture", r.shape = {{"batch", batch}, {"hidden", hidden}};
+  r.name = "mnist.step", r.anchor = "step", r.shape = {{"batch", batch}, {"hidden", hidden}};
   r.make = [=] { return mnist_step(batch, hidden); };
   rows.push_back(r);
-  // The same step captured and replayed stands here, as "mnist.step.captured" with goal_ratio 5:
+  // The same step captured and replayed belongs here, as "mnist.step.captured" with goal_ratio 5:
   // its Work is mnist_step's with a replay as `run`, its twin PyTorch's eager step.
 
   const int64_t layers = tiny ? 2 : 4, heads = tiny ? 2 : 4, c = tiny ? 16 : 128,

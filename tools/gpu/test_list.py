@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes tests.list for tools/gpu_check: which cases of gpu_tests belong together in one process, and to which parts.
 
-  gpu_tests --gtest_list_tests --gtest_output=json:FILE; test_list.py FILE >tests.list
+  gpu_tests --gtest_list_tests --gtest_output=json:FILE; test_list.py FILE LABELS >tests.list
 
-Lines "name<TAB>parts<TAB>filter", by the files that the cases stand in; the operation table in pieces.
+LABELS: a file with the labels of all tests tagged "cuda"; one whose cases are not in the program is an error. Lines "name<TAB>parts<TAB>filter", by the files that the cases stand in; the operation table in pieces.
 """
 
 import json
@@ -27,11 +27,26 @@ def groups(listing):
     return cases
 
 
+def group_of(label):
+    """The group that has the cases of this test, or None where they are of no use on a real GPU."""
+    package, name = label.replace("//tests/", "").split(":")
+    if package.startswith("runtime/cuda/emulated") or name.endswith("_long_test"):
+        return None
+    if name.startswith("op_gpu_"):
+        return "op_table/GpuValuesAndGradients"
+    if package == "parallel":
+        name = name.replace("_gpus_test", "_test")
+    return package + "/" + name
+
+
 def main():
     with open(sys.argv[1]) as f:
         found = groups(json.load(f))
-    if not found:
-        sys.exit("test_list: no tests in " + sys.argv[1])
+    with open(sys.argv[2]) as f:
+        labels = f.read().split()
+    missing = [label for label in labels if group_of(label) not in list(found) + [None]]
+    if missing or not labels:
+        sys.exit("test_list: not in gpu_tests (ramet_cases in their BUILD files puts them there): " + (" ".join(missing) or "no labels"))
     for name, cases in sorted(found.items()):
         table = name.startswith("op_table/")
         if name.startswith("parallel/"):

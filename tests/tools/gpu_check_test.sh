@@ -215,6 +215,34 @@ code=0
 RAMET_CUDA_DEVICES='' "$package/gpu_bench" 2>"$work/stderr" || code=$?
 [[ $code -eq 1 && $(cat "$work/stderr") == *"no GPU to measure: RAMET_CUDA_DEVICES names none"* ]] || fail "gpu_bench without a GPU"
 
+# The list that gpu_package writes: the table in pieces, files as they are, nothing forgotten.
+python3 - "$work/listing.json" <<'E2'
+import json, sys
+
+suites = [
+    ("Rows/OpTable", [("GpuMillion/row%d" % i, "tests/autograd/gpu/op_gpu_suite.cc") for i in range(50)]),
+    ("Rows/OpTable", [("GpuValuesAndGradients/row0", "tests/autograd/gpu/op_gpu_suite.cc")]),
+    ("Rows/RandomTable", [("Draws/0", "tests/autograd/op_table_random_test.cc")]),
+    ("Scenario", [("One", "tests/parallel/comm_test.cc"), ("Two", "tests/parallel/comm_test.cc")]),
+    ("Rows", [("Norm", "tests/autograd/gpu/rows_test.cc")]),
+]
+listing = {"testsuites": [{"name": n, "testsuite": [{"name": c, "file": f} for c, f in cases]} for n, cases in suites]}
+json.dump(listing, open(sys.argv[1], "w"))
+E2
+printf '//tests/%s\n' parallel:comm_gpus_test autograd/gpu:op_gpu_join_test autograd/gpu:rows_test parallel/cuda:training_long_test \
+  runtime/cuda/emulated:faults_test >"$work/labels"
+tools/gpu/test_list.py "$work/listing.json" "$work/labels" | awk -F'\t' '{ print $1, $2, split($3, cases, ":") }' >"$work/list"
+diff "$work/list" - <<'E2' || fail "test_list.py"
+autograd/gpu/rows_test tests,sanitizer 1
+op_table/GpuMillion.1 tests 40
+op_table/GpuMillion.2 tests 10
+op_table/GpuValuesAndGradients.1 tests,sanitizer 1
+parallel/comm_test scenarios 2
+E2
+echo //tests/nn/gpu:forgotten_test >>"$work/labels"
+! tools/gpu/test_list.py "$work/listing.json" "$work/labels" >/dev/null 2>"$work/stderr" || fail "test_list.py: nothing missing"
+grep -q ': //tests/nn/gpu:forgotten_test$' "$work/stderr" || fail "test_list.py: what is missing"
+
 code=0
 CUDA_PATH=$work/none tools/gpu_package >"$work/stdout" 2>"$work/stderr" || code=$?
 [[ $code -eq 3 && $(cat "$work/stderr") == "gpu_package: no CUDA toolkit: $work/none/bin/nvcc is missing (CUDA_PATH names where one is)" ]] ||

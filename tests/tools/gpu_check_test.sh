@@ -106,7 +106,7 @@ expect 'x.cc:1: Failure of Bad.Fails2'
 expect '### tests: Bad.Crashes crashed'
 expect 'signal 11'
 expect '### tests: Bad.Hangs hung'
-expect 'no end within 2 s'
+expect 'no end within 4 s'
 expect '4 failed.'
 
 # compute-sanitizer: fine, with a finding, refusing, absent.

@@ -76,7 +76,7 @@ check() {
   shift
   rm -f "$work/report.md"
   call=$*
-  "$package/gpu_check" --report "$work/report.md" --limit 2 "$@" >"$work/stdout" 2>"$work/stderr" || code=$?
+  "$package/gpu_check" --report "$work/report.md" --limit 4 "$@" >"$work/stdout" 2>"$work/stderr" || code=$?
   [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
 }
 expect() { grep -qF -- "$1" "$work/report.md" || fail "$call: the report does not say: $1"; }

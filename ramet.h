@@ -2,6 +2,7 @@
 // says `namespace torch = ramet;`.
 #pragma once
 #include "autograd/autograd.h"
+#include "autograd/captured.h"
 #include "autograd/function.h"
 #include "autograd/gradcheck.h"
 #include "autograd/graph_print.h"

@@ -117,6 +117,7 @@ class GraphTask {
   void process(const Ready& r, const std::vector<Member>& members, std::vector<Delivery>& out);
   void deliver(Edge e, uint64_t key, Tensor g, int lane);  // under mutex_
   void push(int device, Ready r);
+  bool serve_another();  // while a capture is made; false: no other device has work
   void push_group(int lane, ReduceBucket* b, Group& group);
   void failed(uint64_t rank);  // with the exception that is being handled
 

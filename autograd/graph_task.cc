@@ -3,6 +3,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/thread_pool.h"
 
@@ -70,7 +71,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   int devices = 0;
   for (Node* n : order)
     if (!(n->flags & Node::kSink) && !std::exchange(used[n->device], true)) ++devices;
-  if (devices > 1) {  // Note [Shares]
+  if (devices > 1 && !capture::active()) {  // Note [Shares]
     const int here = tls.share ? tls.share : get_num_threads();
     share_ = static_cast<uint8_t>(std::clamp(here / devices, 1, 255));
   } else {
@@ -176,6 +177,7 @@ void GraphTask::push(int device, Ready r) {
   lane.heap.push_back(r);
   std::push_heap(lane.heap.begin(), lane.heap.end());
   if (device == home_) return changed_.notify_all();  // the caller serves its own device
+  if (capture::active()) return;                      // run() serves all of them
   if (lane.active) return;
   lane.active = true;
   ++active_;
@@ -230,9 +232,24 @@ void GraphTask::walk(int device) {
   changed_.notify_all();
 }
 
+// A capture is made by one thread.
+bool GraphTask::serve_another() {
+  for (int device = 0; device < kMaxDevices; ++device) {
+    if (device == home_ || lanes_[device].heap.empty()) continue;
+    ++active_;  // walk() takes it back
+    ThreadLocalStateGuard state(state_);
+    AutoGradMode mode(create_);
+    ScopedValue<uint8_t> here(tls.cpu_device, static_cast<uint8_t>(device));
+    walk(device);
+    return true;
+  }
+  return false;
+}
+
 void GraphTask::run() {
   for (;;) {
     walk(home_);
+    if (capture::active() && serve_another()) continue;
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return active_ == 0 || !lanes_[home_].heap.empty(); });
     if (active_ != 0 || !lanes_[home_].heap.empty()) continue;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <new>
 
+#include "autograd/captured_internal.h"
 #include "autograd/grad_mode.h"
 #include "autograd/view.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
@@ -123,6 +125,7 @@ void Node::run_hooks(Tensor& grad, uint32_t at) {
   const DeviceGuard here(grad.device());
   for_each_hook(*extra, extra->hooks, [&](const NodeExtra::TensorHook& hook) {
     if (hook.slot != at) return;
+    capture::refuse("register_hook", "a hook on a gradient runs on the host");
     Tensor replaced = hook.call(grad);
     if (!replaced.defined()) return;
     RAMET_CHECK(same_sizes(replaced, grad) && replaced.device() == grad.device(), "register_hook",
@@ -159,6 +162,7 @@ Tensor AccumulateGrad::destination(uint32_t) {
 
 void AccumulateGrad::apply(Tensor* in, Tensor*) {
   Tensor& g = in[0];
+  if (RAMET_UNLIKELY(capture::active())) note_gradient(this);
   {
     std::lock_guard lock(mutex);
     const bool in_place =
@@ -187,7 +191,10 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
     }
   }
   if (RAMET_UNLIKELY(extra != nullptr))
-    for_each_hook(*extra, extra->post, [&](const NodeExtra::PostHook& hook) { hook.call(grad); });
+    for_each_hook(*extra, extra->post, [&](const NodeExtra::PostHook& hook) {
+      capture::refuse("register_post_accumulate_grad_hook", "it runs on the host");
+      hook.call(grad);
+    });
 }
 
 AccumulateGrad* grad_accumulator(TensorImpl* t) {

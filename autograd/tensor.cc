@@ -4,11 +4,13 @@
 #include <mutex>
 #include <sstream>
 
+#include "autograd/captured_internal.h"
 #include "autograd/grad_mode.h"
 #include "autograd/inplace.h"
 #include "autograd/layout.h"
 #include "autograd/node.h"
 #include "autograd/view.h"
+#include "runtime/capture.h"
 #include "runtime/print.h"
 
 namespace ramet {
@@ -74,14 +76,21 @@ const Tensor& Tensor::grad() const {
   static const Tensor none;
   RAMET_CHECK(defined(), "grad", "undefined tensor");
   if (!p_->node) return none;
-  if (leaf_slot()) return static_cast<AccumulateGrad*>(p_->node)->grad;
+  if (leaf_slot()) {
+    auto* sink = static_cast<AccumulateGrad*>(p_->node);
+    if (RAMET_UNLIKELY(capture::active())) autograd::note_gradient(sink);
+    return sink->grad;
+  }
   const Tensor* kept = retained_of(p_);
   return kept ? *kept : none;
 }
 
 Tensor& Tensor::mutable_grad() const {
   RAMET_CHECK(defined(), "grad", "undefined tensor");
-  if (AccumulateGrad* sink = grad_accumulator(p_)) return sink->grad;
+  if (AccumulateGrad* sink = grad_accumulator(p_)) {
+    if (RAMET_UNLIKELY(capture::active())) autograd::note_gradient(sink);
+    return sink->grad;
+  }
   Tensor* kept = retained_of(p_);
   RAMET_CHECK(kept != nullptr, "mutable_grad",
               "the .grad of a non-leaf exists only after retain_grad(): got ", describe(*this));
@@ -198,6 +207,7 @@ Tensor Tensor::data() const {
 }
 
 void Tensor::set_data(const Tensor& new_data) const {
+  capture::refuse("set_data", "the tensor would be given other memory");
   RAMET_CHECK(defined() && new_data.defined(), "set_data", "undefined tensor");
   RAMET_CHECK(!requires_grad() || is_floating(new_data.scalar_type()), "set_data",
               "incompatible tensor type: got ", describe(new_data),

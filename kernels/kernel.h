@@ -60,6 +60,11 @@ template <class Args> struct Kernel {
   }
 
  private:
+  // Kernels that draw random numbers call the member so (kernels/random.h).
+  template <class A> static auto key_of(const A& args, int) -> decltype(&args.key) {
+    return &args.key;
+  }
+  template <class A> static const void* key_of(const A&, long) { return nullptr; }
   void run(Stream stream, const Args& args) const {
     if (RAMET_UNLIKELY(!stream.device.is_cpu())) return on_cuda(stream, args);
     uint8_t variant = chosen_variant.load(std::memory_order_relaxed);
@@ -69,7 +74,13 @@ template <class Args> struct Kernel {
   [[gnu::cold, gnu::noinline]] void observed(KernelObserver observer, Stream stream,
                                              const Args& args) const {
     KernelCall call{name, stream, &args, sizeof args};
+    call.invoke = [](const void* kernel, Stream where, const void* block) {
+      (*static_cast<const Kernel*>(kernel))(where, *static_cast<const Args*>(block));
+    };
+    call.kernel = this;
+    call.key = key_of(args, 0);
     observer(call);
+    if (call.skip) return;
     run(stream, args);
     call.done = true;
     observer(call);

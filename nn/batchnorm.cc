@@ -11,6 +11,7 @@
 #include "nn/functional.h"
 #include "nn/init.h"
 #include "nn/replica_meeting.h"
+#include "runtime/capture.h"
 
 namespace ramet::nn::detail {
 
@@ -162,20 +163,27 @@ void move_towards(const Tensor& running, const std::vector<double>& values, doub
 }  // namespace
 
 void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
-  const NoGradGuard off;
-  size_t forwards = 0;
-  for (const BatchNormState* r : replicas)
-    if (r) forwards = std::max(forwards, r->deposits->forwards.size());
-  for (size_t i = 0; i < forwards; ++i) {
-    Union seen;
-    for (const BatchNormState* r : replicas)
-      if (r && i < r->deposits->forwards.size()) seen.add(r->deposits->forwards[i]);
-    const double momentum = next_momentum();
-    if (seen.count == 0) continue;  // empty batches teach nothing
-    for (double& m2 : seen.m2) m2 /= seen.count - 1;
-    move_towards(running_mean, seen.mean, momentum);
-    move_towards(running_var, seen.m2, momentum);
+  std::vector<std::vector<BatchDeposits::One>> of_forward;
+  for (const BatchNormState* r : replicas) {
+    if (!r) continue;
+    const auto& forwards = r->deposits->forwards;
+    of_forward.resize(std::max(of_forward.size(), forwards.size()));
+    for (size_t i = 0; i < forwards.size(); ++i) of_forward[i].push_back(forwards[i]);
   }
+  const auto update = [this, of_forward = std::move(of_forward)] {
+    const NoGradGuard off;
+    for (const auto& parts : of_forward) {
+      Union seen;
+      for (const BatchDeposits::One& part : parts) seen.add(part);
+      const double momentum = next_momentum();
+      if (seen.count == 0) continue;  // empty batches teach nothing
+      for (double& m2 : seen.m2) m2 /= seen.count - 1;
+      move_towards(running_mean, seen.mean, momentum);
+      move_towards(running_var, seen.m2, momentum);
+    }
+  };
+  if (RAMET_UNLIKELY(capture::active())) capture::host_work(update);
+  else update();
   for (const BatchNormState* r : replicas)
     if (r) r->deposits->forwards.clear();
 }

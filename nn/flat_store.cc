@@ -6,6 +6,7 @@
 #include "autograd/node.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "runtime/capture.h"
 #include "runtime/storage_ref.h"
 
 namespace ramet::nn {
@@ -77,6 +78,7 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
       // what saved it before must not see a change
       to->own_version.store(parameter.version(), std::memory_order_relaxed);
       add_ref(to->refs);
+      capture::refuse("flatten_parameters", "parameters are moved");
       Tensor(parameter).repoint(to);
     }
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "autograd/grad_mode.h"
+#include "runtime/capture.h"
 
 namespace ramet::nn::init {
 namespace {
@@ -36,6 +37,7 @@ std::vector<double> drawn_normal(int64_t rows, int64_t cols, double std, const T
   // Drawn on the tensor's own device, so that this device's generator advances.
   const Tensor noise(TensorBase::empty({rows, cols}, kDouble, like.device()));
   noise.normal_(0, std);
+  capture::refuse("init", "the host computes the values");
   const Tensor host = noise.to(Device(kCPU, 0));
   const double* p = static_cast<const double*>(host.ptr());
   return std::vector<double>(p, p + rows * cols);

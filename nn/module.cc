@@ -10,6 +10,7 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/any_value.h"
+#include "runtime/capture.h"
 #include "runtime/logging.h"
 
 namespace ramet::nn {
@@ -179,7 +180,21 @@ std::shared_ptr<Module> Module::shared_from_this_checked() const {
 
 // ---- state --------------------------------------------------------------------------------------
 
+void Module::captured() const {
+  if (is_replica_) return;  // it follows its source
+  // Whoever captures a module that no shared_ptr owns keeps it alive by himself, as in an eager
+  // step.
+  const bool owned = !weak_from_this().expired();
+  capture::guard(
+      this, "training mode or hooks of a module",
+      [m = this, life = weak_from_this(), owned, training = is_training_, hooks = hooks_.get()] {
+        return (!owned || !life.expired()) && m->is_training_ == training &&
+               m->hooks_.get() == hooks;
+      });
+}
+
 void Module::train(bool on) {
+  if (is_training_ != on && !is_replica_) capture::refuse("train", "the mode of a module changes");
   for (const auto& child : children_)
     if (child.value()) child.value()->train(on);
   is_training_ = on;

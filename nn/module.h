@@ -101,7 +101,10 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
 
   virtual void train(bool on = true);
   void eval();
-  virtual bool is_training() const noexcept { return is_training_; }
+  virtual bool is_training() const noexcept {
+    if (RAMET_UNLIKELY(tls.capturing != 0)) captured();
+    return is_training_;
+  }
 
   /// Moves or casts every parameter and buffer in place, keeping their identity. A floating-point
   /// dtype leaves integer and bool buffers (counters, indices, masks) as they are.
@@ -176,7 +179,10 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// An Error if there is no such hook.
   void remove_forward_hook(unsigned handle);
   /// Null when there is none.
-  const std::shared_ptr<const ModuleHooks>& forward_hooks() const noexcept { return hooks_; }
+  const std::shared_ptr<const ModuleHooks>& forward_hooks() const noexcept {
+    if (RAMET_UNLIKELY(tls.capturing != 0)) captured();
+    return hooks_;
+  }
   void set_forward_hooks(std::shared_ptr<const ModuleHooks> hooks) { hooks_ = std::move(hooks); }
 
   // ---- for replication (parallel/)
@@ -234,6 +240,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   void visit_children(const NamedModulePointerApplyFunction& function,
                       const std::string& prefix) const;
   std::shared_ptr<Module> shared_from_this_checked() const;
+  // A capture is being made that depends on training mode and hooks.
+  void captured() const;
   // The parts of Cloneable::clone that depend on no type.
   void forget_registries();
   void copy_tensors_from(const Module& source, const std::optional<Device>& device);

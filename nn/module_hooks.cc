@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/capture.h"
+
 namespace ramet::nn {
 
 namespace {
@@ -39,6 +41,7 @@ void Module::remove_forward_hook(unsigned handle) {
 void ModuleHooks::run_pre(Module& module, std::vector<Tensor>& inputs) const {
   const size_t count = inputs.size();
   for (const auto& [id, hook] : pre) {
+    capture::refuse("register_forward_pre_hook", "a module's hook runs on the host");
     hook(module, inputs);
     RAMET_CHECK(inputs.size() == count, "forward_pre_hook", "number of inputs after a hook of ",
                 module.name(), ": got ", inputs.size(), ", expected ", count);
@@ -48,6 +51,7 @@ void ModuleHooks::run_post(Module& module, const std::vector<Tensor>& inputs,
                            std::vector<Tensor>& outputs) const {
   const size_t count = outputs.size();
   for (const auto& [id, hook] : post) {
+    capture::refuse("register_forward_hook", "a module's hook runs on the host");
     hook(module, inputs, outputs);
     RAMET_CHECK(outputs.size() == count, "forward_hook", "number of outputs after a hook of ",
                 module.name(), ": got ", outputs.size(), ", expected ", count);

@@ -6,6 +6,7 @@
 #include <typeinfo>
 
 #include "nn/replica_meeting.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 #include "runtime/thread_local_state.h"
@@ -100,7 +101,8 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     if (!std::exchange(used[d.ordinal()], true)) ++lanes;
   const int threads = tls.share ? tls.share : get_num_threads();
   const int side_by_side = meeting ? n : lanes;
-  const uint8_t share = side_by_side > 1
+  // A capture is replayed one kernel after the other, each by all threads.
+  const uint8_t share = side_by_side > 1 && !capture::active()
                             ? static_cast<uint8_t>(std::clamp(threads / side_by_side, 1, 255))
                             : tls.share;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/copy.h"
+#include "runtime/capture.h"
 #include "runtime/gpu_sums.h"
 
 namespace ramet {
@@ -13,6 +14,7 @@ void copy_bytes(Device to_device, void* to, Device from_device, const void* from
   if (bytes == 0) return;
   if (to_device.is_cpu() && from_device.is_cpu())
     return kernels::copy_dense({to_device, 0}, {from, to, bytes, kByte, kByte});
+  capture::refuse("copy", "a movement between devices of which one is a GPU");
   gpu::required("copy", to_device.is_cpu() ? from_device : to_device)
       .copy(to, to_device, from, from_device, static_cast<size_t>(bytes));
 }
@@ -80,6 +82,7 @@ bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
 }
 
 void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
+  if (device.is_cuda()) capture::refuse("reduce_add", "the order of several streams of GPUs");
   if (sum.any_order && sum_by_library(device, sum, beside)) return;
   kernels::NarySumArgs args = sum.args;
   const int64_t bytes = args.n * static_cast<int64_t>(item_size(args.dtype));

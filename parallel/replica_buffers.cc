@@ -6,6 +6,7 @@
 #include "parallel/counters.h"
 #include "parallel/movement.h"
 #include "parallel/replica_state.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 namespace nn {
@@ -18,13 +19,16 @@ namespace comm = ramet::parallel::comm;
 void ReplicaSet::stage_buffers() {
   for (State::Buffer& b : state_->buffers) {
     const State::Seen now = State::Seen::of(b.source);
-    if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data))
+    if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data)) {
+      const ScopedValue<uint8_t> apart(tls.capturing, 0);
       b.handles[0].set_data(b.source);
+    }
     for (size_t i = b.shares ? 1 : 0; i < b.handles.size(); ++i) {
       const Tensor& handle = b.handles[i];
       const bool written =
           handle.version() != b.versions[i] && b.policy != BufferPolicy::per_replica;
-      if (now.same(b.seen) && !written) continue;
+      const bool always = capture::active() && b.policy != BufferPolicy::per_replica;
+      if (now.same(b.seen) && !written && !always) continue;
       autograd::copy_values(handle, b.source);
       handle.storage_impl()->wrote("refresh");
       b.versions[i] = handle.version();

@@ -178,6 +178,7 @@ std::vector<char> bytes_of(const Module& m) {
 }  // namespace
 
 void ReplicaSet::build() {
+  const ScopedValue<uint8_t> apart(tls.capturing, 0);  // made once, not at each replay
   // Two sets of one module may be made at the same time, by concurrent data_parallel calls: the
   // first one flattens the parameters, the second finds them so. Recursive, because clone() is the
   // user's code.

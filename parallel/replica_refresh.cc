@@ -12,6 +12,7 @@
 #include "parallel/parallel_apply.h"
 #include "parallel/peers.h"
 #include "parallel/replica_state.h"
+#include "runtime/capture.h"
 #include "runtime/debug_memory.h"
 #include "runtime/logging.h"
 #include "runtime/observer.h"
@@ -163,14 +164,33 @@ void ReplicaSet::prepare() {
   if (stale_ || changed()) build();
 }
 
+// A capture holds the copies that this step makes, and the replicas' memory.
+void ReplicaSet::guard_capture() {
+  if (state_->has_sync) capture::refused("BatchNorm", "replicas wait for each other");
+  for (const State::Snapshot& snap : state_->modules)
+    if (!snap.states.empty()) capture::refused("replica_state", "the host merges states");
+  const std::weak_ptr<ramet::parallel::ReduceHooks> life = hooks_;
+  capture::guard(this, "replicas", [this, life, state = state_.get()] {
+    return !life.expired() && state_.get() == state && !stale_ && !changed();
+  });
+  // It has been noted as made, but was not.
+  capture::on_failure([this, life] {
+    if (!life.expired()) stale_ = true;
+  });
+}
+
 // All of a refresh but the copies to other devices, which copy_to() makes of `dirty` and `strided`.
 void ReplicaSet::stage() {
   prepare();
   State& s = *state_;
-  const bool all = all_dirty_;
+  const bool all = all_dirty_ || capture::active();  // replays follow every step
+  if (RAMET_UNLIKELY(capture::active())) guard_capture();
   // until every device has its copies: a failure on the way leaves the set usable
   all_dirty_ = true;
-  for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
+  {
+    const ScopedValue<uint8_t> apart(tls.capturing, 0);  // memory and edges, no values
+    for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
+  }
 
   s.dirty.clear();
   s.strided.clear();

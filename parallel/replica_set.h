@@ -129,6 +129,7 @@ class RAMET_API ReplicaSet {
   struct State;
   void build();
   bool changed();
+  void guard_capture();
   void stage();
   void stage_buffers();
   void follow(size_t entry);

@@ -28,6 +28,8 @@ struct Context {
   bool heap_gone = false;
   bool grad_mode = true;
   bool inference_mode = false;
+  // 1: what this thread does belongs to the capture that is being made (runtime/capture.h)
+  uint8_t capturing = 0;
   bool anomaly_mode = false;
   bool anomaly_check_nan = true;
   // a loop that destroys dead nodes is already running further up this stack

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/devices.h"
 #include "runtime/tensor_base.h"
@@ -37,6 +38,7 @@ constinit std::atomic<int> debug_memory_state{-1};
 void poison_freed(void* p, size_t bytes) { std::memset(p, 0xff, bytes); }
 
 void check_raw_access_slowly(const TensorBase& t) {
+  capture::refuse("data_ptr", "nobody sees what the program does with the memory");
   if (!debug_memory() || (tls.replica < 0 && !devices::on_worker())) return;
   const Device here(kCPU, static_cast<DeviceIndex>(tls.cpu_device));
   if (!t.is_cpu() || t.device() == here) return;

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstddef>
 
+#include "runtime/context.h"
 #include "runtime/device.h"
 
 namespace ramet {
@@ -36,7 +37,7 @@ RAMET_API void poison_freed(void* p, size_t bytes);
 RAMET_API void check_raw_access_slowly(const TensorBase& t);
 /// Before a data pointer is handed out.
 inline void check_raw_access(const TensorBase& t) {
-  if (RAMET_UNLIKELY(debug_memory_state.load(std::memory_order_relaxed) != 0))
+  if (RAMET_UNLIKELY(debug_memory_state.load(std::memory_order_relaxed) != 0 || tls.capturing))
     check_raw_access_slowly(t);
 }
 }  // namespace detail

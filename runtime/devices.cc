@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/gpu.h"
 #include "runtime/thread_pool.h"
@@ -154,12 +155,48 @@ void serve(int ordinal) {
 
 }  // namespace
 
+namespace {
+
+// A capture writes down what the workers would do, in an order in which they might do it. Whoever
+// posts has everything done that the task waits for.
+[[gnu::cold]] void run_here(int d, const std::function<void()>& task) {
+  const Context outer = tls;
+  tls = Context();
+  tls.heap = outer.heap;
+  tls.heap_gone = outer.heap_gone;
+  tls.draining = outer.draining;
+  tls.dead = outer.dead;
+  tls.capturing = 1;
+  if (d < kMaxDevicesPerType) tls.cpu_device = static_cast<uint8_t>(d);
+  const auto restore = [&outer] {
+    const Context inner = tls;
+    tls = outer;
+    tls.heap = inner.heap;
+    tls.heap_gone = inner.heap_gone;
+    tls.draining = inner.draining;
+    tls.dead = inner.dead;
+  };
+  try {
+    task();
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+}
+
+}  // namespace
+
 uint64_t post(Device device, std::function<void()> task) {
   return post_after(device, {}, std::move(task));
 }
 
 uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<void()> task) {
   const int d = device.ordinal();
+  if (RAMET_UNLIKELY(capture::active())) {
+    run_here(d, task);
+    return static_cast<uint64_t>(d) << 56;  // task number 0: done
+  }
   Workers& p = workers();
   Worker& w = p.of[d];
   std::lock_guard lock(p.mutex);

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "runtime/capture.h"
+#include "runtime/capture_regions.h"
 #include "runtime/counters.h"
 
 namespace ramet {
@@ -28,7 +30,10 @@ constinit std::atomic<uint64_t> g_draws{0};
 PhiloxKey reserve_in(ReplicaRandom& r, int64_t n, int64_t rows) {
   const uint64_t k = r.operations.fetch_add(1, std::memory_order_relaxed);
   const bool by_sample = rows > 0 && rows == r.samples;
-  return {r.seed, r.offset + k, by_sample ? r.sample_base * (n / rows) : r.shard << kShardShift};
+  const PhiloxKey key{r.seed, r.offset + k,
+                      by_sample ? r.sample_base * (n / rows) : r.shard << kShardShift};
+  if (RAMET_UNLIKELY(capture::active())) capture::region_reserved(key);
+  return key;
 }
 
 }  // namespace
@@ -66,6 +71,7 @@ GeneratorState Generator::get_state() const {
 }
 
 void Generator::set_state(GeneratorState state) {
+  capture::refuse("Generator::set_state", "numbers would start again at each replay");
   State& s = checked("Generator::set_state");
   std::lock_guard lock(s.mutex);
   s.now = state;
@@ -83,8 +89,13 @@ PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   if (ReplicaRandom* r = tls.random;
       r && s.is_default && !r->closed.load(std::memory_order_acquire))
     return reserve_in(*r, n, rows);
-  std::lock_guard lock(s.mutex);
-  return {s.now.seed, s.now.offset++, 0};
+  PhiloxKey key;
+  {
+    std::lock_guard lock(s.mutex);
+    key = {s.now.seed, s.now.offset++, 0};
+  }
+  if (RAMET_UNLIKELY(capture::active())) capture::reserved(*this, n, rows, key);
+  return key;
 }
 
 Generator detail::default_generator_of(int ordinal) {
@@ -151,6 +162,7 @@ RandomRegion::RandomRegion(Device source) {
   seed_ = s.now.seed;
   offset_ = s.now.offset;
   s.now.offset += kSpan;
+  if (RAMET_UNLIKELY(capture::active())) capture::region_opened(source_, {seed_, offset_});
 }
 
 ReplicaRandomRef RandomRegion::shard(int64_t shard, int64_t sample_base, int64_t samples) {
@@ -184,6 +196,7 @@ void RandomRegion::close() {
     outer->operations.compare_exchange_strong(expected, expected - kSpan + most);
     return;
   }
+  if (RAMET_UNLIKELY(capture::active())) capture::region_closed(most);
   Generator::State& s = *source_.state_;
   std::lock_guard lock(s.mutex);
   // Unless somebody else has drawn, seeded or restored meanwhile.

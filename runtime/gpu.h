@@ -6,6 +6,8 @@
 // links that library has cuda:k, and no other program carries a byte of it.
 #pragma once
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "runtime/allocator.h"
@@ -43,6 +45,13 @@ struct Capacity {
   int multiprocessors;  // of the card
 };
 
+/// Queued work that can be queued again as one piece.
+class RAMET_API Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch() = 0;
+};
+
 /// `device` is the k of cuda:k. What one thread asks of one device happens in that order; it is
 /// queued, and only synchronize() and copies into host memory wait. Errors name the call, the
 /// device and the operation. Thread safety: all of it.
@@ -69,6 +78,10 @@ class RAMET_API Library {
   virtual void synchronize(int device) = 0;
   /// For a kernel that is about to be queued.
   virtual DataFault fault(int device, const DataCheck& check) = 0;
+
+  /// What `queue` gives to the device's compute stream from this thread, as a graph; nothing of it
+  /// runs.
+  virtual std::unique_ptr<Graph> graph(int device, const std::function<void()>& queue) = 0;
 
   virtual MemoryStats memory_stats(int device) = 0;
   virtual void reset_peak_memory_stats(int device) = 0;

@@ -18,11 +18,20 @@ struct KernelCall {
   size_t bytes;
   uint64_t start = 0;  ///< for the hook's own use between the two calls
   bool done = false;
+  /// Set by the hook before the kernel: it does not run, and the hook is not called again.
+  bool skip = false;
+  /// invoke(kernel, stream, copy of args) makes the same call again, seen by the hook like any
+  /// other.
+  void (*invoke)(const void* kernel, Stream stream, const void* args) = nullptr;
+  const void* kernel = nullptr;
+  /// The RandomKey among the arguments; null where there is none.
+  const void* key = nullptr;
 };
 using KernelObserver = void (*)(KernelCall&);
 
 namespace detail {
-/// Null, or a function called around every kernel on whatever thread calls it. It must not throw.
+/// Null, or a function called around every kernel on whatever thread calls it. It must not throw
+/// but on a thread that is making a capture.
 RAMET_API extern std::atomic<KernelObserver> kernel_observer;
 }  // namespace detail
 }  // namespace ramet

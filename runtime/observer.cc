@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/logging.h"
+#include "runtime/observer_internal.h"
 
 namespace ramet {
 namespace detail {
@@ -22,6 +23,7 @@ using List = std::vector<std::pair<uint64_t, std::shared_ptr<const Observer>>>;
 struct Registry {
   std::mutex mutex;
   std::shared_ptr<const List> list = std::make_shared<List>();  // replaced, never changed
+  bool captures = false;
   uint64_t last = 0;
 };
 Registry& registry() {  // never destroyed: static destructors may run operations
@@ -56,6 +58,7 @@ template <class Member, class What> void tell(Member member, const What& what) n
 }
 
 void on_kernel(KernelCall& call) {
+  if (RAMET_UNLIKELY(tls.capturing && !t_inside)) return capture::record(call);
   if (!call.done) {
     tell(&Observer::kernel_begin, call);
     call.start = monotonic_ns();
@@ -65,15 +68,18 @@ void on_kernel(KernelCall& call) {
 }
 
 // Under the registry's lock.
-void publish(Registry& r, List list) {
-  bool kernels = false;
-  for (const auto& [number, observer] : list)
+void set_hook(Registry& r) {
+  bool kernels = r.captures;
+  for (const auto& [number, observer] : *r.list)
     kernels |= observer->kernel_begin || observer->kernel_end;
-  detail::observers = static_cast<uint32_t>(list.size());
-  r.list = std::make_shared<const List>(std::move(list));
   // Somebody else's raw hook is left alone.
   KernelObserver expected = kernels ? nullptr : &on_kernel;
   detail::kernel_observer.compare_exchange_strong(expected, kernels ? &on_kernel : nullptr);
+}
+void publish(Registry& r, List list) {
+  detail::observers = static_cast<uint32_t>(list.size());
+  r.list = std::make_shared<const List>(std::move(list));
+  set_hook(r);
 }
 
 uint64_t thread_number() {
@@ -84,6 +90,13 @@ uint64_t thread_number() {
 }
 
 }  // namespace
+
+void detail::observe_captures(bool on) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  r.captures = on;
+  set_hook(r);
+}
 
 uint64_t monotonic_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(

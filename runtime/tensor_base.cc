@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/allocator.h"
+#include "runtime/capture.h"
 #include "runtime/gpu.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -83,11 +84,19 @@ TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device
   }
   t->numel = numel;
   set_geometry_storage(t);
-  if (RAMET_UNLIKELY(tls.inference_mode)) t->flags |= TensorImpl::kInference;
+  if (RAMET_UNLIKELY(tls.inference_mode | tls.capturing)) {
+    if (tls.inference_mode) t->flags |= TensorImpl::kInference;
+    if (tls.capturing) capture::born(t->storage);
+  }
   return t;
 }
 
 }  // namespace
+
+void TensorBase::look(Storage& storage) const {
+  if (tls.capturing) capture::used(p_);
+  wait_pending(storage);
+}
 
 void TensorImpl::destroy() {
   if (node) AutogradSlot::release(node);
@@ -258,6 +267,7 @@ void TensorBase::own_memory(const char* op) const {
               ", which shares memory with the tensor it was cut "
               "from and has views of its own; expected a piece without views, or a clone() of it");
   if (old->pending.load(std::memory_order_acquire)) wait_pending(*old);
+  capture::refuse(op, "memory of its own for a piece of another tensor");
   Storage* own = Storage::make(old->bytes, device());
   own->own_version = version();
   if (device().is_cpu()) std::memcpy(own->data, old->data, old->bytes);

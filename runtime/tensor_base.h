@@ -94,6 +94,11 @@ struct alignas(64) TensorImpl {
 };
 static_assert(sizeof(TensorImpl) == 192, "three cache lines");
 
+namespace capture {
+/// No reference to the tensor and its memory but the caller's and the capture's own.
+RAMET_API bool unique(const TensorImpl* t);
+}  // namespace capture
+
 /// Waits until nobody writes the storage any more. See Note [Pending storages] in
 /// runtime/devices.h.
 RAMET_API void wait_pending(Storage& storage);
@@ -164,11 +169,12 @@ class RAMET_API TensorBase {
   IntArrayRef raw_strides() const { return {p_->strides(), p_->rank}; }
   bool raw_contiguous() const { return p_->is(TensorImpl::kContiguous); }
   /// First element; waits for a stream that still writes the storage. For kernels: no version
-  /// change.
+  /// change. A capture owns the memory from then on, so what a kernel is given comes from here, or
+  /// was made by the operation itself.
   void* ptr() const {
     Storage* storage = storage_impl();
-    if (RAMET_UNLIKELY(storage->pending.load(std::memory_order_acquire) != 0))
-      wait_pending(*storage);
+    if (RAMET_UNLIKELY((storage->pending.load(std::memory_order_acquire) | tls.capturing) != 0))
+      look(*storage);
     return p_->data;
   }
   Storage* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
@@ -184,6 +190,7 @@ class RAMET_API TensorBase {
   uint32_t version() const { return storage_impl()->version().load(std::memory_order_relaxed); }
   /// Nobody else can see the memory: an engine may add into it.
   bool unique() const {
+    if (RAMET_UNLIKELY(tls.capturing != 0)) return capture::unique(p_);
     return p_->refs.load(std::memory_order_acquire) == 1 &&
            storage_impl()->refs.load(std::memory_order_acquire) == 1;
   }
@@ -219,6 +226,7 @@ class RAMET_API TensorBase {
     return d;
   }
   [[noreturn, gnu::cold]] void bad_dim(int64_t d) const;
+  [[gnu::cold, gnu::noinline]] void look(Storage& storage) const;
   TensorImpl* p_;
 };
 

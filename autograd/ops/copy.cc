@@ -7,6 +7,7 @@
 #include "kernels/coalesce.h"
 #include "kernels/copy.h"
 #include "kernels/fill.h"
+#include "runtime/capture.h"
 #include "runtime/gpu.h"
 
 namespace ramet {
@@ -63,8 +64,11 @@ void* at(void* p, int64_t elements, ScalarType t) {
   const bool at_once = dst.raw_contiguous() && dst.scalar_type() == type && same_sizes(dst, src);
   const TensorBase arrived = at_once ? dst : TensorBase::empty(src.sizes(), type, dst.device());
   const Device gpu = dst.is_cpu() ? src.device() : dst.device();
-  gpu::required("copy", gpu)
-      .copy(arrived.ptr(), dst.device(), sent.ptr(), src.device(), arrived.nbytes());
+  const auto travel = [&gpus = gpu::required("copy", gpu), to = arrived.ptr(), there = dst.device(),
+                       from = sent.ptr(), here = src.device(),
+                       bytes = arrived.nbytes()] { gpus.copy(to, there, from, here, bytes); };
+  if (RAMET_UNLIKELY(capture::active())) capture::host_work(travel);
+  else travel();
   if (!at_once) copy_values(dst, arrived);
 }
 
@@ -144,6 +148,7 @@ void fill_values(const TensorBase& dst, const Scalar& value) {
 }
 
 Scalar value_of(const TensorBase& t) {
+  capture::refuse("item", "the host reads a value");
   const void* p = t.ptr();
   uint64_t host;
   if (RAMET_UNLIKELY(!t.is_cpu())) {

@@ -1,7 +1,9 @@
 #include "autograd/ops/index_front.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "runtime/capture.h"
 #include "runtime/gpu.h"
 
 namespace ramet {
@@ -25,8 +27,11 @@ namespace {
 
 // Queues the kernel that looks, on a GPU.
 void look(const Tensor& dense, int64_t ignored, const gpu::DataCheck& check) {
-  const gpu::DataFault fault =
-      gpu::required(check.op, dense.device()).fault(dense.device().index(), check);
+  gpu::Library& gpus = gpu::required(check.op, dense.device());
+  const gpu::DataFault fault = gpus.fault(dense.device().index(), check);
+  // A replay is looked after like a call.
+  if (RAMET_UNLIKELY(capture::active()))
+    capture::effect([&gpus, check, k = dense.device().index()] { gpus.fault(k, check); }, nullptr);
   kernels::check_index(dense.stream(),
                        {static_cast<const int64_t*>(dense.ptr()), dense.numel(), 1, check.low,
                         check.high, ignored, nullptr, fault.word, fault.check});
@@ -35,11 +40,20 @@ void look(const Tensor& dense, int64_t ignored, const gpu::DataCheck& check) {
 }  // namespace
 
 void report_where(const char* op, const Tensor& bad, const char* what) {
-  if (bad.numel()) look(bad.to(kLong).contiguous(), kernels::kNoIndex, {op, what, false, 0, 1});
+  if (bad.numel() == 0) return;
+  if (bad.is_cpu()) {
+    const auto check = [op, what, seen = bad.contiguous()] {
+      RAMET_CHECK(!std::memchr(seen.ptr(), 1, static_cast<size_t>(seen.numel())), op, what);
+    };
+    if (capture::active()) capture::host_work(check);
+    else check();
+    return;
+  }
+  look(bad.to(kLong).contiguous(), kernels::kNoIndex, {op, what, false, 0, 1});
 }
 
 void refuse_where(const char* op, const Tensor& bad, const char* what) {
-  if (!bad.is_cpu()) return report_where(op, bad, what);
+  if (!bad.is_cpu() || capture::active()) return report_where(op, bad, what);
   RAMET_CHECK(!bad.any().item<bool>(), op, what);
 }
 
@@ -49,6 +63,12 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
   const Tensor dense = index.contiguous();
   if (RAMET_UNLIKELY(!index.is_cpu())) return look(dense, ignored, {op, what, true, low, size});
   const auto* values = static_cast<const int64_t*>(dense.ptr());
+  if (RAMET_UNLIKELY(capture::active())) {
+    // Ours, so that it lives as long as the list does.
+    const Tensor seen = dense.shallow();
+    capture::host_work([=] { check_indices(op, seen, low, size, what, ignored); });
+    return;
+  }
   int64_t bad = -1;
   kernels::check_index(index.stream(),
                        {values, index.numel(), 1, low, size, ignored, &bad, nullptr, 0});

@@ -17,7 +17,8 @@ RAMET_API Tensor index_apart(const Tensor& index, const Tensor& self, bool in_pl
 /// always passes.
 RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size,
                              const char* what, int64_t ignored = kernels::kNoIndex);
-/// An Error with `what` where a bool tensor on a GPU has a true element: Note [Errors in data].
+/// An Error with `what` where a bool tensor has a true element; of one on a GPU, later: Note
+/// [Errors in data]. While a capture is made it is one of the replays.
 RAMET_API void report_where(const char* op, const Tensor& bad, const char* what);
 /// The same for any device: at once on a CPU.
 RAMET_API void refuse_where(const char* op, const Tensor& bad, const char* what);

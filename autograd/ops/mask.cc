@@ -5,6 +5,7 @@
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "kernels/index.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 
@@ -50,6 +51,7 @@ Tensor counts_of(const Tensor& mask) {
 }
 const int64_t* values(const Tensor& counts) { return static_cast<const int64_t*>(counts->data); }
 int64_t total(const Tensor& counts) {
+  capture::refuse("nonzero", "the size of the result depends on values");
   return value_of(counts.select(0, counts.numel() - 1)).toLong();
 }
 

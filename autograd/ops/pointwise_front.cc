@@ -5,6 +5,7 @@
 #include "autograd/ops/index_front.h"
 #include "autograd/ops/out_front.h"
 #include "kernels/coalesce.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 namespace autograd {
@@ -56,7 +57,9 @@ void pointwise_into(const PointwiseKernel& kernel, const TensorBase& out, Scalar
     if (!in[i].tensor) continue;
     const TensorBase& x = *in[i].tensor;
     const bool elsewhere = x.is_cpu() && !out.is_cpu();  // a host's number among a GPU's tensors
-    if (x.dim() == 0 && (out.dim() > 0 || elsewhere) && !taken && x.is_cpu()) {
+    // A capture does not know the number: there it is a tensor like others.
+    if (x.dim() == 0 && (out.dim() > 0 || elsewhere) && !taken && x.is_cpu() &&
+        !capture::active()) {
       scalar = value_of(x);
       taken = in[i].number = true;
       in[i].tensor = nullptr;
@@ -215,7 +218,8 @@ void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {
   const TensorBase zero = TensorBase::empty(divisor.sizes(), kBool, divisor.device());
   pointwise_into(RAMET_POINTWISE(eq), zero, kLong, divisor, Scalar(0));
   constexpr const char* kWhat = "ZeroDivisionError: integer division by 0";
-  if (RAMET_UNLIKELY(!zero.is_cpu())) return report_where(op, Tensor(zero), kWhat);
+  if (RAMET_UNLIKELY(!zero.is_cpu() || capture::active()))
+    return report_where(op, Tensor(zero), kWhat);
   RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, kWhat);
 }
 

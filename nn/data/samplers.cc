@@ -5,6 +5,7 @@
 
 #include "kernels/random.h"
 #include "nn/serialize/archive.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 // Fisher and Yates' shuffle by Philox: a pure function of (n, key).
 std::vector<size_t> permutation(size_t n, const PhiloxKey& key) {
+  capture::refuse("RandomSampler", "the host shuffles");
   std::vector<int64_t> random(n);
   if (n > 0) {
     kernels::random_integers(

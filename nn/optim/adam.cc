@@ -5,6 +5,7 @@
 #include "autograd/ops/where.h"
 #include "kernels/optimizer_step.h"
 #include "nn/serialize/archive.h"
+#include "runtime/capture.h"
 
 namespace ramet::optim {
 namespace {
@@ -124,13 +125,20 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
   const Update* first = nullptr;
   const auto launch = [&] {
     if (args.count == 0) return;
-    const int64_t step = state_of(*first).step();
-    args.lr = o.lr, args.beta1 = o.beta1, args.beta2 = o.beta2, args.eps = o.eps,
-    args.weight_decay = o.weight_decay;
-    args.bias1 = bias(o.beta1, step), args.bias2 = bias(o.beta2, step);
+    const auto numbers = [bias](kernels::AdamArgs& a, const Settings& now, int64_t step) {
+      a.lr = now.lr, a.beta1 = now.beta1, a.beta2 = now.beta2, a.eps = now.eps;
+      a.weight_decay = now.weight_decay;
+      a.bias1 = bias(now.beta1, step), a.bias2 = bias(now.beta2, step);
+    };
+    numbers(args, o, state_of(*first).step());
     args.dtype = first->parameter->scalar_type();
     args.decoupled = o.decoupled, args.maximize = false;
     kernels::adam_step(first->parameter->stream(), args);
+    if (RAMET_UNLIKELY(capture::active()))
+      capture::patch_last<kernels::AdamArgs>(
+          [this, numbers, g = group(), state = &state_of(*first)](kernels::AdamArgs& a) {
+            numbers(a, settings(param_groups_[g].options()), state->step());
+          });
     args.count = 0;
   };
   const auto flush = [&] {
@@ -167,6 +175,14 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
     p.addcdiv_(s.exp_avg(), denominator, -o.lr / bias(o.beta1, s.step()));
   };
 
+  if (RAMET_UNLIKELY(capture::active())) {
+    std::vector<AdamParamState*> states;
+    for (const Update& u : updates) states.push_back(&state_of(u));
+    const auto count = [states = std::move(states)](int64_t by) {
+      for (AdamParamState* s : states) s->step(s->step() + by);
+    };
+    capture::effect([count] { count(1); }, [count] { count(-1); });
+  }
   for (const Update& u : updates) {
     AdamParamState& s = state_of(u);
     s.step(s.step() + 1);

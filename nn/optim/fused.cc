@@ -4,6 +4,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/factory.h"
+#include "runtime/capture.h"
 #include "runtime/observer.h"
 
 namespace ramet::optim {
@@ -94,9 +95,62 @@ void FusedOptimizer::prepare() {
     }
     ends_.push_back(updates_.size());
   }
+  if (RAMET_UNLIKELY(capture::active()) && (!made.empty() || !fresh.empty())) {
+    capture::once();
+    std::vector<void*> keys;
+    for (const auto& [key, state] : made) keys.push_back(key);
+    std::vector<Tensor*> places;
+    for (const auto& [where, tensor] : fresh) places.push_back(where);
+    capture::on_failure([this, keys, places] {
+      for (Tensor* place : places) *place = Tensor();
+      for (void* key : keys) state_.erase(key);
+      for (auto& buffers : stores_) buffers.clear();  // made again, with zeros, at need
+    });
+  }
   state_.reserve(state_.size() + made.size());
   for (auto& [where, tensor] : fresh) *where = std::move(tensor);
   state_.merge(made);
+}
+
+void FusedOptimizer::guard_states() {
+  struct Seen {
+    void* parameter;
+    const OptimizerParamState* state;
+    std::array<const TensorImpl*, 3> tensors;
+  };
+  const auto look = [this](void* parameter) {
+    Seen seen{parameter, nullptr, {}};
+    const auto found = state_.find(parameter);
+    if (found == state_.end()) return seen;
+    seen.state = found->second.get();
+    const Slots tensors = state_tensors(*found->second);
+    for (size_t i = 0; i < tensors.size(); ++i)
+      seen.tensors[i] = tensors[i] ? tensors[i]->impl() : nullptr;
+    return seen;
+  };
+  std::vector<Seen> states;
+  std::vector<std::pair<size_t, size_t>> groups;  // parameters, slots
+  for (const OptimizerParamGroup& group : param_groups_) {
+    groups.emplace_back(group.params().size(), slots(group.options()));
+    for (const Tensor& p : group.params()) states.push_back(look(p.impl()));
+  }
+  capture::guard(this, "states of an optimizer", [this, look, states, groups] {
+    if (param_groups_.size() != groups.size()) return false;
+    auto seen = states.begin();
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const OptimizerParamGroup& group = param_groups_[g];
+      if (group.params().size() != groups[g].first || slots(group.options()) != groups[g].second)
+        return false;
+      for (const Tensor& p : group.params()) {
+        const Seen now = look(p.impl());
+        if (now.parameter != seen->parameter || now.state != seen->state ||
+            now.tensors != seen->tensors)
+          return false;
+        ++seen;
+      }
+    }
+    return true;
+  });
 }
 
 Tensor FusedOptimizer::step(LossClosure closure) {
@@ -108,6 +162,7 @@ Tensor FusedOptimizer::step(LossClosure closure) {
   const NoGradGuard off;
   const RecordScope scope(name());
   arrange();
+  if (RAMET_UNLIKELY(capture::active())) guard_states();
   const struct Forget {
     FusedOptimizer& self;
     ~Forget() {
@@ -117,8 +172,12 @@ Tensor FusedOptimizer::step(LossClosure closure) {
   } at_end{*this};
   prepare();
   size_t begin = 0;
+  if (RAMET_UNLIKELY(capture::active()))
+    for (const Update& u : updates_)
+      if (u.scratch[0].defined())
+        capture::refused(name(), "parameters of this dtype or layout have no kernel");
   for (size_t g = 0; g < ends_.size(); begin = ends_[g++])
-    step_group(param_groups_[g].options(), {updates_.data() + begin, ends_[g] - begin});
+    group_ = g, step_group(param_groups_[g].options(), {updates_.data() + begin, ends_[g] - begin});
   return loss;
 }
 

@@ -44,6 +44,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
   using Slots = std::array<Tensor*, 3>;
   virtual Slots state_tensors(OptimizerParamState& state) const = 0;
   void check_state(const Tensor& parameter, OptimizerParamState& state) const final;
+  /// Which group step_group() is working on.
+  size_t group() const { return group_; }
 
  private:
   /// State tensor number `slot` of a parameter: zeros of its sizes and dtype, beside those of its
@@ -51,6 +53,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
   Tensor new_state_tensor(const Tensor& parameter, size_t slot);
   /// Makes updates_ and ends_, with all memory that they need.
   void prepare();
+  /// A capture depends on groups and states being what they are now.
+  void guard_states();
   struct Place {
     size_t store;  // in stores_
     // elements: where in the buffer, its whole length, the parameter's
@@ -58,7 +62,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
   };
   void arrange();
   std::unordered_map<const void*, Place> places_;  // by Tensor::impl(); none for a loose parameter
-  size_t arranged_ = 0;                            // how many parameters there were
+  size_t group_ = 0;
+  size_t arranged_ = 0;  // how many parameters there were
   // of the step that is being made, group after group, and where each group ends; kept between
   // steps for their memory
   std::vector<Update> updates_;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "nn/serialize/archive.h"
+#include "runtime/capture.h"
 #include "runtime/logging.h"
 
 namespace ramet::optim {
@@ -12,6 +13,12 @@ namespace ramet::optim {
 LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::step() {
+  if (RAMET_UNLIKELY(capture::active()))
+    capture::effect([this] { step(); },
+                    [this, rates = get_current_lrs(), count = step_count_] {
+                      set_optimizer_lrs(rates);
+                      step_count_ = count;
+                    });
   set_optimizer_lrs(get_lrs());
   ++step_count_;
 }
@@ -117,6 +124,7 @@ bool ReduceLROnPlateauScheduler::is_better(double metric) const {
 }
 
 void ReduceLROnPlateauScheduler::step(float metric) {
+  capture::refuse("ReduceLROnPlateauScheduler", "the metric is a number of the host");
   ++count_;
   if (is_better(metric)) {
     best_ = metric;

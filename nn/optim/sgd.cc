@@ -2,6 +2,7 @@
 
 #include "kernels/optimizer_step.h"
 #include "nn/serialize/archive.h"
+#include "runtime/capture.h"
 
 namespace ramet::optim {
 
@@ -70,11 +71,18 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
   const Update* first = nullptr;
   const auto launch = [&] {
     if (args.count == 0) return;
-    args.lr = o.lr(), args.momentum = o.momentum(), args.dampening = o.dampening(),
-    args.weight_decay = o.weight_decay();
+    const auto numbers = [](kernels::SgdArgs& a, const SGDOptions& now) {
+      a.lr = now.lr(), a.momentum = now.momentum(), a.dampening = now.dampening();
+      a.weight_decay = now.weight_decay(), a.nesterov = now.nesterov();
+    };
+    numbers(args, o);
     args.dtype = first->parameter->scalar_type();
-    args.nesterov = o.nesterov(), args.maximize = false, args.first = first->first;
+    args.maximize = false, args.first = first->first;
     kernels::sgd_step(first->parameter->stream(), args);
+    if (RAMET_UNLIKELY(capture::active()))
+      capture::patch_last<kernels::SgdArgs>([this, numbers, g = group()](kernels::SgdArgs& a) {
+        numbers(a, static_cast<const SGDOptions&>(param_groups_[g].options()));
+      });
     args.count = 0;
   };
   const auto flush = [&] {

@@ -141,15 +141,15 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
   batch.flush();
 }
 
-double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
-                       bool error_if_nonfinite) {
+TotalNorm clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
+                          bool error_if_nonfinite) {
   std::vector<Tensor> grads;
   for (const Tensor& p : parameters)
     if (p.grad().defined()) grads.push_back(p.grad());
-  if (grads.empty()) return 0.0;
-  const Tensor norm = get_total_norm(grads, norm_type, error_if_nonfinite);
-  clip_grads_with_norm_(parameters, max_norm, norm);
-  return norm.item<double>();
+  if (grads.empty()) return TotalNorm(zeros({}, norm_options()));
+  TotalNorm norm(get_total_norm(grads, norm_type, error_if_nonfinite));
+  clip_grads_with_norm_(parameters, max_norm, norm.tensor());
+  return norm;
 }
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {

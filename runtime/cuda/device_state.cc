@@ -12,7 +12,19 @@ namespace {
 
 constinit PerDevice<DeviceState> states;
 
+// ComputeStreamGuard
+__thread int t_device = -1;
+__thread cudaStream_t t_stream = nullptr;
+
 }  // namespace
+
+ComputeStreamGuard::ComputeStreamGuard(int device, cudaStream_t stream)
+    : device_before_(std::exchange(t_device, device)),
+      stream_before_(std::exchange(t_stream, stream)) {}
+ComputeStreamGuard::~ComputeStreamGuard() {
+  t_device = device_before_;
+  t_stream = stream_before_;
+}
 
 CardGuard::CardGuard(const char* op, int device) : CardGuard(op, device_state(device, op)) {}
 CardGuard::CardGuard(const char* op, const DeviceState& state) {
@@ -42,6 +54,7 @@ DeviceState::~DeviceState() {
 }
 
 cudaStream_t DeviceState::stream_of(Queue queue, const char* op) {
+  if (queue == Queue::kCompute && t_device == device) return t_stream;
   const auto i = static_cast<size_t>(queue);
   if (!streams_[i]) {
     const CardGuard guard(op, *this);

@@ -100,6 +100,19 @@ class RAMET_API DeviceState {
   DataFaults faults_;
 };
 
+/// While it lives, what this thread gives to the compute stream of cuda:k goes to `stream`.
+class RAMET_API ComputeStreamGuard {
+ public:
+  ComputeStreamGuard(int device, cudaStream_t stream);
+  ~ComputeStreamGuard();
+  ComputeStreamGuard(const ComputeStreamGuard&) = delete;
+  ComputeStreamGuard& operator=(const ComputeStreamGuard&) = delete;
+
+ private:
+  int device_before_;
+  cudaStream_t stream_before_;
+};
+
 /// The state of cuda:k; an Error where there is no such device.
 RAMET_API DeviceState& device_state(int device, const char* op);
 /// The one that exists already, or null: for error texts and clean-up.

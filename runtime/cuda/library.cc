@@ -5,6 +5,7 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/graphs.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/gpu_sums.h"
 #include "runtime/logging.h"
@@ -45,6 +46,9 @@ class Cards final : public gpu::Library {
   }
   gpu::DataFault fault(int device, const gpu::DataCheck& check) override {
     return device_state(device, check.op).fault(check);
+  }
+  std::unique_ptr<gpu::Graph> graph(int device, const std::function<void()>& queue) override {
+    return make_graph(device, queue);
   }
   MemoryStats memory_stats(int device) override { return caching_allocator(device).stats(); }
   void reset_peak_memory_stats(int device) override { caching_allocator(device).reset_peak(); }

@@ -1,6 +1,7 @@
 // The parallel primitives beside the plain work that they replace. "one shard", "two shards": all
 // on one device, so that nothing is gained and the difference is what replication costs. "two
-// devices": one thread each, beside one device with one thread.
+// devices": one thread each, beside one device with one thread. "captured": a captured step, beside
+// the eager one.
 #include <array>
 #include <memory>
 
@@ -113,11 +114,57 @@ int step_values(double* values, int room) {
 }
 void clear_step() { job.reset(); }
 
+// ---- a captured step ----
+
+// The small nets of the other rows, and one of MNIST's size.
+struct Small {
+  ramet::nn::Sequential net;
+  ramet::optim::AdamW adam;
+  Tensor x, y;
+  ramet::Captured<std::function<void(const Tensor&, const Tensor&)>> captured;
+  Small(int64_t batch, int64_t in, int64_t hidden, int64_t out)
+      : net(ramet::nn::Linear(in, hidden), ramet::nn::Tanh(), ramet::nn::Linear(hidden, out)),
+        adam(prepared(net), ramet::optim::AdamWOptions(1e-4)),
+        x(filled({batch, in}, 1, 1)),
+        y(filled({batch, out}, 1, 2)),
+        captured([this](const Tensor& a, const Tensor& b) { step(a, b); }) {}
+  static std::vector<Tensor> prepared(ramet::nn::Sequential& net) {
+    const ramet::NoGradGuard off;
+    int seed = 40;
+    for (Tensor& p : net->parameters()) p.copy_(filled(p.sizes().vec(), 0.05, seed++));
+    return net->parameters();
+  }
+  void step(const Tensor& a, const Tensor& b) {
+    adam.zero_grad();
+    ramet::mse_loss(net(a), b).backward();
+    adam.step();
+  }
+};
+std::unique_ptr<Small> small;
+template <int kBatch, int kIn, int kHidden, int kOut> void setup_small() {
+  small = std::make_unique<Small>(kBatch, kIn, kHidden, kOut);
+}
+template <bool kCaptured> void run_small(long times) {
+  for (long i = 0; i < times; ++i) {
+    if (kCaptured) small->captured(small->x, small->y);
+    else small->step(small->x, small->y);
+  }
+}
+int small_values(double* values, int room) {
+  int n = 0;
+  for (const Tensor& p : small->net->parameters())
+    n += read(p.detach(), values + n, (room - n) / 2);
+  return n;
+}
+void clear_small() { small.reset(); }
+
 // clang-format off
+#define RAMET_SMALL(name, inner, batch, in, hidden, out, captured) \
+  {name, "us", 1e6, 0, inner, setup_small<batch, in, hidden, out>, run_small<captured>, small_values, clear_small}
 #define RAMET_STEP(name, batch, devices, shards, run) \
   {name, "us", 1e6, 0, 3, setup_step<batch, devices, shards>, run, step_values, clear_step}
 #define RAMET_SUM(name, run) {name, "ms", 1e3, 0, 1, setup_sum, run, sum_values, clear_sum}
-#define RAMET_ROWS(sum, tree, one, two, apart)              \
+#define RAMET_ROWS(sum, tree, one, two, apart, captured)    \
   RAMET_SUM("ReduceAdd 4 x 10.77M", sum),                   \
   RAMET_SUM("ReduceAdd 4 x 10.77M, tree", tree),            \
   RAMET_STEP("DP step b64, one shard", 64, 1, 1, one),      \
@@ -125,11 +172,13 @@ void clear_step() { job.reset(); }
   RAMET_STEP("DP step b64, two shards", 64, 1, 2, two),     \
   RAMET_STEP("DP step b256, two shards", 256, 1, 2, two),   \
   RAMET_STEP("DP step b64, two devices", 64, 2, 1, apart),  \
-  RAMET_STEP("DP step b256, two devices", 256, 2, 1, apart)
+  RAMET_STEP("DP step b256, two devices", 256, 2, 1, apart), \
+  RAMET_SMALL("captured 8-32-1 b16 AdamW step", 1000, 16, 8, 32, 1, captured),      \
+  RAMET_SMALL("captured 784-128-10 b64 AdamW step", 50, 64, 784, 128, 10, captured)
 const BenchRow kParallel[] = {
-    RAMET_ROWS(run_reduce_add<false>, run_reduce_add<true>, run_parallel, run_parallel, (with_threads<2, run_parallel>))};
+    RAMET_ROWS(run_reduce_add<false>, run_reduce_add<true>, run_parallel, run_parallel, (with_threads<2, run_parallel>), true)};
 const BenchRow kPlain[] = {
-    RAMET_ROWS(run_add_chain, run_add_chain, run_plain, run_halves, (with_threads<1, run_plain>))};
+    RAMET_ROWS(run_add_chain, run_add_chain, run_plain, run_halves, (with_threads<1, run_plain>), false)};
 // clang-format on
 template <size_t N> BenchArm arm(const char* name, const BenchRow (&rows)[N], int threads) {
   ramet::set_num_threads(threads);

@@ -1,0 +1,214 @@
+#include "autograd/captured.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "autograd/captured_internal.h"
+#include "autograd/grad_mode.h"
+#include "autograd/layout.h"
+#include "autograd/node.h"
+#include "autograd/ops/common.h"
+#include "autograd/ops/copy.h"
+#include "runtime/capture.h"
+#include "runtime/program.h"
+
+namespace ramet {
+
+using autograd::AccumulateGrad;
+
+namespace {
+
+constexpr const char* kOp = "Captured";
+
+Tensor shared(TensorImpl* t) {
+  if (t) add_ref(t->refs);
+  return Tensor(t);
+}
+
+// The gradient of a leaf: as it was when the capture began, and as it was left.
+struct Gradient {
+  autograd::NodePtr node;
+  TensorImpl* entry = nullptr;  // while the capture is made; the program holds it
+  bool defined = false;
+  const void* data = nullptr;  // where the list uses its memory
+  // Left behind: nothing, the leaf's flat place, or this tensor. The place is not held: it may be
+  // handed out only while nobody else has it.
+  bool left = false, in_place = false;
+  const void* place = nullptr;
+  Tensor after;
+
+  // At the end of the function. The gradient that there was.
+  Tensor look(capture::Program& program) {
+    const AccumulateGrad& s = sink();
+    left = s.grad.defined();
+    in_place = left && s.grad.is_same(s.where);
+    if (left && !in_place) after = s.grad;
+    if (in_place) place = s.where->data;
+    const Tensor before = shared(entry);
+    if (entry && program.uses_memory_of(entry)) data = entry->data;
+    if (left) program.keep_memory_of(s.grad.impl());
+    // What gradients are is watched here.
+    for (const TensorImpl* t : {before.impl(), s.grad.impl(), s.where.impl()})
+      program.forget(const_cast<TensorImpl*>(t));
+    entry = nullptr;
+    return before;
+  }
+
+  AccumulateGrad& sink() const { return static_cast<AccumulateGrad&>(*node); }
+
+  bool as_before() const {
+    const AccumulateGrad& s = sink();
+    if (s.grad.defined() != defined || (data && s.grad->data != data)) return false;
+    if (in_place && (!s.where.defined() || s.where->data != place)) return false;
+    return !s.extra || (s.extra->hooks.empty() && s.extra->post.empty());
+  }
+  void leave() const {
+    AccumulateGrad& s = sink();
+    const TensorImpl* wanted = !left ? nullptr : in_place ? s.where.impl() : after.impl();
+    if (s.grad.impl() == wanted) return;
+    std::lock_guard lock(s.mutex);
+    s.grad = !left ? Tensor() : in_place ? s.where : after;
+  }
+};
+
+}  // namespace
+
+struct detail::Captures::Capture {
+  capture::Program program;
+  std::vector<Tensor> inputs, outputs;
+  std::vector<Gradient> gradients;
+  std::unordered_set<const AccumulateGrad*> noted;
+
+  bool fits(const Tensor* const* given, size_t count) const {
+    if (count != inputs.size()) return false;
+    for (size_t i = 0; i < count; ++i) {
+      const Tensor &a = *given[i], &b = inputs[i];
+      if (a->key() != b->key() || !same_sizes(a, b) || !same_strides(a, b) ||
+          a.requires_grad() != b.requires_grad() || a.is_inference() != b.is_inference() ||
+          a->is(TensorImpl::kInternalLayout) != b->is(TensorImpl::kInternalLayout))
+        return false;
+    }
+    return true;
+  }
+  void take(const Tensor* const* given) const {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      autograd::copy_values(inputs[i], *given[i]);
+      inputs[i].storage_impl()->wrote(kOp);
+    }
+  }
+  const char* failed_guard() const {
+    if (program.is_for_once()) return "states of an optimizer";
+    for (const Tensor& own : inputs)
+      if (own.requires_grad()) own.mutable_grad() = Tensor();
+    for (const Gradient& g : gradients)
+      if (!g.as_before()) return "gradients";
+    return program.failed_guard();
+  }
+  void leave() const {
+    for (const Gradient& g : gradients) g.leave();
+    for (const Tensor& t : outputs)
+      if (t.defined()) t.storage_impl()->wrote(kOp);
+  }
+};
+
+namespace {
+// The gradients of the capture that this thread makes.
+struct Noted {
+  capture::Program* program;
+  std::vector<Gradient>* gradients;
+  std::unordered_set<const AccumulateGrad*>* seen;
+};
+__thread Noted* t_noted;
+}  // namespace
+
+void autograd::note_gradient(AccumulateGrad* sink) {
+  if (!t_noted || !t_noted->seen->insert(sink).second) return;
+  Gradient g;
+  g.node = NodePtr(sink);
+  g.entry = sink->grad.impl();
+  g.defined = g.entry != nullptr;
+  if (g.entry) t_noted->program->hold(g.entry);
+  t_noted->gradients->push_back(g);
+  capture::on_failure([node = g.node, before = g.entry] {
+    static_cast<AccumulateGrad&>(*node).grad = shared(before);
+  });
+}
+
+namespace detail {
+
+Captures::Captures() = default;
+Captures::Captures(Captures&&) noexcept = default;
+Captures& Captures::operator=(Captures&&) noexcept = default;
+Captures::~Captures() = default;
+void Captures::clear() { captures_.clear(); }
+size_t Captures::size() const { return captures_.size(); }
+
+Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Function function,
+                                  void* context) {
+  auto made = std::make_unique<Capture>();
+  Capture& c = *made;
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& x = *given[i];
+    const NoGradGuard off;
+    Tensor own = x->is(TensorImpl::kInternalLayout)
+                     ? autograd::empty_like_layout(x, x.scalar_type())
+                     : Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), x.scalar_type(),
+                                                        x.device()));
+    own.requires_grad_(x.requires_grad());
+    c.inputs.push_back(std::move(own));
+  }
+  c.take(given);
+  {
+    std::vector<Tensor> before;  // gradients that a failure gives back
+    Noted noted{&c.program, &c.gradients, &c.noted};
+    capture::Program::Recording recording(c.program);
+    const ScopedValue<Noted*> here(t_noted, &noted);
+    function(context, c.inputs.data(), c.outputs);
+    for (Tensor& t : c.outputs)
+      if (t.defined()) t = t.detach();
+    for (Gradient& g : c.gradients) before.push_back(g.look(c.program));
+    recording.finish();
+  }
+  c.noted.clear();
+  captures_.erase(std::remove_if(captures_.begin(), captures_.end(),
+                                 [](const auto& old) { return old->program.is_for_once(); }),
+                  captures_.end());
+  const size_t most = std::max<size_t>(max_captures, 1);
+  if (captures_.size() >= most) captures_.resize(most - 1);
+  captures_.insert(captures_.begin(), std::move(made));
+  return c;
+}
+
+const std::vector<Tensor>& Captures::call(const Tensor* const* given, size_t count,
+                                          Function function, void* context) {
+  capture::refuse(kOp, "a capture inside a capture");
+  for (size_t i = 0; i < count; ++i)
+    RAMET_CHECK(given[i]->defined(), kOp, "input ", i, ": got an undefined tensor");
+  const char* failed = nullptr;
+  for (size_t i = 0; i < captures_.size(); ++i) {
+    Capture& c = *captures_[i];
+    if (!c.fits(given, count)) continue;
+    if (const char* why = c.failed_guard()) {
+      if (!failed) failed = why;
+      continue;
+    }
+    if (i)
+      std::rotate(captures_.begin(), captures_.begin() + static_cast<std::ptrdiff_t>(i),
+                  captures_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    c.take(given);
+    c.program.replay();
+    c.leave();
+    ++counters.replays;
+    return c.outputs;
+  }
+  Capture& c = make(given, count, function, context);
+  ++counters.captures;
+  if (failed) {
+    ++counters.failed_guards;
+    last_failed_guard = failed;
+  }
+  return c.outputs;
+}
+
+}  // namespace detail
+}  // namespace ramet

@@ -1,0 +1,67 @@
+// What the library tells a capture while it is being made (autograd/captured.h).
+//
+// Note [Capture]
+// While a capture is made, no kernel runs: the calls of this thread are written down with their
+// argument blocks (kernels/kernel.h), and then the list is run once, as it will be at each replay.
+// So a capture that fails has changed no memory. Three things beside kernels have to come along:
+//
+// - Memory. Nothing that the list names may be reused, so every storage that is made meanwhile, and
+//   every one that a kernel is given (TensorBase::ptr), is kept until the capture dies.
+// - What the host computes from state that changes from step to step: an optimizer's step count, a
+//   learning rate, a generator's offset. Whoever does that says so: effect() for what is to be done
+//   again, patch_last_call() for what goes into an argument block. host_work() is for work of the
+//   host on tensors, which happens at its place in the list.
+// - What the list depends on: guard(). A capture is used only while all its guards hold.
+//
+// Whoever needs a value that the list will compute cannot be captured and calls refuse(). One
+// capture is made at a time in a process; others wait.
+#pragma once
+#include <functional>
+
+#include "runtime/context.h"
+#include "runtime/generator.h"
+
+namespace ramet {
+
+struct Storage;
+struct TensorImpl;
+
+namespace capture {
+
+/// Is this thread making a capture?
+inline bool active() { return tls.capturing != 0; }
+/// `[op] not capturable: why`
+[[noreturn]] RAMET_API void refused(const char* op, const char* why);
+inline void refuse(const char* op, const char* why) {
+  if (RAMET_UNLIKELY(active())) refused(op, why);
+}
+
+// The rest is for threads that are making a capture.
+
+/// Done by the host already; `again` does it at each replay, at its place. `undo`, which must not
+/// throw, makes it good where the capture fails; the last effect is undone first.
+RAMET_API void effect(std::function<void()> again, std::function<void()> undo);
+/// Only what makes good.
+RAMET_API void on_failure(std::function<void()> undo);
+/// Not done yet: `work` runs at its place, at the end of the capture and at each replay. It may
+/// throw, as the operation would.
+RAMET_API void host_work(std::function<void()> work);
+/// Before each replay of the last kernel call of the list `patch` gets its argument block.
+RAMET_API void patch_last_call(std::function<void(void* args)> patch);
+template <class Args, class Patch> void patch_last(Patch patch) {
+  patch_last_call([patch = std::move(patch)](void* args) { patch(*static_cast<Args*>(args)); });
+}
+/// `holds` says before a call whether the capture may be used. One guard is kept for each `of`.
+/// `what` is static text: "training mode".
+RAMET_API void guard(const void* of, const char* what, std::function<bool()> holds);
+/// What was captured happens once, like the first step of an optimizer, which makes its state.
+RAMET_API void once();
+/// A generator has given out `key`: kernels that get it get the next one at each replay.
+RAMET_API void reserved(const Generator& from, int64_t n, int64_t rows, const PhiloxKey& key);
+
+// For runtime: called where tls.capturing says so.
+void born(Storage* made);
+void used(TensorImpl* t);
+
+}  // namespace capture
+}  // namespace ramet

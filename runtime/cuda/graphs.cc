@@ -1,0 +1,63 @@
+#include "runtime/cuda/graphs.h"
+
+#include "runtime/context.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/device_state.h"
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+constexpr const char* kOp = "Captured";
+
+class CapturedGraph final : public gpu::Graph {
+ public:
+  CapturedGraph(int device, cudaGraph_t graph) : device_(device) {
+    const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    RAMET_CUDA(kOp, device_, code);
+  }
+  ~CapturedGraph() override {
+    if (existing_state(device_)) (void)cudaGraphExecDestroy(executable_);
+  }
+  void launch() override {
+    DeviceState& state = device_state(device_, kOp);
+    const CardGuard card(kOp, state);
+    const cudaStream_t stream = state.launching("a captured list of kernels", 0, Queue::kCompute);
+    RAMET_CUDA(kOp, device_, cudaGraphLaunch(executable_, stream));
+  }
+
+ private:
+  const int device_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& queue) {
+  const CardGuard card(kOp, device);
+  // A stream of its own: other threads may give work to the device's meanwhile.
+  struct Stream {
+    cudaStream_t stream = nullptr;
+    ~Stream() {
+      if (stream) (void)cudaStreamDestroy(stream);
+    }
+  } own;
+  RAMET_CUDA(kOp, device, cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking));
+  // Relaxed: a kernel's first launch may load code and allocate.
+  RAMET_CUDA(kOp, device, cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeRelaxed));
+  cudaGraph_t graph = nullptr;
+  try {
+    const ComputeStreamGuard instead(device, own.stream);
+    queue();
+  } catch (...) {
+    if (cudaStreamEndCapture(own.stream, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    throw;
+  }
+  RAMET_CUDA(kOp, device, cudaStreamEndCapture(own.stream, &graph));
+  return std::make_unique<CapturedGraph>(device, graph);
+}
+
+}  // namespace cuda
+}  // namespace ramet

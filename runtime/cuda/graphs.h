@@ -1,0 +1,16 @@
+// Graphs of what kernels are given to do: captures of a device's compute stream.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "runtime/gpu.h"
+
+namespace ramet {
+namespace cuda {
+
+/// What `queue`, called once, gives to the compute stream of cuda:k from this thread. It is
+/// launched on that stream.
+RAMET_API std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& queue);
+
+}  // namespace cuda
+}  // namespace ramet

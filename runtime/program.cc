@@ -1,0 +1,326 @@
+#include "runtime/program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "runtime/capture.h"
+#include "runtime/capture_regions.h"
+#include "runtime/observer_internal.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet {
+namespace capture {
+namespace {
+
+std::mutex& one_at_a_time() {  // never destroyed: static destructors may run operations
+  static auto* m = new std::mutex;
+  return *m;
+}
+// The one that is being made. Read by the threads that make it alone.
+Program* current = nullptr;
+
+// The memory itself; aliases come and go.
+Storage* root(Storage* s) {
+  while (s->memory_of && s->memory_of != s) s = s->memory_of;
+  return s;
+}
+
+uint8_t looked_at(const TensorImpl* t) {
+  return t->all_flags() & (TensorImpl::kContiguous | TensorImpl::kRequiresGrad |
+                           TensorImpl::kInternalLayout | TensorImpl::kInference);
+}
+
+bool same_state(const Context& a, const Context& b) {
+  return a.grad_mode == b.grad_mode && a.inference_mode == b.inference_mode &&
+         a.anomaly_mode == b.anomaly_mode && a.anomaly_check_nan == b.anomaly_check_nan &&
+         a.default_dtype == b.default_dtype && a.cpu_device == b.cpu_device &&
+         a.cuda_device == b.cuda_device && a.replica == b.replica && a.share == b.share;
+}
+
+constexpr size_t kRoom = size_t{32} << 10;
+
+}  // namespace
+
+void refused(const char* op, const char* why) { fail(op, "not capturable: ", why); }
+
+// ---- making -------------------------------------------------------------------------------------
+
+Program::Program() : state_(tls), slots_(max_parallel_slots()) {}
+
+Program::~Program() {
+  steps_.clear();
+  functions_.clear();
+  guards_.clear();
+  for (auto& [t, seen] : tensors_) TensorBase{t};  // takes the reference over and drops it
+  for (auto& [t, seen] : watched_) TensorBase{t};
+  for (Storage* s : memory_) s->release();
+}
+
+Program::Recording::Recording(Program& into) : program_(into) {
+  refuse("Captured", "a capture inside a capture");
+  RAMET_CHECK(!tls.random, "Captured",
+              "not capturable: inside a replica of a data-parallel forward");
+  one_at_a_time().lock();
+  current = &into;
+  tls.capturing = 1;
+  detail::observe_captures(true);
+}
+
+Program::Recording::~Recording() {
+  tls.capturing = 0;
+  detail::observe_captures(false);
+  current = nullptr;
+  if (!finished_) program_.undo();
+  one_at_a_time().unlock();
+}
+
+void Program::Recording::finish() {
+  tls.capturing = 0;
+  program_.drop_temporaries();
+  program_.make_graphs();
+  for (const Step& s : program_.steps_)
+    if (!s.effect) s.invoke(s.what, s.stream, s.args);
+  program_.undo_.clear();
+  finished_ = true;
+}
+
+void Program::undo() noexcept {
+  for (size_t i = undo_.size(); i-- > 0;) undo_[i]();
+  undo_.clear();
+}
+
+void* Program::room(size_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  if (room_used_ + bytes > room_) {
+    room_ = std::max(bytes, kRoom);
+    blocks_.push_back(std::make_unique<std::byte[]>(room_ + 64));
+    room_used_ = 0;
+  }
+  auto at = reinterpret_cast<uintptr_t>(blocks_.back().get());
+  at = (at + 63) / 64 * 64 + room_used_;
+  room_used_ += bytes;
+  return reinterpret_cast<void*>(at);
+}
+
+void Program::add(Function f, bool effect) {
+  functions_.push_back(std::move(f));
+  const auto run = [](const void* f, Stream, const void*) { (*static_cast<const Function*>(f))(); };
+  steps_.push_back(
+      {run, &functions_.back(), {Device(kCPU, 0), 0}, nullptr, nullptr, effect, false});
+}
+
+void record(KernelCall& call) {
+  Program& p = *current;
+  // Between GPUs the order of streams counts, which is not in the list.
+  if (!call.stream.device.is_cpu()) {
+    if (call.stream.id != 0 || (p.gpu_ >= 0 && p.gpu_ != call.stream.device.index()))
+      refused(call.name, "kernels on several GPUs or streams");
+    p.gpu_ = call.stream.device.index();
+  }
+  // Workspaces hold a slot for each thread that may run.
+  if (max_parallel_slots() < p.slots_) refused(call.name, "fewer threads than in the rest of it");
+  void* args = p.room(call.bytes);
+  std::memcpy(args, call.args, call.bytes);
+  bool patched = false;
+  if (call.key) {
+    PhiloxKey key;
+    std::memcpy(&key, call.key, sizeof key);
+    const auto same = [&](const PhiloxKey& k) {
+      return k.seed == key.seed && k.offset == key.offset && k.base == key.base;
+    };
+    const auto from = std::find_if(p.reservations_.rbegin(), p.reservations_.rend(),
+                                   [&](const auto& r) { return same(r.key); });
+    if (from == p.reservations_.rend()) refused(call.name, "its numbers come from no generator");
+    const auto offset = static_cast<const char*>(call.key) - static_cast<const char*>(call.args);
+    from->places.push_back(static_cast<char*>(args) + offset);
+    patched = true;
+  }
+  p.steps_.push_back({call.invoke, call.kernel, call.stream, args, call.name, false, patched});
+  ++p.calls_;
+  call.skip = true;
+}
+
+void effect(std::function<void()> again, std::function<void()> undo) {
+  if (undo) on_failure(std::move(undo));
+  current->add(std::move(again), /*effect=*/true);
+}
+void on_failure(std::function<void()> undo) { current->undo_.push_back(std::move(undo)); }
+void host_work(std::function<void()> work) { current->add(std::move(work), /*effect=*/false); }
+
+void once() { current->once_ = true; }
+
+void patch_last_call(std::function<void(void*)> patch) {
+  auto& steps = current->steps_;
+  size_t at = steps.size();
+  while (at > 0 && !steps[at - 1].name) --at;
+  RAMET_CHECK(at > 0, "Captured", "there is no kernel call to change the arguments of");
+  Program::Step& call = steps[at - 1];
+  call.patched = true;
+  auto run = [patch = std::move(patch), args = const_cast<void*>(call.args)] { patch(args); };
+  current->add(std::move(run), /*effect=*/true);
+  std::rotate(steps.begin() + static_cast<std::ptrdiff_t>(at - 1), steps.end() - 1, steps.end());
+}
+
+void guard(const void* of, const char* what, std::function<bool()> holds) {
+  current->guard_of_.try_emplace(of, Program::Guard{what, std::move(holds)});
+}
+
+void Program::Reservation::put() const {
+  for (void* place : places) std::memcpy(place, &key, sizeof key);
+}
+
+void reserved(const Generator& from, int64_t n, int64_t rows, const PhiloxKey& key) {
+  auto* r = &current->reservations_.emplace_back(
+      Program::Reservation{from, n, rows, key, {}, /*operation=*/0});
+  effect(
+      [r] {
+        r->key = r->from.reserve(r->n, r->rows);
+        r->put();
+      },
+      [r, before = GeneratorState{key.seed, key.offset}] { r->from.set_state(before); });
+}
+
+void region_opened(const Generator& from, GeneratorState first) {
+  auto* region = &current->regions_.emplace_back(Program::Region{from, first, 0, {}});
+  current->open_ = region;
+  effect(
+      [region] {
+        const GeneratorState now = region->from.get_state();
+        for (Program::Reservation* r : region->inside) {
+          r->key.seed = now.seed;
+          r->key.offset = now.offset + r->operation;
+          r->put();
+        }
+        region->from.set_state({now.seed, now.offset + region->taken});
+      },
+      [region, first] { region->from.set_state(first); });
+}
+
+void region_reserved(const PhiloxKey& key) {
+  Program::Region* region = current->open_;
+  if (!region) refused("data_parallel", "random numbers of a region that the capture is inside");
+  region->inside.push_back(&current->reservations_.emplace_back(
+      Program::Reservation{region->from, 0, 0, key, {}, key.offset - region->first.offset}));
+}
+
+void region_closed(uint64_t taken) {
+  if (!current->open_) return;
+  current->open_->taken = taken;
+  current->open_ = nullptr;
+}
+
+// ---- memory -------------------------------------------------------------------------------------
+
+void Program::keep(Storage* memory) {
+  if (memory_.insert(memory).second) add_ref(memory->refs);
+}
+
+void born(Storage* made) { current->keep(made); }
+
+void used(TensorImpl* t) {
+  current->keep(root(t->storage));
+  current->hold(t);
+}
+
+void Program::hold(TensorImpl* t) {
+  const auto [at, fresh] = tensors_.try_emplace(t);
+  if (!fresh) return;
+  add_ref(t->refs);
+  at->second = {root(t->storage), t->data, t->numel, t->storage->version(), t->key(), looked_at(t)};
+}
+
+void Program::forget(TensorImpl* t) {
+  if (tensors_.erase(t)) TensorBase{t};
+}
+
+void Program::keep_memory_of(const TensorImpl* t) { keep(root(t->storage)); }
+
+bool Program::uses_memory_of(const TensorImpl* t) const {
+  return memory_.count(root(t->storage)) != 0;
+}
+
+bool unique(const TensorImpl* t) {
+  const auto held = [](uint32_t refs, bool by_us) { return refs - (by_us ? 1 : 0); };
+  return held(t->refs.load(), current->tensors_.count(const_cast<TensorImpl*>(t))) == 1 &&
+         held(t->storage->refs.load(), current->memory_.count(t->storage)) == 1;
+}
+
+// What nobody else holds has ended with the function: only its memory is needed. Dropping one may
+// end the history that holds others.
+void Program::drop_temporaries() {
+  for (bool any = true; any;) {
+    std::vector<TensorImpl*> dead;
+    for (const auto& [t, seen] : tensors_)
+      if (t->refs.load(std::memory_order_acquire) == 1) dead.push_back(t);
+    any = !dead.empty();
+    for (TensorImpl* t : dead) {
+      tensors_.erase(t);
+      TensorBase{t};
+    }
+  }
+  watched_.assign(tensors_.begin(), tensors_.end());
+  tensors_.clear();
+  for (auto& [t, seen] : watched_) seen.written = t->storage->version() != seen.version;
+  for (auto& [of, g] : guard_of_) guards_.push_back(std::move(g));
+  guard_of_.clear();
+}
+
+// ---- using --------------------------------------------------------------------------------------
+
+const char* Program::failed_guard() const {
+  if (!same_state(state_, tls) || tls.random) return "state of the thread";
+  if (slots_ != max_parallel_slots()) return "number of threads";
+  for (const auto& [t, seen] : watched_)
+    if (t->data != seen.data || t->numel != seen.numel || t->key() != seen.key ||
+        looked_at(t) != seen.flags || root(t->storage) != seen.memory)
+      return looked_at(t) != seen.flags ? "requires_grad" : "storages";
+  for (const Guard& g : guards_)
+    if (!g.holds()) return g.what;
+  return nullptr;
+}
+
+void Program::replay() {
+  for (const Step& s : steps_) s.invoke(s.what, s.stream, s.args);
+  for (const auto& [t, seen] : watched_)
+    if (seen.written) t->storage->wrote(t->storage->last_writer());
+}
+
+// Neighbouring calls on one GPU whose arguments stay as they are become one graph. What the host
+// does about its own state meanwhile may as well be done before.
+void Program::make_graphs() {
+  const auto fixed = [](const Step& s) {
+    return s.name && !s.patched && !s.stream.device.is_cpu();
+  };
+  std::vector<Step> with;
+  for (size_t i = 0; i < steps_.size();) {
+    if (!fixed(steps_[i])) {
+      with.push_back(steps_[i++]);
+      continue;
+    }
+    const Stream stream = steps_[i].stream;
+    std::vector<Step> run;
+    for (; i < steps_.size(); ++i) {
+      if (fixed(steps_[i]) && steps_[i].stream.device == stream.device) run.push_back(steps_[i]);
+      else if (steps_[i].effect) with.push_back(steps_[i]);
+      else break;
+    }
+    if (run.size() == 1) {
+      with.push_back(run[0]);
+      continue;
+    }
+    graphs_.push_back(gpu::required("Captured", stream.device).graph(stream.device.index(), [&run] {
+      for (const Step& s : run) s.invoke(s.what, s.stream, s.args);
+    }));
+    const auto launch = [](const void* graph, Stream, const void*) {
+      const_cast<gpu::Graph*>(static_cast<const gpu::Graph*>(graph))->launch();
+    };
+    with.push_back({launch, graphs_.back().get(), stream, nullptr});
+  }
+  steps_ = std::move(with);
+}
+
+}  // namespace capture
+}  // namespace ramet

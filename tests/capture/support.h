@@ -1,0 +1,64 @@
+// What the tests of captures share.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "autograd/captured.h"
+#include "autograd/ops.h"
+#include "nn/batchnorm.h"
+#include "nn/conv.h"
+#include "nn/dropout.h"
+#include "nn/functional.h"
+#include "nn/linear.h"
+#include "nn/module.h"
+#include "nn/optim/adam.h"
+#include "nn/optim/lr_scheduler.h"
+#include "nn/optim/sgd.h"
+#include "runtime/generator.h"
+#include "tests/error_text.h"
+
+namespace ramet {
+namespace capture_tests {
+
+inline const Device kHost(kCPU, 0);
+
+/// The bytes of a tensor's values, row-major.
+inline std::string bits(const Tensor& t) {
+  if (!t.defined()) return "undefined";
+  const Tensor host = t.detach().to(kHost).contiguous();
+  return std::string(static_cast<const char*>(host.data_ptr()), host.nbytes());
+}
+
+#define EXPECT_ERROR_TEXT(statement, part)                                \
+  do {                                                                    \
+    const std::string error_text = ::ramet::error_of([&] { statement; }); \
+    EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;       \
+  } while (false)
+
+/// A small picture net: convolution, batch norm, pool, dropout, two layers.
+struct NetImpl : nn::Module {
+  nn::Conv2d conv{nullptr};
+  nn::BatchNorm2d norm{nullptr};
+  nn::Dropout drop{nullptr};
+  nn::Linear first{nullptr}, second{nullptr};
+  NetImpl() {
+    conv = register_module("conv", nn::Conv2d(nn::Conv2dOptions(1, 4, 3)));
+    norm = register_module("norm", nn::BatchNorm2d(4));
+    drop = register_module("drop", nn::Dropout(0.3));
+    first = register_module("first", nn::Linear(4 * 5 * 5, 16));
+    second = register_module("second", nn::Linear(16, 5));
+  }
+  Tensor forward(const Tensor& x) {
+    Tensor h = max_pool2d(relu(norm->forward(conv->forward(x))), 2);
+    h = drop->forward(h.flatten(1));
+    return second->forward(relu(first->forward(h)));
+  }
+};
+RAMET_MODULE(Net);
+
+}  // namespace capture_tests
+}  // namespace ramet

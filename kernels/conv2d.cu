@@ -3,7 +3,7 @@
 #include "kernels/gemm_gpu.h"
 #include "kernels/rows_gpu.h"
 #include "runtime/cuda/blas.h"
-#include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/scratch.h"
 #include "runtime/gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/conv2d.h"
@@ -240,12 +240,8 @@ bool by_columns(const Conv2dArgs& a, Stream where) {
       a.y.h != s.ow * n || a.y.n != s.oh * s.ow * n || !::ramet::cuda::blas_enabled() ||
       !::ramet::cuda::blas_why_none().empty())
     return false;
-  // Who gets the memory next queues behind this.
-  ::ramet::cuda::CachingAllocator& allocator =
-      ::ramet::cuda::caching_allocator(static_cast<int>(device));
-  const auto give_back = [&](void* p) { allocator.free(p); };
-  const std::unique_ptr<void, decltype(give_back)> columns(
-      allocator.allocate(static_cast<size_t>(m * k * bytes_of(a.dtype))), give_back);
+  const ::ramet::cuda::Scratch columns(static_cast<int>(device),
+                                       static_cast<size_t>(m * k * bytes_of(a.dtype)));
   const auto write = [&](auto t) {
     using T = decltype(t);
     start_for("conv2d", where, m * k, columns_kernel<T>, a, static_cast<T*>(columns.get()), k,

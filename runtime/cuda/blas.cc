@@ -9,11 +9,11 @@
 #include <map>
 #include <mutex>
 
-#include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/per_device.h"
+#include "runtime/cuda/scratch.h"
 #include "runtime/logging.h"
 #if RAMET_GPU_EMULATED
 #include "runtime/cuda/emulated/blas_api.h"
@@ -210,19 +210,6 @@ Choice search(const char* op, int device, const BlasProduct& p, const Descriptor
   return {true, result.algo, result.workspaceSize};
 }
 
-// Memory of the device until the product was queued; who gets it next queues behind it.
-struct Workspace {
-  void* memory = nullptr;
-  int device;
-  Workspace(size_t bytes, int of) : device(of) {
-    if (bytes) memory = caching_allocator(of).allocate(bytes);
-  }
-  ~Workspace() {
-    if (memory) caching_allocator(device).free(memory);
-  }
-  Workspace(const Workspace&) = delete;
-};
-
 std::atomic<bool>& enabled() {
   static std::atomic<bool> on = [] {
     const char* value = std::getenv("RAMET_CUDA_BLAS");
@@ -280,7 +267,7 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
             : blas.choices.emplace(key, search(op, device, p, d, handle, aligned)).first->second;
   }
   if (!choice.found) return false;
-  const Workspace workspace(choice.workspace, device);
+  const Scratch workspace(device, choice.workspace);
   const float narrow[2] = {static_cast<float>(p.alpha), static_cast<float>(p.beta)};
   const double wide[2] = {p.alpha, p.beta};
   const bool is_wide = p.dtype == ScalarType::Double;
@@ -289,7 +276,7 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
   const cudaStream_t stream =
       state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n), Queue::kCompute);
   RAMET_BLAS(op, device, Matmul, handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta,
-             p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm, workspace.memory,
+             p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm, workspace.get(),
              choice.workspace, stream);
   return true;
 }

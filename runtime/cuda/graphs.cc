@@ -1,8 +1,11 @@
 #include "runtime/cuda/graphs.h"
 
+#include <utility>
+
 #include "runtime/context.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/scratch.h"
 
 namespace ramet {
 namespace cuda {
@@ -12,7 +15,8 @@ constexpr const char* kOp = "Captured";
 
 class CapturedGraph final : public gpu::Graph {
  public:
-  CapturedGraph(int device, cudaGraph_t graph) : device_(device) {
+  CapturedGraph(int device, cudaGraph_t graph, std::unique_ptr<ScratchStore> scratch)
+      : device_(device), scratch_(std::move(scratch)) {
     const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
     (void)cudaGraphDestroy(graph);
     RAMET_CUDA(kOp, device_, code);
@@ -29,6 +33,7 @@ class CapturedGraph final : public gpu::Graph {
 
  private:
   const int device_;
+  const std::unique_ptr<ScratchStore> scratch_;
   cudaGraphExec_t executable_ = nullptr;
 };
 
@@ -47,7 +52,9 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
   // Relaxed: a kernel's first launch may load code and allocate.
   RAMET_CUDA(kOp, device, cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeRelaxed));
   cudaGraph_t graph = nullptr;
+  auto scratch = std::make_unique<ScratchStore>(device);
   try {
+    const ScratchStore::Use kept(*scratch);
     const ComputeStreamGuard instead(device, own.stream);
     queue();
   } catch (...) {
@@ -56,7 +63,7 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
     throw;
   }
   RAMET_CUDA(kOp, device, cudaStreamEndCapture(own.stream, &graph));
-  return std::make_unique<CapturedGraph>(device, graph);
+  return std::make_unique<CapturedGraph>(device, graph, std::move(scratch));
 }
 
 }  // namespace cuda

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "autograd/ops/where.h"
-#include "kernels/optimizer_step.h"
+#include "nn/optim/call_batch_internal.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture.h"
 
@@ -118,45 +118,28 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
   const auto state_of = [](const Update& u) -> AdamParamState& {
     return static_cast<AdamParamState&>(*u.state);
   };
-  nn::FlatRun run;
-  const Update* head = nullptr;  // where the run starts
-  kernels::AdamArgs args;        // the runs of one call: all of one device, dtype and age
-  args.count = 0;
-  const Update* first = nullptr;
-  const auto launch = [&] {
-    if (args.count == 0) return;
-    const auto numbers = [bias](kernels::AdamArgs& a, const Settings& now, int64_t step) {
-      a.lr = now.lr, a.beta1 = now.beta1, a.beta2 = now.beta2, a.eps = now.eps;
-      a.weight_decay = now.weight_decay;
-      a.bias1 = bias(now.beta1, step), a.bias2 = bias(now.beta2, step);
-    };
-    numbers(args, o, state_of(*first).step());
-    args.dtype = first->parameter->scalar_type();
-    args.decoupled = o.decoupled, args.maximize = false;
-    kernels::adam_step(first->parameter->stream(), args);
-    if (RAMET_UNLIKELY(capture::active()))
-      capture::patch_last<kernels::AdamArgs>(
-          [this, numbers, g = group(), state = &state_of(*first)](kernels::AdamArgs& a) {
-            numbers(a, settings(param_groups_[g].options()), state->step());
-          });
-    args.count = 0;
+  const auto numbers = [bias](kernels::AdamArgs& a, const Settings& now, int64_t step) {
+    a.lr = now.lr, a.beta1 = now.beta1, a.beta2 = now.beta2, a.eps = now.eps;
+    a.weight_decay = now.weight_decay;
+    a.bias1 = bias(now.beta1, step), a.bias2 = bias(now.beta2, step);
   };
-  const auto flush = [&] {
-    if (run.empty()) return;
-    if (args.count == kernels::kOptimizerTensors ||
-        (args.count > 0 && ((*first->parameter)->key() != (*head->parameter)->key() ||
-                            state_of(*first).step() != state_of(*head).step())))
-      launch();
-    if (args.count == 0) first = head;
-    args.tensors[args.count++] = {
-        run.at(0),
-        run.at(1),
-        run.at(2),
-        run.at(3),
-        o.amsgrad ? run.at(4) : nullptr,
-        run.bytes() / static_cast<int64_t>(head->parameter->element_size())};
-    run.clear();
-  };
+  // Those of one call have one age.
+  auto batch = nn::detail::call_batch<kernels::AdamArgs, Update>(
+      [&](const Update& a, const Update& b) { return state_of(a).step() == state_of(b).step(); },
+      [&](const nn::FlatRun& run, int64_t n) {
+        return kernels::AdamTensor{
+            run.at(0), run.at(1), run.at(2), run.at(3), o.amsgrad ? run.at(4) : nullptr, n};
+      },
+      [&](const Update& head, kernels::AdamArgs& args) {
+        numbers(args, o, state_of(head).step());
+        args.decoupled = o.decoupled, args.maximize = false;
+        kernels::adam_step(head.parameter->stream(), args);
+        if (RAMET_UNLIKELY(capture::active()))
+          capture::patch_last<kernels::AdamArgs>(
+              [this, numbers, g = group(), state = &state_of(head)](kernels::AdamArgs& a) {
+                numbers(a, settings(param_groups_[g].options()), state->step());
+              });
+      });
   // For types and layouts without a kernel.
   const auto step_composed = [&](const Update& u) {
     const Tensor& p = *u.parameter;
@@ -187,19 +170,16 @@ void AdamBase::step_group(const OptimizerOptions& options, ArrayRef<Update> upda
     AdamParamState& s = state_of(u);
     s.step(s.step() + 1);
     if (u.scratch[0].defined()) {
-      flush();
+      batch.flush();
       step_composed(u);
       continue;
     }
     const TensorBase* operands[5] = {u.parameter, u.gradient, &s.exp_avg(), &s.exp_avg_sq(),
                                      &s.max_exp_avg_sq()};
-    const int count = o.amsgrad ? 5 : 4;
-    const bool joins = !head || s.step() == state_of(*head).step();
-    if (run.take(operands, count, joins, flush)) head = &u;
+    batch.add(u, operands, o.amsgrad ? 5 : 4);
     u.parameter->storage_impl()->wrote(name());
   }
-  flush();
-  launch();
+  batch.flush();
 }
 
 }  // namespace detail

@@ -1,6 +1,6 @@
 #include "nn/optim/sgd.h"
 
-#include "kernels/optimizer_step.h"
+#include "nn/optim/call_batch_internal.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture.h"
 
@@ -64,39 +64,24 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
   const auto buffer_of = [&](const Update& u) {
     return momentum ? &static_cast<SGDParamState&>(*u.state).momentum_buffer() : nullptr;
   };
-  nn::FlatRun run;
-  const Update* head = nullptr;  // where the run starts
-  kernels::SgdArgs args;  // the runs of one call: all of one device and dtype, all new or not
-  args.count = 0;
-  const Update* first = nullptr;
-  const auto launch = [&] {
-    if (args.count == 0) return;
-    const auto numbers = [](kernels::SgdArgs& a, const SGDOptions& now) {
-      a.lr = now.lr(), a.momentum = now.momentum(), a.dampening = now.dampening();
-      a.weight_decay = now.weight_decay(), a.nesterov = now.nesterov();
-    };
-    numbers(args, o);
-    args.dtype = first->parameter->scalar_type();
-    args.maximize = false, args.first = first->first;
-    kernels::sgd_step(first->parameter->stream(), args);
-    if (RAMET_UNLIKELY(capture::active()))
-      capture::patch_last<kernels::SgdArgs>([this, numbers, g = group()](kernels::SgdArgs& a) {
-        numbers(a, static_cast<const SGDOptions&>(param_groups_[g].options()));
+  const auto numbers = [](kernels::SgdArgs& a, const SGDOptions& now) {
+    a.lr = now.lr(), a.momentum = now.momentum(), a.dampening = now.dampening();
+    a.weight_decay = now.weight_decay(), a.nesterov = now.nesterov();
+  };
+  auto batch = nn::detail::call_batch<kernels::SgdArgs, Update>(
+      [](const Update& a, const Update& b) { return a.first == b.first; },
+      [&](const nn::FlatRun& run, int64_t n) {
+        return kernels::SgdTensor{run.at(0), run.at(1), momentum ? run.at(2) : nullptr, n};
+      },
+      [&](const Update& head, kernels::SgdArgs& args) {
+        numbers(args, o);
+        args.maximize = false, args.first = head.first;
+        kernels::sgd_step(head.parameter->stream(), args);
+        if (RAMET_UNLIKELY(capture::active()))
+          capture::patch_last<kernels::SgdArgs>([this, numbers, g = group()](kernels::SgdArgs& a) {
+            numbers(a, static_cast<const SGDOptions&>(param_groups_[g].options()));
+          });
       });
-    args.count = 0;
-  };
-  const auto flush = [&] {
-    if (run.empty()) return;
-    if (args.count == kernels::kOptimizerTensors ||
-        (args.count > 0 &&
-         ((*first->parameter)->key() != (*head->parameter)->key() || first->first != head->first)))
-      launch();
-    if (args.count == 0) first = head;
-    args.tensors[args.count++] = {
-        run.at(0), run.at(1), momentum ? run.at(2) : nullptr,
-        run.bytes() / static_cast<int64_t>(head->parameter->element_size())};
-    run.clear();
-  };
   // For types and layouts without a kernel.
   const auto step_composed = [&](const Update& u) {
     Tensor grad = *u.gradient;
@@ -110,17 +95,15 @@ void SGD::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) 
   };
   for (const Update& u : updates) {
     if (u.scratch[0].defined()) {
-      flush();
+      batch.flush();
       step_composed(u);
       continue;
     }
     const TensorBase* operands[3] = {u.parameter, u.gradient, buffer_of(u)};
-    const int count = momentum ? 3 : 2;
-    if (run.take(operands, count, !head || u.first == head->first, flush)) head = &u;
+    batch.add(u, operands, momentum ? 3 : 2);
     u.parameter->storage_impl()->wrote(name());
   }
-  flush();
-  launch();
+  batch.flush();
 }
 
 }  // namespace ramet::optim

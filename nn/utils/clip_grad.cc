@@ -4,43 +4,24 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "kernels/optimizer_step.h"
-#include "nn/flat_store.h"
+#include "nn/optim/call_batch_internal.h"
 
 namespace ramet::nn::utils {
 namespace {
 
 TensorOptions norm_options() { return TensorOptions().dtype(kDouble); }
 
-// The tensors of a call, which have one device and dtype, and the call itself.
-template <class Args, class Call> class Batch {
- public:
-  explicit Batch(Call call) : call_(std::move(call)) { args_.count = 0; }
-  void add(const TensorBase& head, void* x, int64_t n) {
-    if (args_.count == kernels::kOptimizerTensors ||
-        (args_.count > 0 && head->key() != head_->key()))
-      flush();
-    if (args_.count == 0) head_ = head;
-    args_.tensors[args_.count++] = {x, n};
-  }
-  void flush() {
-    if (args_.count == 0) return;
-    args_.dtype = head_.scalar_type();
-    call_(head_, args_);
-    args_.count = 0;
-  }
-
- private:
-  Call call_;
-  Args args_;
-  TensorBase head_;  // says which device and dtype
+// Neighbours may go together; the tensors of a call have one device and dtype.
+constexpr auto kAnyMates = [](const Tensor&, const Tensor&) { return true; };
+constexpr auto kPiece = [](const FlatRun& run, int64_t n) {
+  return kernels::DenseTensor{run.at(0), n};
 };
 
 // The sums of squares of all tensors, one after the other, on the first one's device.
 Tensor square_sums(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> sums, copies;
-  Batch<kernels::SumSquaresArgs, std::function<void(const TensorBase&, kernels::SumSquaresArgs&)>>
-      batch([&](const TensorBase& head, kernels::SumSquaresArgs& args) {
+  auto batch = nn::detail::call_batch<kernels::SumSquaresArgs, Tensor>(
+      kAnyMates, kPiece, [&](const Tensor& head, kernels::SumSquaresArgs& args) {
         int64_t blocks = 0;
         for (int32_t t = 0; t < args.count; ++t)
           blocks += kernels::sum_squares_partials(args.tensors[t].n);
@@ -51,12 +32,16 @@ Tensor square_sums(const std::vector<Tensor>& tensors) {
         args.sums = static_cast<double*>(sums.back().ptr());
         kernels::sum_squares(head.stream(), args);
       });
+  copies.reserve(tensors.size());
   for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
     copies.push_back(t.detach().contiguous());  // until the call was made
-    batch.add(copies.back(), copies.back().ptr(), t.numel());
+    const TensorBase* operand[1] = {&copies.back()};
+    batch.add(copies.back(), operand, 1, /*alone=*/true);
   }
   batch.flush();
-  if (sums.size() == 1) return sums[0];
+  if (sums.empty()) return zeros(1, norm_options().device(tensors[0].device()));
+  if (sums.size() == 1) return sums[0].to(tensors[0].device());
   for (Tensor& s : sums) s = s.to(tensors[0].device());
   return cat(sums);
 }
@@ -111,20 +96,13 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
               "total_norm: got ", describe(total_norm), ", expected one element");
   const NoGradGuard off;
   Tensor norm = total_norm.detach().to(kDouble);  // on the device of the call that is made next
-  Batch<kernels::LimitNormArgs, std::function<void(const TensorBase&, kernels::LimitNormArgs&)>>
-      batch([&](const TensorBase& head, kernels::LimitNormArgs& args) {
+  auto batch = nn::detail::call_batch<kernels::LimitNormArgs, Tensor>(
+      kAnyMates, kPiece, [&](const Tensor& head, kernels::LimitNormArgs& args) {
         norm = norm.to(head.device());
         args.norm = static_cast<const double*>(norm.ptr());
         args.max_norm = max_norm;
         kernels::limit_norm(head.stream(), args);
       });
-  FlatRun run;
-  const Tensor* head = nullptr;
-  const auto flush = [&] {
-    if (run.empty()) return;
-    batch.add(*head, run.at(0), run.bytes() / static_cast<int64_t>(head->element_size()));
-    run.clear();
-  };
   for (const Tensor& p : parameters) {
     if (!p.grad().defined() || p.grad().numel() == 0) continue;
     const Tensor& g = p.grad();
@@ -134,10 +112,9 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
       continue;
     }
     const TensorBase* operand[1] = {&g};
-    if (run.take(operand, 1, !head || (*head)->key() == g->key(), flush)) head = &g;
+    batch.add(g, operand, 1);
     g.storage_impl()->wrote("clip_grad_norm_");
   }
-  flush();
   batch.flush();
 }
 

@@ -8,10 +8,10 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/unary.h"
+#include "kernels/merge_moments.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 #include "nn/replica_meeting.h"
-#include "runtime/capture.h"
 
 namespace ramet::nn::detail {
 
@@ -93,9 +93,9 @@ Tensor BatchNormState::synchronised(const Tensor& input) {
   for (int64_t d = 0; d < input.dim(); ++d)
     if (d != 1) dims.push_back(d);
   shape[1] = input.size(1);
-  const double count =
-      over_all(tensor(static_cast<double>(input.numel() / std::max<int64_t>(input.size(1), 1))))
-          .item<double>();
+  double count = 0;
+  for (const Tensor& part : meeting.exchange("BatchNorm", input))  // their sizes
+    count += static_cast<double>(part.numel() / std::max<int64_t>(part.size(1), 1));
   RAMET_CHECK(count != 1, "BatchNorm",
               "Expected more than 1 value per channel when training, got input size ",
               input.sizes(), " in all replicas together");
@@ -127,63 +127,64 @@ void BatchNormState::set_deposits(std::vector<Deposit> entries) {
 
 namespace {
 
-std::vector<double> host_values(const Tensor& t) {
-  const Tensor host = t.to(Device(kCPU, 0), kDouble);
-  // Our own look, wherever this runs: in a replica of another one too.
-  const auto* p = static_cast<const double*>(host.ptr());
-  return std::vector<double>(p, p + host.numel());
-}
-
-// Count, mean and sum of squared deviations of values that were seen in parts.
+// A forward's statistics as of all parts, on `device`.
 struct Union {
   double count = 0;
-  std::vector<double> mean, m2;
+  Tensor mean, m2;  // double; the sums of squared deviations
 
-  void add(const BatchDeposits::One& part) {
-    const std::vector<double> part_mean = host_values(part.mean), part_var = host_values(part.var);
-    if (part.count == 0) return;
-    const double n = static_cast<double>(part.count), total = count + n;
-    mean.resize(part_mean.size());
-    m2.resize(part_mean.size());
-    for (size_t c = 0; c < mean.size(); ++c) {
-      const double delta = part_mean[c] - mean[c];
-      mean[c] += delta * n / total;
-      m2[c] += part_var[c] * (n - 1) + delta * delta * count * n / total;
+  Union(ArrayRef<const BatchDeposits::One*> parts, Device device) {
+    kernels::MergeMomentsArgs args{};
+    std::vector<Tensor> kept;
+    const auto merge = [&] {
+      if (args.parts == 0) return;
+      args.count = count;
+      kernels::merge_moments(mean.stream(), args);
+      for (int32_t i = 0; i < args.parts; ++i) count += args.part[i].count;
+      args.parts = 0;
+    };
+    for (const BatchDeposits::One* part : parts) {
+      if (part->count == 0) continue;
+      if (!mean.defined()) {
+        mean = Tensor(TensorBase::empty(part->mean.sizes(), kDouble, device));
+        m2 = Tensor(TensorBase::empty(part->mean.sizes(), kDouble, device));
+        args.mean = static_cast<double*>(mean.ptr());
+        args.m2 = static_cast<double*>(m2.ptr());
+        args.n = mean.numel();
+      }
+      const auto values = [&](const Tensor& t) {
+        kept.push_back(t.to(device, kDouble).contiguous());
+        return static_cast<const double*>(kept.back().ptr());
+      };
+      args.part[args.parts++] = {values(part->mean), values(part->var),
+                                 static_cast<double>(part->count)};
+      if (args.parts == kernels::kMaxMomentParts) merge();
     }
-    count = total;
+    merge();
   }
 };
 
-void move_towards(const Tensor& running, const std::vector<double>& values, double momentum) {
-  const Tensor host(TensorBase::empty(running.sizes(), kDouble, Device(kCPU, 0)));
-  std::copy(values.begin(), values.end(), static_cast<double*>(host.ptr()));
-  running.mul_(1 - momentum).add_(host.to(running), momentum);
-}
-
 }  // namespace
 
+// On the buffers' device, without a look at values.
 void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
-  std::vector<std::vector<BatchDeposits::One>> of_forward;
-  for (const BatchNormState* r : replicas) {
-    if (!r) continue;
-    const auto& forwards = r->deposits->forwards;
-    of_forward.resize(std::max(of_forward.size(), forwards.size()));
-    for (size_t i = 0; i < forwards.size(); ++i) of_forward[i].push_back(forwards[i]);
+  const NoGradGuard off;
+  size_t forwards = 0;
+  for (const BatchNormState* r : replicas)
+    if (r) forwards = std::max(forwards, r->deposits->forwards.size());
+  std::vector<const BatchDeposits::One*> parts;
+  for (size_t i = 0; i < forwards; ++i) {
+    parts.clear();
+    for (const BatchNormState* r : replicas)
+      if (r && i < r->deposits->forwards.size()) parts.push_back(&r->deposits->forwards[i]);
+    const Union seen(parts, running_mean.device());
+    const double momentum = next_momentum();
+    if (seen.count == 0) continue;  // empty batches teach nothing
+    const auto move = [&](const Tensor& running, const Tensor& values) {
+      running.mul_(1 - momentum).add_(values.to(running.scalar_type()), momentum);
+    };
+    move(running_mean, seen.mean);
+    move(running_var, seen.m2.div(seen.count - 1));
   }
-  const auto update = [this, of_forward = std::move(of_forward)] {
-    const NoGradGuard off;
-    for (const auto& parts : of_forward) {
-      Union seen;
-      for (const BatchDeposits::One& part : parts) seen.add(part);
-      const double momentum = next_momentum();
-      if (seen.count == 0) continue;  // empty batches teach nothing
-      for (double& m2 : seen.m2) m2 /= seen.count - 1;
-      move_towards(running_mean, seen.mean, momentum);
-      move_towards(running_var, seen.m2, momentum);
-    }
-  };
-  if (RAMET_UNLIKELY(capture::active())) capture::host_work(update);
-  else update();
   for (const BatchNormState* r : replicas)
     if (r) r->deposits->forwards.clear();
 }

@@ -112,23 +112,23 @@ struct detail::Captures::Capture {
 };
 
 namespace {
-// The gradients of the capture that this thread makes.
+// The gradients of the capture that is being made. Only threads that make it look.
 struct Noted {
   capture::Program* program;
   std::vector<Gradient>* gradients;
   std::unordered_set<const AccumulateGrad*>* seen;
 };
-__thread Noted* t_noted;
+Noted* noted_by = nullptr;
 }  // namespace
 
 void autograd::note_gradient(AccumulateGrad* sink) {
-  if (!t_noted || !t_noted->seen->insert(sink).second) return;
+  if (!noted_by || !noted_by->seen->insert(sink).second) return;
   Gradient g;
   g.node = NodePtr(sink);
   g.entry = sink->grad.impl();
   g.defined = g.entry != nullptr;
-  if (g.entry) t_noted->program->hold(g.entry);
-  t_noted->gradients->push_back(g);
+  if (g.entry) noted_by->program->hold(g.entry);
+  noted_by->gradients->push_back(g);
   capture::on_failure([node = g.node, before = g.entry] {
     static_cast<AccumulateGrad&>(*node).grad = shared(before);
   });
@@ -150,6 +150,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
   for (size_t i = 0; i < count; ++i) {
     const Tensor& x = *given[i];
     const NoGradGuard off;
+    const ScopedValue<bool> as_given(tls.inference_mode, x.is_inference());
     Tensor own = x->is(TensorImpl::kInternalLayout)
                      ? autograd::empty_like_layout(x, x.scalar_type())
                      : Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), x.scalar_type(),
@@ -162,7 +163,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     std::vector<Tensor> before;  // gradients that a failure gives back
     Noted noted{&c.program, &c.gradients, &c.noted};
     capture::Program::Recording recording(c.program);
-    const ScopedValue<Noted*> here(t_noted, &noted);
+    const ScopedValue<Noted*> here(noted_by, &noted);
     function(context, c.inputs.data(), c.outputs);
     for (Tensor& t : c.outputs)
       if (t.defined()) t = t.detach();

@@ -29,17 +29,15 @@
 //   the state of the thread (grad mode, default dtype, current devices, number of threads).
 //   Otherwise the function is captured again, and both captures are kept for their own cases.
 //
-// A data-parallel step on CPU devices is one list, too: its kernels run one after the other, each
-// on all threads, with the same bits.
+// A data-parallel step is one list, too, on CPU devices, GPUs or both: its CPU kernels run one after
+// the other, each on all threads, those of several GPUs side by side, with the same bits.
 //
 // What cannot be repeated throws `[op] not capturable`, and nothing has changed: values that the
-// host reads (item, nonzero, a boolean index, printing, data_ptr),
-// hooks, seeding, a changed training mode, parameters that move, optimizer steps of dtypes without
-// a kernel, replicas that exchange statistics (BufferPolicy::sync) or merge replica_state, kernels
-// on several GPUs, sums over GPUs, a capture inside a capture. What the function does outside of
-// this library (its own counters, a rate that it sets, a tensor variable that it assigns) happens
-// when it is captured, not at a replay; tensors that it captures by reference must stay the ones
-// they were.
+// host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a changed
+// training mode, parameters that move, optimizer steps of dtypes without a kernel, replicas that
+// merge replica_state, a capture inside a capture. What the function does outside of this library
+// (its own counters, a rate that it sets, a tensor variable that it assigns) happens when it is
+// captured, not at a replay; tensors that it captures by reference must stay the ones they were.
 //
 // Thread safety: one thread at a time. A capture keeps all memory that the function used, and the
 // tensors; it dies with the Captured or when more than max_captures() others were used since.

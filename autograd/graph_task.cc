@@ -239,7 +239,7 @@ bool GraphTask::serve_another() {
     ++active_;  // walk() takes it back
     ThreadLocalStateGuard state(state_);
     AutoGradMode mode(create_);
-    ScopedValue<uint8_t> here(tls.cpu_device, static_cast<uint8_t>(device));
+    const DeviceGuard here(Device::from_ordinal(device));
     walk(device);
     return true;
   }

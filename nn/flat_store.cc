@@ -66,6 +66,7 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
   if (in_place(tensors, store)) {
     store.parameters = whole(*tensors[0], total);
   } else {
+    capture::refuse("flatten_parameters", "parameters are moved");
     store.parameters = zeros({total}, options);
     std::vector<Tensor> made;
     for (const FlatStore::Segment& s : store.segments) {
@@ -78,7 +79,6 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
       // what saved it before must not see a change
       to->own_version.store(parameter.version(), std::memory_order_relaxed);
       add_ref(to->refs);
-      capture::refuse("flatten_parameters", "parameters are moved");
       Tensor(parameter).repoint(to);
     }
   }
@@ -96,6 +96,7 @@ void fill_store(FlatStore& store, ArrayRef<Tensor> parameters) {
     store.gradients = whole(*places[0], total);
     return;
   }
+  capture::refuse("flatten_parameters", "gradients get places");
   store.gradients = zeros({total}, options);
   for (const FlatStore::Segment& s : store.segments)
     autograd::set_grad_destination(

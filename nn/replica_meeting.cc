@@ -14,6 +14,7 @@ ReplicaMeeting::Seat::Seat(ReplicaMeeting* meeting, int replica)
     : meeting_(meeting), before_(t_meeting), replica_(replica), replica_before_(t_replica) {
   t_meeting = meeting;
   t_replica = replica;
+  if (meeting_) admitted_ = meeting_->enter(replica);
 }
 ReplicaMeeting::Seat::~Seat() {
   t_meeting = before_;
@@ -28,7 +29,32 @@ void ReplicaMeeting::Seat::failed(bool left_waiting) {
 void ReplicaMeeting::ended(int replica, State how) {
   const std::lock_guard<std::mutex> lock(mutex_);
   state_[static_cast<size_t>(replica)] = how;
+  pass_on();
   changed_.notify_all();
+}
+
+bool ReplicaMeeting::enter(int replica) {
+  if (!in_turns_) return true;
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return turn_ == replica || closed_; });
+  return !closed_;
+}
+
+void ReplicaMeeting::start() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pass_on();
+  changed_.notify_all();
+}
+
+// To the first replica that has something to do. Where all wait, they hear why nobody will come.
+void ReplicaMeeting::pass_on() {
+  if (!in_turns_) return;
+  for (const bool waiting : {false, true})
+    for (size_t i = 0; i < state_.size(); ++i)
+      if (state_[i] == State::kRuns && waits_[i] == waiting) {
+        turn_ = static_cast<int>(i);
+        return;
+      }
 }
 
 void ReplicaMeeting::close() {
@@ -58,10 +84,16 @@ std::vector<Tensor> ReplicaMeeting::exchange(const char* who, const Tensor& mine
     brought_.clear();
     present_ = 0;
     ++round_;
+    waits_.assign(waits_.size(), false);
     changed_.notify_all();
     return result_;
   }
-  changed_.wait(lock, [&] { return round_ != round || !absent().empty(); });
+  waits_[static_cast<size_t>(t_replica)] = true;
+  pass_on();
+  changed_.notify_all();
+  changed_.wait(lock, [&, me = t_replica] {
+    return (round_ != round || !absent().empty()) && (!in_turns_ || turn_ == me);
+  });
   if (round_ == round)
     throw ReplicaAbsent("[" + std::string(who) + "] the replicas cannot synchronise: " + absent());
   return result_;

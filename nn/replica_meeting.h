@@ -18,11 +18,15 @@ class RAMET_API ReplicaAbsent : public Error {
 };
 
 /// Made by the data-parallel call for modules with a buffer of BufferPolicy::sync. Replicas that
-/// wait block their threads, so every replica has one of its own.
+/// wait block their threads, so every replica has one of its own. `in_turns`: one of them runs at a
+/// time, until it waits or ends, and none before start(); a capture is made so.
 class RAMET_API ReplicaMeeting {
  public:
-  explicit ReplicaMeeting(int replicas)
-      : replicas_(replicas), state_(static_cast<size_t>(replicas), State::kRuns) {}
+  explicit ReplicaMeeting(int replicas, bool in_turns = false)
+      : replicas_(replicas),
+        in_turns_(in_turns),
+        state_(static_cast<size_t>(replicas), State::kRuns),
+        waits_(static_cast<size_t>(replicas), false) {}
   ReplicaMeeting(const ReplicaMeeting&) = delete;
 
   /// The meeting of the replica that runs on this thread; null outside of one.
@@ -31,6 +35,8 @@ class RAMET_API ReplicaMeeting {
   /// replica order, with its history. A ReplicaAbsent if a replica failed, or ended its forward
   /// without coming here; `who` says who asks.
   std::vector<Tensor> exchange(const char* who, const Tensor& mine);
+  /// Every replica has its thread.
+  void start();
   /// Nobody waits any more: the call could not start all replicas.
   void close();
 
@@ -43,23 +49,30 @@ class RAMET_API ReplicaMeeting {
     Seat& operator=(const Seat&) = delete;
     /// `left_waiting`: by a ReplicaAbsent, so it is not the reason for anything.
     void failed(bool left_waiting);
+    /// False: the meeting was closed before the replica's turn came.
+    bool admitted() const { return admitted_; }
 
    private:
     ReplicaMeeting* meeting_;
     ReplicaMeeting* before_;
     int replica_, replica_before_;
-    bool failed_ = false;
+    bool failed_ = false, admitted_ = true;
   };
 
  private:
   enum class State : uint8_t { kRuns, kEnded, kFailed, kLeftWaiting };
   void ended(int replica, State how);
   std::string absent() const;
+  bool enter(int replica);
+  void pass_on();
 
   const int replicas_;
+  const bool in_turns_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> state_;
+  std::vector<bool> waits_;  // in exchange()
+  int turn_ = -1;            // with in_turns_
   std::vector<Tensor> brought_, result_;
   int present_ = 0;
   uint64_t round_ = 0;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
+#include "runtime/capture.h"
 
 namespace ramet {
 namespace parallel {
@@ -26,6 +27,9 @@ class FlatRun {
   /// `next`: the operands' pieces of `bytes` bytes each; undefined ones are absent. False if they
   /// do not continue the run.
   bool extend(const std::vector<const TensorBase*>& next, int64_t bytes) {
+    if (RAMET_UNLIKELY(capture::active()))  // else ptr() would say so
+      for (const TensorBase* t : next)
+        if (t) capture::used(t->impl());
     if (at.empty()) {
       for (const TensorBase* t : next) {
         at.push_back(t ? static_cast<char*>((*t)->data) : nullptr);

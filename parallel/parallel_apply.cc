@@ -116,6 +116,7 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     // Later operations come first in backward: replica 0's, then replica 1's, ...
     tls.counter = start + static_cast<uint64_t>(n - 1 - i) * kCounterStep;
     ReplicaMeeting::Seat seat(meeting, i);
+    if (!seat.admitted()) return;
     try {
       run(i);
     } catch (const ReplicaAbsent&) {
@@ -139,8 +140,11 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
       if (device_of[static_cast<size_t>(i)].ordinal() == device && (only < 0 || only == i)) one(i);
     tls.counter = before;
   };
+  const uint8_t capturing = tls.capturing;
   auto elsewhere = [&](int device, int only) {
     ThreadLocalStateGuard guard(state);
+    // Replicas that meet take turns, each on a thread of its own, and make one capture together.
+    const ScopedValue<uint8_t> together(tls.capturing, capturing);
     lane(device, only);
   };
 
@@ -152,7 +156,8 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     for (int i = 0; i < n; ++i) {
       const int d = device_of[static_cast<size_t>(i)].ordinal();
       const bool again = std::exchange(first[d], true);
-      if (again && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(d, i); });
+      const bool apart = again || (d != home && capturing);
+      if (apart && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(d, i); });
       else if (!again && d != home)
         tickets.push_back(devices::post(Device::from_ordinal(d), [&elsewhere, d, i, meeting] {
           elsewhere(d, meeting ? i : -1);
@@ -162,6 +167,7 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     unable = std::current_exception();
     if (meeting) meeting->close();
   }
+  if (meeting && !unable) meeting->start();
   if (used[home] && !unable) {
     int only = -1;
     for (int i = n; meeting && i-- > 0;)

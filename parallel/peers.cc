@@ -1,6 +1,7 @@
 #include "parallel/peers.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/copy.h"
 #include "runtime/capture.h"
@@ -14,9 +15,10 @@ void copy_bytes(Device to_device, void* to, Device from_device, const void* from
   if (bytes == 0) return;
   if (to_device.is_cpu() && from_device.is_cpu())
     return kernels::copy_dense({to_device, 0}, {from, to, bytes, kByte, kByte});
-  capture::refuse("copy", "a movement between devices of which one is a GPU");
-  gpu::required("copy", to_device.is_cpu() ? from_device : to_device)
-      .copy(to, to_device, from, from_device, static_cast<size_t>(bytes));
+  capture::in_turn([&gpus = gpu::required("copy", to_device.is_cpu() ? from_device : to_device), to,
+                    to_device, from, from_device, bytes = static_cast<size_t>(bytes)] {
+    gpus.copy(to, to_device, from, from_device, bytes);
+  });
 }
 
 comm::Route route(Device device, Device owner) {
@@ -25,6 +27,12 @@ comm::Route route(Device device, Device owner) {
                     gpu::required("reduce_add", device).reaches(device.index(), owner.index());
   return peer ? comm::Route::peer : comm::Route::staged;
 }
+
+namespace {
+void order(Stream earlier, Stream later) {
+  capture::in_turn([=] { gpu::library()->order(earlier, later); });
+}
+}  // namespace
 
 PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order) {
   PeerSum s{};
@@ -42,15 +50,14 @@ PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order) {
 void BesideStream::join() {
   const std::vector<Tensor> kept = std::move(kept_);  // until the end
   if (!std::exchange(used_, false)) return;
-  gpu::Library& gpus = *gpu::library();
   const Stream sums{device_, gpu::kCommunication};
-  gpus.order(sums, {device_, gpu::kCompute});
+  order(sums, {device_, gpu::kCompute});
   const bool at_peers = std::exchange(at_peers_, false);
   for (int k = 0; k < kMaxDevicesPerType; ++k) {
     if (!std::exchange(peer_[k], false)) continue;
     const Device peer(kCUDA, static_cast<DeviceIndex>(k));
-    gpus.order(sums, {peer, gpu::kCompute});
-    if (at_peers) gpus.order({peer, gpu::kCommunication}, {peer, gpu::kCompute});
+    order(sums, {peer, gpu::kCompute});
+    if (at_peers) order({peer, gpu::kCommunication}, {peer, gpu::kCompute});
   }
 }
 
@@ -58,31 +65,34 @@ void BesideStream::join() {
 // destination. With n = 0 this is a question only.
 bool sum_by_library(Device device, const PeerSum& sum, BesideStream* beside) {
   if (!&gpu::sum_in_any_order || !device.is_cuda()) return false;
-  const void* in[kernels::kMaxSummands];
-  int devices[kernels::kMaxSummands], count = 0, root = -1;
+  std::array<const void*, kernels::kMaxSummands> in;
+  std::array<int, kernels::kMaxSummands> devices;
+  int count = 0, root = -1;
   for (int j = 0; j < sum.args.leaves; ++j) {
     const Device home = sum.home[static_cast<size_t>(j)];
     if (!sum.args.in[j]) continue;
     if (!home.is_cuda()) return false;
     if (home == device) root = count;
-    in[count] = sum.args.in[j];
-    devices[count++] = home.index();
+    in[static_cast<size_t>(count)] = sum.args.in[j];
+    devices[static_cast<size_t>(count++)] = home.index();
   }
-  if (root < 0 || !gpu::sum_in_any_order("reduce_add", in, devices, count, sum.args.out, root,
-                                         sum.args.n, sum.args.dtype))
+  constexpr const char* kOp = "reduce_add";
+  if (root < 0 || !gpu::can_sum_in_any_order(kOp, devices.data(), count, sum.args.dtype))
     return false;
   if (sum.args.n == 0) return true;
+  capture::in_turn([=, out = sum.args.out, n = sum.args.n, dtype = sum.args.dtype] {
+    gpu::sum_in_any_order(kOp, in.data(), devices.data(), count, out, root, n, dtype);
+  });
   BesideStream now(device);
   BesideStream& streams = beside ? *beside : now;
   streams.used_ = streams.at_peers_ = true;
   for (int i = 0; i < count; ++i)
-    if (i != root) streams.peer_[devices[i]] = true;
+    if (i != root) streams.peer_[devices[static_cast<size_t>(i)]] = true;
   if (!beside) now.join();
   return true;
 }
 
 void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
-  if (device.is_cuda()) capture::refuse("reduce_add", "the order of several streams of GPUs");
   if (sum.any_order && sum_by_library(device, sum, beside)) return;
   kernels::NarySumArgs args = sum.args;
   const int64_t bytes = args.n * static_cast<int64_t>(item_size(args.dtype));
@@ -99,16 +109,15 @@ void run_sum(Device device, const PeerSum& sum, BesideStream* beside) {
   }
   if (device.is_cpu()) return kernels::nary_sum({device, 0}, args);
 
-  gpu::Library& gpus = gpu::required("reduce_add", device);
   const Stream stream{device, beside ? gpu::kCommunication : gpu::kCompute};
-  const auto of_peers = [&](auto&& order) {
+  const auto of_peers = [&](auto&& act) {
     for (int k = 0; k < kMaxDevicesPerType; ++k)
-      if (peer[k]) order(Stream{Device(kCUDA, static_cast<DeviceIndex>(k)), gpu::kCompute}, k);
+      if (peer[k]) act(Stream{Device(kCUDA, static_cast<DeviceIndex>(k)), gpu::kCompute}, k);
   };
-  if (beside) gpus.order({device, gpu::kCompute}, stream);
-  of_peers([&](Stream owner, int) { gpus.order(owner, stream); });
+  if (beside) order({device, gpu::kCompute}, stream);
+  of_peers([&](Stream owner, int) { order(owner, stream); });
   kernels::nary_sum(stream, args);
-  if (!beside) return of_peers([&](Stream owner, int) { gpus.order(stream, owner); });
+  if (!beside) return of_peers([&](Stream owner, int) { order(stream, owner); });
   beside->used_ = true;
   of_peers([&](Stream, int k) { beside->peer_[k] = true; });
   beside->keep(std::move(staged));

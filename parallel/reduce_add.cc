@@ -7,6 +7,7 @@
 #include "parallel/flat.h"
 #include "parallel/movement.h"
 #include "parallel/peers.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
@@ -99,9 +100,11 @@ void ReduceAdd::arrived(Tensor& grad, uint32_t slot) {
   if (hooked()) {
     const auto lists = hooks_->lists();  // a hook may change them
     const DeviceGuard here(grad.device());
-    for (size_t i = 0; lists && i < lists->pre.size(); ++i)
+    for (size_t i = 0; lists && i < lists->pre.size(); ++i) {
+      capture::refuse("register_pre_reduce_hook", "a hook on a gradient runs on the host");
       replace("pre_reduce_hook", full_name_, grad,
               lists->pre[i].second(static_cast<int>(slot), full_name_, grad));
+    }
   }
   run_hooks(grad, slot);
 }
@@ -110,8 +113,10 @@ void ReduceAdd::run_post_hooks(Tensor& sum) const {
   if (!hooked() || !sum.defined()) return;
   const auto lists = hooks_->lists();
   const DeviceGuard here(sum.device());
-  for (size_t i = 0; lists && i < lists->post.size(); ++i)
+  for (size_t i = 0; lists && i < lists->post.size(); ++i) {
+    capture::refuse("register_post_reduce_hook", "a hook on a gradient runs on the host");
     replace("post_reduce_hook", full_name_, sum, lists->post[i].second(full_name_, sum));
+  }
 }
 
 namespace {

@@ -166,12 +166,12 @@ void ReplicaSet::prepare() {
 
 // A capture holds the copies that this step makes, and the replicas' memory.
 void ReplicaSet::guard_capture() {
-  if (state_->has_sync) capture::refused("BatchNorm", "replicas wait for each other");
   for (const State::Snapshot& snap : state_->modules)
     if (!snap.states.empty()) capture::refused("replica_state", "the host merges states");
   const std::weak_ptr<ramet::parallel::ReduceHooks> life = hooks_;
-  capture::guard(this, "replicas", [this, life, state = state_.get()] {
-    return !life.expired() && state_.get() == state && !stale_ && !changed();
+  capture::guard(this, "replicas", [this, life, state = state_.get(), hooked = hooks_->any()] {
+    const auto hooks = life.lock();
+    return hooks && hooks->any() == hooked && state_.get() == state && !stale_ && !changed();
   });
   // It has been noted as made, but was not.
   capture::on_failure([this, life] {
@@ -249,7 +249,7 @@ void ReplicaSet::copy_to(Device device) const {
   moves::count(moves::Count::kTransfers, s.dirty.size() + s.strided.size());
   moves::count(moves::Count::kLaunches, s.dirty.size() + s.strided.size());
   for (const State::Copy& c : s.dirty)
-    moves::copy_bytes(device, static_cast<char*>(s.flat[a]->data) + c.offset, home_, c.from,
+    moves::copy_bytes(device, static_cast<char*>(s.flat[a].ptr()) + c.offset, home_, c.from,
                       c.bytes);
   for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
 }
@@ -270,7 +270,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   stage();
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;
-  if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count);
+  if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active());
   // Each device fetches its own copy, all at the same time; but for those that run nothing now.
   const auto first_of = [&](Device d) {
     return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -

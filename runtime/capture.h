@@ -46,6 +46,11 @@ RAMET_API void on_failure(std::function<void()> undo);
 /// Not done yet: `work` runs at its place, at the end of the capture and at each replay. It may
 /// throw, as the operation would.
 RAMET_API void host_work(std::function<void()> work);
+/// For any thread: host_work() where it makes a capture, else at once.
+template <class Work> void in_turn(const Work& work) {
+  if (RAMET_UNLIKELY(active())) host_work(work);
+  else work();
+}
 /// Before each replay of the last kernel call of the list `patch` gets its argument block.
 RAMET_API void patch_last_call(std::function<void(void* args)> patch);
 template <class Args, class Patch> void patch_last(Patch patch) {
@@ -59,9 +64,10 @@ RAMET_API void once();
 /// A generator has given out `key`: kernels that get it get the next one at each replay.
 RAMET_API void reserved(const Generator& from, int64_t n, int64_t rows, const PhiloxKey& key);
 
-// For runtime: called where tls.capturing says so.
+/// A kernel gets memory of `t`. TensorBase::ptr() says so; whoever takes pointers otherwise does.
+RAMET_API void used(TensorImpl* t);
+/// For Storage and its makers.
 void born(Storage* made);
-void used(TensorImpl* t);
 
 }  // namespace capture
 }  // namespace ramet

@@ -167,7 +167,7 @@ namespace {
   tls.draining = outer.draining;
   tls.dead = outer.dead;
   tls.capturing = 1;
-  if (d < kMaxDevicesPerType) tls.cpu_device = static_cast<uint8_t>(d);
+  make_current(d);
   const auto restore = [&outer] {
     const Context inner = tls;
     tls = outer;

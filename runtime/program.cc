@@ -114,12 +114,6 @@ void Program::add(Function f, bool effect) {
 
 void record(KernelCall& call) {
   Program& p = *current;
-  // Between GPUs the order of streams counts, which is not in the list.
-  if (!call.stream.device.is_cpu()) {
-    if (call.stream.id != 0 || (p.gpu_ >= 0 && p.gpu_ != call.stream.device.index()))
-      refused(call.name, "kernels on several GPUs or streams");
-    p.gpu_ = call.stream.device.index();
-  }
   // Workspaces hold a slot for each thread that may run.
   if (max_parallel_slots() < p.slots_) refused(call.name, "fewer threads than in the rest of it");
   void* args = p.room(call.bytes);
@@ -283,16 +277,20 @@ const char* Program::failed_guard() const {
 }
 
 void Program::replay() {
+  for (const auto& [t, seen] : watched_)  // as ptr() waits
+    if (t->storage->pending.load(std::memory_order_acquire)) wait_pending(*t->storage);
   for (const Step& s : steps_) s.invoke(s.what, s.stream, s.args);
   for (const auto& [t, seen] : watched_)
     if (seen.written) t->storage->wrote(t->storage->last_writer());
 }
 
-// Neighbouring calls on one GPU whose arguments stay as they are become one graph. What the host
-// does about its own state meanwhile may as well be done before.
+// Neighbouring calls on one GPU's compute stream whose arguments stay as they are become one graph
+// (a single one too: a graph keeps its scratch memory). What the host does about its own state
+// meanwhile may as well be done before. Other streams, copies and the order of streams stand in the
+// list by themselves.
 void Program::make_graphs() {
   const auto fixed = [](const Step& s) {
-    return s.name && !s.patched && !s.stream.device.is_cpu();
+    return s.name && !s.patched && !s.stream.device.is_cpu() && s.stream.id == gpu::kCompute;
   };
   std::vector<Step> with;
   for (size_t i = 0; i < steps_.size();) {
@@ -306,10 +304,6 @@ void Program::make_graphs() {
       if (fixed(steps_[i]) && steps_[i].stream.device == stream.device) run.push_back(steps_[i]);
       else if (steps_[i].effect) with.push_back(steps_[i]);
       else break;
-    }
-    if (run.size() == 1) {
-      with.push_back(run[0]);
-      continue;
     }
     graphs_.push_back(gpu::required("Captured", stream.device).graph(stream.device.index(), [&run] {
       for (const Step& s : run) s.invoke(s.what, s.stream, s.args);

@@ -137,7 +137,6 @@ class RAMET_API Program {
   std::vector<Guard> guards_;
   std::vector<Function> undo_;
   size_t calls_ = 0;
-  int gpu_ = -1;  // the one whose kernels are called
   bool once_ = false;
   // the thread's state that operations depend on
   Context state_;

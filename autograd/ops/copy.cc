@@ -64,11 +64,9 @@ void* at(void* p, int64_t elements, ScalarType t) {
   const bool at_once = dst.raw_contiguous() && dst.scalar_type() == type && same_sizes(dst, src);
   const TensorBase arrived = at_once ? dst : TensorBase::empty(src.sizes(), type, dst.device());
   const Device gpu = dst.is_cpu() ? src.device() : dst.device();
-  const auto travel = [&gpus = gpu::required("copy", gpu), to = arrived.ptr(), there = dst.device(),
-                       from = sent.ptr(), here = src.device(),
-                       bytes = arrived.nbytes()] { gpus.copy(to, there, from, here, bytes); };
-  if (RAMET_UNLIKELY(capture::active())) capture::host_work(travel);
-  else travel();
+  capture::in_turn([&gpus = gpu::required("copy", gpu), to = arrived.ptr(), there = dst.device(),
+                    from = sent.ptr(), here = src.device(),
+                    bytes = arrived.nbytes()] { gpus.copy(to, there, from, here, bytes); });
   if (!at_once) copy_values(dst, arrived);
 }
 

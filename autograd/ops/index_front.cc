@@ -42,12 +42,9 @@ void look(const Tensor& dense, int64_t ignored, const gpu::DataCheck& check) {
 void report_where(const char* op, const Tensor& bad, const char* what) {
   if (bad.numel() == 0) return;
   if (bad.is_cpu()) {
-    const auto check = [op, what, seen = bad.contiguous()] {
+    return capture::in_turn([op, what, seen = bad.contiguous()] {
       RAMET_CHECK(!std::memchr(seen.ptr(), 1, static_cast<size_t>(seen.numel())), op, what);
-    };
-    if (capture::active()) capture::host_work(check);
-    else check();
-    return;
+    });
   }
   look(bad.to(kLong).contiguous(), kernels::kNoIndex, {op, what, false, 0, 1});
 }

@@ -83,9 +83,12 @@ void shutdown() {
 
 }  // namespace cuda
 
-bool gpu::sum_in_any_order(const char* op, const void* const* in, const int* devices, int count,
+void gpu::sum_in_any_order(const char* op, const void* const* in, const int* devices, int count,
                            void* out, int root, int64_t n, ScalarType dtype) {
-  return cuda::nccl_sum(op, in, devices, count, out, root, n, dtype);
+  cuda::nccl_sum(op, in, devices, count, out, root, n, dtype);
+}
+bool gpu::can_sum_in_any_order(const char* op, const int* devices, int count, ScalarType dtype) {
+  return cuda::nccl_can_sum(op, devices, count, dtype);
 }
 
 gpu::Library* gpu::linked() {

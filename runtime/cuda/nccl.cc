@@ -121,21 +121,26 @@ Communicators& communicators() {
 }
 std::atomic<uint64_t> sums{0};
 
+std::vector<int> cards_of(const char* op, const int* devices, int count) {
+  std::vector<int> cards;
+  for (int i = 0; i < count; ++i) cards.push_back(device_state(devices[i], op).card);
+  return cards;
+}
+
 }  // namespace
 
-bool nccl_sum(const char* op, const void* const* in, const int* devices, int count, void* out,
+bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtype) {
+  if (type_of(dtype) < 0 || count < 2) return false;
+  std::vector<int> cards = cards_of(op, devices, count);
+  std::sort(cards.begin(), cards.end());
+  return std::adjacent_find(cards.begin(), cards.end()) == cards.end() && nccl();
+}
+
+void nccl_sum(const char* op, const void* const* in, const int* devices, int count, void* out,
               int root, int64_t n, ScalarType dtype) {
   const int type = type_of(dtype);
-  if (type < 0 || count < 2) return false;
-  std::vector<int> cards;
-  for (int i = 0; i < count; ++i) {
-    const int card = device_state(devices[i], op).card;
-    if (std::find(cards.begin(), cards.end(), card) != cards.end()) return false;
-    cards.push_back(card);
-  }
+  const std::vector<int> cards = cards_of(op, devices, count);
   const Nccl* library = nccl();
-  if (!library) return false;
-  if (n == 0) return true;
   Communicators& all = communicators();
   std::lock_guard lock(all.mutex);
   std::vector<ncclComm_t>& ranks = all.of[cards];
@@ -162,7 +167,6 @@ bool nccl_sum(const char* op, const void* const* in, const int* devices, int cou
   check(op, "ncclReduce", code);
   check(op, "ncclGroupEnd", end);
   sums.fetch_add(1, std::memory_order_relaxed);
-  return true;
 }
 
 uint64_t nccl_sums() { return sums.load(std::memory_order_relaxed); }

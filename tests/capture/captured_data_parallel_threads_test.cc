@@ -1,73 +1,16 @@
 // Data-parallel steps, captured: the same bits as eager ones.
-#include <memory>
-#include <sstream>
+#include <algorithm>
+#include <chrono>
+#include <thread>
 
-#include "nn/cloneable.h"
-#include "nn/serialize/archive.h"
-#include "parallel/data_parallel.h"
-#include "tests/capture/support.h"
+#include "parallel/movement.h"
+#include "parallel/replica_member.h"
+#include "runtime/allocator.h"
+#include "tests/capture/data_parallel.h"
 
 namespace ramet {
 namespace capture_tests {
 namespace {
-
-using nn::parallel::DataParallel;
-using nn::parallel::DataParallelOptions;
-using parallel::ReduceOrder;
-
-struct PicturesImpl : nn::Cloneable<PicturesImpl> {
-  nn::Conv2d conv{nullptr};
-  nn::BatchNorm2d norm{nullptr};
-  nn::Dropout drop{nullptr};
-  nn::Linear last{nullptr};
-  PicturesImpl() { PicturesImpl::reset(); }
-  void reset() override {
-    conv = register_module("conv", nn::Conv2d(nn::Conv2dOptions(1, 4, 3)));
-    norm = register_module("norm", nn::BatchNorm2d(4));
-    drop = register_module("drop", nn::Dropout(0.3));
-    last = register_module("last", nn::Linear(4 * 5 * 5, 5));
-  }
-  Tensor forward(const Tensor& x) {
-    const Tensor h = max_pool2d(relu(norm->forward(conv->forward(x))), 2);
-    return last->forward(drop->forward(h.flatten(1)));
-  }
-};
-RAMET_MODULE(Pictures);
-
-struct Training {
-  Pictures net{nullptr};
-  std::unique_ptr<optim::Adam> adam;
-  std::unique_ptr<DataParallel<Pictures>> model;
-  Generator data{kHost, 5};
-
-  explicit Training(const DataParallelOptions& options) {
-    manual_seed(11);
-    net = Pictures();
-    adam = std::make_unique<optim::Adam>(net->parameters(), optim::AdamOptions(0.01));
-    model = std::make_unique<DataParallel<Pictures>>(net, options);
-  }
-  std::pair<Tensor, Tensor> batch(int64_t n) {
-    return {normal(0, 1, {n, 1, 12, 12}, data), randint(0, 5, {n}, data, TensorOptions(kLong))};
-  }
-  Tensor step(const Tensor& x, const Tensor& y) {
-    adam->zero_grad();
-    Tensor loss = cross_entropy_loss((*model)(x), y);
-    loss.backward();
-    adam->step();
-    return loss;
-  }
-  std::string state(const Tensor& loss) {
-    std::string s = bits(loss);
-    for (const Tensor& t : net->parameters()) s += bits(t) + bits(t.grad());
-    for (const Tensor& t : net->buffers()) s += bits(t);
-    serialize::OutputArchive archive;
-    adam->save(archive);
-    std::ostringstream text;
-    archive.save_to(text);
-    for (const GeneratorState& g : generator_states()) s += std::to_string(g.offset) + ",";
-    return s + text.str();
-  }
-};
 
 std::vector<Device> cpus(int n) {
   std::vector<Device> out;
@@ -81,26 +24,44 @@ TEST(CapturedDataParallel, SameBitsAsEager) {
       SCOPED_TRACE(std::to_string(devices) + (tree ? " devices, tree" : " devices"));
       DataParallelOptions options(cpus(devices));
       if (tree) options.order = ReduceOrder::tree(4);
-      const auto size = [](int i) { return i % 5 == 4 ? 6 : 8; };
-      std::vector<std::string> expected;
-      {
-        Training eager(options);
-        for (int i = 0; i < 20; ++i) {
-          const auto [x, y] = eager.batch(size(i));
-          expected.push_back(eager.state(eager.step(x, y)));
-        }
-      }
-      Training run(options);
-      Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
-      for (int i = 0; i < 20; ++i) {
-        const auto [x, y] = run.batch(size(i));
-        // An eager step between: replicas follow what replays have changed.
-        const Tensor loss = i == 7 ? run.step(x, y) : step(x, y);
-        ASSERT_TRUE(run.state(loss) == expected[static_cast<size_t>(i)]) << "step " << i;
-      }
-      EXPECT_EQ(step.counters().captures, 3u);
-      EXPECT_EQ(step.counters().replays, 16u);
+      // With an eager step between: replicas follow what replays have changed.
+      const Steps captured = run_steps(options, 20, true, 7);
+      expect_same_steps(run_steps(options, 20, false), captured);
+      EXPECT_EQ(captured.counters.captures, 3u);
+      EXPECT_EQ(captured.counters.replays, 16u);
     }
+  }
+}
+
+// Replicas that wait for each other's statistics in forward; two of them on one device, too.
+TEST(CapturedDataParallel, SynchronisedBatchNorm) {
+  std::vector<Device> twice = cpus(2);
+  twice.insert(twice.begin() + 1, twice[0]);
+  for (const std::vector<Device>& devices : {cpus(2), cpus(4), twice}) {
+    const DataParallelOptions options(devices);
+    const Steps captured = run_steps(options, 10, true, 7, /*sync=*/true);
+    expect_same_steps(run_steps(options, 10, false, -1, true), captured);
+    EXPECT_EQ(captured.counters.captures, 3u);
+    EXPECT_EQ(captured.counters.replays, 6u);
+  }
+}
+
+TEST(CapturedDataParallel, AReplicaThatNeverComes) {
+  for (const int fails : {0, 1, 2}) {
+    Training run(DataParallelOptions(cpus(3)), /*sync=*/true);
+    const auto [x, y] = run.batch(9);
+    Captured step([&](const Tensor& a, const Tensor& b) { return run.step(a, b); });
+    for (int i = 0; i < 3; ++i) step(x, y);
+    const std::string before = run.state(x);
+    run.net->fails_in = fails;
+    const std::string text = error_of([&] { step(x, y); });
+    EXPECT_TRUE(contains(text, "in replica " + std::to_string(fails) + " on") &&
+                contains(text, "[Pictures] on purpose"))
+        << text;
+    EXPECT_TRUE(run.state(x) == before);
+    run.net->fails_in = -1;
+    step(x, y);
+    EXPECT_EQ(step.counters().captures, 3u);
   }
 }
 
@@ -128,6 +89,83 @@ TEST(CapturedDataParallel, AMemberThatChangesIsNoticed) {
   run.net->last = run.net->replace_module("last", nn::Linear(4 * 5 * 5, 5));
   EXPECT_EQ(bits(forward(x)), bits((*run.model)(x)));
   EXPECT_EQ(forward.counters().failed_guards, 1u);
+}
+
+TEST(CapturedDataParallel, HooksOnSums) {
+  for (const bool post : {false, true}) {
+    Training run{DataParallelOptions(cpus(2))};
+    Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
+    const auto [x, y] = run.batch(8);
+    for (int i = 0; i < 3; ++i) step(x, y);
+    EXPECT_EQ(step.counters().replays, 1u);
+    auto& replicas = run.model->replicas();
+    int calls = 0;
+    const unsigned hook =
+        post ? replicas.register_post_reduce_hook([&](const std::string&, const Tensor&) {
+          ++calls;
+          return Tensor();
+        })
+             : replicas.register_pre_reduce_hook([&](int, const std::string&, const Tensor&) {
+                 ++calls;
+                 return Tensor();
+               });
+    EXPECT_ERROR_TEXT(step(x, y), post ? "[register_post_reduce_hook] not capturable"
+                                       : "[register_pre_reduce_hook] not capturable");
+    EXPECT_EQ(calls, 0);
+    replicas.remove_reduce_hook(hook);
+    step(x, y);
+    EXPECT_EQ(step.counters().captures, 3u);  // replicas are made again after a failure
+    EXPECT_EQ(step.counters().replays, 1u);
+  }
+}
+
+struct CountingImpl : nn::Cloneable<CountingImpl> {
+  CountingImpl() { CountingImpl::reset(); }
+  void reset() override { w = register_parameter("w", ones({1})); }
+  Tensor forward(const Tensor& x) {
+    *rows += x.size(0);
+    return x * w;
+  }
+  Tensor w;
+  nn::parallel::replica_state<int64_t> rows{0, [](const std::vector<int64_t>& seen) {
+                                              return *std::max_element(seen.begin(), seen.end());
+                                            }};
+};
+RAMET_MODULE(Counting);
+
+TEST(CapturedDataParallel, MembersThatTheHostMerges) {
+  Counting module;
+  DataParallel<Counting> model(module, DataParallelOptions(cpus(2)));
+  Captured step([&](const Tensor& x) { return model(x); });
+  EXPECT_ERROR_TEXT(step(ones({4, 1})), "[replica_state] not capturable");
+  EXPECT_EQ(*module->rows, 0);
+  model(ones({4, 1}));
+  EXPECT_EQ(*module->rows, 2);
+}
+
+// What a worker still writes is waited for, as an operation would.
+TEST(CapturedDataParallel, TensorsThatAWorkerWrites) {
+  const Tensor w = ones({4});
+  Captured step([&](const Tensor& x) { return x * w; });
+  for (const float v : {1.f, 2.f, 3.f}) {
+    parallel::detail::queue(Device(kCPU, 1), {}, {w}, [w, v] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      std::fill_n(static_cast<float*>(w->data), 4, v);
+    });
+    EXPECT_EQ(bits(step(ones({4}))), bits(full({4}, v)));
+  }
+  EXPECT_EQ(step.counters().captures, 1u);
+}
+
+TEST(CapturedDataParallel, NoAllocationInAReplay) {
+  Training run{DataParallelOptions(cpus(2))};
+  Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
+  const auto [x, y] = run.batch(8);
+  for (int i = 0; i < 3; ++i) step(x, y);
+  const int64_t before = memory_stats(kHost).allocations;
+  for (int i = 0; i < 3; ++i) step(x, y);
+  EXPECT_EQ(memory_stats(kHost).allocations, before);
+  EXPECT_EQ(step.counters().replays, 4u);
 }
 
 TEST(CapturedDataParallel, AFailureLeavesReplicasUsable) {

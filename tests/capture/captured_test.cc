@@ -6,11 +6,17 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
+#include "nn/data/samplers.h"
+#include "nn/init.h"
 #include "nn/sequential.h"
+#include "nn/serialize/archive.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/allocator.h"
+#include "runtime/devices.h"
+#include "runtime/gpu.h"
 #include "runtime/observer.h"
 #include "runtime/print.h"
+#include "runtime/thread_pool.h"
 #include "tests/capture/support.h"
 
 namespace ramet {
@@ -294,6 +300,49 @@ TEST(Guards, StateOfTheThread) {
   EXPECT_EQ(step.counters().captures, 3u);
   EXPECT_EQ(step.counters().replays, 1u);
 }
+// Each of them is noticed, and what was captured before is used again afterwards.
+template <class Guard> void expect_thread_guard(const char* what, Guard&& with) {
+  SCOPED_TRACE(what);
+  const Tensor w = ones({3});
+  Captured step([&](const Tensor& x) { return x * w + ones({3}).to(x.device()); });
+  const Tensor x = ones({3});
+  step(x);
+  with([&] {
+    EXPECT_EQ(bits(step(x)), bits(full({3}, 2.f)));
+    EXPECT_EQ(step.counters().captures, 2u);
+    EXPECT_EQ(step.counters().failed_guards, 1u);
+    EXPECT_EQ(bits(step(x)), bits(full({3}, 2.f)));
+    EXPECT_EQ(step.counters().captures, 2u);
+  });
+  step(x);
+  EXPECT_EQ(step.counters().captures, 2u);
+  EXPECT_EQ(step.counters().replays, 2u);
+}
+TEST(Guards, EverythingElseOfTheThread) {
+  expect_thread_guard("grad mode", [](auto&& f) {
+    const NoGradGuard off;
+    f();
+  });
+  expect_thread_guard("inference mode", [](auto&& f) {
+    const InferenceMode on;
+    f();
+  });
+  expect_thread_guard("anomaly mode", [](auto&& f) {
+    const autograd::DetectAnomalyGuard on(/*check_nan=*/false);
+    f();
+  });
+  expect_thread_guard("current device", [](auto&& f) {
+    const DeviceGuard other(Device(kCPU, 2));
+    f();
+  });
+  const int threads = get_num_threads();
+  expect_thread_guard("number of threads", [&](auto&& f) {
+    set_num_threads(threads + 1);
+    f();
+    set_num_threads(threads);
+  });
+}
+
 TEST(Guards, StatesOfAnOptimizer) {
   manual_seed(2);
   nn::Linear net(3, 2);
@@ -400,6 +449,47 @@ TEST(Captured, GradientsAreClipped) {
   }
 }
 
+// The same on a GPU, and nothing is left behind there.
+TEST(Refusals, OnAGpu) {
+  if (!gpu::library() || gpu::library()->device_count() == 0)
+    GTEST_SKIP() << "no GPU: " << (gpu::library() ? gpu::library()->why_none() : "not linked");
+  const Tensor x = arange(4).to(kFloat).to(Device(kCUDA, 0));
+  const auto refused = [&](const char* op, std::function<void(const Tensor&)> f) {
+    const int64_t before = memory_stats(x.device()).current;
+    {
+      Captured step([&](const Tensor& in) { f(in * 2); });
+      EXPECT_ERROR_TEXT(step(x), std::string("[") + op + "] not capturable");
+      EXPECT_EQ(step.size(), 0u);
+    }
+    EXPECT_EQ(memory_stats(x.device()).current, before) << op;
+    f(x);
+  };
+  refused("item", [](const Tensor& t) { t.sum().item<float>(); });
+  refused("item", [](const Tensor& t) { (void)equal(t, t); });
+  refused("nonzero", [](const Tensor& t) { nonzero(t); });
+  refused("nonzero", [](const Tensor& t) { t.index({t > 1}); });
+  refused("print", [](const Tensor& t) { std::ostringstream() << t; });
+}
+
+TEST(Refusals, Files) {
+  const Tensor x = ones({2});
+  Captured step([](const Tensor& t) {
+    serialize::OutputArchive archive;
+    archive.write("t", t);
+    std::ostringstream out;
+    archive.save_to(out);
+  });
+  EXPECT_ERROR_TEXT(step(x), "[data_ptr] not capturable");
+}
+
+TEST(Refusals, NaNsThatTheHostLooksFor) {
+  const Tensor w = ones({2}).requires_grad_();
+  const autograd::DetectAnomalyGuard on;
+  Captured step([&](const Tensor& x) { (w * x).sum().backward(); });
+  EXPECT_ERROR_TEXT(step(ones({2})), "not capturable");
+  EXPECT_FALSE(w.grad().defined());
+}
+
 TEST(Refusals, HooksSeedsAndOthers) {
   const Tensor x = ones({2});
   const auto refused = [&](const char* op, std::function<void(const Tensor&)> f) {
@@ -425,6 +515,13 @@ TEST(Refusals, HooksSeedsAndOthers) {
     Captured inner([](const Tensor& in) { return in; });
     inner(t);
   });
+  refused("init", [](const Tensor& t) { nn::init::orthogonal_(t.view({1, 2})); });
+  refused("RandomSampler", [](const Tensor&) { data::samplers::RandomSampler(4).reset(); });
+  Tensor fresh = ones({2}).requires_grad_();
+  refused("flatten_parameters", [&](const Tensor&) { optim::SGD({fresh}, optim::SGDOptions(1)); });
+  optim::SGD sgd({fresh}, optim::SGDOptions(1));
+  optim::ReduceLROnPlateauScheduler plateau(sgd);
+  refused("ReduceLROnPlateauScheduler", [&](const Tensor&) { plateau.step(1.f); });
   Captured ready([](const Tensor& in) { return in + 1; });
   ready(x);
   refused("Captured", [&](const Tensor& t) { ready(t); });

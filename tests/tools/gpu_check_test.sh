@@ -200,6 +200,22 @@ expect '- a stand-in'
 expect '- FAILED: op.host.add: differs from PyTorch by'
 grep -qE '^\| limit.copy .*\| 2 s \| 0.0 % \| [0-9.]+ \|' "$work/report.md" || fail "no ratio of limit.copy"
 mv "$work/torch_rows.py" "$package/bench/"
+# A row that kills the program: the next ones are measured by a new one.
+cat >"$work/dies" <<E2
+#!/usr/bin/env bash
+[[ \$1 == --serve ]] || exec "$bench" "\$@"
+while read -r line; do
+  echo "\$line"
+  [[ \$line != "make 5" ]] || break
+done | "$bench" "\$@"
+E2
+chmod +x "$work/dies"
+mv "$package/gpu_bench" "$work/gpu_bench"
+cp "$work/dies" "$package/gpu_bench"
+check 1 --only bench --tiny --rounds 1 --bench layer_norm
+expect '- FAILED: residual_layer_norm.forward: gpu_bench ended with exit code 0'
+grep -q '^| residual_layer_norm.backward' "$work/report.md" || fail "no row after one that died"
+mv "$work/gpu_bench" "$package/gpu_bench"
 # Without python3 the program prints its own table.
 mkdir -p "$work/nopython"
 for tool in awk bash basename cat cp cut date dirname env find grep head ldd mktemp mv nproc paste realpath rm sed sort tail timeout tr \

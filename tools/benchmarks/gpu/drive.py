@@ -16,6 +16,7 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 # Rows of performance.md that no program of this tree can run, and why.
@@ -27,25 +28,40 @@ ABSENT = [
 
 
 class Server:
-    """gpu_bench --serve: a line to it, a line of JSON from it."""
+    """gpu_bench --serve: a line to it, a line of JSON from it. One that hangs is killed."""
+
+    LONGEST = 120  # seconds for an answer
 
     def __init__(self, program, tiny):
-        words = [program, "--serve"] + (["--tiny"] if tiny else [])
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        self.words = [program, "--serve"] + (["--tiny"] if tiny else [])
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
     def ask(self, line):
+        watch = threading.Timer(self.LONGEST, self.process.kill)
+        watch.start()
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
             answer = self.process.stdout.readline()
         except BrokenPipeError:
             answer = ""
+        finally:
+            watch.cancel()
         if not answer:
-            raise SystemExit("gpu_bench ended with exit code %d while asked for: %s" % (self.process.wait(), line))
+            raise RuntimeError("gpu_bench ended with exit code %d when asked for: %s" % (self.process.wait(), line))
         answer = json.loads(answer)
         if "error" in answer:
             raise RuntimeError(answer["error"])
         return answer["ok"]
+
+    def start_anew(self):
+        """After a failure: what it left on the device goes with the process."""
+        self.process.kill()
+        self.process.wait()
+        self.start()
 
     def close(self):
         self.process.stdin.write("quit\n")
@@ -160,6 +176,7 @@ class Driver:
                 result = self.row(index, row)
             except Exception as error:
                 self.torch.drop()
+                self.server.start_anew()
                 self.failed.append("%s: %s" % (row["name"], error))
                 print("| %s | %s | FAILED | | | | | | | |" % (row["name"], row["anchor"]), flush=True)
                 continue
@@ -258,7 +275,10 @@ def main():
     options = parser.parse_args()
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     driver = Driver(options)
-    driver.run()
+    try:
+        driver.run()
+    except RuntimeError as error:
+        sys.exit("drive: %s" % error)
     if not options.only or options.only in "cold start":
         try:
             cold_start(options, driver.torch.rows is not None)

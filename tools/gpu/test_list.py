@@ -30,7 +30,7 @@ def groups(listing):
 def group_of(label):
     """The group that has the cases of this test, or None where they are of no use on a real GPU."""
     package, name = label.replace("//tests/", "").split(":")
-    if package.startswith("runtime/cuda/emulated") or name.endswith("_long_test"):
+    if package.startswith("runtime/cuda/emulated") or name.endswith(("_long_test", "schedules_test")):
         return None
     if name.startswith("op_gpu_"):
         return "op_table/GpuValuesAndGradients"

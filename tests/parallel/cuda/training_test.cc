@@ -49,10 +49,14 @@ TEST(GpuTraining, WithoutPeerAccessTheSameBits) {
 
 TEST(GpuTraining, TenStepsAsOnCpuDevices) {
   const Gpus four(gpu_settings(4));
-  EXPECT_LE(difference(trained({cpus(4)}), trained({gpus(4)})), 1e-5);
-  EXPECT_LE(
-      difference(trained({cpus(4), 0, false, kDouble}), trained({gpus(4), 0, false, kDouble})),
-      1e-12);
+  for (const bool norm_and_dropout : {false, true}) {
+    const auto apart = [&](ScalarType dtype) {
+      return difference(trained({cpus(4), 0, norm_and_dropout, dtype}),
+                        trained({gpus(4), 0, norm_and_dropout, dtype}));
+    };
+    EXPECT_LE(apart(kFloat), 1e-5) << norm_and_dropout;
+    EXPECT_LE(apart(kDouble), 1e-12) << norm_and_dropout;
+  }
 }
 
 TEST(GpuTraining, ReplicasOnBothKinds) {

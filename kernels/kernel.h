@@ -1,9 +1,10 @@
 // The one place where a kernel is called.
 //
 // A back function is pure: it gets a small trivially copyable argument block (pointers, extents,
-// strides, scalars, workspace), allocates nothing, throws nothing, reads no thread-local state and
-// never synchronises. So a list of (kernel, argument block) pairs is a training step: profiling,
-// capture and replay hook in here and nowhere else.
+// strides, scalars, workspace), allocates nothing (on a GPU: nothing but runtime/cuda/scratch.h),
+// throws nothing, reads no thread-local state and never synchronises. So a list of (kernel,
+// argument block) pairs is a training step: profiling, capture and replay hook in here and nowhere
+// else.
 //
 // Declaring a kernel in a stem's header:
 //

@@ -1,8 +1,9 @@
 // What the library tells a capture while it is being made (autograd/captured.h).
 //
 // Note [Capture]
-// While a capture is made, no kernel runs: the calls of this thread are written down with their
-// argument blocks (kernels/kernel.h), and then the list is run once, as it will be at each replay.
+// While a capture is made, no kernel runs: the calls of this thread (and of those of replicas that
+// meet in their forward, one at a time) are written down with their argument blocks
+// (kernels/kernel.h), and then the list is run once, as it will be at each replay.
 // So a capture that fails has changed no memory. Three things beside kernels have to come along:
 //
 // - Memory. Nothing that the list names may be reused, so every storage that is made meanwhile, and

@@ -1,3 +1,4 @@
+// A thread for each channel.
 #include "kernels/gpu_launch.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/merge_moments_formula.h"

@@ -146,7 +146,7 @@ cp "$bench" "$package/gpu_bench"
 export RAMET_EMULATED_MEMORY=256M
 check 0 --only bench --tiny --rounds 1
 for row in limit.copy op.host.add layer_norm.backward cross_entropy.consuming adamw.fused reduce_add.4 broadcast_coalesced.4 \
-  linear.backward attention.forward mnist.step tinygpt.step; do
+  linear.backward attention.forward mnist.step mnist.step.captured tinygpt.step; do
   grep -q "^| $row" "$work/report.md" || fail "no row $row"
 done
 expect '- G12 cold start'

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "autograd/node.h"
+#include "runtime/devices.h"
 #include "runtime/thread_local_state.h"
 
 namespace ramet {
@@ -63,7 +64,11 @@ class RAMET_API ReduceBucket {
 
 class GraphTask {
  public:
-  GraphTask(bool retain, bool create) : retain_(retain), create_(create), home_(tls.cpu_device) {}
+  GraphTask(bool retain, bool create)
+      : retain_(retain),
+        create_(create),
+        nested_(devices::on_worker()),
+        home_(nested_ ? devices::worker() : tls.cpu_device) {}
   ~GraphTask();
   void prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::vector<Tensor>* captured);
   void run();
@@ -121,8 +126,8 @@ class GraphTask {
   void push_group(int lane, ReduceBucket* b, Group& group);
   void failed(uint64_t rank);  // with the exception that is being handled
 
-  const bool retain_, create_;
-  const int home_;
+  const bool retain_, create_, nested_;  // nested_: inside a task of a worker
+  const int home_;  // the device whose lane the thread that began the walk serves itself
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
   std::unordered_map<Node*, Info> info_;
@@ -133,6 +138,7 @@ class GraphTask {
   std::mutex mutex_;
   std::condition_variable changed_;
   Lane lanes_[kMaxDevices];
+  std::vector<uint64_t> posted_;  // lanes that a worker's own walk waits for
   int active_ = 0;
   std::vector<std::function<void(bool)>> at_end_;
   std::exception_ptr error_;

@@ -183,12 +183,13 @@ void GraphTask::push(int device, Ready r) {
   ++active_;
   // Workers are never parked inside a backward: a lane is posted when it has work and leaves when
   // it has none.
-  devices::post(Device::from_ordinal(device), [this, device] {
+  const uint64_t ticket = devices::post(Device::from_ordinal(device), [this, device] {
     ThreadLocalStateGuard state(state_);
     AutoGradMode mode(create_);
     const DeviceGuard here(Device::from_ordinal(device));
     walk(device);
   });
+  if (nested_) posted_.push_back(ticket);
 }
 
 void GraphTask::walk(int device) {
@@ -251,6 +252,14 @@ void GraphTask::run() {
     walk(home_);
     if (capture::active() && serve_another()) continue;
     std::unique_lock lock(mutex_);
+    // Inside a task of a worker: others may wait for what its queue holds, so it goes on with that.
+    while (nested_ && !posted_.empty()) {
+      const uint64_t ticket = posted_.back();
+      posted_.pop_back();
+      lock.unlock();
+      devices::wait(ticket);
+      lock.lock();
+    }
     changed_.wait(lock, [&] { return active_ == 0 || !lanes_[home_].heap.empty(); });
     if (active_ != 0 || !lanes_[home_].heap.empty()) continue;
     if (!error_) break;

@@ -266,7 +266,7 @@ void wait(uint64_t ticket) {
 OperandsReady::OperandsReady() : before_(std::exchange(t_ready, true)) {}
 OperandsReady::~OperandsReady() { t_ready = before_; }
 
-bool on_worker() { return t_worker >= 0; }
+int worker() { return t_worker; }
 
 void synchronize() {
   Workers& p = workers();

@@ -51,8 +51,9 @@ class RAMET_API OperandsReady {
 RAMET_API bool done(uint64_t ticket);
 /// Returns when the task is done. On a worker, runs that worker's own queue meanwhile.
 RAMET_API void wait(uint64_t ticket);
-/// True on a worker's own thread.
-RAMET_API bool on_worker();
+/// The ordinal of the device whose worker this thread is; -1 elsewhere.
+RAMET_API int worker();
+inline bool on_worker() { return worker() >= 0; }
 /// Waits for everything queued so far on every device.
 RAMET_API void synchronize();
 /// Times a user's thread waited for a pending storage.

@@ -39,9 +39,17 @@ def declarations(text):
     return text
 
 
+# Methods without a function of their name that need no row: they compute nothing, and copies have tests of their own.
+NO_OPERATIONS = set("_base contiguous data detach new_empty new_full new_ones new_zeros to".split())
+
+
 def functions():
-    """Public functions returning tensors, with the header of each; not those that write into `out` or in place."""
-    found = {}
+    """Public functions and methods returning tensors, with the header of each; not those that write into `out` or in place,
+    and not methods that are written down as calls of others."""
+    methods = declarations((HEADERS.parent / "tensor.h").read_text())
+    found = {name: "tensor.h" for name in re.findall(r"^\s*Tensor (\w+)\([^;]*?\) const;", methods, flags=re.M)}
+    for name in NO_OPERATIONS:
+        del found[name]
     for path in sorted(HEADERS.glob("*.h")):
         if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
             continue

@@ -170,6 +170,10 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& sou
   RAMET_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter",
               "expected self and source to have same dtypes but got ", describe(self), " and ",
               describe(source));
+  RAMET_CHECK(self->device == source->device, "masked_scatter",
+              "Expected all tensors to be on the same device, but found at least two devices, ",
+              self.device(), " and ", source.device(), "! Got ", describe(self), " and ",
+              describe(source));
   const std::vector<int64_t> shape = broadcast_sizes("masked_scatter", self.sizes(), mask_.sizes());
   const Tensor mask = expanded_mask(mask_, shape), counts = counts_of(mask);
   const int64_t n = total(counts);

@@ -34,8 +34,9 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
                 [old = this->sizes().vec(), d, windows, size, step](const Node&, const Tensor& g) {
                   if (old.empty()) return g.sum();
                   // Each window's elements are added where they came from.
-                  const Tensor first = arange(windows).mul(step).unsqueeze(1);
-                  const Tensor places = (first + arange(size)).flatten();
+                  const TensorOptions on = TensorOptions().dtype(kLong).device(g.device());
+                  const Tensor first = arange(windows, on).mul(step).unsqueeze(1);
+                  const Tensor places = (first + arange(size, on)).flatten();
                   const Tensor laid = g.movedim(-1, d + 1).flatten(d, d + 1);
                   return index_add_zeros(old, d, places, laid);
                 });

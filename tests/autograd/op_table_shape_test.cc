@@ -185,6 +185,15 @@ void add_views(Table& t) {
             return Index{i[0], 1 + 2 * i[1]};
           }));
   row(
+      "unfold", {{7, 3}, {4, 0}}, [](V x) { return x[0].unfold(0, 3, 2); },
+      moved(
+          [](const Plain& x) {
+            return Index{(x.size(0) - 3) / 2 + 1, x.size(1), 3};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{2 * i[0] + i[2], i[1]};
+          }));
+  row(
       "diagonal", {{3, 4}, {4, 3}, {0, 3}}, [](V x) { return diagonal(x[0], 1); },
       moved([](const Plain& x) { return Index{std::min(x.size(0), x.size(1) - 1)}; },
             [](const Index& i, const Plain&) {

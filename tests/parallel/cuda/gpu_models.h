@@ -28,10 +28,10 @@ struct Recipe {
 
 /// Parameters, buffers and moments after some steps of SGD with momentum, read on the host.
 inline Values trained(const Recipe& r) {
-  manual_seed(7);
   SmallConv m(r.norm_and_dropout);
   set_parameters(*m, 70);
   m->to(r.devices[0], r.dtype);
+  manual_seed(7);  // the module's own draws moved the host's generator alone
   nn::parallel::DataParallelOptions options(r.devices);
   if (r.tree) options.order = parallel::ReduceOrder::tree(r.tree);
   options.bucket_bytes = 256;  // several

@@ -28,9 +28,11 @@ void* CachingAllocator::take(size_t size) {
   list.erase(found);
   Block& block = blocks_.at(at);
   block.free = false;
-  // What is left over is worth a block where a request of this kind could use it.
+  // What is left over is worth a block where a request of this kind could use it, or where the
+  // limit has no room for it.
   const size_t rest = block.size - size;
-  if (rest >= (small(size) ? kAlign : (size_t{1} << 20))) {
+  const bool too_much = rest && limit_ && current_ + block.size > limit_;
+  if (too_much || rest >= (small(size) ? kAlign : (size_t{1} << 20))) {
     block.size = size;
     blocks_[at + size] = {rest, true, block.segment};
     list.insert({rest, at + size});

@@ -120,6 +120,26 @@ TEST(CudaAllocator, ALimitIsKept) {
   cuda::caching_allocator(0).free(cuda::caching_allocator(0).allocate(8 * kMiB));
 }
 
+// A segment of its own is rounded up to 2 MiB: beyond the limit, what is left over is not given
+// out.
+TEST(CudaAllocator, ALimitIsKeptWhateverTheBlock) {
+  const Gpus gpus;
+  set_memory_limit(kGpu, 14'000'000);
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  for (int round = 0; round < 2; ++round) {  // fresh, and out of the cache
+    void* p = a.allocate(13 * kMiB + 1);
+    EXPECT_EQ(a.stats().current, static_cast<int64_t>(13 * kMiB + 512));
+    EXPECT_LE(a.stats().peak, 14'000'000);
+    void* rest = a.allocate(300'000);
+    EXPECT_LE(a.stats().current, 14'000'000);
+    EXPECT_MESSAGE(a.allocate(300'000), "set_memory_limit");
+    a.free(p), a.free(rest);
+  }
+  set_memory_limit(kGpu, 0);
+  a.empty_cache();
+  EXPECT_EQ(a.reserved(), 0u);  // all pieces had joined
+}
+
 TEST(CudaAllocator, TensorsLiveThere) {
   RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus;

@@ -1,5 +1,7 @@
 #include "runtime/cuda/check.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "runtime/cuda/device_state.h"
@@ -8,14 +10,32 @@ namespace ramet {
 namespace cuda {
 namespace {
 
-// What a kernel leaves behind, and every later call of the process reports.
-bool left_by_a_kernel(cudaError_t code) {
-  // Stack error, illegal instruction, misaligned address, invalid address space, invalid program
-  // counter: the emulation has no names for these.
-  constexpr int kHardwareStackError = 714;
-  return code == cudaErrorIllegalAddress || code == cudaErrorAssert ||
-         (code >= kHardwareStackError && code <= cudaErrorLaunchFailure);
+// After these every call of the process fails: those of which the CUDA runtime's list of errors
+// says that the process must be terminated, and uncorrectable errors of memory and links. By
+// number: the emulation has names for a few of them only.
+constexpr int kSticky[] = {
+    214,  // uncorrectable ECC error
+    220,  // uncorrectable NVLink error
+    226,  // contained hardware error
+    700,  // illegal address
+    702,  // launch timed out
+    710,  // assert
+    714,  // hardware stack error
+    715,  // illegal instruction
+    716,  // misaligned address
+    717,  // invalid address space
+    718,  // invalid program counter
+    719,  // launch failure
+    721,  // tensor memory leak
+    810,  // MPS client terminated
+    911,  // external device
+};
+bool is_sticky(cudaError_t code) {
+  return std::find(std::begin(kSticky), std::end(kSticky), static_cast<int>(code)) !=
+         std::end(kSticky);
 }
+// The others come from outside and met whatever ran.
+bool left_by_a_kernel(cudaError_t code) { return code >= 700 && code <= 721; }
 
 }  // namespace
 
@@ -27,10 +47,11 @@ void raise(cudaError_t code, const char* op, const char* call, int device) {
   (void)cudaGetLastError();  // one that is not sticky has been told now
   if (code == cudaErrorMemoryAllocation)
     throw OutOfMemoryError(std::string("[") + op + "] " + what);
-  if (left_by_a_kernel(code)) {
+  if (is_sticky(code)) {
     DeviceState* state = existing_state(device);
     const std::string kernels = state ? state->suspects() : "";
-    if (!kernels.empty()) what += ", left behind by " + kernels;
+    if (!kernels.empty())
+      what += (left_by_a_kernel(code) ? ", left behind by " : ", met by ") + kernels;
     what += ". The device cannot be used any more in this process";
   }
   fail(op, what);

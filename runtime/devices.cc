@@ -277,8 +277,9 @@ void synchronize() {
     if (d != t_worker) wait_until(p, lock, [&] { return p.of[d].finished.load() >= last; });
   }
   lock.unlock();
+  // Not up to device_count(): who has used no GPU need not have a list of them that can be read.
   if (gpu::Library* gpus = gpu::library())
-    for (int k = 0; k < gpus->device_count(); ++k) gpus->synchronize(k);
+    for (int k = 0; k < kMaxDevicesPerType; ++k) gpus->synchronize(k);
 }
 
 uint64_t host_syncs() { return g_host_syncs; }

@@ -74,7 +74,8 @@ class RAMET_API Library {
   /// What `later` is given from now on begins after everything that `earlier` was given. Of any two
   /// GPUs; the host does not wait.
   virtual void order(Stream earlier, Stream later) = 0;
-  /// Waits for everything queued on the device, then throws what its kernels reported.
+  /// Waits for everything queued on the device, then throws what its kernels reported, and those of
+  /// other devices that it was ordered behind. Of a device that nobody has used: nothing.
   virtual void synchronize(int device) = 0;
   /// For a kernel that is about to be queued.
   virtual DataFault fault(int device, const DataCheck& check) = 0;

@@ -1,8 +1,10 @@
 // Which logical devices there are, and what is said where there are none.
 #include "runtime/cuda/device_list.h"
 
+#include "runtime/allocator.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/device.h"
+#include "runtime/devices.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -21,6 +23,14 @@ TEST(CudaDeviceList, ListsOfCards) {
   EXPECT_MESSAGE(cuda::parse_device_list("0,4", 4), "there is no card 4: 4 cards found");
   EXPECT_MESSAGE(cuda::parse_device_list("0", 0), "there is no card 0: 0 cards found");
   EXPECT_MESSAGE(cuda::parse_device_list("0,0,0,0,0,0,0,0,0", 1), "expected at most 8");
+}
+
+// A program that uses the host's devices alone is not asked for a list that can be read.
+TEST(CudaDeviceList, OneThatCannotBeReadIsNoMatterWithoutAGpu) {
+  const Gpus gpus(gpu_settings(2), "0,x");
+  EXPECT_NO_THROW(devices::synchronize());
+  EXPECT_NO_THROW(empty_cache());
+  EXPECT_MESSAGE(cuda::device_count(), "[RAMET_CUDA_DEVICES] got '0,x'");
 }
 
 TEST(CudaDeviceList, DevicesExistOrAreNamed) {

@@ -145,6 +145,9 @@ void set_generator_states(const std::vector<GeneratorState>& states) {
 PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& generator) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
+  RAMET_CHECK(!generator.defined() || generator.device().type() == device.type(), "generator",
+              "device: got a generator of ", generator.device().str(), " for a tensor on ",
+              device.str(), ", expected one of the same kind of device");
   Generator from = generator.defined() ? generator : default_generator(device);
   return from.reserve(n, sizes.empty() ? -1 : sizes[0]);
 }

@@ -75,5 +75,33 @@ TEST(RandomBits, DropoutFollowsTheDevicesSeed) {
   }
 }
 
+// LibTorch refuses them, too.
+TEST(RandomGenerators, OfAnotherKindOfDeviceAreRefused) {
+  const auto refused = [](Device tensor, Device generator, const std::function<void()>& f) {
+    std::string text = "no error";
+    try {
+      f();
+    } catch (const Error& e) { text = e.what(); }
+    EXPECT_NE(
+        text.find("got a generator of " + generator.str() + " for a tensor on " + tensor.str()),
+        std::string::npos)
+        << text;
+  };
+  for (const auto& [d, other] : {std::pair(host, gpu), std::pair(gpu, host)}) {
+    Generator g(other);
+    const GeneratorState before = g.get_state();
+    const Tensor x = zeros({3}, on(d));
+    refused(d, other, [&] { x.normal_(0, 1, g); });
+    refused(d, other, [&] { x.uniform_(0, 1, g); });
+    refused(d, other, [&] { x.bernoulli_(0.5, g); });
+    refused(d, other, [&] { bernoulli(full({3}, 0.5, on(d)), g); });
+    refused(d, other, [&] { randperm(5, g, on(d, kLong)); });
+    refused(d, other, [&] { randint(0, 5, {3}, g, on(d, kLong)); });
+    refused(d, other, [&] { multinomial(ones({3}, on(d)), 2, true, g); });
+    EXPECT_TRUE(g.get_state() == before);
+    EXPECT_EQ(x.sum().item<float>(), 0);
+  }
+}
+
 }  // namespace
 }  // namespace ramet

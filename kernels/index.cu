@@ -273,6 +273,7 @@ dim3 mask_grid(int64_t n) { return grid_of(mask_offsets(n) - 1); }
 }  // namespace
 
 void check_index(const CheckIndexArgs& a, Stream where) {
+  const ::ramet::cuda::Look look(::ramet::cuda::device_state(where.device.index(), "check_index"));
   start("check_index", where, blocks_for(ceil_div(a.n, kChecked)), kThreads, 0, check_index_kernel,
         a);
 }

@@ -23,7 +23,8 @@ namespace gpu {
 /// Whether an index is in range shows only when the kernel runs, and the operation has returned by
 /// then. So the kernels that look keep the first fault of their device in a word of its memory, the
 /// kernels that would use the value leave it out, and whoever next waits for the device (a copy to
-/// the host, synchronize()) gets the Error. The device stays usable.
+/// the host, synchronize(), an event) gets the Error. Who waits for a device that was ordered
+/// behind this one has waited for it, too. The device stays usable.
 struct DataCheck {
   const char* op;
   const char* what;   ///< what is at fault, or, of an index, what its bound is

@@ -29,9 +29,6 @@ namespace {
 void look(const Tensor& dense, int64_t ignored, const gpu::DataCheck& check) {
   gpu::Library& gpus = gpu::required(check.op, dense.device());
   const gpu::DataFault fault = gpus.fault(dense.device().index(), check);
-  // A replay is looked after like a call.
-  if (RAMET_UNLIKELY(capture::active()))
-    capture::effect([&gpus, check, k = dense.device().index()] { gpus.fault(k, check); }, nullptr);
   kernels::check_index(dense.stream(),
                        {static_cast<const int64_t*>(dense.ptr()), dense.numel(), 1, check.low,
                         check.high, ignored, nullptr, fault.word, fault.check});

@@ -188,6 +188,7 @@ std::string try_direct(int from, int to) {
 }  // namespace
 
 void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to, Queue later) {
+  const Looks looks = from.looks();
   const EventHandle mark(op, from.device);  // may go at once: the driver keeps what is recorded
   {
     const CardGuard guard(op, from.device);
@@ -195,6 +196,7 @@ void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState&
   }
   const CardGuard guard(op, to.device);
   RAMET_CUDA(op, to.device, cudaStreamWaitEvent(to.stream(later, op), mark.get(), 0));
+  to.came_behind(looks);
 }
 
 bool direct_access(int from, int to) {

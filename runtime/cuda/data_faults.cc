@@ -1,11 +1,14 @@
 #include "runtime/cuda/data_faults.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/device_state.h"
 
 namespace ramet {
 namespace cuda {
@@ -55,38 +58,77 @@ uint32_t number_of(const gpu::DataCheck& check) {
 }  // namespace
 
 DataFaults::~DataFaults() {
-  if (word_) (void)cudaFree(word_);
+  if (own_) (void)cudaStreamDestroy(own_);
   if (host_) (void)cudaFreeHost(host_);
 }
 
-gpu::DataFault DataFaults::expect(int device, cudaStream_t stream, const gpu::DataCheck& check) {
-  const uint32_t number = number_of(check);
-  std::lock_guard lock(mutex_);
-  if (!word_) {
-    void *word = nullptr, *host = nullptr;
-    RAMET_CUDA(check.op, device, cudaHostAlloc(&host, sizeof(FaultWord), cudaHostAllocPortable));
-    host_ = static_cast<FaultWord*>(host);
-    RAMET_CUDA(check.op, device, cudaMalloc(&word, sizeof(FaultWord)));
-    RAMET_CUDA(check.op, device, cudaMemsetAsync(word, 0, sizeof(FaultWord), stream));
-    word_ = static_cast<FaultWord*>(word);
-  }
-  pending_ = true;
-  return {word_, number};
+void DataFaults::forget(int device) {
+  std::lock_guard lock(raising_);
+  if (FaultWord* word = word_.exchange(nullptr)) caching_allocator(device).free(word);
 }
 
-void DataFaults::raise(int device, cudaStream_t stream) {
+gpu::DataFault DataFaults::expect(int device, cudaStream_t compute, const gpu::DataCheck& check) {
+  const uint32_t number = number_of(check);
+  // Without the lock, in which somebody may wait for the device.
+  if (FaultWord* word = word_.load(std::memory_order_acquire)) return {word, number};
+  std::lock_guard lock(raising_);
+  if (!host_) {
+    void* host = nullptr;
+    RAMET_CUDA(check.op, device, cudaHostAlloc(&host, sizeof(FaultWord), cudaHostAllocPortable));
+    host_ = static_cast<FaultWord*>(host);
+  }
+  if (!own_) RAMET_CUDA(check.op, device, cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking));
+  if (!word_.load()) {
+    const EventHandle cleared(check.op, device);
+    CachingAllocator& memory = caching_allocator(device);
+    void* word = memory.allocate(sizeof(FaultWord));
+    try {
+      RAMET_CUDA(check.op, device, cudaMemsetAsync(word, 0, sizeof(FaultWord), compute));
+      RAMET_CUDA(check.op, device, cudaEventRecord(cleared.get(), compute));
+      RAMET_CUDA(check.op, device, cudaStreamWaitEvent(own_, cleared.get(), 0));
+    } catch (...) {
+      memory.free(word);
+      throw;
+    }
+    word_.store(static_cast<FaultWord*>(word), std::memory_order_release);
+  }
+  return {word_.load(), number};
+}
+
+void DataFaults::raise(int device, cudaStream_t compute) {
   FaultWord found;
   {
-    std::lock_guard lock(mutex_);
-    RAMET_CUDA("synchronize", device,
-               cudaMemcpyAsync(host_, word_, sizeof(FaultWord), cudaMemcpyDeviceToHost, stream));
-    RAMET_CUDA("synchronize", device, cudaStreamSynchronize(stream));
-    pending_ = false;
+    std::lock_guard lock(raising_);
+    FaultWord* const word = word_.load();
+    uint64_t looks;
+    {
+      std::lock_guard together(queueing_);
+      looks = looks_.load(std::memory_order_relaxed);
+      if (!pending(looks)) return;
+      RAMET_CUDA("synchronize", device,
+                 cudaMemcpyAsync(host_, word, sizeof(FaultWord), cudaMemcpyDeviceToHost, compute));
+      RAMET_CUDA("synchronize", device, cudaMemsetAsync(word, 0, sizeof(FaultWord), compute));
+    }
+    RAMET_CUDA("synchronize", device, cudaStreamSynchronize(compute));
+    told_.store(looks, std::memory_order_release);
     found = *host_;
-    if (found.check)
-      RAMET_CUDA("synchronize", device, cudaMemsetAsync(word_, 0, sizeof(FaultWord), stream));
   }
   if (found.check) throw_fault(device, found);
+}
+
+// Nobody clears the word meanwhile, and whether it is 0 is one aligned number.
+bool DataFaults::reported(int device) {
+  std::lock_guard lock(raising_);
+  RAMET_CUDA("synchronize", device,
+             cudaMemcpyAsync(&host_->check, &word_.load()->check, sizeof host_->check,
+                             cudaMemcpyDeviceToHost, own_));
+  RAMET_CUDA("synchronize", device, cudaStreamSynchronize(own_));
+  return host_->check != 0;
+}
+
+void DataFaults::raise_up_to(uint64_t looks, int device, cudaStream_t compute) {
+  looks = std::min(looks, this->looks());  // of an event that has survived a shutdown()
+  if (pending(looks) && reported(device)) raise(device, compute);
 }
 
 }  // namespace cuda

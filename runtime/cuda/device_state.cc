@@ -12,19 +12,18 @@ namespace {
 
 constinit PerDevice<DeviceState> states;
 
-// ComputeStreamGuard
-__thread int t_device = -1;
-__thread cudaStream_t t_stream = nullptr;
+__thread ComputeStreamGuard* t_instead = nullptr;  // the innermost one
+
+void raise_to(std::atomic<uint64_t>& number, uint64_t at_least) {
+  uint64_t now = number.load(std::memory_order_relaxed);
+  while (now < at_least && !number.compare_exchange_weak(now, at_least)) {}
+}
 
 }  // namespace
 
 ComputeStreamGuard::ComputeStreamGuard(int device, cudaStream_t stream)
-    : device_before_(std::exchange(t_device, device)),
-      stream_before_(std::exchange(t_stream, stream)) {}
-ComputeStreamGuard::~ComputeStreamGuard() {
-  t_device = device_before_;
-  t_stream = stream_before_;
-}
+    : device_(device), stream_(stream), before_(std::exchange(t_instead, this)) {}
+ComputeStreamGuard::~ComputeStreamGuard() { t_instead = before_; }
 
 CardGuard::CardGuard(const char* op, int device) : CardGuard(op, device_state(device, op)) {}
 CardGuard::CardGuard(const char* op, const DeviceState& state) {
@@ -54,7 +53,8 @@ DeviceState::~DeviceState() {
 }
 
 cudaStream_t DeviceState::stream_of(Queue queue, const char* op) {
-  if (queue == Queue::kCompute && t_device == device) return t_stream;
+  if (queue == Queue::kCompute && t_instead && t_instead->device_ == device)
+    return t_instead->stream_;
   const auto i = static_cast<size_t>(queue);
   if (!streams_[i]) {
     const CardGuard guard(op, *this);
@@ -100,9 +100,48 @@ gpu::DataFault DeviceState::fault(const gpu::DataCheck& check) {
   return faults_.expect(device, stream(Queue::kCompute, check.op), check);
 }
 void DeviceState::raise_fault() {
-  if (RAMET_LIKELY(!faults_.pending())) return;
+  if (RAMET_UNLIKELY(faults_.pending(faults_.looks()))) {
+    const CardGuard guard("synchronize", *this);
+    faults_.raise(device, stream(Queue::kCompute, "synchronize"));
+  }
+  for (int k = 0; k < kMaxDevicesPerType; ++k) {
+    const uint64_t looks = behind_[k].load(std::memory_order_acquire);
+    if (RAMET_LIKELY(looks <= asked_[k].load(std::memory_order_relaxed))) continue;
+    raise_to(asked_[k], looks);
+    if (DeviceState* other = existing_state(k)) other->raise_fault_up_to(looks);
+  }
+}
+void DeviceState::raise_fault_up_to(uint64_t looks) {
+  if (RAMET_LIKELY(!faults_.pending(looks))) return;
   const CardGuard guard("synchronize", *this);
-  faults_.raise(device, stream(Queue::kCompute, "synchronize"));
+  faults_.raise_up_to(looks, device, stream(Queue::kCompute, "synchronize"));
+}
+Looks DeviceState::looks() const {
+  Looks all;
+  for (int k = 0; k < kMaxDevicesPerType; ++k)
+    all.of[k] = k == device ? faults_.looks() : behind_[k].load(std::memory_order_acquire);
+  return all;
+}
+void DeviceState::came_behind(const Looks& earlier) {
+  for (int k = 0; k < kMaxDevicesPerType; ++k)
+    if (k != device) raise_to(behind_[k], earlier.of[k]);
+}
+void raise_faults(const Looks& looks) {
+  for (int k = 0; k < kMaxDevicesPerType; ++k)
+    if (DeviceState* state = looks.of[k] ? existing_state(k) : nullptr)
+      state->raise_fault_up_to(looks.of[k]);
+}
+
+Look::Look(DeviceState& state) : faults_(nullptr) {
+  if (t_instead && t_instead->device_ == state.device) {
+    t_instead->looked_ = true;
+  } else {
+    faults_ = &state.faults_;
+    faults_->begin_look();
+  }
+}
+Look::~Look() {
+  if (faults_) faults_->end_look();
 }
 
 cudaStream_t DeviceState::launching(const char* kernel, uint64_t threads, Queue queue) {

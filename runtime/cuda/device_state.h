@@ -9,6 +9,7 @@
 // on side by side, and that a copy out does not hold up the next kernels (they wait for it only
 // where its memory is given back).
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 
 #include "runtime/cuda/data_faults.h"
 #include "runtime/cuda/gpu.h"
+#include "runtime/device.h"
 #include "runtime/error.h"
 
 namespace ramet {
@@ -26,6 +28,13 @@ enum class Queue : uint8_t { kCompute, kCopyIn, kCopyOut, kCommunication };
 inline constexpr int kQueues = 4;
 
 class DeviceState;
+
+/// Of each device, how many of its looks somebody comes behind: Note [Looks].
+struct Looks {
+  uint64_t of[kMaxDevicesPerType] = {};
+};
+/// Throws what they reported. They are known to be done.
+RAMET_API void raise_faults(const Looks& looks);
 
 /// Makes the card of cuda:k the calling thread's while it lives.
 class RAMET_API CardGuard {
@@ -84,8 +93,18 @@ class RAMET_API DeviceState {
   void forget_launches();
   /// For kernels that look at their operands, on the compute stream.
   gpu::DataFault fault(const gpu::DataCheck& check);
-  /// Throws what they reported, after a wait for them.
+  /// Throws what they reported, and those of devices that this one was ordered behind, after a wait
+  /// for them.
   void raise_fault();
+  /// What work that is queued here now comes behind: taken before an event is recorded.
+  Looks looks() const;
+  /// This device's further work comes behind those.
+  void came_behind(const Looks& earlier);
+  /// Something that will never end is queued: what waits for the whole device would never return.
+  void keep_cached_memory() { keeps_ = true; }
+  bool keeps_cached_memory() const { return keeps_; }
+  /// Before all memory goes back. Nothing may be running.
+  void forget_faults() { faults_.forget(device); }
 
  private:
   cudaStream_t stream_of(Queue queue, const char* op);  // REQUIRES: the lock
@@ -97,20 +116,46 @@ class RAMET_API DeviceState {
   const char* recent_[kRemembered] = {};
   uint64_t launched_ = 0, waited_for_ = 0;
   Launches launches_;
+  std::atomic<bool> keeps_{false};
+  friend class Look;
+  friend void raise_faults(const Looks& looks);
+  void raise_fault_up_to(uint64_t looks);
   DataFaults faults_;
+  // Of other devices: the looks that this one's work comes behind, and up to which somebody asked.
+  std::atomic<uint64_t> behind_[kMaxDevicesPerType] = {}, asked_[kMaxDevicesPerType] = {};
 };
 
-/// While it lives, what this thread gives to the compute stream of cuda:k goes to `stream`.
+/// Lives while a kernel or graph that looks at its operands is queued on the compute stream, or is
+/// put into a graph: Note [Looks].
+class RAMET_API Look {
+ public:
+  explicit Look(DeviceState& state);
+  ~Look();
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+ private:
+  DataFaults* faults_;  // null: into a graph
+};
+
+/// While it lives, what this thread gives to the compute stream of cuda:k goes to `stream`, of
+/// which a graph is made.
 class RAMET_API ComputeStreamGuard {
  public:
   ComputeStreamGuard(int device, cudaStream_t stream);
   ~ComputeStreamGuard();
+  /// Has a Look lived meanwhile?
+  bool looked() const { return looked_; }
   ComputeStreamGuard(const ComputeStreamGuard&) = delete;
   ComputeStreamGuard& operator=(const ComputeStreamGuard&) = delete;
 
  private:
-  int device_before_;
-  cudaStream_t stream_before_;
+  friend class DeviceState;
+  friend class Look;
+  const int device_;
+  const cudaStream_t stream_;
+  bool looked_ = false;
+  ComputeStreamGuard* const before_;
 };
 
 /// The state of cuda:k; an Error where there is no such device.

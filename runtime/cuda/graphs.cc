@@ -1,5 +1,6 @@
 #include "runtime/cuda/graphs.h"
 
+#include <optional>
 #include <utility>
 
 #include "runtime/context.h"
@@ -15,8 +16,8 @@ constexpr const char* kOp = "Captured";
 
 class CapturedGraph final : public gpu::Graph {
  public:
-  CapturedGraph(int device, cudaGraph_t graph, std::unique_ptr<ScratchStore> scratch)
-      : device_(device), scratch_(std::move(scratch)) {
+  CapturedGraph(int device, cudaGraph_t graph, std::unique_ptr<ScratchStore> scratch, bool looks)
+      : device_(device), scratch_(std::move(scratch)), looks_(looks) {
     const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
     (void)cudaGraphDestroy(graph);
     RAMET_CUDA(kOp, device_, code);
@@ -27,6 +28,8 @@ class CapturedGraph final : public gpu::Graph {
   void launch() override {
     DeviceState& state = device_state(device_, kOp);
     const CardGuard card(kOp, state);
+    std::optional<Look> look;
+    if (looks_) look.emplace(state);
     const cudaStream_t stream = state.launching("a captured list of kernels", 0, Queue::kCompute);
     RAMET_CUDA(kOp, device_, cudaGraphLaunch(executable_, stream));
   }
@@ -34,6 +37,7 @@ class CapturedGraph final : public gpu::Graph {
  private:
   const int device_;
   const std::unique_ptr<ScratchStore> scratch_;
+  const bool looks_;  // at operands: Note [Looks]
   cudaGraphExec_t executable_ = nullptr;
 };
 
@@ -53,17 +57,19 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
   RAMET_CUDA(kOp, device, cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeRelaxed));
   cudaGraph_t graph = nullptr;
   auto scratch = std::make_unique<ScratchStore>(device);
+  bool looks = false;
   try {
     const ScratchStore::Use kept(*scratch);
     const ComputeStreamGuard instead(device, own.stream);
     queue();
+    looks = instead.looked();
   } catch (...) {
     if (cudaStreamEndCapture(own.stream, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;
   }
   RAMET_CUDA(kOp, device, cudaStreamEndCapture(own.stream, &graph));
-  return std::make_unique<CapturedGraph>(device, graph, std::move(scratch));
+  return std::make_unique<CapturedGraph>(device, graph, std::move(scratch), looks);
 }
 
 }  // namespace cuda

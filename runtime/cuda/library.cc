@@ -73,6 +73,7 @@ void shutdown() {
     try {
       state->synchronize("shutdown");
     } catch (const Error& e) { log(LogLevel::Warning, e.what()); }  // nobody asked any more
+    state->forget_faults();
   }
   destroy_communicators();
   destroy_buffers();

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "autograd/ops.h"
 #include "runtime/device.h"
+#include "runtime/observer.h"
 
 namespace ramet {
 namespace {
@@ -88,6 +90,45 @@ TEST(DataErrors, BadIndicesWriteNothing) {
   const Tensor x = zeros({4}).to(gpu);
   told([&] { x.index_put_({longs({9, 1})}, tensor({5.f, 6.f}).to(gpu)); });
   EXPECT_TRUE(equal(x.to(host), tensor({0.f, 6.f, 0.f, 0.f})));
+}
+
+// Another thread may wait for the device between any two steps of an operation.
+TEST(DataErrors, AnotherThreadsWaitLosesNothing) {
+  const Tensor x = ones({4}).to(gpu), z = ones({1}).to(gpu), bad = longs({9}), good = longs({1});
+  (void)x.index_select(0, good).to(host);
+  bool waited = false;
+  const uint64_t observer = add_observer({{},
+                                          {},
+                                          [&](const KernelCall& call) {
+                                            if (waited || std::string(call.name) != "check_index")
+                                              return;
+                                            waited = true;
+                                            std::thread([&] { (void)z.item<float>(); }).join();
+                                          },
+                                          {}});
+  const Tensor y = x.index_select(0, bad);
+  remove_observer(observer);
+  EXPECT_TRUE(waited);
+  EXPECT_THROW(cuda::synchronize(0), IndexError);
+  EXPECT_EQ(x.index_select(0, good).item<float>(), 1);
+}
+
+// Whoever reads what was computed from it on another GPU has waited for it, too.
+TEST(DataErrors, AReaderOnAnotherGpuIsTold) {
+  const Device second(kCUDA, 1);
+  const Tensor x = ones({4}).to(second), bad = tensor({9}).to(second), mine = ones({3}).to(gpu);
+  (void)x.to(gpu).sum().item<float>();
+  const Tensor y = x.index_select(0, bad).to(gpu).sum();
+  std::string text;
+  try {
+    (void)y.item<float>();
+  } catch (const IndexError& e) { text = e.what(); }
+  EXPECT_TRUE(has(text, "[index_select] index out of range: got 9 at position 0, on cuda:1"));
+  EXPECT_NO_THROW(y.item<float>()) << "told once";
+  EXPECT_NO_THROW(cuda::synchronize(1));
+  (void)x.index_select(0, bad);  // no business of cuda:0's
+  EXPECT_EQ(mine.sum().item<float>(), 3);
+  EXPECT_THROW(cuda::synchronize(1), IndexError);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "parallel/broadcast_reduce.h"
 #include "runtime/allocator.h"
+#include "runtime/devices.h"
 #include "runtime/logging.h"
 #include "tests/parallel/cuda/gpu_models.h"
 
@@ -83,8 +84,14 @@ TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
   settings.memory = {size_t{2} << 20};  // one segment of the allocator
   const Gpus one(settings);
   const Tensor x = counting({4}, kFloat, gpu(0)), index = make({1}, kLong, gpu(0));
+  const auto small = [] { return empty({1}, TensorOptions(kFloat).device(gpu(0))); };
+  std::vector<Tensor> rest;
+  EXPECT_THROW(for (;;) rest.push_back(small()), OutOfMemoryError);
+  rest.pop_back();  // room for one thing: the word in which faults are noted, or the result
   EXPECT_THROW(x.index_select(0, index), OutOfMemoryError);
+  rest.clear();
   EXPECT_EQ(values(x + x), (Values{0, 2, 4, 6})) << "usable afterwards";
+  EXPECT_EQ(values(x.index_select(0, index)), Values{1});
 }
 
 TEST(GpuFailures, UnequalGpusAreWarnedOf) {
@@ -108,6 +115,26 @@ TEST(GpuFailures, UnequalGpusAreWarnedOf) {
     EXPECT_EQ(warnings.size(), 1u);
   }
   set_log_handler(nullptr);
+}
+
+// A wrong index in the second replica reaches the loop that reads its loss on the first card.
+TEST(GpuFailures, ErrorsInAReplicasDataAreToldWithTheLoss) {
+  const Gpus two(gpu_settings(2));
+  nn::Embedding m(10, 4);
+  m->to(gpu(0));
+  DataParallel<nn::Embedding> dp(m, gpus(2));
+  const auto loss = [&](int64_t last) {
+    return dp(tensor({int64_t{0}, int64_t{1}, int64_t{2}, last})).square().mean();
+  };
+  EXPECT_NO_THROW(loss(3).item<float>());
+  for (int step = 0; step < 2; ++step) {
+    const Tensor l = loss(77);
+    l.backward();
+    EXPECT_MESSAGE(l.item<float>(),
+                   "[embedding] index out of range: got 77 at position 1, on cuda:1");
+    EXPECT_NO_THROW(devices::synchronize());
+    EXPECT_NO_THROW(loss(3).item<float>());
+  }
 }
 
 }  // namespace

@@ -300,15 +300,53 @@ void wait_pending(Storage& s) {
 }
 
 void Event::record(Device device) {
+  device = resolve(device);
+  std::shared_ptr<gpu::Event> point;
+  if (!device.is_cpu()) {
+    capture::refuse("Event", "an event of a GPU");
+    point = gpu::required("Event", device).event(device.index());
+  }
+  const int d = device.ordinal();
   std::vector<uint64_t> parked;  // posted earlier, yet not in the queue
+  bool idle;
   {
     auto& p = devices::workers();
     std::lock_guard lock(p.mutex);
     for (auto& t : p.parked)
-      if (t.device == device.ordinal())
-        parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.number);
+      if (t.device == d) parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.number);
+    const auto& w = p.of[d];
+    idle = w.posted.load() == w.finished.load() ||
+           (devices::t_worker == d && w.queue.empty() && parked.empty());
   }
-  ticket_ = devices::post_after(device, std::move(parked), [] {});
+  if (point && idle) {  // what the device was given is in its stream
+    point->record();
+    ticket_ = 0;
+  } else {
+    ticket_ = devices::post_after(device, std::move(parked), [point] {
+      if (!point) return;
+      try {
+        point->record();
+      } catch (const Error&) {}  // a lost device: whoever waits is told the same
+    });
+  }
+  on_gpu_ = std::move(point);
+}
+
+bool Event::query() const {
+  return (ticket_ == 0 || devices::done(ticket_)) && (!on_gpu_ || on_gpu_->query());
+}
+
+void Event::synchronize() const {
+  if (ticket_) devices::wait(ticket_);
+  if (on_gpu_) on_gpu_->synchronize();
+}
+
+void Event::wait(Device later) const {
+  later = resolve(later);
+  if (!on_gpu_ || later.is_cpu()) return synchronize();
+  capture::refuse("Event", "an event of a GPU");
+  if (ticket_) devices::wait(ticket_);
+  on_gpu_->wait({later, gpu::kCompute});
 }
 
 DeviceGuard::DeviceGuard(Device device)

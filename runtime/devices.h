@@ -18,6 +18,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/array_ref.h"
@@ -62,18 +63,27 @@ RAMET_API void reset_host_syncs();
 
 }  // namespace devices
 
-/// A point in a device's queue. Recording again moves it.
+namespace gpu {
+class Event;
+}
+
+/// A point in a device's queue, like LibTorch's. Recording again moves it, its copies stay. Never
+/// recorded, it is done. Of a GPU: not while a step is captured.
 class RAMET_API Event {
  public:
-  /// After everything queued on `device` so far.
+  /// After everything that `device` was given so far.
   void record(Device device);
-  bool query() const { return ticket_ == 0 || devices::done(ticket_); }
-  void synchronize() const {
-    if (ticket_) devices::wait(ticket_);
-  }
+  /// Is everything before it done? Nobody waits.
+  bool query() const;
+  /// Waits for it. Throws what kernels before it reported: Note [Errors in data] in runtime/gpu.h.
+  void synchronize() const;
+  /// What `later` is given from now on begins after it. Between GPUs the host does not wait; CPU
+  /// operations run at once on the calling thread, so before them it does.
+  void wait(Device later) const;
 
  private:
   uint64_t ticket_ = 0;
+  std::shared_ptr<gpu::Event> on_gpu_;
 };
 
 /// Makes `device` current for its type while it lives: factories without a device option create

@@ -53,6 +53,18 @@ class RAMET_API Graph {
   virtual void launch() = 0;
 };
 
+/// A point in what a device's compute stream was given. Never recorded: nothing to wait for.
+class RAMET_API Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record() = 0;
+  virtual bool query() = 0;
+  /// Waits for it, then throws what kernels before it reported.
+  virtual void synchronize() = 0;
+  /// What `later` is given from now on begins after it. The host does not wait.
+  virtual void wait(Stream later) = 0;
+};
+
 /// `device` is the k of cuda:k. What one thread asks of one device happens in that order; it is
 /// queued, and only synchronize() and copies into host memory wait. Errors name the call, the
 /// device and the operation. Thread safety: all of it.
@@ -81,6 +93,7 @@ class RAMET_API Library {
   /// For a kernel that is about to be queued.
   virtual DataFault fault(int device, const DataCheck& check) = 0;
 
+  virtual std::unique_ptr<Event> event(int device) = 0;
   /// What `queue` gives to the device's compute stream from this thread, as a graph; nothing of it
   /// runs.
   virtual std::unique_ptr<Graph> graph(int device, const std::function<void()>& queue) = 0;

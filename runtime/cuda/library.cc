@@ -5,6 +5,7 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/events.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/gpu_sums.h"
@@ -47,6 +48,7 @@ class Cards final : public gpu::Library {
   gpu::DataFault fault(int device, const gpu::DataCheck& check) override {
     return device_state(device, check.op).fault(check);
   }
+  std::unique_ptr<gpu::Event> event(int device) override { return make_event(device); }
   std::unique_ptr<gpu::Graph> graph(int device, const std::function<void()>& queue) override {
     return make_graph(device, queue);
   }

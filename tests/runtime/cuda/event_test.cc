@@ -1,0 +1,143 @@
+// The public Event on GPUs.
+#include <atomic>
+#include <thread>
+
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/data_faults.h"
+#include "runtime/cuda/device_state.h"
+#include "runtime/devices.h"
+#include "tests/runtime/cuda/gpus.h"
+
+namespace ramet::testing {
+namespace {
+
+using cuda::Queue;
+const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
+
+void queue(int device, void (*work)(void*), void* data) {
+  cuda::DeviceState& state = cuda::device_state(device, "test");
+  const cuda::CardGuard card("test", state);
+  RAMET_CUDA("test", device, cudaLaunchHostFunc(state.stream(Queue::kCompute, "test"), work, data));
+}
+/// Work that ends when it is let go.
+struct Gate {
+  std::atomic<bool> open{false}, passed{false};
+  static void wait(void* gate) {
+    auto& g = *static_cast<Gate*>(gate);
+    while (!g.open) std::this_thread::yield();
+    g.passed = true;
+  }
+};
+
+TEST(GpuEvents, StandForWhatWasQueuedBefore) {
+  const Gpus gpus;
+  Event never;
+  EXPECT_TRUE(never.query());
+  never.synchronize();
+  never.wait(kFirst);
+
+  Gate before, after;
+  queue(0, Gate::wait, &before);
+  Event event;
+  event.record(kFirst);
+  queue(0, Gate::wait, &after);
+  EXPECT_FALSE(event.query());
+  const Event copy = event;
+  before.open = true;
+  event.synchronize();  // not for what came later
+  EXPECT_TRUE(before.passed);
+  EXPECT_TRUE(event.query());
+  event.record(kFirst);
+  EXPECT_FALSE(event.query());
+  EXPECT_TRUE(copy.query()) << "a copy stays where it is";
+  after.open = true;
+  event.synchronize();
+  EXPECT_TRUE(after.passed);
+}
+
+TEST(GpuEvents, AnotherGpuWaitsAndTheHostDoesNot) {
+  const Gpus gpus;
+  Gate gate;
+  struct Seen {
+    Gate* gate;
+    std::atomic<int> passed{-1};
+  } seen{&gate};
+  queue(0, Gate::wait, &gate);
+  Event event;
+  event.record(kFirst);
+  event.wait(kSecond);
+  queue(
+      1, [](void* s) { static_cast<Seen*>(s)->passed = static_cast<Seen*>(s)->gate->passed; },
+      &seen);
+  EXPECT_EQ(seen.passed, -1);
+  gate.open = true;
+  cuda::synchronize(1);
+  EXPECT_EQ(seen.passed, 1);
+}
+
+TEST(GpuEvents, TheHostsDevicesWaitForIt) {
+  const Gpus gpus;
+  Gate gate;
+  queue(0, Gate::wait, &gate);
+  Event event;
+  event.record(kFirst);
+  std::thread opens([&] { gate.open = true; });
+  event.wait(kHost);
+  EXPECT_TRUE(gate.passed);
+  opens.join();
+}
+
+// What is on a worker's queue is given to the device before the event is.
+TEST(GpuEvents, WorkersComeFirst) {
+  const Gpus gpus;
+  Gate on_worker, on_gpu;
+  devices::post(kFirst, [&] {
+    Gate::wait(&on_worker);
+    queue(0, Gate::wait, &on_gpu);
+  });
+  Event event;
+  event.record(kFirst);
+  EXPECT_FALSE(event.query());
+  on_worker.open = true;
+  event.wait(kSecond);
+  EXPECT_FALSE(event.query());
+  on_gpu.open = true;
+  event.synchronize();
+  EXPECT_TRUE(on_gpu.passed);
+}
+
+TEST(GpuEvents, ErrorsInDataAreTold) {
+  const Gpus gpus;
+  const auto fault = [](cuda::FaultWord& word) {
+    const gpu::DataFault to = gpu::library()->fault(0, {"embedding", "rows", true, 0, 4});
+    word = {0, 0, 3, 9, to.check};
+    cuda::DeviceState& state = cuda::device_state(0, "test");
+    const cuda::CardGuard card("test", state);
+    const cuda::Look look(state);
+    RAMET_CUDA("test", 0,
+               cudaMemcpyAsync(to.word, &word, sizeof word, cudaMemcpyHostToDevice,
+                               state.stream(Queue::kCompute, "test")));
+  };
+  cuda::FaultWord word;
+  Event before, after;
+  before.record(kFirst);
+  fault(word);
+  after.record(kFirst);
+  EXPECT_NO_THROW(before.synchronize());
+  EXPECT_MESSAGE(after.synchronize(), "[embedding] index out of range: got 9 at position 3");
+  EXPECT_NO_THROW(after.synchronize());
+  fault(word);
+  after.record(kFirst);
+  after.wait(kSecond);
+  EXPECT_MESSAGE(cuda::synchronize(1), "[embedding] index out of range");
+}
+
+TEST(GpuEvents, OfADeviceThatDoesNotExist) {
+  RAMET_EMULATED_ONLY("a machine with two cards");
+  const Gpus gpus;
+  Event event;
+  EXPECT_MESSAGE(event.record(Device(kCUDA, 5)), "got cuda:5");
+}
+
+}  // namespace
+}  // namespace ramet::testing

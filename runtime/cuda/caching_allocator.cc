@@ -115,7 +115,8 @@ void CachingAllocator::free(void* memory) noexcept {
 }
 
 void CachingAllocator::empty_cache() {
-  if (!existing_state(device_)) return;
+  const DeviceState* state = existing_state(device_);
+  if (!state || state->keeps_cached_memory()) return;
   std::lock_guard lock(mutex_);
   for (auto it = segments_.begin(); it != segments_.end();) {
     const auto block = blocks_.find(it->first);

@@ -61,11 +61,36 @@ struct Buffers {
   }
 };
 
-enum class Trial : uint8_t { kNotMade, kDirect, kThroughHost };
+// One copy from card to card, of which nobody knows whether it ends: Note [Copies].
+class Trial {
+ public:
+  static constexpr const char* kOp = "peer access";
+  Trial(int from, int to);
+  ~Trial();
+  Trial(const Trial&) = delete;
+  void begin();
+  bool ended();
+  bool arrived_whole();
+
+ private:
+  static constexpr size_t kBytes = 4096;
+  // And waits: nothing that was queued before has to do with the memory from here on.
+  void fill(int device, void* memory, const std::vector<unsigned char>& with);
+  void give_back();
+
+  const int from_, to_;
+  std::vector<unsigned char> sent_;
+  void *source_ = nullptr, *target_ = nullptr;
+  EventHandle done_;
+  cudaStream_t stream_ = nullptr;
+};
+
+enum class Route : uint8_t { kNotTried, kDirect, kThroughHost };
 struct Shared {
   std::mutex mutex;
   std::unique_ptr<Buffers> in[kMaxDevicesPerType], out[kMaxDevicesPerType];
-  Trial trial[kMaxDevicesPerType][kMaxDevicesPerType] = {};
+  Route route[kMaxDevicesPerType][kMaxDevicesPerType] = {};
+  std::vector<std::unique_ptr<Trial>> late;  // for ever
 };
 Shared& shared() {  // never destroyed: see device_state.cc
   static auto* s = new Shared;
@@ -140,49 +165,86 @@ void direct(const char* op, void* to, int to_device, const void* from, int from_
   order_across(op, receiver, Queue::kCopyIn, sender, Queue::kCompute);
 }
 
+Trial::Trial(int from, int to) : from_(from), to_(to), sent_(kBytes), done_(kOp, to) {
+  for (size_t i = 0; i < kBytes; ++i) sent_[i] = static_cast<unsigned char>(i * 31 + 7);
+  try {
+    source_ = caching_allocator(from).allocate(kBytes);
+    target_ = caching_allocator(to).allocate(kBytes);
+    fill(from, source_, sent_);
+    fill(to, target_, std::vector<unsigned char>(kBytes, 0));
+    const CardGuard guard(kOp, to);
+    RAMET_CUDA(kOp, to, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  } catch (...) {
+    give_back();
+    throw;
+  }
+}
+Trial::~Trial() { give_back(); }
+
+void Trial::give_back() {
+  if (stream_) (void)cudaStreamDestroy(stream_);
+  if (source_) caching_allocator(from_).free(source_);
+  if (target_) caching_allocator(to_).free(target_);
+}
+
+void Trial::fill(int device, void* memory, const std::vector<unsigned char>& with) {
+  to_device(kOp, memory, device, with.data(), kBytes);
+  const CardGuard guard(kOp, device);
+  RAMET_CUDA(kOp, device,
+             cudaStreamSynchronize(device_state(device, kOp).stream(Queue::kCopyIn, kOp)));
+}
+
+void Trial::begin() {
+  const CardGuard guard(kOp, to_);
+  RAMET_CUDA(kOp, to_,
+             cudaMemcpyPeerAsync(target_, device_state(to_, kOp).card, source_,
+                                 device_state(from_, kOp).card, kBytes, stream_));
+  RAMET_CUDA(kOp, to_, cudaEventRecord(done_.get(), stream_));
+}
+
+bool Trial::ended() {
+  const CardGuard guard(kOp, to_);
+  const cudaError_t code = cudaEventQuery(done_.get());
+  if (code == cudaErrorNotReady) return false;
+  RAMET_CUDA(kOp, to_, code);
+  return true;
+}
+
+bool Trial::arrived_whole() {
+  std::vector<unsigned char> arrived(kBytes);
+  to_host(kOp, arrived.data(), target_, to_, kBytes);
+  return arrived == sent_;
+}
+
 // A few kilobytes there; do they arrive as they were, and in time?
 std::string try_direct(int from, int to) {
-  constexpr const char* kOp = "peer access";
-  DeviceState &sender = device_state(from, kOp), &receiver = device_state(to, kOp);
+  DeviceState &sender = device_state(from, Trial::kOp), &receiver = device_state(to, Trial::kOp);
   if (sender.card == receiver.card) return "";
   int can = 0;
-  RAMET_CUDA(kOp, to, cudaDeviceCanAccessPeer(&can, receiver.card, sender.card));
+  RAMET_CUDA(Trial::kOp, to, cudaDeviceCanAccessPeer(&can, receiver.card, sender.card));
   if (!can) return "the driver says that they do not reach each other";
   {
-    const CardGuard guard(kOp, to);
+    const CardGuard guard(Trial::kOp, to);
     const cudaError_t code = cudaDeviceEnablePeerAccess(sender.card, 0);
     if (code != cudaSuccess) (void)cudaGetLastError();
     if (code != cudaSuccess && code != cudaErrorPeerAccessAlreadyEnabled)
       return std::string("cudaDeviceEnablePeerAccess: ") + cudaGetErrorString(code);
   }
-  constexpr size_t kBytes = 4096;
-  struct Memory {
-    int device;
-    void* p;
-    explicit Memory(int d) : device(d), p(caching_allocator(d).allocate(kBytes)) {}
-    ~Memory() { caching_allocator(device).free(p); }
-  };
-  const Memory source(from), target(to);
-  std::vector<unsigned char> sent(kBytes), arrived(kBytes, 0);
-  for (size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<unsigned char>(i * 31 + 7);
-  to_device(kOp, source.p, from, sent.data(), kBytes);
-  to_device(kOp, target.p, to, arrived.data(), kBytes);
-  direct(kOp, target.p, to, source.p, from, kBytes);
-  const EventHandle done(kOp, to);
-  {
-    const CardGuard guard(kOp, to);
-    RAMET_CUDA(kOp, to, cudaEventRecord(done.get(), receiver.stream(Queue::kCopyIn, kOp)));
-  }
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(trial_deadline.load());
-  for (cudaError_t code; (code = cudaEventQuery(done.get())) != cudaSuccess;) {
-    if (code != cudaErrorNotReady) RAMET_CUDA(kOp, to, code);
-    if (std::chrono::steady_clock::now() > until)
-      return "a trial copy did not arrive within " + std::to_string(trial_deadline.load()) + " ms";
+  auto trial = std::make_unique<Trial>(from, to);
+  const int limit = trial_deadline.load();
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit);
+  trial->begin();
+  while (!trial->ended()) {
+    if (std::chrono::steady_clock::now() > until) {
+      sender.keep_cached_memory();
+      receiver.keep_cached_memory();
+      std::lock_guard lock(shared().mutex);
+      shared().late.push_back(std::move(trial));
+      return "a trial copy did not arrive within " + std::to_string(limit) + " ms";
+    }
     std::this_thread::yield();
   }
-  to_host(kOp, arrived.data(), target.p, to, kBytes);
-  return sent == arrived ? "" : "a trial copy arrived damaged";
+  return trial->arrived_whole() ? "" : "a trial copy arrived damaged";
 }
 
 }  // namespace
@@ -204,19 +266,19 @@ bool direct_access(int from, int to) {
   Shared& s = shared();
   {
     std::lock_guard lock(s.mutex);
-    const Trial known = s.trial[from][to];
-    if (known != Trial::kNotMade) return known == Trial::kDirect;
+    const Route known = s.route[from][to];
+    if (known != Route::kNotTried) return known == Route::kDirect;
   }
   const std::string why_not = try_direct(from, to);
   std::lock_guard lock(s.mutex);
-  Trial& trial = s.trial[from][to];
-  if (trial == Trial::kNotMade) {
-    trial = why_not.empty() ? Trial::kDirect : Trial::kThroughHost;
+  Route& route = s.route[from][to];
+  if (route == Route::kNotTried) {
+    route = why_not.empty() ? Route::kDirect : Route::kThroughHost;
     if (!why_not.empty())
       log(LogLevel::Warning, detail::join("copies from cuda:", from, " to cuda:", to,
                                           " go through the host: ", why_not));
   }
-  return trial == Trial::kDirect;
+  return route == Route::kDirect;
 }
 
 void set_trial_deadline(int milliseconds) { trial_deadline = milliseconds; }
@@ -256,7 +318,7 @@ void destroy_buffers() {
   Shared& s = shared();
   std::lock_guard lock(s.mutex);
   for (int i = 0; i < kMaxDevicesPerType; ++i) s.in[i].reset(), s.out[i].reset();
-  for (auto& row : s.trial) std::fill(std::begin(row), std::end(row), Trial::kNotMade);
+  for (auto& row : s.route) std::fill(std::begin(row), std::end(row), Route::kNotTried);
 }
 
 }  // namespace cuda

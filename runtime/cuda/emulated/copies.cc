@@ -74,6 +74,8 @@ cudaError_t copy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind k
                         host_writes(to, bytes);
                       }};
   operation.transfer = {source.place(), target.place(), bytes};
+  if (settings().peer_is_lost(source.place(), target.place()))
+    operation.waits_for.push_back(std::make_shared<Mark>());  // which nobody will see done
   if (const cudaError_t error = call.engine.enqueue(stream, std::move(operation), call.lock))
     return result(error);
   if (!synchronous) return cudaSuccess;

@@ -114,6 +114,7 @@ bool Settings::can_access_peer(int from, int to) const {
 }
 
 bool Settings::peer_is_broken(int from, int to) const { return contains(broken_peers, from, to); }
+bool Settings::peer_is_lost(int from, int to) const { return contains(lost_peers, from, to); }
 
 Settings settings_from_environment() {
   Settings s;
@@ -129,6 +130,7 @@ Settings settings_from_environment() {
       s.peers = parse_pairs(v, "all, none or pairs such as 0-1,2-3");
   }
   if (const Variable v("BROKEN_PEER"); v) s.broken_peers = parse_pairs(v, "pairs such as 0-1,2-3");
+  if (const Variable v("LOST_PEER"); v) s.lost_peers = parse_pairs(v, "pairs such as 0-1,2-3");
   if (const Variable v("HOST_GBPS"); v) s.host_gbps = parse_speed(v);
   if (const Variable v("PEER_GBPS"); v) s.peer_gbps = parse_speed(v);
   if (const Variable v("THREADS"); v) {

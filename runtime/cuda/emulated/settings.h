@@ -30,6 +30,8 @@ struct Settings {
   /// RAMET_EMULATED_BROKEN_PEER=0-1: pairs that say they can, and whose copies arrive as rubbish.
   /// There are boards like that, so whoever copies between devices should try it once.
   std::vector<std::pair<int, int>> broken_peers;
+  /// RAMET_EMULATED_LOST_PEER=0-1: pairs that say they can, and whose copies never end.
+  std::vector<std::pair<int, int>> lost_peers;
   /// RAMET_EMULATED_HOST_GBPS, RAMET_EMULATED_PEER_GBPS: 10^9 bytes a second of the link between
   /// the host and each device, and of each pair of devices. 0: a copy takes what it takes. Only
   /// event times show it, nothing sleeps (timeline.h).
@@ -60,6 +62,7 @@ struct Settings {
   /// Whether `from` can reach the memory of `to`.
   bool can_access_peer(int from, int to) const;
   bool peer_is_broken(int from, int to) const;
+  bool peer_is_lost(int from, int to) const;
 };
 
 /// The settings that the environment asks for. Throws Error naming the variable and its value when

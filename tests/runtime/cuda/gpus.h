@@ -27,7 +27,8 @@ struct Settings {
   std::vector<size_t> memory;
   StreamMode streams = StreamMode::Async;
   bool all_peers = true;
-  std::vector<std::pair<int, int> > broken_peers;
+  std::vector<std::pair<int, int> > broken_peers, lost_peers;
+  int timeout_ms = 0;
 };
 
 }  // namespace ramet::emulated

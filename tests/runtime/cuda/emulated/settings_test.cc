@@ -85,6 +85,13 @@ TEST(EmulatedSettings, BrokenPeers) {
   EXPECT_FALSE(s.peer_is_broken(0, 1));
 }
 
+TEST(EmulatedSettings, LostPeers) {
+  EXPECT_FALSE(Settings().peer_is_lost(0, 1));
+  const Settings s = with("LOST_PEER", "2-0");
+  EXPECT_TRUE(s.peer_is_lost(0, 2) && s.peer_is_lost(2, 0));
+  EXPECT_FALSE(s.peer_is_lost(0, 1));
+}
+
 TEST(EmulatedSettings, WhatIsNotUnderstoodIsNamed) {
   EXPECT_REFUSED("DEVICES", "many",
                  "RAMET_EMULATED_DEVICES is not understood: got \"many\", expected 0 to 64");
@@ -97,6 +104,7 @@ TEST(EmulatedSettings, WhatIsNotUnderstoodIsNamed) {
   EXPECT_REFUSED("PEER", "0-", "all, none or pairs such as 0-1,2-3");
   EXPECT_REFUSED("PEER", "0:1", "got \"0:1\"");
   EXPECT_REFUSED("BROKEN_PEER", "all", "pairs such as 0-1,2-3");
+  EXPECT_REFUSED("LOST_PEER", "0", "pairs such as 0-1,2-3");
   EXPECT_REFUSED("PEER_GBPS", "fast", "10^9 bytes a second");
   EXPECT_REFUSED("THREADS", "sideways", "forward, reverse or random:SEED");
   EXPECT_REFUSED("THREADS", "random:", "got \"random:\"");

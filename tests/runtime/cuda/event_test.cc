@@ -19,6 +19,12 @@ void queue(int device, void (*work)(void*), void* data) {
   const cuda::CardGuard card("test", state);
   RAMET_CUDA("test", device, cudaLaunchHostFunc(state.stream(Queue::kCompute, "test"), work, data));
 }
+/// Under any schedule that is asked for: a gate is opened by the thread that looks.
+emulated::Settings side_by_side() {
+  emulated::Settings settings = gpu_settings();
+  settings.streams = emulated::StreamMode::Async;
+  return settings;
+}
 /// Work that ends when it is let go.
 struct Gate {
   std::atomic<bool> open{false}, passed{false};
@@ -30,7 +36,7 @@ struct Gate {
 };
 
 TEST(GpuEvents, StandForWhatWasQueuedBefore) {
-  const Gpus gpus;
+  const Gpus gpus(side_by_side());
   Event never;
   EXPECT_TRUE(never.query());
   never.synchronize();
@@ -56,7 +62,7 @@ TEST(GpuEvents, StandForWhatWasQueuedBefore) {
 }
 
 TEST(GpuEvents, AnotherGpuWaitsAndTheHostDoesNot) {
-  const Gpus gpus;
+  const Gpus gpus(side_by_side());
   Gate gate;
   struct Seen {
     Gate* gate;
@@ -76,7 +82,7 @@ TEST(GpuEvents, AnotherGpuWaitsAndTheHostDoesNot) {
 }
 
 TEST(GpuEvents, TheHostsDevicesWaitForIt) {
-  const Gpus gpus;
+  const Gpus gpus(side_by_side());
   Gate gate;
   queue(0, Gate::wait, &gate);
   Event event;
@@ -89,7 +95,7 @@ TEST(GpuEvents, TheHostsDevicesWaitForIt) {
 
 // What is on a worker's queue is given to the device before the event is.
 TEST(GpuEvents, WorkersComeFirst) {
-  const Gpus gpus;
+  const Gpus gpus(side_by_side());
   Gate on_worker, on_gpu;
   devices::post(kFirst, [&] {
     Gate::wait(&on_worker);
@@ -107,7 +113,7 @@ TEST(GpuEvents, WorkersComeFirst) {
 }
 
 TEST(GpuEvents, ErrorsInDataAreTold) {
-  const Gpus gpus;
+  const Gpus gpus(side_by_side());
   const auto fault = [](cuda::FaultWord& word) {
     const gpu::DataFault to = gpu::library()->fault(0, {"embedding", "rows", true, 0, 4});
     word = {0, 0, 3, 9, to.check};
@@ -134,7 +140,7 @@ TEST(GpuEvents, ErrorsInDataAreTold) {
 
 TEST(GpuEvents, OfADeviceThatDoesNotExist) {
   RAMET_EMULATED_ONLY("a machine with two cards");
-  const Gpus gpus;
+  const Gpus gpus(side_by_side());
   Event event;
   EXPECT_MESSAGE(event.record(Device(kCUDA, 5)), "got cuda:5");
 }

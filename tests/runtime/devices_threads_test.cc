@@ -194,6 +194,21 @@ TEST(Events, AskAndWait) {
   EXPECT_TRUE(event.query());
 }
 
+TEST(Events, AnotherDeviceComesAfter) {
+  Gate gate;
+  gate.post(cpu(6));
+  Event event;
+  event.record(cpu(6));
+  gate.wait_entered();
+  std::thread opener([&] { gate.open(); });
+  event.wait(cpu(2));  // whose operations run at once on this thread
+  EXPECT_TRUE(event.query());
+  int after = 0;
+  devices::wait(devices::post(cpu(2), [&] { after = event.query() ? 1 : -1; }));
+  EXPECT_EQ(after, 1);
+  opener.join();
+}
+
 TEST(Pending, AReaderWaits) {
   TensorBase t = TensorBase::empty({1000}, kFloat, cpu(1));
   float* data = static_cast<float*>(t->data);

@@ -254,9 +254,12 @@ __global__ void nonzero_kernel(NonzeroArgs a, int64_t n) {
   });
 }
 
+template <class T>
+using RunningSum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+
 // A thread has a line.
 template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
-  using Sum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+  using Sum = RunningSum<T>;
   for (int64_t line = first_item(); line < a.outer * a.inner; line += item_step()) {
     const int64_t start = line / a.inner * a.n * a.inner + line % a.inner;
     Sum sum = 0;
@@ -264,6 +267,92 @@ template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
       const int64_t at = start + (a.reverse ? a.n - 1 - k : k) * a.inner;
       sum += static_cast<Sum>(load_element<T>(a.in, a.in_dtype, at));
       store_element(a.out, a.out_dtype, at, static_cast<T>(sum));
+    }
+  }
+}
+
+// A block has a segment of a line. Sums of whole segments first; then a block adds up those before
+// its own and goes along it, each thread with kRun neighbours at a time. All orders follow from the
+// shape.
+struct Segments {
+  CumulativeSumArgs a;
+  int64_t length, of_line;  // elements of one; so many have a line
+  explicit Segments(const CumulativeSumArgs& args)
+      : a(args),
+        length(cumulative_sum_segment(a.outer, a.n, a.inner)),
+        of_line(ceil_div(a.n, length)) {}
+  RAMET_INLINE int64_t all() const { return a.outer * a.inner * of_line; }
+  RAMET_INLINE int64_t begin(int64_t task) const { return task % of_line * length; }
+  RAMET_INLINE int64_t end(int64_t task) const { return imin(a.n, begin(task) + length); }
+  /// Where the k-th element of the task's line is, in the order of the sum.
+  RAMET_INLINE int64_t at(int64_t task, int64_t k) const {
+    const int64_t line = task / of_line;
+    return (line / a.inner * a.n + (a.reverse ? a.n - 1 - k : k)) * a.inner + line % a.inner;
+  }
+};
+template <class T> __global__ void segment_sums_kernel(Segments s) {
+  using Sum = RunningSum<T>;
+  __shared__ Sum shared[kWarps];
+  for (int64_t task = blockIdx.x; task < s.all(); task += gridDim.x) {
+    Sum sum = 0;
+    for (int64_t k = s.begin(task) + threadIdx.x; k < s.end(task); k += kThreads)
+      sum += static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype, s.at(task, k)));
+    sum = over_group<kThreads>(sum, Plus(), shared);
+    if (threadIdx.x == 0) static_cast<Sum*>(s.a.workspace)[task] = sum;
+  }
+}
+
+// The sum of the values of all threads before this one; `all` gets the sum of the block.
+template <class Sum> __device__ Sum sum_before(Sum value, Sum* shared, Sum& all) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp,
+            warp = static_cast<int>(threadIdx.x) / kWarp;
+  Sum sum = value;
+  for (int step = 1; step < kWarp; step *= 2) {
+    const Sum other = __shfl_up_sync(0xffffffffu, sum, static_cast<unsigned>(step));
+    if (lane >= step) sum += other;
+  }
+  Sum before = __shfl_up_sync(0xffffffffu, sum, 1u);
+  if (lane == 0) before = 0;
+  __syncthreads();  // what is in `shared` has been read
+  if (lane == kWarp - 1) shared[warp] = sum;
+  __syncthreads();
+  Sum warps = 0;
+  all = 0;
+  for (int w = 0; w < kWarps; ++w) {
+    if (w == warp) warps = all;
+    all += shared[w];
+  }
+  return warps + before;
+}
+
+template <class T> __global__ void segments_kernel(Segments s) {
+  using Sum = RunningSum<T>;
+  constexpr int kRun = 4;
+  __shared__ Sum shared[kWarps];
+  for (int64_t task = blockIdx.x; task < s.all(); task += gridDim.x) {
+    const int64_t own = task % s.of_line, end = s.end(task);
+    Sum before = 0;
+    for (int64_t j = threadIdx.x; j < own; j += kThreads)
+      before += static_cast<const Sum*>(s.a.workspace)[task - own + j];
+    before = over_group<kThreads>(before, Plus(), shared);
+    for (int64_t k = s.begin(task); k < end; k += kThreads * kRun) {
+      const int64_t first = k + threadIdx.x * kRun;
+      Sum v[kRun], sum = 0, all;
+      RAMET_UNROLL
+      for (int j = 0; j < kRun; ++j) {
+        v[j] = first + j < end ? static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype,
+                                                                  s.at(task, first + j)))
+                               : Sum(0);
+        sum += v[j];
+      }
+      sum = before + sum_before(sum, shared, all);
+      RAMET_UNROLL
+      for (int j = 0; j < kRun; ++j) {
+        sum += v[j];
+        if (first + j < end)
+          store_element(s.a.out, s.a.out_dtype, s.at(task, first + j), static_cast<T>(sum));
+      }
+      before += all;
     }
   }
 }
@@ -307,8 +396,15 @@ void nonzero_positions(const NonzeroArgs& a, Stream where) {
 }
 
 void cumulative_sum(const CumulativeSumArgs& a, Stream where) {
+  if (a.outer * a.n * a.inner == 0) return;
+  const char* name = "cumulative_sum";
+  const Segments s(a);
   by_compute_type(a.in_dtype, [&](auto t) {
-    start_for("cumulative_sum", where, a.outer * a.inner, cumulative_sum_kernel<decltype(t)>, a);
+    using T = decltype(t);
+    if (s.of_line == 1)
+      return start_for(name, where, a.outer * a.inner, cumulative_sum_kernel<T>, a);
+    start(name, where, grid_of(s.all()), kThreads, 0, segment_sums_kernel<T>, s);
+    start(name, where, grid_of(s.all()), kThreads, 0, segments_kernel<T>, s);
   });
 }
 

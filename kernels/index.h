@@ -120,8 +120,21 @@ struct CumulativeSumArgs {
   int64_t outer, n, inner;
   ScalarType in_dtype, out_dtype;  // REQUIRES: of one compute type
   bool reverse;
+  void* workspace;  // on a GPU cumulative_sum_workspace() bytes
 };
 RAMET_KERNEL(cumulative_sum, CumulativeSumArgs);
+
+/// How a GPU cuts the lines along the middle axis: few long ones into segments of a multiple of
+/// 1,024 elements, about 1,024 of all lines together. Many lines, or short ones, stay whole.
+constexpr int64_t cumulative_sum_segment(int64_t outer, int64_t n, int64_t inner) {
+  const int64_t unit = 1024, lines = outer * inner, per = (n * lines + unit - 1) / unit;
+  return ((per > unit ? per : unit) + unit - 1) / unit * unit;
+}
+/// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. On a CPU it needs none.
+constexpr int64_t cumulative_sum_workspace(int64_t outer, int64_t n, int64_t inner) {
+  const int64_t segment = cumulative_sum_segment(outer, n, inner);
+  return n <= segment ? 0 : 8 * outer * inner * ((n + segment - 1) / segment);
+}
 
 }  // namespace kernels
 }  // namespace ramet

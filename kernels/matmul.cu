@@ -52,14 +52,30 @@ template <class T> struct MatrixProduct {
   }
 };
 
-// One block.
-template <class T> __global__ void dot_kernel(DotArgs a) {
-  using Sum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+template <class T>
+using DotSum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
+
+// A block has a segment; its sum is the result where there is no other.
+template <class T> __global__ void dot_kernel(DotArgs a, int64_t segment) {
+  using Sum = DotSum<T>;
   __shared__ Sum shared[kWarps];
   Sum sum = 0;
-  for (int64_t i = threadIdx.x; i < a.n; i += kThreads)
+  const int64_t begin = blockIdx.x * segment, end = imin(a.n, begin + segment);
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
     sum += static_cast<Sum>(load_element<T>(a.a, a.dtype, i * a.a_stride)) *
            static_cast<Sum>(load_element<T>(a.b, a.dtype, i * a.b_stride));
+  sum = over_group<kThreads>(sum, Plus(), shared);
+  if (threadIdx.x != 0) return;
+  if (gridDim.x > 1) static_cast<Sum*>(a.workspace)[blockIdx.x] = sum;
+  else store_element(a.out, a.dtype, 0, static_cast<T>(sum));
+}
+// One block.
+template <class T> __global__ void dot_segments_kernel(DotArgs a, int64_t segments) {
+  using Sum = DotSum<T>;
+  __shared__ Sum shared[kWarps];
+  Sum sum = 0;
+  for (int64_t s = threadIdx.x; s < segments; s += kThreads)
+    sum += static_cast<const Sum*>(a.workspace)[s];
   sum = over_group<kThreads>(sum, Plus(), shared);
   if (threadIdx.x == 0) store_element(a.out, a.dtype, 0, static_cast<T>(sum));
 }
@@ -122,8 +138,13 @@ void matmul(const MatmulArgs& g, Stream where) {
 }
 
 void dot(const DotArgs& a, Stream where) {
-  by_compute_type(a.dtype,
-           [&](auto t) { start("dot", where, dim3(1), kThreads, 0, dot_kernel<decltype(t)>, a); });
+  const int64_t segment = dot_segment(a.n), segments = imax(1, ceil_div(a.n, segment));
+  by_compute_type(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    start("dot", where, grid_of(segments), kThreads, 0, dot_kernel<T>, a, segment);
+    if (segments > 1)
+      start("dot", where, dim3(1), kThreads, 0, dot_segments_kernel<T>, a, segments);
+  });
 }
 
 void sum_rows(const SumRowsArgs& a, Stream where) {

@@ -41,8 +41,19 @@ struct DotArgs {
   void* out;
   int64_t n, a_stride, b_stride;
   ScalarType dtype;
+  void* workspace;  // on a GPU dot_workspace() bytes
 };
 RAMET_KERNEL(dot, DotArgs);
+
+/// How a GPU cuts a sum over n products: into at most 1,024 segments that follow from n.
+RAMET_PLAN int64_t dot_segment(int64_t n) {
+  const int64_t least = 4096, most = 1024, per = (n + most - 1) / most;
+  return per > least ? per : least;
+}
+/// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. On a CPU it needs none.
+RAMET_PLAN int64_t dot_workspace(int64_t n) {
+  return n <= dot_segment(n) ? 0 : 8 * ((n + dot_segment(n) - 1) / dot_segment(n));
+}
 
 /// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in
 /// blocks of 64, the blocks in order, floats in float. dtype floating.

@@ -116,8 +116,12 @@ Tensor running_sum(const Tensor& x, int64_t dim, ScalarType dtype, bool reverse)
   const int64_t n = x.dim() == 0 ? 1 : x.size(dim);
   for (int64_t d = 0; d < x.dim(); ++d)
     if (d != dim) (d < dim ? outer : inner) *= x.size(d);
-  kernels::cumulative_sum(x.stream(),
-                          {in.ptr(), out->data, outer, n, inner, x.scalar_type(), dtype, reverse});
+  Tensor workspace;
+  if (const int64_t bytes = x.is_cpu() ? 0 : kernels::cumulative_sum_workspace(outer, n, inner);
+      bytes > 0)
+    workspace = Tensor(TensorBase::empty({bytes}, kByte, x.device()));
+  kernels::cumulative_sum(x.stream(), {in.ptr(), out->data, outer, n, inner, x.scalar_type(), dtype,
+                                       reverse, workspace.defined() ? workspace.ptr() : nullptr});
   if (!recording(x)) return out;
   return record("CumsumBackward0", {x}, std::move(out),
                 [dim, reverse](const Node&, const Tensor& g) {

@@ -59,6 +59,15 @@ bool takes_scalars(const Row& row) {
 
 }  // namespace
 
+std::vector<Tensor> moved(V tensors, Device device) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(t.to(device));
+  return out;
+}
+std::vector<ScalarType> types_on(Device device, const Row& row, std::vector<ScalarType> types) {
+  return device == kHost ? types : std::vector<ScalarType>{row.own_type()};
+}
+
 void check_complete(const Row& row) {
   expect_or_reason(row, has_sample(row, [](const Index& sizes) { return count(sizes) == 0; }),
                    row.no_empty, "empty sample");
@@ -97,17 +106,17 @@ void check_forward(const Row& row) {
   }
 }
 
-void check_refusals(const Row& row) {
+void check_refusals(const Row& row, Device device) {
   if (!has_real(row)) return;
   for (ScalarType dtype : kEvery) {
     if (!row.refuses(dtype)) continue;
     SCOPED_TRACE(short_name_of(dtype));
-    const Operands o = operands(row.samples.front(), dtype);
-    EXPECT_THROW(row.call(o.tensors), Error);
-    if (row.in_place) { EXPECT_THROW(row.in_place(o.tensors), Error); }
+    const std::vector<Tensor> in = moved(operands(row.samples.front(), dtype).tensors, device);
+    EXPECT_THROW(row.call(in), Error);
+    if (row.in_place) { EXPECT_THROW(row.in_place(in), Error); }
     if (!row.out) continue;
-    Tensor out = tensor_of({{0}, {}}, row.result(dtype));
-    EXPECT_THROW(row.out(out, o.tensors), Error);
+    Tensor out = tensor_of({{0}, {}}, row.result(dtype)).to(device);
+    EXPECT_THROW(row.out(out, in), Error);
   }
 }
 
@@ -150,18 +159,19 @@ void check_narrow_gradients(const Row& row) {
   }
 }
 
-void check_strides(const Row& row) {
-  for (ScalarType dtype : {row.own_type(), kBFloat16, kShort}) {
+void check_strides(const Row& row, Device device) {
+  for (ScalarType dtype : types_on(device, row, {row.own_type(), kBFloat16, kShort})) {
     if (!row.takes(dtype)) continue;
     for (const Sample& sample : row.samples) {
       const Operands o = operands(sample, dtype);
       const Plain want = expected(row, o.plain);
-      const std::string dense = bits(row.call(o.tensors));
+      const std::vector<Tensor> here = moved(o.tensors, device);
+      const std::string dense = bits(row.call(here));
       for (int way = 0; way < 3; ++way) {
         SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample) + " way " +
                      std::to_string(way));
         std::vector<Tensor> in;
-        for (const Tensor& t : o.tensors) in.push_back(relaid(t, way));
+        for (const Tensor& t : here) in.push_back(relaid(t, way));
         const Tensor y = row.call(in);
         ASSERT_NO_FATAL_FAILURE(expect_close(y, want, row.slack));
         if (row.point) { EXPECT_EQ(bits(y), dense); }
@@ -259,13 +269,13 @@ void check_positions(const Row& row) {
   }
 }
 
-void check_in_place(const Row& row) {
+void check_in_place(const Row& row, Device device) {
   if (!row.in_place) return;
-  for (ScalarType dtype : kEvery) {
+  for (ScalarType dtype : types_on(device, row, {std::begin(kEvery), std::end(kEvery)})) {
     if (!row.takes(dtype)) continue;
     for (const Sample& sample : row.samples) {
       SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
-      std::vector<Tensor> in = operands(sample, dtype).tensors;
+      const std::vector<Tensor> in = moved(operands(sample, dtype).tensors, device);
       const Tensor want = row.call(in);
       for (int way = 0; way < 3; ++way) {
         const Tensor x = way == 0 ? in[0].clone() : relaid(in[0], way);
@@ -285,7 +295,7 @@ void check_in_place(const Row& row) {
     }
   }
   if (!row.differentiable || !row.takes(kDouble)) return;
-  const std::vector<Tensor> in = operands(row.samples.front(), kDouble).tensors;
+  const std::vector<Tensor> in = moved(operands(row.samples.front(), kDouble).tensors, device);
   const Call through = [&row](V leaves) {
     std::vector<Tensor> arguments = leaves;
     arguments[0] = leaves[0].clone();
@@ -294,22 +304,23 @@ void check_in_place(const Row& row) {
   EXPECT_TRUE(gradient_bits(through, in) == gradient_bits(row.call, in)) << "gradients";
 }
 
-void check_out(const Row& row) {
+void check_out(const Row& row, Device device) {
   if (!row.out) return;
-  for (ScalarType dtype : kEvery) {
+  for (ScalarType dtype : types_on(device, row, {std::begin(kEvery), std::end(kEvery)})) {
     if (!row.takes(dtype)) continue;
     for (const Sample& sample : row.samples) {
       SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
-      const Operands o = operands(sample, dtype);
-      const Tensor want = row.call(o.tensors);
+      const std::vector<Tensor> in = moved(operands(sample, dtype).tensors, device);
+      const Tensor want = row.call(in);
       const Tensor old =
-          tensor_of(made(want.sizes().vec(), [](const Index&) { return 1.0; }), want.scalar_type());
+          tensor_of(made(want.sizes().vec(), [](const Index&) { return 1.0; }), want.scalar_type())
+              .to(device);
       // Of the right sizes, empty, spaced out.
-      Tensor outs[] = {old, tensor_of({{0}, {}}, want.scalar_type()), relaid(old, 1)};
+      Tensor outs[] = {old, tensor_of({{0}, {}}, want.scalar_type()).to(device), relaid(old, 1)};
       for (Tensor& out : outs) {
         const Index strides = out.strides().vec();
         const bool fits = out.sizes() == want.sizes();
-        const Tensor y = row.out(out, o.tensors);
+        const Tensor y = row.out(out, in);
         EXPECT_EQ(y.impl(), out.impl());
         ASSERT_EQ(out.sizes(), want.sizes());
         EXPECT_EQ(out.scalar_type(), want.scalar_type());
@@ -319,10 +330,10 @@ void check_out(const Row& row) {
     }
   }
   if (!row.differentiable) return;
-  const Operands o = operands(row.samples.front(), kDouble);
-  Tensor out = row.call(o.tensors);
-  require_grad(o.tensors);
-  EXPECT_THROW(row.out(out, o.tensors), Error) << "an out form has no history";
+  const std::vector<Tensor> in = moved(operands(row.samples.front(), kDouble).tensors, device);
+  Tensor out = row.call(in);
+  require_grad(in);
+  EXPECT_THROW(row.out(out, in), Error) << "an out form has no history";
 }
 
 }  // namespace op_table

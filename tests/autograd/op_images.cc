@@ -25,7 +25,7 @@ bool is_image(const Index& sizes) {
 
 }  // namespace
 
-void check_images(const Row& row) {
+void check_images(const Row& row, Device device) {
   Samples samples;
   for (const Sample& sample : row.samples)
     if (std::any_of(sample.begin(), sample.end(), [](const Input& i) { return is_image(i.sizes); }))
@@ -34,7 +34,7 @@ void check_images(const Row& row) {
     samples.push_back(row.samples.front());
     for (Input& in : samples.back()) in.sizes = {2, 3, 4, 5};
   }
-  for (ScalarType dtype : compared_types(row)) {
+  for (ScalarType dtype : types_on(device, row, compared_types(row))) {
     for (const Sample& sample : samples) {
       const Operands o = operands(sample, dtype);
       const Plain want = expected(row, o.plain);
@@ -43,7 +43,7 @@ void check_images(const Row& row) {
         SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample) + " seen as rows " +
                      look);
         std::vector<Tensor> in;
-        for (const Tensor& t : o.tensors) in.push_back(image_of(t));
+        for (const Tensor& t : moved(o.tensors, device)) in.push_back(image_of(t));
         require_grad(in);
         const auto settle_all = [&in] {
           for (const Tensor& t : in) autograd::settle(t);

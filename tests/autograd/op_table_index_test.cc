@@ -183,7 +183,7 @@ void add_masks(Table& t) {
            return x[1].broadcast(i) ? x[2].v[next++] : x[0].at(i);
          });
        })
-      .big({real({300, 131}), mask({300, 131}), real({300 * 131})})
+      .big({real({300, 131}), mask({300, 131}), real({300, 131})})
       .in_one("which value goes where depends on the mask before it")
       .waits("whether the values suffice is asked for");
   t.row(

@@ -202,6 +202,23 @@ void add_classes(Table& t) {
   entropy_of("cross_entropy_loss.smooth", {true, true, Reduction::Sum, 0.25});
   entropy_of("cross_entropy_loss.none", {true, false, Reduction::None});
   entropy_of("cross_entropy_loss.ignore", {true, false, Reduction::Sum, 0, 1});
+  const Samples one = {{real({5}, -3, 3), index({}, 5)}, {real({1}, -3, 3), index({}, 1)}};
+  const auto line = [&](Row& row, const char* reason) {
+    row.big({real({16000}, -3, 3), index({}, 16000)})
+        .not_empty("refused: a target is one of the classes")
+        .alone("a row is one thread's")
+        .narrow(reason)
+        .within(4);
+  };
+  line(t.row(
+           "cross_entropy_loss.line", kFloats, one,
+           [](V x) { return cross_entropy_loss(x[0], x[1]); },
+           [](P x) { return class_loss(x, {true}); }),
+       "a row belongs to one block, however long it is");
+  line(t.row(
+           "nll_loss.line", kFloats, one, [](V x) { return nll_loss(x[0], x[1]); },
+           [](P x) { return class_loss(x, {false}); }),
+       "one element of each row is looked at");
   // The consuming form gives its gradient once, which gradcheck does not: its rows are the loss and
   // the gradient as values.
   const Samples rows = {{real({4, 5}, -3, 3), index({4}, 5)}, {real({0, 3}, -3, 3), index({0}, 3)}};

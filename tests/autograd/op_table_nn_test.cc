@@ -383,6 +383,14 @@ void add_norms(Table& t) {
       .big(sample({97, 131}, {131}), 1)
       .within(8);
   t.row(
+       "layer_norm.line", kFloats, {sample({6}, {6}), sample({0}, {0})},
+       [](V x) { return layer_norm(x[0], x[1].sizes(), x[1], x[2], 1e-3); }, last)
+      .big(sample({16000}, {16000}))
+      .alone("a row is one thread's")
+      .in_one("there is one row")
+      .narrow("a row belongs to one block, however long it is")
+      .within(8);
+  t.row(
        "residual_layer_norm", kFloats,
        {{real({3, 5}), real({3, 5}), real({5}, 0.5, 1.5), real({5})},
         {real({2, 3, 4}), real({2, 3, 4}), real({3, 4}, 0.5, 1.5), real({3, 4})},

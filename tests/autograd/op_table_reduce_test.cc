@@ -138,22 +138,29 @@ void add_sums(Table& t) {
       .all(
           "mean.all", [](V x) { return mean(x[0]); }, mean_of)
       .writes([](Tensor& o, V x) { return mean_out(o, x[0]); });
+  // Products of so many numbers overflow, or come near to zero.
+  const Sample near_one = {real({700, 131}, 0.999, 1.001)};
+  const char* asked = "whether there is a zero: without one n x n elements are saved";
   const Adder products{t, "prod", kAll, widened, true, true, 0.5, 2};
   products
       .last(
           "prod", [](V x) { return prod(x[0], -1, true); }, product_of)
       .writes([](Tensor& o, V x) { return prod_out(o, x[0], -1, true); })
-      .small("products of so many numbers overflow");
+      .big(near_one, 1)
+      .asks(asked);
   products
       .first(
           "prod.first", [](V x) { return prod(x[0], 0); }, product_of)
       .writes([](Tensor& o, V x) { return prod_out(o, x[0], 0); })
-      .small("products of so many numbers overflow");
+      .big(near_one)
+      .sliced({1}, 0, {real({120, 131}, 0.5, 2)})
+      .asks(asked);
   products
       .all(
           "prod.all", [](V x) { return prod(x[0]); }, product_of)
       .writes([](Tensor& o, V x) { return prod_out(o, x[0]); })
-      .big({real({700, 131}, 0.999, 1.001)});
+      .big(near_one)
+      .asks(asked);
   const Adder variances{t, "var", kFloats, same, true, false, -2, 2};
   const auto two = [](Row& r) { r.samples = shapes({{4, 5}, {3, 2, 4}, {0, 3}, {}}); };
   two(variances
@@ -236,14 +243,14 @@ void add_extrema(Table& t) {
       .last(
           "max.values", [](V x) { return std::get<0>(max(x[0], -1, true)); }, max_of)
       .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, kLong);
+        Tensor at = empty({0}, x[0].options().dtype(kLong));
         return std::get<0>(max_out(o, at, x[0], -1, true));
       });
   extrema
       .last(
           "min.values", [](V x) { return std::get<0>(min(x[0], -1, true)); }, min_of)
       .writes([](Tensor& o, V x) {
-        Tensor at = empty({0}, kLong);
+        Tensor at = empty({0}, x[0].options().dtype(kLong));
         return std::get<0>(min_out(o, at, x[0], -1, true));
       });
   const Adder places{t, "max", kAll, positions, false, false, -9, 9};
@@ -353,6 +360,25 @@ void add_lines(Table& t) {
   row(
       "log_softmax.first", kFloats, 0, [](V x) { return log_softmax(x[0], 0); }, log)
       .writes([](Tensor& o, V x) { return log_softmax_out(o, x[0], 0); });
+  // One line that is as long as it can be.
+  const auto line = [&](const char* name, uint16_t dtypes, Call call,
+                        Values (*f)(const Values&)) -> Row& {
+    return t
+        .row(name, dtypes, shapes({{5}, {0}, {}}, -3, 3), std::move(call),
+             [=](P x) { return along(x[0], -1, Line::kResize, f); })
+        .big({real({16000}, -3, 3)})
+        .alone("a line is one thread's")
+        .in_one("there is one line");
+  };
+  line(
+      "cumsum.line", kAll, [](V x) { return cumsum(x[0], -1); }, running)
+      .gives(widened);
+  line(
+      "softmax.line", kFloats, [](V x) { return softmax(x[0], -1); }, plain)
+      .narrow("a line belongs to one block, however long it is");
+  line(
+      "log_softmax.line", kFloats, [](V x) { return log_softmax(x[0], -1); }, log)
+      .narrow("a line belongs to one block, however long it is");
 }
 
 std::vector<Row> rows() {

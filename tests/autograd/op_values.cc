@@ -202,6 +202,8 @@ template <class F> void with_elements(const Tensor& t, F&& f) {
     default: FAIL() << "dtype";
   }
 }
+// A GPU's tensor as the host sees it.
+Tensor on_host(const Tensor& t) { return t.is_cpu() ? t : t.detach().to(Device(kCPU, 0)); }
 // What an integer type makes of a whole number: its lowest bits.
 template <class T> double stored(double v) {
   if constexpr (std::is_same_v<T, bool>) return v != 0;
@@ -226,7 +228,8 @@ Tensor tensor_of(const Plain& p, ScalarType dtype) {
   });
   return t;
 }
-Plain plain_of(const Tensor& t) {
+Plain plain_of(const Tensor& any) {
+  const Tensor t = on_host(any);
   Plain out;
   const Index strides = t.strides().vec();
   with_elements(t, [&](auto* e) {
@@ -265,8 +268,9 @@ void expect_close(const Tensor& got, const Plain& want, double slack) {
                                     : dtype == kFloat ? 2e-6
                                     : dtype == kHalf  ? 5e-4
                                                       : 4e-3);
-  const Plain g = plain_of(got);
-  with_elements(got, [&](auto* e) {
+  const Tensor near = on_host(got);
+  const Plain g = plain_of(near);
+  with_elements(near, [&](auto* e) {
     using T = std::decay_t<decltype(*e)>;
     for (size_t i = 0; i < g.v.size() && !::testing::Test::HasFailure(); ++i) {
       const double w = stored<T>(want.v[i]);
@@ -316,7 +320,7 @@ std::vector<Tensor> gradients(const Call& call, V tensors) {
   return out;
 }
 std::string bits(const Tensor& t) {
-  const Tensor c = t.contiguous();
+  const Tensor c = on_host(t).contiguous();
   return std::string(static_cast<const char*>(c.data_ptr()),
                      static_cast<size_t>(c.numel()) * c.element_size());
 }

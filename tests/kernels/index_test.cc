@@ -244,7 +244,7 @@ TEST(Index, CumulativeSum) {
         x.fill(values);
         raw::expect_same_bits(y, [&](Buffer& o) {
           cumulative_sum(raw::kCpuStream,
-                         {x.data(), o.data(), s.outer, s.n, s.inner, t, o.dtype, reverse});
+                         {x.data(), o.data(), s.outer, s.n, s.inner, t, o.dtype, reverse, nullptr});
         });
         for (int64_t o = 0; o < s.outer; ++o)
           for (int64_t i = 0; i < s.inner; ++i) {

@@ -269,7 +269,7 @@ TEST(Dot, AgreesWithDoubleAndKeepsItsBits) {
         for (int64_t i = 0; i < n; ++i)
           want += a[i * stride] * b[i], size += std::fabs(a[i * stride] * b[i]);
         expect_same_bits(out, [&](Buffer& o) {
-          dot(kCpuStream, {a.data(), b.data(), o.data(), n, stride, 1, t});
+          dot(kCpuStream, {a.data(), b.data(), o.data(), n, stride, 1, t, nullptr});
         });
         if (is_floating(t)) EXPECT_LE(std::fabs(out[0] - want), bound(t) * size) << t << " " << n;
         else {
@@ -280,7 +280,7 @@ TEST(Dot, AgreesWithDoubleAndKeepsItsBits) {
         if (stride == 3 && n) {  // the same values, dense: the same bits
           Buffer dense(n, t), again(1, t);
           for (int64_t i = 0; i < n; ++i) dense.set(i, a[i * 3]);
-          dot(kCpuStream, {dense.data(), b.data(), again.data(), n, 1, 1, t});
+          dot(kCpuStream, {dense.data(), b.data(), again.data(), n, 1, 1, t, nullptr});
           EXPECT_TRUE(again.same_bits(out));
         }
       }

@@ -1,14 +1,20 @@
-// What every row goes through on cuda:0: the reference's values and the CPU's gradients, twice the
-// same bits, no wait for the device inside the operation, and many threads where there is much to
-// do.
+// What every row goes through on cuda:0: the reference's values, the CPU's gradients and gradients
+// of gradients, twice the same bits, no wait for the device inside the operation, many threads
+// where there is much to do; and the CPU's checks of dtypes, strides, layouts, in-place and out
+// forms.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
+#include "autograd/autograd.h"
 #include "autograd/ops/copy.h"
+#include "runtime/cuda/blas.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/gpu.h"
+#include "tests/autograd/gpu/host_waits.h"
+#include "tests/autograd/op_checks.h"
 #include "tests/autograd/op_table_suite.h"
 
 namespace ramet {
@@ -17,17 +23,13 @@ namespace {
 
 const Device gpu(kCUDA, 0), host(kCPU, 0);
 
-std::vector<Tensor> moved(V tensors, Device to) {
-  std::vector<Tensor> out;
-  for (const Tensor& t : tensors) out.push_back(t.to(to));
-  return out;
-}
-
-// Copies to the host that f() makes.
-template <class F> uint64_t reads_of(const F& f) {
-  const uint64_t before = cuda::copy_counts().to_host;
+// Copies to the host and waits for the device that f() makes. Copies from the host are made by
+// those who call it: seeds.
+template <class F> uint64_t waits_of(const F& f) {
+  const auto all = [] { return cuda::copy_counts().to_host + host_waits(); };
+  const uint64_t before = all();
   f();
-  return cuda::copy_counts().to_host - before;
+  return all() - before;
 }
 
 std::vector<Tensor> absolute(V tensors) {
@@ -47,26 +49,52 @@ void expect_sum_close(const Tensor& got, const Tensor& want, const Tensor& size,
       << error.sub(most).max().item<double>() << " too far";
 }
 
-void expect_gradients(const Row& row, V in, V on_host) {
+enum class Times { kOnce, kTwice };
+void expect_gradients(const Row& row, V in, V on_host, Times times) {
   const std::vector<Tensor> want = gradients(row.call, on_host),
                             sizes = row.sums_products ? gradients(row.call, absolute(on_host))
                                                       : std::vector<Tensor>(want.size());
-  std::vector<Tensor> got;
-  const uint64_t reads = reads_of([&] { got = gradients(row.call, in); });
-  if (row.reads_host.empty()) { EXPECT_EQ(reads, 0u); }
+  std::vector<Tensor> got, again;
+  const uint64_t waits = waits_of([&] { got = gradients(row.call, in); });
+  if (times == Times::kTwice) again = gradients(row.call, in);
+  if (row.reads_host.empty()) { EXPECT_EQ(waits, 0u); }
   ASSERT_EQ(got.size(), want.size());
   for (size_t k = 0; k < want.size(); ++k) {
     ASSERT_EQ(got[k].defined(), want[k].defined());
-    if (want[k].defined()) expect_sum_close(got[k].to(host), want[k], sizes[k], 8 * row.slack);
+    if (!want[k].defined()) continue;
+    EXPECT_EQ(got[k].device(), gpu);
+    if (times == Times::kTwice) {
+      EXPECT_EQ(bits(got[k]), bits(again[k])) << "another gradient the second time";
+    }
+    expect_sum_close(got[k].to(host), want[k], sizes[k], 8 * row.slack);
   }
 }
 
-// `large` with as many elements as it takes, in an input or the result, along dimensions that rows
-// do not mix; empty where nobody knows which.
+// What flows back a second time: d(gradients . fixed values)/d(inputs).
+std::vector<Tensor> second_gradients(const Call& call, V tensors) {
+  return gradients(
+      [&call](V leaves) {
+        std::vector<Tensor> inputs;
+        for (const Tensor& t : leaves)
+          if (t.requires_grad()) inputs.push_back(t);
+        const Tensor y = call(leaves);
+        Tensor sum;
+        for (const Tensor& g : autograd::grad({y}, inputs, {seed_like(y)}, true, true, true)) {
+          if (!g.defined()) continue;
+          const Tensor part = g.mul(seed_like(g)).sum();
+          sum = sum.defined() ? sum.add(part) : part;
+        }
+        return sum;
+      },
+      tensors);
+}
+
+// `large` with as many elements as it takes, in an input or the result: along dimensions that the
+// row does not mix, or, where there are none, more lines of each input that has as many as the
+// first.
 Sample million(const Row& row) {
   constexpr int64_t kElements = 1000000;
   Sample s = row.large;
-  if (s.empty() || !row.no_million.empty()) return {};
   int64_t most = row.call(operands(s, row.own_type()).tensors).numel();
   for (const Input& in : s) most = std::max(most, count(in.sizes));
   const int64_t factor = (kElements + most - 1) / most;
@@ -75,12 +103,25 @@ Sample million(const Row& row) {
       if (row.slices[k] >= 0) s[k].sizes[static_cast<size_t>(row.slices[k])] *= factor;
     return s;
   }
-  for (Input& in : s) {
-    if (in.sizes != s[0].sizes || in.sizes.empty()) return {};
-    in.sizes[0] *= factor;
-  }
+  if (s[0].sizes.empty()) return {};
+  const int64_t lines = s[0].sizes[0];
+  for (Input& in : s)
+    if (!in.sizes.empty() && in.sizes[0] == lines) in.sizes[0] *= factor;
   return s;
 }
+
+// While it lives, products are the library's own: what cuBLASLt starts has threads that nobody can
+// count. Convolutions stay with it, for the time they take: other kernels make their columns.
+class OwnProducts {
+ public:
+  OwnProducts() { cuda::set_blas_enabled(false); }
+  ~OwnProducts() { cuda::set_blas_enabled(before_); }
+  OwnProducts(const OwnProducts&) = delete;
+  OwnProducts& operator=(const OwnProducts&) = delete;
+
+ private:
+  const bool before_ = cuda::blas_enabled();
+};
 
 // The tensors as float64, where they are floating-point numbers.
 std::vector<Tensor> widened(V tensors) {
@@ -106,23 +147,73 @@ TEST_P(OpTable, GpuValuesAndGradients) {
       const Operands o = operands(sample, dtype);
       const std::vector<Tensor> in = moved(o.tensors, gpu);
       Tensor y, again;
-      const uint64_t reads = reads_of([&] { y = row.call(in), again = row.call(in); });
-      if (row.reads_host.empty()) EXPECT_EQ(reads, 0u);
-      else EXPECT_TRUE(reads > 0 || y.numel() == 0) << "needs no reason: " << row.reads_host;
+      const uint64_t sent = cuda::copy_counts().to_device;
+      const uint64_t waits = waits_of([&] { y = row.call(in), again = row.call(in); });
+      if (row.reads_host.empty()) EXPECT_EQ(waits, 0u);
+      else EXPECT_TRUE(waits > 0 || y.numel() == 0) << "needs no reason: " << row.reads_host;
+      EXPECT_EQ(cuda::copy_counts().to_device, sent) << "copies from the host";
       EXPECT_EQ(y.device(), gpu);
       expect_close(y.to(host), expected(row, o.plain), row.slack);
       EXPECT_EQ(bits(y.to(host)), bits(again.to(host)));
-      if (row.differentiable && is_floating(dtype)) expect_gradients(row, in, o.tensors);
+      if (row.differentiable && is_floating(dtype))
+        expect_gradients(row, in, o.tensors, Times::kTwice);
     }
   }
+}
+
+TEST_P(OpTable, GpuSecondDerivatives) {
+  RAMET_NEED_GPU();
+  const Row& row = GetParam();
+  if (!row.differentiable) GTEST_SKIP() << "no gradient";
+  if (row.constant_gradient) GTEST_SKIP() << "the gradient has no history";
+  if (row.first_order) GTEST_SKIP() << "once only, as on the CPU";
+  if (!row.takes(kDouble)) GTEST_SKIP() << "does not take float64";
+  const std::vector<Tensor> on_host = operands(row.samples.front(), kDouble).tensors,
+                            want = second_gradients(row.call, on_host);
+  std::vector<Tensor> got;
+  const std::vector<Tensor> in = moved(on_host, gpu);
+  const uint64_t waits = waits_of([&] { got = second_gradients(row.call, in); });
+  if (!row.gradient_asks.empty()) {
+    EXPECT_GT(waits, 0u) << "needs no reason: " << row.gradient_asks;
+  } else if (row.reads_host.empty()) {
+    EXPECT_EQ(waits, 0u);
+  }
+  for (size_t k = 0; k < want.size(); ++k) {
+    ASSERT_EQ(got[k].defined(), want[k].defined()) << "input " << k;
+    if (want[k].defined()) expect_close(got[k], plain_of(want[k]), 64 * row.slack);
+  }
+}
+
+TEST_P(OpTable, GpuRefusals) {
+  RAMET_NEED_GPU();
+  check_refusals(GetParam(), gpu);
+}
+TEST_P(OpTable, GpuStrides) {
+  RAMET_NEED_GPU();
+  check_strides(GetParam(), gpu);
+}
+TEST_P(OpTable, GpuImages) {
+  RAMET_NEED_GPU();
+  check_images(GetParam(), gpu);
+}
+TEST_P(OpTable, GpuInPlace) {
+  RAMET_NEED_GPU();
+  check_in_place(GetParam(), gpu);
+}
+TEST_P(OpTable, GpuOut) {
+  RAMET_NEED_GPU();
+  check_out(GetParam(), gpu);
 }
 
 TEST_P(OpTable, GpuMillion) {
   RAMET_NEED_GPU();
   const Row& row = GetParam();
+  if (!row.no_million.empty()) GTEST_SKIP() << row.no_million;
+  if (row.view && row.large.empty()) GTEST_SKIP() << "a view: nothing is computed";
   const Sample sample = million(row);
-  if (sample.empty())
-    GTEST_SKIP() << "no sample of 10^6 elements: " << row.no_slices << row.no_threads;
+  ASSERT_FALSE(sample.empty()) << "no sample of 10^6 elements, and no reason";
+  std::optional<OwnProducts> own;
+  if (row.name.rfind("conv", 0) != 0) own.emplace();
   const ScalarType dtype = row.own_type();
   SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
   const Operands o = operands(sample, dtype);
@@ -139,7 +230,7 @@ TEST_P(OpTable, GpuMillion) {
                    row.sums_products ? row.call(absolute(wide)) : Tensor(), row.slack);
   if (!row.differentiable || !is_floating(dtype)) return;
   state.forget_launches();
-  expect_gradients(row, in, wide);
+  expect_gradients(row, in, wide, Times::kOnce);
   if (row.few_threads.empty()) { EXPECT_GE(state.launches().most_threads, 1024u); }
 }
 

@@ -197,7 +197,12 @@ const std::vector<Tensor>& Captures::call(const Tensor* const* given, size_t cou
       std::rotate(captures_.begin(), captures_.begin() + static_cast<std::ptrdiff_t>(i),
                   captures_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     c.take(given);
-    c.program.replay();
+    try {
+      c.program.replay();
+    } catch (...) {
+      c.leave();
+      throw;
+    }
     c.leave();
     ++counters.replays;
     return c.outputs;

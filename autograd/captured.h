@@ -35,7 +35,7 @@
 // What cannot be repeated throws `[op] not capturable`, and nothing has changed: values that the
 // host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a changed
 // training mode, parameters that move, optimizer steps of dtypes without a kernel, replicas that
-// merge replica_state, a capture inside a capture. What the function does outside of this library
+// merge replica_state, operations of process groups, a capture inside a capture. What the function does outside of this library
 // (its own counters, a rate that it sets, a tensor variable that it assigns) happens when it is
 // captured, not at a replay; tensors that it captures by reference must stay the ones they were.
 //

@@ -42,7 +42,7 @@ class RAMET_API ReduceBucket {
   /// in: (node, gradient per slot). Result: one gradient per node, in that order.
   virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
                                      GraphTask& task) = 0;
-  /// A backward that reaches members of this bucket, and asks for no captures, begins.
+  /// A backward that reaches members of this bucket, and captures no gradients of inputs, begins.
   virtual void begun(GraphTask& task) { (void)task; }
   /// Each member's sum is there, and goes on when this returns.
   virtual void reduced(Node* member, Tensor& sum) {
@@ -78,7 +78,8 @@ class GraphTask {
   }
   bool create_graph() const { return create_; }
   /// `f` runs once when the walk is over, on the thread that began it, before the first failure is
-  /// thrown; `failed`: there is one. What it throws is thrown where nothing failed before.
+  /// thrown; `failed`: there is one, or the walk never began. What it throws is thrown where
+  /// nothing failed before.
   void at_end(std::function<void(bool failed)> f) {
     const std::lock_guard lock(mutex_);
     at_end_.push_back(std::move(f));

@@ -16,6 +16,9 @@ bool Node::needs(int i) const {
 }
 
 GraphTask::~GraphTask() {
+  for (const auto& f : at_end_) try {  // of a walk that did not come to its end
+      f(true);
+    } catch (...) {}
   for (auto& [bucket, _] : owned_) bucket->release(this);
 }
 
@@ -269,7 +272,7 @@ void GraphTask::run() {
     if (lanes_[home_].heap.empty()) break;
   }
   for (auto& [bucket, _] : owned_) bucket->finished();
-  for (const auto& f : at_end_) {
+  for (const auto& f : std::exchange(at_end_, {})) {
     try {
       f(error_ != nullptr);
     } catch (...) { failed(~uint64_t{0} - 1); }

@@ -165,7 +165,7 @@ struct Union {
 
 }  // namespace
 
-// On the buffers' device, without a look at values.
+// On the buffers' device, without a look at values but for the counter that momentum nullopt reads.
 void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
   const NoGradGuard off;
   size_t forwards = 0;

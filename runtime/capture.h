@@ -4,7 +4,9 @@
 // While a capture is made, no kernel runs: the calls of this thread (and of those of replicas that
 // meet in their forward, one at a time) are written down with their argument blocks
 // (kernels/kernel.h), and then the list is run once, as it will be at each replay.
-// So a capture that fails has changed no memory. Three things beside kernels have to come along:
+// So a function that cannot be captured has changed no memory. (Where the first run fails, at an
+// index out of range, the calls before it have happened, as they have in an eager step.) Three
+// things beside kernels have to come along:
 //
 // - Memory. Nothing that the list names may be reused, so every storage that is made meanwhile, and
 //   every one that a kernel is given (TensorBase::ptr), is kept until the capture dies.

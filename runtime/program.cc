@@ -279,9 +279,17 @@ const char* Program::failed_guard() const {
 void Program::replay() {
   for (const auto& [t, seen] : watched_)  // as ptr() waits
     if (t->storage->pending.load(std::memory_order_acquire)) wait_pending(*t->storage);
-  for (const Step& s : steps_) s.invoke(s.what, s.stream, s.args);
-  for (const auto& [t, seen] : watched_)
-    if (seen.written) t->storage->wrote(t->storage->last_writer());
+  const auto written = [this] {
+    for (const auto& [t, seen] : watched_)
+      if (seen.written) t->storage->wrote(t->storage->last_writer());
+  };
+  try {
+    for (const Step& s : steps_) s.invoke(s.what, s.stream, s.args);
+  } catch (...) {  // in the middle: some of it has happened
+    written();
+    throw;
+  }
+  written();
 }
 
 // Neighbouring calls on one GPU's compute stream whose arguments stay as they are become one graph

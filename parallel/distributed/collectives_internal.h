@@ -34,7 +34,7 @@ struct Reduction {
   ReduceOp op;
   ReduceOrder order;
   ScalarType dtype;
-  /// out[0..n) from in[rank]; null: nothing of that rank. `out` may be in[0].
+  /// out[0..n) from in[rank]; null: nothing of that rank. `out` may be this rank's.
   void combine(void* out, const std::vector<const void*>& in, int64_t n) const;
 };
 

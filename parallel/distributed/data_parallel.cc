@@ -8,6 +8,7 @@
 #include "parallel/distributed/gradient_reducer_internal.h"
 #include "parallel/distributed/model_table_internal.h"
 #include "parallel/distributed/socket_internal.h"
+#include "runtime/capture.h"
 
 namespace ramet::distributed::detail {
 
@@ -63,6 +64,10 @@ void DdpCore::attach(nn::parallel::ReplicaSet& set) {
   if (norms && group_->size() > 1) set.set_merger([this](const auto& modules) { merge(modules); });
 }
 
+void DdpCore::forward_begins() const {
+  // Before it can fail on one rank alone, which would end the group.
+  capture::refuse("ddp", "ranks meet in its forward and backward");
+}
 void DdpCore::set_sync(bool on) { reducer_->set_sync(on); }
 bool DdpCore::sync() const { return reducer_->sync(); }
 void DdpCore::set_rows(int64_t rows) { reducer_->set_rows(rows); }

@@ -83,6 +83,7 @@ class RAMET_API DdpCore {
   };
   Cut cut(int64_t extent, size_t local_replicas) const;
   void set_rows(int64_t rows);
+  void forward_begins() const;
 
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }
   const DdpOptions& options() const { return options_; }
@@ -101,10 +102,11 @@ class RAMET_API DdpCore {
 }  // namespace detail
 
 /// A module over the ranks of a group. Construction, and every backward with synchronisation on,
-/// are collective; so is a forward in training mode where the module has batch norms. One forward
-/// at a time. Errors at construction: a module without a parameter that requires grad; ranks with
-/// different models, dtypes or shapes ("appears not to match"), each named; tree(V) with a number
-/// of ranks, or of devices, that does not divide V.
+/// are collective; so is a forward in training mode where the module has batch norms. What grad()
+/// and backward(inputs) return stays this rank's own, and reduced gradients have no history. One
+/// forward at a time; not in a captured step. Errors at construction: a module without a parameter
+/// that requires grad; ranks with different models, dtypes or shapes ("appears not to match"), each
+/// named; tree(V) with a number of ranks, or of devices, that does not divide V.
 template <class ModuleType>
 class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   using Base = nn::parallel::DataParallel<ModuleType>;
@@ -142,6 +144,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   std::pair<int64_t, int64_t> rows() const { return rows_; }
 
   std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
+    core_.forward_begins();
     auto& plan = this->plan_;
     const size_t local = static_cast<size_t>(this->replicas().size());
     if (core_.options().batch == Batch::local) {

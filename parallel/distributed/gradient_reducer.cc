@@ -170,7 +170,10 @@ void GradientReducer::end(bool failed) {
   } else {
     try {
       for (; next_ < buckets.size(); ++next_) launch_last(buckets[next_], next_);
-    } catch (...) { error = std::current_exception(); }
+    } catch (...) {
+      error = std::current_exception();
+      group_->abort("a reduction failed on this rank");  // others wait for it
+    }
   }
   std::vector<std::string> unused;
   for (Bucket& b : buckets) {

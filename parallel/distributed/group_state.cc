@@ -2,6 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "parallel/distributed/group_state_internal.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
@@ -128,6 +129,7 @@ std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
 }
 
 Work ProcessGroup::State::start(detail::Task task) {
+  capture::refuse(name_of(task.header.op), "ranks meet when it is called");
   check();
   Queued q{std::move(task), {}};
   const Work work = q.work;
@@ -204,6 +206,7 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
 }
 
 Work ProcessGroup::State::start(detail::Message message) {
+  capture::refuse(message.sends ? "send" : "recv", "ranks meet when it is called");
   check();
   const Work work;
   const std::lock_guard lock(mutex_);

@@ -96,6 +96,12 @@ const Storage* root_of(const Tensor& t) {
   const Storage* s = t.storage_impl();
   return s->memory_of ? s->memory_of : s;
 }
+// Is t a member of flat memory (parallel/flat.h): alone in a storage of its own, so that nothing of
+// anybody's lies between it and the next member?
+bool in_flat_memory(const Tensor& t) {
+  const Storage* s = t.storage_impl();
+  return s->memory_of && s->data == t->data && s->bytes == t.nbytes();
+}
 
 // Every rank's part goes to memory of its own, and from there to the caller's.
 struct Parts {
@@ -175,7 +181,7 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
   const auto item = static_cast<int64_t>(item_size(dtype));
   std::vector<int64_t> offsets;
   int64_t total = 0, end = 0;
-  bool adjacent = true;
+  bool adjacent = true;  // may the sum be formed where the members lie?
   std::string shapes;
   for (const Tensor& t : list) {
     members.emplace_back(op, "member", t);
@@ -184,7 +190,8 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
     offsets.push_back(total);
     const char* place = members.back().place();
     adjacent = adjacent && place && root_of(t) == root_of(list[0]) &&
-               place == members[0].place() + total * item;
+               place == members[0].place() + total * item &&
+               (total == end || (in_flat_memory(t) && in_flat_memory(list[offsets.size() - 2])));
     end = total + t.numel();
     total += (t.numel() * item + 63) / 64 * 64 / item;
     shapes += ramet::detail::join(t.sizes()) + ";";

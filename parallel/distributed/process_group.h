@@ -14,8 +14,8 @@
 //
 // Sums follow Note [Order of sums] in parallel/options.h: rank r's contribution is leaf r. Chunks
 // of all contributions go to one rank each (all-to-all), which adds them by kernels/nary_sum.h, and
-// the sums come back (all-gather): the same bits with every engine, run to run and on all ranks.
-// `any` is at present the same.
+// the sums come back (all-gather); small ones go everything to everybody. The same bits with every
+// engine, run to run and on all ranks. `any` is at present the same.
 //
 // Two engines: threads of one process (make_local_groups), and Gloo's TCP connections between
 // processes on one or several hosts (init_process_group). Tensors are in host memory, of any

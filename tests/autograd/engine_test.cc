@@ -46,6 +46,15 @@ TEST(Engine, OneTensorUsedOften) {
   EXPECT_DOUBLE_EQ(values(x.grad())[0], d);
 }
 
+TEST(Engine, WhoWaitsForTheEndHearsOfAWalkThatNeverBegan) {
+  int calls = 0;
+  {
+    autograd::GraphTask task(false, false);
+    task.at_end([&](bool failed) { calls += failed; });
+  }
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(Engine, GradLeavesGradAlone) {
   const Tensor x = leaf({1.0, 2.0}), w = leaf({3.0, 4.0});
   const Tensor y = (x * w).sum();

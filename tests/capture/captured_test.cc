@@ -136,6 +136,20 @@ TEST(Captured, IndicesAreCheckedAtEachReplay) {
   EXPECT_EQ(step.counters().captures, 1u);
 }
 
+// What came before the index that is out of range has happened, and is seen to.
+TEST(Captured, AReplayThatFailsHasWritten) {
+  const Tensor w = randn({4, 2}), count = zeros({1});
+  Captured step([&](const Tensor& i) {
+    count.add_(1);
+    return embedding(w, i);
+  });
+  step(zeros({2}, kLong));
+  const auto version = count.version();
+  EXPECT_THROW(step(full({2}, 4, kLong)), IndexError);
+  EXPECT_EQ(count.item<float>(), 2);
+  EXPECT_GT(count.version(), version);
+}
+
 TEST(Captured, RandomNumbersGoOn) {
   Generator own(kHost, 9);
   const auto draw = [&] {

@@ -79,7 +79,7 @@ def layer_files(archives):
     )
 
 def ramet_cases(name, srcs, deps, local_defines = []):
-    """The cases of some tests without a main(), for //tools/gpu:tests, which has those of all tests that use GPUs."""
+    """The cases of some tests without a main(), for //tools/gpu:gpu_tests, which has those of all tests that use GPUs."""
     native.cc_library(
         name = name,
         testonly = True,

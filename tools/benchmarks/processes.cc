@@ -1,9 +1,9 @@
 // One rank of ./tools/bench processes: all-reduces and training steps over a process group, each
 // rank with one thread. Rank 0 prints `name, best, median` in milliseconds, separated by tabs.
-// tools/benchmarks/ processes_torch.py measures the same of PyTorch's DistributedDataParallel.
+// tools/benchmarks/processes_torch.py measures the same of PyTorch's DistributedDataParallel.
 //
-//   tools/launch --nproc 2 --no-prefix -- processes SECONDS [TEXT]    rows whose name contains
-//   TEXT, that long each
+//   tools/launch --nproc 2 --no-prefix -- processes SECONDS [TEXT]
+//     rows whose name contains TEXT, that long each
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

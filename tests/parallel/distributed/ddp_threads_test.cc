@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "autograd/captured.h"
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "nn/batchnorm.h"
@@ -70,6 +71,18 @@ DdpOptions averaged(Average a) {
 }
 
 const nn::parallel::NoScatter<std::vector<int>> kFirst(std::vector<int>{0});
+
+TEST(Ddp, NotInACapturedStep) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Factors net(1);
+    DistributedDataParallel<Factors> ddp(net, g);
+    const Tensor x = full({2}, g->rank() + 1.0);
+    Captured step([&] { ddp(x, kFirst).backward(); });
+    expect_part(error_of([&] { step(); }), "[ddp] not capturable");
+    ddp(x, kFirst).backward();  // the group goes on
+    EXPECT_TRUE(net->w[0].grad().equal(full({2}, 1.5)));
+  });
+}
 
 // Scenario 44, and a weighted mean of ranks with different numbers of rows.
 TEST(Ddp, Averages) {

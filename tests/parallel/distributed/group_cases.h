@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "autograd/captured.h"
 #include "autograd/ops.h"
 #include "parallel/distributed/process_group.h"
 #include "tests/error_text.h"
@@ -175,7 +176,7 @@ TEST(ProcessGroup, MembersThatSomeRanksDoNotHave) {
       with_groups(3, seconds(60), [=](const Group& g) {
         const int me = g->rank();
         const std::vector<int64_t> lengths = {3 * scale, 16 * scale, 1, 40 * scale};
-        Tensor flat = zeros({100000 + 64 * scale});
+        Tensor flat = full({100000 + 64 * scale}, me + 1.0);
         std::vector<Tensor> members;
         int64_t at = 0;
         for (int64_t length : lengths) {
@@ -194,7 +195,22 @@ TEST(ProcessGroup, MembersThatSomeRanksDoNotHave) {
         EXPECT_TRUE(same_bits(members[1], n(0, 1) + n(2, 1)));
         EXPECT_TRUE(same_bits(members[2], n(me, 2)));
         EXPECT_TRUE(same_bits(members[3], n(1, 3)));
+        // What lies between them is somebody else's.
+        const Tensor gap = flat.slice(0, 3 * scale, (3 * scale + 15) / 16 * 16);
+        EXPECT_TRUE(same_bits(gap, full_like(gap, me + 1.0)));
       });
+}
+
+TEST(ProcessGroup, NotInACapturedStep) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    const Tensor t = full({3}, g->rank() + 1.0);
+    Captured sum([&] { g->all_reduce(t.slice(0, 0, 3, 2)).wait(); });
+    expect_part(error_of([&] { sum(); }), "[all_reduce] not capturable");
+    Captured meeting([&] { g->barrier().wait(); });
+    expect_part(error_of([&] { meeting(); }), "[barrier] not capturable");
+    g->all_reduce(t).wait();
+    EXPECT_EQ(t.sum().item<double>(), 9);
+  });
 }
 
 // More than goes in one piece, between two ranks and more; members that nobody has stay.

@@ -2,9 +2,12 @@
 // so that its rows and PyTorch's take turns.
 //
 //   gpu_bench [--tiny] [--only TEXT] [--rounds N]
-//   gpu_bench [--tiny] --serve   a line in, a line of JSON out: rows, make I, sample N, outputs,
-//   drop gpu_bench --cold             one training step from the start of the process, and its
-//   memory gpu_bench --bare             a context and nothing else
+//   gpu_bench [--tiny] --serve
+//     a line in, a line of JSON out: rows, make I, sample N, outputs, drop
+//   gpu_bench --cold
+//     one training step from the start of the process, and its memory
+//   gpu_bench --bare
+//     a context and nothing else
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -61,7 +64,6 @@ json memory() {
 }
 
 // ---- line by line
-// ---------------------------------------------------------------------------------
 
 class Server {
  public:
@@ -121,7 +123,6 @@ class Server {
 };
 
 // ---- alone
-// ----------------------------------------------------------------------------------------
 
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());

@@ -49,7 +49,6 @@ void add_product_rows(std::vector<Row>& rows, bool tiny);
 void add_steps(std::vector<Row>& rows, bool tiny);
 
 // ---- what rows share
-// ------------------------------------------------------------------------------
 
 inline const Device kGpu(kCUDA, 0);
 

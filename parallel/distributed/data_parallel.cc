@@ -132,18 +132,18 @@ void DdpCore::merge(
   const auto all = group_->exchange(mine.bytes(), options_.name + "/batch norm statistics");
   std::vector<Unpacker> from;
   for (const std::string& bytes : all) from.emplace_back(bytes);
+  // All is read before anything is merged.
+  std::vector<std::vector<BatchNormState>> shards_of;
   for (const auto& [module, replicas] : modules) {
     auto* source = dynamic_cast<BatchNormState*>(module);
-    if (!source) {
-      module->merge_replicas(replicas);
-      continue;
-    }
-    std::vector<BatchNormState> shards;
+    if (!source) continue;
+    std::vector<BatchNormState>& shards = shards_of.emplace_back();
     for (Unpacker& u : from) {
       for (size_t i = 0; i < replicas.size(); ++i) {
         shards.emplace_back(source->options);
-        std::vector<BatchNormState::Deposit> deposits(u.number());
-        for (auto& d : deposits) {
+        std::vector<BatchNormState::Deposit> deposits;
+        for (uint64_t left = u.number(); left > 0; --left) {
+          auto& d = deposits.emplace_back();
           d.count = static_cast<int64_t>(u.number());
           d.mean = unpack(u, source->running_mean);
           d.var = unpack(u, source->running_var);
@@ -151,13 +151,21 @@ void DdpCore::merge(
         shards.back().set_deposits(std::move(deposits));
       }
     }
-    std::vector<const BatchNormState*> list;
-    for (const BatchNormState& s : shards) list.push_back(&s);
-    source->merge(list);
-    for (nn::Module* replica : replicas) replica->discard_deposits();
   }
   for (const Unpacker& u : from)
     RAMET_CHECK(u.good(), "ddp", "statistics of another rank: they are of another model");
+  auto shards = shards_of.begin();
+  for (const auto& [module, replicas] : modules) {
+    auto* source = dynamic_cast<BatchNormState*>(module);
+    if (!source) {
+      module->merge_replicas(replicas);
+      continue;
+    }
+    std::vector<const BatchNormState*> list;
+    for (const BatchNormState& s : *shards++) list.push_back(&s);
+    source->merge(list);
+    for (nn::Module* replica : replicas) replica->discard_deposits();
+  }
 }
 
 }  // namespace ramet::distributed::detail

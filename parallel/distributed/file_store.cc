@@ -51,13 +51,20 @@ uint64_t start_time_of(uint64_t pid) {
   return rest ? std::strtoull(word.c_str(), nullptr, 10) : 0;
 }
 
+std::string pid_space() {
+  char name[64] = {};
+  const ssize_t n = readlink("/proc/self/ns/pid", name, sizeof(name));
+  return n > 0 ? std::string(name, static_cast<size_t>(n)) : std::string();
+}
+
 struct Process {
   uint64_t pid = 0, started = 0;
-  std::string host;  // boot id: hosts that share a file differ in it
+  std::string
+      host;  // boot id and space of pids: hosts and containers that share a file differ in it
 
   static Process self() {
     const auto pid = static_cast<uint64_t>(getpid());
-    return {pid, start_time_of(pid), first_line("/proc/sys/kernel/random/boot_id")};
+    return {pid, start_time_of(pid), first_line("/proc/sys/kernel/random/boot_id") + pid_space()};
   }
   // Ended, as far as this host can know.
   bool gone(const Process& here) const {
@@ -75,8 +82,10 @@ struct Process {
 
 class Locked {
  public:
-  explicit Locked(int fd) : fd_(fd) {
-    while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {}
+  Locked(int fd, const std::string& path) : fd_(fd) {
+    while (flock(fd_, LOCK_EX) != 0)
+      RAMET_CHECK(errno == EINTR, "store", "cannot lock the rendezvous file '", path,
+                  "': ", std::strerror(errno), ", expected a file system with locks");
   }
   ~Locked() { flock(fd_, LOCK_UN); }
   Locked(const Locked&) = delete;
@@ -159,7 +168,7 @@ struct FileStore::State {
   // Runs `change` with everything read and the file locked.
   template <class F> auto with_all(F change) {
     const std::lock_guard here(mutex);
-    const Locked everywhere(fd);
+    const Locked everywhere(fd, path);
     follow();
     if (failure) throw Error(*failure);
     return change();
@@ -208,7 +217,7 @@ struct FileStore::State {
 
   void join() {
     bool all = false;
-    const Locked everywhere(fd);
+    const Locked everywhere(fd, path);
     struct stat info {};
     if (fstat(fd, &info) != 0) damaged();
     if (info.st_size == 0) write_head();
@@ -270,7 +279,7 @@ FileStore::~FileStore() {
   try {
     State& s = *state_;
     const std::lock_guard here(s.mutex);
-    const Locked everywhere(s.fd);
+    const Locked everywhere(s.fd, s.path);
     s.follow();
     const auto at = s.map.find("left");
     const int64_t left =
@@ -341,7 +350,7 @@ size_t FileStore::size() {
 
 void FileStore::fail_all(const std::string& why) {
   const std::lock_guard here(state_->mutex);
-  const Locked everywhere(state_->fd);
+  const Locked everywhere(state_->fd, state_->path);
   state_->follow();
   state_->record(Kind::failure, "", why);
 }

@@ -1,3 +1,4 @@
+#include <optional>
 #include <typeinfo>
 
 #include "autograd/grad_mode.h"
@@ -161,13 +162,15 @@ void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const std::exception_ptr error = run(q.task);
   lock.lock();
-  // The operation and its tensors go before those who wait may look: they may count references, or
-  // destroy the group.
   const Work work = q.work;
+  std::optional<Queued> done(std::move(q));
   queue_.pop_front();
   serving_ = false;
   if (closing_ || !queue_.empty()) changed_.notify_all();
   lock.unlock();
+  // The operation and its tensors go before those who wait may look: they may count references, or
+  // destroy the group. Not under the lock: memory that was lent may have a deleter that looks here.
+  done.reset();
   work.finish(error);
   lock.lock();
 }

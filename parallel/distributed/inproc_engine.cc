@@ -157,9 +157,16 @@ std::unique_ptr<Engine> join_inproc(Store& store, int rank, int size, Deadline d
   static std::map<uint64_t, std::shared_ptr<Hub>> waiting;
   static uint64_t last = 0;
   std::shared_ptr<Hub> hub;
+  struct Forget {  // nobody finds it any more, met or not
+    uint64_t number = 0;
+    ~Forget() {
+      const std::lock_guard lock(mutex);
+      waiting.erase(number);
+    }
+  } forget;
   if (rank == 0) {
     const std::lock_guard lock(mutex);
-    hub = waiting[++last] = std::make_shared<Hub>(size);
+    hub = waiting[forget.number = ++last] = std::make_shared<Hub>(size);
     store.set("hub", std::to_string(last));
   }
   const auto number = store.find("hub", deadline);
@@ -171,10 +178,6 @@ std::unique_ptr<Engine> join_inproc(Store& store, int rank, int size, Deadline d
     hub = found->second;
   }
   meet(store, rank, size, deadline);
-  if (rank == 0) {
-    const std::lock_guard lock(mutex);
-    waiting.erase(std::stoull(*number));
-  }
   return std::make_unique<InprocEngine>(std::move(hub), rank);
 }
 

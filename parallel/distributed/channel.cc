@@ -18,6 +18,16 @@ void meet(Store& store, int rank, int size, Deadline deadline) {
   RAMET_CHECK(missing.empty(), "process_group", "Timeout: of the ", size,
               " ranks of the group these did not come: ", rank_list(missing), " (store ",
               store.where(), ")");
+  // Rank 0's process may serve the store, and may end right after this: it goes on last, if the
+  // others are well.
+  if (rank == 0) {
+    const Deadline soon = std::min(deadline, deadline_in(std::chrono::seconds(5)));
+    for (int i = 1; i < size; ++i) (void)store.find("seen/" + std::to_string(i), soon);
+  } else {
+    try {
+      store.set("seen/" + std::to_string(rank), "");
+    } catch (const Error&) {}  // it has ended: what follows says so
+  }
 }
 
 void Channel::fail(const Failure& failure) const {

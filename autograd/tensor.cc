@@ -229,7 +229,9 @@ void Tensor::set_data(const Tensor& new_data) const {
   p_->numel = from->numel;
   p_->set(TensorImpl::kContiguous, from.raw_contiguous());
   p_->set(TensorImpl::kInternalLayout, false);
-  add_ref(from->storage->refs);
+  // Its block, which the implementation holds anyway, may come back to it.
+  if (!p_->is(TensorImpl::kEmbedded) || from->storage != p_->embedded())
+    add_ref(from->storage->refs);
   Storage* old = std::exchange(p_->storage, from->storage);
   p_->data = from->data;
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();

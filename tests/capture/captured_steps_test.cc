@@ -60,7 +60,7 @@ struct Training {
   }
 };
 
-class Steps : public testing::TestWithParam<std::tuple<Training::Kind, bool>> {};
+class Steps : public ::testing::TestWithParam<std::tuple<Training::Kind, bool>> {};
 
 TEST_P(Steps, SameBitsAsEager) {
   const auto [kind, on_gpu] = GetParam();
@@ -92,12 +92,12 @@ TEST_P(Steps, SameBitsAsEager) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Steps,
-                         testing::Combine(testing::Values(Training::Kind::kAdam,
-                                                          Training::Kind::kAdamW,
-                                                          Training::Kind::kSgd),
-                                          testing::Bool()));
+                         ::testing::Combine(::testing::Values(Training::Kind::kAdam,
+                                                              Training::Kind::kAdamW,
+                                                              Training::Kind::kSgd),
+                                            ::testing::Bool()));
 
-class Memory : public testing::TestWithParam<bool> {};
+class Memory : public ::testing::TestWithParam<bool> {};
 
 TEST_P(Memory, AReplayAllocatesNothing) {
   if (GetParam() && (!gpu::library() || gpu::library()->device_count() == 0))
@@ -114,7 +114,7 @@ TEST_P(Memory, AReplayAllocatesNothing) {
   EXPECT_EQ(memory_stats(device).current, before.current);
   EXPECT_EQ(memory_stats(kHost).allocations, host.allocations);
 }
-INSTANTIATE_TEST_SUITE_P(All, Memory, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(All, Memory, ::testing::Bool());
 
 // Eager steps and other captures between replays.
 TEST(Mixed, WithEagerSteps) {

@@ -20,11 +20,19 @@
 #include "nn/optim/sgd.h"
 #include "runtime/generator.h"
 #include "tests/error_text.h"
+#include "tests/runtime/cuda/gpus.h"
 
 namespace ramet {
 namespace capture_tests {
 
 inline const Device kHost(kCPU, 0);
+
+/// GPUs that still work when the program ends would use what is being taken apart.
+class StopsGpus : public ::testing::Environment {
+ public:
+  void TearDown() override { const ramet::testing::Gpus last; }
+};
+inline const auto* const kStopsGpus = ::testing::AddGlobalTestEnvironment(new StopsGpus);
 
 /// The bytes of a tensor's values, row-major.
 inline std::string bits(const Tensor& t) {

@@ -76,6 +76,8 @@ Round Channel::begin(const std::vector<Outgoing>& out, const std::vector<Incomin
   try {
     start(round, tag_++, out, in);
   } catch (const PeerLost& peer) { lost(peer); }
+  for (const Outgoing& m : out)
+    if (sent_) *sent_ += m.bytes;
   return round;
 }
 

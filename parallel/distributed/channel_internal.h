@@ -1,5 +1,6 @@
 // One operation's messages, and what its failures are called.
 #pragma once
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -42,16 +43,19 @@ struct Round {
 class Channel {
  public:
   /// `tell` ends the group. It is called while the messages under way and their memory are still
-  /// there: what was half sent is finished, and the other ranks' notes come behind it.
+  /// there: what was half sent is finished, and the other ranks' notes come behind it. `sent`
+  /// counts the bytes of begin() and move().
   Channel(Engine& engine, StagingPool& pool, int rank, int size, uint64_t first_tag,
-          Deadline deadline, std::function<void(const Failure&)> tell)
+          Deadline deadline, std::function<void(const Failure&)> tell,
+          std::atomic<uint64_t>* sent = nullptr)
       : engine_(engine),
         pool_(pool),
         rank_(rank),
         size_(size),
         tag_(first_tag),
         deadline_(deadline),
-        tell_(std::move(tell)) {}
+        tell_(std::move(tell)),
+        sent_(sent) {}
   int rank() const { return rank_; }
   int size() const { return size_; }
   Staging staging(size_t bytes) const { return Staging(pool_, bytes); }
@@ -91,6 +95,7 @@ class Channel {
   uint64_t tag_;
   const Deadline deadline_;
   const std::function<void(const Failure&)> tell_;
+  std::atomic<uint64_t>* const sent_;
   std::vector<Header> shown_, all_;
   Round showing_;  // after what it writes into
   bool compared_ = true;

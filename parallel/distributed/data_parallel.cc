@@ -49,8 +49,9 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, std::shared_ptr<nn::Module
     : group_(std::move(group)),
       module_(std::move(module)),
       options_(options),
-      reducer_(std::make_shared<GradientReducer>(group_, options_)) {
+      reducer_(std::make_shared<GradientReducer>(group_, options_, *module_)) {
   verify_model(*group_, *module_, options_.name);
+  for (const auto& stage : options_.stages) register_stage(stage);
   if (options_.init_sync) copy_model(*group_, *module_, options_.sync_from, options_.name);
 }
 DdpCore::~DdpCore() = default;
@@ -72,6 +73,10 @@ void DdpCore::set_sync(bool on) { reducer_->set_sync(on); }
 bool DdpCore::sync() const { return reducer_->sync(); }
 void DdpCore::set_rows(int64_t rows) { reducer_->set_rows(rows); }
 std::vector<std::string> DdpCore::unused() const { return reducer_->unused(); }
+CommStages& DdpCore::stages() const { return reducer_->stages(); }
+void DdpCore::register_stage(const std::shared_ptr<CommStage>& stage) {
+  reducer_->register_stage(stage);
+}
 
 DdpCore::Cut DdpCore::cut(int64_t extent, size_t local) const {
   const size_t shards = local * static_cast<size_t>(group_->size());

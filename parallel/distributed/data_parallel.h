@@ -32,13 +32,10 @@
 
 #include "parallel/data_parallel.h"
 #include "parallel/distributed/process_group.h"
+#include "parallel/distributed/stages.h"
 
 namespace ramet {
 namespace distributed {
-
-/// What becomes of the gradients of N ranks. `weighted`: their mean weighted by the rows of each
-/// rank's last forward, the true mean where the loss is the mean over the rank's rows.
-enum class Average : uint8_t { mean, sum, weighted };
 
 /// What a forward is given: this rank's rows, as many as every other rank's where random numbers
 /// matter; or all ranks' rows, of which it computes and returns its own.
@@ -52,6 +49,9 @@ struct DdpOptions {
   Average average = Average::mean;
   Batch batch = Batch::local;
   int64_t bucket_bytes = int64_t{4} << 20;
+  /// What gradients go through between the ranks, in this order (stages.h). None: float32 and what
+  /// else they are, as it is.
+  std::vector<std::shared_ptr<CommStage>> stages;
   /// Take over rank `sync_from`'s parameters and buffers at construction.
   bool init_sync = true;
   int sync_from = 0;
@@ -90,6 +90,8 @@ class RAMET_API DdpCore {
   void set_sync(bool on);
   bool sync() const;
   std::vector<std::string> unused() const;
+  CommStages& stages() const;
+  void register_stage(const std::shared_ptr<CommStage>& stage);
 
  private:
   void merge(const std::vector<std::pair<nn::Module*, std::vector<nn::Module*>>>& modules) const;
@@ -138,6 +140,11 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     bool before_;
   };
   [[nodiscard]] NoSync no_sync() { return NoSync(core_); }
+  /// Appends to DdpOptions::stages. Collective; between steps. Errors: CommStages::add.
+  void register_comm_stage(const std::shared_ptr<CommStage>& stage) { core_.register_stage(stage); }
+  /// Their state, for checkpoints, and what they saved.
+  CommStages& comm_stages() { return core_.stages(); }
+  const CommStages& comm_stages() const { return core_.stages(); }
   /// Parameters that no rank used in the last synchronised backward, by name.
   std::vector<std::string> unused_parameters() const { return core_.unused(); }
   /// Batch::whole: the first row of this rank's part of the last batch, and how many.

@@ -9,6 +9,28 @@ namespace ramet::distributed::detail {
 using autograd::AccumulateGrad;
 using parallel::ReduceAdd;
 
+namespace {
+std::map<std::string, std::vector<int64_t>> sizes_of(const nn::Module& module) {
+  std::map<std::string, std::vector<int64_t>> out;
+  for (const auto& p : module.named_parameters()) out[p.key()] = p.value().sizes().vec();
+  return out;
+}
+}  // namespace
+
+GradientReducer::GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
+                                 const nn::Module& module)
+    : group_(std::move(group)),
+      options_(options),
+      stages_(group_, options.name, options.average, options.order, sizes_of(module)) {}
+
+void GradientReducer::register_stage(const std::shared_ptr<CommStage>& stage) {
+  {
+    const std::lock_guard lock(mutex_);
+    RAMET_CHECK(!task_, "register_comm_stage", "a backward runs, expected a call between steps");
+  }
+  stages_.add(stage);
+}
+
 void GradientReducer::set_sync(bool on) {
   const std::lock_guard lock(mutex_);
   sync_ = on;
@@ -115,14 +137,16 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   o.order = options_.order;
   o.undefined_on_failure = fresh;
   std::vector<Tensor> tensors;
+  std::vector<std::string> names;
   std::vector<bool> present;
   for (Member& m : b.members) {
-    if (m.reached && options_.average == Average::weighted) m.sent.mul_(static_cast<double>(rows_));
+    if (m.reached && weighs()) m.sent.mul_(static_cast<double>(rows_));
     tensors.push_back(m.sent);
+    names.push_back(m.name);
     present.push_back(m.reached);
   }
-  b.work = group_->all_reduce_members(std::move(tensors), o, present, static_cast<double>(rows_),
-                                      b.report);
+  b.work = stages_.all_reduce(std::move(tensors), names, o, present, static_cast<double>(rows_),
+                              b.report);
   b.launched = true;  // there is something to wait for
 }
 
@@ -135,7 +159,7 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
     local_.erase(m.leaf);
     const std::lock_guard lock(m.leaf->mutex);
     if (b.report->present[i]) {
-      if (options_.average == Average::weighted && rows > 0) m.sent.div_(rows);
+      if (weighs() && rows > 0) m.sent.div_(rows);
       m.leaf->grad = std::move(m.sent);
       if (m.before.defined()) m.leaf->grad = m.before.add_(m.leaf->grad);
     } else {
@@ -166,13 +190,13 @@ void GradientReducer::end(bool failed) {
   if (!syncing_) return;
   std::exception_ptr error;
   if (failed) {
-    group_->abort("a backward failed on this rank");
+    stages_.abort("a backward failed on this rank");
   } else {
     try {
       for (; next_ < buckets.size(); ++next_) launch_last(buckets[next_], next_);
     } catch (...) {
       error = std::current_exception();
-      group_->abort("a reduction failed on this rank");  // others wait for it
+      stages_.abort("a reduction failed on this rank");  // others wait for it
     }
   }
   std::vector<std::string> unused;
@@ -191,6 +215,7 @@ void GradientReducer::end(bool failed) {
     if (!b.members.empty()) take_back(b);
   }
   unused_ = std::move(unused);
+  if (!failed) stages_.step_done(error != nullptr);
   if (error && !failed) std::rethrow_exception(error);
 }
 

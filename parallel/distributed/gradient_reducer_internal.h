@@ -12,14 +12,16 @@ namespace ramet::distributed::detail {
 
 class GradientReducer final : public parallel::GradReducer {
  public:
-  GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options)
-      : group_(std::move(group)), options_(options) {}
+  GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
+                  const nn::Module& module);
 
   void attach(nn::parallel::ReplicaSet& set) { set_ = &set; }
   void set_sync(bool on);
   bool sync() const;
   void set_rows(int64_t rows);
   std::vector<std::string> unused() const;
+  CommStages& stages() { return stages_; }
+  void register_stage(const std::shared_ptr<CommStage>& stage);
 
   void backward_begins(autograd::GraphTask& task) override;
   void bucket_ready(size_t bucket, const std::vector<parallel::ReduceAdd*>& defined,
@@ -48,9 +50,12 @@ class GradientReducer final : public parallel::GradReducer {
   void end(bool failed);
   void take_back(Bucket& bucket);
   void finish(Bucket& bucket, std::vector<std::string>& unused);
+  // By rows, here and not in a stage?
+  bool weighs() const { return options_.average == Average::weighted && !stages_.computes(); }
 
   const std::shared_ptr<ProcessGroup> group_;
   const DdpOptions options_;
+  CommStages stages_;
   nn::parallel::ReplicaSet* set_ = nullptr;
   mutable std::mutex mutex_;
   bool sync_ = true;

@@ -196,9 +196,10 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
   if (const std::exception_ptr error = failure()) return error;
   try {
     const RecordScope scope("ProcessGroup");
-    Channel channel(*engine, staging_, rank, size, numbered(t.header.sequence),
-                    deadline_in(t.timeout),
-                    [&](const detail::Failure& f) { tell(f, t.header.text()); });
+    Channel channel(
+        *engine, staging_, rank, size, numbered(t.header.sequence), deadline_in(t.timeout),
+        [&](const detail::Failure& f) { tell(f, t.header.text()); },
+        &wire_bytes[static_cast<size_t>(t.header.op)]);
     channel.show(t.header, [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
@@ -246,6 +247,7 @@ void ProcessGroup::State::run(const detail::Message& m) {
     // The receiver compares before it asks for the data.
     channel.move({{m.peer, &m.header, sizeof(Header)}}, {}, late);
     channel.move({{m.peer, m.from, m.bytes}}, {}, late);
+    wire_bytes[static_cast<size_t>(m.header.op)] += m.bytes;
     return;
   }
   Header theirs;

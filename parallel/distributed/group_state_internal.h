@@ -1,5 +1,6 @@
 // The inside of a ProcessGroup: its queue, its thread and its failure.
 #pragma once
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -62,6 +63,7 @@ struct ProcessGroup::State {
   std::shared_ptr<Store> store;
   std::string address;
   std::atomic<uint64_t> subgroups{0}, regroups{0};
+  std::array<std::atomic<uint64_t>, detail::kOps> wire_bytes{};  // sent, by Op
 
  private:
   struct Queued {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "parallel/distributed/header_internal.h"
 #define XXH_INLINE_ALL
@@ -11,7 +12,9 @@ const char* name_of(Op op) {
   static const char* const names[] = {
       "broadcast",  "all_reduce",     "reduce",     "all_reduce_members",
       "all_gather", "reduce_scatter", "all_to_all", "scatter",
-      "gather",     "barrier",        "exchange",   "send"};
+      "gather",     "barrier",        "exchange",   "all_reduce_stages",
+      "send"};
+  static_assert(std::size(names) == kOps);
   return names[static_cast<size_t>(op)];
 }
 
@@ -26,6 +29,17 @@ void Header::set_shape(const Tensor& t) {
   dims = static_cast<uint32_t>(t.dim());
   elements = static_cast<uint64_t>(t.numel());
   for (int64_t d = 0; d < std::min<int64_t>(t.dim(), 8); ++d) sizes[d] = t.size(d);
+}
+
+void Header::set_members(const std::string& text, const std::vector<Tensor>& list) {
+  std::string shapes;
+  for (const Tensor& t : list) shapes += ramet::detail::join(t.sizes()) + ";";
+  set_shape(list[0]);
+  members = list.size();
+  name_hash = 0;
+  set_name(text + "|" + shapes);
+  std::memset(name, 0, sizeof(name));
+  text.copy(name, sizeof(name) - 1);
 }
 
 bool Header::agrees_with(const Header& o) const {
@@ -44,7 +58,7 @@ std::string Header::text() const {
   if (op != Op::barrier && op != Op::exchange) {
     const auto type = static_cast<ScalarType>(dtype);
     out += std::string(", ") + (dtype < kScalarTypes ? short_name_of(type) : "?");
-    if (op == Op::all_reduce_members) {
+    if (op == Op::all_reduce_members || op == Op::all_reduce_stages) {
       out +=
           ", " + std::to_string(members) + " members of " + std::to_string(elements) + " elements";
     } else if (op != Op::all_to_all) {
@@ -55,7 +69,7 @@ std::string Header::text() const {
     }
   }
   if (op == Op::all_reduce || op == Op::reduce || op == Op::all_reduce_members ||
-      op == Op::reduce_scatter) {
+      op == Op::all_reduce_stages || op == Op::reduce_scatter) {
     out += std::string(", ") + reductions[std::min<size_t>(static_cast<size_t>(reduce), 4)];
     if (reduce <= ReduceOp::average)
       out += order == 0   ? ", fixed"
@@ -64,6 +78,14 @@ std::string Header::text() const {
   }
   if (root >= 0) out += ", root " + std::to_string(root);
   return out + ")";
+}
+
+MemberReport report_of(const std::vector<Header>& all, size_t members) {
+  MemberReport report;
+  for (const Header& h : all) report.notes.push_back(h.note);
+  for (size_t i = 0; i < members; ++i)
+    report.present.push_back(std::ranges::any_of(all, [&](const Header& h) { return h.has(i); }));
+  return report;
 }
 
 Disagreement compare(const std::vector<Header>& all) {

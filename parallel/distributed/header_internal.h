@@ -19,9 +19,11 @@ enum class Op : uint32_t {
   gather,
   barrier,
   exchange,
-  send,  // shown by both sides of a message
+  all_reduce_stages,  // of members, through communication stages
+  send,               // shown by both sides of a message
 };
 const char* name_of(Op op);
+inline constexpr size_t kOps = static_cast<size_t>(Op::send) + 1;
 
 inline constexpr size_t kMaxMembers = 2048;
 
@@ -56,6 +58,8 @@ struct Header {
 
   void set_name(const std::string& text);
   void set_shape(const Tensor& t);
+  /// The name, and how many tensors of which dtype and shapes.
+  void set_members(const std::string& name, const std::vector<Tensor>& list);
   bool has(size_t member) const { return present[member / 8] >> (member % 8) & 1; }
   void set_present(size_t member) {
     present[member / 8] = static_cast<uint8_t>(present[member / 8] | 1u << (member % 8));
@@ -66,6 +70,9 @@ struct Header {
   /// all_reduce(operation 5, "bucket 3", float32[4, 2], sum, fixed)
   std::string text() const;
 };
+
+/// What all ranks have of `members` members.
+MemberReport report_of(const std::vector<Header>& all, size_t members);
 
 /// Two ranks that differ, and in what; an empty text where all agree.
 struct Disagreement {

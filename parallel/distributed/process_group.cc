@@ -35,6 +35,23 @@ void ProcessGroup::set_timeout(Milliseconds timeout) {
   state_->timeout_ms = timeout.count();
 }
 
+uint64_t ProcessGroup::wire_bytes(const std::string& operation) const {
+  uint64_t sum = 0;
+  bool known = operation.empty();
+  for (size_t i = 0; i < detail::kOps; ++i) {
+    const bool asked = operation == detail::name_of(static_cast<Op>(i));
+    known = known || asked;
+    if (asked || operation.empty()) sum += state_->wire_bytes[i];
+  }
+  RAMET_CHECK(known, "wire_bytes", "operation: got \"", operation,
+              "\", expected \"all_reduce\", \"broadcast\", ...");
+  return sum;
+}
+
+void ProcessGroup::reset_wire_bytes() {
+  for (auto& bytes : state_->wire_bytes) bytes = 0;
+}
+
 void ProcessGroup::abort(const std::string& reason) {
   state_->abort(CommError::Kind::aborted, {},
                 "[process_group] group '" + name() + "' aborted by rank " + std::to_string(rank()) +
@@ -182,7 +199,6 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
   std::vector<int64_t> offsets;
   int64_t total = 0, end = 0;
   bool adjacent = true;  // may the sum be formed where the members lie?
-  std::string shapes;
   for (const Tensor& t : list) {
     members.emplace_back(op, "member", t);
     RAMET_CHECK(t.scalar_type() == dtype, op, "member ", members.size() - 1, ": got ", describe(t),
@@ -194,18 +210,10 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
                (total == end || (in_flat_memory(t) && in_flat_memory(list[offsets.size() - 2])));
     end = total + t.numel();
     total += (t.numel() * item + 63) / 64 * 64 / item;
-    shapes += ramet::detail::join(t.sizes()) + ";";
   }
-  h.set_shape(list[0]);
-  h.members = list.size();
+  h.set_members(o.name, list);
   h.elements = static_cast<uint64_t>(end);
   h.note = note;
-  h.set_name(o.name);
-  std::string whole_name = o.name + "|" + shapes;
-  h.name_hash = 0;
-  h.set_name(whole_name);
-  std::fill(std::begin(h.name), std::end(h.name), 0);
-  o.name.copy(h.name, sizeof(h.name) - 1);
   for (size_t i = 0; i < list.size(); ++i)
     if (present.empty() || present[i]) h.set_present(i);
   const Reduction reduction = reduction_of(*this, Op::all_reduce_members, o, dtype, h);
@@ -231,12 +239,7 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
         for (int r = 0; r < n; ++r) m.present_on.push_back(headers[static_cast<size_t>(r)].has(i));
         plan.push_back(std::move(m));
       }
-      if (report) {
-        report->notes.clear();
-        for (const Header& header : headers) report->notes.push_back(header.note);
-        report->present.clear();
-        for (size_t i = 0; i < members.size(); ++i) report->present.push_back(someone(i));
-      }
+      if (report) *report = detail::report_of(headers, members.size());
       return plan;
     };
     detail::reduce_everywhere(c, reduction, place, end, make_plan, adjacent && undo);

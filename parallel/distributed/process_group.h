@@ -86,6 +86,12 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   /// The store that the group was made with; keys of its own are the caller's business.
   const std::shared_ptr<Store>& store() const;
 
+  /// Bytes of data that this rank has sent to others, without headers, since the group was made or
+  /// reset_wire_bytes(): of one kind of operation, as errors name it ("all_reduce", "send"; DDP's
+  /// buckets are "all_reduce_members", or "all_reduce_stages"), or of all.
+  uint64_t wire_bytes(const std::string& operation = "") const;
+  void reset_wire_bytes();
+
   // Operations that ranks run together. Errors of the arguments are thrown by the call, those of
   // the operation by Work::wait().
 
@@ -149,6 +155,7 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
  private:
   explicit ProcessGroup(std::unique_ptr<State> state);
   friend class GroupMaker;
+  friend class CommStages;
   std::unique_ptr<State> state_;
 };
 

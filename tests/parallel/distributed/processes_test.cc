@@ -11,6 +11,7 @@
 #include "autograd/ops.h"
 #include "parallel/distributed/process_group.h"
 #include "tests/error_text.h"
+#include "tests/parallel/distributed/given_gradients.h"
 #include "tests/parallel/distributed/support.h"
 
 namespace ramet::distributed {
@@ -210,6 +211,72 @@ TEST(Processes, EndsWithoutABarrier) {
       return t[0].item<double>() == 4.0 ? 0 : 1;
     });
     for (int i = 0; i < 4; ++i) EXPECT_EQ(ranks.finish(i), 0);
+  }
+}
+
+// ---- communication stages -----------------------------------------------------------------------
+
+const Shapes kLayers{{40, 30}, {64}, {700}};
+
+std::vector<std::shared_ptr<CommStage>> low_rank_in_8_bits() {
+  return {power_sgd_stage(low_rank(2, 1)), int8_stage(64, 3)};
+}
+
+TEST(Processes, StagesGiveTheBitsOfRanksThatAreThreads) {
+  Ranks ranks;
+  ranks.start(3, [](int rank, const std::string& url, Shared&) {
+    const auto run = [](const Group& group) {
+      Given net(kLayers);
+      DdpOptions o = with_stages(low_rank_in_8_bits());
+      o.bucket_bytes = 1024;
+      GivenDdp ddp(net, group, o);
+      std::vector<Tensor> out;
+      for (int step = 0; step < 4; ++step)
+        out = reduced(ddp, net, random_gradients(kLayers, group->rank(), step));
+      return std::pair(out, group->wire_bytes("all_reduce_stages"));
+    };
+    const auto group = init_process_group(url, within(seconds(60)));
+    const auto mine = run(group);
+    bool same = mine.second > 0;
+    auto groups = make_local_groups(3);
+    as_ranks(3, [&](int r) {
+      const Group thread = std::move(groups[static_cast<size_t>(r)]);
+      const auto theirs = run(thread);
+      if (r != rank) return;
+      same = same && mine.second == theirs.second;
+      for (size_t i = 0; i < kLayers.size(); ++i)
+        same = same && same_bits(mine.first[i], theirs.first[i]);
+    });
+    group->barrier().wait();
+    return same ? 0 : 1;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
+}
+
+// The survivors' backward ends with an error, without gradients.
+TEST(Processes, KilledInTheMiddleOfStages) {
+  for (int round = 0; round < 3; ++round) {
+    Ranks ranks;
+    ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
+      const auto group = init_process_group(url, within(seconds(60)));
+      Given net(kLayers);
+      GivenDdp ddp(net, group, with_stages(low_rank_in_8_bits()));
+      for (int step = 0;; ++step) {
+        try {
+          reduced(ddp, net, random_gradients(kLayers, rank, step));
+          ++shared.step;
+        } catch (const CommError&) {
+          for (const Tensor& w : net->w)
+            if (w.grad().defined()) return 1;
+          return 0;
+        }
+      }
+    });
+    EXPECT_TRUE(Ranks::wait_until([&] { return ranks.shared().step > 20 + 7 * round; }));
+    ranks.signal(1, SIGKILL);
+    EXPECT_EQ(ranks.finish(0), 0);
+    EXPECT_EQ(ranks.finish(2), 0);
+    EXPECT_EQ(ranks.finish(1), 128 + SIGKILL);
   }
 }
 

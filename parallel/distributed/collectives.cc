@@ -9,6 +9,11 @@
 #include "runtime/devices.h"
 
 namespace ramet::distributed::detail {
+
+Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
+  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
+}
+
 namespace {
 
 // Below this a second round trip costs more than the bytes it saves.
@@ -21,10 +26,6 @@ constexpr int64_t kPieceBytes = 1 << 20;
 constexpr int64_t kAhead = 2;
 // Chunks of ranks begin at multiples of this many elements.
 constexpr int64_t kChunkAlign = 64;
-
-Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
-  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
-}
 
 struct Chunks {
   int64_t each, total;

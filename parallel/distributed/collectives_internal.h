@@ -29,6 +29,9 @@ class Operand {
   bool direct_ = false;
 };
 
+/// n elements that lie there, as a tensor; nothing is copied.
+Tensor over_memory(const void* data, int64_t n, ScalarType dtype);
+
 /// How several contributions become one.
 struct Reduction {
   ReduceOp op;

@@ -51,7 +51,8 @@ struct StageSetting {
   const std::map<std::string, std::vector<int64_t>>& parameters;
 };
 
-/// One object serves one DistributedDataParallel. Its functions are called by one thread at a time.
+/// One object serves one DistributedDataParallel at a time, on one rank. Its functions are called
+/// by one thread at a time.
 class RAMET_API CommStage {
  public:
   virtual ~CommStage();
@@ -61,7 +62,7 @@ class RAMET_API CommStage {
   virtual bool lossless() const = 0;
   /// Of these there is one in a chain.
   virtual bool exclusive() const { return false; }
-  /// When it is registered: an Error where it cannot work.
+  /// When it is registered, with nothing remembered: an Error where it cannot work.
   virtual void attach(const StageSetting& setting);
   /// What this rank has to remember, for checkpoints. Keys are "FULL NAME OF THE PARAMETER.what".
   virtual std::map<std::string, Tensor> state() const;

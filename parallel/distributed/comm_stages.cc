@@ -12,6 +12,7 @@ namespace ramet::distributed {
 
 using detail::Channel;
 using detail::Operand;
+using detail::over_memory;
 using detail::Staging;
 
 struct CommStages::Counts {
@@ -27,6 +28,10 @@ CommStages::CommStages(std::shared_ptr<ProcessGroup> group, std::string name, Av
       order_(order),
       parameters_(std::move(parameters)),
       counts_(std::make_shared<Counts>()) {}
+
+CommStages::~CommStages() {
+  for (const auto& s : stages_) s->registered_ = false;
+}
 
 void CommStages::add(const std::shared_ptr<CommStage>& stage) {
   constexpr const char* op = "register_comm_stage";
@@ -101,10 +106,6 @@ void CommStages::abort(const std::string& reason) const {
 
 namespace {
 
-Tensor over(void* data, IntArrayRef sizes, ScalarType dtype) {
-  return from_blob(data, sizes, TensorOptions(dtype));
-}
-
 // Those that some rank has, in memory of their own: the members are written when all is complete.
 class WorkingCopy {
  public:
@@ -115,11 +116,12 @@ class WorkingCopy {
     char* at = memory_.data();
     for (size_t i = 0; i < members.size(); ++i) {
       if (!report.present[i]) continue;
-      StageValues v{names[i], over(at, members[i].tensor().sizes(), kFloat), {}};
+      const Operand& from = members[i];
+      const Tensor place = over_memory(at, from.numel(), kFloat);
+      StageValues v{names[i], place.view(from.tensor().sizes()), {}};
       for (const detail::Header& h : headers) v.present_on.push_back(h.has(i));
       if (v.present_on[static_cast<size_t>(channel.rank())])
-        autograd::copy_values(v.values, over(const_cast<char*>(members[i].data()), v.values.sizes(),
-                                             members[i].dtype()));
+        autograd::copy_values(place, over_memory(from.data(), from.numel(), from.dtype()));
       at += aligned(members[i].numel());
       list.push_back(std::move(v));
       index_.push_back(i);

@@ -5,13 +5,15 @@
 #include <cstring>
 
 #include "autograd/ops/copy.h"
-#include "autograd/ops/factory.h"
 #include "kernels/random.h"
+#include "parallel/distributed/collectives_internal.h"
 #include "parallel/distributed/stages.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace ramet::distributed {
+
+using detail::over_memory;
 
 CommStage::~CommStage() = default;
 StageNext::~StageNext() = default;
@@ -24,10 +26,6 @@ void CommStage::load_state(const std::map<std::string, Tensor>& state) {
 
 namespace {
 
-Tensor over(const void* data, int64_t n, ScalarType dtype) {
-  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
-}
-
 class Float16 final : public WireFormat {
  public:
   explicit Float16(ScalarType dtype) : dtype_(dtype) {}
@@ -35,10 +33,10 @@ class Float16 final : public WireFormat {
   bool lossless() const override { return false; }
   size_t bytes(int64_t n) const override { return static_cast<size_t>(n) * 2; }
   void encode(const float* in, int64_t n, void* out, const WireKey&) const override {
-    autograd::copy_values(over(out, n, dtype_), over(in, n, kFloat));
+    autograd::copy_values(over_memory(out, n, dtype_), over_memory(in, n, kFloat));
   }
   void decode(const void* in, int64_t n, float* out) const override {
-    autograd::copy_values(over(out, n, kFloat), over(in, n, dtype_));
+    autograd::copy_values(over_memory(out, n, kFloat), over_memory(in, n, dtype_));
   }
 
  private:
@@ -106,7 +104,9 @@ class Int8 final : public WireFormat {
     } else {
       const float per_step = 1.0f / scale;
       for (int64_t i = 0; i < n; ++i) {
-        const float t = x[i] * per_step, below = std::floor(t);
+        const float t = x[i] * per_step;  // at most 127 and a rounding error
+        const auto whole = static_cast<float>(static_cast<int32_t>(t));
+        const float below = whole - (t < whole ? 1.0f : 0.0f);
         const float up = draw[i] < t - below ? 1.0f : 0.0f;
         q[i] = static_cast<int8_t>(std::min(127.0f, std::max(-127.0f, below + up)));
       }

@@ -71,7 +71,10 @@ class PowerSgd final : public ReduceStage {
   }
   bool lossless() const override { return false; }
   bool exclusive() const override { return true; }
-  void attach(const StageSetting& setting) override { parameters_ = setting.parameters; }
+  void attach(const StageSetting& setting) override {
+    parameters_ = setting.parameters;
+    memory_.clear();
+  }
 
   std::map<std::string, Tensor> state() const override {
     std::map<std::string, Tensor> out;

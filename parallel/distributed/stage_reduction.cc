@@ -58,8 +58,6 @@ struct Part {
 };
 using Parts = std::vector<Part>;
 
-Tensor over(float* data, int64_t n) { return from_blob(data, {n}, TensorOptions(kFloat)); }
-
 class Wire {
  public:
   Wire(Channel& channel, const StageRun& run, std::vector<const WireFormat*> formats,
@@ -86,7 +84,7 @@ class Wire {
     if (run_.average == Average::weighted)
       divisor = std::accumulate(run_.rows.begin(), run_.rows.end(), 0.0);
     const auto elements = static_cast<int64_t>(numbers(of(me_)));
-    if (divisor != 1 && divisor > 0) over(sum, elements).div_(divisor);
+    if (divisor != 1 && divisor > 0) over_memory(sum, elements, kFloat).div_(divisor);
     if (n_ > 2) {
       hand_out(sum);
     } else {
@@ -201,7 +199,7 @@ class Wire {
         auto* const x = reinterpret_cast<float*>(decoded[k].data());
         formats_.back()->decode(from[k], p.n, x);
         from[k] += encoded(p);
-        if (run_.average == Average::weighted) over(x, p.n).mul_(run_.rows[k]);
+        if (run_.average == Average::weighted) over_memory(x, p.n, kFloat).mul_(run_.rows[k]);
       }
       reduction.combine(sum, summands, p.n);
       sum += p.n;

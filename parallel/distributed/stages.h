@@ -88,11 +88,13 @@ namespace detail {
 class GradientReducer;
 }
 
-/// The chain of a DistributedDataParallel: ddp.comm_stages().
+/// The chain of a DistributedDataParallel, which makes it: ddp.comm_stages().
 class RAMET_API CommStages {
  public:
   CommStages(std::shared_ptr<ProcessGroup> group, std::string name, Average average,
              ReduceOrder order, std::map<std::string, std::vector<int64_t>> parameters);
+  ~CommStages();
+  CommStages(const CommStages&) = delete;
 
   /// At the end of the chain. Collective; while no backward runs. Errors on every rank, and nothing
   /// registered: a second exclusive stage ("can only be called once"), a stage that has a place

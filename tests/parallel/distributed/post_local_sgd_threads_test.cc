@@ -9,19 +9,9 @@
 #include "nn/serialize/archive.h"
 #include "parallel/distributed/model_averager.h"
 #include "tests/parallel/distributed/given_gradients.h"
+#include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {
-
-void with_groups(int ranks, Milliseconds timeout, const Body& body) {
-  GroupOptions o;
-  o.timeout = timeout;
-  auto groups = make_local_groups(ranks, o);
-  as_ranks(ranks, [&](int rank) {
-    const Group mine = std::move(groups[static_cast<size_t>(rank)]);
-    body(mine);
-  });
-}
-
 namespace {
 
 TEST(PostLocalSgd, TheWholeGroupThenTheSubgroup) {

@@ -9,19 +9,9 @@
 #include "nn/linear.h"
 #include "nn/serialize/archive.h"
 #include "tests/parallel/distributed/given_gradients.h"
+#include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {
-
-void with_groups(int ranks, Milliseconds timeout, const Body& body) {
-  GroupOptions o;
-  o.timeout = timeout;
-  auto groups = make_local_groups(ranks, o);
-  as_ranks(ranks, [&](int rank) {
-    const Group mine = std::move(groups[static_cast<size_t>(rank)]);
-    body(mine);
-  });
-}
-
 namespace {
 
 // ---- the twin: row-major matrices in float64, every product a triple loop -----------------------
@@ -316,9 +306,7 @@ TEST(PowerSgd, ARunGoesOnWithOtherBuckets) {
         second.steps(g, 5, 10);
         const auto a = whole.net->named_parameters();
         const auto b = second.net->named_parameters();
-        for (const auto& p : a) {
-          EXPECT_TRUE(same_bits(p.value(), b[p.key()])) << p.key();
-        }
+        for (const auto& p : a) { EXPECT_TRUE(same_bits(p.value(), b[p.key()])) << p.key(); }
 
         // Without its state it is another run.
         Trainer forgetful(g, first.net, 1 << 20, int8);

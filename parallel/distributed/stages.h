@@ -10,6 +10,7 @@
 //
 // Note [Communication stages] in comm_stage.h says what a chain does.
 #pragma once
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>

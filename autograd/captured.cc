@@ -10,7 +10,7 @@
 #include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
 #include "runtime/capture.h"
-#include "runtime/program.h"
+#include "runtime/program_internal.h"
 
 namespace ramet {
 

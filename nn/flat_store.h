@@ -63,10 +63,11 @@ class FlatRun {
   bool extend(const TensorBase* const* next, int count) {
     const int64_t size = static_cast<int64_t>(next[0]->nbytes());
     for (int i = 0; bytes_ && i < count; ++i)
-      if (at_[i] + room_ != next[i]->ptr() || root_[i] != root(*next[i])) return false;
+      if (at_[i] + room_ != next[i]->ptr() || root_[i] != next[i]->storage_impl()->root())
+        return false;
     for (int i = 0; !bytes_ && i < count; ++i) {
       at_[i] = static_cast<char*>(next[i]->ptr());
-      root_[i] = root(*next[i]);
+      root_[i] = next[i]->storage_impl()->root();
     }
     bytes_ = room_ + size;
     room_ += flat_padded(size);
@@ -87,10 +88,6 @@ class FlatRun {
   int64_t bytes() const { return bytes_; }
 
  private:
-  static const Storage* root(const TensorBase& t) {
-    const Storage* s = t.storage_impl();
-    return s->memory_of ? s->memory_of : s;
-  }
   static constexpr int kMaxOperands = 5;
   char* at_[kMaxOperands] = {};
   const Storage* root_[kMaxOperands] = {};

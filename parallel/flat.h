@@ -34,12 +34,13 @@ class FlatRun {
       for (const TensorBase* t : next) {
         at.push_back(t ? static_cast<char*>((*t)->data) : nullptr);
         home.push_back(t ? t->device() : Device(kCPU, 0));
-        roots_.push_back(t ? root(*t) : nullptr);
+        roots_.push_back(t ? t->storage_impl()->root() : nullptr);
       }
     } else {
       for (size_t i = 0; i < at.size(); ++i) {
         if ((at[i] == nullptr) != (next[i] == nullptr)) return false;
-        if (next[i] && (at[i] + room_ != (*next[i])->data || roots_[i] != root(*next[i])))
+        if (next[i] &&
+            (at[i] + room_ != (*next[i])->data || roots_[i] != next[i]->storage_impl()->root()))
           return false;
       }
     }
@@ -53,10 +54,6 @@ class FlatRun {
   int64_t bytes = 0;         // from the first piece's start to the last one's end
 
  private:
-  static const Storage* root(const TensorBase& t) {
-    const Storage* s = t.storage_impl();
-    return s->memory_of ? s->memory_of : s;
-  }
   std::vector<const Storage*> roots_;
   int64_t room_ = 0;  // from the first piece's start to where a further piece must start
 };

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/capture.h"
-#include "runtime/capture_regions.h"
+#include "runtime/capture_regions_internal.h"
 #include "runtime/counters.h"
 
 namespace ramet {

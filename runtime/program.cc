@@ -1,5 +1,3 @@
-#include "runtime/program.h"
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -7,8 +5,9 @@
 #include <utility>
 
 #include "runtime/capture.h"
-#include "runtime/capture_regions.h"
+#include "runtime/capture_regions_internal.h"
 #include "runtime/observer_internal.h"
+#include "runtime/program_internal.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {
@@ -21,12 +20,6 @@ std::mutex& one_at_a_time() {  // never destroyed: static destructors may run op
 }
 // The one that is being made. Read by the threads that make it alone.
 Program* current = nullptr;
-
-// The memory itself; aliases come and go.
-Storage* root(Storage* s) {
-  while (s->memory_of && s->memory_of != s) s = s->memory_of;
-  return s;
-}
 
 uint8_t looked_at(const TensorImpl* t) {
   return t->all_flags() & (TensorImpl::kContiguous | TensorImpl::kRequiresGrad |
@@ -215,7 +208,7 @@ void Program::keep(Storage* memory) {
 void born(Storage* made) { current->keep(made); }
 
 void used(TensorImpl* t) {
-  current->keep(root(t->storage));
+  current->keep(t->storage->root());
   current->hold(t);
 }
 
@@ -223,17 +216,18 @@ void Program::hold(TensorImpl* t) {
   const auto [at, fresh] = tensors_.try_emplace(t);
   if (!fresh) return;
   add_ref(t->refs);
-  at->second = {root(t->storage), t->data, t->numel, t->storage->version(), t->key(), looked_at(t)};
+  at->second = {t->storage->root(),    t->data,  t->numel,
+                t->storage->version(), t->key(), looked_at(t)};
 }
 
 void Program::forget(TensorImpl* t) {
   if (tensors_.erase(t)) TensorBase{t};
 }
 
-void Program::keep_memory_of(const TensorImpl* t) { keep(root(t->storage)); }
+void Program::keep_memory_of(const TensorImpl* t) { keep(t->storage->root()); }
 
 bool Program::uses_memory_of(const TensorImpl* t) const {
-  return memory_.count(root(t->storage)) != 0;
+  return memory_.count(t->storage->root()) != 0;
 }
 
 bool unique(const TensorImpl* t) {
@@ -269,7 +263,7 @@ const char* Program::failed_guard() const {
   if (slots_ != max_parallel_slots()) return "number of threads";
   for (const auto& [t, seen] : watched_)
     if (t->data != seen.data || t->numel != seen.numel || t->key() != seen.key ||
-        looked_at(t) != seen.flags || root(t->storage) != seen.memory)
+        looked_at(t) != seen.flags || t->storage->root() != seen.memory)
       return looked_at(t) != seen.flags ? "requires_grad" : "storages";
   for (const Guard& g : guards_)
     if (!g.holds()) return g.what;

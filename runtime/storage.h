@@ -54,6 +54,12 @@ struct alignas(64) Storage {
   static Storage* foreign(void* data, size_t bytes, Device device,
                           std::function<void(void*)> deleter);
 
+  /// The storage that owns the memory: an alias's comes and goes.
+  Storage* root() {
+    Storage* s = this;
+    while (s->memory_of && s->memory_of != s) s = s->memory_of;
+    return s;
+  }
   std::atomic<uint32_t>& version() { return version_of ? version_of->own_version : own_version; }
   const char* last_writer() const { return version_of ? version_of->writer : writer; }
   /// Every write through a public operation ends here: raises the version and notes who wrote.

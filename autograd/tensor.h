@@ -159,6 +159,9 @@ class RAMET_API Tensor : public TensorBase {
   // ---- copies and conversions -------------------------------------------------------------------
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor clone(std::optional<MemoryFormat> format = std::nullopt) const;
+  /// Writes src, broadcast and cast, into this tensor. With non_blocking the host does not wait for
+  /// a copy between pinned memory and a GPU; whoever uses either tensor afterwards comes behind it.
+  /// In to() as well, whose result on the CPU is pinned then.
   Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
   Tensor to(const TensorOptions& options = {}, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = std::nullopt) const;
@@ -172,11 +175,12 @@ class RAMET_API Tensor : public TensorBase {
   Tensor type_as(const Tensor& other) const { return to(other); }
   Tensor cpu() const { return to(Device(kCPU, 0)); }
   Tensor cuda() const { return to(Device(kCUDA)); }
-  /// This tensor: memory that a GPU copies from is staged where it is needed.
-  Tensor pin_memory(std::optional<Device> device = std::nullopt) const {
-    (void)device;
-    return *this;
-  }
+  /// A copy of this CPU tensor in pinned memory, from and to which `to` and `copy_` with
+  /// non_blocking copy while the host goes on (Note [Copies that nobody waits for] in
+  /// runtime/pinned.h); this tensor where it is pinned already or the program has no GPU. `device`
+  /// has no meaning: the memory is pinned for all of them. Differentiable.
+  Tensor pin_memory(std::optional<Device> device = std::nullopt) const;
+  bool is_pinned(std::optional<Device> device = std::nullopt) const;
   Tensor& fill_(const Scalar& value) const;
   Tensor& fill_(const Tensor& value) const;
   Tensor& zero_() const;

@@ -19,7 +19,9 @@ bool movable(const Tensor& t) {
       t.is_inference())
     return false;
   const Storage* s = t.storage_impl();
-  if (s->external == 1 || s->version_of || s->copy_on_write) return false;
+  if (s->external == Storage::kForeign || s->external == Storage::kPinned || s->version_of ||
+      s->copy_on_write)
+    return false;
   // Nobody else sees the memory, and the tensor is all of it.
   return s->refs.load(std::memory_order_acquire) == 1 && t->data == s->data;
 }

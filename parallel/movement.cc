@@ -20,8 +20,7 @@ void queue(Device device, std::vector<Tensor> reads, const std::vector<Tensor>& 
   std::vector<uint64_t> after;
   reads.insert(reads.end(), writes.begin(), writes.end());
   for (const Tensor& t : reads)
-    if (const uint64_t ticket = t.storage_impl()->pending.load(std::memory_order_acquire))
-      after.push_back(ticket);
+    if (const uint64_t ticket = ticket_of(t)) after.push_back(ticket);
   const uint64_t ticket =
       devices::post_after(device, std::move(after), [keep = reads, work = std::move(work)] {
         const devices::OperandsReady ready;
@@ -36,6 +35,12 @@ void copy(const Tensor& to, const Tensor& from) {
   count(Count::kTransfers);
   count(Count::kLaunches);
   count_bytes(from->device, to->device, to.nbytes());
+  const auto task = [](const Tensor& t) {
+    const uint64_t ticket = t.storage_impl()->pending.load(std::memory_order_acquire);
+    return ticket != 0 && !gpu::is_copy(ticket);
+  };
+  // One that has to be queued may wait there: its ticket stands for all of it.
+  if (!task(to) && !task(from)) return autograd::copy_values_later(to, from, /*fresh=*/false);
   move(to.device(), {from}, {to}, [to, from] { autograd::copy_values(to, from); });
 }
 

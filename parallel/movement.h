@@ -14,14 +14,22 @@
 
 #include "autograd/tensor.h"
 #include "parallel/counters.h"
+#include "runtime/pinned.h"
 
 namespace ramet {
 namespace parallel {
 namespace detail {
 
-inline bool is_ready(const Tensor& t) {
-  return t.storage_impl()->pending.load(std::memory_order_acquire) == 0;
+/// The ticket of the task that still uses t's memory; 0: none. Copies that nobody waits for
+/// (runtime/pinned.h) are none: kernels are put behind them, and where they use the host's memory
+/// this waits.
+inline uint64_t ticket_of(const Tensor& t) {
+  Storage& s = *t.storage_impl();
+  uint64_t ticket = s.pending.load(std::memory_order_acquire);
+  for (; gpu::is_copy(ticket); ticket = s.pending.load(std::memory_order_acquire)) wait_pending(s);
+  return ticket;
 }
+inline bool is_ready(const Tensor& t) { return ticket_of(t) == 0; }
 
 /// Queues `work` on `device` as the Note says. It keeps `reads` and `writes` alive; it must not
 /// throw.

@@ -12,6 +12,7 @@
 #include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/gpu.h"
+#include "runtime/pinned.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {
@@ -289,6 +290,11 @@ void reset_host_syncs() { g_host_syncs = 0; }
 
 void wait_pending(Storage& s) {
   const uint64_t ticket = s.pending.load(std::memory_order_acquire);
+  if (gpu::is_copy(ticket)) {
+    if (gpu::wait_copy(s, ticket) && !devices::on_worker())
+      devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   // a task may use what it is itself writing
   if (!ticket || devices::t_ready || ticket == devices::t_running) return;
   if (!devices::done(ticket)) {

@@ -71,7 +71,7 @@ class Event;
 /// recorded, it is done. Of a GPU: not while a step is captured.
 class RAMET_API Event {
  public:
-  /// After everything that `device` was given so far.
+  /// After everything that `device` was given so far, copies included.
   void record(Device device);
   /// Is everything before it done? Nobody waits.
   bool query() const;
@@ -80,6 +80,8 @@ class RAMET_API Event {
   /// What `later` is given from now on begins after it. Between GPUs the host does not wait; CPU
   /// operations run at once on the calling thread, so before them it does.
   void wait(Device later) const;
+  /// LibTorch's name for it.
+  void block(Device later) const { wait(later); }
 
  private:
   uint64_t ticket_ = 0;

@@ -87,7 +87,8 @@ class RAMET_API TensorOptions {
     o.requires_grad_ = on.value_or(false);
     return o;
   }
-  /// Accepted for source compatibility. CPU memory needs no pinning here.
+  /// In pinned memory, which GPUs copy from and to while the host goes on (Tensor::pin_memory). Of
+  /// CPU tensors; where the program has no GPU it changes nothing.
   [[nodiscard]] TensorOptions pinned_memory(std::optional<bool> on) const {
     TensorOptions o = *this;
     o.has_pinned_memory_ = on.has_value();

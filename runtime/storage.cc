@@ -6,6 +6,7 @@
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/gpu.h"
+#include "runtime/pinned.h"
 #include "runtime/pool.h"
 #include "runtime/tensor_base.h"
 
@@ -17,12 +18,9 @@ struct ExternalStorage : Storage {
   ExternalStorage(void* p, size_t n, Device d, std::function<void(void*)> f)
       : Storage(n, d.ordinal()), deleter(std::move(f)) {
     data = p;
-    external = 1;
+    external = kForeign;
   }
 };
-
-// Storage::external of memory that is our own, on a GPU: parameters there may be moved together.
-constexpr uint64_t kOnGpu = 2;
 
 // The header is in host memory; the memory goes back to the device that it came from.
 [[gnu::cold]] Storage* make_on_gpu(size_t bytes, Device device) {
@@ -32,7 +30,7 @@ constexpr uint64_t kOnGpu = 2;
     Storage* s =
         Storage::foreign(memory, bytes, device,
                          [&gpus, bytes, k = device.index()](void* p) { gpus.free(p, bytes, k); });
-    s->external = kOnGpu;
+    s->external = Storage::kOnGpu;
     return s;
   } catch (...) {
     gpus.free(memory, bytes, device.index());
@@ -51,6 +49,10 @@ Storage* Storage::make(size_t bytes, Device device) {
 }
 
 Storage* Storage::alias(Storage* memory, void* data, size_t bytes, Storage* versions) {
+  // Its own pending word will say nothing of a copy.
+  if (const uint64_t ticket = memory->pending.load(std::memory_order_acquire);
+      RAMET_UNLIKELY(gpu::is_copy(ticket)))
+    gpu::wait_copy(*memory, ticket);
   auto* s = new (pool::allocate(sizeof(Storage))) Storage(bytes, static_cast<int>(memory->device));
   s->data = data;
   s->memory_of = memory;
@@ -68,8 +70,17 @@ Storage* Storage::foreign(void* data, size_t bytes, Device device,
       ExternalStorage(data, bytes, device, std::move(deleter));
 }
 
+// Somebody still uses the memory. Pinned memory knows itself which copies do.
+void Storage::leave(uint64_t ticket) noexcept {
+  if (!gpu::is_copy(ticket)) return wait_pending(*this);
+  if (external == kPinned) return;
+  try {
+    gpu::wait_copy(*this, ticket);
+  } catch (const Error&) {}  // a lost device: whoever waits for it is told
+}
+
 void Storage::destroy() {
-  if (pending.load(std::memory_order_acquire)) wait_pending(*this);  // a stream still writes here
+  if (const uint64_t ticket = pending.load(std::memory_order_acquire)) leave(ticket);
   // the block starts with a TensorImpl
   if (memory_of == this) {
     return pool::deallocate(reinterpret_cast<TensorImpl*>(this) - 1,

@@ -22,14 +22,16 @@ inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory
 /// until both are gone. An alias (flat-store member, replica parameter) has its data inside
 /// `memory_of` and counts its versions in `version_of`, or itself where that is null.
 struct alignas(64) Storage {
+  // Foreign memory; our own on a GPU; our own that is pinned (runtime/pinned.h).
+  static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3;
   std::atomic<uint32_t> refs{1};
   std::atomic<uint32_t> own_version{0};
-  // 0, or a ticket of the device stream that still writes here (runtime/devices.h)
+  // 0, or the ticket of a task (runtime/devices.h) or a copy (runtime/pinned.h) that still uses it
   std::atomic<uint64_t> pending{0};
   void* data;
   uint64_t bytes : 48;
   uint64_t device : 8;    // Device::ordinal()
-  uint64_t external : 4;  // 1: `this` is an ExternalStorage
+  uint64_t external : 4;  // not 0: `this` is an ExternalStorage, of which kind
   // 1: an alias of memory that its holder may read only: TensorBase::own_memory
   uint64_t copy_on_write : 4;
   const char* writer = "nobody";  // last in-place operation: the second name in a version error
@@ -81,6 +83,9 @@ struct alignas(64) Storage {
     if (drop_ref(refs)) destroy();
   }
   void destroy();
+
+ private:
+  void leave(uint64_t ticket) noexcept;
 };
 static_assert(sizeof(Storage) == 64, "one cache line");
 

@@ -9,6 +9,7 @@
 #include "kernels/fill.h"
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
+#include "runtime/pinned.h"
 
 namespace ramet {
 
@@ -53,7 +54,9 @@ void* at(void* p, int64_t elements, ScalarType t) {
 
 // Between devices of which one is a GPU at least. Another dtype, layout or a broadcast is made
 // where the fewer bytes travel; what travels is contiguous.
-[[gnu::cold, gnu::noinline]] void copy_between(const TensorBase& dst, const TensorBase& src) {
+enum class Copy : uint8_t { kNow, kLater, kLaterFresh };
+[[gnu::cold, gnu::noinline]] void copy_between(const TensorBase& dst, const TensorBase& src,
+                                               Copy when) {
   TensorBase sent = src;
   const bool smaller = item_size(dst.scalar_type()) < item_size(src.scalar_type());
   const ScalarType type = smaller ? dst.scalar_type() : src.scalar_type();
@@ -64,9 +67,12 @@ void* at(void* p, int64_t elements, ScalarType t) {
   const bool at_once = dst.raw_contiguous() && dst.scalar_type() == type && same_sizes(dst, src);
   const TensorBase arrived = at_once ? dst : TensorBase::empty(src.sizes(), type, dst.device());
   const Device gpu = dst.is_cpu() ? src.device() : dst.device();
-  capture::in_turn([&gpus = gpu::required("copy", gpu), to = arrived.ptr(), there = dst.device(),
-                    from = sent.ptr(), here = src.device(),
-                    bytes = arrived.nbytes()] { gpus.copy(to, there, from, here, bytes); });
+  const bool queued = when != Copy::kNow && !capture::active() &&
+                      gpu::copy_later(arrived, sent, when == Copy::kLaterFresh || !at_once);
+  if (!queued)
+    capture::in_turn([&gpus = gpu::required("copy", gpu), to = arrived.ptr(), there = dst.device(),
+                      from = sent.ptr(), here = src.device(),
+                      bytes = arrived.nbytes()] { gpus.copy(to, there, from, here, bytes); });
   if (!at_once) copy_values(dst, arrived);
 }
 
@@ -109,9 +115,15 @@ void copy_as_they_lie(const TensorBase& dst, const TensorBase& src) {
 void copy_values(const TensorBase& dst, const TensorBase& src) {
   if (dst.numel() == 0) return;
   if (RAMET_UNLIKELY(dst->device != src->device) && !(dst.is_cpu() && src.is_cpu()))
-    return copy_between(dst, src.steady());
+    return copy_between(dst, src.steady(), Copy::kNow);
   if (RAMET_LIKELY(!src->is(TensorImpl::kInternalLayout))) copy_as_they_lie(dst, src);
   else copy_as_they_lie(dst, src.steady());
+}
+
+void copy_values_later(const TensorBase& dst, const TensorBase& src, bool fresh) {
+  if (dst->device == src->device || (dst.is_cpu() && src.is_cpu()) || dst.numel() == 0)
+    return copy_values(dst, src);
+  copy_between(dst, src.steady(), fresh ? Copy::kLaterFresh : Copy::kLater);
 }
 
 void check_fits(const Scalar& value, ScalarType dtype) { bits_of(value, dtype); }
@@ -240,7 +252,7 @@ Tensor scalar_to_tensor(const Scalar& value, Device device) {
   return t;
 }
 
-Tensor& Tensor::copy_(const Tensor& src, bool) const {
+Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   check_defined("copy_", *this);
   check_defined("copy_", src);
   check_inplace("copy_", *this);
@@ -253,6 +265,8 @@ Tensor& Tensor::copy_(const Tensor& src, bool) const {
   if (may_overlap(src) &&
       !(ptr() == src.ptr() && same_sizes(*this, src) && same_strides(*this, src))) {
     copy_values(*this, src.detach().clone());  // looks at one memory may overlap
+  } else if (non_blocking) {
+    copy_values_later(*this, src, /*fresh=*/false);
   } else {
     copy_values(*this, src);
   }
@@ -288,9 +302,13 @@ namespace {
 // A copy with another dtype or device, recorded. Between devices it is a movement: the general walk
 // is needed behind it.
 Tensor converted(const Tensor& x, ScalarType dtype, Device device,
-                 std::optional<MemoryFormat> format) {
+                 std::optional<MemoryFormat> format, bool non_blocking) {
   Tensor out = empty_for_copy("to", x, dtype, device, format);
-  copy_values(out, x);
+  // As LibTorch: nobody waits, so the result is where nobody has to.
+  if (non_blocking && x.is_cuda() && device.is_cpu() && !capture::active())
+    out = Tensor(empty_pinned(out));
+  if (non_blocking) copy_values_later(out, x, /*fresh=*/true);
+  else copy_values(out, x);
   if (!is_floating(dtype) || !recording(x)) return out;
   out = record("ToCopyBackward0", {x}, std::move(out),
                [from = Meta(x)](const Node&, const Tensor& g) { return from.reduce(g); });
@@ -300,7 +318,7 @@ Tensor converted(const Tensor& x, ScalarType dtype, Device device,
 
 }  // namespace
 
-Tensor Tensor::to(const TensorOptions& options, bool, bool copy,
+Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {
   check_defined("to", *this);
   RAMET_CHECK(!options.has_requires_grad(), "to", "to(options) expects unset requires_grad flag");
@@ -313,7 +331,27 @@ Tensor Tensor::to(const TensorOptions& options, bool, bool copy,
       (wanted == MemoryFormat::ChannelsLast ? shows_channels_last(*this)
                                             : raw_contiguous() || !shows_channels_last(*this));
   if (!copy && dtype == scalar_type() && device == this->device() && lies_so) return *this;
-  return converted(*this, dtype, device, format);
+  return converted(*this, dtype, device, format, non_blocking);
+}
+
+bool Tensor::is_pinned(std::optional<Device>) const {
+  check_defined("is_pinned", *this);
+  return ramet::is_pinned(*this);
+}
+
+Tensor Tensor::pin_memory(std::optional<Device>) const {
+  check_defined("pin_memory", *this);
+  RAMET_CHECK(is_cpu(), "pin_memory", "only dense CPU tensors can be pinned: got ",
+              describe(*this));
+  if (ramet::is_pinned(*this) || !cuda::is_available()) return *this;
+  const TensorBase x = steady();
+  const bool as_it_lies = !x->is(TensorImpl::kInternalLayout) && non_overlapping_and_dense(x);
+  Tensor out(
+      empty_pinned(as_it_lies ? x : TensorBase::empty(x.sizes(), x.scalar_type(), x.device())));
+  copy_values(out, x);
+  if (!recording(*this)) return out;
+  return record("PinMemoryBackward0", {*this}, std::move(out),
+                [](const Node&, const Tensor& g) { return g; });
 }
 Tensor Tensor::to(Device device, ScalarType dtype, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {

@@ -7,6 +7,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/index_front.h"
 #include "kernels/fill.h"
+#include "runtime/pinned.h"
 #include "runtime/storage_ref.h"
 
 namespace ramet {
@@ -15,6 +16,11 @@ using namespace autograd;
 
 namespace {
 
+// Uninitialised t, in pinned memory where `options` ask for that.
+Tensor placed(Tensor t, const TensorOptions& options) {
+  if (RAMET_LIKELY(!options.pinned_memory())) return t;
+  return Tensor(empty_pinned(t));
+}
 Tensor finished(Tensor t, const TensorOptions& options) {
   if (options.requires_grad()) t.requires_grad_(true);
   return t;
@@ -23,7 +29,8 @@ Tensor fresh(const char* op, IntArrayRef size, const TensorOptions& options) {
   for (int64_t s : size)
     RAMET_CHECK(s >= 0, op, "Trying to create tensor with negative dimension ", s, ": got sizes ",
                 size);
-  return Tensor(TensorBase::empty(size, options.dtype(), resolve(options.device())));
+  return placed(Tensor(TensorBase::empty(size, options.dtype(), resolve(options.device()))),
+                options);
 }
 Tensor filled(const char* op, IntArrayRef size, const Scalar& value, const TensorOptions& options) {
   Tensor t = fresh(op, size, options);
@@ -41,11 +48,11 @@ Tensor fresh_like(const char* op, const Tensor& self, const TensorOptions& optio
   const MemoryFormat wanted = format.value_or(
       options.has_memory_format() ? options.memory_format_opt().value() : MemoryFormat::Preserve);
   const Device device = resolve(o.device());
+  if (o.pinned_memory()) settle(self);
   if (wanted == MemoryFormat::Preserve && device == self.device())
-    return empty_like_layout(self, o.dtype());
-  if (wanted == MemoryFormat::ChannelsLast)
-    return empty(self.sizes(), TensorOptions(o.dtype()).device(device), MemoryFormat::ChannelsLast);
-  return Tensor(TensorBase::empty(self.sizes(), o.dtype(), device));
+    return placed(empty_like_layout(self, o.dtype()), o);
+  return empty(self.sizes(), o.requires_grad(std::nullopt),
+               wanted == MemoryFormat::ChannelsLast ? wanted : MemoryFormat::Contiguous);
 }
 Tensor filled_like(const char* op, const Tensor& self, const Scalar& value,
                    const TensorOptions& options, std::optional<MemoryFormat> format) {
@@ -68,14 +75,13 @@ Tensor empty(IntArrayRef size, const TensorOptions& options, std::optional<Memor
     Tensor t = empty_channels_last(size[0], size[1], size[2], size[3], options.dtype(),
                                    resolve(options.device()));
     t->set(TensorImpl::kInternalLayout, false);  // asked for, so shown
-    return finished(std::move(t), options);
+    return finished(placed(std::move(t), options), options);
   }
   return finished(fresh("empty", size, options), options);
 }
 Tensor empty_strided(IntArrayRef size, IntArrayRef stride, const TensorOptions& options) {
-  return finished(
-      Tensor(TensorBase::empty_strided(size, stride, options.dtype(), resolve(options.device()))),
-      options);
+  Tensor t(TensorBase::empty_strided(size, stride, options.dtype(), resolve(options.device())));
+  return finished(placed(std::move(t), options), options);
 }
 Tensor zeros(IntArrayRef size, const TensorOptions& options) {
   return filled("zeros", size, 0, options);
@@ -160,7 +166,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
                 end, " by ", step);
     n = static_cast<int64_t>(count);
   }
-  Tensor t = fresh("arange", {n}, TensorOptions(dtype).device(options.device()));
+  Tensor t = fresh("arange", {n}, options.dtype(dtype));
   kernels::ArangeArgs k{t.ptr(), n, a, d, 0, 0, dtype};
   if (is_integral(dtype)) {
     k.istart = whole ? start.toLong() : static_cast<int64_t>(a);
@@ -250,7 +256,7 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
     else if (exact == kLong) static_cast<int64_t*>(host->data)[i] = values_[i].toLong();
     else static_cast<bool*>(host->data)[i] = values_[i].toBool();
   }
-  Tensor t = Tensor(TensorBase::empty(sizes_, dtype, resolve(options.device())));
+  Tensor t = placed(Tensor(TensorBase::empty(sizes_, dtype, resolve(options.device()))), options);
   copy_values(t, host);
   return finished(std::move(t), options);
 }

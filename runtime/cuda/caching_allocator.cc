@@ -34,7 +34,7 @@ void* CachingAllocator::take(size_t size) {
   const bool too_much = rest && limit_ && current_ + block.size > limit_;
   if (too_much || rest >= (small(size) ? kAlign : (size_t{1} << 20))) {
     block.size = size;
-    blocks_[at + size] = {rest, true, block.segment};
+    blocks_[at + size] = {rest, true, block.segment, block.freed};
     list.insert({rest, at + size});
   }
   return at;
@@ -91,11 +91,13 @@ void CachingAllocator::free(void* memory) noexcept {
   auto it = blocks_.find(static_cast<char*>(memory));
   current_ -= it->second.size;
   it->second.free = true;
+  it->second.freed = turn_;
   auto& list =
       free_list(segments_.at(it->second.segment) == kSmallSegment ? kSmallSegment : kSegment);
   const auto join = [&](std::map<char*, Block>::iterator left,
                         std::map<char*, Block>::iterator right) {
     left->second.size += right->second.size;
+    left->second.freed = std::max(left->second.freed, right->second.freed);
     blocks_.erase(right);
   };
   const auto next = std::next(it);
@@ -153,6 +155,15 @@ void CachingAllocator::set_limit(size_t bytes) {
 size_t CachingAllocator::reserved() {
   std::lock_guard lock(mutex_);
   return reserved_;
+}
+
+uint64_t CachingAllocator::next_turn() {
+  std::lock_guard lock(mutex_);
+  return ++turn_;
+}
+uint64_t CachingAllocator::last_freed(void* memory) {
+  std::lock_guard lock(mutex_);
+  return blocks_.at(static_cast<char*>(memory)).freed;
 }
 
 // REQUIRES: the lock.

@@ -38,12 +38,19 @@ class RAMET_API CachingAllocator {
   void set_limit(size_t bytes);
   /// Bytes taken from the driver.
   size_t reserved();
+  /// A turn of frees ends and another begins; its number, from 2 on. Whoever then puts a stream
+  /// behind the compute stream has put it behind all kernels that used what was freed in earlier
+  /// turns.
+  uint64_t next_turn();
+  /// The turn in which this memory, allocated since, was freed last; 0: never.
+  uint64_t last_freed(void* memory);
 
  private:
   struct Block {
     size_t size;
     bool free;
-    char* segment;  // the start of the segment it was cut from
+    char* segment;       // the start of the segment it was cut from
+    uint64_t freed = 0;  // in which turn, any part of it
   };
   struct BySize {
     size_t size;
@@ -65,6 +72,7 @@ class RAMET_API CachingAllocator {
   std::set<BySize> free_[2];          // of small and of other segments
   size_t current_ = 0, peak_ = 0, reserved_ = 0, limit_ = 0;
   int64_t allocations_ = 0;
+  uint64_t turn_ = 1;
 };
 
 /// That of cuda:k, made at need.

@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/host_copies.h"
 
 namespace ramet {
 namespace cuda {
@@ -17,33 +18,44 @@ class CardEvent final : public gpu::Event {
     looks_ = state.looks();
     const CardGuard card(kOp, state);
     RAMET_CUDA(kOp, device_, cudaEventRecord(event_.get(), state.stream(Queue::kCompute, kOp)));
+    copies_ = marks_of_copies(kOp, device_);
   }
   bool query() override {
     const CardGuard card(kOp, device_);
-    const cudaError_t code = cudaEventQuery(event_.get());
-    if (code == cudaErrorNotReady) return false;
-    RAMET_CUDA(kOp, device_, code);
-    return true;
+    bool done = true;
+    for_each([&](cudaEvent_t event) {
+      const cudaError_t code = done ? cudaEventQuery(event) : cudaSuccess;
+      if (code == cudaErrorNotReady) done = false;
+      else RAMET_CUDA(kOp, device_, code);
+    });
+    return done;
   }
   void synchronize() override {
     {
       const CardGuard card(kOp, device_);
-      RAMET_CUDA(kOp, device_, cudaEventSynchronize(event_.get()));
+      for_each([&](cudaEvent_t event) { RAMET_CUDA(kOp, device_, cudaEventSynchronize(event)); });
     }
     raise_faults(looks_);
   }
   void wait(Stream later) override {
     DeviceState& state = device_state(later.device.index(), kOp);
     const CardGuard card(kOp, state);
-    RAMET_CUDA(
-        kOp, state.device,
-        cudaStreamWaitEvent(state.stream(static_cast<Queue>(later.id), kOp), event_.get(), 0));
+    const cudaStream_t stream = state.stream(static_cast<Queue>(later.id), kOp);
+    for_each([&](cudaEvent_t event) {
+      RAMET_CUDA(kOp, state.device, cudaStreamWaitEvent(stream, event, 0));
+    });
     state.came_behind(looks_);
   }
 
  private:
+  template <class F> void for_each(const F& f) const {
+    f(event_.get());
+    for (const EventHandle& copy : copies_) f(copy.get());
+  }
+
   const int device_;
   const EventHandle event_;
+  std::vector<EventHandle> copies_;  // that nobody waited for, and that run beside the kernels
   Looks looks_;
 };
 

@@ -7,9 +7,11 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/events.h"
 #include "runtime/cuda/graphs.h"
+#include "runtime/cuda/host_copies.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/gpu_sums.h"
 #include "runtime/logging.h"
+#include "runtime/pinned.h"
 
 namespace ramet {
 namespace cuda {
@@ -57,7 +59,10 @@ class Cards final : public gpu::Library {
   void set_memory_limit(int device, size_t bytes) override {
     caching_allocator(device).set_limit(bytes);
   }
-  void empty_cache() override { empty_all_caches(); }
+  void empty_cache() override {
+    empty_all_caches();
+    gpu::host_copies()->empty_cache();
+  }
   gpu::Capacity capacity(int device) override {
     constexpr const char* kOp = "capacity";
     cudaDeviceProp properties;
@@ -79,6 +84,7 @@ void shutdown() {
   }
   destroy_communicators();
   destroy_buffers();
+  forget_copies();
   destroy_allocators();
   destroy_states();
   forget_device_list();

@@ -1,0 +1,310 @@
+#include "runtime/cuda/host_copies.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/check.h"
+#include "runtime/pinned.h"
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+constexpr const char* kOp = "copy";
+
+// The copies of one device in one direction. They run in the order of their numbers, so the event
+// of a later one stands for an earlier one, too, and a ring of events is enough.
+class Lane {
+ public:
+  std::mutex mutex;  // of everything here
+  uint64_t copies = 0;
+  // Frees in turns before this one are of memory that the copy stream is behind.
+  uint64_t behind = 1;
+
+  /// The last copy is queued: its number.
+  uint64_t mark(int device, cudaStream_t stream) {
+    const size_t at = copies % kRing;
+    if (ring_.size() == at) ring_.emplace_back(kOp, device);
+    RAMET_CUDA(kOp, device, cudaEventRecord(ring_[at].get(), stream));
+    return ++copies;
+  }
+  cudaEvent_t event(uint64_t number) const { return ring_[(number - 1) % kRing].get(); }
+  void forget() {
+    const std::lock_guard lock(mutex);
+    ring_.clear();
+    copies = 0;
+    behind = 1;
+  }
+
+ private:
+  static constexpr size_t kRing = 64;
+  std::vector<EventHandle> ring_;
+};
+
+// What a ticket says.
+struct Ticket {
+  int device;
+  Queue queue;
+  uint64_t number;
+};
+constexpr int kQueueShift = 60, kDeviceShift = 56;
+constexpr uint64_t kNumber = (uint64_t{1} << kDeviceShift) - 1;
+uint64_t packed(const Ticket& t) {
+  return gpu::kCopyTicket | static_cast<uint64_t>(t.queue) << kQueueShift |
+         static_cast<uint64_t>(t.device) << kDeviceShift | t.number;
+}
+Ticket unpacked(uint64_t t) {
+  return {static_cast<int>(t >> kDeviceShift & 0xf), static_cast<Queue>(t >> kQueueShift & 3),
+          t & kNumber};
+}
+
+// One block of pinned memory.
+struct Block {
+  size_t size;
+  // Its last copy in each lane, and, of copies into it, what they came behind.
+  struct Use {
+    Ticket last;
+    Looks looks;
+  };
+  std::vector<Use> uses = {};
+};
+
+struct Shared {
+  Lane in[kMaxDevicesPerType], out[kMaxDevicesPerType];
+  std::mutex mutex;  // of the rest; taken after a lane's
+  std::map<char*, Block> blocks;
+  std::multimap<size_t, char*> free;
+  size_t held = 0;
+};
+Shared& shared() {  // never destroyed: see device_state.cc
+  static auto* s = new Shared;
+  return *s;
+}
+Lane& lane(const Ticket& t) {
+  return (t.queue == Queue::kCopyIn ? shared().in : shared().out)[t.device];
+}
+
+bool done(const Ticket& t) {
+  Lane& of = lane(t);
+  const std::lock_guard lock(of.mutex);
+  if (t.number > of.copies) return true;  // of before a shutdown()
+  const CardGuard card(kOp, t.device);
+  const cudaError_t code = cudaEventQuery(of.event(t.number));
+  if (code == cudaErrorNotReady) return false;
+  RAMET_CUDA(kOp, t.device, code);
+  return true;
+}
+
+// `stream` of `device` comes behind the copy.
+void put_behind(const Ticket& t, int device, cudaStream_t stream) {
+  Lane& of = lane(t);
+  const std::lock_guard lock(of.mutex);
+  if (t.number > of.copies) return;
+  const CardGuard card(kOp, device);
+  RAMET_CUDA(kOp, device, cudaStreamWaitEvent(stream, of.event(t.number), 0));
+}
+
+// REQUIRES: shared().mutex. The block that holds this address.
+Block* block_of(const void* memory) {
+  auto& blocks = shared().blocks;
+  const auto address = static_cast<char*>(const_cast<void*>(memory));
+  auto at = blocks.upper_bound(address);
+  if (at == blocks.begin()) return nullptr;
+  --at;
+  return address < at->first + at->second.size ? &at->second : nullptr;
+}
+std::vector<Block::Use> uses_of(const void* memory) {
+  const std::lock_guard lock(shared().mutex);
+  const Block* block = block_of(memory);
+  return block ? block->uses : std::vector<Block::Use>();
+}
+void note_use(const void* memory, const Block::Use& use) {
+  const std::lock_guard lock(shared().mutex);
+  Block* block = block_of(memory);
+  if (!block) return;
+  for (Block::Use& u : block->uses)
+    if (u.last.device == use.last.device && u.last.queue == use.last.queue) {
+      u = use;
+      return;
+    }
+  block->uses.push_back(use);
+}
+
+bool idle(const Block& block) {
+  return std::all_of(block.uses.begin(), block.uses.end(),
+                     [](const Block::Use& use) { return done(use.last); });
+}
+
+// Takes free blocks that no copy uses any more from the list: at most `most`, of this size (0: of
+// any). done() takes a lane's lock, so not under the other one.
+std::vector<char*> take_idle(size_t size, size_t most) {
+  Shared& s = shared();
+  std::vector<std::pair<char*, Block>> candidates;
+  {
+    const std::lock_guard lock(s.mutex);
+    for (const auto& [of_size, memory] : s.free)
+      if (!size || of_size == size) candidates.emplace_back(memory, s.blocks.at(memory));
+  }
+  std::vector<char*> taken;
+  for (const auto& [memory, block] : candidates) {
+    if (taken.size() == most) break;
+    if (!idle(block)) continue;
+    const std::lock_guard lock(s.mutex);
+    for (auto [at, end] = s.free.equal_range(block.size); at != end; ++at) {
+      if (at->second != memory) continue;  // another thread was quicker
+      s.free.erase(at);
+      s.blocks.at(memory).uses.clear();
+      taken.push_back(memory);
+      break;
+    }
+  }
+  return taken;
+}
+
+class PinnedMemory final : public gpu::HostCopies {
+ public:
+  void* allocate(size_t bytes) override {
+    constexpr const char* kPin = "pin_memory";
+    size_t size = 512;
+    while (size < bytes) size *= 2;
+    if (const std::vector<char*> again = take_idle(size, 1); !again.empty()) return again[0];
+    Shared& s = shared();
+    const CardGuard card(kPin, 0);
+    void* memory = nullptr;
+    cudaError_t code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
+    if (code == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      empty_cache();
+      code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
+    }
+    if (code == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      const std::lock_guard lock(s.mutex);
+      throw OutOfMemoryError(detail::join("[pin_memory] out of pinned memory: got a request of ",
+                                          bytes, " bytes, ", s.held, " bytes are held"));
+    }
+    RAMET_CUDA(kPin, 0, code);
+    const std::lock_guard lock(s.mutex);
+    s.blocks[static_cast<char*>(memory)] = {size};
+    s.held += size;
+    return memory;
+  }
+
+  void free(void* memory) noexcept override {
+    Shared& s = shared();
+    const std::lock_guard lock(s.mutex);
+    s.free.emplace(s.blocks.at(static_cast<char*>(memory)).size, static_cast<char*>(memory));
+  }
+
+  uint64_t copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes,
+                bool fresh) override {
+    const bool in = from_device.is_cpu();
+    const int device = (in ? to_device : from_device).index();
+    const void* const host = in ? from : to;
+    Ticket made{device, in ? Queue::kCopyIn : Queue::kCopyOut, 0};
+    DeviceState& state = device_state(device, kOp);
+    const CardGuard card(kOp, state);
+    const cudaStream_t stream = state.stream(made.queue, kOp);
+    // Two copies out of the host's memory have nothing to do with each other.
+    for (const Block::Use& use : uses_of(host))
+      if (!in || use.last.queue == Queue::kCopyOut) put_behind(use.last, device, stream);
+    Lane& mine = lane(made);
+    const std::lock_guard lock(mine.mutex);
+    CachingAllocator& memory = caching_allocator(device);
+    if (!in || !fresh || memory.last_freed(to) >= mine.behind) {
+      const uint64_t turn = memory.next_turn();
+      state.order(Queue::kCompute, made.queue, kOp);
+      mine.behind = turn;
+    }
+    const Looks looks = in ? Looks() : state.looks();
+    RAMET_CUDA(kOp, device,
+               cudaMemcpyAsync(to, from, bytes,
+                               in ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, stream));
+    made.number = mine.mark(device, stream);
+    note_use(host, {made, looks});
+    return packed(made);
+  }
+
+  void order(uint64_t ticket) override {
+    const Ticket t = unpacked(ticket);
+    put_behind(t, t.device, device_state(t.device, kOp).stream(Queue::kCompute, kOp));
+  }
+
+  bool wait(const void* memory) override {
+    const std::vector<Block::Use> uses = uses_of(memory);
+    bool waited = false;
+    for (const Block::Use& use : uses) {
+      if (done(use.last)) continue;
+      waited = true;
+      cudaEvent_t event;
+      {
+        Lane& of = lane(use.last);
+        const std::lock_guard lock(of.mutex);
+        event = of.event(use.last.number);
+      }
+      const CardGuard card(kOp, use.last.device);
+      RAMET_CUDA(kOp, use.last.device, cudaEventSynchronize(event));
+    }
+    {
+      const std::lock_guard lock(shared().mutex);
+      if (Block* block = block_of(memory)) {
+        auto& left = block->uses;
+        const auto known = [&](const Block::Use& u) {
+          return std::any_of(uses.begin(), uses.end(), [&](const Block::Use& w) {
+            return w.last.device == u.last.device && w.last.queue == u.last.queue &&
+                   w.last.number >= u.last.number;
+          });
+        };
+        left.erase(std::remove_if(left.begin(), left.end(), known), left.end());
+      }
+    }
+    for (const Block::Use& use : uses) raise_faults(use.looks);
+    return waited;
+  }
+
+  void empty_cache() override {
+    Shared& s = shared();
+    for (char* memory : take_idle(0, SIZE_MAX)) {
+      const std::lock_guard lock(s.mutex);
+      s.held -= s.blocks.at(memory).size;
+      s.blocks.erase(memory);
+      (void)cudaFreeHost(memory);
+    }
+  }
+};
+
+PinnedMemory& pinned_memory() {
+  static PinnedMemory memory;
+  return memory;
+}
+
+}  // namespace
+
+std::vector<EventHandle> marks_of_copies(const char* op, int device) {
+  std::vector<EventHandle> marks;
+  for (const Queue queue : {Queue::kCopyIn, Queue::kCopyOut}) {
+    Lane& of = lane({device, queue, 0});
+    const std::lock_guard lock(of.mutex);
+    if (!of.copies) continue;
+    const CardGuard card(op, device);
+    EventHandle& mark = marks.emplace_back(op, device);
+    RAMET_CUDA(op, device, cudaEventRecord(mark.get(), device_state(device, op).stream(queue, op)));
+  }
+  return marks;
+}
+
+void forget_copies() {
+  Shared& s = shared();
+  for (int k = 0; k < kMaxDevicesPerType; ++k) s.in[k].forget(), s.out[k].forget();
+  pinned_memory().empty_cache();
+}
+
+}  // namespace cuda
+
+gpu::HostCopies* gpu::host_copies() { return &cuda::pinned_memory(); }
+
+}  // namespace ramet

@@ -1,0 +1,20 @@
+// Pinned host memory and the copies that nobody waits for: gpu::HostCopies. See the Note in
+// runtime/pinned.h.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "runtime/cuda/device_state.h"
+
+namespace ramet {
+namespace cuda {
+
+/// Points in the copy streams of cuda:k behind its copies that nobody waited for; none where there
+/// were none.
+RAMET_API std::vector<EventHandle> marks_of_copies(const char* op, int device);
+
+/// Forgets all copies, which are done, and gives back the pinned memory that nobody holds.
+RAMET_API void forget_copies();
+
+}  // namespace cuda
+}  // namespace ramet

@@ -21,8 +21,12 @@ namespace {
 
 constexpr uint64_t kNumber = (uint64_t{1} << 56) - 1;
 
+struct Task {
+  uint64_t number, origin;
+  std::function<void()> run;
+};
 struct Worker {
-  std::deque<std::pair<uint64_t, std::function<void()>>> queue;
+  std::deque<Task> queue;
   std::condition_variable wake;
   // finished before an older one: by nesting, or while that one is parked
   std::set<uint64_t> early;
@@ -34,12 +38,43 @@ struct Worker {
 thread_local int t_worker = -1;       // which device's worker this thread is
 thread_local uint64_t t_running = 0;  // the innermost task that runs on this thread
 thread_local bool t_ready = false;    // OperandsReady
+thread_local uint64_t t_origin = 0;   // of the task that runs here; 0: none does
+
+// Small numbers of threads. Never destroyed: threads may end after static objects.
+struct Origins {
+  std::mutex mutex;
+  std::vector<uint16_t> back;  // given back
+  uint16_t most = 0;
+  uint64_t given = 0;
+};
+Origins& origins() {
+  static auto* o = new Origins;
+  return *o;
+}
+struct OwnOrigin {
+  uint64_t number;
+  OwnOrigin() {
+    Origins& all = origins();
+    std::lock_guard lock(all.mutex);
+    uint16_t small = all.most;
+    if (all.back.empty()) ++all.most;
+    else {
+      small = all.back.back();
+      all.back.pop_back();
+    }
+    number = ++all.given << 16 | small;
+  }
+  ~OwnOrigin() {
+    Origins& all = origins();
+    std::lock_guard lock(all.mutex);
+    all.back.push_back(static_cast<uint16_t>(number & 0xffff));
+  }
+};
 
 struct Parked {  // a task whose predecessors are not all done
   int device;
-  uint64_t number;
   std::vector<uint64_t> after;
-  std::function<void()> task;
+  Task task;
 };
 
 struct Workers {
@@ -97,9 +132,9 @@ bool is_done(Workers& p, uint64_t ticket) {
   return number <= w.finished.load(std::memory_order_acquire) || w.early.count(number);
 }
 
-void enqueue(Workers& p, int device, uint64_t number, std::function<void()> task) {
+void enqueue(Workers& p, int device, Task task) {
   Worker& w = p.of[device];
-  w.queue.emplace_back(number, std::move(task));
+  w.queue.push_back(std::move(task));
   w.wake.notify_one();
   if (w.waits_inside) p.finished.notify_all();
 }
@@ -110,20 +145,23 @@ void release_parked(Workers& p) {
   std::vector<Parked> still;
   for (Parked& t : p.parked) {
     while (!t.after.empty() && is_done(p, t.after.back())) t.after.pop_back();
-    if (t.after.empty()) enqueue(p, t.device, t.number, std::move(t.task));
+    if (t.after.empty()) enqueue(p, t.device, std::move(t.task));
     else still.push_back(std::move(t));
   }
   p.parked = std::move(still);
 }
 
 void run_one(Workers& p, Worker& w, std::unique_lock<std::mutex>& lock) {
-  auto [number, task] = std::move(w.queue.front());
+  Task task = std::move(w.queue.front());
+  const uint64_t number = task.number;
   w.queue.pop_front();
   lock.unlock();
   const uint64_t outer = std::exchange(t_running, static_cast<uint64_t>(&w - p.of) << 56 | number);
-  task();
-  task = nullptr;  // what it captured dies before anyone hears that it is done
+  const uint64_t outer_origin = std::exchange(t_origin, task.origin);
+  task.run();
+  task.run = nullptr;  // what it captured dies before anyone hears that it is done
   t_running = outer;
+  t_origin = outer_origin;
   lock.lock();
   uint64_t last = w.finished.load();
   w.early.insert(number);
@@ -209,8 +247,9 @@ uint64_t post_after(Device device, std::vector<uint64_t> after, std::function<vo
   while (!after.empty() && is_done(p, after.back())) after.pop_back();
   const uint64_t number = w.posted.load() + 1;
   w.posted.store(number, std::memory_order_release);
-  if (after.empty()) enqueue(p, d, number, std::move(task));
-  else p.parked.push_back({d, number, std::move(after), std::move(task)});
+  Task made{number, origin(), std::move(task)};
+  if (after.empty()) enqueue(p, d, std::move(made));
+  else p.parked.push_back({d, std::move(after), std::move(made)});
   return static_cast<uint64_t>(d) << 56 | number;
 }
 
@@ -269,6 +308,12 @@ OperandsReady::~OperandsReady() { t_ready = before_; }
 
 int worker() { return t_worker; }
 
+uint64_t origin() {
+  if (t_origin) return t_origin;
+  thread_local const OwnOrigin own;
+  return own.number;
+}
+
 void synchronize() {
   Workers& p = workers();
   std::unique_lock lock(p.mutex);
@@ -319,7 +364,7 @@ void Event::record(Device device) {
     auto& p = devices::workers();
     std::lock_guard lock(p.mutex);
     for (auto& t : p.parked)
-      if (t.device == d) parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.number);
+      if (t.device == d) parked.push_back(static_cast<uint64_t>(t.device) << 56 | t.task.number);
     const auto& w = p.of[d];
     idle = w.posted.load() == w.finished.load() ||
            (devices::t_worker == d && w.queue.empty() && parked.empty());

@@ -55,6 +55,10 @@ RAMET_API void wait(uint64_t ticket);
 /// The ordinal of the device whose worker this thread is; -1 elsewhere.
 RAMET_API int worker();
 inline bool on_worker() { return worker() >= 0; }
+/// Whose work this thread does: of a worker the thread that posted what it runs, of any other
+/// itself. Never 0, never given twice; the low 16 bits are small numbers, which threads that have
+/// ended give back.
+RAMET_API uint64_t origin();
 /// Waits for everything queued so far on every device.
 RAMET_API void synchronize();
 /// Times a user's thread waited for a pending storage.

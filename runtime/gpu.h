@@ -21,10 +21,11 @@ namespace gpu {
 ///
 /// Note [Errors in data]
 /// Whether an index is in range shows only when the kernel runs, and the operation has returned by
-/// then. So the kernels that look keep the first fault of their device in a word of its memory, the
-/// kernels that would use the value leave it out, and whoever next waits for the device (a copy to
-/// the host, synchronize(), an event) gets the Error. Who waits for a device that was ordered
-/// behind this one has waited for it, too. The device stays usable.
+/// then. So the kernels that look keep the first fault of their thread in a word of the device's
+/// memory, the kernels that would use the value leave it out, and whoever next waits for the device
+/// (a copy to the host, synchronize(), an event) gets the Error; so does the thread that caused it,
+/// where that was another one. Who waits for a device that was ordered behind this one has waited
+/// for it, too. The device stays usable.
 struct DataCheck {
   const char* op;
   const char* what;   ///< what is at fault, or, of an index, what its bound is

@@ -1,10 +1,10 @@
 // Copies between the host and the cards, and from card to card.
 //
 // Note [Copies]
-// Host memory is pageable, and the card reads only pinned memory by itself: pieces of kPiece bytes
-// go through two pinned buffers of each device and direction, one being filled while the other
-// travels. A copy to the card returns when the host's memory has been read; a copy to the host
-// returns when it has been written.
+// Host memory is pageable (that which is pinned: host_copies.h), and the card reads only pinned
+// memory by itself: pieces of kPiece bytes go through two pinned buffers of each device and
+// direction, one being filled while the other travels. A copy to the card returns when the host's
+// memory has been read; a copy to the host returns when it has been written.
 //
 // From card to card memory travels directly where the driver says that the two reach each other and
 // a trial at first use arrived whole and in time: boards exist that say so and deliver rubbish, or

@@ -9,6 +9,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/devices.h"
 
 namespace ramet {
 namespace cuda {
@@ -64,71 +65,120 @@ DataFaults::~DataFaults() {
 
 void DataFaults::forget(int device) {
   std::lock_guard lock(raising_);
-  if (FaultWord* word = word_.exchange(nullptr)) caching_allocator(device).free(word);
+  if (FaultWord* words = words_.exchange(nullptr)) caching_allocator(device).free(words);
+  waiting_ = 0;
 }
 
 gpu::DataFault DataFaults::expect(int device, cudaStream_t compute, const gpu::DataCheck& check) {
   const uint32_t number = number_of(check);
+  const uint64_t mine = devices::origin();
+  const size_t at = (mine & 0xffff) % kFaultWords;
+  owner_[at].store(mine, std::memory_order_relaxed);
   // Without the lock, in which somebody may wait for the device.
-  if (FaultWord* word = word_.load(std::memory_order_acquire)) return {word, number};
+  if (FaultWord* words = words_.load(std::memory_order_acquire)) return {words + at, number};
   std::lock_guard lock(raising_);
+  constexpr size_t kBytes = kFaultWords * sizeof(FaultWord);
   if (!host_) {
     void* host = nullptr;
-    RAMET_CUDA(check.op, device, cudaHostAlloc(&host, sizeof(FaultWord), cudaHostAllocPortable));
+    RAMET_CUDA(check.op, device, cudaHostAlloc(&host, kBytes, cudaHostAllocPortable));
     host_ = static_cast<FaultWord*>(host);
   }
   if (!own_) RAMET_CUDA(check.op, device, cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking));
-  if (!word_.load()) {
+  if (!words_.load()) {
     const EventHandle cleared(check.op, device);
     CachingAllocator& memory = caching_allocator(device);
-    void* word = memory.allocate(sizeof(FaultWord));
+    void* words = memory.allocate(kBytes);
     try {
-      RAMET_CUDA(check.op, device, cudaMemsetAsync(word, 0, sizeof(FaultWord), compute));
+      RAMET_CUDA(check.op, device, cudaMemsetAsync(words, 0, kBytes, compute));
       RAMET_CUDA(check.op, device, cudaEventRecord(cleared.get(), compute));
       RAMET_CUDA(check.op, device, cudaStreamWaitEvent(own_, cleared.get(), 0));
     } catch (...) {
-      memory.free(word);
+      memory.free(words);
       throw;
     }
-    word_.store(static_cast<FaultWord*>(word), std::memory_order_release);
+    words_.store(static_cast<FaultWord*>(words), std::memory_order_release);
   }
-  return {word_.load(), number};
+  return {words_.load() + at, number};
+}
+
+void DataFaults::collect(int device, cudaStream_t compute) {
+  constexpr size_t kBytes = kFaultWords * sizeof(FaultWord);
+  FaultWord* const words = words_.load();
+  uint64_t looks;
+  {
+    std::lock_guard together(queueing_);
+    looks = looks_.load(std::memory_order_relaxed);
+    if (read_.load(std::memory_order_relaxed) >= looks) return;
+    RAMET_CUDA("synchronize", device,
+               cudaMemcpyAsync(host_, words, kBytes, cudaMemcpyDeviceToHost, compute));
+    RAMET_CUDA("synchronize", device, cudaMemsetAsync(words, 0, kBytes, compute));
+  }
+  RAMET_CUDA("synchronize", device, cudaStreamSynchronize(compute));
+  read_.store(looks, std::memory_order_release);
+  for (size_t i = 0; i < kFaultWords; ++i) {
+    if (!host_[i].check) continue;
+    const uint64_t bit = uint64_t{1} << i, owner = owner_[i].load(std::memory_order_relaxed);
+    // Of a thread's faults the first one is told.
+    if ((waiting_.load() & bit) && faults_[i].origin == owner) continue;
+    faults_[i] = {host_[i], owner, false};
+    waiting_.fetch_or(bit, std::memory_order_release);
+  }
+}
+
+// What this thread is to be told: its own fault, else one that nobody was told of.
+const DataFaults::Fault* DataFaults::next() {
+  const uint64_t waiting = waiting_.load(), mine = devices::origin();
+  Fault* first = nullptr;
+  for (size_t i = 0; i < kFaultWords; ++i) {
+    Fault& fault = faults_[i];
+    if (!(waiting >> i & 1)) continue;
+    if (fault.origin == mine) {
+      waiting_.fetch_and(~(uint64_t{1} << i));
+      return &fault;
+    }
+    if (!first && !fault.told) first = &fault;
+  }
+  if (first) first->told = true;
+  return first;
+}
+
+void DataFaults::tell(int device, std::unique_lock<std::mutex> lock) {
+  const Fault* fault = next();
+  if (!fault) return;
+  const FaultWord found = fault->word;
+  lock.unlock();
+  throw_fault(device, found);
 }
 
 void DataFaults::raise(int device, cudaStream_t compute) {
-  FaultWord found;
-  {
-    std::lock_guard lock(raising_);
-    FaultWord* const word = word_.load();
-    uint64_t looks;
-    {
-      std::lock_guard together(queueing_);
-      looks = looks_.load(std::memory_order_relaxed);
-      if (!pending(looks)) return;
-      RAMET_CUDA("synchronize", device,
-                 cudaMemcpyAsync(host_, word, sizeof(FaultWord), cudaMemcpyDeviceToHost, compute));
-      RAMET_CUDA("synchronize", device, cudaMemsetAsync(word, 0, sizeof(FaultWord), compute));
-    }
-    RAMET_CUDA("synchronize", device, cudaStreamSynchronize(compute));
-    told_.store(looks, std::memory_order_release);
-    found = *host_;
-  }
-  if (found.check) throw_fault(device, found);
+  std::unique_lock lock(raising_);
+  collect(device, compute);
+  tell(device, std::move(lock));
 }
 
-// Nobody clears the word meanwhile, and whether it is 0 is one aligned number.
+// Nobody clears the words meanwhile, and whether one is 0 is one aligned number.
 bool DataFaults::reported(int device) {
-  std::lock_guard lock(raising_);
-  RAMET_CUDA("synchronize", device,
-             cudaMemcpyAsync(&host_->check, &word_.load()->check, sizeof host_->check,
-                             cudaMemcpyDeviceToHost, own_));
+  FaultWord* const words = words_.load();
+  bool used[kFaultWords];
+  for (size_t i = 0; i < kFaultWords; ++i) {
+    used[i] = owner_[i].load(std::memory_order_relaxed) != 0;
+    if (!used[i]) continue;
+    RAMET_CUDA("synchronize", device,
+               cudaMemcpyAsync(&host_[i].check, &words[i].check, sizeof host_[i].check,
+                               cudaMemcpyDeviceToHost, own_));
+  }
   RAMET_CUDA("synchronize", device, cudaStreamSynchronize(own_));
-  return host_->check != 0;
+  for (size_t i = 0; i < kFaultWords; ++i)
+    if (used[i] && host_[i].check != 0) return true;
+  return false;
 }
 
 void DataFaults::raise_up_to(uint64_t looks, int device, cudaStream_t compute) {
   looks = std::min(looks, this->looks());  // of an event that has survived a shutdown()
-  if (pending(looks) && reported(device)) raise(device, compute);
+  if (!pending(looks)) return;
+  std::unique_lock lock(raising_);
+  if (read_.load() < looks && reported(device)) collect(device, compute);
+  tell(device, std::move(lock));
 }
 
 }  // namespace cuda

@@ -1,12 +1,19 @@
 // What kernels report of their operands: Note [Errors in data] in runtime/gpu.h.
 //
 // Note [Looks]
-// A look is a kernel, or a graph with such kernels, that may write the device's fault word. Looks
+// A look is a kernel, or a graph with such kernels, that may write the device's fault words. Looks
 // are counted when they have been queued, under the lock under which whoever waits queues the
-// reading and the clearing of the word: so a fault is in the reading or comes after the clearing,
+// reading and the clearing of the words: so a fault is in the reading or comes after the clearing,
 // and is never lost to another thread's wait. A device that was ordered behind this one, and an
 // event, remember the count of that moment: whoever waits for them asks for the faults up to it.
 // That is read on a stream of its own, because the compute stream may have been given more since.
+//
+// Note [Whose fault]
+// Threads have words of their own (kFaultWords of them; threads beyond that share), so that one's
+// fault does not hide another's. A worker looks for the thread that posted its task
+// (devices::origin), a graph for the one that made it. Whoever waits is told of its own thread's
+// fault first, then of one that nobody was told of yet: what it reads may come from there. The
+// thread that caused a fault is told at its next wait, whoever was told before.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -19,7 +26,7 @@ namespace ramet {
 namespace cuda {
 
 /// In device memory, zero while nothing is wrong. Kernels of one stream follow each other, so the
-/// first one with a fault keeps the word.
+/// first one of its thread with a fault keeps the word.
 struct FaultWord {
   unsigned long long most;  ///< ~position of the first fault of the kernel that runs, by atomicMax
   unsigned long long arrived;  ///< its blocks that are done
@@ -27,14 +34,16 @@ struct FaultWord {
   uint64_t check;  ///< 0: nothing is wrong
 };
 
-/// The word of one device, and what its numbers mean.
+inline constexpr size_t kFaultWords = 64;
+
+/// The words of one device, and what their numbers mean.
 class DataFaults {
  public:
   ~DataFaults();
-  /// `word` and number for a kernel that looks for `check`. The first call takes the word from the
-  /// caching allocator: throws OutOfMemoryError.
+  /// This thread's word and a number for a kernel that looks for `check`. The first call takes the
+  /// words from the caching allocator: throws OutOfMemoryError.
   gpu::DataFault expect(int device, cudaStream_t compute, const gpu::DataCheck& check);
-  /// Gives the word back. Nothing may be running.
+  /// Gives the words back. Nothing may be running.
   void forget(int device);
 
   /// Around the queueing of a look.
@@ -46,24 +55,42 @@ class DataFaults {
   /// Looks queued so far.
   uint64_t looks() const { return looks_.load(std::memory_order_acquire); }
   /// May one of the first `looks` have something to tell?
-  bool pending(uint64_t looks) const { return told_.load(std::memory_order_acquire) < looks; }
+  bool pending(uint64_t looks) const {
+    return read_.load(std::memory_order_acquire) < looks || waiting();
+  }
+  /// Is there a fault of which its thread was not told?
+  bool waiting() const { return waiting_.load(std::memory_order_acquire) != 0; }
 
-  /// Waits for `compute`, throws what was reported since, and clears it.
+  /// Waits for `compute`, clears what was reported since, and throws what this thread is to be
+  /// told.
   void raise(int device, cudaStream_t compute);
   /// The first `looks` are known to be done: the same, but waits for `compute` only where something
   /// was reported.
   void raise_up_to(uint64_t looks, int device, cudaStream_t compute);
 
  private:
+  struct Fault {
+    FaultWord word;
+    uint64_t origin;  // who is to be told
+    bool told;        // somebody was
+  };
+  // REQUIRES: raising_. tell() gives it back and throws, where there is something to tell.
   bool reported(int device);
+  void collect(int device, cudaStream_t compute);
+  const Fault* next();
+  void tell(int device, std::unique_lock<std::mutex> lock);
 
   std::mutex queueing_;  // Note [Looks]
-  std::mutex raising_;   // of host_ and own_; taken before queueing_
-  std::atomic<uint64_t> looks_{0}, told_{0};
-  std::atomic<FaultWord*> word_{nullptr};
-  FaultWord* host_ = nullptr;  // pinned
+  std::mutex raising_;   // of host_, own_ and faults_; taken before queueing_
+  std::atomic<uint64_t> looks_{0}, read_{0};
+  std::atomic<FaultWord*> words_{nullptr};
+  std::atomic<uint64_t> owner_[kFaultWords] = {};  // whose looks use this word
+  FaultWord* host_ = nullptr;                      // pinned
   cudaStream_t own_ = nullptr;
+  Fault faults_[kFaultWords];         // read, where waiting_ has their bit
+  std::atomic<uint64_t> waiting_{0};  // one bit a word
 };
+static_assert(kFaultWords <= 64, "a bit each");
 
 }  // namespace cuda
 }  // namespace ramet

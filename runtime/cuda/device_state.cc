@@ -106,9 +106,12 @@ void DeviceState::raise_fault() {
   }
   for (int k = 0; k < kMaxDevicesPerType; ++k) {
     const uint64_t looks = behind_[k].load(std::memory_order_acquire);
-    if (RAMET_LIKELY(looks <= asked_[k].load(std::memory_order_relaxed))) continue;
+    if (RAMET_LIKELY(looks == 0)) continue;
+    DeviceState* other = existing_state(k);
+    const bool asked = looks <= asked_[k].load(std::memory_order_relaxed);
+    if (!other || (asked && !other->faults_.waiting())) continue;
     raise_to(asked_[k], looks);
-    if (DeviceState* other = existing_state(k)) other->raise_fault_up_to(looks);
+    other->raise_fault_up_to(looks);
   }
 }
 void DeviceState::raise_fault_up_to(uint64_t looks) {

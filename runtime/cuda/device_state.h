@@ -7,7 +7,8 @@
 // compute stream was given before it, and the compute stream waits for the copy. So in the order of
 // the program nothing changes; what is gained is that the two directions, and several devices, go
 // on side by side, and that a copy out does not hold up the next kernels (they wait for it only
-// where its memory is given back).
+// where its memory is given back). Copies that the host does not wait for wait for less: Note in
+// runtime/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>

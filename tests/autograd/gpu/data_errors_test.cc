@@ -2,6 +2,7 @@
 // usable: Note [Errors in data] in runtime/gpu.h.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -111,6 +112,37 @@ TEST(DataErrors, AnotherThreadsWaitLosesNothing) {
   EXPECT_TRUE(waited);
   EXPECT_THROW(cuda::synchronize(0), IndexError);
   EXPECT_EQ(x.index_select(0, good).item<float>(), 1);
+}
+
+// Note [Whose fault] in runtime/cuda/data_faults.h.
+TEST(DataErrors, ASecondThreadsFaultIsNotLostBehindTheFirst) {
+  const Tensor x = ones({4}).to(gpu);
+  (void)x.index_select(0, longs({1})).item<float>();
+  for (const bool first_waits_first : {false, true}) {
+    std::atomic<int> step{0};
+    const auto until = [&](int n) {
+      while (step < n) std::this_thread::yield();
+    };
+    const auto text = [] {
+      try {
+        cuda::synchronize(0);
+      } catch (const IndexError& e) { return std::string(e.what()); }
+      return std::string("nothing");
+    };
+    std::thread first([&] {
+      (void)x.gather(0, longs({0, 8}));
+      step = 1;
+      until(2);
+      EXPECT_TRUE(has(text(), "[gather] index out of range: got 8 at position 1"));
+    });
+    until(1);
+    (void)x.index_select(0, longs({9}));
+    if (first_waits_first) step = 2, first.join();
+    EXPECT_TRUE(has(text(), "[index_select] index out of range: got 9 at position 0"));
+    if (!first_waits_first) step = 2, first.join();
+    EXPECT_EQ(text(), "nothing");
+    EXPECT_EQ(x.index_select(0, longs({1})).item<float>(), 1);
+  }
 }
 
 // Whoever reads what was computed from it on another GPU has waited for it, too.

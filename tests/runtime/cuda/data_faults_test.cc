@@ -2,13 +2,18 @@
 // that was seen is lost, whoever waits, and whoever waits for what came behind it is told.
 #include "runtime/cuda/data_faults.h"
 
+#include <atomic>
 #include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "runtime/allocator.h"
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/devices.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -17,12 +22,13 @@ namespace {
 using cuda::Queue;
 constexpr gpu::DataCheck kCheck{"embedding", "rows", true, 0, 4};
 
-/// The kernel of an operation that has found the value 9 at position 3, or nothing.
+/// The kernel of an operation that has found a value at position 3, or nothing.
 class Found {
  public:
-  explicit Found(int device, bool fault = true)
+  explicit Found(int device, bool fault = true, int64_t value = 9)
       : device_(device), to_(gpu::library()->fault(device, kCheck)) {
     word_.check = fault ? to_.check : 0;
+    word_.value = value;
   }
   void queue() const {
     cuda::DeviceState& state = cuda::device_state(device_, "test");
@@ -117,16 +123,93 @@ TEST(CudaDataFaults, AGraphLooksWheneverItIsLaunched) {
   }
 }
 
+// Note [Whose fault].
+TEST(CudaDataFaults, EveryThreadIsToldOfItsOwn) {
+  const Gpus gpus(gpu_settings(2));
+  constexpr int kThreads = 40;
+  std::atomic<int> queued{0}, told{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      Found(i % 2, true, 100 + i).queue();
+      ++queued;
+      while (queued < kThreads) std::this_thread::yield();
+      const std::string text = message_of([&] { wait_for(i % 2); });
+      told += text.find("got " + std::to_string(100 + i) + " ") != std::string::npos;
+      EXPECT_NE(text.find("got " + std::to_string(100 + i) + " "), std::string::npos) << text;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(told, kThreads);
+  for (int k = 0; k < 2; ++k) EXPECT_NO_THROW(wait_for(k));
+}
+
+// More than there are words, one after the other: a thread that has ended gives its word back.
+TEST(CudaDataFaults, ThreadsThatEndLeaveTheirFaultToWhoWaits) {
+  const Gpus gpus(gpu_settings(1));
+  for (int i = 0; i < 100; ++i) {
+    std::thread([&] {
+      Found(0, true, i).queue();
+      if (i % 3 == 0) EXPECT_MESSAGE(wait_for(0), "got " + std::to_string(i) + " ");
+    }).join();
+    if (i % 3 != 0) EXPECT_MESSAGE(wait_for(0), "got " + std::to_string(i) + " ");
+    EXPECT_NO_THROW(wait_for(0));
+  }
+}
+
+TEST(CudaDataFaults, WhoWaitsFirstIsToldAndSoIsTheThreadThatCausedIt) {
+  const Gpus gpus(gpu_settings(2));
+  std::atomic<int> step{0};
+  const auto until = [&](int n) {
+    while (step < n) std::this_thread::yield();
+  };
+  std::thread other([&] {
+    Found(1).queue();
+    order(1, 0);
+    step = 1;
+    until(2);
+    EXPECT_TOLD(wait_for(0), "cuda:1");
+    EXPECT_NO_THROW(wait_for(0));
+    EXPECT_NO_THROW(wait_for(1));
+    step = 3;
+  });
+  until(1);
+  EXPECT_TOLD(wait_for(0), "cuda:1");  // what this thread reads may come from there
+  EXPECT_NO_THROW(wait_for(0));
+  EXPECT_NO_THROW(wait_for(1));
+  step = 2;
+  until(3);
+  EXPECT_NO_THROW(wait_for(1));
+  other.join();
+}
+
+TEST(CudaDataFaults, AWorkerLooksForWhoPosted) {
+  const Gpus gpus(gpu_settings(1));
+  std::atomic<bool> posted{false}, told{false};
+  std::thread other([&] {
+    devices::wait(devices::post(Device(kCUDA, 0), [] { Found(0, true, 7).queue(); }));
+    posted = true;
+    while (!told) std::this_thread::yield();
+    EXPECT_MESSAGE(wait_for(0), "got 7 ");
+  });
+  while (!posted) std::this_thread::yield();
+  devices::wait(devices::post(Device(kCUDA, 0), [] { Found(0, true, 8).queue(); }));
+  EXPECT_MESSAGE(wait_for(0), "got 8 ");
+  told = true;
+  other.join();
+  EXPECT_NO_THROW(wait_for(0));
+}
+
 TEST(CudaDataFaults, TheWordIsMemoryLikeAnyOther) {
   RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus(gpu_settings(1));
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
   constexpr size_t kMiB = size_t{1} << 20;
   void* all = a.allocate(64 * kMiB);
-  EXPECT_MESSAGE(gpu::library()->fault(0, kCheck), "out of memory on cuda:0: got a request of 40");
+  EXPECT_MESSAGE(gpu::library()->fault(0, kCheck),
+                 "out of memory on cuda:0: got a request of 2560");
   a.free(all);  // cached now
   EXPECT_NO_THROW(gpu::library()->fault(0, kCheck));
-  EXPECT_EQ(a.stats().current, 512);
+  EXPECT_EQ(a.stats().current, 2560);
 }
 
 }  // namespace

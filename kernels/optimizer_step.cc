@@ -2,8 +2,8 @@
 
 #include "kernels/chunk.h"
 #include "kernels/optimizer_formulas.h"
-#include "kernels/optimizer_tiles.h"
 #include "kernels/smath.h"
+#include "kernels/tensor_tiles.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

@@ -2,7 +2,7 @@
 #include "kernels/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
 #include "kernels/optimizer_formulas.h"
-#include "kernels/optimizer_tiles.h"
+#include "kernels/tensor_tiles.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {

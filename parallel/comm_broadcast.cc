@@ -52,8 +52,7 @@ std::vector<Tensor>& broadcast_out(const Tensor& t, std::vector<Tensor>& out) {
 
 namespace {
 
-// One row: `tensors` on another device, the members of a group in one allocation, neighbours copied
-// by one call.
+// One row: `tensors` on another device, the members of a group in one allocation.
 std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
                                const std::vector<std::vector<size_t>>& groups, Device device) {
   std::vector<Tensor> row(tensors.size());
@@ -87,10 +86,12 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
       }
     }
     detail::count(detail::Count::kTransfers, runs.size() + strided.size());
-    detail::count(detail::Count::kLaunches, runs.size() + strided.size());
-    detail::move(device, reads, writes, [runs, strided] {
-      for (const auto& run : runs)
-        detail::copy_bytes(run.home[0], run.at[0], run.home[1], run.at[1], run.bytes);
+    detail::count(detail::Count::kLaunches, strided.size());
+    std::vector<kernels::CopiedTensor> dense;  // neighbours as one
+    for (const auto& run : runs)
+      if (run.bytes) dense.push_back({run.at[1], run.at[0], run.bytes});
+    detail::move(device, reads, writes, [device, home = tensors[0].device(), dense, strided] {
+      detail::copy_tensors(device, home, dense, /*flat=*/true);
       for (const auto& part : strided) autograd::copy_values(part.to, part.from);
     });
   }

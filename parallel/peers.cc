@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/copy.h"
+#include "parallel/counters.h"
 #include "runtime/capture.h"
 #include "runtime/gpu_sums.h"
 
@@ -33,6 +34,78 @@ void order(Stream earlier, Stream later) {
   capture::in_turn([=] { gpu::library()->order(earlier, later); });
 }
 }  // namespace
+
+namespace {
+
+void call_copies(Device device, const std::vector<kernels::CopiedTensor>& tensors) {
+  constexpr size_t kMost = kernels::kCopiedTensors;
+  for (size_t first = 0; first < tensors.size(); first += kMost) {
+    kernels::CopyTensorsArgs args{};
+    const size_t n = std::min(kMost, tensors.size() - first);
+    args.count = static_cast<int32_t>(n);
+    std::copy_n(tensors.begin() + static_cast<ptrdiff_t>(first), n, args.tensors);
+    count(Count::kLaunches);
+    kernels::copy_tensors({device, gpu::kCompute}, args);
+  }
+}
+
+// What no kernel reaches: those of at least this many bytes by themselves, the others as one.
+constexpr int64_t kAlone = int64_t{1} << 20;
+
+void copy_packed(Device to_device, Device from_device,
+                 const std::vector<kernels::CopiedTensor>& tensors, bool flat) {
+  std::vector<kernels::CopiedTensor> pack, unpack;
+  int64_t room = 0, end = 0;
+  bool lie_so = flat;  // as the packed ones
+  for (const kernels::CopiedTensor& t : tensors) {
+    if (t.n >= kAlone) {
+      count(Count::kLaunches);
+      copy_bytes(to_device, t.to, from_device, t.from, t.n);
+      continue;
+    }
+    if (!unpack.empty()) lie_so = lie_so && static_cast<char*>(unpack[0].to) + room == t.to;
+    pack.push_back(t);
+    unpack.push_back(t);
+    end = room + t.n;
+    room += padded(t.n);
+  }
+  if (pack.empty()) return;
+  count(Count::kLaunches);
+  if (pack.size() == 1)
+    return copy_bytes(to_device, pack[0].to, from_device, pack[0].from, pack[0].n);
+  const Tensor here = flat_memory(room, from_device);
+  const Tensor there = lie_so ? Tensor() : flat_memory(room, to_device);
+  room = 0;
+  for (size_t i = 0; i < pack.size(); ++i) {
+    pack[i].to = static_cast<char*>(here->data) + room;
+    if (!lie_so) unpack[i].from = static_cast<char*>(there->data) + room;
+    room += padded(pack[i].n);
+  }
+  call_copies(from_device, pack);
+  copy_bytes(to_device, lie_so ? unpack[0].to : there->data, from_device, here->data, end);
+  if (!lie_so) call_copies(to_device, unpack);
+}
+
+}  // namespace
+
+void copy_tensors(Device to_device, Device from_device,
+                  const std::vector<kernels::CopiedTensor>& tensors, bool flat) {
+  if (tensors.empty()) return;
+  if (tensors.size() == 1) {
+    count(Count::kLaunches);
+    return copy_bytes(to_device, tensors[0].to, from_device, tensors[0].from, tensors[0].n);
+  }
+  switch (route(to_device, from_device)) {
+    case comm::Route::local: return call_copies(to_device, tensors);
+    case comm::Route::peer: {
+      const Stream owner{from_device, gpu::kCompute}, stream{to_device, gpu::kCompute};
+      order(owner, stream);
+      call_copies(to_device, tensors);
+      return order(stream, owner);
+    }
+    default: return copy_packed(to_device, from_device, tensors, flat);
+  }
+}
 
 PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order) {
   PeerSum s{};

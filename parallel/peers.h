@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
+#include "kernels/copy_tensors.h"
 #include "kernels/nary_sum.h"
 #include "parallel/comm.h"
 #include "parallel/flat.h"
@@ -24,6 +25,13 @@ namespace detail {
 
 /// to = from, as bytes.
 void copy_bytes(Device to_device, void* to, Device from_device, const void* from, int64_t bytes);
+
+/// All of them from one device to another, counted. Where kernels of `to_device` reach the memory
+/// this is one call for every kCopiedTensors; elsewhere small ones are packed into one buffer,
+/// which travels, and unpacked. `flat`: the targets are members of one flat buffer
+/// (parallel/flat.h), where the gaps between neighbours may be written.
+void copy_tensors(Device to_device, Device from_device,
+                  const std::vector<kernels::CopiedTensor>& tensors, bool flat);
 
 /// How a kernel of `device` gets at memory of `owner`: local, peer or staged.
 comm::Route route(Device device, Device owner);

@@ -1,10 +1,13 @@
 // Buffers and declared states of replicas: how they follow the source, and what the source takes
 // over; which tensor is whose. See nn/buffer_policy.h and parallel/replica_member.h.
+#include <map>
+
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "parallel/comm.h"
 #include "parallel/counters.h"
 #include "parallel/movement.h"
+#include "parallel/peers.h"
 #include "parallel/replica_state.h"
 #include "runtime/capture.h"
 
@@ -17,8 +20,13 @@ namespace comm = ramet::parallel::comm;
 
 // Replicas that wrote their copy get the source's value again, like those that never had it.
 void ReplicaSet::stage_buffers() {
+  std::vector<std::pair<State::Buffer*, size_t>> stale;
+  std::vector<State::Seen> seen;  // of each buffer
+  // by device of the replica and of the source: those that lie alike
+  std::map<std::pair<uint8_t, uint8_t>, std::vector<kernels::CopiedTensor>> plain;
   for (State::Buffer& b : state_->buffers) {
     const State::Seen now = State::Seen::of(b.source);
+    seen.push_back(now);
     if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data)) {
       const ScopedValue<uint8_t> apart(tls.capturing, 0);
       b.handles[0].set_data(b.source);
@@ -29,15 +37,27 @@ void ReplicaSet::stage_buffers() {
           handle.version() != b.versions[i] && b.policy != BufferPolicy::per_replica;
       const bool always = capture::active() && b.policy != BufferPolicy::per_replica;
       if (now.same(b.seen) && !written && !always) continue;
-      autograd::copy_values(handle, b.source);
-      handle.storage_impl()->wrote("refresh");
-      b.versions[i] = handle.version();
-      if (handle->device == b.source->device) continue;
-      moves::count_bytes(b.source->device, handle->device, handle.nbytes());
-      moves::count(moves::Count::kRefreshBytes, handle.nbytes());
+      stale.emplace_back(&b, i);
+      if (handle.numel() == 0) continue;
+      if (handle.raw_contiguous() && b.source.raw_contiguous() &&
+          handle.scalar_type() == b.source.scalar_type())
+        plain[{handle->device, b.source->device}].push_back(
+            {b.source.ptr(), handle.ptr(), static_cast<int64_t>(handle.nbytes())});
+      else autograd::copy_values(handle, b.source);
     }
-    b.seen = now;
   }
+  for (const auto& [way, copies] : plain)
+    moves::copy_tensors(Device::from_ordinal(way.first), Device::from_ordinal(way.second), copies,
+                        /*flat=*/false);
+  for (const auto& [b, i] : stale) {
+    const Tensor& handle = b->handles[i];
+    handle.storage_impl()->wrote("refresh");
+    b->versions[i] = handle.version();
+    if (handle->device == b->source->device) continue;
+    moves::count_bytes(b->source->device, handle->device, handle.nbytes());
+    moves::count(moves::Count::kRefreshBytes, handle.nbytes());
+  }
+  for (size_t k = 0; k < seen.size(); ++k) state_->buffers[k].seen = seen[k];
 }
 
 Tensor ReplicaSet::source_of(const Tensor& tensor) const {

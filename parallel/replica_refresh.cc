@@ -247,10 +247,11 @@ void ReplicaSet::copy_to(Device device) const {
   if (a == s.away.size() || (s.dirty.empty() && s.strided.empty())) return;
   const RecordScope scope("replicate.refresh");
   moves::count(moves::Count::kTransfers, s.dirty.size() + s.strided.size());
-  moves::count(moves::Count::kLaunches, s.dirty.size() + s.strided.size());
+  moves::count(moves::Count::kLaunches, s.strided.size());
+  std::vector<kernels::CopiedTensor> dirty;
   for (const State::Copy& c : s.dirty)
-    moves::copy_bytes(device, static_cast<char*>(s.flat[a].ptr()) + c.offset, home_, c.from,
-                      c.bytes);
+    dirty.push_back({c.from, static_cast<char*>(s.flat[a].ptr()) + c.offset, c.bytes});
+  moves::copy_tensors(device, home_, dirty, /*flat=*/true);
   for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
 }
 

@@ -40,6 +40,7 @@ WIDE = {
     "cross_entropy.cu": ["statistics_kernelIf", "statistics_kernelINS1_10BfloatBits", "consume_kernelIf",
                          "consume_kernelINS1_10BfloatBits", "backward_kernelIf", "backward_kernelINS1_10BfloatBits"],
     "optimizer_step.cu": ["sgd_kernelIf", "adam_kernelIf", "limit_norm_kernelIf"],
+    "copy_tensors.cu": ["copy_tensors_kernel"],
     "nary_sum.cu": ["sum_kernelIfLi4"],  # with more summands a thread has one element
     "pointwise_arithmetic.cu": ["dense_kernel"],
     "pointwise_activation.cu": ["dense_kernel"],

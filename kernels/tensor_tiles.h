@@ -1,7 +1,6 @@
 // How the elements of many tensors become tiles, of one tensor each: tasks on CPUs, blocks of
-// threads on GPUs.
+// threads on GPUs. `Args` has `count` tensors in `tensors`, each with `n` elements.
 #pragma once
-#include "kernels/optimizer_step.h"
 #include "kernels/util.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

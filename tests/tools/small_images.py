@@ -1,5 +1,5 @@
 """Writes a data set of small images, so that a process is not busy with reading them: a bright block at a place of the class, on
-noise. usage: small_images.py FOLDER"""
+noise. usage: small_images.py FOLDER [TRAINING_IMAGES]"""
 
 import os
 import random
@@ -9,7 +9,7 @@ import sys
 folder = sys.argv[1]
 os.makedirs(folder)
 random.seed(1)
-for part, count in (("train", 300), ("t10k", 60)):
+for part, count in (("train", int(sys.argv[2]) if len(sys.argv) > 2 else 300), ("t10k", 60)):
     labels = [i % 5 for i in range(count)]
     pixels = bytearray()
     for label in labels:

@@ -125,6 +125,31 @@ void make_current(int ordinal) {
   else tls.cuda_device = static_cast<uint8_t>(of_gpu);
 }
 
+// While it lives the thread has a new task's state; what belongs to the thread itself goes on.
+class FreshTask {
+ public:
+  FreshTask() : outer_(tls) {
+    tls = Context();
+    keep(outer_);
+  }
+  ~FreshTask() {
+    const Context inner = tls;
+    tls = outer_;
+    keep(inner);
+  }
+  FreshTask(const FreshTask&) = delete;
+  FreshTask& operator=(const FreshTask&) = delete;
+
+ private:
+  static void keep(const Context& from) {
+    tls.heap = from.heap;
+    tls.heap_gone = from.heap_gone;
+    tls.draining = from.draining;
+    tls.dead = from.dead;
+  }
+  const Context outer_;
+};
+
 // The rest is called under the lock.
 bool is_done(Workers& p, uint64_t ticket) {
   Worker& w = p.of[ticket >> 56];
@@ -199,29 +224,10 @@ namespace {
 // A capture writes down what the workers would do, in an order in which they might do it. Whoever
 // posts has everything done that the task waits for.
 [[gnu::cold]] void run_here(int d, const std::function<void()>& task) {
-  const Context outer = tls;
-  tls = Context();
-  tls.heap = outer.heap;
-  tls.heap_gone = outer.heap_gone;
-  tls.draining = outer.draining;
-  tls.dead = outer.dead;
+  const FreshTask fresh;
   tls.capturing = 1;
   make_current(d);
-  const auto restore = [&outer] {
-    const Context inner = tls;
-    tls = outer;
-    tls.heap = inner.heap;
-    tls.heap_gone = inner.heap_gone;
-    tls.draining = inner.draining;
-    tls.dead = inner.dead;
-  };
-  try {
-    task();
-  } catch (...) {
-    restore();
-    throw;
-  }
-  restore();
+  task();
 }
 
 }  // namespace
@@ -269,20 +275,9 @@ void wait_until(Workers& p, std::unique_lock<std::mutex>& lock, Ready&& ready) {
   Worker* own = t_worker >= 0 ? &p.of[t_worker] : nullptr;
   while (!ready()) {
     if (own && !own->queue.empty()) {
-      const Context outer = tls;  // the suspended task's state; what belongs to the thread goes on
-      tls = Context();
+      const FreshTask fresh;
       make_current(static_cast<int>(own - p.of));
-      const auto keep = [](const Context& from) {
-        tls.heap = from.heap;
-        tls.heap_gone = from.heap_gone;
-        tls.draining = from.draining;
-        tls.dead = from.dead;
-      };
-      keep(outer);
       run_one(p, *own, lock);
-      const Context inner = tls;
-      tls = outer;
-      keep(inner);
       continue;
     }
     if (own) own->waits_inside = true;

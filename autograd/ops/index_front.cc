@@ -46,11 +46,6 @@ void report_where(const char* op, const Tensor& bad, const char* what) {
   look(bad.to(kLong).contiguous(), kernels::kNoIndex, {op, what, false, 0, 1});
 }
 
-void refuse_where(const char* op, const Tensor& bad, const char* what) {
-  if (!bad.is_cpu() || capture::active()) return report_where(op, bad, what);
-  RAMET_CHECK(!bad.any().item<bool>(), op, what);
-}
-
 void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size, const char* what,
                    int64_t ignored) {
   if (index.numel() == 0) return;

@@ -20,8 +20,6 @@ RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, i
 /// An Error with `what` where a bool tensor has a true element; of one on a GPU, later: Note
 /// [Errors in data]. While a capture is made it is one of the replays.
 RAMET_API void report_where(const char* op, const Tensor& bad, const char* what);
-/// The same for any device: at once on a CPU.
-RAMET_API void refuse_where(const char* op, const Tensor& bad, const char* what);
 
 /// The loop of kernels/index.h, dimension by dimension, with as many as a tensor can have; `run`
 /// merges neighbours.

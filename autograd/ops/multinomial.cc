@@ -25,14 +25,14 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
               samples, " and ", n);
   const NoGradGuard constants;
   const Tensor p = self.to(kDouble).reshape({rows, n}).contiguous();
-  refuse_where("multinomial", p.ge(0).logical_and(p.isfinite()).logical_not(),
+  report_where("multinomial", p.ge(0).logical_and(p.isfinite()).logical_not(),
                "probability tensor contains either `inf`, `nan` or element < 0");
   const Tensor sums = p.cumsum(1);
   constexpr const char* kNoSum = "invalid multinomial distribution (sum of probabilities <= 0)";
   RAMET_CHECK(n > 0 || rows == 0, "multinomial", kNoSum);
-  if (n > 0) refuse_where("multinomial", sums.select(1, n - 1).le(0), kNoSum);
+  if (n > 0) report_where("multinomial", sums.select(1, n - 1).le(0), kNoSum);
   if (!replacement)
-    refuse_where(
+    report_where(
         "multinomial", p.gt(0).sum(1).lt(samples),
         "invalid multinomial distribution (with replacement=False, not enough non-negative "
         "category to sample)");

@@ -22,4 +22,11 @@ inline void expect_part(const std::string& text, const std::string& part) {
   EXPECT_TRUE(contains(text, part)) << "got: " << text << "\nexpected a text with: " << part;
 }
 
+/// What the statement throws has this part in its text.
+#define EXPECT_ERROR_TEXT(statement, part)                                \
+  do {                                                                    \
+    const std::string error_text = ::ramet::error_of([&] { statement; }); \
+    EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;       \
+  } while (false)
+
 }  // namespace ramet

@@ -41,12 +41,6 @@ inline std::string bits(const Tensor& t) {
   return std::string(static_cast<const char*>(host.data_ptr()), host.nbytes());
 }
 
-#define EXPECT_ERROR_TEXT(statement, part)                                \
-  do {                                                                    \
-    const std::string error_text = ::ramet::error_of([&] { statement; }); \
-    EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;       \
-  } while (false)
-
 /// A small picture net: convolution, batch norm, pool, dropout, two layers.
 struct NetImpl : nn::Module {
   nn::Conv2d conv{nullptr};

@@ -52,10 +52,4 @@ template <class T> std::string text_of(const T& value) {
   return out.str();
 }
 
-#define EXPECT_ERROR_TEXT(statement, part)                                \
-  do {                                                                    \
-    const std::string error_text = ::ramet::error_of([&] { statement; }); \
-    EXPECT_TRUE(::ramet::contains(error_text, part)) << error_text;       \
-  } while (false)
-
 }  // namespace ramet

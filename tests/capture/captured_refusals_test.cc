@@ -1,0 +1,201 @@
+// What cannot be captured, and what a failure leaves.
+#include <cmath>
+
+#include "autograd/captured.h"
+#include "autograd/grad_mode.h"
+#include "nn/data/samplers.h"
+#include "nn/init.h"
+#include "nn/sequential.h"
+#include "nn/serialize/archive.h"
+#include "nn/utils/clip_grad.h"
+#include "runtime/allocator.h"
+#include "runtime/gpu.h"
+#include "runtime/print.h"
+#include "tests/capture/support.h"
+
+namespace ramet {
+namespace capture_tests {
+namespace {
+
+TEST(Refusals, WhatTheHostReads) {
+  const Tensor x = arange(4).to(kFloat);
+  const auto refused = [&](const char* op, std::function<void(const Tensor&)> f) {
+    Captured step([&](const Tensor& in) { f(in); });
+    EXPECT_ERROR_TEXT(step(x), std::string("[") + op + "] not capturable");
+    EXPECT_EQ(step.size(), 0u);
+    f(x);  // and works outside
+  };
+  refused("item", [](const Tensor& t) { t.sum().item<float>(); });
+  refused("item", [](const Tensor& t) { (void)t.sum().is_nonzero(); });
+  refused("item", [](const Tensor& t) { (void)equal(t, t); });
+  refused("nonzero", [](const Tensor& t) { nonzero(t); });
+  refused("nonzero", [](const Tensor& t) { t.index({t > 1}); });
+  refused("nonzero", [](const Tensor& t) { t.masked_select(t > 1); });
+  refused("print", [](const Tensor& t) { std::ostringstream() << t; });
+  refused("data_ptr", [](const Tensor& t) { t.data_ptr<float>(); });
+  refused("data_ptr", [](const Tensor& t) { t.accessor<float, 1>(); });
+  refused("item", [](const Tensor&) { one_hot(zeros({2}, kLong), 3); });
+  // The norm as a number; as a tensor it may be used.
+  for (const bool nonfinite : {false, true})
+    refused("item", [nonfinite](const Tensor&) {
+      Tensor p = ones({2}).requires_grad_();
+      p.mutable_grad() = ones({2});
+      const double norm = nn::utils::clip_grad_norm_(p, 1, 2, nonfinite);
+      EXPECT_NEAR(norm, std::sqrt(2.0), 1e-6);
+    });
+}
+
+// The same on a GPU, and nothing is left behind there.
+TEST(Refusals, OnAGpu) {
+  if (!gpu::library() || gpu::library()->device_count() == 0)
+    GTEST_SKIP() << "no GPU: " << (gpu::library() ? gpu::library()->why_none() : "not linked");
+  const Tensor x = arange(4).to(kFloat).to(Device(kCUDA, 0));
+  const auto refused = [&](const char* op, std::function<void(const Tensor&)> f) {
+    const int64_t before = memory_stats(x.device()).current;
+    {
+      Captured step([&](const Tensor& in) { f(in * 2); });
+      EXPECT_ERROR_TEXT(step(x), std::string("[") + op + "] not capturable");
+      EXPECT_EQ(step.size(), 0u);
+    }
+    EXPECT_EQ(memory_stats(x.device()).current, before) << op;
+    f(x);
+  };
+  refused("item", [](const Tensor& t) { t.sum().item<float>(); });
+  refused("item", [](const Tensor& t) { (void)equal(t, t); });
+  refused("nonzero", [](const Tensor& t) { nonzero(t); });
+  refused("nonzero", [](const Tensor& t) { t.index({t > 1}); });
+  refused("print", [](const Tensor& t) { std::ostringstream() << t; });
+}
+
+TEST(Refusals, Files) {
+  const Tensor x = ones({2});
+  Captured step([](const Tensor& t) {
+    serialize::OutputArchive archive;
+    archive.write("t", t);
+    std::ostringstream out;
+    archive.save_to(out);
+  });
+  EXPECT_ERROR_TEXT(step(x), "[data_ptr] not capturable");
+}
+
+TEST(Refusals, NaNsThatTheHostLooksFor) {
+  const Tensor w = ones({2}).requires_grad_();
+  const autograd::DetectAnomalyGuard on;
+  Captured step([&](const Tensor& x) { (w * x).sum().backward(); });
+  EXPECT_ERROR_TEXT(step(ones({2})), "not capturable");
+  EXPECT_FALSE(w.grad().defined());
+}
+
+TEST(Refusals, HooksSeedsAndOthers) {
+  const Tensor x = ones({2});
+  const auto refused = [&](const char* op, std::function<void(const Tensor&)> f) {
+    Captured step([&](const Tensor& in) { f(in); });
+    EXPECT_ERROR_TEXT(step(x), std::string("[") + op + "] not capturable");
+  };
+  const Tensor w = ones({2}).requires_grad_();
+  refused("register_hook", [&](const Tensor& t) {
+    Tensor y = w * t;
+    y.register_hook([](const Tensor& g) { return g; });
+    y.sum().backward();
+  });
+  const Tensor v = ones({2}).requires_grad_();
+  v.register_post_accumulate_grad_hook([](const Tensor&) {});
+  refused("register_post_accumulate_grad_hook", [&](const Tensor& t) { (v * t).sum().backward(); });
+  nn::Sequential net(nn::Linear(2, 2));
+  refused("train", [&](const Tensor&) { net->eval(); });
+  refused("set_data", [&](const Tensor&) { net->to(kDouble); });
+  net[0]->register_forward_pre_hook([](nn::Module&, std::vector<Tensor>&) {});
+  refused("register_forward_pre_hook", [&](const Tensor& t) { net->forward(t); });
+  refused("Generator::set_state", [](const Tensor&) { manual_seed(1); });
+  refused("Captured", [&](const Tensor& t) {
+    Captured inner([](const Tensor& in) { return in; });
+    inner(t);
+  });
+  refused("init", [](const Tensor& t) { nn::init::orthogonal_(t.view({1, 2})); });
+  refused("RandomSampler", [](const Tensor&) { data::samplers::RandomSampler(4).reset(); });
+  Tensor fresh = ones({2}).requires_grad_();
+  refused("flatten_parameters", [&](const Tensor&) { optim::SGD({fresh}, optim::SGDOptions(1)); });
+  optim::SGD sgd({fresh}, optim::SGDOptions(1));
+  optim::ReduceLROnPlateauScheduler plateau(sgd);
+  refused("ReduceLROnPlateauScheduler", [&](const Tensor&) { plateau.step(1.f); });
+  Captured ready([](const Tensor& in) { return in + 1; });
+  ready(x);
+  refused("Captured", [&](const Tensor& t) { ready(t); });
+  Captured undefined([](const Tensor& in) { return in; });
+  EXPECT_ERROR_TEXT(undefined(Tensor()), "[Captured] input 0: got an undefined tensor");
+}
+
+TEST(Refusals, OptimizersWithoutAKernel) {
+  Tensor p = ones({2}, TensorOptions(kBFloat16)).requires_grad_();
+  p.mutable_grad() = ones({2}, TensorOptions(kBFloat16));
+  optim::SGD sgd({p}, optim::SGDOptions(0.1));
+  Captured step([&] { sgd.step(); });
+  EXPECT_ERROR_TEXT(step(), "[SGD.step] not capturable");
+  EXPECT_EQ(bits(p), bits(ones({2}, TensorOptions(kBFloat16))));
+}
+
+TEST(Failures, LeaveEverythingAsBefore) {
+  for (const bool bad_index : {false, true}) {
+    manual_seed(6);
+    nn::Linear net(3, 2);
+    nn::BatchNorm1d norm(3);
+    optim::Adam adam(net->parameters(), optim::AdamOptions(0.1));
+    optim::StepLR schedule(adam, 2, 0.5);
+    const Tensor loose = ones({3}).requires_grad_();
+    loose.mutable_grad() = full({3}, 7.f);
+    const Tensor w = randn({4, 3});
+    bool fails = true;
+    const auto body = [&](const Tensor& x, const Tensor& i) {
+      adam.zero_grad();
+      (net->forward(norm->forward(dropout(x, 0.5, true))).sum() + (x * loose).sum() +
+       embedding(w, i).sum())
+          .backward();
+      adam.step();
+      schedule.step();
+      if (fails && !bad_index) fail("body", "on purpose");
+    };
+    const auto state = [&] {
+      std::string s;
+      for (const Tensor& t : net->parameters()) s += bits(t) + bits(t.grad());
+      for (const Tensor& t : norm->buffers()) s += bits(t);
+      const GeneratorState g = default_generator(kHost).get_state();
+      return s + bits(loose.grad()) + std::to_string(g.offset) + "," +
+             std::to_string(adam.state().size()) + "," + std::to_string(schedule.step_count()) +
+             "," + std::to_string(adam.param_groups()[0].options().get_lr());
+    };
+    const auto counts = [&] {
+      std::string s;
+      for (auto& [p, st] : adam.state())
+        s += std::to_string(static_cast<optim::AdamParamState&>(*st).step()) + ",";
+      return s;
+    };
+    Captured step(body);
+    const Tensor x = randn({4, 3}), good = zeros({2}, kLong), bad = full({2}, 9, kLong);
+    const std::string first = state();
+    for (int i = 0; i < 2; ++i) {
+      if (bad_index) EXPECT_THROW(step(x, bad), IndexError);
+      else EXPECT_ERROR_TEXT(step(x, good), "on purpose");
+      EXPECT_EQ(state(), first);
+      EXPECT_EQ(step.size(), 0u);
+    }
+    // With states of the optimizer there.
+    fails = false;
+    for (int i = 0; i < 3; ++i) body(x, good);
+    fails = true;
+    const std::string later = state(), steps = counts();
+    if (bad_index) EXPECT_THROW(step(x, bad), IndexError);
+    else EXPECT_ERROR_TEXT(step(x, good), "on purpose");
+    EXPECT_EQ(state(), later);
+    EXPECT_EQ(counts(), steps);
+    fails = false;
+    // And it can be captured after all, with an eager twin's result.
+    const std::string grad = bits(loose.grad());
+    step(x, good);
+    EXPECT_NE(bits(loose.grad()), grad);
+    EXPECT_EQ(step.counters().captures, 1u);
+  }
+}
+
+}  // namespace
+}  // namespace capture_tests
+}  // namespace ramet

@@ -10,7 +10,8 @@
 // << 56 | task number), never a pointer, because an event could die under its reader. Whoever
 // touches that storage meanwhile waits; a movement (parallel/) queues behind it instead. A worker
 // that waits runs its own queue, so nested use cannot deadlock; nobody runs another's queue, which
-// would break its order.
+// would break its order. Copies that nobody waits for leave tickets of another kind
+// (runtime/pinned.h).
 //
 // Note [Shares]
 // Logical devices are shares of the cores: while D devices work side by side (parallel_apply,

@@ -40,7 +40,7 @@ def declarations(text):
 
 
 # Methods without a function of their name that need no row: they compute nothing, and copies have tests of their own.
-NO_OPERATIONS = set("_base contiguous data detach new_empty new_full new_ones new_zeros to".split())
+NO_OPERATIONS = set("_base contiguous data detach new_empty new_full new_ones new_zeros pin_memory to".split())
 
 
 def functions():

@@ -108,7 +108,7 @@ Tensor workspace_of(const Tensor& q, const Extents& e, bool backward) {
   const int64_t bytes =
       kernels::attention_workspace(q.scalar_type(), e.batch * e.heads * e.q_rows, e.columns,
                                    backward, q.device().is_cpu(), max_parallel_slots());
-  return bytes ? fresh(bytes, kByte, q.device()) : Tensor();
+  return scratch(bytes, q.device());
 }
 
 // Gradients that self needs; each is a recorded operation of its own.

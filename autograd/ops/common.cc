@@ -9,8 +9,12 @@ Device common_device(const char* op, const Tensor& a, const Tensor& b) {
   if (RAMET_LIKELY(a->device == b->device)) return a.device();
   if (is_host_number(a)) return b.device();
   if (is_host_number(b)) return a.device();
+  refuse_devices(op, a, b, "");
+}
+void refuse_devices(const char* op, const Tensor& a, const Tensor& b, const char* name) {
   fail(op, "Expected all tensors to be on the same device, but found at least two devices, ",
-       a.device(), " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
+       a.device(), " and ", b.device(), "! Got ", describe(a), " and ", name, *name ? " " : "",
+       describe(b));
 }
 
 namespace {

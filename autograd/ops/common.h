@@ -23,6 +23,11 @@ inline const Tensor& settled(const char* op, const Tensor& x) {
 /// Where x's elements lie; null for an operand that is not there.
 inline void* pointer(const Tensor& x) { return x.defined() ? x.ptr() : nullptr; }
 
+/// Memory that a kernel works in; undefined, of which pointer() is null, where it needs none.
+inline Tensor scratch(int64_t bytes, Device device) {
+  return bytes > 0 ? Tensor(TensorBase::empty(bytes, kByte, device)) : Tensor();
+}
+
 /// Types of 16 bits, which compute in float.
 inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 
@@ -30,6 +35,13 @@ inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 /// count as devices.
 inline bool is_host_number(const Tensor& x) {
   return x.dim() == 0 && x.device() == Device(kCPU, 0);
+}
+[[noreturn]] RAMET_API void refuse_devices(const char* op, const Tensor& a, const Tensor& b,
+                                           const char* name);
+/// An Error naming both unless they are on one device; `name` says what b is.
+inline void check_same_device(const char* op, const Tensor& a, const Tensor& b,
+                              const char* name = "") {
+  if (RAMET_UNLIKELY(a->device != b->device)) refuse_devices(op, a, b, name);
 }
 /// The device an operation on a and b runs on: theirs, or the other's where one is a number on the
 /// host. An Error naming both otherwise.

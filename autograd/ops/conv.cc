@@ -132,10 +132,7 @@ Tensor convolve_weight(const Tensor& g, const Tensor& x, const Conv2dShape& s) {
 }
 
 void check_operand(const char* op, const char* name, const Tensor& t, const Tensor& x) {
-  RAMET_CHECK(t->device == x->device, op,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              x.device(), " and ", t.device(), "! Got input ", describe(x), " and ", name, " ",
-              describe(t));
+  check_same_device(op, x, t, name);
   RAMET_CHECK(t.scalar_type() == x.scalar_type(), op, name, ": got ", describe(t),
               ", expected the dtype of input ", describe(x));
 }

@@ -35,9 +35,9 @@ Tensor fresh(IntArrayRef sizes, ScalarType t, Device device) {
   return Tensor(TensorBase::empty(sizes, t, device));
 }
 Tensor workspace_of(const Tensor& x, const Setting& s) {
-  return fresh(
+  return scratch(
       kernels::cross_entropy_workspace(x.scalar_type(), s.rows, s.cols, max_parallel_slots()),
-      kByte, x.device());
+      x.device());
 }
 
 // The fused backward with operations: grad (A softmax(x) - a), or -grad a.
@@ -120,9 +120,9 @@ Tensor consumed(const Tensor& x, const Tensor& target, const Tensor& weight, con
   const Device device = x.device();
   Tensor loss = fresh({}, x.scalar_type(), device);
   const Tensor total = fresh({}, kDouble, device),
-               workspace = fresh(kernels::cross_entropy_consume_workspace(
-                                     x.scalar_type(), s.rows, s.cols, max_parallel_slots()),
-                                 kByte, device);
+               workspace = scratch(kernels::cross_entropy_consume_workspace(
+                                       x.scalar_type(), s.rows, s.cols, max_parallel_slots()),
+                                   device);
   Tensor gradient = x.shallow();
   kernels::cross_entropy_consume(
       x.stream(), {x.ptr(), static_cast<const int64_t*>(target.ptr()), pointer(weight), loss->data,
@@ -160,10 +160,7 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
               ", expected [n, classes, ...] or [classes]");
   RAMET_CHECK(target.scalar_type() == kLong, op, "expected scalar type Long but found ",
               name_of(target.scalar_type()), ": got target ", describe(target));
-  RAMET_CHECK(self->device == target->device, op,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              self.device(), " and ", target.device(), "! Got ", describe(self), " and target ",
-              describe(target));
+  check_same_device(op, self, target, "target");
   const bool one = self.dim() == 1;
   const int64_t cols = self->sizes()[one ? 0 : 1];
   bool fits = target.dim() == self.dim() - 1;

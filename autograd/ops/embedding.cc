@@ -64,10 +64,7 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
   check_defined("embedding", weight);
   check_defined("embedding", indices_);
   RAMET_CHECK(weight.dim() == 2, "embedding", "'weight' must be 2-D: got ", describe(weight));
-  RAMET_CHECK(weight->device == indices_->device, "embedding",
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              weight.device(), " and ", indices_.device(), "! Got ", describe(weight), " and ",
-              describe(indices_));
+  check_same_device("embedding", weight, indices_);
   if (sparse)
     throw NotImplementedError(
         "[embedding] sparse gradients are not implemented: got sparse = true");

@@ -28,9 +28,7 @@ Tensor fresh(const Tensor& x) {
 }
 void same_device(const char* op, const Tensor& a, const Tensor& b) {
   check_defined(op, b);
-  RAMET_CHECK(a->device == b->device, op,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              a.device(), " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
+  check_same_device(op, a, b);
 }
 
 // Checks what gather, scatter and scatter_add share; returns the wrapped dim.

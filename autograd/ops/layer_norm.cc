@@ -18,9 +18,6 @@ struct Shape {
   double eps;
 };
 
-Tensor bytes(int64_t n, Device device) {
-  return n ? Tensor(TensorBase::empty(n, kByte, device)) : Tensor();
-}
 Tensor dense(const Tensor& t) { return t.defined() ? t.shallow().contiguous() : t; }
 
 // x as rows, normalised; differentiable.
@@ -59,7 +56,7 @@ std::array<Tensor, 3> layer_norm_backward(const Wanted& wanted, const Tensor& g,
   if (wanted[0]) r[0] = Tensor(TensorBase::empty(x.sizes(), t, x.device()));
   for (size_t i : {1, 2})
     if (wanted[i]) r[i] = Tensor(TensorBase::empty(normalized, t, x.device()));
-  const Tensor workspace = bytes(
+  const Tensor workspace = scratch(
       kernels::layer_norm_backward_workspace(t, s.rows, s.cols, max_parallel_slots()), x.device());
   kernels::layer_norm_backward(x.stream(), {xd.ptr(), pointer(wd), gd.ptr(), mean.ptr(), rstd.ptr(),
                                             pointer(r[0]), pointer(r[1]), pointer(r[2]),
@@ -105,10 +102,7 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Te
               " and normalized_shape = ", shape);
   RAMET_CHECK(p.scalar_type() == x.scalar_type(), op, name, ": got ", describe(p),
               ", expected the dtype of input ", describe(x));
-  RAMET_CHECK(p->device == x->device, op,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              x.device(), " and ", p.device(), "! Got ", describe(x), " and ", name, " ",
-              describe(p));
+  check_same_device(op, x, p, name);
 }
 
 // Checks; rows and columns.
@@ -206,7 +200,7 @@ Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape,
       mean(TensorBase::empty(s.rows, stat, x.device())),
       rstd(TensorBase::empty(s.rows, stat, x.device()));
   const Tensor workspace =
-      bytes(kernels::layer_norm_workspace(t, s.cols, max_parallel_slots()), x.device());
+      scratch(kernels::layer_norm_workspace(t, s.cols, max_parallel_slots()), x.device());
   kernels::layer_norm_forward(x.stream(), {xd.ptr(), pointer(wd), pointer(bd), y->data, mean->data,
                                            rstd->data, pointer(workspace), s.rows, s.cols, eps, t});
   if (!recording(x, w, b)) return y;
@@ -237,7 +231,7 @@ std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& x, const Tensor& re
   Tensor y = fresh(x.sizes(), t), sum = fresh(x.sizes(), t), mean = fresh(s.rows, stat),
          rstd = fresh(s.rows, stat);
   const Tensor workspace =
-      bytes(kernels::layer_norm_workspace(t, s.cols, max_parallel_slots()), x.device());
+      scratch(kernels::layer_norm_workspace(t, s.cols, max_parallel_slots()), x.device());
   kernels::layer_norm_forward(x.stream(),
                               {xd.ptr(), pointer(wd), pointer(bd), y->data, mean->data, rstd->data,
                                pointer(workspace), s.rows, s.cols, eps, t, rd.ptr(), sum->data});

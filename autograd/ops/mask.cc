@@ -18,9 +18,7 @@ void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
   check_defined(op, mask);
   RAMET_CHECK(mask.scalar_type() == kBool, op, "only supports boolean masks: got mask ",
               describe(mask));
-  RAMET_CHECK(x->device == mask->device || is_host_number(mask), op,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              x.device(), " and ", mask.device(), "! Got ", describe(x), " and ", describe(mask));
+  if (!is_host_number(mask)) check_same_device(op, x, mask);
 }
 
 void fill_into(const Tensor& out, const Tensor& x, const Tensor& mask, const Operand& value) {
@@ -170,10 +168,7 @@ Tensor masked_scatter(const Tensor& self, const Tensor& mask_, const Tensor& sou
   RAMET_CHECK(self.scalar_type() == source.scalar_type(), "masked_scatter",
               "expected self and source to have same dtypes but got ", describe(self), " and ",
               describe(source));
-  RAMET_CHECK(self->device == source->device, "masked_scatter",
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              self.device(), " and ", source.device(), "! Got ", describe(self), " and ",
-              describe(source));
+  check_same_device("masked_scatter", self, source);
   const std::vector<int64_t> shape = broadcast_sizes("masked_scatter", self.sizes(), mask_.sizes());
   const Tensor mask = expanded_mask(mask_, shape), counts = counts_of(mask);
   const int64_t n = total(counts);

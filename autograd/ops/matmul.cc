@@ -80,12 +80,10 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   check_factors("dot", a, b);
   RAMET_CHECK(a.dim() == 1 && b.dim() == 1 && a.numel() == b.numel(), "dot", "shapes: got ",
               describe(a), " and ", describe(b), ", expected two vectors of one size");
-  Tensor out = empty_of(IntArrayRef(), a), workspace;
-  if (const int64_t bytes = a.is_cpu() ? 0 : kernels::dot_workspace(a.numel()); bytes > 0)
-    workspace = Tensor(TensorBase::empty({bytes}, kByte, a.device()));
-  kernels::dot(a.stream(),
-               {a.ptr(), b.ptr(), out.ptr(), a.numel(), a->strides()[0], b->strides()[0],
-                a.scalar_type(), workspace.defined() ? workspace.ptr() : nullptr});
+  Tensor out = empty_of(IntArrayRef(), a);
+  const Tensor workspace = scratch(a.is_cpu() ? 0 : kernels::dot_workspace(a.numel()), a.device());
+  kernels::dot(a.stream(), {a.ptr(), b.ptr(), out.ptr(), a.numel(), a->strides()[0],
+                            b->strides()[0], a.scalar_type(), pointer(workspace)});
   if (!recording(a, b)) return out;
   return record("DotBackward0", {a, b}, std::move(out),
                 [x = save_if(wants_grad(b), a), y = save_if(wants_grad(a), b)](const Node& self,

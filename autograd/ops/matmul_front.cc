@@ -50,12 +50,8 @@ void product_into(const Tensor& out, Matrix a, Matrix b, const ProductTerms& f) 
   const bool integer = is_integral(args.dtype);
   args.alpha = integer ? 1 : f.alpha.toDouble(), args.beta = integer ? 0 : f.beta.toDouble();
   args.ialpha = integer ? f.alpha.toLong() : 1, args.ibeta = integer ? f.beta.toLong() : 0;
-  args.workspace = nullptr;
-  Tensor work;
-  if (const int64_t bytes = kernels::matmul_workspace(args, max_parallel_slots()); bytes > 0) {
-    work = Tensor(TensorBase::empty(bytes, kByte, out.device()));
-    args.workspace = work.ptr();
-  }
+  const Tensor work = scratch(kernels::matmul_workspace(args, max_parallel_slots()), out.device());
+  args.workspace = pointer(work);
   kernels::matmul(out.stream(), args);
 }
 
@@ -72,9 +68,7 @@ Tensor product(const Tensor& a, bool flip_a, const Tensor& b, bool flip_b, const
 void check_factors(const char* op, const Tensor& a, const Tensor& b) {
   check_defined(op, a);
   check_defined(op, b);
-  RAMET_CHECK(a->device == b->device, op,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              a.device(), " and ", b.device(), "! Got ", describe(a), " and ", describe(b));
+  check_same_device(op, a, b);
   RAMET_CHECK(a.scalar_type() == b.scalar_type(), op, "dtypes: got ", describe(a), " and ",
               describe(b), ", expected one dtype");
   if (RAMET_UNLIKELY(a.scalar_type() == kBool))

@@ -155,10 +155,7 @@ void check_channels(const char* name, const Tensor& t, const Tensor& x) {
   if (!t.defined()) return;
   RAMET_CHECK(t.numel() == x.size(1) && t.dim() == 1, kOp, name, ": got ", describe(t),
               ", expected ", x.size(1), " elements, as many as channels of input ", describe(x));
-  RAMET_CHECK(t->device == x->device, kOp,
-              "Expected all tensors to be on the same device, but found at least two devices, ",
-              x.device(), " and ", t.device(), "! Got ", describe(x), " and ", name, " ",
-              describe(t));
+  check_same_device(kOp, x, t, name);
   RAMET_CHECK(is_floating(t.scalar_type()), kOp, name, ": got ", describe(t),
               ", expected a floating-point type");
 }

@@ -116,12 +116,10 @@ Tensor running_sum(const Tensor& x, int64_t dim, ScalarType dtype, bool reverse)
   const int64_t n = x.dim() == 0 ? 1 : x.size(dim);
   for (int64_t d = 0; d < x.dim(); ++d)
     if (d != dim) (d < dim ? outer : inner) *= x.size(d);
-  Tensor workspace;
-  if (const int64_t bytes = x.is_cpu() ? 0 : kernels::cumulative_sum_workspace(outer, n, inner);
-      bytes > 0)
-    workspace = Tensor(TensorBase::empty({bytes}, kByte, x.device()));
+  const Tensor workspace =
+      scratch(x.is_cpu() ? 0 : kernels::cumulative_sum_workspace(outer, n, inner), x.device());
   kernels::cumulative_sum(x.stream(), {in.ptr(), out->data, outer, n, inner, x.scalar_type(), dtype,
-                                       reverse, workspace.defined() ? workspace.ptr() : nullptr});
+                                       reverse, pointer(workspace)});
   if (!recording(x)) return out;
   return record("CumsumBackward0", {x}, std::move(out),
                 [dim, reverse](const Node&, const Tensor& g) {

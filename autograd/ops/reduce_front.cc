@@ -85,15 +85,14 @@ Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, Scala
   }
   const IntArrayRef shape(sizes, kept);
   const bool places = op == kernels::ReduceOp::kMaxIndex || op == kernels::ReduceOp::kMinIndex;
-  Tensor out, workspace;
+  const Tensor workspace = scratch(a.workspace_bytes, x.device());
+  Tensor out;
   if (!only_extra) out = Tensor(TensorBase::empty(shape, dtype, x.device()));
   if (extra) *extra = Tensor(TensorBase::empty(shape, places ? kLong : dtype, x.device()));
-  if (a.workspace_bytes)
-    workspace = Tensor(TensorBase::empty(a.workspace_bytes, kByte, x.device()));
   a.in = in.ptr();
   a.out = only_extra ? nullptr : out->data;
   a.extra = extra ? (*extra)->data : nullptr;
-  a.workspace = a.workspace_bytes ? workspace->data : nullptr;
+  a.workspace = pointer(workspace);
   a.in_dtype = x.scalar_type();
   a.out_dtype = dtype;
   kernels::reduce(x.stream(), a);

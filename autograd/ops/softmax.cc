@@ -31,8 +31,8 @@ int64_t columns_of(const Tensor& rows) {
   return rows.dim() == 0 ? 1 : rows->sizes()[rows.dim() - 1];
 }
 Tensor workspace_of(const Tensor& x, int64_t cols) {
-  const int64_t bytes = kernels::softmax_workspace(x.scalar_type(), cols, max_parallel_slots());
-  return bytes ? Tensor(TensorBase::empty(bytes, kByte, x.device())) : Tensor();
+  return scratch(kernels::softmax_workspace(x.scalar_type(), cols, max_parallel_slots()),
+                 x.device());
 }
 
 Tensor softmax_any(const char* op, const char* node, const Tensor& self, int64_t dim,

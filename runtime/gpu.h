@@ -82,6 +82,10 @@ class RAMET_API Library {
   /// Of one device is a GPU. Host memory is read before it returns, and written when it returns.
   virtual void copy(void* to, Device to_device, const void* from, Device from_device,
                     size_t bytes) = 0;
+  /// The same between one GPU and the host, and it waits only for `earlier`, an event of that GPU,
+  /// not for what the GPU was given since. What the GPU is given later comes behind it.
+  virtual void copy_after(Event& earlier, void* to, Device to_device, const void* from,
+                          Device from_device, size_t bytes) = 0;
   /// May kernels of `device` read memory of `owner` where it lies? Tried at the first call of a
   /// pair.
   virtual bool reaches(int device, int owner) = 0;

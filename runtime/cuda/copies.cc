@@ -102,14 +102,21 @@ Buffers& buffers(std::unique_ptr<Buffers>& of) {
   return *of;
 }
 
-void to_device(const char* op, void* to, int device, const void* from, size_t bytes) {
+// Behind `earlier`, or where that is null behind all that the compute stream was given.
+void begin_behind(const char* op, DeviceState& state, Queue copies, CardEvent* earlier) {
+  if (earlier) earlier->wait_on(state, copies);
+  else state.order(Queue::kCompute, copies, op);
+}
+
+void to_device(const char* op, void* to, int device, const void* from, size_t bytes,
+               CardEvent* earlier = nullptr) {
   count_to_device.fetch_add(1, std::memory_order_relaxed);
   DeviceState& state = device_state(device, op);
   Buffers& pinned = buffers(shared().in[device]);
   const CardGuard guard(op, device);
   const cudaStream_t stream = state.stream(Queue::kCopyIn, op);
   std::lock_guard lock(pinned.mutex);
-  state.order(Queue::kCompute, Queue::kCopyIn, op);
+  begin_behind(op, state, Queue::kCopyIn, earlier);
   for (size_t at = 0, i = 0; at < bytes; at += kPiece, ++i) {
     const size_t n = std::min(kPiece, bytes - at);
     Buffers::Half& half = pinned.next(op, device, i);
@@ -123,14 +130,15 @@ void to_device(const char* op, void* to, int device, const void* from, size_t by
   state.order(Queue::kCopyIn, Queue::kCompute, op);
 }
 
-void to_host(const char* op, void* to, const void* from, int device, size_t bytes) {
+void to_host(const char* op, void* to, const void* from, int device, size_t bytes,
+             CardEvent* earlier = nullptr) {
   count_to_host.fetch_add(1, std::memory_order_relaxed);
   DeviceState& state = device_state(device, op);
   Buffers& pinned = buffers(shared().out[device]);
   const CardGuard guard(op, device);
   const cudaStream_t stream = state.stream(Queue::kCopyOut, op);
   std::lock_guard lock(pinned.mutex);
-  state.order(Queue::kCompute, Queue::kCopyOut, op);
+  begin_behind(op, state, Queue::kCopyOut, earlier);
   const size_t pieces = (bytes + kPiece - 1) / kPiece;
   const auto size = [&](size_t i) { return std::min(kPiece, bytes - i * kPiece); };
   for (size_t i = 0; i <= pieces; ++i) {
@@ -146,7 +154,8 @@ void to_host(const char* op, void* to, const void* from, int device, size_t byte
     pinned.wait(op, device, arrived);
     std::memcpy(static_cast<char*>(to) + (i - 1) * kPiece, arrived.memory, size(i - 1));
   }
-  state.raise_fault();
+  if (earlier) earlier->raise();
+  else state.raise_fault();
 }
 
 // Queues a direct copy on the receiver's stream, ordered with both compute streams.
@@ -307,6 +316,15 @@ void copy(const char* op, void* to, Device to_device_, const void* from, Device 
     to_host(op, piece.data(), static_cast<const char*>(from) + at, source, n);
     to_device(op, static_cast<char*>(to) + at, target, piece.data(), n);
   }
+}
+
+void copy_after(const char* op, CardEvent& earlier, void* to, Device to_device_, const void* from,
+                Device from_device, size_t bytes) {
+  RAMET_CHECK(to_device_.is_cpu() != from_device.is_cpu(), op, "got ", from_device, " and ",
+              to_device_, ", expected a GPU and the host");
+  if (bytes == 0) return;
+  if (from_device.is_cpu()) to_device(op, to, to_device_.index(), from, bytes, &earlier);
+  else to_host(op, to, from, from_device.index(), bytes, &earlier);
 }
 
 CopyCounts copy_counts() {

@@ -16,6 +16,7 @@
 #include <cstddef>
 
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/events.h"
 #include "runtime/device.h"
 
 namespace ramet {
@@ -25,6 +26,9 @@ namespace cuda {
 /// before everything that either is given later.
 RAMET_API void copy(const char* op, void* to, Device to_device, const void* from,
                     Device from_device, size_t bytes);
+/// Between a GPU and the host, behind `earlier` of that GPU alone.
+RAMET_API void copy_after(const char* op, CardEvent& earlier, void* to, Device to_device,
+                          const void* from, Device from_device, size_t bytes);
 
 /// Does memory travel directly from one to the other? Tried at the first call of each pair.
 RAMET_API bool direct_access(int from, int to);

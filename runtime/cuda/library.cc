@@ -34,6 +34,11 @@ class Cards final : public gpu::Library {
             size_t bytes) override {
     cuda::copy("copy", to, to_device, from, from_device, bytes);
   }
+  void copy_after(gpu::Event& earlier, void* to, Device to_device, const void* from,
+                  Device from_device, size_t bytes) override {
+    cuda::copy_after("copy", static_cast<CardEvent&>(earlier), to, to_device, from, from_device,
+                     bytes);
+  }
   bool reaches(int device, int owner) override { return direct_access(owner, device); }
   void order(Stream earlier, Stream later) override {
     constexpr const char* kOp = "order";

@@ -3,110 +3,32 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/nccl_library.h"
 #include "runtime/logging.h"
-#ifdef RAMET_GPU_TOOLKIT
-#include <dlfcn.h>
-
-#include "runtime/cuda/libraries.h"
-#else
-#include "runtime/cuda/emulated/nccl_api.h"
-#endif
-
-#ifdef RAMET_GPU_TOOLKIT
-// The part of NCCL 2's interface that is used. Its header is no part of the toolkit.
-typedef struct ncclComm* ncclComm_t;
-typedef int ncclResult_t;
-typedef int ncclDataType_t;
-typedef int ncclRedOp_t;
-enum { ncclSuccess = 0, ncclSum = 0 };
-enum {
-  ncclInt8 = 0,
-  ncclUint8 = 1,
-  ncclInt32 = 2,
-  ncclInt64 = 4,
-  ncclFloat16 = 6,
-  ncclFloat32 = 7,
-  ncclFloat64 = 8,
-  ncclBfloat16 = 9
-};
-#endif
 
 namespace ramet {
 namespace cuda {
 namespace {
 
-struct Nccl {
-  ncclResult_t (*init_all)(ncclComm_t*, int, const int*) = nullptr;
-  ncclResult_t (*destroy)(ncclComm_t) = nullptr;
-  ncclResult_t (*group_start)() = nullptr;
-  ncclResult_t (*group_end)() = nullptr;
-  ncclResult_t (*reduce)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
-                         cudaStream_t) = nullptr;
-  const char* (*text)(ncclResult_t) = nullptr;
-};
-
-#ifdef RAMET_GPU_TOOLKIT
-template <class F> bool find(void* library, const char* name, F& f, std::string& why) {
-  f = reinterpret_cast<F>(dlsym(library, name));
-  if (!f) why = std::string("it has no ") + name;
-  return f;
-}
-std::unique_ptr<Nccl> opened() {
-  std::string why;
-  auto n = std::make_unique<Nccl>();
-  void* library = open_library("libnccl.so.2", "nccl", &why);
-  if (library && find(library, "ncclCommInitAll", n->init_all, why) &&
-      find(library, "ncclCommDestroy", n->destroy, why) &&
-      find(library, "ncclGroupStart", n->group_start, why) &&
-      find(library, "ncclGroupEnd", n->group_end, why) &&
-      find(library, "ncclReduce", n->reduce, why) &&
-      find(library, "ncclGetErrorString", n->text, why))
-    return n;
-  log(LogLevel::Info, detail::join("NCCL cannot be used, sums run as kernels: ", why));
-  return nullptr;
-}
-#else
-std::unique_ptr<Nccl> opened() {
-  auto n = std::make_unique<Nccl>();
-  n->init_all = ncclCommInitAll;
-  n->destroy = ncclCommDestroy;
-  n->group_start = ncclGroupStart;
-  n->group_end = ncclGroupEnd;
-  n->reduce = ncclReduce;
-  n->text = ncclGetErrorString;
-  return n;
-}
-#endif
-
-// At first use. Never closed: communicators of static objects may outlive main().
+// What the log says of it is said once.
 const Nccl* nccl() {
-  static const Nccl* found = opened().release();
+  static const Nccl* found = [] {
+    std::string why;
+    const Nccl* n = nccl_library(&why);
+    if (!n) log(LogLevel::Info, detail::join("NCCL cannot be used, sums run as kernels: ", why));
+    return n;
+  }();
   return found;
 }
 
 void check(const char* op, const char* call, ncclResult_t code) {
   if (code != ncclSuccess) fail(op, call, " failed: ", nccl()->text(code));
-}
-
-int type_of(ScalarType t) {
-  switch (t) {
-    case ScalarType::Char: return ncclInt8;
-    case ScalarType::Byte: return ncclUint8;
-    case ScalarType::Int: return ncclInt32;
-    case ScalarType::Long: return ncclInt64;
-    case ScalarType::Half: return ncclFloat16;
-    case ScalarType::Float: return ncclFloat32;
-    case ScalarType::Double: return ncclFloat64;
-    case ScalarType::BFloat16: return ncclBfloat16;
-    default: return -1;
-  }
 }
 
 // Communicators by the cards of their ranks. One group at a time: NCCL wants the same order of
@@ -130,7 +52,7 @@ std::vector<int> cards_of(const char* op, const int* devices, int count) {
 }  // namespace
 
 bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtype) {
-  if (type_of(dtype) < 0 || count < 2) return false;
+  if (nccl_type(dtype) < 0 || count < 2) return false;
   std::vector<int> cards = cards_of(op, devices, count);
   std::sort(cards.begin(), cards.end());
   return std::adjacent_find(cards.begin(), cards.end()) == cards.end() && nccl();
@@ -138,7 +60,7 @@ bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtyp
 
 void nccl_sum(const char* op, const void* const* in, const int* devices, int count, void* out,
               int root, int64_t n, ScalarType dtype) {
-  const int type = type_of(dtype);
+  const int type = nccl_type(dtype);
   const std::vector<int> cards = cards_of(op, devices, count);
   const Nccl* library = nccl();
   Communicators& all = communicators();

@@ -26,7 +26,8 @@ cudaError_t enqueue_work(cudaStream_t stream, const char* what, std::function<vo
 /// that join_meeting() put into it. A collective is one of these.
 struct Meeting;
 std::shared_ptr<Meeting> make_meeting(int count, std::function<void()> work);
-cudaError_t join_meeting(cudaStream_t stream, const char* what, std::shared_ptr<Meeting> meeting);
+cudaError_t join_meeting(cudaStream_t stream, const char* what, std::shared_ptr<Meeting> meeting,
+                         const void* owner = nullptr);
 
 /// The device allocation that `address` lies in. False where there is none.
 struct Allocation {

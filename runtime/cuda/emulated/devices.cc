@@ -1,4 +1,6 @@
 // Devices: number, properties, peers, synchronisation, reset.
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "runtime/cuda/emulated/capture.h"
@@ -35,6 +37,14 @@ cudaError_t cudaSetDevice(int device) {
   if (!device_count()) return result(cudaErrorNoDevice);
   if (!exists(device)) return result(cudaErrorInvalidDevice);
   this_thread.device = device;
+  return cudaSuccess;
+}
+
+// Emulated cards belong to their process.
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
+  if (!exists(device)) return result(cudaErrorInvalidDevice);
+  std::snprintf(id, static_cast<size_t>(length), "%08x:%02x:00.0", static_cast<unsigned>(getpid()),
+                static_cast<unsigned>(device));
   return cudaSuccess;
 }
 

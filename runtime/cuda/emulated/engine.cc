@@ -289,7 +289,8 @@ cudaError_t Engine::enqueue(CUstream_st* stream, Operation operation, Lock& lock
   }
   if (stream->capture) return stream->capture->record(stream, std::move(operation));
 
-  operation.mark = std::make_shared<Mark>();
+  operation.announced = operation.mark != nullptr;
+  if (!operation.announced) operation.mark = std::make_shared<Mark>();
   operation.mark->stream = stream;
   operation.enqueued = timeline.now();
   if (checks().operation_begin) operation.host = host_clock_;
@@ -330,6 +331,24 @@ void Engine::forget_operation(Operation& operation) {
         other.meeting = nullptr;
         other.work = nullptr;
       }
+}
+
+void Engine::give_up(const void* owner) {
+  for (CUstream_st* stream : streams)
+    for (Operation& operation : stream->queue) {
+      if (operation.owner != owner || (stream->busy && &operation == &stream->queue.front()))
+        continue;
+      if (operation.meeting) std::erase(operation.meeting->members, stream);
+      operation.work = nullptr;
+      operation.meeting = nullptr;
+      operation.waits_for.clear();
+      if (!std::exchange(operation.announced, false)) continue;
+      const MarkPtr before = std::exchange(operation.mark, std::make_shared<Mark>());
+      operation.mark->stream = stream;
+      before->stream = nullptr;
+      if (stream->last == before) stream->last = operation.mark;
+    }
+  changed.notify_all();
 }
 
 void Engine::reset_device(Device& device, Lock& lock) {

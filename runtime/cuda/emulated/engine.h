@@ -48,8 +48,10 @@ struct Operation {
   std::vector<MarkPtr> waits_for = {};
   Transfer transfer = {};
   std::shared_ptr<Meeting> meeting = nullptr;
-  // Set by enqueue().
+  const void* owner = nullptr;  // whom Engine::give_up() is asked for
+  // Set by enqueue(), but where others wait for it before it is queued (`announced`).
   MarkPtr mark = nullptr;
+  bool announced = false;
   double enqueued = 0;
   VectorClock host = {};  // what the host had waited for
 };
@@ -133,6 +135,9 @@ class Engine {
   /// Forgets the queued work of a device, its streams, events and memory.
   void reset_device(Device& device, Lock& lock);
   void remove_stream(CUstream_st* stream);
+  /// Operations of this owner that have not begun end without having run. Who waits for an
+  /// announced mark waits on.
+  void give_up(const void* owner);
   /// Its streams are ordinary streams again.
   void end_capture(std::shared_ptr<Capture> capture);
 

@@ -70,11 +70,13 @@ std::shared_ptr<Meeting> make_meeting(int count, std::function<void()> work) {
   return std::make_shared<Meeting>(Meeting{count, std::move(work), {}});
 }
 
-cudaError_t join_meeting(cudaStream_t handle, const char* what, std::shared_ptr<Meeting> meeting) {
+cudaError_t join_meeting(cudaStream_t handle, const char* what, std::shared_ptr<Meeting> meeting,
+                         const void* owner) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);
   Operation operation{what, nullptr};
   operation.meeting = std::move(meeting);
+  operation.owner = owner;
   return result(call.engine.enqueue(stream, std::move(operation), call.lock));
 }
 

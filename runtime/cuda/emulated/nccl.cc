@@ -4,61 +4,24 @@
 // As in NCCL, the calls of a group reach their streams at its end, and a thread that calls for
 // several ranks needs a group. Where NCCL would hang or compute nonsense, there is a report and an
 // error.
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <set>
-#include <string>
-#include <thread>
+#include <cstring>
 #include <utility>
 
-#include "runtime/cuda/emulated/collective.h"
-#include "runtime/cuda/emulated/control.h"
+#include "runtime/cuda/emulated/nccl_control.h"
+#include "runtime/cuda/emulated/nccl_ranks.h"
 
 namespace ramet::emulated {
+
+OpenCollective::OpenCollective(const Collective& c, int ranks)
+    : what(c), buffers(std::make_shared<Buffers>()) {
+  buffers->send.resize(size_t(ranks));
+  buffers->receive.resize(size_t(ranks));
+  meeting = make_meeting(ranks, [c, b = buffers] { run_collective(c, b->send, b->receive); });
+}
+
 namespace {
-
-/// What a collective works on: owned by its meeting, filled in by its ranks.
-struct Buffers {
-  std::vector<const void*> send;
-  std::vector<void*> receive;
-};
-
-/// A collective that some ranks have called.
-struct OpenCollective {
-  OpenCollective(const Collective& c, int ranks) : what(c), buffers(std::make_shared<Buffers>()) {
-    buffers->send.resize(size_t(ranks));
-    buffers->receive.resize(size_t(ranks));
-    meeting = make_meeting(ranks, [c, b = buffers] { run_collective(c, b->send, b->receive); });
-  }
-
-  const Collective what;
-  std::shared_ptr<Buffers> buffers;
-  std::shared_ptr<Meeting> meeting;
-  std::set<std::thread::id> callers;  // outside groups
-  int joined = 0;
-};
-
-/// All ranks of one communicator.
-struct Clique {
-  explicit Clique(int n) : ranks(n), next(size_t(n)) {}
-  const int ranks;
-  std::mutex mutex;
-  std::condition_variable complete;
-  int present = 0;
-  std::vector<uint64_t> next;  // number of each rank's next collective
-  std::map<uint64_t, std::shared_ptr<OpenCollective>> open;
-};
-
-struct PendingCall {
-  ncclComm_t comm;
-  Collective what;
-  const void* send;
-  void* receive;
-  cudaStream_t stream;
-};
 
 /// Of the calling thread: how deep in groups, and what waits for the end of the outermost.
 struct Group {
@@ -74,11 +37,6 @@ std::map<uint64_t, std::weak_ptr<Clique>>& cliques() {  // by unique id
   return *all;
 }
 
-ncclResult_t refuse(ncclResult_t result, const std::string& text) {
-  note_report("[emulated CUDA] " + text);
-  return result;
-}
-
 ncclResult_t wait_for_all_ranks(Clique& clique) {
   std::unique_lock<std::mutex> lock(clique.mutex);
   const auto timeout = std::chrono::milliseconds(settings().timeout_ms);
@@ -89,20 +47,25 @@ ncclResult_t wait_for_all_ranks(Clique& clique) {
                                      " ranks have called; NCCL would wait for the others for ever");
 }
 
+std::atomic<int> reported_error{ncclSuccess};
+
 }  // namespace
-}  // namespace ramet::emulated
 
-struct ncclComm {
-  std::shared_ptr<ramet::emulated::Clique> clique;
-  int rank, device;
-};
+void report_nccl_error(ncclResult_t error) { reported_error = error; }
 
-namespace ramet::emulated {
+ncclResult_t refuse(ncclResult_t result, const std::string& text) {
+  note_report("[emulated CUDA] " + text);
+  return result;
+}
+
 namespace {
 
 std::string describe(const PendingCall& call) {
-  return std::string(name_of(call.what.kind)) + " of " + std::to_string(call.what.count) +
-         " elements by rank " + std::to_string(call.comm->rank);
+  const char* const name = call.peer < 0 ? name_of(call.what.kind)
+                           : call.send   ? "ncclSend"
+                                         : "ncclRecv";
+  return std::string(name) + " of " + std::to_string(call.what.count) + " elements by rank " +
+         std::to_string(call.comm->rank);
 }
 
 ncclResult_t check_buffer(const PendingCall& call, const void* buffer, size_t bytes,
@@ -125,8 +88,13 @@ ncclResult_t check_buffer(const PendingCall& call, const void* buffer, size_t by
 ncclResult_t check(const PendingCall& call) {
   const int ranks = call.comm->clique->ranks;
   if (!bytes_of(call.what.type) || call.what.op < ncclSum || call.what.op > ncclAvg ||
-      call.what.root < 0 || call.what.root >= ranks)
+      call.what.root < 0 || call.what.root >= ranks || call.peer >= ranks)
     return ncclInvalidArgument;
+  if (call.peer >= 0) {
+    const size_t bytes = call.what.count * bytes_of(call.what.type);
+    if (const auto bad = check_buffer(call, call.send, call.send ? bytes : 0, "send")) return bad;
+    return check_buffer(call, call.receive, call.receive ? bytes : 0, "receive");
+  }
   const size_t sent = send_bytes(call.what, call.comm->rank, ranks);
   const size_t received = receive_bytes(call.what, call.comm->rank, ranks);
   if (const auto bad = check_buffer(call, call.send, sent, "send")) return bad;
@@ -160,55 +128,27 @@ ncclResult_t enqueue(const PendingCall& call, bool grouped) {
   int before = 0;
   (void)cudaGetDevice(&before);
   (void)cudaSetDevice(call.comm->device);
-  const cudaError_t error = join_meeting(call.stream, name_of(call.what.kind), collective->meeting);
+  const cudaError_t error =
+      join_meeting(call.stream, name_of(call.what.kind), collective->meeting, call.comm);
   (void)cudaSetDevice(before);
   return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t submit(Collective what, const void* send, void* receive, ncclComm_t comm,
-                    cudaStream_t stream) {
+                    cudaStream_t stream, int peer = -1) {
   if (!comm) return ncclInvalidArgument;
-  const PendingCall call{comm, what, send, receive, stream};
+  const PendingCall call{comm, what, send, receive, stream, peer};
   if (const ncclResult_t bad = check(call)) return bad;
-  if (group.depth == 0) return enqueue(call, false);
-  group.calls.push_back(call);
-  return ncclSuccess;
-}
-
-}  // namespace
-}  // namespace ramet::emulated
-
-using namespace ramet::emulated;
-
-extern "C" {
-
-ncclResult_t ncclGetVersion(int* version) {
-  *version = 22800;
-  return ncclSuccess;
-}
-
-const char* ncclGetErrorString(ncclResult_t result) {
-  switch (result) {
-    case ncclSuccess: return "no error";
-    case ncclUnhandledCudaError: return "unhandled cuda error";
-    case ncclSystemError: return "unhandled system error";
-    case ncclInternalError: return "internal error";
-    case ncclInvalidArgument: return "invalid argument";
-    case ncclInvalidUsage: return "invalid usage";
-    default: return "unknown result code";
+  if (group.depth > 0) {
+    group.calls.push_back(call);
+    return ncclSuccess;
   }
+  if (comm->blocking) return enqueue_all({call}, false);
+  comm->taken_over_later.push_back(call);
+  return ncclInProgress;
 }
 
-ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  static uint64_t next = 1;
-  std::lock_guard<std::mutex> lock(cliques_mutex);
-  *id = {};
-  std::memcpy(id->internal, &next, sizeof next);
-  ++next;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+ncclResult_t init_rank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, bool blocking) {
   if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
   uint64_t number = 0;
   std::memcpy(&number, id.internal, sizeof number);
@@ -227,15 +167,79 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
                                            std::to_string(clique->ranks));
   {
     std::lock_guard<std::mutex> lock(clique->mutex);
+    if (!clique->devices.insert(device).second)
+      return refuse(ncclInvalidUsage, "ncclCommInitRank: cuda:" + std::to_string(device) +
+                                          " is there twice; NCCL wants a device for each rank");
     ++clique->present;
     clique->complete.notify_all();
   }
-  *comm = new ncclComm{clique, rank, device};
+  *comm = new ncclComm{clique, rank, device, blocking, false, {}};
+  if (!blocking) return ncclInProgress;
   if (group.depth > 0) {
     group.joining.push_back(clique);
     return ncclSuccess;
   }
   return wait_for_all_ranks(*clique);
+}
+
+}  // namespace
+
+ncclResult_t enqueue_all(const std::vector<PendingCall>& calls, bool grouped) {
+  std::map<std::pair<ncclComm_t, cudaStream_t>, std::vector<PendingCall>> messages;
+  for (const PendingCall& call : calls) {
+    if (call.peer >= 0) messages[{call.comm, call.stream}].push_back(call);
+    else if (const ncclResult_t bad = enqueue(call, grouped)) return bad;
+  }
+  for (const auto& [where, list] : messages)
+    if (const ncclResult_t bad = enqueue_messages(list)) return bad;
+  return ncclSuccess;
+}
+
+}  // namespace ramet::emulated
+
+using namespace ramet::emulated;
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  *version = settings().nccl_version;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess: return "no error";
+    case ncclUnhandledCudaError: return "unhandled cuda error";
+    case ncclSystemError: return "unhandled system error";
+    case ncclInternalError: return "internal error";
+    case ncclInvalidArgument: return "invalid argument";
+    case ncclInvalidUsage: return "invalid usage";
+    case ncclRemoteError: return "remote process exited or there was a network error";
+    case ncclInProgress: return "in progress";
+    default: return "unknown result code";
+  }
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  static uint64_t next = 1;
+  std::lock_guard<std::mutex> lock(cliques_mutex);
+  *id = {};
+  std::memcpy(id->internal, &next, sizeof next);
+  ++next;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  return init_rank(comm, ranks, id, rank, true);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config && config->magic != 0xcafebeef)
+    return refuse(ncclInvalidArgument,
+                  "ncclCommInitRankConfig: the configuration was not made by "
+                  "NCCL_CONFIG_INITIALIZER");
+  return init_rank(comm, ranks, id, rank, !config || config->blocking != 0);
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
@@ -253,7 +257,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
   const auto clique = std::make_shared<Clique>(ranks);
   clique->present = ranks;
   for (int rank = 0; rank < ranks; ++rank)
-    comms[rank] = new ncclComm{clique, rank, devices ? devices[rank] : rank};
+    comms[rank] = new ncclComm{clique, rank, devices ? devices[rank] : rank, true, false, {}};
   return ncclSuccess;
 }
 
@@ -261,6 +265,36 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm ? ncclSuccess : ncclInvalidArgument; }
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (!comm) return ncclInvalidArgument;
+  give_up_operations(comm);
+  delete comm;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  if (!comm) return ncclInvalidArgument;
+  *error = ncclResult_t(reported_error.load());
+  if (*error != ncclSuccess) return ncclSuccess;
+  {
+    std::lock_guard<std::mutex> lock(comm->clique->mutex);
+    if (comm->clique->present < comm->clique->ranks) *error = ncclInProgress;
+  }
+  if (*error == ncclSuccess && !comm->taken_over_later.empty()) {
+    if (!std::exchange(comm->asked, !comm->asked)) {
+      *error = ncclInProgress;
+    } else {
+      const auto calls = std::exchange(comm->taken_over_later, {});
+      *error = enqueue_all(calls, true);
+    }
+  }
+  return ncclSuccess;
+}
+
+const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
   *count = comm->clique->ranks;
@@ -288,9 +322,28 @@ ncclResult_t ncclGroupEnd() {
   const Group ended = std::exchange(group, {});
   for (const auto& clique : ended.joining)
     if (const ncclResult_t bad = wait_for_all_ranks(*clique)) return bad;
-  for (const PendingCall& call : ended.calls)
-    if (const ncclResult_t bad = enqueue(call, true)) return bad;
-  return ncclSuccess;
+  std::vector<PendingCall> now;
+  ncclResult_t result = ncclSuccess;
+  for (const PendingCall& call : ended.calls) {
+    if (!call.comm->blocking) result = ncclInProgress;
+    (call.comm->blocking ? now : call.comm->taken_over_later).push_back(call);
+  }
+  const ncclResult_t bad = enqueue_all(now, true);
+  return bad ? bad : result;
+}
+
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  if (peer < 0) return ncclInvalidArgument;
+  return submit({CollectiveKind::Broadcast, count, type, ncclSum, 0}, send, nullptr, comm, stream,
+                peer);
+}
+
+ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  if (peer < 0) return ncclInvalidArgument;
+  return submit({CollectiveKind::Broadcast, count, type, ncclSum, 0}, nullptr, receive, comm,
+                stream, peer);
 }
 
 ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type,

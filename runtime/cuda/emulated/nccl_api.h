@@ -12,7 +12,9 @@ typedef enum {
   ncclSystemError = 2,
   ncclInternalError = 3,
   ncclInvalidArgument = 4,
-  ncclInvalidUsage = 5
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7
 } ncclResult_t;
 typedef enum {
   ncclInt8 = 0,
@@ -34,19 +36,41 @@ typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
+/// As of NCCL 2.14. Of it, `blocking` is looked at: 0 means that no call waits for other ranks and
+/// ncclCommGetAsyncError() says when one was taken over.
+typedef struct {
+  size_t size;
+  unsigned int magic, version;
+  int blocking;
+} ncclConfig_t;
+
 extern "C" {
+/// As RAMET_EMULATED_NCCL says.
 ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
 /// Returns when all ranks have called it, or in a group at its end.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config);
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices);
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+/// What its rank has in streams ends without having run; other ranks wait on.
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error);
+const char* ncclGetLastError(ncclComm_t comm);
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count);
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
+/// The n-th message from one rank to another is the n-th that the other receives from it. Those of
+/// one group go on side by side. Not captured into graphs.
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
 ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclReduce(const void* send, void* receive, size_t count, ncclDataType_t type,

@@ -48,6 +48,8 @@ struct Settings {
   int stack_kb = 0;
   /// RAMET_EMULATED_TIMEOUT_MS: a wait with nothing to run is a deadlock after this long.
   int timeout_ms = 5000;
+  /// RAMET_EMULATED_NCCL=22800: the version that NCCL says it has; 0: it cannot be used.
+  int nccl_version = 22800;
   /// RAMET_EMULATED_HOST_GUARD=1: device memory is out of the host's reach while nothing runs on a
   /// device, so that code which takes a device's pointer for one of its own crashes there and then.
   bool guard_host = false;

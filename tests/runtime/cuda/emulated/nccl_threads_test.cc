@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "runtime/cuda/emulated/collective.h"
+#include "runtime/cuda/emulated/nccl_control.h"
 #include "tests/runtime/cuda/emulated/emulated_devices.h"
 #include "tests/runtime/cuda/emulated/kernels.h"
 
@@ -268,6 +269,109 @@ TEST(EmulatedNccl, BadArguments) {
   EXPECT_NCCL(ncclCommInitAll(comms, 2, twice), ncclInvalidUsage);
   EXPECT_NCCL(ncclCommInitAll(comms, 2, absent), ncclInvalidArgument);
   EXPECT_STREQ(ncclGetErrorString(ncclInvalidUsage), "invalid usage");
+}
+
+/// Until a communicator that does not block has taken over what it was given, or failed.
+ncclResult_t settled(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    EXPECT_NCCL(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+    std::this_thread::yield();
+  }
+  return state;
+}
+
+ncclConfig_t not_blocking() {
+  ncclConfig_t config{};
+  config.size = sizeof config;
+  config.magic = 0xcafebeef;
+  config.version = 21400;
+  return config;
+}
+
+// Everybody to everybody, each with its calls in an order of its own, on communicators that do not
+// block.
+TEST(EmulatedNccl, Messages) {
+  for (const Schedule& schedule : schedules()) {
+    SCOPED_TRACE(schedule.name);
+    emulated::Settings settings = four_devices(schedule.settings);
+    settings.timeout_ms = 60000;
+    Devices devices(settings);
+    ncclUniqueId id;
+    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([&, rank] {
+        const auto check = [&](bool right) { wrong += !right; };
+        ncclComm_t comm = nullptr;
+        cudaStream_t stream = nullptr;
+        check(cudaSetDevice(rank) == cudaSuccess);
+        ncclConfig_t config = not_blocking();
+        check(ncclCommInitRankConfig(&comm, kRanks, id, rank, &config) == ncclInProgress);
+        check(settled(comm) == ncclSuccess);
+        check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+        const DeviceArray<float> out(std::vector<float>(40, float(rank + 1)));
+        DeviceArray<float> in(std::vector<float>(40, 0.0f));
+        for (int round = 0; round < 3; ++round) {
+          check(ncclGroupStart() == ncclSuccess);
+          for (int i = 0; i < kRanks; ++i) {
+            const int peer = (rank * 3 + i) % kRanks;
+            if (rank % 2)
+              check(ncclSend(out + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
+            check(ncclRecv(in + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
+            if (rank % 2 == 0)
+              check(ncclSend(out + 10 * peer, 10, ncclFloat32, peer, comm, stream) == ncclSuccess);
+          }
+          check(ncclGroupEnd() == ncclInProgress);
+          check(settled(comm) == ncclSuccess);
+        }
+        check(cudaStreamSynchronize(stream) == cudaSuccess);
+        const std::vector<float> got = in.host();
+        for (int i = 0; i < 40; ++i) check(got[size_t(i)] == float(i / 10 + 1));
+        check(ncclCommFinalize(comm) == ncclSuccess && ncclCommDestroy(comm) == ncclSuccess);
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+  }
+}
+
+// A rank that aborts goes on; what it had queued never ran.
+TEST(EmulatedNccl, Abort) {
+  Devices devices(four_devices());
+  Clique c(8);
+  emulated::hold_nccl_messages(true);
+  EXPECT_NCCL(ncclGroupStart(), ncclSuccess);
+  for (int r : {0, 1})
+    for (int other : {0, 1}) {
+      if (r == other) continue;
+      EXPECT_NCCL(ncclSend(c.send[r], 8, ncclFloat32, other, c.comms[r], c.streams[r]),
+                  ncclSuccess);
+      EXPECT_NCCL(ncclRecv(c.receive[r], 8, ncclFloat32, other, c.comms[r], c.streams[r]),
+                  ncclSuccess);
+    }
+  EXPECT_NCCL(ncclGroupEnd(), ncclSuccess);
+  emulated::hold_nccl_messages(false);
+  for (int r : {0, 1}) {
+    EXPECT_CUDA(cudaSetDevice(r), cudaSuccess);
+    EXPECT_CUDA(cudaStreamQuery(c.streams[r]), cudaErrorNotReady);
+  }
+  // And a collective that one rank alone has begun.
+  EXPECT_NCCL(
+      ncclAllReduce(c.send[2], c.receive[2], 8, ncclFloat32, ncclSum, c.comms[2], c.streams[2]),
+      ncclSuccess);
+  for (int r : {0, 1, 2}) {
+    EXPECT_NCCL(ncclCommAbort(c.comms[r]), ncclSuccess);
+    c.comms[r] = nullptr;
+    (void)c.result(r);  // waits for the stream
+  }
+  const auto is_nan = [](float x) { return x != x; };
+  for (float x : c.result(0)) EXPECT_TRUE(is_nan(x)) << "nobody has written it";
+  ASSERT_EQ(ncclCommInitAll(c.comms, 3, nullptr), ncclSuccess);
+  emulated::report_nccl_error(ncclRemoteError);
+  EXPECT_EQ(settled(c.comms[0]), ncclRemoteError);
+  emulated::report_nccl_error(ncclSuccess);
+  EXPECT_EQ(settled(c.comms[0]), ncclSuccess);
 }
 
 /// One reduction of two ranks' values in a type.

@@ -1,0 +1,13 @@
+// The NCCL double beyond NCCL's API: faults for tests.
+#pragma once
+#include "runtime/cuda/emulated/nccl_api.h"
+
+namespace ramet::emulated {
+
+/// What all communicators report from now on; ncclSuccess: nothing.
+void report_nccl_error(ncclResult_t error);
+/// While set, messages between ranks that reach their streams stop there until their communicator
+/// is aborted.
+void hold_nccl_messages(bool hold);
+
+}  // namespace ramet::emulated

@@ -1,0 +1,102 @@
+#include "runtime/cuda/nccl_library.h"
+
+#include <memory>
+#include <utility>
+
+#ifdef RAMET_GPU_TOOLKIT
+#include <dlfcn.h>
+
+#include "runtime/cuda/libraries.h"
+#endif
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+struct Opened {
+  std::unique_ptr<Nccl> functions;
+  std::string why_not;
+};
+
+#ifdef RAMET_GPU_TOOLKIT
+template <class F> bool find(void* library, const char* name, F& f) {
+  f = reinterpret_cast<F>(dlsym(library, name));
+  return f != nullptr;
+}
+
+Opened open() {
+  Opened o;
+  void* library = open_library("libnccl.so.2", "nccl", &o.why_not);
+  if (!library) return o;
+  auto n = std::make_unique<Nccl>();
+  const auto has = [&](const char* name, auto& f) {
+    if (find(library, name, f)) return true;
+    o.why_not = std::string("it has no ") + name;
+    return false;
+  };
+  if (!has("ncclGetVersion", n->version) || !has("ncclGetErrorString", n->text) ||
+      !has("ncclCommInitAll", n->init_all) || !has("ncclCommDestroy", n->destroy) ||
+      !has("ncclGroupStart", n->group_start) || !has("ncclGroupEnd", n->group_end) ||
+      !has("ncclReduce", n->reduce))
+    return o;
+  // gpu::why_no_links() looks at the version before it uses these.
+  find(library, "ncclGetUniqueId", n->unique_id);
+  find(library, "ncclCommInitRankConfig", n->init_rank);
+  find(library, "ncclCommGetAsyncError", n->async_error);
+  find(library, "ncclCommFinalize", n->finalize);
+  find(library, "ncclCommAbort", n->abort);
+  find(library, "ncclGetLastError", n->last_error);
+  find(library, "ncclSend", n->send);
+  find(library, "ncclRecv", n->receive);
+  find(library, "ncclAllReduce", n->all_reduce);
+  o.functions = std::move(n);
+  return o;
+}
+#else
+Opened open() {
+  auto n = std::make_unique<Nccl>();
+  n->version = ncclGetVersion;
+  n->text = ncclGetErrorString;
+  n->init_all = ncclCommInitAll;
+  n->destroy = ncclCommDestroy;
+  n->group_start = ncclGroupStart;
+  n->group_end = ncclGroupEnd;
+  n->reduce = ncclReduce;
+  n->unique_id = ncclGetUniqueId;
+  n->init_rank = ncclCommInitRankConfig;
+  n->async_error = ncclCommGetAsyncError;
+  n->finalize = ncclCommFinalize;
+  n->abort = ncclCommAbort;
+  n->last_error = ncclGetLastError;
+  n->send = ncclSend;
+  n->receive = ncclRecv;
+  n->all_reduce = ncclAllReduce;
+  return {std::move(n), ""};
+}
+#endif
+
+}  // namespace
+
+// Never closed: communicators of static objects may outlive main().
+const Nccl* nccl_library(std::string* why) {
+  static const auto* opened = new Opened(open());
+  if (why) *why = opened->why_not;
+  return opened->functions.get();
+}
+
+int nccl_type(ScalarType t) {
+  switch (t) {
+    case ScalarType::Char: return ncclInt8;
+    case ScalarType::Byte: return ncclUint8;
+    case ScalarType::Int: return ncclInt32;
+    case ScalarType::Long: return ncclInt64;
+    case ScalarType::Half: return ncclFloat16;
+    case ScalarType::Float: return ncclFloat32;
+    case ScalarType::Double: return ncclFloat64;
+    case ScalarType::BFloat16: return ncclBfloat16;
+    default: return -1;
+  }
+}
+
+}  // namespace cuda
+}  // namespace ramet

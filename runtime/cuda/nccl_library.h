@@ -1,0 +1,71 @@
+// NCCL's functions, found at their first use. Only for runtime/cuda/nccl*.cc.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "runtime/cuda/gpu.h"
+#include "runtime/dtype.h"
+#ifndef RAMET_GPU_TOOLKIT
+#include "runtime/cuda/emulated/nccl_api.h"
+#else
+
+// The part of NCCL 2's interface that is used. Its header is no part of the toolkit.
+typedef struct ncclComm* ncclComm_t;
+typedef int ncclResult_t;
+typedef int ncclDataType_t;
+typedef int ncclRedOp_t;
+enum { ncclSuccess = 0, ncclRemoteError = 6, ncclInProgress = 7, ncclSum = 0 };
+enum {
+  ncclInt8 = 0,
+  ncclUint8 = 1,
+  ncclInt32 = 2,
+  ncclInt64 = 4,
+  ncclFloat16 = 6,
+  ncclFloat32 = 7,
+  ncclFloat64 = 8,
+  ncclBfloat16 = 9
+};
+typedef struct {
+  char internal[128];
+} ncclUniqueId;
+// As of 2.14: later versions take it for what its size and version say.
+typedef struct {
+  size_t size;
+  unsigned int magic, version;
+  int blocking;
+} ncclConfig_t;
+#endif
+
+namespace ramet {
+namespace cuda {
+
+struct Nccl {
+  ncclResult_t (*version)(int*) = nullptr;
+  const char* (*text)(ncclResult_t) = nullptr;
+  ncclResult_t (*init_all)(ncclComm_t*, int, const int*) = nullptr;
+  ncclResult_t (*destroy)(ncclComm_t) = nullptr;
+  ncclResult_t (*group_start)() = nullptr;
+  ncclResult_t (*group_end)() = nullptr;
+  ncclResult_t (*reduce)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
+                         cudaStream_t) = nullptr;
+  // Between processes; null before 2.14.
+  ncclResult_t (*unique_id)(ncclUniqueId*) = nullptr;
+  ncclResult_t (*init_rank)(ncclComm_t*, int, ncclUniqueId, int, ncclConfig_t*) = nullptr;
+  ncclResult_t (*async_error)(ncclComm_t, ncclResult_t*) = nullptr;
+  ncclResult_t (*finalize)(ncclComm_t) = nullptr;
+  ncclResult_t (*abort)(ncclComm_t) = nullptr;
+  const char* (*last_error)(ncclComm_t) = nullptr;
+  ncclResult_t (*send)(const void*, size_t, ncclDataType_t, int, ncclComm_t,
+                       cudaStream_t) = nullptr;
+  ncclResult_t (*receive)(void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) = nullptr;
+  ncclResult_t (*all_reduce)(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                             cudaStream_t) = nullptr;
+};
+
+/// Opened at the first call. Null where it cannot be; `why` (may be null) gets the reason.
+const Nccl* nccl_library(std::string* why);
+/// NCCL's number for it; -1 where it has no such type.
+int nccl_type(ScalarType t);
+
+}  // namespace cuda
+}  // namespace ramet

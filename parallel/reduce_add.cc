@@ -177,7 +177,8 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     detail::FlatRun run;
     Device device = Device::from_ordinal(in[0].first->device);
     ScalarType dtype = ScalarType::Undefined;
-    const bool beside = device.is_cuda() && task.owns(this) &&
+    // What a reducer is handed it queues behind the compute stream.
+    const bool beside = device.is_cuda() && !reducer_ && task.owns(this) &&
                         std::all_of(in.begin(), in.end(), [](const auto& member) {
                           return static_cast<const ReduceAdd*>(member.first)->ends_in_place();
                         });
@@ -261,8 +262,7 @@ void GradBucket::hand_on(const std::vector<std::pair<Node*, std::vector<Tensor>>
   for (size_t i = 0; i < in.size(); ++i) {
     auto* node = static_cast<ReduceAdd*>(in[i].first);
     // Else hooks, or a gradient that is there already, look at the sum before the backward ends.
-    // Sums on a GPU may not be there yet.
-    settled = settled && node->ends_in_place() && Device::from_ordinal(node->device).is_cpu();
+    settled = settled && node->ends_in_place();
     const AccumulateGrad* leaf = node->leaf();
     if (!out[i].defined()) continue;
     settled =

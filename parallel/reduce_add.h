@@ -13,8 +13,8 @@
 // gradient that somebody kept get fresh memory.
 //
 // On a GPU the sums run on the communication stream, beside the kernels of the backward, where
-// nothing is done with them before it ends: first gradients without hooks. Its end puts them before
-// all that follows.
+// nothing is done with them before it ends: first gradients without hooks, and no GradReducer that
+// goes on with them. Its end puts them before all that follows.
 //
 // A node lives as long as something refers to it, its replica set or a graph; one backward never
 // frees it. Where reduce hooks are set nothing is formed in place, because they may keep what

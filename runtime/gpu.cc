@@ -1,7 +1,11 @@
 #include "runtime/gpu.h"
 
+#include "runtime/gpu_link.h"
+
 namespace ramet {
 namespace gpu {
+
+LinkError::~LinkError() = default;
 
 Library* library() { return &linked ? linked() : nullptr; }
 

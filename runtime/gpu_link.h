@@ -13,6 +13,9 @@
 namespace ramet {
 namespace gpu {
 
+/// Bytes of make_link_id().
+inline constexpr size_t kLinkId = 128;
+
 /// What a link failed with: its library's words.
 class RAMET_API LinkError final : public Error {
  public:

@@ -1,7 +1,18 @@
 // One operation's messages, and what its failures are called.
+//
+// Note [Groups of cards]
+// Where a group was asked for NCCL, operations on tensors of GPUs are the same algorithms over the
+// same messages, but these travel from card to card, and what they travel to and from is device
+// memory. Nothing waits on the host between the rounds of an operation: messages, sums and copies
+// are queued on the link's stream, which begins after what the tensors were given by the caller.
+// Results are written when all of it is done, so a failure leaves the tensors as they were. Headers
+// still go over the host's connections, and are compared before anything is queued: ranks that
+// disagree or do not come never meet in NCCL. A card's staging memory stays with the link, whose
+// stream alone uses it.
 #pragma once
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +20,7 @@
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/header_internal.h"
 #include "parallel/distributed/staging_internal.h"
+#include "runtime/gpu_link.h"
 
 namespace ramet::distributed::detail {
 
@@ -40,6 +52,22 @@ struct Round {
   size_t receives = 0;
 };
 
+/// Where an operation's tensors lie; on a GPU, the point in its work that they are ready at.
+struct Lies {
+  Device device{kCPU, 0};
+  bool through_host = false;  // whatever the group's backend
+  std::shared_ptr<gpu::Event> ready;
+};
+
+/// A link of some ranks' cards, and the memory of this rank's one that its stream uses.
+struct Card {
+  Card(std::unique_ptr<gpu::Link> made, Device where);
+  const std::unique_ptr<gpu::Link> link;
+  const Device device;
+  StagingPool pool;
+  int peer = -1;  // of a link of two ranks alone: the other one's number in it
+};
+
 class Channel {
  public:
   /// `tell` ends the group. It is called while the messages under way and their memory are still
@@ -58,7 +86,41 @@ class Channel {
         sent_(sent) {}
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Staging staging(size_t bytes) const { return Staging(pool_, bytes); }
+  /// Memory that messages travel from and to.
+  Staging staging(size_t bytes) const { return Staging(card_ ? card_->pool : pool_, bytes); }
+
+  /// This is an operation with one other rank.
+  void with_peer(int rank) { peer_ = rank; }
+  void on(const Lies& lies) { lies_ = lies; }
+  const Lies& lies() const { return lies_; }
+  /// From here on messages travel from card to card. All headers agree.
+  void go_over(Card& card);
+  bool over_cards() const { return card_ != nullptr; }
+  /// Of the memory that staging() gives.
+  Device device() const { return card_ ? card_->device : Device(kCPU, 0); }
+  void copy(void* to, const void* from, size_t bytes) const;
+  /// All zero.
+  void clear(void* memory, int64_t bytes) const;
+  /// Kernels over that memory, which allocate nothing.
+  template <class F> void compute(const F& kernels) const {
+    if (card_) card_->link->run(kernels);
+    else kernels();
+  }
+  /// Whole operations over it.
+  template <class F> void operate(const F& operations) const {
+    if (card_) card_->link->come_before_kernels();
+    operations();
+    if (card_) card_->link->come_after_kernels();
+  }
+  /// In place, over all ranks; over cards only. False: it is no type of NCCL's.
+  bool sum_in_any_order(void* data, int64_t n, ScalarType dtype);
+  /// Everything that was queued is done.
+  void complete();
+  /// The end: what was queued is done, and the kernels that the caller queues from now on come
+  /// behind it.
+  void close();
+  /// Waits until `done`, and for nothing longer than the deadline.
+  void until(const std::function<bool()>& done, const char* late);
 
   /// Begins to show `mine` to all, as `to_each(rank)` changes it.
   template <class F> void show(const Header& mine, const F& to_each) {
@@ -79,6 +141,8 @@ class Channel {
   void end(const Round& round, const char* who_is_late = "stopped in the middle");
   /// Rounds that an operation may have.
   static constexpr int kMaxRounds = (1 << kRoundBits) - 2;
+  /// Tells the other ranks and throws.
+  [[noreturn]] void fail(const Failure& failure) const;
 
  private:
   void begin_to_show();
@@ -86,7 +150,8 @@ class Channel {
              const std::vector<Incoming>& in);
   void finish(const Round& round, const char* who_is_late);
   void compare_headers();
-  [[noreturn]] void fail(const Failure& failure) const;
+  void exchange(const std::vector<Outgoing>& out, const std::vector<Incoming>& in);
+  void probe_others();
   [[noreturn]] void lost(const PeerLost& lost) const;
 
   Engine& engine_;
@@ -99,6 +164,10 @@ class Channel {
   std::vector<Header> shown_, all_;
   Round showing_;  // after what it writes into
   bool compared_ = true;
+  int peer_ = -1;  // -1: all
+  Lies lies_;
+  Card* card_ = nullptr;
+  bool queued_ = false;  // something that is not known to be done
 };
 
 /// "rank 3", "ranks 1, 3".

@@ -1,17 +1,18 @@
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
-#include "autograd/inplace.h"
 #include "autograd/ops.h"
 #include "autograd/ops/copy.h"
 #include "kernels/nary_sum.h"
 #include "parallel/distributed/collectives_internal.h"
-#include "runtime/devices.h"
 
 namespace ramet::distributed::detail {
 
 Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
   return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
+}
+Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarType dtype) {
+  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype).device(channel.device()));
 }
 
 namespace {
@@ -37,8 +38,8 @@ struct Chunks {
 };
 
 // Sums in[0], in[1], ... of at most kMaxSummands, in the kernel's two orders.
-void sum_few(void* out, const void* const* in, size_t leaves, int64_t n, ScalarType dtype,
-             bool tree) {
+void sum_few(const Channel& channel, void* out, const void* const* in, size_t leaves, int64_t n,
+             ScalarType dtype, bool tree) {
   kernels::NarySumArgs k{};
   bool any = false;
   for (size_t i = 0; i < leaves; ++i) any = (k.in[i] = in[i]) != nullptr || any;
@@ -48,26 +49,26 @@ void sum_few(void* out, const void* const* in, size_t leaves, int64_t n, ScalarT
   k.leaves = static_cast<int32_t>(leaves);
   k.dtype = dtype;
   k.tree = tree;
-  kernels::nary_sum({Device(kCPU, 0), 0}, k);
+  channel.compute([&] { kernels::nary_sum({channel.device(), 0}, k); });
 }
 
 // More ranks than the kernel has operands: from left to right in portions, or subtrees first.
-void sum_many(void* out, const std::vector<const void*>& in, int64_t n, ScalarType dtype,
-              bool tree) {
+void sum_many(const Channel& channel, void* out, const std::vector<const void*>& in, int64_t n,
+              ScalarType dtype, bool tree) {
   constexpr size_t most = kernels::kMaxSummands;
-  if (in.size() <= most) return sum_few(out, in.data(), in.size(), n, dtype, tree);
+  if (in.size() <= most) return sum_few(channel, out, in.data(), in.size(), n, dtype, tree);
   const size_t bytes = static_cast<size_t>(n) * item_size(dtype);
   if (!tree) {
-    const Staging sum(bytes);
+    const Staging sum = channel.staging(bytes);
     std::vector<const void*> now(in.begin(), in.begin() + most);
     for (size_t next = most;;) {
       const bool any = std::ranges::any_of(now, [](const void* p) { return p; });
-      sum_few(sum.data(), now.data(), now.size(), n, dtype, false);
+      sum_few(channel, sum.data(), now.data(), now.size(), n, dtype, false);
       if (next >= in.size()) break;
       now.assign(1, any ? sum.data() : nullptr);
       while (next < in.size() && now.size() < most) now.push_back(in[next++]);
     }
-    std::memcpy(out, sum.data(), bytes);
+    channel.copy(out, sum.data(), bytes);
     return;
   }
   // Subtrees of `most` leaves each; their roots are the leaves of the rest.
@@ -78,68 +79,49 @@ void sum_many(void* out, const std::vector<const void*>& in, int64_t n, ScalarTy
         in.begin() + static_cast<std::ptrdiff_t>(at),
         in.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, in.size())));
     const bool any = std::ranges::any_of(part, [](const void* p) { return p; });
-    sums.emplace_back(bytes);
-    sum_few(sums.back().data(), part.data(), part.size(), n, dtype, true);
+    sums.push_back(channel.staging(bytes));
+    sum_few(channel, sums.back().data(), part.data(), part.size(), n, dtype, true);
     roots.push_back(any ? sums.back().data() : nullptr);
   }
-  sum_many(out, roots, n, dtype, true);
+  sum_many(channel, out, roots, n, dtype, true);
+}
+
+void divide(const Channel& channel, void* sum, int64_t n, ScalarType dtype, size_t ranks) {
+  const NoGradGuard off;
+  Tensor t = over_memory(channel, sum, n, dtype);
+  channel.compute([&] { t.div_(static_cast<double>(ranks)); });
 }
 
 }  // namespace
 
-// ---- operands -----------------------------------------------------------------------------------
-
-Operand::Operand(const char* op, const char* what, const Tensor& t) {
-  RAMET_CHECK(t.defined(), op, what, " is undefined");
-  RAMET_CHECK(t.device().is_cpu(), op, what, ": got ", describe(t),
-              ", expected a tensor in host memory");
-  const NoGradGuard off;
-  const DeviceGuard here(t.device());  // logical devices' memory is the host's
-  user_ = t;
-  dense_ = t.detach().contiguous();
-  direct_ = dense_.numel() == 0 || (t.is_contiguous() && dense_.data_ptr() == t.data_ptr());
-}
-
-void Operand::write(const char* op, const void* from) const {
-  const NoGradGuard off;
-  if (direct_) {
-    if (bytes()) std::memcpy(dense_.ptr(), from, bytes());
-    return written(op);
-  }
-  autograd::copy_values(user_, over_memory(from, numel(), dtype()).view(user_.sizes()));
-  written(op);
-}
-
-void Operand::written(const char* op) const { autograd::wrote(op, user_); }
-
 // ---- reductions ---------------------------------------------------------------------------------
 
-void Reduction::combine(void* out, const std::vector<const void*>& in, int64_t n) const {
+void Reduction::combine(const Channel& channel, void* out, const std::vector<const void*>& in,
+                        int64_t n) const {
   if (n == 0) return;
   if (op == ReduceOp::sum || op == ReduceOp::average) {
-    sum_many(out, in, n, dtype, order.is_tree());
-    if (op == ReduceOp::average) {
-      const NoGradGuard off;
-      Tensor sum = over_memory(out, n, dtype);
-      sum.div_(static_cast<double>(in.size()));
-    }
+    sum_many(channel, out, in, n, dtype, order.is_tree());
+    if (op == ReduceOp::average) divide(channel, out, n, dtype, in.size());
     return;
   }
   const NoGradGuard off;
-  Tensor result = over_memory(in[0], n, dtype).clone();
-  for (size_t i = 1; i < in.size(); ++i) {
-    const Tensor next = over_memory(in[i], n, dtype);
-    if (op == ReduceOp::product) result.mul_(next);
-    else result = op == ReduceOp::min ? minimum(result, next) : maximum(result, next);
-  }
-  std::memcpy(out, result.contiguous().ptr(), static_cast<size_t>(n) * item_size(dtype));
+  channel.operate([&] {
+    Tensor result = over_memory(channel, in[0], n, dtype).clone();
+    for (size_t i = 1; i < in.size(); ++i) {
+      const Tensor next = over_memory(channel, in[i], n, dtype);
+      if (op == ReduceOp::product) result.mul_(next);
+      else result = op == ReduceOp::min ? minimum(result, next) : maximum(result, next);
+    }
+    autograd::copy_values(over_memory(channel, out, n, dtype), result);
+  });
 }
 
 namespace {
 
 // combine() on the elements [from, from + n) of a message, member by member: neighbours that the
 // same ranks have are one call, gaps included. `at`: each rank's element `from`.
-void combine_members(const Reduction& reduction, const std::vector<Member>& members, char* out,
+void combine_members(const Channel& channel, const Reduction& reduction,
+                     const std::vector<Member>& members, char* out,
                      const std::vector<const char*>& at, int64_t from, int64_t n) {
   const auto item = static_cast<int64_t>(item_size(reduction.dtype));
   for (size_t first = 0; first < members.size();) {
@@ -152,7 +134,7 @@ void combine_members(const Reduction& reduction, const std::vector<Member>& memb
       std::vector<const void*> in;
       for (size_t r = 0; r < at.size(); ++r)
         in.push_back(a.present_on[r] ? at[r] + (begin - from) * item : nullptr);
-      reduction.combine(out + (begin - from) * item, in, end - begin);
+      reduction.combine(channel, out + (begin - from) * item, in, end - begin);
     }
     first = last;
   }
@@ -181,7 +163,48 @@ void reduce_small(Channel& channel, const Reduction& reduction, char* place, int
     in.push_back({i, theirs.back().data(), whole});
   }
   channel.move(out, in);
-  combine_members(reduction, members(), place, at, 0, elements);
+  combine_members(channel, reduction, members(), place, at, 0, elements);
+}
+
+// A chunk for each rank, which adds it up, at once: between cards pieces gain nothing.
+void reduce_chunks(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
+                   const std::function<std::vector<Member>()>& members) {
+  const int n = channel.size(), me = channel.rank();
+  const auto item = static_cast<int64_t>(item_size(reduction.dtype));
+  const Chunks chunks(elements, n);
+  const auto at = [&](int r) { return place + chunks.begin(r) * item; };
+  const auto bytes = [&](int r) { return static_cast<size_t>(chunks.size(r) * item); };
+  std::vector<Staging> theirs;
+  std::vector<Outgoing> parts, sums;
+  std::vector<Incoming> parts_in, sums_in;
+  std::vector<const char*> all;
+  for (int r = 0; r < n; ++r) {
+    theirs.push_back(channel.staging(r == me ? 0 : bytes(me)));
+    all.push_back(r == me ? at(me) : theirs.back().data());
+    if (r == me) continue;
+    parts.push_back({r, at(r), bytes(r)});
+    parts_in.push_back({r, theirs.back().data(), bytes(me)});
+    sums.push_back({r, at(me), bytes(me)});
+    sums_in.push_back({r, at(r), bytes(r)});
+  }
+  // The sums come to where parts were sent from. Members of no rank come as their chunk's owner has
+  // them: nobody writes those back.
+  channel.move(parts, parts_in);
+  combine_members(channel, reduction, members(), at(me), all, chunks.begin(me), chunks.size(me));
+  channel.move(sums, sums_in);
+}
+
+// By NCCL, where it can and every rank has every member.
+bool reduce_in_any_order(Channel& channel, const Reduction& reduction, char* place,
+                         int64_t elements, const std::vector<Member>& members) {
+  if (reduction.order.kind() != ReduceOrder::Kind::kAny || reduction.op > ReduceOp::average)
+    return false;
+  for (const Member& m : members)
+    if (std::ranges::find(m.present_on, false) != m.present_on.end()) return false;
+  if (!channel.sum_in_any_order(place, elements, reduction.dtype)) return false;
+  if (reduction.op == ReduceOp::average)
+    divide(channel, place, elements, reduction.dtype, static_cast<size_t>(channel.size()));
+  return true;
 }
 
 // A chunk for each rank, which adds it up, in pieces: while one is added, the next ones are on
@@ -263,7 +286,7 @@ class Pieces {
     const int me = channel_.rank();
     std::vector<const char*> all;
     for (int r = 0; r < channel_.size(); ++r) all.push_back(r == me ? at(me, k) : staging(r, k));
-    combine_members(reduction_, plan, at(me, k), all, begin(me, k), size(me, k));
+    combine_members(channel_, reduction_, plan, at(me, k), all, begin(me, k), size(me, k));
   }
   Round begin_sums(int64_t k) const {
     const int me = channel_.rank();
@@ -296,8 +319,16 @@ void reduce_everywhere(Channel& channel, const Reduction& reduction, char* place
     return;
   }
   const size_t whole = static_cast<size_t>(elements) * item_size(reduction.dtype);
-  if (whole <= (channel.size() == 2 ? kSmallForTwo : kSmall))
-    return reduce_small(channel, reduction, place, elements, members);
+  const bool small = whole <= (channel.size() == 2 ? kSmallForTwo : kSmall);
+  if (channel.over_cards()) {
+    const std::vector<Member> plan = members();
+    if (reduce_in_any_order(channel, reduction, place, elements, plan)) return;
+    const auto known = [&] { return plan; };
+    if (small) reduce_small(channel, reduction, place, elements, known);
+    else reduce_chunks(channel, reduction, place, elements, known);
+    return;
+  }
+  if (small) return reduce_small(channel, reduction, place, elements, members);
   const Staging before = channel.staging(undo ? whole : 0);
   Pieces pieces(channel, reduction, place, elements, undo ? before.data() : nullptr);
   try {
@@ -330,7 +361,7 @@ void reduce_to(Channel& channel, const Reduction& reduction, const char* from, i
   const Staging result =
       channel.staging(me == root ? static_cast<size_t>(elements * item) : bytes(me));
   char* mine = result.data() + (me == root ? offset(me) : 0);
-  reduction.combine(mine, at, chunks.size(me));
+  reduction.combine(channel, mine, at, chunks.size(me));
   out.clear();
   in.clear();
   if (me != root) out.push_back({root, mine, bytes(me)});

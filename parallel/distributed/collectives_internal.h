@@ -3,42 +3,23 @@
 #include <functional>
 #include <vector>
 
-#include "parallel/distributed/channel_internal.h"
+#include "parallel/distributed/operand_internal.h"
 
 namespace ramet::distributed::detail {
 
-/// A caller's tensor: contiguous memory to send from, and how to write into it at the end.
-class Operand {
- public:
-  Operand() = default;
-  /// An Error unless t is defined and in host memory; waits where it is still being written.
-  Operand(const char* op, const char* what, const Tensor& t);
-  const char* data() const { return static_cast<const char*>(dense_.ptr()); }
-  /// Where a result may be formed in place; null where the tensor is not contiguous.
-  char* place() const { return direct_ ? static_cast<char*>(dense_.ptr()) : nullptr; }
-  size_t bytes() const { return dense_.nbytes(); }
-  int64_t numel() const { return dense_.numel(); }
-  ScalarType dtype() const { return dense_.scalar_type(); }
-  const Tensor& tensor() const { return user_; }
-  void write(const char* op, const void* from) const;
-  /// After writing through place().
-  void written(const char* op) const;
-
- private:
-  Tensor user_, dense_;
-  bool direct_ = false;
-};
-
-/// n elements that lie there, as a tensor; nothing is copied.
+/// n elements that lie there, as a tensor; nothing is copied. In host memory, or in the channel's.
 Tensor over_memory(const void* data, int64_t n, ScalarType dtype);
+Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarType dtype);
 
 /// How several contributions become one.
 struct Reduction {
   ReduceOp op;
   ReduceOrder order;
   ScalarType dtype;
-  /// out[0..n) from in[rank]; null: nothing of that rank. `out` may be this rank's.
-  void combine(void* out, const std::vector<const void*>& in, int64_t n) const;
+  /// out[0..n) from in[rank]; null: nothing of that rank. `out` may be this rank's. All of it is
+  /// the channel's memory.
+  void combine(const Channel& channel, void* out, const std::vector<const void*>& in,
+               int64_t n) const;
 };
 
 /// Members of one message: what ranks contribute to each, and where it lies.

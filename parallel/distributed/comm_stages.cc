@@ -121,17 +121,17 @@ class WorkingCopy {
       StageValues v{names[i], place.view(from.tensor().sizes()), {}};
       for (const detail::Header& h : headers) v.present_on.push_back(h.has(i));
       if (v.present_on[static_cast<size_t>(channel.rank())])
-        autograd::copy_values(place, over_memory(from.data(), from.numel(), from.dtype()));
+        autograd::copy_values(place, over_memory(from.data(channel), from.numel(), from.dtype()));
       at += aligned(members[i].numel());
       list.push_back(std::move(v));
       index_.push_back(i);
     }
   }
-  void write() const {
+  void write(Channel& channel) const {
     for (size_t k = 0; k < list.size(); ++k) {
       const Operand& to = members_[index_[k]];
       const Tensor result = list[k].values.to(to.dtype());
-      to.write("all_reduce_stages", result.ptr());
+      to.write(channel, "all_reduce_stages", result.ptr());
     }
   }
   std::vector<StageValues> list;
@@ -177,6 +177,9 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
     operands.emplace_back(op, "member", members[i]);
     if (present[i]) h.set_present(i);
   }
+  // Stages compute on the host, whatever the backend.
+  task.lies.device = detail::CommonDevice(op).add(operands).device();
+  task.lies.through_host = true;
   task.run = [operands = std::move(operands), names, run, report,
               counts = counts_](Channel& channel) mutable {
     const NoGradGuard off;
@@ -185,7 +188,7 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
     WorkingCopy copy(channel, operands, names, *report);
     std::vector<StageBytes> bytes(run.stages.size());
     if (!copy.list.empty()) detail::StageChain(channel, run, bytes).reduce(copy.list);
-    copy.write();
+    copy.write(channel);
     const std::lock_guard lock(counts->mutex);
     for (size_t i = 0; i < bytes.size(); ++i) {
       counts->bytes[i].before += bytes[i].before;

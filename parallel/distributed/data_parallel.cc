@@ -105,7 +105,7 @@ Tensor unpack(Unpacker& u, const Tensor& like) {
   RAMET_CHECK(bytes.size() == t.nbytes(), "ddp", "statistics of another rank: got ", bytes.size(),
               " bytes, expected ", t.nbytes());
   std::memcpy(t.ptr(), bytes.data(), bytes.size());
-  return t;
+  return t.to(like.device());
 }
 
 }  // namespace

@@ -57,6 +57,8 @@ class Engine {
   /// Ends the group: every wait on every rank that can be reached throws GroupEnded. Only the first
   /// note counts. Returns within two seconds.
   virtual void abort(const AbortNote& note) = 0;
+  /// Throws GroupEnded or PeerLost where it is known that the rank cannot be reached any more.
+  virtual void probe(int rank) = 0;
   virtual std::optional<AbortNote> ended() const = 0;
 };
 

@@ -218,6 +218,19 @@ class Poster final : public gloo::transport::tcp::Handler {
   std::vector<std::function<void()>> queue_;
 };
 
+// Gloo tells a pair's buffers that its connection broke, but for the one that it was just reading
+// into. A further message on a broken pair is refused; on one that is whole it waits unread.
+void probe_peer(Watch& watch, gloo::Context& context, int peer) {
+  static char probed = 0;
+  const NoSigpipe quiet;
+  try {
+    context.createUnboundBuffer(&probed, sizeof(probed))->send(peer, kProbeTag, 0, 1);
+  } catch (const std::exception& e) {
+    if (const auto note = watch.note(kNoteDelay)) throw GroupEnded{*note};
+    throw PeerLost{peer, e.what()};
+  }
+}
+
 class GlooTransfer final : public Transfer {
  public:
   GlooTransfer(Watch& watch, gloo::Context& context, Poster& poster, void* data, size_t bytes,
@@ -251,25 +264,13 @@ class GlooTransfer final : public Transfer {
       const Deadline soon = deadline_in(kProbe);
       if (attempt(std::min(deadline, soon))) return true;
       if (deadline <= soon) break;
-      probe();
+      probe_peer(watch_, context_, peer_);
     }
     // The wake of a deadline may come although the message has: looked at once more.
     return attempt(deadline_in(Milliseconds(50)));
   }
 
  private:
-  // Gloo tells a pair's buffers that its connection broke, but for the one that it was just reading
-  // into. A further message on a broken pair is refused; on one that is whole it waits unread.
-  void probe() {
-    const NoSigpipe quiet;
-    try {
-      context_.createUnboundBuffer(&probed_, sizeof(probed_))->send(peer_, kProbeTag, 0, 1);
-    } catch (const std::exception& e) {
-      if (const auto note = watch_.note(kNoteDelay)) throw GroupEnded{*note};
-      throw PeerLost{peer_, e.what()};
-    }
-  }
-
   bool attempt(Deadline deadline) {
     if (done_) return true;
     const auto seat = watch_.enter(buffer_.get(), sends_, deadline);
@@ -301,7 +302,6 @@ class GlooTransfer final : public Transfer {
   gloo::Context& context_;
   const std::shared_ptr<Begun> begun_;
   std::unique_ptr<Buffer> buffer_;
-  char probed_ = 0;
   bool sends_, done_ = false;
   int peer_;
 };
@@ -395,6 +395,7 @@ class GlooEngine final : public Engine {
     }
     close();
   }
+  void probe(int rank) override { probe_peer(watch_, *context_, rank); }
   std::optional<AbortNote> ended() const override { return watch_.note(); }
 
  private:

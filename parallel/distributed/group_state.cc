@@ -51,6 +51,7 @@ ProcessGroup::State::State(std::unique_ptr<detail::Engine> carrier, int my_rank,
       rank(my_rank),
       size(ranks),
       options(std::move(o)),
+      nccl(detail::asks_for_nccl(options.backend)),
       timeout_ms(options.timeout.count()) {
   helpers_->state = this;
   worker_ = std::thread([this] { serve(); });
@@ -76,6 +77,8 @@ ProcessGroup::State::~State() {
   }
   worker_.join();
   for (Side& s : messages_) s.thread.join();
+  // Else they wait for the other ranks a while, which may still be receiving.
+  if (failure()) abort_cards();
 }
 
 std::exception_ptr ProcessGroup::State::failure() const {
@@ -132,6 +135,7 @@ std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
 Work ProcessGroup::State::start(detail::Task task) {
   capture::refuse(name_of(task.header.op), "ranks meet when it is called");
   check();
+  begin_on_gpu(task.lies, task.header);
   Queued q{std::move(task), {}};
   const Work work = q.work;
   work.on_wait([helpers = helpers_](const Work& w) { helpers->help(w); });
@@ -203,15 +207,23 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
     channel.show(t.header, [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
+    channel.on(t.lies);
+    if (t.header.over_cards) channel.go_over(card_of_all(channel, t.lies));
     if (t.run) t.run(channel);
     channel.headers();
+    channel.close();
     return nullptr;
-  } catch (...) { return fail_with(t.header.text()); }
+  } catch (...) {
+    const std::exception_ptr error = fail_with(t.header.text());
+    if (t.header.over_cards) abort_cards();
+    return error;
+  }
 }
 
 Work ProcessGroup::State::start(detail::Message message) {
   capture::refuse(message.sends ? "send" : "recv", "ranks meet when it is called");
   check();
+  begin_on_gpu(message.lies, message.header);
   const Work work;
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
@@ -232,7 +244,7 @@ Work ProcessGroup::State::start(detail::Message message) {
     try {
       run(m);
     } catch (...) { error = fail_with(m.header.text()); }
-    m.commit = nullptr;
+    m.tensor = {};
     side.done = true;
     work.finish(error);
   });
@@ -242,12 +254,16 @@ Work ProcessGroup::State::start(detail::Message message) {
 void ProcessGroup::State::run(const detail::Message& m) {
   Channel channel(*engine, staging_, rank, size, m.tag, deadline_in(m.timeout),
                   [&](const detail::Failure& f) { tell(f, m.header.text()); });
+  channel.with_peer(m.peer);
+  channel.on(m.lies);
+  const size_t bytes = m.tensor.bytes();
   const char* const late = m.sends ? "did not receive it" : "did not send it";
   if (m.sends) {
     // The receiver compares before it asks for the data.
     channel.move({{m.peer, &m.header, sizeof(Header)}}, {}, late);
-    channel.move({{m.peer, m.from, m.bytes}}, {}, late);
-    wire_bytes[static_cast<size_t>(m.header.op)] += m.bytes;
+    wire_bytes[static_cast<size_t>(m.header.op)] += bytes;
+    if (m.header.over_cards) return run_over_cards(channel, m, m.header);
+    channel.move({{m.peer, m.tensor.data(channel), bytes}}, {}, late);
     return;
   }
   Header theirs;
@@ -258,9 +274,10 @@ void ProcessGroup::State::run(const detail::Message& m) {
                           "Detected mismatch between collectives on ranks. Rank " +
                               std::to_string(rank) + " receives " + m.header.text() +
                               ", but Rank " + std::to_string(m.peer) + " sends " + theirs.text()};
-  const detail::Staging staging = channel.staging(m.bytes);
-  channel.move({}, {{m.peer, staging.data(), m.bytes}}, late);
-  m.commit(staging.data());
+  if (m.header.over_cards) return run_over_cards(channel, m, theirs);
+  const detail::Staging staging = channel.staging(bytes);
+  channel.move({}, {{m.peer, staging.data(), bytes}}, late);
+  m.tensor.write(channel, "recv", staging.data());
 }
 
 }  // namespace ramet::distributed

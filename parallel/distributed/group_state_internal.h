@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/distributed/channel_internal.h"
+#include "parallel/distributed/operand_internal.h"
 #include "parallel/distributed/process_group.h"
 
 namespace ramet::distributed {
@@ -24,6 +24,7 @@ namespace detail {
 /// An operation of all ranks.
 struct Task {
   Header header;
+  Lies lies;
   Milliseconds timeout{};
   /// What differs from pair to pair; may be empty.
   std::function<void(int rank, Header&)> to_each;
@@ -33,14 +34,16 @@ struct Task {
 /// A message between two ranks.
 struct Message {
   Header header;
+  Lies lies;
   Milliseconds timeout{};
   int peer = 0;
   bool sends = false;
   uint64_t tag = 0;
-  const char* from = nullptr;
-  size_t bytes = 0;
-  std::function<void(const char*)> commit;
+  Operand tensor;
 };
+
+/// "gloo": tensors of GPUs go through the host; "nccl": from card to card. PyTorch's names.
+bool asks_for_nccl(const std::string& backend);
 
 }  // namespace detail
 
@@ -58,6 +61,7 @@ struct ProcessGroup::State {
   const std::unique_ptr<detail::Engine> engine;
   const int rank, size;
   const GroupOptions options;
+  const bool nccl;  // tensors of GPUs travel from card to card
   std::atomic<int64_t> timeout_ms;
   // How the group was made, for further ones.
   std::shared_ptr<Store> store;
@@ -83,6 +87,13 @@ struct ProcessGroup::State {
   void serve_one(std::unique_lock<std::mutex>& lock);
   std::exception_ptr run(detail::Task& task);  // what it failed with
   void run(const detail::Message& m);
+  // On the caller's thread: notes the point from which on the tensors are ready.
+  void begin_on_gpu(detail::Lies& lies, detail::Header& header) const;
+  // The link for an operation of all ranks or for a message: group_cards.cc
+  detail::Card& card_of_all(detail::Channel& channel, const detail::Lies& lies);
+  void run_over_cards(detail::Channel& channel, const detail::Message& m,
+                      const detail::Header& theirs);
+  void abort_cards();
   std::string place(const std::string& op_text) const;
   void tell(const detail::Failure& failure, const std::string& op_text);
   // The failure that is being handled, as the group's.
@@ -102,6 +113,15 @@ struct ProcessGroup::State {
     std::atomic<bool> done{false};
   };
   detail::StagingPool staging_;
+  // Made at their first operation. Of all ranks: by their devices. Of two: by sender or receiver,
+  // the other rank and both devices.
+  std::map<std::vector<int>, std::unique_ptr<detail::Card>> cards_;
+  struct Pair {
+    std::mutex mutex;  // one message at a time
+    std::map<std::pair<int, int>, std::unique_ptr<detail::Card>> cards;
+  };
+  std::mutex pairs_mutex_;
+  std::map<std::pair<int, bool>, Pair> pairs_;  // (peer, do we send)
   const std::shared_ptr<Helpers> helpers_ = std::make_shared<Helpers>();
   std::list<Side> messages_;  // a thread each: they wait for nothing but their peer
   std::thread worker_;

@@ -76,6 +76,7 @@ std::string Header::text() const {
              : order == 1 ? ", tree:" + std::to_string(leaves)
                           : std::string(", any");
   }
+  if (over_cards) out += ", nccl";
   if (root >= 0) out += ", root " + std::to_string(root);
   return out + ")";
 }

@@ -41,14 +41,16 @@ struct Header {
   int64_t sizes[8] = {};
   uint64_t elements = 0;
   ReduceOp reduce = ReduceOp::sum;
-  uint8_t order = 0, leaves = 0, unused = 0;
+  uint8_t order = 0, leaves = 0;
+  bool over_cards = false;  // from card to card: Note [Groups of cards]
   int32_t root = -1;
   uint64_t members = 0;    // their number
   uint64_t name_hash = 0;  // of the whole name and of the members' shapes
   char name[128] = {};     // its beginning
 
   int32_t rank = 0;
-  uint32_t padding = 0;
+  int32_t device = -1;  // k of cuda:k, and which card that is; 0: it cannot be linked to others
+  uint64_t card = 0;
   uint64_t bytes = 0;  // exchange: of this rank's part
   // all_to_all, scatter, gather, send: what the sender of this header gives its reader, and what it
   // expects from it

@@ -132,6 +132,10 @@ class InprocEngine final : public Engine {
     if (!hub_->note) hub_->note = note;
     hub_->changed.notify_all();
   }
+  void probe(int rank) override {
+    const std::lock_guard lock(hub_->mutex);
+    hub_->check(rank);
+  }
   std::optional<AbortNote> ended() const override {
     const std::lock_guard lock(hub_->mutex);
     return hub_->note;

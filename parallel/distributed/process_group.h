@@ -15,11 +15,23 @@
 // Sums follow Note [Order of sums] in parallel/options.h: rank r's contribution is leaf r. Chunks
 // of all contributions go to one rank each (all-to-all), which adds them by kernels/nary_sum.h, and
 // the sums come back (all-gather); small ones go everything to everybody. The same bits with every
-// engine, run to run and on all ranks. `any` is at present the same.
+// engine, run to run and on all ranks. `any` is the same but between cards.
 //
 // Two engines: threads of one process (make_local_groups), and Gloo's TCP connections between
-// processes on one or several hosts (init_process_group). Tensors are in host memory, of any
-// strides; a tensor that is not contiguous is copied.
+// processes on one or several hosts (init_process_group). Tensors have any strides; one that is not
+// contiguous is copied.
+//
+// Note [Tensors of GPUs]
+// All tensors of one call are in host memory, or on one GPU; each rank may have another GPU, and on
+// the host's engines another rank may even have its tensor in host memory. The operation begins
+// after what the GPU's compute stream was given before the call, and what that is given after the
+// end comes behind the results: Work::wait() waits on the host, kernels queued after it see them.
+// Without a backend for GPUs, bytes go through pinned memory of the host. With
+// GroupOptions::backend "nccl" they go from card to card over NCCL, which is opened at the first
+// such operation: the same algorithms over the same messages, so fixed and tree(V) sums have the
+// same bits; order `any` is NCCL's own all-reduce. Every rank needs NCCL 2.14 and a card of its
+// own; else all ranks get an error that says so before data moves. barrier() and exchange() stay on
+// the host.
 #pragma once
 #include <memory>
 #include <optional>
@@ -58,6 +70,10 @@ struct CollectiveOptions {
 struct GroupOptions {
   std::string name = "world";
   Milliseconds timeout = kDefaultTimeout;  // of each operation, from when it begins
+  /// "gloo": GPUs' tensors go through the host. "nccl", or "cpu:gloo,cuda:nccl": they go from card
+  /// to card, what lies on the host still goes by Gloo. Empty: the parent's, of a subgroup; else
+  /// "gloo".
+  std::string backend;
 };
 
 /// What the ranks contributed to an all_reduce_members.
@@ -80,7 +96,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   int rank() const;
   int size() const;
   const std::string& name() const;
-  const char* backend() const;  // "inproc" or "gloo"
+  /// What tensors of such devices travel by: "inproc", "gloo" or "nccl".
+  const char* backend(DeviceType device = kCPU) const;
   Milliseconds timeout() const;
   void set_timeout(Milliseconds timeout);
   /// The store that the group was made with; keys of its own are the caller's business.
@@ -88,7 +105,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
 
   /// Bytes of data that this rank has sent to others, without headers, since the group was made or
   /// reset_wire_bytes(): of one kind of operation, as errors name it ("all_reduce", "send"; DDP's
-  /// buckets are "all_reduce_members", or "all_reduce_stages"), or of all.
+  /// buckets are "all_reduce_members", or "all_reduce_stages"), or of all. A sum that NCCL forms
+  /// counts as one message.
   uint64_t wire_bytes(const std::string& operation = "") const;
   void reset_wire_bytes();
 

@@ -201,7 +201,7 @@ class Wire {
         from[k] += encoded(p);
         if (run_.average == Average::weighted) over_memory(x, p.n, kFloat).mul_(run_.rows[k]);
       }
-      reduction.combine(sum, summands, p.n);
+      reduction.combine(channel_, sum, summands, p.n);
       sum += p.n;
     }
   }

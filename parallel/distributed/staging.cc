@@ -5,16 +5,21 @@ namespace {
 
 // Below this the allocator's own lists are as good.
 constexpr size_t kSmallest = 16 << 10;
-// What a group keeps between its operations.
-constexpr size_t kKept = size_t{64} << 20;
-
-Tensor fresh(size_t bytes) {
-  return Tensor(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, Device(kCPU, 0)));
-}
+// What a group keeps between its operations, of the host's memory and of a card's.
+constexpr size_t kKept = size_t{64} << 20, kKeptOnCard = size_t{256} << 20;
 
 }  // namespace
 
+bool StagingPool::keeps(size_t bytes) const { return device_.is_cuda() || bytes >= kSmallest; }
+
+Tensor StagingPool::fresh(size_t bytes) const {
+  Tensor memory(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, device_));
+  got_();
+  return memory;
+}
+
 Tensor StagingPool::take(size_t bytes) {
+  if (!keeps(bytes)) return fresh(bytes);
   {
     const std::lock_guard lock(mutex_);
     auto best = free_.end();
@@ -36,17 +41,16 @@ void StagingPool::give(Tensor memory) {
   const std::lock_guard lock(mutex_);
   bytes_ += memory.nbytes();
   free_.push_front(std::move(memory));
-  while (bytes_ > kKept) {
+  const size_t most = device_.is_cuda() ? kKeptOnCard : kKept;
+  if (bytes_ > most) gives_();
+  while (bytes_ > most) {
     bytes_ -= free_.back().nbytes();
     free_.pop_back();
   }
 }
 
-Staging::Staging(size_t bytes) : memory_(fresh(bytes)) {}
-
 Staging::Staging(StagingPool& pool, size_t bytes)
-    : pool_(bytes < kSmallest ? nullptr : &pool),
-      memory_(pool_ ? pool.take(bytes) : fresh(bytes)) {}
+    : pool_(pool.keeps(bytes) ? &pool : nullptr), memory_(pool.take(bytes)) {}
 
 Staging::~Staging() {
   if (pool_) pool_->give(std::move(memory_));

@@ -1,5 +1,6 @@
 // Memory that operations receive into.
 #pragma once
+#include <functional>
 #include <list>
 #include <mutex>
 
@@ -11,11 +12,25 @@ namespace ramet::distributed::detail {
 /// as much as the transfer itself. Thread safety: all of it.
 class StagingPool {
  public:
+  /// Of the host's memory.
+  StagingPool()
+      : StagingPool(
+            Device(kCPU, 0), [] {}, [] {}) {}
+  /// `got`: called when the device's allocator has given memory; `gives`: before it gets some back.
+  /// A card's memory is used on a stream that the allocator knows nothing of.
+  StagingPool(Device device, std::function<void()> got, std::function<void()> gives)
+      : device_(device), got_(std::move(got)), gives_(std::move(gives)) {}
   /// Uninitialised, perhaps more than asked for.
   Tensor take(size_t bytes);
   void give(Tensor memory);
+  /// Is memory of so many bytes kept here?
+  bool keeps(size_t bytes) const;
 
  private:
+  Tensor fresh(size_t bytes) const;
+
+  const Device device_;
+  const std::function<void()> got_, gives_;
   std::mutex mutex_;
   std::list<Tensor> free_;  // the last used first
   size_t bytes_ = 0;
@@ -24,16 +39,15 @@ class StagingPool {
 /// A block of the pool's as long as it lives, or memory of its own.
 class Staging {
  public:
-  explicit Staging(size_t bytes);
   Staging(StagingPool& pool, size_t bytes);
   Staging(Staging&& o) noexcept : pool_(o.pool_), memory_(std::move(o.memory_)) {
     o.pool_ = nullptr;
   }
   ~Staging();
-  char* data() const { return static_cast<char*>(memory_.ptr()); }
+  char* data() const { return static_cast<char*>(memory_->data); }
 
  private:
-  StagingPool* pool_ = nullptr;
+  StagingPool* pool_;  // null: its own
   Tensor memory_;
 };
 

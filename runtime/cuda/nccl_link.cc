@@ -18,9 +18,6 @@
 #include "runtime/logging.h"
 
 namespace ramet {
-
-gpu::LinkError::~LinkError() = default;
-
 namespace cuda {
 namespace {
 
@@ -58,6 +55,7 @@ class NcclLink final : public gpu::Link {
         mark_(kOp, device),
         between_(kOp, device) {
     ncclUniqueId unique{};
+    static_assert(sizeof(unique) == gpu::kLinkId);
     RAMET_CHECK(id.size() == sizeof(unique), kOp, "the id of a link: got ", id.size(),
                 " bytes, expected ", sizeof(unique));
     std::memcpy(&unique, id.data(), sizeof(unique));

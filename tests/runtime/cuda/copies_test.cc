@@ -82,6 +82,36 @@ TEST(CudaCopies, TheOrderIsTheProgramsOrder) {
 }
 
 // Memory that is given back while a copy still uses it may be given out at once.
+// What the compute stream was given after the event is not waited for: a lazy stream runs what is
+// waited for and nothing else.
+TEST(CudaCopies, BehindAnEventAlone) {
+  emulated::Settings settings = gpu_settings(1);
+  settings.streams = emulated::StreamMode::Lazy;
+  const Gpus gpus(settings);
+  RAMET_EMULATED_ONLY("lazy streams");
+  const size_t n = kPiece + 5;
+  const Memory there(0, n);
+  const Bytes first = numbered(n, 1), second = numbered(n, 2);
+  Bytes back(n);
+  cuda::copy("copy", there.p, gpu(0), first.data(), kHost, n);
+  cuda::CardEvent event(0);
+  event.record();
+  bool ran = false;
+  ASSERT_EQ(cudaLaunchHostFunc(
+                cuda::device_state(0, "test").stream(cuda::Queue::kCompute, "test"),
+                [](void* p) { *static_cast<bool*>(p) = true; }, &ran),
+            cudaSuccess);
+  cuda::copy_after("copy", event, back.data(), kHost, there.p, gpu(0), n);
+  EXPECT_TRUE(back == first);
+  cuda::copy_after("copy", event, there.p, gpu(0), second.data(), kHost, n);
+  EXPECT_FALSE(ran);
+  cuda::copy("copy", back.data(), kHost, there.p, gpu(0), n);
+  EXPECT_TRUE(back == second);
+  EXPECT_TRUE(ran);
+  EXPECT_MESSAGE(cuda::copy_after("copy", event, back.data(), kHost, back.data(), kHost, n),
+                 "expected a GPU and the host");
+}
+
 TEST(CudaCopies, FreedMemoryIsNotOverwrittenEarly) {
   for (const emulated::Settings& settings : stream_modes(2)) {
     const Gpus gpus(settings);

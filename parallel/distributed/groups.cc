@@ -1,0 +1,119 @@
+// Making groups: of processes, of threads, of some of a group's ranks.
+#include <algorithm>
+
+#include "parallel/distributed/gloo_engine_internal.h"
+#include "parallel/distributed/group_state_internal.h"
+#include "parallel/distributed/inproc_engine_internal.h"
+
+namespace ramet::distributed {
+
+class GroupMaker {
+ public:
+  /// Over a store that only this group's ranks use under its prefix. All of them are there when it
+  /// returns.
+  static std::shared_ptr<ProcessGroup> make(std::unique_ptr<detail::Engine> engine, int rank,
+                                            int size, const GroupOptions& options,
+                                            std::shared_ptr<Store> store, std::string address) {
+    check(options);
+    auto state = std::make_unique<ProcessGroup::State>(std::move(engine), rank, size, options);
+    state->store = std::move(store);
+    state->address = std::move(address);
+    return std::shared_ptr<ProcessGroup>(new ProcessGroup(std::move(state)));
+  }
+
+  /// Before other ranks are met.
+  static void check(const GroupOptions& options) {
+    RAMET_CHECK(options.timeout.count() > 0, "process_group", "timeout: got ",
+                options.timeout.count(), " ms, expected more than 0");
+    detail::asks_for_nccl(options.backend);
+  }
+
+  static std::shared_ptr<ProcessGroup> further(const ProcessGroup& of, const std::string& prefix,
+                                               const std::vector<int>& ranks,
+                                               GroupOptions options) {
+    const ProcessGroup::State& s = *of.state_;
+    if (options.backend.empty()) options.backend = s.options.backend;
+    check(options);
+    const auto at = std::ranges::find(ranks, s.rank);
+    const int rank = static_cast<int>(at - ranks.begin()), size = static_cast<int>(ranks.size());
+    const auto store = std::make_shared<PrefixStore>(s.store, prefix);
+    const Deadline deadline = deadline_in(options.timeout);
+    std::unique_ptr<detail::Engine> engine;
+    if (std::string(s.engine->backend()) == "inproc")
+      engine = detail::join_inproc(*store, rank, size, deadline);
+    else engine = detail::gloo_engine(store, rank, size, s.address, deadline);
+    return make(std::move(engine), rank, size, options, store, s.address);
+  }
+
+  static void check_ranks(const char* op, const ProcessGroup& of, const std::vector<int>& ranks) {
+    std::vector<int> sorted = ranks;
+    std::ranges::sort(sorted);
+    RAMET_CHECK(!ranks.empty() && sorted.front() >= 0 && sorted.back() < of.size() &&
+                    std::ranges::adjacent_find(sorted) == sorted.end(),
+                op, "ranks: got ", IntArrayRef(std::vector<int64_t>(ranks.begin(), ranks.end())),
+                ", expected some of 0 to ", of.size() - 1, ", each once");
+  }
+};
+
+namespace {
+std::string joined(const std::vector<int>& ranks) {
+  std::string out;
+  for (int r : ranks) out += (out.empty() ? "" : ",") + std::to_string(r);
+  return out;
+}
+}  // namespace
+
+std::shared_ptr<ProcessGroup> ProcessGroup::subgroup(const std::vector<int>& ranks,
+                                                     GroupOptions options) {
+  GroupMaker::check_ranks("subgroup", *this, ranks);
+  const std::string id = std::to_string(++state_->subgroups) + ":" + joined(ranks);
+  barrier(CollectiveOptions("subgroup [" + joined(ranks) + "]")).wait();
+  if (std::ranges::find(ranks, rank()) == ranks.end()) return nullptr;
+  if (options.name == "world") options.name = "ranks " + joined(ranks) + " of " + name();
+  return GroupMaker::further(*this, "subgroup/" + id, ranks, options);
+}
+
+std::shared_ptr<ProcessGroup> ProcessGroup::regroup(const std::vector<int>& survivors,
+                                                    GroupOptions options) {
+  GroupMaker::check_ranks("regroup", *this, survivors);
+  RAMET_CHECK(std::ranges::find(survivors, rank()) != survivors.end(), "regroup", "got the ranks ",
+              joined(survivors), ", expected this rank, ", rank(), ", to be one of them");
+  const std::string id = std::to_string(++state_->regroups) + ":" + joined(survivors);
+  return GroupMaker::further(*this, "regroup/" + id, survivors, options);
+}
+
+std::shared_ptr<ProcessGroup> make_group(const Rendezvous& r, const GroupOptions& options) {
+  GroupMaker::check(options);
+  RAMET_CHECK(r.store, "make_group", "the rendezvous has no store");
+  RAMET_CHECK(r.rank >= 0 && r.rank < r.world_size, "make_group", "rank: got ", r.rank,
+              ", expected 0 to ", r.world_size - 1);
+  // A second group of the same name does not meet the first one's keys.
+  const int64_t number =
+      r.store->add("groups/" + options.name + "/rank " + std::to_string(r.rank), 1);
+  const auto store = std::make_shared<PrefixStore>(
+      r.store, "group/" + options.name + "/" + std::to_string(number));
+  auto engine =
+      detail::gloo_engine(store, r.rank, r.world_size, r.address, deadline_in(options.timeout));
+  return GroupMaker::make(std::move(engine), r.rank, r.world_size, options, store, r.address);
+}
+
+std::shared_ptr<ProcessGroup> init_process_group(const std::string& url,
+                                                 const GroupOptions& options,
+                                                 const RendezvousOptions& how) {
+  GroupMaker::check(options);
+  return make_group(rendezvous(url, how), options);
+}
+
+std::vector<std::shared_ptr<ProcessGroup>> make_local_groups(int size,
+                                                             const GroupOptions& options) {
+  RAMET_CHECK(size > 0, "make_local_groups", "size: got ", size, ", expected at least 1");
+  const auto store = std::make_shared<MemoryStore>();
+  auto engines = detail::inproc_engines(size);
+  std::vector<std::shared_ptr<ProcessGroup>> out;
+  for (int i = 0; i < size; ++i)
+    out.push_back(
+        GroupMaker::make(std::move(engines[static_cast<size_t>(i)]), i, size, options, store, ""));
+  return out;
+}
+
+}  // namespace ramet::distributed

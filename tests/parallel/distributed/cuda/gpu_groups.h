@@ -1,0 +1,104 @@
+// Groups whose ranks have an emulated GPU each, by every way that their tensors may travel.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/emulated/nccl_control.h"
+#include "tests/parallel/cuda/gpu_models.h"
+#include "tests/parallel/distributed/groups.h"
+
+namespace ramet::testing {
+
+using distributed::Body;
+using distributed::CollectiveOptions;
+using distributed::CommError;
+using distributed::Group;
+using distributed::GroupOptions;
+using distributed::Milliseconds;
+using distributed::ProcessGroup;
+using distributed::ReduceOp;
+using distributed::Work;
+using std::chrono::seconds;
+
+struct Way {
+  bool gloo;  // else threads
+  const char* backend;
+  bool nccl() const { return std::string(backend).find("nccl") != std::string::npos; }
+};
+inline std::ostream& operator<<(std::ostream& out, const Way& w) {
+  return out << (w.gloo ? "Gloo" : "threads") << ", backend \"" << w.backend << '"';
+}
+inline const Way kStagedThreads{false, ""}, kStagedGloo{true, "gloo"}, kNcclThreads{false, "nccl"},
+    kNcclGloo{true, "cpu:gloo,cuda:nccl"};
+inline std::vector<Way> all_ways() {
+  return {kStagedThreads, kStagedGloo, kNcclThreads, kNcclGloo};
+}
+
+inline void with_gpu_groups(const Way& way, int ranks, Milliseconds timeout, const Body& body) {
+  GroupOptions o;
+  o.timeout = timeout;
+  o.backend = way.backend;
+  if (way.gloo) {
+    const auto store = std::make_shared<distributed::MemoryStore>();
+    return distributed::as_ranks(ranks, [&](int rank) {
+      body(distributed::make_group({store, rank, ranks, rank, "127.0.0.1"}, o));
+    });
+  }
+  auto groups = distributed::make_local_groups(ranks, o);
+  distributed::as_ranks(ranks, [&](int rank) {
+    const Group mine = std::move(groups[static_cast<size_t>(rank)]);
+    body(mine);
+  });
+}
+
+/// GPUs that are slow to report a wait for ever: ranks wait for each other here.
+inline emulated::Settings rank_gpus(int n,
+                                    emulated::StreamMode mode = emulated::StreamMode::Async) {
+  emulated::Settings s = gpu_settings(n);
+  s.streams = mode;
+  s.timeout_ms = 60000;
+  return s;
+}
+
+/// [n] numbers of a rank that differ in magnitude, so that the order of a sum shows. On the host.
+inline Tensor numbers(int rank, int64_t n, ScalarType dtype) {
+  const Tensor t = empty({n}, TensorOptions(kDouble));
+  double* p = t.data_ptr<double>();
+  for (int64_t i = 0; i < n; ++i)
+    p[i] = std::sin(0.37 * static_cast<double>(i + 1) * (rank + 1)) *
+           std::pow(10.0, (i * 7 + rank * 3) % 9 - 4);
+  return dtype == kBool ? t.gt(0) : t.to(dtype);
+}
+
+/// Their sum on the host in the documented order, written down once more: 16-bit types in float,
+/// rounded once; bool is "or".
+inline Tensor summed(std::vector<Tensor> parts, bool tree) {
+  const ScalarType dtype = parts[0].scalar_type();
+  const bool wide = dtype == kHalf || dtype == kBFloat16 || dtype == kBool;
+  for (Tensor& t : parts) t = wide ? t.to(kFloat) : t;
+  if (!tree) {
+    Tensor sum = parts[0];
+    for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
+    return dtype == kBool ? sum.ne(0) : sum.to(dtype);
+  }
+  size_t leaves = 1;
+  while (leaves < parts.size()) leaves *= 2;
+  parts.resize(leaves);
+  while (parts.size() > 1) {
+    std::vector<Tensor> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(!parts[i + 1].defined() ? parts[i] : parts[i] + parts[i + 1]);
+    parts = next;
+  }
+  return dtype == kBool ? parts[0].ne(0) : parts[0].to(dtype);
+}
+
+inline bool same(const Tensor& on_gpu, const Tensor& expected) {
+  return on_gpu.is_cuda() && distributed::same_bits(on_gpu.to(kHost), expected);
+}
+
+}  // namespace ramet::testing

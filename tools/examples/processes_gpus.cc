@@ -1,0 +1,73 @@
+// Processes with a GPU each: gradients travel from card to card by NCCL. On a host with four GPUs
+//
+//   tools/launch --nproc 4 -- bazel-bin/tools/examples/processes_gpus
+//
+// Started alone it is as many ranks as there are GPUs (two at most), each a thread.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "parallel/distributed/data_parallel.h"
+#include "ramet.h"
+
+using namespace ramet;
+
+void train(const std::shared_ptr<distributed::ProcessGroup>& group, Device device) {
+  nn::Sequential model(nn::Linear(10, 32), nn::ReLU(), nn::Linear(32, 2));
+  model->to(device);
+  // Takes over rank 0's values; each rank's model stays where it is.
+  distributed::DistributedDataParallel<nn::Sequential> ddp(model, group);
+  optim::SGD optimizer(model->parameters(), optim::SGDOptions(0.05));
+
+  Tensor x = empty({64, 10});
+  for (int64_t i = 0; i < x.numel(); ++i)  // rows of this rank's own
+    x.data_ptr<float>()[i] = static_cast<float>((i * 37 + group->rank() * 11) % 101) / 50 - 1;
+  const Tensor y = x.slice(1, 0, 1).gt(0).to(kLong).view({-1}).to(device);
+  x = x.to(device);
+
+  for (int step = 0; step < 60; ++step) {
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy_loss(ddp(x), y);
+    loss.backward();  // a bucket's sum over the ranks runs beside the rest of the backward
+    optimizer.step();
+
+    Tensor mean = loss.detach().clone();
+    group->all_reduce(mean, distributed::ReduceOp::average).wait();
+    if (step % 20 == 19 && group->rank() == 0)
+      std::printf("step %d: mean loss of %d ranks %.4f, by %s\n", step + 1, group->size(),
+                  mean.item<double>(), group->backend(kCUDA));
+  }
+  group->barrier().wait();  // nobody leaves while others still need it
+}
+
+int main() try {
+  setenv("RAMET_EMULATED_DEVICES", "2", /*overwrite=*/0);  // real ones do not read it
+  if (!cuda::is_available()) {
+    std::printf("no GPU\n");
+    return 0;
+  }
+  distributed::GroupOptions options;
+  options.backend = "cpu:gloo,cuda:nccl";
+  if (std::getenv("RANK")) {
+    const auto group = distributed::init_process_group("env://", options);
+    const char* local = std::getenv("LOCAL_RANK");
+    train(group, Device(kCUDA, static_cast<DeviceIndex>(local ? std::atoi(local) : 0)));
+    return 0;
+  }
+  const int ranks = std::min<int>(cuda::device_count(), 2);
+  const auto groups = distributed::make_local_groups(ranks, options);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([&groups, r] {
+      train(groups[static_cast<size_t>(r)], Device(kCUDA, static_cast<DeviceIndex>(r)));
+    });
+  for (std::thread& t : threads) t.join();
+  return 0;
+} catch (const std::exception& e) {
+  std::printf("%s\n", e.what());
+  return 1;
+}

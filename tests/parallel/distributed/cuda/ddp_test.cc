@@ -17,7 +17,7 @@ struct Training {
   int ranks = 2, replicas = 1;  // of a rank
   bool on_gpus = true;
   int tree = 0;
-  bool norm = false;
+  bool norm = false, stages = false;
   ReduceOrder order;
 };
 
@@ -39,6 +39,10 @@ Values trained(const Way& way, const Training& r) {
     o.batch = Batch::whole;
     o.bucket_bytes = 256;  // several
     DistributedDataParallel<SmallConv> ddp(net, g, o);
+    if (r.stages) {
+      ddp.register_comm_stage(distributed::power_sgd_stage());
+      ddp.register_comm_stage(distributed::bf16_stage());
+    }
     optim::SGD sgd(net->parameters(), optim::SGDOptions(0.02).momentum(0.9));
     for (int step = 0; step < 4; ++step) {
       const int64_t n = step == 3 ? 14 : 16;  // a short last one
@@ -91,6 +95,17 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
         r.replicas = replicas;
         EXPECT_EQ(trained(way, r), one) << way << ", " << ranks << " ranks of " << replicas;
       }
+}
+
+// Communication stages compute on the host, whatever the backend.
+TEST(DdpOnGpus, Stages) {
+  const Gpus gpus(rank_gpus(2));
+  Training r;
+  r.stages = true;
+  const Values staged = trained(kStagedThreads, r);
+  EXPECT_EQ(trained(kNcclThreads, r), staged);
+  r.on_gpus = false;
+  EXPECT_LE(difference(trained(kStagedThreads, r), staged), 1e-3);  // bfloat16 has 8 bits
 }
 
 // In whatever order streams run: in the lazy one nothing is there by luck.

@@ -339,7 +339,7 @@ void Engine::give_up(const void* owner) {
       if (operation.owner != owner || (stream->busy && &operation == &stream->queue.front()))
         continue;
       if (operation.meeting) std::erase(operation.meeting->members, stream);
-      operation.work = nullptr;
+      operation.work = std::move(operation.instead);
       operation.meeting = nullptr;
       operation.waits_for.clear();
       if (!std::exchange(operation.announced, false)) continue;

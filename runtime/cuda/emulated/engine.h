@@ -48,7 +48,8 @@ struct Operation {
   std::vector<MarkPtr> waits_for = {};
   Transfer transfer = {};
   std::shared_ptr<Meeting> meeting = nullptr;
-  const void* owner = nullptr;  // whom Engine::give_up() is asked for
+  const void* owner = nullptr;         // whom Engine::give_up() is asked for
+  std::function<void()> instead = {};  // of work that was given up
   // Set by enqueue(), but where others wait for it before it is queued (`announced`).
   MarkPtr mark = nullptr;
   bool announced = false;
@@ -135,7 +136,7 @@ class Engine {
   /// Forgets the queued work of a device, its streams, events and memory.
   void reset_device(Device& device, Lock& lock);
   void remove_stream(CUstream_st* stream);
-  /// Operations of this owner that have not begun end without having run. Who waits for an
+  /// Operations of this owner that have not begun do what they have instead. Who waits for an
   /// announced mark waits on.
   void give_up(const void* owner);
   /// Its streams are ordinary streams again.

@@ -34,8 +34,8 @@ Tensor accumulate(Tensor sum, const Tensor& g);
 /// n->apply with profiling scope and anomaly checks.
 void run_node(Node* n, Tensor* in, Tensor* out);
 
-/// Nodes whose gradients lie next to each other and are reduced by one call, as soon as the last
-/// one is complete.
+/// Nodes whose gradients are reduced by one call, as soon as the last one is complete: those of
+/// replicas (parallel/reduce_add.h), or leaves, whose gradients go on to other processes.
 class RAMET_API ReduceBucket {
  public:
   virtual ~ReduceBucket() = default;
@@ -49,6 +49,8 @@ class RAMET_API ReduceBucket {
     (void)member;
     (void)sum;
   }
+  /// Of a bucket of leaves: `leaf` has accumulated what this backward gave it, perhaps nothing.
+  virtual void accumulated(Node* leaf) { (void)leaf; }
   /// The backward that claimed the bucket is over: what reduce() left to do beside it comes before
   /// everything that follows.
   virtual void finished() {}

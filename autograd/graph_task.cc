@@ -128,8 +128,15 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     std::vector<Tensor> sums = r.bucket->reduce(in, *this);
     for (size_t i = 0; i < in.size(); ++i) {
       try {
-        r.bucket->reduced(in[i].first, sums[i]);
-        out.emplace_back(in[i].first->edges()[0], ranks[i], std::move(sums[i]));
+        Node* n = in[i].first;
+        r.bucket->reduced(n, sums[i]);
+        if (n->flags & Node::kSink) {
+          in[i].second.clear();  // `sums` alone holds it: it need not be copied
+          if (sums[i].defined()) run_node(n, &sums[i], nullptr);
+          r.bucket->accumulated(n);
+        } else {
+          out.emplace_back(n->edges()[0], ranks[i], std::move(sums[i]));
+        }
       } catch (...) { failed(ranks[i]); }
     }
     return;

@@ -210,6 +210,14 @@ void set_grad_destination(const Tensor& leaf, Tensor where) {
   sink->where = std::move(where);
 }
 
+void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket) {
+  leaf.reduce = bucket;
+  // Operations on the leaf inherit it: their backward is the general walk, which knows when a
+  // gradient is complete.
+  if (bucket) leaf.flags |= Node::kSpans;
+  else leaf.flags &= static_cast<uint8_t>(~Node::kSpans);
+}
+
 Tensor with_history_of_now(Tensor t) {
   const TensorImpl* written = t->base ? t->base : t.impl();
   const auto* node = static_cast<const Node*>(written->node);

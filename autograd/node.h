@@ -24,7 +24,7 @@ namespace ramet {
 namespace autograd {
 
 class GraphTask;
-class ReduceBucket;  // parallel/reduce_add.h: nodes whose reductions run as one
+class ReduceBucket;  // autograd/engine.h: nodes whose gradients somebody reduces
 
 struct Edge {
   Node* node = nullptr;
@@ -178,13 +178,15 @@ class RAMET_API NodePtr {
 /// added to it.
 struct RAMET_API AccumulateGrad final : Node {
   Tensor grad, where;
-  std::mutex mutex;     // several backwards may end in one leaf
-  uint64_t copies = 0;  // gradients that had to be copied into `where`: tests count them
+  std::mutex mutex;                // several backwards may end in one leaf
+  uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
+  ReduceBucket* reduce = nullptr;  // set_reduce_bucket()
 
   explicit AccumulateGrad(TensorImpl* of);
   Edge* edges() override { return nullptr; }
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
+  ReduceBucket* bucket() override { return reduce; }
 };
 
 /// The AccumulateGrad node of a leaf, made at need; null for a non-leaf.
@@ -192,6 +194,9 @@ RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
 /// First gradients of this leaf are written into `where` (same sizes and dtype). See Note [Flat
 /// stores] in nn/flat_store.h.
 RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
+/// From the next forward on, backwards that reach the leaf tell `bucket` when its gradient is
+/// complete (ReduceBucket::accumulated). Null: nobody any more. While no backward runs.
+RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket);
 
 // ---- what a backward function keeps -------------------------------------------------------------
 

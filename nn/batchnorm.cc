@@ -78,41 +78,53 @@ Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy 
                    training || !options.track_running_stats(), momentum, options.eps());
 }
 
-// Mean and variance over all replicas' parts, in recorded operations: first the sums, then the
-// squared deviations from the common mean. Every replica adds them up in the same order.
-Tensor BatchNormState::synchronised(const Tensor& input) {
-  ReplicaMeeting& meeting = *ReplicaMeeting::current();
-  const Device here = input.device();
-  auto over_all = [&](const Tensor& mine) {
-    Tensor sum;
-    for (const Tensor& t : meeting.exchange("BatchNorm", mine))
-      sum = sum.defined() ? sum + t.to(here) : t.to(here);
-    return sum;
+// With the mean and variance over all replicas' parts: Note [Moments of all shards].
+Tensor BatchNormState::synchronised(const Tensor& given) {
+  // 16-bit values are worked on in 32.
+  const auto wide = [](const Tensor& t) {
+    return t.defined() && item_size(t.scalar_type()) < 4 ? t.to(kFloat) : t;
   };
+  const Tensor input = wide(given), scale = wide(weight), shift = wide(bias);
   std::vector<int64_t> dims, shape(static_cast<size_t>(input.dim()), 1);
   for (int64_t d = 0; d < input.dim(); ++d)
     if (d != 1) dims.push_back(d);
   shape[1] = input.size(1);
-  double count = 0;
-  for (const Tensor& part : meeting.exchange("BatchNorm", input))  // their sizes
-    count += static_cast<double>(part.numel() / std::max<int64_t>(part.size(1), 1));
-  RAMET_CHECK(count != 1, "BatchNorm",
-              "Expected more than 1 value per channel when training, got input size ",
-              input.sizes(), " in all replicas together");
-  const Tensor mean = over_all(input.sum(dims)) / count;
-  const Tensor deviation = input - mean.view(shape);
-  const Tensor var = over_all((deviation * deviation).sum(dims)) / count;
+  const int64_t mine = input.numel() / std::max<int64_t>(input.size(1), 1);
+  const Tensor own = input.sum(dims) / static_cast<double>(std::max<int64_t>(mine, 1));
+  const Tensor away = input - own.view(shape);
+  using Share = ReplicaMeeting::Share;
+  const auto merge = [&](const ReplicaMeeting::Elsewhere& elsewhere, uint64_t round,
+                         const std::vector<Share>& brought) {
+    std::vector<ShardMoments> shards;
+    for (const Share& s : brought) shards.push_back({s.tensors[0], s.tensors[1], s.number});
+    const MergedMoments m =
+        merge_moments_of_shards(elsewhere, "BatchNorm " + std::to_string(round), shards);
+    RAMET_CHECK(m.total != 1, "BatchNorm",
+                "Expected more than 1 value per channel when training, got input size ",
+                input.sizes(), " in all replicas together");
+    std::vector<Share> out;
+    for (size_t i = 0; i < shards.size(); ++i) out.push_back({{m.mean[i], m.var[i]}, m.total});
+    return out;
+  };
+  const Share all = ReplicaMeeting::current()->meet(
+      "BatchNorm", {{own, (away * away).sum(dims)}, static_cast<double>(mine)}, merge);
+  const Tensor &mean = all.tensors[0], &var = all.tensors[1];
+  const double count = all.number;
   if (options.track_running_stats()) {
     const NoGradGuard off;
     const double momentum = next_momentum();
     if (count > 0) {  // empty batches teach nothing
-      running_mean.mul_(1 - momentum).add_(mean, momentum);
-      running_var.mul_(1 - momentum).add_(var, momentum * count / (count - 1));
+      const auto move = [&](const Tensor& running, const Tensor& values, double by) {
+        running.mul_(1 - momentum).add_(values.to(running.scalar_type()), by);
+      };
+      move(running_mean, mean, momentum);
+      move(running_var, var, momentum * count / (count - 1));
     }
   }
-  Tensor y = deviation * (var + options.eps()).rsqrt().view(shape);
-  if (weight.defined()) y = y * weight.view(shape);
-  return bias.defined() ? y + bias.view(shape) : y;
+  Tensor y = (input - mean.view(shape)) * (var + options.eps()).rsqrt().view(shape);
+  if (scale.defined()) y = y * scale.view(shape);
+  if (shift.defined()) y = y + shift.view(shape);
+  return y.to(given.scalar_type());
 }
 
 void BatchNormState::discard() { deposits->forwards.clear(); }
@@ -210,6 +222,15 @@ void check_batch_norm_input(int rank, const Tensor& input) {
 }  // namespace ramet::nn::detail
 
 namespace ramet::nn {
+
+void convert_sync_batchnorm(Module& module) {
+  module.apply([](Module& m) {
+    if (dynamic_cast<const detail::BatchNormState*>(&m))
+      for (const char* buffer : {"running_mean", "running_var", "num_batches_tracked"})
+        m.set_buffer_policy(buffer, BufferPolicy::sync);
+  });
+}
+
 template class Cloneable<BatchNorm1dImpl>;
 template class Cloneable<BatchNorm2dImpl>;
 template class Cloneable<BatchNormReLUMaxPool2dImpl>;

@@ -7,7 +7,8 @@
 // forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979), and makes one running
 // update from the union. So the running buffers are those of one forward over the whole batch. With
 // BufferPolicy::sync on its buffers the replicas instead exchange their statistics during forward
-// and normalise with those of the whole batch; gradients flow through the exchange.
+// and normalise with those of the whole batch; gradients flow through the exchange. In
+// data-parallel processes both go over all processes' replicas.
 #pragma once
 #include <memory>
 #include <optional>
@@ -121,5 +122,11 @@ class RAMET_API BatchNormReLUMaxPool2dImpl
 };
 extern template class Cloneable<BatchNormReLUMaxPool2dImpl>;
 RAMET_MODULE(BatchNormReLUMaxPool2d);
+
+/// Every batch norm of the tree normalises with the statistics of all replicas and processes from
+/// now on: BufferPolicy::sync on its buffers. (PyTorch's SyncBatchNorm.convert_sync_batchnorm,
+/// which makes other modules.) Before the module is replicated; outside of replicas nothing
+/// changes.
+RAMET_API void convert_sync_batchnorm(Module& module);
 
 }  // namespace ramet::nn

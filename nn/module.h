@@ -48,6 +48,9 @@ using ForwardPreHook = std::function<void(Module& module, std::vector<Tensor>& i
 /// replaceable too.
 using ForwardHook = std::function<void(Module& module, const std::vector<Tensor>& inputs,
                                        std::vector<Tensor>& outputs)>;
+/// Around a call: entered before the pre-hooks; what it returns is destroyed when the call is over,
+/// after the last hook or when an exception leaves it.
+using ForwardScope = std::function<std::shared_ptr<void>(Module& module)>;
 
 class RAMET_API Module : public std::enable_shared_from_this<Module> {
  public:
@@ -176,6 +179,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// Hooks run in order of registration. The handle is for remove_forward_hook.
   unsigned register_forward_pre_hook(ForwardPreHook hook);
   unsigned register_forward_hook(ForwardHook hook);
+  unsigned register_forward_scope(ForwardScope scope);
   /// An Error if there is no such hook.
   void remove_forward_hook(unsigned handle);
   /// Null when there is none.

@@ -27,17 +27,35 @@ unsigned Module::register_forward_hook(ForwardHook hook) {
   hooks_ = std::move(made);
   return id;
 }
+unsigned Module::register_forward_scope(ForwardScope scope) {
+  auto made = copy_of(hooks_);
+  const unsigned id = made->next_id++;
+  made->scopes.emplace_back(id, std::move(scope));
+  hooks_ = std::move(made);
+  return id;
+}
 void Module::remove_forward_hook(unsigned handle) {
   auto made = copy_of(hooks_);
-  const size_t before = made->pre.size() + made->post.size();
+  const auto count = [&] { return made->pre.size() + made->post.size() + made->scopes.size(); };
+  const size_t before = count();
   const auto is_it = [handle](const auto& hook) { return hook.first == handle; };
   made->pre.erase(std::remove_if(made->pre.begin(), made->pre.end(), is_it), made->pre.end());
   made->post.erase(std::remove_if(made->post.begin(), made->post.end(), is_it), made->post.end());
-  RAMET_CHECK(made->pre.size() + made->post.size() < before, "remove_forward_hook",
-              "no hook with handle ", handle, " in ", name());
+  made->scopes.erase(std::remove_if(made->scopes.begin(), made->scopes.end(), is_it),
+                     made->scopes.end());
+  RAMET_CHECK(count() < before, "remove_forward_hook", "no hook with handle ", handle, " in ",
+              name());
   hooks_ = std::move(made);
 }
 
+std::vector<std::shared_ptr<void>> ModuleHooks::enter(Module& module) const {
+  std::vector<std::shared_ptr<void>> entered;
+  for (const auto& [id, scope] : scopes) {
+    capture::refuse("register_forward_scope", "a module's hook runs on the host");
+    entered.push_back(scope(module));
+  }
+  return entered;
+}
 void ModuleHooks::run_pre(Module& module, std::vector<Tensor>& inputs) const {
   const size_t count = inputs.size();
   for (const auto& [id, hook] : pre) {

@@ -10,8 +10,10 @@ namespace nn {
 struct ModuleHooks {
   std::vector<std::pair<unsigned, ForwardPreHook>> pre;
   std::vector<std::pair<unsigned, ForwardHook>> post;
+  std::vector<std::pair<unsigned, ForwardScope>> scopes;
   unsigned next_id = 0;
 
+  RAMET_API std::vector<std::shared_ptr<void>> enter(Module& module) const;
   RAMET_API void run_pre(Module& module, std::vector<Tensor>& inputs) const;
   RAMET_API void run_post(Module& module, const std::vector<Tensor>& inputs,
                           std::vector<Tensor>& outputs) const;
@@ -59,6 +61,7 @@ template <class M, class... A>
 auto call_with_hooks(M& module, A&&... args) -> decltype(module.forward(std::forward<A>(args)...)) {
   using Result = decltype(module.forward(std::forward<A>(args)...));
   const std::shared_ptr<const ModuleHooks> hooks = static_cast<Module&>(module).forward_hooks();
+  const std::vector<std::shared_ptr<void>> scopes = hooks->enter(module);
   std::tuple<HookedArg<A>...> held(std::forward<A>(args)...);
   std::vector<Tensor> inputs;
   std::apply([&](const auto&... arg) { (gather_tensor(inputs, arg), ...); }, held);

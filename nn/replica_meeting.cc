@@ -74,29 +74,36 @@ std::string ReplicaMeeting::absent() const {
   return "";
 }
 
-std::vector<Tensor> ReplicaMeeting::exchange(const char* who, const Tensor& mine) {
+ReplicaMeeting::Share ReplicaMeeting::meet(const char* who, Share mine, const Combine& combine) {
+  const auto me = static_cast<size_t>(t_replica);
   std::unique_lock<std::mutex> lock(mutex_);
   const uint64_t round = round_;
   brought_.resize(static_cast<size_t>(replicas_));
-  brought_[static_cast<size_t>(t_replica)] = mine;
+  brought_[me] = std::move(mine);
   if (++present_ == replicas_) {
-    result_ = std::move(brought_);
+    error_ = nullptr;
+    try {
+      // Under the lock: nobody else has anything to do here.
+      result_ = combine(elsewhere_, round, brought_);
+    } catch (...) { error_ = std::current_exception(); }
     brought_.clear();
     present_ = 0;
     ++round_;
     waits_.assign(waits_.size(), false);
     changed_.notify_all();
-    return result_;
+  } else {
+    waits_[me] = true;
+    pass_on();
+    changed_.notify_all();
+    changed_.wait(lock, [&] {
+      return (round_ != round || !absent().empty()) &&
+             (!in_turns_ || turn_ == static_cast<int>(me));
+    });
   }
-  waits_[static_cast<size_t>(t_replica)] = true;
-  pass_on();
-  changed_.notify_all();
-  changed_.wait(lock, [&, me = t_replica] {
-    return (round_ != round || !absent().empty()) && (!in_turns_ || turn_ == me);
-  });
   if (round_ == round)
     throw ReplicaAbsent("[" + std::string(who) + "] the replicas cannot synchronise: " + absent());
-  return result_;
+  if (error_) std::rethrow_exception(error_);
+  return result_[me];
 }
 
 }  // namespace ramet::nn

@@ -2,11 +2,14 @@
 // needs.
 #pragma once
 #include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "autograd/tensor.h"
+#include "nn/shard_moments.h"
 
 namespace ramet::nn {
 
@@ -22,19 +25,34 @@ class RAMET_API ReplicaAbsent : public Error {
 /// time, until it waits or ends, and none before start(); a capture is made so.
 class RAMET_API ReplicaMeeting {
  public:
-  explicit ReplicaMeeting(int replicas, bool in_turns = false)
+  explicit ReplicaMeeting(int replicas, bool in_turns = false,
+                          std::shared_ptr<ShardsElsewhere> elsewhere = nullptr)
       : replicas_(replicas),
         in_turns_(in_turns),
+        elsewhere_(std::move(elsewhere)),
         state_(static_cast<size_t>(replicas), State::kRuns),
         waits_(static_cast<size_t>(replicas), false) {}
   ReplicaMeeting(const ReplicaMeeting&) = delete;
 
   /// The meeting of the replica that runs on this thread; null outside of one.
   static ReplicaMeeting* current();
-  /// Every replica calls this the same number of times. Returns what all of them brought, in
-  /// replica order, with its history. A ReplicaAbsent if a replica failed, or ended its forward
-  /// without coming here; `who` says who asks.
-  std::vector<Tensor> exchange(const char* who, const Tensor& mine);
+  /// What a replica brings and what it gets.
+  struct Share {
+    std::vector<Tensor> tensors;
+    double number = 0;
+  };
+  /// Replicas of the same module in other processes; null: none.
+  using Elsewhere = std::shared_ptr<ShardsElsewhere>;
+  /// `brought`, with its history, and what is returned: [replica]. `round` numbers the calls.
+  using Combine = std::function<std::vector<Share>(const Elsewhere& elsewhere, uint64_t round,
+                                                   const std::vector<Share>& brought)>;
+  /// Every replica calls this the same number of times. The last one to come combines what all of
+  /// them brought; each gets its own part. What combine() throws is thrown to all. A ReplicaAbsent
+  /// if a replica failed, or ended its forward without coming here; `who` says who asks.
+  Share meet(const char* who, Share mine, const Combine& combine);
+  /// Do replicas wait for other processes too? Then none of them runs on a device's worker, which
+  /// others of this process may need.
+  bool waits_elsewhere() const { return elsewhere_ != nullptr; }
   /// Every replica has its thread.
   void start();
   /// Nobody waits any more: the call could not start all replicas.
@@ -68,12 +86,14 @@ class RAMET_API ReplicaMeeting {
 
   const int replicas_;
   const bool in_turns_;
+  const Elsewhere elsewhere_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> state_;
-  std::vector<bool> waits_;  // in exchange()
+  std::vector<bool> waits_;  // in meet()
   int turn_ = -1;            // with in_turns_
-  std::vector<Tensor> brought_, result_;
+  std::vector<Share> brought_, result_;
+  std::exception_ptr error_;  // of this round
   int present_ = 0;
   uint64_t round_ = 0;
   bool closed_ = false;

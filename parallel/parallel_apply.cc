@@ -156,7 +156,8 @@ void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& ru
     for (int i = 0; i < n; ++i) {
       const int d = device_of[static_cast<size_t>(i)].ordinal();
       const bool again = std::exchange(first[d], true);
-      const bool apart = again || (d != home && capturing);
+      const bool apart =
+          again || (d != home && (capturing || (meeting && meeting->waits_elsewhere())));
       if (apart && meeting) own.emplace_back([&elsewhere, d, i] { elsewhere(d, i); });
       else if (!again && d != home)
         tickets.push_back(devices::post(Device::from_ordinal(d), [&elsewhere, d, i, meeting] {

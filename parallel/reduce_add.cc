@@ -28,8 +28,6 @@ ReduceAdd::ReduceAdd(const Tensor& source, std::string full_name, int slots, Red
   if (next_.node) detail::count(detail::Count::kNodesCreated);
 }
 
-GradReducer::~GradReducer() = default;
-
 ReduceAdd::~ReduceAdd() { autograd::release(next_.node); }
 
 autograd::ReduceBucket* ReduceAdd::bucket() { return bucket_; }
@@ -93,7 +91,8 @@ void replace(const char* op, const std::string& parameter, Tensor& gradient, Ten
 bool ReduceAdd::ends_in_place() const {
   if (hooked() || !next_.node || !(next_.node->flags & Node::kSink)) return false;
   const auto& leaf = *static_cast<const AccumulateGrad*>(next_.node);
-  return leaf.where.defined() && !leaf.grad.defined() && !leaf.extra;
+  // Who is told of the leaf's gradient goes on with it behind the compute stream.
+  return leaf.where.defined() && !leaf.grad.defined() && !leaf.extra && !leaf.reduce;
 }
 
 void ReduceAdd::arrived(Tensor& grad, uint32_t slot) {
@@ -177,8 +176,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     detail::FlatRun run;
     Device device = Device::from_ordinal(in[0].first->device);
     ScalarType dtype = ScalarType::Undefined;
-    // What a reducer is handed it queues behind the compute stream.
-    const bool beside = device.is_cuda() && !reducer_ && task.owns(this) &&
+    const bool beside = device.is_cuda() && task.owns(this) &&
                         std::all_of(in.begin(), in.end(), [](const auto& member) {
                           return static_cast<const ReduceAdd*>(member.first)->ends_in_place();
                         });
@@ -248,36 +246,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
   }
   done_ = monotonic_ns();
   ++reductions_;
-  if (reducer_) hand_on(in, out, task);
   return out;
-}
-
-void GradBucket::hand_on(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
-                         std::vector<Tensor>& out, const autograd::GraphTask& task) const {
-  const auto there = [&](size_t i, const AccumulateGrad* leaf) {
-    return out[i].storage_impl() == leaf->where.storage_impl() && out[i]->data == leaf->where->data;
-  };
-  bool settled = !task.create_graph();
-  std::vector<ReduceAdd*> defined;
-  for (size_t i = 0; i < in.size(); ++i) {
-    auto* node = static_cast<ReduceAdd*>(in[i].first);
-    // Else hooks, or a gradient that is there already, look at the sum before the backward ends.
-    settled = settled && node->ends_in_place();
-    const AccumulateGrad* leaf = node->leaf();
-    if (!out[i].defined()) continue;
-    settled =
-        settled && (there(i, leaf) || (leaf->where.unique() && same_sizes(out[i], leaf->where) &&
-                                       out[i]->key() == leaf->where->key()));
-    defined.push_back(node);
-  }
-  for (size_t i = 0; settled && i < in.size(); ++i) {
-    AccumulateGrad* leaf = static_cast<ReduceAdd*>(in[i].first)->leaf();
-    if (!out[i].defined() || there(i, leaf)) continue;
-    ++leaf->copies;
-    leaf->where.copy_(out[i]);
-    out[i] = leaf->where.shallow();
-  }
-  reducer_->bucket_ready(index_, defined, settled);
 }
 
 }  // namespace parallel

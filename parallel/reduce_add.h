@@ -13,8 +13,8 @@
 // gradient that somebody kept get fresh memory.
 //
 // On a GPU the sums run on the communication stream, beside the kernels of the backward, where
-// nothing is done with them before it ends: first gradients without hooks, and no GradReducer that
-// goes on with them. Its end puts them before all that follows.
+// nothing is done with them before it ends: first gradients without hooks, whose leaf
+// nobody is told of. Its end puts them before all that follows.
 //
 // A node lives as long as something refers to it, its replica set or a graph; one backward never
 // frees it. Where reduce hooks are set nothing is formed in place, because they may keep what
@@ -39,20 +39,6 @@ class ReduceAdd;
 namespace detail {
 class BesideStream;
 }
-
-/// Takes a bucket's sums further: over the processes (parallel/distributed).
-class RAMET_API GradReducer {
- public:
-  virtual ~GradReducer();
-  /// A backward that reaches one of its buckets. Called for each of these buckets.
-  virtual void backward_begins(autograd::GraphTask& task) = 0;
-  /// The members that this backward reached have their sums over the local shards; `defined` are
-  /// those that got any. Where `settled`, these lie in the source's gradient memory, which nothing
-  /// looks at before the end of the backward (GraphTask::at_end): it may be worked on from now on.
-  /// Called by whichever thread delivered the bucket's last gradient.
-  virtual void bucket_ready(size_t bucket, const std::vector<ReduceAdd*>& defined,
-                            bool settled) = 0;
-};
 
 class RAMET_API ReduceAdd final : public autograd::Node {
  public:
@@ -110,14 +96,6 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
                              autograd::GraphTask& task) override;
   void reduced(autograd::Node* member, Tensor& sum) override;
   void finished() override;
-  void begun(autograd::GraphTask& task) override {
-    if (reducer_) reducer_->backward_begins(task);
-  }
-  /// This is bucket number `index`. Null: nobody. While no backward runs.
-  void set_reducer(GradReducer* reducer, size_t index) {
-    reducer_ = reducer;
-    index_ = index;
-  }
 
   /// In order of registration. For inspection; changed only while no backward runs.
   const std::vector<ReduceAdd*>& members() const { return members_; }
@@ -128,12 +106,8 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
 
  private:
   friend class ReduceAdd;
-  void hand_on(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
-               std::vector<Tensor>& out, const autograd::GraphTask& task) const;
   const int shards_;
   const ReduceOrder order_;
-  GradReducer* reducer_ = nullptr;
-  size_t index_ = 0;
   std::vector<ReduceAdd*> members_;
   std::shared_ptr<detail::BesideStream> beside_;  // sums of this backward that nobody waits for yet
   std::atomic<uint64_t> reductions_{0}, ready_{0}, done_{0};

@@ -130,22 +130,6 @@ const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const {
   return state_->buckets;
 }
 
-std::vector<std::vector<ReplicaSet::Source>> ReplicaSet::bucket_sources() const {
-  std::vector<std::vector<Source>> out;
-  for (const auto& members : state_->members) {
-    out.emplace_back();
-    for (size_t u : members)
-      out.back().push_back({state_->entries[u].name, state_->entries[u].source});
-  }
-  return out;
-}
-
-void ReplicaSet::set_grad_reducer(std::shared_ptr<ramet::parallel::GradReducer> reducer) {
-  reducer_ = std::move(reducer);
-  for (size_t i = 0; i < state_->buckets.size(); ++i)
-    state_->buckets[i]->set_reducer(reducer_.get(), i);
-}
-
 namespace {
 
 // The clone's word at the place of each source word that is a parameter's implementation: a Tensor
@@ -221,6 +205,7 @@ void ReplicaSet::build() {
   for (const auto& [name, m] : ours) {
     for (const auto& item : m->own_buffers()) {
       const Tensor& t = item.value();
+      s.has_sync = s.has_sync || m->buffer_policy(item.key()) == BufferPolicy::sync;
       if (!t.defined() || entry_of.count(t.impl()) || buffer_of.count(t.impl())) continue;
       const std::string whole = full_name(name, item.key());
       if (t.requires_grad()) {
@@ -236,7 +221,6 @@ void ReplicaSet::build() {
       RAMET_CHECK(b.policy != BufferPolicy::mean || t.is_floating_point(), "replicate", "buffer '",
                   whole, "' of policy mean: got ", describe(t),
                   ", expected a floating point tensor");
-      s.has_sync = s.has_sync || b.policy == BufferPolicy::sync;
       s.buffers.push_back(std::move(b));
     }
   }
@@ -263,7 +247,6 @@ void ReplicaSet::build() {
     items.push_back({moves::padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
   for (const auto& group : ramet::parallel::plan_buckets(items, options_.bucket_bytes)) {
     s.buckets.push_back(std::make_unique<GradBucket>(size(), options_.order));
-    s.buckets.back()->set_reducer(reducer_.get(), s.buckets.size() - 1);
     s.members.emplace_back();
     for (size_t k : group) s.members.back().push_back(s.entries.size() - 1 - k);
     std::reverse(s.members.back().begin(), s.members.back().end());

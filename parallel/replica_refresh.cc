@@ -271,7 +271,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   stage();
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;
-  if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active());
+  if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active(), elsewhere_);
   // Each device fetches its own copy, all at the same time; but for those that run nothing now.
   const auto first_of = [&](Device d) {
     return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -

@@ -37,6 +37,9 @@
 
 namespace ramet {
 namespace nn {
+
+class ShardsElsewhere;
+
 namespace parallel {
 
 using ramet::parallel::GradBucket;
@@ -109,16 +112,11 @@ class RAMET_API ReplicaSet {
   Device home() const { return home_; }
   const std::vector<std::unique_ptr<GradBucket>>& buckets() const;
 
-  /// A parameter that takes part, by its first name.
-  struct Source {
-    std::string name;
-    Tensor tensor;
-  };
-  /// The parameters of each bucket (and the buffers that require grad), in memory order. Stays the
-  /// same until the shells are made again.
-  std::vector<std::vector<Source>> bucket_sources() const;
-  /// Who takes the sums further, from the next backward on. Null: nobody.
-  void set_grad_reducer(std::shared_ptr<ramet::parallel::GradReducer> reducer);
+  /// Replicas of the same module in other processes: layers that synchronise meet theirs too, from
+  /// the next forward on. Null: none.
+  void set_elsewhere(std::shared_ptr<ShardsElsewhere> elsewhere) {
+    elsewhere_ = std::move(elsewhere);
+  }
   /// Instead of Module::merge_replicas: called once after each forward, with every module and its
   /// replicas.
   using Merger =
@@ -145,7 +143,7 @@ class RAMET_API ReplicaSet {
   std::atomic<bool> running_{false};
   const std::shared_ptr<ramet::parallel::ReduceHooks> hooks_ =
       std::make_shared<ramet::parallel::ReduceHooks>();
-  std::shared_ptr<ramet::parallel::GradReducer> reducer_;
+  std::shared_ptr<ShardsElsewhere> elsewhere_;
   Merger merger_;
   std::unique_ptr<State> state_;
 };

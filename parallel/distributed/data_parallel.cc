@@ -1,18 +1,14 @@
 #include "parallel/distributed/data_parallel.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "autograd/grad_mode.h"
-#include "nn/batchnorm.h"
+#include "parallel/distributed/batch_statistics_internal.h"
+#include "parallel/distributed/buffer_sync_internal.h"
 #include "parallel/distributed/gradient_reducer_internal.h"
 #include "parallel/distributed/model_table_internal.h"
-#include "parallel/distributed/socket_internal.h"
 #include "runtime/capture.h"
 
 namespace ramet::distributed::detail {
-
-using nn::detail::BatchNormState;
 
 namespace {
 
@@ -25,11 +21,23 @@ Device home_of(const nn::Module& module) {
   return parameters[0].device();
 }
 
+// Before anything collective.
+void check_options(const std::shared_ptr<ProcessGroup>& group, const DdpOptions& o) {
+  RAMET_CHECK(group, "ddp", "group: got an empty pointer");
+  RAMET_CHECK(o.sync_from >= 0 && o.sync_from < group->size(), "ddp", "sync_from: got ",
+              o.sync_from, ", expected 0 to ", group->size() - 1);
+  RAMET_CHECK(o.bucket_bytes >= 0, "ddp", "bucket_bytes: got ", o.bucket_bytes,
+              ", expected 0 or more");
+  RAMET_CHECK(o.division == Division::post || o.average == Average::mean, "ddp",
+              "division: got one before the sum, expected Average::mean with it");
+}
+
 }  // namespace
 
-nn::parallel::DataParallelOptions DdpCore::local_options(const ProcessGroup& group,
+nn::parallel::DataParallelOptions DdpCore::local_options(const std::shared_ptr<ProcessGroup>& group,
                                                          const nn::Module& module,
                                                          const DdpOptions& options) {
+  check_options(group, options);
   nn::parallel::DataParallelOptions local;
   local.devices = options.devices.empty() ? std::vector<Device>{home_of(module)} : options.devices;
   local.bucket_bytes = options.bucket_bytes;
@@ -37,45 +45,111 @@ nn::parallel::DataParallelOptions DdpCore::local_options(const ProcessGroup& gro
     local.order = options.order;
     return local;
   }
-  const int v = options.order.leaves(), n = group.size();
+  const int v = options.order.leaves(), n = group->size();
   RAMET_CHECK(v % n == 0, "ddp", "tree(V): got V = ", v, " and ", n,
               " ranks, expected a number of ranks that divides V");
   local.order = ReduceOrder::tree(v / n);
   return local;
 }
 
-DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, std::shared_ptr<nn::Module> module,
-                 const DdpOptions& options)
+DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::Module>& module,
+                 const DdpOptions& options, std::shared_ptr<GradientReducer> shared)
     : group_(std::move(group)),
-      module_(std::move(module)),
+      module_(module),
       options_(options),
-      reducer_(std::make_shared<GradientReducer>(group_, options_, *module_)) {
-  verify_model(*group_, *module_, options_.name);
+      exceptions_(std::make_unique<Exceptions>(*module, options.ignored)) {
+  check_options(group_, options_);
+  const std::vector<NamedLeaf> leaves = leaves_of(*module, *exceptions_);
+  RAMET_CHECK(!leaves.empty(), "ddp",
+              "all parameters of the module are ignored, or are reduced by "
+              "another DistributedDataParallel or replicate(): expected one that is not");
+  for (const NamedLeaf& l : leaves) names_.insert(names_.end(), l.names.begin(), l.names.end());
+  verify_model(*group_, *module, *exceptions_, options_.name);
+  if (options_.init_sync)
+    copy_model(*group_, *module, *exceptions_, options_.sync_from, options_.name);
+  buffers_ = std::make_unique<BufferSync>(*module, *exceptions_);
+  bool norms = false, synchronised = false;
+  std::as_const(*module).apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
+    norms = norms || merges(m);
+    synchronised = synchronised || synchronises(m);
+  }));
+  if (group_->size() > 1 && (norms || synchronised || !buffers_->empty()))
+    companion_ = std::make_shared<Companion>(group_, options_.name);
+  if (companion_ && synchronised) elsewhere_ = std::make_shared<RankShards>(companion_);
+  reducer_ =
+      shared ? std::move(shared) : std::make_shared<GradientReducer>(group_, options_, leaves);
+  unit_ = reducer_->add(leaves, module);
+  if (companion_)
+    reducer_->on_failure(unit_, [c = companion_](const std::string& why) { c->abort(why); });
   for (const auto& stage : options_.stages) register_stage(stage);
-  if (options_.init_sync) copy_model(*group_, *module_, options_.sync_from, options_.name);
 }
-DdpCore::~DdpCore() = default;
+
+DdpCore::~DdpCore() {
+  if (reducer_) reducer_->remove(unit_);
+}
+
+std::shared_ptr<nn::Module> DdpCore::module() const {
+  auto m = module_.lock();
+  RAMET_CHECK(m, "ddp", "the module is gone");
+  return m;
+}
 
 void DdpCore::attach(nn::parallel::ReplicaSet& set) {
-  reducer_->attach(set);
-  set.set_grad_reducer(reducer_);
-  bool norms = false;
-  for (const auto& m : module_->modules())
-    norms = norms || dynamic_cast<const BatchNormState*>(m.get()) != nullptr;
-  if (norms && group_->size() > 1) set.set_merger([this](const auto& modules) { merge(modules); });
+  set.set_elsewhere(elsewhere_);
+  if (companion_) set.set_merger([this](const auto& modules) { merge(modules); });
 }
 
-void DdpCore::forward_begins() const {
+void DdpCore::forward_begins() {
   // Before it can fail on one rank alone, which would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
+  reducer_->forward_begins(unit_);
+  if (companion_ && !buffers_->empty() && module()->is_training()) buffers_->run(*companion_);
 }
-void DdpCore::set_sync(bool on) { reducer_->set_sync(on); }
-bool DdpCore::sync() const { return reducer_->sync(); }
+void DdpCore::forward_failed() noexcept {
+  if (!companion_) return;
+  try {
+    companion_->abort("a forward failed on this rank");
+  } catch (const std::exception&) {}  // it has ended
+}
+void DdpCore::set_sync(bool on) { reducer_->set_sync(unit_, on); }
+bool DdpCore::sync() const { return reducer_->sync(unit_); }
 void DdpCore::set_rows(int64_t rows) { reducer_->set_rows(rows); }
 std::vector<std::string> DdpCore::unused() const { return reducer_->unused(); }
 CommStages& DdpCore::stages() const { return reducer_->stages(); }
 void DdpCore::register_stage(const std::shared_ptr<CommStage>& stage) {
   reducer_->register_stage(stage);
+}
+BucketPlan DdpCore::plan() const { return reducer_->plan(); }
+void DdpCore::set_plan(const BucketPlan& plan) { reducer_->set_plan(plan); }
+
+bool DdpCore::merges(const nn::Module& m) const {
+  return deposits_statistics(m) && !exceptions_->module(m);
+}
+
+bool DdpCore::synchronises(const nn::Module& m) const {
+  return !exceptions_->module(m) && std::ranges::any_of(m.own_buffers(), [&m](const auto& item) {
+    return m.buffer_policy(item.key()) == nn::BufferPolicy::sync;
+  });
+}
+
+// Statistics of all ranks' shards, in the order of the shards.
+void DdpCore::merge(const Replicas& modules) const {
+  Replicas norms;
+  for (const auto& item : modules) {
+    if (companion_ && merges(*item.first)) norms.push_back(item);
+    else item.first->merge_replicas(item.second);
+  }
+  if (!norms.empty()) merge_statistics(*companion_, norms);
+}
+
+NoSync::NoSync(std::vector<DdpCore*> cores) {
+  for (DdpCore* core : cores) {
+    before_.emplace_back(core, core->sync());
+    core->set_sync(false);
+  }
+}
+NoSync::~NoSync() {
+  for (const auto& [core, on] : before_) core->set_sync(on);
 }
 
 DdpCore::Cut DdpCore::cut(int64_t extent, size_t local) const {
@@ -90,87 +164,6 @@ DdpCore::Cut DdpCore::cut(int64_t extent, size_t local) const {
   for (size_t i = 0; i < c.first; ++i) c.before += c.sizes[i];
   for (size_t i = c.first; i < c.last; ++i) c.rows += c.sizes[i];
   return c;
-}
-
-namespace {
-
-void pack(Packer& p, const Tensor& t) {
-  const Tensor host = t.to(Device(kCPU, 0)).contiguous();
-  p.text(std::string(static_cast<const char*>(host.ptr()), host.nbytes()));
-}
-
-Tensor unpack(Unpacker& u, const Tensor& like) {
-  const std::string bytes = u.text();
-  Tensor t(TensorBase::empty(like.sizes(), like.scalar_type(), Device(kCPU, 0)));
-  RAMET_CHECK(bytes.size() == t.nbytes(), "ddp", "statistics of another rank: got ", bytes.size(),
-              " bytes, expected ", t.nbytes());
-  std::memcpy(t.ptr(), bytes.data(), bytes.size());
-  return t.to(like.device());
-}
-
-}  // namespace
-
-// Statistics of all ranks' shards, in the order of the shards.
-void DdpCore::merge(
-    const std::vector<std::pair<nn::Module*, std::vector<nn::Module*>>>& modules) const {
-  const NoGradGuard off;
-  const bool training = std::ranges::any_of(modules, [](const auto& m) {
-    return m.first->is_training() && dynamic_cast<BatchNormState*>(m.first);
-  });
-  if (!training) {  // nobody has seen anything
-    for (const auto& [module, replicas] : modules) module->merge_replicas(replicas);
-    return;
-  }
-  Packer mine;
-  for (const auto& [module, replicas] : modules) {
-    if (!dynamic_cast<BatchNormState*>(module)) continue;
-    for (nn::Module* replica : replicas) {
-      const auto deposits = dynamic_cast<BatchNormState*>(replica)->deposited();
-      mine.number(deposits.size());
-      for (const auto& d : deposits) {
-        mine.number(static_cast<uint64_t>(d.count));
-        pack(mine, d.mean);
-        pack(mine, d.var);
-      }
-    }
-  }
-  const auto all = group_->exchange(mine.bytes(), options_.name + "/batch norm statistics");
-  std::vector<Unpacker> from;
-  for (const std::string& bytes : all) from.emplace_back(bytes);
-  // All is read before anything is merged.
-  std::vector<std::vector<BatchNormState>> shards_of;
-  for (const auto& [module, replicas] : modules) {
-    auto* source = dynamic_cast<BatchNormState*>(module);
-    if (!source) continue;
-    std::vector<BatchNormState>& shards = shards_of.emplace_back();
-    for (Unpacker& u : from) {
-      for (size_t i = 0; i < replicas.size(); ++i) {
-        shards.emplace_back(source->options);
-        std::vector<BatchNormState::Deposit> deposits;
-        for (uint64_t left = u.number(); left > 0; --left) {
-          auto& d = deposits.emplace_back();
-          d.count = static_cast<int64_t>(u.number());
-          d.mean = unpack(u, source->running_mean);
-          d.var = unpack(u, source->running_var);
-        }
-        shards.back().set_deposits(std::move(deposits));
-      }
-    }
-  }
-  for (const Unpacker& u : from)
-    RAMET_CHECK(u.good(), "ddp", "statistics of another rank: they are of another model");
-  auto shards = shards_of.begin();
-  for (const auto& [module, replicas] : modules) {
-    auto* source = dynamic_cast<BatchNormState*>(module);
-    if (!source) {
-      module->merge_replicas(replicas);
-      continue;
-    }
-    std::vector<const BatchNormState*> list;
-    for (const BatchNormState& s : *shards++) list.push_back(&s);
-    source->merge(list);
-    for (nn::Module* replica : replicas) replica->discard_deposits();
-  }
 }
 
 }  // namespace ramet::distributed::detail

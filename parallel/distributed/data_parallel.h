@@ -9,22 +9,30 @@
 // Note [Data-parallel processes]
 // Each rank has the module, and replicas of it on its own devices, as nn::parallel::DataParallel
 // has. At construction the ranks compare the whole table of their models and take over rank 0's
-// values. In a backward, the gradients of a bucket's parameters are added up over the rank's
-// replicas as soon as the last one is there, and then over the ranks (all_reduce_members) while the
-// rest of the backward runs; buckets begin in one order on all ranks, that of the plan. What this
+// values. In a backward the engine knows how many contributions each parameter still gets, so it
+// says when a gradient of this rank is complete: the sum over its replicas, and what came to the
+// parameter beside them. When all of a bucket's are, they are added up over the ranks
+// (all_reduce_members) while the rest of the backward runs; buckets begin in one order on all
+// ranks, that of the plan. The first plan is the reverse order of registration; after the first
+// synchronised backward it follows the order in which gradients were complete. What this
 // rank did not use is passed over in the sum, and gets the others' gradient; what no rank used
 // keeps the gradient it has. When backward() returns all gradients are there.
 //
-// Every rank runs the same number of backwards. Where a parameter has hooks, or a gradient already,
-// its bucket waits for the end of the backward; hooks see the gradient of this rank. With gradient
-// synchronisation off (no_sync) gradients accumulate on the rank, and the first synchronised
-// backward reduces all of what has accumulated. A backward that throws ends the group, so that no
-// rank waits for the others.
+// Every rank runs the same number of backwards, but for join(). Hooks see the gradient of this
+// rank. With gradient synchronisation off (no_sync) gradients accumulate on the rank, and the first
+// synchronised backward reduces all of what has accumulated. A backward that throws ends the group,
+// so that no rank waits for the others. Parameters may be frozen and thawed between steps, by all
+// ranks alike: where they differ the step ends with an error that names them.
+//
+// Forwards in training mode: batch norms merge the statistics of all ranks' replicas, or normalise
+// with them (nn::convert_sync_batchnorm); other buffers that were written follow their policy over
+// the ranks as over replicas, before the next forward, and are written only where they differ.
 //
 // tree(V): all ranks together have V shards, V / N each. With the same whole batch (Batch::whole)
 // the same bits come out for every number of ranks and devices that divides V: sums over shards are
 // one tree, batch norms merge the statistics of all shards, random numbers are keyed by sample.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,6 +45,34 @@
 namespace ramet {
 namespace distributed {
 
+/// Where a mean divides by the number of ranks: after the sum, before it (16-bit gradients whose
+/// sum would be too large), or by its square root each time.
+enum class Division : uint8_t { post, pre, split_sqrt };
+
+/// When it is decided whether a backward synchronises: when it begins, or (as PyTorch does) when
+/// its forward began.
+enum class SyncMode : uint8_t { at_backward, at_forward };
+
+/// What the ranks do not share: never compared, copied, reduced or merged.
+struct Ignored {
+  std::vector<std::shared_ptr<nn::Module>> modules;  // with all below them
+  std::vector<Tensor> tensors;                       // parameters and buffers
+  /// Full names of modules, parameters and buffers: "fc1", "*.bias" (patterns as in file names; a
+  /// star stands for dots too). An Error for one that fits nothing.
+  std::vector<std::string> names;
+};
+
+/// The names of each bucket's gradients; buckets are reduced in this order.
+using BucketPlan = std::vector<std::vector<std::string>>;
+
+struct JoinOptions {
+  /// A mean over all ranks, where those that have no inputs any more count as zeros; else over
+  /// those that have.
+  bool divide_by_initial_world_size = true;
+  /// The first rank that runs out of inputs ends the loop on all of them, with an Error.
+  bool throw_on_early_termination = false;
+};
+
 /// What a forward is given: this rank's rows, as many as every other rank's where random numbers
 /// matter; or all ranks' rows, of which it computes and returns its own.
 enum class Batch : uint8_t { local, whole };
@@ -47,6 +83,8 @@ struct DdpOptions {
   /// Over ranks and their replicas. tree(V): V over all of them.
   ReduceOrder order;
   Average average = Average::mean;
+  Division division = Division::post;
+  SyncMode sync_mode = SyncMode::at_backward;
   Batch batch = Batch::local;
   int64_t bucket_bytes = int64_t{4} << 20;
   /// What gradients go through between the ranks, in this order (stages.h). None: float32 and what
@@ -55,23 +93,30 @@ struct DdpOptions {
   /// Take over rank `sync_from`'s parameters and buffers at construction.
   bool init_sync = true;
   int sync_from = 0;
+  Ignored ignored;
+  /// replicate(): a reducer of its own, not one with other modules of the group.
+  bool isolated = false;
   /// Of its operations, in error texts.
   std::string name = "ddp";
 };
 
 namespace detail {
 
+class BufferSync;
+class Companion;
+class Exceptions;
 class GradientReducer;
 
 /// What does not depend on the module's type.
 class RAMET_API DdpCore {
  public:
-  DdpCore(std::shared_ptr<ProcessGroup> group, std::shared_ptr<nn::Module> module,
-          const DdpOptions& options);
+  /// Collective. `shared`: by replicate(); null: a reducer of its own.
+  DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::Module>& module,
+          const DdpOptions& options, std::shared_ptr<GradientReducer> shared = nullptr);
   ~DdpCore();
   DdpCore(const DdpCore&) = delete;
 
-  static nn::parallel::DataParallelOptions local_options(const ProcessGroup& group,
+  static nn::parallel::DataParallelOptions local_options(const std::shared_ptr<ProcessGroup>& group,
                                                          const nn::Module& module,
                                                          const DdpOptions& options);
   void attach(nn::parallel::ReplicaSet& set);
@@ -83,28 +128,63 @@ class RAMET_API DdpCore {
   };
   Cut cut(int64_t extent, size_t local_replicas) const;
   void set_rows(int64_t rows);
-  void forward_begins() const;
+  void forward_begins();
+  /// The others, who may wait for this rank in their forward, hear of it.
+  void forward_failed() noexcept;
+
+  using Replicas = std::vector<std::pair<nn::Module*, std::vector<nn::Module*>>>;
+  /// Batch norms whose statistics are merged; those that normalise over all ranks are not among
+  /// them.
+  bool merges(const nn::Module& m) const;
+  bool synchronises(const nn::Module& m) const;
+  void merge(const Replicas& modules) const;
+  /// Null where nothing normalises over all ranks.
+  const std::shared_ptr<nn::ShardsElsewhere>& elsewhere() const { return elsewhere_; }
+  /// Do forwards in training mode meet the other ranks?
+  bool meets() const { return companion_ != nullptr; }
 
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }
   const DdpOptions& options() const { return options_; }
+  const std::vector<std::string>& names() const { return names_; }
   void set_sync(bool on);
   bool sync() const;
   std::vector<std::string> unused() const;
   CommStages& stages() const;
   void register_stage(const std::shared_ptr<CommStage>& stage);
+  BucketPlan plan() const;
+  void set_plan(const BucketPlan& plan);
+  void join(const std::function<void()>& loop, const JoinOptions& options);
 
  private:
-  void merge(const std::vector<std::pair<nn::Module*, std::vector<nn::Module*>>>& modules) const;
-  std::shared_ptr<ProcessGroup> group_;
-  std::shared_ptr<nn::Module> module_;
-  DdpOptions options_;
+  std::shared_ptr<nn::Module> module() const;
+  const std::shared_ptr<ProcessGroup> group_;
+  const std::weak_ptr<nn::Module> module_;
+  const DdpOptions options_;
+  std::unique_ptr<Exceptions> exceptions_;
   std::shared_ptr<GradientReducer> reducer_;
+  size_t unit_ = 0;
+  std::vector<std::string> names_;
+  std::unique_ptr<BufferSync> buffers_;
+  std::shared_ptr<Companion> companion_;
+  std::shared_ptr<nn::ShardsElsewhere> elsewhere_;
+};
+
+/// While it lives, backwards do not synchronise.
+class RAMET_API NoSync {
+ public:
+  explicit NoSync(std::vector<DdpCore*> cores);
+  ~NoSync();
+  NoSync(const NoSync&) = delete;
+
+ private:
+  std::vector<std::pair<DdpCore*, bool>> before_;
 };
 
 }  // namespace detail
 
 /// A module over the ranks of a group. Construction, and every backward with synchronisation on,
-/// are collective; so is a forward in training mode where the module has batch norms. What grad()
+/// are collective; so is a forward in training mode where the module has batch norms or other
+/// buffers. What grad()
 /// and backward(inputs) return stays this rank's own, and reduced gradients have no history. One
 /// forward at a time; not in a captured step. Errors at construction: a module without a parameter
 /// that requires grad; ranks with different models, dtypes or shapes ("appears not to match"), each
@@ -116,8 +196,8 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
  public:
   DistributedDataParallel(const ModuleType& module, std::shared_ptr<ProcessGroup> group,
                           const DdpOptions& options = {})
-      : Base(module, detail::DdpCore::local_options(*group, *nn::parallel::detail::shared(module),
-                                                    options)),
+      : Base(module,
+             detail::DdpCore::local_options(group, *nn::parallel::detail::shared(module), options)),
         core_(group, nn::parallel::detail::shared(module), options) {
     this->always_replicas_ = true;
     core_.attach(this->replicas());
@@ -126,20 +206,8 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   const std::shared_ptr<ProcessGroup>& group() const { return core_.group(); }
   /// From the next backward on.
   void set_requires_gradient_sync(bool on) { core_.set_sync(on); }
-  /// While it lives, backwards do not synchronise.
-  class NoSync {
-   public:
-    explicit NoSync(detail::DdpCore& core) : core_(core), before_(core.sync()) {
-      core_.set_sync(false);
-    }
-    ~NoSync() { core_.set_sync(before_); }
-    NoSync(const NoSync&) = delete;
-
-   private:
-    detail::DdpCore& core_;
-    bool before_;
-  };
-  [[nodiscard]] NoSync no_sync() { return NoSync(core_); }
+  /// Off while the result lives.
+  [[nodiscard]] detail::NoSync no_sync() { return detail::NoSync({&core_}); }
   /// Appends to DdpOptions::stages. Collective; between steps. Errors: CommStages::add.
   void register_comm_stage(const std::shared_ptr<CommStage>& stage) { core_.register_stage(stage); }
   /// Their state, for checkpoints, and what they saved.
@@ -147,6 +215,18 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   const CommStages& comm_stages() const { return core_.stages(); }
   /// Parameters that no rank used in the last synchronised backward, by name.
   std::vector<std::string> unused_parameters() const { return core_.unused(); }
+  /// The buckets, for checkpoints, and those of a checkpoint: collective, between steps; every
+  /// parameter once, with those of its dtype and device.
+  BucketPlan plan() const { return core_.plan(); }
+  void set_plan(const BucketPlan& plan) { core_.set_plan(plan); }
+  /// Runs `loop` (steps over this rank's inputs), on all ranks, which may have different numbers of
+  /// steps: one that is through takes part in the others' with nothing, until all are. Then all
+  /// take over parameters and buffers of the rank that was through last (of several, the highest);
+  /// an optimizer's state stays each rank's own. What `loop` throws ends the group. Errors: a join
+  /// inside a join; JoinOptions::throw_on_early_termination.
+  void join(const std::function<void()>& loop, const JoinOptions& options = {}) {
+    core_.join(loop, options);
+  }
   /// Batch::whole: the first row of this rank's part of the last batch, and how many.
   std::pair<int64_t, int64_t> rows() const { return rows_; }
 
@@ -186,6 +266,19 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     core_.set_rows(cut.rows);
     rows_ = {cut.before, cut.rows};
     return parts;
+  }
+
+  std::vector<nn::parallel::Value> parallel_apply(
+      const std::vector<std::shared_ptr<nn::Module>>& replicas,
+      std::vector<nn::parallel::Value>& arguments,
+      const std::function<nn::parallel::Value(nn::Module&, nn::parallel::Value&)>& forward)
+      override {
+    try {
+      return Base::parallel_apply(replicas, arguments, forward);
+    } catch (...) {
+      core_.forward_failed();
+      throw;
+    }
   }
 
  private:

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -7,164 +8,288 @@
 namespace ramet::distributed::detail {
 
 using autograd::AccumulateGrad;
-using parallel::ReduceAdd;
+
+// One leaf is told of as soon as it has its gradient; which bucket it is in is the plan's business.
+struct GradientReducer::Hook final : autograd::ReduceBucket {
+  GradientReducer& reducer;
+  const size_t leaf;
+  Hook(GradientReducer& r, size_t i) : reducer(r), leaf(i) {}
+  void begun(autograd::GraphTask& task) override { reducer.in_graph(leaf, task); }
+  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
+                             autograd::GraphTask&) override {
+    reducer.comes(leaf, in[0].second[0].defined());
+    return {in[0].second[0]};
+  }
+  void accumulated(autograd::Node*) override { reducer.accumulated(leaf); }
+};
 
 namespace {
-std::map<std::string, std::vector<int64_t>> sizes_of(const nn::Module& module) {
+std::map<std::string, std::vector<int64_t>> sizes_of(const std::vector<NamedLeaf>& leaves) {
   std::map<std::string, std::vector<int64_t>> out;
-  for (const auto& p : module.named_parameters()) out[p.key()] = p.value().sizes().vec();
+  for (const NamedLeaf& l : leaves) out[l.names[0]] = l.tensor.sizes().vec();
   return out;
 }
 }  // namespace
 
 GradientReducer::GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
-                                 const nn::Module& module)
+                                 const std::vector<NamedLeaf>& leaves)
     : group_(std::move(group)),
       options_(options),
-      stages_(group_, options.name, options.average, options.order, sizes_of(module)) {}
+      stages_(group_, options.name, options.average, options.order, sizes_of(leaves)) {
+  if (group_->size() == 1) return;
+  // Further reducers of the group have other keys.
+  const std::string rank = std::to_string(group_->rank());
+  key_ = "reducer/" + std::to_string(group_->store()->add("reducers/rank " + rank, 1)) + "/frozen/";
+}
+
+GradientReducer::~GradientReducer() {
+  for (size_t u = 0; u < units_.size(); ++u) remove(u);
+}
+
+size_t GradientReducer::add(const std::vector<NamedLeaf>& leaves,
+                            const std::weak_ptr<nn::Module>& owner) {
+  const std::lock_guard lock(mutex_);
+  RAMET_CHECK(!task_, "ddp", "a module is added in the middle of a backward");
+  units_.emplace_back().owner = owner;
+  for (const NamedLeaf& l : leaves) {
+    auto leaf = std::make_unique<Leaf>();
+    leaf->sink = autograd::grad_accumulator(l.tensor.impl());
+    leaf->node = autograd::NodePtr(leaf->sink);
+    // Units of a shared reducer may use one name for different parameters.
+    const size_t unit = units_.size() - 1;
+    leaf->name = (unit ? std::to_string(unit) + "/" : std::string()) + l.names[0];
+    leaf->tensor = l.tensor;
+    leaf->unit = unit;
+    leaf->hook = std::make_unique<Hook>(*this, leaves_.size());
+    autograd::set_reduce_bucket(*leaf->sink, leaf->hook.get());
+    leaves_.push_back(std::move(leaf));
+  }
+  // The first plan: the last parameter first, as gradients come.
+  order_.clear();
+  for (size_t i = leaves_.size(); i-- > 0;)
+    if (leaves_[i]) order_.push_back(i);
+  agreed_ = false;
+  make_plan();
+  publish_trainable();
+  return units_.size() - 1;
+}
+
+void GradientReducer::remove(size_t unit) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(units_[unit].removed, true)) return;
+  units_[unit].on_failure = nullptr;
+  for (auto& leaf : leaves_)
+    if (leaf && leaf->unit == unit) {
+      autograd::set_reduce_bucket(*leaf->sink, nullptr);
+      leaf.reset();
+    }
+  std::erase_if(order_, [this](size_t i) { return !leaves_[i]; });
+  make_plan();
+}
 
 void GradientReducer::register_stage(const std::shared_ptr<CommStage>& stage) {
   {
     const std::lock_guard lock(mutex_);
     RAMET_CHECK(!task_, "register_comm_stage", "a backward runs, expected a call between steps");
   }
+  RAMET_CHECK(options_.division == Division::post, "register_comm_stage",
+              "division before the sum: expected Division::post with stages");
   stages_.add(stage);
 }
 
-void GradientReducer::set_sync(bool on) {
+void GradientReducer::set_sync(size_t unit, bool on) {
   const std::lock_guard lock(mutex_);
-  sync_ = on;
+  units_[unit].sync = on;
 }
-bool GradientReducer::sync() const {
+bool GradientReducer::sync(size_t unit) const {
   const std::lock_guard lock(mutex_);
-  return sync_;
+  return units_[unit].sync;
+}
+void GradientReducer::forward_begins(size_t unit) {
+  const std::lock_guard lock(mutex_);
+  units_[unit].sync_of_forward = units_[unit].sync;
+  publish_trainable();
 }
 void GradientReducer::set_rows(int64_t rows) {
   const std::lock_guard lock(mutex_);
-  rows_ = rows;
+  note_ = static_cast<double>(rows);
 }
 std::vector<std::string> GradientReducer::unused() const {
   const std::lock_guard lock(mutex_);
   return unused_;
 }
-
-void GradientReducer::backward_begins(autograd::GraphTask& task) {
+void GradientReducer::on_failure(size_t unit, std::function<void(const std::string&)> f) {
   const std::lock_guard lock(mutex_);
-  if (task_ == &task) return;
-  RAMET_CHECK(!task_, "ddp",
-              "a second backward through this module while one runs: its buckets "
-              "would mix, expected one at a time");
-  task_ = &task;
-  syncing_ = sync_;
-  next_ = 0;
-  buckets_.clear();
-  for (auto& sources : set_->bucket_sources()) {
-    buckets_.emplace_back();
-    for (auto& s : sources) {
-      // Frozen parameters take no part while they are.
-      AccumulateGrad* leaf =
-          s.tensor.requires_grad() ? autograd::grad_accumulator(s.tensor.impl()) : nullptr;
-      if (leaf) buckets_.back().members.push_back({s.name, s.tensor, leaf, false, {}, {}});
-    }
-  }
-  task.at_end([this](bool failed) { end(failed); });
+  units_[unit].on_failure = std::move(f);
+}
+void GradientReducer::abort(const std::string& why) {
+  stages_.abort(why);
+  for (const Unit& u : units_)
+    if (u.on_failure) u.on_failure(why);
 }
 
-void GradientReducer::bucket_ready(size_t index, const std::vector<ReduceAdd*>& defined,
-                                   bool settled) {
-  const NoGradGuard off;
+// ---- a backward -------------------------------------------------------------------------------
+
+void GradientReducer::begin(bool with_sync) {
+  next_ = 0;
+  buckets_.clear();
+  completed_.clear();
+  publish_trainable();
+  syncing_ = false;
+  for (const auto& list : plan_) {
+    Bucket& b = buckets_.emplace_back();
+    for (size_t i : list) {
+      Leaf& leaf = *leaves_[i];
+      const Unit& unit = units_[leaf.unit];
+      const bool sync =
+          options_.sync_mode == SyncMode::at_forward ? unit.sync_of_forward : unit.sync;
+      // Frozen parameters take no part while they are.
+      const bool takes_part =
+          leaf.tensor.requires_grad() && (with_sync || sync) && !unit.owner.expired();
+      leaf.member = takes_part ? static_cast<int>(b.members.size()) : -1;
+      if (!takes_part) continue;
+      b.members.push_back({i, false, false, {}, {}});
+      syncing_ = true;
+    }
+  }
+}
+
+GradientReducer::Member* GradientReducer::member_of(size_t leaf) {
+  const Leaf& l = *leaves_[leaf];
+  return l.member < 0 ? nullptr : &buckets_[l.bucket].members[static_cast<size_t>(l.member)];
+}
+
+void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
   const std::lock_guard lock(mutex_);
-  RAMET_CHECK(index < buckets_.size(), "ddp", "bucket ", index, " of ", buckets_.size(),
-              ": the module changed in the middle of a step");
-  Bucket& b = buckets_[index];
-  b.ready = true;
-  b.settled = settled;
-  for (const ReduceAdd* node : defined)
-    for (Member& m : b.members)
-      if (m.leaf == node->leaf()) {
-        m.reached = true;
-        if (!syncing_) local_.insert(m.leaf);
-      }
-  if (!syncing_) return;
-  if (!b.settled) set_aside(b, /*arrived=*/false);
-  while (next_ < buckets_.size() && launch_settled(buckets_[next_], next_)) ++next_;
+  if (task_ != &task) {
+    RAMET_CHECK(!task_, "ddp",
+                "a second backward through this module while one runs: its buckets "
+                "would mix, expected one at a time");
+    task_ = &task;
+    begin(/*with_sync=*/false);
+    task.at_end([this](bool failed) { end(failed); });
+  }
+  if (member_of(leaf)) ++buckets_[leaves_[leaf]->bucket].waits;
 }
 
 // A gradient that all ranks share already must not be reduced again: the new one comes alone.
-void GradientReducer::set_aside(Bucket& b, bool arrived) const {
-  for (Member& m : b.members) {
-    const std::lock_guard lock(m.leaf->mutex);
-    if (!(arrived && m.reached) && m.leaf->grad.defined() && !local_.count(m.leaf) &&
-        !m.before.defined())
-      m.before = std::exchange(m.leaf->grad, Tensor());
+void GradientReducer::comes(size_t index, bool defined) {
+  const std::lock_guard lock(mutex_);
+  Leaf& leaf = *leaves_[index];
+  Member* m = member_of(index);
+  if (!m) {  // not now
+    leaf.local = leaf.local || defined;
+    return;
   }
+  if (!defined) return;
+  const std::lock_guard its(leaf.sink->mutex);
+  if (!leaf.local && leaf.sink->grad.defined())
+    m->before = std::exchange(leaf.sink->grad, Tensor());
+  m->old = leaf.sink->grad.defined();
+  m->reached = true;
 }
 
-bool GradientReducer::launch_settled(Bucket& b, size_t index) {
-  if (!b.ready || !b.settled) return false;
-  // Members that this backward did not reach must be free too.
-  for (const Member& m : b.members) {
-    const std::lock_guard lock(m.leaf->mutex);
-    if (m.leaf->extra || m.leaf->grad.defined() || !m.leaf->where.defined()) return false;
-    if (!m.reached && !m.leaf->where.unique()) return false;  // somebody keeps a gradient of before
+void GradientReducer::accumulated(size_t leaf) {
+  const NoGradGuard off;
+  const std::lock_guard lock(mutex_);
+  if (!member_of(leaf)) return;
+  completed_.push_back(leaf);
+  --buckets_[leaves_[leaf]->bucket].waits;
+  launch_next();
+}
+
+// In the order of the plan, which is that of all ranks.
+void GradientReducer::launch_next() {
+  for (; next_ < buckets_.size(); ++next_) {
+    Bucket& b = buckets_[next_];
+    if (b.waits > 0) return;
+    take(b);
+    const bool fresh = std::ranges::none_of(b.members, [](const Member& m) { return m.old; });
+    launch(b, next_, fresh);
   }
-  for (Member& m : b.members) m.sent = m.leaf->where.shallow();
-  launch(b, index, /*fresh=*/true);
-  return true;
 }
 
 // After the leaves have what this rank can give them.
-void GradientReducer::launch_last(Bucket& b, size_t index) {
-  set_aside(b, /*arrived=*/true);
+void GradientReducer::take(Bucket& b) {
   for (Member& m : b.members) {
-    m.reached = m.leaf->grad.defined();
-    if (m.reached) m.sent = m.leaf->grad;
+    const Leaf& leaf = *leaves_[m.leaf];
+    AccumulateGrad& sink = *leaf.sink;
+    const std::lock_guard its(sink.mutex);
+    if (!m.reached && sink.grad.defined()) {  // of before
+      if (leaf.local) m.reached = m.old = true;
+      else m.before = std::exchange(sink.grad, Tensor());
+    }
+    if (m.reached) m.sent = sink.grad;
     else
-      m.sent = m.leaf->where.defined() && m.leaf->where.unique() ? m.leaf->where.shallow()
-                                                                 : empty_like(m.source.detach());
+      m.sent = sink.where.defined() && sink.where.unique() ? sink.where.shallow()
+                                                           : empty_like(leaf.tensor.detach());
     if (m.sent->node) m.sent = m.sent.detach();
   }
-  launch(b, index, /*fresh=*/false);
+}
+
+// A mean divides before the sum, after it, or half each time.
+double GradientReducer::divisor_before() const {
+  if (options_.average != Average::mean || options_.division == Division::post) return 1;
+  const double ranks = group_->size();
+  return options_.division == Division::pre ? ranks : std::sqrt(ranks);
+}
+double GradientReducer::divisor_after(const MemberReport& report) const {
+  if (stages_.computes()) return 1;  // they divide
+  double rows = 0, active = 0;
+  for (double n : report.notes)
+    if (n >= 0) rows += n, active += 1;
+  if (options_.average == Average::weighted) return rows > 0 ? rows : 1;
+  if (options_.average == Average::sum) return 1;
+  if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average did
+  return (by_active_ ? active : group_->size()) / divisor_before();
 }
 
 void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   b.report = std::make_shared<MemberReport>();
   if (b.members.empty()) return;
+  const auto name = [&](const Member& m) { return leaves_[m.leaf]->name; };
   CollectiveOptions o;
-  o.name = options_.name + "/bucket " + std::to_string(index) + " [" + b.members.front().name +
-           (b.members.size() > 1 ? " .. " + b.members.back().name : "") + "]";
-  o.op = options_.average == Average::mean ? ReduceOp::average : ReduceOp::sum;
+  o.name = options_.name + "/bucket " + std::to_string(index) + " [" + name(b.members.front()) +
+           (b.members.size() > 1 ? " .. " + name(b.members.back()) : "") + "]";
+  if (!published_.frozen.empty())
+    o.name += " with " + std::to_string(published_.frozen.size()) + " frozen parameters (" +
+              std::to_string(published_.hash % 1000000) + ")";
+  const bool divides = options_.average == Average::mean && options_.division == Division::post;
+  o.op = divides && !by_active_ ? ReduceOp::average : ReduceOp::sum;
   o.order = options_.order;
   o.undefined_on_failure = fresh;
   std::vector<Tensor> tensors;
   std::vector<std::string> names;
   std::vector<bool> present;
+  const double divisor = divisor_before();
   for (Member& m : b.members) {
-    if (m.reached && weighs()) m.sent.mul_(static_cast<double>(rows_));
+    const bool weighs = options_.average == Average::weighted && !stages_.computes();
+    if (m.reached && weighs) m.sent.mul_(note_);
+    if (m.reached && divisor != 1) m.sent.div_(divisor);
     tensors.push_back(m.sent);
-    names.push_back(m.name);
+    names.push_back(name(m));
     present.push_back(m.reached);
   }
-  b.work = stages_.all_reduce(std::move(tensors), names, o, present, static_cast<double>(rows_),
-                              b.report);
+  b.work =
+      stages_.all_reduce(std::move(tensors), names, o, present, shadow_ ? -1 : note_, b.report);
   b.launched = true;  // there is something to wait for
 }
 
 // The reduced gradients become the leaves'.
 void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
-  double rows = 0;
-  for (double n : b.report->notes) rows += n;
+  const double divisor = divisor_after(*b.report);
   for (size_t i = 0; i < b.members.size(); ++i) {
     Member& m = b.members[i];
-    local_.erase(m.leaf);
-    const std::lock_guard lock(m.leaf->mutex);
+    Leaf& leaf = *leaves_[m.leaf];
+    leaf.local = false;
+    const std::lock_guard its(leaf.sink->mutex);
     if (b.report->present[i]) {
-      if (weighs() && rows > 0) m.sent.div_(rows);
-      m.leaf->grad = std::move(m.sent);
-      if (m.before.defined()) m.leaf->grad = m.before.add_(m.leaf->grad);
+      if (divisor != 1) m.sent.div_(divisor);
+      leaf.sink->grad = std::move(m.sent);
+      if (m.before.defined()) leaf.sink->grad = m.before.add_(leaf.sink->grad);
     } else {
-      unused.push_back(m.name);
-      if (m.before.defined()) m.leaf->grad = std::move(m.before);
+      unused.push_back(leaf.name);
+      if (m.before.defined()) leaf.sink->grad = std::move(m.before);
     }
     m.sent = Tensor();
     m.before = Tensor();
@@ -174,37 +299,39 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
 // What a failed bucket held is neither this rank's gradient nor the sum: undefined, or as it was.
 void GradientReducer::take_back(Bucket& b) {
   for (Member& m : b.members) {
-    const std::lock_guard lock(m.leaf->mutex);
-    m.leaf->grad = std::exchange(m.before, Tensor());
+    Leaf& leaf = *leaves_[m.leaf];
+    const std::lock_guard its(leaf.sink->mutex);
+    leaf.sink->grad = std::exchange(m.before, Tensor());
     m.sent = Tensor();
-    local_.erase(m.leaf);
+    leaf.local = false;
   }
 }
 
 void GradientReducer::end(bool failed) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
-  std::vector<Bucket> buckets = std::move(buckets_);
-  buckets_.clear();
   task_ = nullptr;
-  if (!syncing_) return;
+  if (!syncing_) return buckets_.clear();
   std::exception_ptr error;
   if (failed) {
-    stages_.abort("a backward failed on this rank");
+    abort("a backward failed on this rank");
   } else {
     try {
-      for (; next_ < buckets.size(); ++next_) launch_last(buckets[next_], next_);
+      for (Bucket& b : buckets_) b.waits = 0;
+      launch_next();
     } catch (...) {
       error = std::current_exception();
-      stages_.abort("a reduction failed on this rank");  // others wait for it
+      abort("a reduction failed on this rank");  // others wait for it
     }
   }
   std::vector<std::string> unused;
-  for (Bucket& b : buckets) {
+  bool early = false;
+  for (Bucket& b : buckets_) {
     if (b.launched) {
       try {
         b.work.wait();
-        if (!failed) {
+        for (double note : b.report->notes) early = early || (throw_early_ && note < 0);
+        if (!failed && !early) {
           finish(b, unused);
           continue;
         }
@@ -214,9 +341,16 @@ void GradientReducer::end(bool failed) {
     }
     if (!b.members.empty()) take_back(b);
   }
+  buckets_.clear();
   unused_ = std::move(unused);
-  if (!failed) stages_.step_done(error != nullptr);
-  if (error && !failed) std::rethrow_exception(error);
+  if (failed) return;
+  stages_.step_done(error != nullptr);
+  if (error) explain(error);
+  if (early)
+    throw EarlyTermination(
+        "[join] Detected at least one rank that exhausted inputs. Throwing across all ranks.");
+  ++steps_;
+  agree_on_order();
 }
 
 }  // namespace ramet::distributed::detail

@@ -1,73 +1,155 @@
 // Buckets over the ranks: Note [Data-parallel processes].
 #pragma once
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "autograd/engine.h"
 #include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/leaves_internal.h"
 
 namespace ramet::distributed::detail {
 
-class GradientReducer final : public parallel::GradReducer {
- public:
-  GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
-                  const nn::Module& module);
+/// A backward in which a rank had no inputs any more, where that is to end everything.
+struct EarlyTermination final : Error {
+  using Error::Error;
+};
 
-  void attach(nn::parallel::ReplicaSet& set) { set_ = &set; }
-  void set_sync(bool on);
-  bool sync() const;
+/// Gradients of leaves, over the ranks. Leaves come in units: a DistributedDataParallel has one,
+/// modules that were given to replicate() one after the other are one each. All ranks add the same
+/// units in the same order.
+class GradientReducer final {
+ public:
+  /// `leaves`: what stages may remember something of.
+  GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
+                  const std::vector<NamedLeaf>& leaves);
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+
+  /// The unit's number. The leaves belong to no other reducer. When `owner` is gone those that are
+  /// left go on alone.
+  size_t add(const std::vector<NamedLeaf>& leaves, const std::weak_ptr<nn::Module>& owner);
+  /// Its leaves go on alone.
+  void remove(size_t unit);
+  const DdpOptions& options() const { return options_; }
+  /// Called where a backward fails on this rank, to release others that wait elsewhere than in the
+  /// group.
+  void on_failure(size_t unit, std::function<void(const std::string& why)> f);
+  void abort(const std::string& why);
+
+  void set_sync(size_t unit, bool on);
+  bool sync(size_t unit) const;
+  void forward_begins(size_t unit);
   void set_rows(int64_t rows);
   std::vector<std::string> unused() const;
   CommStages& stages() { return stages_; }
   void register_stage(const std::shared_ptr<CommStage>& stage);
 
-  void backward_begins(autograd::GraphTask& task) override;
-  void bucket_ready(size_t bucket, const std::vector<parallel::ReduceAdd*>& defined,
-                    bool settled) override;
+  // The plan: gradient_plan.cc.
+
+  /// Names of each bucket's members, in the order in which buckets are reduced.
+  BucketPlan plan() const;
+  /// Collective.
+  void set_plan(const BucketPlan& plan);
+
+  // join(): join.cc.
+
+  /// From now on ranks may run out of inputs; `divide_by_active`: a mean is over those that have
+  /// not.
+  void begin_join(bool divide_by_active, bool throw_on_early_termination);
+  void end_join();
+  /// A step of the other ranks, on one that has no inputs any more: how many others had some.
+  int shadow_step();
+  int64_t synchronised_steps() const;
 
  private:
-  struct Member {
+  struct Hook;
+  struct Leaf {
     std::string name;
-    Tensor source;
-    autograd::AccumulateGrad* leaf;
+    Tensor tensor;
+    autograd::NodePtr node;  // keeps `sink`
+    autograd::AccumulateGrad* sink = nullptr;
+    size_t unit = 0, bucket = 0;
+    int member = -1;  // of the bucket, in this backward; -1: takes no part
+    std::unique_ptr<Hook> hook;
+    bool local = false;  // its gradient holds what other ranks do not know of
+  };
+  struct Unit {
+    bool sync = true, sync_of_forward = true, removed = false;
+    std::weak_ptr<nn::Module> owner;
+    std::function<void(const std::string&)> on_failure;
+  };
+  struct Member {
+    size_t leaf;
     bool reached = false;  // has a gradient of this backward, or one that no rank has seen yet
+    bool old = false;      // what it had before this backward is part of it
     Tensor sent;           // what is reduced, in place
     Tensor before;         // a gradient that is the same on all ranks already
   };
   struct Bucket {
     std::vector<Member> members;
-    bool ready = false, settled = false, launched = false;
+    int waits = 0;  // leaves that this backward has still to reach
+    bool launched = false;
     Work work;
     std::shared_ptr<MemberReport> report;
   };
+  // The leaves as this rank would have them reduced, in a text that all ranks must agree about.
+  struct Trainable {
+    std::vector<size_t> frozen;  // leaves
+    uint64_t hash = 0;
+    bool operator==(const Trainable&) const = default;
+  };
 
-  bool launch_settled(Bucket& bucket, size_t index);
-  void launch_last(Bucket& bucket, size_t index);
+  void in_graph(size_t leaf, autograd::GraphTask& task);
+  void comes(size_t leaf, bool defined);
+  void accumulated(size_t leaf);
+  void begin(bool with_sync);
+  Member* member_of(size_t leaf);
+  void take(Bucket& bucket);                              // what this rank gives
   void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
-  void set_aside(Bucket& bucket, bool arrived) const;     // those that have: new ones stay
+  void launch_next();
   void end(bool failed);
   void take_back(Bucket& bucket);
   void finish(Bucket& bucket, std::vector<std::string>& unused);
-  // By rows, here and not in a stage?
-  bool weighs() const { return options_.average == Average::weighted && !stages_.computes(); }
+  double divisor_before() const;
+  double divisor_after(const MemberReport& report) const;
+
+  Trainable trainable() const;
+  void publish_trainable();
+  std::string disagreement() const;
+  [[noreturn]] void explain(const std::exception_ptr& error) const;
+  void make_plan();
+  void agree_on_order();
 
   const std::shared_ptr<ProcessGroup> group_;
   const DdpOptions options_;
   CommStages stages_;
-  nn::parallel::ReplicaSet* set_ = nullptr;
   mutable std::mutex mutex_;
-  bool sync_ = true;
-  int64_t rows_ = 1;
+  std::vector<std::unique_ptr<Leaf>> leaves_;  // null: removed
+  std::vector<Unit> units_;
   std::vector<std::string> unused_;
-  // Leaves whose gradient holds what other ranks do not know of.
-  std::set<const autograd::AccumulateGrad*> local_;
+  double note_ = 1;  // rows of the last forward
+
+  // The plan.
+  std::vector<size_t> order_;  // of all leaves, the first to be reduced first
+  std::vector<std::vector<size_t>> plan_;
+  Trainable planned_, published_;
+  std::string key_;  // in the group's store
+  bool stored_ = false, agreed_ = false;
+
+  // join()
+  bool joining_ = false, by_active_ = false, throw_early_ = false, shadow_ = false;
+  int64_t steps_ = 0;
+
   // Of the backward that runs.
   autograd::GraphTask* task_ = nullptr;
   bool syncing_ = false;
   size_t next_ = 0;
   std::vector<Bucket> buckets_;
+  std::vector<size_t> completed_;
 };
 
 }  // namespace ramet::distributed::detail

@@ -13,11 +13,17 @@ struct Row {
   std::string text() const { return kind + " '" + name + "' " + what; }
 };
 
-std::vector<Row> table_of(const nn::Module& module) {
+std::vector<Row> table_of(const nn::Module& module, const Exceptions& exceptions) {
   std::vector<Row> rows;
   std::map<const TensorImpl*, std::string> seen;
-  const auto add = [&](const char* kind, const std::string& name, const Tensor& t) {
+  const auto add = [&](const char* kind, const std::string& name, const Tensor& t,
+                       nn::BufferPolicy policy) {
+    if (exceptions.tensor(t)) return;
     std::ostringstream what;
+    static const char* const names[] = {"first", "merge_stats", "mean", "sum",
+                                        "max",   "all_equal",   "sync", "per_replica"};
+    if (policy != nn::BufferPolicy::first)
+      what << "policy " << names[static_cast<size_t>(policy)] << ' ';
     if (!t.defined()) {
       what << "undefined";
     } else {
@@ -32,8 +38,9 @@ std::vector<Row> table_of(const nn::Module& module) {
       nn::Module::ConstNamedModuleApplyFunction([&](const std::string& path, const nn::Module& m) {
         const std::string prefix = path.empty() ? "" : path + ".";
         for (const auto& item : m.own_parameters())
-          add("parameter", prefix + item.key(), item.value());
-        for (const auto& item : m.own_buffers()) add("buffer", prefix + item.key(), item.value());
+          add("parameter", prefix + item.key(), item.value(), nn::BufferPolicy::first);
+        for (const auto& item : m.own_buffers())
+          add("buffer", prefix + item.key(), item.value(), m.buffer_policy(item.key()));
       }));
   return rows;
 }
@@ -72,8 +79,9 @@ std::string difference(const std::vector<Row>& first, const std::vector<Row>& th
 
 }  // namespace
 
-void verify_model(ProcessGroup& group, const nn::Module& module, const std::string& name) {
-  const std::string mine = packed(table_of(module));
+void verify_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
+                  const std::string& name) {
+  const std::string mine = packed(table_of(module, exceptions));
   const uint64_t hash = XXH3_64bits(mine.data(), mine.size());
   const std::string digest(reinterpret_cast<const char*>(&hash), sizeof(hash));
   bool same = true;
@@ -89,10 +97,11 @@ void verify_model(ProcessGroup& group, const nn::Module& module, const std::stri
   fail("ddp", "the ranks have different models: ", text);
 }
 
-void copy_model(ProcessGroup& group, const nn::Module& module, int root, const std::string& name) {
+void copy_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
+                int root, const std::string& name) {
   std::vector<Work> works;
   const auto send = [&](const std::string& what, const Tensor& t) {
-    if (t.defined() && t.numel() > 0)
+    if (t.defined() && t.numel() > 0 && !exceptions.tensor(t))
       works.push_back(group.broadcast(t.detach(), root, name + "/initial " + what));
   };
   for (const auto& item : module.named_parameters()) send(item.key(), item.value());

@@ -8,8 +8,12 @@
 #include <csignal>
 #include <random>
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/process_group.h"
+#include "nn/batchnorm.h"
+#include "nn/linear.h"
+#include "nn/sequential.h"
+#include "parallel/distributed/replicate.h"
 #include "tests/error_text.h"
 #include "tests/parallel/distributed/given_gradients.h"
 #include "tests/parallel/distributed/support.h"
@@ -97,6 +101,53 @@ TEST(Processes, SumsAreTheSameOnAllRanksAndAsInOneProcess) {
     Tensor sum = mine.clone();
     group->all_reduce(sum).wait();
     const bool right = sum.equal(all[0] + all[1] + all[2]);
+    group->barrier().wait();
+    return right ? 0 : 1;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
+}
+
+// The composable replicate with a batch norm that normalises over the ranks, which have different
+// numbers of batches: one model in the end, and the gradients of a float64 reference before.
+TEST(Processes, ReplicateAndJoin) {
+  Ranks ranks;
+  ranks.start(3, [](int rank, const std::string& url, Shared&) {
+    const auto group = init_process_group(url, within(seconds(60)));
+    manual_seed(1);
+    nn::Sequential net(nn::Linear(4, 5), nn::BatchNorm1d(5)),
+        one(nn::Linear(4, 5), nn::BatchNorm1d(5));
+    for (nn::Sequential n : {net, one}) n->to(kDouble);
+    const Tensor x = randn({6, 4}, TensorOptions(kDouble)),
+                 seed = randn({6, 5}, TensorOptions(kDouble));
+    {
+      const NoGradGuard off;
+      for (size_t i = 0; i < net->parameters().size(); ++i)
+        one->parameters()[i].copy_(net->parameters()[i]);
+    }
+    nn::convert_sync_batchnorm(*net);
+    ReplicateOptions options;
+    options.average = Average::sum;
+    replicate(net, group, options);
+    const auto part = [&](const Tensor& t) { return t.slice(0, 2 * rank, 2 * rank + 2); };
+    bool right = true;
+    int left = rank + 1;
+    replicate_handle(*net).join([&] {
+      for (; left > 0; --left) {
+        net->zero_grad();
+        (net(part(x)) * part(seed)).sum().backward();
+        if (left < rank + 1) continue;
+        (one->forward(x) * seed).sum().backward();
+        for (size_t i = 0; i < net->parameters().size(); ++i)
+          right = right &&
+                  net->parameters()[i].grad().allclose(one->parameters()[i].grad(), 1e-11, 1e-11);
+      }
+    });
+    for (const auto& list : {net->parameters(), net->buffers()})
+      for (const Tensor& t : list) {
+        Tensor first = t.detach().clone();
+        group->broadcast(first, 0).wait();
+        right = right && first.equal(t.detach());
+      }
     group->barrier().wait();
     return right ? 0 : 1;
   });

@@ -1,0 +1,54 @@
+// Means and variances over all shards of a batch, with gradients: what a batch norm that
+// synchronises needs.
+//
+// Note [Moments of all shards]
+// Each shard (a replica's part of the batch) brings the mean and the sum of squared deviations of
+// its own values. They are combined in the order of the shards, in double, by Chan's formula (Chan,
+// Golub, LeVeque 1979), and every shard gets the same mean and variance. With n_i values in shard
+// i, N in all, and G the sums over all shards, in their order, of the gradients of what they got:
+//   gradient of mean_i = n_i / N (G_mean + 2 (mean_i - mean) G_var),   of m2_i = G_var / N
+// The sum over shards is a recorded operation whose gradient is the same sum of gradients, so
+// derivatives of any order go through. One node serves all shards of a process; the processes meet
+// once in the forward and once in each backward, in which each of them has to reach the node.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+namespace nn {
+
+/// The shards of other processes. All processes call it equally often, in the same order.
+class RAMET_API ShardsElsewhere {
+ public:
+  virtual ~ShardsElsewhere();
+  /// Numbers of each shard of this process; none: it has nothing to say. Returns those of all
+  /// shards of all processes, in the order of processes. Waits for the others; an Error where one
+  /// of them does not come. `what` must be the same everywhere.
+  virtual std::vector<std::vector<double>> gather(const std::string& what,
+                                                  const std::vector<std::vector<double>>& mine) = 0;
+};
+
+namespace detail {
+
+/// Of `count` values for each of C channels: their means [C] and sums of squared deviations [C].
+struct ShardMoments {
+  Tensor mean, m2;
+  double count = 0;
+};
+/// Means and (biased) variances over all shards, for each shard that was given in its dtype and on
+/// its device; zeros where there is no value at all. `total`: their count.
+struct MergedMoments {
+  std::vector<Tensor> mean, var;
+  double total = 0;
+};
+/// `shards`: those of this process, at least one. `elsewhere` may be null.
+MergedMoments merge_moments_of_shards(const std::shared_ptr<ShardsElsewhere>& elsewhere,
+                                      const std::string& what,
+                                      const std::vector<ShardMoments>& shards);
+
+}  // namespace detail
+}  // namespace nn
+}  // namespace ramet

@@ -1,0 +1,25 @@
+// The contract of functions that give a module a distributed behaviour and leave it what it is.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "nn/module.h"
+
+namespace ramet {
+namespace distributed {
+
+namespace detail {
+/// Was the function `api` applied to this module itself?
+RAMET_API bool is_applied(const std::string& api, const nn::Module& m);
+/// An Error for a module that no shared_ptr owns. A module that goes takes its marks along.
+RAMET_API void set_applied(const std::string& api, const nn::Module& m, bool on);
+}  // namespace detail
+
+/// Runs `transform` on the module. Errors: `api` has been applied to this module before; the full
+/// names of parameters, buffers or modules, or their order, are others afterwards (what the
+/// transform did stays done). Where the transform throws, `api` counts as not applied.
+RAMET_API void apply_once(const std::string& api, nn::Module& module,
+                          const std::function<void(nn::Module&)>& transform);
+
+}  // namespace distributed
+}  // namespace ramet

@@ -1,0 +1,78 @@
+#include <fnmatch.h>
+
+#include <map>
+
+#include "autograd/node.h"
+#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/leaves_internal.h"
+#include "parallel/distributed/managed.h"
+
+namespace ramet::distributed::detail {
+namespace {
+
+using Visit = nn::Module::ConstNamedModuleApplyFunction;
+
+std::string joined(const std::string& module, const std::string& member) {
+  return module.empty() ? member : module + "." + member;
+}
+
+}  // namespace
+
+Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
+  std::vector<bool> used(ignored.names.size(), false);
+  const auto named = [&](const std::string& name) {
+    bool any = false;
+    for (size_t i = 0; i < used.size(); ++i) {
+      if (fnmatch(ignored.names[i].c_str(), name.c_str(), 0) != 0) continue;
+      any = used[i] = true;
+    }
+    return any;
+  };
+  const auto all_of = [this](const nn::Module& m) {
+    m.apply(nn::Module::ConstModuleApplyFunction([this](const nn::Module& below) {
+      modules_.insert(&below);
+      for (const auto* registry : {&below.own_parameters(), &below.own_buffers()})
+        for (const auto& item : *registry)
+          if (item.value().defined()) tensors_.insert(item.value().impl());
+    }));
+  };
+  for (const auto& m : ignored.modules) {
+    RAMET_CHECK(m, "ddp", "ignored modules: got an empty pointer");
+    all_of(*m);
+  }
+  for (const Tensor& t : ignored.tensors) {
+    RAMET_CHECK(t.defined(), "ddp", "ignored tensors: got an undefined one");
+    tensors_.insert(t.impl());
+  }
+  module.apply(Visit([&](const std::string& path, const nn::Module& m) {
+    if ((!path.empty() && named(path)) || is_fully_sharded(m)) all_of(m);
+    for (const auto* registry : {&m.own_parameters(), &m.own_buffers()})
+      for (const auto& item : *registry)
+        if (named(joined(path, item.key())) && item.value().defined())
+          tensors_.insert(item.value().impl());
+  }));
+  for (size_t i = 0; i < used.size(); ++i)
+    RAMET_CHECK(used[i], "ddp", "ignored names: nothing in the module is called '",
+                ignored.names[i], "'");
+}
+
+std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions) {
+  std::vector<NamedLeaf> out;
+  std::map<const TensorImpl*, size_t> seen;
+  module.apply(Visit([&](const std::string& path, const nn::Module& m) {
+    for (const auto* registry : {&m.own_parameters(), &m.own_buffers()})
+      for (const auto& item : *registry) {
+        const Tensor& t = item.value();
+        if (!t.defined() || exceptions.tensor(t)) continue;
+        if (registry == &m.own_buffers() && !t.requires_grad()) continue;
+        if (!is_floating(t.scalar_type()) || !t.is_leaf()) continue;
+        if (autograd::grad_accumulator(t.impl())->reduce) continue;
+        const auto [at, first] = seen.emplace(t.impl(), out.size());
+        if (first) out.push_back({{}, t});
+        out[at->second].names.push_back(joined(path, item.key()));
+      }
+  }));
+  return out;
+}
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,37 @@
+// Which tensors of a module the ranks share.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace ramet::distributed {
+
+struct Ignored;
+
+namespace detail {
+
+/// What DdpOptions::ignored and fully_shard take out.
+class Exceptions {
+ public:
+  /// An Error for a name that nothing in the module has.
+  Exceptions(const nn::Module& module, const Ignored& ignored);
+  bool module(const nn::Module& m) const { return modules_.count(&m) != 0; }
+  bool tensor(const Tensor& t) const { return t.defined() && tensors_.count(t.impl()) != 0; }
+
+ private:
+  std::set<const nn::Module*> modules_;  // descendants too
+  std::set<const TensorImpl*> tensors_;  // all that those have, and single ones
+};
+
+struct NamedLeaf {
+  std::vector<std::string> names;  // a tied one has several
+  Tensor tensor;
+};
+/// Parameters, and buffers that require grad, each once: depth first, a module's own before its
+/// children's, in the order of registration. Those that another reducer has are left out.
+std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions);
+
+}  // namespace detail
+}  // namespace ramet::distributed

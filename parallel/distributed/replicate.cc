@@ -1,0 +1,223 @@
+#include "parallel/distributed/replicate.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "nn/module_hooks.h"
+#include "nn/replica_meeting.h"
+#include "parallel/distributed/contract.h"
+#include "parallel/distributed/gradient_reducer_internal.h"
+#include "parallel/distributed/managed.h"
+
+namespace ramet::distributed {
+
+namespace detail {
+namespace {
+
+constexpr const char* kApi = "replicate";
+
+// The reducer that modules of one group and device share, while one of them lives.
+std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGroup>& group,
+                                                Device device, const ReplicateOptions& o) {
+  if (o.isolated) return nullptr;
+  RAMET_CHECK(o.stages.empty(), kApi, "stages: expected none, or isolated");
+  using Key = std::pair<const ProcessGroup*, int>;
+  // Never destroyed: modules may outlive static objects.
+  static auto* const reducers = new std::map<Key, std::weak_ptr<GradientReducer>>;
+  static auto* const mutex = new std::mutex;
+  const std::lock_guard lock(*mutex);
+  std::erase_if(*reducers, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<GradientReducer>& kept = (*reducers)[{group.get(), device.ordinal()}];
+  if (auto reducer = kept.lock()) {
+    const DdpOptions& theirs = reducer->options();
+    RAMET_CHECK(theirs.order == o.order && theirs.average == o.average &&
+                    theirs.division == o.division && theirs.sync_mode == o.sync_mode &&
+                    theirs.bucket_bytes == o.bucket_bytes,
+                kApi,
+                "order, average, division, sync_mode or bucket_bytes differ from those of the "
+                "modules replicated over this group before: expected the same, or isolated");
+    return reducer;
+  }
+  // It keeps the group: no other one gets its address.
+  auto made = std::make_shared<GradientReducer>(group, o, std::vector<NamedLeaf>());
+  kept = made;
+  return made;
+}
+
+}  // namespace
+
+/// Owned by the module's hooks.
+struct Replicated {
+  Replicated(const std::shared_ptr<nn::Module>& m, const std::shared_ptr<ProcessGroup>& group,
+             const ReplicateOptions& options)
+      : module(m.get()),
+        core(group, m, options, shared_reducer(group, m->parameters()[0].device(), options)) {
+    m->apply(nn::Module::ModuleApplyFunction([this](nn::Module& below) {
+      if (core.merges(below)) norms.push_back({&below, {&below}});
+      if (core.merges(below) || core.synchronises(below)) replicas.push_back(&below);
+    }));
+  }
+  class Call;
+  const nn::Module* const module;  // which owns this
+  DdpCore core;
+  DdpCore::Replicas norms;            // that deposit statistics
+  std::vector<nn::Module*> replicas;  // that do in forward what a replica does
+  Call* call = nullptr;               // the one under way
+};
+
+/// From before the pre-hooks to the end of the call, however it ends.
+class Replicated::Call {
+ public:
+  explicit Call(Replicated& r) : state_(r) {
+    RAMET_CHECK(!r.call, kApi, "a forward of this module runs already, expected one at a time");
+    r.core.forward_begins();
+    r.call = this;
+    if (!r.core.meets()) return;
+    for (nn::Module* m : r.replicas) {
+      m->set_replica(true);
+      m->discard_deposits();
+    }
+    if (!r.core.elsewhere()) return;
+    meeting_.emplace(1, /*in_turns=*/false, r.core.elsewhere());
+    seat_.emplace(&*meeting_, 0);
+  }
+  void ends_well() {
+    if (state_.core.meets()) state_.core.merge(state_.norms);
+    well_ = true;
+  }
+  ~Call() {
+    state_.call = nullptr;
+    for (nn::Module* m : state_.replicas) {
+      m->set_replica(false);
+      if (!well_) m->discard_deposits();
+    }
+    if (!well_) state_.core.forward_failed();
+  }
+
+ private:
+  Replicated& state_;
+  bool well_ = false;
+  std::optional<nn::ReplicaMeeting> meeting_;
+  std::optional<nn::ReplicaMeeting::Seat> seat_;
+};
+
+namespace {
+
+// By the module, for the handle. The hooks own the state.
+struct Handles {
+  std::mutex mutex;
+  std::map<const nn::Module*, std::weak_ptr<Replicated>> of;
+};
+Handles& handles() {
+  static auto* const h = new Handles;
+  return *h;
+}
+
+std::shared_ptr<Replicated> find(const nn::Module& m) {
+  if (!is_applied(kApi, m)) return nullptr;  // nor one at the address of one that is gone
+  Handles& h = handles();
+  const std::lock_guard lock(h.mutex);
+  const auto at = h.of.find(&m);
+  return at == h.of.end() ? nullptr : at->second.lock();
+}
+
+void check_options(const nn::Module& module, const ProcessGroup& group, const ReplicateOptions& o) {
+  const auto parameters = module.parameters();
+  RAMET_CHECK(!parameters.empty(), kApi, "module ", module.name(), " has no parameter");
+  RAMET_CHECK(std::ranges::any_of(parameters, [](const Tensor& p) { return p.requires_grad(); }),
+              kApi,
+              "DistributedDataParallel is not needed when a module doesn't have any parameter that "
+              "requires a gradient.");
+  const Device home = parameters[0].device();
+  RAMET_CHECK(o.devices.size() <= 1, kApi,
+              "device_ids can only be None or contain a single element: got ", o.devices.size(),
+              " devices");
+  RAMET_CHECK(o.devices.empty() || resolve(o.devices[0]) == home, kApi, "device: got ",
+              o.devices.empty() ? home : o.devices[0], ", expected the module's, ", home);
+  for (const auto& item : module.named_parameters())
+    RAMET_CHECK(item.value().device() == home, kApi, "parameter '", item.key(), "' is on ",
+                item.value().device(), ", expected all on one device, ", home);
+  RAMET_CHECK(o.batch == Batch::local, kApi,
+              "Batch::whole: expected Batch::local, or DistributedDataParallel");
+  RAMET_CHECK(!o.order.is_tree() || o.order.leaves() == group.size(), kApi,
+              "tree(V): got V = ", o.order.leaves(), " and ", group.size(),
+              " ranks, expected as many, or DistributedDataParallel");
+}
+
+void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Replicated>& state) {
+  // Copies and replicas of the module have the hooks too.
+  module->register_forward_scope([state](nn::Module& m) -> std::shared_ptr<void> {
+    if (&m == state->module) return std::make_shared<Replicated::Call>(*state);
+    RAMET_CHECK(!m.is_replica() || !state->core.meets(), kApi,
+                "the module is replicated over processes and in this one too, and has buffers that "
+                "all of them share: expected DistributedDataParallel with several devices");
+    return nullptr;
+  });
+  module->register_forward_pre_hook([state](nn::Module& m, std::vector<Tensor>& inputs) {
+    if (&m != state->module || inputs.empty() || !inputs[0].defined()) return;
+    state->core.set_rows(inputs[0].dim() > 0 ? inputs[0].size(0) : 1);
+  });
+  module->register_forward_hook(
+      [state](nn::Module& m, const std::vector<Tensor>&, std::vector<Tensor>&) {
+        if (&m == state->module) state->call->ends_well();
+      });
+  Handles& h = handles();
+  const std::lock_guard lock(h.mutex);
+  std::erase_if(h.of, [](const auto& entry) { return entry.second.expired(); });
+  h.of[module.get()] = state;
+}
+
+}  // namespace
+
+void replicate(const std::shared_ptr<nn::Module>& module, std::shared_ptr<ProcessGroup> group,
+               const ReplicateOptions& options) {
+  RAMET_CHECK(module, kApi, "module: got an empty pointer");
+  RAMET_CHECK(group, kApi, "group: got an empty pointer");
+  RAMET_CHECK(!is_fully_sharded(*module), kApi,
+              "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
+  check_options(*module, *group, options);
+  apply_once(kApi, *module, [&](nn::Module&) {
+    install(module, std::make_shared<Replicated>(module, group, options));
+  });
+}
+
+}  // namespace detail
+
+ReplicateHandle replicate_handle(const nn::Module& module) {
+  auto state = detail::find(module);
+  RAMET_CHECK(state, "replicate_handle", "module ", module.name(),
+              ": expected one that replicate() was applied to");
+  return ReplicateHandle(std::move(state));
+}
+
+std::vector<detail::DdpCore*> ReplicateHandle::cores(bool recurse) const {
+  std::vector<detail::DdpCore*> out = {&state_->core};
+  if (recurse)
+    state_->module->apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
+      const auto below = detail::find(m);
+      if (below && below != state_) out.push_back(&below->core);
+    }));
+  return out;
+}
+
+const std::shared_ptr<ProcessGroup>& ReplicateHandle::group() const { return state_->core.group(); }
+void ReplicateHandle::set_requires_gradient_sync(bool on, bool recurse) {
+  for (detail::DdpCore* core : cores(recurse)) core->set_sync(on);
+}
+detail::NoSync ReplicateHandle::no_sync(bool recurse) { return detail::NoSync(cores(recurse)); }
+const std::vector<std::string>& ReplicateHandle::replicated_param_names() const {
+  return state_->core.names();
+}
+std::vector<std::string> ReplicateHandle::unused_parameters() const {
+  return state_->core.unused();
+}
+BucketPlan ReplicateHandle::plan() const { return state_->core.plan(); }
+void ReplicateHandle::set_plan(const BucketPlan& plan) { state_->core.set_plan(plan); }
+void ReplicateHandle::join(const std::function<void()>& loop, const JoinOptions& options) {
+  state_->core.join(loop, options);
+}
+
+}  // namespace ramet::distributed

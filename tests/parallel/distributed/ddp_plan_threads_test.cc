@@ -1,0 +1,302 @@
+// The plan of the buckets, parameters that are frozen on the way, when and how ranks average, and
+// buffers. Scenarios are those of the behaviour specification.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "nn/cloneable.h"
+#include "nn/linear.h"
+#include "parallel/distributed/data_parallel.h"
+#include "runtime/generator.h"
+#include "tests/parallel/distributed/local_groups.h"
+
+namespace ramet::distributed {
+namespace {
+
+using Used = nn::parallel::NoScatter<std::vector<int>>;
+using Rows = nn::parallel::Broadcast<Tensor>;
+
+// w[i] x for those that are used, the first one innermost: its gradient comes last.
+struct ChainImpl : nn::Cloneable<ChainImpl> {
+  explicit ChainImpl(int n) : n(n) { ChainImpl::reset(); }
+  void reset() override {
+    w.clear();
+    for (int i = 0; i < n; ++i)
+      w.push_back(register_parameter("w" + std::to_string(i), full({2}, i + 1.0)));
+  }
+  Tensor forward(const Tensor& x, const std::vector<int>& used) {
+    Tensor y = x;
+    for (int i : used) y = y * w[static_cast<size_t>(i)];
+    return y.sum();
+  }
+  int n;
+  std::vector<Tensor> w;
+};
+RAMET_MODULE(Chain);
+
+DdpOptions one_each() {
+  DdpOptions o;
+  o.bucket_bytes = 1;
+  return o;
+}
+
+TEST(DdpPlan, FollowsTheOrderOfCompletion) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(4);
+    DistributedDataParallel<Chain> ddp(net, g, one_each());
+    EXPECT_EQ(ddp.plan(), (BucketPlan{{"w3"}, {"w2"}, {"w1"}, {"w0"}}));
+    // The gradient of what is used last comes first. The ranks disagree about w1 and w3: the later
+    // place counts, and names where these are equal. Nobody uses w2.
+    const Used mine(g->rank() ? std::vector<int>{0, 1, 3} : std::vector<int>{0, 3, 1});
+    ddp(Rows(ones({2})), mine).backward();
+    EXPECT_EQ(ddp.plan(), (BucketPlan{{"w1"}, {"w3"}, {"w0"}, {"w2"}}));
+    // Once.
+    ddp(Rows(ones({2})), Used({3, 2, 1, 0})).backward();
+    EXPECT_EQ(ddp.plan(), (BucketPlan{{"w1"}, {"w3"}, {"w0"}, {"w2"}}));
+    EXPECT_EQ(ddp.unused_parameters(), std::vector<std::string>());
+  });
+}
+
+TEST(DdpPlan, SavedAndSetAgain) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(3);
+    DistributedDataParallel<Chain> ddp(net, g);
+    const BucketPlan plan = {{"w1"}, {"w0", "w2"}};
+    ddp.set_plan(plan);
+    EXPECT_EQ(ddp.plan(), plan);
+    const Tensor x = full({2}, g->rank() + 1.0);
+    ddp(Rows(x), Used({0, 1, 2})).backward();
+    EXPECT_EQ(ddp.plan(), plan);
+    EXPECT_EQ(net->w[0].grad()[0].item<double>(), 1.5 * 6);
+    EXPECT_EQ(net->w[2].grad()[1].item<double>(), 1.5 * 2);
+    expect_part(error_of([&] { ddp.set_plan({{"w0"}, {"w1"}}); }), "'w2' is in no bucket");
+    expect_part(error_of([&] { ddp.set_plan({{"w0"}, {"w1", "w0"}, {"w2"}}); }), "'w0' twice");
+    expect_part(error_of([&] { ddp.set_plan({{"w7"}}); }), "got 'w7'");
+    const BucketPlan odd = {{"w0", "w1", "w2"}};
+    expect_part(error_of([&] { ddp.set_plan(g->rank() ? odd : plan); }), "rank 1 has another plan");
+    EXPECT_EQ(ddp.plan(), plan);
+  });
+}
+
+// Frozen parameters leave the plan, thawed ones come back, on all ranks alike.
+TEST(DdpPlan, FrozenParameters) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(3);
+    DdpOptions o;
+    o.bucket_bytes = 16;
+    DistributedDataParallel<Chain> ddp(net, g, o);
+    const auto step = [&] {
+      net->zero_grad();
+      ddp(Rows(full({2}, g->rank() * 2.0)), Used({0, 1, 2})).backward();
+    };
+    step();
+    EXPECT_EQ(ddp.plan(), (BucketPlan{{"w1", "w2"}, {"w0"}}));
+    net->w[1].requires_grad_(false);
+    step();
+    EXPECT_EQ(ddp.plan().size(), 1u);
+    EXPECT_FALSE(net->w[1].grad().defined());
+    EXPECT_EQ(net->w[2].grad()[0].item<double>(), 2);
+    net->w[1].requires_grad_(true);
+    step();
+    EXPECT_EQ(ddp.plan().size(), 2u);
+    EXPECT_EQ(net->w[1].grad()[0].item<double>(), 3);
+  });
+}
+
+TEST(DdpPlan, RanksThatFreezeDifferently) {
+  with_groups(3, seconds(600), [](const Group& g) {
+    Chain net(3);
+    DistributedDataParallel<Chain> ddp(net, g);
+    const auto step = [&] { ddp(Rows(ones({2})), Used({0, 1, 2})).backward(); };
+    step();
+    net->zero_grad();
+    // Of one shape, and as many on each rank.
+    net->w[g->rank() == 1 ? 0 : 2].requires_grad_(false);
+    const std::string said = error_of(step);
+    expect_part(said, "parameter 'w0' is frozen on rank 1 and not on ranks 0, 2");
+    expect_part(said, "parameter 'w2' is frozen on ranks 0, 2 and not on rank 1");
+    for (const Tensor& w : net->w) EXPECT_FALSE(w.grad().defined());
+  });
+}
+
+// What comes to a parameter beside the module's forward is part of its gradient.
+TEST(DdpPlan, ParametersOutsideOfTheForward) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(2);
+    DistributedDataParallel<Chain> ddp(net, g, one_each());
+    for (int step = 0; step < 2; ++step) {
+      net->zero_grad();
+      const Tensor penalty = (net->w[1] * (g->rank() ? 10.0 : 30.0)).sum();
+      (ddp(Rows(ones({2})), Used({0, 1})) + penalty).backward();
+      EXPECT_EQ(net->w[1].grad()[0].item<double>(), 1 + 20);
+      EXPECT_EQ(net->w[0].grad()[0].item<double>(), 2);
+    }
+  });
+}
+
+TEST(DdpPlan, Options) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(2);
+    const auto said = [&](const DdpOptions& o) {
+      return error_of([&] { DistributedDataParallel<Chain> ddp(net, g, o); });
+    };
+    DdpOptions o;
+    o.sync_from = 2;
+    expect_part(said(o), "sync_from: got 2, expected 0 to 1");
+    o = {};
+    o.bucket_bytes = -1;
+    expect_part(said(o), "bucket_bytes: got -1");
+    o = {};
+    o.average = Average::sum;
+    o.division = Division::pre;
+    expect_part(said(o), "expected Average::mean");
+    o = {};
+    o.ignored.names = {"w*"};
+    expect_part(said(o), "all parameters of the module are ignored");
+    expect_part(error_of([&] { DistributedDataParallel<Chain> ddp(net, nullptr); }),
+                "group: got an empty pointer");
+  });
+}
+
+TEST(DdpPlan, TwoOfOneModule) {
+  with_groups(1, seconds(60), [](const Group& g) {
+    Chain net(2);
+    DistributedDataParallel<Chain> ddp(net, g);
+    expect_part(error_of([&] { DistributedDataParallel<Chain> again(net, g); }),
+                "reduced by another DistributedDataParallel or replicate()");
+  });
+}
+
+// Scenario 46's second half: when the forward decides, and when the backward does.
+TEST(DdpPlan, SyncModes) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    for (const SyncMode mode : {SyncMode::at_backward, SyncMode::at_forward}) {
+      Chain net(1);
+      DdpOptions o;
+      o.sync_mode = mode;
+      DistributedDataParallel<Chain> ddp(net, g, o);
+      const double r = g->rank();
+      const auto gradient = [&] { return net->w[0].grad()[0].item<double>(); };
+      Tensor loss;
+      {
+        const auto off = ddp.no_sync();
+        loss = ddp(Rows(full({2}, 2 * r)), Used({0}));
+      }
+      loss.backward();
+      EXPECT_EQ(gradient(), mode == SyncMode::at_forward ? 2 * r : 1);
+      net->zero_grad();
+      loss = ddp(Rows(full({2}, 2 * r)), Used({0}));
+      {
+        const auto off = ddp.no_sync();
+        loss.backward();
+      }
+      EXPECT_EQ(gradient(), mode == SyncMode::at_forward ? 1 : 2 * r);
+    }
+  });
+}
+
+// Sums of 16-bit floats that are too large, and means that are not.
+TEST(DdpPlan, Divisions) {
+  with_groups(4, seconds(60), [](const Group& g) {
+    for (const Division division : {Division::post, Division::pre, Division::split_sqrt}) {
+      Chain net(1);
+      net->to(kHalf);
+      DdpOptions o;
+      o.division = division;
+      DistributedDataParallel<Chain> ddp(net, g, o);
+      const Tensor large = full({2}, 40000.0, TensorOptions(kHalf));
+      ddp(Rows(large), Used({0})).backward();
+      const double seen = net->w[0].grad().to(kFloat)[0].item<double>();
+      // Sums of 160000 and 80000 are too large.
+      EXPECT_EQ(seen, division == Division::pre ? 40000 : INFINITY);
+      net->zero_grad();
+      ddp(Rows(full({2}, g->rank() * 8.0, TensorOptions(kHalf))), Used({0})).backward();
+      EXPECT_EQ(net->w[0].grad().to(kFloat)[0].item<double>(), 12);
+    }
+  });
+}
+
+struct BuffersImpl : nn::Cloneable<BuffersImpl> {
+  BuffersImpl() { BuffersImpl::reset(); }
+  void reset() override {
+    using nn::BufferPolicy;
+    w = register_parameter("w", ones({1}));
+    first = register_buffer("first", zeros({1}));
+    mean = register_buffer("mean", zeros({1}), BufferPolicy::mean);
+    most = register_buffer("most", zeros({1}), BufferPolicy::max);
+    own = register_buffer("own", zeros({1}), BufferPolicy::per_replica);
+    equal = register_buffer("equal", zeros({1}), BufferPolicy::all_equal);
+    constant = register_buffer("constant", full({1}, 3));
+  }
+  // `by`: what this rank adds to them; `odd`: to `equal`.
+  Tensor forward(const Tensor& x, double by, double odd) {
+    {
+      const NoGradGuard off;
+      if (by != 0)
+        for (const Tensor& t : {first, mean, most, own}) t.add_(by);
+      if (odd != 0) equal.add_(odd);
+    }
+    return (w * x * constant * first).sum();
+  }
+  Tensor w, first, mean, most, own, equal, constant;
+};
+RAMET_MODULE(Buffers);
+
+TEST(DdpBuffers, FollowTheirPolicies) {
+  with_groups(3, seconds(60), [](const Group& g) {
+    Buffers net;
+    DdpOptions o;
+    o.average = Average::sum;
+    DistributedDataParallel<Buffers> ddp(net, g, o);
+    const double by = g->rank() + 1;
+    const auto value = [](const Tensor& t) { return t.item<double>(); };
+    // Two forwards before one backward: the graph's tensors were not written by the ranks.
+    const uint32_t version = net->constant.version();
+    ddp(ones({1, 1}), by, 0.0).backward();
+    EXPECT_EQ(value(net->w.grad()),
+              3.0 * (1 + 2 + 3));  // each with its own, as the forward left it
+    ddp(ones({1, 1}), 0.0, 0.0);   // they are equal from here on
+    EXPECT_EQ(value(net->first), 1);
+    EXPECT_EQ(value(net->mean), 2);
+    EXPECT_EQ(value(net->most), 3);
+    EXPECT_EQ(value(net->own), 0);  // a replica's own: the source's never changes
+    EXPECT_EQ(net->constant.version(), version);
+    // Evaluation meets nobody.
+    net->eval();
+    if (g->rank() == 0) ddp(ones({1, 1}), 0.0, 0.0);
+    net->train();
+    // A rank's own value where all must be equal.
+    ddp(ones({1, 1}), 0.0, g->rank() == 2 ? 5.0 : 0.0);
+    expect_part(error_of([&] {
+                  ddp(ones({1, 1}), 0.0, 0.0);
+                }),
+                "buffer 'equal' of policy all_equal: rank 2 has another value than rank 0");
+  });
+}
+
+TEST(DdpBuffers, TwoForwardsBeforeOneBackward) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Buffers net;
+    DdpOptions o;
+    o.ignored.names = {"first"};
+    o.average = Average::sum;
+    DistributedDataParallel<Buffers> ddp(net, g, o);
+    {
+      const NoGradGuard off;
+      net->first.fill_(g->rank() + 1.0);  // ignored: each rank has its own
+    }
+    ddp(ones({1, 1}), 0.0, 0.0).backward();
+    EXPECT_EQ(net->w.grad().item<double>(), 3.0 * (1 + 2));
+    net->zero_grad();
+    const uint32_t version = net->constant.version();
+    const Tensor b = ddp(ones({1, 1}), 0.0, 0.0) + ddp(full({1, 1}, 2.0), 0.0, 0.0);
+    EXPECT_EQ(net->constant.version(), version);
+    b.backward();
+    EXPECT_EQ(net->w.grad().item<double>(), 9.0 * (1 + 2));
+    EXPECT_EQ(net->first.item<double>(), g->rank() + 1);
+  });
+}
+
+}  // namespace
+}  // namespace ramet::distributed

@@ -14,9 +14,9 @@
 // parameter beside them. When all of a bucket's are, they are added up over the ranks
 // (all_reduce_members) while the rest of the backward runs; buckets begin in one order on all
 // ranks, that of the plan. The first plan is the reverse order of registration; after the first
-// synchronised backward it follows the order in which gradients were complete. What this
-// rank did not use is passed over in the sum, and gets the others' gradient; what no rank used
-// keeps the gradient it has. When backward() returns all gradients are there.
+// synchronised backward it follows the order in which gradients were complete. What this rank did
+// not use is passed over in the sum, and gets the others' gradient; what no rank used keeps the
+// gradient it has. When backward() returns all gradients are there.
 //
 // Every rank runs the same number of backwards, but for join(). Hooks see the gradient of this
 // rank. With gradient synchronisation off (no_sync) gradients accumulate on the rank, and the first
@@ -184,11 +184,11 @@ class RAMET_API NoSync {
 
 /// A module over the ranks of a group. Construction, and every backward with synchronisation on,
 /// are collective; so is a forward in training mode where the module has batch norms or other
-/// buffers. What grad()
-/// and backward(inputs) return stays this rank's own, and reduced gradients have no history. One
-/// forward at a time; not in a captured step. Errors at construction: a module without a parameter
-/// that requires grad; ranks with different models, dtypes or shapes ("appears not to match"), each
-/// named; tree(V) with a number of ranks, or of devices, that does not divide V.
+/// buffers. What grad() and backward(inputs) return stays this rank's own, and reduced gradients
+/// have no history. One forward at a time; not in a captured step. Errors at construction: a module
+/// without a parameter that requires grad; ranks with different models, dtypes or shapes ("appears
+/// not to match"), each named; tree(V) with a number of ranks, or of devices, that does not divide
+/// V.
 template <class ModuleType>
 class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   using Base = nn::parallel::DataParallel<ModuleType>;
@@ -223,7 +223,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   /// steps: one that is through takes part in the others' with nothing, until all are. Then all
   /// take over parameters and buffers of the rank that was through last (of several, the highest);
   /// an optimizer's state stays each rank's own. What `loop` throws ends the group. Errors: a join
-  /// inside a join; JoinOptions::throw_on_early_termination.
+  /// inside a join; with communication stages; JoinOptions::throw_on_early_termination.
   void join(const std::function<void()>& loop, const JoinOptions& options = {}) {
     core_.join(loop, options);
   }

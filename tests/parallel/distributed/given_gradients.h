@@ -1,5 +1,7 @@
 // A module whose gradients the test gives: for tests of what DistributedDataParallel does to them.
 #pragma once
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -38,8 +40,8 @@ RAMET_MODULE(Given);
 using GivenDdp = DistributedDataParallel<Given>;
 
 /// One backward with these gradients on this rank, `rows` rows in its batch; what becomes of them.
-inline std::vector<Tensor> reduced(GivenDdp& ddp, Given& net,
-                                   const std::vector<Tensor>& gradients, int64_t rows = 1) {
+inline std::vector<Tensor> reduced(GivenDdp& ddp, Given& net, const std::vector<Tensor>& gradients,
+                                   int64_t rows = 1) {
   net->zero_grad();
   ddp(ones({rows, 1}, TensorOptions(net->dtype)),
       nn::parallel::NoScatter<std::vector<Tensor>>(gradients))
@@ -48,6 +50,21 @@ inline std::vector<Tensor> reduced(GivenDdp& ddp, Given& net,
   for (const Tensor& p : net->w) out.push_back(p.grad().defined() ? p.grad().clone() : Tensor());
   return out;
 }
+
+/// A stage that throws in step number `step`, where it `fails`.
+struct FailingStage final : ReduceStage {
+  FailingStage(bool fails, int64_t step) : fails_(fails), step_(step) {}
+  std::string description() const override { return "failing"; }
+  bool lossless() const override { return true; }
+  void reduce(std::vector<StageValues>& list, const StageNext& next) override {
+    if (fails_ && next.step() == step_) throw std::runtime_error("Badness!");
+    next.reduce(list);
+  }
+
+ private:
+  const bool fails_;
+  const int64_t step_;
+};
 
 /// Normal gradients of a rank at a step: the same whoever asks.
 inline std::vector<Tensor> random_gradients(const Shapes& shapes, int rank, int step) {

@@ -172,21 +172,11 @@ TEST(Stages, AStageOnOneRankOnly) {
 
 // ---- failures -----------------------------------------------------------------------------------
 
-struct Thrower final : ReduceStage {
-  explicit Thrower(bool throws) : throws_(throws) {}
-  std::string description() const override { return "thrower"; }
-  bool lossless() const override { return true; }
-  void reduce(std::vector<StageValues>& list, const StageNext& next) override {
-    if (throws_ && next.step() == 1) throw std::runtime_error("Badness!");
-    next.reduce(list);
-  }
-  bool throws_;
-};
-
 TEST(Stages, AStageThatThrows) {
   with_groups(3, seconds(60), [](const Group& g) {
     Given net(Shapes{{4}, {4}});
-    GivenDdp ddp(net, g, with_stages({std::make_shared<Thrower>(g->rank() == 1), fp16_stage()}));
+    GivenDdp ddp(net, g,
+                 with_stages({std::make_shared<FailingStage>(g->rank() == 1, 1), fp16_stage()}));
     EXPECT_EQ(reduced(ddp, net, {ones({4}), ones({4})})[1][2].item<double>(), 1);
     const std::string said = error_of([&] {
       reduced(ddp, net, {ones({4}), full({4}, 1.0 * g->rank())});

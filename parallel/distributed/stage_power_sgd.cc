@@ -191,8 +191,7 @@ void PowerSgd::reduce(std::vector<StageValues>& list, const StageNext& next) {
     const Tensor q = first_factor(v.name, s, x.next, next.step());
     Tensor p;
     if (x.mine) {
-      const bool fed = options_.error_feedback && x.next.error.defined() &&
-                       x.next.error.sizes() == IntArrayRef({s.n, s.m});
+      const bool fed = x.next.error.defined() && x.next.error.sizes() == IntArrayRef({s.n, s.m});
       x.delta = v.values.view({s.n, s.m});
       if (fed) x.delta = x.delta + x.next.error;
       p = x.delta.matmul(q);

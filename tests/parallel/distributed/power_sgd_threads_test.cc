@@ -137,6 +137,40 @@ TEST(PowerSgd, FullRankLosesNothing) {
     });
 }
 
+// The same gradient again and again: warm starts are a power iteration, which ends in the best
+// approximation of this rank; cold ones differ from step to step.
+TEST(PowerSgd, WarmStartsConverge) {
+  with_groups(1, seconds(60), [](const Group& g) {
+    const Shapes shapes{{10, 12}};
+    const auto mine = random_gradients(shapes, 0, 0);
+    const Matrix m(mine[0]);
+    Matrix v(random_gradients({{12, 2}}, 0, 1)[0]);
+    for (int i = 0; i < 500; ++i) v = orthonormal(transposed(m) * (m * v));
+    const Matrix best = (m * v) * transposed(v);
+    for (const bool warm : {true, false}) {
+      PowerSgdOptions o = low_rank(2, 0);
+      o.error_feedback = false;
+      o.warm_start = warm;
+      Given net(shapes);
+      GivenDdp ddp(net, g, with_stages({power_sgd_stage(o)}));
+      Tensor before, now;
+      for (int step = 0; step < 300; ++step) {
+        before = now;
+        now = reduced(ddp, net, mine)[0];
+      }
+      const double change = (now - before).abs().max().item<double>(),
+                   distance = largest(sum(Matrix(now), best, -1));
+      if (warm) {
+        EXPECT_LE(change, 1e-4);
+        EXPECT_LE(distance, 1e-3);
+      } else {
+        EXPECT_GT(change, 0.1);
+        EXPECT_GT(distance, 0.1);
+      }
+    }
+  });
+}
+
 // What is compressed follows the paper's rule; the rest has the bits of no stage. What travels are
 // the factors.
 TEST(PowerSgd, WhatTravels) {

@@ -279,6 +279,30 @@ TEST(PowerSgd, GradientsThatAreNotFiniteAndZeros) {
   });
 }
 
+// A factor that lost a direction keeps the others.
+TEST(PowerSgd, OneDirectionThatVanished) {
+  with_groups(1, seconds(60), [](const Group& g) {
+    Given net(Shapes{{10, 12}});
+    std::vector<Tensor> results;
+    for (const uint64_t seed : {3, 3, 4}) {
+      PowerSgdOptions o = low_rank(2, 0);
+      o.error_feedback = false;
+      o.seed = seed;
+      GivenDdp ddp(net, g, with_stages({power_sgd_stage(o)}));
+      const Tensor one_row = zeros({10, 12}), row = random_gradients({{12}}, 0, 0)[0];
+      one_row.select(0, 3).copy_(row);
+      reduced(ddp, net, {one_row});  // the only direction it has
+      const Tensor m = random_gradients({{10, 12}}, 0, 1)[0];
+      results.push_back(reduced(ddp, net, {m})[0]);
+      const Matrix basis = orthonormal(Matrix(results.back().slice(1, 0, 2)));
+      const Matrix along = Matrix(m) * Matrix(row.view({12, 1}));
+      expect_near(basis * (transposed(basis) * along), along, 1e-4);
+    }
+    EXPECT_TRUE(same_bits(results[0], results[1]));
+    EXPECT_FALSE(same_bits(results[0], results[2]));
+  });
+}
+
 // ---- checkpoints --------------------------------------------------------------------------------
 
 struct NetImpl : nn::Cloneable<NetImpl> {

@@ -49,14 +49,22 @@ Checkpoint& Checkpoint::add_part(const std::string& name, Save save, Load load) 
 
 void Checkpoint::save(const std::string& path) const {
   serialize::OutputArchive archive;
+  save(archive);
+  archive.save_to(path);
+}
+
+void Checkpoint::save(serialize::OutputArchive& archive) const {
   for (const Part& part : parts_) part.save(archive);
   save_generators(archive);
-  archive.save_to(path);
 }
 
 void Checkpoint::load(const std::string& path) {
   serialize::InputArchive archive;
   archive.load_from(path);
+  load(archive);
+}
+
+void Checkpoint::load(serialize::InputArchive& archive) {
   for (const Part& part : parts_) part.load(archive);
   load_generators(archive);  // last: a part that draws while it loads does not count
 }

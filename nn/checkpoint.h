@@ -64,6 +64,9 @@ class RAMET_API Checkpoint {
   /// or holds it in another shape; parts may then be half loaded. What the file holds beyond the
   /// parts added here is left alone.
   void load(const std::string& path);
+  /// The same into and out of an archive.
+  void save(serialize::OutputArchive& archive) const;
+  void load(serialize::InputArchive& archive);
 
  private:
   using Save = std::function<void(serialize::OutputArchive&)>;

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace ramet {
 namespace {
@@ -27,13 +28,15 @@ std::string target_of(const std::string& path) {
   return target;
 }
 
-}  // namespace
-
-void AtomicFile::failed(const char* what) const {
+[[noreturn]] void cannot(const char* what, const std::string& path) {
   const int reason = errno;
-  fail("write_file", "cannot ", what, ": got \"", std::strerror(reason), "\" for ", path_,
+  fail("write_file", "cannot ", what, ": got \"", std::strerror(reason), "\" for ", path,
        ", expected a writable place");
 }
+
+}  // namespace
+
+void AtomicFile::failed(const char* what) const { cannot(what, path_); }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(target_of(path)) {
   RAMET_CHECK(!path.empty() && path.back() != '/', "write_file", "path: got \"", path,
@@ -78,18 +81,20 @@ void AtomicFile::commit() {
               "got a file that is committed, expected an open one: ", path_);
   if (::fsync(fd_) != 0) failed("write to the disk");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) failed("rename");
-  const int fd = fd_;
-  fd_ = -1;
-  ::close(fd);
-  // Without this a crash of the machine may forget the rename. File systems that cannot sync a
-  // folder say EINVAL.
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;  // a folder one may write but not read
-  const int result = ::fsync(folder);
+  ::close(std::exchange(fd_, -1));
+  sync_folder(folder_of(path_));  // or a crash of the machine may forget the rename
+}
+
+void sync_folder(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;  // a folder one may write but not read
+  const int result = ::fsync(fd);
   const int reason = errno;
-  ::close(folder);
+  ::close(fd);
   errno = reason;
-  if (result != 0 && reason != EINVAL && reason != ENOTSUP) failed("write the folder to the disk");
+  // File systems that cannot sync a folder say EINVAL.
+  if (result != 0 && reason != EINVAL && reason != ENOTSUP)
+    cannot("write the folder to the disk", folder);
 }
 
 void write_file_atomically(const std::string& path, const std::string& contents) {

@@ -33,6 +33,10 @@ class RAMET_API AtomicFile {
   int fd_ = -1;
 };
 
+/// Waits until the names of a folder's files are on disk: after one was removed or moved there.
+/// Nothing where the file system cannot, or the folder may not be read.
+RAMET_API void sync_folder(const std::string& folder);
+
 /// The whole of a file at once.
 RAMET_API void write_file_atomically(const std::string& path, const std::string& contents);
 

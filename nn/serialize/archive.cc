@@ -198,6 +198,8 @@ void OutputArchive::save_to(std::ostream& stream) {
   });
 }
 
+Safetensors OutputArchive::to_safetensors() const { return to_file(*content_); }
+
 // ---- InputArchive -------------------------------------------------------------------------------
 
 InputArchive::InputArchive() : content_(std::make_shared<detail::ArchiveContent>()) {}
@@ -205,18 +207,19 @@ InputArchive::InputArchive(InputArchive&&) noexcept = default;
 InputArchive& InputArchive::operator=(InputArchive&&) noexcept = default;
 InputArchive::~InputArchive() = default;
 
-void InputArchive::load_from(const std::string& filename, std::optional<Device> device) {
-  content_ = from_file(load_safetensors(filename, device), filename);
+void InputArchive::load_from(Safetensors content, const std::string& name) {
+  content_ = from_file(std::move(content), name);
   prefix_.clear();
 }
+void InputArchive::load_from(const std::string& filename, std::optional<Device> device) {
+  load_from(load_safetensors(filename, device), filename);
+}
 void InputArchive::load_from(const char* data, size_t size, std::optional<Device> device) {
-  content_ = from_file(load_safetensors(data, size, "memory", device), "memory");
-  prefix_.clear();
+  load_from(load_safetensors(data, size, "memory", device), "memory");
 }
 void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {
   const std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  content_ = from_file(load_safetensors(bytes.data(), bytes.size(), "stream", device), "stream");
-  prefix_.clear();
+  load_from(load_safetensors(bytes.data(), bytes.size(), "stream", device), "stream");
 }
 void InputArchive::load_from(const std::function<size_t(uint64_t, void*, size_t)>& read,
                              const std::function<size_t()>& size, std::optional<Device> device) {

@@ -22,6 +22,8 @@
 namespace ramet {
 namespace serialize {
 
+struct Safetensors;
+
 namespace detail {
 struct ArchiveContent;  // everything a file holds, by full key
 }
@@ -48,6 +50,9 @@ class RAMET_API OutputArchive final {
   void save_to(const std::string& filename);
   void save_to(std::ostream& stream);
   void save_to(const std::function<size_t(const void* data, size_t bytes)>& write);
+
+  /// What save_to writes, tensors by reference.
+  Safetensors to_safetensors() const;
 
   template <class... Ts> void operator()(Ts&&... ts) { write(std::forward<Ts>(ts)...); }
 
@@ -88,6 +93,9 @@ class RAMET_API InputArchive final {
   void load_from(const char* data, size_t size, std::optional<Device> device = std::nullopt);
   void load_from(const std::function<size_t(uint64_t pos, void* buffer, size_t bytes)>& read,
                  const std::function<size_t()>& size, std::optional<Device> device = std::nullopt);
+
+  /// What OutputArchive::to_safetensors gave; `name` stands for a file in error texts.
+  void load_from(Safetensors content, const std::string& name);
 
   /// Keys of this level: entries and nested archives, sorted.
   std::vector<std::string> keys();

@@ -1,6 +1,7 @@
 #include "parallel/distributed/checkpoint.h"
 
 #include <cctype>
+#include <sstream>
 
 #include "parallel/distributed/checkpoint_content_internal.h"
 
@@ -21,6 +22,34 @@ struct TensorList {
   }
   void load(serialize::InputArchive& archive) {
     for (const TensorPart& p : parts) archive.read_values(p.name, p.local);
+  }
+};
+
+struct PlanPart {
+  std::function<DistributedCheckpoint::Plan()> get;
+  std::function<void(const DistributedCheckpoint::Plan&)> set;
+  DistributedCheckpoint::Plan loaded;
+
+  static std::string key(int64_t i) { return "bucket" + std::to_string(i); }
+  void save(serialize::OutputArchive& archive) const {
+    int64_t n = 0;
+    for (const std::vector<std::string>& bucket : get()) {
+      std::string text;
+      for (const std::string& name : bucket) text += name + "\n";
+      archive.write(key(n++), IValue(text));
+    }
+    archive.write("buckets", IValue(n));
+  }
+  void load(serialize::InputArchive& archive) {
+    IValue n, text;
+    archive.read("buckets", n);
+    loaded.clear();
+    for (int64_t i = 0; i < n.toInt(); ++i) {
+      archive.read(key(i), text);
+      std::istringstream lines(text.toStringRef());
+      loaded.emplace_back();
+      for (std::string name; std::getline(lines, name);) loaded.back().push_back(name);
+    }
   }
 };
 
@@ -98,6 +127,16 @@ DistributedCheckpoint& DistributedCheckpoint::add_tensors(const std::string& nam
     const std::string key = name + "." + p.name;
     spread_[key] = std::move(p);
   }
+  return *this;
+}
+
+DistributedCheckpoint& DistributedCheckpoint::add_plan(const std::string& name,
+                                                       std::function<Plan()> get,
+                                                       std::function<void(const Plan&)> set) {
+  const auto part = std::make_shared<PlanPart>(PlanPart{std::move(get), std::move(set), {}});
+  add(name, *part);
+  lists_.push_back(part);
+  last_.emplace_back([part] { part->set(part->loaded); });
   return *this;
 }
 

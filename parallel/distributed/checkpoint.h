@@ -84,6 +84,8 @@ struct LoadReport {
 /// the default generators are saved besides, as if by add_own("generators", ...).
 class RAMET_API DistributedCheckpoint {
  public:
+  using Plan = std::vector<std::vector<std::string>>;  // names of parameters
+
   explicit DistributedCheckpoint(std::shared_ptr<ProcessGroup> group);
 
   /// What is the same on all ranks; the Error of a save names what is not. A part is what
@@ -116,6 +118,12 @@ class RAMET_API DistributedCheckpoint {
   DistributedCheckpoint& add(const std::string& name, optim::Optimizer& optimizer,
                              std::vector<TensorPart> parameters);
   DistributedCheckpoint& add_tensors(const std::string& name, std::vector<TensorPart> tensors);
+  /// The plan of the buckets of what has plan() and set_plan(): DistributedDataParallel. A load
+  /// sets it last, on all ranks.
+  template <class Ddp> DistributedCheckpoint& add_plan(const std::string& name, Ddp& ddp) {
+    return add_plan(
+        name, [&ddp] { return ddp.plan(); }, [&ddp](const Plan& plan) { ddp.set_plan(plan); });
+  }
 
   /// Collective; it is on disk when this returns. Errors, on every rank, before anything is
   /// written: parts that do not fit or leave elements to nobody, ranks that differ in step, in
@@ -140,6 +148,8 @@ class RAMET_API DistributedCheckpoint {
     std::vector<std::string> names() const;
   };
   void note(const std::string& name);
+  DistributedCheckpoint& add_plan(const std::string& name, std::function<Plan()> get,
+                                  std::function<void(const Plan&)> set);
   detail::CheckpointContent collect() const;
   const TensorPart* state_of(const std::string& key) const;
   TensorPart described(const std::string& key, const Tensor& tensor) const;
@@ -153,7 +163,8 @@ class RAMET_API DistributedCheckpoint {
   std::set<std::string> names_, modules_, own_;  // of parts; add_tensors counts as a module
   std::map<std::string, TensorPart> spread_;     // by full key
   std::vector<States> optimizers_;
-  std::vector<std::shared_ptr<void>> lists_;  // of add_tensors
+  std::vector<std::shared_ptr<void>> lists_;  // of add_tensors and add_plan
+  std::vector<std::function<void()>> last_;   // of a load, when all ranks have loaded the rest
 };
 
 }  // namespace ramet::distributed

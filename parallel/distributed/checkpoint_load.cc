@@ -165,6 +165,7 @@ std::optional<LoadReport> DistributedCheckpoint::try_load(const std::string& fol
       restore(std::move(content));
       return {};
     });
+    for (const auto& set : last_) set();
     report.step = name.step;
     report.passed_over = std::move(passed_over);
     return report;

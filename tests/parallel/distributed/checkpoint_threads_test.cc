@@ -270,6 +270,38 @@ TEST(Checkpoints, WhatEachRankHasForItself) {
   }
 }
 
+// What has a plan, as DistributedDataParallel: setting it is collective.
+struct Planned {
+  Group group;
+  DistributedCheckpoint::Plan buckets;
+  DistributedCheckpoint::Plan plan() const { return buckets; }
+  void set_plan(const DistributedCheckpoint::Plan& p) {
+    group->barrier("set_plan").wait();
+    buckets = p;
+  }
+};
+
+TEST(Checkpoints, ThePlanOfTheBuckets) {
+  TempFolder folder;
+  const DistributedCheckpoint::Plan buckets = {{"fc.bias", "fc.weight"}, {"conv weight"}, {}};
+  with_groups(3, seconds(60), [&](const Group& g) {
+    Planned p{g, buckets};
+    DistributedCheckpoint(g).add_plan("plan", p).save(folder.path("c"), 1);
+  });
+  with_groups(2, seconds(60), [&](const Group& g) {
+    Planned p{g, {{"fc.bias"}}};
+    DistributedCheckpoint(g).add_plan("plan", p).load(folder.path("c"));
+    EXPECT_EQ(p.buckets, buckets);
+    // A rank that fails before does not leave the others in set_plan.
+    TensorPart other = part_of("w", ones({3}), Spread::whole, 0, 1);
+    DistributedCheckpoint c(g);
+    if (g->rank() == 1) c.add_tensors("t", {other});
+    c.add_plan("plan", p);
+    expect_part(error_of([&] { c.load(folder.path("c")); }), "it lacks t.w");
+    g->barrier().wait();
+  });
+}
+
 // Every rank's text of a save that fails; the folder is as before.
 std::string refused(int ranks, const std::function<void(const Group&, const std::string&)>& save) {
   TempFolder folder;

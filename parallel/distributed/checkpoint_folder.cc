@@ -41,6 +41,8 @@ bool parse(const std::string& file, CheckpointName& name) {
          (file[at] == '.' || file[at] == '-');
 }
 
+std::string text_of(const Json& manifest) { return manifest.dump(1) + "\n"; }
+
 // Collects a file's header: 8 bytes with its length, and that many.
 class Header {
  public:
@@ -137,7 +139,7 @@ void write_manifest(const std::string& path, const Manifest& m, const Stage& at)
   json[kDigest] = digest_of(json.dump());
   at("manifest");
   AtomicFile file(path);
-  file.write(json.dump(1) + "\n");
+  file.write(text_of(json));
   at("manifest written");
   file.commit();
   at("committed");
@@ -151,6 +153,7 @@ Manifest read_manifest(const std::string& path) {
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   try {
     Json json = Json::parse(text);
+    if (text_of(json) != text) throw damaged("is damaged: it is not as it was written");
     const std::string expected = json.at(kDigest).get<std::string>();
     json.erase(kDigest);
     const std::string found = digest_of(json.dump());

@@ -82,7 +82,7 @@ inline void killed_at_any_moment(unsigned long default_rounds) {
       } catch (const CommLost&) { return 0; }
     });
     ASSERT_TRUE(Ranks::wait_until([&] { return ranks.shared().step > 0; }));
-    usleep(static_cast<useconds_t>(random() % 150000));
+    usleep(static_cast<useconds_t>(random() % 250000));
     const int victim = static_cast<int>(random() % static_cast<unsigned>(n));
     ranks.signal(victim, SIGKILL);
     EXPECT_EQ(ranks.finish(victim), 128 + SIGKILL);

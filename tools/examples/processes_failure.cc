@@ -1,6 +1,6 @@
 // What happens when a rank does not come, or differs: an error that names it, on every rank, and a
-// group of those that are left. The ranks are threads here; processes behave the same. How a run goes
-// on from a checkpoint after a rank was lost: processes_checkpoint.cc.
+// group of those that are left. The ranks are threads here; processes behave the same. How a run
+// goes on from a checkpoint after a rank was lost: processes_checkpoint.cc.
 #include <cstdio>
 #include <thread>
 #include <vector>

@@ -127,9 +127,9 @@ class RAMET_API DistributedCheckpoint {
 
   /// Collective; it is on disk when this returns. Errors, on every rank, before anything is
   /// written: parts that do not fit or leave elements to nobody, ranks that differ in step, in
-  /// shapes, in values, or in tensors that all of them have. Then those of the disk; the
-  /// checkpoints before are as they were, and the files of this one are removed. After an error of
-  /// the manifest itself the step may be there, and then it is whole.
+  /// shapes, in values, or in tensors that all of them have. Then those of the disk: checkpoints
+  /// before are as they were, and the files of this one go, by the next save at the latest. After
+  /// an error in writing the manifest the step may be there, and then it is whole.
   void save(const std::string& folder, int64_t step, const SaveOptions& options = {}) const;
 
   /// Collective. A step that is damaged or incomplete is passed over, with a warning. Errors, on

@@ -93,6 +93,33 @@ TEST(CheckpointProcesses, KilledAtEveryStage) {
 
 TEST(CheckpointProcesses, KilledAtAnyMoment) { killed_at_any_moment(12); }
 
+// The survivors of a save make a group of their own, without starting again, and go on from the
+// checkpoint before.
+TEST(CheckpointProcesses, SurvivorsGoOn) {
+  TempFolder folder;
+  const std::string c = folder.path("c");
+  Ranks ranks;
+  ranks.start(3, [&](int rank, const std::string& url, Shared&) {
+    const auto g = init_process_group(url, within(seconds(60)));
+    save_step(g, c, 1);
+    SaveOptions o;
+    o.at = [&](const std::string& stage) {
+      if (rank == 1 && stage == "data in place") raise(SIGKILL);
+    };
+    try {
+      save_step(g, c, 2, o);
+      return 1;
+    } catch (const CommLost&) {}
+    const auto rest = g->regroup({0, 2}, within(seconds(60)));
+    if (load_step(rest, c) != 1) return 2;
+    save_step(rest, c, 3);
+    return load_step(rest, c) == 3 ? 0 : 3;
+  });
+  EXPECT_EQ(ranks.finish(0), 0);
+  EXPECT_EQ(ranks.finish(2), 0);
+  EXPECT_EQ(ranks.finish(1), 128 + SIGKILL);
+}
+
 // Saves of two ranks, of which rank 1 runs into a full disk: the same error for both, the folder as
 // before, and the group works on.
 int into_a_full_disk(const std::shared_ptr<ProcessGroup>& g, const std::string& folder,

@@ -109,8 +109,8 @@ class RAMET_API CommStages {
   /// Since the stages were registered, one entry a stage.
   std::vector<StageBytes> bytes() const;
 
-  /// For Checkpoint::add. What stages remember is this rank's own (errors of its gradients), so
-  /// each rank writes a file of its own.
+  /// For Checkpoint::add, or DistributedCheckpoint::add_own. What stages remember is this rank's
+  /// own (errors of its gradients), so with the first each rank writes a file of its own.
   void save(serialize::OutputArchive& archive) const;
   /// An Error, and nothing changed, where the stages, their parameters, or, if stages remember
   /// something, the rank or the number of ranks are others. Buckets may be others.

@@ -9,20 +9,9 @@
 
 #include "parallel/distributed/checkpoint.h"
 #include "tests/parallel/distributed/checkpoint_support.h"
-#include "tests/parallel/distributed/groups.h"
+#include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {
-
-void with_groups(int ranks, Milliseconds timeout, const Body& body) {
-  GroupOptions o;
-  o.timeout = timeout;
-  auto groups = make_local_groups(ranks, o);
-  as_ranks(ranks, [&](int rank) {
-    const Group mine = std::move(groups[static_cast<size_t>(rank)]);
-    body(mine);
-  });
-}
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -14,21 +14,11 @@
 #include "nn/sequential.h"
 #include "nn/serialize/safetensors.h"
 #include "parallel/distributed/checkpoint.h"
+#include "parallel/distributed/data_parallel.h"
 #include "tests/parallel/distributed/checkpoint_support.h"
-#include "tests/parallel/distributed/groups.h"
+#include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {
-
-void with_groups(int ranks, Milliseconds timeout, const Body& body) {
-  GroupOptions o;
-  o.timeout = timeout;
-  auto groups = make_local_groups(ranks, o);
-  as_ranks(ranks, [&](int rank) {
-    const Group mine = std::move(groups[static_cast<size_t>(rank)]);
-    body(mine);
-  });
-}
-
 namespace {
 
 struct Named {
@@ -268,6 +258,63 @@ TEST(Checkpoints, WhatEachRankHasForItself) {
       }
     });
   }
+}
+
+// Errors that PowerSGD feeds back are each rank's own.
+TEST(Checkpoints, CommunicationStages) {
+  struct Run {
+    explicit Run(const Group& g) {
+      DdpOptions o;
+      PowerSgdOptions low_rank;
+      low_rank.rank = 1, low_rank.start = 0, low_rank.min_compression_rate = 1;
+      o.stages = {power_sgd_stage(low_rank)};
+      net->weight.detach().copy_(numbered({8, 12}, kFloat, 3) / 251);
+      net->bias.detach().zero_();
+      ddp = std::make_unique<DistributedDataParallel<nn::Linear>>(net, g, o);
+      sgd = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions(0.01).momentum(0.9));
+    }
+    void steps(const Group& g, int64_t until) {
+      for (; step < until; ++step) {
+        sgd->zero_grad();
+        const Tensor x = numbered({5, 12}, kFloat, 10 * step + g->rank()) / 251;
+        (*ddp)(x).square().mean().backward();
+        sgd->step();
+      }
+    }
+    DistributedCheckpoint checkpoint(const Group& g) {
+      DistributedCheckpoint c(g);
+      c.add("net", *net).add("sgd", *sgd, *net).add("step", step);
+      c.add_own("stages", ddp->comm_stages());
+      return c;
+    }
+    nn::Linear net{12, 8};
+    std::unique_ptr<DistributedDataParallel<nn::Linear>> ddp;
+    std::unique_ptr<optim::SGD> sgd;
+    int64_t step = 0;
+  };
+  TempFolder folder;
+  with_groups(2, seconds(60), [&](const Group& g) {
+    Run whole(g);
+    whole.steps(g, 5);
+    whole.checkpoint(g).save(folder.path("c"), 5);
+    whole.steps(g, 10);
+    Run second(g);
+    EXPECT_TRUE(second.checkpoint(g).load(folder.path("c")).not_restored.empty());
+    second.steps(g, 10);
+    EXPECT_TRUE(same_bits(second.net->weight.detach(), whole.net->weight.detach()));
+    Run forgetful(g);  // what the errors are worth
+    DistributedCheckpoint c(g);
+    c.add("net", *forgetful.net).add("sgd", *forgetful.sgd, *forgetful.net);
+    c.add("step", forgetful.step).load(folder.path("c"));
+    forgetful.steps(g, 10);
+    EXPECT_FALSE(same_bits(forgetful.net->weight.detach(), whole.net->weight.detach()));
+  });
+  with_groups(3, seconds(60), [&](const Group& g) {
+    Run run(g);
+    EXPECT_EQ(run.checkpoint(g).load(folder.path("c")).not_restored,
+              std::vector<std::string>{"stages"});
+    run.steps(g, 6);
+  });
 }
 
 // What has a plan, as DistributedDataParallel: setting it is collective.

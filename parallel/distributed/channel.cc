@@ -10,11 +10,16 @@ std::string rank_list(const std::vector<int>& ranks) {
   return out;
 }
 
-void meet(Store& store, int rank, int size, Deadline deadline) {
-  store.set("here/" + std::to_string(rank), "");
+std::vector<std::string> meet(Store& store, int rank, int size, Deadline deadline,
+                              const std::string& told) {
+  store.set("here/" + std::to_string(rank), told);
   std::vector<int> missing;
-  for (int i = 0; i < size; ++i)
-    if (!store.find("here/" + std::to_string(i), deadline)) missing.push_back(i);
+  std::vector<std::string> all;
+  for (int i = 0; i < size; ++i) {
+    const auto found = store.find("here/" + std::to_string(i), deadline);
+    if (!found) missing.push_back(i);
+    all.push_back(found.value_or(""));
+  }
   RAMET_CHECK(missing.empty(), "process_group", "Timeout: of the ", size,
               " ranks of the group these did not come: ", rank_list(missing), " (store ",
               store.where(), ")");
@@ -28,6 +33,7 @@ void meet(Store& store, int rank, int size, Deadline deadline) {
       store.set("seen/" + std::to_string(rank), "");
     } catch (const Error&) {}  // it has ended: what follows says so
   }
+  return all;
 }
 
 void Channel::fail(const Failure& failure) const {

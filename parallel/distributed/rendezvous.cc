@@ -5,6 +5,7 @@
 
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/file_store.h"
+#include "parallel/distributed/host_address_internal.h"
 #include "parallel/distributed/tcp_store.h"
 
 namespace ramet::distributed {
@@ -188,7 +189,12 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
     r.store = store;
   }
   PrefixStore joined(r.store, "rendezvous");
-  detail::meet(joined, r.rank, r.world_size, deadline);
+  std::vector<detail::HostAddress> hosts;
+  const detail::HostAddress mine{detail::this_network(), r.address};
+  for (const std::string& text : detail::meet(joined, r.rank, r.world_size, deadline, mine.text()))
+    hosts.push_back(detail::HostAddress::parse(text));
+  const auto given = env.get("RAMET_SOCKET_ADDR");
+  r.address = given ? *given : detail::address_among(hosts, r.rank);
   return r;
 }
 

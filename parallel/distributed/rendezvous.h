@@ -9,6 +9,10 @@
 // A rank or world size that the address does not give comes from RendezvousOptions, else from the
 // environment. RAMET_RUN_ID (set by tools/launch) names one start of all ranks: a store or file of
 // another one is refused. RAMET_STORE is an address that env:// takes instead of MASTER_*.
+//
+// Ranks listen at the address by which their host reached the store; where that is loopback's and
+// there are other hosts (rank 0's own name may lead there), at the one that leads to these.
+// RAMET_SOCKET_ADDR, this host's address, and RAMET_SOCKET_IFNAME, an interface, choose another.
 #pragma once
 #include <functional>
 #include <memory>
@@ -33,7 +37,7 @@ struct Rendezvous {
   std::shared_ptr<Store> store;
   int rank = 0, world_size = 1;
   int local_rank = 0;   // on this host; the rank where nobody says
-  std::string address;  // of this host, as the other ranks reach it; empty: not known
+  std::string address;  // of this host, as the other ranks reach it
 };
 
 /// Errors, before anything is opened: an unknown scheme ("No rendezvous handler for x://"), a

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <thread>
 
+#include "parallel/distributed/host_address_internal.h"
 #include "parallel/distributed/socket_internal.h"
 
 namespace ramet::distributed::detail {
@@ -29,6 +31,21 @@ Addresses resolve_host(const std::string& host, uint16_t port, bool passive, std
                                 &hints, &found);
   if (error) why = gai_strerror(error);
   return {error ? nullptr : found, freeaddrinfo};
+}
+
+bool leads_to_loopback(const addrinfo& a) {
+  std::array<char, NI_MAXHOST> text{};
+  return getnameinfo(a.ai_addr, a.ai_addrlen, text.data(), text.size(), nullptr, 0,
+                     NI_NUMERICHOST) == 0 &&
+         is_loopback(text.data());
+}
+
+// No number, and not the one that means loopback.
+bool is_name(const std::string& host) {
+  in6_addr ignored{};
+  return !host.empty() && inet_pton(AF_INET, host.c_str(), &ignored) != 1 &&
+         inet_pton(AF_INET6, host.c_str(), &ignored) != 1 &&
+         host.find("localhost") == std::string::npos;
 }
 
 // Waits for `events`; false at the deadline.
@@ -141,6 +158,9 @@ Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std
 Socket listen_on(const std::string& host, uint16_t port, std::string& why) {
   const Addresses addresses = resolve_host(host, port, true, why);
   for (const addrinfo* a = addresses.get(); a; a = a->ai_next) {
+    // A host's own name often leads to its loopback there, and elsewhere to another address: others
+    // come to that one.
+    if (leads_to_loopback(*a) && is_name(host)) return listen_on("", port, why);
     Socket s(socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
     if (!s.open()) continue;
     const int on = 1, off = 0;

@@ -46,8 +46,9 @@ says stdout "[2] 2 of 6 at host:1234"
 says stdout "[3] 3 of 6 at host:1234"
 
 # Wrong use: one line, exit code 2.
-for words in "--nproc 0 -- true" "--nproc two -- true" "--nproc" "--frobnicate 3" "--nproc 2 --" "--nnodes 2 -- true" \
-  "--node-rank 1 -- true" "--nnodes 2 --master-port 7 --max-restarts 1 -- true" "--nproc 2 -- /no/such/program"; do
+for words in "--nproc 0 -- true" "--nproc two -- true" "--nproc" "--frobnicate 3" "--nproc 2 --" "--nnodes 2 --master-port 7 -- true" \
+  "--nnodes 2 --master-addr host -- true" "--master-addr" "--node-rank 1 -- true" \
+  "--nnodes 2 --master-addr host --master-port 7 --max-restarts 1 -- true" "--nproc 2 -- /no/such/program"; do
   run 2 $words
   [[ $(wc -l <"$work/stderr") == 1 ]] || fail "launch $words: not one line"
 done

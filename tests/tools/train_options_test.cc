@@ -29,12 +29,12 @@ TEST(TrainOptions, DefaultsAreTheMainJob) {
 
 TEST(TrainOptions, EveryOptionIsTaken) {
   Options o;
-  EXPECT_FALSE(
-      parse({"--data",   "d",       "--model=mlp", "--devices", "cpu:2", "--reduce",  "tree:4",
-             "--epochs", "7",       "--batch",     "62",        "--lr",  "0.5",       "--dropout",
-             "0.25",     "--limit", "500",         "--seed",    "9",     "--threads", "3",
-             "--out",    "o",       "--resume",    "--digest"},
-            o));
+  EXPECT_FALSE(parse(
+      {"--data",   "d",       "--model=mlp", "--devices", "cpu:2",     "--reduce",  "tree:4",
+       "--epochs", "7",       "--batch",     "62",        "--lr",      "0.5",       "--dropout",
+       "0.25",     "--limit", "500",         "--seed",    "9",         "--threads", "3",
+       "--out",    "o",       "--resume",    "--digest",  "--timeout", "11"},
+      o));
   EXPECT_EQ(o.data, "d");
   EXPECT_EQ(o.model, "mlp");
   EXPECT_EQ(o.devices, "cpu:2");
@@ -46,6 +46,7 @@ TEST(TrainOptions, EveryOptionIsTaken) {
   EXPECT_EQ(o.limit, 500);
   EXPECT_EQ(o.seed, 9);
   EXPECT_EQ(o.threads, 3);
+  EXPECT_EQ(o.timeout, 11);
   EXPECT_EQ(o.out, "o");
   EXPECT_TRUE(o.resume && o.digest);
   EXPECT_TRUE(o.was_given("batch"));
@@ -78,6 +79,8 @@ TEST(TrainOptions, ValuesOutOfRange) {
   EXPECT_EQ(error({"--epochs", "0"}), "[train] --epochs: got 0, expected at least 1");
   EXPECT_EQ(error({"--limit", "-1"}), "[train] --limit: got -1, expected at least 0");
   EXPECT_EQ(error({"--threads", "-2"}), "[train] --threads: got -2, expected at least 0");
+  EXPECT_EQ(error({"--timeout", "0"}), "[train] --timeout: got 0, expected at least 1");
+  EXPECT_EQ(error({"--timeout", "86401"}), "[train] --timeout: got 86401, expected at most 86400");
   expect_part(error({"--dropout", "1"}), "--dropout: got 1, expected at least 0 and less than 1");
   expect_part(error({"--lr", "0"}), "--lr: got 0, expected a positive number");
   expect_part(error({"--lr", "nan"}), "--lr: got nan");
@@ -93,7 +96,8 @@ TEST(TrainOptions, NumbersThatDoNotFit) {
     EXPECT_EQ(usage->text.find('\n'), std::string::npos) << usage->text;
     return usage->text;
   };
-  for (const char* option : {"--epochs", "--batch", "--limit", "--seed", "--threads"}) {
+  for (const char* option :
+       {"--epochs", "--batch", "--limit", "--seed", "--threads", "--timeout"}) {
     for (const char* value : {"99999999999999999999", "9223372036854775808", "-9223372036854775809",
                               "1e3", "0x10", "7 ", "", "18446744073709551617"})
       expect_part(error(option, value), std::string(option) + ": got ");
@@ -101,7 +105,7 @@ TEST(TrainOptions, NumbersThatDoNotFit) {
   for (const char* option : {"--dropout", "--lr"})
     for (const char* value : {"1e999", "-1e999", "1e-999", "inf", "0.1x", "", "nan(1)"})
       expect_part(error(option, value), std::string(option) + ": got ");
-  for (const char* option : {"--epochs", "--batch", "--threads"})
+  for (const char* option : {"--epochs", "--batch", "--threads", "--timeout"})
     expect_part(error(option, "9223372036854775807"), std::string(option) + ": got 9223372036854");
   EXPECT_EQ(error("--seed", "99999999999999999999"),
             "train: --seed: got 99999999999999999999, expected a whole number from 0 to "

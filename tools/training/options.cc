@@ -20,7 +20,7 @@ bool Options::was_given(const std::string& name) const {
 
 namespace {
 // Calls f(name, member) for each setting that decides about the result. Not: devices and threads
-// (under tree:V they change nothing), the folder, what is printed.
+// (under tree:V they change nothing), the folder, what is printed, how long others are waited for.
 template <class O, class F> void settings(O& o, const F& f) {
   f("data", o.data);
   f("model", o.model);
@@ -67,6 +67,7 @@ void Options::check() const {
   in_range("limit", limit, 0, INT64_MAX);
   in_range("seed", seed, 0, INT64_MAX);
   in_range("threads", threads, 0, 1024);
+  in_range("timeout", timeout, 1, 86400);
   RAMET_CHECK(dropout >= 0 && dropout < 1, "train", "--dropout: got ", dropout,
               ", expected at least 0 and less than 1");
   RAMET_CHECK(std::isfinite(lr) && lr > 0, "train", "--lr: got ", lr,
@@ -135,6 +136,9 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
       "--ddp", o.ddp,
       "one of several processes, which tools/launch, mpirun or srun started; --devices are "
       "each one's (by default cpu:0)");
+  add_number(app, "--timeout", o.timeout,
+             "how long the processes of --ddp wait for one that does not come or answer")
+      ->type_name("SECONDS");
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
     app.parse(arguments);

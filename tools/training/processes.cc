@@ -24,11 +24,12 @@ int threads_beside_others() {
 
 bool started_again() { return number("RAMET_RESTARTS", 0) > 0; }
 
-Processes Processes::join() {
+Processes Processes::join(distributed::Milliseconds timeout) {
   Processes p;
   distributed::GroupOptions options;
   options.name = "train";
-  p.group_ = distributed::init_process_group("env://", options);
+  p.group_ = distributed::init_process_group("env://", options);  // hosts may start much later
+  p.group_->set_timeout(timeout);
   return p;
 }
 

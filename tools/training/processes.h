@@ -15,9 +15,9 @@ namespace ramet::training {
 class Processes {
  public:
   Processes() = default;
-  /// Finds the others by the variables that tools/launch, mpirun or srun set. Errors:
-  /// distributed::rendezvous.
-  static Processes join();
+  /// Finds the others by the variables that tools/launch, mpirun or srun set; their operations end
+  /// within `timeout`. Errors: distributed::rendezvous.
+  static Processes join(distributed::Milliseconds timeout);
 
   bool several() const { return group_ != nullptr; }
   int rank() const { return group_ ? group_->rank() : 0; }

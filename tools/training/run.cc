@@ -165,7 +165,7 @@ Run::Run(Options& o) : options_(o) {
   else if (o.ddp) set_num_threads(threads_beside_others());
   devices_ = parse_devices(o.devices);
   data_ = load_images(o.data, o.limit);
-  if (o.ddp) processes_ = Processes::join();
+  if (o.ddp) processes_ = Processes::join(std::chrono::seconds(o.timeout));
 
   leader_.emplace(devices_[0]);
   random_.emplace(LeadingGenerators{devices_[0]});

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <random>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -87,43 +86,7 @@ TEST(Processes, ReplicateAndJoin) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
 }
 
-// Rank 1 is killed at a random moment of all-reduces of 8 MiB. What fails leaves its tensor as it
-// was, and the survivors go on without the dead one.
-TEST(Processes, KilledInTheMiddle) {
-  std::mt19937 random(20);
-  for (int round = 0; round < 10; ++round) {
-    Ranks ranks;
-    ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
-      const auto group = init_process_group(url, within(seconds(60)));
-      const Tensor mine = full({2 << 20}, rank + 1.0), sum = full({2 << 20}, 6.0);
-      group->barrier().wait();
-      for (;;) {
-        Tensor t = mine.clone();
-        ++shared.step;
-        try {
-          group->all_reduce(t).wait();
-          if (!t.equal(sum)) return 1;
-        } catch (const CommLost& e) {
-          if (!t.equal(mine)) return 2;
-          if (e.ranks() != std::vector<int>{1}) return 3;
-          break;
-        }
-      }
-      const auto rest = group->regroup({0, 2}, within(seconds(60)));
-      Tensor t = mine.clone();
-      rest->all_reduce(t).wait();
-      if (!t.equal(full({2 << 20}, 4.0))) return 4;
-      rest->barrier().wait();
-      return 0;
-    });
-    ASSERT_TRUE(Ranks::wait_until([&] { return ranks.shared().step >= 3; }));
-    usleep(static_cast<useconds_t>(random() % 30000));
-    ranks.signal(1, SIGKILL);
-    EXPECT_EQ(ranks.finish(0), 0);
-    EXPECT_EQ(ranks.finish(2), 0);
-    EXPECT_EQ(ranks.finish(1), 128 + SIGKILL);
-  }
-}
+TEST(Processes, KilledInTheMiddle) { kill_in_the_middle(10); }
 
 // A rank whose host does not answer any more, and whose connections are open still.
 TEST(Processes, StoppedInTheMiddle) {

@@ -19,6 +19,7 @@
 
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/header_internal.h"
+#include "parallel/distributed/inbox_internal.h"
 #include "parallel/distributed/staging_internal.h"
 #include "runtime/gpu_link.h"
 
@@ -122,18 +123,24 @@ class Channel {
   /// Waits until `done`, and for nothing longer than the deadline.
   void until(const std::function<bool()>& done, const char* late);
 
-  /// Begins to show `mine` to all, as `to_each(rank)` changes it.
-  template <class F> void show(const Header& mine, const F& to_each) {
+  /// What to show to all: `mine`, as `to_each(rank)` changes it. It goes with the first round, or
+  /// when headers() asks for the others'. They come into `inbox`, which then expects `next_tag`.
+  template <class F>
+  void show(const Header& mine, Inbox& inbox, uint64_t next_tag, const F& to_each) {
     shown_.assign(static_cast<size_t>(size_), mine);
     for (int i = 0; i < size_; ++i) to_each(i, shown_[static_cast<size_t>(i)]);
-    begin_to_show();
+    inbox_ = &inbox;
+    next_tag_ = next_tag;
+    all_ = shown_;
+    compared_ = false;
   }
   /// Everybody's, by rank. Throws a Failure where some do not come or differ.
   const std::vector<Header>& headers();
   /// One message each way and peer; those of no bytes are not sent. All have arrived, all of ours
   /// were taken, and all headers are known to agree, when it returns. Every rank calls it equally
-  /// often. The first one begins before the headers have come: its messages carry a hash of the
-  /// header, so that ranks which are about to do different things do not take each other's.
+  /// often. The first one begins before the headers have come: its messages are parts of theirs, or
+  /// carry a hash of the header, so that ranks which are about to do different things do not take
+  /// each other's.
   void move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in,
             const char* who_is_late = "stopped in the middle");
   /// move() in two halves: several rounds may be under way.
@@ -145,7 +152,8 @@ class Channel {
   [[noreturn]] void fail(const Failure& failure) const;
 
  private:
-  void begin_to_show();
+  // Takes from the round what goes with the headers.
+  void begin_to_show(std::vector<Outgoing>& out, std::vector<Incoming>& in);
   void start(Round& round, uint64_t tag, const std::vector<Outgoing>& out,
              const std::vector<Incoming>& in);
   void finish(const Round& round, const char* who_is_late);
@@ -157,12 +165,16 @@ class Channel {
   Engine& engine_;
   StagingPool& pool_;
   const int rank_, size_;
-  uint64_t tag_;
+  uint64_t tag_, next_tag_ = 0;
   const Deadline deadline_;
   const std::function<void(const Failure&)> tell_;
   std::atomic<uint64_t>* const sent_;
   std::vector<Header> shown_, all_;
-  Round showing_;  // after what it writes into
+  Inbox* inbox_ = nullptr;
+  Inbox::Messages* came_ = nullptr;    // once the headers are on their way
+  std::vector<Incoming> behind_;       // where to what comes with them belongs
+  std::vector<std::vector<char>> to_;  // [rank]: header and what goes with it
+  Round showing_;                      // after what it sends
   bool compared_ = true;
   int peer_ = -1;  // -1: all
   Lies lies_;

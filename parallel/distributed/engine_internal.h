@@ -54,6 +54,7 @@ class Engine {
   virtual ~Engine() = default;
   virtual const char* backend() const = 0;
   virtual TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) = 0;
+  /// A message of at most that many bytes.
   virtual TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) = 0;
   /// Ends the group: every wait on every rank that can be reached throws GroupEnded. Only the first
   /// note counts. Returns within two seconds.

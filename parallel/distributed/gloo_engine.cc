@@ -144,7 +144,8 @@ class Watch {
   // As soon as there is one, at most that much later.
   std::optional<AbortNote> note(Milliseconds delay = Milliseconds(0)) {
     std::unique_lock lock(mutex_);
-    ended_.wait_for(lock, delay, [this] { return note_ || closing_; });
+    // (A wait that may not last is still a sleep: timers are tens of microseconds late.)
+    if (delay.count() > 0) ended_.wait_for(lock, delay, [this] { return note_ || closing_; });
     return note_;
   }
 

@@ -52,7 +52,8 @@ ProcessGroup::State::State(std::unique_ptr<detail::Engine> carrier, int my_rank,
       size(ranks),
       options(std::move(o)),
       nccl(detail::asks_for_nccl(options.backend)),
-      timeout_ms(options.timeout.count()) {
+      timeout_ms(options.timeout.count()),
+      inbox_(*engine, rank, size) {
   helpers_->state = this;
   worker_ = std::thread([this] { serve(); });
 }
@@ -204,7 +205,7 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
         *engine, staging_, rank, size, numbered(t.header.sequence), deadline_in(t.timeout),
         [&](const detail::Failure& f) { tell(f, t.header.text()); },
         &wire_bytes[static_cast<size_t>(t.header.op)]);
-    channel.show(t.header, [&](int r, Header& h) {
+    channel.show(t.header, inbox_, numbered(t.header.sequence + 1), [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
     channel.on(t.lies);

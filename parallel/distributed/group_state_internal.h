@@ -113,6 +113,7 @@ struct ProcessGroup::State {
     std::atomic<bool> done{false};
   };
   detail::StagingPool staging_;
+  detail::Inbox inbox_;
   // Made at their first operation. Of all ranks: by their devices. Of two: by sender or receiver,
   // the other rank and both devices.
   std::map<std::vector<int>, std::unique_ptr<detail::Card>> cards_;

@@ -92,11 +92,11 @@ class Recv final : public Transfer {
     }
     const std::shared_ptr<Message> m = found->second;
     hub_->messages.erase(found);
-    RAMET_CHECK(m->bytes == bytes_, "process_group", "a message of ", m->bytes,
-                " bytes where one of ", bytes_, " was expected");
+    RAMET_CHECK(m->bytes <= bytes_, "process_group", "a message of ", m->bytes,
+                " bytes where one of at most ", bytes_, " was expected");
     m->state = Message::copying;
     lock.unlock();
-    if (bytes_) std::memcpy(data_, m->data, bytes_);
+    if (m->bytes) std::memcpy(data_, m->data, m->bytes);
     lock.lock();
     m->state = Message::taken;
     done_ = true;

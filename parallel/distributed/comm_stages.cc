@@ -89,6 +89,11 @@ bool CommStages::computes() const {
       stages_, [](const auto& s) { return !dynamic_cast<const RouteStage*>(s.get()); });
 }
 
+bool CommStages::routes() const {
+  return std::ranges::any_of(
+      stages_, [](const auto& s) { return dynamic_cast<const RouteStage*>(s.get()) != nullptr; });
+}
+
 std::shared_ptr<ProcessGroup> CommStages::group_now() const {
   for (const auto& s : stages_)
     if (const auto* route = dynamic_cast<const RouteStage*>(s.get()))
@@ -161,13 +166,14 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
   RAMET_CHECK(!members.empty() && members.size() <= detail::kMaxMembers, op, "members: got ",
               members.size(), ", expected 1 to ", detail::kMaxMembers);
 
-  detail::StageRun run{stages_, step(), average_, order_, {}};
+  const bool by_active = average_ == Average::mean && o.op == ReduceOp::sum;
+  detail::StageRun run{stages_, step(), average_, order_, by_active, {}};
   o.name += ", step " + std::to_string(run.step);  // of a resumed run, say
   detail::Task task;
   task.timeout = o.timeout.value_or(group->timeout());
   detail::Header& h = task.header;
   h.op = detail::Op::all_reduce_stages;
-  h.reduce = average_ == Average::mean ? ReduceOp::average : ReduceOp::sum;
+  h.reduce = o.op;
   h.order = static_cast<uint8_t>(order_.kind());
   h.leaves = static_cast<uint8_t>(order_.leaves());
   h.note = rows;

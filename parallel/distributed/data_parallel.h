@@ -223,7 +223,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   /// steps: one that is through takes part in the others' with nothing, until all are. Then all
   /// take over parameters and buffers of the rank that was through last (of several, the highest);
   /// an optimizer's state stays each rank's own. What `loop` throws ends the group. Errors: a join
-  /// inside a join; with communication stages; JoinOptions::throw_on_early_termination.
+  /// inside a join; a RouteStage (post-local SGD); JoinOptions::throw_on_early_termination.
   void join(const std::function<void()>& loop, const JoinOptions& options = {}) {
     core_.join(loop, options);
   }

@@ -15,7 +15,8 @@ namespace ramet::distributed::detail {
 void GradientReducer::begin_join(bool divide_by_active, bool throw_on_early_termination) {
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!joining_, "join", "inside another join of this module");
-  RAMET_CHECK(stages_.empty(), "join", "got communication stages, expected none");
+  RAMET_CHECK(!stages_.routes(), "join",
+              "got a communication stage that chooses the ranks, expected all of the group");
   joining_ = true;
   by_active_ = divide_by_active;
   throw_early_ = throw_on_early_termination;
@@ -59,6 +60,7 @@ int GradientReducer::shadow_step() {
     explain(std::current_exception());
   }
   buckets_.clear();
+  if (active > 0) stages_.step_done(/*failed=*/false);
   if (active > 0 && !throw_early_) agree_on_order();
   return std::max(active, 0);
 }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -79,10 +78,11 @@ class Wire {
     add_up(sum);
     // Of a sum the mean travels: it is in range where the contributions are.
     const bool scaled = run_.average == Average::sum && !lossless_ && n_ > 2;
-    double divisor = 1;
-    if (run_.average == Average::mean || scaled) divisor = n_;
-    if (run_.average == Average::weighted)
-      divisor = std::accumulate(run_.rows.begin(), run_.rows.end(), 0.0);
+    double divisor = 1, rows = 0, active = 0;
+    for (double r : run_.rows)
+      if (r >= 0) rows += r, active += 1;
+    if (run_.average == Average::mean || scaled) divisor = run_.by_active ? active : n_;
+    if (run_.average == Average::weighted) divisor = rows;
     const auto elements = static_cast<int64_t>(numbers(of(me_)));
     if (divisor != 1 && divisor > 0) over_memory(sum, elements, kFloat).div_(divisor);
     if (n_ > 2) {

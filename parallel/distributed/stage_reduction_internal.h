@@ -14,7 +14,8 @@ struct StageRun {
   int64_t step;
   Average average;
   ReduceOrder order;
-  std::vector<double> rows;  // [rank]
+  bool by_active;            // a mean over the ranks that have inputs
+  std::vector<double> rows;  // [rank]; below 0: it has no inputs any more (join)
 };
 
 /// The stages from number `at` on.

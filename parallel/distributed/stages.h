@@ -119,9 +119,11 @@ class RAMET_API CommStages {
  private:
   friend class detail::GradientReducer;
   bool computes() const;
+  bool routes() const;
   std::shared_ptr<ProcessGroup> group_now() const;
   // As ProcessGroup::all_reduce_members, for the gradients of these names. Where the chain
-  // computes, it weighs and divides too.
+  // computes, it weighs and divides too: a mean that asks for a sum, by the ranks that have inputs
+  // (rows not below 0).
   Work all_reduce(std::vector<Tensor> members, const std::vector<std::string>& names,
                   CollectiveOptions options, const std::vector<bool>& present, double rows,
                   const std::shared_ptr<MemberReport>& report);

@@ -73,6 +73,57 @@ TEST(Join, DividesByActiveRanksOrByAll) {
     });
 }
 
+// The same through stages, which divide themselves.
+TEST(Join, ThroughStages) {
+  for (const bool initial : {false, true})
+    for (const Average average : {Average::mean, Average::sum, Average::weighted})
+      for (const bool low_rank : {false, true})
+        with_groups(3, seconds(60), [&](const Group& g) {
+          nn::Linear net(nn::LinearOptions(4, 8).bias(false));
+          DdpOptions options;
+          options.average = average;
+          if (low_rank) {
+            PowerSgdOptions of_rank_1;
+            of_rank_1.start = 0;
+            of_rank_1.min_compression_rate = 0;
+            options.stages.push_back(power_sgd_stage(of_rank_1));
+          }
+          options.stages.push_back(fp16_stage());
+          DistributedDataParallel<nn::Linear> ddp(net, g, options);
+          std::vector<double> seen;
+          JoinOptions o;
+          o.divide_by_initial_world_size = initial;
+          optim::SGD optimizer(net->parameters(), optim::SGDOptions(0.01));
+          const int steps = g->rank() == 1 ? 5 : 2 + g->rank();  // 2, 5, 4
+          ddp.join(
+              [&] {
+                for (int step = 0; step < steps; ++step) {
+                  optimizer.zero_grad();
+                  ddp(full({g->rank() + 1, 4}, 50.0)).mean(0).sum().backward();
+                  seen.push_back(net->weight.grad()[7][3].item<double>());
+                  optimizer.step();
+                }
+              },
+              o);
+          for (size_t step = 0; step < seen.size(); ++step) {
+            const double active = step < 2 ? 3 : step < 4 ? 2 : 1;
+            double expected = 50;
+            if (average == Average::sum) expected = 50 * active;
+            if (average == Average::mean && initial) expected = 50 * active / 3;
+            EXPECT_NEAR(seen[step], expected, expected * 2e-3) << step;
+          }
+          expect_equal_everywhere(g, net->parameters());
+          EXPECT_EQ(ddp.comm_stages().step(), 5);
+        });
+  with_groups(2, seconds(60), [](const Group& g) {
+    nn::Linear net(2, 2);
+    DdpOptions options;
+    options.stages = {post_local_sgd_stage(new_subgroups(*g, 1), 0)};
+    DistributedDataParallel<nn::Linear> ddp(net, g, options);
+    expect_part(error_of([&] { ddp.join([] {}); }), "a communication stage that chooses the ranks");
+  });
+}
+
 // Batch norms, with merged statistics and synchronised, a buffer, accumulation, three ranks.
 TEST(Join, ForwardsThatMeet) {
   for (const bool sync : {false, true})

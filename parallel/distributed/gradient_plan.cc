@@ -18,7 +18,12 @@ namespace ramet::distributed::detail {
 GradientReducer::Trainable GradientReducer::trainable() const {
   Trainable t;
   for (size_t i = 0; i < leaves_.size(); ++i) {
-    if (!leaves_[i] || leaves_[i]->tensor.requires_grad()) continue;
+    if (!leaves_[i]) continue;
+    const Tensor& tensor = leaves_[i]->tensor;
+    const uint64_t facts[] = {static_cast<uint64_t>(tensor.scalar_type()),
+                              static_cast<uint64_t>(tensor.device().ordinal()), tensor.nbytes()};
+    t.layout = XXH3_64bits_withSeed(facts, sizeof(facts), t.layout);
+    if (tensor.requires_grad()) continue;
     t.frozen.push_back(i);
     const std::string& name = leaves_[i]->name;
     t.hash = XXH3_64bits_withSeed(name.data(), name.size(), t.hash);
@@ -102,12 +107,9 @@ void GradientReducer::make_plan() {
 }
 
 // After the first synchronised backward: by the place at which the last rank had a gradient
-// complete, then by name. Later only what was frozen or thawed changes the plan, everywhere alike.
+// complete, then by name. Later only what was frozen, thawed or moved changes the plan.
 void GradientReducer::agree_on_order() {
-  if (agreed_) {
-    if (trainable() != planned_) make_plan();
-    return;
-  }
+  if (agreed_) return;
   Packer mine;
   std::vector<uint64_t> place(leaves_.size(), leaves_.size());
   for (size_t k = 0; k < completed_.size(); ++k) place[completed_[k]] = k;

@@ -135,6 +135,7 @@ void GradientReducer::begin(bool with_sync) {
   buckets_.clear();
   completed_.clear();
   publish_trainable();
+  if (trainable() != planned_) make_plan();  // on all ranks alike
   syncing_ = false;
   for (const auto& list : plan_) {
     Bucket& b = buckets_.emplace_back();

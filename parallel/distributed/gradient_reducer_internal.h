@@ -96,10 +96,11 @@ class GradientReducer final {
     Work work;
     std::shared_ptr<MemberReport> report;
   };
-  // The leaves as this rank would have them reduced, in a text that all ranks must agree about.
+  // What the plan depends on, and all ranks must agree about.
   struct Trainable {
     std::vector<size_t> frozen;  // leaves
-    uint64_t hash = 0;
+    uint64_t hash = 0;           // of their names
+    uint64_t layout = 0;         // of all leaves' dtypes, devices and sizes: to() changes them
     bool operator==(const Trainable&) const = default;
   };
 

@@ -104,6 +104,26 @@ TEST(DdpPlan, FrozenParameters) {
   });
 }
 
+// One of two parameters of one bucket gets another dtype.
+TEST(DdpPlan, ParametersOfAnotherDtype) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(2);
+    DistributedDataParallel<Chain> ddp(net, g);
+    const auto step = [&] {
+      net->zero_grad();
+      ddp(Rows(full({2}, g->rank() * 2.0)), Used({0, 1})).backward();
+      EXPECT_EQ(net->w[0].grad()[0].item<double>(), 2);
+      EXPECT_EQ(net->w[1].grad()[0].item<double>(), 1);
+    };
+    step();
+    EXPECT_EQ(ddp.plan().size(), 1u);
+    net->w[1].set_data(net->w[1].detach().to(kDouble));
+    step();
+    EXPECT_EQ(ddp.plan().size(), 2u);
+    EXPECT_EQ(net->w[1].grad().scalar_type(), kDouble);
+  });
+}
+
 TEST(DdpPlan, RanksThatFreezeDifferently) {
   with_groups(3, seconds(600), [](const Group& g) {
     Chain net(3);

@@ -10,15 +10,14 @@ python3 tests/tools/small_images.py "$work/data" 600
 export RAMET_EMULATED_DEVICES=4
 
 fail() {
-  echo "FAILED: $*"
-  cat "$work/stderr" "$work/stdout" 2>/dev/null || true
+  { echo "FAILED: $*" && cat "$work/stderr" "$work/stdout"; } >&2 || true
   exit 1
 }
 # run NAME DEVICES: prints the digest.
 run() {
-  "$train" --data "$work/data" --devices "$2" --limit 512 --epochs 1 --reduce tree:4 --digest --out "$work/$1" \
+  "$train" --data "$work/data" --devices "$2" --limit 512 --epochs 1 --batch 64 --reduce tree:4 --digest --out "$work/$1" \
     >"$work/stdout" 2>"$work/stderr" || fail "$1: exit code $?"
-  grep -q "devices $2;" "$work/stdout" || fail "$1: the devices are not named"
+  grep -qF "devices ${2//,/, };" "$work/stdout" || fail "$1: the devices are not named"
   sed -n 's/^digest //p' "$work/stdout"
 }
 

@@ -251,8 +251,8 @@ bool by_columns(const Conv2dArgs& a, Stream where) {
   else write(float{});
   return ::ramet::cuda::blas_multiply(
       "conv2d", static_cast<int>(device),
-      {columns.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0, a.dtype, false,
-       true, false});
+      {columns.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
+       a.dtype, false, true, false});
 }
 
 }  // namespace
@@ -262,8 +262,9 @@ void conv2d_forward(const Conv2dArgs& a, Stream where) {
   by_compute_type(a.dtype, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
 }
 void conv2d_backward_input(const Conv2dArgs& a, Stream where) {
-  by_compute_type(
-      a.dtype, [&](auto t) { multiply("conv2d_backward_input", where, BackwardInput<decltype(t)>(a)); });
+  by_compute_type(a.dtype, [&](auto t) {
+    multiply("conv2d_backward_input", where, BackwardInput<decltype(t)>(a));
+  });
 }
 void conv2d_backward_weight(const Conv2dArgs& a, Stream where) {
   by_compute_type(a.dtype, [&](auto t) { backward_weight<decltype(t)>(a, where); });

@@ -10,8 +10,8 @@ namespace {
 // Items of one thread: few blocks meet in the word.
 constexpr int64_t kChecked = 16;
 
-// The smallest faulty position of all blocks, whichever of them finds it first: the last block to be
-// done writes it down.
+// The smallest faulty position of all blocks, whichever of them finds it first: the last block to
+// be done writes it down.
 __global__ void check_index_kernel(CheckIndexArgs a) {
   using Bits = unsigned long long;
   auto* word = static_cast<::ramet::cuda::FaultWord*>(a.fault_word);
@@ -374,7 +374,8 @@ void index_elements(const IndexArgs& a, Stream where) {
       start_for("index", where, loop.items(), get_kernel<decltype(t)>, a, loop.items());
     });
   if (a.mode == IndexMode::kPut)
-    return by_word(bytes_of(a.dtype), [&](auto t) { write_elements<decltype(t), false>(loop, where); });
+    return by_word(bytes_of(a.dtype),
+                   [&](auto t) { write_elements<decltype(t), false>(loop, where); });
   by_compute_type(a.dtype, [&](auto t) { write_elements<decltype(t), true>(loop, where); });
 }
 

@@ -106,8 +106,8 @@ template <class T> __global__ void sum_rows_kernel(SumRowsArgs a) {
 // of product_kernel takes k / 16 steps of about 100 ns.
 constexpr double kBlasProducts = 32768;
 
-// By cuBLASLt: where it is there, the product is large enough, and the matrices lie as it wants them
-// (rows that do not overlap; a bias at a multiple of 16 bytes).
+// By cuBLASLt: where it is there, the product is large enough, and the matrices lie as it wants
+// them (rows that do not overlap; a bias at a multiple of 16 bytes).
 bool by_blas(const MatmulArgs& g, Stream where) {
   if (compute_type_of(g.dtype) == ScalarType::Long || g.k == 0 || where.id != gpu::kCompute)
     return false;
@@ -134,7 +134,8 @@ bool by_blas(const MatmulArgs& g, Stream where) {
 void matmul(const MatmulArgs& g, Stream where) {
   if (g.batch == 0 || g.m == 0 || g.n == 0) return;
   if (by_blas(g, where)) return;
-  by_compute_type(g.dtype, [&](auto t) { multiply("matmul", where, MatrixProduct<decltype(t)>(g)); });
+  by_compute_type(g.dtype,
+                  [&](auto t) { multiply("matmul", where, MatrixProduct<decltype(t)>(g)); });
 }
 
 void dot(const DotArgs& a, Stream where) {

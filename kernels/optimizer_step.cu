@@ -52,7 +52,8 @@ template <class T> struct Alone {
 template <class T, bool kMomentum> __global__ void sgd_kernel(SgdArgs a, int64_t tiles) {
   const SgdStep<Alone<T>> step(a);
   const auto fits = [](const SgdTensor& t) {
-    return aligned(t.parameter) && aligned(t.gradient) && (!kMomentum || aligned(t.momentum_buffer));
+    return aligned(t.parameter) && aligned(t.gradient) &&
+           (!kMomentum || aligned(t.momentum_buffer));
   };
   over_tiles<T>(a, tiles, fits, [&](const SgdTensor& t, int64_t i, auto count) {
     constexpr int kCount = decltype(count)::value;

@@ -35,6 +35,7 @@ void wrong_module(const std::type_info& held, const std::type_info& asked) {
 AnyValue call_boxed(Module& module, std::vector<AnyValue>&& arguments,
                     const std::function<AnyValue(std::vector<AnyValue>&&)>& forward) {
   const std::shared_ptr<const ModuleHooks> hooks = module.forward_hooks();
+  const std::vector<std::shared_ptr<void>> scopes = hooks->enter(module);
   std::vector<Tensor> inputs, outputs;
   for (AnyValue& a : arguments)
     if (const Tensor* t = a.try_get<Tensor>()) inputs.push_back(*t);

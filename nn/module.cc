@@ -279,6 +279,9 @@ Tensor& Module::register_buffer(std::string name, Tensor tensor, BufferPolicy po
   set_buffer_policy(name, policy);
   return made;
 }
+void Module::set_own_parameter(const std::string& name, Tensor tensor) {
+  parameters_[name] = std::move(tensor);
+}
 void Module::add_child(std::string name, std::shared_ptr<Module> child) {
   check_name("register_module", "Submodule", name);
   children_.insert(std::move(name), std::move(child));

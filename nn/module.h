@@ -205,6 +205,11 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   virtual std::pair<const void*, size_t> own_bytes() const { return {nullptr, 0}; }
   /// Is this object a replica that data-parallel calls made of another one?
   bool is_replica() const noexcept { return is_replica_; }
+  /// Puts another tensor into the registry, where `name` is a parameter of this module alone;
+  /// members keep the one they have. A module that holds shards cannot be cloned.
+  void set_own_parameter(const std::string& name, Tensor tensor);
+  bool holds_shards() const noexcept { return holds_shards_; }
+  void set_holds_shards(bool on) noexcept { holds_shards_ = on; }
   void set_replica(bool on) noexcept { is_replica_ = on; }
   /// Called on the source, on the caller's thread, after every replica succeeded: takes over what
   /// they deposited during their forwards. `replicas` are this module's counterparts, in replica
@@ -255,7 +260,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   OrderedDict<std::string, std::shared_ptr<Module>> children_;
   mutable std::optional<std::string> name_;
   std::vector<std::pair<std::string, BufferPolicy>> policies_;  // other than `first`
-  bool is_training_ = true, is_replica_ = false;
+  bool is_training_ = true, is_replica_ = false, holds_shards_ = false;
   // Last, so that no padding follows in which a derived class's first members would lie:
   // own_bytes() begins at its end.
   std::shared_ptr<const ModuleHooks> hooks_;

@@ -33,7 +33,7 @@ void Module::forget_registries() {
   buffers_.clear();
   children_.clear();
   policies_.clear();
-  is_replica_ = false;
+  is_replica_ = holds_shards_ = false;
 }
 
 namespace {
@@ -71,6 +71,9 @@ void copy_values(const char* kind, OrderedDict<std::string, Tensor>& to,
 }  // namespace
 
 void Module::copy_tensors_from(const Module& source, const std::optional<Device>& device) {
+  RAMET_CHECK(!source.holds_shards_, "clone",
+              "FSDP does not support deepcopy. Please use state dict for serialization. Got ",
+              source.name(), ", whose parameters are sharded");
   check_count("parameters", "register_parameter()", parameters_.size(), source.parameters_.size());
   check_count("buffers", "register_buffer()", buffers_.size(), source.buffers_.size());
   check_count("child modules", "register_module()", children_.size(), source.children_.size());

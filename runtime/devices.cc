@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/absent_storage.h"
 #include "runtime/capture.h"
 #include "runtime/context.h"
 #include "runtime/gpu.h"
@@ -330,6 +331,7 @@ void reset_host_syncs() { g_host_syncs = 0; }
 
 void wait_pending(Storage& s) {
   const uint64_t ticket = s.pending.load(std::memory_order_acquire);
+  if (RAMET_UNLIKELY(s.external == Storage::kAbsent)) return detail::touch_absent(s);
   if (gpu::is_copy(ticket)) {
     if (gpu::wait_copy(s, ticket) && !devices::on_worker())
       devices::g_host_syncs.fetch_add(1, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/absent_storage.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/gpu.h"
@@ -80,6 +81,7 @@ void Storage::leave(uint64_t ticket) noexcept {
 }
 
 void Storage::destroy() {
+  if (RAMET_UNLIKELY(external == kAbsent)) return detail::destroy_absent(*this);
   if (const uint64_t ticket = pending.load(std::memory_order_acquire)) leave(ticket);
   // the block starts with a TensorImpl
   if (memory_of == this) {

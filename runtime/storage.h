@@ -22,8 +22,9 @@ inline void add_ref(std::atomic<uint32_t>& refs) { refs.fetch_add(1, std::memory
 /// until both are gone. An alias (flat-store member, replica parameter) has its data inside
 /// `memory_of` and counts its versions in `version_of`, or itself where that is null.
 struct alignas(64) Storage {
-  // Foreign memory; our own on a GPU; our own that is pinned (runtime/pinned.h).
-  static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3;
+  // Foreign memory; our own on a GPU; our own that is pinned (runtime/pinned.h); none
+  // (runtime/absent_storage.h).
+  static constexpr uint64_t kForeign = 1, kOnGpu = 2, kPinned = 3, kAbsent = 4;
   std::atomic<uint32_t> refs{1};
   std::atomic<uint32_t> own_version{0};
   // 0, or the ticket of a task (runtime/devices.h) or a copy (runtime/pinned.h) that still uses it

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/absent_storage.h"
 #include "runtime/allocator.h"
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
@@ -96,6 +97,9 @@ TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device
 void TensorBase::look(Storage& storage) const {
   if (tls.capturing) capture::used(p_);
   wait_pending(storage);
+  RAMET_CHECK(storage_impl()->external != Storage::kAbsent, "data_ptr", describe(*this),
+              " is a view or a detach() of a sharded parameter, taken while that was sharded: it "
+              "does not follow; take it where the parameter is gathered");
 }
 
 void TensorImpl::destroy() {

@@ -26,6 +26,7 @@ class Counting final : public Engine {
     return inner_->recv(from, tag, data, bytes);
   }
   void abort(const AbortNote& note) override { inner_->abort(note); }
+  void probe(int rank) override { inner_->probe(rank); }
   std::optional<AbortNote> ended() const override { return inner_->ended(); }
 
   std::vector<size_t> sent;

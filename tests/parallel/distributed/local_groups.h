@@ -15,5 +15,6 @@ inline void with_groups(int ranks, Milliseconds timeout, const Body& body) {
     body(mine);
   });
 }
+inline void with_groups_of(int ranks, const Body& body) { with_groups(ranks, seconds(60), body); }
 
 }  // namespace ramet::distributed

@@ -1,0 +1,144 @@
+// fully_shard: parameters, gradients and optimizer state of a module cut over the ranks.
+//
+//   for (auto& layer : *model->layers) fully_shard(layer->as<Block>()->shared_from_this(), mesh);
+//   fully_shard(model, mesh);                             // bottom-up; what is left belongs to it
+//   optim::AdamW optimizer(model->parameters());          // afterwards: parameters() are shards
+//   loss = criterion(model(x), y);                        // through the holder, not ->forward()
+//   loss.backward();                                      // each shard's gradient: the mean
+//   optimizer.step();
+//
+// Note [Fully sharded modules]
+// Each call makes a group of the parameters of the module that no call below it has taken. Between
+// its uses a group is sharded: a rank holds 1/N of its bytes (parallel/distributed/
+// shard_layout_internal.h), and the module's registry, parameters(), named_parameters() and the
+// optimizer know these shards: one-dimensional leaves with requires_grad, gradient and version.
+// The module's members (net->fc->weight) stay the tensors they were, with the full shape, as long
+// as the module lives; their memory comes and goes.
+//
+// A pre-hook of the module gathers its group, and, beside it, the one that came next in the last
+// forward; a hook after it gives the memory back. A backward that touches a parameter's values
+// gathers the group again, with the next one in the reverse order of the forward beside it; when
+// the last gradient of a group has come its memory goes, and the gradients are reduced to the
+// ranks' shards while the rest of the backward runs. They are added to the shards' gradients when
+// the whole backward has succeeded on this rank: one that fails leaves gradients as they were, and
+// ends the groups, so that no rank waits for the others.
+//
+// Who asks for the values of a parameter while it is sharded gets an Error that says so: a direct
+// ->forward() does, since it bypasses hooks, as does printing net->fc->weight.
+//
+// Every rank runs the same modules in the same order, and as many backwards; within a backward
+// ranks may use different parameters: what a rank did not use adds zero, what no rank used keeps
+// the gradient it has. Sums are in the order of DistributedDataParallel, and have its bits.
+//
+// On a mesh of two dimensions the second one shards and the first one replicates: gradients are
+// reduced to shards inside, and these are added up between the replicas. That sum of sums has the
+// bits of ReduceOrder::tree(all ranks) where both extents are powers of two.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/ordered_dict.h"
+#include "nn/utils/clip_grad.h"
+#include "parallel/data_parallel.h"
+#include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/device_mesh.h"
+#include "parallel/distributed/managed.h"
+#include "parallel/distributed/tensor_part.h"
+
+namespace ramet {
+namespace distributed {
+
+struct FullyShardOptions {
+  /// Give the memory back after each forward, and gather again for backward. Default: yes, but for
+  /// the outermost module, whose backward comes at once. Without grad mode always yes.
+  std::optional<bool> reshard_after_forward;
+  /// Of the ranks' gradients: mean or sum.
+  Average average = Average::mean;
+  /// Of the sums over ranks. tree(V): V is the number of ranks.
+  ReduceOrder order;
+  /// Gather the next group while this one computes.
+  bool prefetch = true;
+  /// Take over the values of the mesh's first rank.
+  bool init_sync = true;
+  /// Of its operations, in error texts.
+  std::string name = "fully_shard";
+};
+
+/// All ranks of the mesh call it, in the same order. `modules` make one group: what tied parameters
+/// need. Parameters are in host memory, leaves, without gradients or hooks. Errors, before anything
+/// has changed: a module that has been sharded or replicated already; a parameter that is shared
+/// with another group; a mesh of more than two dimensions; ranks with different parameters.
+/// Buffers stay each rank's own. Not in a captured step; the module cannot be cloned any more.
+RAMET_API void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
+                           const DeviceMesh& mesh, const FullyShardOptions& options = {});
+template <class ModuleType>
+void fully_shard(const ModuleType& module, const DeviceMesh& mesh,
+                 const FullyShardOptions& options = {}) {
+  const std::shared_ptr<nn::Module> one = nn::parallel::detail::shared(module);
+  fully_shard(std::vector<std::shared_ptr<nn::Module>>{one}, mesh, options);
+}
+template <class ModuleType>
+void fully_shard(const ModuleType& module, std::shared_ptr<ProcessGroup> group,
+                 const FullyShardOptions& options = {}) {
+  fully_shard(module, DeviceMesh(std::move(group)), options);
+}
+
+enum class ShardState : uint8_t { sharded, gathering, gathered };
+
+namespace detail {
+class ShardGroup;
+}
+
+/// What can be done with a module that fully_shard was called on. With `recurse` also to those
+/// below. Settings are the same on all ranks.
+class RAMET_API FullyShardHandle {
+ public:
+  /// An Error where it was not.
+  explicit FullyShardHandle(std::shared_ptr<nn::Module> module);
+  ShardState state() const;
+  /// Elements of this rank's shards, of this module's group alone, padding left out.
+  int64_t local_numel() const;
+  /// Off: backwards collect the full gradients on the rank, and the next one with it on reduces all
+  /// of what has been collected.
+  void set_requires_gradient_sync(bool on, bool recurse = true) const;
+  /// On a mesh of two dimensions. Off: backwards sum inside, and the next one with it on adds up
+  /// all of that between the replicas.
+  void set_requires_all_reduce(bool on, bool recurse = true) const;
+  void set_reshard_after_forward(bool on, bool recurse = true) const;
+  /// Gathers, collectively, until reshard(): members may be read. What is written to them is lost.
+  /// `async`: the first that reads waits.
+  void unshard(bool async = false) const;
+  void reshard() const;
+
+ private:
+  template <class F> void each(bool recurse, const F& f) const;
+  std::shared_ptr<nn::Module> module_;
+  std::shared_ptr<detail::ShardGroup> group_;
+};
+template <class ModuleType> FullyShardHandle fully_shard_handle(const ModuleType& module) {
+  return FullyShardHandle(nn::parallel::detail::shared(module));
+}
+
+/// clip_grad_norm_ of a module whose parameters are spread over ranks by fully_shard or tensor
+/// parallel layers: the norm is that of the whole gradient, the same on all ranks, which all call
+/// it. norm_type: more than 0, or infinity.
+RAMET_API nn::utils::TotalNorm clip_grad_norm_(const nn::Module& module, double max_norm,
+                                               double norm_type = 2.0,
+                                               bool error_if_nonfinite = false);
+
+/// What this rank holds of the module's parameters and buffers, by full name, in their order: what
+/// a sharded checkpoint consists of. Nothing is exchanged. `local` are the shards themselves, and
+/// the optimizer's states of a shard are cut as it is.
+RAMET_API std::vector<TensorPart> tensor_parts(const nn::Module& module);
+/// Whole tensors, copies, on every rank, which all call it: names and values of the module before
+/// it was spread.
+RAMET_API OrderedDict<std::string, Tensor> full_state_dict(const nn::Module& module);
+/// Each rank takes its parts from whole tensors. Nothing is exchanged. Errors, before anything is
+/// written: a name that is missing or unknown, another shape.
+RAMET_API void load_full_state_dict(const nn::Module& module,
+                                    const OrderedDict<std::string, Tensor>& state);
+
+}  // namespace distributed
+}  // namespace ramet

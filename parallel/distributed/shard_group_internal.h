@@ -1,0 +1,137 @@
+// The memory of one group of sharded parameters: Note [Fully sharded modules].
+#pragma once
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autograd/engine.h"
+#include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/shard_layout_internal.h"
+#include "runtime/storage_ref.h"
+
+namespace ramet::distributed::detail {
+
+class ShardContext;
+class ShardGroup;
+
+/// The gradient edge of a full parameter; its group is the bucket.
+class ShardEdge final : public autograd::Node {
+ public:
+  ShardEdge(ShardGroup* group, size_t unit, size_t member);
+  ~ShardEdge() override;
+  std::string name() const override;
+  autograd::Edge* edges() override { return &next_; }
+  /// Outside of a reduction (autograd::grad): this rank's own gradient of its shard.
+  void apply(Tensor* in, Tensor* out) override;
+  Tensor destination(uint32_t slot) override;
+  autograd::ReduceBucket* bucket() override;
+
+  void lead_to(const Tensor& shard);
+
+ private:
+  friend class ShardGroup;
+  autograd::Edge next_;
+  ShardGroup* group_;  // null: gone
+  const size_t unit_, member_;
+};
+
+/// Gathers and reductions are queued separately: how they follow one another may differ from rank
+/// to rank.
+struct ShardLanes {
+  std::shared_ptr<ProcessGroup> gather, reduce;
+  std::shared_ptr<ProcessGroup> outer;  // between replicas; null: there are none
+  int ranks() const { return gather->size() * (outer ? outer->size() : 1); }
+  void abort(const std::string& reason) const;
+};
+
+/// A parameter to shard, and where it is registered.
+struct FoundParameter {
+  std::string name;
+  Tensor tensor;
+  std::vector<std::pair<nn::Module*, std::string>> places;
+};
+
+class ShardGroup final : public autograd::ReduceBucket,
+                         public std::enable_shared_from_this<ShardGroup> {
+ public:
+  struct Member {
+    std::string name;
+    Tensor full;        // the module's member
+    Tensor shard;       // what is registered
+    StorageRef absent;  // the memory of `full` while it is sharded; counts its versions
+    autograd::NodePtr edge;
+    std::vector<std::pair<nn::Module*, std::string>> places;
+    uint32_t gathered_version = 0, written_version = 0;  // of the shard, of `full`
+    Tensor place;                                        // of the gradient, in the unit's flat ones
+    bool reached = false;                                // by the backward that runs
+    bool collected = false;                              // by one without synchronisation
+    bool summed = false;                                 // by one without all-reduce
+  };
+  /// Parameters of one dtype that all want a gradient, or none of them.
+  struct Unit {
+    std::vector<Member> members;
+    ShardLayout layout;
+    ScalarType dtype = kFloat;
+    Device device{kCPU, 0};
+    Tensor flat;  // gathered, or on its way
+    Work gathering;
+    Tensor gradients, collected;  // flat, full
+    Tensor piece, summed;         // of the sum
+    Work reducing;
+    bool trainable() const;
+  };
+
+  static std::shared_ptr<ShardGroup> make(const ShardLanes& lanes, const FullyShardOptions& options,
+                                          std::vector<FoundParameter> found);
+  ~ShardGroup() override;
+
+  std::vector<Unit> units;
+  const ShardLanes lanes;
+  const FullyShardOptions options;
+  std::shared_ptr<ShardContext> context;
+  std::optional<bool> reshard_after_forward;
+  bool sync = true, all_reduce = true;
+  bool held = false;  // by unshard()
+  int uses = 0;       // forwards that run
+
+  // Values. All of it under the context's lock.
+  ShardState state() const { return state_; }
+  /// Begins to gather, unless that was begun and the shards have not changed since.
+  void launch();
+  /// Waits for it; members have their values.
+  void finish();
+  void reshard();
+  /// The first parameter whose shard was changed since it was gathered last; null: none.
+  const Member* changed() const;
+  /// Members follow requires_grad of their shards.
+  void bind();
+  /// Somebody asks for values that are not here.
+  void touched(const std::string& parameter);
+
+  // Gradients.
+  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
+                             autograd::GraphTask& task) override;
+  void begun(autograd::GraphTask& task) override;
+  Tensor gradient_place(size_t unit, size_t member);
+  bool reduces() const;  // is there anything to reduce when it is synchronised?
+  void collect();        // no synchronisation: keeps what has come
+  void launch_reduction();
+  void finish_reduction();
+  /// For each member that is reduced, in order: has this rank a part in it?
+  void add_presence(std::vector<bool>& present) const;
+  /// Takes as many entries of what all ranks have together.
+  void deliver(const std::vector<bool>& present, size_t& next);
+  void drop_gradients();
+
+ private:
+  ShardGroup(const ShardLanes& l, const FullyShardOptions& o) : lanes(l), options(o) {}
+  void shard_values(Unit& unit);
+  std::string named(const char* what, const Unit& unit) const;
+  ShardState state_ = ShardState::sharded;
+};
+
+/// The group that fully_shard made for this very module; null where it was not called.
+std::shared_ptr<ShardGroup> shard_group_of(const nn::Module& module);
+
+}  // namespace ramet::distributed::detail

@@ -210,7 +210,9 @@ TEST(GpuGroupFailures, ErrorsInData) {
         expect_part(said, "index_select");
         expect_part(error_of([&] { g->check(); }), "index_select");
       } else if (!way.nccl()) {  // with NCCL, rank 0 may be done
-        expect_part(said, "index_select");
+        // On a busy machine Gloo's connection may break before rank 1's word has come.
+        if (way.gloo) EXPECT_NE(said, "no error");
+        else expect_part(said, "index_select");
         EXPECT_TRUE(same(t, ones({4}))) << way;
       }
     });

@@ -211,6 +211,7 @@ struct Training {
   DistributedCheckpoint checkpoint() {
     DistributedCheckpoint c(group);
     c.add("model", *model).add("adam", *adam, *model).add("schedule", *schedule).add("step", step);
+    c.add_plan("plan", *ddp);
     return c;
   }
   void run(int64_t until) {

@@ -5,7 +5,6 @@
 
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/header_internal.h"
-#include "parallel/distributed/staging_internal.h"
 
 namespace ramet::distributed::detail {
 
@@ -18,8 +17,8 @@ class Inbox {
   static constexpr size_t kRoom = 4096;
   struct Messages {
     uint64_t tag = ~uint64_t{0};
-    std::vector<Staging> memory;         // [rank]
-    std::vector<TransferPtr> transfers;  // [rank]; ended before its memory
+    std::vector<std::vector<char>> memory;  // [rank]
+    std::vector<TransferPtr> transfers;     // [rank]; ended before its memory
   };
 
   Inbox(Engine& engine, int rank, int size) : engine_(engine), rank_(rank), size_(size) {}

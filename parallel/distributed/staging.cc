@@ -49,10 +49,6 @@ void StagingPool::give(Tensor memory) {
   }
 }
 
-Staging::Staging(size_t bytes)
-    : pool_(nullptr),
-      memory_(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, Device(kCPU, 0))) {}
-
 Staging::Staging(StagingPool& pool, size_t bytes)
     : pool_(pool.keeps(bytes) ? &pool : nullptr), memory_(pool.take(bytes)) {}
 

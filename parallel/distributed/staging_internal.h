@@ -39,8 +39,6 @@ class StagingPool {
 /// A block of the pool's as long as it lives, or memory of its own.
 class Staging {
  public:
-  /// Of the host's memory.
-  explicit Staging(size_t bytes);
   Staging(StagingPool& pool, size_t bytes);
   Staging(Staging&& o) noexcept : pool_(o.pool_), memory_(std::move(o.memory_)) {
     o.pool_ = nullptr;

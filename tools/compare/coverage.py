@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NOT_COMPARED = {
     "broadcast_sizes": "not in LibTorch: broadcast_tensors shows it",
     "conv_named": "what conv1d and conv2d with a named padding call",
-    "copy_values scatter_zeros index_add_zeros fill_values check_fits value_of softmax_backward": "private, in namespace autograd",
+    "copy_values copy_values_later scatter_zeros index_add_zeros fill_values check_fits value_of softmax_backward": "private, in namespace autograd",
     "accessor data_ptr const_data_ptr mutable_data_ptr item is_nonzero": "raw values: every comparison reads them",
     "_base _version grad backward detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":

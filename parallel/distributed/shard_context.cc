@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <exception>
+#include <memory>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -22,7 +23,7 @@ bool idle(const ShardGroup& group) { return group.uses == 0 && !group.held; }
 
 }  // namespace
 
-void ShardContext::adopt(const std::shared_ptr<ShardContext>& other) {
+void ShardContext::adopt(std::shared_ptr<ShardContext> other) {
   if (other.get() == this) return;
   for (ShardGroup* g : other->groups_) {
     groups_.push_back(g);

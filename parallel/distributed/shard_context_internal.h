@@ -21,8 +21,8 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   /// Recursive: hooks on gradients, which run under it, may use the module.
   std::recursive_mutex mutex;
 
-  /// All groups of `other` become this one's.
-  void adopt(const std::shared_ptr<ShardContext>& other);
+  /// All groups of `other`, which they alone may own, become this one's.
+  void adopt(std::shared_ptr<ShardContext> other);
   void add(ShardGroup* group) { groups_.push_back(group), root_ = group; }
   void forget(const ShardGroup* group);
 

@@ -43,9 +43,13 @@ TEST(DeviceMesh, DimensionsAndTheirGroups) {
     expect_part(error_of([&] { mesh["pipeline"]; }),
                 "got \"pipeline\", expected one of [replicate, shard]");
     expect_part(error_of([&] { mesh.group(); }), "expected a mesh of one dimension");
-    expect_part(error_of([&] { mesh[std::vector<std::string>{"shard", "replicate"}]; }),
+    expect_part(error_of([&] {
+                  mesh[std::vector<std::string>{"shard", "replicate"}];
+                }),
                 "in the order of [replicate, shard]");
-    expect_part(error_of([&] { init_device_mesh(g, {2, 3}, {"a", "b"}); }),
+    expect_part(error_of([&] {
+                  init_device_mesh(g, {2, 3}, {"a", "b"});
+                }),
                 "got [2, 3], 6 ranks, expected a product of 4");
     expect_part(error_of([&] { init_device_mesh(g, {2, 2}, {"a", "a"}); }), "each once");
     expect_part(error_of([&] { init_device_mesh(g, {2, 2}, {"a"}); }), "2 extents and 1 names");
@@ -140,7 +144,8 @@ TEST(ShardState, PartsAndWholes) {
       std::vector<std::string> keys = before.keys();
       keys.push_back("fc1.scale");
       EXPECT_EQ(state.keys(), keys);
-      for (size_t i = 0; i < values.size(); ++i) EXPECT_TRUE(same_bits(state[i].value(), values[i]));
+      for (size_t i = 0; i < values.size(); ++i)
+        EXPECT_TRUE(same_bits(state[i].value(), values[i]));
 
       const auto parts = tensor_parts(*net);
       ASSERT_EQ(parts.size(), keys.size());

@@ -55,9 +55,7 @@ TEST(FullyShardProcesses, TrainsAsDdpOverGloo) {
       int code = 90;
       try {
         code = train(rank, url);
-      } catch (const std::exception& e) {
-        dprintf(STDERR_FILENO, "rank %d: %s\n", rank, e.what());
-      }
+      } catch (const std::exception& e) { dprintf(STDERR_FILENO, "rank %d: %s\n", rank, e.what()); }
       _exit(code);
     }
     children.push_back(child);

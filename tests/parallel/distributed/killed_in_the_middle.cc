@@ -1,9 +1,8 @@
-#include "tests/parallel/distributed/processes.h"
-
 #include <random>
 
 #include "autograd/ops.h"
 #include "tests/fuzz.h"
+#include "tests/parallel/distributed/processes.h"
 
 namespace ramet::distributed {
 

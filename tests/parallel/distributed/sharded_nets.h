@@ -60,8 +60,7 @@ struct TextBatch {
 inline TextBatch text_batch(int rank, int step, int64_t rows = 6) {
   const Generator g(Device(kCPU, 0), static_cast<uint64_t>(1000 * step + rank));
   const auto host = TensorOptions(kLong).device(Device(kCPU, 0));
-  return {randint(0, 20, {rows, 4}, g, host),
-          randint(0, 5, {rows}, g, host)};
+  return {randint(0, 20, {rows, 4}, g, host), randint(0, 5, {rows}, g, host)};
 }
 inline Tensor text_loss(const Tensor& scores, const TextBatch& batch) {
   return cross_entropy_loss(scores, batch.labels);

@@ -138,8 +138,8 @@ TEST(TensorParallel, FrozenLayersAndRefusals) {
     expect_part(error_of([&] { ColumnParallelLinear(nn::Linear(4, 5), g); }), "float32[5, 4]");
     expect_part(error_of([&] { RowParallelLinear(nn::Linear(5, 4), g); }), "float32[4, 5]");
     expect_part(error_of([&] {
-                  ParallelEmbedding(nn::Embedding(nn::EmbeddingOptions(4, 2).scale_grad_by_freq(true)),
-                                    g);
+                  ParallelEmbedding(
+                      nn::Embedding(nn::EmbeddingOptions(4, 2).scale_grad_by_freq(true)), g);
                 }),
                 "scale_grad_by_freq");
     std::ostringstream text;

@@ -6,7 +6,10 @@
 #include <stdexcept>
 
 #include "autograd/autograd.h"
+#include "nn/linear.h"
 #include "nn/optim/sgd.h"
+#include "nn/sequential.h"
+#include "parallel/distributed/replicate.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/sharded_nets.h"
 
@@ -425,6 +428,17 @@ TEST(FullyShardGradients, Refusals) {
     expect_part(error_of([&] { fully_shard(used, g); }), "has a gradient or hooks");
     net->to(kDouble);
     expect_part(error_of([&] { net(text_batch(0, 0).ids); }), "expected float32");
+
+    // Scenario 54. The same module: never both. Children that are sharded: replicate passes over.
+    expect_part(error_of([&] { replicate(net->fc1, g); }),
+                "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
+    nn::Sequential pair(nn::Linear(2, 3), nn::Linear(3, 2));
+    fully_shard(pair->children()[0], g);
+    replicate(pair, g);
+    EXPECT_EQ(replicate_handle(pair).replicated_param_names(),
+              (std::vector<std::string>{"1.weight", "1.bias"}));
+    expect_part(error_of([&] { fully_shard(pair, g); }),
+                "Cannot apply `fully_shard()` on a Module already managed by `replicate`");
   });
 }
 

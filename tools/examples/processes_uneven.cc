@@ -21,12 +21,12 @@ int main() {
   // A rank's last batch may be short: every row counts the same.
   options.average = distributed::Average::weighted;
   distributed::DistributedDataParallel<nn::Sequential> ddp(model, group, options);
-  optim::SGD optimizer(model->parameters(), optim::SGDOptions(0.05));
+  optim::SGD optimizer(model->parameters(), optim::SGDOptions(0.2));
 
   manual_seed(100 + static_cast<uint64_t>(group->rank()));
   const int64_t rows = 100 + 70 * group->rank(), batch = 32;
   const Tensor x = randn({rows, 10}), y = x.slice(1, 0, 1).gt(0).to(kLong).view({-1});
-  for (int epoch = 0; epoch < 5; ++epoch) {
+  for (int epoch = 0; epoch < 20; ++epoch) {
     ddp.join([&] {
       for (int64_t at = 0; at < rows; at += batch) {
         optimizer.zero_grad();

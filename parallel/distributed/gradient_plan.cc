@@ -71,6 +71,8 @@ void GradientReducer::explain(const std::exception_ptr& error) const {
   try {
     std::rethrow_exception(error);
   } catch (const CommError& e) {
+    // After anything else the store may be where the lost ranks are: asking it takes half a minute.
+    if (e.kind() != CommError::Kind::mismatch) throw;
     std::string text;
     try {
       text = disagreement();

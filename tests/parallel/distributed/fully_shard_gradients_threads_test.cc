@@ -164,7 +164,7 @@ TEST(FullyShardGradients, SeveralForwardsAndBackwards) {
     const TextBatch a = text_batch(g->rank(), 1), b = text_batch(g->rank(), 2);
     const auto compare = [&] {
       for (const auto& item : whole->named_parameters()) {
-        const Tensor& p = net->named_parameters()[item.key()];
+        const Tensor p = net->named_parameters()[item.key()];
         const Numbers got = gradient(*g, p, item.value().numel());
         const Tensor want = item.value().grad().reshape({-1});
         for (size_t k = 0; k < got.size(); ++k)

@@ -11,28 +11,26 @@ namespace {
 std::shared_ptr<ModuleHooks> copy_of(const std::shared_ptr<const ModuleHooks>& hooks) {
   return hooks ? std::make_shared<ModuleHooks>(*hooks) : std::make_shared<ModuleHooks>();
 }
+
+template <class Hook>
+unsigned add(std::shared_ptr<const ModuleHooks>& hooks,
+             std::vector<std::pair<unsigned, Hook>> ModuleHooks::*list, Hook hook) {
+  auto made = copy_of(hooks);
+  const unsigned id = made->next_id++;
+  ((*made).*list).emplace_back(id, std::move(hook));
+  hooks = std::move(made);
+  return id;
+}
 }  // namespace
 
 unsigned Module::register_forward_pre_hook(ForwardPreHook hook) {
-  auto made = copy_of(hooks_);
-  const unsigned id = made->next_id++;
-  made->pre.emplace_back(id, std::move(hook));
-  hooks_ = std::move(made);
-  return id;
+  return add(hooks_, &ModuleHooks::pre, std::move(hook));
 }
 unsigned Module::register_forward_hook(ForwardHook hook) {
-  auto made = copy_of(hooks_);
-  const unsigned id = made->next_id++;
-  made->post.emplace_back(id, std::move(hook));
-  hooks_ = std::move(made);
-  return id;
+  return add(hooks_, &ModuleHooks::post, std::move(hook));
 }
 unsigned Module::register_forward_scope(ForwardScope scope) {
-  auto made = copy_of(hooks_);
-  const unsigned id = made->next_id++;
-  made->scopes.emplace_back(id, std::move(scope));
-  hooks_ = std::move(made);
-  return id;
+  return add(hooks_, &ModuleHooks::scopes, std::move(scope));
 }
 void Module::remove_forward_hook(unsigned handle) {
   auto made = copy_of(hooks_);

@@ -1,32 +1,14 @@
 #include <algorithm>
-#include <cstring>
 
 #include "autograd/grad_mode.h"
 #include "nn/batchnorm.h"
 #include "parallel/distributed/batch_statistics_internal.h"
 #include "parallel/distributed/socket_internal.h"
+#include "parallel/distributed/tensor_bytes_internal.h"
 
 namespace ramet::distributed::detail {
 
 using nn::detail::BatchNormState;
-
-namespace {
-
-void pack(Packer& p, const Tensor& t) {
-  const Tensor host = t.to(Device(kCPU, 0)).contiguous();
-  p.text(std::string(static_cast<const char*>(host.ptr()), host.nbytes()));
-}
-
-Tensor unpack(Unpacker& u, const Tensor& like) {
-  const std::string bytes = u.text();
-  Tensor t(TensorBase::empty(like.sizes(), like.scalar_type(), Device(kCPU, 0)));
-  RAMET_CHECK(bytes.size() == t.nbytes(), "ddp", "statistics of another rank: got ", bytes.size(),
-              " bytes, expected ", t.nbytes());
-  std::memcpy(t.ptr(), bytes.data(), bytes.size());
-  return t.to(like.device());
-}
-
-}  // namespace
 
 bool deposits_statistics(const nn::Module& m) {
   const auto* norm = dynamic_cast<const BatchNormState*>(&m);
@@ -45,8 +27,7 @@ void merge_statistics(Companion& companion, const std::vector<ReplicatedModule>&
       mine.number(deposits.size());
       for (const auto& d : deposits) {
         mine.number(static_cast<uint64_t>(d.count));
-        pack(mine, d.mean);
-        pack(mine, d.var);
+        mine.text(bytes_of(d.mean)).text(bytes_of(d.var));
       }
     }
   }
@@ -54,6 +35,9 @@ void merge_statistics(Companion& companion, const std::vector<ReplicatedModule>&
   std::vector<Unpacker> from;
   for (const auto& bytes : all)
     if (bytes) from.emplace_back(*bytes);
+  const auto next = [](Unpacker& u, const Tensor& like) {
+    return tensor_of(u.text(), like, "statistics").to(like.device());
+  };
   // All is read before anything is merged.
   std::vector<std::vector<BatchNormState>> shards_of;
   for (const auto& [module, replicas] : norms) {
@@ -66,8 +50,8 @@ void merge_statistics(Companion& companion, const std::vector<ReplicatedModule>&
         for (uint64_t left = u.number(); left > 0 && u.good(); --left) {
           auto& d = deposits.emplace_back();
           d.count = static_cast<int64_t>(u.number());
-          d.mean = unpack(u, source.running_mean);
-          d.var = unpack(u, source.running_var);
+          d.mean = next(u, source.running_mean);
+          d.var = next(u, source.running_var);
         }
         shards.back().set_deposits(std::move(deposits));
       }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "autograd/grad_mode.h"
@@ -7,25 +6,13 @@
 #include "nn/batchnorm.h"
 #include "parallel/distributed/buffer_sync_internal.h"
 #include "parallel/distributed/socket_internal.h"
+#include "parallel/distributed/tensor_bytes_internal.h"
 
 namespace ramet::distributed::detail {
 
 using nn::BufferPolicy;
 
 namespace {
-
-std::string bytes_of(const Tensor& t) {
-  const Tensor host = t.detach().to(Device(kCPU, 0)).contiguous();
-  return {static_cast<const char*>(host.ptr()), host.nbytes()};
-}
-
-Tensor tensor_of(const std::string& bytes, const Tensor& like, const std::string& name) {
-  Tensor t(TensorBase::empty(like.sizes(), like.scalar_type(), Device(kCPU, 0)));
-  RAMET_CHECK(bytes.size() == t.nbytes(), "ddp", "buffer '", name, "' of another rank: got ",
-              bytes.size(), " bytes, expected ", t.nbytes());
-  if (!bytes.empty()) std::memcpy(t.ptr(), bytes.data(), bytes.size());
-  return t;
-}
 
 // One value from those of the active ranks, [rank]; the others' are undefined.
 Tensor combined(BufferPolicy policy, const std::string& name, const std::vector<Tensor>& all) {
@@ -121,7 +108,7 @@ void BufferSync::run(Companion& companion) {
     std::vector<Tensor> theirs(all.size());
     for (size_t r = 0; r < all.size(); ++r)
       if (all[r] && gives(b, static_cast<int>(r)))
-        theirs[r] = tensor_of(from[r].text(), b.tensor, b.name);
+        theirs[r] = tensor_of(from[r].text(), b.tensor, "buffer '" + b.name + "'");
     made.emplace_back(&b, combined(b.policy, b.name, theirs));
   }
   for (const auto& [b, value] : made) {

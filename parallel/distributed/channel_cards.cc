@@ -75,8 +75,8 @@ void Channel::until(const std::function<bool()>& done, const char* late) {
 
 void Channel::exchange(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
   const auto there = [&](int r) { return card_->peer < 0 ? r : card_->peer; };
-  std::vector<gpu::Link::Outgoing> sends;
-  std::vector<gpu::Link::Incoming> receives;
+  std::vector<Outgoing> sends;
+  std::vector<Incoming> receives;
   for (const Outgoing& m : out)
     if (m.bytes) sends.push_back({there(m.to), m.data, m.bytes});
   for (const Incoming& m : in)

@@ -32,16 +32,8 @@ struct Failure {
   std::string what;
 };
 
-struct Outgoing {
-  int to;
-  const void* data;
-  size_t bytes;
-};
-struct Incoming {
-  int from;
-  void* data;
-  size_t bytes;
-};
+using Outgoing = gpu::Link::Outgoing;
+using Incoming = gpu::Link::Incoming;
 
 /// Messages under way; the first `receives` of them come to us.
 struct Round {

@@ -1,27 +1,18 @@
 #include <cstring>
-#include <numeric>
 
 #include "parallel/distributed/companion_internal.h"
+#include "parallel/distributed/group_state_internal.h"
 #include "parallel/distributed/socket_internal.h"
 
 namespace ramet::distributed::detail {
 namespace {
-
-std::shared_ptr<ProcessGroup> group_beside(ProcessGroup& group, const std::string& name) {
-  std::vector<int> all(static_cast<size_t>(group.size()));
-  std::iota(all.begin(), all.end(), 0);
-  GroupOptions o;
-  o.name = name + "/beside of " + group.name();
-  o.timeout = group.timeout();
-  return group.subgroup(all, o);
-}
 
 constexpr uint64_t kHere = 1, kFinished = 2;
 
 }  // namespace
 
 Companion::Companion(const std::shared_ptr<ProcessGroup>& group, const std::string& name)
-    : group_(group), beside_(group_beside(*group, name)) {}
+    : group_(group), beside_(twin_of(*group, name + "/beside of " + group->name())) {}
 
 std::vector<std::string> Companion::round(const std::string& message) {
   CollectiveOptions o("beside");

@@ -64,6 +64,12 @@ bool is_applied(const std::string& api, const nn::Module& m) {
   return at != a.to.end() && at->second.lock().get() == &m;
 }
 
+void check_not_applied(const std::string& api, const nn::Module& m) {
+  RAMET_CHECK(!is_applied(api, m), api.c_str(),
+              "Each distinct composable distributed API can only be applied to a module once. ",
+              api, " has already been applied to the following module:\n", m);
+}
+
 void set_applied(const std::string& api, const nn::Module& m, bool on) {
   Applied& a = applied();
   const auto life = m.weak_from_this();
@@ -79,9 +85,7 @@ void set_applied(const std::string& api, const nn::Module& m, bool on) {
 
 void apply_once(const std::string& api, nn::Module& module,
                 const std::function<void(nn::Module&)>& transform) {
-  RAMET_CHECK(!detail::is_applied(api, module), api.c_str(),
-              "Each distinct composable distributed API can only be applied to a module once. ",
-              api, " has already been applied to the following module:\n", module);
+  detail::check_not_applied(api, module);
   const Fqns before(module);
   transform(module);
   detail::set_applied(api, module, true);

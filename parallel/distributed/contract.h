@@ -11,6 +11,8 @@ namespace distributed {
 namespace detail {
 /// Was the function `api` applied to this module itself?
 RAMET_API bool is_applied(const std::string& api, const nn::Module& m);
+/// An Error where it was.
+RAMET_API void check_not_applied(const std::string& api, const nn::Module& m);
 /// An Error for a module that no shared_ptr owns. A module that goes takes its marks along.
 RAMET_API void set_applied(const std::string& api, const nn::Module& m, bool on);
 }  // namespace detail

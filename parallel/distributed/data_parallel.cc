@@ -12,15 +12,6 @@ namespace ramet::distributed::detail {
 
 namespace {
 
-Device home_of(const nn::Module& module) {
-  const auto parameters = module.parameters();
-  RAMET_CHECK(std::ranges::any_of(parameters, [](const Tensor& p) { return p.requires_grad(); }),
-              "ddp",
-              "DistributedDataParallel is not needed when a module doesn't have any parameter that "
-              "requires a gradient.");
-  return parameters[0].device();
-}
-
 // Before anything collective.
 void check_options(const std::shared_ptr<ProcessGroup>& group, const DdpOptions& o) {
   RAMET_CHECK(group, "ddp", "group: got an empty pointer");
@@ -39,7 +30,8 @@ nn::parallel::DataParallelOptions DdpCore::local_options(const std::shared_ptr<P
                                                          const DdpOptions& options) {
   check_options(group, options);
   nn::parallel::DataParallelOptions local;
-  local.devices = options.devices.empty() ? std::vector<Device>{home_of(module)} : options.devices;
+  local.devices =
+      options.devices.empty() ? std::vector<Device>{home_of("ddp", module)} : options.devices;
   local.bucket_bytes = options.bucket_bytes;
   if (!options.order.is_tree()) {
     local.order = options.order;

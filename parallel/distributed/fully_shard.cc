@@ -10,6 +10,7 @@
 #include "autograd/grad_mode.h"
 #include "nn/module_hooks.h"
 #include "parallel/distributed/contract.h"
+#include "parallel/distributed/group_state_internal.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "runtime/capture.h"
 
@@ -60,12 +61,7 @@ std::shared_ptr<ProcessGroup> second_lane(const std::shared_ptr<ProcessGroup>& g
     const std::lock_guard lock(mutex);
     if (auto known = lanes[group.get()].lock()) return known;
   }
-  std::vector<int> all;
-  for (int r = 0; r < group->size(); ++r) all.push_back(r);
-  GroupOptions o;
-  o.name = "reductions of " + group->name();
-  o.timeout = group->timeout();
-  auto made = group->subgroup(all, o);
+  auto made = detail::twin_of(*group, "reductions of " + group->name());
   const std::lock_guard lock(mutex);
   return (lanes[group.get()] = made).lock();
 }
@@ -73,10 +69,7 @@ std::shared_ptr<ProcessGroup> second_lane(const std::shared_ptr<ProcessGroup>& g
 class Collector {
  public:
   void add(nn::Module& root, const std::string& prefix) {
-    RAMET_CHECK(!is_fully_sharded(root), kOp,
-                "Each distinct composable distributed API can only be applied to a module once. "
-                "fully_shard has already been applied to the following module: ",
-                root.name());
+    detail::check_not_applied(kOp, root);
     RAMET_CHECK(!detail::is_applied("replicate", root), kOp,
                 "Cannot apply `fully_shard()` on a Module already managed by `replicate`");
     visit(root, prefix);

@@ -128,4 +128,10 @@ struct ProcessGroup::State {
   std::thread worker_;
 };
 
+namespace detail {
+/// Another group of the same ranks, with the same deadline: its operations do not wait for those of
+/// `group`. Collective.
+std::shared_ptr<ProcessGroup> twin_of(ProcessGroup& group, const std::string& name);
+}  // namespace detail
+
 }  // namespace ramet::distributed

@@ -1,5 +1,6 @@
 // Making groups: of processes, of threads, of some of a group's ranks.
 #include <algorithm>
+#include <numeric>
 
 #include "parallel/distributed/gloo_engine_internal.h"
 #include "parallel/distributed/group_state_internal.h"
@@ -114,6 +115,15 @@ std::vector<std::shared_ptr<ProcessGroup>> make_local_groups(int size,
     out.push_back(
         GroupMaker::make(std::move(engines[static_cast<size_t>(i)]), i, size, options, store, ""));
   return out;
+}
+
+std::shared_ptr<ProcessGroup> detail::twin_of(ProcessGroup& group, const std::string& name) {
+  std::vector<int> all(static_cast<size_t>(group.size()));
+  std::iota(all.begin(), all.end(), 0);
+  GroupOptions o;
+  o.name = name;
+  o.timeout = group.timeout();
+  return group.subgroup(all, o);
 }
 
 }  // namespace ramet::distributed

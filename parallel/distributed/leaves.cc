@@ -56,6 +56,15 @@ Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
                 ignored.names[i], "'");
 }
 
+Device home_of(const char* op, const nn::Module& module) {
+  const auto parameters = module.parameters();
+  RAMET_CHECK(std::ranges::any_of(parameters, [](const Tensor& p) { return p.requires_grad(); }),
+              op,
+              "DistributedDataParallel is not needed when a module doesn't have any parameter that "
+              "requires a gradient.");
+  return parameters[0].device();
+}
+
 std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions) {
   std::vector<NamedLeaf> out;
   std::map<const TensorImpl*, size_t> seen;

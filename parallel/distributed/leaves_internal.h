@@ -25,6 +25,9 @@ class Exceptions {
   std::set<const TensorImpl*> tensors_;  // all that those have, and single ones
 };
 
+/// Of the first parameter. An Error for a module of which none requires grad.
+Device home_of(const char* op, const nn::Module& module);
+
 struct NamedLeaf {
   std::vector<std::string> names;  // a tied one has several
   Tensor tensor;

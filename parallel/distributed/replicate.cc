@@ -125,13 +125,8 @@ std::shared_ptr<Replicated> find(const nn::Module& m) {
 }
 
 void check_options(const nn::Module& module, const ProcessGroup& group, const ReplicateOptions& o) {
-  const auto parameters = module.parameters();
-  RAMET_CHECK(!parameters.empty(), kApi, "module ", module.name(), " has no parameter");
-  RAMET_CHECK(std::ranges::any_of(parameters, [](const Tensor& p) { return p.requires_grad(); }),
-              kApi,
-              "DistributedDataParallel is not needed when a module doesn't have any parameter that "
-              "requires a gradient.");
-  const Device home = parameters[0].device();
+  RAMET_CHECK(!module.parameters().empty(), kApi, "module ", module.name(), " has no parameter");
+  const Device home = home_of(kApi, module);
   RAMET_CHECK(o.devices.size() <= 1, kApi,
               "device_ids can only be None or contain a single element: got ", o.devices.size(),
               " devices");

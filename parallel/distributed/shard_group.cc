@@ -228,23 +228,28 @@ void ShardGroup::launch() {
                   unit.device, ": to() and set_data() are for before fully_shard");
     }
   for (Unit& unit : units) {
-    const ShardLayout& layout = unit.layout;
-    unit.flat = Tensor(TensorBase::empty({layout.total()}, unit.dtype, unit.device));
-    const std::vector<Tensor> out = pieces(unit.flat, layout, lanes.gather->size());
-    const Tensor& mine = out[static_cast<size_t>(me)];
-    mine.zero_();  // gaps travel along
-    for (size_t i = 0; i < unit.members.size(); ++i)
-      if (const Member& m = unit.members[i]; m.shard.numel())
-        autograd::copy_values(
-            mine.slice(0, layout.place(i, me), layout.place(i, me) + m.shard.numel()), m.shard);
+    unit.flat = Tensor(TensorBase::empty({unit.layout.total()}, unit.dtype, unit.device));
     try {
-      unit.gathering = lanes.gather->all_gather(out, mine, named("gather", unit));
+      unit.gathering = gather(unit, unit.flat, "gather");
     } catch (...) {
       for (Unit& u : units) u.flat = Tensor();
       throw;
     }
   }
   state_ = ShardState::gathering;
+}
+
+Work ShardGroup::gather(const Unit& unit, const Tensor& flat, const char* what) const {
+  const int me = lanes.gather->rank();
+  const std::vector<Tensor> out = pieces(flat, unit.layout, lanes.gather->size());
+  const Tensor& mine = out[static_cast<size_t>(me)];
+  mine.zero_();  // gaps travel along
+  for (size_t i = 0; i < unit.members.size(); ++i) {
+    const Tensor& shard = unit.members[i].shard;
+    const int64_t at = unit.layout.place(i, me);
+    if (shard.numel()) autograd::copy_values(mine.slice(0, at, at + shard.numel()), shard);
+  }
+  return lanes.gather->all_gather(out, mine, named(what, unit));
 }
 
 void ShardGroup::finish() {

@@ -102,6 +102,8 @@ class ShardGroup final : public autograd::ReduceBucket,
   /// Waits for it; members have their values.
   void finish();
   void reshard();
+  /// Begins to gather a unit's shards into `flat`, which has room for all of them.
+  Work gather(const Unit& unit, const Tensor& flat, const char* what) const;
   /// The first parameter whose shard was changed since it was gathered last; null: none.
   const Member* changed() const;
   /// Members follow requires_grad of their shards.

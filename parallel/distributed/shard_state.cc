@@ -93,19 +93,8 @@ std::vector<Entry> entries_of(const nn::Module& module) {
 
 // All values of a group's unit, flat.
 Tensor gathered(const ShardGroup& group, const ShardGroup::Unit& unit) {
-  const auto& layout = unit.layout;
-  const int n = group.lanes.gather->size(), me = group.lanes.gather->rank();
-  const Tensor flat = zeros({layout.total()}, TensorOptions(unit.device).dtype(unit.dtype));
-  std::vector<Tensor> out;
-  for (int r = 0; r < n; ++r)
-    out.push_back(flat.slice(0, r * layout.piece(), (r + 1) * layout.piece()));
-  const Tensor& mine = out[static_cast<size_t>(me)];
-  for (size_t i = 0; i < unit.members.size(); ++i) {
-    const Tensor& shard = unit.members[i].shard;
-    const int64_t at = layout.place(i, me);
-    if (shard.numel()) mine.slice(0, at, at + shard.numel()).copy_(shard.detach());
-  }
-  group.lanes.gather->all_gather(out, mine, group.options.name + "/full state").wait();
+  const Tensor flat = empty({unit.layout.total()}, TensorOptions(unit.device).dtype(unit.dtype));
+  group.gather(unit, flat, "full state").wait();
   return flat;
 }
 

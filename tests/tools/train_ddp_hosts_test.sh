@@ -78,7 +78,8 @@ both() {
 # cut_and_resume NAME COMMAND...: the command cuts the link when the first epoch is in the checkpoint; `heal` mends it.
 cut_and_resume() {
   local name=$1 a b rank other at code ended pid said
-  rm -f "$work"/ended.* "$work"/said.*
+  # What an earlier run printed must not be taken for this one's: it begins to write in the background.
+  rm -f "$work"/ended.* "$work"/said.* "$work"/std*
   start a "$name"
   a=$!
   start b "$name"

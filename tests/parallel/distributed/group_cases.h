@@ -28,25 +28,6 @@ inline Tensor numbers_of(int rank, int64_t n, ScalarType dtype = kFloat) {
   return t.to(dtype);
 }
 
-// The sum in the documented order, written down once more.
-inline Tensor summed(std::vector<Tensor> parts, bool tree) {
-  if (!tree) {
-    Tensor sum = parts[0];
-    for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
-    return sum;
-  }
-  size_t leaves = 1;
-  while (leaves < parts.size()) leaves *= 2;
-  parts.resize(leaves);
-  while (parts.size() > 1) {
-    std::vector<Tensor> next;
-    for (size_t i = 0; i < parts.size(); i += 2)
-      next.push_back(!parts[i + 1].defined() ? parts[i] : parts[i] + parts[i + 1]);
-    parts = next;
-  }
-  return parts[0];
-}
-
 TEST(ProcessGroup, BroadcastAndGatherAndTheirLike) {
   for (int n : {1, 2, 3, 4})
     with_groups(n, seconds(60), [n](const Group& g) {

@@ -21,4 +21,27 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.equal(b);
 }
 
+/// The sum of the ranks' tensors on the host in the documented order, written down once more:
+/// 16-bit types in float, rounded once; bool is "or".
+inline Tensor summed(std::vector<Tensor> parts, bool tree) {
+  const ScalarType dtype = parts[0].scalar_type();
+  const bool wide = dtype == kHalf || dtype == kBFloat16 || dtype == kBool;
+  for (Tensor& t : parts) t = wide ? t.to(kFloat) : t;
+  if (!tree) {
+    Tensor sum = parts[0];
+    for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
+    return dtype == kBool ? sum.ne(0) : sum.to(dtype);
+  }
+  size_t leaves = 1;
+  while (leaves < parts.size()) leaves *= 2;
+  parts.resize(leaves);
+  while (parts.size() > 1) {
+    std::vector<Tensor> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(!parts[i + 1].defined() ? parts[i] : parts[i] + parts[i + 1]);
+    parts = next;
+  }
+  return dtype == kBool ? parts[0].ne(0) : parts[0].to(dtype);
+}
+
 }  // namespace ramet::distributed

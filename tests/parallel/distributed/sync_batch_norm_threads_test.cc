@@ -140,16 +140,7 @@ std::vector<Tensor> trained(int ranks, const std::vector<Device>& devices) {
 }
 
 TEST(SyncBatchNorm, TheSameBitsForEveryNumberOfRanks) {
-  const std::vector<Tensor> one = trained(1, {});
-  for (const auto& [ranks, devices] :
-       {std::pair(2, std::vector<Device>{}), std::pair(4, std::vector<Device>{}),
-        std::pair(1, std::vector<Device>{"cpu:0", "cpu:1"}),
-        std::pair(2, std::vector<Device>{"cpu:0", "cpu:2"})}) {
-    const std::vector<Tensor> other = trained(ranks, devices);
-    ASSERT_EQ(other.size(), one.size());
-    for (size_t i = 0; i < one.size(); ++i)
-      EXPECT_TRUE(same_bits(one[i], other[i])) << ranks << " ranks, " << i;
-  }
+  expect_same_bits_for_every_number_of_ranks(trained);
 }
 
 // Evaluation meets nobody: one rank alone may do it.

@@ -347,13 +347,22 @@ void wait_pending(Storage& s) {
   s.pending.compare_exchange_strong(expected, 0);
 }
 
+namespace {
+double milliseconds() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::milli>(now).count();
+}
+}  // namespace
+
 void Event::record(Device device) {
   device = resolve(device);
   std::shared_ptr<gpu::Event> point;
   if (!device.is_cpu()) {
     capture::refuse("Event", "an event of a GPU");
-    point = gpu::required("Event", device).event(device.index());
+    point = gpu::required("Event", device).event(device.index(), timing_);
   }
+  device_ = device;
+  host_time_ = timing_ && !point ? std::make_shared<double>() : nullptr;
   const int d = device.ordinal();
   std::vector<uint64_t> parked;  // posted earlier, yet not in the queue
   bool idle;
@@ -370,7 +379,8 @@ void Event::record(Device device) {
     point->record();
     ticket_ = 0;
   } else {
-    ticket_ = devices::post_after(device, std::move(parked), [point] {
+    ticket_ = devices::post_after(device, std::move(parked), [point, time = host_time_] {
+      if (time) *time = milliseconds();
       if (!point) return;
       try {
         point->record();
@@ -395,6 +405,19 @@ void Event::wait(Device later) const {
   capture::refuse("Event", "an event of a GPU");
   if (ticket_) devices::wait(ticket_);
   on_gpu_->wait({later, gpu::kCompute});
+}
+
+double Event::elapsed_time(const Event& end) const {
+  constexpr const char* op = "Event.elapsed_time";
+  for (const Event* e : {this, &end}) {
+    const char* which = e == this ? "the first" : "the second";
+    RAMET_CHECK(e->timing_, op, which, " event has no times, expected Event(true)");
+    RAMET_CHECK(e->host_time_ || e->on_gpu_, op, which, " event was never recorded");
+    RAMET_CHECK(e->query(), op, which, " event is not done yet: synchronize() waits for it");
+  }
+  RAMET_CHECK(device_ == end.device_, op, "got events of ", device_, " and ", end.device_,
+              ", expected one device");
+  return on_gpu_ ? on_gpu_->elapsed_time(*end.on_gpu_) : *end.host_time_ - *host_time_;
 }
 
 DeviceGuard::DeviceGuard(Device device)

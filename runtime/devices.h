@@ -76,6 +76,9 @@ class Event;
 /// recorded, it is done. Of a GPU: not while a step is captured.
 class RAMET_API Event {
  public:
+  Event() = default;
+  /// With times, for elapsed_time().
+  explicit Event(bool enable_timing) : timing_(enable_timing) {}
   /// After everything that `device` was given so far, copies included.
   void record(Device device);
   /// Is everything before it done? Nobody waits.
@@ -87,9 +90,16 @@ class RAMET_API Event {
   void wait(Device later) const;
   /// LibTorch's name for it.
   void block(Device later) const { wait(later); }
+  /// Milliseconds from this point to `end`, negative where `end` came first: of a GPU between its
+  /// kernels, of a CPU device by the host's clock. Nobody waits: an Error unless both were recorded
+  /// on one device, with times, and are done.
+  double elapsed_time(const Event& end) const;
 
  private:
+  bool timing_ = false;
   uint64_t ticket_ = 0;
+  Device device_ = Device(kCPU);
+  std::shared_ptr<double> host_time_;  // ms of a steady clock; null: of a GPU, or without times
   std::shared_ptr<gpu::Event> on_gpu_;
 };
 

@@ -64,6 +64,9 @@ class RAMET_API Event {
   virtual void synchronize() = 0;
   /// What `later` is given from now on begins after it. The host does not wait.
   virtual void wait(Stream later) = 0;
+  /// Milliseconds from this one to `end`, an event of the same device. Both are reached and were
+  /// made for it.
+  virtual double elapsed_time(Event& end) = 0;
 };
 
 /// `device` is the k of cuda:k. What one thread asks of one device happens in that order; it is
@@ -98,7 +101,7 @@ class RAMET_API Library {
   /// For a kernel that is about to be queued.
   virtual DataFault fault(int device, const DataCheck& check) = 0;
 
-  virtual std::unique_ptr<Event> event(int device) = 0;
+  virtual std::unique_ptr<Event> event(int device, bool timing = false) = 0;
   /// What `queue` gives to the device's compute stream from this thread, as a graph; nothing of it
   /// runs.
   virtual std::unique_ptr<Graph> graph(int device, const std::function<void()>& queue) = 0;

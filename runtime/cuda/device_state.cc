@@ -37,9 +37,10 @@ CardGuard::~CardGuard() {
   if (before_ >= 0) (void)cudaSetDevice(before_);
 }
 
-EventHandle::EventHandle(const char* op, int device) {
+EventHandle::EventHandle(const char* op, int device, bool timing) {
   const CardGuard card(op, device);
-  RAMET_CUDA(op, device, cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  RAMET_CUDA(op, device,
+             cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming));
 }
 EventHandle::~EventHandle() {
   if (event_) (void)cudaEventDestroy(event_);

@@ -9,7 +9,7 @@ namespace {
 constexpr const char* kOp = "Event";
 }
 
-CardEvent::CardEvent(int device) : device_(device), event_(kOp, device) {}
+CardEvent::CardEvent(int device, bool timing) : device_(device), event_(kOp, device, timing) {}
 
 void CardEvent::record() {
   DeviceState& state = device_state(device_, kOp);
@@ -47,6 +47,14 @@ void CardEvent::wait(Stream later) {
   wait_on(device_state(later.device.index(), kOp), static_cast<Queue>(later.id));
 }
 
+double CardEvent::elapsed_time(gpu::Event& end) {
+  const CardGuard card(kOp, device_);
+  float ms = 0;
+  RAMET_CUDA(kOp, device_,
+             cudaEventElapsedTime(&ms, event_.get(), static_cast<CardEvent&>(end).event_.get()));
+  return ms;
+}
+
 void CardEvent::wait_on(DeviceState& state, Queue later) {
   const CardGuard card(kOp, state);
   const cudaStream_t stream = state.stream(later, kOp);
@@ -56,7 +64,9 @@ void CardEvent::wait_on(DeviceState& state, Queue later) {
   state.came_behind(looks_);
 }
 
-std::unique_ptr<gpu::Event> make_event(int device) { return std::make_unique<CardEvent>(device); }
+std::unique_ptr<gpu::Event> make_event(int device, bool timing) {
+  return std::make_unique<CardEvent>(device, timing);
+}
 
 }  // namespace cuda
 }  // namespace ramet

@@ -11,11 +11,12 @@ namespace cuda {
 
 class RAMET_API CardEvent final : public gpu::Event {
  public:
-  explicit CardEvent(int device);
+  explicit CardEvent(int device, bool timing = false);
   void record() override;
   bool query() override;
   void synchronize() override;
   void wait(Stream later) override;
+  double elapsed_time(gpu::Event& end) override;
   void wait_on(DeviceState& state, Queue later);
   int device() const { return device_; }
   /// Throws what kernels before it reported. It is known to be reached.
@@ -31,7 +32,7 @@ class RAMET_API CardEvent final : public gpu::Event {
 };
 
 /// An event of cuda:k, not yet recorded.
-RAMET_API std::unique_ptr<gpu::Event> make_event(int device);
+RAMET_API std::unique_ptr<gpu::Event> make_event(int device, bool timing);
 
 }  // namespace cuda
 }  // namespace ramet

@@ -55,7 +55,9 @@ class Cards final : public gpu::Library {
   gpu::DataFault fault(int device, const gpu::DataCheck& check) override {
     return device_state(device, check.op).fault(check);
   }
-  std::unique_ptr<gpu::Event> event(int device) override { return make_event(device); }
+  std::unique_ptr<gpu::Event> event(int device, bool timing) override {
+    return make_event(device, timing);
+  }
   std::unique_ptr<gpu::Graph> graph(int device, const std::function<void()>& queue) override {
     return make_graph(device, queue);
   }

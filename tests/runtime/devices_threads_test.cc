@@ -209,6 +209,21 @@ TEST(Events, AnotherDeviceComesAfter) {
   opener.join();
 }
 
+TEST(Events, TimesBetweenThem) {
+  Event start(true), end(true), elsewhere(true), without;
+  start.record(cpu(6));
+  devices::post(cpu(6), [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); });
+  end.record(cpu(6));
+  elsewhere.record(cpu(2));
+  without.record(cpu(6));
+  for (const Event* e : {&start, &end, &elsewhere, &without}) e->synchronize();
+  EXPECT_GE(start.elapsed_time(end), 20);
+  EXPECT_EQ(end.elapsed_time(start), -start.elapsed_time(end));
+  EXPECT_THROW(start.elapsed_time(elsewhere), Error);
+  EXPECT_THROW(start.elapsed_time(without), Error);
+  EXPECT_THROW(Event(true).elapsed_time(end), Error);
+}
+
 TEST(Pending, AReaderWaits) {
   TensorBase t = TensorBase::empty({1000}, kFloat, cpu(1));
   float* data = static_cast<float*>(t->data);

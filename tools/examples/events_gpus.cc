@@ -23,6 +23,8 @@ int main() {
   };
   std::vector<torch::Tensor> results;
   std::vector<torch::Event> done(6);
+  torch::Event start(/*enable_timing=*/true), end(/*enable_timing=*/true);
+  start.record(gpu);
   torch::Tensor expected = torch::zeros({8});
   for (int step = 0; step < 6; ++step) {
     torch::Tensor& x = batch[step % 2];
@@ -32,8 +34,11 @@ int main() {
     done[static_cast<size_t>(step)].record(gpu);  // behind all of that
     expected += 64.f * static_cast<float>(step) * weight.to(host).sum(0);
   }
+  end.record(gpu);
   std::cout << "the last step is " << (done[5].query() ? "" : "not ") << "done\n";
   done[5].synchronize();  // now it is, and its result is on the host
+  end.synchronize();
+  std::cout << "the GPU took " << start.elapsed_time(end) << " ms\n";
   std::cout << "in pinned memory: " << results[5].is_pinned() << '\n';
   torch::Tensor total = torch::zeros({8});
   for (const torch::Tensor& y : results) total += y;  // a look through the tensor waits by itself

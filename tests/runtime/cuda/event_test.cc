@@ -138,6 +138,33 @@ TEST(GpuEvents, ErrorsInDataAreTold) {
   EXPECT_MESSAGE(cuda::synchronize(1), "[embedding] index out of range");
 }
 
+TEST(GpuEvents, TimesBetweenThem) {
+  const Gpus gpus(side_by_side());
+  Event start(true), middle(true), end(true), other(true), without;
+  const auto pause = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  start.record(kFirst);
+  queue(0, pause, nullptr);
+  middle.record(kFirst);
+  Gate gate;
+  queue(0, Gate::wait, &gate);
+  end.record(kFirst);
+  EXPECT_MESSAGE(end.elapsed_time(start), "the first event is not done yet");
+  gate.open = true;
+  end.synchronize();
+  EXPECT_GE(start.elapsed_time(middle), 19);
+  EXPECT_GE(middle.elapsed_time(end), 0);
+  EXPECT_EQ(middle.elapsed_time(start), -start.elapsed_time(middle));
+  EXPECT_EQ(start.elapsed_time(start), 0);
+
+  EXPECT_MESSAGE(start.elapsed_time(other), "the second event was never recorded");
+  other.record(kSecond);
+  other.synchronize();
+  EXPECT_MESSAGE(start.elapsed_time(other), "got events of cuda:0 and cuda:1, expected one device");
+  without.record(kFirst);
+  without.synchronize();
+  EXPECT_MESSAGE(without.elapsed_time(end), "the first event has no times, expected Event(true)");
+}
+
 TEST(GpuEvents, OfADeviceThatDoesNotExist) {
   RAMET_EMULATED_ONLY("a machine with two cards");
   const Gpus gpus(side_by_side());

@@ -10,9 +10,8 @@ mkdir -p "$work"
 python3 tests/tools/small_images.py "$work/data"
 common=(--data "$work/data" --model cnn --epochs 4 --batch 62 --dropout 0.2 --reduce tree:4 --seed 3 --digest --threads 1)
 
-fail() {
-  echo "FAILED: $*"
-  cat "$work/stderr" "$work/stdout" 2>/dev/null || true
+fail() {  # also inside $(...)
+  { echo "FAILED: $*"; cat "$work/stderr" "$work/stdout" 2>/dev/null || true; } >&2
   exit 1
 }
 # run NAME PROCESSES OPTIONS...: prints the digest.
@@ -66,5 +65,18 @@ code=0
 "$launch" --nproc 3 -- "$train" --ddp "${common[@]}" --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
 [[ $code == 2 ]] || fail "3 processes for tree:4: exit code $code"
 grep -qF 'expected a number of ranks that divides V' "$work/stderr" || fail "3 processes for tree:4"
+
+# Each process on the GPU of its number, and two GPUs in each.
+export RAMET_EMULATED_DEVICES=2  # real ones do not read it
+common=(--data "$work/data" --model mlp --epochs 1 --limit 62 --batch 62 --reduce tree:4 --seed 3 --digest --threads 1)
+gpu_one=$(run gpu_one 1 --devices cuda)
+gpu_two=$(run gpu_two 2 --devices cuda)
+[[ $gpu_one =~ ^[0-9a-f]{16}$ && $gpu_two == "$gpu_one" ]] || fail "2 GPUs: digest $gpu_two, expected $gpu_one"
+gpu_both=$(run gpu_both 2 --devices cuda:1,cuda:0)
+[[ $gpu_both == "$gpu_one" ]] || fail "2 processes of 2 GPUs: digest $gpu_both, expected $gpu_one"
+code=0
+"$launch" --nproc 4 -- "$train" --ddp "${common[@]}" --devices cuda --out "$work/x" >"$work/stdout" 2>"$work/stderr" || code=$?
+[[ $code == 2 ]] || fail "4 processes with 2 GPUs: exit code $code"
+grep -qE 'device does not exist: got cuda:[23], expected cuda:0 to cuda:1' "$work/stderr" || fail "4 processes with 2 GPUs"
 [[ ! -e $work/x ]] || fail "refused runs leave a folder"
-echo "OK: digest $one"
+echo "OK: digests $one, on GPUs $gpu_one"

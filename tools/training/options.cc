@@ -135,7 +135,8 @@ std::optional<Usage> parse(std::vector<std::string> arguments, Options& o) {
   app.add_flag(
       "--ddp", o.ddp,
       "one of several processes, which tools/launch, mpirun or srun started; --devices are "
-      "each one's (by default cpu:0)");
+      "each one's (by default cpu:0); cuda without a number is the GPU of the process's number on "
+      "its host");
   add_number(app, "--timeout", o.timeout,
              "how long the processes of --ddp wait for one that does not come or answer")
       ->type_name("SECONDS");

@@ -11,18 +11,25 @@ namespace ramet::training {
 
 namespace {
 
-int number(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text && *text ? std::max(0, std::atoi(text)) : otherwise;
+// Of the first variable that is set.
+int number(std::initializer_list<const char*> names, int otherwise) {
+  for (const char* name : names)
+    if (const char* text = std::getenv(name); text && *text) return std::max(0, std::atoi(text));
+  return otherwise;
 }
 
 }  // namespace
 
 int threads_beside_others() {
-  return std::max(1, get_num_threads() / std::max(1, number("LOCAL_WORLD_SIZE", 1)));
+  const int beside = number({"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}, 1);
+  return std::max(1, get_num_threads() / std::max(1, beside));
 }
 
-bool started_again() { return number("RAMET_RESTARTS", 0) > 0; }
+int number_on_host() {
+  return number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}, 0);
+}
+
+bool started_again() { return number({"RAMET_RESTARTS"}, 0) > 0; }
 
 Processes Processes::join(distributed::Milliseconds timeout) {
   Processes p;

@@ -42,9 +42,10 @@ class Processes {
   const distributed::DistributedDataParallel<nn::Sequential>* model_ = nullptr;
 };
 
-/// What the environment of one of several processes says: threads each may use on this host, and
-/// whether the launcher has started them again after a failure.
+/// What the environment of one of several processes says: threads each may use on this host, its
+/// number there, and whether the launcher has started them again after a failure.
 int threads_beside_others();
+int number_on_host();
 bool started_again();
 
 }  // namespace ramet::training

@@ -5,7 +5,7 @@
 
 namespace ramet::training {
 
-std::vector<Device> parse_devices(const std::string& list) {
+std::vector<Device> parse_devices(const std::string& list, int own_gpu) {
   std::vector<Device> devices;
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
@@ -13,7 +13,10 @@ std::vector<Device> parse_devices(const std::string& list) {
     RAMET_CHECK(!one.empty(), "train", "--devices: got \"", list,
                 "\", expected names separated by commas, such as cpu:0,cpu:1");
     try {
-      devices.push_back(resolve(Device(one)));
+      const Device named(one);
+      const bool own = named.is_cuda() && !named.has_index() && own_gpu >= 0;
+      devices.push_back(own ? resolve(Device(kCUDA, static_cast<DeviceIndex>(own_gpu)))
+                            : resolve(named));
     } catch (const Error& e) { fail("train", "--devices: got \"", list, "\": ", e.what()); }
     at = end + 1;
   }

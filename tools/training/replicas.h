@@ -8,9 +8,9 @@
 
 namespace ramet::training {
 
-/// "cpu:0,cpu:1" as devices, each resolved. An Error where one does not exist, and on an empty
-/// list.
-std::vector<Device> parse_devices(const std::string& list);
+/// "cpu:0,cpu:1" as devices, each resolved; `own_gpu`, where there is one, is what "cuda" without a
+/// number stands for. An Error where one does not exist, and on an empty list.
+std::vector<Device> parse_devices(const std::string& list, int own_gpu = -1);
 /// "fixed", "any" or "tree:V". An Error otherwise.
 parallel::ReduceOrder parse_order(const std::string& text);
 

@@ -163,7 +163,7 @@ Run::Run(Options& o) : options_(o) {
   config_ = o.config();
   if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
   else if (o.ddp) set_num_threads(threads_beside_others());
-  devices_ = parse_devices(o.devices);
+  devices_ = parse_devices(o.devices, o.ddp ? number_on_host() : -1);
   data_ = load_images(o.data, o.limit);
   if (o.ddp) processes_ = Processes::join(std::chrono::seconds(o.timeout));
 

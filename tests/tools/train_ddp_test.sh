@@ -37,6 +37,11 @@ grep -q '"processes": 2' "$work/both/summary.json" || fail "the summary does not
 cmp -s "$work/one/model.safetensors" "$work/four/model.safetensors" || fail "another model file"
 ! grep -q '^\[1\]' "$work/stdout" || fail "rank 1 prints"
 
+# Nor does it matter that they are processes.
+"$train" "${common[@]}" --devices cpu:0,cpu:1 --out "$work/alone" >"$work/stdout" 2>"$work/stderr" || fail "no processes: exit code $?"
+alone=$(sed -n 's/^digest //p' "$work/stdout")
+[[ $alone == "$one" ]] || fail "no processes: digest $alone, expected $one"
+
 # Killed in the middle: the launcher starts all again, they go on from the checkpoint, and end at the same bits.
 cat >"$work/fragile" <<E2
 #!/usr/bin/env bash

@@ -213,13 +213,11 @@ StepRecord Run::train_step(data::Example<>& batch) {
     RecordScope forward("forward");
     output = replicas_->forward(images);
     if (processes_.several()) {
-      // This process's rows' part of the mean over the batch.
       const auto [first, count] = processes_.rows();
       targets = targets.slice(0, first, first + count);
-      loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / static_cast<double>(n);
-    } else {
-      loss = cross_entropy_loss(output, targets);
     }
+    // Of the mean over the batch, what this process's rows are: the same bits as with all of them.
+    loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / static_cast<double>(n);
   }
   if (step_ == first_step_ && processes_.writes()) {
     const auto graph = autograd::collect_graph({loss}, model_->named_parameters().pairs(), 1000);

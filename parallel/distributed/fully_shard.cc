@@ -97,8 +97,6 @@ class Collector {
                 "' is shared with a parameter already managed by another FSDP group. For "
                 "shared/tied parameters, use fully_shard([module_a, module_b]) with all modules "
                 "that share it");
-    RAMET_CHECK(t.device().is_cpu(), kOp, "parameter '", name, "': got ", describe(t),
-                ", expected a tensor in host memory");
     RAMET_CHECK(t.is_leaf() && !t.is_view(), kOp, "parameter '", name, "': got ", describe(t),
                 ", which is no leaf");
     const auto* leaf = static_cast<const autograd::AccumulateGrad*>(t->node);
@@ -109,6 +107,22 @@ class Collector {
   std::map<const TensorImpl*, size_t> index_;
   std::set<const nn::Module*> seen_;
 };
+
+// Of all groups of a tree: one thread and one stream order what they do with their memory.
+void check_one_device(const Collector& collector) {
+  std::pair<std::string, Tensor> first;
+  const auto check = [&first](const std::string& name, const Tensor& t) {
+    if (!first.second.defined()) first = {name, t};
+    RAMET_CHECK(t.device() == first.second.device() || (t.is_cpu() && first.second.is_cpu()), kOp,
+                "parameters on several devices: got '", first.first, "' ", describe(first.second),
+                " and '", name, "' ", describe(t),
+                ", expected all that a rank has in host memory or on one GPU");
+  };
+  for (const FoundParameter& f : collector.found) check(f.name, f.tensor);
+  for (const auto& group : collector.below)
+    for (const ShardGroup::Unit& unit : group->units)
+      check(unit.members[0].name, unit.members[0].full);
+}
 
 void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& found,
                 const std::string& name) {
@@ -163,6 +177,7 @@ void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const 
     RAMET_CHECK(child->lanes.gather == lanes.gather && child->lanes.outer == lanes.outer, kOp,
                 "a module below is sharded over another mesh than ", mesh.str(),
                 ": expected one for the whole tree");
+  check_one_device(collector);
   check_same(lanes, collector.found, options.name);
   lanes.reduce = second_lane(lanes.gather);
 

@@ -67,7 +67,8 @@ struct FullyShardOptions {
 };
 
 /// All ranks of the mesh call it, in the same order. `modules` make one group: what tied parameters
-/// need. Parameters are in host memory, leaves, without gradients or hooks. Errors, before anything
+/// need. Parameters are leaves without gradients or hooks, all of a rank's in host memory or on one
+/// GPU. Errors, before anything
 /// has changed: a module that has been sharded or replicated already; a parameter that is shared
 /// with another group; a mesh of more than two dimensions; ranks with different parameters.
 /// Buffers stay each rank's own. Not in a captured step; the module cannot be cloned any more.

@@ -1,0 +1,134 @@
+// fully_shard over GPUs: ranks as threads, an emulated GPU each.
+#include "nn/optim/adam.h"
+#include "nn/optim/sgd.h"
+#include "tests/parallel/distributed/cuda/gpu_groups.h"
+#include "tests/parallel/distributed/sharded_nets.h"
+
+namespace ramet::testing {
+namespace {
+
+using distributed::DdpOptions;
+using distributed::DeviceMesh;
+using distributed::DistributedDataParallel;
+using distributed::fully_shard;
+using distributed::FullyShardOptions;
+using distributed::text_batch;
+using distributed::text_net;
+using distributed::TextBatch;
+using distributed::TextNet;
+using parallel::ReduceOrder;
+
+enum class How { replicated, sharded, hybrid };
+
+struct Training {
+  How how = How::sharded;
+  int ranks = 2;
+  bool on_gpus = true, adam = false, tree = false, clips = false;
+  int steps = 6;
+};
+
+TextBatch batch_on(Device device, int rank, int step) {
+  const TextBatch b = text_batch(rank, step);
+  return {b.ids.to(device), b.labels.to(device)};
+}
+
+/// All losses of rank 0, then the parameters after some steps.
+Values trained(const Way& way, const Training& run) {
+  Values result;
+  with_gpu_groups(way, run.ranks, seconds(120), [&](const Group& g) {
+    const Device device = run.on_gpus ? gpu(g->rank()) : kHost;
+    TextNet net = text_net(24, g->rank() ? 99 : 7);  // rank 0's values win
+    net->to(device);
+    const ReduceOrder order = run.tree ? ReduceOrder::tree(run.ranks) : ReduceOrder();
+    std::optional<DistributedDataParallel<TextNet>> ddp;
+    if (run.how == How::replicated) {
+      DdpOptions o;
+      o.order = order;
+      ddp.emplace(net, g, o);
+    } else {
+      FullyShardOptions o;
+      o.order = order;
+      const DeviceMesh mesh = run.how == How::sharded
+                                  ? DeviceMesh(g)
+                                  : init_device_mesh(g, {2, run.ranks / 2}, {"replicate", "shard"});
+      shard_all(net, mesh, o);
+    }
+    std::optional<optim::SGD> sgd;
+    std::optional<optim::AdamW> adam;
+    if (run.adam) adam.emplace(net->parameters(), optim::AdamWOptions(0.01));
+    else sgd.emplace(net->parameters(), optim::SGDOptions(0.05).momentum(0.9).weight_decay(0.01));
+    Values mine;
+    for (int step = 0; step < run.steps; ++step) {
+      const TextBatch batch = batch_on(device, g->rank(), step);
+      net->zero_grad();
+      const Tensor y = ddp ? (*ddp)(batch.ids) : net(batch.ids);
+      const Tensor loss = text_loss(y, batch);
+      loss.backward();
+      mine.push_back(loss.item<double>());
+      if (run.adam) adam->step();
+      else sgd->step();
+    }
+    if (ddp) {
+      for (double v : all_values(net->parameters())) mine.push_back(v);
+    } else {
+      const auto state = full_state_dict(*net);
+      for (const auto& item : state) {
+        EXPECT_EQ(item.value().device(), device) << item.key();
+        for (double v : all_values({item.value()})) mine.push_back(v);
+      }
+    }
+    g->barrier().wait();
+    if (g->rank() == 0) result = mine;
+  });
+  return result;
+}
+
+TEST(ShardedOnGpus, TrainsAsDdpAndAsTheHost) {
+  const Gpus gpus(rank_gpus(2));
+  for (bool adam : {false, true}) {
+    Training run;
+    run.adam = adam;
+    run.on_gpus = false;
+    const Values host = trained(kStagedThreads, run);
+    run.on_gpus = true;
+    Training ddp = run;
+    ddp.how = How::replicated;
+    const Values expected = trained(kStagedThreads, ddp);
+    EXPECT_LE(difference(host, expected), 1e-5);
+    for (const Way& way : all_ways()) EXPECT_EQ(trained(way, run), expected) << way;
+  }
+}
+
+TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
+  const Gpus gpus(rank_gpus(4));
+  Training run{How::replicated, 4, true, false, true};
+  const Values expected = trained(kStagedThreads, run);
+  for (const How how : {How::sharded, How::hybrid})
+    for (const Way& way : {kStagedThreads, kNcclThreads}) {
+      run.how = how;
+      EXPECT_EQ(trained(way, run), expected) << way;
+    }
+}
+
+// In whatever order streams run: in the lazy one nothing is there by luck.
+TEST(ShardedOnGpus, AnyOrderOfStreams) {
+  Training run;
+  run.steps = 3;
+  Values first;
+  for (const emulated::StreamMode mode : {emulated::StreamMode::Async, emulated::StreamMode::Eager,
+                                          emulated::StreamMode::Lazy, emulated::StreamMode::Random})
+    for (uint64_t seed : {1, 2}) {
+      if (seed == 2 && mode != emulated::StreamMode::Random) continue;
+      emulated::Settings settings = rank_gpus(2, mode);
+      settings.stream_seed = seed;
+      const Gpus gpus(settings);
+      for (const Way& way : {kStagedThreads, kNcclThreads}) {
+        const Values now = trained(way, run);
+        if (first.empty()) first = now;
+        EXPECT_EQ(now, first) << way << ", mode " << static_cast<int>(mode);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -48,9 +48,9 @@ std::vector<Operand> operands(const ProcessGroup& group, Op op, const char* what
   return out;
 }
 
-void Parts::add(int from, size_t bytes) {
-  memory.push_back(channel.staging(bytes));
-  in.push_back({from, memory.back().data(), bytes});
+void Parts::add(int from, size_t bytes, char* landing) {
+  if (!landing) memory.push_back(channel.staging(bytes));
+  in.push_back({from, landing ? landing : memory.back().data(), bytes});
 }
 
 void Parts::write(Channel& c, const char* op, const std::vector<Operand>& out) const {

@@ -15,14 +15,14 @@ Reduction reduction_of(const ProcessGroup& group, Op op, const CollectiveOptions
 std::vector<Operand> operands(const ProcessGroup& group, Op op, const char* what,
                               const std::vector<Tensor>& list, const Tensor* alike);
 
-/// Every rank's part goes to memory of its own, and from there to the caller's.
+/// Every rank's part goes to memory of its own, or to a landing(), and from there to the caller's.
 struct Parts {
   const Channel& channel;
   std::vector<Staging> memory;
   std::vector<Incoming> in;
 
   explicit Parts(const Channel& c) : channel(c) {}
-  void add(int from, size_t bytes);
+  void add(int from, size_t bytes, char* landing = nullptr);
   void write(Channel& c, const char* op, const std::vector<Operand>& out) const;
 };
 

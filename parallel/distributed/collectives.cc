@@ -371,16 +371,17 @@ void reduce_to(Channel& channel, const Reduction& reduction, const char* from, i
   if (me == root) commit(result.data());
 }
 
-void broadcast_from(Channel& channel, int root, const char* from, size_t bytes,
+void broadcast_from(Channel& channel, int root, const char* from, size_t bytes, char* landing,
                     const std::function<void(const char*)>& commit) {
   const int n = channel.size(), me = channel.rank();
-  const Staging result = channel.staging(me == root ? 0 : bytes);
+  const Staging staging = channel.staging(me == root || landing ? 0 : bytes);
+  char* const result = landing ? landing : staging.data();
   std::vector<Outgoing> out;
   std::vector<Incoming> in;
   if (n <= 2 || bytes <= kSmall) {
     for (int i = 0; me == root && i < n; ++i)
       if (i != me) out.push_back({i, from, bytes});
-    if (me != root) in.push_back({root, result.data(), bytes});
+    if (me != root) in.push_back({root, result, bytes});
     channel.move(out, in);
   } else {
     // A part to each rank, which hands it on: the root's link carries the bytes once, not n times.
@@ -388,19 +389,19 @@ void broadcast_from(Channel& channel, int root, const char* from, size_t bytes,
     const auto size = [&](int r) { return static_cast<size_t>(parts.size(r)); };
     for (int i = 0; me == root && i < n; ++i)
       if (i != me) out.push_back({i, from + parts.begin(i), size(i)});
-    if (me != root) in.push_back({root, result.data() + parts.begin(me), size(me)});
+    if (me != root) in.push_back({root, result + parts.begin(me), size(me)});
     channel.move(out, in);
     out.clear();
     in.clear();
-    const char* mine = me == root ? from : result.data();
+    const char* mine = me == root ? from : result;
     for (int i = 0; i < n; ++i) {
       if (i == me) continue;
       if (i != root) out.push_back({i, mine + parts.begin(me), size(me)});
-      if (me != root) in.push_back({i, result.data() + parts.begin(i), size(i)});
+      if (me != root) in.push_back({i, result + parts.begin(i), size(i)});
     }
     channel.move(out, in);
   }
-  if (me != root) commit(result.data());
+  if (me != root) commit(result);
 }
 
 }  // namespace ramet::distributed::detail

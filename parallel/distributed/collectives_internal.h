@@ -37,7 +37,9 @@ void reduce_everywhere(Channel& channel, const Reduction& reduction, char* place
 /// The same, where only `root` wants it.
 void reduce_to(Channel& channel, const Reduction& reduction, const char* from, int64_t elements,
                int root, const std::function<void(const char*)>& commit);
-void broadcast_from(Channel& channel, int root, const char* from, size_t bytes,
+/// To each rank but the root: to memory of the library's own, or to `landing` where that is not
+/// null.
+void broadcast_from(Channel& channel, int root, const char* from, size_t bytes, char* landing,
                     const std::function<void(const char*)>& commit);
 
 }  // namespace ramet::distributed::detail

@@ -30,6 +30,10 @@ const char* Operand::data(Channel& channel) const {
   return (*staged_)->data();
 }
 
+char* Operand::landing(const Channel& channel) const {
+  return user_.is_cpu() || channel.over_cards() ? place() : nullptr;
+}
+
 void Operand::read(Channel& channel, void* to, size_t bytes) const {
   if (bytes == 0) return;
   if (user_.is_cpu() || channel.over_cards()) return channel.copy(to, dense_->data, bytes);
@@ -40,6 +44,7 @@ void Operand::read(Channel& channel, void* to, size_t bytes) const {
 void Operand::write(Channel& channel, const void* from, size_t bytes) const {
   if (bytes == 0) return;
   channel.complete();
+  if (from == dense_->data) return;
   if (user_.is_cpu() || channel.over_cards()) return channel.copy(dense_->data, from, bytes);
   gpu::library()->copy_after(*channel.lies().ready, dense_->data, user_.device(), from,
                              Device(kCPU, 0), bytes);

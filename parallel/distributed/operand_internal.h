@@ -24,11 +24,13 @@ class Operand {
 
   /// Contiguous, in the channel's memory.
   const char* data(Channel& channel) const;
+  /// place(), where messages can come to it; else null.
+  char* landing(const Channel& channel) const;
   /// Into the channel's memory. `bytes` may reach into what lies behind the tensor.
   void read(Channel& channel, void* to) const { read(channel, to, bytes()); }
   void read(Channel& channel, void* to, size_t bytes) const;
-  /// From the channel's memory, when all that it was given has come. `bytes` as above, where there
-  /// is a place().
+  /// From the channel's memory, when all that it was given has come; nothing more where that came
+  /// to the landing(). `bytes` as above, where there is a place().
   void write(Channel& channel, const char* op, const void* from) const;
   void write(Channel& channel, const void* from, size_t bytes) const;
   /// After writing otherwise.

@@ -59,8 +59,9 @@ Work ProcessGroup::broadcast(Tensor t, int root, const CollectiveOptions& o) {
   detail::Task task = task_of(*this, Op::broadcast, o, root);
   task.header.set_shape(t);
   task.lies.device = t.device();
-  task.run = [x, root](Channel& c) {
+  task.run = [x, root, direct = o.undefined_on_failure](Channel& c) {
     detail::broadcast_from(c, root, c.rank() == root ? x.data(c) : nullptr, x.bytes(),
+                           direct ? x.landing(c) : nullptr,
                            [&](const char* result) { x.write(c, "broadcast", result); });
   };
   return state_->start(std::move(task));
@@ -72,12 +73,12 @@ Work ProcessGroup::all_gather(std::vector<Tensor> out, Tensor t, const Collectiv
   detail::Task task = task_of(*this, Op::all_gather, o);
   task.header.set_shape(t);
   task.lies.device = CommonDevice("all_gather").add(x).add(results).device();
-  task.run = [x, results, n = size(), me = rank()](Channel& c) {
+  task.run = [x, results, direct = o.undefined_on_failure, n = size(), me = rank()](Channel& c) {
     Parts parts(c);
     std::vector<detail::Outgoing> sends;
     for (int i = 0; i < n; ++i) {
       if (i == me) continue;
-      parts.add(i, x.bytes());
+      parts.add(i, x.bytes(), direct ? results[static_cast<size_t>(i)].landing(c) : nullptr);
       sends.push_back({i, x.data(c), x.bytes()});
     }
     c.move(sends, parts.in);

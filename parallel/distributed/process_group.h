@@ -58,8 +58,8 @@ struct CollectiveOptions {
   std::optional<Milliseconds> timeout;  // by default the group's
   ReduceOp op = ReduceOp::sum;
   ReduceOrder order;  // of sums
-  /// all_reduce_members: after an error the tensors' values are undefined, not as before. Saves a
-  /// copy.
+  /// all_reduce_members, all_gather and broadcast: after an error the tensors' values are
+  /// undefined, not as before. Saves memory of their size, and a copy.
   bool undefined_on_failure = false;
   CollectiveOptions() = default;
   CollectiveOptions(ReduceOp o) : op(o) {}                  // NOLINT(google-explicit-constructor)

@@ -173,8 +173,10 @@ void ShardGroup::shard_values(Unit& unit) {
     if (full.numel()) autograd::copy_values(piece_of(flat, layout.offset(i), full.sizes()), full);
   }
   if (options.init_sync) {
-    if (lanes.outer) lanes.outer->broadcast(flat, 0, named("initial", unit)).wait();
-    lanes.gather->broadcast(flat, 0, named("initial", unit)).wait();
+    CollectiveOptions o(named("initial", unit));
+    o.undefined_on_failure = true;
+    if (lanes.outer) lanes.outer->broadcast(flat, 0, o).wait();
+    lanes.gather->broadcast(flat, 0, o).wait();
   }
   const int me = lanes.gather->rank();
   const Tensor mine = flat.slice(0, me * layout.piece(), (me + 1) * layout.piece()).clone();
@@ -249,7 +251,9 @@ Work ShardGroup::gather(const Unit& unit, const Tensor& flat, const char* what) 
     const int64_t at = unit.layout.place(i, me);
     if (shard.numel()) autograd::copy_values(mine.slice(0, at, at + shard.numel()), shard);
   }
-  return lanes.gather->all_gather(out, mine, named(what, unit));
+  CollectiveOptions o(named(what, unit));
+  o.undefined_on_failure = true;  // `flat` is given up then
+  return lanes.gather->all_gather(out, mine, o);
 }
 
 void ShardGroup::finish() {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "parallel/distributed/staging_internal.h"
 
 namespace ramet::distributed::detail {
@@ -5,7 +7,8 @@ namespace {
 
 // Below this the allocator's own lists are as good.
 constexpr size_t kSmallest = 16 << 10;
-// What a group keeps between its operations, of the host's memory and of a card's.
+// What a group keeps between its operations, of the host's memory and of a card's: there, not more
+// than one operation needed at once, since what is kept is missing elsewhere.
 constexpr size_t kKept = size_t{64} << 20, kKeptOnCard = size_t{256} << 20;
 
 }  // namespace
@@ -20,28 +23,35 @@ Tensor StagingPool::fresh(size_t bytes) const {
 
 Tensor StagingPool::take(size_t bytes) {
   if (!keeps(bytes)) return fresh(bytes);
+  Tensor memory;
   {
     const std::lock_guard lock(mutex_);
+    // Rather much too large a block than to lose another one for it.
+    const bool room = !device_.is_cuda() || used_ + bytes_ + bytes <= most_used_;
     auto best = free_.end();
     for (auto i = free_.begin(); i != free_.end(); ++i)
-      if (i->nbytes() >= bytes && i->nbytes() <= 2 * bytes &&
+      if (i->nbytes() >= bytes && (!room || i->nbytes() <= 2 * bytes) &&
           (best == free_.end() || i->nbytes() < best->nbytes()))
         best = i;
     if (best != free_.end()) {
-      Tensor found = std::move(*best);
+      memory = std::move(*best);
       free_.erase(best);
-      bytes_ -= found.nbytes();
-      return found;
+      bytes_ -= memory.nbytes();
     }
   }
-  return fresh(bytes);
+  if (!memory.defined()) memory = fresh(bytes);
+  const std::lock_guard lock(mutex_);
+  used_ += memory.nbytes();
+  most_used_ = std::max(most_used_, used_);
+  return memory;
 }
 
 void StagingPool::give(Tensor memory) {
   const std::lock_guard lock(mutex_);
+  used_ -= memory.nbytes();
   bytes_ += memory.nbytes();
   free_.push_front(std::move(memory));
-  const size_t most = device_.is_cuda() ? kKeptOnCard : kKept;
+  const size_t most = device_.is_cuda() ? std::min(kKeptOnCard, most_used_) : kKept;
   if (bytes_ > most) gives_();
   while (bytes_ > most) {
     bytes_ -= free_.back().nbytes();

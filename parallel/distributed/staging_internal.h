@@ -33,7 +33,8 @@ class StagingPool {
   const std::function<void()> got_, gives_;
   std::mutex mutex_;
   std::list<Tensor> free_;  // the last used first
-  size_t bytes_ = 0;
+  size_t bytes_ = 0;        // of those
+  size_t used_ = 0, most_used_ = 0;
 };
 
 /// A block of the pool's as long as it lives, or memory of its own.

@@ -1,0 +1,98 @@
+// What sharded modules hold on GPUs, and when; what they refuse.
+#include "autograd/captured.h"
+#include "nn/optim/adam.h"
+#include "nn/sequential.h"
+#include "runtime/allocator.h"
+#include "tests/parallel/distributed/cuda/gpu_groups.h"
+#include "tests/parallel/distributed/sharded_nets.h"
+
+namespace ramet::testing {
+namespace {
+
+using distributed::DeviceMesh;
+using distributed::fully_shard;
+using distributed::fully_shard_handle;
+using distributed::FullyShardHandle;
+using distributed::FullyShardOptions;
+using distributed::ShardState;
+using distributed::text_batch;
+using distributed::text_net;
+using distributed::TextBatch;
+using distributed::TextNet;
+
+TextBatch batch_on(Device device, int rank, int step) {
+  const TextBatch b = text_batch(rank, step);
+  return {b.ids.to(device), b.labels.to(device)};
+}
+
+int64_t bytes_of(const std::vector<Tensor>& list) {
+  int64_t n = 0;
+  for (const Tensor& t : list) n += static_cast<int64_t>(t.nbytes());
+  return n;
+}
+
+// Bytes of parameters, gradients and optimizer state between steps, counted by the allocator. Over
+// NCCL its staging memory, of one group at most, lies on the card, too.
+TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
+  const Gpus gpus(rank_gpus(4));
+  for (const Way& way : {kStagedThreads, kNcclThreads})
+    for (int n : {2, 4})
+      with_gpu_groups(way, n, seconds(120), [&](const Group& g) {
+        const Device device = gpu(g->rank());
+        const int64_t before = memory_stats(device).current;
+        TextNet net = text_net(256);
+        net->to(device);
+        const int64_t whole = bytes_of(net->parameters()),
+                      largest = bytes_of(net->fc2->parameters());
+        EXPECT_GE(memory_stats(device).current - before, whole);
+        shard_all(net, DeviceMesh(g));
+        optim::AdamW optimizer(net->parameters(), optim::AdamWOptions(0.01));
+        for (int step = 0; step < 3; ++step) {
+          optimizer.zero_grad();
+          {
+            const TextBatch batch = batch_on(device, g->rank(), step);
+            text_loss(net(batch.ids), batch).backward();
+          }
+          optimizer.step();
+          const int64_t held = memory_stats(device).current - before;
+          // Parameters, gradients, two moments; nothing is gathered.
+          const double share = 4.0 * static_cast<double>(whole) / n;
+          EXPECT_LE(static_cast<double>(held),
+                    1.05 * share + (way.nccl() ? static_cast<double>(largest) : 0))
+              << way << ", " << n << " ranks, step " << step << ", whole " << whole;
+          EXPECT_GE(static_cast<double>(held), 0.95 * share);
+        }
+      });
+}
+
+// In the middle of a step: of equal layers two are gathered at a time, in forward and in backward.
+TEST(ShardedMemoryOnGpus, LargestDuringAStep) {
+  const Gpus gpus(rank_gpus(2));
+  for (const Way& way : {kStagedThreads, kNcclThreads})
+    with_gpu_groups(way, 2, seconds(120), [&](const Group& g) {
+      constexpr int kLayers = 12;
+      const Device device = gpu(g->rank());
+      const int64_t before = memory_stats(device).current;
+      nn::Sequential net;
+      for (int i = 0; i < kLayers; ++i) net->push_back(nn::Linear(256, 256));
+      net->to(device);
+      const int64_t layer = bytes_of(net->parameters()) / kLayers;
+      for (const auto& child : net->children()) fully_shard(child, g);
+      fully_shard(net, g);
+      const Tensor x = ones({1, 256}, device);
+      for (int step = 0; step < 3; ++step) {
+        net->zero_grad();
+        reset_peak_memory_stats(device);
+        net(x).sum().backward();
+        // Pieces of parameters and gradients. Beside them two layers' values and two layers'
+        // gradients, one of which is being reduced, with what that receives; activations.
+        const int64_t pieces = 2 * kLayers * layer / 2;
+        EXPECT_LE(static_cast<double>(memory_stats(device).peak - before),
+                  1.05 * static_cast<double>(pieces + 6 * layer))
+            << way << ", step " << step << ", layer " << layer;
+      }
+    });
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -48,6 +48,7 @@ void ShardContext::enter(ShardGroup& group) {
   ++group.uses;
   group.bind();
   if (tls.grad_mode) {
+    if (std::ranges::find(history_, &group) == history_.end()) group.first_use = ++uses_;
     erase(history_, &group);
     history_.push_back(&group);
   }
@@ -75,6 +76,7 @@ void ShardContext::leave(bool failed) {
   running_.pop_back();
   failed = failed || std::uncaught_exceptions() > entry.exceptions;
   --entry.group->uses;
+  entry.group->last_use = ++uses_;
   if (idle(*entry.group) && (failed || reshards(*entry.group))) entry.group->reshard();
   if (!running_.empty()) return;
   last_sequence_ = sequence_;
@@ -140,6 +142,13 @@ void ShardContext::complete(ShardGroup& group) {
   advance();
 }
 
+void ShardContext::gather_used_after(const ShardGroup& group) {
+  size_t end = next_gather_;
+  for (size_t i = end; i < gathers_.size(); ++i)
+    if (gathers_[i]->last_use > group.first_use) end = i + 1;
+  while (next_gather_ < end) gathers_[next_gather_++]->launch();
+}
+
 // Reductions whose turn has come. One is under way while the next one's gradients are computed.
 void ShardContext::advance() {
   if (!reducing_) return;
@@ -150,7 +159,10 @@ void ShardContext::advance() {
       g->collect();
       continue;
     }
-    if (in_flight_) in_flight_->finish_reduction();
+    if (in_flight_) {
+      gather_used_after(*in_flight_);
+      in_flight_->finish_reduction();
+    }
     in_flight_ = nullptr;
     g->launch_reduction();
     in_flight_ = g;

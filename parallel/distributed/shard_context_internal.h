@@ -5,8 +5,9 @@
 // forwards since the last backward used the groups. Whoever needs a group begins those before it,
 // too, and the end of the backward those that nobody on this rank needed, because other ranks may
 // wait for them. Reductions begin in the same order, on a queue of their own; a group that this
-// backward does not reach takes part with zeros. Which parameters any rank had is one small
-// exchange at the end.
+// backward does not reach takes part with zeros. Before a rank waits for a reduction it has begun
+// the gathers that another one may need to get there: those of groups that were used after it, or
+// around it. Which parameters any rank had is one small exchange at the end.
 #pragma once
 #include <mutex>
 #include <set>
@@ -45,6 +46,7 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   bool reshards(const ShardGroup& group) const;
   void begin(autograd::GraphTask& task);
   void advance();
+  void gather_used_after(const ShardGroup& group);
   void end(bool failed);
   void reduce_all(const std::vector<ShardGroup*>& reduced) const;
 
@@ -54,6 +56,7 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   std::vector<Entry> running_;
   std::vector<ShardGroup*> sequence_, last_sequence_;  // of this outermost forward, of the last one
   std::vector<ShardGroup*> history_;  // used with gradients since the last backward, each once
+  uint64_t uses_ = 0;                 // begun and ended
   // Of the backward that runs.
   autograd::GraphTask* task_ = nullptr;
   bool reducing_ = false;

@@ -94,6 +94,8 @@ class ShardGroup final : public autograd::ReduceBucket,
   bool sync = true, all_reduce = true;
   bool held = false;  // by unshard()
   int uses = 0;       // forwards that run
+  // When the first one of the history began, and the last one ended, as the context counts.
+  uint64_t first_use = 0, last_use = 0;
 
   // Values. All of it under the context's lock.
   ShardState state() const { return state_; }

@@ -57,10 +57,11 @@ inline TextNet text_net(int64_t width = 24, uint64_t seed = 7) {
 struct TextBatch {
   Tensor ids, labels;
 };
-inline TextBatch text_batch(int rank, int step, int64_t rows = 6) {
+inline TextBatch text_batch(int rank, int step, int64_t rows = 6, Device device = Device(kCPU, 0)) {
   const Generator g(Device(kCPU, 0), static_cast<uint64_t>(1000 * step + rank));
   const auto host = TensorOptions(kLong).device(Device(kCPU, 0));
-  return {randint(0, 20, {rows, 4}, g, host), randint(0, 5, {rows}, g, host)};
+  const Tensor ids = randint(0, 20, {rows, 4}, g, host), labels = randint(0, 5, {rows}, g, host);
+  return {ids.to(device), labels.to(device)};
 }
 inline Tensor text_loss(const Tensor& scores, const TextBatch& batch) {
   return cross_entropy_loss(scores, batch.labels);

@@ -20,11 +20,6 @@ using distributed::text_net;
 using distributed::TextBatch;
 using distributed::TextNet;
 
-TextBatch batch_on(Device device, int rank, int step) {
-  const TextBatch b = text_batch(rank, step);
-  return {b.ids.to(device), b.labels.to(device)};
-}
-
 int64_t bytes_of(const std::vector<Tensor>& list) {
   int64_t n = 0;
   for (const Tensor& t : list) n += static_cast<int64_t>(t.nbytes());
@@ -50,7 +45,7 @@ TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
         for (int step = 0; step < 3; ++step) {
           optimizer.zero_grad();
           {
-            const TextBatch batch = batch_on(device, g->rank(), step);
+            const TextBatch batch = text_batch(g->rank(), step, 6, device);
             text_loss(net(batch.ids), batch).backward();
           }
           optimizer.step();

@@ -27,11 +27,6 @@ struct Training {
   int steps = 6;
 };
 
-TextBatch batch_on(Device device, int rank, int step) {
-  const TextBatch b = text_batch(rank, step);
-  return {b.ids.to(device), b.labels.to(device)};
-}
-
 /// All losses of rank 0, then the parameters after some steps.
 Values trained(const Way& way, const Training& run) {
   Values result;
@@ -59,7 +54,7 @@ Values trained(const Way& way, const Training& run) {
     else sgd.emplace(net->parameters(), optim::SGDOptions(0.05).momentum(0.9).weight_decay(0.01));
     Values mine;
     for (int step = 0; step < run.steps; ++step) {
-      const TextBatch batch = batch_on(device, g->rank(), step);
+      const TextBatch batch = text_batch(g->rank(), step, 6, device);
       net->zero_grad();
       const Tensor y = ddp ? (*ddp)(batch.ids) : net(batch.ids);
       const Tensor loss = text_loss(y, batch);

@@ -108,7 +108,7 @@ class Collector {
   std::set<const nn::Module*> seen_;
 };
 
-// Of all groups of a tree: one thread and one stream order what they do with their memory.
+// Of all groups of a tree: one stream orders what is done with their memory.
 void check_one_device(const Collector& collector) {
   std::pair<std::string, Tensor> first;
   const auto check = [&first](const std::string& name, const Tensor& t) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/fully_shard.h"
 #include "ramet.h"
 
 using namespace ramet;
@@ -44,6 +45,30 @@ void train(const std::shared_ptr<distributed::ProcessGroup>& group, Device devic
   group->barrier().wait();  // nobody leaves while others still need it
 }
 
+// The same, with 1/N of the parameters, gradients and optimizer state on each card: a layer's
+// values are gathered while it computes.
+void train_sharded(const std::shared_ptr<distributed::ProcessGroup>& group, Device device) {
+  nn::Linear first(10, 32), last(32, 2);
+  nn::Sequential model(first, nn::ReLU(), last);
+  model->to(device);
+  const distributed::DeviceMesh mesh(group);
+  distributed::fully_shard(first, mesh);
+  distributed::fully_shard(model, mesh);
+  optim::AdamW optimizer(model->parameters(), optim::AdamWOptions(0.01));
+
+  const Tensor x = ones({16, 10}, device) * (group->rank() + 1.0);
+  const Tensor y = full({16}, group->rank() % 2, TensorOptions(kLong).device(device));
+  for (int step = 0; step < 20; ++step) {
+    optimizer.zero_grad();
+    const Tensor loss = cross_entropy_loss(model(x), y);
+    loss.backward();
+    optimizer.step();
+    if (step % 10 == 9 && group->rank() == 0)
+      std::printf("sharded, step %d: loss of rank 0 %.4f\n", step + 1, loss.item<double>());
+  }
+  group->barrier().wait();
+}
+
 int main() try {
   setenv("RAMET_EMULATED_DEVICES", "2", /*overwrite=*/0);  // real ones do not read it
   if (!cuda::is_available()) {
@@ -55,7 +80,9 @@ int main() try {
   if (std::getenv("RANK")) {
     const auto group = distributed::init_process_group("env://", options);
     const char* local = std::getenv("LOCAL_RANK");
-    train(group, Device(kCUDA, static_cast<DeviceIndex>(local ? std::atoi(local) : 0)));
+    const Device device(kCUDA, static_cast<DeviceIndex>(local ? std::atoi(local) : 0));
+    train(group, device);
+    train_sharded(group, device);
     return 0;
   }
   const int ranks = std::min<int>(cuda::device_count(), 2);
@@ -63,7 +90,9 @@ int main() try {
   std::vector<std::thread> threads;
   for (int r = 0; r < ranks; ++r)
     threads.emplace_back([&groups, r] {
-      train(groups[static_cast<size_t>(r)], Device(kCUDA, static_cast<DeviceIndex>(r)));
+      const Device device(kCUDA, static_cast<DeviceIndex>(r));
+      train(groups[static_cast<size_t>(r)], device);
+      train_sharded(groups[static_cast<size_t>(r)], device);
     });
   for (std::thread& t : threads) t.join();
   return 0;

@@ -35,15 +35,26 @@ TEST(ProcessGroup, BroadcastAndGatherAndTheirLike) {
       EXPECT_EQ(g->size(), n);
       for (int64_t length : {int64_t{0}, int64_t{1}, int64_t{5}, int64_t{20011}}) {
         const int root = n - 1;
-        Tensor t = numbers_of(me, length);
-        g->broadcast(t, root).wait();
-        EXPECT_TRUE(same_bits(t, numbers_of(root, length)));
+        for (bool undefined : {false, true}) {
+          CollectiveOptions o;
+          o.undefined_on_failure = undefined;
+          Tensor t = numbers_of(me, length);
+          g->broadcast(t, root, o).wait();
+          EXPECT_TRUE(same_bits(t, numbers_of(root, length)));
 
-        std::vector<Tensor> all;
-        for (int i = 0; i < n; ++i) all.push_back(zeros({length}));
-        g->all_gather(all, numbers_of(me, length)).wait();
-        for (int i = 0; i < n; ++i)
-          EXPECT_TRUE(same_bits(all[static_cast<size_t>(i)], numbers_of(i, length)));
+          // One output is not contiguous, one holds the input.
+          std::vector<Tensor> all;
+          for (int i = 0; i < n; ++i)
+            all.push_back(i == root ? zeros({length, 2}).slice(1, 0, 1).squeeze(1)
+                                    : zeros({length}));
+          const Tensor& mine = all[static_cast<size_t>(me)];
+          mine.copy_(numbers_of(me, length));
+          const uint32_t version = mine.version();
+          g->all_gather(all, mine, o).wait();
+          EXPECT_GT(mine.version(), version);
+          for (int i = 0; i < n; ++i)
+            EXPECT_TRUE(same_bits(all[static_cast<size_t>(i)].contiguous(), numbers_of(i, length)));
+        }
 
         std::vector<Tensor> at_root;
         for (int i = 0; me == root && i < n; ++i) at_root.push_back(zeros({length}));

@@ -37,13 +37,17 @@ TEST(GpuGroups, Moves) {
             if (length > 5 && dtype != kFloat && dtype != kBool) continue;
             const std::vector<Tensor> all = of_all(n, length, dtype);
             const int root = n - 1;
-            Tensor t = on(me, at(all, me));
-            g->broadcast(t, root).wait();
-            EXPECT_TRUE(same(t, at(all, root))) << way << " " << short_name_of(dtype);
+            for (bool undefined : {false, true}) {
+              CollectiveOptions o;
+              o.undefined_on_failure = undefined;
+              Tensor t = on(me, at(all, me));
+              g->broadcast(t, root, o).wait();
+              EXPECT_TRUE(same(t, at(all, root))) << way << " " << short_name_of(dtype);
 
-            const std::vector<Tensor> gathered = blanks(n, length, dtype, me);
-            g->all_gather(gathered, on(me, at(all, me))).wait();
-            for (int i = 0; i < n; ++i) EXPECT_TRUE(same(at(gathered, i), at(all, i))) << way;
+              const std::vector<Tensor> gathered = blanks(n, length, dtype, me);
+              g->all_gather(gathered, on(me, at(all, me)), o).wait();
+              for (int i = 0; i < n; ++i) EXPECT_TRUE(same(at(gathered, i), at(all, i))) << way;
+            }
 
             const std::vector<Tensor> at_root =
                 me == root ? blanks(n, length, dtype, me) : std::vector<Tensor>{};

@@ -60,6 +60,51 @@ TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
       });
 }
 
+// Which groups are there while each of them computes, in forward and in backward.
+TEST(ShardedMemoryOnGpus, GathersTheNextOneAndGivesBack) {
+  const Gpus gpus(rank_gpus(2));
+  for (const Way& way : {kStagedThreads, kNcclThreads})
+    for (bool prefetch : {true, false})
+      with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
+        const Device device = gpu(g->rank());
+        FullyShardOptions options;
+        options.prefetch = prefetch;
+        std::vector<nn::Linear> layers;
+        nn::Sequential net;
+        for (int i = 0; i < 3; ++i) {
+          layers.emplace_back(8, 8);
+          net->push_back(layers.back());
+        }
+        net->to(device);
+        std::vector<std::vector<int>> seen;
+        const auto note = [&] {
+          seen.emplace_back();
+          for (const nn::Linear& l : layers)
+            seen.back().push_back(fully_shard_handle(l).state() != ShardState::sharded);
+        };
+        for (nn::Linear& l : layers) {
+          fully_shard(l, g, options);
+          l->register_forward_hook(
+              [&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& y) {
+                note();
+                // The layer behind has its gradients; its successor may be on its way.
+                y[0].register_hook([&](const Tensor&) { note(); });
+              });
+        }
+        fully_shard(net, g, options);
+        const int next = prefetch ? 1 : 0;
+        for (int step = 0; step < 2; ++step) {
+          seen.clear();
+          net(ones({2, 8}, device).requires_grad_()).sum().backward();
+          for (const nn::Linear& l : layers)
+            EXPECT_EQ(fully_shard_handle(l).state(), ShardState::sharded);
+        }
+        const std::vector<std::vector<int>> expected = {{1, next, 0}, {0, 1, next}, {0, 0, 1},
+                                                        {0, 0, 0},    {0, next, 0}, {next, 0, 0}};
+        EXPECT_EQ(seen, expected) << way;
+      });
+}
+
 // In the middle of a step: of equal layers two are gathered at a time, in forward and in backward.
 TEST(ShardedMemoryOnGpus, LargestDuringAStep) {
   const Gpus gpus(rank_gpus(2));

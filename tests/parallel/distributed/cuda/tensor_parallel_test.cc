@@ -3,7 +3,6 @@
 
 #include "autograd/autograd.h"
 #include "nn/embedding.h"
-#include "nn/sequential.h"
 #include "parallel/distributed/fully_shard.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 
@@ -12,7 +11,10 @@ namespace {
 
 using distributed::ColumnParallelLinear;
 using distributed::copy_to_group;
+using distributed::full_state_dict;
+using distributed::fully_shard;
 using distributed::gather_from_group;
+using distributed::init_device_mesh;
 using distributed::ParallelEmbedding;
 using distributed::reduce_from_group;
 using distributed::RowParallelLinear;
@@ -145,6 +147,52 @@ TEST(TensorParallelOnGpus, Embedding) {
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
     for (int n : {1, 2, 3}) with_gpu_groups(way, n, seconds(60), compare_embeddings);
+}
+
+// Cut over one dimension of a mesh, sharded over the other: the whole parameters after some steps.
+Values trained_block(const Way& way, bool on_gpus) {
+  struct BlockImpl : nn::Module {
+    BlockImpl(const nn::Linear& a, const nn::Linear& b, const Group& tp) {
+      up = register_module("up", ColumnParallelLinear(a, tp));
+      down = register_module("down", RowParallelLinear(b, tp));
+    }
+    Tensor forward(const Tensor& x) { return down(up(x).tanh()); }
+    ColumnParallelLinear up{nullptr};
+    RowParallelLinear down{nullptr};
+  };
+  Values result;
+  with_gpu_groups(way, 4, seconds(60), [&](const Group& g) {
+    const Device device = on_gpus ? gpu(g->rank()) : kHost;
+    const auto mesh = init_device_mesh(g, {2, 2}, {"shard", "tp"});
+    const auto net = std::make_shared<BlockImpl>(
+        linear_of(8, 12, true, 1, device), linear_of(12, 8, true, 5, device), mesh.group("tp"));
+    fully_shard(net, mesh["shard"]);
+    optim::SGD sgd(net->parameters(), optim::SGDOptions(0.01).momentum(0.9));
+    Values norms;
+    for (int step = 0; step < 4; ++step) {
+      const auto seed = static_cast<uint64_t>(100 + 10 * step + mesh.coordinate("shard"));
+      sgd.zero_grad();
+      nn::call(*net, normal({4, 8}, seed, device)).pow(2).mean().backward();
+      norms.push_back(distributed::clip_grad_norm_(*net, 0.5));
+      sgd.step();
+    }
+    const auto state = full_state_dict(*net);
+    EXPECT_EQ(state["down.weight"].sizes(), IntArrayRef({8, 12}));
+    if (g->rank() == 0) {
+      result = norms;
+      for (const auto& item : state)
+        for (double v : all_values({item.value()})) result.push_back(v);
+    }
+    g->barrier().wait();
+  });
+  return result;
+}
+TEST(TensorParallelOnGpus, InsideShardedModules) {
+  const Gpus gpus(rank_gpus(4));
+  const Values host = trained_block(kStagedThreads, false);
+  const Values staged = trained_block(kStagedThreads, true);
+  EXPECT_LE(difference(host, staged), 1e-12);
+  EXPECT_EQ(trained_block(kNcclThreads, true), staged);
 }
 
 // In whatever order streams run.

@@ -65,6 +65,18 @@ says stderr "launch: rank 1 failed: signal 9 (SIGKILL)"
 # Those that do not listen are killed.
 run 4 --nproc 2 --grace 0 -- bash -c 'if [[ $RANK == 0 ]]; then exit 4; fi; trap "" TERM; while :; do sleep 0.1; done'
 
+# What a rank has started is ended, too: by a script that ends at SIGTERM itself, and by one that has ended before.
+cat >"$work/deaf" <<'END'
+trap "" TERM HUP
+echo $$ >"$1$RANK"
+while :; do sleep 0.1; done
+END
+for script in "bash $work/deaf $work/deep; true" "bash $work/deaf $work/deep & until [[ -s $work/deep0 ]]; do sleep 0.05; done; exit 6"; do
+  rm -f "$work/deep0"
+  run 6 --nproc 2 --grace 1 -- bash -c 'if [[ $RANK == 1 ]]; then until [[ -s '"$work"'/deep0 ]]; do sleep 0.05; done; exit 6; fi; '"$script"
+  wait_for eval '! alive "$(cat "$work/deep0")"' || fail "what rank 0 started is still there: $script"
+done
+
 # Restarts.
 run 0 --nproc 2 --max-restarts 3 -- bash -c 'echo "start $RAMET_RESTARTS"; [[ $RAMET_RESTARTS == 2 || $RANK == 0 ]] || exit 5'
 says stdout "[1] start 2"
@@ -84,8 +96,8 @@ wait $launcher || code=$?
 says stdout "[0] got-term"
 says stdout "[1] got-term"
 
-# The launcher is killed: so are its children.
-"$launch" --nproc 2 -- bash -c 'echo $$ >"'"$work"'/child$RANK"; trap "" TERM HUP; while :; do sleep 0.1; done' >"$work/stdout" 2>"$work/stderr" &
+# The launcher is killed: so are its children, and rank 1's.
+"$launch" --nproc 2 -- bash -c '[[ $RANK == 1 ]] || exec bash '"$work/deaf $work/child; bash $work/deaf $work/child; true" >"$work/stdout" 2>"$work/stderr" &
 launcher=$!
 wait_for test -s "$work/child0" -a -s "$work/child1" || fail "no start"
 kill -KILL $launcher

@@ -67,7 +67,13 @@ void FusedOptimizer::prepare() {
     const size_t wanted = slots(group.options());
     for (const Tensor& p : group.params()) {
       const Tensor& grad = p.grad();
-      if (!grad.defined()) continue;
+      if (!grad.defined()) {
+        // Its gradients go elsewhere: left out, it would never change.
+        RAMET_CHECK(!p->is(TensorImpl::kReplica), "optim", "parameter ", describe(p),
+                    " has been sharded since this optimizer was made, or belongs to a replica: "
+                    "expected an optimizer made after fully_shard(), of the module's parameters()");
+        continue;
+      }
       Update u{&p, &grad, nullptr, false, {}};
       bool fused = fusable(p, grad);
       if (wanted) {

@@ -137,8 +137,8 @@ Work ProcessGroup::State::start(detail::Task task) {
   capture::refuse(name_of(task.header.op), "ranks meet when it is called");
   check();
   begin_on_gpu(task.lies, task.header);
-  Queued q{std::move(task), {}};
-  const Work work = q.work;
+  const Work work = Work::begun();
+  Queued q{std::move(task), work};
   work.on_wait([helpers = helpers_](const Work& w) { helpers->help(w); });
   {
     const std::lock_guard lock(mutex_);
@@ -225,7 +225,7 @@ Work ProcessGroup::State::start(detail::Message message) {
   capture::refuse(message.sends ? "send" : "recv", "ranks meet when it is called");
   check();
   begin_on_gpu(message.lies, message.header);
-  const Work work;
+  const Work work = Work::begun();
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
   uint64_t& count =

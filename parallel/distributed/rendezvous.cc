@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <limits>
 
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/file_store.h"
@@ -32,14 +33,16 @@ class Environment {
       if (auto value = get(name)) return Variable{name, *value};
     return std::nullopt;
   }
-  std::optional<int> number(std::initializer_list<const char*> names) const {
+  template <class Number = int>
+  std::optional<Number> number(std::initializer_list<const char*> names) const {
     const auto found = first(names);
     if (!found) return std::nullopt;
-    int n = 0;
+    Number n = 0;
     const char *from = found->value.data(), *to = from + found->value.size();
     const auto [at, error] = std::from_chars(from, to, n);
     RAMET_CHECK(error == std::errc() && at == to && n >= 0, kOp, "environment variable ",
-                found->name, ": got \"", found->value, "\", expected a whole number of 0 or more");
+                found->name, ": got \"", found->value, "\", expected a whole number from 0 to ",
+                std::numeric_limits<Number>::max());
     return n;
   }
 
@@ -113,8 +116,10 @@ std::pair<std::string, int> default_master(const Environment& env, int world) {
                 ", expected a port from 1 to 65535");
     return {host, *port};
   }
-  if (const auto job = env.number({"SLURM_JOB_ID"}))
-    return {host, 20000 + (*job * 7 + env.number({"SLURM_STEP_ID"}).value_or(0)) % 10000};
+  if (const auto job = env.number<uint32_t>({"SLURM_JOB_ID"})) {
+    const uint64_t step = env.number<uint32_t>({"SLURM_STEP_ID"}).value_or(0);
+    return {host, 20000 + static_cast<int>((uint64_t{*job} * 7 + step) % 10000)};
+  }
   if (const auto job = env.first({"OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"}))
     return {host, 20000 + static_cast<int>(std::hash<std::string>()(job->value) % 10000)};
   fail(kOp, "environment variable MASTER_PORT expected, but not set");
@@ -142,7 +147,8 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
   if (!world) world = env.number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
   RAMET_CHECK(world, kOp, from_environment ? "" : "world size parameter missing: ",
               "environment variable WORLD_SIZE expected, but not set");
-  RAMET_CHECK(*world > 0 && *rank < *world, kOp, "rank: got ", *rank, " of a world of ", *world,
+  RAMET_CHECK(*world > 0, kOp, "world size: got 0, expected 1 or more");
+  RAMET_CHECK(*rank < *world, kOp, "rank: got ", *rank, " of a world of ", *world,
               ", expected 0 to ", *world - 1);
   r.rank = *rank;
   r.world_size = *world;

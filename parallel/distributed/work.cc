@@ -12,58 +12,74 @@ CommTimeout::~CommTimeout() = default;
 CommLost::~CommLost() = default;
 CommAborted::~CommAborted() = default;
 
-Work::Work() : state_(std::make_shared<State>()) {}
+Work Work::begun() {
+  Work w;
+  w.state_ = std::make_shared<State>();
+  return w;
+}
+
+Work::State& Work::state() const {
+  RAMET_CHECK(state_, "work", "got a Work of no operation, expected one that a process group gave");
+  return *state_;
+}
 
 void Work::wait() const {
+  State& s = state();
   std::exception_ptr error;
   {
-    std::unique_lock lock(state_->mutex);
-    if (const auto help = std::exchange(state_->help, nullptr); help && !state_->done) {
+    std::unique_lock lock(s.mutex);
+    if (const auto help = std::exchange(s.help, nullptr); help && !s.done) {
       lock.unlock();
       help(*this);
       lock.lock();
     }
-    state_->ended.wait(lock, [this] { return state_->done; });
-    error = state_->error;
+    s.ended.wait(lock, [&s] { return s.done; });
+    error = s.error;
   }
   if (error) std::rethrow_exception(error);
 }
 
 bool Work::wait_for(std::chrono::milliseconds time) const {
-  std::unique_lock lock(state_->mutex);
-  if (!state_->ended.wait_for(lock, time, [this] { return state_->done; })) return false;
-  const std::exception_ptr error = state_->error;
+  State& s = state();
+  std::unique_lock lock(s.mutex);
+  if (!s.ended.wait_for(lock, time, [&s] { return s.done; })) return false;
+  const std::exception_ptr error = s.error;
   lock.unlock();
   if (error) std::rethrow_exception(error);
   return true;
 }
 
 bool Work::is_completed() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->done;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.done;
 }
 
 bool Work::is_success() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->done && !state_->error;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.done && !s.error;
 }
 
 std::exception_ptr Work::exception() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->error;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  return s.error;
 }
 
 void Work::on_wait(std::function<void(const Work&)> help) const {
-  const std::lock_guard lock(state_->mutex);
-  if (!state_->done) state_->help = std::move(help);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.done) s.help = std::move(help);
 }
 
 void Work::finish(std::exception_ptr error) const {
-  const std::lock_guard lock(state_->mutex);
-  state_->done = true;
-  state_->error = std::move(error);
-  state_->help = nullptr;
-  state_->ended.notify_all();
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.done = true;
+  s.error = std::move(error);
+  s.help = nullptr;
+  s.ended.notify_all();
 }
 
 }  // namespace ramet::distributed

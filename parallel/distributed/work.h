@@ -17,7 +17,8 @@ namespace distributed {
 /// sees to that. Thread safety: all of it.
 class RAMET_API Work {
  public:
-  Work();
+  /// Of no operation: the rest is an Error.
+  Work() = default;
   /// Until it has ended; throws what it failed with.
   void wait() const;
   /// False: it has not ended within the time. It goes on.
@@ -28,6 +29,8 @@ class RAMET_API Work {
   /// What it failed with; null while it runs and after success.
   std::exception_ptr exception() const;
 
+  /// For those that run it: the handle of a new one.
+  static Work begun();
   /// For those that run it: ends the operation.
   void finish(std::exception_ptr error) const;
   /// Called, once, by the first that waits before it has ended: may run the operation.
@@ -41,6 +44,7 @@ class RAMET_API Work {
     std::exception_ptr error;
     std::function<void(const Work&)> help;
   };
+  State& state() const;
   std::shared_ptr<State> state_;
 };
 

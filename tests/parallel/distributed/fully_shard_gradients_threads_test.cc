@@ -399,6 +399,27 @@ TEST(FullyShardGradients, BackwardsThatThrow) {
   });
 }
 
+// Its parameters get no gradients any more: said at the first step, which changes nothing.
+TEST(FullyShardGradients, AnOptimizerOfBefore) {
+  with_groups_of(2, [](const Group& g) {
+    TextNet net = text_net();
+    nn::Linear other(2, 2);
+    std::vector<Tensor> parameters = net->parameters();
+    parameters.insert(parameters.begin(), other->weight);
+    optim::SGD optimizer(parameters, optim::SGDOptions(0.1));
+    shard_all(net, DeviceMesh(g));
+    const Tensor before = other->weight.detach().clone();
+    other->weight.mutable_grad() = ones({2, 2});
+    const TextBatch batch = text_batch(g->rank(), 0);
+    text_loss(net(batch.ids), batch).backward();
+    expect_part(error_of([&] { optimizer.step(); }),
+                "parameter float32[20, 8] on cpu has been sharded since this optimizer was made");
+    EXPECT_TRUE(same_bits(other->weight.detach(), before));
+    optim::SGD after(net->parameters(), optim::SGDOptions(0.1));
+    after.step();
+  });
+}
+
 TEST(FullyShardGradients, Refusals) {
   with_groups_of(2, [](const Group& g) {
     TextNet net = text_net();

@@ -257,6 +257,13 @@ TEST(Rendezvous, SaysWhatIsMissing) {
   EXPECT_NE(said("env://", {{"RANK", "2"}, {"WORLD_SIZE", "2"}})
                 .find("rank: got 2 of a world of 2, expected 0 to 1"),
             std::string::npos);
+  EXPECT_NE(said("env://", {{"RANK", "0"}, {"WORLD_SIZE", "0"}}).find("world size: got 0"),
+            std::string::npos);
+  for (const char* wrong : {"", "-1", " 2", "2x", "99999999999"})
+    EXPECT_NE(said("env://", {{"RANK", "0"}, {"WORLD_SIZE", wrong}})
+                  .find("WORLD_SIZE: got \"" + std::string(wrong) +
+                        "\", expected a whole number from 0 to 2147483647"),
+              std::string::npos);
   EXPECT_NE(said("x://y", {}).find("No rendezvous handler for x://"), std::string::npos);
   EXPECT_NE(said("nowhere", {}).find("address: got \"nowhere\""), std::string::npos);
   EXPECT_NE(said("tcp://host:1?world_size=2", {}).find("rank parameter missing"),
@@ -303,6 +310,17 @@ TEST(Rendezvous, ByEnvironmentAndByAddress) {
                                                    {"SLURM_STEP_NODELIST", "localhost"},
                                                    {"SLURM_LOCALID", "7"},
                                                    {"SLURM_JOB_ID", std::to_string(getpid())}};
+       }},
+      {"env://",
+       [&](const std::string& r) {  // of several clusters, in an interactive step: large numbers
+         return std::map<std::string, std::string>{
+             {"SLURM_PROCID", r},
+             {"SLURM_NTASKS", "2"},
+             {"SLURM_STEP_NODELIST", "localhost"},
+             {"SLURM_LOCALID", "7"},
+             {"SLURM_JOB_ID",
+              std::to_string(4290000000u + static_cast<unsigned>(getpid()) % 100000)},
+             {"SLURM_STEP_ID", "4294967290"}};
        }},
       {"env://",
        [&](const std::string& r) {  // tools/launch

@@ -29,17 +29,28 @@ std::map<std::string, std::vector<int64_t>> sizes_of(const std::vector<NamedLeaf
   for (const NamedLeaf& l : leaves) out[l.names[0]] = l.tensor.sizes().vec();
   return out;
 }
+
+// How many reducers this rank has made for the group, with the new one: the same on all ranks.
+int64_t number_of_new(ProcessGroup& group) {
+  if (group.size() == 1) return 1;
+  return group.store()->add("reducers/rank " + std::to_string(group.rank()), 1);
+}
+
+// Two modules that are alike have other names in what the ranks compare: where a rank's backward
+// comes to them in another order, that is seen.
+DdpOptions named(DdpOptions o, int64_t number) {
+  if (number > 1) o.name += " (number " + std::to_string(number) + ")";
+  return o;
+}
 }  // namespace
 
 GradientReducer::GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
                                  const std::vector<NamedLeaf>& leaves)
     : group_(std::move(group)),
-      options_(options),
-      stages_(group_, options.name, options.average, options.order, sizes_of(leaves)) {
-  if (group_->size() == 1) return;
-  // Further reducers of the group have other keys.
-  const std::string rank = std::to_string(group_->rank());
-  key_ = "reducer/" + std::to_string(group_->store()->add("reducers/rank " + rank, 1)) + "/frozen/";
+      number_(number_of_new(*group_)),
+      options_(named(options, number_)),
+      stages_(group_, options_.name, options.average, options.order, sizes_of(leaves)) {
+  if (group_->size() > 1) key_ = "reducer/" + std::to_string(number_) + "/frozen/";
 }
 
 GradientReducer::~GradientReducer() {

@@ -126,6 +126,7 @@ class GradientReducer final {
   void agree_on_order();
 
   const std::shared_ptr<ProcessGroup> group_;
+  const int64_t number_;  // of the group's reducers
   const DdpOptions options_;
   CommStages stages_;
   mutable std::mutex mutex_;

@@ -189,6 +189,32 @@ TEST(DdpPlan, TwoOfOneModule) {
 }
 
 // Scenario 46's second half: when the forward decides, and when the backward does.
+// Two modules that look alike, over one group: a rank that comes to them in another order is an
+// error on all ranks, not a sum of the one's gradients and the other's.
+TEST(DdpPlan, TwoModulesInAnotherOrder) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    nn::Linear a(2, 2), b(2, 2);
+    DistributedDataParallel<nn::Linear> first(a, g), second(b, g);
+    const Tensor x = full({1, 2}, g->rank() + 1.0);
+    const auto step = [&](bool swapped) {
+      a->zero_grad();
+      b->zero_grad();
+      Tensor of_a = swapped ? Tensor() : first(x).sum();
+      const Tensor of_b = second(x).sum() * 2.0;
+      if (swapped) of_a = first(x).sum();
+      (of_a + of_b).backward();
+    };
+    for (const bool swapped : {false, true}) {
+      step(swapped);
+      EXPECT_EQ(a->weight.grad()[0][0].item<double>(), 1.5);
+      EXPECT_EQ(b->weight.grad()[0][0].item<double>(), 3);
+    }
+    const std::string said = error_of([&] { step(g->rank() == 1); });
+    expect_part(said, "Detected mismatch between collectives on ranks");
+    expect_part(said, "\"ddp (number 2)/bucket 0");
+  });
+}
+
 TEST(DdpPlan, SyncModes) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const SyncMode mode : {SyncMode::at_backward, SyncMode::at_forward}) {

@@ -87,6 +87,7 @@ run 5 --nproc 2 --max-restarts 1 -- bash -c '[[ $RANK == 0 ]] || exit 5'
 "$launch" --nproc 2 -- bash -c 'trap "echo got-usr1" USR1; trap "echo got-term; exit 0" TERM; echo ready >"'"$work"'/ready$RANK"; while :; do sleep 0.05; done' >"$work/stdout" 2>"$work/stderr" &
 launcher=$!
 wait_for test -s "$work/ready0" -a -s "$work/ready1" || fail "no start"
+[[ $(pgrep -c -P $launcher) == 2 ]] || fail "children of the launcher that are no ranks"
 kill -USR1 $launcher
 wait_for grep -qF "[1] got-usr1" "$work/stdout" || fail "USR1 was not passed on"
 kill -TERM $launcher

@@ -129,7 +129,7 @@ class ShardGroup final : public autograd::ReduceBucket,
   void drop_gradients();
 
  private:
-  ShardGroup(const ShardLanes& l, const FullyShardOptions& o) : lanes(l), options(o) {}
+  ShardGroup(const ShardLanes& l, const FullyShardOptions& o);
   void shard_values(Unit& unit);
   std::string named(const char* what, const Unit& unit) const;
   ShardState state_ = ShardState::sharded;

@@ -399,6 +399,19 @@ TEST(FullyShardGradients, BackwardsThatThrow) {
   });
 }
 
+// Layers that look alike: a rank that runs them in another order is an error on all ranks, not one
+// layer with the other's values.
+TEST(FullyShardGradients, LayersInAnotherOrder) {
+  with_groups_of(2, [](const Group& g) {
+    nn::Linear a(2, 2), b(2, 2);
+    fully_shard(a, g);
+    fully_shard(b, g);
+    const Tensor x = ones({1, 2});
+    expect_part(error_of([&] { g->rank() ? b(x) : a(x); }),
+                "\"fully_shard (number 2)/gather [weight .. bias]\"");
+  });
+}
+
 // Its parameters get no gradients any more: said at the first step, which changes nothing.
 TEST(FullyShardGradients, AnOptimizerOfBefore) {
   with_groups_of(2, [](const Group& g) {

@@ -32,6 +32,8 @@ def group_of(label):
     package, name = label.replace("//tests/", "").split(":")
     if package.startswith("runtime/cuda/emulated") or name.endswith(("_long_test", "schedules_test")):
         return None
+    if package == "parallel/distributed/cuda":  # ranks in one program: NCCL wants a card for each
+        return None
     if name.startswith("op_gpu_"):
         return "op_table/GpuValuesAndGradients"
     if package == "parallel":

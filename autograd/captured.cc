@@ -25,6 +25,12 @@ Tensor shared(TensorImpl* t) {
   return Tensor(t);
 }
 
+// Uninitialised, as `x` lies.
+Tensor blank_like(const Tensor& x) {
+  if (x->is(TensorImpl::kInternalLayout)) return autograd::empty_like_layout(x, x.scalar_type());
+  return Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), x.scalar_type(), x.device()));
+}
+
 // The gradient of a leaf: as it was when the capture began, and as it was left.
 struct Gradient {
   autograd::NodePtr node;
@@ -55,6 +61,8 @@ struct Gradient {
   }
 
   AccumulateGrad& sink() const { return static_cast<AccumulateGrad&>(*node); }
+  // A leaf that the function made and dropped: nobody sees its gradient.
+  bool ended() const { return node->refs.load(std::memory_order_acquire) == 1; }
 
   bool as_before() const {
     const AccumulateGrad& s = sink();
@@ -91,10 +99,26 @@ struct detail::Captures::Capture {
     return true;
   }
   void take(const Tensor* const* given) const {
+    // A result may be the memory of an input, and may come back in another place.
+    std::vector<std::pair<size_t, Tensor>> aside;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      autograd::copy_values(inputs[i], *given[i]);
+      if (!is_written_before(*given[i], i)) continue;
+      aside.emplace_back(i, blank_like(*given[i]));
+      autograd::copy_values(aside.back().second, *given[i]);
+    }
+    size_t next = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool kept = next < aside.size() && aside[next].first == i;
+      autograd::copy_values(inputs[i], kept ? aside[next++].second : *given[i]);
       inputs[i].storage_impl()->wrote(kOp);
     }
+  }
+  // Is it the memory of an input that comes before number i, or another look at that of i?
+  bool is_written_before(const Tensor& given, size_t i) const {
+    const Storage* memory = given.storage_impl()->root();
+    for (size_t k = 0; k < i; ++k)
+      if (inputs[k].storage_impl()->root() == memory) return true;
+    return inputs[i].storage_impl()->root() == memory && inputs[i]->data != given->data;
   }
   const char* failed_guard() const {
     if (program.is_for_once()) return "states of an optimizer";
@@ -127,7 +151,7 @@ void autograd::note_gradient(AccumulateGrad* sink) {
   g.node = NodePtr(sink);
   g.entry = sink->grad.impl();
   g.defined = g.entry != nullptr;
-  if (g.entry) noted_by->program->hold(g.entry);
+  if (g.entry) noted_by->program->hold(g.entry, /*by_name=*/true);
   noted_by->gradients->push_back(g);
   capture::on_failure([node = g.node, before = g.entry] {
     static_cast<AccumulateGrad&>(*node).grad = shared(before);
@@ -151,10 +175,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     const Tensor& x = *given[i];
     const NoGradGuard off;
     const ScopedValue<bool> as_given(tls.inference_mode, x.is_inference());
-    Tensor own = x->is(TensorImpl::kInternalLayout)
-                     ? autograd::empty_like_layout(x, x.scalar_type())
-                     : Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), x.scalar_type(),
-                                                        x.device()));
+    Tensor own = blank_like(x);
     own.requires_grad_(x.requires_grad());
     c.inputs.push_back(std::move(own));
   }
@@ -171,6 +192,9 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     recording.finish();
   }
   c.noted.clear();
+  c.gradients.erase(std::remove_if(c.gradients.begin(), c.gradients.end(),
+                                   [](const Gradient& g) { return g.ended(); }),
+                    c.gradients.end());
   captures_.erase(std::remove_if(captures_.begin(), captures_.end(),
                                  [](const auto& old) { return old->program.is_for_once(); }),
                   captures_.end());

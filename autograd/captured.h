@@ -19,7 +19,7 @@
 //
 // - Inputs are copied into tensors of the capture, which are what the function sees: leaves,
 //   without the caller's history. The results are tensors of the capture too, without history; they
-//   hold their values until the next call.
+//   hold their values until the next call, which may take them as inputs.
 // - Random numbers, learning rates, schedulers' and optimizers' step counts and the counters of
 //   batch norm go on as in eager steps. The gradients that the function leaves behind are there
 //   after a replay as well.
@@ -29,15 +29,17 @@
 //   the state of the thread (grad mode, default dtype, current devices, number of threads).
 //   Otherwise the function is captured again, and both captures are kept for their own cases.
 //
-// A data-parallel step is one list, too, on CPU devices, GPUs or both: its CPU kernels run one after
-// the other, each on all threads, those of several GPUs side by side, with the same bits.
+// A data-parallel step is one list, too, on CPU devices, GPUs or both: its CPU kernels run one
+// after the other, each on all threads, those of several GPUs side by side, with the same bits.
 //
 // What cannot be repeated throws `[op] not capturable`, and nothing has changed: values that the
-// host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a changed
-// training mode, parameters that move, optimizer steps of dtypes without a kernel, replicas that
-// merge replica_state, operations of process groups, a capture inside a capture. What the function does outside of this library
-// (its own counters, a rate that it sets, a tensor variable that it assigns) happens when it is
-// captured, not at a replay; tensors that it captures by reference must stay the ones they were.
+// host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a
+// changed training mode, parameters that move, optimizer steps of dtypes without a kernel, replicas
+// that merge replica_state, operations of process groups, a capture inside a capture. What the
+// function does outside of this library (its own counters, a rate that it sets, a tensor variable
+// that it assigns) happens when it is captured, not at a replay; tensors and modules that it uses
+// must stay the ones they were, and the settings of modules (a Dropout's p). An optimizer's
+// settings are read at each replay.
 //
 // Thread safety: one thread at a time. A capture keeps all memory that the function used, and the
 // tensors; it dies with the Captured or when more than max_captures() others were used since.

@@ -8,8 +8,10 @@
 // index out of range, the calls before it have happened, as they have in an eager step.) Three
 // things beside kernels have to come along:
 //
-// - Memory. Nothing that the list names may be reused, so every storage that is made meanwhile, and
-//   every one that a kernel is given (TensorBase::ptr), is kept until the capture dies.
+// - Memory. Nothing that the list names may be reused by others, so every storage that is made
+//   meanwhile, and every one that a kernel is given (TensorBase::ptr), is kept until the capture
+//   dies. Within the list what is done with serves again (spare_memory): each replay makes the
+//   calls in one order. So what the host writes while it is being made needs memory from elsewhere.
 // - What the host computes from state that changes from step to step: an optimizer's step count, a
 //   learning rate, a generator's offset. Whoever does that says so: effect() for what is to be done
 //   again, patch_last_call() for what goes into an argument block. host_work() is for work of the
@@ -20,6 +22,7 @@
 // capture is made at a time in a process; others wait.
 #pragma once
 #include <functional>
+#include <memory>
 
 #include "runtime/context.h"
 #include "runtime/generator.h"
@@ -49,9 +52,11 @@ RAMET_API void on_failure(std::function<void()> undo);
 /// Not done yet: `work` runs at its place, at the end of the capture and at each replay. It may
 /// throw, as the operation would.
 RAMET_API void host_work(std::function<void()> work);
-/// For any thread: host_work() where it makes a capture, else at once.
+/// For any thread: host_work() where it makes a capture, else at once. The work may be a GPU's, in
+/// any of its streams, with memory that is named by pointers.
+RAMET_API void queued_work(std::function<void()> work);
 template <class Work> void in_turn(const Work& work) {
-  if (RAMET_UNLIKELY(active())) host_work(work);
+  if (RAMET_UNLIKELY(active())) queued_work(work);
   else work();
 }
 /// Before each replay of the last kernel call of the list `patch` gets its argument block.
@@ -62,6 +67,17 @@ template <class Args, class Patch> void patch_last(Patch patch) {
 /// `holds` says before a call whether the capture may be used. One guard is kept for each `of`.
 /// `what` is static text: "training mode".
 RAMET_API void guard(const void* of, const char* what, std::function<bool()> holds);
+/// Is an object that guards and effects name still there? A member of it; copies have their own.
+class Life {
+ public:
+  Life() : token_(std::make_shared<char>()) {}
+  Life(const Life&) : Life() {}
+  Life& operator=(const Life&) { return *this; }
+  std::weak_ptr<const void> token() const { return token_; }
+
+ private:
+  std::shared_ptr<const void> token_;
+};
 /// What was captured happens once, like the first step of an optimizer, which makes its state.
 RAMET_API void once();
 /// A generator has given out `key`: kernels that get it get the next one at each replay.
@@ -69,7 +85,9 @@ RAMET_API void reserved(const Generator& from, int64_t n, int64_t rows, const Ph
 
 /// A kernel gets memory of `t`. TensorBase::ptr() says so; whoever takes pointers otherwise does.
 RAMET_API void used(TensorImpl* t);
-/// For Storage and its makers.
+/// For Storage and its makers: memory of so many bytes that was made meanwhile and that nothing but
+/// the list uses any more, or null; and what was made or taken over.
+Storage* spare_memory(size_t bytes, Device device);
 void born(Storage* made);
 
 }  // namespace capture

@@ -126,6 +126,7 @@ void record(KernelCall& call) {
     patched = true;
   }
   p.steps_.push_back({call.invoke, call.kernel, call.stream, args, call.name, false, patched});
+  if (!call.stream.device.is_cpu() && call.stream.id != gpu::kCompute) ++p.off_;
   ++p.calls_;
   call.skip = true;
 }
@@ -136,6 +137,10 @@ void effect(std::function<void()> again, std::function<void()> undo) {
 }
 void on_failure(std::function<void()> undo) { current->undo_.push_back(std::move(undo)); }
 void host_work(std::function<void()> work) { current->add(std::move(work), /*effect=*/false); }
+void queued_work(std::function<void()> work) {
+  host_work(std::move(work));
+  ++current->off_;
+}
 
 void once() { current->once_ = true; }
 
@@ -205,19 +210,91 @@ void Program::keep(Storage* memory) {
   if (memory_.insert(memory).second) add_ref(memory->refs);
 }
 
-void born(Storage* made) { current->keep(made); }
+// A small one lies in its tensor's block.
+void born(Storage* made) {
+  current->keep(made);
+  const bool own = !made->external || made->external == Storage::kOnGpu;
+  if (!own || made->memory_of) return;
+  current->made_.push_back({made, current->off_});
+}
+
+Storage* spare_memory(size_t bytes, Device device) { return current->spare(bytes, device); }
+
+// The header is as if it were new. (Nothing that is embedded comes here: it has this many bytes.)
+Storage* Program::spare(size_t bytes, Device device) {
+  const auto take = [&]() -> Storage* {
+    const auto [first, last] = spare_.equal_range(bytes);
+    for (auto at = first; at != last; ++at) {
+      Storage* const s = at->second;
+      if (s->device != (static_cast<uint64_t>(device.ordinal()) & 0xff)) continue;
+      spare_.erase(at);
+      add_ref(s->refs);
+      s->own_version = 0;
+      s->serial_ = 0;
+      s->writer = "nobody";
+      return s;
+    }
+    return nullptr;
+  };
+  if (Storage* s = take()) return s;
+  // A look takes as long as there are tensors: once for so much more memory.
+  fresh_since_ += bytes;
+  if (fresh_since_ * 16 >= fresh_) {
+    fresh_since_ = 0;
+    find_spare();
+    if (Storage* s = take()) return s;
+  }
+  fresh_ += bytes;
+  return nullptr;
+}
+
+// What nobody else holds has ended: only its memory is needed. Dropping one may end the history
+// that holds others.
+template <class Which> void Program::drop(const Which& which) {
+  for (bool any = true; any;) {
+    std::vector<TensorImpl*> dead;
+    for (const auto& [t, seen] : tensors_)
+      if (t->refs.load(std::memory_order_acquire) == 1 && which(t, seen)) dead.push_back(t);
+    any = !dead.empty();
+    for (TensorImpl* t : dead) {
+      tensors_.erase(t);
+      TensorBase{t};
+    }
+  }
+}
+
+// Whatever used the memory comes before what will, in the one order of a compute stream or of a
+// CPU's calls. Not so where something else stood in the list while it was in use: it may still be
+// read by a copy, by another device, on another stream.
+void Program::find_spare() {
+  std::unordered_set<const Storage*> ours;
+  for (const Made& m : made_) ours.insert(m.memory);
+  drop([&](const TensorImpl* t, const Watched& seen) {
+    return !seen.by_name && ours.count(t->storage->root()) != 0;
+  });
+  const auto spared = std::remove_if(made_.begin(), made_.end(), [this](const Made& m) {
+    if (m.off != off_) return true;  // stays what it is
+    if (m.memory->refs.load(std::memory_order_acquire) != 1 || m.memory->pending.load())
+      return false;
+    spare_.emplace(static_cast<size_t>(m.memory->bytes), m.memory);
+    return true;
+  });
+  made_.erase(spared, made_.end());
+}
 
 void used(TensorImpl* t) {
   current->keep(t->storage->root());
   current->hold(t);
 }
 
-void Program::hold(TensorImpl* t) {
+void Program::hold(TensorImpl* t, bool by_name) {
   const auto [at, fresh] = tensors_.try_emplace(t);
-  if (!fresh) return;
-  add_ref(t->refs);
-  at->second = {t->storage->root(),    t->data,  t->numel,
-                t->storage->version(), t->key(), looked_at(t)};
+  if (fresh) {
+    add_ref(t->refs);
+    at->second = {t->storage->root(),    t->data,  t->numel,
+                  t->storage->version(), t->key(), looked_at(t)};
+  }
+  at->second.by_name = at->second.by_name || by_name;
 }
 
 void Program::forget(TensorImpl* t) {
@@ -236,19 +313,11 @@ bool unique(const TensorImpl* t) {
          held(t->storage->refs.load(), current->memory_.count(t->storage)) == 1;
 }
 
-// What nobody else holds has ended with the function: only its memory is needed. Dropping one may
-// end the history that holds others.
+// The function has ended.
 void Program::drop_temporaries() {
-  for (bool any = true; any;) {
-    std::vector<TensorImpl*> dead;
-    for (const auto& [t, seen] : tensors_)
-      if (t->refs.load(std::memory_order_acquire) == 1) dead.push_back(t);
-    any = !dead.empty();
-    for (TensorImpl* t : dead) {
-      tensors_.erase(t);
-      TensorBase{t};
-    }
-  }
+  drop([](const TensorImpl*, const Watched&) { return true; });
+  made_.clear();
+  spare_.clear();
   watched_.assign(tensors_.begin(), tensors_.end());
   tensors_.clear();
   for (auto& [t, seen] : watched_) seen.written = t->storage->version() != seen.version;

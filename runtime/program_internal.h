@@ -49,8 +49,9 @@ class RAMET_API Program {
   /// The list again. Allocates nothing.
   void replay();
 
-  /// Keeps a reference to `t`, which is not counted by TensorBase::unique() meanwhile.
-  void hold(TensorImpl* t);
+  /// Keeps a reference to `t`, which is not counted by TensorBase::unique() meanwhile. `by_name`:
+  /// the caller has a pointer to it, too, until forget().
+  void hold(TensorImpl* t, bool by_name = false);
   /// No longer, and it is not watched. While it is being made.
   void forget(TensorImpl* t);
   /// Said by once(): the list may not be run again.
@@ -72,6 +73,8 @@ class RAMET_API Program {
   friend void region_reserved(const PhiloxKey&);
   friend void region_closed(uint64_t);
   friend void reserved(const Generator&, int64_t, int64_t, const PhiloxKey&);
+  friend void queued_work(std::function<void()>);
+  friend Storage* spare_memory(size_t, Device);
   friend void born(Storage*);
   friend void used(TensorImpl*);
   friend bool unique(const TensorImpl*);
@@ -94,7 +97,11 @@ class RAMET_API Program {
     uint32_t version;
     uint16_t key;
     uint8_t flags;
-    bool written = false;
+    bool written = false, by_name = false;
+  };
+  struct Made {  // memory, and how many steps off the one order (off_) there were before
+    Storage* memory;
+    size_t off;
   };
   struct Guard {
     const char* what;
@@ -118,6 +125,9 @@ class RAMET_API Program {
   void* room(size_t bytes);
   void add(Function f, bool effect);
   void keep(Storage* memory);
+  Storage* spare(size_t bytes, Device device);
+  void find_spare();
+  template <class Which> void drop(const Which& which);
   void drop_temporaries();
   void make_graphs();
   void undo() noexcept;
@@ -131,6 +141,11 @@ class RAMET_API Program {
   std::vector<std::unique_ptr<std::byte[]>> blocks_;  // of argument blocks
   size_t room_ = 0, room_used_ = 0;
   std::unordered_set<Storage*> memory_;
+  // While it is being made: memory that was made meanwhile; what of it nobody has, by size.
+  std::vector<Made> made_;
+  std::unordered_multimap<size_t, Storage*> spare_;
+  size_t fresh_ = 0, fresh_since_ = 0;  // bytes: in all, since find_spare()
+  size_t off_ = 0;
   std::unordered_map<TensorImpl*, Watched> tensors_;
   std::vector<std::pair<TensorImpl*, Watched>> watched_;  // tensors_ as a list, once finished
   std::unordered_map<const void*, Guard> guard_of_;

@@ -73,7 +73,8 @@ TensorImpl* make(int rank, int64_t numel, size_t bytes, ScalarType dtype, Device
     new (t) TensorImpl(dtype, static_cast<uint8_t>(dev), rank, s);
     t->flags |= TensorImpl::kEmbedded;
   } else {
-    Storage* s = Storage::make(bytes, device);
+    Storage* s = RAMET_UNLIKELY(tls.capturing) ? capture::spare_memory(bytes, device) : nullptr;
+    if (!s) s = Storage::make(bytes, device);
     void* p;
     try {
       p = pool::allocate(sizeof(TensorImpl));

@@ -7,6 +7,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/index_front.h"
 #include "kernels/fill.h"
+#include "runtime/capture.h"
 #include "runtime/pinned.h"
 #include "runtime/storage_ref.h"
 
@@ -249,7 +250,10 @@ Tensor TensorData::to_tensor(const TensorOptions& options) const {
   const ScalarType exact = type_ == ScalarType::Undefined || type_ == kBool ? kBool
                            : is_integral(type_)                             ? kLong
                                                                             : kDouble;
-  const Tensor host(TensorBase::empty(sizes_, exact, Device(kCPU, 0)));
+  const Tensor host = [&] {
+    const ScopedValue<uint8_t> apart(tls.capturing, 0);  // written here and now: of its own
+    return Tensor(TensorBase::empty(sizes_, exact, Device(kCPU, 0)));
+  }();
   for (size_t i = 0; i < values_.size(); ++i) {
     check_fits(values_[i], dtype);
     if (exact == kDouble) static_cast<double*>(host->data)[i] = values_[i].toDouble();
@@ -320,8 +324,9 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
               "is only applicable to index tensor of type int64: got ", describe(self));
   const NoGradGuard constants;
   int64_t low = 0, high = classes - 1;
-  // Given the number of classes, a GPU is not waited for: Note [Errors in data].
-  const bool told = classes != -1 && !self.is_cpu();
+  // Given the number of classes, a GPU is not waited for: Note [Errors in data]. Nor is a value
+  // looked at that a capture will compute.
+  const bool told = classes != -1 && (!self.is_cpu() || capture::active());
   if (self.numel() && !told) low = self.min().item<int64_t>(), high = self.max().item<int64_t>();
   RAMET_CHECK(low >= 0, "one_hot", "Class values must be non-negative: got ", low);
   if (classes == -1) {

@@ -75,6 +75,9 @@ class RAMET_API AdamBase : public FusedOptimizer {
     return std::make_unique<AdamParamState>();
   }
   Slots state_tensors(OptimizerParamState& state) const override;
+  int64_t age(const OptimizerParamState& state) const override {
+    return static_cast<const AdamParamState&>(state).step();
+  }
 };
 }  // namespace detail
 

@@ -123,6 +123,7 @@ void FusedOptimizer::guard_states() {
     void* parameter;
     const OptimizerParamState* state;
     std::array<const TensorImpl*, 3> tensors;
+    bool steps = false, joins = false;  // has a gradient; is as old as the one that steps before it
   };
   const auto look = [this](void* parameter) {
     Seen seen{parameter, nullptr, {}};
@@ -134,24 +135,40 @@ void FusedOptimizer::guard_states() {
       seen.tensors[i] = tensors[i] ? tensors[i]->impl() : nullptr;
     return seen;
   };
+  const auto as_old = [this](const OptimizerParamState* a, const OptimizerParamState* b) {
+    return a && b && age(*a) == age(*b);
+  };
   std::vector<Seen> states;
   std::vector<std::pair<size_t, size_t>> groups;  // parameters, slots
   for (const OptimizerParamGroup& group : param_groups_) {
     groups.emplace_back(group.params().size(), slots(group.options()));
-    for (const Tensor& p : group.params()) states.push_back(look(p.impl()));
+    const OptimizerParamState* last = nullptr;
+    for (const Tensor& p : group.params()) {
+      Seen& seen = states.emplace_back(look(p.impl()));
+      seen.steps = p.grad().defined();
+      if (!seen.steps) continue;
+      seen.joins = as_old(last, seen.state);
+      last = seen.state;
+    }
   }
-  capture::guard(this, "states of an optimizer", [this, look, states, groups] {
-    if (param_groups_.size() != groups.size()) return false;
+  const std::weak_ptr<const void> life = life_.token();
+  capture::guard(this, "states of an optimizer", [this, life, look, as_old, states, groups] {
+    if (life.expired() || param_groups_.size() != groups.size()) return false;
     auto seen = states.begin();
     for (size_t g = 0; g < groups.size(); ++g) {
       const OptimizerParamGroup& group = param_groups_[g];
       if (group.params().size() != groups[g].first || slots(group.options()) != groups[g].second)
         return false;
+      const OptimizerParamState* last = nullptr;
       for (const Tensor& p : group.params()) {
         const Seen now = look(p.impl());
         if (now.parameter != seen->parameter || now.state != seen->state ||
             now.tensors != seen->tensors)
           return false;
+        if (seen->steps) {
+          if (as_old(last, now.state) != seen->joins) return false;
+          last = now.state;
+        }
         ++seen;
       }
     }

@@ -11,6 +11,7 @@
 
 #include "nn/flat_store.h"
 #include "nn/optim/optimizer.h"
+#include "runtime/capture.h"
 
 namespace ramet::optim {
 
@@ -43,6 +44,9 @@ class RAMET_API FusedOptimizer : public Optimizer {
   /// there are fewer.
   using Slots = std::array<Tensor*, 3>;
   virtual Slots state_tensors(OptimizerParamState& state) const = 0;
+  /// How many steps a state has seen, where a step depends on that: parameters of another age are
+  /// another call.
+  virtual int64_t age(const OptimizerParamState&) const { return 0; }
   void check_state(const Tensor& parameter, OptimizerParamState& state) const final;
   /// Which group step_group() is working on.
   size_t group() const { return group_; }
@@ -61,6 +65,7 @@ class RAMET_API FusedOptimizer : public Optimizer {
     int64_t offset, total, numel;
   };
   void arrange();
+  capture::Life life_;
   std::unordered_map<const void*, Place> places_;  // by Tensor::impl(); none for a loose parameter
   size_t group_ = 0;
   size_t arranged_ = 0;  // how many parameters there were

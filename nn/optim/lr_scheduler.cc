@@ -13,12 +13,14 @@ namespace ramet::optim {
 LRScheduler::~LRScheduler() = default;
 
 void LRScheduler::step() {
-  if (RAMET_UNLIKELY(capture::active()))
+  if (RAMET_UNLIKELY(capture::active())) {
+    capture::guard(this, "a schedule", [life = life_.token()] { return !life.expired(); });
     capture::effect([this] { step(); },
                     [this, rates = get_current_lrs(), count = step_count_] {
                       set_optimizer_lrs(rates);
                       step_count_ = count;
                     });
+  }
   set_optimizer_lrs(get_lrs());
   ++step_count_;
 }

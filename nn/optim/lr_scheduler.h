@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "nn/optim/optimizer.h"
+#include "runtime/capture.h"
 
 namespace ramet::optim {
 
@@ -26,6 +27,7 @@ class RAMET_API LRScheduler {
  private:
   void set_optimizer_lrs(const std::vector<double>& learning_rates);
   Optimizer& optimizer_;
+  capture::Life life_;
 };
 
 /// Multiplies the rates by gamma at every step_size-th step. As in LibTorch, the first call of

@@ -43,6 +43,9 @@ void check_positions(const Row& row);
 void check_in_place(const Row& row, Device device = kHost);
 /// op_out(out, ...) gives the bits of op(...), whatever the sizes and strides of `out` were.
 void check_out(const Row& row, Device device = kHost);
+/// A capture (autograd/captured.h) of op and of its gradients, replayed with other values in the
+/// inputs, gives the eager bits of these; or the host reads a value, which is refused.
+void check_captured(const Row& row, Device device = kHost);
 
 }  // namespace op_table
 }  // namespace ramet

@@ -142,6 +142,39 @@ TEST(CapturedGpus, ScratchMemoryBelongsToTheCapture) {
   EXPECT_EQ(memory_stats(gpu(0)).current, before);
 }
 
+// What is done with serves again, on the GPU that the kernels run on; the replays' values are right
+// in any order of the streams.
+TEST(CapturedGpus, MemoryServesAgainInsideACapture) {
+  for (const emulated::StreamMode mode :
+       {emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
+    const Gpus two(settings(2, mode));
+    nn::Sequential net;
+    for (int i = 0; i < 8; ++i) net->push_back(nn::Linear(32, 32));
+    net->to(gpu(1));
+    const auto body = [&](const Tensor& x) {
+      net->zero_grad();
+      const Tensor there = (x * 2).to(gpu(1));  // a copy in the middle
+      const Tensor y = net->forward(there);
+      y.sum().backward();
+      return y.to(gpu(0)) + x;
+    };
+    const Tensor x = randn({1024, 32}).to(gpu(0)), other = randn({1024, 32}).to(gpu(0));
+    body(x);
+    const std::string expected = bits(body(x)), expected_other = bits(body(other));
+    net->zero_grad();
+    const int64_t before = memory_stats(gpu(1)).current;
+    Captured step(body);
+    EXPECT_EQ(bits(step(x)), expected);
+    // 8 results and 8 gradients without it; two gradients serve in turn.
+    EXPECT_LT(memory_stats(gpu(1)).current - before, 14 * 1024 * 32 * 4);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(bits(step(other)), expected_other);
+      EXPECT_EQ(bits(step(x)), expected);
+    }
+    EXPECT_EQ(step.counters().captures, 2u);  // without gradients before, and with
+  }
+}
+
 // Sums and broadcasts take pointers, not tensors: a capture keeps and watches those, too.
 TEST(CapturedGpus, OperandsOfSumsAndBroadcasts) {
   const Gpus two(settings(2));

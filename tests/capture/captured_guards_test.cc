@@ -198,6 +198,62 @@ TEST(Guards, StatesOfAnOptimizer) {
   step(x);
   EXPECT_EQ(bits(net->weight), still);
 }
+// One kernel call updates parameters of one age. Where their ages part, it has to be two.
+TEST(Guards, AgesOfStates) {
+  std::vector<std::string> got[2];
+  for (const bool captured : {false, true}) {
+    const Tensor a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
+    optim::Adam adam({a, b}, optim::AdamOptions(0.1));
+    bool both = true;
+    const auto body = [&](const Tensor& x) {
+      adam.zero_grad();
+      Tensor loss = (a * a * x).sum();
+      if (both) loss = loss + (b * b * x).sum();
+      loss.backward();
+      adam.step();
+    };
+    Captured step(body);
+    for (int i = 0; i < 12; ++i) {
+      const Tensor x = full({3}, 0.5f + static_cast<float>(i));
+      both = i % 6 != 4;
+      if (captured && both) step(x);
+      else body(x);
+      got[captured].push_back(bits(a) + bits(b));
+    }
+    // Making states; one age; a gradient that there was not; two ages.
+    if (captured) { EXPECT_EQ(step.counters().captures, 4u); }
+  }
+  EXPECT_TRUE(got[0] == got[1]);
+}
+// The function looks for them each time; a replay has those that there were.
+TEST(Guards, AnotherOptimizerOrSchedule) {
+  std::vector<std::string> got[2];
+  for (const bool captured : {false, true}) {
+    manual_seed(2);
+    nn::Linear net(3, 2);
+    auto adam = std::make_unique<optim::Adam>(net->parameters(), optim::AdamOptions(0.1));
+    auto schedule = std::make_unique<optim::StepLR>(*adam, 2, 0.5);
+    const auto body = [&](const Tensor& x) {
+      adam->zero_grad();
+      net->forward(x).pow(2).sum().backward();
+      adam->step();
+      schedule->step();
+    };
+    Captured step(body);
+    for (int i = 0; i < 12; ++i) {
+      if (i == 4)
+        adam = std::make_unique<optim::Adam>(net->parameters(), optim::AdamOptions(0.2)),
+        schedule = std::make_unique<optim::StepLR>(*adam, 2, 0.5);
+      if (i == 8) schedule = std::make_unique<optim::StepLR>(*adam, 1, 0.7);
+      const Tensor x = full({2, 3}, static_cast<float>(i));
+      if (captured) step(x);
+      else body(x);
+      got[captured].push_back(bits(net->weight) + bits(net->bias));
+    }
+    if (captured) { EXPECT_STREQ(step.last_failed_guard(), "a schedule"); }
+  }
+  EXPECT_TRUE(got[0] == got[1]);
+}
 TEST(Guards, HooksThatCameLater) {
   nn::Sequential net = dense_net();
   Captured step([&](const Tensor& x) { net->forward(x).sum().backward(); });

@@ -34,7 +34,7 @@ TEST(Refusals, WhatTheHostReads) {
   refused("print", [](const Tensor& t) { std::ostringstream() << t; });
   refused("data_ptr", [](const Tensor& t) { t.data_ptr<float>(); });
   refused("data_ptr", [](const Tensor& t) { t.accessor<float, 1>(); });
-  refused("item", [](const Tensor&) { one_hot(zeros({2}, kLong), 3); });
+  refused("item", [](const Tensor&) { one_hot(zeros({2}, kLong)); });
   // The norm as a number; as a tensor it may be used.
   for (const bool nonfinite : {false, true})
     refused("item", [nonfinite](const Tensor&) {

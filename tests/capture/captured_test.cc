@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "autograd/node.h"
+#include "nn/activation.h"
+#include "nn/sequential.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/allocator.h"
 #include "runtime/observer.h"
@@ -70,6 +72,35 @@ TEST(Captured, InputsAreCopiedAndResultsStayUntilTheNextCall) {
   EXPECT_EQ(bits(kept), bits(ones({3})));
   EXPECT_EQ(bits(y), bits(full({3}, 6.f)));  // the same memory
   EXPECT_EQ(bits(step(step(x))), bits(full({3}, 2.f)));
+}
+
+// A result that is an input's memory may be given to another input.
+TEST(Captured, ResultsComeBackInOtherPlaces) {
+  const auto body = [](const Tensor& a, const Tensor& b, const Tensor& c) {
+    return std::make_tuple(c, a + b, a);
+  };
+  Captured step(body);
+  Tensor a = full({3}, 1.f), b = full({3}, 2.f), c = full({3}, 5.f), x = a, y = b, z = c;
+  for (int i = 0; i < 5; ++i) {
+    std::tie(x, y, z) = body(x, y, z);
+    std::tie(a, b, c) = step(a, b, c);
+    EXPECT_EQ(bits(a), bits(x)) << i;
+    EXPECT_EQ(bits(b), bits(y)) << i;
+    EXPECT_EQ(bits(c), bits(z)) << i;
+  }
+  EXPECT_EQ(step.counters().captures, 1u);
+}
+
+TEST(Captured, LeavesThatTheFunctionMakesAndDrops) {
+  const auto body = [](const Tensor& x) {
+    const Tensor leaf = x.detach().requires_grad_();
+    (leaf * leaf).sum().backward();
+    return leaf.grad();
+  };
+  Captured step(body);
+  for (const float v : {1.f, 2.f, 3.f})
+    EXPECT_EQ(bits(step(full({300}, v))), bits(body(full({300}, v))));
+  EXPECT_EQ(step.counters().captures, 1u);
 }
 
 TEST(Captured, ResultsThatWereSavedAreSeenToChange) {
@@ -221,6 +252,34 @@ TEST(Memory, ACaptureKeepsWhatItNamesAndNothingLonger) {
     EXPECT_EQ(step.counters().replays, 1u);
   }
   EXPECT_EQ(memory_stats(kHost).current, before);
+}
+
+// What a deep net is done with serves it again: without that, a capture would take ten times the
+// memory and more.
+TEST(Memory, ServesAgainInsideACapture) {
+  nn::Sequential net;
+  for (int i = 0; i < 16; ++i) net->push_back(nn::Linear(32, 32)), net->push_back(nn::ReLU());
+  for (const bool train : {false, true}) {
+    const auto body = [&](const Tensor& x) {
+      const ScopedValue<bool> mode(tls.grad_mode, train);
+      net->zero_grad();
+      const Tensor y = net->forward(x).pow(2);
+      if (train) y.sum().backward();
+      return y;
+    };
+    const Tensor x = randn({512, 32});
+    body(x);
+    const int64_t before = memory_stats(kHost).current;
+    reset_peak_memory_stats(kHost);
+    const std::string expected = bits(body(x));
+    const int64_t eager = memory_stats(kHost).peak - before;
+    net->zero_grad();
+    Captured step(body);
+    step(x);
+    EXPECT_LT(memory_stats(kHost).current - before, eager * 2) << eager;
+    step(ones({512, 32}));
+    EXPECT_EQ(bits(step(x)), expected);
+  }
 }
 
 TEST(Memory, GradientsOutliveTheCapture) {

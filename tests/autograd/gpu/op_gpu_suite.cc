@@ -209,6 +209,10 @@ TEST_P(OpTable, GpuOut) {
   RAMET_NEED_GPU();
   check_out(GetParam(), gpu);
 }
+TEST_P(OpTable, GpuCaptured) {
+  RAMET_NEED_GPU();
+  check_captured(GetParam(), gpu);
+}
 
 TEST_P(OpTable, GpuMillion) {
   RAMET_NEED_GPU();

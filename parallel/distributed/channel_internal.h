@@ -20,6 +20,7 @@
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/header_internal.h"
 #include "parallel/distributed/inbox_internal.h"
+#include "parallel/distributed/shared_memory_internal.h"
 #include "parallel/distributed/staging_internal.h"
 #include "runtime/gpu_link.h"
 
@@ -81,6 +82,10 @@ class Channel {
   int size() const { return size_; }
   /// Memory that messages travel from and to.
   Staging staging(size_t bytes) const { return Staging(card_ ? card_->pool : pool_, bytes); }
+
+  /// The group's blocks of shared memory; null: there are none.
+  void share(SharedMemory* memory) { shared_memory_ = memory; }
+  SharedMemory* shared_memory() const { return shared_memory_; }
 
   /// This is an operation with one other rank.
   void with_peer(int rank) { peer_ = rank; }
@@ -161,6 +166,7 @@ class Channel {
   const Deadline deadline_;
   const std::function<void(const Failure&)> tell_;
   std::atomic<uint64_t>* const sent_;
+  SharedMemory* shared_memory_ = nullptr;
   std::vector<Header> shown_, all_;
   Inbox* inbox_ = nullptr;
   Inbox::Messages* came_ = nullptr;    // once the headers are on their way

@@ -21,6 +21,9 @@ namespace {
 constexpr size_t kSmall = 32 << 10;
 // Between two ranks it saves none, but half of the additions.
 constexpr size_t kSmallForTwo = 8 << 20;
+// From here on, and among at most so many ranks, memory that all of them see is the faster way.
+constexpr size_t kShared = 256 << 10;
+constexpr int kSharers = 8;
 // Of a chunk: small enough to be added while it is in the cache.
 constexpr int64_t kPieceBytes = 1 << 20;
 // Pieces under way.
@@ -164,6 +167,34 @@ void reduce_small(Channel& channel, const Reduction& reduction, char* place, int
   }
   channel.move(out, in);
   combine_members(channel, reduction, members(), place, at, 0, elements);
+}
+
+// Everybody puts everything where all see it, and adds up for itself. Nothing is written before the
+// last message has come. False: there is no such memory, and nothing has happened.
+bool reduce_shared(Channel& channel, const Reduction& reduction, char* place, int64_t elements,
+                   const std::function<std::vector<Member>()>& members) {
+  const int n = channel.size(), me = channel.rank();
+  const size_t whole = static_cast<size_t>(elements) * item_size(reduction.dtype);
+  SharedMemory* const memory = channel.shared_memory();
+  if (!memory || n > kSharers || whole < kShared) return false;
+  channel.headers();  // what the others read from here before, they have
+  if (!memory->reserve(channel, whole)) return false;
+  std::memcpy(memory->of(me), place, whole);
+  memory->given += whole;
+  const char here = 1;
+  std::vector<char> there(static_cast<size_t>(n));
+  std::vector<Outgoing> out;
+  std::vector<Incoming> in;
+  std::vector<const char*> at;
+  for (int i = 0; i < n; ++i) {
+    at.push_back(i == me ? place : memory->of(i));
+    if (i == me) continue;
+    out.push_back({i, &here, 1});
+    in.push_back({i, &there[static_cast<size_t>(i)], 1});
+  }
+  channel.move(out, in);
+  combine_members(channel, reduction, members(), place, at, 0, elements);
+  return true;
 }
 
 // A chunk for each rank, which adds it up, at once: between cards pieces gain nothing.
@@ -328,6 +359,7 @@ void reduce_everywhere(Channel& channel, const Reduction& reduction, char* place
     else reduce_chunks(channel, reduction, place, elements, known);
     return;
   }
+  if (reduce_shared(channel, reduction, place, elements, members)) return;
   if (small) return reduce_small(channel, reduction, place, elements, members);
   const Staging before = channel.staging(undo ? whole : 0);
   Pieces pieces(channel, reduction, place, elements, undo ? before.data() : nullptr);

@@ -54,6 +54,8 @@ ProcessGroup::State::State(std::unique_ptr<detail::Engine> carrier, int my_rank,
       nccl(detail::asks_for_nccl(options.backend)),
       timeout_ms(options.timeout.count()),
       inbox_(*engine, rank, size) {
+  if (std::string(engine->backend()) == "gloo")
+    shared_memory = std::make_unique<detail::SharedMemory>(detail::shared_memory_wanted());
   helpers_->state = this;
   worker_ = std::thread([this] { serve(); });
 }
@@ -209,6 +211,7 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
       if (t.to_each) t.to_each(r, h);
     });
     channel.on(t.lies);
+    channel.share(shared_memory.get());
     if (t.header.over_cards) channel.go_over(card_of_all(channel, t.lies));
     if (t.run) t.run(channel);
     channel.headers();

@@ -68,6 +68,7 @@ struct ProcessGroup::State {
   std::string address;
   std::atomic<uint64_t> subgroups{0}, regroups{0};
   std::array<std::atomic<uint64_t>, detail::kOps> wire_bytes{};  // sent, by Op
+  std::unique_ptr<detail::SharedMemory> shared_memory;           // of processes alone
 
  private:
   struct Queued {

@@ -27,6 +27,7 @@ class GroupMaker {
     RAMET_CHECK(options.timeout.count() > 0, "process_group", "timeout: got ",
                 options.timeout.count(), " ms, expected more than 0");
     detail::asks_for_nccl(options.backend);
+    detail::shared_memory_wanted();
   }
 
   static std::shared_ptr<ProcessGroup> further(const ProcessGroup& of, const std::string& prefix,

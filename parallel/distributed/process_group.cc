@@ -46,6 +46,11 @@ uint64_t ProcessGroup::wire_bytes(const std::string& operation) const {
 
 void ProcessGroup::reset_wire_bytes() {
   for (auto& bytes : state_->wire_bytes) bytes = 0;
+  if (state_->shared_memory) state_->shared_memory->given = 0;
+}
+
+uint64_t ProcessGroup::shared_bytes() const {
+  return state_->shared_memory ? state_->shared_memory->given.load() : 0;
 }
 
 void ProcessGroup::abort(const std::string& reason) {

@@ -108,6 +108,10 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   /// buckets are "all_reduce_members", or "all_reduce_stages"), or of all. A sum that NCCL forms
   /// counts as one message.
   uint64_t wire_bytes(const std::string& operation = "") const;
+  /// Bytes that this rank has put where the other processes of its host read them, instead of
+  /// sending them; such an operation's few messages count as wire_bytes(). Since the same moment.
+  uint64_t shared_bytes() const;
+  /// Both.
   void reset_wire_bytes();
 
   // Operations that ranks run together. Errors of the arguments are thrown by the call, those of

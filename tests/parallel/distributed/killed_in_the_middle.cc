@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <random>
 
 #include "autograd/ops.h"
@@ -8,13 +9,14 @@ namespace ramet::distributed {
 
 using std::chrono::seconds;
 
-void kill_in_the_middle(int rounds) {
+void kill_in_the_middle(int rounds, bool share) {
   fuzz::announce(rounds);
   std::mt19937_64 random(fuzz::seed() + 19);
   for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     Ranks ranks;
-    ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
+    ranks.start(3, [share](int rank, const std::string& url, Shared& shared) {
+      setenv("RAMET_SHARED_MEMORY", share ? "1" : "0", 1);
       const auto group = init_process_group(url, within(seconds(60)));
       const Tensor mine = full({2 << 20}, rank + 1.0), sum = full({2 << 20}, 6.0);
       group->barrier().wait();
@@ -34,6 +36,7 @@ void kill_in_the_middle(int rounds) {
       Tensor t = mine.clone();
       rest->all_reduce(t).wait();
       if (!t.equal(full({2 << 20}, 4.0))) return 4;
+      if ((rest->shared_bytes() != 0) != share) return 5;
       rest->barrier().wait();
       return 0;
     });

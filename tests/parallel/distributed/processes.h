@@ -82,9 +82,9 @@ inline GroupOptions within(Milliseconds timeout) {
   return o;
 }
 
-/// Rank 1 of 3 is killed at a random moment of all-reduces of 8 MiB, `rounds` times; RAMET_SEED
-/// draws other moments. What fails leaves its tensor as it was, and the survivors go on without the
-/// dead one.
-void kill_in_the_middle(int rounds);
+/// Rank 1 of 3 is killed at a random moment of all-reduces of 8 MiB, `rounds` times, which go by
+/// shared memory or by messages; RAMET_SEED draws other moments. What fails leaves its tensor as it
+/// was, and the survivors go on without the dead one.
+void kill_in_the_middle(int rounds, bool share);
 
 }  // namespace ramet::distributed

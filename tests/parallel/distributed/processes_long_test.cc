@@ -5,7 +5,10 @@
 namespace ramet::distributed {
 namespace {
 
-TEST(ProcessesLong, KilledInTheMiddle) { kill_in_the_middle(fuzz::rounds(50)); }
+TEST(ProcessesLong, KilledInTheMiddle) { kill_in_the_middle(fuzz::rounds(50), /*share=*/false); }
+TEST(ProcessesLong, KilledBesideSharedMemory) {
+  kill_in_the_middle(fuzz::rounds(50), /*share=*/true);
+}
 
 }  // namespace
 }  // namespace ramet::distributed

@@ -86,7 +86,8 @@ TEST(Processes, ReplicateAndJoin) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
 }
 
-TEST(Processes, KilledInTheMiddle) { kill_in_the_middle(10); }
+TEST(Processes, KilledInTheMiddle) { kill_in_the_middle(10, /*share=*/false); }
+TEST(Processes, KilledBesideSharedMemory) { kill_in_the_middle(10, /*share=*/true); }
 
 // A rank whose host does not answer any more, and whose connections are open still.
 TEST(Processes, StoppedInTheMiddle) {

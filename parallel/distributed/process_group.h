@@ -18,8 +18,10 @@
 // engine, run to run and on all ranks. `any` is the same but between cards.
 //
 // Two engines: threads of one process (make_local_groups), and Gloo's TCP connections between
-// processes on one or several hosts (init_process_group). Tensors have any strides; one that is not
-// contiguous is copied.
+// processes on one or several hosts (init_process_group). Processes of one host reduce larger
+// tensors through memory that they share, where they can: the same bits, errors and deadlines;
+// RAMET_SHARED_MEMORY=0 keeps it to messages. Tensors have any strides; one that is not contiguous
+// is copied.
 //
 // Note [Tensors of GPUs]
 // All tensors of one call are in host memory, or on one GPU; each rank may have another GPU, and on

@@ -49,8 +49,8 @@ std::vector<Tensor> broadcast_tensor(const Tensor& t, const ScatterPlan& plan) {
   return ramet::parallel::broadcast(t, plan.devices);
 }
 
-Tensor gather_tensors(const std::vector<Tensor>& parts, const GatherPlan& plan,
-                      const std::string& path) {
+namespace {
+Tensor joined(const std::vector<Tensor>& parts, const GatherPlan& plan, const std::string& path) {
   size_t defined = 0;
   for (const Tensor& t : parts) defined += t.defined();
   RAMET_CHECK(defined == 0 || defined == parts.size(), "gather", path, ": ", parts.size() - defined,
@@ -75,6 +75,14 @@ Tensor gather_tensors(const std::vector<Tensor>& parts, const GatherPlan& plan,
     static_cast<double*>(weights->data)[i] =
         total > 0 ? static_cast<double>(plan.sizes[i]) / total : 0;
   return (all * weights.to(all.device(), all.scalar_type())).sum();
+}
+
+}  // namespace
+
+Tensor gather_tensors(const std::vector<Tensor>& parts, const GatherPlan& plan,
+                      const std::string& path) {
+  Tensor whole = joined(parts, plan, path);
+  return plan.on_result ? plan.on_result(whole) : whole;
 }
 
 std::string field_name(const char* names, size_t index) {

@@ -114,6 +114,8 @@ class RAMET_API DataParallelBase {
   // where this process's shards and samples begin.
   bool always_replicas_ = false;
   int64_t first_shard_ = 0, first_sample_ = 0;
+  // Over every tensor that gather() returns.
+  std::function<Tensor(const Tensor&)> on_result_;
 };
 
 template <class T> struct ModuleClass { using type = T; };

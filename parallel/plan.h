@@ -1,6 +1,7 @@
 // What cutting arguments (parallel/spread.h) and joining results (parallel/join.h) share: the
 // wrappers of arguments, where pieces go, the extent that they agree on, and names in errors.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -54,8 +55,9 @@ struct GatherPlan {
   Device device = Device(kCPU, 0);
   int64_t dim = 0;
   Scalars scalars = Scalars::stack;
-  std::vector<int64_t> sizes;  // of the pieces that went in: weights
-  bool keep_scalars = false;   // one device: a 0-dim result stays 0-dim
+  std::vector<int64_t> sizes;                      // of the pieces that went in: weights
+  bool keep_scalars = false;                       // one device: a 0-dim result stays 0-dim
+  std::function<Tensor(const Tensor&)> on_result;  // goes over every tensor
 };
 
 /// Finds the extent that all scattered tensors share.

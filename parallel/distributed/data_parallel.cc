@@ -4,6 +4,7 @@
 
 #include "parallel/distributed/batch_statistics_internal.h"
 #include "parallel/distributed/buffer_sync_internal.h"
+#include "parallel/distributed/forward_mark_internal.h"
 #include "parallel/distributed/gradient_reducer_internal.h"
 #include "parallel/distributed/model_table_internal.h"
 #include "runtime/capture.h"
@@ -102,6 +103,10 @@ void DdpCore::forward_failed() noexcept {
   try {
     companion_->abort("a forward failed on this rank");
   } catch (const std::exception&) {}  // it has ended
+}
+std::function<Tensor(const Tensor&)> DdpCore::on_result() const {
+  if (group_->size() == 1) return {};
+  return [r = std::weak_ptr<GradientReducer>(reducer_)](const Tensor& t) { return marked(t, r); };
 }
 void DdpCore::set_sync(bool on) { reducer_->set_sync(unit_, on); }
 bool DdpCore::sync() const { return reducer_->sync(unit_); }

@@ -129,6 +129,8 @@ class RAMET_API DdpCore {
   Cut cut(int64_t extent, size_t local_replicas) const;
   void set_rows(int64_t rows);
   void forward_begins();
+  /// Goes over every tensor that a forward returns; empty where there are no other ranks.
+  std::function<Tensor(const Tensor&)> on_result() const;
   /// The others, who may wait for this rank in their forward, hear of it.
   void forward_failed() noexcept;
 
@@ -185,10 +187,11 @@ class RAMET_API NoSync {
 /// A module over the ranks of a group. Construction, and every backward with synchronisation on,
 /// are collective; so is a forward in training mode where the module has batch norms or other
 /// buffers. What grad() and backward(inputs) return stays this rank's own, and reduced gradients
-/// have no history. One forward at a time; not in a captured step. Errors at construction: a module
-/// without a parameter that requires grad; ranks with different models, dtypes or shapes ("appears
-/// not to match"), each named; tree(V) with a number of ranks, or of devices, that does not divide
-/// V.
+/// have no history. A rank whose backward goes through a result, but reaches none of the
+/// parameters, takes part with nothing. One forward at a time; not in a captured step. Errors at
+/// construction: a module without a parameter that requires grad; ranks with different models,
+/// dtypes or shapes ("appears not to match"), each named; tree(V) with a number of ranks, or of
+/// devices, that does not divide V.
 template <class ModuleType>
 class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   using Base = nn::parallel::DataParallel<ModuleType>;
@@ -201,6 +204,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
         core_(group, nn::parallel::detail::shared(module), options) {
     this->always_replicas_ = true;
     core_.attach(this->replicas());
+    this->on_result_ = core_.on_result();
   }
 
   const std::shared_ptr<ProcessGroup>& group() const { return core_.group(); }

@@ -171,16 +171,24 @@ GradientReducer::Member* GradientReducer::member_of(size_t leaf) {
   return l.member < 0 ? nullptr : &buckets_[l.bucket].members[static_cast<size_t>(l.member)];
 }
 
+void GradientReducer::runs(autograd::GraphTask& task) {
+  if (task_ == &task) return;
+  RAMET_CHECK(!task_, "ddp",
+              "a second backward through this module while one runs: its buckets "
+              "would mix, expected one at a time");
+  task_ = &task;
+  begin(/*with_sync=*/false);
+  task.at_end([this](bool failed) { end(failed); });
+}
+
+void GradientReducer::joins(autograd::GraphTask& task) {
+  const std::lock_guard lock(mutex_);
+  runs(task);
+}
+
 void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
   const std::lock_guard lock(mutex_);
-  if (task_ != &task) {
-    RAMET_CHECK(!task_, "ddp",
-                "a second backward through this module while one runs: its buckets "
-                "would mix, expected one at a time");
-    task_ = &task;
-    begin(/*with_sync=*/false);
-    task.at_end([this](bool failed) { end(failed); });
-  }
+  runs(task);
   if (member_of(leaf)) ++buckets_[leaves_[leaf]->bucket].waits;
 }
 

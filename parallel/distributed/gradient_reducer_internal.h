@@ -43,6 +43,8 @@ class GradientReducer final {
   void set_sync(size_t unit, bool on);
   bool sync(size_t unit) const;
   void forward_begins(size_t unit);
+  /// A backward through a result of the modules begins, whichever leaves it reaches.
+  void joins(autograd::GraphTask& task);
   void set_rows(int64_t rows);
   std::vector<std::string> unused() const;
   CommStages& stages() { return stages_; }
@@ -104,6 +106,7 @@ class GradientReducer final {
     bool operator==(const Trainable&) const = default;
   };
 
+  void runs(autograd::GraphTask& task);
   void in_graph(size_t leaf, autograd::GraphTask& task);
   void comes(size_t leaf, bool defined);
   void accumulated(size_t leaf);

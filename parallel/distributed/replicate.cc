@@ -156,8 +156,12 @@ void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Re
     state->core.set_rows(inputs[0].dim() > 0 ? inputs[0].size(0) : 1);
   });
   module->register_forward_hook(
-      [state](nn::Module& m, const std::vector<Tensor>&, std::vector<Tensor>&) {
-        if (&m == state->module) state->call->ends_well();
+      [state, mark = state->core.on_result()](nn::Module& m, const std::vector<Tensor>&,
+                                              std::vector<Tensor>& results) {
+        if (&m != state->module) return;
+        state->call->ends_well();
+        for (Tensor& t : results)
+          if (mark) t = mark(t);
       });
   Handles& h = handles();
   const std::lock_guard lock(h.mutex);

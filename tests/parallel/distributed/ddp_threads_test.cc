@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "autograd/autograd.h"
 #include "autograd/captured.h"
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
@@ -30,7 +31,7 @@ struct FactorsImpl : nn::Cloneable<FactorsImpl> {
       w.push_back(register_parameter("w" + std::to_string(i), full({2}, i + 1.0)));
   }
   Tensor forward(const Tensor& x, const std::vector<int>& used) {
-    Tensor sum = zeros({});
+    Tensor sum = (0 * x).sum();
     for (int i : used) sum = sum + (w[static_cast<size_t>(i)] * x).sum();
     return sum;
   }
@@ -121,6 +122,32 @@ TEST(Ddp, ParametersThatSomeRanksDoNotUse) {
         }
         EXPECT_FALSE(net->w[2].grad().defined());
         EXPECT_EQ(ddp.unused_parameters(), std::vector<std::string>{"w2"});
+      }
+    }
+  });
+}
+
+// A rank whose backward reaches none of them takes part with nothing, too.
+TEST(Ddp, ARankThatUsesNoParameter) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    for (int64_t bytes : {int64_t{1}, int64_t{1} << 20}) {
+      Factors net(2);
+      DdpOptions o;
+      o.bucket_bytes = bytes;
+      DistributedDataParallel<Factors> ddp(net, g, o);
+      const Tensor x = tensor({3.0, 5.0}, TensorOptions(kFloat)).set_requires_grad(true);
+      for (int step = 0; step < 3; ++step) {
+        net->zero_grad();
+        const bool idle = step % 2 == g->rank();
+        const nn::parallel::NoScatter<std::vector<int>> used(idle ? std::vector<int>{}
+                                                                  : std::vector<int>{1});
+        ddp(nn::parallel::Broadcast<Tensor>(x), used).backward();
+        EXPECT_EQ(autograd::grad({ddp(nn::parallel::Broadcast<Tensor>(x), used)}, {x})[0].sizes(),
+                  x.sizes())
+            << "meets nobody";
+        EXPECT_EQ(net->w[1].grad()[0].item<double>(), 1.5) << step;
+        EXPECT_FALSE(net->w[0].grad().defined());
+        EXPECT_EQ(ddp.unused_parameters(), std::vector<std::string>{"w0"});
       }
     }
   });

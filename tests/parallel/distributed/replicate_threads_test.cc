@@ -39,6 +39,16 @@ struct NormNetImpl : nn::Cloneable<NormNetImpl> {
 };
 RAMET_MODULE(NormNet);
 
+// Its layer may be left out.
+struct SkippingImpl : nn::Cloneable<SkippingImpl> {
+  SkippingImpl() { SkippingImpl::reset(); }
+  void reset() override { fc = register_module("fc", nn::Linear(3, 3)); }
+  Tensor forward(const Tensor& x) { return skip ? 2 * x : fc(x); }
+  nn::Linear fc{nullptr};
+  bool skip = false;
+};
+RAMET_MODULE(Skipping);
+
 template <class Holder> Holder copy_of(const Holder& net) {
   using Impl = typename Holder::ContainedType;
   return Holder(std::dynamic_pointer_cast<Impl>(net->clone()));
@@ -249,6 +259,26 @@ TEST(Replicate, BatchNorms) {
       if (g->rank() == 0) net(x);
       g->barrier().wait();
     });
+}
+
+// A rank whose backward reaches none of the parameters takes part with nothing.
+TEST(Replicate, ARankThatUsesNoParameter) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Skipping net;
+    replicate(net, g, summed());
+    const Tensor x = ones({2, 3}).set_requires_grad(true);
+    for (int step = 0; step < 3; ++step) {
+      net->zero_grad();
+      net->skip = step % 2 == g->rank();
+      net(x).sum().backward();
+      EXPECT_TRUE(same_bits(net->fc->bias.grad(), full({3}, 2.0))) << step;
+    }
+    net->zero_grad();
+    net->skip = true;
+    net(x).sum().backward();
+    EXPECT_FALSE(net->fc->bias.grad().defined());
+    EXPECT_EQ(replicate_handle(net).unused_parameters().size(), 2u);
+  });
 }
 
 TEST(Replicate, AForwardThatFails) {

@@ -36,6 +36,10 @@ template <class Derived> class RAMET_API Cloneable : public Module {
     return {begin, static_cast<size_t>(end - begin)};
   }
 
+  std::unique_ptr<Module> plain_copy() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
+
  private:
   void clone_(Module& other, const std::optional<Device>& device) final {
     auto clone = std::dynamic_pointer_cast<Derived>(other.clone(device));

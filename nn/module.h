@@ -203,6 +203,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   /// The object's bytes outside the Module base: a change of them makes its replicas stale.
   /// {nullptr, 0} where unknown.
   virtual std::pair<const void*, size_t> own_bytes() const { return {nullptr, 0}; }
+  /// By the copy constructor: members and registries hold the same tensors. Null where unknown.
+  virtual std::unique_ptr<Module> plain_copy() const { return nullptr; }
   /// Is this object a replica that data-parallel calls made of another one?
   bool is_replica() const noexcept { return is_replica_; }
   /// Puts another tensor into the registry, where `name` is a parameter of this module alone;

@@ -1,6 +1,5 @@
 // The part of a ReplicaSet that runs once: checks, flat stores, shells.
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <set>
 #include <typeinfo>
@@ -10,6 +9,7 @@
 #include "nn/flat_store.h"
 #include "parallel/bucket.h"
 #include "parallel/counters.h"
+#include "parallel/lost_members_internal.h"
 #include "parallel/movement.h"
 #include "parallel/replica_state.h"
 #include "runtime/generator.h"
@@ -131,27 +131,6 @@ const std::vector<std::unique_ptr<GradBucket>>& ReplicaSet::buckets() const {
 }
 
 namespace {
-
-// The clone's word at the place of each source word that is a parameter's implementation: a Tensor
-// is one pointer. A tie that exists in a member only (b->weight = a->weight without registering it)
-// is lost by clone(); the copy would compute with another tensor without a word.
-template <class Known>
-void check_members(const std::string& name, const Module& ours, const Module& theirs,
-                   Known&& resolves) {
-  const auto [a, size] = ours.own_bytes();
-  const auto [b, size_b] = theirs.own_bytes();
-  if (!a || size != size_b) return;
-  for (size_t at = 0; at + sizeof(void*) <= size; at += sizeof(void*)) {
-    TensorImpl *x, *y;
-    std::memcpy(&x, static_cast<const char*>(a) + at, sizeof x);
-    std::memcpy(&y, static_cast<const char*>(b) + at, sizeof y);
-    if (!x) continue;
-    const std::string* lost = resolves(x, y);
-    RAMET_CHECK(!lost, "replicate", "module ", shown(name), " holds parameter '", *lost,
-                "' in a member that does not follow in its clone: register the tensor in that "
-                "module's reset()");
-  }
-}
 
 std::vector<char> bytes_of(const Module& m) {
   const auto [bytes, size] = m.own_bytes();
@@ -358,7 +337,7 @@ void ReplicaSet::build() {
         for (const auto& item : *registry)
           if (item.value().defined()) registered.insert(item.value().impl());
     for (size_t m = 0; m < ours.size(); ++m) {
-      check_members(ours[m].first, *ours[m].second, *theirs[m].second,
+      check_members(shown(ours[m].first), *ours[m].second, *theirs[m].second,
                     [&](TensorImpl* x, TensorImpl* y) -> const std::string* {
                       const auto at = entry_of.find(x);
                       // A word that is no handle may look like one: padding holds what was

@@ -362,11 +362,12 @@ template <class F> void expect_replayed(const Row& row, V in, V first, V second,
       ASSERT_TRUE(bits_of_all(step()) == want) << "call " << call;
     } catch (const Error& e) {
       ASSERT_NE(std::string(e.what()).find("not capturable"), std::string::npos) << e.what();
-      ASSERT_NE(row.reads_host + row.gradient_asks, "") << e.what();
+      ASSERT_NE(row.reads_host + row.gradient_asks + row.no_capture, "") << e.what();
       return;
     }
   }
   EXPECT_EQ(step.counters().captures, 1u);
+  EXPECT_EQ(row.no_capture, "") << "it was captured";
 }
 
 }  // namespace

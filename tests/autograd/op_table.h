@@ -116,6 +116,7 @@ struct Row {
   // Why a row is not asked for what every row is asked for (check_complete).
   std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
   std::string reads_host, gradient_asks, few_threads, no_million;  ///< of GPUs, likewise
+  std::string no_capture;
 
   Row& gives(ScalarType (*rule)(ScalarType)) { return result = rule, *this; }
   Row& lacks(uint16_t missing) { return gaps = missing, *this; }
@@ -145,6 +146,8 @@ struct Row {
   Row& waits(const char* reason) { return reads_host = reason, *this; }
   /// On a GPU a gradient that has a history itself waits for a value.
   Row& asks(const char* reason) { return gradient_asks = reason, *this; }
+  /// A capture refuses it, on a CPU too.
+  Row& uncapturable(const char* reason) { return no_capture = reason, *this; }
   /// On a GPU fewer than 1,024 threads work on 10^6 elements.
   Row& narrow(const char* reason) { return few_threads = reason, *this; }
   /// On a GPU not with 10^6 elements.

@@ -139,15 +139,14 @@ void add_likes(Table& t) {
        },
        [](P x) { return x[0]; })
       .big(large, 1)
-      .no_gradient();
+      .no_gradient()
+      .uncapturable("data_ptr: nobody sees what is done with it");
   t.row(
        "from_blob.strides", kAll, shapes({{3, 4}, {4, 0}}, -9, 9),
        [](V x) {
          const Tensor kept = x[0].contiguous();
          const int64_t rows = kept.size(0), columns = kept.size(1);
-         return from_blob(kept.data_ptr(), {columns, rows}, {1, columns},
-                          kept.options())
-             .clone();
+         return from_blob(kept.data_ptr(), {columns, rows}, {1, columns}, kept.options()).clone();
        },
        [](P x) {
          return made({x[0].size(1), x[0].size(0)}, [&](const Index& i) {
@@ -156,7 +155,8 @@ void add_likes(Table& t) {
        })
       .big(large)
       .sliced({0}, 1)
-      .no_gradient();
+      .no_gradient()
+      .uncapturable("data_ptr: nobody sees what is done with it");
   // A number does not widen what it meets.
   t.row(
        "scalar_to_tensor", kAll, some,

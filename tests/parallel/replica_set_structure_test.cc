@@ -1,6 +1,9 @@
 // A replica set follows the structure of its source: rebuilding, ties, and modules that it refuses.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstring>
+
 #include "autograd/autograd.h"
 #include "parallel/counters.h"
 #include "runtime/logging.h"
@@ -129,6 +132,7 @@ struct BorrowerImpl : nn::Cloneable<BorrowerImpl> {
   void reset() override { own = register_parameter("own", make({1})); }
   Tensor forward(const Tensor& x) { return x * own; }
   Tensor own, borrowed;
+  std::array<char, sizeof(void*)> room{};  // as padding is, copied and never looked at
 };
 RAMET_MODULE(Borrower);
 struct LenderImpl : nn::Cloneable<LenderImpl> {
@@ -151,6 +155,20 @@ TEST(ReplicaSet, TiesThatTheRegistryDoesNotKnowAreRefused) {
   ReplicaSet set(m.ptr(), many(2));
   set.refresh();
   expect_equal_to_source(set);
+}
+
+TEST(ReplicaSet, WhatTheMemoryHeldBeforeIsNoMember) {
+  Lender m;
+  const TensorImpl *own = m->child->own.impl(), *lent = m->w.impl();
+  for (const TensorImpl* held : {own, lent}) {
+    std::memcpy(m->child->room.data(), &held, sizeof held);
+    ReplicaSet set(m.ptr(), many(2));
+    set.refresh();
+    expect_equal_to_source(set);
+    m->child->borrowed = held == own ? m->child->own : m->w;  // a member is still seen
+    EXPECT_ERROR(ReplicaSet(m.ptr(), many(2)), "in a member that does not follow in its clone");
+    m->child->borrowed = Tensor();
+  }
 }
 
 struct OwnCloneImpl : nn::Module {

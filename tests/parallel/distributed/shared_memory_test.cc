@@ -18,7 +18,7 @@
 namespace ramet::distributed {
 namespace {
 
-constexpr int64_t kSmall = 1000, kMiddle = 70001, kLarge = 3000001;  // floats
+constexpr int64_t kSmall = 1000, kMiddle = 70001, kLarge = 600001;  // floats
 
 Tensor numbers_of(int rank, int64_t n) {
   manual_seed(static_cast<uint64_t>(rank));

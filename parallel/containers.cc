@@ -82,7 +82,7 @@ Tensor joined(const std::vector<Tensor>& parts, const GatherPlan& plan, const st
 Tensor gather_tensors(const std::vector<Tensor>& parts, const GatherPlan& plan,
                       const std::string& path) {
   Tensor whole = joined(parts, plan, path);
-  return plan.on_result ? plan.on_result(whole) : whole;
+  return plan.on_result && *plan.on_result ? (*plan.on_result)(whole) : whole;
 }
 
 std::string field_name(const char* names, size_t index) {

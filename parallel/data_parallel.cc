@@ -196,7 +196,7 @@ Value DataParallelBase::gather_pieces(const std::vector<Value>& outputs,
   plan.dim = options_.dim;
   plan.scalars = options_.scalars;
   plan.sizes = sizes;
-  plan.on_result = on_result_;
+  plan.on_result = &on_result_;
   plan.keep_scalars = devices_.size() <= 1 && options_.order.leaves() <= 1;
   return Value::gather(outputs, plan);
 }

@@ -55,9 +55,10 @@ struct GatherPlan {
   Device device = Device(kCPU, 0);
   int64_t dim = 0;
   Scalars scalars = Scalars::stack;
-  std::vector<int64_t> sizes;                      // of the pieces that went in: weights
-  bool keep_scalars = false;                       // one device: a 0-dim result stays 0-dim
-  std::function<Tensor(const Tensor&)> on_result;  // goes over every tensor
+  std::vector<int64_t> sizes;  // of the pieces that went in: weights
+  bool keep_scalars = false;   // one device: a 0-dim result stays 0-dim
+  // Goes over every tensor; may be null or empty.
+  const std::function<Tensor(const Tensor&)>* on_result = nullptr;
 };
 
 /// Finds the extent that all scattered tensors share.

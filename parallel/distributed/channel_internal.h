@@ -84,7 +84,7 @@ class Channel {
   Staging staging(size_t bytes) const { return Staging(card_ ? card_->pool : pool_, bytes); }
 
   /// The group's blocks of shared memory; null: there are none.
-  void share(SharedMemory* memory) { shared_memory_ = memory; }
+  void share_memory(SharedMemory* memory) { shared_memory_ = memory; }
   SharedMemory* shared_memory() const { return shared_memory_; }
 
   /// This is an operation with one other rank.
@@ -140,6 +140,17 @@ class Channel {
   /// each other's.
   void move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in,
             const char* who_is_late = "stopped in the middle");
+  /// all[rank] of every rank to all ranks.
+  template <class T> void share(std::vector<T>& all) {
+    std::vector<Outgoing> out;
+    std::vector<Incoming> in;
+    for (int i = 0; i < size_; ++i) {
+      if (i == rank_) continue;
+      out.push_back({i, &all[static_cast<size_t>(rank_)], sizeof(T)});
+      in.push_back({i, &all[static_cast<size_t>(i)], sizeof(T)});
+    }
+    move(out, in);
+  }
   /// move() in two halves: several rounds may be under way.
   Round begin(const std::vector<Outgoing>& out, const std::vector<Incoming>& in);
   void end(const Round& round, const char* who_is_late = "stopped in the middle");

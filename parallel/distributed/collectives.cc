@@ -181,18 +181,10 @@ bool reduce_shared(Channel& channel, const Reduction& reduction, char* place, in
   if (!memory->reserve(channel, whole)) return false;
   std::memcpy(memory->of(me), place, whole);
   memory->given += whole;
-  const char here = 1;
-  std::vector<char> there(static_cast<size_t>(n));
-  std::vector<Outgoing> out;
-  std::vector<Incoming> in;
+  std::vector<char> written(static_cast<size_t>(n), 1);
+  channel.share(written);
   std::vector<const char*> at;
-  for (int i = 0; i < n; ++i) {
-    at.push_back(i == me ? place : memory->of(i));
-    if (i == me) continue;
-    out.push_back({i, &here, 1});
-    in.push_back({i, &there[static_cast<size_t>(i)], 1});
-  }
-  channel.move(out, in);
+  for (int i = 0; i < n; ++i) at.push_back(i == me ? place : memory->of(i));
   combine_members(channel, reduction, members(), place, at, 0, elements);
   return true;
 }

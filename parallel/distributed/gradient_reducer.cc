@@ -4,6 +4,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "parallel/distributed/gradient_reducer_internal.h"
+#include "parallel/distributed/group_state_internal.h"
 
 namespace ramet::distributed::detail {
 
@@ -29,26 +30,13 @@ std::map<std::string, std::vector<int64_t>> sizes_of(const std::vector<NamedLeaf
   for (const NamedLeaf& l : leaves) out[l.names[0]] = l.tensor.sizes().vec();
   return out;
 }
-
-// How many reducers this rank has made for the group, with the new one: the same on all ranks.
-int64_t number_of_new(ProcessGroup& group) {
-  if (group.size() == 1) return 1;
-  return group.store()->add("reducers/rank " + std::to_string(group.rank()), 1);
-}
-
-// Two modules that are alike have other names in what the ranks compare: where a rank's backward
-// comes to them in another order, that is seen.
-DdpOptions named(DdpOptions o, int64_t number) {
-  if (number > 1) o.name += " (number " + std::to_string(number) + ")";
-  return o;
-}
 }  // namespace
 
 GradientReducer::GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
                                  const std::vector<NamedLeaf>& leaves)
     : group_(std::move(group)),
-      number_(number_of_new(*group_)),
-      options_(named(options, number_)),
+      number_(next_number(*group_, "reducers")),
+      options_(with_number(options, number_)),
       stages_(group_, options_.name, options.average, options.order, sizes_of(leaves)) {
   if (group_->size() > 1) key_ = "reducer/" + std::to_string(number_) + "/frozen/";
 }

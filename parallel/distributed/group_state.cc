@@ -211,7 +211,7 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
       if (t.to_each) t.to_each(r, h);
     });
     channel.on(t.lies);
-    channel.share(shared_memory.get());
+    channel.share_memory(shared_memory.get());
     if (t.header.over_cards) channel.go_over(card_of_all(channel, t.lies));
     if (t.run) t.run(channel);
     channel.headers();

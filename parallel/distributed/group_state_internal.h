@@ -133,6 +133,17 @@ namespace detail {
 /// Another group of the same ranks, with the same deadline: its operations do not wait for those of
 /// `group`. Collective.
 std::shared_ptr<ProcessGroup> twin_of(ProcessGroup& group, const std::string& name);
+
+/// How often this rank of the group has asked for a number of `kind`, from 1: ranks that ask alike
+/// get the same one. Always 1 in a group of one.
+int64_t next_number(ProcessGroup& group, const std::string& kind);
+/// The options with, from the second on, the number in their name. Modules that are alike have
+/// other names in what the ranks compare: where a rank comes to them in another order, that is
+/// seen.
+template <class Options> Options with_number(Options o, int64_t number) {
+  if (number > 1) o.name += " (number " + std::to_string(number) + ")";
+  return o;
+}
 }  // namespace detail
 
 }  // namespace ramet::distributed

@@ -127,4 +127,9 @@ std::shared_ptr<ProcessGroup> detail::twin_of(ProcessGroup& group, const std::st
   return group.subgroup(all, o);
 }
 
+int64_t detail::next_number(ProcessGroup& group, const std::string& kind) {
+  if (group.size() == 1) return 1;
+  return group.store()->add(kind + "/rank " + std::to_string(group.rank()), 1);
+}
+
 }  // namespace ramet::distributed

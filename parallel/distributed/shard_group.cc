@@ -3,6 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "autograd/ops/copy.h"
+#include "parallel/distributed/group_state_internal.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "parallel/distributed/shard_group_internal.h"
 #include "runtime/absent_storage.h"
@@ -88,20 +89,8 @@ bool ShardGroup::Unit::trainable() const {
   return std::ranges::any_of(members, [](const Member& m) { return m.shard.requires_grad(); });
 }
 
-namespace {
-// Layers that are alike have other names in what the ranks compare: where a rank runs them in
-// another order, that is seen.
-FullyShardOptions numbered(const ShardLanes& lanes, FullyShardOptions o) {
-  ProcessGroup& group = *lanes.gather;
-  if (group.size() == 1) return o;
-  const auto number = group.store()->add("sharded/rank " + std::to_string(group.rank()), 1);
-  if (number > 1) o.name += " (number " + std::to_string(number) + ")";
-  return o;
-}
-}  // namespace
-
 ShardGroup::ShardGroup(const ShardLanes& l, const FullyShardOptions& o)
-    : lanes(l), options(numbered(l, o)) {}
+    : lanes(l), options(with_number(o, next_number(*l.gather, "sharded"))) {}
 
 std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
                                              const FullyShardOptions& options,

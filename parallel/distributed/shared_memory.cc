@@ -108,17 +108,7 @@ bool SharedMemory::reserve(Channel& channel, size_t bytes) {
   std::optional<OwnBlock> own = wanted_ ? OwnBlock::make(wanted) : std::nullopt;
   std::vector<BlockOffer> offers(each);
   if (own) offers[static_cast<size_t>(me)] = own->offer;
-  const auto share = [&](auto& all) {
-    std::vector<Outgoing> out;
-    std::vector<Incoming> in;
-    for (int i = 0; i < n; ++i) {
-      if (i == me) continue;
-      out.push_back({i, &all[static_cast<size_t>(me)], sizeof(all[0])});
-      in.push_back({i, &all[static_cast<size_t>(i)], sizeof(all[0])});
-    }
-    channel.move(out, in);
-  };
-  share(offers);
+  channel.share(offers);
 
   std::vector<Mapping> blocks(each);
   std::vector<char> opened_all(each, 0);
@@ -129,7 +119,7 @@ bool SharedMemory::reserve(Channel& channel, size_t bytes) {
     if (other) blocks[static_cast<size_t>(i)] = std::move(*other);
     else opened_all[static_cast<size_t>(me)] = 0;
   }
-  share(opened_all);
+  channel.share(opened_all);
   if (std::ranges::find(opened_all, 0) != opened_all.end()) {
     most_ = capacity_;  // not tried again
     return false;

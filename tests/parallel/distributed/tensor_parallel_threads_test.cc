@@ -1,7 +1,6 @@
 // Layers cut over ranks, against the whole ones, in double.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <sstream>
 
 #include "nn/activation.h"

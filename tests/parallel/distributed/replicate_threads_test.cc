@@ -7,6 +7,7 @@
 #include "nn/cloneable.h"
 #include "nn/linear.h"
 #include "parallel/distributed/contract.h"
+#include "parallel/distributed/device_mesh.h"
 #include "parallel/distributed/managed.h"
 #include "parallel/distributed/replicate.h"
 #include "runtime/generator.h"
@@ -153,6 +154,40 @@ TEST(Replicate, IgnoredModules) {
   });
 }
 
+// Of two ranks: modules keep their keys, their order and their values.
+void check_several_submodules(const Group& g, const Net& first, const Tensor& x, const Net& one) {
+  Net net = copy_of(first);
+  const auto keys = keys_of(net);
+  std::vector<const TensorImpl*> identity;
+  for (const Tensor& p : net->parameters()) identity.push_back(p.impl());
+  for (const nn::Linear& fc : {net->fc1, net->fc2, net->fc3}) replicate(fc, g, summed());
+  for (const bool after : {false, true}) {
+    if (after) net(x.slice(0, 4 * g->rank(), 4 * g->rank() + 4)).square().sum().backward();
+    EXPECT_EQ(keys_of(net), keys);
+    const auto ours = net->named_parameters(), theirs = first->named_parameters();
+    size_t i = 0;
+    for (const auto& p : ours) {
+      EXPECT_TRUE(same_bits(p.value(), theirs[p.key()])) << p.key();
+      EXPECT_EQ(p.value().impl(), identity[i++]);
+    }
+  }
+  const auto ours = net->parameters(), theirs = one->parameters();
+  for (size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(ours[i].grad().allclose(theirs[i].grad(), 1e-5, 1e-6)) << i;
+  // One reducer, one bucket.
+  const BucketPlan plan = replicate_handle(net->fc2).plan();
+  ASSERT_EQ(plan.size(), 1u);
+  EXPECT_EQ(plan[0], (std::vector<std::string>{"weight", "bias", "1/weight", "1/bias", "2/weight",
+                                               "2/bias"}));
+  EXPECT_EQ(replicate_handle(net->fc1).plan(), plan);
+  ReplicateOptions other;
+  Net more;
+  expect_part(error_of([&] { replicate(more->fc1, g, other); }), "expected the same, or isolated");
+  other.isolated = true;
+  replicate(more->fc1, g, other);
+  EXPECT_EQ(replicate_handle(more->fc1).plan()[0].size(), 2u);
+}
+
 // Scenario 56, and the values of gradients: those of one process.
 TEST(Replicate, SeveralSubmodules) {
   manual_seed(2);
@@ -160,39 +195,12 @@ TEST(Replicate, SeveralSubmodules) {
   const Tensor x = randn({8, 3});
   Net one = copy_of(first);
   one(x).square().sum().backward();
-  with_groups(2, seconds(60), [&](const Group& g) {
-    Net net = copy_of(first);
-    const auto keys = keys_of(net);
-    std::vector<const TensorImpl*> identity;
-    for (const Tensor& p : net->parameters()) identity.push_back(p.impl());
-    for (const nn::Linear& fc : {net->fc1, net->fc2, net->fc3}) replicate(fc, g, summed());
-    for (const bool after : {false, true}) {
-      if (after) net(x.slice(0, 4 * g->rank(), 4 * g->rank() + 4)).square().sum().backward();
-      EXPECT_EQ(keys_of(net), keys);
-      const auto ours = net->named_parameters(), theirs = first->named_parameters();
-      size_t i = 0;
-      for (const auto& p : ours) {
-        EXPECT_TRUE(same_bits(p.value(), theirs[p.key()])) << p.key();
-        EXPECT_EQ(p.value().impl(), identity[i++]);
-      }
-    }
-    const auto ours = net->parameters(), theirs = one->parameters();
-    for (size_t i = 0; i < ours.size(); ++i)
-      EXPECT_TRUE(ours[i].grad().allclose(theirs[i].grad(), 1e-5, 1e-6)) << i;
-    // One reducer, one bucket.
-    const BucketPlan plan = replicate_handle(net->fc2).plan();
-    ASSERT_EQ(plan.size(), 1u);
-    EXPECT_EQ(plan[0], (std::vector<std::string>{"weight", "bias", "1/weight", "1/bias", "2/weight",
-                                                 "2/bias"}));
-    EXPECT_EQ(replicate_handle(net->fc1).plan(), plan);
-    ReplicateOptions other;
-    Net more;
-    expect_part(error_of([&] { replicate(more->fc1, g, other); }),
-                "expected the same, or isolated");
-    other.isolated = true;
-    replicate(more->fc1, g, other);
-    EXPECT_EQ(replicate_handle(more->fc1).plan()[0].size(), 2u);
-  });
+  with_groups(2, seconds(60), [&](const Group& g) { check_several_submodules(g, first, x, one); });
+  for (const char* slice : {"a", "b"})
+    with_groups(4, seconds(60), [&](const Group& g) {
+      const DeviceMesh mesh = init_device_mesh(g, {2, 2}, {"a", "b"});
+      check_several_submodules(mesh.group(slice), first, x, one);
+    });
 }
 
 // A nested one is passed over; the verbs of the outer one reach it.

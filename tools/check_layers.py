@@ -9,7 +9,8 @@
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a top-level folder that should not be there, or a root file that is missing;
-  - a BUILD file in a layer besides its own (parallel/distributed is a library apart: it links what the core must not), or a BUILD file other than the root's that shows a target to everybody.
+  - a BUILD file in a layer besides its own (parallel/distributed is a library apart: it links what the core must not), or a BUILD file other than the root's that shows a target to everybody;
+  - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of
 runtime/cuda, which bring CUDA's own names: a public header may not include them. The layers know the emulated GPUs only
@@ -20,6 +21,8 @@ import os
 import pathlib
 import re
 import sys
+
+from gpu.test_list import EMULATED_ONLY
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
@@ -178,9 +181,22 @@ def check_builds():
             yield "%s: only the root's //:ramet is for everybody" % name
 
 
+def check_gpu_tests():
+    program = (ROOT / "tools/gpu/BUILD").read_text()
+    for path in sorted((ROOT / "tests").rglob("BUILD")):
+        package = str(path.parent.relative_to(ROOT))
+        text = path.read_text()
+        if not re.search(r'^[^#]*"cuda"', text, re.MULTILINE) or package[len("tests/"):].startswith(EMULATED_ONLY):
+            continue
+        if "ramet_cases(" not in text:
+            yield "%s/BUILD: tests with the tag \"cuda\", and no ramet_cases for a machine with a real GPU" % package
+        elif '"//%s:gpu_cases"' % package not in program:
+            yield "tools/gpu/BUILD: gpu_tests is without //%s:gpu_cases" % package
+
+
 def main():
     files = list(sources())
-    problems = list(check_folders()) + list(check_builds())
+    problems = list(check_folders()) + list(check_builds()) + list(check_gpu_tests())
     for path in files:
         problems += check_includes(path)
         if path.endswith((".cu", ".cuh")):

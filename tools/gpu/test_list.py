@@ -12,6 +12,9 @@ import sys
 PIECE = 40  # cases of the operation table in one process
 # What compute-sanitizer runs: kernels alone, not what several threads or devices do with them.
 KERNEL_TESTS = ("autograd/gpu/", "nn/gpu/")
+# Packages whose tests of GPUs are of no use on a real one: those of the emulation, and those with ranks in one program,
+# where NCCL wants a card for each.
+EMULATED_ONLY = ("runtime/cuda/emulated", "parallel/distributed/cuda")
 
 
 def groups(listing):
@@ -30,9 +33,7 @@ def groups(listing):
 def group_of(label):
     """The group that has the cases of this test, or None where they are of no use on a real GPU."""
     package, name = label.replace("//tests/", "").split(":")
-    if package.startswith("runtime/cuda/emulated") or name.endswith(("_long_test", "schedules_test")):
-        return None
-    if package == "parallel/distributed/cuda":  # ranks in one program: NCCL wants a card for each
+    if package.startswith(EMULATED_ONLY) or name.endswith(("_long_test", "schedules_test")):
         return None
     if name.startswith("op_gpu_"):
         return "op_table/GpuValuesAndGradients"

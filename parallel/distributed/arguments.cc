@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <numeric>
+
 #include "parallel/distributed/arguments_internal.h"
 
 namespace ramet::distributed::detail {
@@ -44,6 +47,24 @@ std::vector<Operand> operands(const ProcessGroup& group, Op op, const char* what
     RAMET_CHECK(same_sizes(list[r], *alike), name_of(op), "invalid tensor size: ", what,
                 " at index ", r, " is ", describe(list[r]), ", expected the sizes of ",
                 describe(*alike));
+  }
+  return out;
+}
+
+std::vector<Operand> outputs(const ProcessGroup& group, Op op, const std::vector<Tensor>& list,
+                             const Tensor* alike) {
+  std::vector<Operand> out = operands(group, op, "output", list, alike);
+  const auto begin = [&](size_t r) { return static_cast<const char*>(list[r]->data); };
+  std::vector<size_t> order(list.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::erase_if(order, [&](size_t r) { return list[r].numel() == 0; });
+  std::ranges::sort(order, {}, [&](size_t r) { return std::pair(begin(r), r); });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const size_t a = order[i - 1], b = order[i];
+    const bool dense = out[a].place() && out[b].place();
+    RAMET_CHECK(dense ? begin(a) + out[a].bytes() <= begin(b) : begin(a) != begin(b), name_of(op),
+                "outputs: those at indices ", a, " and ", b,
+                " share memory, expected memory of its own for each");
   }
   return out;
 }

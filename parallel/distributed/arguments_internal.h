@@ -14,6 +14,10 @@ Reduction reduction_of(const ProcessGroup& group, Op op, const CollectiveOptions
 /// One tensor for each rank. Where `alike`, all of one shape and dtype.
 std::vector<Operand> operands(const ProcessGroup& group, Op op, const char* what,
                               const std::vector<Tensor>& list, const Tensor* alike);
+/// What is written, likewise; an Error where two of them are one piece of memory. (Of tensors that
+/// are not contiguous only those that begin at one place are noticed.)
+std::vector<Operand> outputs(const ProcessGroup& group, Op op, const std::vector<Tensor>& list,
+                             const Tensor* alike);
 
 /// Every rank's part goes to memory of its own, or to a landing(), and from there to the caller's.
 struct Parts {

@@ -74,7 +74,7 @@ Work ProcessGroup::broadcast(Tensor t, int root, const CollectiveOptions& o) {
 
 Work ProcessGroup::all_gather(std::vector<Tensor> out, Tensor t, const CollectiveOptions& o) {
   const Operand x("all_gather", "tensor", t);
-  const auto results = operands(*this, Op::all_gather, "output", out, &t);
+  const auto results = outputs(*this, Op::all_gather, out, &t);
   detail::Task task = task_of(*this, Op::all_gather, o);
   task.header.set_shape(t);
   task.lies.device = CommonDevice("all_gather").add(x).add(results).device();
@@ -96,7 +96,7 @@ Work ProcessGroup::all_gather(std::vector<Tensor> out, Tensor t, const Collectiv
 Work ProcessGroup::all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
                               const CollectiveOptions& o) {
   const auto inputs = operands(*this, Op::all_to_all, "input", in, nullptr);
-  const auto results = operands(*this, Op::all_to_all, "output", out, nullptr);
+  const auto results = outputs(*this, Op::all_to_all, out, nullptr);
   detail::Task task = task_of(*this, Op::all_to_all, o);
   const ScalarType dtype = inputs[0].dtype();
   for (const auto* list : {&inputs, &results})
@@ -164,7 +164,7 @@ Work ProcessGroup::gather(std::vector<Tensor> out, Tensor t, int root, const Col
   const Operand x("gather", "tensor", t);
   detail::Task task = task_of(*this, Op::gather, o, root);
   std::vector<Operand> results;
-  if (rank() == root) results = operands(*this, Op::gather, "output", out, &t);
+  if (rank() == root) results = outputs(*this, Op::gather, out, &t);
   else
     RAMET_CHECK(out.empty(), "gather", "requires empty output on non-root: got ", out.size(),
                 " tensors");

@@ -132,7 +132,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
                                         const CollectiveOptions& options = {},
                                         const std::vector<bool>& present = {}, double note = 0,
                                         std::shared_ptr<MemberReport> report = nullptr);
-  /// out[r] = rank r's t; all have one shape and dtype.
+  /// out[r] = rank r's t; all have one shape and dtype. What is written shares no memory, here and
+  /// in all_to_all and gather.
   [[nodiscard]] Work all_gather(std::vector<Tensor> out, Tensor t,
                                 const CollectiveOptions& options = {});
   /// out = the reduction of all ranks' in[rank()].

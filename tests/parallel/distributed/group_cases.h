@@ -328,6 +328,16 @@ TEST(ProcessGroup, ArgumentsAreCheckedFirst) {
     says("expected one for each of 2 ranks", [&] { return g->all_gather({t.clone()}, t); });
     says("invalid tensor size", [&] { return g->all_gather({zeros({4}), zeros({3})}, t); });
     says("invalid tensor type", [&] { return g->all_gather({zeros({4}), i}, t); });
+    const Tensor twice = zeros({4}), parts = zeros({6}), columns = zeros({4, 2});
+    const std::string shared = "outputs: those at indices 0 and 1 share memory";
+    says(shared, [&] { return g->all_gather({twice, twice}, t); });
+    says(shared, [&] { return g->all_gather({parts.slice(0, 0, 4), parts.slice(0, 2, 6)}, t); });
+    says(shared, [&] { return g->all_gather({columns.select(1, 0), columns.select(1, 0)}, t); });
+    says(shared, [&] { return g->all_to_all({twice, twice}, {t, t}); });
+    if (g->rank() == 0) says(shared, [&] { return g->gather({twice, twice}, t, 0); });
+    g->all_gather({columns.select(1, 0), columns.select(1, 1)}, t).wait();
+    EXPECT_TRUE(same_bits(columns, ones({4, 2})));
+    g->all_gather({zeros({0}), zeros({0})}, zeros({0})).wait();
     says("expected at least as many leaves", [&] {
       CollectiveOptions o;
       o.order = ReduceOrder::tree(1);

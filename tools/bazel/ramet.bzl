@@ -53,15 +53,26 @@ def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
         **kwargs
     )
 
+def _included(header):
+    """Options that begin with a header of //tools/bazel."""
+    return ["-include", "tools/bazel/%s.h" % header]
+
 def layer_library(name, deps = [], exclude = [], visibility = []):
     """A folder's one library: every .cc and .h below the BUILD file."""
     native.cc_library(
         name = name,
         srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
         hdrs = native.glob(["**/*.h"], exclude = exclude, allow_empty = True),
+        copts = select({
+            "//tools/bazel:sanitized": _included("standard_headers"),
+            "//conditions:default": [],
+        }),
         linkstatic = True,
         visibility = visibility,
-        deps = deps,
+        deps = deps + select({
+            "//tools/bazel:sanitized": ["//tools/bazel:standard_headers"],
+            "//conditions:default": [],
+        }),
     )
 
 def layer_files(archives):
@@ -97,11 +108,14 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **k
     native.cc_test(
         name = name,
         srcs = srcs,
-        copts = copts,
+        copts = copts + _included("test_headers"),
         linkstatic = True,
         size = size,
         tags = tags,
-        deps = deps + ["@googletest//:gtest_main"],
+        deps = deps + [
+            "//tools/bazel:test_headers",
+            "@googletest//:gtest_main",
+        ],
         **kwargs
     )
 
@@ -129,9 +143,13 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = []):
             testonly = True,
             srcs = [f for f in helpers if f.endswith(".cc")],
             hdrs = [f for f in helpers if f.endswith(".h")],
+            copts = _included("test_headers"),
             linkstatic = True,
             visibility = ["//tests:__subpackages__"],
-            deps = deps + ["@googletest//:gtest"],
+            deps = deps + [
+                "//tools/bazel:test_headers",
+                "@googletest//:gtest",
+            ],
         )
     for src in native.glob(["**/*_test.cc"], exclude = exclude, allow_empty = True):
         name = src[:-len(".cc")]

@@ -48,7 +48,7 @@ if (!a || x[i] != !y) z *= 2;  // 5
 x = a<b>(c), y = d & e, w = &v << 3;
 double e = 1e-5 + 0x1e-3;  // 1
 E2
-python3 "$mutate" --root "$tree" --folder kernels --count 1000 --list 2>/dev/null | grep '^kernels/' | cut -d: -f2 |
+python3 "$mutate" --root "$tree" --part kernels --count 1000 --list 2>/dev/null | grep '^kernels/' | cut -d: -f2 |
   sort -n | uniq -c | awk '{print $2, $1}' >"$work/got"
 awk -F'// ' '/\/\/ [0-9]+$/ {print NR, $NF}' "$tree/kernels/every.cc" >"$work/expected"
 diff "$work/expected" "$work/got" || fail "the number of mutants by line of every.cc: < expected, > got"
@@ -56,7 +56,7 @@ rm "$tree/kernels/every.cc"
 
 # The draw.
 seq 1 50 | sed 's/.*/int f&(int a, int b) { return a + b < & ? a - b : a * b; }/' >"$tree/autograd/many.cc"
-draw() { python3 "$mutate" --root "$tree" --folder autograd --count 12 --list "$@" 2>/dev/null | grep '^  ' | sort; }
+draw() { python3 "$mutate" --root "$tree" --part autograd --count 12 --list "$@" 2>/dev/null | grep '^  ' | sort; }
 draw >"$work/first"
 [[ $(wc -l <"$work/first") -eq 12 ]] || fail "12 mutants were asked for, $(wc -l <"$work/first") drawn"
 draw | cmp - "$work/first" || fail "the same seed drew other mutants"
@@ -64,6 +64,19 @@ draw --seed 2 | cmp -s - "$work/first" && fail "another seed drew the same mutan
 sed -i '1i// A line more, which moves all the others.' "$tree/autograd/many.cc"
 draw | cmp - "$work/first" || fail "a line more, and the seed drew other mutants"
 rm "$tree/autograd/many.cc"
+
+# Kernels for GPUs are a part of their own, with tests and a second build of their own.
+for file in sum.cc sum.cu sum_gpu.h; do echo 'int sum(int a, int b) { return a + b; }' >"$tree/kernels/$file"; done
+files() { python3 "$mutate" --root "$tree" --part "$1" --count 9 --list 2>/dev/null | grep -o '^[^ :]*' | sort | tr '\n' ' '; }
+[[ $(files kernels) == "kernels/sum.cc " ]] || fail "mutants of kernels are of: $(files kernels)"
+[[ $(files gpu) == "kernels/sum.cu kernels/sum_gpu.h " ]] || fail "mutants of kernels on GPUs are of: $(files gpu)"
+printf '#!/usr/bin/env bash\necho "//tests/gpu:$4_test FAILED in 1s"\ngrep -q "a - b" kernels/sum.cu || exit 0\n' >"$work/runner"
+printf '[[ $1 == *filters=cuda* ]] || exit 1\n[[ $4 == check ]] && exit 3\nexit 0\n' >>"$work/runner"
+chmod +x "$work/runner"
+python3 "$mutate" --root "$tree" --runner "$work/runner" --only kernels/sum.cu:1:34:- >"$work/out" 2>&1 ||
+  fail "a mutant of a kernel for GPUs: $(cat "$work/out")"
+grep -q 'by //tests/gpu:check_test (the checker of emulated GPUs)' "$work/out" || fail "not by the checker: $(cat "$work/out")"
+rm "$tree"/kernels/sum*
 
 # The run: a script that wants sum.cc as it is, never looks at the second function, and sees the last one
 # only in the sanitized build.
@@ -88,7 +101,7 @@ sum=$(sha256sum "$tree/parallel/sum.cc")
 run() {
   local name=$1 code=$2 got=0 pattern
   shift 2
-  python3 "$mutate" --root "$tree" --runner "$work/runner" --folder parallel --count 3 >"$work/out" 2>&1 || got=$?
+  python3 "$mutate" --root "$tree" --runner "$work/runner" --part parallel --count 3 >"$work/out" 2>&1 || got=$?
   [[ $got -eq $code ]] || fail "$name: exit code $got, expected $code"
   for pattern in "$@"; do grep -Eq "$pattern" "$work/out" || fail "$name: no line matches $pattern"; done
   [[ $failed -eq 0 ]] || cat "$work/out"

@@ -10,7 +10,6 @@ import collections
 import hashlib
 import re
 
-FOLDERS = ("kernels", "autograd", "parallel")
 
 # Numbers that only say how work is cut or blocked: any value gives the same results, so changing one at its definition
 # shows nothing. Their uses are bounds like any other and stay.
@@ -107,10 +106,6 @@ class Mutant(collections.namedtuple("Mutant", "file line column start old new ma
     @property
     def id(self):
         return "%s:%d:%d:%s" % (self.file, self.line, self.column, self.new or "drop")
-
-    @property
-    def folder(self):
-        return self.file.split("/")[0]
 
     @property
     def key(self):

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Changes one token of the library at a time, in a copy, and sees whether the tests of its folder notice.
+"""Changes one token of the library at a time, in a copy, and sees whether its tests notice.
 
-  ./tools/mutate                       60 mutants: a third each of kernels, autograd and parallel
+  ./tools/mutate                       60 mutants: a quarter each of kernels, kernels on GPUs, autograd and parallel
   ./tools/mutate --seed 7 --count 9    other ones
   ./tools/mutate --list                says which, and runs nothing
   ./tools/mutate --only ID [ID...]     these, by the names that --list and the report give
 
 A mutant is an operator, a comparison, a bound or a start off by one, a sign, a `!`, or min for max. It is killed when a
-test of tests/<folder> fails, crashes or runs into the time limit, in the default build or else under ASan and UBSan, and
-survives when all pass. Mutants that do not compile are drawn again. What survives must stand in
-tools/mutation/explained.txt with the reason why no test can see it; the exit code is 0 only then. Headers that nearly
-every file includes are left out (each would compile everything again) unless --wide asks for them. The working tree is
-never written to.
+test of tests/<folder> fails, crashes or runs into the time limit, in the default build or else under ASan and UBSan (of
+kernels on GPUs: a test of emulated GPUs, in the default build or else under their checker), and survives when all pass.
+Mutants that do not compile are drawn again. What survives must stand in tools/mutation/explained.txt with the reason why no
+test can see it; the exit code is 0 only then. Headers that nearly every file includes are left out (each would compile
+everything again) unless --wide asks for them. The working tree is never written to.
 """
 
 import argparse
@@ -29,6 +29,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import mutants  # noqa: E402
 import tree  # noqa: E402
 
+PARTS = ("kernels", "gpu", "autograd", "parallel")
+NAMES = {"asan": "ASan, UBSan", "check": "the checker of emulated GPUs"}
 KILLED, SURVIVED, EXPLAINED, BROKEN = "killed", "SURVIVED", "explained", "does not compile"
 Result = collections.namedtuple("Result", "mutant outcome by seconds")
 
@@ -94,13 +96,16 @@ class Runner:
 
 
 def run_one(m, root, runner, explained):
-    """Changes the copy, tests, and puts the copy back. What survives and is not explained meets the sanitizers."""
+    """Changes the copy, tests, and puts the copy back. What survives and is not explained meets the sanitizers,
+    or the checker of emulated GPUs."""
     path = runner.copy / m.file
     original = path.read_text()
     first_test = tree.stem_test(root, m.file)
-    targets = "//tests/%s/..." % m.folder
+    part = tree.part_of(m.file)
+    targets = tree.TESTS.get(part, "//tests/%s/..." % part)
+    second = tree.SECOND_BUILDS.get(part, "asan")
     runner.check_unchanged(targets)
-    for build in ("default", "asan"):
+    for build in ("default", second):
         path.write_text(m.apply(original))
         try:
             code, by, seconds = runner(targets, m.file, first_test, build)
@@ -108,13 +113,13 @@ def run_one(m, root, runner, explained):
             path.write_text(original)
         if code != 0 or m.key in explained:
             break
-    if by and build == "asan":  # the whole folder would take long: only the test that fails
+    if by and build == second:  # all of them would take long: only the test that fails
         runner.check_unchanged(by.split()[0], build)
     outcomes = {0: EXPLAINED if m.key in explained else SURVIVED, 1: BROKEN, 3: KILLED}
-    if code not in outcomes or (code == 1 and build == "asan"):
+    if code not in outcomes or (code == 1 and build == second):
         print(runner.tail(), file=sys.stderr)
         die("the tests of %s could not run: exit code %d" % (m.id, code))
-    return Result(m, outcomes[code], by + (" (ASan, UBSan)" if by and build == "asan" else ""), seconds)
+    return Result(m, outcomes[code], by + (" (%s)" % NAMES[second] if by and build == second else ""), seconds)
 
 
 def line_of(result):
@@ -164,7 +169,7 @@ def parse():
         prog="./tools/mutate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", default="1", help="which mutants (default: 1)")
     parser.add_argument("--count", type=positive, default=60, help="how many (default: 60)")
-    parser.add_argument("--folder", action="append", choices=mutants.FOLDERS, help="only this one; may be repeated")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this one; may be repeated")
     parser.add_argument("--list", action="store_true", help="only say which mutants would run")
     parser.add_argument("--only", nargs="+", default=[], metavar="ID", help="run these mutants")
     parser.add_argument("--wide", action="store_true", help="draw from headers that nearly everything includes too")
@@ -179,19 +184,19 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the copy goes
     options = parse()
     root = options.root.resolve()
-    folders = options.folder or list(mutants.FOLDERS)
-    by_folder = {}
-    for folder in mutants.FOLDERS:
-        files = tree.sources(root, folder)
-        by_folder[folder] = [m for file in files for m in mutants.mutants_of(file, (root / file).read_text())]
-    everything = {m.id: m for folder in mutants.FOLDERS for m in by_folder[folder]}
+    parts = options.part or list(PARTS)
+    by_part = {}
+    for part in PARTS:
+        files = tree.sources(root, part)
+        by_part[part] = [m for file in files for m in mutants.mutants_of(file, (root / file).read_text())]
+    everything = {m.id: m for part in PARTS for m in by_part[part]}
 
     explained = read_explained(root / "tools/mutation/explained.txt")
     stale = set(explained) - {m.key for m in everything.values()}
     if stale:
         die("explained.txt explains what the tree no longer has:\n" + "\n".join("%s\n  %s" % s for s in sorted(stale)))
 
-    # What to run: a queue and a number for each folder; those that do not compile are replaced from the queue.
+    # What to run: a queue and a number for each part; those that do not compile are replaced from the queue.
     plan = []
     if options.only:
         unknown = [name for name in options.only if name not in everything]
@@ -200,10 +205,10 @@ def main():
             sys.exit(2)
         plan.append(([everything[name] for name in options.only], len(options.only)))
     else:
-        for i, folder in enumerate(folders):
-            number = options.count * (i + 1) // len(folders) - options.count * i // len(folders)
-            files = set(tree.drawn_from(root, folder, options.wide))
-            drawn = mutants.drawn([m for m in by_folder[folder] if m.file in files], options.seed)
+        for i, part in enumerate(parts):
+            number = options.count * (i + 1) // len(parts) - options.count * i // len(parts)
+            files = set(tree.drawn_from(root, part, options.wide))
+            drawn = mutants.drawn([m for m in by_part[part] if m.file in files], options.seed)
             plan.append((list(drawn), number))
         say("seed %s, %d mutants out of %d" % (options.seed, options.count, sum(len(queue) for queue, _ in plan)))
     if options.list:

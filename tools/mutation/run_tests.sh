@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Tests one mutant: run_tests.sh TARGETS FILE FIRST_TEST BUILD, in the copy of the tree that this script is part of. FILE is
-# what was changed and FIRST_TEST the test that mirrors it; both may be empty. BUILD is `default` or `asan`. The exit code is
-# Bazel's: 0 all pass, 1 does not build, 3 a test fails. `run_tests.sh --end` stops the copy's Bazel.
+# Tests one mutant: run_tests.sh TARGETS FILE FIRST_TEST BUILD, in the copy of the tree that this script is part of. TARGETS
+# may begin with options. FILE is what was changed and FIRST_TEST the test that mirrors it; both may be empty. BUILD is
+# `default`, `asan` or `check`. The exit code is Bazel's: 0 all pass, 1 does not build, 3 a test fails. `run_tests.sh --end`
+# stops the copy's Bazel.
 set -euo pipefail
 RAMET_PROGRAM=mutate
 source "$(dirname "$0")/../setup.sh"
@@ -32,5 +33,5 @@ if [[ $2 == *.cc ]]; then options+=(--per_file_copt="^${2//./[.]}\$@-Wno-error")
 # The mirroring test first and alone: mostly it is enough.
 code=0
 if [[ -n $3 ]]; then ramet_bazel test "${options[@]}" -- "$3" || code=$?; fi
-if [[ $code -eq 0 ]]; then ramet_bazel test "${options[@]}" -- "$1" || code=$?; fi
+if [[ $code -eq 0 ]]; then ramet_bazel test "${options[@]}" $1 || code=$?; fi
 exit "$code"

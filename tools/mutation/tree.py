@@ -6,6 +6,11 @@ import pathlib
 import re
 import shutil
 
+# Where the files of a part are, and the tests that are to notice, where these are not in the folder of the part's name.
+FOLDERS = {"gpu": "kernels"}
+TESTS = {"gpu": "--test_tag_filters=cuda,-takes_long //tests/..."}
+# The second build that a survivor meets: what is instrumented.
+SECOND_BUILDS = {"gpu": "check"}
 NOT_COPIED = (".git", "runs", "__pycache__")
 # A header that more sources than this include, directly or not, compiles a good part of the folder again for each mutant.
 MOST_INCLUDERS = 8
@@ -13,10 +18,17 @@ MOST_INCLUDERS = 8
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
 
 
-def sources(root, folder):
-    """.cc and .h files of a folder, as paths below the root."""
-    found = [p for p in (root / folder).rglob("*") if p.suffix in (".cc", ".h")]
-    return sorted(p.relative_to(root).as_posix() for p in found)
+def part_of(file):
+    """Which part of the library a file belongs to: its folder, or "gpu" for what runs on GPUs alone."""
+    path = pathlib.PurePath(file)
+    on_gpus = path.suffix == ".cu" or "gpu" in path.stem.split("_")
+    return "gpu" if path.parts[0] == "kernels" and on_gpus else path.parts[0]
+
+
+def sources(root, part):
+    """The source files and headers of a part, as paths below the root."""
+    found = [p.relative_to(root).as_posix() for p in (root / FOLDERS.get(part, part)).rglob("*") if p.suffix in (".cc", ".cu", ".h")]
+    return sorted(p for p in found if p.startswith("tests/") or part_of(p) == part)
 
 
 def included_by(root, files):
@@ -38,17 +50,22 @@ def included_by(root, files):
     return count
 
 
-def drawn_from(root, folder, wide):
-    """The files of a folder that mutants are drawn from; `wide` adds the headers that nearly everything includes."""
-    files = sources(root, folder)
-    compiled = [f for f in files + sources(root, "tests/" + folder) if f.endswith(".cc")]
+def drawn_from(root, part, wide):
+    """The files of a part that mutants are drawn from; `wide` adds the headers that nearly everything includes."""
+    files = sources(root, part)
+    compiled = [f for f in files + sources(root, "tests/" + part) if not f.endswith(".h")]
     count = included_by(root, compiled)
-    return [f for f in files if wide or f.endswith(".cc") or count.get(f, 0) <= MOST_INCLUDERS]
+    return [f for f in files if wide or not f.endswith(".h") or count.get(f, 0) <= MOST_INCLUDERS]
 
 
 def stem_test(root, file):
-    """The test that mirrors a source: tests/<folder>/<stem>_test.cc; empty where there is none."""
+    """The test that mirrors a source: tests/<folder>/<stem>_test.cc; empty where there is none. Of GPUs, the rows of the
+    operation table that are called as the file begins."""
     path = pathlib.PurePath(file)
+    if part_of(file) == "gpu":
+        group = path.stem.split("_")[0]
+        table = "tests/autograd/op_table_%s_test.cc" % group
+        return "//tests/autograd/gpu:op_gpu_%s_test" % group if (root / table).is_file() else ""
     test = "tests/%s/%s_test.cc" % (path.parts[0], path.stem)
     return "//tests/%s:%s_test" % (path.parts[0], path.stem) if (root / test).is_file() else ""
 

@@ -324,7 +324,7 @@ TEST(GpuGroups, ArgumentsAreCheckedFirst) {
            return g->reduce_scatter(here.clone(), {here, host});
          });
     says("[all_to_all] tensors on two devices", [&] {
-      return g->all_to_all({host, host}, {here, here});
+      return g->all_to_all({host, host.clone()}, {here, here});
     });
     says("[all_reduce_members] tensors on two devices", [&] {
       return g->all_reduce_members({here, host});

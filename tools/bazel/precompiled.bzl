@@ -31,7 +31,7 @@ def _precompiled_header_impl(ctx):
             include_directories = given.includes,
             quote_include_directories = given.quote_includes,
             system_include_directories = given.system_includes,
-            use_pic = True,
+            use_pic = ctx.attr.pic,
         )
         arguments = cc_common.get_memory_inefficient_command_line(
             feature_configuration = features,
@@ -57,12 +57,14 @@ def _precompiled_header_impl(ctx):
 
 # Whoever has this among its `deps` and `-include PACKAGE/NAME.h` among its `copts` starts with the headers read.
 #   headers: names between <>
+#   pic: whether Bazel compiles everything position-independent
 #   levels: further options, by name: those of per_file_copt are not known here
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "headers": attr.string_list(mandatory = True),
         "levels": attr.string_list_dict(mandatory = True),
+        "pic": attr.bool(mandatory = True),
         "deps": attr.label_list(providers = [CcInfo]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },

@@ -1,6 +1,7 @@
 #include "runtime/cuda/emulated/report.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -51,10 +52,12 @@ std::string short_name(const std::string& demangled) {
 Symbol look_up(const void* code) {
   Symbol symbol;
   Dl_info module{};
-  if (!dladdr(code, &module) || !module.dli_fname) return symbol;
-  const auto offset = static_cast<const char*>(code) - static_cast<const char*>(module.dli_fbase);
+  void* map = nullptr;
+  if (!dladdr1(code, &module, &map, RTLD_DL_LINKMAP) || !module.dli_fname) return symbol;
+  // From where the file says it is loaded: of a program that is not position-independent, 0.
+  const size_t offset = reinterpret_cast<size_t>(code) - static_cast<link_map*>(map)->l_addr;
   char address[32], line[512];
-  std::snprintf(address, sizeof address, "0x%zx", static_cast<size_t>(offset));
+  std::snprintf(address, sizeof address, "0x%zx", offset);
   const std::string command =
       "addr2line -f -C -s -e " + quoted(module.dli_fname) + " " + address + " 2>/dev/null";
   FILE* pipe = popen(command.c_str(), "r");

@@ -10,7 +10,6 @@ import collections
 import hashlib
 import re
 
-
 # Numbers that only say how work is cut or blocked: any value gives the same results, so changing one at its definition
 # shows nothing. Their uses are bounds like any other and stay.
 SIZES = {

@@ -13,11 +13,13 @@ namespace ramet::distributed {
 /// elements, `both` columns over pairs of ranks and flat pieces of those within a pair.
 enum class Spread { whole, rows, columns, flat, both };
 
-/// A tensor of the whole numbers below 251 in an order that `seed` gives; bool: of 0 and 1.
+/// A tensor of the whole numbers below 251 in an order that `seed` gives, over and over; bool: of 0
+/// and 1.
 inline Tensor numbered(const std::vector<int64_t>& sizes, ScalarType dtype, int64_t seed) {
-  const Tensor n = arange(elements_of(sizes), TensorOptions(kLong));
-  const Tensor values = (n * 7 + seed).remainder(251);
-  return (dtype == kBool ? values.remainder(2) : values).to(dtype).view(sizes);
+  const Tensor once = (arange(251, TensorOptions(kLong)) * 7 + seed).remainder(251);
+  const Tensor values = (dtype == kBool ? once.remainder(2) : once).to(dtype);
+  const int64_t n = elements_of(sizes);
+  return values.repeat({n / 251 + 1}).slice(0, 0, n).view(sizes);
 }
 
 /// Rank's part of `whole`, cut out by tensor operations; as large as others' but for the last.

@@ -9,6 +9,9 @@
 
 namespace ramet::distributed::detail {
 
+Json json_of(const std::string& text) { return Json::parse(text); }
+std::string dumped(const Json& json, int indent) { return json.dump(indent); }
+
 std::string digest_of(const void* data, size_t bytes) {
   char digits[17];
   std::snprintf(digits, sizeof(digits), "%016llx",
@@ -59,14 +62,14 @@ CheckpointContent CheckpointContent::of(const serialize::OutputArchive& archive)
   serialize::Safetensors file = archive.to_safetensors();
   CheckpointContent content;
   for (auto& [key, tensor] : file.tensors) content.tensors[key] = std::move(tensor);
-  content.other = CheckpointValues::of(Json::parse(file.metadata.at(kArchive)));
+  content.other = CheckpointValues::of(json_of(file.metadata.at(kArchive)));
   return content;
 }
 
 serialize::InputArchive CheckpointContent::to_archive() const {
   serialize::Safetensors file;
   file.tensors.assign(tensors.begin(), tensors.end());
-  file.metadata[kArchive] = other.to_json().dump();
+  file.metadata[kArchive] = dumped(other.to_json());
   serialize::InputArchive archive;
   archive.load_from(std::move(file), "checkpoint");
   return archive;
@@ -116,7 +119,7 @@ std::string CheckpointContent::digest(const std::string& part) const {
                                 digest_of(dense.data_ptr(), dense.nbytes()), "\n");
   }
   for (const auto& [key, value] : other.values)
-    if (inside(key, part)) text += key + "=" + value.dump() + "\n";
+    if (inside(key, part)) text += key + "=" + dumped(value) + "\n";
   for (const std::string& key : other.undefined)
     if (inside(key, part)) text += key + " undefined\n";
   return digest_of(text);

@@ -18,6 +18,10 @@ namespace ramet::distributed::detail {
 
 using Json = nlohmann::json;
 
+/// Json::parse() and dump(): compiled once, for they are most of what a file that calls them takes.
+Json json_of(const std::string& text);
+std::string dumped(const Json& json, int indent = -1);
+
 /// The 16 hexadecimal digits of XXH64.
 std::string digest_of(const void* data, size_t bytes);
 inline std::string digest_of(const std::string& text) {

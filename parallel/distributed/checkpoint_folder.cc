@@ -41,7 +41,7 @@ bool parse(const std::string& file, CheckpointName& name) {
          (file[at] == '.' || file[at] == '-');
 }
 
-std::string text_of(const Json& manifest) { return manifest.dump(1) + "\n"; }
+std::string lines_of(const Json& manifest) { return dumped(manifest, 1) + "\n"; }
 
 // Collects a file's header: 8 bytes with its length, and that many.
 class Header {
@@ -136,10 +136,10 @@ void write_manifest(const std::string& path, const Manifest& m, const Stage& at)
                {"files", Json::array()}};
   for (const DataFile& f : m.files)
     json["files"].push_back({{"name", f.name}, {"bytes", f.bytes}, {"header", f.header}});
-  json[kDigest] = digest_of(json.dump());
+  json[kDigest] = digest_of(dumped(json));
   at("manifest");
   AtomicFile file(path);
-  file.write(text_of(json));
+  file.write(lines_of(json));
   at("manifest written");
   file.commit();
   at("committed");
@@ -152,16 +152,16 @@ Manifest read_manifest(const std::string& path) {
   if (!in) throw damaged("cannot be read");
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   try {
-    Json json = Json::parse(text);
-    if (text_of(json) != text) throw damaged("is damaged: it is not as it was written");
+    Json json = json_of(text);
+    if (lines_of(json) != text) throw damaged("is damaged: it is not as it was written");
     const std::string expected = json.at(kDigest).get<std::string>();
     json.erase(kDigest);
-    const std::string found = digest_of(json.dump());
+    const std::string found = digest_of(dumped(json));
     if (found != expected)
       throw damaged("is damaged: got content with the checksum " + found + ", expected " +
                     expected);
     if (json.at("format") != 1)
-      throw damaged("is of format " + json.at("format").dump() + ", expected 1");
+      throw damaged("is of format " + dumped(json.at("format")) + ", expected 1");
     Manifest m{json.at("step").get<int64_t>(),
                json.at("world_size").get<int>(),
                CheckpointValues::of(json.at("archive")),
@@ -202,7 +202,7 @@ DataFile write_data(const std::string& folder, const std::string& name,
                          {"xxh64", digests}};
     content.tensors.emplace_back(piece.name, saved);
   }
-  content.metadata[kParts] = parts.dump();
+  content.metadata[kParts] = dumped(parts);
 
   at("data");
   AtomicFile file((fs::path(folder) / name).string());

@@ -9,7 +9,9 @@ namespace ramet::distributed {
 using detail::agree;
 using detail::CheckpointContent;
 using detail::CheckpointName;
+using detail::dumped;
 using detail::Json;
+using detail::json_of;
 using detail::state_key;
 
 namespace {
@@ -130,14 +132,14 @@ std::optional<LoadReport> DistributedCheckpoint::try_load(const std::string& fol
     if (group_->rank() == 0)
       for (const detail::CheckpointFile& f : detail::list_checkpoints(folder))
         if (f.is_manifest()) names.push_back({f.name.number, f.name.step});
-    return Json{o.step ? Json(*o.step) : Json(), o.strict, names}.dump();
+    return dumped(Json{o.step ? Json(*o.step) : Json(), o.strict, names});
   });
-  const Json first = Json::parse(listed[0]);
+  const Json first = json_of(listed[0]);
   for (size_t r = 0; r < listed.size(); ++r) {
-    const Json other = Json::parse(listed[r]);
+    const Json other = json_of(listed[r]);
     RAMET_CHECK(other[0] == first[0] && other[1] == first[1], kLoad, "options: got step ",
-                other[0].dump(), ", strict ", other[1].dump(), " on rank ", r, ", expected step ",
-                first[0].dump(), ", strict ", first[1].dump(), " as on rank 0");
+                dumped(other[0]), ", strict ", dumped(other[1]), " on rank ", r, ", expected step ",
+                dumped(first[0]), ", strict ", dumped(first[1]), " as on rank 0");
   }
   if (first[2].empty()) return std::nullopt;
 

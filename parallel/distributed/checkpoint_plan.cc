@@ -76,8 +76,8 @@ CheckpointValues merged(const std::vector<CheckpointTable>& tables) {
     tables[rank].other.each(note);
     for (const auto& [key, value] : tables[rank].other.values) {
       const Json& first = all.values.try_emplace(key, value).first->second;
-      RAMET_CHECK(first == value, kOp, "value \"", key, "\": got ", value.dump(), " on rank ", rank,
-                  ", expected ", first.dump(), " as on rank ", seen.at(key).first,
+      RAMET_CHECK(first == value, kOp, "value \"", key, "\": got ", dumped(value), " on rank ",
+                  rank, ", expected ", dumped(first), " as on rank ", seen.at(key).first,
                   " (add_own saves what each rank has for itself)");
     }
     all.undefined.insert(tables[rank].other.undefined.begin(), tables[rank].other.undefined.end());
@@ -92,11 +92,11 @@ std::string CheckpointTable::pack() const {
   Json list = Json::object();
   for (const auto& [name, t] : tensors)
     list[name] = {short_name_of(t.dtype), t.sizes, to_json(t.cuts), t.digest};
-  return Json{{"tensors", list}, {"other", other.to_json()}}.dump();
+  return dumped(Json{{"tensors", list}, {"other", other.to_json()}});
 }
 
 CheckpointTable CheckpointTable::unpack(const std::string& text) {
-  const Json json = Json::parse(text);
+  const Json json = json_of(text);
   CheckpointTable table;
   for (const auto& [name, t] : json.at("tensors").items())
     table.tensors[name] = {dtype_named(t[0].get<std::string>()), t[1].get<std::vector<int64_t>>(),

@@ -70,8 +70,8 @@ void StoredStep::read_header(const DataFile& f) {
   file.read(0, text.data(), text.size());
   if (digest_of(text) != f.header) throw head_is_damaged();
   // From here on it is what write_data wrote.
-  const Json header = Json::parse(text.substr(8));
-  const Json parts = Json::parse(header.at("__metadata__").at(kParts).get<std::string>());
+  const Json header = json_of(text.substr(8));
+  const Json parts = json_of(header.at("__metadata__").at(kParts).get<std::string>());
   for (const auto& [name, part] : parts.items()) {
     const Json& entry = header.at(name);
     const uint64_t begin = entry.at("data_offsets")[0].get<uint64_t>(),

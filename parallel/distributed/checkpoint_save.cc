@@ -10,7 +10,9 @@ namespace ramet::distributed {
 using detail::agree;
 using detail::CheckpointContent;
 using detail::CheckpointName;
+using detail::dumped;
 using detail::Json;
+using detail::json_of;
 
 namespace {
 
@@ -38,19 +40,19 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
       const unsigned drawn = std::random_device()();
       json["digits"] = detail::digest_of(&drawn, sizeof(drawn)).substr(0, 8);
     }
-    return json.dump();
+    return dumped(json);
   });
-  const Json first = Json::parse(begun[0]);
+  const Json first = json_of(begun[0]);
   const CheckpointName name{first.at("number").get<int64_t>(), first.at("step").get<int64_t>()};
   std::set<std::string> same = own_;
   for (size_t r = 0; r < begun.size(); ++r) {
-    const Json other = Json::parse(begun[r]);
-    RAMET_CHECK(other.at("step") == name.step, kSave, "step: got ", other.at("step").dump(),
+    const Json other = json_of(begun[r]);
+    RAMET_CHECK(other.at("step") == name.step, kSave, "step: got ", dumped(other.at("step")),
                 " on rank ", r, ", expected ", name.step, " as on rank 0");
     for (const auto& [part, digest] : first.at("own").items()) {
       RAMET_CHECK(other["own"].contains(part) && other["own"].size() == first["own"].size(), kSave,
-                  "own parts: got ", other["own"].dump(), " on rank ", r,
-                  ", expected those of rank 0: ", first["own"].dump());
+                  "own parts: got ", dumped(other["own"]), " on rank ", r,
+                  ", expected those of rank 0: ", dumped(first["own"]));
       if (other["own"][part] != digest) same.erase(part);
     }
   }
@@ -79,7 +81,7 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
     written = agree(*group_, kSave, "data", o.timeout, [&]() -> std::string {
       if (pieces.empty()) return {};
       mine = detail::write_data(folder, mine.name, pieces, tensors, at);
-      return Json{mine.name, mine.bytes, mine.header}.dump();
+      return dumped(Json{mine.name, mine.bytes, mine.header});
     });
   } catch (const CommError&) {
     throw;                  // rank 0 may have heard from everybody, and go on
@@ -94,7 +96,7 @@ void DistributedCheckpoint::save(const std::string& folder, int64_t step,
     detail::Manifest manifest{name.step, size, plan.other, {}};
     for (const std::string& text : written) {
       if (text.empty()) continue;
-      const Json f = Json::parse(text);
+      const Json f = json_of(text);
       manifest.files.push_back(
           {f[0].get<std::string>(), f[1].get<uint64_t>(), f[2].get<std::string>()});
       std::error_code error;

@@ -15,7 +15,8 @@ int Worker::wait_at_barrier(Vote vote, int predicate, const char* file, int line
   if (barrier_.arrived == 0) {
     barrier_.file = file;
     barrier_.line = line;
-  } else if (line != barrier_.line || std::strcmp(file, barrier_.file) != 0) {
+  } else if (line != barrier_.line ||
+             (file != barrier_.file && std::strcmp(file, barrier_.file) != 0)) {
     // Hardware lets it pass or hangs; what CUDA promises is nothing.
     unsigned other = 0;
     while (threads_[other].state != ThreadState::AtBarrier) ++other;

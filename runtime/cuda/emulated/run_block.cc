@@ -24,6 +24,8 @@ namespace {
 constexpr size_t kRedZone = 4096;
 
 thread_local std::unique_ptr<Worker> own_worker;
+// The same, without the test whether the thread has made it already: every barrier asks.
+constinit thread_local Worker* this_worker = nullptr;
 
 std::mutex counts_mutex;
 std::vector<Worker*> all_workers;       // under counts_mutex
@@ -56,11 +58,14 @@ uint3 index_in(uint3 extent, uint64_t linear) {
 
 }  // namespace
 
-Worker* Worker::if_any() { return own_worker.get(); }
+Worker* Worker::if_any() { return this_worker; }
 
 Worker& Worker::get() {
-  if (!own_worker) own_worker.reset(new Worker);
-  return *own_worker;
+  if (!this_worker) {
+    own_worker.reset(new Worker);
+    this_worker = own_worker.get();
+  }
+  return *this_worker;
 }
 
 Worker::Worker() {
@@ -77,6 +82,7 @@ Worker::Worker() {
 }
 
 Worker::~Worker() {
+  this_worker = nullptr;
 #if defined(RAMET_EMULATED_ASAN)
   ASAN_UNPOISON_MEMORY_REGION(dynamic_ - kRedZone, kMaxShared + 2 * kRedZone);
 #endif

@@ -90,6 +90,7 @@ std::vector<Tensor> second_gradients(const Call& call, V tensors) {
 }
 
 bool is_convolution(const Row& row) { return row.name.rfind("conv", 0) == 0; }
+bool is_attention(const Row& row) { return row.name.rfind("scaled_dot_product", 0) == 0; }
 
 // `large` with as many elements as it takes, in an input or the result: along dimensions that the
 // row does not mix, or, where there are none, more lines of each input that has as many as the
@@ -100,6 +101,9 @@ Sample million(const Row& row) {
   // More channels out of fewer images: as many elements by fewer products, and each takes a while.
   if (is_convolution(row))
     for (size_t k = 1; k < s.size(); ++k) s[k].sizes[0] = 16;
+  // Heads as wide as a tile, and so fewer of them: a tile that is nearly empty takes as long.
+  if (is_attention(row))
+    for (size_t k = 0; k < 3; ++k) s[k].sizes.back() *= 4;
   int64_t most = row.call(operands(s, row.own_type()).tensors).numel();
   for (const Input& in : s) most = std::max(most, count(in.sizes));
   const int64_t factor = (kElements + most - 1) / most;

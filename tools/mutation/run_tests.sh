@@ -28,7 +28,10 @@ else
   options+=(--config="$4")
 fi
 # A changed operator is often worth a warning; whether it is an error as well is for the tests to say.
-if [[ $2 == *.cc ]]; then options+=(--per_file_copt="^${2//./[.]}\$@-Wno-error"); fi
+case $2 in
+  *.cc) options+=(--per_file_copt="^${2//./[.]}\$@-Wno-error") ;;
+  *.cu) options+=(--per_file_copt="/cuda_host/$(basename "${2//./[.]}")[.]cc\$@-Wno-error") ;;
+esac
 
 # The mirroring test first and alone: mostly it is enough.
 code=0

@@ -9,13 +9,13 @@
 namespace ramet::kernels::RAMET_VARIANT {
 
 constexpr int kParts = 8;
+constexpr int kStaticShared = 0xc000;  // bytes of shared memory that every block may have
 
-/// Rows of a tile: `tiles` of them and two tiles of scores fit the 48 KB of shared memory that
-/// every block may have.
+/// Rows of a tile: `tiles` of them and two tiles of scores fit the shared memory.
 template <class T> constexpr int attention_tile(int tiles, int columns) {
   int rows = 32;
   while ((tiles * rows * (columns + 1) + 2 * rows * (rows + 1)) * static_cast<int>(sizeof(T)) >
-         48 * 1024)
+         kStaticShared)
     rows /= 2;
   return rows;
 }
@@ -42,6 +42,7 @@ template <class T, int kTile, int kColumns>
 __global__ void attention_plain_kernel(AttentionArgs a) {
   constexpr int kScores = kTile / kParts, kOwnColumns = kColumns / kParts;
   __shared__ T mine[kTile][kColumns + 1], other[kTile][kColumns + 1], scores[kTile][kTile + 1];
+  static_assert(sizeof(mine) + sizeof(other) + sizeof(scores) <= kStaticShared);
   const int row = static_cast<int>(threadIdx.x) / kParts,
             part = static_cast<int>(threadIdx.x) % kParts;
   const T scale = static_cast<T>(a.scale), none = static_cast<T>(-INFINITY);
@@ -116,6 +117,7 @@ __global__ void attention_plain_backward_kernel(AttentionBackwardArgs a, Attenti
   constexpr int kScores = kTile / kParts, kOwnColumns = kColumns / kParts;
   __shared__ T mine1[kTile][kColumns + 1], mine2[kTile][kColumns + 1], other1[kTile][kColumns + 1],
       other2[kTile][kColumns + 1], slopes[kTile][kTile + 1], probabilities[kTile][kTile + 1];
+  static_assert(4 * sizeof(mine1) + 2 * sizeof(slopes) <= kStaticShared);
   const int row = static_cast<int>(threadIdx.x) / kParts,
             part = static_cast<int>(threadIdx.x) % kParts;
   const T scale = static_cast<T>(a.scale);

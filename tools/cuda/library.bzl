@@ -57,7 +57,6 @@ def _nvcc_objects_impl(ctx):
         args = ctx.actions.args()
         args.add_all(["-c", src, "-o", out, "-std=c++20", "-O2", "-lineinfo", "-Xcompiler", "-fPIC"])
         args.add_all(_CODE, before_each = "-gencode")
-        args.add_all(SMALL_CODE)
         args.add_all(context.defines, before_each = "-D")
         args.add_all(context.quote_includes, before_each = "-I")
         args.add_all(context.includes, before_each = "-I")
@@ -122,7 +121,10 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
         name = name + "_nvcc",
         srcs = srcs,
         hdrs = hdrs,
-        copts = nvcc_copts,
+        copts = nvcc_copts + select({
+            "//tools/cuda:is_packed": SMALL_CODE,
+            "//conditions:default": [],
+        }),
         deps = deps,
         tags = ["nvcc"],  # tools/test builds what is tagged so
         target_compatible_with = CUDA_ONLY,

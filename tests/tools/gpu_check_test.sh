@@ -119,6 +119,7 @@ expect 'Race reported in kernel k'
 check 0 --only sanitizer --sanitizer "$work/bin/refusing-sanitizer"
 expect '- memcheck: not run: it refused: ========= Error: Device not supported.'
 expect '| synccheck | | | | | | all |'
+expect 'Nothing failed. Not run, as said above: 3.'
 if [[ -z $(command -v compute-sanitizer; compgen -G '/usr/local/cuda*/bin/compute-sanitizer') ]]; then
   CUDA_PATH=$work check 0 --only sanitizer
   expect '- racecheck: not run: no compute-sanitizer found'

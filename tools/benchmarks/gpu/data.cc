@@ -54,6 +54,7 @@ std::vector<Row> rows(bool tiny) {
   add_memory_rows(all, tiny);
   add_optimizer_rows(all, tiny);
   add_product_rows(all, tiny);
+  add_convolution_rows(all, tiny);
   add_steps(all, tiny);
   return all;
 }

@@ -46,6 +46,7 @@ void add_limits(std::vector<Row>& rows, bool tiny);
 void add_memory_rows(std::vector<Row>& rows, bool tiny);
 void add_optimizer_rows(std::vector<Row>& rows, bool tiny);
 void add_product_rows(std::vector<Row>& rows, bool tiny);
+void add_convolution_rows(std::vector<Row>& rows, bool tiny);
 void add_steps(std::vector<Row>& rows, bool tiny);
 
 // ---- what rows share

@@ -288,6 +288,30 @@ def linear_backward(s):
     return (lambda: compute(next(at))), (lambda: sum((some_of(g) for g in compute(0)), []))
 
 
+def convolution_operands(s, grad):
+    """Channels last, as PyTorch's own advice is."""
+    sizes = [s["images"], s["in"], s["size"], s["size"]], [s["out"], s["in"], 3, 3], [s["out"]]
+    x, w, b = (filled(n, torch.float32, scale, i + 1) for i, (n, scale) in enumerate(zip(sizes, (1, 0.05, 0.1))))
+    x, w = (t.to(memory_format=torch.channels_last) for t in (x, w))
+    return [t.requires_grad_(grad) for t in (x, w, b)]
+
+
+def convolution_forward(s):
+    x, w, b = convolution_operands(s, False)
+    return quiet(lambda: F.conv2d(x, w, b, padding=1))
+
+
+def convolution_backward(s):
+    operands = convolution_operands(s, True)
+    y = F.conv2d(*operands, padding=1)
+    gy = filled([s["images"], s["out"], s["size"], s["size"]], torch.float32, 1, 4).to(memory_format=torch.channels_last)
+
+    def compute():
+        return torch.autograd.grad([y], operands, [gy], retain_graph=True)
+
+    return compute, (lambda: sum((some_of(g) for g in compute()), []))
+
+
 def attention_forward(s):
     q, k, v = attention_parts(s, False)[0]
     return quiet(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
@@ -387,6 +411,9 @@ TWINS = {
     "linear.forward": linear_forward,
     "linear.gelu.forward": linear_forward,
     "linear.backward": linear_backward,
+    "conv2d.forward": convolution_forward,
+    "conv2d.implicit": convolution_forward,
+    "conv2d.backward": convolution_backward,
     "attention.forward": attention_forward,
     "attention.backward": attention_backward,
     "mnist.step": mnist_step,

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "nn/serialize/archive.h"
-#include "parallel/distributed/process_group.h"
+#include "parallel/distributed/agree_internal.h"
 #include "parallel/distributed/tensor_part.h"
 
 namespace ramet::distributed::detail {
@@ -80,10 +80,5 @@ Json to_json(const std::vector<Cut>& cuts);
 std::vector<Cut> cuts_of(const Json& json);
 /// From short_name_of().
 ScalarType dtype_named(const std::string& name);
-
-/// What mine() returned on every rank. Where it threw on some rank, an Error with its text on all.
-std::vector<std::string> agree(ProcessGroup& group, const char* op, const std::string& what,
-                               std::optional<Milliseconds> timeout,
-                               const std::function<std::string()>& mine);
 
 }  // namespace ramet::distributed::detail

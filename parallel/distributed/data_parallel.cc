@@ -1,6 +1,7 @@
 #include "parallel/distributed/data_parallel.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "parallel/distributed/batch_statistics_internal.h"
 #include "parallel/distributed/buffer_sync_internal.h"
@@ -164,3 +165,28 @@ DdpCore::Cut DdpCore::cut(int64_t extent, size_t local) const {
 }
 
 }  // namespace ramet::distributed::detail
+
+namespace ramet::distributed {
+
+Accumulation::Accumulation(std::vector<detail::DdpCore*> cores, int64_t k)
+    : cores_(std::move(cores)), k_(k) {
+  RAMET_CHECK(k >= 1, "accumulate", "k: got ", k, ", expected at least 1");
+  for (const detail::DdpCore* core : cores_)
+    RAMET_CHECK(core->options().sync_mode == SyncMode::at_backward, "accumulate",
+                "sync_mode: got at_forward, expected at_backward: a forward that has decided to "
+                "synchronise cannot be told otherwise by its backward");
+}
+
+bool Accumulation::backward(const Tensor& loss) {
+  const bool last = done_ + 1 == k_;
+  std::optional<detail::NoSync> quiet;
+  if (!last) quiet.emplace(cores_);
+  for (const detail::DdpCore* core : cores_)
+    RAMET_CHECK(!last || core->sync(), "accumulate", "backward ", k_, " of ", k_,
+                ": got gradient synchronisation switched off, expected it on");
+  (k_ == 1 ? loss : loss.div(k_)).backward();
+  done_ = last ? 0 : done_ + 1;
+  return last;
+}
+
+}  // namespace ramet::distributed

@@ -184,6 +184,20 @@ class RAMET_API NoSync {
 
 }  // namespace detail
 
+/// Several backwards as one step (accumulate()); it must not outlive what it came from.
+class RAMET_API Accumulation {
+ public:
+  Accumulation(std::vector<detail::DdpCore*> cores, int64_t k);
+  /// Runs (loss / k).backward(); the k-th time with the ranks synchronised, and true: gradients are
+  /// then those of the mean of the k losses, and the next call begins anew. One that throws does
+  /// not count. An Error where the k-th would not synchronise because that is switched off.
+  bool backward(const Tensor& loss);
+
+ private:
+  std::vector<detail::DdpCore*> cores_;
+  int64_t k_, done_ = 0;
+};
+
 /// A module over the ranks of a group. Construction, and every backward with synchronisation on,
 /// are collective; so is a forward in training mode where the module has batch norms or other
 /// buffers. What grad() and backward(inputs) return stays this rank's own, and reduced gradients
@@ -212,6 +226,12 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   void set_requires_gradient_sync(bool on) { core_.set_sync(on); }
   /// Off while the result lives.
   [[nodiscard]] detail::NoSync no_sync() { return detail::NoSync({&core_}); }
+  /// For steps of k backwards, each of another part of the rank's batch:
+  ///   auto step = ddp.accumulate(4);
+  ///   for (auto& part : parts)
+  ///     if (step.backward(loss_of(ddp(part)))) optimizer.step(), optimizer.zero_grad();
+  /// k from 1. An Error with SyncMode::at_forward, where the forward has decided already.
+  [[nodiscard]] Accumulation accumulate(int64_t k) { return {{&core_}, k}; }
   /// Appends to DdpOptions::stages. Collective; between steps. Errors: CommStages::add.
   void register_comm_stage(const std::shared_ptr<CommStage>& stage) { core_.register_stage(stage); }
   /// Their state, for checkpoints, and what they saved.

@@ -188,7 +188,6 @@ TEST(DdpPlan, TwoOfOneModule) {
   });
 }
 
-// Scenario 46's second half: when the forward decides, and when the backward does.
 // Two modules that look alike, over one group: a rank that comes to them in another order is an
 // error on all ranks, not a sum of the one's gradients and the other's.
 TEST(DdpPlan, TwoModulesInAnotherOrder) {
@@ -215,6 +214,7 @@ TEST(DdpPlan, TwoModulesInAnotherOrder) {
   });
 }
 
+// Scenario 46's second half: when the forward decides, and when the backward does.
 TEST(DdpPlan, SyncModes) {
   with_groups(2, seconds(60), [](const Group& g) {
     for (const SyncMode mode : {SyncMode::at_backward, SyncMode::at_forward}) {
@@ -239,6 +239,45 @@ TEST(DdpPlan, SyncModes) {
       }
       EXPECT_EQ(gradient(), mode == SyncMode::at_forward ? 1 : 2 * r);
     }
+  });
+}
+
+// Three backwards of a mean of three losses, one exchange.
+TEST(DdpPlan, Accumulate) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Chain net(1);
+    DistributedDataParallel<Chain> ddp(net, g);
+    const auto loss = [&](double x) { return ddp(Rows(full({2}, x)), Used({0})); };
+    const auto gradient = [&] { return net->w[0].grad()[0].item<double>(); };
+    const double r = g->rank();
+    auto step = ddp.accumulate(3);
+    for (const double base : {0.0, 30.0}) {
+      g->reset_wire_bytes();
+      EXPECT_FALSE(step.backward(loss(base + 3 + r)));
+      EXPECT_NEAR(gradient(), (base + 3 + r) / 3, 1e-5);
+      // What throws does not count.
+      EXPECT_THROW(step.backward(ones({2}, TensorOptions(kFloat)).requires_grad_(true)), Error);
+      EXPECT_FALSE(step.backward(loss(base + 6 + r)));
+      EXPECT_EQ(g->wire_bytes("all_reduce_members"), 0u);
+      EXPECT_TRUE(step.backward(loss(base + 9 + r)));
+      EXPECT_GT(g->wire_bytes("all_reduce_members"), 0u);
+      EXPECT_NEAR(gradient(), base + 6 + 0.5, 1e-5);
+      net->zero_grad();
+    }
+    EXPECT_TRUE(ddp.accumulate(1).backward(loss(r)));
+    EXPECT_EQ(gradient(), 0.5);
+
+    const auto off = ddp.no_sync();
+    auto two = ddp.accumulate(2);
+    EXPECT_FALSE(two.backward(loss(1)));
+    expect_part(error_of([&] { two.backward(loss(1)); }),
+                "[accumulate] backward 2 of 2: got gradient synchronisation switched off");
+    expect_part(error_of([&] { (void)ddp.accumulate(0); }), "k: got 0, expected at least 1");
+    Chain other(1);
+    DdpOptions o;
+    o.sync_mode = SyncMode::at_forward;
+    DistributedDataParallel<Chain> decided(other, g, o);
+    expect_part(error_of([&] { (void)decided.accumulate(2); }), "sync_mode: got at_forward");
   });
 }
 

@@ -6,7 +6,7 @@
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
 # default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 12), RAMET_JOBS
-# (compilations and tests at once; default: three for two cores).
+# (compilations and tests at once; default: one for each core).
 set -euo pipefail
 
 RAMET_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)

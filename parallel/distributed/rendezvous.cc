@@ -125,6 +125,19 @@ std::pair<std::string, int> default_master(const Environment& env, int world) {
   fail(kOp, "environment variable MASTER_PORT expected, but not set");
 }
 
+// Which start of all ranks this is: as tools/launch says, or the job of the launcher that numbered
+// them. Ranks that somebody else has numbered may come out of several steps of one job.
+std::string run_of(const Environment& env, bool numbered_by_job) {
+  if (const auto given = env.get("RAMET_RUN_ID")) return *given;
+  if (!numbered_by_job) return "";
+  if (env.get("OMPI_COMM_WORLD_RANK")) {
+    const auto job = env.first({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
+    return job ? "mpirun " + job->value : "";
+  }
+  const auto job = env.get("SLURM_JOB_ID");
+  return job ? "srun " + *job + "." + env.get("SLURM_STEP_ID").value_or("0") : "";
+}
+
 }  // namespace
 
 Rendezvous rendezvous(const std::string& address, const RendezvousOptions& options) {
@@ -140,6 +153,7 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
 
   Rendezvous r;
   auto rank = stated(url.rank, options.rank);
+  const bool numbered_by_job = !rank && !env.get("RANK");
   if (!rank) rank = env.number({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
   RAMET_CHECK(rank, kOp, from_environment ? "" : "rank parameter missing: ",
               "environment variable RANK expected, but not set");
@@ -154,7 +168,7 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
   r.world_size = *world;
   r.local_rank =
       env.number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}).value_or(r.rank);
-  StoreClient client{r.rank, r.world_size, env.get("RAMET_RUN_ID").value_or(""), options.version};
+  StoreClient client{r.rank, r.world_size, run_of(env, numbered_by_job), options.version};
 
   if (from_environment) {
     if (const auto store = env.get("RAMET_STORE")) {

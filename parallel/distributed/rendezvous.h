@@ -7,8 +7,9 @@
 //   file://PATH?rank=R&world_size=N
 //
 // A rank or world size that the address does not give comes from RendezvousOptions, else from the
-// environment. RAMET_RUN_ID (set by tools/launch) names one start of all ranks: a store or file of
-// another one is refused. RAMET_STORE is an address that env:// takes instead of MASTER_*.
+// environment. RAMET_RUN_ID (set by tools/launch), or the job in which mpirun or srun numbered the
+// ranks, names one start of all of them: a store or file of another one is refused. RAMET_STORE is
+// an address that env:// takes instead of MASTER_*.
 //
 // Ranks listen at the address by which their host reached the store; where that is loopback's and
 // there are other hosts (rank 0's own name may lead there), at the one that leads to these.

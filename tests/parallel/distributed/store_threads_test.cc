@@ -363,15 +363,47 @@ TEST(Rendezvous, RanksThatDoNotComeAreNamed) {
 }
 
 TEST(Rendezvous, RunsAreKeptApart) {
-  const std::string url = "tcp://127.0.0.1:" + std::to_string(free_port()) + "?world_size=2&rank=";
-  std::string text;
+  using Variables = std::map<std::string, std::string>;
+  const auto apart = [](const Variables& zero, const Variables& one, const std::string& expected) {
+    const std::string port = std::to_string(free_port());
+    std::string text;
+    as_ranks(2, [&](int rank) {
+      Variables v = rank ? one : zero;
+      v.insert({{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}});
+      RendezvousOptions o = with(v);
+      o.timeout = Milliseconds(rank ? 5000 : 500);
+      const std::string said = error_of([&] { rendezvous("env://", o); });
+      if (rank) text = said;
+    });
+    expect_part(text, expected);
+  };
+  apart({{"RANK", "0"}, {"RAMET_RUN_ID", "a"}}, {{"RANK", "1"}, {"RAMET_RUN_ID", "b"}},
+        "belongs to the run 'b', but the store here serves the run 'a'");
+  // Two jobs that were given one port.
+  apart({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "1"}},
+        {{"SLURM_PROCID", "1"}, {"SLURM_JOB_ID", "7"}, {"SLURM_STEP_ID", "2"}},
+        "belongs to the run 'srun 7.2', but the store here serves the run 'srun 7.1'");
+  apart({{"OMPI_COMM_WORLD_RANK", "0"}, {"PMIX_NAMESPACE", "x@1"}},
+        {{"OMPI_COMM_WORLD_RANK", "1"}, {"PMIX_NAMESPACE", "x@2"}},
+        "belongs to the run 'mpirun x@2', but the store here serves the run 'mpirun x@1'");
+}
+
+// Ranks that somebody numbered for himself may be started by several steps of a job.
+TEST(Rendezvous, StepsOfOneJob) {
+  const std::string port = std::to_string(free_port());
   as_ranks(2, [&](int rank) {
-    RendezvousOptions o = with({{"RAMET_RUN_ID", rank ? "b" : "a"}});
-    o.timeout = Milliseconds(rank ? 5000 : 500);
-    const std::string said = error_of([&] { rendezvous(url + std::to_string(rank), o); });
-    if (rank) text = said;
+    const std::string r = std::to_string(rank);
+    const Rendezvous got = rendezvous("env://", with({{"RANK", r},
+                                                      {"WORLD_SIZE", "2"},
+                                                      {"MASTER_ADDR", "127.0.0.1"},
+                                                      {"MASTER_PORT", port},
+                                                      {"SLURM_PROCID", "0"},
+                                                      {"SLURM_JOB_ID", "7"},
+                                                      {"SLURM_STEP_ID", r}}));
+    EXPECT_EQ(got.rank, rank);
+    got.store->set("from" + r, r);
+    EXPECT_EQ(got.store->get("from" + std::to_string(1 - rank)), std::to_string(1 - rank));
   });
-  expect_part(text, "belongs to the run 'b', but the store here serves the run 'a'");
 }
 
 }  // namespace

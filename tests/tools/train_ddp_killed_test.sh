@@ -26,6 +26,19 @@ milliseconds=$(($(date +%s%3N) - started))
 expected=$(digest)
 [[ $expected =~ ^[0-9a-f]{16}$ ]] || fail "no digest: $expected"
 
+# An earlier run's checkpoint is none of this launch's: where the first attempt ends before it has written one, the second begins.
+cat >"$work/second_time" <<'E2'
+#!/bin/bash
+[[ $RAMET_RESTARTS -gt 0 || $RANK -eq 0 ]] || exit 7
+exec "$@"
+E2
+chmod +x "$work/second_time"
+"$train" --data "$work/data" --model mlp --epochs 1 --seed 4 --threads 1 --out "$work/older" >"$work/stdout" 2>"$work/stderr" ||
+  fail "an older run: exit code $?"
+timeout 120 "$launch" --nproc 2 --max-restarts 1 -- "$work/second_time" "$train" "${common[@]}" --out "$work/older" \
+  >"$work/stdout" 2>"$work/stderr" || fail "beside an older run's checkpoint: exit code $?"
+[[ $(digest) == "$expected" ]] || fail "beside an older run's checkpoint: digest $(digest), expected $expected"
+
 # A run that ended before its moment says how long runs take now, and does not count.
 struck=0
 for ((round = 1; struck < rounds; ++round)); do

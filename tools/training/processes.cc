@@ -30,6 +30,10 @@ int number_on_host() {
 }
 
 bool started_again() { return number({"RAMET_RESTARTS"}, 0) > 0; }
+std::string launch_id() {
+  const char* text = std::getenv("RAMET_LAUNCH_ID");
+  return text ? text : "";
+}
 
 Processes Processes::join(distributed::Milliseconds timeout) {
   Processes p;

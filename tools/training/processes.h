@@ -43,9 +43,11 @@ class Processes {
 };
 
 /// What the environment of one of several processes says: threads each may use on this host, its
-/// number there, and whether the launcher has started them again after a failure.
+/// number there, whether the launcher has started them again after a failure, and what it calls all
+/// of its attempts.
 int threads_beside_others();
 int number_on_host();
 bool started_again();
+std::string launch_id();
 
 }  // namespace ramet::training

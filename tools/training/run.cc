@@ -99,6 +99,7 @@ class Run {
   Checkpoint checkpoint() {
     Checkpoint c;
     c.add("config", config_)
+        .add("launch", launch_)
         .add("model", *model_)
         .add("optimizer", *optimizer_)
         .add("schedule", *schedule_)
@@ -138,7 +139,7 @@ class Run {
   std::unique_ptr<Loader> loader_;
   History history_;
   ChromeTrace trace_;
-  std::string config_;
+  std::string config_, launch_;  // launch_id() of the processes that wrote the checkpoint
   int64_t steps_per_epoch_ = 0, parameters_ = 0;
   int64_t epoch_ = 0, step_ = 0, images_ = 0;  // done so far
   int64_t first_step_ = 0;                     // of this process
@@ -147,10 +148,19 @@ class Run {
   Clock::time_point saved_at_ = Clock::now();
 };
 
+// The launcher's second attempt goes on where the first one was; not from what an earlier run left
+// in the folder, where the first attempt ended before it wrote anything.
+bool left_by_this_launch(const std::string& checkpoint) {
+  if (::access(checkpoint.c_str(), R_OK) != 0) return false;
+  serialize::InputArchive archive;
+  archive.load_from(checkpoint);
+  IValue launch;
+  return archive.try_read("launch", launch) && launch.toStringRef() == launch_id();
+}
+
 Run::Run(Options& o) : options_(o) {
   o.check();
-  // The launcher's second attempt goes on where the first one was.
-  if (o.ddp && started_again() && ::access(file("checkpoint").c_str(), R_OK) == 0) o.resume = true;
+  if (o.ddp && started_again() && left_by_this_launch(file("checkpoint"))) o.resume = true;
   const std::string resumed = o.resume ? file("checkpoint") : "";
   if (o.resume) {
     serialize::InputArchive archive;
@@ -189,6 +199,7 @@ Run::Run(Options& o) : options_(o) {
     checkpoint().load(resumed);
     random_->restore();
   }
+  launch_ = launch_id();
   first_step_ = step_;
   // Everything that can be wrong with the input has been found: from here on results are written.
   // Until here a signal ends the program at once, with the folder as it was.

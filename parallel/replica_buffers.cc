@@ -4,6 +4,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
+#include "parallel/buffer_page.h"
 #include "parallel/comm.h"
 #include "parallel/counters.h"
 #include "parallel/movement.h"
@@ -29,7 +30,7 @@ void ReplicaSet::stage_buffers() {
     seen.push_back(now);
     if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data)) {
       const ScopedValue<uint8_t> apart(tls.capturing, 0);
-      b.handles[0].set_data(b.source);
+      b.follow(0, b.source);
     }
     for (size_t i = b.shares ? 1 : 0; i < b.handles.size(); ++i) {
       const Tensor& handle = b.handles[i];
@@ -39,6 +40,11 @@ void ReplicaSet::stage_buffers() {
       if (now.same(b.seen) && !written && !always) continue;
       stale.emplace_back(&b, i);
       if (handle.numel() == 0) continue;
+      const auto names = static_cast<uint32_t>(1 + b.ties[i].size());
+      if (const Tensor page = moves::fresh_page(handle, names); page.defined()) {
+        moves::turn_page(handle, page);
+        b.follow(i, handle);
+      }
       if (handle.raw_contiguous() && b.source.raw_contiguous() &&
           handle.scalar_type() == b.source.scalar_type())
         plain[{handle->device, b.source->device}].push_back(
@@ -156,7 +162,11 @@ void ReplicaSet::take_over(int count) {
     }
   }
   const auto merged = s.merged_states();
-  for (const auto& [source, value] : taken) {
+  std::vector<Tensor> pages;  // replica 0 may share the source's, and its graph keep it
+  for (const auto& item : taken) pages.push_back(moves::fresh_page(*item.first));
+  for (size_t k = 0; k < taken.size(); ++k) {
+    const auto& [source, value] = taken[k];
+    moves::turn_page(*source, pages[k]);
     autograd::copy_values(*source, value);
     source->storage_impl()->wrote("replica");
   }

@@ -8,6 +8,7 @@
 #include "autograd/ops/copy.h"
 #include "nn/flat_store.h"
 #include "parallel/bucket.h"
+#include "parallel/buffer_page.h"
 #include "parallel/counters.h"
 #include "parallel/lost_members_internal.h"
 #include "parallel/movement.h"
@@ -314,13 +315,17 @@ void ReplicaSet::build() {
           State::Buffer& b = s.buffers[buffer_of.at(source.impl())];
           if (b.handles.size() > static_cast<size_t>(i)) {  // a second name
             handle.set_data(b.handles.back());
+            if (!handle.is_same(b.handles.back())) b.ties.back().push_back(handle);
+            moves::keep_pages(handle);
             continue;
           }
           if (i == 0)
             b.shares = device == home_ && b.policy != BufferPolicy::merge_stats &&
                        b.policy != BufferPolicy::per_replica;
           if (i == 0 && b.shares) handle.set_data(source);
+          moves::keep_pages(handle);
           b.handles.push_back(handle);
+          b.ties.emplace_back();
           b.versions.push_back(handle.version());
           b.seen = State::Seen::of(source);
         }

@@ -48,8 +48,14 @@ struct ReplicaSet::State {
     BufferPolicy policy;
     bool shares = false;  // replica 0's is the source's memory
     Seen seen;
-    std::vector<Tensor> handles;     // [replica]
+    std::vector<Tensor> handles;            // [replica]
+    std::vector<std::vector<Tensor>> ties;  // [replica]: under further names, in the same memory
     std::vector<uint32_t> versions;  // of the handles when they were last equal to the source
+    /// Replica i's memory becomes that of `from`.
+    void follow(size_t i, const Tensor& from) const {
+      if (!handles[i].is_same(from)) handles[i].set_data(from);
+      for (const Tensor& t : ties[i]) t.set_data(handles[i]);
+    }
   };
   /// A module object as it was at the build.
   struct Snapshot {

@@ -4,6 +4,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/batchnorm.h"
+#include "parallel/buffer_page.h"
 #include "parallel/distributed/buffer_sync_internal.h"
 #include "parallel/distributed/socket_internal.h"
 #include "parallel/distributed/tensor_bytes_internal.h"
@@ -63,8 +64,16 @@ BufferSync::BufferSync(const nn::Module& module, const Exceptions& exceptions) {
           if (!met.insert(t.impl()).second) continue;
           buffers_.push_back({path.empty() ? item.key() : path + "." + item.key(), t, policy});
           buffers_.back().seen();
+          parallel::detail::keep_pages(t);
         }
       }));
+}
+
+// Buffers in one memory stay there: what is written to one is seen in the other.
+bool BufferSync::alone(const Buffer& buffer) const {
+  return std::ranges::none_of(buffers_, [&](const Buffer& other) {
+    return &other != &buffer && other.tensor.may_overlap(buffer.tensor);
+  });
 }
 
 void BufferSync::equal_now() {
@@ -111,8 +120,22 @@ void BufferSync::run(Companion& companion) {
         theirs[r] = tensor_of(from[r].text(), b.tensor, "buffer '" + b.name + "'");
     made.emplace_back(&b, combined(b.policy, b.name, theirs));
   }
-  for (const auto& [b, value] : made) {
-    if (bytes_of(value) != bytes_of(b->tensor)) b->tensor.copy_(value.to(b->tensor.device()));
+  std::vector<Tensor> pages(made.size());
+  for (size_t k = 0; k < made.size(); ++k) {
+    auto& [b, value] = made[k];
+    if (bytes_of(value) == bytes_of(b->tensor)) {
+      value = Tensor();
+      continue;
+    }
+    value = value.to(b->tensor.device());
+    if (alone(*b)) pages[k] = parallel::detail::fresh_page(b->tensor);
+  }
+  for (size_t k = 0; k < made.size(); ++k) {
+    const auto& [b, value] = made[k];
+    if (value.defined()) {
+      parallel::detail::turn_page(b->tensor, pages[k]);
+      b->tensor.copy_(value);
+    }
     b->seen();
   }
 }

@@ -12,7 +12,9 @@ namespace ramet::distributed::detail {
 /// Buffers of policy first, mean, sum, max and all_equal (nn/buffer_policy.h), over ranks as over
 /// replicas. Batch norms' statistics are merged elsewhere. Before a forward in training mode the
 /// ranks tell each other which buffers were written since the last one; only those travel, and
-/// only where a value differs is it written: a graph that holds a buffer finds it unchanged.
+/// only where a value differs is it written: to a fresh page, so that graphs which hold the buffer
+/// find it unchanged (Note [Buffers and live graphs]). A view that the program took of the buffer's
+/// memory, unless it is a registered buffer, stays with the old page.
 class BufferSync {
  public:
   BufferSync(const nn::Module& module, const Exceptions& exceptions);
@@ -33,6 +35,7 @@ class BufferSync {
     bool written() const;
     void seen();
   };
+  bool alone(const Buffer& buffer) const;
   std::vector<Buffer> buffers_;
 };
 

@@ -25,6 +25,32 @@ void check_options(const std::shared_ptr<ProcessGroup>& group, const DdpOptions&
               "division: got one before the sum, expected Average::mean with it");
 }
 
+// By which each rank computes its part of what all of them get: ranks that differ would go on with
+// other gradients each, and nothing later would show it.
+SharedOptions shared_options(const DdpOptions& o) {
+  static const char* const divisions[] = {"post", "pre", "split_sqrt"};
+  static const char* const modes[] = {"at_backward", "at_forward"};
+  std::string stages;
+  for (const auto& s : o.stages)
+    stages += (stages.empty() ? "" : ", ") + (s ? s->description() : std::string("none"));
+  SharedOptions out = {
+      {"order", text_of(o.order)},
+      {"average", text_of(o.average)},
+      {"division", divisions[static_cast<size_t>(o.division)]},
+      {"sync_mode", modes[static_cast<size_t>(o.sync_mode)]},
+      {"batch", o.batch == Batch::whole ? "whole" : "local"},
+      {"bucket_bytes", std::to_string(o.bucket_bytes)},
+      {"stages", "[" + stages + "]"},
+      {"init_sync", text_of(o.init_sync)},
+      {"sync_from", std::to_string(o.sync_from)},
+      {"isolated", text_of(o.isolated)},
+  };
+  // Each cuts the whole batch for all of them. tree(V) has V / N replicas on any devices.
+  if (o.batch == Batch::whole && !o.order.is_tree())
+    out.emplace_back("number of devices", std::to_string(std::max<size_t>(o.devices.size(), 1)));
+  return out;
+}
+
 }  // namespace
 
 nn::parallel::DataParallelOptions DdpCore::local_options(const std::shared_ptr<ProcessGroup>& group,
@@ -58,7 +84,7 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::
               "all parameters of the module are ignored, or are reduced by "
               "another DistributedDataParallel or replicate(): expected one that is not");
   for (const NamedLeaf& l : leaves) names_.insert(names_.end(), l.names.begin(), l.names.end());
-  verify_model(*group_, *module, *exceptions_, options_.name);
+  verify_model(*group_, *module, *exceptions_, shared_options(options_), options_.name);
   if (options_.init_sync)
     copy_model(*group_, *module, *exceptions_, options_.sync_from, options_.name);
   buffers_ = std::make_unique<BufferSync>(*module, *exceptions_);

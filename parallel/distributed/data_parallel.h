@@ -26,7 +26,9 @@
 //
 // Forwards in training mode: batch norms merge the statistics of all ranks' replicas, or normalise
 // with them (nn::convert_sync_batchnorm); other buffers that were written follow their policy over
-// the ranks as over replicas, before the next forward, and are written only where they differ.
+// the ranks as over replicas, before the next forward, and are written only where they differ, in
+// fresh memory: what a graph keeps of a buffer stays as it was, so several forwards may come before
+// their backward.
 //
 // tree(V): all ranks together have V shards, V / N each. With the same whole batch (Batch::whole)
 // the same bits come out for every number of ranks and devices that divides V: sums over shards are
@@ -204,7 +206,8 @@ class RAMET_API Accumulation {
 /// have no history. A rank whose backward goes through a result, but reaches none of the
 /// parameters, takes part with nothing. One forward at a time; not in a captured step. Errors at
 /// construction: a module without a parameter that requires grad; ranks with different models,
-/// dtypes or shapes ("appears not to match"), each named; tree(V) with a number of ranks, or of
+/// dtypes or shapes ("appears not to match"), each named; ranks with different options, but for
+/// devices, ignored and name, each named; tree(V) with a number of ranks, or of
 /// devices, that does not divide V.
 template <class ModuleType>
 class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {

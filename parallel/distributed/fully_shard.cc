@@ -11,6 +11,7 @@
 #include "nn/module_hooks.h"
 #include "parallel/distributed/contract.h"
 #include "parallel/distributed/group_state_internal.h"
+#include "parallel/distributed/model_table_internal.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "runtime/capture.h"
 
@@ -100,6 +101,10 @@ class Collector {
     RAMET_CHECK(t.is_leaf() && !t.is_view(), kOp, "parameter '", name, "': got ", describe(t),
                 ", which is no leaf");
     const auto* leaf = static_cast<const autograd::AccumulateGrad*>(t->node);
+    // Its reducer would go on with a member that gets no gradient any more.
+    RAMET_CHECK(!leaf || !leaf->reduce, kOp, "parameter '", name, "' of module ", m.name(),
+                " is reduced by a DistributedDataParallel or a replicate() of this module or of "
+                "one above it: expected fully_shard() before these");
     RAMET_CHECK(!leaf || (!leaf->grad.defined() && !leaf->extra), kOp, "parameter '", name,
                 "' has a gradient or hooks: expected a module that is not being trained yet");
     found.push_back({name, t, {{&m, key}}});
@@ -125,15 +130,20 @@ void check_one_device(const Collector& collector) {
 }
 
 void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& found,
-                const std::string& name) {
+                const FullyShardOptions& options) {
   std::ostringstream text;
+  const auto& reshard = options.reshard_after_forward;
+  text << "average " << detail::text_of(options.average) << "\norder "
+       << detail::text_of(options.order) << "\nreshard_after_forward "
+       << (reshard ? detail::text_of(*reshard) : "by default") << "\ninit_sync "
+       << detail::text_of(options.init_sync) << '\n';
   for (const FoundParameter& f : found)
     text << f.name << " " << short_name_of(f.tensor.scalar_type()) << f.tensor.sizes()
          << (f.tensor.requires_grad() ? " requires grad\n" : "\n");
   std::string problem;
   const auto compare = [&](ProcessGroup& group) {
     const std::string mine = text.str() + problem;
-    const auto all = group.exchange(mine, name + "/parameters");
+    const auto all = group.exchange(mine, options.name + "/parameters");
     for (size_t r = 0; r < all.size() && problem.empty(); ++r) {
       if (all[r] == mine) continue;
       std::istringstream ours(mine), theirs(all[r]);
@@ -149,7 +159,7 @@ void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& foun
   compare(*lanes.gather);
   // What a row of the mesh has found is seen by its columns.
   if (lanes.outer) compare(*lanes.outer);
-  RAMET_CHECK(problem.empty(), kOp, "the ranks have different parameters: ", problem);
+  RAMET_CHECK(problem.empty(), kOp, "the ranks have different parameters or options: ", problem);
 }
 
 }  // namespace
@@ -178,7 +188,7 @@ void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const 
                 "a module below is sharded over another mesh than ", mesh.str(),
                 ": expected one for the whole tree");
   check_one_device(collector);
-  check_same(lanes, collector.found, options.name);
+  check_same(lanes, collector.found, options);
   lanes.reduce = second_lane(lanes.gather);
 
   const auto group = ShardGroup::make(lanes, options, std::move(collector.found));

@@ -69,8 +69,10 @@ struct FullyShardOptions {
 /// All ranks of the mesh call it, in the same order. `modules` make one group: what tied parameters
 /// need. Parameters are leaves without gradients or hooks, all that a rank has in the tree in host
 /// memory or on one GPU. Errors, before anything has changed: a module that has been sharded or
-/// replicated already; a parameter that is shared with another group; a mesh of more than two
-/// dimensions; ranks with different parameters; a rank's parameters on several GPUs.
+/// replicated already, or is part of one that DistributedDataParallel or replicate() was given:
+/// these come after it; a parameter that is shared with another group; a mesh of more than two
+/// dimensions; ranks with different parameters or options (average, order, reshard_after_forward,
+/// init_sync); a rank's parameters on several GPUs.
 /// Buffers stay each rank's own. Not in a captured step; the module cannot be cloned any more.
 RAMET_API void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
                            const DeviceMesh& mesh, const FullyShardOptions& options = {});

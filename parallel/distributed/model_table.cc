@@ -8,6 +8,8 @@
 namespace ramet::distributed::detail {
 namespace {
 
+constexpr const char* kOption = "option";
+
 struct Row {
   std::string kind, name, what;  // what: all but the name
   std::string text() const { return kind + " '" + name + "' " + what; }
@@ -77,11 +79,46 @@ std::string difference(const std::vector<Row>& first, const std::vector<Row>& th
   return {};
 }
 
+// What an option is called is a row's name; options come before the model.
+std::string packed(const SharedOptions& options) {
+  std::vector<Row> rows;
+  for (const auto& [name, value] : options) rows.push_back({kOption, name, value});
+  return packed(rows);
+}
+
+SharedOptions options_in(const std::vector<Row>& rows) {
+  SharedOptions out;
+  for (const Row& r : rows)
+    if (r.kind == kOption) out.emplace_back(r.name, r.what);
+  return out;
+}
+
 }  // namespace
 
+std::string text_of(Average average) {
+  static const char* const names[] = {"mean", "sum", "weighted"};
+  return names[static_cast<size_t>(average)];
+}
+
+std::string text_of(ReduceOrder order) {
+  if (order.is_tree()) return "tree(" + std::to_string(order.leaves()) + ")";
+  return order.kind() == ReduceOrder::Kind::kAny ? "any" : "fixed";
+}
+
+std::string difference(const SharedOptions& first, const SharedOptions& theirs) {
+  std::string text;
+  for (size_t i = 0; i < std::min(first.size(), theirs.size()); ++i) {
+    const auto& [name, value] = first[i];
+    if (theirs[i].second == value) continue;
+    text += (text.empty() ? "" : ", ") + name + ": got " + theirs[i].second + ", expected " +
+            value + " as on rank 0";
+  }
+  return text;
+}
+
 void verify_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
-                  const std::string& name) {
-  const std::string mine = packed(table_of(module, exceptions));
+                  const SharedOptions& options, const std::string& name) {
+  const std::string mine = packed(options) + packed(table_of(module, exceptions));
   const uint64_t hash = XXH3_64bits(mine.data(), mine.size());
   const std::string digest(reinterpret_cast<const char*>(&hash), sizeof(hash));
   bool same = true;
@@ -89,11 +126,15 @@ void verify_model(ProcessGroup& group, const nn::Module& module, const Exception
   if (same) return;
   const std::vector<std::string> tables = group.exchange(mine, name + "/model table");
   const std::vector<Row> first = unpacked(tables[0]);
-  std::string text;
+  std::string text, rules;
   for (size_t r = 1; r < tables.size(); ++r) {
-    const std::string d = difference(first, unpacked(tables[r]), static_cast<int>(r));
+    const std::vector<Row> theirs = unpacked(tables[r]);
+    if (const std::string d = difference(options_in(first), options_in(theirs)); !d.empty())
+      rules += (rules.empty() ? "rank " : "; rank ") + std::to_string(r) + " has " + d;
+    const std::string d = difference(first, theirs, static_cast<int>(r));
     if (!d.empty()) text += (text.empty() ? "" : "; ") + d;
   }
+  RAMET_CHECK(rules.empty(), "ddp", "the ranks have different options: ", rules);
   fail("ddp", "the ranks have different models: ", text);
 }
 

@@ -1,16 +1,30 @@
-// Do all ranks have the same model?
+// Do all ranks have the same model, and train it by the same rules?
 #pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "nn/module.h"
+#include "parallel/distributed/comm_stage.h"
 #include "parallel/distributed/leaves_internal.h"
 #include "parallel/distributed/process_group.h"
 
 namespace ramet::distributed::detail {
 
-/// Compares names, dtypes, shapes, strides, requires_grad and ties of all parameters and buffers,
-/// and the buffers' policies, over the ranks; but for what is excepted. An Error on every rank that
-/// names the first difference of each rank from rank 0.
+/// Names and values, as texts of one line.
+using SharedOptions = std::vector<std::pair<std::string, std::string>>;
+std::string text_of(Average average);
+std::string text_of(ReduceOrder order);
+inline std::string text_of(bool on) { return on ? "true" : "false"; }
+/// "average: got sum, expected mean as on rank 0"; empty where the two are equal.
+std::string difference(const SharedOptions& first, const SharedOptions& theirs);
+
+/// Compares options that count only where all ranks have the same, and names, dtypes, shapes,
+/// strides, requires_grad and ties of all parameters and buffers, and the buffers' policies, over
+/// the ranks; but for what is excepted. An Error on every rank that names all options in which a
+/// rank differs from rank 0, or the first difference of each model.
 void verify_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
-                  const std::string& name);
+                  const SharedOptions& options, const std::string& name);
 /// Gives every rank the values of rank `root`, but for what is excepted.
 void copy_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
                 int root, const std::string& name);

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <optional>
 
 #include "autograd/grad_mode.h"
 #include "nn/batchnorm.h"
 #include "nn/cloneable.h"
 #include "nn/linear.h"
 #include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/replicate.h"
 #include "runtime/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 
@@ -177,6 +180,59 @@ TEST(DdpPlan, Options) {
     expect_part(said(o), "all parameters of the module are ignored");
     expect_part(error_of([&] { DistributedDataParallel<Chain> ddp(net, nullptr); }),
                 "group: got an empty pointer");
+  });
+}
+
+// Every rank hears of every option in which a rank differs from rank 0, and goes on unchanged.
+TEST(DdpPlan, OptionsThatDiffer) {
+  with_groups(3, seconds(60), [](const Group& g) {
+    Chain net(2);
+    const DdpOptions plain;
+    const auto said = [&](const std::function<void(DdpOptions&)>& change) {
+      DdpOptions o;
+      if (g->rank() == 1) change(o);
+      return error_of([&] { DistributedDataParallel<Chain> ddp(net, g, o); });
+    };
+    const struct {
+      std::function<void(DdpOptions&)> change;
+      std::string text;
+    } cases[] = {
+        {[](DdpOptions& o) { o.average = Average::weighted; },
+         "average: got weighted, expected mean as on rank 0"},
+        {[](DdpOptions& o) { o.average = Average::sum; },
+         "average: got sum, expected mean as on rank 0"},
+        {[](DdpOptions& o) { o.division = Division::split_sqrt; },
+         "division: got split_sqrt, expected post as on rank 0"},
+        {[](DdpOptions& o) { o.division = Division::pre; }, "division: got pre, expected post"},
+        {[](DdpOptions& o) { o.order = ReduceOrder::any(); }, "order: got any, expected fixed"},
+        {[](DdpOptions& o) { o.sync_mode = SyncMode::at_forward; },
+         "sync_mode: got at_forward, expected at_backward"},
+        {[](DdpOptions& o) { o.batch = Batch::whole; }, "batch: got whole, expected local"},
+        {[](DdpOptions& o) { o.bucket_bytes = 8; },
+         "bucket_bytes: got 8, expected " + std::to_string(plain.bucket_bytes)},
+        {[](DdpOptions& o) { o.stages = {fp16_stage()}; }, ", expected [] as on rank 0"},
+        {[](DdpOptions& o) { o.init_sync = false; }, "init_sync: got false, expected true"},
+        {[](DdpOptions& o) { o.sync_from = 2; }, "sync_from: got 2, expected 0"},
+    };
+    for (const auto& c : cases) {
+      const std::string text = said(c.change);
+      expect_part(text, "the ranks have different options: rank 1 has ");
+      expect_part(text, c.text);
+    }
+    expect_part(said([](DdpOptions& o) {
+                  o.average = Average::sum;
+                  o.bucket_bytes = 8;
+                }),
+                "rank 1 has average: got sum, expected mean as on rank 0, bucket_bytes: got 8");
+    DdpOptions whole;
+    whole.batch = Batch::whole;
+    whole.devices = {"cpu:0", "cpu:1"};
+    if (g->rank() == 2) whole.devices = {"cpu:0"};
+    expect_part(error_of([&] { DistributedDataParallel<Chain> ddp(net, g, whole); }),
+                "rank 2 has number of devices: got 1, expected 2 as on rank 0");
+    DistributedDataParallel<Chain> ddp(net, g);
+    ddp(Rows(full({2}, g->rank() * 2.0)), Used({0, 1})).backward();
+    EXPECT_EQ(net->w[0].grad()[0].item<double>(), 4);
   });
 }
 
@@ -420,6 +476,7 @@ std::vector<double> by_w(const Tensor& x, const std::vector<double>& scale) {
 // Scenario 51. The first forward writes a buffer and keeps it for its backward; before the second
 // one the ranks write rank 0's value into it. One process has no such write, and its gradients are
 // right: so are these. `devices`: of each rank; the rows of each replica are normalised alone.
+// None: replicate(), where the graph keeps the module's own buffer, and not a replica's.
 void two_forwards(nn::BufferPolicy policy, const std::vector<Device>& devices) {
   const size_t local = std::max<size_t>(devices.size(), 1);
   with_groups(2, seconds(60), [&](const Group& g) {
@@ -427,7 +484,12 @@ void two_forwards(nn::BufferPolicy policy, const std::vector<Device>& devices) {
     DdpOptions o;
     o.average = Average::sum;
     o.devices = devices;
-    DistributedDataParallel<Scaled> ddp(net, g, o);
+    std::optional<DistributedDataParallel<Scaled>> ddp;
+    if (devices.empty()) replicate(net, g, o);
+    else ddp.emplace(net, g, o);
+    const auto forward = [&](const Tensor& x, double by) {
+      return ddp ? (*ddp)(x, by).sum() : net(x, by);
+    };
     const int64_t n = 4;
     const auto part = [&](int rank, size_t replica, double start) {
       return rows(n, start + 10.0 * rank + 3.0 * static_cast<double>(replica));
@@ -439,8 +501,8 @@ void two_forwards(nn::BufferPolicy policy, const std::vector<Device>& devices) {
     };
     const Tensor users = net->scale;
     // Rank r raises it by r + 1, on all of its replicas.
-    const Tensor first = ddp(batch(0), g->rank() + 1.0).sum();
-    const Tensor second = ddp(batch(5), 0.0).sum();
+    const Tensor first = forward(batch(0), g->rank() + 1.0);
+    const Tensor second = forward(batch(5), 0.0);
     (first + second).backward();
     const double agreed = policy == nn::BufferPolicy::first  ? 2
                           : policy == nn::BufferPolicy::mean ? 2.5
@@ -461,6 +523,14 @@ void two_forwards(nn::BufferPolicy policy, const std::vector<Device>& devices) {
 }
 
 TEST(DdpBuffers, TwoForwardsBeforeOneBackward) {
+  for (const auto policy :
+       {nn::BufferPolicy::first, nn::BufferPolicy::mean, nn::BufferPolicy::max}) {
+    SCOPED_TRACE(static_cast<int>(policy));
+    two_forwards(policy, {"cpu:0"});
+  }
+}
+
+TEST(DdpBuffers, TwoForwardsOfAReplicatedModule) {
   for (const auto policy :
        {nn::BufferPolicy::first, nn::BufferPolicy::mean, nn::BufferPolicy::max}) {
     SCOPED_TRACE(static_cast<int>(policy));

@@ -433,6 +433,69 @@ TEST(FullyShardGradients, AnOptimizerOfBefore) {
   });
 }
 
+// Sharding moves parameters, which a reducer that has them already would not hear of.
+TEST(FullyShardGradients, ComesBeforeReplicas) {
+  with_groups_of(2, [](const Group& g) {
+    const std::string refusal =
+        "parameter 'weight' of module ramet::nn::LinearImpl is reduced by a "
+        "DistributedDataParallel "
+        "or a replicate()";
+    // Of linear layers: what the mean of the ranks' inputs gives.
+    const auto expect_means = [&](nn::Sequential& pair, nn::Linear& first, nn::Linear& second) {
+      pair->forward(full({1, 2}, g->rank() + 1.0)).sum().backward();
+      const NoGradGuard off;
+      const Tensor expected = first(full({1, 2}, 1.5));
+      EXPECT_TRUE(allclose(second->weight.grad(), expected.expand({2, 2})));
+    };
+    {
+      nn::Linear first(2, 2), second(2, 2);
+      nn::Sequential pair(first, second);
+      replicate(pair, g);
+      expect_part(error_of([&] { fully_shard(first, g); }), refusal);
+      EXPECT_FALSE(is_fully_sharded(*first));
+      EXPECT_EQ(first->parameters()[0].numel(), 4);
+      expect_means(pair, first, second);
+    }
+    nn::Linear first(2, 2), second(2, 2);
+    nn::Sequential pair(first, second);
+    {
+      DistributedDataParallel<nn::Sequential> ddp(pair, g);
+      expect_part(error_of([&] { fully_shard(first, g); }), refusal);
+      expect_means(pair, first, second);
+    }
+    // That one is gone. The other order.
+    first->zero_grad(/*set_to_none=*/true);
+    second->zero_grad(/*set_to_none=*/true);
+    fully_shard(first, g);
+    replicate(pair, g);
+    EXPECT_EQ(replicate_handle(pair).replicated_param_names(),
+              (std::vector<std::string>{"1.weight", "1.bias"}));
+    expect_means(pair, first, second);
+  });
+}
+
+TEST(FullyShardGradients, OptionsThatDiffer) {
+  with_groups_of(2, [](const Group& g) {
+    nn::Linear net(2, 2);
+    const auto said = [&](const std::function<void(FullyShardOptions&)>& change) {
+      FullyShardOptions o;
+      if (g->rank() == 1) change(o);
+      return error_of([&] { fully_shard(net, g, o); });
+    };
+    const std::string what = "the ranks have different parameters or options: rank ";
+    std::string text = said([](FullyShardOptions& o) { o.average = Average::sum; });
+    expect_part(text, what);
+    expect_part(text, "average sum");
+    expect_part(text, "average mean");
+    expect_part(said([](FullyShardOptions& o) { o.order = ReduceOrder::any(); }), "order any");
+    expect_part(said([](FullyShardOptions& o) { o.reshard_after_forward = false; }),
+                "reshard_after_forward by default");
+    expect_part(said([](FullyShardOptions& o) { o.init_sync = false; }), "init_sync false");
+    EXPECT_FALSE(is_fully_sharded(*net));
+    fully_shard(net, g);
+  });
+}
+
 TEST(FullyShardGradients, Refusals) {
   with_groups_of(2, [](const Group& g) {
     TextNet net = text_net();

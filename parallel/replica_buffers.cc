@@ -1,5 +1,6 @@
 // Buffers and declared states of replicas: how they follow the source, and what the source takes
 // over; which tensor is whose. See nn/buffer_policy.h and parallel/replica_member.h.
+#include <algorithm>
 #include <map>
 
 #include "autograd/grad_mode.h"
@@ -41,7 +42,8 @@ void ReplicaSet::stage_buffers() {
       stale.emplace_back(&b, i);
       if (handle.numel() == 0) continue;
       const auto names = static_cast<uint32_t>(1 + b.ties[i].size());
-      if (const Tensor page = moves::fresh_page(handle, names); page.defined()) {
+      if (const Tensor page = b.paged() ? moves::fresh_page(handle, names) : Tensor();
+          page.defined()) {
         moves::turn_page(handle, page);
         b.follow(i, handle);
       }
@@ -137,7 +139,11 @@ void ReplicaSet::take_over(int count) {
                   " has another value than replica 0");
   }
   // All values first, then all writes: where one cannot be had nothing is taken over.
-  std::vector<std::pair<const Tensor*, Tensor>> taken;
+  struct Taken {
+    const State::Buffer* buffer;
+    Tensor value, page;  // where replica 0 shares the source's, and its graph may keep it
+  };
+  std::vector<Taken> taken;
   for (State::Buffer& b : s.buffers) {
     if (!written(b)) continue;
     const ArrayRef<Tensor> all(b.handles.data(), static_cast<size_t>(count));
@@ -147,28 +153,33 @@ void ReplicaSet::take_over(int count) {
       case BufferPolicy::first:
       case BufferPolicy::sync:
       case BufferPolicy::all_equal:
-        if (!b.shares) taken.emplace_back(&b.source, b.handles[0]);
+        if (!b.shares) taken.push_back({&b, b.handles[0], {}});
         break;
-      case BufferPolicy::sum: taken.emplace_back(&b.source, comm::reduce_add(all, home_)); break;
+      case BufferPolicy::sum: taken.push_back({&b, comm::reduce_add(all, home_), {}}); break;
       case BufferPolicy::mean:
-        taken.emplace_back(&b.source, comm::reduce_add(all, home_).div(count));
+        taken.push_back({&b, comm::reduce_add(all, home_).div(count), {}});
         break;
       case BufferPolicy::max: {
         Tensor most = all[0].to(home_);
         for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));
-        taken.emplace_back(&b.source, most);
+        taken.push_back({&b, most, {}});
         break;
       }
     }
   }
   const auto merged = s.merged_states();
-  std::vector<Tensor> pages;  // replica 0 may share the source's, and its graph keep it
-  for (const auto& item : taken) pages.push_back(moves::fresh_page(*item.first));
-  for (size_t k = 0; k < taken.size(); ++k) {
-    const auto& [source, value] = taken[k];
-    moves::turn_page(*source, pages[k]);
-    autograd::copy_values(*source, value);
-    source->storage_impl()->wrote("replica");
+  // Buffers in one memory stay there: what is written to one is seen in the other.
+  const auto alone = [&s](const State::Buffer& b) {
+    return std::none_of(s.buffers.begin(), s.buffers.end(), [&b](const State::Buffer& other) {
+      return &other != &b && other.source.may_overlap(b.source);
+    });
+  };
+  for (Taken& t : taken)
+    if (t.buffer->paged() && alone(*t.buffer)) t.page = moves::fresh_page(t.buffer->source);
+  for (const auto& [buffer, value, page] : taken) {
+    moves::turn_page(buffer->source, page);
+    autograd::copy_values(buffer->source, value);
+    buffer->source.storage_impl()->wrote("replica");
   }
   std::vector<std::pair<Module*, std::vector<Module*>>> modules;
   for (const State::Snapshot& snap : s.modules)

@@ -316,14 +316,14 @@ void ReplicaSet::build() {
           if (b.handles.size() > static_cast<size_t>(i)) {  // a second name
             handle.set_data(b.handles.back());
             if (!handle.is_same(b.handles.back())) b.ties.back().push_back(handle);
-            moves::keep_pages(handle);
+            if (b.paged()) moves::keep_pages(handle);
             continue;
           }
           if (i == 0)
             b.shares = device == home_ && b.policy != BufferPolicy::merge_stats &&
                        b.policy != BufferPolicy::per_replica;
           if (i == 0 && b.shares) handle.set_data(source);
-          moves::keep_pages(handle);
+          if (b.paged()) moves::keep_pages(handle);
           b.handles.push_back(handle);
           b.ties.emplace_back();
           b.versions.push_back(handle.version());

@@ -51,6 +51,12 @@ struct ReplicaSet::State {
     std::vector<Tensor> handles;            // [replica]
     std::vector<std::vector<Tensor>> ties;  // [replica]: under further names, in the same memory
     std::vector<uint32_t> versions;  // of the handles when they were last equal to the source
+    /// Do new values come to fresh pages? Not where the module itself writes the buffer in a
+    /// training forward (batch norms), which graphs before it would notice in any case.
+    bool paged() const {
+      return policy != BufferPolicy::merge_stats && policy != BufferPolicy::sync &&
+             policy != BufferPolicy::per_replica;
+    }
     /// Replica i's memory becomes that of `from`.
     void follow(size_t i, const Tensor& from) const {
       if (!handles[i].is_same(from)) handles[i].set_data(from);

@@ -149,6 +149,10 @@ TEST(Stages, Refused) {
     const std::string differ =
         error_of([&] { GivenDdp d(other, g, with_stages({int8_stage(g->rank() ? 64 : 128)})); });
     expect_part(differ,
+                "stages: got [int8(block 64, seed 0)], expected [int8(block 128, seed 0)] as on "
+                "rank 0");
+    GivenDdp plain(other, g);
+    expect_part(error_of([&] { plain.register_comm_stage(int8_stage(g->rank() ? 64 : 128)); }),
                 "the ranks have different stages: rank 0 has int8(block 128, seed 0), "
                 "rank 1 has int8(block 64, seed 0)");
     expect_part(error_of([] { power_sgd_stage(low_rank(0, 0)); }), "rank: got 0");
@@ -162,8 +166,12 @@ TEST(Stages, Refused) {
 TEST(Stages, AStageOnOneRankOnly) {
   with_groups(2, seconds(20), [](const Group& g) {
     Given net(Shapes{{4}});
+    expect_part(
+        error_of([&] { GivenDdp(net, g, g->rank() ? DdpOptions{} : with_stages({fp16_stage()})); }),
+        "stages: got [], expected [fp16] as on rank 0");
     const std::string said = error_of([&] {
-      GivenDdp ddp(net, g, g->rank() ? DdpOptions{} : with_stages({fp16_stage()}));
+      GivenDdp ddp(net, g);
+      if (g->rank() == 0) ddp.register_comm_stage(fp16_stage());
       reduced(ddp, net, {ones({4})});
     });
     expect_part(said, "mismatch between collectives");

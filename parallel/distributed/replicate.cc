@@ -207,6 +207,15 @@ void ReplicateHandle::set_requires_gradient_sync(bool on, bool recurse) {
   for (detail::DdpCore* core : cores(recurse)) core->set_sync(on);
 }
 detail::NoSync ReplicateHandle::no_sync(bool recurse) { return detail::NoSync(cores(recurse)); }
+detail::DdpCore& ReplicateHandle::isolated(const char* op) const {
+  RAMET_CHECK(state_->core.options().isolated, op, "module ", state_->module->name(),
+              " shares its reducer, which has no stages: expected one replicated with isolated");
+  return state_->core;
+}
+void ReplicateHandle::register_comm_stage(const std::shared_ptr<CommStage>& stage) {
+  isolated("register_comm_stage").register_stage(stage);
+}
+CommStages& ReplicateHandle::comm_stages() const { return isolated("comm_stages").stages(); }
 const std::vector<std::string>& ReplicateHandle::replicated_param_names() const {
   return state_->core.names();
 }

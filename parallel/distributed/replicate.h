@@ -44,6 +44,12 @@ class RAMET_API ReplicateHandle {
   void set_requires_gradient_sync(bool on, bool recurse = true);
   /// Off while the result lives.
   [[nodiscard]] detail::NoSync no_sync(bool recurse = true);
+  /// As DistributedDataParallel's, between steps and at once. Errors: CommStages::add; the module
+  /// was replicated without `isolated`: what stages remember is a module's, not a shared reducer's.
+  void register_comm_stage(const std::shared_ptr<CommStage>& stage);
+  /// The state of the stages, for checkpoints, and what they saved. Valid as long as the module.
+  /// The same Error without `isolated`.
+  CommStages& comm_stages() const;
   /// Full names within this module, in the order of registration; a tied parameter has several.
   const std::vector<std::string>& replicated_param_names() const;
   /// Of all modules that share the reducer: what no rank used in the last synchronised backward.
@@ -58,6 +64,7 @@ class RAMET_API ReplicateHandle {
   friend ReplicateHandle replicate_handle(const nn::Module&);
   explicit ReplicateHandle(std::shared_ptr<detail::Replicated> state) : state_(std::move(state)) {}
   std::vector<detail::DdpCore*> cores(bool recurse) const;
+  detail::DdpCore& isolated(const char* op) const;
   std::shared_ptr<detail::Replicated> state_;
 };
 

@@ -89,7 +89,8 @@ namespace detail {
 class GradientReducer;
 }
 
-/// The chain of a DistributedDataParallel, which makes it: ddp.comm_stages().
+/// The chain of a DistributedDataParallel or of a replicated module, which makes it:
+/// ddp.comm_stages(), replicate_handle(net).comm_stages().
 class RAMET_API CommStages {
  public:
   CommStages(std::shared_ptr<ProcessGroup> group, std::string name, Average average,

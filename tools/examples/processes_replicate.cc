@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "parallel/distributed/replicate.h"
+#include "parallel/distributed/stages.h"
 #include "ramet.h"
 
 using namespace ramet;
@@ -32,9 +33,12 @@ int main() {
   nn::convert_sync_batchnorm(*net);
   distributed::ReplicateOptions options;
   options.ignored.names = {"local"};  // each rank has its own
+  options.isolated = true;            // a reducer of its own, which may have stages
   distributed::replicate(net, group, options);
 
   auto handle = distributed::replicate_handle(net);
+  // What stages remember is for checkpoints: checkpoint.add_own("stages", handle.comm_stages()).
+  handle.register_comm_stage(distributed::bf16_stage());
   if (group->rank() == 0)
     for (const std::string& name : handle.replicated_param_names())
       std::printf("over %d ranks: %s\n", group->size(), name.c_str());

@@ -56,9 +56,15 @@ run 0 --help
 says stdout "usage: tools/launch --nproc N"
 
 # One fails: its exit code, its last lines before those of the others, and the others are ended.
-run 7 --nproc 3 -- bash -c 'trap "echo ended; exit 3" TERM; echo $$ >"'"$work"'/pid$RANK"; if [[ $RANK == 1 ]]; then until [[ -s "'"$work"'/pid0" && -s "'"$work"'/pid2" ]]; do sleep 0.05; done; echo "it is broken" >&2; exit 7; fi; while :; do sleep 0.1; done'
+run 7 --nproc 3 -- bash -c 'trap "echo ended >&2; exit 3" TERM; echo $$ >"'"$work"'/pid$RANK"; if [[ $RANK == 1 ]]; then until [[ -s "'"$work"'/pid0" && -s "'"$work"'/pid2" ]]; do sleep 0.05; done; echo "it is broken" >&2; exit 7; fi; while :; do sleep 0.1; done'
 says stderr "launch: rank 1 failed: exit code 7. Its last lines:"
 says stderr "launch:   it is broken"
+for rank in 0 2; do
+  says stderr "[$rank] ended"
+  awk -v late="[$rank] ended" '$0 == "launch:   it is broken" { shown = 1 } $0 == late { exit !shown }' "$work/stderr" ||
+    fail "rank $rank's last lines come before those of the one that failed"
+done
+[[ $(grep -n '^launch: ' "$work/stderr" | head -n 1) == *"rank 1 failed"* ]] || fail "the failure is not the launcher's first line"
 for rank in 0 1 2; do ! alive "$(cat "$work/pid$rank")" || fail "rank $rank is still there"; done
 run 137 --nproc 2 -- bash -c '[[ $RANK == 0 ]] || kill -KILL $$; sleep 100'
 says stderr "launch: rank 1 failed: signal 9 (SIGKILL)"

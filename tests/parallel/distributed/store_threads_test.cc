@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -46,11 +47,17 @@ void exercise(Store& store, Store& other) {
   late.join();
 
   // Scenario 60: a missing key.
-  const auto begun = steady_clock::now();
-  const std::string text = error_of([&] { store.get("missing", Milliseconds(100)); });
-  const auto took = steady_clock::now() - begun;
-  expect_part(text, "Timeout waiting for key: missing");
-  EXPECT_GE(took, Milliseconds(100));
+  auto fastest = steady_clock::duration::max();
+  // A busy machine may delay one of them.
+  for (int tries = 0; tries < 20 && fastest > Milliseconds(300); ++tries) {
+    const auto begun = steady_clock::now();
+    const std::string text = error_of([&] { store.get("missing", Milliseconds(100)); });
+    const auto took = steady_clock::now() - begun;
+    expect_part(text, "Timeout waiting for key: missing");
+    EXPECT_GE(took, Milliseconds(100));
+    fastest = std::min(fastest, took);
+  }
+  EXPECT_LE(fastest, Milliseconds(300));
   EXPECT_NE(error_of([&] {
               other.wait({"a", "m1", "m2"}, Milliseconds(20));
             }).find("m1, m2"),
@@ -302,6 +309,25 @@ TEST(Rendezvous, ByEnvironmentAndByAddress) {
                                                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
                                                    {"OMPI_COMM_WORLD_LOCAL_RANK", "7"},
                                                    {"MASTER_PORT", port}};
+       }},
+      {"env://",
+       [&](const std::string& r) {  // mpirun, whose job gives the port
+         return std::map<std::string, std::string>{
+             {"OMPI_COMM_WORLD_RANK", r},
+             {"OMPI_COMM_WORLD_SIZE", "2"},
+             {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+             {"OMPI_COMM_WORLD_LOCAL_RANK", "7"},
+             {"OMPI_MCA_ess_base_jobid", std::to_string(getpid() * 65536LL + 1)}};
+       }},
+      {"env://",
+       [&](const std::string& r) {  // of Open MPI 5, on several hosts
+         return std::map<std::string, std::string>{
+             {"OMPI_COMM_WORLD_RANK", r},
+             {"OMPI_COMM_WORLD_SIZE", "2"},
+             {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"},
+             {"OMPI_COMM_WORLD_LOCAL_RANK", "7"},
+             {"MASTER_ADDR", "localhost"},
+             {"PMIX_NAMESPACE", "prterun-host-" + std::to_string(getpid()) + "@1"}};
        }},
       {"env://",
        [&](const std::string& r) {  // srun

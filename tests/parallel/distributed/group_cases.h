@@ -426,7 +426,7 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
       // It has been told meanwhile, and its calls end at once.
       const auto begun = std::chrono::steady_clock::now();
       EXPECT_THROW(g->barrier().wait(), CommTimeout);
-      EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(20));
+      EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(seconds(1)));
       return;
     }
     CollectiveOptions o("bucket 2");
@@ -444,7 +444,9 @@ TEST(ProcessGroup, ARankThatDoesNotCome) {
                   "all_reduce(operation 1, \"bucket 2\", float32[4], sum, fixed): rank 1 "
                   "did not take part");
     }
-    EXPECT_GE(std::chrono::steady_clock::now() - begun, Milliseconds(1400));
+    const auto took = std::chrono::steady_clock::now() - begun;
+    EXPECT_GE(took, Milliseconds(1400));
+    EXPECT_LT(took, in_time(Milliseconds(2500)));  // a second after the deadline
     EXPECT_EQ(t[0].item<double>(), g->rank() + 1.0);
     EXPECT_THROW(g->check(), CommTimeout);
     EXPECT_THROW(g->broadcast(t).wait(), CommTimeout);
@@ -474,7 +476,7 @@ TEST(ProcessGroup, Abort) {
       expect_part(e.what(), "aborted by rank 2: x");
     }
     EXPECT_THROW(g->barrier().wait(), CommAborted);
-    EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(20));
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(seconds(1)));
     EXPECT_TRUE(same_bits(t, ones({4})));
   });
 }

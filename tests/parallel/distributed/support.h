@@ -1,5 +1,6 @@
 // Ranks as threads and as child processes, free ports, folders that go.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,6 +14,13 @@ void as_ranks(int n, const std::function<void(int rank)>& body);
 /// killed; 128 + a signal's number where one ended it. Only where this process has no threads that
 /// hold locks: before anything else of the test.
 int in_child(const std::function<int()>& body);
+
+/// The upper bound for what the behaviour specification promises within `promised`. The 5 s more
+/// are for what has nothing to do with the promise: a machine of two cores that runs other tests
+/// too, and sanitizers, under which threads that are to report wait for others.
+inline std::chrono::milliseconds in_time(std::chrono::milliseconds promised) {
+  return promised + std::chrono::seconds(5);
+}
 
 /// A port that nobody listens on just now.
 uint16_t free_port();

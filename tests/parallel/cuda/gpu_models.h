@@ -1,5 +1,8 @@
 // What the tests on GPUs share: cuda:k by name, values that travel, a trained module.
 #pragma once
+#include <cmath>
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,8 +29,22 @@ struct Recipe {
   int steps = 10;
 };
 
-/// Parameters, buffers and moments after some steps of SGD with momentum, read on the host.
-inline Values trained(const Recipe& r) {
+/// Values of different magnitudes, apart: each group is compared on its own scale.
+using Groups = std::vector<Values>;
+inline Values flat(const Groups& groups) {
+  Values out;
+  for (const Values& group : groups) out.insert(out.end(), group.begin(), group.end());
+  return out;
+}
+/// The parameters together, then each buffer: a number of batches is larger than any weight.
+inline Groups state_groups(nn::Module& m) {
+  Groups out = {all_values(m.parameters())};
+  for (const Tensor& b : m.buffers()) out.push_back(values(b));
+  return out;
+}
+
+/// state_groups() and the moments after some steps of SGD with momentum, read on the host.
+inline Groups trained(const Recipe& r) {
   SmallConv m(r.norm_and_dropout);
   set_parameters(*m, 70);
   m->to(r.devices[0], r.dtype);
@@ -46,18 +63,31 @@ inline Values trained(const Recipe& r) {
     (dp(x) - y).pow(2).mean().backward();
     sgd.step();
   }
-  return all_state(*m, sgd);
+  Groups out = state_groups(*m);
+  const Values all = all_state(*m, sgd);
+  out.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(flat(out).size()), all.end());
+  return out;
 }
 
-/// The largest difference over the largest value.
+/// The largest difference over the largest value of `a`; infinite where a value is no number or a
+/// number is missing.
 inline double difference(const Values& a, const Values& b) {
-  EXPECT_EQ(a.size(), b.size());
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  if (a.size() != b.size()) return kInfinite;
   double most = 0, largest = 0;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return kInfinite;
     most = std::max(most, std::abs(a[i] - b[i]));
     largest = std::max(largest, std::abs(a[i]));
   }
-  return most / largest;
+  return most == 0 ? 0 : most / largest;
+}
+/// That of the group where it is largest.
+inline double difference(const Groups& a, const Groups& b) {
+  double most = a.size() == b.size() ? 0 : std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i)
+    most = std::max(most, difference(a[i], b[i]));
+  return most;
 }
 
 }  // namespace ramet::testing

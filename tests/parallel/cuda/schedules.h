@@ -57,7 +57,7 @@ inline Values trained_attention() {
 
 inline Values digest_under(const emulated::Settings& settings) {
   const Gpus four(settings);
-  Values all = trained({gpus(4), 0, true, kFloat, 16, 3});
+  Values all = flat(trained({gpus(4), 0, true, kFloat, 16, 3}));
   for (double v : trained_attention()) all.push_back(v);
   nn::parallel::clear_data_parallel_cache();
   return all;

@@ -1,6 +1,8 @@
 // Training on several GPUs: one digest under tree:4, and what the CPU gets up to rounding.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/parallel/cuda/gpu_models.h"
 
 namespace ramet::testing {
@@ -18,7 +20,7 @@ TEST(GpuTraining, OneDigestForOneTwoAndFourGpus) {
     emulated::Settings settings = gpu_settings(4);
     settings.streams = mode;
     const Gpus four(settings);
-    const Values one = trained({gpus(1), 4, true, kFloat, 16, 4});
+    const Groups one = trained({gpus(1), 4, true, kFloat, 16, 4});
     for (int n : {2, 4})
       EXPECT_TRUE(trained({gpus(n), 4, true, kFloat, 16, 4}) == one) << n << " GPUs";
     nn::parallel::clear_data_parallel_cache();
@@ -26,7 +28,7 @@ TEST(GpuTraining, OneDigestForOneTwoAndFourGpus) {
 }
 
 TEST(GpuTraining, LogicalDevicesOfOneCard) {
-  Values one;
+  Groups one;
   {
     const Gpus single(gpu_settings(1));
     one = trained({gpus(1), 4, true, kFloat, 16, 3});
@@ -36,7 +38,7 @@ TEST(GpuTraining, LogicalDevicesOfOneCard) {
 }
 
 TEST(GpuTraining, WithoutPeerAccessTheSameBits) {
-  Values direct;
+  Groups direct;
   {
     const Gpus four(gpu_settings(4));
     direct = trained({gpus(4), 0, true, kFloat, 16, 3});
@@ -59,13 +61,26 @@ TEST(GpuTraining, TenStepsAsOnCpuDevices) {
   }
 }
 
+TEST(GpuTraining, WhatDifferenceIs) {
+  const double nan = std::nan("");
+  EXPECT_EQ(difference(Values{1, -4}, Values{1, -4}), 0);
+  EXPECT_EQ(difference(Values{1, -4}, Values{3, -4}), 0.5);
+  for (const Values& other : {Values{nan, -4}, Values{nan, nan}, Values{1}, Values{1, INFINITY}}) {
+    EXPECT_FALSE(difference(Values{1, -4}, other) <= 1e300);
+    EXPECT_FALSE(difference(other, Values{1, -4}) <= 1e300);
+  }
+  // The numbers of batches do not excuse the weights.
+  EXPECT_EQ(difference(Groups{{0.25, 1}, {10}}, Groups{{0.75, 1}, {10}}), 0.5);
+  EXPECT_FALSE(difference(Groups{{1}, {10}}, Groups{{1}}) <= 1e300);
+}
+
 TEST(GpuTraining, ReplicasOnBothKinds) {
   const Gpus two(gpu_settings(2));
-  const Values alone = trained({{kHost}, 0, true});
+  const Groups alone = trained({{kHost}, 0, true});
   EXPECT_LE(difference(trained({{kHost, gpu(0), gpu(1)}}), trained({{kHost}})), 1e-5);
   EXPECT_LE(difference(trained({{gpu(1), kHost, Device(kCPU, 2), gpu(0)}}), trained({{kHost}})),
             1e-5);
-  EXPECT_EQ(alone.size(), trained({{gpu(1), kHost}, 0, true, kFloat, 16, 2}).size());
+  EXPECT_EQ(flat(alone).size(), flat(trained({{gpu(1), kHost}, 0, true, kFloat, 16, 2})).size());
 }
 
 }  // namespace

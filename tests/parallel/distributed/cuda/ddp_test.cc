@@ -22,8 +22,8 @@ struct Training {
 };
 
 // Parameters and buffers after some steps, as rank 0 has them.
-Values trained(const Way& way, const Training& r) {
-  Values result;
+Groups trained(const Way& way, const Training& r) {
+  Groups result;
   manual_seed(7);
   with_gpu_groups(way, r.ranks, seconds(120), [&](const Group& g) {
     SmallConv net(r.norm);
@@ -55,7 +55,7 @@ Values trained(const Way& way, const Training& r) {
       ((y - target).pow(2).sum() / static_cast<double>(3 * n)).backward();
       sgd.step();
     }
-    const Values mine = all_state(*net);
+    const Groups mine = state_groups(*net);
     g->barrier().wait();
     if (g->rank() == 0) result = mine;
   });
@@ -66,11 +66,11 @@ TEST(DdpOnGpus, AgreesWithTheHost) {
   const Gpus gpus(rank_gpus(4));
   Training r;
   r.on_gpus = false;
-  const Values host = trained(kStagedThreads, r);
+  const Groups host = trained(kStagedThreads, r);
   r.on_gpus = true;
-  Values first;
+  Groups first;
   for (const Way& way : all_ways()) {
-    const Values a = trained(way, r), b = trained(way, r);
+    const Groups a = trained(way, r), b = trained(way, r);
     EXPECT_LE(difference(host, a), 1e-5) << way;
     EXPECT_EQ(a, b) << way << ": the same bits from run to run";
     if (first.empty()) first = a;
@@ -86,7 +86,7 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
   r.tree = 4;
   r.norm = true;
   r.ranks = 1;
-  const Values one = trained(kStagedThreads, r);
+  const Groups one = trained(kStagedThreads, r);
   for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
     for (int ranks : {1, 2, 4})
       for (int replicas : {1, 2}) {
@@ -102,7 +102,7 @@ TEST(DdpOnGpus, Stages) {
   const Gpus gpus(rank_gpus(2));
   Training r;
   r.stages = true;
-  const Values staged = trained(kStagedThreads, r);
+  const Groups staged = trained(kStagedThreads, r);
   EXPECT_EQ(trained(kNcclThreads, r), staged);
   r.on_gpus = false;
   EXPECT_LE(difference(trained(kStagedThreads, r), staged), 1e-3);  // bfloat16 has 8 bits
@@ -111,14 +111,14 @@ TEST(DdpOnGpus, Stages) {
 // In whatever order streams run: in the lazy one nothing is there by luck.
 TEST(DdpOnGpus, AnyOrderOfStreams) {
   Training r;
-  Values first;
+  Groups first;
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Async, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
     const Gpus gpus(rank_gpus(4, mode));
     for (const Way& way : {kStagedThreads, kNcclThreads})
       for (int replicas : {1, 2}) {
         r.replicas = replicas;
-        const Values now = trained(way, r);
+        const Groups now = trained(way, r);
         if (first.empty()) first = now;
         EXPECT_LE(difference(first, now), replicas == 1 ? 0.0 : 1e-5) << way;
       }

@@ -135,14 +135,16 @@ TEST(ShardedStateOnGpus, CheckpointsGoOnWithAnyRanks) {
 }
 
 // Gradients and norms after backwards of several kinds, on rank 0.
-Values gradients(const Way& way, bool on_gpus) {
-  Values result;
+Groups gradients(const Way& way, bool on_gpus) {
+  Groups result;
   with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
     Trainer t(g, on_gpus ? gpu(g->rank()) : kHost, 7);
-    Values mine;
+    Groups mine;
     const auto note = [&] {
+      mine.emplace_back();
       for (const Tensor& p : t.net->parameters())
-        for (double v : values(p.grad().defined() ? p.grad() : zeros_like(p))) mine.push_back(v);
+        for (double v : values(p.grad().defined() ? p.grad() : zeros_like(p)))
+          mine.back().push_back(v);
     };
     // What is not synchronised is reduced by the next one that is.
     fully_shard_handle(t.net).set_requires_gradient_sync(false);
@@ -161,7 +163,7 @@ Values gradients(const Way& way, bool on_gpus) {
     (g->rank() ? h : y).pow(2).sum().backward();
     EXPECT_FALSE(t.net->words->own_parameters()[0].value().grad().defined());
     note();
-    mine.push_back(distributed::clip_grad_norm_(*t.net, 0.01));
+    mine.push_back({distributed::clip_grad_norm_(*t.net, 0.01)});
     note();
     if (g->rank() == 0) result = mine;
     g->barrier().wait();
@@ -170,10 +172,10 @@ Values gradients(const Way& way, bool on_gpus) {
 }
 TEST(ShardedStateOnGpus, GradientsOfTheHost) {
   const Gpus gpus(rank_gpus(2));
-  const Values host = gradients(kStagedThreads, false);
-  Values first;
+  const Groups host = gradients(kStagedThreads, false);
+  Groups first;
   for (const Way& way : all_ways()) {
-    const Values now = gradients(way, true);
+    const Groups now = gradients(way, true);
     EXPECT_LE(difference(host, now), 1e-5) << way;
     if (first.empty()) first = now;
     EXPECT_EQ(now, first) << way;

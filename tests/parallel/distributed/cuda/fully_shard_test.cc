@@ -28,8 +28,8 @@ struct Training {
 };
 
 /// All losses of rank 0, then the parameters after some steps.
-Values trained(const Way& way, const Training& run) {
-  Values result;
+Groups trained(const Way& way, const Training& run) {
+  Groups result;
   with_gpu_groups(way, run.ranks, seconds(120), [&](const Group& g) {
     const Device device = run.on_gpus ? gpu(g->rank()) : kHost;
     TextNet net = text_net(24, g->rank() ? 99 : 7);  // rank 0's values win
@@ -52,28 +52,28 @@ Values trained(const Way& way, const Training& run) {
     std::optional<optim::AdamW> adam;
     if (run.adam) adam.emplace(net->parameters(), optim::AdamWOptions(0.01));
     else sgd.emplace(net->parameters(), optim::SGDOptions(0.05).momentum(0.9).weight_decay(0.01));
-    Values mine;
+    Values losses, weights;
     for (int step = 0; step < run.steps; ++step) {
       const TextBatch batch = text_batch(g->rank(), step, 6, device);
       net->zero_grad();
       const Tensor y = ddp ? (*ddp)(batch.ids) : net(batch.ids);
       const Tensor loss = text_loss(y, batch);
       loss.backward();
-      mine.push_back(loss.item<double>());
+      losses.push_back(loss.item<double>());
       if (run.adam) adam->step();
       else sgd->step();
     }
     if (ddp) {
-      for (double v : all_values(net->parameters())) mine.push_back(v);
+      weights = all_values(net->parameters());
     } else {
       const auto state = full_state_dict(*net);
       for (const auto& item : state) {
         EXPECT_EQ(item.value().device(), device) << item.key();
-        for (double v : all_values({item.value()})) mine.push_back(v);
+        for (double v : all_values({item.value()})) weights.push_back(v);
       }
     }
     g->barrier().wait();
-    if (g->rank() == 0) result = mine;
+    if (g->rank() == 0) result = {losses, weights};
   });
   return result;
 }
@@ -84,11 +84,11 @@ TEST(ShardedOnGpus, TrainsAsDdpAndAsTheHost) {
     Training run;
     run.adam = adam;
     run.on_gpus = false;
-    const Values host = trained(kStagedThreads, run);
+    const Groups host = trained(kStagedThreads, run);
     run.on_gpus = true;
     Training ddp = run;
     ddp.how = How::replicated;
-    const Values expected = trained(kStagedThreads, ddp);
+    const Groups expected = trained(kStagedThreads, ddp);
     EXPECT_LE(difference(host, expected), 1e-5);
     for (const Way& way : all_ways()) EXPECT_EQ(trained(way, run), expected) << way;
   }
@@ -97,7 +97,7 @@ TEST(ShardedOnGpus, TrainsAsDdpAndAsTheHost) {
 TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
   const Gpus gpus(rank_gpus(4));
   Training run{How::replicated, 4, true, false, true};
-  const Values expected = trained(kStagedThreads, run);
+  const Groups expected = trained(kStagedThreads, run);
   for (const How how : {How::sharded, How::hybrid})
     for (const Way& way : {kStagedThreads, kNcclThreads}) {
       run.how = how;
@@ -109,7 +109,7 @@ TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
 TEST(ShardedOnGpus, AnyOrderOfStreams) {
   Training run;
   run.steps = 3;
-  Values first;
+  Groups first;
   for (const emulated::StreamMode mode : {emulated::StreamMode::Async, emulated::StreamMode::Eager,
                                           emulated::StreamMode::Lazy, emulated::StreamMode::Random})
     for (uint64_t seed : {1, 2}) {
@@ -118,7 +118,7 @@ TEST(ShardedOnGpus, AnyOrderOfStreams) {
       settings.stream_seed = seed;
       const Gpus gpus(settings);
       for (const Way& way : {kStagedThreads, kNcclThreads}) {
-        const Values now = trained(way, run);
+        const Groups now = trained(way, run);
         if (first.empty()) first = now;
         EXPECT_EQ(now, first) << way << ", mode " << static_cast<int>(mode);
       }

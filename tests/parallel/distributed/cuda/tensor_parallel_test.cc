@@ -37,8 +37,8 @@ TEST(TensorParallelOnGpus, Embedding) {
 }
 
 // Cut over one dimension of a mesh, sharded over the other: the whole parameters after some steps.
-Values trained_block(const Way& way, bool on_gpus) {
-  Values result;
+Groups trained_block(const Way& way, bool on_gpus) {
+  Groups result;
   with_gpu_groups(way, 4, seconds(60), [&](const Group& g) {
     const Device device = on_gpus ? gpu(g->rank()) : kHost;
     const auto mesh = distributed::init_device_mesh(g, {2, 2}, {"shard", "tp"});
@@ -57,9 +57,9 @@ Values trained_block(const Way& way, bool on_gpus) {
     const auto state = distributed::full_state_dict(*net);
     EXPECT_EQ(state["down.weight"].sizes(), IntArrayRef({8, 12}));
     if (g->rank() == 0) {
-      result = norms;
+      result = {norms, {}};
       for (const auto& item : state)
-        for (double v : all_values({item.value()})) result.push_back(v);
+        for (double v : all_values({item.value()})) result.back().push_back(v);
     }
     g->barrier().wait();
   });
@@ -68,8 +68,8 @@ Values trained_block(const Way& way, bool on_gpus) {
 
 TEST(TensorParallelOnGpus, InsideShardedModules) {
   const Gpus gpus(rank_gpus(4));
-  const Values host = trained_block(kStagedThreads, false);
-  const Values staged = trained_block(kStagedThreads, true);
+  const Groups host = trained_block(kStagedThreads, false);
+  const Groups staged = trained_block(kStagedThreads, true);
   EXPECT_LE(difference(host, staged), 1e-12);
   EXPECT_EQ(trained_block(kNcclThreads, true), staged);
 }

@@ -15,7 +15,10 @@
 //
 // What it misses: of many readers only the last two of different blocks are remembered, and of
 // single bytes beside each other only the last one's; a warp primitive with a partial mask counts
-// for the whole warp; fence and atomic order whole blocks. It never reports what is in order.
+// for the whole warp; fence and atomic order whole blocks. All static shared variables of a program
+// are one region, for the compiler lays them side by side and tells nobody where one ends: an
+// overrun of one into another is found only as the race or the uninitialised read that it makes
+// there. It never reports what is in order.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -68,7 +68,8 @@ __global__ void moments_kernel(ChannelView x, Channels s, double* partials) {
     rest = over_channel<kInside>(rest, shared);
     squares = over_channel<kInside>(squares, shared);
     if (!writes) return;
-    partials[2 * (part * s.c + c)] = mean + rest / count;
+    // Deviations from an infinite mean are not numbers, and do not correct it.
+    partials[2 * (part * s.c + c)] = ::fabs(mean) == INFINITY ? mean : mean + rest / count;
     partials[2 * (part * s.c + c) + 1] = squares - rest * rest / count;
   });
 }
@@ -90,7 +91,7 @@ __global__ void statistics_kernel(BatchNormArgs a, Channels s, const double* par
       const double* p = partials + 2 * (part * s.c + c);
       const double count = static_cast<double>(imin(s.per, s.n * s.l - part * s.per)), d = p[0] - m,
                    share = count / (n + count);
-      m += d * share;
+      m = ::fabs(m) == INFINITY ? m + p[0] : m + d * share;  // infinities of one sign stay
       m2 += p[1] + d * d * (n * share);
       n += count;
     }

@@ -144,9 +144,13 @@ template <class T> struct Variance {
     s = join(a, s, {static_cast<double>(n), mean, m2});
   }
   static RAMET_INLINE T result(const ReduceArgs& a, const State& s, int64_t output) {
+    // Where the mean is infinite the deviations are not numbers; nor is the mean then, in LibTorch
+    // and on the CPU, whose joins come to the same.
     if (a.extra)
-      store_element(a.extra, a.out_dtype, output,
-                    static_cast<T>(s.n > 0 ? s.mean : static_cast<double>(NAN)));
+      store_element(
+          a.extra, a.out_dtype, output,
+          static_cast<T>(s.n > 0 && ::fabs(s.mean) != INFINITY ? s.mean
+                                                               : static_cast<double>(NAN)));
     // Nothing has no variance, whatever the correction.
     const double count = static_cast<double>(a.count),
                  divisor = count > 0 && count > a.parameter ? count - a.parameter : 0;

@@ -19,6 +19,9 @@ std::vector<ScalarType> types_on(Device device, const Row& row, std::vector<Scal
 /// slices for check_positions; or gives its reason, which is printed. A reason without need fails
 /// too.
 void check_complete(const Row& row);
+/// All dtypes that the row takes, where its values are of the reference; its own, where it has no
+/// real input.
+std::vector<ScalarType> every_type(const Row& row);
 /// Values and dtype of the result, for every sample and every dtype the row takes.
 void check_forward(const Row& row);
 /// Every other dtype is an Error.
@@ -33,12 +36,13 @@ void check_strides(const Row& row, Device device = kHost);
 /// looks at them as rows.
 void check_images(const Row& row, Device device = kHost);
 /// NaN, infinities and both zeros among the inputs: what the reference gives.
-void check_special_values(const Row& row);
+void check_special_values(const Row& row, Device device = kHost);
 /// The same bits, gradients included, for 1, 2, 3 and 7 threads in each variant, in the row's own
 /// dtype, float64 and bfloat16; v3 and v4 agree bit by bit, the baseline is right.
 void check_threads_and_variants(const Row& row);
-/// Slices of 1 to 67 elements (rows, columns), at changing offsets, give the bits of the whole.
-void check_positions(const Row& row);
+/// Slices of 1 to 67 elements (rows, columns), on a GPU of some of these lengths, at changing
+/// offsets, give the bits of the whole.
+void check_positions(const Row& row, Device device = kHost);
 /// x.op_(...) gives the bits and gradients of op(x, ...), in x's memory, and raises the version.
 void check_in_place(const Row& row, Device device = kHost);
 /// op_out(out, ...) gives the bits of op(...), whatever the sizes and strides of `out` were.

@@ -1,5 +1,8 @@
 // Long sums on a GPU that are cut into segments: the CPU's values, whatever is left over at their
 // ends, and the same bits again.
+#include <cmath>
+#include <limits>
+
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
 #include "runtime/cuda/device_state.h"
@@ -60,6 +63,31 @@ TEST(SumsOnGpu, EverySegmentCountsOnce) {
   EXPECT_EQ(many.dot(many).item<int64_t>(), n);
   const Tensor sums = ones({line}, TensorOptions(kBool).device(kGpu)).cumsum(0);
   EXPECT_TRUE(sums.eq(arange(1, line + 1, one.options())).all().item<bool>());
+}
+
+// In the first part of many, in the last, or in a part of its own; whichever way channels lie.
+TEST(SumsOnGpu, MeansOfInfinities) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const Device device : {kHost, kGpu})
+    for (const std::vector<int64_t>& sizes :
+         std::vector<std::vector<int64_t>>{{8, 2}, {5000, 2}, {4, 2, 3}, {1000, 2, 5}})
+      for (int64_t at : {int64_t{0}, sizes[0] - 1}) {
+        SCOPED_TRACE(std::string(device == kGpu ? "GPU, " : "CPU, ") + std::to_string(sizes[0]) +
+                     " of " + std::to_string(sizes.size()) + " dimensions, at " +
+                     std::to_string(at));
+        const Tensor on_host = drawn(sizes, kFloat, 3);
+        on_host.narrow(0, at, 1).narrow(1, 0, 1).fill_(-inf);
+        const Tensor x = on_host.to(device), mean = zeros({2}, TensorOptions(device)),
+                     var = ones({2}, TensorOptions(device));
+        batch_norm(x, {}, {}, mean, var, true, 0.25, 1e-3, true);
+        EXPECT_EQ(numbers(mean)[0], -inf);
+        EXPECT_TRUE(std::isfinite(numbers(mean)[1]));
+        EXPECT_TRUE(std::isnan(numbers(var)[0]));
+        EXPECT_TRUE(std::isfinite(numbers(var)[1]));
+        // As LibTorch, which has it from the deviations.
+        const Tensor both = std::get<1>(var_mean(x, {0}, 1, false));
+        EXPECT_TRUE(std::isnan(numbers(both)[0]));
+      }
 }
 
 }  // namespace

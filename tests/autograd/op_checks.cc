@@ -193,7 +193,9 @@ void check_special_values(const Row& row, Device device) {
   const std::vector<double> special = {std::nan(""), inf, -inf, 0.0, -0.0, 1.5};
   const Sample& sample = row.samples.front();
   for (ScalarType dtype : {kDouble, kFloat, kHalf, kBFloat16}) {
-    if (!row.takes(dtype)) continue;
+    // A GPU's kernels of float64 are those of float32 with another libm, and emulated they take
+    // long.
+    if (!row.takes(dtype) || (dtype == kDouble && device != kHost)) continue;
     SCOPED_TRACE(short_name_of(dtype));
     const auto check = [&](std::vector<Plain> in) {
       std::vector<Tensor> tensors;

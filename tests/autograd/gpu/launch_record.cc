@@ -7,6 +7,7 @@
 
 namespace {
 std::mutex mutex;
+bool recording = false;
 std::vector<ramet::KernelLaunch> record;
 }  // namespace
 
@@ -19,15 +20,21 @@ cudaStream_t RAMET_LAUNCHING(__wrap_)(ramet::cuda::DeviceState* state, const cha
                                       uint64_t threads, ramet::cuda::Queue queue) {
   {
     std::lock_guard lock(mutex);
-    record.push_back({kernel, threads});
+    if (recording) record.push_back({kernel, threads});
   }
   return RAMET_LAUNCHING(__real_)(state, kernel, threads, queue);
 }
 }
 
 namespace ramet {
-std::vector<KernelLaunch> take_launches() {
+void record_launches() {
   std::lock_guard lock(mutex);
+  record.clear();
+  recording = true;
+}
+std::vector<KernelLaunch> recorded_launches() {
+  std::lock_guard lock(mutex);
+  recording = false;
   return std::exchange(record, {});
 }
 }  // namespace ramet

@@ -12,7 +12,9 @@ struct KernelLaunch {
   uint64_t threads;
 };
 
-/// Those since the last call of this function.
-std::vector<KernelLaunch> take_launches();
+/// Begins anew.
+void record_launches();
+/// Those since then; ends the record.
+std::vector<KernelLaunch> recorded_launches();
 
 }  // namespace ramet

@@ -86,13 +86,13 @@ void expect_gradients(const Row& row, V in, V on_host, Times times,
                             sizes = row.sums_products ? gradients(row.call, absolute(on_host))
                                                       : std::vector<Tensor>(want.size());
   std::vector<Tensor> got, again;
-  const Call then_forget = [&row](V leaves) {
+  const Call then_record = [&](V leaves) {
     Tensor y = row.call(leaves);
-    take_launches();
+    if (launched) record_launches();
     return y;
   };
-  const uint64_t waits = waits_of([&] { got = gradients(then_forget, in); });
-  if (launched) *launched = take_launches();
+  const uint64_t waits = waits_of([&] { got = gradients(then_record, in); });
+  if (launched) *launched = recorded_launches();
   if (times == Times::kTwice) again = gradients(row.call, in);
   if (row.reads_host.empty()) { EXPECT_EQ(waits, 0u); }
   ASSERT_EQ(got.size(), want.size());
@@ -309,9 +309,9 @@ TEST_P(OpTable, GpuMillion) {
   SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
   const Operands o = operands(sample, dtype);
   const std::vector<Tensor> in = moved(o.tensors, gpu);
-  take_launches();
+  record_launches();
   const Tensor y = row.call(in);
-  const std::vector<KernelLaunch> forward = take_launches();
+  const std::vector<KernelLaunch> forward = recorded_launches();
   if (forward.empty()) EXPECT_TRUE(y.may_overlap(in[0])) << "who computed it?";
   else if (row.few_threads.empty()) expect_many_threads(forward);
   else EXPECT_LT(most_threads(forward), 1024u) << "needs no reason: " << row.few_threads;

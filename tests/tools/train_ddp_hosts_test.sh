@@ -77,7 +77,7 @@ both() {
 
 # cut_and_resume NAME COMMAND...: the command cuts the link when the first epoch is in the checkpoint; `heal` mends it.
 cut_and_resume() {
-  local name=$1 a b rank other at code ended pid said
+  local name=$1 a b rank other at code ended pid said took
   # What an earlier run printed must not be taken for this one's: it begins to write in the background.
   rm -f "$work"/ended.* "$work"/said.* "$work"/std*
   start a "$name"
@@ -92,11 +92,14 @@ cut_and_resume() {
     wait $pid || code=$?
     [[ $code == 1 ]] || fail "$name: a launcher ended with $code, expected a rank's 1"
   done
+  took=""
   for rank in 0 1 2 3; do
     read -r code ended <"$work/ended.$rank" || fail "$name: rank $rank says nothing"
     [[ $code == 1 ]] || fail "$name: rank $rank ended with $code"
-    # A moment to tell others who cannot be reached, and what a busy machine takes.
-    [[ $((ended - at)) -le $((deadline + 15)) ]] || fail "$name: rank $rank ended after $((ended - at)) s"
+    # The deadline, up to a second each to tell others who cannot be reached and for whole seconds here (6 s measured); the rest is
+    # what a busy machine and a sanitizer take.
+    took+=" $((ended - at))"
+    [[ $((ended - at)) -le $((deadline + 8)) ]] || fail "$name: rank $rank ended after $((ended - at)) s"
     other='[23]' && [[ $rank -lt 2 ]] || other='[01]'
     grep -qE "^train: failed: \[process_group\] group 'train', rank [0-3], .*\): ranks? ([0-9], )*$other" "$work/said.$rank" ||
       fail "$name: rank $rank does not name a rank of the other host"
@@ -107,7 +110,7 @@ cut_and_resume() {
   grep -qE ', resumed after step [1-9]' "$work/stdout.a" || fail "$name: it did not go on from the checkpoint"
   [[ $digest == "$expected" ]] || fail "$name: digest $digest, expected $expected"
   cmp -s "$work/whole/model.safetensors" "$work/$name/model.safetensors" || fail "$name: another model file"
-  echo "OK: $way, $name:"
+  echo "OK: $way, $name: ended after$took s:"
   echo "$said"
 }
 

@@ -12,6 +12,7 @@ using distributed::CommAborted;
 using distributed::CommLost;
 using distributed::CommMismatch;
 using distributed::CommTimeout;
+using distributed::in_time;
 
 // While it lives, messages between cards stop half-way, as those of a card that hangs.
 struct Held {
@@ -81,6 +82,7 @@ TEST(GpuGroupFailures, ARankThatDoesNotCome) {
       Tensor t = full({4}, g->rank() + 1.0, gpu(g->rank()));
       ++ready;  // on a busy machine the other one may be late, too
       while (ready < 2) std::this_thread::sleep_for(Milliseconds(1));
+      const auto begun = std::chrono::steady_clock::now();
       try {
         g->all_reduce(t, o).wait();
         ADD_FAILURE() << "no error";
@@ -88,6 +90,7 @@ TEST(GpuGroupFailures, ARankThatDoesNotCome) {
         EXPECT_EQ(e.ranks(), std::vector<int>{1});
         expect_part(e.what(), "rank 1 did not take part");
       }
+      EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(Milliseconds(2500)));
       EXPECT_TRUE(same(t, full({4}, g->rank() + 1.0))) << way;
       const Group rest = g->regroup({0, 2});
       rest->all_reduce(t).wait();
@@ -119,6 +122,8 @@ TEST(GpuGroupFailures, AbortInTheMiddle) {
           g->abort("x");
         }
         if (message && me == 2) return;
+        while (begun < 3) std::this_thread::sleep_for(Milliseconds(1));
+        const auto from = std::chrono::steady_clock::now();
         try {
           work.wait();
           ADD_FAILURE() << "no error";
@@ -127,6 +132,7 @@ TEST(GpuGroupFailures, AbortInTheMiddle) {
           expect_part(e.what(), "aborted by rank 2: x");
         }
         EXPECT_THROW(g->barrier().wait(), CommAborted);
+        EXPECT_LT(std::chrono::steady_clock::now() - from, in_time(seconds(1)));
         EXPECT_TRUE(same(t, full({500}, me + 1.0))) << way;  // the GPU goes on
       });
     }
@@ -141,9 +147,11 @@ TEST(GpuGroupFailures, DeadlineInTheMiddle) {
       o.timeout = Milliseconds(600);
       const Tensor t = full({5}, g->rank() + 1.0, gpu(g->rank()));
       std::vector<Tensor> members{full({5}, g->rank() + 1.0, gpu(g->rank()))};
+      const auto begun = std::chrono::steady_clock::now();
       expect_part(error_of([&] { g->all_reduce(t, o).wait(); }),
                   "all_reduce(operation 1, \"late\", float32[5], sum, fixed, nccl): the messages "
                   "between the cards did not arrive");
+      EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(Milliseconds(1600)));
       EXPECT_THROW(g->check(), CommTimeout);
       EXPECT_TRUE(same(t, full({5}, g->rank() + 1.0))) << way;
       EXPECT_THROW(g->all_reduce_members(members).wait(), CommTimeout);

@@ -100,5 +100,76 @@ TEST(ReplicaSet, FailedStepTakesNothingOver) {
   }
 }
 
+/// w x scale, where `scale` is raised first.
+struct RaisedImpl : nn::Cloneable<RaisedImpl> {
+  explicit RaisedImpl(nn::BufferPolicy policy) : policy(policy) { RaisedImpl::reset(); }
+  void reset() override {
+    w = register_parameter("w", make({3}));
+    scale = register_buffer("scale", make({1}), policy);
+  }
+  Tensor forward(const Tensor& x, double by) {
+    if (by != 0) {
+      const NoGradGuard off;
+      scale.add_(by);
+    }
+    return w * x * scale;
+  }
+  nn::BufferPolicy policy;
+  Tensor w, scale;
+};
+RAMET_MODULE(Raised);
+
+// What is made of the replicas' values, and what the replicas then get of it, leaves the graphs of
+// the forward before alone.
+TEST(ReplicaSet, TwoForwardsBeforeOneBackward) {
+  const struct {
+    nn::BufferPolicy policy;
+    double agreed;
+  } cases[] = {{nn::BufferPolicy::first, 2},
+               {nn::BufferPolicy::mean, 2},
+               {nn::BufferPolicy::sum, 4},
+               {nn::BufferPolicy::max, 2},
+               {nn::BufferPolicy::all_equal, 2}};
+  for (const auto& c : cases) {
+    for (const std::vector<Device>& on : {std::vector<Device>{kHost, d(0)}, many(2)}) {
+      Raised m(c.policy);
+      DataParallel<Raised> dp(m, on);
+      const Tensor first = dp(make({1, 2}), 1.0).sum();   // each replica has 2
+      const Tensor second = dp(make({5, 6}), 0.0).sum();  // and now what all of them agree about
+      (first + second).backward();
+      EXPECT_EQ(values(m->w.grad())[0], 2 * (1 + 2) + c.agreed * (5 + 6))
+          << int(c.policy) << " on " << on[0];
+      EXPECT_EQ(values(m->scale)[0], c.agreed);
+    }
+  }
+}
+
+/// Two buffers in one memory.
+struct PartsImpl : nn::Cloneable<PartsImpl> {
+  PartsImpl() { PartsImpl::reset(); }
+  void reset() override {
+    whole = register_buffer("whole", make({1, 2}), nn::BufferPolicy::mean);
+    part = register_buffer("part", whole.slice(0, 1, 2), nn::BufferPolicy::mean);
+  }
+  Tensor forward(const Tensor& x) {
+    const NoGradGuard off;
+    whole.add_(1);
+    return x;
+  }
+  Tensor whole, part;
+};
+RAMET_MODULE(Parts);
+
+TEST(ReplicaSet, BuffersInOneMemoryStayThere) {
+  for (const std::vector<Device>& on : {std::vector<Device>{kHost, d(0)}, many(2)}) {
+    Parts m;
+    DataParallel<Parts> dp(m, on);
+    dp(make({1, 2}));
+    EXPECT_EQ(values(m->whole)[0], 2);
+    m->whole.fill_(9);
+    EXPECT_EQ(values(m->part)[0], 9);
+  }
+}
+
 }  // namespace
 }  // namespace ramet

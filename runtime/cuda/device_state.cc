@@ -83,14 +83,14 @@ void DeviceState::synchronize(const char* op) {
   cudaStream_t all[kQueues];
   uint64_t launched;
   {
-    std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_, launches_mutex_);
     std::copy(std::begin(streams_), std::end(streams_), all);
     launched = launched_;
   }
   for (cudaStream_t s : all)
     if (s) RAMET_CUDA(op, device, cudaStreamSynchronize(s));
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(launches_mutex_);
     waited_for_ = std::max(waited_for_, launched);
   }
   raise_fault();
@@ -149,8 +149,8 @@ Look::~Look() {
 }
 
 cudaStream_t DeviceState::launching(const char* kernel, uint64_t threads, Queue queue) {
-  std::lock_guard lock(mutex_);
-  const cudaStream_t stream = stream_of(queue, kernel);
+  const cudaStream_t stream = this->stream(queue, kernel);
+  std::lock_guard lock(launches_mutex_);
   recent_[launched_++ % kRemembered] = kernel;
   ++launches_.count;
   launches_.most_threads = std::max(launches_.most_threads, threads);
@@ -158,16 +158,16 @@ cudaStream_t DeviceState::launching(const char* kernel, uint64_t threads, Queue 
 }
 
 Launches DeviceState::launches() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(launches_mutex_);
   return launches_;
 }
 void DeviceState::forget_launches() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(launches_mutex_);
   launches_ = {};
 }
 
 std::string DeviceState::suspects() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(launches_mutex_);
   const uint64_t since = launched_ - waited_for_, shown = std::min<uint64_t>(since, kRemembered);
   std::string names;
   for (uint64_t i = launched_ - shown; i < launched_; ++i)

@@ -113,6 +113,9 @@ class RAMET_API DeviceState {
   std::mutex mutex_;
   cudaStream_t streams_[kQueues] = {};
   std::unique_ptr<EventHandle> marks_[kQueues];
+  // What suspects() looks at, when a call that holds the first lock fails: no call is made under
+  // this one.
+  std::mutex launches_mutex_;
   static constexpr int kRemembered = 8;
   const char* recent_[kRemembered] = {};
   uint64_t launched_ = 0, waited_for_ = 0;

@@ -37,6 +37,18 @@ TEST(CudaStickyErrors, NameAllThatMayHaveBeenIt) {
   EXPECT_MESSAGE(cuda::device_state(0, "test").synchronize("item"), "one of the kernels add, mul");
 }
 
+// Where the device's streams are put in order, under the lock of its streams.
+TEST(CudaStickyErrors, MetByAnOrderOfStreams) {
+  RAMET_EMULATED_ONLY("a real device stays lost for the whole process");
+  const Gpus gpus;
+  cuda::DeviceState& state = cuda::device_state(0, "test");
+  state.order(cuda::Queue::kCompute, cuda::Queue::kCopyOut, "before");
+  trap("softmax");
+  EXPECT_MESSAGE(state.synchronize("synchronize"), "cuda:0");
+  EXPECT_MESSAGE(state.order(cuda::Queue::kCompute, cuda::Queue::kCopyOut, "order"),
+                 "left behind by kernel softmax. The device cannot be used any more");
+}
+
 TEST(CudaStickyErrors, OtherDevicesGoOn) {
   RAMET_EMULATED_ONLY("a real device stays lost for the whole process");
   const Gpus gpus;

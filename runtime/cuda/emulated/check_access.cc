@@ -60,9 +60,12 @@ void remember(LastAccess& last, const Access& access) {
   const CheckState& state = check_state();
   const uint16_t epoch = uint16_t(access.position.block_epoch);
   // Readers of one epoch add up: a later write must be ordered after all of them. Not those of
-  // other bytes: it need not be after those.
+  // other bytes: it need not be after those. Nor those of one warp before a primitive of it and
+  // this reader of the same warp after: who is ordered after this one is after them.
+  const bool of_one_warp = last.rank / 32 == access.position.rank / 32 && !last.across_warps;
   const bool adds = !access.write && last.instance == state.instance && last.block_epoch == epoch &&
-                    (last.bytes & access.bytes) != 0;
+                    (last.bytes & access.bytes) != 0 &&
+                    !(of_one_warp && last.warp_epoch != uint16_t(access.position.warp_epoch));
   const bool other = adds && last.rank != access.position.rank;
   const bool other_warp = other && last.rank / 32 != access.position.rank / 32;
   last.several = other || (adds && last.several);

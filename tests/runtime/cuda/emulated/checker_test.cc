@@ -51,6 +51,7 @@ TEST_F(Checker, SaysNothingOfWhatIsInOrder) {
   __half* halves = nullptr;
   ASSERT_CUDA(cudaMalloc(&halves, 17 * 32), cudaSuccess);
   expect_quiet(exchange_in_warp(filled(), nullptr));
+  expect_quiet(read_and_replace_in_warp(filled(), nullptr));
   expect_quiet(neighbouring_halves(halves, nullptr));
   expect_quiet(readers_and_writers(filled(), nullptr));
   expect_quiet(planted_matmul(Missing::Nothing, filled(), filled(), filled(), nullptr));

@@ -102,6 +102,17 @@ __global__ void exchange_kernel(float* x, bool synchronise) {
   x[threadIdx.x] = s[threadIdx.x ^ 1];
 }
 
+__global__ void read_and_replace_kernel(float* x) {
+  __shared__ float s[32];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncwarp();
+  const float first = threadIdx.x == 0 ? s[5] : 0;
+  __syncwarp();
+  s[threadIdx.x] += 1;
+  __syncwarp();
+  x[threadIdx.x] = s[threadIdx.x] + first;
+}
+
 __global__ void halves_kernel(__half* x) {
   if (threadIdx.x == 0) x[blockIdx.x] = __half(static_cast<float>(blockIdx.x));
   // And its threads read and write neighbouring ones.
@@ -199,6 +210,9 @@ cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t 
   return launch(copy_kernel, 1, 64, 0, stream, x, y);
 }
 
+cudaError_t read_and_replace_in_warp(float* x, cudaStream_t stream) {
+  return launch(read_and_replace_kernel, 1, 32, 0, stream, x);
+}
 cudaError_t exchange_in_warp(float* x, cudaStream_t stream) {
   return launch(exchange_kernel, 1, 64, 0, stream, x, true);
 }

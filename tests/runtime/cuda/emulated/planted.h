@@ -36,9 +36,11 @@ cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);
 cudaError_t planted_uninitialised_global(float* x, const float* y, cudaStream_t stream);
 
-// For the checker (--config=check). The first three are in order and must stay without a report.
+// For the checker (--config=check). The first four are in order and must stay without a report.
 /// Lanes of one warp exchange through shared memory, with a __syncwarp() between.
 cudaError_t exchange_in_warp(float* x, cudaStream_t stream);
+/// A lane reads what another then reads and replaces, with a __syncwarp() between.
+cudaError_t read_and_replace_in_warp(float* x, cudaStream_t stream);
 /// Blocks write neighbouring 16-bit elements, threads of a block read and write such.
 cudaError_t neighbouring_halves(__half* x, cudaStream_t stream);
 /// Many threads read what others wrote before a barrier, and the barrier comes before the next

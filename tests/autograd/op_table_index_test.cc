@@ -55,7 +55,7 @@ void add_gathers(Table& t) {
            return x[0].at(i);
          });
        })
-      .big({real({131, 97}), index({150, 97}, 131)})
+      .big({real({40, 701}), index({20, 701}, 40)})
       .sliced({1, 1}, 1);
   const auto scattered = [](double (*f)(double, double)) {
     return [f](P x) {

@@ -15,6 +15,7 @@
 #include "runtime/observer.h"
 #include "runtime/thread_pool.h"
 #include "tests/parallel/models.h"
+#include "tests/share.h"
 
 namespace ramet {
 namespace {
@@ -144,7 +145,7 @@ TEST(Scenario, S41_SameGradientsUnderDelays) {
   shared.requires_grad_();
   const Delays delays;
   Values first;
-  for (int repeat = 0; repeat < 100; ++repeat) {
+  for (int repeat = 0; repeat < 100 / one_repeat_in(); ++repeat) {
     manual_seed(41);
     m->zero_grad();
     x.mutable_grad() = shared.mutable_grad() = Tensor();

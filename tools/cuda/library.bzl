@@ -3,7 +3,8 @@
 load("@local_cuda//:defs.bzl", "HAVE_CUDA", "SMALL_CODE")
 
 # The machine code that the library ships, and PTX that the driver turns into any other.
-_CODE = ["arch=compute_90a,code=sm_90a", "arch=compute_80,code=compute_80"]
+_CODE = ["-gencode", "arch=compute_90a,code=sm_90a"]
+_FALLBACK = ["-gencode", "arch=compute_80,code=compute_80"]
 
 # The compiler calls the checker before every access to memory; nothing is linked with the sanitizer
 # itself. Function entries are nobody's business.
@@ -56,7 +57,7 @@ def _nvcc_objects_impl(ctx):
         out = ctx.actions.declare_file(ctx.label.name + "/" + src.basename[:-len(".cu")] + ".pic.o")
         args = ctx.actions.args()
         args.add_all(["-c", src, "-o", out, "-std=c++20", "-O2", "-lineinfo", "-Xcompiler", "-fPIC"])
-        args.add_all(_CODE, before_each = "-gencode")
+        args.add_all(_CODE)
         args.add_all(context.defines, before_each = "-D")
         args.add_all(context.quote_includes, before_each = "-I")
         args.add_all(context.includes, before_each = "-I")
@@ -124,6 +125,9 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
         copts = nvcc_copts + select({
             "//tools/cuda:is_packed": SMALL_CODE,
             "//conditions:default": [],
+        }) + select({
+            "//tools/cuda:is_machine_code_only": [],
+            "//conditions:default": _FALLBACK,
         }),
         deps = deps,
         tags = ["nvcc"],  # tools/test builds what is tagged so

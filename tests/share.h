@@ -1,0 +1,17 @@
+// How much of what a test repeats is done where every step costs many times as much.
+#pragma once
+#include <algorithm>
+#include <cstdlib>
+
+namespace ramet {
+namespace testing {
+
+/// RAMET_TEST_SHARE, 1 where nobody sets it (--config=check does): of repetitions that look for
+/// other schedules or other failures, one in that many is done.
+inline int one_repeat_in() {
+  const char* text = std::getenv("RAMET_TEST_SHARE");
+  return text ? std::max(1, std::atoi(text)) : 1;
+}
+
+}  // namespace testing
+}  // namespace ramet

@@ -44,6 +44,12 @@ class RAMET_API ReduceBucket {
                                      GraphTask& task) = 0;
   /// A backward that reaches members of this bucket, and captures no gradients of inputs, begins.
   virtual void begun(GraphTask& task) { (void)task; }
+  /// A member's last contribution is there, `parts` of them defined; other members may still wait
+  /// for theirs. Under the walk's lock.
+  virtual void came(Node* member, size_t parts) {
+    (void)member;
+    (void)parts;
+  }
   /// Each member's sum is there, and goes on when this returns.
   virtual void reduced(Node* member, Tensor& sum) {
     (void)member;

@@ -167,6 +167,7 @@ void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
   if (ReduceBucket* b = e.node->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
     group.members.emplace_back(e.node, &info);
+    b->came(e.node, info.parts.size());
     // The thread that brings the last gradient of a bucket reduces it before anything else: that is
     // the overlap.
     if (--group.waits == 0) push_group(lane, b, group);

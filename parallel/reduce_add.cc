@@ -159,6 +159,11 @@ void GradBucket::finished() {
   if (beside_) beside_->join();
 }
 
+void GradBucket::came(Node* member, size_t) {
+  AccumulateGrad* leaf = static_cast<ReduceAdd*>(member)->leaf();
+  if (leaf && leaf->reduce) leaf->reduce->came(leaf, 1);
+}
+
 void GradBucket::reduced(Node* member, Tensor& sum) {
   static_cast<const ReduceAdd*>(member)->run_post_hooks(sum);
 }

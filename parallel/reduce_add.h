@@ -94,6 +94,8 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   GradBucket(int shards, ReduceOrder order) : shards_(shards), order_(order) {}
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask& task) override;
+  /// Tells the leaf's own bucket, long before the sum goes there with those of all members.
+  void came(autograd::Node* member, size_t parts) override;
   void reduced(autograd::Node* member, Tensor& sum) override;
   void finished() override;
 

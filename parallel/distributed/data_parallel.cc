@@ -139,6 +139,7 @@ void DdpCore::set_sync(bool on) { reducer_->set_sync(unit_, on); }
 bool DdpCore::sync() const { return reducer_->sync(unit_); }
 void DdpCore::set_rows(int64_t rows) { reducer_->set_rows(rows); }
 std::vector<std::string> DdpCore::unused() const { return reducer_->unused(); }
+StepTimeline DdpCore::last_step() const { return reducer_->last_step(); }
 CommStages& DdpCore::stages() const { return reducer_->stages(); }
 void DdpCore::register_stage(const std::shared_ptr<CommStage>& stage) {
   reducer_->register_stage(stage);

@@ -43,6 +43,7 @@
 #include "parallel/data_parallel.h"
 #include "parallel/distributed/process_group.h"
 #include "parallel/distributed/stages.h"
+#include "parallel/distributed/step_timeline.h"
 
 namespace ramet {
 namespace distributed {
@@ -153,6 +154,7 @@ class RAMET_API DdpCore {
   void set_sync(bool on);
   bool sync() const;
   std::vector<std::string> unused() const;
+  StepTimeline last_step() const;
   CommStages& stages() const;
   void register_stage(const std::shared_ptr<CommStage>& stage);
   BucketPlan plan() const;
@@ -242,6 +244,10 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   const CommStages& comm_stages() const { return core_.stages(); }
   /// Parameters that no rank used in the last synchronised backward, by name.
   std::vector<std::string> unused_parameters() const { return core_.unused(); }
+  /// Where the time of this rank's last synchronised backward went: of the last one that ended
+  /// well, not of a part that this rank had in the others' steps (join). Any thread; while a
+  /// backward ends, when that is over.
+  StepTimeline last_step() const { return core_.last_step(); }
   /// The buckets, for checkpoints, and those of a checkpoint: collective, between steps; every
   /// parameter once, with those of its dtype and device.
   BucketPlan plan() const { return core_.plan(); }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -14,12 +15,18 @@ using autograd::AccumulateGrad;
 struct GradientReducer::Hook final : autograd::ReduceBucket {
   GradientReducer& reducer;
   const size_t leaf;
+  std::optional<Clock::time_point> came_at;  // in this backward
   Hook(GradientReducer& r, size_t i) : reducer(r), leaf(i) {}
   void begun(autograd::GraphTask& task) override { reducer.in_graph(leaf, task); }
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask&) override {
     reducer.comes(leaf, in[0].second[0].defined());
     return {in[0].second[0]};
+  }
+  // What replicas computed counts when the last of them has: sums of several parameters come
+  // together. What comes beside it may be later.
+  void came(autograd::Node*, size_t parts) override {
+    if (parts > 1 || !came_at) came_at = Clock::now();
   }
   void accumulated(autograd::Node*) override { reducer.accumulated(leaf); }
 };
@@ -117,6 +124,10 @@ std::vector<std::string> GradientReducer::unused() const {
   const std::lock_guard lock(mutex_);
   return unused_;
 }
+StepTimeline GradientReducer::last_step() const {
+  const std::lock_guard lock(mutex_);
+  return last_step_;
+}
 void GradientReducer::on_failure(size_t unit, std::function<void(const std::string&)> f) {
   const std::lock_guard lock(mutex_);
   units_[unit].on_failure = std::move(f);
@@ -130,6 +141,7 @@ void GradientReducer::abort(const std::string& why) {
 // ---- a backward -------------------------------------------------------------------------------
 
 void GradientReducer::begin(bool with_sync) {
+  began_ = Clock::now();
   next_ = 0;
   buckets_.clear();
   completed_.clear();
@@ -177,6 +189,7 @@ void GradientReducer::joins(autograd::GraphTask& task) {
 void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
   const std::lock_guard lock(mutex_);
   runs(task);
+  leaves_[leaf]->hook->came_at.reset();
   if (member_of(leaf)) ++buckets_[leaves_[leaf]->bucket].waits;
 }
 
@@ -202,8 +215,23 @@ void GradientReducer::accumulated(size_t leaf) {
   const std::lock_guard lock(mutex_);
   if (!member_of(leaf)) return;
   completed_.push_back(leaf);
-  --buckets_[leaves_[leaf]->bucket].waits;
+  has_come(buckets_[leaves_[leaf]->bucket], leaf);
   launch_next();
+}
+
+void GradientReducer::has_come(Bucket& b, size_t leaf) {
+  BucketTimeline& t = b.times;
+  const double when = seconds_at(leaves_[leaf]->hook->came_at.value_or(Clock::now()));
+  t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
+  if (when >= t.complete) {
+    t.complete = when;
+    b.stalling = leaf;
+  }
+  if (--b.waits == 0) t.stalling_parameter = leaves_[b.stalling]->name;
+}
+
+double GradientReducer::seconds_at(Clock::time_point t) const {
+  return std::chrono::duration<double>(t - began_).count();
 }
 
 // In the order of the plan, which is that of all ranks.
@@ -277,7 +305,10 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
     tensors.push_back(m.sent);
     names.push_back(name(m));
     present.push_back(m.reached);
+    b.times.bytes += static_cast<int64_t>(m.sent.nbytes());
   }
+  b.times.parameters = static_cast<int64_t>(b.members.size());
+  b.times.launched = seconds_at(Clock::now());
   b.work =
       stages_.all_reduce(std::move(tensors), names, o, present, shadow_ ? -1 : note_, b.report);
   b.launched = true;  // there is something to wait for
@@ -315,11 +346,22 @@ void GradientReducer::take_back(Bucket& b) {
   }
 }
 
+void GradientReducer::wait_for(Bucket& b) const {
+  const Clock::time_point from = Clock::now();
+  b.work.wait();
+  const Clock::time_point done = b.work.ended_at();
+  b.times.done = seconds_at(done);
+  // Thread switches included; nothing where it was done before.
+  if (done > from) b.times.waited = seconds_at(Clock::now()) - seconds_at(from);
+}
+
 void GradientReducer::end(bool failed) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
   task_ = nullptr;
   if (!syncing_) return buckets_.clear();
+  StepTimeline timeline;
+  timeline.backward = seconds_at(Clock::now());
   std::exception_ptr error;
   if (failed) {
     abort("a backward failed on this rank");
@@ -337,7 +379,7 @@ void GradientReducer::end(bool failed) {
   for (Bucket& b : buckets_) {
     if (b.launched) {
       try {
-        b.work.wait();
+        wait_for(b);
         for (double note : b.report->notes) early = early || (throw_early_ && note < 0);
         if (!failed && !early) {
           finish(b, unused);
@@ -349,6 +391,8 @@ void GradientReducer::end(bool failed) {
     }
     if (!b.members.empty()) take_back(b);
   }
+  timeline.end = seconds_at(Clock::now());
+  for (Bucket& b : buckets_) timeline.buckets.push_back(std::move(b.times));
   buckets_.clear();
   unused_ = std::move(unused);
   if (failed) return;
@@ -359,6 +403,8 @@ void GradientReducer::end(bool failed) {
         "[join] Detected at least one rank that exhausted inputs. Throwing across all ranks.");
   ++steps_;
   agree_on_order();
+  timeline.step = stages_.step();
+  last_step_ = std::move(timeline);
 }
 
 }  // namespace ramet::distributed::detail

@@ -1,5 +1,6 @@
 // Buckets over the ranks: Note [Data-parallel processes].
 #pragma once
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "autograd/engine.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/leaves_internal.h"
+#include "parallel/distributed/step_timeline.h"
 
 namespace ramet::distributed::detail {
 
@@ -47,6 +49,7 @@ class GradientReducer final {
   void joins(autograd::GraphTask& task);
   void set_rows(int64_t rows);
   std::vector<std::string> unused() const;
+  StepTimeline last_step() const;
   CommStages& stages() { return stages_; }
   void register_stage(const std::shared_ptr<CommStage>& stage);
 
@@ -69,6 +72,7 @@ class GradientReducer final {
 
  private:
   struct Hook;
+  using Clock = std::chrono::steady_clock;
   struct Leaf {
     std::string name;
     Tensor tensor;
@@ -97,6 +101,8 @@ class GradientReducer final {
     bool launched = false;
     Work work;
     std::shared_ptr<MemberReport> report;
+    BucketTimeline times;
+    size_t stalling = 0;  // leaf
   };
   // What the plan depends on, and all ranks must agree about.
   struct Trainable {
@@ -116,6 +122,10 @@ class GradientReducer final {
   void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
   void launch_next();
   void end(bool failed);
+  // Note [Step timeline]
+  double seconds_at(Clock::time_point t) const;  // since the backward began
+  void has_come(Bucket& bucket, size_t leaf);
+  void wait_for(Bucket& bucket) const;
   void take_back(Bucket& bucket);
   void finish(Bucket& bucket, std::vector<std::string>& unused);
   double divisor_before() const;
@@ -136,6 +146,7 @@ class GradientReducer final {
   std::vector<std::unique_ptr<Leaf>> leaves_;  // null: removed
   std::vector<Unit> units_;
   std::vector<std::string> unused_;
+  StepTimeline last_step_;
   double note_ = 1;  // rows of the last forward
 
   // The plan.
@@ -152,6 +163,7 @@ class GradientReducer final {
   // Of the backward that runs.
   autograd::GraphTask* task_ = nullptr;
   bool syncing_ = false;
+  Clock::time_point began_;
   size_t next_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<size_t> completed_;

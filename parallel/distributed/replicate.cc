@@ -222,6 +222,7 @@ const std::vector<std::string>& ReplicateHandle::replicated_param_names() const 
 std::vector<std::string> ReplicateHandle::unused_parameters() const {
   return state_->core.unused();
 }
+StepTimeline ReplicateHandle::last_step() const { return state_->core.last_step(); }
 BucketPlan ReplicateHandle::plan() const { return state_->core.plan(); }
 void ReplicateHandle::set_plan(const BucketPlan& plan) { state_->core.set_plan(plan); }
 void ReplicateHandle::join(const std::function<void()>& loop, const JoinOptions& options) {

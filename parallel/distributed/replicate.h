@@ -54,6 +54,8 @@ class RAMET_API ReplicateHandle {
   const std::vector<std::string>& replicated_param_names() const;
   /// Of all modules that share the reducer: what no rank used in the last synchronised backward.
   std::vector<std::string> unused_parameters() const;
+  /// As DistributedDataParallel's; of all modules that share the reducer.
+  StepTimeline last_step() const;
   /// As DistributedDataParallel's; over all modules that share the reducer.
   BucketPlan plan() const;
   void set_plan(const BucketPlan& plan);

@@ -67,6 +67,13 @@ std::exception_ptr Work::exception() const {
   return s.error;
 }
 
+std::chrono::steady_clock::time_point Work::ended_at() const {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  RAMET_CHECK(s.done, "work", "ended_at: got an operation that runs, expected one that has ended");
+  return s.ended_at;
+}
+
 void Work::on_wait(std::function<void(const Work&)> help) const {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -77,6 +84,7 @@ void Work::finish(std::exception_ptr error) const {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.done = true;
+  s.ended_at = std::chrono::steady_clock::now();
   s.error = std::move(error);
   s.help = nullptr;
   s.ended.notify_all();

@@ -28,6 +28,8 @@ class RAMET_API Work {
   bool is_success() const;
   /// What it failed with; null while it runs and after success.
   std::exception_ptr exception() const;
+  /// When it ended, well or not. An Error while it runs.
+  std::chrono::steady_clock::time_point ended_at() const;
 
   /// For those that run it: the handle of a new one.
   static Work begun();
@@ -41,6 +43,7 @@ class RAMET_API Work {
     mutable std::mutex mutex;
     std::condition_variable ended;
     bool done = false;
+    std::chrono::steady_clock::time_point ended_at;
     std::exception_ptr error;
     std::function<void(const Work&)> help;
   };

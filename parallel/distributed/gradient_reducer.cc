@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -15,7 +14,6 @@ using autograd::AccumulateGrad;
 struct GradientReducer::Hook final : autograd::ReduceBucket {
   GradientReducer& reducer;
   const size_t leaf;
-  std::optional<Clock::time_point> came_at;  // in this backward
   Hook(GradientReducer& r, size_t i) : reducer(r), leaf(i) {}
   void begun(autograd::GraphTask& task) override { reducer.in_graph(leaf, task); }
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
@@ -23,11 +21,7 @@ struct GradientReducer::Hook final : autograd::ReduceBucket {
     reducer.comes(leaf, in[0].second[0].defined());
     return {in[0].second[0]};
   }
-  // What replicas computed counts when the last of them has: sums of several parameters come
-  // together. What comes beside it may be later.
-  void came(autograd::Node*, size_t parts) override {
-    if (parts > 1 || !came_at) came_at = Clock::now();
-  }
+  void came(autograd::Node*, size_t parts) override { reducer.came(leaf, parts); }
   void accumulated(autograd::Node*) override { reducer.accumulated(leaf); }
 };
 
@@ -124,10 +118,6 @@ std::vector<std::string> GradientReducer::unused() const {
   const std::lock_guard lock(mutex_);
   return unused_;
 }
-StepTimeline GradientReducer::last_step() const {
-  const std::lock_guard lock(mutex_);
-  return last_step_;
-}
 void GradientReducer::on_failure(size_t unit, std::function<void(const std::string&)> f) {
   const std::lock_guard lock(mutex_);
   units_[unit].on_failure = std::move(f);
@@ -189,7 +179,7 @@ void GradientReducer::joins(autograd::GraphTask& task) {
 void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
   const std::lock_guard lock(mutex_);
   runs(task);
-  leaves_[leaf]->hook->came_at.reset();
+  leaves_[leaf]->came_at.reset();
   if (member_of(leaf)) ++buckets_[leaves_[leaf]->bucket].waits;
 }
 
@@ -215,23 +205,10 @@ void GradientReducer::accumulated(size_t leaf) {
   const std::lock_guard lock(mutex_);
   if (!member_of(leaf)) return;
   completed_.push_back(leaf);
-  has_come(buckets_[leaves_[leaf]->bucket], leaf);
+  Bucket& b = buckets_[leaves_[leaf]->bucket];
+  has_come(b, leaf);
+  --b.waits;
   launch_next();
-}
-
-void GradientReducer::has_come(Bucket& b, size_t leaf) {
-  BucketTimeline& t = b.times;
-  const double when = seconds_at(leaves_[leaf]->hook->came_at.value_or(Clock::now()));
-  t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
-  if (when >= t.complete) {
-    t.complete = when;
-    b.stalling = leaf;
-  }
-  if (--b.waits == 0) t.stalling_parameter = leaves_[b.stalling]->name;
-}
-
-double GradientReducer::seconds_at(Clock::time_point t) const {
-  return std::chrono::duration<double>(t - began_).count();
 }
 
 // In the order of the plan, which is that of all ranks.
@@ -346,15 +323,6 @@ void GradientReducer::take_back(Bucket& b) {
   }
 }
 
-void GradientReducer::wait_for(Bucket& b) const {
-  const Clock::time_point from = Clock::now();
-  b.work.wait();
-  const Clock::time_point done = b.work.ended_at();
-  b.times.done = seconds_at(done);
-  // Thread switches included; nothing where it was done before.
-  if (done > from) b.times.waited = seconds_at(Clock::now()) - seconds_at(from);
-}
-
 void GradientReducer::end(bool failed) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
@@ -392,7 +360,10 @@ void GradientReducer::end(bool failed) {
     if (!b.members.empty()) take_back(b);
   }
   timeline.end = seconds_at(Clock::now());
-  for (Bucket& b : buckets_) timeline.buckets.push_back(std::move(b.times));
+  for (Bucket& b : buckets_) {
+    if (b.times.gradients > 0) b.times.stalling_parameter = leaves_[b.stalling]->name;
+    timeline.buckets.push_back(std::move(b.times));
+  }
   buckets_.clear();
   unused_ = std::move(unused);
   if (failed) return;

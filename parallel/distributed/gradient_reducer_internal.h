@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,7 +82,8 @@ class GradientReducer final {
     size_t unit = 0, bucket = 0;
     int member = -1;  // of the bucket, in this backward; -1: takes no part
     std::unique_ptr<Hook> hook;
-    bool local = false;  // its gradient holds what other ranks do not know of
+    bool local = false;                        // its gradient holds what other ranks do not know of
+    std::optional<Clock::time_point> came_at;  // in this backward
   };
   struct Unit {
     bool sync = true, sync_of_forward = true, removed = false;
@@ -122,8 +124,9 @@ class GradientReducer final {
   void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
   void launch_next();
   void end(bool failed);
-  // Note [Step timeline]
+  // Note [Step timeline]: step_timeline.cc.
   double seconds_at(Clock::time_point t) const;  // since the backward began
+  void came(size_t leaf, size_t parts);
   void has_come(Bucket& bucket, size_t leaf);
   void wait_for(Bucket& bucket) const;
   void take_back(Bucket& bucket);

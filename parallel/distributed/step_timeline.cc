@@ -1,7 +1,10 @@
 #include "parallel/distributed/step_timeline.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+
+#include "parallel/distributed/gradient_reducer_internal.h"
 
 namespace ramet::distributed {
 
@@ -59,3 +62,42 @@ std::string StepTimeline::table() const {
 }
 
 }  // namespace ramet::distributed
+
+namespace ramet::distributed::detail {
+
+double GradientReducer::seconds_at(Clock::time_point t) const {
+  return std::chrono::duration<double>(t - began_).count();
+}
+
+// From inside the engine, so without the lock, which others hold when they call the engine. What
+// replicas computed counts when the last of them has: sums of several parameters come together.
+// What comes to the parameter beside that may be later.
+void GradientReducer::came(size_t leaf, size_t parts) {
+  auto& at = leaves_[leaf]->came_at;
+  if (parts > 1 || !at) at = Clock::now();
+}
+
+void GradientReducer::has_come(Bucket& b, size_t leaf) {
+  BucketTimeline& t = b.times;
+  const double when = seconds_at(leaves_[leaf]->came_at.value());
+  t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
+  if (when < t.complete) return;
+  t.complete = when;
+  b.stalling = leaf;
+}
+
+void GradientReducer::wait_for(Bucket& b) const {
+  const Clock::time_point from = Clock::now();
+  b.work.wait();
+  const Clock::time_point done = b.work.ended_at();
+  b.times.done = seconds_at(done);
+  // Thread switches included; nothing where it was done before.
+  if (done > from) b.times.waited = seconds_at(Clock::now()) - seconds_at(from);
+}
+
+StepTimeline GradientReducer::last_step() const {
+  const std::lock_guard lock(mutex_);
+  return last_step_;
+}
+
+}  // namespace ramet::distributed::detail

@@ -17,9 +17,9 @@ using namespace ramet;
 struct BackwardsImpl : nn::Cloneable<BackwardsImpl> {
   BackwardsImpl() { BackwardsImpl::reset(); }
   void reset() override {
-    out = register_module("out", nn::Linear(128, 10));
-    hidden = register_module("hidden", nn::Linear(256, 128));
-    in = register_module("in", nn::Linear(784, 256));
+    out = register_module("out", nn::Linear(nn::LinearOptions(128, 10).bias(false)));
+    hidden = register_module("hidden", nn::Linear(nn::LinearOptions(256, 128).bias(false)));
+    in = register_module("in", nn::Linear(nn::LinearOptions(784, 256).bias(false)));
   }
   Tensor forward(const Tensor& x) { return out(hidden(in(x).relu()).relu()); }
   nn::Linear in{nullptr}, hidden{nullptr}, out{nullptr};

@@ -94,8 +94,9 @@ std::shared_ptr<ProcessGroup> make_group(const Rendezvous& r, const GroupOptions
       r.store->add("groups/" + options.name + "/rank " + std::to_string(r.rank), 1);
   const auto store = std::make_shared<PrefixStore>(
       r.store, "group/" + options.name + "/" + std::to_string(number));
-  auto engine =
-      detail::gloo_engine(store, r.rank, r.world_size, r.address, deadline_in(options.timeout));
+  const Deadline deadline = deadline_in(options.timeout);
+  auto engine = r.threads ? detail::join_inproc(*store, r.rank, r.world_size, deadline)
+                          : detail::gloo_engine(store, r.rank, r.world_size, r.address, deadline);
   return GroupMaker::make(std::move(engine), r.rank, r.world_size, options, store, r.address);
 }
 

@@ -17,11 +17,11 @@
 // the sums come back (all-gather); small ones go everything to everybody. The same bits with every
 // engine, run to run and on all ranks. `any` is the same but between cards.
 //
-// Two engines: threads of one process (make_local_groups), and Gloo's TCP connections between
-// processes on one or several hosts (init_process_group). Processes of one host reduce larger
-// tensors through memory that they share, where they can: the same bits, errors and deadlines;
-// RAMET_SHARED_MEMORY=0 keeps it to messages. Tensors have any strides; one that is not contiguous
-// is copied.
+// Two engines: threads of one process (make_local_groups, inproc://), and Gloo's TCP connections
+// between processes on one or several hosts (init_process_group). Processes of one host reduce
+// larger tensors through memory that they share, where they can: the same bits, errors and
+// deadlines; RAMET_SHARED_MEMORY=0 keeps it to messages. Tensors have any strides; one that is not
+// contiguous is copied.
 //
 // Note [Tensors of GPUs]
 // All tensors of one call are in host memory, or on one GPU; each rank may have another GPU, and on
@@ -184,8 +184,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   std::unique_ptr<State> state_;
 };
 
-/// The calling process's rank of a group over Gloo; the others call it too. Errors: those of
-/// rendezvous() and of reaching the other ranks.
+/// The calling process's rank of a group over Gloo, or the calling thread's of one of inproc://;
+/// the others call it too. Errors: those of rendezvous() and of reaching the other ranks.
 RAMET_API std::shared_ptr<ProcessGroup> init_process_group(const std::string& url = "env://",
                                                            const GroupOptions& options = {},
                                                            const RendezvousOptions& how = {});

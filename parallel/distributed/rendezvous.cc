@@ -1,5 +1,6 @@
 #include "parallel/distributed/rendezvous.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <limits>
@@ -7,12 +8,26 @@
 #include "parallel/distributed/engine_internal.h"
 #include "parallel/distributed/file_store.h"
 #include "parallel/distributed/host_address_internal.h"
+#include "parallel/distributed/inproc_rendezvous_internal.h"
 #include "parallel/distributed/tcp_store.h"
 
 namespace ramet::distributed {
 namespace {
 
 constexpr const char* kOp = "rendezvous";
+constexpr const char* kAddresses = "env://, tcp://HOST:PORT, file://PATH or inproc://N";
+
+struct Handlers {
+  std::mutex mutex;
+  std::map<std::string, RendezvousHandler> by_scheme;
+};
+Handlers& handlers() {
+  static Handlers all;
+  return all;
+}
+bool is_built_in(const std::string& scheme) {
+  return scheme == "env" || scheme == "tcp" || scheme == "file" || scheme == "inproc";
+}
 
 // The first of several names that is set, with what it was called.
 struct Variable {
@@ -64,13 +79,17 @@ struct Url {
   std::optional<int> rank, world_size;
 };
 
+std::string scheme_of(const std::string& address) {
+  const size_t colon = address.find("://");
+  RAMET_CHECK(colon != std::string::npos, kOp, "address: got \"", address, "\", expected ",
+              kAddresses);
+  return address.substr(0, colon);
+}
+
 Url parse_url(const std::string& text) {
   Url url;
-  const size_t colon = text.find("://");
-  RAMET_CHECK(colon != std::string::npos, kOp, "address: got \"", text,
-              "\", expected env://, tcp://HOST:PORT or file://PATH");
-  url.scheme = text.substr(0, colon);
-  url.place = text.substr(colon + 3);
+  url.scheme = scheme_of(text);
+  url.place = text.substr(url.scheme.size() + 3);
   const size_t question = url.place.find('?');
   std::string query;
   if (question != std::string::npos) {
@@ -138,14 +157,61 @@ std::string run_of(const Environment& env, bool numbered_by_job) {
   return job ? "srun " + *job + "." + env.get("SLURM_STEP_ID").value_or("0") : "";
 }
 
+// inproc://N says how many ranks there are; inproc://NAME does not.
+void read_inproc(Url& url, const std::string& address) {
+  RAMET_CHECK(!url.place.empty(), kOp, "name missing: got \"", address,
+              "\", expected inproc://N?rank=R or inproc://NAME?rank=R&world_size=N");
+  if (url.place.find_first_not_of("0123456789") != std::string::npos) return;
+  const int ranks = parse_number("world size", url.place, 1 << 20);
+  RAMET_CHECK(!url.world_size || *url.world_size == ranks, kOp, "world size: got both ", ranks,
+              " and ", *url.world_size, " in \"", address, "\"");
+  url.world_size = ranks;
+}
+
+Rendezvous by_handler(const std::string& scheme, const std::string& address,
+                      const RendezvousOptions& options) {
+  RendezvousHandler handler;
+  {
+    Handlers& all = handlers();
+    const std::lock_guard lock(all.mutex);
+    const auto at = all.by_scheme.find(scheme);
+    RAMET_CHECK(at != all.by_scheme.end(), kOp, "No rendezvous handler for ", scheme,
+                "://: expected ", kAddresses, ", or a scheme with a registered handler");
+    handler = at->second;
+  }
+  Rendezvous r = handler(address, options);
+  RAMET_CHECK(r.store, kOp, "the handler for ", scheme, ":// returned no store");
+  RAMET_CHECK(r.rank >= 0 && r.rank < r.world_size, kOp, "the handler for ", scheme,
+              ":// returned rank ", r.rank, " of a world of ", r.world_size,
+              ", expected 0 to world_size - 1");
+  return r;
+}
+
 }  // namespace
 
+void register_rendezvous_handler(const std::string& scheme, RendezvousHandler handler) {
+  constexpr const char* op = "register_rendezvous_handler";
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const bool good =
+      !scheme.empty() && is_letter(scheme[0]) && std::ranges::all_of(scheme, [&](char c) {
+        return is_letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+      });
+  RAMET_CHECK(good, op, "scheme: got \"", scheme,
+              "\", expected a lower-case letter, then lower-case letters, digits, +, - and .");
+  RAMET_CHECK(handler, op, "the handler for ", scheme, ":// is empty");
+  Handlers& all = handlers();
+  const std::lock_guard lock(all.mutex);
+  RAMET_CHECK(!is_built_in(scheme) && all.by_scheme.try_emplace(scheme, std::move(handler)).second,
+              op, "there is a handler for ", scheme, ":// already");
+}
+
 Rendezvous rendezvous(const std::string& address, const RendezvousOptions& options) {
+  if (const std::string scheme = scheme_of(address); !is_built_in(scheme))
+    return by_handler(scheme, address, options);
   const Environment env(options);
   Url url = parse_url(address);
-  RAMET_CHECK(url.scheme == "env" || url.scheme == "tcp" || url.scheme == "file", kOp,
-              "No rendezvous handler for ", url.scheme,
-              "://: expected env://, tcp://HOST:PORT or file://PATH");
+  const bool threads = url.scheme == "inproc";
+  if (threads) read_inproc(url, address);
   const bool from_environment = url.scheme == "env";
   const auto stated = [&](const std::optional<int>& in_url, const std::optional<int>& in_options) {
     return in_url ? in_url : in_options;
@@ -154,10 +220,15 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
   Rendezvous r;
   auto rank = stated(url.rank, options.rank);
   const bool numbered_by_job = !rank && !env.get("RANK");
+  // A process has one environment: it numbers no threads.
+  RAMET_CHECK(rank || !threads, kOp, "rank parameter missing: got \"", address,
+              "\", expected inproc://N?rank=R");
   if (!rank) rank = env.number({"RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"});
   RAMET_CHECK(rank, kOp, from_environment ? "" : "rank parameter missing: ",
               "environment variable RANK expected, but not set");
   auto world = stated(url.world_size, options.world_size);
+  RAMET_CHECK(world || !threads, kOp, "world size parameter missing: got \"", address,
+              "\", expected inproc://N?rank=R or inproc://NAME?rank=R&world_size=N");
   if (!world) world = env.number({"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
   RAMET_CHECK(world, kOp, from_environment ? "" : "world size parameter missing: ",
               "environment variable WORLD_SIZE expected, but not set");
@@ -166,6 +237,13 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
               ", expected 0 to ", *world - 1);
   r.rank = *rank;
   r.world_size = *world;
+  const Deadline deadline = deadline_in(options.timeout);
+  if (threads) {
+    r.threads = true;
+    r.local_rank = r.rank;
+    r.store = detail::meet_inproc(url.place, r.rank, r.world_size, deadline);
+    return r;
+  }
   r.local_rank =
       env.number({"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}).value_or(r.rank);
   StoreClient client{r.rank, r.world_size, run_of(env, numbered_by_job), options.version};
@@ -178,7 +256,6 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
                   "\", expected tcp://HOST:PORT or file://PATH");
     }
   }
-  const Deadline deadline = deadline_in(options.timeout);
   if (url.scheme == "file") {
     RAMET_CHECK(!url.place.empty(), kOp, "path missing: got \"", address,
                 "\", expected file://PATH");

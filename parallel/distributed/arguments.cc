@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "parallel/distributed/arguments_internal.h"
+#include "parallel/distributed/caps_internal.h"
 
 namespace ramet::distributed::detail {
 
@@ -20,10 +21,7 @@ Task task_of(const ProcessGroup& group, Op op, const CollectiveOptions& o, int r
 
 Reduction reduction_of(const ProcessGroup& group, Op op, const CollectiveOptions& o,
                        ScalarType dtype, Header& h) {
-  RAMET_CHECK(o.op != ReduceOp::average || is_floating(dtype), name_of(op), "average: got ",
-              short_name_of(dtype), ", expected a floating-point dtype");
-  RAMET_CHECK(o.op <= ReduceOp::average || dtype != kBool, name_of(op),
-              "got bool, expected a sum (\"or\") or numbers");
+  check_reduction(op, o.op, dtype);
   RAMET_CHECK(!o.order.is_tree() || o.order.leaves() >= group.size(), name_of(op),
               "order: got tree(", o.order.leaves(), "), expected at least as many leaves as the ",
               group.size(), " ranks");

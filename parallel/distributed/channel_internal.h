@@ -49,7 +49,6 @@ struct Round {
 /// Where an operation's tensors lie; on a GPU, the point in its work that they are ready at.
 struct Lies {
   Device device{kCPU, 0};
-  bool through_host = false;  // whatever the group's backend
   std::shared_ptr<gpu::Event> ready;
 };
 

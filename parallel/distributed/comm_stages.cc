@@ -183,9 +183,7 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
     operands.emplace_back(op, "member", members[i]);
     if (present[i]) h.set_present(i);
   }
-  // Stages compute on the host, whatever the backend.
   task.lies.device = detail::CommonDevice(op).add(operands).device();
-  task.lies.through_host = true;
   task.run = [operands = std::move(operands), names, run, report,
               counts = counts_](Channel& channel) mutable {
     const NoGradGuard off;

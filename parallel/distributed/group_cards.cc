@@ -6,6 +6,7 @@
 // the receiver, when it has found that both sides mean the same message, says which one is next.
 #include <cstring>
 
+#include "parallel/distributed/caps_internal.h"
 #include "parallel/distributed/group_state_internal.h"
 
 namespace ramet::distributed {
@@ -27,7 +28,7 @@ void check_cards(const Channel& channel, const std::vector<Header>& headers) {
   if (!without.empty()) {
     std::string what =
         detail::rank_list(without) + " cannot use NCCL, which the group's backend " + "asks for";
-    const std::string why = gpu::why_no_links();
+    const std::string why = backend_caps("nccl").why_not();
     if (!why.empty()) what += ": on this rank, " + why;
     channel.fail({CommError::Kind::aborted, without, what});
   }
@@ -67,10 +68,10 @@ void ProcessGroup::State::begin_on_gpu(detail::Lies& lies, Header& header) const
   const char* const op = name_of(header.op);
   lies.ready = gpu::required(op, lies.device).event(lies.device.index());
   lies.ready->record();
-  if (!nccl || lies.through_host) return;
+  if (!nccl || !detail::goes_over_cards(header.op)) return;
   header.over_cards = true;
   header.device = lies.device.index();
-  if (gpu::why_no_links().empty()) header.card = gpu::card_identity(lies.device.index());
+  if (backend_caps("nccl").why_not().empty()) header.card = gpu::card_identity(lies.device.index());
 }
 
 Card& ProcessGroup::State::card_of_all(Channel& channel, const detail::Lies& lies) {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "parallel/distributed/header_internal.h"
+#include "parallel/distributed/caps_internal.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -16,6 +16,18 @@ const char* name_of(Op op) {
       "send"};
   static_assert(std::size(names) == kOps);
   return names[static_cast<size_t>(op)];
+}
+
+std::string name_of(ReduceOp reduction) {
+  static const char* const names[] = {"sum", "average", "product", "min", "max"};
+  const auto i = static_cast<size_t>(reduction);
+  return i < std::size(names) ? names[i] : "?";
+}
+
+std::optional<Op> op_named(const std::string& name) {
+  for (size_t i = 0; i < kOps; ++i)
+    if (name == name_of(static_cast<Op>(i))) return static_cast<Op>(i);
+  return std::nullopt;
 }
 
 void Header::set_name(const std::string& text) {
@@ -51,11 +63,10 @@ uint64_t Header::fingerprint() const {
 }
 
 std::string Header::text() const {
-  static const char* const reductions[] = {"sum", "average", "product", "min", "max"};
   std::string out = name_of(op);
   out += "(operation " + std::to_string(sequence);
   if (name[0]) out += ", \"" + std::string(name) + "\"";
-  if (op != Op::barrier && op != Op::exchange) {
+  if (has_tensors(op)) {
     const auto type = static_cast<ScalarType>(dtype);
     out += std::string(", ") + (dtype < kScalarTypes ? short_name_of(type) : "?");
     if (op == Op::all_reduce_members || op == Op::all_reduce_stages) {
@@ -68,9 +79,8 @@ std::string Header::text() const {
       out += "]";
     }
   }
-  if (op == Op::all_reduce || op == Op::reduce || op == Op::all_reduce_members ||
-      op == Op::all_reduce_stages || op == Op::reduce_scatter) {
-    out += std::string(", ") + reductions[std::min<size_t>(static_cast<size_t>(reduce), 4)];
+  if (reduces(op)) {
+    out += ", " + name_of(reduce);
     if (reduce <= ReduceOp::average)
       out += order == 0   ? ", fixed"
              : order == 1 ? ", tree:" + std::to_string(leaves)

@@ -1,5 +1,6 @@
 // What a rank shows the others before data moves.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ enum class Op : uint32_t {
   send,               // shown by both sides of a message
 };
 const char* name_of(Op op);
+std::string name_of(ReduceOp reduction);
+std::optional<Op> op_named(const std::string& name);
 inline constexpr size_t kOps = static_cast<size_t>(Op::send) + 1;
 
 inline constexpr size_t kMaxMembers = 2048;

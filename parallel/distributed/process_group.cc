@@ -32,15 +32,12 @@ void ProcessGroup::set_timeout(Milliseconds timeout) {
 }
 
 uint64_t ProcessGroup::wire_bytes(const std::string& operation) const {
-  uint64_t sum = 0;
-  bool known = operation.empty();
-  for (size_t i = 0; i < detail::kOps; ++i) {
-    const bool asked = operation == detail::name_of(static_cast<Op>(i));
-    known = known || asked;
-    if (asked || operation.empty()) sum += state_->wire_bytes[i];
-  }
-  RAMET_CHECK(known, "wire_bytes", "operation: got \"", operation,
+  const auto op = detail::op_named(operation);
+  if (op) return state_->wire_bytes[static_cast<size_t>(*op)];
+  RAMET_CHECK(operation.empty(), "wire_bytes", "operation: got \"", operation,
               "\", expected \"all_reduce\", \"broadcast\", ...");
+  uint64_t sum = 0;
+  for (const auto& bytes : state_->wire_bytes) sum += bytes;
   return sum;
 }
 

@@ -51,6 +51,8 @@ namespace distributed {
 
 using parallel::ReduceOrder;
 
+class BackendCaps;
+
 /// `average` divides the sum by the number of ranks (floating point only). product, min and max go
 /// from left to right by rank. bool: sum is "or".
 enum class ReduceOp : uint8_t { sum, average, product, min, max };
@@ -100,6 +102,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   const std::string& name() const;
   /// What tensors of such devices travel by: "inproc", "gloo" or "nccl".
   const char* backend(DeviceType device = kCPU) const;
+  /// What that can do: caps.h.
+  const BackendCaps& caps(DeviceType device = kCPU) const;
   Milliseconds timeout() const;
   void set_timeout(Milliseconds timeout);
   /// The store that the group was made with; keys of its own are the caller's business.

@@ -14,6 +14,7 @@
 #include "autograd/ops.h"
 #include "parallel/distributed/process_group.h"
 #include "tests/error_text.h"
+#include "tests/parallel/distributed/caps_cases.h"
 #include "tests/parallel/distributed/groups.h"
 
 namespace ramet::distributed {
@@ -353,6 +354,42 @@ TEST(ProcessGroup, ArgumentsAreCheckedFirst) {
       says("requires empty input on non-root", [&] { return g->scatter(t, {t, t}, 0); });
     g->barrier().wait();  // the group is whole
   });
+}
+
+TEST(ProcessGroup, CapsSayWhatWorks) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    expect_caps(g, Device(kCPU, 0));
+    const BackendCaps& caps = g->caps();
+    EXPECT_EQ(caps.operations(),
+              (std::vector<std::string>{"broadcast", "all_reduce", "reduce", "all_reduce_members",
+                                        "all_gather", "reduce_scatter", "all_to_all", "scatter",
+                                        "gather", "barrier", "exchange", "send"}));
+    EXPECT_EQ(caps.reductions("all_reduce_members"),
+              (std::vector<ReduceOp>{ReduceOp::sum, ReduceOp::average}));
+    EXPECT_TRUE(caps.reductions("broadcast").empty());
+    EXPECT_EQ(&caps, &backend_caps(g->backend()));
+    expect_part(error_of([&] { caps.supports("all_reduced", kFloat); }),
+                "[caps] operation: got \"all_reduced\"");
+    // Every order has the bits of the fixed one here, but for the tree's own.
+    for (const ReduceOrder order : {ReduceOrder::fixed(), ReduceOrder::any()}) {
+      EXPECT_TRUE(caps.same_bits(order.kind()));
+      CollectiveOptions o;
+      o.order = order;
+      Tensor t = numbers_of(g->rank(), 999);
+      g->all_reduce(t, o).wait();
+      EXPECT_TRUE(same_bits(t, summed({numbers_of(0, 999), numbers_of(1, 999)}, false)));
+    }
+  });
+  // NCCL has all that moves tensors, and no others.
+  const BackendCaps& nccl = backend_caps("nccl");
+  EXPECT_FALSE(nccl.takes(kCPU));
+  EXPECT_TRUE(nccl.takes(kCUDA));
+  EXPECT_EQ(nccl.operations().size(), 10u);
+  EXPECT_TRUE(nccl.reductions("exchange").empty());
+  EXPECT_FALSE(nccl.same_bits(ReduceOrder::Kind::kAny));
+  EXPECT_TRUE(nccl.same_bits(ReduceOrder::Kind::kTree));
+  EXPECT_EQ(nccl.why_not(), "the program was linked without GPUs");
+  expect_part(error_of([] { backend_caps("mpi"); }), "[backend_caps] backend: got \"mpi\"");
 }
 
 // Scenario 58.

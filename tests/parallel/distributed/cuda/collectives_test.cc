@@ -1,6 +1,7 @@
 // What a group's operations do with tensors of GPUs, by every way that these may travel: the same
 // bits as on the host.
 #include "runtime/cuda/copies.h"
+#include "tests/parallel/distributed/caps_cases.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 
 namespace ramet::testing {
@@ -71,6 +72,17 @@ TEST(GpuGroups, Moves) {
         g->barrier().wait();
       });
     }
+}
+
+TEST(GpuGroups, CapsSayWhatWorks) {
+  const Gpus gpus(rank_gpus(2));
+  for (const Way& way : all_ways())
+    with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
+      SCOPED_TRACE(::testing::PrintToString(way));
+      distributed::expect_caps(g, gpu(g->rank()));
+      EXPECT_EQ(g->caps(kCUDA).operations().size(), way.nccl() ? 10u : 12u);
+      EXPECT_STREQ(g->caps(kCPU).backend(), way.gloo ? "gloo" : "inproc");
+    });
 }
 
 TEST(GpuGroups, SumsHaveTheBitsOfTheHost) {

@@ -201,9 +201,12 @@ struct FileStore::State {
     if (!run.empty() && !client.run_id.empty() && run != client.run_id)
       return stale + "it belongs to the run '" + run + "', this is the run '" + client.run_id +
              "'; remove it, or give every run a file of its own";
-    if (maker.gone(self))
-      return stale + "process " + std::to_string(maker.pid) +
-             ", which made it, has ended; remove it, or give every run a file of its own";
+    if (maker.gone(self)) {
+      follow();
+      return stale + "process " + std::to_string(maker.pid) + ", which made it, has ended" +
+             (failure ? " (its run failed: " + *failure + ")" : "") +
+             "; remove it, or give every run a file of its own";
+    }
     all = true;
     if (theirs != library())
       return "[store] different versions of the library: rank " + std::to_string(client.rank) +

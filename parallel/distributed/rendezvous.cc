@@ -9,6 +9,7 @@
 #include "parallel/distributed/file_store.h"
 #include "parallel/distributed/host_address_internal.h"
 #include "parallel/distributed/inproc_rendezvous_internal.h"
+#include "parallel/distributed/lingering_store_internal.h"
 #include "parallel/distributed/tcp_store.h"
 
 namespace ramet::distributed {
@@ -187,6 +188,54 @@ Rendezvous by_handler(const std::string& scheme, const std::string& address,
   return r;
 }
 
+// r.store and r.address: this rank's client, and where it is rank 0 over TCP, the server.
+void open_store(Rendezvous& r, const Url& url, const std::string& address, const Environment& env,
+                const StoreClient& client, Deadline deadline,
+                std::shared_ptr<TcpStoreServer>& server) {
+  if (url.scheme == "file") {
+    RAMET_CHECK(!url.place.empty(), kOp, "path missing: got \"", address,
+                "\", expected file://PATH");
+    r.store = std::make_shared<FileStore>(url.place, client);
+  } else {
+    std::string host;
+    int port = 0;
+    if (url.scheme == "env") {
+      std::tie(host, port) = default_master(env, r.world_size);
+    } else {
+      const size_t colon = url.place.rfind(':');
+      RAMET_CHECK(colon != std::string::npos && colon + 1 < url.place.size(), kOp,
+                  "port number missing: got \"", address, "\", expected tcp://HOST:PORT");
+      host = url.place.substr(0, colon);
+      port = parse_number("port", url.place.substr(colon + 1), 65535);
+      RAMET_CHECK(!host.empty(), kOp, "host missing: got \"", address,
+                  "\", expected tcp://HOST:PORT");
+    }
+    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+      host = host.substr(1, host.size() - 2);
+    RAMET_CHECK(port > 0, kOp, "port: got 0, expected a port from 1 to 65535 that all ranks know");
+    if (r.rank == 0) {
+      detail::stop_lingering(static_cast<uint16_t>(port));
+      server = std::make_shared<TcpStoreServer>(host, static_cast<uint16_t>(port), client);
+    }
+    auto store = std::make_shared<TcpStore>(host, static_cast<uint16_t>(port), client,
+                                            time_left(deadline), server);
+    r.address = store->local_address();
+    r.store = store;
+  }
+}
+
+// All ranks come, and learn how they reach each other.
+Rendezvous meet_others(Rendezvous r, const Environment& env, Deadline deadline) {
+  PrefixStore joined(r.store, "rendezvous");
+  std::vector<detail::HostAddress> hosts;
+  const detail::HostAddress mine{detail::this_network(), r.address};
+  for (const std::string& text : detail::meet(joined, r.rank, r.world_size, deadline, mine.text()))
+    hosts.push_back(detail::HostAddress::parse(text));
+  const auto given = env.get("RAMET_SOCKET_ADDR");
+  r.address = given ? *given : detail::address_among(hosts, r.rank);
+  return r;
+}
+
 }  // namespace
 
 void register_rendezvous_handler(const std::string& scheme, RendezvousHandler handler) {
@@ -256,43 +305,14 @@ Rendezvous rendezvous(const std::string& address, const RendezvousOptions& optio
                   "\", expected tcp://HOST:PORT or file://PATH");
     }
   }
-  if (url.scheme == "file") {
-    RAMET_CHECK(!url.place.empty(), kOp, "path missing: got \"", address,
-                "\", expected file://PATH");
-    r.store = std::make_shared<FileStore>(url.place, client);
-  } else {
-    std::string host;
-    int port = 0;
-    if (url.scheme == "env") {
-      std::tie(host, port) = default_master(env, r.world_size);
-    } else {
-      const size_t colon = url.place.rfind(':');
-      RAMET_CHECK(colon != std::string::npos && colon + 1 < url.place.size(), kOp,
-                  "port number missing: got \"", address, "\", expected tcp://HOST:PORT");
-      host = url.place.substr(0, colon);
-      port = parse_number("port", url.place.substr(colon + 1), 65535);
-      RAMET_CHECK(!host.empty(), kOp, "host missing: got \"", address,
-                  "\", expected tcp://HOST:PORT");
-    }
-    if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-      host = host.substr(1, host.size() - 2);
-    RAMET_CHECK(port > 0, kOp, "port: got 0, expected a port from 1 to 65535 that all ranks know");
-    std::shared_ptr<TcpStoreServer> server;
-    if (r.rank == 0)
-      server = std::make_shared<TcpStoreServer>(host, static_cast<uint16_t>(port), client);
-    auto store = std::make_shared<TcpStore>(host, static_cast<uint16_t>(port), client,
-                                            time_left(deadline), server);
-    r.address = store->local_address();
-    r.store = store;
+  std::shared_ptr<TcpStoreServer> server;
+  try {
+    open_store(r, url, address, env, client, deadline, server);
+    return meet_others(std::move(r), env, deadline);
+  } catch (const Error&) {
+    if (server && server->has_to_tell()) detail::linger(std::move(server), deadline);
+    throw;
   }
-  PrefixStore joined(r.store, "rendezvous");
-  std::vector<detail::HostAddress> hosts;
-  const detail::HostAddress mine{detail::this_network(), r.address};
-  for (const std::string& text : detail::meet(joined, r.rank, r.world_size, deadline, mine.text()))
-    hosts.push_back(detail::HostAddress::parse(text));
-  const auto given = env.get("RAMET_SOCKET_ADDR");
-  r.address = given ? *given : detail::address_among(hosts, r.rank);
-  return r;
 }
 
 }  // namespace ramet::distributed

@@ -62,9 +62,12 @@ RAMET_API void register_rendezvous_handler(const std::string& scheme, Rendezvous
 /// Errors, before anything is opened: an unknown scheme ("No rendezvous handler for x://"), a
 /// missing part of the address, a variable that is missing ("environment variable RANK expected,
 /// but not set") or no number, a rank outside the world. Then those of the stores, of the ranks
-/// that do not come until the deadline, or of the scheme's handler. All ranks are there when it
-/// returns. The name of an inproc:// run stands for these ranks while they hold the store (groups
-/// do); one that has let go of it may come again, for another run.
+/// that do not come until the deadline, or of the scheme's handler. Where a rank cannot belong to
+/// the run, all ranks get one error, those that come later too: over TCP, until the deadline, as
+/// long as rank 0's process lives, and for two seconds more where that ends by exit() or main's
+/// return. All ranks are there when it returns. The name of an inproc:// run stands for these ranks
+/// while they hold the store (groups do); one that has let go of it may come again, for another
+/// run.
 RAMET_API Rendezvous rendezvous(const std::string& url = "env://",
                                 const RendezvousOptions& options = {});
 

@@ -115,6 +115,11 @@ void MemoryStore::fail_all(const std::string& why) {
   changed_.notify_all();
 }
 
+std::optional<std::string> MemoryStore::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
 void MemoryStore::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;

@@ -70,6 +70,8 @@ class RAMET_API MemoryStore final : public Store {
   std::string where() const override { return "inproc://"; }
   /// Wakes those that wait: they find nothing.
   void close();
+  /// What fail_all() was given.
+  std::optional<std::string> failure() const;
 
  private:
   void check_failure() const;  // under mutex_

@@ -3,6 +3,13 @@
 // Then requests and answers alternate: an operation, a key, further values; a status, a value. A
 // server thread serves one connection: waiting for a key blocks nobody else. Numbers are 64 bits in
 // the machine's order: all ranks of a run are of one kind.
+//
+// Note [Ranks that come late]
+// Where a rank cannot belong to the run, the store fails for all ranks with the reason: those that
+// wait hear it at once, rank 0 among them. Its server must outlive its own error, else ranks that
+// come later find nobody and can only say, at their deadline, that nobody is there. So
+// rendezvous() hands a server that has somebody left to tell to a thread (lingering_store.cc) and
+// throws; a new server at the same port ends it, and so does the process, two seconds later.
 #include "parallel/distributed/tcp_store.h"
 
 #include <sys/socket.h>
@@ -12,6 +19,7 @@
 #include <cerrno>
 #include <list>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "parallel/distributed/socket_internal.h"
@@ -57,6 +65,8 @@ struct TcpStoreServer::State {
   std::mutex mutex;
   std::list<Connection> connections;
   std::map<int, uint64_t> seen;  // rank, its client
+  std::set<int> came;            // seen, or refused
+  int expected = 0;              // how many are to come, as far as anybody says
   std::thread acceptor;
 
   // An empty text, or why this client is refused.
@@ -72,6 +82,11 @@ struct TcpStoreServer::State {
       return "[store] rank " + std::to_string(rank) + " belongs to the run '" + run_id +
              "', but the store here serves the run '" + run.run_id +
              "': another run uses this address and port";
+    {
+      const std::lock_guard lock(mutex);
+      came.insert(rank);
+      expected = std::max(expected, world);
+    }
     std::string why;
     if (theirs != version_of(run))
       why = "[store] different versions of the library: rank " + std::to_string(rank) + " has " +
@@ -176,6 +191,8 @@ TcpStoreServer::TcpStoreServer(const std::string& host, uint16_t port, const Sto
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.run = run;
+  s.came = {run.rank};
+  s.expected = run.world_size;
   std::string why;
   s.listening = detail::listen_on(host, port, why);
   RAMET_CHECK(s.listening.open(), "store", "rank 0 cannot serve the store at ",
@@ -196,6 +213,14 @@ TcpStoreServer::~TcpStoreServer() {
 }
 
 uint16_t TcpStoreServer::port() const { return state_->port; }
+
+bool TcpStoreServer::has_to_tell() const {
+  State& s = *state_;
+  if (!s.store.failure()) return false;
+  const std::lock_guard lock(s.mutex);
+  return s.came.size() < static_cast<size_t>(s.expected) ||
+         std::ranges::any_of(s.connections, [](const State::Connection& c) { return !c.done; });
+}
 
 // ---- the client ---------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ class RAMET_API TcpStoreServer {
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
   uint16_t port() const;
+  /// Has it failed, and some rank of the run has not come yet, or has not gone after hearing it?
+  /// Where ranks disagree about their number, the largest one counts.
+  bool has_to_tell() const;
 
  private:
   struct State;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -35,6 +36,32 @@ TEST(Processes, SumsAreTheSameOnAllRanksAndAsInOneProcess) {
     const bool right = sum.equal(all[0] + all[1] + all[2]);
     group->barrier().wait();
     return right ? 0 : 1;
+  });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
+}
+
+// Rank 0 has heard that rank 1 was given another world size, and its process ends; rank 2 comes
+// then. Nobody comes as rank 3, and nobody waits for it.
+TEST(Processes, ARankThatComesWhenRankZeroHasFailed) {
+  Ranks ranks;
+  const std::string address = "tcp://127.0.0.1:" + std::to_string(free_port());
+  ranks.start(3, [&](int rank, const std::string&, Shared& shared) {
+    if (rank == 2) Ranks::wait_until([&] { return shared.step == 2; });
+    RendezvousOptions o;
+    o.rank = rank;
+    o.world_size = rank == 1 ? 4 : 3;
+    o.timeout = seconds(60);
+    const std::string text = error_of([&] { init_process_group(address, {}, o); });
+    if (!contains(text, "world size: rank 1 was given 4, rank 0 was given 3")) {
+      dprintf(STDERR_FILENO, "rank %d: %s\n", rank, text.c_str());
+      return 1;
+    }
+    ++shared.step;
+    if (rank == 0) {
+      Ranks::wait_until([&] { return shared.step == 2; });
+      std::exit(0);  // runs what ends with the process
+    }
+    return 0;
   });
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
 }

@@ -17,6 +17,7 @@
 namespace ramet::distributed {
 namespace {
 
+using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 // What all stores do. `other`: another client of the same store.
@@ -216,6 +217,31 @@ TEST(Store, FileOfAnotherVersion) {
   EXPECT_EQ(error_of([&] { zero.get("k"); }), text);
 }
 
+// Ranks that come when those before have gone hear what these heard; of another process's run,
+// too.
+TEST(Store, FileKeepsWhyItFailed) {
+  const TempFolder folder;
+  const std::string path = folder.path("store");
+  const auto wrong = [&] { FileStore s(path, {1, 4, "", ""}); };
+  std::string text;
+  {
+    FileStore zero(path, {0, 3, "", ""});
+    text = error_of(wrong);
+    expect_part(text, "world size: rank 1 was given 4, the one that made");
+    EXPECT_EQ(error_of([&] { zero.set("k", "v"); }), text);
+  }
+  EXPECT_EQ(error_of([&] { FileStore s(path, {2, 3, "", ""}); }), text);
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  ASSERT_EQ(in_child([&] {
+              new FileStore(path, {0, 3, "", ""});
+              return error_of(wrong) == text ? 0 : 1;
+            }),
+            0);
+  const std::string late = error_of([&] { FileStore s(path, {2, 3, "", ""}); });
+  expect_part(late, "stale rendezvous file '" + path + "': process ");
+  expect_part(late, "has ended (its run failed: " + text + ")");
+}
+
 // Left by a process that ended: by a child of ours, which does not run destructors.
 TEST(Store, StaleFileIsNamed) {
   const TempFolder folder;
@@ -386,6 +412,35 @@ TEST(Rendezvous, RanksThatDoNotComeAreNamed) {
     rendezvous("tcp://127.0.0.1:" + std::to_string(free_port()) + "?rank=0&world_size=3", o);
   });
   expect_part(text, "of the 3 ranks of the group these did not come: ranks 1, 2");
+}
+
+// Over TCP: when rank 0 has its error, and nobody of the process uses the store any more.
+TEST(Rendezvous, RanksThatComeLateHearWhyItFailed) {
+  const auto comes = [](const std::string& port, int rank, int world_size) {
+    return error_of([&] {
+      rendezvous("tcp://127.0.0.1:" + port + "?rank=" + std::to_string(rank) +
+                     "&world_size=" + std::to_string(world_size),
+                 with({}));
+    });
+  };
+  for (const auto& [wrong, says] :
+       {std::pair(StoreClient{1, 4, "", ""}, "world size: rank 1 was given 4, rank 0 was given 3"),
+        std::pair(StoreClient{1, 3, "", "9.9"}, "different versions of the library: rank 1 has"),
+        std::pair(StoreClient{0, 3, "", ""}, "rank 0 is there twice")}) {
+    const std::string port = std::to_string(free_port());
+    std::string told;
+    std::thread zero([&] { told = comes(port, 0, 3); });
+    const std::string text = error_of([&, &client = wrong] {
+      TcpStore s("127.0.0.1", static_cast<uint16_t>(std::stoi(port)), client, seconds(20));
+      s.get("what nobody sets", seconds(20));  // of two rank 0, this may be the first
+    });
+    zero.join();
+    expect_part(text, says);
+    EXPECT_EQ(told, text);
+    EXPECT_EQ(comes(port, 2, 3), text);
+    // Another try at this port, though some are still to come.
+    EXPECT_EQ(comes(port, 0, 1), "no error");
+  }
 }
 
 TEST(Rendezvous, RunsAreKeptApart) {

@@ -14,11 +14,9 @@ namespace ramet::distributed::detail {
 
 namespace {
 
-// Before anything collective.
-void check_options(const std::shared_ptr<ProcessGroup>& group, const DdpOptions& o) {
-  RAMET_CHECK(group, "ddp", "group: got an empty pointer");
-  RAMET_CHECK(o.sync_from >= 0 && o.sync_from < group->size(), "ddp", "sync_from: got ",
-              o.sync_from, ", expected 0 to ", group->size() - 1);
+void check_options(const ProcessGroup& group, const DdpOptions& o) {
+  RAMET_CHECK(o.sync_from >= 0 && o.sync_from < group.size(), "ddp", "sync_from: got ", o.sync_from,
+              ", expected 0 to ", group.size() - 1);
   RAMET_CHECK(o.bucket_bytes >= 0, "ddp", "bucket_bytes: got ", o.bucket_bytes,
               ", expected 0 or more");
   RAMET_CHECK(o.division == Division::post || o.average == Average::mean, "ddp",
@@ -53,22 +51,38 @@ SharedOptions shared_options(const DdpOptions& o) {
 
 }  // namespace
 
+void DdpCore::verify(const char* op, const std::shared_ptr<ProcessGroup>& group,
+                     const nn::Module& module, const DdpOptions& options,
+                     const std::function<void()>& own) {
+  RAMET_CHECK(group, op, "group: got an empty pointer");
+  const auto checked = [&] {
+    check_options(*group, options);
+    own();
+    Exceptions exceptions(module, options.ignored);
+    RAMET_CHECK(!leaves_of(module, exceptions).empty(), op,
+                "all parameters of the module are ignored, or are reduced by "
+                "another DistributedDataParallel or replicate(): expected one that is not");
+    return exceptions;
+  };
+  verify_model(*group, op, module, checked, shared_options(options), options.name);
+}
+
 nn::parallel::DataParallelOptions DdpCore::local_options(const std::shared_ptr<ProcessGroup>& group,
                                                          const nn::Module& module,
                                                          const DdpOptions& options) {
-  check_options(group, options);
   nn::parallel::DataParallelOptions local;
-  local.devices =
-      options.devices.empty() ? std::vector<Device>{home_of("ddp", module)} : options.devices;
-  local.bucket_bytes = options.bucket_bytes;
-  if (!options.order.is_tree()) {
+  verify("ddp", group, module, options, [&] {
+    const Device home = home_of("ddp", module);
+    local.devices = options.devices.empty() ? std::vector<Device>{home} : options.devices;
+    for (Device& d : *local.devices) d = resolve(d);
+    local.bucket_bytes = options.bucket_bytes;
     local.order = options.order;
-    return local;
-  }
-  const int v = options.order.leaves(), n = group->size();
-  RAMET_CHECK(v % n == 0, "ddp", "tree(V): got V = ", v, " and ", n,
-              " ranks, expected a number of ranks that divides V");
-  local.order = ReduceOrder::tree(v / n);
+    if (!options.order.is_tree()) return;
+    const int v = options.order.leaves(), n = group->size();
+    RAMET_CHECK(v % n == 0, "ddp", "tree(V): got V = ", v, " and ", n,
+                " ranks, expected a number of ranks that divides V");
+    local.order = ReduceOrder::tree(v / n);
+  });
   return local;
 }
 
@@ -78,13 +92,8 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::
       module_(module),
       options_(options),
       exceptions_(std::make_unique<Exceptions>(*module, options.ignored)) {
-  check_options(group_, options_);
   const std::vector<NamedLeaf> leaves = leaves_of(*module, *exceptions_);
-  RAMET_CHECK(!leaves.empty(), "ddp",
-              "all parameters of the module are ignored, or are reduced by "
-              "another DistributedDataParallel or replicate(): expected one that is not");
   for (const NamedLeaf& l : leaves) names_.insert(names_.end(), l.names.begin(), l.names.end());
-  verify_model(*group_, *module, *exceptions_, shared_options(options_), options_.name);
   if (options_.init_sync)
     copy_model(*group_, *module, *exceptions_, options_.sync_from, options_.name);
   buffers_ = std::make_unique<BufferSync>(*module, *exceptions_);

@@ -113,12 +113,18 @@ class GradientReducer;
 /// What does not depend on the module's type.
 class RAMET_API DdpCore {
  public:
-  /// Collective. `shared`: by replicate(); null: a reducer of its own.
+  /// Are the options and the model right on every rank, and the same? Collective, before anything
+  /// is made. `own`: what else may be wrong on this rank. An Error on every rank.
+  static void verify(const char* op, const std::shared_ptr<ProcessGroup>& group,
+                     const nn::Module& module, const DdpOptions& options,
+                     const std::function<void()>& own);
+  /// Collective, after verify(). `shared`: by replicate(); null: a reducer of its own.
   DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::Module>& module,
           const DdpOptions& options, std::shared_ptr<GradientReducer> shared = nullptr);
   ~DdpCore();
   DdpCore(const DdpCore&) = delete;
 
+  /// Of the replicas in this process. Verifies.
   static nn::parallel::DataParallelOptions local_options(const std::shared_ptr<ProcessGroup>& group,
                                                          const nn::Module& module,
                                                          const DdpOptions& options);
@@ -209,8 +215,8 @@ class RAMET_API Accumulation {
 /// parameters, takes part with nothing. One forward at a time; not in a captured step. Errors at
 /// construction: a module without a parameter that requires grad; ranks with different models,
 /// dtypes or shapes ("appears not to match"), each named; ranks with different options, but for
-/// devices, ignored and name, each named; tree(V) with a number of ranks, or of
-/// devices, that does not divide V.
+/// devices, ignored and name, each named; tree(V) with a number of ranks, or of devices, that does
+/// not divide V. What is wrong on one rank is an Error on all, which names it.
 template <class ModuleType>
 class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   using Base = nn::parallel::DataParallel<ModuleType>;

@@ -9,6 +9,7 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/module_hooks.h"
+#include "parallel/distributed/agree_internal.h"
 #include "parallel/distributed/contract.h"
 #include "parallel/distributed/group_state_internal.h"
 #include "parallel/distributed/model_table_internal.h"
@@ -129,8 +130,7 @@ void check_one_device(const Collector& collector) {
       check(unit.members[0].name, unit.members[0].full);
 }
 
-void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& found,
-                const FullyShardOptions& options) {
+std::string table_of(const std::vector<FoundParameter>& found, const FullyShardOptions& options) {
   std::ostringstream text;
   const auto& reshard = options.reshard_after_forward;
   text << "average " << detail::text_of(options.average) << "\norder "
@@ -140,10 +140,25 @@ void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& foun
   for (const FoundParameter& f : found)
     text << f.name << " " << short_name_of(f.tensor.scalar_type()) << f.tensor.sizes()
          << (f.tensor.requires_grad() ? " requires grad\n" : "\n");
-  std::string problem;
+  return text.str();
+}
+
+// `checked` gives this rank's table, or throws where it cannot take part for reasons of its own: an
+// Error on all ranks, as where their tables differ.
+void check_same(const ShardLanes& lanes, const std::string& name,
+                const std::function<std::string()>& checked) {
+  std::string mine, problem;
   const auto compare = [&](ProcessGroup& group) {
-    const std::string mine = text.str() + problem;
-    const auto all = group.exchange(mine, options.name + "/parameters");
+    std::vector<std::string> all;
+    try {
+      all = detail::agree(group, kOp, name + "/parameters", {}, [&] {
+        if (!problem.empty()) throw Error(problem);
+        if (mine.empty()) mine = checked();
+        return mine;
+      });
+    } catch (const CommError&) { throw; } catch (const Error& e) {
+      problem = e.what();
+    }
     for (size_t r = 0; r < all.size() && problem.empty(); ++r) {
       if (all[r] == mine) continue;
       std::istringstream ours(mine), theirs(all[r]);
@@ -152,14 +167,15 @@ void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& foun
         if (!std::getline(ours, a)) a = "nothing";
         if (!std::getline(theirs, b)) b = "nothing";
       }
-      problem = ramet::detail::join("rank ", group.rank(), " of '", group.name(), "' has ", a,
-                                    " where rank ", r, " has ", b);
+      problem = ramet::detail::join(
+          "[fully_shard] the ranks have different parameters or options: ", "rank ", group.rank(),
+          " of '", group.name(), "' has ", a, " where rank ", r, " has ", b);
     }
   };
   compare(*lanes.gather);
   // What a row of the mesh has found is seen by its columns.
   if (lanes.outer) compare(*lanes.outer);
-  RAMET_CHECK(problem.empty(), kOp, "the ranks have different parameters or options: ", problem);
+  if (!problem.empty()) throw Error(problem);
 }
 
 }  // namespace
@@ -167,28 +183,30 @@ void check_same(const ShardLanes& lanes, const std::vector<FoundParameter>& foun
 void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const DeviceMesh& mesh,
                  const FullyShardOptions& options) {
   capture::refuse(kOp, "parameters are moved");
-  RAMET_CHECK(!modules.empty(), kOp, "modules: got none");
   RAMET_CHECK(mesh.ndim() <= 2, kOp, "mesh: got ", mesh.str(),
               ", expected one dimension (shard) or two (replicate, shard)");
-  RAMET_CHECK(options.average != Average::weighted, kOp,
-              "average: got weighted, expected mean or sum");
   ShardLanes lanes;
   lanes.gather = mesh.group(-1);
   if (mesh.ndim() == 2 && mesh.size(0) > 1) lanes.outer = mesh.group(0);
-  RAMET_CHECK(!options.order.is_tree() || options.order.leaves() == lanes.ranks(), kOp,
-              "order: got tree(", options.order.leaves(), "), expected tree(", lanes.ranks(),
-              "): one leaf for each rank");
   Collector collector;
-  for (const auto& module : modules) {
-    RAMET_CHECK(module, kOp, "module: got an empty pointer");
-    collector.add(*module, "");
-  }
-  for (const auto& child : collector.below)
-    RAMET_CHECK(child->lanes.gather == lanes.gather && child->lanes.outer == lanes.outer, kOp,
-                "a module below is sharded over another mesh than ", mesh.str(),
-                ": expected one for the whole tree");
-  check_one_device(collector);
-  check_same(lanes, collector.found, options);
+  check_same(lanes, options.name, [&] {
+    RAMET_CHECK(!modules.empty(), kOp, "modules: got none");
+    RAMET_CHECK(options.average != Average::weighted, kOp,
+                "average: got weighted, expected mean or sum");
+    RAMET_CHECK(!options.order.is_tree() || options.order.leaves() == lanes.ranks(), kOp,
+                "order: got tree(", options.order.leaves(), "), expected tree(", lanes.ranks(),
+                "): one leaf for each rank");
+    for (const auto& module : modules) {
+      RAMET_CHECK(module, kOp, "module: got an empty pointer");
+      collector.add(*module, "");
+    }
+    for (const auto& child : collector.below)
+      RAMET_CHECK(child->lanes.gather == lanes.gather && child->lanes.outer == lanes.outer, kOp,
+                  "a module below is sharded over another mesh than ", mesh.str(),
+                  ": expected one for the whole tree");
+    check_one_device(collector);
+    return table_of(collector.found, options);
+  });
   lanes.reduce = second_lane(lanes.gather);
 
   const auto group = ShardGroup::make(lanes, options, std::move(collector.found));

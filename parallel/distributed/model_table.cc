@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <map>
 #include <sstream>
 
+#include "parallel/distributed/agree_internal.h"
 #include "parallel/distributed/model_table_internal.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -116,14 +118,16 @@ std::string difference(const SharedOptions& first, const SharedOptions& theirs) 
   return text;
 }
 
-void verify_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
-                  const SharedOptions& options, const std::string& name) {
-  const std::string mine = packed(options) + packed(table_of(module, exceptions));
-  const uint64_t hash = XXH3_64bits(mine.data(), mine.size());
-  const std::string digest(reinterpret_cast<const char*>(&hash), sizeof(hash));
-  bool same = true;
-  for (const std::string& other : group.exchange(digest, name + "/model")) same &= other == digest;
-  if (same) return;
+void verify_model(ProcessGroup& group, const char* op, const nn::Module& module,
+                  const std::function<Exceptions()>& checked, const SharedOptions& options,
+                  const std::string& name) {
+  std::string mine;
+  const auto digests = agree(group, op, name + "/model", {}, [&] {
+    mine = packed(options) + packed(table_of(module, checked()));
+    const uint64_t hash = XXH3_64bits(mine.data(), mine.size());
+    return std::string(reinterpret_cast<const char*>(&hash), sizeof(hash));
+  });
+  if (std::ranges::count(digests, digests[0]) == group.size()) return;
   const std::vector<std::string> tables = group.exchange(mine, name + "/model table");
   const std::vector<Row> first = unpacked(tables[0]);
   std::string text, rules;

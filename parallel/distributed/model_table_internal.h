@@ -1,5 +1,6 @@
 // Do all ranks have the same model, and train it by the same rules?
 #pragma once
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,10 +22,12 @@ std::string difference(const SharedOptions& first, const SharedOptions& theirs);
 
 /// Compares options that count only where all ranks have the same, and names, dtypes, shapes,
 /// strides, requires_grad and ties of all parameters and buffers, and the buffers' policies, over
-/// the ranks; but for what is excepted. An Error on every rank that names all options in which a
-/// rank differs from rank 0, or the first difference of each model.
-void verify_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
-                  const SharedOptions& options, const std::string& name);
+/// the ranks; but for what is excepted. `checked` throws where this rank cannot take part for
+/// reasons of its own. An Error on every rank that says these, or names all options in which a rank
+/// differs from rank 0, or the first difference of each model.
+void verify_model(ProcessGroup& group, const char* op, const nn::Module& module,
+                  const std::function<Exceptions()>& checked, const SharedOptions& options,
+                  const std::string& name);
 /// Gives every rank the values of rank `root`, but for what is excepted.
 void copy_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
                 int root, const std::string& name);

@@ -19,9 +19,11 @@ namespace {
 
 constexpr const char* kApi = "replicate";
 
-// The reducer that modules of one group and device share, while one of them lives.
+// The reducer that modules of one group and device share, while one of them lives; null where this
+// is the first.
 std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGroup>& group,
-                                                Device device, const ReplicateOptions& o) {
+                                                Device device, const ReplicateOptions& o,
+                                                bool make) {
   if (o.isolated) return nullptr;
   RAMET_CHECK(o.stages.empty(), kApi, "stages: expected none, or isolated");
   using Key = std::pair<const ProcessGroup*, int>;
@@ -41,6 +43,7 @@ std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGro
                 "modules replicated over this group before: expected the same, or isolated");
     return reducer;
   }
+  if (!make) return nullptr;
   // It keeps the group: no other one gets its address.
   auto made = std::make_shared<GradientReducer>(group, o, std::vector<NamedLeaf>());
   kept = made;
@@ -54,7 +57,7 @@ struct Replicated {
   Replicated(const std::shared_ptr<nn::Module>& m, const std::shared_ptr<ProcessGroup>& group,
              const ReplicateOptions& options)
       : module(m.get()),
-        core(group, m, options, shared_reducer(group, m->parameters()[0].device(), options)) {
+        core(group, m, options, shared_reducer(group, m->parameters()[0].device(), options, true)) {
     m->apply(nn::Module::ModuleApplyFunction([this](nn::Module& below) {
       if (core.merges(below)) norms.push_back({&below, {&below}});
       if (core.merges(below) || core.synchronises(below)) replicas.push_back(&below);
@@ -174,10 +177,13 @@ void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Re
 void replicate(const std::shared_ptr<nn::Module>& module, std::shared_ptr<ProcessGroup> group,
                const ReplicateOptions& options) {
   RAMET_CHECK(module, kApi, "module: got an empty pointer");
-  RAMET_CHECK(group, kApi, "group: got an empty pointer");
-  RAMET_CHECK(!is_fully_sharded(*module), kApi,
-              "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
-  check_options(*module, *group, options);
+  DdpCore::verify(kApi, group, *module, options, [&] {
+    RAMET_CHECK(!is_fully_sharded(*module), kApi,
+                "Cannot apply `replicate()` on a Module already managed by `fully_shard`");
+    check_not_applied(kApi, *module);
+    check_options(*module, *group, options);
+    (void)shared_reducer(group, module->parameters()[0].device(), options, false);
+  });
   apply_once(kApi, *module, [&](nn::Module&) {
     install(module, std::make_shared<Replicated>(module, group, options));
   });

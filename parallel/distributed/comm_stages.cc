@@ -4,6 +4,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/serialize/archive.h"
+#include "parallel/distributed/agree_internal.h"
 #include "parallel/distributed/collectives_internal.h"
 #include "parallel/distributed/group_state_internal.h"
 #include "parallel/distributed/stage_reduction_internal.h"
@@ -35,27 +36,31 @@ CommStages::~CommStages() {
 
 void CommStages::add(const std::shared_ptr<CommStage>& stage) {
   constexpr const char* op = "register_comm_stage";
-  RAMET_CHECK(stage, op, "got no stage");
-  const std::string what = stage->description();
-  RAMET_CHECK(!stage->registered_, op, what,
-              " has a place already, expected a stage of its own for each module");
-  const auto same = std::ranges::find_if(stages_, [](const auto& s) { return s->exclusive(); });
-  RAMET_CHECK(!stage->exclusive() || same == stages_.end(), op,
-              "can only be called once with an exclusive stage: got ", what, " after ",
-              (*same)->description());
-  RAMET_CHECK(stage->lossless() || !order_.is_tree(), op, what, " with tree(", order_.leaves(),
-              "), the same bits for every number of ranks, which a stage that rounds cannot give: "
-              "expected the order fixed");
-  if (const auto* format = dynamic_cast<const WireFormat*>(stage.get())) {
-    const int64_t block = format->block();
-    RAMET_CHECK(block > 0 && block <= 65536 && (block & (block - 1)) == 0, op, what,
-                ": block: got ", block, ", expected a power of two up to 65536");
-  }
-  stage->attach({*group_, parameters_});
-  const auto all = group_->exchange(what, name_ + "/register_comm_stage");
+  std::string what;
+  const auto all = detail::agree(*group_, op, name_ + "/stages", {}, [&] {
+    RAMET_CHECK(stage, op, "got no stage");
+    what = stage->description();
+    RAMET_CHECK(!stage->registered_, op, what,
+                " has a place already, expected a stage of its own for each module");
+    const auto same = std::ranges::find_if(stages_, [](const auto& s) { return s->exclusive(); });
+    RAMET_CHECK(!stage->exclusive() || same == stages_.end(), op,
+                "can only be called once with an exclusive stage: got ", what, " after ",
+                (*same)->description());
+    RAMET_CHECK(
+        stage->lossless() || !order_.is_tree(), op, what, " with tree(", order_.leaves(),
+        "), the same bits for every number of ranks, which a stage that rounds cannot give: "
+        "expected the order fixed");
+    if (const auto* format = dynamic_cast<const WireFormat*>(stage.get())) {
+      const int64_t block = format->block();
+      RAMET_CHECK(block > 0 && block <= 65536 && (block & (block - 1)) == 0, op, what,
+                  ": block: got ", block, ", expected a power of two up to 65536");
+    }
+    return what;
+  });
   for (size_t r = 1; r < all.size(); ++r)
     RAMET_CHECK(all[r] == all[0], op, "the ranks have different stages: rank 0 has ", all[0],
                 ", rank ", r, " has ", all[r]);
+  stage->attach({*group_, parameters_});
   stage->registered_ = true;
   stages_.push_back(stage);
   const std::lock_guard lock(counts_->mutex);

@@ -81,6 +81,9 @@ nn::parallel::DataParallelOptions DdpCore::local_options(const std::shared_ptr<P
     const int v = options.order.leaves(), n = group->size();
     RAMET_CHECK(v % n == 0, "ddp", "tree(V): got V = ", v, " and ", n,
                 " ranks, expected a number of ranks that divides V");
+    const size_t devices = local.devices->size();
+    RAMET_CHECK(static_cast<size_t>(v / n) % devices == 0, "ddp", "tree(V): got V = ", v, ", ", n,
+                " ranks and ", devices, " devices here, expected devices that divide V / ranks");
     local.order = ReduceOrder::tree(v / n);
   });
   return local;

@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kApi = "replicate";
 
-// The reducer that modules of one group and device share, while one of them lives; null where this
-// is the first.
+// The reducer that modules of one group and device share, while one of them lives. Null: isolated,
+// or there is none yet and none is to be made.
 std::shared_ptr<GradientReducer> shared_reducer(const std::shared_ptr<ProcessGroup>& group,
                                                 Device device, const ReplicateOptions& o,
                                                 bool make) {

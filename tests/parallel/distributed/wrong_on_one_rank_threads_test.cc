@@ -8,6 +8,7 @@
 #include "parallel/distributed/device_mesh.h"
 #include "parallel/distributed/fully_shard.h"
 #include "parallel/distributed/replicate.h"
+#include "parallel/distributed/stages.h"
 #include "tests/parallel/distributed/local_groups.h"
 
 namespace ramet::distributed {
@@ -64,9 +65,25 @@ TEST(WrongOnOneRank, DistributedDataParallel) {
       "ddp", [](N& n, const Group& g, const O& o) { DistributedDataParallel<N> ddp(n, g, o); },
       [](N& n, const Group& g, const O& o) {
         DistributedDataParallel<N> ddp(n, g, o);
+        const std::string said =
+            error_of([&] { ddp.register_comm_stage(g->rank() == 1 ? nullptr : fp16_stage()); });
+        expect_part(said, "rank 1: [register_comm_stage] got no stage");
         ddp(full({2, 3}, g->rank() + 1.0)).sum().backward();
         EXPECT_TRUE(n->parameters()[0].grad().defined());
       });
+}
+
+TEST(WrongOnOneRank, DevicesOfATree) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    nn::Sequential net = net_of();
+    DdpOptions o;
+    o.order = ReduceOrder::tree(4);
+    o.devices = {"cpu:0", "cpu:1"};
+    if (g->rank() == 1) o.devices = {"cpu:0", "cpu:1", "cpu:2"};
+    const std::string said =
+        error_of([&] { DistributedDataParallel<nn::Sequential> d(net, g, o); });
+    expect_part(said, "[ddp] rank 1: [ddp] tree(V): got V = 4, 2 ranks and 3 devices here");
+  });
 }
 
 TEST(WrongOnOneRank, Replicate) {

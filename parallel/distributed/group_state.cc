@@ -96,6 +96,11 @@ std::exception_ptr ProcessGroup::State::failure() const {
   return failure_;
 }
 
+std::vector<OperationRecord> ProcessGroup::State::recent_operations() const {
+  const std::lock_guard lock(mutex_);
+  return ring_.records();
+}
+
 void ProcessGroup::State::check() const {
   if (const std::exception_ptr error = failure()) std::rethrow_exception(error);
 }
@@ -147,6 +152,7 @@ Work ProcessGroup::State::start(detail::Task task) {
     RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
     q.task.header.sequence = ++sequence_;
     q.task.header.rank = rank;
+    q.task.ticket = ring_.called(q.task.header);
     queue_.push_back(std::move(q));
   }
   changed_.notify_all();
@@ -166,9 +172,11 @@ void ProcessGroup::State::serve() {
 void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
   serving_ = true;
   Queued& q = queue_.front();
+  ring_.began(q.task.ticket);
   lock.unlock();
   const std::exception_ptr error = run(q.task);
   lock.lock();
+  ring_.ended(q.task.ticket, !error);
   const Work work = q.work;
   std::optional<Queued> done(std::move(q));
   queue_.pop_front();
@@ -235,6 +243,8 @@ Work ProcessGroup::State::start(detail::Message message) {
       (message.sends ? sent_ : received_)[{message.peer, static_cast<int>(message.tag)}];
   message.header.sequence = ++count;
   message.header.rank = rank;
+  message.ticket = ring_.called(message.header, message.peer, message.sends);
+  ring_.began(message.ticket);
   message.tag = kBesides | message.tag << detail::kFingerprintAt | numbered(count);
   messages_.remove_if([](Side& s) {
     if (!s.done) return false;
@@ -249,6 +259,10 @@ Work ProcessGroup::State::start(detail::Message message) {
       run(m);
     } catch (...) { error = fail_with(m.header.text()); }
     m.tensor = {};
+    {
+      const std::lock_guard done(mutex_);
+      ring_.ended(m.ticket, !error);
+    }
     side.done = true;
     work.finish(error);
   });

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "parallel/distributed/operand_internal.h"
+#include "parallel/distributed/operation_ring_internal.h"
 #include "parallel/distributed/process_group.h"
 
 namespace ramet::distributed {
@@ -29,6 +30,7 @@ struct Task {
   /// What differs from pair to pair; may be empty.
   std::function<void(int rank, Header&)> to_each;
   std::function<void(Channel&)> run;  // may be empty
+  uint64_t ticket = 0;                // OperationRing
 };
 
 /// A message between two ranks.
@@ -40,6 +42,7 @@ struct Message {
   bool sends = false;
   uint64_t tag = 0;
   Operand tensor;
+  uint64_t ticket = 0;
 };
 
 /// "gloo": tensors of GPUs go through the host; "nccl": from card to card. PyTorch's names.
@@ -55,6 +58,9 @@ struct ProcessGroup::State {
   Work start(detail::Task task);
   Work start(detail::Message message);
   void check() const;
+  std::exception_ptr failure() const;  // null while the group is whole
+  std::vector<OperationRecord> recent_operations() const;
+  double age() const { return ring_.age(); }
   /// Ends the group here and everywhere.
   void abort(CommError::Kind kind, const std::vector<int>& ranks, const std::string& text);
 
@@ -99,13 +105,13 @@ struct ProcessGroup::State {
   void tell(const detail::Failure& failure, const std::string& op_text);
   // The failure that is being handled, as the group's.
   std::exception_ptr fail_with(const std::string& op_text);
-  std::exception_ptr failure() const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Queued> queue_;
   bool serving_ = false;  // the first one is being run
   uint64_t sequence_ = 0;
+  detail::OperationRing ring_;
   std::map<std::pair<int, int>, uint64_t> sent_, received_;  // (peer, tag): how many
   mutable std::exception_ptr failure_;
   bool closing_ = false;

@@ -30,20 +30,20 @@ std::optional<Op> op_named(const std::string& name) {
   return std::nullopt;
 }
 
-void Header::set_name(const std::string& text) {
+void Shown::set_name(const std::string& text) {
   std::memset(name, 0, sizeof(name));
   std::memcpy(name, text.data(), std::min(text.size(), sizeof(name) - 1));
   name_hash = XXH3_64bits_withSeed(text.data(), text.size(), name_hash);
 }
 
-void Header::set_shape(const Tensor& t) {
+void Shown::set_shape(const Tensor& t) {
   dtype = static_cast<uint32_t>(t.scalar_type());
   dims = static_cast<uint32_t>(t.dim());
   elements = static_cast<uint64_t>(t.numel());
   for (int64_t d = 0; d < std::min<int64_t>(t.dim(), 8); ++d) sizes[d] = t.size(d);
 }
 
-void Header::set_members(const std::string& text, const std::vector<Tensor>& list) {
+void Shown::set_members(const std::string& text, const std::vector<Tensor>& list) {
   std::string shapes;
   for (const Tensor& t : list) shapes += ramet::detail::join(t.sizes()) + ";";
   set_shape(list[0]);
@@ -54,15 +54,13 @@ void Header::set_members(const std::string& text, const std::vector<Tensor>& lis
   text.copy(name, sizeof(name) - 1);
 }
 
-bool Header::agrees_with(const Header& o) const {
-  return std::memcmp(this, &o, offsetof(Header, rank)) == 0;
+bool Shown::agrees_with(const Shown& o) const { return std::memcmp(this, &o, sizeof(Shown)) == 0; }
+
+uint64_t Shown::fingerprint() const {
+  return XXH3_64bits(this, sizeof(Shown)) >> (64 - kFingerprintBits);
 }
 
-uint64_t Header::fingerprint() const {
-  return XXH3_64bits(this, offsetof(Header, rank)) >> (64 - kFingerprintBits);
-}
-
-std::string Header::text() const {
+std::string Shown::text() const {
   std::string out = name_of(op);
   out += "(operation " + std::to_string(sequence);
   if (name[0]) out += ", \"" + std::string(name) + "\"";

@@ -36,8 +36,8 @@ inline constexpr size_t kMaxMembers = 2048;
 // must be able to read), and one for send and recv, whose own tag has the fingerprint's place.
 inline constexpr int kRoundBits = 8, kFingerprintAt = 40, kFingerprintBits = 23;
 
-/// Sent as it is: ranks are of one kind of machine. Everything up to `rank` must be equal.
-struct Header {
+/// Which operation it is: must be equal on all ranks.
+struct Shown {
   uint64_t sequence = 0;
   Op op = Op::barrier;
   uint32_t dtype = 0, dims = 0, gap = 0;  // no padding: headers are compared as bytes
@@ -51,6 +51,19 @@ struct Header {
   uint64_t name_hash = 0;  // of the whole name and of the members' shapes
   char name[128] = {};     // its beginning
 
+  void set_name(const std::string& text);
+  void set_shape(const Tensor& t);
+  /// The name, and how many tensors of which dtype and shapes.
+  void set_members(const std::string& name, const std::vector<Tensor>& list);
+  bool agrees_with(const Shown& o) const;
+  /// A hash, of kFingerprintBits.
+  uint64_t fingerprint() const;
+  /// all_reduce(operation 5, "bucket 3", float32[4, 2], sum, fixed)
+  std::string text() const;
+};
+
+/// And what may differ. Sent as it is: ranks are of one kind of machine.
+struct Header : Shown {
   int32_t rank = 0;
   int32_t device = -1;  // k of cuda:k, and which card that is; 0: it cannot be linked to others
   uint64_t card = 0;
@@ -61,19 +74,10 @@ struct Header {
   double note = 0;
   uint8_t present[kMaxMembers / 8] = {};  // a bit a member
 
-  void set_name(const std::string& text);
-  void set_shape(const Tensor& t);
-  /// The name, and how many tensors of which dtype and shapes.
-  void set_members(const std::string& name, const std::vector<Tensor>& list);
   bool has(size_t member) const { return present[member / 8] >> (member % 8) & 1; }
   void set_present(size_t member) {
     present[member / 8] = static_cast<uint8_t>(present[member / 8] | 1u << (member % 8));
   }
-  bool agrees_with(const Header& o) const;
-  /// A hash, of kFingerprintBits, of what must be equal.
-  uint64_t fingerprint() const;
-  /// all_reduce(operation 5, "bucket 3", float32[4, 2], sum, fixed)
-  std::string text() const;
 };
 
 /// What all ranks have of `members` members.

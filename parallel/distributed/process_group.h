@@ -42,6 +42,7 @@
 
 #include "autograd/tensor.h"
 #include "parallel/distributed/comm_error.h"
+#include "parallel/distributed/operation_record.h"
 #include "parallel/distributed/rendezvous.h"
 #include "parallel/distributed/work.h"
 #include "parallel/options.h"
@@ -178,6 +179,14 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   void abort(const std::string& reason);
   /// Throws what the group failed with; nothing while it is whole.
   void check() const;
+
+  /// The last kRecordedOperations of this rank, the oldest first: Note [The record of operations].
+  /// Any thread, also while operations hang.
+  std::vector<OperationRecord> recent_operations() const;
+  /// After a failure: what it was, how far each rank came and what it did last, as far as ranks
+  /// call this too and the store is there. It waits that long for the others, and half a minute
+  /// more where the store's host does not answer. An Error while the group is whole.
+  std::string report(Milliseconds patience = std::chrono::seconds(2)) const;
 
   struct State;
 

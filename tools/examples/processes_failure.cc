@@ -30,6 +30,10 @@ int main() {
         // "... all_reduce(operation 1, "the first sum", float32[4], sum, fixed): rank 1 did not
         // take part". t is as it was, and the program goes on.
         if (rank == 0) std::printf("%s\n", e.what());
+        // And how far each rank had come, which is what one wants to know of a run that hung: the
+        // group remembers its last operations, and ranks that ask for the report tell theirs.
+        const std::string report = group->report();
+        if (rank == 0) std::printf("%s", report.c_str());
       }
       auto rest = group->regroup({0, 2});
       rest->all_reduce(t).wait();

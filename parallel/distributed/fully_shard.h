@@ -73,7 +73,8 @@ struct FullyShardOptions {
 /// these come after it; a parameter that is shared with another group; a mesh of more than two
 /// dimensions; ranks with different parameters or options (average, order, reshard_after_forward,
 /// init_sync); a rank's parameters on several GPUs. What is wrong on one rank is an Error on all,
-/// which names it. Buffers stay each rank's own. Not in a captured step; the module cannot be cloned any more.
+/// which names it. Buffers stay each rank's own. Not in a captured step; the module cannot be
+/// cloned any more.
 RAMET_API void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
                            const DeviceMesh& mesh, const FullyShardOptions& options = {});
 template <class ModuleType>

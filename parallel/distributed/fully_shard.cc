@@ -208,6 +208,7 @@ void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const 
     return table_of(collector.found, options);
   });
   lanes.reduce = second_lane(lanes.gather);
+  for (const auto& child : collector.below) child->context->settle();
 
   const auto group = ShardGroup::make(lanes, options, std::move(collector.found));
   group->context = std::make_shared<ShardContext>();
@@ -257,6 +258,41 @@ void FullyShardHandle::set_requires_all_reduce(bool on, bool recurse) const {
 void FullyShardHandle::set_reshard_after_forward(bool on, bool recurse) const {
   each(recurse, [on](ShardGroup& g) { g.reshard_after_forward = on; });
 }
+void FullyShardHandle::set_reshard_after_backward(bool on, bool recurse) const {
+  each(recurse, [on](ShardGroup& g) { g.reshard_after_backward = on; });
+}
+void FullyShardHandle::set_unshard_in_backward(bool on) const {
+  each(false, [on](ShardGroup& g) { g.unshard_in_backward = on; });
+}
+void FullyShardHandle::set_is_last_backward(bool on) const {
+  const std::lock_guard lock(group_->context->mutex);
+  group_->context->is_last_backward = on;
+}
+void FullyShardHandle::finalize_backward() const { group_->context->settle(); }
+
+std::vector<ShardGroup*> FullyShardHandle::groups_of(
+    const std::vector<FullyShardHandle>& modules) const {
+  std::vector<ShardGroup*> groups;
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const FullyShardHandle& h = modules[i];
+    RAMET_CHECK(h.group_->context == group_->context, kOp, "modules to prefetch for ",
+                module_->name(), ": at index ", i, " got ", h.module_->name(),
+                " of another tree, expected modules below one that fully_shard was called on");
+    groups.push_back(h.group_.get());
+  }
+  return groups;
+}
+void FullyShardHandle::set_modules_to_forward_prefetch(
+    const std::vector<FullyShardHandle>& modules) const {
+  const std::lock_guard lock(group_->context->mutex);
+  group_->forward_prefetch = groups_of(modules);
+}
+void FullyShardHandle::set_modules_to_backward_prefetch(
+    const std::vector<FullyShardHandle>& modules) const {
+  const std::lock_guard lock(group_->context->mutex);
+  group_->backward_prefetch = groups_of(modules);
+}
+
 void FullyShardHandle::unshard(bool async) const {
   each(false, [async](ShardGroup& g) {
     g.launch();

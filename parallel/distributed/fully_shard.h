@@ -96,7 +96,9 @@ class ShardGroup;
 }
 
 /// What can be done with a module that fully_shard was called on. With `recurse` also to those
-/// below. Settings are the same on all ranks.
+/// below. Settings are the same on all ranks: what they set differently is an Error of the
+/// operations that do not match, or of their deadline. When memory comes and goes, and who waits,
+/// changes no bit of a result.
 class RAMET_API FullyShardHandle {
  public:
   /// An Error where it was not.
@@ -111,6 +113,36 @@ class RAMET_API FullyShardHandle {
   /// all of that between the replicas.
   void set_requires_all_reduce(bool on, bool recurse = true) const;
   void set_reshard_after_forward(bool on, bool recurse = true) const;
+  /// Off: what a backward has gathered stays for the next forward, which gathers again only what an
+  /// optimizer has changed since. With set_reshard_after_forward(false) the steps of an
+  /// accumulation gather once; reshard() gives the memory back. Default: on.
+  void set_reshard_after_backward(bool on, bool recurse = true) const;
+  /// Off: backwards do not gather the group, whose values none of them needs (an embedding's); one
+  /// that needs them is an Error. For this module alone. Default: on.
+  void set_unshard_in_backward(bool on) const;
+  /// Of the whole tree of sharded modules, whichever of them is asked. Off: backwards end without
+  /// waiting for the reduction under way, which goes on beside the next forward, and the order of
+  /// the forwards stays known to the next backward, as pipelines need that run several forwards and
+  /// then their backwards. Gradients, and what goes wrong with them, come with the next backward,
+  /// at its beginning, or with finalize_backward() or clip_grad_norm_(). Shards that were changed
+  /// before that are an Error of the next forward. Default: on.
+  void set_is_last_backward(bool on) const;
+  /// All ranks. Waits for what backwards that were not the last one have left under way: where it
+  /// turns out that there is no other. The Error of a reduction that failed. Nothing where nothing
+  /// is under way.
+  void finalize_backward() const;
+  /// What to gather while this module's forward runs, in this order, from the first forward on and
+  /// without regard to FullyShardOptions::prefetch. Those that this forward of the outermost module
+  /// does not come to use afterwards are gathered in vain, and given back at its end. Memory: all
+  /// that is named, at once. An empty list: what came next in the last forward.
+  /// Errors, nothing having changed: a module that fully_shard was not called on (by its handle),
+  /// or of another tree.
+  void set_modules_to_forward_prefetch(const std::vector<FullyShardHandle>& modules) const;
+  /// What to gather when a backward first needs this module's values. The order of all gathers is
+  /// the reverse of the forward, with those that are named moved up to follow this module: what
+  /// comes before them comes, too. Those that its forwards did not use are passed over. An empty
+  /// list: the next one.
+  void set_modules_to_backward_prefetch(const std::vector<FullyShardHandle>& modules) const;
   /// Gathers, collectively, until reshard(): members may be read. What is written to them is lost.
   /// `async`: the first that reads waits.
   void unshard(bool async = false) const;
@@ -118,6 +150,7 @@ class RAMET_API FullyShardHandle {
 
  private:
   template <class F> void each(bool recurse, const F& f) const;
+  std::vector<detail::ShardGroup*> groups_of(const std::vector<FullyShardHandle>& modules) const;
   std::shared_ptr<nn::Module> module_;
   std::shared_ptr<detail::ShardGroup> group_;
 };

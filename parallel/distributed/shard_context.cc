@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <utility>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -21,6 +22,10 @@ void erase(std::vector<ShardGroup*>& list, const ShardGroup* group) {
 // Nobody is about to read its members.
 bool idle(const ShardGroup& group) { return group.uses == 0 && !group.held; }
 
+bool contains(const std::vector<ShardGroup*>& list, const ShardGroup* group) {
+  return std::ranges::find(list, group) != list.end();
+}
+
 }  // namespace
 
 void ShardContext::adopt(std::shared_ptr<ShardContext> other) {
@@ -30,11 +35,16 @@ void ShardContext::adopt(std::shared_ptr<ShardContext> other) {
     g->context = shared_from_this();
   }
   other->groups_.clear();
+  is_last_backward = is_last_backward && other->is_last_backward;
 }
 
 void ShardContext::forget(const ShardGroup* group) {
-  for (auto* list : {&groups_, &sequence_, &last_sequence_, &history_, &gathers_, &reductions_})
+  for (auto* list :
+       {&groups_, &sequence_, &last_sequence_, &history_, &gathers_, &reductions_, &reduced_})
     erase(*list, group);
+  for (ShardGroup* g : groups_)
+    for (auto* list : {&g->forward_prefetch, &g->backward_prefetch}) erase(*list, group);
+  std::erase_if(pending_, [group](const Pending& p) { return p.group == group; });
   if (root_ == group) root_ = nullptr;
 }
 
@@ -43,12 +53,17 @@ void ShardContext::forget(const ShardGroup* group) {
 void ShardContext::enter(ShardGroup& group) {
   capture::refuse("fully_shard", "ranks meet in its forward and backward");
   const Lock lock(mutex);
+  for (const Pending& p : pending_)
+    RAMET_CHECK(p.group != &group || p.writes == group.writes(), "fully_shard",
+                "parameters were changed, as by an optimizer's step, while gradients of a backward "
+                "that was not the last one had not come: expected set_is_last_backward(true) "
+                "before the last backward, or finalize_backward() after it");
   if (running_.empty()) sequence_.clear();
   running_.push_back({&group, std::uncaught_exceptions()});
   ++group.uses;
   group.bind();
   if (tls.grad_mode) {
-    if (std::ranges::find(history_, &group) == history_.end()) group.first_use = ++uses_;
+    if (!contains(history_, &group)) group.first_use = ++uses_;
     erase(history_, &group);
     history_.push_back(&group);
   }
@@ -56,9 +71,14 @@ void ShardContext::enter(ShardGroup& group) {
     group.launch();
     const size_t place = sequence_.size();
     sequence_.push_back(&group);
-    if (group.options.prefetch && place + 1 < last_sequence_.size() &&
-        last_sequence_[place] == &group)
+    if (!group.forward_prefetch.empty()) {
+      // What a backward computes again is needed alone.
+      if (!tls.task)
+        for (ShardGroup* g : group.forward_prefetch) g->launch();
+    } else if (group.options.prefetch && place + 1 < last_sequence_.size() &&
+               last_sequence_[place] == &group) {
       last_sequence_[place + 1]->launch();
+    }
     group.finish();
   } catch (...) {
     leave(/*failed=*/true);
@@ -93,15 +113,15 @@ void ShardContext::begin(GraphTask& task) {
       !task_, "fully_shard",
       "a second backward through this module while one runs: its groups would mix, expected "
       "one at a time");
+  settle();
   task_ = &task;
   reducing_ = false;
   reductions_.assign(history_.rbegin(), history_.rend());
-  gathers_.clear();
-  for (ShardGroup* g : reductions_)
-    if (g->state() == ShardState::sharded) gathers_.push_back(g);
+  plan_gathers();
   next_gather_ = next_reduction_ = 0;
   reached_.clear();
   complete_.clear();
+  reduced_.clear();
   in_flight_ = nullptr;
   task.at_end([self = shared_from_this()](bool failed) { self->end(failed); });
 }
@@ -110,10 +130,27 @@ void ShardContext::begun(ShardGroup& group, GraphTask& task) {
   begin(task);
   if (!reducing_) {
     reducing_ = true;
-    history_.clear();
+    if (is_last_backward) history_.clear();
   }
   reached_.insert(&group);
-  if (std::ranges::find(reductions_, &group) == reductions_.end()) reductions_.push_back(&group);
+  if (!contains(reductions_, &group)) reductions_.push_back(&group);
+}
+
+void ShardContext::plan_gathers() {
+  gathers_.clear();
+  const auto plan = [this](ShardGroup* g) {
+    if (g->state() == ShardState::sharded && g->unshard_in_backward && !contains(gathers_, g))
+      gathers_.push_back(g);
+  };
+  for (ShardGroup* g : reductions_) {
+    plan(g);
+    for (ShardGroup* ahead : g->backward_prefetch)
+      if (contains(reductions_, ahead)) plan(ahead);
+  }
+}
+
+void ShardContext::gather_until(size_t end) {
+  while (next_gather_ < end) gathers_[next_gather_++]->launch();
 }
 
 void ShardContext::needed(ShardGroup& group) {
@@ -122,23 +159,29 @@ void ShardContext::needed(ShardGroup& group) {
     fail("fully_shard", "parameter '", m->name, "' was changed by ",
          m->shard.storage_impl()->last_writer(),
          " after the forward whose backward needs its values, which are gone");
-  const auto at = std::find(gathers_.begin(), gathers_.end(), &group);
-  if (at == gathers_.end()) {
-    group.launch();
-  } else {
-    const auto end = static_cast<size_t>(at - gathers_.begin()) + 1;
-    while (next_gather_ < end) gathers_[next_gather_++]->launch();
-    if (group.options.prefetch && next_gather_ < gathers_.size())
-      gathers_[next_gather_++]->launch();
-    group.launch();  // it may have been needed, and given back, before
+  RAMET_CHECK(group.unshard_in_backward || group.state() != ShardState::sharded, "fully_shard",
+              "a backward needs the values of '", group.units[0].members[0].name,
+              "' or of another parameter of its group, which set_unshard_in_backward(false) says "
+              "that it does not");
+  // Behind it in the order; 0: it is not there.
+  const auto end_of = [this](const ShardGroup* g) {
+    const auto at = std::ranges::find(gathers_, g);
+    return at == gathers_.end() ? 0 : static_cast<size_t>(at - gathers_.begin()) + 1;
+  };
+  if (const size_t end = end_of(&group)) {
+    gather_until(end);
+    if (!group.backward_prefetch.empty())
+      for (const ShardGroup* ahead : group.backward_prefetch) gather_until(end_of(ahead));
+    else if (group.options.prefetch) gather_until(std::min(next_gather_ + 1, gathers_.size()));
   }
+  group.launch();  // it may have been needed, and given back, before
   group.finish();
   advance();
 }
 
 void ShardContext::complete(ShardGroup& group) {
   complete_.insert(&group);
-  if (idle(group)) group.reshard();
+  if (idle(group) && group.reshard_after_backward) group.reshard();
   advance();
 }
 
@@ -146,7 +189,7 @@ void ShardContext::gather_used_after(const ShardGroup& group) {
   size_t end = next_gather_;
   for (size_t i = end; i < gathers_.size(); ++i)
     if (gathers_[i]->last_use > group.first_use) end = i + 1;
-  while (next_gather_ < end) gathers_[next_gather_++]->launch();
+  gather_until(end);
 }
 
 // Reductions whose turn has come. One is under way while the next one's gradients are computed.
@@ -166,56 +209,77 @@ void ShardContext::advance() {
     in_flight_ = nullptr;
     g->launch_reduction();
     in_flight_ = g;
+    reduced_.push_back(g);
   }
 }
 
-void ShardContext::reduce_all(const std::vector<ShardGroup*>& reduced) const {
+// Begins to find out which parameters any rank had.
+void ShardContext::announce() {
   std::vector<bool> present;
-  for (const ShardGroup* g : reduced) g->add_presence(present);
-  const auto n = static_cast<int64_t>(present.size());
-  const Tensor flags = zeros({n}, TensorOptions(kBool));
-  for (size_t i = 0; i < present.size(); ++i) flags.data_ptr<bool>()[i] = present[i];
-  const ShardLanes& lanes = reduced[0]->lanes;
-  const std::string name = reduced[0]->options.name + "/used parameters";
-  lanes.reduce->all_reduce(flags, name).wait();
-  if (lanes.outer) lanes.outer->all_reduce(flags, name).wait();
-  for (size_t i = 0; i < present.size(); ++i) present[i] = flags.data_ptr<bool>()[i];
-  for (ShardGroup* g : reduced) {
-    g->finish_reduction();
-    for (const ShardGroup::Unit& unit : g->units)
-      if (unit.piece.defined()) unit.reducing.wait();
+  for (ShardGroup* g : reduced_) {
+    pending_.push_back({g, present.size(), g->writes()});
+    g->add_presence(present);
   }
-  size_t next = 0;
-  for (ShardGroup* g : reduced) g->deliver(present, next);
+  flags_ = zeros({static_cast<int64_t>(present.size())}, TensorOptions(kBool));
+  for (size_t i = 0; i < present.size(); ++i) flags_.data_ptr<bool>()[i] = present[i];
+  const ShardGroup& first = *reduced_[0];
+  used_ = first.lanes.reduce->all_reduce(flags_, first.options.name + "/used parameters");
+}
+
+void ShardContext::settle() {
+  const Lock lock(mutex);
+  if (pending_.empty()) return;
+  const NoGradGuard off;
+  try {
+    used_.wait();
+    const ShardGroup& first = *pending_[0].group;
+    if (first.lanes.outer)
+      first.lanes.outer->all_reduce(flags_, first.options.name + "/used parameters").wait();
+    for (const Pending& p : pending_) {
+      p.group->finish_reduction();
+      for (const ShardGroup::Unit& unit : p.group->units)
+        if (unit.piece.defined()) unit.reducing.wait();
+    }
+    const std::vector<Pending> parts = std::exchange(pending_, {});
+    for (const Pending& p : parts) p.group->deliver(flags_.data_ptr<bool>() + p.first);
+  } catch (...) {
+    give_up("a reduction failed on this rank");
+    throw;
+  }
+}
+
+// No rank waits for the others.
+void ShardContext::give_up(const char* reason) {
+  if (!groups_.empty()) groups_[0]->lanes.abort(reason);
+  for (ShardGroup* g : groups_) g->drop_gradients();
+  history_.clear();
+  pending_.clear();
 }
 
 void ShardContext::end(bool failed) {
   const NoGradGuard off;
   const Lock lock(mutex);
-  std::vector<ShardGroup*> reduced;
   std::exception_ptr error;
   try {
     if (!failed) {
-      while (next_gather_ < gathers_.size()) gathers_[next_gather_++]->launch();
+      gather_until(gathers_.size());
       advance();
-      for (ShardGroup* g : reductions_)
-        if (reducing_ && g->sync && g->reduces()) reduced.push_back(g);
-      if (!reduced.empty()) reduce_all(reduced);
+      if (!reduced_.empty()) announce();
+      if (is_last_backward) settle();
+      // On all ranks the same groups are here when the next forward begins.
+      for (ShardGroup* g : groups_)
+        if (!g->reshard_after_backward) g->finish();
     }
   } catch (...) { error = std::current_exception(); }
-  if (failed || error) {
-    if (!groups_.empty())
-      groups_[0]->lanes.abort(failed ? "a backward failed on this rank"
-                                     : "a reduction failed on this rank");
-    for (ShardGroup* g : groups_) g->drop_gradients();
-    history_.clear();
-  }
+  if (failed || error)
+    give_up(failed ? "a backward failed on this rank" : "a reduction failed on this rank");
   for (ShardGroup* g : groups_)
-    if (idle(*g)) g->reshard();
+    if (idle(*g) && (failed || error || g->reshard_after_backward)) g->reshard();
   task_ = nullptr;
   reducing_ = false;
   gathers_.clear();
   reductions_.clear();
+  reduced_.clear();
   reached_.clear();
   complete_.clear();
   in_flight_ = nullptr;

@@ -216,6 +216,13 @@ const ShardGroup::Member* ShardGroup::changed() const {
   return nullptr;
 }
 
+uint64_t ShardGroup::writes() const {
+  uint64_t n = 0;
+  for (const Unit& unit : units)
+    for (const Member& m : unit.members) n += m.shard.version();
+  return n;
+}
+
 void ShardGroup::launch() {
   if (state_ != ShardState::sharded) {
     if (!changed()) return;
@@ -380,6 +387,7 @@ void ShardGroup::collect() {
 void ShardGroup::launch_reduction() {
   const NoGradGuard off;
   collect();  // what came before, and then this backward's
+  all_reducing_ = all_reduce;
   const int n = lanes.reduce->size();
   for (Unit& unit : units) {
     if (!unit.trainable()) continue;
@@ -401,7 +409,7 @@ void ShardGroup::finish_reduction() {
     const NoGradGuard off;
     if (unit.summed.defined()) unit.piece = unit.summed.add_(unit.piece);
     unit.summed = Tensor();
-    if (!all_reduce) continue;
+    if (!all_reducing_) continue;
     CollectiveOptions o(named("all-reduce", unit));
     o.order = options.order;
     unit.reducing = lanes.outer->all_reduce(unit.piece, o);
@@ -410,23 +418,23 @@ void ShardGroup::finish_reduction() {
 
 void ShardGroup::add_presence(std::vector<bool>& present) const {
   for (const Unit& unit : units) {
-    if (!unit.trainable()) continue;
+    if (!unit.piece.defined()) continue;
     for (const Member& m : unit.members) present.push_back(m.collected || m.summed);
   }
 }
 
-void ShardGroup::deliver(const std::vector<bool>& present, size_t& next) {
+void ShardGroup::deliver(const bool* present) {
   const NoGradGuard off;
   const int me = lanes.gather->rank(), ranks = lanes.ranks();
   for (Unit& unit : units) {
-    if (!unit.trainable()) continue;
+    if (!unit.piece.defined()) continue;
     Tensor piece = std::exchange(unit.piece, Tensor());
-    if (lanes.outer && !all_reduce) {
+    if (lanes.outer && !all_reducing_) {
       unit.summed = std::move(piece);
       for (Member& m : unit.members) {
         m.summed = m.summed || m.collected;
         m.collected = false;
-        ++next;
+        ++present;
       }
       continue;
     }
@@ -434,7 +442,7 @@ void ShardGroup::deliver(const std::vector<bool>& present, size_t& next) {
     for (size_t i = 0; i < unit.members.size(); ++i) {
       Member& m = unit.members[i];
       m.collected = m.summed = false;
-      if (!present[next++] || !m.shard.requires_grad()) continue;
+      if (!*present++ || !m.shard.requires_grad()) continue;
       AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
       const int64_t n = m.shard.numel();
       Tensor g = n ? piece_of(piece, unit.layout.place(i, me), {n}) : zeros_at(0, unit);

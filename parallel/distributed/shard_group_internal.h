@@ -91,6 +91,9 @@ class ShardGroup final : public autograd::ReduceBucket,
   const FullyShardOptions options;
   std::shared_ptr<ShardContext> context;
   std::optional<bool> reshard_after_forward;
+  bool reshard_after_backward = true, unshard_in_backward = true;
+  /// To gather beside this one, in this order; none: as the last forward was.
+  std::vector<ShardGroup*> forward_prefetch, backward_prefetch;
   bool sync = true, all_reduce = true;
   bool held = false;  // by unshard()
   int uses = 0;       // forwards that run
@@ -108,6 +111,8 @@ class ShardGroup final : public autograd::ReduceBucket,
   Work gather(const Unit& unit, const Tensor& flat, const char* what) const;
   /// The first parameter whose shard was changed since it was gathered last; null: none.
   const Member* changed() const;
+  /// Grows with each write to a shard.
+  uint64_t writes() const;
   /// Members follow requires_grad of their shards.
   void bind();
   /// Somebody asks for values that are not here.
@@ -124,8 +129,8 @@ class ShardGroup final : public autograd::ReduceBucket,
   void finish_reduction();
   /// For each member that is reduced, in order: has this rank a part in it?
   void add_presence(std::vector<bool>& present) const;
-  /// Takes as many entries of what all ranks have together.
-  void deliver(const std::vector<bool>& present, size_t& next);
+  /// As many entries, of what all ranks have together.
+  void deliver(const bool* present);
   void drop_gradients();
 
  private:
@@ -133,6 +138,7 @@ class ShardGroup final : public autograd::ReduceBucket,
   void shard_values(Unit& unit);
   std::string named(const char* what, const Unit& unit) const;
   ShardState state_ = ShardState::sharded;
+  bool all_reducing_ = true;  // all_reduce, when the reduction began
 };
 
 /// The group that fully_shard made for this very module; null where it was not called.

@@ -5,7 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "parallel/distributed/shard_group_internal.h"
+#include "parallel/distributed/shard_context_internal.h"
 #include "parallel/distributed/tensor_parallel.h"
 
 namespace ramet::distributed {
@@ -183,6 +183,7 @@ nn::utils::TotalNorm clip_grad_norm_(const nn::Module& module, double max_norm, 
   std::vector<Tensor> parameters;
   std::map<const TensorImpl*, bool> seen;
   for (const Entry& e : entries_of(module)) {
+    if (e.group) e.group->context->settle();
     if (!e.local.requires_grad() || !seen.emplace(e.local.impl(), true).second) continue;
     parameters.push_back(e.local);
     const auto shards = e.group ? e.group->lanes.gather : nullptr;

@@ -57,6 +57,12 @@ int main() {
   distributed::fully_shard(net->b, mesh);
   distributed::fully_shard(net, mesh);
 
+  // The first block's values and then the second one's are on their way while `first` computes,
+  // from the first step on.
+  const auto sharded = distributed::fully_shard_handle(net);
+  sharded.set_modules_to_forward_prefetch(
+      {distributed::fully_shard_handle(net->a), distributed::fully_shard_handle(net->b)});
+
   // Made afterwards: its parameters, and so its states, are this process's shards.
   optim::AdamW optimizer(net->parameters(), optim::AdamWOptions(0.01));
   int64_t mine = 0;
@@ -69,11 +75,19 @@ int main() {
   double first = 0, last = 0;
   for (int step = 0; step < 40; ++step) {
     optimizer.zero_grad();
-    const Tensor loss = cross_entropy_loss(net(x), y);  // net(x), not net->forward(x)
-    loss.backward();                                    // each shard's gradient: the mean
-    distributed::clip_grad_norm_(*net, 1.0);            // of the whole gradient
+    double sum = 0;
+    for (int64_t half = 0; half < 2; ++half) {
+      // The first half's reduction goes on while the second half's forward runs.
+      sharded.set_is_last_backward(half == 1);
+      const auto part = [half](const Tensor& t) { return t.slice(0, 32 * half, 32 * (half + 1)); };
+      const Tensor loss =
+          cross_entropy_loss(net(part(x)), part(y)).div(2);  // net(x), not net->forward(x)
+      loss.backward();                                       // each shard's gradient: the mean
+      sum += loss.item<double>();
+    }
+    distributed::clip_grad_norm_(*net, 1.0);  // of the whole gradient
     optimizer.step();
-    (step ? last : first) = loss.item<double>();
+    (step ? last : first) = sum;
   }
   if (group->rank() == 0) std::printf("loss %.4f, then %.4f\n", first, last);
 

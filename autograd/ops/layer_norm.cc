@@ -18,7 +18,10 @@ struct Shape {
   double eps;
 };
 
-Tensor dense(const Tensor& t) { return t.defined() ? t.shallow().contiguous() : t; }
+// Itself where that will do: who asks a sharded parameter for its values gathers them.
+Tensor dense(const Tensor& t) {
+  return !t.defined() || t.raw_contiguous() ? t : t.shallow().contiguous();
+}
 
 // x as rows, normalised; differentiable.
 Tensor normalised(const Tensor& x, const Shape& s) {

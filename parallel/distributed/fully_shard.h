@@ -21,7 +21,8 @@
 // the last gradient of a group has come its memory goes, and the gradients are reduced to the
 // ranks' shards while the rest of the backward runs. They are added to the shards' gradients when
 // the whole backward has succeeded on this rank: one that fails leaves gradients as they were, and
-// ends the groups, so that no rank waits for the others.
+// ends the groups, so that no rank waits for the others. What is gathered ahead, what stays, and
+// which backwards wait for their reductions can be set: FullyShardHandle.
 //
 // Who asks for the values of a parameter while it is sharded gets an Error that says so: a direct
 // ->forward() does, since it bypasses hooks, as does printing net->fc->weight.

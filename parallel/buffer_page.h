@@ -9,12 +9,22 @@
 // tensor because the buffer has a node that collects gradients, which nothing leads to: that makes
 // autograd::with_history_of_now() of what is saved.
 #pragma once
+#include <algorithm>
+
 #include "autograd/tensor.h"
 
 namespace ramet {
 namespace parallel {
 namespace detail {
 
+/// Buffers in one memory stay there: what is written to one is seen in the other. True where none
+/// of `all` but the buffer itself, which is one of them, is in its memory.
+template <class Buffers, class TensorOf>
+bool alone(const Tensor& buffer, const Buffers& all, const TensorOf& tensor_of) {
+  return std::count_if(all.begin(), all.end(), [&](const auto& other) {
+           return tensor_of(other).may_overlap(buffer);
+         }) <= 1;
+}
 /// From now on operations keep the buffer's page. Nothing for undefined tensors.
 RAMET_API void keep_pages(const Tensor& buffer);
 /// Uninitialised, of the buffer's geometry and version. Undefined where its values may be written

@@ -168,14 +168,10 @@ void ReplicaSet::take_over(int count) {
     }
   }
   const auto merged = s.merged_states();
-  // Buffers in one memory stay there: what is written to one is seen in the other.
-  const auto alone = [&s](const State::Buffer& b) {
-    return std::none_of(s.buffers.begin(), s.buffers.end(), [&b](const State::Buffer& other) {
-      return &other != &b && other.source.may_overlap(b.source);
-    });
-  };
   for (Taken& t : taken)
-    if (t.buffer->paged() && alone(*t.buffer)) t.page = moves::fresh_page(t.buffer->source);
+    if (t.buffer->paged() &&
+        moves::alone(t.buffer->source, s.buffers, [](const State::Buffer& b) { return b.source; }))
+      t.page = moves::fresh_page(t.buffer->source);
   for (const auto& [buffer, value, page] : taken) {
     moves::turn_page(buffer->source, page);
     autograd::copy_values(buffer->source, value);

@@ -69,13 +69,6 @@ BufferSync::BufferSync(const nn::Module& module, const Exceptions& exceptions) {
       }));
 }
 
-// Buffers in one memory stay there: what is written to one is seen in the other.
-bool BufferSync::alone(const Buffer& buffer) const {
-  return std::ranges::none_of(buffers_, [&](const Buffer& other) {
-    return &other != &buffer && other.tensor.may_overlap(buffer.tensor);
-  });
-}
-
 void BufferSync::equal_now() {
   for (Buffer& b : buffers_) b.seen();
 }
@@ -128,7 +121,8 @@ void BufferSync::run(Companion& companion) {
       continue;
     }
     value = value.to(b->tensor.device());
-    if (alone(*b)) pages[k] = parallel::detail::fresh_page(b->tensor);
+    if (parallel::detail::alone(b->tensor, buffers_, [](const Buffer& o) { return o.tensor; }))
+      pages[k] = parallel::detail::fresh_page(b->tensor);
   }
   for (size_t k = 0; k < made.size(); ++k) {
     const auto& [b, value] = made[k];

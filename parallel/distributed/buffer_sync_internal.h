@@ -35,7 +35,6 @@ class BufferSync {
     bool written() const;
     void seen();
   };
-  bool alone(const Buffer& buffer) const;
   std::vector<Buffer> buffers_;
 };
 

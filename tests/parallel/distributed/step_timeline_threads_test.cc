@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "nn/cloneable.h"
 #include "nn/linear.h"
 #include "parallel/distributed/replicate.h"
 #include "parallel/distributed/step_timeline.h"
@@ -113,6 +114,33 @@ TEST(StepTimeline, WhatABucketWaitsFor) {
                     "[held_back_by] bucket: got " + std::to_string(plan.size()));
       }
     });
+}
+
+// What is used first is registered last: its gradient is the last one that the replica computes.
+struct OtherOrderImpl : nn::Cloneable<OtherOrderImpl> {
+  OtherOrderImpl() { OtherOrderImpl::reset(); }
+  void reset() override {
+    second = register_parameter("second", ones({2}));
+    first = register_parameter("first", ones({2}));
+  }
+  Tensor forward(const Tensor& x) { return (x * first * second).sum(); }
+  Tensor second, first;
+};
+RAMET_MODULE(OtherOrder);
+
+// Not the order in which the replicas' sums of one bucket are handed on, the newest node first.
+TEST(StepTimeline, OrderOfWhatReplicasCompute) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    OtherOrder net;
+    DistributedDataParallel<OtherOrder> ddp(net, g);
+    for (int step = 0; step < 2; ++step) {
+      ddp(ones({2})).backward();
+      const StepTimeline t = ddp.last_step();
+      expect_ordered(t);
+      EXPECT_EQ(t.buckets[0].gradients, 2);
+      EXPECT_EQ(t.buckets[0].stalling_parameter, "first");
+    }
+  });
 }
 
 // Of the gradients as they are kept, whatever stages make of them.

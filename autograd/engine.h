@@ -132,6 +132,7 @@ class GraphTask {
   void deliver(Edge e, uint64_t key, Tensor g, int lane);  // under mutex_
   void push(int device, Ready r);
   bool serve_another();  // while a capture is made; false: no other device has work
+  void ready(Node* n, Info& info, int lane);  // all of its gradients have come
   void push_group(int lane, ReduceBucket* b, Group& group);
   void failed(uint64_t rank);  // with the exception that is being handled
 

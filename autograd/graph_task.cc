@@ -87,7 +87,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   for (Root& r : roots) {
     Info& info = info_[r.node.get()];
     info.parts.push_back({0, r.slot, std::move(r.grad)});
-    if (info.waits == 0) push(r.node->device, {info.rank, r.node.get(), nullptr}), info.waits = -1;
+    if (info.waits == 0) ready(r.node.get(), info, r.node->device), info.waits = -1;
   }
 }
 
@@ -163,17 +163,20 @@ void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
   if (!e.node) return;
   Info& info = info_.find(e.node)->second;
   if (g.defined()) info.parts.push_back({key + 1, e.slot, std::move(g)});
-  if (--info.waits > 0) return;
-  if (ReduceBucket* b = e.node->bucket(); b && groups_.count(b)) {
+  if (--info.waits == 0) ready(e.node, info, lane);
+}
+
+void GraphTask::ready(Node* n, Info& info, int lane) {
+  if (ReduceBucket* b = n->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
-    group.members.emplace_back(e.node, &info);
-    b->came(e.node, info.parts.size());
+    group.members.emplace_back(n, &info);
+    b->came(n, info.parts.size());
     // The thread that brings the last gradient of a bucket reduces it before anything else: that is
     // the overlap.
     if (--group.waits == 0) push_group(lane, b, group);
     return;
   }
-  push(e.node->device, {info.rank, e.node, nullptr});
+  push(n->device, {info.rank, n, nullptr});
 }
 
 void GraphTask::push_group(int lane, ReduceBucket* b, Group& group) {

@@ -2,6 +2,7 @@
 // specification.
 #include <gtest/gtest.h>
 
+#include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "nn/batchnorm.h"
 #include "nn/cloneable.h"
@@ -286,6 +287,21 @@ TEST(Replicate, ARankThatUsesNoParameter) {
     net(x).sum().backward();
     EXPECT_FALSE(net->fc->bias.grad().defined());
     EXPECT_EQ(replicate_handle(net).unused_parameters().size(), 2u);
+  });
+}
+
+// A parameter that the graph does not lead to, with a gradient of the caller's.
+TEST(Replicate, AParameterAsARoot) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Skipping net;
+    replicate(net, g, summed());
+    net->skip = true;
+    for (int step = 1; step < 3; ++step) {
+      const Tensor y = net(ones({2, 3}).set_requires_grad(true)).sum();
+      autograd::backward({y, net->fc->bias, net->fc->bias},
+                         {Tensor(), full({3}, g->rank() + 1.0), full({3}, 10.0)});
+      EXPECT_TRUE(same_bits(net->fc->bias.grad(), full({3}, 23.0 * step))) << step;
+    }
   });
 }
 

@@ -68,15 +68,18 @@ void remember(LastAccess& last, const Access& access) {
                     !(of_one_warp && last.warp_epoch != uint16_t(access.position.warp_epoch));
   const bool other = adds && last.rank != access.position.rank;
   const bool other_warp = other && last.rank / 32 != access.position.rank / 32;
-  last.several = other || (adds && last.several);
-  last.across_warps = other_warp || (adds && last.across_warps);
-  last.bytes = adds ? last.bytes | access.bytes : access.bytes;
-  last.code = reinterpret_cast<uintptr_t>(access.code);
-  last.rank = access.position.rank;
-  last.atomic = access.atomic;
-  last.block_epoch = epoch;
-  last.warp_epoch = uint16_t(access.position.warp_epoch);
-  last.instance = state.instance;
+  // In registers, then at once.
+  LastAccess now{};
+  now.several = other || (adds && last.several);
+  now.across_warps = other_warp || (adds && last.across_warps);
+  now.bytes = adds ? last.bytes | access.bytes : access.bytes;
+  now.code = reinterpret_cast<uintptr_t>(access.code);
+  now.rank = access.position.rank;
+  now.atomic = access.atomic;
+  now.block_epoch = epoch;
+  now.warp_epoch = uint16_t(access.position.warp_epoch);
+  now.instance = state.instance;
+  last = now;
 }
 
 [[gnu::noinline]] void check_region_access(Region& region, uintptr_t address, size_t bytes,

@@ -70,11 +70,6 @@ void copy_access(const void* memory, size_t bytes, bool write) {
 
 }  // namespace
 
-CheckState& check_state() {
-  static auto* state = new CheckState;
-  return *state;
-}
-
 const CheckHooks& checks() {
   static const CheckHooks hooks = [] {
     CheckHooks h;

@@ -117,7 +117,10 @@ struct CheckState {
   bool fenced = false, acquired = false;
   uintptr_t dynamic_shared = 0;
 };
-CheckState& check_state();
+inline CheckState& check_state() {
+  static auto* state = new CheckState;
+  return *state;
+}
 
 /// An access of the running kernel, or (code null) of a copy.
 struct Access {

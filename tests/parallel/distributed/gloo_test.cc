@@ -25,6 +25,7 @@ TEST(Gloo, TwoGroupsOfOneName) {
     second->all_reduce(t).wait();
     first->all_reduce(t).wait();
     EXPECT_EQ(t[0].item<double>(), 4);
+    second->barrier().wait();  // the other has its sum
     first->abort("only this one");
     EXPECT_THROW(first->barrier().wait(), CommAborted);
     second->barrier().wait();

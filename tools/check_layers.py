@@ -188,8 +188,8 @@ def check_gpu_tests():
         text = path.read_text()
         if not re.search(r'^[^#]*"cuda"', text, re.MULTILINE) or package[len("tests/"):].startswith(EMULATED_ONLY):
             continue
-        if "ramet_cases(" not in text:
-            yield "%s/BUILD: tests with the tag \"cuda\", and no ramet_cases for a machine with a real GPU" % package
+        if "gpu_cases" not in text:
+            yield "%s/BUILD: tests with the tag \"cuda\", and no gpu_cases for a machine with a real GPU" % package
         elif '"//%s:gpu_cases"' % package not in program:
             yield "tools/gpu/BUILD: gpu_tests is without //%s:gpu_cases" % package
 

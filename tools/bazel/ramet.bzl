@@ -89,37 +89,49 @@ def layer_files(archives):
         visibility = ["//tests:__subpackages__"],
     )
 
-def ramet_cases(name, srcs, deps, local_defines = []):
-    """The cases of some tests without a main(), for //tools/gpu:gpu_tests, which has those of all tests that use GPUs."""
+def ramet_cases(name, tests):
+    """The cases of `tests`, each made with cases = True, for //tools/gpu:gpu_tests, which has those of all tests that use GPUs."""
     native.cc_library(
         name = name,
         testonly = True,
-        srcs = srcs,
-        linkstatic = True,
-        local_defines = local_defines,
         tags = ["manual"],
         visibility = ["//tools/gpu:__pkg__"],
-        deps = deps + ["@googletest//:gtest"],
-        alwayslink = True,
+        deps = [test + "_cases" for test in tests],
     )
 
-def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], **kwargs):
-    """A GoogleTest program. Static, so that what it does not use is not linked."""
-    native.cc_test(
-        name = name,
+def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], local_defines = [], cases = False, **kwargs):
+    """A GoogleTest program. Static, so that what it does not use is not linked.
+
+    Args:
+      cases: whether what it is compiled to is a library <name>_cases without a main(), for others to link too.
+    """
+    compiled = dict(
         srcs = srcs,
         copts = copts + _included("test_headers"),
         linkstatic = True,
+        local_defines = local_defines,
+    )
+    deps = deps + ["//tools/bazel:test_headers"]
+    if cases:
+        native.cc_library(
+            name = name + "_cases",
+            testonly = True,
+            tags = ["manual"],
+            deps = deps + ["@googletest//:gtest"],
+            alwayslink = True,
+            **compiled
+        )
+        compiled = {"linkstatic": True}
+        deps = [":" + name + "_cases"]
+    native.cc_test(
+        name = name,
         size = size,
         tags = tags,
-        deps = deps + [
-            "//tools/bazel:test_headers",
-            "@googletest//:gtest_main",
-        ],
-        **kwargs
+        deps = deps + ["@googletest//:gtest_main"],
+        **dict(compiled, **kwargs)
     )
 
-def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = []):
+def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], local_defines = [], gpu_cases = []):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
     The name says what is special about a test:
@@ -133,6 +145,8 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = []):
       shared: whether the other files make a library here.
       tags: of all of them.
       exclude: patterns of files that are no concern of this rule.
+      local_defines: of all tests.
+      gpu_cases: the files whose cases make a library "gpu_cases" (ramet_cases).
     """
     every = tags
     helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"] + exclude, allow_empty = True) if shared else []
@@ -162,14 +176,21 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = []):
             if name.endswith("_threads_long_test"):
                 tags = tags + ["threads_take_long"]
             extra.setdefault("size", "large")
+        extra.setdefault("local_defines", local_defines)
         ramet_test(
             name = name,
             srcs = [src],
             copts = ["-std=c++17"] if name.endswith("_cxx17_test") else [],
+            cases = src in gpu_cases,
             data = data,
             tags = tags,
             deps = deps + ([":support"] if helpers else []),
             **extra
+        )
+    if gpu_cases:
+        ramet_cases(
+            name = "gpu_cases",
+            tests = [":" + src[:-len(".cc")] for src in gpu_cases],
         )
     missing = [name for name in settings if not native.glob([name + ".cc"], allow_empty = True)]
     if missing:

@@ -10,6 +10,7 @@
 // autograd::with_history_of_now() of what is saved.
 #pragma once
 #include <algorithm>
+#include <functional>
 
 #include "autograd/tensor.h"
 
@@ -19,10 +20,10 @@ namespace detail {
 
 /// Buffers in one memory stay there: what is written to one is seen in the other. True where none
 /// of `all` but the buffer itself, which is one of them, is in its memory.
-template <class Buffers, class TensorOf>
-bool alone(const Tensor& buffer, const Buffers& all, const TensorOf& tensor_of) {
+template <class Buffers, class Tensors>
+bool alone(const Tensor& buffer, const Buffers& all, Tensors tensor_of) {
   return std::count_if(all.begin(), all.end(), [&](const auto& other) {
-           return tensor_of(other).may_overlap(buffer);
+           return std::invoke(tensor_of, other).may_overlap(buffer);
          }) <= 1;
 }
 /// From now on operations keep the buffer's page. Nothing for undefined tensors.

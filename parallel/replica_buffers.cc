@@ -169,8 +169,7 @@ void ReplicaSet::take_over(int count) {
   }
   const auto merged = s.merged_states();
   for (Taken& t : taken)
-    if (t.buffer->paged() &&
-        moves::alone(t.buffer->source, s.buffers, [](const State::Buffer& b) { return b.source; }))
+    if (t.buffer->paged() && moves::alone(t.buffer->source, s.buffers, &State::Buffer::source))
       t.page = moves::fresh_page(t.buffer->source);
   for (const auto& [buffer, value, page] : taken) {
     moves::turn_page(buffer->source, page);

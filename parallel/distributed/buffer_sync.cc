@@ -121,7 +121,7 @@ void BufferSync::run(Companion& companion) {
       continue;
     }
     value = value.to(b->tensor.device());
-    if (parallel::detail::alone(b->tensor, buffers_, [](const Buffer& o) { return o.tensor; }))
+    if (parallel::detail::alone(b->tensor, buffers_, &Buffer::tensor))
       pages[k] = parallel::detail::fresh_page(b->tensor);
   }
   for (size_t k = 0; k < made.size(); ++k) {

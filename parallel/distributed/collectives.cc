@@ -4,7 +4,6 @@
 #include "autograd/ops.h"
 #include "autograd/ops/copy.h"
 #include "kernels/nary_sum.h"
-#include "parallel/distributed/caps.h"
 #include "parallel/distributed/collectives_internal.h"
 
 namespace ramet::distributed::detail {
@@ -221,7 +220,7 @@ void reduce_chunks(Channel& channel, const Reduction& reduction, char* place, in
 // By NCCL, where it can and every rank has every member.
 bool reduce_in_any_order(Channel& channel, const Reduction& reduction, char* place,
                          int64_t elements, const std::vector<Member>& members) {
-  if (backend_caps("nccl").same_bits(reduction.order.kind()) || reduction.op > ReduceOp::average)
+  if (reduction.order.kind() != ReduceOrder::Kind::kAny || reduction.op > ReduceOp::average)
     return false;
   for (const Member& m : members)
     if (std::ranges::find(m.present_on, false) != m.present_on.end()) return false;

@@ -17,7 +17,7 @@ const char* name_of(OperationRecord::State state) {
 namespace detail {
 
 uint64_t OperationRing::called(const Header& header, int peer, bool sends) {
-  Entry e{header, peer, sends, State::queued, Clock::now(), {}, {}, false};
+  Entry e{header, peer, sends, State::queued, Clock::now(), {}, {}};
   if (entries_.size() < kRecordedOperations) entries_.push_back(e);
   else entries_[next_ % kRecordedOperations] = e;
   return next_++;
@@ -32,7 +32,6 @@ void OperationRing::began(uint64_t ticket) {
   if (!e) return;
   e->state = State::running;
   e->began = Clock::now();
-  e->has_begun = true;
 }
 
 void OperationRing::ended(uint64_t ticket, bool well) {
@@ -53,8 +52,8 @@ std::vector<OperationRecord> OperationRing::records() const {
     r.sends = e.sends;
     r.state = e.state;
     r.called = seconds(e.called);
-    if (e.has_begun) r.began = seconds(e.began);
-    if (e.state == State::done || e.state == State::failed) r.ended = seconds(e.ended);
+    if (e.began) r.began = seconds(*e.began);
+    if (e.ended) r.ended = seconds(*e.ended);
   }
   return out;
 }

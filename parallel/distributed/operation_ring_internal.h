@@ -1,6 +1,7 @@
 // The memory behind recent_operations().
 #pragma once
 #include <chrono>
+#include <optional>
 #include <vector>
 
 #include "parallel/distributed/header_internal.h"
@@ -29,8 +30,8 @@ class OperationRing {
     int peer;
     bool sends;
     State state;
-    Clock::time_point called, began, ended;
-    bool has_begun;
+    Clock::time_point called;
+    std::optional<Clock::time_point> began, ended;
   };
   Entry* find(uint64_t ticket);
   double seconds(Clock::time_point t) const {

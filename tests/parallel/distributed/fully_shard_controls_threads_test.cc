@@ -2,6 +2,7 @@
 // order, and who waits: never which bits.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <stdexcept>
 
@@ -285,78 +286,79 @@ TEST(FullyShardControls, SettingsThatChangeWhileAReductionIsUnderWay) {
   });
 }
 
-// What is on its way when a layer's forward begins.
-TEST(FullyShardControls, ListsForTheForward) {
+// With and without gathering ahead by itself.
+void with_sharded_layers(
+    const std::function<void(const Group&, TextNet&, const Handles&, bool prefetch)>& f) {
   for (const bool prefetch : {true, false})
-    with_groups_of(2, [prefetch](const Group& g) {
+    with_groups_of(2, [&f, prefetch](const Group& g) {
       TextNet net = text_net();
       FullyShardOptions options;
       options.prefetch = prefetch;
       shard_each(net, DeviceMesh(g), options);
-      const Handles h(net);
-      std::vector<std::string> seen;
-      for (nn::Linear layer : {net->fc1, net->fc2, net->fc3})
-        layer->register_forward_hook([&](nn::Module&, const std::vector<Tensor>&,
-                                         std::vector<Tensor>&) { seen.push_back(h.layers()); });
-      const auto forwards = [&](const std::vector<std::string>& expected) {
-        const NoGradGuard off;
-        seen.clear();
-        net(text_batch(g->rank(), 0).ids);
-        EXPECT_EQ(seen, expected);
-        EXPECT_EQ(h.all(), "sssss");
-      };
-      // Before anything is learned.
-      h.fc1.set_modules_to_forward_prefetch({h.fc2, h.fc3});
-      forwards({"Ggg", "sGg", "ssG"});
-      // Not the one that came next.
-      h.fc1.set_modules_to_forward_prefetch({h.fc3});
-      forwards({"Gsg", "sGg", "ssG"});
-      // From the outermost one on, and one that is over.
-      h.root.set_modules_to_forward_prefetch({h.fc1, h.fc3});
-      h.fc2.set_modules_to_forward_prefetch({h.fc1});
-      forwards({"Gsg", "gGg", "gsG"});
-      for (const FullyShardHandle& one : {h.root, h.fc1, h.fc2})
-        one.set_modules_to_forward_prefetch({});
-      forwards({"G" + std::string(prefetch ? "g" : "s") + "s",
-                "sG" + std::string(prefetch ? "g" : "s"), "ssG"});
+      f(g, net, Handles(net), prefetch);
     });
+}
+
+// What is on its way when a layer's forward begins.
+TEST(FullyShardControls, ListsForTheForward) {
+  with_sharded_layers([](const Group& g, TextNet& net, const Handles& h, bool prefetch) {
+    std::vector<std::string> seen;
+    for (nn::Linear layer : {net->fc1, net->fc2, net->fc3})
+      layer->register_forward_hook([&](nn::Module&, const std::vector<Tensor>&,
+                                       std::vector<Tensor>&) { seen.push_back(h.layers()); });
+    const auto forwards = [&](const std::vector<std::string>& expected) {
+      const NoGradGuard off;
+      seen.clear();
+      net(text_batch(g->rank(), 0).ids);
+      EXPECT_EQ(seen, expected);
+      EXPECT_EQ(h.all(), "sssss");
+    };
+    // Before anything is learned.
+    h.fc1.set_modules_to_forward_prefetch({h.fc2, h.fc3});
+    forwards({"Ggg", "sGg", "ssG"});
+    // Not the one that came next.
+    h.fc1.set_modules_to_forward_prefetch({h.fc3});
+    forwards({"Gsg", "sGg", "ssG"});
+    // From the outermost one on, and one that is over.
+    h.root.set_modules_to_forward_prefetch({h.fc1, h.fc3});
+    h.fc2.set_modules_to_forward_prefetch({h.fc1});
+    forwards({"Gsg", "gGg", "gsG"});
+    for (const FullyShardHandle& one : {h.root, h.fc1, h.fc2})
+      one.set_modules_to_forward_prefetch({});
+    forwards({"G" + std::string(prefetch ? "g" : "s") + "s",
+              "sG" + std::string(prefetch ? "g" : "s"), "ssG"});
+  });
 }
 
 // What is on its way when a layer's backward is done.
 TEST(FullyShardControls, ListsForTheBackward) {
-  for (const bool prefetch : {true, false})
-    with_groups_of(2, [prefetch](const Group& g) {
-      TextNet net = text_net();
-      FullyShardOptions options;
-      options.prefetch = prefetch;
-      shard_each(net, DeviceMesh(g), options);
-      const Handles h(net);
-      std::vector<std::string> seen;
-      for (nn::Linear layer : {net->fc1, net->fc2})
-        layer->register_forward_hook(
-            [&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& y) {
-              y[0].register_hook([&](const Tensor&) { seen.push_back(h.layers()); });
-            });
-      const auto backwards = [&](const std::vector<std::string>& expected) {
-        const Tensor loss = loss_of(net, g->rank(), 0);
-        seen.clear();
-        loss.backward();
-        EXPECT_EQ(seen, expected);
-        EXPECT_EQ(h.all(), "sssss");
-      };
-      const std::string next = prefetch ? "g" : "s";
-      backwards({"s" + next + "s", next + "ss"});
-      h.fc3.set_modules_to_backward_prefetch({h.fc2, h.fc1});
-      backwards({"ggs", "gss"});
-      // The order that a list makes, not that of the forward.
-      h.fc3.set_modules_to_backward_prefetch({h.fc1});
-      backwards({"gss", "gss"});
-      // All that is named, and itself is no trouble.
-      h.fc3.set_modules_to_backward_prefetch({h.fc1, h.fc3, h.fc2});
-      backwards({"ggs", "gss"});
-      h.fc3.set_modules_to_backward_prefetch({});
-      backwards({"s" + next + "s", next + "ss"});
-    });
+  with_sharded_layers([](const Group& g, TextNet& net, const Handles& h, bool prefetch) {
+    std::vector<std::string> seen;
+    for (nn::Linear layer : {net->fc1, net->fc2})
+      layer->register_forward_hook(
+          [&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& y) {
+            y[0].register_hook([&](const Tensor&) { seen.push_back(h.layers()); });
+          });
+    const auto backwards = [&](const std::vector<std::string>& expected) {
+      const Tensor loss = loss_of(net, g->rank(), 0);
+      seen.clear();
+      loss.backward();
+      EXPECT_EQ(seen, expected);
+      EXPECT_EQ(h.all(), "sssss");
+    };
+    const std::string next = prefetch ? "g" : "s";
+    backwards({"s" + next + "s", next + "ss"});
+    h.fc3.set_modules_to_backward_prefetch({h.fc2, h.fc1});
+    backwards({"ggs", "gss"});
+    // The order that a list makes, not that of the forward.
+    h.fc3.set_modules_to_backward_prefetch({h.fc1});
+    backwards({"gss", "gss"});
+    // All that is named, and itself is no trouble.
+    h.fc3.set_modules_to_backward_prefetch({h.fc1, h.fc3, h.fc2});
+    backwards({"ggs", "gss"});
+    h.fc3.set_modules_to_backward_prefetch({});
+    backwards({"s" + next + "s", next + "ss"});
+  });
 }
 
 TEST(FullyShardControls, ModulesThatCannotBeNamed) {

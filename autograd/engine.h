@@ -134,6 +134,7 @@ class GraphTask {
   bool serve_another();  // while a capture is made; false: no other device has work
   void ready(Node* n, Info& info, int lane);  // all of its gradients have come
   void push_group(int lane, ReduceBucket* b, Group& group);
+  void next_turn();            // of those in turns_
   void failed(uint64_t rank);  // with the exception that is being handled
 
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker
@@ -143,6 +144,11 @@ class GraphTask {
   std::unordered_map<Node*, Info> info_;
   std::unordered_map<ReduceBucket*, Group> groups_;
   std::unordered_map<ReduceBucket*, bool> owned_;
+  // Node::kInTurn, and those of them that are complete before their turn. Devices' timing must not
+  // decide which of two branches meets the other processes first: each has its own.
+  std::vector<Node*> turns_;
+  std::vector<bool> waiting_;
+  size_t turn_ = 0;
   std::vector<Tensor>* captured_ = nullptr;
   uint64_t base_ = 0;
   std::mutex mutex_;

@@ -70,6 +70,9 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
       if (first) b->begun(*this);
       if (!owned_.count(b) && !create_ && b->claim(this)) owned_[b] = true;
     }
+  for (Node* n : order)
+    if (n->flags & Node::kInTurn) turns_.push_back(n);
+  waiting_.resize(turns_.size());
   bool used[kMaxDevices] = {};
   int devices = 0;
   for (Node* n : order)
@@ -176,7 +179,17 @@ void GraphTask::ready(Node* n, Info& info, int lane) {
     if (--group.waits == 0) push_group(lane, b, group);
     return;
   }
+  if (RAMET_UNLIKELY(n->flags & Node::kInTurn) && turns_[turn_] != n) {
+    waiting_[static_cast<size_t>(std::ranges::find(turns_, n) - turns_.begin())] = true;
+    return;
+  }
   push(n->device, {info.rank, n, nullptr});
+}
+
+void GraphTask::next_turn() {
+  if (++turn_ == turns_.size() || !waiting_[turn_]) return;
+  Node* const n = turns_[turn_];
+  push(n->device, {info_.find(n)->second.rank, n, nullptr});
 }
 
 void GraphTask::push_group(int lane, ReduceBucket* b, Group& group) {
@@ -234,9 +247,11 @@ void GraphTask::walk(int device) {
       // depend on timing either.
       failed(rank);
       lock.lock();
+      if (r.node && r.node->flags & Node::kInTurn) next_turn();
       continue;
     }
     lock.lock();
+    if (r.node && r.node->flags & Node::kInTurn) next_turn();
     for (auto& [e, key, g] : out) deliver(e, key, std::move(g), device);
   }
   out.clear();

@@ -210,6 +210,21 @@ void set_grad_destination(const Tensor& leaf, Tensor where) {
   sink->where = std::move(where);
 }
 
+void zero_grad(const Tensor& parameter, bool set_to_none) {
+  if (parameter.grad().defined()) {
+    Tensor& grad = parameter.mutable_grad();
+    if (set_to_none) {
+      grad = Tensor();
+    } else {
+      grad = grad.detach();
+      grad.zero_();
+    }
+  }
+  auto* const node = static_cast<Node*>(parameter->node);
+  if (node && node->flags & Node::kSink)
+    static_cast<AccumulateGrad*>(node)->mark = AccumulateGrad::kZeroed;
+}
+
 void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket) {
   leaf.reduce = bucket;
   // Operations on the leaf inherit it: their backward is the general walk, which knows when a

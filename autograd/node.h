@@ -79,6 +79,7 @@ struct RAMET_API Node : AutogradSlot {
     kSpans = 2,     // a movement between devices, or downstream of one: the general walk is needed
     kReleased = 4,  // saved tensors were freed
     kReduce = 8,    // a ReduceAdd
+    kInTurn = 16,   // its backward meets other processes: those of one walk run in its order
   };
   uint8_t flags = 0, device;            // where its backward runs: Device::ordinal()
   uint16_t edge_count, slot_count = 1;  // gradients out, gradients in
@@ -181,6 +182,9 @@ struct RAMET_API AccumulateGrad final : Node {
   std::mutex mutex;                // several backwards may end in one leaf
   uint64_t copies = 0;             // gradients that had to be copied into `where`: tests count them
   ReduceBucket* reduce = nullptr;  // set_reduce_bucket()
+  uint8_t mark = 0;                // what they know of `grad` who reduce it over processes; 0 again
+                                   // by mutable_grad(), with which anybody sets it
+  static constexpr uint8_t kZeroed = 255;  // the mark of zero_grad()
 
   explicit AccumulateGrad(TensorImpl* of);
   Edge* edges() override { return nullptr; }
@@ -194,6 +198,8 @@ RAMET_API AccumulateGrad* grad_accumulator(TensorImpl* t);
 /// First gradients of this leaf are written into `where` (same sizes and dtype). See Note [Flat
 /// stores] in nn/flat_store.h.
 RAMET_API void set_grad_destination(const Tensor& leaf, Tensor where);
+/// Drops the gradient of a parameter, or fills it with zeros. Nothing where there is none.
+RAMET_API void zero_grad(const Tensor& parameter, bool set_to_none);
 /// From the next forward on, backwards that reach the leaf tell `bucket` when its gradient is
 /// complete (ReduceBucket::accumulated). Null: nobody any more. While no backward runs.
 RAMET_API void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket);
@@ -369,6 +375,12 @@ inline void attach(const Tensor& out, Node* node, uint32_t slot) {
   out->node = node;
   out->slot = slot;
   out->flags |= TensorImpl::kRequiresGrad;
+}
+
+/// A result whose backward meets other processes (Node::kInTurn).
+inline Tensor in_turn(Tensor result) {
+  static_cast<Node*>(result->node)->flags |= Node::kInTurn;
+  return result;
 }
 
 /// Allocates a node of class T in the pool: new_node<T>(args...). One reference.

@@ -43,6 +43,7 @@ bool Tensor::is_nonzero() const {
 
 const Tensor& Tensor::requires_grad_(bool on) const {
   RAMET_CHECK(defined(), "requires_grad_", "undefined tensor");
+  if (RAMET_UNLIKELY(capture::active())) capture::used(p_);
   if (!on && !p_->node) {
     p_->set(TensorImpl::kRequiresGrad, false);
     return *this;
@@ -89,6 +90,7 @@ Tensor& Tensor::mutable_grad() const {
   RAMET_CHECK(defined(), "grad", "undefined tensor");
   if (AccumulateGrad* sink = grad_accumulator(p_)) {
     if (RAMET_UNLIKELY(capture::active())) autograd::note_gradient(sink);
+    sink->mark = 0;
     return sink->grad;
   }
   Tensor* kept = retained_of(p_);
@@ -184,6 +186,7 @@ Tensor& Tensor::detach_() const {
   RAMET_CHECK(defined(), "detach_", "undefined tensor");
   RAMET_CHECK(!p_->base, "detach_", "Can't detach views in-place. Use detach() instead. Got ",
               describe(*this));
+  if (RAMET_UNLIKELY(capture::active())) capture::used(p_);
   AutogradSlot::release(std::exchange(p_->node, nullptr));
   p_->slot = 0;
   p_->set(TensorImpl::kRequiresGrad, false);

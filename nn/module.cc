@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
+#include "autograd/node.h"
 #include "nn/any_value.h"
 #include "runtime/capture.h"
 #include "runtime/logging.h"
@@ -251,16 +252,7 @@ void Module::zero_grad(bool set_to_none) {
         "The parameters "
         "are copied (in a differentiable manner) from the original module: call zero_grad() on "
         "that one.");
-  for (const Tensor& parameter : parameters()) {
-    if (!parameter.grad().defined()) continue;
-    Tensor& grad = parameter.mutable_grad();
-    if (set_to_none) {
-      grad = Tensor();
-    } else {
-      grad = grad.detach();
-      grad.zero_();
-    }
-  }
+  for (const Tensor& parameter : parameters()) autograd::zero_grad(parameter, set_to_none);
 }
 
 // ---- registration -------------------------------------------------------------------------------

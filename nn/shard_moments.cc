@@ -52,12 +52,12 @@ Tensor sum_over_shards(const Elsewhere& elsewhere, const std::string& what,
   const bool wanted = std::any_of(inputs.begin(), inputs.end(),
                                   [](const Tensor& t) { return autograd::recording(t); });
   if (!wanted) return sum;
-  return autograd::record_list(
+  return autograd::in_turn(autograd::record_list(
       "SumOverShardsBackward", inputs, std::move(sum),
       [elsewhere, what](const Node&, const Tensor& grad, std::vector<Tensor>& grads) {
         const Tensor all = sum_over_shards(elsewhere, what + " gradient", {grad});
         std::fill(grads.begin(), grads.end(), all);
-      });
+      }));
 }
 
 // Slots and edges 2 i and 2 i + 1: mean and variance, or m2, of shard i of this process.
@@ -78,7 +78,7 @@ class MergeBackward final : public Node {
       count_.push_back(s.count);
     }
     device = static_cast<uint8_t>(home.ordinal());
-    flags |= kSpans;
+    flags |= elsewhere_ ? kSpans | kInTurn : kSpans;
     follow_edges();
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }

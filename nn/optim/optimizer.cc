@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
+#include "autograd/node.h"
 #include "nn/any_value.h"
 #include "nn/serialize/archive.h"
 
@@ -91,18 +92,8 @@ void Optimizer::add_param_group(const OptimizerParamGroup& param_group) {
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
-  for (const OptimizerParamGroup& group : param_groups_) {
-    for (const Tensor& p : group.params()) {
-      if (!p.grad().defined()) continue;
-      Tensor& grad = p.mutable_grad();
-      if (set_to_none) {
-        grad = Tensor();
-      } else {
-        grad = grad.detach();
-        grad.zero_();
-      }
-    }
-  }
+  for (const OptimizerParamGroup& group : param_groups_)
+    for (const Tensor& p : group.params()) autograd::zero_grad(p, set_to_none);
 }
 
 void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {

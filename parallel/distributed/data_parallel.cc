@@ -145,11 +145,14 @@ void DdpCore::forward_failed() noexcept {
 }
 std::function<Tensor(const Tensor&)> DdpCore::on_result() const {
   if (group_->size() == 1) return {};
-  return [r = std::weak_ptr<GradientReducer>(reducer_)](const Tensor& t) { return marked(t, r); };
+  return [weak = std::weak_ptr<GradientReducer>(reducer_), unit = unit_](const Tensor& t) {
+    const auto reducer = weak.lock();
+    return reducer ? marked(t, reducer, unit) : t;
+  };
 }
 void DdpCore::set_sync(bool on) { reducer_->set_sync(unit_, on); }
 bool DdpCore::sync() const { return reducer_->sync(unit_); }
-void DdpCore::set_rows(int64_t rows) { reducer_->set_rows(rows); }
+void DdpCore::set_rows(std::optional<int64_t> rows) { reducer_->set_rows(unit_, rows); }
 std::vector<std::string> DdpCore::unused() const { return reducer_->unused(); }
 StepTimeline DdpCore::last_step() const { return reducer_->last_step(); }
 CommStages& DdpCore::stages() const { return reducer_->stages(); }

@@ -136,7 +136,8 @@ class RAMET_API DdpCore {
     int64_t before = 0, rows = 0;  // samples of the ranks before, and of this one
   };
   Cut cut(int64_t extent, size_t local_replicas) const;
-  void set_rows(int64_t rows);
+  /// Nothing: no argument of this forward has rows.
+  void set_rows(std::optional<int64_t> rows);
   void forward_begins();
   /// Goes over every tensor that a forward returns; empty where there are no other ranks.
   std::function<Tensor(const Tensor&)> on_result() const;
@@ -279,7 +280,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
       for (int64_t n : plan.sizes) rows += n;
       this->first_shard_ = core_.group()->rank() * static_cast<int64_t>(local);
       this->first_sample_ = core_.group()->rank() * rows;
-      core_.set_rows(rows);
+      core_.set_rows(plan.sizes.empty() ? std::nullopt : std::optional(rows));
       rows_ = {0, rows};
       return parts;
     }

@@ -7,10 +7,12 @@ namespace {
 
 class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
  public:
-  ForwardMark(const Tensor& result, std::weak_ptr<GradientReducer> reducer)
+  ForwardMark(const Tensor& result, std::weak_ptr<GradientReducer> reducer,
+              const GradientReducer::Forward& forward)
       : Node("ReplicatedBackward", 1, 1, sizeof(ForwardMark)),
         next_(autograd::edge_of(result.impl())),
-        reducer_(std::move(reducer)) {
+        reducer_(std::move(reducer)),
+        forward_(forward) {
     device = result->device;
     flags |= kSpans;  // the general walk asks for buckets
     follow_edges();
@@ -21,7 +23,7 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
   autograd::ReduceBucket* bucket() override { return this; }
 
   void begun(autograd::GraphTask& task) override {
-    if (const auto r = reducer_.lock()) r->joins(task);
+    if (const auto r = reducer_.lock()) r->joins(task, forward_);
   }
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask&) override {
@@ -31,14 +33,15 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
  private:
   autograd::Edge next_;
   const std::weak_ptr<GradientReducer> reducer_;
+  const GradientReducer::Forward forward_;
 };
 
 }  // namespace
 
-Tensor marked(const Tensor& result, const std::weak_ptr<GradientReducer>& reducer) {
+Tensor marked(const Tensor& result, const std::shared_ptr<GradientReducer>& reducer, size_t unit) {
   if (!result.defined() || !autograd::recording(result)) return result;
   Tensor out = result.detach();
-  auto* node = autograd::new_node<ForwardMark>(result, reducer);
+  auto* node = autograd::new_node<ForwardMark>(result, reducer, reducer->last_forward(unit));
   autograd::attach(out, node, 0);
   autograd::release(node);
   return out;

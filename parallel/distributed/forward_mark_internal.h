@@ -9,8 +9,8 @@ namespace ramet::distributed::detail {
 
 class GradientReducer;
 
-/// `result` with such an edge before its history; as it is, where it has none. It shares the
-/// memory.
-Tensor marked(const Tensor& result, const std::weak_ptr<GradientReducer>& reducer);
+/// A result of the last forward of the reducer's `unit`, with such an edge before its history; as
+/// it is, where it has none. It shares the memory.
+Tensor marked(const Tensor& result, const std::shared_ptr<GradientReducer>& reducer, size_t unit);
 
 }  // namespace ramet::distributed::detail

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -26,6 +25,30 @@ struct GradientReducer::Hook final : autograd::ReduceBucket {
 };
 
 namespace {
+
+// Several reducers of one group may take part in one backward. Which one's next bucket is complete
+// first is timing, where it has several devices, and all ranks must reduce in one order: the first
+// reducer's buckets go beside the backward, those of the others follow at its end.
+class Leaders {
+ public:
+  bool lead(const ProcessGroup* group, const GradientReducer* reducer) {
+    const std::lock_guard lock(mutex_);
+    return of_.try_emplace(group, reducer).second;
+  }
+  void end(const ProcessGroup* group, const GradientReducer* reducer) {
+    const std::lock_guard lock(mutex_);
+    if (const auto at = of_.find(group); at != of_.end() && at->second == reducer) of_.erase(at);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const ProcessGroup*, const GradientReducer*> of_;
+};
+Leaders& leaders() {
+  static auto* all = new Leaders;  // a thread may be in a backward when the program ends
+  return *all;
+}
+
 std::map<std::string, std::vector<int64_t>> sizes_of(const std::vector<NamedLeaf>& leaves) {
   std::map<std::string, std::vector<int64_t>> out;
   for (const NamedLeaf& l : leaves) out[l.names[0]] = l.tensor.sizes().vec();
@@ -54,6 +77,7 @@ size_t GradientReducer::add(const std::vector<NamedLeaf>& leaves,
   for (const NamedLeaf& l : leaves) {
     auto leaf = std::make_unique<Leaf>();
     leaf->sink = autograd::grad_accumulator(l.tensor.impl());
+    leaf->sink->mark = anything;  // whatever another reducer left there
     leaf->node = autograd::NodePtr(leaf->sink);
     // Units of a shared reducer may use one name for different parameters.
     const size_t unit = units_.size() - 1;
@@ -110,10 +134,6 @@ void GradientReducer::forward_begins(size_t unit) {
   units_[unit].sync_of_forward = units_[unit].sync;
   publish_trainable();
 }
-void GradientReducer::set_rows(int64_t rows) {
-  const std::lock_guard lock(mutex_);
-  note_ = static_cast<double>(rows);
-}
 std::vector<std::string> GradientReducer::unused() const {
   const std::lock_guard lock(mutex_);
   return unused_;
@@ -135,6 +155,7 @@ void GradientReducer::begin(bool with_sync) {
   next_ = 0;
   buckets_.clear();
   completed_.clear();
+  for (Unit& unit : units_) unit.in.clear(), unit.rows = 0;
   publish_trainable();
   if (trainable() != planned_) make_plan();  // on all ranks alike
   syncing_ = false;
@@ -168,12 +189,8 @@ void GradientReducer::runs(autograd::GraphTask& task) {
               "would mix, expected one at a time");
   task_ = &task;
   begin(/*with_sync=*/false);
+  leads_ = syncing_ && leaders().lead(group_.get(), this);
   task.at_end([this](bool failed) { end(failed); });
-}
-
-void GradientReducer::joins(autograd::GraphTask& task) {
-  const std::lock_guard lock(mutex_);
-  runs(task);
 }
 
 void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
@@ -188,15 +205,12 @@ void GradientReducer::comes(size_t index, bool defined) {
   const std::lock_guard lock(mutex_);
   Leaf& leaf = *leaves_[index];
   Member* m = member_of(index);
-  if (!m) {  // not now
-    leaf.local = leaf.local || defined;
-    return;
-  }
   if (!defined) return;
+  if (!m) return collects(leaf);
   const std::lock_guard its(leaf.sink->mutex);
-  if (!leaf.local && leaf.sink->grad.defined())
-    m->before = std::exchange(leaf.sink->grad, Tensor());
+  if (leaf.sink->mark == common) m->before = std::exchange(leaf.sink->grad, Tensor());
   m->old = leaf.sink->grad.defined();
+  if (m->old) check_collected(leaf);
   m->reached = true;
 }
 
@@ -208,7 +222,7 @@ void GradientReducer::accumulated(size_t leaf) {
   Bucket& b = buckets_[leaves_[leaf]->bucket];
   has_come(b, leaf);
   --b.waits;
-  launch_next();
+  if (leads_) launch_next();
 }
 
 // In the order of the plan, which is that of all ranks.
@@ -229,8 +243,16 @@ void GradientReducer::take(Bucket& b) {
     AccumulateGrad& sink = *leaf.sink;
     const std::lock_guard its(sink.mutex);
     if (!m.reached && sink.grad.defined()) {  // of before
-      if (leaf.local) m.reached = m.old = true;
-      else m.before = std::exchange(sink.grad, Tensor());
+      if (sink.mark == common) {
+        m.before = std::exchange(sink.grad, Tensor());
+      } else {
+        check_collected(leaf);
+        m.reached = m.old = true;
+      }
+    }
+    if (m.reached && weighs() && rows() == 0) {  // a mean over no rows is not a number
+      m.reached = false;
+      sink.grad = Tensor();
     }
     if (m.reached) m.sent = sink.grad;
     else
@@ -238,23 +260,6 @@ void GradientReducer::take(Bucket& b) {
                                                            : empty_like(leaf.tensor.detach());
     if (m.sent->node) m.sent = m.sent.detach();
   }
-}
-
-// A mean divides before the sum, after it, or half each time.
-double GradientReducer::divisor_before() const {
-  if (options_.average != Average::mean || options_.division == Division::post) return 1;
-  const double ranks = group_->size();
-  return options_.division == Division::pre ? ranks : std::sqrt(ranks);
-}
-double GradientReducer::divisor_after(const MemberReport& report) const {
-  if (stages_.computes()) return 1;  // they divide
-  double rows = 0, active = 0;
-  for (double n : report.notes)
-    if (n >= 0) rows += n, active += 1;
-  if (options_.average == Average::weighted) return rows > 0 ? rows : 1;
-  if (options_.average == Average::sum) return 1;
-  if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average did
-  return (by_active_ ? active : group_->size()) / divisor_before();
 }
 
 void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
@@ -274,10 +279,9 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   std::vector<Tensor> tensors;
   std::vector<std::string> names;
   std::vector<bool> present;
-  const double divisor = divisor_before();
+  const double divisor = divisor_before(), weight = rows();
   for (Member& m : b.members) {
-    const bool weighs = options_.average == Average::weighted && !stages_.computes();
-    if (m.reached && weighs) m.sent.mul_(note_);
+    if (m.reached && weighs() && !stages_.computes()) m.sent.mul_(weight);
     if (m.reached && divisor != 1) m.sent.div_(divisor);
     tensors.push_back(m.sent);
     names.push_back(name(m));
@@ -287,7 +291,7 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   b.times.parameters = static_cast<int64_t>(b.members.size());
   b.times.launched = seconds_at(Clock::now());
   b.work =
-      stages_.all_reduce(std::move(tensors), names, o, present, shadow_ ? -1 : note_, b.report);
+      stages_.all_reduce(std::move(tensors), names, o, present, shadow_ ? -1 : weight, b.report);
   b.launched = true;  // there is something to wait for
 }
 
@@ -296,9 +300,9 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
   const double divisor = divisor_after(*b.report);
   for (size_t i = 0; i < b.members.size(); ++i) {
     Member& m = b.members[i];
-    Leaf& leaf = *leaves_[m.leaf];
-    leaf.local = false;
+    const Leaf& leaf = *leaves_[m.leaf];
     const std::lock_guard its(leaf.sink->mutex);
+    leaf.sink->mark = common;
     if (b.report->present[i]) {
       if (divisor != 1) m.sent.div_(divisor);
       leaf.sink->grad = std::move(m.sent);
@@ -315,11 +319,11 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
 // What a failed bucket held is neither this rank's gradient nor the sum: undefined, or as it was.
 void GradientReducer::take_back(Bucket& b) {
   for (Member& m : b.members) {
-    Leaf& leaf = *leaves_[m.leaf];
+    const Leaf& leaf = *leaves_[m.leaf];
     const std::lock_guard its(leaf.sink->mutex);
     leaf.sink->grad = std::exchange(m.before, Tensor());
+    leaf.sink->mark = common;
     m.sent = Tensor();
-    leaf.local = false;
   }
 }
 
@@ -327,6 +331,7 @@ void GradientReducer::end(bool failed) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
   task_ = nullptr;
+  leaders().end(group_.get(), this);
   if (!syncing_) return buckets_.clear();
   StepTimeline timeline;
   timeline.backward = seconds_at(Clock::now());

@@ -46,9 +46,18 @@ class GradientReducer final {
   void set_sync(size_t unit, bool on);
   bool sync(size_t unit) const;
   void forward_begins(size_t unit);
-  /// A backward through a result of the modules begins, whichever leaves it reaches.
-  void joins(autograd::GraphTask& task);
-  void set_rows(int64_t rows);
+  /// One forward of a unit: what its results remember.
+  struct Forward {
+    size_t unit = 0;
+    uint64_t number = 0;
+    double rows = 1;  // weight, where the average is weighted
+  };
+  /// `rows`: of this rank's part of its batch. An Error where the average needs them and there is
+  /// nothing that has rows.
+  void set_rows(size_t unit, std::optional<int64_t> rows);
+  Forward last_forward(size_t unit) const;
+  /// A backward through results of `forward` begins, whichever leaves it reaches.
+  void joins(autograd::GraphTask& task, const Forward& forward);
   std::vector<std::string> unused() const;
   StepTimeline last_step() const;
   CommStages& stages() { return stages_; }
@@ -82,11 +91,21 @@ class GradientReducer final {
     size_t unit = 0, bucket = 0;
     int member = -1;  // of the bucket, in this backward; -1: takes no part
     std::unique_ptr<Hook> hook;
-    bool local = false;                        // its gradient holds what other ranks do not know of
+    double rows = 0;  // of each backward that is in the gradient; see collects()
     std::optional<Clock::time_point> came_at;  // in this backward
+  };
+  // AccumulateGrad::mark: what the gradient holds.
+  enum Holds : uint8_t {
+    anything,   // also what was there at the beginning, or was put there: this rank's own
+    common,     // what all ranks have
+    collected,  // this rank's backwards without synchronisation
+    both
   };
   struct Unit {
     bool sync = true, sync_of_forward = true, removed = false;
+    Forward forward;           // the last one
+    std::vector<uint64_t> in;  // forwards that this backward goes through
+    double rows = 0;           // theirs
     std::weak_ptr<nn::Module> owner;
     std::function<void(const std::string&)> on_failure;
   };
@@ -116,13 +135,17 @@ class GradientReducer final {
 
   void runs(autograd::GraphTask& task);
   void in_graph(size_t leaf, autograd::GraphTask& task);
+  void collects(Leaf& leaf) const;
+  void check_collected(const Leaf& leaf) const;
+  bool weighs() const;
+  double rows() const;  // of this backward
   void comes(size_t leaf, bool defined);
   void accumulated(size_t leaf);
   void begin(bool with_sync);
   Member* member_of(size_t leaf);
   void take(Bucket& bucket);                              // what this rank gives
   void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
-  void launch_next();
+  void launch_next();  // while the backward runs: where this reducer leads
   void end(bool failed);
   // Note [Step timeline]: step_timeline.cc.
   double seconds_at(Clock::time_point t) const;  // since the backward began
@@ -150,7 +173,7 @@ class GradientReducer final {
   std::vector<Unit> units_;
   std::vector<std::string> unused_;
   StepTimeline last_step_;
-  double note_ = 1;  // rows of the last forward
+  uint64_t forwards_ = 0;
 
   // The plan.
   std::vector<size_t> order_;  // of all leaves, the first to be reduced first
@@ -165,7 +188,7 @@ class GradientReducer final {
 
   // Of the backward that runs.
   autograd::GraphTask* task_ = nullptr;
-  bool syncing_ = false;
+  bool syncing_ = false, leads_ = false;
   Clock::time_point began_;
   size_t next_ = 0;
   std::vector<Bucket> buckets_;

@@ -26,6 +26,9 @@ void GradientReducer::begin_join(bool divide_by_active, bool throw_on_early_term
 void GradientReducer::end_join() {
   const std::lock_guard lock(mutex_);
   joining_ = by_active_ = throw_early_ = false;
+  // Those that were through earlier have not what the last steps left in the others' leaves.
+  for (const auto& leaf : leaves_)
+    if (leaf) leaf->sink->mark = anything;
 }
 
 int64_t GradientReducer::synchronised_steps() const {

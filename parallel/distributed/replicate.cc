@@ -155,8 +155,9 @@ void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Re
     return nullptr;
   });
   module->register_forward_pre_hook([state](nn::Module& m, std::vector<Tensor>& inputs) {
-    if (&m != state->module || inputs.empty() || !inputs[0].defined()) return;
-    state->core.set_rows(inputs[0].dim() > 0 ? inputs[0].size(0) : 1);
+    if (&m != state->module) return;
+    if (inputs.empty() || !inputs[0].defined()) state->core.set_rows(std::nullopt);
+    else state->core.set_rows(inputs[0].dim() > 0 ? inputs[0].size(0) : 1);
   });
   module->register_forward_hook(
       [state, mark = state->core.on_result()](nn::Module& m, const std::vector<Tensor>&,

@@ -213,6 +213,12 @@ void ShardContext::advance() {
   }
 }
 
+static CollectiveOptions used_parameters(const ShardGroup& g) {
+  CollectiveOptions o(g.options.name + "/used parameters");
+  o.timeout = g.lanes.gather->timeout();
+  return o;
+}
+
 // Begins to find out which parameters any rank had.
 void ShardContext::announce() {
   std::vector<bool> present;
@@ -223,7 +229,7 @@ void ShardContext::announce() {
   flags_ = zeros({static_cast<int64_t>(present.size())}, TensorOptions(kBool));
   for (size_t i = 0; i < present.size(); ++i) flags_.data_ptr<bool>()[i] = present[i];
   const ShardGroup& first = *reduced_[0];
-  used_ = first.lanes.reduce->all_reduce(flags_, first.options.name + "/used parameters");
+  used_ = first.lanes.reduce->all_reduce(flags_, used_parameters(first));
 }
 
 void ShardContext::settle() {
@@ -233,8 +239,7 @@ void ShardContext::settle() {
   try {
     used_.wait();
     const ShardGroup& first = *pending_[0].group;
-    if (first.lanes.outer)
-      first.lanes.outer->all_reduce(flags_, first.options.name + "/used parameters").wait();
+    if (first.lanes.outer) first.lanes.outer->all_reduce(flags_, used_parameters(first)).wait();
     for (const Pending& p : pending_) {
       p.group->finish_reduction();
       for (const ShardGroup::Unit& unit : p.group->units)

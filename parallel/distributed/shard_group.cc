@@ -370,8 +370,23 @@ bool ShardGroup::reduces() const {
   return std::ranges::any_of(units, [](const Unit& u) { return u.trainable(); });
 }
 
+// zero_grad() means those gradients too that have not come to the shards yet.
+void ShardGroup::drop_zeroed(Unit& unit) {
+  for (size_t i = 0; i < unit.members.size(); ++i) {
+    Member& m = unit.members[i];
+    AccumulateGrad* const leaf = autograd::grad_accumulator(m.shard.impl());
+    if (leaf->mark != AccumulateGrad::kZeroed) continue;
+    leaf->mark = 0;
+    if (std::exchange(m.collected, false))
+      piece_of(unit.collected, unit.layout.offset(i), m.full.sizes()).zero_();
+    if (std::exchange(m.summed, false) && m.shard.numel())
+      piece_of(unit.summed, unit.layout.place(i, lanes.gather->rank()), {m.shard.numel()}).zero_();
+  }
+}
+
 void ShardGroup::collect() {
   for (Unit& unit : units) {
+    drop_zeroed(unit);
     if (unit.gradients.defined()) {
       if (unit.collected.defined()) unit.collected.add_(unit.gradients);
       else unit.collected = std::move(unit.gradients);
@@ -395,6 +410,7 @@ void ShardGroup::launch_reduction() {
     unit.piece = Tensor(TensorBase::empty({unit.layout.piece()}, unit.dtype, unit.device));
     CollectiveOptions o(named("reduce", unit));
     o.order = options.order;
+    o.timeout = lanes.gather->timeout();
     unit.reducing =
         lanes.reduce->reduce_scatter(unit.piece, pieces(unit.collected, unit.layout, n), o);
   }
@@ -412,6 +428,7 @@ void ShardGroup::finish_reduction() {
     if (!all_reducing_) continue;
     CollectiveOptions o(named("all-reduce", unit));
     o.order = options.order;
+    o.timeout = lanes.gather->timeout();
     unit.reducing = lanes.outer->all_reduce(unit.piece, o);
   }
 }
@@ -444,6 +461,7 @@ void ShardGroup::deliver(const bool* present) {
       m.collected = m.summed = false;
       if (!*present++ || !m.shard.requires_grad()) continue;
       AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
+      if (leaf->mark == AccumulateGrad::kZeroed) continue;  // meanwhile
       const int64_t n = m.shard.numel();
       Tensor g = n ? piece_of(piece, unit.layout.place(i, me), {n}) : zeros_at(0, unit);
       leaf->run_hooks(g, 0);

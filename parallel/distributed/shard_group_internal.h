@@ -136,6 +136,7 @@ class ShardGroup final : public autograd::ReduceBucket,
  private:
   ShardGroup(const ShardLanes& l, const FullyShardOptions& o);
   void shard_values(Unit& unit);
+  void drop_zeroed(Unit& unit);
   std::string named(const char* what, const Unit& unit) const;
   ShardState state_ = ShardState::sharded;
   bool all_reducing_ = true;  // all_reduce, when the reduction began

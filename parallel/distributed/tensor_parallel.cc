@@ -9,6 +9,7 @@
 
 namespace ramet::distributed {
 
+using autograd::in_turn;
 using autograd::Node;
 using autograd::record;
 using autograd::recording;
@@ -20,8 +21,9 @@ Tensor copy_to_group(const Tensor& x, const Group& group) {
   RAMET_CHECK(x.defined(), "copy_to_group", "x is undefined");
   Tensor y = x.detach();
   if (!recording(x)) return y;
-  return record("CopyToGroupBackward0", {x}, std::move(y),
-                [group](const Node&, const Tensor& g) { return reduce_from_group(g, group); });
+  return in_turn(
+      record("CopyToGroupBackward0", {x}, std::move(y),
+             [group](const Node&, const Tensor& g) { return reduce_from_group(g, group); }));
 }
 
 Tensor reduce_from_group(const Tensor& x, const Group& group) {
@@ -70,9 +72,9 @@ Tensor scatter_to_group(const Tensor& x, const Group& group, int64_t dim) {
     y = x.detach().slice(dim, first, first + part).clone(MemoryFormat::Contiguous);
   }
   if (!recording(x)) return y;
-  return record(
+  return in_turn(record(
       "ScatterToGroupBackward0", {x}, std::move(y),
-      [group, dim](const Node&, const Tensor& g) { return gather_from_group(g, group, dim); });
+      [group, dim](const Node&, const Tensor& g) { return gather_from_group(g, group, dim); }));
 }
 
 // ---- layers -------------------------------------------------------------------------------------
@@ -84,7 +86,19 @@ TensorParallel::TensorParallel(Group group) : group_(std::move(group)) {
 
 Tensor TensorParallel::slice_of(const Tensor& whole, int64_t dim) const {
   const NoGradGuard off;
-  return scatter_to_group(whole.detach(), group_, dim);
+  Tensor mine = scatter_to_group(whole.detach(), group_, dim);
+  std::vector<Tensor> all;
+  if (group_->rank() == 0)
+    for (const Tensor& slice : whole.detach().split(mine.size(dim), dim))
+      all.push_back(slice.contiguous());
+  group_->scatter(mine, all, 0, "slices of a layer").wait();
+  return mine;
+}
+Tensor TensorParallel::copy_of(const Tensor& whole) const {
+  const NoGradGuard off;
+  Tensor mine = whole.detach().clone(MemoryFormat::Contiguous);
+  group_->broadcast(mine, 0, "a layer").wait();
+  return mine;
 }
 
 namespace {
@@ -119,8 +133,7 @@ void ColumnParallelLinearImpl::pretty_print(std::ostream& stream) const {
 RowParallelLinearImpl::RowParallelLinearImpl(const nn::Linear& whole, Group group, bool parallel)
     : TensorParallel(std::move(group)), input_is_parallel(parallel) {
   weight = add(*this, "weight", slice_of(whole->weight, 1), whole->weight);
-  bias = add(*this, "bias", whole->bias.defined() ? whole->bias.detach().clone() : Tensor(),
-             whole->bias);
+  bias = add(*this, "bias", whole->bias.defined() ? copy_of(whole->bias) : Tensor(), whole->bias);
 }
 
 Tensor RowParallelLinearImpl::forward(const Tensor& x) {

@@ -10,8 +10,8 @@
 // what lies between them is computed alike on all ranks, or on a cut last dimension. Gradients are
 // right when each rank's loss is the same number (Shoeybi et al. 2019, Megatron-LM: its functions f
 // and g are copy_to_group and reduce_from_group). All of this is differentiable any number of
-// times. The layers are made from whole ones, whose values and requires_grad they keep; their
-// parameters are this rank's slices, leaves of their own.
+// times. The layers are made on all ranks together, from rank 0's whole ones; their parameters are
+// this rank's slices, leaves of their own.
 #pragma once
 #include <memory>
 #include <string>
@@ -50,8 +50,9 @@ class RAMET_API TensorParallel {
 
  protected:
   explicit TensorParallel(std::shared_ptr<ProcessGroup> group);
-  /// This rank's slice, a copy.
+  /// This rank's slice of rank 0's tensor, and all of that: copies. Collective.
   Tensor slice_of(const Tensor& whole, int64_t dim) const;
+  Tensor copy_of(const Tensor& whole) const;
   std::shared_ptr<ProcessGroup> group_;
 };
 

@@ -54,6 +54,25 @@ TEST(TensorParallel, FrozenLayersAndRefusals) {
   });
 }
 
+// Seeds that differ from rank to rank.
+TEST(TensorParallel, IsMadeOfRankZerosLayer) {
+  with_groups_of(2, [](const Group& g) {
+    const auto filled = [](auto layer, int rank) {
+      const NoGradGuard off;
+      for (const Tensor& p : layer->parameters())
+        p.copy_(arange(p.numel()).to(kFloat).view(p.sizes()).add(rank).sin());
+      return layer;
+    };
+    nn::Linear first = filled(nn::Linear(4, 6), 0), mine = filled(nn::Linear(4, 6), g->rank());
+    nn::Embedding words = filled(nn::Embedding(6, 3), g->rank());
+    const Tensor x = arange(8).to(kFloat).view({2, 4}), y = first->forward(x), ids = arange(6);
+    EXPECT_TRUE(ColumnParallelLinear(mine, g, true)->forward(x).allclose(y));
+    EXPECT_TRUE(RowParallelLinear(mine, g, false)->forward(x).allclose(y));
+    EXPECT_TRUE(ParallelEmbedding(words, g)->forward(ids).equal(
+        filled(nn::Embedding(6, 3), 0)->forward(ids)));
+  });
+}
+
 // Cut over one dimension of a mesh, sharded over the other.
 TEST(TensorParallel, InsideShardedModules) {
   with_groups_of(4, [](const Group& g) {

@@ -1,0 +1,31 @@
+// meeting_order.h with ranks that have GPUs of their own.
+#include "tests/parallel/distributed/meeting_order.h"
+
+#include "tests/parallel/distributed/cuda/gpu_groups.h"
+
+namespace ramet::testing {
+namespace {
+
+void expect_every_order_on(const Way& way, int gpus_each) {
+  const Gpus gpus(rank_gpus(2 * gpus_each));
+  distributed::meeting::expect_every_order(
+      [&](const auto& body) {
+        with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
+          std::vector<Device> devices;
+          for (int i = 0; i < gpus_each; ++i) devices.push_back(gpu(g->rank() * gpus_each + i));
+          body(g, devices);
+        });
+      },
+      8);
+}
+
+TEST(MeetingOrderOnGpus, OneEach) {
+  for (const Way& way : {kStagedThreads, kNcclThreads}) {
+    SCOPED_TRACE(way);
+    expect_every_order_on(way, 1);
+  }
+}
+TEST(MeetingOrderOnGpus, TwoEach) { expect_every_order_on(kStagedThreads, 2); }
+
+}  // namespace
+}  // namespace ramet::testing

@@ -80,12 +80,21 @@ struct Process {
   }
 };
 
+// What others do with the file takes no time, unless they are stopped in the middle.
+constexpr Milliseconds kPatience = std::chrono::seconds(30), kLittlePatience(2000);
+
 class Locked {
  public:
-  Locked(int fd, const std::string& path) : fd_(fd) {
-    while (flock(fd_, LOCK_EX) != 0)
-      RAMET_CHECK(errno == EINTR, "store", "cannot lock the rendezvous file '", path,
+  Locked(int fd, const std::string& path, Deadline deadline) : fd_(fd) {
+    for (auto pause = std::chrono::microseconds(50); flock(fd_, LOCK_EX | LOCK_NB) != 0;
+         pause = std::min(pause * 2, std::chrono::microseconds(5000))) {
+      if (errno == EINTR) continue;
+      RAMET_CHECK(errno == EWOULDBLOCK, "store", "cannot lock the rendezvous file '", path,
                   "': ", std::strerror(errno), ", expected a file system with locks");
+      RAMET_CHECK(std::chrono::steady_clock::now() < deadline, "store",
+                  "Timeout: another process keeps the rendezvous file '", path, "' locked");
+      std::this_thread::sleep_for(pause);
+    }
   }
   ~Locked() { flock(fd_, LOCK_UN); }
   Locked(const Locked&) = delete;
@@ -166,14 +175,29 @@ struct FileStore::State {
   }
 
   // Runs `change` with everything read and the file locked.
-  template <class F> auto with_all(F change) {
+  template <class F> auto with_all(F change, Deadline deadline = deadline_in(kPatience)) {
     const std::lock_guard here(mutex);
-    const Locked everywhere(fd, path);
+    const Locked everywhere(fd, path, deadline);
     follow();
     if (failure) throw Error(*failure);
     return change();
   }
 
+  static std::string place_of(int rank) { return "rank/" + std::to_string(rank); }
+  bool all_here() const {
+    for (int r = 0; r < client.world_size; ++r)
+      if (!map.count(place_of(r)) || map.count(left_by(r))) return false;
+    return true;
+  }
+  // How many have left.
+  int64_t leave(int64_t n) {
+    const auto at = map.find("left");
+    const int64_t sum =
+        detail::counted("left", at == map.end() ? std::nullopt : std::optional(at->second), n);
+    record(Kind::set, "left", std::to_string(sum));
+    return sum;
+  }
+  static std::string left_by(int rank) { return "left/" + std::to_string(rank); }
   std::string library() const { return client.version.empty() ? version() : client.version; }
 
   void write_head() {
@@ -218,9 +242,10 @@ struct FileStore::State {
     return {};
   }
 
-  void join() {
+  // False: the rank has left the run of this file, which has not ended yet.
+  bool join(Deadline deadline) {
     bool all = false;
-    const Locked everywhere(fd, path);
+    const Locked everywhere(fd, path, deadline);
     struct stat info {};
     if (fstat(fd, &info) != 0) damaged();
     if (info.st_size == 0) write_head();
@@ -228,7 +253,14 @@ struct FileStore::State {
     if (why.empty()) {
       follow();
       if (failure) throw Error(*failure);
-      const std::string key = "rank/" + std::to_string(client.rank);
+      const std::string key = place_of(client.rank);
+      if (map.count(left_by(client.rank))) {
+        if (map.count("complete")) return false;
+        // It tries again while the others are still coming.
+        leave(-1);
+        record(Kind::erase, left_by(client.rank), "");
+        record(Kind::erase, key, "");
+      }
       if (const auto at = map.find(key); at != map.end()) {
         Unpacker u(at->second);
         const Process other = Process::unpack(u);
@@ -246,23 +278,25 @@ struct FileStore::State {
         Packer p;
         self.pack(p);
         record(Kind::set, key, p.bytes());
+        if (all_here()) record(Kind::set, "complete", "");
       }
     } else if (all) {
       follow();
     }
-    if (why.empty()) return;
+    if (why.empty()) return true;
     if (all) record(Kind::failure, "", why);
     throw Error(why);
   }
 };
 
-FileStore::FileStore(std::string path, const StoreClient& client)
+FileStore::FileStore(std::string path, const StoreClient& client, Milliseconds timeout)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.path = std::move(path);
   s.client = client;
   RAMET_CHECK(client.rank >= 0 && client.rank < client.world_size, "store", "rank: got ",
               client.rank, ", expected 0 to ", client.world_size - 1);
+  const Deadline deadline = deadline_in(timeout);
   for (;;) {
     s.fd = open(s.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     RAMET_CHECK(s.fd >= 0, "store", "cannot open the rendezvous file '", s.path,
@@ -271,23 +305,28 @@ FileStore::FileStore(std::string path, const StoreClient& client)
     struct stat opened {
     }, named{};
     if (fstat(s.fd, &opened) == 0 && stat(s.path.c_str(), &named) == 0 &&
-        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev)
-      break;
-    close(s.fd);
+        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev) {
+      if (s.join(deadline)) return;
+      RAMET_CHECK(time_left(deadline).count() > 0, "store", "Timeout: the rendezvous file '",
+                  s.path, "' is of a run that rank ", client.rank,
+                  " has left already, and others have not");
+      std::this_thread::sleep_for(Milliseconds(10));
+    }
+    close(std::exchange(s.fd, -1));
+    s.read_to = 0;
+    s.map.clear();
+    s.failure.reset();
   }
-  s.join();
 }
 
 FileStore::~FileStore() {
   try {
     State& s = *state_;
     const std::lock_guard here(s.mutex);
-    const Locked everywhere(s.fd, s.path);
+    const Locked everywhere(s.fd, s.path, deadline_in(kLittlePatience));
     s.follow();
-    const auto at = s.map.find("left");
-    const int64_t left =
-        detail::counted("left", at == s.map.end() ? std::nullopt : std::optional(at->second), 1);
-    s.record(Kind::set, "left", std::to_string(left));
+    const int64_t left = s.leave(1);
+    s.record(Kind::set, s.left_by(s.client.rank), "");
     if (left >= s.client.world_size) unlink(s.path.c_str());
   } catch (const Error&) {  // the file is gone or damaged: nothing to tidy up
   }
@@ -302,11 +341,12 @@ void FileStore::set(const std::string& key, const std::string& value) {
 std::optional<std::string> FileStore::find(const std::string& key, Deadline deadline) {
   const std::string name = "k/" + key;
   for (auto pause = Milliseconds(1);; pause = std::min(pause * 2, Milliseconds(50))) {
-    const auto value = state_->with_all([&]() -> std::optional<std::string> {
+    const auto look = [&]() -> std::optional<std::string> {
       const auto at = state_->map.find(name);
       if (at == state_->map.end()) return std::nullopt;
       return at->second;
-    });
+    };
+    const auto value = state_->with_all(look, std::max(deadline, deadline_in(kLittlePatience)));
     const Milliseconds left = time_left(deadline);
     if (value || left.count() == 0) return value;
     std::this_thread::sleep_for(std::min(pause, left));
@@ -353,7 +393,7 @@ size_t FileStore::size() {
 
 void FileStore::fail_all(const std::string& why) {
   const std::lock_guard here(state_->mutex);
-  const Locked everywhere(state_->fd, state_->path);
+  const Locked everywhere(state_->fd, state_->path, deadline_in(kPatience));
   state_->follow();
   state_->record(Kind::failure, "", why);
 }

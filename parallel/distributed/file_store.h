@@ -14,7 +14,9 @@ namespace distributed {
 /// library, another world size, a rank that is there already (then every rank gets the error).
 class RAMET_API FileStore final : public Store {
  public:
-  FileStore(std::string path, const StoreClient& client);
+  /// `timeout`: how long others may keep the file locked.
+  FileStore(std::string path, const StoreClient& client,
+            Milliseconds timeout = std::chrono::seconds(30));
   /// The last rank that leaves removes the file.
   ~FileStore() override;
   void set(const std::string& key, const std::string& value) override;

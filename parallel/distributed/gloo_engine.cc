@@ -42,7 +42,7 @@
 namespace ramet::distributed::detail {
 namespace {
 
-constexpr Milliseconds kNever = std::chrono::hours(24 * 30);
+constexpr Milliseconds kNever = kForever;
 constexpr Milliseconds kNoteDelay(300);
 constexpr Milliseconds kProbe(500);
 constexpr uint64_t kNoteTag = ~uint64_t{0}, kProbeTag = kNoteTag - 1;

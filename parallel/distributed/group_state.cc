@@ -39,6 +39,9 @@ std::exception_ptr error_of(const AbortNote& note) {
 // Note [Tags]
 constexpr uint64_t kBesides = uint64_t{1} << 63;  // send and recv
 
+// Whose operation this thread runs.
+thread_local const void* serving = nullptr;
+
 uint64_t numbered(uint64_t n) {
   return n << detail::kRoundBits & ((uint64_t{1} << detail::kFingerprintAt) - 1);
 }
@@ -136,12 +139,18 @@ std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
     // failure() knows
   } catch (const std::exception& e) {
     abort(CommError::Kind::aborted, {rank}, place(op_text) + e.what());
+  } catch (...) {
+    abort(CommError::Kind::aborted, {rank}, place(op_text) + "threw what is no std::exception");
   }
   return failure();
 }
 
 Work ProcessGroup::State::start(detail::Task task) {
-  capture::refuse(name_of(task.header.op), "ranks meet when it is called");
+  const char* const op = name_of(task.header.op);
+  capture::refuse(op, "ranks meet when it is called");
+  RAMET_CHECK(serving != this, op, "called from within an operation of the group '", options.name,
+              "', a communication stage's for example, and would wait for that: expected another "
+              "group");
   check();
   begin_on_gpu(task.lies, task.header);
   const Work work = Work::begun();
@@ -174,7 +183,9 @@ void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
   Queued& q = queue_.front();
   ring_.began(q.task.ticket);
   lock.unlock();
+  const void* const outer = std::exchange(serving, this);
   const std::exception_ptr error = run(q.task);
+  serving = outer;
   lock.lock();
   ring_.ended(q.task.ticket, !error);
   const Work work = q.work;

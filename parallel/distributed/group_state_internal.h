@@ -72,7 +72,7 @@ struct ProcessGroup::State {
   // How the group was made, for further ones.
   std::shared_ptr<Store> store;
   std::string address;
-  std::atomic<uint64_t> subgroups{0}, regroups{0};
+  std::atomic<uint64_t> subgroups{0};
   std::array<std::atomic<uint64_t>, detail::kOps> wire_bytes{};  // sent, by Op
   std::unique_ptr<detail::SharedMemory> shared_memory;           // of processes alone
 

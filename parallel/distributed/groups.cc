@@ -1,7 +1,10 @@
 // Making groups: of processes, of threads, of some of a group's ranks.
 #include <algorithm>
 #include <numeric>
+#include <sstream>
+#include <thread>
 
+#include "parallel/distributed/channel_internal.h"
 #include "parallel/distributed/gloo_engine_internal.h"
 #include "parallel/distributed/group_state_internal.h"
 #include "parallel/distributed/inproc_engine_internal.h"
@@ -32,14 +35,11 @@ class GroupMaker {
 
   static std::shared_ptr<ProcessGroup> further(const ProcessGroup& of, const std::string& prefix,
                                                const std::vector<int>& ranks,
-                                               GroupOptions options) {
+                                               const GroupOptions& options, Deadline deadline) {
     const ProcessGroup::State& s = *of.state_;
-    if (options.backend.empty()) options.backend = s.options.backend;
-    check(options);
     const auto at = std::ranges::find(ranks, s.rank);
     const int rank = static_cast<int>(at - ranks.begin()), size = static_cast<int>(ranks.size());
     const auto store = std::make_shared<PrefixStore>(s.store, prefix);
-    const Deadline deadline = deadline_in(options.timeout);
     std::unique_ptr<detail::Engine> engine;
     if (std::string(s.engine->backend()) == "inproc")
       engine = detail::join_inproc(*store, rank, size, deadline);
@@ -47,7 +47,10 @@ class GroupMaker {
     return make(std::move(engine), rank, size, options, store, s.address);
   }
 
-  static void check_ranks(const char* op, const ProcessGroup& of, const std::vector<int>& ranks) {
+  static void check_further(const char* op, const ProcessGroup& of, const std::vector<int>& ranks,
+                            GroupOptions& options) {
+    if (options.backend.empty()) options.backend = of.state_->options.backend;
+    check(options);
     std::vector<int> sorted = ranks;
     std::ranges::sort(sorted);
     RAMET_CHECK(!ranks.empty() && sorted.front() >= 0 && sorted.back() < of.size() &&
@@ -63,25 +66,74 @@ std::string joined(const std::vector<int>& ranks) {
   for (int r : ranks) out += (out.empty() ? "" : ",") + std::to_string(r);
   return out;
 }
+
+// Which try of each rank it is in which they meet, the same text on all: ranks may have tried in
+// vain before, with this list or others. The first of them says who is there now.
+std::string try_together(Store& store, const std::vector<int>& ranks, size_t me,
+                         Deadline deadline) {
+  const auto key = [](size_t i) { return "try/" + std::to_string(i); };
+  struct Here {
+    Store& store;
+    const std::string key;
+    ~Here() {
+      try {
+        store.erase(key);
+      } catch (const Error&) {}  // it has ended
+    }
+  } here{store, key(me)};
+  const std::string mine = std::to_string(store.add("tries", 1));
+  store.set(here.key, mine);
+  std::vector<int> missing;
+  if (me == 0) {
+    std::string all = mine;
+    for (size_t i = 1; i < ranks.size(); ++i) {
+      const auto theirs = store.find(key(i), deadline);
+      if (theirs) all += "," + *theirs;
+      else missing.push_back(ranks[i]);
+    }
+    if (missing.empty()) {
+      store.set("together", all);
+      return all;
+    }
+  } else {
+    do {
+      const std::string all = store.find("together", deadline).value_or("");
+      std::istringstream numbers(all);
+      std::string number;
+      for (size_t i = 0; i <= me && std::getline(numbers, number, ','); ++i)
+        if (i == me && number == mine) return all;
+      std::this_thread::sleep_for(Milliseconds(5));  // one of an earlier try
+    } while (time_left(deadline).count() > 0);
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (!store.check({key(i)})) missing.push_back(ranks[i]);
+  }
+  fail("regroup", "Timeout: of the ranks ", joined(ranks),
+       " these did not come: ", missing.empty() ? "all came too late" : detail::rank_list(missing),
+       " (store ", store.where(), ")");
+}
 }  // namespace
 
 std::shared_ptr<ProcessGroup> ProcessGroup::subgroup(const std::vector<int>& ranks,
                                                      GroupOptions options) {
-  GroupMaker::check_ranks("subgroup", *this, ranks);
+  GroupMaker::check_further("subgroup", *this, ranks, options);
   const std::string id = std::to_string(++state_->subgroups) + ":" + joined(ranks);
   barrier(CollectiveOptions("subgroup [" + joined(ranks) + "]")).wait();
   if (std::ranges::find(ranks, rank()) == ranks.end()) return nullptr;
   if (options.name == "world") options.name = "ranks " + joined(ranks) + " of " + name();
-  return GroupMaker::further(*this, "subgroup/" + id, ranks, options);
+  return GroupMaker::further(*this, "subgroup/" + id, ranks, options, deadline_in(options.timeout));
 }
 
 std::shared_ptr<ProcessGroup> ProcessGroup::regroup(const std::vector<int>& survivors,
                                                     GroupOptions options) {
-  GroupMaker::check_ranks("regroup", *this, survivors);
+  GroupMaker::check_further("regroup", *this, survivors, options);
   RAMET_CHECK(std::ranges::find(survivors, rank()) != survivors.end(), "regroup", "got the ranks ",
               joined(survivors), ", expected this rank, ", rank(), ", to be one of them");
-  const std::string id = std::to_string(++state_->regroups) + ":" + joined(survivors);
-  return GroupMaker::further(*this, "regroup/" + id, survivors, options);
+  const std::string prefix = "regroup/" + joined(survivors);
+  const auto me = std::ranges::find(survivors, rank()) - survivors.begin();
+  const Deadline deadline = deadline_in(options.timeout);
+  PrefixStore store(state_->store, prefix);
+  const std::string id = try_together(store, survivors, static_cast<size_t>(me), deadline);
+  return GroupMaker::further(*this, prefix + "/" + id, survivors, options, deadline);
 }
 
 std::shared_ptr<ProcessGroup> make_group(const Rendezvous& r, const GroupOptions& options) {

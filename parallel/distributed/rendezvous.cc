@@ -195,7 +195,7 @@ void open_store(Rendezvous& r, const Url& url, const std::string& address, const
   if (url.scheme == "file") {
     RAMET_CHECK(!url.place.empty(), kOp, "path missing: got \"", address,
                 "\", expected file://PATH");
-    r.store = std::make_shared<FileStore>(url.place, client);
+    r.store = std::make_shared<FileStore>(url.place, client, time_left(deadline));
   } else {
     std::string host;
     int port = 0;

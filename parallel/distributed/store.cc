@@ -7,8 +7,7 @@ namespace ramet::distributed {
 
 Milliseconds time_left(Deadline deadline) {
   const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
-  // A month stands for ever: what is added to it does not overflow.
-  return std::clamp(left, Milliseconds(0), Milliseconds(std::chrono::hours(24 * 30)));
+  return std::clamp(left, Milliseconds(0), kForever);
 }
 
 Store::~Store() = default;

@@ -1,6 +1,7 @@
 // A small map from names to bytes that the processes of a run share: how they find each other, and
 // what they agree on before they can talk. Every wait has a deadline.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -18,7 +19,11 @@ namespace distributed {
 
 using Milliseconds = std::chrono::milliseconds;
 using Deadline = std::chrono::steady_clock::time_point;
-inline Deadline deadline_in(Milliseconds t) { return std::chrono::steady_clock::now() + t; }
+/// A month stands for ever: nothing that is added to it overflows.
+inline constexpr Milliseconds kForever = std::chrono::hours(24 * 30);
+inline Deadline deadline_in(Milliseconds t) {
+  return std::chrono::steady_clock::now() + std::min(t, kForever);
+}
 /// Time left, 0 after the deadline.
 RAMET_API Milliseconds time_left(Deadline deadline);
 

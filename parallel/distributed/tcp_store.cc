@@ -10,6 +10,9 @@
 // come later find nobody and can only say, at their deadline, that nobody is there. So
 // rendezvous() hands a server that has somebody left to tell to a thread (lingering_store.cc) and
 // throws; a new server at the same port ends it, and so does the process, two seconds later.
+//
+// A rank that has left and comes again, to meet the others anew at the same address, may find the
+// store of before, which rank 0 has not left yet: it is told to come later.
 #include "parallel/distributed/tcp_store.h"
 
 #include <sys/socket.h>
@@ -36,6 +39,8 @@ namespace {
 constexpr uint64_t kMagic = 0x3165726f74536d52;  // "RmStore1"
 // What a healthy server needs at most for an answer without waiting, and a client for a request.
 constexpr Milliseconds kPatience = std::chrono::seconds(30);
+constexpr Milliseconds kLeaving(500);  // until a connection that was closed there is closed here
+constexpr const char* kLater = "later";
 
 enum class Request : uint64_t { set, find, add, compare_set, erase, size, fail_all };
 enum class Answer : uint64_t { value, nothing, failed };
@@ -56,6 +61,7 @@ struct TcpStoreServer::State {
     Socket socket;
     std::thread thread;
     std::atomic<bool> done{false};
+    std::atomic<uint64_t> client{0};
   };
   StoreClient run;
   MemoryStore store;
@@ -65,12 +71,13 @@ struct TcpStoreServer::State {
   std::mutex mutex;
   std::list<Connection> connections;
   std::map<int, uint64_t> seen;  // rank, its client
+  bool complete = false;         // all were here at once
   std::set<int> came;            // seen, or refused
   int expected = 0;              // how many are to come, as far as anybody says
   std::thread acceptor;
 
   // An empty text, or why this client is refused.
-  std::string greet(const std::string& hello) {
+  std::string greet(Connection& c, const std::string& hello) {
     Unpacker u(hello);
     const uint64_t magic = u.number();
     if (magic != kMagic) return "[store] what connected is no client of a Ramet store";
@@ -78,14 +85,17 @@ struct TcpStoreServer::State {
     const auto rank = static_cast<int>(u.number()), world = static_cast<int>(u.number());
     const uint64_t id = u.number();
     if (!u.good()) return "[store] the client's greeting is damaged";
+    c.client = id;
     if (!run.run_id.empty() && !run_id.empty() && run.run_id != run_id)
       return "[store] rank " + std::to_string(rank) + " belongs to the run '" + run_id +
              "', but the store here serves the run '" + run.run_id +
              "': another run uses this address and port";
+    bool met;
     {
       const std::lock_guard lock(mutex);
       came.insert(rank);
       expected = std::max(expected, world);
+      met = complete;
     }
     std::string why;
     if (theirs != version_of(run))
@@ -98,22 +108,42 @@ struct TcpStoreServer::State {
       why = "[store] rank: got " + std::to_string(rank) + ", expected 0 to " +
             std::to_string(world - 1);
     else {
-      const std::lock_guard lock(mutex);
-      const auto [at, first] = seen.try_emplace(rank, id);
-      if (!first && at->second != id)
-        why = "[store] rank " + std::to_string(rank) +
-              " is there twice: two processes were started with it";
+      std::unique_lock lock(mutex);
+      const Deadline soon = deadline_in(kLeaving);
+      uint64_t& client = seen.try_emplace(rank, id).first->second;
+      for (;;) {
+        if (closing) return kLater;
+        if (!has(client) && !complete) client = id;  // it tries again, the others are still coming
+        if (client == id) break;
+        if (!has(client)) return kLater;
+        if (std::chrono::steady_clock::now() > soon) {
+          why = "[store] rank " + std::to_string(rank) +
+                " is there twice: two processes were started with it";
+          break;
+        }
+        lock.unlock();
+        std::this_thread::sleep_for(Milliseconds(10));
+        lock.lock();
+      }
+      complete =
+          complete || (seen.size() == static_cast<size_t>(run.world_size) &&
+                       std::ranges::all_of(seen, [this](const auto& s) { return has(s.second); }));
     }
-    // All ranks must know: without this one they would wait for ever.
-    if (!why.empty()) store.fail_all(why);
+    // All ranks must know: without this one they would wait for ever. Not so when all are there.
+    if (!why.empty() && !met) store.fail_all(why);
     return why;
+  }
+
+  bool has(uint64_t client) const {
+    return std::ranges::any_of(
+        connections, [client](const Connection& c) { return c.client == client && !c.done; });
   }
 
   void serve(Connection& c) {
     std::string frame;
     // From anybody: a greeting is short.
     if (!c.socket.read_frame(frame, deadline_in(kPatience), 4096)) return;
-    const std::string refusal = greet(frame);
+    const std::string refusal = greet(c, frame);
     if (!c.socket.write_frame(Packer().number(kMagic).text(refusal).bytes(),
                               deadline_in(kPatience)) ||
         !refusal.empty())
@@ -237,6 +267,17 @@ struct TcpStore::State {
   std::string where() const { return "tcp://" + host + ":" + std::to_string(port); }
 
   Socket connect(Deadline deadline) {
+    for (bool later = false;; later = true) {
+      if (Socket s = meet(deadline, later); s.open()) return s;
+      RAMET_CHECK(time_left(deadline).count() > 0, "store", "Timeout: the store at ", where(),
+                  " is one that rank ", client.rank,
+                  " has left already, and rank 0 has not made a new one");
+      std::this_thread::sleep_for(Milliseconds(20));
+    }
+  }
+
+  // Not open: later. That may be said, too, by a server that ends without an answer.
+  Socket meet(Deadline deadline, bool later) {
     std::string why, frame;
     Socket s = detail::connect_to(host, port, deadline, why);
     RAMET_CHECK(
@@ -252,10 +293,12 @@ struct TcpStore::State {
                                   .bytes();
     const Deadline soon = std::min(deadline, deadline_in(kPatience));
     const bool answered = s.write_frame(hello, soon) && s.read_frame(frame, soon, 1 << 16);
+    if (!answered && later) return {};
     Unpacker u(frame);
     RAMET_CHECK(answered && u.number() == kMagic, "store", "what listens at ", where(),
                 " is no Ramet store: the port is taken by another program");
     const std::string refusal = u.text();
+    if (refusal == kLater) return {};
     if (!refusal.empty()) throw Error(refusal);
     return s;
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "parallel/distributed/comm_error.h"
+#include "parallel/distributed/store.h"
 
 namespace ramet::distributed {
 
@@ -42,7 +43,7 @@ void Work::wait() const {
 bool Work::wait_for(std::chrono::milliseconds time) const {
   State& s = state();
   std::unique_lock lock(s.mutex);
-  if (!s.ended.wait_for(lock, time, [&s] { return s.done; })) return false;
+  if (!s.ended.wait_until(lock, deadline_in(time), [&s] { return s.done; })) return false;
   const std::exception_ptr error = s.error;
   lock.unlock();
   if (error) std::rethrow_exception(error);

@@ -71,6 +71,15 @@ says stderr "launch: rank 1 failed: signal 9 (SIGKILL)"
 # Those that do not listen are killed.
 run 4 --nproc 2 --grace 0 -- bash -c 'if [[ $RANK == 0 ]]; then exit 4; fi; trap "" TERM; while :; do sleep 0.1; done'
 
+# Who fails because of another rank may end first: the one that it names is shown, if that fails too.
+for text in "aborted by rank 1: Badness" "rank 1 is gone: the connection to it broke"; do
+  run 5 --nproc 3 -- bash -c 'case $RANK in 0) echo "'"$text"'" >&2; exit 3 ;; 1) sleep 0.4; echo "it was me" >&2; exit 5 ;; 2) while :; do sleep 0.1; done ;; esac'
+  says stderr "launch: rank 1 failed: exit code 5. Its last lines:"
+  says stderr "launch:   it was me"
+done
+run 3 --nproc 2 -- bash -c 'if [[ $RANK == 0 ]]; then echo "aborted by rank 1: Badness" >&2; exit 3; fi; trap "exit 0" TERM; while :; do sleep 0.1; done'
+says stderr "launch: rank 0 failed: exit code 3. Its last lines:"
+
 # What a rank has started is ended, too: by a script that ends at SIGTERM itself, and by one that has ended before.
 cat >"$work/deaf" <<'END'
 trap "" TERM HUP

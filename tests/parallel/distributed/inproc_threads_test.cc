@@ -1,4 +1,7 @@
 // Process groups whose ranks are threads.
+#include <future>
+#include <thread>
+
 #include "tests/parallel/distributed/group_cases.h"
 
 namespace ramet::distributed {
@@ -29,6 +32,44 @@ TEST(LocalGroups, SumsOverManyRanks) {
     Tensor t = numbers_of(g->rank(), 100);
     g->all_reduce(t).wait();
     EXPECT_TRUE(same_bits(t, summed(parts, false)));
+  });
+}
+
+// Survivors learn of a second one's end at different times.
+TEST(LocalGroups, RegroupAfterTriesInVain) {
+  std::promise<void> over;
+  const std::shared_future<void> end = over.get_future().share();
+  with_groups(4, seconds(60), [&](const Group& g) {
+    if (g->rank() == 3) return g->abort("Badness!");
+    error_of([&] { g->barrier().wait(); });
+    if (g->rank() == 2) return end.wait();  // does not come any more
+    GroupOptions soon, late;
+    soon.timeout = Milliseconds(200);
+    late.timeout = seconds(20);
+    if (g->rank() == 0) {
+      expect_part(error_of([&] {
+                    g->regroup({0, 1, 2}, soon);
+                  }),
+                  "Timeout: of the ranks 0,1,2 these did not come: ranks 1, 2");
+      expect_part(error_of([&] { g->regroup({1, 0}, soon); }), "these did not come");
+    }
+    for (int again = 0; again < 2; ++again) {
+      const Group rest = g->regroup({0, 1}, late);
+      Tensor t = ones({2});
+      rest->all_reduce(t).wait();
+      EXPECT_EQ(t[0].item<float>(), 2);
+    }
+    if (g->rank() == 0) over.set_value();
+  });
+}
+
+TEST(LocalGroups, WithoutADeadline) {
+  with_groups(2, Milliseconds::max(), [](const Group& g) {
+    if (g->rank() == 1) std::this_thread::sleep_for(Milliseconds(50));
+    CollectiveOptions o;
+    o.timeout = Milliseconds::max();
+    const Work work = g->barrier(o);
+    EXPECT_TRUE(work.wait_for(Milliseconds::max()));
   });
 }
 

@@ -41,6 +41,36 @@ TEST(Stages, ChainsCompose) {
   });
 }
 
+// As PyTorch's hooks do: here it would wait for itself, and is told so.
+struct CallsTheGroup final : ReduceStage {
+  ProcessGroup* group = nullptr;
+  std::string description() const override { return "calls the group"; }
+  bool lossless() const override { return true; }
+  void attach(const StageSetting& setting) override { group = &setting.group; }
+  void reduce(std::vector<StageValues>& list, const StageNext&) override {
+    for (StageValues& v : list) group->all_reduce(v.values).wait();
+  }
+};
+struct ThrowsANumber final : ReduceStage {
+  std::string description() const override { return "throws"; }
+  bool lossless() const override { return true; }
+  void reduce(std::vector<StageValues>&, const StageNext& next) override {
+    if (next.rank() == 1) throw 42;
+  }
+};
+template <class Stage> void expect_stage_error(const char* text) {
+  with_groups(2, seconds(20), [&](const Group& g) {
+    Given net(Shapes{{4}});
+    GivenDdp ddp(net, g, with_stages({std::make_shared<Stage>()}));
+    expect_part(error_of([&] { reduced(ddp, net, {ones({4})}); }), text);
+  });
+}
+TEST(Stages, ThatCallTheirGroupOrThrowAnything) {
+  expect_stage_error<CallsTheGroup>(
+      "[all_reduce] called from within an operation of the group 'world'");
+  expect_stage_error<ThrowsANumber>("threw what is no std::exception");
+}
+
 // Bytes upside down: another wire format, and nothing lost.
 struct Inverted final : WireFormat {
   std::string description() const override { return "inverted"; }

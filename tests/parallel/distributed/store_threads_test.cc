@@ -1,11 +1,14 @@
 // Stores and rendezvous, with ranks as threads: the stores do not care.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "parallel/distributed/file_store.h"
@@ -258,6 +261,25 @@ TEST(Store, StaleFileIsNamed) {
   }
 }
 
+// By a process that was stopped, say.
+TEST(Store, FileThatSomebodyKeepsLocked) {
+  const TempFolder folder;
+  const std::string path = folder.path("store");
+  FileStore zero(path, {0, 2, "", ""});
+  const int held = open(path.c_str(), O_RDWR);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  const auto begun = std::chrono::steady_clock::now();
+  const std::string text =
+      "Timeout: another process keeps the rendezvous file '" + path + "' locked";
+  expect_part(error_of([&] { FileStore one(path, {1, 2, "", ""}, Milliseconds(200)); }), text);
+  expect_part(error_of([&] { zero.find("k", deadline_in(Milliseconds(100))); }), text);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+  close(held);
+  FileStore one(path, {1, 2, "", ""});
+  one.set("k", "v");
+  EXPECT_EQ(zero.get("k"), "v");
+}
+
 // ---- rendezvous ---------------------------------------------------------------------------------
 
 RendezvousOptions with(std::map<std::string, std::string> variables) {
@@ -440,6 +462,52 @@ TEST(Rendezvous, RanksThatComeLateHearWhyItFailed) {
     EXPECT_EQ(comes(port, 2, 3), text);
     // Another try at this port, though some are still to come.
     EXPECT_EQ(comes(port, 0, 1), "no error");
+  }
+}
+
+// At one address, while a rank still has the store of before: the others wait for it.
+TEST(Rendezvous, OneRunAfterTheOther) {
+  const TempFolder folder;
+  for (const std::string& address :
+       {"tcp://127.0.0.1:" + std::to_string(free_port()), "file://" + folder.path("meet")}) {
+    SCOPED_TRACE(address);
+    for (const int slow : {0, 1})
+      as_ranks(2, [&](int rank) {
+        for (int run = 0; run < 3; ++run) {
+          const Rendezvous r =
+              rendezvous(address + "?world_size=2&rank=" + std::to_string(rank), with({}));
+          const std::string mine = std::to_string(run);
+          r.store->set(std::to_string(rank), mine);
+          EXPECT_EQ(r.store->get(std::to_string(1 - rank)), mine);
+          // Rank 0's store may end before it has answered.
+          if (rank == 1) error_of([&] { r.store->set("over", ""); });
+          else r.store->wait({"over"});
+          if (rank == slow) std::this_thread::sleep_for(Milliseconds(150));
+        }
+      });
+  }
+}
+
+// Nor does it matter how often a rank has tried before the others came.
+TEST(Rendezvous, TriesInVainBefore) {
+  const TempFolder folder;
+  for (const std::string& address :
+       {"tcp://127.0.0.1:" + std::to_string(free_port()), "file://" + folder.path("meet")}) {
+    SCOPED_TRACE(address);
+    std::promise<void> tried;
+    as_ranks(3, [&](int rank) {
+      const std::string url = address + "?world_size=3&rank=" + std::to_string(rank);
+      RendezvousOptions soon = with({});
+      soon.timeout = Milliseconds(200);
+      if (rank == 1) {
+        EXPECT_NE(error_of([&] { rendezvous(url, soon); }), "no error");
+        EXPECT_NE(error_of([&] { rendezvous(url, soon); }), "no error");
+        tried.set_value();
+        std::this_thread::sleep_for(Milliseconds(100));  // meanwhile the last one comes
+      }
+      if (rank == 2) tried.get_future().wait();
+      EXPECT_EQ(rendezvous(url, with({})).world_size, 3);
+    });
   }
 }
 

@@ -83,7 +83,9 @@ struct Gradient {
 
 struct detail::Captures::Capture {
   capture::Program program;
-  std::vector<Tensor> inputs, outputs;
+  // outputs: what is handed out, and whoever has one may do to it what he likes; `results`: what
+  // they are made from again.
+  std::vector<Tensor> inputs, outputs, results;
   std::vector<Gradient> gradients;
   std::unordered_set<const AccumulateGrad*> noted;
 
@@ -128,10 +130,17 @@ struct detail::Captures::Capture {
       if (!g.as_before()) return "gradients";
     return program.failed_guard();
   }
-  void leave() const {
+  void leave() {
     for (const Gradient& g : gradients) g.leave();
-    for (const Tensor& t : outputs)
-      if (t.defined()) t.storage_impl()->wrote(kOp);
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Tensor &out = outputs[i], &as = results[i];
+      if (!as.defined()) continue;
+      as.storage_impl()->wrote(kOp);
+      if (out->node || out->storage != as->storage || out->data != as->data ||
+          out->flags != as->flags || out->key() != as->key() || !same_sizes(out, as) ||
+          !same_strides(out, as))
+        outputs[i] = as.shallow();
+    }
   }
 };
 
@@ -186,9 +195,14 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     capture::Program::Recording recording(c.program);
     const ScopedValue<Noted*> here(noted_by, &noted);
     function(context, c.inputs.data(), c.outputs);
-    for (Tensor& t : c.outputs)
+    for (Tensor& t : c.outputs) {
+      c.results.push_back(t.defined() ? t.detach() : t);
       if (t.defined()) t = t.detach();
+    }
     for (Gradient& g : c.gradients) before.push_back(g.look(c.program));
+    for (size_t i = 0; i < count; ++i)  // the function may make a leaf of it
+      if (c.inputs[i].requires_grad() != given[i]->requires_grad())
+        c.program.forget(c.inputs[i].impl());
     recording.finish();
   }
   c.noted.clear();

@@ -19,27 +19,31 @@
 //
 // - Inputs are copied into tensors of the capture, which are what the function sees: leaves,
 //   without the caller's history. The results are tensors of the capture too, without history; they
-//   hold their values until the next call, which may take them as inputs.
+//   hold their values until the next call, which may take them as inputs. What the caller does to
+//   one of them in place is gone with that call.
 // - Random numbers, learning rates, schedulers' and optimizers' step counts and the counters of
 //   batch norm go on as in eager steps. The gradients that the function leaves behind are there
 //   after a replay as well.
 // - A capture is used only where everything that it depends on is as it was: shapes, strides,
-//   dtypes, devices and requires_grad of inputs; storages and requires_grad of all tensors it uses;
-//   which gradients are defined; training mode and hooks of modules; states that optimizers have;
-//   the state of the thread (grad mode, default dtype, current devices, number of threads).
-//   Otherwise the function is captured again, and both captures are kept for their own cases.
+//   dtypes, devices and requires_grad of inputs; storages, shapes, strides, dtypes and
+//   requires_grad of all tensors it uses, also through views; which gradients are defined; training
+//   mode and hooks of modules; states that optimizers have; the state of the thread (grad mode,
+//   default dtype, current devices, number of threads). Otherwise the function is captured again,
+//   and both captures are kept for their own cases.
 //
 // A data-parallel step is one list, too, on CPU devices, GPUs or both: its CPU kernels run one
 // after the other, each on all threads, those of several GPUs side by side, with the same bits.
 //
 // What cannot be repeated throws `[op] not capturable`, and nothing has changed: values that the
 // host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a
-// changed training mode, parameters that move, optimizer steps of dtypes without a kernel, replicas
-// that merge replica_state, operations of process groups, a capture inside a capture. What the
-// function does outside of this library (its own counters, a rate that it sets, a tensor variable
-// that it assigns) happens when it is captured, not at a replay; tensors and modules that it uses
-// must stay the ones they were, and the settings of modules (a Dropout's p). An optimizer's
-// settings are read at each replay.
+// changed training mode, parameters that move, requires_grad or a shape that it changes of a tensor
+// from outside, generators that it makes, optimizer steps of dtypes without a kernel, replicas that
+// merge replica_state, operations of process groups, a capture inside a capture. To catch the error
+// inside the function does not help. What the function does outside of this library (its own
+// counters, a rate that it sets, a tensor variable that it assigns, thread-local state of its own)
+// happens when it is captured, not at a replay, and so does what a thread does that it starts,
+// which must not use its tensors; tensors and modules that it uses must stay the ones they were,
+// and the settings of modules (a Dropout's p). An optimizer's settings are read at each replay.
 //
 // Thread safety: one thread at a time. A capture keeps all memory that the function used, and the
 // tensors; it dies with the Captured or when more than max_captures() others were used since.

@@ -42,6 +42,7 @@ uint64_t random_draws() { return g_draws; }
 void reset_random_draws() { g_draws = 0; }
 
 Generator::Generator(Device device, uint64_t seed) : state_(std::make_shared<State>()) {
+  capture::refuse("Generator", "its numbers would start again at each replay");
   state_->device = resolve(device).ordinal();
   state_->now = {seed, 0};
 }
@@ -71,7 +72,7 @@ GeneratorState Generator::get_state() const {
 }
 
 void Generator::set_state(GeneratorState state) {
-  capture::refuse("Generator::set_state", "numbers would start again at each replay");
+  capture::refuse("Generator::set_state", "its numbers would start again at each replay");
   State& s = checked("Generator::set_state");
   std::lock_guard lock(s.mutex);
   s.now = state;

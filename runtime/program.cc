@@ -20,10 +20,24 @@ std::mutex& one_at_a_time() {  // never destroyed: static destructors may run op
 }
 // The one that is being made. Read by the threads that make it alone.
 Program* current = nullptr;
+// Memory that was made meanwhile.
+std::unordered_set<const Storage*>& born_here() {  // as above
+  static auto* all = new std::unordered_set<const Storage*>;
+  return *all;
+}
 
 uint8_t looked_at(const TensorImpl* t) {
   return t->all_flags() & (TensorImpl::kContiguous | TensorImpl::kRequiresGrad |
                            TensorImpl::kInternalLayout | TensorImpl::kInference);
+}
+
+// Of sizes and strides; that of an extent of 1 has no meaning.
+uint64_t geometry_of(const TensorImpl* t) {
+  uint64_t h = t->rank;
+  for (int i = 0; i < t->rank; ++i)
+    for (const int64_t n : {t->sizes()[i], t->sizes()[i] == 1 ? 0 : t->strides()[i]})
+      h = (h ^ static_cast<uint64_t>(n)) * 0x9e3779b97f4a7c15 + (h >> 29);
+  return h;
 }
 
 bool same_state(const Context& a, const Context& b) {
@@ -37,7 +51,11 @@ constexpr size_t kRoom = size_t{32} << 10;
 
 }  // namespace
 
-void refused(const char* op, const char* why) { fail(op, "not capturable: ", why); }
+void refused(const char* op, const char* why) {
+  const std::string text = detail::join("[", op, "] not capturable: ", why);
+  if (current && current->refused_.empty()) current->refused_ = text;
+  throw Error(text);
+}
 
 // ---- making -------------------------------------------------------------------------------------
 
@@ -57,6 +75,7 @@ Program::Recording::Recording(Program& into) : program_(into) {
   RAMET_CHECK(!tls.random, "Captured",
               "not capturable: inside a replica of a data-parallel forward");
   one_at_a_time().lock();
+  born_here().clear();
   current = &into;
   tls.capturing = 1;
   detail::observe_captures(true);
@@ -72,6 +91,7 @@ Program::Recording::~Recording() {
 
 void Program::Recording::finish() {
   tls.capturing = 0;
+  if (!program_.refused_.empty()) throw Error(program_.refused_);  // the function went on
   program_.drop_temporaries();
   program_.make_graphs();
   for (const Step& s : program_.steps_)
@@ -83,6 +103,19 @@ void Program::Recording::finish() {
 void Program::undo() noexcept {
   for (size_t i = undo_.size(); i-- > 0;) undo_[i]();
   undo_.clear();
+  const auto as_before = [](const auto& tensors) {
+    for (const auto& [t, seen] : tensors) {
+      if (born_here().count(seen.memory) ||
+          !((looked_at(t) ^ seen.flags) & TensorImpl::kRequiresGrad))
+        continue;
+      t->set(TensorImpl::kRequiresGrad, (seen.flags & TensorImpl::kRequiresGrad) != 0);
+      if (t->is(TensorImpl::kRequiresGrad)) continue;
+      t->slot = 0;  // the history that it was given
+      AutogradSlot::release(std::exchange(t->node, nullptr));
+    }
+  };
+  as_before(tensors_);
+  as_before(watched_);
 }
 
 void* Program::room(size_t bytes) {
@@ -212,6 +245,7 @@ void Program::keep(Storage* memory) {
 
 // A small one lies in its tensor's block.
 void born(Storage* made) {
+  born_here().insert(made->root());
   current->keep(made);
   const bool own = !made->external || made->external == Storage::kOnGpu;
   if (!own || made->memory_of) return;
@@ -291,7 +325,7 @@ void Program::hold(TensorImpl* t, bool by_name) {
   const auto [at, fresh] = tensors_.try_emplace(t);
   if (fresh) {
     add_ref(t->refs);
-    at->second = {t->storage->root(),    t->data,  t->numel,
+    at->second = {t->storage->root(),    t->data,  geometry_of(t),
                   t->storage->version(), t->key(), looked_at(t)};
   }
   at->second.by_name = at->second.by_name || by_name;
@@ -320,9 +354,21 @@ void Program::drop_temporaries() {
   spare_.clear();
   watched_.assign(tensors_.begin(), tensors_.end());
   tensors_.clear();
-  for (auto& [t, seen] : watched_) seen.written = t->storage->version() != seen.version;
+  for (auto& [t, seen] : watched_) {
+    seen.written = t->storage->version() != seen.version;
+    const char* const what = seen.changed(t);
+    const uint8_t laid_out = (looked_at(t) | seen.flags) & TensorImpl::kInternalLayout;
+    if (what && what != std::string("storages") && !laid_out && !born_here().count(seen.memory))
+      refused("Captured", ("a tensor from outside changes its " + std::string(what)).c_str());
+  }
   for (auto& [of, g] : guard_of_) guards_.push_back(std::move(g));
   guard_of_.clear();
+}
+
+const char* Program::Watched::changed(const TensorImpl* t) const {
+  if (t->data != data || t->storage->root() != memory || t->key() != key) return "storages";
+  if (geometry_of(t) != geometry) return "shapes";
+  return looked_at(t) == flags ? nullptr : "requires_grad";
 }
 
 // ---- using --------------------------------------------------------------------------------------
@@ -331,9 +377,7 @@ const char* Program::failed_guard() const {
   if (!same_state(state_, tls) || tls.random) return "state of the thread";
   if (slots_ != max_parallel_slots()) return "number of threads";
   for (const auto& [t, seen] : watched_)
-    if (t->data != seen.data || t->numel != seen.numel || t->key() != seen.key ||
-        looked_at(t) != seen.flags || t->storage->root() != seen.memory)
-      return looked_at(t) != seen.flags ? "requires_grad" : "storages";
+    if (const char* what = seen.changed(t)) return what;
   for (const Guard& g : guards_)
     if (!g.holds()) return g.what;
   return nullptr;

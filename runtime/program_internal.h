@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -69,6 +70,7 @@ class RAMET_API Program {
   friend void patch_last_call(std::function<void(void*)>);
   friend void guard(const void*, const char*, std::function<bool()>);
   friend void once();
+  friend void refused(const char*, const char*);
   friend void region_opened(const Generator&, GeneratorState);
   friend void region_reserved(const PhiloxKey&);
   friend void region_closed(uint64_t);
@@ -93,11 +95,12 @@ class RAMET_API Program {
   struct Watched {  // a tensor that existed before, or outlives the capture
     const Storage* memory;
     void* data;
-    int64_t numel;
+    uint64_t geometry;
     uint32_t version;
     uint16_t key;
     uint8_t flags;
     bool written = false, by_name = false;
+    const char* changed(const TensorImpl* t) const;  // null: it is as it was
   };
   struct Made {  // memory, and how many steps off the one order (off_) there were before
     Storage* memory;
@@ -153,6 +156,7 @@ class RAMET_API Program {
   std::vector<Function> undo_;
   size_t calls_ = 0;
   bool once_ = false;
+  std::string refused_;  // the first refusal
   // the thread's state that operations depend on
   Context state_;
   int slots_;

@@ -208,6 +208,7 @@ static std::mutex& layout_mutex() {
 }
 
 TensorImpl* TensorBase::shallow_impl() const {
+  if (RAMET_UNLIKELY(tls.capturing)) capture::used(p_);  // through what is made here
   std::unique_lock<std::mutex> lock;
   if (RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout))) lock = std::unique_lock(layout_mutex());
   auto* t = new (pool::allocate(sizeof(TensorImpl)))
@@ -224,6 +225,7 @@ TensorImpl* TensorBase::shallow_impl() const {
 }
 
 TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const {
+  if (RAMET_UNLIKELY(tls.capturing)) capture::used(p_);
   int64_t numel = 1;
   bool wrapped = false;
   for (int64_t n : sizes) wrapped |= __builtin_mul_overflow(numel, n, &numel);

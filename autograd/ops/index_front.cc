@@ -55,7 +55,9 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
   if (RAMET_UNLIKELY(capture::active())) {
     // Ours, so that it lives as long as the list does.
     const Tensor seen = dense.shallow();
-    capture::host_work([=] { check_indices(op, seen, low, size, what, ignored); });
+    capture::host_work([op, seen, low, size, what = std::string(what), ignored] {
+      check_indices(op, seen, low, size, what.c_str(), ignored);
+    });
     return;
   }
   int64_t bad = -1;

@@ -36,6 +36,13 @@ template <class F> void expect_replayed(const Row& row, V in, V first, V second,
   }
   EXPECT_EQ(step.counters().captures, 1u);
   EXPECT_EQ(row.no_capture, "") << "it was captured";
+  // Each operand in turn lies in other memory.
+  for (size_t k = 0; k < in.size(); ++k) {
+    if (in[k].numel() == 0) continue;
+    in[k].set_data(second[k].clone());
+    const std::string expected = bits_of_all(f());
+    EXPECT_TRUE(bits_of_all(step()) == expected) << "of before it was moved: operand " << k;
+  }
 }
 
 }  // namespace

@@ -125,6 +125,64 @@ TEST(Refusals, HooksSeedsAndOthers) {
   EXPECT_ERROR_TEXT(undefined(Tensor()), "[Captured] input 0: got an undefined tensor");
 }
 
+// Else later calls would go on with what the function did then.
+TEST(Refusals, ThatTheFunctionCatches) {
+  Captured step([](const Tensor& x) {
+    try {
+      x.sum().item<float>();
+    } catch (const Error&) {}
+    return x + 1;
+  });
+  EXPECT_ERROR_TEXT(step(ones({3})), "[item] not capturable");
+  EXPECT_EQ(step.size(), 0u);
+}
+
+TEST(Refusals, GeneratorsThatTheFunctionMakes) {
+  Captured step([] { return rand({5}, Generator(kHost, 9), TensorOptions()); });
+  EXPECT_ERROR_TEXT(step(), "[Generator] not capturable: its numbers would start again");
+}
+
+// A replay would leave them as they are.
+TEST(Refusals, ChangesOfTensorsFromOutside) {
+  const Tensor w = ones({3}), p = ones({3}).requires_grad_();
+  const Tensor x = ones({3});
+  Captured wants([&](const Tensor& in) {
+    w.requires_grad_(!w.requires_grad());
+    return in + 1;
+  });
+  EXPECT_ERROR_TEXT(wants(x),
+                    "[Captured] not capturable: a tensor from outside changes its requires_grad");
+  EXPECT_FALSE(w.requires_grad());
+  Captured history([&](const Tensor& in) { w.mul_(in * p); });
+  EXPECT_ERROR_TEXT(history(x), "changes its requires_grad");
+  Captured shape([&](const Tensor& in) {
+    w.unsqueeze_(0);
+    return in + 1;
+  });
+  EXPECT_ERROR_TEXT(shape(x), "changes its shapes");
+  EXPECT_TRUE(w.is_leaf());
+  EXPECT_TRUE(w.requires_grad_().is_leaf());  // no history is left
+  // Of its own it may, also where the program keeps it.
+  Tensor kept;
+  Captured keeps([&](const Tensor& in) {
+    kept = in * p;
+    return kept.sum();
+  });
+  EXPECT_EQ(bits(keeps(x)), bits(full({}, 3.f)));
+  Captured makes_a_leaf([](const Tensor& in) {
+    in.requires_grad_();
+    in.mul(in).sum().backward();
+    return in.grad().clone();
+  });
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(bits(makes_a_leaf(x)), bits(full({3}, 2.f)));
+  Captured own([](const Tensor& in) {
+    Tensor leaf = in.detach().clone().requires_grad_();
+    leaf.mul(leaf).sum().backward();
+    return leaf.grad().unsqueeze_(0);
+  });
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(bits(own(x)), bits(full({1, 3}, 2.f)));
+}
+
 TEST(Refusals, OptimizersWithoutAKernel) {
   Tensor p = ones({2}, TensorOptions(kBFloat16)).requires_grad_();
   p.mutable_grad() = ones({2}, TensorOptions(kBFloat16));

@@ -156,6 +156,16 @@ TEST(Captured, IndicesAreCheckedAtEachReplay) {
 }
 
 // What came before the index that is out of range has happened, and is seen to.
+TEST(Captured, TextsOfIndicesThatAreOutOfRangeAtAReplay) {
+  Captured step([](const Tensor& x, const Tensor& i) { return x.index({i}); });
+  const Tensor x = randn({4, 2}), bad = full({2}, 9, kLong);
+  step(x, full({2}, 1, kLong));
+  std::vector<std::string> others;  // where the text was
+  for (int i = 0; i < 50; ++i) others.push_back(std::string(24, 'X') + std::to_string(i));
+  EXPECT_ERROR_TEXT(step(x, bad), "expected [-4, 4) (size of dimension 0)");
+  EXPECT_EQ(step.counters().captures, 1u);
+}
+
 TEST(Captured, AReplayThatFailsHasWritten) {
   const Tensor w = randn({4, 2}), count = zeros({1});
   Captured step([&](const Tensor& i) {

@@ -1,5 +1,6 @@
 #include "runtime/devices.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -88,23 +89,31 @@ struct Workers {
   // ones that compute.
   std::atomic<int> started{0};
   bool may_spin() const { return started.load(std::memory_order_relaxed) < get_num_threads(); }
+};
 
-  ~Workers() {  // static destruction: no thread survives main
+// Static destruction: no thread survives main. But where a task has called exit(): it never ends,
+// nor what is parked behind it or waits for it, so all of them go on until the process ends.
+struct LastWord {
+  Workers& workers;
+  ~LastWord() {
+    for (const Worker& w : workers.of)
+      if (w.thread.get_id() == std::this_thread::get_id()) return;
     {
-      std::unique_lock lock(mutex);
-      finished.wait(lock, [&] { return parked.empty(); });
-      stop = true;
+      std::unique_lock lock(workers.mutex);
+      workers.finished.wait(lock, [&] { return workers.parked.empty(); });
+      workers.stop = true;
     }
-    for (Worker& w : of) {
+    for (Worker& w : workers.of) {
       if (!w.thread.joinable()) continue;
       w.wake.notify_all();
       w.thread.join();
     }
   }
 };
-Workers& workers() {  // made by the first parallel operation
-  static Workers w;
-  return w;
+Workers& workers() {             // made by the first parallel operation
+  static auto* w = new Workers;  // threads may outlive static objects
+  static const LastWord last{*w};
+  return *w;
 }
 
 std::atomic<uint64_t> g_host_syncs{0};

@@ -47,6 +47,7 @@ bool gpu::copy_later(const TensorBase& to, const TensorBase& from, bool fresh) {
   if (!(in && is_pinned(from)) && !(out && is_pinned(to))) return false;
   const TensorBase &here = in ? from : to, &there = in ? to : from;
   Storage &host = *here.storage_impl(), &device = *there.storage_impl();
+  if (host.has_aliases()) return false;  // whose words would say nothing of it
   // Copies of the host's memory are ordered by the library, without a wait.
   const uint64_t before = host.pending.load(std::memory_order_acquire);
   if (before && !is_copy(before)) wait_pending(host);
@@ -54,8 +55,6 @@ bool gpu::copy_later(const TensorBase& to, const TensorBase& from, bool fresh) {
   const uint64_t ticket =
       host_copies()->copy(to->data, to.device(), from->data, from.device(), to.nbytes(), fresh);
   host.pending.store(ticket, std::memory_order_release);
-  if (Storage* root = host.root(); root != &host)
-    root->pending.store(ticket, std::memory_order_release);
   if (!device.memory_of && device.refs.load(std::memory_order_acquire) == 1)
     device.pending.store(ticket, std::memory_order_release);
   else host_copies()->order(ticket);

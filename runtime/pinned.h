@@ -12,7 +12,8 @@
 //   stream behind the copy; the host does not wait. Whoever asks for the host's waits. A raw
 //   pointer that was taken earlier is good after synchronize() or an Event.
 // - Where other storages may see the GPU's memory, whose words say nothing, the compute stream is
-//   put behind the copy at once.
+//   put behind the copy at once. Where others see the host's (Tensor::data), the copy is waited
+//   for.
 //
 // Pinned memory that is released goes to nobody else before the copies from and to it are done.
 #pragma once

@@ -16,12 +16,19 @@ namespace {
 
 struct ExternalStorage : Storage {
   std::function<void(void*)> deleter;
+  std::atomic<uint32_t> aliases{0};  // of pinned memory
   ExternalStorage(void* p, size_t n, Device d, std::function<void(void*)> f)
       : Storage(n, d.ordinal()), deleter(std::move(f)) {
     data = p;
     external = kForeign;
   }
 };
+
+std::atomic<uint32_t>* aliases_of(Storage* memory) {
+  Storage* const root = memory->root();
+  return root->external == Storage::kPinned ? &static_cast<ExternalStorage*>(root)->aliases
+                                            : nullptr;
+}
 
 // The header is in host memory; the memory goes back to the device that it came from.
 [[gnu::cold]] Storage* make_on_gpu(size_t bytes, Device device) {
@@ -58,6 +65,7 @@ Storage* Storage::alias(Storage* memory, void* data, size_t bytes, Storage* vers
   s->data = data;
   s->memory_of = memory;
   add_ref(memory->refs);
+  if (auto* const aliases = aliases_of(memory)) ++*aliases;
   if (versions) {
     s->version_of = versions;
     add_ref(versions->refs);
@@ -99,10 +107,16 @@ void Storage::destroy() {
     return;
   }
   if (memory_of) {
+    if (auto* const aliases = aliases_of(memory_of)) --*aliases;
     memory_of->release();
     return pool::deallocate(this, sizeof(Storage));
   }
   detail::free_block(this, sizeof(Storage) + bytes, bytes, static_cast<int>(device));
+}
+
+bool Storage::has_aliases() {
+  const auto* const aliases = aliases_of(this);
+  return memory_of || (aliases && *aliases > 0);
 }
 
 uint64_t Storage::serial() {

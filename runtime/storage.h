@@ -80,6 +80,8 @@ struct alignas(64) Storage {
     return device == o.device && a < b + o.bytes && b < a + bytes;
   }
   uint64_t serial();
+  /// Of pinned memory: do other storages show it?
+  bool has_aliases();
   void release() {
     if (drop_ref(refs)) destroy();
   }

@@ -176,6 +176,13 @@ TEST(Pinned, AliasesComeBehindToo) {
     early.zero_();
     EXPECT_EQ(numbers(early), numbers(zeros({kN})));
     EXPECT_EQ(numbers(out), numbers(drawn({kN}, kFloat, 1)));
+    // The host's memory.
+    const Tensor look = p.data();
+    x.copy_(p, true);
+    look.fill_(7);
+    EXPECT_EQ(numbers(x), numbers(drawn({kN}, kFloat, 1)));
+    p.copy_(x, true);
+    EXPECT_EQ(numbers(look), numbers(drawn({kN}, kFloat, 1)));
   });
 }
 

@@ -35,14 +35,6 @@ void with_a_capture() {
   for (int k = 0; k < 20; ++k) y = step(x);
   std::exit(kCode);
 }
-void with_a_thread_that_goes_on() {
-  static Tensor x = randn({100, 100}).to(kGpu);
-  std::thread([] {
-    for (;;) (x * 2).tanh().sum().item<float>();
-  }).detach();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::exit(kCode);
-}
 void with_replicas() {
   static nn::Linear net(4, 3);
   net->to(kGpu);
@@ -73,7 +65,6 @@ TEST(Exit, HasItsCode) {
     setenv("RAMET_EMULATED_STREAMS", mode, 1);
     EXPECT_EXIT(with_queued_work(), ::testing::ExitedWithCode(kCode), "");
     EXPECT_EXIT(with_a_capture(), ::testing::ExitedWithCode(kCode), "");
-    EXPECT_EXIT(with_a_thread_that_goes_on(), ::testing::ExitedWithCode(kCode), "");
     EXPECT_EXIT(with_replicas(), ::testing::ExitedWithCode(kCode), "");
     EXPECT_EXIT(with_an_error_that_nobody_heard_of(), ::testing::ExitedWithCode(kCode), "");
     EXPECT_EXIT(from_a_worker(), ::testing::ExitedWithCode(kCode), "");

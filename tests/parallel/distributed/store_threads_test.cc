@@ -540,6 +540,7 @@ TEST(Rendezvous, RunsAreKeptApart) {
 // Ranks that somebody numbered for himself may be started by several steps of a job.
 TEST(Rendezvous, StepsOfOneJob) {
   const std::string port = std::to_string(free_port());
+  std::promise<void> heard;  // what rank 0 serves ends with it
   as_ranks(2, [&](int rank) {
     const std::string r = std::to_string(rank);
     const Rendezvous got = rendezvous("env://", with({{"RANK", r},
@@ -552,6 +553,8 @@ TEST(Rendezvous, StepsOfOneJob) {
     EXPECT_EQ(got.rank, rank);
     got.store->set("from" + r, r);
     EXPECT_EQ(got.store->get("from" + std::to_string(1 - rank)), std::to_string(1 - rank));
+    if (rank == 1) heard.set_value();
+    else heard.get_future().wait_for(std::chrono::seconds(20));
   });
 }
 

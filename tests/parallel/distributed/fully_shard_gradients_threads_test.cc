@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
-#include <thread>
 
 #include "autograd/autograd.h"
 #include "nn/linear.h"
@@ -155,66 +153,6 @@ TEST(FullyShardGradients, WithoutSynchronisation) {
     EXPECT_EQ(gradient(*g, shard(net, 1), 2), Numbers(2, 110 + 2 * 0.5));
     step(1000 + r, {1});
     EXPECT_EQ(gradient(*g, shard(net, 1), 2), Numbers(2, 1110 + 3 * 0.5));
-  });
-}
-
-// Also what has not come to grad() yet.
-TEST(FullyShardGradients, ZeroGradDropsWhatWasCollected) {
-  with_groups_of(4, [](const Group& g) {
-    for (const auto& mesh : {DeviceMesh(g), init_device_mesh(g, {2, 2}, {"replicate", "shard"})}) {
-      nn::Linear net(nn::LinearOptions(8, 1).bias(false));
-      fully_shard(net, mesh);
-      const FullyShardHandle h = fully_shard_handle(net);
-      const auto backward = [&](double x) { net(full({1, 8}, x)).sum().backward(); };
-      const auto expect = [&](double expected) {
-        for (const Tensor& p : net->parameters())
-          EXPECT_TRUE(p.grad().equal(full_like(p.detach(), expected)));
-      };
-      for (const bool none : {true, false}) {
-        h.set_requires_gradient_sync(false);
-        backward(1000);
-        net->zero_grad(none);
-        backward(2);
-        h.set_requires_gradient_sync(true);
-        backward(1);
-        expect(3);
-        if (mesh.ndim() == 2) {  // of the sum over the shards
-          h.set_requires_all_reduce(false);
-          backward(1000);
-          net->zero_grad(none);
-          h.set_requires_all_reduce(true);
-          backward(1);
-          expect(1);
-        }
-        // On its way.
-        h.set_is_last_backward(false);
-        backward(1000);
-        net->zero_grad(none);
-        h.set_is_last_backward(true);
-        backward(1);
-        expect(1);
-        net->zero_grad(none);
-      }
-    }
-  });
-}
-
-// The deadline of the group that was given, whenever it is set.
-TEST(FullyShardGradients, DeadlineOfReductions) {
-  with_groups_of(2, [](const Group& g) {
-    nn::Linear net(4, 4);
-    fully_shard(net, g);
-    g->set_timeout(Milliseconds(300));
-    const Tensor loss = net(ones({1, 4})).sum();
-    const auto begun = std::chrono::steady_clock::now();
-    if (g->rank() == 0) {
-      EXPECT_THROW(loss.backward(), CommError);
-      EXPECT_LT(std::chrono::steady_clock::now() - begun, seconds(20));
-    } else {
-      while (error_of([&] { g->check(); }) == "no error" &&
-             std::chrono::steady_clock::now() - begun < seconds(20))
-        std::this_thread::sleep_for(Milliseconds(20));
-    }
   });
 }
 

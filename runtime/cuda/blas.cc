@@ -178,8 +178,8 @@ class Descriptors {
   int device_;
 };
 
-Choice search(const char* op, int device, const BlasProduct& p, const Descriptors& d,
-              cublasLtHandle_t handle, const uint32_t (&aligned)[3]) {
+Choice search(const char* op, int device, const Descriptors& d, cublasLtHandle_t handle,
+              const uint32_t (&aligned)[3]) {
   struct Preference {
     cublasLtMatmulPreference_t p = nullptr;
     ~Preference() {
@@ -190,6 +190,10 @@ Choice search(const char* op, int device, const BlasProduct& p, const Descriptor
   const uint64_t most = kWorkspace;
   RAMET_BLAS(op, device, MatmulPreferenceSetAttribute, preference.p,
              CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most);
+  // The others add up the parts of a long sum in the output's type: a 16-bit one would round each.
+  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  RAMET_BLAS(op, device, MatmulPreferenceSetAttribute, preference.p,
+             CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
   constexpr cublasLtMatmulPreferenceAttributes_t kAlignments[] = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -206,7 +210,6 @@ Choice search(const char* op, int device, const BlasProduct& p, const Descriptor
       (status == CUBLAS_STATUS_SUCCESS && (count == 0 || result.state != CUBLAS_STATUS_SUCCESS)))
     return {false, {}, 0};
   if (status != CUBLAS_STATUS_SUCCESS) refuse(op, device, "MatmulAlgoGetHeuristic", status);
-  (void)p;
   return {true, result.algo, result.workspaceSize};
 }
 
@@ -261,10 +264,9 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
     if (!blas.handle) RAMET_BLAS(op, device, Create, &blas.handle);
     handle = blas.handle;
     const auto found = blas.choices.find(key);
-    choice =
-        found != blas.choices.end()
-            ? found->second
-            : blas.choices.emplace(key, search(op, device, p, d, handle, aligned)).first->second;
+    choice = found != blas.choices.end()
+                 ? found->second
+                 : blas.choices.emplace(key, search(op, device, d, handle, aligned)).first->second;
   }
   if (!choice.found) return false;
   const Scratch workspace(device, choice.workspace);

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <new>
 
-#include "runtime/cuda/emulated/control.h"
+#include "runtime/cuda/emulated/engine.h"
 #include "runtime/cuda/emulated/matrix_product.h"
 
 struct cublasLtContext {};
@@ -17,6 +17,14 @@ struct Description {
   cublasOperation_t transpose_a, transpose_b;
   uint32_t epilogue;
   const void* bias;
+};
+
+/// What a cublasLtMatmulPreference_t holds, and a cublasLtMatmulAlgo_t.
+struct Preference {
+  uint32_t reductions;
+};
+struct Algorithm {
+  bool halves;
 };
 
 static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t));
@@ -53,6 +61,16 @@ double scalar(cudaDataType_t type, const void* value) {
   return double(*static_cast<const float*>(value));
 }
 
+// Long sums of few elements, as the library does.
+constexpr int64_t kLongSum = 512, kFewElements = 4096;
+bool takes_halves(const MatrixProduct& p, const Preference& preference) {
+  constexpr uint32_t narrow =
+      CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  const int64_t k = p.transpose_a ? p.a.rows : p.a.columns;
+  return (preference.reductions & narrow) && k >= kLongSum &&
+         p.d.rows * p.d.columns <= kFewElements;
+}
+
 bool computes(const Description& description, cudaDataType_t type) {
   if (type == CUDA_R_64F)
     return description.compute == CUBLAS_COMPUTE_64F && description.scale == CUDA_R_64F;
@@ -82,6 +100,7 @@ using namespace ramet::emulated;
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  if (!this_thread.bound) return CUBLAS_STATUS_NOT_INITIALIZED;
   *handle = new (std::nothrow) cublasLtContext;
   return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
@@ -189,7 +208,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   *preference = new (std::nothrow) cublasLtMatmulPreferenceOpaque_t{};
-  return *preference ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+  if (!*preference) return CUBLAS_STATUS_ALLOC_FAILED;
+  put(*preference, Preference{CUBLASLT_REDUCTION_SCHEME_MASK});
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
@@ -197,15 +218,20 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The one algorithm here needs no workspace and takes any alignment, so nothing changes.
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+// The algorithms here need no workspace and take any alignment.
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, size_t bytes) {
   uint64_t limit = 0;
   uint32_t alignment = 0;
+  Preference allowed{};
   switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
       return take(value, bytes, &limit) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      if (!take(value, bytes, &allowed.reductions)) return CUBLAS_STATUS_INVALID_VALUE;
+      put(preference, allowed);
+      return CUBLAS_STATUS_SUCCESS;
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
@@ -218,11 +244,11 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* count) {
   *count = 0;
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!handle || !this_thread.bound) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
   const auto description = get<Description>(desc);
   const MatrixProduct product = product_of(description, a, b, c, d);
@@ -231,6 +257,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   results[0] = {};
   results[0].state = CUBLAS_STATUS_SUCCESS;
   results[0].wavesCount = 1;
+  put(&results[0].algo, Algorithm{takes_halves(product, get<Preference>(preference))});
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -239,8 +266,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               const void* A, cublasLtMatrixLayout_t a, const void* B,
                               cublasLtMatrixLayout_t b, const void* beta, const void* C,
                               cublasLtMatrixLayout_t c, void* D, cublasLtMatrixLayout_t d,
-                              const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t stream) {
-  if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
+                              const cublasLtMatmulAlgo_t* algo, void*, size_t,
+                              cudaStream_t stream) {
+  if (!handle || !this_thread.bound) return CUBLAS_STATUS_NOT_INITIALIZED;
   const auto description = get<Description>(desc);
   MatrixProduct product = product_of(description, a, b, c, d);
   if (!fits(product)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -248,6 +276,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   // On the host, so read now: the caller's scalars may be gone when the stream gets here.
   product.alpha = scalar(description.scale, alpha);
   product.beta = scalar(description.scale, beta);
+  // Null: the library asks itself for one, with no preference.
+  product.halves =
+      algo ? get<Algorithm>(algo).halves : takes_halves(product, {CUBLASLT_REDUCTION_SCHEME_MASK});
   const size_t width = product.d.element_bytes();
   if (!holds(A, product.a.extent(), width) || !holds(B, product.b.extent(), width) ||
       !holds(D, product.d.extent(), width) ||

@@ -40,7 +40,15 @@ template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, 
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const auto left = load<Compute>(p.a, a, p.transpose_a);
   const auto right = load<Compute>(p.b, b, p.transpose_b);
-  const Eigen::Matrix<Compute, Eigen::Dynamic, Eigen::Dynamic> product = left * right;
+  Eigen::Matrix<Compute, Eigen::Dynamic, Eigen::Dynamic> product;
+  if (p.halves) {
+    const Eigen::Index first = left.cols() / 2, second = left.cols() - first;
+    product = left.leftCols(first) * right.topRows(first);
+    product = product.unaryExpr([](Compute x) { return static_cast<Compute>(T(x)); });
+    product += left.rightCols(second) * right.bottomRows(second);
+  } else {
+    product = left * right;
+  }
   const auto* bias = static_cast<const T*>(p.bias);
   const auto alpha = static_cast<Compute>(p.alpha), beta = static_cast<Compute>(p.beta);
   for (int64_t column = 0; column < p.d.columns; ++column)

@@ -25,6 +25,9 @@ struct MatrixProduct {
   bool relu = false;
   const void* bias = nullptr;  // of D's type, one for each row of D
   double alpha = 1, beta = 0;
+  // The sum in two halves, of which the first is rounded to D's type before they are added up: what
+  // cuBLASLt may do where nobody forbids it.
+  bool halves = false;
 };
 
 /// Whether the shapes fit, the types are one, and the batches are.

@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "kernels/gpu_elements.h"
 #include "kernels/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
@@ -8,16 +10,19 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// 16 bytes a thread where `aligned`, the rest byte by byte.
-__global__ void copy_bytes_kernel(const unsigned char* in, unsigned char* out, int64_t bytes,
-                                  bool aligned) {
-  const int64_t packs = aligned ? bytes / 16 : 0;
+// 16 bytes a thread, then the rest. REQUIRES: both at multiples of 16.
+__global__ void copy_bytes_kernel(const unsigned char* in, unsigned char* out, int64_t bytes) {
+  const int64_t packs = bytes / 16;
   for (int64_t i = first_item(); i < packs; i += item_step()) {
     unsigned char v[16];
     load_bytes<16>(in + i * 16, v);
     store_bytes<16>(out + i * 16, v);
   }
   for (int64_t i = packs * 16 + first_item(); i < bytes; i += item_step()) out[i] = in[i];
+}
+
+template <class T> __global__ void copy_words_kernel(const T* in, T* out, int64_t n) {
+  for (int64_t i = first_item(); i < n; i += item_step()) out[i] = in[i];
 }
 
 template <class C> __global__ void convert_kernel(CopyDenseArgs a, bool packed) {
@@ -94,11 +99,19 @@ void transpose(const CopyStridedArgs& a, Stream where) {
 void copy_dense(const CopyDenseArgs& a, Stream where) {
   if (a.in_type == a.out_type) {
     const auto places = reinterpret_cast<uintptr_t>(a.in) | reinterpret_cast<uintptr_t>(a.out);
-    const bool aligned = places % 16 == 0;
     const int64_t bytes = a.n * bytes_of(a.in_type);
-    return start_for("copy", where, aligned ? ceil_div(bytes, 16) : bytes, copy_bytes_kernel,
-                     static_cast<const unsigned char*>(a.in), static_cast<unsigned char*>(a.out),
-                     bytes, aligned);
+    if (places % 16 == 0)
+      return start_for("copy", where, ceil_div(bytes, 16), copy_bytes_kernel,
+                       static_cast<const unsigned char*>(a.in), static_cast<unsigned char*>(a.out),
+                       bytes);
+    // As a slice is: neighbours still read and write neighbours, so the elements will do. Memory
+    // of a user's may lie at multiples of less.
+    const auto word_bytes = std::gcd(static_cast<int64_t>(places | 16), bytes_of(a.in_type));
+    return by_word(word_bytes, [&](auto word) {
+      using T = decltype(word);
+      start_for("copy", where, bytes / word_bytes, copy_words_kernel<T>,
+                static_cast<const T*>(a.in), static_cast<T*>(a.out), bytes / word_bytes);
+    });
   }
   const bool packed = packs_fit(a.in, a.in_type) && packs_fit(a.out, a.out_type);
   by_compute_type(a.in_type, [&](auto c) {

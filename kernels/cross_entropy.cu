@@ -242,9 +242,10 @@ __global__ void consume_kernel(CrossEntropyConsumeArgs a, const double* weight_s
         for (int j = 0; j < kPack; ++j) spread = fma(v[j] - top, w[j], spread);
       });
     }
-    // Behind this barrier (of a block, or a warp) nobody reads the target's element any more.
+    // Behind the block's or the warp's barrier nobody reads the target's element any more.
     const T at_target = counts && place == 0 ? Cast<T, S>::load(x.p[target]) : T(0);
     spread = over_group<kGroup>(spread, Plus(), shared);
+    if constexpr (kGroup == kWarp) __syncwarp();  // shuffles do not order memory
     if (row < 0) return;
     if (!counts) {
       if (place == 0) losses[row] = 0;

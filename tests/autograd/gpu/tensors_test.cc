@@ -7,6 +7,7 @@
 
 #include "autograd/ops.h"
 #include "runtime/allocator.h"
+#include "runtime/cuda/device_state.h"
 #include "runtime/device.h"
 #include "tests/autograd/op_table.h"
 
@@ -30,6 +31,23 @@ Tensor numbers(IntArrayRef sizes) {
   int64_t n = 1;
   for (int64_t s : sizes) n *= s;
   return arange(static_cast<double>(n)).reshape(sizes);
+}
+
+TEST(GpuTensors, CopiesOfDenseSlices) {
+  // Where the slice begins decides how wide a thread's piece is: 16 bytes or the element.
+  for (const ScalarType t : {kDouble, kFloat, kHalf, kUInt8})
+    for (const int64_t from : {0, 1, 2, 5, 16}) {
+      const Tensor x = arange(3000).remainder(251).to(t), there = x.to(gpu).slice(0, from);
+      cuda::DeviceState& state = cuda::device_state(0, "test");
+      state.forget_launches();
+      const Tensor copy = there.clone();
+      const auto bytes = static_cast<uint64_t>(there.numel() * x.element_size());
+      const uint64_t wide = static_cast<uint64_t>(from * x.element_size()) % 16 == 0
+                                ? bytes / 16
+                                : static_cast<uint64_t>(there.numel());
+      EXPECT_LT(state.launches().most_threads, wide + 1024) << t << " from " << from;
+      EXPECT_EQ(bits(copy.to(host)), bits(x.slice(0, from).clone())) << t << " from " << from;
+    }
 }
 
 TEST(GpuTensors, MoveBetweenHostAndDevices) {

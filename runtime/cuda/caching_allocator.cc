@@ -170,7 +170,10 @@ uint64_t CachingAllocator::last_freed(void* memory) {
 void CachingAllocator::out_of_memory(size_t bytes, const char* why) {
   size_t room = 0, total = 0, largest = 0;
   const CardGuard guard("allocate", device_);
-  if (cudaMemGetInfo(&room, &total) != cudaSuccess) room = total = 0;
+  if (cudaMemGetInfo(&room, &total) != cudaSuccess) {
+    (void)cudaGetLastError();
+    room = total = 0;
+  }
   for (const auto& list : free_)
     if (!list.empty()) largest = std::max(largest, list.rbegin()->size);
   const auto text = [](size_t n) { return std::to_string(n); };

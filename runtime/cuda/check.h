@@ -12,6 +12,14 @@ namespace cuda {
 [[noreturn, gnu::cold]] RAMET_API void raise(cudaError_t code, const char* op, const char* call,
                                              int device);
 
+/// Whether a query's answer is "not ready". That is no error, but may stay the thread's last one,
+/// which the next launch would find: it does not stay.
+inline bool is_not_ready(cudaError_t code) {
+  if (code != cudaErrorNotReady) return false;
+  (void)cudaGetLastError();
+  return true;
+}
+
 /// The function's name out of the text of a call.
 #define RAMET_CUDA(op, device, call)                                                      \
   do {                                                                                    \

@@ -35,6 +35,7 @@ struct Buffers {
   Half half[2];
 
   ~Buffers() {
+    (void)use_any_card();
     for (Half& h : half) {
       h.free.reset();
       if (h.memory) (void)cudaFreeHost(h.memory);
@@ -191,7 +192,7 @@ Trial::Trial(int from, int to) : from_(from), to_(to), sent_(kBytes), done_(kOp,
 Trial::~Trial() { give_back(); }
 
 void Trial::give_back() {
-  if (stream_) (void)cudaStreamDestroy(stream_);
+  if (stream_ && use_any_card()) (void)cudaStreamDestroy(stream_);
   if (source_) caching_allocator(from_).free(source_);
   if (target_) caching_allocator(to_).free(target_);
 }
@@ -214,7 +215,7 @@ void Trial::begin() {
 bool Trial::ended() {
   const CardGuard guard(kOp, to_);
   const cudaError_t code = cudaEventQuery(done_.get());
-  if (code == cudaErrorNotReady) return false;
+  if (is_not_ready(code)) return false;
   RAMET_CUDA(kOp, to_, code);
   return true;
 }

@@ -59,6 +59,7 @@ uint32_t number_of(const gpu::DataCheck& check) {
 }  // namespace
 
 DataFaults::~DataFaults() {
+  (void)use_any_card();
   if (own_) (void)cudaStreamDestroy(own_);
   if (host_) (void)cudaFreeHost(host_);
 }

@@ -1,10 +1,17 @@
 #include "runtime/cuda/device_state.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_list.h"
 #include "runtime/cuda/per_device.h"
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/control.h"
+#else
+#include <cuda.h>
+#include <dlfcn.h>
+#endif
 
 namespace ramet {
 namespace cuda {
@@ -13,6 +20,35 @@ namespace {
 constinit PerDevice<DeviceState> states;
 
 __thread ComputeStreamGuard* t_instead = nullptr;  // the innermost one
+
+// Note [Contexts].
+__thread bool t_bound = false;
+std::atomic<uint64_t> cards_in_use{0};  // by guards, a bit for each
+uint64_t bit_of(int card) { return card < 64 ? uint64_t{1} << card : 0; }
+
+bool has_context(int card) {
+#if RAMET_GPU_EMULATED
+  return emulated::has_context(card);
+#else
+  using Ask = decltype(&cuDevicePrimaryCtxGetState);
+  static const Ask ask = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);  // CUDA's runtime opened it
+    return driver ? reinterpret_cast<Ask>(dlsym(driver, "cuDevicePrimaryCtxGetState")) : nullptr;
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return !ask || ask(card, &flags, &active) != CUDA_SUCCESS || active;
+#endif
+}
+bool is_in_use(int card) {
+  return (cards_in_use.load(std::memory_order_relaxed) & bit_of(card)) || has_context(card);
+}
+// Where nobody can be told of an error it must not stay either: a later launch would find it.
+bool try_card(int card) {
+  if (cudaSetDevice(card) == cudaSuccess) return true;
+  (void)cudaGetLastError();
+  return false;
+}
 
 void raise_to(std::atomic<uint64_t>& number, uint64_t at_least) {
   uint64_t now = number.load(std::memory_order_relaxed);
@@ -29,12 +65,28 @@ CardGuard::CardGuard(const char* op, int device) : CardGuard(op, device_state(de
 CardGuard::CardGuard(const char* op, const DeviceState& state) {
   int now = 0;
   RAMET_CUDA(op, state.device, cudaGetDevice(&now));
-  if (now == state.card) return;
-  RAMET_CUDA(op, state.device, cudaSetDevice(state.card));
-  before_ = now;
+  if (now != state.card || RAMET_UNLIKELY(!t_bound)) {
+    RAMET_CUDA(op, state.device, cudaSetDevice(state.card));
+    t_bound = true;
+    if (now != state.card) before_ = now;
+  }
+  const uint64_t bit = bit_of(state.card);
+  if (RAMET_UNLIKELY((cards_in_use.load(std::memory_order_relaxed) & bit) != bit))
+    cards_in_use.fetch_or(bit, std::memory_order_relaxed);
 }
 CardGuard::~CardGuard() {
-  if (before_ >= 0) (void)cudaSetDevice(before_);
+  if (before_ >= 0 && is_in_use(before_)) (void)try_card(before_);
+}
+
+bool use_any_card() noexcept {
+  int now = 0;
+  if (cudaGetDevice(&now) != cudaSuccess) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  if (is_in_use(now)) return true;
+  const uint64_t cards = cards_in_use.load(std::memory_order_relaxed);
+  return cards && try_card(std::countr_zero(cards));
 }
 
 EventHandle::EventHandle(const char* op, int device, bool timing) {
@@ -43,12 +95,13 @@ EventHandle::EventHandle(const char* op, int device, bool timing) {
              cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming));
 }
 EventHandle::~EventHandle() {
-  if (event_) (void)cudaEventDestroy(event_);
+  if (event_ && use_any_card()) (void)cudaEventDestroy(event_);
 }
 
 DeviceState::DeviceState(int k) : device(k), card(device_list().cards[static_cast<size_t>(k)]) {}
 DeviceState::~DeviceState() {
   for (auto& mark : marks_) mark.reset();
+  (void)use_any_card();
   for (cudaStream_t stream : streams_)
     if (stream) (void)cudaStreamDestroy(stream);
 }
@@ -189,7 +242,10 @@ DeviceState* existing_state(int device) {
   return device >= 0 && device < kMaxDevicesPerType ? states.existing(device) : nullptr;
 }
 
-void destroy_states() { states.destroy(); }
+void destroy_states() {
+  states.destroy();
+  cards_in_use = 0;
+}
 
 }  // namespace cuda
 }  // namespace ramet

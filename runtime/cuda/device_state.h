@@ -37,7 +37,14 @@ struct Looks {
 /// Throws what they reported. They are known to be done.
 RAMET_API void raise_faults(const Looks& looks);
 
-/// Makes the card of cuda:k the calling thread's while it lives.
+/// Makes the card of cuda:k the calling thread's while it lives, and bound to it: libraries need
+/// that, and a thread which has done nothing yet is not, though CUDA calls card 0 its own.
+///
+/// Note [Contexts]: the first call that needs one makes a context on the thread's card, and so does
+/// cudaSetDevice(). It takes some hundred megabytes, so a program that uses cuda:1 alone must not
+/// get one on card 0, the card of every fresh thread. Hence the guard gives the thread back the
+/// card it had only where that card has a context; else the thread keeps this one. Calls that
+/// belong to no device come behind use_any_card().
 class RAMET_API CardGuard {
  public:
   CardGuard(const char* op, int device);
@@ -49,6 +56,10 @@ class RAMET_API CardGuard {
  private:
   int before_ = -1;
 };
+
+/// For calls that belong to no device, like those that give something back: a thread whose card has
+/// no context gets a card that is in use. False where none is.
+RAMET_API bool use_any_card() noexcept;
 
 /// An event that its owner records again and again; without times it costs less.
 class RAMET_API EventHandle {
@@ -166,7 +177,8 @@ class RAMET_API ComputeStreamGuard {
 RAMET_API DeviceState& device_state(int device, const char* op);
 /// The one that exists already, or null: for error texts and clean-up.
 RAMET_API DeviceState* existing_state(int device);
-/// Destroys all states. Nothing may be running, and nothing refer to them.
+/// Destroys all states and forgets which cards are in use. Nothing may be running, and nothing
+/// refer to them.
 RAMET_API void destroy_states();
 
 }  // namespace cuda

@@ -29,7 +29,7 @@ bool CardEvent::query() {
   bool done = true;
   for_each([&](cudaEvent_t event) {
     const cudaError_t code = done ? cudaEventQuery(event) : cudaSuccess;
-    if (code == cudaErrorNotReady) done = false;
+    if (is_not_ready(code)) done = false;
     else RAMET_CUDA(kOp, device_, code);
   });
   return done;

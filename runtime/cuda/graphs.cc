@@ -23,7 +23,7 @@ class CapturedGraph final : public gpu::Graph {
     RAMET_CUDA(kOp, device_, code);
   }
   ~CapturedGraph() override {
-    if (existing_state(device_)) (void)cudaGraphExecDestroy(executable_);
+    if (existing_state(device_) && use_any_card()) (void)cudaGraphExecDestroy(executable_);
   }
   void launch() override {
     DeviceState& state = device_state(device_, kOp);

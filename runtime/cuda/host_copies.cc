@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "runtime/cuda/caching_allocator.h"
@@ -94,7 +95,7 @@ bool done(const Ticket& t) {
   if (t.number > of.copies) return true;  // of before a shutdown()
   const CardGuard card(kOp, t.device);
   const cudaError_t code = cudaEventQuery(of.event(t.number));
-  if (code == cudaErrorNotReady) return false;
+  if (is_not_ready(code)) return false;
   RAMET_CUDA(kOp, t.device, code);
   return true;
 }
@@ -173,7 +174,8 @@ class PinnedMemory final : public gpu::HostCopies {
     while (size < bytes) size *= 2;
     if (const std::vector<char*> again = take_idle(size, 1); !again.empty()) return again[0];
     Shared& s = shared();
-    const CardGuard card(kPin, 0);
+    std::optional<CardGuard> first;
+    if (!use_any_card()) first.emplace(kPin, 0);
     void* memory = nullptr;
     cudaError_t code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
@@ -187,7 +189,7 @@ class PinnedMemory final : public gpu::HostCopies {
       throw OutOfMemoryError(detail::join("[pin_memory] out of pinned memory: got a request of ",
                                           bytes, " bytes, ", s.held, " bytes are held"));
     }
-    RAMET_CUDA(kPin, 0, code);
+    RAMET_CUDA(kPin, -1, code);
     const std::lock_guard lock(s.mutex);
     s.blocks[static_cast<char*>(memory)] = {size};
     s.held += size;
@@ -268,6 +270,7 @@ class PinnedMemory final : public gpu::HostCopies {
 
   void empty_cache() override {
     Shared& s = shared();
+    (void)use_any_card();
     for (char* memory : take_idle(0, SIZE_MAX)) {
       const std::lock_guard lock(s.mutex);
       s.held -= s.blocks.at(memory).size;

@@ -31,7 +31,9 @@ struct OwnStream {
     const CardGuard card(kOp, device);
     RAMET_CUDA(kOp, device, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
-  ~OwnStream() { (void)cudaStreamDestroy(stream); }
+  ~OwnStream() {
+    if (use_any_card()) (void)cudaStreamDestroy(stream);
+  }
   OwnStream(const OwnStream&) = delete;
 };
 
@@ -147,10 +149,12 @@ class NcclLink final : public gpu::Link {
   bool reached() override {
     const CardGuard card(kOp, state_);
     const cudaError_t code = cudaEventQuery(mark_.get());
-    if (code == cudaSuccess) return true;
-    if (code != cudaErrorNotReady) RAMET_CUDA(kOp, device_, code);
-    (void)settled();  // throws where an operation failed
-    return false;
+    if (is_not_ready(code)) {
+      (void)settled();  // throws where an operation failed
+      return false;
+    }
+    RAMET_CUDA(kOp, device_, code);
+    return true;
   }
 
   void abort() noexcept override {
@@ -158,7 +162,7 @@ class NcclLink final : public gpu::Link {
     try {
       const CardGuard card(kOp, state_);
       (void)library_.abort(std::exchange(comm_, nullptr));
-      if (!within_patience([this] { return cudaStreamQuery(stream_.stream) != cudaErrorNotReady; }))
+      if (!within_patience([this] { return !is_not_ready(cudaStreamQuery(stream_.stream)); }))
         log(LogLevel::Warning, ramet::detail::join("[process_group] NCCL's work on cuda:", device_,
                                                    " goes on although it was aborted"));
       (void)cudaGetLastError();

@@ -4,8 +4,8 @@
 // Note [Scratch memory]
 // Outside of captures it comes from the caching allocator and goes back as soon as the work is
 // queued: whoever gets it next queues behind that. A graph runs its work again later, when somebody
-// else may have the memory, so a graph keeps what was taken while it was made. What it holds runs in
-// one order, so one call's scratch memory serves the next.
+// else may have the memory, so a graph keeps what was taken while it was made. What it holds runs
+// in one order, so one call's scratch memory serves the next.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -28,8 +28,8 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 
 // Waits for all work of the memory's device, as CUDA does: code that relies on it works here, too.
 cudaError_t cudaFree(void* memory) {
-  if (!memory) return cudaSuccess;
   RAMET_EMULATED_ENTER;
+  if (!memory) return cudaSuccess;
   if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
   Allocation allocation;
   if (!call.engine.find(memory, &allocation) || allocation.base != memory)
@@ -95,8 +95,8 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaHostAlloc(m
 
 // Waits as cudaFree() does: a late copy may still be reading the memory.
 cudaError_t cudaFreeHost(void* memory) {
-  if (!memory) return cudaSuccess;
   RAMET_EMULATED_ENTER;
+  if (!memory) return cudaSuccess;
   const auto found = call.engine.pinned.find(reinterpret_cast<uintptr_t>(memory));
   if (found == call.engine.pinned.end()) return result(cudaErrorInvalidValue);
   for (const auto& device : call.engine.devices)

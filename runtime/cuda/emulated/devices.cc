@@ -13,6 +13,10 @@ bool ramet::emulated::peer_access_enabled(int from, int to) {
   return all.devices[static_cast<size_t>(from)]->enabled_peers.count(to) != 0;
 }
 
+bool ramet::emulated::has_context(int device) {
+  return engine().devices[static_cast<size_t>(device)]->context;
+}
+
 namespace {
 
 int device_count() { return static_cast<int>(engine().devices.size()); }
@@ -37,6 +41,7 @@ cudaError_t cudaSetDevice(int device) {
   if (!device_count()) return result(cudaErrorNoDevice);
   if (!exists(device)) return result(cudaErrorInvalidDevice);
   this_thread.device = device;
+  enter_context();  // at once, since CUDA 12
   return cudaSuccess;
 }
 
@@ -115,7 +120,9 @@ cudaError_t cudaDeviceReset(void) {
   if (!device_count()) return result(cudaErrorNoDevice);
   Engine& all = engine();
   Engine::Lock lock(all.mutex);
-  all.reset_device(*all.devices[static_cast<size_t>(this_thread.device)], lock);
+  Device& device = *all.devices[static_cast<size_t>(this_thread.device)];
+  all.reset_device(device, lock);
+  device.context = false;
   this_thread.error = cudaSuccess;
   return cudaSuccess;
 }

@@ -40,7 +40,9 @@ void restart(const Settings& next) {
   delete current_engine.exchange(nullptr);
   stop_workers();
   replace_settings(next);
+  const bool bound = this_thread.bound;  // what else a thread keeps when devices begin again
   this_thread = {};
+  this_thread.bound = bound;
 }
 
 Engine::Engine()

@@ -93,6 +93,7 @@ struct Device {
   std::set<int> enabled_peers;
   // cudaSuccess, or what every call returns until cudaDeviceReset().
   std::atomic<cudaError_t> sticky{cudaSuccess};
+  std::atomic<bool> context{false};  // has_context()
   std::thread executor;
   // What the streams that are gone have done.
   VectorClock gone_clock;
@@ -171,8 +172,12 @@ struct CallerState {
   int device = 0;
   cudaError_t error = cudaSuccess;
   bool in_host_function = false;
+  bool bound = false;  // to a context: by cudaSetDevice() or a call that needs one
 };
 extern thread_local CallerState this_thread;
+
+/// The thread's device has a context, if need be a new one, and the thread is bound to it.
+void enter_context();
 
 /// Notes an error for cudaGetLastError() and returns it.
 cudaError_t result(cudaError_t error);

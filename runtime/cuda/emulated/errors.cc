@@ -74,13 +74,19 @@ cudaError_t last_error() {
 
 }  // namespace
 
-// "Not ready" is an answer, not an error.
+// "Not ready", too: nothing says that it is not kept, and a program has to work where it is.
 cudaError_t result(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) this_thread.error = error;
+  if (error != cudaSuccess) this_thread.error = error;
   return error;
 }
 
+void enter_context() {
+  engine().devices[static_cast<size_t>(this_thread.device)]->context = true;
+  this_thread.bound = true;
+}
+
 Call::Call() : engine(ramet::emulated::engine()), refused(cudaSuccess) {
+  if (!engine.devices.empty()) enter_context();
   if (engine.devices.empty()) refused = cudaErrorNoDevice;
   else if (const cudaError_t sticky = device().sticky.load(); sticky != cudaSuccess)
     refused = sticky;

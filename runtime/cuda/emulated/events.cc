@@ -53,7 +53,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_EVENT(event);
   if (event->capture) return result(cudaErrorCapturedEvent);
-  return call.engine.poll(event->mark, call.lock) ? cudaSuccess : cudaErrorNotReady;
+  return result(call.engine.poll(event->mark, call.lock) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -71,7 +71,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   RAMET_EMULATED_EVENT(to);
   const bool timed = ((from->flags | to->flags) & cudaEventDisableTiming) == 0;
   if (!from->mark || !to->mark || !timed) return result(cudaErrorInvalidResourceHandle);
-  if (!from->mark->done || !to->mark->done) return cudaErrorNotReady;
+  if (!from->mark->done || !to->mark->done) return result(cudaErrorNotReady);
   *milliseconds = static_cast<float>((to->mark->time - from->mark->time) * 1e3);
   return cudaSuccess;
 }

@@ -59,7 +59,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     stream->capture->invalid = true;
     return result(cudaErrorStreamCaptureUnsupported);
   }
-  return call.engine.poll(stream->last, call.lock) ? cudaSuccess : cudaErrorNotReady;
+  return result(call.engine.poll(stream->last, call.lock) ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {

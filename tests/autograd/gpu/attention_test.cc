@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "tests/kernels/attention_twin.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/kernels/attention_twin.h"
 
 namespace ramet::kernels {
 namespace {

@@ -2,6 +2,8 @@
 // CPU.
 #include "autograd/ops/matmul.h"
 
+#include <thread>
+
 #include "autograd/ops/conv.h"
 #include "runtime/cuda/blas.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
@@ -49,6 +51,34 @@ TEST(MatmulOnGpu, Layouts) {
     check(t, {drawn({1, 1024}, t, 4), drawn({1024, 48}, t, 5)},
           [](const In& x) { return x[0].mm(x[1]).div(16); });
   }
+}
+
+// The parts of a long sum may be computed apart, but not rounded to 16 bits before they are added.
+TEST(MatmulOnGpu, LongSumsInSixteenBits) {
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    const double large = t == kHalf ? 2048 : 256;  // the next number is two away
+    const Tensor a = zeros({8, 1024}, t), b = ones({1024, 16}, t);
+    a.slice(1, 0, 1).fill_(large);
+    a.slice(1, 1, 2).fill_(1);
+    a.slice(1, 1023, 1024).fill_(-large);
+    check(t, {a, b}, [](const In& x) { return x[0].mm(x[1]); });
+  }
+}
+
+// Nothing but the product tells CUDA of the thread: memory and algorithm are there.
+TEST(MatmulOnGpu, FirstThingOfAThread) {
+  const Tensor a = drawn({40, 36}, kFloat, 1).to(kGpu), b = drawn({36, 48}, kFloat, 2).to(kGpu);
+  const std::vector<double> want = numbers(a.mm(b));
+  std::vector<double> got;
+  std::string what;
+  std::thread([&] {
+    try {
+      const Tensor y = a.mm(b);
+      got = numbers(y);
+    } catch (const std::exception& e) { what = e.what(); }
+  }).join();
+  EXPECT_EQ(what, "");
+  EXPECT_EQ(got, want);
 }
 
 TEST(MatmulOnGpu, Batches) {

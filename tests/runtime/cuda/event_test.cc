@@ -48,6 +48,7 @@ TEST(GpuEvents, StandForWhatWasQueuedBefore) {
   event.record(kFirst);
   queue(0, Gate::wait, &after);
   EXPECT_FALSE(event.query());
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << "the next launch would find it";
   const Event copy = event;
   before.open = true;
   event.synchronize();  // not for what came later

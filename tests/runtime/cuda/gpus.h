@@ -30,6 +30,7 @@ struct Settings {
   std::vector<std::pair<int, int> > broken_peers, lost_peers;
   int timeout_ms = 0;
 };
+inline bool has_context(int) { return false; }
 
 }  // namespace ramet::emulated
 #endif

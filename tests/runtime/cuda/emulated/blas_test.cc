@@ -1,5 +1,6 @@
 // cuBLASLt's products on emulated GPUs, against float64 loops.
 #include <cmath>
+#include <thread>
 
 #include "runtime/cuda/emulated/blas_api.h"
 #include "tests/runtime/cuda/emulated/emulated_devices.h"
@@ -63,7 +64,10 @@ template <class T> struct Matrices {
 };
 
 struct Handle {
-  Handle() { EXPECT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS); }
+  Handle() {
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);  // the thread's context
+    EXPECT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  }
   ~Handle() { EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS); }
   cublasLtHandle_t handle = nullptr;
 };
@@ -165,6 +169,18 @@ TEST(EmulatedBlas, EveryForm) {
         c.relu = true;
         check<float>(c, 1e-5);
       }
+}
+
+TEST(EmulatedBlas, AThreadNeedsAContext) {
+  Devices devices;
+  std::thread([] {
+    cublasLtHandle_t handle = nullptr;
+    EXPECT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_NOT_INITIALIZED);
+    EXPECT_EQ(handle, nullptr);
+    EXPECT_EQ(cudaFree(nullptr), cudaSuccess);  // the usual way to get one
+    ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(cublasLtDestroy(handle), CUBLAS_STATUS_SUCCESS);
+  }).join();
 }
 
 TEST(EmulatedBlas, BadArguments) {

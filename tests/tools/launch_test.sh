@@ -112,6 +112,18 @@ wait $launcher || code=$?
 says stdout "[0] got-term"
 says stdout "[1] got-term"
 
+# A signal that was ignored from the start (nohup) ends nobody.
+(trap "" HUP && exec "$launch" --nproc 2 -- bash -c 'echo ready >"'"$work"'/calm$RANK"; until [[ -e "'"$work"'/go" ]]; do sleep 0.05; done; echo "went on"') >"$work/stdout" 2>"$work/stderr" &
+launcher=$!
+wait_for test -s "$work/calm0" -a -s "$work/calm1" || fail "no start"
+kill -HUP $launcher
+sleep 0.3
+touch "$work/go"
+code=0
+wait $launcher || code=$?
+[[ $code == 0 ]] || fail "ended by an ignored SIGHUP: exit code $code"
+says stdout "[1] went on"
+
 # The launcher is killed: so are its children, and rank 1's.
 "$launch" --nproc 2 -- bash -c '[[ $RANK == 1 ]] || exec bash '"$work/deaf $work/child; bash $work/deaf $work/child; true" >"$work/stdout" 2>"$work/stderr" &
 launcher=$!

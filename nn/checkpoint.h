@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "nn/serialize/archive.h"
+#include "runtime/device.h"
 
 namespace ramet {
 
@@ -59,6 +60,11 @@ class RAMET_API Checkpoint {
     }
   }
 
+  /// Whose generators are saved besides those of CPU devices. By default all GPUs', by number, and
+  /// they come back by number. With `devices` those in its list, by place: it is asked for at every
+  /// save and load, so that a run may go on with others.
+  Checkpoint& generators_of(std::function<std::vector<Device>()> devices);
+
   void save(const std::string& path) const;
   /// An Error where the file is damaged (it has a checksum; nothing is loaded then), lacks a part,
   /// or holds it in another shape; parts may then be half loaded. What the file holds beyond the
@@ -75,6 +81,11 @@ class RAMET_API Checkpoint {
   static constexpr bool kIsValue =
       std::is_same<T, int64_t>::value || std::is_same<T, double>::value ||
       std::is_same<T, bool>::value || std::is_same<T, std::string>::value;
+  void save_generators(serialize::OutputArchive& archive) const;
+  void load_generators(serialize::InputArchive& archive) const;
+  // With the names they are saved under.
+  std::vector<std::pair<std::string, Device>> generators() const;
+
   struct Part {
     std::string name;
     Save save;
@@ -83,6 +94,7 @@ class RAMET_API Checkpoint {
   Checkpoint& add_part(const std::string& name, Save save, Load load);
 
   std::vector<Part> parts_;
+  std::function<std::vector<Device>()> devices_;  // generators_of()
 };
 
 }  // namespace ramet

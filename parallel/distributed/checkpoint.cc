@@ -1,5 +1,6 @@
 #include "parallel/distributed/checkpoint.h"
 
+#include <algorithm>
 #include <cctype>
 #include <sstream>
 
@@ -68,8 +69,19 @@ void check(const std::vector<TensorPart>& parts) {
 }  // namespace
 
 DistributedCheckpoint::DistributedCheckpoint(std::shared_ptr<ProcessGroup> group)
-    : group_(std::move(group)), names_{kGenerators}, own_{kGenerators} {
+    : group_(std::move(group)),
+      names_{kGenerators},
+      own_{kGenerators},
+      homes_(std::make_shared<std::vector<const nn::Module*>>()) {
   RAMET_CHECK(group_, kOp, "got no group");
+  parts_.generators_of([modules = homes_] {
+    std::vector<Device> gpus;
+    for (const nn::Module* m : *modules)
+      for (const Tensor& p : m->parameters())
+        if (!p.device().is_cpu() && std::ranges::find(gpus, p.device()) == gpus.end())
+          gpus.push_back(p.device());
+    return gpus;
+  });
 }
 
 void DistributedCheckpoint::note(const std::string& name) {

@@ -81,7 +81,9 @@ struct LoadReport {
 };
 
 /// Keeps references: the parts must outlive it. Belongs to one thread of its rank. The states of
-/// the default generators are saved besides, as if by add_own("generators", ...).
+/// the default generators are saved besides, as if by add_own("generators", ...): of CPU devices,
+/// and of the GPUs that hold parameters of the modules added, in the order in which those name
+/// them. So ranks that each have another GPU, and have drawn alike, save the same.
 class RAMET_API DistributedCheckpoint {
  public:
   using Plan = std::vector<std::vector<std::string>>;  // names of parameters
@@ -95,7 +97,10 @@ class RAMET_API DistributedCheckpoint {
                   "say whose parameters it has: add(name, optimizer, module)");
     parts_.add(name, part);
     note(name);
-    if constexpr (std::is_base_of<nn::Module, Part>::value) modules_.insert(name);
+    if constexpr (std::is_base_of<nn::Module, Part>::value) {
+      modules_.insert(name);
+      homes_->push_back(&part);
+    }
     return *this;
   }
   /// What each rank has for itself. Where ranks differ, it comes back only in as many ranks.
@@ -163,6 +168,8 @@ class RAMET_API DistributedCheckpoint {
   std::set<std::string> names_, modules_, own_;  // of parts; add_tensors counts as a module
   std::map<std::string, TensorPart> spread_;     // by full key
   std::vector<States> optimizers_;
+  // Whose devices' generators are saved.
+  std::shared_ptr<std::vector<const nn::Module*>> homes_;
   std::vector<std::shared_ptr<void>> lists_;  // of add_tensors and add_plan
   std::vector<std::function<void()>> last_;   // of a load, when all ranks have loaded the rest
 };

@@ -112,6 +112,15 @@ wait $launcher || code=$?
 says stdout "[0] got-term"
 says stdout "[1] got-term"
 
+"$launch" --nproc 2 -- bash -c 'echo ready >"'"$work"'/plain$RANK"; exec sleep 100' >"$work/stdout" 2>"$work/stderr" &
+launcher=$!
+wait_for test -s "$work/plain0" -a -s "$work/plain1" || fail "no start"
+kill -TERM $launcher
+code=0
+wait $launcher || code=$?
+[[ $code == 143 ]] || fail "ended by SIGTERM: exit code $code"
+! grep -q failed "$work/stderr" || fail "what a signal ends has failed"
+
 # A signal that was ignored from the start (nohup) ends nobody.
 (trap "" HUP && exec "$launch" --nproc 2 -- bash -c 'echo ready >"'"$work"'/calm$RANK"; until [[ -e "'"$work"'/go" ]]; do sleep 0.05; done; echo "went on"') >"$work/stdout" 2>"$work/stderr" &
 launcher=$!

@@ -134,8 +134,21 @@ void DdpCore::attach(nn::parallel::ReplicaSet& set) {
 void DdpCore::forward_begins() {
   // Before it can fail on one rank alone, which would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
+  check_unchanged();
   reducer_->forward_begins(unit_);
   if (companion_ && !buffers_->empty() && module()->is_training()) buffers_->run(*companion_);
+}
+// What came to the module afterwards has not the same values everywhere, and nobody would reduce
+// its gradients.
+void DdpCore::check_unchanged() {
+  const auto m = module();
+  if (RAMET_LIKELY(!may_have_leaves(*m, *exceptions_))) return;
+  const std::vector<NamedLeaf> added = leaves_of(*m, *exceptions_);
+  if (added.empty()) return;
+  forward_failed();
+  fail("ddp", "the module has got '", added[0].names[0], "'",
+       added.size() > 1 ? " and " + std::to_string(added.size() - 1) + " more parameters" : "",
+       " since it was wrapped: expected the same parameters; wrap it again, on all ranks");
 }
 void DdpCore::forward_failed() noexcept {
   if (!companion_) return;

@@ -33,6 +33,8 @@
 // tree(V): all ranks together have V shards, V / N each. With the same whole batch (Batch::whole)
 // the same bits come out for every number of ranks and devices that divides V: sums over shards are
 // one tree, batch norms merge the statistics of all shards, random numbers are keyed by sample.
+// That is true of one synchronised backward with Division::post, and of 16-bit gradients where each
+// rank has one shard: a rank's own sum of several is rounded before it meets the others'.
 #pragma once
 #include <functional>
 #include <memory>
@@ -139,6 +141,7 @@ class RAMET_API DdpCore {
   /// Nothing: no argument of this forward has rows.
   void set_rows(std::optional<int64_t> rows);
   void forward_begins();
+  void check_unchanged();
   /// Goes over every tensor that a forward returns; empty where there are no other ranks.
   std::function<Tensor(const Tensor&)> on_result() const;
   /// The others, who may wait for this rank in their forward, hear of it.
@@ -272,6 +275,28 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
 
   std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
     core_.forward_begins();
+    return or_tell_others([&] { return cut(arguments); });
+  }
+
+  std::vector<nn::parallel::Value> parallel_apply(
+      const std::vector<std::shared_ptr<nn::Module>>& replicas,
+      std::vector<nn::parallel::Value>& arguments,
+      const std::function<nn::parallel::Value(nn::Module&, nn::parallel::Value&)>& forward)
+      override {
+    return or_tell_others([&] { return Base::parallel_apply(replicas, arguments, forward); });
+  }
+
+ private:
+  template <class F> auto or_tell_others(const F& step) {
+    try {
+      return step();
+    } catch (...) {
+      core_.forward_failed();
+      throw;
+    }
+  }
+
+  std::vector<nn::parallel::Value> cut(const nn::parallel::Value& arguments) {
     auto& plan = this->plan_;
     const size_t local = static_cast<size_t>(this->replicas().size());
     if (core_.options().batch == Batch::local) {
@@ -308,20 +333,6 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     return parts;
   }
 
-  std::vector<nn::parallel::Value> parallel_apply(
-      const std::vector<std::shared_ptr<nn::Module>>& replicas,
-      std::vector<nn::parallel::Value>& arguments,
-      const std::function<nn::parallel::Value(nn::Module&, nn::parallel::Value&)>& forward)
-      override {
-    try {
-      return Base::parallel_apply(replicas, arguments, forward);
-    } catch (...) {
-      core_.forward_failed();
-      throw;
-    }
-  }
-
- private:
   detail::DdpCore core_;
   std::pair<int64_t, int64_t> rows_{0, 0};
 };

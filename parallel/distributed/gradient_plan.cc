@@ -158,6 +158,8 @@ void GradientReducer::set_plan(const BucketPlan& plan) {
   std::vector<std::vector<size_t>> lists;
   std::set<size_t> seen;
   for (const auto& bucket : plan) {
+    RAMET_CHECK(bucket.size() <= kMaxMembers, "set_plan", "a bucket of ", bucket.size(),
+                " parameters, expected at most ", kMaxMembers);
     auto& list = lists.emplace_back();
     for (const std::string& name : bucket) {
       const auto at = by_name.find(name);

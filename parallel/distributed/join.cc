@@ -1,4 +1,5 @@
 // Ranks with different numbers of steps: DistributedDataParallel::join.
+#include <algorithm>
 #include <thread>
 
 #include "autograd/grad_mode.h"
@@ -15,6 +16,11 @@ namespace ramet::distributed::detail {
 void GradientReducer::begin_join(bool divide_by_active, bool throw_on_early_termination) {
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!joining_, "join", "inside another join of this module");
+  // The others' forwards have to be answered, and at the end their values taken over.
+  const auto together =
+      std::ranges::count_if(units_, [](const Unit& u) { return !u.removed && !u.owner.expired(); });
+  RAMET_CHECK(together <= 1, "join", "the module's gradients are reduced together with those of ",
+              together - 1, " more, which were given to replicate(): expected one module");
   RAMET_CHECK(!stages_.routes(), "join",
               "got a communication stage that chooses the ranks, expected all of the group");
   joining_ = true;

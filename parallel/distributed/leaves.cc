@@ -16,6 +16,18 @@ std::string joined(const std::string& module, const std::string& member) {
   return module.empty() ? member : module + "." + member;
 }
 
+/// Of the module alone.
+template <class F> void each_leaf(const nn::Module& m, const Exceptions& exceptions, const F& f) {
+  for (const auto* registry : {&m.own_parameters(), &m.own_buffers()})
+    for (const auto& item : *registry) {
+      const Tensor& t = item.value();
+      if (!t.defined() || exceptions.tensor(t)) continue;
+      if (registry == &m.own_buffers() && !t.requires_grad()) continue;
+      if (!is_floating(t.scalar_type()) || !t.is_leaf()) continue;
+      if (!autograd::grad_accumulator(t.impl())->reduce) f(item);
+    }
+}
+
 }  // namespace
 
 Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
@@ -68,20 +80,28 @@ Device home_of(const char* op, const nn::Module& module) {
 std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions) {
   std::vector<NamedLeaf> out;
   std::map<const TensorImpl*, size_t> seen;
+  std::string below;  // a module that is left out
   module.apply(Visit([&](const std::string& path, const nn::Module& m) {
-    for (const auto* registry : {&m.own_parameters(), &m.own_buffers()})
-      for (const auto& item : *registry) {
-        const Tensor& t = item.value();
-        if (!t.defined() || exceptions.tensor(t)) continue;
-        if (registry == &m.own_buffers() && !t.requires_grad()) continue;
-        if (!is_floating(t.scalar_type()) || !t.is_leaf()) continue;
-        if (autograd::grad_accumulator(t.impl())->reduce) continue;
-        const auto [at, first] = seen.emplace(t.impl(), out.size());
-        if (first) out.push_back({{}, t});
-        out[at->second].names.push_back(joined(path, item.key()));
-      }
+    if (!below.empty() && path.starts_with(below)) return;
+    if (exceptions.module(m)) {
+      below = path + ".";
+      return;
+    }
+    each_leaf(m, exceptions, [&](const auto& item) {
+      const auto [at, first] = seen.emplace(item.value().impl(), out.size());
+      if (first) out.push_back({{}, item.value()});
+      out[at->second].names.push_back(joined(path, item.key()));
+    });
   }));
   return out;
+}
+
+bool may_have_leaves(const nn::Module& module, const Exceptions& exceptions) {
+  bool any = false;
+  module.apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
+    if (!any && !exceptions.module(m)) each_leaf(m, exceptions, [&](const auto&) { any = true; });
+  }));
+  return any;
 }
 
 }  // namespace ramet::distributed::detail

@@ -35,6 +35,8 @@ struct NamedLeaf {
 /// Parameters, and buffers that require grad, each once: depth first, a module's own before its
 /// children's, in the order of registration. Those that another reducer has are left out.
 std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions);
+/// Quicker than leaves_of(), and true where that has any; seldom also where it has none.
+bool may_have_leaves(const nn::Module& module, const Exceptions& exceptions);
 
 }  // namespace detail
 }  // namespace ramet::distributed

@@ -59,7 +59,7 @@ class RAMET_API ReplicateHandle {
   /// As DistributedDataParallel's; over all modules that share the reducer.
   BucketPlan plan() const;
   void set_plan(const BucketPlan& plan);
-  /// As DistributedDataParallel's. The parameters that are equal afterwards are this module's.
+  /// As DistributedDataParallel's. An Error where the module shares its reducer with others.
   void join(const std::function<void()>& loop, const JoinOptions& options = {});
 
  private:

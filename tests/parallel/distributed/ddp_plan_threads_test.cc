@@ -72,6 +72,8 @@ TEST(DdpPlan, SavedAndSetAgain) {
     expect_part(error_of([&] { ddp.set_plan({{"w0"}, {"w1"}}); }), "'w2' is in no bucket");
     expect_part(error_of([&] { ddp.set_plan({{"w0"}, {"w1", "w0"}, {"w2"}}); }), "'w0' twice");
     expect_part(error_of([&] { ddp.set_plan({{"w7"}}); }), "got 'w7'");
+    expect_part(error_of([&] { ddp.set_plan({std::vector<std::string>(2049, "w0")}); }),
+                "a bucket of 2049 parameters, expected at most 2048");
     const BucketPlan odd = {{"w0", "w1", "w2"}};
     expect_part(error_of([&] { ddp.set_plan(g->rank() ? odd : plan); }), "rank 1 has another plan");
     EXPECT_EQ(ddp.plan(), plan);

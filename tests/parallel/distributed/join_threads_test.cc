@@ -7,6 +7,7 @@
 #include "nn/linear.h"
 #include "nn/optim/sgd.h"
 #include "parallel/distributed/data_parallel.h"
+#include "parallel/distributed/replicate.h"
 #include "runtime/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 
@@ -244,6 +245,16 @@ TEST(Join, Refusals) {
     expect_part(error_of([&] { ddp.join(nullptr); }), "empty function");
     const std::string said = error_of([&] { ddp.join([&] { ddp.join([] {}); }); });
     expect_part(said, "inside another join");
+  });
+  // One reducer, two modules.
+  with_groups(2, seconds(60), [](const Group& g) {
+    nn::Linear first(1, 1), second(1, 1);
+    replicate(first, g), replicate(second, g);
+    EXPECT_EQ(error_of([&] { replicate_handle(first).join([] {}); }),
+              "[join] the module's gradients are reduced together with those of 1 more, which were "
+              "given to replicate(): expected one module");
+    second = nullptr;
+    replicate_handle(first).join([] {});
   });
 }
 

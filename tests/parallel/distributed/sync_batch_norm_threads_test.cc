@@ -168,6 +168,24 @@ TEST(SyncBatchNorm, ARankWhoseForwardFails) {
   });
 }
 
+TEST(SyncBatchNorm, ARankWhoseArgumentsDoNotFit) {
+  struct TwoImpl : nn::Cloneable<TwoImpl> {
+    TwoImpl() { TwoImpl::reset(); }
+    void reset() override { net = register_module("net", Net()); }
+    Tensor forward(const Tensor& x, const Tensor& y) { return net(x).add(y.mean()); }
+    Net net{nullptr};
+  };
+  with_groups(3, seconds(600), [](const Group& g) {
+    const auto two = std::make_shared<TwoImpl>();
+    nn::convert_sync_batchnorm(*two);
+    DistributedDataParallel<std::shared_ptr<TwoImpl>> ddp(two, g);
+    const std::string said = error_of([&] { ddp(ones({2, 5}), ones({g->rank() == 1 ? 3 : 2})); });
+    if (g->rank() == 1) EXPECT_FALSE(contains(said, "aborted")) << said;
+    else expect_part(said, "a forward failed on this rank");
+    EXPECT_NE(said, "no error");
+  });
+}
+
 TEST(SyncBatchNorm, ARankWhoseBackwardFails) {
   with_groups(3, seconds(600), [](const Group& g) {
     Net net;

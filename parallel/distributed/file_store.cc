@@ -123,6 +123,13 @@ struct FileStore::State {
     fail("store", "the rendezvous file '", path, "' is damaged or no file of this library");
   }
 
+  bool is_at_its_path() const {
+    struct stat opened {
+    }, named{};
+    return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+           opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  }
+
   // Appends one frame.
   void append(const std::string& payload) {
     const auto size = static_cast<uint64_t>(payload.size());
@@ -302,10 +309,7 @@ FileStore::FileStore(std::string path, const StoreClient& client, Milliseconds t
     RAMET_CHECK(s.fd >= 0, "store", "cannot open the rendezvous file '", s.path,
                 "': ", std::strerror(errno));
     // The last rank of an earlier run may have removed it between open and here.
-    struct stat opened {
-    }, named{};
-    if (fstat(s.fd, &opened) == 0 && stat(s.path.c_str(), &named) == 0 &&
-        opened.st_ino == named.st_ino && opened.st_dev == named.st_dev) {
+    if (s.is_at_its_path()) {
       if (s.join(deadline)) return;
       RAMET_CHECK(time_left(deadline).count() > 0, "store", "Timeout: the rendezvous file '",
                   s.path, "' is of a run that rank ", client.rank,
@@ -327,7 +331,8 @@ FileStore::~FileStore() {
     s.follow();
     const int64_t left = s.leave(1);
     s.record(Kind::set, s.left_by(s.client.rank), "");
-    if (left >= s.client.world_size) unlink(s.path.c_str());
+    // Another run may have begun there, where somebody has removed the file of this one.
+    if (left >= s.client.world_size && s.is_at_its_path()) unlink(s.path.c_str());
   } catch (const Error&) {  // the file is gone or damaged: nothing to tidy up
   }
 }

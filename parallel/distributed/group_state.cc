@@ -263,20 +263,27 @@ Work ProcessGroup::State::start(detail::Message message) {
     return true;
   });
   Side& side = messages_.emplace_back();
-  side.thread = std::thread([this, &side, work, m = std::move(message)]() mutable {
-    const NoGradGuard off;
-    std::exception_ptr error;
-    try {
-      run(m);
-    } catch (...) { error = fail_with(m.header.text()); }
-    m.tensor = {};
-    {
-      const std::lock_guard done(mutex_);
-      ring_.ended(m.ticket, !error);
-    }
-    side.done = true;
-    work.finish(error);
-  });
+  const auto ticket = message.ticket;
+  try {
+    side.thread = std::thread([this, &side, work, m = std::move(message)]() mutable {
+      const NoGradGuard off;
+      std::exception_ptr error;
+      try {
+        run(m);
+      } catch (...) { error = fail_with(m.header.text()); }
+      m.tensor = {};
+      {
+        const std::lock_guard done(mutex_);
+        ring_.ended(m.ticket, !error);
+      }
+      side.done = true;
+      work.finish(error);
+    });
+  } catch (const std::system_error& e) {
+    messages_.pop_back();
+    ring_.ended(ticket, false);
+    fail("process_group", "a message of the group '", options.name, "' needs a thread: ", e.what());
+  }
   return work;
 }
 

@@ -208,11 +208,15 @@ struct TcpStoreServer::State {
       });
       Connection& c = connections.emplace_back();
       c.socket = Socket(fd);
-      c.thread = std::thread([this, &c] {
-        serve(c);
-        c.socket.shut();
-        c.done = true;
-      });
+      try {
+        c.thread = std::thread([this, &c] {
+          serve(c);
+          c.socket.shut();
+          c.done = true;
+        });
+      } catch (const std::system_error&) {  // no more threads: who came hears that nobody is there
+        connections.pop_back();
+      }
     }
   }
 };

@@ -212,6 +212,17 @@ TEST(Store, FileRefusesWhatDoesNotBelongToTheRun) {
   EXPECT_EQ(error_of([&] { zero.get("k"); }), twice);
 }
 
+// Somebody removes a run's file, and another run begins there.
+TEST(Store, FileLeavesAnotherRunsFile) {
+  const TempFolder folder;
+  const std::string path = folder.path("store");
+  auto first = std::make_unique<FileStore>(path, StoreClient{0, 1, "", ""});
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  FileStore second(path, {0, 2, "", ""});
+  first = nullptr;
+  EXPECT_EQ(access(path.c_str(), F_OK), 0);
+}
+
 TEST(Store, FileOfAnotherVersion) {
   const TempFolder folder;
   FileStore zero(folder.path("store"), {0, 2, "", ""});

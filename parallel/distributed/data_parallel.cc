@@ -153,7 +153,13 @@ void DdpCore::check_unchanged() {
 void DdpCore::forward_failed() noexcept {
   if (!companion_) return;
   try {
-    companion_->abort("a forward failed on this rank");
+    // Nobody waits where nobody meets: a rank may evaluate alone, and go on when that has failed.
+    const auto m = module();
+    bool waits = m->is_training() && !buffers_->empty();
+    std::as_const(*m).apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& below) {
+      waits = waits || (below.is_training() && (merges(below) || synchronises(below)));
+    }));
+    if (waits) companion_->abort("a forward failed on this rank");
   } catch (const std::exception&) {}  // it has ended
 }
 std::function<Tensor(const Tensor&)> DdpCore::on_result() const {

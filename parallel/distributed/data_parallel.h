@@ -274,8 +274,16 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   std::pair<int64_t, int64_t> rows() const { return rows_; }
 
   std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
+    detail::DdpCore::Cut whole;
+    if (core_.options().batch == Batch::whole) {
+      nn::parallel::Extent extent(this->options().dim);
+      or_tell_others([&] { arguments.measure(extent, "argument"); });
+      // Too few rows are too few on all ranks: that need not end anything.
+      whole = core_.cut(extent.scattered() ? extent.size() : -1,
+                        static_cast<size_t>(this->replicas().size()));
+    }
     core_.forward_begins();
-    return or_tell_others([&] { return cut(arguments); });
+    return or_tell_others([&] { return cut(arguments, whole); });
   }
 
   std::vector<nn::parallel::Value> parallel_apply(
@@ -296,7 +304,8 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     }
   }
 
-  std::vector<nn::parallel::Value> cut(const nn::parallel::Value& arguments) {
+  std::vector<nn::parallel::Value> cut(const nn::parallel::Value& arguments,
+                                       const detail::DdpCore::Cut& cut) {
     auto& plan = this->plan_;
     const size_t local = static_cast<size_t>(this->replicas().size());
     if (core_.options().batch == Batch::local) {
@@ -309,9 +318,6 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
       rows_ = {0, rows};
       return parts;
     }
-    nn::parallel::Extent extent(this->options().dim);
-    arguments.measure(extent, "argument");
-    const auto cut = core_.cut(extent.scattered() ? extent.size() : -1, local);
     const std::vector<Device>& mine = this->replicas().device_of();
     plan = {};
     plan.dim = this->options().dim;

@@ -188,7 +188,13 @@ void GradientReducer::runs(autograd::GraphTask& task) {
               "a second backward through this module while one runs: its buckets "
               "would mix, expected one at a time");
   task_ = &task;
-  begin(/*with_sync=*/false);
+  try {
+    begin(/*with_sync=*/false);
+  } catch (...) {
+    task_ = nullptr;
+    abort("a backward could not begin on this rank");
+    throw;
+  }
   leads_ = syncing_ && leaders().lead(group_.get(), this);
   task.at_end([this](bool failed) { end(failed); });
 }

@@ -186,6 +186,26 @@ TEST(SyncBatchNorm, ARankWhoseArgumentsDoNotFit) {
   });
 }
 
+// Nobody waited for it, so the training goes on.
+TEST(SyncBatchNorm, AnEvaluationThatFails) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Net net;
+    nn::convert_sync_batchnorm(*net);
+    DdpOptions whole;
+    whole.batch = Batch::whole;
+    DistributedDataParallel<Net> ddp(net, g, whole);
+    if (g->rank() == 1) {
+      net->eval();
+      EXPECT_NE(error_of([&] { ddp(ones({4, 7})); }), "no error");
+      net->train();
+    }
+    // Too few rows for all ranks: all know.
+    expect_part(error_of([&] { ddp(ones({1, 5})); }), "at least one for each of 2 shards");
+    ddp(ones({4, 5})).square().sum().backward();
+    for (const Tensor& p : net->parameters()) EXPECT_TRUE(p.grad().defined());
+  });
+}
+
 TEST(SyncBatchNorm, ARankWhoseBackwardFails) {
   with_groups(3, seconds(600), [](const Group& g) {
     Net net;

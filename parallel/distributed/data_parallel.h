@@ -283,7 +283,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
                         static_cast<size_t>(this->replicas().size()));
     }
     core_.forward_begins();
-    return or_tell_others([&] { return cut(arguments, whole); });
+    return or_tell_others([&] { return pieces(arguments, whole); });
   }
 
   std::vector<nn::parallel::Value> parallel_apply(
@@ -304,8 +304,9 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     }
   }
 
-  std::vector<nn::parallel::Value> cut(const nn::parallel::Value& arguments,
-                                       const detail::DdpCore::Cut& cut) {
+  // `cut`: of a whole batch.
+  std::vector<nn::parallel::Value> pieces(const nn::parallel::Value& arguments,
+                                          const detail::DdpCore::Cut& cut) {
     auto& plan = this->plan_;
     const size_t local = static_cast<size_t>(this->replicas().size());
     if (core_.options().batch == Batch::local) {

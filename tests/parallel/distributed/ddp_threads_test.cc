@@ -304,7 +304,6 @@ TEST(Ddp, FrozenAndThawed) {
   });
 }
 
-// Hooks see this rank's gradient; what they make of it is reduced.
 struct TwoPartsImpl : nn::Cloneable<TwoPartsImpl> {
   TwoPartsImpl() { TwoPartsImpl::reset(); }
   void reset() override {
@@ -340,6 +339,7 @@ TEST(Ddp, AModuleThatChangesAfterwards) {
   });
 }
 
+// Hooks see this rank's gradient; what they make of it is reduced.
 TEST(Ddp, Hooks) {
   with_groups(2, seconds(60), [](const Group& g) {
     Factors net(1);

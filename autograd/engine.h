@@ -23,6 +23,8 @@
 namespace ramet {
 namespace autograd {
 
+struct FunctionNode;  // autograd/function.h
+
 struct Root {
   NodePtr node;  // a reference: a hook may detach the tensor
   uint32_t slot;
@@ -57,6 +59,10 @@ class RAMET_API ReduceBucket {
   }
   /// Of a bucket of leaves: `leaf` has accumulated what this backward gave it, perhaps nothing.
   virtual void accumulated(Node* leaf) { (void)leaf; }
+  /// Of a bucket of leaves: do sums of 16-bit gradients go on from here to further ones, which need
+  /// what rounding takes away? Then `sum` is that of the next gradient of the leaf, in float32.
+  virtual bool wants_unrounded() const { return false; }
+  virtual void unrounded(const Tensor& sum, const Tensor& rounded) { (void)sum, (void)rounded; }
   /// The backward that claimed the bucket is over: what reduce() left to do beside it comes before
   /// everything that follows.
   virtual void finished() {}
@@ -72,11 +78,7 @@ class RAMET_API ReduceBucket {
 
 class GraphTask {
  public:
-  GraphTask(bool retain, bool create)
-      : retain_(retain),
-        create_(create),
-        nested_(devices::on_worker()),
-        home_(nested_ ? devices::worker() : tls.cpu_device) {}
+  GraphTask(bool retain, bool create);
   ~GraphTask();
   void prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::vector<Tensor>* captured);
   void run();
@@ -85,6 +87,10 @@ class GraphTask {
     return it != info_.end() && it->second.wanted;
   }
   bool create_graph() const { return create_; }
+  /// Is it `outer`, or does it run inside a node of it, or of a backward inside that?
+  bool within(const GraphTask& outer) const;
+  /// May a user's Function that has still to run lead to `leaf` by a backward of its own?
+  bool may_come_to(const Node* leaf);
   /// `f` runs once when the walk is over, on the thread that began it, before the first failure is
   /// thrown; `failed`: there is one, or the walk never began. What it throws is thrown where
   /// nothing failed before.
@@ -134,10 +140,11 @@ class GraphTask {
   bool serve_another();  // while a capture is made; false: no other device has work
   void ready(Node* n, Info& info, int lane);  // all of its gradients have come
   void push_group(int lane, ReduceBucket* b, Group& group);
-  void next_turn();            // of those in turns_
+  void left(const Ready& r);   // it has run, or failed; under mutex_
   void failed(uint64_t rank);  // with the exception that is being handled
 
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker
+  const GraphTask* const outer_;         // whose node runs this one; null: none
   const int home_;  // the device whose lane the thread that began the walk serves itself
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
@@ -149,6 +156,7 @@ class GraphTask {
   std::vector<Node*> turns_;
   std::vector<bool> waiting_;
   size_t turn_ = 0;
+  std::vector<FunctionNode*> functions_;  // that have still to run
   std::vector<Tensor>* captured_ = nullptr;
   uint64_t base_ = 0;
   std::mutex mutex_;

@@ -57,10 +57,25 @@ void AutogradContext::mark_non_differentiable(const tensor_list& outputs) {
 FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
     : Node("Function", static_cast<int>(inputs), 1, sizeof(FunctionNode)),
       name_(std::move(function_name)),
-      backward_(f) {}
+      backward_(f) {
+  flags |= kFunction;
+}
 
 FunctionNode::~FunctionNode() {
   for (Edge& e : edges_) release(e.node);
+}
+
+// Where gradients of a parameter end: those of replicas and of sharded modules are no leaves.
+static const Node* leaf_of(const Tensor& parameter) {
+  auto* node = static_cast<Node*>(parameter->node);
+  while (node && node->flags & Node::kReduce) node = node->edges()[0].node;
+  return node;
+}
+
+bool FunctionNode::may_differentiate(const Node* leaf) const {
+  return !ctx.differentiated_ || std::ranges::any_of(*ctx.differentiated_, [leaf](const Tensor& t) {
+    return t.defined() && leaf_of(t) == leaf;
+  });
 }
 
 void FunctionNode::release_saved() {

@@ -53,6 +53,10 @@ class RAMET_API AutogradContext {
   /// True (the default): gradients that nobody delivered arrive in backward as zeros; false:
   /// undefined.
   void set_materialize_grads(bool value) { materialize_ = value; }
+  /// In forward: the parameters (those of replicas and of sharded modules, too) to which backward()
+  /// leads by a backward of its own, as one does that computes activations again; {}: it runs none.
+  /// Where nothing is said it may lead to any, and reductions over processes wait until it has run.
+  void mark_differentiated(tensor_list tensors) { differentiated_ = std::move(tensors); }
   /// Does the i-th tensor argument want a gradient?
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
 
@@ -67,6 +71,7 @@ class RAMET_API AutogradContext {
   std::vector<Kept> kept_;
   std::vector<bool> needs_;
   std::unordered_set<const TensorImpl*> dirty_, non_differentiable_;
+  std::optional<tensor_list> differentiated_;
   bool materialize_ = true;
   FunctionNode* node_ = nullptr;  // the node this context is part of
 };
@@ -82,6 +87,8 @@ struct RAMET_API FunctionNode final : Node {
   Edge* edges() override { return edges_.data(); }
   void release_saved() override;
   void apply(Tensor* in, Tensor* out) override;
+  /// May backward() lead to this leaf by a backward of its own?
+  bool may_differentiate(const Node* leaf) const;
 
   /// Before forward: edges from the tensor arguments; `argument` is their place among all
   /// arguments.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "autograd/engine.h"
+#include "autograd/function.h"
 #include "autograd/grad_mode.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
@@ -13,6 +14,28 @@ namespace autograd {
 bool Node::needs(int i) const {
   Node* to = const_cast<Node*>(this)->edges()[i].node;
   return to && (!tls.task || tls.task->wanted(to));
+}
+
+// The general walk whose node runs on this thread. tls.task is not it inside of a fast walk.
+static __thread GraphTask* around = nullptr;
+
+GraphTask::GraphTask(bool retain, bool create)
+    : retain_(retain),
+      create_(create),
+      nested_(devices::on_worker()),
+      outer_(around),
+      home_(nested_ ? devices::worker() : tls.cpu_device) {}
+
+bool GraphTask::within(const GraphTask& outer) const {
+  const GraphTask* t = this;
+  while (t && t != &outer) t = t->outer_;
+  return t != nullptr;
+}
+
+bool GraphTask::may_come_to(const Node* leaf) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(functions_,
+                             [leaf](const FunctionNode* f) { return f->may_differentiate(leaf); });
 }
 
 GraphTask::~GraphTask() {
@@ -70,8 +93,10 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
       if (first) b->begun(*this);
       if (!owned_.count(b) && !create_ && b->claim(this)) owned_[b] = true;
     }
-  for (Node* n : order)
+  for (Node* n : order) {
     if (n->flags & Node::kInTurn) turns_.push_back(n);
+    if (n->flags & Node::kFunction) functions_.push_back(static_cast<FunctionNode*>(n));
+  }
   waiting_.resize(turns_.size());
   bool used[kMaxDevices] = {};
   int devices = 0;
@@ -186,7 +211,10 @@ void GraphTask::ready(Node* n, Info& info, int lane) {
   push(n->device, {info.rank, n, nullptr});
 }
 
-void GraphTask::next_turn() {
+void GraphTask::left(const Ready& r) {
+  if (!r.node || !(r.node->flags & (Node::kInTurn | Node::kFunction))) return;
+  if (r.node->flags & Node::kFunction) std::erase(functions_, r.node);
+  if (!(r.node->flags & Node::kInTurn)) return;
   if (++turn_ == turns_.size() || !waiting_[turn_]) return;
   Node* const n = turns_[turn_];
   push(n->device, {info_.find(n)->second.rank, n, nullptr});
@@ -222,7 +250,7 @@ void GraphTask::push(int device, Ready r) {
 void GraphTask::walk(int device) {
   std::unique_lock lock(mutex_);
   Lane& lane = lanes_[device];
-  ScopedValue<GraphTask*> outer(tls.task, this);
+  ScopedValue<GraphTask*> outer(tls.task, this), walk(around, this);
   ScopedValue<uint8_t> share(tls.share, share_);
   const uint64_t counter = tls.counter;
   std::vector<Delivery> out;
@@ -247,11 +275,11 @@ void GraphTask::walk(int device) {
       // depend on timing either.
       failed(rank);
       lock.lock();
-      if (r.node && r.node->flags & Node::kInTurn) next_turn();
+      left(r);
       continue;
     }
     lock.lock();
-    if (r.node && r.node->flags & Node::kInTurn) next_turn();
+    left(r);
     for (auto& [e, key, g] : out) deliver(e, key, std::move(g), device);
   }
   out.clear();

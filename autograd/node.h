@@ -75,11 +75,12 @@ RAMET_API int64_t nodes_alive();
 /// are changed by one thread while no backward runs.
 struct RAMET_API Node : AutogradSlot {
   enum : uint8_t {
-    kSink = 1,      // AccumulateGrad
-    kSpans = 2,     // a movement between devices, or downstream of one: the general walk is needed
-    kReleased = 4,  // saved tensors were freed
-    kReduce = 8,    // a ReduceAdd
-    kInTurn = 16,   // its backward meets other processes: those of one walk run in its order
+    kSink = 1,       // AccumulateGrad
+    kSpans = 2,      // a movement between devices, or downstream of one: the general walk is needed
+    kReleased = 4,   // saved tensors were freed
+    kReduce = 8,     // a ReduceAdd
+    kInTurn = 16,    // its backward meets other processes: those of one walk run in its order
+    kFunction = 32,  // a FunctionNode: its backward is the user's, and may run a backward itself
   };
   uint8_t flags = 0, device;            // where its backward runs: Device::ordinal()
   uint16_t edge_count, slot_count = 1;  // gradients out, gradients in

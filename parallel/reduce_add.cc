@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/ops/common.h"
 #include "parallel/broadcast_reduce.h"
 #include "parallel/counters.h"
 #include "parallel/flat.h"
@@ -218,6 +219,16 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       if (!out[i].defined() || !same_sizes(out[i], *first) ||
           out[i].scalar_type() != first->scalar_type())
         out[i] = detail::empty_in_layout_of(*first, first->sizes(), to);
+      if (autograd::is_narrow(first->scalar_type()) && !node->hooked() && leaf && leaf->reduce &&
+          leaf->reduce->wants_unrounded()) {
+        std::vector<Tensor> wide(slots.size());
+        for (size_t k = 0; k < slots.size(); ++k)
+          if (slots[k].defined()) wide[k] = slots[k].to(kFloat);
+        const Tensor sum = detail::sum_of_slots(wide.data(), wide.size(), to, order_);
+        detail::copy(out[i], sum);
+        leaf->reduce->unrounded(sum, out[i]);
+        continue;
+      }
       std::vector<const TensorBase*> operands = {&out[i]};
       held.reserve(held.size() + slots.size());
       std::vector<Tensor> dense;

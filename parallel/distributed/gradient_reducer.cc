@@ -2,6 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "autograd/ops/common.h"
 #include "parallel/distributed/gradient_reducer_internal.h"
 #include "parallel/distributed/group_state_internal.h"
 
@@ -17,11 +18,15 @@ struct GradientReducer::Hook final : autograd::ReduceBucket {
   void begun(autograd::GraphTask& task) override { reducer.in_graph(leaf, task); }
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask&) override {
-    reducer.comes(leaf, in[0].second[0].defined());
+    reducer.comes(leaf, in[0].second[0]);
     return {in[0].second[0]};
   }
   void came(autograd::Node*, size_t parts) override { reducer.came(leaf, parts); }
   void accumulated(autograd::Node*) override { reducer.accumulated(leaf); }
+  bool wants_unrounded() const override { return reducer.adds_unrounded(); }
+  void unrounded(const Tensor& sum, const Tensor& rounded) override {
+    reducer.unrounded(leaf, sum, rounded);
+  }
 };
 
 namespace {
@@ -163,6 +168,8 @@ void GradientReducer::begin(bool with_sync) {
     Bucket& b = buckets_.emplace_back();
     for (size_t i : list) {
       Leaf& leaf = *leaves_[i];
+      leaf.came_at.reset();
+      leaf.unrounded = {};
       const Unit& unit = units_[leaf.unit];
       const bool sync =
           options_.sync_mode == SyncMode::at_forward ? unit.sync_of_forward : unit.sync;
@@ -171,7 +178,7 @@ void GradientReducer::begin(bool with_sync) {
           leaf.tensor.requires_grad() && (with_sync || sync) && !unit.owner.expired();
       leaf.member = takes_part ? static_cast<int>(b.members.size()) : -1;
       if (!takes_part) continue;
-      b.members.push_back({i, false, false, {}, {}});
+      b.members.emplace_back().leaf = i;
       syncing_ = true;
     }
   }
@@ -183,10 +190,10 @@ GradientReducer::Member* GradientReducer::member_of(size_t leaf) {
 }
 
 void GradientReducer::runs(autograd::GraphTask& task) {
-  if (task_ == &task) return;
+  if (task_ && task.within(*task_)) return;
   RAMET_CHECK(!task_, "ddp",
-              "a second backward through this module while one runs: its buckets "
-              "would mix, expected one at a time");
+              "a second backward through this module while one runs: its buckets would mix, "
+              "expected one at a time, or one inside the other");
   task_ = &task;
   try {
     begin(/*with_sync=*/false);
@@ -202,22 +209,38 @@ void GradientReducer::runs(autograd::GraphTask& task) {
 void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
   const std::lock_guard lock(mutex_);
   runs(task);
-  leaves_[leaf]->came_at.reset();
-  if (member_of(leaf)) ++buckets_[leaves_[leaf]->bucket].waits;
+  if (!member_of(leaf)) return;
+  Bucket& b = buckets_[leaves_[leaf]->bucket];
+  if (b.launched) comes_too_late("ddp", leaves_[leaf]->name);
+  ++b.waits;
 }
 
-// A gradient that all ranks share already must not be reduced again: the new one comes alone.
-void GradientReducer::comes(size_t index, bool defined) {
+// A gradient that all ranks share already must not be reduced again: the new one comes alone. What
+// backwards inside this one bring to the same leaf is added to it.
+void GradientReducer::comes(size_t index, const Tensor& g) {
   const std::lock_guard lock(mutex_);
   Leaf& leaf = *leaves_[index];
   Member* m = member_of(index);
-  if (!defined) return;
+  const Unrounded wide = std::exchange(leaf.unrounded, {});
+  if (!g.defined()) return;
   if (!m) return collects(leaf);
+  m->wide = !m->reached && wide.is_of(g) ? wide.sum : Tensor();
+  if (m->reached) return;
   const std::lock_guard its(leaf.sink->mutex);
   if (leaf.sink->mark == common) m->before = std::exchange(leaf.sink->grad, Tensor());
   m->old = leaf.sink->grad.defined();
-  if (m->old) check_collected(leaf);
+  if (m->old) check_collected(leaf), m->wide = Tensor();
   m->reached = true;
+}
+
+// A rank that adds up several shards of a tree rounds nothing: their sum is a part of the tree's.
+bool GradientReducer::adds_unrounded() const {
+  return options_.order.is_tree() && group_->size() > 1 && options_.order.leaves() > group_->size();
+}
+
+void GradientReducer::unrounded(size_t leaf, const Tensor& sum, const Tensor& rounded) {
+  const std::lock_guard lock(mutex_);
+  leaves_[leaf]->unrounded = {sum, rounded.impl()->data, rounded.version()};
 }
 
 void GradientReducer::accumulated(size_t leaf) {
@@ -226,20 +249,33 @@ void GradientReducer::accumulated(size_t leaf) {
   if (!member_of(leaf)) return;
   completed_.push_back(leaf);
   Bucket& b = buckets_[leaves_[leaf]->bucket];
-  has_come(b, leaf);
+  has_come(b, *member_of(leaf));
   --b.waits;
   if (leads_) launch_next();
+}
+
+// May a backward inside this one still lead to it?
+bool GradientReducer::may_grow(const Bucket& b) const {
+  return task_ && std::ranges::any_of(b.members, [this](const Member& m) {
+           return task_->may_come_to(leaves_[m.leaf]->sink);
+         });
 }
 
 // In the order of the plan, which is that of all ranks.
 void GradientReducer::launch_next() {
   for (; next_ < buckets_.size(); ++next_) {
     Bucket& b = buckets_[next_];
-    if (b.waits > 0) return;
+    if (b.waits > 0 || may_grow(b)) return;
     take(b);
     const bool fresh = std::ranges::none_of(b.members, [](const Member& m) { return m.old; });
     launch(b, next_, fresh);
   }
+}
+
+// Where the gradient of a leaf that has none may be written.
+Tensor GradientReducer::place_of(const Leaf& leaf) {
+  const Tensor& where = leaf.sink->where;
+  return where.defined() && where.unique() ? where.shallow() : empty_like(leaf.tensor.detach());
 }
 
 // After the leaves have what this rank can give them.
@@ -260,10 +296,14 @@ void GradientReducer::take(Bucket& b) {
       m.reached = false;
       sink.grad = Tensor();
     }
+    if (adds_unrounded() && autograd::is_narrow(leaf.tensor.scalar_type())) {
+      if (m.wide.defined()) m.sent = std::move(m.wide);
+      else if (m.reached) m.sent = sink.grad.detach().to(kFloat);
+      else m.sent = empty_like(leaf.tensor.detach(), kFloat);
+      continue;
+    }
     if (m.reached) m.sent = sink.grad;
-    else
-      m.sent = sink.where.defined() && sink.where.unique() ? sink.where.shallow()
-                                                           : empty_like(leaf.tensor.detach());
+    else m.sent = place_of(leaf);
     if (m.sent->node) m.sent = m.sent.detach();
   }
 }
@@ -311,6 +351,12 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
     leaf.sink->mark = common;
     if (b.report->present[i]) {
       if (divisor != 1) m.sent.div_(divisor);
+      if (m.sent.scalar_type() != leaf.tensor.scalar_type()) {  // rounded once, here
+        const Tensor wide = std::exchange(m.sent, Tensor());
+        leaf.sink->grad = Tensor();  // this rank's own; most often its memory is the place
+        m.sent = place_of(leaf);
+        m.sent.copy_(wide);
+      }
       leaf.sink->grad = std::move(m.sent);
       if (m.before.defined()) leaf.sink->grad = m.before.add_(leaf.sink->grad);
     } else {

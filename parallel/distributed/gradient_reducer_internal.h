@@ -83,6 +83,15 @@ class GradientReducer final {
  private:
   struct Hook;
   using Clock = std::chrono::steady_clock;
+  // In float32, what a 16-bit gradient was before it was rounded.
+  struct Unrounded {
+    Tensor sum;
+    const void* data = nullptr;  // of that gradient, as it was then
+    uint32_t version = 0;
+    bool is_of(const Tensor& g) const {
+      return sum.defined() && g.impl()->data == data && g.version() == version;
+    }
+  };
   struct Leaf {
     std::string name;
     Tensor tensor;
@@ -93,6 +102,7 @@ class GradientReducer final {
     std::unique_ptr<Hook> hook;
     double rows = 0;  // of each backward that is in the gradient; see collects()
     std::optional<Clock::time_point> came_at;  // in this backward
+    Unrounded unrounded;
   };
   // AccumulateGrad::mark: what the gradient holds.
   enum Holds : uint8_t {
@@ -110,9 +120,11 @@ class GradientReducer final {
     std::function<void(const std::string&)> on_failure;
   };
   struct Member {
-    size_t leaf;
+    size_t leaf = 0;
     bool reached = false;  // has a gradient of this backward, or one that no rank has seen yet
     bool old = false;      // what it had before this backward is part of it
+    bool timed = false;    // is in the bucket's times
+    Tensor wide;           // in float32, what it has
     Tensor sent;           // what is reduced, in place
     Tensor before;         // a gradient that is the same on all ranks already
   };
@@ -139,18 +151,22 @@ class GradientReducer final {
   void check_collected(const Leaf& leaf) const;
   bool weighs() const;
   double rows() const;  // of this backward
-  void comes(size_t leaf, bool defined);
+  void comes(size_t leaf, const Tensor& gradient);
+  bool adds_unrounded() const;
+  void unrounded(size_t leaf, const Tensor& sum, const Tensor& rounded);
+  static Tensor place_of(const Leaf& leaf);
   void accumulated(size_t leaf);
   void begin(bool with_sync);
   Member* member_of(size_t leaf);
   void take(Bucket& bucket);                              // what this rank gives
   void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
+  bool may_grow(const Bucket& bucket) const;
   void launch_next();  // while the backward runs: where this reducer leads
   void end(bool failed);
   // Note [Step timeline]: step_timeline.cc.
   double seconds_at(Clock::time_point t) const;  // since the backward began
   void came(size_t leaf, size_t parts);
-  void has_come(Bucket& bucket, size_t leaf);
+  void has_come(Bucket& bucket, Member& member);
   void wait_for(Bucket& bucket) const;
   void take_back(Bucket& bucket);
   void finish(Bucket& bucket, std::vector<std::string>& unused);

@@ -23,6 +23,9 @@ void GradientReducer::joins(autograd::GraphTask& task, const Forward& forward) {
   runs(task);
   Unit& unit = units_[forward.unit];
   if (std::ranges::find(unit.in, forward.number) != unit.in.end()) return;
+  RAMET_CHECK(!weighs() || next_ == 0, "ddp",
+              "average: weighted: a backward inside a backward goes through another forward of the "
+              "module, when gradients with the rows of the first are being reduced already");
   unit.in.push_back(forward.number);
   unit.rows += forward.rows;
 }

@@ -68,6 +68,13 @@ Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
                 ignored.names[i], "'");
 }
 
+void comes_too_late(const char* op, const std::string& parameter) {
+  fail(op, "a backward inside a backward leads to '", parameter,
+       "', when the gradient of the outer one is being reduced already: expected it in a Function "
+       "whose mark_differentiated() names all that it leads to, or that does not call it, and not "
+       "in a hook");
+}
+
 Device home_of(const char* op, const nn::Module& module) {
   const auto parameters = module.parameters();
   RAMET_CHECK(std::ranges::any_of(parameters, [](const Tensor& p) { return p.requires_grad(); }),

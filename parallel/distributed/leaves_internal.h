@@ -32,6 +32,9 @@ struct NamedLeaf {
   std::vector<std::string> names;  // a tied one has several
   Tensor tensor;
 };
+/// For a backward that runs inside a node of another one, and could not be seen coming.
+[[noreturn]] void comes_too_late(const char* op, const std::string& parameter);
+
 /// Parameters, and buffers that require grad, each once: depth first, a module's own before its
 /// children's, in the order of registration. Those that another reducer has are left out.
 std::vector<NamedLeaf> leaves_of(const nn::Module& module, const Exceptions& exceptions);

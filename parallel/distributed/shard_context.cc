@@ -5,6 +5,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "parallel/distributed/leaves_internal.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "runtime/capture.h"
 
@@ -58,26 +59,28 @@ void ShardContext::enter(ShardGroup& group) {
                 "parameters were changed, as by an optimizer's step, while gradients of a backward "
                 "that was not the last one had not come: expected set_is_last_backward(true) "
                 "before the last backward, or finalize_backward() after it");
-  if (running_.empty()) sequence_.clear();
+  // What a backward computes again it needs alone, and differentiates itself.
+  const bool again = task_ || tls.task;
+  if (running_.empty() && !again) sequence_.clear();
   running_.push_back({&group, std::uncaught_exceptions()});
   ++group.uses;
   group.bind();
-  if (tls.grad_mode) {
+  if (tls.grad_mode && !task_) {
     if (!contains(history_, &group)) group.first_use = ++uses_;
     erase(history_, &group);
     history_.push_back(&group);
   }
   try {
     group.launch();
-    const size_t place = sequence_.size();
-    sequence_.push_back(&group);
-    if (!group.forward_prefetch.empty()) {
-      // What a backward computes again is needed alone.
-      if (!tls.task)
+    if (!again) {
+      const size_t place = sequence_.size();
+      sequence_.push_back(&group);
+      if (!group.forward_prefetch.empty()) {
         for (ShardGroup* g : group.forward_prefetch) g->launch();
-    } else if (group.options.prefetch && place + 1 < last_sequence_.size() &&
-               last_sequence_[place] == &group) {
-      last_sequence_[place + 1]->launch();
+      } else if (group.options.prefetch && place + 1 < last_sequence_.size() &&
+                 last_sequence_[place] == &group) {
+        last_sequence_[place + 1]->launch();
+      }
     }
     group.finish();
   } catch (...) {
@@ -98,8 +101,8 @@ void ShardContext::leave(bool failed) {
   --entry.group->uses;
   entry.group->last_use = ++uses_;
   if (idle(*entry.group) && (failed || reshards(*entry.group))) entry.group->reshard();
-  if (!running_.empty()) return;
-  last_sequence_ = sequence_;
+  if (!running_.empty() || task_) return;
+  if (!tls.task) last_sequence_ = sequence_;
   // What was gathered ahead in vain.
   for (ShardGroup* g : groups_)
     if (idle(*g) && (failed || g->state() == ShardState::gathering)) g->reshard();
@@ -108,19 +111,17 @@ void ShardContext::leave(bool failed) {
 // ---- backward -----------------------------------------------------------------------------------
 
 void ShardContext::begin(GraphTask& task) {
-  if (task_ == &task) return;
-  RAMET_CHECK(
-      !task_, "fully_shard",
-      "a second backward through this module while one runs: its groups would mix, expected "
-      "one at a time");
+  if (runs(&task)) return;
+  RAMET_CHECK(!task_, "fully_shard",
+              "a second backward through this module while one runs: its groups would mix, "
+              "expected one at a time, or one inside the other");
   settle();
   task_ = &task;
   reducing_ = false;
   reductions_.assign(history_.rbegin(), history_.rend());
   plan_gathers();
   next_gather_ = next_reduction_ = 0;
-  reached_.clear();
-  complete_.clear();
+  open_.clear();
   reduced_.clear();
   in_flight_ = nullptr;
   task.at_end([self = shared_from_this()](bool failed) { self->end(failed); });
@@ -132,8 +133,11 @@ void ShardContext::begun(ShardGroup& group, GraphTask& task) {
     reducing_ = true;
     if (is_last_backward) history_.clear();
   }
-  reached_.insert(&group);
-  if (!contains(reductions_, &group)) reductions_.push_back(&group);
+  const auto at = std::ranges::find(reductions_, &group);
+  if (at - reductions_.begin() < static_cast<ptrdiff_t>(next_reduction_))
+    comes_too_late("fully_shard", group.units[0].members[0].name);
+  if (at == reductions_.end()) reductions_.push_back(&group);
+  ++open_[&group];
 }
 
 void ShardContext::plan_gathers() {
@@ -180,7 +184,7 @@ void ShardContext::needed(ShardGroup& group) {
 }
 
 void ShardContext::complete(ShardGroup& group) {
-  complete_.insert(&group);
+  --open_[&group];
   if (idle(group) && group.reshard_after_backward) group.reshard();
   advance();
 }
@@ -192,12 +196,18 @@ void ShardContext::gather_used_after(const ShardGroup& group) {
   gather_until(end);
 }
 
+// Has this backward, or one inside it, something for the group that has not come?
+bool ShardContext::awaits(const ShardGroup& group) {
+  if (const auto at = open_.find(&group); at != open_.end() && at->second > 0) return true;
+  return group.may_grow(*task_);
+}
+
 // Reductions whose turn has come. One is under way while the next one's gradients are computed.
-void ShardContext::advance() {
+void ShardContext::advance(bool at_end) {
   if (!reducing_) return;
   for (; next_reduction_ < reductions_.size(); ++next_reduction_) {
     ShardGroup* g = reductions_[next_reduction_];
-    if (reached_.count(g) && !complete_.count(g)) return;
+    if (!at_end && awaits(*g)) return;
     if (!g->sync || !g->reduces()) {
       g->collect();
       continue;
@@ -268,7 +278,7 @@ void ShardContext::end(bool failed) {
   try {
     if (!failed) {
       gather_until(gathers_.size());
-      advance();
+      advance(/*at_end=*/true);
       if (!reduced_.empty()) announce();
       if (is_last_backward) settle();
       // On all ranks the same groups are here when the next forward begins.
@@ -285,8 +295,7 @@ void ShardContext::end(bool failed) {
   gathers_.clear();
   reductions_.clear();
   reduced_.clear();
-  reached_.clear();
-  complete_.clear();
+  open_.clear();
   in_flight_ = nullptr;
   if (error) std::rethrow_exception(error);
 }

@@ -17,8 +17,8 @@
 // anything with the groups: all gathers that another rank may need to get there have begun when a
 // backward ends, and what lies between two backwards begins nothing on the queue of reductions.
 #pragma once
+#include <map>
 #include <mutex>
-#include <set>
 #include <vector>
 
 #include "parallel/distributed/shard_group_internal.h"
@@ -44,7 +44,8 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   void begun(ShardGroup& group, autograd::GraphTask& task);
   /// All its gradients of this backward have come.
   void complete(ShardGroup& group);
-  bool runs(const autograd::GraphTask* task) const { return task && task == task_; }
+  /// Is `task` the backward that runs, or inside it?
+  bool runs(const autograd::GraphTask* task) const { return task && task_ && task->within(*task_); }
 
   bool is_last_backward = true;
   /// Waits for what backwards that were not the last one have left, and gives it to the shards.
@@ -63,7 +64,8 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   };
   bool reshards(const ShardGroup& group) const;
   void begin(autograd::GraphTask& task);
-  void advance();
+  bool awaits(const ShardGroup& group);
+  void advance(bool at_end = false);
   void plan_gathers();
   void gather_until(size_t end);
   void gather_used_after(const ShardGroup& group);
@@ -83,7 +85,7 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   bool reducing_ = false;
   std::vector<ShardGroup*> gathers_, reductions_, reduced_;
   size_t next_gather_ = 0, next_reduction_ = 0;
-  std::set<const ShardGroup*> reached_, complete_;
+  std::map<const ShardGroup*, int> open_;  // backwards that have still to bring what they reach
   ShardGroup* in_flight_ = nullptr;
   // After it.
   std::vector<Pending> pending_;

@@ -2,8 +2,10 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
 #include "parallel/distributed/group_state_internal.h"
+#include "parallel/distributed/leaves_internal.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "parallel/distributed/shard_group_internal.h"
 #include "runtime/absent_storage.h"
@@ -33,6 +35,10 @@ Tensor piece_of(const Tensor& flat, int64_t offset, IntArrayRef sizes) {
 
 Tensor zeros_at(int64_t n, const ShardGroup::Unit& unit) {
   return zeros({n}, TensorOptions(unit.device).dtype(unit.dtype));
+}
+
+bool may_come_to(const ShardGroup::Member& m, GraphTask& task) {
+  return task.may_come_to(m.edge->edges()[0].node);
 }
 
 std::vector<Tensor> pieces(const Tensor& flat, const ShardLayout& layout, int ranks) {
@@ -337,6 +343,8 @@ Tensor ShardGroup::gradient_place(size_t u, size_t i) {
   const NoGradGuard off;
   Unit& unit = units[u];
   Member& m = unit.members[i];
+  // A backward inside this one has its part there, or may still come with it.
+  if (m.reached || may_come_to(m, *tls.task)) return {};
   if (!unit.gradients.defined()) unit.gradients = zeros_at(unit.layout.total(), unit);
   if (!m.place.defined()) m.place = piece_of(unit.gradients, unit.layout.offset(i), m.full.sizes());
   return m.place.unique() ? m.place.shallow() : Tensor();
@@ -359,11 +367,20 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
     if (!unit.gradients.defined()) unit.gradients = zeros_at(unit.layout.total(), unit);
     if (!m.place.defined())
       m.place = piece_of(unit.gradients, unit.layout.offset(edge->member_), m.full.sizes());
-    if (g->data != m.place->data && g.numel()) autograd::copy_values(m.place, g);
-    m.reached = true;
+    // The backward around this one is about to come with what it has written there.
+    if (!m.reached && g->data != m.place->data && !m.place.unique()) comes_too_late(kOp, m.name);
+    if (std::exchange(m.reached, true)) m.place.add_(g);
+    else if (g->data != m.place->data && g.numel()) autograd::copy_values(m.place, g);
   }
   context->complete(*this);
   return std::vector<Tensor>(in.size());  // the shards get theirs at the end
+}
+
+bool ShardGroup::may_grow(GraphTask& task) const {
+  return std::ranges::any_of(units, [&task](const Unit& u) {
+    return std::ranges::any_of(u.members,
+                               [&task](const Member& m) { return may_come_to(m, task); });
+  });
 }
 
 bool ShardGroup::reduces() const {
@@ -407,7 +424,11 @@ void ShardGroup::launch_reduction() {
   for (Unit& unit : units) {
     if (!unit.trainable()) continue;
     if (!unit.collected.defined()) unit.collected = zeros_at(unit.layout.total(), unit);
-    unit.piece = Tensor(TensorBase::empty({unit.layout.piece()}, unit.dtype, unit.device));
+    // Two sums are rounded once: a tree's parts are its own.
+    const bool wide = lanes.outer && options.order.is_tree() && autograd::is_narrow(unit.dtype);
+    if (wide) unit.collected = unit.collected.to(kFloat);
+    unit.piece =
+        Tensor(TensorBase::empty({unit.layout.piece()}, unit.collected.scalar_type(), unit.device));
     CollectiveOptions o(named("reduce", unit));
     o.order = options.order;
     o.timeout = lanes.gather->timeout();
@@ -456,6 +477,7 @@ void ShardGroup::deliver(const bool* present) {
       continue;
     }
     if (options.average == Average::mean && ranks > 1) piece.div_(static_cast<double>(ranks));
+    piece = piece.to(unit.dtype);
     for (size_t i = 0; i < unit.members.size(); ++i) {
       Member& m = unit.members[i];
       m.collected = m.summed = false;

@@ -123,6 +123,7 @@ class ShardGroup final : public autograd::ReduceBucket,
                              autograd::GraphTask& task) override;
   void begun(autograd::GraphTask& task) override;
   Tensor gradient_place(size_t unit, size_t member);
+  bool may_grow(autograd::GraphTask& task) const;  // may a backward inside it come with more?
   bool reduces() const;  // is there anything to reduce when it is synchronised?
   void collect();        // no synchronisation: keeps what has come
   void launch_reduction();

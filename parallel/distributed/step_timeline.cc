@@ -77,13 +77,15 @@ void GradientReducer::came(size_t leaf, size_t parts) {
   if (parts > 1 || !at) at = Clock::now();
 }
 
-void GradientReducer::has_come(Bucket& b, size_t leaf) {
+// A member counts once; what a backward inside this one adds may make it later.
+void GradientReducer::has_come(Bucket& b, Member& m) {
   BucketTimeline& t = b.times;
-  const double when = seconds_at(leaves_[leaf]->came_at.value());
-  t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
+  const bool again = std::exchange(m.timed, true);
+  const double when = seconds_at(again ? Clock::now() : leaves_[m.leaf]->came_at.value());
+  if (!again) t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
   if (when < t.complete) return;
   t.complete = when;
-  b.stalling = leaf;
+  b.stalling = m.leaf;
 }
 
 void GradientReducer::wait_for(Bucket& b) const {

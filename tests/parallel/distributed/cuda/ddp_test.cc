@@ -19,6 +19,7 @@ struct Training {
   int tree = 0;
   bool norm = false, stages = false;
   ReduceOrder order;
+  ScalarType dtype = kFloat;
 };
 
 // Parameters and buffers after some steps, as rank 0 has them.
@@ -33,7 +34,7 @@ Groups trained(const Way& way, const Training& r) {
     DdpOptions o;
     for (int i = 0; i < r.replicas; ++i)
       o.devices.push_back(r.on_gpus ? gpu(g->rank() * r.replicas + i) : kHost);
-    net->to(o.devices[0]);
+    net->to(o.devices[0], r.dtype);
     o.order = r.tree ? ReduceOrder::tree(r.tree) : r.order;
     o.average = Average::sum;
     o.batch = Batch::whole;
@@ -47,12 +48,12 @@ Groups trained(const Way& way, const Training& r) {
     for (int step = 0; step < 4; ++step) {
       const int64_t n = step == 3 ? 14 : 16;  // a short last one
       const auto seed = static_cast<uint64_t>(step);
-      const Tensor x = varied({n, 1, 6, 6}, 700 + seed).to(o.devices[0]);
+      const Tensor x = varied({n, 1, 6, 6}, 700 + seed).to(o.devices[0], r.dtype);
       sgd.zero_grad();
       const Tensor y = ddp(x);
       const auto [row, rows] = ddp.rows();
       const Tensor target = varied({n, 3}, 800 + seed).slice(0, row, row + rows).to(o.devices[0]);
-      ((y - target).pow(2).sum() / static_cast<double>(3 * n)).backward();
+      ((y.to(kFloat) - target).pow(2).sum() / static_cast<double>(3 * n)).backward();
       sgd.step();
     }
     const Groups mine = state_groups(*net);
@@ -84,17 +85,21 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
   const Gpus gpus(rank_gpus(4));
   Training r;
   r.tree = 4;
-  r.norm = true;
-  r.ranks = 1;
-  const Groups one = trained(kStagedThreads, r);
-  for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
-    for (int ranks : {1, 2, 4})
-      for (int replicas : {1, 2}) {
-        if (ranks * replicas > 4) continue;
-        r.ranks = ranks;
-        r.replicas = replicas;
-        EXPECT_EQ(trained(way, r), one) << way << ", " << ranks << " ranks of " << replicas;
-      }
+  for (const ScalarType dtype : {kFloat, kBFloat16}) {
+    r.dtype = dtype;
+    r.norm = dtype == kFloat;
+    r.ranks = r.replicas = 1;
+    const Groups one = trained(kStagedThreads, r);
+    for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
+      for (int ranks : {1, 2, 4})
+        for (int replicas : {1, 2}) {
+          if (ranks * replicas > 4) continue;
+          r.ranks = ranks;
+          r.replicas = replicas;
+          EXPECT_EQ(trained(way, r), one)
+              << way << ", " << ranks << " ranks of " << replicas << ", " << name_of(dtype);
+        }
+  }
 }
 
 // Communication stages compute on the host, whatever the backend.

@@ -49,6 +49,12 @@ SharedOptions shared_options(const DdpOptions& o) {
   return out;
 }
 
+std::vector<std::string> names_of(const std::vector<NamedLeaf>& leaves) {
+  std::vector<std::string> names;
+  for (const NamedLeaf& l : leaves) names.insert(names.end(), l.names.begin(), l.names.end());
+  return names;
+}
+
 }  // namespace
 
 void DdpCore::verify(const char* op, const std::shared_ptr<ProcessGroup>& group,
@@ -96,24 +102,36 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::
       options_(options),
       exceptions_(std::make_unique<Exceptions>(*module, options.ignored)) {
   const std::vector<NamedLeaf> leaves = leaves_of(*module, *exceptions_);
-  for (const NamedLeaf& l : leaves) names_.insert(names_.end(), l.names.begin(), l.names.end());
   if (options_.init_sync)
     copy_model(*group_, *module, *exceptions_, options_.sync_from, options_.name);
-  buffers_ = std::make_unique<BufferSync>(*module, *exceptions_);
-  bool norms = false, synchronised = false;
-  std::as_const(*module).apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
-    norms = norms || merges(m);
-    synchronised = synchronised || synchronises(m);
-  }));
-  if (group_->size() > 1 && (norms || synchronised || !buffers_->empty()))
-    companion_ = std::make_shared<Companion>(group_, options_.name);
-  if (companion_ && synchronised) elsewhere_ = std::make_shared<RankShards>(companion_);
+  names_ = names_of(leaves);
+  find_meetings(*module);
   reducer_ =
       shared ? std::move(shared) : std::make_shared<GradientReducer>(group_, options_, leaves);
   unit_ = reducer_->add(leaves, module);
+  tell_of_failures();
+  for (const auto& stage : options_.stages) register_stage(stage);
+}
+
+// What its forwards meet the other ranks for.
+void DdpCore::find_meetings(const nn::Module& module) {
+  buffers_ = std::make_unique<BufferSync>(module, *exceptions_);
+  bool norms = false, synchronised = false;
+  module.apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
+    norms = norms || merges(m);
+    synchronised = synchronised || synchronises(m);
+  }));
+  if (!companion_ && group_->size() > 1 && (norms || synchronised || !buffers_->empty()))
+    companion_ = std::make_shared<Companion>(group_, options_.name);
+  if (companion_ && !elsewhere_ && synchronised)
+    elsewhere_ = std::make_shared<RankShards>(companion_);
+  known_ = module.parameters();
+  for (Tensor& b : module.buffers()) known_.push_back(std::move(b));
+}
+
+void DdpCore::tell_of_failures() {
   if (companion_)
     reducer_->on_failure(unit_, [c = companion_](const std::string& why) { c->abort(why); });
-  for (const auto& stage : options_.stages) register_stage(stage);
 }
 
 DdpCore::~DdpCore() {
@@ -127,28 +145,65 @@ std::shared_ptr<nn::Module> DdpCore::module() const {
 }
 
 void DdpCore::attach(nn::parallel::ReplicaSet& set) {
+  set_ = &set;
   set.set_elsewhere(elsewhere_);
   if (companion_) set.set_merger([this](const auto& modules) { merge(modules); });
 }
 
-void DdpCore::forward_begins() {
+bool DdpCore::forward_begins() {
   // Before it can fail on one rank alone, which would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
-  check_unchanged();
+  const bool changed = follow_changes();
   reducer_->forward_begins(unit_);
   if (companion_ && !buffers_->empty() && module()->is_training()) buffers_->run(*companion_);
+  return changed;
 }
-// What came to the module afterwards has not the same values everywhere, and nobody would reduce
-// its gradients.
-void DdpCore::check_unchanged() {
+
+// What came to the module since the last forward has not the same values everywhere, and nobody
+// would reduce its gradients. Where there are to be none, ranks need not meet.
+bool DdpCore::follow_changes() {
   const auto m = module();
-  if (RAMET_LIKELY(!may_have_leaves(*m, *exceptions_))) return;
-  const std::vector<NamedLeaf> added = leaves_of(*m, *exceptions_);
-  if (added.empty()) return;
-  forward_failed();
-  fail("ddp", "the module has got '", added[0].names[0], "'",
-       added.size() > 1 ? " and " + std::to_string(added.size() - 1) + " more parameters" : "",
-       " since it was wrapped: expected the same parameters; wrap it again, on all ranks");
+  if (RAMET_LIKELY(!tls.grad_mode || !may_have_leaves(*m, *exceptions_)) ||
+      leaves_of(*m, *exceptions_).empty())
+    return false;
+  std::optional<Exceptions> now;
+  const std::string name = options_.name + "/changed module";
+  try {
+    // Where theirs has not changed, others wait there.
+    if (companion_) companion_->exchange(name, {});
+    if (companion_) buffers_->run(*companion_);
+    verify_model(
+        *group_, "ddp", *m,
+        [&] {
+          const auto added = leaves_of(*m, now.emplace(*m, options_.ignored));
+          const auto stages = reducer_->stages().descriptions();
+          RAMET_CHECK(added.empty() || stages.empty(), "ddp", "the module has got '",
+                      added[0].names[0], "' since it was wrapped, and a communication stage, ",
+                      stages[0],
+                      ", knows the parameters of then: expected the same ones; wrap it "
+                      "again, on all ranks");
+          return *now;
+        },
+        shared_options(options_), name);
+    exceptions_ = std::make_unique<Exceptions>(*now);
+    reducer_->update(unit_, [&] {
+      const auto leaves = leaves_of(*m, *exceptions_);
+      names_ = names_of(leaves);
+      return leaves;
+    });
+    const auto is_new = [&](const Tensor& t) {
+      return std::ranges::none_of(known_, [&](const Tensor& k) { return k.is_same(t); });
+    };
+    if (options_.init_sync)
+      copy_model(*group_, *m, *exceptions_, options_.sync_from, options_.name, is_new);
+    find_meetings(*m);
+    tell_of_failures();
+    if (set_) attach(*set_);
+  } catch (...) {
+    forward_failed();
+    throw;
+  }
+  return true;
 }
 void DdpCore::forward_failed() noexcept {
   if (!companion_) return;

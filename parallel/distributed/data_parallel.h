@@ -140,8 +140,9 @@ class RAMET_API DdpCore {
   Cut cut(int64_t extent, size_t local_replicas) const;
   /// Nothing: no argument of this forward has rows.
   void set_rows(std::optional<int64_t> rows);
-  void forward_begins();
-  void check_unchanged();
+  /// True: the module has other parameters than before, on all ranks alike, and what was asked of
+  /// it before (merges(), synchronises()) has to be asked again.
+  bool forward_begins();
   /// Goes over every tensor that a forward returns; empty where there are no other ranks.
   std::function<Tensor(const Tensor&)> on_result() const;
   /// The others, who may wait for this rank in their forward, hear of it.
@@ -173,6 +174,9 @@ class RAMET_API DdpCore {
 
  private:
   std::shared_ptr<nn::Module> module() const;
+  bool follow_changes();
+  void find_meetings(const nn::Module& module);
+  void tell_of_failures();
   const std::shared_ptr<ProcessGroup> group_;
   const std::weak_ptr<nn::Module> module_;
   const DdpOptions options_;
@@ -180,9 +184,11 @@ class RAMET_API DdpCore {
   std::shared_ptr<GradientReducer> reducer_;
   size_t unit_ = 0;
   std::vector<std::string> names_;
+  std::vector<Tensor> known_;  // parameters and buffers whose values all ranks have
   std::unique_ptr<BufferSync> buffers_;
   std::shared_ptr<Companion> companion_;
   std::shared_ptr<nn::ShardsElsewhere> elsewhere_;
+  nn::parallel::ReplicaSet* set_ = nullptr;  // attach()
 };
 
 /// While it lives, backwards do not synchronise.

@@ -79,20 +79,51 @@ size_t GradientReducer::add(const std::vector<NamedLeaf>& leaves,
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!task_, "ddp", "a module is added in the middle of a backward");
   units_.emplace_back().owner = owner;
-  for (const NamedLeaf& l : leaves) {
-    auto leaf = std::make_unique<Leaf>();
-    leaf->sink = autograd::grad_accumulator(l.tensor.impl());
-    leaf->sink->mark = anything;  // whatever another reducer left there
-    leaf->node = autograd::NodePtr(leaf->sink);
-    // Units of a shared reducer may use one name for different parameters.
-    const size_t unit = units_.size() - 1;
-    leaf->name = (unit ? std::to_string(unit) + "/" : std::string()) + l.names[0];
-    leaf->tensor = l.tensor;
-    leaf->unit = unit;
-    leaf->hook = std::make_unique<Hook>(*this, leaves_.size());
-    autograd::set_reduce_bucket(*leaf->sink, leaf->hook.get());
-    leaves_.push_back(std::move(leaf));
+  set_leaves(units_.size() - 1, leaves);
+  return units_.size() - 1;
+}
+
+void GradientReducer::update(size_t unit, const std::function<std::vector<NamedLeaf>()>& now) {
+  const std::lock_guard lock(mutex_);
+  RAMET_CHECK(!task_, "ddp", "a module has changed in the middle of a backward");
+  const auto hook = [&](bool on) {
+    for (const auto& leaf : leaves_)
+      if (leaf && leaf->unit == unit)
+        autograd::set_reduce_bucket(*leaf->sink, on ? leaf->hook.get() : nullptr);
+  };
+  hook(false);
+  try {
+    set_leaves(unit, now());
+  } catch (...) {
+    hook(true);
+    throw;
   }
+}
+
+void GradientReducer::set_leaves(size_t unit, const std::vector<NamedLeaf>& leaves) {
+  std::map<const autograd::Node*, size_t> before;
+  for (size_t i = 0; i < leaves_.size(); ++i)
+    if (leaves_[i] && leaves_[i]->unit == unit) before[leaves_[i]->sink] = i;
+  for (const NamedLeaf& l : leaves) {
+    auto* const sink = autograd::grad_accumulator(l.tensor.impl());
+    const auto [at, fresh] = before.try_emplace(sink, leaves_.size());
+    if (fresh) {
+      auto leaf = std::make_unique<Leaf>();
+      leaf->sink = sink;
+      leaf->sink->mark = anything;  // whatever another reducer left there
+      leaf->node = autograd::NodePtr(sink);
+      leaf->tensor = l.tensor;
+      leaf->unit = unit;
+      leaf->hook = std::make_unique<Hook>(*this, leaves_.size());
+      leaves_.push_back(std::move(leaf));
+    }
+    Leaf& leaf = *leaves_[at->second];
+    // Units of a shared reducer may use one name for different parameters.
+    leaf.name = (unit ? std::to_string(unit) + "/" : std::string()) + l.names[0];
+    autograd::set_reduce_bucket(*leaf.sink, leaf.hook.get());
+    before.erase(at);
+  }
+  for (const auto& [_, gone] : before) leaves_[gone].reset();
   // The first plan: the last parameter first, as gradients come.
   order_.clear();
   for (size_t i = leaves_.size(); i-- > 0;)
@@ -100,7 +131,6 @@ size_t GradientReducer::add(const std::vector<NamedLeaf>& leaves,
   agreed_ = false;
   make_plan();
   publish_trainable();
-  return units_.size() - 1;
 }
 
 void GradientReducer::remove(size_t unit) {

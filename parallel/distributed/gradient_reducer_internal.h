@@ -35,6 +35,9 @@ class GradientReducer final {
   /// The unit's number. The leaves belong to no other reducer. When `owner` is gone those that are
   /// left go on alone.
   size_t add(const std::vector<NamedLeaf>& leaves, const std::weak_ptr<nn::Module>& owner);
+  /// Its leaves are from now on what `now` lists, for which it takes its hands off those that it
+  /// has. On all ranks alike, between backwards.
+  void update(size_t unit, const std::function<std::vector<NamedLeaf>()>& now);
   /// Its leaves go on alone.
   void remove(size_t unit);
   const DdpOptions& options() const { return options_; }
@@ -146,6 +149,7 @@ class GradientReducer final {
   };
 
   void runs(autograd::GraphTask& task);
+  void set_leaves(size_t unit, const std::vector<NamedLeaf>& leaves);
   void in_graph(size_t leaf, autograd::GraphTask& task);
   void collects(Leaf& leaf) const;
   void check_collected(const Leaf& leaf) const;

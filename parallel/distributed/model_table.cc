@@ -143,10 +143,11 @@ void verify_model(ProcessGroup& group, const char* op, const nn::Module& module,
 }
 
 void copy_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
-                int root, const std::string& name) {
+                int root, const std::string& name,
+                const std::function<bool(const Tensor&)>& chosen) {
   std::vector<Work> works;
   const auto send = [&](const std::string& what, const Tensor& t) {
-    if (t.defined() && t.numel() > 0 && !exceptions.tensor(t))
+    if (t.defined() && t.numel() > 0 && !exceptions.tensor(t) && (!chosen || chosen(t)))
       works.push_back(group.broadcast(t.detach(), root, name + "/initial " + what));
   };
   for (const auto& item : module.named_parameters()) send(item.key(), item.value());

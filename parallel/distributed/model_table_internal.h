@@ -28,8 +28,9 @@ std::string difference(const SharedOptions& first, const SharedOptions& theirs);
 void verify_model(ProcessGroup& group, const char* op, const nn::Module& module,
                   const std::function<Exceptions()>& checked, const SharedOptions& options,
                   const std::string& name);
-/// Gives every rank the values of rank `root`, but for what is excepted.
+/// Gives every rank the values of rank `root`, but for what is excepted or not chosen.
 void copy_model(ProcessGroup& group, const nn::Module& module, const Exceptions& exceptions,
-                int root, const std::string& name);
+                int root, const std::string& name,
+                const std::function<bool(const Tensor&)>& chosen = {});
 
 }  // namespace ramet::distributed::detail

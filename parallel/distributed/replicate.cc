@@ -58,13 +58,18 @@ struct Replicated {
              const ReplicateOptions& options)
       : module(m.get()),
         core(group, m, options, shared_reducer(group, m->parameters()[0].device(), options, true)) {
-    m->apply(nn::Module::ModuleApplyFunction([this](nn::Module& below) {
+    find_layers();
+  }
+  void find_layers() {
+    norms.clear();
+    replicas.clear();
+    module->apply(nn::Module::ModuleApplyFunction([this](nn::Module& below) {
       if (core.merges(below)) norms.push_back({&below, {&below}});
       if (core.merges(below) || core.synchronises(below)) replicas.push_back(&below);
     }));
   }
   class Call;
-  const nn::Module* const module;  // which owns this
+  nn::Module* const module;  // which owns this
   DdpCore core;
   DdpCore::Replicas norms;            // that deposit statistics
   std::vector<nn::Module*> replicas;  // that do in forward what a replica does
@@ -76,7 +81,7 @@ class Replicated::Call {
  public:
   explicit Call(Replicated& r) : state_(r) {
     RAMET_CHECK(!r.call, kApi, "a forward of this module runs already, expected one at a time");
-    r.core.forward_begins();
+    if (r.core.forward_begins()) r.find_layers();
     r.call = this;
     if (!r.core.meets()) return;
     for (nn::Module* m : r.replicas) {
@@ -202,10 +207,11 @@ ReplicateHandle replicate_handle(const nn::Module& module) {
 std::vector<detail::DdpCore*> ReplicateHandle::cores(bool recurse) const {
   std::vector<detail::DdpCore*> out = {&state_->core};
   if (recurse)
-    state_->module->apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
-      const auto below = detail::find(m);
-      if (below && below != state_) out.push_back(&below->core);
-    }));
+    std::as_const(*state_->module)
+        .apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
+          const auto below = detail::find(m);
+          if (below && below != state_) out.push_back(&below->core);
+        }));
   return out;
 }
 

@@ -304,41 +304,6 @@ TEST(Ddp, FrozenAndThawed) {
   });
 }
 
-struct TwoPartsImpl : nn::Cloneable<TwoPartsImpl> {
-  TwoPartsImpl() { TwoPartsImpl::reset(); }
-  void reset() override {
-    body = register_module("body", nn::Linear(3, 3));
-    head = register_module("head", nn::Linear(3, 2));
-  }
-  Tensor forward(const Tensor& x) { return head(body(x)); }
-  nn::Linear body{nullptr}, head{nullptr};
-};
-RAMET_MODULE(TwoParts);
-
-// A part that comes later has other values on each rank, and nobody to reduce its gradients.
-TEST(Ddp, AModuleThatChangesAfterwards) {
-  with_groups(2, seconds(60), [](const Group& g) {
-    TwoParts net;
-    auto ddp = std::make_unique<DistributedDataParallel<TwoParts>>(net, g);
-    ddp->forward(ones({2, 3})).sum().backward();
-    net->head = nn::Linear(3, 2);
-    net->replace_module("head", net->head);
-    const std::string said = error_of([&] { ddp->forward(ones({2, 3})); });
-    EXPECT_EQ(said,
-              "[ddp] the module has got 'head.weight' and 1 more parameters since it was wrapped: "
-              "expected the same parameters; wrap it again, on all ranks");
-    ddp = nullptr;
-    ddp = std::make_unique<DistributedDataParallel<TwoParts>>(net, g);
-    net->zero_grad();
-    ddp->forward(ones({2, 3}).mul(g->rank() + 1)).sum().backward();
-    for (const Tensor& p : net->parameters()) {
-      Tensor first = p.grad().clone();
-      g->broadcast(first, 0).wait();
-      EXPECT_TRUE(same_bits(first, p.grad()));
-    }
-  });
-}
-
 // Hooks see this rank's gradient; what they make of it is reduced.
 TEST(Ddp, Hooks) {
   with_groups(2, seconds(60), [](const Group& g) {

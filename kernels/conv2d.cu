@@ -3,6 +3,7 @@
 #include "kernels/gemm_gpu.h"
 #include "kernels/rows_gpu.h"
 #include "runtime/cuda/blas.h"
+#include "runtime/cuda/measured.h"
 #include "runtime/cuda/scratch.h"
 #include "runtime/gpu.h"
 // clang-format off: the first decides what the others mean
@@ -221,45 +222,83 @@ __global__ void columns_kernel(Conv2dArgs g, T* columns, int64_t k, int64_t item
   }
 }
 
-// From here on the columns are worth being written and read again: many channels of the output use
-// each of them, and they do not crowd out everything else. To be measured; the implicit product
-// reads each pixel kh kw times through the caches and writes nothing in between.
-constexpr double kColumnProducts = 1 << 24;
-constexpr int64_t kColumnChannels = 32, kMostColumnBytes = int64_t{256} << 20;
+constexpr int64_t kMostColumnBytes = int64_t{256} << 20;
 
-// By a product of columns: one group, floats or doubles, a result of dense channels-last memory.
-bool by_columns(const Conv2dArgs& a, Stream where) {
-  const Conv2dShape& s = a.shape;
-  const int64_t m = s.n * s.oh * s.ow, n = s.co, k = s.ci * s.kh * s.kw,
-                device = where.device.index();
-  const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  if (where.id != gpu::kCompute || a.dtype == ScalarType::Long || s.groups != 1 ||
-      n < kColumnChannels ||
-      products < kColumnProducts || m * k * bytes_of(a.dtype) > kMostColumnBytes ||
-      reinterpret_cast<uintptr_t>(a.bias) % 16 != 0 || a.y.c != 1 || a.y.w != n ||
-      a.y.h != s.ow * n || a.y.n != s.oh * s.ow * n || !::ramet::cuda::blas_enabled() ||
-      !::ramet::cuda::blas_why_none().empty())
-    return false;
-  const ::ramet::cuda::Scratch columns(static_cast<int>(device),
-                                       static_cast<size_t>(m * k * bytes_of(a.dtype)));
-  const auto write = [&](auto t) {
-    using T = decltype(t);
-    start_for("conv2d", where, m * k, columns_kernel<T>, a, static_cast<T*>(columns.get()), k,
-              m * k);
-  };
-  if (a.dtype == ScalarType::Double) write(double{});
-  else write(float{});
-  return ::ramet::cuda::blas_multiply(
-      "conv2d", static_cast<int>(device),
-      {columns.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
-       a.dtype, false, true, false});
-}
+// What columns and the implicit product are compared by.
+struct Ways {
+  const Conv2dArgs& a;
+  Stream where;
+  int64_t m, n, k;  // of the product
+  Ways(const Conv2dArgs& args, Stream stream)
+      : a(args),
+        where(stream),
+        m(a.shape.n * a.shape.oh * a.shape.ow),
+        n(a.shape.co),
+        k(a.shape.ci * a.shape.kh * a.shape.kw) {}
+
+  // One group, floats or doubles, a result of dense channels-last memory.
+  bool columns_fit() const {
+    const Conv2dShape& s = a.shape;
+    return where.id == gpu::kCompute && a.dtype != ScalarType::Long && s.groups == 1 &&
+           m * n * k > 0 && m * k * bytes_of(a.dtype) <= kMostColumnBytes &&
+           reinterpret_cast<uintptr_t>(a.bias) % 16 == 0 && a.y.c == 1 && a.y.w == n &&
+           a.y.h == s.ow * n && a.y.n == s.oh * s.ow * n;
+  }
+  // An estimate (the implicit product reads each pixel kh kw times through the caches and writes
+  // nothing in between): columns are worth being written and read again where many channels of the
+  // output use each of them. Note [Measured choices] in runtime/cuda/measured.h.
+  bool columns_may_pay() const {
+    return n >= 32 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >=
+                          static_cast<double>(1 << 24);
+  }
+  bool columns_are_quicker() const {
+    const bool measured = ::ramet::cuda::has_measurements();
+    if ((!measured && !columns_may_pay()) || !::ramet::cuda::blas_enabled() ||
+        !::ramet::cuda::blas_why_none().empty())
+      return false;
+    if (!measured) return true;
+    const Conv2dShape& s = a.shape;
+    const int64_t shape[] = {s.n, s.ci, s.h, s.w, s.co, s.kh, s.kw, s.sh, s.sw, s.ph, s.pw,
+                             s.dh, s.dw, a.x.c == 1, a.bias != nullptr};
+    const auto queue = [](void* ways) { static_cast<const Ways*>(ways)->implicit(); };
+    const auto queue_columns = [](void* ways) {
+      const Ways& w = *static_cast<const Ways*>(ways);
+      if (!w.columns()) w.implicit();
+    };
+    void* const self = const_cast<Ways*>(this);
+    return ::ramet::cuda::second_is_quicker(
+        {"conv2d", static_cast<int>(where.device.index()), a.dtype, shape,
+         static_cast<int>(sizeof shape / sizeof *shape)},
+        columns_may_pay(), {queue, self}, {queue_columns, self});
+  }
+
+  void implicit() const {
+    by_compute_type(a.dtype, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
+  }
+  // False where cuBLASLt cannot.
+  bool columns() const {
+    const int device = static_cast<int>(where.device.index());
+    const ::ramet::cuda::Scratch memory(device, static_cast<size_t>(m * k * bytes_of(a.dtype)));
+    const auto write = [&](auto t) {
+      using T = decltype(t);
+      start_for("conv2d", where, m * k, columns_kernel<T>, a, static_cast<T*>(memory.get()), k,
+                m * k);
+    };
+    if (a.dtype == ScalarType::Double) write(double{});
+    else write(float{});
+    return ::ramet::cuda::blas_multiply(
+        "conv2d", device,
+        {memory.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
+         a.dtype, false, true, false});
+  }
+};
 
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a, Stream where) {
-  if (by_columns(a, where)) return;
-  by_compute_type(a.dtype, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
+  const Ways ways(a, where);
+  if (ways.columns_fit() && ways.columns_are_quicker() && ways.columns()) return;
+  ways.implicit();
 }
 void conv2d_backward_input(const Conv2dArgs& a, Stream where) {
   by_compute_type(a.dtype, [&](auto t) {

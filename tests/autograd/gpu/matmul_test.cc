@@ -2,10 +2,14 @@
 // CPU.
 #include "autograd/ops/matmul.h"
 
+#include <cstdlib>
+#include <fstream>
 #include <thread>
 
 #include "autograd/ops/conv.h"
 #include "runtime/cuda/blas.h"
+#include "runtime/cuda/device_state.h"
+#include "runtime/cuda/measured.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {
@@ -110,6 +114,48 @@ TEST(MatmulOnGpu, Convolutions) {
       return conv2d(v[0], v[1], {}, {1, 1}, {2, 0}, {1, 2}).div(8);
     });
   }
+}
+
+// A table of measurements decides which way a convolution takes: what it has not is measured, and
+// with the times exchanged the other way is taken.
+TEST(MatmulOnGpu, MeasuredConvolutions) {
+  const char* base = std::getenv("TEST_TMPDIR");
+  const std::string path = std::string(base ? base : "/tmp") + "/measured_convolutions";
+  struct Table {
+    ~Table() { ::ramet::cuda::set_measurements(""); }
+  } none_afterwards;
+  std::remove(path.c_str());
+  ::ramet::cuda::set_measurements(path);
+  const Tensor x = drawn({2, 8, 12, 12}, kFloat, 1), w = drawn({16, 8, 3, 3}, kFloat, 2),
+               bias = drawn({16}, kFloat, 3);
+  const auto convolved = [](const In& v) { return conv2d(v[0], v[1], v[2], 1, 1).div(8); };
+  const std::vector<double> want =
+      numbers(convolved({x.to(kDouble), w.to(kDouble), bias.to(kDouble)}));
+  const In gpu = {x.to(kGpu), w.to(kGpu), bias.to(kGpu)};
+  const uint64_t before = ::ramet::cuda::measurements_made();
+  expect_near(convolved(gpu), want, tolerance(kFloat), "measured");
+  EXPECT_EQ(::ramet::cuda::measurements_made(), before + 1);
+  std::string line;
+  std::ifstream in(path);
+  std::getline(in, line), std::getline(in, line);
+  ASSERT_NE(line.find(": conv2d float32 2 8 12 12 16 3 3 1 1 1 1 1 1"), std::string::npos) << line;
+  for (const bool columns : {false, true}) {
+    std::ofstream(path) << "ramet measurements 1\n"
+                        << line.substr(0, line.find('\t')) << (columns ? "\t2\t1\n" : "\t1\t2\n");
+    ::ramet::cuda::set_measurements(path);
+    auto& state = ::ramet::cuda::device_state(kGpu.index(), "test");
+    state.forget_launches();
+    const Tensor y = conv2d(gpu[0], gpu[1], gpu[2], 1, 1);
+    EXPECT_EQ(state.launches().count, columns ? 2u : 1u)
+        << "columns and the product, or one kernel";
+    expect_near(y.div(8), want, tolerance(kFloat), "by the table");
+    EXPECT_EQ(::ramet::cuda::measurements_made(), before + 1);
+  }
+  // One whose result is not dense, and one of two groups, have one way alone.
+  expect_near(conv2d(gpu[0], gpu[1].slice(1, 0, 4), {}, 1, 1, 1, 2).div(8),
+              numbers(conv2d(x.to(kDouble), w.slice(1, 0, 4).to(kDouble), {}, 1, 1, 1, 2).div(8)),
+              tolerance(kFloat), "two groups");
+  EXPECT_EQ(::ramet::cuda::measurements_made(), before + 1);
 }
 
 }  // namespace

@@ -1,0 +1,164 @@
+#include "runtime/cuda/measured.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "runtime/atomic_file.h"
+#include "runtime/cuda/check.h"
+#include "runtime/cuda/device_state.h"
+#include "runtime/logging.h"
+
+namespace ramet {
+namespace cuda {
+namespace {
+
+constexpr const char* kOp = "set_measurements";
+constexpr const char* kFirstLine = "ramet measurements 1";
+constexpr int kRepeats = 3;
+
+struct Times {
+  double first, second;  // microseconds
+  bool second_is_quicker() const { return second < first; }
+};
+using Table = std::map<std::string, Times>;
+
+struct Measurements {
+  std::mutex mutex;  // one is made at a time
+  std::string path;
+  Table table;
+  uint64_t made = 0;
+};
+Measurements& measurements() {
+  static auto* const all = new Measurements;  // a worker may ask when the program ends
+  return *all;
+}
+std::atomic<bool> on{false};
+
+// What a file has; nothing where it is not there.
+Table read(const std::string& path) {
+  Table table;
+  std::ifstream in(path);
+  if (!in) return table;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (number == 1 && line == kFirstLine) continue;
+    const size_t tab = line.find('\t');
+    Times t{};
+    int end = 0;
+    RAMET_CHECK(
+        number > 1 && tab != std::string::npos && tab > 0 &&
+            std::sscanf(line.c_str() + tab, "\t%lf\t%lf%n", &t.first, &t.second, &end) == 2 &&
+            tab + static_cast<size_t>(end) == line.size() && t.first > 0 && t.second > 0,
+        kOp, path, ", line ", number, ": got '", line.substr(0, 80), "', expected ",
+        number == 1 ? std::string("'") + kFirstLine + "'"
+                    : std::string("what was measured and two times, with tabs between"));
+    table[line.substr(0, tab)] = t;
+  }
+  return table;
+}
+
+void write(const std::string& path, const Table& table) {
+  std::string text = std::string(kFirstLine) + '\n';
+  for (const auto& [what, t] : table) {
+    char times[80];
+    std::snprintf(times, sizeof times, "\t%.3f\t%.3f\n", t.first, t.second);
+    text += what + times;
+  }
+  write_file_atomically(path, text);
+}
+
+std::string text_of(const Measured& what, const DeviceState& state) {
+  cudaDeviceProp properties;
+  RAMET_CUDA(what.op, what.device, cudaGetDeviceProperties(&properties, state.card));
+  std::string text = std::string(properties.name) + ": " + what.op + ' ' + short_name_of(what.dtype);
+  for (int i = 0; i < what.numbers; ++i) text += ' ' + std::to_string(what.shape[i]);
+  std::ranges::replace(text, '\t', ' ');
+  return text;
+}
+
+// The best of a few times, the two in turn, after one that counts for neither.
+Times measure(const Measured& what, DeviceState& state, Way first, Way second) {
+  const CardGuard card(what.op, state);
+  const cudaStream_t stream = state.stream(Queue::kCompute, what.op);
+  constexpr double kMost = std::numeric_limits<double>::max();
+  Times best{kMost, kMost};
+  for (int i = 0; i <= kRepeats; ++i)
+    for (const auto& [way, time] :
+         {std::pair(first, &best.first), std::pair(second, &best.second)}) {
+      RAMET_CUDA(what.op, what.device, cudaStreamSynchronize(stream));
+      const auto begin = std::chrono::steady_clock::now();
+      way.queue(way.with);
+      RAMET_CUDA(what.op, what.device, cudaStreamSynchronize(stream));
+      const std::chrono::duration<double, std::micro> took =
+          std::chrono::steady_clock::now() - begin;
+      if (i > 0) *time = std::min(*time, std::max(took.count(), 0.001));
+    }
+  return best;
+}
+
+// Nothing runs then, and waiting would end it.
+bool makes_graph(const Measured& what, DeviceState& state) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  RAMET_CUDA(what.op, what.device,
+             cudaStreamIsCapturing(state.stream(Queue::kCompute, what.op), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void from_environment() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char* path = std::getenv("RAMET_CUDA_MEASUREMENTS");
+    if (path && *path) set_measurements(path);
+  });
+}
+
+}  // namespace
+
+void set_measurements(const std::string& path) {
+  Measurements& m = measurements();
+  const std::lock_guard lock(m.mutex);
+  Table table = path.empty() ? Table() : read(path);
+  if (!path.empty()) write(path, table);  // can it be?
+  m.path = path;
+  m.table = std::move(table);
+  on = !path.empty();
+}
+bool has_measurements() {
+  from_environment();
+  return on.load(std::memory_order_relaxed);
+}
+uint64_t measurements_made() {
+  Measurements& m = measurements();
+  const std::lock_guard lock(m.mutex);
+  return m.made;
+}
+
+bool second_is_quicker(const Measured& what, bool estimate, Way first, Way second) {
+  if (!has_measurements()) return estimate;
+  DeviceState& state = device_state(what.device, what.op);
+  const std::string text = text_of(what, state);
+  Measurements& m = measurements();
+  const std::lock_guard lock(m.mutex);
+  if (const auto at = m.table.find(text); at != m.table.end())
+    return at->second.second_is_quicker();
+  if (m.path.empty() || makes_graph(what, state)) return estimate;
+  const Times times = measure(what, state, first, second);
+  ++m.made;
+  // What another process has measured meanwhile stands.
+  Table now = read(m.path);
+  now.try_emplace(text, times);
+  write(m.path, now);
+  m.table = std::move(now);
+  log(LogLevel::Info, "measured ", text, ": ", times.first, " and ", times.second, " us");
+  return m.table.at(text).second_is_quicker();
+}
+
+}  // namespace cuda
+}  // namespace ramet

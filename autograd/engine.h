@@ -89,8 +89,20 @@ class GraphTask {
   bool create_graph() const { return create_; }
   /// Is it `outer`, or does it run inside a node of it, or of a backward inside that?
   bool within(const GraphTask& outer) const;
-  /// May a user's Function that has still to run lead to `leaf` by a backward of its own?
+  /// May a user's Function that has still to run lead to `leaf` by a backward of its own, or did
+  /// one of a replica, whose part waits here for those of the others?
   bool may_come_to(const Node* leaf);
+  /// Has a user's Function still to run whose forward met other processes?
+  bool may_meet();
+  bool several_devices() const { return several_devices_; }
+  /// Where this backward runs inside a Function of a replica: the one that keeps what goes to sums
+  /// over replicas. Null: nobody has to.
+  ///
+  /// Note [Backwards inside replicas]: each replica's Function runs a backward of its own, whenever
+  /// its device comes to it. Sums over replicas in the order of these would depend on timing, and
+  /// be no tree. So the slots' gradients wait until the walk around them has ended.
+  GraphTask* keeper() const { return captured_ ? nullptr : keeper_; }
+  void keep(Node* sum, uint32_t slot, const Tensor& gradient);
   /// `f` runs once when the walk is over, on the thread that began it, before the first failure is
   /// thrown; `failed`: there is one, or the walk never began. What it throws is thrown where
   /// nothing failed before.
@@ -140,14 +152,17 @@ class GraphTask {
   bool serve_another();  // while a capture is made; false: no other device has work
   void ready(Node* n, Info& info, int lane);  // all of its gradients have come
   void push_group(int lane, ReduceBucket* b, Group& group);
-  void left(const Ready& r);   // it has run, or failed; under mutex_
+  void left(const Ready& r);  // it has run, or failed; under mutex_
+  void send_kept();
   void failed(uint64_t rank);  // with the exception that is being handled
 
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker
-  const GraphTask* const outer_;         // whose node runs this one; null: none
+  GraphTask* const outer_;               // whose node runs this one; null: none
+  GraphTask* const keeper_;
   const int home_;  // the device whose lane the thread that began the walk serves itself
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
+  bool several_devices_ = false;
   std::unordered_map<Node*, Info> info_;
   std::unordered_map<ReduceBucket*, Group> groups_;
   std::unordered_map<ReduceBucket*, bool> owned_;
@@ -157,6 +172,12 @@ class GraphTask {
   std::vector<bool> waiting_;
   size_t turn_ = 0;
   std::vector<FunctionNode*> functions_;  // that have still to run
+  struct Kept {
+    NodePtr sum;
+    uint32_t slot;
+    Tensor gradient;
+  };
+  std::vector<Kept> kept_;
   std::vector<Tensor>* captured_ = nullptr;
   uint64_t base_ = 0;
   std::mutex mutex_;

@@ -61,7 +61,15 @@ FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
   flags |= kFunction;
 }
 
+// The innermost whose forward is running on this thread.
+static __thread FunctionNode* in_forward = nullptr;
+
+void note_meeting() noexcept {
+  for (FunctionNode* f = in_forward; f; f = f->around_) f->flags |= Node::kInTurn;
+}
+
 FunctionNode::~FunctionNode() {
+  if (RAMET_UNLIKELY(in_forward == this)) in_forward = around_;  // forward has thrown
   for (Edge& e : edges_) release(e.node);
 }
 
@@ -73,9 +81,10 @@ static const Node* leaf_of(const Tensor& parameter) {
 }
 
 bool FunctionNode::may_differentiate(const Node* leaf) const {
-  return !ctx.differentiated_ || std::ranges::any_of(*ctx.differentiated_, [leaf](const Tensor& t) {
-    return t.defined() && leaf_of(t) == leaf;
-  });
+  return !ctx.differentiated_ ||
+         (leaf && std::ranges::any_of(*ctx.differentiated_, [leaf](const Tensor& t) {
+            return t.defined() && leaf_of(t) == leaf;
+          }));
 }
 
 void FunctionNode::release_saved() {
@@ -97,9 +106,11 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
     inputs_.push_back(shape_of(t));
     ctx.needs_.push_back(edges_.back().node != nullptr);
   }
+  around_ = std::exchange(in_forward, this);
 }
 
 tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
+  in_forward = around_;
   if (!record) {
     ctx.to_save_.clear();
     return outputs;

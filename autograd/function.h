@@ -76,6 +76,10 @@ class RAMET_API AutogradContext {
   FunctionNode* node_ = nullptr;  // the node this context is part of
 };
 
+/// For who meets other processes: Functions whose forward runs on this thread meet them in their
+/// backward, too, so those of one backward run in its order (Node::kInTurn).
+RAMET_API void note_meeting() noexcept;
+
 /// The node of a user's Function.
 struct RAMET_API FunctionNode final : Node {
   using Backward = tensor_list (*)(AutogradContext*, tensor_list);
@@ -89,6 +93,8 @@ struct RAMET_API FunctionNode final : Node {
   void apply(Tensor* in, Tensor* out) override;
   /// May backward() lead to this leaf by a backward of its own?
   bool may_differentiate(const Node* leaf) const;
+  /// Was it made by a replica's forward?
+  bool of_replica() const { return of_replica_; }
 
   /// Before forward: edges from the tensor arguments; `argument` is their place among all
   /// arguments.
@@ -99,6 +105,7 @@ struct RAMET_API FunctionNode final : Node {
 
  private:
   friend class AutogradContext;
+  friend void note_meeting() noexcept;
   struct Shape {
     std::vector<int64_t> sizes;
     ScalarType dtype = kFloat;
@@ -110,6 +117,8 @@ struct RAMET_API FunctionNode final : Node {
 
   std::string name_;
   Backward backward_;
+  const bool of_replica_ = tls.replica >= 0;
+  FunctionNode* around_ = nullptr;  // whose forward this one is called in
   std::vector<Edge> edges_;
   std::vector<int> argument_;
   int arguments_ = 0;

@@ -18,12 +18,15 @@ bool Node::needs(int i) const {
 
 // The general walk whose node runs on this thread. tls.task is not it inside of a fast walk.
 static __thread GraphTask* around = nullptr;
+// Note [Backwards inside replicas].
+static __thread GraphTask* keeps = nullptr;
 
 GraphTask::GraphTask(bool retain, bool create)
     : retain_(retain),
       create_(create),
       nested_(devices::on_worker()),
       outer_(around),
+      keeper_(keeps),
       home_(nested_ ? devices::worker() : tls.cpu_device) {}
 
 bool GraphTask::within(const GraphTask& outer) const {
@@ -34,8 +37,47 @@ bool GraphTask::within(const GraphTask& outer) const {
 
 bool GraphTask::may_come_to(const Node* leaf) {
   const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(
+             functions_, [leaf](const FunctionNode* f) { return f->may_differentiate(leaf); }) ||
+         std::ranges::any_of(kept_,
+                             [leaf](const Kept& k) { return k.sum->edges()[0].node == leaf; });
+}
+
+bool GraphTask::may_meet() {
+  const std::lock_guard lock(mutex_);
   return std::ranges::any_of(functions_,
-                             [leaf](const FunctionNode* f) { return f->may_differentiate(leaf); });
+                             [](const FunctionNode* f) { return f->flags & Node::kInTurn; });
+}
+
+// What one replica brings to a slot comes from one thread at a time, in its order.
+void GraphTask::keep(Node* sum, uint32_t slot, const Tensor& gradient) {
+  const auto is_it = [=](const Kept& k) { return k.sum.get() == sum && k.slot == slot; };
+  Tensor before;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find_if(kept_, is_it);
+    if (at == kept_.end()) {
+      kept_.push_back({NodePtr(sum), slot, gradient});
+      return;
+    }
+    before = std::exchange(at->gradient, Tensor());
+  }
+  Tensor both = accumulate(std::move(before), gradient);
+  const std::lock_guard lock(mutex_);
+  std::ranges::find_if(kept_, is_it)->gradient = std::move(both);
+}
+
+// The sums over replicas, after everything else, and what they lead to.
+void GraphTask::send_kept() {
+  std::vector<Kept> kept = std::exchange(kept_, {});
+  if (kept.empty()) return;
+  std::ranges::sort(kept, {}, [](const Kept& k) { return std::pair(k.sum->counter, k.slot); });
+  std::vector<Root> roots;
+  for (Kept& k : kept) roots.push_back({k.sum, k.slot, std::move(k.gradient)});
+  const ScopedValue<GraphTask*> here(around, this);
+  GraphTask task(retain_, create_);
+  task.prepare(roots, {}, nullptr);
+  task.run();
 }
 
 GraphTask::~GraphTask() {
@@ -102,6 +144,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   int devices = 0;
   for (Node* n : order)
     if (!(n->flags & Node::kSink) && !std::exchange(used[n->device], true)) ++devices;
+  several_devices_ = devices > 1;
   if (devices > 1 && !capture::active()) {  // Note [Shares]
     const int here = tls.share ? tls.share : get_num_threads();
     share_ = static_cast<uint8_t>(std::clamp(here / devices, 1, 255));
@@ -179,6 +222,9 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
                       return e.node && info_.find(e.node)->second.wanted;
                     }));
   if (any && !capture_only && info.wanted) {
+    const bool of_replica =
+        n->flags & Node::kFunction && static_cast<const FunctionNode*>(n)->of_replica();
+    const ScopedValue<GraphTask*> here(keeps, of_replica ? this : keeps);
     run_node(n, in.data(), grads.data());
     if (!retain_) n->release_saved();
   }
@@ -250,7 +296,7 @@ void GraphTask::push(int device, Ready r) {
 void GraphTask::walk(int device) {
   std::unique_lock lock(mutex_);
   Lane& lane = lanes_[device];
-  ScopedValue<GraphTask*> outer(tls.task, this), walk(around, this);
+  ScopedValue<GraphTask*> outer(tls.task, this), walk(around, this), keeper(keeps, keeper_);
   ScopedValue<uint8_t> share(tls.share, share_);
   const uint64_t counter = tls.counter;
   std::vector<Delivery> out;
@@ -324,6 +370,11 @@ void GraphTask::run() {
     for (auto& [b, group] : groups_)
       if (!group.members.empty()) push_group(home_, b, group);
     if (lanes_[home_].heap.empty()) break;
+  }
+  if (!error_) {
+    try {
+      send_kept();
+    } catch (...) { failed(~uint64_t{0} - 1); }
   }
   for (auto& [bucket, _] : owned_) bucket->finished();
   for (const auto& f : std::exchange(at_end_, {})) {

@@ -151,7 +151,16 @@ Tensor ReduceAdd::sum_alone(Tensor* in) {
   return detail::sum_of_slots(in, slot_count, Device::from_ordinal(device), order_);
 }
 
+// In a backward inside a replica's: Note [Backwards inside replicas] in autograd/engine.h.
+bool ReduceAdd::kept(const Tensor* in, const autograd::GraphTask* task) {
+  autograd::GraphTask* const keeper = task && slot_count > 1 ? task->keeper() : nullptr;
+  for (uint32_t s = 0; keeper && s < slot_count; ++s)
+    if (in[s].defined()) keeper->keep(this, s, in[s]);
+  return keeper != nullptr;
+}
+
 void ReduceAdd::apply(Tensor* in, Tensor* out) {
+  if (kept(in, tls.task)) return;
   out[0] = sum_alone(in);
   run_post_hooks(out[0]);
 }
@@ -174,6 +183,10 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
   RecordScope scope("ReduceAdd.bucket");
   ready_ = monotonic_ns();
   std::vector<Tensor> out(in.size()), held;
+  bool kept = false;
+  for (const auto& [node, slots] : in)
+    kept = static_cast<ReduceAdd*>(node)->kept(slots.data(), &task) || kept;
+  if (kept) return out;
   if (task.create_graph()) {
     for (size_t i = 0; i < in.size(); ++i)
       out[i] =

@@ -77,6 +77,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
  private:
   friend class GradBucket;
   Tensor sum_alone(Tensor* in);
+  bool kept(const Tensor* in, const autograd::GraphTask* task);
   void run_post_hooks(Tensor& sum) const;
   bool ends_in_place() const;
   bool hooked() const { return hooks_ && hooks_->any(); }

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
+#include "autograd/function.h"
 #include "parallel/distributed/batch_statistics_internal.h"
 #include "parallel/distributed/buffer_sync_internal.h"
 #include "parallel/distributed/forward_mark_internal.h"
 #include "parallel/distributed/gradient_reducer_internal.h"
 #include "parallel/distributed/model_table_internal.h"
+#include "parallel/distributed/replicated_internal.h"
 #include "runtime/capture.h"
 
 namespace ramet::distributed::detail {
@@ -106,6 +109,7 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::
     copy_model(*group_, *module, *exceptions_, options_.sync_from, options_.name);
   names_ = names_of(leaves);
   find_meetings(*module);
+  remember(*module);
   reducer_ =
       shared ? std::move(shared) : std::make_shared<GradientReducer>(group_, options_, leaves);
   unit_ = reducer_->add(leaves, module);
@@ -125,6 +129,10 @@ void DdpCore::find_meetings(const nn::Module& module) {
     companion_ = std::make_shared<Companion>(group_, options_.name);
   if (companion_ && !elsewhere_ && synchronised)
     elsewhere_ = std::make_shared<RankShards>(companion_);
+}
+
+// All ranks have the values of these.
+void DdpCore::remember(const nn::Module& module) {
   known_ = module.parameters();
   for (Tensor& b : module.buffers()) known_.push_back(std::move(b));
 }
@@ -153,24 +161,51 @@ void DdpCore::attach(nn::parallel::ReplicaSet& set) {
 bool DdpCore::forward_begins() {
   // Before it can fail on one rank alone, which would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
+  if (group_->size() > 1) autograd::note_meeting();
   const bool changed = follow_changes();
   reducer_->forward_begins(unit_);
   if (companion_ && !buffers_->empty() && module()->is_training()) buffers_->run(*companion_);
   return changed;
 }
 
+// Ranks whose module has not changed may wait in the companion, where their forward meets the
+// others, or come to the group with a bucket: they are to hear of it in either.
+void DdpCore::meet(const std::string& name) {
+  std::exception_ptr beside;
+  std::thread other;
+  if (companion_)
+    other = std::thread([&] {
+      try {
+        companion_->exchange(name, {});
+      } catch (...) {
+        beside = std::current_exception();
+        reducer_->abort("the module has changed, and not on all ranks");
+      }
+    });
+  try {
+    group_->exchange({}, name);
+  } catch (...) {
+    if (companion_) companion_->abort("the module has changed, and not on all ranks");
+    if (other.joinable()) other.join();
+    if (beside) std::rethrow_exception(beside);  // it says more
+    throw;
+  }
+  if (other.joinable()) other.join();
+  if (beside) std::rethrow_exception(beside);
+}
+
 // What came to the module since the last forward has not the same values everywhere, and nobody
 // would reduce its gradients. Where there are to be none, ranks need not meet.
 bool DdpCore::follow_changes() {
   const auto m = module();
-  if (RAMET_LIKELY(!tls.grad_mode || !may_have_leaves(*m, *exceptions_)) ||
-      leaves_of(*m, *exceptions_).empty())
-    return false;
+  if (RAMET_LIKELY(!tls.grad_mode || !may_have_leaves(*m, *exceptions_))) return false;
+  // What came to a part that has its own replicate() is that part's.
+  for (DdpCore* below : replicated_below(*m)) below->follow_changes();
+  if (leaves_of(*m, *exceptions_).empty()) return false;
   std::optional<Exceptions> now;
   const std::string name = options_.name + "/changed module";
   try {
-    // Where theirs has not changed, others wait there.
-    if (companion_) companion_->exchange(name, {});
+    meet(name);
     if (companion_) buffers_->run(*companion_);
     verify_model(
         *group_, "ddp", *m,
@@ -197,6 +232,7 @@ bool DdpCore::follow_changes() {
     if (options_.init_sync)
       copy_model(*group_, *m, *exceptions_, options_.sync_from, options_.name, is_new);
     find_meetings(*m);
+    remember(*m);
     tell_of_failures();
     if (set_) attach(*set_);
   } catch (...) {

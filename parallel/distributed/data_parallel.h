@@ -34,18 +34,21 @@
 // the same bits come out for every number of ranks and devices that divides V: sums over shards are
 // one tree, batch norms merge the statistics of all shards, random numbers are keyed by sample.
 // That is true of one synchronised backward with Division::post. A rank that has several shards
-// sends the sum of their 16-bit gradients in float32, twice the bytes: it is a part of the tree, and
-// the tree's sum is rounded once. (float16 gradients that are subnormal were rounded before: a mean
-// over a rank's rows scales them with the number of ranks.)
+// sends the sum of their 16-bit gradients in float32, twice the bytes: it is a part of the tree,
+// and the tree's sum is rounded once. (float16 gradients that are subnormal were rounded before: a
+// mean over a rank's rows scales them with the number of ranks.)
 //
 // A backward may run inside the backward, as of a Function that computes activations again: its
 // gradients belong to the same step, and buckets wait for it. What a Function that has still to run
 // may lead to is anything, so nothing is reduced before it has run, unless it said
-// (AutogradContext::mark_differentiated). In a hook nobody can see one coming: too late is an error.
+// (AutogradContext::mark_differentiated). In a hook nobody can see one coming: too late is an
+// error.
 //
 // A module may get other parameters between steps, on all ranks alike: the next forward with
 // gradients compares the models again, copies what is new from rank `sync_from`, and goes on with
-// a new plan of the buckets. Not with communication stages: those know the parameters by name.
+// a new plan of the buckets. So a forward with gradients after a change is collective, in
+// evaluation mode too. A gradient that a parameter has when it comes counts as this rank's own, as
+// at construction. Not with communication stages: those know the parameters by name.
 #pragma once
 #include <functional>
 #include <memory>
@@ -154,6 +157,8 @@ class RAMET_API DdpCore {
   /// True: the module has other parameters than before, on all ranks alike, and what was asked of
   /// it before (merges(), synchronises()) has to be asked again.
   bool forward_begins();
+  /// Plans again where the module has got parameters that nobody reduces: forward_begins() does.
+  bool follow_changes();
   /// Goes over every tensor that a forward returns; empty where there are no other ranks.
   std::function<Tensor(const Tensor&)> on_result() const;
   /// The others, who may wait for this rank in their forward, hear of it.
@@ -185,8 +190,9 @@ class RAMET_API DdpCore {
 
  private:
   std::shared_ptr<nn::Module> module() const;
-  bool follow_changes();
+  void meet(const std::string& name);
   void find_meetings(const nn::Module& module);
+  void remember(const nn::Module& module);
   void tell_of_failures();
   const std::shared_ptr<ProcessGroup> group_;
   const std::weak_ptr<nn::Module> module_;

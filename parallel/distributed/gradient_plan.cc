@@ -86,8 +86,8 @@ void GradientReducer::explain(const std::exception_ptr& error) const {
 
 // ---- the plan ---------------------------------------------------------------------------------
 
-// A bucket's members are in the order of registration, which is that of their memory: the sum is
-// formed there.
+// A bucket's members are in the order of registration, which is that of their memory (but for those
+// that came to the module later): the sum is formed there.
 void GradientReducer::make_plan() {
   std::vector<parallel::BucketItem> items;
   for (size_t i : order_) {
@@ -113,7 +113,7 @@ void GradientReducer::make_plan() {
 void GradientReducer::agree_on_order() {
   if (agreed_) return;
   Packer mine;
-  std::vector<uint64_t> place(leaves_.size(), leaves_.size());
+  std::vector<uint64_t> place(leaves_.size(), UINT64_MAX);
   for (size_t k = 0; k < completed_.size(); ++k) place[completed_[k]] = k;
   for (uint64_t p : place) mine.number(p);
   const auto all = group_->exchange(mine.bytes(), options_.name + "/order of gradients");

@@ -106,16 +106,18 @@ void GradientReducer::set_leaves(size_t unit, const std::vector<NamedLeaf>& leav
     if (leaves_[i] && leaves_[i]->unit == unit) before[leaves_[i]->sink] = i;
   for (const NamedLeaf& l : leaves) {
     auto* const sink = autograd::grad_accumulator(l.tensor.impl());
-    const auto [at, fresh] = before.try_emplace(sink, leaves_.size());
+    const auto free = std::ranges::find_if(leaves_, [](const auto& l) { return !l; });
+    const auto [at, fresh] = before.try_emplace(sink, static_cast<size_t>(free - leaves_.begin()));
     if (fresh) {
+      if (free == leaves_.end()) leaves_.emplace_back();
       auto leaf = std::make_unique<Leaf>();
       leaf->sink = sink;
       leaf->sink->mark = anything;  // whatever another reducer left there
       leaf->node = autograd::NodePtr(sink);
       leaf->tensor = l.tensor;
       leaf->unit = unit;
-      leaf->hook = std::make_unique<Hook>(*this, leaves_.size());
-      leaves_.push_back(std::move(leaf));
+      leaf->hook = std::make_unique<Hook>(*this, at->second);
+      leaves_[at->second] = std::move(leaf);
     }
     Leaf& leaf = *leaves_[at->second];
     // Units of a shared reducer may use one name for different parameters.
@@ -198,7 +200,7 @@ void GradientReducer::begin(bool with_sync) {
     Bucket& b = buckets_.emplace_back();
     for (size_t i : list) {
       Leaf& leaf = *leaves_[i];
-      leaf.came_at.reset();
+      leaf.came_at = 0;
       leaf.unrounded = {};
       const Unit& unit = units_[leaf.unit];
       const bool sync =
@@ -254,13 +256,17 @@ void GradientReducer::comes(size_t index, const Tensor& g) {
   const Unrounded wide = std::exchange(leaf.unrounded, {});
   if (!g.defined()) return;
   if (!m) return collects(leaf);
-  m->wide = !m->reached && wide.is_of(g) ? wide.sum : Tensor();
-  if (m->reached) return;
+  if (m->reached) {
+    m->wide = Tensor();
+    return;
+  }
   const std::lock_guard its(leaf.sink->mutex);
   if (leaf.sink->mark == common) m->before = std::exchange(leaf.sink->grad, Tensor());
   m->old = leaf.sink->grad.defined();
-  if (m->old) check_collected(leaf), m->wide = Tensor();
   m->reached = true;
+  if (m->old) check_collected(leaf);
+  else if (wide.is_of(g) && !(leaf.sink->extra && !leaf.sink->extra->post.empty()))
+    m->wide = wide.sum;  // of which nothing but rounding makes what is accumulated
 }
 
 // A rank that adds up several shards of a tree rounds nothing: their sum is a part of the tree's.
@@ -268,9 +274,14 @@ bool GradientReducer::adds_unrounded() const {
   return options_.order.is_tree() && group_->size() > 1 && options_.order.leaves() > group_->size();
 }
 
+ScalarType GradientReducer::sent_as(const Leaf& leaf) const {
+  const ScalarType its = leaf.tensor.scalar_type();
+  return adds_unrounded() && autograd::is_narrow(its) ? kFloat : its;
+}
+
 void GradientReducer::unrounded(size_t leaf, const Tensor& sum, const Tensor& rounded) {
   const std::lock_guard lock(mutex_);
-  leaves_[leaf]->unrounded = {sum, rounded.impl()->data, rounded.version()};
+  leaves_[leaf]->unrounded = {sum, Values(rounded)};
 }
 
 void GradientReducer::accumulated(size_t leaf) {
@@ -279,14 +290,21 @@ void GradientReducer::accumulated(size_t leaf) {
   if (!member_of(leaf)) return;
   completed_.push_back(leaf);
   Bucket& b = buckets_[leaves_[leaf]->bucket];
-  has_come(b, *member_of(leaf));
+  Member& m = *member_of(leaf);
+  if (m.wide.defined()) {
+    const std::lock_guard its(leaves_[leaf]->sink->mutex);
+    m.as_accumulated = Values(leaves_[leaf]->sink->grad);
+  }
+  has_come(b, m);
   --b.waits;
   if (leads_) launch_next();
 }
 
-// May a backward inside this one still lead to it?
+// May a backward inside this one still lead to it? Or meet the ranks in this group: where another
+// device's lane launches buckets, which of them comes first would be timing.
 bool GradientReducer::may_grow(const Bucket& b) const {
-  return task_ && std::ranges::any_of(b.members, [this](const Member& m) {
+  if (!task_) return false;
+  return task_->may_meet() || std::ranges::any_of(b.members, [this](const Member& m) {
            return task_->may_come_to(leaves_[m.leaf]->sink);
          });
 }
@@ -326,10 +344,10 @@ void GradientReducer::take(Bucket& b) {
       m.reached = false;
       sink.grad = Tensor();
     }
-    if (adds_unrounded() && autograd::is_narrow(leaf.tensor.scalar_type())) {
-      if (m.wide.defined()) m.sent = std::move(m.wide);
-      else if (m.reached) m.sent = sink.grad.detach().to(kFloat);
-      else m.sent = empty_like(leaf.tensor.detach(), kFloat);
+    if (const ScalarType sent = sent_as(leaf); sent != leaf.tensor.scalar_type()) {
+      if (m.wide.defined() && m.as_accumulated.is(sink.grad)) m.sent = std::move(m.wide);
+      else
+        m.sent = m.reached ? sink.grad.detach().to(sent) : empty_like(leaf.tensor.detach(), sent);
       continue;
     }
     if (m.reached) m.sent = sink.grad;

@@ -1,5 +1,6 @@
 // Buckets over the ranks: Note [Data-parallel processes].
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -86,14 +87,23 @@ class GradientReducer final {
  private:
   struct Hook;
   using Clock = std::chrono::steady_clock;
+  // What a tensor held at one time.
+  struct Values {
+    const void* data = nullptr;
+    uint32_t version = 0;
+    Values() = default;
+    explicit Values(const Tensor& t) {
+      if (t.defined()) data = t.impl()->data, version = t.version();
+    }
+    bool is(const Tensor& t) const {
+      return data && t.defined() && t.impl()->data == data && t.version() == version;
+    }
+  };
   // In float32, what a 16-bit gradient was before it was rounded.
   struct Unrounded {
     Tensor sum;
-    const void* data = nullptr;  // of that gradient, as it was then
-    uint32_t version = 0;
-    bool is_of(const Tensor& g) const {
-      return sum.defined() && g.impl()->data == data && g.version() == version;
-    }
+    Values rounded;
+    bool is_of(const Tensor& g) const { return sum.defined() && rounded.is(g); }
   };
   struct Leaf {
     std::string name;
@@ -103,8 +113,8 @@ class GradientReducer final {
     size_t unit = 0, bucket = 0;
     int member = -1;  // of the bucket, in this backward; -1: takes no part
     std::unique_ptr<Hook> hook;
-    double rows = 0;  // of each backward that is in the gradient; see collects()
-    std::optional<Clock::time_point> came_at;  // in this backward
+    double rows = 0;                     // of each backward that is in the gradient; see collects()
+    std::atomic<Clock::rep> came_at{0};  // in this backward; 0: not yet
     Unrounded unrounded;
   };
   // AccumulateGrad::mark: what the gradient holds.
@@ -124,12 +134,13 @@ class GradientReducer final {
   };
   struct Member {
     size_t leaf = 0;
-    bool reached = false;  // has a gradient of this backward, or one that no rank has seen yet
-    bool old = false;      // what it had before this backward is part of it
-    bool timed = false;    // is in the bucket's times
-    Tensor wide;           // in float32, what it has
-    Tensor sent;           // what is reduced, in place
-    Tensor before;         // a gradient that is the same on all ranks already
+    bool reached = false;   // has a gradient of this backward, or one that no rank has seen yet
+    bool old = false;       // what it had before this backward is part of it
+    bool timed = false;     // is in the bucket's times
+    Tensor wide;            // in float32, what it has
+    Values as_accumulated;  // the gradient of which that is true
+    Tensor sent;            // what is reduced, in place
+    Tensor before;          // a gradient that is the same on all ranks already
   };
   struct Bucket {
     std::vector<Member> members;
@@ -157,6 +168,7 @@ class GradientReducer final {
   double rows() const;  // of this backward
   void comes(size_t leaf, const Tensor& gradient);
   bool adds_unrounded() const;
+  ScalarType sent_as(const Leaf& leaf) const;
   void unrounded(size_t leaf, const Tensor& sum, const Tensor& rounded);
   static Tensor place_of(const Leaf& leaf);
   void accumulated(size_t leaf);

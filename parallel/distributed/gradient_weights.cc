@@ -23,9 +23,12 @@ void GradientReducer::joins(autograd::GraphTask& task, const Forward& forward) {
   runs(task);
   Unit& unit = units_[forward.unit];
   if (std::ranges::find(unit.in, forward.number) != unit.in.end()) return;
-  RAMET_CHECK(!weighs() || next_ == 0, "ddp",
-              "average: weighted: a backward inside a backward goes through another forward of the "
-              "module, when gradients with the rows of the first are being reduced already");
+  // A backward inside this one goes through the module again, with the same rows.
+  if (&task != task_ && !unit.in.empty()) return;
+  RAMET_CHECK(
+      !weighs() || next_ == 0, "ddp",
+      "average: weighted: a backward inside a backward goes through a forward of the module "
+      "when gradients without its rows are being reduced already");
   unit.in.push_back(forward.number);
   unit.rows += forward.rows;
 }

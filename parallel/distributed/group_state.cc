@@ -1,6 +1,7 @@
 #include <optional>
 #include <typeinfo>
 
+#include "autograd/function.h"
 #include "autograd/grad_mode.h"
 #include "parallel/distributed/group_state_internal.h"
 #include "runtime/capture.h"
@@ -146,6 +147,7 @@ std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
 }
 
 Work ProcessGroup::State::start(detail::Task task) {
+  autograd::note_meeting();
   const char* const op = name_of(task.header.op);
   capture::refuse(op, "ranks meet when it is called");
   RAMET_CHECK(serving != this, op, "called from within an operation of the group '", options.name,
@@ -244,6 +246,7 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
 }
 
 Work ProcessGroup::State::start(detail::Message message) {
+  autograd::note_meeting();
   capture::refuse(message.sends ? "send" : "recv", "ranks meet when it is called");
   check();
   begin_on_gpu(message.lies, message.header);

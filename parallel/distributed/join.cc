@@ -53,7 +53,10 @@ int GradientReducer::shadow_step() {
   try {
     for (size_t i = 0; i < buckets_.size() && active != 0; ++i) {
       Bucket& b = buckets_[i];
-      for (Member& m : b.members) m.sent = empty_like(leaves_[m.leaf]->tensor.detach());
+      for (Member& m : b.members) {
+        const Leaf& leaf = *leaves_[m.leaf];
+        m.sent = empty_like(leaf.tensor.detach(), sent_as(leaf));
+      }
       launch(b, i, /*fresh=*/true);
       if (!b.launched || active >= 0) continue;
       // The first one says whether there is a step at all.

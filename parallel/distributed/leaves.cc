@@ -40,12 +40,14 @@ Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
     }
     return any;
   };
-  const auto all_of = [this](const nn::Module& m) {
-    m.apply(nn::Module::ConstModuleApplyFunction([this](const nn::Module& below) {
-      modules_.insert(&below);
+  const auto except = [this](const Tensor& t) {
+    if (t.defined()) tensors_.emplace(t.impl(), t);
+  };
+  const auto all_of = [&](const nn::Module& m) {
+    m.apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& below) {
+      modules_[&below] = below.weak_from_this();
       for (const auto* registry : {&below.own_parameters(), &below.own_buffers()})
-        for (const auto& item : *registry)
-          if (item.value().defined()) tensors_.insert(item.value().impl());
+        for (const auto& item : *registry) except(item.value());
     }));
   };
   for (const auto& m : ignored.modules) {
@@ -54,14 +56,13 @@ Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
   }
   for (const Tensor& t : ignored.tensors) {
     RAMET_CHECK(t.defined(), "ddp", "ignored tensors: got an undefined one");
-    tensors_.insert(t.impl());
+    except(t);
   }
   module.apply(Visit([&](const std::string& path, const nn::Module& m) {
     if ((!path.empty() && named(path)) || is_fully_sharded(m)) all_of(m);
     for (const auto* registry : {&m.own_parameters(), &m.own_buffers()})
       for (const auto& item : *registry)
-        if (named(joined(path, item.key())) && item.value().defined())
-          tensors_.insert(item.value().impl());
+        if (named(joined(path, item.key()))) except(item.value());
   }));
   for (size_t i = 0; i < used.size(); ++i)
     RAMET_CHECK(used[i], "ddp", "ignored names: nothing in the module is called '",

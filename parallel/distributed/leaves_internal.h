@@ -1,6 +1,7 @@
 // Which tensors of a module the ranks share.
 #pragma once
-#include <set>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,16 @@ class Exceptions {
  public:
   /// An Error for a name that nothing in the module has.
   Exceptions(const nn::Module& module, const Ignored& ignored);
-  bool module(const nn::Module& m) const { return modules_.count(&m) != 0; }
+  bool module(const nn::Module& m) const {
+    const auto at = modules_.find(&m);
+    return at != modules_.end() && !at->second.expired();
+  }
   bool tensor(const Tensor& t) const { return t.defined() && tensors_.count(t.impl()) != 0; }
 
  private:
-  std::set<const nn::Module*> modules_;  // descendants too
-  std::set<const TensorImpl*> tensors_;  // all that those have, and single ones
+  // Descendants too. Another module may come to the address of one that has gone.
+  std::map<const nn::Module*, std::weak_ptr<const nn::Module>> modules_;
+  std::map<const TensorImpl*, Tensor> tensors_;  // all that those have, and single ones
 };
 
 /// Of the first parameter. An Error for a module of which none requires grad.

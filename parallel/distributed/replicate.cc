@@ -11,6 +11,7 @@
 #include "parallel/distributed/contract.h"
 #include "parallel/distributed/gradient_reducer_internal.h"
 #include "parallel/distributed/managed.h"
+#include "parallel/distributed/replicated_internal.h"
 
 namespace ramet::distributed {
 
@@ -63,17 +64,21 @@ struct Replicated {
   void find_layers() {
     norms.clear();
     replicas.clear();
+    layers.clear();
     module->apply(nn::Module::ModuleApplyFunction([this](nn::Module& below) {
       if (core.merges(below)) norms.push_back({&below, {&below}});
-      if (core.merges(below) || core.synchronises(below)) replicas.push_back(&below);
+      if (!core.merges(below) && !core.synchronises(below)) return;
+      replicas.push_back(&below);
+      layers.push_back(below.weak_from_this().lock());
     }));
   }
   class Call;
   nn::Module* const module;  // which owns this
   DdpCore core;
-  DdpCore::Replicas norms;            // that deposit statistics
-  std::vector<nn::Module*> replicas;  // that do in forward what a replica does
-  Call* call = nullptr;               // the one under way
+  DdpCore::Replicas norms;                          // that deposit statistics
+  std::vector<nn::Module*> replicas;                // that do in forward what a replica does
+  std::vector<std::shared_ptr<nn::Module>> layers;  // keeps those that the module gives up
+  Call* call = nullptr;                             // the one under way
 };
 
 /// From before the pre-hooks to the end of the call, however it ends.
@@ -179,6 +184,16 @@ void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Re
 }
 
 }  // namespace
+
+std::vector<DdpCore*> replicated_below(const nn::Module& module) {
+  std::vector<DdpCore*> out;
+  module.apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
+    if (&m == &module) return;
+    if (const auto below = find(m)) out.push_back(&below->core);
+  }));
+  std::ranges::reverse(out);
+  return out;
+}
 
 void replicate(const std::shared_ptr<nn::Module>& module, std::shared_ptr<ProcessGroup> group,
                const ReplicateOptions& options) {

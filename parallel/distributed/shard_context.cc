@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "autograd/function.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "parallel/distributed/leaves_internal.h"
@@ -53,6 +54,7 @@ void ShardContext::forget(const ShardGroup* group) {
 
 void ShardContext::enter(ShardGroup& group) {
   capture::refuse("fully_shard", "ranks meet in its forward and backward");
+  autograd::note_meeting();  // also where it is gathered already
   const Lock lock(mutex);
   for (const Pending& p : pending_)
     RAMET_CHECK(p.group != &group || p.writes == group.writes(), "fully_shard",
@@ -71,6 +73,9 @@ void ShardContext::enter(ShardGroup& group) {
     history_.push_back(&group);
   }
   try {
+    // Nobody planned this gather. Where another device's lane may begin the planned ones beside it,
+    // they come first, on all ranks.
+    if (task_ && task_->several_devices()) gather_until(gathers_.size());
     group.launch();
     if (!again) {
       const size_t place = sequence_.size();
@@ -133,11 +138,16 @@ void ShardContext::begun(ShardGroup& group, GraphTask& task) {
     reducing_ = true;
     if (is_last_backward) history_.clear();
   }
-  const auto at = std::ranges::find(reductions_, &group);
-  if (at - reductions_.begin() < static_cast<ptrdiff_t>(next_reduction_))
+  if (is_past(group) && group.sync && group.reduces())
     comes_too_late("fully_shard", group.units[0].members[0].name);
-  if (at == reductions_.end()) reductions_.push_back(&group);
+  if (!contains(reductions_, &group)) reductions_.push_back(&group);
   ++open_[&group];
+}
+
+// Has its turn come in this backward?
+bool ShardContext::is_past(const ShardGroup& group) const {
+  const auto begin = reductions_.begin(), end = begin + static_cast<ptrdiff_t>(next_reduction_);
+  return std::find(begin, end, &group) != end;
 }
 
 void ShardContext::plan_gathers() {
@@ -185,6 +195,7 @@ void ShardContext::needed(ShardGroup& group) {
 
 void ShardContext::complete(ShardGroup& group) {
   --open_[&group];
+  if (is_past(group)) group.collect();  // a backward inside this one, without synchronisation
   if (idle(group) && group.reshard_after_backward) group.reshard();
   advance();
 }

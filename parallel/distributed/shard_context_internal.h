@@ -64,6 +64,7 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
   };
   bool reshards(const ShardGroup& group) const;
   void begin(autograd::GraphTask& task);
+  bool is_past(const ShardGroup& group) const;
   bool awaits(const ShardGroup& group);
   void advance(bool at_end = false);
   void plan_gathers();

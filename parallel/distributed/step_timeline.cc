@@ -74,14 +74,15 @@ double GradientReducer::seconds_at(Clock::time_point t) const {
 // What comes to the parameter beside that may be later.
 void GradientReducer::came(size_t leaf, size_t parts) {
   auto& at = leaves_[leaf]->came_at;
-  if (parts > 1 || !at) at = Clock::now();
+  if (parts > 1 || at == 0) at = Clock::now().time_since_epoch().count();
 }
 
 // A member counts once; what a backward inside this one adds may make it later.
 void GradientReducer::has_come(Bucket& b, Member& m) {
   BucketTimeline& t = b.times;
   const bool again = std::exchange(m.timed, true);
-  const double when = seconds_at(again ? Clock::now() : leaves_[m.leaf]->came_at.value());
+  const Clock::time_point came{Clock::duration(leaves_[m.leaf]->came_at)};
+  const double when = seconds_at(again ? Clock::now() : came);
   if (!again) t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
   if (when < t.complete) return;
   t.complete = when;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
+#include "nn/activation.h"
 #include "nn/batchnorm.h"
 #include "nn/cloneable.h"
 #include "nn/linear.h"
@@ -215,6 +216,97 @@ TEST(ChangedModule, WithoutGradientsNobodyMeets) {
   });
 }
 
+// A part with a replicate() of its own gets what comes to it, whoever is called first.
+TEST(ChangedModule, APartWithItsOwnReducer) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Parts net;
+    ReplicateOptions own;
+    own.average = Average::sum;
+    own.isolated = true;
+    replicate(net->head, g, own);
+    DistributedDataParallel<Parts> ddp(net, g);
+    ddp(ones({1, 3})).sum().backward();
+    net->zero_grad();
+    net->head->push_back(nn::Linear(2, 2));
+    ddp(ones({1, 3})).sum().backward();
+    EXPECT_EQ(net->head->parameters()[3].grad()[0].item<double>(), 2) << "the sum, no mean";
+    EXPECT_EQ(replicate_handle(*net->head).replicated_param_names().size(), 4u);
+  });
+}
+
+TEST(ChangedModule, ModulesOfOneReducer) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Parts a, b;
+    replicate(a, g);
+    replicate(b, g);
+    const Tensor x = full({2, 3}, g->rank() + 1.0);
+    (a(x).sum() + b(x).sum()).backward();
+    for (int i = 0; i < 3; ++i) {
+      const Tensor of_before = b(x).sum();
+      (i % 2 ? b : a)->head->push_back(nn::Linear(2, 2));
+      a->zero_grad(), b->zero_grad();
+      (a(x).sum() + of_before + b(x).sum()).backward();
+      for (const Parts& n : {a, b}) expect_equal_on_all_ranks(g, gradients(*n));
+    }
+  });
+}
+
+TEST(ChangedModule, GraphsOfBeforeAndAccumulation) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    for (const Average average : {Average::mean, Average::sum, Average::weighted}) {
+      Parts net;
+      DdpOptions o;
+      o.average = average;
+      DistributedDataParallel<Parts> ddp(net, g, o);
+      const Tensor x = full({1, 3}, g->rank() + 1.0);
+      ddp(x).sum().backward();
+      net->zero_grad();
+      const Tensor of_before = ddp(x).sum();
+      const nn::Sequential old = net->head;  // a graph does not keep it
+      give_head(net, nn::Sequential(nn::Linear(3, 4)));
+      const Tensor of_now = ddp(x).sum();
+      of_before.backward();
+      of_now.backward();
+      expect_equal_on_all_ranks(g, gradients(*net));
+      ddp.set_plan(ddp.plan());
+      net->zero_grad();
+      auto step = ddp.accumulate(2);
+      step.backward(ddp(x).sum());
+      net->head->push_back(nn::Linear(4, 2));
+      step.backward(ddp(x).sum());
+      expect_equal_on_all_ranks(g, gradients(*net));
+      // In one of two backwards, which count half each.
+      EXPECT_EQ(net->head->parameters()[3].grad()[0].item<double>(),
+                average == Average::sum ? 1 : 0.5);
+    }
+  });
+}
+
+// What was ignored, or normalised, may be gone, and others may come to its address.
+TEST(ChangedModule, PartsThatAreGone) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    for (const bool replicated : {false, true}) {
+      Parts net;
+      give_head(net, nn::Sequential(nn::Linear(3, 2), nn::BatchNorm1d(2)));
+      DdpOptions o;
+      o.ignored.names = {"head.0"};
+      Wrapped ddp(net, g, replicated, o);
+      const Tensor x = full({2, 3}, g->rank() + 1.0);
+      ddp(x).sum().backward();
+      const void* const address = net->head->ptr(0).get();
+      give_head(net, nn::Sequential(nn::ReLU()));
+      ddp(x).sum().backward();
+      std::vector<nn::Linear> others;
+      while (others.size() < 200 && (others.empty() || others.back().ptr().get() != address))
+        others.emplace_back(3, 2);
+      net->head->push_back("last", others.back());
+      net->zero_grad();
+      ddp(x).sum().backward();
+      expect_equal_on_all_ranks(g, gradients(*net));
+    }
+  });
+}
+
 // ---- what is wrong ------------------------------------------------------------------------------
 
 using Change = std::function<void(const Group&, Parts&)>;
@@ -234,13 +326,18 @@ std::vector<std::string> errors_of(const Change& before, const Change& change) {
 const Change kPlain = [](const Group&, const Parts&) {};
 const Change kWithNorm = [](const Group&, Parts& net) { net->body->push_back(nn::BatchNorm1d(3)); };
 
+// The other one waits where its forward meets the ranks, or, evaluating, in its backward.
 TEST(ChangedModule, OnOneRankAlone) {
-  for (const Change& before : {kPlain, kWithNorm}) {
+  for (const auto& [before, evaluates] :
+       {std::pair(kPlain, false), std::pair(kWithNorm, false), std::pair(kWithNorm, true)}) {
     const auto start = std::chrono::steady_clock::now();
-    const auto said = errors_of(before, [](const Group& g, Parts& net) {
+    const auto said = errors_of(before, [evaluates](const Group& g, Parts& net) {
+      if (evaluates) net->eval();
       if (g->rank() == 1) give_head(net, nn::Sequential(nn::Linear(3, 4)));
     });
-    for (const std::string& text : said) expect_part(text, "changed module");
+    expect_part(said[0], "changed module");
+    expect_part(said[1],
+                evaluates ? "the module has changed, and not on all ranks" : "changed module");
     EXPECT_LT(std::chrono::steady_clock::now() - start, in_time(seconds(1)));
   }
 }

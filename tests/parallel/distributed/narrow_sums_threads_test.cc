@@ -151,6 +151,44 @@ TEST(NarrowSums, HooksAndOtherUses) {
     });
 }
 
+TEST(NarrowSums, AHookAfterTheAccumulation) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Scale net;
+    net->to(kBFloat16);
+    DdpOptions o;
+    o.order = ReduceOrder::tree(4);
+    o.average = Average::sum;
+    DistributedDataParallel<Scale> ddp(net, g, o);
+    net->w.register_post_accumulate_grad_hook([](const Tensor& p) {
+      const NoGradGuard off;
+      p.grad().mul_(2);
+    });
+    ddp(ones({2, 1}, kBFloat16)).sum().backward();
+    EXPECT_EQ(net->w.grad().to(kDouble).item<double>(), 8);
+  });
+}
+
+// A rank without inputs takes part in the same dtype.
+TEST(NarrowSums, Join) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Scale net;
+    net->to(kBFloat16);
+    DdpOptions o;
+    o.order = ReduceOrder::tree(4);
+    o.average = Average::sum;
+    DistributedDataParallel<Scale> ddp(net, g, o);
+    std::vector<double> seen;
+    ddp.join([&] {
+      for (int i = 0; i < (g->rank() ? 3 : 1); ++i) {
+        net->zero_grad();
+        ddp(ones({2, 1}, kBFloat16)).sum().backward();
+        seen.push_back(net->w.grad().to(kDouble).item<double>());
+      }
+    });
+    EXPECT_EQ(seen, g->rank() ? (std::vector<double>{4, 2, 2}) : std::vector<double>{4});
+  });
+}
+
 // A gradient stays where the optimizer has it.
 TEST(NarrowSums, StayInFlatMemory) {
   with_groups(2, seconds(60), [](const Group& g) {

@@ -5,49 +5,15 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "autograd/function.h"
 #include "nn/linear.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/replicate.h"
 #include "tests/parallel/distributed/local_groups.h"
+#include "tests/parallel/distributed/recomputed.h"
 #include "tests/parallel/distributed/sharded_nets.h"
 
 namespace ramet::distributed {
 namespace {
-
-// Part of a net, and whether it says what its backward leads to.
-struct Piece {
-  std::function<Tensor(const Tensor&)> run;
-  std::vector<Tensor> leads_to;
-  bool says = false;
-};
-
-// Keeps its input alone.
-struct Again : autograd::Function<Again> {
-  static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, const Piece* piece) {
-    ctx->save_for_backward({x});
-    ctx->saved_data["piece"] = reinterpret_cast<int64_t>(piece);
-    if (piece->says) ctx->mark_differentiated(piece->leads_to);
-    return piece->run(x);
-  }
-  static tensor_list backward(autograd::AutogradContext* ctx, tensor_list gradients) {
-    const auto* piece = reinterpret_cast<const Piece*>(ctx->saved_data["piece"].toInt());
-    const Tensor x = ctx->get_saved_variables()[0].detach().set_requires_grad(true);
-    {
-      const AutoGradMode on(true);
-      autograd::backward({piece->run(x)}, {gradients[0]});
-    }
-    return {x.grad(), Tensor()};
-  }
-};
-
-enum class How : uint8_t { plain, again, again_and_says };
-
-Tensor part(How how, Piece& piece, const Tensor& x) {
-  if (how == How::plain) return piece.run(x);
-  piece.says = how == How::again_and_says;
-  return Again::apply(x, &piece);
-}
 
 // Four layers; the inner two, and they within one of their own, may be computed again.
 struct DeepImpl : nn::Cloneable<DeepImpl> {
@@ -57,17 +23,16 @@ struct DeepImpl : nn::Cloneable<DeepImpl> {
       *l = register_module(std::string(1, static_cast<char>('a' + (l - &a))), nn::Linear(6, 6));
   }
   Tensor forward(const Tensor& x) {
-    first = {[this](const Tensor& t) { return b(t).tanh(); }, b->parameters()};
-    second = {[this](const Tensor& t) { return c(t).relu(); }, c->parameters()};
-    both = {[this](const Tensor& t) { return part(how, second, part(how, first, t)); },
-            {b->weight, b->bias, c->weight, c->bias}};
+    const Piece first{[this](const Tensor&t) { return b(t).tanh(); }, b->parameters()},
+        second{[this](const Tensor&t) { return c(t).relu(); }, c->parameters()},
+        both{[=, this](const Tensor&t) { return part(how, second, part(how, first, t)); },
+             {b->weight, b->bias, c->weight, c->bias}};
     const Tensor h = a(x).tanh();
     return d(deep ? part(how, both, h) : both.run(h));
   }
   How how = How::plain;
   bool deep = false;
   nn::Linear a{nullptr}, b{nullptr}, c{nullptr}, d{nullptr};
-  Piece first, second, both;
 };
 RAMET_MODULE(Deep);
 
@@ -87,23 +52,6 @@ Tensor rows_of(int rank, int step) {
   const Generator g(Device(kCPU, 0), static_cast<uint64_t>(100 * step + rank));
   return randn({3, 6}, g);
 }
-
-void descend(nn::Module& net) {
-  const NoGradGuard off;
-  for (const Tensor& p : net.parameters()) {
-    ASSERT_TRUE(p.grad().defined());
-    p.sub_(p.grad(), 0.1);
-  }
-  net.zero_grad();
-}
-
-DdpOptions buckets_of(int64_t bytes) {
-  DdpOptions o;
-  o.bucket_bytes = bytes;
-  return o;
-}
-
-const How kHows[] = {How::again, How::again_and_says};
 
 TEST(NestedBackward, HasTheBitsOfOneWithoutIt) {
   with_groups(2, seconds(60), [](const Group& g) {
@@ -157,14 +105,13 @@ struct SharedImpl : nn::Cloneable<SharedImpl> {
       w.push_back(register_parameter("w" + std::to_string(i), full({2}, 1.0)));
   }
   Tensor forward(const Tensor& x) {
-    one = {[this](const Tensor& t) { return w[0] * t + w[1] * t; }, {w[0], w[1]}};
-    two = {[this](const Tensor& t) { return 2 * (w[0] * t) + 4 * (w[1] * t) + w[2] * t; },
-           {w[0], w[1], w[2]}};
+    const Piece one{[this](const Tensor&t) { return w[0] * t + w[1] * t; }, {w[0], w[1]}},
+        two{[this](const Tensor&t) { return 2 * (w[0] * t) + 4 * (w[1] * t) + w[2] * t; },
+            {w[0], w[1], w[2]}};
     return (part(how, one, x) + part(how, two, x) + 8 * (w[0] * x)).sum();
   }
   How how = How::plain;
   std::vector<Tensor> w;
-  Piece one, two;
 };
 RAMET_MODULE(Shared);
 
@@ -193,9 +140,7 @@ TEST(NestedBackward, ParametersThatSeveralReach) {
                   same_bits(net->w[static_cast<size_t>(i)].grad(), full({2}, expected * times)))
                   << i << " " << bytes << net->w[static_cast<size_t>(i)].grad();
             EXPECT_FALSE(net->w[3].grad().defined());
-            if (ddp) {
-              EXPECT_EQ(ddp->unused_parameters(), std::vector<std::string>{"w3"});
-            }
+            if (ddp) { EXPECT_EQ(ddp->unused_parameters(), std::vector<std::string>{"w3"}); }
             // 17 x and 6 x and 1 x: of both passes.
             EXPECT_TRUE(same_bits(x.grad(), full({2}, 17.0)));
           }
@@ -292,6 +237,62 @@ TEST(NestedBackward, OfAnotherThread) {
   });
 }
 
+// ---- replicas in a process ----------------------------------------------------------------------
+
+// Each replica's parts are computed again when its device comes to them; what they bring is added
+// up in the order of the replicas all the same.
+TEST(NestedBackward, OfReplicasHasTheBitsOfRanks) {
+  for (const bool narrow : {false, true})
+    for (const How how : kHows)
+      for (const bool deep : {false, true})
+        expect_same_bits_for_every_number_of_ranks([&](int ranks, std::vector<Device> devices) {
+          std::vector<Tensor> result;
+          with_groups(ranks, seconds(100), [&](const Group& g) {
+            Deep net = deep_net(how, deep);
+            if (narrow) net->to(kBFloat16);
+            DdpOptions o = buckets_of(300);
+            o.order = ReduceOrder::tree(4);
+            o.batch = Batch::whole;
+            o.average = Average::sum;
+            o.devices = devices;
+            DistributedDataParallel<Deep> ddp(net, g, o);
+            for (int step = 0; step < 4; ++step) {
+              const Generator of_step(Device(kCPU, 0), static_cast<uint64_t>(step));
+              const Tensor x =
+                  randn({step % 2 ? 10 : 16, 6}, of_step).to(net->a->weight.scalar_type());
+              (ddp(x).to(kFloat).pow(2).sum() * 0.125).backward();
+              if (g->rank() == 0)
+                for (const Tensor& p : net->parameters()) result.push_back(p.grad().clone());
+              descend(*net);
+            }
+          });
+          return result;
+        });
+}
+
+// Without other processes, on devices that are in no particular order.
+TEST(NestedBackward, OfDataParallel) {
+  for (const auto order : {ReduceOrder::fixed(), ReduceOrder::tree(4)}) {
+    std::vector<std::vector<Tensor>> all;
+    for (const How how : {How::plain, How::again, How::again, How::again_and_says, How::again}) {
+      Deep net = deep_net(how, true);
+      nn::parallel::DataParallelOptions o(std::vector<Device>{"cpu:0", "cpu:1", "cpu:2", "cpu:3"});
+      o.order = order;
+      nn::parallel::DataParallel<Deep> dp(net, o);
+      auto& gradients = all.emplace_back();
+      for (int step = 0; step < 10; ++step) {
+        const Generator of_step(Device(kCPU, 0), static_cast<uint64_t>(step));
+        dp(randn({16, 6}, of_step)).pow(2).mean().backward();
+        for (const Tensor& p : net->parameters()) gradients.push_back(p.grad().clone());
+        descend(*net);
+      }
+    }
+    for (const auto& other : all)
+      for (size_t i = 0; i < other.size(); ++i)
+        EXPECT_TRUE(same_bits(other[i], all[0][i])) << i << " of run " << &other - all.data();
+  }
+}
+
 // ---- sharded modules ----------------------------------------------------------------------------
 
 void expect_same_values(const nn::Module& sharded, const nn::Module& whole, int step) {
@@ -332,14 +333,13 @@ struct SharedPartsImpl : nn::Cloneable<SharedPartsImpl> {
     for (int i = 0; i < 3; ++i) f.push_back(register_module("f" + std::to_string(i), Factor(1.0)));
   }
   Tensor forward(const Tensor& x) {
-    one = {[this](const Tensor& t) { return f[0](t) + f[1](t); }, {f[0]->w, f[1]->w}};
-    two = {[this](const Tensor& t) { return 2 * f[0](t) + 4 * f[1](t) + f[2](t); },
-           {f[0]->w, f[1]->w, f[2]->w}};
+    const Piece one{[this](const Tensor&t) { return f[0](t) + f[1](t); }, {f[0]->w, f[1]->w}},
+        two{[this](const Tensor&t) { return 2 * f[0](t) + 4 * f[1](t) + f[2](t); },
+            {f[0]->w, f[1]->w, f[2]->w}};
     return (part(how, one, x) + part(how, two, x) + 8 * f[0](x)).sum();
   }
   How how = How::plain;
   std::vector<Factor> f;
-  Piece one, two;
 };
 RAMET_MODULE(SharedParts);
 

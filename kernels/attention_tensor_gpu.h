@@ -298,6 +298,7 @@ __global__ void __launch_bounds__(kTensorThreads, 1)
     if constexpr (kOfKeys)
       put_rows<Cores, kColumns>(m.sum2, start_of(m.sum2, matrix, a.heads), first + r0, m.mine,
                                 a.columns, sum2, one);
+    ptx::cp_async_commit();  // what was fetched where no tile followed is in no group yet
     ptx::cp_async_wait<0>();
     __syncthreads();
   }

@@ -206,7 +206,8 @@ Choice search(const char* op, int device, const Descriptors& d, cublasLtHandle_t
   const cublasStatus_t status =
       functions().MatmulAlgoGetHeuristic(handle, d.product, d.matrix[0], d.matrix[1], d.matrix[2],
                                          d.matrix[2], preference.p, 1, &result, &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED ||
+  // Not for these operands: one is as good as the other.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
       (status == CUBLAS_STATUS_SUCCESS && (count == 0 || result.state != CUBLAS_STATUS_SUCCESS)))
     return {false, {}, 0};
   if (status != CUBLAS_STATUS_SUCCESS) refuse(op, device, "MatmulAlgoGetHeuristic", status);
@@ -277,9 +278,15 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
              *beta = is_wide ? static_cast<const void*>(&wide[1]) : &narrow[1];
   const cudaStream_t stream =
       state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n), Queue::kCompute);
-  RAMET_BLAS(op, device, Matmul, handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta,
-             p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm, workspace.get(),
-             choice.workspace, stream);
+  const cublasStatus_t status = functions().Matmul(
+      handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta, p.c, d.matrix[2], p.c,
+      d.matrix[2], &choice.algorithm, workspace.get(), choice.workspace, stream);
+  if (RAMET_UNLIKELY(status == CUBLAS_STATUS_NOT_SUPPORTED)) {  // nothing is queued
+    const std::lock_guard<std::mutex> lock(blas.mutex);
+    blas.choices[key].found = false;
+    return false;
+  }
+  if (RAMET_UNLIKELY(status != CUBLAS_STATUS_SUCCESS)) refuse(op, device, "Matmul", status);
   return true;
 }
 

@@ -74,10 +74,23 @@ void write(const std::string& path, const Table& table) {
   write_file_atomically(path, text);
 }
 
+// Asked for once: a driver may take a millisecond for it.
+std::string name_of_card(const Measured& what, int card) {
+  static auto* const mutex = new std::mutex;
+  static auto* const names = new std::map<int, std::string>;
+  const std::lock_guard lock(*mutex);
+  std::string& name = (*names)[card];
+  if (name.empty()) {
+    cudaDeviceProp properties;
+    RAMET_CUDA(what.op, what.device, cudaGetDeviceProperties(&properties, card));
+    name = properties.name;
+  }
+  return name;
+}
+
 std::string text_of(const Measured& what, const DeviceState& state) {
-  cudaDeviceProp properties;
-  RAMET_CUDA(what.op, what.device, cudaGetDeviceProperties(&properties, state.card));
-  std::string text = std::string(properties.name) + ": " + what.op + ' ' + short_name_of(what.dtype);
+  std::string text =
+      name_of_card(what, state.card) + ": " + what.op + ' ' + short_name_of(what.dtype);
   for (int i = 0; i < what.numbers; ++i) text += ' ' + std::to_string(what.shape[i]);
   std::ranges::replace(text, '\t', ' ');
   return text;

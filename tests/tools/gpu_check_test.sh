@@ -125,6 +125,21 @@ if [[ -z $(command -v compute-sanitizer; compgen -G '/usr/local/cuda*/bin/comput
   expect '- racecheck: not run: no compute-sanitizer found'
 fi
 
+# Ended in the middle: what was over by then stands in the report.
+sed -i 's/Scenario.Passes17/Scenario.Hangs/' "$package/tests.list"
+rm -f "$work/report.md"
+setsid "$package/gpu_check" --report "$work/report.md" --only tests,scenarios >"$work/stdout" 2>"$work/stderr" &
+running=$!
+for ((i = 0; i < 300; ++i)); do [[ ! -e $work/report.md ]] || break; sleep 0.1; done
+call="ended in the middle"
+expect 'the parts after tests have still to run'
+expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
+kill -TERM -- "-$running"
+wait "$running" || true
+expect 'ended before its time'
+expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
+sed -i 's/Scenario.Hangs/Scenario.Passes17/' "$package/tests.list"
+
 # A benchmark that dies.
 check 1 --only bench
 expect '### bench: exit code'

@@ -249,7 +249,8 @@ def cold_start(options, has_torch):
     if has_torch and not options.tiny:
         arms["torch"] = [sys.executable, "-c", COLD_TORCH]
     times, memory = {a: [] for a in arms}, {}
-    os.environ["PYTHONPATH"] = os.path.dirname(os.path.abspath(__file__))
+    here = [os.path.dirname(os.path.abspath(__file__))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(here + [p for p in [os.environ.get("PYTHONPATH")] if p])
     for _ in range(1 if options.tiny else 3):
         for arm, words in arms.items():
             seconds, text = wall(words)

@@ -130,7 +130,7 @@ void CachingAllocator::empty_cache() {
     blocks_.erase(block);
     reserved_ -= it->second;
     const CardGuard guard("empty_cache", device_);
-    (void)cudaFree(it->first);  // waits for the device
+    ignore(cudaFree(it->first));  // waits for the device
     it = segments_.erase(it);
   }
 }

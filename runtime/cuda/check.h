@@ -20,6 +20,12 @@ inline bool is_not_ready(cudaError_t code) {
   return true;
 }
 
+/// For calls that give something back, where nobody can be told of an error: it does not stay
+/// either. (Of an error that a kernel left behind the next call that can tells again.)
+inline void ignore(cudaError_t code) noexcept {
+  if (RAMET_UNLIKELY(code != cudaSuccess)) (void)cudaGetLastError();
+}
+
 /// The function's name out of the text of a call.
 #define RAMET_CUDA(op, device, call)                                                      \
   do {                                                                                    \

@@ -38,7 +38,7 @@ struct Buffers {
     (void)use_any_card();
     for (Half& h : half) {
       h.free.reset();
-      if (h.memory) (void)cudaFreeHost(h.memory);
+      if (h.memory) ignore(cudaFreeHost(h.memory));
     }
   }
   Half& next(const char* op, int device, size_t i) {
@@ -192,7 +192,7 @@ Trial::Trial(int from, int to) : from_(from), to_(to), sent_(kBytes), done_(kOp,
 Trial::~Trial() { give_back(); }
 
 void Trial::give_back() {
-  if (stream_ && use_any_card()) (void)cudaStreamDestroy(stream_);
+  if (stream_ && use_any_card()) ignore(cudaStreamDestroy(stream_));
   if (source_) caching_allocator(from_).free(source_);
   if (target_) caching_allocator(to_).free(target_);
 }

@@ -60,8 +60,8 @@ uint32_t number_of(const gpu::DataCheck& check) {
 
 DataFaults::~DataFaults() {
   (void)use_any_card();
-  if (own_) (void)cudaStreamDestroy(own_);
-  if (host_) (void)cudaFreeHost(host_);
+  if (own_) ignore(cudaStreamDestroy(own_));
+  if (host_) ignore(cudaFreeHost(host_));
 }
 
 void DataFaults::forget(int device) {

@@ -95,7 +95,7 @@ EventHandle::EventHandle(const char* op, int device, bool timing) {
              cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming));
 }
 EventHandle::~EventHandle() {
-  if (event_ && use_any_card()) (void)cudaEventDestroy(event_);
+  if (event_ && use_any_card()) ignore(cudaEventDestroy(event_));
 }
 
 DeviceState::DeviceState(int k) : device(k), card(device_list().cards[static_cast<size_t>(k)]) {}
@@ -103,7 +103,7 @@ DeviceState::~DeviceState() {
   for (auto& mark : marks_) mark.reset();
   (void)use_any_card();
   for (cudaStream_t stream : streams_)
-    if (stream) (void)cudaStreamDestroy(stream);
+    if (stream) ignore(cudaStreamDestroy(stream));
 }
 
 cudaStream_t DeviceState::stream_of(Queue queue, const char* op) {

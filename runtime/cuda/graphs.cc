@@ -19,11 +19,11 @@ class CapturedGraph final : public gpu::Graph {
   CapturedGraph(int device, cudaGraph_t graph, std::unique_ptr<ScratchStore> scratch, bool looks)
       : device_(device), scratch_(std::move(scratch)), looks_(looks) {
     const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
-    (void)cudaGraphDestroy(graph);
+    ignore(cudaGraphDestroy(graph));
     RAMET_CUDA(kOp, device_, code);
   }
   ~CapturedGraph() override {
-    if (existing_state(device_) && use_any_card()) (void)cudaGraphExecDestroy(executable_);
+    if (existing_state(device_) && use_any_card()) ignore(cudaGraphExecDestroy(executable_));
   }
   void launch() override {
     DeviceState& state = device_state(device_, kOp);
@@ -49,7 +49,7 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
   struct Stream {
     cudaStream_t stream = nullptr;
     ~Stream() {
-      if (stream) (void)cudaStreamDestroy(stream);
+      if (stream) ignore(cudaStreamDestroy(stream));
     }
   } own;
   RAMET_CUDA(kOp, device, cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking));
@@ -64,7 +64,7 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
     queue();
     looks = instead.looked();
   } catch (...) {
-    if (cudaStreamEndCapture(own.stream, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
+    if (cudaStreamEndCapture(own.stream, &graph) == cudaSuccess) ignore(cudaGraphDestroy(graph));
     (void)cudaGetLastError();
     throw;
   }

@@ -275,7 +275,7 @@ class PinnedMemory final : public gpu::HostCopies {
       const std::lock_guard lock(s.mutex);
       s.held -= s.blocks.at(memory).size;
       s.blocks.erase(memory);
-      (void)cudaFreeHost(memory);
+      ignore(cudaFreeHost(memory));
     }
   }
 };

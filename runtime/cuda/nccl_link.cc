@@ -32,7 +32,7 @@ struct OwnStream {
     RAMET_CUDA(kOp, device, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
   ~OwnStream() {
-    if (use_any_card()) (void)cudaStreamDestroy(stream);
+    if (use_any_card()) ignore(cudaStreamDestroy(stream));
   }
   OwnStream(const OwnStream&) = delete;
 };

@@ -106,6 +106,7 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
     inputs_.push_back(shape_of(t));
     ctx.needs_.push_back(edges_.back().node != nullptr);
   }
+  contexts_ = ForwardContextGuard::all();
   around_ = std::exchange(in_forward, this);
 }
 
@@ -188,7 +189,10 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
     grads[i] = Tensor(TensorBase::empty(outputs_[i].sizes, outputs_[i].dtype, outputs_[i].device));
     grads[i].zero_();
   }
+  std::vector<std::shared_ptr<void>> entered;
+  for (const auto& context : contexts_) entered.push_back(context->enter());
   tensor_list result = backward_(&ctx, std::move(grads));
+  while (!entered.empty()) entered.pop_back();  // the last one first
   for (size_t i = static_cast<size_t>(arguments_); i < result.size(); ++i)
     RAMET_CHECK(!result[i].defined(), op, "function ", name_,
                 " returned an incorrect number of gradients (expected ", arguments_, ", got ",

@@ -24,6 +24,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "autograd/forward_context.h"
 #include "autograd/ivalue.h"
 #include "autograd/node.h"
 
@@ -119,6 +120,7 @@ struct RAMET_API FunctionNode final : Node {
   Backward backward_;
   const bool of_replica_ = tls.replica >= 0;
   FunctionNode* around_ = nullptr;  // whose forward this one is called in
+  std::vector<std::shared_ptr<ForwardContext>> contexts_;
   std::vector<Edge> edges_;
   std::vector<int> argument_;
   int arguments_ = 0;

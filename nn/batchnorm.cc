@@ -110,7 +110,7 @@ Tensor BatchNormState::synchronised(const Tensor& given) {
       "BatchNorm", {{own, (away * away).sum(dims)}, static_cast<double>(mine)}, merge);
   const Tensor &mean = all.tensors[0], &var = all.tensors[1];
   const double count = all.number;
-  if (options.track_running_stats()) {
+  if (options.track_running_stats() && !ReplicaMeeting::current()->computes_again()) {
     const NoGradGuard off;
     const double momentum = next_momentum();
     if (count > 0) {  // empty batches teach nothing

@@ -1,5 +1,7 @@
 #include "nn/replica_meeting.h"
 
+#include <utility>
+
 namespace ramet::nn {
 namespace {
 thread_local ReplicaMeeting* t_meeting = nullptr;
@@ -10,8 +12,40 @@ ReplicaAbsent::~ReplicaAbsent() = default;
 
 ReplicaMeeting* ReplicaMeeting::current() { return t_meeting; }
 
+// What a backward computes again meets the other processes as its forward did. Other replicas of
+// this process need not come just then, and may share its thread.
+class ReplicaMeeting::Again final : public autograd::ForwardContext {
+ public:
+  explicit Again(const ReplicaMeeting& forward)
+      : replicas_(forward.replicas_), elsewhere_(forward.elsewhere_) {}
+  std::shared_ptr<void> enter() override {
+    struct Alone {
+      ReplicaMeeting meeting;
+      Seat seat;
+      Alone(int replicas, const Elsewhere& elsewhere)
+          : meeting(replicas, false, elsewhere), seat(&meeting, 0) {
+        meeting.again_ = true;
+        if (replicas > 1)
+          meeting.close(
+              "it is computed again in a backward, where the other replicas of this process need "
+              "not "
+              "come: expected one replica in each process, or the layer outside of such a part");
+      }
+    };
+    return std::make_shared<Alone>(replicas_, elsewhere_);
+  }
+
+ private:
+  const int replicas_;
+  const Elsewhere elsewhere_;
+};
+
 ReplicaMeeting::Seat::Seat(ReplicaMeeting* meeting, int replica)
-    : meeting_(meeting), before_(t_meeting), replica_(replica), replica_before_(t_replica) {
+    : meeting_(meeting),
+      before_(t_meeting),
+      replica_(replica),
+      replica_before_(t_replica),
+      again_(meeting ? std::make_shared<Again>(*meeting) : nullptr) {
   t_meeting = meeting;
   t_replica = replica;
   if (meeting_) admitted_ = meeting_->enter(replica);
@@ -57,15 +91,16 @@ void ReplicaMeeting::pass_on() {
       }
 }
 
-void ReplicaMeeting::close() {
+void ReplicaMeeting::close(std::string why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
+  why_closed_ = std::move(why);
   changed_.notify_all();
 }
 
 // Why the others will never all come; empty if they still may. The first reason first.
 std::string ReplicaMeeting::absent() const {
-  if (closed_) return "the data-parallel call could not start all replicas";
+  if (closed_) return why_closed_;
   for (const State wanted : {State::kFailed, State::kEnded, State::kLeftWaiting})
     for (size_t i = 0; i < state_.size(); ++i)
       if (state_[i] == wanted)

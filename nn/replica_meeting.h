@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "autograd/forward_context.h"
 #include "nn/shard_moments.h"
 
 namespace ramet::nn {
@@ -53,10 +54,12 @@ class RAMET_API ReplicaMeeting {
   /// Do replicas wait for other processes too? Then none of them runs on a device's worker, which
   /// others of this process may need.
   bool waits_elsewhere() const { return elsewhere_ != nullptr; }
+  /// Of what a backward computes again: nothing is learnt from it a second time.
+  bool computes_again() const { return again_; }
   /// Every replica has its thread.
   void start();
-  /// Nobody waits any more: the call could not start all replicas.
-  void close();
+  /// Nobody waits any more, for this reason.
+  void close(std::string why = "the data-parallel call could not start all replicas");
 
   /// A replica's presence, on its thread. A null meeting is allowed.
   class RAMET_API Seat {
@@ -75,9 +78,11 @@ class RAMET_API ReplicaMeeting {
     ReplicaMeeting* before_;
     int replica_, replica_before_;
     bool failed_ = false, admitted_ = true;
+    autograd::ForwardContextGuard again_;  // for what a backward computes again
   };
 
  private:
+  class Again;
   enum class State : uint8_t { kRuns, kEnded, kFailed, kLeftWaiting };
   void ended(int replica, State how);
   std::string absent() const;
@@ -96,7 +101,8 @@ class RAMET_API ReplicaMeeting {
   std::exception_ptr error_;  // of this round
   int present_ = 0;
   uint64_t round_ = 0;
-  bool closed_ = false;
+  bool closed_ = false, again_ = false;
+  std::string why_closed_;
 };
 
 }  // namespace ramet::nn

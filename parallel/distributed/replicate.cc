@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "autograd/forward_context.h"
 #include "nn/module_hooks.h"
 #include "nn/replica_meeting.h"
 #include "parallel/distributed/contract.h"
@@ -72,6 +73,19 @@ struct Replicated {
       layers.push_back(below.weak_from_this().lock());
     }));
   }
+  // Layers do in forward what a replica's do.
+  void begin_replica() const {
+    for (nn::Module* m : replicas) {
+      m->set_replica(true);
+      m->discard_deposits();
+    }
+  }
+  void end_replica(bool discard) const {
+    for (nn::Module* m : replicas) {
+      m->set_replica(false);
+      if (discard) m->discard_deposits();
+    }
+  }
   class Call;
   nn::Module* const module;  // which owns this
   DdpCore core;
@@ -84,15 +98,14 @@ struct Replicated {
 /// From before the pre-hooks to the end of the call, however it ends.
 class Replicated::Call {
  public:
-  explicit Call(Replicated& r) : state_(r) {
+  explicit Call(const std::shared_ptr<Replicated>& owner)
+      : state_(*owner), again_(std::make_shared<Again>(owner)) {
+    Replicated& r = state_;
     RAMET_CHECK(!r.call, kApi, "a forward of this module runs already, expected one at a time");
     if (r.core.forward_begins()) r.find_layers();
     r.call = this;
     if (!r.core.meets()) return;
-    for (nn::Module* m : r.replicas) {
-      m->set_replica(true);
-      m->discard_deposits();
-    }
+    r.begin_replica();
     if (!r.core.elsewhere()) return;
     meeting_.emplace(1, /*in_turns=*/false, r.core.elsewhere());
     seat_.emplace(&*meeting_, 0);
@@ -103,15 +116,29 @@ class Replicated::Call {
   }
   ~Call() {
     state_.call = nullptr;
-    for (nn::Module* m : state_.replicas) {
-      m->set_replica(false);
-      if (!well_) m->discard_deposits();
-    }
+    state_.end_replica(/*discard=*/!well_);
     if (!well_) state_.core.forward_failed();
   }
 
  private:
+  // A part that a backward computes again: what it deposits is nobody's.
+  class Again final : public autograd::ForwardContext {
+   public:
+    explicit Again(const std::weak_ptr<Replicated>& owner) : owner_(owner) {}
+    std::shared_ptr<void> enter() override {
+      auto owner = owner_.lock();
+      if (!owner || !owner->core.meets() || owner->call) return nullptr;
+      owner->begin_replica();
+      return std::shared_ptr<void>(owner.get(),
+                                   [owner](void*) { owner->end_replica(/*discard=*/true); });
+    }
+
+   private:
+    const std::weak_ptr<Replicated> owner_;
+  };
+
   Replicated& state_;
+  const autograd::ForwardContextGuard again_;
   bool well_ = false;
   std::optional<nn::ReplicaMeeting> meeting_;
   std::optional<nn::ReplicaMeeting::Seat> seat_;
@@ -158,7 +185,7 @@ void check_options(const nn::Module& module, const ProcessGroup& group, const Re
 void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Replicated>& state) {
   // Copies and replicas of the module have the hooks too.
   module->register_forward_scope([state](nn::Module& m) -> std::shared_ptr<void> {
-    if (&m == state->module) return std::make_shared<Replicated::Call>(*state);
+    if (&m == state->module) return std::make_shared<Replicated::Call>(state);
     RAMET_CHECK(!m.is_replica() || !state->core.meets(), kApi,
                 "the module is replicated over processes and in this one too, and has buffers that "
                 "all of them share: expected DistributedDataParallel with several devices");

@@ -9,6 +9,8 @@
 #include "nn/sequential.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/fully_shard.h"
+#include "parallel/distributed/replicate.h"
+#include "runtime/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/recomputed.h"
 
@@ -107,6 +109,88 @@ TEST(NestedMeetings, AHookWithoutSynchronisation) {
     });
   EXPECT_GT(total[0], 6);  // from the hook alone
   EXPECT_NEAR(total[1], total[0], 1e-5);
+}
+
+// ---- norms --------------------------------------------------------------------------------------
+
+struct NormedImpl : nn::Cloneable<NormedImpl> {
+  NormedImpl() { NormedImpl::reset(); }
+  void reset() override {
+    a = register_module("a", nn::Linear(4, 4));
+    norm = register_module("norm", nn::BatchNorm1d(4));
+    b = register_module("b", nn::Linear(4, 2));
+  }
+  Tensor forward(const Tensor& x) {
+    const Piece piece{[this](const Tensor& t) { return norm(t).tanh(); }, norm->parameters()};
+    return b(part(how, piece, a(x)));
+  }
+  How how = How::plain;
+  nn::Linear a{nullptr}, b{nullptr};
+  nn::BatchNorm1d norm{nullptr};
+};
+RAMET_MODULE(Normed);
+
+enum class By : uint8_t { ddp, two_devices, replicate };
+
+Normed normed(How how, bool synchronised) {
+  Normed net;
+  net->how = how;
+  const NoGradGuard off;
+  uint64_t n = 1;
+  for (const Tensor& p : net->parameters())
+    p.copy_(randn(p.sizes(), Generator(Device(kCPU, 0), n++)));
+  if (synchronised) nn::convert_sync_batchnorm(*net);
+  return net;
+}
+
+// They normalise as in the forward, with all ranks' rows where they are synchronised, and learn
+// nothing a second time.
+TEST(NestedMeetings, Norms) {
+  for (const How how : kHows)
+    for (const bool synchronised : {false, true})
+      for (const By by : {By::ddp, By::two_devices, By::replicate}) {
+        if (synchronised && by == By::two_devices) continue;  // below
+        with_groups(2, seconds(60), [&](const Group& g) {
+          Normed net = normed(how, synchronised), twin = normed(How::plain, synchronised);
+          DdpOptions o;
+          if (by == By::two_devices) o.devices = {"cpu:0", "cpu:1"};
+          o.isolated = by == By::replicate;
+          std::vector<std::unique_ptr<DistributedDataParallel<Normed>>> wrapped;
+          for (const Normed& n : {net, twin})
+            if (by == By::replicate) replicate(n, g, o);
+            else wrapped.push_back(std::make_unique<DistributedDataParallel<Normed>>(n, g, o));
+          for (int step = 0; step < 3; ++step) {
+            const auto seed = static_cast<uint64_t>(10 * step + g->rank());
+            const Tensor x = randn({6, 4}, Generator(Device(kCPU, 0), seed));
+            const Tensor one = wrapped.empty() ? net(x) : (*wrapped[0])(x);
+            one.pow(2).mean().backward();
+            const Tensor two = wrapped.empty() ? twin(x) : (*wrapped[1])(x);
+            two.pow(2).mean().backward();
+            for (size_t i = 0; i < net->parameters().size(); ++i)
+              EXPECT_TRUE(same_bits(net->parameters()[i].grad(), twin->parameters()[i].grad()))
+                  << synchronised << static_cast<int>(by) << " " << i;
+            descend(*net), descend(*twin);
+          }
+          for (size_t i = 0; i < net->buffers().size(); ++i)
+            EXPECT_TRUE(same_bits(net->buffers()[i], twin->buffers()[i]))
+                << synchronised << static_cast<int>(by) << " " << i;
+        });
+      }
+}
+
+// Its other replicas may share the thread: nobody waits for them.
+TEST(NestedMeetings, SynchronisedNormsOfSeveralReplicas) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Normed net = normed(How::again, true);
+    DdpOptions o;
+    o.devices = {"cpu:0", "cpu:1"};
+    DistributedDataParallel<Normed> ddp(net, g, o);
+    const Tensor y = ddp(ones({6, 4}) * arange(6, kFloat).view({6, 1})).sum();
+    const std::string said = error_of([&] { y.backward(); });
+    EXPECT_TRUE(contains(said, "it is computed again in a backward") ||
+                contains(said, "a backward failed on this rank"))
+        << said;
+  });
 }
 
 // ---- the whole wrapped module again -------------------------------------------------------------

@@ -102,7 +102,9 @@ class GraphTask {
   /// its device comes to it. Sums over replicas in the order of these would depend on timing, and
   /// be no tree. So the slots' gradients wait until the walk around them has ended.
   GraphTask* keeper() const { return captured_ ? nullptr : keeper_; }
-  void keep(Node* sum, uint32_t slot, const Tensor& gradient);
+  uint64_t kept_for() const { return kept_for_; }
+  /// `function`: kept_for() of the backward that brings it.
+  void keep(Node* sum, uint32_t slot, uint64_t function, const Tensor& gradient);
   /// `f` runs once when the walk is over, on the thread that began it, before the first failure is
   /// thrown; `failed`: there is one, or the walk never began. What it throws is thrown where
   /// nothing failed before.
@@ -121,9 +123,10 @@ class GraphTask {
     Tensor grad;
   };
   struct Info {
-    int waits = 0;                                   // contributions still to come
-    uint64_t rank = 0;                               // place in the order; smaller runs first
-    bool wanted = true;                              // leads to something asked for
+    int waits = 0;         // contributions still to come
+    uint64_t rank = 0;     // place in the order; smaller runs first
+    bool wanted = true;    // leads to something asked for
+    bool arrived = false;  // where it was kept: what watches it has seen it
     std::vector<std::pair<uint32_t, int>> captures;  // slot, index of the result
     std::vector<Part> parts;
   };
@@ -159,6 +162,8 @@ class GraphTask {
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker
   GraphTask* const outer_;               // whose node runs this one; null: none
   GraphTask* const keeper_;
+  const uint64_t kept_for_;  // the Function's place in the keeper's order
+  bool sends_kept_ = false;
   const int home_;  // the device whose lane the thread that began the walk serves itself
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
@@ -171,10 +176,15 @@ class GraphTask {
   std::vector<Node*> turns_;
   std::vector<bool> waiting_;
   size_t turn_ = 0;
-  std::vector<FunctionNode*> functions_;  // that have still to run
+  struct Function {
+    FunctionNode* node;
+    bool meets;  // as its flags say: those change while others ask
+  };
+  std::vector<Function> functions_;  // that have still to run
   struct Kept {
     NodePtr sum;
     uint32_t slot;
+    uint64_t function;
     Tensor gradient;
   };
   std::vector<Kept> kept_;

@@ -13,7 +13,8 @@ namespace autograd {
 class RAMET_API ForwardContext {
  public:
   virtual ~ForwardContext();
-  /// Before such a backward, on its thread. The result goes when the backward has run, or failed.
+  /// Before such a backward, on its thread; several may run at once. The result goes when the
+  /// backward has run, or failed.
   virtual std::shared_ptr<void> enter() = 0;
 };
 

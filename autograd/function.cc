@@ -189,10 +189,16 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
     grads[i] = Tensor(TensorBase::empty(outputs_[i].sizes, outputs_[i].dtype, outputs_[i].device));
     grads[i].zero_();
   }
-  std::vector<std::shared_ptr<void>> entered;
-  for (const auto& context : contexts_) entered.push_back(context->enter());
+  struct Entered {
+    std::vector<std::shared_ptr<void>> all;
+    ~Entered() { leave(); }
+    void leave() {  // the last one first, also after an error
+      while (!all.empty()) all.pop_back();
+    }
+  } entered;
+  for (const auto& context : contexts_) entered.all.push_back(context->enter());
   tensor_list result = backward_(&ctx, std::move(grads));
-  while (!entered.empty()) entered.pop_back();  // the last one first
+  entered.leave();
   for (size_t i = static_cast<size_t>(arguments_); i < result.size(); ++i)
     RAMET_CHECK(!result[i].defined(), op, "function ", name_,
                 " returned an incorrect number of gradients (expected ", arguments_, ", got ",

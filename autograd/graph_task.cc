@@ -18,8 +18,9 @@ bool Node::needs(int i) const {
 
 // The general walk whose node runs on this thread. tls.task is not it inside of a fast walk.
 static __thread GraphTask* around = nullptr;
-// Note [Backwards inside replicas].
+// Note [Backwards inside replicas]: the walk, and the place of the Function in it.
 static __thread GraphTask* keeps = nullptr;
+static __thread uint64_t keeps_for = 0;
 
 GraphTask::GraphTask(bool retain, bool create)
     : retain_(retain),
@@ -27,6 +28,7 @@ GraphTask::GraphTask(bool retain, bool create)
       nested_(devices::on_worker()),
       outer_(around),
       keeper_(keeps),
+      kept_for_(keeps_for),
       home_(nested_ ? devices::worker() : tls.cpu_device) {}
 
 bool GraphTask::within(const GraphTask& outer) const {
@@ -38,44 +40,34 @@ bool GraphTask::within(const GraphTask& outer) const {
 bool GraphTask::may_come_to(const Node* leaf) {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(
-             functions_, [leaf](const FunctionNode* f) { return f->may_differentiate(leaf); }) ||
+             functions_, [leaf](const Function& f) { return f.node->may_differentiate(leaf); }) ||
          std::ranges::any_of(kept_,
                              [leaf](const Kept& k) { return k.sum->edges()[0].node == leaf; });
 }
 
 bool GraphTask::may_meet() {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(functions_,
-                             [](const FunctionNode* f) { return f->flags & Node::kInTurn; });
+  return std::ranges::any_of(functions_, [](const Function& f) { return f.meets; });
 }
 
-// What one replica brings to a slot comes from one thread at a time, in its order.
-void GraphTask::keep(Node* sum, uint32_t slot, const Tensor& gradient) {
-  const auto is_it = [=](const Kept& k) { return k.sum.get() == sum && k.slot == slot; };
-  Tensor before;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = std::ranges::find_if(kept_, is_it);
-    if (at == kept_.end()) {
-      kept_.push_back({NodePtr(sum), slot, gradient});
-      return;
-    }
-    before = std::exchange(at->gradient, Tensor());
-  }
-  Tensor both = accumulate(std::move(before), gradient);
+// Functions of one replica may lie on several devices: which of them comes first is timing, so each
+// one's part is kept by itself.
+void GraphTask::keep(Node* sum, uint32_t slot, uint64_t function, const Tensor& gradient) {
   const std::lock_guard lock(mutex_);
-  std::ranges::find_if(kept_, is_it)->gradient = std::move(both);
+  kept_.push_back({NodePtr(sum), slot, function, gradient});
 }
 
 // The sums over replicas, after everything else, and what they lead to.
 void GraphTask::send_kept() {
   std::vector<Kept> kept = std::exchange(kept_, {});
   if (kept.empty()) return;
-  std::ranges::sort(kept, {}, [](const Kept& k) { return std::pair(k.sum->counter, k.slot); });
+  std::ranges::stable_sort(
+      kept, {}, [](const Kept& k) { return std::tuple(k.sum->counter, k.slot, k.function); });
   std::vector<Root> roots;
   for (Kept& k : kept) roots.push_back({k.sum, k.slot, std::move(k.gradient)});
   const ScopedValue<GraphTask*> here(around, this);
   GraphTask task(retain_, create_);
+  task.sends_kept_ = true;
   task.prepare(roots, {}, nullptr);
   task.run();
 }
@@ -137,7 +129,8 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
     }
   for (Node* n : order) {
     if (n->flags & Node::kInTurn) turns_.push_back(n);
-    if (n->flags & Node::kFunction) functions_.push_back(static_cast<FunctionNode*>(n));
+    if (n->flags & Node::kFunction)
+      functions_.push_back({static_cast<FunctionNode*>(n), (n->flags & Node::kInTurn) != 0});
   }
   waiting_.resize(turns_.size());
   bool used[kMaxDevices] = {};
@@ -157,6 +150,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   std::lock_guard lock(mutex_);  // the first push may start a worker
   for (Root& r : roots) {
     Info& info = info_[r.node.get()];
+    info.arrived = sends_kept_;
     info.parts.push_back({0, r.slot, std::move(r.grad)});
     if (info.waits == 0) ready(r.node.get(), info, r.node->device), info.waits = -1;
   }
@@ -171,7 +165,7 @@ std::vector<Tensor> GraphTask::collect(Node* n, Info& info) {
       in[p.slot] =
           in[p.slot].defined() ? accumulate(std::move(in[p.slot]), p.grad) : std::move(p.grad);
   info.parts.clear();
-  for (uint32_t s = 0; s < in.size(); ++s)
+  for (uint32_t s = 0; s < in.size() && !info.arrived; ++s)
     if (in[s].defined()) n->arrived(in[s], s);
   for (auto [slot, index] : info.captures) (*captured_)[size_t(index)] = in[slot];
   return in;
@@ -225,6 +219,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     const bool of_replica =
         n->flags & Node::kFunction && static_cast<const FunctionNode*>(n)->of_replica();
     const ScopedValue<GraphTask*> here(keeps, of_replica ? this : keeps);
+    const ScopedValue<uint64_t> place(keeps_for, of_replica ? info.rank : keeps_for);
     run_node(n, in.data(), grads.data());
     if (!retain_) n->release_saved();
   }
@@ -259,7 +254,8 @@ void GraphTask::ready(Node* n, Info& info, int lane) {
 
 void GraphTask::left(const Ready& r) {
   if (!r.node || !(r.node->flags & (Node::kInTurn | Node::kFunction))) return;
-  if (r.node->flags & Node::kFunction) std::erase(functions_, r.node);
+  if (r.node->flags & Node::kFunction)
+    std::erase_if(functions_, [&r](const Function& f) { return f.node == r.node; });
   if (!(r.node->flags & Node::kInTurn)) return;
   if (++turn_ == turns_.size() || !waiting_[turn_]) return;
   Node* const n = turns_[turn_];
@@ -297,6 +293,7 @@ void GraphTask::walk(int device) {
   std::unique_lock lock(mutex_);
   Lane& lane = lanes_[device];
   ScopedValue<GraphTask*> outer(tls.task, this), walk(around, this), keeper(keeps, keeper_);
+  ScopedValue<uint64_t> place(keeps_for, kept_for_);
   ScopedValue<uint8_t> share(tls.share, share_);
   const uint64_t counter = tls.counter;
   std::vector<Delivery> out;
@@ -371,12 +368,12 @@ void GraphTask::run() {
       if (!group.members.empty()) push_group(home_, b, group);
     if (lanes_[home_].heap.empty()) break;
   }
+  for (auto& [bucket, _] : owned_) bucket->finished();
   if (!error_) {
     try {
       send_kept();
     } catch (...) { failed(~uint64_t{0} - 1); }
   }
-  for (auto& [bucket, _] : owned_) bucket->finished();
   for (const auto& f : std::exchange(at_end_, {})) {
     try {
       f(error_ != nullptr);

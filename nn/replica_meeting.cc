@@ -27,8 +27,7 @@ class ReplicaMeeting::Again final : public autograd::ForwardContext {
         meeting.again_ = true;
         if (replicas > 1)
           meeting.close(
-              "it is computed again in a backward, where the other replicas of this process need "
-              "not "
+              "it is computed again in a backward, where this process's other replicas need not "
               "come: expected one replica in each process, or the layer outside of such a part");
       }
     };

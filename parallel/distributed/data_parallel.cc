@@ -162,46 +162,59 @@ bool DdpCore::forward_begins() {
   // Before it can fail on one rank alone, which would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
   if (group_->size() > 1) autograd::note_meeting();
-  const bool changed = follow_changes();
+  follow_changes();
   reducer_->forward_begins(unit_);
   if (companion_ && !buffers_->empty() && module()->is_training()) buffers_->run(*companion_);
-  return changed;
+  return std::exchange(changed_, false);
 }
+
+namespace {
+
+// Of two errors of one call: does it say what is wrong, and not just that others have given up?
+bool says_why(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const CommError& e) { return e.kind() == CommError::Kind::mismatch; } catch (...) {
+  }
+  return true;
+}
+
+}  // namespace
 
 // Ranks whose module has not changed may wait in the companion, where their forward meets the
 // others, or come to the group with a bucket: they are to hear of it in either.
 void DdpCore::meet(const std::string& name) {
-  std::exception_ptr beside;
+  constexpr const char* why = "the module has changed, and not on all ranks";
+  std::exception_ptr here, beside;
   std::thread other;
-  if (companion_)
-    other = std::thread([&] {
-      try {
-        companion_->exchange(name, {});
-      } catch (...) {
-        beside = std::current_exception();
-        reducer_->abort("the module has changed, and not on all ranks");
-      }
-    });
   try {
+    if (companion_)
+      other = std::thread([&] {
+        try {
+          companion_->exchange(name, {});
+        } catch (...) {
+          beside = std::current_exception();
+          reducer_->abort(why);
+        }
+      });
     group_->exchange({}, name);
   } catch (...) {
-    if (companion_) companion_->abort("the module has changed, and not on all ranks");
-    if (other.joinable()) other.join();
-    if (beside) std::rethrow_exception(beside);  // it says more
-    throw;
+    here = std::current_exception();
+    reducer_->abort(why);  // the companion, too
   }
   if (other.joinable()) other.join();
-  if (beside) std::rethrow_exception(beside);
+  if (here && beside) std::rethrow_exception(says_why(here) ? here : beside);
+  if (here || beside) std::rethrow_exception(here ? here : beside);
 }
 
 // What came to the module since the last forward has not the same values everywhere, and nobody
 // would reduce its gradients. Where there are to be none, ranks need not meet.
-bool DdpCore::follow_changes() {
+void DdpCore::follow_changes() {
   const auto m = module();
-  if (RAMET_LIKELY(!tls.grad_mode || !may_have_leaves(*m, *exceptions_))) return false;
+  if (RAMET_LIKELY(!tls.grad_mode || !may_have_leaves(*m, *exceptions_))) return;
   // What came to a part that has its own replicate() is that part's.
   for (DdpCore* below : replicated_below(*m)) below->follow_changes();
-  if (leaves_of(*m, *exceptions_).empty()) return false;
+  if (leaves_of(*m, *exceptions_).empty()) return;
   std::optional<Exceptions> now;
   const std::string name = options_.name + "/changed module";
   try {
@@ -235,11 +248,11 @@ bool DdpCore::follow_changes() {
     remember(*m);
     tell_of_failures();
     if (set_) attach(*set_);
+    changed_ = true;
   } catch (...) {
     forward_failed();
     throw;
   }
-  return true;
 }
 void DdpCore::forward_failed() noexcept {
   if (!companion_) return;

@@ -46,9 +46,10 @@
 //
 // A module may get other parameters between steps, on all ranks alike: the next forward with
 // gradients compares the models again, copies what is new from rank `sync_from`, and goes on with
-// a new plan of the buckets. So a forward with gradients after a change is collective, in
-// evaluation mode too. A gradient that a parameter has when it comes counts as this rank's own, as
-// at construction. Not with communication stages: those know the parameters by name.
+// a new plan of the buckets. (Buffers that come without parameters are not noticed.) So a forward
+// with gradients after a change is collective, in evaluation mode too. A gradient that a parameter
+// has when it comes counts as this rank's own, as at construction. Not with communication stages:
+// those know the parameters by name.
 #pragma once
 #include <functional>
 #include <memory>
@@ -158,7 +159,7 @@ class RAMET_API DdpCore {
   /// it before (merges(), synchronises()) has to be asked again.
   bool forward_begins();
   /// Plans again where the module has got parameters that nobody reduces: forward_begins() does.
-  bool follow_changes();
+  void follow_changes();
   /// Goes over every tensor that a forward returns; empty where there are no other ranks.
   std::function<Tensor(const Tensor&)> on_result() const;
   /// The others, who may wait for this rank in their forward, hear of it.
@@ -206,6 +207,7 @@ class RAMET_API DdpCore {
   std::shared_ptr<Companion> companion_;
   std::shared_ptr<nn::ShardsElsewhere> elsewhere_;
   nn::parallel::ReplicaSet* set_ = nullptr;  // attach()
+  bool changed_ = false;                     // since the last forward
 };
 
 /// While it lives, backwards do not synchronise.

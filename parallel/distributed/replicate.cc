@@ -70,17 +70,21 @@ struct Replicated {
       if (core.merges(below)) norms.push_back({&below, {&below}});
       if (!core.merges(below) && !core.synchronises(below)) return;
       replicas.push_back(&below);
-      layers.push_back(below.weak_from_this().lock());
+      if (&below != module) layers.push_back(below.weak_from_this().lock());
     }));
   }
-  // Layers do in forward what a replica's do.
-  void begin_replica() const {
+  // Layers do in forward what a replica's do. What backwards compute again may overlap.
+  void begin_replica() {
+    const std::lock_guard lock(mutex);
+    if (users++ > 0) return;
     for (nn::Module* m : replicas) {
       m->set_replica(true);
       m->discard_deposits();
     }
   }
-  void end_replica(bool discard) const {
+  void end_replica(bool discard) {
+    const std::lock_guard lock(mutex);
+    if (--users > 0) return;
     for (nn::Module* m : replicas) {
       m->set_replica(false);
       if (discard) m->discard_deposits();
@@ -92,7 +96,9 @@ struct Replicated {
   DdpCore::Replicas norms;                          // that deposit statistics
   std::vector<nn::Module*> replicas;                // that do in forward what a replica does
   std::vector<std::shared_ptr<nn::Module>> layers;  // keeps those that the module gives up
-  Call* call = nullptr;                             // the one under way
+  std::mutex mutex;
+  int users = 0;         // of begin_replica()
+  Call* call = nullptr;  // the one under way
 };
 
 /// From before the pre-hooks to the end of the call, however it ends.
@@ -106,6 +112,7 @@ class Replicated::Call {
     r.call = this;
     if (!r.core.meets()) return;
     r.begin_replica();
+    began_ = true;
     if (!r.core.elsewhere()) return;
     meeting_.emplace(1, /*in_turns=*/false, r.core.elsewhere());
     seat_.emplace(&*meeting_, 0);
@@ -116,7 +123,7 @@ class Replicated::Call {
   }
   ~Call() {
     state_.call = nullptr;
-    state_.end_replica(/*discard=*/!well_);
+    if (began_) state_.end_replica(/*discard=*/!well_);
     if (!well_) state_.core.forward_failed();
   }
 
@@ -139,7 +146,7 @@ class Replicated::Call {
 
   Replicated& state_;
   const autograd::ForwardContextGuard again_;
-  bool well_ = false;
+  bool began_ = false, well_ = false;
   std::optional<nn::ReplicaMeeting> meeting_;
   std::optional<nn::ReplicaMeeting::Seat> seat_;
 };

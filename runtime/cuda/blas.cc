@@ -208,8 +208,12 @@ Choice search(const char* op, int device, const Descriptors& d, cublasLtHandle_t
                                          d.matrix[2], preference.p, 1, &result, &count);
   // Not for these operands: one is as good as the other.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
-      (status == CUBLAS_STATUS_SUCCESS && (count == 0 || result.state != CUBLAS_STATUS_SUCCESS)))
+      (status == CUBLAS_STATUS_SUCCESS && (count == 0 || result.state != CUBLAS_STATUS_SUCCESS))) {
+    if (status == CUBLAS_STATUS_INVALID_VALUE)
+      log(LogLevel::Warning, "[", op,
+          "] cuBLASLt finds a product's description invalid: Ramet's own kernel computes it");
     return {false, {}, 0};
+  }
   if (status != CUBLAS_STATUS_SUCCESS) refuse(op, device, "MatmulAlgoGetHeuristic", status);
   return {true, result.algo, result.workspaceSize};
 }

@@ -1,5 +1,7 @@
 #include "runtime/cuda/measured.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -44,8 +46,9 @@ std::atomic<bool> on{false};
 // What a file has; nothing where it is not there.
 Table read(const std::string& path) {
   Table table;
+  if (::access(path.c_str(), F_OK) != 0) return table;
   std::ifstream in(path);
-  if (!in) return table;
+  RAMET_CHECK(in, kOp, path, ": cannot be read");
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (number == 1 && line == kFirstLine) continue;
@@ -164,12 +167,16 @@ bool second_is_quicker(const Measured& what, bool estimate, Way first, Way secon
   if (m.path.empty() || makes_graph(what, state)) return estimate;
   const Times times = measure(what, state, first, second);
   ++m.made;
-  // What another process has measured meanwhile stands.
-  Table now = read(m.path);
-  now.try_emplace(text, times);
-  write(m.path, now);
-  m.table = std::move(now);
-  log(LogLevel::Info, "measured ", text, ": ", times.first, " and ", times.second, " us");
+  // What another process has measured meanwhile stands; a file that cannot be kept is no reason to
+  // stop, or to measure again.
+  try {
+    Table now = read(m.path);
+    m.table[text] = now.try_emplace(text, times).first->second;
+    write(m.path, now);
+  } catch (const Error& e) {
+    m.table.try_emplace(text, times);
+    log(LogLevel::Warning, "a measurement is not kept: ", e.what());
+  }
   return m.table.at(text).second_is_quicker();
 }
 

@@ -128,13 +128,15 @@ fi
 # Ended in the middle: what was over by then stands in the report.
 sed -i 's/Scenario.Passes17/Scenario.Hangs/' "$package/tests.list"
 rm -f "$work/report.md"
-setsid "$package/gpu_check" --report "$work/report.md" --only tests,scenarios >"$work/stdout" 2>"$work/stderr" &
+env --default-signal=TERM "$package/gpu_check" --report "$work/report.md" --only tests,scenarios >"$work/stdout" 2>"$work/stderr" &
 running=$!
 for ((i = 0; i < 300; ++i)); do [[ ! -e $work/report.md ]] || break; sleep 0.1; done
 call="ended in the middle"
 expect 'the parts after tests have still to run'
 expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
-kill -TERM -- "-$running"
+kill -TERM "$running"
+for ((i = 0; i < 50; ++i)); do kill -0 "$running" 2>/dev/null || break; sleep 0.1; done
+! kill -0 "$running" 2>/dev/null || fail "it runs on after it was ended"
 wait "$running" || true
 expect 'ended before its time'
 expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
@@ -148,7 +150,7 @@ expect 'gpu_bench ended with exit code'
 # No GPU; wrong calls.
 CHECK_NO_GPU=1 check 2
 [[ $(cat "$work/stderr") == 'gpu_check: no GPU: gpu_bench: no GPU to measure: no driver' && ! -e $work/report.md ]] || fail "no GPU"
-for wrong in '--only nothing' '--seconds x' '--package /nowhere' '--jobs' '--what'; do
+for wrong in '--only nothing' '--only ,' '--seconds x' '--package /nowhere' '--jobs' '--what'; do
   check 2 $wrong
   [[ $(wc -l <"$work/stderr") -eq 1 ]] || fail "$wrong: expected one line"
 done

@@ -335,9 +335,7 @@ TEST(ChangedModule, OnOneRankAlone) {
       if (evaluates) net->eval();
       if (g->rank() == 1) give_head(net, nn::Sequential(nn::Linear(3, 4)));
     });
-    expect_part(said[0], "changed module");
-    expect_part(said[1],
-                evaluates ? "the module has changed, and not on all ranks" : "changed module");
+    for (const std::string& text : said) expect_part(text, "changed module");
     EXPECT_LT(std::chrono::steady_clock::now() - start, in_time(seconds(1)));
   }
 }

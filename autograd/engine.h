@@ -123,10 +123,9 @@ class GraphTask {
     Tensor grad;
   };
   struct Info {
-    int waits = 0;         // contributions still to come
-    uint64_t rank = 0;     // place in the order; smaller runs first
-    bool wanted = true;    // leads to something asked for
-    bool arrived = false;  // where it was kept: what watches it has seen it
+    int waits = 0;                                   // contributions still to come
+    uint64_t rank = 0;                               // place in the order; smaller runs first
+    bool wanted = true;                              // leads to something asked for
     std::vector<std::pair<uint32_t, int>> captures;  // slot, index of the result
     std::vector<Part> parts;
   };
@@ -163,8 +162,7 @@ class GraphTask {
   GraphTask* const outer_;               // whose node runs this one; null: none
   GraphTask* const keeper_;
   const uint64_t kept_for_;  // the Function's place in the keeper's order
-  bool sends_kept_ = false;
-  const int home_;  // the device whose lane the thread that began the walk serves itself
+  const int home_;           // the device whose lane the thread that began the walk serves itself
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
   bool several_devices_ = false;

@@ -67,7 +67,6 @@ void GraphTask::send_kept() {
   for (Kept& k : kept) roots.push_back({k.sum, k.slot, std::move(k.gradient)});
   const ScopedValue<GraphTask*> here(around, this);
   GraphTask task(retain_, create_);
-  task.sends_kept_ = true;
   task.prepare(roots, {}, nullptr);
   task.run();
 }
@@ -150,7 +149,6 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
   std::lock_guard lock(mutex_);  // the first push may start a worker
   for (Root& r : roots) {
     Info& info = info_[r.node.get()];
-    info.arrived = sends_kept_;
     info.parts.push_back({0, r.slot, std::move(r.grad)});
     if (info.waits == 0) ready(r.node.get(), info, r.node->device), info.waits = -1;
   }
@@ -165,7 +163,9 @@ std::vector<Tensor> GraphTask::collect(Node* n, Info& info) {
       in[p.slot] =
           in[p.slot].defined() ? accumulate(std::move(in[p.slot]), p.grad) : std::move(p.grad);
   info.parts.clear();
-  for (uint32_t s = 0; s < in.size() && !info.arrived; ++s)
+  // What is kept arrives at the end, together with what other Functions bring to the slot.
+  const bool kept = n->flags & Node::kReduce && n->slot_count > 1 && keeper();
+  for (uint32_t s = 0; s < in.size() && !kept; ++s)
     if (in[s].defined()) n->arrived(in[s], s);
   for (auto [slot, index] : info.captures) (*captured_)[size_t(index)] = in[slot];
   return in;

@@ -59,10 +59,12 @@ struct Replicated {
   Replicated(const std::shared_ptr<nn::Module>& m, const std::shared_ptr<ProcessGroup>& group,
              const ReplicateOptions& options)
       : module(m.get()),
+        life(m),
         core(group, m, options, shared_reducer(group, m->parameters()[0].device(), options, true)) {
     find_layers();
   }
   void find_layers() {
+    const std::lock_guard lock(mutex);
     norms.clear();
     replicas.clear();
     layers.clear();
@@ -92,6 +94,7 @@ struct Replicated {
   }
   class Call;
   nn::Module* const module;  // which owns this
+  const std::weak_ptr<nn::Module> life;
   DdpCore core;
   DdpCore::Replicas norms;                          // that deposit statistics
   std::vector<nn::Module*> replicas;                // that do in forward what a replica does
@@ -109,13 +112,13 @@ class Replicated::Call {
     Replicated& r = state_;
     RAMET_CHECK(!r.call, kApi, "a forward of this module runs already, expected one at a time");
     if (r.core.forward_begins()) r.find_layers();
-    r.call = this;
-    if (!r.core.meets()) return;
-    r.begin_replica();
-    began_ = true;
-    if (!r.core.elsewhere()) return;
-    meeting_.emplace(1, /*in_turns=*/false, r.core.elsewhere());
-    seat_.emplace(&*meeting_, 0);
+    if (r.core.elsewhere()) {
+      meeting_.emplace(1, /*in_turns=*/false, r.core.elsewhere());
+      seat_.emplace(&*meeting_, 0);
+    }
+    began_ = r.core.meets();
+    if (began_) r.begin_replica();
+    r.call = this;  // nothing that may fail comes behind what the destructor takes back
   }
   void ends_well() {
     if (state_.core.meets()) state_.core.merge(state_.norms);
@@ -134,10 +137,11 @@ class Replicated::Call {
     explicit Again(const std::weak_ptr<Replicated>& owner) : owner_(owner) {}
     std::shared_ptr<void> enter() override {
       auto owner = owner_.lock();
-      if (!owner || !owner->core.meets() || owner->call) return nullptr;
+      auto module = owner ? owner->life.lock() : nullptr;
+      if (!module || !owner->core.meets() || owner->call) return nullptr;
       owner->begin_replica();
-      return std::shared_ptr<void>(owner.get(),
-                                   [owner](void*) { owner->end_replica(/*discard=*/true); });
+      return std::shared_ptr<void>(
+          owner.get(), [owner, module](void*) { owner->end_replica(/*discard=*/true); });
     }
 
    private:

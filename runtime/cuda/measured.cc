@@ -169,14 +169,12 @@ bool second_is_quicker(const Measured& what, bool estimate, Way first, Way secon
   ++m.made;
   // What another process has measured meanwhile stands; a file that cannot be kept is no reason to
   // stop, or to measure again.
+  m.table.try_emplace(text, times);
   try {
     Table now = read(m.path);
-    m.table[text] = now.try_emplace(text, times).first->second;
-    write(m.path, now);
-  } catch (const Error& e) {
-    m.table.try_emplace(text, times);
-    log(LogLevel::Warning, "a measurement is not kept: ", e.what());
-  }
+    for (const auto& theirs : now) m.table.insert_or_assign(theirs.first, theirs.second);
+    write(m.path, m.table);
+  } catch (const Error& e) { log(LogLevel::Warning, "a measurement is not kept: ", e.what()); }
   return m.table.at(text).second_is_quicker();
 }
 

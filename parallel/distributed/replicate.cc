@@ -260,11 +260,7 @@ ReplicateHandle replicate_handle(const nn::Module& module) {
 std::vector<detail::DdpCore*> ReplicateHandle::cores(bool recurse) const {
   std::vector<detail::DdpCore*> out = {&state_->core};
   if (recurse)
-    std::as_const(*state_->module)
-        .apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
-          const auto below = detail::find(m);
-          if (below && below != state_) out.push_back(&below->core);
-        }));
+    for (detail::DdpCore* below : detail::replicated_below(*state_->module)) out.push_back(below);
   return out;
 }
 

@@ -82,6 +82,13 @@ struct ScaleImpl : nn::Cloneable<ScaleImpl> {
 };
 RAMET_MODULE(Scale);
 
+DdpOptions sum_over_four() {
+  DdpOptions o;
+  o.order = ReduceOrder::tree(4);
+  o.average = Average::sum;
+  return o;
+}
+
 // What one step of `backward` gives for rows 256, 1, 1, 1 in as many shards, on every rank.
 void expect_sum(double expected, Average average,
                 const std::function<void(DistributedDataParallel<Scale>&, const Scale&,
@@ -131,10 +138,7 @@ TEST(NarrowSums, HooksAndOtherUses) {
     with_groups(ranks, seconds(60), [&](const Group& g) {
       Scale net;
       net->to(kBFloat16);
-      DdpOptions o;
-      o.order = ReduceOrder::tree(4);
-      o.average = Average::sum;
-      DistributedDataParallel<Scale> ddp(net, g, o);
+      DistributedDataParallel<Scale> ddp(net, g, sum_over_four());
       const Tensor rows = ones({4, 1}, kBFloat16);
       (ddp(rows).sum() + (net->w * 3).sum()).backward();
       EXPECT_EQ(net->w.grad().to(kDouble).item<double>(), ranks * 7.0);
@@ -155,10 +159,7 @@ TEST(NarrowSums, AHookAfterTheAccumulation) {
   with_groups(2, seconds(60), [](const Group& g) {
     Scale net;
     net->to(kBFloat16);
-    DdpOptions o;
-    o.order = ReduceOrder::tree(4);
-    o.average = Average::sum;
-    DistributedDataParallel<Scale> ddp(net, g, o);
+    DistributedDataParallel<Scale> ddp(net, g, sum_over_four());
     net->w.register_post_accumulate_grad_hook([](const Tensor& p) {
       const NoGradGuard off;
       p.grad().mul_(2);
@@ -173,10 +174,7 @@ TEST(NarrowSums, Join) {
   with_groups(2, seconds(60), [](const Group& g) {
     Scale net;
     net->to(kBFloat16);
-    DdpOptions o;
-    o.order = ReduceOrder::tree(4);
-    o.average = Average::sum;
-    DistributedDataParallel<Scale> ddp(net, g, o);
+    DistributedDataParallel<Scale> ddp(net, g, sum_over_four());
     std::vector<double> seen;
     ddp.join([&] {
       for (int i = 0; i < (g->rank() ? 3 : 1); ++i) {

@@ -117,7 +117,8 @@ void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ra
   for (int r : ranks)
     if (r >= 0 && r < 64) note.ranks |= uint64_t{1} << r;
   note.set_text(text);
-  {
+  // Another rank's, of which this one has not heard yet, came first.
+  if (!failure()) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = error_of(note);
   }

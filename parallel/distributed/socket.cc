@@ -73,6 +73,11 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
+bool Socket::left() const {
+  pollfd p{fd_, POLLRDHUP, 0};
+  return poll(&p, 1, 0) > 0;  // POLLHUP and POLLERR, too
+}
+
 void Socket::shut() {
   if (fd_ >= 0) shutdown(fd_, SHUT_RDWR);
 }

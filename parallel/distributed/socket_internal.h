@@ -20,6 +20,8 @@ class Socket {
   ~Socket();
   int fd() const { return fd_; }
   bool open() const { return fd_ >= 0; }
+  /// The other side closed, or its process ended, though nobody has read as far as that yet.
+  bool left() const;
   /// Wakes whoever reads or writes; the descriptor stays.
   void shut();
   /// False: the other side closed, the connection broke, or the deadline passed.

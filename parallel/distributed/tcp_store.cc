@@ -134,9 +134,12 @@ struct TcpStoreServer::State {
     return why;
   }
 
+  // Its thread may be answering one that has given up, or was killed, as long as that meant to
+  // wait.
   bool has(uint64_t client) const {
-    return std::ranges::any_of(
-        connections, [client](const Connection& c) { return c.client == client && !c.done; });
+    return std::ranges::any_of(connections, [client](const Connection& c) {
+      return c.client == client && !c.done && !c.socket.left();
+    });
   }
 
   void serve(Connection& c) {

@@ -2,6 +2,8 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "autograd/ops.h"
 #include "parallel/distributed/process_group.h"
@@ -19,6 +21,17 @@ void with_groups(int ranks, Milliseconds timeout, const Body& body);
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.equal(b);
+}
+
+/// What the ranks said to a mistake that all of them made in a backward: the quickest names it, and
+/// may have ended what the others were still waiting for.
+inline void expect_mistake_of_all(const std::vector<std::string>& said, const std::string& part) {
+  bool named = false;
+  for (const std::string& text : said) {
+    named = named || contains(text, part);
+    EXPECT_TRUE(contains(text, part) || contains(text, ": a backward failed on this rank")) << text;
+  }
+  EXPECT_TRUE(named) << "nobody said: " << part;
 }
 
 /// The sum of the ranks' tensors on the host in the documented order, written down once more:

@@ -206,7 +206,9 @@ TEST(NestedBackward, ThatComesTooLate) {
       };
       EXPECT_EQ(step(false), "no error");
       net->zero_grad();
-      const std::string error = step(g->rank() == 0);
+      std::string error = step(g->rank() == 0);
+      // All its buckets may have gone before rank 0 failed.
+      if (g->rank() == 1 && error == "no error") error = step(false);
       if (g->rank() == 0) {
         expect_part(error, "a backward inside a backward leads to 'd.weight'");
         expect_part(error, "mark_differentiated");

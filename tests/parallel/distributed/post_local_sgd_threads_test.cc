@@ -93,14 +93,15 @@ TEST(PostLocalSgd, AFailureInASubgroup) {
 
 // Also where no backward failed, but the reduction.
 TEST(PostLocalSgd, AReductionThatFailsInASubgroup) {
-  with_groups(4, seconds(60), [](const Group& g) {
+  std::barrier met(4);  // as above
+  with_groups(4, seconds(60), [&met](const Group& g) {
     const Group pair = new_subgroups(*g, 2);
     Given net(Shapes{{4}});
     GivenDdp ddp(net, g,
                  with_stages({post_local_sgd_stage(pair, 0),
                               std::make_shared<FailingStage>(g->rank() == 1, 1)}));
     reduced(ddp, net, {ones({4})});
-    g->barrier().wait();
+    met.arrive_and_wait();
     const std::string said = error_of([&] { reduced(ddp, net, {ones({4})}); });
     if (g->rank() < 2) expect_part(said, "Badness!");
     else EXPECT_EQ(said, "no error");

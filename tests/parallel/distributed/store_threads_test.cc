@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -125,6 +127,31 @@ TEST(Store, TcpRefusesWhatDoesNotBelongToTheRun) {
   expect_part(twice, "rank 1 is there twice");
   EXPECT_EQ(error_of([&] { zero.get("k"); }), twice);
   EXPECT_EQ(error_of([&] { one.get("k"); }), twice);
+}
+
+// The server is still answering the one that was killed.
+TEST(Store, TcpARankThatWasKilledComesAgain) {
+  const uint16_t port = free_port();
+  const pid_t child = fork();
+  if (child == 0) {
+    error_of([&] {
+      TcpStore one("127.0.0.1", port, {1, 3, "", ""}, seconds(60));
+      one.set("waits", "");
+      one.get("what nobody sets", seconds(60));
+    });
+    _exit(1);
+  }
+  const auto server =
+      std::make_shared<TcpStoreServer>("127.0.0.1", port, StoreClient{0, 3, "", ""});
+  TcpStore zero("127.0.0.1", port, {0, 3, "", ""}, kDefaultTimeout, server);
+  zero.get("waits", seconds(60));
+  std::this_thread::sleep_for(Milliseconds(50));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  TcpStore two("127.0.0.1", port, {2, 3, "", ""}),
+      one("127.0.0.1", port, {1, 3, "", ""}, seconds(5));
+  two.set("k", "v");
+  EXPECT_EQ(one.get("k"), "v");
 }
 
 TEST(Store, TcpComparesVersionsAndWorldSizes) {

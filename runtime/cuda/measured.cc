@@ -32,7 +32,7 @@ struct Times {
 using Table = std::map<std::string, Times>;
 
 struct Measurements {
-  std::mutex mutex;  // one is made at a time
+  std::mutex mutex;
   std::string path;
   Table table;
   uint64_t made = 0;
@@ -161,14 +161,19 @@ bool second_is_quicker(const Measured& what, bool estimate, Way first, Way secon
   DeviceState& state = device_state(what.device, what.op);
   const std::string text = text_of(what, state);
   Measurements& m = measurements();
-  const std::lock_guard lock(m.mutex);
+  std::unique_lock lock(m.mutex);
   if (const auto at = m.table.find(text); at != m.table.end())
     return at->second.second_is_quicker();
-  if (m.path.empty() || makes_graph(what, state)) return estimate;
+  if (m.path.empty()) return estimate;
+  // The stream may wait for what another rank, a thread that wants to measure too, has not begun.
+  lock.unlock();
+  if (makes_graph(what, state)) return estimate;
   const Times times = measure(what, state, first, second);
+  lock.lock();
+  if (m.path.empty()) return estimate;
   ++m.made;
-  // What another process has measured meanwhile stands; a file that cannot be kept is no reason to
-  // stop, or to measure again.
+  // What another thread or process has measured meanwhile stands; a file that cannot be kept is no
+  // reason to stop, or to measure again.
   m.table.try_emplace(text, times);
   try {
     Table now = read(m.path);

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
+#include <latch>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/graphs.h"
@@ -114,6 +117,37 @@ TEST_F(Measurements, OfAnotherProcessStand) {
   // This one finds the first way quicker, the other one did not.
   EXPECT_TRUE(cuda::second_is_quicker({"an_op", 0, kFloat, shape, 2}, false, writes, slow.way()));
   std::remove((path_ + "_other").c_str());
+}
+
+// Ranks that are threads: what one measures may wait for a collective that the other begins later.
+TEST_F(Measurements, ThreadsThatWaitForEachOther) {
+  cuda::set_measurements(path_);
+  std::latch both(2);
+  std::atomic<int> met{0};
+  const auto measure = [&](int64_t size) {
+    struct Waits {
+      std::latch& both;
+      bool here = false, met = false;
+    } waits{both};
+    const cuda::Way way{
+        [](void* self) {
+          auto& w = *static_cast<Waits*>(self);
+          if (std::exchange(w.here, true)) return;
+          w.both.count_down();
+          const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+          while (!(w.met = w.both.try_wait()) && std::chrono::steady_clock::now() < until)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        },
+        &waits};
+    Sleeper quick{0};
+    const int64_t shape[] = {5, size};
+    cuda::second_is_quicker({"an_op", 0, kFloat, shape, 2}, false, way, quick.way());
+    met += waits.met;
+  };
+  std::thread other([&] { measure(1); });
+  measure(2);
+  other.join();
+  EXPECT_EQ(met, 2);
 }
 
 TEST_F(Measurements, NothingRunsWhileAGraphIsMade) {

@@ -7,7 +7,10 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-constexpr int kFew = 4;  // leaves that are read in packs; of more a thread takes one element each
+// Leaves that are read in packs, as many as registers hold of them; of more a thread takes one
+// element each. Few have a kernel of their own, with fewer registers.
+constexpr int kFew = 4;
+template <class T> constexpr int kPacked = sizeof(T) > 4 ? kFew : 2 * kFew;
 
 // The sum of the leaves whose bit is set in `there`, in the order that NarySumArgs describes.
 template <class T, int kLeaves>
@@ -35,7 +38,7 @@ __device__ __forceinline__ T sum_of(T (&v)[kLeaves], uint32_t there, bool tree) 
 template <class T, int kLeaves>
 __global__ void sum_kernel(NarySumArgs a, uint32_t there, bool packed) {
   const int64_t packs = packed ? a.n / kPack : 0;
-  if constexpr (kLeaves <= kFew) {
+  if constexpr (kLeaves <= kPacked<T>) {
     for (int64_t i = first_item(); i < packs; i += item_step()) {
       T x[kLeaves][kPack], y[kPack];
       for (int j = 0; j < kLeaves; ++j)
@@ -58,15 +61,19 @@ __global__ void sum_kernel(NarySumArgs a, uint32_t there, bool packed) {
 
 template <class T> void run(const NarySumArgs& a, Stream where) {
   uint32_t there = 0;
-  bool packed = a.leaves <= kFew && packs_fit(a.out, a.dtype);
+  bool packed = a.leaves <= kPacked<T> && packs_fit(a.out, a.dtype);
   for (int j = 0; j < a.leaves; ++j) {
     if (!a.in[j]) continue;
     there |= 1u << j;
     packed = packed && packs_fit(a.in[j], a.dtype);
   }
   const int64_t items = packed ? ceil_div(a.n, kPack) : a.n;
-  if (a.leaves <= kFew) start_for("nary_sum", where, items, sum_kernel<T, kFew>, a, there, packed);
-  else start_for("nary_sum", where, items, sum_kernel<T, kMaxSummands>, a, there, packed);
+  const auto go = [&](auto kernel) {
+    start_for("nary_sum", where, items, kernel, a, there, packed);
+  };
+  if (a.leaves <= kFew) go(sum_kernel<T, kFew>);
+  else if (a.leaves <= kPacked<T>) go(sum_kernel<T, kPacked<T>>);
+  else go(sum_kernel<T, kMaxSummands>);
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ Functions open() {
 #define RAMET_BLAS_TAKE(name) f.name = &cublasLt##name;
   RAMET_BLAS_FUNCTIONS(RAMET_BLAS_TAKE)
 #undef RAMET_BLAS_TAKE
+  if (!cublasLtGetVersion()) f.why_none = "RAMET_EMULATED_CUBLASLT=0";
 #else
   void* library = nullptr;
   for (const auto& [file, wheel] :
@@ -68,15 +69,16 @@ Functions open() {
 #endif
   return f;
 }
-// Opened once. What is missing is said once, then products do without it.
+// Opened once.
 const Functions& functions() {
-  static const Functions f = [] {
-    Functions opened = open();
-    if (!opened.why_none.empty())
-      log(LogLevel::Warning, "matrix products on GPUs use Ramet's own kernels: " + opened.why_none);
-    return opened;
-  }();
+  static const Functions f = open();
   return f;
+}
+bool can_be_used() {
+  const std::string& why_not = functions().why_none;
+  if (RAMET_LIKELY(why_not.empty())) return true;
+  RAMET_WARN_ONCE("cuBLASLt cannot be used, matrix products on GPUs run as kernels: ", why_not);
+  return false;
 }
 
 [[noreturn]] void refuse(const char* op, int device, const char* call, cublasStatus_t status) {
@@ -234,7 +236,7 @@ uint64_t blas_searches() { return searches.load(); }
 std::string blas_why_none() { return functions().why_none; }
 
 bool blas_multiply(const char* op, int device, const BlasProduct& p) {
-  if (!blas_enabled() || !functions().why_none.empty() || p.batch > INT32_MAX) return false;
+  if (!blas_enabled() || !can_be_used() || p.batch > INT32_MAX) return false;
   DeviceState& state = device_state(device, op);
   const CardGuard card(op, state);
   const Descriptors d(op, device, p);

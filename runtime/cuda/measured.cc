@@ -127,17 +127,7 @@ bool makes_graph(const Measured& what, DeviceState& state) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-void from_environment() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    const char* path = std::getenv("RAMET_CUDA_MEASUREMENTS");
-    if (path && *path) set_measurements(path);
-  });
-}
-
-}  // namespace
-
-void set_measurements(const std::string& path) {
+void take(const std::string& path) {
   Measurements& m = measurements();
   const std::lock_guard lock(m.mutex);
   Table table = path.empty() ? Table() : read(path);
@@ -145,6 +135,22 @@ void set_measurements(const std::string& path) {
   m.path = path;
   m.table = std::move(table);
   on = !path.empty();
+}
+
+// At first; what the program says goes before.
+std::once_flag environment_was_read;
+void from_environment() {
+  std::call_once(environment_was_read, [] {
+    const char* path = std::getenv("RAMET_CUDA_MEASUREMENTS");
+    if (path && *path) take(path);
+  });
+}
+
+}  // namespace
+
+void set_measurements(const std::string& path) {
+  take(path);
+  std::call_once(environment_was_read, [] {});
 }
 bool has_measurements() {
   from_environment();

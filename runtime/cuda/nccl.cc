@@ -16,14 +16,11 @@ namespace ramet {
 namespace cuda {
 namespace {
 
-// What the log says of it is said once.
+// Opened once.
 const Nccl* nccl() {
-  static const Nccl* found = [] {
-    std::string why;
-    const Nccl* n = nccl_library(&why);
-    if (!n) log(LogLevel::Info, detail::join("NCCL cannot be used, sums run as kernels: ", why));
-    return n;
-  }();
+  static std::string why_not;
+  static const Nccl* const found = nccl_library(&why_not);
+  if (!found) RAMET_WARN_ONCE("NCCL cannot be used, sums run as kernels: ", why_not);
   return found;
 }
 

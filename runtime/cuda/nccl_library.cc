@@ -81,7 +81,11 @@ Opened open() {
 const Nccl* nccl_library(std::string* why) {
   static const auto* opened = new Opened(open());
   if (why) *why = opened->why_not;
-  return opened->functions.get();
+  const Nccl* n = opened->functions.get();
+  int version = 0;
+  if (!n || (n->version(&version) == ncclSuccess && version > 0)) return n;
+  if (why) *why = "it does not say which version it is";
+  return nullptr;
 }
 
 int nccl_type(ScalarType t) {

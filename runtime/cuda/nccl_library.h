@@ -62,7 +62,8 @@ struct Nccl {
                              cudaStream_t) = nullptr;
 };
 
-/// Opened at the first call. Null where it cannot be; `why` (may be null) gets the reason.
+/// Opened at the first call. Null where it cannot be, or does not say its version; `why` (may be
+/// null) gets the reason.
 const Nccl* nccl_library(std::string* why);
 /// NCCL's number for it; -1 where it has no such type.
 int nccl_type(ScalarType t);

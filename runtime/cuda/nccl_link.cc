@@ -201,8 +201,7 @@ std::string gpu::why_no_links() {
   std::string why;
   const cuda::Nccl* n = cuda::nccl_library(&why);
   int version = 0;
-  if (n && n->version(&version) != ncclSuccess) version = 0;
-  if (!n || version == 0) return "NCCL cannot be used: " + (why.empty() ? "there is none" : why);
+  if (!n || n->version(&version) != ncclSuccess) return "NCCL cannot be used: " + why;
   if (version < cuda::kOldest || !n->unique_id || !n->init_rank || !n->async_error ||
       !n->finalize || !n->abort || !n->last_error || !n->send || !n->receive || !n->all_reduce)
     return "NCCL " + cuda::version_text(version) + " is too old, expected " +

@@ -46,7 +46,8 @@ WIDE = {
                          "consume_kernelINS1_10BfloatBits", "backward_kernelIf", "backward_kernelINS1_10BfloatBits"],
     "optimizer_step.cu": ["sgd_kernelIf", "adam_kernelIf", "limit_norm_kernelIf"],
     "copy_tensors.cu": ["copy_tensors_kernel"],
-    "nary_sum.cu": ["sum_kernelIfLi4"],  # with more summands a thread has one element
+    "nary_sum.cu": ["sum_kernelIfLi4", "sum_kernelIfLi8"],  # with more summands a thread has one element
+    "reduce.cu": ["columns_kernelIf", "sequences_kernelIf"],
     "pointwise_arithmetic.cu": ["dense_kernel"],
     "pointwise_activation.cu": ["dense_kernel"],
     "pointwise_unary.cu": ["dense_kernel"],

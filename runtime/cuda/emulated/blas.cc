@@ -123,7 +123,7 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   }
 }
 
-size_t cublasLtGetVersion(void) { return 130000; }
+size_t cublasLtGetVersion(void) { return static_cast<size_t>(settings().cublaslt_version); }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
                                           uint64_t rows, uint64_t cols, int64_t ld) {

@@ -1,6 +1,7 @@
-// The functions that compilers call for -fsanitize=thread (g++ and clang++). Nothing is linked with
-// the sanitizer's own library in check builds.
+// The functions that compilers call for -fsanitize=thread,bounds (g++ and clang++). Nothing is
+// linked with the sanitizer's own library in check builds.
 #include <cstdint>
+#include <string>
 
 #include "runtime/cuda/emulated/checker.h"
 
@@ -28,6 +29,13 @@ void atomic_write(volatile void* memory, size_t bytes, const void* code) {
 using namespace ramet::emulated;
 
 extern "C" {
+
+// An index of an array of known size; what says where and of which type is the sanitizer's own.
+void __ubsan_handle_out_of_bounds(void*, void* index) {
+  const auto at = static_cast<long long>(reinterpret_cast<intptr_t>(index));
+  report_illegal({0, 0, false, false, current_position(), RAMET_CALLER},
+                 "OUT OF BOUNDS: index " + std::to_string(at) + " of an array");
+}
 
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}

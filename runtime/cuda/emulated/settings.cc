@@ -149,6 +149,8 @@ Settings settings_from_environment() {
   if (const Variable v("WORKERS"); v) s.workers = int(v.integer(0, 256, "0 to 256"));
   if (const Variable v("NCCL"); v)
     s.nccl_version = int(v.integer(0, 99999, "a version such as 22800, or 0"));
+  if (const Variable v("CUBLASLT"); v)
+    s.cublaslt_version = int(v.integer(0, 999999, "a version such as 130000, or 0"));
   if (const Variable v("STACK_KB"); v) s.stack_kb = int(v.integer(16, 65536, "16 to 65536"));
   if (const Variable v("TIMEOUT_MS"); v)
     s.timeout_ms = int(v.integer(1, std::numeric_limits<int>::max(), "at least 1"));

@@ -50,6 +50,8 @@ struct Settings {
   int timeout_ms = 5000;
   /// RAMET_EMULATED_NCCL=22800: the version that NCCL says it has; 0: it cannot be used.
   int nccl_version = 22800;
+  /// RAMET_EMULATED_CUBLASLT=130000: the version that cuBLASLt says it has; 0: it cannot be used.
+  int cublaslt_version = 130000;
   /// RAMET_EMULATED_HOST_GUARD=1: device memory is out of the host's reach while nothing runs on a
   /// device, so that code which takes a device's pointer for one of its own crashes there and then.
   bool guard_host = false;

@@ -1,6 +1,6 @@
-// How often this program has waited for a GPU's streams: the runtime's waits, counted on their way
-// there (the linker's --wrap; see BUILD), whoever calls them. Waits for events are those of copies
-// for their pinned buffers (runtime/cuda/copies.cc), which counts copies itself.
+// How often this program has waited for a GPU, or copied from one to the host: the runtime's calls,
+// counted on their way there (the linker's --wrap; see BUILD), whoever makes them. Waits for events
+// are those of copies from the host, for their pinned buffers, and of who asks an event.
 #pragma once
 #include <cstdint>
 

@@ -59,6 +59,22 @@ bool chosen(Sleeper& first, Sleeper& second, bool estimate, int64_t size) {
                                  second.way());
 }
 
+// In a process of its own, which has not asked yet.
+TEST_F(Measurements, TheProgramGoesBeforeTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto expect_exit = [this](bool says, const char* expected) {
+    const auto body = [&] {
+      setenv("RAMET_CUDA_MEASUREMENTS", path_.c_str(), 1);
+      if (says) cuda::set_measurements("");
+      std::fputs(cuda::has_measurements() ? "some" : "none", stderr);
+      std::exit(0);
+    };
+    EXPECT_EXIT(body(), ::testing::ExitedWithCode(0), expected);
+  };
+  expect_exit(true, "none");
+  expect_exit(false, "some");
+}
+
 TEST_F(Measurements, NoneIsAnEstimate) {
   Sleeper slow{5}, quick{0};
   EXPECT_FALSE(cuda::has_measurements());

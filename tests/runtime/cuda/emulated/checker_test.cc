@@ -100,6 +100,10 @@ TEST_F(Checker, OutOfBounds) {
                 {"OUT OF BOUNDS: write to device memory",
                  "which no allocation holds at planted.cu:", "block (16,0,0)"},
                 "cudaErrorIllegalAddress");
+  ASSERT_CUDA(planted_own_overrun(filled(128), 8, nullptr), cudaSuccess);
+  ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+  expect_report(planted_own_overrun(filled(128), 9, nullptr),
+                {"OUT OF BOUNDS: index 8 of an array", "planted.cu:"}, "cudaErrorIllegalAddress");
   float* freed = filled(64);
   ASSERT_CUDA(cudaFree(freed), cudaSuccess);
   expect_report(copy_64(filled(), freed, nullptr), {"OUT OF BOUNDS: read of device memory"},

@@ -75,6 +75,11 @@ __global__ void dynamic_overrun_kernel(float* x) {
   x[threadIdx.x] = s[threadIdx.x];
 }
 
+__global__ void own_overrun_kernel(float* x, int count) {
+  float own[8] = {};
+  for (int i = 0; i < count; ++i) own[i] += x[i];
+  x[64 + threadIdx.x] = own[threadIdx.x % 8];
+}
 __global__ void static_overrun_kernel(float* x, int offset) {
   __shared__ float s[64];
   float* p = s;  // the array's bound is forgotten here
@@ -199,6 +204,9 @@ cudaError_t planted_dynamic_overrun(float* x, cudaStream_t stream) {
 }
 cudaError_t planted_static_overrun(float* x, int offset, cudaStream_t stream) {
   return launch(static_overrun_kernel, 1, 64, 0, stream, x, offset);
+}
+cudaError_t planted_own_overrun(float* x, int count, cudaStream_t stream) {
+  return launch(own_overrun_kernel, 1, 64, 0, stream, x, count);
 }
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream) {
   return launch(global_overrun_kernel, 17, 64, 0, stream, x, 1024);

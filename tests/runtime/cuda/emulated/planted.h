@@ -26,10 +26,11 @@ cudaError_t planted_divergent_shuffle(float* x, cudaStream_t stream);
 cudaError_t planted_assert(const int* x, cudaStream_t stream);
 cudaError_t planted_trap(cudaStream_t stream);
 
-/// Writes one float past the launch's dynamic shared memory, a __shared__ array, an allocation of
-/// 1024.
+/// Writes one float past the launch's dynamic shared memory, a __shared__ array, an array of a
+/// thread's own (of 8, where `count` is 9), an allocation of 1024.
 cudaError_t planted_dynamic_overrun(float* x, cudaStream_t stream);
 cudaError_t planted_static_overrun(float* x, int offset, cudaStream_t stream);
+cudaError_t planted_own_overrun(float* x, int count, cudaStream_t stream);
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
 /// The second of two blocks reads an element of dynamic shared memory that only the first has
 /// written; and a whole allocation that nobody has.

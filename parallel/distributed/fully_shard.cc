@@ -78,13 +78,14 @@ class Collector {
   }
   std::vector<FoundParameter> found;
   std::set<std::shared_ptr<ShardGroup>> below;
+  std::ostringstream table;  // what the ranks compare: a line for each name of a parameter
 
  private:
   void visit(nn::Module& m, const std::string& prefix) {
-    if (!seen_.insert(&m).second) return;
+    const bool again = !seen_.insert(&m).second;
     if (!m.holds_shards())
       for (const auto& item : m.own_parameters())
-        if (item.value().defined()) add(m, item.key(), prefix + item.key(), item.value());
+        if (item.value().defined()) add(m, item.key(), prefix + item.key(), item.value(), again);
     for (const auto& child : m.own_children()) {
       if (!child.value()) continue;
       if (auto group = detail::shard_group_of(*child.value())) below.insert(std::move(group));
@@ -92,9 +93,14 @@ class Collector {
       visit(*child.value(), prefix + child.key() + ".");
     }
   }
-  void add(nn::Module& m, const std::string& key, const std::string& name, const Tensor& t) {
+  void add(nn::Module& m, const std::string& key, const std::string& name, const Tensor& t,
+           bool again) {
     const auto [at, fresh] = index_.emplace(t.impl(), found.size());
-    if (!fresh) return found[at->second].places.emplace_back(&m, key), void();
+    if (!fresh) {
+      table << name << " tied to " << found[at->second].name << '\n';
+      if (!again) found[at->second].places.emplace_back(&m, key);
+      return;
+    }
     RAMET_CHECK(!t->is(TensorImpl::kReplica), kOp, "Parameter '", name,
                 "' is shared with a parameter already managed by another FSDP group. For "
                 "shared/tied parameters, use fully_shard([module_a, module_b]) with all modules "
@@ -109,6 +115,8 @@ class Collector {
     RAMET_CHECK(!leaf || (!leaf->grad.defined() && !leaf->extra), kOp, "parameter '", name,
                 "' has a gradient or hooks: expected a module that is not being trained yet");
     found.push_back({name, t, {{&m, key}}});
+    table << name << ' ' << short_name_of(t.scalar_type()) << t.sizes()
+          << (t.requires_grad() ? " requires grad\n" : "\n");
   }
   std::map<const TensorImpl*, size_t> index_;
   std::set<const nn::Module*> seen_;
@@ -130,16 +138,13 @@ void check_one_device(const Collector& collector) {
       check(unit.members[0].name, unit.members[0].full);
 }
 
-std::string table_of(const std::vector<FoundParameter>& found, const FullyShardOptions& options) {
+std::string table_of(const FullyShardOptions& options) {
   std::ostringstream text;
   const auto& reshard = options.reshard_after_forward;
   text << "average " << detail::text_of(options.average) << "\norder "
        << detail::text_of(options.order) << "\nreshard_after_forward "
        << (reshard ? detail::text_of(*reshard) : "by default") << "\ninit_sync "
        << detail::text_of(options.init_sync) << '\n';
-  for (const FoundParameter& f : found)
-    text << f.name << " " << short_name_of(f.tensor.scalar_type()) << f.tensor.sizes()
-         << (f.tensor.requires_grad() ? " requires grad\n" : "\n");
   return text.str();
 }
 
@@ -205,7 +210,7 @@ void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules, const 
                   "a module below is sharded over another mesh than ", mesh.str(),
                   ": expected one for the whole tree");
     check_one_device(collector);
-    return table_of(collector.found, options);
+    return table_of(options) + collector.table.str();
   });
   lanes.reduce = second_lane(lanes.gather);
   for (const auto& child : collector.below) child->context->settle();

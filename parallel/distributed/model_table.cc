@@ -68,14 +68,15 @@ std::vector<Row> unpacked(const std::string& text) {
 
 std::string difference(const std::vector<Row>& first, const std::vector<Row>& theirs, int rank) {
   const std::string who = "rank " + std::to_string(rank);
+  const auto options = static_cast<size_t>(std::ranges::count(first, kOption, &Row::kind));
   for (size_t i = 0; i < std::max(first.size(), theirs.size()); ++i) {
     if (i >= theirs.size()) return who + " lacks " + first[i].text() + " of rank 0";
     if (i >= first.size()) return who + " has " + theirs[i].text() + ", which rank 0 has not";
     if (first[i].text() == theirs[i].text()) continue;
-    if (first[i].name == theirs[i].name)
+    if (first[i].kind == theirs[i].kind && first[i].name == theirs[i].name)
       return first[i].kind + " '" + first[i].name + "' of " + who + ", " + theirs[i].what +
              ", appears not to match that of rank 0, " + first[i].what;
-    return "entry " + std::to_string(i) + " of " + who + ", " + theirs[i].text() +
+    return "entry " + std::to_string(i - options) + " of " + who + ", " + theirs[i].text() +
            ", appears not to match that of rank 0, " + first[i].text();
   }
   return {};

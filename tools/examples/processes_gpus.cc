@@ -70,7 +70,9 @@ void train_sharded(const std::shared_ptr<distributed::ProcessGroup>& group, Devi
 }
 
 int main() try {
-  setenv("RAMET_EMULATED_DEVICES", "2", /*overwrite=*/0);  // real ones do not read it
+  // Real ones do not read it. The double of NCCL connects threads alone: under a launcher only real
+  // ones count.
+  setenv("RAMET_EMULATED_DEVICES", std::getenv("RANK") ? "0" : "2", /*overwrite=*/0);
   if (!cuda::is_available()) {
     std::printf("no GPU\n");
     return 0;

@@ -102,9 +102,8 @@ class GraphTask {
   /// its device comes to it. Sums over replicas in the order of these would depend on timing, and
   /// be no tree. So the slots' gradients wait until the walk around them has ended.
   GraphTask* keeper() const { return captured_ ? nullptr : keeper_; }
-  uint64_t kept_for() const { return kept_for_; }
-  /// `function`: kept_for() of the backward that brings it.
-  void keep(Node* sum, uint32_t slot, uint64_t function, const Tensor& gradient);
+  /// Keeps what the backward `from`, which runs inside this one, brings to a slot.
+  void keep(Node* sum, uint32_t slot, const GraphTask& from, const Tensor& gradient);
   /// `f` runs once when the walk is over, on the thread that began it, before the first failure is
   /// thrown; `failed`: there is one, or the walk never began. What it throws is thrown where
   /// nothing failed before.
@@ -116,6 +115,12 @@ class GraphTask {
   bool owns(const ReduceBucket* b) const { return owned_.count(const_cast<ReduceBucket*>(b)) != 0; }
 
  private:
+  // Where a node runs: its rank in its walk, and the node around that walk.
+  struct Place {
+    const Place* around;
+    uint64_t rank;
+  };
+  static __thread const Place* here;
   // Contributions to one slot, with the sender's place in the deterministic order as key.
   struct Part {
     uint64_t key;
@@ -161,8 +166,8 @@ class GraphTask {
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker
   GraphTask* const outer_;               // whose node runs this one; null: none
   GraphTask* const keeper_;
-  const uint64_t kept_for_;  // the Function's place in the keeper's order
-  const int home_;           // the device whose lane the thread that began the walk serves itself
+  const Place* const place_;  // of the node that runs this one; null: none
+  const int home_;            // the device whose lane the thread that began the walk serves itself
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
   bool several_devices_ = false;
@@ -182,7 +187,7 @@ class GraphTask {
   struct Kept {
     NodePtr sum;
     uint32_t slot;
-    uint64_t function;
+    std::vector<uint64_t> path;  // of who brings it
     Tensor gradient;
   };
   std::vector<Kept> kept_;

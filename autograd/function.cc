@@ -68,6 +68,8 @@ void note_meeting() noexcept {
   for (FunctionNode* f = in_forward; f; f = f->around_) f->flags |= Node::kInTurn;
 }
 
+bool is_recorded() noexcept { return in_forward ? in_forward->recorded_ : tls.grad_mode; }
+
 FunctionNode::~FunctionNode() {
   if (RAMET_UNLIKELY(in_forward == this)) in_forward = around_;  // forward has thrown
   for (Edge& e : edges_) release(e.node);
@@ -107,11 +109,15 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
     ctx.needs_.push_back(edges_.back().node != nullptr);
   }
   contexts_ = ForwardContextGuard::all();
+  if (const ReplicaRandomRef now = ReplicaRandomRef::current(); now.get() && !now.get()->closed)
+    random_ = now.again();
   around_ = std::exchange(in_forward, this);
 }
 
 tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
   in_forward = around_;
+  if (random_.get() && (!tls.random || tls.random->operations == random_.get()->operations))
+    random_ = {};
   if (!record) {
     ctx.to_save_.clear();
     return outputs;
@@ -197,6 +203,8 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
     }
   } entered;
   for (const auto& context : contexts_) entered.all.push_back(context->enter());
+  // Note [Random numbers]. One that drew none may draw new ones.
+  const ReplicaRandomGuard numbers(random_.get() ? random_.again() : ReplicaRandomRef::current());
   tensor_list result = backward_(&ctx, std::move(grads));
   entered.leave();
   for (size_t i = static_cast<size_t>(arguments_); i < result.size(); ++i)

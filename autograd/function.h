@@ -56,7 +56,8 @@ class RAMET_API AutogradContext {
   void set_materialize_grads(bool value) { materialize_ = value; }
   /// In forward: the parameters (those of replicas and of sharded modules, too) to which backward()
   /// leads by a backward of its own, as one does that computes activations again; {}: it runs none.
-  /// Where nothing is said it may lead to any, and reductions over processes wait until it has run.
+  /// Where nothing is said it may lead to any, and reductions over processes wait until it has run;
+  /// so they do, whatever is said, where forward met other processes.
   void mark_differentiated(tensor_list tensors) { differentiated_ = std::move(tensors); }
   /// Does the i-th tensor argument want a gradient?
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
@@ -78,8 +79,12 @@ class RAMET_API AutogradContext {
 };
 
 /// For who meets other processes: Functions whose forward runs on this thread meet them in their
-/// backward, too, so those of one backward run in its order (Node::kInTurn).
+/// backward, too, so those of one backward run in its order (Node::kInTurn). The library calls it
+/// in everything collective; a Function that meets them in its backward alone calls it in forward.
 RAMET_API void note_meeting() noexcept;
+/// Is what this thread computes recorded? In a Function's forward, which records nothing: is the
+/// Function?
+RAMET_API bool is_recorded() noexcept;
 
 /// The node of a user's Function.
 struct RAMET_API FunctionNode final : Node {
@@ -107,6 +112,7 @@ struct RAMET_API FunctionNode final : Node {
  private:
   friend class AutogradContext;
   friend void note_meeting() noexcept;
+  friend bool is_recorded() noexcept;
   struct Shape {
     std::vector<int64_t> sizes;
     ScalarType dtype = kFloat;
@@ -120,7 +126,9 @@ struct RAMET_API FunctionNode final : Node {
   Backward backward_;
   const bool of_replica_ = tls.replica >= 0;
   FunctionNode* around_ = nullptr;  // whose forward this one is called in
+  const bool recorded_ = is_recorded();
   std::vector<std::shared_ptr<ForwardContext>> contexts_;
+  ReplicaRandomRef random_;  // where forward draws by a replica's numbers: from where on
   std::vector<Edge> edges_;
   std::vector<int> argument_;
   int arguments_ = 0;

@@ -18,9 +18,9 @@ bool Node::needs(int i) const {
 
 // The general walk whose node runs on this thread. tls.task is not it inside of a fast walk.
 static __thread GraphTask* around = nullptr;
-// Note [Backwards inside replicas]: the walk, and the place of the Function in it.
+// Note [Backwards inside replicas]
 static __thread GraphTask* keeps = nullptr;
-static __thread uint64_t keeps_for = 0;
+__thread const GraphTask::Place* GraphTask::here = nullptr;
 
 GraphTask::GraphTask(bool retain, bool create)
     : retain_(retain),
@@ -28,7 +28,7 @@ GraphTask::GraphTask(bool retain, bool create)
       nested_(devices::on_worker()),
       outer_(around),
       keeper_(keeps),
-      kept_for_(keeps_for),
+      place_(here),
       home_(nested_ ? devices::worker() : tls.cpu_device) {}
 
 bool GraphTask::within(const GraphTask& outer) const {
@@ -50,19 +50,23 @@ bool GraphTask::may_meet() {
   return std::ranges::any_of(functions_, [](const Function& f) { return f.meets; });
 }
 
-// Functions of one replica may lie on several devices: which of them comes first is timing, so each
-// one's part is kept by itself.
-void GraphTask::keep(Node* sum, uint32_t slot, uint64_t function, const Tensor& gradient) {
+// Functions of one replica, and those inside of one, may lie on several devices: which of them
+// comes first is timing, so each one's part is kept by itself.
+void GraphTask::keep(Node* sum, uint32_t slot, const GraphTask& from, const Tensor& gradient) {
+  std::vector<uint64_t> path;
+  for (const Place* p = from.place_; p; p = p->around) path.push_back(p->rank);
+  std::ranges::reverse(path);
   const std::lock_guard lock(mutex_);
-  kept_.push_back({NodePtr(sum), slot, function, gradient});
+  kept_.push_back({NodePtr(sum), slot, std::move(path), gradient});
 }
 
 // The sums over replicas, after everything else, and what they lead to.
 void GraphTask::send_kept() {
   std::vector<Kept> kept = std::exchange(kept_, {});
   if (kept.empty()) return;
-  std::ranges::stable_sort(
-      kept, {}, [](const Kept& k) { return std::tuple(k.sum->counter, k.slot, k.function); });
+  std::ranges::stable_sort(kept, [](const Kept& a, const Kept& b) {
+    return std::tie(a.sum->counter, a.slot, a.path) < std::tie(b.sum->counter, b.slot, b.path);
+  });
   std::vector<Root> roots;
   for (Kept& k : kept) roots.push_back({k.sum, k.slot, std::move(k.gradient)});
   const ScopedValue<GraphTask*> here(around, this);
@@ -218,8 +222,9 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
   if (any && !capture_only && info.wanted) {
     const bool of_replica =
         n->flags & Node::kFunction && static_cast<const FunctionNode*>(n)->of_replica();
-    const ScopedValue<GraphTask*> here(keeps, of_replica ? this : keeps);
-    const ScopedValue<uint64_t> place(keeps_for, of_replica ? info.rank : keeps_for);
+    const ScopedValue<GraphTask*> keeper(keeps, of_replica ? this : keeps);
+    const Place place{here, info.rank};
+    const ScopedValue<const Place*> at(here, &place);
     run_node(n, in.data(), grads.data());
     if (!retain_) n->release_saved();
   }
@@ -293,7 +298,7 @@ void GraphTask::walk(int device) {
   std::unique_lock lock(mutex_);
   Lane& lane = lanes_[device];
   ScopedValue<GraphTask*> outer(tls.task, this), walk(around, this), keeper(keeps, keeper_);
-  ScopedValue<uint64_t> place(keeps_for, kept_for_);
+  ScopedValue<const Place*> place(here, place_);
   ScopedValue<uint8_t> share(tls.share, share_);
   const uint64_t counter = tls.counter;
   std::vector<Delivery> out;

@@ -155,7 +155,7 @@ Tensor ReduceAdd::sum_alone(Tensor* in) {
 bool ReduceAdd::kept(const Tensor* in, const autograd::GraphTask* task) {
   autograd::GraphTask* const keeper = task && slot_count > 1 ? task->keeper() : nullptr;
   for (uint32_t s = 0; keeper && s < slot_count; ++s)
-    if (in[s].defined()) keeper->keep(this, s, task->kept_for(), in[s]);
+    if (in[s].defined()) keeper->keep(this, s, *task, in[s]);
   return keeper != nullptr;
 }
 

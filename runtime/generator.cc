@@ -153,6 +153,17 @@ PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& gene
   return from.reserve(n, sizes.empty() ? -1 : sizes[0]);
 }
 
+ReplicaRandomRef ReplicaRandomRef::again() const {
+  const auto made = new ReplicaRandom;
+  made->operations = p_->operations.load();
+  made->seed = p_->seed;
+  made->offset = p_->offset;
+  made->sample_base = p_->sample_base;
+  made->samples = p_->samples;
+  made->shard = p_->shard;
+  return ReplicaRandomRef(made);
+}
+
 RandomRegion::RandomRegion(Device source) {
   if (ReplicaRandom* r = tls.random; r && !r->closed.load(std::memory_order_acquire)) {
     outer_ = ReplicaRandomRef::current();

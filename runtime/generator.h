@@ -17,9 +17,10 @@
 // sample), and `shard * 2^40` where it is not. Closing the region advances the source's generator
 // by the largest k of any shard. So a forward draws the same numbers on 1, 2 or 4 replicas and
 // without any, and leaves the generator in the same state. Regions nest: the inner one takes its
-// seed and its operations from the shard that opened it, sample indices add up. A generator of
-// one's own that is passed to an operation is not keyed by sample: it draws in the order of the
-// calls.
+// seed and its operations from the shard that opened it, sample indices add up. What a user's
+// Function computes again in its backward draws what its forward drew (autograd/function.cc). A
+// generator of one's own that is passed to an operation is not keyed by sample: it draws in the
+// order of the calls.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -144,6 +145,8 @@ class RAMET_API ReplicaRandomRef {
     if (p_ && drop_ref(p_->refs)) delete p_;
   }
   ReplicaRandom* get() const { return p_; }
+  /// One of its own that draws what this one would draw next. Not of nothing.
+  ReplicaRandomRef again() const;
   /// What the calling thread draws by.
   static ReplicaRandomRef current() {
     if (tls.random) add_ref(tls.random->refs);

@@ -226,6 +226,9 @@ void region_opened(const Generator& from, GeneratorState first) {
 
 void region_reserved(const PhiloxKey& key) {
   Program::Region* region = current->open_;
+  // Or a backward computes again what a forward drew.
+  for (auto r = current->regions_.rbegin(); !region && r != current->regions_.rend(); ++r)
+    if (key.seed == r->first.seed && key.offset - r->first.offset < r->taken) region = &*r;
   if (!region) refused("data_parallel", "random numbers of a region that the capture is inside");
   region->inside.push_back(&current->reservations_.emplace_back(
       Program::Reservation{region->from, 0, 0, key, {}, key.offset - region->first.offset}));

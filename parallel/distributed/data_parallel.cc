@@ -211,12 +211,13 @@ void DdpCore::meet(const std::string& name) {
 // would reduce its gradients. Where there are to be none, ranks need not meet.
 void DdpCore::follow_changes() {
   const auto m = module();
-  if (RAMET_LIKELY(!tls.grad_mode || !may_have_leaves(*m, *exceptions_))) return;
+  if (RAMET_LIKELY(!autograd::is_recorded() || !may_have_leaves(*m, *exceptions_))) return;
   // What came to a part that has its own replicate() is that part's.
   for (DdpCore* below : replicated_below(*m)) below->follow_changes();
   if (leaves_of(*m, *exceptions_).empty()) return;
   std::optional<Exceptions> now;
   const std::string name = options_.name + "/changed module";
+  bool met = false;
   try {
     meet(name);
     if (companion_) buffers_->run(*companion_);
@@ -233,6 +234,7 @@ void DdpCore::follow_changes() {
           return *now;
         },
         shared_options(options_), name);
+    met = true;
     exceptions_ = std::make_unique<Exceptions>(*now);
     reducer_->update(unit_, [&] {
       const auto leaves = leaves_of(*m, *exceptions_);
@@ -250,7 +252,8 @@ void DdpCore::follow_changes() {
     if (set_) attach(*set_);
     changed_ = true;
   } catch (...) {
-    forward_failed();
+    if (met) reducer_->abort("a changed module could not be followed on this rank");
+    else forward_failed();
     throw;
   }
 }

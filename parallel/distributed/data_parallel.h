@@ -33,7 +33,9 @@
 // tree(V): all ranks together have V shards, V / N each. With the same whole batch (Batch::whole)
 // the same bits come out for every number of ranks and devices that divides V: sums over shards are
 // one tree, batch norms merge the statistics of all shards, random numbers are keyed by sample.
-// That is true of one synchronised backward with Division::post. A rank that has several shards
+// That is true of one synchronised backward with Division::post, but for a parameter that is used
+// both in a part that a backward computes again and beside it: over the replicas of a process these
+// are two sums. A rank that has several shards
 // sends the sum of their 16-bit gradients in float32, twice the bytes: it is a part of the tree,
 // and the tree's sum is rounded once. (float16 gradients that are subnormal were rounded before: a
 // mean over a rank's rows scales them with the number of ranks.)
@@ -41,15 +43,16 @@
 // A backward may run inside the backward, as of a Function that computes activations again: its
 // gradients belong to the same step, and buckets wait for it. What a Function that has still to run
 // may lead to is anything, so nothing is reduced before it has run, unless it said
-// (AutogradContext::mark_differentiated). In a hook nobody can see one coming: too late is an
-// error.
+// (AutogradContext::mark_differentiated) and its forward met no other rank. In a hook nobody can
+// see one coming: too late is an error. Dropout draws there what it drew in the forward.
 //
 // A module may get other parameters between steps, on all ranks alike: the next forward with
 // gradients compares the models again, copies what is new from rank `sync_from`, and goes on with
-// a new plan of the buckets. (Buffers that come without parameters are not noticed.) So a forward
-// with gradients after a change is collective, in evaluation mode too. A gradient that a parameter
-// has when it comes counts as this rank's own, as at construction. Not with communication stages:
-// those know the parameters by name.
+// a new plan of the buckets. (Buffers that come without parameters, and parameters that only go,
+// are not noticed: these stay in the plan as unused ones.) So a forward with gradients after a
+// change is collective, in evaluation mode too. A gradient that a parameter has when it comes
+// counts as this rank's own, as at construction. Not with communication stages: those know the
+// parameters by name; stages that are registered after it find the new ones.
 #pragma once
 #include <functional>
 #include <memory>

@@ -72,10 +72,13 @@ struct FullyShardOptions {
 /// memory or on one GPU. Errors, before anything has changed: a module that has been sharded or
 /// replicated already, or is part of one that DistributedDataParallel or replicate() was given:
 /// these come after it; a parameter that is shared with another group; a mesh of more than two
-/// dimensions; ranks with different parameters or options (average, order, reshard_after_forward,
-/// init_sync); a rank's parameters on several GPUs. What is wrong on one rank is an Error on all,
-/// which names it. Buffers stay each rank's own. Not in a captured step; the module cannot be
-/// cloned any more.
+/// dimensions; ranks with different parameters (names, dtypes, shapes, requires_grad, ties) or
+/// options (average, order, reshard_after_forward, init_sync); a rank's parameters on several GPUs.
+/// A backward inside the backward, of a Function that computes activations again, is part of the
+/// step, as with DistributedDataParallel: reductions wait for it, and one that comes too late is an
+/// Error. On a mesh of two dimensions the sums of 16-bit gradients over the shards go on in
+/// float32. What is wrong on one rank is an Error on all, which names it. Buffers stay each rank's
+/// own. Not in a captured step; the module cannot be cloned any more.
 RAMET_API void fully_shard(const std::vector<std::shared_ptr<nn::Module>>& modules,
                            const DeviceMesh& mesh, const FullyShardOptions& options = {});
 template <class ModuleType>

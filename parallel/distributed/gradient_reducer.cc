@@ -93,7 +93,9 @@ void GradientReducer::update(size_t unit, const std::function<std::vector<NamedL
   };
   hook(false);
   try {
-    set_leaves(unit, now());
+    const std::vector<NamedLeaf> leaves = now();
+    set_leaves(unit, leaves);
+    stages_.set_parameters(sizes_of(leaves));
   } catch (...) {
     hook(true);
     throw;
@@ -139,11 +141,19 @@ void GradientReducer::remove(size_t unit) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(units_[unit].removed, true)) return;
   units_[unit].on_failure = nullptr;
+  // In a backward the other ranks wait for its gradients, and the walk calls its leaves' hooks.
+  if (!task_) drop_removed();
+}
+
+void GradientReducer::drop_removed() {
+  bool any = false;
   for (auto& leaf : leaves_)
-    if (leaf && leaf->unit == unit) {
+    if (leaf && units_[leaf->unit].removed) {
       autograd::set_reduce_bucket(*leaf->sink, nullptr);
       leaf.reset();
+      any = true;
     }
+  if (!any) return;
   std::erase_if(order_, [this](size_t i) { return !leaves_[i]; });
   make_plan();
 }
@@ -235,7 +245,8 @@ void GradientReducer::runs(autograd::GraphTask& task) {
     throw;
   }
   leads_ = syncing_ && leaders().lead(group_.get(), this);
-  task.at_end([this](bool failed) { end(failed); });
+  // The module may go while its backward runs.
+  task.at_end([self = shared_from_this()](bool failed) { self->end(failed); });
 }
 
 void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
@@ -432,6 +443,10 @@ void GradientReducer::end(bool failed) {
   const std::lock_guard lock(mutex_);
   task_ = nullptr;
   leaders().end(group_.get(), this);
+  struct Last {
+    GradientReducer& its;
+    ~Last() { its.drop_removed(); }
+  } const last{*this};
   if (!syncing_) return buckets_.clear();
   StepTimeline timeline;
   timeline.backward = seconds_at(Clock::now());

@@ -25,7 +25,7 @@ struct EarlyTermination final : Error {
 /// Gradients of leaves, over the ranks. Leaves come in units: a DistributedDataParallel has one,
 /// modules that were given to replicate() one after the other are one each. All ranks add the same
 /// units in the same order.
-class GradientReducer final {
+class GradientReducer final : public std::enable_shared_from_this<GradientReducer> {
  public:
   /// `leaves`: what stages may remember something of.
   GradientReducer(std::shared_ptr<ProcessGroup> group, const DdpOptions& options,
@@ -194,6 +194,7 @@ class GradientReducer final {
   std::string disagreement() const;
   [[noreturn]] void explain(const std::exception_ptr& error) const;
   void make_plan();
+  void drop_removed();  // leaves of units that have gone
   void agree_on_order();
 
   const std::shared_ptr<ProcessGroup> group_;

@@ -132,12 +132,16 @@ class RAMET_API CommStages {
   // would wait for this one at their next meeting.
   void step_done(bool failed);
   void abort(const std::string& reason) const;  // whoever waits for this rank
+  // Of a module that has changed, for stages that come later.
+  void set_parameters(std::map<std::string, std::vector<int64_t>> parameters) {
+    parameters_ = std::move(parameters);
+  }
 
   const std::shared_ptr<ProcessGroup> group_;
   const std::string name_;
   const Average average_;
   const ReduceOrder order_;
-  const std::map<std::string, std::vector<int64_t>> parameters_;
+  std::map<std::string, std::vector<int64_t>> parameters_;
   std::vector<std::shared_ptr<CommStage>> stages_;
   mutable std::mutex mutex_;
   int64_t step_ = 0;

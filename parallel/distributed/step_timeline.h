@@ -8,8 +8,9 @@
 // A bucket is complete when this rank's last gradient of it has come, and launched when all before
 // it have been. So there are two ways to lose time beside the network's: one late parameter (of a
 // layer that is used early in the forward, say) holds its bucket (`stalling_parameter`), and a
-// bucket that is late holds those behind it (held_back_by). What was reduced while the backward
-// still ran costs nothing; the rest is `waited`.
+// bucket that is late holds those behind it (held_back_by). (And a user's Function that has still
+// to run and may lead to it by a backward of its own, of which nothing here tells.) What was
+// reduced while the backward still ran costs nothing; the rest is `waited`.
 //
 // A gradient has come when all replicas of the rank have computed theirs. Their sums are formed
 // several parameters at a time (DdpOptions::bucket_bytes), so a bucket that is complete may be

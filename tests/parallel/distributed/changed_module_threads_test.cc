@@ -11,6 +11,7 @@
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/replicate.h"
 #include "tests/parallel/distributed/local_groups.h"
+#include "tests/parallel/distributed/recomputed.h"
 
 namespace ramet::distributed {
 namespace {
@@ -279,6 +280,56 @@ TEST(ChangedModule, GraphsOfBeforeAndAccumulation) {
       EXPECT_EQ(net->head->parameters()[3].grad()[0].item<double>(),
                 average == Average::sum ? 1 : 0.5);
     }
+  });
+}
+
+// A Function's forward records nothing, but its backward does.
+TEST(ChangedModule, ComputedAgain) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Parts net;
+    DistributedDataParallel<Parts> ddp(net, g);
+    const Tensor x = full({2, 3}, g->rank() + 1.0).set_requires_grad(true);
+    const auto step = [&] {
+      net->zero_grad();
+      const Piece whole{[&ddp](const Tensor& t) { return ddp(t); }, ddp.module().parameters()};
+      const Tensor y = part(How::again, whole, x);
+      y.sum().backward();
+      return y;
+    };
+    step();
+    give_head(net, nn::Sequential(nn::Linear(3, 4)));
+    const Tensor y = step();
+    expect_equal_on_all_ranks(g, net->parameters());
+    EXPECT_TRUE(same_bits(y.detach(), ddp(x).detach()));
+    expect_equal_on_all_ranks(g, gradients(*net));
+    give_head(net, nn::Sequential(nn::Linear(3, 2)));
+    if (g->rank() == 0) {  // evaluates alone
+      const NoGradGuard off;
+      part(How::again, {[&ddp](const Tensor& t) { return ddp(t); }, {}}, x);
+    }
+  });
+}
+
+struct Seeing final : ReduceStage {
+  std::string description() const override { return "seeing"; }
+  bool lossless() const override { return true; }
+  void attach(const StageSetting& setting) override { parameters = setting.parameters; }
+  void reduce(std::vector<StageValues>& list, const StageNext& next) override { next.reduce(list); }
+  std::map<std::string, std::vector<int64_t>> parameters;
+};
+
+// It finds the parameters of now.
+TEST(ChangedModule, AStageThatComesLater) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Parts net;
+    DistributedDataParallel<Parts> ddp(net, g);
+    give_head(net, nn::Sequential(nn::Linear(nn::LinearOptions(3, 4).bias(false))));
+    ddp(ones({1, 3})).sum().backward();
+    const auto stage = std::make_shared<Seeing>();
+    ddp.register_comm_stage(stage);
+    EXPECT_EQ(stage->parameters,
+              (std::map<std::string, std::vector<int64_t>>{
+                  {"body.0.weight", {3, 3}}, {"body.0.bias", {3}}, {"head.0.weight", {4, 3}}}));
   });
 }
 

@@ -113,6 +113,32 @@ TEST(NestedContexts, AReplicatedModuleGoes) {
   });
 }
 
+// In the middle of its backward: the others wait for its gradients.
+TEST(NestedContexts, AReplicatedModuleGoesInItsBackward) {
+  for (const bool isolated : {false, true})
+    with_groups(2, seconds(60), [isolated](const Group& g) {
+      auto net = std::make_unique<nn::Sequential>(nn::Linear(4, 4), nn::Linear(4, 2));
+      DdpOptions o;
+      o.isolated = isolated;
+      replicate(*net, g, o);
+      const std::vector<Tensor> parameters = (*net)->parameters();
+      const Tensor y = (*net)(full({3, 4}, g->rank() + 1.0));
+      const std::weak_ptr<nn::Module> module = net->ptr();
+      y.register_hook([&net, module](const Tensor& gradient) {
+        net = nullptr;
+        EXPECT_TRUE(module.expired());
+        return gradient;
+      });
+      y.sum().backward();
+      EXPECT_EQ(net, nullptr);
+      for (const Tensor& p : parameters) {
+        Tensor first = p.grad().clone();
+        g->broadcast(first, 0).wait();
+        EXPECT_TRUE(same_bits(first, p.grad()));
+      }
+    });
+}
+
 // A part whose parent notices that it has changed.
 TEST(NestedContexts, ANormInAReplicatedPart) {
   with_groups(2, seconds(60), [](const Group& g) {
@@ -220,6 +246,46 @@ TEST(NestedContexts, NoGradientOfAReplicaIsLost) {
         ASSERT_EQ(net->w.grad().max().item<double>(), expected) << static_cast<int>(how);
       }
     }
+}
+
+// Parts on three devices in one that is computed again itself. Their sum depends on the order.
+struct DeepLanesImpl : nn::Cloneable<DeepLanesImpl> {
+  DeepLanesImpl() { DeepLanesImpl::reset(); }
+  void reset() override { w = register_parameter("w", ones({4})); }
+  Tensor forward(const Tensor& x) {
+    const auto lane = [this](int d) {
+      return [this, d](const Tensor& t) {
+        if (GradMode::is_enabled())
+          std::this_thread::sleep_for(std::chrono::milliseconds(20 * ((d + first) % 3)));
+        return w.to(t.device()) * (t.sum() * (d == 0 ? 1e8 : d == 1 ? 1.0 : -1e8));
+      };
+    };
+    const Piece all{[this, lane](const Tensor& t) {
+                      Tensor sum = zeros({4}, t.device());
+                      for (int d = 0; d < 3; ++d) {
+                        const Device there(kCPU, static_cast<DeviceIndex>(2 + d));
+                        sum = sum + part(How::again, {lane(d), {w}}, t.to(there)).to(t.device());
+                      }
+                      return sum;
+                    },
+                    {w}};
+    return part(How::again, all, x).view({1, -1});
+  }
+  static inline std::atomic<int> first{0};  // of the lanes, in time
+  Tensor w;
+};
+RAMET_MODULE(DeepLanes);
+
+TEST(NestedContexts, OrderOfLanesInsideAPart) {
+  std::vector<Tensor> all;
+  for (int run = 0; run < 6; ++run) {
+    DeepLanesImpl::first = run % 3;
+    DeepLanes net;
+    nn::parallel::DataParallel<DeepLanes> dp(net, two_devices());
+    dp(ones({2, 1}).set_requires_grad(true)).sum().backward();
+    all.push_back(net->w.grad().clone());
+  }
+  for (const Tensor& other : all) EXPECT_TRUE(same_bits(other, all[0])) << &other - all.data();
 }
 
 TEST(NestedContexts, HooksOfReplicasRunOnce) {

@@ -76,10 +76,15 @@ void GraphTask::send_kept() {
 }
 
 GraphTask::~GraphTask() {
+  give_back();
   for (const auto& f : at_end_) try {  // of a walk that did not come to its end
       f(true);
     } catch (...) {}
+}
+
+void GraphTask::give_back() {
   for (auto& [bucket, _] : owned_) bucket->release(this);
+  owned_.clear();
 }
 
 void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
@@ -379,6 +384,7 @@ void GraphTask::run() {
       send_kept();
     } catch (...) { failed(~uint64_t{0} - 1); }
   }
+  give_back();  // buckets may go at the end
   for (const auto& f : std::exchange(at_end_, {})) {
     try {
       f(error_ != nullptr);

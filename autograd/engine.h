@@ -161,7 +161,7 @@ class GraphTask {
   void push_group(int lane, ReduceBucket* b, Group& group);
   void left(const Ready& r);  // it has run, or failed; under mutex_
   void send_kept();
-  void give_back();  // the buckets that it owns
+  void give_back();            // the buckets that it owns
   void failed(uint64_t rank);  // with the exception that is being handled
 
   const bool retain_, create_, nested_;  // nested_: inside a task of a worker

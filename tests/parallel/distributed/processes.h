@@ -5,9 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "parallel/distributed/process_group.h"
@@ -15,9 +21,33 @@
 
 namespace ramet::distributed {
 
+/// Where a rank is, for a parent that is to hit it inside a call. Calls are numbered from 1.
+class Progress {
+ public:
+  std::atomic<int> inside{0};      // this call; 0: between two. Of a dead rank: where it died
+  std::atomic<bool> writes{true};  // do calls change what this rank has?
+  std::atomic<int> failed{0};      // a call that threw and would have
+  std::atomic<int> took{0};        // microseconds, of the last call
+  void enter(int call) {
+    begun_ = std::chrono::steady_clock::now();
+    inside = call;
+  }
+  void leave() {
+    inside = 0;
+    took = static_cast<int>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                std::chrono::steady_clock::now() - begun_)
+                                .count());
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begun_;  // the rank's own
+};
+
 /// What children and parent see alike.
 struct Shared {
-  std::atomic<int> step{0}, done{0}, wrong{0};
+  std::atomic<int> step{0}, done{0}, wrong{0};  // wrong: ranks with an exit code
+  std::array<Progress, 4> ranks;
+  Progress& of(int rank) { return ranks.at(static_cast<size_t>(rank)); }
 };
 
 /// A group of ranks that are child processes and find each other by a file.
@@ -47,18 +77,50 @@ class Ranks {
         } catch (const std::exception& e) {
           dprintf(STDERR_FILENO, "rank %d: %s\n", rank, e.what());
         }
+        if (code) ++shared_->wrong;
         _exit(code);
       }
       children_.push_back(child);
     }
   }
-  void signal(int rank, int number) { kill(children_[static_cast<size_t>(rank)], number); }
+  /// Stops `rank` at a random moment inside a call that all ranks are in, which is not before call
+  /// `first` and which another one cannot end without it, as far as is known now. The call's
+  /// number; 0: there was none, or a rank went wrong.
+  int stop_inside(int rank, std::mt19937_64& random, int first = 3) {
+    // Every other time the others then go on as far as they come without it: they have read what it
+    // sent, and those that need no more have ended.
+    const bool settled = random() % 2 != 0;
+    for (int tries = 0; tries < 100; ++tries) {
+      const auto [call, took] = common_call(first);
+      if (!call) return 0;
+      usleep(static_cast<useconds_t>(random() % static_cast<unsigned>(took + 1)));
+      signal(rank, SIGSTOP);
+      siginfo_t info;  // left for finish()
+      while (waitid(P_PID, static_cast<id_t>(child(rank)), &info, WSTOPPED | WEXITED | WNOWAIT)) {}
+      if (info.si_code != CLD_STOPPED) return 0;
+      if (settled) usleep(static_cast<useconds_t>(std::min(2 * took, 500000)));
+      const auto waits = [&](int other) {
+        const Progress& p = shared_->of(other);
+        return other != rank && p.writes && p.inside == call;
+      };
+      if (shared_->of(rank).inside == call && any_rank(waits)) return call;
+      signal(rank, SIGCONT);
+    }
+    return 0;
+  }
+  /// After the end of all: did `rank` end inside this call, and did it fail for another one?
+  bool hit(int call, int rank) const {
+    const auto failed = [&](int other) {
+      return other != rank && shared_->of(other).failed == call;
+    };
+    return shared_->of(rank).inside == call && any_rank(failed);
+  }
+  void signal(int rank, int number) { kill(child(rank), number); }
   /// The exit code, or 128 + a signal's number.
   int finish(int rank) {
-    pid_t& child = children_[static_cast<size_t>(rank)];
     int status = 0;
-    while (waitpid(child, &status, 0) < 0) {}
-    child = 0;
+    while (waitpid(child(rank), &status, 0) < 0) {}
+    child(rank) = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   /// False: a minute was not enough.
@@ -71,6 +133,29 @@ class Ranks {
   }
 
  private:
+  pid_t& child(int rank) { return children_.at(static_cast<size_t>(rank)); }
+  template <class F> bool any_rank(const F& f) const {
+    for (int i = 0; i < static_cast<int>(children_.size()); ++i)
+      if (f(i)) return true;
+    return false;
+  }
+  // The call that all ranks are in, and how many microseconds the last one took at least; 0: a
+  // minute was not enough, or a rank went wrong.
+  std::pair<int, int> common_call(int first) const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!shared_->wrong && std::chrono::steady_clock::now() < end) {
+      const int call = shared_->of(0).inside;
+      int took = shared_->of(0).took;
+      const auto elsewhere = [&](int rank) {
+        took = std::min<int>(took, shared_->of(rank).took);
+        return shared_->of(rank).inside != call;
+      };
+      if (call >= first && !any_rank(elsewhere)) return {call, took};
+      usleep(50);
+    }
+    return {0, 0};
+  }
+
   TempFolder folder_;
   Shared* shared_;
   std::vector<pid_t> children_;
@@ -82,9 +167,27 @@ inline GroupOptions within(Milliseconds timeout) {
   return o;
 }
 
-/// Rank 1 of 3 is killed at a random moment of all-reduces of 8 MiB, `rounds` times, which go by
-/// shared memory or by messages; RAMET_SEED draws other moments. What fails leaves its tensor as it
-/// was, and the survivors go on without the dead one.
-void kill_in_the_middle(int rounds, bool share);
+/// round() until `rounds` of them have said that they hit what they aimed at: the others do not
+/// count. A failure where most miss.
+template <class Round> void until_hit(int rounds, const Round& round) {
+  const int most = 3 * rounds + 20;
+  int hits = 0, tries = 0;
+  for (; hits < rounds && !testing::Test::HasFailure(); ++tries) {
+    ASSERT_LT(tries, most) << "only " << hits << " fell inside";
+    SCOPED_TRACE("try " + std::to_string(tries));
+    hits += round();
+  }
+  std::printf("%d of %d fell inside\n", hits, tries);
+  std::fflush(stdout);
+}
+
+/// Rank 1 of 3 is killed at a random moment inside an operation on tensors of several MiB, until
+/// `rounds` such operations have failed; RAMET_SEED draws other moments. Every operation leaves
+/// each survivor's tensors bit for bit as they were if it failed there, else as they are to become;
+/// the survivors go on without the dead one. share: with memory that processes share.
+void kill_in_the_middle(const std::string& collective, int rounds, bool share);
+
+/// What that knows beside "all_reduce": all operations that write tensors.
+std::vector<std::string> other_collectives();
 
 }  // namespace ramet::distributed

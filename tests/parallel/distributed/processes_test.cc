@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <random>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
@@ -15,6 +16,7 @@
 #include "nn/sequential.h"
 #include "parallel/distributed/replicate.h"
 #include "tests/error_text.h"
+#include "tests/fuzz.h"
 #include "tests/parallel/distributed/given_gradients.h"
 
 namespace ramet::distributed {
@@ -113,35 +115,51 @@ TEST(Processes, ReplicateAndJoin) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ranks.finish(i), 0);
 }
 
-TEST(Processes, KilledInTheMiddle) { kill_in_the_middle(10, /*share=*/false); }
-TEST(Processes, KilledBesideSharedMemory) { kill_in_the_middle(10, /*share=*/true); }
+TEST(Processes, KilledInTheMiddle) { kill_in_the_middle("all_reduce", 10, /*share=*/false); }
+TEST(Processes, KilledBesideSharedMemory) { kill_in_the_middle("all_reduce", 10, /*share=*/true); }
+
+TEST(Processes, KilledInTheMiddleOfMembers) {
+  kill_in_the_middle("all_reduce_members", 2, /*share=*/false);
+}
+
+struct OtherCollectives : ::testing::TestWithParam<std::string> {};
+TEST_P(OtherCollectives, KilledInTheMiddle) { kill_in_the_middle(GetParam(), 2, /*share=*/true); }
+INSTANTIATE_TEST_SUITE_P(Processes, OtherCollectives, ::testing::ValuesIn(other_collectives()),
+                         [](const auto& info) { return info.param; });
 
 // A rank whose host does not answer any more, and whose connections are open still.
 TEST(Processes, StoppedInTheMiddle) {
-  Ranks ranks;
-  ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
-    const auto group = init_process_group(url, within(seconds(60)));
-    group->barrier().wait();
-    group->set_timeout(seconds(2));
-    const Tensor mine = full({2 << 20}, rank + 1.0);
-    for (;;) {
-      Tensor t = mine.clone();
-      ++shared.step;
-      const auto begun = std::chrono::steady_clock::now();
-      try {
-        group->all_reduce(t, "bucket 0").wait();
-      } catch (const CommTimeout& e) {
-        // A second after the deadline: scenario 57.
-        if (std::chrono::steady_clock::now() - begun > in_time(seconds(3))) return 4;
-        if (!t.equal(mine)) return 2;
-        return contains(e.what(), "rank 1 ") && contains(e.what(), "\"bucket 0\"") ? 0 : 3;
+  std::mt19937_64 random(fuzz::seed() + 23);
+  until_hit(1, [&] {
+    Ranks ranks;
+    ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
+      const auto group = init_process_group(url, within(seconds(60)));
+      group->barrier().wait();
+      group->set_timeout(seconds(2));
+      const Tensor mine = full({2 << 20}, rank + 1.0);
+      for (int call = 1;; ++call) {
+        Tensor t = mine.clone();
+        const auto begun = std::chrono::steady_clock::now();
+        shared.of(rank).enter(call);
+        try {
+          group->all_reduce(t, "bucket 0").wait();
+          shared.of(rank).leave();
+        } catch (const CommTimeout& e) {
+          shared.of(rank).failed = call;
+          // A second after the deadline: scenario 57.
+          if (std::chrono::steady_clock::now() - begun > in_time(seconds(3))) return 4;
+          if (!t.equal(mine)) return 2;
+          return contains(e.what(), "rank 1 ") && contains(e.what(), "\"bucket 0\"") ? 0 : 3;
+        }
       }
-    }
+    });
+    const int call = ranks.stop_inside(1, random);
+    EXPECT_NE(call, 0);
+    if (!call) return false;  // nobody would end
+    EXPECT_EQ(ranks.finish(0), 0);
+    EXPECT_EQ(ranks.finish(2), 0);
+    return ranks.hit(call, 1);
   });
-  ASSERT_TRUE(Ranks::wait_until([&] { return ranks.shared().step >= 5; }));
-  ranks.signal(1, SIGSTOP);
-  EXPECT_EQ(ranks.finish(0), 0);
-  EXPECT_EQ(ranks.finish(2), 0);
 }
 
 // The store's process is the one that dies: the others are told by their connections.
@@ -233,29 +251,35 @@ TEST(Processes, StagesGiveTheBitsOfRanksThatAreThreads) {
 
 // The survivors' backward ends with an error, without gradients.
 TEST(Processes, KilledInTheMiddleOfStages) {
-  for (int round = 0; round < 3; ++round) {
+  std::mt19937_64 random(fuzz::seed() + 29);
+  until_hit(3, [&] {
     Ranks ranks;
     ranks.start(3, [](int rank, const std::string& url, Shared& shared) {
       const auto group = init_process_group(url, within(seconds(60)));
       Given net(kLayers);
       GivenDdp ddp(net, group, with_stages(low_rank_in_8_bits()));
-      for (int step = 0;; ++step) {
+      for (int step = 1;; ++step) {
+        const std::vector<Tensor> gradients = random_gradients(kLayers, rank, step);
+        shared.of(rank).enter(step);
         try {
-          reduced(ddp, net, random_gradients(kLayers, rank, step));
-          ++shared.step;
+          reduced(ddp, net, gradients);
+          shared.of(rank).leave();
         } catch (const CommError&) {
+          shared.of(rank).failed = step;
           for (const Tensor& w : net->w)
             if (w.grad().defined()) return 1;
           return 0;
         }
       }
     });
-    EXPECT_TRUE(Ranks::wait_until([&] { return ranks.shared().step > 20 + 7 * round; }));
+    const int step = ranks.stop_inside(1, random, 7 + static_cast<int>(random() % 15));
     ranks.signal(1, SIGKILL);
+    EXPECT_NE(step, 0);
     EXPECT_EQ(ranks.finish(0), 0);
     EXPECT_EQ(ranks.finish(2), 0);
     EXPECT_EQ(ranks.finish(1), 128 + SIGKILL);
-  }
+    return ranks.hit(step, 1);
+  });
 }
 
 }  // namespace

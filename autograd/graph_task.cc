@@ -69,7 +69,7 @@ void GraphTask::send_kept() {
   });
   std::vector<Root> roots;
   for (Kept& k : kept) roots.push_back({k.sum, k.slot, std::move(k.gradient)});
-  const ScopedValue<GraphTask*> here(around, this);
+  const ScopedValue<GraphTask*> walk(around, this);
   GraphTask task(retain_, create_);
   task.prepare(roots, {}, nullptr);
   task.run();

@@ -10,6 +10,7 @@
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/logging.h"
+#include "tests/error_text.h"
 #include "tests/parallel/cuda/gpu_models.h"
 
 namespace ramet::testing {
@@ -47,8 +48,7 @@ TEST(NoLibraries, KernelsTakeTheirPlace) {
   EXPECT_EQ(cuda::nccl_sums(), 0u);
   EXPECT_EQ(cuda::blas_searches(), 0u);
   const auto saying = [&said](const std::string& part) {
-    return std::ranges::count_if(
-        said, [&part](const std::string& s) { return s.find(part) != std::string::npos; });
+    return std::ranges::count_if(said, [&](const std::string& s) { return contains(s, part); });
   };
   EXPECT_EQ(saying("cuBLASLt cannot be used, matrix products on GPUs run as kernels"), 1);
   EXPECT_EQ(saying("NCCL cannot be used, sums run as kernels"), 1);

@@ -41,14 +41,6 @@ void give_head(Parts& net, nn::Sequential head) {
   net->head = net->replace_module("head", std::move(head));
 }
 
-void expect_equal_on_all_ranks(const Group& g, const std::vector<Tensor>& tensors) {
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    ASSERT_TRUE(tensors[i].defined()) << i;
-    Tensor first = tensors[i].detach().clone();
-    g->broadcast(first, 0).wait();
-    EXPECT_TRUE(same_bits(first, tensors[i].detach())) << i;
-  }
-}
 std::vector<Tensor> gradients(const nn::Module& m) {
   std::vector<Tensor> out;
   for (const Tensor& p : m.parameters()) out.push_back(p.grad());

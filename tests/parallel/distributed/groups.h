@@ -23,6 +23,16 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && a.equal(b);
 }
 
+/// Every rank has the bits of rank 0's. All ranks call it.
+inline void expect_equal_on_all_ranks(const Group& g, const std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    ASSERT_TRUE(tensors[i].defined()) << i;
+    Tensor first = tensors[i].detach().clone();
+    g->broadcast(first, 0).wait();
+    EXPECT_TRUE(same_bits(first, tensors[i].detach())) << i;
+  }
+}
+
 /// What the ranks said to a mistake that all of them made in a backward: the quickest names it, and
 /// may have ended what the others were still waiting for.
 inline void expect_mistake_of_all(const std::vector<std::string>& said, const std::string& part) {

@@ -5,7 +5,7 @@
 #   source tools/setup.sh                          gives the functions ramet_*; the caller then runs ramet_need GROUP...
 #
 # Variables: RAMET_BAZEL (default: bazel), RAMET_OUTPUT_BASE (Bazel's --output_base), RAMET_CACHE (the disk cache's folder;
-# default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 12), RAMET_JOBS
+# default: ramet/bazel in the user's cache folder), RAMET_CACHE_GIB (what the disk cache may take; default: 24), RAMET_JOBS
 # (compilations and tests at once; default: one for each core).
 set -euo pipefail
 
@@ -131,14 +131,15 @@ ramet_home() {
 }
 
 # The disk cache is shared by all clones. Objects depend on the compiler, which Bazel does not look into: its version is
-# in the path. At most once a day, entries nobody read for three weeks go, and the ones read longest ago while all of them
-# take more than RAMET_CACHE_GIB; where the disk is full, all go at once.
+# in the path. Every ten minutes at most (a cold run of --all writes a GiB in two), entries nobody read for three weeks go, and
+# the ones read longest ago while all of them take more than RAMET_CACHE_GIB, or more than is free on the disk beside them;
+# where that is full, all go at once.
 ramet_cache() {
   local root=${RAMET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ramet/bazel}
-  local cache free limit=${RAMET_CACHE_GIB:-12}
+  local cache free limit=${RAMET_CACHE_GIB:-24}
   if [[ ! $limit =~ ^[0-9]{1,6}$ ]]; then
-    ramet_say "RAMET_CACHE_GIB: got $limit, expected a whole number; taking 12"
-    limit=12
+    ramet_say "RAMET_CACHE_GIB: got $limit, expected a whole number; taking 24"
+    limit=24
   fi
   limit=$((10#$limit))
   cache=$root/g++-$(g++ -dumpfullversion)
@@ -147,8 +148,10 @@ ramet_cache() {
   if [[ ${free:-99} -lt 2 && -n $(find "$root" -type f -size +0 -print -quit) ]]; then
     ramet_say "less than 2 GiB are free where the disk cache is: emptying it ($root)"
     limit=0
+  elif [[ ${free:-99} -lt $limit ]]; then
+    limit=$free
   fi
-  if [[ $limit -eq 0 || -z $(find "$root/pruned" -mtime -1 2>/dev/null) ]]; then
+  if [[ $limit -eq 0 || -z $(find "$root/pruned" -mmin -10 2>/dev/null) ]]; then
     find "$root" -type f -atime +21 -delete 2>/dev/null || true
     find "$root" -type f -printf '%A@ %s %p\0' | sort -z -r -n |
       awk -v most="$((limit << 30))" 'BEGIN { RS = ORS = "\0" }

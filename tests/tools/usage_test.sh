@@ -114,7 +114,8 @@ ends "quickstart: OK: finished in [0-9]+ s; results are in /else/where"
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
 
-# The disk cache: the entries read longest ago go while all take more than RAMET_CACHE_GIB, once a day; all where the disk is full.
+# The disk cache: the entries read longest ago go while all take more than RAMET_CACHE_GIB, or than the disk has left, every ten
+# minutes at most; all where the disk is full.
 # Sparse files stand in for large entries.
 old="$work/cache/read long ago"
 new=$work/cache/read_today
@@ -131,12 +132,17 @@ rm "$work/cache/pruned"
 cache 2
 [[ -e $old && -e $new ]] || fail "$call lost entries though they fit"
 cache 1
-[[ -e $old ]] || fail "$call was pruned twice a day"
+[[ -e $old ]] || fail "$call was pruned twice in ten minutes"
 rm "$work/cache/pruned"
 cache 1
 [[ ! -e $old && -e $new ]] || fail "$call kept what was read longest ago, or lost what was read last"
+truncate -s 2G "$old"
+touch -a -d '3 days ago' "$old"
+touch -d '11 minutes ago' "$work/cache/pruned"
+FREE=2 cache 12
+[[ ! -e $old && -e $new ]] || fail "$call takes more than the 2 GiB that are free beside it, or less"
 cache many
-grep -q "RAMET_CACHE_GIB: got many, expected a whole number; taking 12" "$work/stderr" || fail "$call is not refused"
+grep -q "RAMET_CACHE_GIB: got many, expected a whole number; taking 24" "$work/stderr" || fail "$call is not refused"
 [[ -e $new ]] || fail "$call lost entries"
 FREE=1 cache 12
 [[ ! -e $new ]] || fail "$call stayed though the disk is full"

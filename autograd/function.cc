@@ -109,8 +109,7 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
     ctx.needs_.push_back(edges_.back().node != nullptr);
   }
   contexts_ = ForwardContextGuard::all();
-  if (const ReplicaRandomRef now = ReplicaRandomRef::current(); now.get() && !now.get()->closed)
-    random_ = now.again();
+  if (const ReplicaRandomRef now = ReplicaRandomRef::current(); now.get()) random_ = now.again();
   around_ = std::exchange(in_forward, this);
 }
 

@@ -87,8 +87,7 @@ Generator Generator::clone() const {
 PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   State& s = checked("Generator::reserve");
   g_draws.fetch_add(1, std::memory_order_relaxed);
-  if (ReplicaRandom* r = tls.random;
-      r && s.is_default && !r->closed.load(std::memory_order_acquire))
+  if (ReplicaRandom* r = ReplicaRandom::current(); r && s.is_default)
     return reserve_in(*r, n, rows);
   PhiloxKey key;
   {
@@ -154,19 +153,11 @@ PhiloxKey reserve_random(Device device, IntArrayRef sizes, const Generator& gene
 }
 
 ReplicaRandomRef ReplicaRandomRef::again() const {
-  const auto made = new ReplicaRandom;
-  made->operations = p_->operations.load();
-  made->seed = p_->seed;
-  made->offset = p_->offset;
-  made->sample_base = p_->sample_base;
-  made->samples = p_->samples;
-  made->shard = p_->shard;
-  return ReplicaRandomRef(made);
+  return ReplicaRandomRef(new ReplicaRandom(*p_, p_->operations));
 }
 
-RandomRegion::RandomRegion(Device source) {
-  if (ReplicaRandom* r = tls.random; r && !r->closed.load(std::memory_order_acquire)) {
-    outer_ = ReplicaRandomRef::current();
+RandomRegion::RandomRegion(Device source) : outer_(ReplicaRandomRef::current()) {
+  if (ReplicaRandom* r = outer_.get()) {
     seed_ = r->seed;
     offset_ = r->offset + r->operations.fetch_add(kSpan);
     return;
@@ -182,19 +173,13 @@ RandomRegion::RandomRegion(Device source) {
 
 ReplicaRandomRef RandomRegion::shard(int64_t shard, int64_t sample_base, int64_t samples) {
   RAMET_CHECK(open_, "RandomRegion::shard", "got a closed region, expected an open one");
-  ReplicaRandomRef made(new ReplicaRandom);
-  ReplicaRandom& r = *made.get();
-  r.seed = seed_;
-  r.offset = offset_;
-  r.sample_base = sample_base;
-  r.samples = samples;
-  r.shard = shard;
-  if (ReplicaRandom* outer = outer_.get()) {
-    r.shard += outer->shard << kNestedShift;  // shards of different outer shards never share a key
-    if (outer->samples >= 0) r.sample_base += outer->sample_base;
+  ShardNumbers numbers{seed_, offset_, sample_base, samples, shard};
+  if (const ReplicaRandom* outer = outer_.get()) {
+    // Shards of different outer shards never share a key.
+    numbers.shard += outer->shard << kNestedShift;
+    if (outer->samples >= 0) numbers.sample_base += outer->sample_base;
   }
-  shards_.push_back(made);
-  return made;
+  return shards_.emplace_back(new ReplicaRandom(numbers));
 }
 
 void RandomRegion::close() {

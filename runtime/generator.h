@@ -114,17 +114,28 @@ RAMET_API void set_generator_states(const std::vector<GeneratorState>& states);
 RAMET_API PhiloxKey reserve_random(Device device, IntArrayRef sizes,
                                    const Generator& generator = {});
 
+/// Where the random numbers of a shard lie.
+struct ShardNumbers {
+  uint64_t seed, offset;         // of operation 0
+  int64_t sample_base, samples;  // its part of the batch: [sample_base, sample_base + samples)
+  int64_t shard;
+};
+
 /// Random context of one shard of a data-parallel forward; made by RandomRegion::shard. Counted
 /// references: thread state that was captured inside a replica may outlive the region, and then
 /// draws from the generators like everybody else.
-struct ReplicaRandom {
+struct ReplicaRandom : ShardNumbers {
+  explicit ReplicaRandom(const ShardNumbers& numbers, uint64_t drawn = 0)
+      : ShardNumbers(numbers), operations(drawn) {}
+  /// The calling thread's, while its region is open; else null.
+  static ReplicaRandom* current() {
+    ReplicaRandom* const r = tls.random;
+    return r && !r->closed.load(std::memory_order_acquire) ? r : nullptr;
+  }
+
   std::atomic<uint32_t> refs{1};
   std::atomic<bool> closed{false};
-  std::atomic<uint64_t> operations{0};  // drawn so far
-  uint64_t seed, offset;                // of operation 0
-  int64_t sample_base,
-      samples;  // this shard's part of the batch: [sample_base, sample_base + samples)
-  int64_t shard;
+  std::atomic<uint64_t> operations;  // drawn so far
 };
 
 /// A counted pointer to a ReplicaRandom, or nothing.
@@ -147,10 +158,11 @@ class RAMET_API ReplicaRandomRef {
   ReplicaRandom* get() const { return p_; }
   /// One of its own that draws what this one would draw next. Not of nothing.
   ReplicaRandomRef again() const;
-  /// What the calling thread draws by.
+  /// What the calling thread draws by; nothing once its region has closed.
   static ReplicaRandomRef current() {
-    if (tls.random) add_ref(tls.random->refs);
-    return ReplicaRandomRef(tls.random);
+    ReplicaRandom* const r = ReplicaRandom::current();
+    if (r) add_ref(r->refs);
+    return ReplicaRandomRef(r);
   }
 
  private:

@@ -43,14 +43,9 @@ uint64_t draw_epoch_seed() {
 }
 
 void with_batch_random(const BatchRandom& random, const std::function<void()>& work) {
-  ReplicaRandomRef key(new ReplicaRandom);
-  key.get()->seed = random.seed;
-  // operations a batch may draw before it meets the next one's
-  key.get()->offset = random.batch << 24;
-  key.get()->sample_base = 0;
-  key.get()->samples = -1;
-  key.get()->shard = 0;
-  ReplicaRandomGuard guard(std::move(key));
+  // Operations that a batch may draw before it meets the next one's: 2^24.
+  const ShardNumbers numbers{random.seed, random.batch << 24, 0, -1, 0};
+  const ReplicaRandomGuard guard(ReplicaRandomRef(new ReplicaRandom(numbers)));
   work();
 }
 

@@ -57,8 +57,10 @@ class Engine {
   /// A message of at most that many bytes.
   virtual TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) = 0;
   /// Ends the group: every wait on every rank that can be reached throws GroupEnded. Only the first
-  /// note counts. Returns within two seconds.
+  /// note counts. Returns within telling_takes().
   virtual void abort(const AbortNote& note) = 0;
+  /// What abort() may take, where some rank cannot be reached.
+  virtual Milliseconds telling_takes() const { return Milliseconds(0); }
   /// Throws GroupEnded or PeerLost where it is known that the rank cannot be reached any more.
   virtual void probe(int rank) = 0;
   virtual std::optional<AbortNote> ended() const = 0;

@@ -44,6 +44,8 @@ namespace {
 
 constexpr Milliseconds kNever = kForever;
 constexpr Milliseconds kNoteDelay(300);
+// How long a rank that ends the group waits for others to take its note.
+constexpr Milliseconds kTelling(1000);
 constexpr Milliseconds kProbe(500);
 constexpr uint64_t kNoteTag = ~uint64_t{0}, kProbeTag = kNoteTag - 1;
 
@@ -374,7 +376,7 @@ class GlooEngine final : public Engine {
   void abort(const AbortNote& note) override {
     if (!watch_.end(note)) return;
     // Those that can be reached are told, and nobody waits for the others longer than this.
-    const Deadline deadline = deadline_in(Milliseconds(1000));
+    const Deadline deadline = deadline_in(kTelling);
     const NoSigpipe quiet;
     std::vector<std::unique_ptr<Buffer>> telling;
     AbortNote told = note;
@@ -396,6 +398,7 @@ class GlooEngine final : public Engine {
     }
     close();
   }
+  Milliseconds telling_takes() const override { return kTelling * 5 / 4; }
   void probe(int rank) override { probe_peer(watch_, *context_, rank); }
   std::optional<AbortNote> ended() const override { return watch_.note(); }
 

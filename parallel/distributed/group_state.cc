@@ -125,6 +125,10 @@ void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ra
   engine->abort(note);
 }
 
+Deadline ProcessGroup::State::waits_end(Milliseconds timeout) const {
+  return deadline_in(timeout - std::min(engine->telling_takes(), timeout / 4));
+}
+
 std::string ProcessGroup::State::place(const std::string& op_text) const {
   return "[process_group] group '" + options.name + "', rank " + std::to_string(rank) + ", " +
          op_text + ": ";
@@ -226,7 +230,7 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
   try {
     const RecordScope scope("ProcessGroup");
     Channel channel(
-        *engine, staging_, rank, size, numbered(t.header.sequence), deadline_in(t.timeout),
+        *engine, staging_, rank, size, numbered(t.header.sequence), waits_end(t.timeout),
         [&](const detail::Failure& f) { tell(f, t.header.text()); },
         &wire_bytes[static_cast<size_t>(t.header.op)]);
     channel.show(t.header, inbox_, numbered(t.header.sequence + 1), [&](int r, Header& h) {
@@ -292,7 +296,7 @@ Work ProcessGroup::State::start(detail::Message message) {
 }
 
 void ProcessGroup::State::run(const detail::Message& m) {
-  Channel channel(*engine, staging_, rank, size, m.tag, deadline_in(m.timeout),
+  Channel channel(*engine, staging_, rank, size, m.tag, waits_end(m.timeout),
                   [&](const detail::Failure& f) { tell(f, m.header.text()); });
   channel.with_peer(m.peer);
   channel.on(m.lies);

@@ -101,6 +101,8 @@ struct ProcessGroup::State {
   void run_over_cards(detail::Channel& channel, const detail::Message& m,
                       const detail::Header& theirs);
   void abort_cards();
+  // The error is to come by the deadline, also where some of those who are told cannot be reached.
+  Deadline waits_end(Milliseconds timeout) const;
   std::string place(const std::string& op_text) const;
   void tell(const detail::Failure& failure, const std::string& op_text);
   // The failure that is being handled, as the group's.

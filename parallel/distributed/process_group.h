@@ -74,7 +74,10 @@ struct CollectiveOptions {
 
 struct GroupOptions {
   std::string name = "world";
-  Milliseconds timeout = kDefaultTimeout;  // of each operation, from when it begins
+  /// Of each operation, from when it begins to its error. Over Gloo the other ranks are waited for
+  /// three quarters of it, or all but 1.25 s: telling them takes the rest, where some cannot be
+  /// reached. (A timeout below 5 s may be exceeded for that, by a second at most.)
+  Milliseconds timeout = kDefaultTimeout;
   /// "gloo": GPUs' tensors go through the host. "nccl", or "cpu:gloo,cuda:nccl": they go from card
   /// to card, what lies on the host still goes by Gloo. Empty: the parent's, of a subgroup; else
   /// "gloo".

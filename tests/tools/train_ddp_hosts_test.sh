@@ -52,7 +52,7 @@ cat >"$work/rank" <<'E2'
 trap '' TERM
 code=0
 "${@:2}" 2>"$1/said.$RANK" || code=$?
-echo "$code $(date +%s)" >"$1/ended.$RANK"
+echo "$code $(date +%s%3N)" >"$1/ended.$RANK"
 cat "$1/said.$RANK" >&2
 exit $code
 E2
@@ -75,7 +75,8 @@ both() {
   digest=$(sed -n 's/^\[0\] digest //p' "$work/stdout.a")
 }
 
-# cut_and_resume NAME COMMAND...: the command cuts the link when the first epoch is in the checkpoint; `heal` mends it.
+# cut_and_resume NAME COMMAND...: the command cuts the link when the first epoch is in the checkpoint; `heal` mends it. Sets
+# in_time to whether every process had ended by the deadline.
 cut_and_resume() {
   local name=$1 a b rank other at code ended pid said took
   # What an earlier run printed must not be taken for this one's: it begins to write in the background.
@@ -86,20 +87,20 @@ cut_and_resume() {
   b=$!
   wait_for 120 grep -qs '^\[0\] epoch 1/' "$work/stdout.a" || fail "$name: no first epoch"
   "${@:2}"
-  at=$(date +%s)
+  at=$(date +%s%3N)
   for pid in $a $b; do
     code=0
     wait $pid || code=$?
     [[ $code == 1 ]] || fail "$name: a launcher ended with $code, expected a rank's 1"
   done
   took=""
+  in_time=true
   for rank in 0 1 2 3; do
     read -r code ended <"$work/ended.$rank" || fail "$name: rank $rank says nothing"
     [[ $code == 1 ]] || fail "$name: rank $rank ended with $code"
-    # The deadline, up to a second each to tell others who cannot be reached and for whole seconds here (6 s measured); the rest is
-    # what a busy machine and a sanitizer take.
     took+=" $((ended - at))"
-    [[ $((ended - at)) -le $((deadline + 8)) ]] || fail "$name: rank $rank ended after $((ended - at)) s"
+    [[ $((ended - at)) -le $((1000 * (deadline + 8))) ]] || fail "$name: rank $rank ended after $((ended - at)) ms"
+    [[ $((ended - at)) -le $((1000 * deadline)) ]] || in_time=false
     other='[23]' && [[ $rank -lt 2 ]] || other='[01]'
     grep -qE "^train: failed: \[process_group\] group 'train', rank [0-3], .*\): ranks? ([0-9], )*$other" "$work/said.$rank" ||
       fail "$name: rank $rank does not name a rank of the other host"
@@ -110,8 +111,17 @@ cut_and_resume() {
   grep -qE ', resumed after step [1-9]' "$work/stdout.a" || fail "$name: it did not go on from the checkpoint"
   [[ $digest == "$expected" ]] || fail "$name: digest $digest, expected $expected"
   cmp -s "$work/whole/model.safetensors" "$work/$name/model.safetensors" || fail "$name: another model file"
-  echo "OK: $way, $name: ended after$took s:"
+  echo "OK: $way, $name: ended after$took ms:"
   echo "$said"
+}
+# The deadline holds whatever else the machine does, but then processes may end seconds after their errors: up to three tries.
+cut_in_time() {
+  local try
+  for try in 1 2 3; do
+    cut_and_resume "$1-$try" "${@:2}"
+    ! $in_time || return 0
+  done
+  fail "$1: three times ranks ended after the deadline of $deadline s"
 }
 
 expected=""
@@ -136,7 +146,7 @@ if [[ $way == relay ]]; then
   expected=$(sed -n 's/^\[0\] digest //p' "$work/stdout")
   for how in drop stall half; do
     heal
-    cut_and_resume $how cut $how
+    cut_in_time $how cut $how
   done
   kill "$link_PID"
 else
@@ -159,6 +169,6 @@ else
   heal() { inside b ip link set eth-b up; }
   both whole
   expected=$digest
-  cut_and_resume cut inside b ip link set eth-b down
+  cut_in_time cut inside b ip link set eth-b down
 fi
 [[ $expected =~ ^[0-9a-f]{16}$ ]] || fail "no digest: $expected"

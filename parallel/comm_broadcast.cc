@@ -54,7 +54,8 @@ namespace {
 
 // One row: `tensors` on another device, the members of a group in one allocation.
 std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
-                               const std::vector<std::vector<size_t>>& groups, Device device) {
+                               const std::vector<std::vector<size_t>>& groups, Device device,
+                               const detail::FanOut& fan) {
   std::vector<Tensor> row(tensors.size());
   for (const auto& group : groups) {
     int64_t total = 0, at = 0;
@@ -90,8 +91,8 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
     std::vector<kernels::CopiedTensor> dense;  // neighbours as one
     for (const auto& run : runs)
       if (run.bytes) dense.push_back({run.at[1], run.at[0], run.bytes});
-    detail::move(device, reads, writes, [device, home = tensors[0].device(), dense, strided] {
-      detail::copy_tensors(device, home, dense, /*flat=*/true);
+    detail::move(device, reads, writes, [device, home = tensors[0].device(), dense, strided, &fan] {
+      detail::copy_tensors(device, home, dense, /*flat=*/true, &fan);
       for (const auto& part : strided) autograd::copy_values(part.to, part.from);
     });
   }
@@ -117,12 +118,15 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
   const auto groups = plan_buckets(items, buffer_size, rule);
   std::vector<std::vector<Tensor>> out;
   bool used = false;
+  if (tensors.empty()) return std::vector<std::vector<Tensor>>(where.size());
+  const Device home = tensors[0].device();
+  const detail::FanOut fan(home, where);
   for (Device d : where) {
-    if (!tensors.empty() && d == tensors[0].device() && !used) {
+    if (d == home && !used) {
       used = true;
       out.push_back(tensors.vec());
     } else {
-      out.push_back(copied_row(tensors, groups, d));
+      out.push_back(copied_row(tensors, groups, d, fan));
     }
   }
   return out;

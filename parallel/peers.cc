@@ -7,6 +7,7 @@
 #include "parallel/counters.h"
 #include "runtime/capture.h"
 #include "runtime/gpu_sums.h"
+#include "runtime/logging.h"
 
 namespace ramet {
 namespace parallel {
@@ -86,11 +87,27 @@ void copy_packed(Device to_device, Device from_device,
   if (!lie_so) call_copies(to_device, unpack);
 }
 
+Stream kernels_of(Device device) { return {device, gpu::kCompute}; }
+
 }  // namespace
 
+FanOut::FanOut(Device from, ArrayRef<Device> to) : from_(from) {
+  for (Device d : to)
+    if (route(d, from) == comm::Route::peer && !std::exchange(is_peer_[d.index()], true))
+      order(kernels_of(from), kernels_of(d));
+}
+FanOut::~FanOut() {
+  try {
+    for (int k = 0; k < kMaxDevicesPerType; ++k)
+      if (is_peer_[k])
+        order(kernels_of(Device(kCUDA, static_cast<DeviceIndex>(k))), kernels_of(from_));
+  } catch (const std::exception& e) { log(LogLevel::Warning, e.what()); }
+}
+
 void copy_tensors(Device to_device, Device from_device,
-                  const std::vector<kernels::CopiedTensor>& tensors, bool flat) {
+                  const std::vector<kernels::CopiedTensor>& tensors, bool flat, const FanOut* fan) {
   if (tensors.empty()) return;
+  if (fan && fan->has(to_device)) return call_copies(to_device, tensors);
   if (tensors.size() == 1) {
     count(Count::kLaunches);
     return copy_bytes(to_device, tensors[0].to, from_device, tensors[0].from, tensors[0].n);
@@ -98,7 +115,7 @@ void copy_tensors(Device to_device, Device from_device,
   switch (route(to_device, from_device)) {
     case comm::Route::local: return call_copies(to_device, tensors);
     case comm::Route::peer: {
-      const Stream owner{from_device, gpu::kCompute}, stream{to_device, gpu::kCompute};
+      const Stream owner = kernels_of(from_device), stream = kernels_of(to_device);
       order(owner, stream);
       call_copies(to_device, tensors);
       return order(stream, owner);

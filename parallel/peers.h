@@ -26,15 +26,32 @@ namespace detail {
 /// to = from, as bytes.
 void copy_bytes(Device to_device, void* to, Device from_device, const void* from, int64_t bytes);
 
+/// How a kernel of `device` gets at memory of `owner`: local, peer or staged.
+comm::Route route(Device device, Device owner);
+
+/// While it lives, copy_tensors() from one GPU to several that reach its memory. They all begin
+/// after what it was given before, and it goes on after all of them: one after the other, each
+/// would wait for the one before.
+class FanOut {
+ public:
+  FanOut(Device from, ArrayRef<Device> to);
+  ~FanOut();
+  FanOut(const FanOut&) = delete;
+  /// False where its copy has nothing to do with the others'.
+  bool has(Device to) const { return to.is_cuda() && is_peer_[to.index()]; }
+
+ private:
+  const Device from_;
+  bool is_peer_[kMaxDevicesPerType] = {};
+};
+
 /// All of them from one device to another, counted. Where kernels of `to_device` reach the memory
 /// this is one call for every kCopiedTensors; elsewhere small ones are packed into one buffer,
 /// which travels, and unpacked. `flat`: the targets are members of one flat buffer
 /// (parallel/flat.h), where the gaps between neighbours may be written.
 void copy_tensors(Device to_device, Device from_device,
-                  const std::vector<kernels::CopiedTensor>& tensors, bool flat);
-
-/// How a kernel of `device` gets at memory of `owner`: local, peer or staged.
-comm::Route route(Device device, Device owner);
+                  const std::vector<kernels::CopiedTensor>& tensors, bool flat,
+                  const FanOut* fan = nullptr);
 
 /// A sum as NarySumArgs describes it, whose leaf j lies on home[j]; `out` on `device`.
 struct PeerSum {

@@ -240,7 +240,7 @@ void ReplicaSet::stage() {
   }
 }
 
-void ReplicaSet::copy_to(Device device) const {
+void ReplicaSet::copy_to(Device device, const moves::FanOut* fan) const {
   const State& s = *state_;
   const size_t a =
       static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
@@ -251,13 +251,17 @@ void ReplicaSet::copy_to(Device device) const {
   std::vector<kernels::CopiedTensor> dirty;
   for (const State::Copy& c : s.dirty)
     dirty.push_back({c.from, static_cast<char*>(s.flat[a].ptr()) + c.offset, c.bytes});
-  moves::copy_tensors(device, home_, dirty, /*flat=*/true);
+  moves::copy_tensors(device, home_, dirty, /*flat=*/true, fan);
   for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
 }
 
 void ReplicaSet::refresh() {
   stage();
-  for (Device d : state_->away) copy_to(d);
+  {
+    const State& s = *state_;
+    const moves::FanOut fan(home_, s.dirty.empty() ? ArrayRef<Device>() : s.away);
+    for (Device d : s.away) copy_to(d, &fan);
+  }
   all_dirty_ = false;
 }
 
@@ -273,15 +277,23 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   std::unique_ptr<ReplicaMeeting> meeting;
   if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active(), elsewhere_);
   // Each device fetches its own copy, all at the same time; but for those that run nothing now.
+  // What GPUs fetch of a GPU is queued first: not behind the forward that it then runs itself.
   const auto first_of = [&](Device d) {
     return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -
                             device_of_.begin());
   };
   std::atomic<size_t> fetched{0};
-  for (Device d : s.away) {
-    if (!meeting && first_of(d) < count) continue;
-    copy_to(d);
-    ++fetched;
+  bool by_itself[kMaxDevices] = {};
+  {
+    const moves::FanOut fan(home_, s.dirty.empty() ? ArrayRef<Device>() : s.away);
+    for (Device d : s.away) {
+      if (!meeting && first_of(d) < count && !fan.has(d)) {
+        by_itself[d.ordinal()] = true;
+        continue;
+      }
+      copy_to(d, &fan);
+      ++fetched;
+    }
   }
   struct Settled {
     ReplicaSet& set;
@@ -304,7 +316,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
       ArrayRef<Device>(device_of_.data(), static_cast<size_t>(count)),
       [&](int i) {
         const Device d = device_of_[static_cast<size_t>(i)];
-        if (!meeting && d != home_ && first_of(d) == i) {
+        if (by_itself[d.ordinal()] && first_of(d) == i) {
           copy_to(d);
           ++fetched;
         }

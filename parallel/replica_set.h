@@ -36,6 +36,9 @@
 #include "parallel/reduce_add.h"
 
 namespace ramet {
+namespace parallel::detail {
+class FanOut;
+}
 namespace nn {
 
 class ShardsElsewhere;
@@ -132,7 +135,7 @@ class RAMET_API ReplicaSet {
   void stage_buffers();
   void follow(size_t entry);
   void report_unmarked(const std::vector<size_t>& members) const;
-  void copy_to(Device device) const;
+  void copy_to(Device device, const ramet::parallel::detail::FanOut* fan = nullptr) const;
   void take_over(int count);
 
   std::shared_ptr<Module> source_;

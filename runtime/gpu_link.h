@@ -1,6 +1,7 @@
 // Ranks that are cards, connected by the vendor's collectives (NCCL): what process groups ask of
 // the GPUs. A header of its own: only parallel/distributed asks.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,8 @@ namespace gpu {
 
 /// Bytes of make_link_id().
 inline constexpr size_t kLinkId = 128;
+/// How long Link::abort() waits for a device that does not end its work.
+inline constexpr std::chrono::seconds kLinkAbortTakes(2);
 
 /// What a link failed with: its library's words.
 class RAMET_API LinkError final : public Error {
@@ -64,9 +67,10 @@ class RAMET_API Link {
   /// A point behind everything so far, and whether it was reached.
   virtual void mark() = 0;
   virtual bool reached() = 0;
-  /// Ends what is under way here; memory is not touched from then on. Other ranks may see an error,
-  /// or wait until they abort, too.
-  virtual void abort() noexcept = 0;
+  /// Ends what is under way here; memory is not touched from then on, but where the device does not
+  /// end its work by the deadline, which a warning says. Other ranks may see an error, or wait
+  /// until they abort, too.
+  virtual void abort(std::chrono::steady_clock::time_point deadline) noexcept = 0;
 };
 
 // Weak, as linked() is: null without //runtime/cuda.

@@ -48,13 +48,14 @@ void Channel::probe_others() {
   } catch (const PeerLost& peer) { lost(peer); }
 }
 
-void Channel::until(const std::function<bool()>& done, const char* late) {
+void Channel::until(const std::function<bool()>& done, const char* late,
+                    const std::vector<int>& by) {
   Deadline look = deadline_in(kProbe);
   try {
     for (int turn = 0; !done(); ++turn) {
       if (const auto note = engine_.ended()) throw GroupEnded{*note};
       const Deadline now = std::chrono::steady_clock::now();
-      if (now > deadline_) fail({CommError::Kind::timeout, {}, late});
+      if (now > deadline_) fail({CommError::Kind::timeout, by, late});
       if (now > look) {
         probe_others();
         look = deadline_in(kProbe);
@@ -71,6 +72,12 @@ void Channel::until(const std::function<bool()>& done, const char* late) {
     }
     fail({CommError::Kind::lost, {}, std::string("a rank is gone: ") + e.what()});
   }
+}
+
+void Channel::wait_for_tensors() {
+  if (!lies_.ready) return;
+  until([&] { return lies_.ready->query(); }, "what its GPU was given before did not end in time",
+        {rank_});
 }
 
 void Channel::exchange(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {

@@ -90,6 +90,9 @@ class Channel {
   void with_peer(int rank) { peer_ = rank; }
   void on(const Lies& lies) { lies_ = lies; }
   const Lies& lies() const { return lies_; }
+  /// Until what their GPU was given before the call is done: staged copies wait for it, without a
+  /// deadline.
+  void wait_for_tensors();
   /// From here on messages travel from card to card. All headers agree.
   void go_over(Card& card);
   bool over_cards() const { return card_ != nullptr; }
@@ -116,8 +119,8 @@ class Channel {
   /// The end: what was queued is done, and the kernels that the caller queues from now on come
   /// behind it.
   void close();
-  /// Waits until `done`, and for nothing longer than the deadline.
-  void until(const std::function<bool()>& done, const char* late);
+  /// Waits until `done`, and for nothing longer than the deadline, which these ranks missed.
+  void until(const std::function<bool()>& done, const char* late, const std::vector<int>& by = {});
 
   /// What to show to all: `mine`, as `to_each(rank)` changes it. It goes with the first round, or
   /// when headers() asks for the others'. They come into `inbox`, which then expects `next_tag`.

@@ -267,7 +267,15 @@ void CommStages::load(serialize::InputArchive& archive) {
                 ": got the state of rank ", rank, " of ", ranks, ", expected that of rank ",
                 group_->rank(), " of ", group_->size());
   }
-  for (size_t i = 0; i < stages_.size(); ++i) stages_[i]->load_state(states[i]);
+  std::vector<std::map<std::string, Tensor>> before;
+  for (const auto& s : stages_) before.push_back(s->state());
+  size_t loaded = 0;
+  try {
+    for (; loaded < stages_.size(); ++loaded) stages_[loaded]->load_state(states[loaded]);
+  } catch (...) {
+    while (loaded > 0) --loaded, stages_[loaded]->load_state(before[loaded]);
+    throw;
+  }
   const std::lock_guard lock(mutex_);
   step_ = step;
 }

@@ -57,9 +57,11 @@ class Engine {
   /// A message of at most that many bytes.
   virtual TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) = 0;
   /// Ends the group: every wait on every rank that can be reached throws GroupEnded. Only the first
-  /// note counts. Returns within telling_takes().
-  virtual void abort(const AbortNote& note) = 0;
-  /// What abort() may take, where some rank cannot be reached.
+  /// note counts. Returns within telling_takes(), when the others have taken the note: what was
+  /// half sent before it has to be there until then. With `wait` false, within 100 ms: those that
+  /// have not taken it are told beside the caller.
+  virtual void abort(const AbortNote& note, bool wait) = 0;
+  /// Some rank may be out of reach.
   virtual Milliseconds telling_takes() const { return Milliseconds(0); }
   /// Throws GroupEnded or PeerLost where it is known that the rank cannot be reached any more.
   virtual void probe(int rank) = 0;

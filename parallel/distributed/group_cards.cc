@@ -138,20 +138,21 @@ void ProcessGroup::State::run_over_cards(Channel& channel, const detail::Message
     }
     channel.close();
   } catch (...) {
-    if (card) card->link->abort();
+    if (card) card->link->abort(deadline_in(gpu::kLinkAbortTakes));
     throw;
   }
 }
 
 void ProcessGroup::State::abort_cards() {
+  const Deadline deadline = deadline_in(gpu::kLinkAbortTakes);  // of all
   for (const auto& [devices, card] : cards_)
-    if (card) card->link->abort();
+    if (card) card->link->abort(deadline);
   const std::lock_guard lock(pairs_mutex_);
   for (auto& [which, pair] : pairs_) {
     // One that is in use is aborted by who uses it.
     const std::unique_lock free(pair.mutex, std::try_to_lock);
     for (const auto& [devices, card] : pair.cards)
-      if (free && card) card->link->abort();
+      if (free && card) card->link->abort(deadline);
   }
 }
 

@@ -76,7 +76,8 @@ ProcessGroup::State::~State() {
   if (busy)
     abort(CommError::Kind::aborted, {rank},
           "[process_group] rank " + std::to_string(rank) + " left the group '" + options.name +
-              "' with operations under way");
+              "' with operations under way",
+          /*wait=*/true);
   {
     std::unique_lock lock(helpers_->mutex);
     helpers_->state = nullptr;
@@ -110,7 +111,7 @@ void ProcessGroup::State::check() const {
 }
 
 void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ranks,
-                                const std::string& text) {
+                                const std::string& text, bool wait) {
   AbortNote note;
   note.kind = static_cast<uint32_t>(kind);
   note.origin = rank;
@@ -122,11 +123,13 @@ void ProcessGroup::State::abort(CommError::Kind kind, const std::vector<int>& ra
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = error_of(note);
   }
-  engine->abort(note);
+  engine->abort(note, wait);
 }
 
-Deadline ProcessGroup::State::waits_end(Milliseconds timeout) const {
-  return deadline_in(timeout - std::min(engine->telling_takes(), timeout / 4));
+Deadline ProcessGroup::State::waits_end(Milliseconds timeout, const Header& header) const {
+  Milliseconds after = engine->telling_takes();
+  if (header.over_cards) after += gpu::kLinkAbortTakes;
+  return deadline_in(timeout - std::min(after, timeout / 4));
 }
 
 std::string ProcessGroup::State::place(const std::string& op_text) const {
@@ -135,7 +138,7 @@ std::string ProcessGroup::State::place(const std::string& op_text) const {
 }
 
 void ProcessGroup::State::tell(const detail::Failure& f, const std::string& op_text) {
-  abort(f.kind, f.ranks, place(op_text) + f.what);
+  abort(f.kind, f.ranks, place(op_text) + f.what, /*wait=*/true);
 }
 
 std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
@@ -144,9 +147,10 @@ std::exception_ptr ProcessGroup::State::fail_with(const std::string& op_text) {
   } catch (const detail::Failure& f) { tell(f, op_text); } catch (const detail::GroupEnded&) {
     // failure() knows
   } catch (const std::exception& e) {
-    abort(CommError::Kind::aborted, {rank}, place(op_text) + e.what());
+    abort(CommError::Kind::aborted, {rank}, place(op_text) + e.what(), /*wait=*/true);
   } catch (...) {
-    abort(CommError::Kind::aborted, {rank}, place(op_text) + "threw what is no std::exception");
+    abort(CommError::Kind::aborted, {rank}, place(op_text) + "threw what is no std::exception",
+          /*wait=*/true);
   }
   return failure();
 }
@@ -230,13 +234,14 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
   try {
     const RecordScope scope("ProcessGroup");
     Channel channel(
-        *engine, staging_, rank, size, numbered(t.header.sequence), waits_end(t.timeout),
+        *engine, staging_, rank, size, numbered(t.header.sequence), waits_end(t.timeout, t.header),
         [&](const detail::Failure& f) { tell(f, t.header.text()); },
         &wire_bytes[static_cast<size_t>(t.header.op)]);
     channel.show(t.header, inbox_, numbered(t.header.sequence + 1), [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
     channel.on(t.lies);
+    if (!t.header.over_cards) channel.wait_for_tensors();
     channel.share_memory(shared_memory.get());
     if (t.header.over_cards) channel.go_over(card_of_all(channel, t.lies));
     if (t.run) t.run(channel);
@@ -290,16 +295,18 @@ Work ProcessGroup::State::start(detail::Message message) {
   } catch (const std::system_error& e) {
     messages_.pop_back();
     ring_.ended(ticket, false);
+    --count;  // none was sent: the next one has its number
     fail("process_group", "a message of the group '", options.name, "' needs a thread: ", e.what());
   }
   return work;
 }
 
 void ProcessGroup::State::run(const detail::Message& m) {
-  Channel channel(*engine, staging_, rank, size, m.tag, waits_end(m.timeout),
+  Channel channel(*engine, staging_, rank, size, m.tag, waits_end(m.timeout, m.header),
                   [&](const detail::Failure& f) { tell(f, m.header.text()); });
   channel.with_peer(m.peer);
   channel.on(m.lies);
+  if (!m.header.over_cards) channel.wait_for_tensors();
   const size_t bytes = m.tensor.bytes();
   const char* const late = m.sends ? "did not receive it" : "did not send it";
   if (m.sends) {

@@ -62,7 +62,8 @@ struct ProcessGroup::State {
   std::vector<OperationRecord> recent_operations() const;
   double age() const { return ring_.age(); }
   /// Ends the group here and everywhere.
-  void abort(CommError::Kind kind, const std::vector<int>& ranks, const std::string& text);
+  void abort(CommError::Kind kind, const std::vector<int>& ranks, const std::string& text,
+             bool wait);
 
   const std::unique_ptr<detail::Engine> engine;
   const int rank, size;
@@ -102,7 +103,7 @@ struct ProcessGroup::State {
                       const detail::Header& theirs);
   void abort_cards();
   // The error is to come by the deadline, also where some of those who are told cannot be reached.
-  Deadline waits_end(Milliseconds timeout) const;
+  Deadline waits_end(Milliseconds timeout, const detail::Header& header) const;
   std::string place(const std::string& op_text) const;
   void tell(const detail::Failure& failure, const std::string& op_text);
   // The failure that is being handled, as the group's.

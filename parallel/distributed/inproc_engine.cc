@@ -127,7 +127,7 @@ class InprocEngine final : public Engine {
   TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override {
     return std::make_unique<Recv>(hub_, Key(from, rank_, tag), data, bytes);
   }
-  void abort(const AbortNote& note) override {
+  void abort(const AbortNote& note, bool /*wait*/) override {
     const std::lock_guard lock(hub_->mutex);
     if (!hub_->note) hub_->note = note;
     hub_->changed.notify_all();

@@ -53,7 +53,8 @@ uint64_t ProcessGroup::shared_bytes() const {
 void ProcessGroup::abort(const std::string& reason) {
   state_->abort(CommError::Kind::aborted, {},
                 "[process_group] group '" + name() + "' aborted by rank " + std::to_string(rank()) +
-                    ": " + reason);
+                    ": " + reason,
+                /*wait=*/false);
 }
 
 Work ProcessGroup::broadcast(Tensor t, int root, const CollectiveOptions& o) {

@@ -75,8 +75,9 @@ struct CollectiveOptions {
 struct GroupOptions {
   std::string name = "world";
   /// Of each operation, from when it begins to its error. Over Gloo the other ranks are waited for
-  /// three quarters of it, or all but 1.25 s: telling them takes the rest, where some cannot be
-  /// reached. (A timeout below 5 s may be exceeded for that, by a second at most.)
+  /// three quarters of it, or all but 1.25 s (between cards 3.25 s): telling them takes the rest,
+  /// where some cannot be reached. A shorter timeout than four times as much may be exceeded for
+  /// that, by little more than a second (between cards three).
   Milliseconds timeout = kDefaultTimeout;
   /// "gloo": GPUs' tensors go through the host. "nccl", or "cpu:gloo,cuda:nccl": they go from card
   /// to card, what lies on the host still goes by Gloo. Empty: the parent's, of a subgroup; else
@@ -178,7 +179,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   std::shared_ptr<ProcessGroup> regroup(const std::vector<int>& survivors,
                                         GroupOptions options = {});
 
-  /// Ends the group on every rank: waits throw CommAborted with this text.
+  /// Ends the group on every rank: waits throw CommAborted with this text. Ranks that cannot be
+  /// reached are not waited for, but by ~ProcessGroup: for a second.
   void abort(const std::string& reason);
   /// Throws what the group failed with; nothing while it is whole.
   void check() const;

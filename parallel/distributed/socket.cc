@@ -129,10 +129,12 @@ bool Socket::read_frame(std::string& payload, Deadline deadline, uint32_t most) 
   return read_all(payload.data(), size, deadline);
 }
 
-Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why) {
+Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why,
+                  bool now) {
   // The other side may start later: asked again until the deadline.
   for (auto pause = Milliseconds(5);; pause = std::min(pause * 2, Milliseconds(200))) {
     const Addresses addresses = resolve_host(host, port, false, why);
+    bool refused = false;
     for (const addrinfo* a = addresses.get(); a; a = a->ai_next) {
       Socket s(socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a->ai_protocol));
       if (!s.open()) continue;
@@ -154,7 +156,9 @@ Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std
         error = ECONNREFUSED;
       }
       why = std::strerror(error);
+      refused = refused || error == ECONNREFUSED;
     }
+    if (now && refused) return {};
     if (time_left(deadline).count() == 0) return {};
     std::this_thread::sleep_for(std::min(pause, time_left(deadline)));
   }

@@ -36,8 +36,10 @@ class Socket {
   int fd_ = -1;
 };
 
-/// Not open where nobody listens until the deadline. `why` says what happened last.
-Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why);
+/// Not open where nobody listens until the deadline, or, with `now`, where nobody listens now. `why`
+/// says what happened last.
+Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why,
+                  bool now = false);
 /// Not open where the port is taken or the host is not ours.
 Socket listen_on(const std::string& host, uint16_t port, std::string& why);
 uint16_t port_of(const Socket& listening);

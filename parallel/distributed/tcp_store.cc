@@ -272,10 +272,14 @@ struct TcpStore::State {
   std::string address;
 
   std::string where() const { return "tcp://" + host + ":" + std::to_string(port); }
+  std::string gone() const {
+    return "the store at " + where() + " is gone: rank 0's process, which serves it, ended";
+  }
 
-  Socket connect(Deadline deadline) {
+  // `again`: the store was there.
+  Socket connect(Deadline deadline, bool again) {
     for (bool later = false;; later = true) {
-      if (Socket s = meet(deadline, later); s.open()) return s;
+      if (Socket s = meet(deadline, later, again); s.open()) return s;
       RAMET_CHECK(time_left(deadline).count() > 0, "store", "Timeout: the store at ", where(),
                   " is one that rank ", client.rank,
                   " has left already, and rank 0 has not made a new one");
@@ -284,9 +288,10 @@ struct TcpStore::State {
   }
 
   // Not open: later. That may be said, too, by a server that ends without an answer.
-  Socket meet(Deadline deadline, bool later) {
+  Socket meet(Deadline deadline, bool later, bool again) {
     std::string why, frame;
-    Socket s = detail::connect_to(host, port, deadline, why);
+    Socket s = detail::connect_to(host, port, deadline, why, again);
+    RAMET_CHECK(s.open() || !again, "store", gone(), " (", why, ")");
     RAMET_CHECK(
         s.open(), "store", "Timeout: no store answers at ", where(), " (", why,
         "): is rank 0 running, and are MASTER_ADDR and MASTER_PORT the same for all ranks?");
@@ -319,11 +324,10 @@ struct TcpStore::State {
         idle.pop_back();
       }
     }
-    if (!s.open()) s = connect(deadline_in(kPatience));
+    if (!s.open()) s = connect(deadline_in(kPatience), /*again=*/true);
     const Deadline deadline = deadline_in(longest + kPatience);
     std::string frame;
-    RAMET_CHECK(s.write_frame(request, deadline) && s.read_frame(frame, deadline), "store",
-                "the store at ", where(), " is gone: rank 0's process, which serves it, ended");
+    RAMET_CHECK(s.write_frame(request, deadline) && s.read_frame(frame, deadline), "store", gone());
     {
       const std::lock_guard lock(mutex);
       idle.push_back(std::move(s));
@@ -350,7 +354,7 @@ TcpStore::TcpStore(std::string host, uint16_t port, const StoreClient& client, M
   state_->port = port;
   state_->client = client;
   state_->server = std::move(server);
-  Socket first = state_->connect(deadline_in(timeout));
+  Socket first = state_->connect(deadline_in(timeout), /*again=*/false);
   state_->address = detail::local_address_of(first);
   state_->idle.push_back(std::move(first));
 }

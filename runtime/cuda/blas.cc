@@ -122,10 +122,12 @@ cudaDataType_t type_of(ScalarType t) {
   }
 }
 
-// The largest power of two, at most 256, that divides all addresses of rows.
+// The largest power of two, at most 16, that divides all addresses of rows. Of more nothing is
+// told: a member of flat memory and a tensor of its own, or a replica's copy, may lie on other
+// multiples, and are to have the same algorithm, and bits.
 uint32_t alignment(const void* p, int64_t ld, int64_t batch, ScalarType t) {
   const auto bytes = static_cast<uint64_t>(item_size(t));
-  uint64_t all = reinterpret_cast<uint64_t>(p) | 256;
+  uint64_t all = reinterpret_cast<uint64_t>(p) | 16;
   for (int64_t stride : {ld, batch}) all |= static_cast<uint64_t>(stride) * bytes;
   return static_cast<uint32_t>(all & (~all + 1));
 }

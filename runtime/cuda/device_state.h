@@ -5,10 +5,11 @@
 // Kernels and allocations belong to the compute stream. Copies from and to the host and other
 // devices have streams of their own, so that they overlap with kernels: a copy waits for what the
 // compute stream was given before it, and the compute stream waits for the copy. So in the order of
-// the program nothing changes; what is gained is that the two directions, and several devices, go
-// on side by side, and that a copy out does not hold up the next kernels (they wait for it only
-// where its memory is given back). Copies that the host does not wait for wait for less: Note in
-// runtime/pinned.h.
+// the program nothing changes; what is gained is that the two directions go on side by side, and
+// that a copy out does not hold up the next kernels (they wait for it only where its memory is given
+// back). A copy to another GPU does: the sender goes on after it, so where there are several the
+// receivers fetch them (FanOut in parallel/peers.h). Copies that the host does not wait for wait for
+// less: Note in runtime/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -24,6 +24,7 @@ namespace {
 constexpr const char* kOp = "process_group";
 constexpr int kOldest = 21400;  // blocking = 0 and ncclCommInitRankConfig
 constexpr std::chrono::seconds kPatience(2);
+using Deadline = std::chrono::steady_clock::time_point;
 
 struct OwnStream {
   cudaStream_t stream = nullptr;
@@ -37,11 +38,12 @@ struct OwnStream {
   OwnStream(const OwnStream&) = delete;
 };
 
-// Until `done` says so; false after kPatience.
-template <class F> bool within_patience(const F& done) {
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+Deadline patience() { return std::chrono::steady_clock::now() + kPatience; }
+
+// Until `done` says so; false at the deadline.
+template <class F> bool comes_by(Deadline deadline, const F& done) {
   while (!done()) {
-    if (std::chrono::steady_clock::now() > until) return false;
+    if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return true;
@@ -70,7 +72,7 @@ class NcclLink final : public gpu::Link {
     const ncclResult_t code = library_.init_rank(&comm_, size, unique, rank, &config);
     if (code != ncclSuccess && code != ncclInProgress) {
       const std::string text = failure("ncclCommInitRankConfig", code);
-      abort();
+      abort(patience());
       throw gpu::LinkError(text, code == ncclRemoteError);
     }
   }
@@ -81,12 +83,12 @@ class NcclLink final : public gpu::Link {
       const CardGuard card(kOp, state_);
       const ncclResult_t code = library_.finalize(comm_);
       if ((code == ncclSuccess || code == ncclInProgress) &&
-          within_patience([this] { return settled(); })) {
+          comes_by(patience(), [this] { return settled(); })) {
         (void)library_.destroy(comm_);
         return;
       }
     } catch (const Error& e) { log(LogLevel::Info, e.what()); }
-    abort();
+    abort(patience());
   }
 
   bool settled() override {
@@ -157,12 +159,12 @@ class NcclLink final : public gpu::Link {
     return true;
   }
 
-  void abort() noexcept override {
+  void abort(Deadline deadline) noexcept override {
     if (!comm_) return;
     try {
       const CardGuard card(kOp, state_);
       (void)library_.abort(std::exchange(comm_, nullptr));
-      if (!within_patience([this] { return !is_not_ready(cudaStreamQuery(stream_.stream)); }))
+      if (!comes_by(deadline, [this] { return !is_not_ready(cudaStreamQuery(stream_.stream)); }))
         log(LogLevel::Warning, ramet::detail::join("[process_group] NCCL's work on cuda:", device_,
                                                    " goes on although it was aborted"));
       (void)cudaGetLastError();

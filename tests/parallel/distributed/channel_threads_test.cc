@@ -25,7 +25,7 @@ class Counting final : public Engine {
     ++asked[tag];
     return inner_->recv(from, tag, data, bytes);
   }
-  void abort(const AbortNote& note) override { inner_->abort(note); }
+  void abort(const AbortNote& note, bool wait) override { inner_->abort(note, wait); }
   void probe(int rank) override { inner_->probe(rank); }
   std::optional<AbortNote> ended() const override { return inner_->ended(); }
 

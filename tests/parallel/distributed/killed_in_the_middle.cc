@@ -8,6 +8,7 @@
 #include "tests/fuzz.h"
 #include "tests/parallel/distributed/groups.h"
 #include "tests/parallel/distributed/processes.h"
+#include "tests/share.h"
 
 namespace ramet::distributed {
 namespace {
@@ -209,6 +210,7 @@ void kill_in_the_middle(const std::string& collective, int rounds, bool share) {
   const auto* found = std::ranges::find(kCollectives, collective, &Collective::name);
   ASSERT_NE(found, std::end(kCollectives)) << collective;
   const bool shares = share && collective.starts_with("all_reduce");
+  rounds = std::max(1, rounds / testing::one_repeat_in());
   fuzz::announce(rounds);
   std::mt19937_64 random(fuzz::seed() + 19);
   until_hit(rounds, [&] {

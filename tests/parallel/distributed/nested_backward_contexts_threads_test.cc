@@ -17,6 +17,7 @@
 #include "runtime/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/recomputed.h"
+#include "tests/share.h"
 
 namespace ramet::distributed {
 namespace {
@@ -235,7 +236,7 @@ TEST(NestedContexts, NoGradientOfAReplicaIsLost) {
       net->beside = beside;
       Replicas dp(net, two_devices());
       const double expected = 12 + 2 * beside;
-      for (int step = 0; step < 40; ++step) {
+      for (int step = 0; step < 40 / testing::one_repeat_in(); ++step) {
         net->zero_grad();
         dp(ones({2, 1}).set_requires_grad(true)).sum().backward();
         ASSERT_EQ(net->w.grad().min().item<double>(), expected) << static_cast<int>(how);

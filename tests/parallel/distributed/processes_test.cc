@@ -162,6 +162,43 @@ TEST(Processes, StoppedInTheMiddle) {
   });
 }
 
+// The stopped rank takes no note of the end: it is told in vain before the error, and within the
+// timeout. A further group that the error ends is not held up by it. Three tries: on a busy machine
+// any process may stand still for a while.
+TEST(Processes, AnErrorComesWithinItsTimeout) {
+  bool in_time = false;
+  for (int i = 0; i < 3 && !in_time; ++i) {
+    Ranks ranks;
+    ranks.start(3, [](int rank, const std::string& url, Shared&) {
+      const auto group = init_process_group(url, within(seconds(60)));
+      const auto beside = group->subgroup({0, 1, 2});
+      beside->barrier().wait();
+      group->set_timeout(seconds(5));
+      if (rank == 1) raise(SIGSTOP);
+      const auto begun = std::chrono::steady_clock::now();
+      const auto since = [&begun] { return std::chrono::steady_clock::now() - begun; };
+      try {
+        group->barrier().wait();
+        return 1;
+      } catch (const CommTimeout& e) {
+        if (e.ranks() != std::vector<int>{1}) return 2;
+      }
+      if (since() < std::chrono::milliseconds(3700)) return 3;  // three quarters
+      const bool early = since() < seconds(5);
+      beside->abort("the other group has ended");
+      if (error_of([&] { beside->check(); }).empty()) return 4;
+      return early && since() < std::chrono::milliseconds(5400) ? 0 : 5;
+    });
+    in_time = true;
+    for (const int rank : {0, 2}) {
+      const int code = ranks.finish(rank);
+      ASSERT_TRUE(code == 0 || code == 5) << "rank " << rank << ": " << code;
+      in_time = in_time && code == 0;
+    }
+  }
+  EXPECT_TRUE(in_time);
+}
+
 // The store's process is the one that dies: the others are told by their connections.
 TEST(Processes, RankZeroKilled) {
   const std::string url = "tcp://127.0.0.1:" + std::to_string(free_port()) + "?world_size=3&rank=";

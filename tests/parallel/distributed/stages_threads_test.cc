@@ -280,5 +280,44 @@ TEST(Stages, ARunGoesOnWithItsDraws) {
   });
 }
 
+struct Remembers final : ReduceStage {
+  Tensor kept;
+  bool refuses = false;
+  explicit Remembers(double value) : kept(full({2}, value)) {}
+  std::string description() const override { return "remembers"; }
+  bool lossless() const override { return true; }
+  void reduce(std::vector<StageValues>&, const StageNext&) override {}
+  std::map<std::string, Tensor> state() const override { return {{"0.kept", kept}}; }
+  void load_state(const std::map<std::string, Tensor>& state) override {
+    if (refuses) throw std::runtime_error("not this");
+    kept = state.at("0.kept");
+  }
+};
+
+TEST(Stages, AStateThatTheSecondStageRefuses) {
+  with_groups(2, seconds(60), [](const Group& g) {
+    Given net(Shapes{{4}}), again(Shapes{{4}});
+    const auto stages = [](double value) {
+      return std::vector{std::make_shared<Remembers>(value), std::make_shared<Remembers>(value)};
+    };
+    const auto saved = stages(1), loading = stages(5);
+    GivenDdp from(net, g, with_stages({saved[0], saved[1]})),
+        to(again, g, with_stages({loading[0], loading[1]}));
+    std::stringstream file;
+    serialize::OutputArchive out;
+    from.comm_stages().save(out);
+    out.save_to(file);
+    serialize::InputArchive archive;
+    archive.load_from(file);
+    loading[1]->refuses = true;
+    expect_part(error_of([&] { to.comm_stages().load(archive); }), "not this");
+    EXPECT_EQ(loading[0]->kept[0].item<float>(), 5);
+    loading[1]->refuses = false;
+    to.comm_stages().load(archive);
+    EXPECT_EQ(loading[0]->kept[0].item<float>(), 1);
+    EXPECT_EQ(loading[1]->kept[0].item<float>(), 1);
+  });
+}
+
 }  // namespace
 }  // namespace ramet::distributed

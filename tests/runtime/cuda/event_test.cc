@@ -6,6 +6,7 @@
 #include "runtime/cuda/data_faults.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/devices.h"
+#include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -14,26 +15,12 @@ namespace {
 using cuda::Queue;
 const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
-void queue(int device, void (*work)(void*), void* data) {
-  cuda::DeviceState& state = cuda::device_state(device, "test");
-  const cuda::CardGuard card("test", state);
-  RAMET_CUDA("test", device, cudaLaunchHostFunc(state.stream(Queue::kCompute, "test"), work, data));
-}
 /// Under any schedule that is asked for: a gate is opened by the thread that looks.
 emulated::Settings side_by_side() {
   emulated::Settings settings = gpu_settings();
   settings.streams = emulated::StreamMode::Async;
   return settings;
 }
-/// Work that ends when it is let go.
-struct Gate {
-  std::atomic<bool> open{false}, passed{false};
-  static void wait(void* gate) {
-    auto& g = *static_cast<Gate*>(gate);
-    while (!g.open) std::this_thread::yield();
-    g.passed = true;
-  }
-};
 
 TEST(GpuEvents, StandForWhatWasQueuedBefore) {
   const Gpus gpus(side_by_side());

@@ -79,7 +79,7 @@ TEST(NcclOfOneRank, AbortedAndMadeAgain) {
     auto link = link_of_one();
     Memory<float> x({7});
     link->sum(x.at, 1, kFloat);
-    link->abort();
+    link->abort(std::chrono::steady_clock::now() + gpu::kLinkAbortTakes);
     link = nullptr;
     EXPECT_EQ(x.values(), std::vector<float>{7});
   }

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
+#include "tests/runtime/cuda/gate.h"
 
 namespace ramet::testing {
 namespace {
@@ -97,6 +98,36 @@ TEST(GpuGroupFailures, ARankThatDoesNotCome) {
       EXPECT_TRUE(same(t, full({4}, 4.0))) << way;
       rest->barrier().wait();
       over = true;
+    });
+  }
+}
+
+// A kernel before the operation that does not end: staged copies would wait for it.
+TEST(GpuGroupFailures, ATensorThatIsNotReady) {
+  const Gpus gpus(rank_gpus(2));
+  for (const Way& way : {kStagedThreads, kStagedGloo}) {
+    Gate gate;
+    std::atomic<bool> reported{false};
+    with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
+      const int me = g->rank();
+      const Tensor t = full({5}, me + 1.0, gpu(me));
+      if (me == 1) queue(1, Gate::wait, &gate);
+      CollectiveOptions o("late");
+      o.timeout = Milliseconds(600);
+      try {
+        g->all_reduce(t, o).wait();
+        ADD_FAILURE() << "no error";
+      } catch (const CommTimeout& e) { EXPECT_EQ(e.ranks(), std::vector<int>{1}) << e.what(); }
+      if (me == 1) {
+        EXPECT_FALSE(gate.passed) << way;
+        reported = true;
+        return;
+      }
+      const auto late = std::chrono::steady_clock::now() + in_time(seconds(5));
+      while (!reported && std::chrono::steady_clock::now() < late)
+        std::this_thread::sleep_for(Milliseconds(1));
+      gate.open = true;
+      EXPECT_TRUE(same(t, full({5}, me + 1.0))) << way;
     });
   }
 }

@@ -35,30 +35,37 @@ __global__ void weight_sum_kernel(const void* weight, ScalarType dtype, int64_t 
   if (threadIdx.x == 0) *out = sum;
 }
 
-// max and log sum exp(x - max) of a row, for all threads of its group.
+// Two large blocks hide each other's waits; double's registers are enough for one.
+template <class S, int kGroup>
+constexpr int kBlocksAtOnce = kGroup > kThreads && sizeof(ComputeOf<S>) == 4 ? 2 : 1;
+
+// max and log sum exp(x - max) of a row, for all threads of its group, in one pass: a thread scales
+// its sum down when its maximum rises (Milakov and Gimelshein 2018).
 template <class S, int kGroup>
 __device__ __forceinline__ void statistics_of(const Row<S>& x, int place, ComputeOf<S>& top,
                                               ComputeOf<S>& log_sum, ComputeOf<S>* shared) {
   using T = ComputeOf<S>;
   const T none = static_cast<T>(-INFINITY);
-  T v[kPack], sum = T(0);
-  top = none;
+  T v[kPack], own = none, sum = T(0);  // a NaN may escape the maximum, never the sum
   over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
     x.get(c, v, none);
+    T most = own;
     RAMET_UNROLL
-    for (int j = 0; j < kPack; ++j) top = Larger()(v[j], top);
-  });
-  top = over_group<kGroup>(top, Larger(), shared);
-  over_row_packs<kGroup>(x.n, place, [&](int64_t c) {
-    x.get(c, v, top);
+    for (int j = 0; j < kPack; ++j) most = Larger()(v[j], most);
+    if (most > own) sum *= vexp(own - most), own = most;
+    const T from = own > none ? own : T(0);  // -inf - -inf is NaN, and greater ones may follow
     RAMET_UNROLL
-    for (int j = 0; j < kPack; ++j) sum += c + j < x.n ? vexp(v[j] - top) : T(0);
+    for (int j = 0; j < kPack; ++j) sum += vexp(v[j] - from);
   });
-  log_sum = vlog(over_group<kGroup>(sum, Plus(), shared));
+  top = over_group<kGroup>(own, Larger(), shared);
+  // NaN where nothing in the row is more than -inf: it has no softmax.
+  log_sum = vlog(over_group<kGroup>(sum * vexp(own - top), Plus(), shared));
 }
-template <class S, int kGroup> __global__ void statistics_kernel(CrossEntropyArgs a, bool packed) {
+template <class S, int kGroup>
+__global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
+    statistics_kernel(CrossEntropyArgs a, bool packed) {
   using T = ComputeOf<S>;
-  __shared__ T shared[kWarps];
+  __shared__ T shared[kWarpsOf<kGroup>];
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
     T top, log_sum;
     statistics_of<S, kGroup>(row_of<S>(a.x, row, a.cols, packed), place, top, log_sum, shared);
@@ -89,7 +96,12 @@ __device__ __forceinline__ void write_slopes(const Row<S>& x, const Row<S>& dx,
     for (int j = 0; j < kPack; ++j) {
       v[j] = s.log_probs ? T(0) : vexp(v[j] - s.top - s.log_sum) * s.all;
       if (s.each != T(0)) v[j] = fma(w[j], s.each, v[j]);
-      if (c + j == s.target) v[j] = static_cast<T>(static_cast<double>(v[j]) - s.one);
+    }
+    if (c <= s.target && s.target < c + kPack) {
+      const int at = static_cast<int>(s.target - c);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j)
+        if (j == at) v[j] = static_cast<T>(static_cast<double>(v[j]) - s.one);
     }
     dx.put(c, v);
   });
@@ -220,19 +232,22 @@ template <class T> __global__ void sum_group_losses_kernel(CrossEntropyConsumeAr
 }
 
 template <class S, int kGroup>
-__global__ void consume_kernel(CrossEntropyConsumeArgs a, const double* weight_sum, double* losses,
-                               bool packed) {
+__global__ void __launch_bounds__(kBlockOf<kGroup>, (kBlocksAtOnce<S, kGroup>))
+    consume_kernel(CrossEntropyConsumeArgs a, const double* weight_sum, double* losses,
+                   bool packed) {
   using T = ComputeOf<S>;
-  __shared__ T shared[kWarps];
+  __shared__ T shared[kWarpsOf<kGroup>];
   const double sharp = 1 - a.smoothing, smooth = a.smoothing / static_cast<double>(a.cols),
                g = a.reduction == LossReduction::kMean ? 1 / *a.total_weight : 1;
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
     const Row<S> x = row_of<S>(a.x, row, a.cols, packed),
                  weight = row_of<S>(a.weight, 0, a.cols, packed);
-    T top, log_sum;
-    statistics_of<S, kGroup>(x, place, top, log_sum, shared);
     const int64_t target = row < 0 ? a.ignore_index : a.target[row];
     const bool counts = counts_for(target, a.ignore_index, a.cols);
+    // Before the block's or the warp's barriers, behind which somebody overwrites it.
+    const T at_target = counts && place == 0 ? Cast<T, S>::load(x.p[target]) : T(0);
+    T top, log_sum;
+    statistics_of<S, kGroup>(x, place, top, log_sum, shared);
     T spread = T(0);  // sum_c w[c] (x[c] - max)
     if (smooth != 0) {
       T v[kPack], w[kPack];
@@ -241,10 +256,8 @@ __global__ void consume_kernel(CrossEntropyConsumeArgs a, const double* weight_s
         RAMET_UNROLL
         for (int j = 0; j < kPack; ++j) spread = fma(v[j] - top, w[j], spread);
       });
+      spread = over_group<kGroup>(spread, Plus(), shared);
     }
-    // Behind the block's or the warp's barrier nobody reads the target's element any more.
-    const T at_target = counts && place == 0 ? Cast<T, S>::load(x.p[target]) : T(0);
-    spread = over_group<kGroup>(spread, Plus(), shared);
     if constexpr (kGroup == kWarp) __syncwarp();  // shuffles do not order memory
     if (row < 0) return;
     if (!counts) {
@@ -289,14 +302,15 @@ template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
   const char* name = "cross_entropy";
   sum_weights<T>(name, a, where);
   if (a.rows > 0) {
-    if (!a.log_probs)
+    if (!a.log_probs)  // by the groups that consume() has, so that both find the same
       by_row_type(a.dtype, [&](auto s) {
         using S = decltype(s);
-        start_rows(name, where, a.rows, a.cols, statistics_kernel<S, kWarp>,
-                   statistics_kernel<S, kThreads>, a, rows_packed(a.dtype, a.cols, a.x));
+        start_long_rows(name, where, a.rows, a.cols, statistics_kernel<S, kWarp>,
+                        statistics_kernel<S, kThreads>, statistics_kernel<S, kLargeThreads>, a,
+                        rows_packed(a.dtype, a.cols, a.x));
       });
-    start(name, where, grid_of(ceil_div(a.rows, kLossGroup)),
-          kThreads, 0, losses_kernel<T>, a, weight_sum_of(a.workspace, a.rows));
+    start(name, where, grid_of(ceil_div(a.rows, kLossGroup)), kThreads, 0, losses_kernel<T>, a,
+          weight_sum_of(a.workspace, a.rows));
   }
   start(name, where, dim3(1), 1, 0, total_kernel<T>, a);
 }
@@ -323,8 +337,9 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) 
   if (a.rows > 0)
     by_row_type(a.dtype, [&](auto s) {
       using S = decltype(s);
-      start_rows(name, where, a.rows, a.cols, consume_kernel<S, kWarp>, consume_kernel<S, kThreads>,
-                 a, weight_sum_of(a.workspace, a.rows), losses, packed);
+      start_long_rows(name, where, a.rows, a.cols, consume_kernel<S, kWarp>,
+                      consume_kernel<S, kThreads>, consume_kernel<S, kLargeThreads>, a,
+                      weight_sum_of(a.workspace, a.rows), losses, packed);
     });
   start_for(name, where, groups, group_losses_kernel, a, losses);
   start(name, where, dim3(1), 1, 0, sum_group_losses_kernel<T>, a);

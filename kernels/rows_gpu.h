@@ -19,6 +19,13 @@ namespace ramet::kernels::RAMET_VARIANT {
 constexpr int kWarp = 32, kWarps = kThreads / kWarp;
 /// Rows up to this length have a warp each.
 constexpr int64_t kWarpColumns = 1024;
+/// Rows beyond this length that are read twice (start_long_rows) have a larger block: so few of
+/// them are under way at a time that the L2 cache still has what is read again.
+constexpr int kLargeThreads = 512;
+constexpr int64_t kBlockColumns = 4 * kLargeThreads * kPack;
+/// Threads and warps of a block of groups of kGroup threads.
+template <int kGroup> constexpr int kBlockOf = kGroup > kThreads ? kGroup : kThreads;
+template <int kGroup> constexpr int kWarpsOf = kBlockOf<kGroup> / kWarp;
 
 struct Plus {
   template <class T> __device__ T operator()(T a, T b) const { return a + b; }
@@ -31,7 +38,8 @@ struct Smaller {
 };
 
 /// op over the values of a group, for all its threads, in an order that depends on kGroup alone.
-/// REQUIRES: op is commutative; `shared` holds kWarps values; all threads of the block come here.
+/// REQUIRES: op is commutative; `shared` holds kWarpsOf<kGroup> values; all threads of the block
+/// come here.
 template <int kGroup, class T, class Op> __device__ T over_group(T value, const Op& op, T* shared) {
   for (int step = kWarp / 2; step > 0; step /= 2)
     value = op(value, __shfl_xor_sync(0xffffffffu, value, step));
@@ -41,14 +49,14 @@ template <int kGroup, class T, class Op> __device__ T over_group(T value, const 
   if (threadIdx.x % kWarp == 0) shared[warp] = value;
   __syncthreads();
   T all = shared[0];
-  for (int w = 1; w < kWarps; ++w) all = op(all, shared[w]);
+  for (int w = 1; w < kWarpsOf<kGroup>; ++w) all = op(all, shared[w]);
   return all;
 }
 
 /// Calls f(row, place) for every row, place in [0, kGroup); with `row` < 0 where a group has none
 /// left and goes along for the sake of over_group().
 template <int kGroup, class F> __device__ void over_rows(int64_t rows, const F& f) {
-  constexpr int kRowsAtOnce = kThreads / kGroup;
+  constexpr int kRowsAtOnce = kBlockOf<kGroup> / kGroup;
   const int place = static_cast<int>(threadIdx.x) % kGroup;
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * kRowsAtOnce; first < rows;
        first += static_cast<int64_t>(gridDim.x) * kRowsAtOnce) {
@@ -131,6 +139,17 @@ void start_rows(const char* name, Stream where, int64_t rows, int64_t cols,
   const bool warps = cols <= kWarpColumns;
   const int64_t blocks = warps ? ceil_div(rows, kWarps) : rows;
   start(name, where, grid_of(blocks), kThreads, 0, warps ? by_warp : by_block,
+        std::forward<Arguments>(arguments)...);
+}
+/// The same with a third kernel, for large blocks, which the length of a row alone decides on.
+template <class... Parameters, class... Arguments>
+void start_long_rows(const char* name, Stream where, int64_t rows, int64_t cols,
+                     void (*by_warp)(Parameters...), void (*by_block)(Parameters...),
+                     void (*by_large_block)(Parameters...), Arguments&&... arguments) {
+  if (cols <= kBlockColumns)
+    return start_rows(name, where, rows, cols, by_warp, by_block,
+                      std::forward<Arguments>(arguments)...);
+  start(name, where, grid_of(rows), kLargeThreads, 0, by_large_block,
         std::forward<Arguments>(arguments)...);
 }
 

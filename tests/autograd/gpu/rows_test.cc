@@ -1,6 +1,9 @@
 // Kernels of rows on a GPU: the same bits wherever a row lies, and the CPU's values.
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
 
 #include "autograd/autograd.h"
 #include "autograd/ops/layer_norm.h"
@@ -11,10 +14,14 @@
 namespace ramet::kernels {
 namespace {
 
+double tolerance(ScalarType t) {
+  return t == kDouble ? 1e-13 : t == kFloat ? 1e-5 : t == kHalf ? 4e-3 : 3e-2;
+}
+
 // Rows that begin at multiples of 16 bytes are read 16 bytes at a time, others are not.
-template <class F> void check(const F& f) {
+template <class F> void check(const F& f, const std::vector<int64_t>& lengths = {8, 40, 2048}) {
   for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
-    for (int64_t cols : {8, 40, 2048}) {
+    for (int64_t cols : lengths) {
       SCOPED_TRACE(std::string(name_of(t)) + " " + std::to_string(cols));
       const int64_t rows = 5;
       const Tensor x = drawn({rows * cols + 1}, t, cols),
@@ -22,12 +29,7 @@ template <class F> void check(const F& f) {
                    apart = x.to(kGpu).slice(0, 1).view({rows, cols});
       const std::vector<double> a = numbers(f(aligned)), b = numbers(f(apart));
       EXPECT_EQ(a, b) << "where it lies makes a difference";
-      expect_near(f(aligned), numbers(f(aligned.to(kHost))),
-                  t == kDouble  ? 1e-13
-                  : t == kFloat ? 1e-5
-                  : t == kHalf  ? 4e-3
-                                : 3e-2,
-                  "values");
+      expect_near(f(aligned), numbers(f(aligned.to(kHost))), tolerance(t), "values");
     }
 }
 
@@ -124,14 +126,100 @@ TEST(RowsOnGpu, LayerNormSumsOverRows) {
 }
 TEST(RowsOnGpu, CrossEntropy) {
   const auto target = [](const Tensor& x) { return arange(5, kLong).to(x.device()); };
-  check([&](const Tensor& x) {
+  const auto plain = [&](const Tensor& x) {
     return gradient(x, [&](const Tensor& v) { return cross_entropy_loss(v, target(v)); });
-  });
-  check([&](const Tensor& x) {
+  };
+  const auto consuming = [&](const Tensor& x) {
     return gradient(x, [&](const Tensor& v) {
       return cross_entropy_loss_consuming(v.mul(2), target(v), {}, Reduction::Sum, 3, 0.1);
     });
-  });
+  };
+  check(plain), check(consuming);
+  // Rows of large blocks, of whole packs and not.
+  check(plain, {16392}), check(consuming, {16392, 16397});
+}
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// A row's values in the order in which its threads meet them.
+struct Order {
+  const char* name;
+  std::function<double(int64_t column, int64_t columns, double drawn)> at;
+};
+const std::vector<Order> orders = {
+    {"rising", [](int64_t c, int64_t n, double d) { return 80. * double(c) / double(n) - 60 + d; }},
+    {"falling",
+     [](int64_t c, int64_t n, double d) { return 20 - 80. * double(c) / double(n) + d; }},
+    {"-inf first", [](int64_t c, int64_t n, double d) { return c < n / 4 * 3 ? -kInf : 4 * d; }},
+    {"-inf last", [](int64_t c, int64_t n, double d) { return c > n / 4 ? -kInf : 4 * d; }},
+    {"-inf here and there", [](int64_t c, int64_t, double d) { return c % 3 ? -kInf : 4 * d; }},
+    {"one number at the end", [](int64_t c, int64_t n, double) { return c < n - 1 ? -kInf : 2; }},
+    {"one number", [](int64_t c, int64_t n, double) { return c == n / 2 ? -3 : -kInf; }},
+    {"far below 0", [](int64_t, int64_t, double d) { return -60000 + 4 * d; }},
+    {"nothing but -inf", [](int64_t, int64_t, double) { return -kInf; }},
+    {"inf at the end", [](int64_t c, int64_t n, double d) { return c < n - 1 ? d : kInf; }},
+    {"inf first", [](int64_t c, int64_t, double d) { return c > 0 ? d : kInf; }},
+    {"NaN first", [](int64_t c, int64_t, double d) { return c > 0 ? d : NAN; }},
+    {"NaN at the end", [](int64_t c, int64_t n, double d) { return c < n - 1 ? d : NAN; }},
+    {"NaN among -inf", [](int64_t c, int64_t n, double) { return c == n / 2 ? NAN : -kInf; }},
+    {"nothing but NaN", [](int64_t, int64_t, double) { return NAN; }},
+};
+
+// Losses and the consuming form's gradient of rows in those orders, by warps, blocks and large
+// blocks, several packs for each thread and a piece of one at the end.
+TEST(RowsOnGpu, CrossEntropyOrders) {
+  const auto rows = static_cast<int64_t>(orders.size());
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+    for (int64_t cols : {5, 803, 5003, 20008}) {
+      Tensor all = drawn({rows, cols}, kDouble, cols), target = full({rows}, cols / 2, kLong);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; ++c) {
+          double& x = all.data_ptr<double>()[r * cols + c];
+          x = orders[static_cast<size_t>(r)].at(c, cols, x);
+        }
+      target.data_ptr<int64_t>()[5] = cols - 1;  // the one number at the end
+      const Tensor rounded = all.to(t);
+      const std::vector<double> x = numbers(rounded);
+      std::vector<double> losses, slopes(x.size());
+      for (int64_t r = 0; r < rows; ++r) {
+        const double* row = x.data() + r * cols;
+        double top = -kInf, sum = 0;
+        for (int64_t c = 0; c < cols; ++c) top = std::fmax(top, row[c]);
+        for (int64_t c = 0; c < cols; ++c) sum += std::exp(row[c] - top);
+        const int64_t at = target.data_ptr<int64_t>()[r];
+        losses.push_back(std::log(sum) - (row[at] - top));
+        for (int64_t c = 0; c < cols; ++c)
+          slopes[static_cast<size_t>(r * cols + c)] = std::exp(row[c] - top) / sum - (c == at);
+      }
+      const auto expect = [&](const Tensor& got, const std::vector<double>& want, int64_t each) {
+        const std::vector<double> g = numbers(got);
+        ASSERT_EQ(g.size(), want.size());
+        for (size_t i = 0; i < g.size(); ++i) {
+          const double most = tolerance(t) * std::max(1.0, std::abs(want[i]));
+          const bool right = std::isnan(want[i])
+                                 ? std::isnan(g[i])
+                                 : g[i] == want[i] || std::abs(g[i] - want[i]) <= most;
+          ASSERT_TRUE(right) << name_of(t) << " x " << cols << ", "
+                             << orders[i / static_cast<size_t>(each)].name << ": " << g[i]
+                             << ", not " << want[i];
+        }
+      };
+      for (const Device& d : {kHost, kGpu}) {
+        const Tensor logits = rounded.to(d), classes = target.to(d);
+        expect(cross_entropy_loss(logits, classes, {}, Reduction::None), losses, 1);
+        const auto consumed = [&] {
+          return gradient(logits, [&](const Tensor& v) {
+            return cross_entropy_loss_consuming(v.mul(1), classes, {}, Reduction::Sum);
+          });
+        };
+        const Tensor got = consumed();
+        expect(got, slopes, cols);
+        const std::vector<double> once = numbers(got), twice = numbers(consumed());
+        EXPECT_EQ(std::memcmp(once.data(), twice.data(), once.size() * sizeof(double)), 0)
+            << "another gradient the second time";
+      }
+      if (testing::Test::HasFailure()) return;
+    }
 }
 
 }  // namespace

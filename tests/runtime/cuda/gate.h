@@ -5,6 +5,17 @@
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "tests/runtime/cuda/gpus.h"
+
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/checks.h"
+/// For tests in which something runs while a gate is closed.
+#define RAMET_SKIP_IF_ONE_AT_A_TIME()       \
+  if (ramet::emulated::checks().grid_begin) \
+  GTEST_SKIP() << "under the checker one operation runs at a time, on whichever device"
+#else
+#define RAMET_SKIP_IF_ONE_AT_A_TIME() (void)0
+#endif
 
 namespace ramet::testing {
 

@@ -1,4 +1,6 @@
 // broadcast and its coalesced form.
+#include <algorithm>
+
 #include "autograd/inplace.h"
 #include "autograd/layout.h"
 #include "autograd/ops/copy.h"
@@ -91,10 +93,13 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
     std::vector<kernels::CopiedTensor> dense;  // neighbours as one
     for (const auto& run : runs)
       if (run.bytes) dense.push_back({run.at[1], run.at[0], run.bytes});
-    detail::move(device, reads, writes, [device, home = tensors[0].device(), dense, strided, &fan] {
-      detail::copy_tensors(device, home, dense, /*flat=*/true, &fan);
+    const auto copies = [device, home = tensors[0].device(), dense,
+                         strided](const detail::FanOut* together) {
+      detail::copy_tensors(device, home, dense, /*flat=*/true, together);
       for (const auto& part : strided) autograd::copy_values(part.to, part.from);
-    });
+    };
+    if (fan.has(device)) copies(&fan);  // of tensors that are ready
+    else detail::move(device, reads, writes, [copies] { copies(nullptr); });
   }
   return row;
 }
@@ -116,11 +121,13 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(ArrayRef<Tensor> tensors,
     items.push_back({static_cast<int64_t>(tensors[i].nbytes()), tensors[i].scalar_type()});
   }
   const auto groups = plan_buckets(items, buffer_size, rule);
-  std::vector<std::vector<Tensor>> out;
-  bool used = false;
   if (tensors.empty()) return std::vector<std::vector<Tensor>>(where.size());
   const Device home = tensors[0].device();
-  const detail::FanOut fan(home, where);
+  // A copy that is queued behind what writes its source begins later than the others.
+  const bool ready = std::ranges::all_of(tensors, detail::is_ready);
+  const detail::FanOut fan(home, ready ? ArrayRef<Device>(where) : ArrayRef<Device>());
+  std::vector<std::vector<Tensor>> out;
+  bool used = false;
   for (Device d : where) {
     if (d == home && !used) {
       used = true;

@@ -29,9 +29,9 @@ void copy_bytes(Device to_device, void* to, Device from_device, const void* from
 /// How a kernel of `device` gets at memory of `owner`: local, peer or staged.
 comm::Route route(Device device, Device owner);
 
-/// While it lives, copy_tensors() from one GPU to several that reach its memory. They all begin
-/// after what it was given before, and it goes on after all of them: one after the other, each
-/// would wait for the one before.
+/// While it lives, copy_tensors() from one GPU to several that reach its memory, of what is ready
+/// when it is made. They all begin after what the GPU was given before, and it goes on after all of
+/// them: one after the other, each would wait for the one before.
 class FanOut {
  public:
   FanOut(Device from, ArrayRef<Device> to);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
 #include "parallel/comm.h"
 #include "parallel/replica_set.h"
 #include "runtime/devices.h"
@@ -54,6 +55,33 @@ TEST(FanOut, Broadcast) {
     expect_side_by_side([&] { rows = parallel::broadcast_coalesced(tensors, gpus(3)); });
     for (const auto& row : rows)
       for (size_t i = 0; i < count; ++i) EXPECT_EQ(values(row[i]), values(tensors[i]));
+  }
+}
+
+void expect_three_rows(const Tensor& x, const Values& expected) {
+  const auto rows = parallel::comm::broadcast_coalesced({x, x}, gpus(3));
+  for (const auto& row : rows)
+    for (const Tensor& t : row) EXPECT_EQ(values(t), expected);
+}
+
+// The source is being written: by a copy that nobody waited for, and by a task of its device.
+TEST(FanOut, OfWhatIsStillComing) {
+  for (const auto mode : {emulated::StreamMode::Async, emulated::StreamMode::Lazy}) {
+    emulated::Settings settings = three();
+    settings.streams = mode;
+    const Gpus all(settings);
+    const Tensor x = counting({500}, kFloat), pinned = x.pin_memory();
+    expect_three_rows(x.to(TensorOptions(gpu(0))), values(x));  // peers are tried
+    expect_three_rows(pinned.to(TensorOptions(gpu(0)), /*non_blocking=*/true), values(x));
+
+    const Tensor y = zeros({500}, TensorOptions(gpu(0)));
+    const auto write = [y] {
+      const devices::OperandsReady ready;  // it does not wait for itself
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      autograd::fill_values(y, 7);
+    };
+    y.storage_impl()->pending = devices::post(gpu(0), write);
+    expect_three_rows(y, values(full({500}, 7)));
   }
 }
 

@@ -31,12 +31,10 @@ comm::Route route(Device device, Device owner) {
 }
 
 namespace {
+
 void order(Stream earlier, Stream later) {
   capture::in_turn([=] { gpu::library()->order(earlier, later); });
 }
-}  // namespace
-
-namespace {
 
 void call_copies(Device device, const std::vector<kernels::CopiedTensor>& tensors) {
   constexpr size_t kMost = kernels::kCopiedTensors;

@@ -16,7 +16,7 @@ namespace gpu {
 
 /// Bytes of make_link_id().
 inline constexpr size_t kLinkId = 128;
-/// How long Link::abort() waits for a device that does not end its work.
+/// How long a link that is given up waits for a device, or other ranks, that do not end its work.
 inline constexpr std::chrono::seconds kLinkAbortTakes(2);
 
 /// What a link failed with: its library's words.

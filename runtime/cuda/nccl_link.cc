@@ -23,7 +23,6 @@ namespace {
 
 constexpr const char* kOp = "process_group";
 constexpr int kOldest = 21400;  // blocking = 0 and ncclCommInitRankConfig
-constexpr std::chrono::seconds kPatience(2);
 using Deadline = std::chrono::steady_clock::time_point;
 
 struct OwnStream {
@@ -38,7 +37,7 @@ struct OwnStream {
   OwnStream(const OwnStream&) = delete;
 };
 
-Deadline patience() { return std::chrono::steady_clock::now() + kPatience; }
+Deadline patience() { return std::chrono::steady_clock::now() + gpu::kLinkAbortTakes; }
 
 // Until `done` says so; false at the deadline.
 template <class F> bool comes_by(Deadline deadline, const F& done) {

@@ -159,8 +159,11 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
     bool operator==(const Trainable&) const = default;
   };
 
-  void runs(autograd::GraphTask& task);
   void set_leaves(size_t unit, const std::vector<NamedLeaf>& leaves);
+  void drop_removed();  // leaves of units that have gone
+
+  // A backward: gradient_backward.cc.
+  void runs(autograd::GraphTask& task);
   void in_graph(size_t leaf, autograd::GraphTask& task);
   void collects(Leaf& leaf) const;
   void check_collected(const Leaf& leaf) const;
@@ -194,7 +197,6 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   std::string disagreement() const;
   [[noreturn]] void explain(const std::exception_ptr& error) const;
   void make_plan();
-  void drop_removed();  // leaves of units that have gone
   void agree_on_order();
 
   const std::shared_ptr<ProcessGroup> group_;

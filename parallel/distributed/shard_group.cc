@@ -14,8 +14,6 @@
 
 namespace ramet::distributed::detail {
 
-using autograd::AccumulateGrad;
-using autograd::GraphTask;
 using autograd::Node;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
@@ -25,27 +23,6 @@ constexpr const char* kOp = "fully_shard";
 
 size_t bytes_at(int64_t elements, ScalarType dtype) {
   return static_cast<size_t>(elements) * item_size(dtype);
-}
-
-// Part of a flat tensor with a storage of its own.
-Tensor piece_of(const Tensor& flat, int64_t offset, IntArrayRef sizes) {
-  return Tensor(member_of(flat, static_cast<int64_t>(bytes_at(offset, flat.scalar_type())), sizes,
-                          contiguous_strides(sizes), flat.scalar_type()));
-}
-
-Tensor zeros_at(int64_t n, const ShardGroup::Unit& unit) {
-  return zeros({n}, TensorOptions(unit.device).dtype(unit.dtype));
-}
-
-bool may_come_to(const ShardGroup::Member& m, GraphTask& task) {
-  return task.may_come_to(m.edge->edges()[0].node);
-}
-
-std::vector<Tensor> pieces(const Tensor& flat, const ShardLayout& layout, int ranks) {
-  std::vector<Tensor> out;
-  for (int r = 0; r < ranks; ++r)
-    out.push_back(flat.slice(0, r * layout.piece(), (r + 1) * layout.piece()));
-  return out;
 }
 
 }  // namespace
@@ -91,8 +68,24 @@ Tensor ShardEdge::destination(uint32_t) {
 
 // ---- making it ----------------------------------------------------------------------------------
 
+Tensor piece_of(const Tensor& flat, int64_t offset, IntArrayRef sizes) {
+  return Tensor(member_of(flat, static_cast<int64_t>(bytes_at(offset, flat.scalar_type())), sizes,
+                          contiguous_strides(sizes), flat.scalar_type()));
+}
+
 bool ShardGroup::Unit::trainable() const {
   return std::ranges::any_of(members, [](const Member& m) { return m.shard.requires_grad(); });
+}
+
+Tensor ShardGroup::Unit::zeros(int64_t n) const {
+  return ramet::zeros({n}, TensorOptions(device).dtype(dtype));
+}
+
+std::vector<Tensor> ShardGroup::Unit::pieces(const Tensor& flat_values, int ranks) const {
+  std::vector<Tensor> out;
+  for (int r = 0; r < ranks; ++r)
+    out.push_back(flat_values.slice(0, r * layout.piece(), (r + 1) * layout.piece()));
+  return out;
 }
 
 ShardGroup::ShardGroup(const ShardLanes& l, const FullyShardOptions& o)
@@ -177,7 +170,7 @@ std::string ShardGroup::named(const char* what, const Unit& unit) const {
 // This rank's shards, from the values that all ranks agree on.
 void ShardGroup::shard_values(Unit& unit) {
   const ShardLayout& layout = unit.layout;
-  const Tensor flat = zeros_at(layout.total(), unit);
+  const Tensor flat = unit.zeros(layout.total());
   for (size_t i = 0; i < unit.members.size(); ++i) {
     const Tensor& full = unit.members[i].full;
     if (full.numel()) autograd::copy_values(piece_of(flat, layout.offset(i), full.sizes()), full);
@@ -193,7 +186,7 @@ void ShardGroup::shard_values(Unit& unit) {
   for (size_t i = 0; i < unit.members.size(); ++i) {
     const auto part = layout.part(i, me);
     unit.members[i].shard =
-        part.length ? piece_of(mine, layout.place(i, me), {part.length}) : zeros_at(0, unit);
+        part.length ? piece_of(mine, layout.place(i, me), {part.length}) : unit.zeros(0);
   }
 }
 
@@ -260,7 +253,7 @@ void ShardGroup::launch() {
 
 Work ShardGroup::gather(const Unit& unit, const Tensor& flat, const char* what) const {
   const int me = lanes.gather->rank();
-  const std::vector<Tensor> out = pieces(flat, unit.layout, lanes.gather->size());
+  const std::vector<Tensor> out = unit.pieces(flat, lanes.gather->size());
   const Tensor& mine = out[static_cast<size_t>(me)];
   mine.zero_();  // gaps travel along
   for (size_t i = 0; i < unit.members.size(); ++i) {
@@ -328,178 +321,6 @@ void ShardGroup::touched(const std::string& parameter) {
               "Call the module as module(x) or with nn::call, since ->forward() bypasses the hook "
               "that gathers them; full_state_dict() and unshard() give them otherwise");
   context->needed(*this);
-}
-
-// ---- gradients ----------------------------------------------------------------------------------
-
-void ShardGroup::begun(GraphTask& task) {
-  const Lock lock(context->mutex);
-  context->begun(*this, task);
-}
-
-Tensor ShardGroup::gradient_place(size_t u, size_t i) {
-  const Lock lock(context->mutex);
-  if (!context->runs(tls.task) || !tls.task->owns(this)) return {};
-  const NoGradGuard off;
-  Unit& unit = units[u];
-  Member& m = unit.members[i];
-  // A backward inside this one has its part there, or may still come with it.
-  if (m.reached || may_come_to(m, *tls.task)) return {};
-  if (!unit.gradients.defined()) unit.gradients = zeros_at(unit.layout.total(), unit);
-  if (!m.place.defined()) m.place = piece_of(unit.gradients, unit.layout.offset(i), m.full.sizes());
-  return m.place.unique() ? m.place.shallow() : Tensor();
-}
-
-std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
-                                       GraphTask& task) {
-  const Lock lock(context->mutex);
-  const NoGradGuard off;
-  RAMET_CHECK(context->runs(&task), kOp, "a backward that did not begin in order");
-  for (const auto& [node, gradients] : in) {
-    const auto* edge = static_cast<const ShardEdge*>(node);
-    const Tensor& g = gradients[0];
-    if (!g.defined()) continue;
-    Unit& unit = units[edge->unit_];
-    Member& m = unit.members[edge->member_];
-    RAMET_CHECK(same_sizes(g, m.full) && g.scalar_type() == unit.dtype && g.device() == unit.device,
-                kOp, "the gradient of '", m.name, "': got ", describe(g),
-                ", expected the size, dtype and device of ", describe(m.full));
-    if (!unit.gradients.defined()) unit.gradients = zeros_at(unit.layout.total(), unit);
-    if (!m.place.defined())
-      m.place = piece_of(unit.gradients, unit.layout.offset(edge->member_), m.full.sizes());
-    // The backward around this one is about to come with what it has written there.
-    if (!m.reached && g->data != m.place->data && !m.place.unique()) comes_too_late(kOp, m.name);
-    if (std::exchange(m.reached, true)) m.place.add_(g);
-    else if (g->data != m.place->data && g.numel()) autograd::copy_values(m.place, g);
-  }
-  context->complete(*this);
-  return std::vector<Tensor>(in.size());  // the shards get theirs at the end
-}
-
-bool ShardGroup::may_grow(GraphTask& task) const {
-  return std::ranges::any_of(units, [&task](const Unit& u) {
-    return std::ranges::any_of(u.members,
-                               [&task](const Member& m) { return may_come_to(m, task); });
-  });
-}
-
-bool ShardGroup::reduces() const {
-  return std::ranges::any_of(units, [](const Unit& u) { return u.trainable(); });
-}
-
-// zero_grad() means those gradients too that have not come to the shards yet.
-void ShardGroup::drop_zeroed(Unit& unit) {
-  for (size_t i = 0; i < unit.members.size(); ++i) {
-    Member& m = unit.members[i];
-    AccumulateGrad* const leaf = autograd::grad_accumulator(m.shard.impl());
-    if (leaf->mark != AccumulateGrad::kZeroed) continue;
-    leaf->mark = 0;
-    if (std::exchange(m.collected, false))
-      piece_of(unit.collected, unit.layout.offset(i), m.full.sizes()).zero_();
-    if (std::exchange(m.summed, false) && m.shard.numel())
-      piece_of(unit.summed, unit.layout.place(i, lanes.gather->rank()), {m.shard.numel()}).zero_();
-  }
-}
-
-void ShardGroup::collect() {
-  for (Unit& unit : units) {
-    drop_zeroed(unit);
-    if (unit.gradients.defined()) {
-      if (unit.collected.defined()) unit.collected.add_(unit.gradients);
-      else unit.collected = std::move(unit.gradients);
-    }
-    unit.gradients = Tensor();
-    for (Member& m : unit.members) {
-      m.collected = m.collected || std::exchange(m.reached, false);
-      m.place = Tensor();
-    }
-  }
-}
-
-void ShardGroup::launch_reduction() {
-  const NoGradGuard off;
-  collect();  // what came before, and then this backward's
-  all_reducing_ = all_reduce;
-  const int n = lanes.reduce->size();
-  for (Unit& unit : units) {
-    if (!unit.trainable()) continue;
-    if (!unit.collected.defined()) unit.collected = zeros_at(unit.layout.total(), unit);
-    // Two sums are rounded once: a tree's parts are its own.
-    const bool wide = lanes.outer && options.order.is_tree() && autograd::is_narrow(unit.dtype);
-    if (wide) unit.collected = unit.collected.to(kFloat);
-    unit.piece =
-        Tensor(TensorBase::empty({unit.layout.piece()}, unit.collected.scalar_type(), unit.device));
-    CollectiveOptions o(named("reduce", unit));
-    o.order = options.order;
-    o.timeout = lanes.gather->timeout();
-    unit.reducing =
-        lanes.reduce->reduce_scatter(unit.piece, pieces(unit.collected, unit.layout, n), o);
-  }
-}
-
-void ShardGroup::finish_reduction() {
-  for (Unit& unit : units) {
-    if (!unit.piece.defined() || !unit.collected.defined()) continue;
-    unit.reducing.wait();
-    unit.collected = Tensor();
-    if (!lanes.outer) continue;
-    const NoGradGuard off;
-    if (unit.summed.defined()) unit.piece = unit.summed.add_(unit.piece);
-    unit.summed = Tensor();
-    if (!all_reducing_) continue;
-    CollectiveOptions o(named("all-reduce", unit));
-    o.order = options.order;
-    o.timeout = lanes.gather->timeout();
-    unit.reducing = lanes.outer->all_reduce(unit.piece, o);
-  }
-}
-
-void ShardGroup::add_presence(std::vector<bool>& present) const {
-  for (const Unit& unit : units) {
-    if (!unit.piece.defined()) continue;
-    for (const Member& m : unit.members) present.push_back(m.collected || m.summed);
-  }
-}
-
-void ShardGroup::deliver(const bool* present) {
-  const NoGradGuard off;
-  const int me = lanes.gather->rank(), ranks = lanes.ranks();
-  for (Unit& unit : units) {
-    if (!unit.piece.defined()) continue;
-    Tensor piece = std::exchange(unit.piece, Tensor());
-    if (lanes.outer && !all_reducing_) {
-      unit.summed = std::move(piece);
-      for (Member& m : unit.members) {
-        m.summed = m.summed || m.collected;
-        m.collected = false;
-        ++present;
-      }
-      continue;
-    }
-    if (options.average == Average::mean && ranks > 1) piece.div_(static_cast<double>(ranks));
-    piece = piece.to(unit.dtype);
-    for (size_t i = 0; i < unit.members.size(); ++i) {
-      Member& m = unit.members[i];
-      m.collected = m.summed = false;
-      if (!*present++ || !m.shard.requires_grad()) continue;
-      AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
-      if (leaf->mark == AccumulateGrad::kZeroed) continue;  // meanwhile
-      const int64_t n = m.shard.numel();
-      Tensor g = n ? piece_of(piece, unit.layout.place(i, me), {n}) : zeros_at(0, unit);
-      leaf->run_hooks(g, 0);
-      leaf->apply(&g, nullptr);
-    }
-  }
-}
-
-void ShardGroup::drop_gradients() {
-  for (Unit& unit : units) {
-    unit.gradients = unit.collected = unit.piece = unit.summed = Tensor();
-    for (Member& m : unit.members) {
-      m.place = Tensor();
-      m.reached = m.collected = m.summed = false;
-    }
-  }
 }
 
 }  // namespace ramet::distributed::detail

@@ -52,6 +52,9 @@ struct FoundParameter {
   std::vector<std::pair<nn::Module*, std::string>> places;
 };
 
+/// Part of a flat tensor, from the element `offset`, with a storage of its own.
+Tensor piece_of(const Tensor& flat, int64_t offset, IntArrayRef sizes);
+
 class ShardGroup final : public autograd::ReduceBucket,
                          public std::enable_shared_from_this<ShardGroup> {
  public:
@@ -80,6 +83,12 @@ class ShardGroup final : public autograd::ReduceBucket,
     Tensor piece, summed;         // of the sum
     Work reducing;
     bool trainable() const;
+    /// [n], of its dtype, on its device.
+    Tensor zeros(int64_t n) const;
+    /// Each rank's piece of `flat`.
+    std::vector<Tensor> pieces(const Tensor& flat, int ranks) const;
+    /// Where the gradient of a member goes, in `gradients`.
+    const Tensor& place(size_t member);
   };
 
   static std::shared_ptr<ShardGroup> make(const ShardLanes& lanes, const FullyShardOptions& options,
@@ -118,7 +127,7 @@ class ShardGroup final : public autograd::ReduceBucket,
   /// Somebody asks for values that are not here.
   void touched(const std::string& parameter);
 
-  // Gradients.
+  // Gradients: shard_gradients.cc.
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask& task) override;
   void begun(autograd::GraphTask& task) override;

@@ -83,14 +83,14 @@ class Ranks {
       children_.push_back(child);
     }
   }
-  /// Stops `rank` at a random moment inside a call that all ranks are in, which is not before call
-  /// `first` and which another one cannot end without it, as far as is known now. The call's
-  /// number; 0: there was none, or a rank went wrong.
+  /// Stops `rank` at a random moment inside a call that another one is in too and cannot end
+  /// without it, as far as is known now; not before call `first`. The call's number; 0: there was
+  /// none, or a rank went wrong.
   int stop_inside(int rank, std::mt19937_64& random, int first = 3) {
     // Every other time the others then go on as far as they come without it: they have read what it
     // sent, and those that need no more have ended.
     const bool settled = random() % 2 != 0;
-    for (int tries = 0; tries < 100; ++tries) {
+    for (int tries = 0; tries < 200; ++tries) {
       const auto [call, took] = common_call(first);
       if (!call) return 0;
       usleep(static_cast<useconds_t>(random() % static_cast<unsigned>(took + 1)));
@@ -99,11 +99,16 @@ class Ranks {
       while (waitid(P_PID, static_cast<id_t>(child(rank)), &info, WSTOPPED | WEXITED | WNOWAIT)) {}
       if (info.si_code != CLD_STOPPED) return 0;
       if (settled) usleep(static_cast<useconds_t>(std::min(2 * took, 500000)));
+      const int its =
+          shared_->of(rank).inside;  // a busy machine may have stopped it in a later one
       const auto waits = [&](int other) {
         const Progress& p = shared_->of(other);
-        return other != rank && p.writes && p.inside == call;
+        return other != rank && p.writes && p.inside == its;
       };
-      if (shared_->of(rank).inside == call && any_rank(waits)) return call;
+      // Or always too late: then the others come to the call that it has stopped in.
+      const int patience = its && tries >= 50 ? 100 : 0;
+      for (int i = 0; i < patience && !any_rank(waits); ++i) usleep(5000);
+      if (its >= first && any_rank(waits)) return its;
       signal(rank, SIGCONT);
     }
     return 0;

@@ -16,7 +16,7 @@ constexpr const char* kNames[kVariants] = {"base", "v3", "v4"};
 const char* variant_name(Variant variant) { return kNames[static_cast<int>(variant)]; }
 
 bool variant_supported(Variant variant) {
-#if defined(__x86_64__)
+#if defined(RAMET_ALL_VARIANTS)
   // What the x86-64-v3 and -v4 levels promise and the compiler may use.
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                   __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");

@@ -16,6 +16,8 @@
 // three times with RAMET_VARIANT naming the namespace) and once for CUDA (weak: null where no CUDA
 // code is linked), and defines the constant `softmax_forward` that fronts call:
 // softmax_forward(x.stream(), {...}). There is no registry: what is not called is not linked.
+//
+// Only x86-64 has v3 and v4, and not under TSan, which compiles the base variant alone.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -25,6 +27,15 @@
 #include "runtime/dtype.h"
 #include "runtime/kernel_call.h"
 #include "runtime/stream.h"
+
+#if defined(__x86_64__) && !defined(RAMET_BASE_VARIANT_ONLY)
+#define RAMET_ALL_VARIANTS 1
+#define RAMET_KERNEL_VARIANTS(name) \
+  { &base::name, &v3::name, &v4::name }
+#else
+#define RAMET_KERNEL_VARIANTS(name) \
+  { &base::name, nullptr, nullptr }
+#endif
 
 namespace ramet {
 namespace kernels {
@@ -50,7 +61,7 @@ template <class Args> struct Kernel {
   using Cpu = void (*)(const Args&);
   using Cuda = void (*)(const Args&, Stream);
   const char* name;
-  Cpu cpu[kVariants];
+  Cpu cpu[kVariants];  // null: variant_supported() is false
   Cuda cuda;
 
   void operator()(Stream stream, const Args& args) const {
@@ -97,19 +108,19 @@ template <class Args> struct Kernel {
 }  // namespace kernels
 }  // namespace ramet
 
-#define RAMET_KERNEL(name, Args)                             \
-  namespace base {                                           \
-  void name(const Args&);                                    \
-  }                                                          \
-  namespace v3 {                                             \
-  void name(const Args&);                                    \
-  }                                                          \
-  namespace v4 {                                             \
-  void name(const Args&);                                    \
-  }                                                          \
-  namespace cuda {                                           \
-  [[gnu::weak]] void name(const Args&, ::ramet::Stream);     \
-  }                                                          \
-  inline constexpr ::ramet::kernels::Kernel<Args> name {     \
-#name, {&base::name, &v3::name, &v4::name }, &cuda::name \
+#define RAMET_KERNEL(name, Args)                         \
+  namespace base {                                       \
+  void name(const Args&);                                \
+  }                                                      \
+  namespace v3 {                                         \
+  void name(const Args&);                                \
+  }                                                      \
+  namespace v4 {                                         \
+  void name(const Args&);                                \
+  }                                                      \
+  namespace cuda {                                       \
+  [[gnu::weak]] void name(const Args&, ::ramet::Stream); \
+  }                                                      \
+  inline constexpr ::ramet::kernels::Kernel<Args> name { \
+#name, RAMET_KERNEL_VARIANTS(name), &cuda::name      \
   }

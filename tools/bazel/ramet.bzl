@@ -23,7 +23,8 @@ _KERNEL_COPTS = [
 def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
     """Compiles `srcs` once for each instruction-set variant (RAMET_VARIANT names it) and links all of them.
 
-    Where the processor is not an x86-64 there is only the variant `base`, with the compiler's default instruction set.
+    Where the processor is not an x86-64 there is only the variant `base`, with the compiler's default instruction set
+    (kernels/kernel.h knows).
     The variants' archives are also the targets <name>_base, <name>_v3 and <name>_v4.
     """
     for variant, march in _VARIANTS.items():
@@ -47,6 +48,7 @@ def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
         hdrs = hdrs,
         linkstatic = True,
         deps = deps + [name + "_base"] + select({
+            "//tools/bazel:x86_64_base_variant_only": [],
             "//tools/bazel:x86_64": [name + "_v3", name + "_v4"],
             "//conditions:default": [],
         }),

@@ -8,7 +8,11 @@ import shutil
 
 # Where the files of a part are, and the tests that are to notice, where these are not in the folder of the part's name.
 FOLDERS = {"gpu": "kernels"}
-TESTS = {"gpu": "--test_tag_filters=cuda,-takes_long //tests/..."}
+TESTS = {
+    "gpu": "--test_tag_filters=cuda,-takes_long //tests/...",
+    # Captured steps, and the walks that meet buckets of gradients and other processes, have their tests elsewhere.
+    "autograd": "//tests/autograd/... //tests/capture/... //tests/parallel/...",
+}
 # The second build that a survivor meets: what is instrumented.
 SECOND_BUILDS = {"gpu": "check"}
 NOT_COPIED = (".git", "runs", "__pycache__")

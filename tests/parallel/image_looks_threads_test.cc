@@ -157,5 +157,19 @@ TEST(ImageLooks, DuringMovements) {
   for (const auto& [name, use] : uses) expect_same(name, use, from);
 }
 
+// However it lies there, too.
+TEST(ImageLooks, WhatWasMovedShowsRows) {
+  const NoGradGuard off;
+  const std::vector<Device> two = {d(0), d(1)};
+  std::vector<Tensor> moved = comm::broadcast(image(d(0)), two);
+  for (const Tensor& part : comm::scatter(image(d(0)), two)) moved.push_back(part);
+  moved.push_back(comm::reduce_add({image(d(0)), image(d(1))}, d(1)));
+  moved.push_back(comm::gather({image(d(0)), image(d(1))}, 0, d(1)));
+  for (const Tensor& t : moved) {
+    EXPECT_TRUE(t.is_contiguous());
+    EXPECT_EQ(t.view({-1}).numel(), t.numel());
+  }
+}
+
 }  // namespace
 }  // namespace ramet

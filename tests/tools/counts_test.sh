@@ -50,6 +50,14 @@ expect "cases, skipped ones apart" 0 "3 passed, 0 failed" "a=0=$work/pass"
 expect "two runs add up" 0 "6 passed, 0 failed" "a=0=$work/pass" "b=0=$work/pass"
 expect "single checks count" 1 "4 passed, 1 failed" --passed x --failed y "a=0=$work/pass"
 
+# Another run writes over the files of the first.
+cp "$work/good.xml" "$work/over.xml"
+result //tests/k:k_test PASSED "$work/over.xml" >"$work/first"
+python3 "$results" --keep "$work/first"
+cp "$work/bad.xml" "$work/over.xml"
+result //tests/k:k_test FAILED "$work/over.xml" >"$work/second"
+expect "results that were kept" 1 "4 passed, 1 failed" "a=0=$work/first" "b=3=$work/second"
+
 result //tests/k:b_test FAILED "$work/bad.xml" >"$work/fail"
 expect "a failed case" 1 "1 passed, 1 failed" "a=3=$work/fail"
 result //tests/k:b_test FAILED "$work/good.xml" >"$work/leak"

@@ -2,6 +2,8 @@
 """Counts what Bazel test runs really did, and prints `N passed, N failed` as the last line.
 
 usage: test_results.py [--passed NAME]... [--failed NAME]... [--acceptance FILE] RUN=EXIT_CODE=EVENTS.json...
+       test_results.py --keep EVENTS.json    copies the test.xml files beside EVENTS.json, which names the copies from
+                                             then on: another run in the same output folder writes over them
 
 Each run is Bazel's exit code and its build event file. The cases are read from the test.xml files that the events name:
 files of earlier runs are never looked at. A test program that ends badly without a failed case in its file (a crash, a
@@ -13,6 +15,7 @@ import argparse
 import collections
 import json
 import pathlib
+import shutil
 import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
@@ -48,16 +51,36 @@ def cases_of_xml(path):
                 yield name, "passed"
 
 
+def events_of(events_file):
+    try:
+        with open(events_file) as lines:
+            return [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError):
+        return []
+
+
+def keep(events_file):
+    events = events_of(events_file)
+    copies = 0
+    for event in events:
+        for output in event.get("testResult", {}).get("testActionOutput", []):
+            source = pathlib.Path(local_path(output["uri"]))
+            if output["name"] != "test.xml" or not source.is_file():
+                continue
+            copy = pathlib.Path("%s.%d.xml" % (events_file, copies)).resolve()
+            copies += 1
+            shutil.copyfile(source, copy)
+            output["uri"] = copy.as_uri()
+    if copies:
+        pathlib.Path(events_file).write_text("".join(json.dumps(event) + "\n" for event in events))
+
+
 def cases_of_run(run, code, events_file):
     """Every case of one Bazel run."""
     cases = []
     tested = set()
     unbuilt = set()
-    try:
-        with open(events_file) as lines:
-            events = [json.loads(line) for line in lines if line.strip()]
-    except (OSError, ValueError):
-        events = []
+    events = events_of(events_file)
     for event in events:
         kind = event["id"]
         if "testResult" in kind and "testResult" in event:
@@ -91,8 +114,11 @@ def main():
     parser.add_argument("--passed", action="append", default=[])
     parser.add_argument("--failed", action="append", default=[])
     parser.add_argument("--acceptance")
+    parser.add_argument("--keep")
     parser.add_argument("runs", nargs="*")
     arguments = parser.parse_args()
+    if arguments.keep:
+        return keep(arguments.keep)
 
     cases = []
     for run in arguments.runs:

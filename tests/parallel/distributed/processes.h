@@ -99,8 +99,8 @@ class Ranks {
       while (waitid(P_PID, static_cast<id_t>(child(rank)), &info, WSTOPPED | WEXITED | WNOWAIT)) {}
       if (info.si_code != CLD_STOPPED) return 0;
       if (settled) usleep(static_cast<useconds_t>(std::min(2 * took, 500000)));
-      const int its =
-          shared_->of(rank).inside;  // a busy machine may have stopped it in a later one
+      // A busy machine may have stopped it in a later one.
+      const int its = shared_->of(rank).inside;
       const auto waits = [&](int other) {
         const Progress& p = shared_->of(other);
         return other != rank && p.writes && p.inside == its;

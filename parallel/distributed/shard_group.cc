@@ -2,14 +2,11 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
 #include "parallel/distributed/group_state_internal.h"
-#include "parallel/distributed/leaves_internal.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "parallel/distributed/shard_group_internal.h"
 #include "runtime/absent_storage.h"
-#include "runtime/devices.h"
 #include "runtime/logging.h"
 
 namespace ramet::distributed::detail {

@@ -87,7 +87,7 @@ class ShardGroup final : public autograd::ReduceBucket,
     Tensor zeros(int64_t n) const;
     /// Each rank's piece of `flat`.
     std::vector<Tensor> pieces(const Tensor& flat, int ranks) const;
-    /// Where the gradient of a member goes, in `gradients`.
+    /// Where the gradient of a member goes, in `gradients`; made when it is first asked for.
     const Tensor& place(size_t member);
   };
 

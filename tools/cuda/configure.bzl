@@ -1,4 +1,4 @@
-"""@local_cuda: the machine's CUDA toolkit, where there is one."""
+"""@local_cuda: the machine's CUDA toolkit, where there is one, and what its processor does for emulated GPUs."""
 
 _TOOLKIT = """
 package(default_visibility = ["//visibility:public"])
@@ -19,6 +19,11 @@ cc_library(
 )
 """
 
+_DEFS = """HAVE_CUDA = %s
+SMALL_CODE = %s
+HOST_FMA = %s
+"""
+
 _NO_TOOLKIT = """
 package(default_visibility = ["//visibility:public"])
 
@@ -30,6 +35,15 @@ exports_files(["nvcc.sh"])
 ) for name in ["headers", "cudart"]]
 """
 
+def _fused(ctx):
+    """The options with which fma() is an instruction: without, it is a call, and kernels of products take twice as long.
+
+    The result has the same bits. Objects for emulated GPUs are for the machine that compiles them.
+    """
+    cpuinfo = ctx.path("/proc/cpuinfo")
+    flags = ctx.read(cpuinfo).partition("\nflags")[2].partition("\n")[0] if cpuinfo.exists else ""
+    return ["-mfma"] if "fma" in flags.split(" ") else []
+
 def _impl(ctx):
     path = ctx.os.environ.get("CUDA_PATH", "") or "/usr/local/cuda"
     nvcc = ctx.path(path + "/bin/nvcc")
@@ -37,7 +51,7 @@ def _impl(ctx):
         # The repository exists all the same: only a build for real GPUs asks more of it.
         ctx.file("BUILD.bazel", _NO_TOOLKIT)
         ctx.file("nvcc.sh", "#!/bin/sh\necho 'no CUDA toolkit: set CUDA_PATH' >&2\nexit 1\n", executable = True)
-        ctx.file("defs.bzl", "HAVE_CUDA = False\nSMALL_CODE = []\n")
+        ctx.file("defs.bzl", _DEFS % (False, [], _fused(ctx)))
         return
     version = ctx.execute([nvcc, "--version"]).stdout.split("release ")[1].split(",")[0]
     ctx.symlink(path + "/include", "include")
@@ -48,7 +62,7 @@ def _impl(ctx):
 
     # A tenth of the bytes; nvcc knows it since 12.4.
     known = [int(part) for part in version.split(".")[:2]] >= [12, 4]
-    ctx.file("defs.bzl", "HAVE_CUDA = True\nSMALL_CODE = %s\n" % (["--compress-mode=size"] if known else []))
+    ctx.file("defs.bzl", _DEFS % (True, ["--compress-mode=size"] if known else [], _fused(ctx)))
 
 cuda_configure = repository_rule(
     doc = "Finds $CUDA_PATH or /usr/local/cuda. Without either, HAVE_CUDA is False and its targets are skipped.",

@@ -1,6 +1,6 @@
 """cuda_library: .cu files, compiled by nvcc or by the host compiler for the emulated GPUs."""
 
-load("@local_cuda//:defs.bzl", "HAVE_CUDA", "SMALL_CODE")
+load("@local_cuda//:defs.bzl", "HAVE_CUDA", "HOST_FMA", "SMALL_CODE")
 
 # The machine code that the library ships, and PTX that the driver turns into any other.
 _CODE = ["-gencode", "arch=compute_90a,code=sm_90a"]
@@ -152,6 +152,9 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
             "//conditions:default": ["-Werror"],
         }) + select({
             "//tools/cuda:is_check": _CHECK_COPTS,
+            "//conditions:default": [],
+        }) + select({
+            "//tools/bazel:x86_64": HOST_FMA,
             "//conditions:default": [],
         }),
         linkstatic = True,

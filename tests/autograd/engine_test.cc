@@ -388,15 +388,29 @@ TEST(Engine, ChainOfAMillionNodesOnASmallStack) {
 
 TEST(Engine, MillionNodesDifferentiatedTwiceAndDropped) {
   on_small_stack([] {
-    const Tensor x = leaf({1.0});
+    const Tensor x = leaf({1.0}), v = leaf({1.0});
     Tensor y = x;
-    for (int i = 0; i < kNodes; ++i) y = y * x;
-    const Tensor g = autograd::grad({y}, {x}, {constant({1.0})}, true, /*create_graph=*/true)[0];
-    EXPECT_NEAR(values(g)[0], kNodes + 1, 1e-6);
+    for (int i = 0; i < kNodes; ++i) y = y * 1.0000001;
+    const Tensor g = autograd::grad({y}, {x}, {v}, true, /*create_graph=*/true)[0];
+    EXPECT_NEAR(values(g)[0], std::pow(1.0000001, kNodes), 1e-6);
     g.sum().backward();
-    EXPECT_NEAR(values(x.grad())[0], (kNodes + 1.0) * kNodes, 1);
+    EXPECT_NEAR(values(v.grad())[0], std::pow(1.0000001, kNodes), 1e-6);
     Tensor dropped = x;
     for (int i = 0; i < kNodes; ++i) dropped = dropped * 1.0;  // released without a backward
+  });
+}
+
+// Differentiated twice, each of these nodes is ten, all of which lead to the same leaf.
+TEST(Engine, PowersDifferentiatedTwiceOnASmallStack) {
+  constexpr int kPower = 50000;
+  on_small_stack([] {
+    const Tensor x = leaf({1.0});
+    Tensor y = x;
+    for (int i = 1; i < kPower; ++i) y = y * x;
+    const Tensor g = autograd::grad({y}, {x}, {constant({1.0})}, true, /*create_graph=*/true)[0];
+    EXPECT_NEAR(values(g)[0], kPower, 1e-6);
+    g.sum().backward();
+    EXPECT_NEAR(values(x.grad())[0], kPower * (kPower - 1.0), 1);
   });
 }
 

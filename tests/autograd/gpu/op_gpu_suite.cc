@@ -137,9 +137,14 @@ Sample million(const Row& row) {
   // More channels out of fewer images: as many elements by fewer products, and each takes a while.
   if (is_convolution(row))
     for (size_t k = 1; k < s.size(); ++k) s[k].sizes[0] = 16;
-  // Heads as wide as a tile, and so fewer of them: a tile that is nearly empty takes as long.
+  // Heads and lines as wide and as many as a tile's, and so fewer heads: a tile that is nearly
+  // empty takes as long.
   if (is_attention(row))
-    for (size_t k = 0; k < 3; ++k) s[k].sizes.back() *= 4;
+    for (size_t k = 0; k < s.size(); ++k) {
+      Index& sizes = s[k].sizes;
+      sizes[sizes.size() - 2] *= 2;
+      sizes.back() *= k < 3 ? 4 : 2;  // the last is the mask
+    }
   int64_t most = row.call(operands(s, row.own_type()).tensors).numel();
   for (const Input& in : s) most = std::max(most, count(in.sizes));
   const int64_t factor = (kElements + most - 1) / most;

@@ -10,6 +10,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/softmax.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/share.h"
 
 namespace ramet::kernels {
 namespace {
@@ -108,7 +109,9 @@ void check_norm_sums(ScalarType t, int64_t rows, int64_t cols) {
 // A warp has a row or several, and the last block fewer; a block has rows; rows are too long for
 // sums in registers.
 TEST(RowsOnGpu, LayerNormSumsOverRows) {
-  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    // What kHalf computes kBFloat16 does, too.
+    if (t == kHalf && testing::one_repeat_in() > 1) continue;
     for (auto [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{{0, 8},
                                                                       {1, 40},
                                                                       {13, 33},
@@ -120,6 +123,7 @@ TEST(RowsOnGpu, LayerNormSumsOverRows) {
                                                                       {3, 8192},
                                                                       {3, 8201}})
       check_norm_sums(t, rows, cols);
+  }
   check_norm_sums(kFloat, 2100, 9);    // a warp has several rows
   check_norm_sums(kFloat, 270, 1100);  // a block has several rows
   check_norm_sums(kBFloat16, 66, 8201);
@@ -218,7 +222,7 @@ TEST(RowsOnGpu, CrossEntropyOrders) {
         EXPECT_EQ(std::memcmp(once.data(), twice.data(), once.size() * sizeof(double)), 0)
             << "another gradient the second time";
       }
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
 }
 

@@ -107,6 +107,17 @@ struct Window {
   bool ceil_mode;
 };
 
+// Whether a window that begins in the padding on the left has an element: those further right begin
+// inside. Without dilation each has one, for at most half of it is padding.
+bool reach_inside(int64_t in, int64_t out, int64_t k, int64_t stride, int64_t pad,
+                  int64_t dilation) {
+  for (int64_t o = 0; o < out && o * stride < pad; ++o) {
+    const int64_t before = pad - o * stride, steps = (before + dilation - 1) / dilation;
+    if (steps >= k || steps * dilation - before >= in) return false;
+  }
+  return true;
+}
+
 Pool2dShape shape_of(const char* op, const Tensor& x, const Window& w) {
   const auto k = pair_of(op, "kernel_size", w.kernel), p = pair_of(op, "padding", w.padding),
              d = pair_of(op, "dilation", w.dilation);
@@ -128,6 +139,10 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const Window& w) {
   RAMET_CHECK(s.oh > 0 && s.ow > 0, op, "Given input size: (", s.c, "x", s.h, "x", s.w,
               "). Calculated output size: (", s.c, "x", s.oh, "x", s.ow,
               "). Output size is too small: got ", describe(x));
+  RAMET_CHECK(reach_inside(s.h, s.oh, s.kh, s.sh, s.ph, s.dh) &&
+                  reach_inside(s.w, s.ow, s.kw, s.sw, s.pw, s.dw),
+              op, "a window of padding alone: got ", describe(x), ", kernel_size ", k[0], " x ",
+              k[1], ", padding ", p[0], " x ", p[1], " and dilation ", d[0], " x ", d[1]);
   return s;
 }
 

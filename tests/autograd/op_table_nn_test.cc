@@ -190,6 +190,11 @@ void add_pools(Table& t) {
   odd.stride[0] = 2;
   odd.padding[0] = odd.padding[1] = 1;
   odd.ceil = true;
+  Window dilated;  // 2 x 3, stride 1 x 2, padding 1 x 1, dilation 2 x 1
+  dilated.kernel[0] = 2, dilated.kernel[1] = 3;
+  dilated.stride[1] = 2;
+  dilated.padding[0] = dilated.padding[1] = 1;
+  dilated.dilation[0] = 2;
   Window line;
   line.kernel[1] = 3;
   line.stride[1] = 2;
@@ -204,6 +209,13 @@ void add_pools(Table& t) {
          return max_pool2d(x[0], {3, 2}, {2, 1}, 1, 1, true);
        },
        [=](P x) { return max_pooled(x[0], odd, false, false); })
+      .big(images, 1);
+  t.row(
+       "max_pool2d.dilated", kNumbers, few,
+       [](V x) {
+         return max_pool2d(x[0], {2, 3}, {1, 2}, 1, {2, 1});
+       },
+       [=](P x) { return max_pooled(x[0], dilated, false, false); })
       .big(images, 1);
   t.row(
        "max_pool2d_with_indices.values", kNumbers, few,

@@ -123,6 +123,21 @@ TEST(Pool, EmptyAndErrors) {
               max_pool2d(image(), 7);
             }).find("[max_pool2d] Given input size: (1x5x5). Calculated output size: (1x0x0)"),
             0u);
+  // Elements on both sides of a window and none in it: three steps lead from -1 to 2, beyond 0
+  // and 1.
+  EXPECT_EQ(error_of([] {
+              max_pool2d(zeros({1, 1, 2, 2}), 2, 1, 1, 3);
+            }).find("[max_pool2d] a window of padding alone: got "),
+            0u);
+  EXPECT_EQ(error_of([] {
+              max_pool2d(zeros({1, 1, 9, 2}), 2, 1, {30, 50}, {60, 100});
+            }).find("[max_pool2d] a window of padding alone: got "),
+            0u);
+  EXPECT_EQ(error_of([] {
+              max_pool1d(zeros({1, 1, 2}), 2, 1, 1, 3);
+            }).find("[max_pool1d] a window of padding alone: got "),
+            0u);
+  EXPECT_EQ(max_pool2d(zeros({1, 1, 3, 3}), 2, 1, 1, 3).numel(), 4);
   EXPECT_EQ(error_of([] { max_pool2d(image(), 0); }).find("[max_pool2d] kernel_size: got 0"), 0u);
   EXPECT_EQ(error_of([] {
               avg_pool2d(image(), 2, 2, 0, false, true, 0);

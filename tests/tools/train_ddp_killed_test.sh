@@ -40,7 +40,7 @@ timeout 120 "$launch" --nproc 2 --max-restarts 1 -- "$work/second_time" "$train"
 [[ $(digest) == "$expected" ]] || fail "beside an older run's checkpoint: digest $(digest), expected $expected"
 
 # A run that ended before its moment says how long runs take now, and does not count.
-struck=0
+struck=0 resumed=0
 for ((round = 1; struck < rounds; ++round)); do
   [[ $round -le $((5 * rounds)) ]] || fail "only $struck of $((round - 1)) runs were killed before their end, expected $rounds"
   out=$work/out$round
@@ -57,7 +57,10 @@ for ((round = 1; struck < rounds; ++round)); do
   wait $run || code=$?
   [[ $code == 0 ]] || fail "round $round, killed after $moment ms: exit code $code"
   [[ $(digest) == "$expected" ]] || fail "round $round, killed after $moment ms: digest $(digest), expected $expected"
+  if grep -qE ', resumed after step [1-9]' "$work/stdout"; then ((++resumed)); fi
   if grep -qF 'launch: starting again' "$work/stderr"; then ((++struck)); else milliseconds=$((moment > 100 ? moment : 100)); fi
   rm -rf "$out"
 done
-echo "OK: $struck of $((round - 1)) runs were killed before their end; digest $expected"
+# One that always began anew would end with the same digest.
+((resumed > 0)) || fail "none of $struck killed runs went on from a checkpoint"
+echo "OK: $struck of $((round - 1)) runs were killed before their end, $resumed went on from a checkpoint; digest $expected"

@@ -68,15 +68,17 @@ void Processes::sum(std::vector<double>& values) const {
   std::copy_n(t.data_ptr<double>(), values.size(), values.begin());
 }
 
-void Processes::agree_on_random_numbers(Device device) const {
+void Processes::agree_on_random_numbers(const std::vector<Device>& devices) const {
   if (!group_) return;
-  Generator generator = default_generator(device);
-  const GeneratorState now = generator.get_state();
-  Tensor t = tensor(
-      std::vector<int64_t>{static_cast<int64_t>(now.seed), static_cast<int64_t>(now.offset)});
-  group_->broadcast(t, 0, "random numbers").wait();
-  generator.set_state(
-      {static_cast<uint64_t>(t[0].item<int64_t>()), static_cast<uint64_t>(t[1].item<int64_t>())});
+  for (Device device : devices) {
+    Generator generator = default_generator(device);
+    const GeneratorState now = generator.get_state();
+    Tensor t = tensor(
+        std::vector<int64_t>{static_cast<int64_t>(now.seed), static_cast<int64_t>(now.offset)});
+    group_->broadcast(t, 0, "random numbers").wait();
+    generator.set_state(
+        {static_cast<uint64_t>(t[0].item<int64_t>()), static_cast<uint64_t>(t[1].item<int64_t>())});
+  }
 }
 
 void Processes::finish(const std::string& digest) const {

@@ -385,7 +385,7 @@ int Run::train() {
     ProgressBar none;
     for (; epoch_ < options_.epochs; ++epoch_) {
       if (!train_epoch(none)) return 128 + (interrupted() ? interrupted() : SIGTERM);
-      processes_.agree_on_random_numbers(devices_[0]);
+      processes_.agree_on_random_numbers(random_->all());
     }
     processes_.finish(digest_of(*model_, *optimizer_));
     return 0;
@@ -419,7 +419,7 @@ int Run::train() {
       }
       ++epoch_;
       last = test();
-      processes_.agree_on_random_numbers(devices_[0]);
+      processes_.agree_on_random_numbers(random_->all());
       history_.add(last);
       save_checkpoint();
       write_curve();

@@ -121,6 +121,16 @@ wait $launcher || code=$?
 [[ $code == 143 ]] || fail "ended by SIGTERM: exit code $code"
 ! grep -q failed "$work/stderr" || fail "what a signal ends has failed"
 
+# Nobody reads one of its streams any more, on which a rank that does not listen goes on: it ends all the same.
+unread() {
+  timeout 60 "$launch" --nproc 1 --grace 1 -- bash -c 'trap "" TERM; while :; do echo line >&'"$1"'; sleep 0.01; done' &&
+    echo 0 >"$work/code" || echo $? >"$work/code"
+}
+unread 1 2>"$work/stderr" | head -n 1 >"$work/stdout"
+[[ $(<"$work/code") == 143 ]] || fail "nobody reads its output: exit code $(<"$work/code")"
+unread 2 2>&1 >"$work/stdout" | head -n 1 >"$work/stderr"
+[[ $(<"$work/code") == 143 ]] || fail "nobody reads its errors: exit code $(<"$work/code")"
+
 # A signal that was ignored from the start (nohup) ends nobody.
 (trap "" HUP && exec "$launch" --nproc 2 -- bash -c 'echo ready >"'"$work"'/calm$RANK"; until [[ -e "'"$work"'/go" ]]; do sleep 0.05; done; echo "went on"') >"$work/stdout" 2>"$work/stderr" &
 launcher=$!

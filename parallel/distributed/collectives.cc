@@ -256,19 +256,24 @@ class Pieces {
     std::vector<Round> parts, sums;
     for (int64_t k = 0; k < std::min<int64_t>(kAhead, count_); ++k) parts.push_back(begin_parts(k));
     std::vector<Member> plan;
+    // Members that no rank contributes to come as their chunk's owner has them: what was here.
+    std::vector<std::pair<char*, std::vector<char>>> kept;
     for (int64_t k = 0; k < count_; ++k) {
       channel_.end(parts[static_cast<size_t>(k)]);
-      if (k == 0) plan = members();
+      if (k == 0) {
+        plan = members();
+        for (const Member& m : plan) {
+          char* const here = place_ + m.offset * item_;
+          if (nobody(m)) kept.emplace_back(here, std::vector<char>(here, here + m.numel * item_));
+        }
+      }
       save(k);
       add(plan, k);
       sums.push_back(begin_sums(k));
       if (k + kAhead < count_) parts.push_back(begin_parts(k + kAhead));
     }
     for (const Round& r : sums) channel_.end(r);
-    for (const Member& m : plan)
-      if (undo_ && m.numel && nobody(m))
-        std::memcpy(place_ + m.offset * item_, undo_ + m.offset * item_,
-                    static_cast<size_t>(m.numel * item_));
+    for (const auto& [here, bytes] : kept) std::copy(bytes.begin(), bytes.end(), here);
   }
   // What was there before the pieces that have begun to change.
   void take_back() const {

@@ -41,6 +41,10 @@ void Shown::set_shape(const Tensor& t) {
   dims = static_cast<uint32_t>(t.dim());
   elements = static_cast<uint64_t>(t.numel());
   for (int64_t d = 0; d < std::min<int64_t>(t.dim(), 8); ++d) sizes[d] = t.size(d);
+  for (int64_t d = 8; d < t.dim(); ++d) {
+    const int64_t size = t.size(d);
+    name_hash = XXH3_64bits_withSeed(&size, sizeof(size), name_hash);
+  }
 }
 
 void Shown::set_members(const std::string& text, const std::vector<Tensor>& list) {
@@ -102,10 +106,13 @@ Disagreement compare(const std::vector<Header>& all) {
     if (all[r].agrees_with(all[0])) continue;
     const std::string a = all[0].text(), b = all[r].text();
     // Ranks that are like neither are many where one rank is out of step: only the first is named.
-    return {"Detected mismatch between collectives on ranks. Rank 0 is running collective: " + a +
-                ", but Rank " + std::to_string(r) + " is running collective: " + b +
-                (a == b ? " (they differ in the end of the name or in the members' shapes)" : ""),
-            {0, static_cast<int>(r)}};
+    return {
+        "Detected mismatch between collectives on ranks. Rank 0 is running collective: " + a +
+            ", but Rank " + std::to_string(r) + " is running collective: " + b +
+            (a == b ? " (they differ in the end of the name, in sizes after the eighth or in the "
+                      "members' shapes)"
+                    : ""),
+        {0, static_cast<int>(r)}};
   }
   return {};
 }

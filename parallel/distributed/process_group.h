@@ -165,7 +165,8 @@ class RAMET_API ProcessGroup : public std::enable_shared_from_this<ProcessGroup>
   // Between two ranks. Messages of one pair and tag arrive in the order of the calls; they wait for
   // nothing but each other.
 
-  /// `tag`: 0 to 32767. Ends when the receiver has it.
+  /// `tag`: 0 to 32767. Ends when `t` may be written again: the receiver has it, or over Gloo the
+  /// system has taken it, and a receiver that dies then is no error of this.
   [[nodiscard]] Work send(Tensor t, int to, int tag = 0, const CollectiveOptions& options = {});
   [[nodiscard]] Work recv(Tensor t, int from, int tag = 0, const CollectiveOptions& options = {});
 

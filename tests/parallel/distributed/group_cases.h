@@ -224,12 +224,16 @@ TEST(ProcessGroup, LargeSums) {
   const Tensor first = members_of(two)[0] + members_of(numbers[2])[0];
   with_groups(3, seconds(60), [&](const Group& g) {
     const Tensor& mine = numbers[static_cast<size_t>(g->rank())];
-    const Tensor t = mine.clone();
-    // Member 0: all; 1: nobody; 2: rank 1.
-    g->all_reduce_members(members_of(t), "members", {true, false, g->rank() == 1}).wait();
-    EXPECT_TRUE(same_bits(members_of(t)[0], first));
-    EXPECT_TRUE(same_bits(members_of(t)[1], members_of(mine)[1]));
-    EXPECT_TRUE(same_bits(members_of(t)[2], members_of(numbers[1])[2]));
+    CollectiveOptions options("members");
+    for (bool undefined : {false, true}) {
+      options.undefined_on_failure = undefined;
+      const Tensor t = mine.clone();
+      // Member 0: all; 1: nobody; 2: rank 1.
+      g->all_reduce_members(members_of(t), options, {true, false, g->rank() == 1}).wait();
+      EXPECT_TRUE(same_bits(members_of(t)[0], first));
+      EXPECT_TRUE(same_bits(members_of(t)[1], members_of(mine)[1]));
+      EXPECT_TRUE(same_bits(members_of(t)[2], members_of(numbers[1])[2]));
+    }
   });
 }
 
@@ -450,6 +454,12 @@ TEST(ProcessGroup, EverythingThatMayDiffer) {
                                             ? std::vector<Tensor>{ones({2}), ones({16}), ones({4})}
                                             : std::vector<Tensor>{ones({2}), ones({4}), ones({16})};
     EXPECT_THROW(g->all_reduce_members(members, "m").wait(), CommMismatch);
+  });
+  // What comes after eight sizes, which a text shows.
+  with_groups(2, seconds(60), [&](const Group& g) {
+    std::vector<int64_t> sizes(10, 1);
+    sizes[g->rank() ? 8 : 9] = 3;
+    EXPECT_THROW(g->all_reduce(ones(sizes)).wait(), CommMismatch);
   });
 }
 

@@ -202,6 +202,9 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     if (beside && !beside_) beside_ = std::make_shared<detail::BesideStream>(device);
     auto flush = [&] {
       if (run.at.empty()) return;
+      // Before anything can fail: the stream goes on reading what a later member's error gives
+      // back.
+      if (beside) beside_->keep(std::exchange(held, {}));
       detail::run_sum(device, detail::peer_sum(run, dtype, order_),
                       beside ? beside_.get() : nullptr);
       detail::count(detail::Count::kLaunches);
@@ -271,7 +274,6 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       run.extend(operands, bytes);
     }
     flush();
-    if (beside) beside_->keep(std::move(held));
   }
   done_ = monotonic_ns();
   ++reductions_;

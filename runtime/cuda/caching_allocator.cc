@@ -63,27 +63,22 @@ void* CachingAllocator::new_segment(size_t size) {
 
 void* CachingAllocator::allocate(size_t bytes) {
   const size_t size = rounded(std::max<size_t>(bytes, 1), kAlign);
-  {
-    std::lock_guard lock(mutex_);
-    if (limit_ && current_ + size > limit_) out_of_memory(bytes, "set_memory_limit");
-    void* p = take(size);
-    if (!p) p = new_segment(size);
-    if (p) {
-      current_ += blocks_.at(static_cast<char*>(p)).size;
-      peak_ = std::max(peak_, current_);
-      ++allocations_;
-      return p;
+  for (bool again = false;; again = true) {
+    {
+      std::lock_guard lock(mutex_);
+      if (limit_ && current_ + size > limit_) out_of_memory(bytes, "set_memory_limit");
+      void* p = take(size);
+      if (!p) p = new_segment(size);
+      if (p) {
+        current_ += blocks_.at(static_cast<char*>(p)).size;
+        peak_ = std::max(peak_, current_);
+        ++allocations_;
+        return p;
+      }
+      if (again) out_of_memory(bytes, "the card has no more");
     }
+    empty_all_caches();  // other logical devices may hold memory of the same card
   }
-  empty_all_caches();  // other logical devices may hold memory of the same card
-  std::lock_guard lock(mutex_);
-  void* p = take(size);
-  if (!p) p = new_segment(size);
-  if (!p) out_of_memory(bytes, "the card has no more");
-  current_ += blocks_.at(static_cast<char*>(p)).size;
-  peak_ = std::max(peak_, current_);
-  ++allocations_;
-  return p;
 }
 
 void CachingAllocator::free(void* memory) noexcept {

@@ -9,7 +9,7 @@ entries, separated by commas or <br>, with or without backquotes:
   tests/headers                           a whole test target
   tools/examples/first_program            an example: a program that must end well
   tools/check_layers.py                   a check of the tree that tools/test runs
-  autograd/x_test:Suite.Case [asan]       the same in the ASan build, where `./tools/test` made one
+  autograd/x_test:Suite.Case [asan]       the same in the ASan build, or [check] in the checker's, where `./tools/test` made one
   ./tools/train --data fashion-mnist      a command: its script must exist and be executable
 
 A row that is done must name at least one entry, and each must have run and passed. Cases of a *_long_test, which only
@@ -27,7 +27,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STATES = ("done", "open")
-ENTRY = re.compile(r"^(?P<target>[A-Za-z0-9_/]+)(:(?P<case>[A-Za-z0-9_/*]+\.[A-Za-z0-9_/*]+))?( \[(?P<build>asan)\])?$")
+ENTRY = re.compile(r"^(?P<target>[A-Za-z0-9_/]+)(:(?P<case>[A-Za-z0-9_/*]+\.[A-Za-z0-9_/*]+))?( \[(?P<build>asan|check)\])?$")
 CHECK = re.compile(r"^tools/check_(?P<name>\w+)\.(py|sh)$")
 
 

@@ -35,7 +35,7 @@ for case in "${cases[@]}"; do
     *.Skips) echo "a reason" && echo "[  SKIPPED ] $case (0 ms)" ;;
     *.Fails*) echo "x.cc:1: Failure of $case" && echo "[  FAILED  ] $case (0 ms)" && code=1 ;;
     *.Crashes) kill -SEGV $$ ;;
-    *.Hangs) sleep 100 ;;
+    *.Hangs) : >"$TEST_TMPDIR/hangs" && sleep 100 ;;
   esac
 done
 exit $code
@@ -125,12 +125,13 @@ if [[ -z $(command -v compute-sanitizer; compgen -G '/usr/local/cuda*/bin/comput
   expect '- racecheck: not run: no compute-sanitizer found'
 fi
 
-# Ended in the middle: what was over by then stands in the report.
+# Ended in the middle: what was over by then stands in the report. (Not sooner: Bash 5.2 cannot read a trap's command while
+# it reads what $() holds, and loses the signal.)
 sed -i 's/Scenario.Passes17/Scenario.Hangs/' "$package/tests.list"
 rm -f "$work/report.md"
 env --default-signal=TERM "$package/gpu_check" --report "$work/report.md" --only tests,scenarios >"$work/stdout" 2>"$work/stderr" &
 running=$!
-for ((i = 0; i < 300; ++i)); do [[ ! -e $work/report.md ]] || break; sleep 0.1; done
+for ((i = 0; i < 300; ++i)); do [[ ! -e $TEST_TMPDIR/hangs ]] || break; sleep 0.1; done
 call="ended in the middle"
 expect 'the parts after tests have still to run'
 expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'

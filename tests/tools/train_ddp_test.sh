@@ -45,11 +45,11 @@ alone=$(sed -n 's/^digest //p' "$work/stdout")
 # Killed in the middle: the launcher starts all again, they go on from the checkpoint, and end at the same bits.
 cat >"$work/fragile" <<E2
 #!/usr/bin/env bash
-# Rank 1's first attempt is killed when there is a checkpoint.
+# Rank 1's first attempt is killed when the first epoch is in the checkpoint, or about to be: rank 0 meets nobody before.
 "$train" "\$@" &
 program=\$!
 if [[ \$RANK == 1 && \$RAMET_RESTARTS == 0 ]]; then
-  until [[ -e "$work/killed/checkpoint" ]]; do sleep 0.02; done
+  until grep -q test_accuracy "$work/killed/metrics.jsonl" 2>/dev/null; do sleep 0.02; done
   kill -KILL \$program
 fi
 wait \$program

@@ -128,7 +128,7 @@ fi
 # Ended in the middle: what was over by then stands in the report. (Not sooner: Bash 5.2 cannot read a trap's command while
 # it reads what $() holds, and loses the signal.)
 sed -i 's/Scenario.Passes17/Scenario.Hangs/' "$package/tests.list"
-rm -f "$work/report.md"
+rm -f "$work/report.md" "$TEST_TMPDIR/hangs"
 env --default-signal=TERM "$package/gpu_check" --report "$work/report.md" --only tests,scenarios >"$work/stdout" 2>"$work/stderr" &
 running=$!
 for ((i = 0; i < 300; ++i)); do [[ ! -e $TEST_TMPDIR/hangs ]] || break; sleep 0.1; done

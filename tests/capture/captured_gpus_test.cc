@@ -6,7 +6,6 @@
 #include "runtime/cuda/nccl.h"
 #include "tests/capture/data_parallel.h"
 #include "tests/runtime/cuda/gpus.h"
-#include "tests/share.h"
 
 namespace ramet {
 namespace capture_tests {
@@ -14,9 +13,6 @@ namespace {
 
 using testing::gpu_settings;
 using testing::Gpus;
-
-// Ten steps have a short last batch, an eager step and replays, too.
-const int kMany = testing::one_repeat_in() > 1 ? 10 : 20;
 
 Device gpu(int k) { return Device(kCUDA, static_cast<DeviceIndex>(k)); }
 std::vector<Device> gpus(int n) {
@@ -48,7 +44,7 @@ TEST(CapturedGpus, SameBitsAsEager) {
       const Gpus here(s);
       DataParallelOptions options(gpus(devices));
       options.bucket_bytes = 256;  // several sums, on the communication stream
-      expect_same(options, devices == 4 && peers ? kMany : 10);
+      expect_same(options, devices == 4 && peers ? kSteps : 10);
     }
   }
 }
@@ -75,7 +71,7 @@ TEST(CapturedGpus, WithCpus) {
         std::vector<Device>{gpu(1), cpu}}) {
     DataParallelOptions options(devices);
     options.bucket_bytes = 256;
-    expect_same(options, devices.size() == 4 ? kMany : 10);
+    expect_same(options, devices.size() == 4 ? kSteps : 10);
   }
 }
 

@@ -71,18 +71,17 @@ TEST_P(Steps, SameBitsAsEager) {
     GTEST_SKIP() << "one optimizer has a GPU where a step costs many times as much";
   const Device device = on_gpu ? Device(kCUDA, 0) : kHost;
   const auto size = [](int i) { return i % 5 == 4 ? 3 : 8; };  // a short last batch
-  const int steps = testing::one_repeat_in() > 1 ? 10 : 20;
   std::vector<std::string> expected;
   {
     Training eager(kind, device);
-    for (int i = 0; i < steps; ++i) {
+    for (int i = 0; i < kSteps; ++i) {
       const auto [x, y] = eager.batch(size(i));
       expected.push_back(eager.state(eager.step(x, y)));
     }
   }
   Training run(kind, device);
   Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
-  for (int i = 0; i < steps; ++i) {
+  for (int i = 0; i < kSteps; ++i) {
     const auto [x, y] = run.batch(size(i));
     const Tensor loss = step(x, y);
     ASSERT_TRUE(run.state(loss) == expected[static_cast<size_t>(i)]) << "step " << i;
@@ -90,7 +89,7 @@ TEST_P(Steps, SameBitsAsEager) {
   }
   // The first step makes the optimizer's state: it happens once. Then one capture for each size.
   EXPECT_EQ(step.counters().captures, 3u);
-  EXPECT_EQ(step.counters().replays, static_cast<uint64_t>(steps - 3));
+  EXPECT_EQ(step.counters().replays, static_cast<uint64_t>(kSteps - 3));
   EXPECT_EQ(step.counters().failed_guards, 1u);
   EXPECT_EQ(step.size(), 2u);
 }

@@ -21,11 +21,15 @@
 #include "runtime/generator.h"
 #include "tests/error_text.h"
 #include "tests/runtime/cuda/gpus.h"
+#include "tests/share.h"
 
 namespace ramet {
 namespace capture_tests {
 
 inline const Device kHost(kCPU, 0);
+/// Fewer where each costs many times as much: a short last batch, an eager step and replays are
+/// among ten, too.
+inline const int kSteps = testing::one_repeat_in() > 1 ? 10 : 20;
 
 /// GPUs that still work when the program ends would use what is being taken apart.
 class StopsGpus : public ::testing::Environment {

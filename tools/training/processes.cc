@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "autograd/ops.h"
-#include "runtime/generator.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::training {
@@ -68,17 +67,12 @@ void Processes::sum(std::vector<double>& values) const {
   std::copy_n(t.data_ptr<double>(), values.size(), values.begin());
 }
 
-void Processes::agree_on_random_numbers(const std::vector<Device>& devices) const {
-  if (!group_) return;
-  for (Device device : devices) {
-    Generator generator = default_generator(device);
-    const GeneratorState now = generator.get_state();
-    Tensor t = tensor(
-        std::vector<int64_t>{static_cast<int64_t>(now.seed), static_cast<int64_t>(now.offset)});
-    group_->broadcast(t, 0, "random numbers").wait();
-    generator.set_state(
-        {static_cast<uint64_t>(t[0].item<int64_t>()), static_cast<uint64_t>(t[1].item<int64_t>())});
-  }
+std::vector<int64_t> Processes::of_rank_0(std::vector<int64_t> numbers) const {
+  if (!group_) return numbers;
+  Tensor t = tensor(numbers);
+  group_->broadcast(t, 0, "random numbers").wait();
+  std::copy_n(t.data_ptr<int64_t>(), numbers.size(), numbers.begin());
+  return numbers;
 }
 
 void Processes::finish(const std::string& digest) const {

@@ -32,8 +32,8 @@ class Processes {
   std::pair<int64_t, int64_t> rows() const;
   /// Over all processes, in place.
   void sum(std::vector<double>& values) const;
-  /// Everybody's generators of `devices` go on from rank 0's states, which alone has tested.
-  void agree_on_random_numbers(const std::vector<Device>& devices) const;
+  /// Rank 0's numbers; as many everywhere.
+  std::vector<int64_t> of_rank_0(std::vector<int64_t> numbers) const;
   /// Waits for all; an Error where their digests differ.
   void finish(const std::string& digest) const;
 

@@ -48,28 +48,29 @@ double seconds_since(Clock::time_point t) {
 // devices the two are one.
 struct LeadingGenerators {
   Device device;
-  std::vector<int64_t> numbers = {};
+  std::vector<int64_t> loaded = {};
   std::vector<Device> all() const {
     if (device.is_cpu()) return {device};
     return {Device(kCPU, 0), device};
   }
-  void save(serialize::OutputArchive& archive) const {
-    std::vector<int64_t> now;
+  std::vector<int64_t> now() const {
+    std::vector<int64_t> numbers;
     for (Device d : all()) {
       const GeneratorState state = default_generator(d).get_state();
-      now.push_back(static_cast<int64_t>(state.seed));
-      now.push_back(static_cast<int64_t>(state.offset));
+      numbers.push_back(static_cast<int64_t>(state.seed));
+      numbers.push_back(static_cast<int64_t>(state.offset));
     }
-    archive.write("state", IValue(now));
+    return numbers;
   }
+  void save(serialize::OutputArchive& archive) const { archive.write("state", IValue(now())); }
   void load(serialize::InputArchive& archive) {
     IValue value;
     archive.read("state", value);
-    numbers = value.toIntVector();
-    RAMET_CHECK(numbers.size() == 2 || numbers.size() == 4, "train",
+    loaded = value.toIntVector();
+    RAMET_CHECK(loaded.size() == 2 || loaded.size() == 4, "train",
                 "the checkpoint's generator is damaged");
   }
-  void restore() const {
+  void go_on_from(const std::vector<int64_t>& numbers) const {
     const auto state = [&](size_t i) {
       return GeneratorState{static_cast<uint64_t>(numbers[i]),
                             static_cast<uint64_t>(numbers[i + 1])};
@@ -116,6 +117,9 @@ class Run {
     checkpoint().save(file("checkpoint"));
     saved_at_ = Clock::now();
   }
+
+  // Rank 0 alone has tested, and drawn for that.
+  void agree_on_random_numbers() { random_->go_on_from(processes_.of_rank_0(random_->now())); }
 
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
@@ -197,7 +201,7 @@ Run::Run(Options& o) : options_(o) {
       data::DataLoaderOptions(static_cast<size_t>(o.batch)).workers(1).max_jobs(1));
   if (o.resume) {
     checkpoint().load(resumed);
-    random_->restore();
+    random_->go_on_from(random_->loaded);
   }
   launch_ = launch_id();
   first_step_ = step_;
@@ -385,7 +389,7 @@ int Run::train() {
     ProgressBar none;
     for (; epoch_ < options_.epochs; ++epoch_) {
       if (!train_epoch(none)) return 128 + (interrupted() ? interrupted() : SIGTERM);
-      processes_.agree_on_random_numbers(random_->all());
+      agree_on_random_numbers();
     }
     processes_.finish(digest_of(*model_, *optimizer_));
     return 0;
@@ -419,7 +423,7 @@ int Run::train() {
       }
       ++epoch_;
       last = test();
-      processes_.agree_on_random_numbers(random_->all());
+      agree_on_random_numbers();
       history_.add(last);
       save_checkpoint();
       write_curve();

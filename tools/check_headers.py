@@ -3,8 +3,9 @@
 
 usage: check_headers.py [--quick] HEADER|FOLDER...   (paths from the repository's root, which is the working folder)
 
-With --quick each is compiled alone by g++ as C++17, whose standard headers include the fewest others (what C++20 and C++23 add,
-they only add), and so a forgotten #include shows there; the remaining five times one compilation includes all of them.
+With --quick those that no source file begins with are compiled alone, by g++ as C++17, whose standard headers include the
+fewest others (what C++20 and C++23 add, they only add), and so a forgotten #include shows there. The build compiles the rest
+alone: x.cc begins with x.h. And six times one compilation includes all of them.
 
 Nearly all the time goes into the standard library and into the few headers that everything includes. So the one that saves
 most is precompiled once for each compiler and standard, and given only to headers that include it anyway. Nothing is hidden by
@@ -28,6 +29,13 @@ FLAGS = ["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-I."]
 # GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/array_ref.h switches off there is checked where
 # no precompiled header is used, in runtime and in ramet.h.
 FORGOTTEN = ["-Wno-init-list-lifetime"]
+
+
+def begins_its_source(header):
+    """Whether the source file beside it begins with this header, so that it is compiled with nothing before it."""
+    source = pathlib.Path(header).with_suffix(".cc")
+    first = re.search(r"^#\s*include\s*(.*)$", source.read_text(), flags=re.M) if source.exists() else None
+    return first is not None and first.group(1).strip() == '"%s"' % header
 
 
 def leading_includes(path):
@@ -106,11 +114,12 @@ def main(arguments):
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
 
         def compilations(compiler, family, name, standard):
-            if quick and (family, name) != ALONE_IF_QUICK:
+            alone = headers
+            if quick:
                 yield "all", pool.submit(compile_headers, headers, compiler, standard)
-                return
-            extra = precompile(shared, compiler, standard, pathlib.Path(folder)) if shared else None
-            for header in headers:
+                alone = [h for h in headers if not begins_its_source(h)] if (family, name) == ALONE_IF_QUICK else []
+            extra = precompile(shared, compiler, standard, pathlib.Path(folder)) if shared and alone else None
+            for header in alone:
                 uses = extra is not None and shared in reached.get(header, ())
                 yield header, pool.submit(compile_headers, [header], compiler, standard, extra if uses else ())
 

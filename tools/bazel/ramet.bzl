@@ -78,12 +78,13 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
     )
 
 def layer_files(archives):
-    """The folder's headers and the archives of its libraries `archives`, for tests that look at them."""
-    native.filegroup(
-        name = "headers",
-        srcs = native.glob(["**/*.h"], allow_empty = True),
-        visibility = ["//tests:__subpackages__"],
-    )
+    """The folder's files and the archives of its libraries `archives`, for tests that look at them."""
+    for name, pattern in {"headers": "**/*.h", "sources": "**/*.cc"}.items():
+        native.filegroup(
+            name = name,
+            srcs = native.glob([pattern], allow_empty = True),
+            visibility = ["//tests:__subpackages__"],
+        )
     native.filegroup(
         name = "archives",
         testonly = True,

@@ -1,11 +1,27 @@
 #include "tools/training/canvas.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "runtime/error.h"
 #include "tools/training/stroke_font.h"
 
+// stb's own compression is slower and leaves more.
+static unsigned char* compressed(const unsigned char* data, int bytes, int* out_bytes, int) {
+  uLongf most = compressBound(static_cast<uLong>(bytes));
+  auto* out = static_cast<unsigned char*>(std::malloc(most));  // the caller frees it
+  if (!out || compress(out, &most, data, static_cast<uLong>(bytes)) != Z_OK) {
+    std::free(out);
+    return nullptr;
+  }
+  *out_bytes = static_cast<int>(most);
+  return out;
+}
+
+#define STBIW_ZLIB_COMPRESS compressed
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
 #define STBI_WRITE_NO_STDIO
@@ -31,12 +47,22 @@ void Canvas::blend(int x, int y, Color color, double coverage) {
 }
 
 namespace {
+
+// Areas of one colour are as small unpredicted, and trying all predictors for each line takes time.
+[[maybe_unused]] const int kNoPrediction = stbi_write_force_png_filter = 0;
+
+uint8_t to_byte(float v) {
+  // Rounded: it is no negative number.
+  return static_cast<uint8_t>(std::clamp(v, 0.0f, 1.0f) * 255 + 0.5f);
+}
+
 double distance(double px, double py, double x0, double y0, double x1, double y1) {
   const double dx = x1 - x0, dy = y1 - y0, length = dx * dx + dy * dy;
   const double t =
       length > 0 ? std::clamp(((px - x0) * dx + (py - y0) * dy) / length, 0.0, 1.0) : 0.0;
   return std::hypot(px - x0 - t * dx, py - y0 - t * dy);
 }
+
 }  // namespace
 
 // The distance to the nearest of all strokes decides, so that joins and crossings are not painted
@@ -121,21 +147,12 @@ void Canvas::text(double x, double y, double size, const std::string& s, Color c
 
 Color Canvas::at(int x, int y) const {
   const float* p = &pixels_[static_cast<size_t>(3 * (y * width_ + x))];
-  const auto byte = [](float v) {
-    return static_cast<uint8_t>(std::lround(std::clamp(v, 0.0f, 1.0f) * 255));
-  };
-  return {byte(p[0]), byte(p[1]), byte(p[2])};
+  return {to_byte(p[0]), to_byte(p[1]), to_byte(p[2])};
 }
 
 std::string Canvas::png() const {
-  std::vector<uint8_t> bytes;
-  bytes.reserve(pixels_.size());
-  for (int y = 0; y < height_; ++y) {
-    for (int x = 0; x < width_; ++x) {
-      const Color c = at(x, y);
-      bytes.insert(bytes.end(), {c.r, c.g, c.b});
-    }
-  }
+  std::vector<uint8_t> bytes(pixels_.size());
+  std::transform(pixels_.begin(), pixels_.end(), bytes.begin(), to_byte);
   std::string out;
   const int done = stbi_write_png_to_func(
       [](void* to, void* data, int n) {

@@ -11,6 +11,7 @@
 
 #include "nn/serialize/archive.h"
 #include "runtime/observer.h"
+#include "tests/share.h"
 #include "tests/tools/train_support.h"
 #include "tools/training/run.h"
 
@@ -100,7 +101,7 @@ TEST_F(TrainTest, ANewRunKilledAtItsFirstSteps) {
 
 TEST_F(TrainTest, KilledAtAnyMoment) {
   Options o = options("whole");
-  o.epochs = 30;
+  o.epochs = testing::one_repeat_in() > 1 ? 10 : 30;
   o.model = "mlp";
   ASSERT_EQ(finish(start(o)), 0);
   o.out = folder_ + "/killed";

@@ -12,6 +12,7 @@
 #include "nn/optim/sgd.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/sharded_nets.h"
+#include "tests/share.h"
 
 namespace ramet::distributed {
 namespace {
@@ -68,6 +69,9 @@ void train_with_every_combination(const Group& g, const DeviceMesh& mesh) {
   FullyShardOptions options;
   options.order = ddp_options.order = ReduceOrder::tree(n);
   for (int set = 0; set < 32; ++set) {
+    // A quarter of them still has each two settings in all four ways.
+    const int odd = (set ^ set >> 1 ^ set >> 3) | (set ^ set >> 2 ^ set >> 4);
+    if (testing::one_repeat_in() > 1 && (odd & 1)) continue;
     const std::string where = "set " + std::to_string(set) + ": ";
     TextNet whole = text_net(), net = text_net();
     DistributedDataParallel<TextNet> ddp(whole, g, ddp_options);

@@ -13,6 +13,7 @@
 #include "runtime/generator.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/recomputed.h"
+#include "tests/share.h"
 
 namespace ramet::distributed {
 namespace {
@@ -54,7 +55,7 @@ TEST(NestedMeetings, ShardedBranchesOnTwoDevices) {
       net->there = Device(kCPU, 1 + g->rank());
       net->b->to(net->there);
       shard(net, g);
-      for (int step = 0; step < 100; ++step) {
+      for (int step = 0; step < 100 / testing::one_repeat_in(); ++step) {
         net->zero_grad();
         net(ones({3, 6})).sum().backward();
         for (const Tensor& p : net->parameters()) ASSERT_TRUE(p.grad().defined()) << step;
@@ -243,13 +244,14 @@ TEST(NestedMeetings, AnotherModuleInside) {
     for (const bool norm : {false, true})
       for (const bool two : {false, true})
         with_groups(2, seconds(60), [&](const Group& g) {
+          const int steps = 60 / testing::one_repeat_in();
           Net inner(norm), other(norm);
           Branches outer;
           DdpOptions o = buckets_of(1);
           if (two) o.devices = {"cpu:0", Device(kCPU, 1 + g->rank())};
           Wrapped in(inner, g), in_too(other, g);
           DistributedDataParallel<Branches> out(outer, g, o);
-          for (int step = 0; step < 60; ++step) {
+          for (int step = 0; step < steps; ++step) {
             const Tensor h = ones({2, 3}).set_requires_grad(true);
             (out(ones({4, 6})).sum() + again(how, in, h).sum() + again(how, in_too, h).sum())
                 .backward();
@@ -258,7 +260,7 @@ TEST(NestedMeetings, AnotherModuleInside) {
             Tensor first = m->head->bias.grad().clone();
             g->broadcast(first, 0).wait();
             EXPECT_TRUE(same_bits(first, m->head->bias.grad()));
-            EXPECT_EQ(first[0].item<double>(), 60 * 2);
+            EXPECT_EQ(first[0].item<double>(), steps * 2);
           }
         });
 }

@@ -9,7 +9,6 @@
 #include "nn/serialize/archive.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/allocator.h"
-#include "runtime/gpu.h"
 #include "runtime/print.h"
 #include "tests/capture/support.h"
 
@@ -47,8 +46,7 @@ TEST(Refusals, WhatTheHostReads) {
 
 // The same on a GPU, and nothing is left behind there.
 TEST(Refusals, OnAGpu) {
-  if (!gpu::library() || gpu::library()->device_count() == 0)
-    GTEST_SKIP() << "no GPU: " << (gpu::library() ? gpu::library()->why_none() : "not linked");
+  if (!why_no_gpu().empty()) GTEST_SKIP() << "no GPU: " << why_no_gpu();
   const Tensor x = arange(4).to(kFloat).to(Device(kCUDA, 0));
   const auto refused = [&](const char* op, std::function<void(const Tensor&)> f) {
     const int64_t before = memory_stats(x.device()).current;

@@ -4,7 +4,6 @@
 
 #include "nn/serialize/archive.h"
 #include "runtime/allocator.h"
-#include "runtime/gpu.h"
 #include "runtime/pool.h"
 #include "tests/capture/support.h"
 #include "tests/share.h"
@@ -65,8 +64,7 @@ class Steps : public ::testing::TestWithParam<std::tuple<Training::Kind, bool>> 
 
 TEST_P(Steps, SameBitsAsEager) {
   const auto [kind, on_gpu] = GetParam();
-  if (on_gpu && (!gpu::library() || gpu::library()->device_count() == 0))
-    GTEST_SKIP() << "no GPU: " << (gpu::library() ? gpu::library()->why_none() : "not linked");
+  if (on_gpu && !why_no_gpu().empty()) GTEST_SKIP() << "no GPU: " << why_no_gpu();
   if (on_gpu && testing::one_repeat_in() > 1 && kind != Training::Kind::kAdam)
     GTEST_SKIP() << "one optimizer has a GPU where a step costs many times as much";
   const Device device = on_gpu ? Device(kCUDA, 0) : kHost;
@@ -103,8 +101,7 @@ INSTANTIATE_TEST_SUITE_P(All, Steps,
 class Memory : public ::testing::TestWithParam<bool> {};
 
 TEST_P(Memory, AReplayAllocatesNothing) {
-  if (GetParam() && (!gpu::library() || gpu::library()->device_count() == 0))
-    GTEST_SKIP() << "no GPU: " << (gpu::library() ? gpu::library()->why_none() : "not linked");
+  if (GetParam() && !why_no_gpu().empty()) GTEST_SKIP() << "no GPU: " << why_no_gpu();
   const Device device = GetParam() ? Device(kCUDA, 0) : kHost;
   Training run(Training::Kind::kAdam, device);
   Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });

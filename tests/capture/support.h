@@ -19,6 +19,7 @@
 #include "nn/optim/lr_scheduler.h"
 #include "nn/optim/sgd.h"
 #include "runtime/generator.h"
+#include "runtime/gpu.h"
 #include "tests/error_text.h"
 #include "tests/runtime/cuda/gpus.h"
 #include "tests/share.h"
@@ -30,6 +31,16 @@ inline const Device kHost(kCPU, 0);
 /// Fewer where each costs many times as much: a short last batch, an eager step and replays are
 /// among ten, too.
 inline const int kSteps = testing::one_repeat_in() > 1 ? 10 : 20;
+
+/// Why no GPU can compute here; empty where one can.
+inline std::string why_no_gpu() {
+#if defined(RAMET_NO_GPU_KERNELS)
+  return "this build links no GPU kernels (--define=ramet_gpu_kernels=0)";
+#else
+  if (!gpu::library()) return "not linked";
+  return gpu::library()->device_count() > 0 ? "" : gpu::library()->why_none();
+#endif
+}
 
 /// GPUs that still work when the program ends would use what is being taken apart.
 class StopsGpus : public ::testing::Environment {

@@ -18,16 +18,7 @@ namespace comm {
 std::vector<Tensor> broadcast(const Tensor& t, ArrayRef<Device> devices) {
   RAMET_CHECK(t.defined(), "broadcast", "undefined tensor");
   std::vector<Tensor> out;
-  bool used = false;
-  for (Device d : detail::resolved(devices)) {
-    if (d == t.device() && !used) {
-      used = true;
-      out.push_back(t);
-      continue;
-    }
-    out.push_back(detail::empty_in_layout_of(t, t.sizes(), d));
-    detail::copy(out.back(), t);
-  }
+  for (auto& row : broadcast_coalesced(t, devices)) out.push_back(std::move(row[0]));
   return out;
 }
 

@@ -12,7 +12,7 @@
 namespace ramet {
 
 /// The first maximum of each window; a NaN wins. Padding counts as -infinity and is at most half of
-/// the kernel.
+/// the kernel; with a dilation, a window that would lie in padding alone is an error.
 RAMET_API Tensor max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef stride = {},
                             IntArrayRef padding = 0, IntArrayRef dilation = 1,
                             bool ceil_mode = false);

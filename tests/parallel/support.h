@@ -1,6 +1,6 @@
 // Shared by the tests of parallel/: devices d(0) .. d(3) are cpu:1 .. cpu:4, the host is cpu:0.
-// With RAMET_TEST_GPUS they are cuda:0 .. cuda:3, emulated ones unless the build is for real ones:
-// the same sources are compiled twice (BUILD).
+// Where on_gpus.cc is linked they are cuda:0 .. cuda:3, emulated ones unless the build is for real
+// ones: the same tests are linked twice (BUILD).
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -23,18 +23,14 @@ using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
 
 inline const Device kHost(kCPU, 0);
-#ifdef RAMET_TEST_GPUS
-inline constexpr bool kGpus = true;
-// Before the first CUDA call, which is in some test.
-inline const int kFourGpus = setenv("RAMET_EMULATED_DEVICES", "4", /*overwrite=*/0);
-// Without any, every use of cuda:0 says why: that is no business of the variables of a test file.
+/// Defined by on_gpus.cc alone.
+[[gnu::weak]] void tests_use_gpus();
+inline const bool kGpus = tests_use_gpus != nullptr;
 inline Device d(int k) {
+  if (!kGpus) return Device(kCPU, static_cast<DeviceIndex>(k + 1));
+  // Without any, every use of cuda:0 says why: that is no business of the variables of a test file.
   return Device(kCUDA, static_cast<DeviceIndex>(k % std::max<int>(cuda::device_count(), 1)));
 }
-#else
-inline constexpr bool kGpus = false;
-inline Device d(int k) { return Device(kCPU, static_cast<DeviceIndex>(k + 1)); }
-#endif
 inline std::vector<Device> many(int n) {
   std::vector<Device> out;
   for (int k = 0; k < n; ++k) out.push_back(d(k));

@@ -24,11 +24,15 @@ int64_t offset(const Layout& layout, int64_t row, int64_t column) {
   return layout.row_major ? row * layout.stride + column : column * layout.stride + row;
 }
 
+template <class T> using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+
+/// Of whole matrices: each further kind of operand compiles Eigen's product once more.
+template <class T> Matrix<T> product_of(const Matrix<T>& a, const Matrix<T>& b) { return a * b; }
+
 /// op(X) of one matrix as the type that is computed in.
 template <class Compute, class T>
-Eigen::Matrix<Compute, Eigen::Dynamic, Eigen::Dynamic> load(const Layout& layout, const T* data,
-                                                            bool transpose) {
-  Eigen::Matrix<Compute, Eigen::Dynamic, Eigen::Dynamic> matrix(layout.rows, layout.columns);
+Matrix<Compute> load(const Layout& layout, const T* data, bool transpose) {
+  Matrix<Compute> matrix(layout.rows, layout.columns);
   for (int64_t column = 0; column < layout.columns; ++column)
     for (int64_t row = 0; row < layout.rows; ++row)
       matrix(row, column) = static_cast<Compute>(data[offset(layout, row, column)]);
@@ -40,14 +44,14 @@ template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, 
   using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const auto left = load<Compute>(p.a, a, p.transpose_a);
   const auto right = load<Compute>(p.b, b, p.transpose_b);
-  Eigen::Matrix<Compute, Eigen::Dynamic, Eigen::Dynamic> product;
+  Matrix<Compute> product;
   if (p.halves) {
     const Eigen::Index first = left.cols() / 2, second = left.cols() - first;
-    product = left.leftCols(first) * right.topRows(first);
+    product = product_of<Compute>(left.leftCols(first), right.topRows(first));
     product = product.unaryExpr([](Compute x) { return static_cast<Compute>(T(x)); });
-    product += left.rightCols(second) * right.bottomRows(second);
+    product += product_of<Compute>(left.rightCols(second), right.bottomRows(second));
   } else {
-    product = left * right;
+    product = product_of(left, right);
   }
   const auto* bias = static_cast<const T*>(p.bias);
   const auto alpha = static_cast<Compute>(p.alpha), beta = static_cast<Compute>(p.beta);

@@ -9,6 +9,7 @@
 
 #include "autograd/captured.h"
 #include "autograd/ops.h"
+#include "kernels/fill.h"
 #include "nn/batchnorm.h"
 #include "nn/conv.h"
 #include "nn/dropout.h"
@@ -34,12 +35,9 @@ inline const int kSteps = testing::one_repeat_in() > 1 ? 10 : 20;
 
 /// Why no GPU can compute here; empty where one can.
 inline std::string why_no_gpu() {
-#if defined(RAMET_NO_GPU_KERNELS)
-  return "this build links no GPU kernels (--define=ramet_gpu_kernels=0)";
-#else
+  if (!kernels::arange.cuda) return "no kernels for one are linked (--define=ramet_gpu_kernels=0)";
   if (!gpu::library()) return "not linked";
   return gpu::library()->device_count() > 0 ? "" : gpu::library()->why_none();
-#endif
 }
 
 /// GPUs that still work when the program ends would use what is being taken apart.

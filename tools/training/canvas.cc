@@ -52,8 +52,7 @@ namespace {
 [[maybe_unused]] const int kNoPrediction = stbi_write_force_png_filter = 0;
 
 uint8_t to_byte(float v) {
-  // Rounded: it is no negative number.
-  return static_cast<uint8_t>(std::clamp(v, 0.0f, 1.0f) * 255 + 0.5f);
+  return static_cast<uint8_t>(std::lround(std::clamp(v, 0.0f, 1.0f) * 255));
 }
 
 double distance(double px, double py, double x0, double y0, double x1, double y1) {

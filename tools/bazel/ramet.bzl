@@ -59,6 +59,10 @@ def _included(header):
     """Options that begin with a header of //tools/bazel."""
     return ["-include", "tools/bazel/%s.h" % header]
 
+# What a program's files begin with, and what they depend on for it.
+PROGRAM_COPTS = _included("standard_headers")
+PROGRAM_DEPS = ["//tools/bazel:standard_headers"]
+
 def layer_library(name, deps = [], exclude = [], visibility = []):
     """A folder's one library: every .cc and .h below the BUILD file."""
     native.cc_library(

@@ -59,9 +59,9 @@ def _included(header):
     """Options that begin with a header of //tools/bazel."""
     return ["-include", "tools/bazel/%s.h" % header]
 
-# What a program's files begin with, and what they depend on for it.
-PROGRAM_COPTS = _included("standard_headers")
-PROGRAM_DEPS = ["//tools/bazel:standard_headers"]
+# For files that begin with the standard headers, and what they depend on for it: programs, and sanitizer builds of the library.
+STANDARD_COPTS = _included("standard_headers")
+STANDARD_DEPS = ["//tools/bazel:standard_headers"]
 
 def layer_library(name, deps = [], exclude = [], visibility = []):
     """A folder's one library: every .cc and .h below the BUILD file."""
@@ -70,13 +70,13 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
         srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
         hdrs = native.glob(["**/*.h"], exclude = exclude, allow_empty = True),
         copts = select({
-            "//tools/bazel:sanitized": _included("standard_headers"),
+            "//tools/bazel:sanitized": STANDARD_COPTS,
             "//conditions:default": [],
         }),
         linkstatic = True,
         visibility = visibility,
         deps = deps + select({
-            "//tools/bazel:sanitized": ["//tools/bazel:standard_headers"],
+            "//tools/bazel:sanitized": STANDARD_DEPS,
             "//conditions:default": [],
         }),
     )

@@ -190,6 +190,11 @@ std::vector<Root> roots_of(const char* op, const variable_list& tensors,
 
 }  // namespace
 
+bool Node::needs(int i) const {
+  Node* to = const_cast<Node*>(this)->edges()[i].node;
+  return to && (!tls.task || tls.task->wanted(to));
+}
+
 Tensor accumulate(Tensor sum, const Tensor& g) {
   if (!sum.defined()) return g;
   if (!g.defined()) return sum;

@@ -92,6 +92,9 @@ class GraphTask {
   /// May a user's Function that has still to run lead to `leaf` by a backward of its own, or did
   /// one of a replica, whose part waits here for those of the others?
   bool may_come_to(const Node* leaf);
+  /// Does this backward bring the leaf one gradient only, which has yet to come, and run no user's
+  /// code that could look at it before the end? Then who brings it need not be done with it.
+  bool unseen_before_the_end(const Node* leaf);
   /// Has a user's Function still to run whose forward met other processes?
   bool may_meet();
   bool several_devices() const { return several_devices_; }
@@ -172,6 +175,7 @@ class GraphTask {
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
   bool several_devices_ = false;
+  bool users_code_ = false;  // Node::runs_users_code() of any node
   std::unordered_map<Node*, Info> info_;
   std::unordered_map<ReduceBucket*, Group> groups_;
   std::unordered_map<ReduceBucket*, bool> owned_;

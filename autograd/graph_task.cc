@@ -11,11 +11,6 @@
 namespace ramet {
 namespace autograd {
 
-bool Node::needs(int i) const {
-  Node* to = const_cast<Node*>(this)->edges()[i].node;
-  return to && (!tls.task || tls.task->wanted(to));
-}
-
 // The general walk whose node runs on this thread. tls.task is not it inside of a fast walk.
 static __thread GraphTask* around = nullptr;
 // Note [Backwards inside replicas]
@@ -43,6 +38,12 @@ bool GraphTask::may_come_to(const Node* leaf) {
              functions_, [leaf](const Function& f) { return f.node->may_differentiate(leaf); }) ||
          std::ranges::any_of(kept_,
                              [leaf](const Kept& k) { return k.sum->edges()[0].node == leaf; });
+}
+
+bool GraphTask::unseen_before_the_end(const Node* leaf) {
+  const std::lock_guard lock(mutex_);
+  const auto it = info_.find(const_cast<Node*>(leaf));
+  return !users_code_ && it != info_.end() && it->second.waits == 1 && it->second.parts.empty();
 }
 
 bool GraphTask::may_meet() {
@@ -91,9 +92,8 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
                         std::vector<Tensor>* captured) {
   captured_ = captured;
   std::vector<Node*> order, stack;
-  for (Root& r : roots) {
+  for (Root& r : roots)
     if (info_.try_emplace(r.node.get()).second) stack.push_back(r.node.get());
-  }
   while (!stack.empty()) {  // iterative: graphs are deep
     Node* n = stack.back();
     stack.pop_back();
@@ -122,10 +122,10 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
     // consumers come earlier in `order`, so inputs are decided first
     for (size_t i = order.size(); i-- > 0;) {
       Info& info = info_[order[i]];
-      info.wanted = !info.captures.empty();
-      Edge* edges = order[i]->edges();
-      for (int e = 0; e < order[i]->edge_count; ++e)
-        info.wanted = info.wanted || (edges[e].node && info_[edges[e].node].wanted);
+      const Edge* const edges = order[i]->edges();
+      info.wanted = !info.captures.empty() ||
+                    std::any_of(edges, edges + order[i]->edge_count,
+                                [this](const Edge& e) { return e.node && info_[e.node].wanted; });
     }
   }
   for (Node* n : order)
@@ -136,6 +136,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
       if (!owned_.count(b) && !create_ && b->claim(this)) owned_[b] = true;
     }
   for (Node* n : order) {
+    users_code_ = users_code_ || n->runs_users_code();
     if (n->flags & Node::kInTurn) turns_.push_back(n);
     if (n->flags & Node::kFunction)
       functions_.push_back({static_cast<FunctionNode*>(n), (n->flags & Node::kInTurn) != 0});

@@ -8,6 +8,7 @@
 #include "autograd/view.h"
 #include "runtime/capture.h"
 #include "runtime/devices.h"
+#include "runtime/gpu.h"
 #include "runtime/observer.h"
 
 namespace ramet {
@@ -167,6 +168,11 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
     std::lock_guard lock(mutex);
     const bool in_place =
         where.defined() && g.storage_impl() == where.storage_impl() && g->data == where->data;
+    // Another thread's backward comes before the end of the one whose sum is not ordered yet.
+    if (RAMET_UNLIKELY(sums_under_way != 0) && (grad.defined() || !in_place))
+      capture::in_turn([there = Device::from_ordinal(device)] {
+        gpu::library()->order({there, gpu::kCommunication}, {there, gpu::kCompute});
+      });
     if (grad.defined()) {
       if (tls.grad_mode || grad->node || grad.device() != g.device()) {
         grad = grad.add(g);

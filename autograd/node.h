@@ -140,6 +140,10 @@ struct RAMET_API Node : AutogradSlot {
   Tensor output_for(int i, IntArrayRef sizes, ScalarType dtype, Device device) const;
   /// Has it tensor hooks, or gradients to retain?
   bool watched() const { return extra && (!extra->hooks.empty() || !extra->retained.empty()); }
+  /// Does a backward run user's code here: hooks, a Function, the reduction of a leaf's gradient?
+  virtual bool runs_users_code() const {
+    return flags & kFunction || watched() || (extra && !extra->post.empty());
+  }
   NodeExtra& more() {
     if (!extra) extra = new NodeExtra;
     return *extra;
@@ -186,12 +190,14 @@ struct RAMET_API AccumulateGrad final : Node {
   uint8_t mark = 0;                // what they know of `grad` who reduce it over processes; 0 again
                                    // by mutable_grad(), with which anybody sets it
   static constexpr uint8_t kZeroed = 255;  // the mark of zero_grad()
+  uint16_t sums_under_way = 0;  // of backwards that order them at their ends; under `mutex`
 
   explicit AccumulateGrad(TensorImpl* of);
   Edge* edges() override { return nullptr; }
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
   ReduceBucket* bucket() override { return reduce; }
+  bool runs_users_code() const override { return reduce || Node::runs_users_code(); }
 };
 
 /// The AccumulateGrad node of a leaf, made at need; null for a non-leaf.

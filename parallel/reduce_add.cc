@@ -88,12 +88,13 @@ void replace(const char* op, const std::string& parameter, Tensor& gradient, Ten
 
 }  // namespace
 
-// Will the sum be formed where the leaf keeps its gradient, and left alone there?
-bool ReduceAdd::ends_in_place() const {
-  if (hooked() || !next_.node || !(next_.node->flags & Node::kSink)) return false;
-  const auto& leaf = *static_cast<const AccumulateGrad*>(next_.node);
-  // Who is told of the leaf's gradient goes on with it behind the compute stream.
-  return leaf.where.defined() && !leaf.grad.defined() && !leaf.extra && !leaf.reduce;
+// Will the sum be formed where the leaf keeps its gradient, and left alone there until the walk
+// ends?
+bool ReduceAdd::ends_in_place(autograd::GraphTask& task) const {
+  AccumulateGrad* const to = leaf();
+  if (!to || !task.unseen_before_the_end(to)) return false;
+  const std::lock_guard lock(to->mutex);
+  return to->where.defined() && !to->grad.defined();
 }
 
 void ReduceAdd::arrived(Tensor& grad, uint32_t slot) {
@@ -167,6 +168,17 @@ void ReduceAdd::apply(Tensor* in, Tensor* out) {
 
 void GradBucket::finished() {
   if (beside_) beside_->join();
+  mark_leaves(false);
+}
+
+void GradBucket::mark_leaves(bool sum_under_way) {
+  if (sum_under_way_ == sum_under_way) return;
+  sum_under_way_ = sum_under_way;
+  for (const ReduceAdd* member : members_)
+    if (AccumulateGrad* leaf = member->leaf()) {
+      const std::lock_guard lock(leaf->mutex);
+      sum_under_way ? ++leaf->sums_under_way : --leaf->sums_under_way;
+    }
 }
 
 void GradBucket::came(Node* member, size_t) {
@@ -196,10 +208,11 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     Device device = Device::from_ordinal(in[0].first->device);
     ScalarType dtype = ScalarType::Undefined;
     const bool beside = device.is_cuda() && task.owns(this) &&
-                        std::all_of(in.begin(), in.end(), [](const auto& member) {
-                          return static_cast<const ReduceAdd*>(member.first)->ends_in_place();
+                        std::all_of(in.begin(), in.end(), [&task](const auto& member) {
+                          return static_cast<const ReduceAdd*>(member.first)->ends_in_place(task);
                         });
     if (beside && !beside_) beside_ = std::make_shared<detail::BesideStream>(device);
+    if (beside) mark_leaves(true);
     auto flush = [&] {
       if (run.at.empty()) return;
       // Before anything can fail: the stream goes on reading what a later member's error gives

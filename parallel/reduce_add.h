@@ -13,8 +13,9 @@
 // gradient that somebody kept get fresh memory.
 //
 // On a GPU the sums run on the communication stream, beside the kernels of the backward, where
-// nothing is done with them before it ends: first gradients without hooks, whose leaf
-// nobody is told of. Its end puts them before all that follows.
+// nothing is done with them before it ends: the first and only gradients of their leaves, in a
+// backward that runs no user's code (hooks, Functions). Its end puts them before all that follows;
+// so does a backward of another thread that comes to one of these leaves meanwhile.
 //
 // A node lives as long as something refers to it, its replica set or a graph; one backward never
 // frees it. Where reduce hooks are set nothing is formed in place, because they may keep what
@@ -52,6 +53,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   Tensor destination(uint32_t slot) override;
   void arrived(Tensor& grad, uint32_t slot) override;
   autograd::ReduceBucket* bucket() override;
+  bool runs_users_code() const override { return hooked() || Node::runs_users_code(); }
 
   const std::string& full_name() const { return full_name_; }
   ReduceOrder order() const { return order_; }
@@ -79,7 +81,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   Tensor sum_alone(Tensor* in);
   bool kept(const Tensor* in, const autograd::GraphTask* task);
   void run_post_hooks(Tensor& sum) const;
-  bool ends_in_place() const;
+  bool ends_in_place(autograd::GraphTask& task) const;
   bool hooked() const { return hooks_ && hooks_->any(); }
   autograd::Edge next_;  // the source's gradient edge
   std::string full_name_;
@@ -109,10 +111,12 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
 
  private:
   friend class ReduceAdd;
+  void mark_leaves(bool sum_under_way);
   const int shards_;
   const ReduceOrder order_;
   std::vector<ReduceAdd*> members_;
   std::shared_ptr<detail::BesideStream> beside_;  // sums of this backward that nobody waits for yet
+  bool sum_under_way_ = false;                    // as the leaves are marked
   std::atomic<uint64_t> reductions_{0}, ready_{0}, done_{0};
 };
 

@@ -1,10 +1,9 @@
 // Convolutions as products of matrices that are read where the images lie (kernels/gemm_gpu.h).
 // Depth k of the forward is (row of the filter, its column, channel), the channel fastest.
 #include "kernels/gemm_gpu.h"
-#include "kernels/rows_gpu.h"
+#include "kernels/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/measured.h"
-#include "runtime/cuda/scratch.h"
 #include "runtime/gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/conv2d.h"
@@ -112,54 +111,81 @@ template <class T> struct BackwardInput {
   }
 };
 
-/// Rows: channels of the output. Columns: taps. Depth: pixels of the output of a part of the
-/// images. One batch a group and part; the parts are added afterwards, in order.
+/// How the gradient of the weight is cut: a part has some images, or one of the `bands` of one.
+struct WeightParts {
+  int64_t images, bands, pixels, parts;
+  explicit WeightParts(const Conv2dShape& s) {
+    // As many as keep a large GPU busy, where a tile then still has enough to add up.
+    constexpr int64_t kBlocks = 512, kLeast = 512;
+    const int64_t of_image = s.oh * s.ow,
+                  tiles = s.groups * ceil_div(s.co / s.groups, kTileRows) *
+                          ceil_div(s.ci / s.groups * s.kh * s.kw, kTileColumns),
+                  wanted =
+                      imax(1, imin(ceil_div(s.n * of_image, kLeast), ceil_div(kBlocks, tiles)));
+    images = imax(1, s.n / wanted), bands = ceil_div(wanted, imax(1, s.n)), pixels = of_image;
+    if (bands > 1) {
+      const int64_t steps = ceil_div(ceil_div(of_image, bands), kTileDepth);  // of a tile, whole
+      pixels = imin(of_image, steps * kTileDepth);
+      bands = ceil_div(of_image, pixels);
+    }
+    parts = ceil_div(s.n, images) * bands;
+  }
+};
+
+/// Rows: channels of the output. Columns: taps. Depth: pixels of the output in a part. One batch a
+/// group and part; the parts are added afterwards.
 template <class T> struct BackwardWeight {
   using Value = T;
   struct Row {
-    int64_t first, count, o;  // images of the part; channel
+    int64_t image, pixel, o;  // where the part begins; channel
   };
   struct Column {
     Tap tap;
-    int64_t first, channel;
+    int64_t image, pixel, channel;
   };
   struct Depth {
-    int64_t n, y, x;
+    int64_t image, pixel;
   };
   Conv2dArgs g;
-  int64_t batch, m, n, k, per, parts;
+  WeightParts cut;
+  int64_t batch, m, n, k;
   T* out;  // [part][co][ci / groups][kh][kw]
   bool rows_adjacent, columns_adjacent = false;
-  BackwardWeight(const Conv2dArgs& args, int64_t images, int64_t all_parts, T* partials) : g(args) {
+  BackwardWeight(const Conv2dArgs& args, const WeightParts& parts, T* partials)
+      : g(args), cut(parts), out(partials) {
     const Conv2dShape& s = g.shape;
-    per = images, parts = all_parts, out = partials;
-    batch = s.groups * parts, m = s.co / s.groups, n = s.ci / s.groups * s.kh * s.kw;
-    k = per * s.oh * s.ow;
+    batch = s.groups * cut.parts, m = s.co / s.groups, n = s.ci / s.groups * s.kh * s.kw;
+    k = cut.images * cut.pixels;
     rows_adjacent = g.y.c == 1;
   }
   RAMET_INLINE Row row(int64_t item, int64_t i) const {
-    const int64_t part = item / g.shape.groups, first = part * per;
-    return {first, imin(per, g.shape.n - first), item % g.shape.groups * m + i};
+    const int64_t part = item / g.shape.groups;
+    return {part / cut.bands * cut.images, part % cut.bands * cut.pixels,
+            item % g.shape.groups * m + i};
   }
   RAMET_INLINE Column column(int64_t item, int64_t j) const {
     const Conv2dShape& s = g.shape;
-    const int64_t channels = s.ci / s.groups;
     // In the order of the weight's memory.
     const Tap tap{j / s.kw % s.kh, j % s.kw, j / (s.kh * s.kw)};
-    return {tap, item / s.groups * per, item % s.groups * channels + tap.c};
+    const Row begin = row(item, 0);
+    return {tap, begin.image, begin.pixel, item % s.groups * (s.ci / s.groups) + tap.c};
   }
-  RAMET_INLINE Depth depth(int64_t at) const {
-    const Conv2dShape& s = g.shape;
-    return {at / (s.oh * s.ow), at / s.ow % s.oh, at % s.ow};
+  RAMET_INLINE Depth depth(int64_t at) const { return {at / cut.pixels, at % cut.pixels}; }
+  // The last part of the images, and the last band of an image, may have less.
+  RAMET_INLINE bool outside(int64_t image, int64_t pixel) const {
+    return image >= g.shape.n || pixel >= g.shape.oh * g.shape.ow;
   }
   RAMET_INLINE T a(const Row& r, const Depth& d) const {
-    return d.n < r.count ? at_image<T>(g.y, r.first + d.n, r.o, d.y, d.x) : T(0);
+    const int64_t image = r.image + d.image, pixel = r.pixel + d.pixel;
+    if (outside(image, pixel)) return T(0);
+    return at_image<T>(g.y, image, r.o, pixel / g.shape.ow, pixel % g.shape.ow);
   }
   RAMET_INLINE T b(const Depth& d, const Column& c) const {
     const Conv2dShape& s = g.shape;
-    const int64_t image = c.first + d.n, y = d.y * s.sh - s.ph + c.tap.r * s.dh,
-                  x = d.x * s.sw - s.pw + c.tap.s * s.dw;
-    if (image >= s.n || y < 0 || y >= s.h || x < 0 || x >= s.w) return T(0);
+    const int64_t image = c.image + d.image, pixel = c.pixel + d.pixel,
+                  y = pixel / s.ow * s.sh - s.ph + c.tap.r * s.dh,
+                  x = pixel % s.ow * s.sw - s.pw + c.tap.s * s.dw;
+    if (outside(image, pixel) || y < 0 || y >= s.h || x < 0 || x >= s.w) return T(0);
     return at_image<T>(g.x, image, c.channel, y, x);
   }
   RAMET_INLINE void put(int64_t item, int64_t i, int64_t j, T sum) const {
@@ -168,43 +194,23 @@ template <class T> struct BackwardWeight {
   }
 };
 
-// out[i] = the sum of the parts, in order.
-template <class T>
-__global__ void parts_kernel(const T* partials, int64_t parts, int64_t n, T* out) {
-  for (int64_t i = first_item(); i < n; i += item_step()) {
-    T sum = T(0);
-    for (int64_t part = 0; part < parts; ++part) sum = vadd(sum, partials[part * n + i]);
-    out[i] = sum;
-  }
-}
-
-// A block has a channel: dbias = the sum of dy over images and pixels.
-template <class T> __global__ void bias_kernel(Conv2dArgs g) {
-  using Sum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
-  __shared__ Sum shared[kWarps];
-  const Conv2dShape& s = g.shape;
-  for (int64_t o = blockIdx.x; o < s.co; o += gridDim.x) {
-    Sum sum = 0;
-    for (int64_t i = threadIdx.x; i < s.n * s.oh * s.ow; i += kThreads)
-      sum += static_cast<Sum>(at_image<T>(g.y, i / (s.oh * s.ow), o, i / s.ow % s.oh, i % s.ow));
-    sum = over_group<kThreads>(sum, Plus(), shared);
-    if (threadIdx.x == 0) static_cast<T*>(g.bias)[o] = static_cast<T>(sum);
-  }
-}
-
 template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
   const char* name = "conv2d_backward_weight";
   const Conv2dShape& s = a.shape;
-  // The parts that the workspace is for.
-  const Conv2dWeightPlan plan = conv2d_backward_weight_plan(s);
-  T* partials = static_cast<T*>(a.workspace);
+  const WeightParts cut(s);
   const int64_t weights = s.co * (s.ci / s.groups) * s.kh * s.kw;
-  multiply(name, where, BackwardWeight<T>(a, plan.per, plan.parts, partials));
-  start_for(name, where, weights, parts_kernel<T>, partials, plan.parts, weights,
-            static_cast<T*>(a.weight));
-  if (a.bias && s.co > 0)
-    start(name, where, grid_of(s.co), kThreads, 0,
-          bias_kernel<T>, a);
+  const ::ramet::cuda::Scratch memory(
+      where.device.index(),
+      cut.parts == 1 ? 0 : static_cast<size_t>(cut.parts * weights) * sizeof(T));
+  T* partials = static_cast<T*>(cut.parts == 1 ? a.weight : memory.get());
+  multiply(name, where, BackwardWeight<T>(a, cut, partials));
+  if (cut.parts != 1)
+    sum_rows_of<T, T>(name, where,
+                      row_sums(partials, {{cut.parts, weights}}, weights, 1, a.weight, a.dtype));
+  if (!a.bias) return;
+  sum_rows_of<T, T>(name, where,
+                    row_sums(a.y.data, {{s.n, a.y.n}, {s.oh, a.y.h}, {s.ow, a.y.w}}, s.co, a.y.c,
+                             a.bias, a.dtype));
 }
 
 // ---- by columns (im2col) and cuBLASLt -----------------------------------------------------------
@@ -258,8 +264,9 @@ struct Ways {
       return false;
     if (!measured) return true;
     const Conv2dShape& s = a.shape;
-    const int64_t shape[] = {s.n, s.ci, s.h, s.w, s.co, s.kh, s.kw, s.sh, s.sw, s.ph, s.pw,
-                             s.dh, s.dw, a.x.c == 1, a.bias != nullptr};
+    const int64_t shape[] = {s.n,  s.ci, s.h,  s.w,        s.co,
+                             s.kh, s.kw, s.sh, s.sw,       s.ph,
+                             s.pw, s.dh, s.dw, a.x.c == 1, a.bias != nullptr};
     const auto queue = [](void* ways) { static_cast<const Ways*>(ways)->implicit(); };
     const auto queue_columns = [](void* ways) {
       const Ways& w = *static_cast<const Ways*>(ways);
@@ -289,7 +296,7 @@ struct Ways {
     return ::ramet::cuda::blas_multiply(
         "conv2d", device,
         {memory.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
-         a.dtype, false, true, false});
+         a.dtype,      false,    true,   false});
   }
 };
 

@@ -35,7 +35,7 @@ RAMET_KERNEL(conv2d_forward, Conv2dArgs);
 RAMET_KERNEL(conv2d_backward_input, Conv2dArgs);
 /// Gradient of the weight, written to `weight`, and of the bias (unless null) from x and the
 /// gradient of y in `y`. Images are summed in groups that follow from the shape, the groups in
-/// order. Zeros for n = 0.
+/// order; on a GPU, which does not need the workspace, also parts of images. Zeros for n = 0.
 RAMET_KERNEL(conv2d_backward_weight, Conv2dArgs);
 
 // A 1x1 filter that moves by whole pixels sees no rows: an image may be cut into rows of any

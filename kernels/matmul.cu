@@ -1,5 +1,5 @@
 #include "kernels/gemm_gpu.h"
-#include "kernels/rows_gpu.h"
+#include "kernels/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/gpu.h"
 // clang-format off: the first decides what the others mean
@@ -80,27 +80,6 @@ template <class T> __global__ void dot_segments_kernel(DotArgs a, int64_t segmen
   if (threadIdx.x == 0) store_element(a.out, a.dtype, 0, static_cast<T>(sum));
 }
 
-// A warp reads 32 neighbouring columns; the eight warps take turns in rows.
-template <class T> __global__ void sum_rows_kernel(SumRowsArgs a) {
-  __shared__ double shared[kThreads];
-  const int lane = static_cast<int>(threadIdx.x) % kWarp,
-            warp = static_cast<int>(threadIdx.x) / kWarp;
-  for (int64_t tile = blockIdx.x; tile * kWarp < a.n; tile += gridDim.x) {
-    const int64_t j = tile * kWarp + lane;
-    double sum = 0;
-    if (j < a.n)
-      for (int64_t i = warp; i < a.rows; i += kWarps)
-        sum += static_cast<double>(load_element<T>(a.a, a.dtype, i * a.row + j));
-    shared[threadIdx.x] = sum;
-    __syncthreads();
-    if (warp == 0 && j < a.n) {
-      for (int w = 1; w < kWarps; ++w) sum += shared[w * kWarp + lane];
-      store_element(a.out, a.dtype, j, static_cast<T>(sum));
-    }
-    __syncthreads();
-  }
-}
-
 // Products of fewer multiplications than this (32^3) are over before cuBLASLt has looked at its
 // arguments. To be measured: a launch through cuBLASLt costs some microseconds of the host, a tile
 // of product_kernel takes k / 16 steps of about 100 ns.
@@ -116,8 +95,8 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   if (products < kBlasProducts) return false;
   const MatmulLayout l = matmul_layout(g);
   // Rows and columns as they are stored.
-  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k,
-                b_rows = l.tb ? g.n : g.k, b_columns = l.tb ? g.k : g.n;
+  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k, b_rows = l.tb ? g.n : g.k,
+                b_columns = l.tb ? g.k : g.n;
   const int64_t lda = a_rows > 1 ? l.lda : a_columns, ldb = b_rows > 1 ? l.ldb : b_columns,
                 ldc = g.m > 1 ? g.c_row : g.n;
   if (lda < a_columns || ldb < b_columns || ldc < g.n ||
@@ -125,8 +104,8 @@ bool by_blas(const MatmulArgs& g, Stream where) {
     return false;
   return ::ramet::cuda::blas_multiply(
       "matmul", where.device.index(),
-      {g.a, g.b, g.bias, g.c, g.batch, g.m, g.n, g.k, lda, ldb, ldc, g.a_batch, g.b_batch,
-       g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu});
+      {g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda,  ldb,
+       ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu});
 }
 
 }  // namespace
@@ -149,10 +128,10 @@ void dot(const DotArgs& a, Stream where) {
 }
 
 void sum_rows(const SumRowsArgs& a, Stream where) {
-  if (a.n == 0) return;
-  const dim3 grid = grid_of(ceil_div(a.n, kWarp));
-  by_compute_type(a.dtype, [&](auto t) {
-    start("sum_rows", where, grid, kThreads, 0, sum_rows_kernel<decltype(t)>, a);
+  by_row_type(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    sum_rows_of<S, ComputeOf<S>>("sum_rows", where,
+                                 row_sums(a.a, {{a.rows, a.row}}, a.n, 1, a.out, a.dtype));
   });
 }
 

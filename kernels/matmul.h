@@ -56,7 +56,8 @@ RAMET_PLAN int64_t dot_workspace(int64_t n) {
 }
 
 /// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in
-/// blocks of 64, the blocks in order, floats in float. dtype floating.
+/// blocks of 64, the blocks in order, floats in float; on a GPU in double, in parts that follow
+/// from rows and n (kernels/row_sums_gpu.h). dtype floating.
 struct SumRowsArgs {
   const void* a;
   void* out;

@@ -104,6 +104,7 @@ struct Row {
   bool first_order = false;    ///< gradcheck alone; LibTorch does not differentiate twice either
   double slack = 1;            ///< multiplies the tolerances
   Sample large;                ///< more than 32 KB, to be cut among threads
+  Samples slim_samples;        ///< besides, for GPUs
   Index slices;                ///< the dimension of each input of `large` whose slices give the
   int64_t sliced_result = 0;   ///< result's slices along this one; -1: the whole input
   Sample whole;                ///< what is sliced, where that is not `large`
@@ -150,6 +151,9 @@ struct Row {
   Row& uncapturable(const char* reason) { return no_capture = reason, *this; }
   /// On a GPU fewer than 1,024 threads work on 10^6 elements.
   Row& narrow(const char* reason) { return few_threads = reason, *this; }
+  /// On a GPU also many elements in few columns, channels or lines, or in many short ones, where
+  /// that is an ordinary use: fewer than 10^6 where emulated threads take long.
+  Row& slim(Sample inputs) { return slim_samples.push_back(std::move(inputs)), *this; }
   /// On a GPU not with 10^6 elements.
   Row& small(const char* reason) { return no_million = reason, *this; }
   Row& products() { return sums_products = true, *this; }

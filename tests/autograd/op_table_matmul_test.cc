@@ -140,6 +140,7 @@ std::vector<Row> rows() {
        {real({3, 0}), real({2, 0}), real({2})}},
       [](V x) { return linear(x[0], x[1], x[2]); }, affine,
       {real({97, 101}), real({103, 101}), real({103})}, 1)
+      .slim({real({62500, 16}), real({10, 16}), real({10})})
       .within(2)
       .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1], x[2]); });
   row(

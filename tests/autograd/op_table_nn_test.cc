@@ -87,6 +87,7 @@ void add_convolutions(Table& t) {
        [](P x) { return convolved(x, {}, false); })
       .products()
       .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, true), 1)
+      .slim(sample({4, 3, 144, 144}, {3, 3, 3, 3}, true))
       .within(4);
   Window wide;
   wide.stride[0] = 2;
@@ -322,6 +323,7 @@ void add_norms(Table& t) {
        [](V x) { return batch_norm(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3, true); },
        [](P x) { return batch_normalised(x, 1e-3); })
       .big(channels)
+      .slim(sample({4, 3, 144, 144}, {3}))
       .sliced({1, 0, 0}, 1)
       .within(8);
   t.row(
@@ -393,6 +395,7 @@ void add_norms(Table& t) {
        {sample({3, 5}, {5}), sample({2, 3, 4}, {3, 4}), sample({6}, {6}), sample({0, 4}, {4})},
        [](V x) { return layer_norm(x[0], x[1].sizes(), x[1], x[2], 1e-3); }, last)
       .big(sample({97, 131}, {131}), 1)
+      .slim(sample({31250, 8}, {8}))
       .within(8);
   t.row(
        "layer_norm.line", kFloats, {sample({6}, {6}), sample({0}, {0})},

@@ -121,6 +121,7 @@ void add_sums(Table& t) {
       .writes([](Tensor& o, V x) { return sum_out(o, x[0], -1, true); });
   sums.first(
           "sum.first", [](V x) { return sum(x[0], 0); }, sum_of)
+      .slim({real({100000, 10})})
       .writes([](Tensor& o, V x) { return sum_out(o, x[0], 0); });
   sums.all(
           "sum.all", [](V x) { return sum(x[0]); }, sum_of)
@@ -350,6 +351,7 @@ void add_lines(Table& t) {
   const auto log = [](const Values& v) { return soft(v, true); };
   row(
       "softmax", kFloats, -1, [](V x) { return softmax(x[0], -1); }, plain)
+      .slim({real({8, 125000}, -3, 3)})
       .writes([](Tensor& o, V x) { return softmax_out(o, x[0], -1); });
   row(
       "softmax.first", kFloats, 0, [](V x) { return softmax(x[0], 0); }, plain)

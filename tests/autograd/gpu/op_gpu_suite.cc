@@ -52,7 +52,8 @@ void expect_sum_close(const Tensor& got, const Tensor& want, const Tensor& size,
 
 // Kernels that may have few threads although there are 10^6 elements, for not all of what an
 // operation reads is large: an index, a mask, a 0-dim loss, a weight of each class or channel.
-// Each gives a thread a bounded number of elements, but cross_entropy's sums of class weights.
+// Each gives a thread a bounded number of elements, but cross_entropy's sums of class weights and
+// of what groups of 64 rows add up to.
 const std::set<std::string> few_elements = {
     "add",       "arange",  "batch_norm", "check_index", "cross_entropy", "cross_entropy_backward",
     "div",       "eq",      "fill",       "index",       "index_add",     "cross_entropy_consume",
@@ -198,6 +199,28 @@ Row not_waiting(Row row) {
   return row;
 }
 
+// Values and gradients of a large sample against float64, by many threads.
+void check_large(const Row& row, const Sample& sample) {
+  const ScalarType dtype = row.own_type();
+  SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
+  const Operands o = operands(sample, dtype);
+  const std::vector<Tensor> in = moved(o.tensors, gpu);
+  record_launches();
+  const Tensor y = row.call(in);
+  const std::vector<KernelLaunch> forward = recorded_launches();
+  if (forward.empty()) EXPECT_TRUE(y.may_overlap(in[0])) << "who computed it?";
+  else if (row.few_threads.empty()) expect_many_threads(forward);
+  else EXPECT_LT(most_threads(forward), 1024u) << "needs no reason: " << row.few_threads;
+  const std::vector<Tensor> wide = widened(o.tensors);
+  expect_sum_close(y.to(host), row.call(wide),
+                   row.sums_products ? row.call(absolute(wide)) : Tensor(), row.slack);
+  if (!row.differentiable || !is_floating(dtype)) return;
+  std::vector<KernelLaunch> backward;
+  expect_gradients(row, in, wide, Times::kOnce, &backward);
+  if (backward.empty()) { EXPECT_TRUE(row.constant_gradient) << "who computed it?"; }
+  if (row.few_threads.empty()) expect_many_threads(backward);
+}
+
 #define RAMET_NEED_GPU()                                                   \
   do {                                                                     \
     gpu::Library* library = gpu::library();                                \
@@ -307,26 +330,14 @@ TEST_P(OpTable, GpuMillion) {
   if (row.view && row.large.empty()) GTEST_SKIP() << "a view: nothing is computed";
   const Sample sample = million(row);
   ASSERT_FALSE(sample.empty()) << "no sample of 10^6 elements, and no reason";
-  std::optional<OwnProducts> own;
-  if (!is_convolution(row)) own.emplace();
-  const ScalarType dtype = row.own_type();
-  SCOPED_TRACE(std::string(short_name_of(dtype)) + " " + text_of(sample));
-  const Operands o = operands(sample, dtype);
-  const std::vector<Tensor> in = moved(o.tensors, gpu);
-  record_launches();
-  const Tensor y = row.call(in);
-  const std::vector<KernelLaunch> forward = recorded_launches();
-  if (forward.empty()) EXPECT_TRUE(y.may_overlap(in[0])) << "who computed it?";
-  else if (row.few_threads.empty()) expect_many_threads(forward);
-  else EXPECT_LT(most_threads(forward), 1024u) << "needs no reason: " << row.few_threads;
-  const std::vector<Tensor> wide = widened(o.tensors);
-  expect_sum_close(y.to(host), row.call(wide),
-                   row.sums_products ? row.call(absolute(wide)) : Tensor(), row.slack);
-  if (!row.differentiable || !is_floating(dtype)) return;
-  std::vector<KernelLaunch> backward;
-  expect_gradients(row, in, wide, Times::kOnce, &backward);
-  if (backward.empty()) { EXPECT_TRUE(row.constant_gradient) << "who computed it?"; }
-  if (row.few_threads.empty()) expect_many_threads(backward);
+  {
+    std::optional<OwnProducts> own;
+    if (!is_convolution(row)) own.emplace();
+    check_large(row, sample);
+  }
+  // Long sums with few results are cuBLASLt's: of the library's own products a block has a tile of
+  // the result, however long its sums are.
+  for (const Sample& slim : row.slim_samples) check_large(row, slim);
 }
 
 }  // namespace op_table

@@ -3,10 +3,16 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/autograd.h"
+#include "autograd/layout.h"
+#include "autograd/ops/conv.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
+#include "kernels/index.h"
 #include "runtime/cuda/device_state.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/share.h"
 
 namespace ramet::kernels {
 namespace {
@@ -14,7 +20,13 @@ namespace {
 double tolerance_of(ScalarType t) {
   return t == kDouble ? 1e-12 : t == kFloat ? 2e-6 : t == kHalf ? 1e-3 : t == kBFloat16 ? 8e-3 : 0;
 }
-uint64_t most_threads() { return cuda::device_state(0, "test").launches().most_threads; }
+uint64_t most_threads() { return ::ramet::cuda::device_state(0, "test").launches().most_threads; }
+// How many kernels f() starts.
+template <class F> uint64_t launches_of(const F& f) {
+  ::ramet::cuda::device_state(0, "test").forget_launches();
+  f();
+  return ::ramet::cuda::device_state(0, "test").launches().count;
+}
 
 TEST(SumsOnGpu, Dot) {
   for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16, kInt, kLong})
@@ -26,7 +38,7 @@ TEST(SumsOnGpu, Dot) {
       const Tensor a = operand(1).slice(0, 0, 2 * n, 2), b = operand(2).slice(0, 0, n),
                    size = a.to(kDouble).abs().dot(b.to(kDouble).abs());
       const Tensor there = a.to(kGpu), with = b.to(kGpu);
-      cuda::device_state(0, "test").forget_launches();
+      ::ramet::cuda::device_state(0, "test").forget_launches();
       const Tensor y = there.dot(with);
       if (n > 4 * 4096) { EXPECT_GE(most_threads(), 1024u); }
       const double want = a.to(kDouble).dot(b.to(kDouble)).item<double>();
@@ -88,6 +100,135 @@ TEST(SumsOnGpu, MeansOfInfinities) {
         const Tensor both = std::get<1>(var_mean(x, {0}, 1, false));
         EXPECT_TRUE(std::isnan(numbers(both)[0]));
       }
+}
+
+// What linear's backward adds up for a bias, in one part or in several. A column for each thread,
+// or, of a multiple of eight columns, eight.
+TEST(SumsOnGpu, GradientOfABias) {
+  struct Case {
+    int64_t rows, columns;
+    uint64_t launches;
+  };
+  const std::vector<Case> cases = {{0, 3, 1},    {1, 40, 1},    {300, 1, 1},
+                                   {7000, 3, 2}, {2100, 10, 2}, {300, 33, 2},
+                                   {40, 264, 1}, {250, 264, 2}, {2800, 16, 2}};
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    if (t == kHalf && testing::one_repeat_in() > 1) continue;
+    for (const auto& [rows, columns, launches] : cases) {
+      SCOPED_TRACE(std::string(name_of(t)) + " " + std::to_string(rows) + " x " +
+                   std::to_string(columns));
+      const Tensor wide = drawn({rows, columns + 1}, t, columns), there = wide.to(kGpu),
+                   dy = there.slice(1, 0, columns).contiguous(), bias = dy.new_zeros({columns}),
+                   nothing = dy.new_zeros({rows, 0}), weight = dy.new_zeros({columns, 0});
+      const auto gradient = [&](const Tensor& g) {
+        const Tensor leaf = bias.detach().requires_grad_();
+        return autograd::grad({linear(nothing, weight, leaf)}, {leaf}, {g})[0];
+      };
+      const Tensor leaf = bias.detach().requires_grad_(), y = linear(nothing, weight, leaf);
+      Tensor got;
+      EXPECT_EQ(launches_of([&] { got = autograd::grad({y}, {leaf}, {dy})[0]; }), launches);
+      expect_near(got, numbers(wide.to(kDouble).slice(1, 0, columns).sum(0)), tolerance_of(t),
+                  "values");
+      EXPECT_EQ(numbers(gradient(dy)), numbers(got));
+      // Rows that begin anywhere are not read 16 bytes at a time.
+      EXPECT_EQ(numbers(gradient(there.slice(1, 0, columns))), numbers(got))
+          << "where it lies makes a difference";
+    }
+  }
+}
+
+// The gradients of weight and bias, in parts of several images and in bands of one.
+TEST(SumsOnGpu, GradientsOfAConvolution) {
+  struct Case {
+    std::vector<int64_t> x, weight;
+    int64_t padding, groups;
+  };
+  const std::vector<Case> cases = {
+      {{3, 2, 37, 40}, {3, 2, 1, 1}, 0, 1},   // bands, the last one shorter; parts for the bias
+      {{1, 1, 1, 1100}, {3, 1, 1, 3}, 0, 1},  // a line
+      {{11, 1, 9, 11}, {2, 1, 3, 3}, 1, 1},   // the last part has fewer images
+      {{2, 4, 22, 25}, {16, 2, 3, 3}, 1, 2},  // packs of channels
+      {{1, 70, 5, 5}, {1, 70, 3, 3}, 1, 1}};  // one part, several tiles
+  for (ScalarType t : {kFloat, kDouble}) {
+    if (t == kDouble && testing::one_repeat_in() > 1) continue;
+    for (const Case& c : cases) {
+      const Tensor x = drawn(c.x, t, 1), weight = drawn(c.weight, t, 2),
+                   bias = drawn({c.weight[0]}, t, 3);
+      const auto gradients = [&](Device device, ScalarType dtype, bool channels_last) {
+        const Tensor w = weight.to(device).to(dtype).requires_grad_(),
+                     b = bias.to(device).to(dtype).requires_grad_(),
+                     y = conv2d(x.to(device).to(dtype), w, b, 1, c.padding, 1, c.groups);
+        Tensor dy = drawn(y.sizes(), t, 4).to(device).to(dtype);
+        if (channels_last) {
+          const Tensor rows = dy;
+          dy = autograd::empty_channels_last(y.size(0), y.size(1), y.size(2), y.size(3), dtype,
+                                             device);
+          dy.copy_(rows);
+        }
+        return autograd::grad({y}, {w, b}, {dy});
+      };
+      const std::vector<Tensor> want = gradients(kHost, kDouble, false);
+      for (bool channels_last : {false, true}) {
+        SCOPED_TRACE(std::string(name_of(t)) + (channels_last ? " channels last, " : ", ") +
+                     std::to_string(c.x[0]) + " images");
+        const std::vector<Tensor> got = gradients(kGpu, t, channels_last);
+        for (size_t i = 0; i < 2; ++i) {
+          // Of both signs: errors grow as the root of the number of products.
+          const auto products = static_cast<double>(c.x[0] * c.x[2] * c.x[3]);
+          expect_near(got[i], numbers(want[i]), tolerance_of(t) * std::sqrt(products),
+                      i == 0 ? "weight" : "bias");
+        }
+      }
+    }
+  }
+}
+
+// Reductions with few results: each is cut into segments, lines and columns.
+TEST(SumsOnGpu, SegmentsOfAReduction) {
+  const Tensor x = drawn({7000, 10}, kFloat, 5), there = x.to(kGpu), wide = x.to(kDouble);
+  const auto check = [&](const auto& f) {
+    Tensor y;
+    EXPECT_EQ(launches_of([&] { y = f(there); }), 2u);
+    expect_near(y, numbers(f(wide)), tolerance_of(kFloat), "values");
+    EXPECT_EQ(numbers(f(there)), numbers(y));
+  };
+  check([](const Tensor& v) { return v.sum(0); });
+  check([](const Tensor& v) { return v.var(0); });
+  check([](const Tensor& v) { return v.argmax(0); });
+  check([](const Tensor& v) { return v.sum(); });
+  check([](const Tensor& v) { return v.var(); });
+  check([](const Tensor& v) { return v.argmax(); });
+}
+
+// Whichever way channels lie, their sums are made in several parts.
+TEST(SumsOnGpu, GradientsOfABatchNorm) {
+  for (const std::vector<int64_t>& sizes :
+       std::vector<std::vector<int64_t>>{{700, 3}, {2, 3, 350}}) {
+    const Tensor x = drawn(sizes, kFloat, 1), w = drawn({3}, kFloat, 2), b = drawn({3}, kFloat, 3),
+                 dy = drawn(sizes, kFloat, 4);
+    const auto gradients = [&](Device device, ScalarType t) {
+      std::vector<Tensor> leaves;
+      for (const Tensor& v : {x, w, b}) leaves.push_back(v.to(device).to(t).requires_grad_());
+      const Tensor y = batch_norm(leaves[0], leaves[1], leaves[2], {}, {}, true, 0.1, 1e-3, true);
+      return autograd::grad({y}, leaves, {dy.to(device).to(t)});
+    };
+    const std::vector<Tensor> want = gradients(kHost, kDouble), got = gradients(kGpu, kFloat),
+                              again = gradients(kGpu, kFloat);
+    for (size_t i = 0; i < 3; ++i) {
+      expect_near(got[i], numbers(want[i]), 1e-5, "values");
+      EXPECT_EQ(numbers(again[i]), numbers(got[i]));
+    }
+  }
+}
+
+// How many are true before a block of a mask is a sum, too.
+TEST(SumsOnGpu, MasksOfSeveralBlocks) {
+  const int64_t n = 3 * kMaskBlock + 5;
+  const Tensor x = drawn({n}, kFloat, 1), mask = drawn({n}, kFloat, 2).gt(0.3), there = x.to(kGpu),
+               with = mask.to(kGpu);
+  EXPECT_EQ(numbers(masked_select(there, with)), numbers(masked_select(x, mask)));
+  EXPECT_EQ(numbers(nonzero(with)), numbers(nonzero(mask)));
+  EXPECT_EQ(numbers(masked_scatter(there, with, there)), numbers(masked_scatter(x, mask, x)));
 }
 
 }  // namespace

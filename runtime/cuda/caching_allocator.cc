@@ -1,6 +1,7 @@
 #include "runtime/cuda/caching_allocator.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "runtime/cuda/check.h"
@@ -14,6 +15,14 @@ namespace {
 size_t rounded(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 constinit PerDevice<CachingAllocator> allocators;
+
+bool caching_wanted() {
+  const char* text = std::getenv("RAMET_CUDA_CACHING");
+  const std::string value = text && *text ? text : "1";
+  RAMET_CHECK(value == "0" || value == "1", "RAMET_CUDA_CACHING", "got \"", value,
+              "\", expected 0 or 1");
+  return value == "1";
+}
 
 }  // namespace
 
@@ -41,8 +50,9 @@ void* CachingAllocator::take(size_t size) {
 }
 
 // REQUIRES: the lock. Null where the card has no more.
-void* CachingAllocator::new_segment(size_t size) {
-  const size_t wanted = small(size)          ? kSmallSegment
+void* CachingAllocator::new_segment(size_t size, size_t bytes) {
+  const size_t wanted = !caches_             ? std::max<size_t>(bytes, 1)
+                        : small(size)        ? kSmallSegment
                         : size < kOwnSegment ? kSegment
                                              : rounded(size, kSmallSegment);
   const CardGuard guard("allocate", device_);
@@ -54,6 +64,11 @@ void* CachingAllocator::new_segment(size_t size) {
   }
   RAMET_CUDA("allocate", device_, code);
   char* at = static_cast<char*>(memory);
+  if (!caches_) {
+    reserved_ += size;  // the driver rounds, too
+    blocks_[at] = {size, false, at};
+    return at;
+  }
   segments_[at] = wanted;
   reserved_ += wanted;
   blocks_[at] = {wanted, true, at};
@@ -68,7 +83,7 @@ void* CachingAllocator::allocate(size_t bytes) {
       std::lock_guard lock(mutex_);
       if (limit_ && current_ + size > limit_) out_of_memory(bytes, "set_memory_limit");
       void* p = take(size);
-      if (!p) p = new_segment(size);
+      if (!p) p = new_segment(size, bytes);
       if (p) {
         current_ += blocks_.at(static_cast<char*>(p)).size;
         peak_ = std::max(peak_, current_);
@@ -81,10 +96,29 @@ void* CachingAllocator::allocate(size_t bytes) {
   }
 }
 
+// Without a wait, in which this thread might hold up the one that queues what it waits for; beside
+// the graph that it may be making.
+void CachingAllocator::to_driver(void* memory) noexcept {
+  try {
+    DeviceState& state = device_state(device_, "free");
+    const CardGuard guard("free", state);
+    const ComputeStreamGuard beside(-1, nullptr);
+    const cudaStream_t stream = state.stream(Queue::kCompute, "free");
+    ignore(cudaFreeAsync(memory, stream));
+    freed_ = stream;
+  } catch (const Error&) {}  // of a lost device, which the next call tells again
+}
+
 void CachingAllocator::free(void* memory) noexcept {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   auto it = blocks_.find(static_cast<char*>(memory));
   current_ -= it->second.size;
+  if (!caches_) {
+    reserved_ -= it->second.size;
+    blocks_.erase(it);
+    lock.unlock();
+    return to_driver(memory);
+  }
   it->second.free = true;
   it->second.freed = turn_;
   auto& list =
@@ -114,6 +148,10 @@ void CachingAllocator::free(void* memory) noexcept {
 void CachingAllocator::empty_cache() {
   const DeviceState* state = existing_state(device_);
   if (!state || state->keeps_cached_memory()) return;
+  if (const cudaStream_t stream = freed_.exchange(nullptr)) {
+    const CardGuard guard("empty_cache", *state);
+    ignore(cudaStreamSynchronize(stream));
+  }
   std::lock_guard lock(mutex_);
   for (auto it = segments_.begin(); it != segments_.end();) {
     const auto block = blocks_.find(it->first);
@@ -183,7 +221,7 @@ void CachingAllocator::out_of_memory(size_t bytes, const char* why) {
 
 CachingAllocator& caching_allocator(int device) {
   (void)device_state(device, "allocate");  // an Error where there is no such device
-  return allocators.get(device, [&] { return new CachingAllocator(device); });
+  return allocators.get(device, [&] { return new CachingAllocator(device, caching_wanted()); });
 }
 
 void empty_all_caches() {

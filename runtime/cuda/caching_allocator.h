@@ -9,20 +9,28 @@
 // larger ones from segments of 20 MiB, those of 10 MiB and more from one of their own, rounded to 2
 // MiB. The smallest block that fits is taken (best fit), the lowest address among equals, so that
 // the same program gets the same addresses again.
+//
+// With RAMET_CUDA_CACHING=0 every block is a cudaMalloc() of as many bytes as were asked for, and
+// free() gives it back to the driver, on the compute stream: behind all that uses it, as above, and
+// nobody waits. Who looks after a kernel's accesses (the emulated GPUs' checker, compute-sanitizer)
+// then sees where a tensor ends, that nobody has written it and that it is gone; within a segment
+// all bytes look alike.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "runtime/allocator.h"
+#include "runtime/cuda/gpu.h"
 
 namespace ramet {
 namespace cuda {
 
 class RAMET_API CachingAllocator {
  public:
-  explicit CachingAllocator(int device) : device_(device) {}
+  explicit CachingAllocator(int device, bool caches = true) : device_(device), caches_(caches) {}
   ~CachingAllocator();
   CachingAllocator(const CachingAllocator&) = delete;
 
@@ -31,7 +39,8 @@ class RAMET_API CachingAllocator {
   /// request and the statistics.
   void* allocate(size_t bytes);
   void free(void* memory) noexcept;
-  /// Waits for the device and gives back all segments that are wholly free.
+  /// Waits for the device and gives back all segments that are wholly free; without a cache, waits
+  /// until the driver has what was freed.
   void empty_cache();
   MemoryStats stats();
   void reset_peak();
@@ -60,12 +69,14 @@ class RAMET_API CachingAllocator {
   static bool small(size_t bytes) { return bytes <= (size_t{1} << 20); }
   std::set<BySize>& free_list(size_t segment) { return free_[segment == kSmallSegment ? 0 : 1]; }
   void* take(size_t size);
-  void* new_segment(size_t size);
+  void* new_segment(size_t size, size_t bytes);
+  void to_driver(void* memory) noexcept;
   [[noreturn]] void out_of_memory(size_t bytes, const char* why);
 
   static constexpr size_t kAlign = 512, kSmallSegment = size_t{2} << 20,
                           kSegment = size_t{20} << 20, kOwnSegment = size_t{10} << 20;
   const int device_;
+  const bool caches_;
   std::mutex mutex_;
   std::map<char*, Block> blocks_;     // all, by address
   std::map<char*, size_t> segments_;  // their sizes
@@ -73,6 +84,8 @@ class RAMET_API CachingAllocator {
   size_t current_ = 0, peak_ = 0, reserved_ = 0, limit_ = 0;
   int64_t allocations_ = 0;
   uint64_t turn_ = 1;
+  // Without a cache: the stream of what was freed since somebody waited for it, or null.
+  std::atomic<cudaStream_t> freed_{nullptr};
 };
 
 /// That of cuda:k, made at need.

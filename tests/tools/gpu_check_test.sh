@@ -52,6 +52,7 @@ tool=$2
 while [[ $1 != */gpu_* ]]; do shift; done
 "$@" || exit 1
 code=0
+[[ $1 == */gpu_bench || ${RAMET_CUDA_CACHING:-1} == $([[ $tool == memcheck ]] && echo 0 || echo 1) ]] || code=86
 if [[ $* == *Second* && $tool == racecheck ]]; then echo "========= Error: Race reported in kernel k" && code=86; fi
 echo "========= ${tool^^} SUMMARY: $code hazards"
 exit $code

@@ -66,9 +66,11 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   if (!call.engine.find(memory, &allocation) || allocation.base != memory)
     return result(cudaErrorInvalidValue);
   Engine& all = call.engine;
-  Operation operation{"cudaFreeAsync", [&all, memory, device = allocation.device] {
+  Operation operation{"cudaFreeAsync", [&all, memory, allocation] {
+                        if (checks().freed_in_order)
+                          checks().freed_in_order(memory, allocation.bytes);
                         Engine::Lock lock(all.mutex);
-                        all.devices[static_cast<size_t>(device)]->memory.release(memory);
+                        all.devices[static_cast<size_t>(allocation.device)]->memory.release(memory);
                       }};
   return result(all.enqueue(stream, std::move(operation), call.lock));
 }
@@ -85,6 +87,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
   *memory = nullptr;
   if (!bytes) return cudaSuccess;
+  RAMET_EMULATED_DRIVER_ALLOCATES;
   if (posix_memalign(memory, 4096, bytes)) return result(cudaErrorMemoryAllocation);
   call.engine.pinned[reinterpret_cast<uintptr_t>(*memory)] = bytes;
   if (checks().pinned) checks().pinned(*memory, bytes, true);

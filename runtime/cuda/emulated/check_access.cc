@@ -2,6 +2,7 @@
 // order.
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "runtime/cuda/emulated/checker.h"
 #include "runtime/cuda/emulated/settings.h"
@@ -132,7 +133,12 @@ static void compare(const Region& region, const Access& access, const LastAccess
 }
 
 void track(Region& region, const Access& access, bool check_initialised) {
-  Cell& cell = region.cells[region.cell_of(access.address)];
+  const size_t at = region.cell_of(access.address);
+  Cell& cell = region.cells[at];
+  if (region.kind == RegionKind::Device && !(region.written[at] & Region::kTouched)) {
+    region.written[at] |= Region::kTouched;
+    cell = {};
+  }
   if (!initialised(region, access) && check_initialised) report_uninitialised(region, access);
   compare(region, access, cell.write, true);
   if (access.write) {
@@ -148,6 +154,21 @@ void track(Region& region, const Access& access, bool check_initialised) {
     LastAccess& read = cell.read[half];
     if (read.instance && read.instance != check_state().instance) cell.earlier_read = read;
     remember(read, part);
+  }
+}
+
+void check_free(Region& region, uintptr_t address, size_t bytes) {
+  Access access{address, 15, true, false, Position{}, nullptr};
+  uint32_t known[4] = {};  // the neighbour's instances, which were in order
+  for (size_t i = 0; i * 4 < bytes; ++i, access.address += 4) {
+    const size_t at = region.cell_of(access.address);
+    if (!(region.written[at] & Region::kTouched)) continue;
+    const Cell& cell = region.cells[at];
+    const LastAccess* const all[4] = {&cell.write, &cell.read[0], &cell.read[1],
+                                      &cell.earlier_read};
+    for (size_t k = 0; k < 4; ++k)
+      if (std::exchange(known[k], all[k]->instance) != all[k]->instance)
+        compare(region, access, *all[k], k == 0);
   }
 }
 

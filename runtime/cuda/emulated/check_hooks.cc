@@ -61,6 +61,8 @@ void copy_access(const void* memory, size_t bytes, bool write) {
     const unsigned offset = (start + done) & 3;
     const auto take = unsigned(std::min<size_t>(4 - offset, bytes - done));
     const unsigned which = ((1u << take) - 1) << offset;
+    if ((region->owned[region->cell_of(start + done)] & which) != which)
+      return report_unowned(*region, start + done, write);
     // Copying what nobody has written is no sin.
     track(*region, {(start + done) & ~uintptr_t(3), which, write, false, Position{}, nullptr},
           false);
@@ -81,6 +83,10 @@ const CheckHooks& checks() {
     h.arena_gone = remove_device_region;
     h.allocated = [](void* memory, size_t bytes) { mark_allocation(memory, bytes, true); };
     h.freed = [](void* memory, size_t bytes) { mark_allocation(memory, bytes, false); };
+    h.freed_in_order = [](const void* memory, size_t bytes) {
+      const auto address = reinterpret_cast<uintptr_t>(memory);
+      if (Region* region = region_of(address)) check_free(*region, address, bytes);
+    };
     h.pinned = mark_pinned;
     h.host_access = copy_access;
     h.operation_begin = begin_operation;

@@ -74,6 +74,13 @@ void report_unordered(const Region& region, const Access& access, const LastAcce
   else fail_all_devices(cudaErrorLaunchFailure, "[emulated CUDA] " + text);
 }
 
+void report_unowned(const Region& region, uintptr_t address, bool write) {
+  fail_all_devices(cudaErrorIllegalAddress,
+                   std::string("[emulated CUDA] OUT OF BOUNDS: ") + name_of(write) + " by " +
+                       check_state().operations.back().what + " of " + describe(region, address) +
+                       ", which no allocation holds");
+}
+
 void report_illegal(const Access& access, const std::string& what) {
   device_fail(Fault::IllegalAddress, what.c_str(), line_of(access.code).c_str(), 0);
 }

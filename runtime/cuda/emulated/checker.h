@@ -18,7 +18,9 @@
 // for the whole warp; fence and atomic order whole blocks. All static shared variables of a program
 // are one region, for the compiler lays them side by side and tells nobody where one ends: an
 // overrun of one into another is found only as the race or the uninitialised read that it makes
-// there. It never reports what is in order.
+// there. Where a library cuts its tensors out of larger allocations, all of one is a tensor's:
+// RAMET_CUDA_CACHING=0 ends that (runtime/cuda/caching_allocator.h). It never reports what is in
+// order.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -87,7 +89,9 @@ struct Region {
   std::string module;  // of static shared variables, for their names
   Shadow<Cell> cells;
   // Which of each four bytes belong to an allocation (Device), and which have been written: for
-  // shared memory by the block of instance `written_by`.
+  // shared memory by the block of instance `written_by`. kTouched: the cell is of this allocation,
+  // not of an earlier one at the same address, which it has nothing to do with.
+  static constexpr uint8_t kTouched = 16;
   Shadow<uint8_t> owned, written;
   Shadow<uint32_t> written_by;
 
@@ -148,6 +152,8 @@ std::string describe(const Region& region, uintptr_t address);
 void check_access(const void* memory, size_t bytes, bool write, bool atomic, const void* code);
 void note_atomic();
 void track(Region& region, const Access& access, bool check_initialised);
+/// Whether the running operation, which gives the memory back, comes behind all that used it.
+void check_free(Region& region, uintptr_t address, size_t bytes);
 
 // check_reports.cc
 /// Each pair of instructions is reported once an operation.
@@ -157,6 +163,8 @@ void report_race(const Region& region, const Access& access, const LastAccess& e
                  bool earlier_write);
 void report_unordered(const Region& region, const Access& access, const LastAccess& earlier,
                       bool earlier_write, const CheckedOperation& operation);
+/// An access outside kernels to what no allocation holds.
+void report_unowned(const Region& region, uintptr_t address, bool write);
 /// Ends the block, as the hardware would.
 void report_illegal(const Access& access, const std::string& what);
 

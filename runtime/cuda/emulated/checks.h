@@ -21,6 +21,8 @@ struct CheckHooks {
   void (*arena_gone)(void* base) = nullptr;
   void (*allocated)(void* memory, size_t bytes) = nullptr;
   void (*freed)(void* memory, size_t bytes) = nullptr;
+  /// A stream, whose operation runs, is about to give it back.
+  void (*freed_in_order)(const void* memory, size_t bytes) = nullptr;
   void (*pinned)(void* memory, size_t bytes, bool on) = nullptr;
   /// What copies, matrix products and collectives touch outside kernels.
   void (*host_access)(const void* memory, size_t bytes, bool write) = nullptr;

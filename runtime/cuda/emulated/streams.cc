@@ -8,6 +8,7 @@ extern "C" {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* handle, unsigned flags, int) {
   RAMET_EMULATED_ENTER;
   if (flags & ~unsigned(cudaStreamNonBlocking)) return result(cudaErrorInvalidValue);
+  RAMET_EMULATED_DRIVER_ALLOCATES;
   auto* stream = new CUstream_st;
   stream->device = this_thread.device;
   stream->flags = flags;

@@ -14,6 +14,7 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/devices.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet {
@@ -119,6 +120,7 @@ TEST(Pinned, WhatIsCopiedOutIsNotOverwrittenEarly) {
 
 // A copy into memory that nobody wants any more comes before its next owner.
 TEST(Pinned, WhatIsCopiedInDoesNotArriveLate) {
+  const ramet::testing::Caching on("1");
   in_every_mode([] {
     const Tensor p = pinned(1);
     void* place;

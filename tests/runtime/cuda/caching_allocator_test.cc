@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/graphs.h"
 #include "runtime/tensor_base.h"
+#include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -15,7 +17,14 @@ namespace {
 constexpr size_t kMiB = size_t{1} << 20;
 const Device kGpu(kCUDA, 0);
 
-TEST(CudaAllocator, FreedMemoryIsGivenOutAgain) {
+class CudaAllocator : public ::testing::Test {
+  const Caching on_{"1"};
+};
+class CudaAllocatorWithoutCache : public ::testing::Test {
+  const Caching off_{"0"};
+};
+
+TEST_F(CudaAllocator, FreedMemoryIsGivenOutAgain) {
   const Gpus gpus;
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
   void* first = a.allocate(1000);
@@ -38,7 +47,7 @@ TEST(CudaAllocator, FreedMemoryIsGivenOutAgain) {
   EXPECT_EQ(a.reserved(), 0u);
 }
 
-TEST(CudaAllocator, LargeBlocksHaveSegmentsOfTheirOwn) {
+TEST_F(CudaAllocator, LargeBlocksHaveSegmentsOfTheirOwn) {
   const Gpus gpus;
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
   void* large = a.allocate(11 * kMiB);
@@ -53,7 +62,7 @@ TEST(CudaAllocator, LargeBlocksHaveSegmentsOfTheirOwn) {
 }
 
 // Random requests against a plain account of who has which bytes.
-TEST(CudaAllocator, BlocksNeverOverlap) {
+TEST_F(CudaAllocator, BlocksNeverOverlap) {
   const Gpus gpus;
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
   std::mt19937 random(5);
@@ -85,7 +94,7 @@ TEST(CudaAllocator, BlocksNeverOverlap) {
   EXPECT_EQ(a.reserved(), 0u);  // so all pieces had joined
 }
 
-TEST(CudaAllocator, OutOfMemoryNamesRequestAndStatistics) {
+TEST_F(CudaAllocator, OutOfMemoryNamesRequestAndStatistics) {
   RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus;  // 64 MiB
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
@@ -99,7 +108,7 @@ TEST(CudaAllocator, OutOfMemoryNamesRequestAndStatistics) {
   a.free(kept);
 }
 
-TEST(CudaAllocator, CachesOfOtherDevicesOfTheCardGoToo) {
+TEST_F(CudaAllocator, CachesOfOtherDevicesOfTheCardGoToo) {
   RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus(gpu_settings(1), "0,0");
   cuda::CachingAllocator &a = cuda::caching_allocator(0), &b = cuda::caching_allocator(1);
@@ -110,7 +119,7 @@ TEST(CudaAllocator, CachesOfOtherDevicesOfTheCardGoToo) {
   b.free(p);
 }
 
-TEST(CudaAllocator, ALimitIsKept) {
+TEST_F(CudaAllocator, ALimitIsKept) {
   const Gpus gpus;
   set_memory_limit(kGpu, 3 << 20);
   void* p = cuda::caching_allocator(0).allocate(2 * kMiB);
@@ -122,7 +131,7 @@ TEST(CudaAllocator, ALimitIsKept) {
 
 // A segment of its own is rounded up to 2 MiB: beyond the limit, what is left over is not given
 // out.
-TEST(CudaAllocator, ALimitIsKeptWhateverTheBlock) {
+TEST_F(CudaAllocator, ALimitIsKeptWhateverTheBlock) {
   const Gpus gpus;
   set_memory_limit(kGpu, 14'000'000);
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
@@ -140,7 +149,7 @@ TEST(CudaAllocator, ALimitIsKeptWhateverTheBlock) {
   EXPECT_EQ(a.reserved(), 0u);  // all pieces had joined
 }
 
-TEST(CudaAllocator, TensorsLiveThere) {
+TEST_F(CudaAllocator, TensorsLiveThere) {
   RAMET_EMULATED_ONLY("a card of 64 MiB");
   const Gpus gpus;
   {
@@ -157,6 +166,64 @@ TEST(CudaAllocator, TensorsLiveThere) {
   EXPECT_MESSAGE(TensorBase::empty({1 << 27}, kFloat, kGpu), "out of memory on cuda:0");
   empty_cache();
   EXPECT_EQ(memory_stats(kGpu).cached, 0);
+}
+
+TEST_F(CudaAllocatorWithoutCache, StatisticsAndLimitAreKept) {
+  const Gpus gpus;
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  void *small = a.allocate(20), *large = a.allocate(3 * kMiB + 1);
+  const auto all = static_cast<int64_t>(512 + 3 * kMiB + 512);
+  EXPECT_EQ(a.stats().current, all);
+  EXPECT_EQ(a.stats().cached, 0);
+  EXPECT_EQ(a.stats().allocations, 2);
+  a.free(large);
+  EXPECT_EQ(a.stats().current, 512);
+  EXPECT_EQ(a.reserved(), 512u);
+  EXPECT_EQ(a.stats().peak, all);
+  a.set_limit(kMiB);
+  EXPECT_MESSAGE(a.allocate(kMiB), "512 bytes are in use, 0 are cached (largest piece 0)");
+  EXPECT_MESSAGE(a.allocate(kMiB), "set_memory_limit");
+  a.free(a.allocate(kMiB - 512));
+  a.free(small);
+  EXPECT_EQ(a.stats().current, 0);
+}
+
+// Of a device whose streams do nothing until somebody waits.
+TEST_F(CudaAllocatorWithoutCache, WhatIsFreedIsWaitedForWhereThereIsNoMore) {
+  RAMET_EMULATED_ONLY("a card of 64 MiB");
+  emulated::Settings settings = gpu_settings(1);
+  settings.streams = emulated::StreamMode::Lazy;
+  const Gpus gpus(settings, "0,0");
+  cuda::CachingAllocator &a = cuda::caching_allocator(0), &b = cuda::caching_allocator(1);
+  void* p = a.allocate(40 * kMiB);
+  EXPECT_MESSAGE(b.allocate(30 * kMiB), "of 67108864 free (the card has no more)");
+  a.free(p);
+  p = b.allocate(40 * kMiB);
+  b.free(p);
+  b.free(b.allocate(64 * kMiB));
+}
+
+// Not as a part of the graph, which would give it back again and again.
+TEST_F(CudaAllocatorWithoutCache, FreesWhileAGraphIsMade) {
+  const Gpus gpus;
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  cuda::DeviceState& state = cuda::device_state(0, "test");
+  void *kept = a.allocate(64), *freed = a.allocate(64);
+  const auto graph = cuda::make_graph(0, [&] {
+    a.free(freed);
+    const cudaStream_t stream = state.stream(cuda::Queue::kCompute, "test");
+    EXPECT_EQ(cudaMemsetAsync(kept, 0, 64, stream), cudaSuccess);
+    a.free(a.allocate(64));
+  });
+  for (int i = 0; i < 2; ++i) graph->launch();
+  a.free(kept);
+  EXPECT_NO_THROW(state.synchronize("test"));
+}
+
+TEST_F(CudaAllocatorWithoutCache, AValueThatIsNone) {
+  const Caching bad("yes");
+  const Gpus gpus;
+  EXPECT_MESSAGE(cuda::caching_allocator(0), "[RAMET_CUDA_CACHING] got \"yes\", expected 0 or 1");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/logging.h"
 #include "runtime/tensor_base.h"
+#include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -113,6 +114,7 @@ TEST(CudaCopies, BehindAnEventAlone) {
 }
 
 TEST(CudaCopies, FreedMemoryIsNotOverwrittenEarly) {
+  const Caching on("1");
   for (const emulated::Settings& settings : stream_modes(2)) {
     const Gpus gpus(settings);
     const size_t n = 5000;

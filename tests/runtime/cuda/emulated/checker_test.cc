@@ -1,5 +1,6 @@
 // What the checker of --config=check finds, where it says it is, and what it leaves alone. Other
 // builds have no checker: there these tests are skipped.
+#include <set>
 #include <thread>
 
 #include "runtime/cuda/emulated/checks.h"
@@ -184,6 +185,59 @@ TEST_F(Checker, CopiesWithoutAnEvent) {
   ASSERT_CUDA(cudaMemcpyAsync(z, y, 256, cudaMemcpyDeviceToDevice, copies), cudaSuccess);
   EXPECT_CUDA(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
   EXPECT_NE(emulated::last_report().find("UNORDERED STREAMS"), std::string::npos);
+}
+
+// What is given back comes behind all that used it; a copy that comes later uses nobody's memory.
+TEST_F(Checker, FreesWithoutAnEvent) {
+  for (const bool ordered : {true, false}) {
+    emulated::Settings s = test_settings();
+    s.streams = emulated::StreamMode::Eager;
+    Devices devices(s);
+    const cudaStream_t a = new_stream(), b = new_stream();
+    const cudaEvent_t event = new_event();
+    float* x = filled(64);
+    ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+    ASSERT_CUDA(increment(x, 64, a), cudaSuccess);
+    ASSERT_CUDA(cudaEventRecord(event, a), cudaSuccess);
+    if (ordered) { ASSERT_CUDA(cudaStreamWaitEvent(b, event), cudaSuccess); }
+    const cudaError_t freed = cudaFreeAsync(x, b);
+    if (ordered) expect_quiet(freed);
+    else
+      expect_report(freed, {"UNORDERED STREAMS on device memory", "write by cudaFreeAsync",
+                            "in increment_kernel at kernels.cu:"});
+  }
+  emulated::Settings s = test_settings();
+  s.streams = emulated::StreamMode::Lazy;
+  Devices devices(s);
+  const cudaStream_t a = new_stream(), b = new_stream();
+  float *x = filled(64), *y = filled(64);
+  ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_CUDA(cudaMemcpyAsync(y, x, 256, cudaMemcpyDeviceToDevice, a), cudaSuccess);
+  ASSERT_CUDA(cudaFreeAsync(x, b), cudaSuccess);
+  ASSERT_CUDA(cudaStreamSynchronize(b), cudaSuccess);
+  expect_report(cudaSuccess,
+                {"OUT OF BOUNDS: read by copy of device memory", "no allocation holds"},
+                "cudaErrorIllegalAddress");
+}
+
+// Whoever gets an address next has nothing to do with those who had it before.
+TEST_F(Checker, AnAddressThatIsGivenOutAgain) {
+  emulated::Settings s = test_settings();
+  s.streams = emulated::StreamMode::Eager;
+  s.memory = {size_t{1} << 20};
+  Devices devices(s);
+  std::set<float*> all;
+  for (int i = 0; i < 12; ++i) {
+    const cudaStream_t stream = new_stream();
+    float* x = nullptr;
+    ASSERT_CUDA(cudaMalloc(&x, size_t{1} << 19), cudaSuccess);
+    all.insert(x);
+    ASSERT_CUDA(cudaMemsetAsync(x, 0, 256, stream), cudaSuccess);
+    ASSERT_CUDA(increment(x, 64, stream), cudaSuccess);
+    ASSERT_CUDA(cudaFreeAsync(x, stream), cudaSuccess);
+  }
+  EXPECT_LT(all.size(), 12u);
+  expect_quiet(cudaSuccess);
 }
 
 // What the host has waited for is in order.

@@ -125,6 +125,16 @@ TEST(EmulatedDevices, AllCapacityCanBeUsedAgainAndAgain) {
   }
 }
 
+// A large block goes back to the system in whole pages, and ends within one.
+TEST(EmulatedDevices, WhatLiesBesideFreedMemoryStays) {
+  Devices devices;
+  void* large = nullptr;
+  ASSERT_CUDA(cudaMalloc(&large, (size_t{1} << 20) + 512), cudaSuccess);
+  const DeviceArray<int> beside(std::vector<int>(256, 7));
+  ASSERT_CUDA(cudaFree(large), cudaSuccess);
+  EXPECT_EQ(beside.host(), std::vector<int>(256, 7));
+}
+
 TEST(EmulatedDevices, Peers) {
   emulated::Settings s = test_settings();
   s.devices = 3;

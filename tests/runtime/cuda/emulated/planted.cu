@@ -211,6 +211,9 @@ cudaError_t planted_own_overrun(float* x, int count, cudaStream_t stream) {
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream) {
   return launch(global_overrun_kernel, 17, 64, 0, stream, x, 1024);
 }
+cudaError_t write_ones(float* x, int last, cudaStream_t stream) {
+  return launch(global_overrun_kernel, 1, 64, 0, stream, x, last);
+}
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream) {
   return launch(uninitialised_shared_kernel, 2, 64, 64 * sizeof(float), stream, x);
 }

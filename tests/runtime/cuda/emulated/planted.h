@@ -32,6 +32,8 @@ cudaError_t planted_dynamic_overrun(float* x, cudaStream_t stream);
 cudaError_t planted_static_overrun(float* x, int offset, cudaStream_t stream);
 cudaError_t planted_own_overrun(float* x, int count, cudaStream_t stream);
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
+/// Writes x[0] to x[last], of at most 64.
+cudaError_t write_ones(float* x, int last, cudaStream_t stream);
 /// The second of two blocks reads an element of dynamic shared memory that only the first has
 /// written; and a whole allocation that nobody has.
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);

@@ -47,9 +47,9 @@ void start(const char* name, Stream where, dim3 grid, int threads, size_t shared
   const cudaStream_t stream =
       state.launching(name, static_cast<uint64_t>(grid.x) * grid.y * grid.z * block.x,
                       static_cast<::ramet::cuda::Queue>(where.id));
-  RAMET_CUDA(
-      name, device,
-      launch(kernel, grid, block, shared_bytes, stream, std::forward<Arguments>(arguments)...));
+  // Not forwarded: where the driver has no memory for it, it is called again.
+  RAMET_CUDA_ALLOCATING(name, device,
+                        launch(kernel, grid, block, shared_bytes, stream, arguments...));
 }
 /// One thread for each of `items`.
 template <class... Parameters, class... Arguments>

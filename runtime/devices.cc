@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -329,8 +330,18 @@ void synchronize() {
   }
   lock.unlock();
   // Not up to device_count(): who has used no GPU need not have a list of them that can be read.
-  if (gpu::Library* gpus = gpu::library())
-    for (int k = 0; k < kMaxDevicesPerType; ++k) gpus->synchronize(k);
+  gpu::Library* gpus = gpu::library();
+  if (!gpus) return;
+  std::exception_ptr lost[kMaxDevicesPerType];
+  for (int k = 0; k < kMaxDevicesPerType; ++k) {
+    try {
+      gpus->wait(k);
+    } catch (...) { lost[k] = std::current_exception(); }
+  }
+  for (int k = 0; k < kMaxDevicesPerType; ++k) {
+    if (lost[k]) std::rethrow_exception(lost[k]);
+    gpus->raise_faults(k);
+  }
 }
 
 uint64_t host_syncs() { return g_host_syncs; }

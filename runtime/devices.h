@@ -60,7 +60,8 @@ inline bool on_worker() { return worker() >= 0; }
 /// itself. Never 0, never given twice; the low 16 bits are small numbers, which threads that have
 /// ended give back.
 RAMET_API uint64_t origin();
-/// Waits for everything queued so far on every device.
+/// Waits for everything queued so far on every device, then throws what the first one with an error
+/// has to tell. What others have to tell the next call does.
 RAMET_API void synchronize();
 /// Times a user's thread waited for a pending storage.
 RAMET_API uint64_t host_syncs();

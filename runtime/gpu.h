@@ -95,15 +95,22 @@ class RAMET_API Library {
   /// What `later` is given from now on begins after everything that `earlier` was given. Of any two
   /// GPUs; the host does not wait.
   virtual void order(Stream earlier, Stream later) = 0;
-  /// Waits for everything queued on the device, then throws what its kernels reported, and those of
-  /// other devices that it was ordered behind. Of a device that nobody has used: nothing.
-  virtual void synchronize(int device) = 0;
+  /// Waits for everything queued on the device. Of a device that nobody has used: nothing.
+  virtual void wait(int device) = 0;
+  /// Throws what its kernels reported, and those of other devices that it was ordered behind, after
+  /// a wait for them.
+  virtual void raise_faults(int device) = 0;
+  /// wait(), then raise_faults().
+  void synchronize(int device) {
+    wait(device);
+    raise_faults(device);
+  }
   /// For a kernel that is about to be queued.
   virtual DataFault fault(int device, const DataCheck& check) = 0;
 
   virtual std::unique_ptr<Event> event(int device, bool timing = false) = 0;
   /// What `queue` gives to the device's compute stream from this thread, as a graph; nothing of it
-  /// runs.
+  /// runs. Where memory runs out it is called a second time.
   virtual std::unique_ptr<Graph> graph(int device, const std::function<void()>& queue) = 0;
 
   virtual MemoryStats memory_stats(int device) = 0;

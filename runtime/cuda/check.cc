@@ -4,6 +4,7 @@
 #include <iterator>
 #include <string>
 
+#include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/device_state.h"
 
 namespace ramet {
@@ -37,11 +38,15 @@ bool is_sticky(cudaError_t code) {
 // The others come from outside and met whatever ran.
 bool left_by_a_kernel(cudaError_t code) { return code >= 700 && code <= 721; }
 
+std::string function_of(const char* call) {
+  const std::string text = call;
+  return text.substr(0, text.find('('));
+}
+
 }  // namespace
 
 void raise(cudaError_t code, const char* op, const char* call, int device) {
-  const std::string text = call;
-  std::string what = text.substr(0, text.find('('));
+  std::string what = function_of(call);
   if (device >= 0) what += " on cuda:" + std::to_string(device);
   what += std::string(" failed: ") + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")";
   (void)cudaGetLastError();  // one that is not sticky has been told now
@@ -55,6 +60,29 @@ void raise(cudaError_t code, const char* op, const char* call, int device) {
     what += ". The device cannot be used any more in this process";
   }
   fail(op, what);
+}
+
+void free_caches(cudaError_t code, const char* op, const char* call, int device) {
+  if (code != cudaErrorMemoryAllocation) raise(code, op, call, device);
+  if (ComputeStreamGuard::captures()) raise_again(code, op, call, device);
+  (void)cudaGetLastError();  // the next launch would find it
+  empty_all_caches();
+}
+
+void raise_again(cudaError_t code, const char* op, const char* call, int device) {
+  if (code != cudaErrorMemoryAllocation || device < 0) raise(code, op, call, device);
+  (void)cudaGetLastError();
+  const MemoryStats held = caching_allocator(device).stats();
+  const CardGuard guard(op, device);
+  size_t room = 0, total = 0;
+  if (cudaMemGetInfo(&room, &total) != cudaSuccess) {
+    (void)cudaGetLastError();
+    room = total = 0;
+  }
+  throw OutOfMemoryError(detail::join("[", op, "] out of memory on cuda:", device, ": ",
+                                      function_of(call), " failed (", cudaGetErrorName(code), "), ",
+                                      held.current, " bytes are in use, ", held.cached,
+                                      " are cached, the card has ", room, " of ", total, " free"));
 }
 
 }  // namespace cuda

@@ -13,6 +13,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/host_copies.h"
 #include "runtime/logging.h"
 
 namespace ramet {
@@ -44,10 +45,8 @@ struct Buffers {
   Half& next(const char* op, int device, size_t i) {
     Half& h = half[i % 2];
     if (!h.memory) {
-      void* p = nullptr;
-      RAMET_CUDA(op, device, cudaHostAlloc(&p, kPiece, cudaHostAllocPortable));
-      h.memory = static_cast<char*>(p);
       h.free = std::make_unique<EventHandle>(op, device);
+      h.memory = static_cast<char*>(host_memory(op, device, kPiece));
     }
     return h;
   }
@@ -183,7 +182,7 @@ Trial::Trial(int from, int to) : from_(from), to_(to), sent_(kBytes), done_(kOp,
     fill(from, source_, sent_);
     fill(to, target_, std::vector<unsigned char>(kBytes, 0));
     const CardGuard guard(kOp, to);
-    RAMET_CUDA(kOp, to, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    RAMET_CUDA_ALLOCATING(kOp, to, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   } catch (...) {
     give_back();
     throw;

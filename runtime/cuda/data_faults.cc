@@ -9,6 +9,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/host_copies.h"
 #include "runtime/devices.h"
 
 namespace ramet {
@@ -79,12 +80,10 @@ gpu::DataFault DataFaults::expect(int device, cudaStream_t compute, const gpu::D
   if (FaultWord* words = words_.load(std::memory_order_acquire)) return {words + at, number};
   std::lock_guard lock(raising_);
   constexpr size_t kBytes = kFaultWords * sizeof(FaultWord);
-  if (!host_) {
-    void* host = nullptr;
-    RAMET_CUDA(check.op, device, cudaHostAlloc(&host, kBytes, cudaHostAllocPortable));
-    host_ = static_cast<FaultWord*>(host);
-  }
-  if (!own_) RAMET_CUDA(check.op, device, cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking));
+  if (!host_) host_ = static_cast<FaultWord*>(host_memory(check.op, device, kBytes));
+  if (!own_)
+    RAMET_CUDA_ALLOCATING(check.op, device,
+                          cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking));
   if (!words_.load()) {
     const EventHandle cleared(check.op, device);
     CachingAllocator& memory = caching_allocator(device);

@@ -45,7 +45,11 @@ DeviceList found_devices() {
   if (code != cudaSuccess) {
     (void)cudaGetLastError();  // not sticky: nobody else shall meet it
     count = 0;
-    l.why_none = std::string(cudaGetErrorString(code)) + " (" + cudaGetErrorName(code) + ")";
+    // Of a driver that is not there the runtime says that it is too old.
+    int driver = 0;
+    const bool none = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
+    l.why_none = std::string(none ? "no NVIDIA driver was found" : cudaGetErrorString(code)) +
+                 " (" + cudaGetErrorName(code) + ")";
   }
   const char* named = std::getenv("RAMET_CUDA_DEVICES");
   if (code != cudaSuccess && named) {

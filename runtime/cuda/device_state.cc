@@ -60,6 +60,15 @@ void raise_to(std::atomic<uint64_t>& number, uint64_t at_least) {
 ComputeStreamGuard::ComputeStreamGuard(int device, cudaStream_t stream)
     : device_(device), stream_(stream), before_(std::exchange(t_instead, this)) {}
 ComputeStreamGuard::~ComputeStreamGuard() { t_instead = before_; }
+bool ComputeStreamGuard::captures() noexcept {
+  for (const ComputeStreamGuard* guard = t_instead; guard; guard = guard->before_) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (!guard->stream_) continue;
+    ignore(cudaStreamIsCapturing(guard->stream_, &status));
+    if (status != cudaStreamCaptureStatusNone) return true;
+  }
+  return false;
+}
 
 CardGuard::CardGuard(const char* op, int device) : CardGuard(op, device_state(device, op)) {}
 CardGuard::CardGuard(const char* op, const DeviceState& state) {
@@ -91,8 +100,9 @@ bool use_any_card() noexcept {
 
 EventHandle::EventHandle(const char* op, int device, bool timing) {
   const CardGuard card(op, device);
-  RAMET_CUDA(op, device,
-             cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming));
+  RAMET_CUDA_ALLOCATING(
+      op, device,
+      cudaEventCreateWithFlags(&event_, timing ? cudaEventDefault : cudaEventDisableTiming));
 }
 EventHandle::~EventHandle() {
   if (event_ && use_any_card()) ignore(cudaEventDestroy(event_));
@@ -112,7 +122,8 @@ cudaStream_t DeviceState::stream_of(Queue queue, const char* op) {
   const auto i = static_cast<size_t>(queue);
   if (!streams_[i]) {
     const CardGuard guard(op, *this);
-    RAMET_CUDA(op, device, cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking));
+    RAMET_CUDA_ALLOCATING(op, device,
+                          cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking));
   }
   return streams_[i];
 }
@@ -131,7 +142,7 @@ void DeviceState::order(Queue earlier, Queue later, const char* op) {
   RAMET_CUDA(op, device, cudaStreamWaitEvent(to, mark->get(), 0));
 }
 
-void DeviceState::synchronize(const char* op) {
+void DeviceState::wait(const char* op) {
   const CardGuard guard(op, *this);
   cudaStream_t all[kQueues];
   uint64_t launched;
@@ -142,10 +153,11 @@ void DeviceState::synchronize(const char* op) {
   }
   for (cudaStream_t s : all)
     if (s) RAMET_CUDA(op, device, cudaStreamSynchronize(s));
-  {
-    std::lock_guard lock(launches_mutex_);
-    waited_for_ = std::max(waited_for_, launched);
-  }
+  std::lock_guard lock(launches_mutex_);
+  waited_for_ = std::max(waited_for_, launched);
+}
+void DeviceState::synchronize(const char* op) {
+  wait(op);
   raise_fault();
 }
 

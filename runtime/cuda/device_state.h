@@ -6,10 +6,10 @@
 // devices have streams of their own, so that they overlap with kernels: a copy waits for what the
 // compute stream was given before it, and the compute stream waits for the copy. So in the order of
 // the program nothing changes; what is gained is that the two directions go on side by side, and
-// that a copy out does not hold up the next kernels (they wait for it only where its memory is given
-// back). A copy to another GPU does: the sender goes on after it, so where there are several the
-// receivers fetch them (FanOut in parallel/peers.h). Copies that the host does not wait for wait for
-// less: Note in runtime/pinned.h.
+// that a copy out does not hold up the next kernels (they wait for it only where its memory is
+// given back). A copy to another GPU does: the sender goes on after it, so where there are several
+// the receivers fetch them (FanOut in parallel/peers.h). Copies that the host does not wait for
+// wait for less: Note in runtime/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -94,7 +94,9 @@ class RAMET_API DeviceState {
   /// `later` does not begin what it is given from now on before `earlier` has done what it was
   /// given.
   void order(Queue earlier, Queue later, const char* op);
-  /// Waits for all streams, then throws what kernels reported.
+  /// Waits for all streams.
+  void wait(const char* op);
+  /// wait(), then raise_fault().
   void synchronize(const char* op);
   /// The stream of this queue, for a kernel of so many threads that the caller queues at once:
   /// noted for errors that show later, and for launches().
@@ -162,6 +164,8 @@ class RAMET_API ComputeStreamGuard {
   ~ComputeStreamGuard();
   /// Has a Look lived meanwhile?
   bool looked() const { return looked_; }
+  /// Does this thread make a graph?
+  static bool captures() noexcept;
   ComputeStreamGuard(const ComputeStreamGuard&) = delete;
   ComputeStreamGuard& operator=(const ComputeStreamGuard&) = delete;
 

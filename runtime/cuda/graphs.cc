@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/context.h"
+#include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/scratch.h"
@@ -20,7 +21,7 @@ class CapturedGraph final : public gpu::Graph {
       : device_(device), scratch_(std::move(scratch)), looks_(looks) {
     const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
     ignore(cudaGraphDestroy(graph));
-    RAMET_CUDA(kOp, device_, code);
+    if (code != cudaSuccess) raise_again(code, kOp, "cudaGraphInstantiate", device_);
   }
   ~CapturedGraph() override {
     if (existing_state(device_) && use_any_card()) ignore(cudaGraphExecDestroy(executable_));
@@ -31,7 +32,7 @@ class CapturedGraph final : public gpu::Graph {
     std::optional<Look> look;
     if (looks_) look.emplace(state);
     const cudaStream_t stream = state.launching("a captured list of kernels", 0, Queue::kCompute);
-    RAMET_CUDA(kOp, device_, cudaGraphLaunch(executable_, stream));
+    RAMET_CUDA_ALLOCATING(kOp, device_, cudaGraphLaunch(executable_, stream));
   }
 
  private:
@@ -40,6 +41,27 @@ class CapturedGraph final : public gpu::Graph {
   const bool looks_;  // at operands: Note [Looks]
   cudaGraphExec_t executable_ = nullptr;
 };
+
+std::unique_ptr<gpu::Graph> captured(int device, cudaStream_t stream,
+                                     const std::function<void()>& queue) {
+  // Relaxed: a kernel's first launch may load code and allocate.
+  RAMET_CUDA(kOp, device, cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  cudaGraph_t graph = nullptr;
+  auto scratch = std::make_unique<ScratchStore>(device);
+  bool looks = false;
+  try {
+    const ScratchStore::Use kept(*scratch);
+    const ComputeStreamGuard instead(device, stream);
+    queue();
+    looks = instead.looked();
+  } catch (...) {
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) ignore(cudaGraphDestroy(graph));
+    (void)cudaGetLastError();
+    throw;
+  }
+  RAMET_CUDA(kOp, device, cudaStreamEndCapture(stream, &graph));
+  return std::make_unique<CapturedGraph>(device, graph, std::move(scratch), looks);
+}
 
 }  // namespace
 
@@ -52,24 +74,12 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
       if (stream) ignore(cudaStreamDestroy(stream));
     }
   } own;
-  RAMET_CUDA(kOp, device, cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking));
-  // Relaxed: a kernel's first launch may load code and allocate.
-  RAMET_CUDA(kOp, device, cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeRelaxed));
-  cudaGraph_t graph = nullptr;
-  auto scratch = std::make_unique<ScratchStore>(device);
-  bool looks = false;
+  RAMET_CUDA_ALLOCATING(kOp, device, cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking));
   try {
-    const ScratchStore::Use kept(*scratch);
-    const ComputeStreamGuard instead(device, own.stream);
-    queue();
-    looks = instead.looked();
-  } catch (...) {
-    if (cudaStreamEndCapture(own.stream, &graph) == cudaSuccess) ignore(cudaGraphDestroy(graph));
-    (void)cudaGetLastError();
-    throw;
-  }
-  RAMET_CUDA(kOp, device, cudaStreamEndCapture(own.stream, &graph));
-  return std::make_unique<CapturedGraph>(device, graph, std::move(scratch), looks);
+    return captured(device, own.stream, queue);
+  } catch (const OutOfMemoryError&) {}  // nothing of it has run: once more, with more room
+  empty_all_caches();
+  return captured(device, own.stream, queue);
 }
 
 }  // namespace cuda

@@ -8,8 +8,8 @@
 namespace ramet {
 namespace cuda {
 
-/// What `queue`, called once, gives to the compute stream of cuda:k from this thread. It is
-/// launched on that stream.
+/// What `queue` gives to the compute stream of cuda:k from this thread. It is launched on that
+/// stream. Where memory runs out, all that is cached goes back and `queue` is called once more.
 RAMET_API std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& queue);
 
 }  // namespace cuda

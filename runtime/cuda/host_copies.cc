@@ -166,6 +166,14 @@ std::vector<char*> take_idle(size_t size, size_t most) {
   return taken;
 }
 
+// Does everything that was queued end? cudaFreeHost() waits for it, whatever the device.
+bool all_end() {
+  for (int k = 0; k < kMaxDevicesPerType; ++k)
+    if (const DeviceState* state = existing_state(k); state && state->keeps_cached_memory())
+      return false;
+  return true;
+}
+
 class PinnedMemory final : public gpu::HostCopies {
  public:
   void* allocate(size_t bytes) override {
@@ -180,7 +188,7 @@ class PinnedMemory final : public gpu::HostCopies {
     cudaError_t code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
       (void)cudaGetLastError();
-      empty_cache();
+      if (all_end()) empty_cache();
       code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     }
     if (code == cudaErrorMemoryAllocation) {
@@ -286,6 +294,21 @@ PinnedMemory& pinned_memory() {
 }
 
 }  // namespace
+
+void* host_memory(const char* op, int device, size_t bytes) {
+  const auto pin = [&](void** memory) {
+    return cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
+  };
+  constexpr const char* kCall = "cudaHostAlloc";
+  void* memory = nullptr;
+  if (cudaError_t code = pin(&memory); RAMET_UNLIKELY(code != cudaSuccess)) {
+    free_caches(code, op, kCall, device);
+    if (all_end()) pinned_memory().empty_cache();
+    code = pin(&memory);
+    if (code != cudaSuccess) raise_again(code, op, kCall, device);
+  }
+  return memory;
+}
 
 std::vector<EventHandle> marks_of_copies(const char* op, int device) {
   std::vector<EventHandle> marks;

@@ -1,6 +1,7 @@
 // Pinned host memory and the copies that nobody waits for: gpu::HostCopies. See the Note in
 // runtime/pinned.h.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -12,6 +13,10 @@ namespace cuda {
 /// Points in the copy streams of cuda:k behind its copies that nobody waited for; none where there
 /// were none.
 RAMET_API std::vector<EventHandle> marks_of_copies(const char* op, int device);
+
+/// Pinned memory for the library itself; cudaFreeHost() gives it back. Where the driver has none,
+/// what is cached goes back, and it tries once more; then an OutOfMemoryError with the statistics.
+RAMET_API void* host_memory(const char* op, int device, size_t bytes);
 
 /// Forgets all copies, which are done, and gives back the pinned memory that nobody holds.
 RAMET_API void forget_copies();

@@ -48,9 +48,12 @@ class Cards final : public gpu::Library {
     if (from == to) state.order(queue(earlier), queue(later), kOp);
     else order_across(kOp, state, queue(earlier), device_state(to, kOp), queue(later));
   }
-  void synchronize(int device) override {
-    // Where nothing was done there is nothing to wait for.
-    if (DeviceState* state = existing_state(device)) state->synchronize("synchronize");
+  // Where nothing was done there is nothing to wait for.
+  void wait(int device) override {
+    if (DeviceState* state = existing_state(device)) state->wait("synchronize");
+  }
+  void raise_faults(int device) override {
+    if (DeviceState* state = existing_state(device)) state->raise_fault();
   }
   gpu::DataFault fault(int device, const gpu::DataCheck& check) override {
     return device_state(device, check.op).fault(check);

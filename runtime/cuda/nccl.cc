@@ -28,6 +28,20 @@ void check(const char* op, const char* call, ncclResult_t code) {
   if (code != ncclSuccess) fail(op, call, " failed: ", nccl()->text(code));
 }
 
+// Ends also after an error: else all that the thread asks of NCCL later would wait for it.
+struct OpenGroup {
+  explicit OpenGroup(const char* op) { check(op, "ncclGroupStart", nccl()->group_start()); }
+  ~OpenGroup() {
+    if (open) (void)end();
+  }
+  OpenGroup(const OpenGroup&) = delete;
+  ncclResult_t end() {
+    open = false;
+    return nccl()->group_end();
+  }
+  bool open = true;
+};
+
 // Communicators by the cards of their ranks. One group at a time: NCCL wants the same order of
 // calls on every card.
 struct Communicators {
@@ -40,19 +54,33 @@ Communicators& communicators() {
 }
 std::atomic<uint64_t> sums{0};
 
+void give_back(const std::vector<ncclComm_t>& ranks, bool broken) {
+  const Nccl& library = *nccl();
+  const auto end = broken && library.abort ? library.abort : library.destroy;
+  for (ncclComm_t rank : ranks) (void)end(rank);
+}
+
 std::vector<int> cards_of(const char* op, const int* devices, int count) {
   std::vector<int> cards;
   for (int i = 0; i < count; ++i) cards.push_back(device_state(devices[i], op).card);
   return cards;
 }
 
+bool all_differ(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end();
+}
+
 }  // namespace
 
 bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtype) {
   if (nccl_type(dtype) < 0 || count < 2) return false;
-  std::vector<int> cards = cards_of(op, devices, count);
-  std::sort(cards.begin(), cards.end());
-  return std::adjacent_find(cards.begin(), cards.end()) == cards.end() && nccl();
+  if (all_differ(cards_of(op, devices, count))) return nccl() != nullptr;
+  if (logging() && all_differ({devices, devices + count}) && nccl_library(nullptr))
+    RAMET_WARN_ONCE(
+        "NCCL wants a card for each device, but devices share one (RAMET_CUDA_DEVICES): "
+        "sums in any order run as kernels");
+  return false;
 }
 
 void nccl_sum(const char* op, const void* const* in, const int* devices, int count, void* out,
@@ -74,17 +102,23 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
     state.order(Queue::kCompute, Queue::kCommunication, op);
     streams.push_back(state.stream(Queue::kCommunication, op));
   }
-  check(op, "ncclGroupStart", library->group_start());
-  ncclResult_t code = ncclSuccess;
-  for (int i = 0; i < count && code == ncclSuccess; ++i) {
-    const CardGuard card(op, devices[i]);
-    code = library->reduce(in[i], i == root ? out : nullptr, static_cast<size_t>(n),
-                           static_cast<ncclDataType_t>(type), ncclSum, root,
-                           ranks[static_cast<size_t>(i)], streams[static_cast<size_t>(i)]);
+  try {
+    OpenGroup group(op);
+    ncclResult_t code = ncclSuccess;
+    for (int i = 0; i < count && code == ncclSuccess; ++i) {
+      const CardGuard card(op, devices[i]);
+      code = library->reduce(in[i], i == root ? out : nullptr, static_cast<size_t>(n),
+                             static_cast<ncclDataType_t>(type), ncclSum, root,
+                             ranks[static_cast<size_t>(i)], streams[static_cast<size_t>(i)]);
+    }
+    const ncclResult_t end = group.end();
+    check(op, "ncclReduce", code);
+    check(op, "ncclGroupEnd", end);
+  } catch (...) {  // some ranks may wait for the others for ever
+    give_back(ranks, /*broken=*/true);
+    all.of.erase(cards);
+    throw;
   }
-  const ncclResult_t end = library->group_end();  // also after an error
-  check(op, "ncclReduce", code);
-  check(op, "ncclGroupEnd", end);
   sums.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -93,8 +127,7 @@ uint64_t nccl_sums() { return sums.load(std::memory_order_relaxed); }
 void destroy_communicators() {
   Communicators& all = communicators();
   std::lock_guard lock(all.mutex);
-  for (auto& [cards, ranks] : all.of)
-    for (ncclComm_t rank : ranks) (void)nccl()->destroy(rank);
+  for (const auto& [cards, ranks] : all.of) give_back(ranks, /*broken=*/false);
   all.of.clear();
 }
 

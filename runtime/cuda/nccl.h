@@ -10,11 +10,11 @@ namespace cuda {
 
 /// out = the sum of in[0], in[1] ... in[count), n elements each, in[i] on cuda:`devices[i]`, out on
 /// cuda:`devices[root]`, on the communication stream of each: queued behind what its compute stream
-/// was given. Where nccl_can_sum().
+/// was given. Where nccl_can_sum(). After an error the next sum makes new communicators.
 RAMET_API void nccl_sum(const char* op, const void* const* in, const int* devices, int count,
                         void* out, int root, int64_t n, ScalarType dtype);
-/// False where NCCL cannot: it is not there (the log says so once), there is one device alone, two
-/// of the devices are one card, or it has no such type.
+/// False where NCCL cannot: it is not there or two of the devices are one card (the log says so
+/// once), there is one device alone, or it has no such type.
 RAMET_API bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtype);
 
 /// Sums so far: what tests count.

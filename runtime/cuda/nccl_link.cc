@@ -29,7 +29,7 @@ struct OwnStream {
   cudaStream_t stream = nullptr;
   OwnStream(int device) {
     const CardGuard card(kOp, device);
-    RAMET_CUDA(kOp, device, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    RAMET_CUDA_ALLOCATING(kOp, device, cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   }
   ~OwnStream() {
     if (use_any_card()) ignore(cudaStreamDestroy(stream));

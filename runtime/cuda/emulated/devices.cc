@@ -28,17 +28,17 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = device_count();
-  return *count ? cudaSuccess : result(cudaErrorNoDevice);
+  return *count ? cudaSuccess : result(no_device());
 }
 
 cudaError_t cudaGetDevice(int* device) {
-  if (!device_count()) return result(cudaErrorNoDevice);
+  if (!device_count()) return result(no_device());
   *device = this_thread.device;
   return cudaSuccess;
 }
 
 cudaError_t cudaSetDevice(int device) {
-  if (!device_count()) return result(cudaErrorNoDevice);
+  if (!device_count()) return result(no_device());
   if (!exists(device)) return result(cudaErrorInvalidDevice);
   this_thread.device = device;
   enter_context();  // at once, since CUDA 12
@@ -98,11 +98,14 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, in
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  *version = 13000;
+  *version = kRuntimeVersion;
   return cudaSuccess;
 }
 
-cudaError_t cudaDriverGetVersion(int* version) { return cudaRuntimeGetVersion(version); }
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = settings().driver_version;
+  return cudaSuccess;
+}
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   *least = 0;
@@ -117,7 +120,7 @@ cudaError_t cudaDeviceSynchronize(void) {
 }
 
 cudaError_t cudaDeviceReset(void) {
-  if (!device_count()) return result(cudaErrorNoDevice);
+  if (!device_count()) return result(no_device());
   Engine& all = engine();
   Engine::Lock lock(all.mutex);
   Device& device = *all.devices[static_cast<size_t>(this_thread.device)];

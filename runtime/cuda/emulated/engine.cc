@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "runtime/cuda/emulated/capture.h"
 #include "runtime/cuda/emulated/report.h"
@@ -49,7 +50,7 @@ Engine::Engine()
     : timeline(settings()),
       mode_(settings().streams),
       random_(88172645463325252ull + settings().stream_seed * 0x9e3779b97f4a7c15ull) {
-  for (int i = 0; i < settings().devices; ++i) {
+  for (int i = 0; i < settings().usable_devices(); ++i) {
     devices.push_back(std::make_unique<Device>(i, settings().memory_of(i)));
     CUstream_st& stream = devices.back()->default_stream;
     stream.device = i;
@@ -141,6 +142,21 @@ VectorClock Engine::clock_of(const std::vector<CUstream_st*>& members) const {
   return clock;
 }
 
+// While one lives the host can read and write device memory.
+class Engine::OpenMemory {
+ public:
+  explicit OpenMemory(Engine& engine) : engine_(engine) {
+    if (++engine_.open_ == 1) engine_.expose_memory(true);
+  }
+  ~OpenMemory() {
+    if (--engine_.open_ == 0) engine_.expose_memory(false);
+  }
+  OpenMemory(const OpenMemory&) = delete;
+
+ private:
+  Engine& engine_;
+};
+
 void Engine::run(CUstream_st* stream, Lock& lock) {
   Operation& head = stream->queue.front();
   const std::shared_ptr<Meeting> meeting = head.meeting;
@@ -165,7 +181,8 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
   const uint32_t number = stream->number;
   const uint64_t operation_number = stream->operations;
   const bool dead = devices[static_cast<size_t>(stream->device)]->sticky.load() != cudaSuccess;
-  if (++running_ == 1) expose_memory(true);
+  ++running_;
+  std::optional<OpenMemory> open(*this);
   lock.unlock();
   const auto began = std::chrono::steady_clock::now();
   if (work && !dead) {
@@ -176,7 +193,8 @@ void Engine::run(CUstream_st* stream, Lock& lock) {
   work = nullptr;  // what it holds may call CUDA when it goes: not under the lock
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   lock.lock();
-  if (--running_ == 0) expose_memory(false);
+  --running_;
+  open.reset();
   const double end = timeline.end_of(transfer, start, took.count());
   for (CUstream_st* member : members) {
     Mark& mark = *member->queue.front().mark;
@@ -207,6 +225,9 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
   constexpr std::chrono::milliseconds kLook{20};
   const std::chrono::milliseconds timeout(settings().timeout_ms);
   std::chrono::milliseconds idle{0};
+  // Opened once for all that this thread runs meanwhile: it costs as much as a small kernel.
+  std::optional<OpenMemory> open;
+  if (!mark->done && mode_ != StreamMode::Async) open.emplace(*this);
   while (!mark->done) {
     if (mode_ != StreamMode::Async) {
       if (CUstream_st* next = pick(mark->stream, -1)) {

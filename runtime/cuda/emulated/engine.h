@@ -152,6 +152,7 @@ class Engine {
   CUstream_st* pick(CUstream_st* target, int device);
   void run(CUstream_st* stream, Lock& lock);
   void executor_loop(int device);
+  class OpenMemory;
   void expose_memory(bool to_host);
   void host_saw(const Mark& mark);
   VectorClock clock_of(const std::vector<CUstream_st*>& members) const;
@@ -160,7 +161,7 @@ class Engine {
 
   const StreamMode mode_;
   uint64_t random_;
-  int running_ = 0;
+  int running_ = 0, open_ = 0;
   bool stopping_ = false;
   VectorClock host_clock_;  // all host threads count as one
 };
@@ -182,6 +183,9 @@ void enter_context();
 /// Notes an error for cudaGetLastError() and returns it.
 cudaError_t result(cudaError_t error);
 
+/// What calls answer where there are no devices.
+cudaError_t no_device();
+
 /// How a call of the API begins: no device, a sticky error and a call from a host function are
 /// answered at once, otherwise the engine is locked.
 struct Call {
@@ -190,6 +194,10 @@ struct Call {
   cudaError_t refused;
   Call();
   Device& device() { return *engine.devices[static_cast<size_t>(this_thread.device)]; }
+  /// Has the thread's device what the driver needs (Settings::driver_memory)?
+  bool driver_has_memory() {
+    return device().memory.capacity() - device().memory.used() >= settings().driver_memory;
+  }
 };
 
 }  // namespace ramet::emulated
@@ -197,6 +205,9 @@ struct Call {
 #define RAMET_EMULATED_ENTER    \
   ::ramet::emulated::Call call; \
   if (call.refused) return result(call.refused)
+
+#define RAMET_EMULATED_DRIVER_ALLOCATES \
+  if (!call.driver_has_memory()) return result(cudaErrorMemoryAllocation)
 
 #define RAMET_EMULATED_STREAM(name, handle)                \
   CUstream_st* const name = call.engine.stream_of(handle); \

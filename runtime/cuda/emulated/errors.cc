@@ -20,6 +20,8 @@ constexpr std::array kErrors = {
     RAMET_EMULATED_ERROR(cudaErrorMemoryAllocation, "out of memory"),
     RAMET_EMULATED_ERROR(cudaErrorInvalidConfiguration, "invalid configuration argument"),
     RAMET_EMULATED_ERROR(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy"),
+    RAMET_EMULATED_ERROR(cudaErrorInsufficientDriver,
+                         "CUDA driver version is insufficient for CUDA runtime version"),
     RAMET_EMULATED_ERROR(cudaErrorInvalidDeviceFunction, "invalid device function"),
     RAMET_EMULATED_ERROR(cudaErrorNoDevice, "no CUDA-capable device is detected"),
     RAMET_EMULATED_ERROR(cudaErrorInvalidDevice, "invalid device ordinal"),
@@ -85,9 +87,14 @@ void enter_context() {
   this_thread.bound = true;
 }
 
+cudaError_t no_device() {
+  return settings().driver_version < kRuntimeVersion ? cudaErrorInsufficientDriver
+                                                     : cudaErrorNoDevice;
+}
+
 Call::Call() : engine(ramet::emulated::engine()), refused(cudaSuccess) {
   if (!engine.devices.empty()) enter_context();
-  if (engine.devices.empty()) refused = cudaErrorNoDevice;
+  if (engine.devices.empty()) refused = no_device();
   else if (const cudaError_t sticky = device().sticky.load(); sticky != cudaSuccess)
     refused = sticky;
   else if (this_thread.in_host_function) refused = cudaErrorNotPermitted;

@@ -12,6 +12,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   RAMET_EMULATED_ENTER;
   if (flags & ~unsigned(cudaEventBlockingSync | cudaEventDisableTiming))
     return result(cudaErrorInvalidValue);
+  RAMET_EMULATED_DRIVER_ALLOCATES;
   *event = new CUevent_st{this_thread.device, flags, nullptr, nullptr, {}};
   call.engine.events.insert(*event);
   return cudaSuccess;

@@ -160,6 +160,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
   RAMET_EMULATED_ENTER;
   if (!call.engine.graphs.count(graph)) return result(cudaErrorInvalidValue);
+  RAMET_EMULATED_DRIVER_ALLOCATES;
   *executable = new CUgraphExec_st{std::make_shared<std::vector<GraphNode>>(graph->nodes)};
   call.engine.executables.insert(*executable);
   return cudaSuccess;
@@ -169,6 +170,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);
   if (!call.engine.executables.count(executable)) return result(cudaErrorInvalidValue);
+  RAMET_EMULATED_DRIVER_ALLOCATES;
   const uint64_t seed = settings().stream_seed + ++call.engine.launches;
   // The nodes live as long as the replay, even when the executable does not.
   Operation operation{"graph", [nodes = executable->nodes, seed] { replay(nodes, seed); }};

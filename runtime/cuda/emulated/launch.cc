@@ -44,6 +44,7 @@ cudaError_t launch_kernel(const KernelLaunch& what, dim3 grid, dim3 block, size_
   if (shared_bytes > (limit == call.engine.shared_limits.end() ? kDefaultShared : limit->second))
     return result(cudaErrorInvalidValue);
   if (stream->device != this_thread.device) return result(cudaErrorInvalidResourceHandle);
+  RAMET_EMULATED_DRIVER_ALLOCATES;
   Grid g;
   g.grid = grid;
   g.block = block;

@@ -47,11 +47,12 @@ ncclResult_t wait_for_all_ranks(Clique& clique) {
                                      " ranks have called; NCCL would wait for the others for ever");
 }
 
-std::atomic<int> reported_error{ncclSuccess};
+std::atomic<int> reported_error{ncclSuccess}, group_error{ncclSuccess};
 
 }  // namespace
 
 void report_nccl_error(ncclResult_t error) { reported_error = error; }
+void fail_next_nccl_group(ncclResult_t error) { group_error = error; }
 
 ncclResult_t refuse(ncclResult_t result, const std::string& text) {
   note_report("[emulated CUDA] " + text);
@@ -137,6 +138,7 @@ ncclResult_t enqueue(const PendingCall& call, bool grouped) {
 ncclResult_t submit(Collective what, const void* send, void* receive, ncclComm_t comm,
                     cudaStream_t stream, int peer = -1) {
   if (!comm) return ncclInvalidArgument;
+  if (comm->broken) return comm->broken;
   const PendingCall call{comm, what, send, receive, stream, peer};
   if (const ncclResult_t bad = check(call)) return bad;
   if (group.depth > 0) {
@@ -320,6 +322,11 @@ ncclResult_t ncclGroupEnd() {
   if (group.depth == 0) return refuse(ncclInvalidUsage, "ncclGroupEnd: no group has begun");
   if (--group.depth > 0) return ncclSuccess;
   const Group ended = std::exchange(group, {});
+  if (!ended.calls.empty())
+    if (const auto error = ncclResult_t(group_error.exchange(ncclSuccess))) {
+      for (const PendingCall& call : ended.calls) call.comm->broken = error;
+      return error;
+    }
   for (const auto& clique : ended.joining)
     if (const ncclResult_t bad = wait_for_all_ranks(*clique)) return bad;
   std::vector<PendingCall> now;

@@ -6,6 +6,9 @@ namespace ramet::emulated {
 
 /// What all communicators report from now on; ncclSuccess: nothing.
 void report_nccl_error(ncclResult_t error);
+/// The next group that ends with calls in it fails with this, without any of them; its
+/// communicators answer everything so from then on.
+void fail_next_nccl_group(ncclResult_t error);
 /// While set, messages between ranks that reach their streams stop there until their communicator
 /// is aborted.
 void hold_nccl_messages(bool hold);

@@ -78,4 +78,5 @@ struct ncclComm {
   // have. Whoever queues something behind them before that has it run too early.
   bool blocking = true, asked = false;
   std::vector<ramet::emulated::PendingCall> taken_over_later;
+  ncclResult_t broken = ncclSuccess;  // fail_next_nccl_group()
 };

@@ -52,8 +52,7 @@ struct Variable {
   }
 };
 
-size_t parse_bytes(const Variable& variable, const std::string& text) {
-  const char* expected = "bytes for each device, such as 64M or 1G,256M";
+size_t parse_bytes(const Variable& variable, const std::string& text, const char* expected) {
   char* end = nullptr;
   double number = std::strtod(text.c_str(), &end);
   if (end == text.c_str() || !std::isfinite(number) || number < 0) variable.refuse(expected);
@@ -121,8 +120,13 @@ Settings settings_from_environment() {
   if (const Variable v("DEVICES"); v) s.devices = int(v.integer(0, 64, "0 to 64"));
   if (const Variable v("MEMORY"); v) {
     s.memory.clear();
-    for (const std::string& part : v.parts()) s.memory.push_back(parse_bytes(v, part));
+    for (const std::string& part : v.parts())
+      s.memory.push_back(parse_bytes(v, part, "bytes for each device, such as 64M or 1G,256M"));
   }
+  if (const Variable v("DRIVER_MEMORY"); v)
+    s.driver_memory = parse_bytes(v, v.value, "bytes, such as 64M");
+  if (const Variable v("DRIVER"); v)
+    s.driver_version = int(v.integer(0, 99999, "a version such as 13000, or 0"));
   if (const Variable v("SMS"); v) s.multiprocessors = int(v.integer(1, 1024, "1 to 1024"));
   if (const Variable v("PEER"); v) {
     s.all_peers = v.value == "all";

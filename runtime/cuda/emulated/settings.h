@@ -17,11 +17,20 @@ enum class ThreadOrder : uint8_t { Forward, Reverse, Random };
 /// satisfied by luck. Random: whenever somebody waits, any operation that may run.
 enum class StreamMode : uint8_t { Async, Eager, Lazy, Random };
 
+/// The version of CUDA that is emulated.
+constexpr int kRuntimeVersion = 13000;
+
 struct Settings {
   /// RAMET_EMULATED_DEVICES=4: 0 to 64. 0 means a machine without a GPU.
   int devices = 1;
   /// RAMET_EMULATED_MEMORY=64M or 1G,256M: bytes of each device, the last value for the rest.
   std::vector<size_t> memory = {size_t(1) << 30};
+  /// RAMET_EMULATED_DRIVER_MEMORY=1M: what a device must have free for the driver to pin memory,
+  /// make streams, events and graphs, and launch something. It is not taken.
+  size_t driver_memory = 0;
+  /// RAMET_EMULATED_DRIVER=13000: the version of CUDA that the driver is for; 0: there is no
+  /// driver. Where it is older than the runtime's there are no devices.
+  int driver_version = kRuntimeVersion;
   /// RAMET_EMULATED_SMS=4: multiprocessors of each device, as its properties report them.
   int multiprocessors = 4;
   /// RAMET_EMULATED_PEER=all, none or 0-1,2-3: which devices can reach each other's memory.
@@ -61,6 +70,8 @@ struct Settings {
   /// RAMET_EMULATED_ABORT=1: stop the program at a fault, for a debugger.
   bool abort_on_fault = false;
 
+  /// `devices`, where the driver can be used.
+  int usable_devices() const { return driver_version < kRuntimeVersion ? 0 : devices; }
   /// Bytes of device `index`.
   size_t memory_of(int index) const;
   /// Whether `from` can reach the memory of `to`.

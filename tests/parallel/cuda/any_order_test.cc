@@ -3,7 +3,11 @@
 
 #include "parallel/broadcast_reduce.h"
 #include "runtime/cuda/nccl.h"
+#include "runtime/logging.h"
 #include "tests/parallel/cuda/gpu_models.h"
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/nccl_control.h"
+#endif
 
 namespace ramet::testing {
 namespace {
@@ -58,6 +62,40 @@ TEST(AnyOrder, ByAKernelElsewhere) {
   const Gpus one(gpu_settings(1), "0,0");
   expect_kernel({filled({5}, 1, kFloat, gpu(0)), filled({5}, 2, kFloat, gpu(1))}, gpu(0));
 }
+
+#if RAMET_GPU_EMULATED
+TEST(AnyOrder, CommunicatorsOfAFailedSumAreNotUsedAgain) {
+  const Gpus two(gpu_settings(2));
+  const std::vector<Tensor> in = {filled({5}, 1, kFloat, gpu(0)), filled({5}, 2, kFloat, gpu(1))};
+  const auto sum = [&] { return values(comm::reduce_add(in, gpu(0), any())); };
+  EXPECT_EQ(sum(), Values(5, 3));
+  emulated::fail_next_nccl_group(ncclInternalError);
+  EXPECT_MESSAGE(sum(), "[reduce_add] ncclGroupEnd failed: internal error");
+  EXPECT_EQ(sum(), Values(5, 3));
+  // The second rank's call is refused, the first one's waits for it in its stream.
+  const Tensor out = filled({5}, 0, kFloat, gpu(0)), host = filled({5}, 2);
+  const void* const parts[] = {in[0]->data, host->data};
+  const int devices[] = {0, 1};
+  EXPECT_MESSAGE(cuda::nccl_sum("test", parts, devices, 2, out->data, 0, 5, kFloat),
+                 "[test] ncclReduce failed: invalid argument");
+  EXPECT_EQ(sum(), Values(5, 3));
+}
+
+TEST(AnyOrder, DevicesThatShareACardAreToldOfOnce) {
+  const Gpus one(gpu_settings(1), "0,0");
+  std::vector<std::string> said;
+  set_log_handler([&](LogLevel, const std::string& text) { said.push_back(text); });
+  const Tensor a = filled({5}, 1, kFloat, gpu(0)), b = filled({5}, 2, kFloat, gpu(1));
+  comm::reduce_add({a, b}, gpu(0));
+  comm::reduce_add({a, a}, gpu(0), any());  // one device alone
+  EXPECT_EQ(said, std::vector<std::string>());
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(values(comm::reduce_add({a, b}, gpu(0), any())), Values(5, 3));
+  set_log_handler(nullptr);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("NCCL wants a card for each device"), std::string::npos) << said[0];
+}
+#endif
 
 TEST(AnyOrder, GradientsOfBuckets) {
   RAMET_EMULATED_ONLY("four cards");

@@ -6,6 +6,7 @@
 #include "runtime/devices.h"
 #include "runtime/logging.h"
 #include "tests/parallel/cuda/gpu_models.h"
+#include "tests/runtime/cuda/caching.h"
 
 namespace ramet::testing {
 namespace {
@@ -92,6 +93,26 @@ TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
   rest.clear();
   EXPECT_EQ(values(x + x), (Values{0, 2, 4, 6})) << "usable afterwards";
   EXPECT_EQ(values(x.index_select(0, index)), Values{1});
+}
+
+TEST(GpuFailures, NoRoomForWhatTheDriverNeeds) {
+  RAMET_EMULATED_ONLY("a card of 64 MiB, and a driver that wants one of them");
+  emulated::Settings settings = gpu_settings(1);
+  settings.driver_memory = size_t{1} << 20;
+  const Caching on("1");
+  const Gpus one(settings);
+  const Tensor x = counting({4}, kFloat, gpu(0));
+  const auto rest = [] { return empty({62 << 18}, TensorOptions(kFloat).device(gpu(0))); };
+  EXPECT_EQ(values(x + x), (Values{0, 2, 4, 6}));
+  rest();  // cached
+  const Tensor y = x + x;
+  EXPECT_LT(memory_stats(gpu(0)).cached, int64_t{62} << 20) << "went back for the launch";
+  {
+    const Tensor all = rest();
+    EXPECT_MESSAGE(x + x, "[add] out of memory on cuda:0: launch failed");
+    EXPECT_THROW(x + x, OutOfMemoryError);
+  }
+  EXPECT_EQ(values(y + x), (Values{0, 3, 6, 9})) << "usable afterwards";
 }
 
 TEST(GpuFailures, UnequalGpusAreWarnedOf) {

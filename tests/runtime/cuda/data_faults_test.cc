@@ -3,6 +3,7 @@
 #include "runtime/cuda/data_faults.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/devices.h"
+#include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -77,6 +79,24 @@ TEST(CudaDataFaults, ADeviceThatCameBehindTells) {
   Found(1).queue();
   EXPECT_NO_THROW(wait_for(0));
   EXPECT_TOLD(wait_for(1), "cuda:1");
+}
+
+TEST(CudaDataFaults, AllDevicesAreWaitedForBeforeAnybodyIsTold) {
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  const Gpus gpus(gpu_settings(2));
+  Found(0).queue();
+  Found(1).queue();
+  Gate gate;
+  queue(1, Gate::wait, &gate);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gate.open = true;
+  });
+  EXPECT_TOLD(devices::synchronize(), "cuda:0");
+  EXPECT_TRUE(gate.passed);
+  later.join();
+  EXPECT_TOLD(devices::synchronize(), "cuda:1");
+  EXPECT_NO_THROW(devices::synchronize());
 }
 
 #if RAMET_GPU_EMULATED

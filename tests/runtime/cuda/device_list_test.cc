@@ -73,6 +73,27 @@ TEST(CudaDeviceList, DevicesExistOrAreNamed) {
   EXPECT_MESSAGE(cuda::synchronize(), "cudaErrorNoDevice");
 }
 
+TEST(CudaDeviceList, ADriverThatIsMissingOrTooOld) {
+  RAMET_EMULATED_ONLY("machines without a driver and with an old one");
+  emulated::Settings settings = gpu_settings(1);
+  const auto told = [&](int version, const char* list) {
+    settings.driver_version = version;
+    const Gpus gpus(settings, list);
+    EXPECT_FALSE(cuda::is_available());
+    return message_of([] { resolve("cuda"); });
+  };
+  for (const char* list : {static_cast<const char*>(nullptr), "0,0"}) {
+    const std::string missing = told(0, list), old = told(12020, list);
+    EXPECT_NE(missing.find("no NVIDIA driver was found (cudaErrorInsufficientDriver)"),
+              std::string::npos)
+        << missing;
+    EXPECT_NE(old.find("CUDA driver version is insufficient for CUDA runtime version "
+                       "(cudaErrorInsufficientDriver)"),
+              std::string::npos)
+        << old;
+  }
+}
+
 TEST(CudaDeviceList, NothingIsMadeBeforeTheFirstUse) {
   const Gpus gpus;
   EXPECT_EQ(cuda::device_count(), 2);

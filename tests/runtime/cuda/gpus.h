@@ -25,6 +25,8 @@ enum class StreamMode { Async, Eager, Lazy, Random };
 struct Settings {
   int devices = 1;
   std::vector<size_t> memory;
+  size_t driver_memory = 0;
+  int driver_version = 0;
   StreamMode streams = StreamMode::Async;
   bool all_peers = true;
   std::vector<std::pair<int, int> > broken_peers, lost_peers;

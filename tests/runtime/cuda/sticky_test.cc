@@ -1,9 +1,14 @@
 // A kernel that dies takes its device with it: the error names the call that noticed, the device
 // and the kernels that may have been it, and other devices go on.
+#include <chrono>
+#include <thread>
+
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/devices.h"
 #include "tests/runtime/cuda/emulated/planted.h"
+#include "tests/runtime/cuda/gate.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::testing {
@@ -84,6 +89,22 @@ TEST(CudaStickyErrors, OtherDevicesGoOn) {
   cuda::copy("copy", &back, kHost, p, kSecond, 4);
   EXPECT_EQ(back, 5);
   gpu::library()->free(p, 4, 1);
+}
+
+TEST(CudaStickyErrors, OtherDevicesAreWaitedFor) {
+  RAMET_EMULATED_ONLY("a real device stays lost for the whole process");
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  const Gpus gpus;
+  trap("softmax");
+  Gate gate;
+  queue(1, Gate::wait, &gate);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    gate.open = true;
+  });
+  EXPECT_MESSAGE(devices::synchronize(), "[synchronize] cudaStreamSynchronize on cuda:0 failed");
+  EXPECT_TRUE(gate.passed);
+  later.join();
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ TEST(EmulatedSettings, FromTheEnvironment) {
   EXPECT_EQ(with("DEVICES", "8").devices, 8);
   EXPECT_EQ(with("DEVICES", "0").devices, 0);
   EXPECT_EQ(with("SMS", "132").multiprocessors, 132);
+  EXPECT_EQ(with("DRIVER", "12020").driver_version, 12020);
+  EXPECT_EQ(with("DRIVER_MEMORY", "2M").driver_memory, size_t(2) << 20);
   EXPECT_EQ(with("HOST_GBPS", "25.5").host_gbps, 25.5);
   EXPECT_EQ(with("PEER_GBPS", "300").peer_gbps, 300);
   EXPECT_EQ(with("WORKERS", "3").workers, 3);
@@ -101,6 +103,8 @@ TEST(EmulatedSettings, WhatIsNotUnderstoodIsNamed) {
   EXPECT_REFUSED("MEMORY", "64Q", "such as 64M or 1G,256M");
   EXPECT_REFUSED("MEMORY", "-1", "got \"-1\"");
   EXPECT_REFUSED("MEMORY", "nan", "got \"nan\"");
+  EXPECT_REFUSED("DRIVER", "new", "a version such as 13000, or 0");
+  EXPECT_REFUSED("DRIVER_MEMORY", "1M,2M", "bytes, such as 64M");
   EXPECT_REFUSED("PEER", "0-", "all, none or pairs such as 0-1,2-3");
   EXPECT_REFUSED("PEER", "0:1", "got \"0:1\"");
   EXPECT_REFUSED("BROKEN_PEER", "all", "pairs such as 0-1,2-3");

@@ -42,6 +42,10 @@ struct Buffers {
       if (h.memory) ignore(cudaFreeHost(h.memory));
     }
   }
+  /// What a copy of so many bytes needs: before any of it is queued, for this may fail.
+  void prepare(const char* op, int device, size_t bytes) {
+    for (size_t i = 0; i < 2 && i * kPiece < bytes; ++i) (void)next(op, device, i);
+  }
   Half& next(const char* op, int device, size_t i) {
     Half& h = half[i % 2];
     if (!h.memory) {
@@ -116,6 +120,7 @@ void to_device(const char* op, void* to, int device, const void* from, size_t by
   const CardGuard guard(op, device);
   const cudaStream_t stream = state.stream(Queue::kCopyIn, op);
   std::lock_guard lock(pinned.mutex);
+  pinned.prepare(op, device, bytes);
   begin_behind(op, state, Queue::kCopyIn, earlier);
   for (size_t at = 0, i = 0; at < bytes; at += kPiece, ++i) {
     const size_t n = std::min(kPiece, bytes - at);
@@ -138,6 +143,7 @@ void to_host(const char* op, void* to, const void* from, int device, size_t byte
   const CardGuard guard(op, device);
   const cudaStream_t stream = state.stream(Queue::kCopyOut, op);
   std::lock_guard lock(pinned.mutex);
+  pinned.prepare(op, device, bytes);
   begin_behind(op, state, Queue::kCopyOut, earlier);
   const size_t pieces = (bytes + kPiece - 1) / kPiece;
   const auto size = [&](size_t i) { return std::min(kPiece, bytes - i * kPiece); };

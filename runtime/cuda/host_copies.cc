@@ -26,11 +26,13 @@ class Lane {
   // Frees in turns before this one are of memory that the copy stream is behind.
   uint64_t behind = 1;
 
+  /// Before a copy is queued: what mark() needs is there.
+  void prepare(int device) {
+    if (ring_.size() == copies % kRing) ring_.emplace_back(kOp, device);
+  }
   /// The last copy is queued: its number.
   uint64_t mark(int device, cudaStream_t stream) {
-    const size_t at = copies % kRing;
-    if (ring_.size() == at) ring_.emplace_back(kOp, device);
-    RAMET_CUDA(kOp, device, cudaEventRecord(ring_[at].get(), stream));
+    RAMET_CUDA(kOp, device, cudaEventRecord(ring_[copies % kRing].get(), stream));
     return ++copies;
   }
   cudaEvent_t event(uint64_t number) const { return ring_[(number - 1) % kRing].get(); }
@@ -72,6 +74,7 @@ struct Block {
     Looks looks;
   };
   std::vector<Use> uses = {};
+  uint64_t owner = 0;  // the last one's number
 };
 
 struct Shared {
@@ -80,6 +83,7 @@ struct Shared {
   std::map<char*, Block> blocks;
   std::multimap<size_t, char*> free;
   size_t held = 0;
+  uint64_t owners = 0;  // so far
 };
 Shared& shared() {  // never destroyed: see device_state.cc
   static auto* s = new Shared;
@@ -156,9 +160,13 @@ std::vector<char*> take_idle(size_t size, size_t most) {
     if (!idle(block)) continue;
     const std::lock_guard lock(s.mutex);
     for (auto [at, end] = s.free.equal_range(block.size); at != end; ++at) {
-      if (at->second != memory) continue;  // another thread was quicker
+      if (at->second != memory) continue;
+      // Another thread may have been quicker, and have given it back with a copy under way.
+      Block& now = s.blocks.at(memory);
+      if (now.owner != block.owner) break;
       s.free.erase(at);
-      s.blocks.at(memory).uses.clear();
+      now.uses.clear();
+      now.owner = ++s.owners;
       taken.push_back(memory);
       break;
     }
@@ -199,7 +207,7 @@ class PinnedMemory final : public gpu::HostCopies {
     }
     RAMET_CUDA(kPin, -1, code);
     const std::lock_guard lock(s.mutex);
-    s.blocks[static_cast<char*>(memory)] = {size};
+    s.blocks[static_cast<char*>(memory)] = {size, {}, ++s.owners};
     s.held += size;
     return memory;
   }
@@ -224,6 +232,7 @@ class PinnedMemory final : public gpu::HostCopies {
       if (!in || use.last.queue == Queue::kCopyOut) put_behind(use.last, device, stream);
     Lane& mine = lane(made);
     const std::lock_guard lock(mine.mutex);
+    mine.prepare(device);
     CachingAllocator& memory = caching_allocator(device);
     if (!in || !fresh || memory.last_freed(to) >= mine.behind) {
       const uint64_t turn = memory.next_turn();

@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "autograd/ops.h"
@@ -133,6 +135,28 @@ TEST(Pinned, WhatIsCopiedInDoesNotArriveLate) {
     EXPECT_EQ(numbers(next), numbers(ones({kN})));
     cuda::synchronize(0);
     EXPECT_EQ(numbers(next), numbers(ones({kN})));
+  });
+}
+
+// Loaders in threads, whose pinned batches die while they travel: none gets another's.
+TEST(Pinned, ThreadsThatLoadBatches) {
+  in_every_mode([] {
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong = 0;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([t, &wrong] {
+        for (int round = 0; round < 12; ++round) {
+          std::vector<Tensor> there, expected;
+          for (int i = 0; i < 8; ++i) {
+            expected.push_back(full({64}, 1000.0 * t + 8 * round + i, kFloat));
+            there.push_back(expected.back().pin_memory().to(gpu, kFloat, true));
+          }
+          for (size_t i = 0; i < there.size(); ++i)
+            wrong += numbers(there[i]) != numbers(expected[i]);
+        }
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(wrong, 0);
   });
 }
 

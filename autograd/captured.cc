@@ -37,6 +37,9 @@ struct Gradient {
   TensorImpl* entry = nullptr;  // while the capture is made; the program holds it
   bool defined = false;
   const void* data = nullptr;  // where the list uses its memory
+  const void* reduce = nullptr;
+  uint32_t version = 0;  // while the capture is made
+  bool written = false;
   // Left behind: nothing, the leaf's flat place, or this tensor. The place is not held: it may be
   // handed out only while nobody else has it.
   bool left = false, in_place = false;
@@ -50,6 +53,7 @@ struct Gradient {
     in_place = left && s.grad.is_same(s.where);
     if (left && !in_place) after = s.grad;
     if (in_place) place = s.where->data;
+    written = left && (s.grad.impl() != entry || s.grad.version() != version);
     const Tensor before = shared(entry);
     if (entry && program.uses_memory_of(entry)) data = entry->data;
     if (left) program.keep_memory_of(s.grad.impl());
@@ -68,11 +72,13 @@ struct Gradient {
     const AccumulateGrad& s = sink();
     if (s.grad.defined() != defined || (data && s.grad->data != data)) return false;
     if (in_place && (!s.where.defined() || s.where->data != place)) return false;
+    if (s.reduce != reduce) return false;
     return !s.extra || (s.extra->hooks.empty() && s.extra->post.empty());
   }
   void leave() const {
     AccumulateGrad& s = sink();
     const TensorImpl* wanted = !left ? nullptr : in_place ? s.where.impl() : after.impl();
+    if (written) (in_place ? s.where : after).storage_impl()->wrote(kOp);
     if (s.grad.impl() == wanted) return;
     std::lock_guard lock(s.mutex);
     s.grad = !left ? Tensor() : in_place ? s.where : after;
@@ -87,6 +93,7 @@ struct detail::Captures::Capture {
   // they are made from again.
   std::vector<Tensor> inputs, outputs, results;
   std::vector<Gradient> gradients;
+  std::vector<autograd::NodePtr> unhooked;  // leaves that have no hooks
   std::unordered_set<const AccumulateGrad*> noted;
 
   bool fits(const Tensor* const* given, size_t count) const {
@@ -128,6 +135,8 @@ struct detail::Captures::Capture {
       if (own.requires_grad()) own.mutable_grad() = Tensor();
     for (const Gradient& g : gradients)
       if (!g.as_before()) return "gradients";
+    for (const autograd::NodePtr& leaf : unhooked)
+      if (leaf->watched()) return "gradients";
     return program.failed_guard();
   }
   void leave() {
@@ -149,7 +158,9 @@ namespace {
 struct Noted {
   capture::Program* program;
   std::vector<Gradient>* gradients;
+  std::vector<autograd::NodePtr>* unhooked;
   std::unordered_set<const AccumulateGrad*>* seen;
+  uint64_t begun = tls.counter;  // nodes with a smaller counter are older
 };
 Noted* noted_by = nullptr;
 }  // namespace
@@ -160,11 +171,26 @@ void autograd::note_gradient(AccumulateGrad* sink) {
   g.node = NodePtr(sink);
   g.entry = sink->grad.impl();
   g.defined = g.entry != nullptr;
+  g.reduce = sink->reduce;
+  if (g.entry) g.version = sink->grad.version();
   if (g.entry) noted_by->program->hold(g.entry, /*by_name=*/true);
   noted_by->gradients->push_back(g);
   capture::on_failure([node = g.node, before = g.entry] {
     static_cast<AccumulateGrad&>(*node).grad = shared(before);
   });
+}
+
+void autograd::note_hooks(Node* node) {
+  if (!noted_by || !(node->flags & Node::kSink)) return;
+  auto& all = *noted_by->unhooked;
+  const NodePtr leaf(node);
+  if (std::find(all.begin(), all.end(), leaf) == all.end()) all.push_back(leaf);
+}
+
+void autograd::refuse_older(const Node* node) {
+  constexpr uint8_t kOfParameters = Node::kSink | Node::kReduce;
+  if (noted_by && !(node->flags & kOfParameters) && node->counter < noted_by->begun)
+    capture::refused("backward", "a graph that was made outside of it");
 }
 
 namespace detail {
@@ -191,7 +217,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
   c.take(given);
   {
     std::vector<Tensor> before;  // gradients that a failure gives back
-    Noted noted{&c.program, &c.gradients, &c.noted};
+    Noted noted{&c.program, &c.gradients, &c.unhooked, &c.noted};
     capture::Program::Recording recording(c.program);
     const ScopedValue<Noted*> here(noted_by, &noted);
     function(context, c.inputs.data(), c.outputs);

@@ -23,7 +23,7 @@
 //   one of them in place is gone with that call.
 // - Random numbers, learning rates, schedulers' and optimizers' step counts and the counters of
 //   batch norm go on as in eager steps. The gradients that the function leaves behind are there
-//   after a replay as well.
+//   after a replay as well, in the same memory: keep a copy of one that has to outlive it.
 // - A capture is used only where everything that it depends on is as it was: shapes, strides,
 //   dtypes, devices and requires_grad of inputs; storages, shapes, strides, dtypes and
 //   requires_grad of all tensors it uses, also through views; which gradients are defined; training
@@ -37,13 +37,14 @@
 // What cannot be repeated throws `[op] not capturable`, and nothing has changed: values that the
 // host reads (item, nonzero, a boolean index, printing, data_ptr, saving), hooks, seeding, a
 // changed training mode, parameters that move, requires_grad or a shape that it changes of a tensor
-// from outside, generators that it makes, optimizer steps of dtypes without a kernel, replicas that
-// merge replica_state, operations of process groups, a capture inside a capture. To catch the error
-// inside the function does not help. What the function does outside of this library (its own
-// counters, a rate that it sets, a tensor variable that it assigns, thread-local state of its own)
-// happens when it is captured, not at a replay, and so does what a thread does that it starts,
-// which must not use its tensors; tensors and modules that it uses must stay the ones they were,
-// and the settings of modules (a Dropout's p). An optimizer's settings are read at each replay.
+// from outside, a backward through a graph made outside, generators that it makes, optimizer steps
+// of dtypes without a kernel, replicas that merge replica_state, operations of process groups, a
+// capture inside a capture. To catch the error inside the function does not help. What the function
+// does outside of this library (its own counters, a rate that it sets, a tensor variable that it
+// assigns, thread-local state of its own) happens when it is captured, not at a replay, and so does
+// what a thread does that it starts, which must not use its tensors; tensors and modules that it
+// uses must stay the ones they were, and the settings of modules (a Dropout's p). An optimizer's
+// settings are read at each replay.
 //
 // Thread safety: one thread at a time. A capture keeps all memory that the function used, and the
 // tensors; it dies with the Captured or when more than max_captures() others were used since.

@@ -5,6 +5,8 @@
 #include <unordered_set>
 
 #include "autograd/autograd.h"
+#include "autograd/captured_internal.h"
+#include "runtime/capture.h"
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
@@ -207,6 +209,7 @@ Tensor accumulate(Tensor sum, const Tensor& g) {
 
 void run_node(Node* n, Tensor* in, Tensor* out) {
   RecordScope scope(n->op);
+  if (RAMET_UNLIKELY(capture::active())) refuse_older(n);
   if (RAMET_UNLIKELY(tls.anomaly_mode)) return run_watched(n, in, out);
   n->apply(in, out);
 }

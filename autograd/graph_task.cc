@@ -1,6 +1,7 @@
 // The general walk: see engine.h.
 #include <algorithm>
 
+#include "autograd/captured_internal.h"
 #include "autograd/engine.h"
 #include "autograd/function.h"
 #include "autograd/grad_mode.h"
@@ -175,6 +176,7 @@ std::vector<Tensor> GraphTask::collect(Node* n, Info& info) {
   info.parts.clear();
   // What is kept arrives at the end, together with what other Functions bring to the slot.
   const bool kept = n->flags & Node::kReduce && n->slot_count > 1 && keeper();
+  if (RAMET_UNLIKELY(capture::active())) note_hooks(n);
   for (uint32_t s = 0; s < in.size() && !kept; ++s)
     if (in[s].defined()) n->arrived(in[s], s);
   for (auto [slot, index] : info.captures) (*captured_)[size_t(index)] = in[slot];

@@ -122,6 +122,7 @@ void for_each_hook(const NodeExtra& extra, const std::vector<Hook>& hooks, const
 
 void Node::run_hooks(Tensor& grad, uint32_t at) {
   if (RAMET_LIKELY(!extra)) return;
+  if (RAMET_UNLIKELY(capture::active())) refuse_older(this);
   // A hook runs for the gradient's device, whatever thread it is on.
   const DeviceGuard here(grad.device());
   for_each_hook(*extra, extra->hooks, [&](const NodeExtra::TensorHook& hook) {

@@ -1,5 +1,7 @@
 // When a capture is used and when it is made again.
+#include "autograd/autograd.h"
 #include "autograd/captured.h"
+#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
 #include "nn/sequential.h"
 #include "runtime/devices.h"
@@ -272,6 +274,66 @@ TEST(Guards, HooksThatCameLater) {
   net->zero_grad();
   EXPECT_ERROR_TEXT(step(x), "[register_forward_hook] not capturable");
   net[0]->remove_forward_hook(module_hook);
+}
+
+TEST(Guards, HooksOnAGradientThatIsReturned) {
+  const Tensor w = ones({3}).requires_grad_(), x = ones({3});
+  Captured step([&](const Tensor& in) { return autograd::grad({(w * in).sum()}, {w})[0]; });
+  EXPECT_EQ(bits(step(x)), bits(x));
+  const unsigned id = w.register_hook([](const Tensor& g) { return g * 2; });
+  EXPECT_ERROR_TEXT(step(x), "[register_hook] not capturable");
+  w.remove_hook(id);
+  EXPECT_EQ(bits(step(x)), bits(x));
+  EXPECT_EQ(step.counters().replays, 1u);
+}
+
+// As those of processes, which are not captured.
+struct Doubles final : autograd::ReduceBucket {
+  std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
+                             autograd::GraphTask&) override {
+    std::vector<Tensor> out;
+    for (const auto& [node, gradients] : in) out.push_back(gradients[0] * 2);
+    return out;
+  }
+};
+
+TEST(Guards, AReductionThatCameLater) {
+  const Tensor w = ones({3}).requires_grad_(), x = ones({3});
+  Captured step([&](const Tensor& in) { (w * in).sum().backward(); });
+  step(x);
+  Doubles bucket;
+  autograd::AccumulateGrad& leaf = *autograd::grad_accumulator(w.impl());
+  autograd::set_reduce_bucket(leaf, &bucket);
+  w.mutable_grad() = Tensor();
+  step(x);
+  EXPECT_STREQ(step.last_failed_guard(), "gradients");
+  EXPECT_EQ(bits(w.grad()), bits(full({3}, 2.f)));
+  autograd::set_reduce_bucket(leaf, nullptr);
+  w.mutable_grad() = Tensor();
+  step(x);
+  EXPECT_EQ(bits(w.grad()), bits(x));
+}
+
+// A replay writes into the gradient, which who saved it is told.
+TEST(Guards, AGradientThatSomebodySaved) {
+  const Tensor w = ones({3}).requires_grad_(), v = ones({3}).requires_grad_(), x = ones({3});
+  Captured step([&](const Tensor& in) {
+    autograd::zero_grad(w, /*set_to_none=*/true);
+    (w * in).sum().backward();
+  });
+  step(x);
+  step(x);
+  const Tensor loss = (w.grad() * v).sum();
+  step(x * 2);
+  EXPECT_EQ(step.counters().captures, 2u);  // without a gradient, and with one
+  EXPECT_ERROR_TEXT(loss.backward(), "Captured");
+  // One that only reads it changes nothing.
+  const Tensor other = (w.grad() * v).sum();
+  Captured reads([&] { return w.grad() * 2; });
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(bits(reads()), bits(full({3}, 4.f)));
+  EXPECT_EQ(reads.counters().replays, 1u);
+  other.backward();
+  EXPECT_EQ(bits(v.grad()), bits(full({3}, 2.f)));
 }
 
 TEST(Guards, OnlySoManyCapturesAreKept) {

@@ -1,6 +1,7 @@
 // What cannot be captured, and what a failure leaves.
 #include <cmath>
 
+#include "autograd/autograd.h"
 #include "autograd/captured.h"
 #include "autograd/grad_mode.h"
 #include "nn/data/samplers.h"
@@ -42,6 +43,29 @@ TEST(Refusals, WhatTheHostReads) {
       const double norm = nn::utils::clip_grad_norm_(p, 1, 2, nonfinite);
       EXPECT_NEAR(norm, std::sqrt(2.0), 1e-6);
     });
+}
+
+// Which may have other nodes, hooks and retained gradients at a replay.
+TEST(Refusals, AGraphThatWasMadeOutside) {
+  const Tensor w = ones({3}).requires_grad_(), y = w * 2;
+  y.retain_grad();
+  for (const bool general : {false, true}) {
+    Captured step([&] {
+      if (general) autograd::grad({y.sum()}, {w}, {}, /*retain_graph=*/true);
+      else y.sum().backward({}, /*retain_graph=*/true);
+    });
+    EXPECT_ERROR_TEXT(step(), "[backward] not capturable: a graph that was made outside of it");
+    EXPECT_FALSE(y.grad().defined());
+    EXPECT_FALSE(w.grad().defined());
+  }
+  // Where the gradient does not go there it may be used.
+  const Tensor v = ones({3}).requires_grad_();
+  Captured step([&] { (y.detach() * v).sum().backward(); });
+  step();
+  EXPECT_EQ(bits(v.grad()), bits(full({3}, 2.f)));
+  y.sum().backward();
+  EXPECT_EQ(bits(w.grad()), bits(full({3}, 2.f)));
+  EXPECT_EQ(bits(y.grad()), bits(ones({3})));
 }
 
 // The same on a GPU, and nothing is left behind there.

@@ -264,9 +264,8 @@ struct Ways {
       return false;
     if (!measured) return true;
     const Conv2dShape& s = a.shape;
-    const int64_t shape[] = {s.n,  s.ci, s.h,  s.w,        s.co,
-                             s.kh, s.kw, s.sh, s.sw,       s.ph,
-                             s.pw, s.dh, s.dw, a.x.c == 1, a.bias != nullptr};
+    const int64_t shape[] = {s.n, s.ci, s.h, s.w, s.co, s.kh, s.kw, s.sh, s.sw, s.ph, s.pw,
+                             s.dh, s.dw, a.x.c == 1, a.bias != nullptr};
     const auto queue = [](void* ways) { static_cast<const Ways*>(ways)->implicit(); };
     const auto queue_columns = [](void* ways) {
       const Ways& w = *static_cast<const Ways*>(ways);
@@ -296,7 +295,7 @@ struct Ways {
     return ::ramet::cuda::blas_multiply(
         "conv2d", device,
         {memory.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
-         a.dtype,      false,    true,   false});
+         a.dtype, false, true, false});
   }
 };
 

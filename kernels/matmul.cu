@@ -95,8 +95,8 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   if (products < kBlasProducts) return false;
   const MatmulLayout l = matmul_layout(g);
   // Rows and columns as they are stored.
-  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k, b_rows = l.tb ? g.n : g.k,
-                b_columns = l.tb ? g.k : g.n;
+  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k,
+                b_rows = l.tb ? g.n : g.k, b_columns = l.tb ? g.k : g.n;
   const int64_t lda = a_rows > 1 ? l.lda : a_columns, ldb = b_rows > 1 ? l.ldb : b_columns,
                 ldc = g.m > 1 ? g.c_row : g.n;
   if (lda < a_columns || ldb < b_columns || ldc < g.n ||
@@ -104,8 +104,8 @@ bool by_blas(const MatmulArgs& g, Stream where) {
     return false;
   return ::ramet::cuda::blas_multiply(
       "matmul", where.device.index(),
-      {g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda,  ldb,
-       ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu});
+      {g.a, g.b, g.bias, g.c, g.batch, g.m, g.n, g.k, lda, ldb, ldc, g.a_batch, g.b_batch,
+       g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu});
 }
 
 }  // namespace

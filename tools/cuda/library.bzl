@@ -17,6 +17,12 @@ _CHECK_COPTS = [
     "-O1",
 ]
 
+# Of tests of the checker: which build it is does not come from what they ask, whether there is a checker.
+CHECKED_BUILD = select({
+    "//tools/cuda:is_check": ["RAMET_CHECKED_BUILD"],
+    "//conditions:default": [],
+})
+
 _BackendInfo = provider(doc = "The value of the flag.", fields = ["value"])
 
 def _backend_impl(ctx):

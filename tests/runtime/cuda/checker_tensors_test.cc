@@ -2,9 +2,9 @@
 // that it is gone. With a cache it sees none of that: to it a segment is one allocation. Other
 // builds have no checker: there these tests are skipped.
 #include "runtime/cuda/device_state.h"
-#include "runtime/cuda/emulated/checks.h"
 #include "runtime/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
+#include "tests/runtime/cuda/emulated/checked.h"
 #include "tests/runtime/cuda/emulated/planted.h"
 #include "tests/runtime/cuda/gpus.h"
 
@@ -22,16 +22,8 @@ TensorBase filled(int64_t n) {
   return t;
 }
 
-class CheckerTensors : public ::testing::Test {
+class CheckerTensors : public CheckedTest {
  protected:
-  void SetUp() override {
-#ifdef RAMET_CHECKED_BUILD
-    ASSERT_TRUE(emulated::checks().grid_begin) << "--config=check, and no checker";
-#else
-    if (!emulated::checks().grid_begin) GTEST_SKIP() << "needs --config=check";
-#endif
-  }
-
   /// What the checker says of what f() queues.
   template <class F> std::string report_of(const char* caching, const F& f) {
     const Caching set(caching);
@@ -42,9 +34,7 @@ class CheckerTensors : public ::testing::Test {
   }
   template <class F> void expect_report(const F& f, const std::vector<std::string>& texts) {
     EXPECT_EQ(report_of("1", f), "") << "seen with a cache, too: this test shows nothing";
-    const std::string report = report_of("0", f);
-    for (const std::string& text : texts)
-      EXPECT_NE(report.find(text), std::string::npos) << "no \"" << text << "\" in: " << report;
+    expect_texts(report_of("0", f), texts);
   }
 };
 

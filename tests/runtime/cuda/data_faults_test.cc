@@ -3,7 +3,6 @@
 #include "runtime/cuda/data_faults.h"
 
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
@@ -88,13 +87,9 @@ TEST(CudaDataFaults, AllDevicesAreWaitedForBeforeAnybodyIsTold) {
   Found(1).queue();
   Gate gate;
   queue(1, Gate::wait, &gate);
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    gate.open = true;
-  });
+  const OpensLater later(gate);
   EXPECT_TOLD(devices::synchronize(), "cuda:0");
   EXPECT_TRUE(gate.passed);
-  later.join();
   EXPECT_TOLD(devices::synchronize(), "cuda:1");
   EXPECT_NO_THROW(devices::synchronize());
 }

@@ -1,6 +1,7 @@
 // Work on a GPU that ends when it is let go.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "runtime/cuda/check.h"
@@ -35,6 +36,21 @@ struct Gate {
     while (!g.open) std::this_thread::yield();
     g.passed = true;
   }
+};
+
+/// Opens the gate after 100 ms: who does not wait for what is behind it finds it not passed.
+class OpensLater {
+ public:
+  explicit OpensLater(Gate& gate)
+      : thread_([&gate] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          gate.open = true;
+        }) {}
+  ~OpensLater() { thread_.join(); }
+  OpensLater(const OpensLater&) = delete;
+
+ private:
+  std::thread thread_;
 };
 
 }  // namespace ramet::testing

@@ -1,8 +1,5 @@
 // A kernel that dies takes its device with it: the error names the call that noticed, the device
 // and the kernels that may have been it, and other devices go on.
-#include <chrono>
-#include <thread>
-
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
@@ -98,13 +95,9 @@ TEST(CudaStickyErrors, OtherDevicesAreWaitedFor) {
   trap("softmax");
   Gate gate;
   queue(1, Gate::wait, &gate);
-  std::thread later([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    gate.open = true;
-  });
+  const OpensLater later(gate);
   EXPECT_MESSAGE(devices::synchronize(), "[synchronize] cudaStreamSynchronize on cuda:0 failed");
   EXPECT_TRUE(gate.passed);
-  later.join();
 }
 
 }  // namespace

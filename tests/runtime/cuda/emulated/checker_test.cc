@@ -3,7 +3,7 @@
 #include <set>
 #include <thread>
 
-#include "runtime/cuda/emulated/checks.h"
+#include "tests/runtime/cuda/emulated/checked.h"
 #include "tests/runtime/cuda/emulated/emulated_devices.h"
 #include "tests/runtime/cuda/emulated/kernels.h"
 #include "tests/runtime/cuda/emulated/planted.h"
@@ -11,24 +11,14 @@
 namespace ramet::testing {
 namespace {
 
-class Checker : public ::testing::Test {
+class Checker : public CheckedTest {
  protected:
-  void SetUp() override {
-#ifdef RAMET_CHECKED_BUILD
-    ASSERT_TRUE(emulated::checks().grid_begin) << "--config=check, and no checker";
-#else
-    if (!emulated::checks().grid_begin) GTEST_SKIP() << "needs --config=check";
-#endif
-  }
-
   /// `texts` in the report, and the error that a launch leaves.
   void expect_report(cudaError_t launched, const std::vector<std::string>& texts,
                      const char* code = "cudaErrorLaunchFailure") {
     EXPECT_CUDA(launched, cudaSuccess);
     EXPECT_STREQ(cudaGetErrorName(cudaDeviceSynchronize()), code);
-    for (const std::string& text : texts)
-      EXPECT_NE(emulated::last_report().find(text), std::string::npos)
-          << "no \"" << text << "\" in: " << emulated::last_report();
+    expect_texts(emulated::last_report(), texts);
     EXPECT_CUDA(cudaDeviceReset(), cudaSuccess);
   }
 

@@ -91,6 +91,10 @@ __global__ void statistics_kernel(BatchNormArgs a, Channels s, const double* par
       const double* p = partials + 2 * (part * s.c + c);
       const double count = static_cast<double>(imin(s.per, s.n * s.l - part * s.per)), d = p[0] - m,
                    share = count / (n + count);
+      if (part == 0) {
+        n = count, m = p[0], m2 = p[1];
+        continue;
+      }
       m = ::fabs(m) == INFINITY ? m + p[0] : m + d * share;  // infinities of one sign stay
       m2 += p[1] + d * d * (n * share);
       n += count;
@@ -193,8 +197,7 @@ __global__ void backward_kernel(BatchNormBackwardArgs a, Channels s, const doubl
 template <class Kernel, class... Arguments>
 void start_parts(const char* name, Stream where, const Channels& s, Kernel inside, Kernel planes,
                  const Arguments&... arguments) {
-  start(name, where, grid_of(s.blocks()), kThreads, 0,
-        s.inside ? inside : planes, arguments...);
+  start(name, where, grid_of(s.blocks()), kThreads, 0, s.inside ? inside : planes, arguments...);
 }
 
 template <class T> void statistics(const BatchNormArgs& a, Stream where) {

@@ -130,6 +130,7 @@ template <class T> struct Variance {
   static RAMET_INLINE State start(const ReduceArgs&) { return {0, 0, 0}; }
   static RAMET_INLINE State join(const ReduceArgs&, const State& x, const State& y) {
     if (y.n == 0) return x;
+    if (x.n == 0) return y;  // no difference of means, whose square may be infinite
     const double d = y.mean - x.mean, share = y.n / (x.n + y.n);
     return {x.n + y.n, x.mean + d * share, x.m2 + y.m2 + d * d * (x.n * share)};
   }
@@ -147,10 +148,9 @@ template <class T> struct Variance {
     // Where the mean is infinite the deviations are not numbers; nor is the mean then, in LibTorch
     // and on the CPU, whose joins come to the same.
     if (a.extra)
-      store_element(
-          a.extra, a.out_dtype, output,
-          static_cast<T>(s.n > 0 && ::fabs(s.mean) != INFINITY ? s.mean
-                                                               : static_cast<double>(NAN)));
+      store_element(a.extra, a.out_dtype, output,
+                    static_cast<T>(
+                        s.n > 0 && ::fabs(s.mean) != INFINITY ? s.mean : static_cast<double>(NAN)));
     // Nothing has no variance, whatever the correction.
     const double count = static_cast<double>(a.count),
                  divisor = count > 0 && count > a.parameter ? count - a.parameter : 0;

@@ -176,6 +176,10 @@ struct Moments {
 };
 static_assert(sizeof(Moments) == kReducePartial);
 RAMET_INLINE void join(Moments& a, double n, double mean, double m2) {
+  if (a.n == 0) {  // no difference of means, whose square may be infinite
+    a = {n, mean, m2};
+    return;
+  }
   const double d = mean - a.mean, share = n / (a.n + n);
   a.m2 += m2 + d * d * (a.n * share);
   a.mean += d * share;

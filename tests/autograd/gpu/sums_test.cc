@@ -102,6 +102,23 @@ TEST(SumsOnGpu, MeansOfInfinities) {
       }
 }
 
+// Squares of such numbers are infinite, their deviations are 0: in one part, in several, and where
+// most threads have none.
+TEST(SumsOnGpu, VariancesOfEqualHugeNumbers) {
+  for (const Device device : {kHost, kGpu})
+    for (const std::vector<int64_t>& sizes :
+         std::vector<std::vector<int64_t>>{{8, 2}, {5000, 2}, {100000, 1}, {4, 2, 3}}) {
+      SCOPED_TRACE(std::string(device == kGpu ? "GPU, " : "CPU, ") + std::to_string(sizes[0]));
+      const Tensor x = full(sizes, std::ldexp(1.0, 600), TensorOptions(kDouble).device(device));
+      const int64_t channels = sizes[1];
+      const auto zeros_of = [&](const Tensor& t) { return numbers(t) == numbers(zeros_like(t)); };
+      EXPECT_TRUE(zeros_of(x.var(0)) && zeros_of(x.var()) && zeros_of(x.std(-1, false)));
+      const Tensor mean = x.new_zeros({channels}), var = x.new_ones({channels});
+      EXPECT_TRUE(zeros_of(batch_norm(x, {}, {}, mean, var, true, 1.0, 1e-3, true)));
+      EXPECT_TRUE(zeros_of(var) && zeros_of(mean - std::ldexp(1.0, 600)));
+    }
+}
+
 // What linear's backward adds up for a bias, in one part or in several. A column for each thread,
 // or, of a multiple of eight columns, eight.
 TEST(SumsOnGpu, GradientOfABias) {

@@ -65,7 +65,7 @@ void raise(cudaError_t code, const char* op, const char* call, int device) {
 void free_caches(cudaError_t code, const char* op, const char* call, int device) {
   if (code != cudaErrorMemoryAllocation) raise(code, op, call, device);
   if (ComputeStreamGuard::captures()) raise_again(code, op, call, device);
-  (void)cudaGetLastError();  // the next launch would find it
+  (void)cudaGetLastError();  // it is dealt with
   empty_all_caches();
 }
 

@@ -22,7 +22,7 @@ namespace cuda {
                                                    const char* call, int device);
 
 /// Whether a query's answer is "not ready". That is no error, but may stay the thread's last one,
-/// which the next launch would find: it does not stay.
+/// which others may ask for: it does not stay.
 inline bool is_not_ready(cudaError_t code) {
   if (code != cudaErrorNotReady) return false;
   (void)cudaGetLastError();

@@ -42,9 +42,16 @@ template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                    cudaStream_t stream, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "one argument for each parameter");
-  kernel<<<grid, block, shared_bytes, stream>>>(
-      static_cast<Parameters>(std::forward<Arguments>(arguments))...);
-  return cudaPeekAtLastError();
+  // Not <<<>>>: the error of that call is the thread's last one, which others may have left behind.
+  std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  return std::apply(
+      [&](Parameters&... each) {
+        void* pointers[sizeof...(Parameters) + 1] = {
+            const_cast<void*>(static_cast<const volatile void*>(&each))...};
+        return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers,
+                                shared_bytes, stream);
+      },
+      values);
 }
 
 }  // namespace ramet

@@ -119,6 +119,16 @@ TEST(GpuTensors, MemoryRunsOutAndComesBack) {
   EXPECT_EQ(zeros({1 << 20}, TensorOptions().device(gpu)).sum().item<float>(), 0);
 }
 
+// The last error of the thread is not the launch's: a kernel that has run is not run again for it.
+TEST(GpuTensors, ErrorsOfOthersAreNotOurs) {
+  const Tensor x = ones({1000}).to(gpu);
+  void* never = nullptr;
+  ASSERT_EQ(cudaMalloc(&never, size_t{1} << 50), cudaErrorMemoryAllocation);
+  x.add_(1);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation) << "it is for who asks";
+  EXPECT_EQ(x.sum().item<float>(), 2000);
+}
+
 TEST(GpuTensors, WhatIsReleasedIsUsedAgain) {
   empty_cache();
   const Tensor first = empty({1000}, TensorOptions().device(gpu));

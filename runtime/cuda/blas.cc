@@ -11,6 +11,7 @@
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/graphs.h"
 #include "runtime/cuda/libraries.h"
 #include "runtime/cuda/per_device.h"
 #include "runtime/cuda/scratch.h"
@@ -92,6 +93,19 @@ bool can_be_used() {
       refuse(op, device, #name, status);                             \
   } while (0)
 
+// A call that may find no memory on the card, of which the status says as much: as
+// RAMET_CUDA_ALLOCATING.
+template <class F>
+cublasStatus_t allocating(const char* op, int device, const char* call, const F& f) {
+  cublasStatus_t status = f();
+  if (RAMET_LIKELY(status != CUBLAS_STATUS_ALLOC_FAILED)) return status;
+  free_caches(cudaErrorMemoryAllocation, op, call, device);
+  status = f();
+  if (status == CUBLAS_STATUS_ALLOC_FAILED)
+    raise_again(cudaErrorMemoryAllocation, op, call, device);
+  return status;
+}
+
 // Hopper's kernels want 32 MiB for splitting long sums.
 constexpr size_t kWorkspace = size_t{32} << 20;
 
@@ -112,6 +126,20 @@ DeviceBlas& blas_of(int device) {
   return all.get(device, [] { return new DeviceBlas; });
 }
 std::atomic<uint64_t> searches{0};
+
+// REQUIRES: the lock.
+cublasLtHandle_t handle_of(const char* op, int device, DeviceBlas& blas) {
+  if (RAMET_LIKELY(blas.handle != nullptr)) return blas.handle;
+  if (ComputeStreamGuard::captures())
+    throw BeforeAGraph{[op, device, &blas] {
+      const std::lock_guard<std::mutex> lock(blas.mutex);
+      handle_of(op, device, blas);
+    }};
+  const cublasStatus_t status =
+      allocating(op, device, "cublasLtCreate", [&] { return functions().Create(&blas.handle); });
+  if (status != CUBLAS_STATUS_SUCCESS) refuse(op, device, "Create", status);
+  return blas.handle;
+}
 
 cudaDataType_t type_of(ScalarType t) {
   switch (t) {
@@ -270,8 +298,7 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
   cublasLtHandle_t handle;
   {
     const std::lock_guard<std::mutex> lock(blas.mutex);
-    if (!blas.handle) RAMET_BLAS(op, device, Create, &blas.handle);
-    handle = blas.handle;
+    handle = handle_of(op, device, blas);
     const auto found = blas.choices.find(key);
     choice = found != blas.choices.end()
                  ? found->second
@@ -286,9 +313,11 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
              *beta = is_wide ? static_cast<const void*>(&wide[1]) : &narrow[1];
   const cudaStream_t stream =
       state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n), Queue::kCompute);
-  const cublasStatus_t status = functions().Matmul(
-      handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta, p.c, d.matrix[2], p.c,
-      d.matrix[2], &choice.algorithm, workspace.get(), choice.workspace, stream);
+  const cublasStatus_t status = allocating(op, device, "cublasLtMatmul", [&] {
+    return functions().Matmul(handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta,
+                              p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm,
+                              workspace.get(), choice.workspace, stream);
+  });
   if (RAMET_UNLIKELY(status == CUBLAS_STATUS_NOT_SUPPORTED)) {  // nothing is queued
     const std::lock_guard<std::mutex> lock(blas.mutex);
     blas.choices[key].found = false;

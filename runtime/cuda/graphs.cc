@@ -75,11 +75,15 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
     }
   } own;
   RAMET_CUDA_ALLOCATING(kOp, device, cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking));
-  try {
-    return captured(device, own.stream, queue);
-  } catch (const OutOfMemoryError&) {}  // nothing of it has run: once more, with more room
-  empty_all_caches();
-  return captured(device, own.stream, queue);
+  for (bool freed = false;;) {  // nothing of a graph that was not made has run
+    try {
+      return captured(device, own.stream, queue);
+    } catch (const OutOfMemoryError&) {
+      if (freed) throw;
+      freed = true;
+      empty_all_caches();
+    } catch (const BeforeAGraph& first) { first.what(); }
+  }
 }
 
 }  // namespace cuda

@@ -8,8 +8,14 @@
 namespace ramet {
 namespace cuda {
 
+/// Thrown by what `queue` calls: cannot be done while a graph is made, and is needed for it.
+struct BeforeAGraph {
+  std::function<void()> what;
+};
+
 /// What `queue` gives to the compute stream of cuda:k from this thread. It is launched on that
-/// stream. Where memory runs out, all that is cached goes back and `queue` is called once more.
+/// stream. `queue` is called once more where memory ran out, when all that is cached has gone back,
+/// and after each BeforeAGraph.
 RAMET_API std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& queue);
 
 }  // namespace cuda

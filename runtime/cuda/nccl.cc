@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/logging.h"
@@ -93,7 +94,14 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
   std::vector<ncclComm_t>& ranks = all.of[cards];
   if (ranks.empty()) {
     std::vector<ncclComm_t> made(cards.size());
-    check(op, "ncclCommInitAll", library->init_all(made.data(), count, cards.data()));
+    const auto make = [&] { return library->init_all(made.data(), count, cards.data()); };
+    ncclResult_t code = make();
+    if (code == ncclUnhandledCudaError) {  // such as memory that a card has not: caches may have it
+      (void)cudaGetLastError();
+      empty_all_caches();
+      code = make();
+    }
+    check(op, "ncclCommInitAll", code);
     ranks = std::move(made);
   }
   std::vector<cudaStream_t> streams;

@@ -14,7 +14,13 @@ typedef struct ncclComm* ncclComm_t;
 typedef int ncclResult_t;
 typedef int ncclDataType_t;
 typedef int ncclRedOp_t;
-enum { ncclSuccess = 0, ncclRemoteError = 6, ncclInProgress = 7, ncclSum = 0 };
+enum {
+  ncclSuccess = 0,
+  ncclUnhandledCudaError = 1,
+  ncclRemoteError = 6,
+  ncclInProgress = 7,
+  ncclSum = 0
+};
 enum {
   ncclInt8 = 0,
   ncclUint8 = 1,

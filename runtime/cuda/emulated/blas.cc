@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/cuda/emulated/capture.h"
 #include "runtime/cuda/emulated/engine.h"
 #include "runtime/cuda/emulated/matrix_product.h"
 
@@ -101,6 +102,11 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   if (!this_thread.bound) return CUBLAS_STATUS_NOT_INITIALIZED;
+  {
+    Call call;
+    if (!call.driver_has_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
+    if (captures_here(call.engine)) return CUBLAS_STATUS_NOT_INITIALIZED;
+  }
   *handle = new (std::nothrow) cublasLtContext;
   return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
@@ -289,6 +295,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!product.d.extent()) return CUBLAS_STATUS_SUCCESS;
+  if (!Call().driver_has_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
   const cudaError_t error = enqueue_work(
       stream, "cublasLtMatmul", [product, A, B, C, D] { run_product(product, A, B, C, D); });
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

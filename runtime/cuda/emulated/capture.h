@@ -41,6 +41,8 @@ struct Capture {
   cudaError_t record_meeting(CUstream_st* stream, const std::shared_ptr<Meeting>& meeting);
 };
 
+/// Does the calling thread capture a stream?
+bool captures_here(const Engine& engine);
 /// Answers to calls that no capture allows (cudaMalloc, synchronisation): invalidates the captures
 /// that they would break.
 cudaError_t refuse_while_capturing(Engine& engine);

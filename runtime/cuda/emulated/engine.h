@@ -196,7 +196,8 @@ struct Call {
   Device& device() { return *engine.devices[static_cast<size_t>(this_thread.device)]; }
   /// Has the thread's device what the driver needs (Settings::driver_memory)?
   bool driver_has_memory() {
-    return device().memory.capacity() - device().memory.used() >= settings().driver_memory;
+    return refused != cudaSuccess ||
+           device().memory.capacity() - device().memory.used() >= settings().driver_memory;
   }
 };
 

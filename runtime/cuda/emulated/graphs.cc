@@ -66,6 +66,12 @@ bool Capture::all_joined() const {
   return followed.size() == nodes.size();
 }
 
+bool captures_here(const Engine& engine) {
+  return std::any_of(engine.captures.begin(), engine.captures.end(), [](const auto& capture) {
+    return capture->thread == std::this_thread::get_id();
+  });
+}
+
 cudaError_t refuse_while_capturing(Engine& engine) {
   cudaError_t refused = cudaSuccess;
   for (const auto& capture : engine.captures) {

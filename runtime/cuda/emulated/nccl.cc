@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/cuda/emulated/engine.h"
 #include "runtime/cuda/emulated/nccl_control.h"
 #include "runtime/cuda/emulated/nccl_ranks.h"
 
@@ -256,6 +257,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
       return refuse(ncclInvalidUsage, "ncclCommInitAll: cuda:" + std::to_string(device) +
                                           " is there twice; NCCL wants a device for each rank");
   }
+  if (!Call().driver_has_memory()) return ncclUnhandledCudaError;
   const auto clique = std::make_shared<Clique>(ranks);
   clique->present = ranks;
   for (int rank = 0; rank < ranks; ++rank)

@@ -26,7 +26,8 @@ struct Settings {
   /// RAMET_EMULATED_MEMORY=64M or 1G,256M: bytes of each device, the last value for the rest.
   std::vector<size_t> memory = {size_t(1) << 30};
   /// RAMET_EMULATED_DRIVER_MEMORY=1M: what a device must have free for the driver to pin memory,
-  /// make streams, events and graphs, and launch something. It is not taken.
+  /// make streams, events and graphs, and launch something, and for cuBLASLt and NCCL. It is not
+  /// taken.
   size_t driver_memory = 0;
   /// RAMET_EMULATED_DRIVER=13000: the version of CUDA that the driver is for; 0: there is no
   /// driver. Where it is older than the runtime's there are no devices.

@@ -1,8 +1,10 @@
 // What is said where a GPU is absent, too small or unlike the others, and that the next call works.
 #include <gtest/gtest.h>
 
+#include "autograd/captured.h"
 #include "parallel/broadcast_reduce.h"
 #include "runtime/allocator.h"
+#include "runtime/cuda/blas.h"
 #include "runtime/devices.h"
 #include "runtime/logging.h"
 #include "tests/parallel/cuda/gpu_models.h"
@@ -113,6 +115,57 @@ TEST(GpuFailures, NoRoomForWhatTheDriverNeeds) {
     EXPECT_THROW(x + x, OutOfMemoryError);
   }
   EXPECT_EQ(values(y + x), (Values{0, 3, 6, 9})) << "usable afterwards";
+}
+
+// cuBLASLt's handle and its products, and NCCL's communicators. On devices that no other test
+// multiplies on: a handle stays. Every other launch finds what it needs in the caches that went.
+TEST(GpuFailures, NoRoomForWhatLibrariesNeed) {
+  RAMET_EMULATED_ONLY("cards of 64 MiB, and libraries that want one of them");
+  emulated::Settings settings = gpu_settings(4);
+  settings.driver_memory = size_t{1} << 20;
+  const Caching on("1");
+  const Gpus four(settings);
+  const auto rest = [](Device d) { return empty({62 << 18}, TensorOptions(kFloat).device(d)); };
+  const auto expect_room_for = [&](Device d, const auto& f, double value, const char* what) {
+    SCOPED_TRACE(what);
+    rest(d);
+    EXPECT_GE(memory_stats(d).cached, int64_t{62} << 20);
+    const Tensor out = f();
+    EXPECT_LT(memory_stats(d).cached, int64_t{62} << 20);
+    EXPECT_EQ(values(out), Values(1024, value));
+  };
+  const auto square = [](const Tensor& v) { return v.mm(v); };
+  const auto twos = [](Device d) {
+    return filled({32, 32}, 2, kFloat, d);
+  };  // 32^3: not by Ramet's own
+
+  const Tensor x = twos(gpu(2));
+  const uint64_t before = cuda::blas_searches();
+  expect_room_for(
+      gpu(2), [&] { return square(x); }, 128, "a handle");
+  expect_room_for(
+      gpu(2), [&] { return square(x); }, 128, "a product");
+  {
+    const Tensor all = rest(gpu(2));
+    EXPECT_MESSAGE(square(x), "[matmul] out of memory on cuda:2: cublasLtMatmul failed");
+    EXPECT_THROW(square(x), OutOfMemoryError);
+  }
+  EXPECT_EQ(values(square(x)), Values(1024, 128)) << "usable afterwards";
+
+  // No handle is made while a stream is captured.
+  const Tensor y = twos(gpu(3));
+  Captured captured(square);
+  expect_room_for(
+      gpu(3), [&] { return captured(y); }, 128, "a graph");
+  y.fill_(1);
+  EXPECT_EQ(values(captured(y)), Values(1024, 32));
+  EXPECT_EQ(cuda::blas_searches(), before + 2) << "cuBLASLt multiplied on both devices";
+
+  const std::vector<Tensor> parts = {twos(gpu(0)), twos(gpu(1))};
+  parallel::ReduceOptions any;
+  any.order = parallel::ReduceOrder::any();
+  const auto sum = [&] { return parallel::comm::reduce_add(parts, gpu(0), any); };
+  expect_room_for(gpu(0), sum, 4, "communicators");
 }
 
 TEST(GpuFailures, UnequalGpusAreWarnedOf) {

@@ -42,9 +42,9 @@ exit $code
 E2
 cat >"$package/gpu_bench" <<'E2'
 #!/usr/bin/env bash
-[[ -z ${CHECK_NO_GPU:-} ]] || { echo "gpu_bench: no GPU to measure: no driver" >&2 && exit 1; }
+[[ -z ${CHECK_NO_GPU:-} ]] || { echo "gpu_bench: no GPU to measure: no driver" >&2 && exit "$CHECK_NO_GPU"; }
 [[ $1 != --serve ]] || read -r _
-[[ $1 == --bare ]] && echo '{}' || exit 3
+[[ $1 == --probe ]] && echo '{}' || exit 3
 E2
 cat >"$work/bin/fine-sanitizer" <<'E2'
 #!/usr/bin/env bash
@@ -152,6 +152,8 @@ expect 'gpu_bench ended with exit code'
 # No GPU; wrong calls.
 CHECK_NO_GPU=1 check 2
 [[ $(cat "$work/stderr") == 'gpu_check: no GPU: gpu_bench: no GPU to measure: no driver' && ! -e $work/report.md ]] || fail "no GPU"
+CHECK_NO_GPU=124 check 2  # as timeout ends it
+[[ $(cat "$work/stderr") == 'gpu_check: no GPU: no kernel has run within 180 s' && ! -e $work/report.md ]] || fail "a GPU that hangs"
 for wrong in '--only nothing' '--only ,' '--seconds x' '--package /nowhere' '--jobs' '--what'; do
   check 2 $wrong
   [[ $(wc -l <"$work/stderr") -eq 1 ]] || fail "$wrong: expected one line"

@@ -60,8 +60,8 @@ def _impl(ctx):
     # The version stands in the script, so that a new toolkit makes new objects.
     ctx.file("nvcc.sh", "#!/bin/sh\n# CUDA %s\nexec %s \"$@\"\n" % (version, nvcc), executable = True)
 
-    # A tenth of the bytes; nvcc knows it since 12.4.
-    known = [int(part) for part in version.split(".")[:2]] >= [12, 4]
+    # A tenth of the bytes; nvcc knows it since 12.8. Drivers unpack it since CUDA 12.4's, 550.
+    known = [int(part) for part in version.split(".")[:2]] >= [12, 8]
     ctx.file("defs.bzl", _DEFS % (True, ["--compress-mode=size"] if known else [], _fused(ctx)))
 
 cuda_configure = repository_rule(

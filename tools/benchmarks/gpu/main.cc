@@ -8,6 +8,8 @@
 //     one training step from the start of the process, and its memory
 //   gpu_bench --bare
 //     a context and nothing else
+//   gpu_bench --probe
+//     a context and a kernel: whether the card and its driver run what was built
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -190,6 +192,13 @@ int cold(bool tiny, bool bare) {
   return 0;
 }
 
+int probe() {
+  bare_launch();
+  cuda::synchronize(0);
+  std::printf("a kernel has run\n");
+  return 0;
+}
+
 int wrong(const std::string& what) {
   std::fprintf(stderr, "gpu_bench: %s\n", what.c_str());
   return 2;
@@ -203,7 +212,7 @@ int run(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--tiny") tiny = true;
     else if (word == "--serve") serve = true;
-    else if (word == "--cold" || word == "--bare") how = word;
+    else if (word == "--cold" || word == "--bare" || word == "--probe") how = word;
     else if (word == "--only" && i + 1 < argc) only = argv[++i];
     else if (word == "--rounds" && i + 1 < argc) rounds = std::atoi(argv[++i]);
     else return wrong("not understood: " + word);
@@ -217,6 +226,7 @@ int run(int argc, char** argv) {
     Server(tiny).run();
     return 0;
   }
+  if (how == "--probe") return probe();
   if (!how.empty()) return cold(tiny, how == "--bare");
   return table(tiny, only, rounds);
 }

@@ -42,9 +42,12 @@ void run(const Kernel& kernel, const Bytes& bytes, const Conv2dShape& s, const T
                x.scalar_type(),
                nullptr};
   kernels::conv2d_simplify(a);
-  const Tensor work(
-      TensorBase::empty(bytes(a.shape, a.dtype, max_parallel_slots()), kByte, x.device()));
-  a.workspace = work.ptr();
+  Tensor work;
+  if (x.device().is_cpu()) {  // those of GPUs take scratch memory, where they need some
+    work =
+        Tensor(TensorBase::empty(bytes(a.shape, a.dtype, max_parallel_slots()), kByte, x.device()));
+    a.workspace = work.ptr();
+  }
   kernel(x.stream(), a);
 }
 

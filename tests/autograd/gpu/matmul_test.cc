@@ -6,7 +6,9 @@
 #include <fstream>
 #include <thread>
 
+#include "autograd/autograd.h"
 #include "autograd/ops/conv.h"
+#include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/measured.h"
@@ -114,6 +116,25 @@ TEST(MatmulOnGpu, Convolutions) {
       return conv2d(v[0], v[1], {}, {1, 1}, {2, 0}, {1, 2}).div(8);
     });
   }
+}
+
+// The workspaces of the CPU's kernels are not for GPUs: there is memory for results, and for the
+// parts of sums.
+TEST(ConvOnGpu, TakesNoWorkspace) {
+  const Tensor x = drawn({4, 8, 16, 16}, kFloat, 1).to(kGpu).requires_grad_(),
+               w = drawn({8, 8, 3, 3}, kFloat, 2).to(kGpu).requires_grad_();
+  constexpr int64_t image = 4 * 4 * 8 * 16 * 16, weight = 4 * 8 * 8 * 3 * 3, rounded = 512;
+  const auto expect_at_most = [](int64_t bytes, const auto& f) {
+    reset_peak_memory_stats(kGpu);
+    const int64_t before = memory_stats(kGpu).current;
+    f();
+    EXPECT_LE(memory_stats(kGpu).peak - before, bytes);
+  };
+  Tensor y;
+  std::vector<Tensor> gradients;
+  expect_at_most(image + rounded, [&] { y = conv2d(x, w, {}, 1, 1); });
+  const Tensor g = ones_like(y);
+  expect_at_most(image + 4 * weight, [&] { gradients = autograd::grad({y}, {x, w}, {g}); });
 }
 
 // A table of measurements decides which way a convolution takes: what it has not is measured, and

@@ -1,7 +1,6 @@
 // Steps of many tensors, norms and their limit on a GPU: the CPU's bits.
-#include "kernels/optimizer_step.h"
-
 #include "autograd/autograd.h"
+#include "kernels/optimizer_step.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
 #include "nn/utils/clip_grad.h"
@@ -84,6 +83,25 @@ TEST(ClipOnGpu, NormAndLimit) {
       for (size_t i = 0; i < host.size(); ++i)
         ASSERT_EQ(numbers(host[i].grad()), numbers(gpu[i].grad())) << i;
     }
+}
+
+// Beside others, a tensor of so many blocks that a warp's lanes add up several each, and the last
+// one is short: the squares are whole numbers, and no order of sums rounds.
+TEST(ClipOnGpu, NormsOfManyBlocks) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    const int64_t n = 33 * kSumSquaresBlock + 7;
+    std::vector<Tensor> grads = {full({5}, 2, TensorOptions(t).device(kGpu)),
+                                 full({n}, 4, TensorOptions(t).device(kGpu)),
+                                 full({3 * kSumSquaresBlock}, 8, TensorOptions(t).device(kGpu))};
+    const auto norm = [&] { return nn::utils::get_total_norm(grads).item<double>(); };
+    const int64_t squares = 5 * 4 + n * 16 + 3 * kSumSquaresBlock * 64;
+    EXPECT_EQ(norm(), std::sqrt(static_cast<double>(squares)));
+    for (const int64_t at : {int64_t{0}, kSumSquaresBlock - 1, kSumSquaresBlock, n - 8, n - 1}) {
+      grads[1].narrow(0, at, 1).fill_(32);  // each place counts once
+      EXPECT_EQ(norm(), std::sqrt(static_cast<double>(squares + 1024 - 16))) << at;
+      grads[1].narrow(0, at, 1).fill_(4);
+    }
+  }
 }
 
 TEST(ClipOnGpu, TheNormStaysThere) {

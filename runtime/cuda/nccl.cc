@@ -86,46 +86,59 @@ bool nccl_can_sum(const char* op, const int* devices, int count, ScalarType dtyp
 
 void nccl_sum(const char* op, const void* const* in, const int* devices, int count, void* out,
               int root, int64_t n, ScalarType dtype) {
-  const int type = nccl_type(dtype);
   const std::vector<int> cards = cards_of(op, devices, count);
-  const Nccl* library = nccl();
   Communicators& all = communicators();
   std::lock_guard lock(all.mutex);
-  std::vector<ncclComm_t>& ranks = all.of[cards];
-  if (ranks.empty()) {
-    std::vector<ncclComm_t> made(cards.size());
-    const auto make = [&] { return library->init_all(made.data(), count, cards.data()); };
-    ncclResult_t code = make();
-    if (code == ncclUnhandledCudaError) {  // such as memory that a card has not: caches may have it
-      (void)cudaGetLastError();
-      empty_all_caches();
-      code = make();
-    }
-    check(op, "ncclCommInitAll", code);
-    ranks = std::move(made);
-  }
   std::vector<cudaStream_t> streams;
   for (int i = 0; i < count; ++i) {
     DeviceState& state = device_state(devices[i], op);
     state.order(Queue::kCompute, Queue::kCommunication, op);
     streams.push_back(state.stream(Queue::kCommunication, op));
   }
-  try {
+  const Nccl& library = *nccl();
+  const char* call = nullptr;
+  const auto sum = [&] {
+    std::vector<ncclComm_t>& ranks = all.of[cards];
+    if (ranks.empty()) {
+      std::vector<ncclComm_t> made(cards.size());
+      call = "ncclCommInitAll";
+      if (const auto code = library.init_all(made.data(), count, cards.data())) return code;
+      ranks = std::move(made);
+    }
     OpenGroup group(op);
+    call = "ncclReduce";
     ncclResult_t code = ncclSuccess;
     for (int i = 0; i < count && code == ncclSuccess; ++i) {
       const CardGuard card(op, devices[i]);
-      code = library->reduce(in[i], i == root ? out : nullptr, static_cast<size_t>(n),
-                             static_cast<ncclDataType_t>(type), ncclSum, root,
-                             ranks[static_cast<size_t>(i)], streams[static_cast<size_t>(i)]);
+      code = library.reduce(in[i], i == root ? out : nullptr, static_cast<size_t>(n),
+                            static_cast<ncclDataType_t>(nccl_type(dtype)), ncclSum, root,
+                            ranks[static_cast<size_t>(i)], streams[static_cast<size_t>(i)]);
     }
+    if (code == ncclSuccess) call = "ncclGroupEnd";
     const ncclResult_t end = group.end();
-    check(op, "ncclReduce", code);
-    check(op, "ncclGroupEnd", end);
-  } catch (...) {  // some ranks may wait for the others for ever
-    give_back(ranks, /*broken=*/true);
+    return code == ncclSuccess ? end : code;
+  };
+  // What has failed is not used again: some ranks may wait for the others for ever. No sum is
+  // complete without all of them, so that it can be begun again.
+  const auto forget = [&] {
+    give_back(all.of[cards], /*broken=*/true);
     all.of.erase(cards);
-    throw;
+  };
+  for (bool again = false;; again = true) {
+    ncclResult_t code;
+    try {
+      code = sum();
+    } catch (...) {
+      forget();
+      throw;
+    }
+    if (code == ncclSuccess) break;
+    forget();
+    // Of what CUDA had against it NCCL does not tell. It may be memory for buffers and connections,
+    // and that may be in caches.
+    if (again || code != ncclUnhandledCudaError) check(op, call, code);
+    (void)cudaGetLastError();
+    empty_all_caches();
   }
   sums.fetch_add(1, std::memory_order_relaxed);
 }

@@ -31,7 +31,7 @@ namespace capture_tests {
 inline const Device kHost(kCPU, 0);
 /// Fewer where each costs many times as much: a short last batch, an eager step and replays are
 /// among ten, too.
-inline const int kSteps = testing::one_repeat_in() > 1 ? 10 : 20;
+inline const int kSteps = testing::one_repeat_in() > 1 ? 10 : 24;
 
 /// Why no GPU can compute here; empty where one can.
 inline std::string why_no_gpu() {

@@ -65,5 +65,26 @@ TEST(MergeMoments, OfAllValues) {
     }
 }
 
+// The first part is taken as it is: nothing is rounded, and no square of its mean made.
+TEST(MergeMoments, TheFirstPart) {
+  Buffer means(2, kDouble), vars(2, kDouble);
+  means.set(0, 0.1), means.set(1, std::ldexp(1.0, 600));
+  vars.set(0, 0.7), vars.set(1, 0);
+  raw::for_each_variant([&](Variant) {
+    for (const int parts : {1, 2}) {
+      Buffer mean(2, kDouble), m2(2, kDouble);
+      mean.fill(NAN), m2.fill(NAN);
+      MergeMomentsArgs a{};
+      a.mean = mean.as<double>(), a.m2 = m2.as<double>(), a.n = 2, a.parts = parts;
+      for (int p = 0; p < parts; ++p) a.part[p] = {means.as<double>(), vars.as<double>(), 3};
+      merge_moments(raw::kCpuStream, a);
+      EXPECT_EQ(mean[0], 0.1);
+      EXPECT_EQ(mean[1], std::ldexp(1.0, 600));
+      EXPECT_EQ(m2[0], 0.7 * 2 * parts);
+      EXPECT_EQ(m2[1], 0);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace ramet::kernels

@@ -195,9 +195,11 @@ struct Call {
   Call();
   Device& device() { return *engine.devices[static_cast<size_t>(this_thread.device)]; }
   /// Has the thread's device what the driver needs (Settings::driver_memory)?
-  bool driver_has_memory() {
-    return refused != cudaSuccess ||
-           device().memory.capacity() - device().memory.used() >= settings().driver_memory;
+  bool driver_has_memory() { return driver_has_memory(this_thread.device); }
+  bool driver_has_memory(int device) {
+    if (refused != cudaSuccess) return true;
+    const DeviceMemory& memory = engine.devices[static_cast<size_t>(device)]->memory;
+    return memory.capacity() - memory.used() >= settings().driver_memory;
   }
 };
 

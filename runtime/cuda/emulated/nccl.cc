@@ -257,7 +257,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
       return refuse(ncclInvalidUsage, "ncclCommInitAll: cuda:" + std::to_string(device) +
                                           " is there twice; NCCL wants a device for each rank");
   }
-  if (!Call().driver_has_memory()) return ncclUnhandledCudaError;
+  for (int rank = 0; rank < ranks; ++rank)
+    if (!Call().driver_has_memory(devices ? devices[rank] : rank)) return ncclUnhandledCudaError;
   const auto clique = std::make_shared<Clique>(ranks);
   clique->present = ranks;
   for (int rank = 0; rank < ranks; ++rank)

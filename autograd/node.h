@@ -262,10 +262,6 @@ inline SavedOutput save_output(const Tensor& y) { return SavedOutput(y); }
 
 // ---- record -------------------------------------------------------------------------------------
 
-inline bool wants_grad(const TensorImpl* t) {
-  return t &&
-         (t->is(TensorImpl::kRequiresGrad) || (t->base && t->base->is(TensorImpl::kRequiresGrad)));
-}
 inline bool wants_grad(const Tensor& t) { return wants_grad(t.impl()); }
 /// Does an operation on these inputs make history? Test it before building the backward function:
 /// captures cost 3-9 ns.

@@ -33,6 +33,14 @@ class TensorIndex;
 namespace autograd {
 struct Node;
 class NodePtr;
+
+/// A view wants a gradient where its base does. One from before the base did so has no history, as
+/// in LibTorch, until the base is changed in place: its generation tells.
+inline bool wants_grad(const TensorImpl* t) {
+  if (!t || t->is(TensorImpl::kRequiresGrad)) return t != nullptr;
+  return t->base && t->base->is(TensorImpl::kRequiresGrad) &&
+         (__atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) != t->base->generation || t->node);
+}
 }  // namespace autograd
 
 class RAMET_API Tensor : public TensorBase {
@@ -117,10 +125,7 @@ class RAMET_API Tensor : public TensorBase {
   template <class T> T item() const { return item().to<T>(); }
 
   // ---- autograd ---------------------------------------------------------------------------------
-  bool requires_grad() const {
-    return p_->is(TensorImpl::kRequiresGrad) ||
-           (p_->base && p_->base->is(TensorImpl::kRequiresGrad));
-  }
+  bool requires_grad() const { return autograd::wants_grad(p_); }
   const Tensor& requires_grad_(bool requires_grad = true) const;
   const Tensor& set_requires_grad(bool requires_grad) const {
     return requires_grad_(requires_grad);

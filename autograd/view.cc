@@ -193,7 +193,7 @@ void check_inplace(const char* op, const Tensor& x) {
   }
   if (RAMET_UNLIKELY(x.storage_impl()->copy_on_write != 0)) x.own_memory(op);
   if (!tls.grad_mode) return;
-  if (x.requires_grad()) {
+  if (x.requires_grad() || (x->base && x->base->is(TensorImpl::kRequiresGrad))) {
     RAMET_CHECK(!x->is(TensorImpl::kReplica), op,
                 "a replica's parameter is being used in an in-place operation: it follows its "
                 "source. Change the source, or use NoGradGuard. Got ",

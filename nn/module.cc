@@ -188,9 +188,9 @@ void Module::captured() const {
   const bool owned = !weak_from_this().expired();
   capture::guard(
       this, "training mode or hooks of a module",
-      [m = this, life = weak_from_this(), owned, training = is_training_, hooks = hooks_.get()] {
-        return (!owned || !life.expired()) && m->is_training_ == training &&
-               m->hooks_.get() == hooks;
+      // The list of hooks is kept: another one has another address.
+      [m = this, life = weak_from_this(), owned, training = is_training_, hooks = hooks_] {
+        return (!owned || !life.expired()) && m->is_training_ == training && m->hooks_ == hooks;
       });
 }
 

@@ -215,6 +215,23 @@ TEST(Inplace, ExpandedMemoryIsRefused) {
             std::string::npos);
 }
 
+// As in LibTorch: such a view has no history, and its gradient does not reach the leaf. Here nobody
+// may write through it, either, where history is made.
+TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
+  const Tensor b = constant({1, 2, 3, 4}), v = b.view({2, 2}), row = v[1];
+  b.requires_grad_();
+  EXPECT_FALSE(v.requires_grad() || row.requires_grad());
+  EXPECT_TRUE(v.is_leaf() && !v.grad_fn() && !(v * 2).requires_grad() && !(row + row).grad_fn());
+  EXPECT_TRUE(b.view({2, 2}).requires_grad());
+  (b * v.view({4})).sum().backward();
+  EXPECT_EQ(values(b.grad()), (Values{1, 2, 3, 4}));
+  EXPECT_NE(error_of([&] { v.mul_(2); }).find("a view of a leaf Variable that requires grad"),
+            std::string::npos);
+  NoGradGuard off;
+  v.mul_(2);
+  EXPECT_EQ(values(b), (Values{2, 4, 6, 8}));
+}
+
 TEST(Inplace, NoGradViewIsRefused) {
   const Tensor x = leaf({1, 2});
   const Tensor h = x * 2;

@@ -274,6 +274,17 @@ TEST(Guards, HooksThatCameLater) {
   net->zero_grad();
   EXPECT_ERROR_TEXT(step(x), "[register_forward_hook] not capturable");
   net[0]->remove_forward_hook(module_hook);
+
+  // A list that had hooks once; the next but one may lie where it lay.
+  net->zero_grad();
+  step(x);
+  unsigned again[2];
+  for (unsigned& hook : again)
+    hook = net[0]->register_forward_hook(
+        [](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>&) {});
+  net->zero_grad();
+  EXPECT_ERROR_TEXT(step(x), "[register_forward_hook] not capturable");
+  for (unsigned hook : again) net[0]->remove_forward_hook(hook);
 }
 
 TEST(Guards, HooksOnAGradientThatIsReturned) {

@@ -34,8 +34,9 @@ namespace autograd {
 struct Node;
 class NodePtr;
 
-/// A view wants a gradient where its base does. One from before the base did so has no history, as
-/// in LibTorch, until the base is changed in place: its generation tells.
+/// A view wants a gradient where its base does, but for one from before the base became a leaf that
+/// does: that has no history, until the base is changed in place (its generation tells). In
+/// LibTorch it gets no gradient, either, but says that it requires one.
 inline bool wants_grad(const TensorImpl* t) {
   if (!t || t->is(TensorImpl::kRequiresGrad)) return t != nullptr;
   return t->base && t->base->is(TensorImpl::kRequiresGrad) &&

@@ -215,8 +215,8 @@ TEST(Inplace, ExpandedMemoryIsRefused) {
             std::string::npos);
 }
 
-// As in LibTorch: such a view has no history, and its gradient does not reach the leaf. Here nobody
-// may write through it, either, where history is made.
+// Such a view has no history. In LibTorch its gradient does not reach the leaf either, and nobody
+// may write through it where history is made; but it says that it requires one.
 TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
   const Tensor b = constant({1, 2, 3, 4}), v = b.view({2, 2}), row = v[1];
   b.requires_grad_();

@@ -76,7 +76,12 @@ Tensor* retained_of(TensorImpl* t) {
 const Tensor& Tensor::grad() const {
   static const Tensor none;
   RAMET_CHECK(defined(), "grad", "undefined tensor");
-  if (!p_->node) return none;
+  if (!p_->node) {
+    // Before a replay somebody may give it one, of which an optimizer would then make use.
+    if (RAMET_UNLIKELY(capture::active()) && is_floating(scalar_type()))
+      autograd::note_gradient(grad_accumulator(p_));
+    return none;
+  }
   if (leaf_slot()) {
     auto* sink = static_cast<AccumulateGrad*>(p_->node);
     if (RAMET_UNLIKELY(capture::active())) autograd::note_gradient(sink);

@@ -3,6 +3,7 @@
 #include "autograd/captured.h"
 #include "autograd/engine.h"
 #include "autograd/grad_mode.h"
+#include "nn/optim/sgd.h"
 #include "nn/sequential.h"
 #include "runtime/devices.h"
 #include "runtime/thread_pool.h"
@@ -108,6 +109,22 @@ TEST(Guards, DefinedGradients) {
   step(x);
   EXPECT_EQ(bits(w.grad()), bits(full({3}, 11.f)));
   EXPECT_EQ(step.counters().captures, 3u);
+}
+// To a parameter that never wanted one, so that the optimizer left it out.
+TEST(Guards, AGradientThatSomebodyGives) {
+  const Tensor w = ones({3}).requires_grad_(), other = ones({3}), x = ones({3});
+  optim::SGD optimizer({w, other}, optim::SGDOptions(1));
+  Captured step([&](const Tensor& in) {
+    (w * in).sum().backward();
+    optimizer.step();
+  });
+  for (int i = 0; i < 3; ++i) step(x);
+  EXPECT_EQ(step.counters().replays, 1u);
+  other.mutable_grad() = full({3}, 5.f);
+  step(x);
+  EXPECT_STREQ(step.last_failed_guard(), "gradients");
+  EXPECT_EQ(bits(other), bits(full({3}, -4.f)));
+  EXPECT_EQ(bits(w), bits(full({3}, -9.f)));  // 1 - 1 - 2 - 3 - 4
 }
 TEST(Guards, StateOfTheThread) {
   const Tensor w = ones({3}).requires_grad_();

@@ -135,9 +135,8 @@ TEST(GpuFailures, NoRoomForWhatCublasLtNeeds) {
     EXPECT_EQ(values(out), Values(1024, value));
   };
   const auto square = [](const Tensor& v) { return v.mm(v); };
-  const auto twos = [](Device d) {
-    return filled({32, 32}, 2, kFloat, d);
-  };  // 32^3: not by Ramet's own
+  // As many products (32^3) as are not left to Ramet's own kernel.
+  const auto twos = [](Device d) { return filled({32, 32}, 2, kFloat, d); };
 
   const Tensor x = twos(gpu(2));
   const uint64_t before = cuda::blas_searches();

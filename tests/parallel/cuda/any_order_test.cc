@@ -6,7 +6,7 @@
 #include "runtime/cuda/nccl.h"
 #include "runtime/logging.h"
 #include "tests/parallel/cuda/gpu_models.h"
-#include "tests/runtime/cuda/caching.h"
+#include "tests/runtime/cuda/greedy.h"
 #if RAMET_GPU_EMULATED
 #include "runtime/cuda/emulated/nccl_control.h"
 #endif
@@ -86,23 +86,19 @@ TEST(AnyOrder, CommunicatorsOfAFailedSumAreNotUsedAgain) {
 // For communicators, or for connections, which NCCL makes with the first sum. Caches go back, and
 // the sum is begun again, once.
 TEST(AnyOrder, MemoryThatNcclNeeds) {
-  emulated::Settings settings = gpu_settings(2);
-  settings.driver_memory = size_t{1} << 20;
-  const Caching on("1");
-  const Gpus two(settings);
+  const GreedyGpus two(2);
   const std::vector<Tensor> in = {filled({5}, 1, kFloat, gpu(0)), filled({5}, 2, kFloat, gpu(1))};
   const auto sum = [&] { return values(comm::reduce_add(in, gpu(0), any())); };
   EXPECT_EQ(sum(), Values(5, 3));  // streams are there
-  const auto rest = [] { return empty({62 << 18}, TensorOptions(kFloat).device(gpu(1))); };
   const auto cached = [] { return memory_stats(gpu(1)).cached >= int64_t{62} << 20; };
 
   cuda::destroy_communicators();
-  rest();
+  nearly_all_of(gpu(1));
   ASSERT_TRUE(cached());
   EXPECT_EQ(sum(), Values(5, 3));
   EXPECT_FALSE(cached());
 
-  rest();
+  nearly_all_of(gpu(1));
   emulated::fail_next_nccl_group(ncclUnhandledCudaError);
   const uint64_t sums = cuda::nccl_sums();
   EXPECT_EQ(sum(), Values(5, 3));
@@ -111,7 +107,7 @@ TEST(AnyOrder, MemoryThatNcclNeeds) {
 
   cuda::destroy_communicators();
   {
-    const Tensor all = rest();
+    const Tensor all = nearly_all_of(gpu(1));
     EXPECT_MESSAGE(sum(), "[reduce_add] ncclCommInitAll failed: unhandled cuda error");
   }
   EXPECT_EQ(sum(), Values(5, 3));

@@ -8,7 +8,7 @@
 #include "runtime/devices.h"
 #include "runtime/logging.h"
 #include "tests/parallel/cuda/gpu_models.h"
-#include "tests/runtime/cuda/caching.h"
+#include "tests/runtime/cuda/greedy.h"
 
 namespace ramet::testing {
 namespace {
@@ -99,18 +99,14 @@ TEST(GpuFailures, NoRoomForWhatTheLibraryItselfNeeds) {
 
 TEST(GpuFailures, NoRoomForWhatTheDriverNeeds) {
   RAMET_EMULATED_ONLY("a card of 64 MiB, and a driver that wants one of them");
-  emulated::Settings settings = gpu_settings(1);
-  settings.driver_memory = size_t{1} << 20;
-  const Caching on("1");
-  const Gpus one(settings);
+  const GreedyGpus one(1);
   const Tensor x = counting({4}, kFloat, gpu(0));
-  const auto rest = [] { return empty({62 << 18}, TensorOptions(kFloat).device(gpu(0))); };
   EXPECT_EQ(values(x + x), (Values{0, 2, 4, 6}));
-  rest();  // cached
+  nearly_all_of(gpu(0));  // cached
   const Tensor y = x + x;
   EXPECT_LT(memory_stats(gpu(0)).cached, int64_t{62} << 20) << "went back for the launch";
   {
-    const Tensor all = rest();
+    const Tensor all = nearly_all_of(gpu(0));
     EXPECT_MESSAGE(x + x, "[add] out of memory on cuda:0: launch failed");
     EXPECT_THROW(x + x, OutOfMemoryError);
   }
@@ -121,14 +117,10 @@ TEST(GpuFailures, NoRoomForWhatTheDriverNeeds) {
 // Every other launch finds what it needs in the caches that went.
 TEST(GpuFailures, NoRoomForWhatCublasLtNeeds) {
   RAMET_EMULATED_ONLY("cards of 64 MiB, and a library that wants one of them");
-  emulated::Settings settings = gpu_settings(4);
-  settings.driver_memory = size_t{1} << 20;
-  const Caching on("1");
-  const Gpus four(settings);
-  const auto rest = [](Device d) { return empty({62 << 18}, TensorOptions(kFloat).device(d)); };
+  const GreedyGpus four(4);
   const auto expect_room_for = [&](Device d, const auto& f, double value, const char* what) {
     SCOPED_TRACE(what);
-    rest(d);
+    nearly_all_of(d);
     EXPECT_GE(memory_stats(d).cached, int64_t{62} << 20);
     const Tensor out = f();
     EXPECT_LT(memory_stats(d).cached, int64_t{62} << 20);
@@ -145,7 +137,7 @@ TEST(GpuFailures, NoRoomForWhatCublasLtNeeds) {
   expect_room_for(
       gpu(2), [&] { return square(x); }, 128, "a product");
   {
-    const Tensor all = rest(gpu(2));
+    const Tensor all = nearly_all_of(gpu(2));
     EXPECT_MESSAGE(square(x), "[matmul] out of memory on cuda:2: cublasLtMatmul failed");
     EXPECT_THROW(square(x), OutOfMemoryError);
   }

@@ -19,6 +19,9 @@ inline std::vector<Device> gpus(int n) {
   return out;
 }
 
+/// 62 MiB: of a card of 64 that a test has for itself.
+inline Tensor nearly_all_of(Device d) { return empty({62 << 18}, TensorOptions(kFloat).device(d)); }
+
 /// What a training is made of.
 struct Recipe {
   std::vector<Device> devices;  // where replicas run; the module is on the first one

@@ -9,26 +9,19 @@
 #include "runtime/cuda/host_copies.h"
 #include "runtime/gpu.h"
 #include "runtime/pinned.h"
-#include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/emulated/kernels.h"
-#include "tests/runtime/cuda/gpus.h"
+#include "tests/runtime/cuda/greedy.h"
 
 namespace ramet::testing {
 namespace {
 
 using cuda::Queue;
-constexpr size_t kMiB = size_t{1} << 20, kCard = 64 * kMiB;
+constexpr size_t kCard = GreedyGpus::kCard;
 const Device kHost(kCPU, 0), kGpu(kCUDA, 0);
-
-emulated::Settings greedy_driver() {
-  emulated::Settings s = gpu_settings(1);
-  s.driver_memory = kMiB;
-  return s;
-}
 
 class DriverMemory : public ::testing::Test {
  protected:
-  explicit DriverMemory(const char* list = nullptr) : gpus_(greedy_driver(), list) {}
+  explicit DriverMemory(const char* list = nullptr) : gpus_(1, list) {}
   void SetUp() override {
     RAMET_EMULATED_ONLY("a card of 64 MiB, and a driver that wants one of them");
   }
@@ -58,8 +51,7 @@ class DriverMemory : public ::testing::Test {
   }
 
  private:
-  const Caching on_{"1"};
-  const Gpus gpus_;
+  const GreedyGpus gpus_;
 };
 
 TEST_F(DriverMemory, StreamsAndEvents) {

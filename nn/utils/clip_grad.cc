@@ -5,6 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
 #include "nn/optim/call_batch_internal.h"
+#include "runtime/capture.h"
 
 namespace ramet::nn::utils {
 namespace {
@@ -118,15 +119,18 @@ void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_nor
   batch.flush();
 }
 
-TotalNorm clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
-                          bool error_if_nonfinite) {
+double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
+                       bool error_if_nonfinite) {
+  capture::refuse("clip_grad_norm_",
+                  "the host reads the norm; get_total_norm and clip_grads_with_norm_ leave it on "
+                  "the device");
   std::vector<Tensor> grads;
   for (const Tensor& p : parameters)
     if (p.grad().defined()) grads.push_back(p.grad());
-  if (grads.empty()) return TotalNorm(zeros({}, norm_options()));
-  TotalNorm norm(get_total_norm(grads, norm_type, error_if_nonfinite));
-  clip_grads_with_norm_(parameters, max_norm, norm.tensor());
-  return norm;
+  if (grads.empty()) return 0;
+  const Tensor norm = get_total_norm(grads, norm_type, error_if_nonfinite);
+  clip_grads_with_norm_(parameters, max_norm, norm);
+  return norm.item<double>();  // what scales is queued
 }
 
 void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) {

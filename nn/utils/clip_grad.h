@@ -8,33 +8,21 @@
 
 namespace ramet::nn::utils {
 
-/// The norm that clip_grad_norm_ returns: a double as soon as somebody wants one. Until then it
-/// stays where it was computed, so nobody waits for a GPU, and a captured step may clip.
-class RAMET_API TotalNorm {
- public:
-  explicit TotalNorm(Tensor norm) : norm_(std::move(norm)) {}
-  /// Waits for a GPU. While a capture is made: `[item] not capturable`.
-  operator double() const { return norm_.item<double>(); }
-  /// 0-dim, float64.
-  const Tensor& tensor() const { return norm_; }
-
- private:
-  Tensor norm_;
-};
-
 /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), where norm is the norm_type-norm of
 /// them all taken as one vector; returns that norm. Parameters without a gradient are skipped. With
-/// `error_if_nonfinite` a norm that is infinite or NaN is an Error, before anything is scaled (so
-/// the host reads it). The 2-norm is summed in double, in the order of the list. Gradients on a GPU
-/// are scaled by a kernel that reads the norm there.
-RAMET_API TotalNorm clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
-                                    double norm_type = 2.0, bool error_if_nonfinite = false);
-inline TotalNorm clip_grad_norm_(std::initializer_list<Tensor> parameters, double max_norm,
-                                 double norm_type = 2.0, bool error_if_nonfinite = false) {
+/// `error_if_nonfinite` a norm that is infinite or NaN is an Error, before anything is scaled. The
+/// 2-norm is summed in double, in the order of the list. The host waits for the number of a GPU,
+/// once the scaling has been queued (with `error_if_nonfinite` before). So a capture cannot have
+/// it, `[clip_grad_norm_] not capturable`, nor should a loop that must not wait: both take
+/// get_total_norm and clip_grads_with_norm_, which do the same on the device.
+RAMET_API double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
+                                 double norm_type = 2.0, bool error_if_nonfinite = false);
+inline double clip_grad_norm_(std::initializer_list<Tensor> parameters, double max_norm,
+                              double norm_type = 2.0, bool error_if_nonfinite = false) {
   return clip_grad_norm_(std::vector<Tensor>(parameters), max_norm, norm_type, error_if_nonfinite);
 }
-inline TotalNorm clip_grad_norm_(Tensor parameter, double max_norm, double norm_type = 2.0,
-                                 bool error_if_nonfinite = false) {
+inline double clip_grad_norm_(Tensor parameter, double max_norm, double norm_type = 2.0,
+                              bool error_if_nonfinite = false) {
   return clip_grad_norm_(std::vector<Tensor>{std::move(parameter)}, max_norm, norm_type,
                          error_if_nonfinite);
 }

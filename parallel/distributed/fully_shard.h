@@ -162,12 +162,17 @@ template <class ModuleType> FullyShardHandle fully_shard_handle(const ModuleType
   return FullyShardHandle(nn::parallel::detail::shared(module));
 }
 
-/// clip_grad_norm_ of a module whose parameters are spread over ranks by fully_shard or tensor
-/// parallel layers: the norm is that of the whole gradient, the same on all ranks, which all call
-/// it. norm_type: more than 0, or infinity.
-RAMET_API nn::utils::TotalNorm clip_grad_norm_(const nn::Module& module, double max_norm,
-                                               double norm_type = 2.0,
-                                               bool error_if_nonfinite = false);
+/// The norm of all gradients of a module whose parameters are spread over ranks by fully_shard or
+/// tensor parallel layers: that of the whole gradient, the same on all ranks, which all call it. A
+/// 0-dim float64 tensor on the device of the first parameter, as
+/// nn::utils::clip_grads_with_norm_(module.parameters(), max_norm, norm) takes it. norm_type: more
+/// than 0, or infinity.
+RAMET_API Tensor get_total_norm(const nn::Module& module, double norm_type = 2.0,
+                                bool error_if_nonfinite = false);
+/// Both, and the norm as a number, for which the host waits: nn::utils::clip_grad_norm_ of such a
+/// module. A capture refuses it.
+RAMET_API double clip_grad_norm_(const nn::Module& module, double max_norm, double norm_type = 2.0,
+                                 bool error_if_nonfinite = false);
 
 /// What this rank holds of the module's parameters and buffers, by full name, in their order: what
 /// a sharded checkpoint consists of. Nothing is exchanged. `local` are the shards themselves, and

@@ -7,6 +7,7 @@
 #include "autograd/ops.h"
 #include "parallel/distributed/shard_context_internal.h"
 #include "parallel/distributed/tensor_parallel.h"
+#include "runtime/capture.h"
 
 namespace ramet::distributed {
 
@@ -24,6 +25,7 @@ struct Entry {
   std::shared_ptr<ProcessGroup> slices;
   ShardGroup* group = nullptr;  // of fully_shard
   size_t unit = 0, member = 0;
+  bool buffer = false;
 
   ShardGroup::Unit& of() const { return group->units[unit]; }
 };
@@ -84,6 +86,7 @@ std::vector<Entry> entries_of(const nn::Module& module) {
       e.name = prefix + item.key();
       e.local = item.value();
       e.sizes = e.sliced = e.local.sizes().vec();
+      e.buffer = true;
       buffers.push_back(std::move(e));
     }
   }
@@ -168,49 +171,59 @@ void load_full_state_dict(const nn::Module& module, const OrderedDict<std::strin
   }
 }
 
-nn::utils::TotalNorm clip_grad_norm_(const nn::Module& module, double max_norm, double norm_type,
-                                     bool error_if_nonfinite) {
-  constexpr const char* op = "clip_grad_norm_";
+Tensor get_total_norm(const nn::Module& module, double norm_type, bool error_if_nonfinite) {
+  constexpr const char* op = "get_total_norm";
   RAMET_CHECK(norm_type > 0, op, "norm_type: got ", norm_type, ", expected more than 0");
   const NoGradGuard off;
   const bool infinite = std::isinf(norm_type);
   // Parameters that are spread alike, in order of first appearance: the same on all ranks.
   struct Alike {
     std::shared_ptr<ProcessGroup> shards, slices;
+    Device device;
     std::vector<Tensor> gradients;
   };
   std::vector<Alike> all;
-  std::vector<Tensor> parameters;
   std::map<const TensorImpl*, bool> seen;
   for (const Entry& e : entries_of(module)) {
     if (e.group) e.group->context->settle();
-    if (!e.local.requires_grad() || !seen.emplace(e.local.impl(), true).second) continue;
-    parameters.push_back(e.local);
+    if (e.buffer || !seen.emplace(e.local.impl(), true).second) continue;
     const auto shards = e.group ? e.group->lanes.gather : nullptr;
     auto at = std::ranges::find_if(
         all, [&](const Alike& a) { return a.shards == shards && a.slices == e.slices; });
-    if (at == all.end()) at = all.insert(at, {shards, e.slices, {}});
+    if (at == all.end()) at = all.insert(at, {shards, e.slices, e.local.device(), {}});
     if (e.local.grad().defined()) at->gradients.push_back(e.local.grad());
   }
-  Tensor total = zeros({}, TensorOptions(kDouble));
+  Tensor total =
+      zeros({}, TensorOptions(kDouble).device(all.empty() ? Device(kCPU, 0) : all[0].device));
   for (const Alike& a : all) {
-    Tensor part = nn::utils::get_total_norm(a.gradients, norm_type).to(Device(kCPU, 0));
+    Tensor part = nn::utils::get_total_norm(a.gradients, norm_type).to(a.device);
     if (!infinite) part = part.pow(norm_type);
-    CollectiveOptions o("clip_grad_norm_");
+    CollectiveOptions o(op);
     o.op = infinite ? ReduceOp::max : ReduceOp::sum;
     for (const auto& group : {a.shards, a.slices})
       if (group) group->all_reduce(part, o).wait();
+    part = part.to(total.device());
     total = infinite ? maximum(total, part) : total + part;
   }
   if (!infinite) total = total.pow(1 / norm_type);
   if (error_if_nonfinite)
     RAMET_CHECK(
-        std::isfinite(total.item<double>()), op, "The total norm of order ", norm_type,
+        std::isfinite(total.item<double>()), "clip_grad_norm_", "The total norm of order ",
+        norm_type,
         " for gradients from `parameters` is non-finite, so it cannot be clipped. To disable "
         "this error and scale the gradients with the non-finite norm anyway, set "
         "`error_if_nonfinite=false`");
-  nn::utils::clip_grads_with_norm_(parameters, max_norm, total);
-  return nn::utils::TotalNorm(total);
+  return total;
+}
+
+double clip_grad_norm_(const nn::Module& module, double max_norm, double norm_type,
+                       bool error_if_nonfinite) {
+  capture::refuse("clip_grad_norm_",
+                  "the host reads the norm; get_total_norm and clip_grads_with_norm_ leave it on "
+                  "the device");
+  const Tensor norm = get_total_norm(module, norm_type, error_if_nonfinite);
+  nn::utils::clip_grads_with_norm_(module.parameters(), max_norm, norm);
+  return norm.item<double>();  // what scales is queued
 }
 
 }  // namespace ramet::distributed

@@ -117,7 +117,9 @@ TEST(Guards, AGradientThatSomebodyGives) {
   const Tensor w = ones({3}).requires_grad_(), other = ones({3}), x = ones({3});
   Captured step([&](const Tensor& in) {
     (w * in).sum().backward();
-    nn::utils::clip_grad_norm_({w, other}, 1);
+    std::vector<Tensor> grads{w.grad()};
+    if (other.grad().defined()) grads.push_back(other.grad());
+    nn::utils::clip_grads_with_norm_({w, other}, 1, nn::utils::get_total_norm(grads));
   });
   for (int i = 0; i < 3; ++i) step(x);
   EXPECT_EQ(step.counters().replays, 1u);

@@ -35,14 +35,17 @@ TEST(Refusals, WhatTheHostReads) {
   refused("data_ptr", [](const Tensor& t) { t.data_ptr<float>(); });
   refused("data_ptr", [](const Tensor& t) { t.accessor<float, 1>(); });
   refused("item", [](const Tensor&) { one_hot(zeros({2}, kLong)); });
-  // The norm as a number; as a tensor it may be used.
+  // The norm as a number, even of nothing; as a tensor it may be used.
   for (const bool nonfinite : {false, true})
-    refused("item", [nonfinite](const Tensor&) {
-      Tensor p = ones({2}).requires_grad_();
-      p.mutable_grad() = ones({2});
-      const double norm = nn::utils::clip_grad_norm_(p, 1, 2, nonfinite);
-      EXPECT_NEAR(norm, std::sqrt(2.0), 1e-6);
-    });
+    for (const bool has : {false, true})
+      refused("clip_grad_norm_", [=](const Tensor&) {
+        Tensor p = ones({2}).requires_grad_();
+        if (has) p.mutable_grad() = ones({2});
+        const double norm = nn::utils::clip_grad_norm_(p, 1, 2, nonfinite);
+        EXPECT_NEAR(norm, has ? std::sqrt(2.0) : 0, 1e-6);
+      });
+  Captured step([] { nn::utils::clip_grad_norm_(ones({2}).requires_grad_(), 1); });
+  EXPECT_ERROR_TEXT(step(), "get_total_norm and clip_grads_with_norm_ leave it on the device");
 }
 
 // Which may have other nodes, hooks and retained gradients at a replay.

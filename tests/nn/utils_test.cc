@@ -1,4 +1,6 @@
+#include <cstdio>
 #include <limits>
+#include <type_traits>
 
 #include "autograd/ops/factory.h"
 #include "nn/flat_store.h"
@@ -33,6 +35,14 @@ TEST(ClipGrad, NormAsInPyTorch) {
   EXPECT_NEAR(clip_grad_norm_(with_gradients(), 1, std::numeric_limits<double>::infinity()),
               0.9635581970214844, 1e-6);
   EXPECT_EQ(clip_grad_norm_(zeros({3}).requires_grad_(), 1.0), 0);
+}
+
+// Programs print it as they print any number.
+TEST(ClipGrad, TheNormIsANumber) {
+  static_assert(std::is_same_v<decltype(clip_grad_norm_(Tensor(), 1)), double>);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6f", clip_grad_norm_(with_gradients(), 0.5));
+  EXPECT_STREQ(text, "1.881761");
 }
 
 // All gradients of a dtype are scaled by one kernel call, wherever they lie, with the same result.

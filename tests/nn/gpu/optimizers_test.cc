@@ -117,5 +117,27 @@ TEST(ClipOnGpu, TheNormStaysThere) {
   EXPECT_NEAR(nn::utils::get_total_norm(grads).item<double>(), 1, 1e-5);
 }
 
+uint64_t looks = 0;
+void note_looks(KernelCall& call) {
+  if (!call.done && std::string(call.name) == "limit_norm")
+    looks = ::ramet::cuda::copy_counts().to_host;
+}
+
+// Where the host wants the number it waits once the GPU knows all it has to do; but for an Error.
+TEST(ClipOnGpu, TheHostLooksWhenAllIsQueued) {
+  for (const bool nonfinite : {false, true}) {
+    const std::vector<Tensor> p = parameters(kGpu, kFloat);
+    give_gradients(p, 1);
+    const uint64_t before = ::ramet::cuda::copy_counts().to_host;
+    looks = 0;
+    const KernelObserver observer = ramet::detail::kernel_observer.exchange(note_looks);
+    const double norm = nn::utils::clip_grad_norm_(p, 1, 2, nonfinite);
+    ramet::detail::kernel_observer.store(observer);
+    EXPECT_GT(norm, 1);
+    EXPECT_EQ(looks, before + nonfinite);
+    EXPECT_EQ(::ramet::cuda::copy_counts().to_host, before + 1 + nonfinite);
+  }
+}
+
 }  // namespace
 }  // namespace ramet::kernels

@@ -49,7 +49,9 @@ inline Values trained_attention() {
     const Tensor x = (varied({6, 5}, static_cast<uint64_t>(step) + 95) * 5.4 + 5.5).to(kLong);
     adam.zero_grad();
     cross_entropy_loss(dp(x.to(gpu(0))).flatten(0, 1), x.flatten().to(gpu(0))).backward();
-    nn::utils::clip_grad_norm_(m->parameters(), 0.5);
+    std::vector<Tensor> gradients;
+    for (const Tensor& p : m->parameters()) gradients.push_back(p.grad());
+    nn::utils::clip_grads_with_norm_(m->parameters(), 0.5, nn::utils::get_total_norm(gradients));
     adam.step();
   }
   return all_values(m->parameters());

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "autograd/captured.h"
 #include "nn/optim/sgd.h"
 #include "tests/parallel/distributed/local_groups.h"
 #include "tests/parallel/distributed/sharded_nets.h"
@@ -201,9 +202,17 @@ TEST(ShardState, GradientNorms) {
       text_loss(net(batch.ids), batch).backward();
       text_loss(ddp(batch.ids), batch).backward();
       const double limit = 0.01;
+      const Tensor total = get_total_norm(*net, p);
+      EXPECT_EQ(total.scalar_type(), kDouble);
+      // A capture wants no number of the host: an Error before ranks meet.
+      Captured step([&] { clip_grad_norm_(*net, limit, p); });
+      expect_part(error_of([&] { step(); }),
+                  "[clip_grad_norm_] not capturable: the host reads the norm; get_total_norm and "
+                  "clip_grads_with_norm_ leave it on the device");
       const double norm = clip_grad_norm_(*net, limit, p),
                    expected = nn::utils::clip_grad_norm_(whole->parameters(), limit, p);
       EXPECT_GT(expected, limit);
+      EXPECT_EQ(total.item<double>(), norm);
       EXPECT_NEAR(norm, expected, 1e-6 * expected);
       for (const TensorPart& part : tensor_parts(*net)) {
         const Tensor want = kept(whole->named_parameters()[part.name].grad(), part.cuts);

@@ -145,6 +145,9 @@ Tensor std(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scal
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
   return var_mean(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
+  return var_mean(self, OptionalIntArrayRef(dim));
+}
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                     bool keepdim) {
   return var_mean(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
@@ -156,6 +159,9 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
   return std_mean(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
+  return std_mean(self, OptionalIntArrayRef(dim));
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                     bool keepdim) {

@@ -40,12 +40,14 @@ RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
                      const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 /// (var, mean) and (std, mean) from one pass over the elements.
 RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased);
+RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim);
 RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
                                               bool unbiased, bool keepdim = false);
 RAMET_API std::tuple<Tensor, Tensor> var_mean(
     const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
     const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased);
+RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
                                               bool unbiased, bool keepdim = false);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(

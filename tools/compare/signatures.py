@@ -110,6 +110,10 @@ def theirs(torch, functions):
             if path.exists():
                 for n, overloads in declarations(code(path.read_text()), rf"(?m)^inline {RESULT} (\w+)\(").items():
                     found.setdefault(n, []).extend(overloads)
+    # Written by hand beside the generated ones: an int for the dimension of var_mean.
+    for n, overloads in declarations(code((torch / "include/ATen/Functions.h").read_text()), rf"(?m)^inline {RESULT} (\w+)\(").items():
+        if n in functions:
+            found.setdefault(n, []).extend(overloads)
     return methods, found
 
 

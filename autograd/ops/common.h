@@ -30,6 +30,18 @@ inline Tensor scratch(int64_t bytes, Device device) {
 
 /// Types of 16 bits, which compute in float.
 inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
+/// A number as a value of 16 bits where `dtype` is one, else as it is. Where a result jumps at a
+/// number (comparisons, bounds, remainders) both sides are rounded to the common dtype first, as by
+/// LibTorch: half(0.1) == 0.1.
+inline Scalar rounded(const Scalar& v, ScalarType dtype) {
+  if (dtype == kHalf) return static_cast<float>(Half(v.toFloat()));
+  if (dtype == kBFloat16) return static_cast<float>(BFloat16(v.toFloat()));
+  return v;
+}
+/// Are operands of these types cast to `dtype`, the common one, before anything is computed?
+inline bool cast_first(ScalarType dtype, ScalarType a, ScalarType b) {
+  return RAMET_UNLIKELY(is_narrow(dtype)) && (a != dtype || b != dtype);
+}
 
 /// A 0-dim tensor on cpu:0: what LibTorch lets meet tensors of other devices. Other CPU devices
 /// count as devices.

@@ -11,14 +11,19 @@ namespace {
 
 Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
+  const ScalarType dtype = result_type(a, b);
+  if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
+    return truth(op, k, a.detach().to(dtype), b.detach().to(dtype));
   Tensor out = pointwise_result(op, kBool, a, &b);
-  pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
+  pointwise_into(k, out, compute_type(dtype), a, b);
   return out;
 }
 Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a, const Scalar& b) {
   check_defined(op, a);
+  const ScalarType dtype = result_type(a, b);
+  if (cast_first(dtype, a.scalar_type(), dtype)) return truth(op, k, a.detach().to(dtype), b);
   Tensor out = pointwise_result(op, kBool, a);
-  pointwise_into(k, out, compute_type(result_type(a, b)), a, b);
+  pointwise_into(k, out, compute_type(dtype), a, rounded(b, dtype));
   return out;
 }
 Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
@@ -27,11 +32,21 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
   pointwise_into(k, out, compute_type(a.scalar_type()), a);
   return out;
 }
+// The other side of a comparison, whichever it is.
+ScalarType type_of(const Tensor& t, ScalarType) { return t.scalar_type(); }
+ScalarType type_of(const Scalar&, ScalarType dtype) { return dtype; }
+Tensor cast(const Tensor& t, ScalarType dtype) { return t.detach().to(dtype); }
+const Scalar& cast(const Scalar& s, ScalarType) { return s; }
+const Tensor& rounded(const Tensor& t, ScalarType) { return t; }
+using autograd::rounded;
 template <class Other>
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                   const Other& b) {
   check_operands(op, a, b);
-  return pointwise_out(op, k, out, kBool, compute_type(result_type(a, b)), a, b);
+  const ScalarType dtype = result_type(a, b);
+  if (cast_first(dtype, a.scalar_type(), type_of(b, dtype)))
+    return truth_out(op, k, out, a.detach().to(dtype), cast(b, dtype));
+  return pointwise_out(op, k, out, kBool, compute_type(dtype), a, rounded(b, dtype));
 }
 // 0 and 1 instead of a's values; what a was gets no gradient.
 template <class Other>
@@ -161,8 +176,6 @@ Tensor& isinf_out(Tensor& out, const Tensor& a) {
 
 bool equal(const Tensor& a, const Tensor& b) {
   common_device("equal", a, b);
-  RAMET_CHECK(a.scalar_type() == b.scalar_type(), "equal", "Expected object of data type ",
-              a.scalar_type(), " but got data type ", b.scalar_type());
   if (!same_sizes(a, b)) return false;
   return a.numel() == 0 || eq(a, b).all().item<bool>();
 }
@@ -175,11 +188,17 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   RAMET_CHECK(a.scalar_type() == b.scalar_type(), "isclose", a.scalar_type(), " did not match ",
               b.scalar_type());
   NoGradGuard off;
-  const Tensor x = a.to(kDouble), y = b.to(kDouble);
-  Tensor close = logical_or(
-      eq(x, y), logical_and(isfinite(x.sub(y)), le(x.sub(y).abs(), y.abs().mul(rtol).add(atol))));
-  if (equal_nan) close = logical_or(close, logical_and(isnan(x), isnan(y)));
-  return close;
+  Tensor close = eq(a, b);
+  if (equal_nan && is_floating(a.scalar_type())) close.logical_or_(logical_and(isnan(a), isnan(b)));
+  if (rtol == 0 && atol == 0) return close;
+  // Every step in the tensors' dtype, integers as the default one: LibTorch's rounding, so that
+  // what lies on the border is close.
+  const bool whole = is_integral(a.scalar_type());
+  const Tensor x = a.scalar_type() == kBool ? a.to(get_default_dtype()) : a,
+               y = whole ? b.to(get_default_dtype()) : b;
+  const Tensor error = x.sub(y).abs(),
+               allowed = y.mul(rtol).abs().add(rounded(atol, y.scalar_type()));
+  return close.logical_or_(logical_and(isfinite(error), le(error, allowed)));
 }
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   return isclose(a, b, rtol, atol, equal_nan).all().item<bool>();

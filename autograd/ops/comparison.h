@@ -48,9 +48,10 @@ RAMET_BITS(bitwise_xor)
 #undef RAMET_BITS
 RAMET_API Tensor bitwise_not(const Tensor& self);
 RAMET_API Tensor& bitwise_not_out(Tensor& out, const Tensor& self);
-/// Same sizes and equal elements; the dtypes must agree.
+/// Same sizes and equal elements; two dtypes are compared as eq() does.
 RAMET_API bool equal(const Tensor& self, const Tensor& other);
-/// |self - other| <= atol + rtol |other| everywhere; equal infinities are close.
+/// |self - other| <= atol + |rtol other| everywhere, computed in their dtype (integers in the
+/// default one); equal infinities are close. The dtypes must agree.
 RAMET_API bool allclose(const Tensor& self, const Tensor& other, double rtol = 1e-05,
                         double atol = 1e-08, bool equal_nan = false);
 RAMET_API Tensor isclose(const Tensor& self, const Tensor& other, double rtol = 1e-05,

@@ -182,9 +182,13 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps,
   RAMET_CHECK(steps >= 0, "linspace", "number of steps must be non-negative: got ", steps);
   Tensor t = fresh("linspace", {steps}, options);
   RAMET_CHECK(t.scalar_type() != kBool, "linspace", "not implemented for bool");
+  // Both ends are values of the dtype first, as LibTorch's.
+  const auto end_value = [whole = is_integral(t.scalar_type())](const Scalar& v) {
+    return whole ? std::trunc(v.toDouble()) : v.toDouble();
+  };
   if (steps)
     kernels::linspace(t.stream(),
-                      {t.ptr(), steps, start.toDouble(), end.toDouble(), t.scalar_type()});
+                      {t.ptr(), steps, end_value(start), end_value(end), t.scalar_type()});
   return finished(std::move(t), options);
 }
 

@@ -23,9 +23,11 @@ void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
 
 void fill_into(const Tensor& out, const Tensor& x, const Tensor& mask, const Operand& value) {
   // As a bool a fraction is true; computed with whole numbers it would be 0.
-  if (x.scalar_type() == kBool && !value.tensor)
-    return pointwise_into(RAMET_POINTWISE(where), out, kLong, mask, Scalar(value.value.toBool()),
-                          x);
+  if (x.scalar_type() == kBool) {
+    const Tensor as_bool = value.tensor ? value.tensor->detach().to(kBool) : Tensor();
+    const Operand v = value.tensor ? Operand(as_bool) : Operand(Scalar(value.value.toBool()));
+    return pointwise_into(RAMET_POINTWISE(where), out, kLong, mask, v, x);
+  }
   pointwise_into(RAMET_POINTWISE(where), out, compute_type(x.scalar_type()), mask, value, x);
 }
 

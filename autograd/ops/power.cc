@@ -166,6 +166,8 @@ Tensor divided_rest(const char* op, const char* node, const char* rounding,
                     const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(op, a, b);
   const ScalarType dtype = not_bool(op, result_type(a, b));
+  if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
+    return divided_rest(op, node, rounding, k, a.to(dtype), b.to(dtype));
   check_divisor(op, b, dtype);
   Tensor out = fresh(op, k, a, b, dtype);
   if (!recording(a, b)) return out;
@@ -185,7 +187,7 @@ Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, 
   RAMET_CHECK(is_floating(dtype) || b.toLong() != 0, op,
               "ZeroDivisionError: integer division by 0");
   Tensor out = empty_like_layout(a, dtype);
-  pointwise_into(k, out, compute_type(dtype), a, b);
+  pointwise_into(k, out, compute_type(dtype), a, rounded(b, dtype));
   if (!recording(a)) return out;
   return record(node, {a}, std::move(out),
                 [dtype = a.scalar_type()](const Node&, const Tensor& g) { return g.to(dtype); });

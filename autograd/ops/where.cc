@@ -110,11 +110,14 @@ Tensor clamp_backward(const Tensor& g, const Tensor& x, double low, double high)
                   return clamp_backward(v, sx.get(self), low, high);
                 });
 }
-double bound(const Bound& b, double otherwise) { return b ? b->toDouble() : otherwise; }
+double bound(const Bound& b, double otherwise, ScalarType dtype) {
+  return b ? rounded(*b, dtype).toDouble() : otherwise;
+}
 
 auto clamp_gradient(const Tensor& x, const Bound& low, const Bound& high) {
-  return [sx = save(x), low = bound(low, -INFINITY), high = bound(high, INFINITY),
-          dtype = x.scalar_type()](const Node& self, const Tensor& g) {
+  const ScalarType dtype = x.scalar_type();
+  return [sx = save(x), low = bound(low, -INFINITY, dtype), high = bound(high, INFINITY, dtype),
+          dtype](const Node& self, const Tensor& g) {
     return clamp_backward(g, sx.get(self), low, high).to(dtype);
   };
 }

@@ -1,0 +1,268 @@
+// Where a number meets a tensor of fewer bits, right at the border: what is compared is rounded to
+// the tensor's dtype first, as LibTorch does.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "autograd/ops.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+/// Neighbours of k as a value of the dtype, multiples of it, both signs; for floating ones 0, 1 and
+/// what is no number, for the others -3 to 5.
+Tensor around(double k, ScalarType dtype) {
+  const double v = tensor(k, kDouble).to(dtype).item<double>();
+  const double step = dtype == kFloat  ? std::ldexp(1, -23)
+                      : dtype == kHalf ? std::ldexp(1, -10)
+                                       : std::ldexp(1, -7);
+  std::vector<double> all;
+  const bool whole = !is_floating(dtype);
+  const double e = whole ? 0.5 : step;
+  for (double f : {1 - 2 * e, 1 - e, 1 - e / 2, 1., 1 + e, 1 + 2 * e, 2., 0.5, 3., 0.25})
+    for (double s : {1., -1.}) all.push_back(whole ? std::trunc(s * v * f) : s * v * f);
+  if (whole)
+    for (int i = -3; i < 6; ++i) all.push_back(i);
+  else all.insert(all.end(), {0, 1, INFINITY, -INFINITY, NAN});
+  return tensor(ArrayRef<double>(all), kDouble).to(dtype);
+}
+
+std::string bits(const Tensor& t) {
+  std::string text;
+  for (const double v : values(t.to(kDouble))) text += v != 0 ? '1' : '0';
+  return text;
+}
+
+TEST(Borders, AsInLibTorch) {  // texts made by LibTorch 2.15
+  const struct {
+    ScalarType dtype;
+    double k;
+    const char *what, *expected;
+  } rows[] = {
+      {kFloat, 0.1, "==", "0000001000000000000000000"},
+      {kFloat, 0.1, "<", "1111110101010111011110010"},
+      {kFloat, 0.1, "<=", "1111111101010111011110010"},
+      {kFloat, 0.1, ">=", "0000001010101000100001100"},
+      {kFloat, 0.1, "== 0-dim", "0000001000000000000000000"},
+      {kFloat, 0.1, "clamp gradient", "0000000010100000000000000"},
+      {kFloat, 0.1, "close to 0", "1111111100000011001110000"},
+      {kFloat, 0.1, "close to others", "0000000000001000000000000"},
+      {kFloat, 0.1, "close to k", "1010101010101010001010000"},
+      {kFloat, 0.1, "close by default", "1010101010100000000000000"},
+      {kFloat, 0.1, "close to 2k", "0000001010101000000000000"},
+      {kFloat, 0.1, "k close", "1111111111111111101110000"},
+      {kFloat, 0.3, "==", "0000001000000000000000000"},
+      {kFloat, 0.3, "<", "1111110101010111011110010"},
+      {kFloat, 0.3, "<=", "1111111101010111011110010"},
+      {kFloat, 0.3, ">=", "0000001010101000100001100"},
+      {kFloat, 0.3, "== 0-dim", "0000001000000000000000000"},
+      {kFloat, 0.3, "clamp gradient", "0000000010100000000000000"},
+      {kFloat, 0.3, "close to 0", "1111111100000011001110000"},
+      {kFloat, 0.3, "close to others", "0000000000001000000000000"},
+      {kFloat, 0.3, "close to k", "1010101010101010001110000"},
+      {kFloat, 0.3, "close by default", "1010101010100000000000000"},
+      {kFloat, 0.3, "close to 2k", "0000001010101000100000000"},
+      {kFloat, 0.3, "k close", "1111111111111111101111000"},
+      {kFloat, 0.7, "==", "0000001000000000000000000"},
+      {kFloat, 0.7, "<", "1111110101010111011110010"},
+      {kFloat, 0.7, "<=", "1111111101010111011110010"},
+      {kFloat, 0.7, ">=", "0000001010101000100001100"},
+      {kFloat, 0.7, "== 0-dim", "0000001000000000000000000"},
+      {kFloat, 0.7, "clamp gradient", "0000000010100000000001000"},
+      {kFloat, 0.7, "close to 0", "1111111100000011001110000"},
+      {kFloat, 0.7, "close to others", "0000000110011011000000000"},
+      {kFloat, 0.7, "close to k", "1010101010101011001111000"},
+      {kFloat, 0.7, "close by default", "1010101010100000000000000"},
+      {kFloat, 0.7, "close to 2k", "0000001010101000100001000"},
+      {kFloat, 0.7, "k close", "1111111111111111111111000"},
+      {kHalf, 0.1, "==", "0000001000000000000000000"},
+      {kHalf, 0.1, "<", "1111110101010111011110010"},
+      {kHalf, 0.1, "<=", "1111111101010111011110010"},
+      {kHalf, 0.1, ">=", "0000001010101000100001100"},
+      {kHalf, 0.1, "== 0-dim", "0000001000000000000000000"},
+      {kHalf, 0.1, "clamp gradient", "0000000010100000000000000"},
+      {kHalf, 0.1, "close to 0", "1111111100000011001110000"},
+      {kHalf, 0.1, "close to others", "0000000000001000000000000"},
+      {kHalf, 0.1, "close to k", "1010101010101010001010000"},
+      {kHalf, 0.1, "close by default", "0000001000000000000000000"},
+      {kHalf, 0.1, "close to 2k", "0000001010101000100000000"},
+      {kHalf, 0.1, "k close", "1111111111111111101110000"},
+      {kHalf, 0.3, "==", "0000001000000000000000000"},
+      {kHalf, 0.3, "<", "1111110101010111011110010"},
+      {kHalf, 0.3, "<=", "1111111101010111011110010"},
+      {kHalf, 0.3, ">=", "0000001010101000100001100"},
+      {kHalf, 0.3, "== 0-dim", "0000001000000000000000000"},
+      {kHalf, 0.3, "clamp gradient", "0000000010100000000000000"},
+      {kHalf, 0.3, "close to 0", "1111111100000011001110000"},
+      {kHalf, 0.3, "close to others", "0000000000001000000000000"},
+      {kHalf, 0.3, "close to k", "1010101010101010001110000"},
+      {kHalf, 0.3, "close by default", "0000001000000000000000000"},
+      {kHalf, 0.3, "close to 2k", "0000001010101000000000000"},
+      {kHalf, 0.3, "k close", "1111111111111111101111000"},
+      {kHalf, 0.7, "==", "0000001000000000000000000"},
+      {kHalf, 0.7, "<", "1111110101010111011110010"},
+      {kHalf, 0.7, "<=", "1111111101010111011110010"},
+      {kHalf, 0.7, ">=", "0000001010101000100001100"},
+      {kHalf, 0.7, "== 0-dim", "0000001000000000000000000"},
+      {kHalf, 0.7, "clamp gradient", "0000000010100000000001000"},
+      {kHalf, 0.7, "close to 0", "1111111100000011001110000"},
+      {kHalf, 0.7, "close to others", "0000000110011011000000000"},
+      {kHalf, 0.7, "close to k", "1010101010101011001111000"},
+      {kHalf, 0.7, "close by default", "0000001000000000000000000"},
+      {kHalf, 0.7, "close to 2k", "0000001010101000000001000"},
+      {kHalf, 0.7, "k close", "1111111111111111111111000"},
+      {kBFloat16, 0.1, "==", "0000001000000000000000000"},
+      {kBFloat16, 0.1, "<", "1111110101010111011110010"},
+      {kBFloat16, 0.1, "<=", "1111111101010111011110010"},
+      {kBFloat16, 0.1, ">=", "0000001010101000100001100"},
+      {kBFloat16, 0.1, "== 0-dim", "0000001000000000000000000"},
+      {kBFloat16, 0.1, "clamp gradient", "0000000010100000000000000"},
+      {kBFloat16, 0.1, "close to 0", "1111111100000011001110000"},
+      {kBFloat16, 0.1, "close to others", "0000000000001000000000000"},
+      {kBFloat16, 0.1, "close to k", "1010101010101010001010000"},
+      {kBFloat16, 0.1, "close by default", "0000001000000000000000000"},
+      {kBFloat16, 0.1, "close to 2k", "0000001010101000000000000"},
+      {kBFloat16, 0.1, "k close", "1111111111111111101110000"},
+      {kBFloat16, 0.3, "==", "0000001000000000000000000"},
+      {kBFloat16, 0.3, "<", "1111110101010111011110010"},
+      {kBFloat16, 0.3, "<=", "1111111101010111011110010"},
+      {kBFloat16, 0.3, ">=", "0000001010101000100001100"},
+      {kBFloat16, 0.3, "== 0-dim", "0000001000000000000000000"},
+      {kBFloat16, 0.3, "clamp gradient", "0000000010100000000000000"},
+      {kBFloat16, 0.3, "close to 0", "1111111100000011001110000"},
+      {kBFloat16, 0.3, "close to others", "0000000000001000000000000"},
+      {kBFloat16, 0.3, "close to k", "1010101010101010001110000"},
+      {kBFloat16, 0.3, "close by default", "0000001000000000000000000"},
+      {kBFloat16, 0.3, "close to 2k", "0000001010101000100000000"},
+      {kBFloat16, 0.3, "k close", "1111111111111111101111000"},
+      {kBFloat16, 0.7, "==", "0000001000000000000000000"},
+      {kBFloat16, 0.7, "<", "1111110101010111011110010"},
+      {kBFloat16, 0.7, "<=", "1111111101010111011110010"},
+      {kBFloat16, 0.7, ">=", "0000001010101000100001100"},
+      {kBFloat16, 0.7, "== 0-dim", "0000001000000000000000000"},
+      {kBFloat16, 0.7, "clamp gradient", "0000000010100000000001000"},
+      {kBFloat16, 0.7, "close to 0", "1111111100000011001110000"},
+      {kBFloat16, 0.7, "close to others", "0000000110011011000000000"},
+      {kBFloat16, 0.7, "close to k", "1010101010101011001111000"},
+      {kBFloat16, 0.7, "close by default", "0000001000000000000000000"},
+      {kBFloat16, 0.7, "close to 2k", "0000001010101000100001000"},
+      {kBFloat16, 0.7, "k close", "1111111111111111111111000"},
+      {kInt, 1.1, "close to 0", "11111111110000110011001110000"},
+      {kInt, 1.1, "close to others", "11111101000110111111010100000"},
+      {kInt, 1.1, "close to k", "11111111111010111011001111100"},
+      {kInt, 1.1, "close by default", "00000010100000000000000010000"},
+      {kInt, 1.1, "close to 2k", "00000010101010001000000011100"},
+      {kInt, 1.1, "k close", "11111111111111111111111111111"},
+  };
+  using Call = std::function<Tensor(const Tensor& x, double k, const Tensor& same)>;
+  const std::map<std::string, Call> calls = {
+      {"==", [](auto& x, double k, auto&) { return eq(x, k); }},
+      {"<", [](auto& x, double k, auto&) { return lt(x, k); }},
+      {"<=", [](auto& x, double k, auto&) { return le(x, k); }},
+      {">=", [](auto& x, double k, auto&) { return ge(x, k); }},
+      {"== 0-dim", [](auto& x, double k, auto&) { return eq(x, tensor(k, kDouble)); }},
+      {"clamp gradient",
+       [](auto& x, double k, auto&) {
+         const Tensor leaf = x.clone().requires_grad_();
+         leaf.clamp(k, 2 * k).sum().backward();
+         return leaf.grad();
+       }},
+      {"close to 0", [](auto& x, double k, auto&) { return isclose(x, zeros_like(x), 0, k); }},
+      {"close to others", [](auto& x, double k, auto&) { return isclose(x, x.flip(0), k, 0); }},
+      {"close to k", [](auto& x, double k, auto& same) { return isclose(x, same, k, k, true); }},
+      {"close by default", [](auto& x, double, auto& same) { return isclose(x, same); }},
+      {"close to 2k",
+       [](auto& x, double k, auto&) { return isclose(x, full_like(x, 2 * k), 0.5, 0); }},
+      {"k close", [](auto& x, double k, auto& same) { return isclose(same, x, k, 3 * k); }},
+  };
+  for (const auto& row : rows) {
+    const Tensor x = around(row.k, row.dtype), same = full_like(x, row.k);
+    const std::string trace = std::string(name_of(row.dtype)) + " " + row.what;
+    EXPECT_EQ(bits(calls.at(row.what)(x, row.k, same)), row.expected) << trace << ' ' << row.k;
+  }
+}
+
+TEST(Borders, ATenthIsWithinATenth) {
+  const Tensor x = tensor({0.1f});
+  EXPECT_TRUE(allclose(x, zeros({1}), 0, 0.1));
+  EXPECT_TRUE(x.allclose(zeros({1}), 0, 0.1));
+  EXPECT_FALSE(allclose(x.to(kDouble), zeros({1}, kDouble), 0, 0.1));  // 0.1f is a little more
+  EXPECT_FALSE(allclose(tensor({std::nextafter(0.1f, 1.f)}), zeros({1}), 0, 0.1));
+  EXPECT_TRUE(isclose(tensor({INFINITY}), tensor({INFINITY})).item<bool>());
+  EXPECT_FALSE(isclose(tensor({INFINITY}), tensor({-INFINITY}), 0, 1e9).item<bool>());
+  EXPECT_FALSE(isclose(tensor({NAN}), tensor({NAN})).item<bool>());
+  EXPECT_TRUE(isclose(tensor({NAN}), tensor({NAN}), 0, 0, true).item<bool>());
+  EXPECT_TRUE(isclose(tensor({true}), tensor({false}), 0, 1).item<bool>());
+  // As float32, where they are one number.
+  EXPECT_TRUE(isclose(tensor({16777217}), tensor({16777216}), 0, 0.5).item<bool>());
+  EXPECT_FALSE(isclose(tensor({16777217}), tensor({16777216}), 0, 0).item<bool>());
+}
+
+// |a - b| against atol + |rtol b|, step by step in float.
+TEST(Borders, RandomNumbersNearTheBorder) {
+  const Generator g(Device(kCPU, 0), 5);
+  const int64_t n = 4000;
+  const float rtol = 1e-3f, atol = 1e-4f;
+  const Tensor b = zeros({n}).normal_(0, 1, g), u = zeros({n}).uniform_(-4, 4, g);
+  const Tensor a = b + (b.abs() * rtol + atol) * (u.round() * std::ldexp(1, -12) + 1);
+  const Tensor got = isclose(a, b, rtol, atol);
+  int64_t close = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float x = a.data_ptr<float>()[i], y = b.data_ptr<float>()[i];
+    const float away = std::fabs(x - y), share = std::fabs(rtol * y), allowed = atol + share;
+    ASSERT_EQ(got.data_ptr<bool>()[i], away <= allowed) << x << ' ' << y;
+    close += away <= allowed;
+  }
+  EXPECT_GT(close, n / 4);
+  EXPECT_LT(close, n * 3 / 4);
+}
+
+// The same in every form: in place, into a tensor, with a tensor of another dtype, remainders.
+TEST(Borders, SixteenBitsInEveryForm) {
+  for (const ScalarType t : {kHalf, kBFloat16}) {
+    const Tensor x = full({2}, 0.1, t), wide = tensor(0.1, kDouble);
+    Tensor out = empty({0}, kBool);
+    EXPECT_EQ(bits(x.clone().eq_(0.1)), "11");
+    EXPECT_EQ(bits(eq_out(out, x, 0.1)), "11");
+    EXPECT_EQ(bits(eq_out(out, x, wide)), "11");
+    EXPECT_EQ(bits(eq(wide, x)), "11");
+    EXPECT_EQ(bits(x.ne(wide)), "00");
+    EXPECT_EQ(bits(remainder(x, 0.1)), "00");
+    EXPECT_EQ(bits(remainder(x, wide)), "00");
+    EXPECT_EQ(bits(fmod(x, 0.1)), "00");
+    EXPECT_EQ(bits(fmod(x, wide)), "00");
+    const Tensor whole = tensor({2049, 257});  // neither is a value of the type
+    EXPECT_EQ(bits(eq(whole, whole.to(t))), "11");
+    // What ties shares the gradient.
+    const Tensor leaf = x.clone().requires_grad_();
+    maximum(leaf, wide).sum().backward();
+    EXPECT_EQ(values(leaf.grad().to(kDouble)), (std::vector<double>{0.5, 0.5}));
+  }
+}
+
+TEST(Borders, WholeNumbers) {
+  // A fraction is true.
+  const Tensor none = zeros({2}, kBool), mask = tensor({true, false});
+  EXPECT_EQ(bits(none.masked_fill(mask, tensor(0.1))), "10");
+  EXPECT_EQ(bits(none.clone().masked_fill_(mask, tensor(0.1, kDouble))), "10");
+  // Both ends are values of the dtype.
+  EXPECT_EQ(values(linspace(0, 2.6, 7, kInt).to(kDouble)),
+            (std::vector<double>{0, 0, 0, 1, 1, 1, 2}));
+}
+
+TEST(Borders, EqualOfTwoTypes) {
+  EXPECT_TRUE(equal(tensor({1.5f}), tensor({1.5}, kDouble)));
+  EXPECT_FALSE(equal(tensor({0.1f}), tensor({0.1}, kDouble)));
+  EXPECT_TRUE(equal(tensor({16777217}), tensor({16777216.f})));  // as float32
+  EXPECT_FALSE(equal(tensor({300}), tensor({44}, kByte)));
+  EXPECT_FALSE(equal(tensor({-1}, kChar), tensor({255}, kByte)));
+  EXPECT_TRUE(tensor({true}).equal(tensor({1.f})));
+  EXPECT_FALSE(equal(zeros({2}), zeros({3}, kLong)));
+  EXPECT_TRUE(equal(zeros({0}), zeros({0}, kLong)));
+  EXPECT_FALSE(equal(tensor({NAN}), tensor({NAN}, kDouble)));
+}
+
+}  // namespace
+}  // namespace ramet

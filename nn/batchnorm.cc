@@ -54,10 +54,13 @@ void BatchNormState::reset_parameters() {
   init::zeros_(bias);
 }
 
-double BatchNormState::next_momentum() {
+double BatchNormState::next_momentum() const {
+  return options.momentum() ? *options.momentum() : 1 / (num_batches_tracked.item<double>() + 1);
+}
+// When the batch was taken: one that is refused changes nothing.
+void BatchNormState::count_batch() {
   const NoGradGuard off;
   num_batches_tracked.add_(1);
-  return options.momentum() ? *options.momentum() : 1.0 / num_batches_tracked.item<double>();
 }
 
 Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy policy, bool pool) {
@@ -74,8 +77,10 @@ Tensor BatchNormState::forward(const Tensor& input, bool training, BufferPolicy 
     return y;
   }
   const double momentum = track ? next_momentum() : 0.0;
-  return normalise(input, running_mean, running_var, weight, bias,
-                   training || !options.track_running_stats(), momentum, options.eps());
+  Tensor y = normalise(input, running_mean, running_var, weight, bias,
+                       training || !options.track_running_stats(), momentum, options.eps());
+  if (track) count_batch();
+  return y;
 }
 
 // With the mean and variance over all replicas' parts: Note [Moments of all shards].
@@ -110,9 +115,13 @@ Tensor BatchNormState::synchronised(const Tensor& given) {
       "BatchNorm", {{own, (away * away).sum(dims)}, static_cast<double>(mine)}, merge);
   const Tensor &mean = all.tensors[0], &var = all.tensors[1];
   const double count = all.number;
+  Tensor y = (input - mean.view(shape)) * (var + options.eps()).rsqrt().view(shape);
+  if (scale.defined()) y = y * scale.view(shape);
+  if (shift.defined()) y = y + shift.view(shape);
   if (options.track_running_stats() && !ReplicaMeeting::current()->computes_again()) {
     const NoGradGuard off;
     const double momentum = next_momentum();
+    count_batch();
     if (count > 0) {  // empty batches teach nothing
       const auto move = [&](const Tensor& running, const Tensor& values, double by) {
         running.mul_(1 - momentum).add_(values.to(running.scalar_type()), by);
@@ -121,9 +130,6 @@ Tensor BatchNormState::synchronised(const Tensor& given) {
       move(running_var, var, momentum * count / (count - 1));
     }
   }
-  Tensor y = (input - mean.view(shape)) * (var + options.eps()).rsqrt().view(shape);
-  if (scale.defined()) y = y * scale.view(shape);
-  if (shift.defined()) y = y + shift.view(shape);
   return y.to(given.scalar_type());
 }
 
@@ -190,6 +196,7 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
       if (r && i < r->deposits->forwards.size()) parts.push_back(&r->deposits->forwards[i]);
     const Union seen(parts, running_mean.device());
     const double momentum = next_momentum();
+    count_batch();
     if (seen.count == 0) continue;  // empty batches teach nothing
     const auto move = [&](const Tensor& running, const Tensor& values) {
       running.mul_(1 - momentum).add_(values.to(running.scalar_type()), momentum);
@@ -211,6 +218,7 @@ void BatchNormState::print(std::ostream& stream, const char* name) const {
 }
 
 void check_batch_norm_input(int rank, const Tensor& input) {
+  RAMET_CHECK(input.defined(), "BatchNorm", "expected a tensor: got an undefined one");
   if (rank == 1)
     RAMET_CHECK(input.dim() == 2 || input.dim() == 3, "BatchNorm1d",
                 "expected 2D or 3D input (got ", input.dim(), "D input)");

@@ -62,7 +62,8 @@ struct RAMET_API BatchNormState {
   void discard();
 
  private:
-  double next_momentum();
+  double next_momentum() const;
+  void count_batch();
   Tensor synchronised(const Tensor& input);
 };
 RAMET_API void check_batch_norm_input(int rank, const Tensor& input);

@@ -6,8 +6,12 @@
 namespace ramet::nn::functional {
 namespace {
 
+// Undefined ones are the operation's to refuse.
+bool differ(const Tensor& input, const Tensor& target) {
+  return input.defined() && target.defined() && input.sizes() != target.sizes();
+}
 void warn_of_broadcast(const char* op, const Tensor& input, const Tensor& target) {
-  if (input.sizes() != target.sizes())
+  if (differ(input, target))
     RAMET_WARN("[", op, "] Using a target size (", target.sizes(),
                ") that is different to the input size (", input.sizes(),
                "). This will likely lead to incorrect results due to broadcasting. Please ensure "
@@ -32,8 +36,8 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
 }
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
                             const BinaryCrossEntropyFuncOptions& options) {
-  RAMET_CHECK(input.sizes() == target.sizes(), "binary_cross_entropy", "target size: got ",
-              target.sizes(), ", expected the input's, ", input.sizes());
+  RAMET_CHECK(!differ(input, target), "binary_cross_entropy", "target size: got ", target.sizes(),
+              ", expected the input's, ", input.sizes());
   return ramet::binary_cross_entropy(input, target, options.weight(),
                                      enumtype::reduction_get_enum(options.reduction()));
 }
@@ -44,8 +48,8 @@ Tensor binary_cross_entropy_with_logits(
     const Tensor& input, const Tensor& target, const Tensor& weight,
     const BinaryCrossEntropyWithLogitsFuncOptions::reduction_t& reduction,
     const Tensor& pos_weight) {
-  RAMET_CHECK(input.sizes() == target.sizes(), "binary_cross_entropy_with_logits",
-              "target size: got ", target.sizes(), ", expected the input's, ", input.sizes());
+  RAMET_CHECK(!differ(input, target), "binary_cross_entropy_with_logits", "target size: got ",
+              target.sizes(), ", expected the input's, ", input.sizes());
   return ramet::binary_cross_entropy_with_logits(input, target, weight, pos_weight,
                                                  enumtype::reduction_get_enum(reduction));
 }

@@ -34,8 +34,8 @@ inline bool is_narrow(ScalarType t) { return t == kHalf || t == kBFloat16; }
 /// number (comparisons, bounds, remainders) both sides are rounded to the common dtype first, as by
 /// LibTorch: half(0.1) == 0.1.
 inline Scalar rounded(const Scalar& v, ScalarType dtype) {
-  if (dtype == kHalf) return static_cast<float>(Half(v.toFloat()));
-  if (dtype == kBFloat16) return static_cast<float>(BFloat16(v.toFloat()));
+  if (dtype == kHalf) return static_cast<float>(Half(static_cast<float>(v.toDouble())));
+  if (dtype == kBFloat16) return static_cast<float>(BFloat16(static_cast<float>(v.toDouble())));
   return v;
 }
 /// Are operands of these types cast to `dtype`, the common one, before anything is computed?

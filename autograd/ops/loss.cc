@@ -20,9 +20,31 @@ void check_pair(const char* op, const Tensor& x, const Tensor& target, int64_t r
   RAMET_CHECK(reduction >= Reduction::None && reduction < Reduction::END, op, "reduction: got ",
               reduction, ", expected Reduction::None, Mean or Sum");
 }
-void check_same_shape(const char* op, const Tensor& x, const Tensor& target) {
-  RAMET_CHECK(x.sizes() == target.sizes(), op, "target size ", target.sizes(),
-              " must be the same as input size ", x.sizes());
+// Does t repeat to `sizes`?
+bool repeats_to(const Tensor& t, IntArrayRef sizes) {
+  const int64_t more = static_cast<int64_t>(sizes.size()) - t.dim();
+  if (more < 0) return false;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) != 1 && t.size(d) != sizes[static_cast<size_t>(d + more)]) return false;
+  return true;
+}
+// The target in the shape of x. As LibTorch, which looks at both without their dimensions of size
+// 1: a column may meet a row, element by element, and a smaller target is repeated.
+Tensor shaped_as(const char* op, const Tensor& x, const Tensor& target) {
+  if (same_sizes(x, target)) return target;
+  std::vector<int64_t> sizes;
+  for (const int64_t n : x.sizes())
+    if (n != 1) sizes.push_back(n);
+  const Tensor t = target.squeeze();
+  RAMET_CHECK(repeats_to(t, sizes), op, "target size ", target.sizes(),
+              " must be the same as input size ", x.sizes(), ", or repeat to it");
+  return t.expand(sizes).view(x.sizes());
+}
+Tensor times_weight(const char* op, const Tensor& loss, const std::optional<Tensor>& weight) {
+  if (!weight || !weight->defined()) return loss;
+  RAMET_CHECK(repeats_to(*weight, loss.sizes()), op, "weight: got ", describe(*weight),
+              ", expected one that repeats to ", loss.sizes());
+  return loss.mul(*weight);
 }
 // The promoted dtype, which is a floating-point one.
 ScalarType check_floating(const char* op, const Tensor& x, const Tensor& target) {
@@ -139,12 +161,12 @@ Tensor huber_loss(const Tensor& x, const Tensor& target, int64_t reduction, doub
   return reduced(bent_loss("HuberLossBackward0", x, target, delta, 1), reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& given,
                             const std::optional<Tensor>& weight, int64_t reduction) {
   const char* op = "binary_cross_entropy";
-  check_pair(op, x, target, reduction);
-  check_same_shape(op, x, target);
-  check_floating(op, x, target);
+  check_pair(op, x, given, reduction);
+  check_floating(op, x, given);
+  const Tensor target = shaped_as(op, x, given);
   {
     const NoGradGuard off;
     // A NaN is let through, as by LibTorch.
@@ -175,18 +197,19 @@ Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
                     return r;
                   });
   }
-  if (weight && weight->defined()) loss = loss.mul(*weight);
-  return reduced(loss, reduction);
+  return reduced(times_weight(op, loss, weight), reduction);
 }
 
-Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
+Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& target,
                                         const std::optional<Tensor>& weight,
                                         const std::optional<Tensor>& pos_weight,
                                         int64_t reduction) {
   const char* op = "binary_cross_entropy_with_logits";
-  check_pair(op, x, target, reduction);
-  check_same_shape(op, x, target);
-  check_floating(op, x, target);
+  check_pair(op, given, target, reduction);
+  check_floating(op, given, target);
+  RAMET_CHECK(repeats_to(given, target.sizes()), op, "target size ", target.sizes(),
+              " must be the same as input size ", given.sizes(), ", or what that repeats to");
+  const Tensor x = same_sizes(given, target) ? given : given.expand(target.sizes());
   // (1 - t) x - l log sigmoid(x), l = 1 + (pos_weight - 1) t, and -log sigmoid(x) =
   // log1p(exp(-|x|)) + max(-x, 0)
   Tensor loss;
@@ -230,8 +253,7 @@ Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target,
                     return r;
                   });
   }
-  if (weight && weight->defined()) loss = loss.mul(*weight);
-  return reduced(loss, reduction);
+  return reduced(times_weight(op, loss, weight), reduction);
 }
 
 Tensor kl_div(const Tensor& x, const Tensor& target, int64_t reduction, bool log_target) {

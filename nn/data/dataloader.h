@@ -114,13 +114,13 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
     RAMET_CHECK(options_.enforce_ordering || options_.workers <= 1, "DataLoader",
                 "save: got batches in no fixed order from ", options_.workers,
                 " workers, expected enforce_ordering");
+    serialize::OutputArchive order;
+    if (active_) save_order(order);
     archive.write("in_epoch", IValue(active_));
     if (!active_) return;
     archive.write("delivered", IValue(static_cast<int64_t>(delivered_)));
     archive.write("seed", IValue(static_cast<int64_t>(epoch_seed_)));
     archive.write("batch_size", IValue(static_cast<int64_t>(options_.batch_size)));
-    serialize::OutputArchive order;
-    save_order(order);
     archive.write("order", order);
   }
   void load(serialize::InputArchive& archive) {
@@ -141,10 +141,11 @@ template <class Dataset, class Batch, class BatchRequest> class DataLoaderBase {
                 " as when the position was saved");
     serialize::InputArchive order;
     archive.read("order", order);
-    const auto delivered = static_cast<uint64_t>(number("delivered"));
+    const auto delivered = static_cast<uint64_t>(number("delivered")),
+               seed = static_cast<uint64_t>(number("seed"));
     load_order(order, delivered);
     delivered_ = delivered;
-    epoch_seed_ = static_cast<uint64_t>(number("seed"));
+    epoch_seed_ = seed;
     resumed_ = active_ = true;
     ++epoch_;
   }
@@ -262,8 +263,9 @@ class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::Bat
     sampler_.reset(std::nullopt);
     if constexpr (kCopies) epoch_start_ = sampler_;
   }
-  std::optional<BatchRequestType> get_batch_request() override {
-    auto request = sampler_.next(this->options_.batch_size);
+  std::optional<BatchRequestType> get_batch_request() override { return request_from(sampler_); }
+  std::optional<BatchRequestType> request_from(Sampler& sampler) {
+    auto request = sampler.next(this->options_.batch_size);
     if (!request || (request->size() < this->options_.batch_size && this->options_.drop_last))
       return std::nullopt;
     return request;
@@ -285,11 +287,19 @@ class StatelessDataLoader : public DataLoaderBase<Dataset, typename Dataset::Bat
                     examples.toInt() == static_cast<int64_t>(*examples_),
                 "DataLoader", "dataset: got ", *examples_, " examples, expected ", examples.toInt(),
                 " as when the position was saved");
-    sampler_.load(archive);
-    if constexpr (kCopies) epoch_start_ = sampler_;
+    // Played forward on a copy, where it can be copied: an Error leaves the loader as it was.
+    using Played = std::conditional_t<kCopies, Sampler, Sampler&>;
+    Played sampler = sampler_;
+    sampler.load(archive);
+    std::optional<Sampler> start;
+    if constexpr (kCopies) start = sampler;
     for (uint64_t i = 0; i < delivered; ++i) {
-      RAMET_CHECK(get_batch_request(), "DataLoader", "load: the epoch ended after ", i,
+      RAMET_CHECK(request_from(sampler), "DataLoader", "load: the epoch ended after ", i,
                   " batches, expected at least ", delivered);
+    }
+    if constexpr (kCopies) {
+      sampler_ = std::move(sampler);
+      epoch_start_ = std::move(start);
     }
   }
 

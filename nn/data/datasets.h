@@ -173,7 +173,10 @@ class SharedBatchDataset : public BatchDataset<SharedBatchDataset<UnderlyingData
   const UnderlyingDataset& operator*() const { return *dataset_; }
   UnderlyingDataset* operator->() { return dataset_.get(); }
   const UnderlyingDataset* operator->() const { return dataset_.get(); }
+  /// Stateful ones only.
   void reset() { dataset_->reset(); }
+  void save(serialize::OutputArchive& archive) const { dataset_->save(archive); }
+  void load(serialize::InputArchive& archive) { dataset_->load(archive); }
 
  private:
   std::shared_ptr<UnderlyingDataset> dataset_;

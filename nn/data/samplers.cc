@@ -154,9 +154,11 @@ void DistributedRandomSampler::save(serialize::OutputArchive& archive) const {
   write_count(archive, "index", index_);
 }
 void DistributedRandomSampler::load(serialize::InputArchive& archive) {
-  epoch_ = read_count(archive, "epoch", SIZE_MAX >> 1);
+  const size_t epoch = read_count(archive, "epoch", SIZE_MAX >> 1),
+               index = read_count(archive, "index", size_ == 0 ? 0 : local_sample_count());
+  epoch_ = epoch;
   reset();
-  index_ = read_count(archive, "index", indices_.size());
+  index_ = index;
 }
 
 DistributedSequentialSampler::DistributedSequentialSampler(size_t size, size_t num_replicas,

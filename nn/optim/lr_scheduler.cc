@@ -127,6 +127,9 @@ bool ReduceLROnPlateauScheduler::is_better(double metric) const {
 
 void ReduceLROnPlateauScheduler::step(float metric) {
   capture::refuse("ReduceLROnPlateauScheduler", "the metric is a number of the host");
+  RAMET_CHECK(optimizer_.param_groups().size() == min_lrs_.size(), "ReduceLROnPlateau",
+              "the optimizer has other parameter groups now: got ",
+              optimizer_.param_groups().size(), ", expected ", min_lrs_.size());
   ++count_;
   if (is_better(metric)) {
     best_ = metric;

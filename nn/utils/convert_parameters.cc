@@ -7,6 +7,8 @@ namespace {
 
 void check_devices(const char* op, const std::vector<Tensor>& parameters) {
   for (const Tensor& p : parameters)
+    RAMET_CHECK(p.defined(), op, "expected tensors: got an undefined one");
+  for (const Tensor& p : parameters)
     RAMET_CHECK(p.device() == parameters[0].device(), op,
                 "Found two parameters on different devices, this is currently not supported: ",
                 describe(parameters[0]), " and ", describe(p));
@@ -25,8 +27,8 @@ void vector_to_parameters(const Tensor& vec, const std::vector<Tensor>& paramete
   check_devices("vector_to_parameters", parameters);
   int64_t total = 0;
   for (const Tensor& p : parameters) total += p.numel();
-  RAMET_CHECK(vec.dim() == 1 && vec.numel() == total, "vector_to_parameters", "vector: got ",
-              describe(vec), ", expected ", total, " elements");
+  RAMET_CHECK(vec.defined() && vec.dim() == 1 && vec.numel() == total, "vector_to_parameters",
+              "vector: got ", describe(vec), ", expected ", total, " elements");
   int64_t at = 0;
   for (const Tensor& p : parameters) {
     p.set_data(vec.slice(0, at, at + p.numel()).view_as(p).data());

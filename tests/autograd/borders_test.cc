@@ -229,6 +229,7 @@ TEST(Borders, SixteenBitsInEveryForm) {
     EXPECT_EQ(bits(eq_out(out, x, wide)), "11");
     EXPECT_EQ(bits(eq(wide, x)), "11");
     EXPECT_EQ(bits(x.ne(wide)), "00");
+    EXPECT_EQ(bits(x.lt(1e300)), "11");
     EXPECT_EQ(bits(remainder(x, 0.1)), "00");
     EXPECT_EQ(bits(remainder(x, wide)), "00");
     EXPECT_EQ(bits(fmod(x, 0.1)), "00");

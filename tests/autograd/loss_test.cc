@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/comparison.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
@@ -269,9 +271,48 @@ TEST(Loss, AsPyTorch) {
       error_of([&] { binary_cross_entropy(constant({2}), constant({1})); }).find("between 0 and 1"),
       std::string::npos);
   EXPECT_NE(error_of([&] {
-              binary_cross_entropy(a, constant({1}));
-            }).find("target size [1] must be the same as input size [3]"),
+              binary_cross_entropy(a, constant({1, 0}));
+            }).find("target size [2] must be the same as input size [3]"),
             std::string::npos);
+}
+
+// The functions, unlike the modules, take a target of another shape: LibTorch leaves out dimensions
+// of size 1 on both sides and repeats the target. The gradient has the target's shape.
+TEST(Loss, BinaryTargetsOfAnotherShape) {
+  const Tensor p = varied_leaf({4, 1}).sigmoid().detach(),
+               t = varied_leaf({4}, 3).sigmoid().detach();
+  const auto plain = [](const Tensor& x, const Tensor& y) {  // one shape
+    return binary_cross_entropy(x, y, {}, Reduction::None);
+  };
+  const Tensor loss = plain(p, t);
+  EXPECT_EQ(loss.sizes(), IntArrayRef({4, 1}));
+  EXPECT_TRUE(equal(loss, plain(p, t.view({4, 1}))));
+  EXPECT_TRUE(equal(plain(p.view({1, 4}), t.view({4, 1})), loss.view({1, 4})));
+  EXPECT_EQ(binary_cross_entropy(full({200, 1}, .5), zeros({200})).dim(), 0);
+  const Tensor rows = varied_leaf({3, 4}, 5).sigmoid().detach();
+  EXPECT_TRUE(equal(plain(rows, t), plain(rows, t.expand({3, 4}))));
+  EXPECT_TRUE(equal(plain(rows, t[0]), plain(rows, t[0].expand({3, 4}))));
+  EXPECT_THROW(plain(t, rows), Error);
+  EXPECT_THROW(plain(rows, varied_leaf({3, 1})), Error);  // [3] does not repeat to [3, 4]
+  EXPECT_THROW(binary_cross_entropy(p, t, ones({4})), Error);
+  EXPECT_EQ(binary_cross_entropy(p, t, ones({4, 1})).dim(), 0);
+  for (int64_t reduction : {Reduction::None, Reduction::Mean}) {
+    expect_derivatives(
+        [=](const In& v) {
+          return binary_cross_entropy(v[0].sigmoid(), v[1].sigmoid(), {}, reduction);
+        },
+        {varied_leaf({4, 1}), varied_leaf({4}, 3)});
+    // With logits it is the input that is repeated.
+    expect_derivatives(
+        [=](const In& v) {
+          return binary_cross_entropy_with_logits(v[0], v[1], {}, {}, reduction);
+        },
+        {varied_leaf({4}), varied_leaf({3, 4}, 3)});
+  }
+  EXPECT_TRUE(
+      equal(binary_cross_entropy_with_logits(t, rows, {}, {}, Reduction::None),
+            binary_cross_entropy_with_logits(t.expand({3, 4}), rows, {}, {}, Reduction::None)));
+  EXPECT_THROW(binary_cross_entropy_with_logits(rows, t), Error);
 }
 
 TEST(Loss, Derivatives) {

@@ -3,6 +3,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/norm.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/unary.h"
@@ -53,6 +54,41 @@ TEST(BatchNorm, ChecksItsInput) {
   EXPECT_ERROR_TEXT(BatchNorm2d(2)(ones({2, 2})), "expected 4D input (got 2D input)");
   EXPECT_ERROR_TEXT(BatchNorm1d(2)(ones({1, 2})),
                     "Expected more than 1 value per channel when training, got input size [1, 2]");
+}
+
+// What is refused has left no trace in the module.
+TEST(BatchNorm, ARefusedBatchIsNotCounted) {
+  for (const bool momentum : {true, false}) {
+    BatchNormOptions options(2);
+    if (!momentum) options.momentum(nullopt);
+    BatchNorm1d norm(options);
+    BatchNormReLUMaxPool2d fused(options);
+    const auto state = [&] {
+      std::vector<double> all;
+      for (const auto& b : {norm->buffers(), fused->buffers()})
+        for (const Tensor& t : b)
+          for (const double v : values(t)) all.push_back(v);
+      return all;
+    };
+    norm(sines(8).to(kFloat).view({4, 2}));
+    fused(sines(64).to(kFloat).view({2, 2, 4, 4}));
+    const auto before = state();
+    EXPECT_THROW(norm(ones({1, 2})), Error);  // one value per channel
+    EXPECT_THROW(norm(ones({4, 3})), Error);  // other channels
+    EXPECT_THROW(norm(ones({4, 2}, kLong)), Error);
+    EXPECT_THROW(norm(Tensor()), Error);
+    EXPECT_THROW(fused(ones({1, 2, 1, 1})), Error);
+    EXPECT_THROW(fused(ones({2, 3, 4, 4})), Error);
+    EXPECT_EQ(state(), before);
+    norm(sines(8).to(kFloat).view({4, 2}));
+    EXPECT_EQ(norm->num_batches_tracked.item<int64_t>(), 2);
+  }
+}
+
+TEST(BatchNorm, NothingInEvaluationNeedsNoStatistics) {  // as in LibTorch
+  EXPECT_EQ(batch_norm(zeros({0, 3}), {}, {}, {}, {}, false, .1, 1e-5, false).sizes(),
+            IntArrayRef({0, 3}));
+  EXPECT_THROW(batch_norm(zeros({1, 3}), {}, {}, {}, {}, false, .1, 1e-5, false), Error);
 }
 
 TEST(BatchNorm, WithReluAndPoolAgreesWithTheThreeModules) {

@@ -180,6 +180,14 @@ TEST(Layers, Losses) {
                   .item<double>(),
               0.9292647925460683, 1e-14);
   EXPECT_ERROR_TEXT(BCELoss()(a, doubles({1})), "target size: got [1]");
+  EXPECT_ERROR_TEXT(BCELoss()(ones({200, 1}), ones({200})), "target size: got [200]");
+  EXPECT_ERROR_TEXT(BCEWithLogitsLoss()(ones({2, 3}), ones({3})), "target size: got [3]");
+  const Tensor none;  // refused, not read
+  EXPECT_THROW(BCELoss()(a, none), Error);
+  EXPECT_THROW(BCEWithLogitsLoss()(none, a), Error);
+  EXPECT_THROW(MSELoss()(none, a), Error);
+  EXPECT_THROW(L1Loss()(a, none), Error);
+  EXPECT_THROW(SmoothL1Loss()(a, none), Error);
   CrossEntropyLoss copied(
       std::dynamic_pointer_cast<CrossEntropyLossImpl>(CrossEntropyLoss(options)->clone()));
   EXPECT_TRUE(same_bits(copied->weight, weight));

@@ -84,6 +84,11 @@ TEST(ReduceLROnPlateau, AsInLibTorch) {
   }
   EXPECT_EQ(rates, (std::vector<double>{1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25}));
   EXPECT_ERROR_TEXT(Plateau(optimizer, Plateau::min, 1.5f), "Factor should be < 1.0");
+  // A group that came later has no smallest rate.
+  optimizer.add_param_group(OptimizerParamGroup({ones({1}).requires_grad_()}));
+  for (int i = 0; i < 5; ++i)
+    EXPECT_ERROR_TEXT(scheduler.step(0.9f), "other parameter groups now: got 2, expected 1");
+  EXPECT_EQ(lr_of(optimizer), 0.25);
 }
 
 }  // namespace

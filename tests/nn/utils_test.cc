@@ -73,6 +73,12 @@ TEST(ClipGrad, GradientsAreScaledAtOnce) {
   for (size_t i = 0; i < flat.size(); ++i) EXPECT_TRUE(flat[i].equal(loose[i])) << i;
 }
 
+TEST(ClipGrad, UndefinedTensorsAreRefused) {
+  EXPECT_THROW(parameters_to_vector({ones({2}), Tensor()}), Error);
+  EXPECT_THROW(vector_to_parameters(Tensor(), {ones({2})}), Error);
+  EXPECT_THROW(get_total_norm({Tensor()}), Error);
+}
+
 TEST(ClipGrad, NonFinite) {
   std::vector<Tensor> p = with_gradients();
   p[0].grad().select(0, 1).fill_(std::numeric_limits<double>::infinity());

@@ -20,7 +20,11 @@ bool is_channels_last(const TensorBase& t) {
 
 Tensor empty_channels_last(int64_t n, int64_t c, int64_t h, int64_t w, ScalarType dtype,
                            Device device) {
-  const int64_t sizes[] = {n, c, h, w}, strides[] = {h * w * c, 1, w * c, c};
+  // Sizes are checked below: until then a product may wrap.
+  const auto times = [](int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  };
+  const int64_t sizes[] = {n, c, h, w}, strides[] = {times(times(h, w), c), 1, times(w, c), c};
   Tensor t(TensorBase::empty_strided(sizes, strides, dtype, device));
   if (!t.raw_contiguous()) t->flags |= TensorImpl::kInternalLayout;
   return t;

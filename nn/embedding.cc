@@ -18,6 +18,8 @@ void EmbeddingImpl::reset() {
   if (options.max_norm()) throw NotImplementedError("[Embedding] max_norm is not implemented");
   if (options.sparse())
     throw NotImplementedError("[Embedding] sparse gradients are not implemented");
+  RAMET_CHECK(rows >= 0 && cols >= 0, "Embedding", "num_embeddings and embedding_dim: got ", rows,
+              " and ", cols, ", expected 0 or more");
   if (options.padding_idx()) {
     const int64_t index = *options.padding_idx();
     RAMET_CHECK(index >= -rows && index < rows, "Embedding",

@@ -22,13 +22,16 @@ double kaiming_std(const Tensor& tensor, double a, const FanModeType& mode,
 
 double xavier_std(const Tensor& tensor, double gain) {
   const auto [in, out] = _calculate_fan_in_and_fan_out(tensor);
-  return gain * std::sqrt(2.0 / static_cast<double>(in + out));
+  return gain * std::sqrt(2.0 / (static_cast<double>(in) + static_cast<double>(out)));
 }
 
-// An initialiser that computes its values one by one does so in double on the host.
-Tensor assign(const Tensor& tensor, const std::vector<double>& values) {
+// An initialiser that computes its values one by one does so in double on the host: write(p) gets
+// as many zeros as the tensor has elements.
+template <class Write> Tensor assign(const Tensor& tensor, const Write& write) {
   const Tensor host(TensorBase::empty(tensor.sizes(), kDouble, Device(kCPU, 0)));
-  std::copy(values.begin(), values.end(), static_cast<double*>(host.ptr()));
+  auto* const values = static_cast<double*>(host.ptr());
+  std::fill_n(values, host.numel(), 0.0);
+  write(values);
   tensor.copy_(host);
   return tensor;
 }
@@ -83,9 +86,9 @@ Tensor eye_(Tensor matrix) {
               describe(matrix));
   const NoGradGuard off;
   const int64_t rows = matrix.size(0), cols = matrix.size(1);
-  std::vector<double> values(static_cast<size_t>(rows * cols));
-  for (int64_t i = 0; i < std::min(rows, cols); ++i) values[static_cast<size_t>(i * cols + i)] = 1;
-  return assign(matrix, values);
+  return assign(matrix, [&](double* values) {
+    for (int64_t i = 0; i < std::min(rows, cols); ++i) values[i * cols + i] = 1;
+  });
 }
 
 Tensor dirac_(Tensor tensor) {
@@ -98,11 +101,10 @@ Tensor dirac_(Tensor tensor) {
     centre = centre * tensor.size(d) + tensor.size(d) / 2;
     block *= tensor.size(d);
   }
-  std::vector<double> values(static_cast<size_t>(tensor.numel()));
-  if (block > 0)
-    for (int64_t i = 0; i < std::min(out, in); ++i)
-      values[static_cast<size_t>((i * in + i) * block + centre)] = 1;
-  return assign(tensor, values);
+  return assign(tensor, [&](double* values) {
+    for (int64_t i = 0; block > 0 && i < std::min(out, in); ++i)
+      values[(i * in + i) * block + centre] = 1;
+  });
 }
 
 Tensor orthogonal_(Tensor tensor, double gain) {
@@ -130,13 +132,12 @@ Tensor orthogonal_(Tensor tensor, double gain) {
       for (int64_t k = 0; k < length; ++k) a[k] *= scale;
     }
   }
-  std::vector<double> values(v.size());
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c)
-      values[static_cast<size_t>(r * cols + c)] =
-          gain * (rows <= cols ? v[static_cast<size_t>(r * length + c)]
-                               : v[static_cast<size_t>(c * length + r)]);
-  return assign(tensor, values);
+  return assign(tensor, [&](double* values) {
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < cols; ++c)
+        values[r * cols + c] = gain * (rows <= cols ? v[static_cast<size_t>(r * length + c)]
+                                                    : v[static_cast<size_t>(c * length + r)]);
+  });
 }
 
 Tensor sparse_(Tensor tensor, double sparsity, double std) {
@@ -146,6 +147,7 @@ Tensor sparse_(Tensor tensor, double sparsity, double std) {
               ", expected a fraction in [0, 1]");
   const NoGradGuard off;
   const int64_t rows = tensor.size(0), cols = tensor.size(1);
+  if (tensor.numel() == 0) return tensor;
   const auto zeros = static_cast<int64_t>(std::ceil(sparsity * static_cast<double>(rows)));
   std::vector<double> values = drawn_normal(rows, cols, std, tensor);
   const std::vector<double> keys = drawn_normal(rows, cols, 1, tensor);
@@ -158,7 +160,7 @@ Tensor sparse_(Tensor tensor, double sparsity, double std) {
     for (int64_t i = 0; i < zeros; ++i)
       values[static_cast<size_t>(order[static_cast<size_t>(i)] * cols + c)] = 0;
   }
-  return assign(tensor, values);
+  return assign(tensor, [&](double* to) { std::copy(values.begin(), values.end(), to); });
 }
 
 Tensor kaiming_uniform_(Tensor tensor, double a, FanModeType mode, NonlinearityType nonlinearity) {

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "runtime/checked_size.h"
+
 namespace ramet {
 namespace parallel {
 
@@ -31,9 +33,9 @@ std::vector<std::vector<size_t>> plan_buckets(const std::vector<BucketItem>& ite
                 ", expected 0 or more");
     Open& o = open[{items[i].device, items[i].dtype}];
     auto limit = [&] { return limits[std::min(o.closed, limits.size() - 1)]; };
-    if (rule == GroupRule::ours && o.bytes + items[i].bytes > limit()) close(o);
+    if (rule == GroupRule::ours && items[i].bytes > limit() - o.bytes) close(o);
     o.members.push_back(i);
-    o.bytes += items[i].bytes;
+    o.bytes = checked_add("plan_buckets", "bytes of a group", o.bytes, items[i].bytes);
     if (rule == GroupRule::upstream && o.bytes >= limit()) close(o);
   }
   for (auto& [key, o] : open) close(o);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "runtime/array_ref.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 namespace parallel {
@@ -55,7 +56,7 @@ std::vector<int64_t> Split::cut(const char* op, int64_t extent, size_t devices,
     for (int64_t s : sizes_) {
       RAMET_CHECK(s >= 0, op, "chunk_sizes: got ", IntArrayRef(sizes_),
                   ", expected sizes of 0 or more");
-      sum += s;
+      sum = checked_add(op, "sum of chunk_sizes", sum, s);
     }
     RAMET_CHECK(sum == extent, op,
                 "chunk_sizes must sum exactly to the extent of the scattered dimension: got ",
@@ -71,8 +72,9 @@ std::vector<int64_t> Split::cut(const char* op, int64_t extent, size_t devices,
   if (extent == 0) return std::vector<int64_t>(parity == Parity::upstream ? devices : 1, 0);
   std::vector<int64_t> sizes;
   if (rule_ == Rule::kChunk) {
-    const int64_t each = (extent + n - 1) / n;
-    for (int64_t at = 0; at < extent; at += each) sizes.push_back(std::min(each, extent - at));
+    const int64_t each = ceil_div(extent, n);
+    for (int64_t left = extent; left > 0; left -= sizes.back())
+      sizes.push_back(std::min(each, left));
   } else {
     const int64_t pieces = std::min(extent, n);
     for (int64_t i = 0; i < pieces; ++i)

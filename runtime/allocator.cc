@@ -1,6 +1,7 @@
 #include "runtime/allocator.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <new>
 #include <string>
 
+#include "runtime/checked_size.h"
 #include "runtime/debug_memory.h"
 #include "runtime/gpu.h"
 #include "runtime/pool.h"
@@ -136,6 +138,19 @@ void set_memory_limit(Device device, int64_t bytes) {
 void empty_cache() {
   cache().clear();
   if (gpu::Library* gpus = gpu::library()) gpus->empty_cache();
+}
+
+void check_room(const char* op, const char* what, uint64_t count, uint64_t each) {
+  const Counters& c = g_counters[0];
+  const int64_t limit = c.limit.load(std::memory_order_relaxed);
+  static const auto machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t room =
+      limit ? static_cast<uint64_t>(std::max<int64_t>(limit - c.current.load(), 0)) : machine;
+  if (RAMET_LIKELY(count <= room / each)) return;
+  throw OutOfMemoryError("[" + std::string(op) + "] " + what + ": got " + std::to_string(count) +
+                         ", expected at most " + std::to_string(room / each) + ", for which " +
+                         std::to_string(room) + " bytes of memory are left");
 }
 
 namespace detail {

@@ -6,8 +6,8 @@
 
 namespace ramet {
 
-/// a / b rounded up, right for every a >= 0 and b > 0 (a + b - 1 may be more than an int64).
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+/// a / b rounded up, right for every a and b > 0 (a + b - 1 may be more than an int64).
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 /// a + b, or an Error of `op` that says that `what` is more than an int64 holds.
 inline int64_t checked_add(const char* op, const char* what, int64_t a, int64_t b) {
@@ -24,5 +24,16 @@ inline int64_t checked_mul(const char* op, const char* what, int64_t a, int64_t 
               " is more than an int64 holds");
   return product;
 }
+
+/// The stride of every step-th place along a dimension. More than an int64 holds it only where one
+/// place is left, or none: such strides are never used, and this one stays as it is.
+inline int64_t stepped_stride(int64_t stride, int64_t step) {
+  int64_t product;
+  return __builtin_mul_overflow(stride, step, &product) ? stride : product;
+}
+
+/// An OutOfMemoryError where a list of `count` items of `each` bytes is more than the memory limit
+/// of cpu:0 leaves, or than the machine has. For lists on the host that are as long as a user says.
+RAMET_API void check_room(const char* op, const char* what, uint64_t count, uint64_t each);
 
 }  // namespace ramet

@@ -23,14 +23,15 @@ int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
   for (size_t i = 0; i < sizes.size(); ++i)
     RAMET_CHECK(sizes[i] >= 0, "empty", "Trying to create tensor with negative dimension ",
                 sizes[i], ": got ", sizes, ", expected sizes of 0 or more");
+  // Zeros count as ones: the product of some extents of an empty tensor is no surprise to anybody.
   int64_t numel = 1;
+  bool any = true;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (__builtin_mul_overflow(numel, sizes[i], &numel)) {
-      if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
-      fail("empty", "sizes: got ", sizes, ", expected fewer than 2^63 elements");
-    }
+    any &= sizes[i] != 0;
+    RAMET_CHECK(!__builtin_mul_overflow(numel, std::max<int64_t>(sizes[i], 1), &numel), "empty",
+                "sizes: got ", sizes, ", expected fewer than 2^63 elements");
   }
-  if (numel == 0) return 0;
+  if (!any) return 0;
   int64_t bytes;
   RAMET_CHECK(!__builtin_mul_overflow(numel, static_cast<int64_t>(item_size(dtype)), &bytes),
               "empty", "sizes: got ", sizes, " of ", short_name_of(dtype),
@@ -38,7 +39,7 @@ int64_t checked_numel(IntArrayRef sizes, ScalarType dtype) {
   return numel;
 }
 
-// Row-major. The product of an empty tensor's extents may wrap: such strides are never used.
+// Row-major. Sizes that were not checked yet may wrap.
 void set_contiguous_strides(const int64_t* sizes, int rank, int64_t* strides) {
   uint64_t stride = 1;
   for (int i = rank; i-- > 0;) {
@@ -227,9 +228,13 @@ TensorImpl* TensorBase::shallow_impl() const {
 TensorImpl* TensorBase::view_impl(IntArrayRef sizes, IntArrayRef strides, int64_t offset) const {
   if (RAMET_UNLIKELY(tls.capturing)) capture::used(p_);
   int64_t numel = 1;
-  bool wrapped = false;
-  for (int64_t n : sizes) wrapped |= __builtin_mul_overflow(numel, n, &numel);
-  if (RAMET_UNLIKELY(wrapped)) numel = checked_numel(sizes, p_->dtype);
+  bool wrapped = sizes.size() > static_cast<size_t>(kMaxRank), any = true;
+  for (int64_t n : sizes) {
+    wrapped |= __builtin_mul_overflow(numel, n | (n == 0), &numel);
+    any &= n != 0;
+  }
+  if (RAMET_UNLIKELY(wrapped)) checked_numel(sizes, p_->dtype);  // refuses them
+  if (!any) numel = 0;
   auto* t = new (pool::allocate(sizeof(TensorImpl)))
       TensorImpl(p_->dtype, p_->device, static_cast<int>(sizes.size()), p_->storage);
   add_ref(p_->storage->refs);

@@ -8,6 +8,7 @@
 #include "autograd/ops/index_front.h"
 #include "kernels/fill.h"
 #include "runtime/capture.h"
+#include "runtime/checked_size.h"
 #include "runtime/pinned.h"
 #include "runtime/storage_ref.h"
 
@@ -152,14 +153,14 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
               " by ", step);
   int64_t n;
   if (whole) {
-    const auto gap = static_cast<unsigned __int128>(
-        d > 0 ? static_cast<__int128>(end.toLong()) - start.toLong()
-              : static_cast<__int128>(start.toLong()) - end.toLong());
-    const auto stride = static_cast<unsigned __int128>(
-        d > 0 ? static_cast<__int128>(step.toLong()) : -static_cast<__int128>(step.toLong()));
-    const auto count = (gap + stride - 1) / stride;
-    RAMET_CHECK(count <= static_cast<unsigned __int128>(INT64_MAX), "arange",
-                "invalid size, possible overflow: got ", start, " to ", end, " by ", step);
+    // Doubles have rounded: 2^63 - 1 may lie behind an end of 2^63 - 2 that looks equal.
+    __int128 gap = static_cast<__int128>(end.toLong()) - start.toLong(), stride = step.toLong();
+    if (stride < 0) gap = -gap, stride = -stride;
+    RAMET_CHECK(gap >= 0, "arange", "upper bound and lower bound inconsistent with step sign: got ",
+                start, " to ", end, " by ", step);
+    const __int128 count = gap / stride + (gap % stride != 0);
+    RAMET_CHECK(count <= INT64_MAX, "arange", "invalid size, possible overflow: got ", start,
+                " to ", end, " by ", step);
     n = static_cast<int64_t>(count);
   } else {
     const double count = std::ceil((b - a) / d);
@@ -167,12 +168,11 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step,
                 end, " by ", step);
     n = static_cast<int64_t>(count);
   }
+  // An Error where a number is none of an int64.
+  const int64_t first = is_integral(dtype) ? start.to<int64_t>() : 0,
+                apart = is_integral(dtype) ? step.to<int64_t>() : 0;
   Tensor t = fresh("arange", {n}, options.dtype(dtype));
-  kernels::ArangeArgs k{t.ptr(), n, a, d, 0, 0, dtype};
-  if (is_integral(dtype)) {
-    k.istart = whole ? start.toLong() : static_cast<int64_t>(a);
-    k.istep = whole ? step.toLong() : static_cast<int64_t>(d);
-  }
+  const kernels::ArangeArgs k{t.ptr(), n, a, d, first, apart, dtype};
   if (n) kernels::arange(t.stream(), k);
   return finished(std::move(t), options);
 }
@@ -219,8 +219,9 @@ Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
               m);
   Tensor t = fresh("eye", {n, m}, options);
   fill_values(t, 0);
+  if (t.numel() == 0) return finished(std::move(t), options);
   const int64_t length[] = {std::min(n, m)}, stride[] = {m + 1};
-  if (length[0]) fill_values(TensorBase(t.view_impl(length, stride, 0)), 1);
+  fill_values(TensorBase(t.view_impl(length, stride, 0)), 1);
   return finished(std::move(t), options);
 }
 
@@ -280,21 +281,27 @@ Tensor over_blob(void* data, IntArrayRef sizes, IntArrayRef strides, int64_t off
   RAMET_CHECK(sizes.size() == strides.size(), "from_blob", "strides: got ", strides.size(),
               " of them, expected ", sizes.size(), " as there are sizes");
   RAMET_CHECK(offset >= 0, "from_blob", "storage_offset: got ", offset, ", expected 0 or more");
-  int64_t extent = 1 + offset;
   bool any = true;
   for (size_t d = 0; d < sizes.size(); ++d) {
     RAMET_CHECK(sizes[d] >= 0 && strides[d] >= 0, "from_blob", "got sizes ", sizes, " and strides ",
                 strides, ", expected none negative");
     any = any && sizes[d] > 0;
-    extent += (sizes[d] - 1) * strides[d];
   }
   RAMET_CHECK(data || !any, "from_blob", "got a null pointer for sizes ", sizes);
   const ScalarType dtype = options.dtype();
-  const size_t bytes = any ? static_cast<size_t>(extent) * item_size(dtype) : 0;
+  constexpr const char* kWhat = "elements that sizes, strides and storage_offset reach";
+  int64_t extent = any ? checked_add("from_blob", kWhat, offset, 1) : 0, count = 1;
+  for (int64_t s : sizes)
+    count = checked_mul("from_blob", "elements", count, std::max<int64_t>(s, 1));
+  for (size_t d = 0; any && d < sizes.size(); ++d)
+    extent = checked_add("from_blob", kWhat, extent,
+                         checked_mul("from_blob", kWhat, sizes[d] - 1, strides[d]));
+  const auto width = static_cast<int64_t>(item_size(dtype));
+  const auto bytes = static_cast<size_t>(checked_mul("from_blob", "bytes", extent, width));
+  const int64_t start = any ? offset * width : 0;
   const StorageRef storage(
       Storage::foreign(data, bytes, resolve(options.device()), std::move(deleter)));
-  Tensor t(TensorBase::over(storage.get(), offset * static_cast<int64_t>(item_size(dtype)), sizes,
-                            strides, dtype));
+  Tensor t(TensorBase::over(storage.get(), start, sizes, strides, dtype));
   return finished(std::move(t), options);
 }
 
@@ -327,6 +334,8 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   RAMET_CHECK(self.scalar_type() == kLong, "one_hot",
               "is only applicable to index tensor of type int64: got ", describe(self));
   const NoGradGuard constants;
+  RAMET_CHECK(classes >= -1, "one_hot", "num_classes: got ", classes,
+              ", expected a positive number, or -1 for one behind the largest value");
   int64_t low = 0, high = classes - 1;
   // Given the number of classes, a GPU is not waited for: Note [Errors in data]. Nor is a value
   // looked at that a capture will compute.
@@ -336,7 +345,7 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
   if (classes == -1) {
     RAMET_CHECK(self.numel() > 0, "one_hot",
                 "Can not infer total number of classes from empty tensor.");
-    classes = high + 1;
+    classes = checked_add("one_hot", "number of classes", high, 1);
   }
   RAMET_CHECK(classes > 0 || self.numel() == 0, "one_hot", "num_classes should be positive: got ",
               classes);

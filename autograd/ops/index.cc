@@ -7,6 +7,7 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/index_front.h"
 #include "autograd/ops/view.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -272,7 +273,7 @@ Tensor repeat(const Tensor& self, IntArrayRef repeats) {
                 ", expected no negative number");
     split.push_back(1), split.push_back(n);
     wide.push_back(repeats[d]), wide.push_back(n);
-    out.push_back(repeats[d] * n);
+    out.push_back(checked_mul("repeat", "size", repeats[d], n));
   }
   const Tensor spread = self.reshape(split).expand(wide);
   return spread.clone(MemoryFormat::Contiguous).reshape(out);

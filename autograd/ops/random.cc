@@ -328,9 +328,9 @@ Tensor& Tensor::bernoulli_(const Tensor& p, std::optional<Generator> generator) 
 Tensor& Tensor::random_(int64_t from, std::optional<int64_t> to,
                         std::optional<Generator> generator) const {
   check_defined("random_", *this);
-  const int64_t last = to ? *to - 1 : largest(scalar_type());
   if (to) check_range("random_", from, *to, scalar_type());
-  else if (from != last) check_range("random_", from, last, scalar_type());
+  const int64_t last = to ? *to - 1 : largest(scalar_type());
+  if (!to && from != last) check_range("random_", from, last, scalar_type());
   return in_place("random_", "RandomBackward0", *this,
                   [&] { integers_into(*this, from, last, given(generator)); });
 }

@@ -6,6 +6,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/out_front.h"
 #include "autograd/ops/view.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -56,7 +57,8 @@ Join plan(const char* op, TensorList tensors, int64_t dim) {
                   "Sizes of tensors must match except in dimension ", j.dim, ". Expected size ",
                   model->size(d), " but got size ", t.size(d), " for tensor number ", i,
                   " in the list.");
-    j.shape[static_cast<size_t>(j.dim)] += t.size(j.dim);
+    int64_t& joined = j.shape[static_cast<size_t>(j.dim)];
+    joined = checked_add(op, "sizes of the joined dimension", joined, t.size(j.dim));
   }
   return j;
 }

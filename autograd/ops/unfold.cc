@@ -5,6 +5,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
 #include "autograd/view.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -26,7 +27,7 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
   steps.push_back(dim() == 0 ? 1 : steps[k]);
   if (dim() > 0) {
     sizes[k] = windows;
-    steps[k] *= step;
+    steps[k] = stepped_stride(steps[k], step);
   }
   Tensor v = make_view(*this, sizes, steps, 0);
   if (!recording(*this)) return v;

@@ -4,6 +4,7 @@
 
 #include "autograd/ops/common.h"
 #include "autograd/view.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -253,9 +254,8 @@ Tensor unsqueeze(const Tensor& self, int64_t dim) {
   settled("unsqueeze", self);
   const auto d = static_cast<ptrdiff_t>(wrap_dim("unsqueeze", dim, self.dim() + 1));
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
-  const int64_t stride = d < static_cast<ptrdiff_t>(sizes.size())
-                             ? sizes[static_cast<size_t>(d)] * strides[static_cast<size_t>(d)]
-                             : 1;
+  const auto at = static_cast<size_t>(d);
+  const int64_t stride = at < sizes.size() ? stepped_stride(strides[at], sizes[at]) : 1;
   sizes.insert(sizes.begin() + d, 1);
   strides.insert(strides.begin() + d, stride);
   return view_with("UnsqueezeBackward0", self, sizes, strides);

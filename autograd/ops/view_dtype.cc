@@ -1,6 +1,7 @@
 // A tensor's bytes as elements of another dtype.
 #include "autograd/ops/common.h"
 #include "autograd/ops/view.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -40,8 +41,9 @@ Tensor Tensor::view(ScalarType dtype) const {
       }
       sizes.back() /= ratio;
     } else {
-      for (size_t d = 0; d + 1 < strides.size(); ++d) strides[d] *= from / to;
-      sizes.back() *= from / to;
+      for (size_t d = 0; d + 1 < strides.size(); ++d)
+        strides[d] = stepped_stride(strides[d], from / to);
+      sizes.back() = checked_mul("view", "last size", sizes.back(), from / to);
     }
   }
   Tensor out(x.view_impl(sizes, strides, 0));

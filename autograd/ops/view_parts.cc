@@ -4,6 +4,7 @@
 #include "autograd/ops/common.h"
 #include "autograd/ops/view.h"
 #include "autograd/view.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -29,6 +30,18 @@ Tensor placed(const char* name, const Tensor& g, const Sizes& sizes, Place place
                 [place](const Node&, const Tensor& gg) { return place(gg); });
 }
 
+// Where a part begins that starts at place `at` of dimension d, in elements. Strides of dimensions
+// of one place and of empty tensors may be anything: nothing is multiplied by them.
+int64_t offset_of(const Tensor& x, size_t d, int64_t at) {
+  return x.numel() == 0 || x.sizes()[d] == 1 ? 0 : at * x.raw_strides()[d];
+}
+
+// A list of views costs memory of its own.
+void check_parts(const char* op, int64_t parts) {
+  check_room(op, "parts", static_cast<uint64_t>(parts),
+             sizeof(TensorImpl) + sizeof(Tensor) + 2 * sizeof(int64_t));
+}
+
 }  // namespace
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
@@ -41,10 +54,9 @@ Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
   auto clamped = [n](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n); };
   const int64_t from = clamped(start.value_or(0)), to = std::max(clamped(end.value_or(n)), from);
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
-  const int64_t offset = from * strides[d];
-  sizes[d] = (to - from + step - 1) / step;
-  strides[d] *= step;
-  Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
+  sizes[d] = ceil_div(to - from, step);
+  strides[d] = stepped_stride(strides[d], step);
+  Tensor v = make_view(self, sizes, strides, offset_of(self, d, from));
   if (!recording(self)) return v;
   return record("SliceBackward0", {self}, std::move(v),
                 [old = self.sizes().vec(), d, from, to, step](const Node&, const Tensor& g) {
@@ -85,10 +97,9 @@ Tensor select(const Tensor& self, int64_t dim, int64_t index) {
   }
   if (index < 0) index += n;
   Sizes sizes = self.sizes().vec(), strides = self.raw_strides().vec();
-  const int64_t offset = index * strides[d];
   sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(d));
   strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
-  Tensor v = make_view(self, sizes, strides, self.numel() ? offset : 0);
+  Tensor v = make_view(self, sizes, strides, offset_of(self, d, index));
   if (!recording(self)) return v;
   return record("SelectBackward0", {self}, std::move(v),
                 [old = self.sizes().vec(), d, index](const Node&, const Tensor& g) {
@@ -109,9 +120,10 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
       offset >= 0 ? std::min(sizes[a], sizes[b] - offset) : std::min(sizes[a] + offset, sizes[b]),
       0);
   const int64_t first = length == 0   ? 0
-                        : offset >= 0 ? offset * strides[b]
-                                      : -offset * strides[a],
-                step = strides[a] + strides[b];
+                        : offset >= 0 ? offset_of(self, b, offset)
+                                      : offset_of(self, a, -offset);
+  int64_t step;  // more than an int64 holds only of one place at most: as in stepped_stride
+  if (__builtin_add_overflow(strides[a], strides[b], &step)) step = strides[a];
   for (size_t d : {std::max(a, b), std::min(a, b)}) {
     sizes.erase(sizes.begin() + static_cast<ptrdiff_t>(d));
     strides.erase(strides.begin() + static_cast<ptrdiff_t>(d));
@@ -133,6 +145,7 @@ std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
   RAMET_CHECK(self.dim() > 0, "unbind", "Dimension specified as ", dim,
               " but tensor has no dimensions");
   const int64_t n = self.size(wrap_dim("unbind", dim, self.dim()));
+  check_parts("unbind", n);
   std::vector<Tensor> out;
   for (int64_t i = 0; i < n; ++i) out.push_back(select(self, dim, i));
   return out;
@@ -146,7 +159,7 @@ std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef sizes, int6
   for (int64_t s : sizes) {
     RAMET_CHECK(s >= 0, "split_with_sizes",
                 "expects split_sizes have only non-negative entries: got ", sizes);
-    sum += s;
+    sum = checked_add("split_with_sizes", "sum of split_sizes", sum, s);
   }
   RAMET_CHECK(sum == n, "split_with_sizes", "expects split_sizes to sum exactly to ", n,
               " (input tensor's size at dimension ", dim, "): got ", sizes);
@@ -171,9 +184,10 @@ std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
   const int64_t n = self.size(wrap_dim("split", dim, self.dim()));
   RAMET_CHECK(split_size > 0 || n == 0, "split",
               "split_size can only be 0 if dimension size is 0: got a dimension of ", n);
-  Sizes sizes;
-  for (int64_t at = 0; at < n; at += split_size) sizes.push_back(std::min(split_size, n - at));
-  if (sizes.empty()) sizes.push_back(0);
+  const int64_t parts = n == 0 ? 1 : ceil_div(n, split_size);
+  check_parts("split", parts);
+  Sizes sizes(static_cast<size_t>(parts), split_size);
+  sizes.back() = n - (parts - 1) * split_size;
   return split_with_sizes(self, sizes, dim);
 }
 
@@ -181,9 +195,10 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   check_defined("chunk", self);
   RAMET_CHECK(self.dim() > 0, "chunk", "chunk expects at least a 1-dimensional tensor");
   RAMET_CHECK(chunks > 0, "chunk", "chunk expects `chunks` to be greater than 0: got ", chunks);
-  const int64_t n = self.size(wrap_dim("chunk", dim, self.dim())), each = (n + chunks - 1) / chunks;
-  if (each == 0) return split_with_sizes(self, Sizes(static_cast<size_t>(chunks), 0), dim);
-  return split(self, each, dim);
+  const int64_t n = self.size(wrap_dim("chunk", dim, self.dim()));
+  if (n > 0) return split(self, ceil_div(n, chunks), dim);
+  check_parts("chunk", chunks);
+  return split_with_sizes(self, Sizes(static_cast<size_t>(chunks), 0), dim);
 }
 
 // ---- methods ------------------------------------------------------------------------------------

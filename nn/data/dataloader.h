@@ -54,10 +54,13 @@ struct FullDataLoaderOptions {
         enforce_ordering(options.enforce_ordering()),
         drop_last(options.drop_last()) {
     RAMET_CHECK(batch_size > 0, "DataLoader", "batch_size: got 0, expected at least 1");
+    RAMET_CHECK(workers <= kMostWorkers, "DataLoader", "workers: got ", workers,
+                ", expected at most ", kMostWorkers, " threads");
     RAMET_CHECK(workers == 0 || max_jobs > 0, "DataLoader", "max_jobs: got 0 with ", workers,
                 " workers, expected at least 1");
   }
 
+  static constexpr size_t kMostWorkers = 4096;
   size_t batch_size, workers, max_jobs;
   std::optional<std::chrono::milliseconds> timeout;
   bool enforce_ordering, drop_last;

@@ -6,6 +6,7 @@
 #include "kernels/random.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture.h"
+#include "runtime/checked_size.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 
@@ -18,6 +19,7 @@ namespace {
 // Fisher and Yates' shuffle by Philox: a pure function of (n, key).
 std::vector<size_t> permutation(size_t n, const PhiloxKey& key) {
   capture::refuse("RandomSampler", "the host shuffles");
+  check_room("RandomSampler", "size", n, sizeof(int64_t) + sizeof(size_t));
   std::vector<int64_t> random(n);
   if (n > 0) {
     kernels::random_integers(
@@ -70,12 +72,19 @@ std::vector<size_t> from_tensor(const Tensor& t) {
   return indices;
 }
 
+// Of the i-th of `count` examples that process `rank` draws; behind the last one it goes on at 0.
+size_t place_of(size_t rank, size_t count, size_t i, size_t size) {
+  return static_cast<size_t>((static_cast<unsigned __int128>(rank) * count + i) % size);
+}
+
 // The next min(batch_size, end - at) of them; `at` moves on.
 template <class At>
 std::optional<std::vector<size_t>> take(size_t batch_size, size_t& at, size_t end,
                                         const At& index) {
   if (at >= end) return std::nullopt;
-  std::vector<size_t> batch(std::min(batch_size, end - at));
+  const size_t count = std::min(batch_size, end - at);
+  check_room("Sampler", "batch_size", count, sizeof(size_t));
+  std::vector<size_t> batch(count);
   for (size_t i = 0; i < batch.size(); ++i) batch[i] = index(at + i);
   at += batch.size();
   return batch;
@@ -90,11 +99,11 @@ RandomSampler::RandomSampler(int64_t size, Dtype index_dtype) : index_dtype_(ind
   RAMET_CHECK(index_dtype == kLong || (index_dtype == kInt && size <= INT32_MAX), "RandomSampler",
               "index_dtype: got ", short_name_of(index_dtype),
               ", expected int64, or int32 for less than 2^31 examples");
-  indices_.resize(static_cast<size_t>(size));
-  reset();
+  reset(static_cast<size_t>(size));
 }
 void RandomSampler::reset(std::optional<size_t> new_size) {
   const size_t n = new_size.value_or(indices_.size());
+  check_room("RandomSampler", "size", n, sizeof(int64_t) + sizeof(size_t));
   Generator generator = default_generator(current_device());
   indices_ = permutation(n, generator.reserve(static_cast<int64_t>(n)));
   index_ = 0;
@@ -143,7 +152,8 @@ void DistributedRandomSampler::reset(std::optional<size_t> new_size) {
   const std::vector<size_t> order = permutation(size_, {kDefaultSeed, epoch_, 0});
   const size_t count = local_sample_count();
   indices_.resize(size_ == 0 ? 0 : count);
-  for (size_t i = 0; i < indices_.size(); ++i) indices_[i] = order[(rank_ * count + i) % size_];
+  for (size_t i = 0; i < indices_.size(); ++i)
+    indices_[i] = order[place_of(rank_, count, i, size_)];
   index_ = 0;
 }
 std::optional<std::vector<size_t>> DistributedRandomSampler::next(size_t batch_size) {
@@ -171,7 +181,7 @@ void DistributedSequentialSampler::reset(std::optional<size_t> new_size) {
 std::optional<std::vector<size_t>> DistributedSequentialSampler::next(size_t batch_size) {
   const size_t count = local_sample_count();
   return take(batch_size, index_, size_ == 0 ? 0 : count,
-              [&](size_t i) { return (rank_ * count + i) % size_; });
+              [&](size_t i) { return place_of(rank_, count, i, size_); });
 }
 void DistributedSequentialSampler::save(serialize::OutputArchive& archive) const {
   write_count(archive, "index", index_);

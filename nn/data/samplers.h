@@ -99,7 +99,8 @@ class DistributedSampler : public Sampler<BatchRequest> {
 
  protected:
   size_t local_sample_count() const {
-    return allow_duplicates_ ? (size_ + num_replicas_ - 1) / num_replicas_ : size_ / num_replicas_;
+    const bool one_more = allow_duplicates_ && size_ % num_replicas_ != 0;
+    return size_ / num_replicas_ + one_more;
   }
 
   size_t size_, num_replicas_, rank_, epoch_ = 0;

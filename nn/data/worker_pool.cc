@@ -1,5 +1,6 @@
 #include "nn/data/worker_pool.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -48,6 +49,9 @@ void with_batch_random(const BatchRandom& random, const std::function<void()>& w
   const ReplicaRandomGuard guard(ReplicaRandomRef(new ReplicaRandom(numbers)));
   work();
 }
+
+// Longer waits would be in the past: a clock's nanoseconds are an int64.
+constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 struct WorkerPool::State {
   struct Job {
@@ -147,7 +151,7 @@ WorkerPool::Result WorkerPool::pop(std::optional<std::chrono::milliseconds> time
   const auto ready = [&] { return state_->ready(); };
   if (!timeout) {
     state_->results_changed.wait(lock, ready);
-  } else if (!state_->results_changed.wait_for(lock, *timeout, ready)) {
+  } else if (!state_->results_changed.wait_for(lock, std::min(*timeout, kForever), ready)) {
     fail("DataLoader", "Timeout in DataLoader queue while waiting for next batch (timeout was ",
          timeout->count(), " ms)");
   }

@@ -1,6 +1,7 @@
 #include "nn/optim/lr_scheduler.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <limits>
 
@@ -43,7 +44,10 @@ void LRScheduler::save(serialize::OutputArchive& archive) const {
 void LRScheduler::load(serialize::InputArchive& archive) {
   IValue count;
   archive.read("step_count", count);
-  step_count_ = static_cast<unsigned>(count.toInt());
+  const int64_t steps = count.toInt();
+  RAMET_CHECK(steps >= 0 && steps <= UINT_MAX, "LRScheduler", "step_count in the archive: got ",
+              steps, ", expected a number from 0 to ", UINT_MAX);
+  step_count_ = static_cast<unsigned>(steps);
 }
 
 StepLR::StepLR(Optimizer& optimizer, const unsigned step_size, const double gamma)

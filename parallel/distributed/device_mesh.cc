@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/checked_size.h"
+
 namespace ramet::distributed {
 namespace {
 
@@ -91,7 +93,7 @@ DeviceMesh init_device_mesh(const std::shared_ptr<ProcessGroup>& group,
   int64_t ranks = 1;
   for (int64_t n : sizes) {
     RAMET_CHECK(n > 0, op, "extents: got ", listed(sizes), ", expected each to be at least 1");
-    ranks *= n;
+    ranks = checked_mul(op, "product of the extents", ranks, n);
   }
   RAMET_CHECK(ranks == group->size(), op, "extents: got ", listed(sizes), ", ", ranks,
               " ranks, expected a product of ", group->size(), ", the ranks of '", group->name(),

@@ -13,6 +13,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools" / "compare"))
+import signatures  # noqa: E402
+
 HEADERS = ROOT / "autograd" / "ops"
 TABLE = ROOT / "tests" / "autograd"
 
@@ -80,6 +83,32 @@ def forms():
             owner = "method" if path.name == "tensor.h" else "function"
             found.setdefault(name, set()).add((owner, signature(parameters) if parameters.strip() else ""))
     return found
+
+
+# Functions and methods with integer arguments that need no row of random sizes (tests/autograd/fuzz_sizes_*.cc), with
+# the reason. Out forms and methods take their functions' numbers.
+NO_SIZES = {
+    "cross_entropy_loss_consuming": "cross_entropy_loss, over the memory of its input",
+    "concat": "in the row of cat",
+    "residual_layer_norm": "in the row of layer_norm",
+    "swapaxes": "in the row of transpose",
+}
+
+
+def with_integers():
+    """Public functions and methods that take an int64_t or a list of them; not out forms."""
+    found = set()
+    for declared in signatures.ours():
+        for name, overloads in declared.items():
+            kinds = [kind for overload in overloads for kind, _, _ in overload]
+            if any("int64_t" in kind or "IntArrayRef" in kind for kind in kinds) and not name.endswith("_out"):
+                found.add(name)
+    return found
+
+
+def size_rows():
+    text = "".join(path.read_text() for path in sorted(TABLE.glob("fuzz_sizes_*.cc")))
+    return set(re.findall(r"(?:\{|\b(?:of|with)_\w+\(|\balong\()\s*\"(\w+)\",", text))
 
 
 def row_names(text):
@@ -176,6 +205,13 @@ def main():
     for name, owner, letters in sorted(named):
         if (owner, letters) not in in_place.get(name, ()):
             errors.append(f"{name}: issue 3 promises a {owner} of signature '{letters}' (letters: see signature())")
+    integers, drawn = with_integers(), size_rows()
+    for name in sorted(integers - drawn - set(NO_SIZES)):
+        # A method that works in place has the numbers of the one that does not.
+        if not (name.endswith("_") and name[:-1] in drawn):
+            errors.append(f"{name} takes integers: it needs a row in tests/autograd/fuzz_sizes_*.cc")
+    for name in sorted(set(NO_SIZES) & drawn):
+        errors.append(f"{name} has a row of random sizes: take it off the list in this script")
     for name in sorted(rows - set(public)):
         errors.append(f"a row names {name}, which is no public function")
     for error in errors:
@@ -190,6 +226,7 @@ def main():
         f" gaps: {' '.join(sorted(FORM_GAPS))}"
     )
     print(f"in-place and out forms that issue 3 names: {len(named)}")
+    print(f"random sizes: {len(integers & drawn)} of {len(integers)} functions with integer arguments have a row of their own")
     excused = [each for source in sources().values() for each in exceptions(source)]
     counts = ", ".join(f"{sum(e[0] == k for e in excused)} {what}" for k, what in EXCEPTIONS.items())
     print(f"what rows leave out, with a reason: {counts}")

@@ -347,8 +347,7 @@ Tensor one_hot(const Tensor& self, int64_t classes) {
                 "Can not infer total number of classes from empty tensor.");
     classes = checked_add("one_hot", "number of classes", high, 1);
   }
-  RAMET_CHECK(classes > 0 || self.numel() == 0, "one_hot", "num_classes should be positive: got ",
-              classes);
+  RAMET_CHECK(classes > 0, "one_hot", "num_classes should be positive: got ", classes);
   RAMET_CHECK(high < classes, "one_hot", "Class values must be smaller than num_classes: got ",
               high, " and ", classes);
   if (told) check_indices("one_hot", self, 0, classes, "num_classes");

@@ -210,6 +210,9 @@ Tensor flatten(const Tensor& self, int64_t start_dim, int64_t end_dim) {
 
 Tensor unflatten(const Tensor& self, int64_t dim, IntArrayRef sizes) {
   check_defined("unflatten", self);
+  if (self.dim() == 0)
+    throw IndexError(
+        detail::join("[unflatten] Dimension specified as ", dim, " but tensor has no dimensions"));
   const auto d = static_cast<size_t>(wrap_dim("unflatten", dim, self.dim()));
   RAMET_CHECK(!sizes.empty(), "unflatten", "sizes must be non-empty");
   const Sizes inner = inferred("unflatten", sizes, self.sizes()[d]);

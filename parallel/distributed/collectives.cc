@@ -5,6 +5,7 @@
 #include "autograd/ops/copy.h"
 #include "kernels/nary_sum.h"
 #include "parallel/distributed/collectives_internal.h"
+#include "runtime/checked_size.h"
 
 namespace ramet::distributed::detail {
 
@@ -34,8 +35,7 @@ constexpr int64_t kChunkAlign = 64;
 struct Chunks {
   int64_t each, total;
   Chunks(int64_t elements, int ranks)
-      : each(((elements + ranks - 1) / ranks + kChunkAlign - 1) / kChunkAlign * kChunkAlign),
-        total(elements) {}
+      : each(ceil_div(ceil_div(elements, ranks), kChunkAlign) * kChunkAlign), total(elements) {}
   int64_t begin(int rank) const { return std::min(total, each * rank); }
   int64_t size(int rank) const { return begin(rank + 1) - begin(rank); }
 };
@@ -243,9 +243,9 @@ class Pieces {
         item_(static_cast<int64_t>(item_size(reduction.dtype))),
         chunks_(elements, channel.size()) {
     const int64_t fewest = Channel::kMaxRounds / 2;
-    piece_ = std::max(kPieceBytes / item_, (chunks_.each + fewest - 1) / fewest);
-    piece_ = (piece_ + kChunkAlign - 1) / kChunkAlign * kChunkAlign;
-    count_ = (chunks_.each + piece_ - 1) / piece_;
+    piece_ = std::max(kPieceBytes / item_, ceil_div(chunks_.each, fewest));
+    piece_ = ceil_div(piece_, kChunkAlign) * kChunkAlign;
+    count_ = ceil_div(chunks_.each, piece_);
     for (int64_t i = 0; i < std::min<int64_t>(kAhead, count_); ++i)
       for (int r = 0; r < channel.size(); ++r)
         theirs_.push_back(channel.staging(

@@ -2,6 +2,7 @@
 
 #include "nn/flat_store.h"
 #include "parallel/distributed/shard_layout_internal.h"
+#include "runtime/checked_size.h"
 
 namespace ramet::distributed::detail {
 
@@ -13,7 +14,7 @@ ShardLayout::ShardLayout(std::vector<int64_t> numels, int64_t item, int ranks)
     offsets_.push_back(end);
     end += padded(n);
   }
-  piece_ = padded((end + ranks - 1) / ranks);
+  piece_ = padded(ceil_div(end, ranks));
   total_ = piece_ * ranks;
 }
 

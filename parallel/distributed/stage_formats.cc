@@ -8,6 +8,7 @@
 #include "kernels/random.h"
 #include "parallel/distributed/collectives_internal.h"
 #include "parallel/distributed/stages.h"
+#include "runtime/checked_size.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -56,7 +57,7 @@ class Int8 final : public WireFormat {
   bool lossless() const override { return false; }
   int64_t block() const override { return block_; }
   size_t bytes(int64_t n) const override {
-    return static_cast<size_t>(n) + static_cast<size_t>((n + block_ - 1) / block_) * sizeof(float);
+    return static_cast<size_t>(n) + static_cast<size_t>(ceil_div(n, block_)) * sizeof(float);
   }
 
   void encode(const float* in, int64_t n, void* out, const WireKey& key) const override {

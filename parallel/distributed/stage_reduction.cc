@@ -5,6 +5,7 @@
 #include "autograd/ops.h"
 #include "parallel/distributed/collectives_internal.h"
 #include "parallel/distributed/stage_reduction_internal.h"
+#include "runtime/checked_size.h"
 
 namespace ramet::distributed::detail {
 
@@ -137,7 +138,7 @@ class Wire {
       for (size_t i = 0; i < list_.size(); ++i) {
         const int64_t n = list_[i].values.numel();
         const auto edge = [&](int64_t x) {
-          return std::min(n, (std::max<int64_t>(x - offset, 0) + block - 1) / block * block);
+          return std::min(n, ceil_div(std::max<int64_t>(x - offset, 0), block) * block);
         };
         const int64_t begin = edge(from), end = edge(to);
         if (begin < end) parts_[static_cast<size_t>(r)].push_back({i, begin, end - begin});

@@ -1,6 +1,7 @@
-// A few random programs and graphs; fuzz_long_test.cc runs many.
+// A few random programs, graphs and sizes; fuzz_long_test.cc runs many.
 #include "tests/autograd/fuzz_graphs.h"
 #include "tests/autograd/fuzz_programs.h"
+#include "tests/autograd/fuzz_sizes.h"
 
 namespace ramet {
 namespace {
@@ -11,6 +12,8 @@ TEST(Fuzz, Programs) {
   RecordProperty("compared", outcomes.compared);
   EXPECT_GT(outcomes.compared, 2 * outcomes.refused);
 }
+
+TEST(Fuzz, Sizes) { fuzz::check_sizes(fuzz::size_rows(), 4000); }
 
 TEST(Fuzz, Graphs) { fuzz::check_tapes(500, 400, fuzz::check_graph); }
 

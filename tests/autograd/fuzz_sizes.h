@@ -1,0 +1,20 @@
+// The functions of autograd/ops whose integer arguments are drawn (tests/draw_sizes.h);
+// tools/check_op_table.py knows which have none.
+#pragma once
+#include <vector>
+
+#include "tests/draw_sizes.h"
+
+namespace ramet {
+namespace fuzz {
+
+std::vector<SizeRow> size_rows_of_views();
+std::vector<SizeRow> size_rows_of_factories();
+std::vector<SizeRow> size_rows_of_dimensions();
+std::vector<SizeRow> size_rows_of_images();
+
+/// All of them.
+std::vector<SizeRow> size_rows();
+
+}  // namespace fuzz
+}  // namespace ramet

@@ -1,4 +1,4 @@
-// TensorAccessor: `a[i][j]` on raw memory, as LibTorch's.
+// TensorAccessor: `a[i][j]` on raw memory, unchecked as LibTorch's.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,9 @@ template <class T, size_t N> class TensorAccessor {
     return {data_ + i * strides_[0], sizes_ + 1, strides_ + 1};
   }
   T* data() const { return data_; }
-  int64_t size(size_t d) const { return sizes_[d]; }
-  int64_t stride(size_t d) const { return strides_[d]; }
+  /// An Error from N on.
+  int64_t size(size_t d) const { return sizes().at(d); }
+  int64_t stride(size_t d) const { return strides().at(d); }
   IntArrayRef sizes() const { return {sizes_, N}; }
   IntArrayRef strides() const { return {strides_, N}; }
 
@@ -33,8 +34,8 @@ template <class T> class TensorAccessor<T, 1> {
       : data_(data), sizes_(sizes), strides_(strides) {}
   T& operator[](int64_t i) const { return data_[i * strides_[0]]; }
   T* data() const { return data_; }
-  int64_t size(size_t d) const { return sizes_[d]; }
-  int64_t stride(size_t d) const { return strides_[d]; }
+  int64_t size(size_t d) const { return sizes().at(d); }
+  int64_t stride(size_t d) const { return strides().at(d); }
   IntArrayRef sizes() const { return {sizes_, 1}; }
   IntArrayRef strides() const { return {strides_, 1}; }
 

@@ -11,7 +11,8 @@ namespace ramet::kernels::RAMET_VARIANT {
 
 RAMET_INLINE int64_t imin(int64_t a, int64_t b) { return a < b ? a : b; }
 RAMET_INLINE int64_t imax(int64_t a, int64_t b) { return a > b ? a : b; }
-RAMET_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// a / b rounded up, right for every a and b > 0; as runtime/checked_size.h has it.
+RAMET_INLINE int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
   int64_t p = 1;
   for (int d = 0; d < n; ++d) p *= sizes[d];

@@ -17,11 +17,8 @@ class AnyValue {
  public:
   AnyValue(AnyValue&&) = default;
   AnyValue& operator=(AnyValue&&) = default;
-  AnyValue(const AnyValue& other) : content_(other.content_->clone()) {}
-  AnyValue& operator=(const AnyValue& other) {
-    content_ = other.content_->clone();
-    return *this;
-  }
+  AnyValue(const AnyValue& other) : content_(other.content_ ? other.content_->clone() : nullptr) {}
+  AnyValue& operator=(const AnyValue& other) { return *this = AnyValue(other); }
   ~AnyValue() = default;
   /// Stores a copy of the decayed type.
   template <class T, std::enable_if_t<!std::is_same<std::decay_t<T>, AnyValue>::value, int> = 0>
@@ -41,7 +38,10 @@ class AnyValue {
                 ", but its actual type is ", detail::type_name(type_info()));
     return *value;
   }
-  const std::type_info& type_info() const noexcept { return *content_->type; }
+  /// typeid(void) where the value was moved away.
+  const std::type_info& type_info() const noexcept {
+    return content_ ? *content_->type : typeid(void);
+  }
 
  private:
   struct Placeholder {

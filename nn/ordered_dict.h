@@ -48,10 +48,11 @@ template <class Key, class Value> class OrderedDict {
     sorted_.reserve(capacity);
   }
 
-  Item& front() { return items_.front(); }
-  const Item& front() const { return items_.front(); }
-  Item& back() { return items_.back(); }
-  const Item& back() const { return items_.back(); }
+  /// Of an empty one an Error.
+  Item& front() { return items_[first("front")]; }
+  const Item& front() const { return items_[first("front")]; }
+  Item& back() { return items_[first("back") + size() - 1]; }
+  const Item& back() const { return items_[first("back") + size() - 1]; }
   Iterator begin() { return items_.begin(); }
   ConstIterator begin() const { return items_.begin(); }
   Iterator end() { return items_.end(); }
@@ -137,6 +138,10 @@ template <class Key, class Value> class OrderedDict {
   template <class V> V* found(const Key& key, V* value) const {
     RAMET_CHECK(value, "OrderedDict", key_description_, " '", key, "' is not defined");
     return value;
+  }
+  size_t first(const char* what) const {
+    RAMET_CHECK(!is_empty(), "OrderedDict", what, "() of an empty one");
+    return 0;
   }
   size_t checked(size_t index) const {
     RAMET_CHECK(index < size(), "OrderedDict", "Index ", index, " is out of bounds for ", size(),

@@ -42,15 +42,30 @@ template <class T> class ArrayRef {
   constexpr const T* data() const { return data_; }
   constexpr size_t size() const { return size_; }
   constexpr bool empty() const { return size_ == 0; }
+  /// Not checked, as LibTorch's; at() is.
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   const T& at(size_t i) const {
     RAMET_CHECK(i < size_, "ArrayRef", "index: got ", i, ", expected less than ", size_);
     return data_[i];
   }
-  constexpr const T& front() const { return data_[0]; }
-  constexpr const T& back() const { return data_[size_ - 1]; }
-  ArrayRef slice(size_t start, size_t count) const { return {data_ + start, count}; }
-  ArrayRef slice(size_t start) const { return {data_ + start, size_ - start}; }
+  const T& front() const {
+    RAMET_CHECK(size_ > 0, "ArrayRef", "front() of an empty list");
+    return data_[0];
+  }
+  const T& back() const {
+    RAMET_CHECK(size_ > 0, "ArrayRef", "back() of an empty list");
+    return data_[size_ - 1];
+  }
+  ArrayRef slice(size_t start, size_t count) const {
+    RAMET_CHECK(start <= size_ && count <= size_ - start, "ArrayRef", "slice: got ", count,
+                " from ", start, ", expected a part of ", size_);
+    return {data_ + start, count};
+  }
+  ArrayRef slice(size_t start) const {
+    RAMET_CHECK(start <= size_, "ArrayRef", "slice: got a start at ", start, ", expected at most ",
+                size_);
+    return {data_ + start, size_ - start};
+  }
   std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   bool equals(ArrayRef o) const {
     if (size_ != o.size_) return false;
@@ -90,7 +105,11 @@ class OptionalIntArrayRef {
   OptionalIntArrayRef(const int64_t& one) : list_(one), given_(true) {}
   bool has_value() const { return given_; }
   explicit operator bool() const { return given_; }
-  IntArrayRef value() const { return list_; }
+  IntArrayRef value() const {
+    RAMET_CHECK(given_, "OptionalIntArrayRef", "value() where there is none");
+    return list_;
+  }
+  /// Not checked: an empty list where there is none.
   IntArrayRef operator*() const { return list_; }
 
  private:

@@ -23,7 +23,13 @@ size_t rows_of(const Tensor& t) {
 TensorDataset::TensorDataset(Tensor rows) : tensor(std::move(rows)), rows_(rows_of(tensor)) {}
 TensorDataset::TensorDataset(const std::vector<Tensor>& tensors)
     : TensorDataset(transforms::detail::stack_examples(tensors)) {}
-TensorExample TensorDataset::get(size_t index) { return tensor[static_cast<int64_t>(index)]; }
+TensorExample TensorDataset::get(size_t index) {
+  const size_t rows = *size();
+  if (index >= rows)
+    throw IndexError(ramet::detail::join("[TensorDataset] index out of range: got ", index,
+                                         ", expected less than ", rows));
+  return tensor[static_cast<int64_t>(index)];
+}
 std::optional<size_t> TensorDataset::size() const {
   return tensor.defined() ? static_cast<size_t>(tensor.size(0)) : rows_;
 }

@@ -8,6 +8,7 @@
 namespace ramet {
 namespace fuzz {
 
+std::vector<SizeRow> size_rows_of_parts();
 std::vector<SizeRow> size_rows_of_views();
 std::vector<SizeRow> size_rows_of_factories();
 std::vector<SizeRow> size_rows_of_dimensions();

@@ -218,8 +218,8 @@ constexpr bool kImagesToo = false;
 std::vector<SizeRow> size_rows() {
   std::vector<SizeRow> all;
   for (const auto& rows :
-       {size_rows_of_views(), size_rows_of_factories(), size_rows_of_dimensions(),
-        kImagesToo ? size_rows_of_images() : std::vector<SizeRow>()})
+       {size_rows_of_parts(), size_rows_of_views(), size_rows_of_factories(),
+        size_rows_of_dimensions(), kImagesToo ? size_rows_of_images() : std::vector<SizeRow>()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }

@@ -1,7 +1,9 @@
 // What ./tools/compare_torch found: where LibTorch was right.
 #include "autograd/autograd.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/derivatives.h"
 
@@ -22,6 +24,49 @@ TEST(TorchFindings, SqueezeRefusesADimensionTwice) {
   EXPECT_THROW(x.squeeze(IntArrayRef({0, 0})), Error);
   EXPECT_THROW(x.squeeze(IntArrayRef({0, -3})), Error);
   EXPECT_EQ(x.squeeze(IntArrayRef({0, 1})).sizes(), IntArrayRef({2}));
+}
+
+// Sizes at which int64 arithmetic wraps; tests/autograd/fuzz_sizes.h draws more of them.
+TEST(TorchFindings, SizesDoNotWrap) {
+  const int64_t most = INT64_MAX;
+  const Tensor x = varied({2, 3, 4});
+  const Tensor last = x.slice(2, 1, most, most);
+  EXPECT_EQ(last.sizes(), IntArrayRef({2, 3, 1}));
+  EXPECT_EQ(last.numel(), 6);
+  EXPECT_EQ(values(last), values(x.narrow(2, 1, 1)));
+  EXPECT_EQ(x.slice(0, 1, most, most).sizes(), IntArrayRef({1, 3, 4}));
+  expect_part(error_of([&] { split_with_sizes(x, {most, most, 6}, 2); }), "[split_with_sizes]");
+  expect_part(error_of([&] { split(x, {most, 5 - most}, 2); }), "[split_with_sizes]");
+  const std::vector<Tensor> pieces = chunk(x, most, 2);
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(values(pieces[3]), values(x.select(2, 3)));
+  expect_part(error_of([&] { zeros({0}).chunk(most); }), "[chunk] parts: got 9223372036854775807");
+  expect_part(error_of([&] { zeros({1}).expand({most}).unbind(); }), "[unbind] parts");
+  const std::vector<Tensor> halves = zeros({1}).expand({most}).split(int64_t{1} << 62);
+  ASSERT_EQ(halves.size(), 2u);
+  EXPECT_EQ(halves[1].size(0), (int64_t{1} << 62) - 1);
+  const Tensor half = zeros({1}).expand({int64_t{1} << 62});
+  expect_part(error_of([&] { cat({half, half}); }), "[cat] sizes of the joined dimension");
+  expect_part(error_of([&] { x.repeat({1, 1, most}); }), "[repeat] size");
+  EXPECT_EQ(eye(0, most).sizes(), IntArrayRef({0, most}));
+  expect_part(error_of([&] { arange(most, most - 1, most); }), "inconsistent with step sign");
+  expect_part(error_of([&] { one_hot(zeros({2}, kLong), INT64_MIN); }), "[one_hot] num_classes");
+  expect_part(error_of([&] { zeros({2}).random_(INT64_MIN, INT64_MIN); }), "[random_]");
+  float memory[1] = {};
+  expect_part(error_of([&] { from_blob(memory, {3, 3}, {most, most}); }), "[from_blob]");
+  // Ranks above 64, and dimensions of a tensor that has none, read past their ends.
+  Tensor deep = zeros({1});
+  while (deep.dim() < 64) deep = deep.unsqueeze(0);
+  expect_part(error_of([&] { deep.unsqueeze(0); }), "rank: got 65");
+  expect_part(error_of([&] { zeros({}).unflatten(0, {1}); }), "[unflatten]");
+}
+
+TEST(TorchFindings, AccessorsKnowTheirRank) {
+  const Tensor x = varied({2, 3});
+  const auto a = x.accessor<double, 2>();
+  EXPECT_EQ(a.size(1) * a.stride(0), 9);
+  EXPECT_THROW(a.size(2), Error);
+  EXPECT_THROW(a[0].stride(1), Error);
 }
 
 }  // namespace

@@ -48,6 +48,28 @@ TEST(AnyValue, HoldsOneTypeExactly) {
   EXPECT_STREQ(text.get<const char*>(), "abc");
   EXPECT_ERROR_TEXT(v.get<double>(),
                     "Attempted to cast AnyValue to double, but its actual type is int");
+  // Moved away: of no type, and still a value that may be copied.
+  const AnyValue taken(std::move(v));
+  AnyValue nothing(v);
+  nothing = v;
+  EXPECT_TRUE(nothing.type_info() == typeid(void));
+  EXPECT_EQ(nothing.try_get<int>(), nullptr);
+  EXPECT_ERROR_TEXT(nothing.get<int>(), "but its actual type is void");
+}
+
+TEST(Containers, RefuseWhatTheyDoNotHold) {
+  EXPECT_ERROR_TEXT(ModuleList()[0], "[ModuleList] Index out of range: got 0");
+  EXPECT_ERROR_TEXT(ModuleList()->ptr(SIZE_MAX), "[ModuleList] Index out of range");
+  EXPECT_ERROR_TEXT(ModuleList()->insert(1, std::make_shared<LinearImpl>(1, 1)), "at most 0");
+  EXPECT_ERROR_TEXT(Sequential()[0], "[Sequential] Index out of range: got 0");
+  EXPECT_ERROR_TEXT(Sequential()->at<LinearImpl>(SIZE_MAX), "[Sequential] Index out of range");
+  EXPECT_ERROR_TEXT(ModuleDict()["a"], "'a' is not defined");
+  EXPECT_ERROR_TEXT(ModuleDict()->pop("a"), "'a' is not defined");
+  EXPECT_ERROR_TEXT(ModuleDict()->at<LinearImpl>("a"), "'a' is not defined");
+  EXPECT_ERROR_TEXT(AnyModule().ptr(), "Cannot call ptr() on an empty AnyModule");
+  EXPECT_ERROR_TEXT(AnyModule().get<LinearImpl>(), "on an empty AnyModule");
+  EXPECT_ERROR_TEXT(AnyModule().type_info(), "on an empty AnyModule");
+  EXPECT_ERROR_TEXT(AnyModule().map_tensor(ones({1})), "on an empty AnyModule");
 }
 
 TEST(AnyModule, CallsAnyForward) {

@@ -84,6 +84,8 @@ TEST(Datasets, TensorDatasetIsItsRows) {
   const size_t indices[] = {2, 0};
   EXPECT_EQ(floats(batches.get_batch(indices)), (std::vector<float>{5, 6, 1, 2}));
   EXPECT_THROW(datasets::TensorDataset(of<float>({1}, {})), Error);
+  // Not counted from the end.
+  EXPECT_THROW(datasets::TensorDataset(of<float>({1, 2}, {2})).get(SIZE_MAX), IndexError);
 }
 
 TEST(Datasets, SharedDatasetIsOneObject) {

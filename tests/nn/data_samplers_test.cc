@@ -214,5 +214,21 @@ TEST(Samplers, StreamAsksForSizes) {
   EXPECT_EQ(s.next(4)->size(), 3u);
 }
 
+// The formulas are right at the ends of size_t, and lists that no memory holds are an Error.
+TEST(Samplers, SizesDoNotWrap) {
+  const size_t most = SIZE_MAX;
+  DistributedSequentialSampler last(most, most, most - 1), of_two(most, 2, 1);
+  EXPECT_EQ(*last.next(5), Indices{most - 1});
+  EXPECT_EQ((*of_two.next(1))[0], size_t{1} << 63);
+  DistributedSequentialSampler many(3, most, most - 1);  // one each, from 0 again and again
+  EXPECT_EQ(many.next(5)->size(), 1u);
+  SequentialSampler all(most);
+  EXPECT_EQ(*all.next(2), (Indices{0, 1}));
+  EXPECT_THROW(all.next(most), OutOfMemoryError);
+  EXPECT_EQ(*all.next(2), (Indices{2, 3}));
+  EXPECT_THROW(RandomSampler(INT64_MAX), OutOfMemoryError);
+  EXPECT_THROW(DistributedRandomSampler(most, 2), OutOfMemoryError);
+}
+
 }  // namespace
 }  // namespace ramet

@@ -22,6 +22,18 @@ TEST(OrderedDict, KeepsTheOrderOfInsertion) {
   EXPECT_EQ(sum, 12);
 }
 
+TEST(OrderedDict, HasNoEndsWhereItIsEmpty) {
+  OrderedDict<std::string, int> dict;
+  const OrderedDict<std::string, int>& same = dict;
+  EXPECT_ERROR_TEXT(dict.front(), "[OrderedDict] front() of an empty one");
+  EXPECT_ERROR_TEXT(dict.back(), "[OrderedDict] back() of an empty one");
+  EXPECT_ERROR_TEXT(same.front(), "front() of an empty one");
+  EXPECT_ERROR_TEXT(same.back(), "back() of an empty one");
+  dict.insert("a", 1);
+  dict.erase("a");
+  EXPECT_ERROR_TEXT(dict.back(), "back() of an empty one");
+}
+
 TEST(OrderedDict, FindsByKeyAndByPosition) {
   OrderedDict<std::string, int> dict{{"x", 7}, {"y", 8}};
   EXPECT_EQ(dict["x"], 7);

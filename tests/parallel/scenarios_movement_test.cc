@@ -56,6 +56,7 @@ TEST(Scenario, S03_ScatterSizes) {
   EXPECT_EQ(values(pieces[1])[0], 8);
   reset_counters();
   EXPECT_ERROR(scatter(t, many(2), Shape{2, 3}), "sum exactly");
+  EXPECT_ERROR(scatter(t, many(3), Shape{INT64_MAX, INT64_MAX, 8}), "sum of chunk_sizes");
   EXPECT_ERROR(scatter(t, many(2), Shape{2, 2, 2}),
                "Expected devices and chunk_sizes to be of same length");
   EXPECT_EQ(counters().comm_transfers, 0u);

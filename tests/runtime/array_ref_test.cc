@@ -34,6 +34,7 @@ TEST(ArrayRef, Optional) {
   EXPECT_EQ(sum_or({1, 2}), 3);
   EXPECT_EQ(sum_or(std::vector<int64_t>{1, 4}), 5);
   EXPECT_EQ(sum_or(IntArrayRef()), 0);
+  EXPECT_ERROR(OptionalIntArrayRef().value(), Error, "value() where there is none");
 }
 
 TEST(ArrayRef, Reads) {
@@ -41,6 +42,12 @@ TEST(ArrayRef, Reads) {
   const IntArrayRef list(v);
   EXPECT_EQ(list.front() + list.back() + list[1] + list.at(1), 8);
   EXPECT_ERROR(list.at(3), Error, "index: got 3, expected less than 3");
+  EXPECT_ERROR(IntArrayRef().front(), Error, "[ArrayRef] front() of an empty list");
+  EXPECT_ERROR(IntArrayRef().back(), Error, "[ArrayRef] back() of an empty list");
+  EXPECT_ERROR(list.slice(4), Error, "slice: got a start at 4, expected at most 3");
+  EXPECT_ERROR(list.slice(1, 3), Error, "slice: got 3 from 1, expected a part of 3");
+  EXPECT_ERROR(list.slice(2, SIZE_MAX), Error, "expected a part of 3");
+  EXPECT_TRUE(list.slice(3).empty());
   EXPECT_TRUE(list.slice(1) == (std::vector<int64_t>{2, 3}));
   EXPECT_TRUE(list.slice(0, 2) == (std::vector<int64_t>{1, 2}));
   EXPECT_TRUE(list != (std::vector<int64_t>{1, 2}));

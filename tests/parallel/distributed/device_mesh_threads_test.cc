@@ -52,6 +52,10 @@ TEST(DeviceMesh, DimensionsAndTheirGroups) {
                   init_device_mesh(g, {2, 3}, {"a", "b"});
                 }),
                 "got [2, 3], 6 ranks, expected a product of 4");
+    expect_part(error_of([&] {
+                  init_device_mesh(g, {int64_t{1} << 62, 4}, {"a", "b"});
+                }),
+                "product of the extents");
     expect_part(error_of([&] { init_device_mesh(g, {2, 2}, {"a", "a"}); }), "each once");
     expect_part(error_of([&] { init_device_mesh(g, {2, 2}, {"a"}); }), "2 extents and 1 names");
     expect_part(error_of([&] { init_device_mesh(g, {4, 0}, {"a", "b"}); }), "at least 1");

@@ -8,6 +8,7 @@
 #include "parallel/comm.h"
 #include "parallel/movement.h"
 #include "parallel/pieces.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 namespace parallel {
@@ -83,7 +84,7 @@ GatherPlan plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
       plan.dtype = promote_types(plan.dtype, t.scalar_type());
     }
     plan.extents.push_back(plan.scalars ? 1 : t.size(plan.dim));
-    plan.sizes[d] += plan.extents.back();
+    plan.sizes[d] = checked_add("gather", "sum of extents", plan.sizes[d], plan.extents.back());
     // In this order: t may be settled in between, and is no longer channels-last then.
     plan.internal = plan.internal && t->is(TensorImpl::kInternalLayout);
     plan.channels_last = plan.channels_last && !t.raw_contiguous() && autograd::is_channels_last(t);

@@ -6,6 +6,7 @@
 
 #include "autograd/layout.h"
 #include "autograd/ops/copy.h"
+#include "runtime/checked_size.h"
 #include "runtime/devices.h"
 
 namespace ramet {
@@ -56,7 +57,7 @@ std::vector<int64_t> strides_in_layout_of(const Tensor& given, IntArrayRef sizes
   int64_t stride = 1;
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = stride;
-    stride *= std::max<int64_t>(sizes[order[i]], 1);
+    stride = stepped_stride(stride, std::max<int64_t>(sizes[order[i]], 1));  // checked with sizes
   }
   return strides;
 }

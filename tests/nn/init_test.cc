@@ -124,11 +124,11 @@ TEST_F(Init, SameSeedSameValues) {
 TEST(Init, OfMoreThanMemoryIsAnError) {
   const int64_t side = int64_t{1} << 30;
   const Tensor x = zeros({1, 1}).expand({side, side});
-  EXPECT_THROW(eye_(x), Error);
-  EXPECT_THROW(orthogonal_(x), Error);
-  EXPECT_THROW(sparse_(x, 0.5), Error);
-  EXPECT_THROW(dirac_(x.unsqueeze(2)), Error);
-  EXPECT_EQ(sparse_(zeros({side, 0}), 0.5).size(0), side);
+  EXPECT_THROW(init::eye_(x), Error);
+  EXPECT_THROW(init::orthogonal_(x), Error);
+  EXPECT_THROW(init::sparse_(x, 0.5), Error);
+  EXPECT_THROW(init::dirac_(x.unsqueeze(2)), Error);
+  EXPECT_EQ(init::sparse_(zeros({side, 0}), 0.5).size(0), side);
 }
 
 }  // namespace

@@ -103,6 +103,9 @@ TEST(Scenario, S06_GatherErrors) {
   EXPECT_ERROR(gather({a, counting({2, 4}, kFloat, d(1))}),
                "Input tensor at index 1 has invalid shape");
   EXPECT_ERROR(gather({a, counting({1, 2, 5}, kFloat, d(1))}), "same number of dimensions");
+  const Tensor wide = filled({1}, 1, kFloat, d(0)).expand({int64_t{1} << 62});
+  EXPECT_ERROR(gather({wide, wide}), "sum of extents");
+  EXPECT_ERROR(gather({a, a}, INT64_MIN), "Dimension out of range");
 }
 
 TEST(Scenario, S07_GatherOfScalars) {

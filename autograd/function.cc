@@ -47,9 +47,6 @@ tensor_list AutogradContext::get_saved_variables() const {
   return out;
 }
 
-void AutogradContext::mark_dirty(const tensor_list& inputs) {
-  for (const Tensor& t : inputs) dirty_.insert(t.impl());
-}
 void AutogradContext::mark_non_differentiable(const tensor_list& outputs) {
   for (const Tensor& t : outputs) non_differentiable_.insert(t.impl());
 }
@@ -115,6 +112,9 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
 
 tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
   in_forward = around_;
+  const tensor_list dirty = std::exchange(ctx.dirty_, {});
+  for (const Tensor& t : dirty)
+    if (t.defined()) wrote(op, t);
   if (random_.get() && (!tls.random || tls.random->operations == random_.get()->operations))
     random_ = {};
   if (!record) {
@@ -144,17 +144,22 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
       if (i == 0) device = y->device;
       const bool differentiable =
           is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
-      if (ctx.dirty_.count(asked)) {
+      const auto is_y = [&](const Tensor& t) { return t.is_same(y); };
+      if (std::ranges::any_of(dirty, is_y)) {
         check_inplace(name_.c_str(), y);
         hold();
         rebase_history(y, this);
         if (!y->base) y->slot = static_cast<uint32_t>(i);
         kept_as = static_cast<int>(i);
       } else if (differentiable) {
-        bool is_input = y->node != nullptr;
-        for (const Tensor& x : inputs) is_input = is_input || x.is_same(y);
-        // an input handed through is another tensor with another history
-        if (is_input) y = y.detach();
+        // An input handed through is another tensor with another history. A view of one (made
+        // without grad, so that nobody writes it) stays a view; of what forward made it is none any
+        // more.
+        const auto hides = [&](const Tensor& x) {
+          return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
+        };
+        if (y->node || std::ranges::any_of(inputs, is_y) || std::ranges::all_of(inputs, hides))
+          y = y.detach();
         attach(y, this, static_cast<uint32_t>(i));
         kept_as = static_cast<int>(i);
       }

@@ -14,14 +14,21 @@
 //   Tensor y = Cube::apply(x);
 //
 // forward runs without recording. backward returns one gradient per argument of forward (undefined
-// for a non-tensor or for "none"); a gradient of a shape that only broadcasts to the input's is
-// summed, one of another dtype cast.
+// for a non-tensor or for "none"), and one per tensor of an argument that is a tensor_list, a
+// TensorList or anything that converts to one. An argument in which tensors would be overlooked (a
+// pair, a pointer, a map, a struct of them) does not compile; a class with constructors is taken to
+// hold none: pass its tensors beside it. A gradient of a shape that only broadcasts to the input's
+// is summed, one of another dtype cast.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "autograd/forward_context.h"
@@ -47,8 +54,9 @@ class RAMET_API AutogradContext {
   void save_for_backward(tensor_list tensors) { to_save_ = std::move(tensors); }
   /// In backward: the saved tensors, checked for later in-place changes.
   tensor_list get_saved_variables() const;
-  /// Inputs that forward changed in place and returns.
-  void mark_dirty(const tensor_list& inputs);
+  /// Inputs that forward changed in place and returns. Their versions are raised when it ends, so
+  /// that one which was written through data_ptr counts as changed, too; the last call counts.
+  void mark_dirty(tensor_list inputs) { dirty_ = std::move(inputs); }
   /// Outputs that carry no gradient.
   void mark_non_differentiable(const tensor_list& outputs);
   /// True (the default): gradients that nobody delivered arrive in backward as zeros; false:
@@ -72,7 +80,8 @@ class RAMET_API AutogradContext {
   tensor_list to_save_;
   std::vector<Kept> kept_;
   std::vector<bool> needs_;
-  std::unordered_set<const TensorImpl*> dirty_, non_differentiable_;
+  tensor_list dirty_;
+  std::unordered_set<const TensorImpl*> non_differentiable_;
   std::optional<tensor_list> differentiated_;
   bool materialize_ = true;
   FunctionNode* node_ = nullptr;  // the node this context is part of
@@ -139,19 +148,99 @@ namespace detail {
 
 RAMET_API std::string demangled(const char* name);
 
+/// What apply() takes as one argument or several; bare of references and const.
+template <class T>
+inline constexpr bool is_tensor_argument = std::is_same_v<T, Tensor> ||
+                                           std::is_same_v<T, std::optional<Tensor>> ||
+                                           (std::is_convertible_v<const T&, TensorList> &&
+                                            !std::is_convertible_v<const T&, Tensor>);
+template <class T, class = void> struct HidesTensors : std::false_type {};
+template <class T>
+inline constexpr bool shows_tensors =
+    is_tensor_argument<T> || std::is_convertible_v<const T&, Tensor> || HidesTensors<T>::value;
+/// Are there tensors in a T that apply() would overlook? Seen are pointers, pairs, tuples,
+/// variants, containers and aggregates of up to 8 members, one in another; no other class of the
+/// user's.
+template <class T> inline constexpr bool hides_tensors = !is_tensor_argument<T> && shows_tensors<T>;
+
+template <class P>
+inline constexpr bool points_to_tensors =
+    std::is_convertible_v<P, const TensorBase*> || std::is_convertible_v<P, const TensorList*> ||
+    std::is_convertible_v<P, const tensor_list*> ||
+    std::is_convertible_v<P, const std::optional<Tensor>*>;
+template <class T> struct HidesTensors<T*> : std::bool_constant<points_to_tensors<T*>> {};
+template <class T, size_t N>
+struct HidesTensors<T[N]> : std::bool_constant<shows_tensors<std::remove_const_t<T>>> {};
+template <class... T>
+struct HidesTensors<std::variant<T...>> : std::bool_constant<(shows_tensors<T> || ...)> {};
+template <class... T>
+struct HidesTensors<std::tuple<T...>>
+    : std::bool_constant<(shows_tensors<std::decay_t<T>> || ...)> {};
+template <class A, class B>
+struct HidesTensors<std::pair<A, B>>
+    : std::bool_constant<shows_tensors<std::decay_t<A>> || shows_tensors<std::decay_t<B>>> {};
+template <class T> struct HidesTensors<std::optional<T>> : std::bool_constant<shows_tensors<T>> {};
+template <class T>
+struct HidesTensors<std::reference_wrapper<T>>
+    : std::bool_constant<shows_tensors<std::remove_const_t<T>>> {};
+template <> struct HidesTensors<IValue> : std::true_type {};
+template <> struct HidesTensors<indexing::TensorIndex> : std::true_type {};
+template <class T>
+struct HidesTensors<T, std::enable_if_t<std::is_class_v<T> && std::is_base_of_v<TensorBase, T>>>
+    : std::true_type {};
+template <class T>  // unique_ptr, shared_ptr
+struct HidesTensors<T, std::void_t<typename T::element_type, decltype(std::declval<T>().get())>>
+    : std::bool_constant<points_to_tensors<decltype(std::declval<T>().get())>> {};
+template <class T>  // containers
+struct HidesTensors<T, std::enable_if_t<!std::is_aggregate_v<T>,
+                                        std::void_t<typename T::value_type,
+                                                    decltype(std::declval<const T&>().begin())>>>
+    : std::bool_constant<!std::is_same_v<T, typename T::value_type> &&
+                         shows_tensors<std::decay_t<typename T::value_type>>> {};
+
+struct AnyMember {
+  template <class T> operator T() const;
+};
+struct TensorMember {
+  TensorMember() = default;
+  TensorMember(const TensorMember&) = delete;  // no std::any takes it
+  template <class T, class = std::enable_if_t<shows_tensors<T>>> operator T() const;
+};
+template <class T, size_t... Before>
+auto has_tensor_after(std::index_sequence<Before...>)
+    -> decltype(T{(static_cast<void>(Before), AnyMember{})..., TensorMember{}}, std::true_type{});
+template <class T> std::false_type has_tensor_after(...);
+template <class T, size_t N>
+inline constexpr bool is_tensor_member =
+    decltype(has_tensor_after<T>(std::make_index_sequence<N>{}))::value;
+template <class T>  // aggregates, std::array among them
+struct HidesTensors<T, std::enable_if_t<std::is_class_v<T> && std::is_aggregate_v<T> &&
+                                        !std::is_base_of_v<TensorBase, T>>>
+    : std::bool_constant<is_tensor_member<T, 0> || is_tensor_member<T, 1> ||
+                         is_tensor_member<T, 2> || is_tensor_member<T, 3> ||
+                         is_tensor_member<T, 4> || is_tensor_member<T, 5> ||
+                         is_tensor_member<T, 6> || is_tensor_member<T, 7>> {};
+
 struct ArgumentList {
   tensor_list tensors;
   std::vector<int> argument;
   int arguments = 0;
-  void add(const Tensor& t) {
-    tensors.push_back(t);
-    argument.push_back(arguments++);
+  template <class T> void add(const T& given) {
+    static_assert(!hides_tensors<T>,
+                  "Function::apply cannot see the tensors in this argument: they would have no "
+                  "gradient. Pass a Tensor, std::optional<Tensor>, a tensor_list, a TensorList or "
+                  "what converts to one");
+    if constexpr (std::is_same_v<T, Tensor>) {
+      tensors.push_back(given);
+      argument.push_back(arguments++);
+    } else if constexpr (std::is_same_v<T, std::optional<Tensor>>) {
+      add(given ? *given : Tensor());
+    } else if constexpr (is_tensor_argument<T>) {
+      for (const Tensor& t : TensorList(given)) add(t);
+    } else {
+      ++arguments;
+    }
   }
-  void add(const std::optional<Tensor>& t) { add(t ? *t : Tensor()); }
-  void add(const tensor_list& list) {
-    for (const Tensor& t : list) add(t);
-  }
-  template <class T> void add(const T&) { ++arguments; }
 };
 
 inline tensor_list to_list(Tensor t) { return {std::move(t)}; }

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
+#include <memory>
+#include <variant>
+
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "tests/autograd/check.h"
@@ -221,6 +226,114 @@ TEST(IValue, KindsAndErrors) {
   EXPECT_TRUE(IValue().isNone());
   EXPECT_NE(error_of([] { IValue(1.0).toInt(); }).find("got double, expected int"),
             std::string::npos);
+}
+
+struct RawWrite : Function<RawWrite> {  // not through an operation
+  static Tensor forward(AutogradContext* ctx, const Tensor& x) {
+    for (int i = 0; i < x.numel(); ++i) x.data_ptr<double>()[i] = 100;
+    ctx->mark_dirty({x});
+    return x;
+  }
+  static tensor_list backward(AutogradContext*, tensor_list g) { return {g[0] * 0}; }
+};
+
+TEST(Function, WhatIsDirtyHasANewVersion) {
+  const Tensor w = leaf({1, 2}), x = w * 3;
+  const Tensor y = (x * x).sum();  // its gradient would be 200 x
+  RawWrite::apply(x);
+  EXPECT_EQ(x._version(), 1);
+  EXPECT_NE(error_of([&] { y.backward(); }).find("has been modified by an inplace operation"),
+            std::string::npos);
+  const Tensor plain = constant({1});  // also where nothing is recorded
+  RawWrite::apply(plain);
+  EXPECT_EQ(plain._version(), 1);
+}
+
+struct Joined : Function<Joined> {  // the sum of i * list[i]
+  static Tensor forward(AutogradContext*, TensorList list, const std::string&) {
+    Tensor sum = list[0] * 0;
+    for (size_t i = 0; i < list.size(); ++i) sum = sum + list[i] * static_cast<double>(i + 1);
+    return sum;
+  }
+  static tensor_list backward(AutogradContext*, tensor_list g) {
+    return {g[0], g[0] * 2, Tensor()};
+  }
+};
+
+TEST(Function, TakesListsOfTensorsOfAnyKind) {
+  const Tensor a = leaf({1}), b = leaf({2});
+  const std::vector<Tensor> list = {a, b};
+  const std::array<Tensor, 2> array = {a, b};
+  const Tensor c_array[] = {a, b};
+  const std::initializer_list<Tensor> braces = {a, b};
+  const auto check = [&](const Tensor& y) {
+    EXPECT_EQ(values(y), Values{5});
+    const auto g = autograd::grad({y}, {a, b});
+    EXPECT_EQ(values(g[0]), Values{1});
+    EXPECT_EQ(values(g[1]), Values{2});
+  };
+  check(Joined::apply(TensorList(list), "list"));
+  check(Joined::apply(list, std::string("vector")));
+  check(Joined::apply(array, "array"));
+  check(Joined::apply(c_array, "array"));
+  check(Joined::apply(braces, "braces"));
+}
+
+// What apply() would overlook does not compile: this is what its static_assert asks.
+template <class... T> constexpr bool all_hide = (autograd::detail::hides_tensors<T> && ...);
+template <class... T> constexpr bool none_hides = !(autograd::detail::hides_tensors<T> || ...);
+struct Step {
+  double size;
+  Tensor x;
+};
+struct Steps {
+  int count;
+  Step first;
+};
+struct Options {
+  std::string name;
+  std::vector<int64_t> sizes;
+  std::optional<double> scale;
+  std::unique_ptr<int> owned;
+  std::function<Tensor(Tensor)> f;
+};
+struct Derived : Tensor {};
+struct Unknown;
+static_assert(all_hide<TensorBase, Derived, Tensor*, const Tensor*, const tensor_list*,
+                       std::shared_ptr<Tensor>, std::unique_ptr<tensor_list>,
+                       std::reference_wrapper<const Tensor>, std::pair<int, Tensor>,
+                       std::tuple<int, tensor_list>, std::variant<int, Tensor>,
+                       std::optional<tensor_list>, std::vector<std::optional<Tensor>>,
+                       std::vector<tensor_list>, std::unordered_map<std::string, Tensor>, IValue,
+                       Step, Steps, std::array<std::pair<int, Tensor>, 2>>);
+static_assert(none_hides<Tensor, std::optional<Tensor>, tensor_list, TensorList, Tensor[2],
+                         std::array<Tensor, 2>, std::initializer_list<Tensor>>);
+static_assert(none_hides<int, double, bool, Scalar, std::string, const char*, char[4], IntArrayRef,
+                         std::vector<int64_t>, std::nullopt_t, std::nullptr_t, void*, Unknown*,
+                         TensorOptions, ScalarType, Options, std::function<Tensor(Tensor)>,
+                         std::pair<int, int>, std::unordered_map<int, int>>);
+
+// A view of what forward made is a tensor like others; one of an input would have two histories.
+struct Reshaped : Function<Reshaped> {
+  static Tensor forward(AutogradContext*, const Tensor& x, bool of_input) {
+    return of_input ? x.view({2, 1}) : (x * 1).view({2, 1});
+  }
+  static tensor_list backward(AutogradContext*, tensor_list g) {
+    return {g[0].view({2}) * 5, Tensor()};
+  }
+};
+
+TEST(Function, ViewsAsResults) {
+  const Tensor w = leaf({1, 2}), h = w * 1;
+  const Tensor fresh = Reshaped::apply(h, false), view = Reshaped::apply(h, true);
+  EXPECT_FALSE(fresh.is_view());
+  fresh.mul_(2);
+  EXPECT_NE(error_of([&] { view.mul_(2); }).find("in the forward of a Function"),
+            std::string::npos);
+  (fresh + view).sum().backward();
+  EXPECT_EQ(values(w.grad()), (Values{15, 15}));
+  h.mul_(2);
+  EXPECT_NE(error_of([&] { view * 2; }).find("modified inplace"), std::string::npos);
 }
 
 }  // namespace

@@ -19,8 +19,9 @@ RAMET_API void backward(const variable_list& tensors, const variable_list& grad_
                         std::optional<bool> retain_graph = std::nullopt, bool create_graph = false,
                         const variable_list& inputs = {});
 
-/// The gradients of `outputs` with respect to `inputs`; touches no grad(). With `allow_unused` an
-/// input that takes no part gives an undefined tensor, otherwise an Error.
+/// The gradients of `outputs` with respect to `inputs`. No leaf's grad() is touched, but a tensor
+/// on the way that retains its gradient (retain_grad) gets it into its grad(), as in any backward.
+/// With `allow_unused` an input that takes no part gives an undefined tensor, otherwise an Error.
 RAMET_API variable_list grad(const variable_list& outputs, const variable_list& inputs,
                              const variable_list& grad_outputs = {},
                              std::optional<bool> retain_graph = std::nullopt,

@@ -85,6 +85,11 @@ struct Gradient {
   }
 };
 
+// A view made in no_grad mode says that it requires a gradient and wants none.
+bool wants(const Tensor& t) {
+  return t.is_inference() ? t.requires_grad() : autograd::wants_grad(t);
+}
+
 }  // namespace
 
 struct detail::Captures::Capture {
@@ -101,7 +106,7 @@ struct detail::Captures::Capture {
     for (size_t i = 0; i < count; ++i) {
       const Tensor &a = *given[i], &b = inputs[i];
       if (a->key() != b->key() || !same_sizes(a, b) || !same_strides(a, b) ||
-          a.requires_grad() != b.requires_grad() || a.is_inference() != b.is_inference() ||
+          wants(a) != wants(b) || a.is_inference() != b.is_inference() ||
           a->is(TensorImpl::kInternalLayout) != b->is(TensorImpl::kInternalLayout))
         return false;
     }
@@ -211,7 +216,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     const NoGradGuard off;
     const ScopedValue<bool> as_given(tls.inference_mode, x.is_inference());
     Tensor own = blank_like(x);
-    own.requires_grad_(x.requires_grad());
+    own.requires_grad_(wants(x));
     c.inputs.push_back(std::move(own));
   }
   c.take(given);
@@ -227,8 +232,7 @@ Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Func
     }
     for (Gradient& g : c.gradients) before.push_back(g.look(c.program));
     for (size_t i = 0; i < count; ++i)  // the function may make a leaf of it
-      if (c.inputs[i].requires_grad() != given[i]->requires_grad())
-        c.program.forget(c.inputs[i].impl());
+      if (wants(c.inputs[i]) != wants(*given[i])) c.program.forget(c.inputs[i].impl());
     recording.finish();
   }
   c.noted.clear();

@@ -161,7 +161,7 @@ Edge borrowed_edge(const Tensor& t) {
 
 Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
   RAMET_CHECK(t.defined(), op, "element ", i, " of tensors is undefined");
-  RAMET_CHECK(t.requires_grad(), op, "element ", i,
+  RAMET_CHECK(wants_grad(t), op, "element ", i,
               " of tensors does not require grad and does not have a grad_fn: got ", describe(t));
   Tensor g = seed;
   if (!g.defined()) {
@@ -259,7 +259,7 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors,
   if (inputs.empty()) return run_backward(roots, retain, create_graph);
   std::vector<Edge> edges;
   for (const Tensor& t : inputs) {
-    RAMET_CHECK(t.defined() && t.requires_grad(), "backward", "input ", edges.size(),
+    RAMET_CHECK(t.defined() && wants_grad(t), "backward", "input ", edges.size(),
                 " does not require grad: got ", describe(t));
     t.retain_grad();  // where a non-leaf's gradient is kept; nothing for a leaf
     edges.push_back(borrowed_edge(t));
@@ -276,10 +276,11 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors,
 variable_list grad(const variable_list& outputs, const variable_list& inputs,
                    const variable_list& grad_outputs, std::optional<bool> retain_graph,
                    bool create_graph, bool allow_unused) {
+  RAMET_CHECK(!inputs.empty(), "grad", "grad requires non-empty inputs.");
   std::vector<Root> roots = roots_of("grad", outputs, grad_outputs);
   std::vector<Edge> edges;
   for (const Tensor& t : inputs) {
-    RAMET_CHECK(t.defined() && t.requires_grad(), "grad",
+    RAMET_CHECK(t.defined() && wants_grad(t), "grad",
                 "One of the differentiated Tensors does not require grad: input ", edges.size(),
                 " is ", describe(t));
     edges.push_back(borrowed_edge(t));

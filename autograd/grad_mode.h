@@ -4,13 +4,14 @@
 
 namespace ramet {
 
+/// Off in InferenceMode, whatever is asked there.
 struct GradMode {
   static bool is_enabled() { return tls.grad_mode; }
-  static void set_enabled(bool on) { tls.grad_mode = on; }
+  static void set_enabled(bool on) { tls.grad_mode = on && !tls.inference_mode; }
 };
 /// Sets grad mode while it lives.
 struct AutoGradMode : ScopedValue<bool> {
-  explicit AutoGradMode(bool on) : ScopedValue<bool>(tls.grad_mode, on) {}
+  explicit AutoGradMode(bool on) : ScopedValue<bool>(tls.grad_mode, on && !tls.inference_mode) {}
 };
 /// Nothing is recorded while it lives.
 struct NoGradGuard : AutoGradMode {
@@ -19,8 +20,14 @@ struct NoGradGuard : AutoGradMode {
 struct EnableGradGuard : AutoGradMode {
   EnableGradGuard() : AutoGradMode(true) {}
 };
-/// As NoGradGuard; tensors made inside can never take part in a recorded operation's backward, and
-/// views of them are not tracked.
+/// As NoGradGuard, and what is allocated inside is an inference tensor, as are views of one, made
+/// anywhere: it tracks neither versions nor views. All other tensors are normal ones, inside as
+/// well, and stay so: written inside they count versions, and their views made inside are normal
+/// tensors. Outside an inference tensor may be read by any operation that does not save it for a
+/// backward (clone() it for that: a normal tensor), but not be written in place, and it begins to
+/// require a gradient only inside. One that does is refused where something is recorded. A view
+/// made inside of a normal tensor is refused where it is written in place with history.
+/// InferenceMode(false) inside is the normal mode, with grad mode on.
 struct InferenceMode {
   explicit InferenceMode(bool enabled = true)
       : grad_(tls.grad_mode, enabled ? false : true), inference_(tls.inference_mode, enabled) {}
@@ -33,6 +40,7 @@ struct InferenceMode {
 namespace autograd {
 using ramet::AutoGradMode;
 using ramet::GradMode;
+using ramet::InferenceMode;
 using ramet::NoGradGuard;
 
 /// Debugging: a backward error names the scopes around the forward call that made the failing node,

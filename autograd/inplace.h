@@ -1,7 +1,7 @@
 // In-place operations: checks, versions, history.
 //
 //   Tensor& Tensor::mul_(const Tensor& other) const {
-//     check_inplace("mul_", *this);
+//     check_inplace("mul_", *this, other);
 //     const bool record = recording(*this, other);
 //     // before the kernel: it destroys the values
 //     const Saved x = save_overwritten(record && wants_grad(other), *this);
@@ -18,17 +18,34 @@
 // replaced by x_new ("CopySlices"). From then on every view of b, x included, derives from b_new:
 // its history is made again (as_strided of b) when it is next needed, which the base's generation
 // counter tells. So each view and the base always have the history that the single-threaded program
-// text implies.
+// text implies. A view that became a leaf of its own (requires_grad_) is the base of the views made
+// of it from then on, so that the rules for a leaf's views hold for them; written where it is no
+// such leaf any more, it is a view of its own base all the same. Views made in no_grad mode and in
+// inference mode know their base, too, but derive from nothing: it can only be refused to use them
+// where the base has another history by now, and to write them.
 #pragma once
 #include "autograd/node.h"
 
 namespace ramet {
 namespace autograd {
 
+/// True; an Error where the history of t, which wants a gradient, cannot be made.
+RAMET_API bool can_follow(const Tensor& t);
+
 /// Throws unless x may be written in place now: no leaf that requires grad (nor a view of one)
 /// while recording, no memory that overlaps itself, no inference tensor outside InferenceMode, no
-/// view made under no_grad, no replica parameter.
-RAMET_API void check_inplace(const char* op, const Tensor& x);
+/// replica parameter; where the operation `records`, or x requires grad, no view made under
+/// no_grad.
+RAMET_API void check_inplace(const char* op, const Tensor& x, bool records = false);
+/// The same where x gets history if any of `others`, which the operation reads, wants a gradient.
+/// An Error also where that cannot be recorded: the kernel must not have run then.
+template <class... T>
+void check_inplace(const char* op, const Tensor& x, const Tensor& other, const T&... others) {
+  const auto wants = [](const Tensor& t) {
+    return wants_grad(t) && (RAMET_LIKELY(!t->base) || can_follow(t));
+  };
+  check_inplace(op, x, tls.grad_mode && (int{wants(other)} + ... + int{wants(others)}) != 0);
+}
 
 /// After the write: raises the version and notes the writer for error texts.
 inline void wrote(const char* op, const Tensor& x) { x.storage_impl()->wrote(op); }

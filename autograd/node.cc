@@ -193,8 +193,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
       grad = g;
     } else {
       NoGradGuard off;
-      grad = g.unique() && g.is_contiguous() ? std::move(g)
-                                             : g.detach().clone(MemoryFormat::Contiguous);
+      if (!g.unique() || !g.is_contiguous()) grad = g.detach().clone(MemoryFormat::Contiguous);
+      else grad = g->base ? g.detach() : std::move(g);  // the user's, and no view
     }
   }
   if (RAMET_UNLIKELY(extra != nullptr))
@@ -241,7 +241,8 @@ void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket) {
 }
 
 Tensor with_history_of_now(Tensor t) {
-  const TensorImpl* written = t->base ? t->base : t.impl();
+  const TensorImpl* written = t.impl();
+  while (written->base) written = written->base;
   const auto* node = static_cast<const Node*>(written->node);
   if (written->is(TensorImpl::kRequiresGrad) &&
       (!node || (node->flags & (Node::kSink | Node::kReduce)) != 0))

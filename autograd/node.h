@@ -269,13 +269,14 @@ template <class... T> inline bool recording(const T&... inputs) {
   return tls.grad_mode && (wants_grad(inputs) || ...);
 }
 
-/// Makes the history of a view again after an in-place operation on its base or a sibling.
+/// Makes the history of a view again after an in-place operation on its base or a sibling. An Error
+/// where that would take the history of a leaf's own, or of a view made in no_grad mode.
 RAMET_API void renew_view(TensorImpl* view);
 /// The gradient edge of a tensor, one reference; {} if it wants none.
 inline Edge edge_of(const TensorImpl* t) {
   if (!wants_grad(t)) return {};
   if (RAMET_UNLIKELY(t->base != nullptr) &&
-      __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) != t->base->generation)
+      (__atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) != t->base->generation || t->base->base))
     renew_view(const_cast<TensorImpl*>(t));
   t->node->hold();
   return {static_cast<Node*>(t->node), t->slot};

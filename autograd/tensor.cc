@@ -29,6 +29,19 @@ TensorOptions Tensor::options() const {
 
 bool Tensor::leaf_slot() const { return static_cast<Node*>(p_->node)->flags & Node::kSink; }
 
+// A view may get a history when it is next looked at.
+bool Tensor::leaf_view() const {
+  if (p_->node && !leaf_slot()) return false;
+  return p_->is(TensorImpl::kRequiresGrad | TensorImpl::kNoGradView) ||
+         !autograd::view_wants_grad(p_);
+}
+
+int64_t Tensor::_version() const {
+  RAMET_CHECK(!is_inference(), "_version", "Inference tensors do not track version counter: got ",
+              describe(*this));
+  return version();
+}
+
 void Tensor::wrong_type(ScalarType asked) const {
   fail("data_ptr", "expected scalar type ", name_of(asked), " but found ", name_of(scalar_type()),
        ": got ", describe(*this));
@@ -44,7 +57,7 @@ bool Tensor::is_nonzero() const {
 const Tensor& Tensor::requires_grad_(bool on) const {
   RAMET_CHECK(defined(), "requires_grad_", "undefined tensor");
   if (RAMET_UNLIKELY(capture::active())) capture::used(p_);
-  if (!on && !p_->node) {
+  if (!on && !p_->node && is_leaf()) {
     p_->set(TensorImpl::kRequiresGrad, false);
     return *this;
   }
@@ -54,10 +67,10 @@ const Tensor& Tensor::requires_grad_(bool on) const {
   RAMET_CHECK(
       !p_->is(TensorImpl::kInference) || !on || tls.inference_mode, "requires_grad_",
       "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
-  AccumulateGrad* sink = grad_accumulator(p_);
+  AccumulateGrad* sink = is_leaf() ? grad_accumulator(p_) : nullptr;
   RAMET_CHECK(sink != nullptr, "requires_grad_",
               "you can only change requires_grad flags of leaf variables: got ", describe(*this),
-              " made by ", static_cast<Node*>(p_->node)->name(), "; use detach()");
+              " made by ", grad_fn()->name(), "; use detach()");
   p_->set(TensorImpl::kRequiresGrad, on);
   sink->device = p_->device;
   return *this;
@@ -105,9 +118,7 @@ Tensor& Tensor::mutable_grad() const {
 }
 
 autograd::NodePtr Tensor::grad_fn() const {
-  if (!autograd::wants_grad(p_) || is_leaf()) {
-    if (!(p_->base && p_->base->is(TensorImpl::kRequiresGrad))) return {};
-  }
+  if (RAMET_UNLIKELY(is_inference())) return {};
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::NodePtr result(e.node && !(e.node->flags & Node::kSink) ? e.node : nullptr);
   autograd::release(e.node);
@@ -129,10 +140,11 @@ std::unique_lock<std::mutex> hooks_of(const Node* node) {
 void Tensor::retain_grad() const {
   RAMET_CHECK(defined() && requires_grad(), "retain_grad",
               "can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf()) return;
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::release(e.node);
   const auto lock = hooks_of(e.node);
-  if (is_leaf() || retained_of(p_)) return;
+  if (retained_of(p_)) return;
   e.node->more().retained.emplace_back(p_->slot, Tensor());
 }
 bool Tensor::retains_grad() const { return defined() && !is_leaf() && retained_of(p_) != nullptr; }
@@ -142,6 +154,8 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
               "cannot register a hook on a tensor that doesn't require gradient");
   const autograd::Edge e = autograd::edge_of(p_);
   autograd::release(e.node);
+  RAMET_CHECK(e.node != nullptr, "register_hook",
+              "no gradient comes to a view made in no_grad mode: got ", describe(*this));
   const auto lock = hooks_of(e.node);
   autograd::NodeExtra& extra = e.node->more();
   extra.hooks.push_back({p_->slot, extra.next_id, std::move(hook)});
@@ -151,17 +165,18 @@ unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
 void Tensor::remove_hook(unsigned id) const {
   auto* node = static_cast<Node*>(defined() ? p_->node : nullptr);
   const auto lock = hooks_of(node);
-  if (!node || !node->extra) return;
-  auto& hooks = node->extra->hooks;
-  for (size_t i = 0; i < hooks.size(); ++i)
-    if (hooks[i].id == id) {
-      hooks.erase(hooks.begin() + static_cast<std::ptrdiff_t>(i));
-      return;
-    }
+  const auto drop = [id](auto& hooks) {
+    return std::erase_if(hooks, [id](const auto& hook) { return hook.id == id; }) != 0;
+  };
+  const bool found = node && node->extra && (drop(node->extra->hooks) || drop(node->extra->post));
+  RAMET_CHECK(found, "remove_hook", "handle: got ", id,
+              ", expected one of a hook of this tensor that is not removed yet; a write in place "
+              "leaves the hooks with the values before it");
 }
 
 unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
-  AccumulateGrad* sink = defined() && requires_grad() ? grad_accumulator(p_) : nullptr;
+  AccumulateGrad* sink =
+      defined() && p_->is(TensorImpl::kRequiresGrad) ? grad_accumulator(p_) : nullptr;
   RAMET_CHECK(sink != nullptr, "register_post_accumulate_grad_hook",
               "post accumulate grad hooks cannot be registered on non-leaf tensors or ones that do "
               "not require grad: got ",
@@ -247,9 +262,11 @@ void Tensor::set_data(const Tensor& new_data) const {
 }
 
 Tensor Tensor::_base() const {
-  if (!p_->base) return {};
-  add_ref(p_->base->refs);
-  return Tensor(p_->base);
+  TensorImpl* root = p_->base;
+  if (!root) return {};
+  while (root->base) root = root->base;
+  add_ref(root->refs);
+  return Tensor(root);
 }
 
 std::string Tensor::toString() const {

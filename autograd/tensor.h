@@ -34,13 +34,23 @@ namespace autograd {
 struct Node;
 class NodePtr;
 
-/// A view wants a gradient where its base does, but for one from before the base became a leaf that
-/// does: that has no history, until the base is changed in place (its generation tells). In
-/// LibTorch it gets no gradient, either, but says that it requires one.
+/// wants_grad() of a view that is no leaf and had no history when it was last looked at.
+RAMET_API bool view_wants_grad(const TensorImpl* view);
+[[noreturn, gnu::cold]] RAMET_API void refuse_inference_leaf(const TensorImpl* t);
+/// Does an operation on it have a gradient to send there? Not the question of requires_grad(),
+/// which is also true of views of what requires one that have no history: those made in no_grad
+/// mode or in inference mode, and those from before their base became a leaf that requires a
+/// gradient. An Error of an inference tensor that requires one (LibTorch loses it in some
+/// operations), and of a view made in no_grad mode whose base has another history by now.
 inline bool wants_grad(const TensorImpl* t) {
-  if (!t || t->is(TensorImpl::kRequiresGrad)) return t != nullptr;
-  return t->base && t->base->is(TensorImpl::kRequiresGrad) &&
-         (__atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) != t->base->generation || t->node);
+  if (!t) return false;
+  const uint8_t flags = t->all_flags();
+  if (flags & TensorImpl::kRequiresGrad) {
+    if (RAMET_UNLIKELY(flags & TensorImpl::kInference)) refuse_inference_leaf(t);
+    return true;
+  }
+  const TensorImpl* base = t->base;
+  return base && (base->is(TensorImpl::kRequiresGrad) || base->base) && view_wants_grad(t);
 }
 }  // namespace autograd
 
@@ -84,14 +94,18 @@ class RAMET_API Tensor : public TensorBase {
   bool is_contiguous(MemoryFormat format) const;
   TensorOptions options() const;
   Layout layout() const { return kStrided; }
-  bool is_leaf() const { return !p_->node || leaf_slot(); }
+  bool is_leaf() const {
+    return RAMET_UNLIKELY(p_->base != nullptr) ? leaf_view() : !p_->node || leaf_slot();
+  }
+  /// Made in InferenceMode (autograd/grad_mode.h).
   bool is_inference() const { return p_->is(TensorImpl::kInference); }
   bool is_view() const { return p_->base != nullptr; }
   bool is_nonzero() const;
   std::string toString() const;
   /// Prints as operator<< to standard output.
   void print() const;
-  int64_t _version() const { return version(); }
+  /// How often the memory was written; an Error of an inference tensor, of which nobody counts it.
+  int64_t _version() const;
   bool is_complex() const { return false; }
   bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
   /// The index of the device: 0 for the CPU (LibTorch: -1), whose other indices are replicas.
@@ -126,7 +140,12 @@ class RAMET_API Tensor : public TensorBase {
   template <class T> T item() const { return item().to<T>(); }
 
   // ---- autograd ---------------------------------------------------------------------------------
-  bool requires_grad() const { return autograd::wants_grad(p_); }
+  /// As LibTorch: also of a view without history of a tensor that requires a gradient.
+  bool requires_grad() const {
+    const TensorImpl* t = p_;
+    while (t && !t->is(TensorImpl::kRequiresGrad)) t = t->base;
+    return t != nullptr;
+  }
   const Tensor& requires_grad_(bool requires_grad = true) const;
   const Tensor& set_requires_grad(bool requires_grad) const {
     return requires_grad_(requires_grad);
@@ -159,7 +178,7 @@ class RAMET_API Tensor : public TensorBase {
   Tensor variable_data() const { return data(); }
   /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
   void set_data(const Tensor& new_data) const;
-  /// The tensor this one is a differentiable view of; undefined if none.
+  /// The tensor whose memory this view shows; undefined if it is none.
   Tensor _base() const;
 
   // ---- copies and conversions -------------------------------------------------------------------
@@ -510,6 +529,7 @@ class RAMET_API Tensor : public TensorBase {
   }
   void settle_layout() const;
   bool leaf_slot() const;
+  bool leaf_view() const;
   void check_type(ScalarType asked) const {
     if (RAMET_UNLIKELY(asked != scalar_type())) wrong_type(asked);
   }

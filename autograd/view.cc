@@ -113,6 +113,22 @@ Tensor zero_at(const Tensor& g, const Geometry& at) {
                 });
 }
 
+uint32_t generation_of(const TensorImpl* t) {
+  return __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE);
+}
+// Was anything that it is a view of changed since its history was made?
+bool is_stale(const TensorImpl* t) {
+  for (; t->base; t = t->base)
+    if (generation_of(t) != generation_of(t->base)) return true;
+  return false;
+}
+bool has_history(const TensorImpl* t) {
+  return t->node && !(static_cast<const Node*>(t->node)->flags & Node::kSink);
+}
+bool leaf_that_requires(const TensorImpl* t) {
+  return t->is(TensorImpl::kRequiresGrad) && !has_history(t);
+}
+
 // Whose gradient is kept follows the tensor to its new node.
 void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
   if (!from || !to || !from->extra || (from->flags & Node::kSink)) return;
@@ -131,17 +147,37 @@ void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
 
 Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   Tensor v(x.view_impl(sizes, strides, offset));
-  if (tls.grad_mode) {
-    if (!is_floating(x.scalar_type())) return v;
-    TensorImpl* base = x->base ? x->base : x.impl();
-    add_ref(base->refs);
-    v->base = base;
-    v->generation = base->generation;
-    v->flags |= x->flags & TensorImpl::kNoGradView;
-  } else if (!tls.inference_mode && x.requires_grad()) {
-    v->flags |= TensorImpl::kNoGradView;
-  }
+  if (!is_floating(x.scalar_type()) || x.is_inference()) return v;
+  TensorImpl* base = x->base && !leaf_that_requires(x.impl()) ? x->base : x.impl();
+  add_ref(base->refs);
+  v->base = base;
+  v->generation = base->generation;
+  v->flags |= tls.grad_mode ? x->flags & TensorImpl::kNoGradView : TensorImpl::kNoGradView;
   return v;
+}
+
+bool view_wants_grad(const TensorImpl* view) {
+  if (!wants_grad(view->base) || !is_stale(view)) return false;
+  if (view->is(TensorImpl::kNoGradView))
+    fail("grad_fn",
+         "A view was created in no_grad mode (or in InferenceMode) and its base or another view of "
+         "its base has been modified inplace with grad mode enabled: there is no history that "
+         "would be right for it. Make the view again, or make it with grad mode enabled. Got a ",
+         "view of shape ", IntArrayRef(view->sizes(), view->rank));
+  return true;
+}
+
+void refuse_inference_leaf(const TensorImpl* t) {
+  fail("inference_mode",
+       "an inference tensor that requires grad is used where history is recorded: no gradient "
+       "would reach it from every operation. Use it in InferenceMode, or clone it and call "
+       "requires_grad_() on the clone. Got shape ",
+       IntArrayRef(t->sizes(), t->rank));
+}
+
+bool can_follow(const Tensor& t) {
+  release(edge_of(t.impl()).node);
+  return true;
 }
 
 Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
@@ -152,29 +188,51 @@ Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, in
                     const Node&, const Tensor& g) { return scatter_strided(g, b, at); });
 }
 
+static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
+  if (!is_stale(view)) return;
+  if (view->base->base) make_again(view->base, old);
+  const uint32_t generation = view->base->generation;
+  if (wants_grad(view->base)) {
+    RAMET_CHECK(!leaf_that_requires(view), "grad_fn",
+                "a leaf Variable that requires grad is a view of a tensor that has been modified "
+                "inplace since: it would be no leaf any more. Got one of shape ",
+                IntArrayRef(view->sizes(), view->rank), ", expected a detach() or a clone() of it");
+    RAMET_CHECK(!view->is(TensorImpl::kNoGradView), "grad_fn", "A view of shape ",
+                IntArrayRef(view->sizes(), view->rank),
+                " was created in no_grad mode, in InferenceMode or in the forward of a Function, "
+                "and its base has been modified inplace since");
+    add_ref(view->base->refs);
+    add_ref(view->refs);
+    const Tensor base(view->base), v(view);
+    const Tensor fresh = [&] {
+      EnableGradGuard on;
+      return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
+    }();
+    old.push_back(std::exchange(view->node, std::exchange(fresh->node, nullptr)));
+    move_retained(static_cast<Node*>(old.back()), view->slot, static_cast<Node*>(view->node),
+                  fresh->slot);
+    view->slot = fresh->slot;
+    if (!view->is(TensorImpl::kRequiresGrad)) view->flags |= TensorImpl::kRequiresGrad;
+  }  // else the base was detached: the view keeps the history that it has
+  __atomic_store_n(&view->generation, generation, __ATOMIC_RELEASE);
+}
+
 void renew_view(TensorImpl* view) {
+  if (!is_stale(view)) return;  // so it is called again below, of bases
   // Several threads may need it at the same time; the generation, written last, tells that it is
   // done.
   static std::mutex mutex;
-  std::unique_lock lock(mutex);
-  if (view->generation == view->base->generation) return;
-  add_ref(view->base->refs);
-  add_ref(view->refs);
-  const Tensor base(view->base), v(view);
-  const Tensor fresh = [&] {
-    EnableGradGuard on;
-    return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
-  }();
-  AutogradSlot* old = std::exchange(view->node, std::exchange(fresh->node, nullptr));
-  move_retained(static_cast<Node*>(old), view->slot, static_cast<Node*>(view->node), fresh->slot);
-  view->slot = fresh->slot;
-  if (!view->is(TensorImpl::kRequiresGrad)) view->flags |= fresh->flags & TensorImpl::kRequiresGrad;
-  __atomic_store_n(&view->generation, view->base->generation, __ATOMIC_RELEASE);
-  lock.unlock();
-  AutogradSlot::release(old);
+  struct Old {  // goes when the lock is gone
+    std::vector<AutogradSlot*> nodes;
+    ~Old() {
+      for (AutogradSlot* n : nodes) AutogradSlot::release(n);
+    }
+  } old;
+  const std::lock_guard lock(mutex);
+  make_again(view, old.nodes);
 }
 
-void check_inplace(const char* op, const Tensor& x) {
+void check_inplace(const char* op, const Tensor& x, bool records) {
   RAMET_CHECK(x.defined(), op, "undefined tensor");
   if (RAMET_UNLIKELY(x.is_inference() && !tls.inference_mode)) {
     fail(op,
@@ -193,29 +251,33 @@ void check_inplace(const char* op, const Tensor& x) {
   }
   if (RAMET_UNLIKELY(x.storage_impl()->copy_on_write != 0)) x.own_memory(op);
   if (!tls.grad_mode) return;
-  if (x.requires_grad() || (x->base && x->base->is(TensorImpl::kRequiresGrad))) {
-    RAMET_CHECK(!x->is(TensorImpl::kReplica), op,
-                "a replica's parameter is being used in an in-place operation: it follows its "
-                "source. Change the source, or use NoGradGuard. Got ",
-                describe(x),
-                x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
-    const auto leaf = [](const TensorImpl* t) {
-      return t->is(TensorImpl::kRequiresGrad) &&
-             (!t->node || (static_cast<const Node*>(t->node)->flags & Node::kSink));
-    };
-    RAMET_CHECK(x->base || !leaf(x.impl()), op,
-                "a leaf Variable that requires grad is being used in an in-place operation. Got ",
-                describe(x));
-    // A view that was made a leaf itself: its gradient would never come.
-    RAMET_CHECK(
-        !x->base || (!leaf(x->base) && !leaf(x.impl())), op,
-        "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ",
-        describe(x));
-  }
+  const bool requires_grad = x.requires_grad();
+  if (!requires_grad && !records) return;
+  RAMET_CHECK(!requires_grad || !x->is(TensorImpl::kReplica), op,
+              "a replica's parameter is being used in an in-place operation: it follows its "
+              "source. Change the source, or use NoGradGuard. Got ",
+              describe(x), x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
   RAMET_CHECK(
       !x->is(TensorImpl::kNoGradView), op,
-      "A view was created in no_grad mode and is being modified inplace with grad mode "
+      "A view was created in no_grad mode (or in InferenceMode, or in the forward of a Function) "
+      "and is being modified inplace with grad mode "
       "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. Got ",
+      describe(x));
+  if (!requires_grad) return;
+  RAMET_CHECK(x->base || has_history(x.impl()), op,
+              "a leaf Variable that requires grad is being used in an in-place operation. Got ",
+              describe(x));
+  // Any base, or the view itself, that was made a leaf: its gradient would never come. So it is
+  // where the view's history comes from no base: from such a leaf that requires none any more.
+  bool leaf = false;
+  const TensorImpl* root = x.impl();
+  for (const TensorImpl* t = root; t; t = t->base) {
+    leaf = leaf || leaf_that_requires(t);
+    root = t;
+  }
+  RAMET_CHECK(
+      !leaf && has_history(root), op,
+      "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ",
       describe(x));
 }
 
@@ -253,8 +315,7 @@ void rebase_history(const Tensor& x, Node* node) {
                                     out[1] = as_strided(g, at.sizes, at.strides, at.offset);
                                   return out;
                                 });
-  hang(base.impl(), copy_slices);
-  ++base->generation;
+  rebase_history(base, copy_slices);
   renew_view(x.impl());
 }
 

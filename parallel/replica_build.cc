@@ -188,7 +188,7 @@ void ReplicaSet::build() {
       s.has_sync = s.has_sync || m->buffer_policy(item.key()) == BufferPolicy::sync;
       if (!t.defined() || entry_of.count(t.impl()) || buffer_of.count(t.impl())) continue;
       const std::string whole = full_name(name, item.key());
-      if (t.requires_grad()) {
+      if (autograd::wants_grad(t.impl())) {
         add_entry(whole, t);
         continue;
       }
@@ -262,8 +262,8 @@ void ReplicaSet::build() {
     for (const auto* registry : {&m->own_parameters(), &m->own_buffers()}) {
       for (const auto& item : *registry) {
         const Tensor& t = item.value();
-        snap.tensors.emplace_back(
-            t.impl(), t.defined() && registry == &m->own_buffers() && t.requires_grad());
+        snap.tensors.emplace_back(t.impl(), t.defined() && registry == &m->own_buffers() &&
+                                                autograd::wants_grad(t.impl()));
         snap.sizes.push_back(t.defined() ? t.sizes().vec() : std::vector<int64_t>{});
         snap.dtypes.push_back(t.defined() ? t.scalar_type() : ScalarType::Undefined);
       }

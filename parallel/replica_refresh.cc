@@ -67,7 +67,7 @@ bool ReplicaSet::changed() {
         if (impl && (t.scalar_type() != snap.dtypes[k] || t.sizes() != IntArrayRef(snap.sizes[k]) ||
                      t.device() != home_))
           return differs(full_name(snap.name, item.key()), "shape, dtype or device");
-        if (impl && registry == &m.own_buffers() && t.requires_grad() != buffer_grad)
+        if (impl && registry == &m.own_buffers() && autograd::wants_grad(t.impl()) != buffer_grad)
           return differs(full_name(snap.name, item.key()), "requires_grad");
         ++k;
       }

@@ -346,8 +346,11 @@ bool Program::uses_memory_of(const TensorImpl* t) const {
 
 bool unique(const TensorImpl* t) {
   const auto held = [](uint32_t refs, bool by_us) { return refs - (by_us ? 1 : 0); };
-  return held(t->refs.load(), current->tensors_.count(const_cast<TensorImpl*>(t))) == 1 &&
-         held(t->storage->refs.load(), current->memory_.count(t->storage)) == 1;
+  const auto alone = [&](const TensorImpl* one) {
+    return held(one->refs.load(), current->tensors_.count(const_cast<TensorImpl*>(one))) == 1;
+  };
+  return alone(t) && (!t->base || (alone(t->base) && !t->base->base)) &&
+         held(t->storage->refs.load(), current->memory_.count(t->storage)) == (t->base ? 2u : 1u);
 }
 
 // The function has ended.

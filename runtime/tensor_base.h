@@ -40,7 +40,7 @@ struct alignas(64) TensorImpl {
     kEmbedded = 4,         // its block holds a Storage too
     kInference = 8,        // made under InferenceMode
     kInternalLayout = 16,  // Note [Internal layout] in autograd/layout.h
-    kNoGradView = 32,      // a view made while grad mode was off
+    kNoGradView = 32,      // a view of a normal tensor made in no_grad or inference mode
     kWrappedNumber = 64,   // a 0-dim tensor that stands for a C++ number: weak in promotion
     kReplica = 128,        // parameter of a replica: no leaf, yet listed by parameters()
   };
@@ -60,7 +60,9 @@ struct alignas(64) TensorImpl {
   // view: the base's value when this view's history was made. See Note [In-place operations on
   // views] in autograd/inplace.h.
   uint32_t generation = 0;
-  TensorImpl* base = nullptr;   // differentiable view of this one; one reference
+  // This one is a view of it, one reference. Mostly the tensor that has the memory; a view itself
+  // where that was a leaf of its own when this one was made.
+  TensorImpl* base = nullptr;
   int64_t* geometry = nullptr;  // extents and strides of ranks above kInlineRank
   alignas(64) int64_t sizes_[kInlineRank];
   int64_t strides_[kInlineRank];  // [rank, 8) of both is not initialised
@@ -95,7 +97,7 @@ struct alignas(64) TensorImpl {
 static_assert(sizeof(TensorImpl) == 192, "three cache lines");
 
 namespace capture {
-/// No reference to the tensor and its memory but the caller's and the capture's own.
+/// TensorBase::unique(), where a capture holds references of its own.
 RAMET_API bool unique(const TensorImpl* t);
 }  // namespace capture
 
@@ -188,11 +190,14 @@ class RAMET_API TensorBase {
            static_cast<int64_t>(item_size(p_->dtype));
   }
   uint32_t version() const { return storage_impl()->version().load(std::memory_order_relaxed); }
-  /// Nobody else can see the memory: an engine may add into it.
+  /// Nobody else can see the memory: an engine may add into it. Not even through a base, which
+  /// lives as long as its view.
   bool unique() const {
     if (RAMET_UNLIKELY(tls.capturing != 0)) return capture::unique(p_);
+    const TensorImpl* base = p_->base;
     return p_->refs.load(std::memory_order_acquire) == 1 &&
-           storage_impl()->refs.load(std::memory_order_acquire) == 1;
+           storage_impl()->refs.load(std::memory_order_acquire) == (base ? 2u : 1u) &&
+           (!base || (base->refs.load(std::memory_order_acquire) == 1 && !base->base));
   }
 
   /// A new implementation over the same storage and versions: same geometry, no history, no flags

@@ -102,7 +102,7 @@ Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta,
   check_mm("addmm_", a, b);
   RAMET_CHECK(dim() == 2 && size(0) == a.size(0) && size(1) == b.size(1), "addmm_", "self: got ",
               describe(*this), ", expected the product's shape [", a.size(0), ", ", b.size(1), "]");
-  check_inplace("addmm_", *this);
+  check_inplace("addmm_", *this, a, b);
   const bool history = recording(*this, a, b);
   Saved x = save_if(history && wants_grad(b), a), y = save_if(history && wants_grad(a), b);
   {

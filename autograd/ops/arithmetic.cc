@@ -63,7 +63,7 @@ struct Sum {
 
   // In place; op is then the name of that form.
   Tensor& into_first(const Tensor& a, const Tensor& b, const Scalar& alpha) const {
-    check_inplace(op, a);
+    check_inplace(op, a, b);
     check_defined(op, b);
     if (minus) check_sub(a, b.scalar_type());
     check_alpha(op, alpha, result_type(a, b));

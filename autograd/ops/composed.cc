@@ -20,7 +20,7 @@ std::vector<Tensor> composed_gradients(const Node& self,
     // A view of its own, so that two inputs that are one tensor are told apart.
     x = again ? x.reshape(x.sizes()) : x.detach();
     if (!needed || !is_floating(x.scalar_type())) continue;
-    if (!x.requires_grad()) x = x.detach().requires_grad_();
+    if (!wants_grad(x)) x = x.detach().requires_grad_();
     wanted.push_back(x);
     at.push_back(i);
   }

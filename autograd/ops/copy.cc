@@ -255,7 +255,7 @@ Tensor scalar_to_tensor(const Scalar& value, Device device) {
 Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   check_defined("copy_", *this);
   check_defined("copy_", src);
-  check_inplace("copy_", *this);
+  check_inplace("copy_", *this, src);
   if (is_same(src)) return as_mutable(*this);
   RAMET_CHECK(broadcast_sizes("copy_", sizes(), src.sizes()) == sizes(), "copy_", "shapes: got ",
               describe(src),
@@ -321,7 +321,8 @@ Tensor converted(const Tensor& x, ScalarType dtype, Device device,
 Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {
   check_defined("to", *this);
-  RAMET_CHECK(!options.has_requires_grad(), "to", "to(options) expects unset requires_grad flag");
+  RAMET_CHECK(!options.requires_grad(), "to",
+              "to(options) expects unset requires_grad flag: got true, expected false or nothing");
   const ScalarType dtype = options.has_dtype() ? options.dtype() : scalar_type();
   const Device device = options.has_device() ? resolve(options.device()) : this->device();
   // LibTorch's rule: a tensor that is not channels-last counts as contiguous here.

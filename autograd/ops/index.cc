@@ -94,16 +94,17 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
   const Tensor src = corner(op, src_, index);
   Tensor source = src.shallow();
   if (in_place) {
-    check_inplace(op, self);
+    check_inplace(op, self, src);
     if (self.may_overlap(src)) source = fresh(src);
   }
   const bool history = recording(self, src);
+  const Saved saved = save_if(history, index);
   Tensor out = in_place ? self : fresh(self);
   write(mode, out, d, index, source);
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [d, add, at = save(index), shape = src.sizes().vec()](const Node& node,
-                                                                        const Tensor& g) {
+  auto backward = [d, add, at = saved, shape = src.sizes().vec()](const Node& node,
+                                                                  const Tensor& g) {
     const Tensor& i = at.get(node);
     return Pair{!node.needs(0) ? Tensor()
                 : add          ? g
@@ -124,11 +125,12 @@ Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tens
   const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
   if (in_place) check_inplace(op, self);
   const bool history = recording(self);
+  const Saved saved = save_if(history, index);
   Tensor out = in_place ? self : fresh(self);
   write(IndexMode::kPut, out, d, index, repeated(value, self, index));
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [d, at = save(index)](const Node& node, const Tensor& g) {
+  auto backward = [d, at = saved](const Node& node, const Tensor& g) {
     return g.scatter(d, at.get(node), 0);
   };
   if (!in_place) return record("ScatterBackward1", {self}, std::move(out), std::move(backward));
@@ -168,15 +170,16 @@ Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tens
   const Tensor source = alpha.equal(1) ? source_ : source_.mul(alpha).to(source_.scalar_type());
   Tensor from = source.shallow();
   if (in_place) {
-    check_inplace(op, self);
+    check_inplace(op, self, source);
     if (self.may_overlap(source)) from = fresh(source);
   }
   const bool history = recording(self, source);
+  const Saved saved = save_if(history, index);
   Tensor out = in_place ? self : fresh(self);
   select_loop(IndexMode::kAdd, out, d, index, from);
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [d, at = save(index), rank = source.dim()](const Node& node, const Tensor& g) {
+  auto backward = [d, at = saved, rank = source.dim()](const Node& node, const Tensor& g) {
     const Tensor part = node.needs(1) ? g.index_select(d, at.get(node)) : Tensor();
     return Pair{g, part.defined() && rank == 0 ? part.reshape({}) : part};
   };

@@ -202,7 +202,7 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
     fits = values_.size(d) == 1 || values_.size(d) == p.result[static_cast<size_t>(lead + d)];
   RAMET_CHECK(fits, op, "shape mismatch: value tensor of shape ", values_.sizes(),
               " cannot be broadcast to indexing result of shape ", IntArrayRef(p.result));
-  if (in_place) check_inplace(op, self);
+  if (in_place) check_inplace(op, self, values_);
   Tensor out, values;
   {
     const NoGradGuard off;
@@ -212,11 +212,12 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
     values = expand(values, p.result);
   }
   const bool history = recording(self, values_);
+  auto saved = history ? save_all(p) : decltype(save_all(p))();  // an Error here comes in time
   run(accumulate ? IndexMode::kAdd : IndexMode::kPut, out, p, values);
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [accumulate, m = Meta(values_), at = save_all(p)](const Node& node,
-                                                                    const Tensor& g) {
+  auto backward = [accumulate, m = Meta(values_), at = std::move(saved)](const Node& node,
+                                                                         const Tensor& g) {
     const std::vector<std::optional<Tensor>> indices = get_all(at, node);
     std::array<Tensor, 2> r;
     if (node.needs(0)) {

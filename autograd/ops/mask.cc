@@ -127,13 +127,13 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
   check_inplace("masked_fill_", *this);
   check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()),
                scalar_type());
+  const Saved sm = save_if(recording(*this), mask);
   fill_into(*this, *this, mask, value);
   wrote("masked_fill_", *this);
   if (recording(*this)) {
-    record_inplace("MaskedFillBackward0", {*this}, *this,
-                   [sm = save(mask)](const Node& node, const Tensor& g) {
-                     return g.masked_fill(sm.get(node), 0);
-                   });
+    record_inplace("MaskedFillBackward0", {*this}, *this, [sm](const Node& node, const Tensor& g) {
+      return g.masked_fill(sm.get(node), 0);
+    });
   }
   return as_mutable(*this);
 }
@@ -141,14 +141,15 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Tensor& value) const {
   check_mask("masked_fill_", *this, mask);
   check_value("masked_fill_", value);
-  check_inplace("masked_fill_", *this);
+  check_inplace("masked_fill_", *this, value);
   check_output("masked_fill_", *this, broadcast_sizes("masked_fill_", sizes(), mask.sizes()),
                scalar_type());
+  const Saved sm = save_if(recording(*this, value), mask);
   fill_into(*this, *this, mask, value);
   wrote("masked_fill_", *this);
   if (recording(*this, value)) {
     record_inplace("MaskedFillBackward1", {*this, value}, *this,
-                   [mv = Meta(value), sm = save(mask)](const Node& node, const Tensor& g) {
+                   [mv = Meta(value), sm](const Node& node, const Tensor& g) {
                      return std::array{
                          node.needs(0) ? g.masked_fill(sm.get(node), 0) : Tensor(),
                          node.needs(1) ? value_gradient(g, sm.get(node), mv) : Tensor()};

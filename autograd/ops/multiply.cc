@@ -141,7 +141,7 @@ Tensor Tensor::floor_divide(const Tensor& o) const { return ramet::floor_divide(
 Tensor Tensor::floor_divide(const Scalar& o) const { return ramet::floor_divide(*this, o); }
 
 Tensor& Tensor::mul_(const Tensor& o) const {
-  check_inplace("mul_", *this);
+  check_inplace("mul_", *this, o);
   check_defined("mul_", o);
   const bool records = recording(*this, o);
   const Saved x = save_overwritten(records && wants_grad(o), *this);
@@ -168,7 +168,7 @@ Tensor& Tensor::mul_(const Scalar& o) const {
   return as_mutable(*this);
 }
 Tensor& Tensor::div_(const Tensor& o) const {
-  check_inplace("div_", *this);
+  check_inplace("div_", *this, o);
   check_defined("div_", o);
   const bool records = recording(*this, o);
   const Saved x = save_overwritten(records && wants_grad(o), *this), y = save_if(records, o);

@@ -136,7 +136,7 @@ Tensor& Tensor::pow_(const Scalar& p) const {
   return as_mutable(*this);
 }
 Tensor& Tensor::pow_(const Tensor& p) const {
-  check_inplace("pow_", *this);
+  check_inplace("pow_", *this, p);
   common_device("pow_", *this, p);
   const ScalarType dtype = not_bool("pow_", result_type(*this, p));
   check_output("pow_", *this, broadcast_sizes("pow_", sizes(), p.sizes()), dtype);
@@ -277,7 +277,7 @@ template <class Gradient>
 Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
                       const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only,
                       const Gradient& gradient) {
-  check_inplace(op, a);
+  check_inplace(op, a, b, c);
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   check_output(op, a, shape_of_three(op, a, b, c), dtype);
   if (recording(a, b, c)) {
@@ -365,7 +365,7 @@ Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const {
   return ramet::lerp(*this, end, weight);
 }
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
-  check_inplace("lerp_", *this);
+  check_inplace("lerp_", *this, end);
   check_lerp("lerp_", *this, end);
   check_output("lerp_", *this, broadcast_sizes("lerp_", sizes(), end.sizes()), scalar_type());
   pointwise_into(RAMET_POINTWISE(lerp), *this, compute_type(scalar_type()), *this, end, w);

@@ -347,7 +347,7 @@ Tensor& become(const char* op, const Tensor& x, const Tensor& v) {
     x->strides()[d] = v->strides()[d];
   }
   x->set(TensorImpl::kContiguous, v.raw_contiguous());
-  if (wants_grad(v) && tls.grad_mode) {
+  if (recording(v)) {
     Node* node = edge_of(v.impl()).node;
     AutogradSlot::release(std::exchange(x->node, node));
     x->slot = v->slot;

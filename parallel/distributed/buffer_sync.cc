@@ -56,7 +56,7 @@ BufferSync::BufferSync(const nn::Module& module, const Exceptions& exceptions) {
       nn::Module::ConstNamedModuleApplyFunction([&](const std::string& path, const nn::Module& m) {
         for (const auto& item : m.own_buffers()) {
           const Tensor& t = item.value();
-          if (!t.defined() || t.requires_grad() || exceptions.tensor(t)) continue;
+          if (!t.defined() || autograd::wants_grad(t.impl()) || exceptions.tensor(t)) continue;
           const BufferPolicy policy = m.buffer_policy(item.key());
           if (policy == BufferPolicy::sync || policy == BufferPolicy::per_replica) continue;
           const bool norm = dynamic_cast<const nn::detail::BatchNormState*>(&m) != nullptr;

@@ -40,7 +40,7 @@ struct Gathered {
 // that needs their values has to know its task.
 void mark(nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& outputs) {
   for (const Tensor& y : outputs)
-    if (y.defined() && y.requires_grad())
+    if (y.defined() && autograd::wants_grad(y.impl()))
       if (const autograd::NodePtr node = y.grad_fn()) node->flags |= autograd::Node::kSpans;
 }
 

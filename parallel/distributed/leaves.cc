@@ -22,7 +22,7 @@ template <class F> void each_leaf(const nn::Module& m, const Exceptions& excepti
     for (const auto& item : *registry) {
       const Tensor& t = item.value();
       if (!t.defined() || exceptions.tensor(t)) continue;
-      if (registry == &m.own_buffers() && !t.requires_grad()) continue;
+      if (registry == &m.own_buffers() && !autograd::wants_grad(t.impl())) continue;
       if (!is_floating(t.scalar_type()) || !t.is_leaf()) continue;
       if (!autograd::grad_accumulator(t.impl())->reduce) f(item);
     }

@@ -215,12 +215,12 @@ TEST(Inplace, ExpandedMemoryIsRefused) {
             std::string::npos);
 }
 
-// Such a view has no history. In LibTorch its gradient does not reach the leaf either, and nobody
-// may write through it where history is made; but it says that it requires one.
+// Such a view has no history: its gradient does not reach the leaf, and nobody may write through it
+// where history is made. It says that it requires a gradient, as in LibTorch.
 TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
   const Tensor b = constant({1, 2, 3, 4}), v = b.view({2, 2}), row = v[1];
   b.requires_grad_();
-  EXPECT_FALSE(v.requires_grad() || row.requires_grad());
+  EXPECT_TRUE(v.requires_grad() && row.requires_grad());
   EXPECT_TRUE(v.is_leaf() && !v.grad_fn() && !(v * 2).requires_grad() && !(row + row).grad_fn());
   EXPECT_TRUE(b.view({2, 2}).requires_grad());
   (b * v.view({4})).sum().backward();
@@ -230,6 +230,24 @@ TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
   NoGradGuard off;
   v.mul_(2);
   EXPECT_EQ(values(b), (Values{2, 4, 6, 8}));
+}
+
+// As in LibTorch: a view keeps the history that it has (a crash).
+TEST(Inplace, ViewsOfWhatIsDetachedLater) {
+  const Tensor x = leaf({1, 2}), y = x * 2, v = y.view({2, 1});
+  y.detach_();
+  EXPECT_FALSE(y.requires_grad());
+  (v * v).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{8, 16}));
+}
+
+TEST(Inplace, AViewIsNoLeafOnceItsBaseHasAHistory) {
+  const Tensor x = leaf({1, 2}), b = constant({3, 4}), v = b.view({2, 1});
+  EXPECT_TRUE(v.is_leaf());
+  b.mul_(x);
+  EXPECT_FALSE(v.is_leaf());
+  EXPECT_THROW(v.requires_grad_(false), Error);
+  EXPECT_EQ(v.grad_fn()->name(), "AsStridedBackward0");
 }
 
 TEST(Inplace, NoGradViewIsRefused) {

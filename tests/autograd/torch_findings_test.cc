@@ -69,5 +69,51 @@ TEST(TorchFindings, AccessorsKnowTheirRank) {
   EXPECT_THROW(a[0].stride(1), Error);
 }
 
+TEST(TorchFindings, ToTakesOptionsThatRequireNoGradient) {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x.to(x.options().requires_grad(false).dtype(kFloat));
+  EXPECT_TRUE(y.requires_grad() && y.scalar_type() == kFloat);
+  EXPECT_TRUE(x.to(TensorOptions().requires_grad(false)).is_same(x));
+  EXPECT_NE(error_of([&] {
+              x.to(TensorOptions().requires_grad(true));
+            }).find("to(options) expects unset requires_grad flag"),
+            std::string::npos);
+}
+
+TEST(TorchFindings, GradOfNothingIsRefused) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_NE(error_of([&] { autograd::grad({x.sum()}, {}); }).find("requires non-empty inputs"),
+            std::string::npos);
+  EXPECT_THROW(autograd::grad({}, {x}), Error);
+  EXPECT_THROW(autograd::backward({}), Error);
+}
+
+TEST(TorchFindings, GradGivesATensorThatRetainsItsGradientOne) {
+  const Tensor p = leaf({1, 2, 3}), x = p * 1;
+  x.retain_grad();
+  autograd::grad({x.sum()}, {p}, {}, true);
+  EXPECT_TRUE(x.grad().defined() && !p.grad().defined());
+}
+
+TEST(TorchFindings, HooksThatAreNotThereCannotBeRemoved) {
+  const Tensor x = leaf({1, 2});
+  int calls = 0, steps = 0;
+  const auto refused = [](const Tensor& t, unsigned id) {
+    return error_of([&] { t.remove_hook(id); }).find("handle: got") != std::string::npos;
+  };
+  EXPECT_TRUE(refused(x, 0) && refused(constant({1}), 0) && refused(Tensor(), 0));
+  const unsigned hook = x.register_hook([&](const Tensor&) { ++calls; });
+  const unsigned post = x.register_post_accumulate_grad_hook([&](const Tensor&) { ++steps; });
+  EXPECT_NE(hook, post);
+  EXPECT_TRUE(refused(x, post + 1));
+  x.sum().backward();
+  x.remove_hook(hook);
+  x.sum().backward();
+  x.remove_hook(post);
+  x.sum().backward();
+  EXPECT_TRUE(calls == 1 && steps == 2);
+  EXPECT_TRUE(refused(x, hook) && refused(x, post));
+}
+
 }  // namespace
 }  // namespace ramet

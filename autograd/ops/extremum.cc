@@ -14,11 +14,10 @@ namespace {
 // Elements that equal the extremum share its gradient evenly. Where the extremum is a NaN, the NaNs
 // do.
 Tensor share(const Tensor& g, const Tensor& x, const Tensor& y, ReducedDims dims) {
-  const Tensor winners = x.eq(spread(y, x.sizes(), dims)).logical_or(x.isnan()).to(g.scalar_type());
-  ReducedDims keep = dims;
-  keep.keepdim = true;
-  Tensor count = run_reduce(ReduceOp::kSum, winners, keep, g.scalar_type());
-  return spread(g, x.sizes(), dims).mul(winners.div(count));
+  const Tensor winners = x.eq(spread(y, x.sizes(), dims)).logical_or(x.isnan());
+  return spread(g, x.sizes(), dims)
+      .mul(even_shares(winners, dims, g.scalar_type()))
+      .to(g.scalar_type());
 }
 
 Tensor extremum(const char* op, const char* node, ReduceOp kind, const Tensor& x,

@@ -85,11 +85,11 @@ Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p
   if (p == 1) return x.sign().mul(full(g));
   if (p == 2) return x.mul(full(quotient(g, y)));
   if (std::isinf(p)) {
-    const Tensor winners = x.abs().eq(full(y.detach())).logical_or(x.isnan()).to(x.scalar_type());
-    ReducedDims keep = dims;
-    keep.keepdim = true;
-    const Tensor count = run_reduce(ReduceOp::kSum, winners, keep, x.scalar_type());
-    return x.sign().mul(winners.div(count)).mul(full(g));
+    const Tensor winners = x.abs().eq(full(y.detach())).logical_or(x.isnan());
+    return x.sign()
+        .mul(even_shares(winners, dims, x.scalar_type()))
+        .mul(full(g))
+        .to(x.scalar_type());
   }
   const Tensor scale = full(quotient(g, y, p - 1));
   if (p < 2) return x.sign().mul(x.abs().pow(p - 1).masked_fill(x.eq(0), 0)).mul(scale);

@@ -99,6 +99,12 @@ Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, Scala
   return out;
 }
 
+Tensor even_shares(const Tensor& winners, ReducedDims dims, ScalarType dtype) {
+  const Tensor w = winners.to(dtype);
+  dims.keepdim = true;
+  return w.div(run_reduce(kernels::ReduceOp::kSum, w, dims, compute_type(dtype)));
+}
+
 Tensor spread(const Tensor& g, IntArrayRef sizes, ReducedDims dims) {
   int64_t strides[kMaxRank];
   const IntArrayRef from = g.strides();

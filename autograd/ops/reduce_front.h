@@ -30,6 +30,9 @@ RAMET_API Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims d
                             ScalarType dtype, double parameter = 0, Tensor* extra = nullptr,
                             bool only_extra = false);
 
+/// 1 / how many winners there are where `winners` is true, else 0; of dtype's compute type, for as
+/// many may tie as sixteen bits cannot count.
+RAMET_API Tensor even_shares(const Tensor& winners, ReducedDims dims, ScalarType dtype);
 /// g, shaped like a reduction's result, as a view with the sizes of what was reduced: the adjoint
 /// of sum. Recorded.
 RAMET_API Tensor spread(const Tensor& g, IntArrayRef sizes, ReducedDims dims);

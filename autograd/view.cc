@@ -66,25 +66,37 @@ void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
 }
 
 // The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride
-// 0) dimensions are summed first.
+// 0) dimensions are summed first. Sixteen-bit sums are made in float and rounded once.
 Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
-  Tensor v = g;
+  std::vector<int64_t> expanded;
   for (size_t d = 0; d < at.sizes.size(); ++d) {
     if (at.strides[d] != 0 || at.sizes[d] <= 1) continue;  // no element: nothing is added
-    v = v.sum(OptionalIntArrayRef(static_cast<int64_t>(d)), /*keepdim=*/true);
+    expanded.push_back(static_cast<int64_t>(d));
     at.sizes[d] = 1;
   }
+  const ScalarType t = g.scalar_type();
+  const bool adds = overlapping_dim(at) >= 0, rounds = adds && compute_type(t) != t;
+  // What is rounded later is not rounded here.
+  Tensor v = g;
+  if (!expanded.empty())
+    v = v.sum(OptionalIntArrayRef(expanded), /*keepdim=*/true,
+              rounds ? std::optional<ScalarType>(compute_type(t)) : std::nullopt);
   Tensor out;
   {
     NoGradGuard off;
-    out = zeros_as(base, g.scalar_type(), g.device());
-    if (overlapping_dim(at) < 0) Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
-    else add_strided(out, v, at);
+    out = zeros_as(base, t, g.device());
+    if (!adds) {
+      Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
+    } else {
+      const Tensor sum = rounds ? zeros_as(base, compute_type(t), g.device()) : out;
+      add_strided(sum, v, at);
+      if (rounds) out.copy_(sum);
+    }
   }
   if (!recording(v)) return out;
   return record("AsStridedScatterBackward0", {v}, std::move(out),
-                [base, at](const Node&, const Tensor& gg) {
-                  return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset);
+                [base, at, type = v.scalar_type()](const Node&, const Tensor& gg) {
+                  return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset).to(type);
                 });
 }
 

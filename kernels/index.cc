@@ -1,5 +1,6 @@
 #include "kernels/index.h"
 
+#include "kernels/cast.h"
 #include "kernels/chunk.h"
 #include "kernels/lanes.h"
 
@@ -46,14 +47,16 @@ void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_s
 
 // x += y for n elements of distinct places.
 template <class T>
-void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t) {
+void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t,
+             ScalarType y_type) {
   using L = typename Unsigned<T>::type;
   T a[kChunk], b[kChunk];
   const bool whole = t == ComputeTag<T>::value && x_stride == 1;  // in place, any length
   for (int64_t i = 0; i < n;) {
-    const int64_t m = whole && y_stride == 1 ? n - i : imin(kChunk, n - i);
+    const int64_t m = whole && y_stride == 1 && y_type == t ? n - i : imin(kChunk, n - i);
     void* out = at(x, t, i * x_stride);
-    const L* q = reinterpret_cast<const L*>(chunk_in(at(y, t, i * y_stride), t, y_stride, m, b));
+    const L* q =
+        reinterpret_cast<const L*>(chunk_in(at(y, y_type, i * y_stride), y_type, y_stride, m, b));
     if (!whole) load_chunk(out, t, x_stride, m, a);
     L* p = reinterpret_cast<L*>(whole ? static_cast<T*>(out) : a);
     for (int64_t j = 0; j < m; ++j) p[j] += q[j];
@@ -61,12 +64,15 @@ void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t
     i += m;
   }
 }
-void add_elements(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n,
-                  ScalarType t) {
-  switch (compute_type_of(t)) {
-    case ScalarType::Float: return add_run<float>(x, x_stride, y, y_stride, n, t);
-    case ScalarType::Double: return add_run<double>(x, x_stride, y, y_stride, n, t);
-    default: return add_run<int64_t>(x, x_stride, y, y_stride, n, t);
+void add_elements(const IndexArgs& a, int64_t x, int64_t x_stride, int64_t y, int64_t y_stride,
+                  int64_t n) {
+  void *to = at(a.x, a.dtype, x), *from = at(a.y, a.y_dtype, y);
+  switch (compute_type_of(a.dtype)) {
+    case ScalarType::Float:
+      return add_run<float>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+    case ScalarType::Double:
+      return add_run<double>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+    default: return add_run<int64_t>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
   }
 }
 
@@ -95,22 +101,27 @@ void move_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, 
     each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { py[j] = px[i]; });
   else each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { px[i] = py[j]; });
 }
-template <class L>
+template <class L, class S = L>
 void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   L* px = static_cast<L*>(a.x);
-  const L* py = static_cast<const L*>(a.y);
-  each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { px[i] += py[j]; });
+  const S* py = static_cast<const S*>(a.y);
+  each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) {
+    if constexpr (std::is_same<L, S>::value) px[i] += py[j];
+    else px[i] += widen(py[j]);
+  });
 }
 void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   if (a.mode == IndexMode::kAdd) {
     switch (a.dtype) {
-      case ScalarType::Float: return add_each<float>(a, x, y, offset, n);
+      case ScalarType::Float:
+        return a.y_dtype == ScalarType::Half       ? add_each<float, HalfBits>(a, x, y, offset, n)
+               : a.y_dtype == ScalarType::BFloat16 ? add_each<float, BfloatBits>(a, x, y, offset, n)
+                                                   : add_each<float>(a, x, y, offset, n);
       case ScalarType::Double: return add_each<double>(a, x, y, offset, n);
       case ScalarType::Long: return add_each<uint64_t>(a, x, y, offset, n);
       default:
-        return each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) {
-          add_elements(at(a.x, a.dtype, i), 1, at(a.y, a.dtype, j), 1, 1, a.dtype);
-        });
+        return each_element(a, x, y, offset, n,
+                            [&](int64_t i, int64_t j) { add_elements(a, i, 1, j, 1, 1); });
     }
   }
   switch (bytes_of(a.dtype)) {
@@ -134,14 +145,14 @@ void run_box(const IndexArgs& a, const Box& b) {
       int64_t at_x = x;
       for (int k = 0; k < a.indices; ++k)
         at_x += place(a.index[k][offset[k]], a.index_size[k], a.index_step[k]);
-      void *px = at(a.x, a.dtype, at_x), *py = at(a.y, a.dtype, y);
+      void *px = at(a.x, a.dtype, at_x), *py = at(a.y, a.y_dtype, y);
       if (a.indices > 0 && a.index[0][offset[0]] == a.skipped) {
       } else if (a.mode == IndexMode::kGet) {
         copy_elements(py, a.y_strides[last], px, a.x_strides[last], n, bytes);
       } else if (a.mode == IndexMode::kPut) {
         copy_elements(px, a.x_strides[last], py, a.y_strides[last], n, bytes);
       } else {
-        add_elements(px, a.x_strides[last], py, a.y_strides[last], n, a.dtype);
+        add_elements(a, at_x, a.x_strides[last], y, a.y_strides[last], n);
       }
     } else {
       run_each(a, x, y, offset, n);
@@ -161,6 +172,57 @@ void run_box(const IndexArgs& a, const Box& b) {
 
 constexpr int64_t kColumns = 64;  // of the last dimension stay together: whole cache lines
 
+// Sums that are rounded when they are stored. Tuples are sorted by where they go, so that an
+// element's are neighbours, still in the order of the loop: it is read once, added to in float, and
+// rounded once.
+void add_sorted(const IndexArgs& a) {
+  const IndexDimensions d(a);
+  const IndexPlaces places(a);
+  const int64_t pairs = d.rows * d.meetings;
+  auto* keys = static_cast<uint64_t*>(a.workspace);
+  auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
+  run_tasks(ceil_div(pairs, 4096), pairs * 64, [&](int64_t task, int) {
+    for (int64_t i = task * 4096; i < imin(pairs, (task + 1) * 4096); ++i) {
+      IndexTuple t;
+      t.add(a, d.row, d.row_rank, i / d.meetings);
+      t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
+      const int64_t place = t.place_unless_skipped(a);
+      keys[i] = place == IndexTuple::kNowhere ? places.none : static_cast<uint64_t>(place);
+    }
+  });
+  sort_pairs({keys, tuples, d.rows, d.meetings, places.bits, tuples + pairs});
+  // A task has some pairs, those whose place begins among them, and a stretch of the columns.
+  const int32_t last = d.column_rank - 1;
+  const int64_t width = last < 0 ? 1 : a.sizes[d.column[last]],
+                xs = last < 0 ? 1 : a.x_strides[d.column[last]],
+                ys = last < 0 ? 1 : a.y_strides[d.column[last]];
+  const int64_t stretches = ceil_div(width, kChunk), columns = d.columns / width * stretches,
+                each = imax(1, 16384 / imin(width, kChunk));
+  run_tasks(ceil_div(pairs, each) * columns, pairs * d.columns * 16, [&](int64_t task, int) {
+    const int64_t column = task % columns, start = column % stretches * kChunk,
+                  n = imin(kChunk, width - start), begin = task / columns * each;
+    IndexTuple base;
+    base.add(a, d.column, last, column / stretches);
+    float sum[kChunk], part[kChunk];
+    for (int64_t i = begin; i < imin(pairs, begin + each); ++i) {
+      const int64_t row = i / d.meetings, end = (row + 1) * d.meetings;
+      const uint64_t key = keys[i];
+      if (key == places.none || (i > row * d.meetings && keys[i - 1] == key)) continue;
+      IndexTuple mine = base;
+      mine.add(a, d.row, d.row_rank, row);
+      void* x = at(a.x, a.dtype, mine.x + static_cast<int64_t>(key) + start * xs);
+      load_chunk(x, a.dtype, xs, n, sum);
+      for (int64_t j = i; j < end && keys[j] == key; ++j) {
+        IndexTuple t = mine;
+        t.add(a, d.meeting, d.meeting_rank, tuples[j]);
+        load_chunk(at(a.y, a.y_dtype, t.y + start * ys), a.y_dtype, ys, n, part);
+        for (int64_t c = 0; c < n; ++c) sum[c] += part[c];
+      }
+      store_chunk(x, a.dtype, xs, n, sum);
+    }
+  });
+}
+
 }  // namespace
 
 void check_index(const CheckIndexArgs& a) {
@@ -170,12 +232,12 @@ void check_index(const CheckIndexArgs& a) {
     int64_t bad = 0;
     for (int64_t i = first; i < end; ++i) {
       const int64_t v = a.index[i * a.stride];
-      bad |= ((v < a.low) | (v >= a.high)) & (v != a.ignored);
+      bad |= ((v < a.low) | (v >= a.high)) & !(a.ignores & (v == a.ignored));
     }
     if (!bad) continue;
     for (int64_t i = first;; ++i) {
       const int64_t v = a.index[i * a.stride];
-      if ((v < a.low || v >= a.high) && v != a.ignored) {
+      if ((v < a.low || v >= a.high) && !(a.ignores && v == a.ignored)) {
         *a.first_bad = i;
         return;
       }
@@ -193,6 +255,7 @@ void index_elements(const IndexArgs& a) {
     if ((a.mode == IndexMode::kGet || a.x_strides[d] != 0) && n > units) split = d, units = n;
   }
   if (total == 0) return;
+  if (sorts_meetings(a, true)) return add_sorted(a);
   Box whole{};
   for (int d = 0; d < a.rank; ++d) whole.sizes[d] = a.sizes[d];
   const int64_t bytes = total * (bytes_of(a.dtype) + 8);

@@ -20,7 +20,7 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
   int64_t first = a.n;
   for (int64_t i = first_item(); i < a.n && first == a.n; i += item_step()) {
     const int64_t v = a.index[i * a.stride];
-    if ((v < a.low || v >= a.high) && v != a.ignored) first = i;
+    if ((v < a.low || v >= a.high) && !(a.ignores && v == a.ignored)) first = i;
   }
   first = over_group<kThreads>(first, Smaller(), shared);
   if (threadIdx.x != 0) return;
@@ -37,7 +37,7 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
 
 // ---- the loop over index tensors ----------------------------------------------------------------
 
-constexpr int64_t kNowhere = INT64_MIN;
+constexpr int64_t kNowhere = IndexTuple::kNowhere;
 
 struct Loop {
   IndexArgs a;
@@ -46,46 +46,14 @@ struct Loop {
   int64_t items() const { return d.rows * d.meetings * d.columns; }
 };
 
-/// What a tuple adds up to: in y, in x without the index tensors, and in each of these.
-struct Tuple {
-  int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
-  RAMET_INLINE void step(const IndexArgs& a, int32_t d, int64_t& linear) {
-    const int64_t at = linear % a.sizes[d];
-    linear /= a.sizes[d];
-    y += at * a.y_strides[d];
-    x += at * a.x_strides[d];
-    for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
-  }
-  RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
-    for (int32_t i = rank - 1; i >= 0; --i) step(a, dims[i], linear);
-  }
-  /// What the index tensors add to x; kNowhere where one is out of range.
-  RAMET_INLINE int64_t place(const IndexArgs& a) const {
-    int64_t at = 0;
-    for (int32_t k = 0; k < a.indices; ++k) {
-      const int64_t v = a.index[k][index[k]], size = a.index_size[k], i = v < 0 ? v + size : v;
-      if (i < 0 || i >= size) return kNowhere;
-      at += i * a.index_step[k];
-    }
-    return at;
-  }
-  /// The same where tuples are to be left out (kAdd).
-  RAMET_INLINE int64_t place_unless_skipped(const IndexArgs& a) const {
-    const bool skipped = a.mode == IndexMode::kAdd && a.indices > 0 &&
-                         a.index[0][index[0]] == a.skipped;
-    return skipped ? kNowhere : place(a);
-  }
-};
-
 // In the order of y: neighbouring threads write neighbouring elements.
 template <class T> __global__ void get_kernel(IndexArgs a, int64_t items) {
   for (int64_t i = first_item(); i < items; i += item_step()) {
-    Tuple t;
+    IndexTuple t;
     int64_t linear = i;
     for (int32_t d = a.rank - 1; d >= 0; --d) t.step(a, d, linear);
     const int64_t from = t.place(a);
-    static_cast<T*>(a.y)[t.y] =
-        from == kNowhere ? T(0) : static_cast<const T*>(a.x)[t.x + from];
+    static_cast<T*>(a.y)[t.y] = from == kNowhere ? T(0) : static_cast<const T*>(a.x)[t.x + from];
   }
 }
 
@@ -97,11 +65,11 @@ template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t item
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
     const int64_t mine = i / d.columns % d.meetings;
-    Tuple base;
+    IndexTuple base;
     base.add(a, d.column, d.column_rank, i % d.columns);
     base.add(a, d.row, d.row_rank, i / d.columns / d.meetings);
     const auto tuple = [&](int64_t j) {
-      Tuple t = base;
+      IndexTuple t = base;
       t.add(a, d.meeting, d.meeting_rank, j);
       return t;
     };
@@ -112,9 +80,9 @@ template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t item
     T value = T(0);
     if constexpr (kAdd) value = load_element<T>(a.x, a.dtype, target);
     for (int64_t j = mine; j < d.meetings; ++j) {
-      const Tuple other = tuple(j);
+      const IndexTuple other = tuple(j);
       if (other.place_unless_skipped(a) != place) continue;
-      if constexpr (kAdd) value = vadd(value, load_element<T>(a.y, a.dtype, other.y));
+      if constexpr (kAdd) value = vadd(value, load_element<T>(a.y, a.y_dtype, other.y));
       else value = static_cast<const T*>(a.y)[other.y];
     }
     if constexpr (kAdd) store_element(a.x, a.dtype, target, value);
@@ -127,7 +95,7 @@ __global__ void places_kernel(Loop loop, uint64_t* keys, uint64_t none, int64_t 
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
-    Tuple t;
+    IndexTuple t;
     t.add(a, d.row, d.row_rank, i / d.meetings);
     t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
     const int64_t place = t.place_unless_skipped(a);
@@ -147,22 +115,21 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
     const int64_t* tuples = all_tuples + row * d.meetings;
     const uint64_t place = keys[mine];
     const int64_t neighbour = kAdd ? mine - 1 : mine + 1;
-    if (place == none ||
-        (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == place))
+    if (place == none || (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == place))
       continue;
-    Tuple base;
+    IndexTuple base;
     base.add(a, d.column, d.column_rank, i % d.columns);
     base.add(a, d.row, d.row_rank, row);
     const int64_t target = base.x + static_cast<int64_t>(place);
     const auto element = [&](int64_t j) {
-      Tuple t = base;
+      IndexTuple t = base;
       t.add(a, d.meeting, d.meeting_rank, tuples[j]);
       return t.y;
     };
     if constexpr (kAdd) {
       T value = load_element<T>(a.x, a.dtype, target);
       for (int64_t j = mine; j < d.meetings && keys[j] == place; ++j)
-        value = vadd(value, load_element<T>(a.y, a.dtype, element(j)));
+        value = vadd(value, load_element<T>(a.y, a.y_dtype, element(j)));
       store_element(a.x, a.dtype, target, value);
     } else {
       static_cast<T*>(a.x)[target] = static_cast<const T*>(a.y)[element(mine)];
@@ -173,19 +140,15 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
 template <class T, bool kAdd> void write_elements(const Loop& loop, Stream where) {
   const char* name = kAdd ? "index_add" : "index_put";
   const IndexDimensions& d = loop.d;
-  if (d.meetings <= kFewMeetings)
+  if (!sorts_meetings(loop.a, false))
     return start_for(name, where, loop.items(), few_kernel<T, kAdd>, loop, loop.items());
-  uint64_t none = 1;
-  for (int32_t k = 0; k < loop.a.indices; ++k)
-    none += static_cast<uint64_t>((loop.a.index_size[k] - 1) * loop.a.index_step[k]);
-  int32_t bits = 1;
-  while (bits < 64 && none >> bits) ++bits;
+  const IndexPlaces places(loop.a);
   const int64_t pairs = d.rows * d.meetings;
   auto* keys = static_cast<uint64_t*>(loop.a.workspace);
   auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
-  start_for(name, where, pairs, places_kernel, loop, keys, none, pairs);
-  sort_pairs({keys, tuples, d.rows, d.meetings, bits, tuples + pairs}, where);
-  start_for(name, where, loop.items(), sorted_kernel<T, kAdd>, loop, keys, tuples, none,
+  start_for(name, where, pairs, places_kernel, loop, keys, places.none, pairs);
+  sort_pairs({keys, tuples, d.rows, d.meetings, places.bits, tuples + pairs}, where);
+  start_for(name, where, loop.items(), sorted_kernel<T, kAdd>, loop, keys, tuples, places.none,
             loop.items());
 }
 
@@ -340,9 +303,9 @@ template <class T> __global__ void segments_kernel(Segments s) {
       Sum v[kRun], sum = 0, all;
       RAMET_UNROLL
       for (int j = 0; j < kRun; ++j) {
-        v[j] = first + j < end ? static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype,
-                                                                  s.at(task, first + j)))
-                               : Sum(0);
+        v[j] = first + j < end
+                   ? static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype, s.at(task, first + j)))
+                   : Sum(0);
         sum += v[j];
       }
       sum = before + sum_before(sum, shared, all);

@@ -1,6 +1,7 @@
 // Reading and writing at positions that index tensors name: gather, scatter, index_select,
 // index_add, embedding and advanced indexing are one loop; masks have three of their own.
 #pragma once
+#include "kernels/inline.h"
 #include "kernels/kernel.h"
 #include "kernels/sort.h"
 #include "kernels/view.h"
@@ -9,37 +10,39 @@ namespace ramet {
 namespace kernels {
 
 /// *first_bad = the smallest i with index[i * stride] outside [low, high), -1 where there is none.
-/// `ignored` is never bad. On a GPU it goes to `fault` instead (runtime/gpu.h).
+/// `ignored` is never bad where `ignores`: every number can be an index, so none says "nothing". On
+/// a GPU it goes to `fault` instead (runtime/gpu.h).
 struct CheckIndexArgs {
   const int64_t* index;
   int64_t n, stride, low, high, ignored;
+  bool ignores;
   int64_t* first_bad;
   void* fault_word;
   uint32_t fault_check;
 };
 RAMET_KERNEL(check_index, CheckIndexArgs);
 
-/// No index value: nothing is ignored.
-inline constexpr int64_t kNoIndex = INT64_MIN;
 inline constexpr int kMaxIndexTensors = 8;
 
 enum class IndexMode : uint8_t {
   kGet,  // y = x[...]
   kPut,  // x[...] = y: of several values for one element the last one stays
-  kAdd,  // x[...] += y: in the order of the loop
+  kAdd,  // x[...] += y: in the order of the loop, in the compute type, rounded once
 };
 
 /// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the
 /// element of x is x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) *
 /// index_step[k]], where wrap adds the size to a negative value. A dimension in which an index
 /// tensor takes the place of x's own has x_stride 0. REQUIRES: every index in [-size, size)
-/// (check_index; on a GPU tuples with another index are left out and read 0); x and y of one dtype,
-/// not overlapping; different tuples with different coordinates in a dimension with x_stride != 0
-/// name different elements of x. Tuples where index[0] is `skipped` are left out (kAdd).
+/// (check_index; on a GPU tuples with another index are left out and read 0); x and y not
+/// overlapping; different tuples with different coordinates in a dimension with x_stride != 0 name
+/// different elements of x. Tuples where index[0] is `skipped` are left out (kAdd); index_size[0],
+/// which is no index, skips none.
 struct IndexArgs {
   void* x;
   void* y;  // only read unless kGet
   ScalarType dtype;
+  ScalarType y_dtype;  // dtype, but that sixteen-bit numbers may be added to float ones
   IndexMode mode;
   int32_t rank, indices;
   int64_t skipped;
@@ -58,7 +61,7 @@ struct IndexDimensions {
   int32_t meeting_rank = 0, row_rank = 0, column_rank = 0;
   int64_t meetings = 1, rows = 1, columns = 1;
 
-  explicit IndexDimensions(const IndexArgs& a) {
+  RAMET_INLINE explicit IndexDimensions(const IndexArgs& a) {
     for (int32_t d = 0; d < a.rank; ++d) {
       bool moves = false;
       for (int32_t k = 0; k < a.indices; ++k) moves = moves || a.index_strides[k][d] != 0;
@@ -68,12 +71,64 @@ struct IndexDimensions {
     }
   }
 };
-/// Tuples that meet are put into order on a GPU, where there are more than so many.
+
+/// What a tuple adds up to: in y, in x without the index tensors, and in each of these.
+struct IndexTuple {
+  /// No place: an index is out of range, or to be left out.
+  static constexpr int64_t kNowhere = -1;
+  int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
+
+  RAMET_INLINE void step(const IndexArgs& a, int32_t d, int64_t& linear) {
+    const int64_t at = linear % a.sizes[d];
+    linear /= a.sizes[d];
+    y += at * a.y_strides[d];
+    x += at * a.x_strides[d];
+    for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
+  }
+  RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
+    for (int32_t i = rank - 1; i >= 0; --i) step(a, dims[i], linear);
+  }
+  /// What the index tensors add to x: steps are not negative, so it is not.
+  RAMET_INLINE int64_t place(const IndexArgs& a) const {
+    int64_t at = 0;
+    for (int32_t k = 0; k < a.indices; ++k) {
+      const int64_t v = a.index[k][index[k]], size = a.index_size[k], i = v < 0 ? v + size : v;
+      if (i < 0 || i >= size) return kNowhere;
+      at += i * a.index_step[k];
+    }
+    return at;
+  }
+  RAMET_INLINE int64_t place_unless_skipped(const IndexArgs& a) const {
+    const bool skipped =
+        a.mode == IndexMode::kAdd && a.indices > 0 && a.index[0][index[0]] == a.skipped;
+    return skipped ? kNowhere : place(a);
+  }
+};
+
+/// More than every place, and the bits it has.
+struct IndexPlaces {
+  uint64_t none = 1;
+  int32_t bits = 1;
+  RAMET_INLINE explicit IndexPlaces(const IndexArgs& a) {
+    for (int32_t k = 0; k < a.indices; ++k)
+      none += static_cast<uint64_t>((a.index_size[k] - 1) * a.index_step[k]);
+    while (bits < 64 && none >> bits) ++bits;
+  }
+};
+
+/// Tuples that meet are put into order on a GPU, where there are more than so many; on a CPU where
+/// their sums are rounded.
 inline constexpr int64_t kFewMeetings = 64;
-/// Bytes of workspace of a loop on a GPU; on a CPU it needs none.
-inline int64_t index_workspace(const IndexArgs& a) {
+RAMET_INLINE bool sorts_meetings(const IndexArgs& a, bool cpu) {
+  const bool add = a.mode == IndexMode::kAdd,
+             rounds = a.dtype == ScalarType::Half || a.dtype == ScalarType::BFloat16;
+  if (cpu ? !add || !rounds : a.mode == IndexMode::kGet) return false;
+  return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
+}
+/// Bytes of workspace of a loop: places and numbers of tuples, and what sorts them.
+inline int64_t index_workspace(const IndexArgs& a, bool cpu) {
+  if (!sorts_meetings(a, cpu)) return 0;
   const IndexDimensions d(a);
-  if (a.mode == IndexMode::kGet || d.meetings <= kFewMeetings) return 0;
   return 16 * d.rows * d.meetings + sort_workspace(d.rows, d.meetings);
 }
 

@@ -31,8 +31,20 @@ bool pass(const uint64_t* keys, const int64_t* values, uint64_t* to_keys, int64_
   return true;
 }
 
+// Counting digits is not worth it for so few.
+constexpr int64_t kFew = 32;
+void insert_row(uint64_t* keys, int64_t* values, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t key = keys[i];
+    int64_t j = i;
+    for (; j > 0 && keys[j - 1] > key; --j) keys[j] = keys[j - 1], values[j] = values[j - 1];
+    keys[j] = key, values[j] = i;
+  }
+}
+
 void sort_row(uint64_t* keys, int64_t* values, uint64_t* other_keys, int64_t* other_values,
               int64_t n, int bits) {
+  if (n <= kFew) return insert_row(keys, values, n);
   for (int64_t i = 0; i < n; ++i) values[i] = i;
   uint64_t* k[2] = {keys, other_keys};
   int64_t* v[2] = {values, other_values};

@@ -29,12 +29,13 @@ Tensor frequency_scale(const Tensor& flat, int64_t rows, int64_t padding, bool b
   return scale.unsqueeze(1).to(like.scalar_type());
 }
 
-// The gradient of weight [rows, cols] from that of the result. Sixteen-bit gradients are summed in
-// float.
+// The gradient of weight [rows, cols] from that of the result.
 Tensor embedding_backward(const Tensor& g, const Tensor& indices, int64_t rows, int64_t cols,
                           int64_t padding, bool by_freq) {
   const Tensor flat = indices.reshape(-1);
-  const ScalarType t = g.scalar_type(), sum_type = t == kDouble ? kDouble : kFloat;
+  const ScalarType t = g.scalar_type(), sum_type = by_freq ? compute_type(t) : t;
+  const std::optional<int64_t> skipped =
+      padding < 0 ? std::nullopt : std::optional<int64_t>(padding);
   Tensor out;
   {
     const NoGradGuard off;
@@ -42,7 +43,7 @@ Tensor embedding_backward(const Tensor& g, const Tensor& indices, int64_t rows, 
     if (by_freq) parts = parts.mul(frequency_scale(flat, rows, padding, true, parts));
     out = Tensor(TensorBase::empty({rows, cols}, sum_type, g.device()));
     fill_values(out, 0);
-    select_loop(IndexMode::kAdd, out, 0, flat, parts, padding < 0 ? kernels::kNoIndex : padding);
+    select_loop(IndexMode::kAdd, out, 0, flat, parts, skipped);
     out = out.to(t);
   }
   if (!recording(g)) return out;

@@ -38,9 +38,9 @@ int64_t check_gather(const char* op, const Tensor& self, int64_t dim, const Tens
   check_defined(op, index);
   same_device(op, self, index);
   const int64_t d = wrap_dim(op, dim, self.dim());
+  if (index.numel() == 0) return d;
   RAMET_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
               "Expected dtype int64 for index: got ", describe(index));
-  if (index.numel() == 0) return d;
   RAMET_CHECK(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(self.dim(), 1), op,
               "Index tensor must have the same number of dimensions as self tensor: got ",
               describe(index), ", expected rank ", self.dim());
@@ -51,6 +51,10 @@ int64_t check_gather(const char* op, const Tensor& self, int64_t dim, const Tens
   check_indices(op, index.scalar_type() == kLong ? index : index.to(kLong), 0,
                 self.dim() == 0 ? 1 : self.size(d), "extent of the dimension");
   return d;
+}
+// An index of no elements may be of any dtype, as in LibTorch.
+Tensor gather_index(const char* op, const Tensor& index) {
+  return index.numel() ? index_as_long(op, index) : index.to(kLong);
 }
 // 0-dim tensors as vectors of one element, so that ranks agree.
 Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
@@ -85,7 +89,7 @@ Tensor repeated(const Scalar& value, const Tensor& like, const Tensor& index) {
 Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t dim,
                    const Tensor& index_, const Tensor& src_, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
-  const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
+  const Tensor index = index_apart(gather_index(op, index_), self, in_place);
   same_device(op, self, src_);
   RAMET_CHECK(self.scalar_type() == src_.scalar_type(), op,
               "Expected self.dtype to be equal to src.dtype: got ", describe(src_), ", expected ",
@@ -122,7 +126,7 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
 Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
                      const Scalar& value, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
-  const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
+  const Tensor index = index_apart(gather_index(op, index_), self, in_place);
   if (in_place) check_inplace(op, self);
   const bool history = recording(self);
   const Saved saved = save_if(history, index);
@@ -217,7 +221,7 @@ Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, cons
 
 Tensor gather(const Tensor& self, int64_t dim, const Tensor& index_, bool) {
   const int64_t d = check_gather("gather", self, dim, index_);
-  const Tensor index = index_as_long("gather", index_);
+  const Tensor index = gather_index("gather", index_);
   Tensor out(TensorBase::empty(index.sizes(), self.scalar_type(), self.device()));
   if (index.numel())
     gather_loop(IndexMode::kGet, at_least_1d(self.shallow()), d, at_least_1d(index),

@@ -1,7 +1,8 @@
 // Reading and writing at named positions: LibTorch's functions of the same names. Index tensors are
 // int64 (or int32); an index outside its range is an IndexError that names position, value and
 // size, before anything is written. All writes happen in the order of the index, so repeated
-// positions give the same bits every time. Differentiable to any order in everything but indices.
+// positions give the same bits every time; sixteen-bit sums are made in float and rounded once.
+// Differentiable to any order in everything but indices.
 #pragma once
 #include "autograd/tensor.h"
 

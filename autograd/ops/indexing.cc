@@ -1,7 +1,7 @@
+// index and index_put with index tensors. x.index({...}) is in index_list.cc.
 #include "autograd/ops/indexing.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/index.h"
@@ -11,28 +11,7 @@
 namespace ramet {
 
 using namespace autograd;
-using indexing::TensorIndex;
 using kernels::IndexMode;
-
-namespace indexing {
-
-Slice::Slice(std::optional<int64_t> start, std::optional<int64_t> stop, std::optional<int64_t> step)
-    : start_(start.value_or(0)),
-      stop_(stop.value_or(std::numeric_limits<int64_t>::max())),
-      step_(step.value_or(1)) {
-  RAMET_CHECK(step_ > 0, "Slice", "step must be greater than zero: got ", step_);
-}
-
-TensorIndex::TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {
-  RAMET_CHECK(std::strcmp(text, "...") == 0, "index",
-              "Expected \"...\" to represent an ellipsis index, but got \"", text, "\"");
-}
-
-TensorIndex::TensorIndex(const Scalar& value)
-    : type_(value.isBoolean() ? TensorIndexType::Boolean : TensorIndexType::Integer),
-      integer_(value.isBoolean() ? value.toBool() : value.toLong()) {}
-
-}  // namespace indexing
 
 namespace {
 
@@ -46,7 +25,8 @@ struct Places {
 };
 
 // A mask over dims [d, d + mask.dim()) as the coordinates of its true elements.
-void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::vector<Tensor>& at) {
+void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::vector<Tensor>& at,
+                 const IndexOrigin& origin) {
   const int64_t d = static_cast<int64_t>(at.size());
   if (mask.dim() == 0)  // Tensor::index makes a dimension for it
     throw IndexError(detail::join("[", op, "] a 0-dim mask in a list of index tensors at index ", d,
@@ -56,13 +36,14 @@ void append_mask(const char* op, const Tensor& self, const Tensor& mask, std::ve
     if (d + i < self.dim() && mask.size(i) == self.size(d + i)) continue;
     throw IndexError(detail::join("[", op, "] The shape of the mask ", mask.sizes(), " at index ",
                                   i, " does not match the shape of the indexed tensor ",
-                                  self.sizes(), " at index ", d + i));
+                                  origin.dims.empty() ? self.sizes() : origin.sizes, " at index ",
+                                  origin.dim(d + i)));
   }
   for (Tensor& t : unbind(mask.nonzero(), 1)) at.push_back(std::move(t));
 }
 
-Places places_of(const char* op, const Tensor& self,
-                 const std::vector<std::optional<Tensor>>& indices) {
+Places places_of(const char* op, const Tensor& self, const IndexTensors& indices,
+                 const IndexOrigin& origin = {}) {
   check_defined(op, self);
   Places p;
   for (const std::optional<Tensor>& entry : indices) {
@@ -75,7 +56,7 @@ Places places_of(const char* op, const Tensor& self,
                 "indices should be either on cpu or on the same device as the indexed tensor: got ",
                 describe(t), " for ", describe(self));
     if (t.scalar_type() == kBool || t.scalar_type() == kByte) {
-      append_mask(op, self, t, p.at);
+      append_mask(op, self, t, p.at, origin);
     } else {
       RAMET_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, op,
                   "tensors used as indices must be long, int, byte or bool tensors: got ",
@@ -112,7 +93,7 @@ Places places_of(const char* op, const Tensor& self,
     const Tensor& t = p.at[static_cast<size_t>(d)];
     if (t.defined())
       check_indices(op, t, -self.size(d), self.size(d),
-                    ("size of dimension " + std::to_string(d)).c_str());
+                    ("size of dimension " + std::to_string(origin.dim(d))).c_str());
   }
   return p;
 }
@@ -155,16 +136,15 @@ std::vector<Saved> save_all(const Places& p) {
   for (const Tensor& t : p.at) s.push_back(t.defined() ? save(t) : Saved());
   return s;
 }
-std::vector<std::optional<Tensor>> get_all(const std::vector<Saved>& saved, const Node& node) {
-  std::vector<std::optional<Tensor>> at;
+IndexTensors get_all(const std::vector<Saved>& saved, const Node& node) {
+  IndexTensors at;
   for (const Saved& s : saved)
     at.push_back(s.get(node).defined() ? std::optional<Tensor>(s.get(node)) : std::nullopt);
   return at;
 }
 
 // Zeros of these sizes with g added at the places: the adjoint of index.
-Tensor index_backward(const Tensor& g, IntArrayRef sizes,
-                      const std::vector<std::optional<Tensor>>& indices) {
+Tensor index_backward(const Tensor& g, IntArrayRef sizes, const IndexTensors& indices) {
   Tensor out(TensorBase::empty(sizes, g.scalar_type(), g.device()));
   fill_values(out, 0);
   const Places p = places_of("index", out, indices);
@@ -176,17 +156,32 @@ Tensor index_backward(const Tensor& g, IntArrayRef sizes,
                 });
 }
 
-// Leading extents of 1 that the destination lacks are dropped.
+}  // namespace
+
+namespace autograd {
+
 Tensor without_leading_ones(const Tensor& values, int64_t rank) {
   Tensor v = values;
   while (v.dim() > rank && v.size(0) == 1) v = v.squeeze(0);
   return v;
 }
 
-Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
-           const Tensor& given, bool accumulate, bool in_place) {
+Tensor index_at(const Tensor& self, const IndexTensors& indices, const IndexOrigin& origin) {
+  const Places p = places_of("index", self, indices, origin);
+  Tensor out(TensorBase::empty(p.result, self.scalar_type(), self.device()));
+  run(IndexMode::kGet, self.shallow(), p, out);
+  if (!recording(self)) return out;
+  return record("IndexBackward0", {self}, std::move(out),
+                [m = Meta(self), at = save_all(p)](const Node& node, const Tensor& g) {
+                  return index_backward(g, m.shape(), get_all(at, node));
+                });
+}
+
+Tensor index_put_at(const char* op, const Tensor& self, const IndexTensors& indices,
+                    const Tensor& given, bool accumulate, bool in_place,
+                    const IndexOrigin& origin) {
   check_defined(op, given);
-  Places p = places_of(op, self, indices);
+  Places p = places_of(op, self, indices, origin);
   for (Tensor& t : p.at)
     if (t.defined()) t = index_apart(t, self, in_place);
   const Tensor values_ = without_leading_ones(given, static_cast<int64_t>(p.result.size()));
@@ -218,7 +213,7 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
   if (!history) return out;
   auto backward = [accumulate, m = Meta(values_), at = std::move(saved)](const Node& node,
                                                                          const Tensor& g) {
-    const std::vector<std::optional<Tensor>> indices = get_all(at, node);
+    const IndexTensors indices = get_all(at, node);
     std::array<Tensor, 2> r;
     if (node.needs(0)) {
       if (accumulate) {
@@ -238,106 +233,18 @@ Tensor put(const char* op, const Tensor& self, const std::vector<std::optional<T
   return self;
 }
 
-Tensor truth_tensor(bool value, Device device) {
-  Tensor t(TensorBase::empty({1}, kBool, device));
-  fill_values(t, value);
-  return t;
-}
+}  // namespace autograd
 
-// Integers, slices, None and Ellipsis as views of self; what is left are index tensors, by
-// dimension.
-Tensor apply_views(const char* op, const Tensor& self, ArrayRef<TensorIndex> list,
-                   std::vector<std::optional<Tensor>>& tensors) {
-  check_defined(op, self);
-  int64_t specified = 0;
-  for (const TensorIndex& i : list) {
-    if (i.is_none() || i.is_ellipsis() || i.is_boolean()) continue;
-    const bool mask =
-        i.is_tensor() && (i.tensor().scalar_type() == kBool || i.tensor().scalar_type() == kByte);
-    specified += mask ? i.tensor().dim() : 1;
-  }
-  if (specified > self.dim())
-    throw IndexError(detail::join("[", op, "] too many indices for tensor of dimension ",
-                                  self.dim(), ": got ", specified));
-  Tensor x = self;
-  int64_t d = 0;
-  bool ellipsis = false;
-  const auto add = [&](const Tensor& t) {
-    tensors.resize(static_cast<size_t>(d));
-    tensors.emplace_back(t);
-  };
-  for (const TensorIndex& i : list) {
-    switch (i.type()) {
-      case indexing::TensorIndexType::None: x = x.unsqueeze(d++); break;
-      case indexing::TensorIndexType::Ellipsis:
-        RAMET_CHECK(!ellipsis, op, "an index can only have a single ellipsis ('...')");
-        ellipsis = true;
-        d += self.dim() - specified;
-        break;
-      case indexing::TensorIndexType::Integer: x = x.select(d, i.integer()); break;
-      case indexing::TensorIndexType::Boolean:
-        x = x.unsqueeze(d);
-        add(truth_tensor(i.boolean(), self.device()));
-        ++d;
-        break;
-      case indexing::TensorIndexType::Slice: {
-        const indexing::Slice& s = i.slice();
-        if (s.start() != 0 || s.stop() < x.size(d) || s.step() != 1)
-          x = x.slice(d, s.start(), s.stop(), s.step());
-        ++d;
-        break;
-      }
-      case indexing::TensorIndexType::Tensor: {
-        const Tensor& t = i.tensor();
-        check_defined(op, t);
-        const bool mask = t.scalar_type() == kBool || t.scalar_type() == kByte;
-        if (t.dim() == 0 && mask) {
-          x = x.unsqueeze(d);
-          add(truth_tensor(t.item<bool>(), self.device()));
-          ++d;
-        } else if (t.dim() == 0 && is_integral(t.scalar_type())) {
-          x = x.select(d, t.item<int64_t>());
-        } else {
-          add(t);
-          d += mask ? t.dim() : 1;
-        }
-      }
-    }
-  }
-  return x;
+Tensor index(const Tensor& self, const IndexTensors& indices) {
+  return index_at(self, indices, {});
 }
-// A mask of several dimensions takes several places: entries behind it move together.
-std::vector<std::optional<Tensor>> by_dimension(const std::vector<std::optional<Tensor>>& tensors) {
-  std::vector<std::optional<Tensor>> out;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    out.push_back(tensors[i]);
-    if (tensors[i] && (tensors[i]->scalar_type() == kBool || tensors[i]->scalar_type() == kByte) &&
-        tensors[i]->dim() > 1)
-      i += static_cast<size_t>(tensors[i]->dim() - 1);  // the holes that apply_views left
-  }
-  return out;
+Tensor index_put(const Tensor& self, const IndexTensors& indices, const Tensor& values,
+                 bool accumulate) {
+  return index_put_at("index_put", self, indices, values, accumulate, false, {});
 }
-
-}  // namespace
-
-Tensor index(const Tensor& self, const std::vector<std::optional<Tensor>>& indices) {
-  const Places p = places_of("index", self, indices);
-  Tensor out(TensorBase::empty(p.result, self.scalar_type(), self.device()));
-  run(IndexMode::kGet, self.shallow(), p, out);
-  if (!recording(self)) return out;
-  return record("IndexBackward0", {self}, std::move(out),
-                [m = Meta(self), at = save_all(p)](const Node& node, const Tensor& g) {
-                  return index_backward(g, m.shape(), get_all(at, node));
-                });
-}
-
-Tensor index_put(const Tensor& self, const std::vector<std::optional<Tensor>>& indices,
-                 const Tensor& values, bool accumulate) {
-  return put("index_put", self, indices, values, accumulate, false);
-}
-Tensor& index_put_(Tensor& self, const std::vector<std::optional<Tensor>>& indices,
-                   const Tensor& values, bool accumulate) {
-  put("index_put_", self, indices, values, accumulate, true);
+Tensor& index_put_(Tensor& self, const IndexTensors& indices, const Tensor& values,
+                   bool accumulate) {
+  index_put_at("index_put_", self, indices, values, accumulate, true, {});
   return self;
 }
 
@@ -348,49 +255,6 @@ Tensor take(const Tensor& self, const Tensor& at) {
   return index(self.reshape(-1), {places});
 }
 
-Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
-  RAMET_CHECK(!indices.empty(), "index",
-              "Passing an empty index list to Tensor::index() is not valid syntax");
-  std::vector<std::optional<Tensor>> tensors;
-  const Tensor x = apply_views("index", *this, indices, tensors);
-  if (!tensors.empty()) return ramet::index(x, by_dimension(tensors));
-  return x.is_same(*this) ? x.slice() : x;  // always another handle, as every view
-}
-Tensor Tensor::index(std::initializer_list<TensorIndex> indices) const {
-  return index(ArrayRef<TensorIndex>(indices.begin(), indices.size()));
-}
-
-Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values,
-                           bool accumulate) const {
-  RAMET_CHECK(!indices.empty(), "index_put_",
-              "Passing an empty index list to Tensor::index_put_() is not valid syntax");
-  check_defined("index_put_", values);
-  std::vector<std::optional<Tensor>> tensors;
-  const Tensor x = apply_views("index_put_", *this, indices, tensors);
-  if (tensors.empty()) {
-    const Tensor v = without_leading_ones(values, x.dim());
-    if (accumulate) x.add_(v);
-    else x.copy_(v);
-    return as_mutable(*this);
-  }
-  put("index_put_", x, by_dimension(tensors), values, accumulate, true);
-  return as_mutable(*this);
-}
-Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Scalar& value) const {
-  check_defined("index_put_", *this);
-  Tensor v(TensorBase::empty({}, scalar_type(), device()));
-  fill_values(v, value);
-  return index_put_(indices, v);
-}
-Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Tensor& values,
-                           bool accumulate) const {
-  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), values, accumulate);
-}
-Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Scalar& value) const {
-  return index_put_(ArrayRef<TensorIndex>(indices.begin(), indices.size()), value);
-}
-
-Tensor Tensor::operator[](const Tensor& at) const { return index({TensorIndex(at)}); }
 Tensor Tensor::take(const Tensor& at) const { return ramet::take(*this, at); }
 
 }  // namespace ramet

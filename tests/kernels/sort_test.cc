@@ -27,6 +27,9 @@ std::vector<uint64_t> keys_of(const Case& c) {
 TEST(Sort, IsStdStableSortOfEachRow) {
   for (const Case& c : std::vector<Case>{{1, 1, 64},
                                          {3, 2, 1},
+                                         {9, 31, 12},
+                                         {9, 32, 64},
+                                         {9, 33, 12},
                                          {2, 1000, 9},
                                          {5, 333, 64},
                                          {1, 100000, 64},

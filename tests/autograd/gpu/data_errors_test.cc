@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -73,6 +75,47 @@ TEST(DataErrors, EveryOperationThatLooks) {
   EXPECT_TRUE(has(told([&] { bernoulli(full({2}, 1.5).to(gpu)); }), "every p to be in [0, 1]"));
   EXPECT_TRUE(has(told([&] { binary_cross_entropy(full({2}, -1.).to(gpu), ones({2}).to(gpu)); }),
                   "between 0 and 1"));
+}
+
+// What a NaN is as an int64; no number stands for "no index".
+TEST(DataErrors, TheLeastNumberIsNoIndex) {
+  const int64_t least = std::numeric_limits<int64_t>::min();
+  const std::string number = "got " + std::to_string(least);
+  const Tensor x = ones({4, 3}).to(gpu), i = full({1}, std::nan("")).to(gpu).to(kLong),
+               zero = longs({0}), row = ones({1, 3}).to(gpu);
+  Tensor y = zeros({4, 3}).to(gpu);
+  const std::vector<std::function<void()>> all = {
+      [&] {
+        x.gather(0, i.view({1, 1}));
+      },
+      [&] { x.index_select(0, i); },
+      [&] { x.take(i); },
+      [&] { embedding(x, i); },
+      [&] { x.index({i}); },
+      [&] {
+        x.index({zero, i});
+      },
+      [&] {
+        y.scatter_(0, i.view({1, 1}), 1);
+      },
+      [&] {
+        y.scatter_add_(0, i.view({1, 1}), row.narrow(1, 0, 1));
+      },
+      [&] { y.index_add_(0, i, row); },
+      [&] {
+        y.index_put_({zero, i}, 5.);
+      },
+      [&] {
+        y.index_put_({zero, i}, row.select(1, 0), true);
+      },
+      [&] { one_hot(i, 3); },
+      [&] { cross_entropy_loss(row, i); },
+      [&] { nll_loss(row, i); },
+  };
+  for (size_t k = 0; k < all.size(); ++k)
+    EXPECT_TRUE(has(told<IndexError>(all[k]), number)) << "call " << k;
+  EXPECT_FALSE(y.any().item<bool>());
+  EXPECT_EQ(told([&] { cross_entropy_loss(row, i, {}, Reduction::Sum, least); }), "");
 }
 
 TEST(DataErrors, ACopyToTheHostTells) {

@@ -238,6 +238,48 @@ TEST(SumsOnGpu, GradientsOfABatchNorm) {
   }
 }
 
+// Sixteen-bit numbers that meet in an element: the CPU's bits, which are those of float sums that
+// were rounded once; few of them and many, in the kernel's dimensions and in more.
+TEST(SumsOnGpu, ManyNarrowNumbersInOnePlace) {
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    for (int64_t n : {40, 3000})
+      for (int64_t extent : {3, 20000}) {
+        SCOPED_TRACE(std::string(name_of(t)) + " " + std::to_string(n));
+        const Tensor x = drawn({extent, 3}, t, 1), y = drawn({n, 3}, t, 2),
+                     at = drawn({n, 3}, kFloat, 3).abs().mul(3).to(kLong), rows = at.select(1, 0);
+        const auto same = [&](const auto& f) {
+          const Tensor want = f(x.to(kFloat), y.to(kFloat), kHost).to(t);
+          EXPECT_EQ(numbers(f(x.to(kGpu), y.to(kGpu), kGpu)), numbers(want));
+          EXPECT_EQ(numbers(f(x, y, kHost)), numbers(want));
+        };
+        same([&](const Tensor& a, const Tensor& b, Device on) {
+          return a.scatter_add(0, at.to(on), b);
+        });
+        same([&](const Tensor& a, const Tensor& b, Device on) {
+          return index_add(a, 0, rows.to(on), b);
+        });
+        same([&](const Tensor& a, const Tensor& b, Device on) {
+          return index_put(a, {rows.to(on)}, b, true);
+        });
+        same([&](const Tensor& a, const Tensor& b, Device on) {
+          const Tensor leaf = a.detach().requires_grad_();
+          return autograd::grad({leaf.index_select(0, rows.to(on))}, {leaf}, {b})[0];
+        });
+      }
+    const std::vector<int64_t> two(10, 2), order = {0, 2, 4, 6, 8, 1, 3, 5, 7, 9};
+    Tensor x = zeros({1}, TensorOptions(t).device(kGpu));
+    x.index_put_({zeros(two, kLong).permute(order).to(kGpu)},
+                 full(two, 1.0078125, t).to(kGpu).permute(order), true);
+    EXPECT_EQ(x.item<float>(), 1032);
+  }
+}
+
+TEST(SumsOnGpu, TiesAreCountedInMoreThanSixteenBits) {
+  const Tensor x = ones({70000}, TensorOptions(kHalf).device(kGpu)).requires_grad_();
+  for (const Tensor& y : {x.max(), amin(x), norm(x, std::numeric_limits<double>::infinity())})
+    EXPECT_NEAR(autograd::grad({y}, {x})[0][69999].item<float>(), 1. / 70000, 0x1p-25);
+}
+
 // How many are true before a block of a mask is a sum, too.
 TEST(SumsOnGpu, MasksOfSeveralBlocks) {
   const int64_t n = 3 * kMaskBlock + 5;

@@ -1,0 +1,211 @@
+// What no index may be, whatever number it is, and what errors of indices say.
+#include <limits>
+
+#include "autograd/autograd.h"
+#include "autograd/ops.h"
+#include "tests/autograd/derivatives.h"
+#include "tests/error_text.h"
+
+namespace ramet {
+namespace {
+
+using namespace indexing;
+
+constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+
+struct Call {
+  const char* name;
+  std::function<void(const Tensor& index)> run;  // index: one element
+};
+
+// x is [3, 2] and y its copy, which in-place calls are given.
+std::vector<Call> calls(const Tensor& x, const Tensor& y) {
+  const Tensor row = ones({1, 2}), one = ones({1, 1}), zero = integers({0});
+  return {
+      {"gather",
+       [=](const Tensor& i) {
+         x.gather(0, i.view({1, 1}));
+       }},
+      {"gather, last dimension",
+       [=](const Tensor& i) {
+         x.gather(1, i.view({1, 1}));
+       }},
+      {"index_select", [=](const Tensor& i) { x.index_select(0, i); }},
+      {"index_select, last dimension", [=](const Tensor& i) { x.index_select(1, i); }},
+      {"take", [=](const Tensor& i) { x.take(i); }},
+      {"embedding", [=](const Tensor& i) { embedding(x, i); }},
+      {"embedding with a padding row", [=](const Tensor& i) { embedding(x, i, 1); }},
+      {"index", [=](const Tensor& i) { x.index({i}); }},
+      {"index, list", [=](const Tensor& i) { index(x, {i}); }},
+      {"index, second",
+       [=](const Tensor& i) {
+         x.index({zero, i});
+       }},
+      {"index, first of two",
+       [=](const Tensor& i) {
+         x.index({i, zero});
+       }},
+      {"index, number", [=](const Tensor& i) { x.index({i.squeeze()}); }},
+      {"index, a view first",
+       [=](const Tensor& i) {
+         x.index({2, i});
+       }},
+      {"scatter",
+       [=](const Tensor& i) {
+         x.scatter(0, i.view({1, 1}), one);
+       }},
+      {"scatter, value",
+       [=](const Tensor& i) {
+         x.scatter(0, i.view({1, 1}), 50.);
+       }},
+      {"scatter_add",
+       [=](const Tensor& i) {
+         x.scatter_add(0, i.view({1, 1}), one);
+       }},
+      {"index_add", [=](const Tensor& i) { index_add(x, 0, i, row); }},
+      {"index_put", [=](const Tensor& i) { index_put(x, {i}, row); }},
+      {"scatter_",
+       [=](const Tensor& i) {
+         y.scatter_(0, i.view({1, 1}), one);
+       }},
+      {"scatter_, value",
+       [=](const Tensor& i) {
+         y.scatter_(0, i.view({1, 1}), 50.);
+       }},
+      {"scatter_add_",
+       [=](const Tensor& i) {
+         y.scatter_add_(0, i.view({1, 1}), one);
+       }},
+      {"index_add_", [=](const Tensor& i) { y.index_add_(0, i, row); }},
+      {"index_put_", [=](const Tensor& i) { y.index_put_({i}, 50.); }},
+      {"index_put_, second",
+       [=](const Tensor& i) {
+         y.index_put_({zero, i}, 50.);
+       }},
+      {"index_put_, adding",
+       [=](const Tensor& i) {
+         y.index_put_({zero, i}, ones({1}), true);
+       }},
+      {"index_put_, number",
+       [=](const Tensor& i) {
+         y.index_put_({0, i.squeeze()}, 50.);
+       }},
+      {"one_hot", [=](const Tensor& i) { one_hot(i, 3); }},
+      {"cross_entropy_loss", [=](const Tensor& i) { cross_entropy_loss(row, i); }},
+      {"nll_loss", [=](const Tensor& i) { nll_loss(row, i); }},
+      {"nll_loss_nd", [=](const Tensor& i) { nll_loss_nd(row.squeeze(), i.squeeze()); }},
+      {"nll_loss2d",
+       [=](const Tensor& i) {
+         nll_loss2d(one.view({1, 1, 1, 1}), i.view({1, 1, 1}));
+       }},
+  };
+}
+
+// INT64_MIN is what a NaN becomes as an int64.
+TEST(IndexErrors, NoNumberIsExempt) {
+  const Tensor x = arange(1., 7.).reshape({3, 2}), y = x.clone();
+  const Tensor nan = full({1}, std::nan("")).to(kLong);
+  ASSERT_EQ(nan.item<int64_t>(), kLeast);
+  for (const Call& call : calls(x, y))
+    for (int64_t bad : {kLeast, kLeast + 1, std::numeric_limits<int64_t>::max(), int64_t{7}}) {
+      SCOPED_TRACE(std::string(call.name) + " at " + std::to_string(bad));
+      EXPECT_THROW(call.run(integers({bad})), Error);
+      EXPECT_ERROR_TEXT(call.run(integers({bad})), "got " + std::to_string(bad));
+      EXPECT_TRUE(equal(x, y)) << "something was written";
+    }
+}
+
+// The byte offset of a row wraps around to another row: 2^63 elements of 2 or 4 bytes are none.
+TEST(IndexErrors, NothingIsWrittenBehindAnIndexedTensor) {
+  for (ScalarType t : {kByte, kHalf, kFloat, kDouble}) {
+    const Tensor all = zeros({4, 3}, t), x = all.slice(0, 0, 3);
+    EXPECT_THROW(x.index_put_({integers({2}), integers({kLeast})}, 5), IndexError);
+    EXPECT_FALSE(all.any().item<bool>());
+  }
+}
+
+TEST(IndexErrors, OnlyTheIgnoredTargetIsIgnored) {
+  const Tensor x = constant({1, 2, 3, 4}).view({2, 2}), t = integers({kLeast, 1});
+  const double want = std::log1p(std::exp(-1.));  // of the second row
+  for (int64_t reduction : {Reduction::Mean, Reduction::Sum})
+    expect_values(cross_entropy_loss(x, t, {}, reduction, kLeast), {want}, 1e-7);
+  EXPECT_THROW(cross_entropy_loss(x, t), IndexError);
+  EXPECT_THROW(cross_entropy_loss(x, t, {}, Reduction::Mean, 0), IndexError);
+}
+
+// No padding row: -1 and every other negative number leave every row its gradient.
+TEST(IndexErrors, APaddingRowIsARowOrNone) {
+  for (int64_t padding : {int64_t{-1}, int64_t{-2}, kLeast, int64_t{1}}) {
+    const Tensor w = leaf({1, 2, 3, 4}).detach().view({2, 2}).requires_grad_();
+    embedding(w, integers({1, 0, 1}), padding).sum().backward();
+    expect_values(w.grad(),
+                  padding == 1 ? std::vector<double>{1, 1, 0, 0} : std::vector<double>{1, 1, 2, 2});
+  }
+}
+
+TEST(IndexErrors, NameTheUsersDimension) {
+  const Tensor x = zeros({3, 4, 5});
+  EXPECT_ERROR_TEXT(x.index({0, 7}),
+                    "[index] index out of range: got 7, expected [-4, 4) (size of "
+                    "dimension 1 of [3, 4, 5])");
+  EXPECT_ERROR_TEXT(x.index({Slice(), None, 9}), "got 9, expected [-4, 4) (size of dimension 1 of");
+  EXPECT_ERROR_TEXT(x.index({1, "...", -6}), "got -6, expected [-5, 5) (size of dimension 2 of");
+  EXPECT_ERROR_TEXT(x.index({true, None, 3}), "got 3, expected [-3, 3) (size of dimension 0 of");
+  EXPECT_ERROR_TEXT(
+      x.index_put_({0, integers({9}).squeeze()}, 1.),
+      "[index_put_] index out of range: got 9, expected [-4, 4) (size of dimension 1");
+  // Index tensors.
+  EXPECT_ERROR_TEXT(x.index({0, integers({7})}), "expected [-4, 4) (size of dimension 1)");
+  EXPECT_ERROR_TEXT(x.index({None, 1, Slice(0, 2), integers({-6})}),
+                    "expected [-5, 5) (size of dimension 2)");
+  EXPECT_ERROR_TEXT(x.index_put_({None, "...", integers({5})}, 1.),
+                    "expected [-5, 5) (size of dimension 2)");
+  const Tensor mask = ones({3, 4}, kBool);
+  EXPECT_ERROR_TEXT(x.index({mask, integers({5})}), "expected [-5, 5) (size of dimension 2)");
+  EXPECT_ERROR_TEXT(
+      x.index({0, ones({3}, kBool)}),
+      "at index 0 does not match the shape of the indexed tensor [3, 4, 5] at index 1");
+  EXPECT_ERROR_TEXT(x.index({None, 1, Slice(), ones({4}, kBool)}), "[3, 4, 5] at index 2");
+  // A list has no other dimensions than the tensor's.
+  EXPECT_ERROR_TEXT(index(x, {{}, integers({4})}), "expected [-4, 4) (size of dimension 1)");
+  EXPECT_ERROR_TEXT(x.index({0, Tensor()}), "[index]");
+}
+
+TEST(IndexErrors, EveryDimensionOfANumber) {
+  const Tensor x = leaf({3}).squeeze();
+  ASSERT_EQ(x.dim(), 0);
+  for (const Tensor& y : {x.index({Ellipsis}), x.index({"..."})}) {
+    EXPECT_EQ(y.dim(), 0);
+    EXPECT_TRUE(y.is_view());
+    EXPECT_FALSE(y.is_same(x));
+    EXPECT_EQ(y.ptr(), x.ptr());
+    expect_values(autograd::grad({y.mul(2)}, {x})[0], {2});
+  }
+  EXPECT_EQ(x.index({Ellipsis, None}).sizes(), IntArrayRef({1}));
+  EXPECT_EQ(x.index({true, "..."}).sizes(), IntArrayRef({1}));
+  EXPECT_THROW(x.index({"...", 0}), IndexError);
+  EXPECT_THROW(x.index({Slice()}), IndexError);
+  const Tensor z = zeros({});
+  z.index_put_({Ellipsis}, 4.);
+  z.index_put_({"..."}, ones({1}), true);
+  expect_values(z, {5});
+}
+
+// As LibTorch: there is nothing to choose, so nothing is said of the dtype.
+TEST(IndexErrors, AnEmptyIndexOfGatherAndScatterIsOfAnyDtype) {
+  for (ScalarType t : {kBool, kByte, kChar, kShort, kInt, kLong, kHalf, kFloat}) {
+    const Tensor x = constant({1, 2, 3}), none = zeros({0}, t), y = x.clone();
+    EXPECT_EQ(x.gather(0, none).sizes(), IntArrayRef({0}));
+    EXPECT_TRUE(equal(x.scatter(0, none, 7.), x));
+    EXPECT_TRUE(equal(x.scatter_add(0, none, zeros({0}, kDouble)), x));
+    y.scatter_(0, none, 7.).scatter_(0, none, zeros({0}, kDouble));
+    EXPECT_TRUE(equal(y, x));
+    EXPECT_THROW(x.scatter(0, none, zeros({0}, kInt)), Error);
+    if (t == kInt || t == kLong) continue;
+    EXPECT_THROW(x.gather(0, zeros({1}, t)), Error);
+    EXPECT_THROW(x.index_select(0, none), Error);
+  }
+}
+
+}  // namespace
+}  // namespace ramet

@@ -73,8 +73,7 @@ void forward(const Conv2dArgs& a) {
   const Conv2dPlan p = conv2d_forward_plan(s);
   const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
   const bool merged = s.groups == 1 && s.dw == 1;
-  // The image itself is a slab where nothing is padded and channels are dense.
-  const bool in_place = s.ph == 0 && s.pw == 0 && a.x.c == 1;
+  const bool in_place = conv2d_in_place(s, a.x);
   const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
                 pixel = in_place ? a.x.w : s.ci;
   const bool neighbours = merged && pixel == s.ci;
@@ -237,7 +236,7 @@ void backward_weight(const Conv2dArgs& a) {
   const Conv2dShape& s = a.shape;
   const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
   const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
-  const bool in_place = s.ph == 0 && s.pw == 0 && a.x.c == 1, dy_in_place = a.y.c == 1;
+  const bool in_place = conv2d_in_place(s, a.x), dy_in_place = a.y.c == 1;
   const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
                 pixel = in_place ? a.x.w : s.ci;
   const int64_t dy_row = dy_in_place ? a.y.h : s.ow * s.co, dy_pixel = dy_in_place ? a.y.w : s.co;

@@ -246,7 +246,7 @@ struct Ways {
   bool columns_fit() const {
     const Conv2dShape& s = a.shape;
     return where.id == gpu::kCompute && a.dtype != ScalarType::Long && s.groups == 1 &&
-           m * n * k > 0 && m * k * bytes_of(a.dtype) <= kMostColumnBytes &&
+           m > 0 && n > 0 && k > 0 && m <= kMostColumnBytes / bytes_of(a.dtype) / k &&
            reinterpret_cast<uintptr_t>(a.bias) % 16 == 0 && a.y.c == 1 && a.y.w == n &&
            a.y.h == s.ow * n && a.y.n == s.oh * s.ow * n;
   }

@@ -11,9 +11,11 @@ namespace kernels {
 /// co, oh, ow] with
 ///   y[n,o,i,j] = bias[o] + sum over c,r,s of weight[o,c,r,s] * x[n, c, i*sh - ph + r*dh, j*sw - pw
 ///       + s*dw],
-/// where c runs over the ci/groups channels of o's group and x outside its extents is zero.
-/// REQUIRES: groups divides ci and co; oh = (h + 2 ph - dh (kh - 1) - 1) / sh + 1 >= 1, ow
-/// likewise; every extent but n, ci and co is positive.
+/// where c runs over the ci/groups channels of o's group and x outside its extents is zero: ph rows
+/// above, and as many below as oh asks for. REQUIRES: groups divides ci and co; every extent but n,
+/// ci and co is positive. Memory and time go with (oh - 1) sh + (kh - 1) dh, rows that are not in
+/// the image included, and with the like of the columns: fronts cut away what meets no pixel (Note
+/// [Taps that meet the image] in autograd/ops/conv_parts.h).
 struct Conv2dShape {
   int64_t n, ci, h, w, co, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw, groups;
@@ -44,6 +46,7 @@ RAMET_KERNEL(conv2d_backward_weight, Conv2dArgs);
 RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
   Conv2dShape& s = a.shape;
   if (s.kh != 1 || s.kw != 1 || s.sh != 1 || s.sw != 1 || s.ph != 0 || s.pw != 0) return;
+  if (s.oh != s.h || s.ow != s.w) return;
   if (a.x.h != s.w * a.x.w || a.y.h != s.ow * a.y.w) return;
   const int64_t pixels = s.h * s.w;
   int64_t line = pixels < 1024 ? pixels : 1024;
@@ -78,9 +81,22 @@ RAMET_PLAN int64_t conv2d_rows(int64_t images, int64_t rows, int64_t floats_per_
   const int64_t by_cache = 128 * 1024 / (floats_per_row > 0 ? floats_per_row : 1);
   return by_parts < by_cache ? by_parts : by_cache > 1 ? by_cache : 1;
 }
+// Columns that the outputs of a row see.
+RAMET_PLAN int64_t conv2d_seen(const Conv2dShape& s) {
+  return (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1;
+}
+// Those of a slab. (With as much padding on the right as on the left a few more than are seen.)
+RAMET_PLAN int64_t conv2d_slab_columns(const Conv2dShape& s) {
+  const int64_t even = s.w + 2 * s.pw, seen = conv2d_seen(s);
+  return even > seen ? even : seen;
+}
+// The image itself is a slab where nothing is padded and channels are dense.
+RAMET_PLAN bool conv2d_in_place(const Conv2dShape& s, const ImageView& x) {
+  return s.ph == 0 && s.pw == 0 && x.c == 1 && conv2d_seen(s) <= s.w;
+}
 RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
   Conv2dPlan p{};
-  p.slab_columns = s.w + 2 * s.pw;
+  p.slab_columns = conv2d_slab_columns(s);
   p.rows = conv2d_rows(s.n, s.oh, s.sh * p.slab_columns * s.ci);
   p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
   p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
@@ -121,7 +137,7 @@ RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
   const int64_t wanted = (s.n + 7) / 8, parts = wanted < fit ? wanted : fit > 1 ? fit : 1;
   p.per = parts > 0 ? (s.n + parts - 1) / parts : 1;
   p.parts = (s.n + p.per - 1) / p.per;
-  p.slab_columns = s.w + 2 * s.pw;
+  p.slab_columns = conv2d_slab_columns(s);
   const int64_t fit_rows = 48 * 1024 / (s.sh * p.slab_columns * s.ci + s.ow * s.co + 1);
   p.rows = fit_rows < 1 ? 1 : fit_rows < s.oh ? fit_rows : s.oh;
   p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;

@@ -1,5 +1,6 @@
 #include "kernels/pool2d.h"
 
+#include "kernels/pool2d_window.h"
 #include "kernels/util.h"
 #include "kernels/vec.h"
 #include "runtime/thread_pool.h"
@@ -20,29 +21,21 @@ template <> RAMET_INLINE int64_t plus(int64_t a, int64_t b) {
 // f(image, first channel, end) for pieces of the batch: whole images, or blocks of channels where
 // there are few images.
 template <class F> RAMET_INLINE void for_pieces(const Pool2dShape& s, const F& f) {
-  const int64_t work = s.n * s.c * s.h * s.w * 4;
-  const int64_t block = s.n >= 16 || work < parallel_grain() ? imax(s.c, 1) : 64,
-                blocks = ceil_div(s.c, block);
+  // An expanded input may have any extents.
+  const bool small =
+      4.0 * static_cast<double>(s.n * s.c) * static_cast<double>(s.h) * static_cast<double>(s.w) <
+      static_cast<double>(parallel_grain());
+  const int64_t block = s.n >= 16 || small ? imax(s.c, 1) : 64, blocks = ceil_div(s.c, block);
   const auto task = [&](int64_t t, int) {
     const int64_t c0 = t % blocks * block;
     f(t / blocks, c0, imin(s.c, c0 + block));
   };
   if (s.c <= 0) return;
-  if (work >= parallel_grain()) return parallel_tasks(s.n * blocks, task);
+  if (!small) return parallel_tasks(s.n * blocks, task);
   for (int64_t t = 0; t < s.n * blocks; ++t) task(t, 0);
 }
 
 // ---- maximum ------------------------------------------------------------------------------------
-
-struct Taps {  // those of one dimension that lie in the input
-  int64_t from, to, origin;
-  RAMET_INLINE Taps(int64_t i, int64_t stride, int64_t pad, int64_t dilation, int64_t k,
-                    int64_t extent) {
-    origin = i * stride - pad;
-    from = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
-    to = extent <= origin ? 0 : imin(k, (extent - origin - 1) / dilation + 1);
-  }
-};
 
 constexpr int64_t kRow = 256;  // results of a row that are worked on together
 
@@ -51,13 +44,23 @@ template <> RAMET_INLINE float lowest() { return -__builtin_inff(); }
 template <> RAMET_INLINE double lowest() { return -__builtin_inf(); }
 template <> RAMET_INLINE int64_t lowest() { return INT64_MIN; }
 
-// Results j of [j0, j0+n) whose tap q lies in the input: from .. to, relative to j0.
+// Results j0 .. j0+count of a row, and the taps that lie in the input for one of them. Where
+// windows lie further apart than the input is wide, one result at a time: no tap between those of
+// two windows is looked at.
+struct Block {
+  int64_t j0, count, from, to;
+  RAMET_INLINE Block(const Pool2dShape& s, int64_t first, int64_t dilation)
+      : j0(first), count(s.sw > s.w ? 1 : imin(kRow, s.ow - first)) {
+    from = Taps(j0 + count - 1, s.sw, s.pw, dilation, s.kw, s.w).from;
+    to = Taps(j0, s.sw, s.pw, dilation, s.kw, s.w).to;
+  }
+};
+// Those of a block, from .. to relative to j0, whose tap lies in the input, at j * stride + shift.
 struct Reach {
   int64_t from, to;
-  // column j * stride + shift
-  RAMET_INLINE Reach(int64_t j0, int64_t n, int64_t stride, int64_t shift, int64_t extent) {
-    from = shift + j0 * stride < 0 ? ceil_div(-shift, stride) - j0 : 0;
-    to = imin(n, extent <= shift ? 0 : (extent - shift - 1) / stride + 1 - j0);
+  RAMET_INLINE Reach(const Block& b, int64_t stride, int64_t shift, int64_t extent) {
+    from = imax(0, steps_to(-shift, stride) - b.j0);
+    to = imin(b.count, extent <= shift ? 0 : (extent - shift - 1) / stride + 1 - b.j0);
   }
 };
 
@@ -70,47 +73,54 @@ template <class T, class Index> void max_forward_rows(const MaxPool2dArgs& a) {
     for (int64_t c = c0; c < c1; ++c)
       for (int64_t i = 0; i < s.oh; ++i) {
         const Taps rows(i, s.sh, s.ph, s.dh, s.kh, s.h);
-        for (int64_t j0 = 0; j0 < s.ow; j0 += kRow) {
-          const int64_t count = imin(kRow, s.ow - j0),
-                        first_row = (rows.origin + rows.from * s.dh) * s.w;
+        for (int64_t j0 = 0; j0 < s.ow;) {
+          const Block block(s, j0, s.dw);
+          const int64_t count = block.count, first_row = (rows.origin + rows.from * s.dh) * s.w;
           for (int64_t j = 0; j < count; ++j) {
             const Taps columns(j0 + j, s.sw, s.pw, s.dw, s.kw, s.w);
             best[j] = lowest<T>(),
             at[j] = static_cast<Index>(first_row + columns.origin + columns.from * s.dw);
           }
           for (int64_t r = rows.from; r < rows.to; ++r)
-            for (int64_t q = 0; q < s.kw; ++q) {
+            for (int64_t q = block.from; q < block.to; ++q) {
               const int64_t y = rows.origin + r * s.dh, shift = q * s.dw - s.pw,
-                            step = s.sw * a.x.w;
-              const Reach reach(j0, count, s.sw, shift, s.w);
-              const T* x =
-                  image<const T>(a.x, n) + c * a.x.c + y * a.x.h + (j0 * s.sw + shift) * a.x.w;
-              const auto place = static_cast<Index>(y * s.w + j0 * s.sw + shift),
+                            step = count == 1 ? 1 : s.sw * a.x.w;
+              const Reach reach(block, s.sw, shift, s.w);
+              if (reach.from >= reach.to) continue;
+              const int64_t column = (j0 + reach.from) * s.sw + shift;
+              const T* x = image<const T>(a.x, n) + c * a.x.c + y * a.x.h + column * a.x.w;
+              const auto place = static_cast<Index>(y * s.w + column),
                          sw = static_cast<Index>(s.sw);
               const auto loop = [&](int64_t by) __attribute__((always_inline)) {
-                for (int64_t j = reach.from; j < reach.to; ++j) {
+                T* b = best + reach.from;
+                Index* p = at + reach.from;
+                for (int64_t j = 0; j < reach.to - reach.from; ++j) {
                   const T v = x[j * by];
-                  const bool wins = v > best[j] || v != v;
-                  best[j] = wins ? v : best[j];
-                  at[j] = wins ? static_cast<Index>(place + static_cast<Index>(j) * sw) : at[j];
+                  const bool wins = v > b[j] || v != v;
+                  b[j] = wins ? v : b[j];
+                  p[j] = wins ? static_cast<Index>(place + static_cast<Index>(j) * sw) : p[j];
                 }
               };
               step == 1 ? loop(1) : step == 2 ? loop(2) : loop(step);
             }
           T* y = image<T>(a.y, n) + c * a.y.c + i * a.y.h + j0 * a.y.w;
           for (int64_t j = 0; j < count; ++j) y[j * a.y.w] = best[j];
-          if (!a.index.data) continue;
-          int64_t* index =
-              image<int64_t>(a.index, n) + c * a.index.c + i * a.index.h + j0 * a.index.w;
-          for (int64_t j = 0; j < count; ++j) index[j * a.index.w] = at[j];
+          if (a.index.data) {
+            int64_t* index =
+                image<int64_t>(a.index, n) + c * a.index.c + i * a.index.h + j0 * a.index.w;
+            for (int64_t j = 0; j < count; ++j) index[j * a.index.w] = at[j];
+          }
+          j0 += count;
         }
       }
   });
 }
 
+// Places in a plane fit 32 bits.
+bool small_plane(const Pool2dShape& s) { return s.h < INT32_MAX && s.w < INT32_MAX / s.h; }
+
 template <class T> void max_forward(const MaxPool2dArgs& a) {
-  a.shape.h* a.shape.w < INT32_MAX ? max_forward_rows<T, int32_t>(a)
-                                   : max_forward_rows<T, int64_t>(a);
+  small_plane(a.shape) ? max_forward_rows<T, int32_t>(a) : max_forward_rows<T, int64_t>(a);
 }
 
 // Channels-last floats: a vector of channels at a time. Indices are kept as 32-bit lanes.
@@ -206,24 +216,6 @@ template <class T> void max_gather(const MaxPool2dArgs& a) {
 
 // ---- average ------------------------------------------------------------------------------------
 
-struct Range {
-  int64_t from, to, full;  // elements in the input; those and the padding
-};
-RAMET_INLINE Range range_of(bool adaptive, int64_t i, int64_t out, int64_t stride, int64_t pad,
-                            int64_t k, int64_t extent) {
-  if (adaptive) {
-    const int64_t from = i * extent / out, to = ceil_div((i + 1) * extent, out);
-    return {from, to, to - from};
-  }
-  const int64_t start = i * stride - pad, end = imin(start + k, extent + pad);
-  return {imax(start, 0), imin(end, extent), end - start};
-}
-RAMET_INLINE int64_t divisor_of(const AvgPool2dArgs& a, const Range& rows, const Range& columns) {
-  if (a.divisor_override != 0) return a.divisor_override;
-  return a.count_include_pad ? rows.full * columns.full
-                             : (rows.to - rows.from) * (columns.to - columns.from);
-}
-
 template <class T> void adaptive_forward(const AvgPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
@@ -231,14 +223,14 @@ template <class T> void adaptive_forward(const AvgPool2dArgs& a) {
       const T* x = image<const T>(a.x, n) + c * a.x.c;
       T* y = image<T>(a.y, n) + c * a.y.c;
       for (int64_t i = 0; i < s.oh; ++i) {
-        const Range rows = range_of(true, i, s.oh, s.sh, s.ph, s.kh, s.h);
+        const Range rows = rows_of(a, i);
         for (int64_t j = 0; j < s.ow; ++j) {
-          const Range columns = range_of(true, j, s.ow, s.sw, s.pw, s.kw, s.w);
+          const Range columns = columns_of(a, j);
           T sum = 0;
           for (int64_t iy = rows.from; iy < rows.to; ++iy)
             for (int64_t ix = columns.from; ix < columns.to; ++ix)
               sum = plus(sum, x[iy * a.x.h + ix * a.x.w]);
-          y[i * a.y.h + j * a.y.w] = sum / static_cast<T>(divisor_of(a, rows, columns));
+          y[i * a.y.h + j * a.y.w] = divided(sum, divisor_of<T>(a, rows, columns));
         }
       }
     }
@@ -252,27 +244,31 @@ template <class T> void avg_forward(const AvgPool2dArgs& a) {
     T sum[kRow];
     for (int64_t c = c0; c < c1; ++c)
       for (int64_t i = 0; i < s.oh; ++i) {
-        const Range rows = range_of(false, i, s.oh, s.sh, s.ph, s.kh, s.h);
-        for (int64_t j0 = 0; j0 < s.ow; j0 += kRow) {
-          const int64_t count = imin(kRow, s.ow - j0);
+        const Range rows = rows_of(a, i);
+        for (int64_t j0 = 0; j0 < s.ow;) {
+          const Block block(s, j0, 1);
+          const int64_t count = block.count;
           for (int64_t j = 0; j < count; ++j) sum[j] = 0;
           for (int64_t iy = rows.from; iy < rows.to; ++iy)
-            for (int64_t q = 0; q < s.kw; ++q) {
-              const int64_t shift = q - s.pw, step = s.sw * a.x.w;
-              const Reach reach(j0, count, s.sw, shift, s.w);
-              const T* x =
-                  image<const T>(a.x, n) + c * a.x.c + iy * a.x.h + (j0 * s.sw + shift) * a.x.w;
+            for (int64_t q = block.from; q < block.to; ++q) {
+              const int64_t shift = q - s.pw, step = count == 1 ? 1 : s.sw * a.x.w;
+              const Reach reach(block, s.sw, shift, s.w);
+              if (reach.from >= reach.to) continue;
+              const T* x = image<const T>(a.x, n) + c * a.x.c + iy * a.x.h +
+                           ((j0 + reach.from) * s.sw + shift) * a.x.w;
               const auto loop = [&](int64_t by) __attribute__((always_inline)) {
-                for (int64_t j = reach.from; j < reach.to; ++j) sum[j] = plus(sum[j], x[j * by]);
+                T* to = sum + reach.from;
+                for (int64_t j = 0; j < reach.to - reach.from; ++j) to[j] = plus(to[j], x[j * by]);
               };
               step == 1 ? loop(1) : step == 2 ? loop(2) : loop(step);
             }
           T* y = image<T>(a.y, n) + c * a.y.c + i * a.y.h + j0 * a.y.w;
           for (int64_t j = 0; j < count; ++j) {
-            const Range columns = range_of(false, j0 + j, s.ow, s.sw, s.pw, s.kw, s.w);
-            const bool empty = rows.from >= rows.to || columns.from >= columns.to;
-            y[j * a.y.w] = empty ? T{0} : sum[j] / static_cast<T>(divisor_of(a, rows, columns));
+            const Range columns = columns_of(a, j0 + j);
+            const bool empty = rows.empty() || columns.empty();
+            y[j * a.y.w] = empty ? T{0} : divided(sum[j], divisor_of<T>(a, rows, columns));
           }
+          j0 += count;
         }
       }
   });
@@ -282,11 +278,11 @@ void avg_forward_lanes(const AvgPool2dArgs& a) {
   const Pool2dShape& s = a.shape;
   for_pieces(s, [&](int64_t n, int64_t c0, int64_t c1) {
     for (int64_t i = 0; i < s.oh; ++i) {
-      const Range rows = range_of(a.adaptive, i, s.oh, s.sh, s.ph, s.kh, s.h);
+      const Range rows = rows_of(a, i);
       for (int64_t j = 0; j < s.ow; ++j) {
-        const Range columns = range_of(a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w);
-        const bool empty = rows.from >= rows.to || columns.from >= columns.to;
-        const vf divisor = set1(empty ? 1.0f : static_cast<float>(divisor_of(a, rows, columns)));
+        const Range columns = columns_of(a, j);
+        const bool empty = rows.empty() || columns.empty();
+        const vf divisor = set1(empty ? 1.0f : divisor_of<float>(a, rows, columns));
         for (int64_t c = c0; c < c1; c += VL) {
           const int64_t left = c1 - c;
           const float* x = image<const float>(a.x, n) + c;
@@ -314,16 +310,16 @@ template <class T> void avg_backward(const AvgPool2dArgs& a) {
         for (int64_t j = 0; j < s.w; ++j)
           for (int64_t c = 0; c < lanes; ++c) x[i * a.x.h + j * a.x.w + c] = 0;
       for (int64_t i = 0; i < s.oh; ++i) {
-        const Range rows = range_of(a.adaptive, i, s.oh, s.sh, s.ph, s.kh, s.h);
+        const Range rows = rows_of(a, i);
         for (int64_t j = 0; j < s.ow; ++j) {
-          const Range columns = range_of(a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w);
-          if (rows.from >= rows.to || columns.from >= columns.to) continue;
-          const T divisor = static_cast<T>(divisor_of(a, rows, columns));
+          const Range columns = columns_of(a, j);
+          if (rows.empty() || columns.empty()) continue;
+          const T divisor = divisor_of<T>(a, rows, columns);
           const T* dy = y + i * a.y.h + j * a.y.w;
           for (int64_t iy = rows.from; iy < rows.to; ++iy)
             for (int64_t ix = columns.from; ix < columns.to; ++ix) {
               T* dx = x + iy * a.x.h + ix * a.x.w;
-              for (int64_t c = 0; c < lanes; ++c) dx[c] = plus(dx[c], dy[c] / divisor);
+              for (int64_t c = 0; c < lanes; ++c) dx[c] = plus(dx[c], divided(dy[c], divisor));
             }
         }
       }
@@ -342,7 +338,7 @@ template <class T> void avg_backward(const AvgPool2dArgs& a) {
 
 void max_pool2d_forward(const MaxPool2dArgs& a) {
   if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 &&
-      (!a.index.data || a.index.c == 1) && a.shape.c > 1 && a.shape.h * a.shape.w < INT32_MAX)
+      (!a.index.data || a.index.c == 1) && a.shape.c > 1 && small_plane(a.shape))
     return max_forward_lanes(a);
   RAMET_BY_DTYPE(max_forward)
 }

@@ -3,7 +3,7 @@
 #include "kernels/gpu_elements.h"
 #include "kernels/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
-#include "kernels/pool2d.h"
+#include "kernels/pool2d_window.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -40,7 +40,7 @@ struct Reach {
 RAMET_INLINE Reach reach_of(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
                             int64_t dilation, int64_t outputs) {
   const int64_t below = at + pad - (kernel - 1) * dilation;
-  return {below <= 0 ? 0 : ceil_div(below, stride), imin((at + pad) / stride, outputs - 1)};
+  return {steps_to(below, stride), imin((at + pad) / stride, outputs - 1)};
 }
 
 template <class T> __global__ void max_forward_kernel(MaxPool2dArgs a, int64_t items) {
@@ -49,12 +49,11 @@ template <class T> __global__ void max_forward_kernel(MaxPool2dArgs a, int64_t i
     const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
     T best = T(0);
     int64_t where = -1;
-    for (int64_t r = 0; r < s.kh; ++r) {
-      const int64_t y = p.y * s.sh - s.ph + r * s.dh;
-      if (y < 0 || y >= s.h) continue;
-      for (int64_t q = 0; q < s.kw; ++q) {
-        const int64_t x = p.x * s.sw - s.pw + q * s.dw;
-        if (x < 0 || x >= s.w) continue;
+    const Taps rows(p.y, s.sh, s.ph, s.dh, s.kh, s.h), columns(p.x, s.sw, s.pw, s.dw, s.kw, s.w);
+    for (int64_t r = rows.from; r < rows.to; ++r) {
+      const int64_t y = rows.origin + r * s.dh;
+      for (int64_t q = columns.from; q < columns.to; ++q) {
+        const int64_t x = columns.origin + q * s.dw;
         const T v = *element<T>(a.x, p.n, p.c, y, x);
         if (where < 0 || v > best || v != v) best = v, where = y * s.w + x;
       }
@@ -89,45 +88,17 @@ template <class T> __global__ void max_gather_kernel(MaxPool2dArgs a, int64_t it
   }
 }
 
-// The window of an output along one axis: its elements, and its extent as the divisor counts it.
-struct Span {
-  int64_t begin, end, counted;
-};
-RAMET_INLINE Span span_of(bool adaptive, int64_t output, int64_t outputs, int64_t size,
-                          int64_t kernel, int64_t stride, int64_t pad) {
-  if (adaptive) {
-    const int64_t begin = output * size / outputs, end = ceil_div((output + 1) * size, outputs);
-    return {begin, end, end - begin};
-  }
-  const int64_t begin = output * stride - pad, end = imin(begin + kernel, size + pad);
-  return {imax(begin, 0), imin(end, size), end - begin};
-}
-struct Window {
-  Span y, x;
-  RAMET_INLINE Window(const AvgPool2dArgs& a, int64_t i, int64_t j)
-      : y(span_of(a.adaptive, i, a.shape.oh, a.shape.h, a.shape.kh, a.shape.sh, a.shape.ph)),
-        x(span_of(a.adaptive, j, a.shape.ow, a.shape.w, a.shape.kw, a.shape.sw, a.shape.pw)) {}
-  RAMET_INLINE bool empty() const { return y.begin >= y.end || x.begin >= x.end; }
-  RAMET_INLINE int64_t divisor(const AvgPool2dArgs& a) const {
-    if (a.divisor_override != 0) return a.divisor_override;
-    if (a.count_include_pad && !a.adaptive) return y.counted * x.counted;
-    return (y.end - y.begin) * (x.end - x.begin);
-  }
-};
-RAMET_INLINE float divided(float x, int64_t by) { return x / static_cast<float>(by); }
-RAMET_INLINE double divided(double x, int64_t by) { return x / static_cast<double>(by); }
-RAMET_INLINE int64_t divided(int64_t x, int64_t by) { return quotient(x, by); }
-
 template <class T> __global__ void avg_forward_kernel(AvgPool2dArgs a, int64_t items) {
   const Pool2dShape& s = a.shape;
   for (int64_t i = first_item(); i < items; i += item_step()) {
     const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
-    const Window w(a, p.y, p.x);
+    const Range rows = rows_of(a, p.y), columns = columns_of(a, p.x);
     T sum = T(0);
-    for (int64_t y = w.y.begin; y < w.y.end; ++y)
-      for (int64_t x = w.x.begin; x < w.x.end; ++x)
+    for (int64_t y = rows.from; y < rows.to; ++y)
+      for (int64_t x = columns.from; x < columns.to; ++x)
         sum = vadd(sum, *element<T>(a.x, p.n, p.c, y, x));
-    *element<T>(a.y, p.n, p.c, p.y, p.x) = w.empty() ? T(0) : divided(sum, w.divisor(a));
+    *element<T>(a.y, p.n, p.c, p.y, p.x) =
+        rows.empty() || columns.empty() ? T(0) : divided(sum, divisor_of<T>(a, rows, columns));
   }
 }
 
@@ -145,9 +116,9 @@ template <class T> __global__ void avg_backward_kernel(AvgPool2dArgs a, int64_t 
     T sum = T(0);
     for (int64_t y = rows.first; y <= rows.last; ++y)
       for (int64_t x = columns.first; x <= columns.last; ++x) {
-        const Window w(a, y, x);
-        if (p.y < w.y.begin || p.y >= w.y.end || p.x < w.x.begin || p.x >= w.x.end) continue;
-        sum = vadd(sum, divided(*element<T>(a.y, p.n, p.c, y, x), w.divisor(a)));
+        const Range of_y = rows_of(a, y), of_x = columns_of(a, x);
+        if (p.y < of_y.from || p.y >= of_y.to || p.x < of_x.from || p.x >= of_x.to) continue;
+        sum = vadd(sum, divided(*element<T>(a.y, p.n, p.c, y, x), divisor_of<T>(a, of_y, of_x)));
       }
     *element<T>(a.x, p.n, p.c, p.y, p.x) = sum;
   }

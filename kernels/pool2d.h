@@ -11,7 +11,8 @@ namespace kernels {
 /// kh, q < kw, that lie in the input. Average: as for the maximum with dilation 1, over the divisor
 /// below. Adaptive: rows floor(i*h/oh) to ceil((i+1)*h/oh), columns likewise; the other numbers are
 /// not used. REQUIRES: for the maximum and the average every window starts inside the input or its
-/// left and upper padding, and for the maximum it holds at least one element.
+/// left and upper padding, and for the maximum it holds at least one element. Paddings and extents
+/// add up to an int64, and so do dh (kh - 1) and dw (kw - 1) of a maximum.
 struct Pool2dShape {
   int64_t n, c, h, w, oh, ow;
   int64_t kh, kw, sh, sw, ph, pw, dh, dw;

@@ -2,6 +2,9 @@
 // result), each other's derivatives.
 #include "autograd/ops/conv.h"
 
+#include <algorithm>
+
+#include "autograd/ops/conv_parts.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/image_front.h"
 #include "autograd/ops/reduce.h"
@@ -58,6 +61,100 @@ ImageLayout result_layout(const Tensor& x) {
                                                                    : layout;
 }
 
+// ---- in parts: Note [Taps that meet the image] --------------------------------------------------
+
+ConvAxis rows_of(const Conv2dShape& s) { return {s.h, s.oh, s.kh, s.sh, s.ph, s.dh}; }
+ConvAxis columns_of(const Conv2dShape& s) { return {s.w, s.ow, s.kw, s.sw, s.pw, s.dw}; }
+bool is_near(const Conv2dShape& s) {
+  return autograd::is_near(rows_of(s)) && autograd::is_near(columns_of(s));
+}
+
+Tensor window(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const bool whole = t.size(2) == rows && t.size(3) == columns;
+  return whole ? t : t.narrow(2, row, rows).narrow(3, column, columns);
+}
+struct Part {
+  ConvPart row, column;
+  Tensor of_input(const Tensor& t) const {
+    return window(t, row.input, row.axis.in, column.input, column.axis.in);
+  }
+  Tensor of_output(const Tensor& t) const {
+    return window(t, row.output, row.axis.out, column.output, column.axis.out);
+  }
+  Tensor of_weight(const Tensor& t) const {
+    return window(t, row.tap, row.axis.taps, column.tap, column.axis.taps);
+  }
+  Conv2dShape shape(const Conv2dShape& s) const {
+    const ConvAxis &r = row.axis, &c = column.axis;
+    return {s.n,    s.ci,     r.in,     c.in,  s.co,  r.out,      c.out,      r.taps,
+            c.taps, r.stride, c.stride, r.pad, c.pad, r.dilation, c.dilation, s.groups};
+  }
+};
+std::vector<Part> parts_of(const Conv2dShape& s) {
+  std::vector<Part> parts;
+  if (s.n == 0) return parts;
+  const auto columns = conv_parts(columns_of(s));
+  for (const ConvPart& row : conv_parts(rows_of(s)))
+    for (const ConvPart& column : columns) parts.push_back({row, column});
+  return parts;
+}
+
+Tensor result_in_parts(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s) {
+  const NoGradGuard raw;
+  const std::vector<Part> parts = parts_of(s);
+  const bool covered =
+      parts.size() == 1 && parts[0].row.axis.out == s.oh && parts[0].column.axis.out == s.ow;
+  // Windows of an internal layout would settle it.
+  const ImageLayout as_x = layout_of(x), layout = covered ? result_layout(x)
+                                                  : as_x == ImageLayout::kInternal
+                                                      ? ImageLayout::kRows
+                                                      : as_x;
+  Tensor y = empty_image(layout, s.n, s.co, s.oh, s.ow, x.scalar_type(), x.device());
+  if (!covered && bias.defined()) y.copy_(bias.reshape({1, s.co, 1, 1}).expand_as(y));
+  else if (!covered) y.zero_();
+  const Tensor in = readable(x), b = bias.defined() ? dense(bias) : bias;
+  for (const Part& part : parts)
+    run(kernels::conv2d_forward, kernels::conv2d_forward_workspace, part.shape(s),
+        part.of_input(in), part.of_output(y), dense(part.of_weight(w)), b);
+  return y;
+}
+
+void input_in_parts(const Tensor& dx, const Tensor& g, const Tensor& w, const Conv2dShape& s) {
+  const NoGradGuard raw;
+  const std::vector<Part> parts = parts_of(s);
+  const Tensor dy = readable(g);
+  const auto one = [&](const Part& part, const Tensor& to) {
+    run(kernels::conv2d_backward_input, kernels::conv2d_backward_input_workspace, part.shape(s), to,
+        part.of_output(dy), dense(part.of_weight(w)), Tensor());
+  };
+  const bool covered =
+      parts.size() == 1 && parts[0].row.axis.in == s.h && parts[0].column.axis.in == s.w;
+  if (covered) return one(parts[0], dx);
+  dx.zero_();
+  for (const Part& part : parts) {
+    const Tensor to = part.of_input(dx);
+    if (parts.size() == 1) return one(part, to);
+    const Tensor term(TensorBase::empty(to.sizes(), to.scalar_type(), to.device()));
+    one(part, term);
+    to.add_(term);
+  }
+}
+
+void weight_in_parts(const Tensor& dw, const Tensor& g, const Tensor& x, const Conv2dShape& s) {
+  const NoGradGuard raw;
+  const Tensor in = readable(x), dy = readable(g);
+  dw.zero_();
+  for (const Part& part : parts_of(s)) {
+    const Tensor to = part.of_weight(dw),
+                 taps(TensorBase::empty(to.sizes(), to.scalar_type(), to.device()));
+    run(kernels::conv2d_backward_weight, kernels::conv2d_backward_weight_workspace, part.shape(s),
+        part.of_input(in), part.of_output(dy), taps, Tensor());
+    to.copy_(taps);
+  }
+}
+
+// ---- recorded -----------------------------------------------------------------------------------
+
 // Gradients of weight and bias by one pass over the images.
 void weight_and_bias(const Node& self, const Tensor& g, const Tensor& x, const Conv2dShape& s,
                      Tensor& dw, Tensor& db) {
@@ -76,7 +173,7 @@ std::array<Tensor, 3> gradients(const Node& self, const Tensor& g, const Saved& 
   const bool bias = self.edge_count > 2 && self.needs(2);
   if (!self.needs(1)) {
     if (bias) r[2] = g.sum({0, 2, 3});
-  } else if (tls.grad_mode) {
+  } else if (tls.grad_mode || !is_near(s)) {
     r[1] = convolve_weight(g, x.get(self), s);
     if (bias) r[2] = g.sum({0, 2, 3});
   } else {
@@ -86,9 +183,14 @@ std::array<Tensor, 3> gradients(const Node& self, const Tensor& g, const Saved& 
 }
 
 Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s) {
-  Tensor y = empty_image(result_layout(x), s.n, s.co, s.oh, s.ow, x.scalar_type(), x.device());
-  run(kernels::conv2d_forward, kernels::conv2d_forward_workspace, s, readable(x), y, dense(w),
-      bias.defined() ? dense(bias) : bias);
+  Tensor y;
+  if (RAMET_LIKELY(is_near(s))) {
+    y = empty_image(result_layout(x), s.n, s.co, s.oh, s.ow, x.scalar_type(), x.device());
+    run(kernels::conv2d_forward, kernels::conv2d_forward_workspace, s, readable(x), y, dense(w),
+        bias.defined() ? dense(bias) : bias);
+  } else {
+    y = result_in_parts(x, w, bias, s);
+  }
   if (!recording(x, w, bias)) return y;
   const auto layout = layout_of(x);
   if (!bias.defined())
@@ -108,8 +210,10 @@ Tensor convolve_input(const Tensor& g, const Tensor& w, const Conv2dShape& s, Im
   if (layout == ImageLayout::kRows && layout_of(g) == ImageLayout::kInternal)
     layout = ImageLayout::kInternal;
   Tensor dx = empty_image(layout, s.n, s.ci, s.h, s.w, g.scalar_type(), g.device());
-  run(kernels::conv2d_backward_input, kernels::conv2d_backward_input_workspace, s, dx, readable(g),
-      dense(w), Tensor());
+  if (RAMET_LIKELY(is_near(s)))
+    run(kernels::conv2d_backward_input, kernels::conv2d_backward_input_workspace, s, dx,
+        readable(g), dense(w), Tensor());
+  else input_in_parts(dx, g, w, s);
   if (!recording(g, w)) return dx;
   return record("ConvolutionBackwardInputBackward0", {g, w}, std::move(dx),
                 [sg = save_if(wants_grad(w), g), sw = save_if(wants_grad(g), w), s](
@@ -122,8 +226,10 @@ Tensor convolve_input(const Tensor& g, const Tensor& w, const Conv2dShape& s, Im
 
 Tensor convolve_weight(const Tensor& g, const Tensor& x, const Conv2dShape& s) {
   Tensor dw(TensorBase::empty({s.co, s.ci / s.groups, s.kh, s.kw}, g.scalar_type(), g.device()));
-  run(kernels::conv2d_backward_weight, kernels::conv2d_backward_weight_workspace, s, readable(x),
-      readable(g), dw, Tensor());
+  if (RAMET_LIKELY(is_near(s)))
+    run(kernels::conv2d_backward_weight, kernels::conv2d_backward_weight_workspace, s, readable(x),
+        readable(g), dw, Tensor());
+  else weight_in_parts(dw, g, x, s);
   if (!recording(g, x)) return dw;
   return record("ConvolutionBackwardWeightBackward0", {g, x}, std::move(dw),
                 [sg = save_if(wants_grad(x), g), sx = save_if(wants_grad(g), x), s,
@@ -140,39 +246,71 @@ void check_operand(const char* op, const char* name, const Tensor& t, const Tens
               ", expected the dtype of input ", describe(x));
 }
 
-Tensor convolution(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                   std::array<int64_t, 2> stride, std::array<int64_t, 2> padding,
+// Numbers of which users gave the factors.
+using Int128 = __int128;
+std::string text_of(Int128 x) {
+  if (x > INT64_MAX) return "more than " + std::to_string(INT64_MAX);
+  return std::to_string(static_cast<int64_t>(x));
+}
+
+// Zeros before and after; none: "same".
+using Padding = std::optional<std::array<int64_t, 2>>;
+
+Tensor convolution(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                   std::array<int64_t, 2> stride, const Padding& padding,
                    std::array<int64_t, 2> dilation, int64_t groups) {
   RAMET_CHECK(groups > 0, op, "groups: got ", groups, ", expected a positive number");
-  for (int d : {0, 1}) {
-    const auto i = static_cast<size_t>(d);
+  for (size_t i : {0, 1}) {
     RAMET_CHECK(stride[i] > 0, op, "stride: got ", stride[i], ", expected a positive number");
-    RAMET_CHECK(padding[i] >= 0, op, "padding: got ", padding[i], ", expected no negative number");
+    if (padding)
+      RAMET_CHECK((*padding)[i] >= 0, op, "padding: got ", (*padding)[i],
+                  ", expected no negative number");
     RAMET_CHECK(dilation[i] > 0, op, "dilation: got ", dilation[i], ", expected a positive number");
   }
+  Tensor w = weight;
   check_operand(op, "weight", w, x);
-  Conv2dShape s{x.size(0),  x.size(1),   x.size(2),   x.size(3), w.size(0), 0,
-                0,          w.size(2),   w.size(3),   stride[0], stride[1], padding[0],
-                padding[1], dilation[0], dilation[1], groups};
-  RAMET_CHECK(s.ci > 0 && s.co > 0 && s.kh > 0 && s.kw > 0 && s.h > 0 && s.w > 0, op, "got input ",
-              describe(x), " and weight ", describe(w),
+  Conv2dShape s{x.size(0), x.size(1), x.size(2), x.size(3), w.size(0),   0,           0,     0, 0,
+                stride[0], stride[1], 0,         0,         dilation[0], dilation[1], groups};
+  RAMET_CHECK(s.ci > 0 && s.co > 0 && w.size(2) > 0 && w.size(3) > 0 && s.h > 0 && s.w > 0, op,
+              "got input ", describe(x), " and weight ", describe(w),
               ", expected extents above 0 (of the input, all but the batch)");
-  RAMET_CHECK(s.co % groups == 0 && w.size(1) * groups == s.ci, op, "Given groups=", groups,
-              ", weight of size ", w.sizes(), ", expected input to have ", w.size(1) * groups,
-              " channels and groups to divide ", s.co, ": got input ", describe(x));
+  RAMET_CHECK(s.co % groups == 0 && s.ci % groups == 0 && w.size(1) == s.ci / groups, op,
+              "Given groups=", groups, ", weight of size ", w.sizes(), ", expected input to have ",
+              text_of(Int128{w.size(1)} * groups), " channels and groups to divide ", s.co,
+              ": got input ", describe(x));
   if (bias.defined()) {
     check_operand(op, "bias", bias, x);
     RAMET_CHECK(bias.dim() == 1 && bias.size(0) == s.co, op, "bias: got ", describe(bias),
                 ", expected [", s.co, "]");
   }
-  const int64_t room_h = s.h + 2 * s.ph - s.dh * (s.kh - 1) - 1,
-                room_w = s.w + 2 * s.pw - s.dw * (s.kw - 1) - 1;
-  RAMET_CHECK(room_h >= 0 && room_w >= 0, op, "Calculated padded input size per channel: (",
-              s.h + 2 * s.ph, " x ", s.w + 2 * s.pw, "). Kernel size: (", s.dh * (s.kh - 1) + 1,
-              " x ", s.dw * (s.kw - 1) + 1,
+  Int128 padded[2], filter[2];
+  for (int d : {0, 1}) {
+    const auto i = static_cast<size_t>(d);
+    const int64_t in = x.size(d + 2), k = w.size(d + 2), step = dilation[i];
+    const Int128 between = Int128{step} * (k - 1),
+                 both = padding ? Int128{(*padding)[i]} * 2 : between;
+    padded[d] = in + both, filter[d] = between + 1;
+    // "same" of more than an int64: pairs of taps that meet no pixel go, one at either end.
+    int64_t left_out = 0;
+    if (both / 2 > INT64_MAX) {
+      left_out = static_cast<int64_t>(std::min<Int128>((both / 2 - in) / step + 1, (k - 1) / 2));
+      w = w.narrow(d + 2, left_out, k - 2 * left_out);
+    }
+    (d ? s.kw : s.kh) = k - 2 * left_out;
+    // With "same" the odd pixel goes right and below.
+    (d ? s.pw : s.ph) = static_cast<int64_t>(both / 2 - Int128{step} * left_out);
+  }
+  RAMET_CHECK(padded[0] >= filter[0] && padded[1] >= filter[1], op,
+              "Calculated padded input size per channel: (", text_of(padded[0]), " x ",
+              text_of(padded[1]), "). Kernel size: (", text_of(filter[0]), " x ",
+              text_of(filter[1]),
               "). Kernel size can't be greater than actual input size: got input ", describe(x),
               " and weight ", describe(w));
-  s.oh = room_h / s.sh + 1, s.ow = room_w / s.sw + 1;
+  const Int128 oh = (padded[0] - filter[0]) / s.sh + 1, ow = (padded[1] - filter[1]) / s.sw + 1;
+  RAMET_CHECK(oh <= INT64_MAX && ow <= INT64_MAX, op, "got a result of ", text_of(oh), " x ",
+              text_of(ow), ", expected extents that an int64 holds: got input ", describe(x),
+              " and padding [", s.ph, ", ", s.pw, "]");
+  s.oh = static_cast<int64_t>(oh), s.ow = static_cast<int64_t>(ow);
   const ScalarType t = x.scalar_type();
   if (t == kFloat || t == kDouble || t == kLong) return convolve(x, w, bias, s);
   if (t == kBool)
@@ -236,17 +374,12 @@ Tensor conv_named(int dimensions, const Tensor& x, const Tensor& w,
           auto di, const auto&) {
         RAMET_CHECK(padding == "valid" || padding == "same", op, "padding: got \"", padding,
                     "\", expected \"valid\" or \"same\"");
-        if (padding == "valid") return convolution(op, image, filter, b, st, {0, 0}, di, groups);
+        if (padding == "valid")
+          return convolution(op, image, filter, b, st, std::array<int64_t, 2>{}, di, groups);
         RAMET_CHECK(st[0] == 1 && st[1] == 1, op,
                     "padding='same' is not supported for strided convolutions: got stride [", st[0],
                     ", ", st[1], "]");
-        const int64_t th = di[0] * (filter.size(2) - 1), tw = di[1] * (filter.size(3) - 1);
-        // An odd total: padded by the larger half on every side, then cut at the top and on the
-        // left.
-        const Tensor y =
-            convolution(op, image, filter, b, st, {(th + 1) / 2, (tw + 1) / 2}, di, groups);
-        const Tensor lower = th % 2 ? y.narrow(2, 1, image.size(2)) : y;
-        return tw % 2 ? lower.narrow(3, 1, image.size(3)) : lower;
+        return convolution(op, image, filter, b, st, std::nullopt, di, groups);
       });
 }
 

@@ -1,9 +1,12 @@
 #include "autograd/ops/pool.h"
 
+#include <algorithm>
+
 #include "autograd/ops/copy.h"
 #include "autograd/ops/image_front.h"
 #include "autograd/ops/view.h"
 #include "kernels/pool2d.h"
+#include "runtime/checked_size.h"
 
 namespace ramet {
 
@@ -92,14 +95,17 @@ Tensor average_backward(const Tensor& g, const Average& a) {
 
 // ---- shapes -------------------------------------------------------------------------------------
 
+// Numbers of which users gave the terms.
+using Int128 = __int128;
+
 int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
                   bool ceil_mode) {
-  const int64_t room = in + 2 * pad - dilation * (k - 1) - 1,
-                up = room + (ceil_mode ? stride - 1 : 0);
-  int64_t out = (up >= 0 ? up / stride : -1) + 1;
+  const Int128 room = in + Int128{pad} * 2 - Int128{dilation} * (k - 1) - 1,
+               up = room + (ceil_mode ? stride - 1 : 0);
+  Int128 out = (up >= 0 ? up / stride : -1) + 1;
   // no window starts in the padding on the right
-  if (ceil_mode && (out - 1) * stride >= in + pad) --out;
-  return out;
+  if (ceil_mode && (out - 1) * stride >= Int128{in} + pad) --out;
+  return static_cast<int64_t>(out);  // at most in + 1, as the padding is at most half of the kernel
 }
 
 struct Window {
@@ -107,13 +113,16 @@ struct Window {
   bool ceil_mode;
 };
 
-// Whether a window that begins in the padding on the left has an element: those further right begin
-// inside. Without dilation each has one, for at most half of it is padding.
-bool reach_inside(int64_t in, int64_t out, int64_t k, int64_t stride, int64_t pad,
-                  int64_t dilation) {
-  for (int64_t o = 0; o < out && o * stride < pad; ++o) {
-    const int64_t before = pad - o * stride, steps = (before + dilation - 1) / dilation;
-    if (steps >= k || steps * dilation - before >= in) return false;
+// Whether each window that begins in the padding on the left has an element: those further right
+// begin inside. Taps closer than the input is large find one, for at most half of a window is
+// padding.
+bool reach_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t dilation) {
+  if (dilation <= in) return true;
+  for (Int128 o = 0; o < out && o * stride < pad;) {
+    // The first tap that is not in the padding on the left.
+    const Int128 tap = (dilation - (pad - o * stride) % dilation) % dilation;
+    if (tap >= in) return false;
+    o += (in - tap - 1) / stride + 1;  // to where that is beyond the input
   }
   return true;
 }
@@ -126,9 +135,15 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const Window& w) {
     RAMET_CHECK(k[i] > 0, op, "kernel_size: got ", k[i], ", expected a positive number");
     RAMET_CHECK(st[i] > 0, op, "stride: got ", st[i], ", expected a positive number");
     RAMET_CHECK(d[i] > 0, op, "dilation: got ", d[i], ", expected a positive number");
-    RAMET_CHECK(p[i] >= 0 && p[i] <= ((k[i] - 1) * d[i] + 1) / 2, op,
+    RAMET_CHECK(p[i] >= 0 && p[i] <= (Int128{d[i]} * (k[i] - 1) + 1) / 2, op,
                 "pad should be at most half of effective kernel size: got padding ", p[i],
                 ", kernel_size ", k[i], " and dilation ", d[i]);
+  }
+  // What kernels compute with places in the padded image.
+  for (int i : {0, 1}) {
+    const int64_t pad = p[static_cast<size_t>(i)];
+    RAMET_CHECK(pad <= INT64_MAX - x.size(i + 2), op, "padding: got ", pad, " around ", describe(x),
+                ", expected places that an int64 holds");
   }
   Pool2dShape s{x.size(0), x.size(1), x.size(2), x.size(3), 0,    0,    k[0],
                 k[1],      st[0],     st[1],     p[0],      p[1], d[0], d[1]};
@@ -139,10 +154,10 @@ Pool2dShape shape_of(const char* op, const Tensor& x, const Window& w) {
   RAMET_CHECK(s.oh > 0 && s.ow > 0, op, "Given input size: (", s.c, "x", s.h, "x", s.w,
               "). Calculated output size: (", s.c, "x", s.oh, "x", s.ow,
               "). Output size is too small: got ", describe(x));
-  RAMET_CHECK(reach_inside(s.h, s.oh, s.kh, s.sh, s.ph, s.dh) &&
-                  reach_inside(s.w, s.ow, s.kw, s.sw, s.pw, s.dw),
-              op, "a window of padding alone: got ", describe(x), ", kernel_size ", k[0], " x ",
-              k[1], ", padding ", p[0], " x ", p[1], " and dilation ", d[0], " x ", d[1]);
+  RAMET_CHECK(
+      reach_inside(s.h, s.oh, s.sh, s.ph, s.dh) && reach_inside(s.w, s.ow, s.sw, s.pw, s.dw), op,
+      "a window of padding alone: got ", describe(x), ", kernel_size ", k[0], " x ", k[1],
+      ", padding ", p[0], " x ", p[1], " and dilation ", d[0], " x ", d[1]);
   return s;
 }
 
@@ -181,7 +196,11 @@ std::tuple<Tensor, Tensor> max_pool_any(const char* op, int spatial, const Tenso
                                         const Window& w, bool with_index) {
   return on_images(op, spatial, x, [&](const Tensor& image, const auto& back) {
     Tensor index;
-    const Tensor y = max_pool(image, shape_of(op, image, w), with_index ? &index : nullptr);
+    Pool2dShape s = shape_of(op, image, w);
+    // Taps after the last that a window in the padding on the left has in the input: none has them.
+    s.kh = std::min(s.kh, (s.h + s.ph - 1) / s.dh + 1);
+    s.kw = std::min(s.kw, (s.w + s.pw - 1) / s.dw + 1);
+    const Tensor y = max_pool(image, s, with_index ? &index : nullptr);
     return std::tuple<Tensor, Tensor>(back(y, false), with_index ? back(index, true) : index);
   });
 }
@@ -210,6 +229,10 @@ Tensor adaptive_any(const char* op, int spatial, const Tensor& x, std::array<int
                 describe(x), ", expected extents above 0 (but for the batch)");
     RAMET_CHECK(is_floating(x.scalar_type()), op, "not implemented for '", name_of(x.scalar_type()),
                 "': got ", describe(x));
+    // Kernels find a window's ends by products of the two.
+    for (int i : {0, 1})
+      checked_mul(op, "output_size by the input's extent", image.size(i + 2) + 1,
+                  checked_add(op, "output_size", out[static_cast<size_t>(i)], 1));
     const Pool2dShape s{image.size(0),
                         image.size(1),
                         image.size(2),

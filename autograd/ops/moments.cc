@@ -24,16 +24,19 @@ Tensor mean_of(const Tensor& x, ReducedDims dims) {
   size_t n = 0;
   for (int64_t d = 0; d < x.dim(); ++d)
     if (dims.has(d)) list[n++] = d;
-  return mean(x, IntArrayRef(list, n), /*keepdim=*/true);
+  return mean(x, IntArrayRef(list, n), /*keepdim=*/true, compute_type(x.scalar_type()));
 }
 
 // d var = 2 / (n - correction) (x - mean). A divisor below 0 counts as 0 over all elements, as it
-// does in the variance; over named dimensions LibTorch divides by it.
+// does in the variance; over named dimensions LibTorch divides by it. The mean of sixteen-bit
+// numbers and 1 / n have more digits than these.
 Tensor var_backward(const Tensor& g, const Tensor& x, ReducedDims dims, double correction,
                     bool all) {
   const double divisor = static_cast<double>(reduced_count(x, dims)) - correction;
   const double factor = 2 / (all ? std::max(divisor, 0.) : divisor);
-  return spread(g.mul(Scalar(factor)), x.sizes(), dims).mul(x.sub(mean_of(x, dims)));
+  return spread(g.to(compute_type(x.scalar_type())).mul(Scalar(factor)), x.sizes(), dims)
+      .mul(x.sub(mean_of(x, dims)))
+      .to(x.scalar_type());
 }
 // g / y^p, and 0 where y is 0: to any order.
 Tensor quotient(const Tensor& g, const Tensor& y, double p = 1) {

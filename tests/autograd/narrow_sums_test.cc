@@ -60,6 +60,23 @@ TEST(NarrowSums, TheGradientOfTiesIsDifferentiable) {
   EXPECT_NEAR(wide(autograd::grad({dx}, {g}, {ones_like(dx)})[0])[0], 1, 1e-3);
 }
 
+// d var = 2 / (n - 1) (x - mean), of 1 / n that is subnormal as half, and numbers far from 0.
+TEST(NarrowSums, TheGradientOfAVarianceHasAWideMean) {
+  for (ScalarType t : kNarrow) {
+    for (int64_t n : {7, 70000}) {
+      const Tensor x = narrow_leaf(arange(n).remainder(7).add(64.), t);
+      const std::vector<double> g = gradient([](const Tensor&x) { return x.var().mul(8); }, x),
+                                v = wide(x);
+      double mean = 0;
+      for (double e : v) mean += e / static_cast<double>(n);
+      for (size_t i = 0; i < 7; ++i) {
+        const double want = 16 / static_cast<double>(n - 1) * (v[i] - mean);
+        EXPECT_NEAR(g[i], want, std::fabs(want) / (t == kHalf ? 1024 : 128) + 0x1p-24) << i;
+      }
+    }
+  }
+}
+
 // Half counts ones to 2,048, bfloat16 to 256.
 TEST(NarrowSums, FourThousandOnesInOnePlace) {
   const int64_t n = 4096;

@@ -156,9 +156,14 @@ void ReplicaSet::take_over(int count) {
         if (!b.shares) taken.push_back({&b, b.handles[0], {}});
         break;
       case BufferPolicy::sum: taken.push_back({&b, comm::reduce_add(all, home_), {}}); break;
-      case BufferPolicy::mean:
-        taken.push_back({&b, comm::reduce_add(all, home_).div(count), {}});
+      case BufferPolicy::mean: {
+        // The sum of sixteen-bit numbers may be more than sixteen bits can say.
+        const ScalarType type = all[0].scalar_type();
+        std::vector<Tensor> wide;
+        for (const Tensor& t : all) wide.push_back(t.to(compute_type(type)));
+        taken.push_back({&b, comm::reduce_add(wide, home_).div(count).to(type), {}});
         break;
+      }
       case BufferPolicy::max: {
         Tensor most = all[0].to(home_);
         for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));

@@ -15,7 +15,10 @@ using nn::BufferPolicy;
 
 namespace {
 
-// One value from those of the active ranks, [rank]; the others' are undefined.
+ScalarType sum_type(ScalarType t) { return is_floating(t) ? compute_type(t) : t; }
+
+// One value from those of the active ranks, [rank]; the others' are undefined. Sixteen-bit sums are
+// made in float and rounded once.
 Tensor combined(BufferPolicy policy, const std::string& name, const std::vector<Tensor>& all) {
   Tensor out;
   size_t first = 0;
@@ -24,7 +27,9 @@ Tensor combined(BufferPolicy policy, const std::string& name, const std::vector<
     if (!all[r].defined()) continue;
     ++count;
     if (!out.defined()) {
-      out = policy == BufferPolicy::mean ? all[r].to(kDouble) : all[r];
+      out = policy == BufferPolicy::mean  ? all[r].to(kDouble)
+            : policy == BufferPolicy::sum ? all[r].to(sum_type(all[r].scalar_type()))
+                                          : all[r];
       first = r;
     } else if (policy == BufferPolicy::max) {
       out = out.maximum(all[r]);
@@ -35,7 +40,8 @@ Tensor combined(BufferPolicy policy, const std::string& name, const std::vector<
       out = out + all[r];
     }
   }
-  return policy == BufferPolicy::mean ? (out / count).to(all[first].scalar_type()) : out;
+  if (policy == BufferPolicy::mean) out = out / count;
+  return out.defined() ? out.to(all[first].scalar_type()) : out;
 }
 
 }  // namespace

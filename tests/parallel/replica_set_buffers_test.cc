@@ -58,6 +58,29 @@ TEST(ReplicaSet, BufferPolicies) {
   }
 }
 
+struct NarrowImpl : nn::Cloneable<NarrowImpl> {
+  NarrowImpl() { NarrowImpl::reset(); }
+  void reset() override {
+    n = register_buffer("n", full({2}, 40000, kHalf), nn::BufferPolicy::mean);
+  }
+  Tensor forward(const Tensor& x) {
+    n.add_(x[0].to(kHalf));
+    return x;
+  }
+  Tensor n;
+};
+RAMET_MODULE(Narrow);
+
+// The sum of two is more than float16 can say, their mean is not.
+TEST(ReplicaSet, TheMeanOfNarrowBuffersHasAWideSum) {
+  const NoGradGuard off;
+  Narrow m;
+  DataParallel<Narrow> dp(m, {kHost, d(0)});
+  dp(make({64, 128}));
+  EXPECT_EQ(m->n.scalar_type(), kHalf);
+  EXPECT_EQ(values(m->n.to(kFloat)), (Values{40096, 40096}));
+}
+
 TEST(ReplicaSet, PerReplicaBuffersPersist) {
   Counting m(nn::BufferPolicy::per_replica);
   DataParallel<Counting> dp(m, {kHost, d(0)});

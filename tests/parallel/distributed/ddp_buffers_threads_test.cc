@@ -43,6 +43,34 @@ struct BuffersImpl : nn::Cloneable<BuffersImpl> {
 };
 RAMET_MODULE(Buffers);
 
+struct NarrowImpl : nn::Cloneable<NarrowImpl> {
+  NarrowImpl() { NarrowImpl::reset(); }
+  void reset() override {
+    w = register_parameter("w", ones({1}));
+    n = register_buffer("n", zeros({1}, kHalf), nn::BufferPolicy::sum);
+  }
+  Tensor forward(const Tensor& x, double by) {
+    const NoGradGuard off;
+    if (by != 0) n.add_(by);
+    EnableGradGuard on;
+    return (w * x).sum();
+  }
+  Tensor w, n;
+};
+RAMET_MODULE(Narrow);
+
+// Of float16, 2048 + 1 is 2048, whichever number of times.
+TEST(DdpBuffers, NarrowSumsAreRoundedOnce) {
+  with_groups(3, seconds(60), [](const Group& g) {
+    Narrow net;
+    DistributedDataParallel<Narrow> ddp(net, g, DdpOptions());
+    ddp(ones({1, 1}), g->rank() == 0 ? 2048. : 1.).backward();
+    ddp(ones({1, 1}), 0.0);
+    EXPECT_EQ(net->n.item<float>(), 2050);
+    EXPECT_EQ(net->n.scalar_type(), kHalf);
+  });
+}
+
 TEST(DdpBuffers, FollowTheirPolicies) {
   with_groups(3, seconds(60), [](const Group& g) {
     Buffers net;

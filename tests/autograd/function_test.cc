@@ -313,6 +313,29 @@ static_assert(none_hides<int, double, bool, Scalar, std::string, const char*, ch
                          TensorOptions, ScalarType, Options, std::function<Tensor(Tensor)>,
                          std::pair<int, int>, std::unordered_map<int, int>>);
 
+struct Scaled : Function<Scaled> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& x, const Tensor& by) {
+    ctx->save_for_backward({by});
+    return x * by;
+  }
+  static tensor_list backward(AutogradContext* ctx, tensor_list g) {
+    return {g[0] * ctx->get_saved_variables()[0], Tensor()};
+  }
+};
+
+TEST(Function, InferenceTensorsCannotBeSaved) {
+  const auto two = [] {
+    const InferenceMode on;
+    return constant({2});
+  }();
+  const Tensor x = leaf({3});
+  EXPECT_NE(error_of([&] { Scaled::apply(x, two); }).find("Inference tensors cannot be saved"),
+            std::string::npos);
+  EXPECT_EQ(values(Scaled::apply(x.detach(), two)), Values{6});  // nothing is recorded
+  Scaled::apply(x, two.clone()).backward();
+  EXPECT_EQ(values(x.grad()), Values{2});
+}
+
 // A view of what forward made is a tensor like others; one of an input would have two histories.
 struct Reshaped : Function<Reshaped> {
   static Tensor forward(AutogradContext*, const Tensor& x, bool of_input) {

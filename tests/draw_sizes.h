@@ -46,6 +46,8 @@ class SizeDraw {
     return value;
   }
   const std::string& told() const { return told_; }
+  /// The call gave the right shapes; false: it was refused, as it should be.
+  bool compared() const { return compared_; }
 
   /// call() gives a tensor or a list of them. `cost`: bytes that it takes, as multiples of its
   /// result as float64.
@@ -65,6 +67,7 @@ class SizeDraw {
 
   Tape& tape_;
   std::string told_;
+  bool compared_ = false;
 };
 
 struct SizeRow {
@@ -72,7 +75,8 @@ struct SizeRow {
   std::function<void(SizeDraw&)> run;
 };
 
-/// Draws of random rows, each under the memory limit and the watch.
+/// Draws of random rows, each under the memory limit and the watch. Where there are enough,
+/// each row gets somewhere: shapes were compared.
 void check_sizes(const std::vector<SizeRow>& rows, int default_rounds);
 
 // ---- what formulas share ------------------------------------------------------------------------

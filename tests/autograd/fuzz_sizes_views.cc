@@ -180,8 +180,9 @@ std::vector<SizeRow> size_rows_of_views() {
        [](SizeDraw& d) {
          const Tensor x = d.tensor().contiguous();
          const int64_t dim = d.dim("dim", x.dim());
-         const std::vector<int64_t> sizes = d.numbers("sizes", 0, 3);
+         std::vector<int64_t> sizes = d.numbers("sizes", 0, 3);
          const auto at = place_of(dim, x.dim());
+         if (at && x.dim() > 0 && d.flag("that fit")) sizes = {1, x.sizes()[*at]};
          Right right = refused();
          if (at && x.dim() > 0 && !sizes.empty()) {
            right = viewed(sizes, x.sizes()[*at]);

@@ -13,7 +13,7 @@ TEST(Fuzz, Programs) {
   EXPECT_GT(outcomes.compared, 2 * outcomes.refused);
 }
 
-TEST(Fuzz, Sizes) { fuzz::check_sizes(fuzz::size_rows(), 4000); }
+TEST(Fuzz, Sizes) { fuzz::check_sizes(fuzz::size_rows(), 18000); }
 
 TEST(Fuzz, Graphs) { fuzz::check_tapes(500, 400, fuzz::check_graph); }
 

@@ -166,12 +166,16 @@ std::vector<SizeRow> size_rows_of_modules() {
                             scores, target);
          });
        }},
-      {"init",  // of what nobody could write
+      {"init",  // also of what nobody could write
        [](SizeDraw& d) {
-         const int64_t rows = d.note("rows", int64_t{1} << d.tape().between(28, 40)),
+         const bool small = d.flag("small");
+         const int64_t side = d.note("side", small ? d.tape().between(1, 3)
+                                                   : int64_t{1} << d.tape().between(28, 40)),
                        how = d.note("how", d.tape().below(4));
-         d.expect(Right(), [&] {
-           const Tensor x = zeros({1, 1}).expand({rows, rows});
+         WideShape shape = {side, side};
+         if (how == 1) shape.push_back(1);
+         d.expect(unless(!small, shape), [&] {
+           const Tensor x = small ? zeros({side, side}) : zeros({1, 1}).expand({side, side});
            return how == 0   ? nn::init::eye_(x)
                   : how == 1 ? nn::init::dirac_(x.unsqueeze(2))
                   : how == 2 ? nn::init::orthogonal_(x)

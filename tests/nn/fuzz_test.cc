@@ -7,7 +7,7 @@ namespace {
 
 TEST(Fuzz, Safetensors) { fuzz::check_tapes(200, 100, fuzz::check_safetensors); }
 TEST(Fuzz, Archive) { fuzz::check_tapes(200, 100, fuzz::check_archive); }
-TEST(Fuzz, Sizes) { fuzz::check_sizes(fuzz::size_rows_of_modules(), 2000); }
+TEST(Fuzz, Sizes) { fuzz::check_sizes(fuzz::size_rows_of_modules(), 4000); }
 TEST(Fuzz, Idx) { fuzz::check_tapes(15, 600, fuzz::check_idx); }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST_F(Init, SameSeedSameValues) {
   EXPECT_FALSE(same_bits(Linear(5, 5)->weight, first));
 }
 
-TEST(Init, OfMoreThanMemoryIsAnError) {
+TEST_F(Init, OfMoreThanMemoryIsAnError) {
   const int64_t side = int64_t{1} << 30;
   const Tensor x = zeros({1, 1}).expand({side, side});
   EXPECT_THROW(init::eye_(x), Error);

@@ -125,6 +125,24 @@ std::vector<SizeRow> size_rows_of_parts() {
            return read ? y : ones({0, 0, 0, 0});
          });
        }},
+      {"index",
+       [](SizeDraw& d) {
+         const Tensor x = d.view_source(1);
+         const auto start = maybe(d, "start"), end = maybe(d, "end");
+         const int64_t step = d.mostly("step", 1, 3), at = d.mostly("index", -2, 1);
+         const bool both = d.flag("and a place");
+         Right right = sliced(x, 0, start, end, step);
+         if (both && x.dim() < 2) right = refused();
+         if (both && right) {
+           const Wide n = x.sizes()[1];
+           (*right)[0].erase((*right)[0].begin() + 1);
+           if (at >= n || at < -n) right = refused();
+         }
+         d.expect_view(right, [&] {
+           const indexing::Slice slice(start, end, step);
+           return both ? x.index({slice, at}) : x.index({slice});
+         });
+       }},
       {"narrow",
        [](SizeDraw& d) {
          const Tensor x = d.view_source();

@@ -101,7 +101,7 @@ Tensor norm_backward(const Tensor& g, const Tensor& x, const Tensor& y, double p
 
 Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scalar>& p_,
                  OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) {
-  check_defined("norm", self);
+  check_floating("norm", self);
   const Tensor x = dtype && *dtype != self.scalar_type() ? self.to(*dtype) : self;
   check_floating("norm", x);
   const ReducedDims dims = reduced_dims("norm", x, dim, keepdim);

@@ -253,6 +253,13 @@ TEST(Borders, WholeNumbers) {
             (std::vector<double>{0, 0, 0, 1, 1, 1, 2}));
 }
 
+TEST(Borders, NormsTakeFloatsAndNothingIsNotDivided) {
+  EXPECT_THROW(norm(tensor({3, 4}), Scalar(2), kFloat), Error);  // as in LibTorch
+  EXPECT_EQ(norm(tensor({3.f, 4.f}), Scalar(2), kDouble).item<double>(), 5);
+  EXPECT_EQ(remainder(zeros({0}, kLong), 0).numel(), 0);
+  EXPECT_THROW(remainder(zeros({1}, kLong), 0), Error);
+}
+
 TEST(Borders, EqualOfTwoTypes) {
   EXPECT_TRUE(equal(tensor({1.5f}), tensor({1.5}, kDouble)));
   EXPECT_FALSE(equal(tensor({0.1f}), tensor({0.1}, kDouble)));

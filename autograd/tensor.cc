@@ -1,6 +1,7 @@
 // The autograd side of Tensor, and what belongs to no operation.
 #include "autograd/tensor.h"
 
+#include <cstdio>
 #include <mutex>
 #include <sstream>
 
@@ -271,10 +272,15 @@ Tensor Tensor::_base() const {
 
 std::string Tensor::toString() const {
   if (!defined()) return "UndefinedType";
-  return std::string(is_cpu() ? "CPU" : "CUDA") + name_of(scalar_type()) + "Type";
+  return type_string(*this);
 }
 
-void Tensor::print() const { ramet::print(*this); }
+void Tensor::print() const {
+  std::ostringstream text;
+  if (defined()) text << '[' << toString() << ' ' << sizes() << "]\n";
+  else text << "[UndefinedTensor]\n";
+  std::fputs(text.str().c_str(), stderr);
+}
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) {
   if (t.defined()) autograd::settle(t);

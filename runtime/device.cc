@@ -30,7 +30,7 @@ std::string Device::str() const {
 
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
 std::ostream& operator<<(std::ostream& out, DeviceType type) {
-  return out << (type == DeviceType::CPU ? "CPU" : "CUDA");
+  return out << (type == DeviceType::CPU ? "cpu" : "cuda");
 }
 
 int cpu_device_count() {

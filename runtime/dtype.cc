@@ -19,7 +19,9 @@ const char* short_name_of(ScalarType t) {
   return names[static_cast<int>(t)];
 }
 
-std::ostream& operator<<(std::ostream& out, ScalarType t) { return out << name_of(t); }
+std::ostream& operator<<(std::ostream& out, ScalarType t) {
+  return out << (t == ScalarType::Undefined ? "UNKNOWN_SCALAR" : name_of(t));  // as LibTorch
+}
 
 ScalarType promote_types(ScalarType a, ScalarType b) {
   if (a == b) return a;

@@ -207,11 +207,16 @@ std::string type_string(const TensorBase& t) {
 }
 
 std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
-  if (!t.defined()) return out << "[ Tensor (undefined) ]";
+  // Set aside, as LibTorch does: it is there for what is written after the tensor.
+  const std::streamsize width = out.width(0);
+  if (!t.defined()) {
+    out << "[ Tensor (undefined) ]";
+    out.width(width);
+    return out;
+  }
   const std::vector<double> values = to_doubles(t);
   const IntArrayRef sizes = t.sizes();
   const size_t rank = sizes.size();
-  out.width(0);
   if (rank == 0) {
     out << shortest_text(values[0]) + "\n";
   } else if (!values.empty()) {
@@ -221,12 +226,14 @@ std::ostream& print(std::ostream& out, const TensorBase& t, int64_t line_size) {
   }
   std::string last = "[ " + type_string(t) + "{";
   for (size_t d = 0; d < rank; ++d) last += (d ? "," : "") + std::to_string(sizes[d]);
-  return out << last + "} ]";
+  out << last + "} ]";
+  out.width(width);
+  return out;
 }
 
 void print(const TensorBase& t, int64_t line_size) {
   std::ostringstream text;  // not std::cout: <iostream> is a static constructor in every program
-  print(text, t, line_size) << '\n';
+  print(text, t, line_size);
   std::fputs(text.str().c_str(), stdout);
   std::fflush(stdout);
 }

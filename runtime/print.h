@@ -24,10 +24,10 @@ namespace ramet {
 inline constexpr int64_t kPrintLine = 80;
 
 /// Any strides; waits for whoever still writes the tensor. Stream flags, width and fill are neither
-/// used nor changed. An undefined tensor prints "[ Tensor (undefined) ]". No newline at the end.
+/// used nor changed. Where a line is narrower than a number, it is as wide as one. An undefined tensor prints "[ Tensor (undefined) ]". No newline at the end.
 RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t,
                               int64_t line_size = kPrintLine);
-/// To the standard output, with a newline.
+/// To the standard output, without a newline, as LibTorch's.
 RAMET_API void print(const TensorBase& t, int64_t line_size = kPrintLine);
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 

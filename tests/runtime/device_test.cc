@@ -24,7 +24,7 @@ TEST(Device, Prints) {
   std::ostringstream text;
   text << Device("cpu") << " " << Device(kCPU, 0) << " " << Device(kCPU, 2) << " " << Device("cuda")
        << " " << Device(kCUDA, 0) << " " << kCUDA;
-  EXPECT_EQ(text.str(), "cpu cpu cpu:2 cuda cuda:0 CUDA");
+  EXPECT_EQ(text.str(), "cpu cpu cpu:2 cuda cuda:0 cuda");
 }
 
 TEST(Device, Compares) {

@@ -71,9 +71,20 @@ TEST(TensorOptions, Prints) {
   std::ostringstream text;
   text << TensorOptions("cpu:1").memory_format(MemoryFormat::Preserve);
   EXPECT_EQ(text.str(),
-            "TensorOptions(dtype=float32 (default), device=cpu:1, layout=Strided (default), "
+            "TensorOptions(dtype=float (default), device=cpu:1, layout=Strided (default), "
             "requires_grad=false (default), "
             "pinned_memory=false (default), memory_format=Preserve)");
+  // What LibTorch 2.15 calls the dtypes there.
+  const char* const names[] = {"bool",     "unsigned char", "signed char",   "short int", "int",
+                               "long int", "c10::Half",     "c10::BFloat16", "float",     "double"};
+  for (int i = 0; i < kScalarTypes; ++i) {
+    std::ostringstream one;
+    one << TensorOptions(static_cast<ScalarType>(i));
+    EXPECT_EQ(one.str(),
+              std::string("TensorOptions(dtype=") + names[i] +
+                  ", device=cpu (default), layout=Strided (default), requires_grad=false "
+                  "(default), pinned_memory=false (default), memory_format=(nullopt))");
+  }
 }
 
 TEST(DefaultDtype, IsTheThreads) {

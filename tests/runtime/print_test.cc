@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iomanip>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ namespace ramet {
 namespace {
 
 const Device kHere(kCPU, 0);
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 template <class T> void put(void* p, double v) {
   const T value = static_cast<T>(v);
@@ -29,7 +32,7 @@ void store(void* p, ScalarType t, double v) {
     case kChar: return put<int8_t>(p, v);
     case kShort: return put<int16_t>(p, v);
     case kInt: return put<int32_t>(p, v);
-    case kLong: return put<int64_t>(p, v);
+    case kLong: return v < 0x1p63 ? put<int64_t>(p, v) : void(std::memcpy(p, &kMost, sizeof kMost));
     case kHalf: return put<Half>(p, static_cast<float>(v));
     case kBFloat16: return put<BFloat16>(p, static_cast<float>(v));
     case kFloat: return put<float>(p, v);
@@ -91,6 +94,15 @@ TEST(Print, StreamSettingsAreNeitherUsedNorChanged) {
   EXPECT_EQ(out.str(), " 1.5000\n 2.2500\n[ CPUFloatType{2} ]\n1.235e+00");
 }
 
+TEST(Print, TheWidthIsForWhatFollows) {
+  for (const TensorBase& t : {filled(kFloat, {1}, {1.5}, false), TensorBase()}) {
+    std::ostringstream out, plain;
+    out << std::setfill('*') << std::setw(8) << t << 1.25;
+    plain << t << "****1.25";
+    EXPECT_EQ(out.str(), plain.str());
+  }
+}
+
 TEST(Print, UndefinedAndTypes) {
   std::ostringstream out;
   out << TensorBase();
@@ -100,8 +112,8 @@ TEST(Print, UndefinedAndTypes) {
 
 TEST(Print, ToStandardOutput) {
   testing::internal::CaptureStdout();
-  print(filled(kInt, {2}, {1, -2}, true));
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), " 1\n-2\n[ CPUIntType{2} ]\n");
+  print(filled(kInt, {2}, {1, -2}, true));  // no newline, as LibTorch's
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), " 1\n-2\n[ CPUIntType{2} ]");
 }
 
 TEST(Print, ShortestText) {

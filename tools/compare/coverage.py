@@ -32,7 +32,7 @@ NOT_COMPARED = {
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",
     "clip_ clip_out": "clamp_ and clamp_out by another name",
     "can_cast result_type": "every promotion of two operands shows them",
-    "get_device output_nr cpu cuda pin_memory is_pinned is_inference is_complex is_signed is_contiguous layout options stride strides toString print":
+    "get_device output_nr cpu cuda pin_memory is_pinned is_inference is_complex is_signed is_contiguous layout options stride strides print":
         "what a tensor is, and where",
 }
 

@@ -13,7 +13,8 @@
   X(image)                     \
   X(loss)                      \
   X(factory)                   \
-  X(nn)
+  X(nn)                        \
+  X(print)
 
 extern "C" {
 #define X(name) CompareArm compare_ramet_##name();

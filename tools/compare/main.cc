@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -34,12 +35,27 @@ std::string shown(const int64_t* sizes, int rank) {
   return text + "]";
 }
 
+/// The line of a text (bytes, cases_print.inc) in which element `i` lies.
+std::string line_of(const CompareResult& r, int64_t i) {
+  int64_t first = std::min(i, r.count), last = first;
+  while (first > 0 && r.wholes[first - 1] != '\n') --first;
+  while (last < r.count && r.wholes[last] != '\n') ++last;
+  return '"' + std::string(r.wholes + first, r.wholes + last) + '"';
+}
+
 /// What is wrong with `a` (this library's) beside `b` (LibTorch's), or "".
 std::string difference(const CompareResult& a, const CompareResult& b, const CompareReport& r,
                        double scale) {
   if (std::strcmp(a.label, b.label)) return std::string(a.label) + ", LibTorch " + b.label;
   const std::string what = a.label;
   if (std::strcmp(a.dtype, b.dtype)) return what + ": " + a.dtype + ", LibTorch " + b.dtype;
+  if (what.rfind("text", 0) == 0) {
+    const int64_t common = std::min(a.count, b.count);
+    const int64_t i = std::mismatch(a.wholes, a.wholes + common, b.wholes).first - a.wholes;
+    if (i < common || a.count != b.count)
+      return what + ", character " + std::to_string(i) + ": " + line_of(a, i) + ", LibTorch " +
+             line_of(b, i);
+  }
   if (a.rank != b.rank || !std::equal(a.sizes, a.sizes + a.rank, b.sizes))
     return what + ": " + shown(a.sizes, a.rank) + ", LibTorch " + shown(b.sizes, b.rank);
   // Strides of extents of 1, and of nothing, lead nowhere.

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "runtime/print.h"
 #include "runtime/scalar.h"
 
 namespace ramet {
@@ -19,9 +20,7 @@ const char* short_name_of(ScalarType t) {
   return names[static_cast<int>(t)];
 }
 
-std::ostream& operator<<(std::ostream& out, ScalarType t) {
-  return out << (t == ScalarType::Undefined ? "UNKNOWN_SCALAR" : name_of(t));  // as LibTorch
-}
+std::ostream& operator<<(std::ostream& out, ScalarType t) { return out << toString(t); }
 
 ScalarType promote_types(ScalarType a, ScalarType b) {
   if (a == b) return a;

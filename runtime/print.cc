@@ -1,6 +1,7 @@
 #include "runtime/print.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -24,6 +25,8 @@ struct Format {
   double scale;  // printed numbers are divided by it
 };
 
+std::atomic<bool> sci_mode{true};
+
 // Digits before the decimal point: 1 for 1..9, 3 for 100..999, 0 for 0.1..0.99, 1 for 0.
 int digits_before_point(double magnitude) {
   return magnitude == 0 ? 1 : static_cast<int>(std::floor(std::log10(magnitude))) + 1;
@@ -40,12 +43,12 @@ Format format_of(const double* x, int64_t n) {
     high = any ? std::max(high, magnitude) : magnitude;
     any = true;
   }
+  const Style large = sci_mode.load(std::memory_order_relaxed) ? Style::kScientific : Style::kFixed;
   const int least = any ? digits_before_point(low) : 1, most = any ? digits_before_point(high) : 1;
-  if (whole)
-    return most > 9 ? Format{Style::kScientific, 11, 1} : Format{Style::kWhole, most + 1, 1};
+  if (whole) return most > 9 ? Format{large, 11, 1} : Format{Style::kWhole, most + 1, 1};
   if (most - least > 4) {
     const bool long_exponent = std::abs(most) > 99 || std::abs(least) > 99;
-    return {Style::kScientific, long_exponent ? 12 : 11, 1};
+    return {large, long_exponent ? 12 : 11, 1};
   }
   if (most > 5 || most < 0) return {Style::kFixed, 7, std::pow(10.0, most - 1)};
   return {Style::kFixed, most == 0 ? 7 : most + 6, 1};
@@ -200,6 +203,12 @@ std::string shortest_text(double value) {
   plain += point ? digits.substr(0, point) : "0";
   if (point < digits.size()) plain += "." + digits.substr(point);
   return plain;
+}
+
+void set_printoption_sci_mode(bool enabled) { sci_mode.store(enabled, std::memory_order_relaxed); }
+
+const char* toString(ScalarType t) {
+  return t == ScalarType::Undefined ? "UNKNOWN_SCALAR" : name_of(t);
 }
 
 std::string type_string(const TensorBase& t) {

@@ -31,6 +31,12 @@ RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t,
 RAMET_API void print(const TensorBase& t, int64_t line_size = kPrintLine);
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 
+/// LibTorch's switch, on at first and one for all threads: off, what would be scientific prints with
+/// four decimals, in columns of the same width.
+RAMET_API void set_printoption_sci_mode(bool enabled);
+
+/// "Float", "UNKNOWN_SCALAR": what operator<< prints, as LibTorch's.
+RAMET_API const char* toString(ScalarType t);
 /// "CPUFloatType", as in the last line of the print.
 RAMET_API std::string type_string(const TensorBase& t);
 

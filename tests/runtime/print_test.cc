@@ -103,6 +103,23 @@ TEST(Print, TheWidthIsForWhatFollows) {
   }
 }
 
+TEST(Print, WithoutScientificNumbers) {  // LibTorch's texts
+  const auto text = [](const std::vector<double>& v, const std::vector<int64_t>& sizes) {
+    std::ostringstream out;
+    out << filled(kDouble, sizes, v, false);
+    return out.str();
+  };
+  set_printoption_sci_mode(false);
+  EXPECT_EQ(text({1e10, 2}, {2}), "10000000000.0000\n     2.0000\n[ CPUDoubleType{2} ]");
+  EXPECT_EQ(text({1e-10, 2.5}, {1, 2}), "     0.0000      2.5000\n[ CPUDoubleType{1,2} ]");
+  EXPECT_EQ(text({1e-120, .5}, {2}), "      0.0000\n      0.5000\n[ CPUDoubleType{2} ]");
+  EXPECT_EQ(text({1e-20}, {1}), "1e-20 *\n 1.0000\n[ CPUDoubleType{1} ]");
+  EXPECT_EQ(text({12345678, 1}, {2}), "1.23457e+07\n        1\n[ CPUDoubleType{2} ]");
+  EXPECT_EQ(text({1e20}, {}), "1e+20\n[ CPUDoubleType{} ]");
+  set_printoption_sci_mode(true);
+  EXPECT_EQ(text({1e-10, 2.5}, {1, 2}), " 1.0000e-10  2.5000e+00\n[ CPUDoubleType{1,2} ]");
+}
+
 TEST(Print, UndefinedAndTypes) {
   std::ostringstream out;
   out << TensorBase();

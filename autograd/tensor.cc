@@ -25,7 +25,7 @@ Tensor& Tensor::operator=(Tensor&& values) && { return copy_(values); }
 Tensor& Tensor::operator=(const Scalar& value) && { return fill_(value); }
 
 TensorOptions Tensor::options() const {
-  return TensorOptions().dtype(scalar_type()).device(device());
+  return TensorOptions().dtype(scalar_type()).device(device()).layout(layout());
 }
 
 bool Tensor::leaf_slot() const { return static_cast<Node*>(p_->node)->flags & Node::kSink; }

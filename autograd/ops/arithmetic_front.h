@@ -20,8 +20,9 @@ RAMET_API void pointwise_inplace(const char* op, const PointwiseKernel& k, const
                                  const Tensor& a, const Operand& b, ScalarType dtype,
                                  const Scalar& s);
 
+/// Not of `true`, which is refused as a factor of numbers.
 inline bool is_one(const Scalar& s) {
-  return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.equal(1);
+  return RAMET_LIKELY(s.isIntegral(false)) ? s.toDouble() == 1 : s.isFloatingPoint() && s.equal(1);
 }
 
 }  // namespace autograd

@@ -158,8 +158,10 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
               name_of(self.scalar_type()), "': got input ", describe(self));
   RAMET_CHECK(self.dim() >= 1, op, "input: got ", describe(self),
               ", expected [n, classes, ...] or [classes]");
-  RAMET_CHECK(target.scalar_type() == kLong, op, "expected scalar type Long but found ",
-              name_of(target.scalar_type()), ": got target ", describe(target));
+  // LibTorch takes uint8 for [n, classes] and [classes] only.
+  RAMET_CHECK(target.scalar_type() == kLong || (target.scalar_type() == kByte && self.dim() <= 2),
+              op, "expected scalar type Long but found ", name_of(target.scalar_type()),
+              ": got target ", describe(target));
   check_same_device(op, self, target, "target");
   const bool one = self.dim() == 1;
   const int64_t cols = self->sizes()[one ? 0 : 1];
@@ -180,7 +182,7 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
       throw NotImplementedError(
           detail::join("[", op, "] the derivative for 'weight' is not implemented"));
   }
-  const Tensor t = target.contiguous();
+  const Tensor t = target.to(kLong).contiguous();
   check_indices(op, t, 0, cols, "number of classes", ignore_index);
   RAMET_CHECK(cols > 0 || t.numel() == 0, op, "input: got ", describe(self),
               ", expected at least one class");

@@ -78,11 +78,13 @@ Tensor mse_backward(const Tensor& g, const Tensor& x, const Tensor& t, double sc
   pointwise_into(RAMET_POINTWISE(mse_backward), out, compute_type(dtype), g, x, t, 2 * scale);
   if (!recording(g, x, t)) return out;
   return record("MseLossBackwardBackward0", {g, x, t}, std::move(out),
-                [scale, mg = Meta(g), mx = Meta(x), mt = Meta(t), sg = save(g), sx = save(x),
+                [scale, dtype, mg = Meta(g), mx = Meta(x), mt = Meta(t), sg = save(g), sx = save(x),
                  st = save(t)](const Node& self, const Tensor& v) {
                   std::array<Tensor, 3> r;
                   if (self.needs(0))
-                    r[0] = mg.reduce(v.mul(sx.get(self).sub(st.get(self))).mul(2 * scale));
+                    // Not x - t: of two bools, or of one, there is no difference.
+                    r[0] = mg.reduce(
+                        v.mul(sx.get(self).to(dtype).sub(st.get(self).to(dtype))).mul(2 * scale));
                   if (self.needs(1) || self.needs(2)) {
                     const Tensor d = v.mul(sg.get(self)).mul(2 * scale);
                     if (self.needs(1)) r[1] = mx.reduce(d);
@@ -249,7 +251,9 @@ Tensor binary_cross_entropy_with_logits(const Tensor& given, const Tensor& targe
                       }
                     }
                     if (self.needs(1))
-                      r[1] = g.mul(p.defined() ? p.sub(1).mul(terms(x)).sub(x) : x.neg());
+                      // -p log sigmoid(x) + log(1 - sigmoid(x)), of which one is infinite at
+                      // infinity
+                      r[1] = g.mul(p.defined() ? p.mul(terms(x)).sub(terms(x.neg())) : x.neg());
                     return r;
                   });
   }

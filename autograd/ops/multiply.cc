@@ -98,15 +98,14 @@ Tensor div(const Tensor& a, const Tensor& b, std::optional<std::string> mode) {
   const PointwiseKernel kernel = rounded_kernel(*mode);
   const ScalarType dtype = result_type(a, b);
   RAMET_CHECK(dtype != kBool, "div", "rounding is not implemented for bool");
-  check_divisor("div", b, dtype);
+  check_divisor("div", a, b, dtype);
   Tensor out = pointwise_fresh(kernel, a, b, dtype, 1);
   return recording(a) ? without_slope(a, std::move(out)) : without_slope(b, std::move(out));
 }
 Tensor div(const Tensor& a, const Scalar& b, std::optional<std::string> mode) {
   if (!mode) return div(a, b);
   check_defined("div", a);
-  RAMET_CHECK(is_floating(result_type(a, b)) || b.toLong() != 0, "div",
-              "ZeroDivisionError: integer division by 0");
+  check_divisor("div", a, b, result_type(a, b));
   return without_slope(a, pointwise_fresh(rounded_kernel(*mode), a, b, result_type(a, b), 1));
 }
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return div(a, b, "floor"); }

@@ -197,7 +197,14 @@ Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out
     if (o->tensor) check_out_operand(op, out, shape, *o->tensor);
   // Truth values have no gradient.
   prepare_out(op, out, shape, dtype, records && dtype != kBool);
-  pointwise_into(kernel, out, compute, a, b, c, s, t);
+  if (dtype != kBool && dtype != compute_type(dtype) && out.scalar_type() != dtype) {
+    // The function's result, which wraps around or is rounded as `dtype` is, then cast.
+    const TensorBase result = TensorBase::empty(shape, dtype, device);
+    pointwise_into(kernel, result, compute, a, b, c, s, t);
+    copy_values(out, result);
+  } else {
+    pointwise_into(kernel, out, compute, a, b, c, s, t);
+  }
   wrote(op, out);
   return out;
 }
@@ -213,14 +220,23 @@ Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type) 
   return out;
 }
 
-void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype) {
-  if (is_floating(dtype) || divisor.numel() == 0) return;
+namespace {
+constexpr const char* kZeroDivision = "ZeroDivisionError: integer division by 0";
+}
+
+void check_divisor(const char* op, const Tensor& dividend, const Scalar& divisor,
+                   ScalarType dtype) {
+  RAMET_CHECK(is_floating(dtype) || divisor.toLong() != 0 || dividend.numel() == 0, op,
+              kZeroDivision);
+}
+void check_divisor(const char* op, const Tensor& dividend, const Tensor& divisor,
+                   ScalarType dtype) {
+  if (is_floating(dtype) || divisor.numel() == 0 || dividend.numel() == 0) return;
   const TensorBase zero = TensorBase::empty(divisor.sizes(), kBool, divisor.device());
   pointwise_into(RAMET_POINTWISE(eq), zero, kLong, divisor, Scalar(0));
-  constexpr const char* kWhat = "ZeroDivisionError: integer division by 0";
   if (RAMET_UNLIKELY(!zero.is_cpu() || capture::active()))
-    return report_where(op, Tensor(zero), kWhat);
-  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, kWhat);
+    return report_where(op, Tensor(zero), kZeroDivision);
+  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, kZeroDivision);
 }
 
 }  // namespace autograd

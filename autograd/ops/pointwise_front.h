@@ -57,8 +57,11 @@ RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape,
                            bool inputs_record);
 
 /// LibTorch's ZeroDivisionError: throws where integers are divided (`dtype` is integral) and the
-/// divisor has a zero.
-RAMET_API void check_divisor(const char* op, const Tensor& divisor, ScalarType dtype);
+/// divisor has a zero. Nothing (an empty dividend) may be divided by anything.
+RAMET_API void check_divisor(const char* op, const Tensor& dividend, const Tensor& divisor,
+                             ScalarType dtype);
+RAMET_API void check_divisor(const char* op, const Tensor& dividend, const Scalar& divisor,
+                             ScalarType dtype);
 
 /// The fast case of binary operations: two contiguous tensors of one shape, dtype and device.
 /// Inline and small.

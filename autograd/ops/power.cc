@@ -168,7 +168,7 @@ Tensor divided_rest(const char* op, const char* node, const char* rounding,
   const ScalarType dtype = not_bool(op, result_type(a, b));
   if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
     return divided_rest(op, node, rounding, k, a.to(dtype), b.to(dtype));
-  check_divisor(op, b, dtype);
+  check_divisor(op, a, b, dtype);
   Tensor out = fresh(op, k, a, b, dtype);
   if (!recording(a, b)) return out;
   return record(node, {a, b}, std::move(out),
@@ -184,8 +184,7 @@ Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, 
                     const Scalar& b) {
   check_defined(op, a);
   const ScalarType dtype = result_type(a, b);
-  RAMET_CHECK(is_floating(dtype) || a.numel() == 0 || b.toLong() != 0, op,
-              "ZeroDivisionError: integer division by 0");
+  check_divisor(op, a, b, dtype);
   Tensor out = empty_like_layout(a, dtype);
   pointwise_into(k, out, compute_type(dtype), a, rounded(b, dtype));
   if (!recording(a)) return out;

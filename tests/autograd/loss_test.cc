@@ -2,6 +2,7 @@
 #include "autograd/ops/loss.h"
 
 #include <cmath>
+#include <limits>
 
 #include "autograd/autograd.h"
 #include "autograd/ops/comparison.h"
@@ -15,6 +16,7 @@ namespace ramet {
 namespace {
 
 using In = std::vector<Tensor>;
+using Values = std::vector<double>;
 
 Tensor logits() {
   return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}).detach().requires_grad_();
@@ -313,6 +315,42 @@ TEST(Loss, BinaryTargetsOfAnotherShape) {
       equal(binary_cross_entropy_with_logits(t, rows, {}, {}, Reduction::None),
             binary_cross_entropy_with_logits(t.expand({3, 4}), rows, {}, {}, Reduction::None)));
   EXPECT_THROW(binary_cross_entropy_with_logits(rows, t), Error);
+}
+
+// LibTorch takes positions in uint8, too, where the input has no more dimensions than [n, classes].
+TEST(CrossEntropy, TargetsOfBytes) {
+  const Tensor x = logits(), at = integers({2, 0}), bytes = at.to(kByte);
+  for (const int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
+    const Tensor a = cross_entropy_loss(x, at, {}, reduction);
+    const Tensor b = cross_entropy_loss(x, bytes, {}, reduction);
+    EXPECT_EQ(values(b), values(a));
+    EXPECT_EQ(values(autograd::grad({b.sum()}, {x})[0]), values(autograd::grad({a.sum()}, {x})[0]));
+    EXPECT_EQ(values(nll_loss(x, bytes, {}, reduction)), values(nll_loss(x, at, {}, reduction)));
+  }
+  EXPECT_EQ(values(nll_loss(x[0], bytes[0])), Values{-.25});
+  EXPECT_THROW(nll_loss(x, integers({0, 255}).to(kByte)), IndexError);
+  const std::string wrong = error_of([&] {
+    cross_entropy_loss(x.view({2, 3, 1}), bytes.view({2, 1}));
+  });
+  EXPECT_NE(wrong.find("expected scalar type Long but found Byte"), std::string::npos) << wrong;
+}
+
+TEST(Loss, SquaresOfTruthValuesTwiceDifferentiated) {
+  const Tensor x = leaf({.5, 2}), t = constant({1, 0}).to(kBool), c = leaf({1});
+  const Tensor loss = mse_loss(x, t, Reduction::Sum);
+  const Tensor dx = autograd::grad({loss}, {x}, {c.view(IntArrayRef())}, true, true)[0];
+  EXPECT_EQ(values(dx), (Values{-1, 4}));
+  EXPECT_EQ(values(autograd::grad({dx.sum()}, {c})[0]), Values{3});
+}
+
+// -p log sigmoid(x) + log(1 - sigmoid(x)): one of the two is infinite, the other 0.
+TEST(Loss, SlopeOfATargetBesideInfiniteLogits) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double p : {.5, 1., 2.}) {
+    const Tensor x = constant({inf, -inf}), t = leaf({.25, .25});
+    const Tensor loss = binary_cross_entropy_with_logits(x, t, {}, constant({p}), Reduction::None);
+    EXPECT_EQ(values(autograd::grad({loss}, {t}, {constant({1, 1})})[0]), (Values{-inf, inf})) << p;
+  }
 }
 
 TEST(Loss, Derivatives) {

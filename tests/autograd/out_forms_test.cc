@@ -34,6 +34,29 @@ TEST(OutForms, ResultMustBeCastable) {
   EXPECT_EQ(values(numbers), (Values{0, 1}));
 }
 
+// The function's result, cast: whole numbers wrap around and 16-bit ones are rounded before.
+TEST(OutForms, ComputeInTheResultsDtype) {
+  const Tensor six = constant({6}).to(kChar), hundred = constant({100}).to(kChar);
+  for (const ScalarType t : {kInt, kLong, kFloat, kDouble}) {
+    Tensor out = nothing(t);
+    add_out(out, hundred, hundred);
+    EXPECT_EQ(values(out.to(kDouble)), Values{-56}) << t;
+    mul_out(out, hundred, hundred);
+    EXPECT_EQ(values(out.to(kDouble)), Values{16}) << t;
+    pow_out(out, six, six);
+    EXPECT_EQ(values(out.to(kDouble)), Values{64}) << t;
+    pow_out(out, six.to(kShort), six.to(kShort));
+    EXPECT_EQ(values(out.to(kDouble)), Values{-18880}) << t;
+    neg_out(out, constant({-128}).to(kChar));
+    EXPECT_EQ(values(out.to(kDouble)), Values{-128}) << t;
+  }
+  Tensor wide = nothing(kDouble);
+  add_out(wide, constant({2048}).to(kHalf), constant({1}).to(kHalf));
+  EXPECT_EQ(values(wide), Values{2048});
+  exp_out(wide, constant({1}).to(kBFloat16));
+  EXPECT_EQ(values(wide), Values{2.71875});
+}
+
 TEST(OutForms, OthersNeedTheResultsOwnDtype) {
   const Tensor x = constant({1, 4}), at = tensor({1, 0});
   Tensor narrow = nothing(kFloat), whole = nothing(kLong);

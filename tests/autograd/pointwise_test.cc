@@ -231,5 +231,34 @@ TEST(PointwiseFronts, RoundedDivisionAndComparisonsHaveNoGradient) {
   EXPECT_EQ(values(x.grad()), (std::vector<double>{1, 1, 1}));
 }
 
+TEST(PointwiseFronts, NothingMayBeDividedByZero) {  // as LibTorch, which never looks
+  const Tensor zero = zeros({1}, kBool), some = ones({2}, kLong);
+  for (const Tensor& none : {zeros({0}, kByte), zeros({2, 0}, kLong)}) {
+    for (const Tensor& y :
+         {div(none, zero, "floor"), div(none, zero, "trunc"), div(none, 0, "floor"),
+          floor_divide(none, zero), floor_divide(none, 0), remainder(none, zero),
+          remainder(none, 0), fmod(none, zero), fmod(none, 0)})
+      EXPECT_EQ(y.sizes(), none.sizes());
+  }
+  for (const std::function<Tensor()>& wrong : std::vector<std::function<Tensor()>>{
+           [&] { return div(some, zero, "floor"); }, [&] { return div(some, 0, "trunc"); },
+           [&] { return remainder(some, zero); }, [&] { return remainder(some, 0); },
+           [&] { return fmod(some, zero); }, [&] { return fmod(some, 0); }})
+    expect_part(error_of(wrong), "ZeroDivisionError");
+}
+
+TEST(PointwiseFronts, TrueIsAFactorOfTruthValuesOnly) {  // plain float32 takes a path of its own
+  for (const ScalarType t : {kFloat, kDouble, kLong}) {
+    const Tensor x = ones({3}, t);
+    for (const std::function<Tensor()>& wrong : std::vector<std::function<Tensor()>>{
+             [&] { return add(x, x, true); }, [&] { return sub(x, x, true); },
+             [&] { return rsub(x, x, true); }, [&] { return rsub(x, 1, true); },
+             [&] { return add(x, 1, true); }, [&] { return x.clone().add_(x, true); },
+             [&] { return x.clone().sub_(x, true); }})
+      expect_part(error_of(wrong), "Boolean alpha only supported for Boolean results");
+  }
+  EXPECT_EQ(values(add(ones({1}, kBool), zeros({1}, kBool), true)), std::vector<double>{1});
+}
+
 }  // namespace
 }  // namespace ramet

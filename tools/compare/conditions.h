@@ -54,6 +54,18 @@ inline bool has_gaps(const Tensor& x) {
   for (int64_t k = 0; k < x.dim(); ++k) room += (x.size(k) - 1) * x.stride(k);
   return x.numel() > 0 && room != x.numel();
 }
+/// How much the numbers of a normalisation are those of rounding errors: where the numbers of one
+/// group (all dimensions but `rows`) lie close together, they are divided by their small distance.
+inline double alike_slack(const Tensor& x, const Sizes& rows) {
+  if (!floating(x.scalar_type()) || x.numel() == 0) return 1;
+  Sizes dims;
+  for (int64_t k = 0; k < x.dim(); ++k)
+    if (std::find(rows.begin(), rows.end(), k) == rows.end()) dims.push_back(k);
+  if (dims.empty()) return 1;
+  const Tensor var = api::var(x.detach().to(api::kDouble), dims, false);
+  // To the second derivative the distance enters in its third power; eps is 1e-5 or more.
+  return std::max(1., std::pow(var.min().item<double>() + 1e-5, -1.5) / 100);
+}
 inline bool has_nan(const Tensor& x) {
   return floating(x.scalar_type()) && api::isnan(x.detach()).any().item<bool>();
 }

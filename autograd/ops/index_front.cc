@@ -72,16 +72,22 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
 
 // Sums of sixteen-bit numbers are rounded once: where the loop is cut into several, and on a CPU
 // where x is hardly larger than what is added, they are made in a float copy of x. (Elsewhere the
-// kernel sorts, which is not in proportion to x.)
+// kernel sorts, which is not in proportion to x, and takes as long as some columns.)
 bool IndexLoop::widens(kernels::IndexMode mode, const TensorBase& x) const {
+  constexpr double kSorting = 16;
   if (mode != kernels::IndexMode::kAdd || item_size(x.scalar_type()) != 2 ||
       !is_floating(x.scalar_type()))
     return false;
-  double meetings = 1, places = 1;
-  for (int d = 0; d < rank; ++d)
+  double meetings = 1, places = 1, columns = 1;
+  for (int d = 0; d < rank; ++d) {
+    bool moves = false;
+    for (int k = 0; k < indices; ++k) moves = moves || strides[kIndices + k][d] != 0;
     if (strides[kX][d] == 0) meetings *= static_cast<double>(sizes[d]);
+    else if (!moves) columns *= static_cast<double>(sizes[d]);
+  }
   for (int k = 0; k < indices; ++k) places *= static_cast<double>(index_size[k]);
-  return meetings > 1 && (rank > kernels::kMaxKernelRank || (x.is_cpu() && places <= 4 * meetings));
+  return meetings > 1 && (rank > kernels::kMaxKernelRank ||
+                          (x.is_cpu() && places * columns <= meetings * (columns + kSorting)));
 }
 
 // What index tensors choose from and the dimensions in which x moves, as a dense tensor.

@@ -44,13 +44,14 @@ template <> RAMET_INLINE float lowest() { return -__builtin_inff(); }
 template <> RAMET_INLINE double lowest() { return -__builtin_inf(); }
 template <> RAMET_INLINE int64_t lowest() { return INT64_MIN; }
 
-// Results j0 .. j0+count of a row, and the taps that lie in the input for one of them. Where
-// windows lie further apart than the input is wide, one result at a time: no tap between those of
-// two windows is looked at.
+// Results j0 .. j0+count of a row, and the taps that may lie in the input for one of them: a few
+// are all looked at, of many those that do. Where windows lie further apart than the input is wide,
+// one result at a time: no tap between those of two windows is looked at.
 struct Block {
   int64_t j0, count, from, to;
   RAMET_INLINE Block(const Pool2dShape& s, int64_t first, int64_t dilation)
-      : j0(first), count(s.sw > s.w ? 1 : imin(kRow, s.ow - first)) {
+      : j0(first), count(s.sw > s.w ? 1 : imin(kRow, s.ow - first)), from(0), to(s.kw) {
+    if (s.kw <= 16) return;
     from = Taps(j0 + count - 1, s.sw, s.pw, dilation, s.kw, s.w).from;
     to = Taps(j0, s.sw, s.pw, dilation, s.kw, s.w).to;
   }
@@ -92,13 +93,12 @@ template <class T, class Index> void max_forward_rows(const MaxPool2dArgs& a) {
               const auto place = static_cast<Index>(y * s.w + column),
                          sw = static_cast<Index>(s.sw);
               const auto loop = [&](int64_t by) __attribute__((always_inline)) {
-                T* b = best + reach.from;
-                Index* p = at + reach.from;
-                for (int64_t j = 0; j < reach.to - reach.from; ++j) {
-                  const T v = x[j * by];
-                  const bool wins = v > b[j] || v != v;
-                  b[j] = wins ? v : b[j];
-                  p[j] = wins ? static_cast<Index>(place + static_cast<Index>(j) * sw) : p[j];
+                for (int64_t j = reach.from; j < reach.to; ++j) {
+                  const int64_t on = j - reach.from;
+                  const T v = x[on * by];
+                  const bool wins = v > best[j] || v != v;
+                  best[j] = wins ? v : best[j];
+                  at[j] = wins ? static_cast<Index>(place + static_cast<Index>(on) * sw) : at[j];
                 }
               };
               step == 1 ? loop(1) : step == 2 ? loop(2) : loop(step);
@@ -131,24 +131,27 @@ void max_forward_lanes(const MaxPool2dArgs& a) {
       const Taps rows(i, s.sh, s.ph, s.dh, s.kh, s.h);
       for (int64_t j = 0; j < s.ow; ++j) {
         const Taps columns(j, s.sw, s.pw, s.dw, s.kw, s.w);
+        const int64_t taps = columns.to - columns.from, across = taps > 1 ? s.dw : 0,
+                      row = rows.origin + rows.from * s.dh,
+                      column = columns.origin + columns.from * s.dw, step = across * a.x.w;
         for (int64_t c = c0; c < c1; c += VL) {
           const int64_t left = c1 - c;
-          const float* x = image<const float>(a.x, n) + c;
-          vf best{}, at{};
-          bool first = true;
-          for (int64_t r = rows.from; r < rows.to; ++r)
-            for (int64_t q = columns.from; q < columns.to; ++q) {
-              const int64_t iy = rows.origin + r * s.dh, ix = columns.origin + q * s.dw;
-              const vf v = loadn(x + iy * a.x.h + ix * a.x.w, left),
-                       place = float_of(seti(static_cast<int>(iy * s.w + ix)));
-              if (first) {
-                best = v, at = place, first = false;
-                continue;
-              }
+          const float* x = image<const float>(a.x, n) + c + column * a.x.w;
+          const auto lanes_of = [](int64_t place) {
+            return float_of(seti(static_cast<int>(place)));
+          };
+          vf best = set1(lowest<float>()), at = lanes_of(row * s.w + column);
+          for (int64_t r = rows.from; r < rows.to; ++r) {
+            const int64_t iy = rows.origin + r * s.dh;
+            const float* from = x + iy * a.x.h;
+            int64_t here = iy * s.w + column;
+            for (int64_t q = 0; q < taps; ++q, from += step, here += across) {
+              const vf v = loadn(from, left), place = lanes_of(here);
               const vm more = lt(best, v), number = eq(v, v);
               at = pick(number, pick(more, place, at), place);
               best = pick(number, pick(more, v, best), v);
             }
+          }
           storen(image<float>(a.y, n) + i * a.y.h + j * a.y.w + c, best, left);
           if (a.index.data) {
             alignas(64) int32_t lanes[VL];

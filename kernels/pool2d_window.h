@@ -49,9 +49,10 @@ RAMET_INLINE Range columns_of(const AvgPool2dArgs& a, int64_t j) {
   return {a.adaptive, j, s.ow, s.sw, s.pw, s.kw, s.w};
 }
 
-/// rows * columns; of integers, whose quotient by it is 0 anyway, the largest where that is larger.
+/// rows * columns, rounded once where both are exact; of integers, whose quotient by it is 0
+/// anyway, the largest where that is larger.
 template <class T> RAMET_INLINE T area(int64_t rows, int64_t columns) {
-  return static_cast<T>(static_cast<double>(rows) * static_cast<double>(columns));
+  return static_cast<T>(rows) * static_cast<T>(columns);
 }
 template <> RAMET_INLINE int64_t area(int64_t rows, int64_t columns) {
   return columns > 0 && rows > INT64_MAX / columns ? INT64_MAX : rows * columns;

@@ -63,45 +63,9 @@ ImageLayout result_layout(const Tensor& x) {
 
 // ---- in parts: Note [Taps that meet the image] --------------------------------------------------
 
-ConvAxis rows_of(const Conv2dShape& s) { return {s.h, s.oh, s.kh, s.sh, s.ph, s.dh}; }
-ConvAxis columns_of(const Conv2dShape& s) { return {s.w, s.ow, s.kw, s.sw, s.pw, s.dw}; }
-bool is_near(const Conv2dShape& s) {
-  return autograd::is_near(rows_of(s)) && autograd::is_near(columns_of(s));
-}
-
-Tensor window(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
-  const bool whole = t.size(2) == rows && t.size(3) == columns;
-  return whole ? t : t.narrow(2, row, rows).narrow(3, column, columns);
-}
-struct Part {
-  ConvPart row, column;
-  Tensor of_input(const Tensor& t) const {
-    return window(t, row.input, row.axis.in, column.input, column.axis.in);
-  }
-  Tensor of_output(const Tensor& t) const {
-    return window(t, row.output, row.axis.out, column.output, column.axis.out);
-  }
-  Tensor of_weight(const Tensor& t) const {
-    return window(t, row.tap, row.axis.taps, column.tap, column.axis.taps);
-  }
-  Conv2dShape shape(const Conv2dShape& s) const {
-    const ConvAxis &r = row.axis, &c = column.axis;
-    return {s.n,    s.ci,     r.in,     c.in,  s.co,  r.out,      c.out,      r.taps,
-            c.taps, r.stride, c.stride, r.pad, c.pad, r.dilation, c.dilation, s.groups};
-  }
-};
-std::vector<Part> parts_of(const Conv2dShape& s) {
-  std::vector<Part> parts;
-  if (s.n == 0) return parts;
-  const auto columns = conv_parts(columns_of(s));
-  for (const ConvPart& row : conv_parts(rows_of(s)))
-    for (const ConvPart& column : columns) parts.push_back({row, column});
-  return parts;
-}
-
 Tensor result_in_parts(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv2dShape& s) {
   const NoGradGuard raw;
-  const std::vector<Part> parts = parts_of(s);
+  const std::vector<ConvParts> parts = conv_parts(s);
   const bool covered =
       parts.size() == 1 && parts[0].row.axis.out == s.oh && parts[0].column.axis.out == s.ow;
   // Windows of an internal layout would settle it.
@@ -113,7 +77,7 @@ Tensor result_in_parts(const Tensor& x, const Tensor& w, const Tensor& bias, con
   if (!covered && bias.defined()) y.copy_(bias.reshape({1, s.co, 1, 1}).expand_as(y));
   else if (!covered) y.zero_();
   const Tensor in = readable(x), b = bias.defined() ? dense(bias) : bias;
-  for (const Part& part : parts)
+  for (const ConvParts& part : parts)
     run(kernels::conv2d_forward, kernels::conv2d_forward_workspace, part.shape(s),
         part.of_input(in), part.of_output(y), dense(part.of_weight(w)), b);
   return y;
@@ -121,9 +85,9 @@ Tensor result_in_parts(const Tensor& x, const Tensor& w, const Tensor& bias, con
 
 void input_in_parts(const Tensor& dx, const Tensor& g, const Tensor& w, const Conv2dShape& s) {
   const NoGradGuard raw;
-  const std::vector<Part> parts = parts_of(s);
+  const std::vector<ConvParts> parts = conv_parts(s);
   const Tensor dy = readable(g);
-  const auto one = [&](const Part& part, const Tensor& to) {
+  const auto one = [&](const ConvParts& part, const Tensor& to) {
     run(kernels::conv2d_backward_input, kernels::conv2d_backward_input_workspace, part.shape(s), to,
         part.of_output(dy), dense(part.of_weight(w)), Tensor());
   };
@@ -131,7 +95,7 @@ void input_in_parts(const Tensor& dx, const Tensor& g, const Tensor& w, const Co
       parts.size() == 1 && parts[0].row.axis.in == s.h && parts[0].column.axis.in == s.w;
   if (covered) return one(parts[0], dx);
   dx.zero_();
-  for (const Part& part : parts) {
+  for (const ConvParts& part : parts) {
     const Tensor to = part.of_input(dx);
     if (parts.size() == 1) return one(part, to);
     const Tensor term(TensorBase::empty(to.sizes(), to.scalar_type(), to.device()));
@@ -144,7 +108,7 @@ void weight_in_parts(const Tensor& dw, const Tensor& g, const Tensor& x, const C
   const NoGradGuard raw;
   const Tensor in = readable(x), dy = readable(g);
   dw.zero_();
-  for (const Part& part : parts_of(s)) {
+  for (const ConvParts& part : conv_parts(s)) {
     const Tensor to = part.of_weight(dw),
                  taps(TensorBase::empty(to.sizes(), to.scalar_type(), to.device()));
     run(kernels::conv2d_backward_weight, kernels::conv2d_backward_weight_workspace, part.shape(s),
@@ -256,7 +220,7 @@ std::string text_of(Int128 x) {
 // Zeros before and after; none: "same".
 using Padding = std::optional<std::array<int64_t, 2>>;
 
-Tensor convolution(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+Tensor convolution(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
                    std::array<int64_t, 2> stride, const Padding& padding,
                    std::array<int64_t, 2> dilation, int64_t groups) {
   RAMET_CHECK(groups > 0, op, "groups: got ", groups, ", expected a positive number");
@@ -267,17 +231,18 @@ Tensor convolution(const char* op, const Tensor& x, const Tensor& weight, const 
                   ", expected no negative number");
     RAMET_CHECK(dilation[i] > 0, op, "dilation: got ", dilation[i], ", expected a positive number");
   }
-  Tensor w = weight;
   check_operand(op, "weight", w, x);
+  Tensor cut;  // a part of the weight, where that is all that matters
   Conv2dShape s{x.size(0), x.size(1), x.size(2), x.size(3), w.size(0),   0,           0,     0, 0,
                 stride[0], stride[1], 0,         0,         dilation[0], dilation[1], groups};
   RAMET_CHECK(s.ci > 0 && s.co > 0 && w.size(2) > 0 && w.size(3) > 0 && s.h > 0 && s.w > 0, op,
               "got input ", describe(x), " and weight ", describe(w),
               ", expected extents above 0 (of the input, all but the batch)");
-  RAMET_CHECK(s.co % groups == 0 && s.ci % groups == 0 && w.size(1) == s.ci / groups, op,
-              "Given groups=", groups, ", weight of size ", w.sizes(), ", expected input to have ",
-              text_of(Int128{w.size(1)} * groups), " channels and groups to divide ", s.co,
-              ": got input ", describe(x));
+  RAMET_CHECK((groups == 1 || (s.co % groups == 0 && s.ci % groups == 0)) &&
+                  w.size(1) == (groups == 1 ? s.ci : s.ci / groups),
+              op, "Given groups=", groups, ", weight of size ", w.sizes(),
+              ", expected input to have ", text_of(Int128{w.size(1)} * groups),
+              " channels and groups to divide ", s.co, ": got input ", describe(x));
   if (bias.defined()) {
     check_operand(op, "bias", bias, x);
     RAMET_CHECK(bias.dim() == 1 && bias.size(0) == s.co, op, "bias: got ", describe(bias),
@@ -294,7 +259,7 @@ Tensor convolution(const char* op, const Tensor& x, const Tensor& weight, const 
     int64_t left_out = 0;
     if (both / 2 > INT64_MAX) {
       left_out = static_cast<int64_t>(std::min<Int128>((both / 2 - in) / step + 1, (k - 1) / 2));
-      w = w.narrow(d + 2, left_out, k - 2 * left_out);
+      cut = (cut.defined() ? cut : w).narrow(d + 2, left_out, k - 2 * left_out);
     }
     (d ? s.kw : s.kh) = k - 2 * left_out;
     // With "same" the odd pixel goes right and below.
@@ -306,18 +271,22 @@ Tensor convolution(const char* op, const Tensor& x, const Tensor& weight, const 
               text_of(filter[1]),
               "). Kernel size can't be greater than actual input size: got input ", describe(x),
               " and weight ", describe(w));
-  const Int128 oh = (padded[0] - filter[0]) / s.sh + 1, ow = (padded[1] - filter[1]) / s.sw + 1;
+  const auto extent = [](Int128 room, int64_t step) {
+    return Int128{1} + (room <= INT64_MAX ? static_cast<int64_t>(room) / step : room / step);
+  };
+  const Int128 oh = extent(padded[0] - filter[0], s.sh), ow = extent(padded[1] - filter[1], s.sw);
   RAMET_CHECK(oh <= INT64_MAX && ow <= INT64_MAX, op, "got a result of ", text_of(oh), " x ",
               text_of(ow), ", expected extents that an int64 holds: got input ", describe(x),
               " and padding [", s.ph, ", ", s.pw, "]");
   s.oh = static_cast<int64_t>(oh), s.ow = static_cast<int64_t>(ow);
   const ScalarType t = x.scalar_type();
-  if (t == kFloat || t == kDouble || t == kLong) return convolve(x, w, bias, s);
+  const Tensor& taps = RAMET_UNLIKELY(cut.defined()) ? cut : w;
+  if (t == kFloat || t == kDouble || t == kLong) return convolve(x, taps, bias, s);
   if (t == kBool)
     throw NotImplementedError(
         detail::join("[", op, "] not implemented for bool: got ", describe(x)));
   const ScalarType wide = compute_type(t);
-  return convolve(x.to(wide), w.to(wide), bias.defined() ? bias.to(wide) : bias, s).to(t);
+  return convolve(x.to(wide), taps.to(wide), bias.defined() ? bias.to(wide) : bias, s).to(t);
 }
 
 // Any rank the public functions accept, as 4 dimensions and back. `dimensions`: spatial ones, 1

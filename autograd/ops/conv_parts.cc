@@ -48,9 +48,7 @@ void add(const ConvAxis& a, const Range& outputs, const Range& taps, std::vector
                         narrow(taps.first)});
 }
 
-}  // namespace
-
-std::vector<ConvPart> conv_parts(const ConvAxis& a) {
+std::vector<ConvPart> parts_of(const ConvAxis& a) {
   std::vector<ConvPart> parts;
   Range outputs{0, a.out - 1}, taps = both({0, a.taps - 1}, taps_of(a, outputs));
   if (taps.empty()) return parts;
@@ -65,6 +63,37 @@ std::vector<ConvPart> conv_parts(const ConvAxis& a) {
   } else {
     add(a, outputs, taps, parts);
   }
+  return parts;
+}
+
+Tensor window(const Tensor& t, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  const bool whole = t.size(2) == rows && t.size(3) == columns;
+  return whole ? t : t.narrow(2, row, rows).narrow(3, column, columns);
+}
+
+}  // namespace
+
+kernels::Conv2dShape ConvParts::shape(const kernels::Conv2dShape& s) const {
+  const ConvAxis &r = row.axis, &c = column.axis;
+  return {s.n,    s.ci,     r.in,     c.in,  s.co,  r.out,      c.out,      r.taps,
+          c.taps, r.stride, c.stride, r.pad, c.pad, r.dilation, c.dilation, s.groups};
+}
+Tensor ConvParts::of_input(const Tensor& t) const {
+  return window(t, row.input, row.axis.in, column.input, column.axis.in);
+}
+Tensor ConvParts::of_output(const Tensor& t) const {
+  return window(t, row.output, row.axis.out, column.output, column.axis.out);
+}
+Tensor ConvParts::of_weight(const Tensor& t) const {
+  return window(t, row.tap, row.axis.taps, column.tap, column.axis.taps);
+}
+
+std::vector<ConvParts> conv_parts(const kernels::Conv2dShape& s) {
+  std::vector<ConvParts> parts;
+  if (s.n == 0) return parts;
+  const auto columns = parts_of({s.w, s.ow, s.kw, s.sw, s.pw, s.dw});
+  for (const ConvPart& row : parts_of({s.h, s.oh, s.kh, s.sh, s.ph, s.dh}))
+    for (const ConvPart& column : columns) parts.push_back({row, column});
   return parts;
 }
 

@@ -10,8 +10,10 @@
 // come apart likewise: no two of them meet the same tap. So the parts of a result, and of the
 // gradient of the weight, never overlap; those of the gradient of the input do and are added.
 #pragma once
-#include <cstdint>
 #include <vector>
+
+#include "autograd/ops/view.h"
+#include "kernels/conv2d.h"
 
 namespace ramet {
 namespace autograd {
@@ -43,8 +45,21 @@ inline bool is_near(const ConvAxis& a) {
          a.pad - last_tap <= kConvNear && last_output - a.pad < a.in + kConvNear;
 }
 
+inline bool is_near(const kernels::Conv2dShape& s) {
+  return is_near(ConvAxis{s.h, s.oh, s.kh, s.sh, s.ph, s.dh}) &&
+         is_near(ConvAxis{s.w, s.ow, s.kw, s.sw, s.pw, s.dw});
+}
+
+/// A part of both dimensions: its convolution, and what of the operands it is about.
+struct ConvParts {
+  ConvPart row, column;
+  kernels::Conv2dShape shape(const kernels::Conv2dShape& whole) const;
+  Tensor of_input(const Tensor& t) const;
+  Tensor of_output(const Tensor& t) const;
+  Tensor of_weight(const Tensor& t) const;
+};
 /// The parts that see a pixel, however large the numbers are.
-std::vector<ConvPart> conv_parts(const ConvAxis& a);
+std::vector<ConvParts> conv_parts(const kernels::Conv2dShape& s);
 
 }  // namespace autograd
 }  // namespace ramet

@@ -1,7 +1,5 @@
 #include "autograd/ops/pool.h"
 
-#include <algorithm>
-
 #include "autograd/ops/copy.h"
 #include "autograd/ops/image_front.h"
 #include "autograd/ops/view.h"
@@ -100,9 +98,10 @@ using Int128 = __int128;
 
 int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
                   bool ceil_mode) {
-  const Int128 room = in + Int128{pad} * 2 - Int128{dilation} * (k - 1) - 1,
-               up = room + (ceil_mode ? stride - 1 : 0);
-  Int128 out = (up >= 0 ? up / stride : -1) + 1;
+  const Int128 room = in + Int128{pad} * 2 - Int128{dilation} * (k - 1) - 1;
+  const Int128 up = room + (ceil_mode ? stride - 1 : 0);
+  if (up < 0) return 0;
+  Int128 out = 1 + (up <= INT64_MAX ? static_cast<int64_t>(up) / stride : up / stride);
   // no window starts in the padding on the right
   if (ceil_mode && (out - 1) * stride >= Int128{in} + pad) --out;
   return static_cast<int64_t>(out);  // at most in + 1, as the padding is at most half of the kernel
@@ -197,9 +196,9 @@ std::tuple<Tensor, Tensor> max_pool_any(const char* op, int spatial, const Tenso
   return on_images(op, spatial, x, [&](const Tensor& image, const auto& back) {
     Tensor index;
     Pool2dShape s = shape_of(op, image, w);
-    // Taps after the last that a window in the padding on the left has in the input: none has them.
-    s.kh = std::min(s.kh, (s.h + s.ph - 1) / s.dh + 1);
-    s.kw = std::min(s.kw, (s.w + s.pw - 1) / s.dw + 1);
+    // Taps that no window has in the input, for they lie beyond it in the first one.
+    if (Int128{s.dh} * (s.kh - 1) >= s.h + s.ph) s.kh = (s.h + s.ph - 1) / s.dh + 1;
+    if (Int128{s.dw} * (s.kw - 1) >= s.w + s.pw) s.kw = (s.w + s.pw - 1) / s.dw + 1;
     const Tensor y = max_pool(image, s, with_index ? &index : nullptr);
     return std::tuple<Tensor, Tensor>(back(y, false), with_index ? back(index, true) : index);
   });

@@ -1,6 +1,6 @@
 // Paddings, dilations, strides and kernels far larger than the image: what no tap meets costs
 // nothing, and no number wraps.
-#include "tests/autograd/far_windows.h"
+#include "tests/autograd/fuzz_windows.h"
 
 #include "autograd/autograd.h"
 #include "autograd/ops.h"

@@ -1,7 +1,9 @@
-// Many random programs, graphs and sizes: see fuzz_programs.h, fuzz_graphs.h and fuzz_sizes.h.
+// Many random programs, graphs, sizes and windows: see fuzz_programs.h, fuzz_graphs.h, fuzz_sizes.h
+// and fuzz_windows.h.
 #include "tests/autograd/fuzz_graphs.h"
 #include "tests/autograd/fuzz_programs.h"
 #include "tests/autograd/fuzz_sizes.h"
+#include "tests/autograd/fuzz_windows.h"
 
 namespace ramet {
 namespace {
@@ -16,6 +18,12 @@ TEST(FuzzLong, Programs) {
 TEST(FuzzLong, Sizes) { fuzz::check_sizes(fuzz::size_rows(), 300000); }
 
 TEST(FuzzLong, Graphs) { fuzz::check_tapes(40000, 400, fuzz::check_graph); }
+
+TEST(FuzzLong, FarWindows) {
+  const Device host(kCPU, 0);
+  fuzz::check_tapes(100000, 60, [&](fuzz::Tape& tape) { check_far_convolution(tape, host); });
+  fuzz::check_tapes(100000, 60, [&](fuzz::Tape& tape) { check_far_pool(tape, host); });
+}
 
 }  // namespace
 }  // namespace ramet

@@ -196,6 +196,23 @@ TEST(Conv2d, AgreesWithTheDefinition) {
   });
 }
 
+// Fewer outputs than the image has room for, and more, with zeros on the right and below alone.
+TEST(Conv2d, PaddingOfOneSide) {
+  for_each_variant([](Variant variant) {
+    Values pick(90 + static_cast<int>(variant));
+    for (int round = 0; round < 40; ++round) {
+      const int64_t kernel = 1 + pick.below(3);
+      Conv2dShape s = shape(1 + pick.below(3), 1 + pick.below(20), 1 + pick.below(20),
+                            kernel + 3 + pick.below(9), kernel + 3 + pick.below(17), kernel, kernel,
+                            1 + pick.below(2), 1 + pick.below(2), pick.below(2), pick.below(2));
+      s.oh += pick.below(4) - 1, s.ow += pick.below(4) - 1;
+      const ScalarType t = round % 4 ? ScalarType::Float : ScalarType::Double;
+      check_all({s, t, static_cast<Layout>(pick.below(3)), static_cast<Layout>(pick.below(3)),
+                 pick.below(2) == 1, 300 + static_cast<uint64_t>(round)});
+    }
+  });
+}
+
 TEST(Conv2d, DoubleAndInteger) {
   for_each_variant([](Variant) {
     for (ScalarType t : {ScalarType::Double, ScalarType::Long}) {

@@ -1,4 +1,4 @@
-#include "tests/autograd/far_windows.h"
+#include "tests/autograd/fuzz_windows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -183,7 +183,8 @@ void SizeDraw::check(const Right& right, double cost,
   } catch (const Error& e) {
     error = e.what();
     if (error.empty() || error[0] != '[') RC_FAIL("an Error without a name: " + error);
-    if (right && fits && easily) RC_FAIL("got " + error + "\nexpected " + text_of(right));
+    if (right && fits && easily && !may_refuse_)
+      RC_FAIL("got " + error + "\nexpected " + text_of(right));
     return;
   } catch (const std::exception& e) {
     RC_FAIL(std::string("got an exception that is no Error: ") + e.what());

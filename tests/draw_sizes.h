@@ -49,6 +49,8 @@ class SizeDraw {
   /// The call gave the right shapes; false: it was refused, as it should be.
   bool compared() const { return compared_; }
 
+  /// From here on an Error is as good as the shape.
+  void may_refuse() { may_refuse_ = true; }
   /// call() gives a tensor or a list of them. `cost`: bytes that it takes, as multiples of its
   /// result as float64.
   template <class F> void expect(const Right& right, const F& call, double cost = 1) {
@@ -67,7 +69,7 @@ class SizeDraw {
 
   Tape& tape_;
   std::string told_;
-  bool compared_ = false;
+  bool compared_ = false, may_refuse_ = false;
 };
 
 struct SizeRow {

@@ -76,16 +76,21 @@ struct Average {
 Tensor average_backward(const Tensor& g, const Average& a);
 Tensor average(const Tensor& x, const Average& a) {
   Tensor y = image_of(a.layout, a.shape, true, x.scalar_type(), x.device());
-  kernels::avg_pool2d_forward(x.stream(), {a.shape, image_view(x), image_view(y), x.scalar_type(),
-                                           a.adaptive, a.count_include_pad, a.divisor_override});
+  // An adaptive pool may give rows of no columns, as many as one likes.
+  if (y.numel() > 0)
+    kernels::avg_pool2d_forward(x.stream(), {a.shape, image_view(x), image_view(y), x.scalar_type(),
+                                             a.adaptive, a.count_include_pad, a.divisor_override});
   if (!recording(x)) return y;
   return record(a.forward, {x}, std::move(y),
                 [a](const Node&, const Tensor& g) { return average_backward(g, a); });
 }
 Tensor average_backward(const Tensor& g, const Average& a) {
   Tensor dx = image_of(a.layout, a.shape, false, g.scalar_type(), g.device());
-  kernels::avg_pool2d_backward(g.stream(), {a.shape, image_view(dx), image_view(g), g.scalar_type(),
-                                            a.adaptive, a.count_include_pad, a.divisor_override});
+  if (g.numel() == 0) fill_values(dx, 0);
+  else
+    kernels::avg_pool2d_backward(
+        g.stream(), {a.shape, image_view(dx), image_view(g), g.scalar_type(), a.adaptive,
+                     a.count_include_pad, a.divisor_override});
   if (!recording(g)) return dx;
   return record(a.backward, {g}, std::move(dx),
                 [a](const Node&, const Tensor& v) { return average(v, a); });

@@ -46,6 +46,10 @@ Pooling draw_pooling(SizeDraw& d, size_t spatial, bool dilates) {
   p.padding = draw("padding", 0, 1);
   p.dilation = dilates ? draw("dilation", 1, 2) : std::vector<int64_t>(spatial, 1);
   p.up = d.flag("ceil_mode");
+  // Where places beside the image are more than an int64 holds.
+  for (const auto* list : {&p.kernel, &p.stride, &p.padding, &p.dilation})
+    for (const int64_t n : *list)
+      if (n >= int64_t{1} << 60) d.may_refuse();
   return p;
 }
 Right pooled(const Tensor& x, const Pooling& p) {
@@ -115,6 +119,7 @@ template <class Call> SizeRow of_adaptive(const char* name, size_t spatial, cons
             bool fine = true;
             for (size_t i = 0; i < spatial; ++i) {
               wanted.push_back(d.number("output_size"));
+              if (wanted.back() >= int64_t{1} << 60) d.may_refuse();
               out[2 + i] = wanted.back();
               fine = fine && wanted.back() >= 0;
             }

@@ -3,6 +3,7 @@
 #include "autograd/ops/factory.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
+#include "autograd/ops/pool.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/derivatives.h"
@@ -59,6 +60,15 @@ TEST(TorchFindings, SizesDoNotWrap) {
   while (deep.dim() < 64) deep = deep.unsqueeze(0);
   expect_part(error_of([&] { deep.unsqueeze(0); }), "rank: got 65");
   expect_part(error_of([&] { zeros({}).unflatten(0, {1}); }), "[unflatten]");
+}
+
+// Rows of no columns, more than anybody could walk.
+TEST(TorchFindings, AdaptivePoolsOfNothing) {
+  const Tensor x = varied_leaf({1, 1, 2, 2});
+  const Tensor y = adaptive_avg_pool2d(x, {int64_t{1} << 45, 0});
+  EXPECT_EQ(y.sizes(), IntArrayRef({1, 1, int64_t{1} << 45, 0}));
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{0, 0, 0, 0}));
 }
 
 TEST(TorchFindings, AccessorsKnowTheirRank) {

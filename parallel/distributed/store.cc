@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "runtime/checked_size.h"
+
 namespace ramet::distributed {
 
 Milliseconds time_left(Deadline deadline) {
@@ -43,7 +45,7 @@ int64_t counted(const std::string& key, const std::optional<std::string>& now, i
     RAMET_CHECK(error == std::errc() && at == end, "store", "add to key ", key,
                 ": its value is no number");
   }
-  return was + n;
+  return checked_add("store", ("add to key " + key).c_str(), was, n);
 }
 
 }  // namespace detail

@@ -19,10 +19,10 @@ namespace distributed {
 
 using Milliseconds = std::chrono::milliseconds;
 using Deadline = std::chrono::steady_clock::time_point;
-/// A month stands for ever: nothing that is added to it overflows.
+/// A month stands for ever, and before now for now: nothing that is added to a clock overflows.
 inline constexpr Milliseconds kForever = std::chrono::hours(24 * 30);
 inline Deadline deadline_in(Milliseconds t) {
-  return std::chrono::steady_clock::now() + std::min(t, kForever);
+  return std::chrono::steady_clock::now() + std::clamp(t, Milliseconds(0), kForever);
 }
 /// Time left, 0 after the deadline.
 RAMET_API Milliseconds time_left(Deadline deadline);

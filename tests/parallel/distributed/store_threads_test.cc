@@ -43,6 +43,11 @@ void exercise(Store& store, Store& other) {
   EXPECT_TRUE(other.check({"a", "n"}));
   EXPECT_FALSE(other.check({"a", "c"}));
   EXPECT_NE(error_of([&] { store.add("a", 1); }).find("no number"), std::string::npos);
+  EXPECT_EQ(store.add("full", INT64_MAX), INT64_MAX);
+  expect_part(error_of([&] { other.add("full", 1); }), "more than an int64 holds");
+  EXPECT_EQ(store.get("full"), std::to_string(INT64_MAX));
+  EXPECT_TRUE(store.erase("full"));
+  EXPECT_EQ(store.find("never", deadline_in(Milliseconds::min())), std::nullopt);
 
   // A wait ends when the key comes.
   std::thread late([&] {

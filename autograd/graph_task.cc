@@ -210,6 +210,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
         if (n->flags & Node::kSink) {
           in[i].second.clear();  // `sums` alone holds it: it need not be copied
           if (sums[i].defined()) run_node(n, &sums[i], nullptr);
+          sums[i] = Tensor();  // the leaf alone has it
           r.bucket->accumulated(n);
         } else {
           out.emplace_back(n->edges()[0], ranks[i], std::move(sums[i]));
@@ -248,6 +249,11 @@ void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
   if (--info.waits == 0) ready(e.node, info, lane);
 }
 
+// Note [Hooks of leaves]
+// A hook on what a leaf has accumulated may be an optimizer's step that drops the gradient, so that
+// no backward holds all of them at a time. Such a leaf therefore takes its gradient as soon as that
+// is complete, before anything else on its device, and not with the other leaves at the end. The
+// fast walk does not know when that is: operations on the leaf inherit kSpans.
 void GraphTask::ready(Node* n, Info& info, int lane) {
   if (ReduceBucket* b = n->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
@@ -262,7 +268,9 @@ void GraphTask::ready(Node* n, Info& info, int lane) {
     waiting_[static_cast<size_t>(std::ranges::find(turns_, n) - turns_.begin())] = true;
     return;
   }
-  push(n->device, {info.rank, n, nullptr});
+  // Note [Hooks of leaves]
+  const bool at_once = n->flags & Node::kSink && n->extra && !n->extra->post.empty();
+  push(n->device, {at_once ? 0 : info.rank, n, nullptr});
 }
 
 void GraphTask::left(const Ready& r) {
@@ -320,7 +328,9 @@ void GraphTask::walk(int device) {
     lock.unlock();
     // Nodes recorded by this one are numbered from its rank: their order, hence the bits of a
     // second backward, does not depend on which device was quicker.
-    const uint64_t rank = r.bucket ? members[0].second->rank : r.rank;
+    const uint64_t rank = r.bucket ? members[0].second->rank
+                          : r.rank ? r.rank
+                                   : info_.find(r.node)->second.rank;
     tls.counter = base_ + (rank << 12);
     try {
       out.clear();

@@ -130,14 +130,17 @@ void Node::run_hooks(Tensor& grad, uint32_t at) {
     capture::refuse("register_hook", "a hook on a gradient runs on the host");
     Tensor replaced = hook.call(grad);
     if (!replaced.defined()) return;
-    RAMET_CHECK(same_sizes(replaced, grad) && replaced.device() == grad.device(), "register_hook",
-                "hook on ", name(), " has changed the size or device of its value: got ",
+    RAMET_CHECK(same_sizes(replaced, grad) && replaced->key() == grad->key(), "register_hook",
+                "hook on ", name(), " has changed the size, dtype or device of its value: got ",
                 describe(replaced), ", expected ", describe(grad));
     grad = std::move(replaced);
   });
   for (auto& [slot, kept] : extra->retained) {
     if (slot != at) continue;
     if (kept.defined()) {
+      RAMET_CHECK(same_sizes(kept, grad), "backward", "the gradient that the result of ", name(),
+                  " retains: got ", describe(kept), ", expected the size of what is added to it, ",
+                  describe(grad));
       kept = kept.add(grad);
     } else {
       kept = tls.grad_mode ? grad : grad.detach().clone();
@@ -175,6 +178,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
         gpu::library()->order({there, gpu::kCommunication}, {there, gpu::kCompute});
       });
     if (grad.defined()) {
+      RAMET_CHECK(same_sizes(grad, g), "backward", "the gradient that a leaf has: got ",
+                  describe(grad), ", expected the size of what is added to it, ", describe(g));
       if (tls.grad_mode || grad->node || grad.device() != g.device()) {
         grad = grad.add(g);
       } else {
@@ -189,8 +194,8 @@ void AccumulateGrad::apply(Tensor* in, Tensor*) {
       ++copies;
       where.copy_(g);
       grad = where;
-    } else if (tls.grad_mode) {
-      grad = g;
+    } else if (tls.grad_mode) {  // what is done to it is done to no other leaf's
+      grad = g.unique() && g.is_contiguous() ? std::move(g) : g.clone(MemoryFormat::Contiguous);
     } else {
       NoGradGuard off;
       if (!g.unique() || !g.is_contiguous()) grad = g.detach().clone(MemoryFormat::Contiguous);
@@ -236,7 +241,7 @@ void set_reduce_bucket(AccumulateGrad& leaf, ReduceBucket* bucket) {
   leaf.reduce = bucket;
   // Operations on the leaf inherit it: their backward is the general walk, which knows when a
   // gradient is complete.
-  if (bucket) leaf.flags |= Node::kSpans;
+  if (bucket || (leaf.extra && !leaf.extra->post.empty())) leaf.flags |= Node::kSpans;
   else leaf.flags &= static_cast<uint8_t>(~Node::kSpans);
 }
 

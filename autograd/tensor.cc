@@ -10,6 +10,7 @@
 #include "autograd/inplace.h"
 #include "autograd/layout.h"
 #include "autograd/node.h"
+#include "autograd/under_way_internal.h"
 #include "autograd/view.h"
 #include "runtime/capture.h"
 #include "runtime/print.h"
@@ -85,6 +86,11 @@ Tensor* retained_of(TensorImpl* t) {
     if (slot == t->slot) return &g;
   return nullptr;
 }
+[[noreturn, gnu::cold]] void refuse_under_way(const Tensor& leaf) {
+  fail("grad", "the gradient of ", describe(leaf),
+       " is being reduced over the ranks by the backward that runs: expected to look at it in a "
+       "hook of its own parameter, or after the reduction (register_post_sync_hook)");
+}
 }  // namespace
 
 const Tensor& Tensor::grad() const {
@@ -98,6 +104,7 @@ const Tensor& Tensor::grad() const {
   }
   if (leaf_slot()) {
     auto* sink = static_cast<AccumulateGrad*>(p_->node);
+    if (RAMET_UNLIKELY(sink->mark == autograd::kUnderWay)) refuse_under_way(*this);
     if (RAMET_UNLIKELY(capture::active())) autograd::note_gradient(sink);
     return sink->grad;
   }
@@ -108,6 +115,7 @@ const Tensor& Tensor::grad() const {
 Tensor& Tensor::mutable_grad() const {
   RAMET_CHECK(defined(), "grad", "undefined tensor");
   if (AccumulateGrad* sink = grad_accumulator(p_)) {
+    if (RAMET_UNLIKELY(sink->mark == autograd::kUnderWay)) refuse_under_way(*this);
     if (RAMET_UNLIKELY(capture::active())) autograd::note_gradient(sink);
     sink->mark = 0;
     return sink->grad;
@@ -186,6 +194,7 @@ unsigned Tensor::register_post_accumulate_grad_hook(std::function<void(const Ten
   // hook.
   const Tensor alias = shallow();
   autograd::NodeExtra& extra = sink->more();
+  sink->flags |= Node::kSpans;  // Note [Hooks of leaves]
   auto run = [sink, alias, call = std::move(hook)](const Tensor&) {
     Tensor leaf = alias.shallow();
     sink->hold();

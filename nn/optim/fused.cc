@@ -74,6 +74,8 @@ void FusedOptimizer::prepare() {
                     "expected an optimizer made after fully_shard(), of the module's parameters()");
         continue;
       }
+      RAMET_CHECK(same_sizes(p, grad) && p.device() == grad.device(), "optim", "the gradient of ",
+                  describe(p), ": got ", describe(grad), ", expected its size and device");
       Update u{&p, &grad, nullptr, false, {}};
       bool fused = fusable(p, grad);
       if (wanted) {

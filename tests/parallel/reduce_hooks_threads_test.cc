@@ -292,5 +292,39 @@ TEST(ReduceHooks, BackwardBesideForward) {
   EXPECT_EQ(values(m->w.grad()), Values{800});
 }
 
+// An optimizer's step in the parameter's own hook, which has the sum over the replicas.
+TEST(ReduceHooks, AStepInTheBackward) {
+  for (int replicas : {1, 2, 3})
+    for (const bool one_optimizer : {false, true}) {
+      manual_seed(3);
+      SmallConv net, twin(std::dynamic_pointer_cast<SmallConvImpl>(net->clone()));
+      DataParallel<SmallConv> dp(net, many(replicas)), plain(twin, many(replicas));
+      std::vector<optim::SGD> each;
+      each.reserve(4);
+      optim::SGD all(net->parameters(), optim::SGDOptions(0.1).momentum(0.9));
+      optim::SGD after(twin->parameters(), optim::SGDOptions(0.1).momentum(0.9));
+      for (const Tensor& p : net->parameters()) {
+        if (!one_optimizer)
+          each.emplace_back(std::vector<Tensor>{p}, optim::SGDOptions(0.1).momentum(0.9));
+        optim::SGD& its = one_optimizer ? all : each.back();
+        p.register_post_accumulate_grad_hook([&its](const Tensor&) {
+          its.step();
+          its.zero_grad();
+        });
+      }
+      for (int step = 0; step < 4; ++step) {
+        const Tensor x = randn({6, 1, 6, 6});
+        dp(x).pow(2).mean().backward();
+        plain(x).pow(2).mean().backward();
+        after.step();
+        after.zero_grad();
+      }
+      for (size_t i = 0; i < net->parameters().size(); ++i) {
+        EXPECT_FALSE(net->parameters()[i].grad().defined());
+        EXPECT_TRUE(net->parameters()[i].equal(twin->parameters()[i])) << replicas << " " << i;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace ramet

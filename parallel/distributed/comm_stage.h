@@ -106,7 +106,7 @@ class RAMET_API StageNext {
 class RAMET_API ReduceStage : public CommStage {
  public:
   /// Replaces each value of the list, which it may write into at any time, by its reduction. An
-  /// exception ends the group.
+  /// exception ends the group, as does a value of another size or dtype that it leaves or hands on.
   virtual void reduce(std::vector<StageValues>& list, const StageNext& next) = 0;
 };
 

@@ -9,7 +9,39 @@
 
 namespace ramet::distributed::detail {
 
+namespace {
+
+// What a stage, perhaps a user's, hands on, or leaves of what it was given: `like`.
+void check_values(const CommStage& stage, const char* what, const StageValues& v, int ranks,
+                  const TensorBase* like = nullptr) {
+  const Tensor& t = v.values;
+  RAMET_CHECK(t.defined(), "comm_stage", stage.description(), what, v.name,
+              "': got an undefined tensor");
+  RAMET_CHECK(t.scalar_type() == kFloat && t.is_contiguous() &&
+                  (!like || (same_sizes(t, *like) && t.device() == like->device())),
+              "comm_stage", stage.description(), what, v.name, "': got ", describe(t),
+              ", expected contiguous float32",
+              like ? ramet::detail::join(like->sizes(), " on ", like->device()) : "");
+  RAMET_CHECK(v.present_on.size() == static_cast<size_t>(ranks), "comm_stage", stage.description(),
+              what, v.name, "': present_on: got ", v.present_on.size(),
+              " entries, expected one for each of ", ranks, " ranks");
+}
+
+void run_stage(ReduceStage& stage, std::vector<StageValues>& list, const StageNext& rest) {
+  const std::vector<StageValues> given = list;
+  stage.reduce(list, rest);
+  RAMET_CHECK(list.size() == given.size(), "comm_stage", stage.description(), ": left ",
+              list.size(), " values, expected the ", given.size(), " that it was given");
+  for (size_t i = 0; i < list.size(); ++i)
+    check_values(stage, ": left as '", list[i], rest.size(), &given[i].values);
+}
+
+}  // namespace
+
 void StageChain::reduce(std::vector<StageValues>& list) const {
+  if (at_ > 0)
+    for (const StageValues& v : list)
+      check_values(*run_.stages[at_ - 1], ": handed on '", v, size());
   const auto me = static_cast<size_t>(rank());
   const auto numbers = [&](const auto& bytes_of) {
     uint64_t sum = 0;
@@ -31,7 +63,7 @@ void StageChain::reduce(std::vector<StageValues>& list) const {
     bytes_[at_].after += numbers([&](int64_t n) { return format->bytes(n); });
   }
   const StageChain rest(channel_, run_, bytes_, at_ + 1, std::move(formats));
-  if (auto* reduces = dynamic_cast<ReduceStage*>(stage)) reduces->reduce(list, rest);
+  if (auto* reduces = dynamic_cast<ReduceStage*>(stage)) run_stage(*reduces, list, rest);
   else rest.reduce(list);
 }
 

@@ -71,6 +71,31 @@ TEST(Stages, ThatCallTheirGroupOrThrowAnything) {
   expect_stage_error<ThrowsANumber>("threw what is no std::exception");
 }
 
+// What a stage leaves, or hands on, is looked at before it is used.
+template <int kind> struct Spoils final : ReduceStage {
+  std::string description() const override { return "spoils"; }
+  bool lossless() const override { return true; }
+  void reduce(std::vector<StageValues>& list, const StageNext& next) override {
+    if (kind == 0) list[0].values = Tensor();
+    if (kind == 1) list[0].values = list[0].values.to(kDouble);
+    if (kind == 2) list[0].values = list[0].values.view({2, 2}).t();
+    if (kind == 3) list[0].present_on.pop_back();
+    next.reduce(list);
+    if (kind == 4) list[0].values = Tensor();
+    if (kind == 5) list[0].values = ones({3});
+    if (kind == 6) list.pop_back();
+  }
+};
+TEST(Stages, ThatSpoilTheValues) {
+  expect_stage_error<Spoils<0>>("[comm_stage] spoils: handed on 'w0': got an undefined tensor");
+  expect_stage_error<Spoils<1>>("[comm_stage] spoils: handed on 'w0': got float64[4]");
+  expect_stage_error<Spoils<2>>("[comm_stage] spoils: handed on 'w0': got float32[2, 2]");
+  expect_stage_error<Spoils<3>>("[comm_stage] spoils: handed on 'w0': present_on: got 1 entries");
+  expect_stage_error<Spoils<4>>("[comm_stage] spoils: left as 'w0': got an undefined tensor");
+  expect_stage_error<Spoils<5>>("[comm_stage] spoils: left as 'w0': got float32[3]");
+  expect_stage_error<Spoils<6>>("[comm_stage] spoils: left 0 values, expected the 1 that");
+}
+
 // Bytes upside down: another wire format, and nothing lost.
 struct Inverted final : WireFormat {
   std::string description() const override { return "inverted"; }

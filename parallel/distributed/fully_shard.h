@@ -21,7 +21,9 @@
 // the last gradient of a group has come its memory goes, and the gradients are reduced to the
 // ranks' shards while the rest of the backward runs. They are added to the shards' gradients when
 // the whole backward has succeeded on this rank: one that fails leaves gradients as they were, and
-// ends the groups, so that no rank waits for the others. What is gathered ahead, what stays, and
+// ends the groups, so that no rank waits for the others. A shard's own hooks run then, with the
+// reduced gradient: register_post_accumulate_grad_hook() on what parameters() gives is the place
+// for an optimizer's step inside the backward. What is gathered ahead, what stays, and
 // which backwards wait for their reductions can be set: FullyShardHandle.
 //
 // Who asks for the values of a parameter while it is sharded gets an Error that says so: a direct

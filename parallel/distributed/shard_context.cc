@@ -266,8 +266,15 @@ void ShardContext::settle() {
       for (const ShardGroup::Unit& unit : p.group->units)
         if (unit.piece.defined()) unit.reducing.wait();
     }
-    const std::vector<Pending> parts = std::exchange(pending_, {});
-    for (const Pending& p : parts) p.group->deliver(flags_.data_ptr<bool>() + p.first);
+    // All of them before a hook of one runs: it may be an optimizer's step and its zero_grad(),
+    // which does not mean the others.
+    std::vector<ShardGroup::Reduced> reduced;
+    for (const Pending& p : std::exchange(pending_, {}))
+      p.group->take_reduced(flags_.data_ptr<bool>() + p.first, reduced);
+    for (auto& [leaf, gradient] : reduced) {
+      leaf->run_hooks(gradient, 0);
+      leaf->apply(&gradient, nullptr);
+    }
   } catch (...) {
     give_up("a reduction failed on this rank");
     throw;

@@ -159,7 +159,7 @@ void ShardGroup::add_presence(std::vector<bool>& present) const {
   }
 }
 
-void ShardGroup::deliver(const bool* present) {
+void ShardGroup::take_reduced(const bool* present, std::vector<Reduced>& out) {
   const NoGradGuard off;
   const int me = lanes.gather->rank(), ranks = lanes.ranks();
   for (Unit& unit : units) {
@@ -183,9 +183,8 @@ void ShardGroup::deliver(const bool* present) {
       AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
       if (leaf->mark == AccumulateGrad::kZeroed) continue;  // meanwhile
       const int64_t n = m.shard.numel();
-      Tensor g = n ? piece_of(piece, unit.layout.place(i, me), {n}) : unit.zeros(0);
-      leaf->run_hooks(g, 0);
-      leaf->apply(&g, nullptr);
+      out.push_back({autograd::NodePtr(leaf),
+                     n ? piece_of(piece, unit.layout.place(i, me), {n}) : unit.zeros(0)});
     }
   }
 }

@@ -139,8 +139,13 @@ class ShardGroup final : public autograd::ReduceBucket,
   void finish_reduction();
   /// For each member that is reduced, in order: has this rank a part in it?
   void add_presence(std::vector<bool>& present) const;
-  /// As many entries, of what all ranks have together.
-  void deliver(const bool* present);
+  /// What a shard gets.
+  struct Reduced {
+    autograd::NodePtr leaf;
+    Tensor gradient;
+  };
+  /// As many entries, of what all ranks have together: appends what has come of them.
+  void take_reduced(const bool* present, std::vector<Reduced>& out);
   void drop_gradients();
 
  private:

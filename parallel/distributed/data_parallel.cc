@@ -281,6 +281,14 @@ bool DdpCore::sync() const { return reducer_->sync(unit_); }
 void DdpCore::set_rows(std::optional<int64_t> rows) { reducer_->set_rows(unit_, rows); }
 std::vector<std::string> DdpCore::unused() const { return reducer_->unused(); }
 StepTimeline DdpCore::last_step() const { return reducer_->last_step(); }
+unsigned DdpCore::register_hook(PostSyncHook hook) {
+  RAMET_CHECK(hook, "register_post_sync_hook", "got an empty function");
+  return reducer_->add_hook(unit_, std::move(hook));
+}
+void DdpCore::remove_hook(unsigned id) {
+  RAMET_CHECK(reducer_->remove_hook(unit_, id), "remove_post_sync_hook", "got ", id,
+              ", expected a number that a registration returned");
+}
 CommStages& DdpCore::stages() const { return reducer_->stages(); }
 void DdpCore::register_stage(const std::shared_ptr<CommStage>& stage) {
   reducer_->register_stage(stage);

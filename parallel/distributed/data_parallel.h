@@ -18,11 +18,18 @@
 // not use is passed over in the sum, and gets the others' gradient; what no rank used keeps the
 // gradient it has. When backward() returns all gradients are there.
 //
-// Every rank runs the same number of backwards, but for join(). Hooks see the gradient of this
-// rank. With gradient synchronisation off (no_sync) gradients accumulate on the rank, and the first
-// synchronised backward reduces all of what has accumulated. A backward that throws ends the group,
-// so that no rank waits for the others. Parameters may be frozen and thawed between steps, by all
-// ranks alike: where they differ the step ends with an error that names them.
+// Hooks of a parameter see what this backward brought to it on this rank, before the reduction, and
+// what they leave is reduced: a gradient that a hook drops is none on this rank, one that it puts
+// there, of the parameter's size, dtype and device, counts as its own. Until the backward ends a
+// gradient that is on its way is an Error for those who look; what they have kept stays as it was.
+// Gradients of before that all ranks have already are put aside meanwhile. With the reduced
+// gradients come the hooks of register_post_sync_hook().
+//
+// Every rank runs the same number of backwards, but for join(). With gradient synchronisation off
+// (no_sync) gradients accumulate on the rank, and the first synchronised backward reduces all of
+// what has accumulated. A backward that throws ends the group, so that no rank waits for the
+// others. Parameters may be frozen and thawed between steps, by all ranks alike: where they differ
+// the step ends with an error that names them.
 //
 // Forwards in training mode: batch norms merge the statistics of all ranks' replicas, or normalise
 // with them (nn::convert_sync_batchnorm); other buffers that were written follow their policy over
@@ -123,6 +130,10 @@ struct DdpOptions {
   std::string name = "ddp";
 };
 
+/// With the full name of a parameter within its module, and the parameter, whose grad() is what all
+/// ranks have now.
+using PostSyncHook = std::function<void(const std::string& name, const Tensor& parameter)>;
+
 namespace detail {
 
 class BufferSync;
@@ -186,6 +197,8 @@ class RAMET_API DdpCore {
   bool sync() const;
   std::vector<std::string> unused() const;
   StepTimeline last_step() const;
+  unsigned register_hook(PostSyncHook hook);
+  void remove_hook(unsigned id);
   CommStages& stages() const;
   void register_stage(const std::shared_ptr<CommStage>& stage);
   BucketPlan plan() const;
@@ -280,12 +293,22 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   /// Their state, for checkpoints, and what they saved.
   CommStages& comm_stages() { return core_.stages(); }
   const CommStages& comm_stages() const { return core_.stages(); }
-  /// Parameters that no rank used in the last synchronised backward, by name.
+  /// Parameters that no rank used in the last synchronised backward, or whose gradients hooks
+  /// dropped on all that did, by name.
   std::vector<std::string> unused_parameters() const { return core_.unused(); }
   /// Where the time of this rank's last synchronised backward went: of the last one that ended
   /// well, not of a part that this rank had in the others' steps (join). Any thread; while a
   /// backward ends, when that is over.
   StepTimeline last_step() const { return core_.last_step(); }
+  /// Called at the end of each synchronised backward, once for each parameter that any rank has a
+  /// gradient of, with what all of them have: the place for an optimizer's step inside the
+  /// backward. One order on all ranks, without grad mode, nothing of this module being under way. A
+  /// hook that throws ends the group, as a backward does. Returns a number for
+  /// remove_post_sync_hook(), which is an Error where there is no such hook.
+  unsigned register_post_sync_hook(PostSyncHook hook) {
+    return core_.register_hook(std::move(hook));
+  }
+  void remove_post_sync_hook(unsigned hook) { core_.remove_hook(hook); }
   /// The buckets, for checkpoints, and those of a checkpoint: collective, between steps; every
   /// parameter once, with those of its dtype and device.
   BucketPlan plan() const { return core_.plan(); }

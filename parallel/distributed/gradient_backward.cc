@@ -172,42 +172,6 @@ void GradientReducer::launch_next() {
   }
 }
 
-// Where the gradient of a leaf that has none may be written.
-Tensor GradientReducer::place_of(const Leaf& leaf) {
-  const Tensor& where = leaf.sink->where;
-  return where.defined() && where.unique() ? where.shallow() : empty_like(leaf.tensor.detach());
-}
-
-// After the leaves have what this rank can give them.
-void GradientReducer::take(Bucket& b) {
-  for (Member& m : b.members) {
-    const Leaf& leaf = *leaves_[m.leaf];
-    AccumulateGrad& sink = *leaf.sink;
-    const std::lock_guard its(sink.mutex);
-    if (!m.reached && sink.grad.defined()) {  // of before
-      if (sink.mark == common) {
-        m.before = std::exchange(sink.grad, Tensor());
-      } else {
-        check_collected(leaf);
-        m.reached = m.old = true;
-      }
-    }
-    if (m.reached && weighs() && rows() == 0) {  // a mean over no rows is not a number
-      m.reached = false;
-      sink.grad = Tensor();
-    }
-    if (const ScalarType sent = sent_as(leaf); sent != leaf.tensor.scalar_type()) {
-      if (m.wide.defined() && m.as_accumulated.is(sink.grad)) m.sent = std::move(m.wide);
-      else
-        m.sent = m.reached ? sink.grad.detach().to(sent) : empty_like(leaf.tensor.detach(), sent);
-      continue;
-    }
-    if (m.reached) m.sent = sink.grad;
-    else m.sent = place_of(leaf);
-    if (m.sent->node) m.sent = m.sent.detach();
-  }
-}
-
 void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   b.report = std::make_shared<MemberReport>();
   if (b.members.empty()) return;
@@ -242,8 +206,18 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
 }
 
 // The reduced gradients become the leaves'.
-void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
+void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused,
+                             std::vector<Synchronised>& synchronised) {
   const double divisor = divisor_after(*b.report);
+  for (const Member& m : b.members) {
+    const Leaf& leaf = *leaves_[m.leaf];
+    const std::lock_guard its(leaf.sink->mutex);
+    if (!leaf.sink->grad.defined()) continue;
+    abort("a gradient was written on this rank while it was being reduced");
+    fail("ddp", "the gradient of '", leaf.name,
+         "' was set, or added to, while the ranks reduced it: expected that in a hook of its own "
+         "parameter, or after this backward");
+  }
   for (size_t i = 0; i < b.members.size(); ++i) {
     Member& m = b.members[i];
     const Leaf& leaf = *leaves_[m.leaf];
@@ -253,12 +227,16 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused) {
       if (divisor != 1) m.sent.div_(divisor);
       if (m.sent.scalar_type() != leaf.tensor.scalar_type()) {  // rounded once, here
         const Tensor wide = std::exchange(m.sent, Tensor());
-        leaf.sink->grad = Tensor();  // this rank's own; most often its memory is the place
         m.sent = place_of(leaf);
         m.sent.copy_(wide);
       }
       leaf.sink->grad = std::move(m.sent);
       if (m.before.defined()) leaf.sink->grad = m.before.add_(leaf.sink->grad);
+      if (!hooks_.empty()) {
+        // Before the name within the unit stands the unit's number, but for the first one.
+        const size_t prefix = leaf.unit ? std::to_string(leaf.unit).size() + 1 : 0;
+        synchronised.push_back({leaf.unit, leaf.name.substr(prefix), leaf.tensor});
+      }
     } else {
       unused.push_back(leaf.name);
       if (m.before.defined()) leaf.sink->grad = std::move(m.before);
@@ -279,16 +257,22 @@ void GradientReducer::take_back(Bucket& b) {
   }
 }
 
-void GradientReducer::end(bool failed) {
+void GradientReducer::end(bool failed) { run_hooks(reduce_all(failed)); }
+
+std::vector<GradientReducer::Synchronised> GradientReducer::reduce_all(bool failed) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
+  std::vector<Synchronised> synchronised;
   task_ = nullptr;
   leaders().end(group_.get(), this);
   struct Last {
     GradientReducer& its;
     ~Last() { its.drop_removed(); }
   } const last{*this};
-  if (!syncing_) return buckets_.clear();
+  if (!syncing_) {
+    buckets_.clear();
+    return {};
+  }
   StepTimeline timeline;
   timeline.backward = seconds_at(Clock::now());
   std::exception_ptr error;
@@ -311,7 +295,7 @@ void GradientReducer::end(bool failed) {
         wait_for(b);
         for (double note : b.report->notes) early = early || (throw_early_ && note < 0);
         if (!failed && !early) {
-          finish(b, unused);
+          finish(b, unused, synchronised);
           continue;
         }
       } catch (...) {
@@ -327,7 +311,7 @@ void GradientReducer::end(bool failed) {
   }
   buckets_.clear();
   unused_ = std::move(unused);
-  if (failed) return;
+  if (failed) return {};
   stages_.step_done(error != nullptr);
   if (error) explain(error);
   if (early)
@@ -337,6 +321,7 @@ void GradientReducer::end(bool failed) {
   agree_on_order();
   timeline.step = stages_.step();
   last_step_ = std::move(timeline);
+  return synchronised;
 }
 
 }  // namespace ramet::distributed::detail

@@ -113,6 +113,7 @@ void GradientReducer::remove(size_t unit) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(units_[unit].removed, true)) return;
   units_[unit].on_failure = nullptr;
+  std::erase_if(hooks_, [unit](const UnitHook& h) { return h.unit == unit; });
   // In a backward the other ranks wait for its gradients, and the walk calls its leaves' hooks.
   if (!task_) drop_removed();
 }

@@ -64,6 +64,10 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   void joins(autograd::GraphTask& task, const Forward& forward);
   std::vector<std::string> unused() const;
   StepTimeline last_step() const;
+  /// Of a unit, from the next backward on. They may add and remove hooks.
+  unsigned add_hook(size_t unit, PostSyncHook hook);
+  /// False if the unit has no such hook.
+  bool remove_hook(size_t unit, unsigned id);
   CommStages& stages() { return stages_; }
   void register_stage(const std::shared_ptr<CommStage>& stage);
 
@@ -134,7 +138,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   };
   struct Member {
     size_t leaf = 0;
-    bool reached = false;   // has a gradient of this backward, or one that no rank has seen yet
+    bool reached = false;   // this backward has come; from take() on: there is a gradient to reduce
     bool old = false;       // what it had before this backward is part of it
     bool timed = false;     // is in the bucket's times
     Tensor wide;            // in float32, what it has
@@ -177,18 +181,29 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   void accumulated(size_t leaf);
   void begin(bool with_sync);
   Member* member_of(size_t leaf);
-  void take(Bucket& bucket);                              // what this rank gives
+  void take(Bucket& bucket);  // what this rank gives
+  void check_taken(const Leaf& leaf) const;
+  void give_own_memory(Member& member) const;
   void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
   bool may_grow(const Bucket& bucket) const;
   void launch_next();  // while the backward runs: where this reducer leads
+  // A leaf that all ranks have a gradient of now, for its unit's hooks.
+  struct Synchronised {
+    size_t unit;
+    std::string name;
+    Tensor leaf;
+  };
   void end(bool failed);
+  std::vector<Synchronised> reduce_all(bool failed);
+  void run_hooks(const std::vector<Synchronised>& leaves);
   // Note [Step timeline]: step_timeline.cc.
   double seconds_at(Clock::time_point t) const;  // since the backward began
   void came(size_t leaf, size_t parts);
   void has_come(Bucket& bucket, Member& member);
   void wait_for(Bucket& bucket) const;
   void take_back(Bucket& bucket);
-  void finish(Bucket& bucket, std::vector<std::string>& unused);
+  void finish(Bucket& bucket, std::vector<std::string>& unused,
+              std::vector<Synchronised>& synchronised);
   double divisor_before() const;
   double divisor_after(const MemberReport& report) const;
 
@@ -209,6 +224,13 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   std::vector<std::string> unused_;
   StepTimeline last_step_;
   uint64_t forwards_ = 0;
+  struct UnitHook {
+    size_t unit;
+    unsigned id;
+    std::shared_ptr<const PostSyncHook> call;
+  };
+  std::vector<UnitHook> hooks_;  // in order of registration
+  unsigned last_hook_ = 0;
 
   // The plan.
   std::vector<size_t> order_;  // of all leaves, the first to be reduced first

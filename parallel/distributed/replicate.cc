@@ -286,6 +286,10 @@ std::vector<std::string> ReplicateHandle::unused_parameters() const {
 }
 StepTimeline ReplicateHandle::last_step() const { return state_->core.last_step(); }
 BucketPlan ReplicateHandle::plan() const { return state_->core.plan(); }
+unsigned ReplicateHandle::register_post_sync_hook(PostSyncHook hook) {
+  return state_->core.register_hook(std::move(hook));
+}
+void ReplicateHandle::remove_post_sync_hook(unsigned hook) { state_->core.remove_hook(hook); }
 void ReplicateHandle::set_plan(const BucketPlan& plan) { state_->core.set_plan(plan); }
 void ReplicateHandle::join(const std::function<void()>& loop, const JoinOptions& options) {
   state_->core.join(loop, options);

@@ -56,6 +56,9 @@ class RAMET_API ReplicateHandle {
   std::vector<std::string> unused_parameters() const;
   /// As DistributedDataParallel's; of all modules that share the reducer.
   StepTimeline last_step() const;
+  /// As DistributedDataParallel's; of this module's parameters, by their names within it.
+  unsigned register_post_sync_hook(PostSyncHook hook);
+  void remove_post_sync_hook(unsigned hook);
   /// As DistributedDataParallel's; over all modules that share the reducer.
   BucketPlan plan() const;
   void set_plan(const BucketPlan& plan);

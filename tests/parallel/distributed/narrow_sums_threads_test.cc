@@ -169,6 +169,26 @@ TEST(NarrowSums, AHookAfterTheAccumulation) {
   });
 }
 
+// In float32 there is nothing either of what a hook has dropped.
+TEST(NarrowSums, AHookThatDropsTheGradient) {
+  for (const bool on_all : {false, true})
+    with_groups(2, seconds(60), [on_all](const Group& g) {
+      Scale net;
+      net->to(kBFloat16);
+      DistributedDataParallel<Scale> ddp(net, g, sum_over_four());
+      net->w.register_post_accumulate_grad_hook([&](const Tensor& p) {
+        if (on_all || g->rank() == 0) p.mutable_grad().reset();
+      });
+      for (int step = 0; step < 2; ++step) {
+        net->zero_grad();
+        ddp(ones({2, 1}, kBFloat16)).sum().backward();
+        ASSERT_EQ(net->w.grad().defined(), !on_all);
+        if (on_all) continue;
+        EXPECT_EQ(net->w.grad().to(kDouble).item<double>(), 2);
+      }
+    });
+}
+
 // A rank without inputs takes part in the same dtype.
 TEST(NarrowSums, Join) {
   with_groups(2, seconds(60), [](const Group& g) {

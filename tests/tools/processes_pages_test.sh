@@ -40,6 +40,7 @@ for page in "$@"; do
     gpus) CUDA_VISIBLE_DEVICES='' pair '0 no GPU' '1 no GPU' ;;
     recompute) pair '0 kept for backward: .* gradients are the same' ;;
     replicate) pair '0 over 2 ranks: head.bias' '0 step 60: loss of rank 0 ' ;;
+    step_in_backward) pair '0 step 30: loss of rank 0 ' ;;
     tensor_parallel)
       pair '0 process 0 of 2: weight of the first layer 48 x 16' '1 process 1 of 2: weight of the first layer 48 x 16'
       ;;

@@ -259,6 +259,7 @@ Tensor normal(double mean, double std, IntArrayRef size, std::optional<Generator
 }
 Tensor normal(const Tensor& mean, double std, std::optional<Generator> generator) {
   check_floating("normal", mean);
+  check_std("normal", std);
   return normal(mean, full({}, std, TensorOptions(mean.scalar_type()).device(mean.device())),
                 std::move(generator));
 }
@@ -271,6 +272,11 @@ Tensor normal(const Tensor& mean, const Tensor& std, std::optional<Generator> ge
   check_floating("normal", mean);
   check_floating("normal", std);
   NoGradGuard no_grad;
+  const Tensor negative = std.lt(0);
+  constexpr const char* kWhat = "expects all elements of std >= 0.0";
+  if (std.is_cpu() && !capture::active())
+    RAMET_CHECK(!negative.any().item<bool>(), "normal", kWhat, ": got ", describe(std));
+  else report_where("normal", negative, kWhat);
   Tensor t = pointwise_result("normal", result_type(mean, std), mean, &std);
   normal_into(t, 0, 1, given(generator));
   return t.mul_(std).add_(mean);

@@ -99,6 +99,29 @@ TEST(RandomFronts, NormalWithTensors) {
   EXPECT_FALSE(normal(mean.clone().requires_grad_(), std).requires_grad());
 }
 
+TEST(RandomFronts, ARefusedDrawLeavesTheGenerator) {
+  const Tensor x = ones({4}), whole = ones({4}, kLong);
+  const auto offset = [] { return default_generator(Device(kCPU, 0)).get_state().offset; };
+  const uint64_t before = offset();
+  EXPECT_THROW(normal(x, -1.), Error);
+  EXPECT_THROW(normal(x, -x), Error);
+  EXPECT_THROW(normal(0., -x), Error);
+  EXPECT_THROW(normal(x, ones({3})), Error);
+  EXPECT_THROW(x.clone().normal_(0, -1), Error);
+  EXPECT_THROW(x.clone().uniform_(2, 1), Error);
+  EXPECT_THROW(x.clone().exponential_(-1), Error);
+  EXPECT_THROW(x.clone().random_(5, 1), Error);
+  EXPECT_THROW(x.clone().bernoulli_(x * 2), Error);
+  EXPECT_THROW(bernoulli(x, 2.), Error);
+  EXPECT_THROW(bernoulli(x * 2), Error);
+  EXPECT_THROW(multinomial(x, 9), Error);
+  EXPECT_THROW(randint(5, 1, {2}), Error);
+  EXPECT_THROW(randperm(-1), Error);
+  EXPECT_THROW(dropout(whole, 0.5, true), Error);
+  EXPECT_THROW(dropout(x, 2, true), Error);
+  EXPECT_EQ(offset(), before);
+}
+
 TEST(RandomFronts, BernoulliFollowsItsProbabilities) {
   manual_seed(5);
   const Tensor p = tensor({0., 1., 0.5}).expand({1000, 3});

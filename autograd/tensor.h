@@ -167,8 +167,9 @@ class RAMET_API Tensor : public TensorBase {
   /// Called with each gradient of this tensor before it goes on; a hook may return a replacement.
   /// Returns a handle. F: void(Tensor) or Tensor(Tensor).
   template <class F> unsigned register_hook(F&& hook) const;
+  /// Of either kind. An Error where this tensor has no such hook (any more).
   void remove_hook(unsigned handle) const;
-  /// Called with this leaf after a gradient was added into its grad().
+  /// Called with this leaf after a gradient was added into its grad(). Returns a handle.
   unsigned register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
   /// Shares memory and versions, cut off from the graph.
   Tensor detach() const;

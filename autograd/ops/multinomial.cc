@@ -51,8 +51,9 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
           u.stream(), {static_cast<const double*>(sums.ptr()), static_cast<const double*>(u.ptr()),
                        static_cast<int64_t*>(chosen.ptr()), rows, n, samples});
   } else {
-    // -log(1 - u) / p >= 0, whose order is that of its bits; infinite where p is 0.
-    const Tensor wait = u.neg().log1p().neg().div(p).masked_fill(p.le(0), INFINITY);
+    // -log(1 - u) / p >= 0, whose order is that of its bits. Where p is 0 it is NaN, whose bits are
+    // behind those of infinity, which a small p may have.
+    const Tensor wait = u.neg().log1p().neg().div(p).masked_fill(p.le(0), NAN);
     chosen = sorted_positions(wait.view(kLong)).narrow(1, 0, samples).contiguous();
   }
   return self.dim() == 2 ? chosen : chosen.reshape({samples});

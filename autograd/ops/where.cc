@@ -115,10 +115,15 @@ double bound(const Bound& b, double otherwise, ScalarType dtype) {
 }
 
 auto clamp_gradient(const Tensor& x, const Bound& low, const Bound& high) {
+  // For the kernel an infinite bound is none; one that was given stops what lies on it.
   const ScalarType dtype = x.scalar_type();
-  return [sx = save(x), low = bound(low, -INFINITY, dtype), high = bound(high, INFINITY, dtype),
-          dtype](const Node& self, const Tensor& g) {
-    return clamp_backward(g, sx.get(self), low, high).to(dtype);
+  const double from = bound(low, -INFINITY, dtype), to = bound(high, INFINITY, dtype);
+  const bool stops_low = low && from == -INFINITY, stops_high = high && to == INFINITY;
+  return [sx = save(x), from, to, stops_low, stops_high, dtype](const Node& self, const Tensor& g) {
+    Tensor dx = clamp_backward(g, sx.get(self), from, to);
+    if (stops_low) dx = dx.masked_fill(sx.get(self).gt(-INFINITY).logical_not(), 0);
+    if (stops_high) dx = dx.masked_fill(sx.get(self).lt(INFINITY).logical_not(), 0);
+    return dx.to(dtype);
   };
 }
 const char* clamp_node(const Bound& low, const Bound& high) {

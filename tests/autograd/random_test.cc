@@ -171,6 +171,9 @@ TEST(RandomFronts, Multinomial) {
   }
   EXPECT_NEAR(first / 2000, 0.6, 0.055);
   EXPECT_EQ(values(multinomial(tensor({-0., 1.}), 1)), (V{1})) << "-0 is no probability either";
+  for (int i = 0; i < 20; ++i)  // -log(1 - u) / 1e-310 is infinite: it is chosen before a 0
+    EXPECT_EQ(values(multinomial(full({2}, 1e-310, kDouble).mul(tensor({0., 1.}).to(kDouble)), 1)),
+              (V{1}));
   EXPECT_EQ(multinomial(ones({3, 4}), 2).sizes(), (IntArrayRef{3, 2}));
   EXPECT_NE(error_of([&] { multinomial(weights, 4); }).find("not enough non-negative category"),
             std::string::npos);

@@ -1,4 +1,7 @@
 // What ./tools/compare_torch found: where LibTorch was right.
+#include <cmath>
+#include <limits>
+
 #include "autograd/autograd.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/index.h"
@@ -18,6 +21,22 @@ TEST(TorchFindings, SecondDerivativeOfBinaryCrossEntropyAtZero) {
   const Tensor loss = binary_cross_entropy_with_logits(x, t, {}, p, Reduction::Sum);
   const Tensor dt = autograd::grad({loss}, {t}, {}, true, true)[0];
   expect_values(autograd::grad({dt}, {x})[0], {-2});
+}
+
+// An infinite bound that was given is one: what lies on it has no gradient. No bound has no such
+// element.
+TEST(TorchFindings, AnInfiniteBoundOfClampIsABound) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const auto gradient = [&](std::optional<Scalar> low, std::optional<Scalar> high) {
+    const Tensor x = leaf({-inf, 1, 5, inf, nan});
+    return autograd::grad({x.clamp(low, high)}, {x}, {full({5}, 2, kDouble)})[0];
+  };
+  expect_values(gradient(-inf, 5), {0, 2, 0, 0, 0});
+  expect_values(gradient(std::nullopt, 5), {2, 2, 0, 0, 0});
+  expect_values(gradient(0, inf), {0, 2, 2, 0, 0});
+  expect_values(gradient(0, std::nullopt), {0, 2, 2, 2, 0});
+  expect_values(gradient(-inf, inf), {0, 2, 2, 0, 0});
+  expect_values(gradient(nan, 5), {0, 0, 0, 0, 0});
 }
 
 TEST(TorchFindings, SqueezeRefusesADimensionTwice) {

@@ -12,6 +12,7 @@ namespace ramet {
 /// input [n, c, h, w] or [c, h, w], weight [o, c / groups, kh, kw], bias [o] or undefined. A list
 /// of one number stands for both dimensions. Output extents: (in + 2 padding - dilation (k - 1) -
 /// 1) / stride + 1.
+/// Padding, dilation and stride may be any numbers; taps that meet no pixel cost nothing.
 ///
 /// On a CPU the result may lie channels-last in memory; Note [Internal layout] in autograd/layout.h
 /// says why nobody sees it.

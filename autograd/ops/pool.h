@@ -2,7 +2,8 @@
 // c, h, w] or [c, h, w] (1d: [n, c, l] or [c, l]); every dtype but bool. A list of one number
 // stands for both dimensions, an empty stride for the kernel size. Output extents: floor (ceil with
 // ceil_mode) of (in + 2 padding - dilation (k - 1) - 1) / stride, plus 1; with ceil_mode no window
-// starts in the padding on the right.
+// starts in the padding on the right. What of a window lies outside costs nothing, however large
+// the numbers are; extent and padding have to add up to an int64.
 #pragma once
 #include <optional>
 #include <tuple>

@@ -1,11 +1,10 @@
 // Paddings, dilations, strides and kernels far larger than the image: what no tap meets costs
 // nothing, and no number wraps.
-#include "tests/autograd/fuzz_windows.h"
-
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "runtime/allocator.h"
 #include "tests/autograd/derivatives.h"
+#include "tests/autograd/fuzz_windows.h"
 
 namespace ramet {
 namespace {

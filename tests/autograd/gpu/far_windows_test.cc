@@ -1,8 +1,7 @@
 // Paddings, dilations, strides and kernels far larger than the image, on a GPU: no number wraps,
 // and nobody walks over what lies outside.
-#include "tests/autograd/fuzz_windows.h"
-
 #include "runtime/allocator.h"
+#include "tests/autograd/fuzz_windows.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {

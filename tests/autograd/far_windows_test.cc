@@ -157,6 +157,17 @@ TEST(FarWindows, ConvolutionsTakeNoMemoryForWhatTheyDoNotMeet) {
   }
 }
 
+// Outputs further apart than the image is large: nobody goes through the pixels between them.
+TEST(FarWindows, AMillionTapsAndFewOutputs) {
+  const Tensor x = ones({1, 1, 16}).requires_grad_(), w = ones({1, 1, 1000000}).requires_grad_();
+  const Tensor y = conv1d(x, w, {}, 100000, 1000000);
+  expect_values(y, {0, 16, 16, 16, 16, 16, 16, 16, 16, 16, 16}, 0);
+  y.sum().backward();
+  expect_values(x.grad(), std::vector<double>(16, 10), 0);
+  EXPECT_EQ(w.grad().sum().item<double>(), 160);
+  EXPECT_EQ(w.grad().slice(2, 100000, 100016).sum().item<double>(), 16);
+}
+
 TEST(FarWindows, ConvolutionDerivatives) {
   using In = std::vector<Tensor>;
   const In operands = {varied_leaf({1, 2, 3, 2}, 1), varied_leaf({2, 1, 3, 2}, 2),

@@ -70,5 +70,6 @@
 #include "runtime/logging.h"
 #include "runtime/observer.h"
 #include "runtime/options.h"
+#include "runtime/print.h"
 #include "runtime/thread_local_state.h"
 #include "runtime/thread_pool.h"

@@ -102,7 +102,7 @@ class RAMET_API Tensor : public TensorBase {
   bool is_view() const { return p_->base != nullptr; }
   bool is_nonzero() const;
   std::string toString() const;
-  /// Prints as operator<< to standard output.
+  /// "[CPUFloatType [2, 3]]" and a newline to standard error, as LibTorch's.
   void print() const;
   /// How often the memory was written; an Error of an inference tensor, of which nobody counts it.
   int64_t _version() const;

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "runtime/print.h"
+#include "ramet.h"
 #include "tools/compare/print_draw.h"
 
 namespace ramet {
@@ -31,6 +31,23 @@ TEST(PrintGolden, RandomTensorsAreLibTorchs) {
                   << out.str() << "\nLibTorch's: ./tools/compare_torch --seed "
                   << compare::kPrintSeed << " --only print --draws 1 --first " << n;
   }
+}
+
+TEST(PrintGolden, WhatATensorPrintsOfItself) {
+  const Tensor x = ones({2, 3}).requires_grad_();
+  testing::internal::CaptureStderr();
+  x.print();
+  zeros({}, kLong).print();
+  Tensor().print();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "[CPUFloatType [2, 3]]\n[CPULongType []]\n[UndefinedTensor]\n");
+  std::ostringstream text;
+  text << x.options() << ' ' << x.toString() << ' ' << Tensor().toString() << ' '
+       << toString(x.scalar_type());
+  EXPECT_EQ(text.str(),
+            "TensorOptions(dtype=float, device=cpu, layout=Strided, requires_grad=false (default), "
+            "pinned_memory=false (default), memory_format=(nullopt)) CPUFloatType UndefinedType "
+            "Float");
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ Tensor div(const Tensor& a, const Tensor& b, std::optional<std::string> mode) {
 Tensor div(const Tensor& a, const Scalar& b, std::optional<std::string> mode) {
   if (!mode) return div(a, b);
   check_defined("div", a);
-  check_divisor("div", a, b, result_type(a, b));
+  RAMET_CHECK(is_floating(result_type(a, b)) || a.numel() == 0 || b.toLong() != 0, "div",
+              "ZeroDivisionError: integer division by 0");
   return without_slope(a, pointwise_fresh(rounded_kernel(*mode), a, b, result_type(a, b), 1));
 }
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return div(a, b, "floor"); }

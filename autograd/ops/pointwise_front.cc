@@ -220,23 +220,15 @@ Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type) 
   return out;
 }
 
-namespace {
-constexpr const char* kZeroDivision = "ZeroDivisionError: integer division by 0";
-}
-
-void check_divisor(const char* op, const Tensor& dividend, const Scalar& divisor,
-                   ScalarType dtype) {
-  RAMET_CHECK(is_floating(dtype) || divisor.toLong() != 0 || dividend.numel() == 0, op,
-              kZeroDivision);
-}
 void check_divisor(const char* op, const Tensor& dividend, const Tensor& divisor,
                    ScalarType dtype) {
   if (is_floating(dtype) || divisor.numel() == 0 || dividend.numel() == 0) return;
+  constexpr const char* kWhat = "ZeroDivisionError: integer division by 0";
   const TensorBase zero = TensorBase::empty(divisor.sizes(), kBool, divisor.device());
   pointwise_into(RAMET_POINTWISE(eq), zero, kLong, divisor, Scalar(0));
   if (RAMET_UNLIKELY(!zero.is_cpu() || capture::active()))
-    return report_where(op, Tensor(zero), kZeroDivision);
-  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, kZeroDivision);
+    return report_where(op, Tensor(zero), kWhat);
+  RAMET_CHECK(!std::memchr(zero.ptr(), 1, static_cast<size_t>(zero.numel())), op, kWhat);
 }
 
 }  // namespace autograd

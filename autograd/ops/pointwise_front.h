@@ -60,8 +60,6 @@ RAMET_API void prepare_out(const char* op, const Tensor& out, IntArrayRef shape,
 /// divisor has a zero. Nothing (an empty dividend) may be divided by anything.
 RAMET_API void check_divisor(const char* op, const Tensor& dividend, const Tensor& divisor,
                              ScalarType dtype);
-RAMET_API void check_divisor(const char* op, const Tensor& dividend, const Scalar& divisor,
-                             ScalarType dtype);
 
 /// The fast case of binary operations: two contiguous tensors of one shape, dtype and device.
 /// Inline and small.

@@ -241,6 +241,42 @@ TEST(CrossEntropy, Derivatives) {
   EXPECT_EQ(nll_loss(x, t).grad_fn()->name(), "NllLossBackward0");
 }
 
+// LibTorch takes positions in uint8, too, where the input has no more dimensions than [n, classes].
+TEST(CrossEntropy, TargetsOfBytes) {
+  const Tensor x = logits(), at = integers({2, 0}), bytes = at.to(kByte);
+  for (const int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
+    const Tensor a = cross_entropy_loss(x, at, {}, reduction);
+    const Tensor b = cross_entropy_loss(x, bytes, {}, reduction);
+    EXPECT_EQ(values(b), values(a));
+    EXPECT_EQ(values(autograd::grad({b.sum()}, {x})[0]), values(autograd::grad({a.sum()}, {x})[0]));
+    EXPECT_EQ(values(nll_loss(x, bytes, {}, reduction)), values(nll_loss(x, at, {}, reduction)));
+  }
+  EXPECT_EQ(values(nll_loss(x[0], bytes[0])), Values{-.25});
+  EXPECT_THROW(nll_loss(x, integers({0, 255}).to(kByte)), IndexError);
+  const std::string wrong = error_of([&] {
+    cross_entropy_loss(x.view({2, 3, 1}), bytes.view({2, 1}));
+  });
+  EXPECT_NE(wrong.find("expected scalar type Long but found Byte"), std::string::npos) << wrong;
+}
+
+TEST(Loss, SquaresOfTruthValuesTwiceDifferentiated) {
+  const Tensor x = leaf({.5, 2}), t = constant({1, 0}).to(kBool), c = leaf({1});
+  const Tensor loss = mse_loss(x, t, Reduction::Sum);
+  const Tensor dx = autograd::grad({loss}, {x}, {c.view(IntArrayRef())}, true, true)[0];
+  EXPECT_EQ(values(dx), (Values{-1, 4}));
+  EXPECT_EQ(values(autograd::grad({dx.sum()}, {c})[0]), Values{3});
+}
+
+// -p log sigmoid(x) + log(1 - sigmoid(x)): one of the two is infinite, the other 0.
+TEST(Loss, SlopeOfATargetBesideInfiniteLogits) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double p : {.5, 1., 2.}) {
+    const Tensor x = constant({inf, -inf}), t = leaf({.25, .25});
+    const Tensor loss = binary_cross_entropy_with_logits(x, t, {}, constant({p}), Reduction::None);
+    EXPECT_EQ(values(autograd::grad({loss}, {t}, {constant({1, 1})})[0]), (Values{-inf, inf})) << p;
+  }
+}
+
 TEST(CrossEntropy, ChangedTargetIsNoticed) {
   const Tensor x = logits(), t = integers({0, 1}), loss = cross_entropy_loss(x, t);
   t.fill_(2);
@@ -315,42 +351,6 @@ TEST(Loss, BinaryTargetsOfAnotherShape) {
       equal(binary_cross_entropy_with_logits(t, rows, {}, {}, Reduction::None),
             binary_cross_entropy_with_logits(t.expand({3, 4}), rows, {}, {}, Reduction::None)));
   EXPECT_THROW(binary_cross_entropy_with_logits(rows, t), Error);
-}
-
-// LibTorch takes positions in uint8, too, where the input has no more dimensions than [n, classes].
-TEST(CrossEntropy, TargetsOfBytes) {
-  const Tensor x = logits(), at = integers({2, 0}), bytes = at.to(kByte);
-  for (const int64_t reduction : {Reduction::None, Reduction::Mean, Reduction::Sum}) {
-    const Tensor a = cross_entropy_loss(x, at, {}, reduction);
-    const Tensor b = cross_entropy_loss(x, bytes, {}, reduction);
-    EXPECT_EQ(values(b), values(a));
-    EXPECT_EQ(values(autograd::grad({b.sum()}, {x})[0]), values(autograd::grad({a.sum()}, {x})[0]));
-    EXPECT_EQ(values(nll_loss(x, bytes, {}, reduction)), values(nll_loss(x, at, {}, reduction)));
-  }
-  EXPECT_EQ(values(nll_loss(x[0], bytes[0])), Values{-.25});
-  EXPECT_THROW(nll_loss(x, integers({0, 255}).to(kByte)), IndexError);
-  const std::string wrong = error_of([&] {
-    cross_entropy_loss(x.view({2, 3, 1}), bytes.view({2, 1}));
-  });
-  EXPECT_NE(wrong.find("expected scalar type Long but found Byte"), std::string::npos) << wrong;
-}
-
-TEST(Loss, SquaresOfTruthValuesTwiceDifferentiated) {
-  const Tensor x = leaf({.5, 2}), t = constant({1, 0}).to(kBool), c = leaf({1});
-  const Tensor loss = mse_loss(x, t, Reduction::Sum);
-  const Tensor dx = autograd::grad({loss}, {x}, {c.view(IntArrayRef())}, true, true)[0];
-  EXPECT_EQ(values(dx), (Values{-1, 4}));
-  EXPECT_EQ(values(autograd::grad({dx.sum()}, {c})[0]), Values{3});
-}
-
-// -p log sigmoid(x) + log(1 - sigmoid(x)): one of the two is infinite, the other 0.
-TEST(Loss, SlopeOfATargetBesideInfiniteLogits) {
-  const double inf = std::numeric_limits<double>::infinity();
-  for (const double p : {.5, 1., 2.}) {
-    const Tensor x = constant({inf, -inf}), t = leaf({.25, .25});
-    const Tensor loss = binary_cross_entropy_with_logits(x, t, {}, constant({p}), Reduction::None);
-    EXPECT_EQ(values(autograd::grad({loss}, {t}, {constant({1, 1})})[0]), (Values{-inf, inf})) << p;
-  }
 }
 
 TEST(Loss, Derivatives) {

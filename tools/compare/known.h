@@ -163,10 +163,6 @@ constexpr Known kKnown[] = {
      .shows = "gradient of",
      .reason = "no more numbers than the correction: the infinite gradient has the sign of x - "
                "mean; LibTorch's has the cotangent's"},
-    {.name = "norm of 0",
-     .cases = "norm",
-     .shows = "second gradient of",
-     .reason = "the gradient of a norm of 0 is 0 to any order; LibTorch's second is NaN"},
     {.name = "std of 0",
      .cases = "std",
      .shows = "second gradient of",

@@ -32,7 +32,7 @@ struct DataLoaderOptions {
   DataLoaderOptions(size_t batch_size) : batch_size_(batch_size) {}
 
   RAMET_ARG(size_t, batch_size) = 1;
-  /// Threads that make batches; 0: the thread that iterates.
+  /// Threads that make batches, 4096 at most; 0: the thread that iterates.
   RAMET_ARG(size_t, workers) = 0;
   /// Batches made ahead at most; 2 * workers by default.
   RAMET_ARG(std::optional<size_t>, max_jobs);

@@ -24,15 +24,16 @@ namespace ramet {
 inline constexpr int64_t kPrintLine = 80;
 
 /// Any strides; waits for whoever still writes the tensor. Stream flags, width and fill are neither
-/// used nor changed. Where a line is narrower than a number, it is as wide as one. An undefined tensor prints "[ Tensor (undefined) ]". No newline at the end.
+/// used nor changed. Where a line is narrower than a number, it is as wide as one. An undefined
+/// tensor prints "[ Tensor (undefined) ]". No newline at the end.
 RAMET_API std::ostream& print(std::ostream& out, const TensorBase& t,
                               int64_t line_size = kPrintLine);
 /// To the standard output, without a newline, as LibTorch's.
 RAMET_API void print(const TensorBase& t, int64_t line_size = kPrintLine);
 RAMET_API std::ostream& operator<<(std::ostream& out, const TensorBase& t);
 
-/// LibTorch's switch, on at first and one for all threads: off, what would be scientific prints with
-/// four decimals, in columns of the same width.
+/// LibTorch's switch, on at first and one for all threads: off, what would be scientific prints
+/// with four decimals, in columns of the same width.
 RAMET_API void set_printoption_sci_mode(bool enabled);
 
 /// "Float", "UNKNOWN_SCALAR": what operator<< prints, as LibTorch's.

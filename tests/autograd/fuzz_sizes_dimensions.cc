@@ -212,14 +212,10 @@ std::vector<SizeRow> size_rows_of_dimensions() {
   };
 }
 
-// Convolutions and pools take part.
-constexpr bool kImagesToo = false;
-
 std::vector<SizeRow> size_rows() {
   std::vector<SizeRow> all;
-  for (const auto& rows :
-       {size_rows_of_parts(), size_rows_of_views(), size_rows_of_factories(),
-        size_rows_of_dimensions(), kImagesToo ? size_rows_of_images() : std::vector<SizeRow>()})
+  for (const auto& rows : {size_rows_of_parts(), size_rows_of_views(), size_rows_of_factories(),
+                           size_rows_of_dimensions(), size_rows_of_images()})
     all.insert(all.end(), rows.begin(), rows.end());
   return all;
 }

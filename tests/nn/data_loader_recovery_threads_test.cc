@@ -88,6 +88,21 @@ TEST(DataLoaderRecovery, AStatefulDatasetIsResetWhenNobodyUsesIt) {
 }
 
 TEST(DataLoaderRecovery, APositionOfOtherDataIsRefused) {
+  const auto loader_of = [](size_t examples) {
+    return make_data_loader<samplers::SequentialSampler>(Echo(examples), DataLoaderOptions(2));
+  };
+  auto small = loader_of(6), same = loader_of(6), large = loader_of(100);
+  auto it = small->begin();
+  *it;
+  const std::string position = position_of(*small);
+  set_position(*same, position);
+  EXPECT_EQ(batches_of(*same), (std::vector<Indices>{{2, 3}, {4, 5}}));
+  const std::string error = error_of([&] { set_position(*large, position); });
+  EXPECT_NE(error.find("got 100 examples, expected 6"), std::string::npos) << error;
+  EXPECT_EQ(batches_of(*large).size(), 50u);  // as if nothing had happened
+}
+
+TEST(DataLoaderRecovery, APositionThatDoesNotFitChangesNothing) {
   const auto loader_of = [](bool drop_last) {
     return make_data_loader<samplers::RandomSampler>(Echo(5),
                                                      DataLoaderOptions(2).drop_last(drop_last));
@@ -103,6 +118,39 @@ TEST(DataLoaderRecovery, APositionOfOtherDataIsRefused) {
   EXPECT_EQ(position_of(*loader), before);
   ++at;  // goes on
   EXPECT_EQ((*at).size(), 2u);
+}
+
+/// Counts up to 5; its position is saved.
+struct Counter : datasets::StatefulDataset<Counter, size_t, size_t> {
+  std::optional<size_t> get_batch(size_t) override {
+    return next < 5 ? std::optional<size_t>(next++) : std::nullopt;
+  }
+  std::optional<size_t> size() const override { return 5; }
+  void reset() override { next = 0; }
+  void save(serialize::OutputArchive& archive) const override {
+    archive.write("next", IValue(static_cast<int64_t>(next)));
+  }
+  void load(serialize::InputArchive& archive) override {
+    IValue value;
+    archive.read("next", value);
+    next = static_cast<size_t>(value.toInt());
+  }
+  size_t next = 0;
+};
+
+TEST(DataLoaderRecovery, AStatefulDatasetMayBeShared) {
+  auto here = datasets::make_shared_dataset<Counter>(), there = here;
+  auto loader = make_data_loader(here, DataLoaderOptions(1));
+  auto it = loader->begin();
+  ++it;
+  EXPECT_EQ(*it, 1u);
+  EXPECT_EQ(there->next, 2u);  // the same data
+  const std::string position = position_of(*loader);
+  auto other = make_data_loader(datasets::make_shared_dataset<Counter>(), DataLoaderOptions(1));
+  set_position(*other, position);
+  Indices got;
+  for (size_t n : *other) got.push_back(n);
+  EXPECT_EQ(got, (Indices{2, 3, 4}));
 }
 
 }  // namespace

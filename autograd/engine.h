@@ -138,10 +138,12 @@ class GraphTask {
     std::vector<Part> parts;
   };
   struct Ready {
+    enum Kind : uint8_t { kBuckets, kLeaves, kNodes };  // earlier ones run first
+    Kind kind;
     uint64_t rank;
     Node* node;
     ReduceBucket* bucket;
-    bool operator<(const Ready& o) const { return rank > o.rank; }
+    bool operator<(const Ready& o) const { return kind != o.kind ? kind > o.kind : rank > o.rank; }
   };
   struct Lane {  // of one device
     std::vector<Ready> heap;
@@ -175,7 +177,8 @@ class GraphTask {
   const ThreadLocalState state_{};
   uint8_t share_ = 0;
   bool several_devices_ = false;
-  bool users_code_ = false;  // Node::runs_users_code() of any node
+  bool users_code_ = false;      // Node::runs_users_code() of any node
+  bool leaves_at_once_ = false;  // Note [Hooks of leaves]
   std::unordered_map<Node*, Info> info_;
   std::unordered_map<ReduceBucket*, Group> groups_;
   std::unordered_map<ReduceBucket*, bool> owned_;

@@ -138,6 +138,8 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
     }
   for (Node* n : order) {
     users_code_ = users_code_ || n->runs_users_code();
+    leaves_at_once_ =
+        leaves_at_once_ || (n->flags & Node::kSink && n->extra && !n->extra->post.empty());
     if (n->flags & Node::kInTurn) turns_.push_back(n);
     if (n->flags & Node::kFunction)
       functions_.push_back({static_cast<FunctionNode*>(n), (n->flags & Node::kInTurn) != 0});
@@ -251,9 +253,10 @@ void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
 
 // Note [Hooks of leaves]
 // A hook on what a leaf has accumulated may be an optimizer's step that drops the gradient, so that
-// no backward holds all of them at a time. Such a leaf therefore takes its gradient as soon as that
-// is complete, before anything else on its device, and not with the other leaves at the end. The
-// fast walk does not know when that is: operations on the leaf inherit kSpans.
+// no backward holds all of them at a time, and it may look at other leaves. Where there is one, all
+// leaves therefore take their gradients as soon as those are complete, before anything else on
+// their device, and not at the end. The fast walk does not know when that is: operations on the
+// leaf inherit kSpans.
 void GraphTask::ready(Node* n, Info& info, int lane) {
   if (ReduceBucket* b = n->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
@@ -268,9 +271,8 @@ void GraphTask::ready(Node* n, Info& info, int lane) {
     waiting_[static_cast<size_t>(std::ranges::find(turns_, n) - turns_.begin())] = true;
     return;
   }
-  // Note [Hooks of leaves]
-  const bool at_once = n->flags & Node::kSink && n->extra && !n->extra->post.empty();
-  push(n->device, {at_once ? 0 : info.rank, n, nullptr});
+  const bool at_once = leaves_at_once_ && n->flags & Node::kSink;
+  push(n->device, {at_once ? Ready::kLeaves : Ready::kNodes, info.rank, n, nullptr});
 }
 
 void GraphTask::left(const Ready& r) {
@@ -280,14 +282,14 @@ void GraphTask::left(const Ready& r) {
   if (!(r.node->flags & Node::kInTurn)) return;
   if (++turn_ == turns_.size() || !waiting_[turn_]) return;
   Node* const n = turns_[turn_];
-  push(n->device, {info_.find(n)->second.rank, n, nullptr});
+  push(n->device, {Ready::kNodes, info_.find(n)->second.rank, n, nullptr});
 }
 
 void GraphTask::push_group(int lane, ReduceBucket* b, Group& group) {
   // in their own order, not that of arrival: what follows is numbered from the first one's rank
   std::sort(group.members.begin(), group.members.end(),
             [](const Member& x, const Member& y) { return x.second->rank < y.second->rank; });
-  push(lane, {0, nullptr, b});
+  push(lane, {Ready::kBuckets, 0, nullptr, b});
 }
 
 void GraphTask::push(int device, Ready r) {
@@ -328,9 +330,7 @@ void GraphTask::walk(int device) {
     lock.unlock();
     // Nodes recorded by this one are numbered from its rank: their order, hence the bits of a
     // second backward, does not depend on which device was quicker.
-    const uint64_t rank = r.bucket ? members[0].second->rank
-                          : r.rank ? r.rank
-                                   : info_.find(r.node)->second.rank;
+    const uint64_t rank = r.bucket ? members[0].second->rank : r.rank;
     tls.counter = base_ + (rank << 12);
     try {
       out.clear();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "autograd/ops/conv_parts.h"
+#include "autograd/ops/conv_front.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/image_front.h"
 #include "autograd/ops/reduce.h"

@@ -49,9 +49,11 @@ grep -q '^2 overloads of LibTorch compared, 0 left out, [0-9]* differ$' "$work/o
 ! grep -q '^method' "$work/out" || { cat "$work/out"; fail "declarations that agree are not named"; }
 sed -i 's/alpha=1/alpha=2/' "$include/core/TensorBody.h"
 echo 'inline at::Tensor exp(const at::Tensor & self, int64_t more) {' >"$include/ops/exp.h"
+echo 'inline at::Tensor sqrt(const at::Tensor & self, int dim) {' >"$include/Functions.h"
 signatures >"$work/out" || true
 grep -q '^method add(Tensor other, Scalar alpha = 2)$' "$work/out" || { cat "$work/out"; fail "another default is named"; }
 grep -q '^function exp(Tensor self, int64_t more)$' "$work/out" || { cat "$work/out"; fail "a missing overload is named"; }
+grep -q '^function sqrt(Tensor self, int dim)$' "$work/out" || { cat "$work/out"; fail "one written by hand is named"; }
 
 [[ $failed -eq 0 ]] && echo "OK: the comparison runs without LibTorch, and sees what differs"
 exit $failed

@@ -104,16 +104,12 @@ def theirs(torch, functions):
     body = code((torch / "include/ATen/core/TensorBody.h").read_text())
     methods = declarations(body, rf"(?m)^  (?:const )?{RESULT} ?(?:& ?)?(\w+)\((?=[^;]*\) const)")
     found = {}
-    for name in functions:
-        header = re.sub(r"_out$|(?<=\w)_$", "", name)
-        for path in {torch / f"include/ATen/ops/{h}.h" for h in (header, name)}:
-            if path.exists():
-                for n, overloads in declarations(code(path.read_text()), rf"(?m)^inline {RESULT} (\w+)\(").items():
-                    found.setdefault(n, []).extend(overloads)
-    # Written by hand beside the generated ones: an int for the dimension of var_mean.
-    for n, overloads in declarations(code((torch / "include/ATen/Functions.h").read_text()), rf"(?m)^inline {RESULT} (\w+)\(").items():
-        if n in functions:
-            found.setdefault(n, []).extend(overloads)
+    headers = {f"ops/{h}.h" for name in functions for h in (re.sub(r"_out$|(?<=\w)_$", "", name), name)}
+    headers.add("Functions.h")  # written by hand beside the generated ones: an int for the dimension of var_mean
+    for path in (torch / "include/ATen" / header for header in sorted(headers)):
+        if path.exists():
+            for n, overloads in declarations(code(path.read_text()), rf"(?m)^inline {RESULT} (\w+)\(").items():
+                found.setdefault(n, []).extend(overloads)
     return methods, found
 
 

@@ -1,4 +1,4 @@
-#include "autograd/ops/conv_parts.h"
+#include "autograd/ops/conv_front.h"
 
 #include <algorithm>
 

@@ -121,6 +121,11 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
     ctx.to_save_.clear();
     return outputs;
   }
+  const auto is_dirty = [&dirty](const Tensor& y) {
+    return y.defined() && std::ranges::any_of(dirty, [&](const Tensor& t) { return t.is_same(y); });
+  };
+  for (const Tensor& y : outputs)
+    if (is_dirty(y)) check_inplace(name_.c_str(), y, /*records=*/true);
   // First what is saved and no result: written below, a view of it would lead back to this node.
   ctx.kept_.resize(ctx.to_save_.size());
   for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
@@ -145,11 +150,9 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
       const bool differentiable =
           is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
       const auto is_y = [&](const Tensor& t) { return t.is_same(y); };
-      if (std::ranges::any_of(dirty, is_y)) {
-        check_inplace(name_.c_str(), y);
+      if (is_dirty(y)) {
         hold();
-        rebase_history(y, this);
-        if (!y->base) y->slot = static_cast<uint32_t>(i);
+        rebase_history(y, this, static_cast<uint32_t>(i));
         kept_as = static_cast<int>(i);
       } else if (differentiable) {
         // An input handed through is another tensor with another history. A view of one (made
@@ -158,7 +161,8 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
         const auto hides = [&](const Tensor& x) {
           return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
         };
-        if (y->node || std::ranges::any_of(inputs, is_y) || std::ranges::all_of(inputs, hides))
+        if (y->node || std::ranges::any_of(inputs, is_y) ||
+            (y->base && std::ranges::all_of(inputs, hides)))
           y = y.detach();
         attach(y, this, static_cast<uint32_t>(i));
         kept_as = static_cast<int>(i);

@@ -29,8 +29,8 @@
 namespace ramet {
 namespace autograd {
 
-/// True; an Error where the history of t, which wants a gradient, cannot be made.
-RAMET_API bool can_follow(const Tensor& t);
+/// Makes the history of a view that wants a gradient now; an Error where it cannot be made.
+RAMET_API void make_history(const Tensor& view);
 
 /// Throws unless x may be written in place now: no leaf that requires grad (nor a view of one)
 /// while recording, no memory that overlaps itself, no inference tensor outside InferenceMode, no
@@ -42,7 +42,9 @@ RAMET_API void check_inplace(const char* op, const Tensor& x, bool records = fal
 template <class... T>
 void check_inplace(const char* op, const Tensor& x, const Tensor& other, const T&... others) {
   const auto wants = [](const Tensor& t) {
-    return wants_grad(t) && (RAMET_LIKELY(!t->base) || can_follow(t));
+    if (!wants_grad(t)) return false;
+    if (RAMET_UNLIKELY(t->base != nullptr)) make_history(t);
+    return true;
   };
   check_inplace(op, x, tls.grad_mode && (int{wants(other)} + ... + int{wants(others)}) != 0);
 }
@@ -50,8 +52,9 @@ void check_inplace(const char* op, const Tensor& x, const Tensor& other, const T
 /// After the write: raises the version and notes the writer for error texts.
 inline void wrote(const char* op, const Tensor& x) { x.storage_impl()->wrote(op); }
 
-/// Hangs `node` (one reference, taken over) as x's new history, through x's base where x is a view.
-RAMET_API void rebase_history(const Tensor& x, Node* node);
+/// Hangs `node` (one reference, taken over) as x's new history, through x's base where x is a view:
+/// what comes to x is the gradient of the node's `slot`.
+RAMET_API void rebase_history(const Tensor& x, Node* node, uint32_t slot = 0);
 
 template <size_t N, class F>
 void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F f) {

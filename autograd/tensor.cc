@@ -69,6 +69,8 @@ const Tensor& Tensor::requires_grad_(bool on) const {
   RAMET_CHECK(
       !p_->is(TensorImpl::kInference) || !on || tls.inference_mode, "requires_grad_",
       "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  // Not even of a view made in no_grad mode whose base has another history by now.
+  if (on && p_->base) (void)autograd::wants_grad(p_);
   AccumulateGrad* sink = is_leaf() ? grad_accumulator(p_) : nullptr;
   RAMET_CHECK(sink != nullptr, "requires_grad_",
               "you can only change requires_grad flags of leaf variables: got ", describe(*this),
@@ -269,6 +271,10 @@ void Tensor::set_data(const Tensor& new_data) const {
   p_->data = from->data;
   if (!p_->is(TensorImpl::kEmbedded) || old != p_->embedded()) old->release();
   if (p_->node && leaf_slot()) static_cast<Node*>(p_->node)->device = p_->device;
+  if (p_->base && p_->base->storage != p_->storage) {  // no view of it any more
+    p_->set(TensorImpl::kNoGradView, false);
+    const Tensor goes(std::exchange(p_->base, nullptr));
+  }
 }
 
 Tensor Tensor::_base() const {

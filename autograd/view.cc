@@ -163,7 +163,7 @@ Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_
   TensorImpl* base = x->base && !leaf_that_requires(x.impl()) ? x->base : x.impl();
   add_ref(base->refs);
   v->base = base;
-  v->generation = base->generation;
+  v->generation = generation_of(base);
   v->flags |= tls.grad_mode ? x->flags & TensorImpl::kNoGradView : TensorImpl::kNoGradView;
   return v;
 }
@@ -187,10 +187,7 @@ void refuse_inference_leaf(const TensorImpl* t) {
        IntArrayRef(t->sizes(), t->rank));
 }
 
-bool can_follow(const Tensor& t) {
-  release(edge_of(t.impl()).node);
-  return true;
-}
+void make_history(const Tensor& view) { release(edge_of(view.impl()).node); }
 
 Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
   Tensor v(base.view_impl(sizes, strides, offset));
@@ -217,7 +214,7 @@ static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
     add_ref(view->refs);
     const Tensor base(view->base), v(view);
     const Tensor fresh = [&] {
-      EnableGradGuard on;
+      const InferenceMode normal(false);  // grad mode alone stays off inside of it
       return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
     }();
     old.push_back(std::exchange(view->node, std::exchange(fresh->node, nullptr)));
@@ -295,24 +292,25 @@ void check_inplace(const char* op, const Tensor& x, bool records) {
 
 namespace {
 
-void hang(TensorImpl* t, Node* node) {  // takes the reference
+void hang(TensorImpl* t, Node* node, uint32_t slot) {  // takes the reference
   auto* old = static_cast<Node*>(std::exchange(t->node, node));
-  move_retained(old, t->slot, node, 0);
-  t->slot = 0;
+  move_retained(old, t->slot, node, slot);
+  t->slot = slot;
   t->flags |= TensorImpl::kRequiresGrad;
   release(old);
 }
 
 }  // namespace
 
-void rebase_history(const Tensor& x, Node* node) {
+void rebase_history(const Tensor& x, Node* node, uint32_t slot) {
   if (!x->base) {
-    hang(x.impl(), node);
+    hang(x.impl(), node, slot);
     ++x->generation;
     return;
   }
   Tensor changed = x.shallow();  // x_new of the Note
   changed->node = node;
+  changed->slot = slot;
   changed->flags |= TensorImpl::kRequiresGrad;
   add_ref(x->base->refs);
   const Tensor base(x->base);

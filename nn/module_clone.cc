@@ -62,9 +62,11 @@ void copy_values(const char* kind, OrderedDict<std::string, Tensor>& to,
     // A copy even where the device is the same one, whatever to() would do there.
     made->set_data(device ? source.detach().to(*device, /*non_blocking=*/false, /*copy=*/true)
                           : source.detach().clone());
-    // From the source and not from reset(): a frozen parameter stays frozen.
-    if (made->is_leaf() && made->requires_grad() != source.requires_grad())
-      made->set_requires_grad(source.requires_grad());
+    // From the source and not from reset(): a frozen parameter stays frozen. Of the tensor itself
+    // and not of what it is a view of: a buffer that is one does not become a parameter.
+    const bool trainable = source->is(TensorImpl::kRequiresGrad);
+    if (made->is_leaf() && (*made)->is(TensorImpl::kRequiresGrad) != trainable)
+      made->set_requires_grad(trainable);
   }
 }
 

@@ -341,7 +341,9 @@ void replicate_grad_edges(const Module& module, const std::vector<Module*>& repl
   if (!GradMode::is_enabled()) return;
   std::map<const TensorImpl*, size_t> seen;
   for (size_t i = 0; i < ours.size(); ++i) {
-    if (!ours[i].tensor.requires_grad() || !seen.emplace(ours[i].tensor.impl(), i).second) continue;
+    if (!autograd::wants_grad(ours[i].tensor.impl()) ||
+        !seen.emplace(ours[i].tensor.impl(), i).second)
+      continue;
     std::vector<Tensor> copies;
     for (auto& list : theirs) copies.push_back(list[i].tensor);
     autograd::add_reduce_edge(ours[i].tensor, copies, ours[i].name);

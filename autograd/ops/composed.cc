@@ -10,7 +10,7 @@ std::vector<Tensor> composed_gradients(const Node& self,
                                        const std::function<Tensor(const std::vector<Tensor>&)>& f,
                                        std::vector<Tensor> inputs, const Tensor& v) {
   const bool again = GradMode::is_enabled();
-  const EnableGradGuard on;
+  const InferenceMode on(false);  // grad mode alone stays off inside of it
   std::vector<Tensor> wanted;
   std::vector<size_t> at;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -27,7 +27,7 @@ std::vector<Tensor> composed_gradients(const Node& self,
   std::vector<Tensor> grads(inputs.size());
   if (wanted.empty()) return grads;
   const Tensor y = f(inputs);
-  if (!y.requires_grad()) return grads;
+  if (!wants_grad(y)) return grads;
   std::vector<Tensor> found = grad({y}, wanted, {v}, /*retain_graph=*/std::nullopt,
                                    /*create_graph=*/again, /*allow_unused=*/true);
   for (size_t i = 0; i < at.size(); ++i) grads[at[i]] = std::move(found[i]);

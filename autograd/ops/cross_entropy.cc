@@ -178,7 +178,7 @@ Tensor by_index(const char* op, const char* node, const Tensor& self, const Tens
     RAMET_CHECK(weight.scalar_type() == self.scalar_type() && weight->device == self->device, op,
                 "weight: got ", describe(weight), ", expected the dtype and device of input ",
                 describe(self));
-    if (GradMode::is_enabled() && weight.requires_grad())
+    if (recording(weight))
       throw NotImplementedError(
           detail::join("[", op, "] the derivative for 'weight' is not implemented"));
   }
@@ -258,8 +258,12 @@ Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
   if (consuming) {
     RAMET_CHECK(self.is_contiguous(), op, "input: got ", describe(self),
                 ", expected a contiguous tensor");
-    const Tensor base = self.is_view() ? self._base() : self;
-    RAMET_CHECK(!base.is_leaf() && !self.is_inference(), op,
+    bool leaf = false;
+    for (TensorImpl* t = self.impl(); t; t = t->base) {
+      add_ref(t->refs);
+      leaf = leaf || Tensor(t).is_leaf();
+    }
+    RAMET_CHECK(!leaf && !self.is_inference(), op,
                 "input: got a leaf, a view of one or an inference tensor ", describe(self),
                 ", expected a result that nobody needs any more");
   }

@@ -8,6 +8,10 @@
 namespace ramet {
 namespace autograd {
 
+/// A tensor that chooses by truth where it stands for an index.
+inline bool is_mask(const Tensor& t) {
+  return t.scalar_type() == kBool || t.scalar_type() == kByte;
+}
 /// `index` as int64 (int32 is cast), an Error for another dtype.
 RAMET_API Tensor index_as_long(const char* op, const Tensor& index);
 /// `index`, or a copy where it lies in the memory that an in-place operation on `self` writes:

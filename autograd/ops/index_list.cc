@@ -41,8 +41,6 @@ Tensor truth_tensor(bool value, Device device) {
   return t;
 }
 
-bool is_mask(const Tensor& t) { return t.scalar_type() == kBool || t.scalar_type() == kByte; }
-
 // What integers, slices, None and Ellipsis make of a tensor: a view, and the index tensors that are
 // left, by its dimensions.
 struct Viewed {

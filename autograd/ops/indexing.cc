@@ -55,7 +55,7 @@ Places places_of(const char* op, const Tensor& self, const IndexTensors& indices
     RAMET_CHECK(t->device == self->device || t.device() == Device(kCPU, 0), op,
                 "indices should be either on cpu or on the same device as the indexed tensor: got ",
                 describe(t), " for ", describe(self));
-    if (t.scalar_type() == kBool || t.scalar_type() == kByte) {
+    if (is_mask(t)) {
       append_mask(op, self, t, p.at, origin);
     } else {
       RAMET_CHECK(t.scalar_type() == kLong || t.scalar_type() == kInt, op,

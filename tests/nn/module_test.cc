@@ -1,5 +1,6 @@
 #include "nn/module.h"
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/matmul.h"
 #include "nn/batchnorm.h"
@@ -32,6 +33,26 @@ struct Tree : Module {
   Tensor own;
   std::shared_ptr<LeafModule> first, second;
 };
+
+struct WithView : Cloneable<WithView> {
+  WithView() { reset(); }
+  void reset() override {
+    w = register_parameter("w", ones({2}));
+    const NoGradGuard off;
+    v = register_buffer("v", w.view({2, 1}));
+  }
+  Tensor w, v;
+};
+
+TEST(Module, ABufferThatShowsAParameterIsClonedAsABuffer) {
+  const WithView m;
+  const auto copy = std::static_pointer_cast<WithView>(m.clone());
+  EXPECT_TRUE(copy->w.requires_grad());
+  EXPECT_FALSE(copy->v.requires_grad() || copy->v.is_view());
+  copy->v.add_(1);
+  EXPECT_EQ(copy->v.sum().item<double>(), 4);
+  EXPECT_EQ(copy->w.sum().item<double>(), 2);
+}
 
 TEST(Module, ListsOwnParametersFirstThenThoseOfTheChildren) {
   Tree tree;

@@ -115,6 +115,13 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
   const tensor_list dirty = std::exchange(ctx.dirty_, {});
   for (const Tensor& t : dirty)
     if (t.defined()) wrote(op, t);
+  for (const Tensor& t : dirty) {
+    if (!t.defined()) continue;
+    RAMET_CHECK(std::ranges::any_of(outputs, [&t](const Tensor& y) { return y.is_same(t); }), op,
+                "Function ", name_, " marked ", describe(t),
+                " as dirty and did not return it, expected every dirty tensor among the outputs");
+    check_inplace(name_.c_str(), t, record);
+  }
   if (random_.get() && (!tls.random || tls.random->operations == random_.get()->operations))
     random_ = {};
   if (!record) {
@@ -124,8 +131,6 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
   const auto is_dirty = [&dirty](const Tensor& y) {
     return y.defined() && std::ranges::any_of(dirty, [&](const Tensor& t) { return t.is_same(y); });
   };
-  for (const Tensor& y : outputs)
-    if (is_dirty(y)) check_inplace(name_.c_str(), y, /*records=*/true);
   // First what is saved and no result: written below, a view of it would lead back to this node.
   ctx.kept_.resize(ctx.to_save_.size());
   for (size_t s = 0; s < ctx.to_save_.size(); ++s) {

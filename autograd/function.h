@@ -54,8 +54,10 @@ class RAMET_API AutogradContext {
   void save_for_backward(tensor_list tensors) { to_save_ = std::move(tensors); }
   /// In backward: the saved tensors, checked for later in-place changes.
   tensor_list get_saved_variables() const;
-  /// Inputs that forward changed in place and returns. Their versions are raised when it ends, so
-  /// that one which was written through data_ptr counts as changed, too; the last call counts.
+  /// Inputs that forward changed in place and returns; one that it does not return, or that may not
+  /// be written in place where apply() is called, is an Error. Their versions are raised when
+  /// forward ends, so that one which was written through data_ptr counts as changed, too; the last
+  /// call counts.
   void mark_dirty(tensor_list inputs) { dirty_ = std::move(inputs); }
   /// Outputs that carry no gradient.
   void mark_non_differentiable(const tensor_list& outputs);

@@ -32,6 +32,9 @@ namespace autograd {
 /// Makes the history of a view that wants a gradient now; an Error where it cannot be made.
 RAMET_API void make_history(const Tensor& view);
 
+/// Throws where x is an inference tensor outside InferenceMode: what may be written only there.
+RAMET_API void check_normal(const char* op, const Tensor& x);
+
 /// Throws unless x may be written in place now: no leaf that requires grad (nor a view of one)
 /// while recording, no memory that overlaps itself, no inference tensor outside InferenceMode, no
 /// replica parameter; where the operation `records`, or x requires grad, no view made under

@@ -241,14 +241,16 @@ void renew_view(TensorImpl* view) {
   make_again(view, old.nodes);
 }
 
+void check_normal(const char* op, const Tensor& x) {
+  RAMET_CHECK(!x.is_inference() || tls.inference_mode, op,
+              "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+              "make a clone to get a normal tensor before doing inplace update. Got ",
+              describe(x));
+}
+
 void check_inplace(const char* op, const Tensor& x, bool records) {
   RAMET_CHECK(x.defined(), op, "undefined tensor");
-  if (RAMET_UNLIKELY(x.is_inference() && !tls.inference_mode)) {
-    fail(op,
-         "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
-         "clone to get a normal "
-         "tensor before doing inplace update.");
-  }
+  check_normal(op, x);
   if (!x.raw_contiguous() && !x->is(TensorImpl::kInternalLayout)) {
     for (int d = 0; d < x->rank; ++d) {
       RAMET_CHECK(x->strides()[d] != 0 || x->sizes()[d] <= 1, op,

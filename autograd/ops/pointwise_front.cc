@@ -239,6 +239,7 @@ Tensor& Tensor::resize_(IntArrayRef size, std::optional<MemoryFormat> format) co
   check_defined("resize_", *this);
   RAMET_CHECK(!format || *format == MemoryFormat::Contiguous || *format == MemoryFormat::Preserve,
               "resize_", "memory_format: got ", *format, ", expected Contiguous or Preserve");
+  check_normal("resize_", *this);
   RAMET_CHECK(!(tls.grad_mode && requires_grad()), "resize_",
               "cannot resize variables that require grad: got ", describe(*this));
   settle();

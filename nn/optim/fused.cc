@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
+#include "autograd/inplace.h"
 #include "autograd/ops/factory.h"
 #include "runtime/capture.h"
 #include "runtime/observer.h"
@@ -76,6 +77,7 @@ void FusedOptimizer::prepare() {
       }
       RAMET_CHECK(same_sizes(p, grad) && p.device() == grad.device(), "optim", "the gradient of ",
                   describe(p), ": got ", describe(grad), ", expected its size and device");
+      autograd::check_normal("optim", p);
       Update u{&p, &grad, nullptr, false, {}};
       bool fused = fusable(p, grad);
       if (wanted) {

@@ -79,6 +79,51 @@ TEST(ViewHistories, ADirtyViewThatIsRefusedLeavesItsBase) {
   EXPECT_FALSE(b.requires_grad());
 }
 
+struct RawTimesTen : autograd::Function<RawTimesTen> {  // in place, unseen by any operation
+  static autograd::variable_list forward(autograd::AutogradContext* c, const Tensor& x,
+                                         bool returns_it) {
+    for (int64_t i = 0; i < x.numel(); ++i) x.data_ptr<double>()[i] *= 10;
+    c->mark_dirty({x});
+    return {returns_it ? x : x.clone()};
+  }
+  static autograd::variable_list backward(autograd::AutogradContext*, autograd::variable_list g) {
+    return {g[0] * 10, Tensor()};
+  }
+};
+
+// As an operation in place would be: nothing is recorded of these, and a gradient would be wrong.
+TEST(ViewHistories, DirtyInputsAreCheckedWhereNothingIsRecorded) {
+  const auto refused = [](const Tensor& x, const char* why, bool returns_it = true) {
+    const std::string text = error_of([&] { RawTimesTen::apply(x, returns_it); });
+    EXPECT_NE(text.find(why), std::string::npos) << text;
+  };
+  const Tensor w = leaf({1, 2, 3, 4}), b = w * 1;
+  for (const Tensor& base : {w, b})
+    for (const bool inference : {false, true}) {
+      const Tensor v = [&] {
+        const NoGradGuard off;
+        const InferenceMode mode(inference);
+        const NoGradGuard still;
+        return base.view({2, 2});
+      }();
+      refused(v, "created in no_grad mode");
+    }
+  const Tensor t = [] {
+    const InferenceMode on;
+    return constant({1, 2});
+  }();
+  refused(t, "Inplace update to inference tensor");
+  {
+    const NoGradGuard off;
+    refused(t, "Inplace update to inference tensor");
+  }
+  refused(w * 1, "did not return it", false);
+  EXPECT_NE(error_of([&] {
+              t.resize_({1, 2});
+            }).find("Inplace update to inference tensor"),
+            std::string::npos);
+}
+
 struct Fresh : autograd::Function<Fresh> {
   static Tensor forward(autograd::AutogradContext*, const Tensor& x) {
     Tensor y = x * 2;

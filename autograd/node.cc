@@ -316,7 +316,13 @@ ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
     : Node(n, static_cast<int>(inputs.size()), 1, sizeof(ListNode)), f_(std::move(f)) {
   RAMET_CHECK(inputs.size() < (1u << 16), n, "inputs: got ", inputs.size(),
               ", expected at most 65535");
-  for (const Tensor& t : inputs) edges_.push_back(edge_of(t.impl()));
+  edges_.reserve(inputs.size());
+  try {
+    for (const Tensor& t : inputs) edges_.push_back(edge_of(t.impl()));
+  } catch (...) {  // of a view whose history cannot be made
+    for (Edge& e : edges_) release(e.node);
+    throw;
+  }
   follow_edges();
 }
 ListNode::~ListNode() {
@@ -334,7 +340,14 @@ void ListNode::apply(Tensor* in, Tensor* out) {
 }
 
 Tensor record_list(const char* name, ArrayRef<Tensor> inputs, Tensor out, ListNode::Backward f) {
-  auto* node = new_node<ListNode>(name, inputs, std::move(f));
+  void* const memory = pool::allocate(sizeof(ListNode));
+  ListNode* node;
+  try {
+    node = new (memory) ListNode(name, inputs, std::move(f));
+  } catch (...) {
+    pool::deallocate(memory, sizeof(ListNode));
+    throw;
+  }
   node->device = out->device;
   if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
   out->node = node;

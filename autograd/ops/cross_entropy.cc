@@ -261,7 +261,8 @@ Tensor cross_entropy_loss_consuming(const Tensor& self, const Tensor& target,
     bool leaf = false;
     for (TensorImpl* t = self.impl(); t; t = t->base) {
       add_ref(t->refs);
-      leaf = leaf || Tensor(t).is_leaf();
+      const Tensor one(t);
+      leaf = leaf || one.is_leaf();
     }
     RAMET_CHECK(!leaf && !self.is_inference(), op,
                 "input: got a leaf, a view of one or an inference tensor ", describe(self),

@@ -217,7 +217,7 @@ void expect_wrong(const Hook& hook, const std::string& text, const DdpOptions& o
         EXPECT_FALSE(wrong) << i;
         Tensor sum = given[i] * 0;
         for (int r = 0; r < ranks; ++r) sum = sum + random_gradients(kShapes, r, 0)[i];
-        EXPECT_TRUE(allclose(got, sum / ranks)) << i;
+        EXPECT_TRUE(allclose(got, sum / ranks, 2e-3, 2e-3)) << i;  // sent in fp16
       }
     });
 }

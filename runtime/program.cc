@@ -350,7 +350,8 @@ bool unique(const TensorImpl* t) {
     return held(one->refs.load(), current->tensors_.count(const_cast<TensorImpl*>(one))) == 1;
   };
   return alone(t) && (!t->base || (alone(t->base) && !t->base->base)) &&
-         held(t->storage->refs.load(), current->memory_.count(t->storage)) == (t->base ? 2u : 1u);
+         held(t->storage->refs.load(), current->memory_.count(t->storage)) ==
+             (t->base && t->base->holds(t->storage) ? 2u : 1u);
 }
 
 // The function has ended.

@@ -76,6 +76,10 @@ struct alignas(64) TensorImpl {
         storage(s) {}
   void destroy();
   Storage* embedded() { return reinterpret_cast<Storage*>(this + 1); }
+  /// Has it a reference to `s`? Also while it shows other memory, where `s` lies in its block.
+  bool holds(const Storage* s) const {
+    return storage == s || (is(kEmbedded) && const_cast<TensorImpl*>(this)->embedded() == s);
+  }
   /// In acquire order: who finds kInternalLayout gone sees what settling the tensor wrote.
   uint8_t all_flags() const { return __atomic_load_n(&flags, __ATOMIC_ACQUIRE); }
   bool is(uint8_t flag) const { return all_flags() & flag; }
@@ -191,12 +195,13 @@ class RAMET_API TensorBase {
   }
   uint32_t version() const { return storage_impl()->version().load(std::memory_order_relaxed); }
   /// Nobody else can see the memory: an engine may add into it. Not even through a base, which
-  /// lives as long as its view.
+  /// lives as long as its view and holds this memory unless set_data() gave it other.
   bool unique() const {
     if (RAMET_UNLIKELY(tls.capturing != 0)) return capture::unique(p_);
     const TensorImpl* base = p_->base;
     return p_->refs.load(std::memory_order_acquire) == 1 &&
-           storage_impl()->refs.load(std::memory_order_acquire) == (base ? 2u : 1u) &&
+           storage_impl()->refs.load(std::memory_order_acquire) ==
+               (base && base->holds(p_->storage) ? 2u : 1u) &&
            (!base || (base->refs.load(std::memory_order_acquire) == 1 && !base->base));
   }
 

@@ -155,6 +155,22 @@ TEST(ViewHistories, OtherDataEndAView) {
   EXPECT_EQ(values(w), (Values{1, 2, 3, 4}));
 }
 
+// 4 values lie in one block with the tensor that was made for them, 400 do not.
+TEST(ViewHistories, ABaseOfOtherDataDoesNotHoldTheMemory) {
+  for (const int64_t n : {4, 400}) {
+    Tensor v, same;
+    {
+      const Tensor b = zeros({n});
+      v = b.view({2, n / 2});
+      same = v.data();
+      b.set_data(zeros({1}));
+    }
+    EXPECT_FALSE(v.unique()) << n << ": an engine would add into what another tensor shows";
+    same = Tensor();
+    EXPECT_TRUE(v.unique()) << n;
+  }
+}
+
 TEST(ViewHistories, AStaleViewDoesNotBecomeALeaf) {
   const Tensor b = constant({1, 2}), w = leaf({3, 4});
   const Tensor v = [&] {

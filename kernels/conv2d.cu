@@ -265,7 +265,7 @@ struct Ways {
     if (!measured) return true;
     const Conv2dShape& s = a.shape;
     const int64_t shape[] = {s.n, s.ci, s.h, s.w, s.co, s.kh, s.kw, s.sh, s.sw, s.ph, s.pw,
-                             s.dh, s.dw, a.x.c == 1, a.bias != nullptr};
+                             s.dh, s.dw, s.oh, s.ow, a.x.c == 1, a.bias != nullptr};
     const auto queue = [](void* ways) { static_cast<const Ways*>(ways)->implicit(); };
     const auto queue_columns = [](void* ways) {
       const Ways& w = *static_cast<const Ways*>(ways);

@@ -1,0 +1,111 @@
+"""LibTorch's headers that programs include. In tools/compat/include each of them is the door itself.
+
+A program that includes some other header of LibTorch's finds no file of that name, and that is the clear error: nearly all
+of them are LibTorch's inside, without a counterpart here.
+"""
+
+# {folder: names}. A name without a dot is a header's, without its .h.
+HEADERS = {
+    "torch": """
+        all arg autograd cuda data enum expanding_array nn optim ordered_dict print serialize torch types utils version
+        linalg
+    """,
+    "torch/nn": "cloneable functional init module modules options pimpl utils",
+    "torch/nn/functional": """
+        activation batchnorm conv distance dropout embedding fold instancenorm linear loss normalization padding
+        pixelshuffle pooling upsampling vision
+    """,
+    "torch/nn/modules": """
+        activation adaptive batchnorm common conv distance dropout embedding fold instancenorm linear loss normalization
+        padding pixelshuffle pooling rnn transformer transformercoder transformerlayer upsampling utils
+    """,
+    "torch/nn/modules/container": """
+        any any_module_holder any_value functional moduledict modulelist named_any parameterdict parameterlist sequential
+    """,
+    "torch/nn/options": """
+        activation adaptive batchnorm conv distance dropout embedding fold instancenorm linear loss normalization padding
+        pixelshuffle pooling rnn transformer transformercoder transformerlayer upsampling vision
+    """,
+    "torch/nn/parallel": "data_parallel",
+    "torch/nn/utils": "clip_grad convert_parameters rnn",
+    "torch/optim": "adagrad adam adamw lbfgs optimizer rmsprop serialize sgd",
+    "torch/optim/schedulers": "lr_scheduler reduce_on_plateau_scheduler step_lr",
+    "torch/data": "dataloader dataloader_options datasets example iterator samplers transforms worker_exception",
+    "torch/data/dataloader": "base stateful stateless",
+    "torch/data/datasets": "base chunk map mnist shared stateful tensor",
+    "torch/data/samplers": "base custom_batch_request distributed random sequential serialize stream",
+    "torch/data/transforms": "base collate lambda stack tensor",
+    "torch/serialize": "archive input-archive output-archive tensor",
+    "torch/csrc": "Exceptions Export",
+    "torch/csrc/autograd": """
+        InferenceMode anomaly_mode autograd cpp_hook custom_function edge engine function function_hook grad_mode
+        graph_task input_buffer node saved_variable variable
+    """,
+    "torch/csrc/autograd/functions": "accumulate_grad basic_ops comm tensor utils",
+    "torch/csrc/cuda": "comm",
+    "torch/csrc/utils": "memory tensor_flatten variadic",
+    "ATen": """
+        ATen ArrayRef Backend CPUFunctions CPUGeneratorImpl Config Context DLConvertor Device DeviceGuard DimVector Dispatch
+        ExpandUtils Formatting Functions Generator InferSize Layout NativeFunctions Operators Parallel Scalar ScalarOps
+        ScalarType SmallVector Storage Tensor TensorAccessor TensorGeometry TensorIndexing TensorOperators TensorOptions
+        TensorUtils ThreadLocalState TypeDefault Utils Version WrapDimUtils autocast_mode record_function
+    """,
+    "ATen/core": """
+        ATenGeneral Array Backtrace DeprecatedTypeProperties DimVector DistributionsHelper Formatting Generator MT19937RNGEngine
+        PhiloxRNGEngine Reduction Scalar ScalarType Tensor TensorAccessor TensorBase Variadic grad_mode ivalue
+    """,
+    "ATen/cuda": "CUDAContext CUDAEvent CUDAGeneratorImpl Exceptions",
+    "c10/core": """
+        Allocator Backend CPUAllocator CopyBytes DefaultDtype DefaultTensorOptions Device DeviceGuard DeviceType DispatchKey
+        DispatchKeySet Event GeneratorImpl GradMode InferenceMode Layout MemoryFormat QScheme Scalar ScalarType
+        ScalarTypeToTypeMeta Storage StorageImpl Stream StreamGuard TensorImpl TensorOptions WrapDimMinimal
+    """,
+    "c10/cuda": "CUDACachingAllocator CUDAException CUDAFunctions CUDAGuard CUDAMacros CUDAStream",
+    "c10/macros": "Export Macros",
+    "c10/util": """
+        Array ArrayRef BFloat16 C++17 Deprecated DimVector Exception ExclusivelyOwned Flags FunctionRef Half Logging
+        MaybeOwned Metaprogramming Optional OptionalArrayRef Registry ScopeExit SmallVector StringUtil Type TypeList
+        TypeTraits UniqueVoidPtr accumulate complex either flat_hash_map hash intrusive_ptr irange math_compat order_preserving_flat_hash_map
+        overloaded reverse_iterator safe_numerics ssize string_utils string_view strong_type tempfile thread_name typeid variant
+    """,
+    "caffe2/core": "logging",
+}
+
+# torch/csrc/api/include is where LibTorch keeps its torch/; programs name either.
+API = "torch/csrc/api/include/"
+API_HEADERS = ("torch/all", "torch/autograd", "torch/cuda", "torch/data", "torch/enum", "torch/nn", "torch/optim",
+               "torch/ordered_dict", "torch/serialize", "torch/torch", "torch/types", "torch/utils", "torch/version")
+API_FOLDERS = ("torch/nn", "torch/nn/functional", "torch/nn/modules", "torch/nn/modules/container", "torch/nn/options",
+               "torch/nn/parallel", "torch/nn/utils", "torch/optim", "torch/optim/schedulers", "torch/data",
+               "torch/data/datasets", "torch/data/samplers", "torch/data/transforms", "torch/serialize")
+
+# These are written by hand.
+WRITTEN = ("torch/script.h", "torch/extension.h", "torch/library.h")
+
+# All of LibTorch's headers include one of these early, and no program does.
+TRAPS = (
+    "c10/macros/cmake_macros.h",
+    "torch/headeronly/macros/Export.h",
+    "torch/headeronly/macros/Macros.h",
+    "ATen/core/TensorBody.h",
+    "ATen/core/ATen_fwd.h",
+)
+
+FORWARDING = """// One of LibTorch's headers: the door. Written by tools/compat/names.py.
+#pragma once
+#include <ramet/compat/torch.h>
+"""
+TRAP = """// LibTorch's own headers include this one, and programs do not. Written by tools/compat/names.py.
+#error "a header of a real LibTorch in a unit with Ramet's door (tools/compat/include): take one of the two off the include path"
+#include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
+"""
+
+
+def forwarding():
+    """{path below include/: text}"""
+    paths = [folder + "/" + name + ".h" for folder, names in HEADERS.items() for name in names.split()]
+    paths += [API + name + ".h" for name in API_HEADERS]
+    paths += [API + folder + "/" + name + ".h" for folder in API_FOLDERS for name in HEADERS[folder].split()]
+    files = {path: FORWARDING for path in paths}
+    files.update((path, TRAP) for path in TRAPS)
+    return files

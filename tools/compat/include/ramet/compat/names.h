@@ -1,0 +1,909 @@
+// Ramet's public names in LibTorch's namespaces. Written by tools/compat/names.py: do not edit.
+//
+// Real namespaces, so that programs may open them again, and using-declarations, so that what they add stands beside what is
+// here. They take what has been declared before them: ramet/compat/torch.h includes this last. Which namespace declares
+// what is as in LibTorch: a program's own torch::relu(Tensor) hides at::relu, its own torch::zeros(MyShape) is an overload.
+//
+// What cannot be had: a class named here is Ramet's, so `namespace torch { class Tensor; }` declares another one (include the
+// door instead), and its templates are specialised in namespace ramet.
+#pragma once
+
+namespace c10 {
+using ::ramet::ArrayRef;  // Ramet's class: include the door, no forward declaration
+using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::BFloat16;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Device;  // Ramet's class: include the door, no forward declaration
+using ::ramet::DeviceGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::DeviceIndex;
+using ::ramet::DeviceType;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Error;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Event;  // Ramet's class: include the door, no forward declaration
+using ::ramet::GradMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Half;  // Ramet's class: include the door, no forward declaration
+using ::ramet::IValue;  // Ramet's class: include the door, no forward declaration
+using ::ramet::IndexError;  // Ramet's class: include the door, no forward declaration
+using ::ramet::InferenceMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::IntArrayRef;
+using ::ramet::Layout;  // Ramet's class: include the door, no forward declaration
+using ::ramet::MemoryFormat;  // Ramet's class: include the door, no forward declaration
+using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::NotImplementedError;  // Ramet's class: include the door, no forward declaration
+using ::ramet::OptionalIntArrayRef;  // Ramet's class: include the door, no forward declaration
+using ::ramet::OutOfMemoryError;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Scalar;  // Ramet's class: include the door, no forward declaration
+using ::ramet::ScalarType;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Storage;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Stream;  // Ramet's class: include the door, no forward declaration
+using ::ramet::TensorImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::TensorOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::contiguous_strides;
+using ::ramet::device;
+using ::ramet::device_index;
+using ::ramet::dtype;
+using ::ramet::get_default_dtype;
+using ::ramet::get_default_dtype_as_scalartype;
+using ::ramet::kBFloat16;
+using ::ramet::kBool;
+using ::ramet::kByte;
+using ::ramet::kCPU;
+using ::ramet::kCUDA;
+using ::ramet::kChar;
+using ::ramet::kDouble;
+using ::ramet::kFloat;
+using ::ramet::kHalf;
+using ::ramet::kInt;
+using ::ramet::kLong;
+using ::ramet::kShort;
+using ::ramet::kStrided;
+using ::ramet::layout;
+using ::ramet::memory_format;
+using ::ramet::nullopt;
+using ::ramet::nullopt_t;
+using ::ramet::optional;
+using ::ramet::requires_grad;
+using ::ramet::scalar_to_tensor;
+using ::ramet::set_default_dtype;
+using ::ramet::toString;
+}  // namespace c10
+
+namespace caffe2 {
+}  // namespace caffe2
+
+namespace at {
+using namespace c10;
+}  // namespace at
+
+namespace at {
+using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Generator;  // Ramet's class: include the door, no forward declaration
+using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Tensor;  // Ramet's class: include the door, no forward declaration
+using ::ramet::TensorAccessor;  // Ramet's class: include the door, no forward declaration
+using ::ramet::TensorBase;  // Ramet's class: include the door, no forward declaration
+using ::ramet::TensorList;
+using ::ramet::ThreadLocalState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::ThreadLocalStateGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::abs;
+using ::ramet::abs_;
+using ::ramet::abs_out;
+using ::ramet::adaptive_avg_pool1d;
+using ::ramet::adaptive_avg_pool2d;
+using ::ramet::add;
+using ::ramet::add_out;
+using ::ramet::addcdiv;
+using ::ramet::addcdiv_out;
+using ::ramet::addcmul;
+using ::ramet::addcmul_out;
+using ::ramet::addmm;
+using ::ramet::addmm_out;
+using ::ramet::all;
+using ::ramet::all_out;
+using ::ramet::allclose;
+using ::ramet::amax;
+using ::ramet::amax_out;
+using ::ramet::amin;
+using ::ramet::amin_out;
+using ::ramet::any;
+using ::ramet::any_out;
+using ::ramet::arange;
+using ::ramet::argmax;
+using ::ramet::argmax_out;
+using ::ramet::argmin;
+using ::ramet::argmin_out;
+using ::ramet::avg_pool1d;
+using ::ramet::avg_pool2d;
+using ::ramet::baddbmm;
+using ::ramet::baddbmm_out;
+using ::ramet::batch_norm;
+using ::ramet::bernoulli;
+using ::ramet::binary_cross_entropy;
+using ::ramet::binary_cross_entropy_with_logits;
+using ::ramet::bitwise_and;
+using ::ramet::bitwise_and_out;
+using ::ramet::bitwise_not;
+using ::ramet::bitwise_not_out;
+using ::ramet::bitwise_or;
+using ::ramet::bitwise_or_out;
+using ::ramet::bitwise_xor;
+using ::ramet::bitwise_xor_out;
+using ::ramet::bmm;
+using ::ramet::bmm_out;
+using ::ramet::broadcast_tensors;
+using ::ramet::can_cast;
+using ::ramet::cat;
+using ::ramet::cat_out;
+using ::ramet::ceil;
+using ::ramet::ceil_;
+using ::ramet::ceil_out;
+using ::ramet::chunk;
+using ::ramet::clamp;
+using ::ramet::clamp_;
+using ::ramet::clamp_max;
+using ::ramet::clamp_max_;
+using ::ramet::clamp_max_out;
+using ::ramet::clamp_min;
+using ::ramet::clamp_min_;
+using ::ramet::clamp_min_out;
+using ::ramet::clamp_out;
+using ::ramet::clip;
+using ::ramet::clip_;
+using ::ramet::clip_out;
+using ::ramet::clone;
+using ::ramet::concat;
+using ::ramet::concat_out;
+using ::ramet::conv1d;
+using ::ramet::conv2d;
+using ::ramet::cos;
+using ::ramet::cos_;
+using ::ramet::cos_out;
+using ::ramet::cross_entropy_loss;
+using ::ramet::cumsum;
+using ::ramet::cumsum_out;
+using ::ramet::diagonal;
+using ::ramet::div;
+using ::ramet::div_out;
+using ::ramet::dot;
+using ::ramet::dot_out;
+using ::ramet::dropout;
+using ::ramet::dropout_;
+using ::ramet::embedding;
+using ::ramet::embedding_out;
+using ::ramet::empty;
+using ::ramet::empty_like;
+using ::ramet::empty_strided;
+using ::ramet::eq;
+using ::ramet::eq_out;
+using ::ramet::equal;
+using ::ramet::erf;
+using ::ramet::erf_;
+using ::ramet::erf_out;
+using ::ramet::exp;
+using ::ramet::exp_;
+using ::ramet::exp_out;
+using ::ramet::expm1;
+using ::ramet::expm1_;
+using ::ramet::expm1_out;
+using ::ramet::eye;
+using ::ramet::feature_dropout;
+using ::ramet::feature_dropout_;
+using ::ramet::flatten;
+using ::ramet::flip;
+using ::ramet::floor;
+using ::ramet::floor_;
+using ::ramet::floor_divide;
+using ::ramet::floor_divide_out;
+using ::ramet::floor_out;
+using ::ramet::fmod;
+using ::ramet::fmod_out;
+using ::ramet::from_blob;
+using ::ramet::full;
+using ::ramet::full_like;
+using ::ramet::gather;
+using ::ramet::gather_out;
+using ::ramet::ge;
+using ::ramet::ge_out;
+using ::ramet::gelu;
+using ::ramet::gelu_;
+using ::ramet::gelu_backward;
+using ::ramet::gelu_out;
+using ::ramet::get_num_threads;
+using ::ramet::gt;
+using ::ramet::gt_out;
+using ::ramet::hstack;
+using ::ramet::hstack_out;
+using ::ramet::huber_loss;
+using ::ramet::index;
+using ::ramet::index_add;
+using ::ramet::index_add_out;
+using ::ramet::index_put;
+using ::ramet::index_put_;
+using ::ramet::index_select;
+using ::ramet::index_select_out;
+using ::ramet::isclose;
+using ::ramet::isfinite;
+using ::ramet::isinf;
+using ::ramet::isinf_out;
+using ::ramet::isnan;
+using ::ramet::isnan_out;
+using ::ramet::kl_div;
+using ::ramet::l1_loss;
+using ::ramet::layer_norm;
+using ::ramet::le;
+using ::ramet::le_out;
+using ::ramet::leaky_relu;
+using ::ramet::leaky_relu_;
+using ::ramet::leaky_relu_backward;
+using ::ramet::leaky_relu_out;
+using ::ramet::lerp;
+using ::ramet::lerp_out;
+using ::ramet::linear;
+using ::ramet::linear_out;
+using ::ramet::linspace;
+using ::ramet::log;
+using ::ramet::log10;
+using ::ramet::log10_;
+using ::ramet::log10_out;
+using ::ramet::log1p;
+using ::ramet::log1p_;
+using ::ramet::log1p_out;
+using ::ramet::log2;
+using ::ramet::log2_;
+using ::ramet::log2_out;
+using ::ramet::log_;
+using ::ramet::log_out;
+using ::ramet::log_softmax;
+using ::ramet::log_softmax_out;
+using ::ramet::logical_and;
+using ::ramet::logical_and_out;
+using ::ramet::logical_not;
+using ::ramet::logical_not_out;
+using ::ramet::logical_or;
+using ::ramet::logical_or_out;
+using ::ramet::logical_xor;
+using ::ramet::logical_xor_out;
+using ::ramet::logsumexp;
+using ::ramet::logsumexp_out;
+using ::ramet::lt;
+using ::ramet::lt_out;
+using ::ramet::manual_seed;
+using ::ramet::masked_fill;
+using ::ramet::masked_fill_out;
+using ::ramet::masked_scatter;
+using ::ramet::masked_select;
+using ::ramet::masked_select_out;
+using ::ramet::matmul;
+using ::ramet::matmul_out;
+using ::ramet::max;
+using ::ramet::max_out;
+using ::ramet::max_pool1d;
+using ::ramet::max_pool1d_with_indices;
+using ::ramet::max_pool2d;
+using ::ramet::max_pool2d_with_indices;
+using ::ramet::maximum;
+using ::ramet::maximum_out;
+using ::ramet::mean;
+using ::ramet::mean_out;
+using ::ramet::min;
+using ::ramet::min_out;
+using ::ramet::minimum;
+using ::ramet::minimum_out;
+using ::ramet::mm;
+using ::ramet::mm_out;
+using ::ramet::movedim;
+using ::ramet::mse_loss;
+using ::ramet::mul;
+using ::ramet::mul_out;
+using ::ramet::multinomial;
+using ::ramet::mv;
+using ::ramet::mv_out;
+using ::ramet::narrow;
+using ::ramet::native_dropout_backward;
+using ::ramet::ne;
+using ::ramet::ne_out;
+using ::ramet::neg;
+using ::ramet::neg_;
+using ::ramet::neg_out;
+using ::ramet::nll_loss;
+using ::ramet::nll_loss2d;
+using ::ramet::nll_loss_nd;
+using ::ramet::nonzero;
+using ::ramet::nonzero_numpy;
+using ::ramet::nonzero_out;
+using ::ramet::norm;
+using ::ramet::norm_out;
+using ::ramet::normal;
+using ::ramet::one_hot;
+using ::ramet::ones;
+using ::ramet::ones_like;
+using ::ramet::outer;
+using ::ramet::outer_out;
+using ::ramet::permute;
+using ::ramet::pow;
+using ::ramet::pow_out;
+using ::ramet::print;
+using ::ramet::prod;
+using ::ramet::prod_out;
+using ::ramet::promote_types;
+using ::ramet::rand;
+using ::ramet::rand_like;
+using ::ramet::randint;
+using ::ramet::randint_like;
+using ::ramet::randn;
+using ::ramet::randn_like;
+using ::ramet::randperm;
+using ::ramet::reciprocal;
+using ::ramet::reciprocal_;
+using ::ramet::reciprocal_out;
+using ::ramet::relu;
+using ::ramet::relu_;
+using ::ramet::relu_out;
+using ::ramet::remainder;
+using ::ramet::remainder_out;
+using ::ramet::reshape;
+using ::ramet::result_type;
+using ::ramet::round;
+using ::ramet::round_;
+using ::ramet::round_out;
+using ::ramet::rsqrt;
+using ::ramet::rsqrt_;
+using ::ramet::rsqrt_out;
+using ::ramet::rsub;
+using ::ramet::scalar_tensor;
+using ::ramet::scaled_dot_product_attention;
+using ::ramet::scatter;
+using ::ramet::scatter_add;
+using ::ramet::scatter_add_out;
+using ::ramet::scatter_out;
+using ::ramet::select;
+using ::ramet::set_num_threads;
+using ::ramet::set_printoption_sci_mode;
+using ::ramet::sigmoid;
+using ::ramet::sigmoid_;
+using ::ramet::sigmoid_backward;
+using ::ramet::sigmoid_out;
+using ::ramet::sign;
+using ::ramet::sign_out;
+using ::ramet::silu;
+using ::ramet::silu_;
+using ::ramet::silu_backward;
+using ::ramet::silu_out;
+using ::ramet::sin;
+using ::ramet::sin_;
+using ::ramet::sin_out;
+using ::ramet::slice;
+using ::ramet::smooth_l1_loss;
+using ::ramet::softmax;
+using ::ramet::softmax_out;
+using ::ramet::softplus;
+using ::ramet::softplus_backward;
+using ::ramet::softplus_out;
+using ::ramet::split;
+using ::ramet::split_with_sizes;
+using ::ramet::sqrt;
+using ::ramet::sqrt_;
+using ::ramet::sqrt_out;
+using ::ramet::square;
+using ::ramet::square_;
+using ::ramet::square_out;
+using ::ramet::squeeze;
+using ::ramet::stack;
+using ::ramet::stack_out;
+using ::ramet::std;
+using ::ramet::std_mean;
+using ::ramet::std_out;
+using ::ramet::sub;
+using ::ramet::sub_out;
+using ::ramet::sum;
+using ::ramet::sum_out;
+using ::ramet::t;
+using ::ramet::take;
+using ::ramet::take_out;
+using ::ramet::tan;
+using ::ramet::tan_;
+using ::ramet::tan_out;
+using ::ramet::tanh;
+using ::ramet::tanh_;
+using ::ramet::tanh_backward;
+using ::ramet::tanh_out;
+using ::ramet::tensor;
+using ::ramet::threshold_backward;
+using ::ramet::transpose;
+using ::ramet::trunc;
+using ::ramet::trunc_;
+using ::ramet::trunc_out;
+using ::ramet::unbind;
+using ::ramet::unflatten;
+using ::ramet::unsqueeze;
+using ::ramet::var;
+using ::ramet::var_mean;
+using ::ramet::var_out;
+using ::ramet::vstack;
+using ::ramet::vstack_out;
+using ::ramet::where;
+using ::ramet::where_out;
+using ::ramet::zeros;
+using ::ramet::zeros_like;
+}  // namespace at
+
+namespace torch {
+using namespace at;
+}  // namespace torch
+
+namespace torch {
+using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Dtype;
+using ::ramet::ExpandingArray;  // Ramet's class: include the door, no forward declaration
+using ::ramet::ExpandingArrayWithOptionalElem;  // Ramet's class: include the door, no forward declaration
+using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::OrderedDict;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Tensor;  // Ramet's class: include the door, no forward declaration
+using ::ramet::arange;
+using ::ramet::empty;
+using ::ramet::empty_like;
+using ::ramet::empty_strided;
+using ::ramet::eye;
+using ::ramet::from_blob;
+using ::ramet::full;
+using ::ramet::full_like;
+using ::ramet::get_num_threads;
+using ::ramet::kArea;
+using ::ramet::kBatchMean;
+using ::ramet::kBicubic;
+using ::ramet::kBilinear;
+using ::ramet::kBorder;
+using ::ramet::kCircular;
+using ::ramet::kConstant;
+using ::ramet::kConv1D;
+using ::ramet::kConv2D;
+using ::ramet::kConv3D;
+using ::ramet::kConvTranspose1D;
+using ::ramet::kConvTranspose2D;
+using ::ramet::kConvTranspose3D;
+using ::ramet::kF16;
+using ::ramet::kF32;
+using ::ramet::kF64;
+using ::ramet::kFanIn;
+using ::ramet::kFanOut;
+using ::ramet::kFloat16;
+using ::ramet::kFloat32;
+using ::ramet::kFloat64;
+using ::ramet::kGELU;
+using ::ramet::kGRU;
+using ::ramet::kI16;
+using ::ramet::kI32;
+using ::ramet::kI64;
+using ::ramet::kI8;
+using ::ramet::kInt16;
+using ::ramet::kInt32;
+using ::ramet::kInt64;
+using ::ramet::kInt8;
+using ::ramet::kLSTM;
+using ::ramet::kLeakyReLU;
+using ::ramet::kLinear;
+using ::ramet::kMax;
+using ::ramet::kMean;
+using ::ramet::kMish;
+using ::ramet::kNearest;
+using ::ramet::kNearestExact;
+using ::ramet::kNone;
+using ::ramet::kRNN_RELU;
+using ::ramet::kRNN_TANH;
+using ::ramet::kReLU;
+using ::ramet::kReflect;
+using ::ramet::kReflection;
+using ::ramet::kReplicate;
+using ::ramet::kSame;
+using ::ramet::kSiLU;
+using ::ramet::kSigmoid;
+using ::ramet::kSum;
+using ::ramet::kTanh;
+using ::ramet::kTrilinear;
+using ::ramet::kU8;
+using ::ramet::kUInt8;
+using ::ramet::kValid;
+using ::ramet::kZeros;
+using ::ramet::linspace;
+using ::ramet::load;
+using ::ramet::manual_seed;
+using ::ramet::normal;
+using ::ramet::ones;
+using ::ramet::ones_like;
+using ::ramet::rand;
+using ::ramet::rand_like;
+using ::ramet::randint;
+using ::ramet::randint_like;
+using ::ramet::randn;
+using ::ramet::randn_like;
+using ::ramet::randperm;
+using ::ramet::save;
+using ::ramet::scalar_tensor;
+using ::ramet::set_num_threads;
+using ::ramet::set_printoption_sci_mode;
+using ::ramet::tensor;
+using ::ramet::zeros;
+using ::ramet::zeros_like;
+}  // namespace torch
+
+namespace at::Reduction {
+using ::ramet::Reduction::END;
+using ::ramet::Reduction::Mean;
+using ::ramet::Reduction::None;
+using ::ramet::Reduction::Reduction;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Reduction::Sum;
+}  // namespace at::Reduction
+
+namespace torch::autograd {
+using ::ramet::autograd::AccumulateGrad;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::AnomalyMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::AutoGradMode;
+using ::ramet::autograd::AutogradContext;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::DetectAnomalyGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Edge;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Function;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::GradMode;
+using ::ramet::autograd::GraphTask;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Node;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Variable;
+using ::ramet::autograd::backward;
+using ::ramet::autograd::grad;
+using ::ramet::autograd::tensor_list;
+using ::ramet::autograd::variable_list;
+}  // namespace torch::autograd
+
+namespace torch::cuda {
+using ::ramet::cuda::device_count;
+using ::ramet::cuda::is_available;
+using ::ramet::cuda::synchronize;
+}  // namespace torch::cuda
+
+namespace torch::data {
+using ::ramet::data::BatchDataset;
+using ::ramet::data::DataLoaderBase;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::DataLoaderOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::Dataset;
+using ::ramet::data::Example;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::FullDataLoaderOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::Iterator;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::StatefulDataLoader;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::StatelessDataLoader;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::TensorExample;
+using ::ramet::data::WorkerException;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::make_data_loader;
+}  // namespace torch::data
+
+namespace torch::data::datasets {
+using ::ramet::data::datasets::BatchDataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::Dataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::MNIST;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::MapDataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::SharedBatchDataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::StatefulDataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::TensorDataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::make_shared_dataset;
+using ::ramet::data::datasets::map;
+}  // namespace torch::data::datasets
+
+namespace torch::data::example {
+using ::ramet::data::example::NoTarget;
+}  // namespace torch::data::example
+
+namespace torch::data::samplers {
+using ::ramet::data::samplers::BatchSize;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::CustomBatchRequest;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::DistributedRandomSampler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::DistributedSampler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::DistributedSequentialSampler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::RandomSampler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::Sampler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::SequentialSampler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::samplers::StreamSampler;  // Ramet's class: include the door, no forward declaration
+}  // namespace torch::data::samplers
+
+namespace torch::data::transforms {
+using ::ramet::data::transforms::BatchLambda;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::BatchTransform;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::Collate;
+using ::ramet::data::transforms::Collation;
+using ::ramet::data::transforms::Lambda;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::Normalize;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::Stack;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::TensorLambda;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::TensorTransform;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::transforms::Transform;  // Ramet's class: include the door, no forward declaration
+}  // namespace torch::data::transforms
+
+namespace torch::enumtype {
+using ::ramet::enumtype::get_enum_name;
+using ::ramet::enumtype::kArea;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kBatchMean;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kBicubic;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kBilinear;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kBorder;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kCircular;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConstant;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConv1D;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConv2D;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConv3D;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConvTranspose1D;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConvTranspose2D;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kConvTranspose3D;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kFanIn;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kFanOut;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kGELU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kGRU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kLSTM;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kLeakyReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kLinear;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kMax;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kMean;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kMish;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kNearest;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kNearestExact;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kNone;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kRNN_RELU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kRNN_TANH;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kReflect;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kReflection;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kReplicate;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kSame;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kSiLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kSigmoid;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kSum;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kTanh;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kTrilinear;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kValid;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::kZeros;  // Ramet's class: include the door, no forward declaration
+using ::ramet::enumtype::reduction_get_enum;
+}  // namespace torch::enumtype
+
+namespace at::indexing {
+using ::ramet::indexing::Ellipsis;
+using ::ramet::indexing::EllipsisIndexType;  // Ramet's class: include the door, no forward declaration
+using ::ramet::indexing::None;
+using ::ramet::indexing::Slice;  // Ramet's class: include the door, no forward declaration
+using ::ramet::indexing::TensorIndex;  // Ramet's class: include the door, no forward declaration
+using ::ramet::indexing::TensorIndexType;  // Ramet's class: include the door, no forward declaration
+}  // namespace at::indexing
+
+namespace torch::nn {
+using ::ramet::nn::AdaptiveAvgPool1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPool1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPool1dOptions;
+using ::ramet::nn::AdaptiveAvgPool2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPool2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPool2dOptions;
+using ::ramet::nn::AdaptiveAvgPoolImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPoolOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AnyModule;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AnyValue;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool1dOptions;
+using ::ramet::nn::AvgPool2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool2dOptions;
+using ::ramet::nn::AvgPoolImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPoolOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BCELoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BCELossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BCELossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BCEWithLogitsLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BCEWithLogitsLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BCEWithLogitsLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm1dOptions;
+using ::ramet::nn::BatchNorm2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm2dOptions;
+using ::ramet::nn::BatchNormImplBase;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNormOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Cloneable;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv1dOptions;
+using ::ramet::nn::Conv2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv2dOptions;
+using ::ramet::nn::ConvNdImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CrossEntropyLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CrossEntropyLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CrossEntropyLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Dropout;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Dropout2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Dropout2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Dropout2dOptions;
+using ::ramet::nn::DropoutImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::DropoutOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Embedding;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingFromPretrainedOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Flatten;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FlattenImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FlattenOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Functional;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FunctionalImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GELU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GELUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GELUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Identity;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::IdentityImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::L1Loss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::L1LossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::L1LossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LayerNorm;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LayerNormImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LayerNormOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LeakyReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LeakyReLUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LeakyReLUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Linear;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LinearImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LinearOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LogSoftmax;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LogSoftmaxImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LogSoftmaxOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MSELoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MSELossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MSELossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool1dOptions;
+using ::ramet::nn::MaxPool2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool2dOptions;
+using ::ramet::nn::MaxPoolImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPoolOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Module;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ModuleDict;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ModuleDictImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ModuleHolder;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ModuleList;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ModuleListImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::NLLLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::NLLLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::NLLLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::NamedAnyModule;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReLUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReLUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Sequential;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SequentialImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Sigmoid;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SigmoidImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SmoothL1Loss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SmoothL1LossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SmoothL1LossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softmax;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftmaxImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftmaxOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Tanh;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TanhImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Unflatten;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::UnflattenImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::UnflattenOptions;  // Ramet's class: include the door, no forward declaration
+}  // namespace torch::nn
+
+namespace torch::nn::functional {
+using ::ramet::nn::functional::AdaptiveAvgPool1dFuncOptions;
+using ::ramet::nn::functional::AdaptiveAvgPool2dFuncOptions;
+using ::ramet::nn::functional::AvgPool1dFuncOptions;
+using ::ramet::nn::functional::AvgPool2dFuncOptions;
+using ::ramet::nn::functional::BatchNormFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::BinaryCrossEntropyFuncOptions;
+using ::ramet::nn::functional::BinaryCrossEntropyWithLogitsFuncOptions;
+using ::ramet::nn::functional::Conv1dFuncOptions;
+using ::ramet::nn::functional::Conv2dFuncOptions;
+using ::ramet::nn::functional::ConvFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::CrossEntropyFuncOptions;
+using ::ramet::nn::functional::Dropout2dFuncOptions;
+using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::EmbeddingFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::GELUFuncOptions;
+using ::ramet::nn::functional::L1LossFuncOptions;
+using ::ramet::nn::functional::LayerNormFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::LeakyReLUFuncOptions;
+using ::ramet::nn::functional::LogSoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::MSELossFuncOptions;
+using ::ramet::nn::functional::MaxPool1dFuncOptions;
+using ::ramet::nn::functional::MaxPool2dFuncOptions;
+using ::ramet::nn::functional::NLLLossFuncOptions;
+using ::ramet::nn::functional::NormalizeFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::ReLUFuncOptions;
+using ::ramet::nn::functional::SmoothL1LossFuncOptions;
+using ::ramet::nn::functional::SoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::SoftplusFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::adaptive_avg_pool1d;
+using ::ramet::nn::functional::adaptive_avg_pool2d;
+using ::ramet::nn::functional::avg_pool1d;
+using ::ramet::nn::functional::avg_pool2d;
+using ::ramet::nn::functional::batch_norm;
+using ::ramet::nn::functional::binary_cross_entropy;
+using ::ramet::nn::functional::binary_cross_entropy_with_logits;
+using ::ramet::nn::functional::conv1d;
+using ::ramet::nn::functional::conv2d;
+using ::ramet::nn::functional::cross_entropy;
+using ::ramet::nn::functional::dropout;
+using ::ramet::nn::functional::dropout2d;
+using ::ramet::nn::functional::embedding;
+using ::ramet::nn::functional::gelu;
+using ::ramet::nn::functional::l1_loss;
+using ::ramet::nn::functional::layer_norm;
+using ::ramet::nn::functional::leaky_relu;
+using ::ramet::nn::functional::linear;
+using ::ramet::nn::functional::log_softmax;
+using ::ramet::nn::functional::max_pool1d;
+using ::ramet::nn::functional::max_pool2d;
+using ::ramet::nn::functional::max_pool2d_with_indices;
+using ::ramet::nn::functional::mse_loss;
+using ::ramet::nn::functional::nll_loss;
+using ::ramet::nn::functional::normalize;
+using ::ramet::nn::functional::one_hot;
+using ::ramet::nn::functional::relu;
+using ::ramet::nn::functional::smooth_l1_loss;
+using ::ramet::nn::functional::softmax;
+using ::ramet::nn::functional::softplus;
+}  // namespace torch::nn::functional
+
+namespace torch::nn::init {
+using ::ramet::nn::init::FanModeType;
+using ::ramet::nn::init::NonlinearityType;
+using ::ramet::nn::init::_calculate_fan_in_and_fan_out;
+using ::ramet::nn::init::calculate_gain;
+using ::ramet::nn::init::constant_;
+using ::ramet::nn::init::dirac_;
+using ::ramet::nn::init::eye_;
+using ::ramet::nn::init::kaiming_normal_;
+using ::ramet::nn::init::kaiming_uniform_;
+using ::ramet::nn::init::normal_;
+using ::ramet::nn::init::ones_;
+using ::ramet::nn::init::orthogonal_;
+using ::ramet::nn::init::sparse_;
+using ::ramet::nn::init::uniform_;
+using ::ramet::nn::init::xavier_normal_;
+using ::ramet::nn::init::xavier_uniform_;
+using ::ramet::nn::init::zeros_;
+}  // namespace torch::nn::init
+
+namespace torch::nn::parallel {
+using ::ramet::nn::parallel::data_parallel;
+using ::ramet::nn::parallel::parallel_apply;
+using ::ramet::nn::parallel::replicate;
+using ::ramet::nn::parallel::replicate_grad_edges;
+}  // namespace torch::nn::parallel
+
+namespace torch::nn::utils {
+using ::ramet::nn::utils::clip_grad_norm_;
+using ::ramet::nn::utils::clip_grad_value_;
+using ::ramet::nn::utils::parameters_to_vector;
+using ::ramet::nn::utils::vector_to_parameters;
+}  // namespace torch::nn::utils
+
+namespace torch::optim {
+using ::ramet::optim::Adam;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdamOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdamParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdamW;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdamWOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdamWParamState;
+using ::ramet::optim::LRScheduler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::Optimizer;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OptimizerCloneableOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OptimizerCloneableParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OptimizerOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OptimizerParamGroup;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OptimizerParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::ReduceLROnPlateauScheduler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::SGD;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::SGDOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::SGDParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::StepLR;  // Ramet's class: include the door, no forward declaration
+}  // namespace torch::optim
+
+namespace torch::serialize {
+using ::ramet::serialize::InputArchive;  // Ramet's class: include the door, no forward declaration
+using ::ramet::serialize::OutputArchive;  // Ramet's class: include the door, no forward declaration
+}  // namespace torch::serialize

@@ -1,0 +1,72 @@
+// The door for programs that were written for LibTorch: whatever of LibTorch's headers they include from this folder is this
+// one. Programs that are new include ramet.h, and may say `namespace torch = ramet;`.
+//
+// It brings what LibTorch's torch/torch.h brings of the standard library, all of Ramet, and real namespaces torch, at, c10
+// and caffe2 that a program may open again (names.h says what is in them). One unit has this door, or the one-line alias, or
+// a real LibTorch, and never two of them.
+#pragma once
+
+#if defined(C10_MACROS_EXPORT_H_) || defined(C10_MACROS_MACROS_H_) || defined(C10_API) || \
+    defined(C10_EXPORT) || defined(TORCH_API) || defined(TORCH_VERSION)
+#error "Ramet's door (tools/compat/include) in a unit with a header of a real LibTorch: take one of the two off the include path"
+#include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
+#endif
+
+#include <bitset>
+#include <cassert>
+#include <cmath>
+#include <complex>
+#include <deque>
+#include <fstream>
+#include <iomanip>
+#include <iostream>
+#include <list>
+#include <numeric>
+#include <queue>
+#include <stack>
+#include <thread>
+#include <typeindex>
+
+#include "ramet.h"
+
+// Compilers show these lines where a unit has the alias too.
+// clang-format off
+namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without this door; drop it
+namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without this door; drop it
+namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door; drop it
+// clang-format on
+
+#if __has_include("ramet/compat/macros.h")
+#include "ramet/compat/macros.h"
+#endif
+#if __has_include("ramet/compat/check.h")
+#include "ramet/compat/check.h"
+#endif
+#if __has_include("ramet/compat/dispatch.h")
+#include "ramet/compat/dispatch.h"
+#endif
+#if __has_include("ramet/compat/logging.h")
+#include "ramet/compat/logging.h"
+#endif
+#if __has_include("ramet/compat/warning.h")
+#include "ramet/compat/warning.h"
+#endif
+#if __has_include("ramet/compat/str.h")
+#include "ramet/compat/str.h"
+#endif
+#if __has_include("ramet/compat/util.h")
+#include "ramet/compat/util.h"
+#endif
+#if __has_include("ramet/compat/containers.h")
+#include "ramet/compat/containers.h"
+#endif
+#if __has_include("ramet/compat/context.h")
+#include "ramet/compat/context.h"
+#endif
+#if __has_include("ramet/compat/type.h")
+#include "ramet/compat/type.h"
+#endif
+
+#include "ramet/compat/jit.h"
+// The last one.
+#include "ramet/compat/names.h"

@@ -66,6 +66,8 @@ namespace cuda {  // LibTorch's names
 /// there is no driver or no card.
 RAMET_API DeviceIndex device_count();
 inline bool is_available() { return device_count() > 0; }
+/// false: the kernels of GPUs are this library's own, cuDNN is not among them.
+inline bool cudnn_is_available() { return false; }
 /// Waits for everything queued on the device (-1: the current one), then throws what its kernels
 /// reported.
 RAMET_API void synchronize(int64_t device_index = -1);

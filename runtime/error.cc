@@ -2,7 +2,26 @@
 
 namespace ramet {
 
+std::ostream& operator<<(std::ostream& out, const SourceLocation& where) {
+  return out << where.function << " at " << where.file << ':' << where.line;
+}
+
+Error::Error(const SourceLocation& where, const std::string& message)
+    : std::runtime_error(message),
+      text_(message),
+      place_("\nException raised from " + detail::join(where)),
+      whole_(text_ + place_) {}
 Error::~Error() = default;
+
+void Error::add_context(const std::string& context) {
+  context_.push_back(context);
+  without_ = text_;
+  if (context_.size() == 1) without_ += " (" + context + ")";
+  else
+    for (const std::string& c : context_) without_ += "\n  " + c;
+  whole_ = without_ + place_;
+}
+
 IndexError::~IndexError() = default;
 OutOfMemoryError::~OutOfMemoryError() = default;
 NotImplementedError::~NotImplementedError() = default;

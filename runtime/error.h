@@ -4,9 +4,12 @@
 // check costs its caller one compare and one branch. `Error` is catchable across shared-library
 // borders.
 #pragma once
+#include <cstdint>
+#include <iosfwd>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #define RAMET_API __attribute__((visibility("default")))
 #define RAMET_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -14,17 +17,48 @@
 
 namespace ramet {
 
+/// A line of somebody's source, as in LibTorch's errors and warnings.
+struct SourceLocation {
+  const char* function;
+  const char* file;
+  uint32_t line;
+
+  /// Where it is called.
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          const char* function = __builtin_FUNCTION(),
+                                          uint32_t line = __builtin_LINE()) noexcept {
+    return {function, file, line};
+  }
+};
+/// "main at net.cc:12"
+RAMET_API std::ostream& operator<<(std::ostream& out, const SourceLocation& where);
+
 /// Base of everything the library throws for wrong use. `what()` is the whole message.
 class RAMET_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message), text_(message) {}
+  /// what() ends in a line that says where; what_without_backtrace() and msg() do without it.
+  Error(const SourceLocation& where, const std::string& message);
   ~Error() override;
-  /// As LibTorch's c10::Error: the message without a backtrace.
-  const char* what_without_backtrace() const { return what(); }
+  const char* what() const noexcept override {
+    return whole_.empty() ? std::runtime_error::what() : whole_.c_str();
+  }
+  /// As LibTorch's c10::Error: the message with its contexts, without a place or a backtrace.
+  virtual const char* what_without_backtrace() const noexcept {
+    return without_.empty() ? text_.c_str() : without_.c_str();
+  }
+  /// The message as it was thrown.
   const std::string& msg() const { return text_; }
 
+  /// Tells more about where it happened, for one who catches it and throws it on: "msg (context)",
+  /// from the second one each on a line of its own.
+  void add_context(const std::string& context);
+  const std::vector<std::string>& context() const { return context_; }
+
  private:
-  std::string text_;
+  std::string text_, place_;
+  std::vector<std::string> context_;
+  std::string without_, whole_;  // empty: text_ alone
 };
 
 /// An index outside its range (LibTorch throws the same type from `select`, `index` and friends).

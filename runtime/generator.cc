@@ -121,6 +121,16 @@ void manual_seed(uint64_t seed) {
   for (int d = 0; d < kMaxDevices; ++d) detail::default_generator_of(d).set_current_seed(seed);
 }
 
+namespace cuda {
+void manual_seed(uint64_t seed) {
+  if (is_available()) default_generator(Device(kCUDA)).set_current_seed(seed);
+}
+void manual_seed_all(uint64_t seed) {
+  for (int d = kMaxDevicesPerType; d < kMaxDevices; ++d)
+    detail::default_generator_of(d).set_current_seed(seed);
+}
+}  // namespace cuda
+
 uint64_t initial_seed() { return default_generator(kCPU).current_seed(); }
 
 std::vector<GeneratorState> generator_states() {

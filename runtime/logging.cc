@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <ostream>
+#include <utility>
 
 namespace ramet {
 namespace {
@@ -12,19 +13,51 @@ struct Sink {
   std::recursive_mutex mutex;  // a handler may set another handler
   std::shared_ptr<LogHandler> handler;
   bool inside = false;
+  int listeners = 0;  // threads that have one
+  void update() { detail::log_enabled = handler != nullptr || listeners > 0; }
 };
 Sink& sink() {  // never destroyed: destructors of static objects may log
   static Sink* s = new Sink;
   return *s;
 }
 
+// A thread's own listener. Not among what follows work onto another thread: it is one thread's.
+struct ThreadListener {
+  LogListener listener = nullptr;
+  bool inside = false;
+  ~ThreadListener() { set(nullptr); }
+  LogListener set(LogListener next) {
+    if ((next != nullptr) != (listener != nullptr)) {
+      Sink& s = sink();
+      std::lock_guard lock(s.mutex);
+      s.listeners += next ? 1 : -1;
+      s.update();
+    }
+    return std::exchange(listener, next);
+  }
+};
+thread_local ThreadListener own;
+
 }  // namespace
+
+LogListener set_thread_log_listener(LogListener listener) { return own.set(listener); }
 
 namespace detail {
 
 constinit std::atomic<bool> log_enabled{false};
 
 void log_message(LogLevel level, const std::string& message) noexcept {
+  if (own.inside) return;
+  if (own.listener) {
+    bool taken = true;
+    own.inside = true;
+    try {
+      taken = own.listener(level, message);
+    } catch (...) {  // as below
+    }
+    own.inside = false;
+    if (taken) return;
+  }
   Sink& s = sink();
   std::lock_guard lock(s.mutex);
   if (!s.handler || s.inside) return;
@@ -48,8 +81,8 @@ std::ostream& operator<<(std::ostream& out, LogLevel level) {
 void set_log_handler(LogHandler handler) {
   Sink& s = sink();
   std::lock_guard lock(s.mutex);
-  detail::log_enabled = static_cast<bool>(handler);
   s.handler = handler ? std::make_shared<LogHandler>(std::move(handler)) : nullptr;
+  s.update();
 }
 
 LogHandler log_to_stderr() {

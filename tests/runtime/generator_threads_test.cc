@@ -82,6 +82,19 @@ TEST(Generator, AllStatesComeBack) {
   EXPECT_ERROR(set_generator_states({{1, 2}}), Error, "states: got 1 of them, expected 8");
 }
 
+TEST(Generator, CudaSeedsLeaveTheHostAlone) {
+  const std::vector<GeneratorState> before = generator_states();
+  const size_t cpus = before.size() - kMaxDevicesPerType;
+  cuda::manual_seed_all(77);
+  std::vector<GeneratorState> states = generator_states();
+  for (size_t d = 0; d < states.size(); ++d)
+    EXPECT_EQ(states[d], d < cpus ? before[d] : (GeneratorState{77, 0}));
+  cuda::manual_seed(78);  // of the current one, where there is one
+  if (cuda::is_available()) states[cpus].seed = 78;
+  EXPECT_EQ(generator_states(), states);
+  set_generator_states(before);
+}
+
 TEST(Generator, ThreadsNeverShareAnOffset) {
   manual_seed(1);
   std::vector<std::vector<uint64_t>> offsets(4);

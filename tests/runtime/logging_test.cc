@@ -53,6 +53,34 @@ TEST(Logging, HandlersMayThrowAndChange) {
   set_log_handler({});
 }
 
+TEST(Logging, AThreadsListenerHearsItsOwnThreadAlone) {
+  static std::vector<std::string> own;
+  std::vector<std::string> others;
+  const LogListener listen = [](LogLevel level, const std::string& m) {
+    RAMET_WARN("from inside");  // dropped
+    if (level == LogLevel::Info) return false;
+    own.push_back(detail::join(level, ": ", m));
+    throw std::runtime_error("caught");
+  };
+  EXPECT_EQ(set_thread_log_listener(listen), nullptr);
+  EXPECT_TRUE(logging());  // without a handler
+  RAMET_WARN("a");
+  set_log_handler([&](LogLevel, const std::string& m) { others.push_back(m); });
+  RAMET_WARN("b");
+  log(LogLevel::Info, "not for it");
+  std::thread([] {
+    RAMET_WARN("c");
+    set_thread_log_listener([](LogLevel, const std::string&) { return true; });
+    RAMET_WARN("d");
+  }).join();  // its listener goes with it
+  EXPECT_EQ(set_thread_log_listener(nullptr), listen);
+  RAMET_WARN("e");
+  set_log_handler({});
+  EXPECT_FALSE(logging());
+  EXPECT_EQ(own, (std::vector<std::string>{"warning: a", "warning: b"}));
+  EXPECT_EQ(others, (std::vector<std::string>{"not for it", "c", "e"}));
+}
+
 TEST(Logging, OneMessageAtATime) {
   int inside = 0, most = 0, heard = 0;
   set_log_handler([&](LogLevel, const std::string&) {

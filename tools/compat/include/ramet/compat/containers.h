@@ -1,0 +1,46 @@
+// How LibTorch prints standard containers: "1 2 3", "(a, 1) (b, 2)". The operators lie in std, as
+// there, so that they are found wherever a program is; the program's own for a std::vector<T> is
+// more special than these and is taken instead, whichever comes first.
+#pragma once
+#include <map>
+#include <ostream>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "ramet/compat/macros.h"
+
+namespace std {
+template <class... Types> ostream& operator<<(ostream& out, const vector<Types...>& list);
+template <class... Types> ostream& operator<<(ostream& out, const map<Types...>& list);
+template <class... Types> ostream& operator<<(ostream& out, const set<Types...>& list);
+template <class First, class Second>
+ostream& operator<<(ostream& out, const pair<First, Second>& p);
+}  // namespace std
+
+namespace c10 {
+/// The elements with blanks between them; of more than 100 the first hundred and " ...".
+template <class Iterator> void PrintSequence(std::ostream& out, Iterator begin, Iterator end) {
+  for (int i = 0; begin != end && i < 100; ++i, ++begin) out << (i > 0 ? " " : "") << *begin;
+  if (begin != end) out << " ...";
+}
+}  // namespace c10
+
+namespace std {
+template <class... Types> ostream& operator<<(ostream& out, const vector<Types...>& list) {
+  c10::PrintSequence(out, list.begin(), list.end());
+  return out;
+}
+template <class... Types> ostream& operator<<(ostream& out, const map<Types...>& list) {
+  c10::PrintSequence(out, list.begin(), list.end());
+  return out;
+}
+template <class... Types> ostream& operator<<(ostream& out, const set<Types...>& list) {
+  c10::PrintSequence(out, list.begin(), list.end());
+  return out;
+}
+template <class First, class Second>
+ostream& operator<<(ostream& out, const pair<First, Second>& p) {
+  return out << '(' << p.first << ", " << p.second << ')';
+}
+}  // namespace std

@@ -40,18 +40,12 @@ template <> struct CppType<ScalarType::Double> { using type = double; };
 namespace c10 {
 namespace impl {
 /// The C++ type of an element type that is known when the program is compiled.
-template <::ramet::ScalarType type> struct ScalarTypeToCPPType {
-  using t = typename ::ramet::compat::CppType<type>::type;
-  using type_ = t;
-};
-template <::ramet::ScalarType type>
-using ScalarTypeToCPPTypeT = typename ::ramet::compat::CppType<type>::type;
+template <::ramet::ScalarType T> struct ScalarTypeToCPPType : ::ramet::compat::CppType<T> {};
+template <::ramet::ScalarType T>
+using ScalarTypeToCPPTypeT = typename ::ramet::compat::CppType<T>::type;
 }  // namespace impl
-/// The element type of a C++ type.
-template <class T> struct CppTypeToScalarType {
-  static constexpr ::ramet::ScalarType value = ::ramet::ScalarTypeOf<T>::value;
-};
 }  // namespace c10
+
 #define AT_DISPATCH_SWITCH(TYPE, NAME, ...)                                                  \
   [&] {                                                                                      \
     const auto& the_type = TYPE;                                                             \

@@ -1,0 +1,393 @@
+// LibTorch's macros and small functions under the door. Texts are those that LibTorch 2.15 printed
+// for the same statements, but for its hints at its own issue tracker.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ramet/compat/torch.h"
+
+// A program's own printing of lists, which is taken before LibTorch's.
+struct Money {
+  int cents;
+};
+std::ostream& operator<<(std::ostream& out, const Money& m) { return out << '$' << m.cents; }
+std::ostream& operator<<(std::ostream& out, const std::vector<Money>& list) {
+  return out << list.size() << " sums";
+}
+
+namespace {
+
+enum class Plain { A = 3 };
+
+template <class E, class F> std::string thrown(const F& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    // The same kind, not one derived of it.
+    EXPECT_EQ(typeid(e), typeid(E));
+    return e.what_without_backtrace();
+  }
+  return "nothing";
+}
+
+TEST(CompatCheck, ThrowsTheKindWithTheText) {
+  int x = 3, evaluated = 0;
+  TORCH_CHECK(x == 3, ++evaluated);
+  EXPECT_EQ(evaluated, 0);
+  EXPECT_EQ(thrown<c10::Error>([&] { TORCH_CHECK(x == 4, "x is ", x, " and ", 1.5); }),
+            "x is 3 and 1.5");
+  EXPECT_EQ(thrown<c10::Error>([&] { TORCH_CHECK(x == 4); }),
+            "Expected x == 4 to be true, but got false.");
+  EXPECT_EQ(thrown<torch::Error>([&] { TORCH_CHECK(x == 4, std::string("text")); }), "text");
+  EXPECT_EQ(thrown<c10::IndexError>([&] { TORCH_CHECK_INDEX(x == 4, "i ", x); }), "i 3");
+  EXPECT_EQ(thrown<c10::ValueError>([&] { TORCH_CHECK_VALUE(x == 4, "i ", x); }), "i 3");
+  EXPECT_EQ(thrown<c10::TypeError>([&] { TORCH_CHECK_TYPE(x == 4, "i ", x); }), "i 3");
+  EXPECT_EQ(thrown<c10::LinAlgError>([&] { TORCH_CHECK_LINALG(x == 4, "i ", x); }), "i 3");
+  EXPECT_EQ(thrown<c10::NotImplementedError>([&] { TORCH_CHECK_NOT_IMPLEMENTED(x == 4, "i"); }),
+            "i");
+  EXPECT_EQ(thrown<at::ValueError>([&] { TORCH_CHECK_WITH(ValueError, x == 4, "v"); }), "v");
+  EXPECT_EQ(thrown<c10::IndexError>([] { C10_THROW_ERROR(IndexError, "thrown"); }), "thrown");
+  EXPECT_EQ(thrown<c10::Error>([&] { TORCH_CHECK_ARG(x == 4, 2, "bad ", x); }),
+            "invalid argument 2: bad 3");
+  EXPECT_EQ(thrown<c10::Error>([&] { AT_ERROR("err ", x, ' ', torch::kFloat); }), "err 3 Float");
+  EXPECT_EQ(thrown<c10::IndexError>([&] { AT_INDEX_ERROR("at ", x); }), "at 3");
+  EXPECT_EQ(thrown<c10::Error>([&] { AT_CHECK(x == 4, "old"); }), "old");
+  EXPECT_THROW(TORCH_CHECK_VALUE(false, "v"), c10::Error);
+  if (x == 3) TORCH_CHECK(true);  // a statement without braces
+}
+
+TEST(CompatCheck, AssertionsNameConditionAndPlace) {
+  const int x = 3;
+  const auto at_line = [](int line) {
+    return c10::str(" INTERNAL ASSERT FAILED at \"", __FILE__, "\":", line, ". ");
+  };
+  EXPECT_EQ(thrown<c10::Error>([&] { TORCH_INTERNAL_ASSERT(x == 4); }),
+            "x == 4" + at_line(__LINE__ - 1));
+  EXPECT_EQ(thrown<c10::Error>([&] { AT_ASSERT(x == 4); }), "x == 4" + at_line(__LINE__));
+  EXPECT_EQ(thrown<c10::Error>([&] { AT_ASSERTM(x == 4, "m ", x); }),
+            "x == 4" + at_line(__LINE__ - 1) + "m 3");
+  EXPECT_EQ(thrown<c10::Error>([&] { CAFFE_ENFORCE_EQ(x, 4, "more"); }),
+            c10::str("[enforce fail at ", __FILE__, ":", __LINE__ - 1, "] x == 4. 3 vs 4. more"));
+  EXPECT_EQ(thrown<c10::Error>([&] { CAFFE_ENFORCE(x == 4, "e ", x); }),
+            c10::str("[enforce fail at ", __FILE__, ":", __LINE__ - 1, "] x == 4. e 3"));
+  try {
+    try {
+      TORCH_CHECK(false, "inner");
+    } catch (c10::Error& e) { TORCH_RETHROW(e, "ctx ", 1); }
+  } catch (const std::exception& e) {
+    const std::string what = e.what();
+    EXPECT_EQ(what.find("inner (ctx 1)\nException raised from TestBody at "), 0u) << what;
+  }
+  EXPECT_EQ(c10::GetExceptionString(std::runtime_error("hi")), "std::runtime_error: hi");
+}
+
+TEST(CompatLogging, ComparisonsThrowChecksEndTheProgram) {
+  const int x = 3;
+  int calls = 0;
+  TORCH_CHECK_EQ(++calls, 1) << "not shown";
+  CHECK_LE(x, 3) << "not shown";
+  CHECK(x == 3);
+  EXPECT_EQ(calls, 1);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(thrown<c10::Error>([&] { TORCH_CHECK_EQ(x, 4) << "more"; }),
+            "Check failed: x == 4 (3 vs. 4). more");
+  EXPECT_EQ(thrown<c10::Error>([&] { TORCH_CHECK_LT(x, 3); }), "Check failed: x < 3 (3 vs. 3). ");
+  EXPECT_EQ(thrown<c10::Error>([] { TORCH_CHECK_NOTNULL(static_cast<int*>(nullptr)); }),
+            "Check failed: 'static_cast<int*>(nullptr)' must be non NULL. ");
+  EXPECT_EQ(CHECK_NOTNULL(&x), &x);
+  LOG(INFO) << "info";
+  LOG(WARNING) << "warning " << 1;
+  LOG_IF(ERROR, x == 4) << "no";
+  if (x == 4) LOG(ERROR) << "no";
+  else LOG(ERROR) << "error";
+  VLOG(1) << "detail";
+  const std::string shown = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 5) << shown;
+  for (const char* line : {"compat_test.cc:", "] Check failed: x == 4 (3 vs. 4). more\n",
+                           "] warning 1\n[E", "] error\n"})
+    EXPECT_NE(shown.find(line), std::string::npos) << line << " in " << shown;
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_DEATH(CHECK(x == 4) << "more text",
+               "F[0-9]{4} [0-9:.]{18} .*Check failed: x == 4 more text");
+  EXPECT_DEATH(CHECK_EQ(x, 4), "Check failed: x == 4 \\(3 vs. 4\\)");
+}
+
+// Counts its own warnings.
+struct Listener : c10::WarningHandler {
+  void process(const c10::Warning& w) override {
+    heard.push_back(w.msg() + (w.type().index() == 1 ? " (deprecated)" : ""));
+    line = w.source_location().line;
+  }
+  std::vector<std::string> heard;
+  uint32_t line = 0;
+};
+
+TEST(CompatWarning, GoesToTheThreadsHandler) {
+  Listener mine;
+  c10::WarningHandler* const before = c10::WarningUtils::get_warning_handler();
+  testing::internal::CaptureStderr();
+  {
+    c10::WarningUtils::WarningHandlerGuard guard(&mine);
+    TORCH_WARN("w ", 3);
+    EXPECT_EQ(mine.line, __LINE__ - 1u);
+    TORCH_WARN_DEPRECATION("d");
+    for (int i = 0; i < 3; ++i) TORCH_WARN_ONCE("once ", i);
+    {
+      c10::WarningUtils::WarnAlways always;
+      for (int i = 0; i < 2; ++i) TORCH_WARN_ONCE("always ", i);
+    }
+    std::thread([] { TORCH_WARN("elsewhere"); }).join();
+    // Ramet's own.
+    torch::nn::functional::mse_loss(torch::ones({2, 1}), torch::ones({2, 3}));
+  }
+  EXPECT_EQ(c10::WarningUtils::get_warning_handler(), before);
+  TORCH_WARN("printed");
+  const std::string shown = testing::internal::GetCapturedStderr();
+  ASSERT_EQ(mine.heard.size(), 6u);
+  EXPECT_EQ(std::vector<std::string>(mine.heard.begin(), mine.heard.end() - 1),
+            (std::vector<std::string>{"w 3", "d (deprecated)", "once 0", "always 0", "always 1"}));
+  EXPECT_NE(mine.heard.back().find("Using a target size"), std::string::npos);
+  EXPECT_NE(shown.find("] Warning: elsewhere (function operator())\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("] Warning: printed (function TestBody)\n"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("target size"), std::string::npos);  // Ramet prints nothing by itself
+}
+
+TEST(CompatDispatch, CallsWithTheType) {
+  const torch::Tensor x = torch::arange(4, torch::kDouble);
+  double second = 0;
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "read", ([&] {
+                               static_assert(std::is_floating_point<scalar_t>::value, "");
+                               second = x.data_ptr<scalar_t>()[2];
+                             }));
+  EXPECT_EQ(second, 2);
+  const auto size_of = [](at::ScalarType t) {
+    return AT_DISPATCH_ALL_TYPES_AND2(at::kHalf, at::ScalarType::Bool, t, "size",
+                                      [&] { return static_cast<int>(sizeof(scalar_t)); });
+  };
+  EXPECT_EQ(size_of(at::kHalf), 2);
+  EXPECT_EQ(size_of(at::kBool), 1);
+  EXPECT_EQ(size_of(at::kLong), 8);
+  EXPECT_EQ(thrown<c10::NotImplementedError>([&] { size_of(at::kBFloat16); }),
+            "\"size\" not implemented for 'BFloat16'");
+  const auto is = [](auto type, auto wanted) {
+    return AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
+        at::kHalf, at::kBFloat16, at::kBool, type, "is",
+        [&] { return std::is_same<scalar_t, decltype(wanted)>::value; });
+  };
+  EXPECT_TRUE(is(at::kByte, uint8_t()));
+  EXPECT_TRUE(is(at::kShort, int16_t()));
+  EXPECT_TRUE(is(at::kBFloat16, at::BFloat16()));
+  EXPECT_TRUE(is(x.dtype(), double()));
+  EXPECT_TRUE(is(x.scalar_type(), double()));
+  EXPECT_FALSE(is(at::kFloat, double()));
+  const auto kind = [](at::ScalarType t) {
+    return AT_DISPATCH_SWITCH(
+        t, "kind",
+        AT_DISPATCH_CASE_INTEGRAL_TYPES([&] { return std::string("int"); })
+            AT_DISPATCH_CASE(at::kBool, [&] { return std::string("bool"); })
+                AT_DISPATCH_CASE_FLOATING_TYPES_AND_HALF([&] { return std::string("float"); }));
+  };
+  EXPECT_EQ(kind(at::kChar) + kind(at::kBool) + kind(at::kHalf), "intboolfloat");
+  size_t index = 0;
+  AT_DISPATCH_INDEX_TYPES(at::kInt, "index", [&] { index = sizeof(index_t); });
+  EXPECT_EQ(index, 4u);
+  EXPECT_EQ(
+      thrown<c10::NotImplementedError>([] { AT_DISPATCH_INDEX_TYPES(at::kFloat, "idx", [] {}); }),
+      "\"idx\" not implemented for 'Float'");
+}
+
+TEST(CompatStr, PrintsAsLibTorch) {
+  EXPECT_EQ(c10::str("a", 1, 2.5, 'c', true, std::string("s"), Plain::A, std::optional<int>(4),
+                     std::optional<int>()),
+            "a12.5c1s34std::nullopt");
+  EXPECT_EQ(c10::str(), "");
+  EXPECT_EQ(c10::str(std::vector<int>{1, 2}, torch::ones({2}).sizes(), torch::kFloat,
+                     torch::Device("cpu")),
+            "1 2[2]Floatcpu");
+  EXPECT_EQ(c10::Join(", ", std::vector<int>{1, 2, 3}), "1, 2, 3");
+  EXPECT_EQ(c10::Join("-", std::vector<std::string>{}), "");
+  EXPECT_EQ(c10::str(std::vector<std::vector<int>>{{1, 2}, {3}}), "1 2 3");
+  EXPECT_EQ(torch::str(std::map<std::string, int>{{"a", 1}, {"b", 2}}), "(a, 1) (b, 2)");
+  EXPECT_EQ(torch::str(std::set<int>{3, 1}, std::make_pair(1, 2.5)), "1 3(1, 2.5)");
+  EXPECT_EQ(c10::str(std::vector<float>{1.5, 2.25}, std::vector<bool>{true, false}), "1.5 2.251 0");
+  EXPECT_EQ(c10::str(std::vector<int>(103, 7)).substr(190), "7 7 7 7 7 ...");
+  EXPECT_EQ(c10::str(std::vector<torch::Tensor>(2, torch::ones({2}, torch::kInt))),
+            " 1\n 1\n[ CPUIntType{2} ]  1\n 1\n[ CPUIntType{2} ]");
+  EXPECT_EQ(c10::str(at::ArrayRef<at::Tensor>(torch::ones({2}, torch::kInt))),
+            "[ 1\n 1\n[ CPUIntType{2} ]]");
+  EXPECT_EQ(c10::demangle_type<std::vector<int>>(),
+            std::string("std::vector<int, std::allocator<int> >"));
+  std::ostringstream own;
+  own << std::vector<Money>{{1}, {2}} << ", " << std::map<int, Money>{{1, {5}}};
+  EXPECT_EQ(own.str(), "2 sums, (1, $5)");
+  std::string text = "a.b.c";
+  EXPECT_EQ(c10::ReplaceAll(text, ".", ".."), 2u);
+  EXPECT_EQ(text, "a..b..c");
+  EXPECT_EQ(c10::split("a,,b", ',').size(), 3u);
+  EXPECT_EQ(c10::split("a,,b", ',')[2], "b");
+}
+
+TEST(CompatUtil, Ranges) {
+  constexpr int most = [] {
+    int sum = 0;
+    for (const auto i : c10::irange(5)) sum += i;
+    return sum;
+  }();
+  static_assert(most == 10, "");
+  std::vector<int64_t> seen;
+  for (const auto i : torch::irange(2, int64_t{5})) {
+    static_assert(std::is_same<decltype(i), const int64_t>::value, "");
+    seen.push_back(i);
+  }
+  for (const size_t i : at::irange(size_t{2})) seen.push_back(static_cast<int64_t>(i));
+  for (const auto i : c10::irange(-3)) seen.push_back(i);
+  for (const auto i : c10::irange(5, 2)) seen.push_back(i);
+  EXPECT_EQ(seen, (std::vector<int64_t>{2, 3, 4, 0, 1}));
+}
+
+TEST(CompatUtil, SmallThings) {
+  using namespace torch;  // optional, make_optional, ... are std's own
+  using namespace std;
+  static_assert(std::is_same<c10::optional<int>, std::optional<int>>::value, "");
+  optional<int> none = nullopt;
+  EXPECT_EQ(none.value_or(7) + make_optional(3).value(), 10);
+  c10::variant<int, string> v = string("x");
+  EXPECT_EQ(c10::visit([](const auto& value) { return sizeof(value); }, v), sizeof(string));
+  EXPECT_TRUE(c10::holds_alternative<string>(v) && c10::get_if<int>(&v) == nullptr);
+  EXPECT_EQ(*torch::make_unique<int>(5), 5);
+  const int64_t raw[] = {1, 2, 3};
+  EXPECT_EQ(c10::makeArrayRef(raw).size() + c10::makeArrayRef(raw, 2).size(), 5u);
+  c10::SmallVector<int64_t, 4> list = {2, 3};
+  list.append({4, 5});
+  EXPECT_EQ(list.pop_back_val(), 5);
+  EXPECT_EQ(torch::zeros(list).numel(), 24);
+  EXPECT_EQ(c10::str(list), "[2, 3, 4]");
+  EXPECT_EQ(c10::multiply_integers(list) + c10::sum_integers(list), 33);
+  int left = 0;
+  {
+    auto at_end = c10::make_scope_exit([&] { ++left; });
+    auto never = c10::make_scope_exit([&] { left += 10; });
+    never.release();
+    EXPECT_EQ(left, 0);
+  }
+  EXPECT_EQ(left, 1);
+  int64_t sum = 0;
+  EXPECT_TRUE(c10::add_overflows(std::numeric_limits<int64_t>::max(), int64_t{1}, &sum));
+  EXPECT_FALSE(c10::mul_overflows(int64_t{3}, int64_t{4}, &sum));
+  EXPECT_EQ(sum, 12);
+
+  struct Counter : torch::CustomClassHolder {
+    explicit Counter(int* alive) : alive(alive) { ++*alive; }
+    ~Counter() override { --*alive; }
+    int* alive;
+  };
+  int alive = 0;
+  auto p = c10::make_intrusive<Counter>(&alive);
+  c10::intrusive_ptr<torch::CustomClassHolder> base = p;
+  c10::weak_intrusive_ptr<Counter> weak(p);
+  EXPECT_TRUE(p.defined() && p.use_count() == 2 && weak.lock() == p);
+  std::shared_ptr<Counter> shared = p;  // as Ramet's process groups are handed on
+  c10::intrusive_ptr<Counter> back = shared;
+  p.reset(), base.reset(), shared.reset(), back.reset();
+  EXPECT_TRUE(!p.defined() && alive == 0 && !weak.lock());
+}
+
+TEST(CompatContext, KeepsWhatIsSet) {
+  at::Context& c = at::globalContext();
+  EXPECT_EQ(&c, &torch::globalContext());
+  EXPECT_EQ(c10::str(c.benchmarkCuDNN(), c.deterministicCuDNN(), c.userEnabledCuDNN(),
+                     c.userEnabledMkldnn(), c.allowTF32CuBLAS(), c.allowTF32CuDNN(),
+                     c.deterministicAlgorithms(), c.deterministicAlgorithmsWarnOnly(),
+                     c.deterministicFillUninitializedMemory(), c.benchmarkLimitCuDNN()),
+            "00110100110");
+  c.setBenchmarkCuDNN(true);
+  c.setDeterministicCuDNN(true);
+  c.setUserEnabledCuDNN(false);
+  EXPECT_TRUE(c.benchmarkCuDNN() && c.deterministicCuDNN() && !c.userEnabledCuDNN());
+  c.setFloat32MatmulPrecision("medium");
+  EXPECT_TRUE(c.allowTF32CuBLAS());
+  EXPECT_EQ(c.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
+  EXPECT_EQ(thrown<c10::Error>([&] { c.setFloat32MatmulPrecision("low"); }),
+            "[setFloat32MatmulPrecision] precision: got \"low\", expected highest, high or medium");
+  c.setAllowTF32CuBLAS(false);
+  EXPECT_EQ(c.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
+  c.alertNotDeterministic("op");
+  c.setDeterministicAlgorithms(true, false);
+  EXPECT_EQ(thrown<c10::Error>([&] {
+              c.alertNotDeterministic("op");
+            }).find("op does not have a deterministic implementation, but you set"),
+            0u);
+  c.setDeterministicAlgorithms(true, /*warn_only=*/true);
+  Listener warned;
+  {
+    c10::WarningUtils::WarningHandlerGuard guard(&warned);
+    c.alertNotDeterministic("op");
+  }
+  EXPECT_EQ(warned.heard.size(), 1u);
+  c.setDeterministicAlgorithms(false, false);
+  at::Generator g = c.defaultGenerator(at::kCPU);
+  torch::manual_seed(5);
+  EXPECT_EQ(g.current_seed(), 5u);  // the generator itself
+  EXPECT_EQ(at::hasCUDA(), torch::cuda::is_available());
+  EXPECT_EQ(torch::getNumGPUs(), static_cast<size_t>(torch::cuda::device_count()));
+  EXPECT_FALSE(torch::cuda::cudnn_is_available());
+  if (!at::hasCUDA()) { EXPECT_THROW(c.lazyInitCUDA(), c10::Error); }
+  if (at::Context::setFlushDenormal(true)) {
+    volatile float small = 1e-39f;
+    EXPECT_EQ(small * 1.f, 0.f);
+    at::globalContext().setFlushDenormal(false);
+    EXPECT_NE(small * 1.f, 0.f);
+  }
+}
+
+TEST(CompatContext, ParallelLoopsTakeEachIndexOnce) {
+  const int before = torch::get_num_threads();
+  std::vector<int64_t> cuts[2];
+  double sums[2];
+  for (const int threads : {1, 4}) {
+    torch::set_num_threads(threads);
+    std::vector<int> hits(1000);
+    std::vector<int64_t> cut(1000);
+    at::parallel_for(3, 1000, 7, [&](int64_t first, int64_t last) {
+      EXPECT_GE(at::get_thread_num(), 0);
+      for (int64_t i = first; i < last; ++i) ++hits[static_cast<size_t>(i)];
+      cut[static_cast<size_t>(first)] = last;
+    });
+    EXPECT_EQ(std::count(hits.begin(), hits.end(), 1), 997);
+    EXPECT_EQ(std::count(hits.begin(), hits.begin() + 3, 0), 3);
+    cuts[threads > 1] = cut;
+    sums[threads > 1] = at::parallel_reduce(
+        1, 1000, 1, 0.,
+        [](int64_t first, int64_t last, double sum) {
+          for (; first < last; ++first) sum += 1. / static_cast<double>(first);
+          return sum;
+        },
+        [](double a, double b) { return a + b; });
+    EXPECT_NEAR(sums[threads > 1], 7.484470860550345, 1e-12);  // H(999)
+    EXPECT_EQ(thrown<c10::Error>([] {
+                at::parallel_for(0, 100, 1, [](int64_t first, int64_t) {
+                  TORCH_CHECK(first < 40, "at ", first);
+                });
+              }),
+              "at 40");
+  }
+  torch::set_num_threads(before);
+  EXPECT_EQ(cuts[0], cuts[1]);
+  EXPECT_EQ(sums[0], sums[1]);
+  bool called = false;
+  at::parallel_for(5, 5, 1, [&](int64_t, int64_t) { called = true; });
+  EXPECT_FALSE(called || at::in_parallel_region());
+  EXPECT_THROW(at::parallel_for(0, 5, -1, [](int64_t, int64_t) {}), c10::Error);
+  torch::set_num_interop_threads(3);
+  EXPECT_EQ(torch::get_num_interop_threads(), 3u);
+  EXPECT_THROW(torch::set_num_interop_threads(0), c10::Error);
+}
+
+}  // namespace

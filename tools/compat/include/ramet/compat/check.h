@@ -49,9 +49,8 @@ RAMET_COMPAT_ERROR(DistQueueEmptyError, DistStoreError);
 }  // namespace ramet
 #undef RAMET_COMPAT_ERROR
 
-// The four that Ramet has come into this namespace with the rest of its names.
+// Those that Ramet has come into this namespace with the rest of its names.
 namespace c10 {
-using ::ramet::SourceLocation;
 using ::ramet::compat::BufferError;
 using ::ramet::compat::DistBackendError;
 using ::ramet::compat::DistError;

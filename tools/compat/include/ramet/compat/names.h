@@ -32,6 +32,7 @@ using ::ramet::OptionalIntArrayRef;  // Ramet's class: include the door, no forw
 using ::ramet::OutOfMemoryError;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Scalar;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ScalarType;  // Ramet's class: include the door, no forward declaration
+using ::ramet::SourceLocation;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Storage;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Stream;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorImpl;  // Ramet's class: include the door, no forward declaration
@@ -551,8 +552,11 @@ using ::ramet::autograd::variable_list;
 }  // namespace torch::autograd
 
 namespace torch::cuda {
+using ::ramet::cuda::cudnn_is_available;
 using ::ramet::cuda::device_count;
 using ::ramet::cuda::is_available;
+using ::ramet::cuda::manual_seed;
+using ::ramet::cuda::manual_seed_all;
 using ::ramet::cuda::synchronize;
 }  // namespace torch::cuda
 

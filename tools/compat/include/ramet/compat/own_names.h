@@ -18,6 +18,7 @@ using ::ramet::KernelCall;  // Ramet's class: include the door, no forward decla
 using ::ramet::KernelObserver;
 using ::ramet::LogHandler;
 using ::ramet::LogLevel;  // Ramet's class: include the door, no forward declaration
+using ::ramet::LogListener;
 using ::ramet::MemoryStats;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Observer;  // Ramet's class: include the door, no forward declaration
 using ::ramet::PhiloxKey;  // Ramet's class: include the door, no forward declaration
@@ -84,6 +85,7 @@ using ::ramet::scope_path;
 using ::ramet::set_generator_states;
 using ::ramet::set_log_handler;
 using ::ramet::set_memory_limit;
+using ::ramet::set_thread_log_listener;
 using ::ramet::short_name_of;
 using ::ramet::shortest_text;
 using ::ramet::tensor_list;

@@ -11,6 +11,13 @@ namespace autograd {
 
 using Variable = Tensor;  // LibTorch's older name
 using variable_list = std::vector<Tensor>;
+/// A leaf over `data`'s memory, with versions of its own: LibTorch's older data().
+inline Variable make_variable(const Tensor& data, bool requires_grad = false) {
+  if (!data.defined()) return {};
+  Variable leaf = data.data();
+  if (requires_grad) leaf.requires_grad_();
+  return leaf;
+}
 
 /// Adds d(sum of tensors . grad_tensors)/d(leaf) into the grad() of every leaf, or of `inputs`
 /// only, which keep their gradients from then on if they are no leaves (retain_grad). A tensor of

@@ -65,7 +65,7 @@ class FastWalk {
       Tensor* out = n->edge_count > 4 ? many.data() : few;
       run_node(n, &in, out);
       if (!retain_) n->release_saved();  // frees activations while the walk goes on
-      Edge* edges = n->edges();
+      RawEdge* edges = n->edges();
       for (int i = 0; i < n->edge_count; ++i) deliver(edges[i], std::move(out[i]));
     }
     for (Node*& sink : sinks_) {  // all contributions are in: hooks once, then one addition
@@ -85,7 +85,7 @@ class FastWalk {
     bool operator<(const Entry& o) const { return counter < o.counter; }
   };
 
-  void deliver(const Edge& e, Tensor g) {
+  void deliver(const RawEdge& e, Tensor g) {
     if (!e.node || !g.defined()) return;
     // This edge is all that leads there: nothing is to be collected.
     if (!(e.node->flags & Node::kSink) && e.node->refs.load(std::memory_order_relaxed) == 1)
@@ -153,8 +153,8 @@ class FastWalk {
   std::unordered_map<Node*, Tensor> side_;
 };
 
-Edge borrowed_edge(const Tensor& t) {
-  const Edge e = edge_of(t.impl());
+RawEdge borrowed_edge(const Tensor& t) {
+  const RawEdge e = edge_of(t.impl());
   if (e.node) release(e.node);  // the tensor keeps it
   return e;
 }
@@ -175,7 +175,7 @@ Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
               g.sizes(), " and output[", i, "] has a shape of ", t.sizes(), ".");
   RAMET_CHECK(g.device() == t.device() && is_floating(g.scalar_type()), op, "gradient of element ",
               i, ": got ", describe(g), ", expected ", describe(t));
-  const Edge edge = borrowed_edge(t);
+  const RawEdge edge = borrowed_edge(t);
   return {NodePtr(edge.node), edge.slot, g.to(t.scalar_type())};
 }
 
@@ -240,8 +240,8 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
 namespace {
 
 // Gradients of `edges`, by the general walk.
-std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<Edge> edges, bool retain,
-                                       bool create) {
+std::vector<Tensor> captured_gradients(std::vector<Root>& roots, ArrayRef<RawEdge> edges,
+                                       bool retain, bool create) {
   std::vector<Tensor> result(edges.size());
   AutoGradMode mode(create);
   GraphTask task(retain, create);
@@ -257,7 +257,7 @@ void backward(const variable_list& tensors, const variable_list& grad_tensors,
   std::vector<Root> roots = roots_of("backward", tensors, grad_tensors);
   const bool retain = retain_graph.value_or(create_graph);
   if (inputs.empty()) return run_backward(roots, retain, create_graph);
-  std::vector<Edge> edges;
+  std::vector<RawEdge> edges;
   for (const Tensor& t : inputs) {
     RAMET_CHECK(t.defined() && wants_grad(t), "backward", "input ", edges.size(),
                 " does not require grad: got ", describe(t));
@@ -278,7 +278,7 @@ variable_list grad(const variable_list& outputs, const variable_list& inputs,
                    bool create_graph, bool allow_unused) {
   RAMET_CHECK(!inputs.empty(), "grad", "grad requires non-empty inputs.");
   std::vector<Root> roots = roots_of("grad", outputs, grad_outputs);
-  std::vector<Edge> edges;
+  std::vector<RawEdge> edges;
   for (const Tensor& t : inputs) {
     RAMET_CHECK(t.defined() && wants_grad(t), "grad",
                 "One of the differentiated Tensors does not require grad: input ", edges.size(),

@@ -80,7 +80,7 @@ class GraphTask {
  public:
   GraphTask(bool retain, bool create);
   ~GraphTask();
-  void prepare(std::vector<Root>& roots, ArrayRef<Edge> captures, std::vector<Tensor>* captured);
+  void prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures, std::vector<Tensor>* captured);
   void run();
   bool wanted(Node* n) const {
     auto it = info_.find(n);
@@ -154,12 +154,12 @@ class GraphTask {
     int waits = 0;
     std::vector<Member> members;  // complete, not yet taken
   };
-  using Delivery = std::tuple<Edge, uint64_t, Tensor>;
+  using Delivery = std::tuple<RawEdge, uint64_t, Tensor>;
 
   void walk(int device);                             // runs the lane of a device until it is empty
   std::vector<Tensor> collect(Node* n, Info& info);  // sums the parts per slot, runs hooks
   void process(const Ready& r, const std::vector<Member>& members, std::vector<Delivery>& out);
-  void deliver(Edge e, uint64_t key, Tensor g, int lane);  // under mutex_
+  void deliver(RawEdge e, uint64_t key, Tensor g, int lane);  // under mutex_
   void push(int device, Ready r);
   bool serve_another();  // while a capture is made; false: no other device has work
   void ready(Node* n, Info& info, int lane);  // all of its gradients have come

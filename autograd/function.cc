@@ -69,7 +69,7 @@ bool is_recorded() noexcept { return in_forward ? in_forward->recorded_ : tls.gr
 
 FunctionNode::~FunctionNode() {
   if (RAMET_UNLIKELY(in_forward == this)) in_forward = around_;  // forward has thrown
-  for (Edge& e : edges_) release(e.node);
+  for (RawEdge& e : edges_) release(e.node);
 }
 
 // Where gradients of a parameter end: those of replicas and of sharded modules are no leaves.
@@ -101,7 +101,7 @@ void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& ar
   argument_ = argument;
   arguments_ = arguments;
   for (const Tensor& t : inputs) {
-    edges_.push_back(tls.grad_mode ? edge_of(t.impl()) : Edge{});
+    edges_.push_back(tls.grad_mode ? edge_of(t.impl()) : RawEdge{});
     inputs_.push_back(shape_of(t));
     ctx.needs_.push_back(edges_.back().node != nullptr);
   }
@@ -231,6 +231,35 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
     Tensor& g = result[static_cast<size_t>(argument_[i])];
     if (g.defined() && edges_[i].node) out[i] = fitted(std::move(g), i);
   }
+}
+
+namespace {
+
+// As fresh views, each with a node of its own that `backward` ends in.
+template <class Backward>
+tensor_list identity(const char* name, tensor_list inputs, Backward backward) {
+  for (Tensor& t : inputs) {
+    if (!t.defined()) continue;
+    Tensor out = t.detach();
+    t = recording(t) ? record(name, {t}, std::move(out), backward) : std::move(out);
+  }
+  return inputs;
+}
+
+}  // namespace
+
+tensor_list UndefinedGrad::apply(tensor_list inputs) const {
+  return identity("UndefinedGradBackward", std::move(inputs),
+                  [](const Node&, const Tensor&) { return Tensor(); });
+}
+
+DelayedError::DelayedError(std::string message, int64_t num_inputs) : msg(std::move(message)) {
+  RAMET_CHECK(num_inputs >= 0, "DelayedError", "num_inputs: got ", num_inputs,
+              ", expected 0 or more");
+}
+tensor_list DelayedError::apply(tensor_list inputs) const {
+  return identity("Error", std::move(inputs),
+                  [text = msg](const Node&, const Tensor&) -> Tensor { throw ramet::Error(text); });
 }
 
 }  // namespace autograd

@@ -39,6 +39,7 @@ namespace ramet {
 namespace autograd {
 
 using ramet::tensor_list;
+using IndexRange = std::pair<size_t, size_t>;  // from the first to before the second
 struct FunctionNode;
 
 /// What a Function's forward leaves for its backward. Used from the thread that runs either.
@@ -71,6 +72,13 @@ class RAMET_API AutogradContext {
   void mark_differentiated(tensor_list tensors) { differentiated_ = std::move(tensors); }
   /// Does the i-th tensor argument want a gradient?
   bool needs_input_grad(size_t i) const { return i < needs_.size() && needs_[i]; }
+  /// Does any in one of these ranges [first, second)?
+  bool needs_input_grad(std::initializer_list<IndexRange> ranges) const {
+    for (const IndexRange& range : ranges)
+      for (size_t i = range.first; i < range.second; ++i)
+        if (needs_input_grad(i)) return true;
+    return false;
+  }
 
  private:
   friend struct FunctionNode;
@@ -105,7 +113,7 @@ struct RAMET_API FunctionNode final : Node {
   FunctionNode(std::string function_name, size_t inputs, Backward f);
   ~FunctionNode() override;
   std::string name() const override { return name_; }
-  Edge* edges() override { return edges_.data(); }
+  RawEdge* edges() override { return edges_.data(); }
   void release_saved() override;
   void apply(Tensor* in, Tensor* out) override;
   /// May backward() lead to this leaf by a backward of its own?
@@ -140,7 +148,7 @@ struct RAMET_API FunctionNode final : Node {
   const bool recorded_ = is_recorded();
   std::vector<std::shared_ptr<ForwardContext>> contexts_;
   ReplicaRandomRef random_;  // where forward draws by a replica's numbers: from where on
-  std::vector<Edge> edges_;
+  std::vector<RawEdge> edges_;
   std::vector<int> argument_;
   int arguments_ = 0;
   std::vector<Shape> inputs_, outputs_;
@@ -277,6 +285,25 @@ template <class T> struct Function {
                       result);
     return result;
   }
+};
+
+/// The identity, through which no gradient comes back: with LibTorch a way to say "not
+/// differentiable", and the same here as an operation: UndefinedGrad()({x})[0].
+struct RAMET_API UndefinedGrad {
+  tensor_list apply(tensor_list inputs) const;
+  tensor_list operator()(tensor_list inputs) const { return apply(std::move(inputs)); }
+};
+/// What UndefinedGrad records: an undefined gradient for each that it is given.
+struct RAMET_API UndefinedGradBackward {
+  tensor_list apply(tensor_list gradients) const { return tensor_list(gradients.size()); }
+  tensor_list operator()(tensor_list gradients) const { return apply(std::move(gradients)); }
+};
+/// The identity, whose backward is an Error that says `message`.
+struct RAMET_API DelayedError {
+  DelayedError(std::string message, int64_t num_inputs);
+  tensor_list apply(tensor_list inputs) const;
+  tensor_list operator()(tensor_list inputs) const { return apply(std::move(inputs)); }
+  std::string msg;
 };
 
 }  // namespace autograd

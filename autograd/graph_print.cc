@@ -77,7 +77,7 @@ GraphPicture collect_graph(ArrayRef<Tensor> roots,
   std::vector<Node*> starts;
   for (const Tensor& t : roots) {
     RAMET_CHECK(t.defined(), "collect_graph", "root: got an undefined tensor");
-    if (const Edge e = edge_of(t.impl()); e.node) {
+    if (const RawEdge e = edge_of(t.impl()); e.node) {
       starts.push_back(e.node);
       release(e.node);  // the tensor holds it
     }
@@ -102,7 +102,7 @@ GraphPicture collect_graph(ArrayRef<Tensor> roots,
     const size_t from = index.at(n);
     bool changes_device = picture.vertices[from].reduces;
     for (int i = 0; i < n->edge_count; ++i) {
-      const Edge e = n->edges()[i];
+      const RawEdge e = n->edges()[i];
       const auto to = index.find(e.node);
       if (!e.node || to == index.end()) continue;
       picture.edges.push_back({from, to->second, e.slot});

@@ -89,7 +89,7 @@ void GraphTask::give_back() {
   owned_.clear();
 }
 
-void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
+void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures,
                         std::vector<Tensor>* captured) {
   captured_ = captured;
   std::vector<Node*> order, stack;
@@ -99,7 +99,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
     Node* n = stack.back();
     stack.pop_back();
     order.push_back(n);
-    Edge* edges = n->edges();
+    RawEdge* edges = n->edges();
     for (int i = 0; i < n->edge_count; ++i) {
       if (!edges[i].node) continue;
       auto [it, fresh] = info_.try_emplace(edges[i].node);
@@ -123,10 +123,11 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<Edge> captures,
     // consumers come earlier in `order`, so inputs are decided first
     for (size_t i = order.size(); i-- > 0;) {
       Info& info = info_[order[i]];
-      const Edge* const edges = order[i]->edges();
+      const RawEdge* const edges = order[i]->edges();
       info.wanted = !info.captures.empty() ||
-                    std::any_of(edges, edges + order[i]->edge_count,
-                                [this](const Edge& e) { return e.node && info_[e.node].wanted; });
+                    std::any_of(edges, edges + order[i]->edge_count, [this](const RawEdge& e) {
+                      return e.node && info_[e.node].wanted;
+                    });
     }
   }
   for (Node* n : order)
@@ -227,7 +228,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
   const bool any = std::ranges::any_of(in, [](const Tensor& t) { return t.defined(); });
   const bool capture_only =
       captured_ && ((n->flags & Node::kSink) ||
-                    std::none_of(n->edges(), n->edges() + n->edge_count, [&](const Edge& e) {
+                    std::none_of(n->edges(), n->edges() + n->edge_count, [&](const RawEdge& e) {
                       return e.node && info_.find(e.node)->second.wanted;
                     }));
   if (any && !capture_only && info.wanted) {
@@ -243,7 +244,7 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     if (n->edges()[i].node) out.emplace_back(n->edges()[i], info.rank, std::move(grads[size_t(i)]));
 }
 
-void GraphTask::deliver(Edge e, uint64_t key, Tensor g, int lane) {
+void GraphTask::deliver(RawEdge e, uint64_t key, Tensor g, int lane) {
   // a source that no longer wants its gradient
   if (!e.node) return;
   Info& info = info_.find(e.node)->second;

@@ -79,8 +79,22 @@ void Node::last_reference_gone() noexcept {
   c.draining = false;
 }
 
+Edge Node::next_edge(size_t i) const {
+  RAMET_CHECK(i < edge_count, "next_edge", "index: got ", i, ", expected less than ", edge_count);
+  const RawEdge& e = const_cast<Node*>(this)->edges()[i];
+  return {NodePtr(e.node), e.slot};
+}
+edge_list Node::next_edges() const {
+  edge_list list;
+  list.reserve(edge_count);
+  for (size_t i = 0; i < edge_count; ++i) list.push_back(next_edge(i));
+  return list;
+}
+bool Node::should_compute_output(size_t i) const { return next_edge(i).is_valid(); }
+NodePtr Node::getptr() { return NodePtr(this); }
+
 Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where) const {
-  Edge& e = const_cast<Node*>(this)->edges()[i];
+  RawEdge& e = const_cast<Node*>(this)->edges()[i];
   if (e.node && !tls.grad_mode) {
     if (Tensor t = e.node->destination(e.slot);
         t.defined() && t.sizes() == sizes && t.scalar_type() == dtype && t.device() == where)
@@ -91,7 +105,7 @@ Tensor Node::output_for(int i, IntArrayRef sizes, ScalarType dtype, Device where
 
 void Node::follow_edges() {
   uint64_t latest = 0;
-  const Edge* edge = edges();
+  const RawEdge* edge = edges();
   for (int i = 0; i < edge_count; ++i) {
     const Node* input = edge[i].node;
     if (!input) continue;
@@ -254,7 +268,7 @@ Tensor with_history_of_now(Tensor t) {
     return t;
   // Its memory is another tensor's until it is written, and one implementation alone may do that.
   if (t.storage_impl()->copy_on_write) return t;
-  const Edge edge = edge_of(t.impl());
+  const RawEdge edge = edge_of(t.impl());
   Tensor kept;
   try {
     kept = t.shallow();
@@ -320,13 +334,13 @@ ListNode::ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f)
   try {
     for (const Tensor& t : inputs) edges_.push_back(edge_of(t.impl()));
   } catch (...) {  // of a view whose history cannot be made
-    for (Edge& e : edges_) release(e.node);
+    for (RawEdge& e : edges_) release(e.node);
     throw;
   }
   follow_edges();
 }
 ListNode::~ListNode() {
-  for (Edge& e : edges_) release(e.node);
+  for (RawEdge& e : edges_) release(e.node);
 }
 void ListNode::release_saved() {
   flags |= kReleased;

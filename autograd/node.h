@@ -26,10 +26,13 @@ namespace autograd {
 class GraphTask;
 class ReduceBucket;  // autograd/engine.h: nodes whose gradients somebody reduces
 
-struct Edge {
+/// What a node has of a node of its inputs: one reference, or borrowed.
+struct RawEdge {
   Node* node = nullptr;
   uint32_t slot = 0;
 };
+struct Edge;
+using edge_list = std::vector<Edge>;
 
 /// What few nodes have: hooks, retained gradients, the forward's place. Owned by its node.
 struct NodeExtra {
@@ -117,8 +120,17 @@ struct RAMET_API Node : AutogradSlot {
 
   /// "AddBackward0": LibTorch's name of the operation's backward.
   virtual std::string name() const { return op; }
-  virtual Edge* edges() = 0;
-  Edge next_edge(int i) { return edges()[i]; }
+  virtual RawEdge* edges() = 0;
+  // What programs walk the graph by: LibTorch's names. An input without a gradient has an edge
+  // that is_valid() denies.
+  edge_list next_edges() const;
+  Edge next_edge(size_t i) const;
+  size_t num_inputs() const { return slot_count; }
+  size_t num_outputs() const { return edge_count; }
+  bool should_compute_output(size_t i) const;
+  /// Larger is later.
+  uint64_t sequence_nr() const { return counter; }
+  NodePtr getptr();
   /// in[slot_count] -> out[edge_count]. Called with grad mode = create_graph. An undefined input is
   /// a gradient that nobody delivered; at least one is defined.
   virtual void apply(Tensor* in, Tensor* out) = 0;
@@ -155,13 +167,17 @@ struct RAMET_API Node : AutogradSlot {
 
 inline void release(Node* n) { AutogradSlot::release(n); }
 
-/// One reference to a node: what grad_fn() returns.
+/// One reference to a node: what grad_fn() returns. May be kept as a std::shared_ptr, too. As
+/// LibTorch's it is a bool where one is asked for, and prints as one.
 class RAMET_API NodePtr {
  public:
+  using element_type = Node;
   NodePtr() = default;
+  NodePtr(std::nullptr_t) {}
   explicit NodePtr(Node* n) : node_(n) {
     if (n) n->hold();
   }
+  NodePtr(const std::shared_ptr<Node>& n) : NodePtr(n.get()) {}
   NodePtr(const NodePtr& o) : NodePtr(o.node_) {}
   NodePtr(NodePtr&& o) noexcept : node_(std::exchange(o.node_, nullptr)) {}
   NodePtr& operator=(NodePtr o) noexcept {
@@ -172,12 +188,39 @@ class RAMET_API NodePtr {
   Node* get() const { return node_; }
   Node* operator->() const { return node_; }
   Node& operator*() const { return *node_; }
-  explicit operator bool() const { return node_ != nullptr; }
+  bool defined() const { return node_ != nullptr; }
+  operator bool() const { return node_ != nullptr; }
+  /// Holds a reference to the node.
+  operator std::shared_ptr<Node>() const {
+    if (!node_) return nullptr;
+    node_->hold();
+    return std::shared_ptr<Node>(node_, [](Node* n) { release(n); });
+  }
+  void reset() { *this = NodePtr(); }
+  void swap(NodePtr& o) noexcept { std::swap(node_, o.node_); }
+  /// Everybody's, tensors and nodes included.
+  size_t use_count() const { return node_ ? node_->refs.load() : 0; }
   friend bool operator==(const NodePtr& a, const NodePtr& b) { return a.node_ == b.node_; }
   friend bool operator!=(const NodePtr& a, const NodePtr& b) { return a.node_ != b.node_; }
+  friend bool operator<(const NodePtr& a, const NodePtr& b) {
+    return std::less<Node*>()(a.node_, b.node_);
+  }
 
  private:
   Node* node_ = nullptr;
+};
+
+/// Where a gradient goes: a node, and which of its gradients it is there.
+struct Edge {
+  NodePtr function;
+  uint32_t input_nr = 0;
+  Edge() = default;
+  Edge(NodePtr node, uint32_t nr) : function(std::move(node)), input_nr(nr) {}
+  bool is_valid() const { return function.defined(); }
+  friend bool operator==(const Edge& a, const Edge& b) {
+    return a.function == b.function && a.input_nr == b.input_nr;
+  }
+  friend bool operator!=(const Edge& a, const Edge& b) { return !(a == b); }
 };
 
 /// Collects a leaf's gradient. `where`, if set, receives the first contribution; later ones are
@@ -193,7 +236,7 @@ struct RAMET_API AccumulateGrad final : Node {
   uint16_t sums_under_way = 0;  // of backwards that order them at their ends; under `mutex`
 
   explicit AccumulateGrad(TensorImpl* of);
-  Edge* edges() override { return nullptr; }
+  RawEdge* edges() override { return nullptr; }
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
   ReduceBucket* bucket() override { return reduce; }
@@ -273,7 +316,7 @@ template <class... T> inline bool recording(const T&... inputs) {
 /// where that would take the history of a leaf's own, or of a view made in no_grad mode.
 RAMET_API void renew_view(TensorImpl* view);
 /// The gradient edge of a tensor, one reference; {} if it wants none.
-inline Edge edge_of(const TensorImpl* t) {
+inline RawEdge edge_of(const TensorImpl* t) {
   if (!wants_grad(t)) return {};
   if (RAMET_UNLIKELY(t->base != nullptr) &&
       (__atomic_load_n(&t->generation, __ATOMIC_ACQUIRE) != t->base->generation || t->base->base))
@@ -287,16 +330,16 @@ inline Edge edge_of(const TensorImpl* t) {
 RAMET_API void note_place(Node& node);
 
 template <int N, class F> struct LambdaNode final : Node {
-  Edge edge[N];
+  RawEdge edge[N];
   union {
     F f;  // destroyed by release_saved, possibly long before the node
   };
   LambdaNode(const char* n, F&& fn) : Node(n, N, 1, sizeof(LambdaNode)), f(std::move(fn)) {}
   ~LambdaNode() override {
     LambdaNode::release_saved();
-    for (Edge& e : edge) release(e.node);
+    for (RawEdge& e : edge) release(e.node);
   }
-  Edge* edges() override { return edge; }
+  RawEdge* edges() override { return edge; }
   void release_saved() override {
     if (flags & kReleased) return;
     flags |= kReleased;
@@ -359,12 +402,12 @@ class RAMET_API ListNode final : public Node {
   using Backward = std::function<void(const Node&, const Tensor&, std::vector<Tensor>&)>;
   ListNode(const char* n, ArrayRef<Tensor> inputs, Backward f);
   ~ListNode() override;
-  Edge* edges() override { return edges_.data(); }
+  RawEdge* edges() override { return edges_.data(); }
   void release_saved() override;
   void apply(Tensor* in, Tensor* out) override;
 
  private:
-  std::vector<Edge> edges_;
+  std::vector<RawEdge> edges_;
   Backward f_;
 };
 /// As record(), for a list of inputs. f writes one gradient per input into the vector it gets.
@@ -394,3 +437,9 @@ template <class T, class... A> T* new_node(A&&... a) {
 
 }  // namespace autograd
 }  // namespace ramet
+
+template <> struct std::hash<ramet::autograd::NodePtr> {
+  size_t operator()(const ramet::autograd::NodePtr& n) const noexcept {
+    return std::hash<ramet::autograd::Node*>()(n.get());
+  }
+};

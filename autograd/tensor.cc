@@ -2,6 +2,7 @@
 #include "autograd/tensor.h"
 
 #include <cstdio>
+#include <limits>
 #include <mutex>
 #include <sstream>
 
@@ -29,6 +30,11 @@ TensorOptions Tensor::options() const {
   return TensorOptions().dtype(scalar_type()).device(device()).layout(layout());
 }
 
+const DeprecatedTypeProperties& Tensor::type() const {
+  return DeprecatedTypeProperties::of(
+      defined() ? deviceTypeToBackend(device().type()) : Backend::Undefined, dtype());
+}
+
 bool Tensor::leaf_slot() const { return static_cast<Node*>(p_->node)->flags & Node::kSink; }
 
 // A view may get a history when it is next looked at.
@@ -47,6 +53,23 @@ int64_t Tensor::_version() const {
 void Tensor::wrong_type(ScalarType asked) const {
   fail("data_ptr", "expected scalar type ", name_of(asked), " but found ", name_of(scalar_type()),
        ": got ", describe(*this));
+}
+
+void Tensor::check_narrow() const {
+  int64_t last = 0;
+  bool fits = true;
+  for (int64_t d = 0; d < dim() && numel() > 0; ++d) {
+    int64_t reach = 0;
+    fits = fits && !__builtin_mul_overflow(sizes()[d] - 1, raw_strides()[d], &reach) &&
+           !__builtin_add_overflow(last, reach, &last);
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  for (const int64_t n : sizes()) fits = fits && n <= kMost;
+  for (const int64_t n : raw_strides()) fits = fits && n <= kMost;
+  RAMET_CHECK(fits && last <= kMost && numel() <= kMost, "packed_accessor32",
+              "numel needs to be smaller than int32_t max, and so do the strides; otherwise, "
+              "please use packed_accessor64: got ",
+              describe(*this), " with strides ", raw_strides());
 }
 
 bool Tensor::is_nonzero() const {
@@ -130,7 +153,7 @@ Tensor& Tensor::mutable_grad() const {
 
 autograd::NodePtr Tensor::grad_fn() const {
   if (RAMET_UNLIKELY(is_inference())) return {};
-  const autograd::Edge e = autograd::edge_of(p_);
+  const autograd::RawEdge e = autograd::edge_of(p_);
   autograd::NodePtr result(e.node && !(e.node->flags & Node::kSink) ? e.node : nullptr);
   autograd::release(e.node);
   return result;
@@ -152,7 +175,7 @@ void Tensor::retain_grad() const {
   RAMET_CHECK(defined() && requires_grad(), "retain_grad",
               "can't retain_grad on Tensor that has requires_grad=False");
   if (is_leaf()) return;
-  const autograd::Edge e = autograd::edge_of(p_);
+  const autograd::RawEdge e = autograd::edge_of(p_);
   autograd::release(e.node);
   const auto lock = hooks_of(e.node);
   if (retained_of(p_)) return;
@@ -163,7 +186,7 @@ bool Tensor::retains_grad() const { return defined() && !is_leaf() && retained_o
 unsigned Tensor::add_hook(std::function<Tensor(const Tensor&)> hook) const {
   RAMET_CHECK(defined() && requires_grad(), "register_hook",
               "cannot register a hook on a tensor that doesn't require gradient");
-  const autograd::Edge e = autograd::edge_of(p_);
+  const autograd::RawEdge e = autograd::edge_of(p_);
   autograd::release(e.node);
   RAMET_CHECK(e.node != nullptr, "register_hook",
               "no gradient comes to a view made in no_grad mode: got ", describe(*this));

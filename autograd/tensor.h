@@ -21,6 +21,7 @@
 #include "runtime/options.h"
 #include "runtime/scalar.h"
 #include "runtime/tensor_base.h"
+#include "runtime/type_properties.h"
 
 namespace ramet {
 
@@ -94,6 +95,8 @@ class RAMET_API Tensor : public TensorBase {
   bool is_contiguous(MemoryFormat format) const;
   TensorOptions options() const;
   Layout layout() const { return kStrided; }
+  /// Prints "CPUFloatType"; of an undefined tensor "UndefinedType".
+  const DeprecatedTypeProperties& type() const;
   bool is_leaf() const {
     return RAMET_UNLIKELY(p_->base != nullptr) ? leaf_view() : !p_->node || leaf_slot();
   }
@@ -107,6 +110,26 @@ class RAMET_API Tensor : public TensorBase {
   /// How often the memory was written; an Error of an inference tensor, of which nobody counts it.
   int64_t _version() const;
   bool is_complex() const { return false; }
+  // What LibTorch asks its other kinds of tensors; there are none here.
+  bool is_sparse() const { return false; }
+  bool is_sparse_csr() const { return false; }
+  bool is_quantized() const { return false; }
+  bool is_mkldnn() const { return false; }
+  bool is_meta() const { return false; }
+  bool is_nested() const { return false; }
+  bool is_mps() const { return false; }
+  bool is_xpu() const { return false; }
+  bool is_xla() const { return false; }
+  bool is_hip() const { return false; }
+  bool is_conj() const { return false; }
+  bool is_neg() const { return false; }
+  bool has_storage() const { return defined(); }
+  /// One memory for both?
+  bool is_alias_of(const Tensor& other) const { return may_overlap(other); }
+  bool is_non_overlapping_and_dense() const {
+    settle();
+    return ramet::non_overlapping_and_dense(*this);
+  }
   bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
   /// The index of the device: 0 for the CPU (LibTorch: -1), whose other indices are replicas.
   int64_t get_device() const { return device().index(); }
@@ -125,6 +148,7 @@ class RAMET_API Tensor : public TensorBase {
     detail::check_raw_access(*this);
     return ptr();
   }
+  template <class T> T* data() const { return data_ptr<T>(); }  // its older name
   template <class T> const T* const_data_ptr() const { return data_ptr<T>(); }
   const void* const_data_ptr() const { return data_ptr(); }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
@@ -134,6 +158,30 @@ class RAMET_API Tensor : public TensorBase {
     T* data = data_ptr<T>();
     check_rank(N);
     return TensorAccessor<T, N>(data, p_->sizes(), p_->strides());
+  }
+  /// For kernels that take it by value.
+  template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+            class index_t = int64_t>
+  GenericPackedTensorAccessor<T, N, PtrTraits, index_t> generic_packed_accessor() const {
+    static_assert(N > 0, "a number is read through *data_ptr<T>()");
+    T* data = data_ptr<T>();
+    check_rank(N);
+    if constexpr (sizeof(index_t) < sizeof(int64_t)) check_narrow();
+    return {data, p_->sizes(), p_->strides()};
+  }
+  template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
+            class index_t = int64_t>
+  GenericPackedTensorAccessor<T, N, PtrTraits, index_t> packed_accessor() const {
+    return generic_packed_accessor<T, N, PtrTraits, index_t>();
+  }
+  template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+  PackedTensorAccessor64<T, N, PtrTraits> packed_accessor64() const {
+    return generic_packed_accessor<T, N, PtrTraits, int64_t>();
+  }
+  /// An Error where an element lies further than 2^31 - 1 elements from the first.
+  template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits>
+  PackedTensorAccessor32<T, N, PtrTraits> packed_accessor32() const {
+    return generic_packed_accessor<T, N, PtrTraits, int32_t>();
   }
   /// The value of a one-element tensor; waits for it.
   Scalar item() const;
@@ -177,6 +225,7 @@ class RAMET_API Tensor : public TensorBase {
   /// As detach(), with a version counter of its own.
   Tensor data() const;
   Tensor variable_data() const { return data(); }
+  Tensor tensor_data() const { return detach(); }
   /// Replaces memory, sizes and dtype by those of `new_data`, keeping the autograd identity.
   void set_data(const Tensor& new_data) const;
   /// The tensor whose memory this view shows; undefined if it is none.
@@ -197,7 +246,15 @@ class RAMET_API Tensor : public TensorBase {
             std::optional<MemoryFormat> format = std::nullopt) const;
   Tensor to(const Tensor& other, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = std::nullopt) const;
+  Tensor to(TypeMeta dtype, bool non_blocking = false, bool copy = false,
+            std::optional<MemoryFormat> format = std::nullopt) const {
+    return to(dtype.toScalarType(), non_blocking, copy, format);
+  }
   Tensor toType(ScalarType dtype) const { return to(dtype); }
+  Tensor toType(const DeprecatedTypeProperties& type, bool non_blocking = false) const {
+    return to(type.options(), non_blocking);
+  }
+  Tensor toBackend(Backend backend) const { return to(Device(backendToDeviceType(backend))); }
   Tensor type_as(const Tensor& other) const { return to(other); }
   Tensor cpu() const { return to(Device(kCPU, 0)); }
   Tensor cuda() const { return to(Device(kCUDA)); }
@@ -456,11 +513,13 @@ class RAMET_API Tensor : public TensorBase {
   Tensor prod(int64_t dim, bool keepdim = false,
               std::optional<ScalarType> dtype = std::nullopt) const;
   Tensor var(bool unbiased) const;
+  Tensor var(int64_t dim) const;
   Tensor var(int dim) const;  // not a bool
   Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
   Tensor var(OptionalIntArrayRef dim = std::nullopt,
              const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
   Tensor std(bool unbiased) const;
+  Tensor std(int64_t dim) const;
   Tensor std(int dim) const;
   Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
   Tensor std(OptionalIntArrayRef dim = std::nullopt,
@@ -535,6 +594,7 @@ class RAMET_API Tensor : public TensorBase {
     if (RAMET_UNLIKELY(asked != scalar_type())) wrong_type(asked);
   }
   [[noreturn, gnu::cold]] void wrong_type(ScalarType asked) const;
+  void check_narrow() const;
   void check_rank(size_t asked) const {
     RAMET_CHECK(asked == static_cast<size_t>(dim()), "accessor", "dimensions: got ", asked,
                 ", expected ", dim());
@@ -566,6 +626,9 @@ inline Tensor operator*(const Scalar& a, const Tensor& b) { return b.mul(a); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return a.div(b); }
 inline Tensor operator/(const Tensor& a, const Scalar& b) { return a.div(b); }
 RAMET_API Tensor operator/(const Scalar& a, const Tensor& b);
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return a.remainder(b); }
+inline Tensor operator%(const Tensor& a, const Scalar& b) { return a.remainder(b); }
+RAMET_API Tensor operator%(const Scalar& a, const Tensor& b);
 #define RAMET_COMPARE_OPERATOR(op, name, mirrored)                                  \
   inline Tensor operator op(const Tensor& a, const Tensor& b) { return a.name(b); } \
   inline Tensor operator op(const Tensor& a, const Scalar& b) { return a.name(b); } \

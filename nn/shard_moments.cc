@@ -14,8 +14,8 @@ ShardsElsewhere::~ShardsElsewhere() = default;
 namespace detail {
 namespace {
 
-using autograd::Edge;
 using autograd::Node;
+using autograd::RawEdge;
 using Elsewhere = std::shared_ptr<ShardsElsewhere>;
 using Numbers = std::vector<double>;
 
@@ -83,9 +83,9 @@ class MergeBackward final : public Node {
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~MergeBackward() override {
-    for (Edge& e : edge_) autograd::release(e.node);
+    for (RawEdge& e : edge_) autograd::release(e.node);
   }
-  Edge* edges() override { return edge_.data(); }
+  RawEdge* edges() override { return edge_.data(); }
   void release_saved() override {
     flags |= kReleased;
     mean_.clear();
@@ -122,7 +122,7 @@ class MergeBackward final : public Node {
   }
 
  private:
-  std::vector<Edge> edge_;
+  std::vector<RawEdge> edge_;
   const Elsewhere elsewhere_;
   const std::string what_;
   std::vector<autograd::Saved> mean_;

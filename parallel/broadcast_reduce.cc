@@ -10,8 +10,8 @@ namespace ramet {
 namespace parallel {
 namespace {
 
-using autograd::Edge;
 using autograd::Node;
+using autograd::RawEdge;
 
 void check_slots(const char* op, size_t n) {
   RAMET_CHECK(n < (1u << 16), op, "devices times tensors: got ", n, ", expected at most 65535");
@@ -19,7 +19,7 @@ void check_slots(const char* op, size_t n) {
 
 // Gradient of a broadcast: slot d * tensors + i is the copy of tensor i on device d.
 struct BroadcastBackward final : Node {
-  std::vector<Edge> edge;
+  std::vector<RawEdge> edge;
   std::vector<Device> home;  // of each tensor
   size_t rows;
   BroadcastBackward(const std::vector<Tensor>& tensors, size_t devices)
@@ -36,9 +36,9 @@ struct BroadcastBackward final : Node {
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~BroadcastBackward() override {
-    for (Edge& e : edge) autograd::release(e.node);
+    for (RawEdge& e : edge) autograd::release(e.node);
   }
-  Edge* edges() override { return edge.data(); }
+  RawEdge* edges() override { return edge.data(); }
   void apply(Tensor* in, Tensor* out) override {
     const size_t tensors = edge.size();
     std::vector<size_t> whole;  // tensors whose copies all have a gradient: reduced together
@@ -62,9 +62,9 @@ struct BroadcastBackward final : Node {
 
 // Gradient of a sum: edge d * tensors + i is the contribution of device d to tensor i.
 struct ReduceAddBackward final : Node {
-  std::vector<Edge> edge;
+  std::vector<RawEdge> edge;
   std::vector<Device> from;  // of each list
-  ReduceAddBackward(const char* name, const std::vector<Edge>& edges, std::vector<Device> lists,
+  ReduceAddBackward(const char* name, const std::vector<RawEdge>& edges, std::vector<Device> lists,
                     size_t tensors, Device to)
       : Node(name, static_cast<int>(edges.size()), static_cast<int>(tensors),
              sizeof(ReduceAddBackward)),
@@ -76,9 +76,9 @@ struct ReduceAddBackward final : Node {
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~ReduceAddBackward() override {
-    for (Edge& e : edge) autograd::release(e.node);
+    for (RawEdge& e : edge) autograd::release(e.node);
   }
-  Edge* edges() override { return edge.data(); }
+  RawEdge* edges() override { return edge.data(); }
   void apply(Tensor* in, Tensor* out) override {
     std::vector<Tensor> grads;
     std::vector<size_t> at;
@@ -104,8 +104,8 @@ struct ReduceAddBackward final : Node {
   }
 };
 
-Edge edge_if_wanted(const Tensor& t) {
-  return t.defined() && autograd::recording(t) ? autograd::edge_of(t.impl()) : Edge();
+RawEdge edge_if_wanted(const Tensor& t) {
+  return t.defined() && autograd::recording(t) ? autograd::edge_of(t.impl()) : RawEdge();
 }
 
 void attach_all(std::vector<Tensor>& out, Node* node) {
@@ -153,7 +153,7 @@ std::vector<Tensor> broadcast(const Tensor& t, ArrayRef<Device> devices) {
 namespace {
 
 Tensor record_sum(Tensor out, ArrayRef<Tensor> inputs) {
-  std::vector<Edge> edges;
+  std::vector<RawEdge> edges;
   std::vector<Device> from;
   bool any = false;
   for (const Tensor& t : inputs) {
@@ -191,7 +191,7 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
       }
   if (recorded.empty()) return out;
   check_slots("reduce_add_coalesced", recorded.size() * inputs.size());
-  std::vector<Edge> edges;
+  std::vector<RawEdge> edges;
   std::vector<Device> from;
   for (const auto& row : inputs) {
     from.push_back(row[0].device());

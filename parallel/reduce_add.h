@@ -48,7 +48,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   ~ReduceAdd() override;
 
   std::string name() const override { return "ReduceAdd(" + full_name_ + ")"; }
-  autograd::Edge* edges() override { return &next_; }
+  autograd::RawEdge* edges() override { return &next_; }
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
   void arrived(Tensor& grad, uint32_t slot) override;
@@ -83,7 +83,7 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   void run_post_hooks(Tensor& sum) const;
   bool ends_in_place(autograd::GraphTask& task) const;
   bool hooked() const { return hooks_ && hooks_->any(); }
-  autograd::Edge next_;  // the source's gradient edge
+  autograd::RawEdge next_;  // the source's gradient edge
   std::string full_name_;
   ReduceOrder order_;
   std::vector<Tensor> slots_;

@@ -13,8 +13,8 @@ namespace ramet {
 namespace parallel {
 namespace {
 
-using autograd::Edge;
 using autograd::Node;
+using autograd::RawEdge;
 
 // How a tensor was cut: what either direction needs to undo the other.
 struct Cut {
@@ -32,7 +32,7 @@ Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan,
                        Device destination);
 
 struct ScatterBackward final : Node {
-  Edge edge;
+  RawEdge edge;
   Cut cut;
   ScatterBackward(const Tensor& x, Cut c)
       : Node("ScatterBackward", 1, static_cast<int>(c.devices.size()), sizeof(ScatterBackward)),
@@ -44,7 +44,7 @@ struct ScatterBackward final : Node {
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~ScatterBackward() override { autograd::release(edge.node); }
-  Edge* edges() override { return &edge; }
+  RawEdge* edges() override { return &edge; }
   void apply(Tensor* in, Tensor* out) override {
     std::vector<Tensor> pieces(in, in + slot_count);
     for (size_t i = 0; i < pieces.size(); ++i) {
@@ -60,7 +60,7 @@ struct ScatterBackward final : Node {
 };
 
 struct GatherBackward final : Node {
-  std::vector<Edge> edge;
+  std::vector<RawEdge> edge;
   Cut cut;
   GatherBackward(ArrayRef<Tensor> inputs, Device to, Cut c)
       : Node("GatherBackward", static_cast<int>(inputs.size()), 1, sizeof(GatherBackward)),
@@ -72,9 +72,9 @@ struct GatherBackward final : Node {
     if (RAMET_UNLIKELY(tls.anomaly_mode)) autograd::note_place(*this);
   }
   ~GatherBackward() override {
-    for (Edge& e : edge) autograd::release(e.node);
+    for (RawEdge& e : edge) autograd::release(e.node);
   }
-  Edge* edges() override { return edge.data(); }
+  RawEdge* edges() override { return edge.data(); }
   void apply(Tensor* in, Tensor* out) override {
     // Views where the gradient already is: the engine adds into nothing that somebody else sees.
     std::vector<Tensor> pieces = scatter_recorded(

@@ -4,6 +4,7 @@
 
 #include "runtime/print.h"
 #include "runtime/scalar.h"
+#include "runtime/type_meta.h"
 
 namespace ramet {
 
@@ -21,6 +22,22 @@ const char* short_name_of(ScalarType t) {
 }
 
 std::ostream& operator<<(std::ostream& out, ScalarType t) { return out << toString(t); }
+
+std::string_view TypeMeta::name() const {
+  static constexpr std::string_view names[] = {"bool",
+                                               "unsigned char",
+                                               "signed char",
+                                               "short int",
+                                               "int",
+                                               "long int",
+                                               "c10::Half",
+                                               "c10::BFloat16",
+                                               "float",
+                                               "double",
+                                               "nullptr (uninitialized)"};
+  return names[static_cast<int>(type_)];
+}
+std::ostream& operator<<(std::ostream& out, TypeMeta type) { return out << type.name(); }
 
 ScalarType promote_types(ScalarType a, ScalarType b) {
   if (a == b) return a;

@@ -33,28 +33,10 @@ std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
   return out << "unknown memory format";
 }
 
-namespace {
-/// LibTorch prints the dtype of options as GCC names the C++ type.
-const char* cpp_name_of(ScalarType t) {
-  static const char* const names[] = {"bool",
-                                      "unsigned char",
-                                      "signed char",
-                                      "short int",
-                                      "int",
-                                      "long int",
-                                      "c10::Half",
-                                      "c10::BFloat16",
-                                      "float",
-                                      "double",
-                                      "nullptr (uninitialized)"};
-  return names[static_cast<int>(t)];
-}
-}  // namespace
-
 std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
   const auto defaulted = [](bool given) { return given ? "" : " (default)"; };
   const auto text = [](bool on) { return on ? "true" : "false"; };
-  out << "TensorOptions(dtype=" << cpp_name_of(o.dtype()) << defaulted(o.has_dtype())
+  out << "TensorOptions(dtype=" << o.dtype() << defaulted(o.has_dtype())
       << ", device=" << o.device() << defaulted(o.has_device()) << ", layout=" << o.layout()
       << defaulted(o.has_layout()) << ", requires_grad=" << text(o.requires_grad())
       << defaulted(o.has_requires_grad()) << ", pinned_memory=" << text(o.pinned_memory())

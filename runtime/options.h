@@ -9,7 +9,7 @@
 
 #include "runtime/context.h"
 #include "runtime/device.h"
-#include "runtime/dtype.h"
+#include "runtime/type_meta.h"
 
 namespace ramet {
 
@@ -32,7 +32,7 @@ RAMET_API std::ostream& operator<<(std::ostream& out, MemoryFormat format);
 
 /// Floating-point type of factories and of `tensor({1.5})` when no dtype is given. One per thread,
 /// Float at first; work that the library moves to another thread takes the caller's along.
-inline ScalarType get_default_dtype() { return tls.default_dtype; }
+inline TypeMeta get_default_dtype() { return TypeMeta(tls.default_dtype); }
 inline ScalarType get_default_dtype_as_scalartype() { return tls.default_dtype; }
 /// An Error unless `dtype` is a floating-point type.
 RAMET_API void set_default_dtype(ScalarType dtype);
@@ -41,6 +41,7 @@ class RAMET_API TensorOptions {
  public:
   TensorOptions() = default;
   TensorOptions(ScalarType dtype) : dtype_(dtype), has_dtype_(true) {}
+  TensorOptions(TypeMeta dtype) : dtype_(dtype), has_dtype_(true) {}
   TensorOptions(Layout layout) : layout_(layout), has_layout_(true) {}
   TensorOptions(MemoryFormat format) : memory_format_(format), has_memory_format_(true) {}
   /// From a Device and from whatever makes one: a DeviceType, a DeviceType with an index, "cpu:1".
@@ -103,7 +104,7 @@ class RAMET_API TensorOptions {
   }
 
   // Getters: the setting, or the default where there is none.
-  ScalarType dtype() const { return has_dtype_ ? dtype_ : get_default_dtype(); }
+  TypeMeta dtype() const { return has_dtype_ ? TypeMeta(dtype_) : get_default_dtype(); }
   /// Without a setting `cpu` without index, which resolve() takes to the current cpu device.
   Device device() const { return has_device_ ? device_ : Device(kCPU); }
   DeviceIndex device_index() const { return device().index(); }
@@ -119,8 +120,8 @@ class RAMET_API TensorOptions {
   bool has_pinned_memory() const { return has_pinned_memory_; }
   bool has_memory_format() const { return has_memory_format_; }
 
-  std::optional<ScalarType> dtype_opt() const {
-    return has_dtype_ ? std::optional<ScalarType>(dtype_) : std::nullopt;
+  std::optional<TypeMeta> dtype_opt() const {
+    return has_dtype_ ? std::optional<TypeMeta>(dtype_) : std::nullopt;
   }
   std::optional<Device> device_opt() const {
     return has_device_ ? std::optional<Device>(device_) : std::nullopt;

@@ -14,6 +14,7 @@
 #include "runtime/pool.h"
 #include "runtime/storage.h"
 #include "runtime/stream.h"
+#include "runtime/type_meta.h"
 
 namespace ramet {
 
@@ -161,7 +162,8 @@ class RAMET_API TensorBase {
   /// Extent of dimension `d`, negative counted from the end. An IndexError outside [-dim, dim).
   int64_t size(int64_t d) const { return p_->sizes()[wrapped(d)]; }
   ScalarType scalar_type() const { return p_->dtype; }
-  ScalarType dtype() const { return p_->dtype; }
+  /// scalar_type() as LibTorch prints it; of an undefined tensor, too.
+  TypeMeta dtype() const { return p_ ? TypeMeta(p_->dtype) : TypeMeta(); }
   size_t element_size() const { return item_size(p_->dtype); }
   size_t itemsize() const { return item_size(p_->dtype); }
   size_t nbytes() const { return static_cast<size_t>(p_->numel) * item_size(p_->dtype); }

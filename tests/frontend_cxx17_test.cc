@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "ramet.h"
 
@@ -179,6 +180,26 @@ TEST(Frontend, Forms) {
   EXPECT_EQ(torch::promote_types(torch::kInt, torch::kFloat), torch::kFloat);
   x.reset();
   EXPECT_FALSE(x.defined());
+}
+
+TEST(Frontend, TypesAsProgramsAskForThem) {
+  const torch::Tensor x = torch::ones({2, 2}), i = torch::ones({2, 2}, torch::kInt64);
+  std::ostringstream text;
+  text << x.dtype() << ' ' << i.dtype().name() << ' ' << x.type() << ' ' << x.scalar_type();
+  EXPECT_EQ(text.str(), "float long int CPUFloatType Float");
+  EXPECT_TRUE(x.dtype() == torch::kFloat32 && torch::kLong == i.dtype() && x.dtype() != i.dtype());
+  EXPECT_EQ(torch::typeMetaToScalarType(i.dtype()), torch::kLong);
+  EXPECT_EQ(torch::elementSize(torch::typeMetaToScalarType(x.dtype())), 4u);
+  EXPECT_TRUE(torch::isFloatingType(x.scalar_type()));
+  EXPECT_EQ(torch::zeros({2}, torch::TensorOptions().dtype(i.dtype())).dtype(), i.dtype());
+  EXPECT_EQ(torch::zeros_like(x, i.dtype()).to(x.dtype()).type(), x.type());
+  float numbers[] = {1, 2, 3};
+  EXPECT_EQ((torch::tensor(numbers) % 2).sum().item<float>(), 2);
+  EXPECT_EQ((x.packed_accessor32<float, 2>()[1][1]), x.data<float>()[3]);
+  std::shared_ptr<torch::autograd::Node> node = x.grad_fn();
+  EXPECT_EQ(node, nullptr);
+  for (const auto& edge : (x.clone().requires_grad_() * 2).grad_fn()->next_edges())
+    EXPECT_EQ(edge.function->name(), "AccumulateGrad");
 }
 
 }  // namespace

@@ -66,6 +66,8 @@ class RAMET_API TensorData {
   TensorData() : sizes_{0}, type_(ScalarType::Undefined) {}
   template <class T, class = decltype(ScalarTypeOf<T>::value)>
   TensorData(T value) : type_(ScalarTypeOf<T>::value), values_{Scalar(value)} {}
+  template <class T, std::enable_if_t<std::is_same<T, char>::value, int> = 0>
+  TensorData(T value) : TensorData(static_cast<int>(value)) {}
   TensorData(std::initializer_list<TensorData> list);
   template <class T, class = decltype(ScalarTypeOf<T>::value)>
   TensorData(ArrayRef<T> list)
@@ -76,6 +78,16 @@ class RAMET_API TensorData {
   TensorData(const std::vector<T>& list)
       : sizes_{static_cast<int64_t>(list.size())}, type_(ScalarTypeOf<T>::value) {
     for (size_t i = 0; i < list.size(); ++i) values_.push_back(Scalar(static_cast<T>(list[i])));
+  }
+  /// A C array, of numbers or of arrays (LibTorch takes its address for a bool).
+  template <class T, size_t N, class = decltype(ScalarTypeOf<std::remove_all_extents_t<T>>::value)>
+  TensorData(const T (&list)[N])
+      : sizes_{static_cast<int64_t>(N)}, type_(ScalarTypeOf<std::remove_all_extents_t<T>>::value) {
+    for (const T& x : list) {
+      const TensorData item(x);
+      if (&x == list) sizes_.insert(sizes_.end(), item.sizes_.begin(), item.sizes_.end());
+      values_.insert(values_.end(), item.values_.begin(), item.values_.end());
+    }
   }
   Tensor to_tensor(const TensorOptions& options) const;
 

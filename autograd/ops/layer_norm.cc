@@ -150,9 +150,9 @@ class ResidualLayerNormBackward final : public Node {
     if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
   }
   ~ResidualLayerNormBackward() override {
-    for (Edge& e : edge_) release(e.node);
+    for (RawEdge& e : edge_) release(e.node);
   }
-  Edge* edges() override { return edge_; }
+  RawEdge* edges() override { return edge_; }
   void release_saved() override {
     flags |= kReleased;
     sum_ = weight_ = Saved();
@@ -182,7 +182,7 @@ class ResidualLayerNormBackward final : public Node {
   }
 
  private:
-  Edge edge_[4];
+  RawEdge edge_[4];
   Saved sum_, weight_;
   Tensor mean_, rstd_;
   Shape shape_;

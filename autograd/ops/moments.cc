@@ -126,7 +126,8 @@ Tensor norm_over(const char* node, const Tensor& self, const std::optional<Scala
 Tensor var(const Tensor& self, bool unbiased) {
   return var(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
-Tensor var(const Tensor& self, int dim) { return var(self, OptionalIntArrayRef(dim)); }
+Tensor var(const Tensor& self, int64_t dim) { return var(self, OptionalIntArrayRef(dim)); }
+Tensor var(const Tensor& self, int dim) { return var(self, int64_t{dim}); }
 Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
   return var(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
 }
@@ -137,7 +138,8 @@ Tensor var(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scal
 Tensor std(const Tensor& self, bool unbiased) {
   return std(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
-Tensor std(const Tensor& self, int dim) { return std(self, OptionalIntArrayRef(dim)); }
+Tensor std(const Tensor& self, int64_t dim) { return std(self, OptionalIntArrayRef(dim)); }
+Tensor std(const Tensor& self, int dim) { return std(self, int64_t{dim}); }
 Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased, bool keepdim) {
   return std(self, dim, Scalar(unbiased ? 1 : 0), keepdim);
 }
@@ -148,8 +150,11 @@ Tensor std(const Tensor& self, OptionalIntArrayRef dim, const std::optional<Scal
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased) {
   return var_mean(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
-std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int64_t dim) {
   return var_mean(self, OptionalIntArrayRef(dim));
+}
+std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim) {
+  return var_mean(self, int64_t{dim});
 }
 std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                     bool keepdim) {
@@ -163,8 +168,11 @@ std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased) {
   return std_mean(self, std::nullopt, Scalar(unbiased ? 1 : 0), false);
 }
-std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int64_t dim) {
   return std_mean(self, OptionalIntArrayRef(dim));
+}
+std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim) {
+  return std_mean(self, int64_t{dim});
 }
 std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                                     bool keepdim) {
@@ -219,6 +227,7 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
 }
 
 Tensor Tensor::var(bool unbiased) const { return ramet::var(*this, unbiased); }
+Tensor Tensor::var(int64_t dim) const { return ramet::var(*this, dim); }
 Tensor Tensor::var(int dim) const { return ramet::var(*this, dim); }
 Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
   return ramet::var(*this, dim, unbiased, keepdim);
@@ -228,6 +237,7 @@ Tensor Tensor::var(OptionalIntArrayRef dim, const std::optional<Scalar>& correct
   return ramet::var(*this, dim, correction, keepdim);
 }
 Tensor Tensor::std(bool unbiased) const { return ramet::std(*this, unbiased); }
+Tensor Tensor::std(int64_t dim) const { return ramet::std(*this, dim); }
 Tensor Tensor::std(int dim) const { return ramet::std(*this, dim); }
 Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
   return ramet::std(*this, dim, unbiased, keepdim);

@@ -202,6 +202,7 @@ Tensor remainder(const Tensor& a, const Scalar& b) {
   return divided_rest("remainder", "RemainderBackward0", RAMET_POINTWISE(remainder), a, b);
 }
 Tensor remainder(const Scalar& a, const Tensor& b) { return remainder(scalar_to_tensor(a), b); }
+Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
 Tensor fmod(const Tensor& a, const Tensor& b) {
   return divided_rest("fmod", "FmodBackward1", "trunc", RAMET_POINTWISE(fmod), a, b);
 }

@@ -26,6 +26,7 @@ RAMET_API Tensor prod(const Tensor& self, int64_t dim, bool keepdim = false,
 /// Squared deviations from the mean / max(0, count - correction); correction 1 unless given, 0 with
 /// unbiased = false.
 RAMET_API Tensor var(const Tensor& self, bool unbiased);
+RAMET_API Tensor var(const Tensor& self, int64_t dim);
 RAMET_API Tensor var(const Tensor& self, int dim);
 RAMET_API Tensor var(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                      bool keepdim = false);
@@ -33,6 +34,7 @@ RAMET_API Tensor var(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
                      const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 /// The square root of var; its derivative where it is 0 is 0.
 RAMET_API Tensor std(const Tensor& self, bool unbiased);
+RAMET_API Tensor std(const Tensor& self, int64_t dim);
 RAMET_API Tensor std(const Tensor& self, int dim);
 RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim, bool unbiased,
                      bool keepdim = false);
@@ -40,6 +42,7 @@ RAMET_API Tensor std(const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
                      const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 /// (var, mean) and (std, mean) from one pass over the elements.
 RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, bool unbiased);
+RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int64_t dim);
 RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, int dim);
 RAMET_API std::tuple<Tensor, Tensor> var_mean(const Tensor& self, OptionalIntArrayRef dim,
                                               bool unbiased, bool keepdim = false);
@@ -47,6 +50,7 @@ RAMET_API std::tuple<Tensor, Tensor> var_mean(
     const Tensor& self, OptionalIntArrayRef dim = std::nullopt,
     const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, bool unbiased);
+RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int64_t dim);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, int dim);
 RAMET_API std::tuple<Tensor, Tensor> std_mean(const Tensor& self, OptionalIntArrayRef dim,
                                               bool unbiased, bool keepdim = false);

@@ -18,7 +18,7 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
     follow_edges();
   }
   ~ForwardMark() override { autograd::release(next_.node); }
-  autograd::Edge* edges() override { return &next_; }
+  autograd::RawEdge* edges() override { return &next_; }
   void apply(Tensor* in, Tensor* out) override { out[0] = in[0]; }
   autograd::ReduceBucket* bucket() override { return this; }
 
@@ -31,7 +31,7 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
   }
 
  private:
-  autograd::Edge next_;
+  autograd::RawEdge next_;
   const std::weak_ptr<GradientReducer> reducer_;
   const GradientReducer::Forward forward_;
 };

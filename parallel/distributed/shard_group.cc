@@ -47,7 +47,7 @@ std::string ShardEdge::name() const {
 autograd::ReduceBucket* ShardEdge::bucket() { return group_; }
 
 void ShardEdge::lead_to(const Tensor& shard) {
-  const autograd::Edge to = autograd::edge_of(shard.impl());
+  const autograd::RawEdge to = autograd::edge_of(shard.impl());
   autograd::release(std::exchange(next_, to).node);
 }
 

@@ -21,7 +21,7 @@ class ShardEdge final : public autograd::Node {
   ShardEdge(ShardGroup* group, size_t unit, size_t member);
   ~ShardEdge() override;
   std::string name() const override;
-  autograd::Edge* edges() override { return &next_; }
+  autograd::RawEdge* edges() override { return &next_; }
   /// Outside of a reduction (autograd::grad): this rank's own gradient of its shard.
   void apply(Tensor* in, Tensor* out) override;
   Tensor destination(uint32_t slot) override;
@@ -31,7 +31,7 @@ class ShardEdge final : public autograd::Node {
 
  private:
   friend class ShardGroup;
-  autograd::Edge next_;
+  autograd::RawEdge next_;
   ShardGroup* group_;  // null: gone
   const size_t unit_, member_;
 };

@@ -185,5 +185,20 @@ TEST(Factory, OneHot) {
   EXPECT_NE(error_of([] { one_hot(empty({0}, kLong)); }).find("Can not infer"), std::string::npos);
 }
 
+TEST(Factory, OfCArrays) {
+  float row[] = {1.5f, 2, 3};
+  const double matrix[2][3] = {{1, 2, 3}, {4, 5, 6}};
+  const int whole[] = {7, 8};
+  const bool flags[] = {true, false};
+  EXPECT_EQ(values(tensor(row)), (V{1.5, 2, 3}));
+  EXPECT_EQ(tensor(matrix).sizes(), (IntArrayRef{2, 3}));
+  EXPECT_EQ(values(tensor(matrix, kDouble)), (V{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(tensor(matrix).dtype(), kFloat);
+  EXPECT_EQ(tensor(whole).dtype(), kLong);
+  EXPECT_EQ(tensor(flags).dtype(), kBool);
+  EXPECT_EQ(values(tensor(whole, kHalf)), (V{7, 8}));
+  EXPECT_EQ(tensor('a').item<int>(), 97);
+}
+
 }  // namespace
 }  // namespace ramet

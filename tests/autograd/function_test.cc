@@ -359,5 +359,24 @@ TEST(Function, ViewsAsResults) {
   EXPECT_NE(error_of([&] { view * 2; }).find("modified inplace"), std::string::npos);
 }
 
+TEST(Function, UndefinedGradEndsTheGraph) {
+  const Tensor w = leaf({1, 2});
+  const Tensor y = autograd::UndefinedGrad()({w * 3, Tensor()})[0];
+  EXPECT_EQ(values(y), (Values{3, 6}));
+  EXPECT_EQ(y.grad_fn()->name(), "UndefinedGradBackward");
+  (y * w).sum().backward();
+  EXPECT_EQ(values(w.grad()), (Values{3, 6}));  // y's own part is missing
+  EXPECT_FALSE(autograd::UndefinedGrad().apply({constant({1})})[0].requires_grad());
+  EXPECT_FALSE(autograd::UndefinedGradBackward().apply({w})[0].defined());
+}
+
+TEST(Function, DelayedErrorSaysItsMessageInBackward) {
+  const Tensor w = leaf({1, 2});
+  const tensor_list out = autograd::DelayedError("only once", 1)({w});
+  EXPECT_EQ(values(out[0]), (Values{1, 2}));
+  EXPECT_NE(error_of([&] { out[0].sum().backward(); }).find("only once"), std::string::npos);
+  EXPECT_NE(error_of([] { autograd::DelayedError("", -1); }).find("num_inputs"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ramet

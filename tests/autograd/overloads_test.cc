@@ -119,6 +119,18 @@ TEST(Overloads, BitsWithNumbers) {
   EXPECT_THROW(x & 1.5, Error);
 }
 
+TEST(Overloads, RemainderAsAnOperator) {
+  const Tensor x = tensor({7, -7, 5}), y = tensor({3, 3, -3});
+  EXPECT_EQ(values(x % 3), (Values{1, 2, 2}));  // the sign of the divisor
+  EXPECT_EQ(values(x % y), (Values{1, 2, -1}));
+  EXPECT_EQ(values(10 % y), (Values{1, 1, -2}));
+  EXPECT_EQ(values(tensor({5.5, -1.}) % 2.5), (Values{0.5, 1.5}));
+  EXPECT_EQ((x.to(kFloat) % y).dtype(), kFloat);
+  const Tensor w = leaf({7, 8});
+  (w % 3).sum().backward();
+  EXPECT_EQ(values(w.grad()), (Values{1, 1}));
+}
+
 TEST(Overloads, ClipIsClamp) {
   const Tensor x = tensor({-2., 0.5, 3.}), low = tensor({-1., 1., 0.});
   EXPECT_EQ(values(x.clip(-1, 1)), (Values{-1, 0.5, 1}));
@@ -141,6 +153,11 @@ TEST(Overloads, SpreadOverOneDimension) {
   EXPECT_EQ(values(x.std(1)), values(var(x, 1).sqrt()));
   EXPECT_EQ(values(std(x, 0)), values(var(x, 0).sqrt()));
   EXPECT_EQ(x.var(true).dim(), 0);
+  const int64_t last = 1;  // any integer
+  EXPECT_EQ(values(x.var(last)), (Values{4, 12}));
+  EXPECT_EQ(values(x.std(last)), values(std(x, last)));
+  EXPECT_EQ(values(var(x, last)), values(std::get<0>(var_mean(x, last))));
+  EXPECT_EQ(values(std::get<1>(std_mean(x, last))), (Values{3, 4}));
   const auto [v, m] = var_mean(x, {1}, false, true);
   EXPECT_NEAR(v.index({0, 0}).item<double>(), 8. / 3, 1e-6);
   EXPECT_EQ(values(m), (Values{3, 4}));

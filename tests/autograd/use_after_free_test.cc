@@ -53,7 +53,7 @@ TEST(UseAfterFree, NodeOfAFreedGraph) {
         autograd::Node* inner;
         {
           const Tensor y = (x * x).tanh();
-          inner = y.grad_fn()->next_edge(0).node;
+          inner = y.grad_fn()->next_edge(0).function.get();
         }
         g_count = inner->counter;
       },

@@ -7,6 +7,8 @@
 #include <limits>
 #include <sstream>
 
+#include "runtime/type_meta.h"
+
 namespace ramet {
 namespace {
 
@@ -135,6 +137,44 @@ TEST(Half, AcrossAllFloatsRounds) {
     check_rounding(detail::float_of(static_cast<uint32_t>(bits)));
     if (HasFatalFailure()) return;
   }
+}
+
+// What LibTorch 2.15 prints.
+TEST(TypeMeta, NamesAreThoseOfCpp) {
+  const char* const names[] = {"bool",
+                               "unsigned char",
+                               "signed char",
+                               "short int",
+                               "int",
+                               "long int",
+                               "c10::Half",
+                               "c10::BFloat16",
+                               "float",
+                               "double",
+                               "nullptr (uninitialized)"};
+  for (int t = 0; t <= kScalarTypes; ++t) {
+    const auto type = static_cast<ScalarType>(t);
+    std::ostringstream text;
+    text << TypeMeta(type);
+    EXPECT_EQ(text.str(), names[t]);
+    EXPECT_EQ(TypeMeta(type).name(), names[t]);
+    EXPECT_EQ(TypeMeta(type).itemsize(), elementSize(type));
+    EXPECT_EQ(typeMetaToScalarType(scalarTypeToTypeMeta(type)), type);
+  }
+  EXPECT_EQ(TypeMeta(), ScalarType::Undefined);
+  EXPECT_EQ(TypeMeta::Make<Half>(), kHalf);
+  EXPECT_EQ(optTypeMetaToScalarType(TypeMeta(kInt)), kInt);
+  EXPECT_FALSE(optTypeMetaToScalarType(std::nullopt));
+}
+
+TEST(TypeMeta, QuestionsAboutTypes) {
+  EXPECT_TRUE(isFloatingType(kHalf) && !isFloatingType(kLong) && isReducedFloatingType(kBFloat16));
+  EXPECT_TRUE(isIntegralType(kBool, true) && !isIntegralType(kBool, false));
+  EXPECT_TRUE(isSignedType(kChar) && isSignedType(kFloat));
+  EXPECT_FALSE(isSignedType(kByte) || isSignedType(kBool) || isComplexType(kFloat));
+  EXPECT_EQ(promoteTypes(kByte, kChar), kShort);
+  EXPECT_TRUE(canCast(kLong, kFloat) && canCast(kDouble, kHalf) && canCast(kBool, kByte));
+  EXPECT_FALSE(canCast(kFloat, kLong) || canCast(kByte, kBool) || canCast(kFloat, kBool));
 }
 
 TEST(Half, Conversions) {

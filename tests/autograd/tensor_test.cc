@@ -1,0 +1,217 @@
+// What programs ask a tensor beside its values: dtype(), type(), accessors, grad_fn(). The texts
+// are those that LibTorch 2.15 prints.
+#include "autograd/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "autograd/autograd.h"
+#include "autograd/node.h"
+#include "autograd/ops.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+template <class T> std::string text(const T& x) {
+  std::ostringstream out;
+  out << x;
+  return out.str();
+}
+
+ScalarType taken(ScalarType t) { return t; }
+ScalarType taken_if(std::optional<ScalarType> t) { return t.value_or(ScalarType::Undefined); }
+
+TEST(TensorDtype, PrintsAsLibTorchs) {
+  EXPECT_EQ(text(ones({2}).dtype()), "float");
+  EXPECT_EQ(text(tensor({1, 2}).dtype()), "long int");
+  EXPECT_EQ(text(Tensor().dtype()), "nullptr (uninitialized)");
+  EXPECT_EQ(text(ones({2}, kByte).scalar_type()), "Byte");
+  EXPECT_EQ(text(TensorOptions().dtype()), "float");
+  EXPECT_EQ(text(get_default_dtype()), "float");
+  EXPECT_EQ(ones({2}, kHalf).dtype().name(), "c10::Half");
+}
+
+TEST(TensorDtype, GoesWhereAScalarTypeGoes) {
+  const Tensor x = ones({2}, kDouble), i = ones({2}, kLong);
+  EXPECT_EQ(x.dtype(), kDouble);
+  EXPECT_EQ(kDouble, x.dtype());
+  EXPECT_NE(x.dtype(), i.dtype());
+  EXPECT_TRUE(x.dtype() == x.scalar_type() && x.options().dtype() == x.dtype());
+  EXPECT_EQ(taken(x.dtype()), kDouble);
+  EXPECT_EQ(taken_if(x.dtype()), kDouble);
+  const ScalarType chosen = i.numel() == 2 ? x.dtype() : kFloat;
+  EXPECT_EQ(chosen, kDouble);
+  const std::optional<ScalarType> maybe = x.dtype();
+  EXPECT_EQ(maybe, kDouble);
+  switch (x.dtype()) {
+    case kDouble: break;
+    default: ADD_FAILURE();
+  }
+  std::map<ScalarType, int> ordered{{kDouble, 1}};
+  EXPECT_EQ(ordered[x.dtype()], 1);
+  std::unordered_map<TypeMeta, int> hashed{{x.dtype(), 2}};
+  EXPECT_EQ(hashed.at(TypeMeta::Make<double>()), 2);
+  TypeMeta type;
+  type = kInt;
+  EXPECT_TRUE(type.Match<int>() && type.isScalarType(kInt));
+  // To factories, casts and reductions.
+  EXPECT_EQ(zeros({2}, x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(zeros({2}, i.options().dtype(x.dtype())).dtype(), kDouble);
+  EXPECT_EQ(full({2}, 1, x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(arange(3, x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(tensor({1, 2}, x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(i.to(x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(i.to(kCPU, x.dtype()).dtype(), kDouble);
+  EXPECT_FALSE(x.to(x.dtype(), false, true).is_same(x));
+  EXPECT_EQ(i.toType(x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(x.view(i.dtype()).dtype(), kLong);
+  EXPECT_EQ(i.sum(x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(i.mean({0}, true, x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(ones({2}).norm(2, x.dtype()).dtype(), kDouble);
+  EXPECT_EQ(ones({2}).softmax(0, x.dtype()).dtype(), kDouble);
+}
+
+TEST(TensorType, NamesBackendAndElement) {
+  const Tensor x = ones({2}), i = ones({2}, kInt);
+  EXPECT_EQ(text(x.type()), "CPUFloatType");
+  EXPECT_EQ(i.type().toString(), "CPUIntType");
+  EXPECT_EQ(text(Tensor().type()), "UndefinedType");
+  EXPECT_EQ(text(x.type().cuda()), "CUDAFloatType");
+  EXPECT_EQ(text(x.type().backend()), "CPU");
+  EXPECT_TRUE(x.type() == ones({}).type() && x.type() != i.type());
+  EXPECT_FALSE(x.type().is_cuda() || x.type().is_sparse());
+  EXPECT_EQ(x.type().scalarType(), kFloat);
+  EXPECT_EQ(&x.type().toScalarType(kInt), &i.type());
+  EXPECT_EQ(zeros({2}, i.type()).dtype(), kInt);
+  EXPECT_EQ(x.to(i.type()).dtype(), kInt);
+  EXPECT_EQ(x.toType(i.type()).type(), i.type());
+  EXPECT_TRUE(x.toBackend(Backend::CPU).is_same(x));
+  EXPECT_EQ(x.type().options(Device(kCPU, 1)).device(), Device(kCPU, 1));
+  EXPECT_NE(error_of([&] { x.type().options(Device(kCUDA, 0)); }).find("type"), std::string::npos);
+  EXPECT_NE(error_of([] { Tensor().type().options(); }).find("undefined"), std::string::npos);
+}
+
+TEST(TensorData, OlderNamesAndQuestions) {
+  const Tensor x = tensor({1., 2., 3., 4.}).view({2, 2}), view = x.t();
+  EXPECT_EQ(x.data<float>(), x.data_ptr<float>());
+  EXPECT_FALSE(x.data().is_same(x));
+  EXPECT_NE(error_of([&] { x.data<int>(); }).find("expected scalar type Int"), std::string::npos);
+  EXPECT_TRUE(view.is_alias_of(x) && !x.clone().is_alias_of(x));
+  EXPECT_TRUE(view.is_non_overlapping_and_dense());
+  EXPECT_FALSE(x.expand({3, 2, 2}).is_non_overlapping_and_dense());
+  EXPECT_TRUE(x.has_storage() && !Tensor().has_storage());
+  EXPECT_FALSE(x.is_sparse() || x.is_quantized() || x.is_complex() || x.is_meta());
+  const Tensor made = autograd::make_variable(x, true);
+  EXPECT_TRUE(made.is_alias_of(x) && made.requires_grad() && made.is_leaf() && !made.is_same(x));
+}
+
+// As a kernel takes it: by value.
+template <class Accessor> float sum_of(Accessor a) {
+  float sum = 0;
+  for (int i = 0; i < static_cast<int>(a.size(0)); ++i)
+    for (int j = 0; j < static_cast<int>(a.size(1)); ++j) sum = sum * 10 + a[i][j];
+  return sum;
+}
+
+TEST(PackedAccessor, ReadsAndWritesThroughItsOwnStrides) {
+  Tensor x = tensor({{1., 2., 3.}, {4., 5., 6.}});
+  const auto a = x.t().packed_accessor32<float, 2>();
+  static_assert(std::is_trivially_copyable<decltype(a)>::value, "kernels take it by value");
+  static_assert(std::is_same<decltype(a.size(0)), int32_t>::value, "");
+  EXPECT_EQ(sum_of(a), 142536);
+  EXPECT_EQ(a.stride(0), 1);
+  EXPECT_EQ(a.stride(1), 3);
+  const auto b = x.packed_accessor64<float, 2, RestrictPtrTraits>();
+  EXPECT_EQ(sum_of(b), 123456);
+  EXPECT_EQ(sum_of(b.transpose(0, 1)), 142536);
+  b[1][0] = 7;
+  EXPECT_EQ(x.index({1, 0}).item<float>(), 7);
+  const PackedTensorAccessor32<const float, 2> c = x.packed_accessor32<const float, 2>();
+  EXPECT_EQ(c[1][0], 7);
+  const auto one = x.select(0, 0).packed_accessor64<float, 1>();
+  EXPECT_EQ(one[2], 3);
+  EXPECT_EQ((x.accessor<float, 2>()[1].sizes()), IntArrayRef({3}));
+  EXPECT_NE(error_of([&] { x.packed_accessor32<float, 3>(); }).find("dimensions"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { a.size(2); }).find("dimension"), std::string::npos);
+  EXPECT_NE(error_of([&] { a.transpose(0, 2); }).find("dimension"), std::string::npos);
+}
+
+TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
+  const int64_t large = int64_t{1} << 31;
+  char memory = 0;
+  const auto narrow = [&](IntArrayRef sizes, IntArrayRef strides) {
+    const Tensor x(TensorBase(
+        from_blob(&memory, {1}, kByte).view_impl(sizes, strides, 0)));  // nobody reads it
+    return error_of([&] { x.packed_accessor32<uint8_t, 2>(); });
+  };
+  EXPECT_NE(narrow({1, large}, {0, 1}).find("packed_accessor64"), std::string::npos);
+  EXPECT_NE(narrow({2, 1}, {large, 1}).find("packed_accessor64"), std::string::npos);
+  EXPECT_NE(narrow({2, 2}, {large - 1, 1}).find("packed_accessor64"), std::string::npos);
+  EXPECT_EQ(narrow({2, 1}, {large - 1, 1}), "no error");
+}
+
+TEST(GradFn, IsKeptComparedAndPrinted) {
+  const Tensor w = leaf({1, 2});
+  std::shared_ptr<autograd::Node> kept, none = w.grad_fn();
+  EXPECT_TRUE(w.grad_fn() == nullptr && none == nullptr && !w.grad_fn());
+  EXPECT_EQ(text(w.grad_fn()), "0");
+  {
+    const Tensor y = w * w;
+    EXPECT_TRUE(y.grad_fn() != nullptr && nullptr != y.grad_fn());
+    EXPECT_EQ(text(y.grad_fn()), "1");
+    EXPECT_EQ(y.grad_fn(), y.grad_fn());
+    EXPECT_NE(y.grad_fn(), (w * w).grad_fn());
+    kept = y.grad_fn();
+    EXPECT_EQ(kept.get(), y.grad_fn().get());
+    EXPECT_TRUE(kept == y.grad_fn());
+    std::map<autograd::NodePtr, int> ordered{{y.grad_fn(), 1}};
+    std::unordered_set<autograd::NodePtr> seen{y.grad_fn()};
+    EXPECT_EQ(ordered.count(kept) + seen.count(y.grad_fn()), 2u);
+    EXPECT_EQ(y.grad_fn()->getptr(), y.grad_fn());
+  }
+  const int64_t alive = autograd::nodes_alive();
+  EXPECT_EQ(kept->name(), "MulBackward0");  // outlives its tensor
+  const std::weak_ptr<autograd::Node> watched = kept;
+  kept.reset();
+  EXPECT_TRUE(watched.expired());
+  EXPECT_EQ(autograd::nodes_alive(), alive - 1);
+}
+
+// The walk of many a teaching program.
+void walk(const autograd::NodePtr& node, std::vector<std::string>& names) {
+  if (node == nullptr) return;
+  names.push_back(node->name());
+  for (const autograd::Edge& edge : node->next_edges())
+    if (edge.is_valid()) walk(edge.function, names);
+}
+
+TEST(GradFn, IsWalked) {
+  const Tensor w = leaf({1, 2}), v = constant({3, 4});
+  const Tensor y = (w * v).sum().exp();
+  std::vector<std::string> names;
+  walk(y.grad_fn(), names);
+  EXPECT_EQ(names, (std::vector<std::string>{"ExpBackward0", "SumBackward0", "MulBackward0",
+                                             "AccumulateGrad"}));
+  const autograd::edge_list edges = (w * v).grad_fn()->next_edges();
+  ASSERT_EQ(edges.size(), 2u);
+  EXPECT_TRUE(edges[0].is_valid() && !edges[1].is_valid());  // v wants none
+  const auto mul = (w * v).grad_fn();
+  EXPECT_TRUE(mul->should_compute_output(0) && !mul->should_compute_output(1));
+  EXPECT_EQ(mul->num_inputs() * 10 + mul->num_outputs(), 12u);
+  EXPECT_EQ(mul->next_edge(0), edges[0]);
+  EXPECT_LT(mul->sequence_nr(), (w * v).grad_fn()->sequence_nr());
+  EXPECT_NE(error_of([&] { mul->next_edge(2); }).find("[next_edge] index"), std::string::npos);
+  const auto parts = varied_leaf({2, 2}).unbind(0);
+  EXPECT_EQ((parts[1] * 2).grad_fn()->next_edge(0).input_nr, parts[1].output_nr());
+}
+
+}  // namespace
+}  // namespace ramet

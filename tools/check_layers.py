@@ -6,6 +6,8 @@
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
+  - in a header of the door (tools/compat/include), an include of anything but the standard library, ramet.h and the door,
+    no `#pragma once`, an #error apart; and in a layer, an include of the door;
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a top-level folder that should not be there, or a root file that is missing;
@@ -29,6 +31,9 @@ LAYERS = ("runtime", "kernels", "autograd", "nn", "parallel")
 PUBLIC = ("runtime", "autograd", "nn", "parallel")
 CUDA = "runtime/cuda/"
 EMULATED = CUDA + "emulated/"
+DOOR = "tools/compat/include/"
+# What the door includes to stop a compiler there.
+NO_FILE = "a_real_LibTorch_and_the_door_in_one_unit"
 # Libraries of their own inside a layer's folder.
 APART = ("parallel/distributed",)
 FOLDERS = LAYERS + ("tests", "tools")
@@ -94,7 +99,9 @@ def apart(path):
 def check_includes(path):
     # A test sits in its layer's folder of tests/ and sees what that layer sees.
     level = rank(path[len("tests/"):]) if path.startswith("tests/") else rank(path)
-    for number, ours, _ in includes(path):
+    for number, ours, system in includes(path):
+        if (ours or system) and (ROOT / DOOR / (ours or system)).is_file() and path.startswith(LAYERS + ("ramet.h",)):
+            yield "%s:%d: includes <%s> of the door" % (path, number, ours or system)
         if ours is None:
             continue
         if not (ROOT / ours).is_file():
@@ -151,6 +158,17 @@ def check_public(path):
             yield "%s:%d: <%s> in a public header is not a C++17 standard header" % (path, number, system)
 
 
+def check_door(path):
+    text = (ROOT / path).read_text()
+    if "#pragma once" not in text and "#error" not in text:
+        yield "%s:1: no #pragma once" % path
+    for number, ours, system in includes(path):
+        if (ROOT / DOOR / (ours or system)).is_file() or ours == "ramet.h":
+            continue
+        if ours or system not in STANDARD and system != NO_FILE:
+            yield "%s:%d: <%s> in the door is neither the standard library's nor ours" % (path, number, ours or system)
+
+
 def check_folders():
     for entry in sorted(os.scandir(ROOT), key=lambda e: e.name):
         name = entry.name
@@ -201,6 +219,8 @@ def main():
         problems += check_includes(path)
         if path.endswith((".cu", ".cuh")):
             problems += check_dialect(path)
+        if path.startswith(DOOR):
+            problems += check_door(path)
     headers = public_headers(files)
     for path in headers:
         problems += check_public(path)

@@ -82,21 +82,21 @@ API_FOLDERS = ("torch/nn", "torch/nn/functional", "torch/nn/modules", "torch/nn/
 # These are written by hand.
 WRITTEN = ("torch/script.h", "torch/extension.h", "torch/library.h")
 
-# All of LibTorch's headers include one of these early, and no program does.
-TRAPS = (
-    "c10/macros/cmake_macros.h",
-    "torch/headeronly/macros/Export.h",
-    "torch/headeronly/macros/Macros.h",
-    "ATen/core/TensorBody.h",
-    "ATen/core/ATen_fwd.h",
-)
+# Nearly all that LibTorch's other headers are made of includes one of these, and no program does.
+TRAPS = """
+    ATen/core/ATen_fwd.h ATen/core/TensorBody.h ATen/core/boxing/KernelFunction.h ATen/core/dispatch/Dispatcher.h
+    ATen/core/ivalue_inl.h ATen/core/jit_type.h ATen/core/jit_type_base.h ATen/core/qualified_name.h ATen/native/DispatchStub.h
+    c10/core/SymBool.h c10/core/SymInt.h c10/core/SymNodeImpl.h c10/core/impl/LocalDispatchKeySet.h
+    c10/core/impl/PyInterpreter.h c10/macros/cmake_macros.h c10/util/python_stub.h torch/csrc/distributed/c10d/Types.hpp
+    torch/csrc/jit/ir/ir.h torch/csrc/python_headers.h torch/headeronly/macros/Export.h torch/headeronly/macros/Macros.h
+""".split()
 
 FORWARDING = """// One of LibTorch's headers: the door. Written by tools/compat/names.py.
 #pragma once
 #include <ramet/compat/torch.h>
 """
 TRAP = """// LibTorch's own headers include this one, and programs do not. Written by tools/compat/names.py.
-#error "a header of a real LibTorch in a unit with Ramet's door (tools/compat/include): take one of the two off the include path"
+#error "a header of a real LibTorch in a unit with Ramet's door: take one of the two off the include path"
 #include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
 """
 

@@ -13,11 +13,14 @@ import pathlib
 import re
 import sys
 
-import headers
-import places
-import public_names
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).absolute().parent))
 
-HERE = pathlib.Path(__file__).resolve().parent
+import headers  # noqa: E402
+import places  # noqa: E402
+import public_names  # noqa: E402
+
+HERE = pathlib.Path(__file__).absolute().parent  # not where a link of a sandbox leads
 ROOT = HERE.parent.parent
 INCLUDE = HERE / "include"
 INTERNAL = re.compile(r"(^|::)(detail|kernels|emulated|ptx|impl|internal)(::|$)")

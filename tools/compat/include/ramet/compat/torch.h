@@ -8,7 +8,7 @@
 
 #if defined(C10_MACROS_EXPORT_H_) || defined(C10_MACROS_MACROS_H_) || defined(C10_API) || \
     defined(C10_EXPORT) || defined(TORCH_API) || defined(TORCH_VERSION)
-#error "Ramet's door (tools/compat/include) in a unit with a header of a real LibTorch: take one of the two off the include path"
+#error "Ramet's door in a unit with a header of a real LibTorch: take one of the two off the include path"
 #include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
 #endif
 
@@ -29,11 +29,11 @@
 
 #include "ramet.h"
 
-// Compilers show these lines where a unit has the alias too.
+// Compilers show such a line where a unit has the alias too: g++ the first, clang the last.
 // clang-format off
-namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without this door; drop it
-namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without this door; drop it
-namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door; drop it
+namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without this door
+namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without this door
+namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door
 // clang-format on
 
 #if __has_include("ramet/compat/macros.h")
@@ -70,3 +70,12 @@ namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for pr
 #include "ramet/compat/jit.h"
 // The last one.
 #include "ramet/compat/names.h"
+
+// clang-format off
+namespace torch {}  // an error here: the alias `namespace torch = ramet;` is for programs without this door
+namespace at {}  // an error here: the alias `namespace at = ramet;` is for programs without this door
+namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door
+// clang-format on
+
+// What LibTorch's own headers ask first.
+#pragma GCC poison C10_MACROS_EXPORT_H_  // a real LibTorch in a unit with Ramet's door

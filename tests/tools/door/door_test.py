@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""The door: its names are those of the headers, and programs compile with it, or are refused with a reason.
+
+usage: door_test.py   (in the repository's root, or a copy with its headers)
+"""
+
+import concurrent.futures
+import glob
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).absolute().parent
+ROOT = HERE.parent.parent.parent
+COMPAT = ROOT / "tools/compat"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(COMPAT))
+
+import headers  # noqa: E402
+import names  # noqa: E402
+import public_names  # noqa: E402
+
+FLAGS = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-iquote", "."]
+DOOR = ["-Itools/compat/include", "-isystem", "."]
+LIBTORCH = ["-Itests/tools/door/libtorch"]
+
+
+def newest_clang():
+    clangs = sorted(glob.glob("/usr/bin/clang++*"), key=lambda p: [int(n) for n in re.findall(r"\d+", p)])
+    if not clangs:
+        raise SystemExit("FAILED: no clang: run ./tools/setup.sh test")
+    return clangs[-1]
+
+
+def run(command, text=None):
+    done = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def names_are_written():
+    code, said = run([sys.executable, "tools/compat/names.py", "--check"])
+    return [said] if code else []
+
+
+def forgotten_names(clang):
+    """Public names that clang has seen declared and public_names has not, or the other way round."""
+    code, said = run([clang, "-std=c++17", "-x", "c++", "-I.", "-fsyntax-only", "-Xclang", "-ast-list", "-"], '#include "ramet.h"')
+    if code:
+        return [said]
+    text = public_names.preprocessed(clang, ROOT)
+    scanner = public_names.Scanner(text)
+    spaces = names.public(scanner.found)
+    declared = {}
+    for line in said.splitlines():
+        space, _, name = line.rpartition("::")
+        if space in scanner.namespaces and line not in scanner.namespaces and re.fullmatch(r"[A-Za-z_]\w*", name):
+            declared.setdefault(space[len("ramet::"):], set()).add(name)
+    problems = []
+    for space, found in spaces.items():
+        # clang lists the parameters of alias templates beside the names.
+        parameter = lambda name: re.search(r"\b(class|typename)(\s*\.\.\.)?\s+%s\s*[,>=]" % name, text)
+        for name in sorted(declared[space] - set(found)):
+            if not name.startswith("operator") and not parameter(name):
+                problems.append("clang has seen ramet::%s::%s, and tools/compat/public_names.py has not" % (space, name))
+        for name in sorted(set(found) - declared[space]):
+            problems.append("tools/compat/public_names.py takes ramet::%s::%s for a name, and clang does not" % (space, name))
+    if sum(map(len, spaces.values())) < 900:
+        problems.append("few names: %d" % sum(map(len, spaces.values())))
+    return problems
+
+
+def accepted(compiler, standard):
+    code, said = run([compiler, "-std=" + standard, *FLAGS, *DOOR, "tests/tools/door/accepted.cc"])
+    return ["accepted.cc as %s with %s:\n%s" % (standard, compiler, said)] if code else []
+
+
+def all_headers(compiler):
+    """Each header by itself leads to the door, or says what is wrong; one program includes all of the former."""
+    text = "".join("#include <%s>\n" % path for path in headers.forwarding() if path not in headers.TRAPS)
+    code, said = run([compiler, "-std=c++17", "-x", "c++", *FLAGS, *DOOR, "-"], text + "#include <ramet/compat/own_names.h>\n")
+    return ["all headers with %s:\n%s" % (compiler, said)] if code else []
+
+
+def refused(compiler, path, folders):
+    code, said = run([compiler, "-std=c++17", *FLAGS, *folders, "tests/tools/door/" + path])
+    problems = [] if code else ["%s with %s: compiles" % (path, compiler)]
+    for wanted in re.findall(r"says: (.*)", (HERE / path).read_text()):
+        if not any(w in said for w in wanted.split(" | ")):
+            problems.append("%s with %s: no word of: %s\n%s" % (path, compiler, wanted, said))
+    return problems
+
+
+def main():
+    clang = newest_clang()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        started = [pool.submit(names_are_written), pool.submit(forgotten_names, clang)]
+        for compiler in ("g++", clang):
+            started += [pool.submit(accepted, compiler, standard) for standard in ("c++17", "c++20")]
+            started.append(pool.submit(all_headers, compiler))
+            for path, folders in (
+                ("refused.cc", DOOR),
+                ("alias_before.cc", DOOR),
+                ("extension.cc", DOOR),
+                ("libtorch_before.cc", LIBTORCH + DOOR),
+                ("libtorch_after.cc", LIBTORCH + DOOR),
+                ("libtorch_behind.cc", DOOR + LIBTORCH),
+            ):
+                started.append(pool.submit(refused, compiler, path, folders))
+        problems = [problem for result in started for problem in result.result()]
+    for problem in problems:
+        print("FAILED: " + problem)
+    print("%s: %d compilations, %d problems" % ("FAILED" if problems else "OK", len(started), len(problems)))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,2 @@
+// says: Ramet has no Python module to extend
+#include <torch/extension.h>

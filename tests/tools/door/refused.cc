@@ -1,0 +1,18 @@
+// What the door refuses, and a piece of what compilers have to say about it (they show the lines below too):
+// says: Ramet's class: include the door, no forward declaration
+// says: an error here: the alias `namespace torch = ramet;` is for programs without this door
+// says: torch::jit: Ramet does not run TorchScript
+namespace at {
+class Tensor;
+}  // namespace at
+
+#include <torch/script.h>
+#include <torch/torch.h>
+
+namespace torch = ramet;
+
+int main() {
+  torch::jit::Module module;
+  torch::jit::load("model.pt");
+  return 0;
+}

@@ -11,6 +11,11 @@ Error::Error(const SourceLocation& where, const std::string& message)
       text_(message),
       place_("\nException raised from " + detail::join(where)),
       whole_(text_ + place_) {}
+Error::Error(const std::string& message, const std::string& backtrace)
+    : std::runtime_error(message),
+      text_(message),
+      place_(backtrace.empty() ? "" : "\n" + backtrace),
+      whole_(place_.empty() ? "" : text_ + place_) {}
 Error::~Error() = default;
 
 void Error::add_context(const std::string& context) {

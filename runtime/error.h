@@ -39,6 +39,8 @@ class RAMET_API Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message), text_(message) {}
   /// what() ends in a line that says where; what_without_backtrace() and msg() do without it.
   Error(const SourceLocation& where, const std::string& message);
+  /// LibTorch's older form: what() goes on with the backtrace.
+  Error(const std::string& message, const std::string& backtrace);
   ~Error() override;
   const char* what() const noexcept override {
     return whole_.empty() ? std::runtime_error::what() : whole_.c_str();

@@ -13,6 +13,7 @@ namespace ramet {
 
 struct Generator::State {
   mutable std::mutex mutex;
+  std::mutex users;  // the program's: held while it calls what takes the other
   GeneratorState now{kDefaultSeed, 0};
   int device;
   bool is_default = false;  // of a device: inside a replica numbers are keyed by sample
@@ -83,6 +84,8 @@ Generator Generator::clone() const {
   copy.set_state(get_state());
   return copy;
 }
+
+std::mutex& Generator::mutex() const { return checked("Generator::mutex").users; }
 
 PhiloxKey Generator::reserve(int64_t n, int64_t rows) {
   State& s = checked("Generator::reserve");

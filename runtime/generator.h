@@ -25,6 +25,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,9 @@ class RAMET_API Generator {
   void set_state(GeneratorState state);
   /// A generator of its own in the same state.
   Generator clone() const;
+  /// For programs that lock it around their calls, as LibTorch asks them to: it guards nothing
+  /// here.
+  std::mutex& mutex() const;
 
   /// The numbers of one operation that draws `n` of them. `rows`: extent of dimension 0 of what
   /// they fill, -1 where there is none. From a default generator, inside a replica: see Note

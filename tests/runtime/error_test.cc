@@ -45,6 +45,9 @@ TEST(Error, PlaceAndContextsFollowTheMessage) {
     EXPECT_EQ(e.msg(), "[op] bad");
     EXPECT_EQ(e.context(), (std::vector<std::string>{"layer 3", "epoch 2"}));
   }
+  EXPECT_STREQ(Error("old", "").what(), "old");
+  EXPECT_STREQ(Error("old", "frame").what(), "old\nframe");
+  EXPECT_STREQ(Error("old", "frame").what_without_backtrace(), "old");
   const SourceLocation here = SourceLocation::current();
   EXPECT_EQ(here.line, __LINE__ - 1u);
   EXPECT_STREQ(here.file, __FILE__);

@@ -82,6 +82,16 @@ TEST(Generator, AllStatesComeBack) {
   EXPECT_ERROR(set_generator_states({{1, 2}}), Error, "states: got 1 of them, expected 8");
 }
 
+TEST(Generator, AProgramMayHoldItsMutex) {
+  Generator g(kCPU, 1);
+  const Generator same = g;
+  EXPECT_EQ(&g.mutex(), &same.mutex());
+  std::lock_guard<std::mutex> lock(g.mutex());
+  g.set_current_seed(9);
+  EXPECT_EQ(same.current_seed(), 9u);
+  EXPECT_ERROR(Generator().mutex(), Error, "[Generator::mutex]");
+}
+
 TEST(Generator, CudaSeedsLeaveTheHostAlone) {
   const std::vector<GeneratorState> before = generator_states();
   const size_t cpus = before.size() - kMaxDevicesPerType;

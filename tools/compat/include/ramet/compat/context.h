@@ -160,13 +160,20 @@ inline bool hasXPU() { return Context::hasXPU(); }
 inline size_t getNumGPUs() { return static_cast<size_t>(::ramet::cuda::device_count()); }
 inline std::string show_config() { return ::ramet::config(); }
 
+/// The kind of generator that make_generator makes on the host; nothing else has it.
+struct CPUGeneratorImpl {};
+/// `at::make_generator<at::CPUGeneratorImpl>(seed)`: a generator of one's own.
+template <class Impl>::ramet::Generator make_generator(uint64_t seed = ::ramet::kDefaultSeed) {
+  static_assert(std::is_same<Impl, CPUGeneratorImpl>::value,
+                "make_generator: a generator of a GPU is ramet::Generator(device, seed)");
+  return ::ramet::Generator(::ramet::kCPU, seed);
+}
 namespace detail {
 inline ::ramet::Generator getDefaultCPUGenerator() {
   return ::ramet::default_generator(::ramet::kCPU);
 }
-/// A generator of one's own.
 inline ::ramet::Generator createCPUGenerator(uint64_t seed = ::ramet::kDefaultSeed) {
-  return ::ramet::Generator(::ramet::kCPU, seed);
+  return make_generator<CPUGeneratorImpl>(seed);
 }
 }  // namespace detail
 

@@ -63,6 +63,9 @@ namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for pr
 #if __has_include("ramet/compat/context.h")
 #include "ramet/compat/context.h"
 #endif
+#if __has_include("ramet/compat/profile.h")
+#include "ramet/compat/profile.h"
+#endif
 #if __has_include("ramet/compat/type.h")
 #include "ramet/compat/type.h"
 #endif

@@ -32,20 +32,20 @@ Tensor truth(const char* op, const PointwiseKernel& k, const Tensor& a) {
   pointwise_into(k, out, compute_type(a.scalar_type()), a);
   return out;
 }
-// The other side of a comparison, whichever it is.
-ScalarType type_of(const Tensor& t, ScalarType) { return t.scalar_type(); }
-ScalarType type_of(const Scalar&, ScalarType dtype) { return dtype; }
-Tensor cast(const Tensor& t, ScalarType dtype) { return t.detach().to(dtype); }
-const Scalar& cast(const Scalar& s, ScalarType) { return s; }
-const Tensor& rounded(const Tensor& t, ScalarType) { return t; }
-using autograd::rounded;
-template <class Other>
 Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
-                  const Other& b) {
+                  const Tensor& b) {
   check_operands(op, a, b);
   const ScalarType dtype = result_type(a, b);
-  if (cast_first(dtype, a.scalar_type(), type_of(b, dtype)))
-    return truth_out(op, k, out, a.detach().to(dtype), cast(b, dtype));
+  if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
+    return truth_out(op, k, out, a.detach().to(dtype), b.detach().to(dtype));
+  return pointwise_out(op, k, out, kBool, compute_type(dtype), a, b);
+}
+Tensor& truth_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
+                  const Scalar& b) {
+  check_operands(op, a, b);
+  const ScalarType dtype = result_type(a, b);
+  if (cast_first(dtype, a.scalar_type(), dtype))
+    return truth_out(op, k, out, a.detach().to(dtype), b);
   return pointwise_out(op, k, out, kBool, compute_type(dtype), a, rounded(b, dtype));
 }
 // 0 and 1 instead of a's values; what a was gets no gradient.

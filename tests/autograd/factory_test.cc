@@ -196,7 +196,7 @@ TEST(Factory, OfCArrays) {
   EXPECT_EQ(tensor(matrix).dtype(), kFloat);
   EXPECT_EQ(tensor(whole).dtype(), kLong);
   EXPECT_EQ(tensor(flags).dtype(), kBool);
-  EXPECT_EQ(values(tensor(whole, kHalf)), (V{7, 8}));
+  EXPECT_EQ(values(tensor(whole, kDouble)), (V{7, 8}));
   EXPECT_EQ(tensor('a').item<int>(), 97);
 }
 

@@ -58,6 +58,7 @@
 #include "nn/utils/convert_parameters.h"
 #include "parallel/broadcast_reduce.h"
 #include "parallel/comm.h"
+#include "parallel/comm_functions.h"
 #include "parallel/data_parallel.h"
 #include "parallel/parallel_apply.h"
 #include "parallel/replica_member.h"

@@ -1,6 +1,8 @@
 // A small any-type: what AutogradContext::saved_data and module attributes hold.
 #pragma once
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -39,6 +41,8 @@ class IValue {
   bool isIntList() const { return is<std::vector<int64_t>>(); }
   bool isDoubleList() const { return is<std::vector<double>>(); }
   bool isTensorList() const { return is<std::vector<Tensor>>(); }
+  bool isScalar() const { return isDouble() || isInt() || isBool(); }
+  bool isList() const { return isIntList() || isDoubleList() || isTensorList(); }
 
   double toDouble() const { return get<double>("double"); }
   int64_t toInt() const { return get<int64_t>("int"); }
@@ -51,6 +55,34 @@ class IValue {
   }
   const std::vector<Tensor>& toTensorVector() const {
     return get<std::vector<Tensor>>("tensor list");
+  }
+  Scalar toScalar() const {
+    if (isInt()) return toInt();
+    if (isBool()) return toBool();
+    return toDouble();
+  }
+  /// LibTorch keeps texts and lists behind pointers: `toString()->string()`.
+  struct Text {
+    const std::string& text;
+    const std::string& string() const { return text; }
+    const Text* operator->() const { return this; }
+  };
+  Text toString() const { return {toStringRef()}; }
+  const std::vector<int64_t>& toIntList() const { return toIntVector(); }
+  const std::vector<double>& toDoubleList() const { return toDoubleVector(); }
+  const std::vector<Tensor>& toTensorList() const { return toTensorVector(); }
+
+  /// The value as one of the types above, or as a number that fits one of them.
+  template <class T> T to() const {
+    if constexpr (std::is_same<T, bool>::value) return toBool();
+    else if constexpr (std::is_integral<T>::value) return static_cast<T>(toInt());
+    else if constexpr (std::is_floating_point<T>::value) return static_cast<T>(toDouble());
+    else if constexpr (std::is_same<T, Scalar>::value) return toScalar();
+    else return get<T>("another type");
+  }
+  /// Nothing where this is None.
+  template <class T> std::optional<T> toOptional() const {
+    return isNone() ? std::nullopt : std::optional<T>(to<T>());
   }
 
  private:

@@ -2,33 +2,40 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
 #include "nn/functional.h"
 
 namespace ramet::nn {
 
 void ReLUImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::ReLU(" << (options.inplace() ? "inplace=true" : "") << ")";
+  stream << detail::qualified("nn::ReLU(") << (options.inplace() ? "inplace=true" : "") << ")";
 }
 Tensor ReLUImpl::forward(Tensor input) { return functional::relu(std::move(input), options); }
 
 void LeakyReLUImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::LeakyReLU(negative_slope=" << options.negative_slope()
+  stream << detail::qualified("nn::LeakyReLU(negative_slope=") << options.negative_slope()
          << (options.inplace() ? ", inplace=true" : "") << ")";
 }
 Tensor LeakyReLUImpl::forward(Tensor input) {
   return functional::leaky_relu(std::move(input), options);
 }
 
-void GELUImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::GELU()"; }
+void GELUImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::GELU()");
+}
 Tensor GELUImpl::forward(const Tensor& input) { return functional::gelu(input, options); }
 
-void TanhImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Tanh()"; }
-void SigmoidImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Sigmoid()"; }
+void TanhImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::Tanh()");
+}
+void SigmoidImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::Sigmoid()");
+}
 void SoftmaxImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Softmax(dim=" << options.dim() << ")";
+  stream << detail::qualified("nn::Softmax(dim=") << options.dim() << ")";
 }
 void LogSoftmaxImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::LogSoftmax(dim=" << options.dim() << ")";
+  stream << detail::qualified("nn::LogSoftmax(dim=") << options.dim() << ")";
 }
 
 template class Cloneable<ReLUImpl>;

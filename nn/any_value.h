@@ -9,7 +9,7 @@ namespace ramet {
 namespace nn {
 
 namespace detail {
-/// "ramet::nn::LinearImpl"
+/// "ramet::nn::LinearImpl", as nn/class_name.h calls it.
 RAMET_API std::string type_name(const std::type_info& type);
 }  // namespace detail
 

@@ -9,6 +9,7 @@
 #include "autograd/ops/pool.h"
 #include "autograd/ops/unary.h"
 #include "kernels/merge_moments.h"
+#include "nn/class_name.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 #include "nn/replica_meeting.h"
@@ -209,7 +210,7 @@ void BatchNormState::merge(ArrayRef<const BatchNormState*> replicas) {
 }
 
 void BatchNormState::print(std::ostream& stream, const char* name) const {
-  stream << std::boolalpha << "ramet::nn::" << name << "(" << options.num_features()
+  stream << std::boolalpha << detail::qualified("nn::") << name << "(" << options.num_features()
          << ", eps=" << options.eps() << ", momentum=";
   if (options.momentum()) stream << *options.momentum();
   else stream << "None";

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "autograd/ops/factory.h"
+#include "nn/class_name.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 
@@ -51,7 +52,7 @@ template <size_t D, class Derived> void ConvNdImpl<D, Derived>::reset_parameters
 
 template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Conv" << D << "d(" << options.in_channels() << ", "
+  stream << detail::qualified("nn::Conv") << D << "d(" << options.in_channels() << ", "
          << options.out_channels() << ", kernel_size=" << options.kernel_size()
          << ", stride=" << options.stride();
   if (std::holds_alternative<enumtype::kValid>(options.padding())) {

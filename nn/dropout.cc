@@ -2,12 +2,13 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
 #include "nn/functional.h"
 
 namespace ramet::nn {
 
 void DropoutImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::Dropout(p=" << options.p()
+  stream << std::boolalpha << detail::qualified("nn::Dropout(p=") << options.p()
          << ", inplace=" << options.inplace() << ")";
 }
 Tensor DropoutImpl::forward(Tensor input) {
@@ -16,7 +17,7 @@ Tensor DropoutImpl::forward(Tensor input) {
 }
 
 void Dropout2dImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::Dropout2d(p=" << options.p()
+  stream << std::boolalpha << detail::qualified("nn::Dropout2d(p=") << options.p()
          << ", inplace=" << options.inplace() << ")";
 }
 Tensor Dropout2dImpl::forward(Tensor input) {

@@ -4,6 +4,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/factory.h"
+#include "nn/class_name.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 
@@ -47,7 +48,7 @@ void EmbeddingImpl::reset_parameters() {
 }
 
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Embedding(num_embeddings=" << options.num_embeddings()
+  stream << detail::qualified("nn::Embedding(num_embeddings=") << options.num_embeddings()
          << ", embedding_dim=" << options.embedding_dim();
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.scale_grad_by_freq())

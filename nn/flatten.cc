@@ -2,14 +2,16 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
+
 namespace ramet::nn {
 
 void FlattenImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Flatten(start_dim=" << options.start_dim()
+  stream << detail::qualified("nn::Flatten(start_dim=") << options.start_dim()
          << ", end_dim=" << options.end_dim() << ")";
 }
 void UnflattenImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Unflatten(dim=" << options.dim() << ", unflattened_size={";
+  stream << detail::qualified("nn::Unflatten(dim=") << options.dim() << ", unflattened_size={";
   for (size_t i = 0; i < options.sizes().size(); ++i)
     stream << (i ? ", " : "") << options.sizes()[i];
   stream << "})";

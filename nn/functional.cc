@@ -103,6 +103,11 @@ Tensor max_pool1d(const Tensor& input, const MaxPool1dFuncOptions& o) {
   return ramet::max_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
                            o.ceil_mode());
 }
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input,
+                                                   const MaxPool1dFuncOptions& o) {
+  return ramet::max_pool1d_with_indices(input, o.kernel_size(), o.stride(), o.padding(),
+                                        o.dilation(), o.ceil_mode());
+}
 Tensor max_pool2d(const Tensor& input, const MaxPool2dFuncOptions& o) {
   return ramet::max_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
                            o.ceil_mode());

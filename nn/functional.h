@@ -147,6 +147,8 @@ RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
                         const Conv2dFuncOptions& options = {});
 
 RAMET_API Tensor max_pool1d(const Tensor& input, const MaxPool1dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input,
+                                                             const MaxPool1dFuncOptions& options);
 RAMET_API Tensor max_pool2d(const Tensor& input, const MaxPool2dFuncOptions& options);
 RAMET_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input,
                                                              const MaxPool2dFuncOptions& options);

@@ -2,10 +2,12 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
+
 namespace ramet::nn {
 
 void FunctionalImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::Functional()";
+  stream << detail::qualified("nn::Functional()");
 }
 
 template class Cloneable<FunctionalImpl>;

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "autograd/ops/factory.h"
+#include "nn/class_name.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 
@@ -30,9 +31,9 @@ void LayerNormImpl::reset_parameters() {
 }
 
 void LayerNormImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::LayerNorm(" << IntArrayRef(options.normalized_shape())
-         << ", eps=" << options.eps() << ", elementwise_affine=" << options.elementwise_affine()
-         << ")";
+  stream << std::boolalpha << detail::qualified("nn::LayerNorm(")
+         << IntArrayRef(options.normalized_shape()) << ", eps=" << options.eps()
+         << ", elementwise_affine=" << options.elementwise_affine() << ")";
 }
 
 Tensor LayerNormImpl::forward(const Tensor& input) {

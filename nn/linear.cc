@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "autograd/ops/factory.h"
+#include "nn/class_name.h"
 #include "nn/functional.h"
 #include "nn/init.h"
 
@@ -27,13 +28,15 @@ void LinearImpl::reset_parameters() {
 }
 
 void LinearImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::Linear(in_features=" << options.in_features()
+  stream << std::boolalpha << detail::qualified("nn::Linear(in_features=") << options.in_features()
          << ", out_features=" << options.out_features() << ", bias=" << options.bias() << ")";
 }
 
 Tensor LinearImpl::forward(const Tensor& input) { return functional::linear(input, weight, bias); }
 
-void IdentityImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Identity()"; }
+void IdentityImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::Identity()");
+}
 
 template class Cloneable<LinearImpl>;
 template class Cloneable<IdentityImpl>;

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
 #include "nn/functional.h"
 
 namespace ramet::nn {
@@ -14,13 +15,17 @@ Tensor own(const Tensor& t) { return t.defined() ? t.detach().clone() : Tensor()
 }  // namespace
 
 L1LossImpl::L1LossImpl(L1LossOptions options_) : options(std::move(options_)) {}
-void L1LossImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::L1Loss()"; }
+void L1LossImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::L1Loss()");
+}
 Tensor L1LossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::l1_loss(input, target, options);
 }
 
 MSELossImpl::MSELossImpl(MSELossOptions options_) : options(std::move(options_)) {}
-void MSELossImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::MSELoss()"; }
+void MSELossImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::MSELoss()");
+}
 Tensor MSELossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::mse_loss(input, target, options);
 }
@@ -29,14 +34,16 @@ SmoothL1LossImpl::SmoothL1LossImpl(SmoothL1LossOptions o) : options(std::move(o)
 SmoothL1LossImpl::SmoothL1LossImpl(SmoothL1LossOptions o, double beta)
     : options(std::move(o.beta(beta))) {}
 void SmoothL1LossImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::SmoothL1Loss";
+  stream << detail::qualified("nn::SmoothL1Loss");
 }
 Tensor SmoothL1LossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::smooth_l1_loss(input, target, options);
 }
 
 BCELossImpl::BCELossImpl(BCELossOptions options_) : options(std::move(options_)) {}
-void BCELossImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::BCELoss()"; }
+void BCELossImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::BCELoss()");
+}
 Tensor BCELossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::binary_cross_entropy(input, target, options);
 }
@@ -50,7 +57,7 @@ void BCEWithLogitsLossImpl::reset() {
   pos_weight = register_buffer("pos_weight", own(options.pos_weight()));
 }
 void BCEWithLogitsLossImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::BCEWithLogitsLoss()";
+  stream << detail::qualified("nn::BCEWithLogitsLoss()");
 }
 Tensor BCEWithLogitsLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::binary_cross_entropy_with_logits(input, target, weight,
@@ -61,7 +68,9 @@ NLLLossImpl::NLLLossImpl(NLLLossOptions options_) : options(std::move(options_))
   NLLLossImpl::reset();
 }
 void NLLLossImpl::reset() { weight = register_buffer("weight", own(options.weight())); }
-void NLLLossImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::NLLLoss()"; }
+void NLLLossImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::NLLLoss()");
+}
 Tensor NLLLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::nll_loss(input, target, weight, options.ignore_index(),
                                       options.reduction());
@@ -73,7 +82,7 @@ CrossEntropyLossImpl::CrossEntropyLossImpl(CrossEntropyLossOptions options_)
 }
 void CrossEntropyLossImpl::reset() { weight = register_buffer("weight", own(options.weight())); }
 void CrossEntropyLossImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::CrossEntropyLoss()";
+  stream << detail::qualified("nn::CrossEntropyLoss()");
 }
 Tensor CrossEntropyLossImpl::forward(const Tensor& input, const Tensor& target) {
   return functional::detail::cross_entropy(input, target, weight, options.ignore_index(),

@@ -1,8 +1,5 @@
 #include "nn/module.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <mutex>
 #include <ostream>
 #include <typeinfo>
@@ -44,15 +41,6 @@ void insert_defined(OrderedDict<std::string, Tensor>& out, const std::string& pr
 }
 
 }  // namespace
-
-namespace detail {
-std::string type_name(const std::type_info& type) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : type.name();
-}
-}  // namespace detail
 
 Module::Module() : parameters_("Parameter"), buffers_("Buffer"), children_("Submodule") {
   struct Probe : Module {

@@ -1,12 +1,14 @@
 // Cloning a module, and what a replica takes from its source.
 #include "autograd/grad_mode.h"
+#include "nn/class_name.h"
 #include "nn/module.h"
 
 namespace ramet::nn {
 
 std::shared_ptr<Module> Module::clone(const std::optional<Device>&) const {
-  fail("clone", "clone() has not been implemented for ", name(), ". Subclass ramet::nn::Cloneable<",
-       name(), "> instead of ramet::nn::Module to inherit the ability to clone.");
+  fail("clone", "clone() has not been implemented for ", name(), ". Subclass ",
+       detail::qualified("nn::Cloneable<"), name(), "> instead of ",
+       detail::qualified("nn::Module to inherit the ability to clone."));
 }
 
 void Module::clone_(Module& other, const std::optional<Device>&) {

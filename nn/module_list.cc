@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
+
 namespace ramet::nn {
 
 std::shared_ptr<Module> ModuleListImpl::clone(const std::optional<Device>& device) const {
@@ -10,7 +12,9 @@ std::shared_ptr<Module> ModuleListImpl::clone(const std::optional<Device>& devic
   made->copy_flags_from(*this);
   return made;
 }
-void ModuleListImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::ModuleList"; }
+void ModuleListImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::ModuleList");
+}
 
 void ModuleListImpl::push_back(std::shared_ptr<Module> module) {
   register_module(std::to_string(modules_.size()), module);
@@ -32,7 +36,9 @@ std::shared_ptr<Module> ModuleDictImpl::clone(const std::optional<Device>& devic
   made->copy_flags_from(*this);
   return made;
 }
-void ModuleDictImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::ModuleDict"; }
+void ModuleDictImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::ModuleDict");
+}
 
 void ModuleDictImpl::insert(const std::string& key, std::shared_ptr<Module> module) {
   if (contains(key)) {

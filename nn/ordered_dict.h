@@ -74,13 +74,16 @@ template <class Key, class Value> class OrderedDict {
   bool contains(const Key& key) const noexcept { return find(key) != nullptr; }
 
   /// An Error if the key is already there.
-  template <class K, class V> Value& insert(K&& key_like, V&& value) {
-    Key key(std::forward<K>(key_like));
+  template <class K, class V> Value& insert(K&& key_like, V&& value_like) {
+    return insert(Key(std::forward<K>(key_like)), Value(std::forward<V>(value_like)));
+  }
+  /// Also of a value in braces: `insert("key", {a, b})`.
+  Value& insert(Key key, Value&& value) {
     const auto at = place(key);
     RAMET_CHECK(at == sorted_.end() || !(items_[*at].key() == key), "OrderedDict", key_description_,
                 " '", key, "' already defined");
     sorted_.insert(at, static_cast<uint32_t>(items_.size()));
-    items_.emplace_back(std::move(key), Value(std::forward<V>(value)));
+    items_.emplace_back(std::move(key), std::move(value));
     return items_.back().value();
   }
   void update(const OrderedDict& other) {

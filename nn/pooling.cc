@@ -2,24 +2,27 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
 #include "nn/functional.h"
 
 namespace ramet::nn {
 
 template <size_t D, class Derived>
 void MaxPoolImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "ramet::nn::MaxPool" << D << "d(kernel_size=" << options.kernel_size()
-         << ", stride=" << options.stride() << ", padding=" << options.padding()
-         << ", dilation=" << options.dilation() << ", ceil_mode=" << options.ceil_mode() << ")";
+  stream << std::boolalpha << detail::qualified("nn::MaxPool") << D
+         << "d(kernel_size=" << options.kernel_size() << ", stride=" << options.stride()
+         << ", padding=" << options.padding() << ", dilation=" << options.dilation()
+         << ", ceil_mode=" << options.ceil_mode() << ")";
 }
 template <size_t D, class Derived>
 void AvgPoolImpl<D, Derived>::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::AvgPool" << D << "d(kernel_size=" << options.kernel_size()
+  stream << detail::qualified("nn::AvgPool") << D << "d(kernel_size=" << options.kernel_size()
          << ", stride=" << options.stride() << ", padding=" << options.padding() << ")";
 }
 template <size_t D, class output_size_t, class Derived>
 void AdaptiveAvgPoolImpl<D, output_size_t, Derived>::pretty_print(std::ostream& stream) const {
-  stream << "ramet::nn::AdaptiveAvgPool" << D << "d(output_size=" << options.output_size() << ")";
+  stream << detail::qualified("nn::AdaptiveAvgPool") << D
+         << "d(output_size=" << options.output_size() << ")";
 }
 
 template class MaxPoolImpl<1, MaxPool1dImpl>;
@@ -31,6 +34,9 @@ template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>, Adaptiv
 
 Tensor MaxPool1dImpl::forward(const Tensor& input) {
   return functional::max_pool1d(input, options);
+}
+std::tuple<Tensor, Tensor> MaxPool1dImpl::forward_with_indices(const Tensor& input) {
+  return functional::max_pool1d_with_indices(input, options);
 }
 Tensor MaxPool2dImpl::forward(const Tensor& input) {
   return functional::max_pool2d(input, options);

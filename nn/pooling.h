@@ -53,6 +53,8 @@ class RAMET_API MaxPool1dImpl : public MaxPoolImpl<1, MaxPool1dImpl> {
  public:
   using MaxPoolImpl::MaxPoolImpl;
   Tensor forward(const Tensor& input);
+  /// The maxima and, for each, its position along the last dimension (int64).
+  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
 };
 extern template class Cloneable<MaxPool1dImpl>;
 RAMET_MODULE(MaxPool1d);

@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+#include "nn/class_name.h"
+
 namespace ramet::nn {
 
 SequentialImpl::SequentialImpl(OrderedDict<std::string, AnyModule>&& ordered_dict) {
@@ -28,7 +30,9 @@ std::shared_ptr<Module> SequentialImpl::clone(const std::optional<Device>& devic
   return made;
 }
 
-void SequentialImpl::pretty_print(std::ostream& stream) const { stream << "ramet::nn::Sequential"; }
+void SequentialImpl::pretty_print(std::ostream& stream) const {
+  stream << detail::qualified("nn::Sequential");
+}
 
 void SequentialImpl::check_not_empty() const {
   RAMET_CHECK(!is_empty(), "Sequential", "Cannot call forward() on an empty Sequential");

@@ -151,6 +151,8 @@ class RAMET_API TensorBase {
 
   bool defined() const noexcept { return p_ != nullptr; }
   TensorImpl* impl() const noexcept { return p_; }
+  /// LibTorch's name of it: the key under which an optimizer keeps a parameter's state.
+  TensorImpl* unsafeGetTensorImpl() const noexcept { return p_; }
   TensorImpl* operator->() const noexcept { return p_; }
   bool is_same(const TensorBase& o) const noexcept { return p_ == o.p_; }
   int64_t use_count() const noexcept { return p_ ? static_cast<int64_t>(p_->refs.load()) : 0; }

@@ -5,15 +5,15 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
-#include "nn/any_value.h"
+#include "nn/class_name.h"
 #include "nn/serialize/archive.h"
 
 namespace ramet::optim {
 namespace {
 
-/// "ramet::optim::AdamOptions"
+/// "ramet::optim::AdamOptions", through the door too: it goes into files.
 std::string class_of(const OptimizerOptions& options) {
-  return nn::detail::type_name(typeid(options));
+  return nn::detail::demangled(typeid(options));
 }
 
 }  // namespace
@@ -143,13 +143,18 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
 void Optimizer::check_state(const Tensor&, OptimizerParamState&) const {}
 
 void Optimizer::load(serialize::InputArchive& archive) {
+  load(archive, [this] { return new_state(); });
+}
+void Optimizer::load(serialize::InputArchive& archive,
+                     const std::function<std::unique_ptr<OptimizerParamState>()>& make) {
   IValue count, options_class;
   // Older archives do not say it.
   if (archive.try_read("options", options_class)) {
     const std::string expected = class_of(*defaults_);
     RAMET_CHECK(options_class.toStringRef() == expected, "optim",
-                "loaded state dict is another optimizer's: got ", options_class.toStringRef(),
-                ", expected ", expected);
+                "loaded state dict is another optimizer's: got ",
+                nn::detail::with_root_namespace(options_class.toStringRef()), ", expected ",
+                nn::detail::with_root_namespace(expected));
   }
   archive.read("groups", count);
   RAMET_CHECK(count.toInt() == static_cast<int64_t>(param_groups_.size()), "optim",
@@ -175,7 +180,7 @@ void Optimizer::load(serialize::InputArchive& archive) {
     for (const Tensor& p : param_groups_[g].params()) {
       serialize::InputArchive entry;
       if (archive.try_read("state" + std::to_string(number++), entry)) {
-        auto state = new_state();
+        std::unique_ptr<OptimizerParamState> state = make();
         state->serialize(entry);
         check_state(p, *state);
         states[p.impl()] = std::move(state);

@@ -131,6 +131,9 @@ class RAMET_API Optimizer {
   /// an Error otherwise.
   virtual void save(serialize::OutputArchive& archive) const;
   virtual void load(serialize::InputArchive& archive);
+  /// load(), where new_state() is not overridden: `make` makes a state without values.
+  void load(serialize::InputArchive& archive,
+            const std::function<std::unique_ptr<OptimizerParamState>()>& make);
 
  protected:
   /// A state without values, for load.
@@ -147,6 +150,17 @@ RAMET_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive
                                                const Optimizer& optimizer);
 RAMET_API serialize::InputArchive& operator>>(serialize::InputArchive& archive,
                                               Optimizer& optimizer);
+
+/// What save() and load() of an optimizer of one's own call where it has a state class:
+/// `optim::serialize<MyParamState, MyOptions>(archive, *this)`.
+template <class ParamState, class Options>
+void serialize(serialize::OutputArchive& archive, const Optimizer& optimizer) {
+  optimizer.Optimizer::save(archive);
+}
+template <class ParamState, class Options>
+void serialize(serialize::InputArchive& archive, Optimizer& optimizer) {
+  optimizer.Optimizer::load(archive, [] { return std::make_unique<ParamState>(); });
+}
 
 }  // namespace optim
 }  // namespace ramet

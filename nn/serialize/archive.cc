@@ -8,6 +8,7 @@
 
 #include "autograd/grad_mode.h"
 #include "nn/serialize/safetensors.h"
+#include "nn/serialize/save.h"
 
 namespace ramet {
 namespace serialize {
@@ -192,6 +193,9 @@ void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& wr
   save_safetensors(write, to_file(*content_));
 }
 void OutputArchive::save_to(std::ostream& stream) {
+  RAMET_CHECK(stream.good(), "OutputArchive",
+              "save_to: got a stream that has failed, expected one that can be written (was the "
+              "file opened?)");
   save_to([&](const void* data, size_t bytes) {
     stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
     return stream.good() ? bytes : size_t{0};
@@ -218,6 +222,10 @@ void InputArchive::load_from(const char* data, size_t size, std::optional<Device
   load_from(load_safetensors(data, size, "memory", device), "memory");
 }
 void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {
+  RAMET_CHECK(
+      stream.good(), "InputArchive",
+      "load_from: got a stream that has failed or ended, expected one that can be read (was "
+      "the file opened?)");
   const std::string bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   load_from(load_safetensors(bytes.data(), bytes.size(), "stream", device), "stream");
 }
@@ -317,4 +325,16 @@ std::vector<std::string> InputArchive::keys() {
 }
 
 }  // namespace serialize
+
+namespace {
+[[noreturn]] void no_pickles(const char* op) {
+  throw NotImplementedError(std::string("[") + op +
+                            "] pickles are not implemented: save() and load() take tensors, lists "
+                            "of them, modules and optimizers, and OutputArchive whatever IValue "
+                            "holds");
+}
+}  // namespace
+std::vector<char> pickle_save(const IValue&) { no_pickles("pickle_save"); }
+IValue pickle_load(const std::vector<char>&) { no_pickles("pickle_load"); }
+
 }  // namespace ramet

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "autograd/grad_mode.h"
+#include "nn/serialize/foreign_internal.h"
 #include "runtime/atomic_file.h"
 
 #define XXH_INLINE_ALL
@@ -96,7 +97,8 @@ struct FileSource final : Source {
     struct stat info;
     if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
       ::close(fd);
-      fail("load_safetensors", "not a file: got \"", path, "\", expected a safetensors file");
+      fail("load_safetensors", "not a file: got ", S_ISDIR(info.st_mode) ? "the folder \"" : "\"",
+           path, "\", expected a safetensors file");
     }
     bytes = static_cast<uint64_t>(info.st_size);
   }
@@ -213,6 +215,10 @@ void check_coverage(std::vector<Entry> entries, uint64_t data_bytes, const std::
 }
 
 Safetensors load(Source& in, const std::string& file, std::optional<Device> device) {
+  RAMET_CHECK(in.size() > 0, "load_safetensors", "\"", file,
+              "\" is empty: got 0 bytes, expected a safetensors file");
+  detail::refuse_foreign(file, in.size(),
+                         [&](uint64_t at, void* to, size_t n) { in.read(at, to, n); });
   unsigned char length[8];
   RAMET_CHECK(in.size() >= 8, "load_safetensors", "\"", file, "\" is truncated: got ", in.size(),
               " bytes, expected at least 8");

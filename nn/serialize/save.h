@@ -39,4 +39,8 @@ template <class... From> void load(std::vector<Tensor>& tensors, From&&... from)
   }
 }
 
+/// LibTorch's, which write what Python's pickle reads. Here a NotImplementedError.
+[[noreturn]] RAMET_API std::vector<char> pickle_save(const IValue& ivalue);
+[[noreturn]] RAMET_API IValue pickle_load(const std::vector<char>& data);
+
 }  // namespace ramet

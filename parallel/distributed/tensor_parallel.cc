@@ -5,6 +5,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/node.h"
 #include "autograd/ops.h"
+#include "nn/class_name.h"
 #include "nn/functional.h"
 
 namespace ramet::distributed {
@@ -125,9 +126,9 @@ Tensor ColumnParallelLinearImpl::forward(const Tensor& x) {
 int64_t ColumnParallelLinearImpl::cut_dim(const std::string&) const { return 0; }
 void ColumnParallelLinearImpl::pretty_print(std::ostream& stream) const {
   stream << std::boolalpha
-         << "ramet::distributed::ColumnParallelLinear(in_features=" << weight.size(1)
-         << ", out_features=" << weight.size(0) * group_->size() << ", bias=" << bias.defined()
-         << ", ranks=" << group_->size() << ")";
+         << nn::detail::qualified("distributed::ColumnParallelLinear(in_features=")
+         << weight.size(1) << ", out_features=" << weight.size(0) * group_->size()
+         << ", bias=" << bias.defined() << ", ranks=" << group_->size() << ")";
 }
 
 RowParallelLinearImpl::RowParallelLinearImpl(const nn::Linear& whole, Group group, bool parallel)
@@ -145,10 +146,9 @@ int64_t RowParallelLinearImpl::cut_dim(const std::string& parameter) const {
   return parameter == "weight" ? 1 : -1;
 }
 void RowParallelLinearImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha
-         << "ramet::distributed::RowParallelLinear(in_features=" << weight.size(1) * group_->size()
-         << ", out_features=" << weight.size(0) << ", bias=" << bias.defined()
-         << ", ranks=" << group_->size() << ")";
+  stream << std::boolalpha << nn::detail::qualified("distributed::RowParallelLinear(in_features=")
+         << weight.size(1) * group_->size() << ", out_features=" << weight.size(0)
+         << ", bias=" << bias.defined() << ", ranks=" << group_->size() << ")";
 }
 
 ParallelEmbeddingImpl::ParallelEmbeddingImpl(const nn::Embedding& whole, Group group)
@@ -183,8 +183,9 @@ Tensor ParallelEmbeddingImpl::forward(const Tensor& indices) {
 }
 int64_t ParallelEmbeddingImpl::cut_dim(const std::string&) const { return 0; }
 void ParallelEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "ramet::distributed::ParallelEmbedding(num_embeddings=" << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim() << ", ranks=" << group_->size() << ")";
+  stream << nn::detail::qualified("distributed::ParallelEmbedding(num_embeddings=")
+         << options.num_embeddings() << ", embedding_dim=" << options.embedding_dim()
+         << ", ranks=" << group_->size() << ")";
 }
 
 }  // namespace ramet::distributed

@@ -1,0 +1,52 @@
+#include "nn/class_name.h"
+
+#include <cxxabi.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <memory>
+
+#include "nn/any_value.h"
+
+// Note [The door's prefix]. Not declared in a header: where the door defines it, it is an inline
+// function, which may not be declared weak.
+extern "C" __attribute__((weak, visibility("default"))) const char* ramet_root_namespace();
+
+namespace ramet::nn::detail {
+namespace {
+constexpr std::string_view kOwn = "ramet::";
+}  // namespace
+
+const char* root_namespace() { return ramet_root_namespace ? ramet_root_namespace() : "ramet"; }
+
+std::string qualified(std::string_view path) {
+  return std::string(root_namespace()).append("::").append(path);
+}
+
+std::string demangled(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : type.name();
+}
+
+std::string with_root_namespace(std::string text) {
+  const std::string root = std::string(root_namespace()) + "::";
+  if (root == kOwn) return text;
+  const auto in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':';
+  };
+  for (size_t at = text.find(kOwn); at != std::string::npos; at = text.find(kOwn, at)) {
+    if (at > 0 && in_name(text[at - 1])) {
+      at += kOwn.size();  // another namespace of that name, inside one of the user's
+      continue;
+    }
+    text.replace(at, kOwn.size(), root);
+    at += root.size();
+  }
+  return text;
+}
+
+std::string type_name(const std::type_info& type) { return with_root_namespace(demangled(type)); }
+
+}  // namespace ramet::nn::detail

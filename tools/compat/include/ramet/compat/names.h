@@ -68,6 +68,7 @@ using ::ramet::toString;
 }  // namespace c10
 
 namespace caffe2 {
+using ::ramet::TypeMeta;  // Ramet's class: include the door, no forward declaration
 }  // namespace caffe2
 
 namespace at {
@@ -76,14 +77,24 @@ using namespace c10;
 
 namespace at {
 using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Backend;  // Ramet's class: include the door, no forward declaration
+using ::ramet::CppTypeToScalarType;
+using ::ramet::DefaultPtrTraits;  // Ramet's class: include the door, no forward declaration
+using ::ramet::DeprecatedTypeProperties;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Generator;  // Ramet's class: include the door, no forward declaration
+using ::ramet::GenericPackedTensorAccessor;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::PackedTensorAccessor;
+using ::ramet::PackedTensorAccessor32;
+using ::ramet::PackedTensorAccessor64;
+using ::ramet::RestrictPtrTraits;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Tensor;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorAccessor;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorBase;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorList;
 using ::ramet::ThreadLocalState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ThreadLocalStateGuard;  // Ramet's class: include the door, no forward declaration
+using ::ramet::TypeMeta;  // Ramet's class: include the door, no forward declaration
 using ::ramet::abs;
 using ::ramet::abs_;
 using ::ramet::abs_out;
@@ -113,6 +124,7 @@ using ::ramet::argmin;
 using ::ramet::argmin_out;
 using ::ramet::avg_pool1d;
 using ::ramet::avg_pool2d;
+using ::ramet::backendToDeviceType;
 using ::ramet::baddbmm;
 using ::ramet::baddbmm_out;
 using ::ramet::batch_norm;
@@ -130,6 +142,7 @@ using ::ramet::bitwise_xor_out;
 using ::ramet::bmm;
 using ::ramet::bmm_out;
 using ::ramet::broadcast_tensors;
+using ::ramet::canCast;
 using ::ramet::can_cast;
 using ::ramet::cat;
 using ::ramet::cat_out;
@@ -160,6 +173,7 @@ using ::ramet::cos_out;
 using ::ramet::cross_entropy_loss;
 using ::ramet::cumsum;
 using ::ramet::cumsum_out;
+using ::ramet::deviceTypeToBackend;
 using ::ramet::diagonal;
 using ::ramet::div;
 using ::ramet::div_out;
@@ -167,6 +181,7 @@ using ::ramet::dot;
 using ::ramet::dot_out;
 using ::ramet::dropout;
 using ::ramet::dropout_;
+using ::ramet::elementSize;
 using ::ramet::embedding;
 using ::ramet::embedding_out;
 using ::ramet::empty;
@@ -194,6 +209,7 @@ using ::ramet::floor_;
 using ::ramet::floor_divide;
 using ::ramet::floor_divide_out;
 using ::ramet::floor_out;
+using ::ramet::fmap;
 using ::ramet::fmod;
 using ::ramet::fmod_out;
 using ::ramet::from_blob;
@@ -220,6 +236,11 @@ using ::ramet::index_put;
 using ::ramet::index_put_;
 using ::ramet::index_select;
 using ::ramet::index_select_out;
+using ::ramet::isComplexType;
+using ::ramet::isFloatingType;
+using ::ramet::isIntegralType;
+using ::ramet::isReducedFloatingType;
+using ::ramet::isSignedType;
 using ::ramet::isclose;
 using ::ramet::isfinite;
 using ::ramet::isinf;
@@ -316,14 +337,18 @@ using ::ramet::normal;
 using ::ramet::one_hot;
 using ::ramet::ones;
 using ::ramet::ones_like;
+using ::ramet::optTypeMetaToScalarType;
 using ::ramet::outer;
 using ::ramet::outer_out;
 using ::ramet::permute;
+using ::ramet::pickle_load;
+using ::ramet::pickle_save;
 using ::ramet::pow;
 using ::ramet::pow_out;
 using ::ramet::print;
 using ::ramet::prod;
 using ::ramet::prod_out;
+using ::ramet::promoteTypes;
 using ::ramet::promote_types;
 using ::ramet::rand;
 using ::ramet::rand_like;
@@ -349,6 +374,7 @@ using ::ramet::rsqrt;
 using ::ramet::rsqrt_;
 using ::ramet::rsqrt_out;
 using ::ramet::rsub;
+using ::ramet::scalarTypeToTypeMeta;
 using ::ramet::scalar_tensor;
 using ::ramet::scaled_dot_product_attention;
 using ::ramet::scatter;
@@ -412,6 +438,7 @@ using ::ramet::transpose;
 using ::ramet::trunc;
 using ::ramet::trunc_;
 using ::ramet::trunc_out;
+using ::ramet::typeMetaToScalarType;
 using ::ramet::unbind;
 using ::ramet::unflatten;
 using ::ramet::unsqueeze;
@@ -538,15 +565,26 @@ using ::ramet::autograd::AccumulateGrad;  // Ramet's class: include the door, no
 using ::ramet::autograd::AnomalyMode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::AutoGradMode;
 using ::ramet::autograd::AutogradContext;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Broadcast;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::DelayedError;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::DetectAnomalyGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Edge;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Function;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Gather;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::GradMode;
 using ::ramet::autograd::GraphTask;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::IndexRange;
 using ::ramet::autograd::Node;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::RawEdge;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::ReduceAddCoalesced;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::Scatter;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::UndefinedGrad;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::UndefinedGradBackward;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Variable;
 using ::ramet::autograd::backward;
+using ::ramet::autograd::edge_list;
 using ::ramet::autograd::grad;
+using ::ramet::autograd::make_variable;
 using ::ramet::autograd::tensor_list;
 using ::ramet::autograd::variable_list;
 }  // namespace torch::autograd
@@ -582,6 +620,7 @@ using ::ramet::data::datasets::MNIST;  // Ramet's class: include the door, no fo
 using ::ramet::data::datasets::MapDataset;  // Ramet's class: include the door, no forward declaration
 using ::ramet::data::datasets::SharedBatchDataset;  // Ramet's class: include the door, no forward declaration
 using ::ramet::data::datasets::StatefulDataset;  // Ramet's class: include the door, no forward declaration
+using ::ramet::data::datasets::StreamDataset;
 using ::ramet::data::datasets::TensorDataset;  // Ramet's class: include the door, no forward declaration
 using ::ramet::data::datasets::make_shared_dataset;
 using ::ramet::data::datasets::map;
@@ -840,6 +879,7 @@ using ::ramet::nn::functional::leaky_relu;
 using ::ramet::nn::functional::linear;
 using ::ramet::nn::functional::log_softmax;
 using ::ramet::nn::functional::max_pool1d;
+using ::ramet::nn::functional::max_pool1d_with_indices;
 using ::ramet::nn::functional::max_pool2d;
 using ::ramet::nn::functional::max_pool2d_with_indices;
 using ::ramet::nn::functional::mse_loss;
@@ -905,6 +945,7 @@ using ::ramet::optim::SGD;  // Ramet's class: include the door, no forward decla
 using ::ramet::optim::SGDOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::SGDParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::StepLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::serialize;
 }  // namespace torch::optim
 
 namespace torch::serialize {

@@ -19,7 +19,7 @@ namespace at {
 enum class Float32MatmulPrecision { HIGHEST, HIGH, MEDIUM };
 
 /// The settings of the process. Of LibTorch's class of that name what programs ask and set.
-class Context {
+class RAMET_API Context {
  public:
   // Note [Switches without a meaning]
 #define RAMET_COMPAT_SWITCH(Type, getter, setter, initial) \
@@ -130,7 +130,7 @@ class Context {
   std::atomic<bool> deterministic_{false}, warn_only_{false};
 };
 
-inline Context& globalContext() {
+RAMET_API inline Context& globalContext() {
   static Context& context = *new Context;
   return context;
 }
@@ -182,8 +182,8 @@ inline ::ramet::Generator createCPUGenerator(uint64_t seed = ::ramet::kDefaultSe
 // Threads. set_num_threads and get_num_threads are Ramet's.
 namespace ramet {
 namespace compat {
-inline thread_local int thread_number = 0;
-inline std::atomic<int> interop_threads{0};
+RAMET_API inline thread_local int thread_number = 0;
+RAMET_API inline std::atomic<int> interop_threads{0};
 
 /// Calls f(begin, end) for pieces of [begin, end) of at least `grain`. Where it is cut does not
 /// depend on the number of threads. What f throws, of the first piece that does, goes on. Returns

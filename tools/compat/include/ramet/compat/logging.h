@@ -30,7 +30,7 @@ inline const char* base_name(const char* path) {
 }  // namespace ramet
 
 /// Messages below it are not shown: LibTorch's flag of that name.
-inline int FLAGS_caffe2_log_level = ::ramet::compat::log_level_at_start();
+RAMET_API inline int FLAGS_caffe2_log_level = ::ramet::compat::log_level_at_start();
 
 namespace c10 {
 
@@ -38,7 +38,7 @@ constexpr int GLOG_FATAL = 3, GLOG_ERROR = 2, GLOG_WARNING = 1, GLOG_INFO = 0;
 
 /// One message: what goes into stream() is shown at the end of the statement. A fatal one ends the
 /// program (abort), or, with `exit_on_fatal` false, throws c10::Error with the text.
-class MessageLogger {
+class RAMET_API MessageLogger {
  public:
   MessageLogger(::ramet::SourceLocation where, int severity, bool exit_on_fatal = true)
       : where_(where), severity_(severity), exit_on_fatal_(exit_on_fatal) {}

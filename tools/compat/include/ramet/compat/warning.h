@@ -4,6 +4,7 @@
 // the standard error stream. A thread that sets one of its own also hears what Ramet itself warns
 // of on that thread; without one Ramet stays silent, as everywhere (runtime/logging.h).
 #pragma once
+#include <atomic>
 #include <variant>
 
 #include "ramet/compat/logging.h"
@@ -51,9 +52,9 @@ class RAMET_API WarningHandler {
 
 namespace ramet {
 namespace compat {
-inline thread_local c10::WarningHandler* warning_handler = nullptr;  // null: the printing one
-inline bool warn_always = false;
-inline c10::WarningHandler& printing_handler() {
+RAMET_API inline thread_local c10::WarningHandler* warning_handler = nullptr;  // null: the printing one
+RAMET_API inline std::atomic<bool> warn_always{false};
+RAMET_API inline c10::WarningHandler& printing_handler() {
   static c10::WarningHandler& handler = *new c10::WarningHandler;
   return handler;
 }

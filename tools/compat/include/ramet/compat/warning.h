@@ -52,7 +52,8 @@ class RAMET_API WarningHandler {
 
 namespace ramet {
 namespace compat {
-RAMET_API inline thread_local c10::WarningHandler* warning_handler = nullptr;  // null: the printing one
+RAMET_API inline thread_local c10::WarningHandler* warning_handler =
+    nullptr;  // null: the printing one
 RAMET_API inline std::atomic<bool> warn_always{false};
 RAMET_API inline c10::WarningHandler& printing_handler() {
   static c10::WarningHandler& handler = *new c10::WarningHandler;

@@ -7,14 +7,17 @@
 
 namespace ramet::nn {
 
+// As LibTorch's they leave the stream at std::boolalpha, which what a program prints next shows.
 void ReLUImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::ReLU(") << (options.inplace() ? "inplace=true" : "") << ")";
+  stream << detail::qualified("nn::ReLU(");
+  if (options.inplace()) stream << std::boolalpha << "inplace=" << options.inplace();
+  stream << ")";
 }
 Tensor ReLUImpl::forward(Tensor input) { return functional::relu(std::move(input), options); }
 
 void LeakyReLUImpl::pretty_print(std::ostream& stream) const {
-  stream << detail::qualified("nn::LeakyReLU(negative_slope=") << options.negative_slope()
-         << (options.inplace() ? ", inplace=true" : "") << ")";
+  stream << std::boolalpha << detail::qualified("nn::LeakyReLU(negative_slope=")
+         << options.negative_slope() << (options.inplace() ? ", inplace=true" : "") << ")";
 }
 Tensor LeakyReLUImpl::forward(Tensor input) {
   return functional::leaky_relu(std::move(input), options);

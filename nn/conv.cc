@@ -65,7 +65,7 @@ void ConvNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
   }
   if (*options.dilation() != *ExpandingArray<D>(1)) stream << ", dilation=" << options.dilation();
   if (options.groups() != 1) stream << ", groups=" << options.groups();
-  if (!options.bias()) stream << ", bias=false";
+  if (!options.bias()) stream << ", bias=" << std::boolalpha << false;
   stream << ")";
 }
 

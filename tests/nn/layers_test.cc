@@ -84,6 +84,12 @@ TEST(Layers, Pooling) {
   EXPECT_EQ(MaxPool2d(MaxPool2dOptions({3, 2}).stride({2, 2}).padding({1, 0}))(image()).sizes(),
             IntArrayRef({2, 3, 2, 2}));
   EXPECT_EQ(MaxPool1d(2)(ones({1, 2, 6})).sizes(), IntArrayRef({1, 2, 3}));
+  const Tensor line = tensor({3., 1., 4., 1., 5., 9., 2., 6.}).view({1, 8});
+  const auto [peaks, places] = MaxPool1d(MaxPool1dOptions(3).stride(2))->forward_with_indices(line);
+  expect_values(peaks, {4, 5, 9});
+  expect_values(places, {2, 4, 5});
+  EXPECT_TRUE(same_bits(
+      std::get<1>(F::max_pool1d_with_indices(line, F::MaxPool1dFuncOptions(3).stride(2))), places));
   EXPECT_EQ(AvgPool1d(3)(ones({1, 2, 6})).sizes(), IntArrayRef({1, 2, 2}));
   EXPECT_EQ(AdaptiveAvgPool1d(2)(ones({1, 2, 6})).sizes(), IntArrayRef({1, 2, 2}));
 }

@@ -76,6 +76,19 @@ TEST(OrderedDict, ErrorsCallAKeyByItsDescription) {
   EXPECT_EQ(dict["w"], 1);
 }
 
+TEST(OrderedDict, TakesAValueInBraces) {
+  OrderedDict<std::string, std::vector<int>> dict;
+  EXPECT_EQ(dict.insert("list", {1, 2, 3}).size(), 3u);
+  dict.insert("empty", {});
+  const std::string key = "named";
+  const std::vector<int> value(2, 7);
+  dict.insert(key, value);
+  EXPECT_EQ(dict["list"], (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(dict[1].key(), "empty");
+  EXPECT_EQ(dict["named"], value);
+  EXPECT_ERROR_TEXT(dict.insert("list", {4}), "Key 'list' already defined");
+}
+
 TEST(OrderedDict, Compares) {
   OrderedDict<std::string, int> a{{"x", 1}, {"y", 2}}, b{{"x", 1}, {"y", 2}}, c{{"y", 2}, {"x", 1}};
   EXPECT_TRUE(a == b);

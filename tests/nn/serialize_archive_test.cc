@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <sstream>
 
@@ -237,6 +238,87 @@ TEST(Save, TensorsAndVectors) {
     EXPECT_EQ(values_of(back[static_cast<size_t>(i)]), std::vector<float>{static_cast<float>(i)});
   ::unlink(path.c_str());
   expect_error([&] { load(x, path); }, "cannot open the file: got \"" + path + "\"");
+}
+
+// A zip archive's beginning and end as far as load() looks: the first entry's name, and the list of
+// all names.
+std::string zip_of(const std::vector<std::string>& names) {
+  std::string bytes("PK\x03\x04\0\0\x08\x08", 8);
+  bytes += std::string(22, '\0') + names.front() + std::string(80000, 'x');
+  for (const std::string& name : names) bytes += "PK\x01\x02" + std::string(42, '\0') + name;
+  return bytes + "PK\x05\x06" + std::string(18, '\0');
+}
+
+TEST(Save, FilesOfLibTorchAreRefusedByName) {
+  const char* base = std::getenv("TEST_TMPDIR");
+  const std::string folder = base ? base : "/tmp";
+  const std::string path = folder + "/model_" + std::to_string(::getpid()) + ".pt";
+  const auto refused = [&](const std::string& content, const std::string& what) {
+    std::ofstream(path, std::ios::binary) << content;
+    Tensor x;
+    expect_error([&] { load(x, path); }, what);
+    EXPECT_FALSE(x.defined());
+    std::istringstream stream(content);
+    expect_error([&] { load(x, stream); }, what.substr(what.find("got ")));
+  };
+  const std::string got = "[load] \"" + path + "\": got ";
+  refused(zip_of({"m/data/0", "m/data.pkl", "m/code/__torch__.py", "m/constants.pkl"}),
+          got + "an archive that LibTorch wrote (torch::save in C++, or TorchScript)");
+  std::ofstream(path, std::ios::binary) << zip_of({"m/data/0", "m/data.pkl", "m/constants.pkl"});
+  Tensor x;
+  expect_error([&] { load(x, path); },
+               "safetensors.torch.save_file(torch.jit.load(\"" + path + "\").state_dict(), ");
+  refused(zip_of({"archive/data.pkl", "archive/data/0", "archive/version"}),
+          got + "an archive that PyTorch or LibTorch wrote (torch.save)");
+  refused(zip_of({"archive/data.pkl"}).substr(0, 200), got + "an archive that PyTorch");
+  refused(std::string("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M", 18),
+          got + "a pickle, as old versions of PyTorch wrote it");
+  refused(zip_of({"x.npy", "y.npy"}), got + "an archive that NumPy wrote (.npz)");
+  refused(std::string("\x93NUMPY\x01\0v\0{'descr'", 18), got + "an array that NumPy wrote");
+  refused(zip_of({"readme.txt"}), got + "a zip archive, expected");
+  refused("", "is empty: got 0 bytes");
+  refused("1234", "is truncated: got 4 bytes");
+  refused("these are no weights", "is no safetensors file: got ");
+  ::unlink(path.c_str());
+  expect_error([&] { load(x, folder); }, "not a file: got the folder \"" + folder);
+  std::ifstream missing(path);
+  expect_error([&] { load(x, missing); }, "(was the file opened?)");
+  std::ofstream nowhere(folder + "/no/such/folder");
+  expect_error([&] { save(floats({1}), nowhere); }, "(was the file opened?)");
+  EXPECT_THROW(pickle_load({}), NotImplementedError);
+}
+
+// A header may be as long as another format's first bytes say.
+TEST(Save, LengthsThatLookLikeOtherFormatsAreRead) {
+  serialize::Safetensors file;
+  file.tensors.emplace_back("0", floats({1, 2, 3}));
+  std::string bytes;
+  const auto write = [&](const void* p, size_t n) {
+    bytes.append(static_cast<const char*>(p), n);
+    return n;
+  };
+  serialize::save_safetensors(write, file);
+  uint64_t length;
+  std::memcpy(&length, bytes.data(), 8);
+  bytes.insert(8 + length, 0x0280 - length, ' ');  // 80 02: a pickle's beginning
+  length = 0x0280;
+  std::memcpy(bytes.data(), &length, 8);
+  ASSERT_EQ(bytes.substr(0, 2), "\x80\x02");
+  Tensor x;
+  load(x, bytes.data(), bytes.size());
+  EXPECT_EQ(values_of(x), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(Archive, ValuesUnderLibTorchsNames) {
+  const IValue text("a"), none, number(int64_t{3}), list(std::vector<double>{1, 2});
+  EXPECT_EQ(text.toString()->string(), "a");
+  EXPECT_EQ(number.to<int>(), 3);
+  EXPECT_EQ(number.toOptional<int64_t>(), 3);
+  EXPECT_EQ(none.toOptional<double>(), std::nullopt);
+  EXPECT_EQ(number.toScalar().toLong(), 3);
+  EXPECT_EQ(list.toDoubleList().size(), 2u);
+  EXPECT_TRUE(list.isList() && number.isScalar() && !number.isList() && !text.isScalar());
+  expect_error([&] { text.to<double>(); }, "got string, expected double");
 }
 
 }  // namespace

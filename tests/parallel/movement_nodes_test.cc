@@ -5,6 +5,7 @@
 #include "autograd/gradcheck.h"
 #include "autograd/node.h"
 #include "parallel/broadcast_reduce.h"
+#include "parallel/comm_functions.h"
 #include "parallel/scatter_gather.h"
 #include "tests/parallel/support.h"
 
@@ -158,6 +159,45 @@ TEST(MovementNodes, GradientsAreNotShared) {
   EXPECT_EQ(values(b.grad()), (Values{4, 5}));
   a.mutable_grad().zero_();
   EXPECT_EQ(values(b.grad()), (Values{4, 5}));
+}
+
+// As LibTorch's C++ data_parallel calls them.
+TEST(MovementNodes, AsFunctionObjects) {
+  const std::vector<Device> devices{d(0), d(1)};
+  const auto f = [&](const List& in) {
+    autograd::Scatter scatter(devices, /*chunk_sizes=*/std::nullopt, /*dim=*/0);
+    List pieces = fmap<Tensor>(scatter.apply({in[0]}));
+    pieces = fmap(pieces, cubed);
+    return autograd::Gather(kHost, /*dim=*/0).apply(std::move(pieces));
+  };
+  const Tensor x = leaf({.3, -.7, .5});
+  check(f, {x});
+  const Tensor whole = f({x}).front();
+  EXPECT_EQ(values(whole), values(cubed(x)));
+  whole.sum().backward();
+  EXPECT_EQ(values(x.grad()), values(x.detach() * x.detach() * 3));
+
+  autograd::Scatter sized(devices, std::vector<int64_t>{1, 2}, 0, std::nullopt,
+                          /*unsqueeze_scalars=*/true);
+  const List cut = sized({x});
+  ASSERT_EQ(cut.size(), 2u);
+  EXPECT_EQ(cut[0].sizes(), IntArrayRef({1, 1}));
+  EXPECT_EQ(cut[1].sizes(), IntArrayRef({1, 2}));
+  EXPECT_EQ(cut[1].device(), d(1));
+
+  const Tensor a = leaf({1, 2}), b = leaf({3});
+  const auto round = [&](const List& in) {
+    const List spread = autograd::Broadcast(devices).apply(in);
+    return autograd::ReduceAddCoalesced(kHost, 2).apply(fmap(spread, cubed));
+  };
+  check(round, {a, b});
+  const List sums = round({a, b});
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(values(sums[0]), (Values{2, 16}));
+  EXPECT_EQ(values(sums[1]), (Values{54}));
+  EXPECT_ERROR_TEXT(sized({x, x}), "[Scatter] inputs: got 2 tensors, expected 1");
+  EXPECT_ERROR_TEXT(autograd::ReduceAddCoalesced(kHost, 2).apply({x, x, x}),
+                    "got 3 tensors, expected a multiple of 2");
 }
 
 }  // namespace

@@ -1,0 +1,331 @@
+// What nn does in a program that came in by the door: it calls its classes torch::nn::..., and
+// optimizers that are written with LibTorch's macros save and load.
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+#include "nn/class_name.h"
+#include "ramet.h"
+#include "ramet/compat/optim.h"
+#include "ramet/compat/prefix.h"
+#include "tests/error_text.h"
+
+class OfNoNamespaceImpl : public ramet::nn::Module {};
+namespace mine {
+struct Bar : ramet::nn::Cloneable<Bar> {
+  void reset() override {}
+};
+}  // namespace mine
+
+namespace ramet::nn {
+namespace {
+
+// And in which state it leaves the stream: a program's next bool is printed as LibTorch leaves it.
+template <class T> std::string print(const T& value) {
+  std::ostringstream out;
+  out << value << true;
+  return out.str();
+}
+
+// What LibTorch 2.15 prints.
+TEST(Door, ModulesPrintAsLibTorchs) {
+  const struct {
+    std::string got;
+    const char* expected;
+  } rows[] = {
+      {print(Linear(1, 2)), "torch::nn::Linear(in_features=1, out_features=2, bias=true)true"},
+      {print(Linear(LinearOptions(1, 2).bias(false))),
+       "torch::nn::Linear(in_features=1, out_features=2, bias=false)true"},
+      {print(Identity()), "torch::nn::Identity()1"},
+      {print(Conv1d(1, 2, 3)), "torch::nn::Conv1d(1, 2, kernel_size=3, stride=1)1"},
+      {print(Conv1d(Conv1dOptions(2, 2, 3).stride(2).padding(1).dilation(2).groups(2).bias(false))),
+       "torch::nn::Conv1d(2, 2, kernel_size=3, stride=2, padding=1, dilation=2, groups=2, "
+       "bias=false)true"},
+      {print(Conv2d(1, 2, 3)), "torch::nn::Conv2d(1, 2, kernel_size=[3, 3], stride=[1, 1])1"},
+      {print(Conv2d(Conv2dOptions(4, 4, {3, 5})
+                        .stride({2, 1})
+                        .padding({1, 2})
+                        .dilation({2, 1})
+                        .groups(4)
+                        .bias(false))),
+       "torch::nn::Conv2d(4, 4, kernel_size=[3, 5], stride=[2, 1], padding=[1, 2], dilation=[2, "
+       "1], groups=4, bias=false)true"},
+      {print(Conv2d(Conv2dOptions(1, 2, 3).padding(kSame))),
+       "torch::nn::Conv2d(1, 2, kernel_size=[3, 3], stride=[1, 1], padding='same')1"},
+      {print(Conv2d(Conv2dOptions(1, 2, 3).padding(kValid))),
+       "torch::nn::Conv2d(1, 2, kernel_size=[3, 3], stride=[1, 1], padding='valid')1"},
+      {print(Conv1d(Conv1dOptions(1, 2, 3).padding(kSame))),
+       "torch::nn::Conv1d(1, 2, kernel_size=3, stride=1, padding='same')1"},
+      {print(Conv2d(Conv2dOptions(1, 1, 1).padding({0, 1}))),
+       "torch::nn::Conv2d(1, 1, kernel_size=[1, 1], stride=[1, 1], padding=[0, 1])1"},
+      {print(MaxPool1d(2)),
+       "torch::nn::MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=false)true"},
+      {print(MaxPool1d(MaxPool1dOptions(3).stride(2).padding(1).dilation(2).ceil_mode(true))),
+       "torch::nn::MaxPool1d(kernel_size=3, stride=2, padding=1, dilation=2, ceil_mode=true)true"},
+      {print(MaxPool2d(2)),
+       "torch::nn::MaxPool2d(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], "
+       "ceil_mode=false)true"},
+      {print(MaxPool2d(
+           MaxPool2dOptions({3, 2}).stride({2, 1}).padding({1, 0}).dilation({2, 1}).ceil_mode(
+               true))),
+       "torch::nn::MaxPool2d(kernel_size=[3, 2], stride=[2, 1], padding=[1, 0], dilation=[2, 1], "
+       "ceil_mode=true)true"},
+      {print(AvgPool1d(2)), "torch::nn::AvgPool1d(kernel_size=2, stride=2, padding=0)1"},
+      {print(AvgPool1d(
+           AvgPool1dOptions(3).stride(2).padding(1).ceil_mode(true).count_include_pad(false))),
+       "torch::nn::AvgPool1d(kernel_size=3, stride=2, padding=1)1"},
+      {print(AvgPool2d(2)),
+       "torch::nn::AvgPool2d(kernel_size=[2, 2], stride=[2, 2], padding=[0, 0])1"},
+      {print(AvgPool2d(AvgPool2dOptions({3, 2})
+                           .stride({2, 1})
+                           .padding({1, 0})
+                           .ceil_mode(true)
+                           .count_include_pad(false)
+                           .divisor_override(3))),
+       "torch::nn::AvgPool2d(kernel_size=[3, 2], stride=[2, 1], padding=[1, 0])1"},
+      {print(AdaptiveAvgPool1d(3)), "torch::nn::AdaptiveAvgPool1d(output_size=3)1"},
+      {print(AdaptiveAvgPool2d(3)), "torch::nn::AdaptiveAvgPool2d(output_size=[3, 3])1"},
+      {print(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({3, 2}))),
+       "torch::nn::AdaptiveAvgPool2d(output_size=[3, 2])1"},
+      {print(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({nullopt, 2}))),
+       "torch::nn::AdaptiveAvgPool2d(output_size=[None, 2])1"},
+      {print(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({3, nullopt}))),
+       "torch::nn::AdaptiveAvgPool2d(output_size=[3, None])1"},
+      {print(BatchNorm1d(4)),
+       "torch::nn::BatchNorm1d(4, eps=1e-05, momentum=0.1, affine=true, "
+       "track_running_stats=true)true"},
+      {print(BatchNorm1d(
+           BatchNorm1dOptions(4).eps(1e-3).momentum(nullopt).affine(false).track_running_stats(
+               false))),
+       "torch::nn::BatchNorm1d(4, eps=0.001, momentum=None, affine=false, "
+       "track_running_stats=false)true"},
+      {print(BatchNorm2d(4)),
+       "torch::nn::BatchNorm2d(4, eps=1e-05, momentum=0.1, affine=true, "
+       "track_running_stats=true)true"},
+      {print(BatchNorm2d(BatchNorm2dOptions(4).momentum(0.01))),
+       "torch::nn::BatchNorm2d(4, eps=1e-05, momentum=0.01, affine=true, "
+       "track_running_stats=true)true"},
+      {print(LayerNorm(LayerNormOptions({4}))),
+       "torch::nn::LayerNorm([4], eps=1e-05, elementwise_affine=true)true"},
+      {print(LayerNorm(LayerNormOptions({2, 3}).eps(1e-6).elementwise_affine(false))),
+       "torch::nn::LayerNorm([2, 3], eps=1e-06, elementwise_affine=false)true"},
+      {print(Dropout()), "torch::nn::Dropout(p=0.5, inplace=false)true"},
+      {print(Dropout(0.1)), "torch::nn::Dropout(p=0.1, inplace=false)true"},
+      {print(Dropout(DropoutOptions(0.25).inplace(true))),
+       "torch::nn::Dropout(p=0.25, inplace=true)true"},
+      {print(Dropout2d()), "torch::nn::Dropout2d(p=0.5, inplace=false)true"},
+      {print(Dropout2d(Dropout2dOptions(0.3).inplace(true))),
+       "torch::nn::Dropout2d(p=0.3, inplace=true)true"},
+      {print(ReLU()), "torch::nn::ReLU()1"},
+      {print(ReLU(true)), "torch::nn::ReLU(inplace=true)true"},
+      {print(ReLU(ReLUOptions().inplace(true))), "torch::nn::ReLU(inplace=true)true"},
+      {print(LeakyReLU()), "torch::nn::LeakyReLU(negative_slope=0.01)true"},
+      {print(LeakyReLU(LeakyReLUOptions().negative_slope(0.2).inplace(true))),
+       "torch::nn::LeakyReLU(negative_slope=0.2, inplace=true)true"},
+      {print(GELU()), "torch::nn::GELU()1"},
+      {print(GELU(GELUOptions().approximate("tanh"))), "torch::nn::GELU()1"},
+      {print(Tanh()), "torch::nn::Tanh()1"},
+      {print(Sigmoid()), "torch::nn::Sigmoid()1"},
+      {print(Softmax(1)), "torch::nn::Softmax(dim=1)1"},
+      {print(Softmax(SoftmaxOptions(-1))), "torch::nn::Softmax(dim=-1)1"},
+      {print(LogSoftmax(1)), "torch::nn::LogSoftmax(dim=1)1"},
+      {print(Embedding(3, 4)), "torch::nn::Embedding(num_embeddings=3, embedding_dim=4)1"},
+      {print(Embedding(EmbeddingOptions(3, 4).padding_idx(1))),
+       "torch::nn::Embedding(num_embeddings=3, embedding_dim=4, padding_idx=1)1"},
+      {print(Embedding(EmbeddingOptions(3, 4).padding_idx(-1).scale_grad_by_freq(true))),
+       "torch::nn::Embedding(num_embeddings=3, embedding_dim=4, padding_idx=2, "
+       "scale_grad_by_freq=true)true"},
+      {print(Flatten()), "torch::nn::Flatten(start_dim=1, end_dim=-1)1"},
+      {print(Flatten(FlattenOptions().start_dim(0).end_dim(2))),
+       "torch::nn::Flatten(start_dim=0, end_dim=2)1"},
+      {print(Unflatten(1, std::vector<int64_t>{2, 3})),
+       "torch::nn::Unflatten(dim=1, unflattened_size={2, 3})1"},
+      {print(Unflatten(UnflattenOptions(1, {2, 3}))),
+       "torch::nn::Unflatten(dim=1, unflattened_size={2, 3})1"},
+      {print(L1Loss()), "torch::nn::L1Loss()1"},
+      {print(MSELoss()), "torch::nn::MSELoss()1"},
+      {print(MSELoss(MSELossOptions(kSum))), "torch::nn::MSELoss()1"},
+      {print(SmoothL1Loss()), "torch::nn::SmoothL1Loss1"},
+      {print(BCELoss()), "torch::nn::BCELoss()1"},
+      {print(BCEWithLogitsLoss()), "torch::nn::BCEWithLogitsLoss()1"},
+      {print(NLLLoss()), "torch::nn::NLLLoss()1"},
+      {print(CrossEntropyLoss()), "torch::nn::CrossEntropyLoss()1"},
+      {print(CrossEntropyLoss(CrossEntropyLossOptions().ignore_index(3))),
+       "torch::nn::CrossEntropyLoss()1"},
+      {print(Functional(relu)), "torch::nn::Functional()1"},
+      {print(Sequential()), "torch::nn::Sequential1"},
+      {print(Sequential(Linear(1, 2), ReLU())),
+       "torch::nn::Sequential(\n  (0): torch::nn::Linear(in_features=1, out_features=2, "
+       "bias=true)\n  (1): torch::nn::ReLU()\n)true"},
+      {print(ModuleList()), "torch::nn::ModuleList1"},
+      {print(ModuleList(Linear(1, 2), ReLU())),
+       "torch::nn::ModuleList(\n  (0): torch::nn::Linear(in_features=1, out_features=2, "
+       "bias=true)\n  (1): torch::nn::ReLU()\n)true"},
+      {print(ModuleDict()), "torch::nn::ModuleDict1"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(row.got, row.expected);
+}
+
+TEST(Door, TreesPrintAsLibTorchs) {
+  const OrderedDict<std::string, std::shared_ptr<Module>> named = {
+      {"a", Linear(1, 2).ptr()}, {"b", Sequential(Linear(1, 2)).ptr()}};
+  Module top;
+  top.register_module("seq", Sequential({{"x", Linear(1, 2)}, {"f", Functional(relu)}}));
+  top.register_module("list", ModuleList(ModuleList(Linear(1, 1)), Sequential()));
+  top.register_module("dict", ModuleDict(named));
+  top.register_module("foo", std::make_shared<OfNoNamespaceImpl>());
+  top.register_module("bar", std::make_shared<mine::Bar>());
+  top.register_parameter("p", ones({1}));
+  EXPECT_EQ(print(top),
+            "torch::nn::Module(\n"
+            "  (seq): torch::nn::Sequential(\n"
+            "    (x): torch::nn::Linear(in_features=1, out_features=2, bias=true)\n"
+            "    (f): torch::nn::Functional()\n"
+            "  )\n"
+            "  (list): torch::nn::ModuleList(\n"
+            "    (0): torch::nn::ModuleList(\n"
+            "      (0): torch::nn::Linear(in_features=1, out_features=1, bias=true)\n"
+            "    )\n"
+            "    (1): torch::nn::Sequential\n"
+            "  )\n"
+            "  (dict): torch::nn::ModuleDict(\n"
+            "    (a): torch::nn::Linear(in_features=1, out_features=2, bias=true)\n"
+            "    (b): torch::nn::Sequential(\n"
+            "      (0): torch::nn::Linear(in_features=1, out_features=2, bias=true)\n"
+            "    )\n"
+            "  )\n"
+            "  (foo): OfNoNamespaceImpl\n"
+            "  (bar): mine::Bar\n"
+            ")true");
+}
+
+TEST(Door, NamesAndErrorTexts) {
+  EXPECT_EQ(Linear(1, 2)->name(), "torch::nn::LinearImpl");
+  EXPECT_EQ(Sequential()->name(), "torch::nn::SequentialImpl");
+  EXPECT_EQ(mine::Bar().name(), "mine::Bar");
+  EXPECT_EQ(Module("ramet::mine").name(), "ramet::mine");  // given, not found
+  EXPECT_EQ(detail::with_root_namespace("A<ramet::B, my::ramet::C, gramet::D, ramet::nn::E>"),
+            "A<torch::B, my::ramet::C, gramet::D, torch::nn::E>");
+  EXPECT_ERROR_TEXT(Module().clone(),
+                    "clone() has not been implemented for torch::nn::Module. Subclass "
+                    "torch::nn::Cloneable<torch::nn::Module> instead of torch::nn::Module to "
+                    "inherit the ability to clone.");
+  EXPECT_ERROR_TEXT(AnyModule(Linear(1, 2)).get<ReLUImpl>(),
+                    "Attempted to cast module of type torch::nn::LinearImpl to type "
+                    "torch::nn::ReLUImpl");
+}
+
+// Files are the same ones on both sides of the door.
+TEST(Door, FilesDoNotHaveTheName) {
+  const Linear layer(1, 1);
+  const optim::SGD sgd(layer->parameters(), 0.1);
+  optim::Adam adam(layer->parameters());
+  serialize::OutputArchive out;
+  sgd.save(out);
+  std::stringstream file;
+  out.save_to(file);
+  serialize::InputArchive in;
+  in.load_from(file);
+  IValue options;
+  in.read("options", options);
+  EXPECT_EQ(options.toStringRef(), "ramet::optim::SGDOptions");
+  EXPECT_ERROR_TEXT(adam.load(in), "got torch::optim::SGDOptions, expected torch::optim::Adam");
+}
+
+// ---- an optimizer in LibTorch's style -----------------------------------------------------------
+
+struct PushOptions : public optim::OptimizerCloneableOptions<PushOptions> {
+  using betas_t = std::tuple<double, double>;
+  explicit PushOptions(double lr = 0.5) : lr_(lr) {}
+  RAMET_ARG(double, lr) = 0.5;
+  RAMET_ARG(betas_t, betas) = std::make_tuple(0.25, 0.75);
+  RAMET_ARG(std::optional<int64_t>, limit) = std::nullopt;
+  RAMET_ARG(bool, fast) = false;
+
+ public:
+  double get_lr() const override { return lr(); }
+  void set_lr(const double lr) override { this->lr(lr); }
+  void serialize(serialize::InputArchive& archive) override {
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(double, lr);
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(betas_t, betas);
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG_OPTIONAL(int64_t, limit);
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(bool, fast);
+  }
+  void serialize(serialize::OutputArchive& archive) const override {
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(lr);
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(betas);
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(limit);
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(fast);
+  }
+};
+struct PushParamState : public optim::OptimizerCloneableParamState<PushParamState> {
+  RAMET_ARG(int64_t, step) = 0;
+  RAMET_ARG(Tensor, sum);
+  RAMET_ARG(Tensor, never);
+  RAMET_ARG(std::deque<Tensor>, last);
+
+ public:
+  void serialize(serialize::InputArchive& archive) override {
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(int64_t, step);
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(Tensor, sum);
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG(Tensor, never);
+    _TORCH_OPTIM_DESERIALIZE_TORCH_ARG_DEQUE(std::deque<Tensor>, last);
+  }
+  void serialize(serialize::OutputArchive& archive) const override {
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(step);
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(sum);
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG(never);
+    _TORCH_OPTIM_SERIALIZE_TORCH_ARG_DEQUE(last);
+  }
+};
+class Push : public optim::Optimizer {
+ public:
+  explicit Push(std::vector<Tensor> params, PushOptions defaults = PushOptions())
+      : Optimizer({optim::OptimizerParamGroup(std::move(params))},
+                  std::make_unique<PushOptions>(defaults)) {}
+  Tensor step(LossClosure closure = nullptr) override {
+    const NoGradGuard off;
+    for (auto& group : param_groups_)
+      for (auto& p : group.params()) {
+        auto& kept = state_[p.unsafeGetTensorImpl()];
+        if (!kept) kept = std::make_unique<PushParamState>();
+        auto& state = static_cast<PushParamState&>(*kept);
+        state.step(state.step() + 1).sum(p.detach().clone());
+        state.last().push_back(p.detach().clone());
+        p.add_(static_cast<PushOptions&>(group.options()).lr());
+      }
+    return closure ? closure() : Tensor();
+  }
+  void save(serialize::OutputArchive& archive) const override { serialize(*this, archive); }
+  void load(serialize::InputArchive& archive) override { serialize(*this, archive); }
+
+ private:
+  template <class Self, class Archive> static void serialize(Self& self, Archive& archive) {
+    _TORCH_OPTIM_SERIALIZE_WITH_TEMPLATE_ARG(Push);
+  }
+};
+
+TEST(Door, AnOptimizerWithLibTorchsMacrosSavesAndLoads) {
+  const Tensor p = zeros({2}, kDouble);
+  Push one({p}, PushOptions(2).betas({0.5, 0.125}).limit(7).fast(true));
+  one.step(), one.step();
+  std::stringstream file;
+  save(one, file);
+  Push two({p});
+  load(two, file);
+  const auto& options = static_cast<const PushOptions&>(two.param_groups()[0].options());
+  EXPECT_EQ(options.lr(), 2);
+  EXPECT_EQ(options.betas(), std::make_tuple(0.5, 0.125));
+  EXPECT_EQ(options.limit(), 7);
+  EXPECT_TRUE(options.fast());
+  const auto& state = static_cast<const PushParamState&>(*two.state().at(p.unsafeGetTensorImpl()));
+  EXPECT_EQ(state.step(), 2);
+  EXPECT_EQ(state.sum().sum().item<double>(), 4);  // 2 + 2
+  EXPECT_FALSE(state.never().defined());
+  ASSERT_EQ(state.last().size(), 2u);
+  EXPECT_EQ(state.last()[1].sum().item<double>(), 4);
+}
+
+}  // namespace
+}  // namespace ramet::nn

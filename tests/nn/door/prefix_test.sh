@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Note [The door's prefix] in nn/class_name.h: what the library calls its classes, however it and the program are linked.
+# nn/class_name.cc stands for the library: it is all of it that knows.
+set -euo pipefail
+
+root=$PWD
+work=${TEST_TMPDIR:-$(mktemp -d)}
+cd "$work"
+
+cat >name.cc <<'END'
+#include "nn/class_name.h"
+// What a plugin of a host that knows nothing of us offers.
+extern "C" __attribute__((visibility("default"))) const char* plugin_name() {
+  static const std::string name = ramet::nn::detail::qualified("nn::Linear");
+  return name.c_str();
+}
+END
+cat >main.cc <<'END'
+#include <cstdio>
+
+extern "C" const char* plugin_name();
+int main() { std::puts(plugin_name()); }
+END
+echo '#include "ramet/compat/prefix.h"' >door.cc
+cat >host.cc <<'END'
+#include <dlfcn.h>
+
+#include <cstdio>
+
+int main(int count, char** paths) {
+  for (int i = 1; i < count; ++i) {
+    void* plugin = dlopen(paths[i], RTLD_NOW | RTLD_LOCAL);
+    if (!plugin) return std::fprintf(stderr, "%s\n", dlerror()), 1;
+    std::puts(reinterpret_cast<const char* (*)()>(dlsym(plugin, "plugin_name"))());
+  }
+}
+END
+cat door.cc host.cc >host_door.cc
+cat door.cc name.cc >name_door.cc
+
+failed=0
+expect() {  # expect WHAT EXPECTED COMMAND...
+  local what=$1 expected=$2 got
+  shift 2
+  got=$("$@" 2>&1 | paste -sd' ') || true
+  [[ $got == "$expected" ]] || { echo "FAILED: $what: got '$got', expected '$expected'" && failed=1; }
+}
+
+run() {  # run COMPILER FLAGS... (LINK_FLAG: for linking alone)
+  local cxx=$1
+  shift
+  local flags=(-std=c++17 -O1 -Wall -Wextra -Werror -fvisibility=hidden -fvisibility-inlines-hidden
+    -ffunction-sections -fdata-sections -iquote "$root" -I "$root/tools/compat/include" "$@")
+  local link=("$cxx" "${flags[@]}" ${LINK_FLAG:-} -Wl,--gc-sections) library=$root/nn/class_name.cc what="$cxx $* ${LINK_FLAG:-}"
+  "$cxx" "${flags[@]}" -fPIC -c "$library" -o class_name.o
+  local f
+  for f in name main door name_door; do "$cxx" "${flags[@]}" -fPIC -c $f.cc -o $f.o; done
+  rm -f libramet.a && "${AR:-ar}" rcs libramet.a class_name.o
+
+  # One program, static.
+  "${link[@]}" main.o name.o libramet.a -o plain
+  "${link[@]}" main.o name.o door.o libramet.a -o through
+  "${link[@]}" main.o name_door.o door.o libramet.a -o twice  # two files came in by the door
+  expect "$what: a program" ramet::nn::Linear ./plain
+  expect "$what: a program through the door" torch::nn::Linear ./through
+  expect "$what: with two such files" torch::nn::Linear ./twice
+
+  # The library shared.
+  "${link[@]}" -shared class_name.o -o libramet.so -Wl,-soname,libramet.so
+  "${link[@]}" main.o name.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plain
+  "${link[@]}" main.o name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o through
+  expect "$what: a shared library" ramet::nn::Linear ./plain
+  expect "$what: a shared library, the program through the door" torch::nn::Linear ./through
+
+  # Inside plugins, the host through the door or not, with a library of its own or none.
+  "${link[@]}" -shared name.o class_name.o -o plugin.so
+  "${link[@]}" -shared name.o door.o class_name.o -o plugin_door.so
+  "${link[@]}" -shared name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plugin_shared.so
+  "${link[@]}" host.cc -ldl -o host
+  "${link[@]}" host_door.cc class_name.o -ldl -o host_door
+  expect "$what: plugins" "ramet::nn::Linear torch::nn::Linear torch::nn::Linear" \
+    ./host ./plugin.so ./plugin_door.so ./plugin_shared.so
+  expect "$what: plugins of a program through the door" "ramet::nn::Linear torch::nn::Linear" \
+    ./host_door ./plugin.so ./plugin_door.so
+}
+
+for cxx in g++ clang++; do
+  command -v $cxx >/dev/null || continue
+  run $cxx
+  if [[ $cxx == g++ ]] && command -v gcc-ar >/dev/null; then AR=gcc-ar run $cxx -flto; fi
+  if [[ $cxx == clang++ ]] && command -v ld.lld >/dev/null; then LINK_FLAG=-fuse-ld=lld run $cxx; fi
+done
+[[ $failed == 0 ]] && echo "OK"
+exit $failed

@@ -2,29 +2,39 @@
 
 # In namespace c10; at and torch have them by their using-directives, as in LibTorch.
 C10 = """
+<<<<<<< HEAD
     ArrayRef AutoGradMode BFloat16 Device DeviceGuard DeviceIndex DeviceType Error Event GradMode Half IValue
     IndexError InferenceMode IntArrayRef Layout MemoryFormat NoGradGuard NotImplementedError
     OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
     contiguous_strides device device_index dtype get_default_dtype get_default_dtype_as_scalartype kBFloat16
     kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort kStrided layout memory_format nullopt
     nullopt_t optional requires_grad scalar_to_tensor set_default_dtype toString
+=======
+    ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType Device DeviceGuard DeviceIndex DeviceType Error Event
+    GradMode Half IValue IndexError InferenceMode IntArrayRef Layout MemoryFormat NoGradGuard NotImplementedError
+    OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
+    backendToDeviceType canCast contiguous_strides device deviceTypeToBackend device_index dtype elementSize fmap
+    get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
+    isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort
+    kStrided layout memory_format nullopt nullopt_t optTypeMetaToScalarType optional promoteTypes requires_grad
+    scalarTypeToTypeMeta scalar_to_tensor set_default_dtype toString typeMetaToScalarType
+>>>>>>> 102be92 (The door: where the names of the other parts stand)
 """.split()
 
 # In namespace torch alone.
 TORCH = """
-    Dtype ExpandingArray ExpandingArrayWithOptionalElem OrderedDict kArea kBatchMean kBicubic kBilinear
-    kBorder kCircular kConstant kConv1D kConv2D kConv3D kConvTranspose1D kConvTranspose2D kConvTranspose3D
-    kF16 kF32 kF64 kFanIn kFanOut kFloat16 kFloat32 kFloat64 kGELU kGRU kI16 kI32 kI64 kI8 kInt16 kInt32
-    kInt64 kInt8 kLSTM kLeakyReLU kLinear kMax kMean kMish kNearest kNearestExact kNone kRNN_RELU kRNN_TANH
-    kReLU kReflect kReflection kReplicate kSame kSiLU kSigmoid kSum kTanh kTrilinear kU8 kUInt8 kValid kZeros
-    load save
+    Dtype ExpandingArray ExpandingArrayWithOptionalElem OrderedDict kArea kBatchMean kBicubic kBilinear kBorder
+    kCircular kConstant kConv1D kConv2D kConv3D kConvTranspose1D kConvTranspose2D kConvTranspose3D kF16 kF32 kF64
+    kFanIn kFanOut kFloat16 kFloat32 kFloat64 kGELU kGRU kI16 kI32 kI64 kI8 kInt16 kInt32 kInt64 kInt8 kLSTM
+    kLeakyReLU kLinear kMax kMean kMish kNearest kNearestExact kNone kRNN_RELU kRNN_TANH kReLU kReflect kReflection
+    kReplicate kSame kSiLU kSigmoid kSum kTanh kTrilinear kU8 kUInt8 kValid kZeros load pickle_load pickle_save save
 """.split()
 
 # Declared in torch and in at by LibTorch, so that a program may add overloads to torch's.
 TORCH_AND_AT = """
-    AutoGradMode NoGradGuard Tensor arange empty empty_like empty_strided eye from_blob full full_like
-    get_num_threads linspace manual_seed normal ones ones_like rand rand_like randint randint_like randn
-    randn_like randperm scalar_tensor set_num_threads set_printoption_sci_mode tensor zeros zeros_like
+    AutoGradMode NoGradGuard Tensor arange empty empty_like empty_strided eye from_blob full full_like get_num_threads
+    linspace manual_seed normal ones ones_like rand rand_like randint randint_like randn randn_like randperm
+    scalar_tensor set_num_threads set_printoption_sci_mode tensor zeros zeros_like
 """.split()
 
 # Whole namespaces that LibTorch does not have.
@@ -41,6 +51,7 @@ CAFFE2 = "TypeMeta".split()
 OWN = {
     "": """
         AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
+<<<<<<< HEAD
         GeneratorState KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey RandomRegion
         RecordScope ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope ScopedValue
         ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
@@ -52,16 +63,29 @@ OWN = {
         reserve_random reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides
         scope_path set_generator_states set_log_handler set_thread_log_listener set_memory_limit short_name_of shortest_text tensor_list
         tls to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
+=======
+        GeneratorState KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
+        RandomRegion RecordScope ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
+        ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
+        cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator describe drop_ref
+        empty_cache expand fail generator_states initial_seed is_floating is_integral item_size kDefaultSeed
+        kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes load_as_double log_to_stderr
+        logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense observed parallel_grain
+        parallel_tasks pinned_memory register_thread_local_state remove_observer repeat reserve_random
+        reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides scope_path
+        set_generator_states set_log_handler set_memory_limit set_thread_log_listener short_name_of shortest_text
+        tensor_list tls to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
+>>>>>>> 102be92 (The door: where the names of the other parts stand)
     """.split(),
     "autograd": """
-        CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
-        InferenceMode Input LambdaNode ListNode NoGradGuard NodeCount NodeExtra NodePtr ReduceBucket Root Saved
-        SavedOutput accumulate add_reduce_edge attach backward_twice check_fits collect_graph copy_values
-        copy_values_later count_node count_node_slowly edge_of fill_values grad_accumulator gradcheck
-        gradgradcheck in_turn index_add_zeros is_recorded make_node new_node node_count nodes_alive note_meeting
-        note_place record record_list recording refuse_inference_leaf release renew_view run_backward run_node
-        save save_if save_output scatter_zeros set_grad_destination set_reduce_bucket softmax_backward value_of
-        view_wants_grad wants_grad with_history_of_now zero_grad
+        CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture InferenceMode
+        Input LambdaNode ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Root Saved SavedOutput
+        accumulate add_reduce_edge attach backward_twice check_fits collect_graph copy_values copy_values_later
+        count_node count_node_slowly edge_of fill_values grad_accumulator gradcheck gradgradcheck in_turn
+        index_add_zeros is_recorded make_node new_node node_count nodes_alive note_meeting note_place record
+        record_list recording refuse_inference_leaf release renew_view run_backward run_node save save_if save_output
+        scatter_zeros set_grad_destination set_reduce_bucket softmax_backward value_of view_wants_grad wants_grad
+        with_history_of_now zero_grad
     """.split(),
     "data": """
         IdxHeader find_idx read_idx read_idx_header write_idx
@@ -71,17 +95,17 @@ OWN = {
     """.split(),
     "nn": """
         BatchNormReLUMaxPool2d BatchNormReLUMaxPool2dImpl BufferPolicy DropoutImplBase FlatParameters FlatRun
-        FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks ReplicaMeeting
-        ShardsElsewhere call convert_sync_batchnorm flat_padded flatten_parameters kFlatAlign
+        FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks ReplicaMeeting ShardsElsewhere
+        call convert_sync_batchnorm flat_padded flatten_parameters kFlatAlign
     """.split(),
     "nn::functional": """
         residual_layer_norm
     """.split(),
     "nn::parallel": """
-        Broadcast DataParallel DataParallelOptions DeviceCapacity Extent FailedReplica GatherPlan GradBucket How
-        Join NoScatter PerReplica PostReduceHook PreReduceHook ReduceOrder ReplicaError ReplicaOptions ReplicaSet
-        Scalars ScatterPlan Spread Value clear_data_parallel_cache default_devices imbalance_warning
-        last_failed_replica replica_index replica_state shared
+        Broadcast DataParallel DataParallelOptions DeviceCapacity Extent FailedReplica GatherPlan GradBucket How Join
+        NoScatter PerReplica PostReduceHook PreReduceHook ReduceOrder ReplicaError ReplicaOptions ReplicaSet Scalars
+        ScatterPlan Spread Value clear_data_parallel_cache default_devices imbalance_warning last_failed_replica
+        replica_index replica_state shared
     """.split(),
     "nn::utils": """
         clip_grads_with_norm_ get_total_norm

@@ -69,6 +69,15 @@ namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for pr
 #if __has_include("ramet/compat/type.h")
 #include "ramet/compat/type.h"
 #endif
+#if __has_include("ramet/compat/profile.h")
+#include "ramet/compat/profile.h"
+#endif
+#if __has_include("ramet/compat/optim.h")
+#include "ramet/compat/optim.h"
+#endif
+#if __has_include("ramet/compat/prefix.h")
+#include "ramet/compat/prefix.h"
+#endif
 
 #include "ramet/compat/jit.h"
 // The last one.

@@ -1,0 +1,133 @@
+// Everything that can be printed, as one looks around in a new library. Styles: tensors of all dtypes and shapes, scalars, dtypes, devices,
+// layouts, options, sizes, optionals, vectors, options of modules, manipulators of the stream, torch::print, what errors say.
+#include <torch/torch.h>
+
+#include <iomanip>
+#include <iostream>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <vector>
+
+template <typename T>
+void show(const char* title, const T& value) {
+  std::cout << title << ": " << value << "\n";
+}
+
+void tensors() {
+  for (const auto dtype : {torch::kUInt8, torch::kInt8, torch::kInt16, torch::kInt32, torch::kInt64, torch::kFloat16,
+                           torch::kBFloat16, torch::kFloat32, torch::kFloat64, torch::kBool}) {
+    std::cout << torch::arange(6).view({2, 3}).to(dtype) << "\n" << torch::ones({}, dtype) << "\n" << torch::empty({0, 2}, dtype) << "\n";
+  }
+  show("not defined", torch::Tensor());
+  show("of one number", torch::tensor(2.5));
+  show("bool", torch::tensor({true, false}));
+  show("large and small", torch::tensor({1e-3, 1.0, 12345.678}));
+  show("scaled", torch::tensor({{1e5, 2.5e8}, {-3.0, 0.0}}, torch::kDouble));
+  show("whole numbers", torch::tensor({1.0, 200.0, -3.0}));
+  const float inf = std::numeric_limits<float>::infinity();
+  show("special", torch::tensor({inf, -inf, std::numeric_limits<float>::quiet_NaN(), 1.0f}));
+  show("three dimensions", torch::arange(12, torch::kFloat).view({2, 3, 2}));
+  show("four", torch::arange(8, torch::kInt).view({2, 1, 2, 2}));
+  show("a row of many", torch::arange(40).mul(1000).unsqueeze(0));
+  show("requires a gradient", torch::ones({2}, torch::requires_grad()));
+  show("transposed", torch::arange(6).view({2, 3}).t());
+  torch::print(std::cout, torch::arange(24, torch::kFloat).view({1, 24}), /*linesize=*/40);
+  std::cout << "\n" << std::setprecision(2) << torch::tensor({1.0 / 3, 2.0 / 3}) << std::setprecision(6) << "\n";
+  torch::print(torch::eye(2));
+  std::cout << std::endl;
+}
+
+void small_things() {
+  show("scalar", torch::Scalar(3));
+  show("scalar", torch::Scalar(0.5));
+  show("scalar", torch::Scalar(true));
+  show("item", torch::tensor({7}).item());
+  show("dtype", torch::kFloat32);
+  show("dtype", torch::ones(1, torch::kHalf).scalar_type());
+  show("type meta", torch::ones(1).dtype());
+  show("its name", torch::ones(1, torch::kInt).dtype().name());
+  show("toString", torch::toString(torch::kLong));
+  show("device", torch::Device(torch::kCPU));
+  show("device", torch::Device("cuda:1"));
+  show("device type", torch::kCUDA);
+  show("device of a tensor", torch::zeros({1}).device());
+  show("str", torch::Device(torch::kCPU, 0).str());
+  show("layout", torch::ones({1}).layout());
+  show("memory format", torch::MemoryFormat::ChannelsLast);
+  show("options", torch::TensorOptions().dtype(torch::kDouble).requires_grad(true));
+  show("options", torch::ones({1}).options());
+  show("sizes", torch::zeros({2, 3}).sizes());
+  show("strides", torch::zeros({2, 3}).strides());
+  show("no sizes", torch::zeros({}).sizes());
+  show("IntArrayRef", torch::IntArrayRef({4, 5, 6}));
+  show("half", torch::Half(1.5));
+  show("bfloat16", torch::BFloat16(0.25f));
+  show("type", torch::ones({1}, torch::kDouble).toString());
+  show("slice", torch::indexing::Slice(1, torch::indexing::None, 2));
+  show("index", torch::indexing::TensorIndex(torch::indexing::Ellipsis));
+  const std::vector<int64_t> vector{1, 2, 3};
+  std::cout << "vector: " << c10::IntArrayRef(vector) << " and " << vector << "\n";
+  std::cout << "tensors: " << torch::TensorList({torch::ones({1}), torch::zeros({1})}) << "\n";
+  const torch::optional<int64_t> five = 5, nothing = torch::nullopt;
+  std::cout << "optional: " << five.value_or(-1) << " " << nothing.value_or(-1) << " " << nothing.has_value() << "\n";
+  std::cout << "expanding: " << torch::ExpandingArray<2>({3, 4}) << torch::ExpandingArray<3, double>(0.5) << "\n";
+  std::cout << "tuple: " << std::get<0>(torch::arange(4).view({2, 2}).max(1)) << "\n";
+}
+
+void modules() {
+  namespace nn = torch::nn;
+  std::cout << nn::Conv1d(1, 2, 3) << "\n"
+            << nn::Conv2d(nn::Conv2dOptions(4, 8, {3, 5}).stride(2).padding({1, 0}).dilation(2).groups(4).bias(false)) << "\n"
+            << nn::BatchNorm1d(nn::BatchNormOptions(4).affine(false).track_running_stats(false)) << "\n"
+            << nn::MaxPool2d(nn::MaxPool2dOptions({2, 3}).ceil_mode(true)) << "\n"
+            << nn::AvgPool2d(nn::AvgPool2dOptions(3).stride(1)) << "\n"
+            << nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions({5, 7})) << "\n"
+            << nn::Embedding(nn::EmbeddingOptions(10, 3).padding_idx(0)) << "\n"
+            << nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2).inplace(true)) << "\n"
+            << nn::LayerNorm(nn::LayerNormOptions({2, 3}).elementwise_affine(false)) << "\n"
+            << nn::Dropout2d(0.3) << nn::Tanh() << nn::LogSoftmax(1) << nn::Identity() << "\n"
+            << nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().ignore_index(-1)) << nn::MSELoss() << nn::BCEWithLogitsLoss() << "\n"
+            << nn::Unflatten(nn::UnflattenOptions(1, {2, 2})) << "\n";
+  nn::Sequential empty;
+  std::cout << empty << " " << empty->is_empty() << "\n";
+}
+
+void errors() {
+  try {
+    TORCH_CHECK(1 + 1 == 3, "got ", 1 + 1, ", expected ", 3);
+  } catch (const c10::Error& e) {
+    std::cout << "c10::Error: " << e.what_without_backtrace() << "\n";
+  }
+  try {
+    torch::ones({2, 3}).mm(torch::ones({2, 3}));
+  } catch (const std::exception& e) {
+    std::cout << "shapes: " << (std::string(e.what()).empty() ? "nothing said" : "an error") << "\n";
+  }
+  try {
+    torch::zeros({2}).index({5});
+  } catch (const c10::IndexError&) {
+    std::cout << "IndexError\n";
+  } catch (const torch::Error&) {
+    std::cout << "Error\n";
+  }
+  try {
+    torch::Device device("abacus");
+  } catch (const std::runtime_error&) {
+    std::cout << "no such device\n";
+  } catch (const std::exception&) {
+    std::cout << "no such device, as another error\n";
+  }
+}
+
+int main() {
+  tensors();
+  small_things();
+  modules();
+  errors();
+  std::ostringstream out;
+  out << torch::ones({1, 2}) << torch::kCPU;
+  std::cout << out.str().size() << " characters\n";
+  std::cerr << "this goes elsewhere\n";
+  return 0;
+}

@@ -66,7 +66,7 @@ int main() {
   w.select(1, 0).zero_();
   w.diagonal() += 100;
   std::cout << w << "\n";
-  w.index_fill_(1, torch::tensor({1}), 0.5);
+  w.index({Ellipsis, 1}).fill_(0.5);
   w.masked_fill_(w.eq(0), -2);
   std::cout << w << "\n" << w.masked_select(w > 50) << "\n" << torch::where(w > 0, w, -w).sum(1) << "\n";
 

@@ -1,6 +1,7 @@
 // Everything saved and loaded. Styles: torch::save/load of a tensor, a list, a holder, a shared_ptr module, an optimizer, through files and
 // streams and memory; archives by keys, nested; save()/load() of a module; training that goes on as if it had not been interrupted.
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,7 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name) {
     const char* folder = std::getenv("TEST_TMPDIR");
-    path_ = std::string(folder != nullptr ? folder : "/tmp") + "/ramet_program_" + name + std::to_string(std::rand()) + ".pt";
+    path_ = std::string(folder != nullptr ? folder : "/tmp") + "/ramet_program_" + name + std::to_string(::getpid()) + ".pt";
   }
   ~TemporaryFile() { std::remove(path_.c_str()); }
   const std::string& path() const { return path_; }

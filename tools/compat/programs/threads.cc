@@ -108,7 +108,6 @@ int main() {
   // Guards of devices and of modes.
   {
     c10::DeviceGuard guard(cpu);
-    c10::OptionalDeviceGuard maybe;
     torch::InferenceMode inference(true);
     std::cout << guard.current_device() << " " << torch::InferenceMode::is_enabled() << parent->forward(x).requires_grad() << "\n";
   }

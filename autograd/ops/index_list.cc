@@ -22,6 +22,28 @@ Slice::Slice(std::optional<int64_t> start, std::optional<int64_t> stop, std::opt
   RAMET_CHECK(step_ > 0, "Slice", "step must be greater than zero: got ", step_);
 }
 
+std::ostream& operator<<(std::ostream& out, const Slice& slice) {
+  return out << slice.start() << ':' << slice.stop() << ':' << slice.step();
+}
+
+std::ostream& operator<<(std::ostream& out, const TensorIndex& index) {
+  switch (index.type()) {
+    case TensorIndexType::None: return out << "None";
+    case TensorIndexType::Ellipsis: return out << "...";
+    case TensorIndexType::Integer: return out << index.integer();
+    case TensorIndexType::Boolean: return out << (index.boolean() ? "true" : "false");
+    case TensorIndexType::Slice: return out << index.slice();
+    case TensorIndexType::Tensor: break;
+  }
+  return out << index.tensor();
+}
+
+std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices) {
+  out << '(';
+  for (size_t i = 0; i < indices.size(); ++i) out << (i ? ", " : "") << indices[i];
+  return out << ')';
+}
+
 TensorIndex::TensorIndex(const char* text) : type_(TensorIndexType::Ellipsis) {
   RAMET_CHECK(std::strcmp(text, "...") == 0, "index",
               "Expected \"...\" to represent an ellipsis index, but got \"", text, "\"");

@@ -14,6 +14,7 @@
 // LibTorch. Of several values for one element the last one stays. All differentiable to any order;
 // an in-place write keeps the histories of base and views right.
 #pragma once
+#include <iosfwd>
 #include <optional>
 #include <vector>
 
@@ -76,6 +77,13 @@ class RAMET_API TensorIndex final {
   Slice slice_;
   Tensor tensor_;
 };
+
+/// "start:stop:step".
+RAMET_API std::ostream& operator<<(std::ostream& out, const Slice& slice);
+/// "None", "...", what else it holds.
+RAMET_API std::ostream& operator<<(std::ostream& out, const TensorIndex& index);
+/// "(1, None, 0:2:1)".
+RAMET_API std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices);
 
 }  // namespace indexing
 

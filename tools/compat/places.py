@@ -2,14 +2,6 @@
 
 # In namespace c10; at and torch have them by their using-directives, as in LibTorch.
 C10 = """
-<<<<<<< HEAD
-    ArrayRef AutoGradMode BFloat16 Device DeviceGuard DeviceIndex DeviceType Error Event GradMode Half IValue
-    IndexError InferenceMode IntArrayRef Layout MemoryFormat NoGradGuard NotImplementedError
-    OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
-    contiguous_strides device device_index dtype get_default_dtype get_default_dtype_as_scalartype kBFloat16
-    kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort kStrided layout memory_format nullopt
-    nullopt_t optional requires_grad scalar_to_tensor set_default_dtype toString
-=======
     ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType Device DeviceGuard DeviceIndex DeviceType Error Event
     GradMode Half IValue IndexError InferenceMode IntArrayRef Layout MemoryFormat NoGradGuard NotImplementedError
     OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
@@ -18,7 +10,6 @@ C10 = """
     isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort
     kStrided layout memory_format nullopt nullopt_t optTypeMetaToScalarType optional promoteTypes requires_grad
     scalarTypeToTypeMeta scalar_to_tensor set_default_dtype toString typeMetaToScalarType
->>>>>>> 102be92 (The door: where the names of the other parts stand)
 """.split()
 
 # In namespace torch alone.
@@ -51,19 +42,6 @@ CAFFE2 = "TypeMeta".split()
 OWN = {
     "": """
         AutogradSlot CaptureState Captured CapturedCounters Checkpoint ChromeTrace Context EnableGradGuard
-<<<<<<< HEAD
-        GeneratorState KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey RandomRegion
-        RecordScope ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope ScopedValue
-        ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
-        cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator describe
-        drop_ref empty_cache expand fail generator_states initial_seed is_floating is_integral item_size
-        kDefaultSeed kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes load_as_double
-        log_to_stderr logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense
-        observed parallel_grain parallel_tasks pinned_memory register_thread_local_state remove_observer repeat
-        reserve_random reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides
-        scope_path set_generator_states set_log_handler set_thread_log_listener set_memory_limit short_name_of shortest_text tensor_list
-        tls to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
-=======
         GeneratorState KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
         RandomRegion RecordScope ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
@@ -75,7 +53,6 @@ OWN = {
         reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides scope_path
         set_generator_states set_log_handler set_memory_limit set_thread_log_listener short_name_of shortest_text
         tensor_list tls to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
->>>>>>> 102be92 (The door: where the names of the other parts stand)
     """.split(),
     "autograd": """
         CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture InferenceMode

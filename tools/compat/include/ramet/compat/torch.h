@@ -12,20 +12,16 @@
 #include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
 #endif
 
-#include <bitset>
 #include <cassert>
 #include <cmath>
-#include <complex>
 #include <deque>
 #include <fstream>
 #include <iomanip>
 #include <iostream>
-#include <list>
 #include <numeric>
 #include <queue>
 #include <stack>
 #include <thread>
-#include <typeindex>
 
 #include "ramet.h"
 
@@ -36,50 +32,20 @@ namespace at {}  // an error here: the alias `namespace at = ramet;` is for prog
 namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for programs without this door
 // clang-format on
 
-#if __has_include("ramet/compat/macros.h")
-#include "ramet/compat/macros.h"
-#endif
-#if __has_include("ramet/compat/check.h")
 #include "ramet/compat/check.h"
-#endif
-#if __has_include("ramet/compat/dispatch.h")
-#include "ramet/compat/dispatch.h"
-#endif
-#if __has_include("ramet/compat/logging.h")
-#include "ramet/compat/logging.h"
-#endif
-#if __has_include("ramet/compat/warning.h")
-#include "ramet/compat/warning.h"
-#endif
-#if __has_include("ramet/compat/str.h")
-#include "ramet/compat/str.h"
-#endif
-#if __has_include("ramet/compat/util.h")
-#include "ramet/compat/util.h"
-#endif
-#if __has_include("ramet/compat/containers.h")
 #include "ramet/compat/containers.h"
-#endif
-#if __has_include("ramet/compat/context.h")
 #include "ramet/compat/context.h"
-#endif
-#if __has_include("ramet/compat/profile.h")
-#include "ramet/compat/profile.h"
-#endif
-#if __has_include("ramet/compat/type.h")
-#include "ramet/compat/type.h"
-#endif
-#if __has_include("ramet/compat/profile.h")
-#include "ramet/compat/profile.h"
-#endif
-#if __has_include("ramet/compat/optim.h")
-#include "ramet/compat/optim.h"
-#endif
-#if __has_include("ramet/compat/prefix.h")
-#include "ramet/compat/prefix.h"
-#endif
-
+#include "ramet/compat/dispatch.h"
 #include "ramet/compat/jit.h"
+#include "ramet/compat/logging.h"
+#include "ramet/compat/macros.h"
+#include "ramet/compat/optim.h"
+#include "ramet/compat/prefix.h"
+#include "ramet/compat/profile.h"
+#include "ramet/compat/str.h"
+#include "ramet/compat/util.h"
+#include "ramet/compat/warning.h"
+
 // The last one.
 #include "ramet/compat/names.h"
 

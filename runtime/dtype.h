@@ -61,9 +61,6 @@ RAMET_API const char* name_of(ScalarType t);
 /// "float32", as in this library's error texts.
 RAMET_API const char* short_name_of(ScalarType t);
 RAMET_API std::ostream& operator<<(std::ostream& out, ScalarType t);
-/// As the float of this value.
-RAMET_API std::ostream& operator<<(std::ostream& out, Half value);
-RAMET_API std::ostream& operator<<(std::ostream& out, BFloat16 value);
 
 /// LibTorch's `promoteTypes`: bool < uint8/int8 < int16 < int32 < int64 < half/bfloat16 < float <
 /// double; uint8 with int8 gives int16, half with bfloat16 gives float.

@@ -46,6 +46,9 @@ class TypeMeta {
   ScalarType type_ = ScalarType::Undefined;
 };
 RAMET_API std::ostream& operator<<(std::ostream& out, TypeMeta type);
+/// As the float of this value.
+RAMET_API std::ostream& operator<<(std::ostream& out, Half value);
+RAMET_API std::ostream& operator<<(std::ostream& out, BFloat16 value);
 
 constexpr ScalarType typeMetaToScalarType(TypeMeta t) { return t; }
 constexpr TypeMeta scalarTypeToTypeMeta(ScalarType t) { return TypeMeta(t); }

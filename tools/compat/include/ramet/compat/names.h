@@ -12,6 +12,8 @@ namespace c10 {
 using ::ramet::ArrayRef;  // Ramet's class: include the door, no forward declaration
 using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::BFloat16;  // Ramet's class: include the door, no forward declaration
+using ::ramet::Backend;  // Ramet's class: include the door, no forward declaration
+using ::ramet::CppTypeToScalarType;
 using ::ramet::Device;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceIndex;
@@ -37,12 +39,22 @@ using ::ramet::Storage;  // Ramet's class: include the door, no forward declarat
 using ::ramet::Stream;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TensorOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::backendToDeviceType;
+using ::ramet::canCast;
 using ::ramet::contiguous_strides;
 using ::ramet::device;
+using ::ramet::deviceTypeToBackend;
 using ::ramet::device_index;
 using ::ramet::dtype;
+using ::ramet::elementSize;
+using ::ramet::fmap;
 using ::ramet::get_default_dtype;
 using ::ramet::get_default_dtype_as_scalartype;
+using ::ramet::isComplexType;
+using ::ramet::isFloatingType;
+using ::ramet::isIntegralType;
+using ::ramet::isReducedFloatingType;
+using ::ramet::isSignedType;
 using ::ramet::kBFloat16;
 using ::ramet::kBool;
 using ::ramet::kByte;
@@ -60,11 +72,15 @@ using ::ramet::layout;
 using ::ramet::memory_format;
 using ::ramet::nullopt;
 using ::ramet::nullopt_t;
+using ::ramet::optTypeMetaToScalarType;
 using ::ramet::optional;
+using ::ramet::promoteTypes;
 using ::ramet::requires_grad;
+using ::ramet::scalarTypeToTypeMeta;
 using ::ramet::scalar_to_tensor;
 using ::ramet::set_default_dtype;
 using ::ramet::toString;
+using ::ramet::typeMetaToScalarType;
 }  // namespace c10
 
 namespace caffe2 {
@@ -77,8 +93,6 @@ using namespace c10;
 
 namespace at {
 using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
-using ::ramet::Backend;  // Ramet's class: include the door, no forward declaration
-using ::ramet::CppTypeToScalarType;
 using ::ramet::DefaultPtrTraits;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeprecatedTypeProperties;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Generator;  // Ramet's class: include the door, no forward declaration
@@ -124,7 +138,6 @@ using ::ramet::argmin;
 using ::ramet::argmin_out;
 using ::ramet::avg_pool1d;
 using ::ramet::avg_pool2d;
-using ::ramet::backendToDeviceType;
 using ::ramet::baddbmm;
 using ::ramet::baddbmm_out;
 using ::ramet::batch_norm;
@@ -142,7 +155,6 @@ using ::ramet::bitwise_xor_out;
 using ::ramet::bmm;
 using ::ramet::bmm_out;
 using ::ramet::broadcast_tensors;
-using ::ramet::canCast;
 using ::ramet::can_cast;
 using ::ramet::cat;
 using ::ramet::cat_out;
@@ -173,7 +185,6 @@ using ::ramet::cos_out;
 using ::ramet::cross_entropy_loss;
 using ::ramet::cumsum;
 using ::ramet::cumsum_out;
-using ::ramet::deviceTypeToBackend;
 using ::ramet::diagonal;
 using ::ramet::div;
 using ::ramet::div_out;
@@ -181,7 +192,6 @@ using ::ramet::dot;
 using ::ramet::dot_out;
 using ::ramet::dropout;
 using ::ramet::dropout_;
-using ::ramet::elementSize;
 using ::ramet::embedding;
 using ::ramet::embedding_out;
 using ::ramet::empty;
@@ -209,7 +219,6 @@ using ::ramet::floor_;
 using ::ramet::floor_divide;
 using ::ramet::floor_divide_out;
 using ::ramet::floor_out;
-using ::ramet::fmap;
 using ::ramet::fmod;
 using ::ramet::fmod_out;
 using ::ramet::from_blob;
@@ -236,11 +245,6 @@ using ::ramet::index_put;
 using ::ramet::index_put_;
 using ::ramet::index_select;
 using ::ramet::index_select_out;
-using ::ramet::isComplexType;
-using ::ramet::isFloatingType;
-using ::ramet::isIntegralType;
-using ::ramet::isReducedFloatingType;
-using ::ramet::isSignedType;
 using ::ramet::isclose;
 using ::ramet::isfinite;
 using ::ramet::isinf;
@@ -337,18 +341,14 @@ using ::ramet::normal;
 using ::ramet::one_hot;
 using ::ramet::ones;
 using ::ramet::ones_like;
-using ::ramet::optTypeMetaToScalarType;
 using ::ramet::outer;
 using ::ramet::outer_out;
 using ::ramet::permute;
-using ::ramet::pickle_load;
-using ::ramet::pickle_save;
 using ::ramet::pow;
 using ::ramet::pow_out;
 using ::ramet::print;
 using ::ramet::prod;
 using ::ramet::prod_out;
-using ::ramet::promoteTypes;
 using ::ramet::promote_types;
 using ::ramet::rand;
 using ::ramet::rand_like;
@@ -374,7 +374,6 @@ using ::ramet::rsqrt;
 using ::ramet::rsqrt_;
 using ::ramet::rsqrt_out;
 using ::ramet::rsub;
-using ::ramet::scalarTypeToTypeMeta;
 using ::ramet::scalar_tensor;
 using ::ramet::scaled_dot_product_attention;
 using ::ramet::scatter;
@@ -438,7 +437,6 @@ using ::ramet::transpose;
 using ::ramet::trunc;
 using ::ramet::trunc_;
 using ::ramet::trunc_out;
-using ::ramet::typeMetaToScalarType;
 using ::ramet::unbind;
 using ::ramet::unflatten;
 using ::ramet::unsqueeze;
@@ -536,6 +534,8 @@ using ::ramet::manual_seed;
 using ::ramet::normal;
 using ::ramet::ones;
 using ::ramet::ones_like;
+using ::ramet::pickle_load;
+using ::ramet::pickle_save;
 using ::ramet::rand;
 using ::ramet::rand_like;
 using ::ramet::randint;
@@ -575,7 +575,6 @@ using ::ramet::autograd::GradMode;
 using ::ramet::autograd::GraphTask;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::IndexRange;
 using ::ramet::autograd::Node;  // Ramet's class: include the door, no forward declaration
-using ::ramet::autograd::RawEdge;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::ReduceAddCoalesced;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Scatter;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::UndefinedGrad;  // Ramet's class: include the door, no forward declaration

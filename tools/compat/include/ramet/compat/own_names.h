@@ -114,6 +114,7 @@ using ::ramet::autograd::NoGradGuard;
 using ::ramet::autograd::NodeCount;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::NodeExtra;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::NodePtr;  // Ramet's class: include the door, no forward declaration
+using ::ramet::autograd::RawEdge;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::ReduceBucket;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Root;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Saved;  // Ramet's class: include the door, no forward declaration

@@ -224,6 +224,30 @@ TEST(CompatContext, ParallelLoopsTakeEachIndexOnce) {
   EXPECT_THROW(torch::set_num_interop_threads(0), c10::Error);
 }
 
+TEST(CompatCuda, GuardsAndCache) {
+  const auto here = [] { return torch::ones({1}).device(); };
+  {
+    c10::OptionalDeviceGuard none, guard(torch::Device("cpu:1"));
+    EXPECT_FALSE(none.current_device());
+    EXPECT_EQ(here(), torch::Device("cpu:1"));
+    guard.reset_device(torch::Device("cpu:2"));
+    EXPECT_EQ(guard.current_device(), torch::Device("cpu:2"));
+    EXPECT_EQ(here(), torch::Device("cpu:2"));
+  }
+  EXPECT_EQ(here(), torch::Device("cpu"));
+  EXPECT_EQ(error_of([] { c10::cuda::CUDAGuard guard(torch::Device("cpu")); }),
+            "[CUDAGuard] device: got cpu, expected a CUDA device");
+  EXPECT_EQ(at::cuda::device_count(), torch::cuda::device_count());
+  if (!at::cuda::is_available()) {
+    EXPECT_THROW(at::cuda::CUDAGuard guard(0), c10::Error);
+    EXPECT_THROW(c10::cuda::set_device(0), c10::Error);
+    EXPECT_THROW(c10::cuda::current_device(), c10::Error);
+  }
+  torch::ones({1 << 21});  // 8 MB: kept when freed, where pools are on
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  EXPECT_EQ(::ramet::memory_stats(torch::kCPU).cached, 0);
+}
+
 TEST(CompatProfile, WritesWhatItSaw) {
   std::ostringstream out;
   {

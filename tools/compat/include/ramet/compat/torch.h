@@ -35,6 +35,7 @@ namespace c10 {}  // an error here: the alias `namespace c10 = ramet;` is for pr
 #include "ramet/compat/check.h"
 #include "ramet/compat/containers.h"
 #include "ramet/compat/context.h"
+#include "ramet/compat/cuda.h"
 #include "ramet/compat/dispatch.h"
 #include "ramet/compat/jit.h"
 #include "ramet/compat/logging.h"

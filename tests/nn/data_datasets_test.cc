@@ -88,6 +88,25 @@ TEST(Datasets, TensorDatasetIsItsRows) {
   EXPECT_THROW(datasets::TensorDataset(of<float>({1, 2}, {2})).get(SIZE_MAX), IndexError);
 }
 
+// Asked for how many, not for which.
+struct Counted : datasets::StreamDataset<Counted, std::vector<int>> {
+  int next = 0;
+  std::vector<int> get_batch(size_t number) override {
+    std::vector<int> out;
+    for (size_t i = 0; i < number; ++i) out.push_back(next++);
+    return out;
+  }
+  std::optional<size_t> size() const override { return std::nullopt; }
+};
+
+TEST(Datasets, AStreamIsAskedForANumber) {
+  using Sum = transforms::BatchLambda<std::vector<int>, int>;
+  auto sums = Counted().map(Sum([](std::vector<int> v) { return v.front() + v.back(); }));
+  static_assert(!decltype(sums)::is_stateful, "");
+  EXPECT_EQ(sums.get_batch(3), 0 + 2);
+  EXPECT_EQ(sums.get_batch(2), 3 + 4);
+}
+
 TEST(Datasets, SharedDatasetIsOneObject) {
   auto shared = datasets::make_shared_dataset<Squares>();
   auto copy = shared;

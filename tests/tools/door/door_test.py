@@ -59,13 +59,13 @@ def forgotten_names(clang):
             declared.setdefault(space[len("ramet::"):], set()).add(name)
     problems = []
     for space, found in spaces.items():
-        # clang lists the parameters of alias templates beside the names.
-        parameter = lambda name: re.search(r"\b(class|typename)(\s*\.\.\.)?\s+%s\s*[,>=]" % name, text)
+        # clang lists the parameters of alias templates beside the names: <class T, int N = 1>
+        parameter = lambda name: re.search(r"[<,]\s*[\w:]+(\s*\.\.\.)?\s+%s\s*[,>=]" % name, text)
         for name in sorted(declared[space] - set(found)):
             if not name.startswith("operator") and not parameter(name):
-                problems.append("clang has seen ramet::%s::%s, and tools/compat/public_names.py has not" % (space, name))
+                problems.append("clang has seen %s, and tools/compat/public_names.py has not" % names.joined("ramet", space, name))
         for name in sorted(set(found) - declared[space]):
-            problems.append("tools/compat/public_names.py takes ramet::%s::%s for a name, and clang does not" % (space, name))
+            problems.append("public_names.py takes %s for a name, and clang does not" % names.joined("ramet", space, name))
     if sum(map(len, spaces.values())) < 900:
         problems.append("few names: %d" % sum(map(len, spaces.values())))
     return problems

@@ -59,8 +59,8 @@ def forgotten_names(clang):
             declared.setdefault(space[len("ramet::"):], set()).add(name)
     problems = []
     for space, found in spaces.items():
-        # clang lists the parameters of alias templates beside the names: <class T, int N = 1>
-        parameter = lambda name: re.search(r"[<,]\s*[\w:]+(\s*\.\.\.)?\s+%s\s*[,>=]" % name, text)
+        # clang lists the parameters of alias templates beside the names: <class T, int N, template <class> class C = D>
+        parameter = lambda name: re.search(r"([<,]\s*[\w:]+(\s*\.\.\.)?|>\s*class)\s+%s\s*[,>=]" % name, text)
         for name in sorted(declared[space] - set(found)):
             if not name.startswith("operator") and not parameter(name):
                 problems.append("clang has seen %s, and tools/compat/public_names.py has not" % names.joined("ramet", space, name))

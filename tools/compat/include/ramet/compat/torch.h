@@ -1,14 +1,15 @@
-// The door for programs that were written for LibTorch: whatever of LibTorch's headers they include from this folder is this
-// one. Programs that are new include ramet.h, and may say `namespace torch = ramet;`.
+// The door for programs that were written for LibTorch: whatever of LibTorch's headers they include
+// from this folder is this one. Programs that are new include ramet.h, and may say `namespace torch
+// = ramet;`.
 //
-// It brings what LibTorch's torch/torch.h brings of the standard library, all of Ramet, and real namespaces torch, at, c10
-// and caffe2 that a program may open again (names.h says what is in them). One unit has this door, or the one-line alias, or
-// a real LibTorch, and never two of them.
+// It brings what LibTorch's torch/torch.h brings of the standard library, all of Ramet, and real
+// namespaces torch, at, c10 and caffe2 that a program may open again (names.h says what is in
+// them). One unit has this door, or the one-line alias, or a real LibTorch, and never two of them.
 #pragma once
 
 #if defined(C10_MACROS_EXPORT_H_) || defined(C10_MACROS_MACROS_H_) || defined(C10_API) || \
     defined(C10_EXPORT) || defined(TORCH_API) || defined(TORCH_VERSION)
-#error "Ramet's door in a unit with a header of a real LibTorch: take one of the two off the include path"
+#error "Ramet's door in a unit with a header of a real LibTorch: take one off the path"
 #include <a_real_LibTorch_and_the_door_in_one_unit>  // stops here
 #endif
 

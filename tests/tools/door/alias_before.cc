@@ -1,4 +1,4 @@
-// clang-format off: compilers are asked about these lines
+// clang-format off
 // says: an error here: the alias `namespace torch = ramet;` is for programs without this door
 #include "ramet.h"
 

@@ -1,3 +1,3 @@
-// clang-format off: compilers are asked about these lines
+// clang-format off
 // says: Ramet has no Python module to extend
 #include <torch/extension.h>

@@ -1,4 +1,4 @@
-// clang-format off: compilers are asked about these lines
+// clang-format off
 // LibTorch's folder comes first on the path. says: Ramet's door in a unit with a header of a real LibTorch
 #include <torch/torch.h>
 

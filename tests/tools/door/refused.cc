@@ -1,4 +1,4 @@
-// clang-format off: compilers are asked about these lines
+// clang-format off
 // What the door refuses, and a piece of what compilers have to say about it (they show the lines below too):
 // says: Ramet's class: include the door, no forward declaration
 // says: an error here: the alias `namespace torch = ramet;` is for programs without this door

@@ -80,6 +80,7 @@ void fill_parameters(torch::nn::Module& module) {
   torch::NoGradGuard no_grad;
   int64_t phase = 0;
   for (auto& parameter : module.named_parameters()) {
+    if (parameter.key().find("bias") != std::string::npos) parameter.value().zero_();
     if (parameter.value().dim() < 2) continue;
     const auto n = parameter.value().numel();
     parameter.value().copy_((torch::arange(n, torch::kDouble) * 1.3 + phase++).sin().mul(0.4).view_as(parameter.value()));

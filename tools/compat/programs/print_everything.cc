@@ -52,7 +52,7 @@ void small_things() {
   show("device", torch::Device("cuda:1"));
   show("device type", torch::kCUDA);
   show("device of a tensor", torch::zeros({1}).device());
-  show("str", torch::Device(torch::kCPU, 0).str());
+  show("str", torch::Device(torch::kCUDA, 2).str());
   show("layout", torch::ones({1}).layout());
   show("memory format", torch::MemoryFormat::ChannelsLast);
   show("options", torch::TensorOptions().dtype(torch::kDouble).requires_grad(true));
@@ -64,13 +64,13 @@ void small_things() {
   show("half", torch::Half(1.5));
   show("bfloat16", torch::BFloat16(0.25f));
   show("type", torch::ones({1}, torch::kDouble).toString());
-  show("slice", torch::indexing::Slice(1, torch::indexing::None, 2));
+  show("slice", torch::indexing::Slice(1, 7, 2));
   show("index", torch::indexing::TensorIndex(torch::indexing::Ellipsis));
   const std::vector<int64_t> vector{1, 2, 3};
   std::cout << "vector: " << c10::IntArrayRef(vector) << " and " << vector << "\n";
   std::cout << "tensors: " << torch::TensorList({torch::ones({1}), torch::zeros({1})}) << "\n";
   const torch::optional<int64_t> five = 5, nothing = torch::nullopt;
-  std::cout << "optional: " << five.value_or(-1) << " " << nothing.value_or(-1) << " " << nothing.has_value() << "\n";
+  std::cout << "optional: " << five.value_or(-1) << " " << nothing.value_or(-1) << " " << (nothing.has_value() ? "something" : "nothing") << "\n";
   std::cout << "expanding: " << torch::ExpandingArray<2>({3, 4}) << torch::ExpandingArray<3, double>(0.5) << "\n";
   std::cout << "tuple: " << std::get<0>(torch::arange(4).view({2, 2}).max(1)) << "\n";
 }
@@ -113,7 +113,7 @@ void errors() {
   }
   try {
     torch::Device device("abacus");
-  } catch (const std::runtime_error&) {
+  } catch (const c10::Error&) {
     std::cout << "no such device\n";
   } catch (const std::exception&) {
     std::cout << "no such device, as another error\n";

@@ -48,7 +48,8 @@ struct Reverse : torch::autograd::Function<Reverse> {
 
 void walk(torch::autograd::Node* node, int depth, std::set<torch::autograd::Node*>& seen) {
   if (node == nullptr) return;
-  std::cout << std::string(2 * depth, ' ') << node->name() << " with " << node->num_inputs() << " in, " << node->num_outputs() << " out\n";
+  const auto name = node->name();  // without its namespace
+  std::cout << std::string(2 * depth, ' ') << name.substr(name.rfind(':') + 1) << " with " << node->num_inputs() << " in, " << node->num_outputs() << " out\n";
   if (!seen.insert(node).second) return;
   for (const auto& edge : node->next_edges()) {
     if (edge.is_valid()) walk(edge.function.get(), depth + 1, seen);

@@ -35,11 +35,11 @@ std::ostream& operator<<(std::ostream& out, MemoryFormat format) {
 
 std::ostream& operator<<(std::ostream& out, const TensorOptions& o) {
   const auto defaulted = [](bool given) { return given ? "" : " (default)"; };
-  const auto text = [](bool on) { return on ? "true" : "false"; };
-  out << "TensorOptions(dtype=" << o.dtype() << defaulted(o.has_dtype())
+  // The stream keeps boolalpha, as LibTorch's does.
+  out << std::boolalpha << "TensorOptions(dtype=" << o.dtype() << defaulted(o.has_dtype())
       << ", device=" << o.device() << defaulted(o.has_device()) << ", layout=" << o.layout()
-      << defaulted(o.has_layout()) << ", requires_grad=" << text(o.requires_grad())
-      << defaulted(o.has_requires_grad()) << ", pinned_memory=" << text(o.pinned_memory())
+      << defaulted(o.has_layout()) << ", requires_grad=" << o.requires_grad()
+      << defaulted(o.has_requires_grad()) << ", pinned_memory=" << o.pinned_memory()
       << defaulted(o.has_pinned_memory()) << ", memory_format=";
   if (o.has_memory_format()) return out << *o.memory_format_opt() << ")";
   return out << "(nullopt))";

@@ -74,6 +74,7 @@ TEST(TensorOptions, Prints) {
             "TensorOptions(dtype=float (default), device=cpu:1, layout=Strided (default), "
             "requires_grad=false (default), "
             "pinned_memory=false (default), memory_format=Preserve)");
+  EXPECT_TRUE(text.flags() & std::ios::boolalpha) << "as LibTorch leaves it";
   // What LibTorch 2.15 calls the dtypes there.
   const char* const names[] = {"bool",     "unsigned char", "signed char",   "short int", "int",
                                "long int", "c10::Half",     "c10::BFloat16", "float",     "double"};

@@ -1,5 +1,6 @@
-// Gradients in every way. Styles: autograd::Function of one's own with saved tensors and saved_data, hooks, autograd::grad and backward with
-// create_graph, retain_graph and inputs, walks over grad_fn, detach, guards, a gradient penalty, a check by differences.
+// Gradients in every way. Styles: autograd::Function of one's own with saved tensors and
+// saved_data, hooks, autograd::grad and backward with create_graph, retain_graph and inputs, walks
+// over grad_fn, detach, guards, a gradient penalty, a check by differences.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -37,19 +38,25 @@ struct SignAndSize : torch::autograd::Function<SignAndSize> {
     ctx->mark_non_differentiable({sign});
     return {x.abs(), sign};
   }
-  static variable_list backward(AutogradContext* ctx, variable_list grads) { return {grads[0] * ctx->get_saved_variables()[0]}; }
+  static variable_list backward(AutogradContext* ctx, variable_list grads) {
+    return {grads[0] * ctx->get_saved_variables()[0]};
+  }
 };
 
 // Passes through, and turns the gradient around.
 struct Reverse : torch::autograd::Function<Reverse> {
   static torch::Tensor forward(AutogradContext*, torch::Tensor x) { return x.view_as(x); }
-  static torch::autograd::tensor_list backward(AutogradContext*, torch::autograd::tensor_list grads) { return {grads[0].neg()}; }
+  static torch::autograd::tensor_list backward(AutogradContext*,
+                                               torch::autograd::tensor_list grads) {
+    return {grads[0].neg()};
+  }
 };
 
 void walk(torch::autograd::Node* node, int depth, std::set<torch::autograd::Node*>& seen) {
   if (node == nullptr) return;
   const auto name = node->name();  // without its namespace
-  std::cout << std::string(2 * depth, ' ') << name.substr(name.rfind(':') + 1) << " with " << node->num_inputs() << " in, " << node->num_outputs() << " out\n";
+  std::cout << std::string(2 * depth, ' ') << name.substr(name.rfind(':') + 1) << " with "
+            << node->num_inputs() << " in, " << node->num_outputs() << " out\n";
   if (!seen.insert(node).second) return;
   for (const auto& edge : node->next_edges()) {
     if (edge.is_valid()) walk(edge.function.get(), depth + 1, seen);
@@ -68,25 +75,29 @@ int main() {
   loss.backward();
   std::cout << "added up: " << x.grad() << "\n";
   x.mutable_grad() = torch::Tensor();
-  std::cout << "defined: " << x.grad().defined() << ", leaf: " << x.is_leaf() << ", of a sum: " << loss.is_leaf() << "\n";
+  std::cout << "defined: " << x.grad().defined() << ", leaf: " << x.is_leaf()
+            << ", of a sum: " << loss.is_leaf() << "\n";
 
   // Functions of one's own.
   auto y = PowerAbove::apply(x, 3, 0.0);
   std::cout << y << "\n" << torch::autograd::grad({y.sum()}, {x})[0] << "\n";
   auto parts = SignAndSize::apply(x);
-  std::cout << parts[1].requires_grad() << " " << torch::autograd::grad({parts[0]}, {x}, {torch::full({3}, 2.0)})[0] << "\n";
+  std::cout << parts[1].requires_grad() << " "
+            << torch::autograd::grad({parts[0]}, {x}, {torch::full({3}, 2.0)})[0] << "\n";
   Reverse::apply(x).sum().backward();
   std::cout << x.grad() << "\n";
 
   // Second derivatives: a gradient penalty.
   x.mutable_grad().reset();
   const auto out = (w * x.pow(2)).sum();
-  const auto first = torch::autograd::grad({out}, {x}, /*grad_outputs=*/{}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+  const auto first = torch::autograd::grad({out}, {x}, /*grad_outputs=*/{}, /*retain_graph=*/true,
+                                           /*create_graph=*/true)[0];
   const auto penalty = (first.norm() - 1).pow(2);
   penalty.backward();
   std::cout << "penalty " << penalty.view({1}) << "\n" << x.grad() << "\n" << w.grad() << "\n";
   const auto unused = torch::ones(2, torch::requires_grad());
-  const auto none = torch::autograd::grad({w.sum()}, {w, unused}, {}, torch::nullopt, false, /*allow_unused=*/true);
+  const auto none = torch::autograd::grad({w.sum()}, {w, unused}, {}, torch::nullopt, false,
+                                          /*allow_unused=*/true);
   std::cout << none[0].defined() << none[1].defined() << "\n";
   torch::autograd::backward({(w * 2).sum(), (w * w).sum()}, {}, /*retain_graph=*/false, false, {w});
   std::cout << w.grad() << "\n";
@@ -96,7 +107,8 @@ int main() {
   auto middle = z * 3;
   middle.retain_grad();
   const auto doubled = middle.register_hook([](torch::Tensor grad) { return grad * 2; });
-  z.register_hook([](torch::Tensor grad) { std::cout << "hook sees" << grad.sum().item<float>() << "\n"; });
+  z.register_hook(
+      [](torch::Tensor grad) { std::cout << "hook sees" << grad.sum().item<float>() << "\n"; });
   middle.sum().backward({}, true);
   std::cout << z.grad() << middle.grad() << "\n";
   middle.remove_hook(doubled);
@@ -105,10 +117,11 @@ int main() {
 
   // The graph.
   std::set<torch::autograd::Node*> seen;
-  auto graph = torch::relu(x.unsqueeze(0).matmul(torch::ones({3, 2}, torch::requires_grad()))) + w.sum();
+  auto graph =
+      torch::relu(x.unsqueeze(0).matmul(torch::ones({3, 2}, torch::requires_grad()))) + w.sum();
   walk(graph.grad_fn().get(), 0, seen);
-  std::cout << seen.size() << " nodes; of a leaf: " << (x.grad_fn() == nullptr) << ", the same twice: " << (graph.grad_fn() == graph.grad_fn())
-            << "\n";
+  std::cout << seen.size() << " nodes; of a leaf: " << (x.grad_fn() == nullptr)
+            << ", the same twice: " << (graph.grad_fn() == graph.grad_fn()) << "\n";
 
   // Without gradients.
   {
@@ -132,15 +145,15 @@ int main() {
     auto leaf = torch::ones(1, torch::requires_grad());
     leaf.add_(1);
     std::cout << "no error\n";
-  } catch (const c10::Error&) {
-    std::cout << "a leaf is not changed in place\n";
-  }
+  } catch (const c10::Error&) { std::cout << "a leaf is not changed in place\n"; }
   const auto f = [](const torch::Tensor& t) { return (t.sin() * t.exp()).sum(); };
-  auto t = torch::tensor({0.3, 0.7}, torch::TensorOptions().dtype(torch::kFloat64).requires_grad(true));
+  auto t =
+      torch::tensor({0.3, 0.7}, torch::TensorOptions().dtype(torch::kFloat64).requires_grad(true));
   f(t).backward();
   const auto step = torch::tensor({1e-5, 0.0}, torch::kFloat64);
   torch::NoGradGuard no_grad;
   const auto difference = ((f(t + step) - f(t - step)) / 2e-5).item<double>();
-  std::cout << (std::abs(difference - t.grad()[0].item<double>()) < 1e-8 ? "agrees" : "differs") << "\n";
+  std::cout << (std::abs(difference - t.grad()[0].item<double>()) < 1e-8 ? "agrees" : "differs")
+            << "\n";
   return 0;
 }

@@ -1,5 +1,6 @@
-// Nets out of containers. Styles: a subclass of SequentialImpl, a Sequential in a Sequential, ModuleList, ModuleDict, Functional with
-// functions and lambdas, AnyModule, named children, a residual block with an optional shortcut.
+// Nets out of containers. Styles: a subclass of SequentialImpl, a Sequential in a Sequential,
+// ModuleList, ModuleDict, Functional with functions and lambdas, AnyModule, named children, a
+// residual block with an optional shortcut.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -28,7 +29,8 @@ TORCH_MODULE(ConvBlock);
 struct ResidualImpl : torch::nn::Module {
   ResidualImpl(int64_t in, int64_t out, int64_t stride)
       : body(ConvBlock(in, out, stride),
-             torch::nn::Conv2d(torch::nn::Conv2dOptions(out, out, 1).bias(false)), torch::nn::BatchNorm2d(out)) {
+             torch::nn::Conv2d(torch::nn::Conv2dOptions(out, out, 1).bias(false)),
+             torch::nn::BatchNorm2d(out)) {
     register_module("body", body);
     if (in != out || stride != 1) {
       shortcut = Sequential(torch::nn::Conv2d(torch::nn::Conv2dOptions(in, out, 1).stride(stride)));
@@ -55,7 +57,8 @@ TORCH_MODULE(Head);
 Sequential make_layer(int64_t in, int64_t out, int64_t blocks) {
   Sequential layer;
   layer->push_back(Residual(in, out, 2));
-  for (int64_t i = 1; i < blocks; i++) layer->push_back("again" + std::to_string(i), Residual(out, out, 1));
+  for (int64_t i = 1; i < blocks; i++)
+    layer->push_back("again" + std::to_string(i), Residual(out, out, 1));
   return layer;
 }
 
@@ -83,7 +86,8 @@ TORCH_MODULE(ResNet);
 void fill_parameters(torch::nn::Module& module) {
   torch::NoGradGuard no_grad;
   for (auto& p : module.parameters()) {
-    if (p.dim() > 1) p.copy_((torch::arange(p.numel(), torch::kDouble) * 0.9).cos().mul(0.3).view(p.sizes()));
+    if (p.dim() > 1)
+      p.copy_((torch::arange(p.numel(), torch::kDouble) * 0.9).cos().mul(0.3).view(p.sizes()));
     else p.fill_(0.5);
   }
 }
@@ -98,15 +102,17 @@ int main() {
 
   int64_t count = 0;
   for (const auto& p : net->parameters()) count += p.numel();
-  std::cout << count << " parameters, " << net->modules(/*include_self=*/false).size() << " modules, "
-            << net->named_modules().size() << " with itself\n";
-  for (const auto& child : net->named_children()) std::cout << child.key() << ": " << child.value()->name() << "\n";
-  std::cout << net->named_parameters().keys()[2] << ", " << net->named_parameters()["heads.fine.bias"] << "\n";
+  std::cout << count << " parameters, " << net->modules(/*include_self=*/false).size()
+            << " modules, " << net->named_modules().size() << " with itself\n";
+  for (const auto& child : net->named_children())
+    std::cout << child.key() << ": " << child.value()->name() << "\n";
+  std::cout << net->named_parameters().keys()[2] << ", "
+            << net->named_parameters()["heads.fine.bias"] << "\n";
 
   // Functions between modules.
   Sequential mixed(torch::nn::Linear(4, 4), Functional(torch::relu),
-                   Functional(torch::leaky_relu, /*negative_slope=*/0.1), Functional([](torch::Tensor t) { return t * 2; }),
-                   Head(),
+                   Functional(torch::leaky_relu, /*negative_slope=*/0.1),
+                   Functional([](torch::Tensor t) { return t * 2; }), Head(),
                    torch::nn::Softmax(torch::nn::SoftmaxOptions(1)));
   fill_parameters(*mixed);
   std::cout << mixed << "\n" << mixed->forward(torch::ones({1, 4})) << "\n";
@@ -124,7 +130,8 @@ int main() {
   std::cout << any.forward(torch::ones({1, 2})) << "\n";
   AnyModule again = any.clone();
   again.get<torch::nn::Linear>()->bias.data().fill_(0);
-  std::cout << again.forward<torch::Tensor>(torch::ones({1, 2})).item<float>() - any.forward(torch::ones({1, 2})).item<float>()
+  std::cout << again.forward<torch::Tensor>(torch::ones({1, 2})).item<float>() -
+                   any.forward(torch::ones({1, 2})).item<float>()
             << "\n";
 
   ModuleList stack(torch::nn::Linear(3, 3), torch::nn::ReLU());
@@ -133,7 +140,9 @@ int main() {
   std::cout << stack << " of " << stack->size() << "\n";
   ModuleDict dict;
   std::vector<std::pair<std::string, std::shared_ptr<torch::nn::Module>>> entries{
-      {"drop", torch::nn::Dropout(0.25).ptr()}, {"gelu", torch::nn::GELU().ptr()}, {"embed", torch::nn::Embedding(5, 2).ptr()}};
+      {"drop", torch::nn::Dropout(0.25).ptr()},
+      {"gelu", torch::nn::GELU().ptr()},
+      {"embed", torch::nn::Embedding(5, 2).ptr()}};
   dict->update(entries);
   std::cout << dict << " " << dict->contains("gelu") << dict->contains("relu") << "\n";
   dict->pop("drop");

@@ -1,5 +1,6 @@
-// Three ways to own a net, fitted to one curve. Styles: std::make_shared<Net>(), a net as a local value, LinearImpl as a base,
-// shared_ptr members, reset(), `using namespace` inside functions, the nn::functional alias, init by apply().
+// Three ways to own a net, fitted to one curve. Styles: std::make_shared<Net>(), a net as a local
+// value, LinearImpl as a base, shared_ptr members, reset(), `using namespace` inside functions, the
+// nn::functional alias, init by apply().
 #include <torch/torch.h>
 
 #include <iostream>
@@ -9,7 +10,8 @@ namespace F = torch::nn::functional;
 
 // A linear layer that keeps its weights between -1 and 1.
 struct ClampedLinearImpl : public torch::nn::LinearImpl {
-  ClampedLinearImpl(int64_t in, int64_t out) : torch::nn::LinearImpl(torch::nn::LinearOptions(in, out)) {}
+  ClampedLinearImpl(int64_t in, int64_t out)
+      : torch::nn::LinearImpl(torch::nn::LinearOptions(in, out)) {}
   torch::Tensor forward(const torch::Tensor& x) { return F::linear(x, weight.clamp(-1, 1), bias); }
 };
 TORCH_MODULE(ClampedLinear);
@@ -33,7 +35,9 @@ class PointerNet : public torch::nn::Module {
   PointerNet()
       : body_(register_module("body", std::make_shared<torch::nn::LinearImpl>(1, 6))),
         head_(register_module("head", std::make_shared<ClampedLinearImpl>(6, 1))) {}
-  torch::Tensor forward(const torch::Tensor& x) { return head_->forward(body_->forward(x).sigmoid()); }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return head_->forward(body_->forward(x).sigmoid());
+  }
 
  private:
   std::shared_ptr<torch::nn::LinearImpl> body_;
@@ -47,8 +51,12 @@ struct PolynomialImpl : torch::nn::Cloneable<PolynomialImpl> {
     coefficients = register_parameter("coefficients", torch::zeros({degree_ + 1}));
     powers = register_buffer("powers", torch::arange(degree_ + 1).to(torch::kFloat));
   }
-  void pretty_print(std::ostream& stream) const override { stream << "Polynomial(degree=" << degree_ << ")"; }
-  torch::Tensor forward(const torch::Tensor& x) { return torch::pow(x, powers).matmul(coefficients).unsqueeze(1); }
+  void pretty_print(std::ostream& stream) const override {
+    stream << "Polynomial(degree=" << degree_ << ")";
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return torch::pow(x, powers).matmul(coefficients).unsqueeze(1);
+  }
   torch::Tensor coefficients, powers;
   int64_t degree_;
 };
@@ -111,11 +119,14 @@ int main() {
   local.eval();
   local.to(torch::kFloat64);
   std::cout << local.forward(torch::eye(2, torch::kDouble)) << "\n";
-  for (auto& parameter : local.parameters()) std::cout << parameter.sizes() << " " << parameter.dtype() << "; ";
-  std::cout << "training: " << local.is_training() << ", children: " << local.children().size() << "\n";
+  for (auto& parameter : local.parameters())
+    std::cout << parameter.sizes() << " " << parameter.dtype() << "; ";
+  std::cout << "training: " << local.is_training() << ", children: " << local.children().size()
+            << "\n";
   net->second = ClampedLinear(5, 2);
   net->replace_module("second", net->second);
   net->second->apply(initialise);
-  std::cout << net->forward(torch::zeros({1, 1})).size(1) << " outputs after a layer was replaced\n";
+  std::cout << net->forward(torch::zeros({1, 1})).size(1)
+            << " outputs after a layer was replaced\n";
   return 0;
 }

@@ -1,5 +1,6 @@
-// A small convolutional classifier. Styles: a net with members by value behind TORCH_MODULE, members `{nullptr}` that
-// register_module assigns, chains of options, arguments of the program, the choice of a device, at::globalContext().
+// A small convolutional classifier. Styles: a net with members by value behind TORCH_MODULE,
+// members `{nullptr}` that register_module assigns, chains of options, arguments of the program,
+// the choice of a device, at::globalContext().
 #include <torch/torch.h>
 
 #include <cstddef>
@@ -51,9 +52,11 @@ class NetImpl : public torch::nn::Module {
         drop(torch::nn::DropoutOptions().p(0.0)) {
     register_module("conv1", conv1);
     register_module("norm", norm);
-    conv2 = register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 6, {3, 3}).padding({1, 1})));
+    conv2 = register_module(
+        "conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(4, 6, {3, 3}).padding({1, 1})));
     register_module("drop", drop);
-    fc = register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(6 * 2 * 2, classes).bias(true)));
+    fc = register_module(
+        "fc", torch::nn::Linear(torch::nn::LinearOptions(6 * 2 * 2, classes).bias(true)));
     scale = register_parameter("scale", torch::ones({1}));
     steps = register_buffer("steps", torch::zeros({1}, torch::kLong));
   }
@@ -83,7 +86,10 @@ void fill_parameters(torch::nn::Module& module) {
     if (parameter.key().find("bias") != std::string::npos) parameter.value().zero_();
     if (parameter.value().dim() < 2) continue;
     const auto n = parameter.value().numel();
-    parameter.value().copy_((torch::arange(n, torch::kDouble) * 1.3 + phase++).sin().mul(0.4).view_as(parameter.value()));
+    parameter.value().copy_((torch::arange(n, torch::kDouble) * 1.3 + phase++)
+                                .sin()
+                                .mul(0.4)
+                                .view_as(parameter.value()));
   }
 }
 
@@ -100,7 +106,8 @@ int main(int argc, char** argv) {
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);
   torch::DeviceType type = torch::kCPU;
-  if (!options.no_cuda && options.device != "cpu" && torch::cuda::is_available() && torch::cuda::device_count() > 100) {
+  if (!options.no_cuda && options.device != "cpu" && torch::cuda::is_available() &&
+      torch::cuda::device_count() > 100) {
     type = torch::kCUDA;
   }
   const torch::Device device(type);
@@ -125,7 +132,8 @@ int main(int argc, char** argv) {
   }
   const auto data = torch::stack(images).to(device), target = torch::cat(labels).to(device);
 
-  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(options.lr).momentum(0.5));
+  torch::optim::SGD optimizer(net->parameters(),
+                              torch::optim::SGDOptions(options.lr).momentum(0.5));
   for (int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
     net->train();
     double total = 0;
@@ -148,6 +156,7 @@ int main(int argc, char** argv) {
   const auto prediction = output.argmax(1);
   std::printf("Test set: Average loss: %.4f | Accuracy: %.3f\n", loss.item<double>() / 12,
               prediction.eq(target).sum().item<int64_t>() / 12.0);
-  std::cout << output.slice(0, 0, 3) << "\n" << prediction << "\nsteps " << net->steps.item().toLong() << "\n";
+  std::cout << output.slice(0, 0, 3) << "\n"
+            << prediction << "\nsteps " << net->steps.item().toLong() << "\n";
   return EXIT_SUCCESS;
 }

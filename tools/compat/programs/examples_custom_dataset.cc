@@ -122,8 +122,7 @@ void train(Network& network, DataLoader& loader, torch::optim::Optimizer& optimi
   }
 }
 
-template <typename DataLoader>
-float test(Network& network, DataLoader& loader, size_t data_size) {
+template <typename DataLoader> float test(Network& network, DataLoader& loader, size_t data_size) {
   network->eval();
   torch::NoGradGuard no_grad;
   float right = 0;
@@ -159,8 +158,7 @@ int main() {
   Network network;
   network->to(options.device);
   std::cout << network << std::endl;
-  torch::optim::SGD optimizer(network->parameters(),
-                              torch::optim::SGDOptions(0.05).momentum(0.9));
+  torch::optim::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
   float accuracy = 0;
   for (size_t i = 0; i < options.iterations; ++i) {
     train(network, *train_loader, optimizer, i + 1, train_size);

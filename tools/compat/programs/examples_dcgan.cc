@@ -32,8 +32,8 @@ struct GrowImpl : nn::Module {
   Tensor forward(const Tensor& x) {
     using indexing::Slice;
     const int64_t height = (x.size(2) - 1) * stride + 1, width = (x.size(3) - 1) * stride + 1;
-    auto wide = torch::zeros({x.size(0), x.size(1), height + 2 * border, width + 2 * border},
-                             x.options());
+    auto wide =
+        torch::zeros({x.size(0), x.size(1), height + 2 * border, width + 2 * border}, x.options());
     wide.index_put_({Slice(), Slice(), Slice(border, border + height, stride),
                      Slice(border, border + width, stride)},
                     x);
@@ -81,8 +81,8 @@ nn::Sequential make_discriminator() {
   return nn::Sequential(
       nn::Conv2d(nn::Conv2dOptions(1, 8, 4).stride(2).padding(1).bias(false)),
       nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)),
-      nn::Conv2d(nn::Conv2dOptions(8, 16, 4).stride(2).padding(1).bias(false)),
-      nn::BatchNorm2d(16), nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)),
+      nn::Conv2d(nn::Conv2dOptions(8, 16, 4).stride(2).padding(1).bias(false)), nn::BatchNorm2d(16),
+      nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)),
       nn::Conv2d(nn::Conv2dOptions(16, 32, 4).stride(2).padding(1).bias(false)),
       nn::BatchNorm2d(32), nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2)),
       nn::Conv2d(nn::Conv2dOptions(32, 1, 3).stride(1).padding(0).bias(false)), nn::Sigmoid());
@@ -108,8 +108,8 @@ int main() {
   auto dataset = torch::data::datasets::MNIST(folder)
                      .map(torch::data::transforms::Normalize<>(0.5, 0.5))
                      .map(torch::data::transforms::Stack<>());
-  const int64_t batches_per_epoch = static_cast<int64_t>(
-      std::ceil(dataset.size().value() / static_cast<double>(kBatchSize)));
+  const int64_t batches_per_epoch =
+      static_cast<int64_t>(std::ceil(dataset.size().value() / static_cast<double>(kBatchSize)));
   auto data_loader = torch::data::make_data_loader(
       std::move(dataset), torch::data::DataLoaderOptions().batch_size(kBatchSize).workers(2));
 
@@ -175,7 +175,8 @@ int main() {
   again->to(device);
   torch::Tensor sample;
   torch::load(sample, torch::str(folder, "sample-", checkpoints, ".pt"));
-  std::cout << "samples: " << sample.sizes() << ", restored: "
-            << torch::equal(generator->forward(noise), again->forward(noise)) << std::endl;
+  std::cout << "samples: " << sample.sizes()
+            << ", restored: " << torch::equal(generator->forward(noise), again->forward(noise))
+            << std::endl;
   std::system(("rm -r '" + folder + "'").c_str());
 }

@@ -71,8 +71,7 @@ void train(size_t epoch, Net& model, torch::Device device, DataLoader& loader,
   }
 }
 
-template <typename DataLoader>
-void test(Net& model, torch::Device device, DataLoader& loader) {
+template <typename DataLoader> void test(Net& model, torch::Device device, DataLoader& loader) {
   torch::NoGradGuard no_grad;
   model.eval();
   double loss = 0;
@@ -114,10 +113,9 @@ int main() {
   auto train_loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
       std::move(train_dataset), kTrainBatchSize);
 
-  auto test_dataset =
-      torch::data::datasets::MNIST(root, torch::data::datasets::MNIST::Mode::kTest)
-          .map(torch::data::transforms::Normalize<>(0.1307, 0.3081))
-          .map(torch::data::transforms::Stack<>());
+  auto test_dataset = torch::data::datasets::MNIST(root, torch::data::datasets::MNIST::Mode::kTest)
+                          .map(torch::data::transforms::Normalize<>(0.1307, 0.3081))
+                          .map(torch::data::transforms::Stack<>());
   auto test_loader = torch::data::make_data_loader(std::move(test_dataset), kTestBatchSize);
 
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.5));

@@ -1,6 +1,6 @@
 // pytorch's C++ example "transfer-learning", told again: a network that has been trained before and
-// stays as it is gives the features, and one new Linear layer learns to tell cats from dogs by them.
-// There the network is a TorchScript file; here one that the program saves and loads itself.
+// stays as it is gives the features, and one new Linear layer learns to tell cats from dogs by
+// them. There the network is a TorchScript file; here one that the program saves and loads itself.
 #include <dirent.h>
 #include <sys/stat.h>
 #include <torch/torch.h>
@@ -149,8 +149,7 @@ int main() {
 
   const auto found = load_folders(folders);
   std::cout << "Images: " << found.first.size() << ", labels: " << found.second.size() << std::endl;
-  auto dataset =
-      CustomDataset(found.first, found.second).map(torch::data::transforms::Stack<>());
+  auto dataset = CustomDataset(found.first, found.second).map(torch::data::transforms::Stack<>());
   const size_t size = dataset.size().value();
 
   torch::nn::Sequential backbone = make_backbone();

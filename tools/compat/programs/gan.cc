@@ -1,5 +1,6 @@
-// A generative adversarial network on a wave. Styles: two nets and two optimizers, betas by make_tuple, labels filled in place, detach(),
-// BatchNorm in both modes, apply() with weights by the kind of module, Sequential built by push_back, samples kept in a list.
+// A generative adversarial network on a wave. Styles: two nets and two optimizers, betas by
+// make_tuple, labels filled in place, detach(), BatchNorm in both modes, apply() with weights by
+// the kind of module, Sequential built by push_back, samples kept in a list.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -16,12 +17,18 @@ const int64_t kEpochs = 4;
 // Noise that is the same each time: sines of different speed.
 torch::Tensor noise(int64_t step) {
   const auto i = torch::arange(kBatchSize * kNoiseSize, torch::kFloat64);
-  return ((i + 1) * (1.7 + 0.3 * static_cast<double>(step))).sin().to(torch::kFloat32).view({kBatchSize, kNoiseSize});
+  return ((i + 1) * (1.7 + 0.3 * static_cast<double>(step)))
+      .sin()
+      .to(torch::kFloat32)
+      .view({kBatchSize, kNoiseSize});
 }
 
 // Waves of different phase: what the generator is to make.
 torch::Tensor real_waves(int64_t step) {
-  const auto phase = torch::arange(kBatchSize, torch::kFloat64).add(static_cast<double>(step)).mul(0.5).unsqueeze(1);
+  const auto phase = torch::arange(kBatchSize, torch::kFloat64)
+                         .add(static_cast<double>(step))
+                         .mul(0.5)
+                         .unsqueeze(1);
   const auto position = torch::linspace(0, 2 * M_PI, kWidth, torch::kFloat64).unsqueeze(0);
   return torch::sin(position + phase).to(torch::kFloat).unsqueeze(1);
 }
@@ -41,7 +48,9 @@ struct GeneratorImpl : torch::nn::Module {
   torch::Tensor forward(torch::Tensor x) {
     x = project(x).view({x.size(0), 4, -1});
     x = torch::relu(norm(x));
-    x = x.unsqueeze(3).expand({-1, -1, -1, 2}).reshape({x.size(0), x.size(1), 2 * x.size(2)});  // twice as long
+    x = x.unsqueeze(3)
+            .expand({-1, -1, -1, 2})
+            .reshape({x.size(0), x.size(1), 2 * x.size(2)});  // twice as long
     x = torch::leaky_relu(conv1(x), 0.2);
     return torch::tanh(conv2(x));
   }
@@ -54,9 +63,11 @@ TORCH_MODULE(Generator);
 
 torch::nn::Sequential make_discriminator() {
   torch::nn::Sequential net;
-  net->push_back(torch::nn::Conv1d(torch::nn::Conv1dOptions(1, 4, 4).stride(2).padding(1).bias(false)));
+  net->push_back(
+      torch::nn::Conv1d(torch::nn::Conv1dOptions(1, 4, 4).stride(2).padding(1).bias(false)));
   net->push_back(torch::nn::LeakyReLU(torch::nn::LeakyReLUOptions().negative_slope(0.2)));
-  net->push_back(torch::nn::Conv1d(torch::nn::Conv1dOptions(4, 8, 4).stride(2).padding(1).bias(false)));
+  net->push_back(
+      torch::nn::Conv1d(torch::nn::Conv1dOptions(4, 8, 4).stride(2).padding(1).bias(false)));
   net->push_back(torch::nn::BatchNorm1d(8));
   net->push_back(torch::nn::LeakyReLU(torch::nn::LeakyReLUOptions().negative_slope(0.2)));
   net->push_back(torch::nn::Flatten());
@@ -94,8 +105,11 @@ int main(int argc, const char* argv[]) {
   discriminator->to(device);
   std::cout << generator << "\n" << discriminator << std::endl;
 
-  torch::optim::Adam generator_optimizer(generator->parameters(), torch::optim::AdamOptions(4e-3).betas(std::make_tuple(0.5, 0.9)));
-  torch::optim::Adam discriminator_optimizer(discriminator->parameters(), torch::optim::AdamOptions(2e-3).betas(std::make_tuple(0.5, 0.9)));
+  torch::optim::Adam generator_optimizer(
+      generator->parameters(), torch::optim::AdamOptions(4e-3).betas(std::make_tuple(0.5, 0.9)));
+  torch::optim::Adam discriminator_optimizer(
+      discriminator->parameters(),
+      torch::optim::AdamOptions(2e-3).betas(std::make_tuple(0.5, 0.9)));
 
   std::vector<torch::Tensor> samples;
   for (int64_t epoch = 1; epoch <= kEpochs; ++epoch) {
@@ -131,8 +145,8 @@ int main(int argc, const char* argv[]) {
       g_total += g_loss.item().to<double>();
       d_of_real += real_output.mean().item<double>();
     }
-    std::printf("[%2ld/%2ld] D_loss: %.3f | G_loss: %.3f | D(x): %.3f\n", static_cast<long>(epoch), static_cast<long>(kEpochs), d_total / 2,
-                g_total / 2, d_of_real / 2);
+    std::printf("[%2ld/%2ld] D_loss: %.3f | G_loss: %.3f | D(x): %.3f\n", static_cast<long>(epoch),
+                static_cast<long>(kEpochs), d_total / 2, g_total / 2, d_of_real / 2);
 
     generator->eval();
     torch::NoGradGuard no_grad;
@@ -141,11 +155,19 @@ int main(int argc, const char* argv[]) {
   std::fflush(stdout);
 
   const auto grid = torch::stack(samples);
-  std::cout << "samples " << grid.sizes() << ", between -1 and 1: " << ((grid >= -1).all() & (grid <= 1).all()).item<bool>() << "\n"
+  std::cout << "samples " << grid.sizes()
+            << ", between -1 and 1: " << ((grid >= -1).all() & (grid <= 1).all()).item<bool>()
+            << "\n"
             << (grid.select(0, kEpochs - 1) * 100).round() << "\n";
-  std::cout << "batches seen by the norms: " << generator->norm->num_batches_tracked.item<int64_t>() << " "
-            << discriminator[3]->as<torch::nn::BatchNorm1d>()->num_batches_tracked.item<int64_t>() << "\n";
+  std::cout << "batches seen by the norms: " << generator->norm->num_batches_tracked.item<int64_t>()
+            << " "
+            << discriminator[3]->as<torch::nn::BatchNorm1d>()->num_batches_tracked.item<int64_t>()
+            << "\n";
   std::cout << "gradients kept: " << generator->parameters()[0].grad().defined() << ", steps "
-            << static_cast<torch::optim::AdamParamState&>(*generator_optimizer.state().at(generator->parameters()[0].unsafeGetTensorImpl())).step() << "\n";
+            << static_cast<torch::optim::AdamParamState&>(
+                   *generator_optimizer.state().at(
+                       generator->parameters()[0].unsafeGetTensorImpl()))
+                   .step()
+            << "\n";
   return 0;
 }

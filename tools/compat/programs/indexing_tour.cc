@@ -1,5 +1,6 @@
-// Parts of tensors: a grid world is written, read and counted. Styles: index() and index_put_() with Slice, None, Ellipsis, masks and tensors,
-// operator[], assignment to parts, select/narrow/slice/chunk, gather/scatter, masked_fill, where, cat/stack, views and permutations.
+// Parts of tensors: a grid world is written, read and counted. Styles: index() and index_put_()
+// with Slice, None, Ellipsis, masks and tensors, operator[], assignment to parts,
+// select/narrow/slice/chunk, gather/scatter, masked_fill, where, cat/stack, views and permutations.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -46,8 +47,10 @@ int main() {
 
   auto t = torch::arange(24).view({2, 3, 4});
   std::cout << t.index({1, 2, 3}).item<int64_t>() << " " << t[0][1][2].item<int>() << "\n";
-  std::cout << t.index({Slice(), 1, Slice(None, None, 2)}) << "\n" << t.index({Ellipsis, 0}) << "\n";
-  std::cout << t.index({None, 0, Ellipsis, None}).sizes() << t.index({Slice(1, 2), "..."}).sizes() << t.index({true}).sizes() << "\n";
+  std::cout << t.index({Slice(), 1, Slice(None, None, 2)}) << "\n"
+            << t.index({Ellipsis, 0}) << "\n";
+  std::cout << t.index({None, 0, Ellipsis, None}).sizes() << t.index({Slice(1, 2), "..."}).sizes()
+            << t.index({true}).sizes() << "\n";
   std::cout << t.index({torch::tensor({1, 0}), torch::tensor({2, 0})}) << "\n";
   std::cout << t.index({Slice(), torch::tensor({2, 0}), 1}) << "\n";
   std::cout << t.index({t > 20}) << "\n" << t.index({t.sum({1, 2}) > 100}).sizes() << "\n";
@@ -58,7 +61,8 @@ int main() {
   w[1][2] = 5.5;
   w.index({2}) = torch::tensor({1.f, 2.f, 3.f, 4.f});
   w.index({Slice(), 3}) += 10;
-  w.index_put_({torch::tensor({0, 0, 1}), torch::tensor({0, 0, 1})}, torch::tensor({7.f, 7.f, 8.f}), /*accumulate=*/true);
+  w.index_put_({torch::tensor({0, 0, 1}), torch::tensor({0, 0, 1})}, torch::tensor({7.f, 7.f, 8.f}),
+               /*accumulate=*/true);
   w.index_put_({w > 10}, -1.0);
   w.slice(/*dim=*/1, 1, 3).mul_(2);
   w.narrow(0, 2, 1).fill_(9);
@@ -68,16 +72,22 @@ int main() {
   std::cout << w << "\n";
   w.index({Ellipsis, 1}).fill_(0.5);
   w.masked_fill_(w.eq(0), -2);
-  std::cout << w << "\n" << w.masked_select(w > 50) << "\n" << torch::where(w > 0, w, -w).sum(1) << "\n";
+  std::cout << w << "\n"
+            << w.masked_select(w > 50) << "\n"
+            << torch::where(w > 0, w, -w).sum(1) << "\n";
 
   // Gather and scatter: one-hot there and back.
   const auto labels = torch::tensor({2, 0, 3, 1});
   auto hot = torch::zeros({4, 4}).scatter_(1, labels.unsqueeze(1), 1);
   std::cout << hot << "\n" << hot.argmax(1) << "\n";
   std::cout << torch::gather(t[0], /*dim=*/1, torch::tensor({{0, 3}, {1, 1}, {2, 0}})) << "\n";
-  std::cout << torch::zeros({3}).scatter_add_(0, torch::tensor({0, 2, 2, 0}), torch::ones({4}) * 1.5) << "\n";
-  std::cout << torch::zeros({3, 2}).index_add_(0, torch::tensor({2, 0}), torch::ones({2, 2})) << "\n";
-  std::cout << t.index_select(2, torch::tensor({3, 0})).sizes() << t.take(torch::tensor({0, 23})) << "\n";
+  std::cout << torch::zeros({3}).scatter_add_(0, torch::tensor({0, 2, 2, 0}),
+                                              torch::ones({4}) * 1.5)
+            << "\n";
+  std::cout << torch::zeros({3, 2}).index_add_(0, torch::tensor({2, 0}), torch::ones({2, 2}))
+            << "\n";
+  std::cout << t.index_select(2, torch::tensor({3, 0})).sizes() << t.take(torch::tensor({0, 23}))
+            << "\n";
   std::cout << torch::one_hot(labels, 5).sum(0) << "\n";
 
   // Cutting and joining.
@@ -86,21 +96,26 @@ int main() {
   for (const auto& piece : t.chunk(2, /*dim=*/2)) std::cout << piece.sizes() << " ";
   for (const auto& piece : torch::split_with_sizes(t, {1, 2}, 1)) std::cout << piece.sizes() << " ";
   std::cout << torch::unbind(t, 1).size() << "\n";
-  std::cout << torch::cat({t[0], t[1]}, 1).sizes() << torch::stack({t[0], t[1]}, -1).sizes() << torch::hstack({t[0], t[1]}).sizes()
-            << torch::vstack({t[0], t[1]}).sizes() << "\n";
+  std::cout << torch::cat({t[0], t[1]}, 1).sizes() << torch::stack({t[0], t[1]}, -1).sizes()
+            << torch::hstack({t[0], t[1]}).sizes() << torch::vstack({t[0], t[1]}).sizes() << "\n";
   std::vector<torch::Tensor> columns;
   for (int64_t i = 0; i < t.size(-1); i++) columns.emplace_back(t.select(-1, i).flatten());
   std::cout << torch::stack(columns).equal(t.reshape({6, 4}).t()) << "\n";
 
   // Views and orders.
-  std::cout << t.permute({2, 0, 1}).sizes() << t.permute({2, 0, 1}).strides() << t.transpose(0, 2).is_contiguous() << "\n";
-  std::cout << t.view({-1, 6}).sizes() << t.flatten(0, 1).sizes() << t.unsqueeze(0).expand({5, -1, -1, -1}).sizes()
-            << t.movedim(0, -1).sizes() << t.squeeze().dim() << "\n";
-  std::cout << torch::flip(t[0], {1}) << "\n" << t[0].repeat({1, 2}).sizes() << t.unfold(2, 2, 1).sizes() << "\n";
+  std::cout << t.permute({2, 0, 1}).sizes() << t.permute({2, 0, 1}).strides()
+            << t.transpose(0, 2).is_contiguous() << "\n";
+  std::cout << t.view({-1, 6}).sizes() << t.flatten(0, 1).sizes()
+            << t.unsqueeze(0).expand({5, -1, -1, -1}).sizes() << t.movedim(0, -1).sizes()
+            << t.squeeze().dim() << "\n";
+  std::cout << torch::flip(t[0], {1}) << "\n"
+            << t[0].repeat({1, 2}).sizes() << t.unfold(2, 2, 1).sizes() << "\n";
   auto [values, where] = torch::max(t.to(torch::kFloat), 2);
   std::cout << values << where << "\n";
   torch::Tensor low, at;
   std::tie(low, at) = torch::min(t[1], /*dim=*/0, /*keepdim=*/true);
-  std::cout << low << at << "\n" << t.any().item<bool>() << (t > 0).all().item<bool>() << t.ndimension() << t.size(1) << "\n";
+  std::cout << low << at << "\n"
+            << t.any().item<bool>() << (t > 0).all().item<bool>() << t.ndimension() << t.size(1)
+            << "\n";
   return 0;
 }

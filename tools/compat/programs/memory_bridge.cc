@@ -1,5 +1,6 @@
-// Numbers between C++ and tensors: a little image filter. Styles: from_blob with and without strides and deleter, accessors, packed accessors,
-// data_ptr, data<T>, C arrays, std::vector there and back, memcpy, options of what is made, contiguous().
+// Numbers between C++ and tensors: a little image filter. Styles: from_blob with and without
+// strides and deleter, accessors, packed accessors, data_ptr, data<T>, C arrays, std::vector there
+// and back, memcpy, options of what is made, contiguous().
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ Image gradient(int width, int height) {
   Image image{width, height, {}};
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
-      for (int c = 0; c < 3; ++c) image.bytes.push_back(static_cast<uint8_t>((x * 40 + y * 20 + c * 10) % 256));
+      for (int c = 0; c < 3; ++c)
+        image.bytes.push_back(static_cast<uint8_t>((x * 40 + y * 20 + c * 10) % 256));
     }
   }
   return image;
@@ -28,18 +30,22 @@ Image gradient(int width, int height) {
 // Height, width, channels of bytes to channels, height, width between 0 and 1.
 torch::Tensor to_tensor(Image& image) {
   auto bytes = torch::from_blob(image.bytes.data(), {image.height, image.width, 3}, torch::kUInt8);
-  return bytes.permute({2, 0, 1}).to(torch::kFloat32).div(255).clone(torch::MemoryFormat::Contiguous);
+  return bytes.permute({2, 0, 1})
+      .to(torch::kFloat32)
+      .div(255)
+      .clone(torch::MemoryFormat::Contiguous);
 }
 
 Image to_image(const torch::Tensor& tensor) {
-  const auto bytes = tensor.mul(255).add(0.5).clamp(0, 255).to(torch::kU8).permute({1, 2, 0}).contiguous();
-  Image image{static_cast<int>(bytes.size(1)), static_cast<int>(bytes.size(0)), std::vector<uint8_t>(bytes.numel())};
+  const auto bytes =
+      tensor.mul(255).add(0.5).clamp(0, 255).to(torch::kU8).permute({1, 2, 0}).contiguous();
+  Image image{static_cast<int>(bytes.size(1)), static_cast<int>(bytes.size(0)),
+              std::vector<uint8_t>(bytes.numel())};
   std::memcpy(image.bytes.data(), bytes.data_ptr(), bytes.numel() * bytes.element_size());
   return image;
 }
 
-template <typename T>
-std::vector<T> to_vector(const torch::Tensor& tensor) {
+template <typename T> std::vector<T> to_vector(const torch::Tensor& tensor) {
   const auto flat = tensor.contiguous().view({-1});
   return std::vector<T>(flat.data_ptr<T>(), flat.data_ptr<T>() + flat.numel());
 }
@@ -67,8 +73,7 @@ torch::Tensor blur(const torch::Tensor& image) {
   return result;
 }
 
-template <typename Accessor>
-double trace_of(Accessor matrix) {
+template <typename Accessor> double trace_of(Accessor matrix) {
   double sum = 0;
   for (int i = 0; i < std::min(matrix.size(0), matrix.size(1)); ++i) sum += matrix[i][i];
   return sum;
@@ -79,7 +84,8 @@ int main() {
   const auto tensor = to_tensor(image);
   std::cout << tensor[0] << "\n" << blur(tensor)[1] << "\n";
   const auto back = to_image(tensor);
-  std::cout << std::boolalpha << (back.bytes == image.bytes) << " " << back.width << "x" << back.height << "\n";
+  std::cout << std::boolalpha << (back.bytes == image.bytes) << " " << back.width << "x"
+            << back.height << "\n";
 
   // Memory that is shared, and memory that is not.
   float numbers[6] = {1, 2, 3, 4, 5, 6};
@@ -107,11 +113,12 @@ int main() {
   std::cout << torch::tensor(floats) << torch::tensor(std::vector<int64_t>{7, 8}).dtype() << "\n";
   std::vector<std::vector<float>> rows{{1, 2}, {3, 4}, {5, 6}};
   auto matrix = torch::empty({static_cast<int64_t>(rows.size()), 2});
-  for (size_t i = 0; i < rows.size(); ++i) matrix.slice(0, i, i + 1) = torch::from_blob(rows[i].data(), {1, 2}, torch::kFloat);
+  for (size_t i = 0; i < rows.size(); ++i)
+    matrix.slice(0, i, i + 1) = torch::from_blob(rows[i].data(), {1, 2}, torch::kFloat);
   std::cout << matrix << "\n";
   const std::array<int, 3> array{4, 5, 6};
-  std::cout << torch::tensor(torch::ArrayRef<int>(array)) << torch::tensor({{1, 2}, {3, 4}}).sizes() << torch::tensor(floats, torch::kDouble).dtype()
-            << "\n";
+  std::cout << torch::tensor(torch::ArrayRef<int>(array)) << torch::tensor({{1, 2}, {3, 4}}).sizes()
+            << torch::tensor(floats, torch::kDouble).dtype() << "\n";
 
   // And back.
   std::cout << to_vector<float>(matrix.t()) << "\n" << to_vector<int64_t>(torch::arange(3)) << "\n";
@@ -119,11 +126,13 @@ int main() {
   int* raw = ints.data_ptr<int>();
   std::for_each(raw, raw + ints.numel(), [](int& i) { i *= i; });
   std::cout << ints << *ints.const_data_ptr<int>() << ints.mutable_data_ptr<int>()[3] << "\n";
-  for (int64_t i = 0; i < ints.size(0); ++i) std::cout << ints[i].item<int>() << (i + 1 < ints.size(0) ? ", " : "\n");
+  for (int64_t i = 0; i < ints.size(0); ++i)
+    std::cout << ints[i].item<int>() << (i + 1 < ints.size(0) ? ", " : "\n");
 
   // Accessors.
   auto grid = torch::arange(9, torch::kFloat64).view({3, 3});
-  std::cout << trace_of(grid.accessor<double, 2>()) << " " << trace_of(grid.packed_accessor64<double, 2>()) << " "
+  std::cout << trace_of(grid.accessor<double, 2>()) << " "
+            << trace_of(grid.packed_accessor64<double, 2>()) << " "
             << trace_of(grid.packed_accessor32<double, 2>()) << " ";
   const auto turned = grid.t();
   std::cout << trace_of(turned.accessor<double, 2>()) << "\n";
@@ -133,10 +142,18 @@ int main() {
   std::cout << grid << row[1] << " " << row.size(0) << " " << a.stride(0) << "\n";
 
   // What is made like what.
-  const auto options = torch::TensorOptions().dtype(torch::kFloat64).layout(torch::kStrided).device(torch::kCPU).requires_grad(false);
-  std::cout << torch::zeros({2}, options) << torch::empty_like(grid).sizes() << grid.new_full({2}, 3) << torch::full_like(ints, 2) << "\n";
-  std::cout << grid.nbytes() << " " << grid.itemsize() << " " << grid.t().is_contiguous() << " " << grid.t().contiguous().is_contiguous() << " "
-            << grid.storage_offset() << grid[1].storage_offset() << " " << (grid.data_ptr() == grid.view({9}).data_ptr()) << "\n";
-  std::cout << torch::linspace(0, 1, 5) << torch::arange(0, 10, 4) << torch::eye(2, torch::kLong) << "\n";
+  const auto options = torch::TensorOptions()
+                           .dtype(torch::kFloat64)
+                           .layout(torch::kStrided)
+                           .device(torch::kCPU)
+                           .requires_grad(false);
+  std::cout << torch::zeros({2}, options) << torch::empty_like(grid).sizes()
+            << grid.new_full({2}, 3) << torch::full_like(ints, 2) << "\n";
+  std::cout << grid.nbytes() << " " << grid.itemsize() << " " << grid.t().is_contiguous() << " "
+            << grid.t().contiguous().is_contiguous() << " " << grid.storage_offset()
+            << grid[1].storage_offset() << " " << (grid.data_ptr() == grid.view({9}).data_ptr())
+            << "\n";
+  std::cout << torch::linspace(0, 1, 5) << torch::arange(0, 10, 4) << torch::eye(2, torch::kLong)
+            << "\n";
   return 0;
 }

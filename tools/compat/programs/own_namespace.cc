@@ -1,5 +1,6 @@
-// Additions to the library's own namespaces. Styles: `namespace torch` with functions, torch::nn with a module and a loss with options,
-// torch::optim with an optimizer, torch::data::transforms with a transform, then `using namespace torch;` to use them.
+// Additions to the library's own namespaces. Styles: `namespace torch` with functions, torch::nn
+// with a module and a loss with options, torch::optim with an optimizer, torch::data::transforms
+// with a transform, then `using namespace torch;` to use them.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -26,9 +27,13 @@ struct TORCH_API SwishOptions {
 class TORCH_API SwishImpl : public Cloneable<SwishImpl> {
  public:
   explicit SwishImpl(const SwishOptions& options_ = {}) : options(options_) { reset(); }
-  void reset() override { beta = register_parameter("beta", full({}, options.beta()), options.trainable()); }
+  void reset() override {
+    beta = register_parameter("beta", full({}, options.beta()), options.trainable());
+  }
   Tensor forward(const Tensor& x) { return x * sigmoid(x * beta); }
-  void pretty_print(std::ostream& stream) const override { stream << "torch::nn::Swish(beta=" << options.beta() << ")"; }
+  void pretty_print(std::ostream& stream) const override {
+    stream << "torch::nn::Swish(beta=" << options.beta() << ")";
+  }
 
   SwishOptions options;
   Tensor beta;
@@ -72,7 +77,8 @@ struct SignSGDParamState : public OptimizerCloneableParamState<SignSGDParamState
 class SignSGD : public Optimizer {
  public:
   explicit SignSGD(std::vector<Tensor> params, SignSGDOptions defaults)
-      : Optimizer({OptimizerParamGroup(std::move(params))}, std::make_unique<SignSGDOptions>(defaults)) {}
+      : Optimizer({OptimizerParamGroup(std::move(params))},
+                  std::make_unique<SignSGDOptions>(defaults)) {}
 
   Tensor step(LossClosure closure = nullptr) override {
     NoGradGuard no_grad;
@@ -114,9 +120,11 @@ struct Half : TensorTransform<Tensor> {
 using namespace torch;
 
 int main() {
-  std::cout << swish(torch::tensor({-1.0, 0.0, 2.0})) << "\n" << unit_rows(torch::tensor({{3.0, 4.0}, {0.0, 2.0}})) << "\n";
+  std::cout << swish(torch::tensor({-1.0, 0.0, 2.0})) << "\n"
+            << unit_rows(torch::tensor({{3.0, 4.0}, {0.0, 2.0}})) << "\n";
 
-  nn::Sequential net(nn::Linear(2, 4), nn::Swish(nn::SwishOptions(0.5).trainable(true)), nn::Linear(4, 1));
+  nn::Sequential net(nn::Linear(2, 4), nn::Swish(nn::SwishOptions(0.5).trainable(true)),
+                     nn::Linear(4, 1));
   {
     NoGradGuard guard;
     for (auto& p : net->parameters())
@@ -124,7 +132,8 @@ int main() {
   }
   std::cout << net << std::endl;
 
-  const Tensor x = torch::tensor({{0.0, 0.5}, {1.0, -1.0}, {-0.5, 0.25}}, kFloat), y = x.sum(1, true) * 0.3;
+  const Tensor x = torch::tensor({{0.0, 0.5}, {1.0, -1.0}, {-0.5, 0.25}}, kFloat),
+               y = x.sum(1, true) * 0.3;
   nn::LogCoshLoss criterion(0.5);
   optim::SignSGD optimizer(net->parameters(), optim::SignSGDOptions(0.02).momentum(0.5));
   for (int i = 0; i < 5; i++) {
@@ -136,16 +145,21 @@ int main() {
     });
     std::cout << "loss " << std::lround(loss.item<double>() * 1e4) << "e-4, beta "
               << std::lround(net[1]->as<nn::Swish>()->beta.item<float>() * 1000) << "e-3\n";
-    for (auto& group : optimizer.param_groups()) group.options().set_lr(group.options().get_lr() * 0.9);
+    for (auto& group : optimizer.param_groups())
+      group.options().set_lr(group.options().get_lr() * 0.9);
   }
-  std::cout << "rate " << static_cast<optim::SignSGDOptions&>(optimizer.param_groups()[0].options()).lr() << ", states "
-            << optimizer.state().size() << "\n";
+  std::cout << "rate "
+            << static_cast<optim::SignSGDOptions&>(optimizer.param_groups()[0].options()).lr()
+            << ", states " << optimizer.state().size() << "\n";
   std::cout << nn::functional::log_cosh(x, y).view({1}) << "\n";
 
   auto copy = net->clone();
-  std::cout << (copy->named_parameters().size() == net->named_parameters().size() ? "cloned" : "not cloned") << "\n";
+  std::cout << (copy->named_parameters().size() == net->named_parameters().size() ? "cloned"
+                                                                                  : "not cloned")
+            << "\n";
   auto dataset = data::datasets::TensorDataset(std::vector<Tensor>{torch::ones(2), torch::zeros(2)})
-                     .map(data::transforms::Lambda<data::TensorExample>([](data::TensorExample e) { return e; }));
+                     .map(data::transforms::Lambda<data::TensorExample>(
+                         [](data::TensorExample e) { return e; }));
   std::cout << dataset.size().value() << " " << data::transforms::Half()(torch::ones(1)) << "\n";
   return 0;
 }

@@ -1,5 +1,6 @@
-// Reinforcement learning on a pole that is to be balanced. Styles: an environment of one's own, an actor and a critic in one net that returns
-// a tuple or an own struct, a replay memory of tensors, returns and advantages, log_prob by gather, entropy, a target net, soft updates.
+// Reinforcement learning on a pole that is to be balanced. Styles: an environment of one's own, an
+// actor and a critic in one net that returns a tuple or an own struct, a replay memory of tensors,
+// returns and advantages, log_prob by gather, entropy, a target net, soft updates.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ class CartPole {
     auto& [x, speed, angle, turning] = state_;
     const double force = action == 1 ? 10.0 : -10.0;
     const double push = (force + 0.05 * turning * turning * std::sin(angle)) / 1.1;
-    const double spin = (9.8 * std::sin(angle) - std::cos(angle) * push) / (0.5 * (4.0 / 3.0 - 0.1 * std::cos(angle) * std::cos(angle) / 1.1));
+    const double spin = (9.8 * std::sin(angle) - std::cos(angle) * push) /
+                        (0.5 * (4.0 / 3.0 - 0.1 * std::cos(angle) * std::cos(angle) / 1.1));
     const double thrust = push - 0.05 * spin * std::cos(angle) / 1.1;
     x += 0.02 * speed, speed += 0.02 * thrust, angle += 0.02 * turning, turning += 0.02 * spin;
     const bool done = std::abs(x) > 2.4 || std::abs(angle) > 0.21 || ++steps_ >= 30;
@@ -31,7 +33,10 @@ class CartPole {
   }
 
  private:
-  torch::Tensor observation() const { return torch::tensor({state_.x, state_.speed, state_.angle, state_.turning}).to(torch::kFloat32); }
+  torch::Tensor observation() const {
+    return torch::tensor({state_.x, state_.speed, state_.angle, state_.turning})
+        .to(torch::kFloat32);
+  }
   struct State {
     double x = 0, speed = 0, angle = 0, turning = 0;
   } state_;
@@ -44,7 +49,8 @@ struct ActorCriticImpl : public torch::nn::Module {
     actor = register_module("actor", torch::nn::Linear(16, actions));
     critic = register_module("critic", torch::nn::Linear(16, 1));
     torch::NoGradGuard no_grad;
-    for (auto& p : parameters()) p.copy_(torch::arange(p.numel(), torch::kDouble).mul(1.1).add(0.2).sin().div(3).view_as(p));
+    for (auto& p : parameters())
+      p.copy_(torch::arange(p.numel(), torch::kDouble).mul(1.1).add(0.2).sin().div(3).view_as(p));
   }
   std::tuple<torch::Tensor, torch::Tensor> forward(torch::Tensor x) {
     x = torch::relu(body->forward(x));
@@ -115,7 +121,8 @@ int main() {
       // What is tried is given, so that every run sees the same: two to the right, one to the left.
       const int64_t action = (length + episode) % 3 == 0 ? 0 : 1;
       auto [next, reward, finished] = environment.step(action);
-      memory.push({state, torch::tensor({action}), torch::tensor({static_cast<float>(reward)}), torch::tensor({finished})});
+      memory.push({state, torch::tensor({action}), torch::tensor({static_cast<float>(reward)}),
+                   torch::tensor({finished})});
       state = next, done = finished;
       ++length;
     }
@@ -126,7 +133,8 @@ int main() {
     const auto value = values.squeeze(-1);
     auto advantage = (returns - value).detach();
     advantage = (advantage - advantage.mean()) / (advantage.std(/*unbiased=*/false) + 1e-8);
-    const auto log_probability = probabilities.gather(1, batch.action.unsqueeze(1)).log().squeeze(1);
+    const auto log_probability =
+        probabilities.gather(1, batch.action.unsqueeze(1)).log().squeeze(1);
     const auto entropy = -(probabilities * torch::log(probabilities + 1e-8)).sum(1).mean();
     const auto policy_loss = -(log_probability * advantage).mean();
     const auto value_loss = torch::smooth_l1_loss(value, returns);
@@ -136,8 +144,8 @@ int main() {
     torch::nn::utils::clip_grad_norm_(net->parameters(), 0.5);
     optimizer.step();
     soft_update(*target, *net, 0.1);
-    std::printf("episode %d: %d steps, memory %zu, value loss %.3f, entropy %.3f\n", episode, length, memory.size(), value_loss.item<double>(),
-                entropy.item<double>());
+    std::printf("episode %d: %d steps, memory %zu, value loss %.3f, entropy %.3f\n", episode,
+                length, memory.size(), value_loss.item<double>(), entropy.item<double>());
   }
   std::fflush(stdout);
 
@@ -152,9 +160,13 @@ int main() {
     actions.push_back(action);
     std::tie(state, std::ignore, done) = environment.step(action);
   }
-  std::cout << "actions " << actions << "\n" << std::get<0>(target->forward(state.unsqueeze(0))).mul(100).round() << "\n";
-  std::cout << discounted(torch::ones({4}), torch::tensor({false, true, false, false}), 0.5) << "\n";
-  std::cout << torch::clamp(torch::tensor({0.5, 1.5, 1.0}), 1 - 0.2, 1 + 0.2) << torch::min(torch::tensor({1., 3.}), torch::tensor({2., 2.})) << "\n";
-  std::cout << torch::nn::functional::one_hot(torch::tensor({1, 0}), 2) << torch::eq(torch::tensor({1, 2}), 2).to(torch::kLong) << "\n";
+  std::cout << "actions " << actions << "\n"
+            << std::get<0>(target->forward(state.unsqueeze(0))).mul(100).round() << "\n";
+  std::cout << discounted(torch::ones({4}), torch::tensor({false, true, false, false}), 0.5)
+            << "\n";
+  std::cout << torch::clamp(torch::tensor({0.5, 1.5, 1.0}), 1 - 0.2, 1 + 0.2)
+            << torch::min(torch::tensor({1., 3.}), torch::tensor({2., 2.})) << "\n";
+  std::cout << torch::nn::functional::one_hot(torch::tensor({1, 0}), 2)
+            << torch::eq(torch::tensor({1, 2}), 2).to(torch::kLong) << "\n";
   return 0;
 }

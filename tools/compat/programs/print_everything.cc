@@ -1,5 +1,6 @@
-// Everything that can be printed, as one looks around in a new library. Styles: tensors of all dtypes and shapes, scalars, dtypes, devices,
-// layouts, options, sizes, optionals, vectors, options of modules, manipulators of the stream, torch::print, what errors say.
+// Everything that can be printed, as one looks around in a new library. Styles: tensors of all
+// dtypes and shapes, scalars, dtypes, devices, layouts, options, sizes, optionals, vectors, options
+// of modules, manipulators of the stream, torch::print, what errors say.
 #include <torch/torch.h>
 
 #include <iomanip>
@@ -9,15 +10,17 @@
 #include <string>
 #include <vector>
 
-template <typename T>
-void show(const char* title, const T& value) {
+template <typename T> void show(const char* title, const T& value) {
   std::cout << title << ": " << value << "\n";
 }
 
 void tensors() {
-  for (const auto dtype : {torch::kUInt8, torch::kInt8, torch::kInt16, torch::kInt32, torch::kInt64, torch::kFloat16,
-                           torch::kBFloat16, torch::kFloat32, torch::kFloat64, torch::kBool}) {
-    std::cout << torch::arange(6).view({2, 3}).to(dtype) << "\n" << torch::ones({}, dtype) << "\n" << torch::empty({0, 2}, dtype) << "\n";
+  for (const auto dtype :
+       {torch::kUInt8, torch::kInt8, torch::kInt16, torch::kInt32, torch::kInt64, torch::kFloat16,
+        torch::kBFloat16, torch::kFloat32, torch::kFloat64, torch::kBool}) {
+    std::cout << torch::arange(6).view({2, 3}).to(dtype) << "\n"
+              << torch::ones({}, dtype) << "\n"
+              << torch::empty({0, 2}, dtype) << "\n";
   }
   show("not defined", torch::Tensor());
   show("of one number", torch::tensor(2.5));
@@ -33,7 +36,9 @@ void tensors() {
   show("requires a gradient", torch::ones({2}, torch::requires_grad()));
   show("transposed", torch::arange(6).view({2, 3}).t());
   torch::print(std::cout, torch::arange(24, torch::kFloat).view({1, 24}), /*linesize=*/40);
-  std::cout << "\n" << std::setprecision(2) << torch::tensor({1.0 / 3, 2.0 / 3}) << std::setprecision(6) << "\n";
+  std::cout << "\n"
+            << std::setprecision(2) << torch::tensor({1.0 / 3, 2.0 / 3}) << std::setprecision(6)
+            << "\n";
   torch::print(torch::eye(2));
   std::cout << std::endl;
 }
@@ -70,16 +75,25 @@ void small_things() {
   std::cout << "vector: " << c10::IntArrayRef(vector) << " and " << vector << "\n";
   std::cout << "tensors: " << torch::TensorList({torch::ones({1}), torch::zeros({1})}) << "\n";
   const torch::optional<int64_t> five = 5, nothing = torch::nullopt;
-  std::cout << "optional: " << five.value_or(-1) << " " << nothing.value_or(-1) << " " << (nothing.has_value() ? "something" : "nothing") << "\n";
-  std::cout << "expanding: " << torch::ExpandingArray<2>({3, 4}) << torch::ExpandingArray<3, double>(0.5) << "\n";
+  std::cout << "optional: " << five.value_or(-1) << " " << nothing.value_or(-1) << " "
+            << (nothing.has_value() ? "something" : "nothing") << "\n";
+  std::cout << "expanding: " << torch::ExpandingArray<2>({3, 4})
+            << torch::ExpandingArray<3, double>(0.5) << "\n";
   std::cout << "tuple: " << std::get<0>(torch::arange(4).view({2, 2}).max(1)) << "\n";
 }
 
 void modules() {
   namespace nn = torch::nn;
   std::cout << nn::Conv1d(1, 2, 3) << "\n"
-            << nn::Conv2d(nn::Conv2dOptions(4, 8, {3, 5}).stride(2).padding({1, 0}).dilation(2).groups(4).bias(false)) << "\n"
-            << nn::BatchNorm1d(nn::BatchNormOptions(4).affine(false).track_running_stats(false)) << "\n"
+            << nn::Conv2d(nn::Conv2dOptions(4, 8, {3, 5})
+                              .stride(2)
+                              .padding({1, 0})
+                              .dilation(2)
+                              .groups(4)
+                              .bias(false))
+            << "\n"
+            << nn::BatchNorm1d(nn::BatchNormOptions(4).affine(false).track_running_stats(false))
+            << "\n"
             << nn::MaxPool2d(nn::MaxPool2dOptions({2, 3}).ceil_mode(true)) << "\n"
             << nn::AvgPool2d(nn::AvgPool2dOptions(3).stride(1)) << "\n"
             << nn::AdaptiveAvgPool2d(nn::AdaptiveAvgPool2dOptions({5, 7})) << "\n"
@@ -87,7 +101,8 @@ void modules() {
             << nn::LeakyReLU(nn::LeakyReLUOptions().negative_slope(0.2).inplace(true)) << "\n"
             << nn::LayerNorm(nn::LayerNormOptions({2, 3}).elementwise_affine(false)) << "\n"
             << nn::Dropout2d(0.3) << nn::Tanh() << nn::LogSoftmax(1) << nn::Identity() << "\n"
-            << nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().ignore_index(-1)) << nn::MSELoss() << nn::BCEWithLogitsLoss() << "\n"
+            << nn::CrossEntropyLoss(nn::CrossEntropyLossOptions().ignore_index(-1)) << nn::MSELoss()
+            << nn::BCEWithLogitsLoss() << "\n"
             << nn::Unflatten(nn::UnflattenOptions(1, {2, 2})) << "\n";
   nn::Sequential empty;
   std::cout << empty << " " << empty->is_empty() << "\n";
@@ -102,20 +117,17 @@ void errors() {
   try {
     torch::ones({2, 3}).mm(torch::ones({2, 3}));
   } catch (const std::exception& e) {
-    std::cout << "shapes: " << (std::string(e.what()).empty() ? "nothing said" : "an error") << "\n";
+    std::cout << "shapes: " << (std::string(e.what()).empty() ? "nothing said" : "an error")
+              << "\n";
   }
   try {
     torch::zeros({2}).index({5});
-  } catch (const c10::IndexError&) {
-    std::cout << "IndexError\n";
-  } catch (const torch::Error&) {
+  } catch (const c10::IndexError&) { std::cout << "IndexError\n"; } catch (const torch::Error&) {
     std::cout << "Error\n";
   }
   try {
     torch::Device device("abacus");
-  } catch (const c10::Error&) {
-    std::cout << "no such device\n";
-  } catch (const std::exception&) {
+  } catch (const c10::Error&) { std::cout << "no such device\n"; } catch (const std::exception&) {
     std::cout << "no such device, as another error\n";
   }
 }

@@ -1,5 +1,6 @@
-// Everything saved and loaded. Styles: torch::save/load of a tensor, a list, a holder, a shared_ptr module, an optimizer, through files and
-// streams and memory; archives by keys, nested; save()/load() of a module; training that goes on as if it had not been interrupted.
+// Everything saved and loaded. Styles: torch::save/load of a tensor, a list, a holder, a shared_ptr
+// module, an optimizer, through files and streams and memory; archives by keys, nested;
+// save()/load() of a module; training that goes on as if it had not been interrupted.
 #include <torch/torch.h>
 #include <unistd.h>
 
@@ -19,7 +20,8 @@ struct NetImpl : torch::nn::Module {
     fc2 = register_module("fc2", torch::nn::Linear(torch::nn::LinearOptions(4, 1).bias(false)));
     temperature = register_buffer("temperature", torch::full({1}, start));
     torch::NoGradGuard no_grad;
-    for (auto& p : parameters()) p.copy_((torch::arange(p.numel(), torch::kDouble) + start).cos().view_as(p));
+    for (auto& p : parameters())
+      p.copy_((torch::arange(p.numel(), torch::kDouble) + start).cos().view_as(p));
   }
   torch::Tensor forward(const torch::Tensor& x) { return fc2(norm(fc1(x)).relu()) + temperature; }
   torch::nn::Linear fc1{nullptr}, fc2{nullptr};
@@ -33,7 +35,8 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name) {
     const char* folder = std::getenv("TEST_TMPDIR");
-    path_ = std::string(folder != nullptr ? folder : "/tmp") + "/ramet_program_" + name + std::to_string(::getpid()) + ".pt";
+    path_ = std::string(folder != nullptr ? folder : "/tmp") + "/ramet_program_" + name +
+            std::to_string(::getpid()) + ".pt";
   }
   ~TemporaryFile() { std::remove(path_.c_str()); }
   const std::string& path() const { return path_; }
@@ -77,7 +80,8 @@ void tensors() {
   torch::load(read, list.path());
   for (const auto& t : read) std::cout << t.sizes() << t.dtype() << " ";
   std::cout << read[2].equal(x.t()) << "\n";
-  for (const auto dtype : {torch::kBool, torch::kUInt8, torch::kInt8, torch::kInt16, torch::kInt32, torch::kFloat16, torch::kBFloat16}) {
+  for (const auto dtype : {torch::kBool, torch::kUInt8, torch::kInt8, torch::kInt16, torch::kInt32,
+                           torch::kFloat16, torch::kBFloat16}) {
     std::stringstream stream;
     torch::save(torch::ones({3}, dtype), stream);
     torch::Tensor t;
@@ -95,7 +99,8 @@ void models() {
   train(net, sgd, 2);
   torch::save(net, file.path());
   torch::load(other, file.path());
-  std::cout << same(*net, *other) << " " << other->norm->num_batches_tracked.item<int64_t>() << " " << other->temperature.item<float>() << "\n";
+  std::cout << same(*net, *other) << " " << other->norm->num_batches_tracked.item<int64_t>() << " "
+            << other->temperature.item<float>() << "\n";
 
   auto shared = std::make_shared<NetImpl>(3.0);
   torch::load(shared, file.path(), torch::kCPU);
@@ -107,7 +112,9 @@ void models() {
   torch::load(third, in);
   std::cout << same(*net, *third);
 
-  torch::nn::Sequential sequential(torch::nn::Linear(1, 2), torch::nn::ReLU(), torch::nn::Linear(2, 1)), twin(torch::nn::Linear(1, 2), torch::nn::ReLU(), torch::nn::Linear(2, 1));
+  torch::nn::Sequential sequential(torch::nn::Linear(1, 2), torch::nn::ReLU(),
+                                   torch::nn::Linear(2, 1)),
+      twin(torch::nn::Linear(1, 2), torch::nn::ReLU(), torch::nn::Linear(2, 1));
   std::stringstream memory;
   torch::save(sequential, memory);
   torch::load(twin, memory);
@@ -134,7 +141,8 @@ void archives() {
   input.read("running", running, /*is_buffer=*/true);
   input.read("nested", nested);
   nested.read("rate", rate);
-  std::cout << epoch.item<int64_t>() << " " << rate.item<float>() << running.sizes() << input.try_read("missing", missing) << "\n";
+  std::cout << epoch.item<int64_t>() << " " << rate.item<float>() << running.sizes()
+            << input.try_read("missing", missing) << "\n";
   Net copy(9.0);
   input.read("model", net_archive);
   copy->load(net_archive);
@@ -142,24 +150,22 @@ void archives() {
   try {
     input.read("missing", missing);
     std::cout << "found\n";
-  } catch (const c10::Error&) {
-    std::cout << "missing\n";
-  }
+  } catch (const c10::Error&) { std::cout << "missing\n"; }
   try {
     torch::load(missing, std::string("/does/not/exist.pt"));
-  } catch (const std::exception&) {
-    std::cout << "no such file\n";
-  }
+  } catch (const std::exception&) { std::cout << "no such file\n"; }
 }
 
 // Five steps in a row are three, a break, and two.
 void resume() {
   const TemporaryFile model_file("resume_model"), optimizer_file("resume_optimizer");
   Net whole(0.2), first(0.2), second(5.0);
-  torch::optim::Adam whole_adam(whole->parameters(), torch::optim::AdamOptions(0.02).weight_decay(1e-3));
+  torch::optim::Adam whole_adam(whole->parameters(),
+                                torch::optim::AdamOptions(0.02).weight_decay(1e-3));
   train(whole, whole_adam, 5);
   {
-    torch::optim::Adam adam(first->parameters(), torch::optim::AdamOptions(0.02).weight_decay(1e-3));
+    torch::optim::Adam adam(first->parameters(),
+                            torch::optim::AdamOptions(0.02).weight_decay(1e-3));
     train(first, adam, 3);
     torch::save(first, model_file.path());
     torch::save(adam, optimizer_file.path());
@@ -167,7 +173,9 @@ void resume() {
   torch::load(second, model_file.path());
   torch::optim::Adam adam(second->parameters(), torch::optim::AdamOptions(1.0));
   torch::load(adam, optimizer_file.path());
-  std::cout << "rate " << static_cast<torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr() << "\n";
+  std::cout << "rate "
+            << static_cast<torch::optim::AdamOptions&>(adam.param_groups()[0].options()).lr()
+            << "\n";
   train(second, adam, 2);
   std::cout << (same(*whole, *second) ? "the same bits" : "other numbers") << "\n";
 }

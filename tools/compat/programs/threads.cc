@@ -1,5 +1,6 @@
-// Threads and guards: evolution of a population and Hogwild-like steps. Styles: std::thread and std::async with tensors, parallel_for and
-// parallel_reduce, set_num_threads, guards that hold for one thread, DeviceGuard, data_parallel and parallel_apply on the CPU, clones, mutexes.
+// Threads and guards: evolution of a population and Hogwild-like steps. Styles: std::thread and
+// std::async with tensors, parallel_for and parallel_reduce, set_num_threads, guards that hold for
+// one thread, DeviceGuard, data_parallel and parallel_apply on the CPU, clones, mutexes.
 #include <torch/nn/parallel/data_parallel.h>
 #include <torch/torch.h>
 
@@ -83,7 +84,8 @@ int main() {
   for (int w = 0; w < 3; ++w) {
     workers.emplace_back([&, w] {
       const auto x = torch::full({2, 3}, 0.25f * static_cast<float>(w));
-      const auto grads = torch::autograd::grad({parent->forward(x).pow(2).sum()}, parent->parameters());
+      const auto grads =
+          torch::autograd::grad({parent->forward(x).pow(2).sum()}, parent->parameters());
       std::lock_guard<std::mutex> lock(mutex);
       for (size_t i = 0; i < grads.size(); ++i) total[i].add_(grads[i]);
       ++done;
@@ -99,17 +101,21 @@ int main() {
   // One device only: data_parallel is the module itself.
   const torch::Device cpu(torch::kCPU);
   const auto x = torch::arange(12, torch::kFloat).view({4, 3}) / 10;
-  const auto output = torch::nn::parallel::data_parallel(parent.ptr(), x, std::vector<torch::Device>{cpu});
+  const auto output =
+      torch::nn::parallel::data_parallel(parent.ptr(), x, std::vector<torch::Device>{cpu});
   std::cout << output.sizes() << torch::allclose(output, parent->forward(x)) << "\n";
-  std::vector<Policy> replicas{parent, Policy(std::dynamic_pointer_cast<PolicyImpl>(parent->clone()))};
-  const auto outputs = torch::nn::parallel::parallel_apply(replicas, std::vector<torch::Tensor>{x.slice(0, 0, 2), x.slice(0, 2)});
+  std::vector<Policy> replicas{parent,
+                               Policy(std::dynamic_pointer_cast<PolicyImpl>(parent->clone()))};
+  const auto outputs = torch::nn::parallel::parallel_apply(
+      replicas, std::vector<torch::Tensor>{x.slice(0, 0, 2), x.slice(0, 2)});
   std::cout << torch::cat(outputs).allclose(output) << outputs.size() << "\n";
 
   // Guards of devices and of modes.
   {
     c10::DeviceGuard guard(cpu);
     torch::InferenceMode inference(true);
-    std::cout << guard.current_device() << " " << torch::InferenceMode::is_enabled() << parent->forward(x).requires_grad() << "\n";
+    std::cout << guard.current_device() << " " << torch::InferenceMode::is_enabled()
+              << parent->forward(x).requires_grad() << "\n";
   }
   std::cout << torch::InferenceMode::is_enabled() << parent->forward(x).requires_grad() << "\n";
   return 0;

@@ -1,5 +1,6 @@
-// All around an optimizer. Styles: groups of parameters with options of their own, casts to AdamOptions, learning rates by hand and by schedulers
-// (StepLR, ReduceLROnPlateau, one of one's own), clip_grad_norm_ and _value_, closures, frozen layers, early stopping, a best model kept.
+// All around an optimizer. Styles: groups of parameters with options of their own, casts to
+// AdamOptions, learning rates by hand and by schedulers (StepLR, ReduceLROnPlateau, one of one's
+// own), clip_grad_norm_ and _value_, closures, frozen layers, early stopping, a best model kept.
 #include <torch/torch.h>
 
 #include <cmath>
@@ -11,11 +12,13 @@
 
 struct Net : torch::nn::Module {
   Net() {
-    features = register_module("features", torch::nn::Sequential(torch::nn::Linear(3, 6), torch::nn::Tanh()));
+    features = register_module("features",
+                               torch::nn::Sequential(torch::nn::Linear(3, 6), torch::nn::Tanh()));
     head = register_module("head", torch::nn::Linear(6, 1));
     int64_t phase = 0;
     torch::NoGradGuard no_grad;
-    for (auto& p : parameters()) p.copy_((torch::arange(p.numel(), torch::kDouble) + phase++).sin().mul(0.5).view_as(p));
+    for (auto& p : parameters())
+      p.copy_((torch::arange(p.numel(), torch::kDouble) + phase++).sin().mul(0.5).view_as(p));
   }
   torch::Tensor forward(torch::Tensor x) { return head(features->forward(x)).squeeze(1); }
   torch::nn::Sequential features{nullptr};
@@ -23,16 +26,19 @@ struct Net : torch::nn::Module {
 };
 
 struct Data {
-  torch::Tensor x = torch::arange(48, torch::kDouble).mul(0.7).cos().to(torch::kFloat).view({16, 3});
+  torch::Tensor x =
+      torch::arange(48, torch::kDouble).mul(0.7).cos().to(torch::kFloat).view({16, 3});
   torch::Tensor y = (x.select(1, 0) * 2 - x.select(1, 1)).tanh();
 };
 
-double train_epoch(Net& net, torch::optim::Optimizer& optimizer, const Data& data, double max_norm) {
+double train_epoch(Net& net, torch::optim::Optimizer& optimizer, const Data& data,
+                   double max_norm) {
   net.train();
   double norm = 0;
   for (int64_t i = 0; i < data.x.size(0); i += 8) {
     optimizer.zero_grad(/*set_to_none=*/true);
-    const auto loss = torch::mse_loss(net.forward(data.x.slice(0, i, i + 8)), data.y.slice(0, i, i + 8));
+    const auto loss =
+        torch::mse_loss(net.forward(data.x.slice(0, i, i + 8)), data.y.slice(0, i, i + 8));
     loss.backward();
     norm = torch::nn::utils::clip_grad_norm_(net.parameters(), max_norm);
     optimizer.step();
@@ -49,7 +55,8 @@ double evaluate(Net& net, const Data& data) {
 // Warms up, then follows a cosine.
 class Cosine : public torch::optim::LRScheduler {
  public:
-  Cosine(torch::optim::Optimizer& optimizer, unsigned warm, unsigned total) : LRScheduler(optimizer), warm_(warm), total_(total), base_(get_current_lrs()) {}
+  Cosine(torch::optim::Optimizer& optimizer, unsigned warm, unsigned total)
+      : LRScheduler(optimizer), warm_(warm), total_(total), base_(get_current_lrs()) {}
 
  private:
   std::vector<double> get_lrs() override {
@@ -64,8 +71,7 @@ class Cosine : public torch::optim::LRScheduler {
   std::vector<double> base_;
 };
 
-template <typename Optimizer, typename Options>
-void run(const char* name, Options options) {
+template <typename Optimizer, typename Options> void run(const char* name, Options options) {
   const Data data;
   auto net = std::make_shared<Net>();
   Optimizer optimizer(net->parameters(), options);
@@ -77,9 +83,12 @@ void run(const char* name, Options options) {
 int main() {
   std::printf("before: %.4f\n", evaluate(*std::make_shared<Net>(), Data()));
   run<torch::optim::SGD>("SGD", torch::optim::SGDOptions(0.1));
-  run<torch::optim::SGD>("momentum", torch::optim::SGDOptions(0.05).momentum(0.9).nesterov(true).weight_decay(1e-3));
-  run<torch::optim::Adam>("Adam", torch::optim::AdamOptions(1e-2).betas(std::make_tuple(0.8, 0.95)).eps(1e-7));
-  run<torch::optim::Adam>("AMSGrad", torch::optim::AdamOptions(1e-2).amsgrad(true).weight_decay(0.01));
+  run<torch::optim::SGD>(
+      "momentum", torch::optim::SGDOptions(0.05).momentum(0.9).nesterov(true).weight_decay(1e-3));
+  run<torch::optim::Adam>(
+      "Adam", torch::optim::AdamOptions(1e-2).betas(std::make_tuple(0.8, 0.95)).eps(1e-7));
+  run<torch::optim::Adam>("AMSGrad",
+                          torch::optim::AdamOptions(1e-2).amsgrad(true).weight_decay(0.01));
   run<torch::optim::AdamW>("AdamW", torch::optim::AdamWOptions(1e-2).weight_decay(0.1));
   std::fflush(stdout);
 
@@ -87,18 +96,21 @@ int main() {
   const Data data;
   Net net;
   std::vector<torch::optim::OptimizerParamGroup> groups;
-  groups.emplace_back(net.features->parameters(), std::make_unique<torch::optim::AdamOptions>(1e-3));
+  groups.emplace_back(net.features->parameters(),
+                      std::make_unique<torch::optim::AdamOptions>(1e-3));
   groups.emplace_back(net.head->parameters());
   torch::optim::Adam adam(groups, torch::optim::AdamOptions(5e-3));
   for (auto& group : adam.param_groups()) {
     auto& options = static_cast<torch::optim::AdamOptions&>(group.options());
-    std::cout << group.params().size() << " parameters, rate " << options.lr() << ", betas " << std::get<0>(options.betas()) << " "
-              << std::get<1>(options.betas()) << ", decay " << options.weight_decay() << "\n";
+    std::cout << group.params().size() << " parameters, rate " << options.lr() << ", betas "
+              << std::get<0>(options.betas()) << " " << std::get<1>(options.betas()) << ", decay "
+              << options.weight_decay() << "\n";
     options.lr(options.lr() * 2).weight_decay(1e-4);
   }
   train_epoch(net, adam, data, 0.5);
-  std::cout << "rates " << adam.param_groups()[0].options().get_lr() << " " << adam.param_groups().back().options().get_lr() << ", "
-            << adam.state().size() << " states, has options " << adam.param_groups()[1].has_options() << "\n";
+  std::cout << "rates " << adam.param_groups()[0].options().get_lr() << " "
+            << adam.param_groups().back().options().get_lr() << ", " << adam.state().size()
+            << " states, has options " << adam.param_groups()[1].has_options() << "\n";
   const auto found = adam.state().find(net.head->bias.unsafeGetTensorImpl());
   const auto& state = static_cast<const torch::optim::AdamParamState&>(*found->second);
   std::cout << "steps of the bias " << state.step() << ", " << state.exp_avg().sizes() << "\n";
@@ -117,7 +129,8 @@ int main() {
     std::printf("%.4f ", other.param_groups()[0].options().get_lr());
   }
   std::fflush(stdout);
-  torch::optim::ReduceLROnPlateauScheduler plateau(other, torch::optim::ReduceLROnPlateauScheduler::min, /*factor=*/0.1f, /*patience=*/1);
+  torch::optim::ReduceLROnPlateauScheduler plateau(
+      other, torch::optim::ReduceLROnPlateauScheduler::min, /*factor=*/0.1f, /*patience=*/1);
   other.param_groups()[0].options().set_lr(1.0);
   for (const float metric : {3.f, 2.f, 2.f, 2.f, 2.f}) plateau.step(metric);
   std::printf("%.2f\n", other.param_groups()[0].options().get_lr());
@@ -154,6 +167,7 @@ int main() {
   std::printf("restored: %.3f\n", evaluate(net, data));
   const auto flat = torch::nn::utils::parameters_to_vector(net.parameters());
   torch::nn::utils::vector_to_parameters(flat * 0, net.parameters());
-  std::printf("%ld numbers, sum now %.1f\n", static_cast<long>(flat.numel()), net.head->weight.sum().item<double>());
+  std::printf("%ld numbers, sum now %.1f\n", static_cast<long>(flat.numel()),
+              net.head->weight.sum().item<double>());
   return 0;
 }

@@ -1,5 +1,6 @@
-// A variational autoencoder. Styles: a struct of outputs, encode/decode/reparameterize, functional losses with their options, sums of losses,
-// exp of half a log variance, a KL term by hand, a custom dataset of tensors, training and test functions over a loader, samples at the end.
+// A variational autoencoder. Styles: a struct of outputs, encode/decode/reparameterize, functional
+// losses with their options, sums of losses, exp of half a log variance, a KL term by hand, a
+// custom dataset of tensors, training and test functions over a loader, samples at the end.
 #include <torch/torch.h>
 
 #include <cstdio>
@@ -25,7 +26,11 @@ torch::Tensor fixed_noise(torch::IntArrayRef sizes) {
 class VAEImpl : public torch::nn::Module {
  public:
   VAEImpl(int64_t image_size, int64_t h_dim, int64_t z_dim)
-      : fc1(image_size, h_dim), fc2(h_dim, z_dim), fc3(h_dim, z_dim), fc4(z_dim, h_dim), fc5(h_dim, image_size) {
+      : fc1(image_size, h_dim),
+        fc2(h_dim, z_dim),
+        fc3(h_dim, z_dim),
+        fc4(z_dim, h_dim),
+        fc5(h_dim, image_size) {
     register_module("fc1", fc1);
     register_module("fc2", fc2);
     register_module("fc3", fc3);
@@ -82,8 +87,10 @@ class Bars : public torch::data::datasets::Dataset<Bars> {
 };
 
 torch::Tensor loss_function(const VAEOutput& output, const torch::Tensor& x) {
-  auto reconstruction_loss = F::binary_cross_entropy(output.reconstruction, x, F::BinaryCrossEntropyFuncOptions().reduction(torch::kSum));
-  auto kl_divergence = -0.5 * torch::sum(1 + output.log_var - output.mu.pow(2) - output.log_var.exp());
+  auto reconstruction_loss = F::binary_cross_entropy(
+      output.reconstruction, x, F::BinaryCrossEntropyFuncOptions().reduction(torch::kSum));
+  auto kl_divergence =
+      -0.5 * torch::sum(1 + output.log_var - output.mu.pow(2) - output.log_var.exp());
   return reconstruction_loss + kl_divergence;
 }
 
@@ -110,7 +117,11 @@ int main() {
     torch::NoGradGuard no_grad;
     double phase = 0.3;
     for (auto& p : model->parameters()) {
-      if (p.dim() == 2) p.copy_((torch::arange(p.numel(), torch::kDouble) * 1.7 + phase).sin().mul(0.5).view({p.size(0), p.size(1)}));
+      if (p.dim() == 2)
+        p.copy_((torch::arange(p.numel(), torch::kDouble) * 1.7 + phase)
+                    .sin()
+                    .mul(0.5)
+                    .view({p.size(0), p.size(1)}));
       else torch::nn::init::zeros_(p);
       phase += 1;
     }
@@ -119,7 +130,8 @@ int main() {
   auto bars = Bars(side);
   const auto images = bars.images().view({-1, image_size});
   auto dataset = bars.map(torch::data::transforms::Stack<>());
-  auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(std::move(dataset), torch::data::DataLoaderOptions().batch_size(3));
+  auto loader = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
+      std::move(dataset), torch::data::DataLoaderOptions().batch_size(3));
 
   torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(1e-2));
   for (int epoch = 1; epoch <= 5; ++epoch) {
@@ -135,14 +147,20 @@ int main() {
   std::fflush(stdout);
   std::cout << "codes " << output.mu.sizes() << "\n" << output.mu.mul(10).round() << "\n";
   const auto samples = model->decode(fixed_noise({3, 2}));
-  std::cout << "samples " << samples.view({-1, 1, side, side}).sizes() << "\n" << (samples.view({3, side, side})[0] * 10).round().to(torch::kInt) << "\n";
+  std::cout << "samples " << samples.view({-1, 1, side, side}).sizes() << "\n"
+            << (samples.view({3, side, side})[0] * 10).round().to(torch::kInt) << "\n";
 
   // The same losses in other words.
   const auto x = images.slice(0, 0, 2), y = output.reconstruction.slice(0, 0, 2);
-  std::printf("%.3f %.3f %.3f %.3f\n", torch::nn::BCELoss(torch::nn::BCELossOptions().reduction(torch::kMean))(y, x).item<double>(),
-              F::mse_loss(y, x, torch::kMean).item<double>(), F::l1_loss(y, x, F::L1LossFuncOptions(torch::kSum)).item<double>(),
-              F::smooth_l1_loss(y, x, F::SmoothL1LossFuncOptions().beta(0.5)).item<double>());
+  std::printf(
+      "%.3f %.3f %.3f %.3f\n",
+      torch::nn::BCELoss(torch::nn::BCELossOptions().reduction(torch::kMean))(y, x).item<double>(),
+      F::mse_loss(y, x, torch::kMean).item<double>(),
+      F::l1_loss(y, x, F::L1LossFuncOptions(torch::kSum)).item<double>(),
+      F::smooth_l1_loss(y, x, F::SmoothL1LossFuncOptions().beta(0.5)).item<double>());
   std::fflush(stdout);
-  for (const auto& named : model->named_parameters()) std::cout << named.key() << (named.value().grad().defined() ? " learnt" : " did not learn") << "\n";
+  for (const auto& named : model->named_parameters())
+    std::cout << named.key() << (named.value().grad().defined() ? " learnt" : " did not learn")
+              << "\n";
   return 0;
 }

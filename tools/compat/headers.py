@@ -51,8 +51,8 @@ HEADERS = {
         TensorUtils ThreadLocalState TypeDefault Utils Version WrapDimUtils autocast_mode record_function
     """,
     "ATen/core": """
-        ATenGeneral Array Backtrace DeprecatedTypeProperties DimVector DistributionsHelper Formatting Generator MT19937RNGEngine
-        PhiloxRNGEngine Reduction Scalar ScalarType Tensor TensorAccessor TensorBase Variadic grad_mode ivalue
+        ATenGeneral ATen_fwd Array Backtrace DeprecatedTypeProperties DimVector DistributionsHelper Formatting Generator MT19937RNGEngine
+        PhiloxRNGEngine Reduction Scalar ScalarType Tensor TensorAccessor TensorBase TensorBody Variadic grad_mode ivalue
     """,
     "ATen/cuda": "CUDAContext CUDAEvent CUDAGeneratorImpl Exceptions",
     "c10/core": """
@@ -84,7 +84,7 @@ WRITTEN = ("torch/script.h", "torch/extension.h", "torch/library.h")
 
 # Nearly all that LibTorch's other headers are made of includes one of these, and no program does.
 TRAPS = """
-    ATen/core/ATen_fwd.h ATen/core/TensorBody.h ATen/core/boxing/KernelFunction.h ATen/core/dispatch/Dispatcher.h
+    ATen/core/boxing/KernelFunction.h ATen/core/dispatch/Dispatcher.h
     ATen/core/ivalue_inl.h ATen/core/jit_type.h ATen/core/jit_type_base.h ATen/core/qualified_name.h ATen/native/DispatchStub.h
     c10/core/SymBool.h c10/core/SymInt.h c10/core/SymNodeImpl.h c10/core/impl/LocalDispatchKeySet.h
     c10/core/impl/PyInterpreter.h c10/macros/cmake_macros.h c10/util/python_stub.h torch/csrc/distributed/c10d/Types.hpp

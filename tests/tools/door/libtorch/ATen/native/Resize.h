@@ -1,3 +1,3 @@
 // One of LibTorch's headers that the door does not have.
 #pragma once
-#include <ATen/core/TensorBody.h>
+#include <c10/core/SymInt.h>

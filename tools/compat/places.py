@@ -55,7 +55,7 @@ OWN = {
         tensor_list tls to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
     """.split(),
     "autograd": """
-        CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture InferenceMode
+        CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture
         Input LambdaNode ListNode NoGradGuard NodeCount NodeExtra NodePtr RawEdge ReduceBucket Root Saved SavedOutput
         accumulate add_reduce_edge attach backward_twice check_fits collect_graph copy_values copy_values_later
         count_node count_node_slowly edge_of fill_values grad_accumulator gradcheck gradgradcheck in_turn

@@ -574,6 +574,7 @@ using ::ramet::autograd::Gather;  // Ramet's class: include the door, no forward
 using ::ramet::autograd::GradMode;
 using ::ramet::autograd::GraphTask;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::IndexRange;
+using ::ramet::autograd::InferenceMode;
 using ::ramet::autograd::Node;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::ReduceAddCoalesced;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::Scatter;  // Ramet's class: include the door, no forward declaration

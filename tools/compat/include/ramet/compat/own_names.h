@@ -106,7 +106,6 @@ using ::ramet::autograd::ForwardContextGuard;  // Ramet's class: include the doo
 using ::ramet::autograd::FunctionNode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::GradcheckOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::GraphPicture;  // Ramet's class: include the door, no forward declaration
-using ::ramet::autograd::InferenceMode;
 using ::ramet::autograd::Input;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::LambdaNode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::autograd::ListNode;  // Ramet's class: include the door, no forward declaration

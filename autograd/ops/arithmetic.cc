@@ -106,7 +106,7 @@ Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 }
 
 Tensor add(const Tensor& a, const Scalar& b, const Scalar& alpha) {
-  return Sum{"add", "AddBackward0", RAMET_POINTWISE(add), false}.of(a, b, alpha);
+  return Sum{"add", "AddBackward1", RAMET_POINTWISE(add), false}.of(a, b, alpha);
 }
 
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
@@ -122,7 +122,7 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 }
 
 Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
-  return Sum{"sub", "SubBackward0", RAMET_POINTWISE(sub), true}.of(a, b, alpha);
+  return Sum{"sub", "SubBackward1", RAMET_POINTWISE(sub), true}.of(a, b, alpha);
 }
 
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return sub(b, a, alpha); }
@@ -177,13 +177,13 @@ Tensor& Tensor::add_(const Tensor& o, const Scalar& alpha) const {
   return Sum{"add_", "AddBackward0", RAMET_POINTWISE(add), false}.into_first(*this, o, alpha);
 }
 Tensor& Tensor::add_(const Scalar& o, const Scalar& alpha) const {
-  return Sum{"add_", "AddBackward0", RAMET_POINTWISE(add), false}.into_first(*this, o, alpha);
+  return Sum{"add_", "AddBackward1", RAMET_POINTWISE(add), false}.into_first(*this, o, alpha);
 }
 Tensor& Tensor::sub_(const Tensor& o, const Scalar& alpha) const {
   return Sum{"sub_", "SubBackward0", RAMET_POINTWISE(sub), true}.into_first(*this, o, alpha);
 }
 Tensor& Tensor::sub_(const Scalar& o, const Scalar& alpha) const {
-  return Sum{"sub_", "SubBackward0", RAMET_POINTWISE(sub), true}.into_first(*this, o, alpha);
+  return Sum{"sub_", "SubBackward1", RAMET_POINTWISE(sub), true}.into_first(*this, o, alpha);
 }
 
 }  // namespace ramet

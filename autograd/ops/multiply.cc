@@ -39,7 +39,7 @@ Tensor mul(const Tensor& a, const Scalar& b) {
   Tensor out = pointwise_fresh(RAMET_POINTWISE(mul), a, b, result_type(a, b), 1);
   if (!recording(a)) return out;
   return record(
-      "MulBackward0", {a}, std::move(out),
+      "MulBackward1", {a}, std::move(out),
       [b, dtype = a.scalar_type()](const Node&, const Tensor& g) { return mul(g, b).to(dtype); });
 }
 
@@ -68,7 +68,7 @@ Tensor div(const Tensor& a, const Scalar& b) {
   Tensor out = pointwise_fresh(RAMET_POINTWISE(div), a, b, divided(result_type(a, b)), 1);
   if (!recording(a)) return out;
   return record(
-      "DivBackward0", {a}, std::move(out),
+      "DivBackward1", {a}, std::move(out),
       [b, dtype = a.scalar_type()](const Node&, const Tensor& g) { return div(g, b).to(dtype); });
 }
 
@@ -163,7 +163,7 @@ Tensor& Tensor::mul_(const Scalar& o) const {
   pointwise_inplace("mul_", RAMET_POINTWISE(mul), *this, *this, o, result_type(*this, o), 1);
   wrote("mul_", *this);
   if (recording(*this))
-    record_inplace("MulBackward0", {*this}, *this,
+    record_inplace("MulBackward1", {*this}, *this,
                    [o](const Node&, const Tensor& g) { return ramet::mul(g, o); });
   return as_mutable(*this);
 }
@@ -193,7 +193,7 @@ Tensor& Tensor::div_(const Scalar& o) const {
                     1);
   wrote("div_", *this);
   if (recording(*this))
-    record_inplace("DivBackward0", {*this}, *this,
+    record_inplace("DivBackward1", {*this}, *this,
                    [o](const Node&, const Tensor& g) { return ramet::div(g, o); });
   return as_mutable(*this);
 }

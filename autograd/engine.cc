@@ -173,8 +173,8 @@ Root root_of(const char* op, size_t i, const Tensor& t, const Tensor& seed) {
   }
   RAMET_CHECK(same_sizes(g, t), op, "Mismatch in shape: grad_output[", i, "] has a shape of ",
               g.sizes(), " and output[", i, "] has a shape of ", t.sizes(), ".");
-  RAMET_CHECK(g.device() == t.device() && is_floating(g.scalar_type()), op, "gradient of element ",
-              i, ": got ", describe(g), ", expected ", describe(t));
+  RAMET_CHECK(g.device() == t.device(), op, "gradient of element ", i, ": got ", describe(g),
+              ", expected ", describe(t));
   const RawEdge edge = borrowed_edge(t);
   return {NodePtr(edge.node), edge.slot, g.to(t.scalar_type())};
 }

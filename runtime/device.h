@@ -23,6 +23,7 @@ inline constexpr int kMaxDevices = 2 * kMaxDevicesPerType;
 /// in LibTorch.
 class RAMET_API Device {
  public:
+  using Type = DeviceType;
   constexpr Device(DeviceType type, DeviceIndex index = -1) : type_(type), index_(index) {}
   /// "cpu", "cpu:3", "cuda", "cuda:1". Anything else is an Error naming the text.
   Device(const std::string& text);

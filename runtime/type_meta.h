@@ -6,6 +6,7 @@
 #include <iosfwd>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "runtime/dtype.h"
 
@@ -54,7 +55,9 @@ constexpr ScalarType typeMetaToScalarType(TypeMeta t) { return t; }
 constexpr TypeMeta scalarTypeToTypeMeta(ScalarType t) { return TypeMeta(t); }
 inline std::optional<ScalarType> optTypeMetaToScalarType(std::optional<TypeMeta> t) { return t; }
 
-template <class T> using CppTypeToScalarType = ScalarTypeOf<T>;
+/// Also an object that converts: `ScalarType t = CppTypeToScalarType<float>();`.
+template <class T>
+struct CppTypeToScalarType : std::integral_constant<ScalarType, ScalarTypeOf<T>::value> {};
 constexpr size_t elementSize(ScalarType t) { return item_size(t); }
 constexpr bool isFloatingType(ScalarType t) { return is_floating(t); }
 constexpr bool isReducedFloatingType(ScalarType t) {

@@ -158,6 +158,17 @@ TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
   EXPECT_EQ(narrow({2, 1}, {large - 1, 1}), "no error");
 }
 
+// As LibTorch: 2 * {1, 2, 3}.
+TEST(Backward, AGradientOfAnotherDtypeIsCast) {
+  for (const ScalarType dtype : {kLong, kByte, kHalf, kDouble}) {
+    const Tensor x = leaf({1, 1, 1}), seed = constant({1, 2, 3}).to(dtype);
+    (x * 2).backward(seed);
+    EXPECT_EQ(values(x.grad()), (std::vector<double>{2, 4, 6})) << dtype;
+    EXPECT_EQ(values(autograd::grad({x * 2}, {x}, {seed})[0]), (std::vector<double>{2, 4, 6}))
+        << dtype;
+  }
+}
+
 TEST(GradFn, IsKeptComparedAndPrinted) {
   const Tensor w = leaf({1, 2});
   std::shared_ptr<autograd::Node> kept, none = w.grad_fn();

@@ -168,6 +168,8 @@ TEST(TypeMeta, NamesAreThoseOfCpp) {
 }
 
 TEST(TypeMeta, QuestionsAboutTypes) {
+  constexpr ScalarType of_float = CppTypeToScalarType<float>();
+  static_assert(of_float == kFloat && CppTypeToScalarType<bool>::value == kBool);
   EXPECT_TRUE(isFloatingType(kHalf) && !isFloatingType(kLong) && isReducedFloatingType(kBFloat16));
   EXPECT_TRUE(isIntegralType(kBool, true) && !isIntegralType(kBool, false));
   EXPECT_TRUE(isSignedType(kChar) && isSignedType(kFloat));

@@ -18,7 +18,7 @@ namespace {
 
 const int kRanks = 2;
 const size_t kEpochs = 2;
-const size_t kBatches = 15;  // of an epoch and rank
+const size_t kBatches = 30;  // of an epoch and rank
 const int64_t kTotalBatch = 64;
 
 struct Model : torch::nn::Module {

@@ -19,15 +19,20 @@ namespace {
       "\n  in the backward of " + n->name() +
       (n->extra && !n->extra->place.empty() ? ", whose forward was called in: " + n->extra->place
                                             : std::string());
+  // Of a copy: other threads may hold the one that was thrown.
+  const auto with_place = [&](auto e) {
+    e.append(where);
+    return e;
+  };
   try {
     throw;
   } catch (const IndexError& e) {
-    throw IndexError(e.what() + where);
+    throw with_place(e);
   } catch (const NotImplementedError& e) {
-    throw NotImplementedError(e.what() + where);
+    throw with_place(e);
   } catch (const Error& e) {
     if (typeid(e) != typeid(Error)) throw;  // a class that cannot be made again keeps its type
-    throw Error(e.what() + where);
+    throw with_place(e);
   }
 }
 

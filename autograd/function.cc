@@ -235,12 +235,13 @@ void FunctionNode::apply(Tensor* in, Tensor* out) {
 
 namespace {
 
-// As fresh views, each with a node of its own that `backward` ends in.
+// Tensors without a history, each with a node of its own that `backward` ends in.
 template <class Backward>
-tensor_list identity(const char* name, tensor_list inputs, Backward backward) {
+tensor_list identity(const char* name, tensor_list inputs, bool copy, Backward backward) {
   for (Tensor& t : inputs) {
     if (!t.defined()) continue;
     Tensor out = t.detach();
+    if (copy) out = out.clone();
     t = recording(t) ? record(name, {t}, std::move(out), backward) : std::move(out);
   }
   return inputs;
@@ -249,7 +250,7 @@ tensor_list identity(const char* name, tensor_list inputs, Backward backward) {
 }  // namespace
 
 tensor_list UndefinedGrad::apply(tensor_list inputs) const {
-  return identity("UndefinedGradBackward", std::move(inputs),
+  return identity("UndefinedGradBackward", std::move(inputs), /*copy=*/true,
                   [](const Node&, const Tensor&) { return Tensor(); });
 }
 
@@ -258,7 +259,7 @@ DelayedError::DelayedError(std::string message, int64_t num_inputs) : msg(std::m
               ", expected 0 or more");
 }
 tensor_list DelayedError::apply(tensor_list inputs) const {
-  return identity("Error", std::move(inputs),
+  return identity("Error", std::move(inputs), /*copy=*/false,
                   [text = msg](const Node&, const Tensor&) -> Tensor { throw ramet::Error(text); });
 }
 

@@ -253,6 +253,14 @@ struct ArgumentList {
   }
 };
 
+// A program's backward takes its gradients by value or by a reference of either kind, and returns a
+// list.
+template <class X> tensor_list call_backward(AutogradContext* ctx, tensor_list gradients) {
+  if constexpr (std::is_invocable<decltype(&X::backward), AutogradContext*, tensor_list>::value)
+    return X::backward(ctx, std::move(gradients));
+  else return X::backward(ctx, gradients);
+}
+
 inline tensor_list to_list(Tensor t) { return {std::move(t)}; }
 inline tensor_list to_list(tensor_list l) { return l; }
 inline void from_list(tensor_list l, Tensor& t) { t = std::move(l[0]); }
@@ -272,7 +280,7 @@ template <class T> struct Function {
     for (const Tensor& t : list.tensors) record = record || recording(t);
     NodePtr node;
     auto* made = new_node<FunctionNode>(detail::demangled(typeid(X).name()), list.tensors.size(),
-                                        &X::backward);
+                                        &detail::call_backward<X>);
     node = NodePtr(made);
     release(made);  // `node` keeps it
     made->connect(list.tensors, list.argument, list.arguments);
@@ -287,7 +295,7 @@ template <class T> struct Function {
   }
 };
 
-/// The identity, through which no gradient comes back: with LibTorch a way to say "not
+/// A copy, through which no gradient comes back: with LibTorch a way to say "not
 /// differentiable", and the same here as an operation: UndefinedGrad()({x})[0].
 struct RAMET_API UndefinedGrad {
   tensor_list apply(tensor_list inputs) const;
@@ -298,7 +306,7 @@ struct RAMET_API UndefinedGradBackward {
   tensor_list apply(tensor_list gradients) const { return tensor_list(gradients.size()); }
   tensor_list operator()(tensor_list gradients) const { return apply(std::move(gradients)); }
 };
-/// The identity, whose backward is an Error that says `message`.
+/// The identity (the same memory), whose backward is an Error that says `message`.
 struct RAMET_API DelayedError {
   DelayedError(std::string message, int64_t num_inputs);
   tensor_list apply(tensor_list inputs) const;

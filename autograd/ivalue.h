@@ -63,7 +63,7 @@ class IValue {
   }
   /// LibTorch keeps texts and lists behind pointers: `toString()->string()`.
   struct Text {
-    const std::string& text;
+    std::string text;
     const std::string& string() const { return text; }
     const Text* operator->() const { return this; }
   };
@@ -72,13 +72,19 @@ class IValue {
   const std::vector<double>& toDoubleList() const { return toDoubleVector(); }
   const std::vector<Tensor>& toTensorList() const { return toTensorVector(); }
 
-  /// The value as one of the types above, or as a number that fits one of them.
+  /// The value as one of the types above, or as an integer or a floating-point number of another
+  /// size: an Error where it does not fit.
   template <class T> T to() const {
     if constexpr (std::is_same<T, bool>::value) return toBool();
-    else if constexpr (std::is_integral<T>::value) return static_cast<T>(toInt());
+    else if constexpr (std::is_integral<T>::value) return Scalar(toInt()).to<T>();
     else if constexpr (std::is_floating_point<T>::value) return static_cast<T>(toDouble());
     else if constexpr (std::is_same<T, Scalar>::value) return toScalar();
-    else return get<T>("another type");
+    else if constexpr (std::is_same<T, std::string>::value) return toStringRef();
+    else if constexpr (std::is_same<T, Tensor>::value) return toTensor();
+    else if constexpr (std::is_same<T, std::vector<int64_t>>::value) return toIntVector();
+    else if constexpr (std::is_same<T, std::vector<double>>::value) return toDoubleVector();
+    else if constexpr (std::is_same<T, std::vector<Tensor>>::value) return toTensorVector();
+    else static_assert(sizeof(T) == 0, "IValue::to<T>: no value is of that type");
   }
   /// Nothing where this is None.
   template <class T> std::optional<T> toOptional() const {

@@ -55,7 +55,7 @@ void Tensor::wrong_type(ScalarType asked) const {
        ": got ", describe(*this));
 }
 
-void Tensor::check_narrow() const {
+void Tensor::check_narrow(int64_t most) const {
   int64_t last = 0;
   bool fits = true;
   for (int64_t d = 0; d < dim() && numel() > 0; ++d) {
@@ -63,13 +63,11 @@ void Tensor::check_narrow() const {
     fits = fits && !__builtin_mul_overflow(sizes()[d] - 1, raw_strides()[d], &reach) &&
            !__builtin_add_overflow(last, reach, &last);
   }
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  for (const int64_t n : sizes()) fits = fits && n <= kMost;
-  for (const int64_t n : raw_strides()) fits = fits && n <= kMost;
-  RAMET_CHECK(fits && last <= kMost && numel() <= kMost, "packed_accessor32",
-              "numel needs to be smaller than int32_t max, and so do the strides; otherwise, "
-              "please use packed_accessor64: got ",
-              describe(*this), " with strides ", raw_strides());
+  for (const int64_t n : sizes()) fits = fits && n <= most;
+  for (const int64_t n : raw_strides()) fits = fits && n <= most;
+  RAMET_CHECK(fits && last <= most && numel() <= most, "packed_accessor", "got ", describe(*this),
+              " with strides ", raw_strides(), ", expected no more than ", most,
+              " elements and strides up to that; otherwise use packed_accessor64");
 }
 
 bool Tensor::is_nonzero() const {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -164,9 +165,10 @@ class RAMET_API Tensor : public TensorBase {
             class index_t = int64_t>
   GenericPackedTensorAccessor<T, N, PtrTraits, index_t> generic_packed_accessor() const {
     static_assert(N > 0, "a number is read through *data_ptr<T>()");
-    T* data = data_ptr<T>();
     check_rank(N);
-    if constexpr (sizeof(index_t) < sizeof(int64_t)) check_narrow();
+    T* data = data_ptr<T>();  // settles the strides
+    if constexpr (sizeof(index_t) < sizeof(int64_t))
+      check_narrow(std::numeric_limits<index_t>::max());
     return {data, p_->sizes(), p_->strides()};
   }
   template <class T, size_t N, template <class> class PtrTraits = DefaultPtrTraits,
@@ -594,7 +596,7 @@ class RAMET_API Tensor : public TensorBase {
     if (RAMET_UNLIKELY(asked != scalar_type())) wrong_type(asked);
   }
   [[noreturn, gnu::cold]] void wrong_type(ScalarType asked) const;
-  void check_narrow() const;
+  void check_narrow(int64_t most) const;
   void check_rank(size_t asked) const {
     RAMET_CHECK(asked == static_cast<size_t>(dim()), "accessor", "dimensions: got ", asked,
                 ", expected ", dim());

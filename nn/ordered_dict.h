@@ -75,16 +75,14 @@ template <class Key, class Value> class OrderedDict {
 
   /// An Error if the key is already there.
   template <class K, class V> Value& insert(K&& key_like, V&& value_like) {
-    return insert(Key(std::forward<K>(key_like)), Value(std::forward<V>(value_like)));
+    Key key(std::forward<K>(key_like));
+    const auto at = free_place(key);  // before the value is made: a refused one stays its owner's
+    return put(at, std::move(key), Value(std::forward<V>(value_like)));
   }
   /// Also of a value in braces: `insert("key", {a, b})`.
   Value& insert(Key key, Value&& value) {
-    const auto at = place(key);
-    RAMET_CHECK(at == sorted_.end() || !(items_[*at].key() == key), "OrderedDict", key_description_,
-                " '", key, "' already defined");
-    sorted_.insert(at, static_cast<uint32_t>(items_.size()));
-    items_.emplace_back(std::move(key), std::move(value));
-    return items_.back().value();
+    const auto at = free_place(key);
+    return put(at, std::move(key), std::move(value));
   }
   void update(const OrderedDict& other) {
     for (const Item& item : other) insert(item.key(), item.value());
@@ -137,6 +135,22 @@ template <class Key, class Value> class OrderedDict {
   typename std::vector<uint32_t>::const_iterator place(const Key& key) const {
     return std::lower_bound(sorted_.begin(), sorted_.end(), key,
                             [this](uint32_t i, const Key& k) { return items_[i].key() < k; });
+  }
+  typename std::vector<uint32_t>::const_iterator free_place(const Key& key) const {
+    const auto at = place(key);
+    RAMET_CHECK(at == sorted_.end() || !(items_[*at].key() == key), "OrderedDict", key_description_,
+                " '", key, "' already defined");
+    return at;
+  }
+  Value& put(typename std::vector<uint32_t>::const_iterator at, Key key, Value value) {
+    const auto position = sorted_.insert(at, static_cast<uint32_t>(items_.size()));
+    try {
+      items_.emplace_back(std::move(key), std::move(value));
+    } catch (...) {
+      sorted_.erase(position);
+      throw;
+    }
+    return items_.back().value();
   }
   template <class V> V* found(const Key& key, V* value) const {
     RAMET_CHECK(value, "OrderedDict", key_description_, " '", key, "' is not defined");

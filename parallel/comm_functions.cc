@@ -14,9 +14,20 @@ Scatter::Scatter(std::vector<Device> devices, std::optional<std::vector<int64_t>
 
 std::vector<Tensor> Scatter::apply(std::vector<Tensor> inputs) const {
   RAMET_CHECK(inputs.size() == 1, "Scatter", "inputs: got ", inputs.size(), " tensors, expected 1");
-  std::vector<Tensor> pieces = parallel::scatter(inputs[0], devices_, chunk_sizes_, dim_);
+  const Tensor& input = inputs[0];
+  const auto one_each = [&] {
+    if (!input.defined() || input.dim() != 1 || input.numel() == 0) return false;
+    if (!chunk_sizes_) return input.numel() <= static_cast<int64_t>(devices_.size());
+    for (const int64_t size : *chunk_sizes_)
+      if (size != 1) return false;
+    return true;
+  };
+  RAMET_CHECK(!unsqueeze_scalars_ || one_each(), "Scatter", "unsqueeze_scalars: got ",
+              describe(input), " for ", devices_.size(),
+              " devices, expected one dimension with one element for each");
+  std::vector<Tensor> pieces = parallel::scatter(input, devices_, chunk_sizes_, dim_);
   if (unsqueeze_scalars_)
-    for (Tensor& piece : pieces) piece = piece.unsqueeze(0);
+    for (Tensor& piece : pieces) piece = piece.select(0, 0);
   return pieces;
 }
 

@@ -23,7 +23,8 @@ namespace autograd {
 /// there may be fewer pieces than devices.
 struct RAMET_API Scatter {
   /// `streams` is there for LibTorch's order of arguments: work is queued by each device itself.
-  /// With `unsqueeze_scalars` every piece gets a dimension 0 of extent 1.
+  /// With `unsqueeze_scalars` the input has one dimension and one element for each device, and the
+  /// pieces are 0-dim: what Gather made one dimension of.
   explicit Scatter(std::vector<Device> devices,
                    std::optional<std::vector<int64_t>> chunk_sizes = std::nullopt, int64_t dim = 0,
                    std::nullopt_t streams = std::nullopt, bool unsqueeze_scalars = false);

@@ -18,10 +18,17 @@ Error::Error(const std::string& message, const std::string& backtrace)
       whole_(place_.empty() ? "" : text_ + place_) {}
 Error::~Error() = default;
 
+void Error::append(const std::string& text) {
+  text_ += text;
+  write();
+}
 void Error::add_context(const std::string& context) {
   context_.push_back(context);
+  write();
+}
+void Error::write() {
   without_ = text_;
-  if (context_.size() == 1) without_ += " (" + context + ")";
+  if (context_.size() == 1) without_ += " (" + context_[0] + ")";
   else
     for (const std::string& c : context_) without_ += "\n  " + c;
   whole_ = without_ + place_;

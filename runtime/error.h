@@ -56,8 +56,11 @@ class RAMET_API Error : public std::runtime_error {
   /// from the second one each on a line of its own.
   void add_context(const std::string& context);
   const std::vector<std::string>& context() const { return context_; }
+  /// The message goes on with `text`, as it is.
+  void append(const std::string& text);
 
  private:
+  void write();
   std::string text_, place_;
   std::vector<std::string> context_;
   std::string without_, whole_;  // empty: text_ alone

@@ -104,8 +104,9 @@ RAMET_API Generator default_generator(Device device);
 /// Puts the default generator of every device into the state (seed, 0).
 RAMET_API void manual_seed(uint64_t seed);
 namespace cuda {  // LibTorch's names
-/// The same for the current CUDA device alone, and for all of them. Nothing where there is none.
+/// The same for the current CUDA device alone; nothing where there is none.
 RAMET_API void manual_seed(uint64_t seed);
+/// The same for every CUDA device that there may be.
 RAMET_API void manual_seed_all(uint64_t seed);
 }  // namespace cuda
 /// The seed that the current cpu device's generator started from.

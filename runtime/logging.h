@@ -23,8 +23,8 @@ RAMET_API LogHandler log_to_stderr();
 
 /// From now on `listener` is asked first about what the calling thread has to say: where it returns
 /// true the handler does not hear it. Until the thread sets another, or nullptr. Returns the one of
-/// before. What a listener logs itself is dropped; what it throws is caught. Other threads that
-/// work for this one have their own.
+/// before. What a listener logs itself is dropped, while it hears what a handler logs; what it
+/// throws is caught. Other threads that work for this one have their own.
 using LogListener = bool (*)(LogLevel, const std::string&);
 RAMET_API LogListener set_thread_log_listener(LogListener listener);
 

@@ -37,7 +37,10 @@ class RAMET_API DeprecatedTypeProperties {
   const DeprecatedTypeProperties& cuda() const { return of(Backend::CUDA, type_); }
   /// Without an index: the current device of that type.
   TensorOptions options(int16_t device_index = -1) const {
-    return TensorOptions(type_).device(device_type(), static_cast<DeviceIndex>(device_index));
+    const auto index = static_cast<DeviceIndex>(device_index);
+    RAMET_CHECK(index == device_index, "options", "device_index: got ", device_index,
+                ", expected at most ", kMaxDevicesPerType - 1);
+    return TensorOptions(type_).device(device_type(), index);
   }
   TensorOptions options(std::optional<Device> device) const;
   operator TensorOptions() const { return options(); }

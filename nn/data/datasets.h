@@ -75,13 +75,13 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
   }
 };
 
-/// Yields batches of a size until it says nothing comes: streams, files read in chunks. Shared by a
-/// loader's workers, so get_batch is called from several threads at once when there is more than
-/// one.
 /// Asked for a number of examples, not for those of given indices.
 template <class Self, class Batch = std::vector<Example<>>>
 using StreamDataset = BatchDataset<Self, Batch, size_t>;
 
+/// Yields batches of a size until it says nothing comes: streams, files read in chunks. Shared by a
+/// loader's workers, so get_batch is called from several threads at once when there is more than
+/// one.
 template <class Self, class Batch = std::vector<Example<>>, class BatchRequest = size_t>
 class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, BatchRequest> {
  public:

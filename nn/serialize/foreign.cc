@@ -1,3 +1,4 @@
+// Which files are whose, by their first bytes and, of zip archives, by the names at their end.
 #include <algorithm>
 #include <string_view>
 

@@ -368,6 +368,9 @@ TEST(Function, UndefinedGradEndsTheGraph) {
   EXPECT_EQ(values(w.grad()), (Values{3, 6}));  // y's own part is missing
   EXPECT_FALSE(autograd::UndefinedGrad().apply({constant({1})})[0].requires_grad());
   EXPECT_FALSE(autograd::UndefinedGradBackward().apply({w})[0].defined());
+  const Tensor x = constant({5});
+  autograd::UndefinedGrad()({x})[0].zero_();
+  EXPECT_EQ(values(x), (Values{5})) << "a copy, as LibTorch's";
 }
 
 TEST(Function, DelayedErrorSaysItsMessageInBackward) {

@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 #include "autograd/autograd.h"
+#include "autograd/ivalue.h"
 #include "autograd/node.h"
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"
@@ -156,6 +157,20 @@ TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
   EXPECT_NE(narrow({2, 1}, {large, 1}).find("packed_accessor64"), std::string::npos);
   EXPECT_NE(narrow({2, 2}, {large - 1, 1}).find("packed_accessor64"), std::string::npos);
   EXPECT_EQ(narrow({2, 1}, {large - 1, 1}), "no error");
+  const auto tiny = [](int64_t n) {
+    return error_of([&] {
+      zeros({n}, kByte).generic_packed_accessor<uint8_t, 1, DefaultPtrTraits, int8_t>();
+    });
+  };
+  EXPECT_NE(tiny(128).find("expected no more than 127"), std::string::npos);
+  EXPECT_EQ(tiny(127), "no error");
+}
+
+TEST(IValue, NumbersFitOrAreAnError) {
+  EXPECT_EQ(IValue(100).to<int8_t>(), 100);
+  EXPECT_NE(error_of([] { IValue(300).to<int8_t>(); }), "no error");
+  EXPECT_NE(error_of([] { IValue(-1).to<uint8_t>(); }), "no error");
+  EXPECT_EQ(IValue("text").to<std::string>(), "text");
 }
 
 // As LibTorch: 2 * {1, 2, 3}.

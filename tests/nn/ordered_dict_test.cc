@@ -76,6 +76,15 @@ TEST(OrderedDict, ErrorsCallAKeyByItsDescription) {
   EXPECT_EQ(dict["w"], 1);
 }
 
+TEST(OrderedDict, ARefusedValueStaysItsOwners) {
+  OrderedDict<std::string, std::unique_ptr<int>> d;
+  d.insert("a", std::make_unique<int>(1));
+  auto value = std::make_unique<int>(2);
+  EXPECT_THROW(d.insert("a", std::move(value)), Error);
+  EXPECT_TRUE(value != nullptr);
+  EXPECT_EQ(d.size(), 1u);
+}
+
 TEST(OrderedDict, TakesAValueInBraces) {
   OrderedDict<std::string, std::vector<int>> dict;
   EXPECT_EQ(dict.insert("list", {1, 2, 3}).size(), 3u);

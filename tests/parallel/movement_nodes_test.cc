@@ -177,13 +177,17 @@ TEST(MovementNodes, AsFunctionObjects) {
   whole.sum().backward();
   EXPECT_EQ(values(x.grad()), values(x.detach() * x.detach() * 3));
 
-  autograd::Scatter sized(devices, std::vector<int64_t>{1, 2}, 0, std::nullopt,
-                          /*unsqueeze_scalars=*/true);
-  const List cut = sized({x});
+  autograd::Scatter sized(devices, std::vector<int64_t>{1, 2});
+  EXPECT_EQ(sized({x})[1].sizes(), IntArrayRef({2}));
+  EXPECT_EQ(sized({x})[1].device(), d(1));
+  // The opposite of gathering numbers.
+  autograd::Scatter numbers(devices, std::nullopt, 0, std::nullopt, /*unsqueeze_scalars=*/true);
+  const List cut = numbers({leaf({3, 4})});
   ASSERT_EQ(cut.size(), 2u);
-  EXPECT_EQ(cut[0].sizes(), IntArrayRef({1, 1}));
-  EXPECT_EQ(cut[1].sizes(), IntArrayRef({1, 2}));
-  EXPECT_EQ(cut[1].device(), d(1));
+  EXPECT_EQ(cut[0].dim() + cut[1].dim(), 0);
+  EXPECT_EQ(values(cut[1]), (Values{4}));
+  EXPECT_EQ(values(autograd::Gather(kHost).apply(cut).front()), (Values{3, 4}));
+  EXPECT_ERROR_TEXT(numbers({x}), "[Scatter] unsqueeze_scalars: got ");
 
   const Tensor a = leaf({1, 2}), b = leaf({3});
   const auto round = [&](const List& in) {

@@ -72,6 +72,33 @@ TEST(CompatCheck, AssertionsNameConditionAndPlace) {
   EXPECT_EQ(c10::GetExceptionString(std::runtime_error("hi")), "std::runtime_error: hi");
 }
 
+struct Refuses : torch::autograd::Function<Refuses> {
+  static torch::Tensor forward(torch::autograd::AutogradContext*, const torch::Tensor& x) {
+    return x * 2;
+  }
+  static torch::autograd::tensor_list backward(torch::autograd::AutogradContext*,
+                                               const torch::autograd::tensor_list&) {
+    TORCH_CHECK_INDEX(false, "not twice");
+    return {};
+  }
+};
+
+// The engine tells more about where it happened and keeps the rest of the error.
+TEST(CompatCheck, InABackwardOfAFunction) {
+  const torch::Tensor y = Refuses::apply(torch::ones({2}, torch::requires_grad())).sum();
+  try {
+    y.backward();
+    FAIL() << "no error";
+  } catch (const c10::IndexError& e) {
+    const std::string text = e.what_without_backtrace(), whole = e.what();
+    EXPECT_EQ(text.find("not twice\n  in the backward of Refuses"), 0u) << text;
+    EXPECT_EQ(text.find("Exception raised"), std::string::npos) << text;
+    EXPECT_NE(whole.find("Exception raised from backward at "), std::string::npos) << whole;
+  }
+  const c10::intrusive_ptr<torch::autograd::Node> kept = y.grad_fn();
+  EXPECT_EQ(kept->name(), "SumBackward0");
+}
+
 TEST(CompatLogging, ComparisonsThrowChecksEndTheProgram) {
   const int x = 3;
   int calls = 0;

@@ -216,6 +216,12 @@ TEST(CompatContext, ParallelLoopsTakeEachIndexOnce) {
   EXPECT_EQ(cuts[0], cuts[1]);
   EXPECT_EQ(sums[0], sums[1]);
   bool called = false;
+  at::parallel_for(0, 3, std::numeric_limits<int64_t>::max(), [&](int64_t first, int64_t last) {
+    EXPECT_EQ(std::make_pair(first, last), std::make_pair(int64_t{0}, int64_t{3}));
+    called = true;
+  });
+  EXPECT_TRUE(called);
+  called = false;
   at::parallel_for(5, 5, 1, [&](int64_t, int64_t) { called = true; });
   EXPECT_FALSE(called || at::in_parallel_region());
   EXPECT_THROW(at::parallel_for(0, 5, -1, [](int64_t, int64_t) {}), c10::Error);

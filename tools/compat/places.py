@@ -5,7 +5,7 @@ C10 = """
     ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType Device DeviceGuard DeviceIndex DeviceType Error Event
     GradMode Half IValue IndexError InferenceMode IntArrayRef Layout MemoryFormat NoGradGuard NotImplementedError
     OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
-    backendToDeviceType canCast contiguous_strides device deviceTypeToBackend device_index dtype elementSize fmap
+    backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType
     isReducedFloatingType isSignedType kBFloat16 kBool kByte kCPU kCUDA kChar kDouble kFloat kHalf kInt kLong kShort
     kStrided layout memory_format nullopt nullopt_t optTypeMetaToScalarType optional promoteTypes requires_grad
@@ -45,7 +45,7 @@ OWN = {
         GeneratorState KernelCall KernelObserver LogHandler LogLevel LogListener MemoryStats Observer PhiloxKey
         RandomRegion RecordScope ReplicaRandom ReplicaRandomGuard ReplicaRandomRef RestoreState ScalarTypeOf Scope
         ScopedValue ShardNumbers add_observer add_ref batch_norm_relu_max_pool2d broadcast_sizes compute_type config
-        cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator describe drop_ref
+        cpu_device_count cross_entropy_loss_consuming current_device debug_memory default_generator deviceTypeToBackend describe drop_ref
         empty_cache expand fail generator_states initial_seed is_floating is_integral item_size kDefaultSeed
         kInlineRank kMaxDevices kMaxDevicesPerType kMaxRank kPrintLine kScalarTypes load_as_double log_to_stderr
         logging max_parallel_slots memory_stats monotonic_ns name_of non_overlapping_and_dense observed parallel_grain

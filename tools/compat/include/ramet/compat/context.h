@@ -190,9 +190,9 @@ RAMET_API inline std::atomic<int> interop_threads{0};
 /// the number of pieces, at most kMostPieces.
 inline constexpr int64_t kMostPieces = 64;
 template <class F> int64_t for_pieces(int64_t begin, int64_t end, int64_t grain, const F& f) {
-  const int64_t n = end - begin;
-  const int64_t size = std::max(std::max<int64_t>(grain, 1), (n + kMostPieces - 1) / kMostPieces);
-  const int64_t pieces = (n + size - 1) / size;
+  const int64_t n = end - begin;  // at least 1
+  const int64_t size = std::min(n, std::max(grain, (n - 1) / kMostPieces + 1));
+  const int64_t pieces = (n - 1) / size + 1;
   std::mutex mutex;
   std::exception_ptr error;
   int64_t of_piece = pieces;
@@ -200,7 +200,7 @@ template <class F> int64_t for_pieces(int64_t begin, int64_t end, int64_t grain,
     const ScopedValue<int> number(thread_number, slot);
     try {
       const int64_t first = begin + piece * size;
-      f(piece, first, std::min(first + size, end));
+      f(piece, first, piece + 1 < pieces ? first + size : end);
     } catch (...) {
       std::lock_guard<std::mutex> lock(mutex);
       if (piece < of_piece) {

@@ -2,6 +2,7 @@
 // 10:20:30.123456789 net.cc:12] text". Shown from WARNING on, or from TORCH_CPP_LOG_LEVEL (INFO,
 // WARNING, ERROR, FATAL or a number). A program's own macros of these names, defined before, stay.
 #pragma once
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,8 +30,18 @@ inline const char* base_name(const char* path) {
 }  // namespace compat
 }  // namespace ramet
 
-/// Messages below it are not shown: LibTorch's flag of that name.
-RAMET_API inline int FLAGS_caffe2_log_level = ::ramet::compat::log_level_at_start();
+/// Messages below it are not shown: LibTorch's flag of that name. Until it is set, what
+/// TORCH_CPP_LOG_LEVEL says decides; nothing runs before main() for it.
+RAMET_API inline int FLAGS_caffe2_log_level = INT_MIN;
+namespace ramet {
+namespace compat {
+inline int log_level() {
+  if (FLAGS_caffe2_log_level != INT_MIN) return FLAGS_caffe2_log_level;
+  static const int at_start = log_level_at_start();
+  return at_start;
+}
+}  // namespace compat
+}  // namespace ramet
 
 namespace c10 {
 
@@ -45,7 +56,7 @@ class RAMET_API MessageLogger {
   MessageLogger(const MessageLogger&) = delete;
   MessageLogger& operator=(const MessageLogger&) = delete;
   ~MessageLogger() noexcept(false) {
-    if (severity_ >= FLAGS_caffe2_log_level) show();
+    if (severity_ >= ::ramet::compat::log_level()) show();
     if (severity_ < GLOG_FATAL) return;
     if (exit_on_fatal_) std::abort();
     throw ::ramet::Error(where_, text_.str());
@@ -123,7 +134,7 @@ inline void initLogging() {}
 #define VLOG_IF(n, condition) !(condition) ? (void)0 : ::c10::LoggerVoidify() & VLOG(n)
 #endif
 #ifndef VLOG_IS_ON
-#define VLOG_IS_ON(n) (FLAGS_caffe2_log_level <= -(n))
+#define VLOG_IS_ON(n) (::ramet::compat::log_level() <= -(n))
 #endif
 #define C10_LOG_EVERY_MS(severity, ms) LOG(severity)
 #define C10_LOG_FIRST_N(severity, n) LOG(severity)

@@ -13,7 +13,7 @@ using ::ramet::ArrayRef;  // Ramet's class: include the door, no forward declara
 using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::BFloat16;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Backend;  // Ramet's class: include the door, no forward declaration
-using ::ramet::CppTypeToScalarType;
+using ::ramet::CppTypeToScalarType;  // Ramet's class: include the door, no forward declaration
 using ::ramet::Device;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeviceIndex;
@@ -43,7 +43,6 @@ using ::ramet::backendToDeviceType;
 using ::ramet::canCast;
 using ::ramet::contiguous_strides;
 using ::ramet::device;
-using ::ramet::deviceTypeToBackend;
 using ::ramet::device_index;
 using ::ramet::dtype;
 using ::ramet::elementSize;

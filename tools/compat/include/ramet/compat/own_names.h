@@ -43,6 +43,7 @@ using ::ramet::current_device;
 using ::ramet::debug_memory;
 using ::ramet::default_generator;
 using ::ramet::describe;
+using ::ramet::deviceTypeToBackend;
 using ::ramet::drop_ref;
 using ::ramet::empty_cache;
 using ::ramet::expand;

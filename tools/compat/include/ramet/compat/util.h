@@ -167,6 +167,13 @@ template <class T> class intrusive_ptr : public std::shared_ptr<T> {
   intrusive_ptr(const std::shared_ptr<U>& o) : std::shared_ptr<T>(o) {}
   template <class U, std::enable_if_t<std::is_convertible<U*, T*>::value, int> = 0>
   intrusive_ptr(std::shared_ptr<U>&& o) : std::shared_ptr<T>(std::move(o)) {}
+  /// From what converts to a shared_ptr: grad_fn().
+  template <class From,
+            std::enable_if_t<std::is_class<From>::value &&
+                                 !std::is_base_of<std::shared_ptr<T>, From>::value &&
+                                 std::is_convertible<From, std::shared_ptr<T>>::value,
+                             int> = 0>
+  intrusive_ptr(const From& from) : intrusive_ptr(static_cast<std::shared_ptr<T>>(from)) {}
   template <class... Args> static intrusive_ptr make(Args&&... args) {
     return std::make_shared<T>(std::forward<Args>(args)...);
   }

@@ -253,11 +253,13 @@ struct ArgumentList {
   }
 };
 
-// A program's backward takes its gradients by value or by a reference of either kind, and returns a
-// list.
+// A program's backward takes its gradients by value or by a reference of any kind.
+template <class X, class = void> struct TakesTemporaries : std::false_type {};
+template <class X>
+struct TakesTemporaries<X, std::void_t<decltype(X::backward(nullptr, std::declval<tensor_list>()))>>
+    : std::true_type {};
 template <class X> tensor_list call_backward(AutogradContext* ctx, tensor_list gradients) {
-  if constexpr (std::is_invocable<decltype(&X::backward), AutogradContext*, tensor_list>::value)
-    return X::backward(ctx, std::move(gradients));
+  if constexpr (TakesTemporaries<X>::value) return X::backward(ctx, std::move(gradients));
   else return X::backward(ctx, gradients);
 }
 

@@ -80,6 +80,13 @@ API_FOLDERS = ("torch/nn", "torch/nn/functional", "torch/nn/modules", "torch/nn/
                "torch/nn/parallel", "torch/nn/utils", "torch/optim", "torch/optim/schedulers", "torch/data",
                "torch/data/datasets", "torch/data/samplers", "torch/data/transforms", "torch/serialize")
 
+# Process groups are not in the door: programs that have them link more. Folder: LibTorch's, and that of before 1.12.
+C10D_FOLDERS = ("torch/csrc/distributed/c10d", "c10d")
+C10D_HEADERS = """
+    Backend.hpp FileStore.hpp HashStore.hpp PrefixStore.hpp ProcessGroup.hpp ProcessGroupGloo.hpp ProcessGroupMPI.hpp
+    ProcessGroupNCCL.hpp Store.hpp TCPStore.hpp Types.hpp Work.hpp
+"""
+
 # These are written by hand.
 WRITTEN = ("torch/script.h", "torch/extension.h", "torch/library.h")
 
@@ -88,13 +95,17 @@ TRAPS = """
     ATen/core/boxing/KernelFunction.h ATen/core/dispatch/Dispatcher.h
     ATen/core/ivalue_inl.h ATen/core/jit_type.h ATen/core/jit_type_base.h ATen/core/qualified_name.h ATen/native/DispatchStub.h
     c10/core/SymBool.h c10/core/SymInt.h c10/core/SymNodeImpl.h c10/core/impl/LocalDispatchKeySet.h
-    c10/core/impl/PyInterpreter.h c10/macros/cmake_macros.h c10/util/python_stub.h torch/csrc/distributed/c10d/Types.hpp
+    c10/core/impl/PyInterpreter.h c10/macros/cmake_macros.h c10/util/python_stub.h
     torch/csrc/jit/ir/ir.h torch/csrc/python_headers.h torch/headeronly/macros/Export.h torch/headeronly/macros/Macros.h
 """.split()
 
 FORWARDING = """// One of LibTorch's headers: the door. Written by tools/compat/names.py.
 #pragma once
 #include <ramet/compat/torch.h>
+"""
+C10D = """// One of LibTorch's headers: the door and process groups. Written by tools/compat/names.py.
+#pragma once
+#include <ramet/compat/c10d_groups.h>
 """
 TRAP = """// LibTorch's own headers include this one, and programs do not. Written by tools/compat/names.py.
 #error "a header of a real LibTorch in a unit with Ramet's door: take one of the two off the include path"
@@ -108,5 +119,6 @@ def forwarding():
     paths += [API + name + ".h" for name in API_HEADERS]
     paths += [API + folder + "/" + name + ".h" for folder in API_FOLDERS for name in HEADERS[folder].split()]
     files = {path: FORWARDING for path in paths}
+    files.update((folder + "/" + name, C10D) for folder in C10D_FOLDERS for name in C10D_HEADERS.split())
     files.update((path, TRAP) for path in TRAPS)
     return files

@@ -121,7 +121,7 @@ def main(arguments):
         else:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-    for file in sorted(INCLUDE.rglob("*.h")):
+    for file in sorted(INCLUDE.rglob("*.h*")):
         path = str(file.relative_to(INCLUDE))
         if path not in wanted and not path.startswith("ramet/") and not path in headers.WRITTEN:
             problems.append("%s: names.py does not write it, and headers.py does not name it" % file.relative_to(ROOT))

@@ -155,6 +155,7 @@ inline void movements(c10d::ProcessGroup& pg) {
   for (int k = 0; k < n; ++k) wanted.insert(wanted.end(), 2 * static_cast<size_t>(k + 1), k);
   EXPECT_EQ(list(out), wanted);
 
+  if (n == 1) return;
   // Round the ring.
   Tensors sent = {ramp(r)}, came = {torch::zeros({3})};
   auto sending = pg.send(sent, (r + 1) % n, 5);

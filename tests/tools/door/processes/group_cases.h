@@ -100,7 +100,7 @@ inline void movements(c10d::ProcessGroup& pg) {
   t = {ramp(r)};
   pg.allgather(rows, t)->wait();
   EXPECT_EQ(list(torch::cat(rows[0])), each(3 * n, of_all));
-  torch::Tensor all = torch::zeros({n, 3}), mine = ramp(r);
+  torch::Tensor all = torch::zeros({3 * n}), mine = ramp(r);
   pg.all_gather_single(all, mine)->wait();
   EXPECT_EQ(list(all), each(3 * n, of_all));
   pg._allgather_base(all.zero_(), mine)->wait();

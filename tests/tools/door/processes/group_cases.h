@@ -52,7 +52,7 @@ inline void reductions(c10d::ProcessGroup& pg) {
               return product;
             }));
 
-  Tensors two = {ramp(r), ramp(r).add(10).requires_grad_(true)};
+  Tensors two = {ramp(r), ramp(r) + 10};
   c10d::AllreduceCoalescedOptions coalesced;
   auto work = pg.allreduce_coalesced(two, coalesced);
   work->wait();

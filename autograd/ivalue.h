@@ -1,5 +1,6 @@
 // A small any-type: what AutogradContext::saved_data and module attributes hold.
 #pragma once
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -90,6 +91,9 @@ class IValue {
   template <class T> std::optional<T> toOptional() const {
     return isNone() ? std::nullopt : std::optional<T>(to<T>());
   }
+
+  /// As LibTorch's: "None", "True", "3", "3.", "text", "[1, 2]", tensors as they print.
+  friend RAMET_API std::ostream& operator<<(std::ostream& out, const IValue& value);
 
  private:
   template <class T> bool is() const { return std::holds_alternative<T>(value_); }

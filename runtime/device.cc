@@ -28,6 +28,17 @@ std::string Device::str() const {
   return s;
 }
 
+void Device::set_index(DeviceIndex index) {
+  RAMET_CHECK(index >= -1 && index < kMaxDevicesPerType, "set_index", "index: got ",
+              static_cast<int>(index), ", expected -1 to ", kMaxDevicesPerType - 1);
+  index_ = index;
+}
+
+std::string DeviceTypeName(DeviceType type, bool lower_case) {
+  if (type == DeviceType::CPU) return lower_case ? "cpu" : "CPU";
+  return lower_case ? "cuda" : "CUDA";
+}
+
 std::ostream& operator<<(std::ostream& out, Device device) { return out << device.str(); }
 std::ostream& operator<<(std::ostream& out, DeviceType type) {
   return out << (type == DeviceType::CPU ? "cpu" : "cuda");

@@ -31,6 +31,8 @@ class RAMET_API Device {
 
   constexpr DeviceType type() const { return type_; }
   constexpr DeviceIndex index() const { return index_; }
+  /// -1 to kMaxDevicesPerType - 1, or an Error.
+  void set_index(DeviceIndex index);
   constexpr bool has_index() const { return index_ >= 0; }
   constexpr bool is_cpu() const { return type_ == DeviceType::CPU; }
   constexpr bool is_cuda() const { return type_ == DeviceType::CUDA; }
@@ -59,6 +61,8 @@ class RAMET_API Device {
 
 RAMET_API std::ostream& operator<<(std::ostream& out, Device device);
 RAMET_API std::ostream& operator<<(std::ostream& out, DeviceType type);
+/// "CPU", "CUDA".
+RAMET_API std::string DeviceTypeName(DeviceType type, bool lower_case = false);
 
 /// Number of logical CPU devices (8, or RAMET_CPU_DEVICES).
 RAMET_API int cpu_device_count();

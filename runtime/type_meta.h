@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "runtime/dtype.h"
+#include "runtime/half_numbers.h"
 
 namespace ramet {
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <set>
@@ -158,9 +159,8 @@ TEST(PackedAccessor, RefusesWhatDoesNotFitInto32Bits) {
   EXPECT_NE(narrow({2, 2}, {large - 1, 1}).find("packed_accessor64"), std::string::npos);
   EXPECT_EQ(narrow({2, 1}, {large - 1, 1}), "no error");
   const auto tiny = [](int64_t n) {
-    return error_of([&] {
-      zeros({n}, kByte).generic_packed_accessor<uint8_t, 1, DefaultPtrTraits, int8_t>();
-    });
+    return error_of(
+        [&] { zeros({n}, kByte).generic_packed_accessor<uint8_t, 1, DefaultPtrTraits, int8_t>(); });
   };
   EXPECT_NE(tiny(128).find("expected no more than 127"), std::string::npos);
   EXPECT_EQ(tiny(127), "no error");
@@ -171,6 +171,19 @@ TEST(IValue, NumbersFitOrAreAnError) {
   EXPECT_NE(error_of([] { IValue(300).to<int8_t>(); }), "no error");
   EXPECT_NE(error_of([] { IValue(-1).to<uint8_t>(); }), "no error");
   EXPECT_EQ(IValue("text").to<std::string>(), "text");
+}
+
+// What LibTorch 2.15 prints.
+TEST(IValue, PrintsAsLibTorchs) {
+  std::ostringstream out;
+  for (const IValue& v : {IValue(3.5), IValue(3.0), IValue(1e20), IValue(0.1), IValue(1.0 / 3),
+                          IValue(NAN), IValue(-INFINITY), IValue(3), IValue(true),
+                          IValue(std::string("a\"b")), IValue(), IValue(std::vector<int64_t>{1, 2}),
+                          IValue(std::vector<double>{1, 2.5}), IValue(std::vector<int64_t>{})})
+    out << v << '|';
+  EXPECT_EQ(out.str(),
+            "3.5|3.|1e+20|0.10000000000000001|0.33333333333333331|nan|-inf|3|True|a\"b|None|[1, 2]|"
+            "[1., 2.5]|[]|");
 }
 
 // As LibTorch: 2 * {1, 2, 3}.

@@ -140,6 +140,47 @@ TEST(Half, AcrossAllFloatsRounds) {
 }
 
 // What LibTorch 2.15 prints.
+// IEEE 754's, and LibTorch 2.15's.
+TEST(HalfNumbers, Limits) {
+  using H = std::numeric_limits<Half>;
+  using B = std::numeric_limits<BFloat16>;
+  EXPECT_EQ(H::max(), 65504.f);
+  EXPECT_EQ(H::lowest(), -65504.f);
+  EXPECT_EQ(H::min(), 0x1p-14f);
+  EXPECT_EQ(H::epsilon(), 0x1p-10f);
+  EXPECT_EQ(H::denorm_min(), 0x1p-24f);
+  EXPECT_EQ(B::max(), 0x1.fep127f);
+  EXPECT_EQ(B::lowest(), -0x1.fep127f);
+  EXPECT_EQ(B::min(), std::numeric_limits<float>::min());
+  EXPECT_EQ(B::epsilon(), 0x1p-7f);
+  EXPECT_EQ(B::denorm_min(), 0x1p-133f);
+  EXPECT_EQ(H::round_error() + B::round_error(), 1.f);
+  for (const float infinity : {float(H::infinity()), float(B::infinity())})
+    EXPECT_EQ(infinity, std::numeric_limits<float>::infinity());
+  for (const float nan : {float(H::quiet_NaN()), float(B::quiet_NaN()), float(H::signaling_NaN()),
+                          float(B::signaling_NaN())})
+    EXPECT_NE(nan, nan);
+  const int half[] = {H::digits,         H::digits10,     H::max_digits10,  H::min_exponent,
+                      H::min_exponent10, H::max_exponent, H::max_exponent10};
+  const int bfloat[] = {B::digits,         B::digits10,     B::max_digits10,  B::min_exponent,
+                        B::min_exponent10, B::max_exponent, B::max_exponent10};
+  const int of_half[] = {11, 3, 5, -13, -4, 16, 4}, of_bfloat[] = {8, 2, 4, -125, -37, 128, 38};
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_EQ(half[i], of_half[i]) << i;
+    EXPECT_EQ(bfloat[i], of_bfloat[i]) << i;
+  }
+  EXPECT_TRUE(H::is_specialized && B::has_infinity);
+}
+
+TEST(HalfNumbers, CompoundAssignment) {
+  Half h = 1;
+  h += 1, h *= 2.5, h -= 1, h /= 8;
+  EXPECT_EQ(h, 0.5f);
+  BFloat16 b = 256;
+  b += 1;  // between 256 and 258: to the even one
+  EXPECT_EQ(b, 256.f);
+}
+
 TEST(TypeMeta, NamesAreThoseOfCpp) {
   const char* const names[] = {"bool",
                                "unsigned char",

@@ -94,6 +94,7 @@ namespace at {
 using ::ramet::AutoGradMode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DefaultPtrTraits;  // Ramet's class: include the door, no forward declaration
 using ::ramet::DeprecatedTypeProperties;  // Ramet's class: include the door, no forward declaration
+using ::ramet::DeviceTypeName;
 using ::ramet::Generator;  // Ramet's class: include the door, no forward declaration
 using ::ramet::GenericPackedTensorAccessor;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration

@@ -123,7 +123,9 @@ inline void movements(c10d::ProcessGroup& pg) {
   for (int k = 0; r == root && k < n; ++k) received[0].push_back(torch::zeros({3}));
   t = {ramp(r)};
   pg.gather(received, t, gathered)->wait();
-  if (r == root) EXPECT_EQ(list(torch::cat(received[0])), each(3 * n, of_all));
+  if (r == root) {
+    EXPECT_EQ(list(torch::cat(received[0])), each(3 * n, of_all));
+  }
 
   c10d::ScatterOptions scattered;
   scattered.rootRank = root;
@@ -186,17 +188,19 @@ inline void handles_and_errors(c10d::ProcessGroup& pg) {
   EXPECT_EQ(error_of([&] { (void)work->sourceRank(); }),
             "[sourceRank] got an operation that is no recv");
   torch::Tensor out = torch::zeros({3 * n + 1}), in = ramp(r);
-  if (n > 1)
+  if (n > 1) {
     EXPECT_EQ(error_of([&] { (void)pg.all_gather_single(out, in); }),
               "[all_gather_single] output: got " + std::to_string(3 * n + 1) +
                   " elements, expected a multiple of the group's size, " + std::to_string(n));
+  }
   std::vector<Tensors> mine(1, two);
   c10d::GatherOptions to_other;
   to_other.rootRank = (r + 1) % n;
-  if (n > 1)
+  if (n > 1) {
     EXPECT_EQ(error_of([&] { (void)pg.gather(mine, t, to_other); }),
               "[gather] outputs: got tensors on rank " + std::to_string(r) +
                   ", expected none but on rank " + std::to_string((r + 1) % n));
+  }
 }
 
 inline void all(c10d::ProcessGroup& pg) {

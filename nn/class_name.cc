@@ -1,8 +1,11 @@
 #include "nn/class_name.h"
 
-#include <cctype>
+#include <cxxabi.h>
 
-#include "autograd/function.h"
+#include <cctype>
+#include <cstdlib>
+#include <memory>
+
 #include "nn/any_value.h"
 
 // Note [The door's prefix]. Not declared in a header: where the door defines it, it is an inline
@@ -21,7 +24,10 @@ std::string qualified(std::string_view path) {
 }
 
 std::string demangled(const std::type_info& type) {
-  return autograd::detail::demangled(type.name());
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : type.name();
 }
 
 std::string with_root_namespace(std::string text) {

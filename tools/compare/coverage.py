@@ -18,7 +18,8 @@ NOT_COMPARED = {
     "conv_named": "what conv1d and conv2d with a named padding call",
     "copy_values copy_values_later scatter_zeros index_add_zeros fill_values check_fits value_of softmax_backward": "private, in namespace autograd",
     "accessor data_ptr const_data_ptr mutable_data_ptr item is_nonzero": "raw values: every comparison reads them",
-    "_base _version grad backward detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
+    "generic_packed_accessor packed_accessor packed_accessor32 packed_accessor64": "raw values: tests/autograd/tensor_test.cc",
+    "_base _version grad backward tensor_data detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
         "the graph's bookkeeping: tests/autograd",
     "amax_out amin_out argmax_out argmin_out bitwise_and_out bitwise_not_out bitwise_or_out bitwise_xor_out "
@@ -32,8 +33,11 @@ NOT_COMPARED = {
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",
     "clip_ clip_out": "clamp_ and clamp_out by another name",
     "can_cast result_type": "every promotion of two operands shows them",
-    "get_device output_nr cpu cuda pin_memory is_pinned is_inference is_complex is_signed is_contiguous layout options stride strides print":
+    "get_device output_nr cpu cuda pin_memory is_pinned is_inference is_complex is_signed is_contiguous layout options stride strides print "
+    "type toBackend has_storage is_alias_of is_non_overlapping_and_dense":
         "what a tensor is, and where",
+    "is_conj is_hip is_meta is_mkldnn is_mps is_neg is_nested is_quantized is_sparse is_sparse_csr is_xla is_xpu":
+        "kinds of tensors that are not here",
 }
 
 

@@ -83,8 +83,9 @@ struct Refuses : torch::autograd::Function<Refuses> {
   }
 };
 
-// The engine tells more about where it happened and keeps the rest of the error.
+// Anomaly mode tells more about where it happened and keeps the rest of the error.
 TEST(CompatCheck, InABackwardOfAFunction) {
+  const torch::autograd::DetectAnomalyGuard watched;
   const torch::Tensor y = Refuses::apply(torch::ones({2}, torch::requires_grad())).sum();
   try {
     y.backward();

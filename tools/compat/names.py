@@ -34,6 +34,7 @@ NAMES = """// Ramet's public names in LibTorch's namespaces. Written by tools/co
 // What cannot be had: a class named here is Ramet's, so `namespace torch { class Tensor; }` declares another one (include the
 // door instead), and its templates are specialised in namespace ramet.
 #pragma once
+#include "ramet.h"
 """
 OWN_NAMES = """// Ramet's public names that LibTorch does not have, in torch too. Written by tools/compat/names.py: do not edit.
 //

@@ -7,6 +7,7 @@
 // What cannot be had: a class named here is Ramet's, so `namespace torch { class Tensor; }` declares another one (include the
 // door instead), and its templates are specialised in namespace ramet.
 #pragma once
+#include "ramet.h"
 
 namespace c10 {
 using ::ramet::ArrayRef;  // Ramet's class: include the door, no forward declaration

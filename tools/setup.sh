@@ -202,6 +202,22 @@ ramet_need_torch() {
     ramet_misuse "no LibTorch in $1: include/torch/csrc/api/include/torch/torch.h or lib/libtorch_cpu.so is missing"
 }
 
+# ramet_torch_to_compare FOLDER: the same for that folder, or, where it is empty, for the usual places; where those have none
+# the program ends: nothing is compared.
+ramet_torch_to_compare() {
+  local python
+  if [[ -n $1 ]]; then
+    ramet_need_torch "$1"
+  else
+    python=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))' 2>/dev/null || true)
+    if ! { [[ -n $python ]] && ramet_find_torch "$python"; } && ! ramet_find_torch /usr && ! ramet_find_torch /usr/local; then
+      echo "skipped: no LibTorch here: python3 has no module torch, and /usr/include/torch is missing (--torch PATH names one)"
+      exit 0
+    fi
+  fi
+  ramet_say "comparing with the LibTorch in $include and $lib"
+}
+
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   RAMET_PROGRAM=setup
   for argument in "$@"; do

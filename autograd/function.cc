@@ -1,25 +1,17 @@
 #include "autograd/function.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
 
 #include "autograd/inplace.h"
 #include "autograd/layout.h"
 #include "autograd/ops/common.h"
+#include "runtime/demangle_internal.h"
 
 namespace ramet {
 namespace autograd {
 
 namespace detail {
-std::string demangled(const char* name) {
-  int status = 0;
-  char* text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string out = status == 0 && text ? text : name;
-  std::free(text);
-  return out;
-}
+std::string class_name(const std::type_info& type) { return ramet::detail::demangled(type.name()); }
 }  // namespace detail
 
 tensor_list AutogradContext::get_saved_variables() const {

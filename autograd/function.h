@@ -25,6 +25,7 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -156,7 +157,8 @@ struct RAMET_API FunctionNode final : Node {
 
 namespace detail {
 
-RAMET_API std::string demangled(const char* name);
+/// As C++ writes it: a FunctionNode's name.
+RAMET_API std::string class_name(const std::type_info& type);
 
 /// What apply() takes as one argument or several; bare of references and const.
 template <class T>
@@ -281,7 +283,7 @@ template <class T> struct Function {
     bool record = false;
     for (const Tensor& t : list.tensors) record = record || recording(t);
     NodePtr node;
-    auto* made = new_node<FunctionNode>(detail::demangled(typeid(X).name()), list.tensors.size(),
+    auto* made = new_node<FunctionNode>(detail::class_name(typeid(X)), list.tensors.size(),
                                         &detail::call_backward<X>);
     node = NodePtr(made);
     release(made);  // `node` keeps it

@@ -6,8 +6,8 @@ namespace ramet {
 namespace autograd {
 
 bool is_channels_last(const TensorBase& t) {
-  if (t->is(TensorImpl::kInternalLayout)) return true;
   if (t.dim() != 4) return false;
+  if (t->is(TensorImpl::kInternalLayout)) return true;
   const int order[] = {1, 3, 2, 0};
   int64_t expected = 1;
   for (int d : order) {

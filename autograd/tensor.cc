@@ -71,8 +71,8 @@ void Tensor::check_narrow(int64_t most) const {
 }
 
 bool Tensor::is_nonzero() const {
-  RAMET_CHECK(defined() && numel() == 1, "is_nonzero",
-              "Boolean value of Tensor with more than one value is ambiguous: got ",
+  RAMET_CHECK(numel() == 1, "is_nonzero", "Boolean value of Tensor with ",
+              numel() == 0 ? "no values" : "more than one value", " is ambiguous: got ",
               describe(*this));
   return item().to<bool>();
 }
@@ -150,6 +150,7 @@ Tensor& Tensor::mutable_grad() const {
 }
 
 autograd::NodePtr Tensor::grad_fn() const {
+  (void)defined_impl("grad_fn");
   if (RAMET_UNLIKELY(is_inference())) return {};
   const autograd::RawEdge e = autograd::edge_of(p_);
   autograd::NodePtr result(e.node && !(e.node->flags & Node::kSink) ? e.node : nullptr);
@@ -299,7 +300,7 @@ void Tensor::set_data(const Tensor& new_data) const {
 }
 
 Tensor Tensor::_base() const {
-  TensorImpl* root = p_->base;
+  TensorImpl* root = defined_impl("_base")->base;
   if (!root) return {};
   while (root->base) root = root->base;
   add_ref(root->refs);

@@ -87,7 +87,8 @@ class RAMET_API Tensor : public TensorBase {
   }
   int64_t stride(int64_t d) const {
     settle();
-    return p_->strides()[wrapped(d)];
+    const TensorImpl* t = defined_impl("stride");
+    return t->strides()[wrapped(t, d)];
   }
   bool is_contiguous() const {
     settle();
@@ -99,11 +100,12 @@ class RAMET_API Tensor : public TensorBase {
   /// Prints "CPUFloatType"; of an undefined tensor "UndefinedType".
   const DeprecatedTypeProperties& type() const;
   bool is_leaf() const {
-    return RAMET_UNLIKELY(p_->base != nullptr) ? leaf_view() : !p_->node || leaf_slot();
+    const TensorImpl* t = defined_impl("is_leaf");
+    return RAMET_UNLIKELY(t->base != nullptr) ? leaf_view() : !t->node || leaf_slot();
   }
   /// Made in InferenceMode (autograd/grad_mode.h).
-  bool is_inference() const { return p_->is(TensorImpl::kInference); }
-  bool is_view() const { return p_->base != nullptr; }
+  bool is_inference() const { return shown()->is(TensorImpl::kInference); }
+  bool is_view() const { return defined_impl("is_view")->base != nullptr; }
   bool is_nonzero() const;
   std::string toString() const;
   /// "[CPUFloatType [2, 3]]" and a newline to standard error, as LibTorch's.
@@ -131,7 +133,7 @@ class RAMET_API Tensor : public TensorBase {
     settle();
     return ramet::non_overlapping_and_dense(*this);
   }
-  bool is_signed() const { return scalar_type() != kBool && scalar_type() != kByte; }
+  bool is_signed() const { return isSignedType(defined_impl("is_signed")->dtype); }
   /// The index of the device: 0 for the CPU (LibTorch: -1), whose other indices are replicas.
   int64_t get_device() const { return device().index(); }
   /// Becomes undefined; other handles keep the tensor.
@@ -145,6 +147,7 @@ class RAMET_API Tensor : public TensorBase {
     return static_cast<T*>(data_ptr());
   }
   void* data_ptr() const {
+    (void)defined_impl("data_ptr");
     settle();
     detail::check_raw_access(*this);
     return ptr();
@@ -587,7 +590,7 @@ class RAMET_API Tensor : public TensorBase {
 
  private:
   void settle() const {
-    if (RAMET_UNLIKELY(p_->is(TensorImpl::kInternalLayout))) settle_layout();
+    if (RAMET_UNLIKELY(shown()->is(TensorImpl::kInternalLayout))) settle_layout();
   }
   void settle_layout() const;
   bool leaf_slot() const;

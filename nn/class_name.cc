@@ -1,12 +1,9 @@
 #include "nn/class_name.h"
 
-#include <cxxabi.h>
-
 #include <cctype>
-#include <cstdlib>
-#include <memory>
 
 #include "nn/any_value.h"
+#include "runtime/demangle_internal.h"
 
 // Note [The door's prefix]. Not declared in a header: where the door defines it, it is an inline
 // function, which may not be declared weak.
@@ -23,12 +20,7 @@ std::string qualified(std::string_view path) {
   return std::string(root_namespace()).append("::").append(path);
 }
 
-std::string demangled(const std::type_info& type) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? text.get() : type.name();
-}
+std::string demangled(const std::type_info& type) { return ramet::detail::demangled(type.name()); }
 
 std::string with_root_namespace(std::string text) {
   const std::string root = std::string(root_namespace()) + "::";

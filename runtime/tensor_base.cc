@@ -290,8 +290,12 @@ void TensorBase::own_memory(const char* op) const {
   old->release();
 }
 
+constexpr TensorImpl kUndefinedTensor;
+
+void TensorBase::no_tensor(const char* what) { fail(what, "undefined tensor"); }
+
 void TensorBase::bad_dim(int64_t d) const {
-  const int64_t rank = p_->rank;
+  const int64_t rank = dim();
   throw IndexError("[size] dimension out of range: got " + std::to_string(d < 0 ? d - rank : d) +
                    ", expected [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) +
                    "] for " + describe(*this));
@@ -302,7 +306,7 @@ bool same_strides(const TensorBase& a, const TensorBase& b) {
 }
 
 bool non_overlapping_and_dense(const TensorBase& t) {
-  if (t->is(TensorImpl::kContiguous | TensorImpl::kInternalLayout)) return true;
+  if (t.raw_contiguous() || t->is(TensorImpl::kInternalLayout)) return true;
   int order[kMaxRank], n = 0;
   const IntArrayRef sizes = t.sizes(), strides = t.raw_strides();
   for (int i = 0; i < static_cast<int>(sizes.size()); ++i)

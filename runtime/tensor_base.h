@@ -68,6 +68,17 @@ struct alignas(64) TensorImpl {
   alignas(64) int64_t sizes_[kInlineRank];
   int64_t strides_[kInlineRank];  // [rank, 8) of both is not initialised
 
+  /// That of kUndefinedTensor.
+  constexpr TensorImpl()
+      : dtype(ScalarType::Undefined),
+        device(0),
+        rank(1),
+        flags(kContiguous),
+        data(nullptr),
+        numel(0),
+        storage(nullptr),
+        sizes_{},
+        strides_{1} {}
   TensorImpl(ScalarType t, uint8_t dev, int r, Storage* s)
       : dtype(t),
         device(dev),
@@ -100,6 +111,10 @@ struct alignas(64) TensorImpl {
   void refresh_contiguous();
 };
 static_assert(sizeof(TensorImpl) == 192, "three cache lines");
+
+/// What an undefined tensor shows of itself: sizes [0], contiguous, of no type. No tensor points
+/// at it.
+RAMET_API extern const TensorImpl kUndefinedTensor;
 
 namespace capture {
 /// TensorBase::unique(), where a capture holds references of its own.
@@ -157,27 +172,38 @@ class RAMET_API TensorBase {
   bool is_same(const TensorBase& o) const noexcept { return p_ == o.p_; }
   int64_t use_count() const noexcept { return p_ ? static_cast<int64_t>(p_->refs.load()) : 0; }
 
-  int64_t dim() const { return p_->rank; }
-  int64_t ndimension() const { return p_->rank; }
-  int64_t numel() const { return p_->numel; }
-  IntArrayRef sizes() const { return {p_->sizes(), p_->rank}; }
+  // An undefined tensor answers as LibTorch's: one dimension of 0 elements of no type, on no
+  // device; what it has not (a device, strides, an element's size, memory) is an Error.
+  int64_t dim() const { return shown()->rank; }
+  int64_t ndimension() const { return dim(); }
+  int64_t numel() const { return shown()->numel; }
+  IntArrayRef sizes() const {
+    const TensorImpl* t = shown();
+    return {t->sizes(), t->rank};
+  }
   /// Extent of dimension `d`, negative counted from the end. An IndexError outside [-dim, dim).
-  int64_t size(int64_t d) const { return p_->sizes()[wrapped(d)]; }
-  ScalarType scalar_type() const { return p_->dtype; }
-  /// scalar_type() as LibTorch prints it; of an undefined tensor, too.
-  TypeMeta dtype() const { return p_ ? TypeMeta(p_->dtype) : TypeMeta(); }
-  size_t element_size() const { return item_size(p_->dtype); }
-  size_t itemsize() const { return item_size(p_->dtype); }
-  size_t nbytes() const { return static_cast<size_t>(p_->numel) * item_size(p_->dtype); }
-  Device device() const { return Device::from_ordinal(p_->device); }
-  Stream stream() const { return {Device::from_ordinal(p_->device), 0}; }
-  bool is_cpu() const { return device().is_cpu(); }
-  bool is_cuda() const { return device().is_cuda(); }
-  bool is_floating_point() const { return is_floating(p_->dtype); }
+  int64_t size(int64_t d) const {
+    const TensorImpl* t = shown();
+    return t->sizes()[wrapped(t, d)];
+  }
+  ScalarType scalar_type() const { return shown()->dtype; }
+  /// scalar_type() as LibTorch prints it.
+  TypeMeta dtype() const { return TypeMeta(scalar_type()); }
+  size_t element_size() const { return item_size(defined_impl("element_size")->dtype); }
+  size_t itemsize() const { return element_size(); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * element_size(); }
+  Device device() const { return Device::from_ordinal(defined_impl("device")->device); }
+  Stream stream() const { return {device(), 0}; }
+  bool is_cpu() const { return p_ && Device::from_ordinal(p_->device).is_cpu(); }
+  bool is_cuda() const { return p_ && Device::from_ordinal(p_->device).is_cuda(); }
+  bool is_floating_point() const { return is_floating(scalar_type()); }
 
   /// The physical layout, whatever the public view of it is.
-  IntArrayRef raw_strides() const { return {p_->strides(), p_->rank}; }
-  bool raw_contiguous() const { return p_->is(TensorImpl::kContiguous); }
+  IntArrayRef raw_strides() const {
+    const TensorImpl* t = defined_impl("strides");
+    return {t->strides(), t->rank};
+  }
+  bool raw_contiguous() const { return shown()->is(TensorImpl::kContiguous); }
   /// First element; waits for a stream that still writes the storage. For kernels: no version
   /// change. A capture owns the memory from then on, so what a kernel is given comes from here, or
   /// was made by the operation itself.
@@ -190,14 +216,19 @@ class RAMET_API TensorBase {
   Storage* storage_impl() const { return __atomic_load_n(&p_->storage, __ATOMIC_ACQUIRE); }
   /// May the two show some of the same memory?
   bool may_overlap(const TensorBase& o) const {
+    (void)defined_impl("storage"), (void)o.defined_impl("storage");
     return storage_impl()->overlaps(*o.storage_impl());
   }
   /// In elements of this tensor's dtype, from the start of the storage.
   int64_t storage_offset() const {
+    if (RAMET_UNLIKELY(!p_)) return 0;
     return (static_cast<const char*>(p_->data) - static_cast<const char*>(storage_impl()->data)) /
            static_cast<int64_t>(item_size(p_->dtype));
   }
-  uint32_t version() const { return storage_impl()->version().load(std::memory_order_relaxed); }
+  uint32_t version() const {
+    return RAMET_LIKELY(p_ != nullptr) ? storage_impl()->version().load(std::memory_order_relaxed)
+                                       : 0;
+  }
   /// Nobody else can see the memory: an engine may add into it. Not even through a base, which
   /// lives as long as its view and holds this memory unless set_data() gave it other.
   bool unique() const {
@@ -233,8 +264,16 @@ class RAMET_API TensorBase {
   void repoint(Storage* storage, void* data = nullptr) const;
 
  protected:
-  int64_t wrapped(int64_t d) const {
-    const int64_t rank = p_->rank;
+  /// The implementation, or what an undefined tensor shows of itself.
+  const TensorImpl* shown() const { return RAMET_LIKELY(p_ != nullptr) ? p_ : &kUndefinedTensor; }
+  /// The implementation; an Error naming `what` was asked of an undefined tensor.
+  TensorImpl* defined_impl(const char* what) const {
+    if (RAMET_UNLIKELY(!p_)) no_tensor(what);
+    return p_;
+  }
+  [[noreturn, gnu::cold]] static void no_tensor(const char* what);
+  int64_t wrapped(const TensorImpl* t, int64_t d) const {
+    const int64_t rank = t->rank;
     if (RAMET_UNLIKELY(d < 0)) d += rank;
     if (RAMET_UNLIKELY(d < 0 || d >= rank)) bad_dim(d);
     return d;

@@ -237,9 +237,10 @@ Tensor Tensor::clone(std::optional<MemoryFormat> format) const {
 }
 
 Tensor Tensor::contiguous(MemoryFormat format) const {
-  check_defined("contiguous", *this);
-  if (format == MemoryFormat::ChannelsLast)
+  if (format == MemoryFormat::ChannelsLast) {
+    check_defined("contiguous", *this);
     return shows_channels_last(*this) ? *this : clone(format);
+  }
   settle();
   return raw_contiguous() || format == MemoryFormat::Preserve ? *this
                                                               : clone(MemoryFormat::Contiguous);

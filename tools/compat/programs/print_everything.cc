@@ -132,11 +132,107 @@ void errors() {
   }
 }
 
+// What a tensor that was never given a value says of itself, and which questions it refuses.
+#define SAY(text, value)                                                         \
+  do try {                                                                       \
+      std::cout << text << ": ";                                                 \
+      std::cout << (value) << "\n";                                              \
+    } catch (const c10::Error&) { std::cout << "not of an undefined tensor\n"; } \
+  while (false)
+#define ASK(question) SAY(#question, question)
+#define TRY(call) SAY(#call, ((void)(call), "done"))
+
+void not_defined() {
+  const torch::Tensor none, two = torch::ones(2);
+  ASK(none.dim());
+  ASK(none.numel());
+  ASK(none.sizes());
+  ASK(none.size(0));
+  ASK(none.size(-1));
+  ASK(none.size(1));
+  ASK(none.scalar_type());
+  ASK(none.dtype());
+  ASK(none.itemsize());
+  ASK(none.element_size());
+  ASK(none.nbytes());
+  ASK(none.device());
+  ASK(none.get_device());
+  ASK(none.is_cpu());
+  ASK(none.is_cuda());
+  ASK(none.is_floating_point());
+  ASK(none.is_signed());
+  ASK(none.storage_offset());
+  ASK(none.strides());
+  ASK(none.stride(0));
+  ASK(none.is_contiguous());
+  ASK(none.is_contiguous(torch::MemoryFormat::ChannelsLast));
+  ASK(none.layout());
+  ASK(none.type());
+  ASK(none.toString());
+  ASK(none.is_leaf());
+  ASK(none.is_inference());
+  ASK(none.is_view());
+  ASK(none.is_nonzero());
+  ASK(none._version());
+  ASK(none.has_storage());
+  ASK(none.use_count());
+  ASK(none.is_alias_of(two));
+  ASK(two.is_alias_of(none));
+  ASK(none.is_same(torch::Tensor()));
+  ASK(none.is_non_overlapping_and_dense());
+  ASK(none.requires_grad());
+  ASK(none.output_nr());
+  ASK(none.contiguous().defined());
+  TRY(none.options());
+  TRY(none.data_ptr());
+  TRY(none.data_ptr<float>());
+  TRY(none.const_data_ptr<float>());
+  TRY((none.accessor<float, 1>()));
+  TRY((none.packed_accessor64<float, 1>()));
+  TRY(none.item());
+  TRY(none.item<float>());
+  TRY(none.requires_grad_());
+  TRY(none.set_requires_grad(true));
+  TRY(none.grad());
+  TRY(none.grad_fn());
+  TRY(none.backward());
+  TRY(none.retain_grad());
+  TRY(none.remove_hook(0));
+  TRY(none.register_hook([](const torch::Tensor&) {}));
+  TRY(none.detach());
+  TRY(none.detach_());
+  TRY(none.data());
+  TRY(none.variable_data());
+  TRY(none.tensor_data());
+  TRY(none.set_data(two));
+  TRY(two.set_data(none));
+  TRY(none._base());
+  TRY(none.clone());
+  TRY(none.to(torch::kDouble));
+  TRY(none.to(two));
+  TRY(two.to(none));
+  TRY(two.type_as(none));
+  TRY(two.view_as(none));
+  TRY(two.reshape_as(none));
+  TRY(two.expand_as(none));
+  TRY(none.cpu());
+  TRY(none.is_pinned());
+  TRY(none.zero_());
+  TRY(none.view({1}));
+  TRY(none.expand({1}));
+  TRY(none.t());
+  TRY(two.copy_(none));
+  TRY(two.equal(none));
+  TRY(none + two);
+  TRY(two + none);
+}
+
 int main() {
   tensors();
   small_things();
   modules();
   errors();
+  not_defined();
   std::ostringstream out;
   out << torch::ones({1, 2}) << torch::kCPU;
   std::cout << out.str().size() << " characters\n";

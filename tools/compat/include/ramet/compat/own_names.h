@@ -60,6 +60,7 @@ using ::ramet::kMaxDevicesPerType;
 using ::ramet::kMaxRank;
 using ::ramet::kPrintLine;
 using ::ramet::kScalarTypes;
+using ::ramet::kUndefinedTensor;
 using ::ramet::load_as_double;
 using ::ramet::log_to_stderr;
 using ::ramet::logging;

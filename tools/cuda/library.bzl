@@ -8,9 +8,10 @@ _FALLBACK = ["-gencode", "arch=compute_80,code=compute_80"]
 
 # The compiler calls the checker before every access to memory; nothing is linked with the sanitizer
 # itself. Function entries are nobody's business. A thread's own arrays lie on its stack, where the
-# checker sees no bounds: the compiler asks for those of an index itself.
+# checker sees no bounds: the compiler asks for those of an index itself. And whether a vector lies where
+# vectors may: what is read of one is cut into its elements before the checker sees it.
 _CHECK_COPTS = [
-    "-fsanitize=thread,bounds",
+    "-fsanitize=thread,bounds,alignment",
     "--param=tsan-instrument-func-entry-exit=0",
     "-Wno-tsan",
     "-g",

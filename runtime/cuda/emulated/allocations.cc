@@ -22,21 +22,29 @@ extern "C" {
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   RAMET_EMULATED_ENTER;
   if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
+  *memory = nullptr;
+  if (const cudaError_t error =
+          call.engine.wait_as_drivers_may(call.device(), call.lock, "cudaMalloc"))
+    return result(error);
   *memory = bytes ? call.device().memory.allocate(bytes) : nullptr;
   return result(bytes && !*memory ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 // Waits for all work of the memory's device, as CUDA does: code that relies on it works here, too.
+// Not for memory of cudaMallocAsync(), whose uses CUDA then takes to be over (Programming Guide,
+// "Stream-Ordered Memory Allocator", "Basics": cudaFree).
 cudaError_t cudaFree(void* memory) {
   RAMET_EMULATED_ENTER;
   if (!memory) return cudaSuccess;
-  if (const cudaError_t refused = refuse_while_capturing(call.engine)) return result(refused);
+  if (const cudaError_t refused = refuse_to_free_while_capturing(call.engine))
+    return result(refused);
   Allocation allocation;
   if (!call.engine.find(memory, &allocation) || allocation.base != memory)
     return result(cudaErrorInvalidValue);
   Device& device = *call.engine.devices[static_cast<size_t>(allocation.device)];
-  if (const cudaError_t error = call.engine.wait_for_device(device, call.lock))
-    return result(error);
+  if (!allocation.in_order)
+    if (const cudaError_t error = call.engine.wait_for_device(device, call.lock, "cudaFree"))
+      return result(error);
   return result(device.memory.release(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
@@ -50,10 +58,11 @@ cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t handle) {
     return result(cudaErrorStreamCaptureUnsupported);
   }
   Device& device = *call.engine.devices[static_cast<size_t>(stream->device)];
-  *memory = bytes ? device.memory.allocate(bytes) : nullptr;
+  *memory = bytes ? device.memory.allocate(bytes, /*in_order=*/true) : nullptr;
   return result(bytes && !*memory ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
+// Only what cudaMallocAsync() gave: memory of cudaMalloc() lies in no pool.
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);
@@ -65,6 +74,11 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   Allocation allocation;
   if (!call.engine.find(memory, &allocation) || allocation.base != memory)
     return result(cudaErrorInvalidValue);
+  if (!allocation.in_order) {
+    call.lock.unlock();
+    note_report("[emulated CUDA] cudaFreeAsync: memory that cudaMallocAsync() did not give");
+    return result(cudaErrorInvalidValue);
+  }
   Engine& all = call.engine;
   Operation operation{"cudaFreeAsync", [&all, memory, allocation] {
                         if (checks().freed_in_order)
@@ -88,6 +102,9 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   *memory = nullptr;
   if (!bytes) return cudaSuccess;
   RAMET_EMULATED_DRIVER_ALLOCATES;
+  if (const cudaError_t error =
+          call.engine.wait_as_drivers_may(call.device(), call.lock, "cudaHostAlloc"))
+    return result(error);
   if (posix_memalign(memory, 4096, bytes)) return result(cudaErrorMemoryAllocation);
   call.engine.pinned[reinterpret_cast<uintptr_t>(*memory)] = bytes;
   if (checks().pinned) checks().pinned(*memory, bytes, true);
@@ -100,10 +117,12 @@ cudaError_t cudaMallocHost(void** memory, size_t bytes) { return cudaHostAlloc(m
 cudaError_t cudaFreeHost(void* memory) {
   RAMET_EMULATED_ENTER;
   if (!memory) return cudaSuccess;
+  if (const cudaError_t refused = refuse_to_free_while_capturing(call.engine))
+    return result(refused);
   const auto found = call.engine.pinned.find(reinterpret_cast<uintptr_t>(memory));
   if (found == call.engine.pinned.end()) return result(cudaErrorInvalidValue);
   for (const auto& device : call.engine.devices)
-    if (const cudaError_t error = call.engine.wait_for_device(*device, call.lock))
+    if (const cudaError_t error = call.engine.wait_for_device(*device, call.lock, "cudaFreeHost"))
       return result(error);
   if (checks().pinned) checks().pinned(memory, 0, false);
   call.engine.pinned.erase(reinterpret_cast<uintptr_t>(memory));

@@ -46,6 +46,8 @@ bool captures_here(const Engine& engine);
 /// Answers to calls that no capture allows (cudaMalloc, synchronisation): invalidates the captures
 /// that they would break.
 cudaError_t refuse_while_capturing(Engine& engine);
+/// The same of calls that give memory back: Settings::free_in_capture.
+cudaError_t refuse_to_free_while_capturing(Engine& engine);
 
 }  // namespace ramet::emulated
 

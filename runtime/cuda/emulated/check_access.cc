@@ -50,8 +50,14 @@ bool initialised(Region& region, const Access& access) {
   const size_t cell = region.cell_of(access.address);
   uint8_t& written = region.written[cell];
   if (region.kind != RegionKind::Device && region.written_by[cell] != check_state().instance) {
-    region.written_by[cell] = check_state().instance;
+    CheckState& state = check_state();
+    region.written_by[cell] = state.instance;
     written = 0;
+    if (region.kind == RegionKind::StaticShared) {
+      state.static_shared += 4;
+      if (state.static_shared + state.grid.shared_bytes > state.grid.most_shared)
+        report_too_much_shared(access);
+    }
   }
   if (access.write) written |= uint8_t(access.bytes);
   return (written & access.bytes) == access.bytes;

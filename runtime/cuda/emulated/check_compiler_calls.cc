@@ -37,6 +37,23 @@ void __ubsan_handle_out_of_bounds(void*, void* index) {
                  "OUT OF BOUNDS: index " + std::to_string(at) + " of an array");
 }
 
+// A value of a type that lies where the type must not: cards take vectors, and everything else,
+// from multiples of their size only.
+void __ubsan_handle_type_mismatch_v1(void* data, void* pointer) {
+  struct Type {
+    uint16_t kind, info;
+    char name[1];
+  };
+  struct Mismatch {  // what the compiler tells, as its sanitizer's library reads it
+    const char* file;
+    uint32_t line, column;
+    const Type* type;
+    unsigned char log_alignment, kind;
+  };
+  const auto& what = *static_cast<const Mismatch*>(data);
+  report_misaligned(pointer, what.type->name, size_t(1) << what.log_alignment, RAMET_CALLER);
+}
+
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

@@ -49,6 +49,7 @@ void begin_block(const Grid&, unsigned char* dynamic_shared) {
   CheckState& state = check_state();
   ++state.instance;
   state.fenced = state.acquired = false;
+  state.static_shared = 0;
   state.dynamic_shared = reinterpret_cast<uintptr_t>(dynamic_shared);
   find_dynamic_shared(dynamic_shared);
 }

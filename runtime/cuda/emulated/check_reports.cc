@@ -81,6 +81,28 @@ void report_unowned(const Region& region, uintptr_t address, bool write) {
                        ", which no allocation holds");
 }
 
+void report_misaligned(const void* memory, const char* type, size_t alignment, const void* code) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const Region* region = on_device() ? region_of(address) : nullptr;
+  const std::string text = std::string("MISALIGNED: access of ") + type + " at " +
+                           (region ? describe(*region, address) : "other memory") +
+                           ", which is no multiple of " + std::to_string(alignment);
+  if (on_device()) device_fail(Fault::Misaligned, text.c_str(), line_of(code).c_str(), 0);
+  fail_all_devices(cudaErrorMisalignedAddress, "[emulated CUDA] " + text + " at " + line_of(code));
+}
+
+void report_too_much_shared(const Access& access) {
+  const Grid& grid = check_state().grid;
+  device_fail(
+      Fault::Resources,
+      ("TOO MUCH SHARED MEMORY: more than " + std::to_string(check_state().static_shared - 4) +
+       " bytes of __shared__ variables and " + std::to_string(grid.shared_bytes) +
+       " of the launch, and a block gets " + std::to_string(grid.most_shared) +
+       (grid.most_shared == kMaxShared ? "" : " without cudaFuncSetAttribute()"))
+          .c_str(),
+      line_of(access.code).c_str(), 0);
+}
+
 void report_illegal(const Access& access, const std::string& what) {
   device_fail(Fault::IllegalAddress, what.c_str(), line_of(access.code).c_str(), 0);
 }

@@ -1,7 +1,8 @@
 // The checker of --config=check: races, uninitialised and out-of-bounds accesses of kernels, and
 // unordered streams.
 //
-// Note [How the checker works]: Kernels are compiled with -fsanitize=thread, but no program is
+// Note [How the checker works]: Kernels are compiled with -fsanitize=thread (and bounds and
+// alignment, of which only the failures are called), but no program is
 // linked with it. The compiler then calls __tsan_read4() and the like before each access, and
 // check_compiler_calls.cc, not the sanitizer, answers. An access to a thread's own stack, to the
 // built-in variables or to the kernel's arguments is nobody's business; others fall into a region:
@@ -120,6 +121,7 @@ struct CheckState {
   std::vector<bool> released;
   bool fenced = false, acquired = false;
   uintptr_t dynamic_shared = 0;
+  size_t static_shared = 0;  // bytes that the running block has touched
 };
 inline CheckState& check_state() {
   static auto* state = new CheckState;
@@ -165,6 +167,10 @@ void report_unordered(const Region& region, const Access& access, const LastAcce
                       bool earlier_write, const CheckedOperation& operation);
 /// An access outside kernels to what no allocation holds.
 void report_unowned(const Region& region, uintptr_t address, bool write);
+/// A value of a type at an address that its alignment does not allow.
+void report_misaligned(const void* memory, const char* type, size_t alignment, const void* code);
+/// The block has touched more static shared memory than the launch left beside the dynamic one.
+[[noreturn]] void report_too_much_shared(const Access& access);
 /// Ends the block, as the hardware would.
 void report_illegal(const Access& access, const std::string& what);
 

@@ -39,6 +39,7 @@ struct Allocation {
   const void* base;
   size_t bytes;
   int device;
+  bool in_order = false;  // cudaMallocAsync() gave it
 };
 bool find_allocation(const void* address, Allocation* allocation);
 

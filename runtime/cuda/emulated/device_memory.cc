@@ -45,13 +45,13 @@ DeviceMemory::~DeviceMemory() {
   munmap(arena_, arena_bytes_);
 }
 
-void* DeviceMemory::allocate(size_t bytes) {
+void* DeviceMemory::allocate(size_t bytes, bool in_order) {
   const size_t counted = rounded(bytes);
   if (counted > capacity_ || used_ > capacity_ - counted) return nullptr;
   void* memory = take_range(bytes);
   if (!memory) return nullptr;
   used_ += counted;
-  allocations_[reinterpret_cast<uintptr_t>(memory)] = bytes;
+  allocations_[reinterpret_cast<uintptr_t>(memory)] = {bytes, in_order};
   // Of the huge pages that it lies in: all take long, and parts would be cut into small ones.
   const auto pages = [&](int access) {
     const auto arena = reinterpret_cast<uintptr_t>(arena_),
@@ -78,7 +78,7 @@ void DeviceMemory::expose(bool to_host) {
 bool DeviceMemory::release(void* memory) {
   const auto found = allocations_.find(reinterpret_cast<uintptr_t>(memory));
   if (found == allocations_.end()) return false;
-  const size_t bytes = found->second;
+  const size_t bytes = found->second.bytes;
   used_ -= rounded(bytes);
   allocations_.erase(found);
   if (checks().freed) checks().freed(memory, bytes);
@@ -90,14 +90,14 @@ void DeviceMemory::release_all() {
   while (!allocations_.empty()) release(reinterpret_cast<void*>(allocations_.begin()->first));
 }
 
-bool DeviceMemory::find(const void* address, const void** base, size_t* bytes) const {
+bool DeviceMemory::find(const void* address, Allocation* allocation) const {
   const auto at = reinterpret_cast<uintptr_t>(address);
   auto next = allocations_.upper_bound(at);
   if (next == allocations_.begin()) return false;
   --next;
-  if (at >= next->first + std::max<size_t>(next->second, 1)) return false;
-  *base = reinterpret_cast<const void*>(next->first);
-  *bytes = next->second;
+  const Given& given = next->second;
+  if (at >= next->first + std::max<size_t>(given.bytes, 1)) return false;
+  *allocation = {reinterpret_cast<const void*>(next->first), given.bytes, device_, given.in_order};
   return true;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 
+#include "runtime/cuda/emulated/control.h"
+
 namespace ramet::emulated {
 
 /// Alignment of cudaMalloc, and what sizes are rounded up to when the capacity is counted.
@@ -19,13 +21,14 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
 
   /// Null when the capacity does not allow it. Filled with 0xff: NaN in every floating-point type.
-  void* allocate(size_t bytes);
+  /// `in_order`: for cudaMallocAsync().
+  void* allocate(size_t bytes, bool in_order = false);
   /// False unless `memory` is what allocate() returned.
   bool release(void* memory);
   void release_all();
 
-  /// Base and size of the allocation that holds `address`; false where there is none.
-  bool find(const void* address, const void** base, size_t* bytes) const;
+  /// The allocation that holds `address`; false where there is none.
+  bool find(const void* address, Allocation* allocation) const;
 
   /// Whether the host can read and write it (Settings::guard_host); without effect under ASan.
   void expose(bool to_host);
@@ -42,8 +45,12 @@ class DeviceMemory {
   bool exposed_ = true;
   char* arena_ = nullptr;
   size_t arena_bytes_ = 0, cursor_ = 0;
-  std::map<size_t, size_t> free_;            // offset: bytes
-  std::map<uintptr_t, size_t> allocations_;  // address: bytes asked for
+  struct Given {
+    size_t bytes;  // asked for
+    bool in_order;
+  };
+  std::map<size_t, size_t> free_;           // offset: bytes
+  std::map<uintptr_t, Given> allocations_;  // by address
 };
 
 }  // namespace ramet::emulated

@@ -218,7 +218,7 @@ void Engine::host_saw(const Mark& mark) {
   if (checks().operation_begin) join_clocks(host_clock_, mark.clock);
 }
 
-cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
+cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock, const char* who) {
   if (!mark) return cudaSuccess;
   // Idle time is counted in looks, not read from a clock: a machine that stood still has not
   // waited.
@@ -242,7 +242,7 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
         std::any_of(streams.begin(), streams.end(), [&](auto* stream) { return may_run(stream); });
     idle = alive ? kLook * 0 : idle + kLook;
     if (idle > timeout) {
-      report = describe_deadlock();
+      report = describe_deadlock(who);
       publish(report);
       return cudaErrorLaunchFailure;
     }
@@ -251,13 +251,13 @@ cudaError_t Engine::wait(const MarkPtr& mark, Lock& lock) {
   return cudaSuccess;
 }
 
-cudaError_t Engine::wait_for_device(Device& device, Lock& lock) {
+cudaError_t Engine::wait_for_device(Device& device, Lock& lock, const char* who) {
   // What is queued now: other threads may go on queueing.
   std::vector<MarkPtr> marks;
   for (const CUstream_st* stream : streams)
     if (stream->device == device.id && stream->last) marks.push_back(stream->last);
   for (const MarkPtr& mark : marks)
-    if (const cudaError_t error = wait(mark, lock)) return error;
+    if (const cudaError_t error = wait(mark, lock, who)) return error;
   timeline.host_waited(device.gone_time);
   join_clocks(host_clock_, device.gone_clock);
   return device.sticky.load();
@@ -279,8 +279,10 @@ bool Engine::poll(const MarkPtr& mark, Lock& lock) {
   return mark->done;
 }
 
-std::string Engine::describe_deadlock() const {
-  std::string text = "[emulated CUDA] STREAM DEADLOCK, nothing can run:";
+std::string Engine::describe_deadlock(const char* who) const {
+  std::string text = "[emulated CUDA] STREAM DEADLOCK, nothing can run";
+  if (who) text += std::string(" while ") + who + " waits for the device";
+  text += ":";
   for (const CUstream_st* stream : streams) {
     if (stream->queue.empty()) continue;
     const Operation& head = stream->queue.front();
@@ -412,10 +414,7 @@ void Engine::end_capture(std::shared_ptr<Capture> capture) {
 
 bool Engine::find(const void* address, Allocation* allocation) const {
   for (const auto& device : devices)
-    if (device->memory.find(address, &allocation->base, &allocation->bytes)) {
-      allocation->device = device->id;
-      return true;
-    }
+    if (device->memory.find(address, allocation)) return true;
   return false;
 }
 

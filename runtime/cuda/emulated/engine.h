@@ -116,6 +116,7 @@ class Engine {
   std::set<CUgraphExec_st*> executables;
   std::map<uintptr_t, size_t> pinned;
   std::map<std::pair<const void*, int>, size_t> shared_limits;  // (kernel, device): bytes
+  std::set<std::pair<const void*, int>> loaded;                 // (kernel, device): load()
   std::vector<std::shared_ptr<Capture>> captures;
   std::string report;
   Timeline timeline;
@@ -129,9 +130,14 @@ class Engine {
   CUstream_st* stream_of(cudaStream_t handle);
   cudaError_t enqueue(CUstream_st* stream, Operation operation, Lock& lock);
   /// Waits for a mark, and runs what the mode wants meanwhile.
-  cudaError_t wait(const MarkPtr& mark, Lock& lock);
+  /// `who`, a call that waits without being asked to, is named in the report of a deadlock.
+  cudaError_t wait(const MarkPtr& mark, Lock& lock, const char* who = nullptr);
   /// Waits for all work of a device.
-  cudaError_t wait_for_device(Device& device, Lock& lock);
+  cudaError_t wait_for_device(Device& device, Lock& lock, const char* who = nullptr);
+  /// The same, of a call that waits on some drivers only: Settings::driver_waits.
+  cudaError_t wait_as_drivers_may(Device& device, Lock& lock, const char* who);
+  /// Code that is used on the device for the first time is loaded, for which drivers may wait, too.
+  cudaError_t load(const void* code, Device& device, Lock& lock, const char* who);
   /// A look at a mark; in modes without executors it also runs something, so that polling ends.
   bool poll(const MarkPtr& mark, Lock& lock);
   /// Forgets the queued work of a device, its streams, events and memory.
@@ -157,7 +163,7 @@ class Engine {
   void host_saw(const Mark& mark);
   VectorClock clock_of(const std::vector<CUstream_st*>& members) const;
   void forget_operation(Operation& operation);
-  std::string describe_deadlock() const;
+  std::string describe_deadlock(const char* who) const;
 
   const StreamMode mode_;
   uint64_t random_;

@@ -35,6 +35,7 @@ constexpr std::array kErrors = {
                          "part or all of the requested memory range is already mapped"),
     RAMET_EMULATED_ERROR(cudaErrorHostMemoryNotRegistered,
                          "pointer does not correspond to a registered memory region"),
+    RAMET_EMULATED_ERROR(cudaErrorMisalignedAddress, "misaligned address"),
     RAMET_EMULATED_ERROR(cudaErrorLaunchFailure, "unspecified launch failure"),
     RAMET_EMULATED_ERROR(cudaErrorNotPermitted, "operation not permitted"),
     RAMET_EMULATED_ERROR(cudaErrorNotSupported, "operation not supported"),

@@ -84,6 +84,17 @@ cudaError_t refuse_while_capturing(Engine& engine) {
   return refused;
 }
 
+cudaError_t refuse_to_free_while_capturing(Engine& engine) {
+  cudaError_t refused = refuse_while_capturing(engine);
+  if (settings().free_in_capture) return refused;
+  for (const auto& capture : engine.captures) {
+    if (capture->thread != std::this_thread::get_id()) continue;
+    capture->invalid = true;
+    refused = cudaErrorStreamCaptureUnsupported;
+  }
+  return refused;
+}
+
 namespace {
 
 using Nodes = std::shared_ptr<const std::vector<GraphNode>>;
@@ -167,6 +178,9 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   RAMET_EMULATED_ENTER;
   if (!call.engine.graphs.count(graph)) return result(cudaErrorInvalidValue);
   RAMET_EMULATED_DRIVER_ALLOCATES;
+  if (const cudaError_t error =
+          call.engine.wait_as_drivers_may(call.device(), call.lock, "cudaGraphInstantiate"))
+    return result(error);
   *executable = new CUgraphExec_st{std::make_shared<std::vector<GraphNode>>(graph->nodes)};
   call.engine.executables.insert(*executable);
   return cudaSuccess;

@@ -14,6 +14,7 @@ constexpr size_t kDefaultShared = 48 * 1024, kMaxShared = 227 * 1024;
 struct Grid {
   uint3 grid{1, 1, 1}, block{1, 1, 1};
   size_t shared_bytes = 0;
+  size_t most_shared = kDefaultShared;  // of these and the kernel's __shared__ variables
   int device = 0;
   /// Number of the launch in this process: what a random order depends on beside the seed, so that
   /// it does not depend on which worker runs a block.
@@ -34,6 +35,8 @@ enum class Fault : uint8_t {
   Assert,
   Trap,
   IllegalAddress,
+  Misaligned,
+  Resources,
   Race,
   Uninitialised
 };

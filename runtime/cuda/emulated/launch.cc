@@ -2,10 +2,12 @@
 #include "runtime/cuda/emulated/launch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/cuda/emulated/engine.h"
 #include "runtime/cuda/emulated/grid.h"
+#include "runtime/cuda/emulated/report.h"
 
 namespace ramet::emulated {
 namespace {
@@ -18,9 +20,25 @@ bool extents_are_legal(dim3 grid, dim3 block) {
   return grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
 }
 
+/// Threads of a block that __launch_bounds__ of the kernel allows (types.h); 0 where it has none.
+unsigned bound_of(const void* function) {
+#if defined(__x86_64__)
+  const auto* code = static_cast<const unsigned char*>(function);
+  constexpr unsigned char kBranchTarget[4] = {0xf3, 0x0f, 0x1e, 0xfa}, kNothing = 0x90;
+  if (std::memcmp(code, kBranchTarget, sizeof kBranchTarget) == 0) code += sizeof kBranchTarget;
+  unsigned warps = 0;
+  while (warps < kMaxThreads / 32 && code[warps] == kNothing) ++warps;
+  return warps * 32;
+#else
+  (void)function;
+  return 0;
+#endif
+}
+
 cudaError_t code_of(Fault fault) {
   if (fault == Fault::Assert) return cudaErrorAssert;
   if (fault == Fault::IllegalAddress) return cudaErrorIllegalAddress;
+  if (fault == Fault::Misaligned) return cudaErrorMisalignedAddress;
   return cudaErrorLaunchFailure;
 }
 
@@ -35,20 +53,41 @@ void run_and_note_faults(const Grid& grid) {
 
 }  // namespace
 
+cudaError_t Engine::wait_as_drivers_may(Device& device, Lock& lock, const char* who) {
+  return settings().driver_waits ? wait_for_device(device, lock, who) : cudaSuccess;
+}
+
+cudaError_t Engine::load(const void* code, Device& device, Lock& lock, const char* who) {
+  if (!settings().driver_waits || !loaded.insert({code, device.id}).second) return cudaSuccess;
+  return wait_for_device(device, lock, who);
+}
+
 cudaError_t launch_kernel(const KernelLaunch& what, dim3 grid, dim3 block, size_t shared_bytes,
                           cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);
   if (!extents_are_legal(grid, block)) return result(cudaErrorInvalidConfiguration);
-  const auto limit = call.engine.shared_limits.find({what.function, this_thread.device});
-  if (shared_bytes > (limit == call.engine.shared_limits.end() ? kDefaultShared : limit->second))
+  if (const unsigned bound = bound_of(what.function), threads = block.x * block.y * block.z;
+      bound && threads > bound) {
+    call.lock.unlock();
+    note_report("[emulated CUDA] kernel " + function_name_of(what.function) + ": a block of " +
+                std::to_string(threads) + " threads, and its __launch_bounds__ are " +
+                std::to_string(bound));
     return result(cudaErrorInvalidValue);
+  }
+  const auto limit = call.engine.shared_limits.find({what.function, this_thread.device});
+  const bool asked = limit != call.engine.shared_limits.end();
+  if (shared_bytes > (asked ? limit->second : kDefaultShared)) return result(cudaErrorInvalidValue);
   if (stream->device != this_thread.device) return result(cudaErrorInvalidResourceHandle);
   RAMET_EMULATED_DRIVER_ALLOCATES;
+  if (const cudaError_t error =
+          call.engine.load(what.function, call.device(), call.lock, "the first launch of a kernel"))
+    return result(error);
   Grid g;
   g.grid = grid;
   g.block = block;
   g.shared_bytes = shared_bytes;
+  g.most_shared = asked ? kMaxShared : kDefaultShared;
   g.device = this_thread.device;
   g.launch = ++call.engine.launches;
   g.function = what.function;

@@ -127,6 +127,8 @@ Settings settings_from_environment() {
     s.driver_memory = parse_bytes(v, v.value, "bytes, such as 64M");
   if (const Variable v("DRIVER"); v)
     s.driver_version = int(v.integer(0, 99999, "a version such as 13000, or 0"));
+  if (const Variable v("DRIVER_WAITS"); v) s.driver_waits = v.integer(0, 1, "0 or 1") != 0;
+  if (const Variable v("FREE_IN_CAPTURE"); v) s.free_in_capture = v.integer(0, 1, "0 or 1") != 0;
   if (const Variable v("SMS"); v) s.multiprocessors = int(v.integer(1, 1024, "1 to 1024"));
   if (const Variable v("PEER"); v) {
     s.all_peers = v.value == "all";

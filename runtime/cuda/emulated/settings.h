@@ -29,6 +29,14 @@ struct Settings {
   /// make streams, events and graphs, and launch something, and for cuBLASLt and NCCL. It is not
   /// taken.
   size_t driver_memory = 0;
+  /// RAMET_EMULATED_DRIVER_WAITS=1: cudaMalloc(), cudaHostAlloc(), cudaGraphInstantiate() and the
+  /// first launch of each kernel wait for all work of the device, as drivers may (Programming
+  /// Guide, "Lazy Loading"; NCCL's documentation, "Using multiple communicators concurrently"). A
+  /// program whose own work the device waits for then stands still, and a report says so.
+  bool driver_waits = false;
+  /// RAMET_EMULATED_FREE_IN_CAPTURE=0: cudaFree() and cudaFreeHost() of a thread that captures are
+  /// refused, and break the capture, in relaxed mode too: they wait for the device.
+  bool free_in_capture = true;
   /// RAMET_EMULATED_DRIVER=13000: the version of CUDA that the driver is for; 0: there is no
   /// driver. Where it is older than the runtime's there are no devices.
   int driver_version = kRuntimeVersion;

@@ -7,7 +7,7 @@ namespace ramet::emulated {
 
 inline void require_aligned(const void* memory, RAMET_EMULATED_CALLER) {
   if (reinterpret_cast<uintptr_t>(memory) % 16)
-    device_fail(Fault::IllegalAddress, "MISALIGNED: the address is no multiple of 16",
+    device_fail(Fault::Misaligned, "MISALIGNED: the address is no multiple of 16",
                 RAMET_EMULATED_AT);
 }
 

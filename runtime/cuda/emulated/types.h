@@ -26,9 +26,17 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) alignas(n)
+// The largest number of threads of a block stands in the kernel's code, as no-operations before its
+// first instruction, one for each warp: a launch reads it there (launch.cc). What g++ takes here
+// may depend on a template's parameters; clang++ wants a plain number, and is not asked.
+#if defined(__x86_64__) && !defined(__clang__)
+#define __launch_bounds__(threads, ...) \
+  __attribute__((patchable_function_entry(((threads) + 31) / 32)))
+#else
+#define __launch_bounds__(...)
+#endif
 // There is no __constant__ and no __device__ variable: one copy would be shared by all emulated
 // devices. There must be no macro __noinline__ either: libstdc++ writes
 // __attribute__((__noinline__)).

@@ -35,6 +35,14 @@ class Checker : public CheckedTest {
     return memory;
   }
 
+  /// 64 floats that cudaFreeAsync() takes back.
+  float* filled_in_order(cudaStream_t stream) {
+    void* memory = nullptr;
+    EXPECT_CUDA(cudaMallocAsync(&memory, 256, stream), cudaSuccess);
+    EXPECT_CUDA(cudaMemsetAsync(memory, 0, 256, stream), cudaSuccess);
+    return static_cast<float*>(memory);
+  }
+
   Devices devices_;
 };
 
@@ -99,6 +107,38 @@ TEST_F(Checker, OutOfBounds) {
   ASSERT_CUDA(cudaFree(freed), cudaSuccess);
   expect_report(copy_64(filled(), freed, nullptr), {"OUT OF BOUNDS: read of device memory"},
                 "cudaErrorIllegalAddress");
+}
+
+// Cards take a vector, and every other value, from multiples of its size only.
+TEST_F(Checker, Misaligned) {
+  for (const int offset : {0, 16, 64}) expect_quiet(planted_float4(filled(), offset, nullptr));
+  for (const int offset : {8, 24}) expect_quiet(planted_float2(filled(), offset, nullptr));
+  expect_quiet(planted_float(filled(), 12, nullptr));
+  for (const int offset : {4, 8, 12})
+    expect_report(planted_float4(filled(), offset, nullptr),
+                  {"MISALIGNED: access of ", "float4", " at device memory 0x",
+                   "which is no multiple of 16 at planted.cu:", "twice_kernel"},
+                  "cudaErrorMisalignedAddress");
+  expect_report(planted_float2(filled(), 4, nullptr),
+                {"MISALIGNED: access of ", "float2", "which is no multiple of 8"},
+                "cudaErrorMisalignedAddress");
+  expect_report(planted_float(filled(), 2, nullptr),
+                {"MISALIGNED: access of ", "float", "which is no multiple of 4"},
+                "cudaErrorMisalignedAddress");
+}
+
+// Beside 48 KiB of both kinds, or 227 for a kernel that has asked, a block gets none.
+TEST_F(Checker, StaticAndDynamicSharedMemoryTogether) {
+  constexpr size_t kKiB = 1024;
+  expect_quiet(planted_shared_sum(filled(), 8 * kKiB, false, nullptr));
+  expect_report(
+      planted_shared_sum(filled(), 8 * kKiB + 4, false, nullptr),
+      {"shared_sum_kernel",
+       "TOO MUCH SHARED MEMORY: more than 40956 bytes of __shared__ variables and 8196 of "
+       "the launch, and a block gets 49152 without cudaFuncSetAttribute() at planted.cu:"});
+  expect_quiet(planted_shared_sum(filled(), 187 * kKiB, true, nullptr));
+  expect_report(planted_shared_sum(filled(), 187 * kKiB + 4, true, nullptr),
+                {"TOO MUCH SHARED MEMORY", "and a block gets 232448 at planted.cu:"});
 }
 
 TEST_F(Checker, Uninitialised) {
@@ -185,7 +225,7 @@ TEST_F(Checker, FreesWithoutAnEvent) {
     Devices devices(s);
     const cudaStream_t a = new_stream(), b = new_stream();
     const cudaEvent_t event = new_event();
-    float* x = filled(64);
+    float* x = filled_in_order(a);
     ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
     ASSERT_CUDA(increment(x, 64, a), cudaSuccess);
     ASSERT_CUDA(cudaEventRecord(event, a), cudaSuccess);
@@ -200,7 +240,7 @@ TEST_F(Checker, FreesWithoutAnEvent) {
   s.streams = emulated::StreamMode::Lazy;
   Devices devices(s);
   const cudaStream_t a = new_stream(), b = new_stream();
-  float *x = filled(64), *y = filled(64);
+  float *x = filled_in_order(a), *y = filled(64);
   ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
   ASSERT_CUDA(cudaMemcpyAsync(y, x, 256, cudaMemcpyDeviceToDevice, a), cudaSuccess);
   ASSERT_CUDA(cudaFreeAsync(x, b), cudaSuccess);
@@ -219,8 +259,9 @@ TEST_F(Checker, AnAddressThatIsGivenOutAgain) {
   std::set<float*> all;
   for (int i = 0; i < 12; ++i) {
     const cudaStream_t stream = new_stream();
-    float* x = nullptr;
-    ASSERT_CUDA(cudaMalloc(&x, size_t{1} << 19), cudaSuccess);
+    void* memory = nullptr;
+    ASSERT_CUDA(cudaMallocAsync(&memory, size_t{1} << 19, stream), cudaSuccess);
+    float* x = static_cast<float*>(memory);
     all.insert(x);
     ASSERT_CUDA(cudaMemsetAsync(x, 0, 256, stream), cudaSuccess);
     ASSERT_CUDA(increment(x, 64, stream), cudaSuccess);

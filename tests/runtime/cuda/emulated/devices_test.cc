@@ -106,6 +106,33 @@ TEST(EmulatedDevices, MemoryRunsOutOnEachByItself) {
   EXPECT_CUDA(cudaFree(nullptr), cudaSuccess);
 }
 
+// Memory goes back the way it came.
+TEST(EmulatedDevices, OnlyAPoolsMemoryIsFreedInOrder) {
+  emulated::Settings s = test_settings();
+  s.streams = emulated::StreamMode::Lazy;
+  Devices devices(s);
+  const cudaStream_t stream = new_stream();
+  void *plain = nullptr, *pooled = nullptr;
+  ASSERT_CUDA(cudaMalloc(&plain, 512), cudaSuccess);
+  EXPECT_CUDA(cudaFreeAsync(plain, stream), cudaErrorInvalidValue);
+  EXPECT_EQ(emulated::last_report(),
+            "[emulated CUDA] cudaFreeAsync: memory that cudaMallocAsync() did not give");
+  EXPECT_CUDA(cudaFree(plain), cudaSuccess);
+  ASSERT_CUDA(cudaMallocAsync(&pooled, 512, stream), cudaSuccess);
+  EXPECT_CUDA(cudaFreeAsync(static_cast<char*>(pooled) + 256, stream), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFreeAsync(pooled, stream), cudaSuccess);
+  EXPECT_CUDA(cudaStreamSynchronize(stream), cudaSuccess);
+  // cudaFree() takes it, too, and then does not wait.
+  ASSERT_CUDA(cudaMallocAsync(&pooled, 512, stream), cudaSuccess);
+  bool ran = false;
+  ASSERT_CUDA(emulated::enqueue_work(stream, "later", [&ran] { ran = true; }), cudaSuccess);
+  EXPECT_CUDA(cudaFree(pooled), cudaSuccess);
+  EXPECT_FALSE(ran);
+  ASSERT_CUDA(cudaMalloc(&plain, 512), cudaSuccess);
+  EXPECT_CUDA(cudaFree(plain), cudaSuccess);
+  EXPECT_TRUE(ran);
+}
+
 // Fragments and red zones are not what memory runs out of, and addresses that were freed serve
 // again.
 TEST(EmulatedDevices, AllCapacityCanBeUsedAgainAndAgain) {
@@ -160,10 +187,12 @@ TEST(EmulatedDevices, LaunchesAreChecked) {
   EXPECT_CUDA(empty(0, 32, nullptr), cudaErrorInvalidConfiguration);
   EXPECT_CUDA(empty(1, 0, nullptr), cudaErrorInvalidConfiguration);
   EXPECT_CUDA(empty(1, 1025, nullptr), cudaErrorInvalidConfiguration);
-  EXPECT_CUDA(coordinates(nullptr, dim3(1, 65536), dim3(1), nullptr),
-              cudaErrorInvalidConfiguration);
-  EXPECT_CUDA(coordinates(nullptr, dim3(1), dim3(1, 1, 65), nullptr),
-              cudaErrorInvalidConfiguration);
+  for (const dim3 grid :
+       {dim3(1, 0), dim3(1, 1, 0), dim3(1, 65536), dim3(1, 1, 65536), dim3(0x80000000u)})
+    EXPECT_CUDA(coordinates(nullptr, grid, dim3(1), nullptr), cudaErrorInvalidConfiguration);
+  for (const dim3 block :
+       {dim3(1, 0), dim3(1, 1, 0), dim3(1, 1025), dim3(1, 1, 65), dim3(32, 33), dim3(2, 8, 65)})
+    EXPECT_CUDA(coordinates(nullptr, dim3(1), block, nullptr), cudaErrorInvalidConfiguration);
   EXPECT_CUDA(empty(1, 1024, nullptr), cudaSuccess);
   cudaStream_t other = nullptr;
   ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);
@@ -171,6 +200,33 @@ TEST(EmulatedDevices, LaunchesAreChecked) {
   ASSERT_CUDA(cudaSetDevice(0), cudaSuccess);
   EXPECT_CUDA(empty(1, 1, other), cudaErrorInvalidResourceHandle);
   EXPECT_CUDA(cudaStreamDestroy(other), cudaSuccess);
+}
+
+// Two kernels of which the smaller bound must not be taken for the other's, and one without.
+template <int kMost> __global__ void __launch_bounds__(kMost, 1) bounded(float* x) {
+  x[threadIdx.x] = 1.0f;
+}
+
+TEST(EmulatedDevices, LaunchBounds) {
+#if !defined(__x86_64__) || defined(__clang__)
+  GTEST_SKIP() << "the bounds are not in the code (types.h)";
+#endif
+  Devices devices;
+  DeviceArray<float> x{1024};
+  const auto refused = [&](cudaError_t error, const std::string& text) {
+    EXPECT_CUDA(error, cudaErrorInvalidValue);
+    EXPECT_NE(emulated::last_report().find(text), std::string::npos) << emulated::last_report();
+  };
+  EXPECT_CUDA(planted_launch_bounds(x, 64, nullptr), cudaSuccess);
+  refused(planted_launch_bounds(x, 65, nullptr),
+          ": a block of 65 threads, and its __launch_bounds__ are 64");
+  float* const p = x;
+  EXPECT_CUDA(launch(bounded<256>, 1, 256, 0, nullptr, p), cudaSuccess);
+  refused(launch(bounded<256>, 1, dim3(16, 17), 0, nullptr, p), "a block of 272 threads");
+  EXPECT_CUDA(launch(bounded<1024>, 1, 1024, 0, nullptr, p), cudaSuccess);
+  EXPECT_CUDA(empty(1, 1024, nullptr), cudaSuccess);
+  // Nothing of a launch that was refused has run, and nothing is broken.
+  EXPECT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
 }
 
 __global__ void fill_dynamic(int count) {

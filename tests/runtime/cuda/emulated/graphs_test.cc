@@ -196,6 +196,38 @@ TEST(EmulatedGraphs, ModesSayWhoIsRefused) {
   EXPECT_CUDA(cudaGraphDestroy(graph), cudaErrorInvalidValue);
 }
 
+// To free is to wait for the device, in which the captured work is not.
+TEST(EmulatedGraphs, FreesOfWhoCapturesCanBeRefused) {
+  for (const bool allowed : {true, false}) {
+    emulated::Settings s = test_settings();
+    s.free_in_capture = allowed;
+    Devices devices(s);
+    const cudaStream_t main = new_stream();
+    cudaGraph_t graph = nullptr;
+    void *memory = nullptr, *pinned = nullptr, *others = nullptr;
+    for (void** each : {&memory, &others}) ASSERT_CUDA(cudaMalloc(each, 4), cudaSuccess);
+    ASSERT_CUDA(cudaMallocHost(&pinned, 4), cudaSuccess);
+    begin(main, cudaStreamCaptureModeRelaxed);
+    cudaError_t elsewhere = cudaErrorUnknown;
+    std::thread([&] { elsewhere = cudaFree(others); }).join();
+    EXPECT_CUDA(elsewhere, cudaSuccess);
+    EXPECT_EQ(status(main), cudaStreamCaptureStatusActive);
+    const cudaError_t freed = cudaFree(memory), unpinned = cudaFreeHost(pinned);
+    if (allowed) {
+      EXPECT_CUDA(freed, cudaSuccess);
+      EXPECT_CUDA(unpinned, cudaSuccess);
+      EXPECT_CUDA(cudaStreamEndCapture(main, &graph), cudaSuccess);
+      EXPECT_CUDA(cudaGraphDestroy(graph), cudaSuccess);
+      continue;
+    }
+    EXPECT_CUDA(freed, cudaErrorStreamCaptureUnsupported);
+    EXPECT_CUDA(unpinned, cudaErrorStreamCaptureUnsupported);
+    EXPECT_CUDA(cudaStreamEndCapture(main, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_CUDA(cudaFree(memory), cudaSuccess);
+    EXPECT_CUDA(cudaFreeHost(pinned), cudaSuccess);
+  }
+}
+
 TEST(EmulatedGraphs, AFaultStopsAReplay) {
   Devices devices;
   const cudaStream_t stream = new_stream();

@@ -93,6 +93,27 @@ __global__ void global_overrun_kernel(float* x, int count) {
   if (i <= count) x[i] = 1.0f;
 }
 
+template <class T> __device__ T twice(T v);
+template <> __device__ float twice(float v) { return v * 2; }
+template <> __device__ float2 twice(float2 v) { return make_float2(v.x * 2, v.y * 2); }
+template <> __device__ float4 twice(float4 v) {
+  return make_float4(v.x * 2, v.y * 2, v.z * 2, v.w * 2);
+}
+template <class T> __global__ void twice_kernel(float* x, int offset) {
+  T* at = reinterpret_cast<T*>(reinterpret_cast<char*>(x) + offset);
+  *at = twice(*at);
+}
+
+__global__ void __launch_bounds__(64) bounded_kernel(float* x) { x[threadIdx.x] = 1.0f; }
+
+__global__ void shared_sum_kernel(float* x) {
+  constexpr int kCount = 10 << 10;
+  __shared__ float s[kCount];
+  for (int i = threadIdx.x; i < kCount; i += blockDim.x) s[i] = 1.0f;
+  __syncthreads();
+  x[threadIdx.x] = s[kCount - 1 - threadIdx.x];
+}
+
 __global__ void uninitialised_shared_kernel(float* x) {
   float* s = dynamic_shared<float>();
   if (threadIdx.x != 5 || blockIdx.x == 0) s[threadIdx.x] = 1.0f;
@@ -213,6 +234,24 @@ cudaError_t planted_global_overrun(float* x, cudaStream_t stream) {
 }
 cudaError_t write_ones(float* x, int last, cudaStream_t stream) {
   return launch(global_overrun_kernel, 1, 64, 0, stream, x, last);
+}
+cudaError_t planted_float4(float* x, int offset, cudaStream_t stream) {
+  return launch(twice_kernel<float4>, 1, 1, 0, stream, x, offset);
+}
+cudaError_t planted_float2(float* x, int offset, cudaStream_t stream) {
+  return launch(twice_kernel<float2>, 1, 1, 0, stream, x, offset);
+}
+cudaError_t planted_float(float* x, int offset, cudaStream_t stream) {
+  return launch(twice_kernel<float>, 1, 1, 0, stream, x, offset);
+}
+cudaError_t planted_launch_bounds(float* x, int threads, cudaStream_t stream) {
+  return launch(bounded_kernel, 1, static_cast<unsigned>(threads), 0, stream, x);
+}
+cudaError_t planted_shared_sum(float* x, size_t dynamic, bool asked, cudaStream_t stream) {
+  if (asked)
+    (void)cudaFuncSetAttribute(shared_sum_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(dynamic));
+  return launch(shared_sum_kernel, 1, 64, dynamic, stream, x);
 }
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream) {
   return launch(uninitialised_shared_kernel, 2, 64, 64 * sizeof(float), stream, x);

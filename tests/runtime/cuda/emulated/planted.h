@@ -34,6 +34,16 @@ cudaError_t planted_own_overrun(float* x, int count, cudaStream_t stream);
 cudaError_t planted_global_overrun(float* x, cudaStream_t stream);
 /// Writes x[0] to x[last], of at most 64.
 cudaError_t write_ones(float* x, int last, cudaStream_t stream);
+/// Doubles x[0] to x[3] as one float4 that begins `offset` bytes behind x, x[0] and x[1] as a
+/// float2, x[0] as a float.
+cudaError_t planted_float4(float* x, int offset, cudaStream_t stream);
+cudaError_t planted_float2(float* x, int offset, cudaStream_t stream);
+cudaError_t planted_float(float* x, int offset, cudaStream_t stream);
+/// A block of `threads`, where the kernel says that it has at most 64.
+cudaError_t planted_launch_bounds(float* x, int threads, cudaStream_t stream);
+/// 40 KiB of __shared__ variables, and `dynamic` bytes of the launch. With `asked` the kernel may
+/// have more than 48 KiB.
+cudaError_t planted_shared_sum(float* x, size_t dynamic, bool asked, cudaStream_t stream);
 /// The second of two blocks reads an element of dynamic shared memory that only the first has
 /// written; and a whole allocation that nobody has.
 cudaError_t planted_uninitialised_shared(float* x, cudaStream_t stream);

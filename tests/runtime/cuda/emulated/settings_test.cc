@@ -52,6 +52,9 @@ TEST(EmulatedSettings, FromTheEnvironment) {
   EXPECT_EQ(with("WORKERS", "3").workers, 3);
   EXPECT_EQ(with("STACK_KB", "128").stack_kb, 128);
   EXPECT_EQ(with("TIMEOUT_MS", "10").timeout_ms, 10);
+  EXPECT_FALSE(Settings().driver_waits);
+  EXPECT_TRUE(with("DRIVER_WAITS", "1").driver_waits);
+  EXPECT_FALSE(with("FREE_IN_CAPTURE", "0").free_in_capture);
   EXPECT_FALSE(with("REPORTS", "0").print_reports);
   EXPECT_TRUE(with("ABORT", "1").abort_on_fault);
   EXPECT_EQ(with("THREADS", "reverse").threads, ThreadOrder::Reverse);
@@ -115,6 +118,7 @@ TEST(EmulatedSettings, WhatIsNotUnderstoodIsNamed) {
   EXPECT_REFUSED("STREAMS", "random:x", "async, eager, lazy or random:SEED");
   EXPECT_REFUSED("STACK_KB", "1", "16 to 65536");
   EXPECT_REFUSED("REPORTS", "yes", "0 or 1");
+  EXPECT_REFUSED("DRIVER_WAITS", "2", "0 or 1");
 }
 
 }  // namespace

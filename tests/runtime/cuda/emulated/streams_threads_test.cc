@@ -250,6 +250,56 @@ TEST(EmulatedStreams, WaitingForEverIsReported) {
 }
 
 // Four host threads, each with a device, a stream and an event that the next one waits for.
+// A circle: this thread is about to do what the device waits for, and calls what waits for the
+// device. The second stream's part of a meeting stands for another rank's of a collective.
+TEST(EmulatedStreams, DriversMayWait) {
+  for (const bool waits : {false, true}) {
+    emulated::Settings s = test_settings();
+    s.driver_waits = waits;
+    Devices devices(s);
+    const cudaStream_t a = new_stream(), b = new_stream(), captured = new_stream();
+    DeviceArray<float> x(std::vector<float>(64, 1.0f));
+    cudaGraph_t graph = nullptr;
+    ASSERT_CUDA(increment(x, 64, captured), cudaSuccess);  // loads it
+    ASSERT_CUDA(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    ASSERT_CUDA(increment(x, 64, captured), cudaSuccess);
+    ASSERT_CUDA(cudaStreamEndCapture(captured, &graph), cudaSuccess);
+    const auto in_the_middle = [&](const char* name, const auto& call) {
+      const auto meeting = emulated::make_meeting(2, nullptr);
+      ASSERT_CUDA(emulated::join_meeting(a, "first half", meeting), cudaSuccess);
+      const cudaError_t error = call();
+      if (waits) {
+        EXPECT_CUDA(error, cudaErrorLaunchFailure);
+        for (const std::string& text : {std::string("STREAM DEADLOCK, nothing can run while ") +
+                                            name + " waits for the device",
+                                        std::string("first half (1 of 2 members are there)")})
+          EXPECT_NE(emulated::last_report().find(text), std::string::npos)
+              << name << ": " << emulated::last_report();
+      } else {
+        EXPECT_CUDA(error, cudaSuccess) << name;
+      }
+      ASSERT_CUDA(emulated::join_meeting(b, "second half", meeting), cudaSuccess);
+      ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+      EXPECT_CUDA(call(), cudaSuccess) << name;  // nothing is broken
+    };
+    void *memory = nullptr, *pinned = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    in_the_middle("cudaMalloc", [&] { return cudaMalloc(&memory, 4); });
+    in_the_middle("cudaHostAlloc", [&] { return cudaHostAlloc(&pinned, 4, 0); });
+    in_the_middle("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&executable, graph); });
+    in_the_middle("the first launch of a kernel", [&] { return empty(1, 1, b); });
+    // Later launches of what is loaded do not.
+    const auto meeting = emulated::make_meeting(2, nullptr);
+    ASSERT_CUDA(emulated::join_meeting(a, "first half", meeting), cudaSuccess);
+    EXPECT_CUDA(increment(x, 64, b), cudaSuccess);
+    EXPECT_CUDA(empty(1, 1, b), cudaSuccess);
+    EXPECT_CUDA(cudaGraphLaunch(executable, b), cudaSuccess);
+    ASSERT_CUDA(emulated::join_meeting(b, "second half", meeting), cudaSuccess);
+    ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_EQ(x.host(), std::vector<float>(64, 4.0f)) << waits;
+  }
+}
+
 TEST(EmulatedStreams, ManyThreads) {
   for (const Schedule& schedule : schedules()) {
     emulated::Settings settings = schedule.settings;

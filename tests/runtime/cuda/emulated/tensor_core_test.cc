@@ -59,7 +59,7 @@ TEST(TensorCore, FaultsAreNamed) {
   ASSERT_CUDA(cudaDeviceReset(), cudaSuccess);
   DeviceArray<float> x(std::vector<float>(256, 1.0f));
   ASSERT_CUDA(tensor_core_misaligned(x, nullptr), cudaSuccess);
-  EXPECT_CUDA(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_CUDA(cudaDeviceSynchronize(), cudaErrorMisalignedAddress);
   EXPECT_NE(emulated::last_report().find("MISALIGNED"), std::string::npos);
   EXPECT_NE(emulated::last_report().find("tensor_core.cu:"), std::string::npos);
 }

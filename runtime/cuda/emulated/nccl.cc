@@ -48,12 +48,13 @@ ncclResult_t wait_for_all_ranks(Clique& clique) {
                                      " ranks have called; NCCL would wait for the others for ever");
 }
 
-std::atomic<int> reported_error{ncclSuccess}, group_error{ncclSuccess};
+std::atomic<int> group_error{ncclSuccess};
+std::atomic<std::chrono::milliseconds::rep> abort_takes{0};
 
 }  // namespace
 
-void report_nccl_error(ncclResult_t error) { reported_error = error; }
 void fail_next_nccl_group(ncclResult_t error) { group_error = error; }
+void slow_nccl_abort(std::chrono::milliseconds takes) { abort_takes = takes.count(); }
 
 ncclResult_t refuse(ncclResult_t result, const std::string& text) {
   note_report("[emulated CUDA] " + text);
@@ -61,47 +62,6 @@ ncclResult_t refuse(ncclResult_t result, const std::string& text) {
 }
 
 namespace {
-
-std::string describe(const PendingCall& call) {
-  const char* const name = call.peer < 0 ? name_of(call.what.kind)
-                           : call.send   ? "ncclSend"
-                                         : "ncclRecv";
-  return std::string(name) + " of " + std::to_string(call.what.count) + " elements by rank " +
-         std::to_string(call.comm->rank);
-}
-
-ncclResult_t check_buffer(const PendingCall& call, const void* buffer, size_t bytes,
-                          const char* which) {
-  if (!bytes) return ncclSuccess;
-  Allocation allocation;
-  if (!find_allocation(buffer, &allocation) || allocation.device != call.comm->device)
-    return refuse(ncclInvalidArgument,
-                  describe(call) + ": the " + which +
-                      " buffer is no memory of cuda:" + std::to_string(call.comm->device));
-  const auto offset =
-      size_t(static_cast<const char*>(buffer) - static_cast<const char*>(allocation.base));
-  if (bytes > allocation.bytes - offset)
-    return refuse(ncclInvalidArgument, describe(call) + ": the " + which + " buffer has " +
-                                           std::to_string(allocation.bytes - offset) +
-                                           " bytes, expected " + std::to_string(bytes));
-  return ncclSuccess;
-}
-
-ncclResult_t check(const PendingCall& call) {
-  const int ranks = call.comm->clique->ranks;
-  if (!bytes_of(call.what.type) || call.what.op < ncclSum || call.what.op > ncclAvg ||
-      call.what.root < 0 || call.what.root >= ranks || call.peer >= ranks)
-    return ncclInvalidArgument;
-  if (call.peer >= 0) {
-    const size_t bytes = call.what.count * bytes_of(call.what.type);
-    if (const auto bad = check_buffer(call, call.send, call.send ? bytes : 0, "send")) return bad;
-    return check_buffer(call, call.receive, call.receive ? bytes : 0, "receive");
-  }
-  const size_t sent = send_bytes(call.what, call.comm->rank, ranks);
-  const size_t received = receive_bytes(call.what, call.comm->rank, ranks);
-  if (const auto bad = check_buffer(call, call.send, sent, "send")) return bad;
-  return check_buffer(call, call.receive, received, "receive");
-}
 
 ncclResult_t enqueue(const PendingCall& call, bool grouped) {
   Clique& clique = *call.comm->clique;
@@ -138,9 +98,10 @@ ncclResult_t enqueue(const PendingCall& call, bool grouped) {
 
 ncclResult_t submit(Collective what, const void* send, void* receive, ncclComm_t comm,
                     cudaStream_t stream, int peer = -1) {
-  if (!comm) return ncclInvalidArgument;
-  if (comm->broken) return comm->broken;
   const PendingCall call{comm, what, send, receive, stream, peer};
+  if (const ncclResult_t bad = ready(comm, name_of(call))) return bad;
+  if (comm->finalize != Finalize::No)
+    return refuse(ncclInvalidUsage, describe(call) + ": the communicator is finalized");
   if (const ncclResult_t bad = check(call)) return bad;
   if (group.depth > 0) {
     group.calls.push_back(call);
@@ -176,7 +137,7 @@ ncclResult_t init_rank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, b
     ++clique->present;
     clique->complete.notify_all();
   }
-  *comm = new ncclComm{clique, rank, device, blocking, false, {}};
+  *comm = new ncclComm{clique, rank, device, blocking};
   if (!blocking) return ncclInProgress;
   if (group.depth > 0) {
     group.joining.push_back(clique);
@@ -238,10 +199,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  if (config && config->magic != 0xcafebeef)
-    return refuse(ncclInvalidArgument,
-                  "ncclCommInitRankConfig: the configuration was not made by "
-                  "NCCL_CONFIG_INITIALIZER");
+  if (const ncclResult_t bad = check_config(config)) return bad;
   return init_rank(comm, ranks, id, rank, !config || config->blocking != 0);
 }
 
@@ -262,19 +220,29 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
   const auto clique = std::make_shared<Clique>(ranks);
   clique->present = ranks;
   for (int rank = 0; rank < ranks; ++rank)
-    comms[rank] = new ncclComm{clique, rank, devices ? devices[rank] : rank, true, false, {}};
+    comms[rank] = new ncclComm{clique, rank, devices ? devices[rank] : rank};
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (!comm) return ncclSuccess;
+  if (!comm->broken)
+    if (const ncclResult_t bad = ready(comm, "ncclCommDestroy")) return bad;
   delete comm;
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (const ncclResult_t bad = ready(comm, "ncclCommFinalize")) return bad;
+  if (comm->finalize != Finalize::No)
+    return refuse(ncclInvalidArgument, "ncclCommFinalize: the communicator is finalized");
+  comm->finalize = comm->blocking ? Finalize::Done : Finalize::Asked;
+  return comm->blocking ? ncclSuccess : ncclInProgress;
+}
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!comm) return ncclInvalidArgument;
+  std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes.load()));
   give_up_operations(comm);
   delete comm;
   return ncclSuccess;
@@ -282,36 +250,40 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   if (!comm) return ncclInvalidArgument;
-  *error = ncclResult_t(reported_error.load());
+  *error = reported_nccl_error();
   if (*error != ncclSuccess) return ncclSuccess;
   {
     std::lock_guard<std::mutex> lock(comm->clique->mutex);
     if (comm->clique->present < comm->clique->ranks) *error = ncclInProgress;
   }
-  if (*error == ncclSuccess && !comm->taken_over_later.empty()) {
-    if (!std::exchange(comm->asked, !comm->asked)) {
-      *error = ncclInProgress;
-    } else {
-      const auto calls = std::exchange(comm->taken_over_later, {});
-      *error = enqueue_all(calls, true);
-    }
+  const bool waits = !comm->taken_over_later.empty() || comm->finalize == Finalize::Asked;
+  if (*error != ncclSuccess || !waits) return ncclSuccess;
+  if (!std::exchange(comm->asked, !comm->asked)) {
+    *error = ncclInProgress;
+    return ncclSuccess;
   }
+  if (comm->finalize == Finalize::Asked) comm->finalize = Finalize::Done;
+  const auto calls = std::exchange(comm->taken_over_later, {});
+  *error = enqueue_all(calls, true);
   return ncclSuccess;
 }
 
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  if (const ncclResult_t bad = ready(comm, "ncclCommCount")) return bad;
   *count = comm->clique->ranks;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device) {
+  if (const ncclResult_t bad = ready(comm, "ncclCommCuDevice")) return bad;
   *device = comm->device;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank) {
+  if (const ncclResult_t bad = ready(comm, "ncclCommUserRank")) return bad;
   *rank = comm->rank;
   return ncclSuccess;
 }

@@ -36,8 +36,9 @@ typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
-/// As of NCCL 2.14. Of it, `blocking` is looked at: 0 means that no call waits for other ranks and
-/// ncclCommGetAsyncError() says when one was taken over.
+/// As of NCCL 2.14; of later ones `size` and `version` say more. Of it, `blocking` is looked at: 0
+/// means that no call waits for other ranks and ncclCommGetAsyncError() says when one was taken
+/// over; before that every other call is refused.
 typedef struct {
   size_t size;
   unsigned int magic, version;

@@ -1,5 +1,7 @@
 // The NCCL double beyond NCCL's API: faults for tests.
 #pragma once
+#include <chrono>
+
 #include "runtime/cuda/emulated/nccl_api.h"
 
 namespace ramet::emulated {
@@ -12,5 +14,8 @@ void fail_next_nccl_group(ncclResult_t error);
 /// While set, messages between ranks that reach their streams stop there until their communicator
 /// is aborted.
 void hold_nccl_messages(bool hold);
+/// How long ncclCommAbort() blocks before it does anything: NCCL's waits for its kernels and
+/// threads to end.
+void slow_nccl_abort(std::chrono::milliseconds takes);
 
 }  // namespace ramet::emulated

@@ -66,8 +66,24 @@ ncclResult_t enqueue_messages(const std::vector<PendingCall>& calls);
 /// What `comm` has in streams ends without having run.
 void give_up_operations(ncclComm_t comm);
 
+// nccl_checks.cc
+const char* name_of(const PendingCall& call);
+/// "ncclSend of 8 elements by rank 1".
+std::string describe(const PendingCall& call);
+/// Whether its arguments can be what NCCL takes.
+ncclResult_t check(const PendingCall& call);
+/// Whether a communicator that does not block has more to do than it has said it did.
+bool in_progress(ncclComm_t comm);
+/// Whether `call` may be made of it now.
+ncclResult_t ready(ncclComm_t comm, const char* call);
+ncclResult_t check_config(const ncclConfig_t* config);
+/// What report_nccl_error() was given last.
+ncclResult_t reported_nccl_error();
+
 /// Reports the text, returns the result.
 ncclResult_t refuse(ncclResult_t result, const std::string& text);
+
+enum class Finalize : uint8_t { No, Asked, Done };
 
 }  // namespace ramet::emulated
 
@@ -77,6 +93,7 @@ struct ncclComm {
   // Not blocking: calls reach their streams when somebody asks for the second time whether they
   // have. Whoever queues something behind them before that has it run too early.
   bool blocking = true, asked = false;
-  std::vector<ramet::emulated::PendingCall> taken_over_later;
+  std::vector<ramet::emulated::PendingCall> taken_over_later = {};
   ncclResult_t broken = ncclSuccess;  // fail_next_nccl_group()
+  ramet::emulated::Finalize finalize = ramet::emulated::Finalize::No;
 };

@@ -329,7 +329,8 @@ TEST(EmulatedNccl, Messages) {
         check(cudaStreamSynchronize(stream) == cudaSuccess);
         const std::vector<float> got = in.host();
         for (int i = 0; i < 40; ++i) check(got[size_t(i)] == float(i / 10 + 1));
-        check(ncclCommFinalize(comm) == ncclSuccess && ncclCommDestroy(comm) == ncclSuccess);
+        check(ncclCommFinalize(comm) == ncclInProgress && settled(comm) == ncclSuccess);
+        check(ncclCommDestroy(comm) == ncclSuccess);
       });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(wrong, 0);

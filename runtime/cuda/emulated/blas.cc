@@ -2,11 +2,14 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/cuda/emulated/blas_algorithm.h"
 #include "runtime/cuda/emulated/capture.h"
 #include "runtime/cuda/emulated/engine.h"
-#include "runtime/cuda/emulated/matrix_product.h"
 
-struct cublasLtContext {};
+/// Of the device on which it was made.
+struct cublasLtContext {
+  int device;
+};
 
 namespace ramet::emulated {
 namespace {
@@ -20,16 +23,10 @@ struct Description {
   const void* bias;
 };
 
-/// What a cublasLtMatmulPreference_t holds, and a cublasLtMatmulAlgo_t.
-struct Preference {
-  uint32_t reductions;
-};
-struct Algorithm {
-  bool halves;
-};
-
 static_assert(sizeof(Layout) <= sizeof(cublasLtMatrixLayoutOpaque_t));
 static_assert(sizeof(Description) <= sizeof(cublasLtMatmulDescOpaque_t));
+static_assert(sizeof(Preference) <= sizeof(cublasLtMatmulPreferenceOpaque_t));
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
 // The opaque structures are plain bytes: objects are copied in and out of them.
 template <class T, class Opaque> T get(const Opaque* opaque) {
@@ -48,31 +45,16 @@ template <class T> bool take(const void* value, size_t bytes, T* attribute) {
   return true;
 }
 
-bool holds(const void* data, int64_t elements, size_t element_bytes) {
-  if (!elements) return true;
-  Allocation allocation;
-  if (!find_allocation(data, &allocation)) return false;
-  const auto before =
-      size_t(static_cast<const char*>(data) - static_cast<const char*>(allocation.base));
-  return size_t(elements) * element_bytes <= allocation.bytes - before;
-}
-
 double scalar(cudaDataType_t type, const void* value) {
   if (type == CUDA_R_64F) return *static_cast<const double*>(value);
   return double(*static_cast<const float*>(value));
 }
 
-// Long sums of few elements, as the library does.
-constexpr int64_t kLongSum = 512, kFewElements = 4096;
-bool takes_halves(const MatrixProduct& p, const Preference& preference) {
-  constexpr uint32_t narrow =
-      CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  const int64_t k = p.transpose_a ? p.a.rows : p.a.columns;
-  return (preference.reductions & narrow) && k >= kLongSum &&
-         p.d.rows * p.d.columns <= kFewElements;
-}
-
-bool computes(const Description& description, cudaDataType_t type) {
+// What the table of data types in cuBLAS's documentation ("cublasLtMatmul()") has, and its note 6:
+// no ReLU together with a bias where D is row-major.
+bool computes(const Description& description, const Layout& d) {
+  const cudaDataType_t type = d.type;
+  if (d.row_major && description.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) return false;
   if (type == CUDA_R_64F)
     return description.compute == CUBLAS_COMPUTE_64F && description.scale == CUDA_R_64F;
   return description.compute != CUBLAS_COMPUTE_64F && description.scale == CUDA_R_32F;
@@ -93,6 +75,14 @@ MatrixProduct product_of(const Description& description, cublasLtMatrixLayout_t 
   return product;
 }
 
+bool is_of_this_device(const char* call, cublasLtHandle_t handle) {
+  if (handle->device == this_thread.device) return true;
+  note_report(std::string("[emulated CUDA] ") + call +
+              " on cuda:" + std::to_string(this_thread.device) +
+              ": the handle was made on cuda:" + std::to_string(handle->device));
+  return false;
+}
+
 }  // namespace
 }  // namespace ramet::emulated
 
@@ -107,7 +97,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
     if (!call.driver_has_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
     if (captures_here(call.engine)) return CUBLAS_STATUS_NOT_INITIALIZED;
   }
-  *handle = new (std::nothrow) cublasLtContext;
+  *handle = new (std::nothrow) cublasLtContext{this_thread.device};
   return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 
@@ -215,7 +205,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   *preference = new (std::nothrow) cublasLtMatmulPreferenceOpaque_t{};
   if (!*preference) return CUBLAS_STATUS_ALLOC_FAILED;
-  put(*preference, Preference{CUBLASLT_REDUCTION_SCHEME_MASK});
+  put(*preference, Preference{});
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -224,27 +214,32 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The algorithms here need no workspace and take any alignment.
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, size_t bytes) {
-  uint64_t limit = 0;
-  uint32_t alignment = 0;
-  Preference allowed{};
+  auto changed = get<Preference>(preference);
+  bool taken = false;
   switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
-      return take(value, bytes, &limit) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+      taken = take(value, bytes, &changed.workspace);
+      break;
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-      if (!take(value, bytes, &allowed.reductions)) return CUBLAS_STATUS_INVALID_VALUE;
-      put(preference, allowed);
-      return CUBLAS_STATUS_SUCCESS;
+      taken = take(value, bytes, &changed.reductions);
+      break;
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
-    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-      return take(value, bytes, &alignment) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: {
+      uint32_t& alignment =
+          changed.alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES];
+      taken = take(value, bytes, &alignment) && alignment && !(alignment & (alignment - 1));
+      break;
+    }
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
   }
+  if (!taken) return CUBLAS_STATUS_INVALID_VALUE;
+  put(preference, changed);
+  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
@@ -255,15 +250,18 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
                                               int* count) {
   *count = 0;
   if (!handle || !this_thread.bound) return CUBLAS_STATUS_NOT_INITIALIZED;
-  if (wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  if (wanted < 1 || !is_of_this_device("cublasLtMatmulAlgoGetHeuristic", handle))
+    return CUBLAS_STATUS_INVALID_VALUE;
   const auto description = get<Description>(desc);
   const MatrixProduct product = product_of(description, a, b, c, d);
   if (!fits(product)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (!computes(description, product.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!computes(description, product.d)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Algorithm algorithm = algorithm_for(product, get<Preference>(preference));
   results[0] = {};
   results[0].state = CUBLAS_STATUS_SUCCESS;
   results[0].wavesCount = 1;
-  put(&results[0].algo, Algorithm{takes_halves(product, get<Preference>(preference))});
+  results[0].workspaceSize = algorithm.workspace;
+  put(&results[0].algo, algorithm);
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -272,32 +270,36 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                               const void* A, cublasLtMatrixLayout_t a, const void* B,
                               cublasLtMatrixLayout_t b, const void* beta, const void* C,
                               cublasLtMatrixLayout_t c, void* D, cublasLtMatrixLayout_t d,
-                              const cublasLtMatmulAlgo_t* algo, void*, size_t,
-                              cudaStream_t stream) {
+                              const cublasLtMatmulAlgo_t* algo, void* workspace,
+                              size_t workspace_bytes, cudaStream_t stream) {
   if (!handle || !this_thread.bound) return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (!is_of_this_device("cublasLtMatmul", handle)) return CUBLAS_STATUS_INVALID_VALUE;
   const auto description = get<Description>(desc);
   MatrixProduct product = product_of(description, a, b, c, d);
   if (!fits(product)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (!computes(description, product.d.type)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (!computes(description, product.d)) return CUBLAS_STATUS_NOT_SUPPORTED;
   // On the host, so read now: the caller's scalars may be gone when the stream gets here.
   product.alpha = scalar(description.scale, alpha);
   product.beta = scalar(description.scale, beta);
-  // Null: the library asks itself for one, with no preference.
-  product.halves =
-      algo ? get<Algorithm>(algo).halves : takes_halves(product, {CUBLASLT_REDUCTION_SCHEME_MASK});
-  const size_t width = product.d.element_bytes();
-  if (!holds(A, product.a.extent(), width) || !holds(B, product.b.extent(), width) ||
-      !holds(D, product.d.extent(), width) ||
-      (product.beta != 0 && !holds(C, product.c.extent(), width)) ||
-      (product.bias && !holds(product.bias, product.d.rows, width))) {
-    note_report(
-        "[emulated CUDA] cublasLtMatmul: a matrix or the bias does not lie in one allocation");
+  const Algorithm algorithm = algo ? get<Algorithm>(algo) : algorithm_for_call(product);
+  product.halves = algorithm.halves;
+  const ProductMemory memory{A, B, C, D, workspace, workspace_bytes};
+  const std::string wrong = objection(algorithm, product, memory, handle->device);
+  if (!wrong.empty()) {
+    note_report("[emulated CUDA] cublasLtMatmul: " + wrong);
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (!product.d.extent()) return CUBLAS_STATUS_SUCCESS;
-  if (!Call().driver_has_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
-  const cudaError_t error = enqueue_work(
-      stream, "cublasLtMatmul", [product, A, B, C, D] { run_product(product, A, B, C, D); });
+  {
+    Call call;
+    if (!call.driver_has_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
+    if (!call.refused && call.engine.load(reinterpret_cast<const void*>(&cublasLtMatmul),
+                                          call.device(), call.lock, "cublasLtMatmul"))
+      return CUBLAS_STATUS_EXECUTION_FAILED;
+  }
+  const cudaError_t error = enqueue_work(stream, "cublasLtMatmul", [algorithm, product, memory] {
+    run_with_workspace(algorithm, product, memory);
+  });
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

@@ -101,7 +101,8 @@ bool fits(const MatrixProduct& p) {
   const int64_t k = p.transpose_a ? p.a.rows : p.a.columns;
   const int64_t inner = p.transpose_b ? p.b.columns : p.b.rows;
   const int64_t n = p.transpose_b ? p.b.rows : p.b.columns;
-  return k == inner && p.d.rows == m && p.d.columns == n && p.c.rows == m && p.c.columns == n;
+  return k == inner && p.d.rows == m && p.d.columns == n && p.c.rows == m && p.c.columns == n &&
+         p.c.row_major == p.d.row_major;
 }
 
 void run_product(const MatrixProduct& p, const void* a, const void* b, const void* c, void* d) {

@@ -30,7 +30,7 @@ struct MatrixProduct {
   bool halves = false;
 };
 
-/// Whether the shapes fit, the types are one, and the batches are.
+/// Whether the shapes fit, the types are one, the batches are, and the order of C and D is.
 bool fits(const MatrixProduct& product);
 
 /// D = alpha op(A) op(B) + beta C + bias, then relu. Computed in float, for double in double. C is

@@ -48,18 +48,19 @@ ncclResult_t wait_for_all_ranks(Clique& clique) {
                                      " ranks have called; NCCL would wait for the others for ever");
 }
 
-std::atomic<int> group_error{ncclSuccess};
-std::atomic<std::chrono::milliseconds::rep> abort_takes{0};
+std::atomic<int> reported_error{ncclSuccess}, group_error{ncclSuccess};
 
 }  // namespace
 
+void report_nccl_error(ncclResult_t error) { reported_error = error; }
 void fail_next_nccl_group(ncclResult_t error) { group_error = error; }
-void slow_nccl_abort(std::chrono::milliseconds takes) { abort_takes = takes.count(); }
 
 ncclResult_t refuse(ncclResult_t result, const std::string& text) {
   note_report("[emulated CUDA] " + text);
   return result;
 }
+
+ncclResult_t reported_nccl_error() { return ncclResult_t(reported_error.load()); }
 
 namespace {
 
@@ -242,7 +243,6 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!comm) return ncclInvalidArgument;
-  std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes.load()));
   give_up_operations(comm);
   delete comm;
   return ncclSuccess;

@@ -1,5 +1,4 @@
 // What NCCL's double refuses before a call does anything.
-#include <atomic>
 #include <climits>
 
 #include "runtime/cuda/emulated/engine.h"
@@ -8,8 +7,6 @@
 
 namespace ramet::emulated {
 namespace {
-
-std::atomic<int> reported_error{ncclSuccess};
 
 ncclResult_t check_buffer(const PendingCall& call, const void* buffer, size_t bytes,
                           const char* which) {
@@ -38,9 +35,6 @@ size_t config_bytes(unsigned version) {
 }
 
 }  // namespace
-
-void report_nccl_error(ncclResult_t error) { reported_error = error; }
-ncclResult_t reported_nccl_error() { return ncclResult_t(reported_error.load()); }
 
 const char* name_of(const PendingCall& call) {
   if (call.peer < 0) return name_of(call.what.kind);

@@ -6,8 +6,10 @@
 namespace ramet::testing {
 namespace {
 
-void expect_every_order_on(const Way& way, int gpus_each) {
-  const Gpus gpus(rank_gpus(2 * gpus_each));
+void expect_every_order_on(const Way& way, int gpus_each, bool driver_waits = false) {
+  emulated::Settings s = rank_gpus(2 * gpus_each);
+  s.driver_waits = driver_waits;
+  const Gpus gpus(s);
   distributed::meeting::expect_every_order(
       [&](const auto& body) {
         with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -24,6 +26,10 @@ TEST(MeetingOrderOnGpus, OneEach) {
     SCOPED_TRACE(way);
     expect_every_order_on(way, 1);
   }
+}
+// No order makes a circle with a driver that waits for the device where it may.
+TEST(MeetingOrderOnGpus, OneEachWithADriverThatWaits) {
+  expect_every_order_on(kNcclThreads, 1, /*driver_waits=*/true);
 }
 TEST(MeetingOrderOnGpus, TwoEach) { expect_every_order_on(kStagedThreads, 2); }
 

@@ -52,11 +52,11 @@ TEST(EmulatedSettings, FromTheEnvironment) {
   EXPECT_EQ(with("WORKERS", "3").workers, 3);
   EXPECT_EQ(with("STACK_KB", "128").stack_kb, 128);
   EXPECT_EQ(with("TIMEOUT_MS", "10").timeout_ms, 10);
+  EXPECT_FALSE(with("REPORTS", "0").print_reports);
+  EXPECT_TRUE(with("ABORT", "1").abort_on_fault);
   EXPECT_FALSE(Settings().driver_waits);
   EXPECT_TRUE(with("DRIVER_WAITS", "1").driver_waits);
   EXPECT_FALSE(with("FREE_IN_CAPTURE", "0").free_in_capture);
-  EXPECT_FALSE(with("REPORTS", "0").print_reports);
-  EXPECT_TRUE(with("ABORT", "1").abort_on_fault);
   EXPECT_EQ(with("THREADS", "reverse").threads, ThreadOrder::Reverse);
   EXPECT_EQ(with("THREADS", "random").threads, ThreadOrder::Random);
   EXPECT_EQ(with("THREADS", "random:77").thread_seed, 77u);

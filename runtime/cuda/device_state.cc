@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_list.h"
@@ -110,49 +111,55 @@ EventHandle::~EventHandle() {
 
 DeviceState::DeviceState(int k) : device(k), card(device_list().cards[static_cast<size_t>(k)]) {}
 DeviceState::~DeviceState() {
-  for (auto& mark : marks_) mark.reset();
+  marks_.clear();
   (void)use_any_card();
-  for (cudaStream_t stream : streams_)
+  for (const auto& stream : streams_)
     if (stream) ignore(cudaStreamDestroy(stream));
 }
 
-cudaStream_t DeviceState::stream_of(Queue queue, const char* op) {
+cudaStream_t DeviceState::stream(Queue queue, const char* op) {
   if (queue == Queue::kCompute && t_instead && t_instead->device_ == device)
     return t_instead->stream_;
-  const auto i = static_cast<size_t>(queue);
-  if (!streams_[i]) {
-    const CardGuard guard(op, *this);
-    RAMET_CUDA_ALLOCATING(op, device,
-                          cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking));
-  }
-  return streams_[i];
-}
-cudaStream_t DeviceState::stream(Queue queue, const char* op) {
-  std::lock_guard lock(mutex_);
-  return stream_of(queue, op);
+  std::atomic<cudaStream_t>& place = streams_[static_cast<size_t>(queue)];
+  cudaStream_t made = place.load(std::memory_order_acquire);
+  if (RAMET_LIKELY(made != nullptr)) return made;
+  const CardGuard guard(op, *this);
+  cudaStream_t fresh = nullptr;
+  RAMET_CUDA_ALLOCATING(op, device, cudaStreamCreateWithFlags(&fresh, cudaStreamNonBlocking));
+  if (place.compare_exchange_strong(made, fresh)) return fresh;
+  ignore(cudaStreamDestroy(fresh));  // another thread was quicker
+  return made;
 }
 
 void DeviceState::order(Queue earlier, Queue later, const char* op) {
   const cudaStream_t from = stream(earlier, op), to = stream(later, op);
   const CardGuard guard(op, *this);
-  std::lock_guard lock(mutex_);
-  auto& mark = marks_[static_cast<size_t>(earlier)];
-  if (!mark) mark = std::make_unique<EventHandle>(op, device);
+  // An event that is waited for may be recorded again: the wait is for what it was then.
+  const auto spare = [this]() -> std::optional<EventHandle> {
+    const std::lock_guard lock(mutex_);
+    if (marks_.empty()) return std::nullopt;
+    EventHandle mark = std::move(marks_.back());
+    marks_.pop_back();
+    return mark;
+  };
+  std::optional<EventHandle> mark = spare();
+  if (!mark) mark.emplace(op, device);
   RAMET_CUDA(op, device, cudaEventRecord(mark->get(), from));
   RAMET_CUDA(op, device, cudaStreamWaitEvent(to, mark->get(), 0));
+  const std::lock_guard lock(mutex_);
+  marks_.push_back(std::move(*mark));
 }
 
 void DeviceState::wait(const char* op) {
   const CardGuard guard(op, *this);
-  cudaStream_t all[kQueues];
   uint64_t launched;
   {
-    const std::scoped_lock lock(mutex_, launches_mutex_);
-    std::copy(std::begin(streams_), std::end(streams_), all);
+    const std::lock_guard lock(launches_mutex_);
     launched = launched_;
   }
-  for (cudaStream_t s : all)
-    if (s) RAMET_CUDA(op, device, cudaStreamSynchronize(s));
+  for (const auto& place : streams_)
+    if (const cudaStream_t s = place.load(std::memory_order_acquire))
+      RAMET_CUDA(op, device, cudaStreamSynchronize(s));
   std::lock_guard lock(launches_mutex_);
   waited_for_ = std::max(waited_for_, launched);
 }

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/cuda/data_faults.h"
 #include "runtime/cuda/gpu.h"
@@ -122,13 +123,11 @@ class RAMET_API DeviceState {
   void forget_faults() { faults_.forget(device); }
 
  private:
-  cudaStream_t stream_of(Queue queue, const char* op);  // REQUIRES: the lock
-
+  // Under none of the locks here is a call of CUDA's made: each may wait, for room in a stream or
+  // for memory, and others need the locks to go on.
+  std::atomic<cudaStream_t> streams_[kQueues] = {};
   std::mutex mutex_;
-  cudaStream_t streams_[kQueues] = {};
-  std::unique_ptr<EventHandle> marks_[kQueues];
-  // What suspects() looks at, when a call that holds the first lock fails: no call is made under
-  // this one.
+  std::vector<EventHandle> marks_;  // of order(), while nobody uses them
   std::mutex launches_mutex_;
   static constexpr int kRemembered = 8;
   const char* recent_[kRemembered] = {};

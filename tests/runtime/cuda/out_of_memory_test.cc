@@ -58,7 +58,7 @@ TEST_F(DriverMemory, StreamsAndEvents) {
   expect_room_for([] { state().stream(Queue::kCopyIn, "test"); });
   expect_room_for([] { const cuda::EventHandle event("test", 0); });
   state().stream(Queue::kCopyOut, "test");
-  // The mark of the earlier stream, under the lock of the device's streams.
+  // The mark between the two.
   expect_room_for([] { state().order(Queue::kCopyIn, Queue::kCopyOut, "test"); });
 }
 

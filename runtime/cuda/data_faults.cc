@@ -1,6 +1,7 @@
 #include "runtime/cuda/data_faults.h"
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <string>
 #include <tuple>
@@ -62,11 +63,12 @@ uint32_t number_of(const gpu::DataCheck& check) {
 DataFaults::~DataFaults() {
   (void)use_any_card();
   if (own_) ignore(cudaStreamDestroy(own_));
+  if (copied_) ignore(cudaEventDestroy(copied_));
   if (host_) ignore(cudaFreeHost(host_));
 }
 
 void DataFaults::forget(int device) {
-  std::lock_guard lock(raising_);
+  const std::scoped_lock lock(making_, raising_);
   if (FaultWord* words = words_.exchange(nullptr)) caching_allocator(device).free(words);
   waiting_ = 0;
 }
@@ -76,11 +78,13 @@ gpu::DataFault DataFaults::expect(int device, cudaStream_t compute, const gpu::D
   const uint64_t mine = devices::origin();
   const size_t at = (mine & 0xffff) % kFaultWords;
   owner_[at].store(mine, std::memory_order_relaxed);
-  // Without the lock, in which somebody may wait for the device.
   if (FaultWord* words = words_.load(std::memory_order_acquire)) return {words + at, number};
-  std::lock_guard lock(raising_);
+  std::lock_guard lock(making_);
   constexpr size_t kBytes = kFaultWords * sizeof(FaultWord);
-  if (!host_) host_ = static_cast<FaultWord*>(host_memory(check.op, device, kBytes));
+  if (!host_) host_ = static_cast<FaultWord*>(host_memory(check.op, device, 2 * kBytes));
+  if (!copied_)
+    RAMET_CUDA_ALLOCATING(check.op, device,
+                          cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming));
   if (!own_)
     RAMET_CUDA_ALLOCATING(check.op, device,
                           cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking));
@@ -101,20 +105,36 @@ gpu::DataFault DataFaults::expect(int device, cudaStream_t compute, const gpu::D
   return {words_.load() + at, number};
 }
 
-void DataFaults::collect(int device, cudaStream_t compute) {
+void DataFaults::collect(int device, cudaStream_t compute, Lock& lock) {
   constexpr size_t kBytes = kFaultWords * sizeof(FaultWord);
-  FaultWord* const words = words_.load();
-  uint64_t looks;
-  {
-    std::lock_guard together(queueing_);
+  read_on_.wait(lock, [this] { return !reading_; });
+  reading_ = true;
+  lock.unlock();
+  uint64_t looks = 0;
+  std::exception_ptr failed;
+  try {
+    std::unique_lock together(queueing_);
     looks = looks_.load(std::memory_order_relaxed);
-    if (read_.load(std::memory_order_relaxed) >= looks) return;
-    RAMET_CUDA("synchronize", device,
-               cudaMemcpyAsync(host_, words, kBytes, cudaMemcpyDeviceToHost, compute));
-    RAMET_CUDA("synchronize", device, cudaMemsetAsync(words, 0, kBytes, compute));
-  }
-  RAMET_CUDA("synchronize", device, cudaStreamSynchronize(compute));
-  read_.store(looks, std::memory_order_release);
+    if (read_.load(std::memory_order_relaxed) < looks) {
+      FaultWord* const words = words_.load();
+      RAMET_CUDA("synchronize", device,
+                 cudaMemcpyAsync(host_, words, kBytes, cudaMemcpyDeviceToHost, compute));
+      RAMET_CUDA("synchronize", device, cudaEventRecord(copied_, compute));
+      queued_ = true;  // before the words are cleared: cleared_meanwhile()
+      RAMET_CUDA("synchronize", device, cudaMemsetAsync(words, 0, kBytes, compute));
+      together.unlock();
+      RAMET_CUDA("synchronize", device, cudaEventSynchronize(copied_));
+    }
+  } catch (...) { failed = std::current_exception(); }
+  lock.lock();
+  if (queued_.exchange(false) && !failed) merge();
+  if (!failed && read_.load() < looks) read_.store(looks, std::memory_order_release);
+  reading_ = false;
+  read_on_.notify_all();
+  if (failed) std::rethrow_exception(failed);
+}
+
+void DataFaults::merge() {
   for (size_t i = 0; i < kFaultWords; ++i) {
     if (!host_[i].check) continue;
     const uint64_t bit = uint64_t{1} << i, owner = owner_[i].load(std::memory_order_relaxed);
@@ -142,7 +162,7 @@ const DataFaults::Fault* DataFaults::next() {
   return first;
 }
 
-void DataFaults::tell(int device, std::unique_lock<std::mutex> lock) {
+void DataFaults::tell(int device, Lock lock) {
   const Fault* fault = next();
   if (!fault) return;
   const FaultWord found = fault->word;
@@ -151,34 +171,49 @@ void DataFaults::tell(int device, std::unique_lock<std::mutex> lock) {
 }
 
 void DataFaults::raise(int device, cudaStream_t compute) {
-  std::unique_lock lock(raising_);
-  collect(device, compute);
+  Lock lock(raising_);
+  if (read_.load() < looks()) collect(device, compute, lock);
   tell(device, std::move(lock));
 }
 
-// Nobody clears the words meanwhile, and whether one is 0 is one aligned number.
+// Whether a word is 0 is one aligned number.
 bool DataFaults::reported(int device) {
-  FaultWord* const words = words_.load();
+  const std::lock_guard lock(asking_);
+  FaultWord *const words = words_.load(), *const here = host_ + kFaultWords;
   bool used[kFaultWords];
   for (size_t i = 0; i < kFaultWords; ++i) {
     used[i] = owner_[i].load(std::memory_order_relaxed) != 0;
     if (!used[i]) continue;
     RAMET_CUDA("synchronize", device,
-               cudaMemcpyAsync(&host_[i].check, &words[i].check, sizeof host_[i].check,
+               cudaMemcpyAsync(&here[i].check, &words[i].check, sizeof here[i].check,
                                cudaMemcpyDeviceToHost, own_));
   }
   RAMET_CUDA("synchronize", device, cudaStreamSynchronize(own_));
   for (size_t i = 0; i < kFaultWords; ++i)
-    if (used[i] && host_[i].check != 0) return true;
+    if (used[i] && here[i].check != 0) return true;
   return false;
+}
+
+// May what another thread waits for have been cleared already, and not been kept yet?
+bool DataFaults::cleared_meanwhile(int device) {
+  if (!reading_ || !queued_.load()) return false;
+  const cudaError_t code = cudaEventQuery(copied_);
+  if (is_not_ready(code)) return false;
+  RAMET_CUDA("synchronize", device, code);
+  return true;
 }
 
 void DataFaults::raise_up_to(uint64_t looks, int device, cudaStream_t compute) {
   looks = std::min(looks, this->looks());  // of an event that has survived a shutdown()
   if (!pending(looks)) return;
-  std::unique_lock lock(raising_);
-  if (read_.load() < looks && reported(device)) collect(device, compute);
-  tell(device, std::move(lock));
+  if (read_.load() < looks) {
+    const bool found = reported(device);
+    Lock lock(raising_);
+    if (found) collect(device, compute, lock);
+    else if (cleared_meanwhile(device)) read_on_.wait(lock, [this] { return !reading_; });
+    return tell(device, std::move(lock));
+  }
+  tell(device, Lock(raising_));
 }
 
 }  // namespace cuda

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
@@ -26,7 +28,7 @@ bool caching_wanted() {
 
 }  // namespace
 
-CachingAllocator::~CachingAllocator() { empty_cache(); }
+CachingAllocator::~CachingAllocator() { give_back_free_segments(); }
 
 // REQUIRES: the lock.
 void* CachingAllocator::take(size_t size) {
@@ -49,51 +51,67 @@ void* CachingAllocator::take(size_t size) {
   return at;
 }
 
-// REQUIRES: the lock. Null where the card has no more.
-void* CachingAllocator::new_segment(size_t size, size_t bytes) {
-  const size_t wanted = !caches_             ? std::max<size_t>(bytes, 1)
-                        : small(size)        ? kSmallSegment
-                        : size < kOwnSegment ? kSegment
-                                             : rounded(size, kSmallSegment);
+// REQUIRES: the lock.
+void CachingAllocator::add_segment(char* at, size_t size) {
+  segments_[at] = size;
+  reserved_ += size;
+  blocks_[at] = {size, true, at};
+  free_list(size).insert({size, at});
+}
+
+// REQUIRES: the lock.
+void CachingAllocator::check_limit(size_t size, size_t bytes, std::unique_lock<std::mutex>& lock) {
+  if (limit_ && current_ + size > limit_) out_of_memory(bytes, "set_memory_limit", lock);
+}
+// REQUIRES: the lock.
+void CachingAllocator::count(size_t size) {
+  current_ += size;
+  peak_ = std::max(peak_, current_);
+  ++allocations_;
+}
+
+// The first answers of both calls are looked at: later, free() has nobody to tell.
+bool CachingAllocator::pooled() {
+  if (pair_ == Pair::kNotTried) {
+    const DeviceState& state = device_state(device_, "allocate");
+    int has_pools = 0;
+    RAMET_CUDA("allocate", device_,
+               cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, state.card));
+    if (has_pools) {
+      const CardGuard guard("allocate", state);
+      const ComputeStreamGuard beside(-1, nullptr);
+      const cudaStream_t stream =
+          device_state(device_, "allocate").stream(Queue::kCompute, "allocate");
+      void* trial = nullptr;
+      const cudaError_t code = cudaMallocAsync(&trial, kAlign, stream);
+      if (code == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        return true;  // tried again by the next call
+      }
+      RAMET_CUDA("allocate", device_, code);
+      RAMET_CUDA("allocate", device_, cudaFreeAsync(trial, stream));
+    }
+    pair_ = has_pools ? Pair::kPool : Pair::kPlain;
+  }
+  return pair_ == Pair::kPool;
+}
+
+// Null where the card has no more. No lock is held: the call may wait for the card.
+void* CachingAllocator::from_driver(size_t bytes) {
+  const bool pool = !caches_ && pooled();
   const CardGuard guard("allocate", device_);
+  const ComputeStreamGuard beside(-1, nullptr);  // beside the graph that this thread may be making
   void* memory = nullptr;
-  const cudaError_t code = cudaMalloc(&memory, wanted);
+  const cudaError_t code =
+      pool ? cudaMallocAsync(&memory, bytes,
+                             device_state(device_, "allocate").stream(Queue::kCompute, "allocate"))
+           : cudaMalloc(&memory, bytes);
   if (code == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     return nullptr;
   }
   RAMET_CUDA("allocate", device_, code);
-  char* at = static_cast<char*>(memory);
-  if (!caches_) {
-    reserved_ += size;  // the driver rounds, too
-    blocks_[at] = {size, false, at};
-    return at;
-  }
-  segments_[at] = wanted;
-  reserved_ += wanted;
-  blocks_[at] = {wanted, true, at};
-  free_list(wanted).insert({wanted, at});
-  return take(size);
-}
-
-void* CachingAllocator::allocate(size_t bytes) {
-  const size_t size = rounded(std::max<size_t>(bytes, 1), kAlign);
-  for (bool again = false;; again = true) {
-    {
-      std::lock_guard lock(mutex_);
-      if (limit_ && current_ + size > limit_) out_of_memory(bytes, "set_memory_limit");
-      void* p = take(size);
-      if (!p) p = new_segment(size, bytes);
-      if (p) {
-        current_ += blocks_.at(static_cast<char*>(p)).size;
-        peak_ = std::max(peak_, current_);
-        ++allocations_;
-        return p;
-      }
-      if (again) out_of_memory(bytes, "the card has no more");
-    }
-    empty_all_caches();  // other logical devices may hold memory of the same card
-  }
+  return memory;
 }
 
 // Without a wait, in which this thread might hold up the one that queues what it waits for; beside
@@ -103,10 +121,68 @@ void CachingAllocator::to_driver(void* memory) noexcept {
     DeviceState& state = device_state(device_, "free");
     const CardGuard guard("free", state);
     const ComputeStreamGuard beside(-1, nullptr);
+    if (!pooled()) {
+      {
+        const std::lock_guard lock(mutex_);
+        kept_.push_back(memory);
+      }
+      return free_kept();
+    }
     const cudaStream_t stream = state.stream(Queue::kCompute, "free");
     ignore(cudaFreeAsync(memory, stream));
     freed_ = stream;
-  } catch (const Error&) {}  // of a lost device, which the next call tells again
+  } catch (const std::exception&) {}  // of a lost device, which the next call tells again
+}
+
+void CachingAllocator::free_kept() {
+  if (ComputeStreamGuard::captures()) return;  // the next call gives it back
+  std::vector<void*> going;
+  {
+    const std::lock_guard lock(mutex_);
+    going.swap(kept_);
+  }
+  for (void* memory : going) ignore(cudaFree(memory));  // waits for the card
+}
+
+// Null where the card has no more. The lock is held before and after.
+void* CachingAllocator::allocate_block(size_t size, size_t bytes,
+                                       std::unique_lock<std::mutex>& lock) {
+  if (caches_)
+    if (void* p = take(size)) return p;
+  const size_t wanted = !caches_             ? std::max<size_t>(bytes, 1)
+                        : small(size)        ? kSmallSegment
+                        : size < kOwnSegment ? kSegment
+                                             : rounded(size, kSmallSegment);
+  lock.unlock();
+  char* const at = static_cast<char*>(from_driver(wanted));
+  lock.lock();
+  if (!at) return nullptr;
+  if (caches_) {
+    add_segment(at, wanted);
+    check_limit(size, bytes, lock);  // others may have taken something meanwhile
+    return take(size);
+  }
+  reserved_ += size;  // the driver rounds, too
+  blocks_[at] = {size, false, at, turn_};
+  return at;
+}
+
+void* CachingAllocator::allocate(size_t bytes) {
+  const size_t size = rounded(std::max<size_t>(bytes, 1), kAlign);
+  std::unique_lock lock(mutex_);
+  for (bool again = false;; again = true) {
+    check_limit(size, bytes, lock);
+    if (void* p = allocate_block(size, bytes, lock)) {
+      count(blocks_.at(static_cast<char*>(p)).size);
+      return p;
+    }
+    if (again) out_of_memory(bytes, "the card has no more", lock);
+    lock.unlock();
+    const bool captures = ComputeStreamGuard::captures();
+    if (!captures) empty_caches_of_card(device_);
+    lock.lock();
+    if (captures) out_of_memory(bytes, "nothing is freed while a graph is made", lock);
+  }
 }
 
 void CachingAllocator::free(void* memory) noexcept {
@@ -146,26 +222,53 @@ void CachingAllocator::free(void* memory) noexcept {
 }
 
 void CachingAllocator::empty_cache() {
+  RAMET_CHECK(!ComputeStreamGuard::captures(), "empty_cache", "cuda:", device_,
+              ": got a call while this thread makes a graph, expected none: the memory that goes "
+              "back is waited for");
+  give_back_free_segments();
+}
+
+void CachingAllocator::give_back_free_segments() {
   const DeviceState* state = existing_state(device_);
   if (!state || state->keeps_cached_memory()) return;
-  if (const cudaStream_t stream = freed_.exchange(nullptr)) {
-    const CardGuard guard("empty_cache", *state);
-    ignore(cudaStreamSynchronize(stream));
-  }
-  std::lock_guard lock(mutex_);
-  for (auto it = segments_.begin(); it != segments_.end();) {
-    const auto block = blocks_.find(it->first);
-    if (!block->second.free || block->second.size != it->second) {
-      ++it;
-      continue;
+  const CardGuard guard("empty_cache", *state);
+  free_kept();
+  if (const cudaStream_t stream = freed_.exchange(nullptr)) ignore(cudaStreamSynchronize(stream));
+  std::vector<std::pair<char*, size_t>> going;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = segments_.begin(); it != segments_.end();) {
+      const auto block = blocks_.find(it->first);
+      if (!block->second.free || block->second.size != it->second) {
+        ++it;
+        continue;
+      }
+      going.push_back(*it);
+      free_list(it->second).erase({it->second, it->first});
+      blocks_.erase(block);
+      reserved_ -= it->second;
+      it = segments_.erase(it);
     }
-    free_list(it->second).erase({it->second, it->first});
-    blocks_.erase(block);
-    reserved_ -= it->second;
-    const CardGuard guard("empty_cache", device_);
-    ignore(cudaFree(it->first));  // waits for the device
-    it = segments_.erase(it);
   }
+  for (const auto& [at, size] : going) {
+    const cudaError_t code = cudaFree(at);  // waits for the card
+    if (RAMET_LIKELY(code == cudaSuccess)) continue;
+    ignore(code);  // of a lost device, which the next call tells again; the memory is still ours
+    const std::lock_guard lock(mutex_);
+    add_segment(at, size);
+  }
+}
+
+void CachingAllocator::open_to(int card) {
+  if (caches_ || !pooled()) return;
+  const DeviceState& state = device_state(device_, "peer access");
+  cudaMemPool_t pool{};
+  RAMET_CUDA("peer access", device_, cudaDeviceGetDefaultMemPool(&pool, state.card));
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = card;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  RAMET_CUDA("peer access", device_, cudaMemPoolSetAccess(pool, &access, 1));
 }
 
 MemoryStats CachingAllocator::stats() {
@@ -199,29 +302,44 @@ uint64_t CachingAllocator::last_freed(void* memory) {
   return blocks_.at(static_cast<char*>(memory)).freed;
 }
 
-// REQUIRES: the lock.
-void CachingAllocator::out_of_memory(size_t bytes, const char* why) {
+// REQUIRES: the lock, which goes.
+void CachingAllocator::out_of_memory(size_t bytes, const char* why,
+                                     std::unique_lock<std::mutex>& lock) {
   size_t room = 0, total = 0, largest = 0;
+  for (const auto& list : free_)
+    if (!list.empty()) largest = std::max(largest, list.rbegin()->size);
+  const size_t current = current_, cached = reserved_ - current_, limit = limit_;
+  lock.unlock();
   const CardGuard guard("allocate", device_);
   if (cudaMemGetInfo(&room, &total) != cudaSuccess) {
     (void)cudaGetLastError();
     room = total = 0;
   }
-  for (const auto& list : free_)
-    if (!list.empty()) largest = std::max(largest, list.rbegin()->size);
   const auto text = [](size_t n) { return std::to_string(n); };
   throw OutOfMemoryError(
       "[allocate] out of memory on cuda:" + std::to_string(device_) + ": got a request of " +
-      text(bytes) + " bytes, " + text(current_) + " bytes are in use, " +
-      text(reserved_ - current_) + " are cached (largest piece " + text(largest) +
-      "), the card has " + text(room) + " of " + text(total) + " free" +
-      (limit_ ? ", expected at most " + text(limit_) + " in use" : std::string()) + " (" + why +
-      ")");
+      text(bytes) + " bytes, " + text(current) + " bytes are in use, " + text(cached) +
+      " are cached (largest piece " + text(largest) + "), the card has " + text(room) + " of " +
+      text(total) + " free" +
+      (limit ? ", expected at most " + text(limit) + " in use" : std::string()) + " (" + why + ")");
 }
 
 CachingAllocator& caching_allocator(int device) {
   (void)device_state(device, "allocate");  // an Error where there is no such device
   return allocators.get(device, [&] { return new CachingAllocator(device, caching_wanted()); });
+}
+
+// Who finds the card full while another thread's segments are on their way to the driver waits for
+// them: for that card alone, as it would in a cudaFree() of its own.
+void empty_caches_of_card(int device) {
+  static constinit std::mutex freeing[64];  // by card
+  const int card = device_state(device, "empty_cache").card;
+  const std::lock_guard lock(freeing[card % 64]);
+  for (int k = 0; k < kMaxDevicesPerType; ++k) {
+    const DeviceState* state = existing_state(k);
+    if (!state || state->card != card) continue;
+    if (CachingAllocator* found = allocators.existing(k)) found->empty_cache();
+  }
 }
 
 void empty_all_caches() {

@@ -66,7 +66,8 @@ void free_caches(cudaError_t code, const char* op, const char* call, int device)
   if (code != cudaErrorMemoryAllocation) raise(code, op, call, device);
   if (ComputeStreamGuard::captures()) raise_again(code, op, call, device);
   (void)cudaGetLastError();  // it is dealt with
-  empty_all_caches();
+  if (device >= 0) empty_caches_of_card(device);
+  else empty_all_caches();
 }
 
 void raise_again(cudaError_t code, const char* op, const char* call, int device) {

@@ -245,6 +245,7 @@ std::string try_direct(int from, int to) {
     if (code != cudaSuccess && code != cudaErrorPeerAccessAlreadyEnabled)
       return std::string("cudaDeviceEnablePeerAccess: ") + cudaGetErrorString(code);
   }
+  caching_allocator(from).open_to(receiver.card);
   auto trial = std::make_unique<Trial>(from, to);
   const int limit = trial_deadline.load();
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit);

@@ -81,7 +81,7 @@ std::unique_ptr<gpu::Graph> make_graph(int device, const std::function<void()>& 
     } catch (const OutOfMemoryError&) {
       if (freed) throw;
       freed = true;
-      empty_all_caches();
+      empty_caches_of_card(device);
     } catch (const BeforeAGraph& first) { first.what(); }
   }
 }

@@ -138,7 +138,7 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
     // and that may be in caches.
     if (again || code != ncclUnhandledCudaError) check(op, call, code);
     (void)cudaGetLastError();
-    empty_all_caches();
+    for (int i = 0; i < count; ++i) empty_caches_of_card(devices[i]);
   }
   sums.fetch_add(1, std::memory_order_relaxed);
 }

@@ -17,6 +17,16 @@ bool find_allocation(const void* address, Allocation* allocation) {
 
 using namespace ramet::emulated;
 
+namespace {
+
+Device* pool_of(const Engine& all, cudaMemPool_t pool) {
+  for (const auto& device : all.devices)
+    if (reinterpret_cast<cudaMemPool_t>(device.get()) == pool) return device.get();
+  return nullptr;
+}
+
+}  // namespace
+
 extern "C" {
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
@@ -48,11 +58,47 @@ cudaError_t cudaFree(void* memory) {
   return result(device.memory.release(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
+// Of each device there is one, the default one.
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  RAMET_EMULATED_ENTER;
+  if (device < 0 || static_cast<size_t>(device) >= call.engine.devices.size())
+    return result(cudaErrorInvalidDevice);
+  if (!settings().memory_pools) return result(cudaErrorNotSupported);
+  *pool = reinterpret_cast<cudaMemPool_t>(call.engine.devices[static_cast<size_t>(device)].get());
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc* access,
+                                 size_t count) {
+  RAMET_EMULATED_ENTER;
+  Device* const owner = pool_of(call.engine, pool);
+  for (size_t i = 0; i < count; ++i) {
+    const int peer = access[i].location.id;
+    if (!owner || access[i].location.type != cudaMemLocationTypeDevice || peer == owner->id ||
+        !settings().can_access_peer(peer, owner->id))
+      return result(cudaErrorInvalidValue);
+    if (access[i].flags == cudaMemAccessFlagsProtReadWrite) owner->pool_peers.insert(peer);
+    else owner->pool_peers.erase(peer);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
+                                 cudaMemLocation* location) {
+  RAMET_EMULATED_ENTER;
+  Device* const owner = pool_of(call.engine, pool);
+  if (!owner || location->type != cudaMemLocationTypeDevice) return result(cudaErrorInvalidValue);
+  const bool open = location->id == owner->id || owner->pool_peers.count(location->id);
+  *flags = open ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone;
+  return cudaSuccess;
+}
+
 // The memory is there at once and can be written at once: the stream's order only matters for what
 // cudaFreeAsync() gives back, which is counted as used until it has run.
 cudaError_t cudaMallocAsync(void** memory, size_t bytes, cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);
+  if (!settings().memory_pools) return result(cudaErrorNotSupported);
   if (stream->capture) {
     stream->capture->invalid = true;
     return result(cudaErrorStreamCaptureUnsupported);
@@ -67,6 +113,7 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
   RAMET_EMULATED_ENTER;
   RAMET_EMULATED_STREAM(stream, handle);
   if (!memory) return cudaSuccess;
+  if (!settings().memory_pools) return result(cudaErrorNotSupported);
   if (stream->capture) {
     stream->capture->invalid = true;
     return result(cudaErrorStreamCaptureUnsupported);

@@ -92,6 +92,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
       *value = int(properties.sharedMemPerBlockOptin);
       break;
+    case cudaDevAttrMemoryPoolsSupported: *value = settings().memory_pools; break;
     default: return result(cudaErrorInvalidValue);
   }
   return cudaSuccess;

@@ -136,6 +136,7 @@ Settings settings_from_environment() {
       s.peers = parse_pairs(v, "all, none or pairs such as 0-1,2-3");
   }
   if (const Variable v("BROKEN_PEER"); v) s.broken_peers = parse_pairs(v, "pairs such as 0-1,2-3");
+  if (const Variable v("POOLS"); v) s.memory_pools = v.integer(0, 1, "0 or 1") != 0;
   if (const Variable v("LOST_PEER"); v) s.lost_peers = parse_pairs(v, "pairs such as 0-1,2-3");
   if (const Variable v("HOST_GBPS"); v) s.host_gbps = parse_speed(v);
   if (const Variable v("PEER_GBPS"); v) s.peer_gbps = parse_speed(v);

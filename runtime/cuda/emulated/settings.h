@@ -48,6 +48,8 @@ struct Settings {
   /// RAMET_EMULATED_BROKEN_PEER=0-1: pairs that say they can, and whose copies arrive as rubbish.
   /// There are boards like that, so whoever copies between devices should try it once.
   std::vector<std::pair<int, int>> broken_peers;
+  /// RAMET_EMULATED_POOLS=0: there is no cudaMallocAsync().
+  bool memory_pools = true;
   /// RAMET_EMULATED_LOST_PEER=0-1: pairs that say they can, and whose copies never end.
   std::vector<std::pair<int, int>> lost_peers;
   /// RAMET_EMULATED_HOST_GBPS, RAMET_EMULATED_PEER_GBPS: 10^9 bytes a second of the link between

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "parallel/distributed/staging_internal.h"
 
@@ -47,6 +48,7 @@ Tensor StagingPool::take(size_t bytes) {
 }
 
 void StagingPool::give(Tensor memory) {
+  std::vector<Tensor> going;  // behind the lock: to give memory back may be to wait for a card
   const std::lock_guard lock(mutex_);
   used_ -= memory.nbytes();
   bytes_ += memory.nbytes();
@@ -55,6 +57,7 @@ void StagingPool::give(Tensor memory) {
   if (bytes_ > most) gives_();
   while (bytes_ > most) {
     bytes_ -= free_.back().nbytes();
+    going.push_back(std::move(free_.back()));
     free_.pop_back();
   }
 }

@@ -162,6 +162,12 @@ void* CachingAllocator::allocate_block(size_t size, size_t bytes,
     check_limit(size, bytes, lock);  // others may have taken something meanwhile
     return take(size);
   }
+  if (limit_ && current_ + size > limit_) {
+    lock.unlock();
+    to_driver(at);
+    lock.lock();
+    out_of_memory(bytes, "set_memory_limit", lock);
+  }
   reserved_ += size;  // the driver rounds, too
   blocks_[at] = {size, false, at, turn_};
   return at;

@@ -14,56 +14,15 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/host_copies.h"
+#include "runtime/cuda/pinned_places.h"
 #include "runtime/logging.h"
 
 namespace ramet {
 namespace cuda {
 namespace {
 
-constexpr size_t kPiece = size_t{4} << 20;
-
 std::atomic<uint64_t> count_to_device, count_to_host, count_direct, count_through_host;
 std::atomic<int> trial_deadline{5000};
-
-// Two pinned buffers of one device and direction, and when each is free again.
-struct Buffers {
-  struct Half {
-    char* memory = nullptr;
-    std::unique_ptr<EventHandle> free;
-    bool travelling = false;
-  };
-  std::mutex mutex;  // one copy at a time
-  Half half[2];
-
-  ~Buffers() {
-    (void)use_any_card();
-    for (Half& h : half) {
-      h.free.reset();
-      if (h.memory) ignore(cudaFreeHost(h.memory));
-    }
-  }
-  /// What a copy of so many bytes needs: before any of it is queued, for this may fail.
-  void prepare(const char* op, int device, size_t bytes) {
-    for (size_t i = 0; i < 2 && i * kPiece < bytes; ++i) (void)next(op, device, i);
-  }
-  Half& next(const char* op, int device, size_t i) {
-    Half& h = half[i % 2];
-    if (!h.memory) {
-      h.free = std::make_unique<EventHandle>(op, device);
-      h.memory = static_cast<char*>(host_memory(op, device, kPiece));
-    }
-    return h;
-  }
-  void wait(const char* op, int device, Half& h) {
-    if (!h.travelling) return;
-    RAMET_CUDA(op, device, cudaEventSynchronize(h.free->get()));
-    h.travelling = false;
-  }
-  void sent(const char* op, int device, Half& h, cudaStream_t stream) {
-    RAMET_CUDA(op, device, cudaEventRecord(h.free->get(), stream));
-    h.travelling = true;
-  }
-};
 
 // One copy from card to card, of which nobody knows whether it ends: Note [Copies].
 class Trial {
@@ -92,7 +51,7 @@ class Trial {
 enum class Route : uint8_t { kNotTried, kDirect, kThroughHost };
 struct Shared {
   std::mutex mutex;
-  std::unique_ptr<Buffers> in[kMaxDevicesPerType], out[kMaxDevicesPerType];
+  std::unique_ptr<PinnedPlaces> in[kMaxDevicesPerType], out[kMaxDevicesPerType];
   Route route[kMaxDevicesPerType][kMaxDevicesPerType] = {};
   std::vector<std::unique_ptr<Trial>> late;  // for ever
 };
@@ -100,11 +59,14 @@ Shared& shared() {  // never destroyed: see device_state.cc
   static auto* s = new Shared;
   return *s;
 }
-Buffers& buffers(std::unique_ptr<Buffers>& of) {
+// A copy to the host waits for itself, so two halves are enough.
+PinnedPlaces& places(std::unique_ptr<PinnedPlaces>& of, size_t halves) {
   std::lock_guard lock(shared().mutex);
-  if (!of) of = std::make_unique<Buffers>();
+  if (!of) of = std::make_unique<PinnedPlaces>(halves);
   return *of;
 }
+PinnedPlaces& places_in(int device) { return places(shared().in[device], 4); }
+PinnedPlaces& places_out(int device) { return places(shared().out[device], 2); }
 
 // Behind `earlier`, or where that is null behind all that the compute stream was given.
 void begin_behind(const char* op, DeviceState& state, Queue copies, CardEvent* earlier) {
@@ -116,21 +78,31 @@ void to_device(const char* op, void* to, int device, const void* from, size_t by
                CardEvent* earlier = nullptr) {
   count_to_device.fetch_add(1, std::memory_order_relaxed);
   DeviceState& state = device_state(device, op);
-  Buffers& pinned = buffers(shared().in[device]);
+  PinnedPlaces& pinned = places_in(device);
   const CardGuard guard(op, device);
   const cudaStream_t stream = state.stream(Queue::kCopyIn, op);
-  std::lock_guard lock(pinned.mutex);
-  pinned.prepare(op, device, bytes);
-  begin_behind(op, state, Queue::kCopyIn, earlier);
-  for (size_t at = 0, i = 0; at < bytes; at += kPiece, ++i) {
-    const size_t n = std::min(kPiece, bytes - at);
-    Buffers::Half& half = pinned.next(op, device, i);
-    pinned.wait(op, device, half);
-    std::memcpy(half.memory, static_cast<const char*>(from) + at, n);
-    RAMET_CUDA(op, device,
-               cudaMemcpyAsync(static_cast<char*>(to) + at, half.memory, n, cudaMemcpyHostToDevice,
-                               stream));
-    pinned.sent(op, device, half, stream);
+  const auto send = [&](Place& by, size_t at, size_t n) {
+    std::memcpy(by.memory, static_cast<const char*>(from) + at, n);
+    RAMET_CUDA(
+        op, device,
+        cudaMemcpyAsync(static_cast<char*>(to) + at, by.memory, n, cudaMemcpyHostToDevice, stream));
+    by.sent(op, device, stream);
+  };
+  if (bytes <= PinnedPlaces::kSmall) {
+    const PinnedPlaces::Taken by = pinned.small(op, device);
+    begin_behind(op, state, Queue::kCopyIn, earlier);
+    send(by.place, 0, bytes);
+  } else {
+    const std::lock_guard lock(pinned.pipeline);
+    pinned.prepare(op, device, bytes);
+    begin_behind(op, state, Queue::kCopyIn, earlier);
+    size_t i = 0;
+    for (size_t at = 0; at < bytes; at += kPiece, ++i) {
+      Place& half = pinned.half(i);
+      half.wait(op, device);
+      send(half, at, std::min(kPiece, bytes - at));
+    }
+    pinned.end(i);
   }
   state.order(Queue::kCopyIn, Queue::kCompute, op);
 }
@@ -139,26 +111,34 @@ void to_host(const char* op, void* to, const void* from, int device, size_t byte
              CardEvent* earlier = nullptr) {
   count_to_host.fetch_add(1, std::memory_order_relaxed);
   DeviceState& state = device_state(device, op);
-  Buffers& pinned = buffers(shared().out[device]);
+  PinnedPlaces& pinned = places_out(device);
   const CardGuard guard(op, device);
   const cudaStream_t stream = state.stream(Queue::kCopyOut, op);
-  std::lock_guard lock(pinned.mutex);
-  pinned.prepare(op, device, bytes);
-  begin_behind(op, state, Queue::kCopyOut, earlier);
-  const size_t pieces = (bytes + kPiece - 1) / kPiece;
-  const auto size = [&](size_t i) { return std::min(kPiece, bytes - i * kPiece); };
-  for (size_t i = 0; i <= pieces; ++i) {
-    if (i < pieces) {
-      Buffers::Half& half = pinned.next(op, device, i);
-      RAMET_CUDA(op, device,
-                 cudaMemcpyAsync(half.memory, static_cast<const char*>(from) + i * kPiece, size(i),
-                                 cudaMemcpyDeviceToHost, stream));
-      pinned.sent(op, device, half, stream);
+  const auto fetch = [&](Place& by, size_t at, size_t n) {
+    RAMET_CUDA(op, device,
+               cudaMemcpyAsync(by.memory, static_cast<const char*>(from) + at, n,
+                               cudaMemcpyDeviceToHost, stream));
+    by.sent(op, device, stream);
+  };
+  const auto take_out = [&](Place& by, size_t at, size_t n) {
+    by.wait(op, device);
+    std::memcpy(static_cast<char*>(to) + at, by.memory, n);
+  };
+  if (bytes <= PinnedPlaces::kSmall) {
+    const PinnedPlaces::Taken by = pinned.small(op, device);
+    begin_behind(op, state, Queue::kCopyOut, earlier);
+    fetch(by.place, 0, bytes);
+    take_out(by.place, 0, bytes);
+  } else {
+    const std::lock_guard lock(pinned.pipeline);
+    pinned.prepare(op, device, bytes);
+    begin_behind(op, state, Queue::kCopyOut, earlier);
+    const size_t pieces = (bytes + kPiece - 1) / kPiece;
+    const auto size = [&](size_t i) { return std::min(kPiece, bytes - i * kPiece); };
+    for (size_t i = 0; i <= pieces; ++i) {
+      if (i < pieces) fetch(pinned.half(i), i * kPiece, size(i));
+      if (i > 0) take_out(pinned.half(i - 1), (i - 1) * kPiece, size(i - 1));
     }
-    if (i == 0) continue;
-    Buffers::Half& arrived = pinned.next(op, device, i - 1);
-    pinned.wait(op, device, arrived);
-    std::memcpy(static_cast<char*>(to) + (i - 1) * kPiece, arrived.memory, size(i - 1));
   }
   if (earlier) earlier->raise();
   else state.raise_fault();

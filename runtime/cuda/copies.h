@@ -2,9 +2,11 @@
 //
 // Note [Copies]
 // Host memory is pageable (that which is pinned: host_copies.h), and the card reads only pinned
-// memory by itself: pieces of kPiece bytes go through two pinned buffers of each device and
-// direction, one being filled while the other travels. A copy to the card returns when the host's
-// memory has been read; a copy to the host returns when it has been written.
+// memory by itself: pieces of kPiece bytes go through a few pinned buffers of each device and
+// direction, one being filled while others travel. A copy to the card returns when the host's
+// memory has been read; a copy to the host returns when it has been written. Small ones, of which a
+// step may have many, have places of their own, taken in turn: what the first one's stream waits
+// for holds up none of the next thirty.
 //
 // From card to card memory travels directly where the driver says that the two reach each other and
 // a trial at first use arrived whole and in time: boards exist that say so and deliver rubbish, or

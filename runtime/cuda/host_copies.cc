@@ -1,6 +1,7 @@
 #include "runtime/cuda/host_copies.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -21,17 +22,23 @@ constexpr const char* kOp = "copy";
 // of a later one stands for an earlier one, too, and a ring of events is enough.
 class Lane {
  public:
-  std::mutex mutex;  // of everything here
-  uint64_t copies = 0;
-  // Frees in turns before this one are of memory that the copy stream is behind.
+  // Around the queueing of a copy: who waits for it wants the same stream, which may be full.
+  std::mutex queueing;
+  // Frees in turns before this one are of memory that the copy stream is behind. Under `queueing`.
   uint64_t behind = 1;
+  std::mutex mutex;  // of the rest; taken after `queueing`
+  uint64_t copies = 0;
 
-  /// Before a copy is queued: what mark() needs is there.
+  /// Before a copy is queued: what mark() needs is there. REQUIRES: `queueing`.
   void prepare(int device) {
-    if (ring_.size() == copies % kRing) ring_.emplace_back(kOp, device);
+    if (ring_.size() != copies % kRing) return;
+    EventHandle fresh(kOp, device);  // may wait for memory
+    const std::lock_guard lock(mutex);
+    ring_.push_back(std::move(fresh));
   }
-  /// The last copy is queued: its number.
+  /// The last copy is queued: its number. REQUIRES: `queueing`.
   uint64_t mark(int device, cudaStream_t stream) {
+    const std::lock_guard lock(mutex);
     RAMET_CUDA(kOp, device, cudaEventRecord(ring_[copies % kRing].get(), stream));
     return ++copies;
   }
@@ -186,8 +193,7 @@ class PinnedMemory final : public gpu::HostCopies {
  public:
   void* allocate(size_t bytes) override {
     constexpr const char* kPin = "pin_memory";
-    size_t size = 512;
-    while (size < bytes) size *= 2;
+    const size_t size = pinned_block(bytes);
     if (const std::vector<char*> again = take_idle(size, 1); !again.empty()) return again[0];
     Shared& s = shared();
     std::optional<CardGuard> first;
@@ -196,7 +202,7 @@ class PinnedMemory final : public gpu::HostCopies {
     cudaError_t code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
       (void)cudaGetLastError();
-      if (all_end()) empty_cache();
+      if (all_end() && !ComputeStreamGuard::captures()) empty_cache();
       code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     }
     if (code == cudaErrorMemoryAllocation) {
@@ -231,7 +237,7 @@ class PinnedMemory final : public gpu::HostCopies {
     for (const Block::Use& use : uses_of(host))
       if (!in || use.last.queue == Queue::kCopyOut) put_behind(use.last, device, stream);
     Lane& mine = lane(made);
-    const std::lock_guard lock(mine.mutex);
+    const std::lock_guard together(mine.queueing);
     mine.prepare(device);
     CachingAllocator& memory = caching_allocator(device);
     if (!in || !fresh || memory.last_freed(to) >= mine.behind) {
@@ -288,12 +294,15 @@ class PinnedMemory final : public gpu::HostCopies {
   void empty_cache() override {
     Shared& s = shared();
     (void)use_any_card();
-    for (char* memory : take_idle(0, SIZE_MAX)) {
+    const std::vector<char*> going = take_idle(0, SIZE_MAX);
+    {
       const std::lock_guard lock(s.mutex);
-      s.held -= s.blocks.at(memory).size;
-      s.blocks.erase(memory);
-      ignore(cudaFreeHost(memory));
+      for (char* memory : going) {
+        s.held -= s.blocks.at(memory).size;
+        s.blocks.erase(memory);
+      }
     }
+    for (char* memory : going) ignore(cudaFreeHost(memory));  // waits for all cards
   }
 };
 
@@ -304,6 +313,13 @@ PinnedMemory& pinned_memory() {
 
 }  // namespace
 
+size_t pinned_block(size_t bytes) {
+  constexpr size_t kLeast = 512, kFine = size_t{1} << 20;
+  if (bytes <= kFine) return std::max(kLeast, std::bit_ceil(bytes));
+  const size_t step = std::bit_floor(bytes) / 8;
+  return bytes > SIZE_MAX - step ? bytes : (bytes + step - 1) / step * step;
+}
+
 void* host_memory(const char* op, int device, size_t bytes) {
   const auto pin = [&](void** memory) {
     return cudaHostAlloc(memory, bytes, cudaHostAllocPortable);
@@ -312,7 +328,7 @@ void* host_memory(const char* op, int device, size_t bytes) {
   void* memory = nullptr;
   if (cudaError_t code = pin(&memory); RAMET_UNLIKELY(code != cudaSuccess)) {
     free_caches(code, op, kCall, device);
-    if (all_end()) pinned_memory().empty_cache();
+    if (all_end()) pinned_memory().empty_cache();  // free_caches() throws in a capture
     code = pin(&memory);
     if (code != cudaSuccess) raise_again(code, op, kCall, device);
   }

@@ -14,6 +14,10 @@ namespace cuda {
 /// were none.
 RAMET_API std::vector<EventHandle> marks_of_copies(const char* op, int device);
 
+/// The pinned block that a request for so many bytes gets: powers of two up to a mebibyte, so that
+/// a block serves again, then eight sizes to a doubling, for what is rounded up is nobody's.
+RAMET_API size_t pinned_block(size_t bytes);
+
 /// Pinned memory for the library itself; cudaFreeHost() gives it back. Where the driver has none,
 /// what is cached goes back, and it tries once more; then an OutOfMemoryError with the statistics.
 RAMET_API void* host_memory(const char* op, int device, size_t bytes);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/nccl_library.h"
+#include "runtime/gpu_link.h"
 #include "runtime/logging.h"
 
 namespace ramet {
@@ -55,10 +57,17 @@ Communicators& communicators() {
 }
 std::atomic<uint64_t> sums{0};
 
-void give_back(const std::vector<ncclComm_t>& ranks, bool broken) {
+// Of communicators some of whose ranks may wait for the others for ever.
+void abort_all(const std::vector<int>& cards, const std::vector<ncclComm_t>& ranks) {
   const Nccl& library = *nccl();
-  const auto end = broken && library.abort ? library.abort : library.destroy;
-  for (ncclComm_t rank : ranks) (void)end(rank);
+  if (!library.abort) {  // before 2.14
+    for (ncclComm_t rank : ranks) (void)library.destroy(rank);
+    return;
+  }
+  std::vector<std::pair<int, ncclComm_t>> all;
+  for (size_t i = 0; i < ranks.size(); ++i) all.emplace_back(cards[i], ranks[i]);
+  if (!abort_communicators(library, all, std::chrono::steady_clock::now() + gpu::kLinkAbortTakes))
+    log(LogLevel::Warning, "ncclCommAbort did not return in time, after a sum that failed");
 }
 
 std::vector<int> cards_of(const char* op, const int* devices, int count) {
@@ -88,7 +97,7 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
               int root, int64_t n, ScalarType dtype) {
   const std::vector<int> cards = cards_of(op, devices, count);
   Communicators& all = communicators();
-  std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   std::vector<cudaStream_t> streams;
   for (int i = 0; i < count; ++i) {
     DeviceState& state = device_state(devices[i], op);
@@ -119,10 +128,12 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
     return code == ncclSuccess ? end : code;
   };
   // What has failed is not used again: some ranks may wait for the others for ever. No sum is
-  // complete without all of them, so that it can be begun again.
+  // complete without all of them, so that it can be begun again. Other groups of cards go on.
   const auto forget = [&] {
-    give_back(all.of[cards], /*broken=*/true);
+    const std::vector<ncclComm_t> ranks = std::move(all.of[cards]);
     all.of.erase(cards);
+    lock.unlock();
+    abort_all(cards, ranks);
   };
   for (bool again = false;; again = true) {
     ncclResult_t code;
@@ -139,6 +150,7 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
     if (again || code != ncclUnhandledCudaError) check(op, call, code);
     (void)cudaGetLastError();
     for (int i = 0; i < count; ++i) empty_caches_of_card(devices[i]);
+    lock.lock();
   }
   sums.fetch_add(1, std::memory_order_relaxed);
 }
@@ -148,7 +160,8 @@ uint64_t nccl_sums() { return sums.load(std::memory_order_relaxed); }
 void destroy_communicators() {
   Communicators& all = communicators();
   std::lock_guard lock(all.mutex);
-  for (const auto& [cards, ranks] : all.of) give_back(ranks, /*broken=*/false);
+  for (const auto& [cards, ranks] : all.of)
+    for (ncclComm_t rank : ranks) (void)nccl()->destroy(rank);
   all.of.clear();
 }
 

@@ -1,6 +1,10 @@
 #include "runtime/cuda/nccl_library.h"
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #ifdef RAMET_GPU_TOOLKIT
@@ -86,6 +90,31 @@ const Nccl* nccl_library(std::string* why) {
   if (!n || (n->version(&version) == ncclSuccess && version > 0)) return n;
   if (why) *why = "it does not say which version it is";
   return nullptr;
+}
+
+bool abort_communicators(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks,
+                         std::chrono::steady_clock::time_point deadline) {
+  struct Calls {
+    std::mutex mutex;
+    std::condition_variable back;
+    size_t left;
+  };
+  const auto calls = std::make_shared<Calls>();  // of the threads that outlive the deadline, too
+  calls->left = ranks.size();
+  for (const auto& [card, comm] : ranks) {
+    const auto call = [calls, abort = library.abort, card = card, comm = comm] {
+      if (cudaSetDevice(card) != cudaSuccess) (void)cudaGetLastError();
+      (void)abort(comm);
+      const std::lock_guard lock(calls->mutex);
+      --calls->left;
+      calls->back.notify_all();
+    };
+    try {
+      std::thread(call).detach();
+    } catch (const std::system_error&) { call(); }  // no more threads
+  }
+  std::unique_lock lock(calls->mutex);
+  return calls->back.wait_until(lock, deadline, [&] { return calls->left == 0; });
 }
 
 int nccl_type(ScalarType t) {

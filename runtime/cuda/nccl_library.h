@@ -1,7 +1,10 @@
 // NCCL's functions, found at their first use. Only for runtime/cuda/nccl*.cc.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/cuda/gpu.h"
 #include "runtime/dtype.h"
@@ -71,6 +74,12 @@ struct Nccl {
 /// Opened at the first call. Null where it cannot be, or does not say its version; `why` (may be
 /// null) gets the reason.
 const Nccl* nccl_library(std::string* why);
+/// ncclCommAbort() for communicators of these cards, each on a thread of its own: the call waits
+/// for NCCL's kernels and threads to end, which may take what the work would have taken, or for the
+/// abort of a neighbour. True where all calls are back by the deadline; the others go on by
+/// themselves.
+bool abort_communicators(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks,
+                         std::chrono::steady_clock::time_point deadline);
 /// NCCL's number for it; -1 where it has no such type.
 int nccl_type(ScalarType t);
 

@@ -162,7 +162,10 @@ class NcclLink final : public gpu::Link {
     if (!comm_) return;
     try {
       const CardGuard card(kOp, state_);
-      (void)library_.abort(std::exchange(comm_, nullptr));
+      const ncclComm_t comm = std::exchange(comm_, nullptr);
+      if (!abort_communicators(library_, {{state_.card, comm}}, deadline))
+        log(LogLevel::Warning, ramet::detail::join("[process_group] ncclCommAbort on cuda:",
+                                                   device_, " did not return in time"));
       if (!comes_by(deadline, [this] { return !is_not_ready(cudaStreamQuery(stream_.stream)); }))
         log(LogLevel::Warning, ramet::detail::join("[process_group] NCCL's work on cuda:", device_,
                                                    " goes on although it was aborted"));

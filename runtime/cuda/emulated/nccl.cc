@@ -49,10 +49,16 @@ ncclResult_t wait_for_all_ranks(Clique& clique) {
 }
 
 std::atomic<int> reported_error{ncclSuccess}, group_error{ncclSuccess};
+std::atomic<bool> aborts_held{false};
+std::atomic<int> aborts_under_way{0};
 
 }  // namespace
 
 void report_nccl_error(ncclResult_t error) { reported_error = error; }
+void hold_nccl_aborts(bool hold) {
+  aborts_held = hold;
+  while (!hold && aborts_under_way) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 void fail_next_nccl_group(ncclResult_t error) { group_error = error; }
 
 ncclResult_t refuse(ncclResult_t result, const std::string& text) {
@@ -243,8 +249,11 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!comm) return ncclInvalidArgument;
+  ++aborts_under_way;
+  while (aborts_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   give_up_operations(comm);
   delete comm;
+  --aborts_under_way;
   return ncclSuccess;
 }
 

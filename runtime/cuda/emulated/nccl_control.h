@@ -17,5 +17,8 @@ void hold_nccl_messages(bool hold);
 /// How long ncclCommAbort() blocks before it does anything: NCCL's waits for its kernels and
 /// threads to end.
 void slow_nccl_abort(std::chrono::milliseconds takes);
+/// While set, ncclCommAbort() does not go on: NCCL's waits for its kernels and threads to end.
+/// Without, returns when all such calls have ended.
+void hold_nccl_aborts(bool hold);
 
 }  // namespace ramet::emulated

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/tensor_base.h"
@@ -119,6 +120,37 @@ TEST_F(CudaAllocator, CachesOfOtherDevicesOfTheCardGoToo) {
   b.free(p);
 }
 
+TEST_F(CudaAllocator, CachesOfOtherCardsStay) {
+  RAMET_EMULATED_ONLY("cards of 64 MiB");
+  const Gpus gpus;
+  cuda::CachingAllocator &a = cuda::caching_allocator(0), &b = cuda::caching_allocator(1);
+  a.free(a.allocate(40 * kMiB)), b.free(b.allocate(40 * kMiB));
+  a.free(a.allocate(50 * kMiB));
+  EXPECT_EQ(a.reserved(), 50 * kMiB);
+  EXPECT_EQ(b.reserved(), 40 * kMiB);
+}
+
+// Here because the thread captures beside the library, in a mode that allows no cudaFree().
+TEST_F(CudaAllocator, ASegmentThatTheDriverRefusesStays) {
+  const Gpus gpus;
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  cuda::DeviceState& state = cuda::device_state(0, "test");
+  a.free(a.allocate(11 * kMiB));
+  const size_t reserved = a.reserved();
+  const cuda::CardGuard card("test", state);
+  const cudaStream_t stream = state.stream(cuda::Queue::kCopyIn, "test");
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  a.empty_cache();
+  cudaGraph_t graph = nullptr;
+  (void)cudaStreamEndCapture(stream, &graph);
+  (void)cudaGetLastError();
+  EXPECT_EQ(a.reserved(), reserved);
+  a.free(a.allocate(11 * kMiB));  // it can be used
+  EXPECT_EQ(a.reserved(), reserved);
+  a.empty_cache();
+  EXPECT_EQ(a.reserved(), 0u);
+}
+
 TEST_F(CudaAllocator, ALimitIsKept) {
   const Gpus gpus;
   set_memory_limit(kGpu, 3 << 20);
@@ -218,6 +250,56 @@ TEST_F(CudaAllocatorWithoutCache, FreesWhileAGraphIsMade) {
   for (int i = 0; i < 2; ++i) graph->launch();
   a.free(kept);
   EXPECT_NO_THROW(state.synchronize("test"));
+}
+
+// The other pair of calls, for cards without memory pools. A thread that makes a graph does not
+// wait for the card: what it frees goes back later.
+TEST_F(CudaAllocatorWithoutCache, WithoutPools) {
+  RAMET_EMULATED_ONLY("a card without memory pools");
+  emulated::Settings settings = gpu_settings(1);
+  settings.memory_pools = false;
+  const Gpus gpus(settings);
+  cuda::CachingAllocator& a = cuda::caching_allocator(0);
+  const auto used = [] {
+    const cuda::CardGuard card("test", 0);
+    size_t room = 0, total = 0;
+    EXPECT_EQ(cudaMemGetInfo(&room, &total), cudaSuccess);
+    return total - room;
+  };
+  void *first = a.allocate(40 * kMiB), *second = a.allocate(3 * kMiB);
+  EXPECT_EQ(used(), 43 * kMiB);
+  a.free(first);
+  EXPECT_EQ(used(), 3 * kMiB);
+  const auto graph = cuda::make_graph(0, [&] {
+    const cudaStream_t stream = cuda::device_state(0, "test").stream(cuda::Queue::kCompute, "test");
+    EXPECT_EQ(cudaMemsetAsync(second, 0, 64, stream), cudaSuccess);
+    if (first) a.free(a.allocate(40 * kMiB));
+    first = nullptr;
+  });
+  EXPECT_EQ(used(), 43 * kMiB);
+  a.free(a.allocate(60 * kMiB));  // no room beside what was kept
+  a.free(second);
+  EXPECT_EQ(used(), 0u);
+}
+
+// Kernels of other cards reach a pool when they are let in.
+TEST_F(CudaAllocatorWithoutCache, PeersReachThePool) {
+  const Gpus gpus(gpu_settings(2));
+  const int cards[] = {cuda::device_state(0, "test").card, cuda::device_state(1, "test").card};
+  if (cards[0] == cards[1]) GTEST_SKIP() << "one card";
+  const auto access = [&] {
+    cudaMemPool_t pool{};
+    cudaMemAccessFlags flags{};
+    cudaMemLocation from{};
+    from.type = cudaMemLocationTypeDevice;
+    from.id = cards[1];
+    EXPECT_EQ(cudaDeviceGetDefaultMemPool(&pool, cards[0]), cudaSuccess);
+    EXPECT_EQ(cudaMemPoolGetAccess(&flags, pool, &from), cudaSuccess);
+    return flags;
+  };
+  EXPECT_EQ(access(), cudaMemAccessFlagsProtNone);
+  if (!cuda::direct_access(0, 1)) GTEST_SKIP() << "the cards do not reach each other";
+  EXPECT_EQ(access(), cudaMemAccessFlagsProtReadWrite);
 }
 
 TEST_F(CudaAllocatorWithoutCache, AValueThatIsNone) {

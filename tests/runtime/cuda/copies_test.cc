@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/host_copies.h"
 #include "runtime/logging.h"
 #include "runtime/tensor_base.h"
 #include "tests/runtime/cuda/caching.h"
@@ -176,6 +177,31 @@ TEST(CudaCopies, WhatDoesNotReachGoesThroughTheHost) {
       EXPECT_NE(logged.find("copies from cuda:0 to cuda:1 go through the host"), std::string::npos);
       EXPECT_EQ(logged.find("copies", 7), std::string::npos) << "said more than once: " << logged;
     }
+  }
+}
+
+// Pinned memory: what is asked for, a power of two while that is little.
+TEST(CudaCopies, SizesOfPinnedBlocks) {
+  constexpr size_t kMiB = size_t{1} << 20, kGiB = size_t{1} << 30;
+  for (const auto& [asked, block] :
+       std::initializer_list<std::pair<size_t, size_t>>{{0, 512},
+                                                        {1, 512},
+                                                        {513, 1024},
+                                                        {kMiB - 1, kMiB},
+                                                        {kMiB, kMiB},
+                                                        {kMiB + 1, kMiB + kMiB / 8},
+                                                        {9 * kGiB, 9 * kGiB},
+                                                        {9 * kGiB + 1, 10 * kGiB},
+                                                        {SIZE_MAX, SIZE_MAX}})
+    EXPECT_EQ(cuda::pinned_block(asked), block) << asked;
+  size_t last = 0;
+  for (size_t n = 1; n < size_t{1} << 40; n += 1 + n / 37) {
+    const size_t block = cuda::pinned_block(n);
+    EXPECT_GE(block, std::max(n, last)) << n;
+    EXPECT_EQ(block, cuda::pinned_block(block)) << n;
+    EXPECT_EQ(block % 512, 0u) << n;
+    if (n > kMiB) { EXPECT_LE(block - n, n / 8) << n; }
+    last = block;
   }
 }
 

@@ -27,6 +27,7 @@ struct Settings {
   std::vector<size_t> memory;
   size_t driver_memory = 0;
   int driver_version = 0;
+  bool memory_pools = true;
   StreamMode streams = StreamMode::Async;
   bool all_peers = true;
   std::vector<std::pair<int, int> > broken_peers, lost_peers;

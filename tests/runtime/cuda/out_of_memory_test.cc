@@ -145,6 +145,31 @@ TEST_F(DriverMemory, NothingGoesWhileAGraphIsMade) {
   memory().free(x);
 }
 
+// Not even for memory of the program's own.
+TEST_F(DriverMemory, AllocatingWhileAGraphIsMadeFreesNothing) {
+  int calls = 0;
+  void* got = nullptr;
+  const auto allocate = [&] {
+    if (++calls == 1) memory().free(memory().allocate(40 * GreedyGpus::kMiB));
+    const size_t reserved = memory().reserved();
+    EXPECT_MESSAGE(memory().empty_cache(),
+                   "[empty_cache] cuda:0: got a call while this thread makes a graph");
+    try {
+      got = memory().allocate(50 * GreedyGpus::kMiB);
+    } catch (const OutOfMemoryError& e) {
+      EXPECT_NE(std::string(e.what()).find("nothing is freed while a graph is made"),
+                std::string::npos)
+          << e.what();
+      EXPECT_EQ(memory().reserved(), reserved) << "the segment stays";
+      throw;
+    }
+  };
+  EXPECT_NE(gpu::library()->graph(0, allocate), nullptr);
+  EXPECT_EQ(calls, 2);
+  ASSERT_NE(got, nullptr);
+  memory().free(got);
+}
+
 TEST_F(DriverMemory, MakingAGraph) {
   int calls = 0;
   const auto cache = [&] {

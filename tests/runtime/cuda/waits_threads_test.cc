@@ -1,0 +1,196 @@
+// Who waits for what on several cards: ranks are threads, and a card that waits for another rank's
+// part of a collective holds up nobody whose turn it is. Each of these hung, until a time-out.
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/cuda/caching_allocator.h"
+#include "runtime/cuda/copies.h"
+#include "runtime/gpu_link.h"
+#include "runtime/logging.h"
+#include "tests/runtime/cuda/caching.h"
+#include "tests/runtime/cuda/gate.h"
+#include "tests/runtime/cuda/gpus.h"
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/nccl_control.h"
+#endif
+
+namespace ramet::testing {
+namespace {
+
+using cuda::Queue;
+constexpr size_t kMiB = size_t{1} << 20;
+const Device kHost(kCPU, 0), kGpu(kCUDA, 0);
+
+// Until `done`, but not for ever: false where it was given up.
+template <class F> bool comes(const F& done) {
+  for (int i = 0; i < 10000; ++i) {
+    if (done()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+class Waits : public ::testing::Test {
+  const Caching on_{"1"};
+};
+
+#if RAMET_GPU_EMULATED
+// Rank 1's card waits for rank 0, whose own card is full: what rank 1 has cached stays, for to free
+// it would be to wait for rank 1's card.
+TEST_F(Waits, OutOfMemoryIsAMatterOfOneCard) {
+  emulated::Settings settings = gpu_settings(2);  // of 64 MiB
+  settings.timeout_ms = 20000;                    // then a wait in a circle is reported, and ends
+  const Gpus gpus(settings);
+  const std::string id = gpu::make_link_id();
+  std::atomic<bool> begun{false};
+  const auto rank = [&](int me) {
+    cuda::CachingAllocator& memory = cuda::caching_allocator(me);
+    const auto link = gpu::make_link(id, me, me, 2);
+    EXPECT_TRUE(comes([&] { return link->settled(); }));
+    const std::vector<float> mine = {me + 1.f, 10.f};
+    std::vector<float> sum(2);
+    const Device card(kCUDA, static_cast<DeviceIndex>(me));
+    void* data = memory.allocate(8);
+    cuda::copy("copy", data, card, mine.data(), kHost, 8);
+    memory.free(memory.allocate(40 * kMiB));
+    if (me == 0) {
+      EXPECT_TRUE(comes([&] { return begun.load(); }));
+      memory.free(memory.allocate(50 * kMiB));  // not beside the 40
+    }
+    link->come_after_kernels();
+    link->sum(data, 2, kFloat);
+    EXPECT_TRUE(comes([&] { return link->settled(); }));
+    if (me == 1) begun = true;
+    link->come_before_kernels();
+    cuda::copy("copy", sum.data(), kHost, data, card, 8);
+    EXPECT_EQ(sum, (std::vector<float>{3, 20}));
+    memory.free(data);
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+  EXPECT_EQ(emulated::last_report(), "");
+  EXPECT_EQ(cuda::caching_allocator(0).reserved(), 52 * kMiB);
+  EXPECT_EQ(cuda::caching_allocator(1).reserved(), 42 * kMiB);
+}
+
+// NCCL's call may wait for as long as its work would have taken.
+TEST_F(Waits, AnAbortThatDoesNotReturn) {
+  const Gpus gpus(gpu_settings(1));
+  auto link = gpu::make_link(gpu::make_link_id(), 0, 0, 1);
+  EXPECT_TRUE(comes([&] { return link->settled(); }));
+  std::string logged;
+  set_log_handler([&](LogLevel, const std::string& text) { logged += text; });
+  emulated::hold_nccl_aborts(true);
+  std::atomic<bool> back{false};
+  std::thread caller([&] {
+    link->abort(std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+    back = true;
+  });
+  EXPECT_TRUE(comes([&] { return back.load(); }));
+  emulated::hold_nccl_aborts(false);
+  caller.join();
+  set_log_handler({});
+  EXPECT_NE(logged.find("ncclCommAbort on cuda:0 did not return in time"), std::string::npos)
+      << logged;
+}
+
+// cudaFree() waits for the card, whose kernels end when another thread lets them: that one has
+// memory meanwhile.
+TEST_F(Waits, NobodyNeedsALockThatAWaitHolds) {
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  const Gpus gpus(gpu_settings(1));
+  cuda::CachingAllocator& memory = cuda::caching_allocator(0);
+  void* small = memory.allocate(4);
+  memory.free(memory.allocate(40 * kMiB));
+  Gate gate;
+  queue(0, Gate::wait, &gate);
+  std::thread full([&] { memory.free(memory.allocate(50 * kMiB)); });
+  std::atomic<bool> served{false};
+  std::thread other([&] {
+    while (memory.reserved() >= 40 * kMiB) std::this_thread::yield();  // it is on its way
+    memory.free(memory.allocate(4));
+    served = true;
+  });
+  EXPECT_TRUE(comes([&] { return served.load(); }));
+  EXPECT_FALSE(gate.passed);
+  gate.open = true;
+  full.join();
+  other.join();
+  EXPECT_EQ(memory.reserved(), 52 * kMiB);
+  memory.free(small);
+}
+
+// Errors in data: one thread waits for all that the card was given, another one for something that
+// is over.
+TEST_F(Waits, WhoAsksForWhatIsOverPassesBy) {
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  emulated::Settings settings = gpu_settings(1);
+  settings.timeout_ms = 20000;
+  const Gpus gpus(settings);
+  cuda::DeviceState& state = cuda::device_state(0, "test");
+  (void)gpu::library()->fault(0, {"embedding", "rows", true, 0, 4});
+  const auto look = [&] { const cuda::Look one(state); };
+  look();
+  const auto over = gpu::library()->event(0);
+  over->record();
+  look();
+  std::atomic<bool> waits{false}, told{false}, met{false};
+  const auto meeting = emulated::make_meeting(2, [&] { met = true; });
+  const auto join = [&](Queue queue) {
+    RAMET_CUDA("test", 0, emulated::join_meeting(state.stream(queue, "test"), "meeting", meeting));
+  };
+  join(Queue::kCompute);
+  std::thread all([&] {
+    waits = true;
+    gpu::library()->raise_faults(0);
+  });
+  std::thread one([&] {
+    while (!waits) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the other one is in its wait
+    over->synchronize();
+    told = true;
+  });
+  EXPECT_TRUE(comes([&] { return told.load(); }));
+  EXPECT_FALSE(met);
+  join(Queue::kCommunication);
+  all.join();
+  one.join();
+  EXPECT_TRUE(met);
+}
+#endif
+
+// What a step sends to the card is many small tensors: none waits for what the first one's stream
+// waits for.
+TEST_F(Waits, SmallCopiesDoNotWaitForEachOther) {
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  const Gpus gpus(gpu_settings(1));
+  constexpr int kCopies = 20;
+  cuda::CachingAllocator& memory = cuda::caching_allocator(0);
+  auto* there = static_cast<int*>(memory.allocate(kCopies * sizeof(int)));
+  int first = -1;
+  cuda::copy("copy", there, kGpu, &first, kHost, sizeof first);  // streams and places are there
+  cuda::device_state(0, "test").synchronize("test");
+  Gate gate;
+  queue(0, Gate::wait, &gate);
+  std::atomic<int> sent{0};
+  std::thread step([&] {
+    for (int i = 0; i < kCopies; ++i, ++sent)
+      cuda::copy("copy", there + i, kGpu, &i, kHost, sizeof i);
+  });
+  EXPECT_TRUE(comes([&] { return sent == kCopies; })) << "only " << sent;
+  EXPECT_FALSE(gate.passed);
+  gate.open = true;
+  step.join();
+  std::vector<int> back(kCopies), expected(kCopies);
+  for (int i = 0; i < kCopies; ++i) expected[static_cast<size_t>(i)] = i;
+  cuda::copy("copy", back.data(), kHost, there, kGpu, kCopies * sizeof(int));
+  EXPECT_EQ(back, expected);
+  memory.free(there);
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -1,5 +1,6 @@
 // Convolutions as products of matrices that are read where the images lie (kernels/gemm_gpu.h).
 // Depth k of the forward is (row of the filter, its column, channel), the channel fastest.
+#include "kernels/finish_gpu.h"
 #include "kernels/gemm_gpu.h"
 #include "kernels/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
@@ -285,6 +286,18 @@ struct Ways {
   bool columns() const {
     const int device = static_cast<int>(where.device.index());
     const ::ramet::cuda::Scratch memory(device, static_cast<size_t>(m * k * bytes_of(a.dtype)));
+    ::ramet::cuda::BlasProduct product = {
+        memory.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
+        a.dtype,      false,    true,   false};
+    // Asked first: columns that nobody reads are a quarter of the work.
+    const auto can = [&] { return ::ramet::cuda::blas_can_multiply("conv2d", device, product); };
+    bool bias_later = false;
+    if (!can()) {
+      if (!a.bias) return false;
+      product.bias = nullptr;  // Note [Epilogues of cuBLASLt] in runtime/cuda/blas.h
+      bias_later = true;
+      if (!can()) return false;
+    }
     const auto write = [&](auto t) {
       using T = decltype(t);
       start_for("conv2d", where, m * k, columns_kernel<T>, a, static_cast<T*>(memory.get()), k,
@@ -292,10 +305,10 @@ struct Ways {
     };
     if (a.dtype == ScalarType::Double) write(double{});
     else write(float{});
-    return ::ramet::cuda::blas_multiply(
-        "conv2d", device,
-        {memory.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
-         a.dtype, false, true, false});
+    if (!::ramet::cuda::blas_multiply("conv2d", device, product)) return false;
+    if (bias_later)
+      finish_product("conv2d", where, {a.y.data, a.bias, 1, m, n, 0, n, a.dtype, false});
+    return true;
   }
 };
 

@@ -1,3 +1,4 @@
+#include "kernels/finish_gpu.h"
 #include "kernels/gemm_gpu.h"
 #include "kernels/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
@@ -102,10 +103,20 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   if (lda < a_columns || ldb < b_columns || ldc < g.n ||
       reinterpret_cast<uintptr_t>(g.bias) % 16 != 0)
     return false;
-  return ::ramet::cuda::blas_multiply(
-      "matmul", where.device.index(),
-      {g.a, g.b, g.bias, g.c, g.batch, g.m, g.n, g.k, lda, ldb, ldc, g.a_batch, g.b_batch,
-       g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu});
+  ::ramet::cuda::BlasProduct product = {
+      g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda,  ldb,
+      ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu};
+  const int device = static_cast<int>(where.device.index());
+  if (::ramet::cuda::blas_multiply("matmul", device, product)) return true;
+  // Without its epilogue, where that is what it lacks (Note [Epilogues of cuBLASLt] in
+  // runtime/cuda/blas.h). 16-bit results would be rounded twice.
+  if ((!g.bias && !g.relu) || bytes_of(g.dtype) < 4) return false;
+  product.bias = nullptr;
+  product.relu = false;
+  if (!::ramet::cuda::blas_multiply("matmul", device, product)) return false;
+  finish_product("matmul", where,
+                 {g.c, g.bias, g.batch, g.m, g.n, g.c_batch, ldc, g.dtype, g.relu});
+  return true;
 }
 
 }  // namespace

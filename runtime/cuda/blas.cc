@@ -28,6 +28,7 @@ namespace {
 
 #define RAMET_BLAS_FUNCTIONS(X)   \
   X(Create)                       \
+  X(Destroy)                      \
   X(GetStatusString)              \
   X(MatrixLayoutCreate)           \
   X(MatrixLayoutDestroy)          \
@@ -116,9 +117,10 @@ struct Choice {
   cublasLtMatmulAlgo_t algorithm;
   size_t workspace;
 };
+// No library call is made under the lock: it may take memory, and wait for the card.
 struct DeviceBlas {
-  std::mutex mutex;
-  cublasLtHandle_t handle = nullptr;
+  std::atomic<cublasLtHandle_t> handle{nullptr};
+  std::mutex mutex;  // of the choices
   std::map<Key, Choice> choices;
 };
 DeviceBlas& blas_of(int device) {
@@ -127,18 +129,18 @@ DeviceBlas& blas_of(int device) {
 }
 std::atomic<uint64_t> searches{0};
 
-// REQUIRES: the lock.
 cublasLtHandle_t handle_of(const char* op, int device, DeviceBlas& blas) {
-  if (RAMET_LIKELY(blas.handle != nullptr)) return blas.handle;
+  cublasLtHandle_t made = blas.handle.load(std::memory_order_acquire);
+  if (RAMET_LIKELY(made != nullptr)) return made;
   if (ComputeStreamGuard::captures())
-    throw BeforeAGraph{[op, device, &blas] {
-      const std::lock_guard<std::mutex> lock(blas.mutex);
-      handle_of(op, device, blas);
-    }};
+    throw BeforeAGraph{[op, device, &blas] { handle_of(op, device, blas); }};
+  cublasLtHandle_t fresh = nullptr;
   const cublasStatus_t status =
-      allocating(op, device, "cublasLtCreate", [&] { return functions().Create(&blas.handle); });
+      allocating(op, device, "cublasLtCreate", [&] { return functions().Create(&fresh); });
   if (status != CUBLAS_STATUS_SUCCESS) refuse(op, device, "Create", status);
-  return blas.handle;
+  if (blas.handle.compare_exchange_strong(made, fresh)) return fresh;
+  functions().Destroy(fresh);  // another thread was quicker
+  return made;
 }
 
 cudaDataType_t type_of(ScalarType t) {
@@ -265,45 +267,73 @@ bool blas_enabled() { return enabled().load(std::memory_order_relaxed); }
 uint64_t blas_searches() { return searches.load(); }
 std::string blas_why_none() { return functions().why_none; }
 
+namespace {
+
+// What a call needs of a product: its descriptors, the algorithm and whose it is.
+struct Asked {
+  Asked(const char* op, int device, const BlasProduct& p) : descriptors(op, device, p) {
+    const uint32_t aligned[3] = {alignment(p.b, p.ldb, p.b_batch, p.dtype),
+                                 alignment(p.a, p.lda, p.a_batch, p.dtype),
+                                 alignment(p.c, p.ldc, p.c_batch, p.dtype)};
+    key = {p.batch,
+           p.m,
+           p.n,
+           p.k,
+           p.lda,
+           p.ldb,
+           p.ldc,
+           p.a_batch,
+           p.b_batch,
+           p.c_batch,
+           aligned[0],
+           aligned[1],
+           aligned[2],
+           static_cast<int64_t>(p.dtype),
+           p.ta,
+           p.tb,
+           p.relu,
+           p.bias != nullptr,
+           p.bias ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.bias) % 16) : 0,
+           p.beta != 0};
+    DeviceBlas& blas = blas_of(device);
+    handle = handle_of(op, device, blas);
+    {
+      const std::lock_guard<std::mutex> lock(blas.mutex);
+      const auto known = blas.choices.find(key);
+      if (known != blas.choices.end()) {
+        choice = known->second;
+        return;
+      }
+    }
+    const Choice found = search(op, device, descriptors, handle, aligned);
+    const std::lock_guard<std::mutex> lock(blas.mutex);
+    choice = blas.choices.emplace(key, found).first->second;  // another thread's, if it was quicker
+  }
+  const Descriptors descriptors;
+  Key key;
+  Choice choice;
+  cublasLtHandle_t handle = nullptr;
+};
+
+bool may_be_asked(const BlasProduct& p) {
+  return blas_enabled() && can_be_used() && p.batch <= INT32_MAX;
+}
+
+}  // namespace
+
+bool blas_can_multiply(const char* op, int device, const BlasProduct& p) {
+  if (!may_be_asked(p)) return false;
+  const CardGuard card(op, device);
+  return Asked(op, device, p).choice.found;
+}
+
 bool blas_multiply(const char* op, int device, const BlasProduct& p) {
-  if (!blas_enabled() || !can_be_used() || p.batch > INT32_MAX) return false;
+  if (!may_be_asked(p)) return false;
   DeviceState& state = device_state(device, op);
   const CardGuard card(op, state);
-  const Descriptors d(op, device, p);
-  const uint32_t aligned[3] = {alignment(p.b, p.ldb, p.b_batch, p.dtype),
-                               alignment(p.a, p.lda, p.a_batch, p.dtype),
-                               alignment(p.c, p.ldc, p.c_batch, p.dtype)};
-  const Key key = {p.batch,
-                   p.m,
-                   p.n,
-                   p.k,
-                   p.lda,
-                   p.ldb,
-                   p.ldc,
-                   p.a_batch,
-                   p.b_batch,
-                   p.c_batch,
-                   aligned[0],
-                   aligned[1],
-                   aligned[2],
-                   static_cast<int64_t>(p.dtype),
-                   p.ta,
-                   p.tb,
-                   p.relu,
-                   p.bias != nullptr,
-                   p.bias ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.bias) % 16) : 0,
-                   p.beta != 0};
-  DeviceBlas& blas = blas_of(device);
-  Choice choice;
-  cublasLtHandle_t handle;
-  {
-    const std::lock_guard<std::mutex> lock(blas.mutex);
-    handle = handle_of(op, device, blas);
-    const auto found = blas.choices.find(key);
-    choice = found != blas.choices.end()
-                 ? found->second
-                 : blas.choices.emplace(key, search(op, device, d, handle, aligned)).first->second;
-  }
+  const Asked asked(op, device, p);
+  const Descriptors& d = asked.descriptors;
+  const Choice& choice = asked.choice;
   if (!choice.found) return false;
   const Scratch workspace(device, choice.workspace);
   const float narrow[2] = {static_cast<float>(p.alpha), static_cast<float>(p.beta)};
@@ -314,13 +344,14 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
   const cudaStream_t stream =
       state.launching(op, static_cast<uint64_t>(p.batch * p.m * p.n), Queue::kCompute);
   const cublasStatus_t status = allocating(op, device, "cublasLtMatmul", [&] {
-    return functions().Matmul(handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1], beta,
-                              p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm,
+    return functions().Matmul(asked.handle, d.product, alpha, p.b, d.matrix[0], p.a, d.matrix[1],
+                              beta, p.c, d.matrix[2], p.c, d.matrix[2], &choice.algorithm,
                               workspace.get(), choice.workspace, stream);
   });
   if (RAMET_UNLIKELY(status == CUBLAS_STATUS_NOT_SUPPORTED)) {  // nothing is queued
+    DeviceBlas& blas = blas_of(device);
     const std::lock_guard<std::mutex> lock(blas.mutex);
-    blas.choices[key].found = false;
+    blas.choices[asked.key].found = false;
     return false;
   }
   if (RAMET_UNLIKELY(status != CUBLAS_STATUS_SUCCESS)) refuse(op, device, "Matmul", status);

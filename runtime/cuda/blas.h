@@ -28,7 +28,17 @@ struct BlasProduct {
 /// switched off or has no algorithm for it; nothing is queued then. The algorithm is asked for once
 /// for each shape, layout, alignment and dtype and kept, so that the same product gives the same
 /// bits again.
+///
+/// Note [Epilogues of cuBLASLt]: bias and act are cuBLASLt's epilogue. The table of types in
+/// NVIDIA's documentation of cublasLtMatmul() (13.0: "Datatypes Supported", the column "Bias Type")
+/// has one for all types here, doubles included (CUBLAS_COMPUTE_64F with a bias of CUDA_R_64F;
+/// "Epilogue is not supported" stands beside integers and complex numbers). Whether a version, card
+/// and shape has it, only the library's answer says: where it has none, the product may still be
+/// asked for without bias and act.
 RAMET_API bool blas_multiply(const char* op, int device, const BlasProduct& product);
+/// Would it? For those who have to write an operand first. Asks for the algorithm, which is kept;
+/// what the matrices hold does not matter.
+RAMET_API bool blas_can_multiply(const char* op, int device, const BlasProduct& product);
 
 /// Empty where cuBLASLt can be used (it is opened), else the reason.
 RAMET_API std::string blas_why_none();

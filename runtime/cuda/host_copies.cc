@@ -100,12 +100,18 @@ Lane& lane(const Ticket& t) {
   return (t.queue == Queue::kCopyIn ? shared().in : shared().out)[t.device];
 }
 
-bool done(const Ticket& t) {
+// Null: it is done, of before a shutdown(). The event may stand for a later copy when it is used.
+cudaEvent_t event_of(const Ticket& t) {
   Lane& of = lane(t);
   const std::lock_guard lock(of.mutex);
-  if (t.number > of.copies) return true;  // of before a shutdown()
+  return t.number > of.copies ? nullptr : of.event(t.number);
+}
+
+bool done(const Ticket& t) {
+  const cudaEvent_t event = event_of(t);
+  if (!event) return true;
   const CardGuard card(kOp, t.device);
-  const cudaError_t code = cudaEventQuery(of.event(t.number));
+  const cudaError_t code = cudaEventQuery(event);
   if (is_not_ready(code)) return false;
   RAMET_CUDA(kOp, t.device, code);
   return true;
@@ -113,11 +119,10 @@ bool done(const Ticket& t) {
 
 // `stream` of `device` comes behind the copy.
 void put_behind(const Ticket& t, int device, cudaStream_t stream) {
-  Lane& of = lane(t);
-  const std::lock_guard lock(of.mutex);
-  if (t.number > of.copies) return;
+  const cudaEvent_t event = event_of(t);
+  if (!event) return;
   const CardGuard card(kOp, device);
-  RAMET_CUDA(kOp, device, cudaStreamWaitEvent(stream, of.event(t.number), 0));
+  RAMET_CUDA(kOp, device, cudaStreamWaitEvent(stream, event, 0));
 }
 
 // REQUIRES: shared().mutex. The block that holds this address.
@@ -265,14 +270,8 @@ class PinnedMemory final : public gpu::HostCopies {
     for (const Block::Use& use : uses) {
       if (done(use.last)) continue;
       waited = true;
-      cudaEvent_t event;
-      {
-        Lane& of = lane(use.last);
-        const std::lock_guard lock(of.mutex);
-        event = of.event(use.last.number);
-      }
       const CardGuard card(kOp, use.last.device);
-      RAMET_CUDA(kOp, use.last.device, cudaEventSynchronize(event));
+      RAMET_CUDA(kOp, use.last.device, cudaEventSynchronize(event_of(use.last)));
     }
     {
       const std::lock_guard lock(shared().mutex);
@@ -338,9 +337,7 @@ void* host_memory(const char* op, int device, size_t bytes) {
 std::vector<EventHandle> marks_of_copies(const char* op, int device) {
   std::vector<EventHandle> marks;
   for (const Queue queue : {Queue::kCopyIn, Queue::kCopyOut}) {
-    Lane& of = lane({device, queue, 0});
-    const std::lock_guard lock(of.mutex);
-    if (!of.copies) continue;
+    if (!event_of({device, queue, 1})) continue;  // there was none
     const CardGuard card(op, device);
     EventHandle& mark = marks.emplace_back(op, device);
     RAMET_CUDA(op, device, cudaEventRecord(mark.get(), device_state(device, op).stream(queue, op)));

@@ -53,6 +53,8 @@ double scalar(cudaDataType_t type, const void* value) {
 // What the table of data types in cuBLAS's documentation ("cublasLtMatmul()") has, and its note 6:
 // no ReLU together with a bias where D is row-major.
 bool computes(const Description& description, const Layout& d) {
+  if (settings().blas_algorithms < (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 1 : 2))
+    return false;
   const cudaDataType_t type = d.type;
   if (d.row_major && description.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) return false;
   if (type == CUDA_R_64F)

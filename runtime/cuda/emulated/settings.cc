@@ -161,6 +161,7 @@ Settings settings_from_environment() {
   if (const Variable v("STACK_KB"); v) s.stack_kb = int(v.integer(16, 65536, "16 to 65536"));
   if (const Variable v("TIMEOUT_MS"); v)
     s.timeout_ms = int(v.integer(1, std::numeric_limits<int>::max(), "at least 1"));
+  if (const Variable v("BLAS_ALGORITHMS"); v) s.blas_algorithms = v.integer(0, 2, "0, 1 or 2");
   if (const Variable v("HOST_GUARD"); v) s.guard_host = v.integer(0, 1, "0 or 1") != 0;
   if (const Variable v("REPORTS"); v) s.print_reports = v.integer(0, 1, "0 or 1") != 0;
   if (const Variable v("ABORT"); v) s.abort_on_fault = v.integer(0, 1, "0 or 1") != 0;

@@ -72,6 +72,9 @@ struct Settings {
   int nccl_version = 22800;
   /// RAMET_EMULATED_CUBLASLT=130000: the version that cuBLASLt says it has; 0: it cannot be used.
   int cublaslt_version = 130000;
+  /// RAMET_EMULATED_BLAS_ALGORITHMS: it has algorithms for all products (2), for those without bias
+  /// and ReLU (1), for none (0).
+  int blas_algorithms = 2;
   /// RAMET_EMULATED_HOST_GUARD=1: device memory is out of the host's reach while nothing runs on a
   /// device, so that code which takes a device's pointer for one of its own crashes there and then.
   bool guard_host = false;

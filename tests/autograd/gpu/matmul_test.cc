@@ -13,6 +13,7 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/measured.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::kernels {
 namespace {
@@ -118,6 +119,58 @@ TEST(MatmulOnGpu, Convolutions) {
   }
 }
 
+#if RAMET_GPU_EMULATED
+// Kernels queued by f on cuda:0 whose cuBLASLt has these algorithms (Settings::blas_algorithms).
+template <class F> uint64_t launches(int algorithms, const F& f) {
+  emulated::Settings settings = emulated::settings_from_environment();
+  settings.blas_algorithms = algorithms;
+  const testing::Gpus gpus(settings);
+  auto& state = ::ramet::cuda::device_state(0, "test");
+  uint64_t count = 0;
+  f([&] { state.forget_launches(); }, [&] { count = state.launches().count; });
+  return count;
+}
+
+// Where cuBLASLt has no bias and ReLU for a product, a kernel adds them behind it; where it has no
+// algorithm at all, no columns are written for it. Which shape has been asked for is kept: here
+// each is another one.
+TEST(MatmulOnGpu, WhatCublasltHasNot) {
+  for (ScalarType t : {kFloat, kDouble, kHalf})
+    for (int algorithms : {2, 1, 0}) {
+      SCOPED_TRACE(std::string(name_of(t)) + " " + std::to_string(algorithms));
+      const int64_t n = 48 + 8 * algorithms;
+      const Tensor a = drawn({40, 36}, t, 1), b = drawn({36, n}, t, 2), bias = drawn({n}, t, 3);
+      const auto f = [](const In& x) { return linear(x[0], x[1].t(), x[2]); };
+      const std::vector<double> want = numbers(f({a.to(kDouble), b.to(kDouble), bias.to(kDouble)}));
+      const uint64_t count = launches(algorithms, [&](auto begin, auto end) {
+        const In gpu = {a.to(kGpu), b.to(kGpu), bias.to(kGpu)};
+        begin();
+        const Tensor y = f(gpu);
+        end();
+        expect_near(y, want, tolerance(t), "product");
+      });
+      EXPECT_EQ(count, algorithms == 1 && t != kHalf ? 2u : 1u);
+    }
+  for (ScalarType t : {kFloat, kDouble})
+    for (int algorithms : {2, 1, 0}) {
+      SCOPED_TRACE(std::string(name_of(t)) + " convolution " + std::to_string(algorithms));
+      const int64_t side = 32 + 2 * algorithms;
+      const Tensor x = drawn({4, 16, side, side}, t, 1), w = drawn({32, 16, 3, 3}, t, 2),
+                   bias = drawn({32}, t, 3);
+      const auto f = [](const In& v) { return conv2d(v[0], v[1], v[2], 1, 1); };
+      const std::vector<double> want = numbers(f({x.to(kDouble), w.to(kDouble), bias.to(kDouble)}));
+      const uint64_t count = launches(algorithms, [&](auto begin, auto end) {
+        const In gpu = {x.to(kGpu), w.to(kGpu), bias.to(kGpu)};
+        begin();
+        const Tensor y = f(gpu);
+        end();
+        expect_near(y, want, 8 * tolerance(t), "convolution");
+      });
+      EXPECT_EQ(count, algorithms == 2 ? 2u : algorithms == 1 ? 3u : 1u);
+    }
+}
+#endif
+
 // The workspaces of the CPU's kernels are not for GPUs: there is memory for results, and for the
 // parts of sums.
 TEST(ConvOnGpu, TakesNoWorkspace) {
@@ -159,7 +212,8 @@ TEST(MatmulOnGpu, MeasuredConvolutions) {
   std::string line;
   std::ifstream in(path);
   std::getline(in, line), std::getline(in, line);
-  ASSERT_NE(line.find(": conv2d float32 2 8 12 12 16 3 3 1 1 1 1 1 1 12 12"), std::string::npos) << line;
+  ASSERT_NE(line.find(": conv2d float32 2 8 12 12 16 3 3 1 1 1 1 1 1 12 12"), std::string::npos)
+      << line;
   for (const bool columns : {false, true}) {
     std::ofstream(path) << "ramet measurements 1\n"
                         << line.substr(0, line.find('\t')) << (columns ? "\t2\t1\n" : "\t1\t2\n");

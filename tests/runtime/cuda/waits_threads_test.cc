@@ -69,8 +69,8 @@ TEST_F(Waits, OutOfMemoryIsAMatterOfOneCard) {
     EXPECT_EQ(sum, (std::vector<float>{3, 20}));
     memory.free(data);
   };
-  std::thread other(rank, 1);
-  rank(0);
+  std::thread other([&] { EXPECT_EQ(message_of([&] { rank(1); }), "no exception"); });
+  EXPECT_EQ(message_of([&] { rank(0); }), "no exception");
   other.join();
   EXPECT_EQ(emulated::last_report(), "");
   EXPECT_EQ(cuda::caching_allocator(0).reserved(), 52 * kMiB);

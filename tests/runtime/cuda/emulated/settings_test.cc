@@ -53,6 +53,7 @@ TEST(EmulatedSettings, FromTheEnvironment) {
   EXPECT_EQ(with("STACK_KB", "128").stack_kb, 128);
   EXPECT_EQ(with("TIMEOUT_MS", "10").timeout_ms, 10);
   EXPECT_FALSE(with("POOLS", "0").memory_pools);
+  EXPECT_EQ(with("BLAS_ALGORITHMS", "1").blas_algorithms, 1);
   EXPECT_FALSE(with("REPORTS", "0").print_reports);
   EXPECT_TRUE(with("ABORT", "1").abort_on_fault);
   EXPECT_FALSE(Settings().driver_waits);

@@ -292,7 +292,9 @@ emulated::Settings lazy() {
   return settings;
 }
 
+// Without a cache memory is the compute stream's from its allocation on.
 TEST(PinnedOverlap, ACopyIntoNewMemoryIsNotBehindEarlierKernels) {
+  const ramet::testing::Caching on("1");
   const Gpus gpus(lazy());
   const Tensor p = pinned(1);
   Kernel kernel;

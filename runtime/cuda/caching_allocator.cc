@@ -90,6 +90,7 @@ bool CachingAllocator::pooled() {
       }
       RAMET_CUDA("allocate", device_, code);
       RAMET_CUDA("allocate", device_, cudaFreeAsync(trial, stream));
+      freed_ = stream;
     }
     pair_ = has_pools ? Pair::kPool : Pair::kPlain;
   }

@@ -132,6 +132,7 @@ TEST_F(CudaAllocator, CachesOfOtherCardsStay) {
 
 // Here because the thread captures beside the library, in a mode that allows no cudaFree().
 TEST_F(CudaAllocator, ASegmentThatTheDriverRefusesStays) {
+  RAMET_EMULATED_ONLY("a driver that refuses cudaFree() for certain");
   const Gpus gpus;
   cuda::CachingAllocator& a = cuda::caching_allocator(0);
   cuda::DeviceState& state = cuda::device_state(0, "test");

@@ -14,6 +14,7 @@
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/host_copies.h"
+#include "runtime/cuda/peer_read.h"
 #include "runtime/cuda/pinned_places.h"
 #include "runtime/logging.h"
 
@@ -23,8 +24,10 @@ namespace {
 
 std::atomic<uint64_t> count_to_device, count_to_host, count_direct, count_through_host;
 std::atomic<int> trial_deadline{5000};
+std::atomic<TrialRead> trial_read{read_peer};
 
-// One copy from card to card, of which nobody knows whether it ends: Note [Copies].
+// One copy from card to card and what a kernel reads there, of which nobody knows whether they end:
+// Note [Copies].
 class Trial {
  public:
   static constexpr const char* kOp = "peer access";
@@ -32,19 +35,25 @@ class Trial {
   ~Trial();
   Trial(const Trial&) = delete;
   void begin();
-  bool ended();
-  bool arrived_whole();
+  bool ended() { return over(done_); }
+  /// What is wrong with what came; "" where nothing is.
+  std::string damage();
+  const char* what_is_late() {
+    return over(copied_) ? "what a kernel reads there" : "a trial copy";
+  }
 
  private:
   static constexpr size_t kBytes = 4096;
   // And waits: nothing that was queued before has to do with the memory from here on.
   void fill(int device, void* memory, const std::vector<unsigned char>& with);
   void give_back();
+  bool over(const EventHandle& event) const;
 
   const int from_, to_;
   std::vector<unsigned char> sent_;
-  void *source_ = nullptr, *target_ = nullptr;
-  EventHandle done_;
+  void* source_ = nullptr;
+  char* target_ = nullptr;  // what was copied, and behind it what was read
+  EventHandle copied_, done_;
   cudaStream_t stream_ = nullptr;
 };
 
@@ -160,13 +169,14 @@ void direct(const char* op, void* to, int to_device, const void* from, int from_
   order_across(op, receiver, Queue::kCopyIn, sender, Queue::kCompute);
 }
 
-Trial::Trial(int from, int to) : from_(from), to_(to), sent_(kBytes), done_(kOp, to) {
+Trial::Trial(int from, int to)
+    : from_(from), to_(to), sent_(kBytes), copied_(kOp, to), done_(kOp, to) {
   for (size_t i = 0; i < kBytes; ++i) sent_[i] = static_cast<unsigned char>(i * 31 + 7);
   try {
     source_ = caching_allocator(from).allocate(kBytes);
-    target_ = caching_allocator(to).allocate(kBytes);
+    target_ = static_cast<char*>(caching_allocator(to).allocate(2 * kBytes));
     fill(from, source_, sent_);
-    fill(to, target_, std::vector<unsigned char>(kBytes, 0));
+    fill(to, target_, std::vector<unsigned char>(2 * kBytes, 0));
     const CardGuard guard(kOp, to);
     RAMET_CUDA_ALLOCATING(kOp, to, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   } catch (...) {
@@ -183,7 +193,7 @@ void Trial::give_back() {
 }
 
 void Trial::fill(int device, void* memory, const std::vector<unsigned char>& with) {
-  to_device(kOp, memory, device, with.data(), kBytes);
+  to_device(kOp, memory, device, with.data(), with.size());
   const CardGuard guard(kOp, device);
   RAMET_CUDA(kOp, device,
              cudaStreamSynchronize(device_state(device, kOp).stream(Queue::kCopyIn, kOp)));
@@ -194,24 +204,30 @@ void Trial::begin() {
   RAMET_CUDA(kOp, to_,
              cudaMemcpyPeerAsync(target_, device_state(to_, kOp).card, source_,
                                  device_state(from_, kOp).card, kBytes, stream_));
+  RAMET_CUDA(kOp, to_, cudaEventRecord(copied_.get(), stream_));
+  RAMET_CUDA(kOp, to_, trial_read.load()(target_ + kBytes, source_, kBytes, stream_));
   RAMET_CUDA(kOp, to_, cudaEventRecord(done_.get(), stream_));
 }
 
-bool Trial::ended() {
+bool Trial::over(const EventHandle& event) const {
   const CardGuard guard(kOp, to_);
-  const cudaError_t code = cudaEventQuery(done_.get());
+  const cudaError_t code = cudaEventQuery(event.get());
   if (is_not_ready(code)) return false;
   RAMET_CUDA(kOp, to_, code);
   return true;
 }
 
-bool Trial::arrived_whole() {
-  std::vector<unsigned char> arrived(kBytes);
-  to_host(kOp, arrived.data(), target_, to_, kBytes);
-  return arrived == sent_;
+std::string Trial::damage() {
+  std::vector<unsigned char> arrived(2 * kBytes);
+  to_host(kOp, arrived.data(), target_, to_, arrived.size());
+  const auto middle = arrived.begin() + kBytes;
+  if (!std::equal(arrived.begin(), middle, sent_.begin())) return "a trial copy arrived damaged";
+  if (!std::equal(middle, arrived.end(), sent_.begin()))
+    return "what a kernel reads there is damaged";
+  return "";
 }
 
-// A few kilobytes there; do they arrive as they were, and in time?
+// A few kilobytes, copied and read by a kernel: do they arrive as they were, and in time?
 std::string try_direct(int from, int to) {
   DeviceState &sender = device_state(from, Trial::kOp), &receiver = device_state(to, Trial::kOp);
   if (sender.card == receiver.card) return "";
@@ -234,13 +250,14 @@ std::string try_direct(int from, int to) {
     if (std::chrono::steady_clock::now() > until) {
       sender.keep_cached_memory();
       receiver.keep_cached_memory();
+      const std::string late = trial->what_is_late();
       std::lock_guard lock(shared().mutex);
       shared().late.push_back(std::move(trial));
-      return "a trial copy did not arrive within " + std::to_string(limit) + " ms";
+      return late + " did not arrive within " + std::to_string(limit) + " ms";
     }
     std::this_thread::yield();
   }
-  return trial->arrived_whole() ? "" : "a trial copy arrived damaged";
+  return trial->damage();
 }
 
 }  // namespace
@@ -278,6 +295,7 @@ bool direct_access(int from, int to) {
 }
 
 void set_trial_deadline(int milliseconds) { trial_deadline = milliseconds; }
+void set_trial_read(TrialRead read) { trial_read = read ? read : read_peer; }
 
 void copy(const char* op, void* to, Device to_device_, const void* from, Device from_device,
           size_t bytes) {

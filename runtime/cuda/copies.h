@@ -9,11 +9,12 @@
 // for holds up none of the next thirty.
 //
 // From card to card memory travels directly where the driver says that the two reach each other and
-// a trial at first use arrived whole and in time: boards exist that say so and deliver rubbish, or
-// hang. Otherwise it goes through the host, and a line in the log says why. What hangs holds its
-// stream for ever and may still write, so a trial has a stream, an event and memory of its own that
-// nothing else waits for; if it is late they stay as they are, and the two devices keep their
-// cached memory, because cudaFree() waits for all streams.
+// a trial at first use arrived whole and in time, by a copy and by a kernel that reads there:
+// boards exist that say so and deliver rubbish, or hang. Otherwise it goes through the host, and a
+// line in the log says why. What hangs holds its stream for ever and may still write, so a trial
+// has a stream, an event and memory of its own that nothing else waits for; if it is late they stay
+// as they are, and the two devices keep their cached memory, because cudaFree() waits for all
+// streams.
 #pragma once
 #include <cstddef>
 
@@ -38,8 +39,11 @@ RAMET_API bool direct_access(int from, int to);
 /// was given.
 RAMET_API void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to,
                             Queue later);
-/// How long the copy of a trial may take, in milliseconds (5,000).
+/// How long a trial may take, in milliseconds (5,000).
 RAMET_API void set_trial_deadline(int milliseconds);
+/// For tests: what a trial reads the other card's memory by (null: by a kernel).
+using TrialRead = cudaError_t (*)(void* to, const void* from, size_t bytes, cudaStream_t stream);
+RAMET_API void set_trial_read(TrialRead read);
 
 /// What tests count.
 struct CopyCounts {

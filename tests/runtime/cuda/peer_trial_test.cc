@@ -1,10 +1,11 @@
-// A link between two cards that says it works and never delivers: after the deadline copies go
-// through the host, and nothing waits for what the trial left behind.
+// A link between two cards that says it works and never delivers, or carries copies and not what a
+// kernel reads: copies go through the host, and nothing waits for what the trial left behind.
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/peer_read.h"
 #include "runtime/logging.h"
-#include "tests/runtime/cuda/gpus.h"
+#include "tests/runtime/cuda/gate.h"
 
 namespace ramet::testing {
 namespace {
@@ -62,6 +63,76 @@ TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
 INSTANTIATE_TEST_SUITE_P(Streams, PeerTrial,
                          ::testing::Values(StreamMode::Async, StreamMode::Eager, StreamMode::Lazy,
                                            StreamMode::Random));
+
+// What the trial of this link says, and the log.
+struct Tried {
+  explicit Tried(cuda::TrialRead read, int deadline = 60000) {
+    cuda::set_trial_deadline(deadline);
+    cuda::set_trial_read(read);
+    set_log_handler([&](LogLevel, const std::string& text) { logged += text; });
+  }
+  ~Tried() {
+    set_log_handler({});
+    cuda::set_trial_read(nullptr);
+    cuda::set_trial_deadline(5000);
+  }
+  bool direct() { return cuda::direct_access(0, 1); }
+  std::string logged;
+};
+
+TEST(PeerReads, AKernelReads) {
+  RAMET_EMULATED_ONLY("a second card");
+  static int reads;
+  reads = 0;
+  const Gpus gpus(gpu_settings(2));
+  Tried link([](void* to, const void* from, size_t bytes, cudaStream_t stream) {
+    ++reads;
+    return cuda::read_peer(to, from, bytes, stream);
+  });
+  EXPECT_TRUE(link.direct());
+  EXPECT_TRUE(link.direct());
+  EXPECT_EQ(reads, 1) << "tried once";
+  EXPECT_EQ(link.logged, "");
+}
+
+TEST(PeerReads, ThatAreDamaged) {
+  RAMET_EMULATED_ONLY("a link that damages what kernels read");
+  for (const StreamMode mode :
+       {StreamMode::Async, StreamMode::Eager, StreamMode::Lazy, StreamMode::Random}) {
+    emulated::Settings settings = gpu_settings(2);
+    settings.streams = mode;
+    const Gpus gpus(settings);
+    Tried link([](void* to, const void* from, size_t bytes, cudaStream_t stream) {
+      const cudaError_t read = cuda::read_peer(to, from, bytes, stream);
+      return read != cudaSuccess ? read
+                                 : cudaMemsetAsync(static_cast<char*>(to) + 4095, 0, 1, stream);
+    });
+    EXPECT_FALSE(link.direct());
+    EXPECT_NE(link.logged.find("copies from cuda:0 to cuda:1 go through the host: what a kernel "
+                               "reads there is damaged"),
+              std::string::npos)
+        << link.logged;
+  }
+}
+
+TEST(PeerReads, ThatNeverEnd) {
+  RAMET_EMULATED_ONLY("a link that swallows what kernels read");
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  static Gate gate;
+  const Gpus gpus(gpu_settings(2));
+  {
+    Tried link([](void*, const void*, size_t,
+                  cudaStream_t stream) { return cudaLaunchHostFunc(stream, Gate::wait, &gate); },
+               100);
+    EXPECT_FALSE(link.direct());
+    EXPECT_NE(link.logged.find("what a kernel reads there did not arrive within 100 ms"),
+              std::string::npos)
+        << link.logged;
+  }
+  EXPECT_FALSE(gate.passed);
+  gate.open = true;
+  while (!gate.passed) std::this_thread::yield();
+}
 
 }  // namespace
 }  // namespace ramet::testing

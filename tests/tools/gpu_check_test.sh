@@ -12,7 +12,7 @@ failed=0
 mkdir -p "$package/bench" "$work/bin"
 cp tools/gpu_check "$package/"
 cp tools/benchmarks/gpu/{drive,torch_rows}.py "$package/bench/"
-echo "Ramet of a test" >"$package/VERSION"
+printf 'Ramet of a test\nCUDA 13.0, driver 580 or newer, a compiler\n' >"$package/VERSION"
 
 # A GoogleTest program in what it prints. What case C does is its name.
 cat >"$package/gpu_tests" <<'E2'
@@ -23,7 +23,7 @@ without=:$([[ $filter != *-* ]] || echo "${filter#*-}"):
 code=0
 IFS=: read -ra cases <<<"${filter%%-*}"
 for case in "${cases[@]}"; do
-  [[ $without != *:$case:* ]] || continue
+  [[ $without != *:$case:* && $case != *.Absent* ]] || continue
   echo "[ RUN      ] $case"
   if [[ $code -ne 0 ]]; then
     echo "[  SKIPPED ] $case (0 ms)"
@@ -44,7 +44,7 @@ cat >"$package/gpu_bench" <<'E2'
 #!/usr/bin/env bash
 [[ -z ${CHECK_NO_GPU:-} ]] || { echo "gpu_bench: no GPU to measure: no driver" >&2 && exit "$CHECK_NO_GPU"; }
 [[ $1 != --serve ]] || read -r _
-[[ $1 == --probe ]] && echo '{}' || exit 3
+[[ $1 == --probe ]] && printf 'a kernel has run\ncards: %s\n' "${CHECK_CARDS:-1}" || exit 4
 E2
 cat >"$work/bin/fine-sanitizer" <<'E2'
 #!/usr/bin/env bash
@@ -64,6 +64,7 @@ chmod +x "$package"/gpu_* "$work"/bin/*
   printf 'a/second_test\ttests,sanitizer\tSecond.Passes1:Second.Skips\n'
   printf 'b/bad_test\ttests\tBad.Passes1:Bad.Fails1:Bad.Passes2:Bad.Crashes:Bad.Fails2:Bad.Hangs:Bad.Passes3\n'
   printf 'parallel/scenarios_test\tscenarios\tScenario.Passes17\n'
+  printf 'parallel/distributed/cuda/group_test\tcards\tGroup.Passes1:Group.Skips\n'
 } >"$package/tests.list"
 
 fail() {
@@ -97,6 +98,36 @@ grep -qx '0,0 First.Passes1:First.Passes2' "$work/log" || fail "the tests' devic
 : >"$package/tests.list"
 check 1 --only tests
 expect '### tests: no case ran'
+
+# A card for each rank: with one there is nothing to run, with two there is.
+cp "$work/all" "$package/tests.list"
+check 0 --only cards
+expect '| cards | | | | | | all |'
+expect '- cards: not run: one card'
+expect 'Nothing failed. Not run, as said above: 1.'
+CHECK_CARDS=2 CHECK_LOG=$work/cards check 0 --only cards
+expect '| cards | 1 | 0 | 0 | 0 | 1 | 0 |'
+expect '- cards: Group.Skips skipped: a reason'
+grep -qx ' Group.Passes1:Group.Skips' "$work/cards" || fail "the cards of process groups: $(cat "$work/cards")"
+
+# Cases that the program does not have: GoogleTest runs none, and is content.
+printf 'a/first_test\ttests\tFirst.Passes1\na/gone_test\ttests\tGone.Absent1:Gone.Absent2\na/half_test\ttests\tHalf.Absent:Half.Passes1\n' >"$package/tests.list"
+check 1 --only tests
+expect '| tests | 2 | 2 | 0 | 0 | 0 | 0 |'
+expect '### tests: a/gone_test failed'
+expect 'gpu_tests did not run: Gone.Absent1 Gone.Absent2'
+expect 'gpu_tests did not run: Half.Absent'
+printf 'a/failing_test\ttests\tLast.Passes1:Last.Fails1\n' >"$package/tests.list"
+check 1 --only tests
+expect '| tests | 1 | 1 | 0 | 0 | 0 | 0 |'
+
+# Time is over in the middle: nothing failed, and yet not all is well.
+printf 'a/first_test\ttests\tFirst.Passes1\na/slow_test\ttests\tSlow.Passes1:Slow.Hangs\n' >"$package/tests.list"
+check 3 --only tests --seconds 2
+grep -qE '^- tests: (Slow.Hangs not run: cut short after|a/slow_test not run: no time)' "$work/report.md" || fail "cut short: what was not run"
+grep -q '^Nothing failed. Not run, as said above: [12]. Cut short.$' "$work/report.md" || fail "cut short: the last line"
+check 3 --only bench --seconds 2
+expect '- bench: not run: no time was left'
 
 # Bad ones: each is reported, and what stands behind it runs.
 cp "$work/all" "$package/tests.list"
@@ -139,7 +170,9 @@ expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
 kill -TERM "$running"
 for ((i = 0; i < 50; ++i)); do kill -0 "$running" 2>/dev/null || break; sleep 0.1; done
 ! kill -0 "$running" 2>/dev/null || fail "it runs on after it was ended"
-wait "$running" || true
+code=0
+wait "$running" || code=$?
+[[ $code -eq 3 ]] || fail "ended in the middle: exit code $code"
 expect 'ended before its time'
 expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
 sed -i 's/Scenario.Hangs/Scenario.Passes17/' "$package/tests.list"
@@ -147,13 +180,13 @@ sed -i 's/Scenario.Hangs/Scenario.Passes17/' "$package/tests.list"
 # A benchmark that dies.
 check 1 --only bench
 expect '### bench: exit code'
-expect 'gpu_bench ended with exit code'
+expect 'gpu_bench ended with exit code 4'
 
 # No GPU; wrong calls.
 CHECK_NO_GPU=1 check 2
-[[ $(cat "$work/stderr") == 'gpu_check: no GPU: gpu_bench: no GPU to measure: no driver' && ! -e $work/report.md ]] || fail "no GPU"
+[[ $(cat "$work/stderr") == 'gpu_check: no GPU: gpu_bench: no GPU to measure: no driver (this package wants driver 580 or newer)' && ! -e $work/report.md ]] || fail "no GPU"
 CHECK_NO_GPU=124 check 2  # as timeout ends it
-[[ $(cat "$work/stderr") == 'gpu_check: no GPU: no kernel has run within 180 s' && ! -e $work/report.md ]] || fail "a GPU that hangs"
+[[ $(cat "$work/stderr") == 'gpu_check: no GPU: no kernel has run within 180 s (this package wants driver 580 or newer)' && ! -e $work/report.md ]] || fail "a GPU that hangs"
 for wrong in '--only nothing' '--only ,' '--seconds x' '--package /nowhere' '--jobs' '--what'; do
   check 2 $wrong
   [[ $(wc -l <"$work/stderr") -eq 1 ]] || fail "$wrong: expected one line"
@@ -161,7 +194,9 @@ done
 
 check 0 --help
 grep -q '^ *\./gpu_check ' "$work/stdout" || fail "--help"
+grep -q 'CUDA 13, 580 or later' "$work/stdout" || fail "--help: which driver"
 tools/gpu_package --help | grep -q '^ *\./tools/gpu_package' || fail "gpu_package --help"
+tools/gpu_package --help | grep -q 'of CUDA 13, 580 or later' || fail "gpu_package --help: which driver"
 
 # The benchmark of this build, on emulated GPUs: all rows, tiny.
 cp "$bench" "$package/gpu_bench"
@@ -222,6 +257,19 @@ PYTHONPATH=$work/python check 1 --only bench --tiny --rounds 3 --bench op.host.a
 expect '- a stand-in'
 expect '- FAILED: op.host.add: differs from PyTorch by'
 grep -qE '^\| limit.copy .*\| 2 s \| 0.0 % \| [0-9.]+ \|' "$work/report.md" || fail "no ratio of limit.copy"
+# What is no number is not equal to anything, wherever it stands.
+for wrong in 'nan' 'value(i, 1) + value(i, 2) if i else nan' 'value(i, 1) + value(i, 2) if i < 15 else nan'; do
+  sed "s/value(i, 1) + value(i, 2) + 1e-3/$wrong/; s/^import.*//; 3i nan = float(\"nan\")" "$package/bench/torch_rows.py" >"$work/nan_rows.py"
+  cp "$work/nan_rows.py" "$package/bench/torch_rows.py.new"
+  cp "$package/bench/torch_rows.py" "$work/kept_rows.py"
+  mv "$package/bench/torch_rows.py.new" "$package/bench/torch_rows.py"
+  PYTHONPATH=$work/python check 1 --only bench --tiny --rounds 1 --bench op.host.add
+  expect "- FAILED: op.host.add: PyTorch's result is no number at"
+  mv "$work/kept_rows.py" "$package/bench/torch_rows.py"
+done
+# Rows that the time does not reach.
+PYTHONPATH=$work/python "$package/bench/drive.py" "$package/gpu_bench" --tiny --rounds 1 --only op.host --seconds 0 >"$work/stdout" && fail "drive.py: cut short, exit code 0" || code=$?
+[[ $code -eq 3 ]] && grep -q '^- not measured: op.host.add: no time was left$' "$work/stdout" || fail "drive.py, cut short: exit code $code"
 mv "$work/torch_rows.py" "$package/bench/"
 # A row that kills the program: the next ones are measured by a new one.
 cat >"$work/dies" <<E2
@@ -248,6 +296,9 @@ done
 PATH=$work/nopython check 0 --only bench --tiny --rounds 1 --bench layer_norm
 expect 'No python3 here'
 expect '| layer_norm.forward | G4 |'
+code=0
+"$package/gpu_bench" --tiny --only layer_norm --rounds 1 --seconds 0 >"$work/stdout" || code=$?
+[[ $code -eq 3 ]] && grep -q '^- not measured: layer_norm.forward: no time was left$' "$work/stdout" || fail "gpu_bench, cut short: exit code $code"
 "$package/gpu_bench" --what 2>"$work/stderr" && fail "gpu_bench --what: expected an error"
 [[ $(cat "$work/stderr") == 'gpu_bench: not understood: --what' ]] || fail "gpu_bench --what"
 code=0
@@ -263,13 +314,14 @@ suites = [
     ("Rows/OpTable", [("GpuValuesAndGradients/row0", "tests/autograd/gpu/op_gpu_suite.cc")]),
     ("Rows/RandomTable", [("Draws/0", "tests/autograd/op_table_random_test.cc")]),
     ("Scenario", [("One", "tests/parallel/comm_test.cc"), ("Two", "tests/parallel/comm_test.cc")]),
+    ("Group", [("One", "tests/parallel/distributed/cuda/collectives_test.cc")]),
     ("Rows", [("Norm", "tests/autograd/gpu/rows_test.cc")]),
 ]
 listing = {"testsuites": [{"name": n, "testsuite": [{"name": c, "file": f} for c, f in cases]} for n, cases in suites]}
 json.dump(listing, open(sys.argv[1], "w"))
 E2
-printf '//tests/%s\n' parallel:comm_gpus_test autograd/gpu:op_gpu_join_test autograd/gpu:rows_test parallel/cuda:training_long_test \
-  runtime/cuda/emulated:faults_test parallel/distributed/cuda:collectives_test >"$work/labels"
+printf '//tests/%s\n' parallel:comm_gpus_test autograd/gpu:op_gpu_join_test autograd/gpu:rows_test \
+  parallel/distributed/cuda:collectives_test >"$work/labels"
 tools/gpu/test_list.py "$work/listing.json" "$work/labels" | awk -F'\t' '{ print $1, $2, split($3, cases, ":") }' >"$work/list"
 diff "$work/list" - <<'E2' || fail "test_list.py"
 autograd/gpu/rows_test tests,sanitizer 1
@@ -277,10 +329,31 @@ op_table/GpuMillion.1 tests 40
 op_table/GpuMillion.2 tests 10
 op_table/GpuValuesAndGradients.1 tests,sanitizer 1
 parallel/comm_test scenarios 2
+parallel/distributed/cuda/collectives_test cards 1
 E2
 echo //tests/nn/gpu:forgotten_test >>"$work/labels"
 ! tools/gpu/test_list.py "$work/listing.json" "$work/labels" >/dev/null 2>"$work/stderr" || fail "test_list.py: nothing missing"
 grep -q ': //tests/nn/gpu:forgotten_test$' "$work/stderr" || fail "test_list.py: what is missing"
+
+# What is wrong with a package: files, then programs of emulated GPUs, which want libstdc++ and have neither kernels nor tests.
+archive=$work/ramet-gpu
+mkdir -p "$archive/bench"
+cp "$bench" "$archive/gpu_bench"
+cp "$bench" "$archive/gpu_tests"
+cp tools/gpu_check "$archive/"
+cp tools/benchmarks/gpu/{drive,torch_rows}.py "$archive/bench/"
+printf 'Ramet 1\nCUDA 13.0, a compiler\n' >"$archive/VERSION"
+packed() {
+  tar -C "$work" -cf "$work/archive" ramet-gpu
+  ! tools/gpu/check_package.py "$work/archive" 2>"$work/stderr" || fail "check_package.py: nothing wrong"
+  for said in "$@"; do grep -q "^check_package: .*$said" "$work/stderr" || fail "check_package.py does not say: $said"; done
+}
+echo >"$archive/notes"
+packed 'tests.list is missing' 'notes is in it'
+rm "$archive/notes"
+printf 'a/first_test\ttests,sanitizer\tFirst.One\nb/second_test\tscenarios\tFirst.One\n' >"$archive/tests.list"
+packed 'gpu_tests asks the machine for libstdc++' 'gpu_bench has no kernels' 'gpu_tests lists no cases' 'tests.list has First.One twice' \
+  'tests.list has First.One, gpu_tests has not' 'nothing for the part cards' 'VERSION has no line ^glibc' 'VERSION has no line ^CUDA'
 
 code=0
 CUDA_PATH=$work/none tools/gpu_package >"$work/stdout" 2>"$work/stderr" || code=$?

@@ -153,7 +153,8 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
       tags: of all of them.
       exclude: patterns of files that are no concern of this rule.
       local_defines: of all tests.
-      gpu_cases: the files whose cases make a library "gpu_cases" (ramet_cases).
+      gpu_cases: the files whose cases make a library "gpu_cases" (ramet_cases). Where some do, the others tagged
+        "cuda" are tagged "emulated_only", too.
     """
     every = tags
     helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"] + exclude, allow_empty = True) if shared else []
@@ -183,6 +184,8 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             if name.endswith("_threads_long_test"):
                 tags = tags + ["threads_take_long"]
             extra.setdefault("size", "large")
+        if gpu_cases and src not in gpu_cases and "cuda" in tags:
+            tags = tags + ["emulated_only"]
         extra.setdefault("local_defines", local_defines)
         ramet_test(
             name = name,

@@ -65,7 +65,7 @@ def _nvcc_objects_impl(ctx):
         out = ctx.actions.declare_file(ctx.label.name + "/" + src.basename[:-len(".cu")] + ".pic.o")
         args = ctx.actions.args()
         args.add_all(["-c", src, "-o", out, "-std=c++20", "-O2", "-lineinfo", "-Xcompiler", "-fPIC"])
-        args.add_all(_CODE)
+        args.add_all(_CODE + _FALLBACK)
         args.add_all(context.defines, before_each = "-D")
         args.add_all(context.quote_includes, before_each = "-I")
         args.add_all(context.includes, before_each = "-I")
@@ -133,9 +133,6 @@ def cuda_library(name, srcs, hdrs = [], deps = [], nvcc_copts = [], **kwargs):
         copts = nvcc_copts + select({
             "//tools/cuda:is_packed": SMALL_CODE,
             "//conditions:default": [],
-        }) + select({
-            "//tools/cuda:is_machine_code_only": [],
-            "//conditions:default": _FALLBACK,
         }),
         deps = deps,
         tags = ["nvcc"],  # tools/test builds what is tagged so

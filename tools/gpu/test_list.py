@@ -3,7 +3,8 @@
 
   gpu_tests --gtest_list_tests --gtest_output=json:FILE; test_list.py FILE LABELS >tests.list
 
-LABELS: a file with the labels of all tests tagged "cuda"; one whose cases are not in the program is an error. Lines "name<TAB>parts<TAB>filter", by the files that the cases stand in; the operation table in pieces.
+LABELS: a file with the labels of all tests tagged "cuda" and not "emulated_only"; one whose cases are not in the program is an
+error. Lines "name<TAB>parts<TAB>filter", by the files that the cases stand in; the operation table in pieces.
 """
 
 import json
@@ -12,9 +13,8 @@ import sys
 PIECE = 40  # cases of the operation table in one process
 # What compute-sanitizer runs: kernels alone, not what several threads or devices do with them.
 KERNEL_TESTS = ("autograd/gpu/", "nn/gpu/")
-# Packages whose tests of GPUs are of no use on a real one: those of the emulation, and those with ranks in one program,
-# where NCCL wants a card for each.
-EMULATED_ONLY = ("runtime/cuda/emulated", "parallel/distributed/cuda")
+# Ranks in one program: NCCL wants a card for each.
+SEVERAL_CARDS = "parallel/distributed/"
 
 
 def groups(listing):
@@ -31,10 +31,8 @@ def groups(listing):
 
 
 def group_of(label):
-    """The group that has the cases of this test, or None where they are of no use on a real GPU."""
+    """The group that has the cases of this test."""
     package, name = label.replace("//tests/", "").split(":")
-    if package.startswith(EMULATED_ONLY) or name.endswith(("_long_test", "schedules_test")):
-        return None
     if name.startswith("op_gpu_"):
         return "op_table/GpuValuesAndGradients"
     if package == "parallel":
@@ -47,12 +45,14 @@ def main():
         found = groups(json.load(f))
     with open(sys.argv[2]) as f:
         labels = f.read().split()
-    missing = [label for label in labels if group_of(label) not in list(found) + [None]]
+    missing = [label for label in labels if group_of(label) not in found]
     if missing or not labels:
         sys.exit("test_list: not in gpu_tests (ramet_cases in their BUILD files puts them there): " + (" ".join(missing) or "no labels"))
     for name, cases in sorted(found.items()):
         table = name.startswith("op_table/")
-        if name.startswith("parallel/"):
+        if name.startswith(SEVERAL_CARDS):
+            parts = "cards"
+        elif name.startswith("parallel/"):
             parts = "scenarios"
         elif name.startswith(KERNEL_TESTS) or name == "op_table/GpuValuesAndGradients":
             parts = "tests,sanitizer"

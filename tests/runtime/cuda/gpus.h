@@ -26,8 +26,9 @@ struct Settings {
   int devices = 1;
   std::vector<size_t> memory;
   size_t driver_memory = 0;
-  int driver_version = 0;
-  bool memory_pools = true;
+  int driver_version = 0, nccl_version = 0;
+  uint64_t stream_seed = 0;
+  bool memory_pools = true, driver_waits = false;
   StreamMode streams = StreamMode::Async;
   bool all_peers = true;
   std::vector<std::pair<int, int> > broken_peers, lost_peers;
@@ -75,6 +76,12 @@ inline emulated::Settings gpu_settings(int devices = 2) {
   return s;
 }
 
+inline int cards() {
+  int found = 0;
+  if (cudaGetDeviceCount(&found) != cudaSuccess) (void)cudaGetLastError();
+  return found;
+}
+
 class Gpus {
  public:
   explicit Gpus(const emulated::Settings& settings = gpu_settings(), const char* list = nullptr) {
@@ -82,11 +89,10 @@ class Gpus {
     const char* before = std::getenv(kName);
     had_ = before != nullptr;
     if (had_) before_ = before;
-    int cards = 0;
-    if (cudaGetDeviceCount(&cards) != cudaSuccess) (void)cudaGetLastError();
+    const int found = cards();
     std::string each;
     for (int k = 0; k < settings.devices; ++k)
-      each += (k ? "," : "") + std::to_string(cards > 0 ? k % cards : 0);
+      each += (k ? "," : "") + std::to_string(found > 0 ? k % found : 0);
     setenv(kName, list ? list : each.c_str(), 1);
   }
   ~Gpus() {

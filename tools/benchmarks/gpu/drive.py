@@ -7,11 +7,12 @@ PROGRAM is the gpu_bench of this tree. Both sides make a row's data from the sam
 compared, then samples of at least 20 ms are taken in turn (Ramet, PyTorch, Ramet, ...), and the medians stand in the table; "unsteady" where samples of one side lie more
 than 5 % apart (10 % to 90 %). Shares
 are of what the rows `limit.*` reached in this run, on the better side. No new row is begun after --seconds. The exit code is 1
-where a row failed, or a result differs from PyTorch's.
+where a row failed, a result differs from PyTorch's or one of the two is no number, 3 where none did and rows were not begun.
 """
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -104,7 +105,14 @@ class Torch:
 def difference(a, b):
     if len(a) != len(b):
         return float("inf")
-    return max((abs(x - y) for x, y in zip(a, b)), default=0) / max((abs(y) for y in b), default=1e-30) if a else 0
+    return max((abs(x - y) for x, y in zip(a, b)), default=0) / max([abs(y) for y in b] + [1e-30])
+
+
+def check_numbers(side, values):
+    """A comparison with NaN finds no difference, whatever the other side has. (JSON has null for what is no number.)"""
+    for at, value in enumerate(values):
+        if value is None or not math.isfinite(value):
+            raise RuntimeError("%s's result is no number at %d: %s" % (side, at, "no number" if value is None else value))
 
 
 class Driver:
@@ -112,7 +120,7 @@ class Driver:
         self.options = options
         self.server = Server(options.program, options.tiny)
         self.torch = Torch(options.tiny)
-        self.limits, self.done, self.failed = {}, [], []
+        self.limits, self.done, self.failed, self.left_out = {}, [], [], []
 
     def row(self, index, row):
         result = dict(row, ramet=[], torch=[])
@@ -124,6 +132,8 @@ class Driver:
             run, outputs = self.torch.works
             theirs = outputs()
             if row["tolerance"]:
+                check_numbers("Ramet", ours)
+                check_numbers("PyTorch", theirs)
                 result["difference"] = difference(ours, theirs)
             their_times = self.torch.rows.repetitions(row, run, self.options.tiny)
         times = self.server.ask("repetitions")
@@ -164,13 +174,12 @@ class Driver:
         print("- %s\n- %s\n" % (machine["config"].replace("\n", ", "), self.torch.words))
         print("| row | anchor | Ramet | spread | rate | share of the limit | PyTorch | spread | ratio | goal |")
         print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
-        left_out = []
         for index, row in enumerate(self.server.ask("rows")):
             limit = row["anchor"] == "limit"
             if not limit and self.options.only not in row["name"]:
                 continue
             if time.monotonic() > end:
-                left_out.append(row["name"])
+                self.left_out.append(row["name"])
                 continue
             try:
                 result = self.row(index, row)
@@ -188,7 +197,7 @@ class Driver:
         print()
         for what, why in ABSENT:
             print("- not measured: %s: %s" % (what, why))
-        for name in left_out:
+        for name in self.left_out:
             print("- not measured: %s: no time was left" % name)
         for text in self.failed:
             print("- FAILED: %s" % text)
@@ -289,7 +298,7 @@ def main():
     if options.json:
         with open(options.json, "w") as f:
             json.dump({"peer": driver.torch.words, "rows": driver.done, "failed": driver.failed}, f, indent=1)
-    return 1 if driver.failed else 0
+    return 1 if driver.failed else 3 if driver.left_out else 0
 
 
 if __name__ == "__main__":

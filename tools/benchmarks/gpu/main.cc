@@ -1,7 +1,8 @@
 // The GPU benchmark. Alone it prints a table; ./tools/gpu_check drives it line by line (--serve),
 // so that its rows and PyTorch's take turns.
 //
-//   gpu_bench [--tiny] [--only TEXT] [--rounds N]
+//   gpu_bench [--tiny] [--only TEXT] [--rounds N] [--seconds N]
+//     no row is begun after so many seconds; the exit code is 3 where one was not
 //   gpu_bench [--tiny] --serve
 //     a line in, a line of JSON out: rows, make I, sample N, outputs, drop
 //   gpu_bench --cold
@@ -9,8 +10,9 @@
 //   gpu_bench --bare
 //     a context and nothing else
 //   gpu_bench --probe
-//     a context and a kernel: whether the card and its driver run what was built
+//     a context and a kernel: whether the card and its driver run what was built; how many cards
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -141,13 +143,19 @@ std::string in_words(const Row& row, double seconds) {
   return text;
 }
 
-int table(bool tiny, const std::string& only, int rounds) {
+int table(bool tiny, const std::string& only, int rounds, int seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   std::printf("| row | anchor | time | rate | of the limit | goal |\n|---|---|---|---|---|---|\n");
   std::map<Limit, double> limits;
   int failed = 0;
+  std::string left_out;
   for (const Row& row : rows(tiny)) {
     const bool limit = row.anchor == "limit";
     if (!limit && row.name.find(only) == std::string::npos) continue;
+    if (std::chrono::steady_clock::now() > end) {
+      left_out += "- not measured: " + row.name + ": no time was left\n";
+      continue;
+    }
     try {
       const Work work = row.make();
       const int64_t times = repetitions(row, work, tiny);
@@ -174,7 +182,8 @@ int table(bool tiny, const std::string& only, int rounds) {
     cuda::synchronize(0);
     empty_cache();
   }
-  return failed ? 1 : 0;
+  std::printf("\n%s", left_out.c_str());
+  return failed ? 1 : left_out.empty() ? 0 : 3;
 }
 
 // What a process pays until its first training step is done. The caller has the clock.
@@ -195,7 +204,7 @@ int cold(bool tiny, bool bare) {
 int probe() {
   bare_launch();
   cuda::synchronize(0);
-  std::printf("a kernel has run\n");
+  std::printf("a kernel has run\ncards: %d\n", cuda::device_count());
   return 0;
 }
 
@@ -206,7 +215,7 @@ int wrong(const std::string& what) {
 
 int run(int argc, char** argv) {
   bool tiny = false, serve = false;
-  int rounds = 9;
+  int rounds = 9, seconds = 1000000;
   std::string only, how;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -215,6 +224,7 @@ int run(int argc, char** argv) {
     else if (word == "--cold" || word == "--bare" || word == "--probe") how = word;
     else if (word == "--only" && i + 1 < argc) only = argv[++i];
     else if (word == "--rounds" && i + 1 < argc) rounds = std::atoi(argv[++i]);
+    else if (word == "--seconds" && i + 1 < argc) seconds = std::atoi(argv[++i]);
     else return wrong("not understood: " + word);
   }
   if (rounds < 1 || rounds > 1000) return wrong("--rounds: expected 1 to 1000");
@@ -228,7 +238,7 @@ int run(int argc, char** argv) {
   }
   if (how == "--probe") return probe();
   if (!how.empty()) return cold(tiny, how == "--bare");
-  return table(tiny, only, rounds);
+  return table(tiny, only, rounds, seconds);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ void draw(Device device, int times) {
 }
 
 TEST(CheckpointsOnGpus, EachCardsGenerator) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(gpu_settings(2));
   const distributed::TempFolder folder;
   manual_seed(5);
@@ -37,6 +38,7 @@ TEST(CheckpointsOnGpus, EachCardsGenerator) {
 }
 
 TEST(CheckpointsOnGpus, RanksThatHaveACardEach) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   const distributed::TempFolder folder;
   manual_seed(5);

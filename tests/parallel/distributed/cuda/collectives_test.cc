@@ -26,6 +26,7 @@ std::vector<Tensor> blanks(int count, int64_t n, ScalarType dtype, int rank) {
 const Tensor& at(const std::vector<Tensor>& list, int i) { return list[static_cast<size_t>(i)]; }
 
 TEST(GpuGroups, Moves) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : all_ways())
     for (int n : {1, 3}) {
@@ -75,6 +76,7 @@ TEST(GpuGroups, Moves) {
 }
 
 TEST(GpuGroups, CapsSayWhatWorks) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -86,6 +88,7 @@ TEST(GpuGroups, CapsSayWhatWorks) {
 }
 
 TEST(GpuGroups, SumsHaveTheBitsOfTheHost) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : all_ways())
     for (int n : {1, 2, 3})
@@ -134,6 +137,7 @@ TEST(GpuGroups, SumsHaveTheBitsOfTheHost) {
 
 // NCCL's own sum, where it has the type; the double adds in the order of ranks.
 TEST(GpuGroups, AnyOrder) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
     with_gpu_groups(way, 3, seconds(60), [&](const Group& g) {
@@ -149,6 +153,7 @@ TEST(GpuGroups, AnyOrder) {
 }
 
 TEST(GpuGroups, MembersThatSomeRanksDoNotHave) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : all_ways())
     for (bool adjacent : {false, true})
@@ -189,6 +194,7 @@ TEST(GpuGroups, MembersThatSomeRanksDoNotHave) {
 }
 
 TEST(GpuGroups, SendAndReceive) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 3, seconds(60), [&](const Group& g) {
@@ -216,6 +222,7 @@ TEST(GpuGroups, SendAndReceive) {
 }
 
 TEST(GpuGroups, TensorsOfAnyStrides) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -236,6 +243,7 @@ TEST(GpuGroups, TensorsOfAnyStrides) {
 // The operation begins after the kernels before it, and those after it see its result, whatever
 // order streams run in: in the lazy one only what somebody waits for runs.
 TEST(GpuGroups, AmongKernels) {
+  RAMET_NEEDS_CARDS(2);
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Async, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
     const Gpus gpus(rank_gpus(2, mode));
@@ -260,6 +268,7 @@ TEST(GpuGroups, AmongKernels) {
 
 // Each rank may have another GPU in another operation; on the host's engines even none.
 TEST(GpuGroups, DevicesMayChange) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -277,6 +286,7 @@ TEST(GpuGroups, DevicesMayChange) {
 
 // Operations of two groups on the same cards, which ranks begin in different orders.
 TEST(GpuGroups, TwoGroupsOnOneCard) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kNcclThreads, kNcclGloo})
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -297,6 +307,7 @@ TEST(GpuGroups, TwoGroupsOnOneCard) {
 
 // With NCCL nothing but headers goes through the host.
 TEST(GpuGroups, NcclLeavesTheHostAlone) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kStagedThreads, kNcclThreads}) {
     cuda::CopyCounts before, after;
@@ -318,6 +329,7 @@ TEST(GpuGroups, NcclLeavesTheHostAlone) {
 }
 
 TEST(GpuGroups, ArgumentsAreCheckedFirst) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     const int me = g->rank();

@@ -64,6 +64,7 @@ Groups trained(const Way& way, const Training& r) {
 }
 
 TEST(DdpOnGpus, AgreesWithTheHost) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   Training r;
   r.on_gpus = false;
@@ -82,6 +83,7 @@ TEST(DdpOnGpus, AgreesWithTheHost) {
 }
 
 TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   Training r;
   r.tree = 4;
@@ -104,6 +106,7 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
 
 // Communication stages compute on the host, whatever the backend.
 TEST(DdpOnGpus, Stages) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   Training r;
   r.stages = true;
@@ -115,6 +118,7 @@ TEST(DdpOnGpus, Stages) {
 
 // In whatever order streams run: in the lazy one nothing is there by luck.
 TEST(DdpOnGpus, AnyOrderOfStreams) {
+  RAMET_NEEDS_CARDS(4);
   Training r;
   Groups first;
   for (const emulated::StreamMode mode :
@@ -132,6 +136,7 @@ TEST(DdpOnGpus, AnyOrderOfStreams) {
 
 // The ranks' sums of a bucket begin while the backward still runs.
 TEST(DdpOnGpus, BucketsBeginInTheBackward) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kStagedThreads, kNcclThreads})
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {

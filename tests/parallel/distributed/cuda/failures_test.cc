@@ -23,6 +23,7 @@ struct Held {
 
 // Scenario 58.
 TEST(GpuGroupFailures, DifferentShapes) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -47,6 +48,7 @@ TEST(GpuGroupFailures, DifferentShapes) {
 }
 
 TEST(GpuGroupFailures, MessagesThatDiffer) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -59,6 +61,7 @@ TEST(GpuGroupFailures, MessagesThatDiffer) {
 
 // A GPU's tensor on one rank, the host's on another: over NCCL that is a mismatch.
 TEST(GpuGroupFailures, AHostTensorAmongCards) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     const Tensor t = g->rank() ? ones({4}) : ones({4}, gpu(0));
@@ -68,6 +71,7 @@ TEST(GpuGroupFailures, AHostTensorAmongCards) {
 
 // Scenario 57.
 TEST(GpuGroupFailures, ARankThatDoesNotCome) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : all_ways()) {
     std::atomic<bool> over{false};
@@ -104,6 +108,7 @@ TEST(GpuGroupFailures, ARankThatDoesNotCome) {
 
 // A kernel before the operation that does not end: staged copies would wait for it.
 TEST(GpuGroupFailures, ATensorThatIsNotReady) {
+  RAMET_NEEDS_CARDS(2);
   RAMET_SKIP_IF_ONE_AT_A_TIME();
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kStagedThreads, kStagedGloo}) {
@@ -135,6 +140,7 @@ TEST(GpuGroupFailures, ATensorThatIsNotReady) {
 
 // Scenario 59, with the others in the middle of NCCL's work.
 TEST(GpuGroupFailures, AbortInTheMiddle) {
+  RAMET_EMULATED_ONLY("messages that stop half-way");
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : {kNcclThreads, kNcclGloo})
     for (bool message : {false, true}) {
@@ -171,6 +177,7 @@ TEST(GpuGroupFailures, AbortInTheMiddle) {
 }
 
 TEST(GpuGroupFailures, DeadlineInTheMiddle) {
+  RAMET_EMULATED_ONLY("messages that stop half-way");
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kNcclThreads, kNcclGloo}) {
     const auto held = std::make_unique<Held>();
@@ -192,6 +199,7 @@ TEST(GpuGroupFailures, DeadlineInTheMiddle) {
 }
 
 TEST(GpuGroupFailures, NcclSaysThatARankIsGone) {
+  RAMET_EMULATED_ONLY("errors that NCCL reports");
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kNcclThreads, kNcclGloo}) {
     emulated::report_nccl_error(ncclSuccess);
@@ -219,6 +227,7 @@ TEST(GpuGroupFailures, NcclSaysThatARankIsGone) {
 
 // A rank whose group is destroyed while the other waits for its card.
 TEST(GpuGroupFailures, ARankThatLeaves) {
+  RAMET_EMULATED_ONLY("messages that stop half-way");
   const Gpus gpus(rank_gpus(2));
   GroupOptions o;
   o.backend = "nccl";
@@ -239,6 +248,7 @@ TEST(GpuGroupFailures, ARankThatLeaves) {
 
 // What a kernel before the operation found in its data ends the operation of its rank.
 TEST(GpuGroupFailures, ErrorsInData) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -259,6 +269,7 @@ TEST(GpuGroupFailures, ErrorsInData) {
 }
 
 TEST(GpuGroupFailures, NoNccl) {
+  RAMET_EMULATED_ONLY("an NCCL that is missing or old");
   for (const auto& [version, said] :
        {std::pair(0, "NCCL cannot be used"),
         std::pair(21104, "NCCL 2.11.4 is too old, expected 2.14.0 or newer")}) {
@@ -289,6 +300,7 @@ TEST(GpuGroupFailures, NoNccl) {
 }
 
 TEST(GpuGroupFailures, TwoRanksOnOneCard) {
+  RAMET_NEEDS_CARDS(2);
   for (const char* list : {"0,0", "0,1"}) {
     const bool one_card = list[2] == '0';
     const Gpus gpus(rank_gpus(2), list);

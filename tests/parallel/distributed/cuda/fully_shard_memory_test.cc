@@ -29,6 +29,7 @@ int64_t bytes_of(const std::vector<Tensor>& list) {
 // Bytes of parameters, gradients and optimizer state between steps, counted by the allocator. Over
 // NCCL its staging memory, of one group at most, lies on the card, too.
 TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   for (const Way& way : {kStagedThreads, kNcclThreads})
     for (int n : {2, 4})
@@ -62,6 +63,7 @@ TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
 
 // Which groups are there while each of them computes, in forward and in backward.
 TEST(ShardedMemoryOnGpus, GathersTheNextOneAndGivesBack) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kStagedThreads, kNcclThreads})
     for (bool prefetch : {true, false})
@@ -107,6 +109,7 @@ TEST(ShardedMemoryOnGpus, GathersTheNextOneAndGivesBack) {
 
 // In the middle of a step: of equal layers two are gathered at a time, in forward and in backward.
 TEST(ShardedMemoryOnGpus, LargestDuringAStep) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kStagedThreads, kNcclThreads})
     with_gpu_groups(way, 2, seconds(120), [&](const Group& g) {

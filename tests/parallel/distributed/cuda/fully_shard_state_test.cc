@@ -73,6 +73,7 @@ struct Trainer {
 };
 
 TEST(ShardedStateOnGpus, WholeStateOutAndIn) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   State before, other;
   for (const auto& item : text_net(24, 5)->named_parameters())
@@ -96,6 +97,7 @@ TEST(ShardedStateOnGpus, WholeStateOutAndIn) {
 }
 
 TEST(ShardedStateOnGpus, CheckpointsGoOnWithAnyRanks) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   const distributed::TempFolder folder;
   State saved, expected;  // after 3 steps, after 5
@@ -171,6 +173,7 @@ Groups gradients(const Way& way, bool on_gpus) {
   return result;
 }
 TEST(ShardedStateOnGpus, GradientsOfTheHost) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   const Groups host = gradients(kStagedThreads, false);
   Groups first;
@@ -185,6 +188,7 @@ TEST(ShardedStateOnGpus, GradientsOfTheHost) {
 // ---- errors -------------------------------------------------------------------------------------
 
 TEST(ShardedErrorsOnGpus, Refusals) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   with_gpu_groups(kStagedThreads, 2, seconds(60), [](const Group& g) {
     const Device mine = gpu(g->rank()), second = gpu(g->rank() + 2);
@@ -215,6 +219,7 @@ TEST(ShardedErrorsOnGpus, Refusals) {
 }
 
 TEST(ShardedErrorsOnGpus, NotInACapturedStep) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     const Device device = gpu(g->rank());
@@ -233,6 +238,7 @@ TEST(ShardedErrorsOnGpus, NotInACapturedStep) {
 // A backward that fails on one rank is an error on all of them; gradients are as before. So is an
 // index that is out of range, which shows when a kernel has run.
 TEST(ShardedErrorsOnGpus, BackwardsThatFail) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kStagedThreads, kNcclThreads})
     for (bool in_data : {false, true})

@@ -91,6 +91,7 @@ Groups trained(const Way& way, const Training& run) {
 }
 
 TEST(ShardedOnGpus, TrainsAsDdpAndAsTheHost) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (bool adam : {false, true}) {
     Training run;
@@ -107,6 +108,7 @@ TEST(ShardedOnGpus, TrainsAsDdpAndAsTheHost) {
 }
 
 TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   Training run{How::replicated, 4, true, false, true};
   const Groups expected = trained(kStagedThreads, run);
@@ -137,11 +139,13 @@ void expect_same_in_any_order_of_streams(const Training& run) {
     }
 }
 TEST(ShardedOnGpus, AnyOrderOfStreams) {
+  RAMET_NEEDS_CARDS(2);
   Training run;
   run.steps = 3;
   expect_same_in_any_order_of_streams(run);
 }
 TEST(ShardedOnGpus, ABackwardThatIsNotTheLast) {
+  RAMET_NEEDS_CARDS(2);
   Training run;
   run.steps = 2;
   run.accumulates = true;

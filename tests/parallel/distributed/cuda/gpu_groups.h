@@ -1,4 +1,5 @@
-// Groups whose ranks have an emulated GPU each, by every way that their tensors may travel.
+// Groups whose ranks have a GPU each, an emulated one or a card, by every way that their tensors
+// may travel.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -7,9 +8,28 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/emulated/nccl_control.h"
+#include "runtime/gpu_link.h"
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/parallel/distributed/groups.h"
+
+#if RAMET_GPU_EMULATED
+#include "runtime/cuda/emulated/nccl_control.h"
+/// In a build for real GPUs, where NCCL wants a card for each rank: skips the test where there are
+/// fewer than n cards or no NCCL, with the reason.
+#define RAMET_NEEDS_CARDS(n) (void)0
+#else
+#define RAMET_NEEDS_CARDS(n)                                                              \
+  if (const int found = ::ramet::testing::cards(); found < (n))                           \
+    GTEST_SKIP() << "needs " << (n) << " cards, one for each rank: " << found << " here"; \
+  else if (const std::string why = gpu::why_no_links(); !why.empty()) GTEST_SKIP() << why
+
+// What tests ask of the double of NCCL alone, behind RAMET_EMULATED_ONLY.
+enum EmulatedNcclResult { ncclSuccess, ncclInternalError, ncclRemoteError };
+namespace ramet::emulated {
+inline void report_nccl_error(EmulatedNcclResult) {}
+inline void hold_nccl_messages(bool) {}
+}  // namespace ramet::emulated
+#endif
 
 namespace ramet::testing {
 

@@ -22,6 +22,7 @@ void expect_every_order_on(const Way& way, int gpus_each, bool driver_waits = fa
 }
 
 TEST(MeetingOrderOnGpus, OneEach) {
+  RAMET_NEEDS_CARDS(2);
   for (const Way& way : {kStagedThreads, kNcclThreads}) {
     SCOPED_TRACE(way);
     expect_every_order_on(way, 1);
@@ -29,9 +30,13 @@ TEST(MeetingOrderOnGpus, OneEach) {
 }
 // No order makes a circle with a driver that waits for the device where it may.
 TEST(MeetingOrderOnGpus, OneEachWithADriverThatWaits) {
+  RAMET_EMULATED_ONLY("a driver that waits on demand");
   expect_every_order_on(kNcclThreads, 1, /*driver_waits=*/true);
 }
-TEST(MeetingOrderOnGpus, TwoEach) { expect_every_order_on(kStagedThreads, 2); }
+TEST(MeetingOrderOnGpus, TwoEach) {
+  RAMET_NEEDS_CARDS(4);
+  expect_every_order_on(kStagedThreads, 2);
+}
 
 }  // namespace
 }  // namespace ramet::testing

@@ -30,6 +30,7 @@ struct WeightsImpl : nn::Cloneable<WeightsImpl> {
 RAMET_MODULE(Weights);
 
 TEST(NestedOnGpus, OfReplicas) {
+  RAMET_NEEDS_CARDS(2);
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Lazy, emulated::StreamMode::Random, emulated::StreamMode::Async})
     for (const How how : {How::plain, How::again, How::again_and_says}) {
@@ -51,6 +52,7 @@ TEST(NestedOnGpus, OfReplicas) {
 }
 
 TEST(NestedOnGpus, OverRanksAndReplicas) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus four(rank_gpus(4, emulated::StreamMode::Random));
   for (const Way& way : {kStagedThreads, kNcclThreads})
     for (const How how : {How::again, How::again_and_says})

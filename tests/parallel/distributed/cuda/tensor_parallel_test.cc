@@ -13,6 +13,7 @@ using distributed::linear_of;
 using distributed::normal;
 
 TEST(TensorParallelOnGpus, Functions) {
+  RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : all_ways())
     with_gpu_groups(way, 2, seconds(60),
@@ -20,6 +21,7 @@ TEST(TensorParallelOnGpus, Functions) {
 }
 
 TEST(TensorParallelOnGpus, Linear) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
     for (int n : {1, 2, 4})
@@ -29,6 +31,7 @@ TEST(TensorParallelOnGpus, Linear) {
 }
 
 TEST(TensorParallelOnGpus, Embedding) {
+  RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
   for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
     for (int n : {1, 2, 3})
@@ -70,6 +73,7 @@ Groups trained_block(const Way& way, bool on_gpus) {
 }
 
 TEST(TensorParallelOnGpus, InsideShardedModules) {
+  RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
   const Groups host = trained_block(kStagedThreads, false);
   const Groups staged = trained_block(kStagedThreads, true);
@@ -79,6 +83,7 @@ TEST(TensorParallelOnGpus, InsideShardedModules) {
 
 // In whatever order streams run.
 TEST(TensorParallelOnGpus, AnyOrderOfStreams) {
+  RAMET_NEEDS_CARDS(2);
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Eager, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
     const Gpus gpus(rank_gpus(2, mode));

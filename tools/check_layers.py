@@ -12,7 +12,8 @@
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
   - a top-level folder that should not be there, or a root file that is missing;
   - a BUILD file in a layer besides its own (parallel/distributed is a library apart: it links what the core must not), or a BUILD file other than the root's that shows a target to everybody;
-  - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have.
+  - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have;
+  - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
 A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of
 runtime/cuda, which bring CUDA's own names: a public header may not include them. The layers know the emulated GPUs only
@@ -212,9 +213,25 @@ def check_gpu_tests():
             yield "tools/gpu/BUILD: gpu_tests is without //%s:gpu_cases" % package
 
 
+# What only asks the calling thread, or is the launch itself.
+NOT_COUNTED = {"cudaGetDevice", "cudaGetErrorName", "cudaGetErrorString", "cudaGetLastError", "cudaGraphLaunch", "cudaLaunchKernel"}
+
+
+def check_driver_calls():
+    counted = (ROOT / "tests/runtime/cuda/driver_calls.cc").read_text()
+    for layer in LAYERS:
+        for path in sorted((ROOT / layer).rglob("*.[ch]*")):
+            name = str(path.relative_to(ROOT))
+            if name.startswith(EMULATED) or path.suffix not in (".cc", ".cu", ".h"):
+                continue
+            for call in sorted(set(re.findall(r"\bcuda[A-Z]\w+(?=\()", path.read_text())) - NOT_COUNTED):
+                if not re.search(r"\b(__wrap_)?%s\b" % call, counted):
+                    yield "%s: %s is not counted by tests/runtime/cuda/driver_calls.cc" % (name, call)
+
+
 def main():
     files = list(sources())
-    problems = list(check_folders()) + list(check_builds()) + list(check_gpu_tests())
+    problems = list(check_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
     for path in files:
         problems += check_includes(path)
         if path.endswith((".cu", ".cuh")):

@@ -14,10 +14,10 @@
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/gpu.h"
-#include "tests/autograd/gpu/host_waits.h"
 #include "tests/autograd/gpu/launch_record.h"
 #include "tests/autograd/op_checks.h"
 #include "tests/autograd/op_table_suite.h"
+#include "tests/runtime/cuda/driver_calls.h"
 
 namespace ramet {
 namespace op_table {

@@ -1,0 +1,80 @@
+// What a replay asks of CUDA's runtime: to launch its graphs, and nothing else.
+#include <set>
+
+#include "runtime/cuda/copies.h"
+#include "tests/capture/data_parallel.h"
+#include "tests/runtime/cuda/driver_calls.h"
+
+namespace ramet {
+namespace capture_tests {
+namespace {
+
+using Calls = std::map<std::string, uint64_t>;
+
+struct OneGpu {
+  OneGpu() { net->to(device); }
+  Tensor step(const Tensor& x, const Tensor& y) {
+    adam.zero_grad();
+    Tensor loss = cross_entropy_loss(net->forward(x), y);
+    loss.backward();
+    adam.step();
+    return loss;
+  }
+  Device device{kCUDA, 0};
+  Net net;
+  optim::AdamW adam{net->parameters(), optim::AdamWOptions(0.01)};
+};
+
+TEST(CapturedCalls, NoneButLaunchesInAReplay) {
+  if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
+  const testing::Gpus one(testing::gpu_settings(1));
+  OneGpu run;
+  Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
+  const Tensor x = randn({8, 1, 12, 12}).to(run.device), y = randint(0, 5, {8}).to(run.device);
+  for (int i = 0; i < 3; ++i) step(x, y);
+  ASSERT_EQ(step.counters().replays, 1u);
+  Calls before = driver_calls();
+  for (int i = 0; i < 5; ++i) step(x, y);
+  EXPECT_EQ(driver_calls_since(before), Calls());
+  EXPECT_EQ(step.counters().replays, 6u);
+  // The counter counts: a copy to the host, and a capture.
+  before = driver_calls();
+  (void)step(x, y).item<float>();
+  EXPECT_GE(driver_calls_since(before)["cudaMemcpyAsync to the host"], 1u);
+  before = driver_calls();
+  step(x.slice(0, 0, 4), y.slice(0, 0, 4));
+  EXPECT_GE(driver_calls_since(before)["cudaGraphInstantiate"], 1u);
+}
+
+// Several cards have to wait for each other and to exchange what they have: events and copies from
+// card to card, as many in each step. Nothing is allocated or freed, and the host waits for nobody.
+TEST(CapturedCalls, OfSeveralGpusOnlyWhatOrdersAndCopies) {
+  if (const std::string why = why_no_gpu(); !why.empty()) GTEST_SKIP() << why;
+  const testing::Gpus two(testing::gpu_settings(2));
+#if !RAMET_GPU_EMULATED
+  if (!cuda::direct_access(0, 1)) GTEST_SKIP() << "these cards do not reach each other";
+#endif
+  Training run(DataParallelOptions({Device(kCUDA, 0), Device(kCUDA, 1)}));
+  Captured step([&](const Tensor& x, const Tensor& y) { return run.step(x, y); });
+  const auto [on_host, y] = run.batch(8);
+  const Tensor x = on_host.to(run.home);
+  for (int i = 0; i < 3; ++i) step(x, y);
+  ASSERT_EQ(step.counters().replays, 1u);
+  const auto calls_of_a_step = [&, &y = y] {
+    const Calls before = driver_calls();
+    const uint64_t waits = host_waits();
+    step(x, y);
+    EXPECT_EQ(host_waits(), waits);
+    return driver_calls_since(before);
+  };
+  const Calls first = calls_of_a_step();
+  const std::set<std::string> may{
+      "cudaEventCreateWithFlags", "cudaEventDestroy", "cudaEventRecord",
+      "cudaMemcpyPeerAsync",      "cudaSetDevice",    "cudaStreamWaitEvent"};
+  for (const auto& [name, calls] : first) EXPECT_TRUE(may.count(name)) << name << ": " << calls;
+  EXPECT_EQ(calls_of_a_step(), first);
+}
+
+}  // namespace
+}  // namespace capture_tests
+}  // namespace ramet

@@ -1,0 +1,21 @@
+// How often this program has called the CUDA runtime, whoever made the call: calls are counted on
+// their way there (the linker's --wrap; see BUILD), so the count is that of a real card's program,
+// too.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace ramet {
+
+/// Calls by function since the program began, of those that were made at all. Launches of kernels
+/// and graphs are left out, and so is what only asks the calling thread (cudaGetDevice,
+/// cudaGetLastError). A copy from a GPU to the host counts as "cudaMemcpyAsync to the host".
+std::map<std::string, uint64_t> driver_calls();
+/// What was called since, by the answer of then.
+std::map<std::string, uint64_t> driver_calls_since(const std::map<std::string, uint64_t>& before);
+/// Of these, waits for a GPU and copies from one to the host. (Waits for events are those of copies
+/// from the host, for their pinned buffers, and of who asks an event.)
+uint64_t host_waits();
+
+}  // namespace ramet

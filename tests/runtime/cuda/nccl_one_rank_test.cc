@@ -1,6 +1,6 @@
 // A link of one rank, by NCCL itself on a machine with a real GPU: that its functions, its
-// configuration and its enumerations are what they are taken for. Several ranks want several cards:
-// tests/parallel/distributed/cuda has them on emulated ones.
+// configuration and its enumerations are what they are taken for. Several ranks want several cards,
+// emulated ones or real: tests/parallel/distributed/cuda.
 #include <chrono>
 #include <thread>
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Checks the machine code of the kernels (kernels/*.cu): no kernel keeps anything on a stack or spills registers, and the
-kernels of rows, pointwise operations and optimizer steps read float32 and bfloat16 16 bytes at a time.
+"""Checks the machine code of the kernels (kernels/*.cu): no kernel keeps anything on a stack or spills registers, none divides
+integers in an inner loop (a GPU has no instruction for it: kernels/divisor.h), and the kernels of rows, pointwise operations
+and optimizer steps read float32 and bfloat16 16 bytes at a time.
 
-It compiles each file to PTX, looks for the loads there, and assembles it for sm_90a with ptxas -v. Kernels that are
-excused stand below, each with its reason; an excuse that nobody needs fails too. Without a toolkit (CUDA_PATH, else
+It compiles each file to PTX, looks for the loads and divisions there, and assembles it for sm_90a with ptxas -v. Kernels that
+are excused stand below, each with its reason; an excuse that nobody needs fails too. Without a toolkit (CUDA_PATH, else
 /usr/local/cuda) it prints so and succeeds.
 
   tools/cuda/check_ptx.py                # all files, as many at a time as there are cores (RAMET_JOBS)
   tools/cuda/check_ptx.py softmax.cu     # some
   tools/cuda/check_ptx.py --folder DIR   # those of another folder
+  tools/cuda/check_ptx.py --counts       # and what each kernel has: instructions, divisions, registers
 """
 
 import argparse
@@ -19,6 +21,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import ptx_loops
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OPTIONS = ["-std=c++20", "-O2", "-fmad=false", "-I", str(ROOT), "-gencode", "arch=compute_90a,code=compute_90a"]
@@ -53,6 +57,29 @@ WIDE = {
     "pointwise_activation.cu": ["dense_kernel"],
     "pointwise_unary.cu": ["dense_kernel"],
 }
+
+# Integer divisions and remainders in the inner loops of a kernel (ptx_loops.py says which those are), and in all of it: those
+# of a task, or of a thread before it begins.
+IN_LOOPS, AT_ALL = 0, 20
+# (file, part of the kernel's name): the most in inner loops, the most at all, and why.
+OPERATION = "dividing integers is what the operation does"
+DIVIDING = {
+    ("attention.cu", "attention_plain_backward_kernel"): (0, 68, "rows of a task, each of a head and a batch"),
+    ("index.cu", "few_kernel"): (16, 20, TUPLES),
+    ("index.cu", "get_kernel"): (2, 20, TUPLES),
+    ("index.cu", "nonzero_kernel"): (14, 20, TUPLES),
+    ("index.cu", "places_kernel"): (8, 20, TUPLES),
+    ("index.cu", "sorted_kernel"): (12, 20, TUPLES),
+    ("index.cu", "cumulative_sum_kernel"): (2, 20, "once for a line, which a thread has"),
+    ("index.cu", "segments_kernel"): (80, 82, "where the elements of a line lie"),
+    ("layer_norm.cu", "columns_kernel"): (2, 20, "once for a column of partial sums"),
+    ("pointwise_arithmetic.cu", "dense_kernel"): (40, 40, OPERATION),
+    ("pointwise_arithmetic.cu", "strided_kernel"): (4, 20, OPERATION),
+    ("pool2d.cu", "avg_forward_kernelIl"): (4, 20, OPERATION),
+    ("pool2d.cu", "avg_backward_kernelIl"): (24, 24, OPERATION),
+    ("random.cu", "pick_kernel"): (4, 20, "once for a draw, before a search"),
+    ("sort.cu", "count_kernel"): (7, 20, "by half of the threads, in the join of their counts"),
+}
 LOAD = re.compile(r"\bld\.global(?:\.\w+)*\.(?:v4\.\w?(?:32)|v2\.\w?64)\b")
 
 
@@ -68,7 +95,30 @@ def run(command):
     return done.stdout + done.stderr
 
 
-def check(tools, source, scratch):
+def divisions(source, counts):
+    """Complaints about the divisions of a file's kernels, and the excuses it used."""
+    complaints, used = [], set()
+    for name, loops in counts.items():
+        if loops.inner <= IN_LOOPS and loops.divisions <= AT_ALL:
+            continue
+        excuses = [key for key in DIVIDING if key[0] == source.name and key[1] in name]
+        used.update(("DIVIDING", key) for key in excuses)
+        inner, at_all = max([(IN_LOOPS, AT_ALL)] + [DIVIDING[key][:2] for key in excuses])
+        if loops.inner > inner or loops.divisions > at_all:
+            complaints.append(f"{source.name}: {name} has {loops.inner} integer divisions in its inner loops and "
+                              f"{loops.divisions} in all, expected at most {inner} and {at_all}")
+    return complaints, used
+
+
+def print_counts(source, counts, report):
+    registers = dict(re.findall(r"Function properties for (\w+)\n.*\n.*Used (\d+) registers", report))
+    for name, loops in sorted(counts.items()):
+        fma = f" for {loops.fmas} multiply-adds" if loops.fmas else ""
+        print(f"{source.name}: {name}: {loops.instructions} instructions, {loops.hot} in the hottest loop{fma}, divisions "
+              f"{loops.inner} in inner loops of {loops.divisions}, registers {registers.get(name, '?')}")
+
+
+def check(tools, source, scratch, show):
     """Complaints about one file, and the excuses it used."""
     ptx = scratch / (source.name + ".ptx")
     run([tools / "nvcc", "-ptx", *OPTIONS, source, "-o", ptx])
@@ -80,6 +130,12 @@ def check(tools, source, scratch):
         if not found:
             complaints.append(f"{source.name}: no kernel named ...{part}...")
         complaints += [f"{source.name}: {name} has no 16-byte load" for name in found if not LOAD.search(entries[name])]
+    counts = ptx_loops.kernels(text)
+    if counts.keys() != entries.keys():
+        complaints.append(f"{source.name}: {len(entries)} kernels, of which {len(counts)} were understood")
+    dividing, excused = divisions(source, counts)
+    complaints += dividing
+    used |= excused
     if entries:
         report = run([tools / "ptxas", "-v", "-arch=sm_90a", ptx, "-o", scratch / (source.name + ".cubin")])
         pattern = r"Function properties for (\w+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
@@ -87,9 +143,11 @@ def check(tools, source, scratch):
             if name not in entries or stack == stores == loads == "0":
                 continue
             excuses = [key for key in EXCUSED if key[0] == source.name and key[1] in name]
-            used.update(excuses)
+            used.update(("EXCUSED", key) for key in excuses)
             if not excuses or stores != "0" or loads != "0":
                 complaints.append(f"{source.name}: {name} has {stack} bytes of stack, spills {stores} and {loads} bytes")
+        if show:
+            print_counts(source, counts, report)
     return complaints, used, len(entries)
 
 
@@ -100,6 +158,7 @@ def main():
         return 0
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "kernels")
+    parser.add_argument("--counts", action="store_true")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     sources = sorted(p for p in given.folder.glob("*.cu") if not given.names or p.name in given.names)
@@ -110,17 +169,21 @@ def main():
     jobs = int(os.environ.get("RAMET_JOBS", os.cpu_count() or 1))
     complaints, used, kernels = [], set(), 0
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for some, excuses, count in pool.map(lambda s: check(tools, s, pathlib.Path(scratch)), sources):
+        for some, excuses, count in pool.map(lambda s: check(tools, s, pathlib.Path(scratch), given.counts), sources):
             complaints += some
             used |= excuses
             kernels += count
-    complaints += [f"EXCUSED: {key[0]} {key[1]} needs no excuse" for key in EXCUSED
-                   if key not in used and key[0] in wanted]
+    for title, excuses in (("EXCUSED", EXCUSED), ("DIVIDING", DIVIDING)):
+        complaints += [f"{title}: {key[0]} {key[1]} needs no excuse" for key in excuses
+                       if (title, key) not in used and key[0] in wanted]
     for line in complaints:
         print("check_ptx:", line)
     for (name, part), reason in sorted(EXCUSED.items()):
         if name in wanted:
             print(f"  {name}: {part}: a stack frame: {reason}")
+    for (name, part), (inner, at_all, reason) in sorted(DIVIDING.items()):
+        if name in wanted:
+            print(f"  {name}: {part}: {inner} divisions in inner loops, {at_all} in all: {reason}")
     print(f"check_ptx: {kernels} kernels in {len(sources)} files, {len(complaints)} complaints")
     return 1 if complaints else 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What tools/cuda/check_ptx.py says of machine code that is as it should be, and of a stack, narrow loads and a kernel that is
-# gone. Needs nvcc.
+# What tools/cuda/check_ptx.py says of machine code that is as it should be, and of a stack, narrow loads, a kernel that is
+# gone and divisions in inner loops. Needs nvcc.
 set -euo pipefail
 
 check=$PWD/tools/cuda/check_ptx.py
@@ -10,7 +10,7 @@ if ! ls "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" >/dev/null 2>&1; then
   exit 0
 fi
 work=$TEST_TMPDIR/work
-mkdir -p "$work"/{good,bad}
+mkdir -p "$work"/{good,bad,divides}
 failed=0
 expect() { # what is printed, a part of it that must be there
   [[ $1 == *"$2"* ]] || { echo "expected: $2"; echo "got: $1"; failed=1; }
@@ -42,4 +42,56 @@ expect "$printed" "no kernel named ...forward_kernelINS1_10BfloatBits..."
 expect "$printed" "keepsPKiPi has 256 bytes of stack"
 expect "$printed" "3 kernels in 2 files, 4 complaints"
 [[ $printed != *backward_kernelIfEv* ]] || { echo "16-byte loads were not seen: $printed"; failed=1; }
+
+# A division is nothing before a loop, and for each task of a block; for each element, and in a sum, it is.
+cat >"$work/divides/divides.cu" <<'CU'
+#include <cstdint>
+__global__ void before_kernel(float* p, int64_t n, int64_t d) {
+  const int64_t from = (threadIdx.x + n) / d;
+  for (int64_t i = from; i < n; i += 7) p[i] = 1;
+}
+__global__ void tasks_kernel(float* p, int64_t tasks, int64_t d) {
+  __shared__ float s[32];
+  for (int64_t t = blockIdx.x; t < tasks; t += gridDim.x) {
+    const int64_t row = t / d, column = t % d;
+    float sum = 0;
+    for (int64_t i = threadIdx.x; i < column; i += 32) sum += p[row + i];
+    s[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) p[t] = s[0] + s[1];
+    __syncthreads();
+  }
+}
+__global__ void elements_kernel(float* p, int64_t n, int64_t d) {
+  for (int64_t i = blockIdx.x; i < n; i += gridDim.x) p[i] = static_cast<float>(i / d);
+}
+__global__ void windows_kernel(float* p, int64_t n, int64_t d) {
+  for (int64_t i = blockIdx.x; i < n; i += gridDim.x) {
+    float sum = 0;
+    for (int64_t k = 0; k < d; ++k) sum += p[i + k];
+    p[i / d] = sum;
+  }
+}
+__global__ void sums_kernel(float* p, int n, int d) {
+  __shared__ float s[32];
+  for (int t = blockIdx.x; t < n; t += gridDim.x) {
+    float sum = 0;
+    for (int i = threadIdx.x; i < n; i += 32) sum += p[i % d];
+    s[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) p[t] = s[0] / s[1];
+    __syncthreads();
+  }
+}
+CU
+code=0
+printed=$(python3 "$check" --folder "$work/divides" --counts) || code=$?
+[[ $code == 1 ]] || { echo "exit code: got $code, expected 1"; failed=1; }
+for name in elements windows sums; do
+  [[ $printed =~ ${name}_kernel[A-Za-z]*\ has\ [1-9][0-9]*\ integer\ divisions ]] ||
+    { echo "expected divisions in ${name}_kernel: $printed"; failed=1; }
+done
+expect "$printed" "5 kernels in 1 files, 3 complaints"
+[[ $printed =~ tasks_kernel[^$'\n']*divisions\ 0\ in\ inner\ loops\ of\ [1-9] ]] ||
+  { echo "expected divisions outside of inner loops in tasks_kernel: $printed"; failed=1; }
 exit $failed

@@ -2,7 +2,7 @@
 // at a time or eight by 16-byte accesses. The type is looked at at run time; all threads take the
 // same way, so that costs nothing beside the access.
 #pragma once
-#include "kernels/gpu_math.h"
+#include "kernels/gpu_index.h"
 #include "kernels/util.h"
 #include "kernels/view.h"
 
@@ -112,48 +112,34 @@ RAMET_INLINE void store_pack(void* p, ScalarType t, int64_t i, const C (&x)[kPac
 }
 
 /// Offsets of `kOperands` operands at a linear index over some dimensions, the last one fastest.
-/// Divides by multiplication where indices fit 32 bits (Granlund and Montgomery 1994, figure 4.1).
 template <int kOperands> struct Offsets {
   int32_t rank;
   bool narrow;
-  uint32_t size[kMaxKernelRank], magic[kMaxKernelRank], shift[kMaxKernelRank];
-  int64_t sizes[kMaxKernelRank], strides[kOperands][kMaxKernelRank];
+  Divisor<int32_t> narrow_by[kMaxKernelRank];
+  Divisor<int64_t> by[kMaxKernelRank];
+  int64_t strides[kOperands][kMaxKernelRank];
 
   /// On the host, over dimensions with `count` elements in all; strides, in elements, are set
   /// beside it.
   void set(int dims, const int64_t* extents, int64_t count) {
     rank = dims;
-    narrow = count > 0 && count <= INT32_MAX;
+    narrow = count == 0 || is_narrow(static_cast<double>(count));
     for (int d = 0; d < dims; ++d) {
-      sizes[d] = extents[d];
-      if (!narrow) continue;
-      size[d] = static_cast<uint32_t>(extents[d]);
-      for (shift[d] = 0; shift[d] < 32 && (uint64_t{1} << shift[d]) < size[d];) ++shift[d];
-      const uint64_t one = 1;
-      magic[d] = static_cast<uint32_t>((one << 32) * ((one << shift[d]) - size[d]) / size[d] + 1);
+      if (narrow) narrow_by[d] = Divisor<int32_t>(count == 0 ? 1 : extents[d]);
+      else by[d] = Divisor<int64_t>(extents[d]);
     }
   }
   RAMET_INLINE void at(int64_t linear, int64_t (&offset)[kOperands]) const {
     for (int o = 0; o < kOperands; ++o) offset[o] = 0;
-    if (narrow) {
-      uint32_t rest = static_cast<uint32_t>(linear);
+    const auto walk = [&](auto rest, const auto& divisors) {
       for (int d = rank - 1; d > 0; --d) {
-        const uint32_t high = static_cast<uint32_t>(static_cast<uint64_t>(magic[d]) * rest >> 32);
-        const uint32_t quotient =
-            static_cast<uint32_t>((static_cast<uint64_t>(high) + rest) >> shift[d]);
-        const int64_t index = rest - quotient * size[d];
+        const int64_t index = divisors[d].take(rest);
         for (int o = 0; o < kOperands; ++o) offset[o] += index * strides[o][d];
-        rest = quotient;
       }
       if (rank > 0)
         for (int o = 0; o < kOperands; ++o) offset[o] += rest * strides[o][0];
-      return;
-    }
-    for (int d = rank - 1; d >= 0; --d) {
-      const int64_t index = linear % sizes[d];
-      linear /= sizes[d];
-      for (int o = 0; o < kOperands; ++o) offset[o] += index * strides[o][d];
-    }
+    };
+    narrow ? walk(static_cast<int32_t>(linear), narrow_by) : walk(linear, by);
   }
 };
 

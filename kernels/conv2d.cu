@@ -1,202 +1,27 @@
-// Convolutions as products of matrices that are read where the images lie (kernels/gemm_gpu.h).
-// Depth k of the forward is (row of the filter, its column, channel), the channel fastest.
+// Convolutions as products of matrices: implicit ones (conv2d_gpu.h), or by columns and cuBLASLt.
+#include "kernels/conv2d_gpu.h"
+// clang-format off: the first decides what the others mean
 #include "kernels/finish_gpu.h"
-#include "kernels/gemm_gpu.h"
 #include "kernels/row_sums_gpu.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/measured.h"
 #include "runtime/gpu.h"
-// clang-format off: the first decides what the others mean
-#include "kernels/conv2d.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-template <class T>
-RAMET_INLINE T at_image(const ImageView& v, int64_t n, int64_t c, int64_t y, int64_t x) {
-  return static_cast<const T*>(v.data)[n * v.n + c * v.c + y * v.h + x * v.w];
-}
-struct Pixel {
-  int64_t n, group, y, x;
-};
-struct Tap {
-  int64_t r, s, c;
-};
-RAMET_INLINE Tap tap_of(int64_t k, int64_t channels, int64_t kw) {
-  return {k / (channels * kw), k / channels % kw, k % channels};
+// f(T{}, I{}) with the compute type, and that of positions. Integers are rare: always 64 bits.
+template <class F> void by_types(const Conv2dArgs& a, const F& f) {
+  if (a.dtype == ScalarType::Long) return f(int64_t{}, int64_t{});
+  by_index(conv2d_reach(a), [&](auto i) {
+    if (a.dtype == ScalarType::Double) f(double{}, i);
+    else f(float{}, i);
+  });
 }
 
-/// Rows: pixels of the output. Columns: channels of the output. One batch a group.
-template <class T> struct Forward {
-  using Value = T;
-  using Row = Pixel;
-  using Column = int64_t;  // channel of the output
-  using Depth = Tap;
-  Conv2dArgs g;
-  int64_t batch, m, n, k;
-  bool rows_adjacent, columns_adjacent = false;
-  explicit Forward(const Conv2dArgs& args) : g(args) {
-    const Conv2dShape& s = g.shape;
-    batch = s.groups, m = s.n * s.oh * s.ow, n = s.co / s.groups, k = s.ci / s.groups * s.kh * s.kw;
-    rows_adjacent = g.x.c != 1;
-  }
-  RAMET_INLINE Row row(int64_t group, int64_t i) const {
-    const Conv2dShape& s = g.shape;
-    return {i / (s.oh * s.ow), group, i / s.ow % s.oh * s.sh - s.ph, i % s.ow * s.sw - s.pw};
-  }
-  RAMET_INLINE Column column(int64_t group, int64_t j) const { return group * n + j; }
-  RAMET_INLINE Depth depth(int64_t at) const {
-    return tap_of(at, g.shape.ci / g.shape.groups, g.shape.kw);
-  }
-  RAMET_INLINE T a(const Row& p, const Depth& d) const {
-    const Conv2dShape& s = g.shape;
-    const int64_t y = p.y + d.r * s.dh, x = p.x + d.s * s.dw;
-    if (y < 0 || y >= s.h || x < 0 || x >= s.w) return T(0);
-    return at_image<T>(g.x, p.n, p.group * (s.ci / s.groups) + d.c, y, x);
-  }
-  RAMET_INLINE T b(const Depth& d, Column o) const {
-    const Conv2dShape& s = g.shape;
-    return static_cast<const T*>(
-        g.weight)[((o * (s.ci / s.groups) + d.c) * s.kh + d.r) * s.kw + d.s];
-  }
-  RAMET_INLINE void put(int64_t group, int64_t i, int64_t j, T sum) const {
-    const Conv2dShape& s = g.shape;
-    const int64_t o = group * n + j;
-    if (g.bias) sum = vadd(sum, static_cast<const T*>(g.bias)[o]);
-    const int64_t image = i / (s.oh * s.ow), y = i / s.ow % s.oh, x = i % s.ow;
-    static_cast<T*>(g.y.data)[image * g.y.n + o * g.y.c + y * g.y.h + x * g.y.w] = sum;
-  }
-};
-
-/// Rows: pixels of the input. Columns: channels of the input. Depth: taps and channels of the
-/// output.
-template <class T> struct BackwardInput {
-  using Value = T;
-  using Row = Pixel;
-  using Column = int64_t;  // channel of the input within the group, and the group
-  using Depth = Tap;
-  Conv2dArgs g;
-  int64_t batch, m, n, k;
-  bool rows_adjacent, columns_adjacent = false;
-  explicit BackwardInput(const Conv2dArgs& args) : g(args) {
-    const Conv2dShape& s = g.shape;
-    batch = s.groups, m = s.n * s.h * s.w, n = s.ci / s.groups, k = s.co / s.groups * s.kh * s.kw;
-    rows_adjacent = g.y.c != 1;
-  }
-  RAMET_INLINE Row row(int64_t group, int64_t i) const {
-    const Conv2dShape& s = g.shape;
-    return {i / (s.h * s.w), group, i / s.w % s.h + s.ph, i % s.w + s.pw};
-  }
-  RAMET_INLINE Column column(int64_t group, int64_t j) const { return group * n + j; }
-  RAMET_INLINE Depth depth(int64_t at) const {
-    return tap_of(at, g.shape.co / g.shape.groups, g.shape.kw);
-  }
-  RAMET_INLINE T a(const Row& p, const Depth& d) const {
-    const Conv2dShape& s = g.shape;
-    const int64_t y = p.y - d.r * s.dh, x = p.x - d.s * s.dw;
-    if (y < 0 || x < 0 || y % s.sh != 0 || x % s.sw != 0) return T(0);
-    if (y / s.sh >= s.oh || x / s.sw >= s.ow) return T(0);
-    return at_image<T>(g.y, p.n, p.group * (s.co / s.groups) + d.c, y / s.sh, x / s.sw);
-  }
-  RAMET_INLINE T b(const Depth& d, Column channel) const {
-    const Conv2dShape& s = g.shape;
-    const int64_t group = channel / n, o = group * (s.co / s.groups) + d.c;
-    return static_cast<const T*>(g.weight)[((o * n + channel % n) * s.kh + d.r) * s.kw + d.s];
-  }
-  RAMET_INLINE void put(int64_t group, int64_t i, int64_t j, T sum) const {
-    const Conv2dShape& s = g.shape;
-    const int64_t image = i / (s.h * s.w), y = i / s.w % s.h, x = i % s.w;
-    static_cast<T*>(g.x.data)[image * g.x.n + (group * n + j) * g.x.c + y * g.x.h + x * g.x.w] =
-        sum;
-  }
-};
-
-/// How the gradient of the weight is cut: a part has some images, or one of the `bands` of one.
-struct WeightParts {
-  int64_t images, bands, pixels, parts;
-  explicit WeightParts(const Conv2dShape& s) {
-    // As many as keep a large GPU busy, where a tile then still has enough to add up.
-    constexpr int64_t kBlocks = 512, kLeast = 512;
-    const int64_t of_image = s.oh * s.ow,
-                  tiles = s.groups * ceil_div(s.co / s.groups, kTileRows) *
-                          ceil_div(s.ci / s.groups * s.kh * s.kw, kTileColumns),
-                  wanted =
-                      imax(1, imin(ceil_div(s.n * of_image, kLeast), ceil_div(kBlocks, tiles)));
-    images = imax(1, s.n / wanted), bands = ceil_div(wanted, imax(1, s.n)), pixels = of_image;
-    if (bands > 1) {
-      const int64_t steps = ceil_div(ceil_div(of_image, bands), kTileDepth);  // of a tile, whole
-      pixels = imin(of_image, steps * kTileDepth);
-      bands = ceil_div(of_image, pixels);
-    }
-    parts = ceil_div(s.n, images) * bands;
-  }
-};
-
-/// Rows: channels of the output. Columns: taps. Depth: pixels of the output in a part. One batch a
-/// group and part; the parts are added afterwards.
-template <class T> struct BackwardWeight {
-  using Value = T;
-  struct Row {
-    int64_t image, pixel, o;  // where the part begins; channel
-  };
-  struct Column {
-    Tap tap;
-    int64_t image, pixel, channel;
-  };
-  struct Depth {
-    int64_t image, pixel;
-  };
-  Conv2dArgs g;
-  WeightParts cut;
-  int64_t batch, m, n, k;
-  T* out;  // [part][co][ci / groups][kh][kw]
-  bool rows_adjacent, columns_adjacent = false;
-  BackwardWeight(const Conv2dArgs& args, const WeightParts& parts, T* partials)
-      : g(args), cut(parts), out(partials) {
-    const Conv2dShape& s = g.shape;
-    batch = s.groups * cut.parts, m = s.co / s.groups, n = s.ci / s.groups * s.kh * s.kw;
-    k = cut.images * cut.pixels;
-    rows_adjacent = g.y.c == 1;
-  }
-  RAMET_INLINE Row row(int64_t item, int64_t i) const {
-    const int64_t part = item / g.shape.groups;
-    return {part / cut.bands * cut.images, part % cut.bands * cut.pixels,
-            item % g.shape.groups * m + i};
-  }
-  RAMET_INLINE Column column(int64_t item, int64_t j) const {
-    const Conv2dShape& s = g.shape;
-    // In the order of the weight's memory.
-    const Tap tap{j / s.kw % s.kh, j % s.kw, j / (s.kh * s.kw)};
-    const Row begin = row(item, 0);
-    return {tap, begin.image, begin.pixel, item % s.groups * (s.ci / s.groups) + tap.c};
-  }
-  RAMET_INLINE Depth depth(int64_t at) const { return {at / cut.pixels, at % cut.pixels}; }
-  // The last part of the images, and the last band of an image, may have less.
-  RAMET_INLINE bool outside(int64_t image, int64_t pixel) const {
-    return image >= g.shape.n || pixel >= g.shape.oh * g.shape.ow;
-  }
-  RAMET_INLINE T a(const Row& r, const Depth& d) const {
-    const int64_t image = r.image + d.image, pixel = r.pixel + d.pixel;
-    if (outside(image, pixel)) return T(0);
-    return at_image<T>(g.y, image, r.o, pixel / g.shape.ow, pixel % g.shape.ow);
-  }
-  RAMET_INLINE T b(const Depth& d, const Column& c) const {
-    const Conv2dShape& s = g.shape;
-    const int64_t image = c.image + d.image, pixel = c.pixel + d.pixel,
-                  y = pixel / s.ow * s.sh - s.ph + c.tap.r * s.dh,
-                  x = pixel % s.ow * s.sw - s.pw + c.tap.s * s.dw;
-    if (outside(image, pixel) || y < 0 || y >= s.h || x < 0 || x >= s.w) return T(0);
-    return at_image<T>(g.x, image, c.channel, y, x);
-  }
-  RAMET_INLINE void put(int64_t item, int64_t i, int64_t j, T sum) const {
-    const int64_t o = item % g.shape.groups * m + i;
-    out[(item / g.shape.groups * g.shape.co + o) * n + j] = sum;
-  }
-};
-
-template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
-  const char* name = "conv2d_backward_weight";
+template <class T, class I>
+void weight_product(const char* name, const Conv2dArgs& a, Stream where) {
   const Conv2dShape& s = a.shape;
   const WeightParts cut(s);
   const int64_t weights = s.co * (s.ci / s.groups) * s.kh * s.kw;
@@ -204,11 +29,13 @@ template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
       where.device.index(),
       cut.parts == 1 ? 0 : static_cast<size_t>(cut.parts * weights) * sizeof(T));
   T* partials = static_cast<T*>(cut.parts == 1 ? a.weight : memory.get());
-  multiply(name, where, BackwardWeight<T>(a, cut, partials));
+  multiply(name, where, BackwardWeight<T, I>(a, cut, partials));
   if (cut.parts != 1)
     sum_rows_of<T, T>(name, where,
                       row_sums(partials, {{cut.parts, weights}}, weights, 1, a.weight, a.dtype));
-  if (!a.bias) return;
+}
+template <class T> void bias_sums(const char* name, const Conv2dArgs& a, Stream where) {
+  const Conv2dShape& s = a.shape;
   sum_rows_of<T, T>(name, where,
                     row_sums(a.y.data, {{s.n, a.y.n}, {s.oh, a.y.h}, {s.ow, a.y.w}}, s.co, a.y.c,
                              a.bias, a.dtype));
@@ -217,39 +44,116 @@ template <class T> void backward_weight(const Conv2dArgs& a, Stream where) {
 // ---- by columns (im2col) and cuBLASLt -----------------------------------------------------------
 
 // columns[pixel of the output][channel][row of the filter][its column]: the weight's own order.
-template <class T>
-__global__ void columns_kernel(Conv2dArgs g, T* columns, int64_t k, int64_t items) {
-  const Conv2dShape& s = g.shape;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const int64_t pixel = i / k, tap = i % k, c = tap / (s.kh * s.kw);
-    const int64_t y = pixel / s.ow % s.oh * s.sh - s.ph + tap / s.kw % s.kh * s.dh,
-                  x = pixel % s.ow * s.sw - s.pw + tap % s.kw * s.dw;
-    const bool inside = y >= 0 && y < s.h && x >= 0 && x < s.w;
-    columns[i] = inside ? at_image<T>(g.x, pixel / (s.oh * s.ow), c, y, x) : T(0);
+template <class T, class I> struct Columns {
+  ConvGeometry<I> g;
+  Images<const T, I> from;
+  Divisor<I> by_k;
+  T* to;
+  I items;
+  Columns(const Conv2dArgs& a, void* columns, int64_t m, int64_t k)
+      : g(a.shape),
+        from(a.x),
+        by_k(k),
+        to(static_cast<T*>(columns)),
+        items(static_cast<I>(m * k)) {}
+};
+template <class T, class I> __global__ void columns_kernel(Columns<T, I> a) {
+  const ConvGeometry<I>& g = a.g;
+  for (I i = static_cast<I>(first_item()); i < a.items; i += static_cast<I>(item_step())) {
+    I pixel = i, tap = a.by_k.take(pixel);
+    const I x = g.by_ow.take(pixel) * g.sw - g.pw + g.by_kw.take(tap) * g.dw,
+            y = g.by_oh.take(pixel) * g.sh - g.ph + g.by_kh.take(tap) * g.dh;
+    const bool inside = y >= 0 && y < g.h && x >= 0 && x < g.w;
+    a.to[i] = inside ? a.from.data[pixel * a.from.n + tap * a.from.c + y * a.from.h + x * a.from.w]
+                     : T(0);
+  }
+}
+
+// The other way: an element of the images' gradient is the sum of those of the columns' that were
+// read from it, in the order of the taps.
+template <class T, class I> struct ColumnSums {
+  ConvGeometry<I> g;
+  Images<T, I> to;
+  Divisor<I> by_c;
+  const T* columns;
+  I k, items;
+  bool inside;  // channels lie innermost
+  ColumnSums(const Conv2dArgs& a, const void* memory, int64_t taps)
+      : g(a.shape),
+        to(a.x),
+        by_c(a.shape.ci),
+        columns(static_cast<const T*>(memory)),
+        k(static_cast<I>(taps)),
+        items(static_cast<I>(a.shape.n * a.shape.ci * a.shape.h * a.shape.w)),
+        inside(a.x.c == 1) {}
+};
+template <class T, class I> __global__ void column_sums_kernel(ColumnSums<T, I> a) {
+  const ConvGeometry<I>& g = a.g;
+  for (I item = static_cast<I>(first_item()); item < a.items; item += static_cast<I>(item_step())) {
+    I n = item, c = 0;
+    if (a.inside) c = a.by_c.take(n);
+    const I x = g.by_w.take(n), y = g.by_h.take(n);
+    if (!a.inside) c = a.by_c.take(n);
+    T sum = T(0);
+    for (I r = 0; r < g.kh; ++r) {
+      const I down = y + g.ph - r * g.dh;
+      if (down < 0) break;
+      const I i = g.by_sh(down);
+      if (i * g.sh != down || i >= g.oh) continue;
+      const T* const line = a.columns + (((n * g.oh + i) * g.ow) * a.k + (c * g.kh + r) * g.kw);
+      for (I s = 0; s < g.kw; ++s) {
+        const I across = x + g.pw - s * g.dw;
+        if (across < 0) break;
+        const I j = g.by_sw(across);
+        if (j * g.sw == across && j < g.ow) sum += line[j * a.k + s];
+      }
+    }
+    a.to.data[n * a.to.n + c * a.to.c + y * a.to.h + x * a.to.w] = sum;
   }
 }
 
 constexpr int64_t kMostColumnBytes = int64_t{256} << 20;
 
-// What columns and the implicit product are compared by.
+enum class Pass { kForward, kInput, kWeight };
+
+// What columns and the implicit product are compared by. The products, of the images' columns
+// [m, k], the result or its gradient [m, n] and the weight [n, k]: y = columns weight^T; the
+// gradient of the columns = dy weight; that of the weight = dy^T columns.
 struct Ways {
+  const Pass pass;
   const Conv2dArgs& a;
   Stream where;
-  int64_t m, n, k;  // of the product
-  Ways(const Conv2dArgs& args, Stream stream)
-      : a(args),
+  int64_t m, n, k;
+  Ways(Pass what, const Conv2dArgs& args, Stream stream)
+      : pass(what),
+        a(args),
         where(stream),
         m(a.shape.n * a.shape.oh * a.shape.ow),
         n(a.shape.co),
         k(a.shape.ci * a.shape.kh * a.shape.kw) {}
 
-  // One group, floats or doubles, a result of dense channels-last memory.
+  const char* name() const {
+    return pass == Pass::kForward ? "conv2d"
+           : pass == Pass::kInput ? "conv2d_backward_input"
+                                  : "conv2d_backward_weight";
+  }
+  // Of dense channels-last memory.
+  static bool dense(const ImageView& v, int64_t channels, int64_t h, int64_t w) {
+    return v.c == 1 && v.w == channels && v.h == w * channels && v.n == h * w * channels;
+  }
+  // Images that are their own columns: of filters of one pixel that meet each pixel once.
+  bool are_columns() const {
+    const Conv2dShape& s = a.shape;
+    return s.kh == 1 && s.kw == 1 && s.sh == 1 && s.sw == 1 && s.ph == 0 && s.pw == 0 &&
+           s.oh == s.h && s.ow == s.w && dense(a.x, s.ci, s.h, s.w);
+  }
+  // One group, floats or doubles.
   bool columns_fit() const {
     const Conv2dShape& s = a.shape;
-    return where.id == gpu::kCompute && a.dtype != ScalarType::Long && s.groups == 1 &&
-           m > 0 && n > 0 && k > 0 && m <= kMostColumnBytes / bytes_of(a.dtype) / k &&
-           reinterpret_cast<uintptr_t>(a.bias) % 16 == 0 && a.y.c == 1 && a.y.w == n &&
-           a.y.h == s.ow * n && a.y.n == s.oh * s.ow * n;
+    return where.id == gpu::kCompute && a.dtype != ScalarType::Long && s.groups == 1 && m > 0 &&
+           n > 0 && k > 0 && m <= kMostColumnBytes / bytes_of(a.dtype) / k &&
+           (pass != Pass::kForward || reinterpret_cast<uintptr_t>(a.bias) % 16 == 0) &&
+           dense(a.y, n, s.oh, s.ow);
   }
   // An estimate (the implicit product reads each pixel kh kw times through the caches and writes
   // nothing in between): columns are worth being written and read again where many channels of the
@@ -265,8 +169,23 @@ struct Ways {
       return false;
     if (!measured) return true;
     const Conv2dShape& s = a.shape;
-    const int64_t shape[] = {s.n, s.ci, s.h, s.w, s.co, s.kh, s.kw, s.sh, s.sw, s.ph, s.pw,
-                             s.dh, s.dw, s.oh, s.ow, a.x.c == 1, a.bias != nullptr};
+    const int64_t shape[] = {s.n,
+                             s.ci,
+                             s.h,
+                             s.w,
+                             s.co,
+                             s.kh,
+                             s.kw,
+                             s.sh,
+                             s.sw,
+                             s.ph,
+                             s.pw,
+                             s.dh,
+                             s.dw,
+                             s.oh,
+                             s.ow,
+                             a.x.c == 1,
+                             pass == Pass::kForward && a.bias != nullptr};
     const auto queue = [](void* ways) { static_cast<const Ways*>(ways)->implicit(); };
     const auto queue_columns = [](void* ways) {
       const Ways& w = *static_cast<const Ways*>(ways);
@@ -274,58 +193,90 @@ struct Ways {
     };
     void* const self = const_cast<Ways*>(this);
     return ::ramet::cuda::second_is_quicker(
-        {"conv2d", static_cast<int>(where.device.index()), a.dtype, shape,
+        {name(), static_cast<int>(where.device.index()), a.dtype, shape,
          static_cast<int>(sizeof shape / sizeof *shape)},
         columns_may_pay(), {queue, self}, {queue_columns, self});
   }
+  void take_one() const {
+    if (!columns_fit() || !columns_are_quicker() || !columns()) implicit();
+  }
 
   void implicit() const {
-    by_compute_type(a.dtype, [&](auto t) { multiply("conv2d", where, Forward<decltype(t)>(a)); });
+    by_types(a, [&](auto t, auto i) {
+      using T = decltype(t);
+      using I = decltype(i);
+      if (pass == Pass::kForward) multiply(name(), where, Forward<T, I>(a));
+      else if (pass == Pass::kInput) multiply(name(), where, BackwardInput<T, I>(a));
+      else weight_product<T, I>(name(), a, where);
+    });
   }
-  // False where cuBLASLt cannot.
+  // False where cuBLASLt cannot; nothing is written to the result then.
   bool columns() const {
     const int device = static_cast<int>(where.device.index());
-    const ::ramet::cuda::Scratch memory(device, static_cast<size_t>(m * k * bytes_of(a.dtype)));
-    ::ramet::cuda::BlasProduct product = {
-        memory.get(), a.weight, a.bias, a.y.data, 1, m, n, k, k, k, n, 0, 0, 0, 1, 0,
-        a.dtype,      false,    true,   false};
+    const bool own = are_columns();
+    const ::ramet::cuda::Scratch memory(device,
+                                        own ? 0 : static_cast<size_t>(m * k * bytes_of(a.dtype)));
+    void* const at = own ? a.x.data : memory.get();
+    ::ramet::cuda::BlasProduct product = product_with(at);
     // Asked first: columns that nobody reads are a quarter of the work.
-    const auto can = [&] { return ::ramet::cuda::blas_can_multiply("conv2d", device, product); };
+    const auto can = [&] { return ::ramet::cuda::blas_can_multiply(name(), device, product); };
     bool bias_later = false;
     if (!can()) {
-      if (!a.bias) return false;
+      if (!product.bias) return false;
       product.bias = nullptr;  // Note [Epilogues of cuBLASLt] in runtime/cuda/blas.h
       bias_later = true;
       if (!can()) return false;
     }
-    const auto write = [&](auto t) {
+    const auto run = [&](auto t, auto i) {
       using T = decltype(t);
-      start_for("conv2d", where, m * k, columns_kernel<T>, a, static_cast<T*>(memory.get()), k,
-                m * k);
+      using I = decltype(i);
+      if (!own && pass != Pass::kInput)
+        start_for(name(), where, m * k, columns_kernel<T, I>, Columns<T, I>(a, at, m, k));
+      if (!::ramet::cuda::blas_multiply(name(), device, product)) return false;
+      if (!own && pass == Pass::kInput) {
+        const ColumnSums<T, I> sums(a, at, k);
+        start_for(name(), where, sums.items, column_sums_kernel<T, I>, sums);
+      }
+      return true;
     };
-    if (a.dtype == ScalarType::Double) write(double{});
-    else write(float{});
-    if (!::ramet::cuda::blas_multiply("conv2d", device, product)) return false;
-    if (bias_later)
-      finish_product("conv2d", where, {a.y.data, a.bias, 1, m, n, 0, n, a.dtype, false});
-    return true;
+    bool done = false;
+    by_index(conv2d_reach(a), [&](auto i) {
+      done = a.dtype == ScalarType::Double ? run(double{}, i) : run(float{}, i);
+    });
+    if (done && bias_later)
+      finish_product(name(), where, {a.y.data, a.bias, 1, m, n, 0, n, a.dtype, false});
+    return done;
+  }
+  ::ramet::cuda::BlasProduct product_with(void* columns) const {
+    ::ramet::cuda::BlasProduct p{};
+    p.batch = 1, p.alpha = 1, p.dtype = a.dtype;
+    if (pass == Pass::kForward) {
+      p.a = columns, p.b = a.weight, p.bias = a.bias, p.c = a.y.data, p.tb = true;
+      p.m = m, p.n = n, p.k = k, p.lda = k, p.ldb = k, p.ldc = n;
+    } else if (pass == Pass::kInput) {
+      p.a = a.y.data, p.b = a.weight, p.c = columns;
+      p.m = m, p.n = k, p.k = n, p.lda = n, p.ldb = k, p.ldc = k;
+    } else {
+      p.a = a.y.data, p.b = columns, p.c = a.weight, p.ta = true;
+      p.m = n, p.n = k, p.k = m, p.lda = n, p.ldb = k, p.ldc = k;
+    }
+    return p;
   }
 };
 
 }  // namespace
 
 void conv2d_forward(const Conv2dArgs& a, Stream where) {
-  const Ways ways(a, where);
-  if (ways.columns_fit() && ways.columns_are_quicker() && ways.columns()) return;
-  ways.implicit();
+  Ways(Pass::kForward, a, where).take_one();
 }
 void conv2d_backward_input(const Conv2dArgs& a, Stream where) {
-  by_compute_type(a.dtype, [&](auto t) {
-    multiply("conv2d_backward_input", where, BackwardInput<decltype(t)>(a));
-  });
+  Ways(Pass::kInput, a, where).take_one();
 }
 void conv2d_backward_weight(const Conv2dArgs& a, Stream where) {
-  by_compute_type(a.dtype, [&](auto t) { backward_weight<decltype(t)>(a, where); });
+  const Ways ways(Pass::kWeight, a, where);
+  ways.take_one();
+  if (a.bias)
+    by_compute_type(a.dtype, [&](auto t) { bias_sums<decltype(t)>(ways.name(), a, where); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

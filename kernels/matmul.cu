@@ -12,9 +12,14 @@ namespace {
 
 template <class T> struct MatrixProduct {
   using Value = T;
+  using Index = int64_t;
+  using Batch = int64_t;
   using Row = int64_t;     // where the row of A begins
   using Column = int64_t;  // where the column of B begins
-  using Depth = int64_t;   // k
+  struct alignas(16) Depth {
+    int64_t a, b;  // from there
+  };
+  using Out = int64_t;  // where the row of C begins
   MatmulArgs g;
   int64_t batch, m, n, k;
   bool rows_adjacent, columns_adjacent;
@@ -27,17 +32,19 @@ template <class T> struct MatrixProduct {
         rows_adjacent(g.a_row == 1),
         columns_adjacent(g.b_col == 1) {}
 
+  RAMET_INLINE Batch of(int64_t s) const { return s; }
   RAMET_INLINE Row row(int64_t s, int64_t i) const { return s * g.a_batch + i * g.a_row; }
   RAMET_INLINE Column column(int64_t s, int64_t j) const { return s * g.b_batch + j * g.b_col; }
-  RAMET_INLINE Depth depth(int64_t at) const { return at; }
-  RAMET_INLINE T a(Row start, Depth at) const {
-    return load_element<T>(g.a, g.dtype, start + at * g.a_col);
+  RAMET_INLINE Depth depth(Batch, int64_t k) const { return {k * g.a_col, k * g.b_row}; }
+  RAMET_INLINE T a(Row start, const Depth& d) const {
+    return load_element<T>(g.a, g.dtype, start + d.a);
   }
-  RAMET_INLINE T b(Depth at, Column start) const {
-    return load_element<T>(g.b, g.dtype, start + at * g.b_row);
+  RAMET_INLINE T b(const Depth& d, Column start) const {
+    return load_element<T>(g.b, g.dtype, start + d.b);
   }
-  RAMET_INLINE void put(int64_t s, int64_t i, int64_t j, T sum) const {
-    const int64_t at = s * g.c_batch + i * g.c_row + j;
+  RAMET_INLINE Out out(Batch s, int64_t i) const { return s * g.c_batch + i * g.c_row; }
+  RAMET_INLINE void put(Out row, int64_t j, T sum) const {
+    const int64_t at = row + j;
     T y;
     if constexpr (std::is_integral<T>::value) {
       y = vmul(sum, g.ialpha);
@@ -96,8 +103,8 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   if (products < kBlasProducts) return false;
   const MatmulLayout l = matmul_layout(g);
   // Rows and columns as they are stored.
-  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k,
-                b_rows = l.tb ? g.n : g.k, b_columns = l.tb ? g.k : g.n;
+  const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k, b_rows = l.tb ? g.n : g.k,
+                b_columns = l.tb ? g.k : g.n;
   const int64_t lda = a_rows > 1 ? l.lda : a_columns, ldb = b_rows > 1 ? l.ldb : b_columns,
                 ldc = g.m > 1 ? g.c_row : g.n;
   if (lda < a_columns || ldb < b_columns || ldc < g.n ||

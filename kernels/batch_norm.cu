@@ -19,9 +19,51 @@ struct Channels {
   }
   int64_t blocks() const { return (inside ? ceil_div(c, kWarp) : c) * parts; }
 };
-template <class T>
-RAMET_INLINE T* value(const ChannelView& v, const Channels& s, int64_t c, int64_t p) {
-  return static_cast<T*>(v.data) + p / s.l * v.n + p % s.l * v.l + c * v.c;
+/// Where a value lies: n, of its sample or, where channels lie innermost, of any value of a
+/// channel; and the place l in a plane.
+template <class I> struct Place { I n, c, l; };
+/// Values in memory, by positions of type I.
+template <class T, class I> struct Values {
+  T* data;
+  I n, c, l;
+  Values(const ChannelView& v, const Channels& s)
+      : data(static_cast<T*>(v.data)),
+        n(static_cast<I>(s.inside && s.l > 1 ? v.l : v.n)),
+        c(static_cast<I>(v.c)),
+        l(static_cast<I>(s.inside ? 0 : v.l)) {}
+  RAMET_INLINE T& operator[](const Place<I>& p) const { return data[p.n * n + p.c * c + p.l * l]; }
+};
+template <class I> struct Places {
+  Divisor<I> by_c, by_l;
+  I items;
+  bool inside;
+  explicit Places(const Channels& s)
+      : by_c(s.c), by_l(s.l), items(static_cast<I>(s.n * s.c * s.l)), inside(s.inside) {}
+  /// The p-th value of a channel.
+  template <bool kInside> RAMET_INLINE Place<I> of_channel(int64_t c, I p) const {
+    if constexpr (kInside) return {p, static_cast<I>(c), 0};
+    const I l = by_l.take(p);
+    return {p, static_cast<I>(c), l};
+  }
+  /// The item-th value of all, in the order of memory.
+  RAMET_INLINE Place<I> at(I item) const {
+    if (inside) {
+      const I c = by_c.take(item);
+      return {item, c, 0};
+    }
+    const I l = by_l.take(item), c = by_c.take(item);
+    return {item, c, l};
+  }
+};
+// f(I{}) with the type of positions.
+template <class F>
+void by_places(const Channels& s, std::initializer_list<ChannelView> views, const F& f) {
+  double most = static_cast<double>(s.n) * static_cast<double>(s.c) * static_cast<double>(s.l);
+  for (const ChannelView& v : views) {
+    const double far = farthest({{s.n, v.n}, {s.c, v.c}, {s.l, v.l}});
+    most = far > most ? far : most;
+  }
+  by_index(most, f);
 }
 
 // The sum over a block's threads, or over those of its eight warps that have the same channel.
@@ -53,16 +95,19 @@ template <bool kInside, class F> __device__ void over_parts(const Channels& s, c
 }
 
 // partials[2 * (part * c + channel)]: mean of the part, and squares about it.
-template <class T, bool kInside>
-__global__ void moments_kernel(ChannelView x, Channels s, double* partials) {
+template <class T, class I, bool kInside>
+__global__ void moments_kernel(Values<const T, I> x, Places<I> at, Channels s, double* partials) {
   __shared__ double shared[kThreads];
   over_parts<kInside>(s, [&](int64_t c, int64_t part, int64_t first, int64_t end, int step,
                              bool writes, double count) {
     double sum = 0, rest = 0, squares = 0;
-    for (int64_t p = first; p < end; p += step) sum += static_cast<double>(*value<T>(x, s, c, p));
+    const auto value = [&](I p) {
+      return static_cast<double>(x[at.template of_channel<kInside>(c, p)]);
+    };
+    for (I p = static_cast<I>(first); p < end; p += step) sum += value(p);
     const double mean = over_channel<kInside>(sum, shared) / count;
-    for (int64_t p = first; p < end; p += step) {
-      const double d = static_cast<double>(*value<T>(x, s, c, p)) - mean;
+    for (I p = static_cast<I>(first); p < end; p += step) {
+      const double d = value(p) - mean;
       rest += d, squares += d * d;
     }
     rest = over_channel<kInside>(rest, shared);
@@ -115,40 +160,34 @@ template <class T> RAMET_INLINE double weight_of(const void* p, int64_t c) {
   return p ? static_cast<double>(static_cast<const T*>(p)[c]) : 1.0;
 }
 
-// The item-th value in the order of memory.
-RAMET_INLINE void at_item(const Channels& s, int64_t item, int64_t& c, int64_t& p) {
-  if (s.inside) {
-    c = item % s.c, p = item / s.c;
-  } else {
-    const int64_t plane = item / s.l;
-    c = plane % s.c, p = plane / s.c * s.l + item % s.l;
-  }
-}
-
-template <class T> __global__ void forward_kernel(BatchNormArgs a, Channels s) {
-  for (int64_t i = first_item(); i < s.n * s.c * s.l; i += item_step()) {
-    int64_t c, p;
-    at_item(s, i, c, p);
+template <class T, class I>
+__global__ void forward_kernel(BatchNormArgs a, Values<const T, I> x, Values<T, I> y,
+                               Places<I> places) {
+  for (I i = static_cast<I>(first_item()); i < places.items; i += static_cast<I>(item_step())) {
+    const Place<I> p = places.at(i);
+    const I c = p.c;
     const double k =
         weight_of<T>(a.weight, c) * static_cast<double>(static_cast<const T*>(a.invstd)[c]);
     const double b = a.bias ? static_cast<double>(static_cast<const T*>(a.bias)[c]) : 0.0;
     const T shift = static_cast<T>(b - static_cast<double>(static_cast<const T*>(a.mean)[c]) * k);
-    *value<T>(a.y, s, c, p) = fma(*value<T>(a.x, s, c, p), static_cast<T>(k), shift);
+    y[p] = fma(x[p], static_cast<T>(k), shift);
   }
 }
 
 // partials[2 * (part * c + channel)]: sum of dy, and of dy times the distance from the mean.
-template <class T, bool kInside>
-__global__ void products_kernel(BatchNormBackwardArgs a, Channels s, double* partials) {
+template <class T, class I, bool kInside>
+__global__ void products_kernel(BatchNormBackwardArgs a, Values<const T, I> x,
+                                Values<const T, I> dy, Places<I> at, Channels s, double* partials) {
   __shared__ double shared[kThreads];
   over_parts<kInside>(
       s, [&](int64_t c, int64_t part, int64_t first, int64_t end, int step, bool writes, double) {
         double sum = 0, dot = 0;
         const double mean = c < 0 ? 0 : static_cast<double>(static_cast<const T*>(a.mean)[c]);
-        for (int64_t p = first; p < end; p += step) {
-          const double dy = static_cast<double>(*value<T>(a.dy, s, c, p));
-          sum += dy;
-          dot += dy * (static_cast<double>(*value<T>(a.x, s, c, p)) - mean);
+        for (I i = static_cast<I>(first); i < end; i += step) {
+          const Place<I> p = at.template of_channel<kInside>(c, i);
+          const double d = static_cast<double>(dy[p]);
+          sum += d;
+          dot += d * (static_cast<double>(x[p]) - mean);
         }
         sum = over_channel<kInside>(sum, shared);
         dot = over_channel<kInside>(dot, shared);
@@ -178,19 +217,20 @@ __global__ void factors_kernel(BatchNormBackwardArgs a, Channels s, const double
   }
 }
 
-template <class T>
-__global__ void backward_kernel(BatchNormBackwardArgs a, Channels s, const double* factors) {
-  for (int64_t i = first_item(); i < s.n * s.c * s.l; i += item_step()) {
-    int64_t c, p;
-    at_item(s, i, c, p);
-    const double* f = factors + c * 3;
-    double dx = f[0] * static_cast<double>(*value<T>(a.dy, s, c, p));
+template <class T, class I>
+__global__ void backward_kernel(BatchNormBackwardArgs a, Values<const T, I> x,
+                                Values<const T, I> dy, Values<T, I> to, Places<I> places,
+                                const double* factors) {
+  for (I i = static_cast<I>(first_item()); i < places.items; i += static_cast<I>(item_step())) {
+    const Place<I> p = places.at(i);
+    const double* f = factors + static_cast<int64_t>(p.c) * 3;
+    double dx = f[0] * static_cast<double>(dy[p]);
     // Otherwise x does not matter: it may be infinite.
     if (a.training)
-      dx += f[1] * (static_cast<double>(*value<T>(a.x, s, c, p)) -
-                    static_cast<double>(static_cast<const T*>(a.mean)[c])) +
+      dx += f[1] * (static_cast<double>(x[p]) -
+                    static_cast<double>(static_cast<const T*>(a.mean)[p.c])) +
             f[2];
-    *value<T>(a.dx, s, c, p) = static_cast<T>(dx);
+    to[p] = static_cast<T>(dx);
   }
 }
 
@@ -204,17 +244,37 @@ template <class T> void statistics(const BatchNormArgs& a, Stream where) {
   const Channels s(a.n, a.c, a.l, a.x);
   double* partials = static_cast<double*>(a.workspace);
   if (a.training)
-    start_parts("batch_norm", where, s, moments_kernel<T, true>, moments_kernel<T, false>, a.x, s,
-                partials);
+    by_places(s, {a.x}, [&](auto i) {
+      using I = decltype(i);
+      start_parts("batch_norm", where, s, moments_kernel<T, I, true>, moments_kernel<T, I, false>,
+                  Values<const T, I>(a.x, s), Places<I>(s), s, partials);
+    });
   start_for("batch_norm", where, a.c, statistics_kernel<T>, a, s, partials);
+}
+template <class T> void forward(const BatchNormArgs& a, Stream where) {
+  const Channels s(a.n, a.c, a.l, a.x);
+  by_places(s, {a.x, a.y}, [&](auto i) {
+    using I = decltype(i);
+    start_for("batch_norm", where, a.n * a.c * a.l, forward_kernel<T, I>, a,
+              Values<const T, I>(a.x, s), Values<T, I>(a.y, s), Places<I>(s));
+  });
 }
 template <class T> void backward(const BatchNormBackwardArgs& a, Stream where) {
   const char* name = "batch_norm_backward";
   const Channels s(a.n, a.c, a.l, a.x);
   double *partials = static_cast<double*>(a.workspace), *factors = partials + 2 * s.parts * a.c;
-  start_parts(name, where, s, products_kernel<T, true>, products_kernel<T, false>, a, s, partials);
+  by_places(s, {a.x, a.dy}, [&](auto i) {
+    using I = decltype(i);
+    start_parts(name, where, s, products_kernel<T, I, true>, products_kernel<T, I, false>, a,
+                Values<const T, I>(a.x, s), Values<const T, I>(a.dy, s), Places<I>(s), s, partials);
+  });
   start_for(name, where, a.c, factors_kernel<T>, a, s, partials, factors);
-  if (a.dx.data) start_for(name, where, a.n * a.c * a.l, backward_kernel<T>, a, s, factors);
+  if (!a.dx.data) return;
+  by_places(s, {a.x, a.dy, a.dx}, [&](auto i) {
+    using I = decltype(i);
+    start_for(name, where, a.n * a.c * a.l, backward_kernel<T, I>, a, Values<const T, I>(a.x, s),
+              Values<const T, I>(a.dy, s), Values<T, I>(a.dx, s), Places<I>(s), factors);
+  });
 }
 
 }  // namespace
@@ -223,11 +283,7 @@ void batch_norm_statistics(const BatchNormArgs& a, Stream where) {
   a.dtype == ScalarType::Double ? statistics<double>(a, where) : statistics<float>(a, where);
 }
 void batch_norm_forward(const BatchNormArgs& a, Stream where) {
-  const Channels s(a.n, a.c, a.l, a.x);
-  const int64_t items = a.n * a.c * a.l;
-  if (a.dtype == ScalarType::Double)
-    start_for("batch_norm", where, items, forward_kernel<double>, a, s);
-  else start_for("batch_norm", where, items, forward_kernel<float>, a, s);
+  a.dtype == ScalarType::Double ? forward<double>(a, where) : forward<float>(a, where);
 }
 void batch_norm_backward(const BatchNormBackwardArgs& a, Stream where) {
   a.dtype == ScalarType::Double ? backward<double>(a, where) : backward<float>(a, where);

@@ -9,151 +9,240 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-struct Place {
-  int64_t n, c, y, x;
+template <class I> struct Geometry {
+  I c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw;
+  Divisor<I> by_c, by_h, by_w, by_oh, by_ow, by_sh, by_sw, by_dh, by_dw;
+  bool inside;  // channels of the result
+  Geometry(const Pool2dShape& s, const ImageView& result)
+      : c(static_cast<I>(s.c)),
+        h(static_cast<I>(s.h)),
+        w(static_cast<I>(s.w)),
+        oh(static_cast<I>(s.oh)),
+        ow(static_cast<I>(s.ow)),
+        kh(static_cast<I>(s.kh)),
+        kw(static_cast<I>(s.kw)),
+        sh(static_cast<I>(s.sh)),
+        sw(static_cast<I>(s.sw)),
+        ph(static_cast<I>(s.ph)),
+        pw(static_cast<I>(s.pw)),
+        dh(static_cast<I>(s.dh)),
+        dw(static_cast<I>(s.dw)),
+        by_c(s.c),
+        by_h(s.h),
+        by_w(s.w),
+        by_oh(s.oh),
+        by_ow(s.ow),
+        by_sh(s.sh),
+        by_sw(s.sw),
+        by_dh(s.dh),
+        by_dw(s.dw),
+        inside(result.c == 1) {}
 };
+
+template <class I> struct Place { I n, c, y, x; };
 // The item-th element of images of c channels, h x w: the channel varies fastest where channels lie
 // innermost, so that neighbouring threads read neighbours.
-RAMET_INLINE Place place_of(int64_t item, int64_t c, int64_t h, int64_t w, bool channels_inside) {
-  Place p;
-  if (channels_inside) {
-    p.c = item % c, item /= c;
-    p.x = item % w, item /= w;
-    p.y = item % h, p.n = item / h;
-  } else {
-    p.x = item % w, item /= w;
-    p.y = item % h, item /= h;
-    p.c = item % c, p.n = item / c;
-  }
+template <class I>
+RAMET_INLINE Place<I> place_of(I item, const Geometry<I>& g, const Divisor<I>& h,
+                               const Divisor<I>& w) {
+  Place<I> p;
+  if (g.inside) p.c = g.by_c.take(item);
+  p.x = w.take(item);
+  p.y = h.take(item);
+  if (!g.inside) p.c = g.by_c.take(item);
+  p.n = item;
   return p;
 }
-template <class T>
-RAMET_INLINE T* element(const ImageView& v, int64_t n, int64_t c, int64_t y, int64_t x) {
-  return static_cast<T*>(v.data) + n * v.n + c * v.c + y * v.h + x * v.w;
+template <class T, class I>
+RAMET_INLINE T& element(const Images<T, I>& v, const Place<I>& p, I y, I x) {
+  return v.data[p.n * v.n + p.c * v.c + y * v.h + x * v.w];
 }
-RAMET_INLINE bool inside(const ImageView& v) { return v.c == 1; }
 
 // Outputs whose windows reach position `at` of an axis: first..last.
-struct Reach {
-  int64_t first, last;
-};
-RAMET_INLINE Reach reach_of(int64_t at, int64_t kernel, int64_t stride, int64_t pad,
-                            int64_t dilation, int64_t outputs) {
-  const int64_t below = at + pad - (kernel - 1) * dilation;
-  return {steps_to(below, stride), imin((at + pad) / stride, outputs - 1)};
+template <class I> struct Reach { I first, last; };
+template <class I>
+RAMET_INLINE Reach<I> reach_of(I at, I kernel, const Divisor<I>& stride, I pad, I dilation,
+                               I outputs) {
+  const I below = at + pad - (kernel - 1) * dilation;
+  return {steps_to(below, stride), least<I>(stride(at + pad), outputs - 1)};
 }
 
-template <class T> __global__ void max_forward_kernel(MaxPool2dArgs a, int64_t items) {
-  const Pool2dShape& s = a.shape;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
+template <class T, class I>
+__global__ void max_forward_kernel(Geometry<I> g, Images<const T, I> from, Images<T, I> to,
+                                   Images<int64_t, I> index, I items) {
+  for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
+    const Place<I> p = place_of(i, g, g.by_oh, g.by_ow);
     T best = T(0);
-    int64_t where = -1;
-    const Taps rows(p.y, s.sh, s.ph, s.dh, s.kh, s.h), columns(p.x, s.sw, s.pw, s.dw, s.kw, s.w);
-    for (int64_t r = rows.from; r < rows.to; ++r) {
-      const int64_t y = rows.origin + r * s.dh;
-      for (int64_t q = columns.from; q < columns.to; ++q) {
-        const int64_t x = columns.origin + q * s.dw;
-        const T v = *element<T>(a.x, p.n, p.c, y, x);
-        if (where < 0 || v > best || v != v) best = v, where = y * s.w + x;
+    I where = -1;
+    const TapsOf<I> rows(p.y, g.sh, g.ph, g.by_dh, g.kh, g.h),
+        columns(p.x, g.sw, g.pw, g.by_dw, g.kw, g.w);
+    for (I r = rows.from; r < rows.to; ++r) {
+      const I y = rows.origin + r * g.dh;
+      for (I q = columns.from; q < columns.to; ++q) {
+        const I x = columns.origin + q * g.dw;
+        const T v = element(from, p, y, x);
+        if (where < 0 || v > best || v != v) best = v, where = y * g.w + x;
       }
     }
-    *element<T>(a.y, p.n, p.c, p.y, p.x) = best;
-    if (a.index.data) *element<int64_t>(a.index, p.n, p.c, p.y, p.x) = where;
+    element(to, p, p.y, p.x) = best;
+    if (index.data) element(index, p, p.y, p.x) = where;
   }
 }
 
-template <class T> __global__ void max_backward_kernel(MaxPool2dArgs a, int64_t items) {
-  const Pool2dShape& s = a.shape;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const Place p = place_of(i, s.c, s.h, s.w, inside(a.x));
-    const int64_t own = p.y * s.w + p.x;
-    const Reach rows = reach_of(p.y, s.kh, s.sh, s.ph, s.dh, s.oh),
-                columns = reach_of(p.x, s.kw, s.sw, s.pw, s.dw, s.ow);
+template <class T, class I>
+__global__ void max_backward_kernel(Geometry<I> g, Images<const T, I> from,
+                                    Images<const int64_t, I> index, Images<T, I> to, I items) {
+  for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
+    const Place<I> p = place_of(i, g, g.by_h, g.by_w);
+    const int64_t own = p.y * g.w + p.x;
+    const Reach<I> rows = reach_of(p.y, g.kh, g.by_sh, g.ph, g.dh, g.oh),
+                   columns = reach_of(p.x, g.kw, g.by_sw, g.pw, g.dw, g.ow);
     T sum = T(0);
-    for (int64_t y = rows.first; y <= rows.last; ++y)
-      for (int64_t x = columns.first; x <= columns.last; ++x)
-        if (*element<int64_t>(a.index, p.n, p.c, y, x) == own)
-          sum = vadd(sum, *element<T>(a.y, p.n, p.c, y, x));
-    *element<T>(a.x, p.n, p.c, p.y, p.x) = sum;
+    for (I y = rows.first; y <= rows.last; ++y)
+      for (I x = columns.first; x <= columns.last; ++x)
+        if (element(index, p, y, x) == own) sum = vadd(sum, element(from, p, y, x));
+    element(to, p, p.y, p.x) = sum;
   }
 }
 
-template <class T> __global__ void max_gather_kernel(MaxPool2dArgs a, int64_t items) {
-  const Pool2dShape& s = a.shape;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
-    const int64_t from = *element<int64_t>(a.index, p.n, p.c, p.y, p.x);
-    *element<T>(a.y, p.n, p.c, p.y, p.x) = *element<T>(a.x, p.n, p.c, from / s.w, from % s.w);
+template <class T, class I>
+__global__ void max_gather_kernel(Geometry<I> g, Images<const T, I> from,
+                                  Images<const int64_t, I> index, Images<T, I> to, I items) {
+  for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
+    const Place<I> p = place_of(i, g, g.by_oh, g.by_ow);
+    I y = static_cast<I>(element(index, p, p.y, p.x));
+    const I x = g.by_w.take(y);
+    element(to, p, p.y, p.x) = element(from, p, y, x);
   }
 }
 
-template <class T> __global__ void avg_forward_kernel(AvgPool2dArgs a, int64_t items) {
-  const Pool2dShape& s = a.shape;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const Place p = place_of(i, s.c, s.oh, s.ow, inside(a.y));
-    const Range rows = rows_of(a, p.y), columns = columns_of(a, p.x);
+template <class I>
+RAMET_INLINE RangeOf<I> rows_of(const AvgPool2dArgs& a, const Geometry<I>& g, I i) {
+  return {a.adaptive, i, g.by_oh, g.sh, g.ph, g.kh, g.h};
+}
+template <class I>
+RAMET_INLINE RangeOf<I> columns_of(const AvgPool2dArgs& a, const Geometry<I>& g, I j) {
+  return {a.adaptive, j, g.by_ow, g.sw, g.pw, g.kw, g.w};
+}
+
+template <class T, class I>
+__global__ void avg_forward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const T, I> from,
+                                   Images<T, I> to, I items) {
+  for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
+    const Place<I> p = place_of(i, g, g.by_oh, g.by_ow);
+    const RangeOf<I> rows = rows_of(a, g, p.y), columns = columns_of(a, g, p.x);
     T sum = T(0);
-    for (int64_t y = rows.from; y < rows.to; ++y)
-      for (int64_t x = columns.from; x < columns.to; ++x)
-        sum = vadd(sum, *element<T>(a.x, p.n, p.c, y, x));
-    *element<T>(a.y, p.n, p.c, p.y, p.x) =
+    for (I y = rows.from; y < rows.to; ++y)
+      for (I x = columns.from; x < columns.to; ++x) sum = vadd(sum, element(from, p, y, x));
+    element(to, p, p.y, p.x) =
         rows.empty() || columns.empty() ? T(0) : divided(sum, divisor_of<T>(a, rows, columns));
   }
 }
 
-template <class T> __global__ void avg_backward_kernel(AvgPool2dArgs a, int64_t items) {
-  const Pool2dShape& s = a.shape;
-  for (int64_t i = first_item(); i < items; i += item_step()) {
-    const Place p = place_of(i, s.c, s.h, s.w, inside(a.x));
+template <class T, class I>
+__global__ void avg_backward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const T, I> from,
+                                    Images<T, I> to, I items) {
+  for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
+    const Place<I> p = place_of(i, g, g.by_h, g.by_w);
     // Windows of an adaptive pool begin at floor(output * size / outputs).
-    const Reach rows = a.adaptive ? Reach{p.y * s.oh / s.h,
-                                          imin(ceil_div((p.y + 1) * s.oh, s.h), s.oh) - 1}
-                                  : reach_of(p.y, s.kh, s.sh, s.ph, 1, s.oh),
-                columns = a.adaptive ? Reach{p.x * s.ow / s.w,
-                                             imin(ceil_div((p.x + 1) * s.ow, s.w), s.ow) - 1}
-                                     : reach_of(p.x, s.kw, s.sw, s.pw, 1, s.ow);
+    const Reach<I> rows = a.adaptive
+                              ? Reach<I>{g.by_h(p.y * g.oh),
+                                         least<I>(over_up<I>((p.y + 1) * g.oh, g.by_h), g.oh) - 1}
+                              : reach_of<I>(p.y, g.kh, g.by_sh, g.ph, 1, g.oh),
+                   columns =
+                       a.adaptive
+                           ? Reach<I>{g.by_w(p.x * g.ow),
+                                      least<I>(over_up<I>((p.x + 1) * g.ow, g.by_w), g.ow) - 1}
+                           : reach_of<I>(p.x, g.kw, g.by_sw, g.pw, 1, g.ow);
     T sum = T(0);
-    for (int64_t y = rows.first; y <= rows.last; ++y)
-      for (int64_t x = columns.first; x <= columns.last; ++x) {
-        const Range of_y = rows_of(a, y), of_x = columns_of(a, x);
+    for (I y = rows.first; y <= rows.last; ++y)
+      for (I x = columns.first; x <= columns.last; ++x) {
+        const RangeOf<I> of_y = rows_of(a, g, y), of_x = columns_of(a, g, x);
         if (p.y < of_y.from || p.y >= of_y.to || p.x < of_x.from || p.x >= of_x.to) continue;
-        sum = vadd(sum, divided(*element<T>(a.y, p.n, p.c, y, x), divisor_of<T>(a, of_y, of_x)));
+        sum = vadd(sum, divided(element(from, p, y, x), divisor_of<T>(a, of_y, of_x)));
       }
-    *element<T>(a.x, p.n, p.c, p.y, p.x) = sum;
+    element(to, p, p.y, p.x) = sum;
   }
 }
 
 int64_t inputs(const Pool2dShape& s) { return s.n * s.c * s.h * s.w; }
 int64_t outputs(const Pool2dShape& s) { return s.n * s.c * s.oh * s.ow; }
 
-// One thread for each of `items`, by the kernel that kernel_of(T{}) names for the compute type T.
-template <class Args, class F>
-void start_as(const char* name, Stream where, int64_t items, const Args& a, const F& kernel_of) {
-  by_compute_type(a.dtype, [&](auto t) { start_for(name, where, items, kernel_of(t), a, items); });
+double larger(double a, double b) { return a > b ? a : b; }
+// The largest number that a pool meets: places of taps, also outside of the image, of elements, and
+// what an adaptive pool divides.
+double farthest_of(const Pool2dShape& s, std::initializer_list<ImageView> views) {
+  const auto axis = [](int64_t outputs, int64_t stride, int64_t pad, int64_t kernel,
+                       int64_t dilation, int64_t extent) {
+    return farthest({{outputs, stride}, {pad, 1}, {kernel, dilation}, {extent, 1}});
+  };
+  double most = farthest({{s.h + 1, s.oh + 1}});
+  for (const double x :
+       {axis(s.oh, s.sh, s.ph, s.kh, s.dh, s.h), axis(s.ow, s.sw, s.pw, s.kw, s.dw, s.w),
+        farthest({{s.w + 1, s.ow + 1}}), farthest({{s.h, s.w}})})
+    most = larger(most, x);
+  for (const auto& [h, w] : {std::pair(s.h, s.w), std::pair(s.oh, s.ow)})
+    most = larger(most, static_cast<double>(s.n) * static_cast<double>(s.c) *
+                            static_cast<double>(h) * static_cast<double>(w));
+  for (const ImageView& v : views)
+    if (v.data)
+      most = larger(
+          most, farthest({{s.n, v.n}, {s.c, v.c}, {imax(s.h, s.oh), v.h}, {imax(s.w, s.ow), v.w}}));
+  return most;
+}
+
+// f(T{}, I{}) with the compute type and that of positions. Integers are rare: always 64 bits.
+template <class F> void by_types(ScalarType t, double most, const F& f) {
+  if (compute_type_of(t) == ScalarType::Long) return f(int64_t{}, int64_t{});
+  by_index(most, [&](auto i) { t == ScalarType::Double ? f(double{}, i) : f(float{}, i); });
 }
 
 }  // namespace
 
 void max_pool2d_forward(const MaxPool2dArgs& a, Stream where) {
-  start_as("max_pool2d", where, outputs(a.shape), a,
-           [](auto t) { return max_forward_kernel<decltype(t)>; });
+  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+    using T = decltype(t);
+    using I = decltype(i);
+    start_for("max_pool2d", where, outputs(a.shape), max_forward_kernel<T, I>,
+              Geometry<I>(a.shape, a.y), Images<const T, I>(a.x), Images<T, I>(a.y),
+              Images<int64_t, I>(a.index), static_cast<I>(outputs(a.shape)));
+  });
 }
 void max_pool2d_backward(const MaxPool2dArgs& a, Stream where) {
-  start_as("max_pool2d_backward", where, inputs(a.shape), a,
-           [](auto t) { return max_backward_kernel<decltype(t)>; });
+  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+    using T = decltype(t);
+    using I = decltype(i);
+    start_for("max_pool2d_backward", where, inputs(a.shape), max_backward_kernel<T, I>,
+              Geometry<I>(a.shape, a.x), Images<const T, I>(a.y), Images<const int64_t, I>(a.index),
+              Images<T, I>(a.x), static_cast<I>(inputs(a.shape)));
+  });
 }
 void max_pool2d_gather(const MaxPool2dArgs& a, Stream where) {
-  start_as("max_pool2d_gather", where, outputs(a.shape), a,
-           [](auto t) { return max_gather_kernel<decltype(t)>; });
+  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+    using T = decltype(t);
+    using I = decltype(i);
+    start_for("max_pool2d_gather", where, outputs(a.shape), max_gather_kernel<T, I>,
+              Geometry<I>(a.shape, a.y), Images<const T, I>(a.x), Images<const int64_t, I>(a.index),
+              Images<T, I>(a.y), static_cast<I>(outputs(a.shape)));
+  });
 }
 void avg_pool2d_forward(const AvgPool2dArgs& a, Stream where) {
-  start_as("avg_pool2d", where, outputs(a.shape), a,
-           [](auto t) { return avg_forward_kernel<decltype(t)>; });
+  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y}), [&](auto t, auto i) {
+    using T = decltype(t);
+    using I = decltype(i);
+    start_for("avg_pool2d", where, outputs(a.shape), avg_forward_kernel<T, I>, a,
+              Geometry<I>(a.shape, a.y), Images<const T, I>(a.x), Images<T, I>(a.y),
+              static_cast<I>(outputs(a.shape)));
+  });
 }
 void avg_pool2d_backward(const AvgPool2dArgs& a, Stream where) {
-  start_as("avg_pool2d_backward", where, inputs(a.shape), a,
-           [](auto t) { return avg_backward_kernel<decltype(t)>; });
+  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y}), [&](auto t, auto i) {
+    using T = decltype(t);
+    using I = decltype(i);
+    start_for("avg_pool2d_backward", where, inputs(a.shape), avg_backward_kernel<T, I>, a,
+              Geometry<I>(a.shape, a.x), Images<const T, I>(a.y), Images<T, I>(a.x),
+              static_cast<I>(inputs(a.shape)));
+  });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -25,8 +25,10 @@ template <class I> struct Divisor {
   int32_t shift;
 
   Divisor() = default;
-  /// On the host. An extent of 0, of which nothing has elements, counts as 1. REQUIRES: d fits I.
-  [[gnu::always_inline]] explicit Divisor(int64_t d) : by(static_cast<I>(d < 1 ? 1 : d)), shift(0) {
+  /// On the host. What I cannot hold, or 0, is an extent of something that has no elements, and
+  /// counts as 1.
+  [[gnu::always_inline]] explicit Divisor(int64_t d)
+      : by(d < 1 || static_cast<I>(d) != d ? 1 : static_cast<I>(d)), shift(0) {
     while (shift < kBits - 1 && (U(1) << shift) < static_cast<U>(by)) ++shift;
     const Double power = static_cast<Double>(1) << (kBits - 1 + shift);
     magic = static_cast<U>((power + static_cast<Double>(by - 1)) / static_cast<Double>(by));

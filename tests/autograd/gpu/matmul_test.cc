@@ -7,10 +7,12 @@
 #include <thread>
 
 #include "autograd/autograd.h"
+#include "autograd/layout.h"
 #include "autograd/ops/conv.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/indices.h"
 #include "runtime/cuda/measured.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/runtime/cuda/gpus.h"
@@ -190,16 +192,32 @@ TEST(ConvOnGpu, TakesNoWorkspace) {
   expect_at_most(image + 4 * weight, [&] { gradients = autograd::grad({y}, {x, w}, {g}); });
 }
 
+// A file of measurements that decides while it lives.
+struct Measurements {
+  std::string path;
+  explicit Measurements(const char* name) {
+    const char* base = std::getenv("TEST_TMPDIR");
+    path = std::string(base ? base : "/tmp") + "/" + name;
+    std::remove(path.c_str());
+    ::ramet::cuda::set_measurements(path);
+  }
+  ~Measurements() { ::ramet::cuda::set_measurements(""); }
+  /// Of all that was measured one way is the quicker one.
+  void say(bool second) const {
+    std::ifstream in(path);
+    std::string text = "ramet measurements 1\n", line;
+    std::getline(in, line);
+    while (std::getline(in, line))
+      text += line.substr(0, line.find('\t')) + (second ? "\t2\t1\n" : "\t1\t2\n");
+    std::ofstream(path) << text;
+    ::ramet::cuda::set_measurements(path);
+  }
+};
+
 // A table of measurements decides which way a convolution takes: what it has not is measured, and
 // with the times exchanged the other way is taken.
 TEST(MatmulOnGpu, MeasuredConvolutions) {
-  const char* base = std::getenv("TEST_TMPDIR");
-  const std::string path = std::string(base ? base : "/tmp") + "/measured_convolutions";
-  struct Table {
-    ~Table() { ::ramet::cuda::set_measurements(""); }
-  } none_afterwards;
-  std::remove(path.c_str());
-  ::ramet::cuda::set_measurements(path);
+  const Measurements table("measured_convolutions");
   const Tensor x = drawn({2, 8, 12, 12}, kFloat, 1), w = drawn({16, 8, 3, 3}, kFloat, 2),
                bias = drawn({16}, kFloat, 3);
   const auto convolved = [](const In& v) { return conv2d(v[0], v[1], v[2], 1, 1).div(8); };
@@ -210,14 +228,12 @@ TEST(MatmulOnGpu, MeasuredConvolutions) {
   expect_near(convolved(gpu), want, tolerance(kFloat), "measured");
   EXPECT_EQ(::ramet::cuda::measurements_made(), before + 1);
   std::string line;
-  std::ifstream in(path);
+  std::ifstream in(table.path);
   std::getline(in, line), std::getline(in, line);
   ASSERT_NE(line.find(": conv2d float32 2 8 12 12 16 3 3 1 1 1 1 1 1 12 12"), std::string::npos)
       << line;
   for (const bool columns : {false, true}) {
-    std::ofstream(path) << "ramet measurements 1\n"
-                        << line.substr(0, line.find('\t')) << (columns ? "\t2\t1\n" : "\t1\t2\n");
-    ::ramet::cuda::set_measurements(path);
+    table.say(columns);
     auto& state = ::ramet::cuda::device_state(kGpu.index(), "test");
     state.forget_launches();
     const Tensor y = conv2d(gpu[0], gpu[1], gpu[2], 1, 1);
@@ -231,6 +247,63 @@ TEST(MatmulOnGpu, MeasuredConvolutions) {
               numbers(conv2d(x.to(kDouble), w.slice(1, 0, 4).to(kDouble), {}, 1, 1, 1, 2).div(8)),
               tolerance(kFloat), "two groups");
   EXPECT_EQ(::ramet::cuda::measurements_made(), before + 1);
+}
+
+// Both gradients of a convolution, by columns and cuBLASLt and by the implicit products, as a table
+// of measurements says: with gaps between the filter's steps, with pixels that no window begins at,
+// of filters of one pixel, which need no columns, and of images that lie in planes, whose gradients
+// have the implicit way alone.
+TEST(MatmulOnGpu, GradientsOfConvolutions) {
+  struct Case {
+    std::vector<int64_t> x, w, stride, padding, dilation;
+    bool planes;
+    uint64_t columns, implicit;  // launches of both
+  };
+  const std::vector<Case> cases = {
+      {{2, 8, 12, 12}, {16, 8, 3, 3}, {1, 1}, {1, 1}, {1, 1}, false, 4, 2},
+      {{3, 5, 17, 16}, {7, 5, 3, 2}, {2, 3}, {2, 0}, {1, 2}, false, 4, 2},
+      {{2, 16, 9, 7}, {12, 16, 1, 1}, {1, 1}, {0, 0}, {1, 1}, false, 2, 2},
+      {{2, 16, 9, 7}, {12, 16, 1, 1}, {2, 2}, {0, 0}, {1, 1}, false, 4, 2},
+      {{1, 3, 6, 6}, {4, 3, 3, 3}, {1, 1}, {3, 3}, {3, 3}, true, 2, 2}};
+  const Measurements table("measured_gradients");
+  for (const Case& c : cases)
+    for (ScalarType t : {kFloat, kDouble}) {
+      SCOPED_TRACE(std::string(name_of(t)) + ", case " + std::to_string(&c - cases.data()));
+      const Tensor wide_x = drawn(c.x, kDouble, 1), wide_w = drawn(c.w, kDouble, 2);
+      const auto there = [&](const Tensor& wide, Device device, ScalarType type) {
+        const Tensor rows = wide.to(device).to(type);
+        if (c.planes) return rows;
+        Tensor last = autograd::empty_channels_last(rows.size(0), rows.size(1), rows.size(2),
+                                                    rows.size(3), type, device);
+        last.copy_(rows);
+        return last;
+      };
+      const auto gradients = [&](Device device, ScalarType type) {
+        const Tensor x = there(wide_x, device, type).requires_grad_(),
+                     w = wide_w.to(device).to(type).requires_grad_(),
+                     y = conv2d(x, w, {}, c.stride, c.padding, c.dilation),
+                     dy = there(drawn(y.sizes(), kDouble, 3), device, type);
+        auto& state = ::ramet::cuda::device_state(kGpu.index(), "test");
+        state.forget_launches();
+        std::vector<Tensor> got = autograd::grad({y}, {x, w}, {dy});
+        return std::pair(got, state.launches().count);
+      };
+      const std::vector<Tensor> want = gradients(kHost, kDouble).first;
+      gradients(kGpu, t);  // measures
+      for (const bool columns : {false, true}) {
+        table.say(columns);
+        const auto [got, launches] = gradients(kGpu, t);
+        EXPECT_EQ(launches, columns ? c.columns : c.implicit);
+        ::ramet::cuda::set_narrow_indices(false);
+        const auto again = gradients(kGpu, t).first;
+        ::ramet::cuda::set_narrow_indices(true);
+        for (size_t i = 0; i < 2; ++i) {
+          expect_near(got[i].div(16), numbers(want[i].div(16)), tolerance(t),
+                      columns ? "by columns" : "implicit");
+          EXPECT_EQ(numbers(again[i]), numbers(got[i])) << "in 64 bits";
+        }
+      }
+    }
 }
 
 }  // namespace

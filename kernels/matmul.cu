@@ -136,12 +136,12 @@ void matmul(const MatmulArgs& g, Stream where) {
 }
 
 void dot(const DotArgs& a, Stream where) {
-  const int64_t segment = dot_segment(a.n), segments = imax(1, ceil_div(a.n, segment));
+  const GpuCut cut = dot_cut(a.n);
   by_compute_type(a.dtype, [&](auto t) {
     using T = decltype(t);
-    start("dot", where, grid_of(segments), kThreads, 0, dot_kernel<T>, a, segment);
-    if (segments > 1)
-      start("dot", where, dim3(1), kThreads, 0, dot_segments_kernel<T>, a, segments);
+    start("dot", where, grid_of(cut.pieces), kThreads, 0, dot_kernel<T>, a, cut.length);
+    if (cut.pieces > 1)
+      start("dot", where, dim3(1), kThreads, 0, dot_segments_kernel<T>, a, cut.pieces);
   });
 }
 

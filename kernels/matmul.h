@@ -1,6 +1,7 @@
 // Products of matrices, batched, and the dot product.
 #pragma once
 #include "kernels/gemm_plan.h"
+#include "kernels/gpu_cuts.h"
 #include "kernels/kernel.h"
 
 namespace ramet {
@@ -45,14 +46,12 @@ struct DotArgs {
 };
 RAMET_KERNEL(dot, DotArgs);
 
-/// How a GPU cuts a sum over n products: into at most 1,024 segments that follow from n.
-RAMET_PLAN int64_t dot_segment(int64_t n) {
-  const int64_t least = 4096, most = 1024, per = (n + most - 1) / most;
-  return per > least ? per : least;
-}
+/// How a GPU cuts a sum over n products.
+RAMET_PLAN GpuCut dot_cut(int64_t n) { return gpu_cut(n, 1, 2048, 16384); }
 /// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. On a CPU it needs none.
 RAMET_PLAN int64_t dot_workspace(int64_t n) {
-  return n <= dot_segment(n) ? 0 : 8 * ((n + dot_segment(n) - 1) / dot_segment(n));
+  const int64_t segments = dot_cut(n).pieces;
+  return segments > 1 ? 8 * segments : 0;
 }
 
 /// out[j] = sum over i < rows of a[i * row + j], j < n: the gradient of a bias. Rows are added in

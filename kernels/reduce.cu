@@ -2,8 +2,9 @@
 // sequence, or a segment of one, belongs to a group of threads: each takes every group-th eight
 // elements, then the group's states are joined as a tree. Which thread takes what depends on the
 // shape alone.
-#include "kernels/gpu_launch.h"
+#include "kernels/joins_gpu.h"
 #include "kernels/reduce_gpu.h"
+#include "kernels/reduce_gpu_plan.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -16,6 +17,11 @@ struct Plan {
 };
 
 template <class Kind> using StateOf = typename Kind::State;
+
+/// Kind::join, as the joins of joins_gpu.h call it.
+template <class Kind> __device__ __forceinline__ auto joining(const ReduceArgs& a) {
+  return [&a](const StateOf<Kind>& x, const StateOf<Kind>& y) { return Kind::join(a, x, y); };
+}
 
 // Elements `first` to `first + n` of the sequence that begins at element `start`.
 template <class T>
@@ -50,24 +56,10 @@ __device__ __forceinline__ StateOf<Kind> state_of(const Plan& p, int64_t output,
   return state;
 }
 
-// The states of `group` neighbouring threads as one, in the first of them.
-template <class Kind>
-__device__ StateOf<Kind> join_group(const ReduceArgs& a, StateOf<Kind> mine, int group,
-                                    StateOf<Kind>* shared) {
-  const int t = static_cast<int>(threadIdx.x), place = t % group;
-  for (int half = group / 2; half > 0; half /= 2) {
-    shared[t] = mine;
-    __syncthreads();
-    if (place < half) mine = Kind::join(a, mine, shared[t + half]);
-    __syncthreads();
-  }
-  return mine;
-}
-
 template <class T, class Kind>
 __device__ void put(const ReduceArgs& a, const StateOf<Kind>& state, int64_t output, int64_t part) {
   if (a.segments > 1) {
-    static_cast<StateOf<Kind>*>(a.workspace)[part * a.outputs + output] = state;
+    static_cast<StateOf<Kind>*>(a.workspace)[output * a.segments + part] = state;
     return;
   }
   const T value = Kind::result(a, state, output);
@@ -85,12 +77,14 @@ template <class T, class Kind> __global__ void sequences_kernel(Plan p, int grou
     const int64_t output = task / a.segments, part = task % a.segments;
     StateOf<Kind> state =
         task < tasks ? state_of<T, Kind>(p, output, part, place, group) : Kind::start(a);
-    state = join_group<Kind>(a, state, group, shared);
+    state = join_neighbours(state, group, shared, joining<Kind>(a));
     if (task < tasks && place == 0) put<T, Kind>(a, state, output, part);
   }
 }
 
-constexpr int kColumnsAtOnce = 32, kRowGroups = 8;
+constexpr int kColumnsAtOnce = static_cast<int>(kReduceGpuColumns),
+              kRowGroups = kThreads / kColumnsAtOnce;
+static_assert(kColumnsAtOnce == kWarp && kThreads == kReduceGpuThreads && kPack == kReduceGpuPack);
 
 // Neighbouring outputs lie side by side: a warp reads 32 of them, eight warps take turns in rows.
 template <class T, class Kind> __global__ void columns_kernel(Plan p) {
@@ -106,25 +100,23 @@ template <class T, class Kind> __global__ void columns_kernel(Plan p) {
     const bool inside = column < columns;
     StateOf<Kind> state =
         inside ? state_of<T, Kind>(p, output, part, y, kRowGroups) : Kind::start(a);
-    for (int half = kRowGroups / 2; half > 0; half /= 2) {
-      shared[threadIdx.x] = state;
-      __syncthreads();
-      if (y < half) state = Kind::join(a, state, shared[threadIdx.x + half * kColumnsAtOnce]);
-      __syncthreads();
-    }
+    state = join_warps(state, kRowGroups, shared, joining<Kind>(a));
     if (inside && y == 0) put<T, Kind>(a, state, output, part);
   }
 }
 
-template <class T, class Kind> __global__ void segments_kernel(ReduceArgs a) {
-  for (int64_t o = first_item(); o < a.outputs; o += item_step()) {
-    const auto* states = static_cast<const StateOf<Kind>*>(a.workspace);
-    StateOf<Kind> state = states[o];
-    for (int64_t s = 1; s < a.segments; ++s)
-      state = Kind::join(a, state, states[s * a.outputs + o]);
-    const T value = Kind::result(a, state, o);
-    if (a.out) store_element(a.out, a.out_dtype, o, value);
-  }
+// A group of threads has the segments of an output.
+template <class T, class Kind> __global__ void segments_kernel(ReduceArgs a, int group) {
+  StateOf<Kind>* shared = dynamic_shared<StateOf<Kind>>();
+  over_outputs(a.outputs, group, [&](int64_t output, bool there) {
+    const auto* states = static_cast<const StateOf<Kind>*>(a.workspace) + output * a.segments;
+    const StateOf<Kind> state = join_pieces(
+        Kind::start(a), there ? a.segments : 0, group, shared, [&](int64_t k) { return states[k]; },
+        joining<Kind>(a));
+    if (!there || static_cast<int>(threadIdx.x) % group != 0) return;
+    const T value = Kind::result(a, state, output);
+    if (a.out) store_element(a.out, a.out_dtype, output, value);
+  });
 }
 
 template <class T, class Kind> void run(const ReduceArgs& a, Stream where) {
@@ -139,19 +131,14 @@ template <class T, class Kind> void run(const ReduceArgs& a, Stream where) {
   for (int d = 0; d < a.kept_rank; ++d)
     p.packed = p.packed && (a.kept_strides[d] % kPack == 0 || a.kept_sizes[d] == 1);
   const size_t shared = kThreads * sizeof(StateOf<Kind>);
-  if (a.columns) {
-    const int64_t columns = a.kept_sizes[a.kept_rank - 1];
-    const int64_t tasks = a.outputs / columns * ceil_div(columns, kColumnsAtOnce) * a.segments;
-    start("reduce", where, grid_of(tasks), kThreads, shared,
-          columns_kernel<T, Kind>, p);
-  } else {
-    int group = 1;
-    while (group < kThreads && group * 2 * kPack < a.segment) group *= 2;
-    const int64_t blocks = ceil_div(a.outputs * a.segments, kThreads / group);
-    start("reduce", where, grid_of(blocks), kThreads, shared,
-          sequences_kernel<T, Kind>, p, group);
-  }
-  if (a.segments > 1) start_for("reduce", where, a.outputs, segments_kernel<T, Kind>, a);
+  const ReduceGrid grid = reduce_gpu_grid(a);
+  if (a.columns)
+    start("reduce", where, grid_of(grid.blocks), kThreads, shared, columns_kernel<T, Kind>, p);
+  else
+    start("reduce", where, grid_of(grid.blocks), kThreads, shared, sequences_kernel<T, Kind>, p,
+          grid.group);
+  if (a.segments > 1)
+    start_join("reduce", where, a.outputs, a.segments, shared, segments_kernel<T, Kind>, a);
 }
 
 template <class T> void run_as(const ReduceArgs& a, Stream where) {

@@ -6,7 +6,8 @@
 // read in blocks of a fixed size; a block is reduced in fixed lanes (float in float), blocks are
 // combined in double (or int64), in order. So the error of a float sum does not grow with its
 // length. Long sequences with few outputs are cut into segments whose number follows from the shape
-// alone, combined in order afterwards. Two walks: over the sequence of one output after another,
+// alone, combined in order afterwards (on a GPU into other segments, for more blocks, combined as a
+// tree: reduce_gpu_plan.h). Two walks: over the sequence of one output after another,
 // or, where neighbouring outputs lie closer in memory than neighbours of the sequence, over blocks
 // of columns at once. All of it is decided by plan_reduce (kernels/reduce_plan.h), from extents and
 // strides; nothing depends on the number of threads.

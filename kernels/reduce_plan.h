@@ -1,7 +1,7 @@
 // Geometry of a reduction. For fronts and tests; not for kernel files, whose variants must leave no
 // inline function behind.
 #pragma once
-#include "kernels/reduce.h"
+#include "kernels/reduce_gpu_plan.h"
 
 namespace ramet {
 namespace kernels {
@@ -59,12 +59,13 @@ inline void cut_reduce(ReduceArgs& a) {
 }  // namespace detail
 
 /// Fills the geometry of `a` (ranks, extents, strides, counts, the cut, workspace_bytes) from a
-/// tensor's extents and strides; `reduced[d]` says which dimensions go. op must be set. Outputs are
+/// tensor's extents and strides; `reduced[d]` says which dimensions go, `gpu` for what the cut is
+/// made. op must be set. Outputs are
 /// in row-major order of the kept dimensions; positions of kMaxIndex and kMinIndex in row-major
 /// order of the reduced ones. False where more than 8 dimensions remain after merging neighbours:
 /// the front copies the tensor with the reduced dimensions last and calls again.
 inline bool plan_reduce(ReduceArgs& a, int rank, const int64_t* sizes, const int64_t* strides,
-                        const bool* reduced) {
+                        const bool* reduced, bool gpu = false) {
   detail::ReduceDims kept, gone;
   int order[64], n = 0;
   a.outputs = a.count = 1;
@@ -97,7 +98,8 @@ inline bool plan_reduce(ReduceArgs& a, int rank, const int64_t* sizes, const int
     if (s < step) step = s;
   }
   a.columns = a.kept_sizes[a.kept_rank - 1] > 1 && a.count > 1 && near < step;
-  detail::cut_reduce(a);
+  if (gpu) cut_reduce_for_gpu(a);
+  else detail::cut_reduce(a);
   return true;
 }
 

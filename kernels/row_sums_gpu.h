@@ -2,11 +2,14 @@
 // files only.
 //
 // Few columns are as usual as many (a classifier's ten, an image's three), so it is the rows that
-// make work for a whole device: they are cut into parts, each for blocks of its own. What the parts
-// add up to are rows again, which the same kernel adds. Who adds what follows from the extents, and
-// from whether columns are neighbours in memory: not from addresses or the device.
+// make work for a whole device (gpu_cuts.h): they are cut into parts, each for blocks of its own.
+// What the parts add up to are rows again, which the same kernel adds. Who adds what follows from
+// the extents, and from whether columns are neighbours in memory: not from addresses or the device.
 #pragma once
 #include "kernels/rows_gpu.h"
+// clang-format off: the first decides what the others mean
+#include "kernels/gpu_cuts.h"
+// clang-format on
 #include "runtime/cuda/scratch.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -124,8 +127,7 @@ __global__ void row_sums_kernel(RowSums a, RowSum<T>* partials) {
   }
 }
 
-constexpr int64_t kSumBlocks = 256;  // two for each multiprocessor of a large GPU
-constexpr int64_t kSumReads = 16;    // of a thread, at least, if there are to be several parts
+constexpr int64_t kSumReads = 16;  // of a thread, at least, if there are to be several parts
 
 template <class S, class T>
 void start_row_sums(const char* name, Stream where, RowSums a, bool in_parts) {
@@ -134,8 +136,9 @@ void start_row_sums(const char* name, Stream where, RowSums a, bool in_parts) {
   a.tiles = a.column == 1 ? ceil_div(across, kWarp) : across;
   a.width = static_cast<int>(ceil_div(across, a.tiles));
   a.at_once = kThreads / a.width;
-  a.parts =
-      !in_parts ? 1 : imin(ceil_div(a.rows, a.at_once * kSumReads), ceil_div(kSumBlocks, a.tiles));
+  a.parts = !in_parts
+                ? 1
+                : imin(ceil_div(a.rows, a.at_once * kSumReads), ceil_div(kNominalBlocks, a.tiles));
   a.per = imax(1, ceil_div(a.rows, imax(1, a.parts)));
   a.parts = imax(1, ceil_div(a.rows, a.per));
   const ::ramet::cuda::Scratch memory(

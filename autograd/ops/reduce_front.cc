@@ -79,9 +79,10 @@ Tensor run_reduce(kernels::ReduceOp op, const Tensor& x, ReducedDims dims, Scala
   a.op = op;
   a.parameter = parameter;
   TensorBase in = x.steady();
-  if (RAMET_UNLIKELY(!kernels::plan_reduce(a, rank, in->sizes(), in->strides(), gone))) {
+  const bool gpu = !x.is_cpu();
+  if (RAMET_UNLIKELY(!kernels::plan_reduce(a, rank, in->sizes(), in->strides(), gone, gpu))) {
     in = reduced_last(x, dims, gone);
-    kernels::plan_reduce(a, rank, in->sizes(), in->strides(), gone);
+    kernels::plan_reduce(a, rank, in->sizes(), in->strides(), gone, gpu);
   }
   const IntArrayRef shape(sizes, kept);
   const bool places = op == kernels::ReduceOp::kMaxIndex || op == kernels::ReduceOp::kMinIndex;

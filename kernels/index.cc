@@ -177,7 +177,7 @@ constexpr int64_t kColumns = 64;  // of the last dimension stay together: whole 
 // rounded once.
 void add_sorted(const IndexArgs& a) {
   const IndexDimensions d(a);
-  const IndexPlaces places(a);
+  const IndexKeys by(a);
   const int64_t pairs = d.rows * d.meetings;
   auto* keys = static_cast<uint64_t*>(a.workspace);
   auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
@@ -186,11 +186,10 @@ void add_sorted(const IndexArgs& a) {
       IndexTuple t;
       t.add(a, d.row, d.row_rank, i / d.meetings);
       t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
-      const int64_t place = t.place_unless_skipped(a);
-      keys[i] = place == IndexTuple::kNowhere ? places.none : static_cast<uint64_t>(place);
+      keys[i] = by.of(a, t);
     }
   });
-  sort_pairs({keys, tuples, d.rows, d.meetings, places.bits, tuples + pairs});
+  sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs});
   // A task has some pairs, those whose place begins among them, and a stretch of the columns.
   const int32_t last = d.column_rank - 1;
   const int64_t width = last < 0 ? 1 : a.sizes[d.column[last]],
@@ -207,10 +206,12 @@ void add_sorted(const IndexArgs& a) {
     for (int64_t i = begin; i < imin(pairs, begin + each); ++i) {
       const int64_t row = i / d.meetings, end = (row + 1) * d.meetings;
       const uint64_t key = keys[i];
-      if (key == places.none || (i > row * d.meetings && keys[i - 1] == key)) continue;
+      if (key == by.none || (i > row * d.meetings && keys[i - 1] == key)) continue;
       IndexTuple mine = base;
       mine.add(a, d.row, d.row_rank, row);
-      void* x = at(a.x, a.dtype, mine.x + static_cast<int64_t>(key) + start * xs);
+      IndexTuple first = mine;
+      first.add(a, d.meeting, d.meeting_rank, tuples[i]);
+      void* x = at(a.x, a.dtype, mine.x + first.place(a) + start * xs);
       load_chunk(x, a.dtype, xs, n, sum);
       for (int64_t j = i; j < end && keys[j] == key; ++j) {
         IndexTuple t = mine;

@@ -90,20 +90,19 @@ template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t item
   }
 }
 
-// Many are sorted by where they go. keys[row][tuple]; `none` for those that go nowhere.
-__global__ void places_kernel(Loop loop, uint64_t* keys, uint64_t none, int64_t items) {
+// Many are sorted by where they go. keys[row][tuple].
+__global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t items) {
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
     IndexTuple t;
     t.add(a, d.row, d.row_rank, i / d.meetings);
     t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
-    const int64_t place = t.place_unless_skipped(a);
-    keys[i] = place == kNowhere ? none : static_cast<uint64_t>(place);
+    keys[i] = by.of(a, t);
   }
 }
 
-// The first of equal places adds them up, the last one's value stays.
+// The first of equal keys adds them up, the last one's value stays.
 template <class T, bool kAdd>
 __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t* all_tuples,
                               uint64_t none, int64_t items) {
@@ -113,26 +112,27 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
     const int64_t mine = i / d.columns % d.meetings, row = i / d.columns / d.meetings;
     const uint64_t* keys = all_keys + row * d.meetings;
     const int64_t* tuples = all_tuples + row * d.meetings;
-    const uint64_t place = keys[mine];
+    const uint64_t key = keys[mine];
     const int64_t neighbour = kAdd ? mine - 1 : mine + 1;
-    if (place == none || (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == place))
+    if (key == none || (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == key))
       continue;
     IndexTuple base;
     base.add(a, d.column, d.column_rank, i % d.columns);
     base.add(a, d.row, d.row_rank, row);
-    const int64_t target = base.x + static_cast<int64_t>(place);
-    const auto element = [&](int64_t j) {
+    const auto tuple = [&](int64_t j) {
       IndexTuple t = base;
       t.add(a, d.meeting, d.meeting_rank, tuples[j]);
-      return t.y;
+      return t;
     };
+    const IndexTuple own = tuple(mine);
+    const int64_t target = own.x + own.place(a);
     if constexpr (kAdd) {
-      T value = load_element<T>(a.x, a.dtype, target);
-      for (int64_t j = mine; j < d.meetings && keys[j] == place; ++j)
-        value = vadd(value, load_element<T>(a.y, a.y_dtype, element(j)));
+      T value = vadd(load_element<T>(a.x, a.dtype, target), load_element<T>(a.y, a.y_dtype, own.y));
+      for (int64_t j = mine + 1; j < d.meetings && keys[j] == key; ++j)
+        value = vadd(value, load_element<T>(a.y, a.y_dtype, tuple(j).y));
       store_element(a.x, a.dtype, target, value);
     } else {
-      static_cast<T*>(a.x)[target] = static_cast<const T*>(a.y)[element(mine)];
+      static_cast<T*>(a.x)[target] = static_cast<const T*>(a.y)[own.y];
     }
   }
 }
@@ -142,29 +142,41 @@ template <class T, bool kAdd> void write_elements(const Loop& loop, Stream where
   const IndexDimensions& d = loop.d;
   if (!sorts_meetings(loop.a, false))
     return start_for(name, where, loop.items(), few_kernel<T, kAdd>, loop, loop.items());
-  const IndexPlaces places(loop.a);
+  const IndexKeys by(loop.a);
   const int64_t pairs = d.rows * d.meetings;
   auto* keys = static_cast<uint64_t*>(loop.a.workspace);
   auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
-  start_for(name, where, pairs, places_kernel, loop, keys, places.none, pairs);
-  sort_pairs({keys, tuples, d.rows, d.meetings, places.bits, tuples + pairs}, where);
-  start_for(name, where, loop.items(), sorted_kernel<T, kAdd>, loop, keys, tuples, places.none,
+  start_for(name, where, pairs, keys_kernel, loop, by, keys, pairs);
+  sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs}, where);
+  start_for(name, where, loop.items(), sorted_kernel<T, kAdd>, loop, keys, tuples, by.none,
             loop.items());
 }
 
 // ---- masks --------------------------------------------------------------------------------------
 
-__global__ void mask_sums_kernel(MaskCountArgs a) {
-  // One thread: the blocks' counts are running sums.
-  int64_t total = 0;
-  const int64_t blocks = ceil_div(a.n, kMaskBlock);
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t count = a.offsets[b];
-    a.offsets[b] = total;
-    total += count;
+// The sum of the values of all threads before this one; `all` gets the sum of the block.
+template <class Sum> __device__ Sum sum_before(Sum value, Sum* shared, Sum& all) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp,
+            warp = static_cast<int>(threadIdx.x) / kWarp;
+  Sum sum = value;
+  for (int step = 1; step < kWarp; step *= 2) {
+    const Sum other = __shfl_up_sync(0xffffffffu, sum, static_cast<unsigned>(step));
+    if (lane >= step) sum += other;
   }
-  a.offsets[blocks] = total;
+  Sum before = __shfl_up_sync(0xffffffffu, sum, 1u);
+  if (lane == 0) before = 0;
+  __syncthreads();  // what is in `shared` has been read
+  if (lane == kWarp - 1) shared[warp] = sum;
+  __syncthreads();
+  Sum warps = 0;
+  all = 0;
+  for (int w = 0; w < kWarps; ++w) {
+    if (w == warp) warps = all;
+    all += shared[w];
+  }
+  return warps + before;
 }
+
 // A block counts a block of the mask.
 __global__ void mask_blocks_kernel(MaskCountArgs a) {
   __shared__ int64_t shared[kWarps];
@@ -180,23 +192,44 @@ __global__ void mask_blocks_kernel(MaskCountArgs a) {
   }
 }
 
+// One block makes running sums of the counts, each thread of kRun neighbours at a time.
+__global__ void mask_sums_kernel(MaskCountArgs a) {
+  __shared__ int64_t shared[kWarps];
+  constexpr int kRun = 4;
+  const int64_t blocks = ceil_div(a.n, kMaskBlock);
+  int64_t before = 0;
+  for (int64_t b = 0; b < blocks; b += kThreads * kRun) {
+    const int64_t first = b + static_cast<int>(threadIdx.x) * kRun;
+    int64_t counts[kRun], sum = 0, all;
+    RAMET_UNROLL
+    for (int j = 0; j < kRun; ++j) {
+      counts[j] = first + j < blocks ? a.offsets[first + j] : 0;
+      sum += counts[j];
+    }
+    sum = before + sum_before(sum, shared, all);
+    RAMET_UNROLL
+    for (int j = 0; j < kRun; ++j) {
+      if (first + j < blocks) a.offsets[first + j] = sum;
+      sum += counts[j];
+    }
+    before += all;
+  }
+  if (threadIdx.x == 0) a.offsets[blocks] = before;
+}
+
 // Calls f(i, k) for the elements under a true mask: the k-th of all is element i. A thread has a
 // run of the block and counts what the threads before it have.
 template <class F>
 __device__ void over_true(const uint8_t* mask, const int64_t* offsets, int64_t n, const F& f) {
-  __shared__ int32_t counts[kThreads];
+  __shared__ int32_t shared[kWarps];
   constexpr int64_t kRun = kMaskBlock / kThreads;
   for (int64_t b = blockIdx.x; b * kMaskBlock < n; b += gridDim.x) {
     const int64_t begin = b * kMaskBlock + threadIdx.x * kRun, end = imin(n, begin + kRun);
-    int32_t count = 0;
+    int32_t count = 0, all;
     for (int64_t i = begin; i < end; ++i) count += mask[i] != 0;
-    counts[threadIdx.x] = count;
-    __syncthreads();
-    int64_t k = offsets[b];
-    for (unsigned t = 0; t < threadIdx.x; ++t) k += counts[t];
+    int64_t k = offsets[b] + sum_before(count, shared, all);
     for (int64_t i = begin; i < end; ++i)
       if (mask[i] != 0) f(i, k++);
-    __syncthreads();
   }
 }
 
@@ -239,11 +272,11 @@ template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
 // shape.
 struct Segments {
   CumulativeSumArgs a;
-  int64_t length, of_line;  // elements of one; so many have a line
-  explicit Segments(const CumulativeSumArgs& args)
-      : a(args),
-        length(cumulative_sum_segment(a.outer, a.n, a.inner)),
-        of_line(ceil_div(a.n, length)) {}
+  int64_t of_line, length;  // so many have a line; elements of one
+  explicit Segments(const CumulativeSumArgs& args) : a(args) {
+    const GpuCut cut = cumulative_sum_cut(a.outer, a.n, a.inner);
+    of_line = cut.pieces, length = cut.length;
+  }
   RAMET_INLINE int64_t all() const { return a.outer * a.inner * of_line; }
   RAMET_INLINE int64_t begin(int64_t task) const { return task % of_line * length; }
   RAMET_INLINE int64_t end(int64_t task) const { return imin(a.n, begin(task) + length); }
@@ -263,29 +296,6 @@ template <class T> __global__ void segment_sums_kernel(Segments s) {
     sum = over_group<kThreads>(sum, Plus(), shared);
     if (threadIdx.x == 0) static_cast<Sum*>(s.a.workspace)[task] = sum;
   }
-}
-
-// The sum of the values of all threads before this one; `all` gets the sum of the block.
-template <class Sum> __device__ Sum sum_before(Sum value, Sum* shared, Sum& all) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp,
-            warp = static_cast<int>(threadIdx.x) / kWarp;
-  Sum sum = value;
-  for (int step = 1; step < kWarp; step *= 2) {
-    const Sum other = __shfl_up_sync(0xffffffffu, sum, static_cast<unsigned>(step));
-    if (lane >= step) sum += other;
-  }
-  Sum before = __shfl_up_sync(0xffffffffu, sum, 1u);
-  if (lane == 0) before = 0;
-  __syncthreads();  // what is in `shared` has been read
-  if (lane == kWarp - 1) shared[warp] = sum;
-  __syncthreads();
-  Sum warps = 0;
-  all = 0;
-  for (int w = 0; w < kWarps; ++w) {
-    if (w == warp) warps = all;
-    all += shared[w];
-  }
-  return warps + before;
 }
 
 template <class T> __global__ void segments_kernel(Segments s) {
@@ -344,7 +354,7 @@ void index_elements(const IndexArgs& a, Stream where) {
 
 void mask_count(const MaskCountArgs& a, Stream where) {
   start("mask_count", where, mask_grid(a.n), kThreads, 0, mask_blocks_kernel, a);
-  start("mask_count", where, dim3(1), 1, 0, mask_sums_kernel, a);
+  start("mask_count", where, dim3(1), kThreads, 0, mask_sums_kernel, a);
 }
 
 void mask_move(const MaskMoveArgs& a, Stream where) {
@@ -365,9 +375,9 @@ void cumulative_sum(const CumulativeSumArgs& a, Stream where) {
   const Segments s(a);
   by_compute_type(a.in_dtype, [&](auto t) {
     using T = decltype(t);
-    if (s.of_line == 1)
+    if (cumulative_sum_by_threads(a.outer, a.n, a.inner))
       return start_for(name, where, a.outer * a.inner, cumulative_sum_kernel<T>, a);
-    start(name, where, grid_of(s.all()), kThreads, 0, segment_sums_kernel<T>, s);
+    if (s.of_line > 1) start(name, where, grid_of(s.all()), kThreads, 0, segment_sums_kernel<T>, s);
     start(name, where, grid_of(s.all()), kThreads, 0, segments_kernel<T>, s);
   });
 }

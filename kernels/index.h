@@ -1,7 +1,7 @@
 // Reading and writing at positions that index tensors name: gather, scatter, index_select,
 // index_add, embedding and advanced indexing are one loop; masks have three of their own.
 #pragma once
-#include "kernels/inline.h"
+#include "kernels/gpu_cuts.h"
 #include "kernels/kernel.h"
 #include "kernels/sort.h"
 #include "kernels/view.h"
@@ -88,31 +88,62 @@ struct IndexTuple {
   RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
     for (int32_t i = rank - 1; i >= 0; --i) step(a, dims[i], linear);
   }
-  /// What the index tensors add to x: steps are not negative, so it is not.
-  RAMET_INLINE int64_t place(const IndexArgs& a) const {
+  /// What the index tensors add up to with these steps. With a.index_step it is the place in x:
+  /// steps are not negative, so neither is the sum.
+  RAMET_INLINE int64_t sum(const IndexArgs& a, const int64_t* steps) const {
     int64_t at = 0;
     for (int32_t k = 0; k < a.indices; ++k) {
       const int64_t v = a.index[k][index[k]], size = a.index_size[k], i = v < 0 ? v + size : v;
       if (i < 0 || i >= size) return kNowhere;
-      at += i * a.index_step[k];
+      at += i * steps[k];
     }
     return at;
   }
+  RAMET_INLINE int64_t place(const IndexArgs& a) const { return sum(a, a.index_step); }
+  RAMET_INLINE bool skipped(const IndexArgs& a) const {
+    return a.mode == IndexMode::kAdd && a.indices > 0 && a.index[0][index[0]] == a.skipped;
+  }
   RAMET_INLINE int64_t place_unless_skipped(const IndexArgs& a) const {
-    const bool skipped =
-        a.mode == IndexMode::kAdd && a.indices > 0 && a.index[0][index[0]] == a.skipped;
-    return skipped ? kNowhere : place(a);
+    return skipped(a) ? kNowhere : place(a);
   }
 };
 
-/// More than every place, and the bits it has.
-struct IndexPlaces {
-  uint64_t none = 1;
-  int32_t bits = 1;
-  RAMET_INLINE explicit IndexPlaces(const IndexArgs& a) {
-    for (int32_t k = 0; k < a.indices; ++k)
-      none += static_cast<uint64_t>((a.index_size[k] - 1) * a.index_step[k]);
+/// What tuples are sorted by: numbers that are equal where places are. A place carries the steps of
+/// the index tensors, the length of a row of an embedding; a key counts the places that there can
+/// be, and so has fewer bits to sort by.
+struct IndexKeys {
+  int64_t steps[kMaxIndexTensors];
+  uint64_t none = 1;  // more than every key: of tuples that go nowhere
+  int32_t bits = 1;   // of `none`
+
+  RAMET_INLINE explicit IndexKeys(const IndexArgs& a) {
+    // From the least step on. As long as each goes beyond all that those before it add up to,
+    // different indices name different places; else (a tensor that overlaps itself) keys are
+    // places.
+    uint64_t farthest = 0, places = 1;
+    bool apart = true, taken[kMaxIndexTensors] = {};
+    for (int32_t n = 0; n < a.indices; ++n) {
+      int32_t k = -1;
+      for (int32_t j = 0; j < a.indices; ++j)
+        if (!taken[j] && (k < 0 || a.index_step[j] < a.index_step[k])) k = j;
+      taken[k] = true;
+      steps[k] = 0;
+      if (a.index_size[k] <= 1) continue;
+      const uint64_t step = static_cast<uint64_t>(a.index_step[k]),
+                     size = static_cast<uint64_t>(a.index_size[k]);
+      apart = apart && step > farthest;
+      farthest += (size - 1) * step;
+      steps[k] = static_cast<int64_t>(places);
+      places *= size;
+    }
+    if (!apart)
+      for (int32_t k = 0; k < a.indices; ++k) steps[k] = a.index_step[k];
+    none = apart ? places : farthest + 1;
     while (bits < 64 && none >> bits) ++bits;
+  }
+  RAMET_INLINE uint64_t of(const IndexArgs& a, const IndexTuple& t) const {
+    const int64_t key = t.skipped(a) ? IndexTuple::kNowhere : t.sum(a, steps);
+    return key == IndexTuple::kNowhere ? none : static_cast<uint64_t>(key);
   }
 };
 
@@ -179,16 +210,18 @@ struct CumulativeSumArgs {
 };
 RAMET_KERNEL(cumulative_sum, CumulativeSumArgs);
 
-/// How a GPU cuts the lines along the middle axis: few long ones into segments of a multiple of
-/// 1,024 elements, about 1,024 of all lines together. Many lines, or short ones, stay whole.
-constexpr int64_t cumulative_sum_segment(int64_t outer, int64_t n, int64_t inner) {
-  const int64_t unit = 1024, lines = outer * inner, per = (n * lines + unit - 1) / unit;
-  return ((per > unit ? per : unit) + unit - 1) / unit * unit;
+/// How a GPU goes along the middle axis: a thread each where lines are short, or so many that
+/// threads fill a card; else blocks of threads, and several to a line where lines are few.
+RAMET_INLINE bool cumulative_sum_by_threads(int64_t outer, int64_t n, int64_t inner) {
+  return n <= 128 || outer * inner >= 32 * kNominalBlocks;
+}
+RAMET_INLINE GpuCut cumulative_sum_cut(int64_t outer, int64_t n, int64_t inner) {
+  return gpu_cut(n, outer * inner, 1024, 2048);
 }
 /// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. On a CPU it needs none.
-constexpr int64_t cumulative_sum_workspace(int64_t outer, int64_t n, int64_t inner) {
-  const int64_t segment = cumulative_sum_segment(outer, n, inner);
-  return n <= segment ? 0 : 8 * outer * inner * ((n + segment - 1) / segment);
+RAMET_INLINE int64_t cumulative_sum_workspace(int64_t outer, int64_t n, int64_t inner) {
+  const int64_t segments = cumulative_sum_cut(outer, n, inner).pieces;
+  return segments > 1 ? 8 * outer * inner * segments : 0;
 }
 
 }  // namespace kernels

@@ -10,7 +10,7 @@ namespace {
 constexpr int kBits = 4;
 constexpr int kDigits = static_cast<int>(kSortDigits);
 constexpr int kRun = static_cast<int>(kSortTile) / kThreads;  // pairs of one thread
-static_assert(1 << kBits == kDigits, "one count for each digit");
+static_assert(1 << kBits == kDigits && sort_gpu_passes(4 * kBits) == 4, "a count for each digit");
 
 /// One pass over the rows: tiles of kSortTile pairs, one block each. counts[row][digit][tile].
 struct Pass {
@@ -97,8 +97,8 @@ __global__ void move_kernel(Pass p) {
     __syncthreads();
     for (int64_t i = begin; i < end; ++i) {
       const int d = p.digit(keys[i]);
-      const int64_t to = row * p.n + p.counts[(row * kDigits + d) * p.tiles + tile] +
-                         places[d][threadIdx.x]++;
+      const int64_t to =
+          row * p.n + p.counts[(row * kDigits + d) * p.tiles + tile] + places[d][threadIdx.x]++;
       p.to_keys[to] = keys[i];
       p.to_values[to] = p.values ? p.values[row * p.n + i] : i;
     }
@@ -113,10 +113,9 @@ void sort_pairs(const SortArgs& a, Stream where) {
   auto* other_keys = static_cast<uint64_t*>(a.workspace);
   auto* other_values = reinterpret_cast<int64_t*>(other_keys + a.rows * a.n);
   const int64_t tiles = ceil_div(a.n, kSortTile);
-  Pass p{a.keys, nullptr, other_keys, other_values, other_values + a.rows * a.n,
-         a.rows, a.n,     tiles,      0};
-  // An even number of passes: the result ends where it began.
-  const int32_t passes = static_cast<int32_t>(ceil_div(imax(a.bits, 1), 2 * kBits)) * 2;
+  Pass p{a.keys, nullptr, other_keys, other_values, other_values + a.rows * a.n, a.rows,
+         a.n,    tiles,   0};
+  const int32_t passes = sort_gpu_passes(a.bits);
   for (int32_t i = 0; i < passes; ++i, p.shift += kBits) {
     start("sort_pairs", where, grid_of(a.rows * tiles), kThreads, 0, count_kernel, p);
     start("sort_pairs", where, grid_of(a.rows), kThreads, 0, starts_kernel, p);

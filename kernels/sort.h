@@ -25,6 +25,9 @@ RAMET_KERNEL(sort_pairs, SortArgs);
 
 /// Pairs that one block of GPU threads moves, and the digits it tells apart.
 inline constexpr int64_t kSortTile = 2048, kSortDigits = 16;
+/// Passes of a GPU over keys of so many bits, four at a time: an even number, so that the result
+/// ends where it began.
+constexpr int32_t sort_gpu_passes(int32_t bits) { return ((bits > 1 ? bits : 1) + 7) / 8 * 2; }
 
 /// Bytes of workspace: another set of pairs, and counts of digits for each tile.
 constexpr int64_t sort_workspace(int64_t rows, int64_t n) {

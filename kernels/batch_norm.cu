@@ -1,6 +1,6 @@
-// Sums over a channel are made in parts of a fixed size, each by one block (32 channels at once
-// where they lie innermost), and the parts added in order.
-#include "kernels/rows_gpu.h"
+// Sums over a channel are made in parts that follow from the shape, each by one block (32 channels
+// at once where they lie innermost); a group of threads joins the parts of a channel.
+#include "kernels/joins_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/batch_norm.h"
 // clang-format on
@@ -14,7 +14,7 @@ struct Channels {
   bool inside;
   Channels(int64_t samples, int64_t channels, int64_t length, const ChannelView& v)
       : n(samples), c(channels), l(length), inside(v.c == 1 && (channels > 1 || length == 1)) {
-    per = imax(512, ceil_div(n * l, 256));
+    per = batch_norm_gpu_part(n, c, l, inside);
     parts = ceil_div(n * l, per);
   }
   int64_t blocks() const { return (inside ? ceil_div(c, kWarp) : c) * parts; }
@@ -119,41 +119,48 @@ __global__ void moments_kernel(Values<const T, I> x, Places<I> at, Channels s, d
   });
 }
 
+// Joined as in kernels/reduce_gpu.h, but that infinite means of one sign stay.
+struct Moments {
+  double n, mean, m2;
+};
+struct JoinMoments {
+  __device__ Moments operator()(const Moments& x, const Moments& y) const {
+    if (y.n == 0) return x;
+    if (x.n == 0) return y;
+    const double d = y.mean - x.mean, share = y.n / (x.n + y.n);
+    return {x.n + y.n, ::fabs(x.mean) == INFINITY ? x.mean + y.mean : x.mean + d * share,
+            x.m2 + y.m2 + d * d * (x.n * share)};
+  }
+};
+
 template <class T>
-__global__ void statistics_kernel(BatchNormArgs a, Channels s, const double* partials) {
-  for (int64_t c = first_item(); c < a.c; c += item_step()) {
-    T *mean = static_cast<T*>(a.mean), *invstd = static_cast<T*>(a.invstd),
-      *running_mean = static_cast<T*>(a.running_mean),
-      *running_var = static_cast<T*>(a.running_var);
+__global__ void statistics_kernel(BatchNormArgs a, Channels s, const double* partials, int group) {
+  __shared__ Moments shared[kThreads];
+  T *mean = static_cast<T*>(a.mean), *invstd = static_cast<T*>(a.invstd),
+    *running_mean = static_cast<T*>(a.running_mean), *running_var = static_cast<T*>(a.running_var);
+  over_outputs(a.c, group, [&](int64_t c, bool there) {
+    const auto part_of = [&](int64_t part) -> Moments {
+      const double* p = partials + 2 * (part * s.c + c);
+      return {static_cast<double>(imin(s.per, s.n * s.l - part * s.per)), p[0], p[1]};
+    };
+    const Moments all = join_pieces(Moments{0, 0, 0}, there && a.training ? s.parts : 0, group,
+                                    shared, part_of, JoinMoments());
+    if (!there || static_cast<int>(threadIdx.x) % group != 0) return;
     if (!a.training) {
       mean[c] = running_mean[c];
       invstd[c] = static_cast<T>(1 / ::sqrt(static_cast<double>(running_var[c]) + a.eps));
-      continue;
+      return;
     }
-    // Joined as in kernels/reduce_gpu.h.
-    double n = 0, m = 0, m2 = 0;
-    for (int64_t part = 0; part < s.parts; ++part) {
-      const double* p = partials + 2 * (part * s.c + c);
-      const double count = static_cast<double>(imin(s.per, s.n * s.l - part * s.per)), d = p[0] - m,
-                   share = count / (n + count);
-      if (part == 0) {
-        n = count, m = p[0], m2 = p[1];
-        continue;
-      }
-      m = ::fabs(m) == INFINITY ? m + p[0] : m + d * share;  // infinities of one sign stay
-      m2 += p[1] + d * d * (n * share);
-      n += count;
-    }
-    mean[c] = static_cast<T>(m);
-    invstd[c] = static_cast<T>(1 / ::sqrt(m2 / n + a.eps));
+    mean[c] = static_cast<T>(all.mean);
+    invstd[c] = static_cast<T>(1 / ::sqrt(all.m2 / all.n + a.eps));
     const double keep_old = 1 - a.momentum;
     if (running_mean)
       running_mean[c] =
-          static_cast<T>(a.momentum * m + keep_old * static_cast<double>(running_mean[c]));
+          static_cast<T>(a.momentum * all.mean + keep_old * static_cast<double>(running_mean[c]));
     if (running_var)
-      running_var[c] = static_cast<T>(a.momentum * (m2 / (n - 1)) +
+      running_var[c] = static_cast<T>(a.momentum * (all.m2 / (all.n - 1)) +
                                       keep_old * static_cast<double>(running_var[c]));
-  }
+  });
 }
 
 template <class T> RAMET_INLINE double weight_of(const void* p, int64_t c) {
@@ -200,13 +207,16 @@ __global__ void products_kernel(BatchNormBackwardArgs a, Values<const T, I> x,
 // factors[c * 3]: what dy, the distance from the mean and 1 are multiplied with in dx.
 template <class T>
 __global__ void factors_kernel(BatchNormBackwardArgs a, Channels s, const double* partials,
-                               double* factors) {
-  for (int64_t c = first_item(); c < a.c; c += item_step()) {
-    double sum = 0, dot = 0;
-    for (int64_t part = 0; part < s.parts; ++part) {
-      sum += partials[2 * (part * s.c + c)];
-      dot += partials[2 * (part * s.c + c) + 1];
-    }
+                               double* factors, int group) {
+  __shared__ TwoSums shared[kThreads];
+  over_outputs(a.c, group, [&](int64_t c, bool there) {
+    const auto part_of = [&](int64_t part) -> TwoSums {
+      const double* p = partials + 2 * (part * s.c + c);
+      return {p[0], p[1]};
+    };
+    const auto [sum, dot] =
+        join_pieces(TwoSums{0, 0}, there ? s.parts : 0, group, shared, part_of, PlusTwo());
+    if (!there || static_cast<int>(threadIdx.x) % group != 0) return;
     const double inv = static_cast<double>(static_cast<const T*>(a.invstd)[c]),
                  w = weight_of<T>(a.weight, c) * inv, total = static_cast<double>(s.n * s.l);
     if (a.dweight) static_cast<T*>(a.dweight)[c] = static_cast<T>(dot * inv);
@@ -214,7 +224,7 @@ __global__ void factors_kernel(BatchNormBackwardArgs a, Channels s, const double
     factors[c * 3] = w;
     factors[c * 3 + 1] = a.training ? -w * inv * inv * dot / total : 0;
     factors[c * 3 + 2] = a.training ? -w * sum / total : 0;
-  }
+  });
 }
 
 template <class T, class I>
@@ -249,7 +259,9 @@ template <class T> void statistics(const BatchNormArgs& a, Stream where) {
       start_parts("batch_norm", where, s, moments_kernel<T, I, true>, moments_kernel<T, I, false>,
                   Values<const T, I>(a.x, s), Places<I>(s), s, partials);
     });
-  start_for("batch_norm", where, a.c, statistics_kernel<T>, a, s, partials);
+  if (a.c > 0)
+    start_join("batch_norm", where, a.c, a.training ? s.parts : 1, 0, statistics_kernel<T>, a, s,
+               partials);
 }
 template <class T> void forward(const BatchNormArgs& a, Stream where) {
   const Channels s(a.n, a.c, a.l, a.x);
@@ -268,7 +280,7 @@ template <class T> void backward(const BatchNormBackwardArgs& a, Stream where) {
     start_parts(name, where, s, products_kernel<T, I, true>, products_kernel<T, I, false>, a,
                 Values<const T, I>(a.x, s), Values<const T, I>(a.dy, s), Places<I>(s), s, partials);
   });
-  start_for(name, where, a.c, factors_kernel<T>, a, s, partials, factors);
+  if (a.c > 0) start_join(name, where, a.c, s.parts, 0, factors_kernel<T>, a, s, partials, factors);
   if (!a.dx.data) return;
   by_places(s, {a.x, a.dy, a.dx}, [&](auto i) {
     using I = decltype(i);

@@ -2,6 +2,7 @@
 // gradient.
 #pragma once
 #include "kernels/gemm_plan.h"
+#include "kernels/gpu_cuts.h"
 #include "kernels/kernel.h"
 
 namespace ramet {
@@ -62,6 +63,15 @@ RAMET_PLAN int64_t batch_norm_chunks(int64_t n, int64_t c, int64_t l, bool chann
   return n * ((l + kBatchNormPlane - 1) / kBatchNormPlane);
 }
 /// Bytes of workspace of any of the three, for any layout.
+/// Values of a channel that a block adds up on a GPU (of 32 channels at once, where they lie
+/// innermost): few enough that they are still in a cache when they are read again, and of all
+/// channels together pieces for a nominal card (gpu_cuts.h).
+RAMET_PLAN int64_t batch_norm_gpu_part(int64_t n, int64_t c, int64_t l, bool channels_inside) {
+  const int64_t tiles = channels_inside ? (c + 31) / 32 : c,
+                wanted = kNominalBlocks / (tiles > 0 ? tiles : 1),
+                parts = wanted > 256 ? wanted : 256, each = (n * l + parts - 1) / parts;
+  return each > 512 ? each : 512;
+}
 RAMET_PLAN int64_t batch_norm_workspace(int64_t n, int64_t c, int64_t l) {
   const int64_t a = batch_norm_chunks(n, c, l, true), b = batch_norm_chunks(n, c, l, false);
   return 8 * (2 * ((a > b ? a : b) + 1) * c + 4 * (c + 16));

@@ -1,4 +1,4 @@
-#include "kernels/rows_gpu.h"
+#include "kernels/joins_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/batch_norm_relu_pool.h"
 // clang-format on
@@ -99,15 +99,18 @@ __global__ void sums_kernel(BatchNormReluPoolBackwardArgs a, Geometry<I> g, int6
 }
 
 // factors[k * c + channel]: what the routed dy, the distance from the mean and 1 are multiplied
-// with.
+// with. A group of threads has a channel.
 __global__ void factors_kernel(BatchNormReluPoolBackwardArgs a, int64_t parts,
-                               const float* partials, float* factors) {
-  for (int64_t c = first_item(); c < a.c; c += item_step()) {
-    double sum = 0, dot = 0;
-    for (int64_t t = 0; t < parts; ++t) {
-      sum += static_cast<double>(partials[t * 2 * a.c + c]);
-      dot += static_cast<double>(partials[(t * 2 + 1) * a.c + c]);
-    }
+                               const float* partials, float* factors, int group) {
+  __shared__ TwoSums shared[kThreads];
+  over_outputs(a.c, group, [&](int64_t c, bool there) {
+    const auto part_of = [&](int64_t t) -> TwoSums {
+      return {static_cast<double>(partials[t * 2 * a.c + c]),
+              static_cast<double>(partials[(t * 2 + 1) * a.c + c])};
+    };
+    const auto [sum, dot] =
+        join_pieces(TwoSums{0, 0}, there ? parts : 0, group, shared, part_of, PlusTwo());
+    if (!there || static_cast<int>(threadIdx.x) % group != 0) return;
     const double inv = static_cast<double>(a.invstd[c]),
                  total = static_cast<double>(a.n * a.h * a.w),
                  w = static_cast<double>(a.weight ? a.weight[c] : 1.0f) * inv;
@@ -116,7 +119,7 @@ __global__ void factors_kernel(BatchNormReluPoolBackwardArgs a, int64_t parts,
     factors[c] = static_cast<float>(w);
     factors[a.c + c] = a.training ? static_cast<float>(-w * inv * inv * dot / total) : 0.0f;
     factors[2 * a.c + c] = a.training ? static_cast<float>(-w * sum / total) : 0.0f;
-  }
+  });
 }
 
 template <class I>
@@ -157,15 +160,16 @@ void batch_norm_relu_pool_forward(const BatchNormReluPoolArgs& a, Stream where) 
 
 void batch_norm_relu_pool_backward(const BatchNormReluPoolBackwardArgs& a, Stream where) {
   const char* name = "batch_norm_relu_pool_backward";
-  const int64_t parts = batch_norm_relu_pool_parts(a.n, a.h);
+  const int64_t rows = batch_norm_relu_pool_gpu_rows(a.n, a.h, a.c),
+                parts = batch_norm_relu_pool_parts_of(a.n, a.h, rows);
   float *factors = static_cast<float*>(a.workspace), *partials = factors + 5 * (a.c + 16);
   if (parts > 0)
     by_places(a, [&](auto i) {
       using I = decltype(i);
       start(name, where, grid_of(ceil_div(a.c, kWarp) * parts), kThreads, 0, sums_kernel<I>, a,
-            Geometry<I>(a), parts, batch_norm_relu_pool_rows(a.h), partials);
+            Geometry<I>(a), parts, rows, partials);
     });
-  start_for(name, where, a.c, factors_kernel, a, parts, partials, factors);
+  if (a.c > 0) start_join(name, where, a.c, parts, 0, factors_kernel, a, parts, partials, factors);
   const int64_t items = a.n * a.h * a.w * a.c;
   if (!a.dx) return;
   by_places(a, [&](auto i) {

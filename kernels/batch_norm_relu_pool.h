@@ -3,6 +3,7 @@
 // which is cheaper than reading stored indices.
 #pragma once
 #include "kernels/gemm_plan.h"
+#include "kernels/gpu_cuts.h"
 #include "kernels/kernel.h"
 
 namespace ramet {
@@ -36,12 +37,27 @@ RAMET_KERNEL(batch_norm_relu_pool_backward, BatchNormReluPoolBackwardArgs);
 
 // Rows of windows whose sums are one partial sum.
 RAMET_PLAN int64_t batch_norm_relu_pool_rows(int64_t h) { return h / 2 < 16 ? h / 2 : 16; }
-RAMET_PLAN int64_t batch_norm_relu_pool_parts(int64_t n, int64_t h) {
-  const int64_t rows = batch_norm_relu_pool_rows(h);
+RAMET_PLAN int64_t batch_norm_relu_pool_parts_of(int64_t n, int64_t h, int64_t rows) {
   return rows > 0 ? n * ((h / 2 + rows - 1) / rows) : 0;
 }
-RAMET_PLAN int64_t batch_norm_relu_pool_workspace(int64_t n, int64_t h, int64_t c) {
-  return 4 * (5 * (c + 16) + batch_norm_relu_pool_parts(n, h) * 2 * c + 16);
+RAMET_PLAN int64_t batch_norm_relu_pool_parts(int64_t n, int64_t h) {
+  return batch_norm_relu_pool_parts_of(n, h, batch_norm_relu_pool_rows(h));
+}
+/// The same on a GPU, where a block has the sums of 32 channels: fewer, where those would be few
+/// blocks (gpu_cuts.h).
+RAMET_PLAN int64_t batch_norm_relu_pool_gpu_rows(int64_t n, int64_t h, int64_t c) {
+  const int64_t rows = batch_norm_relu_pool_rows(h), of_rows = n * ((c + 31) / 32),
+                wanted = kNominalBlocks / (of_rows > 0 ? of_rows : 1);
+  if (wanted < 2) return rows;
+  const int64_t each = (h / 2 + wanted - 1) / wanted;
+  return each < rows ? each : rows;
+}
+RAMET_PLAN int64_t batch_norm_relu_pool_workspace(int64_t n, int64_t h, int64_t c,
+                                                  bool gpu = false) {
+  const int64_t parts =
+      gpu ? batch_norm_relu_pool_parts_of(n, h, batch_norm_relu_pool_gpu_rows(n, h, c))
+          : batch_norm_relu_pool_parts(n, h);
+  return 4 * (5 * (c + 16) + parts * 2 * c + 16);
 }
 
 }  // namespace kernels

@@ -1,4 +1,4 @@
-#include "kernels/rows_gpu.h"
+#include "kernels/joins_gpu.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/cross_entropy.h"
 // clang-format on
@@ -9,8 +9,13 @@ namespace {
 struct Partial {
   double loss, weight;
 };
+struct PlusPartial {
+  __device__ Partial operator()(const Partial& a, const Partial& b) const {
+    return {a.loss + b.loss, a.weight + b.weight};
+  }
+};
 // The pieces of the workspace: partial sums, then the weights' sum over the classes.
-Partial* partials_of(void* workspace) { return static_cast<Partial*>(workspace); }
+RAMET_INLINE Partial* partials_of(void* workspace) { return static_cast<Partial*>(workspace); }
 double* weight_sum_of(void* workspace, int64_t rows) {
   return reinterpret_cast<double*>(partials_of(workspace) + ceil_div(rows, kLossGroup));
 }
@@ -25,14 +30,26 @@ RAMET_INLINE bool counts_for(int64_t target, int64_t ignored, int64_t classes) {
   return target != ignored && target >= 0 && target < classes;
 }
 
-// One warp.
-template <class T>
-__global__ void weight_sum_kernel(const void* weight, ScalarType dtype, int64_t cols, double* out) {
+// One block.
+template <class S>
+__global__ void weight_sum_kernel(const void* weight, int64_t cols, double* out, bool packed) {
+  __shared__ double shared[kWarps];
   double sum = 0;
-  for (int64_t c = threadIdx.x; c < cols; c += kWarp)
-    sum += static_cast<double>(class_weight<T>(weight, dtype, c));
-  for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-  if (threadIdx.x == 0) *out = sum;
+  const Row<S> row = row_of<S>(weight, 0, cols, packed);
+  over_row_packs<kThreads>(row.n, static_cast<int>(threadIdx.x), [&](int64_t c) {
+    ComputeOf<S> w[kPack];
+    row.get(c, w);
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) sum += static_cast<double>(w[j]);
+  });
+  sum = over_group<kThreads>(sum, Plus(), shared);
+  if (threadIdx.x == 0) *out = weight ? sum : static_cast<double>(cols);
+}
+
+// The sum of f(i) over the rows of a loss group, i < count, by one warp; in its first lane.
+template <class Sum, class F, class Join>
+__device__ __forceinline__ Sum over_loss_group(int64_t count, const F& f, const Join& join) {
+  return join_pieces(Sum{}, count, kWarp, static_cast<Sum*>(nullptr), f, join);
 }
 
 // Two large blocks hide each other's waits; double's registers are enough for one.
@@ -113,7 +130,7 @@ __device__ __forceinline__ void write_zeros(const Row<S>& dx, int place, int ste
     dx.put(c, none);
 }
 
-// The rows of a loss group: one after the other for each warp, added in the order of the rows.
+// The rows of a loss group: one after the other for each warp, then added by one.
 template <class T> __global__ void losses_kernel(CrossEntropyArgs a, const double* weight_sum) {
   __shared__ Partial of_row[kLossGroup];
   const int lane = static_cast<int>(threadIdx.x) % kWarp,
@@ -152,21 +169,23 @@ template <class T> __global__ void losses_kernel(CrossEntropyArgs a, const doubl
         store_element(a.loss, a.dtype, row, static_cast<T>(p.loss));
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-      Partial sum{0, 0};
-      for (int64_t i = 0; i < count; ++i)
-        sum.loss += of_row[i].loss, sum.weight += of_row[i].weight;
-      static_cast<Partial*>(a.workspace)[group] = sum;
+    if (warp == 0) {
+      const Partial sum = over_loss_group<Partial>(
+          count, [&](int64_t i) { return of_row[i]; }, PlusPartial());
+      if (lane == 0) static_cast<Partial*>(a.workspace)[group] = sum;
     }
     __syncthreads();
   }
 }
 
-template <class T> __global__ void total_kernel(CrossEntropyArgs a) {
-  Partial total{0, 0};
-  const Partial* partials = static_cast<const Partial*>(a.workspace);
-  for (int64_t g = 0; g < ceil_div(a.rows, kLossGroup); ++g)
-    total.loss += partials[g].loss, total.weight += partials[g].weight;
+// One block. Args: CrossEntropyArgs, or CrossEntropyConsumeArgs.
+template <class T, class Args> __global__ void total_kernel(Args a) {
+  __shared__ Partial shared[kThreads];
+  const Partial* partials = partials_of(a.workspace);
+  const Partial total = join_pieces(
+      Partial{0, 0}, ceil_div(a.rows, kLossGroup), static_cast<int>(blockDim.x), shared,
+      [&](int64_t g) { return partials[g]; }, PlusPartial());
+  if (threadIdx.x != 0) return;
   *a.total_weight = total.weight;
   if (a.reduction == LossReduction::kNone) return;
   const double loss = a.reduction == LossReduction::kMean ? total.loss / total.weight : total.loss;
@@ -200,35 +219,40 @@ __global__ void backward_kernel(CrossEntropyBackwardArgs a, const double* weight
 
 // ---- the loss and its gradient in one pass ------------------------------------------------------
 
+// f(row) summed over each loss group, a warp each; put(group, sum).
+template <class F, class Put>
+__device__ __forceinline__ void over_loss_groups(int64_t rows, const F& f, const Put& put) {
+  for (int64_t g = first_item() / kWarp; g < ceil_div(rows, kLossGroup);
+       g += item_step() / kWarp) {  // a warp leaves the loop as a whole
+    const int64_t first = g * kLossGroup;
+    const double sum = over_loss_group<double>(
+        imin(kLossGroup, rows - first), [&](int64_t i) { return f(first + i); }, Plus());
+    if (threadIdx.x % kWarp == 0) put(g, sum);
+  }
+}
 // Each loss group's sum of weights, or of the rows' losses.
 template <class T> __global__ void group_weights_kernel(CrossEntropyConsumeArgs a) {
-  for (int64_t g = first_item(); g < ceil_div(a.rows, kLossGroup); g += item_step()) {
-    double sum = 0;
-    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r)
-      if (counts_for(a.target[r], a.ignore_index, a.cols))
-        sum += static_cast<double>(class_weight<T>(a.weight, a.dtype, a.target[r]));
-    static_cast<Partial*>(a.workspace)[g].weight = sum;
-  }
+  over_loss_groups(
+      a.rows,
+      [&](int64_t r) {
+        const int64_t target = a.target[r];
+        if (!counts_for(target, a.ignore_index, a.cols)) return 0.0;
+        return static_cast<double>(class_weight<T>(a.weight, a.dtype, target));
+      },
+      [&](int64_t g, double sum) { partials_of(a.workspace)[g].weight = sum; });
 }
 __global__ void group_losses_kernel(CrossEntropyConsumeArgs a, const double* losses) {
-  for (int64_t g = first_item(); g < ceil_div(a.rows, kLossGroup); g += item_step()) {
-    double sum = 0;
-    for (int64_t r = g * kLossGroup; r < imin(a.rows, (g + 1) * kLossGroup); ++r) sum += losses[r];
-    static_cast<Partial*>(a.workspace)[g].loss = sum;
-  }
+  over_loss_groups(
+      a.rows, [&](int64_t r) { return losses[r]; },
+      [&](int64_t g, double sum) { partials_of(a.workspace)[g].loss = sum; });
 }
 __global__ void sum_group_weights_kernel(CrossEntropyConsumeArgs a) {
-  double sum = 0;
-  for (int64_t g = 0; g < ceil_div(a.rows, kLossGroup); ++g)
-    sum += static_cast<const Partial*>(a.workspace)[g].weight;
-  *a.total_weight = sum;
-}
-template <class T> __global__ void sum_group_losses_kernel(CrossEntropyConsumeArgs a) {
-  double sum = 0;
-  for (int64_t g = 0; g < ceil_div(a.rows, kLossGroup); ++g)
-    sum += static_cast<const Partial*>(a.workspace)[g].loss;
-  if (a.reduction == LossReduction::kMean) sum /= *a.total_weight;
-  store_element(a.loss, a.dtype, 0, static_cast<T>(sum));
+  __shared__ double shared[kThreads];
+  const Partial* partials = partials_of(a.workspace);
+  const double sum = join_pieces(
+      0.0, ceil_div(a.rows, kLossGroup), static_cast<int>(blockDim.x), shared,
+      [&](int64_t g) { return partials[g].weight; }, Plus());
+  if (threadIdx.x == 0) *a.total_weight = sum;
 }
 
 template <class S, int kGroup>
@@ -292,15 +316,17 @@ template <class T> __global__ void scale_kernel(ScaleByArgs a, bool packed) {
     store_element(a.x, a.dtype, i, load_element<T>(a.x, a.dtype, i) * k);
 }
 
-template <class T, class Args> void sum_weights(const char* name, const Args& a, Stream where) {
-  if (a.smoothing != 0)
-    start(name, where, dim3(1), kWarp, 0, weight_sum_kernel<T>, a.weight, a.dtype, a.cols,
-          weight_sum_of(a.workspace, a.rows));
+template <class Args> void sum_weights(const char* name, const Args& a, Stream where) {
+  if (a.smoothing == 0) return;
+  by_row_type(a.dtype, [&](auto s) {
+    start(name, where, dim3(1), kThreads, 0, weight_sum_kernel<decltype(s)>, a.weight, a.cols,
+          weight_sum_of(a.workspace, a.rows), rows_packed(a.dtype, a.cols, a.weight));
+  });
 }
 
 template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
   const char* name = "cross_entropy";
-  sum_weights<T>(name, a, where);
+  sum_weights(name, a, where);
   if (a.rows > 0) {
     if (!a.log_probs)  // by the groups that consume() has, so that both find the same
       by_row_type(a.dtype, [&](auto s) {
@@ -312,11 +338,12 @@ template <class T> void forward(const CrossEntropyArgs& a, Stream where) {
     start(name, where, grid_of(ceil_div(a.rows, kLossGroup)), kThreads, 0, losses_kernel<T>, a,
           weight_sum_of(a.workspace, a.rows));
   }
-  start(name, where, dim3(1), 1, 0, total_kernel<T>, a);
+  start(name, where, dim3(1), join_block(ceil_div(a.rows, kLossGroup)), 0,
+        total_kernel<T, CrossEntropyArgs>, a);
 }
 template <class T> void backward(const CrossEntropyBackwardArgs& a, Stream where) {
   const char* name = "cross_entropy_backward";
-  sum_weights<T>(name, a, where);
+  sum_weights(name, a, where);
   const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight, a.dx);
   by_row_type(a.dtype, [&](auto s) {
     using S = decltype(s);
@@ -326,13 +353,14 @@ template <class T> void backward(const CrossEntropyBackwardArgs& a, Stream where
 }
 template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) {
   const char* name = "cross_entropy_consume";
-  sum_weights<T>(name, a, where);
+  sum_weights(name, a, where);
   const int64_t groups = ceil_div(a.rows, kLossGroup);
   // Behind what the other kernels need come the rows' losses.
   auto* losses = reinterpret_cast<double*>(static_cast<char*>(a.workspace) +
                                            cross_entropy_workspace(a.dtype, a.rows, a.cols, 0));
-  start_for(name, where, groups, group_weights_kernel<T>, a);
-  start(name, where, dim3(1), 1, 0, sum_group_weights_kernel, a);
+  const int joining = join_block(groups);
+  start_for(name, where, groups * kWarp, group_weights_kernel<T>, a);
+  start(name, where, dim3(1), joining, 0, sum_group_weights_kernel, a);
   const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight);
   if (a.rows > 0)
     by_row_type(a.dtype, [&](auto s) {
@@ -341,8 +369,8 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) 
                       consume_kernel<S, kThreads>, consume_kernel<S, kLargeThreads>, a,
                       weight_sum_of(a.workspace, a.rows), losses, packed);
     });
-  start_for(name, where, groups, group_losses_kernel, a, losses);
-  start(name, where, dim3(1), 1, 0, sum_group_losses_kernel<T>, a);
+  start_for(name, where, groups * kWarp, group_losses_kernel, a, losses);
+  start(name, where, dim3(1), joining, 0, total_kernel<T, CrossEntropyConsumeArgs>, a);
 }
 
 }  // namespace

@@ -96,11 +96,21 @@ template <class T, bool kAmsgrad> __global__ void adam_kernel(AdamArgs a, int64_
 
 constexpr int kWarp = 32;
 
-// f(0) + f(1) + ... by one warp, in lane 0: lanes as on the CPU.
+// f(0) + f(1) + ... by one warp, in lane 0: lanes as on the CPU. Several reads are under way at a
+// time, whatever the order of the sum.
 template <class F> __device__ __forceinline__ double in_lanes(int64_t n, const F& f) {
+  constexpr int kReads = 8;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   double sum = 0;
-  for (int64_t i = lane; i < n; i += kWarp) sum += f(i);
+  int64_t i = lane;
+  for (; i + (kReads - 1) * kWarp < n; i += kReads * kWarp) {
+    double x[kReads];
+    RAMET_UNROLL
+    for (int k = 0; k < kReads; ++k) x[k] = f(i + k * kWarp);
+    RAMET_UNROLL
+    for (int k = 0; k < kReads; ++k) sum += x[k];
+  }
+  for (; i < n; i += kWarp) sum += f(i);
   for (int half = kWarp / 2; half > 0; half /= 2) {
     const double other = __shfl_down_sync(0xffffffffu, sum, static_cast<unsigned>(half));
     if (lane < half) sum += other;
@@ -116,11 +126,14 @@ __global__ void sum_squares_kernel(SumSquaresArgs a, int64_t blocks, int64_t chu
     const TensorTile tile = tensor_tile(a, kSumSquaresBlock, block);
     const void* x = a.tensors[tile.tensor].x;
     double sum = 0;
-    for (int64_t c = tile.begin; c < tile.end; c += chunk)
-      sum += in_lanes(imin(tile.end - c, chunk), [&](int64_t i) {
-        const double v = load_element<double>(x, a.dtype, c + i);
-        return v * v;
-      });
+    by_type(a.dtype, [&](auto s) {  // looked at here: reads wait for nothing
+      const auto* elements = static_cast<const decltype(s)*>(x);
+      for (int64_t c = tile.begin; c < tile.end; c += chunk)
+        sum += in_lanes(imin(tile.end - c, chunk), [&](int64_t i) {
+          const double v = Cast<double, decltype(s)>::load(elements[c + i]);
+          return v * v;
+        });
+    });
     if (threadIdx.x % kWarp == 0) a.partials[block] = sum;
   }
 }
@@ -133,10 +146,19 @@ __global__ void sum_partials_kernel(SumSquaresArgs a) {
                               [&](int64_t i) { return partials[i]; });
   if (threadIdx.x == 0) a.sums[t] = sum;
 }
+// One block reads, and a thread adds: in order, as on the CPU.
 __global__ void total_norm_kernel(TotalNormArgs a) {
+  __shared__ double sums[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
   double sum = 0;
-  for (int64_t i = 0; i < a.count; ++i) sum += a.sums[i];
-  *a.norm = sqrt(sum);
+  for (int64_t first = 0; first < a.count; first += kThreads) {
+    if (first + thread < a.count) sums[thread] = a.sums[first + thread];
+    __syncthreads();
+    if (thread == 0)
+      for (int i = 0; i < static_cast<int>(imin(kThreads, a.count - first)); ++i) sum += sums[i];
+    __syncthreads();
+  }
+  if (thread == 0) *a.norm = sqrt(sum);
 }
 
 template <class T> __global__ void limit_norm_kernel(LimitNormArgs a, int64_t tiles) {
@@ -205,7 +227,7 @@ void sum_squares(const SumSquaresArgs& a, Stream where) {
 }
 
 void total_norm(const TotalNormArgs& a, Stream where) {
-  start("total_norm", where, dim3(1), 1, 0, total_norm_kernel, a);
+  start("total_norm", where, dim3(1), kThreads, 0, total_norm_kernel, a);
 }
 
 void limit_norm(const LimitNormArgs& a, Stream where) {

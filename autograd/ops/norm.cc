@@ -243,7 +243,7 @@ void check_all(const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& 
 // ---- with ReLU and max pooling ------------------------------------------------------------------
 
 int64_t stage_workspace(const Tensor& x) {
-  return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1));
+  return kernels::batch_norm_relu_pool_workspace(x.size(0), x.size(2), x.size(1), !x.is_cpu());
 }
 const float* floats(const Tensor& t) { return static_cast<const float*>(pointer(t)); }
 

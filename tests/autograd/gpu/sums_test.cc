@@ -7,6 +7,7 @@
 #include "autograd/layout.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
 #include "kernels/index.h"
@@ -75,6 +76,47 @@ TEST(SumsOnGpu, EverySegmentCountsOnce) {
   EXPECT_EQ(many.dot(many).item<int64_t>(), n);
   const Tensor sums = ones({line}, TensorOptions(kBool).device(kGpu)).cumsum(0);
   EXPECT_TRUE(sums.eq(arange(1, line + 1, one.options())).all().item<bool>());
+}
+
+// Sums of ones again, of sequences and of columns, where the last segment is whole, short or one
+// element; and what is greatest in each of their first and last elements.
+TEST(SumsOnGpu, EverySegmentOfAReductionCountsOnce) {
+  const TensorOptions there = TensorOptions(kInt).device(kGpu);
+  const auto check = [&](int64_t rows, int64_t columns, int64_t dim, int64_t segment) {
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns) + ", " +
+                 std::to_string(dim));
+    const Tensor x = ones({rows, columns}, there);
+    const int64_t count = x.size(dim);
+    const Tensor sums = x.sum(dim);
+    EXPECT_TRUE(sums.eq(count).all().item<bool>());
+    EXPECT_EQ(x.prod(dim).sum().item<int64_t>(), sums.numel());
+    for (int64_t at : {int64_t{0}, segment - 1, segment, count - count % segment - 1, count - 1}) {
+      const Tensor line = x.narrow(dim, at, 1);
+      line.fill_(2);
+      EXPECT_TRUE(x.argmax(dim).eq(at).all().item<bool>()) << at;
+      EXPECT_TRUE(x.amax(dim).eq(2).all().item<bool>()) << at;
+      line.fill_(1);
+    }
+  };
+  for (int64_t n : {16384, 16385, 18431}) check(2, n, 1, 2048);
+  for (int64_t n : {512, 513, 575}) check(n, 33, 0, 64);
+  ::ramet::cuda::device_state(0, "test").forget_launches();
+  const Tensor million = ones({1}, there).expand({1 << 20});
+  EXPECT_EQ(million.sum().item<int64_t>(), 1 << 20);
+  EXPECT_EQ(most_threads(), 512u * 256) << "as planned";
+}
+
+// Means and variances of many segments, joined by groups of 2 to 256 threads.
+TEST(SumsOnGpu, JoinsOfAnyNumberOfSegments) {
+  for (int64_t rows : {576, 1000, 2000, 4000, 8000, 16000, 34000}) {
+    SCOPED_TRACE(rows);
+    const Tensor x = drawn({rows, 2}, kFloat, rows).add(5), there = x.to(kGpu),
+                 wide = x.to(kDouble);
+    const auto [var, mean] = var_mean(there, {0}, 1, false);
+    expect_near(mean, numbers(wide.mean(0)), 1e-6, "means");
+    expect_near(var, numbers(wide.var(0)), 1e-5, "variances");
+    expect_near(there.sum(0), numbers(wide.sum(0)), 1e-6 * static_cast<double>(5 * rows), "sums");
+  }
 }
 
 // In the first part of many, in the last, or in a part of its own; whichever way channels lie.
@@ -220,7 +262,7 @@ TEST(SumsOnGpu, SegmentsOfAReduction) {
 // Whichever way channels lie, their sums are made in several parts.
 TEST(SumsOnGpu, GradientsOfABatchNorm) {
   for (const std::vector<int64_t>& sizes :
-       std::vector<std::vector<int64_t>>{{700, 3}, {2, 3, 350}}) {
+       std::vector<std::vector<int64_t>>{{700, 3}, {2, 3, 350}, {9000, 3}, {3, 3, 13000}}) {
     const Tensor x = drawn(sizes, kFloat, 1), w = drawn({3}, kFloat, 2), b = drawn({3}, kFloat, 3),
                  dy = drawn(sizes, kFloat, 4);
     const auto gradients = [&](Device device, ScalarType t) {
@@ -288,6 +330,45 @@ TEST(SumsOnGpu, MasksOfSeveralBlocks) {
   EXPECT_EQ(numbers(masked_select(there, with)), numbers(masked_select(x, mask)));
   EXPECT_EQ(numbers(nonzero(with)), numbers(nonzero(mask)));
   EXPECT_EQ(numbers(masked_scatter(there, with, there)), numbers(masked_scatter(x, mask, x)));
+}
+
+// So many blocks that one block of threads has several turns at their counts.
+TEST(SumsOnGpu, MasksOfManyBlocks) {
+  const int64_t blocks = 1024 + 3, n = blocks * kMaskBlock;
+  const Tensor mask = zeros({n}, TensorOptions(kBool).device(kGpu));
+  std::vector<double> want;
+  for (int64_t b = 0; b < blocks; b += b % 5 + 1) {  // some are empty
+    mask.narrow(0, b * kMaskBlock + b, 1).fill_(true);
+    want.push_back(static_cast<double>(b * kMaskBlock + b));
+  }
+  EXPECT_EQ(numbers(nonzero(mask)), want);
+}
+
+// Losses of so many rows that their groups are joined by several warps; weights of more classes
+// than a block of threads has packs for.
+TEST(SumsOnGpu, LossesOfManyRows) {
+  struct Case {
+    int64_t rows, classes;
+    double smoothing;
+    bool weighted;
+  };
+  for (const Case& c : {Case{64, 3, 0, true}, Case{130, 3, 0.1, false}, Case{4500, 3, 0, true},
+                        Case{3, 2100, 0.1, true}}) {
+    SCOPED_TRACE(std::to_string(c.rows) + " x " + std::to_string(c.classes));
+    const Tensor x = drawn({c.rows, c.classes}, kFloat, 1),
+                 weight = drawn({c.classes}, kFloat, 2).abs(),
+                 target = drawn({c.rows}, kFloat, 3).abs().mul(1e3).to(kLong).remainder(c.classes);
+    for (const int64_t reduction : {int64_t{Reduction::Mean}, int64_t{Reduction::Sum}}) {
+      const auto of = [&](Device device, ScalarType t, const auto& loss) {
+        const Tensor w = c.weighted ? weight.to(device).to(t) : Tensor();
+        return loss(x.to(device).to(t).mul(1), target.to(device), w, reduction, -100, c.smoothing)
+            .template item<double>();
+      };
+      const double want = of(kHost, kDouble, cross_entropy_loss);
+      EXPECT_NEAR(of(kGpu, kFloat, cross_entropy_loss), want, 3e-6 * want);
+      EXPECT_NEAR(of(kGpu, kFloat, cross_entropy_loss_consuming), want, 3e-6 * want);
+    }
+  }
 }
 
 }  // namespace

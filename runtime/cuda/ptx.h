@@ -1,6 +1,6 @@
 // The PTX instructions that kernels may use, each with an emulation. No other file of the tree
 // contains inline assembly for a GPU. Sources: "PTX ISA", sections "cp.async", "ldmatrix",
-// "mma.m16n8k16".
+// "mma.m16n8k16", "ex2".
 #pragma once
 #include "runtime/cuda/gpu.h"
 
@@ -19,6 +19,14 @@ __device__ __forceinline__ unsigned shared_address(const void* memory) {
 __device__ __forceinline__ void cp_async16(void* target, const void* source,
                                            unsigned source_bytes = 16) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(target)),
+               "l"(source), "r"(source_bytes)
+               : "memory");
+}
+
+/// The same of 8 bytes, both aligned to 8.
+__device__ __forceinline__ void cp_async8(void* target, const void* source,
+                                          unsigned source_bytes = 8) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_address(target)),
                "l"(source), "r"(source_bytes)
                : "memory");
 }
@@ -69,6 +77,13 @@ __device__ __forceinline__ void mma_f16(float (&d)[4], const unsigned (&a)[4], u
       "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// 2^x within 2 units in the last place; operands and results below 2^-126 count as 0.
+__device__ __forceinline__ float ex2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 
 }  // namespace ramet::ptx

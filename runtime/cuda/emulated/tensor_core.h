@@ -1,13 +1,16 @@
 // The instructions of runtime/cuda/ptx.h on the host. Contracts stand there.
 #pragma once
 #include "runtime/cuda/emulated/arithmetic.h"
+#include "runtime/cuda/emulated/power_of_two.h"
 #include "runtime/cuda/emulated/synchronize.h"
 
 namespace ramet::emulated {
 
-inline void require_aligned(const void* memory, RAMET_EMULATED_CALLER) {
-  if (reinterpret_cast<uintptr_t>(memory) % 16)
-    device_fail(Fault::Misaligned, "MISALIGNED: the address is no multiple of 16",
+template <int bytes = 16> void require_aligned(const void* memory, RAMET_EMULATED_CALLER) {
+  if (reinterpret_cast<uintptr_t>(memory) % bytes)
+    device_fail(Fault::Misaligned,
+                bytes == 16 ? "MISALIGNED: the address is no multiple of 16"
+                            : "MISALIGNED: the address is no multiple of 8",
                 RAMET_EMULATED_AT);
 }
 
@@ -96,12 +99,20 @@ template <bool kBfloat> void mma_lanes(void* const lanes[32], uint32_t) {
 namespace ramet::ptx {
 
 // From its start the target is undefined: poison, and the data only when it is waited for.
+template <int bytes>
+void cp_async(void* target, const void* source, unsigned source_bytes, const char* file, int line) {
+  emulated::require_aligned<bytes>(target, file, line);
+  emulated::require_aligned<bytes>(source, file, line);
+  for (int i = 0; i < bytes / 4; ++i) static_cast<uint32_t*>(target)[i] = 0xffffffffu;
+  emulated::async_copy_issue({target, source, bytes, source_bytes});
+}
 inline void cp_async16(void* target, const void* source, unsigned source_bytes = 16,
                        RAMET_EMULATED_CALLER) {
-  emulated::require_aligned(target, RAMET_EMULATED_AT);
-  emulated::require_aligned(source, RAMET_EMULATED_AT);
-  for (int i = 0; i < 4; ++i) static_cast<uint32_t*>(target)[i] = 0xffffffffu;
-  emulated::async_copy_issue({target, source, 16, source_bytes});
+  cp_async<16>(target, source, source_bytes, RAMET_EMULATED_AT);
+}
+inline void cp_async8(void* target, const void* source, unsigned source_bytes = 8,
+                      RAMET_EMULATED_CALLER) {
+  cp_async<8>(target, source, source_bytes, RAMET_EMULATED_AT);
 }
 
 inline void cp_async_commit() { emulated::async_copy_commit(); }
@@ -111,7 +122,8 @@ template <int pending> void cp_async_wait() {
   while (emulated::async_copy_take(pending, &copy)) {
     auto* target = static_cast<uint32_t*>(copy.target);
     const auto* source = static_cast<const uint32_t*>(copy.source);
-    for (unsigned i = 0; i < 4; ++i) target[i] = i * 4 < copy.source_bytes ? source[i] : 0;
+    for (unsigned i = 0; i < copy.bytes / 4; ++i)
+      target[i] = i * 4 < copy.source_bytes ? source[i] : 0;
   }
 }
 
@@ -127,6 +139,8 @@ void ldmatrix_x4(unsigned (&r)[4], const void* row, RAMET_EMULATED_CALLER) {
   emulated::require_whole_warp(argument.whole, RAMET_EMULATED_AT);
   for (int i = 0; i < 4; ++i) r[i] = argument.result[i];
 }
+
+inline float ex2(float x) { return emulated::power_of_two(x); }
 
 template <bool kBfloat>
 void mma_any(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, const char* file,

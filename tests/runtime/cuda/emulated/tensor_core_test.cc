@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "runtime/cuda/ptx.h"
 #include "tests/runtime/cuda/emulated/emulated_devices.h"
 
 namespace ramet::testing {
@@ -62,6 +63,37 @@ TEST(TensorCore, FaultsAreNamed) {
   EXPECT_CUDA(cudaDeviceSynchronize(), cudaErrorMisalignedAddress);
   EXPECT_NE(emulated::last_report().find("MISALIGNED"), std::string::npos);
   EXPECT_NE(emulated::last_report().find("tensor_core.cu:"), std::string::npos);
+}
+
+// Within half a unit in the last place of what the C library says in double precision, over all
+// binades; infinities, zeros and subnormal numbers as PTX ISA has them ("ex2"); and to the last bit
+// the same on every machine (Note [Approximations]).
+TEST(TensorCore, PowerOfTwo) {
+  uint64_t digest = 0;
+  double worst = 0;
+  for (uint32_t sign : {0u, 0x80000000u})
+    for (uint32_t bits = sign; bits < sign + 0x43000000u; bits += 1009) {
+      const float x = emulated::float_of(bits), got = ptx::ex2(x);
+      digest = (digest ^ emulated::bits_of(got)) * 0x100000001b3u;
+      if (x < -126) {
+        EXPECT_EQ(got, 0) << x;
+        continue;
+      }
+      int exponent;
+      const double want = std::exp2(static_cast<double>(x));
+      std::frexp(want, &exponent);
+      worst = std::max(worst, std::fabs(got - want) / std::ldexp(1.0, exponent - 24));
+    }
+  EXPECT_LE(worst, 0.5 + 1e-6);
+  EXPECT_EQ(digest, 0xf17e4221e629d1a5u);
+  EXPECT_EQ(ptx::ex2(-INFINITY), 0);
+  EXPECT_FALSE(std::signbit(ptx::ex2(-INFINITY)));
+  EXPECT_EQ(ptx::ex2(-126.0f), 0x1p-126f);
+  EXPECT_EQ(ptx::ex2(std::nextafter(-126.0f, -127.0f)), 0);
+  for (float one : {0.0f, -0.0f, 1e-40f, -1e-40f}) EXPECT_EQ(ptx::ex2(one), 1);
+  EXPECT_EQ(ptx::ex2(128), INFINITY);
+  EXPECT_EQ(ptx::ex2(INFINITY), INFINITY);
+  EXPECT_TRUE(std::isnan(ptx::ex2(NAN)));
 }
 
 }  // namespace

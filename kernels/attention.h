@@ -21,8 +21,12 @@ enum class AttentionBody : uint8_t {
   kAuto,         // the fastest that takes these arguments
   kPlain,        // any floating type, computed in float (double in double)
   kTensorCores,  // mma.sync: 16-bit floats, `columns` and all strides multiples of 8, 16-byte
-                 // aligned operands; the probabilities and their gradients rounded to 16 bits
+                 // aligned operands, at most kAttentionTensorRows rows, a scale that is a normal
+                 // float times log2(e), too; the probabilities and their gradients rounded to 16
+                 // bits, powers of two within 2 units in the last place of float
 };
+/// So that positions, and those of the rows that fill a tile up, are ints.
+inline constexpr int64_t kAttentionTensorRows = INT32_MAX - 1024;
 
 /// o[i] = sum_j p[i][j] v[j], p[i] = softmax over j of scale q[i] . k[j], for each batch and head;
 /// `causal`: j <= i alone. log_sum[i] = log of sum_j exp(scale q[i] . k[j]), -inf where there is
@@ -66,10 +70,11 @@ constexpr int64_t attention_slot_values(int64_t columns) {
   return 6 * kAttentionRows * ((columns + 15) / 16 * 16) + 2 * kAttentionRows * kAttentionRows +
          4 * kAttentionRows + 40 * 1024;
 }
-/// Bytes, aligned to 64; `slots` is max_parallel_slots(). The backward's d[i] come first.
+/// Bytes, aligned to 64; `slots` is max_parallel_slots(). The backward's d[i] come first; on a GPU
+/// there may be two values for each row.
 constexpr int64_t attention_workspace(ScalarType t, int64_t rows, int64_t columns, bool backward,
                                       bool on_cpu, int slots) {
-  return ((backward ? (rows + 15) / 16 * 16 : 0) +
+  return ((backward ? (rows + 15) / 16 * (on_cpu ? 16 : 32) : 0) +
           (on_cpu ? slots * attention_slot_values(columns) : 0)) *
          (t == ScalarType::Double ? 8 : 4);
 }

@@ -3,7 +3,7 @@
 // (scalar_math.h, cast.h, util.h) device code in the namespace `cuda`.
 //
 // Floats use CUDA's accurate functions, at most 2 ulp as the CPU's own (vmath.h); the fast,
-// approximate ones are nowhere used.
+// approximate ones are used by nothing here (attention on tensor cores has one, in ptx.h).
 #pragma once
 #include "runtime/cuda/gpu.h"
 

@@ -14,6 +14,7 @@ struct Case {
   ScalarType t;
   bool causal = false;
   AttentionBody body = AttentionBody::kAuto;
+  double scale = 0.7;
 };
 
 double epsilon(ScalarType t) {
@@ -40,10 +41,9 @@ void check(const Case& c) {
   const Tensor q = operand(c.q_rows, 1), k = operand(c.k_rows, 2), v = operand(c.k_rows, 3),
                grad = operand(c.q_rows, 4);
   const auto plain = [](const Tensor& t) { return numbers(t.transpose(1, 2)); };
-  const double scale = 0.7;
   AttentionTwin twin{
-      c.batch * c.heads, c.q_rows,    c.k_rows, c.columns, scale, c.causal, plain(q), plain(k),
-      plain(v),          plain(grad), {},       {},        {},    {},       {}};
+      c.batch * c.heads, c.q_rows,    c.k_rows, c.columns, c.scale, c.causal, plain(q), plain(k),
+      plain(v),          plain(grad), {},       {},        {},      {},       {}};
   twin.run();
   const Tensor gq = q.to(kGpu), gk = k.to(kGpu), gv = v.to(kGpu), gg = grad.to(kGpu);
   const auto result = [&](int64_t rows) {
@@ -58,11 +58,11 @@ void check(const Case& c) {
   const auto run = [&] {
     attention_forward(gq.stream(), {apart(gq), apart(gk), apart(gv), dense(o), log_sum.data_ptr(),
                                     workspace.data_ptr(), c.batch, c.heads, c.q_rows, c.k_rows,
-                                    c.columns, scale, c.t, c.causal, c.body});
+                                    c.columns, c.scale, c.t, c.causal, c.body});
     attention_backward(gq.stream(),
                        {apart(gq), apart(gk), apart(gv), dense(o), apart(gg), dense(dq), dense(dk),
                         dense(dv), log_sum.data_ptr(), workspace.data_ptr(), c.batch, c.heads,
-                        c.q_rows, c.k_rows, c.columns, scale, c.t, c.causal, c.body});
+                        c.q_rows, c.k_rows, c.columns, c.scale, c.t, c.causal, c.body});
   };
   run();
   const double tolerance = 12 * epsilon(c.t);
@@ -100,6 +100,53 @@ TEST(AttentionOnGpu, TensorCores) {
       check({1, 1, 66, 35, 128, t, causal, AttentionBody::kTensorCores});
     }
   check({1, 2, 5, 0, 8, kBFloat16, false, AttentionBody::kTensorCores});
+}
+
+// Tiles that all rows see whole, the two stages in turn, whole warps that see nothing of a tile.
+TEST(AttentionOnGpu, ManyTilesOnTensorCores) {
+  for (bool causal : {false, true})
+    check({1, 1, 200, 330, 64, kBFloat16, causal, AttentionBody::kTensorCores});
+  check({1, 1, 330, 200, 32, kHalf, true, AttentionBody::kTensorCores});
+  check({1, 1, 130, 130, 128, kHalf, true, AttentionBody::kTensorCores});
+}
+
+TEST(AttentionOnGpu, AnyScale) {
+  for (bool causal : {false, true}) {
+    check({1, 1, 70, 70, 16, kHalf, causal, AttentionBody::kTensorCores, -0.7});
+    check({1, 1, 20, 33, 16, kHalf, causal, AttentionBody::kAuto, 0.0});
+    check({1, 1, 20, 33, 16, kHalf, causal, AttentionBody::kAuto, 1e-42});
+  }
+}
+
+// Far apart: what is left of a row's other keys must not depend on the tile that they are in, and
+// a key whose scores are -inf counts for nothing.
+TEST(AttentionOnGpu, LargeScores) {
+  constexpr int64_t kKeys = 150, kRows = 3, kColumns = 8;
+  const auto rows = [](int64_t n) { return zeros({1, 1, n, kColumns}, TensorOptions(kDouble)); };
+  Tensor q = rows(kRows), k = rows(kKeys), v = rows(kKeys);
+  double* keys = k.data_ptr<double>();
+  for (int64_t i = 0; i < kRows; ++i) q.data_ptr<double>()[i * kColumns] = i == 0 ? 8 : -8;
+  q.data_ptr<double>()[2 * kColumns + 1] = INFINITY;
+  for (int64_t j = 0; j < kKeys; ++j) {
+    keys[j * kColumns] = static_cast<double>(j);  // scores to 1192
+    keys[j * kColumns + 1] = -1;
+    v.data_ptr<double>()[j * kColumns] = static_cast<double>(j % 7);
+  }
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    const Tensor o = Tensor(TensorBase::empty({1, 1, kRows, kColumns}, t, kGpu)),
+                 log_sum(TensorBase::empty(kRows, kFloat, kGpu));
+    const Tensor gq = q.to(t).to(kGpu), gk = k.to(t).to(kGpu), gv = v.to(t).to(kGpu);
+    attention_forward(gq.stream(),
+                      {dense(gq), dense(gk), dense(gv), dense(o), log_sum.data_ptr(), nullptr, 1, 1,
+                       kRows, kKeys, kColumns, 1.0, t, false, AttentionBody::kTensorCores});
+    const std::vector<double> got = numbers(o), sums = numbers(log_sum);
+    EXPECT_NEAR(got[0], (kKeys - 1) % 7, 0.01);  // the last key alone: the next one has e^-8
+    EXPECT_NEAR(sums[0], 8 * (kKeys - 1), 0.001 * 8 * kKeys);
+    EXPECT_NEAR(got[kColumns], 0, 0.01);  // the first
+    EXPECT_NEAR(sums[1], 0, 0.001);
+    EXPECT_EQ(got[2 * kColumns], 0);  // none
+    EXPECT_EQ(sums[2], -INFINITY);
+  }
 }
 
 TEST(AttentionOnGpu, AsPublicFunction) {  // gradients as on the CPU, whatever the strides

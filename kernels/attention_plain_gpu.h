@@ -23,12 +23,12 @@ template <class T> constexpr int attention_tile(int tiles, int columns) {
 /// A tile of rows: `n` from `first` on of a matrix, zeros behind them and in columns >= `columns`.
 template <class T, int kTile, int kColumns>
 __device__ void get_tile(T (&tile)[kTile][kColumns + 1], const void* data, ScalarType t,
-                         int64_t start, int64_t stride, int64_t first, int64_t n, int64_t columns) {
+                         int64_t start, int64_t stride, int64_t first, int n, int columns) {
+  start += first * stride;
   for (int i = static_cast<int>(threadIdx.x); i < kTile * kColumns; i += kTile * kParts) {
     const int row = i / kColumns, column = i % kColumns;
     const bool inside = row < n && column < columns;
-    tile[row][column] =
-        inside ? load_element<T>(data, t, start + (first + row) * stride + column) : T(0);
+    tile[row][column] = inside ? load_element<T>(data, t, start + row * stride + column) : T(0);
   }
 }
 /// op over the eight threads of a row.
@@ -45,19 +45,21 @@ __global__ void attention_plain_kernel(AttentionArgs a) {
   static_assert(sizeof(mine) + sizeof(other) + sizeof(scores) <= kStaticShared);
   const int row = static_cast<int>(threadIdx.x) / kParts,
             part = static_cast<int>(threadIdx.x) % kParts;
+  const int columns = static_cast<int>(a.columns);
   const T scale = static_cast<T>(a.scale), none = static_cast<T>(-INFINITY);
   const int64_t tiles = ceil_div(a.q_rows, kTile);
   for (int64_t tile = blockIdx.x; tile < a.batch * a.heads * tiles; tile += gridDim.x) {
-    const int64_t matrix = tile / tiles, q0 = tile % tiles * kTile,
-                  rows = imin(kTile, a.q_rows - q0), q = q0 + row;
+    const int64_t matrix = tile / tiles, q0 = tile % tiles * kTile, q = q0 + row;
+    const int rows = static_cast<int>(imin(kTile, a.q_rows - q0));
     get_tile<T, kTile, kColumns>(mine, a.q.data, a.dtype, start_of(a.q, matrix, a.heads), a.q.row,
-                                 q0, rows, a.columns);
+                                 q0, rows, columns);
     T most = none, sum = T(0), out[kOwnColumns] = {};
     const int64_t keys = a.causal ? imin(a.k_rows, q0 + rows) : a.k_rows;
     for (int64_t k0 = 0; k0 < keys; k0 += kTile) {
-      const int64_t n = imin(kTile, keys - k0);
+      const int n = static_cast<int>(imin(kTile, keys - k0)),
+                seen = a.causal ? static_cast<int>(imin(n, q - k0 + 1)) : n;
       get_tile<T, kTile, kColumns>(other, a.k.data, a.dtype, start_of(a.k, matrix, a.heads),
-                                   a.k.row, k0, n, a.columns);
+                                   a.k.row, k0, n, columns);
       __syncthreads();
       T s[kScores] = {}, block = none;
       for (int d = 0; d < kColumns; ++d) {
@@ -67,8 +69,7 @@ __global__ void attention_plain_kernel(AttentionArgs a) {
       }
       RAMET_UNROLL
       for (int j = 0; j < kScores; ++j) {
-        const int64_t k = k0 + part + j * kParts;
-        s[j] = k < keys && (!a.causal || k <= q) ? s[j] * scale : none;
+        s[j] = part + j * kParts < seen ? s[j] * scale : none;
         block = s[j] > block ? s[j] : block;
       }
       block = over_parts(block, [](T x, T y) { return x > y ? x : y; });
@@ -84,7 +85,7 @@ __global__ void attention_plain_kernel(AttentionArgs a) {
       }
       __syncthreads();
       get_tile<T, kTile, kColumns>(other, a.v.data, a.dtype, start_of(a.v, matrix, a.heads),
-                                   a.v.row, k0, n, a.columns);
+                                   a.v.row, k0, n, columns);
       __syncthreads();
       RAMET_UNROLL
       for (int c = 0; c < kOwnColumns; ++c) out[c] *= keep;
@@ -101,7 +102,7 @@ __global__ void attention_plain_kernel(AttentionArgs a) {
       const int64_t start = start_of(a.o, matrix, a.heads) + q * a.o.row;
       RAMET_UNROLL
       for (int c = 0; c < kOwnColumns; ++c)
-        if (part + c * kParts < a.columns)
+        if (part + c * kParts < columns)
           store_element(a.o.data, a.dtype, start + part + c * kParts, out[c] * k);
       if (part == 0)
         static_cast<T*>(a.log_sum)[matrix * a.q_rows + q] =
@@ -120,16 +121,15 @@ __global__ void attention_plain_backward_kernel(AttentionBackwardArgs a, Attenti
   static_assert(4 * sizeof(mine1) + 2 * sizeof(slopes) <= kStaticShared);
   const int row = static_cast<int>(threadIdx.x) / kParts,
             part = static_cast<int>(threadIdx.x) % kParts;
+  const int columns = static_cast<int>(a.columns);
   const T scale = static_cast<T>(a.scale);
   const int64_t tiles = ceil_div(m.mine, kTile);
   for (int64_t tile = blockIdx.x; tile < a.batch * a.heads * tiles; tile += gridDim.x) {
-    const int64_t matrix = tile / tiles, first = tile % tiles * kTile,
-                  rows = imin(kTile, m.mine - first);
-    const T *log_sum = static_cast<const T*>(a.log_sum) + matrix * a.q_rows,
-            *dot = dots + matrix * a.q_rows;
-    const auto get = [&](auto& to, const AttentionMatrix& from, int64_t start, int64_t n) {
+    const int64_t matrix = tile / tiles, first = tile % tiles * kTile;
+    const int rows = static_cast<int>(imin(kTile, m.mine - first));
+    const auto get = [&](auto& to, const AttentionMatrix& from, int64_t start, int n) {
       get_tile<T, kTile, kColumns>(to, from.data, a.dtype, start_of(from, matrix, a.heads),
-                                   from.row, start, n, a.columns);
+                                   from.row, start, n, columns);
     };
     get(mine1, m.mine1, first, rows);
     get(mine2, m.mine2, first, rows);
@@ -138,7 +138,12 @@ __global__ void attention_plain_backward_kernel(AttentionBackwardArgs a, Attenti
     const int64_t begin = a.causal && kOfKeys ? first / kTile * kTile : 0,
                   end = a.causal && !kOfKeys ? imin(m.others, first + rows) : m.others;
     for (int64_t o0 = begin; o0 < end; o0 += kTile) {
-      const int64_t n = imin(kTile, end - o0);
+      const int n = static_cast<int>(imin(kTile, end - o0));
+      const int64_t of_queries = matrix * a.q_rows + (kOfKeys ? o0 : first);
+      const T *log_sum = static_cast<const T*>(a.log_sum) + of_queries, *dot = dots + of_queries;
+      // How far query 0 of this tile comes behind key 0, as far as it matters.
+      const int apart =
+          static_cast<int>(imax(-kTile, imin(kTile, kOfKeys ? o0 - first : first - o0)));
       get(other1, m.other1, o0, n);
       get(other2, m.other2, o0, n);
       __syncthreads();
@@ -154,9 +159,8 @@ __global__ void attention_plain_backward_kernel(AttentionBackwardArgs a, Attenti
       RAMET_UNROLL
       for (int j = 0; j < kScores; ++j) {
         const int column = part + j * kParts;
-        const int64_t q = kOfKeys ? o0 + column : first + row,
-                      k = kOfKeys ? first + row : o0 + column;
-        const bool seen = row < rows && column < n && (!a.causal || k <= q);
+        const int q = kOfKeys ? column : row, k = kOfKeys ? row : column;
+        const bool seen = row < rows && column < n && (!a.causal || k - q <= apart);
         const T p = seen ? vexp(s[j] * scale - attention_shift(log_sum[q])) : T(0);
         slopes[row][column] = seen ? p * (g[j] - dot[q]) * scale : T(0);
         if (kOfKeys) probabilities[row][column] = p;
@@ -174,8 +178,8 @@ __global__ void attention_plain_backward_kernel(AttentionBackwardArgs a, Attenti
     }
     if (row < rows) RAMET_UNROLL
     for (int c = 0; c < kOwnColumns; ++c) {
-      const int64_t column = part + c * kParts;
-      if (column >= a.columns) continue;
+      const int column = part + c * kParts;
+      if (column >= columns) continue;
       const auto put = [&](const AttentionMatrix& to, T value) {
         store_element(to.data, a.dtype,
                       start_of(to, matrix, a.heads) + (first + row) * to.row + column, value);

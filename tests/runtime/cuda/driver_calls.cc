@@ -29,6 +29,9 @@ struct Counter {
 
 RAMET_COUNTED(cudaDeviceCanAccessPeer, (int* can, int device, int peer), (can, device, peer))
 RAMET_COUNTED(cudaDeviceEnablePeerAccess, (int peer, unsigned flags), (peer, flags))
+RAMET_COUNTED(cudaDeviceGetAttribute, (int* value, cudaDeviceAttr what, int device),
+              (value, what, device))
+RAMET_COUNTED(cudaDeviceGetDefaultMemPool, (cudaMemPool_t * pool, int device), (pool, device))
 RAMET_COUNTED(cudaDeviceGetPCIBusId, (char* id, int length, int device), (id, length, device))
 RAMET_COUNTED(cudaDeviceSynchronize, (), ())
 RAMET_COUNTED(cudaDriverGetVersion, (int* version), (version))
@@ -58,6 +61,8 @@ RAMET_COUNTED(cudaMalloc, (void** memory, size_t bytes), (memory, bytes))
 RAMET_COUNTED(cudaMallocAsync, (void** memory, size_t bytes, cudaStream_t stream),
               (memory, bytes, stream))
 RAMET_COUNTED(cudaMemGetInfo, (size_t * available, size_t* total), (available, total))
+RAMET_COUNTED(cudaMemPoolSetAccess, (cudaMemPool_t pool, const cudaMemAccessDesc* access, size_t n),
+              (pool, access, n))
 RAMET_COUNTED(cudaMemcpyPeerAsync,
               (void* to, int to_device, const void* from, int from_device, size_t bytes,
                cudaStream_t stream),

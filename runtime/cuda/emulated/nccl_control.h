@@ -6,6 +6,11 @@
 
 namespace ramet::emulated {
 
+/// How long ncclCommAbort() blocks before it does anything: NCCL's waits for its kernels and
+/// threads to end.
+void slow_nccl_abort(std::chrono::milliseconds takes);
+/// While set, ncclCommAbort() does not go on. Without, returns when all such calls have ended.
+void hold_nccl_aborts(bool hold);
 /// What all communicators report from now on; ncclSuccess: nothing.
 void report_nccl_error(ncclResult_t error);
 /// The next group that ends with calls in it fails with this, without any of them; its
@@ -14,11 +19,5 @@ void fail_next_nccl_group(ncclResult_t error);
 /// While set, messages between ranks that reach their streams stop there until their communicator
 /// is aborted.
 void hold_nccl_messages(bool hold);
-/// How long ncclCommAbort() blocks before it does anything: NCCL's waits for its kernels and
-/// threads to end.
-void slow_nccl_abort(std::chrono::milliseconds takes);
-/// While set, ncclCommAbort() does not go on: NCCL's waits for its kernels and threads to end.
-/// Without, returns when all such calls have ended.
-void hold_nccl_aborts(bool hold);
 
 }  // namespace ramet::emulated

@@ -149,6 +149,43 @@ TEST(AttentionOnGpu, LargeScores) {
   }
 }
 
+// All of a row's scores are far below 0, so that what a tile has beyond the last key, of zeros,
+// would have an infinite probability.
+TEST(AttentionOnGpu, NothingBeyondTheLastKey) {
+  constexpr int64_t kKeys = 150, kRows = 3, kColumns = 8;
+  Tensor q = zeros({1, 1, kRows, kColumns}, TensorOptions(kDouble)),
+         k = zeros({1, 1, kKeys, kColumns}, TensorOptions(kDouble));
+  for (int64_t i = 0; i < kRows; ++i) q.data_ptr<double>()[i * kColumns] = 8;
+  for (int64_t j = 0; j < kKeys; ++j)
+    k.data_ptr<double>()[j * kColumns] = -20 - static_cast<double>(j);
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    const Tensor gq = q.to(t).to(kGpu), gk = k.to(t).to(kGpu),
+                 ones = gk.to(kHost).mul(0).add(1).to(kGpu),
+                 grad = gq.to(kHost).mul(0).add(1).to(kGpu);
+    const auto like = [&](const Tensor& x) {
+      return Tensor(TensorBase::empty(x.sizes(), t, kGpu));
+    };
+    const Tensor o = like(gq), dq = like(gq), dk = like(gk), dv = like(gk),
+                 log_sum(TensorBase::empty(kRows, kFloat, kGpu)),
+                 workspace(TensorBase::empty(
+                     attention_workspace(t, kRows, kColumns, true, false, 1), kByte, kGpu));
+    attention_forward(gq.stream(), {dense(gq), dense(gk), dense(ones), dense(o), log_sum.data_ptr(),
+                                    workspace.data_ptr(), 1, 1, kRows, kKeys, kColumns, 1.0, t,
+                                    false, AttentionBody::kTensorCores});
+    attention_backward(gq.stream(),
+                       {dense(gq), dense(gk), dense(ones), dense(o), dense(grad), dense(dq),
+                        dense(dk), dense(dv), log_sum.data_ptr(), workspace.data_ptr(), 1, 1, kRows,
+                        kKeys, kColumns, 1.0, t, false, AttentionBody::kTensorCores});
+    EXPECT_NEAR(numbers(log_sum)[0], -160, 0.01);
+    for (double x : numbers(o)) EXPECT_NEAR(x, 1, 0.01);
+    for (double x : numbers(dq)) EXPECT_NEAR(x, 0, 0.01);
+    for (double x : numbers(dk)) EXPECT_NEAR(x, 0, 0.01);
+    const std::vector<double> of_v = numbers(dv);
+    for (size_t i = 0; i < of_v.size(); ++i)  // the first key has everything
+      EXPECT_NEAR(of_v[i], i < kColumns ? kRows : 0, 0.02) << i;
+  }
+}
+
 TEST(AttentionOnGpu, AsPublicFunction) {  // gradients as on the CPU, whatever the strides
   const Tensor packed = drawn({2, 20, 3, 2, 16}, kFloat, 7);
   const auto step = [](const Tensor& leaf) {

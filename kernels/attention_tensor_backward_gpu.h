@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     for (int step = 0; step < kOthers; step += kStep) {
       // Of this step; and how far the warp's first row comes behind the first other.
       const int n = end - t0 - step, ahead = first + r0 - t0 - step;
-      if (n <= 0) break;
+      if (n <= 0 || r0 >= rows) break;
       if (a.causal && (kOfKeys ? ahead >= kStep : ahead + kOfWarp <= 0)) continue;
       CoreSums<kBlocks, kStep> p, slopes;
       scores_of<Cores>(p, mine1, other1, step);

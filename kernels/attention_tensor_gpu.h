@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
     if (k0 + kOthers < keys) fetch(stage ^ 1, k0 + kOthers);
     ptx::cp_async_commit();
     const int n = keys - k0, ahead = q0 + r0 - k0;  // of the warp's first row, of key 0 here
-    if (a.causal && ahead + kOfWarp <= 0) continue;
+    if (r0 >= rows || (a.causal && ahead + kOfWarp <= 0)) continue;
     CoreSums<kBlocks, kOthers> s;
     scores_of<Cores>(s, q, tiles[stage][0], 0);
     if (n < kOthers || (a.causal && ahead < kOthers - 1))

@@ -65,12 +65,13 @@ def _nvcc_objects_impl(ctx):
         out = ctx.actions.declare_file(ctx.label.name + "/" + src.basename[:-len(".cu")] + ".pic.o")
         args = ctx.actions.args()
         args.add_all(["-c", src, "-o", out, "-std=c++20", "-O2", "-lineinfo", "-Xcompiler", "-fPIC"])
-        args.add_all(_CODE + _FALLBACK)
+        args.add_all(_CODE)
         args.add_all(context.defines, before_each = "-D")
         args.add_all(context.quote_includes, before_each = "-I")
         args.add_all(context.includes, before_each = "-I")
         args.add_all(context.system_includes, before_each = "-isystem")
         args.add_all(ctx.attr.copts)
+        args.add_all(_FALLBACK)
         ctx.actions.run(
             executable = ctx.executable._nvcc,
             arguments = [args],

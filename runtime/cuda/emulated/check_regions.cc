@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <list>
@@ -25,6 +26,12 @@ struct Range {
 std::list<Region>& devices() {
   static auto* regions = new std::list<Region>;
   return *regions;
+}
+
+/// Where the last access to a device's memory went: the next one mostly does, too.
+std::atomic<Region*>& last_device() {
+  static constinit std::atomic<Region*> region{nullptr};
+  return region;
 }
 
 /// The host pins while kernels run.
@@ -105,10 +112,15 @@ void unmap_shadow(void* data, size_t bytes) {
 }
 
 Region* region_of(uintptr_t address) {
+  Region* const last = last_device().load(std::memory_order_relaxed);
+  if (last && last->holds(address)) return last;
   for (Region& region : own.shared)
     if (region.holds(address)) return &region;
   for (Region& region : devices())
-    if (region.holds(address)) return &region;
+    if (region.holds(address)) {
+      last_device().store(&region, std::memory_order_relaxed);
+      return &region;
+    }
   return nullptr;
 }
 
@@ -161,6 +173,7 @@ void add_device_region(void* base, size_t bytes, int device) {
 }
 
 void remove_device_region(void* base) {
+  last_device() = nullptr;
   devices().remove_if(
       [&](const Region& region) { return region.low == reinterpret_cast<uintptr_t>(base); });
 }

@@ -10,7 +10,7 @@ work=$TEST_TMPDIR/work
 package=$work/package
 failed=0
 mkdir -p "$package/bench" "$work/bin"
-cp tools/gpu_check "$package/"
+cp tools/gpu_check tools/gpu/run_group "$package/"
 cp tools/benchmarks/gpu/{drive,torch_rows}.py "$package/bench/"
 printf 'Ramet of a test\nCUDA 13.0, driver 580 or newer, a compiler\n' >"$package/VERSION"
 
@@ -30,6 +30,7 @@ for case in "${cases[@]}"; do
     continue
   fi
   case $case in
+    *.Alone) mkdir "$TEST_TMPDIR/at_once" && sleep 0.5 && rmdir "$TEST_TMPDIR/at_once" && echo "[       OK ] $case (0 ms)" ;;
     *.Passes2) echo "no line end[       OK ] $case (0 ms)" ;;
     *.Passes*) echo "[       OK ] $case (0 ms)" ;;
     *.Skips) echo "a reason" && echo "[  SKIPPED ] $case (0 ms)" ;;
@@ -110,6 +111,16 @@ expect '| cards | 1 | 0 | 0 | 0 | 1 | 0 |'
 expect '- cards: Group.Skips skipped: a reason'
 grep -qx ' Group.Passes1:Group.Skips' "$work/cards" || fail "the cards of process groups: $(cat "$work/cards")"
 
+# Nobody runs beside them: each process has NCCL on all cards. Where all of them skip themselves, for want of NCCL, nothing failed.
+printf 'parallel/distributed/cuda/%s_test\tcards\t%s.Alone\n' a A b B >"$package/tests.list"
+CHECK_CARDS=2 check 0 --only cards --jobs 2
+expect '| cards | 2 | 0 | 0 | 0 | 0 | 0 |'
+printf 'parallel/distributed/cuda/group_test\tcards\tGroup.Skips\n' >"$package/tests.list"
+CHECK_CARDS=2 check 0 --only cards
+expect '| cards | 0 | 0 | 0 | 0 | 1 | 0 |'
+expect '- cards: not run: every case has skipped itself'
+expect 'Nothing failed. Not run, as said above: 1.'
+
 # Cases that the program does not have: GoogleTest runs none, and is content.
 printf 'a/first_test\ttests\tFirst.Passes1\na/gone_test\ttests\tGone.Absent1:Gone.Absent2\na/half_test\ttests\tHalf.Absent:Half.Passes1\n' >"$package/tests.list"
 check 1 --only tests
@@ -159,23 +170,38 @@ fi
 
 # Ended in the middle: what was over by then stands in the report. (Not sooner: Bash 5.2 cannot read a trap's command while
 # it reads what $() holds, and loses the signal.)
-sed -i 's/Scenario.Passes17/Scenario.Hangs/' "$package/tests.list"
-rm -f "$work/report.md" "$TEST_TMPDIR/hangs"
-env --default-signal=TERM "$package/gpu_check" --report "$work/report.md" --only tests,scenarios >"$work/stdout" 2>"$work/stderr" &
-running=$!
-for ((i = 0; i < 300; ++i)); do [[ ! -e $TEST_TMPDIR/hangs ]] || break; sleep 0.1; done
-call="ended in the middle"
-expect 'the parts after tests have still to run'
+# ended CODE ARGUMENTS...: runs gpu_check, and ends it when a case hangs.
+ended() {
+  local expected=$1 running code=0
+  shift
+  call="ended in the middle: $*"
+  rm -f "$work/report.md" "$TEST_TMPDIR/hangs"
+  env --default-signal=TERM "$package/gpu_check" --report "$work/report.md" "$@" >"$work/stdout" 2>"$work/stderr" &
+  running=$!
+  for ((i = 0; i < 300; ++i)); do [[ ! -e $TEST_TMPDIR/hangs ]] || break; sleep 0.1; done
+  [[ ! -e $work/report.md ]] || cp "$work/report.md" "$work/report_before"
+  kill -TERM "$running"
+  for ((i = 0; i < 50; ++i)); do kill -0 "$running" 2>/dev/null || break; sleep 0.1; done
+  ! kill -0 "$running" 2>/dev/null || fail "it runs on after it was ended"
+  wait "$running" || code=$?
+  [[ $code -eq $expected ]] || fail "$call: exit code $code, expected $expected"
+  expect 'ended before its time'
+}
+sed -i 's/Scenario.Passes17/Scenario.Passes17:Scenario.Hangs/' "$package/tests.list"
+ended 3 --only tests,scenarios
+grep -qF 'the parts after tests have still to run' "$work/report_before" || fail "no report before the end"
 expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
-kill -TERM "$running"
-for ((i = 0; i < 50; ++i)); do kill -0 "$running" 2>/dev/null || break; sleep 0.1; done
-! kill -0 "$running" 2>/dev/null || fail "it runs on after it was ended"
-code=0
-wait "$running" || code=$?
-[[ $code -eq 3 ]] || fail "ended in the middle: exit code $code"
-expect 'ended before its time'
-expect '| tests | 3 | 0 | 0 | 0 | 1 | 0 |'
-sed -i 's/Scenario.Hangs/Scenario.Passes17/' "$package/tests.list"
+expect '| scenarios | 1 | 0 | 0 | 0 | 0 | 1 |'
+expect '- scenarios: Scenario.Hangs not run: ended before its time'
+sed -i 's/Scenario.Passes17:Scenario.Hangs/Scenario.Passes17/' "$package/tests.list"
+# What had failed by then is a failure.
+cp "$package/tests.list" "$work/good"
+printf 'a/bad_test\ttests\tEnded.Fails1:Ended.Passes1:Ended.Hangs\na/next_test\ttests\tNext.Passes1\n' >"$package/tests.list"
+ended 1 --only tests --jobs 1
+expect '| tests | 1 | 1 | 0 | 0 | 0 | 1 |'
+expect '### tests: Ended.Fails1 failed'
+expect '1 failed. Not run, as said above: 1. Cut short.'
+cp "$work/good" "$package/tests.list"
 
 # A benchmark that dies.
 check 1 --only bench
@@ -340,7 +366,7 @@ archive=$work/ramet-gpu
 mkdir -p "$archive/bench"
 cp "$bench" "$archive/gpu_bench"
 cp "$bench" "$archive/gpu_tests"
-cp tools/gpu_check "$archive/"
+cp tools/gpu_check tools/gpu/run_group "$archive/"
 cp tools/benchmarks/gpu/{drive,torch_rows}.py "$archive/bench/"
 printf 'Ramet 1\nCUDA 13.0, a compiler\n' >"$archive/VERSION"
 packed() {
@@ -354,6 +380,19 @@ rm "$archive/notes"
 printf 'a/first_test\ttests,sanitizer\tFirst.One\nb/second_test\tscenarios\tFirst.One\n' >"$archive/tests.list"
 packed 'gpu_tests asks the machine for libstdc++' 'gpu_bench has no kernels' 'gpu_tests lists no cases' 'tests.list has First.One twice' \
   'tests.list has First.One, gpu_tests has not' 'nothing for the part cards' 'VERSION has no line ^glibc' 'VERSION has no line ^CUDA'
+
+# Each case that is for GPUs stands in the list, and no other.
+cp "$work/listing.json" "$archive/"
+printf '#!/bin/sh\ncp "${0%%/*}/listing.json" "${2#--gtest_output=json:}"\n' >"$archive/gpu_tests"
+lists() { PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tools/gpu python3 -c 'import check_package, sys; print(*check_package.lists(sys.argv[1]), sep="\n")' "$archive"; }
+sed -i '$d' "$work/labels"
+tools/gpu/test_list.py "$work/listing.json" "$work/labels" >"$archive/tests.list"
+[[ -z $(lists) ]] || fail "check_package.py: a good list: $(lists)"
+sed -i 's,:Scenario.Two$,:Rows/RandomTable.Draws/0,' "$archive/tests.list"
+diff <(lists) - <<'E2' || fail "check_package.py: a list with a case that is not for GPUs, and without one that is"
+tests.list has Rows/RandomTable.Draws/0, a case for CPUs
+tests.list is without 1 of 55 cases: Scenario.Two ...
+E2
 
 code=0
 CUDA_PATH=$work/none tools/gpu_package >"$work/stdout" 2>"$work/stderr" || code=$?

@@ -4,10 +4,11 @@
   check_package.py ARCHIVE
 
 Unpacked into a new folder, with an empty environment: the files are those that gpu_check wants; the programs need glibc and what
-lies in lib/, nothing else; gpu_tests lists its cases, and tests.list has each of them once; every part of gpu_check has something
-to run; both programs hold machine code for sm_90a and PTX; VERSION says what the machine must have; gpu_check --help works.
+lies in lib/, nothing else; gpu_tests lists its cases, and tests.list has each of them once that is for GPUs, and no other; every
+part of gpu_check has something to run; both programs hold machine code for sm_90a and PTX; VERSION says what the machine must have; gpu_check --help works.
 """
 
+import json
 import os
 import re
 import struct
@@ -16,8 +17,11 @@ import sys
 import tarfile
 import tempfile
 
+sys.dont_write_bytecode = True
+import test_list
+
 PROGRAMS = ("gpu_tests", "gpu_bench")
-FILES = {"VERSION", "gpu_check", "tests.list", "bench/drive.py", "bench/torch_rows.py"} | set(PROGRAMS)
+FILES = {"VERSION", "gpu_check", "run_group", "tests.list", "bench/drive.py", "bench/torch_rows.py"} | set(PROGRAMS)
 PARTS = ("tests", "scenarios", "cards", "sanitizer")
 GLIBC = re.compile(r"(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux\S*|linux-vdso\S*)$")
 
@@ -35,7 +39,7 @@ def files(folder):
         yield "%s is missing" % name
     for name in sorted(own - FILES):
         yield "%s is in it, and nothing wants it" % name
-    for name in PROGRAMS + ("gpu_check",):
+    for name in PROGRAMS + ("gpu_check", "run_group"):
         if not os.access(os.path.join(folder, name), os.X_OK):
             yield "%s cannot be executed" % name
 
@@ -96,32 +100,35 @@ def machine_code(folder):
 
 
 def cases_of(program):
-    done = run([program, "--gtest_list_tests"])
-    suite, cases = "", []
-    for line in done.stdout.splitlines():
-        word = line.split("#")[0].strip()
-        if line.startswith("  "):
-            cases.append(suite + word)
-        else:
-            suite = word
-    return cases if done.returncode == 0 else []
+    """The cases of a program that are for GPUs, and those for CPUs."""
+    with tempfile.TemporaryDirectory() as work:
+        listing = os.path.join(work, "listing.json")
+        run([program, "--gtest_list_tests", "--gtest_output=json:" + listing])
+        if not os.path.exists(listing):
+            return set(), set()
+        with open(listing) as f:
+            suites = json.load(f)["testsuites"]
+    cases = {True: set(), False: set()}
+    for suite in suites:
+        for case in suite["testsuite"]:
+            cases[test_list.is_for_cpus(test_list.file_of(case))].add("%s.%s" % (suite["name"], case["name"]))
+    return cases[False], cases[True]
 
 
 def lists(folder):
     with open(os.path.join(folder, "tests.list")) as f:
         lines = [line.rstrip("\n").split("\t") for line in f]
     listed = [case for _, _, filters in lines for case in filters.split(":")]
-    cases = cases_of(os.path.join(folder, "gpu_tests"))
+    cases, of_cpus = cases_of(os.path.join(folder, "gpu_tests"))
     if not cases:
         yield "gpu_tests lists no cases"
     for case in sorted(set(listed)):
         if listed.count(case) > 1:
             yield "tests.list has %s twice" % case
-    for case in sorted(set(listed) - set(cases)):
-        yield "tests.list has %s, gpu_tests has not" % case
-    # Cases for the CPU stand beside the rows of the operation table: test_list.py leaves them out.
-    forgotten = sorted(set(cases) - set(listed))
-    if len(forgotten) > len(cases) // 20:
+    for case in sorted(set(listed) - cases):
+        yield "tests.list has %s, %s" % (case, "a case for CPUs" if case in of_cpus else "gpu_tests has not")
+    forgotten = sorted(cases - set(listed))
+    if forgotten:
         yield "tests.list is without %d of %d cases: %s ..." % (len(forgotten), len(cases), " ".join(forgotten[:5]))
     for part in PARTS:
         if not any(part in parts.split(",") for _, parts, _ in lines):

@@ -17,14 +17,24 @@ KERNEL_TESTS = ("autograd/gpu/", "nn/gpu/")
 SEVERAL_CARDS = "parallel/distributed/"
 
 
+def file_of(case):
+    """The file that a case stands in, below tests/ and without its ending."""
+    return case["file"].split("tests/", 1)[-1].rsplit(".", 1)[0]
+
+
+def is_for_cpus(file):
+    """Cases that stand beside the rows of the operation table, which GPUs have from elsewhere."""
+    return file.startswith("autograd/op_table_")
+
+
 def groups(listing):
     cases = {}
     for suite in listing["testsuites"]:
         for case in suite["testsuite"]:
-            file = case["file"].split("tests/", 1)[-1].rsplit(".", 1)[0]
+            file = file_of(case)
             table = suite["name"].startswith("Rows/") and file.endswith("op_gpu_suite")
-            if file.startswith("autograd/op_table_"):
-                continue  # cases for the CPU that stand beside the table's rows
+            if is_for_cpus(file):
+                continue
             name = "op_table/" + case["name"].split("/")[0] if table else file
             cases.setdefault(name, []).append("%s.%s" % (suite["name"], case["name"]))
     return cases

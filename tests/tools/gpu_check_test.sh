@@ -176,7 +176,7 @@ ended() {
   shift
   call="ended in the middle: $*"
   rm -f "$work/report.md" "$TEST_TMPDIR/hangs"
-  env --default-signal=TERM "$package/gpu_check" --report "$work/report.md" "$@" >"$work/stdout" 2>"$work/stderr" &
+  env --default-signal=TERM PATH="${ended_path:-$PATH}" "$package/gpu_check" --report "$work/report.md" "$@" >"$work/stdout" 2>"$work/stderr" &
   running=$!
   for ((i = 0; i < 300; ++i)); do [[ ! -e $TEST_TMPDIR/hangs ]] || break; sleep 0.1; done
   [[ ! -e $work/report.md ]] || cp "$work/report.md" "$work/report_before"
@@ -315,7 +315,7 @@ grep -q '^| residual_layer_norm.backward' "$work/report.md" || fail "no row afte
 mv "$work/gpu_bench" "$package/gpu_bench"
 # Without python3 the program prints its own table.
 mkdir -p "$work/nopython"
-for tool in awk bash basename cat cp cut date dirname env find grep head ldd mktemp mv nproc paste realpath rm sed sort tail timeout tr \
+for tool in awk bash basename cat cp cut date dirname env find grep head ldd mktemp mv nproc paste ps realpath rm sed sleep sort tail timeout tr \
   uname wc xargs; do
   ln -sf "$(command -v $tool)" "$work/nopython/$tool"
 done
@@ -330,6 +330,21 @@ code=0
 code=0
 RAMET_CUDA_DEVICES='' "$package/gpu_bench" 2>"$work/stderr" || code=$?
 [[ $code -eq 1 && $(cat "$work/stderr") == *"no GPU to measure: RAMET_CUDA_DEVICES names none"* ]] || fail "gpu_bench without a GPU"
+
+# Ended in the middle of the benchmark: a row that had failed by then is a failure.
+mv "$package/gpu_bench" "$work/gpu_bench"
+cat >"$package/gpu_bench" <<'E2'
+#!/usr/bin/env bash
+[[ $1 != --probe ]] || { printf 'a kernel has run\ncards: 1\n' && exit; }
+echo '| x.row | G1 | FAILED |'
+: >"$TEST_TMPDIR/hangs"
+sleep 100
+E2
+chmod +x "$package/gpu_bench"
+ended_path=$work/nopython ended 1 --only bench
+expect '| x.row | G1 | FAILED |'
+expect '1 failed. Cut short.'
+mv "$work/gpu_bench" "$package/gpu_bench"
 
 # The list that gpu_package writes: the table in pieces, files as they are, nothing forgotten.
 python3 - "$work/listing.json" <<'E2'

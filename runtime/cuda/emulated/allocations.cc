@@ -1,6 +1,7 @@
 // Allocations on devices and pinned memory of the host.
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "runtime/cuda/emulated/capture.h"
@@ -23,6 +24,13 @@ Device* pool_of(const Engine& all, cudaMemPool_t pool) {
   for (const auto& device : all.devices)
     if (reinterpret_cast<cudaMemPool_t>(device.get()) == pool) return device.get();
   return nullptr;
+}
+
+cudaError_t refuse_second_free(Call& call, const char* who) {
+  call.lock.unlock();
+  note_report(std::string("[emulated CUDA] ") + who +
+              ": memory that cudaFreeAsync() has been given before");
+  return result(cudaErrorInvalidValue);
 }
 
 }  // namespace
@@ -52,6 +60,7 @@ cudaError_t cudaFree(void* memory) {
   if (!call.engine.find(memory, &allocation) || allocation.base != memory)
     return result(cudaErrorInvalidValue);
   Device& device = *call.engine.devices[static_cast<size_t>(allocation.device)];
+  if (device.freed_in_order.count(memory)) return refuse_second_free(call, "cudaFree");
   if (!allocation.in_order)
     if (const cudaError_t error = call.engine.wait_for_device(device, call.lock, "cudaFree"))
       return result(error);
@@ -127,11 +136,14 @@ cudaError_t cudaFreeAsync(void* memory, cudaStream_t handle) {
     return result(cudaErrorInvalidValue);
   }
   Engine& all = call.engine;
-  Operation operation{"cudaFreeAsync", [&all, memory, allocation] {
+  Device& owner = *all.devices[static_cast<size_t>(allocation.device)];
+  if (!owner.freed_in_order.insert(memory).second) return refuse_second_free(call, "cudaFreeAsync");
+  Operation operation{"cudaFreeAsync", [&all, &owner, memory, allocation] {
                         if (checks().freed_in_order)
                           checks().freed_in_order(memory, allocation.bytes);
                         Engine::Lock lock(all.mutex);
-                        all.devices[static_cast<size_t>(allocation.device)]->memory.release(memory);
+                        owner.memory.release(memory);
+                        owner.freed_in_order.erase(memory);
                       }};
   return result(all.enqueue(stream, std::move(operation), call.lock));
 }

@@ -50,13 +50,13 @@ double scalar(cudaDataType_t type, const void* value) {
   return double(*static_cast<const float*>(value));
 }
 
-// What the table of data types in cuBLAS's documentation ("cublasLtMatmul()") has, and its note 6:
-// no ReLU together with a bias where D is row-major.
+// What the table of data types in cuBLAS's documentation ("cublasLtMatmul()") has, and its note on
+// epilogues: neither ReLU nor bias where D is row-major.
 bool computes(const Description& description, const Layout& d) {
   if (settings().blas_algorithms < (description.epilogue == CUBLASLT_EPILOGUE_DEFAULT ? 1 : 2))
     return false;
   const cudaDataType_t type = d.type;
-  if (d.row_major && description.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) return false;
+  if (d.row_major && description.epilogue != CUBLASLT_EPILOGUE_DEFAULT) return false;
   if (type == CUDA_R_64F)
     return description.compute == CUBLAS_COMPUTE_64F && description.scale == CUDA_R_64F;
   return description.compute != CUBLAS_COMPUTE_64F && description.scale == CUDA_R_32F;

@@ -51,7 +51,7 @@ std::string misplaced(const std::string& name, const void* data, int64_t element
       size_t(static_cast<const char*>(data) - static_cast<const char*>(allocation.base));
   if (size_t(elements) * element_bytes > allocation.bytes - before)
     return name + " does not lie in one allocation";
-  if (allocation.device != device && !peer_access_enabled(device, allocation.device))
+  if (allocation.device != device && !peer_access_enabled(device, data))
     return name + " is memory of cuda:" + std::to_string(allocation.device) +
            ", to which cuda:" + std::to_string(device) + " has no access";
   return "";

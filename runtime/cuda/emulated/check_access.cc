@@ -103,7 +103,7 @@ void remember(LastAccess& last, const Access& access) {
                                std::to_string(state.grid.shared_bytes) + " bytes");
   }
   if (region.kind == RegionKind::Device && region.device != state.grid.device &&
-      !peer_access_enabled(state.grid.device, region.device))
+      !peer_access_enabled(state.grid.device, reinterpret_cast<const void*>(address)))
     report_illegal(access, std::string("PEER ACCESS is not enabled: ") + verb +
                                describe(region, address) +
                                " on cuda:" + std::to_string(state.grid.device));

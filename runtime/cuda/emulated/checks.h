@@ -59,8 +59,8 @@ Position current_position();
 /// Index of a thread of the running block.
 uint3 index_of(unsigned rank);
 
-/// Whether device `from` has enabled access to the memory of device `to`.
-bool peer_access_enabled(int from, int to);
+/// Whether device `from` may reach the memory of another one at `address`.
+bool peer_access_enabled(int from, const void* address);
 
 /// Reports a fault of the running block, which goes on.
 void device_warn(Fault fault, const std::string& text);

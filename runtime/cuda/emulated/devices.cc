@@ -7,10 +7,19 @@
 
 using namespace ramet::emulated;
 
-bool ramet::emulated::peer_access_enabled(int from, int to) {
+// A pool's memory does not follow cudaDeviceEnablePeerAccess(), only cudaMemPoolSetAccess()
+// (Programming Guide, "Stream-Ordered Memory Allocator": "Device Accessibility for Multi-GPU
+// Support").
+bool ramet::emulated::peer_access_enabled(int from, const void* address) {
   Engine& all = engine();
   Engine::Lock lock(all.mutex);
-  return all.devices[static_cast<size_t>(from)]->enabled_peers.count(to) != 0;
+  for (const auto& device : all.devices) {
+    Allocation allocation;
+    if (!device->memory.find(address, &allocation)) continue;
+    if (allocation.in_order) return device->pool_peers.count(from) != 0;
+    return all.devices[static_cast<size_t>(from)]->enabled_peers.count(device->id) != 0;
+  }
+  return true;  // nobody's: what else is wrong with it is said elsewhere
 }
 
 bool ramet::emulated::has_context(int device) {

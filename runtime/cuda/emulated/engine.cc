@@ -402,6 +402,7 @@ void Engine::reset_device(Device& device, Lock& lock) {
   device.memory.release_all();
   device.enabled_peers.clear();
   device.pool_peers.clear();
+  device.freed_in_order.clear();
   device.sticky = cudaSuccess;
   report.clear();
   changed.notify_all();

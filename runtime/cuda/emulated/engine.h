@@ -91,7 +91,8 @@ struct Device {
   DeviceMemory memory;
   CUstream_st default_stream;
   std::set<int> enabled_peers;
-  std::set<int> pool_peers;  // devices that its memory pool is open to
+  std::set<int> pool_peers;              // devices that its memory pool is open to
+  std::set<const void*> freed_in_order;  // by cudaFreeAsync() that has not run
   // cudaSuccess, or what every call returns until cudaDeviceReset().
   std::atomic<cudaError_t> sticky{cudaSuccess};
   std::atomic<bool> context{false};  // has_context()

@@ -58,8 +58,11 @@ cudaError_t Engine::wait_as_drivers_may(Device& device, Lock& lock, const char* 
 }
 
 cudaError_t Engine::load(const void* code, Device& device, Lock& lock, const char* who) {
-  if (!settings().driver_waits || !loaded.insert({code, device.id}).second) return cudaSuccess;
-  return wait_for_device(device, lock, who);
+  if (!settings().driver_waits || loaded.count({code, device.id})) return cudaSuccess;
+  // Whoever comes meanwhile waits, too.
+  const cudaError_t error = wait_for_device(device, lock, who);
+  if (error == cudaSuccess) loaded.insert({code, device.id});
+  return error;
 }
 
 cudaError_t launch_kernel(const KernelLaunch& what, dim3 grid, dim3 block, size_t shared_bytes,

@@ -60,7 +60,8 @@ template <class T> void run_one(const MatrixProduct& p, const T* a, const T* b, 
       Compute value = alpha * product(row, column);
       if (beta != 0) value += beta * static_cast<Compute>(c[offset(p.c, row, column)]);
       if (bias) value += static_cast<Compute>(bias[row]);
-      if (p.relu && value < 0) value = 0;  // NaN stays
+      // Of NaN, too: forums.developer.nvidia.com, thread 329783.
+      if (p.relu && !(value > 0)) value = 0;
       d[offset(p.d, row, column)] = T(value);
     }
 }

@@ -2,7 +2,6 @@
 // first says of all it sends that it is there, then takes what others send to it, then waits until
 // its own was taken. So every order of the calls in a group is as good as another.
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -22,7 +21,6 @@ struct Parcel {
 namespace {
 
 std::atomic<bool> held{false};
-std::atomic<std::chrono::milliseconds::rep> abort_takes{0};
 
 size_t message_bytes(const PendingCall& call) { return call.what.count * bytes_of(call.what.type); }
 
@@ -71,7 +69,6 @@ ncclResult_t parcel_of(const PendingCall& call, std::shared_ptr<Parcel>& parcel)
 }  // namespace
 
 void hold_nccl_messages(bool hold) { held = hold; }
-void slow_nccl_abort(std::chrono::milliseconds takes) { abort_takes = takes.count(); }
 
 ncclResult_t enqueue_messages(const std::vector<PendingCall>& calls) {
   std::vector<std::pair<PendingCall, std::shared_ptr<Parcel>>> all;
@@ -105,7 +102,6 @@ ncclResult_t enqueue_messages(const std::vector<PendingCall>& calls) {
 }
 
 void give_up_operations(ncclComm_t comm) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes.load()));
   Engine& all = engine();
   Engine::Lock lock(all.mutex);
   all.give_up(comm);

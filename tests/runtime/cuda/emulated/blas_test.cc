@@ -164,10 +164,9 @@ TEST(EmulatedBlas, EveryForm) {
         c.alpha = 0.5f;
         c.beta = -2;
         check<float>(c, 1e-5);
-        c.bias = true;
+        c.bias = !row_major;  // WhatHasNoEpilogue
         check<double>(c, 1e-12);
-        c.relu = true;
-        c.bias = !row_major;  // not both: WhatHasNoEpilogue
+        c.relu = !row_major;
         check<float>(c, 1e-5);
       }
 }
@@ -334,21 +333,26 @@ TEST_F(OneProduct, OnItsDevice) {
                  "A is memory of cuda:1, to which cuda:0 has no access");
   ASSERT_CUDA(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
   EXPECT_EQ(run(there, workspace, found.workspaceSize), CUBLAS_STATUS_SUCCESS);
+  // A pool's memory is opened by itself.
+  const PoolMemory pooled(1, 4096);
+  expect_refused(run(pooled, workspace, found.workspaceSize),
+                 "A is memory of cuda:1, to which cuda:0 has no access");
+  pooled.open_to(0);
+  EXPECT_EQ(run(pooled, workspace, found.workspaceSize), CUBLAS_STATUS_SUCCESS);
 }
 
-// Note 6 of the table of data types: a bias and a ReLU of a row-major D.
+// The note of the table of data types: no epilogue of a row-major D.
 TEST_F(OneProduct, WhatHasNoEpilogue) {
-  const int32_t row = CUBLASLT_ORDER_ROW;
   const auto with = [&](uint32_t epilogue) {
     EXPECT_EQ(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, 4),
               CUBLAS_STATUS_SUCCESS);
     return search();
   };
   EXPECT_EQ(with(CUBLASLT_EPILOGUE_RELU_BIAS), CUBLAS_STATUS_SUCCESS);
-  d.set(CUBLASLT_MATRIX_LAYOUT_ORDER, row);
-  EXPECT_EQ(with(CUBLASLT_EPILOGUE_RELU_BIAS), CUBLAS_STATUS_NOT_SUPPORTED);
-  EXPECT_EQ(with(CUBLASLT_EPILOGUE_RELU), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(with(CUBLASLT_EPILOGUE_BIAS), CUBLAS_STATUS_SUCCESS);
+  d.set(CUBLASLT_MATRIX_LAYOUT_ORDER, int32_t{CUBLASLT_ORDER_ROW});
+  for (auto e : {CUBLASLT_EPILOGUE_RELU_BIAS, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_BIAS})
+    EXPECT_EQ(with(e), CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(with(CUBLASLT_EPILOGUE_DEFAULT), CUBLAS_STATUS_SUCCESS);
 }
 
 TEST(EmulatedBlas, AThreadNeedsAContext) {

@@ -173,6 +173,22 @@ TEST_F(Checker, PeerMemory) {
   expect_quiet(copy_64(filled(), there, nullptr));
 }
 
+// A pool is opened by itself: not by what opens other memory.
+TEST_F(Checker, PeerMemoryOfAPool) {
+  for (const bool opened : {false, true}) {
+    Devices devices;
+    const PoolMemory there(1, 64);
+    ASSERT_CUDA(cudaDeviceEnablePeerAccess(1, 0), cudaSuccess);
+    if (opened) there.open_to(0);
+    const cudaError_t launched = copy_64(filled(), there, nullptr);
+    if (opened) expect_quiet(launched);
+    else
+      expect_report(launched,
+                    {"PEER ACCESS is not enabled: read of device memory", "of cuda:1 on cuda:0"},
+                    "cudaErrorIllegalAddress");
+  }
+}
+
 // Under every stream mode: the order is missing whether or not luck made up for it.
 TEST_F(Checker, StreamsWithoutAnEvent) {
   for (const Schedule& schedule : schedules()) {

@@ -133,6 +133,26 @@ TEST(EmulatedDevices, OnlyAPoolsMemoryIsFreedInOrder) {
   EXPECT_TRUE(ran);
 }
 
+// Once, though the first has not run.
+TEST(EmulatedDevices, APoolsMemoryIsFreedOnce) {
+  emulated::Settings s = test_settings();
+  s.streams = emulated::StreamMode::Lazy;
+  Devices devices(s);
+  const cudaStream_t stream = new_stream();
+  void* pooled = nullptr;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_CUDA(cudaMallocAsync(&pooled, 512, stream), cudaSuccess);
+    EXPECT_CUDA(cudaFreeAsync(pooled, stream), cudaSuccess);
+    EXPECT_CUDA(cudaFreeAsync(pooled, stream), cudaErrorInvalidValue);
+    EXPECT_EQ(emulated::last_report(),
+              "[emulated CUDA] cudaFreeAsync: memory that cudaFreeAsync() has been given before");
+    EXPECT_CUDA(cudaFree(pooled), cudaErrorInvalidValue);
+    EXPECT_EQ(emulated::last_report(),
+              "[emulated CUDA] cudaFree: memory that cudaFreeAsync() has been given before");
+    EXPECT_CUDA(cudaStreamSynchronize(stream), cudaSuccess);
+  }
+}
+
 // Fragments and red zones are not what memory runs out of, and addresses that were freed serve
 // again.
 TEST(EmulatedDevices, AllCapacityCanBeUsedAgainAndAgain) {

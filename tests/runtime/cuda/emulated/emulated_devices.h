@@ -103,6 +103,45 @@ template <class T> class DeviceArray {
   size_t count_;
 };
 
+/// Floats of a device's pool, zeros.
+class PoolMemory {
+ public:
+  PoolMemory(int device, size_t count) : device_(device) {
+    on_it([&] {
+      EXPECT_CUDA(cudaMallocAsync(&data_, count * sizeof(float), nullptr), cudaSuccess);
+      EXPECT_CUDA(cudaMemset(data_, 0, count * sizeof(float)), cudaSuccess);
+    });
+  }
+  ~PoolMemory() {
+    on_it([&] { (void)cudaFreeAsync(data_, nullptr); });
+  }
+  PoolMemory(const PoolMemory&) = delete;
+
+  operator float*() const { return static_cast<float*>(data_); }
+  void open_to(int peer) const {
+    cudaMemPool_t pool = nullptr;
+    cudaMemAccessDesc access{};
+    access.location.type = cudaMemLocationTypeDevice;
+    access.location.id = peer;
+    access.flags = cudaMemAccessFlagsProtReadWrite;
+    EXPECT_CUDA(cudaDeviceGetDefaultMemPool(&pool, device_), cudaSuccess);
+    EXPECT_CUDA(cudaMemPoolSetAccess(pool, &access, 1), cudaSuccess);
+  }
+
+ private:
+  template <class F> void on_it(const F& f) const {
+    int before = 0;
+    EXPECT_CUDA(cudaGetDevice(&before), cudaSuccess);
+    EXPECT_CUDA(cudaSetDevice(device_), cudaSuccess);
+    f();
+    EXPECT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+    EXPECT_CUDA(cudaSetDevice(before), cudaSuccess);
+  }
+
+  int device_;
+  void* data_ = nullptr;
+};
+
 inline std::vector<float> uniform(size_t count, unsigned seed, float scale = 1.0f) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<float> draw(-scale, scale);

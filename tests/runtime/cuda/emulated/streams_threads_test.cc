@@ -249,7 +249,6 @@ TEST(EmulatedStreams, WaitingForEverIsReported) {
   }
 }
 
-// Four host threads, each with a device, a stream and an event that the next one waits for.
 // A circle: this thread is about to do what the device waits for, and calls what waits for the
 // device. The second stream's part of a meeting stands for another rank's of a collective.
 TEST(EmulatedStreams, DriversMayWait) {
@@ -275,6 +274,7 @@ TEST(EmulatedStreams, DriversMayWait) {
                                         std::string("first half (1 of 2 members are there)")})
           EXPECT_NE(emulated::last_report().find(text), std::string::npos)
               << name << ": " << emulated::last_report();
+        EXPECT_CUDA(call(), cudaErrorLaunchFailure) << name << ": a wait that failed loads nothing";
       } else {
         EXPECT_CUDA(error, cudaSuccess) << name;
       }
@@ -300,6 +300,7 @@ TEST(EmulatedStreams, DriversMayWait) {
   }
 }
 
+// Four host threads, each with a device, a stream and an event that the next one waits for.
 TEST(EmulatedStreams, ManyThreads) {
   for (const Schedule& schedule : schedules()) {
     emulated::Settings settings = schedule.settings;

@@ -138,7 +138,7 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], loc
         **dict(compiled, **kwargs)
     )
 
-def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], local_defines = [], gpu_cases = []):
+def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], local_defines = [], gpu_cases = [], emulated_only = []):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
     The name says what is special about a test:
@@ -153,8 +153,9 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
       tags: of all of them.
       exclude: patterns of files that are no concern of this rule.
       local_defines: of all tests.
-      gpu_cases: the files whose cases make a library "gpu_cases" (ramet_cases). Where some do, the others tagged
-        "cuda" are tagged "emulated_only", too.
+      gpu_cases: the files whose cases make a library "gpu_cases" (ramet_cases). Where some do, each file tagged "cuda" is one of
+        them or of emulated_only.
+      emulated_only: the files that no real GPU runs (tag "emulated_only").
     """
     every = tags
     helpers = native.glob(["**/*.cc", "**/*.h"], exclude = ["**/*_test.cc"] + exclude, allow_empty = True) if shared else []
@@ -184,8 +185,10 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             if name.endswith("_threads_long_test"):
                 tags = tags + ["threads_take_long"]
             extra.setdefault("size", "large")
-        if gpu_cases and src not in gpu_cases and "cuda" in tags:
+        if src in emulated_only:
             tags = tags + ["emulated_only"]
+        if gpu_cases and "cuda" in tags and (src in gpu_cases) == (src in emulated_only):
+            fail("%s: expected in one of gpu_cases and emulated_only" % src)
         extra.setdefault("local_defines", local_defines)
         ramet_test(
             name = name,
@@ -203,5 +206,6 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             tests = [":" + src[:-len(".cc")] for src in gpu_cases],
         )
     missing = [name for name in settings if not native.glob([name + ".cc"], allow_empty = True)]
+    missing += [src for src in gpu_cases + emulated_only if not native.glob([src], allow_empty = True)]
     if missing:
         fail("settings for tests that do not exist: " + ", ".join(missing))

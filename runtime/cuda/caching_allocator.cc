@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/kept_memory.h"
 #include "runtime/cuda/per_device.h"
 
 namespace ramet {
@@ -136,7 +137,9 @@ void CachingAllocator::to_driver(void* memory) noexcept {
 }
 
 void CachingAllocator::free_kept() {
-  if (ComputeStreamGuard::captures()) return;  // the next call gives it back
+  const DeviceState* state = existing_state(device_);
+  // The next call gives it back.
+  if (ComputeStreamGuard::captures() || !state || keeps_memory(state->card)) return;
   std::vector<void*> going;
   {
     const std::lock_guard lock(mutex_);
@@ -232,12 +235,16 @@ void CachingAllocator::empty_cache() {
   RAMET_CHECK(!ComputeStreamGuard::captures(), "empty_cache", "cuda:", device_,
               ": got a call while this thread makes a graph, expected none: the memory that goes "
               "back is waited for");
+  // Who finds the card full while another thread's segments are on their way to the driver waits
+  // for them: for that card alone, as it would in a cudaFree() of its own.
+  static constinit std::mutex freeing[64];  // by card
+  const std::lock_guard lock(freeing[device_state(device_, "empty_cache").card % 64]);
   give_back_free_segments();
 }
 
 void CachingAllocator::give_back_free_segments() {
   const DeviceState* state = existing_state(device_);
-  if (!state || state->keeps_cached_memory()) return;
+  if (!state || keeps_memory(state->card)) return;
   const CardGuard guard("empty_cache", *state);
   free_kept();
   if (const cudaStream_t stream = freed_.exchange(nullptr)) ignore(cudaStreamSynchronize(stream));
@@ -263,6 +270,7 @@ void CachingAllocator::give_back_free_segments() {
     ignore(code);  // of a lost device, which the next call tells again; the memory is still ours
     const std::lock_guard lock(mutex_);
     add_segment(at, size);
+    blocks_.at(at).freed = turn_;  // kernels that used it may still be running
   }
 }
 
@@ -336,12 +344,8 @@ CachingAllocator& caching_allocator(int device) {
   return allocators.get(device, [&] { return new CachingAllocator(device, caching_wanted()); });
 }
 
-// Who finds the card full while another thread's segments are on their way to the driver waits for
-// them: for that card alone, as it would in a cudaFree() of its own.
 void empty_caches_of_card(int device) {
-  static constinit std::mutex freeing[64];  // by card
   const int card = device_state(device, "empty_cache").card;
-  const std::lock_guard lock(freeing[card % 64]);
   for (int k = 0; k < kMaxDevicesPerType; ++k) {
     const DeviceState* state = existing_state(k);
     if (!state || state->card != card) continue;

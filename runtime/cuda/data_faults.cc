@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/cuda/caching_allocator.h"
@@ -64,13 +65,18 @@ DataFaults::~DataFaults() {
   (void)use_any_card();
   if (own_) ignore(cudaStreamDestroy(own_));
   if (copied_) ignore(cudaEventDestroy(copied_));
-  if (host_) ignore(cudaFreeHost(host_));
 }
 
 void DataFaults::forget(int device) {
-  const std::scoped_lock lock(making_, raising_);
-  if (FaultWord* words = words_.exchange(nullptr)) caching_allocator(device).free(words);
-  waiting_ = 0;
+  FaultWord* host;
+  {
+    const std::scoped_lock lock(making_, raising_);
+    if (FaultWord* words = words_.exchange(nullptr)) caching_allocator(device).free(words);
+    host = std::exchange(host_, nullptr);
+    waiting_ = 0;
+  }
+  (void)use_any_card();
+  free_host_memory(host);
 }
 
 gpu::DataFault DataFaults::expect(int device, cudaStream_t compute, const gpu::DataCheck& check) {

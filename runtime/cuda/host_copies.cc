@@ -10,6 +10,7 @@
 
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/check.h"
+#include "runtime/cuda/kept_memory.h"
 #include "runtime/pinned.h"
 
 namespace ramet {
@@ -38,8 +39,9 @@ class Lane {
   }
   /// The last copy is queued: its number. REQUIRES: `queueing`.
   uint64_t mark(int device, cudaStream_t stream) {
-    const std::lock_guard lock(mutex);
+    // Without the lock: the stream may be full, and others ask for events of earlier copies.
     RAMET_CUDA(kOp, device, cudaEventRecord(ring_[copies % kRing].get(), stream));
+    const std::lock_guard lock(mutex);
     return ++copies;
   }
   cudaEvent_t event(uint64_t number) const { return ring_[(number - 1) % kRing].get(); }
@@ -186,14 +188,6 @@ std::vector<char*> take_idle(size_t size, size_t most) {
   return taken;
 }
 
-// Does everything that was queued end? cudaFreeHost() waits for it, whatever the device.
-bool all_end() {
-  for (int k = 0; k < kMaxDevicesPerType; ++k)
-    if (const DeviceState* state = existing_state(k); state && state->keeps_cached_memory())
-      return false;
-  return true;
-}
-
 class PinnedMemory final : public gpu::HostCopies {
  public:
   void* allocate(size_t bytes) override {
@@ -207,7 +201,7 @@ class PinnedMemory final : public gpu::HostCopies {
     cudaError_t code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
       (void)cudaGetLastError();
-      if (all_end() && !ComputeStreamGuard::captures()) empty_cache();
+      if (!ComputeStreamGuard::captures()) empty_cache();
       code = cudaHostAlloc(&memory, size, cudaHostAllocPortable);
     }
     if (code == cudaErrorMemoryAllocation) {
@@ -293,6 +287,7 @@ class PinnedMemory final : public gpu::HostCopies {
   void empty_cache() override {
     Shared& s = shared();
     (void)use_any_card();
+    if (any_card_keeps_memory()) return;
     const std::vector<char*> going = take_idle(0, SIZE_MAX);
     {
       const std::lock_guard lock(s.mutex);
@@ -327,11 +322,15 @@ void* host_memory(const char* op, int device, size_t bytes) {
   void* memory = nullptr;
   if (cudaError_t code = pin(&memory); RAMET_UNLIKELY(code != cudaSuccess)) {
     free_caches(code, op, kCall, device);
-    if (all_end()) pinned_memory().empty_cache();  // free_caches() throws in a capture
+    pinned_memory().empty_cache();  // free_caches() throws in a capture
     code = pin(&memory);
     if (code != cudaSuccess) raise_again(code, op, kCall, device);
   }
   return memory;
+}
+
+void free_host_memory(void* memory) noexcept {
+  if (memory && !any_card_keeps_memory()) ignore(cudaFreeHost(memory));
 }
 
 std::vector<EventHandle> marks_of_copies(const char* op, int device) {

@@ -18,9 +18,12 @@ RAMET_API std::vector<EventHandle> marks_of_copies(const char* op, int device);
 /// a block serves again, then eight sizes to a doubling, for what is rounded up is nobody's.
 RAMET_API size_t pinned_block(size_t bytes);
 
-/// Pinned memory for the library itself; cudaFreeHost() gives it back. Where the driver has none,
-/// what is cached goes back, and it tries once more; then an OutOfMemoryError with the statistics.
+/// Pinned memory for the library itself. Where the driver has none, what is cached goes back, and
+/// it tries once more; then an OutOfMemoryError with the statistics.
 RAMET_API void* host_memory(const char* op, int device, size_t bytes);
+/// Gives it back (null: nothing), which waits for all cards; where one of them may never end its
+/// work, it stays.
+RAMET_API void free_host_memory(void* memory) noexcept;
 
 /// Forgets all copies, which are done, and gives back the pinned memory that nobody holds.
 RAMET_API void forget_copies();

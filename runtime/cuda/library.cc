@@ -8,6 +8,7 @@
 #include "runtime/cuda/events.h"
 #include "runtime/cuda/graphs.h"
 #include "runtime/cuda/host_copies.h"
+#include "runtime/cuda/kept_memory.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/gpu_sums.h"
 #include "runtime/logging.h"
@@ -96,6 +97,7 @@ void shutdown() {
   destroy_buffers();
   forget_copies();
   destroy_allocators();
+  forget_kept_memory();
   destroy_states();
   forget_device_list();
 }

@@ -47,9 +47,9 @@ class PinnedPlaces {
     for (Place& p : small_) p.free.reset();
     for (Place& p : large_) {
       p.free.reset();
-      if (p.memory) ignore(cudaFreeHost(p.memory));
+      free_host_memory(p.memory);
     }
-    if (small_memory_) ignore(cudaFreeHost(small_memory_));
+    free_host_memory(small_memory_);
   }
 
   struct Taken {

@@ -146,7 +146,9 @@ TEST_F(CudaAllocator, ASegmentThatTheDriverRefusesStays) {
   (void)cudaStreamEndCapture(stream, &graph);
   (void)cudaGetLastError();
   EXPECT_EQ(a.reserved(), reserved);
-  a.free(a.allocate(11 * kMiB));  // it can be used
+  void* again = a.allocate(11 * kMiB);  // it can be used
+  EXPECT_GT(a.last_freed(again), 0u) << "behind the kernels that used it";
+  a.free(again);
   EXPECT_EQ(a.reserved(), reserved);
   a.empty_cache();
   EXPECT_EQ(a.reserved(), 0u);

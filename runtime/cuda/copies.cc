@@ -62,11 +62,28 @@ struct Shared {
   std::mutex mutex;
   std::unique_ptr<PinnedPlaces> in[kMaxDevicesPerType], out[kMaxDevicesPerType];
   Route route[kMaxDevicesPerType][kMaxDevicesPerType] = {};
-  std::vector<std::unique_ptr<Trial>> late;  // for ever
+  std::vector<EventHandle> marks[kMaxDevicesPerType];  // of order_across(), while nobody uses them
+  std::vector<std::unique_ptr<Trial>> trials;          // under way; those that are late, for ever
 };
 Shared& shared() {  // never destroyed: see device_state.cc
   static auto* s = new Shared;
   return *s;
+}
+// An event that is waited for may be recorded again: the wait is for what it was then.
+EventHandle take_mark(const char* op, int device) {
+  {
+    const std::lock_guard lock(shared().mutex);
+    if (auto& marks = shared().marks[device]; !marks.empty()) {
+      EventHandle mark = std::move(marks.back());
+      marks.pop_back();
+      return mark;
+    }
+  }
+  return EventHandle(op, device);
+}
+void give_back_mark(int device, EventHandle mark) {
+  const std::lock_guard lock(shared().mutex);
+  shared().marks[device].push_back(std::move(mark));
 }
 // A copy to the host waits for itself, so two halves are enough.
 PinnedPlaces& places(std::unique_ptr<PinnedPlaces>& of, size_t halves) {
@@ -179,6 +196,11 @@ Trial::Trial(int from, int to)
     fill(to, target_, std::vector<unsigned char>(2 * kBytes, 0));
     const CardGuard guard(kOp, to);
     RAMET_CUDA_ALLOCATING(kOp, to, cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    // The kernel is loaded now. At its first launch the driver may wait for the whole card (CUDA
+    // Programming Guide, "Lazy Loading", "Concurrent Execution"): behind a copy that never ends
+    // the launch would not return.
+    RAMET_CUDA(kOp, to, read_peer(target_ + kBytes, target_, kBytes, stream_));
+    RAMET_CUDA(kOp, to, cudaStreamSynchronize(stream_));
   } catch (...) {
     give_back();
     throw;
@@ -227,6 +249,21 @@ std::string Trial::damage() {
   return "";
 }
 
+// Here before anything of it is queued, away when all has ended.
+Trial& add_trial(std::unique_ptr<Trial> trial) {
+  const std::lock_guard lock(shared().mutex);
+  return *shared().trials.emplace_back(std::move(trial));
+}
+std::unique_ptr<Trial> take_trial(const Trial& trial) {
+  const std::lock_guard lock(shared().mutex);
+  auto& all = shared().trials;
+  const auto at =
+      std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.get() == &trial; });
+  std::unique_ptr<Trial> taken = std::move(*at);
+  all.erase(at);
+  return taken;
+}
+
 // A few kilobytes, copied and read by a kernel: do they arrive as they were, and in time?
 std::string try_direct(int from, int to) {
   DeviceState &sender = device_state(from, Trial::kOp), &receiver = device_state(to, Trial::kOp);
@@ -242,35 +279,42 @@ std::string try_direct(int from, int to) {
       return std::string("cudaDeviceEnablePeerAccess: ") + cudaGetErrorString(code);
   }
   caching_allocator(from).open_to(receiver.card);
-  auto trial = std::make_unique<Trial>(from, to);
   const int limit = trial_deadline.load();
+  Trial& trial = add_trial(std::make_unique<Trial>(from, to));
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit);
-  trial->begin();
-  while (!trial->ended()) {
-    if (std::chrono::steady_clock::now() > until) {
-      sender.keep_cached_memory();
-      receiver.keep_cached_memory();
-      const std::string late = trial->what_is_late();
-      std::lock_guard lock(shared().mutex);
-      shared().late.push_back(std::move(trial));
-      return late + " did not arrive within " + std::to_string(limit) + " ms";
+  try {
+    trial.begin();
+    while (!trial.ended()) {
+      if (std::chrono::steady_clock::now() > until) {
+        sender.keep_cached_memory();
+        receiver.keep_cached_memory();
+        return trial.what_is_late() + std::string(" did not arrive within ") +
+               std::to_string(limit) + " ms";
+      }
+      std::this_thread::yield();
     }
-    std::this_thread::yield();
+  } catch (...) {  // what was queued before may be under way
+    sender.keep_cached_memory();
+    receiver.keep_cached_memory();
+    throw;
   }
-  return trial->damage();
+  return take_trial(trial)->damage();
 }
 
 }  // namespace
 
 void order_across(const char* op, DeviceState& from, Queue earlier, DeviceState& to, Queue later) {
   const Looks looks = from.looks();
-  const EventHandle mark(op, from.device);  // may go at once: the driver keeps what is recorded
+  EventHandle mark = take_mark(op, from.device);
   {
     const CardGuard guard(op, from.device);
     RAMET_CUDA(op, from.device, cudaEventRecord(mark.get(), from.stream(earlier, op)));
   }
-  const CardGuard guard(op, to.device);
-  RAMET_CUDA(op, to.device, cudaStreamWaitEvent(to.stream(later, op), mark.get(), 0));
+  {
+    const CardGuard guard(op, to.device);
+    RAMET_CUDA(op, to.device, cudaStreamWaitEvent(to.stream(later, op), mark.get(), 0));
+  }
+  give_back_mark(from.device, std::move(mark));
   to.came_behind(looks);
 }
 
@@ -340,7 +384,8 @@ CopyCounts copy_counts() {
 void destroy_buffers() {
   Shared& s = shared();
   std::lock_guard lock(s.mutex);
-  for (int i = 0; i < kMaxDevicesPerType; ++i) s.in[i].reset(), s.out[i].reset();
+  for (int i = 0; i < kMaxDevicesPerType; ++i)
+    s.in[i].reset(), s.out[i].reset(), s.marks[i].clear();
   for (auto& row : s.route) std::fill(std::begin(row), std::end(row), Route::kNotTried);
 }
 

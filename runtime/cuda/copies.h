@@ -13,8 +13,9 @@
 // boards exist that say so and deliver rubbish, or hang. Otherwise it goes through the host, and a
 // line in the log says why. What hangs holds its stream for ever and may still write, so a trial
 // has a stream, an event and memory of its own that nothing else waits for; if it is late they stay
-// as they are, and the two devices keep their cached memory, because cudaFree() waits for all
-// streams.
+// as they are, and the two cards keep their cached memory, because cudaFree() waits for all
+// streams. (A driver that waits for the whole card when it loads a kernel or pins memory does so
+// there from then on, too: what a program does for the first time after that may not return.)
 #pragma once
 #include <cstddef>
 

@@ -1,10 +1,14 @@
 // A link between two cards that says it works and never delivers, or carries copies and not what a
 // kernel reads: copies go through the host, and nothing waits for what the trial left behind.
+#include <tuple>
+
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/cuda/peer_read.h"
 #include "runtime/logging.h"
+#include "runtime/pinned.h"
+#include "tests/runtime/cuda/caching.h"
 #include "tests/runtime/cuda/gate.h"
 
 namespace ramet::testing {
@@ -13,7 +17,7 @@ namespace {
 using emulated::StreamMode;
 const Device kHost(kCPU, 0), kFirst(kCUDA, 0), kSecond(kCUDA, 1);
 
-class PeerTrial : public ::testing::TestWithParam<StreamMode> {
+class PeerTrial : public ::testing::TestWithParam<std::tuple<StreamMode, bool>> {
  protected:
   void SetUp() override { cuda::set_trial_deadline(100); }
   void TearDown() override {
@@ -22,12 +26,24 @@ class PeerTrial : public ::testing::TestWithParam<StreamMode> {
   }
 };
 
+// Whoever waits for a trial's copy gets an Error and leaves a report.
+emulated::Settings lossy_gpus() {
+  emulated::Settings settings = gpu_settings(2);
+  settings.lost_peers = {{0, 1}};
+  settings.timeout_ms = 400;
+  return settings;
+}
+void expect_that_nobody_waited() {
+#if RAMET_GPU_EMULATED
+  EXPECT_EQ(emulated::last_report(), "");
+#endif
+}
+
 TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
   RAMET_EMULATED_ONLY("a link that swallows copies");
-  emulated::Settings settings = gpu_settings(2);
-  settings.streams = GetParam();
-  settings.lost_peers = {{0, 1}};
-  settings.timeout_ms = 400;  // whoever waits for the trial's copy gets an Error after that
+  emulated::Settings settings = lossy_gpus();
+  settings.streams = std::get<StreamMode>(GetParam());
+  settings.driver_waits = std::get<bool>(GetParam());
   const Gpus gpus(settings);
   std::string logged;
   set_log_handler([&](LogLevel, const std::string& text) { logged += text; });
@@ -37,6 +53,10 @@ TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
   void *a = cuda::caching_allocator(0).allocate(kBytes),
        *b = cuda::caching_allocator(1).allocate(kBytes);
   cuda::copy("copy", a, kFirst, sent.data(), kHost, kBytes);
+  // Where the driver waits for the card to pin memory, it is there before the trial.
+  cuda::copy("copy", b, kSecond, sent.data(), kHost, kBytes);
+  cuda::copy("copy", back.data(), kHost, b, kSecond, kBytes);
+  gpu::host_copies()->free(gpu::host_copies()->allocate(kBytes));
   for (int round = 0; round < 2; ++round) {
     cuda::copy("copy", b, kSecond, a, kFirst, kBytes);
     cuda::copy("copy", back.data(), kHost, b, kSecond, kBytes);
@@ -58,11 +78,34 @@ TEST_P(PeerTrial, WhatNeverArrivesIsStaged) {
   empty_cache();
   EXPECT_GT(cuda::caching_allocator(1).stats().current, 0);
   for (int k : {0, 1}) EXPECT_NO_THROW(cuda::device_state(k, "test").synchronize("test"));
+  expect_that_nobody_waited();
+  cuda::shutdown();
+  expect_that_nobody_waited();
 }
 
 INSTANTIATE_TEST_SUITE_P(Streams, PeerTrial,
-                         ::testing::Values(StreamMode::Async, StreamMode::Eager, StreamMode::Lazy,
-                                           StreamMode::Random));
+                         ::testing::Combine(::testing::Values(StreamMode::Async, StreamMode::Eager,
+                                                              StreamMode::Lazy, StreamMode::Random),
+                                            ::testing::Bool()));
+
+// Without a cache and without pools every free is a cudaFree(), which would wait.
+TEST(PeerTrialWithoutCache, NoFreeWaits) {
+  RAMET_EMULATED_ONLY("a link that swallows copies, cards without memory pools");
+  const Caching off("0");
+  emulated::Settings settings = lossy_gpus();
+  settings.memory_pools = false;
+  const Gpus gpus(settings);
+  cuda::CachingAllocator& memory = cuda::caching_allocator(1);
+  void* p = memory.allocate(4096);
+  set_log_handler([](LogLevel, const std::string&) {});
+  cuda::set_trial_deadline(100);
+  EXPECT_FALSE(cuda::direct_access(0, 1));
+  cuda::set_trial_deadline(5000);
+  set_log_handler({});
+  memory.free(p);
+  empty_cache();
+  expect_that_nobody_waited();
+}
 
 // What the trial of this link says, and the log.
 struct Tried {
@@ -112,6 +155,18 @@ TEST(PeerReads, ThatAreDamaged) {
                                "reads there is damaged"),
               std::string::npos)
         << link.logged;
+  }
+}
+
+// What was queued before an error may still be under way: its memory is nobody else's.
+TEST(PeerReads, ThatCannotBegin) {
+  RAMET_EMULATED_ONLY("a second card");
+  const Gpus gpus(gpu_settings(2));
+  Tried link([](void*, const void*, size_t, cudaStream_t) { return cudaErrorInvalidValue; });
+  EXPECT_MESSAGE(link.direct(), "[peer access]");
+  for (int k : {0, 1}) {
+    EXPECT_GT(cuda::caching_allocator(k).stats().current, 0);
+    EXPECT_TRUE(cuda::device_state(k, "test").keeps_cached_memory());
   }
 }
 

@@ -67,9 +67,11 @@ class RAMET_API Link {
   /// A point behind everything so far, and whether it was reached.
   virtual void mark() = 0;
   virtual bool reached() = 0;
+  /// Begins what abort() waits for: of several links first all of them, then all abort().
+  virtual void begin_abort() noexcept = 0;
   /// Ends what is under way here; memory is not touched from then on, but where the device does not
-  /// end its work by the deadline, which a warning says. Other ranks may see an error, or wait
-  /// until they abort, too.
+  /// end its work by the deadline, which a warning says: until it does, the card gives no memory
+  /// back. Other ranks may see an error, or wait until they abort, too.
   virtual void abort(std::chrono::steady_clock::time_point deadline) noexcept = 0;
 };
 

@@ -45,11 +45,12 @@ struct OpenGroup {
   bool open = true;
 };
 
-// Communicators by the cards of their ranks. One group at a time: NCCL wants the same order of
-// calls on every card.
+// Communicators by the cards of their ranks. Calls of NCCL's may wait for these cards, so `mutex`,
+// of the map, is not held across them.
 struct Communicators {
   std::mutex mutex;
   std::map<std::vector<int>, std::vector<ncclComm_t>> of;
+  std::mutex one_at_a_time[64];  // by card
 };
 Communicators& communicators() {
   static auto* c = new Communicators;
@@ -57,17 +58,31 @@ Communicators& communicators() {
 }
 std::atomic<uint64_t> sums{0};
 
-// Of communicators some of whose ranks may wait for the others for ever.
-void abort_all(const std::vector<int>& cards, const std::vector<ncclComm_t>& ranks) {
+// One group at a time on each card: NCCL wants the same order of calls on all cards of a group.
+// Who waits wants one of these cards.
+std::vector<std::unique_lock<std::mutex>> lock_cards(std::vector<int> cards) {
+  for (int& card : cards) card %= 64;
+  std::sort(cards.begin(), cards.end());
+  cards.erase(std::unique(cards.begin(), cards.end()), cards.end());
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (int card : cards) locks.emplace_back(communicators().one_at_a_time[card]);
+  return locks;
+}
+
+// Of communicators some of whose ranks may wait for the others for ever. False where that is not
+// over in time.
+bool abort_all(const std::vector<int>& cards, const std::vector<ncclComm_t>& ranks) {
   const Nccl& library = *nccl();
   if (!library.abort) {  // before 2.14
     for (ncclComm_t rank : ranks) (void)library.destroy(rank);
-    return;
+    return true;
   }
   std::vector<std::pair<int, ncclComm_t>> all;
   for (size_t i = 0; i < ranks.size(); ++i) all.emplace_back(cards[i], ranks[i]);
-  if (!abort_communicators(library, all, std::chrono::steady_clock::now() + gpu::kLinkAbortTakes))
-    log(LogLevel::Warning, "ncclCommAbort did not return in time, after a sum that failed");
+  if (Aborts(library, all).are_back_by(std::chrono::steady_clock::now() + gpu::kLinkAbortTakes))
+    return true;
+  log(LogLevel::Warning, "ncclCommAbort did not return in time, after a sum that failed");
+  return false;
 }
 
 std::vector<int> cards_of(const char* op, const int* devices, int count) {
@@ -97,7 +112,7 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
               int root, int64_t n, ScalarType dtype) {
   const std::vector<int> cards = cards_of(op, devices, count);
   Communicators& all = communicators();
-  std::unique_lock lock(all.mutex);
+  auto locks = lock_cards(cards);
   std::vector<cudaStream_t> streams;
   for (int i = 0; i < count; ++i) {
     DeviceState& state = device_state(devices[i], op);
@@ -107,12 +122,17 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
   const Nccl& library = *nccl();
   const char* call = nullptr;
   const auto sum = [&] {
-    std::vector<ncclComm_t>& ranks = all.of[cards];
+    std::vector<ncclComm_t> ranks;
+    {
+      const std::lock_guard lock(all.mutex);
+      if (const auto found = all.of.find(cards); found != all.of.end()) ranks = found->second;
+    }
     if (ranks.empty()) {
-      std::vector<ncclComm_t> made(cards.size());
+      ranks.resize(cards.size());
       call = "ncclCommInitAll";
-      if (const auto code = library.init_all(made.data(), count, cards.data())) return code;
-      ranks = std::move(made);
+      if (const auto code = library.init_all(ranks.data(), count, cards.data())) return code;
+      const std::lock_guard lock(all.mutex);
+      all.of[cards] = ranks;
     }
     OpenGroup group(op);
     call = "ncclReduce";
@@ -130,27 +150,31 @@ void nccl_sum(const char* op, const void* const* in, const int* devices, int cou
   // What has failed is not used again: some ranks may wait for the others for ever. No sum is
   // complete without all of them, so that it can be begun again. Other groups of cards go on.
   const auto forget = [&] {
-    const std::vector<ncclComm_t> ranks = std::move(all.of[cards]);
-    all.of.erase(cards);
-    lock.unlock();
-    abort_all(cards, ranks);
+    std::vector<ncclComm_t> ranks;
+    {
+      const std::lock_guard lock(all.mutex);
+      ranks = std::exchange(all.of[cards], {});
+      all.of.erase(cards);
+    }
+    locks.clear();
+    return abort_all(cards, ranks);
   };
   for (bool again = false;; again = true) {
     ncclResult_t code;
     try {
       code = sum();
     } catch (...) {
-      forget();
+      (void)forget();
       throw;
     }
     if (code == ncclSuccess) break;
-    forget();
+    const bool over = forget();
     // Of what CUDA had against it NCCL does not tell. It may be memory for buffers and connections,
-    // and that may be in caches.
-    if (again || code != ncclUnhandledCudaError) check(op, call, code);
+    // and that may be in caches; which would not come back where the cards are still busy.
+    if (again || !over || code != ncclUnhandledCudaError) check(op, call, code);
     (void)cudaGetLastError();
     for (int i = 0; i < count; ++i) empty_caches_of_card(devices[i]);
-    lock.lock();
+    locks = lock_cards(cards);
   }
   sums.fetch_add(1, std::memory_order_relaxed);
 }

@@ -1,5 +1,6 @@
 #include "runtime/cuda/nccl_library.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -7,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/cuda/kept_memory.h"
 #ifdef RAMET_GPU_TOOLKIT
 #include <dlfcn.h>
 
@@ -92,29 +94,47 @@ const Nccl* nccl_library(std::string* why) {
   return nullptr;
 }
 
-bool abort_communicators(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks,
-                         std::chrono::steady_clock::time_point deadline) {
-  struct Calls {
-    std::mutex mutex;
-    std::condition_variable back;
-    size_t left;
-  };
-  const auto calls = std::make_shared<Calls>();  // of the threads that outlive the deadline, too
-  calls->left = ranks.size();
+struct Aborts::Calls {
+  std::mutex mutex;
+  std::condition_variable back;
+  std::vector<bool> done;
+};
+
+Aborts::Aborts(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks)
+    : calls_(std::make_shared<Calls>()) {
+  calls_->done.resize(ranks.size());
   for (const auto& [card, comm] : ranks) {
-    const auto call = [calls, abort = library.abort, card = card, comm = comm] {
+    const size_t number = cards_.size();
+    cards_.push_back(card);
+    const auto call = [calls = calls_, abort = library.abort, card = card, comm = comm, number] {
       if (cudaSetDevice(card) != cudaSuccess) (void)cudaGetLastError();
       (void)abort(comm);
       const std::lock_guard lock(calls->mutex);
-      --calls->left;
+      calls->done[number] = true;
       calls->back.notify_all();
     };
     try {
       std::thread(call).detach();
     } catch (const std::system_error&) { call(); }  // no more threads
   }
-  std::unique_lock lock(calls->mutex);
-  return calls->back.wait_until(lock, deadline, [&] { return calls->left == 0; });
+}
+
+bool Aborts::are_back_by(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock lock(calls_->mutex);
+  const auto& done = calls_->done;
+  if (calls_->back.wait_until(lock, deadline, [&] {
+        return std::all_of(done.begin(), done.end(), [](bool one) { return one; });
+      }))
+    return true;
+  const std::vector<bool> then = done;
+  lock.unlock();
+  for (size_t i = 0; i < then.size(); ++i)
+    if (!then[i])
+      keep_memory_until(cards_[i], [calls = calls_, i] {
+        const std::lock_guard one(calls->mutex);
+        return bool(calls->done[i]);
+      });
+  return false;
 }
 
 int nccl_type(ScalarType t) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,10 +77,19 @@ struct Nccl {
 const Nccl* nccl_library(std::string* why);
 /// ncclCommAbort() for communicators of these cards, each on a thread of its own: the call waits
 /// for NCCL's kernels and threads to end, which may take what the work would have taken, or for the
-/// abort of a neighbour. True where all calls are back by the deadline; the others go on by
-/// themselves.
-bool abort_communicators(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks,
-                         std::chrono::steady_clock::time_point deadline);
+/// abort of a neighbour.
+class Aborts {
+ public:
+  Aborts(const Nccl& library, const std::vector<std::pair<int, ncclComm_t>>& ranks);
+  /// True where all calls are back by the deadline. The others go on by themselves; until they are
+  /// back their cards keep what is cached.
+  bool are_back_by(std::chrono::steady_clock::time_point deadline);
+
+ private:
+  struct Calls;
+  const std::shared_ptr<Calls> calls_;  // of the threads that outlive this, too
+  std::vector<int> cards_;
+};
 /// NCCL's number for it; -1 where it has no such type.
 int nccl_type(ScalarType t);
 

@@ -8,11 +8,13 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <thread>
 
 #include "runtime/cuda/check.h"
 #include "runtime/cuda/device_state.h"
+#include "runtime/cuda/kept_memory.h"
 #include "runtime/cuda/nccl_library.h"
 #include "runtime/gpu_link.h"
 #include "runtime/logging.h"
@@ -56,7 +58,8 @@ class NcclLink final : public gpu::Link {
         library_(*nccl_library(nullptr)),
         stream_(device),
         mark_(kOp, device),
-        between_(kOp, device) {
+        between_(kOp, device),
+        end_(std::make_shared<EventHandle>(kOp, device)) {
     ncclUniqueId unique{};
     static_assert(sizeof(unique) == gpu::kLinkId);
     RAMET_CHECK(id.size() == sizeof(unique), kOp, "the id of a link: got ", id.size(),
@@ -158,22 +161,39 @@ class NcclLink final : public gpu::Link {
     return true;
   }
 
+  void begin_abort() noexcept override {
+    const ncclComm_t comm = std::exchange(comm_, nullptr);
+    if (!comm) return;
+    try {
+      aborts_.emplace(library_, std::vector{std::pair(state_.card, comm)});
+    } catch (const std::exception& e) { log(LogLevel::Warning, e.what()); }
+  }
   void abort(Deadline deadline) noexcept override {
-    if (!comm_) return;
+    begin_abort();
+    if (!aborts_) return;
     try {
       const CardGuard card(kOp, state_);
-      const ncclComm_t comm = std::exchange(comm_, nullptr);
-      if (!abort_communicators(library_, {{state_.card, comm}}, deadline))
+      if (!aborts_->are_back_by(deadline)) {
         log(LogLevel::Warning, ramet::detail::join("[process_group] ncclCommAbort on cuda:",
                                                    device_, " did not return in time"));
-      if (!comes_by(deadline, [this] { return !is_not_ready(cudaStreamQuery(stream_.stream)); }))
+      } else if (!comes_by(deadline,
+                           [this] { return !is_not_ready(cudaStreamQuery(stream_.stream)); })) {
         log(LogLevel::Warning, ramet::detail::join("[process_group] NCCL's work on cuda:", device_,
                                                    " goes on although it was aborted"));
+        keep_memory_until_the_end();
+      }
       (void)cudaGetLastError();
     } catch (const std::exception& e) { log(LogLevel::Warning, e.what()); }
+    aborts_.reset();
   }
 
  private:
+  void keep_memory_until_the_end() {
+    RAMET_CUDA(kOp, device_, cudaEventRecord(end_->get(), stream_.stream));
+    keep_memory_until(state_.card, [end = end_] {
+      return !use_any_card() || !is_not_ready(cudaEventQuery(end->get()));
+    });
+  }
   Stream here() const { return {Device(kCUDA, static_cast<DeviceIndex>(device_)), gpu::kCompute}; }
   std::string failure(const char* call, ncclResult_t code) const {
     const char* more = comm_ ? library_.last_error(comm_) : nullptr;
@@ -191,7 +211,9 @@ class NcclLink final : public gpu::Link {
   const Nccl& library_;
   const OwnStream stream_;
   const EventHandle mark_, between_;
+  const std::shared_ptr<EventHandle> end_;  // of work that goes on although it was aborted
   ncclComm_t comm_ = nullptr;
+  std::optional<Aborts> aborts_;  // under way
 };
 
 std::string version_text(int version) {

@@ -61,6 +61,7 @@ void hold_nccl_aborts(bool hold) {
   aborts_held = hold;
   while (!hold && aborts_under_way) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
+int nccl_aborts_under_way() { return aborts_under_way; }
 void fail_next_nccl_group(ncclResult_t error) { group_error = error; }
 
 ncclResult_t refuse(ncclResult_t result, const std::string& text) {
@@ -224,8 +225,14 @@ ncclResult_t ncclCommInitAll(ncclComm_t* comms, int ranks, const int* devices) {
       return refuse(ncclInvalidUsage, "ncclCommInitAll: cuda:" + std::to_string(device) +
                                           " is there twice; NCCL wants a device for each rank");
   }
-  for (int rank = 0; rank < ranks; ++rank)
-    if (!Call().driver_has_memory(devices ? devices[rank] : rank)) return ncclUnhandledCudaError;
+  for (int rank = 0; rank < ranks; ++rank) {
+    Call call;
+    const int device = devices ? devices[rank] : rank;
+    if (call.refused || !call.driver_has_memory(device) ||
+        call.engine.wait_as_drivers_may(*call.engine.devices[size_t(device)], call.lock,
+                                        "ncclCommInitAll"))
+      return ncclUnhandledCudaError;
+  }
   const auto clique = std::make_shared<Clique>(ranks);
   clique->present = ranks;
   for (int rank = 0; rank < ranks; ++rank)

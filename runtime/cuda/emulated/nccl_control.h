@@ -11,6 +11,8 @@ namespace ramet::emulated {
 void slow_nccl_abort(std::chrono::milliseconds takes);
 /// While set, ncclCommAbort() does not go on. Without, returns when all such calls have ended.
 void hold_nccl_aborts(bool hold);
+/// Calls of ncclCommAbort() that are not back.
+int nccl_aborts_under_way();
 /// What all communicators report from now on; ncclSuccess: nothing.
 void report_nccl_error(ncclResult_t error);
 /// The next group that ends with calls in it fails with this, without any of them; its

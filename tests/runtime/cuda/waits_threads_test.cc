@@ -2,12 +2,15 @@
 // part of a collective holds up nobody whose turn it is. Each of these hung, until a time-out.
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/cuda/caching_allocator.h"
 #include "runtime/cuda/copies.h"
+#include "runtime/cuda/kept_memory.h"
+#include "runtime/cuda/nccl.h"
 #include "runtime/gpu_link.h"
 #include "runtime/logging.h"
 #include "tests/runtime/cuda/caching.h"
@@ -108,11 +111,14 @@ TEST_F(Waits, NobodyNeedsALockThatAWaitHolds) {
   memory.free(memory.allocate(40 * kMiB));
   Gate gate;
   queue(0, Gate::wait, &gate);
-  std::thread full([&] { memory.free(memory.allocate(50 * kMiB)); });
+  const auto cycle = [&](size_t bytes) {
+    EXPECT_EQ(message_of([&] { memory.free(memory.allocate(bytes)); }), "no exception");
+  };
+  std::thread full([&] { cycle(50 * kMiB); });
   std::atomic<bool> served{false};
   std::thread other([&] {
-    while (memory.reserved() >= 40 * kMiB) std::this_thread::yield();  // it is on its way
-    memory.free(memory.allocate(4));
+    EXPECT_TRUE(comes([&] { return memory.reserved() < 40 * kMiB; }));  // it is on its way
+    cycle(4);
     served = true;
   });
   EXPECT_TRUE(comes([&] { return served.load(); }));
@@ -122,6 +128,111 @@ TEST_F(Waits, NobodyNeedsALockThatAWaitHolds) {
   other.join();
   EXPECT_EQ(memory.reserved(), 52 * kMiB);
   memory.free(small);
+}
+
+// What a thread gives back is on its way while the card is busy: who needs that memory meanwhile
+// waits for it, and does not take the card to be full.
+TEST_F(Waits, MemoryThatIsOnItsWayIsWaitedFor) {
+  RAMET_SKIP_IF_ONE_AT_A_TIME();
+  const Gpus gpus(gpu_settings(1));
+  cuda::CachingAllocator& memory = cuda::caching_allocator(0);
+  memory.free(memory.allocate(40 * kMiB));
+  Gate gate;
+  queue(0, Gate::wait, &gate);
+  std::thread gives([] { EXPECT_EQ(message_of(cuda::empty_all_caches), "no exception"); });
+  EXPECT_TRUE(comes([&] { return memory.reserved() < 40 * kMiB; }));
+  EXPECT_FALSE(gate.passed);
+  const OpensLater opens(gate);
+  EXPECT_EQ(message_of([&] { memory.free(memory.allocate(50 * kMiB)); }), "no exception");
+  EXPECT_TRUE(gate.passed);
+  gives.join();
+}
+
+// While NCCL's work may still be there, nothing that waits for the card is called: what is cached
+// stays, and who needs it gets an error. When the work has ended the memory goes back again.
+TEST_F(Waits, WhatAnAbortLeavesIsNotWaitedFor) {
+  const Gpus gpus(gpu_settings(2));
+  const std::string id = gpu::make_link_id();
+  std::unique_ptr<gpu::Link> links[2];
+  for (int rank : {0, 1}) links[rank] = gpu::make_link(id, rank, rank, 2);
+  for (const auto& link : links) EXPECT_TRUE(comes([&] { return link->settled(); }));
+  cuda::CachingAllocator& memory = cuda::caching_allocator(0);
+  void* data = memory.allocate(8);
+  const std::vector<float> given = {1, 2};
+  cuda::copy("copy", data, kGpu, given.data(), kHost, 8);
+  memory.free(memory.allocate(40 * kMiB));
+  links[0]->come_after_kernels();
+  links[0]->sum(data, 2, kFloat);  // the other rank never joins
+  EXPECT_TRUE(comes([&] { return links[0]->settled(); }));
+  set_log_handler([](LogLevel, const std::string&) {});
+  emulated::hold_nccl_aborts(true);
+  links[0]->abort(std::chrono::steady_clock::now() + std::chrono::milliseconds(50));
+  EXPECT_MESSAGE(memory.allocate(50 * kMiB), "out of memory on cuda:0");
+  gpu::library()->empty_cache();
+  EXPECT_EQ(emulated::last_report(), "");
+  EXPECT_EQ(memory.reserved(), 42 * kMiB);
+  emulated::hold_nccl_aborts(false);
+  EXPECT_TRUE(comes([] { return !cuda::keeps_memory(0); }));
+  EXPECT_EQ(message_of([&] { memory.free(memory.allocate(50 * kMiB)); }), "no exception");
+  EXPECT_EQ(memory.reserved(), 52 * kMiB);
+  memory.free(data);
+  links[1]->abort(std::chrono::steady_clock::now() + gpu::kLinkAbortTakes);
+  set_log_handler({});
+}
+
+// Cards 0 and 1 wait for card 2, and NCCL, which makes a communicator of theirs, for them. Whoever
+// has card 2 sums meanwhile, and then lets them go on.
+TEST_F(Waits, SumsOfOtherCardsGoOn) {
+  emulated::Settings settings = gpu_settings(4);
+  settings.driver_waits = true;
+  settings.timeout_ms = 20000;
+  const Gpus gpus(settings);
+  void *in[4], *out[4];
+  for (int k = 0; k < 4; ++k) {
+    const Device card(kCUDA, static_cast<DeviceIndex>(k));
+    for (void** p : {&in[k], &out[k]}) *p = cuda::caching_allocator(k).allocate(4);
+    const float value = static_cast<float>(k + 1);
+    cuda::copy("copy", in[k], card, &value, kHost, 4);
+  }
+  const auto sum = [&](int first) {
+    EXPECT_EQ(message_of([&] {
+                const int devices[] = {first, first + 1};
+                cuda::nccl_sum("test", in + first, devices, 2, out[first], 0, 1, kFloat);
+              }),
+              "no exception");
+  };
+  sum(2);  // communicators and streams are there
+  const auto meeting = emulated::make_meeting(2, [] {});
+  const auto join = [&](int k) {
+    RAMET_CUDA("test", k,
+               emulated::join_meeting(cuda::device_state(k, "test").stream(Queue::kCompute, "test"),
+                                      "meeting", meeting));
+  };
+  join(0);
+  std::atomic<bool> begun{false}, served{false};
+  std::thread waits([&] {
+    begun = true;
+    sum(0);
+  });
+  EXPECT_TRUE(comes([&] { return begun.load(); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it is in its call
+  std::thread other([&] {
+    sum(2);
+    served = true;
+  });
+  EXPECT_TRUE(comes([&] { return served.load(); }));
+  join(2);
+  waits.join();
+  other.join();
+  EXPECT_EQ(emulated::last_report(), "");
+  for (int k : {0, 2}) {
+    cuda::device_state(k, "test").wait("test");
+    float got = 0;
+    cuda::copy("copy", &got, kHost, out[k], Device(kCUDA, static_cast<DeviceIndex>(k)), 4);
+    EXPECT_EQ(got, static_cast<float>(2 * k + 3));
+  }
+  for (int k = 0; k < 4; ++k)
+    for (void* p : {in[k], out[k]}) cuda::caching_allocator(k).free(p);
 }
 
 // Errors in data: one thread waits for all that the card was given, another one for something that

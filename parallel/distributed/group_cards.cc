@@ -145,15 +145,21 @@ void ProcessGroup::State::run_over_cards(Channel& channel, const detail::Message
 
 void ProcessGroup::State::abort_cards() {
   const Deadline deadline = deadline_in(gpu::kLinkAbortTakes);  // of all
+  std::vector<gpu::Link*> links;
   for (const auto& [devices, card] : cards_)
-    if (card) card->link->abort(deadline);
+    if (card) links.push_back(card->link.get());
   const std::lock_guard lock(pairs_mutex_);
+  std::vector<std::unique_lock<std::mutex>> free;
   for (auto& [which, pair] : pairs_) {
     // One that is in use is aborted by who uses it.
-    const std::unique_lock free(pair.mutex, std::try_to_lock);
+    std::unique_lock one(pair.mutex, std::try_to_lock);
+    if (!one) continue;
+    free.push_back(std::move(one));
     for (const auto& [devices, card] : pair.cards)
-      if (free && card) card->link->abort(deadline);
+      if (card) links.push_back(card->link.get());
   }
+  for (gpu::Link* link : links) link->begin_abort();
+  for (gpu::Link* link : links) link->abort(deadline);
 }
 
 }  // namespace ramet::distributed

@@ -1,8 +1,10 @@
 // What ends an operation on tensors of GPUs, and that these are as before then. Scenarios are those
 // of the behaviour specification.
 #include <atomic>
+#include <mutex>
 #include <thread>
 
+#include "runtime/logging.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 #include "tests/runtime/cuda/gate.h"
 
@@ -175,6 +177,37 @@ TEST(GpuGroupFailures, AbortInTheMiddle) {
       });
     }
 }
+
+#if RAMET_GPU_EMULATED
+// A group's links: one that takes its time does not cost the others theirs.
+TEST(GpuGroupFailures, LinksAreAbortedSideBySide) {
+  const Gpus gpus(rank_gpus(2));
+  std::mutex mutex;
+  std::string logged;
+  set_log_handler([&](LogLevel, const std::string& text) {
+    const std::lock_guard lock(mutex);
+    logged += text;
+  });
+  emulated::hold_nccl_aborts(true);
+  std::thread lets_go([] {  // when all of them have begun
+    for (int i = 0; i < 20000 && emulated::nccl_aborts_under_way() < 4; ++i)
+      std::this_thread::sleep_for(Milliseconds(1));
+    EXPECT_EQ(emulated::nccl_aborts_under_way(), 4);
+    emulated::hold_nccl_aborts(false);
+  });
+  with_gpu_groups(kNcclThreads, 2, seconds(60), [&](const Group& g) {
+    const Tensor t = full({5}, g->rank() + 1.0, gpu(g->rank()));
+    g->all_reduce(t).wait();
+    (g->rank() ? g->recv(t, 0) : g->send(t, 1)).wait();
+    g->barrier().wait();
+    if (g->rank() == 0) g->abort("x");
+    EXPECT_THROW(g->barrier().wait(), CommAborted);
+  });
+  lets_go.join();
+  set_log_handler({});
+  EXPECT_EQ(logged.find("in time"), std::string::npos) << logged;
+}
+#endif
 
 TEST(GpuGroupFailures, DeadlineInTheMiddle) {
   RAMET_EMULATED_ONLY("messages that stop half-way");

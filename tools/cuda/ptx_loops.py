@@ -3,13 +3,16 @@
 A loop is a natural one: the blocks from which a jump back is reached without leaving the block it goes to. Its turns are
 tasks where it lies in no other, has loops in it and a barrier or a shuffle: then the threads of a block or warp take them
 together, and what is done once for a task hardly counts. All other loops are inner ones: of a reduction, of a tile, and those
-whose turns are elements, one for each thread.
+whose turns are elements, one for each thread. A call does what the function does, and all that it calls.
 """
 
 import collections
 import re
 
 ENTRY = re.compile(r"^(?:\.visible |\.weak )?\.entry (\w+)\(.*?^\{\n(.*?)^\}", flags=re.S | re.M)
+FUNCTION = re.compile(r"^(?:\.visible |\.weak )?\.func\b[^;{]*?(\w+)\([^;{]*\n\{\n(.*?)^\}", flags=re.S | re.M)
+CALL = re.compile(r"\bcall\b[^;]*;")
+CALLED = re.compile(r"(?:@!?%p\d+\s+)?call(?:\.uni)?\s+(?:\([^)]*\)\s*,\s*)?([\w%$.]+)")
 DIVIDES = re.compile(r"(?:div|rem)\.[su](?:16|32|64)\b")  # of integers: div.rn.f32 and the like are not meant
 SHARED = re.compile(r"(?:bar|barrier|shfl)\b")
 FMA = re.compile(r"fma\.")
@@ -22,7 +25,7 @@ Loops = collections.namedtuple("Loops", "instructions divisions inner hot fmas")
 def blocks_of(body):
     """The basic blocks in the order of the text: [[instruction...], {successor...}]."""
     blocks, start = [[[], set()]], {}
-    for line in body.split("\n"):
+    for line in CALL.sub(lambda call: " ".join(call[0].split()), body).split("\n"):
         line = line.strip()
         label = re.match(r"(\$L\w+):$", line)
         if label:
@@ -106,12 +109,26 @@ def loops_of(blocks):
     return dict(loops)
 
 
-def count(body):
+def divisions_of(line, functions, above=()):
+    """Those of an instruction; of a call, those of the function: {name: text}."""
+    if re.match(r"(?:@!?%p\d+\s+)?" + DIVIDES.pattern, line):
+        return 1
+    called = CALLED.match(line)
+    if not called or called[1] in above:
+        return 0
+    if called[1].startswith("%"):
+        raise RuntimeError("a call by address, of which ptx_loops.py knows nothing: " + line)
+    return sum(divisions_of(one, functions, (*above, called[1]))
+               for code, _ in blocks_of(functions.get(called[1], "")) for one in code)
+
+
+def count(body, functions):
     """The Loops of a kernel's text."""
     blocks = blocks_of(body)
     loops = loops_of(blocks)
     counted = lambda pattern, some: sum(bool(re.match(r"(?:@!?%p\d+\s+)?" + pattern.pattern, line))
                                         for b in some for line in blocks[b][0])
+    divisions = lambda some: sum(divisions_of(line, functions) for b in some for line in blocks[b][0])
     length = lambda some: sum(len(blocks[b][0]) for b in some)
     inner, innermost = set(), []
     for first, loop in loops.items():
@@ -123,10 +140,11 @@ def count(body):
             inner |= loop
     hottest = max(innermost, key=lambda loop: (counted(FMA, loop), length(loop)), default=())
     everything = range(len(blocks))
-    return Loops(length(everything), counted(DIVIDES, everything), counted(DIVIDES, inner), length(hottest),
+    return Loops(length(everything), divisions(everything), divisions(inner), length(hottest),
                  counted(FMA, hottest))
 
 
 def kernels(ptx):
     """{name: Loops} of a file."""
-    return {name: count(body) for name, body in ENTRY.findall(ptx)}
+    functions = dict(FUNCTION.findall(ptx))
+    return {name: count(body, functions) for name, body in ENTRY.findall(ptx)}

@@ -83,15 +83,24 @@ __global__ void sums_kernel(float* p, int n, int d) {
     __syncthreads();
   }
 }
+__device__ __noinline__ int64_t rest_of(int64_t i, int64_t d) { return i % d + 1; }
+__device__ __noinline__ int64_t through(int64_t i, int64_t d) { return rest_of(i * i, d) * i; }
+__global__ void calls_kernel(float* p, int64_t n, int64_t d) {
+  for (int64_t i = blockIdx.x; i < n; i += gridDim.x) p[through(i, d)] = 1;
+}
+__device__ __noinline__ float harmless(float x, float y) { return x / y + 1; }
+__global__ void harmless_kernel(float* p, int64_t n, float d) {
+  for (int64_t i = blockIdx.x; i < n; i += gridDim.x) p[i] = harmless(p[i], d);
+}
 CU
 code=0
 printed=$(python3 "$check" --folder "$work/divides" --counts) || code=$?
 [[ $code == 1 ]] || { echo "exit code: got $code, expected 1"; failed=1; }
-for name in elements windows sums; do
+for name in elements windows sums calls; do
   [[ $printed =~ ${name}_kernel[A-Za-z]*\ has\ [1-9][0-9]*\ integer\ divisions ]] ||
     { echo "expected divisions in ${name}_kernel: $printed"; failed=1; }
 done
-expect "$printed" "5 kernels in 1 files, 3 complaints"
+expect "$printed" "7 kernels in 1 files, 4 complaints"
 [[ $printed =~ tasks_kernel[^$'\n']*divisions\ 0\ in\ inner\ loops\ of\ [1-9] ]] ||
   { echo "expected divisions outside of inner loops in tasks_kernel: $printed"; failed=1; }
 exit $failed

@@ -42,16 +42,26 @@ constexpr int64_t kNowhere = IndexTuple::kNowhere;
 struct Loop {
   IndexArgs a;
   IndexDimensions d;
-  explicit Loop(const IndexArgs& args) : a(args), d(args) {}
+  Divisor<int64_t> by[kMaxKernelRank], by_meetings, by_columns;
+  explicit Loop(const IndexArgs& args)
+      : a(args), d(args), by_meetings(d.meetings), by_columns(d.columns) {
+    for (int32_t i = 0; i < kMaxKernelRank; ++i)
+      by[i] = Divisor<int64_t>(i < a.rank ? a.sizes[i] : 1);
+  }
   int64_t items() const { return d.rows * d.meetings * d.columns; }
+  // IndexTuple::add without a division.
+  RAMET_INLINE void add(IndexTuple& t, const int32_t* dims, int32_t rank, int64_t linear) const {
+    for (int32_t i = rank - 1; i >= 0; --i) t.go(a, dims[i], by[dims[i]].take(linear));
+  }
 };
 
 // In the order of y: neighbouring threads write neighbouring elements.
-template <class T> __global__ void get_kernel(IndexArgs a, int64_t items) {
+template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
+  const IndexArgs& a = loop.a;
   for (int64_t i = first_item(); i < items; i += item_step()) {
     IndexTuple t;
     int64_t linear = i;
-    for (int32_t d = a.rank - 1; d >= 0; --d) t.step(a, d, linear);
+    for (int32_t d = a.rank - 1; d >= 0; --d) t.go(a, d, loop.by[d].take(linear));
     const int64_t from = t.place(a);
     static_cast<T*>(a.y)[t.y] = from == kNowhere ? T(0) : static_cast<const T*>(a.x)[t.x + from];
   }
@@ -64,13 +74,14 @@ template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t item
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
-    const int64_t mine = i / d.columns % d.meetings;
+    int64_t row = i;
+    const int64_t column = loop.by_columns.take(row), mine = loop.by_meetings.take(row);
     IndexTuple base;
-    base.add(a, d.column, d.column_rank, i % d.columns);
-    base.add(a, d.row, d.row_rank, i / d.columns / d.meetings);
+    loop.add(base, d.column, d.column_rank, column);
+    loop.add(base, d.row, d.row_rank, row);
     const auto tuple = [&](int64_t j) {
       IndexTuple t = base;
-      t.add(a, d.meeting, d.meeting_rank, j);
+      loop.add(t, d.meeting, d.meeting_rank, j);
       return t;
     };
     const int64_t place = tuple(mine).place_unless_skipped(a), target = base.x + place;
@@ -96,8 +107,10 @@ __global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t ite
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
     IndexTuple t;
-    t.add(a, d.row, d.row_rank, i / d.meetings);
-    t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
+    int64_t row = i;
+    const int64_t meeting = loop.by_meetings.take(row);
+    loop.add(t, d.row, d.row_rank, row);
+    loop.add(t, d.meeting, d.meeting_rank, meeting);
     keys[i] = by.of(a, t);
   }
 }
@@ -109,7 +122,8 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
-    const int64_t mine = i / d.columns % d.meetings, row = i / d.columns / d.meetings;
+    int64_t row = i;
+    const int64_t column = loop.by_columns.take(row), mine = loop.by_meetings.take(row);
     const uint64_t* keys = all_keys + row * d.meetings;
     const int64_t* tuples = all_tuples + row * d.meetings;
     const uint64_t key = keys[mine];
@@ -117,11 +131,11 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
     if (key == none || (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == key))
       continue;
     IndexTuple base;
-    base.add(a, d.column, d.column_rank, i % d.columns);
-    base.add(a, d.row, d.row_rank, row);
+    loop.add(base, d.column, d.column_rank, column);
+    loop.add(base, d.row, d.row_rank, row);
     const auto tuple = [&](int64_t j) {
       IndexTuple t = base;
-      t.add(a, d.meeting, d.meeting_rank, tuples[j]);
+      loop.add(t, d.meeting, d.meeting_rank, tuples[j]);
       return t;
     };
     const IndexTuple own = tuple(mine);
@@ -241,12 +255,16 @@ template <class T> __global__ void mask_move_kernel(MaskMoveArgs a) {
   });
 }
 
-__global__ void nonzero_kernel(NonzeroArgs a, int64_t n) {
+struct Extents {
+  Divisor<int64_t> by[kMaxKernelRank];
+  explicit Extents(const NonzeroArgs& a) {
+    for (int32_t d = 0; d < kMaxKernelRank; ++d)
+      by[d] = Divisor<int64_t>(d < a.rank ? a.sizes[d] : 1);
+  }
+};
+__global__ void nonzero_kernel(NonzeroArgs a, Extents extents, int64_t n) {
   over_true(static_cast<const uint8_t*>(a.mask), a.offsets, n, [&](int64_t i, int64_t k) {
-    for (int32_t d = a.rank - 1; d >= 0; --d) {
-      a.out[k * a.rank + d] = i % a.sizes[d];
-      i /= a.sizes[d];
-    }
+    for (int32_t d = a.rank - 1; d >= 0; --d) a.out[k * a.rank + d] = extents.by[d].take(i);
   });
 }
 
@@ -254,13 +272,15 @@ template <class T>
 using RunningSum = typename std::conditional<std::is_integral<T>::value, uint64_t, double>::type;
 
 // A thread has a line.
-template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
+template <class T>
+__global__ void cumulative_sum_kernel(CumulativeSumArgs a, Divisor<int64_t> by_inner) {
   using Sum = RunningSum<T>;
   for (int64_t line = first_item(); line < a.outer * a.inner; line += item_step()) {
-    const int64_t start = line / a.inner * a.n * a.inner + line % a.inner;
+    int64_t outer = line;
+    const int64_t inner = by_inner.take(outer), step = a.reverse ? -a.inner : a.inner;
+    int64_t at = (outer * a.n + (a.reverse ? a.n - 1 : 0)) * a.inner + inner;
     Sum sum = 0;
-    for (int64_t k = 0; k < a.n; ++k) {
-      const int64_t at = start + (a.reverse ? a.n - 1 - k : k) * a.inner;
+    for (int64_t k = 0; k < a.n; ++k, at += step) {
       sum += static_cast<Sum>(load_element<T>(a.in, a.in_dtype, at));
       store_element(a.out, a.out_dtype, at, static_cast<T>(sum));
     }
@@ -272,27 +292,37 @@ template <class T> __global__ void cumulative_sum_kernel(CumulativeSumArgs a) {
 // shape.
 struct Segments {
   CumulativeSumArgs a;
-  int64_t of_line, length;  // so many have a line; elements of one
-  explicit Segments(const CumulativeSumArgs& args) : a(args) {
+  int64_t length;                      // elements of a segment
+  Divisor<int64_t> of_line, by_inner;  // so many segments a line has
+  explicit Segments(const CumulativeSumArgs& args) : a(args), by_inner(a.inner) {
     const GpuCut cut = cumulative_sum_cut(a.outer, a.n, a.inner);
-    of_line = cut.pieces, length = cut.length;
+    of_line = Divisor<int64_t>(cut.pieces), length = cut.length;
   }
-  RAMET_INLINE int64_t all() const { return a.outer * a.inner * of_line; }
-  RAMET_INLINE int64_t begin(int64_t task) const { return task % of_line * length; }
-  RAMET_INLINE int64_t end(int64_t task) const { return imin(a.n, begin(task) + length); }
-  /// Where the k-th element of the task's line is, in the order of the sum.
-  RAMET_INLINE int64_t at(int64_t task, int64_t k) const {
-    const int64_t line = task / of_line;
-    return (line / a.inner * a.n + (a.reverse ? a.n - 1 - k : k)) * a.inner + line % a.inner;
+  RAMET_INLINE int64_t all() const { return a.outer * a.inner * of_line.by; }
+};
+/// The segment of a task: elements [begin, end) of its line in the order of the sum, the k-th of
+/// them at(k); `own` of the line's segments are before it.
+struct Segment {
+  int64_t own, begin, end, first, step;
+  RAMET_INLINE Segment(const Segments& s, int64_t task) {
+    const CumulativeSumArgs& a = s.a;
+    int64_t outer = task;
+    own = s.of_line.take(outer);
+    begin = own * s.length, end = imin(a.n, begin + s.length);
+    const int64_t inner = s.by_inner.take(outer);
+    step = a.reverse ? -a.inner : a.inner;
+    first = (outer * a.n + (a.reverse ? a.n - 1 : 0)) * a.inner + inner;
   }
+  RAMET_INLINE int64_t at(int64_t k) const { return first + k * step; }
 };
 template <class T> __global__ void segment_sums_kernel(Segments s) {
   using Sum = RunningSum<T>;
   __shared__ Sum shared[kWarps];
   for (int64_t task = blockIdx.x; task < s.all(); task += gridDim.x) {
+    const Segment segment(s, task);
     Sum sum = 0;
-    for (int64_t k = s.begin(task) + threadIdx.x; k < s.end(task); k += kThreads)
-      sum += static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype, s.at(task, k)));
+    for (int64_t k = segment.begin + threadIdx.x; k < segment.end; k += kThreads)
+      sum += static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype, segment.at(k)));
     sum = over_group<kThreads>(sum, Plus(), shared);
     if (threadIdx.x == 0) static_cast<Sum*>(s.a.workspace)[task] = sum;
   }
@@ -303,18 +333,19 @@ template <class T> __global__ void segments_kernel(Segments s) {
   constexpr int kRun = 4;
   __shared__ Sum shared[kWarps];
   for (int64_t task = blockIdx.x; task < s.all(); task += gridDim.x) {
-    const int64_t own = task % s.of_line, end = s.end(task);
+    const Segment segment(s, task);
+    const int64_t own = segment.own, end = segment.end;
     Sum before = 0;
     for (int64_t j = threadIdx.x; j < own; j += kThreads)
       before += static_cast<const Sum*>(s.a.workspace)[task - own + j];
     before = over_group<kThreads>(before, Plus(), shared);
-    for (int64_t k = s.begin(task); k < end; k += kThreads * kRun) {
+    for (int64_t k = segment.begin; k < end; k += kThreads * kRun) {
       const int64_t first = k + threadIdx.x * kRun;
       Sum v[kRun], sum = 0, all;
       RAMET_UNROLL
       for (int j = 0; j < kRun; ++j) {
         v[j] = first + j < end
-                   ? static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype, s.at(task, first + j)))
+                   ? static_cast<Sum>(load_element<T>(s.a.in, s.a.in_dtype, segment.at(first + j)))
                    : Sum(0);
         sum += v[j];
       }
@@ -323,7 +354,7 @@ template <class T> __global__ void segments_kernel(Segments s) {
       for (int j = 0; j < kRun; ++j) {
         sum += v[j];
         if (first + j < end)
-          store_element(s.a.out, s.a.out_dtype, s.at(task, first + j), static_cast<T>(sum));
+          store_element(s.a.out, s.a.out_dtype, segment.at(first + j), static_cast<T>(sum));
       }
       before += all;
     }
@@ -344,7 +375,7 @@ void index_elements(const IndexArgs& a, Stream where) {
   const Loop loop(a);
   if (a.mode == IndexMode::kGet)
     return by_word(bytes_of(a.dtype), [&](auto t) {
-      start_for("index", where, loop.items(), get_kernel<decltype(t)>, a, loop.items());
+      start_for("index", where, loop.items(), get_kernel<decltype(t)>, loop, loop.items());
     });
   if (a.mode == IndexMode::kPut)
     return by_word(bytes_of(a.dtype),
@@ -366,7 +397,7 @@ void mask_move(const MaskMoveArgs& a, Stream where) {
 
 void nonzero_positions(const NonzeroArgs& a, Stream where) {
   const int64_t n = product(a.sizes, a.rank);
-  if (n > 0) start("nonzero", where, mask_grid(n), kThreads, 0, nonzero_kernel, a, n);
+  if (n > 0) start("nonzero", where, mask_grid(n), kThreads, 0, nonzero_kernel, a, Extents(a), n);
 }
 
 void cumulative_sum(const CumulativeSumArgs& a, Stream where) {
@@ -376,8 +407,10 @@ void cumulative_sum(const CumulativeSumArgs& a, Stream where) {
   by_compute_type(a.in_dtype, [&](auto t) {
     using T = decltype(t);
     if (cumulative_sum_by_threads(a.outer, a.n, a.inner))
-      return start_for(name, where, a.outer * a.inner, cumulative_sum_kernel<T>, a);
-    if (s.of_line > 1) start(name, where, grid_of(s.all()), kThreads, 0, segment_sums_kernel<T>, s);
+      return start_for(name, where, a.outer * a.inner, cumulative_sum_kernel<T>, a,
+                       Divisor<int64_t>(a.inner));
+    if (s.of_line.by > 1)
+      start(name, where, grid_of(s.all()), kThreads, 0, segment_sums_kernel<T>, s);
     start(name, where, grid_of(s.all()), kThreads, 0, segments_kernel<T>, s);
   });
 }

@@ -78,15 +78,18 @@ struct IndexTuple {
   static constexpr int64_t kNowhere = -1;
   int64_t y = 0, x = 0, index[kMaxIndexTensors] = {};
 
-  RAMET_INLINE void step(const IndexArgs& a, int32_t d, int64_t& linear) {
-    const int64_t at = linear % a.sizes[d];
-    linear /= a.sizes[d];
+  /// Goes `at` steps along dimension d.
+  RAMET_INLINE void go(const IndexArgs& a, int32_t d, int64_t at) {
     y += at * a.y_strides[d];
     x += at * a.x_strides[d];
     for (int32_t k = 0; k < a.indices; ++k) index[k] += at * a.index_strides[k][d];
   }
   RAMET_INLINE void add(const IndexArgs& a, const int32_t* dims, int32_t rank, int64_t linear) {
-    for (int32_t i = rank - 1; i >= 0; --i) step(a, dims[i], linear);
+    for (int32_t i = rank - 1; i >= 0; --i) {
+      const int64_t size = a.sizes[dims[i]];
+      go(a, dims[i], linear % size);
+      linear /= size;
+    }
   }
   /// What the index tensors add up to with these steps. With a.index_step it is the place in x:
   /// steps are not negative, so neither is the sum.
@@ -156,7 +159,7 @@ RAMET_INLINE bool sorts_meetings(const IndexArgs& a, bool cpu) {
   if (cpu ? !add || !rounds : a.mode == IndexMode::kGet) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
 }
-/// Bytes of workspace of a loop: places and numbers of tuples, and what sorts them.
+/// Bytes of workspace of a loop: keys and numbers of tuples, and what sorts them.
 inline int64_t index_workspace(const IndexArgs& a, bool cpu) {
   if (!sorts_meetings(a, cpu)) return 0;
   const IndexDimensions d(a);
@@ -199,7 +202,9 @@ struct NonzeroArgs {
 RAMET_KERNEL(nonzero_positions, NonzeroArgs);
 
 /// Running sums along the middle axis of a dense outer x n x inner block: out[o][k][i] = sum of
-/// in[o][0..k][i]; floating point in double, integers wrap. `reverse` sums from the end.
+/// in[o][0..k][i]; floating point in double, integers wrap. `reverse` sums from the end. On a GPU
+/// each k may have a sum that is rounded elsewhere: sums of numbers that are not negative may fall
+/// by a rounding, and those of zeros grow.
 struct CumulativeSumArgs {
   const void* in;
   void* out;

@@ -116,7 +116,8 @@ RAMET_INLINE int32_t threshold24(double p) {
 }
 
 /// Where a draw falls among n running sums: random_pick.
-RAMET_INLINE int64_t picked(const double* cumulative, int64_t n, double draw) {
+RAMET_INLINE int64_t picked(const double* cumulative, const double* probabilities, int64_t n,
+                            double draw) {
   const double at = draw * cumulative[n - 1];
   int64_t low = 0, high = n;
   while (low < high) {
@@ -124,8 +125,9 @@ RAMET_INLINE int64_t picked(const double* cumulative, int64_t n, double draw) {
     if (cumulative[middle] > at) high = middle;
     else low = middle + 1;
   }
+  while (low < n && probabilities[low] <= 0) ++low;
   if (low < n) return low;
-  for (low = n - 1; low > 0 && cumulative[low] == cumulative[low - 1];) --low;
+  for (low = n - 1; low > 0 && probabilities[low] <= 0;) --low;
   return low;
 }
 

@@ -195,7 +195,7 @@ void dropout_forward(const DropoutArgs& a) {
 void random_pick(const RandomPickArgs& a) {
   for (int64_t r = 0; r < a.rows; ++r)
     for (int64_t s = r * a.samples; s < (r + 1) * a.samples; ++s)
-      a.out[s] = picked(a.cumulative + r * a.n, a.n, a.draws[s]);
+      a.out[s] = picked(a.cumulative + r * a.n, a.probabilities + r * a.n, a.n, a.draws[s]);
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -106,9 +106,11 @@ __global__ void dropout_kernel(Elements<1> e, int64_t blocks, DropoutArgs a, int
     });
 }
 
-__global__ void pick_kernel(RandomPickArgs a) {
-  for (int64_t s = first_item(); s < a.rows * a.samples; s += item_step())
-    a.out[s] = picked(a.cumulative + s / a.samples * a.n, a.n, a.draws[s]);
+__global__ void pick_kernel(RandomPickArgs a, Divisor<int64_t> by_samples) {
+  for (int64_t s = first_item(); s < a.rows * a.samples; s += item_step()) {
+    const int64_t row = by_samples(s) * a.n;
+    a.out[s] = picked(a.cumulative + row, a.probabilities + row, a.n, a.draws[s]);
+  }
 }
 
 template <int kBits> void uniform_floats(const RandomArgs& a, Stream where) {
@@ -159,7 +161,7 @@ void dropout_forward(const DropoutArgs& a, Stream where) {
 }
 
 void random_pick(const RandomPickArgs& a, Stream where) {
-  start_for("random_pick", where, a.rows * a.samples, pick_kernel, a);
+  start_for("random_pick", where, a.rows * a.samples, pick_kernel, a, Divisor<int64_t>(a.samples));
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -81,11 +81,13 @@ struct DropoutArgs {
 };
 RAMET_KERNEL(dropout_forward, DropoutArgs);
 
-/// out[r][s] = the smallest i with cumulative[r][i] > draws[r][s] * cumulative[r][n - 1]; where
-/// rounding leaves none, the last i at which the sum grows. Dense rows; a draw is in [0, 1), a last
-/// sum above 0.
+/// out[r][s] = an i with cumulative[r][i - 1] <= draws[r][s] * cumulative[r][n - 1] <
+/// cumulative[r][i], found by bisection; where rounding leaves none, the last one. Running sums of
+/// a GPU may grow, or fall, by rounding alone (CumulativeSumArgs), so of an i that has no
+/// probability it is the next one that has, or else the one before. Dense rows; a draw is in [0,
+/// 1), a last sum and a probability of each row above 0.
 struct RandomPickArgs {
-  const double *cumulative, *draws;
+  const double *cumulative, *probabilities, *draws;
   int64_t* out;
   int64_t rows, n, samples;
 };

@@ -10,6 +10,8 @@ namespace {
 constexpr int kBits = 4;
 constexpr int kDigits = static_cast<int>(kSortDigits);
 constexpr int kRun = static_cast<int>(kSortTile) / kThreads;  // pairs of one thread
+constexpr int kThreadBits = 8;
+static_assert(1 << kThreadBits == kThreads);
 static_assert(1 << kBits == kDigits && sort_gpu_passes(4 * kBits) == 4, "a count for each digit");
 
 /// One pass over the rows: tiles of kSortTile pairs, one block each. counts[row][digit][tile].
@@ -35,10 +37,13 @@ __global__ void count_kernel(Pass p) {
     const int64_t end = imin(p.n, first + kSortTile);
     for (int64_t i = first + threadIdx.x; i < end; i += kThreads)
       ++counts[p.digit(p.keys[row * p.n + i])][threadIdx.x];
-    for (int half = kThreads / 2; half > 0; half /= 2) {
+    for (int bits = kThreadBits - 1; bits >= 0; --bits) {
+      const int half = 1 << bits;
       __syncthreads();
-      for (int i = threadIdx.x; i < half * kDigits; i += kThreads)
-        counts[i / half][i % half] += counts[i / half][i % half + half];
+      for (int i = threadIdx.x; i < half * kDigits; i += kThreads) {
+        int32_t* const of_digit = counts[i >> bits] + (i & (half - 1));
+        of_digit[0] += of_digit[half];
+      }
     }
     __syncthreads();
     if (threadIdx.x < kDigits)

@@ -48,8 +48,9 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
     chosen = Tensor(TensorBase::empty({rows, samples}, kLong, self.device()));
     if (chosen.numel())
       kernels::random_pick(
-          u.stream(), {static_cast<const double*>(sums.ptr()), static_cast<const double*>(u.ptr()),
-                       static_cast<int64_t*>(chosen.ptr()), rows, n, samples});
+          u.stream(), {static_cast<const double*>(sums.ptr()), static_cast<const double*>(p.ptr()),
+                       static_cast<const double*>(u.ptr()), static_cast<int64_t*>(chosen.ptr()),
+                       rows, n, samples});
   } else {
     // -log(1 - u) / p >= 0, whose order is that of its bits. Where p is 0 it is NaN, whose bits are
     // behind those of infinity, which a small p may have.

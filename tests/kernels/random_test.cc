@@ -195,6 +195,39 @@ TEST(Random, UniformStaysBelowItsUpperBound) {
   EXPECT_EQ(x[17], 3);
 }
 
+// Sums that grow and fall by rounding alone, as a GPU's may (CumulativeSumArgs), and the draws that
+// lie between two of them: nobody picks what has no probability.
+TEST(Random, PicksNothingWithoutProbability) {
+  struct Row {
+    std::vector<double> sums, probabilities;
+    double draw;
+    int64_t want;
+  };
+  const double ulp = 0x1p-54;  // of 1/4
+  for (const Row& r : {
+           Row{{0.25, 0.25 + ulp, 0.5, 1}, {0.25, 0, 0.25, 0.5}, 0.25, 2},
+           Row{{0.25, 0.25 + ulp, 0.25 + ulp, 0.25 + 2 * ulp, 1}, {0.25, 0, 0, 0, 0.75}, 0.25, 4},
+           Row{{0, ulp, 0.25, 1}, {0, 0, 0.25, 0.75}, 0, 2},
+           Row{{0.5, 1, 1 + 0x1p-52}, {0.5, 0.5, 0}, 1 - 0x1p-52, 1},
+           Row{{0, 1, 1 + 0x1p-52, 1 + 0x1p-52}, {0, 1, 0, 0}, 1 - 0x1p-52, 1},
+           Row{{0.25, 0.25 - ulp, 1}, {0.25, 0, 0.75}, 0.25 - ulp, 2},
+           Row{{0.25, 0.75, 1}, {0.25, 0.5, 0.25}, 0.25, 1},
+           Row{{0.25, 0.75, 1}, {0.25, 0.5, 0.25}, 0.25 - ulp, 0},
+           Row{{0x1p-1074}, {0x1p-1074}, 0.75, 0},  // of which 3/4 are rounded to all
+       }) {
+    const int64_t n = static_cast<int64_t>(r.sums.size());
+    // The second of two rows.
+    std::vector<double> sums(r.sums.size(), 1), probabilities(r.sums.size(), 1);
+    sums.insert(sums.end(), r.sums.begin(), r.sums.end());
+    probabilities.insert(probabilities.end(), r.probabilities.begin(), r.probabilities.end());
+    const double draws[] = {0, r.draw};
+    int64_t both[] = {-1, -1};
+    random_pick(raw::kCpuStream, {sums.data(), probabilities.data(), draws, both, 2, n, 1});
+    EXPECT_EQ(both[1], r.want) << "of " << n << " at " << r.draw;
+    EXPECT_EQ(both[0], 0);
+  }
+}
+
 TEST(Random, BernoulliWithATensorOfProbabilities) {
   Buffer p(100000, kDouble), out(100000, kFloat);
   for (int64_t i = 0; i < p.size; ++i)

@@ -35,7 +35,6 @@ EXCUSED = {
     ("pointwise_unary.cu", "INS1_3SinE"): "the toolkit's reduction of large angles",
     ("index.cu", "few_kernel"): TUPLES,
     ("index.cu", "get_kernel"): TUPLES,
-    ("index.cu", "nonzero_kernel"): TUPLES,
     ("index.cu", "keys_kernel"): TUPLES,
     ("index.cu", "sorted_kernel"): TUPLES,
 }
@@ -65,20 +64,11 @@ IN_LOOPS, AT_ALL = 0, 20
 OPERATION = "dividing integers is what the operation does"
 DIVIDING = {
     ("attention.cu", "attention_plain_backward_kernel"): (0, 68, "rows of a task, each of a head and a batch"),
-    ("index.cu", "few_kernel"): (16, 20, TUPLES),
-    ("index.cu", "get_kernel"): (2, 20, TUPLES),
-    ("index.cu", "nonzero_kernel"): (14, 20, TUPLES),
-    ("index.cu", "places_kernel"): (8, 20, TUPLES),
-    ("index.cu", "sorted_kernel"): (12, 20, TUPLES),
-    ("index.cu", "cumulative_sum_kernel"): (2, 20, "once for a line, which a thread has"),
-    ("index.cu", "segments_kernel"): (80, 82, "where the elements of a line lie"),
     ("layer_norm.cu", "columns_kernel"): (2, 20, "once for a column of partial sums"),
     ("pointwise_arithmetic.cu", "dense_kernel"): (40, 40, OPERATION),
     ("pointwise_arithmetic.cu", "strided_kernel"): (4, 20, OPERATION),
     ("pool2d.cu", "avg_forward_kernelIl"): (4, 20, OPERATION),
     ("pool2d.cu", "avg_backward_kernelIl"): (24, 24, OPERATION),
-    ("random.cu", "pick_kernel"): (4, 20, "once for a draw, before a search"),
-    ("sort.cu", "count_kernel"): (7, 20, "by half of the threads, in the join of their counts"),
 }
 LOAD = re.compile(r"\bld\.global(?:\.\w+)*\.(?:v4\.\w?(?:32)|v2\.\w?64)\b")
 

@@ -31,7 +31,8 @@ struct BatchNormArgs {
 /// training: mean and invstd = 1 / sqrt(var + eps) over the n*l values of a channel with the biased
 /// variance; running_mean and running_var (if any) move by `momentum` towards the mean and the
 /// unbiased variance. Otherwise mean = running_mean and invstd = 1 / sqrt(running_var + eps). Sums
-/// of chunks about the chunk's own mean, chunks combined in double in order.
+/// of chunks about the chunk's own mean, chunks combined in double in order; on a GPU other chunks
+/// (batch_norm_gpu_part), combined as a tree.
 RAMET_KERNEL(batch_norm_statistics, BatchNormArgs);
 /// y = x * scale + shift with scale = weight * invstd, shift = bias - mean * scale.
 RAMET_KERNEL(batch_norm_forward, BatchNormArgs);
@@ -62,7 +63,6 @@ RAMET_PLAN int64_t batch_norm_chunks(int64_t n, int64_t c, int64_t l, bool chann
   if (channels_inside) return (n * l + batch_norm_rows(c) - 1) / batch_norm_rows(c);
   return n * ((l + kBatchNormPlane - 1) / kBatchNormPlane);
 }
-/// Bytes of workspace of any of the three, for any layout.
 /// Values of a channel that a block adds up on a GPU (of 32 channels at once, where they lie
 /// innermost): few enough that they are still in a cache when they are read again, and of all
 /// channels together pieces for a nominal card (gpu_cuts.h).
@@ -72,6 +72,7 @@ RAMET_PLAN int64_t batch_norm_gpu_part(int64_t n, int64_t c, int64_t l, bool cha
                 parts = wanted > 256 ? wanted : 256, each = (n * l + parts - 1) / parts;
   return each > 512 ? each : 512;
 }
+/// Bytes of workspace of any of the three, for any layout.
 RAMET_PLAN int64_t batch_norm_workspace(int64_t n, int64_t c, int64_t l) {
   const int64_t a = batch_norm_chunks(n, c, l, true), b = batch_norm_chunks(n, c, l, false);
   return 8 * (2 * ((a > b ? a : b) + 1) * c + 4 * (c + 16));

@@ -36,7 +36,8 @@ struct MatmulArgs {
 RAMET_KERNEL(matmul, MatmulArgs);
 
 /// out = sum over i of a[i * a_stride] * b[i * b_stride], one value. Floating sums run over 64
-/// lanes in chunks that follow from n; chunks are added in order in double.
+/// lanes in chunks that follow from n; chunks are added in order in double. On a GPU all is added
+/// in double, in pieces that follow from n (dot_cut), and as a tree.
 struct DotArgs {
   const void *a, *b;
   void* out;

@@ -58,12 +58,7 @@ template <class I> struct Places {
 // f(I{}) with the type of positions.
 template <class F>
 void by_places(const Channels& s, std::initializer_list<ChannelView> views, const F& f) {
-  double most = static_cast<double>(s.n) * static_cast<double>(s.c) * static_cast<double>(s.l);
-  for (const ChannelView& v : views) {
-    const double far = farthest({{s.n, v.n}, {s.c, v.c}, {s.l, v.l}});
-    most = far > most ? far : most;
-  }
-  by_index(most, f);
+  by_index(batch_norm_reach(s.n, s.c, s.l, views), f);
 }
 
 // The sum over a block's threads, or over those of its eight warps that have the same channel.

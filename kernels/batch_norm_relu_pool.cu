@@ -142,9 +142,7 @@ __global__ void backward_kernel(BatchNormReluPoolBackwardArgs a, Geometry<I> g, 
 
 // f(I{}) with the type of positions.
 template <class Args, class F> void by_places(const Args& a, const F& f) {
-  by_index(static_cast<double>(a.n) * static_cast<double>(a.h) * static_cast<double>(a.w) *
-               static_cast<double>(a.c),
-           f);
+  by_index(product_of({a.n, a.h, a.w, a.c}), f);
 }
 
 }  // namespace

@@ -11,15 +11,6 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-// f(T{}, I{}) with the compute type, and that of positions. Integers are rare: always 64 bits.
-template <class F> void by_types(const Conv2dArgs& a, const F& f) {
-  if (a.dtype == ScalarType::Long) return f(int64_t{}, int64_t{});
-  by_index(conv2d_reach(a), [&](auto i) {
-    if (a.dtype == ScalarType::Double) f(double{}, i);
-    else f(float{}, i);
-  });
-}
-
 template <class T, class I>
 void weight_product(const char* name, const Conv2dArgs& a, Stream where) {
   const Conv2dShape& s = a.shape;
@@ -202,7 +193,7 @@ struct Ways {
   }
 
   void implicit() const {
-    by_types(a, [&](auto t, auto i) {
+    by_types(a.dtype, conv2d_reach(a), [&](auto t, auto i) {
       using T = decltype(t);
       using I = decltype(i);
       if (pass == Pass::kForward) multiply(name(), where, Forward<T, I>(a));

@@ -43,31 +43,6 @@ template <class I> struct ConvGeometry {
         by_in(in),
         by_out(out) {}
 };
-/// The largest number that the products of a convolution meet: positions, with those of pixels
-/// around an image that taps name, and what is counted.
-inline double conv2d_reach(const Conv2dArgs& a) {
-  const Conv2dShape& s = a.shape;
-  const auto both = [](int64_t steps, int64_t step, int64_t taps, int64_t dilation, int64_t pad) {
-    return static_cast<double>(steps) * static_cast<double>(step) +
-           static_cast<double>(taps) * static_cast<double>(dilation) + static_cast<double>(pad);
-  };
-  const double rows = both(s.oh, s.sh, s.kh, s.dh, s.ph) + static_cast<double>(s.h),
-               columns = both(s.ow, s.sw, s.kw, s.dw, s.pw) + static_cast<double>(s.w);
-  const auto reach = [&](const ImageView& v, int64_t channels) {
-    return farthest({{s.n, v.n}, {channels, v.c}}) + rows * static_cast<double>(v.h) +
-           columns * static_cast<double>(v.w);
-  };
-  const double taps = static_cast<double>(s.kh) * static_cast<double>(s.kw),
-               images = static_cast<double>(s.n);
-  double most = rows;
-  for (const double x : {columns, reach(a.x, s.ci), reach(a.y, s.co),
-                         taps * static_cast<double>(s.co) * static_cast<double>(imax(s.ci, 1)),
-                         images * static_cast<double>(s.oh) * static_cast<double>(s.ow),
-                         images * static_cast<double>(s.h) * static_cast<double>(s.w)})
-    most = x > most ? x : most;
-  return most;
-}
-
 /// A pixel around which a filter lies: where its first tap is, and the element there.
 template <class I> struct ConvPixel { I y, x, at; };
 /// Of a tap and channel: its distance from the first tap, and what it adds to the places of the
@@ -192,7 +167,8 @@ template <class T, class I> struct BackwardInput {
 struct WeightParts {
   int64_t images, bands, pixels, parts;
   explicit WeightParts(const Conv2dShape& s) {
-    // As many as keep a large GPU busy, where a tile then still has enough to add up.
+    // As many as keep a large GPU busy, where a tile then still has enough to add up. About
+    // kNominalBlocks, but the number is part of the bits (gpu_cuts.h): it stays what it was.
     constexpr int64_t kBlocks = 512, kLeast = 512;
     const int64_t of_image = s.oh * s.ow,
                   tiles = s.groups * ceil_div(s.co / s.groups, kTileRows) *

@@ -1,12 +1,10 @@
 // Positions in a GPU's memory: of 32 bits where all of an operation's fit them, which halves what
 // is computed for each, else of 64. For .cu files only.
 #pragma once
-#include <initializer_list>
-#include <utility>
-
 #include "kernels/gpu_math.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/divisor.h"
+#include "kernels/gpu_reach.h"
 #include "kernels/image.h"
 #include "kernels/util.h"
 #include "runtime/cuda/indices.h"
@@ -14,11 +12,7 @@
 
 namespace ramet::kernels::RAMET_VARIANT {
 
-/// Below 2^31 by more than a step of any grid (kMostBlocks blocks of 256 threads) and of a tile, so
-/// that nothing wraps that is looked at only to see that it is too far.
-constexpr double kNarrowMost = 0x1p31 - 0x1p25;
-/// Do 32 bits do where nothing is larger than `most`? (A double, because products of extents and
-/// strides are to be asked about before anybody knows that they fit 64.)
+/// Do 32 bits do where nothing is larger than `most` (gpu_reach.h)?
 inline bool is_narrow(double most) {
   return most <= kNarrowMost && ::ramet::cuda::narrow_indices();
 }
@@ -27,12 +21,11 @@ template <class F> void by_index(double most, const F& f) {
   is_narrow(most) ? f(int32_t{}) : f(int64_t{});
 }
 
-/// How far into memory an element lies at most, of positions {most, stride}.
-inline double farthest(std::initializer_list<std::pair<int64_t, int64_t>> positions) {
-  double sum = 0;
-  for (const auto& [most, stride] : positions)
-    sum += ::fabs(static_cast<double>(most) * static_cast<double>(stride));
-  return sum;
+/// f(T{}, I{}) with the compute type of elements of type t, and the type of positions. Integers are
+/// rare: always 64 bits.
+template <class F> void by_types(ScalarType t, double most, const F& f) {
+  if (compute_type_of(t) == ScalarType::Long) return f(int64_t{}, int64_t{});
+  by_index(most, [&](auto i) { t == ScalarType::Double ? f(double{}, i) : f(float{}, i); });
 }
 
 /// Images in elements of type T; strides as I.

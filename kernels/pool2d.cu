@@ -168,39 +168,10 @@ __global__ void avg_backward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const
 int64_t inputs(const Pool2dShape& s) { return s.n * s.c * s.h * s.w; }
 int64_t outputs(const Pool2dShape& s) { return s.n * s.c * s.oh * s.ow; }
 
-double larger(double a, double b) { return a > b ? a : b; }
-// The largest number that a pool meets: places of taps, also outside of the image, of elements, and
-// what an adaptive pool divides.
-double farthest_of(const Pool2dShape& s, std::initializer_list<ImageView> views) {
-  const auto axis = [](int64_t outputs, int64_t stride, int64_t pad, int64_t kernel,
-                       int64_t dilation, int64_t extent) {
-    return farthest({{outputs, stride}, {pad, 1}, {kernel, dilation}, {extent, 1}});
-  };
-  double most = farthest({{s.h + 1, s.oh + 1}});
-  for (const double x :
-       {axis(s.oh, s.sh, s.ph, s.kh, s.dh, s.h), axis(s.ow, s.sw, s.pw, s.kw, s.dw, s.w),
-        farthest({{s.w + 1, s.ow + 1}}), farthest({{s.h, s.w}})})
-    most = larger(most, x);
-  for (const auto& [h, w] : {std::pair(s.h, s.w), std::pair(s.oh, s.ow)})
-    most = larger(most, static_cast<double>(s.n) * static_cast<double>(s.c) *
-                            static_cast<double>(h) * static_cast<double>(w));
-  for (const ImageView& v : views)
-    if (v.data)
-      most = larger(
-          most, farthest({{s.n, v.n}, {s.c, v.c}, {imax(s.h, s.oh), v.h}, {imax(s.w, s.ow), v.w}}));
-  return most;
-}
-
-// f(T{}, I{}) with the compute type and that of positions. Integers are rare: always 64 bits.
-template <class F> void by_types(ScalarType t, double most, const F& f) {
-  if (compute_type_of(t) == ScalarType::Long) return f(int64_t{}, int64_t{});
-  by_index(most, [&](auto i) { t == ScalarType::Double ? f(double{}, i) : f(float{}, i); });
-}
-
 }  // namespace
 
 void max_pool2d_forward(const MaxPool2dArgs& a, Stream where) {
-  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
     using T = decltype(t);
     using I = decltype(i);
     start_for("max_pool2d", where, outputs(a.shape), max_forward_kernel<T, I>,
@@ -209,7 +180,7 @@ void max_pool2d_forward(const MaxPool2dArgs& a, Stream where) {
   });
 }
 void max_pool2d_backward(const MaxPool2dArgs& a, Stream where) {
-  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
     using T = decltype(t);
     using I = decltype(i);
     start_for("max_pool2d_backward", where, inputs(a.shape), max_backward_kernel<T, I>,
@@ -218,7 +189,7 @@ void max_pool2d_backward(const MaxPool2dArgs& a, Stream where) {
   });
 }
 void max_pool2d_gather(const MaxPool2dArgs& a, Stream where) {
-  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
     using T = decltype(t);
     using I = decltype(i);
     start_for("max_pool2d_gather", where, outputs(a.shape), max_gather_kernel<T, I>,
@@ -227,7 +198,7 @@ void max_pool2d_gather(const MaxPool2dArgs& a, Stream where) {
   });
 }
 void avg_pool2d_forward(const AvgPool2dArgs& a, Stream where) {
-  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y}), [&](auto t, auto i) {
+  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y}), [&](auto t, auto i) {
     using T = decltype(t);
     using I = decltype(i);
     start_for("avg_pool2d", where, outputs(a.shape), avg_forward_kernel<T, I>, a,
@@ -236,7 +207,7 @@ void avg_pool2d_forward(const AvgPool2dArgs& a, Stream where) {
   });
 }
 void avg_pool2d_backward(const AvgPool2dArgs& a, Stream where) {
-  by_types(a.dtype, farthest_of(a.shape, {a.x, a.y}), [&](auto t, auto i) {
+  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y}), [&](auto t, auto i) {
     using T = decltype(t);
     using I = decltype(i);
     start_for("avg_pool2d_backward", where, inputs(a.shape), avg_backward_kernel<T, I>, a,

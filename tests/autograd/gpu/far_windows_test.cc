@@ -8,9 +8,9 @@
 #include "autograd/layout.h"
 #include "kernels/divisor.h"
 #include "runtime/allocator.h"
-#include "runtime/cuda/indices.h"
 #include "tests/autograd/fuzz_windows.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/autograd/gpu/wide_positions.h"
 
 namespace ramet::kernels {
 namespace {
@@ -98,10 +98,6 @@ TEST(PositionsOnGpu, QuotientsByMultiplication) {
 
 // What kernels compute in 32 bits and in 64 has the same bits: each row with both, in both layouts.
 TEST(PositionsOnGpu, SameBitsInSixtyFourBits) {
-  struct Wide {
-    Wide() { ::ramet::cuda::set_narrow_indices(false); }
-    ~Wide() { ::ramet::cuda::set_narrow_indices(true); }
-  };
   using Function = std::function<std::vector<Tensor>(const Tensor&)>;
   const auto gradients = [](const Tensor& y, std::vector<Tensor> of) {
     std::vector<Tensor> all =
@@ -163,7 +159,7 @@ TEST(PositionsOnGpu, SameBitsInSixtyFourBits) {
                      (channels_last ? " channels last" : ""));
         if (std::string(name) == "batch_norm_relu_max_pool2d" && t == kDouble) continue;
         const std::vector<Tensor> narrow = f(x);
-        const Wide wide;
+        const WidePositions wide;
         const std::vector<Tensor> got = f(x);
         ASSERT_EQ(got.size(), narrow.size());
         for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(numbers(got[i]), numbers(narrow[i])) << i;

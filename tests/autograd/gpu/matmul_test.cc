@@ -12,9 +12,9 @@
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/device_state.h"
-#include "runtime/cuda/indices.h"
 #include "runtime/cuda/measured.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
+#include "tests/autograd/gpu/wide_positions.h"
 #include "tests/runtime/cuda/gpus.h"
 
 namespace ramet::kernels {
@@ -294,9 +294,8 @@ TEST(MatmulOnGpu, GradientsOfConvolutions) {
         table.say(columns);
         const auto [got, launches] = gradients(kGpu, t);
         EXPECT_EQ(launches, columns ? c.columns : c.implicit);
-        ::ramet::cuda::set_narrow_indices(false);
+        const WidePositions wide;
         const auto again = gradients(kGpu, t).first;
-        ::ramet::cuda::set_narrow_indices(true);
         for (size_t i = 0; i < 2; ++i) {
           expect_near(got[i].div(16), numbers(want[i].div(16)), tolerance(t),
                       columns ? "by columns" : "implicit");

@@ -1,0 +1,15 @@
+// Positions of 64 bits, which operands of more elements than a test has memory for need.
+#pragma once
+#include "runtime/cuda/indices.h"
+
+namespace ramet::kernels {
+
+/// While there is one, kernels compute all positions in 64 bits.
+struct WidePositions {
+  WidePositions() { ::ramet::cuda::set_narrow_indices(false); }
+  ~WidePositions() { ::ramet::cuda::set_narrow_indices(true); }
+  WidePositions(const WidePositions&) = delete;
+  WidePositions& operator=(const WidePositions&) = delete;
+};
+
+}  // namespace ramet::kernels

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   // Two sums of 128 columns leave no registers for both operands of the warp's own rows.
   constexpr bool kShared = kOfKeys && kColumns > 64;
   constexpr int kBlocks = kBackwardBlocks<kColumns, kOfKeys>, kOfWarp = 16 * kBlocks,
-                kMine = kTensorWarps * kOfWarp, kOthers = kShared ? 16 : kTileRows<kColumns>,
+                kMine = kTensorWarps * kOfWarp, kOthers = kShared ? 16 : kCoreRows<kColumns>,
                 // Others whose scores are in registers.
       kStep = kColumns <= (kOfKeys ? 64 : 32) ? 32 : 16;
   using Tile = CoreTile<kColumns, kOthers>;

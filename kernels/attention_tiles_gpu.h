@@ -54,10 +54,10 @@ struct BfloatCores {
 };
 
 /// Rows of a tile, so that four of them fit the 48 KB that every block may have.
-template <int kColumns> constexpr int kTileRows = kColumns <= 64 ? 64 : 32;
+template <int kColumns> constexpr int kCoreRows = kColumns <= 64 ? 64 : 32;
 /// A tile of rows of kColumns 16-bit elements and 16 bytes, so that the eight rows of a matrix lie
 /// in different banks.
-template <int kColumns, int kHeight = kTileRows<kColumns>> struct CoreTile {
+template <int kColumns, int kHeight = kCoreRows<kColumns>> struct CoreTile {
   static constexpr int kRows = kHeight;
   alignas(16) uint16_t at[kRows][kColumns + 8];
 

@@ -54,7 +54,7 @@ __global__ void convert_strided_kernel(const void* in, ScalarType in_type, void*
   }
 }
 
-constexpr int kTile = 32, kTileRows = 8;
+constexpr int kTile = 32, kThreadRows = 8;
 
 // out[j * out_row + i] = in[i * in_row + j], i < m, j < n, of `matrices` of them: tiles of 32 x 32
 // through shared memory, so that reads and writes both run along memory.
@@ -68,10 +68,10 @@ __global__ void transpose_kernel(const T* in, T* out, int64_t m, int64_t n, int6
     int64_t offset[2];
     offsets.at(t / (down * across), offset);
     const int64_t i0 = t / across % down * kTile, j0 = t % across * kTile;
-    for (int r = y; r < kTile; r += kTileRows)
+    for (int r = y; r < kTile; r += kThreadRows)
       if (i0 + r < m && j0 + x < n) tile[r][x] = in[offset[0] + (i0 + r) * in_row + j0 + x];
     __syncthreads();
-    for (int r = y; r < kTile; r += kTileRows)
+    for (int r = y; r < kTile; r += kThreadRows)
       if (j0 + r < n && i0 + x < m) out[offset[1] + (j0 + r) * out_row + i0 + x] = tile[x][r];
     __syncthreads();
   }
@@ -88,7 +88,7 @@ void transpose(const CopyStridedArgs& a, Stream where) {
   const dim3 grid = grid_of(tiles);
   by_word(bytes_of(a.in_type), [&](auto word) {
     using T = decltype(word);
-    start("copy", where, grid, kTile * kTileRows, 0, transpose_kernel<T>,
+    start("copy", where, grid, kTile * kThreadRows, 0, transpose_kernel<T>,
           static_cast<const T*>(a.in), static_cast<T*>(a.out), m, n, a.in_strides[last],
           a.out_strides[row], matrices, offsets);
   });

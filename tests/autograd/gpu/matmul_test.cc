@@ -140,8 +140,8 @@ TEST(MatmulOnGpu, WhatCublasltHasNot) {
   for (ScalarType t : {kFloat, kDouble, kHalf})
     for (int algorithms : {2, 1, 0}) {
       SCOPED_TRACE(std::string(name_of(t)) + " " + std::to_string(algorithms));
-      const int64_t n = 48 + 8 * algorithms;
-      const Tensor a = drawn({40, 36}, t, 1), b = drawn({36, n}, t, 2), bias = drawn({n}, t, 3);
+      const int64_t n = 104 + 8 * algorithms;
+      const Tensor a = drawn({44, 36}, t, 1), b = drawn({36, n}, t, 2), bias = drawn({n}, t, 3);
       const auto f = [](const In& x) { return linear(x[0], x[1].t(), x[2]); };
       const std::vector<double> want = numbers(f({a.to(kDouble), b.to(kDouble), bias.to(kDouble)}));
       const uint64_t count = launches(algorithms, [&](auto begin, auto end) {
@@ -153,23 +153,23 @@ TEST(MatmulOnGpu, WhatCublasltHasNot) {
       });
       EXPECT_EQ(count, algorithms == 1 && t != kHalf ? 2u : 1u);
     }
-  for (ScalarType t : {kFloat, kDouble})
-    for (int algorithms : {2, 1, 0}) {
-      SCOPED_TRACE(std::string(name_of(t)) + " convolution " + std::to_string(algorithms));
-      const int64_t side = 32 + 2 * algorithms;
-      const Tensor x = drawn({4, 16, side, side}, t, 1), w = drawn({32, 16, 3, 3}, t, 2),
-                   bias = drawn({32}, t, 3);
-      const auto f = [](const In& v) { return conv2d(v[0], v[1], v[2], 1, 1); };
-      const std::vector<double> want = numbers(f({x.to(kDouble), w.to(kDouble), bias.to(kDouble)}));
-      const uint64_t count = launches(algorithms, [&](auto begin, auto end) {
-        const In gpu = {x.to(kGpu), w.to(kGpu), bias.to(kGpu)};
-        begin();
-        const Tensor y = f(gpu);
-        end();
-        expect_near(y, want, 8 * tolerance(t), "convolution");
-      });
-      EXPECT_EQ(count, algorithms == 2 ? 2u : algorithms == 1 ? 3u : 1u);
-    }
+  // (Doubles have their images in planes, which no product writes.)
+  for (int algorithms : {2, 1, 0}) {
+    SCOPED_TRACE("convolution " + std::to_string(algorithms));
+    const int64_t side = 40 + 2 * algorithms;
+    const Tensor x = drawn({4, 16, side, side}, kFloat, 1), w = drawn({32, 16, 3, 3}, kFloat, 2),
+                 bias = drawn({32}, kFloat, 3);
+    const auto f = [](const In& v) { return conv2d(v[0], v[1], v[2], 1, 1); };
+    const std::vector<double> want = numbers(f({x.to(kDouble), w.to(kDouble), bias.to(kDouble)}));
+    const uint64_t count = launches(algorithms, [&](auto begin, auto end) {
+      const In gpu = {x.to(kGpu), w.to(kGpu), bias.to(kGpu)};
+      begin();
+      const Tensor y = f(gpu);
+      end();
+      expect_near(y, want, 8 * tolerance(kFloat), "convolution");
+    });
+    EXPECT_EQ(count, algorithms == 2 ? 2u : algorithms == 1 ? 3u : 1u);
+  }
 }
 #endif
 

@@ -335,10 +335,15 @@ TEST_F(OneProduct, OnItsDevice) {
   EXPECT_EQ(run(there, workspace, found.workspaceSize), CUBLAS_STATUS_SUCCESS);
   // A pool's memory is opened by itself.
   const PoolMemory pooled(1, 4096);
+  ASSERT_CUDA(cudaSetDevice(1), cudaSuccess);
+  ASSERT_CUDA(cudaMemsetAsync(pooled, 0, 4096, nullptr), cudaSuccess);
+  ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_CUDA(cudaSetDevice(0), cudaSuccess);
   expect_refused(run(pooled, workspace, found.workspaceSize),
                  "A is memory of cuda:1, to which cuda:0 has no access");
   pooled.open_to(0);
   EXPECT_EQ(run(pooled, workspace, found.workspaceSize), CUBLAS_STATUS_SUCCESS);
+  ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);  // before the memory goes
 }
 
 // The note of the table of data types: no epilogue of a row-major D.

@@ -282,10 +282,15 @@ TEST(EmulatedStreams, DriversMayWait) {
       ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
       EXPECT_CUDA(call(), cudaSuccess) << name;  // nothing is broken
     };
-    void *memory = nullptr, *pinned = nullptr;
+    std::vector<void*> memory, pinned;  // in_the_middle calls more than once
+    void* last = nullptr;
+    const auto got = [&](std::vector<void*>& all, cudaError_t error) {
+      if (error == cudaSuccess) all.push_back(last);
+      return error;
+    };
     cudaGraphExec_t executable = nullptr;
-    in_the_middle("cudaMalloc", [&] { return cudaMalloc(&memory, 4); });
-    in_the_middle("cudaHostAlloc", [&] { return cudaHostAlloc(&pinned, 4, 0); });
+    in_the_middle("cudaMalloc", [&] { return got(memory, cudaMalloc(&last, 4)); });
+    in_the_middle("cudaHostAlloc", [&] { return got(pinned, cudaHostAlloc(&last, 4, 0)); });
     in_the_middle("cudaGraphInstantiate", [&] { return cudaGraphInstantiate(&executable, graph); });
     in_the_middle("the first launch of a kernel", [&] { return empty(1, 1, b); });
     // Later launches of what is loaded do not.
@@ -297,6 +302,8 @@ TEST(EmulatedStreams, DriversMayWait) {
     ASSERT_CUDA(emulated::join_meeting(b, "second half", meeting), cudaSuccess);
     ASSERT_CUDA(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_EQ(x.host(), std::vector<float>(64, 4.0f)) << waits;
+    for (void* each : memory) EXPECT_CUDA(cudaFree(each), cudaSuccess);
+    for (void* each : pinned) EXPECT_CUDA(cudaFreeHost(each), cudaSuccess);
   }
 }
 

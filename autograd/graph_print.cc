@@ -4,7 +4,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "autograd/node.h"
+#include "autograd/graph/node.h"
 
 namespace ramet {
 namespace autograd {

@@ -6,13 +6,13 @@
 #include <mutex>
 #include <sstream>
 
-#include "autograd/captured_internal.h"
 #include "autograd/grad_mode.h"
-#include "autograd/inplace.h"
-#include "autograd/layout.h"
-#include "autograd/node.h"
-#include "autograd/under_way_internal.h"
-#include "autograd/view.h"
+#include "autograd/graph/captured_internal.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/graph/layout.h"
+#include "autograd/graph/node.h"
+#include "autograd/graph/under_way_internal.h"
+#include "autograd/graph/view.h"
 #include "runtime/capture.h"
 #include "runtime/print.h"
 

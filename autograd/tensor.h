@@ -80,7 +80,7 @@ class RAMET_API Tensor : public TensorBase {
 
   // ---- what it is -------------------------------------------------------------------------------
   /// Public strides: those of the tensor as the user sees it (Note [Internal layout] in
-  /// autograd/layout.h).
+  /// autograd/graph/layout.h).
   IntArrayRef strides() const {
     settle();
     return raw_strides();

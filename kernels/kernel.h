@@ -8,7 +8,7 @@
 //
 // Declaring a kernel in a stem's header:
 //
-//   // kernels/softmax.h
+//   // kernels/rows/softmax.h
 //   struct SoftmaxArgs { const void* x; void* y; int64_t rows, cols; ScalarType dtype; };
 //   RAMET_KERNEL(softmax_forward, SoftmaxArgs);
 //
@@ -72,7 +72,7 @@ template <class Args> struct Kernel {
   }
 
  private:
-  // Kernels that draw random numbers call the member so (kernels/random.h).
+  // Kernels that draw random numbers call the member so (kernels/random/random.h).
   template <class A> static auto key_of(const A& args, int) -> decltype(&args.key) {
     return &args.key;
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/inline.h"
+#include "kernels/simd/inline.h"
 #include "runtime/dtype.h"
 
 namespace ramet::kernels::RAMET_VARIANT {

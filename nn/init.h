@@ -4,7 +4,7 @@
 #include <variant>
 
 #include "autograd/tensor.h"
-#include "nn/enum.h"
+#include "nn/module/enum.h"
 
 namespace ramet {
 namespace nn {

@@ -1,4 +1,4 @@
-// What the library tells a capture while it is being made (autograd/captured.h).
+// What the library tells a capture while it is being made (autograd/graph/captured.h).
 //
 // Note [Capture]
 // While a capture is made, no kernel runs: the calls of this thread (and of those of replicas that

@@ -1,4 +1,5 @@
-// What the runtime has done so far, in plain integers. parallel/counters.h lists them with its own.
+// What the runtime has done so far, in plain integers. parallel/apply/counters.h lists them with
+// its own.
 #pragma once
 #include <cstdint>
 

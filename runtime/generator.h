@@ -4,8 +4,8 @@
 // A generator is a seed and the number of operations that have drawn from it (`offset`). An
 // operation reserves a PhiloxKey, which costs the generator one, however many numbers it draws;
 // number `i` of the operation is a pure function of (seed, offset, base + i): Philox with key
-// `seed` and a counter made of `offset` and `base + i` (kernels/random.h). So the numbers do not
-// depend on the device, on the thread count or on which thread draws, and the generator's whole
+// `seed` and a counter made of `offset` and `base + i` (kernels/random/random.h). So the numbers do
+// not depend on the device, on the thread count or on which thread draws, and the generator's whole
 // state is two numbers. All devices start from one seed: two devices in the same state draw the
 // same numbers.
 //
@@ -18,8 +18,8 @@
 // by the largest k of any shard. So a forward draws the same numbers on 1, 2 or 4 replicas and
 // without any, and leaves the generator in the same state. Regions nest: the inner one takes its
 // seed and its operations from the shard that opened it, sample indices add up. What a user's
-// Function computes again in its backward draws what its forward drew (autograd/function.cc). A
-// generator of one's own that is passed to an operation is not keyed by sample: it draws in the
+// Function computes again in its backward draws what its forward drew (autograd/graph/function.cc).
+// A generator of one's own that is passed to an operation is not keyed by sample: it draws in the
 // order of the calls.
 #pragma once
 #include <atomic>

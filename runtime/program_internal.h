@@ -1,5 +1,5 @@
 // A list of kernel calls that can be made again. See Note [Capture] in runtime/capture.h;
-// autograd/captured.h is the public interface.
+// autograd/graph/captured.h is the public interface.
 #pragma once
 #include <cstddef>
 #include <cstdint>

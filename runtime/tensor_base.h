@@ -40,7 +40,7 @@ struct alignas(64) TensorImpl {
     kRequiresGrad = 2,
     kEmbedded = 4,         // its block holds a Storage too
     kInference = 8,        // made under InferenceMode
-    kInternalLayout = 16,  // Note [Internal layout] in autograd/layout.h
+    kInternalLayout = 16,  // Note [Internal layout] in autograd/graph/layout.h
     kNoGradView = 32,      // a view of a normal tensor made in no_grad or inference mode
     kWrappedNumber = 64,   // a 0-dim tensor that stands for a C++ number: weak in promotion
     kReplica = 128,        // parameter of a replica: no leaf, yet listed by parameters()
@@ -59,7 +59,7 @@ struct alignas(64) TensorImpl {
   uint32_t slot = 0;  // which gradient of `node` this tensor's is
   // Of a base: how often an in-place operation on one of its views has rewritten its history. Of a
   // view: the base's value when this view's history was made. See Note [In-place operations on
-  // views] in autograd/inplace.h.
+  // views] in autograd/graph/inplace.h.
   uint32_t generation = 0;
   // This one is a view of it, one reference. Mostly the tensor that has the memory; a view itself
   // where that was a leaf of its own when this one was made.

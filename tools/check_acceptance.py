@@ -71,7 +71,9 @@ def label_of(target):
 def source_has(target, case):
     """Whether tests/<target>.cc defines the case."""
     path = ROOT / (target + ".cc") if target.startswith("tools/") else ROOT / "tests" / (re.sub("^tests/", "", target) + ".cc")
-    if not path.exists():
+    # A test carries the name of its file, which may stand in a room (a sub-folder) of its package.
+    path = next((p for p in [path, *path.parent.glob("*/" + path.name)] if p.exists()), None)
+    if path is None:
         return False
     if not case:
         return True

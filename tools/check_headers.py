@@ -29,13 +29,17 @@ FLAGS = ["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-I.", "-Itools/c
 # GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/array_ref.h switches off there is checked where
 # no precompiled header is used, in runtime and in ramet.h.
 FORGOTTEN = ["-Wno-init-list-lifetime"]
+# As in tools/check_layers.py.
+INTERNAL = re.compile(r"_internal\.h$|^parallel/distributed/.*/")
 
 
 def begins_its_source(header):
-    """Whether the source file beside it begins with this header, so that it is compiled with nothing before it."""
-    source = pathlib.Path(header).with_suffix(".cc")
-    first = re.search(r"^#\s*include\s*(.*)$", source.read_text(), flags=re.M) if source.exists() else None
-    return first is not None and first.group(1).strip() == '"%s"' % header
+    """Whether a source file of its name, beside it or in a room below, begins with this header: it is compiled with nothing
+    before it."""
+    name = pathlib.Path(header)
+    sources = [name.with_suffix(".cc"), *name.parent.glob("*/%s.cc" % name.stem)]
+    firsts = [re.search(r"^#\s*include\s*(.*)$", s.read_text(), flags=re.M) for s in sources if s.exists()]
+    return any(f and f.group(1).strip() == '"%s"' % header for f in firsts)
 
 
 def leading_includes(path):
@@ -102,13 +106,13 @@ def main(arguments):
     for argument in [a for a in arguments if a != "--quick"]:
         # A folder without a header is not even there.
         files = [argument] if argument.endswith(".h") else glob.glob(argument + "/**/*.h", recursive=True)
-        headers += sorted(f for f in files if not f.endswith("_internal.h"))
+        headers += sorted(f for f in files if not INTERNAL.search(f))
     if not headers:
         print("no headers in " + " ".join(arguments))
         return 0
     # A header that is not checked by itself may lean on what stands before it.
     reached = {h: closure(h) for h in headers}
-    reached = {h: names for h, names in reached.items() if not any(n.endswith("_internal.h") for n in names)}
+    reached = {h: names for h, names in reached.items() if not any(INTERNAL.search(n) for n in names)}
     shared = shared_header(reached)
     failed = 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -10,14 +10,15 @@
     c10d headers: and process groups), no `#pragma once`, an #error apart; and in a layer, an include of the door;
   - in a kernel file (.cu, .cuh), what only one of its two compilers understands: <<<>>>, extern __shared__, inline
     assembly, __constant__ and __device__ variables, __activemask() (Note [The dialect of kernel files]);
+  - a pattern of .bazelrc for some files' options that matches no file;
   - a top-level folder that should not be there, or a root file that is missing;
   - a BUILD file in a layer besides its own (parallel/distributed is a library apart: it links what the core must not), or a BUILD file other than the root's that shows a target to everybody;
   - a folder of tests of GPUs whose cases //tools/gpu:gpu_tests, the program for a machine with a real one, does not have;
   - a function of CUDA's runtime that the layers call and tests/runtime/cuda/driver_calls.cc does not count.
 
-A header named *_internal.h is not public: only sources and other internal headers may include it. Nor are those of
-runtime/cuda, which bring CUDA's own names: a public header may not include them. The layers know the emulated GPUs only
-as what runtime/cuda/gpu.h means.
+A header named *_internal.h is not public: only sources and other internal headers may include it. Nor is one in a room (a
+sub-folder) of parallel/distributed. Nor are those of runtime/cuda, which bring CUDA's own names: a public header may not
+include them. The layers know the emulated GPUs only as what runtime/cuda/gpu.h means.
 """
 
 import os
@@ -122,9 +123,13 @@ def check_dialect(path):
                 yield "%s:%d: %s" % (path, number, text)
 
 
+def is_internal(header):
+    return header.endswith("_internal.h") or any(header.startswith(a + "/") and "/" in header[len(a) + 1:] for a in APART)
+
+
 def public_headers(files):
     """The public headers, and the other headers of ours that they pull in."""
-    todo = [f for f in files if f.endswith(".h") and not f.endswith("_internal.h")]
+    todo = [f for f in files if f.endswith(".h") and not is_internal(f)]
     todo = [f for f in todo if f.split("/")[0] in PUBLIC or f == "ramet.h"]
     todo = [f for f in todo if not f.startswith(CUDA)]
     seen = set(todo)
@@ -141,7 +146,7 @@ def check_public(path):
     text = (ROOT / path).read_text()
     if "#pragma once" not in text:
         yield "%s:1: no #pragma once" % path
-    if path.endswith("_internal.h"):
+    if is_internal(path):
         yield "%s:1: an internal header, but a public one includes it" % path
     if path.startswith(CUDA):
         yield "%s:1: a header of CUDA's names, but a public one includes it" % path
@@ -168,6 +173,15 @@ def check_door(path):
             continue
         if ours or system not in STANDARD | {"cxxabi.h", NO_FILE}:
             yield "%s:%d: <%s> in the door is neither the standard library's nor ours" % (path, number, ours or system)
+
+
+def check_options(files):
+    for number, line in enumerate((ROOT / ".bazelrc").read_text().splitlines(), 1):
+        for patterns in re.findall(r"--per_file_copt=([^@\s]+)@", line):
+            for pattern in patterns.split(","):
+                pattern = pattern.lstrip("-")
+                if not pattern.startswith("^external/") and not any(re.search(pattern, f) for f in files):
+                    yield ".bazelrc:%d: %s matches no file" % (number, pattern)
 
 
 def check_folders():
@@ -231,7 +245,7 @@ def check_driver_calls():
 
 def main():
     files = list(sources())
-    problems = list(check_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
+    problems = list(check_options(files)) + list(check_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
     for path in files:
         problems += check_includes(path)
         if path.endswith((".cu", ".cuh")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks that every public function returning tensors has a row in the operation table
-(tests/autograd/op_table_*_test.cc), and every in-place and out form a place in one; and that the in-place and out forms
+(tests/autograd/table/op_table_*_test.cc), and every in-place and out form a place in one; and that the in-place and out forms
 that issue 3 names exist, overload by overload.
 
 What has none is listed below and counted, as are the dtypes that LibTorch takes and Ramet does not. It fails on a
@@ -17,7 +17,8 @@ sys.path.insert(0, str(ROOT / "tools" / "compare"))
 import signatures  # noqa: E402
 
 HEADERS = ROOT / "autograd" / "ops"
-TABLE = ROOT / "tests" / "autograd"
+TABLE = ROOT / "tests" / "autograd" / "table"
+SIZES = ROOT / "tests" / "autograd" / "fuzz"
 
 # Functions without a row.
 GAPS = set()
@@ -54,8 +55,6 @@ def functions():
     for name in NO_OPERATIONS:
         del found[name]
     for path in sorted(HEADERS.glob("*.h")):
-        if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
-            continue
         kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^>&]*>)"
         for name in re.findall(rf"\bRAMET_API\s+{kinds}\s+(\w+)\s*\(", declarations(path.read_text())):
             found[name] = path.name
@@ -76,8 +75,6 @@ def forms():
     """In-place methods and functions (name_) and out forms (name_out), each with the signatures it has."""
     found = {}
     for path in [*HEADERS.glob("*.h"), HEADERS.parent / "tensor.h"]:
-        if path.name.endswith("_front.h"):
-            continue
         pattern = r"^\s*(?:RAMET_API )?\s*(?:Tensor&|std::tuple<Tensor&, Tensor&>)\s+(\w+(?:_out|_))\s*\(([^;{]*)\)"
         for name, parameters in re.findall(pattern, declarations(path.read_text()), flags=re.M):
             owner = "method" if path.name == "tensor.h" else "function"
@@ -85,7 +82,7 @@ def forms():
     return found
 
 
-# Functions and methods with integer arguments that need no row of random sizes (tests/autograd/fuzz_sizes_*.cc), with
+# Functions and methods with integer arguments that need no row of random sizes (tests/autograd/fuzz/fuzz_sizes_*.cc), with
 # the reason. Out forms and methods take their functions' numbers.
 NO_SIZES = {
     "cross_entropy_loss_consuming": "cross_entropy_loss, over the memory of its input",
@@ -107,7 +104,7 @@ def with_integers():
 
 
 def size_rows():
-    text = "".join(path.read_text() for path in sorted(TABLE.glob("fuzz_sizes_*.cc")))
+    text = "".join(path.read_text() for path in sorted(SIZES.glob("fuzz_sizes_*.cc")))
     return set(re.findall(r"(?:\{|\b(?:of|with)_\w+\(|\balong\()\s*\"(\w+)\",", text))
 
 
@@ -160,7 +157,7 @@ def promised():
     return wanted
 
 
-# What a row may leave out, with its reason (tests/autograd/op_table.h); check_complete() fails on a row that leaves
+# What a row may leave out, with its reason (tests/autograd/table/op_table.h); check_complete() fails on a row that leaves
 # something out without one.
 EXCEPTIONS = {
     "tame": "no NaN and infinities",
@@ -188,7 +185,7 @@ def exceptions(text):
 
 def compare(what, wanted, have, gaps, errors):
     for name in sorted(set(wanted) - have - gaps):
-        errors.append(f"{name}: {what} without a row in tests/autograd/op_table_*_test.cc")
+        errors.append(f"{name}: {what} without a row in tests/autograd/table/op_table_*_test.cc")
     for name in sorted(gaps & have):
         errors.append(f"{name} has a row: take it off the list in this script")
     for name in sorted(gaps - set(wanted)):
@@ -209,7 +206,7 @@ def main():
     for name in sorted(integers - drawn - set(NO_SIZES)):
         # A method that works in place has the numbers of the one that does not.
         if not (name.endswith("_") and name[:-1] in drawn):
-            errors.append(f"{name} takes integers: it needs a row in tests/autograd/fuzz_sizes_*.cc")
+            errors.append(f"{name} takes integers: it needs a row in tests/autograd/fuzz/fuzz_sizes_*.cc")
     for name in sorted(set(NO_SIZES) & drawn):
         errors.append(f"{name} has a row of random sizes: take it off the list in this script")
     for name in sorted(rows - set(public)):

@@ -1,7 +1,7 @@
 // A matrix product added to a tensor: addmm, baddbmm and their forms.
 #include "autograd/ops/arithmetic.h"
+#include "autograd/ops/front/matmul_front.h"
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/matmul_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

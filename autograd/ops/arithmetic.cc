@@ -1,7 +1,7 @@
 #include "autograd/ops/arithmetic.h"
 
-#include "autograd/ops/arithmetic_front.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/arithmetic_front.h"
+#include "autograd/ops/front/out_front.h"
 
 namespace ramet {
 

@@ -1,6 +1,6 @@
 // Out forms with a number or a rounding mode, and in-place division with one.
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/out_front.h"
 
 namespace ramet {
 

@@ -4,18 +4,18 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/ops/common.h"
 #include "autograd/ops/comparison.h"
-#include "autograd/ops/composed.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/composed.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
-#include "kernels/attention.h"
+#include "kernels/matrix/attention.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {

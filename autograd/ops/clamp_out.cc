@@ -1,5 +1,5 @@
 // In-place and out forms of clamp with tensors, clamp_min and clamp_max.
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/where.h"
 
 namespace ramet {

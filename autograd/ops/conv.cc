@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "autograd/ops/conv_front.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/image_front.h"
+#include "autograd/ops/front/conv_front.h"
+#include "autograd/ops/front/image_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
-#include "kernels/conv2d.h"
+#include "kernels/image/conv2d.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {

@@ -14,8 +14,8 @@ namespace ramet {
 /// 1) / stride + 1.
 /// Padding, dilation and stride may be any numbers; taps that meet no pixel cost nothing.
 ///
-/// On a CPU the result may lie channels-last in memory; Note [Internal layout] in autograd/layout.h
-/// says why nobody sees it.
+/// On a CPU the result may lie channels-last in memory; Note [Internal layout] in
+/// autograd/graph/layout.h says why nobody sees it.
 RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
                         const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);

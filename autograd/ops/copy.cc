@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "autograd/ops/common.h"
+#include "autograd/ops/front/common.h"
 #include "autograd/ops/view.h"
-#include "kernels/coalesce.h"
-#include "kernels/copy.h"
-#include "kernels/fill.h"
+#include "kernels/copy/coalesce.h"
+#include "kernels/copy/copy.h"
+#include "kernels/copy/fill.h"
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
 #include "runtime/pinned.h"

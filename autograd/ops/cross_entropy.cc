@@ -1,12 +1,12 @@
 // cross_entropy_loss and nll_loss. The other losses are in loss.cc.
-#include "kernels/cross_entropy.h"
+#include "kernels/rows/cross_entropy.h"
 
 #include <cstring>
 
-#include "autograd/ops/common.h"
-#include "autograd/ops/composed.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/index_front.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/composed.h"
+#include "autograd/ops/front/index_front.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"

@@ -1,11 +1,11 @@
 #include "autograd/ops/embedding.h"
 
-#include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/index_front.h"
-#include "autograd/ops/out_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

@@ -1,7 +1,7 @@
 // Largest and smallest elements and their positions.
+#include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/reduce_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

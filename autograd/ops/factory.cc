@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/index_front.h"
-#include "kernels/fill.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/index_front.h"
+#include "kernels/copy/fill.h"
 #include "runtime/capture.h"
 #include "runtime/checked_size.h"
 #include "runtime/pinned.h"

@@ -5,7 +5,7 @@
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/index_front.h"
+#include "autograd/ops/front/index_front.h"
 #include "autograd/ops/view.h"
 #include "runtime/checked_size.h"
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "autograd/ops/copy.h"
-#include "autograd/ops/index_front.h"
+#include "autograd/ops/front/index_front.h"
 #include "autograd/ops/indexing.h"
 #include "autograd/ops/view.h"
 

@@ -1,6 +1,6 @@
 // Out forms of reading and writing at named positions.
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/out_front.h"
 
 namespace ramet {
 

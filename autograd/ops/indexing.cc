@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "autograd/ops/copy.h"
+#include "autograd/ops/front/index_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/index_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

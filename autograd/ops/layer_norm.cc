@@ -1,10 +1,10 @@
 #include "autograd/ops/layer_norm.h"
 
-#include "autograd/ops/common.h"
-#include "autograd/ops/composed.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/composed.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
-#include "kernels/layer_norm.h"
+#include "kernels/rows/layer_norm.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {

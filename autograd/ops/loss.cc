@@ -2,10 +2,10 @@
 #include "autograd/ops/loss.h"
 
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/index_front.h"
-#include "autograd/ops/pointwise_front.h"
+#include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/pointwise_front.h"
+#include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/reduce_front.h"
 #include "autograd/ops/where.h"
 #include "runtime/capture.h"
 

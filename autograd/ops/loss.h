@@ -15,8 +15,8 @@ enum Reduction { None, Mean, Sum, END };
 /// Log-softmax and negative log-likelihood in one pass over the logits [n, classes, d1, ...] (or
 /// [classes]). target: class indices [n, d1, ...] (int64), or probabilities of input's shape. Mean
 /// divides by the sum of the weights of the targets that count (indices; NaN where none does) or by
-/// n d1 ... (probabilities). Formula: kernels/cross_entropy.h. An index outside [0, classes) other
-/// than ignore_index is an IndexError naming position, value and number of classes. weight
+/// n d1 ... (probabilities). Formula: kernels/rows/cross_entropy.h. An index outside [0, classes)
+/// other than ignore_index is an IndexError naming position, value and number of classes. weight
 /// [classes] is a constant: asking for its gradient is a NotImplementedError.
 RAMET_API Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
                                     const std::optional<Tensor>& weight = {},

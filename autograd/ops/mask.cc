@@ -1,10 +1,10 @@
 // Masks: masked_fill, masked_select, masked_scatter, nonzero.
 #include "autograd/ops/copy.h"
+#include "autograd/ops/front/pointwise_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/pointwise_front.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
-#include "kernels/index.h"
+#include "kernels/index/index.h"
 #include "runtime/capture.h"
 
 namespace ramet {

@@ -1,10 +1,10 @@
 #include "autograd/ops/matmul.h"
 
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/matmul_front.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/matmul_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/view.h"
-#include "kernels/matmul.h"
+#include "kernels/matrix/matmul.h"
 
 namespace ramet {
 

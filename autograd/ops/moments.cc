@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/reduce.h"
-#include "autograd/ops/reduce_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

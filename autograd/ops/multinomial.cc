@@ -1,11 +1,11 @@
 // Drawing indices with given probabilities.
 #include <cmath>
 
-#include "autograd/ops/common.h"
-#include "autograd/ops/index_front.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/sort_front.h"
 #include "autograd/ops/random.h"
-#include "autograd/ops/sort_front.h"
-#include "kernels/random.h"
+#include "kernels/random/random.h"
 
 namespace ramet {
 

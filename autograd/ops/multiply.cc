@@ -1,6 +1,6 @@
 // Products and quotients: mul, div, floor_divide and their forms.
-#include "autograd/ops/arithmetic_front.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/arithmetic_front.h"
+#include "autograd/ops/front/out_front.h"
 
 namespace ramet {
 

@@ -3,16 +3,16 @@
 #include <utility>
 
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/composed.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/image_front.h"
+#include "autograd/ops/front/composed.h"
+#include "autograd/ops/front/image_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
-#include "kernels/batch_norm.h"
-#include "kernels/batch_norm_relu_pool.h"
+#include "kernels/image/batch_norm.h"
+#include "kernels/image/batch_norm_relu_pool.h"
 
 namespace ramet {
 

@@ -1,9 +1,9 @@
 #include "autograd/ops/pool.h"
 
 #include "autograd/ops/copy.h"
-#include "autograd/ops/image_front.h"
+#include "autograd/ops/front/image_front.h"
 #include "autograd/ops/view.h"
-#include "kernels/pool2d.h"
+#include "kernels/image/pool2d.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {

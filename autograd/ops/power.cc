@@ -4,7 +4,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/where.h"
 

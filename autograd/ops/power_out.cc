@@ -1,5 +1,5 @@
 // Out forms of powers, remainders and lerp, and in-place forms that have no kernel of their own.
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/power.h"
 
 namespace ramet {

@@ -5,10 +5,10 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/index_front.h"
-#include "autograd/ops/pointwise_front.h"
-#include "autograd/ops/sort_front.h"
-#include "kernels/random.h"
+#include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/pointwise_front.h"
+#include "autograd/ops/front/sort_front.h"
+#include "kernels/random/random.h"
 #include "runtime/capture.h"
 
 namespace ramet {

@@ -1,10 +1,10 @@
 // Sums, products, truth values. Extrema are in extremum.cc, norms and moments in moments.cc.
 #include "autograd/ops/reduce.h"
 
+#include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/reduce_front.h"
 #include "autograd/ops/view.h"
-#include "kernels/index.h"
+#include "kernels/index/index.h"
 
 namespace ramet {
 

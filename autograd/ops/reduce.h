@@ -1,7 +1,7 @@
 // Reductions: LibTorch's functions of the same names. `dim` lists the dimensions to reduce
 // (negative ones count from the end; no list or an empty one: all), `keepdim` leaves them with
-// extent 1. How sums are cut and rounded: Note [How a reduction is cut] in kernels/reduce.h. Unless
-// stated otherwise differentiable to any order. Out forms stand at the end.
+// extent 1. How sums are cut and rounded: Note [How a reduction is cut] in kernels/reduce/reduce.h.
+// Unless stated otherwise differentiable to any order. Out forms stand at the end.
 #pragma once
 #include <optional>
 #include <tuple>

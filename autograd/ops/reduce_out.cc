@@ -1,5 +1,5 @@
 // Out forms of reductions.
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/reduce.h"
 
 namespace ramet {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/view.h"
 #include "runtime/checked_size.h"
 

@@ -1,11 +1,11 @@
 #include "autograd/ops/softmax.h"
 
-#include "autograd/ops/common.h"
 #include "autograd/ops/copy.h"
-#include "autograd/ops/out_front.h"
+#include "autograd/ops/front/common.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
-#include "kernels/softmax.h"
+#include "kernels/rows/softmax.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {

@@ -1,5 +1,5 @@
 // Softmax and log-softmax: LibTorch's functions of the same names. Formula and extreme values:
-// kernels/softmax.h.
+// kernels/rows/softmax.h.
 #pragma once
 #include <optional>
 

@@ -1,10 +1,10 @@
 // Tensor::unfold: sliding windows as a view. Its elements share memory where windows overlap.
 #include <vector>
 
+#include "autograd/graph/view.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
-#include "autograd/view.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {

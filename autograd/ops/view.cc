@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "autograd/ops/common.h"
-#include "autograd/view.h"
+#include "autograd/graph/view.h"
+#include "autograd/ops/front/common.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {

@@ -1,5 +1,5 @@
 // A tensor's bytes as elements of another dtype.
-#include "autograd/ops/common.h"
+#include "autograd/ops/front/common.h"
 #include "autograd/ops/view.h"
 #include "runtime/checked_size.h"
 

@@ -1,9 +1,9 @@
 // Views of a part of a tensor: slices, single places, diagonals, and the lists made of them.
 #include <algorithm>
 
-#include "autograd/ops/common.h"
+#include "autograd/graph/view.h"
+#include "autograd/ops/front/common.h"
 #include "autograd/ops/view.h"
-#include "autograd/view.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {

@@ -4,8 +4,8 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/out_front.h"
 
 namespace ramet {
 

@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "nn/arg.h"
 #include "nn/data/iterator.h"
 #include "nn/data/samplers.h"
 #include "nn/data/worker_exception.h"
 #include "nn/data/worker_pool.h"
+#include "nn/module/arg.h"
 #include "nn/serialize/archive.h"
 
 namespace ramet {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/random.h"
+#include "kernels/random/random.h"
 #include "nn/serialize/archive.h"
 #include "runtime/capture.h"
 #include "runtime/checked_size.h"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "autograd/node.h"
+#include "autograd/graph/node.h"
 #include "autograd/ops/shape_joins.h"
 
 namespace ramet {

@@ -2,7 +2,7 @@
 #pragma once
 #include <tuple>
 
-#include "nn/arg.h"
+#include "nn/module/arg.h"
 #include "nn/optim/fused.h"
 
 namespace ramet::optim {

@@ -1,7 +1,7 @@
 // What optimizer steps and limits on gradients have in common: many tensors, few kernel calls.
 #pragma once
-#include "kernels/optimizer_step.h"
-#include "nn/flat_store.h"
+#include "kernels/optim/optimizer_step.h"
+#include "nn/module/flat_store.h"
 
 namespace ramet::nn::detail {
 

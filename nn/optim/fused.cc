@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autograd/grad_mode.h"
-#include "autograd/inplace.h"
+#include "autograd/graph/inplace.h"
 #include "autograd/ops/factory.h"
 #include "runtime/capture.h"
 #include "runtime/observer.h"

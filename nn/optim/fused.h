@@ -9,14 +9,14 @@
 #include <array>
 #include <unordered_map>
 
-#include "nn/flat_store.h"
+#include "nn/module/flat_store.h"
 #include "nn/optim/optimizer.h"
 #include "runtime/capture.h"
 
 namespace ramet::optim {
 
-/// Its parameters are flattened at construction (Note [Flat stores] in nn/flat_store.h), so that a
-/// step is one kernel call for each run of neighbours that have gradients in place.
+/// Its parameters are flattened at construction (Note [Flat stores] in nn/module/flat_store.h), so
+/// that a step is one kernel call for each run of neighbours that have gradients in place.
 class RAMET_API FusedOptimizer : public Optimizer {
  public:
   Tensor step(LossClosure closure = nullptr) override;

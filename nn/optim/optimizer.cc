@@ -4,8 +4,8 @@
 #include <unordered_set>
 
 #include "autograd/grad_mode.h"
-#include "autograd/node.h"
-#include "nn/class_name.h"
+#include "autograd/graph/node.h"
+#include "nn/module/class_name.h"
 #include "nn/serialize/archive.h"
 
 namespace ramet::optim {

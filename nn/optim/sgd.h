@@ -1,6 +1,6 @@
 // SGD: stochastic gradient descent, with momentum (Polyak 1964, Sutskever et al. 2013).
 #pragma once
-#include "nn/arg.h"
+#include "nn/module/arg.h"
 #include "nn/optim/fused.h"
 
 namespace ramet::optim {

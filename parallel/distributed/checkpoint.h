@@ -36,8 +36,8 @@
 #include <utility>
 #include <vector>
 
-#include "nn/checkpoint.h"
-#include "nn/module.h"
+#include "nn/module/checkpoint.h"
+#include "nn/module/module.h"
 #include "nn/optim/optimizer.h"
 #include "parallel/distributed/process_group.h"
 #include "parallel/distributed/tensor_part.h"

@@ -67,7 +67,7 @@
 #include <utility>
 #include <vector>
 
-#include "parallel/data_parallel.h"
+#include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/process_group.h"
 #include "parallel/distributed/stages.h"
 #include "parallel/distributed/step_timeline.h"

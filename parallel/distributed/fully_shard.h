@@ -10,7 +10,7 @@
 // Note [Fully sharded modules]
 // Each call makes a group of the parameters of the module that no call below it has taken. Between
 // its uses a group is sharded: a rank holds 1/N of its bytes (parallel/distributed/
-// shard_layout_internal.h), and the module's registry, parameters(), named_parameters() and the
+// shard/shard_layout.h), and the module's registry, parameters(), named_parameters() and the
 // optimizer know these shards: one-dimensional leaves with requires_grad, gradient and version.
 // The module's members (net->fc->weight) stay the tensors they were, with the full shape, as long
 // as the module lives; their memory comes and goes.
@@ -42,9 +42,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/ordered_dict.h"
+#include "nn/module/ordered_dict.h"
 #include "nn/utils/clip_grad.h"
-#include "parallel/data_parallel.h"
+#include "parallel/apply/data_parallel.h"
 #include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/device_mesh.h"
 #include "parallel/distributed/managed.h"

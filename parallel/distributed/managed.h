@@ -1,6 +1,6 @@
 // Which modules fully_shard() manages: replicate() passes them over.
 #pragma once
-#include "nn/module.h"
+#include "nn/module/module.h"
 
 namespace ramet {
 namespace distributed {

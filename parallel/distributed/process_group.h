@@ -12,10 +12,11 @@
 // error at once, waits of other ranks are released within a second, and regroup() makes a group of
 // those that are left.
 //
-// Sums follow Note [Order of sums] in parallel/options.h: rank r's contribution is leaf r. Chunks
-// of all contributions go to one rank each (all-to-all), which adds them by kernels/nary_sum.h, and
-// the sums come back (all-gather); small ones go everything to everybody. The same bits with every
-// engine, run to run and on all ranks. `any` is the same but between cards.
+// Sums follow Note [Order of sums] in parallel/apply/options.h: rank r's contribution is leaf r.
+// Chunks of all contributions go to one rank each (all-to-all), which adds them by
+// kernels/pointwise/nary_sum.h, and the sums come back (all-gather); small ones go everything to
+// everybody. The same bits with every engine, run to run and on all ranks. `any` is the same but
+// between cards.
 //
 // Two engines: threads of one process (make_local_groups, inproc://), and Gloo's TCP connections
 // between processes on one or several hosts (init_process_group). Processes of one host reduce
@@ -41,11 +42,11 @@
 #include <vector>
 
 #include "autograd/tensor.h"
+#include "parallel/apply/options.h"
 #include "parallel/distributed/comm_error.h"
 #include "parallel/distributed/operation_record.h"
 #include "parallel/distributed/rendezvous.h"
 #include "parallel/distributed/work.h"
-#include "parallel/options.h"
 
 namespace ramet {
 namespace distributed {

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/embedding.h"
-#include "nn/linear.h"
-#include "nn/module_holder.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/linear.h"
+#include "nn/module/module_holder.h"
 #include "parallel/distributed/process_group.h"
 #include "parallel/distributed/tensor_part.h"
 

@@ -8,8 +8,8 @@
 // the program nothing changes; what is gained is that the two directions go on side by side, and
 // that a copy out does not hold up the next kernels (they wait for it only where its memory is
 // given back). A copy to another GPU does: the sender goes on after it, so where there are several
-// the receivers fetch them (FanOut in parallel/peers.h). Copies that the host does not wait for
-// wait for less: Note in runtime/pinned.h.
+// the receivers fetch them (FanOut in parallel/move/peers.h). Copies that the host does not wait
+// for wait for less: Note in runtime/pinned.h.
 #pragma once
 #include <atomic>
 #include <cstdint>

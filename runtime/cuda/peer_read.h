@@ -1,5 +1,5 @@
 // What a kernel reads of another card's memory: the trial of peer access (copies.cc) lets one try,
-// because kernels read there, too (parallel/peers.h), and a link may carry copies alone.
+// because kernels read there, too (parallel/move/peers.h), and a link may carry copies alone.
 #pragma once
 #include <cstddef>
 

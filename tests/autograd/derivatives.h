@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "autograd/gradcheck.h"
-#include "autograd/node.h"
+#include "autograd/graph/node.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "autograd/function.h"
+#include "autograd/graph/function.h"
 #include "tests/autograd/check.h"
 
 namespace ramet {

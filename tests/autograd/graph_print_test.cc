@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/ops.h"
-#include "tests/autograd/small_stack.h"
+#include "tests/autograd/graph/small_stack.h"
 
 namespace ramet {
 namespace {

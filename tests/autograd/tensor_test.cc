@@ -13,8 +13,8 @@
 #include <unordered_set>
 
 #include "autograd/autograd.h"
+#include "autograd/graph/node.h"
 #include "autograd/ivalue.h"
-#include "autograd/node.h"
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"
 

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <thread>
 
-#include "parallel/movement.h"
-#include "parallel/replica_member.h"
+#include "parallel/move/movement.h"
+#include "parallel/replicas/replica_member.h"
 #include "runtime/allocator.h"
 #include "tests/capture/data_parallel.h"
 

@@ -1,6 +1,6 @@
 // Captured data-parallel steps on several GPUs, and on GPUs and CPUs together.
-#include "nn/sequential.h"
-#include "parallel/broadcast_reduce.h"
+#include "nn/module/sequential.h"
+#include "parallel/nodes/broadcast_reduce.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/nccl.h"

@@ -2,10 +2,10 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "autograd/captured.h"
-#include "autograd/engine.h"
 #include "autograd/grad_mode.h"
-#include "nn/sequential.h"
+#include "autograd/graph/captured.h"
+#include "autograd/graph/engine.h"
+#include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/devices.h"
 #include "runtime/thread_pool.h"

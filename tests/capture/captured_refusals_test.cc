@@ -2,11 +2,11 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "autograd/captured.h"
 #include "autograd/grad_mode.h"
+#include "autograd/graph/captured.h"
 #include "nn/data/samplers.h"
 #include "nn/init.h"
-#include "nn/sequential.h"
+#include "nn/module/sequential.h"
 #include "nn/serialize/archive.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/allocator.h"

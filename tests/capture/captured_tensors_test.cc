@@ -5,12 +5,12 @@
 #include <thread>
 #include <utility>
 
-#include "autograd/captured.h"
 #include "autograd/grad_mode.h"
-#include "nn/embedding.h"
-#include "nn/layer_norm.h"
-#include "parallel/data_parallel.h"
-#include "parallel/movement.h"
+#include "autograd/graph/captured.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/layer_norm.h"
+#include "parallel/apply/data_parallel.h"
+#include "parallel/move/movement.h"
 #include "runtime/devices.h"
 #include "tests/capture/support.h"
 

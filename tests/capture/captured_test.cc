@@ -1,11 +1,11 @@
 // What a replay does, and whose memory is whose.
-#include "autograd/captured.h"
+#include "autograd/graph/captured.h"
 
 #include <limits>
 
-#include "autograd/node.h"
-#include "nn/activation.h"
-#include "nn/sequential.h"
+#include "autograd/graph/node.h"
+#include "nn/layers/activation.h"
+#include "nn/module/sequential.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/allocator.h"
 #include "runtime/observer.h"

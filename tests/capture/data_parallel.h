@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "nn/cloneable.h"
+#include "nn/module/cloneable.h"
 #include "nn/serialize/archive.h"
-#include "parallel/data_parallel.h"
+#include "parallel/apply/data_parallel.h"
 #include "tests/capture/support.h"
 
 namespace ramet {

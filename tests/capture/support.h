@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "autograd/captured.h"
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
-#include "kernels/fill.h"
-#include "nn/batchnorm.h"
-#include "nn/conv.h"
-#include "nn/dropout.h"
-#include "nn/functional.h"
-#include "nn/linear.h"
-#include "nn/module.h"
+#include "kernels/copy/fill.h"
+#include "nn/functional/functional.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/linear.h"
+#include "nn/module/module.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/lr_scheduler.h"
 #include "nn/optim/sgd.h"

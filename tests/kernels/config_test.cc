@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/fill.h"
+#include "kernels/copy/fill.h"
 #include "kernels/kernel.h"
 #include "runtime/observer.h"
 

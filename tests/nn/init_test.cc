@@ -1,9 +1,9 @@
 #include "nn/init.h"
 
 #include "autograd/ops/factory.h"
-#include "nn/conv.h"
-#include "nn/embedding.h"
-#include "nn/linear.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/linear.h"
 #include "runtime/generator.h"
 #include "tests/nn/support.h"
 

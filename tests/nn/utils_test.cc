@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include "autograd/ops/factory.h"
-#include "nn/flat_store.h"
-#include "nn/linear.h"
+#include "nn/layers/linear.h"
+#include "nn/module/flat_store.h"
 #include "nn/utils/clip_grad.h"
 #include "nn/utils/convert_parameters.h"
 #include "runtime/observer.h"

@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "autograd/ops.h"
-#include "nn/batchnorm.h"
-#include "nn/conv.h"
-#include "nn/dropout.h"
-#include "nn/functional.h"
-#include "nn/linear.h"
+#include "nn/functional/functional.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/linear.h"
 #include "nn/optim/sgd.h"
-#include "parallel/data_parallel.h"
+#include "parallel/apply/data_parallel.h"
 #include "tests/parallel/support.h"
 
 namespace ramet {

@@ -353,8 +353,8 @@ import json, sys
 suites = [
     ("Rows/OpTable", [("GpuMillion/row%d" % i, "tests/autograd/gpu/op_gpu_suite.cc") for i in range(50)]),
     ("Rows/OpTable", [("GpuValuesAndGradients/row0", "tests/autograd/gpu/op_gpu_suite.cc")]),
-    ("Rows/RandomTable", [("Draws/0", "tests/autograd/op_table_random_test.cc")]),
-    ("Scenario", [("One", "tests/parallel/comm_test.cc"), ("Two", "tests/parallel/comm_test.cc")]),
+    ("Rows/RandomTable", [("Draws/0", "tests/autograd/table/op_table_random_test.cc")]),
+    ("Scenario", [("One", "tests/parallel/move/comm_test.cc"), ("Two", "tests/parallel/move/comm_test.cc")]),
     ("Group", [("One", "tests/parallel/distributed/cuda/collectives_test.cc")]),
     ("Rows", [("Norm", "tests/autograd/gpu/rows_test.cc")]),
 ]

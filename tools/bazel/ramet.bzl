@@ -138,6 +138,10 @@ def ramet_test(name, srcs, deps = [], tags = [], size = "small", copts = [], loc
         **dict(compiled, **kwargs)
     )
 
+def _test_name(src):
+    """Rooms (sub-folders) are for readers: a test's name is its file's alone, and no two files of a package share one."""
+    return src.split("/")[-1][:-len(".cc")]
+
 def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], local_defines = [], gpu_cases = [], emulated_only = []):
     """One test for each *_test.cc below the BUILD file; other .cc and .h files are a library they share.
 
@@ -175,7 +179,7 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
             ],
         )
     for src in native.glob(["**/*_test.cc"], exclude = exclude, allow_empty = True):
-        name = src[:-len(".cc")]
+        name = _test_name(src)
         extra = dict(settings.get(name, {}))
         tags = every + extra.pop("tags", [])
         if name.endswith("_threads_test"):
@@ -203,9 +207,9 @@ def ramet_tests(deps, settings = {}, shared = True, tags = [], exclude = [], loc
     if gpu_cases:
         ramet_cases(
             name = "gpu_cases",
-            tests = [":" + src[:-len(".cc")] for src in gpu_cases],
+            tests = [":" + _test_name(src) for src in gpu_cases],
         )
-    missing = [name for name in settings if not native.glob([name + ".cc"], allow_empty = True)]
+    missing = [name for name in settings if not native.glob(["**/" + name + ".cc"], allow_empty = True)]
     missing += [src for src in gpu_cases + emulated_only if not native.glob([src], allow_empty = True)]
     if missing:
         fail("settings for tests that do not exist: " + ", ".join(missing))

@@ -5,7 +5,7 @@
 #include <array>
 #include <memory>
 
-#include "kernels/nary_sum.h"
+#include "kernels/pointwise/nary_sum.h"
 #include "ramet.h"
 #include "tools/benchmarks/arms.h"
 #include "tools/benchmarks/rows_data.h"

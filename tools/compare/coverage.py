@@ -28,7 +28,7 @@ NOT_COMPARED = {
     "lerp_out linear_out log_softmax_out logsumexp_out masked_fill_out masked_select_out max_out min_out mv_out "
     "nonzero_out norm_out outer_out prod_out remainder_ remainder_out scatter_add_out scatter_out silu_ silu_out "
     "softmax_out softplus_out stack_out std_out take_out var_out vstack_out":
-        "the function's result, copied: tests/autograd/op_table_*_test.cc hold them to the function, which is compared",
+        "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
     "cross_entropy_loss_consuming residual_layer_norm":
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",
     "clip_ clip_out": "clamp_ and clamp_out by another name",
@@ -49,8 +49,6 @@ def public_names():
     """Names of functions and methods, each with its header."""
     names = {}
     for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
-        if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
-            continue
         text = code(path)
         for name in re.findall(r"^(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", text, flags=re.M):
             names[name] = path.name

@@ -91,8 +91,6 @@ def ours():
     methods = declarations(tensor, rf"(?m)^ *(?:const )?{RESULT} (?:& ?)?(\w+)\(")
     functions = {}
     for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
-        if path.name in ("common.h", "composed.h") or path.name.endswith("_front.h"):
-            continue
         text = spell_out(code(path.read_text()))
         text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
         for name, overloads in declarations(text, rf"(?m)^ *(?:RAMET_API|inline) +{RESULT} ?(\w+)\(").items():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the machine code of the kernels (kernels/*.cu): no kernel keeps anything on a stack or spills registers, none divides
-integers in an inner loop (a GPU has no instruction for it: kernels/divisor.h), and the kernels of rows, pointwise operations
+"""Checks the machine code of the kernels (kernels/**/*.cu): no kernel keeps anything on a stack or spills registers, none divides
+integers in an inner loop (a GPU has no instruction for it: kernels/gpu/divisor.h), and the kernels of rows, pointwise operations
 and optimizer steps read float32 and bfloat16 16 bytes at a time.
 
 It compiles each file to PTX, looks for the loads and divisions there, and assembles it for sm_90a with ptxas -v. Kernels that
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--counts", action="store_true")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    sources = sorted(p for p in given.folder.glob("*.cu") if not given.names or p.name in given.names)
+    sources = sorted(p for p in given.folder.rglob("*.cu") if not given.names or p.name in given.names)
     wanted = {p.name for p in sources}
     unknown = set(given.names) - wanted
     if unknown or not sources:

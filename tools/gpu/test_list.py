@@ -24,10 +24,17 @@ def file_of(case):
 
 def is_for_cpus(file):
     """Cases that stand beside the rows of the operation table, which GPUs have from elsewhere."""
-    return file.startswith("autograd/op_table_")
+    return file.startswith("autograd/table/op_table_")
 
 
-def groups(listing):
+def without_room(file, packages):
+    """The name of a file's test: a package's folders are its rooms, and its tests' names do not have them."""
+    package = max((p for p in packages if file.startswith(p + "/")), key=len, default=None)
+    return file if package is None else package + "/" + file.rsplit("/", 1)[1]
+
+
+def groups(listing, labels):
+    packages = {package_and_name(label)[0] for label in labels}
     cases = {}
     for suite in listing["testsuites"]:
         for case in suite["testsuite"]:
@@ -35,14 +42,18 @@ def groups(listing):
             table = suite["name"].startswith("Rows/") and file.endswith("op_gpu_suite")
             if is_for_cpus(file):
                 continue
-            name = "op_table/" + case["name"].split("/")[0] if table else file
+            name = "op_table/" + case["name"].split("/")[0] if table else without_room(file, packages)
             cases.setdefault(name, []).append("%s.%s" % (suite["name"], case["name"]))
     return cases
 
 
+def package_and_name(label):
+    return label.replace("//tests/", "").split(":")
+
+
 def group_of(label):
     """The group that has the cases of this test."""
-    package, name = label.replace("//tests/", "").split(":")
+    package, name = package_and_name(label)
     if name.startswith("op_gpu_"):
         return "op_table/GpuValuesAndGradients"
     if package == "parallel":
@@ -51,10 +62,10 @@ def group_of(label):
 
 
 def main():
-    with open(sys.argv[1]) as f:
-        found = groups(json.load(f))
     with open(sys.argv[2]) as f:
         labels = f.read().split()
+    with open(sys.argv[1]) as f:
+        found = groups(json.load(f), labels)
     missing = [label for label in labels if group_of(label) not in found]
     if missing or not labels:
         sys.exit("test_list: not in gpu_tests (ramet_cases in their BUILD files puts them there): " + (" ".join(missing) or "no labels"))

@@ -63,15 +63,19 @@ def drawn_from(root, part, wide):
 
 
 def stem_test(root, file):
-    """The test that mirrors a source: tests/<folder>/<stem>_test.cc; empty where there is none. Of GPUs, the rows of the
+    """The label of the test that mirrors a source, tests/<folder>/<stem>_test.cc; empty where there is none. Of GPUs, the rows of the
     operation table that are called as the file begins."""
     path = pathlib.PurePath(file)
     if part_of(file) == "gpu":
         group = path.stem.split("_")[0]
-        table = "tests/autograd/op_table_%s_test.cc" % group
+        table = "tests/autograd/table/op_table_%s_test.cc" % group
         return "//tests/autograd/gpu:op_gpu_%s_test" % group if (root / table).is_file() else ""
-    test = "tests/%s/%s_test.cc" % (path.parts[0], path.stem)
-    return "//tests/%s:%s_test" % (path.parts[0], path.stem) if (root / test).is_file() else ""
+    test = root / "tests" / path.parent / ("%s_test.cc" % path.stem)
+    if not test.is_file():
+        return ""
+    # A room (a sub-folder) is no package.
+    package = next(folder for folder in test.parents if (folder / "BUILD").is_file() or folder.parent.name == "tests")
+    return "//%s:%s_test" % (package.relative_to(root).as_posix(), path.stem)
 
 
 def synchronise(source, copy):

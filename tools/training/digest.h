@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "nn/module.h"
+#include "nn/module/module.h"
 #include "nn/optim/optimizer.h"
 
 namespace ramet::training {

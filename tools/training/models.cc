@@ -6,12 +6,12 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "nn/activation.h"
-#include "nn/batchnorm.h"
-#include "nn/conv.h"
-#include "nn/dropout.h"
-#include "nn/flatten.h"
-#include "nn/linear.h"
+#include "nn/layers/activation.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/flatten.h"
+#include "nn/layers/linear.h"
 
 namespace ramet::training {
 

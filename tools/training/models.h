@@ -3,7 +3,7 @@
 #include <string>
 
 #include "nn/data/mnist.h"
-#include "nn/sequential.h"
+#include "nn/module/sequential.h"
 
 namespace ramet::training {
 

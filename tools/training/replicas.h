@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/sequential.h"
-#include "parallel/data_parallel.h"
+#include "nn/module/sequential.h"
+#include "parallel/apply/data_parallel.h"
 
 namespace ramet::training {
 

@@ -1,10 +1,10 @@
 // Both bodies of attention against the whole matrix of scores in float64.
-#include "kernels/attention.h"
+#include "kernels/matrix/attention.h"
 
 #include <cmath>
 
 #include "tests/autograd/gpu/gpu_tensors.h"
-#include "tests/kernels/attention_twin.h"
+#include "tests/kernels/matrix/attention_twin.h"
 
 namespace ramet::kernels {
 namespace {

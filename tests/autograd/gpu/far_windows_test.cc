@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "autograd/layout.h"
-#include "kernels/divisor.h"
+#include "autograd/graph/layout.h"
+#include "kernels/gpu/divisor.h"
 #include "runtime/allocator.h"
-#include "tests/autograd/fuzz_windows.h"
+#include "tests/autograd/fuzz/fuzz_windows.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/autograd/gpu/wide_positions.h"
 

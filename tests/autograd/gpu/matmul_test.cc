@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "autograd/layout.h"
+#include "autograd/graph/layout.h"
 #include "autograd/ops/conv.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"

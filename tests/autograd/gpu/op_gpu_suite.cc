@@ -15,8 +15,8 @@
 #include "runtime/cuda/copies.h"
 #include "runtime/gpu.h"
 #include "tests/autograd/gpu/launch_record.h"
-#include "tests/autograd/op_checks.h"
-#include "tests/autograd/op_table_suite.h"
+#include "tests/autograd/table/op_checks.h"
+#include "tests/autograd/table/op_table_suite.h"
 #include "tests/runtime/cuda/driver_calls.h"
 
 namespace ramet {

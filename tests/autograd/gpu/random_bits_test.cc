@@ -5,7 +5,7 @@
 #include <string>
 
 #include "autograd/ops.h"
-#include "tests/autograd/op_table.h"
+#include "tests/autograd/table/op_table.h"
 
 namespace ramet {
 namespace {

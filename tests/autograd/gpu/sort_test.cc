@@ -1,11 +1,11 @@
 // The GPU's sort gives the CPU's order, which tests/kernels/sort_test compares with the standard
 // library's.
-#include "kernels/sort.h"
+#include "kernels/index/sort.h"
 
 #include <gtest/gtest.h>
 
 #include "autograd/ops.h"
-#include "autograd/ops/sort_front.h"
+#include "autograd/ops/front/sort_front.h"
 
 namespace ramet {
 namespace {

@@ -4,13 +4,13 @@
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "autograd/layout.h"
+#include "autograd/graph/layout.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
-#include "kernels/index.h"
+#include "kernels/index/index.h"
 #include "runtime/cuda/device_state.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/share.h"

@@ -9,7 +9,7 @@
 #include "runtime/allocator.h"
 #include "runtime/cuda/device_state.h"
 #include "runtime/device.h"
-#include "tests/autograd/op_table.h"
+#include "tests/autograd/table/op_table.h"
 
 namespace ramet {
 namespace {

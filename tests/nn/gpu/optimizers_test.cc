@@ -1,6 +1,6 @@
 // Steps of many tensors, norms and their limit on a GPU: the CPU's bits.
 #include "autograd/autograd.h"
-#include "kernels/optimizer_step.h"
+#include "kernels/optim/optimizer_step.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
 #include "nn/utils/clip_grad.h"

@@ -1,7 +1,7 @@
 // Reduction order `any`: NCCL forms the sums where it can, a kernel elsewhere.
 #include <gtest/gtest.h>
 
-#include "parallel/broadcast_reduce.h"
+#include "parallel/nodes/broadcast_reduce.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/logging.h"

@@ -1,12 +1,12 @@
 // Lists of tensors that are no neighbours: one kernel call, or one copy of what was packed.
-#include "kernels/copy_tensors.h"
+#include "kernels/copy/copy_tensors.h"
 
 #include <gtest/gtest.h>
 
-#include "nn/sequential.h"
-#include "parallel/broadcast_reduce.h"
-#include "parallel/comm.h"
-#include "parallel/counters.h"
+#include "nn/module/sequential.h"
+#include "parallel/apply/counters.h"
+#include "parallel/move/comm.h"
+#include "parallel/nodes/broadcast_reduce.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"
 #include "tests/parallel/cuda/gpu_models.h"

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <thread>
 
-#include "autograd/captured.h"
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
-#include "nn/linear.h"
-#include "parallel/data_parallel.h"
+#include "nn/layers/linear.h"
+#include "parallel/apply/data_parallel.h"
 #include "runtime/devices.h"
 #include "runtime/gpu.h"
 

@@ -1,8 +1,8 @@
 // What is said where a GPU is absent, too small or unlike the others, and that the next call works.
 #include <gtest/gtest.h>
 
-#include "autograd/captured.h"
-#include "parallel/broadcast_reduce.h"
+#include "autograd/graph/captured.h"
+#include "parallel/nodes/broadcast_reduce.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/devices.h"

@@ -5,8 +5,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
-#include "parallel/comm.h"
-#include "parallel/replica_set.h"
+#include "parallel/move/comm.h"
+#include "parallel/replicas/replica_set.h"
 #include "runtime/devices.h"
 #include "tests/parallel/cuda/gpu_models.h"
 #include "tests/runtime/cuda/gate.h"

@@ -5,9 +5,9 @@
 #include <sstream>
 
 #include "nn/utils/clip_grad.h"
-#include "parallel/broadcast_reduce.h"
-#include "parallel/counters.h"
-#include "parallel/scatter_gather.h"
+#include "parallel/apply/counters.h"
+#include "parallel/nodes/broadcast_reduce.h"
+#include "parallel/nodes/scatter_gather.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/logging.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "parallel/broadcast_reduce.h"
+#include "parallel/nodes/broadcast_reduce.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/logging.h"

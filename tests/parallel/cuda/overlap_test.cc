@@ -8,8 +8,8 @@
 #include <mutex>
 #include <thread>
 
-#include "autograd/function.h"
-#include "nn/linear.h"
+#include "autograd/graph/function.h"
+#include "nn/layers/linear.h"
 #include "runtime/observer.h"
 #include "tests/parallel/cuda/gpu_models.h"
 

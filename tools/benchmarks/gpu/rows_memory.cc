@@ -2,7 +2,7 @@
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "kernels/cross_entropy.h"
+#include "kernels/rows/cross_entropy.h"
 #include "runtime/thread_pool.h"
 #include "tools/benchmarks/gpu/rows.h"
 

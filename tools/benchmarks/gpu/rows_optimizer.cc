@@ -1,10 +1,10 @@
 // Rows over all parameters of a model: optimizer steps, norms, sums and copies for replicas.
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
-#include "kernels/nary_sum.h"
+#include "kernels/pointwise/nary_sum.h"
 #include "nn/optim/adam.h"
 #include "nn/utils/clip_grad.h"
-#include "parallel/comm.h"
+#include "parallel/move/comm.h"
 #include "runtime/device.h"
 #include "tools/benchmarks/gpu/rows.h"
 

@@ -1,9 +1,9 @@
 // Whole training steps that launches limit.
 #include <memory>
 
-#include "autograd/captured.h"
+#include "autograd/graph/captured.h"
 #include "autograd/ops.h"
-#include "nn/functional.h"
+#include "nn/functional/functional.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
 #include "tools/benchmarks/gpu/rows.h"

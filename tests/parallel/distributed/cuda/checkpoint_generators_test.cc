@@ -1,5 +1,5 @@
 // Checkpoints hold what GPUs draw next, whichever of them a rank has.
-#include "nn/checkpoint.h"
+#include "nn/module/checkpoint.h"
 #include "parallel/distributed/checkpoint.h"
 #include "runtime/generator.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"

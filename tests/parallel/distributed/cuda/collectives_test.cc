@@ -1,8 +1,8 @@
 // What a group's operations do with tensors of GPUs, by every way that these may travel: the same
 // bits as on the host.
 #include "runtime/cuda/copies.h"
-#include "tests/parallel/distributed/caps_cases.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
+#include "tests/parallel/distributed/group/caps_cases.h"
 
 namespace ramet::testing {
 namespace {

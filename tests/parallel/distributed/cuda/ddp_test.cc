@@ -1,6 +1,6 @@
 // DistributedDataParallel over GPUs: ranks as threads, an emulated GPU or several each.
-#include "autograd/node.h"
-#include "nn/sequential.h"
+#include "autograd/graph/node.h"
+#include "nn/module/sequential.h"
 #include "parallel/distributed/data_parallel.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 

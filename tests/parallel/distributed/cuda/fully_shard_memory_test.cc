@@ -1,10 +1,10 @@
 // What sharded modules hold on GPUs, and when; what they refuse.
-#include "autograd/captured.h"
+#include "autograd/graph/captured.h"
+#include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
-#include "nn/sequential.h"
 #include "runtime/allocator.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
-#include "tests/parallel/distributed/sharded_nets.h"
+#include "tests/parallel/distributed/shard/sharded_nets.h"
 
 namespace ramet::testing {
 namespace {

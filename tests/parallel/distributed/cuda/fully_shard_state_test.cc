@@ -2,12 +2,12 @@
 // what ends in an error.
 #include <optional>
 
-#include "autograd/captured.h"
+#include "autograd/graph/captured.h"
+#include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
-#include "nn/sequential.h"
 #include "parallel/distributed/checkpoint.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
-#include "tests/parallel/distributed/sharded_nets.h"
+#include "tests/parallel/distributed/shard/sharded_nets.h"
 
 namespace ramet::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/sgd.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
-#include "tests/parallel/distributed/sharded_nets.h"
+#include "tests/parallel/distributed/shard/sharded_nets.h"
 
 namespace ramet::testing {
 namespace {

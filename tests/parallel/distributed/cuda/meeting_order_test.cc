@@ -1,5 +1,5 @@
 // meeting_order.h with ranks that have GPUs of their own.
-#include "tests/parallel/distributed/meeting_order.h"
+#include "tests/parallel/distributed/meet/meeting_order.h"
 
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
 

@@ -1,10 +1,10 @@
 // Backwards inside a backward on GPUs: what replicas' Functions bring, and what is summed beside on
 // the communication stream, in whatever order streams run.
 #include "autograd/autograd.h"
-#include "nn/cloneable.h"
-#include "parallel/data_parallel.h"
+#include "nn/module/cloneable.h"
+#include "parallel/apply/data_parallel.h"
 #include "tests/parallel/distributed/cuda/gpu_groups.h"
-#include "tests/parallel/distributed/recomputed.h"
+#include "tests/parallel/distributed/ddp/recomputed.h"
 
 namespace ramet::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "nn/class_name.h"
+#include "nn/module/class_name.h"
 #include "ramet.h"
 #include "ramet/compat/optim.h"
 #include "ramet/compat/prefix.h"

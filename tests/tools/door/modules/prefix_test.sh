@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Note [The door's prefix] in nn/class_name.h: what the library calls its classes, however it and the program are linked.
-# nn/class_name.cc stands for the library: it is all of it that knows.
+# Note [The door's prefix] in nn/module/class_name.h: what the library calls its classes, however it and the program are linked.
+# nn/module/class_name.cc stands for the library: it is all of it that knows.
 set -euo pipefail
 
 root=$PWD
@@ -8,7 +8,7 @@ work=${TEST_TMPDIR:-$(mktemp -d)}
 cd "$work"
 
 cat >name.cc <<'END'
-#include "nn/class_name.h"
+#include "nn/module/class_name.h"
 // What a plugin of a host that knows nothing of us offers.
 extern "C" __attribute__((visibility("default"))) const char* plugin_name() {
   static const std::string name = ramet::nn::detail::qualified("nn::Linear");

@@ -1,0 +1,288 @@
+#include "autograd/graph/captured.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "autograd/grad_mode.h"
+#include "autograd/graph/captured_internal.h"
+#include "autograd/graph/layout.h"
+#include "autograd/graph/node.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/front/common.h"
+#include "runtime/capture.h"
+#include "runtime/program_internal.h"
+
+namespace ramet {
+
+using autograd::AccumulateGrad;
+
+namespace {
+
+constexpr const char* kOp = "Captured";
+
+Tensor shared(TensorImpl* t) {
+  if (t) add_ref(t->refs);
+  return Tensor(t);
+}
+
+// Uninitialised, as `x` lies.
+Tensor blank_like(const Tensor& x) {
+  if (x->is(TensorImpl::kInternalLayout)) return autograd::empty_like_layout(x, x.scalar_type());
+  return Tensor(TensorBase::empty_strided(x.sizes(), x.raw_strides(), x.scalar_type(), x.device()));
+}
+
+// The gradient of a leaf: as it was when the capture began, and as it was left.
+struct Gradient {
+  autograd::NodePtr node;
+  TensorImpl* entry = nullptr;  // while the capture is made; the program holds it
+  bool defined = false;
+  const void* data = nullptr;  // where the list uses its memory
+  const void* reduce = nullptr;
+  uint32_t version = 0;  // while the capture is made
+  bool written = false;
+  // Left behind: nothing, the leaf's flat place, or this tensor. The place is not held: it may be
+  // handed out only while nobody else has it.
+  bool left = false, in_place = false;
+  const void* place = nullptr;
+  Tensor after;
+
+  // At the end of the function. The gradient that there was.
+  Tensor look(capture::Program& program) {
+    const AccumulateGrad& s = sink();
+    left = s.grad.defined();
+    in_place = left && s.grad.is_same(s.where);
+    if (left && !in_place) after = s.grad;
+    if (in_place) place = s.where->data;
+    written = left && (s.grad.impl() != entry || s.grad.version() != version);
+    const Tensor before = shared(entry);
+    if (entry && program.uses_memory_of(entry)) data = entry->data;
+    if (left) program.keep_memory_of(s.grad.impl());
+    // What gradients are is watched here.
+    for (const TensorImpl* t : {before.impl(), s.grad.impl(), s.where.impl()})
+      program.forget(const_cast<TensorImpl*>(t));
+    entry = nullptr;
+    return before;
+  }
+
+  AccumulateGrad& sink() const { return static_cast<AccumulateGrad&>(*node); }
+  // A leaf that the function made and dropped: nobody sees its gradient.
+  bool ended() const { return node->refs.load(std::memory_order_acquire) == 1; }
+
+  bool as_before() const {
+    const AccumulateGrad& s = sink();
+    if (s.grad.defined() != defined || (data && s.grad->data != data)) return false;
+    if (in_place && (!s.where.defined() || s.where->data != place)) return false;
+    if (s.reduce != reduce) return false;
+    return !s.extra || (s.extra->hooks.empty() && s.extra->post.empty());
+  }
+  void leave() const {
+    AccumulateGrad& s = sink();
+    const TensorImpl* wanted = !left ? nullptr : in_place ? s.where.impl() : after.impl();
+    if (written) (in_place ? s.where : after).storage_impl()->wrote(kOp);
+    if (s.grad.impl() == wanted) return;
+    std::lock_guard lock(s.mutex);
+    s.grad = !left ? Tensor() : in_place ? s.where : after;
+  }
+};
+
+// A view made in no_grad mode says that it requires a gradient and wants none.
+bool wants(const Tensor& t) {
+  return t.is_inference() ? t.requires_grad() : autograd::wants_grad(t);
+}
+
+}  // namespace
+
+struct detail::Captures::Capture {
+  capture::Program program;
+  // outputs: what is handed out, and whoever has one may do to it what he likes; `results`: what
+  // they are made from again.
+  std::vector<Tensor> inputs, outputs, results;
+  std::vector<Gradient> gradients;
+  std::vector<autograd::NodePtr> unhooked;  // leaves that have no hooks
+  std::unordered_set<const AccumulateGrad*> noted;
+
+  bool fits(const Tensor* const* given, size_t count) const {
+    if (count != inputs.size()) return false;
+    for (size_t i = 0; i < count; ++i) {
+      const Tensor &a = *given[i], &b = inputs[i];
+      if (a->key() != b->key() || !same_sizes(a, b) || !same_strides(a, b) ||
+          wants(a) != wants(b) || a.is_inference() != b.is_inference() ||
+          a->is(TensorImpl::kInternalLayout) != b->is(TensorImpl::kInternalLayout))
+        return false;
+    }
+    return true;
+  }
+  void take(const Tensor* const* given) const {
+    // A result may be the memory of an input, and may come back in another place.
+    std::vector<std::pair<size_t, Tensor>> aside;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!is_written_before(*given[i], i)) continue;
+      aside.emplace_back(i, blank_like(*given[i]));
+      autograd::copy_values(aside.back().second, *given[i]);
+    }
+    size_t next = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool kept = next < aside.size() && aside[next].first == i;
+      autograd::copy_values(inputs[i], kept ? aside[next++].second : *given[i]);
+      inputs[i].storage_impl()->wrote(kOp);
+    }
+  }
+  // Is it the memory of an input that comes before number i, or another look at that of i?
+  bool is_written_before(const Tensor& given, size_t i) const {
+    const Storage* memory = given.storage_impl()->root();
+    for (size_t k = 0; k < i; ++k)
+      if (inputs[k].storage_impl()->root() == memory) return true;
+    return inputs[i].storage_impl()->root() == memory && inputs[i]->data != given->data;
+  }
+  const char* failed_guard() const {
+    if (program.is_for_once()) return "states of an optimizer";
+    for (const Tensor& own : inputs)
+      if (own.requires_grad()) own.mutable_grad() = Tensor();
+    for (const Gradient& g : gradients)
+      if (!g.as_before()) return "gradients";
+    for (const autograd::NodePtr& leaf : unhooked)
+      if (leaf->watched()) return "gradients";
+    return program.failed_guard();
+  }
+  void leave() {
+    for (const Gradient& g : gradients) g.leave();
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Tensor &out = outputs[i], &as = results[i];
+      if (!as.defined()) continue;
+      as.storage_impl()->wrote(kOp);
+      if (out->node || out->storage != as->storage || out->data != as->data ||
+          out->flags != as->flags || out->key() != as->key() || !same_sizes(out, as) ||
+          !same_strides(out, as))
+        outputs[i] = as.shallow();
+    }
+  }
+};
+
+namespace {
+// The gradients of the capture that is being made. Only threads that make it look.
+struct Noted {
+  capture::Program* program;
+  std::vector<Gradient>* gradients;
+  std::vector<autograd::NodePtr>* unhooked;
+  std::unordered_set<const AccumulateGrad*>* seen;
+  uint64_t begun = tls.counter;  // nodes with a smaller counter are older
+};
+Noted* noted_by = nullptr;
+}  // namespace
+
+void autograd::note_gradient(AccumulateGrad* sink) {
+  if (!noted_by || !noted_by->seen->insert(sink).second) return;
+  Gradient g;
+  g.node = NodePtr(sink);
+  g.entry = sink->grad.impl();
+  g.defined = g.entry != nullptr;
+  g.reduce = sink->reduce;
+  if (g.entry) g.version = sink->grad.version();
+  if (g.entry) noted_by->program->hold(g.entry, /*by_name=*/true);
+  noted_by->gradients->push_back(g);
+  capture::on_failure([node = g.node, before = g.entry] {
+    static_cast<AccumulateGrad&>(*node).grad = shared(before);
+  });
+}
+
+void autograd::note_hooks(Node* node) {
+  if (!noted_by || !(node->flags & Node::kSink)) return;
+  auto& all = *noted_by->unhooked;
+  const NodePtr leaf(node);
+  if (std::find(all.begin(), all.end(), leaf) == all.end()) all.push_back(leaf);
+}
+
+void autograd::refuse_older(const Node* node) {
+  constexpr uint8_t kOfParameters = Node::kSink | Node::kReduce;
+  if (noted_by && !(node->flags & kOfParameters) && node->counter < noted_by->begun)
+    capture::refused("backward", "a graph that was made outside of it");
+}
+
+namespace detail {
+
+Captures::Captures() = default;
+Captures::Captures(Captures&&) noexcept = default;
+Captures& Captures::operator=(Captures&&) noexcept = default;
+Captures::~Captures() = default;
+void Captures::clear() { captures_.clear(); }
+size_t Captures::size() const { return captures_.size(); }
+
+Captures::Capture& Captures::make(const Tensor* const* given, size_t count, Function function,
+                                  void* context) {
+  auto made = std::make_unique<Capture>();
+  Capture& c = *made;
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& x = *given[i];
+    const NoGradGuard off;
+    const ScopedValue<bool> as_given(tls.inference_mode, x.is_inference());
+    Tensor own = blank_like(x);
+    own.requires_grad_(wants(x));
+    c.inputs.push_back(std::move(own));
+  }
+  c.take(given);
+  {
+    std::vector<Tensor> before;  // gradients that a failure gives back
+    Noted noted{&c.program, &c.gradients, &c.unhooked, &c.noted};
+    capture::Program::Recording recording(c.program);
+    const ScopedValue<Noted*> here(noted_by, &noted);
+    function(context, c.inputs.data(), c.outputs);
+    for (Tensor& t : c.outputs) {
+      c.results.push_back(t.defined() ? t.detach() : t);
+      if (t.defined()) t = t.detach();
+    }
+    for (Gradient& g : c.gradients) before.push_back(g.look(c.program));
+    for (size_t i = 0; i < count; ++i)  // the function may make a leaf of it
+      if (wants(c.inputs[i]) != wants(*given[i])) c.program.forget(c.inputs[i].impl());
+    recording.finish();
+  }
+  c.noted.clear();
+  c.gradients.erase(std::remove_if(c.gradients.begin(), c.gradients.end(),
+                                   [](const Gradient& g) { return g.ended(); }),
+                    c.gradients.end());
+  captures_.erase(std::remove_if(captures_.begin(), captures_.end(),
+                                 [](const auto& old) { return old->program.is_for_once(); }),
+                  captures_.end());
+  const size_t most = std::max<size_t>(max_captures, 1);
+  if (captures_.size() >= most) captures_.resize(most - 1);
+  captures_.insert(captures_.begin(), std::move(made));
+  return c;
+}
+
+const std::vector<Tensor>& Captures::call(const Tensor* const* given, size_t count,
+                                          Function function, void* context) {
+  capture::refuse(kOp, "a capture inside a capture");
+  for (size_t i = 0; i < count; ++i)
+    RAMET_CHECK(given[i]->defined(), kOp, "input ", i, ": got an undefined tensor");
+  const char* failed = nullptr;
+  for (size_t i = 0; i < captures_.size(); ++i) {
+    Capture& c = *captures_[i];
+    if (!c.fits(given, count)) continue;
+    if (const char* why = c.failed_guard()) {
+      if (!failed) failed = why;
+      continue;
+    }
+    if (i)
+      std::rotate(captures_.begin(), captures_.begin() + static_cast<std::ptrdiff_t>(i),
+                  captures_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    c.take(given);
+    try {
+      c.program.replay();
+    } catch (...) {
+      c.leave();
+      throw;
+    }
+    c.leave();
+    ++counters.replays;
+    return c.outputs;
+  }
+  Capture& c = make(given, count, function, context);
+  ++counters.captures;
+  if (failed) {
+    ++counters.failed_guards;
+    last_failed_guard = failed;
+  }
+  return c.outputs;
+}
+
+}  // namespace detail
+}  // namespace ramet

@@ -1,0 +1,259 @@
+#include "autograd/graph/function.h"
+
+#include <algorithm>
+
+#include "autograd/graph/inplace.h"
+#include "autograd/graph/layout.h"
+#include "autograd/ops/front/common.h"
+#include "runtime/demangle_internal.h"
+
+namespace ramet {
+namespace autograd {
+
+namespace detail {
+std::string class_name(const std::type_info& type) { return ramet::detail::demangled(type.name()); }
+}  // namespace detail
+
+tensor_list AutogradContext::get_saved_variables() const {
+  RAMET_CHECK(node_ != nullptr, "get_saved_variables", "called outside of backward");
+  if (node_->flags & Node::kReleased) backward_twice(*node_);
+  tensor_list out;
+  for (const Kept& k : kept_) {
+    if (!k.tensor.defined()) {
+      out.emplace_back();
+      continue;
+    }
+    RAMET_CHECK(k.tensor.version() == k.version, node_->op,
+                "one of the variables needed for gradient computation has been modified by an "
+                "inplace operation: ",
+                describe(k.tensor), ", saved by ", node_->name(), ", was changed by ",
+                k.tensor.storage_impl()->last_writer(), ": is at version ", k.tensor.version(),
+                "; expected version ", k.version, " instead");
+    Tensor t = k.tensor;
+    if (k.output >= 0 && tls.grad_mode) {
+      t = k.tensor.shallow();
+      attach(t, node_, static_cast<uint32_t>(k.output));
+    }
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
+void AutogradContext::mark_non_differentiable(const tensor_list& outputs) {
+  for (const Tensor& t : outputs) non_differentiable_.insert(t.impl());
+}
+
+FunctionNode::FunctionNode(std::string function_name, size_t inputs, Backward f)
+    : Node("Function", static_cast<int>(inputs), 1, sizeof(FunctionNode)),
+      name_(std::move(function_name)),
+      backward_(f) {
+  flags |= kFunction;
+}
+
+// The innermost whose forward is running on this thread.
+static __thread FunctionNode* in_forward = nullptr;
+
+void note_meeting() noexcept {
+  for (FunctionNode* f = in_forward; f; f = f->around_) f->flags |= Node::kInTurn;
+}
+
+bool is_recorded() noexcept { return in_forward ? in_forward->recorded_ : tls.grad_mode; }
+
+FunctionNode::~FunctionNode() {
+  if (RAMET_UNLIKELY(in_forward == this)) in_forward = around_;  // forward has thrown
+  for (RawEdge& e : edges_) release(e.node);
+}
+
+// Where gradients of a parameter end: those of replicas and of sharded modules are no leaves.
+static const Node* leaf_of(const Tensor& parameter) {
+  auto* node = static_cast<Node*>(parameter->node);
+  while (node && node->flags & Node::kReduce) node = node->edges()[0].node;
+  return node;
+}
+
+bool FunctionNode::may_differentiate(const Node* leaf) const {
+  return !ctx.differentiated_ ||
+         (leaf && std::ranges::any_of(*ctx.differentiated_, [leaf](const Tensor& t) {
+            return t.defined() && leaf_of(t) == leaf;
+          }));
+}
+
+void FunctionNode::release_saved() {
+  flags |= kReleased;
+  ctx.kept_.clear();
+}
+
+FunctionNode::Shape FunctionNode::shape_of(const Tensor& t) {
+  if (!t.defined()) return {};
+  return {t.sizes().vec(), t.scalar_type(), t.device(), true};
+}
+
+void FunctionNode::connect(const tensor_list& inputs, const std::vector<int>& argument,
+                           int arguments) {
+  argument_ = argument;
+  arguments_ = arguments;
+  for (const Tensor& t : inputs) {
+    edges_.push_back(tls.grad_mode ? edge_of(t.impl()) : RawEdge{});
+    inputs_.push_back(shape_of(t));
+    ctx.needs_.push_back(edges_.back().node != nullptr);
+  }
+  contexts_ = ForwardContextGuard::all();
+  if (const ReplicaRandomRef now = ReplicaRandomRef::current(); now.get()) random_ = now.again();
+  around_ = std::exchange(in_forward, this);
+}
+
+tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs, bool record) {
+  in_forward = around_;
+  const tensor_list dirty = std::exchange(ctx.dirty_, {});
+  for (const Tensor& t : dirty)
+    if (t.defined()) wrote(op, t);
+  for (const Tensor& t : dirty) {
+    if (!t.defined()) continue;
+    RAMET_CHECK(std::ranges::any_of(outputs, [&t](const Tensor& y) { return y.is_same(t); }), op,
+                "Function ", name_, " marked ", describe(t),
+                " as dirty and did not return it, expected every dirty tensor among the outputs");
+    check_inplace(name_.c_str(), t, record);
+  }
+  if (random_.get() && (!tls.random || tls.random->operations == random_.get()->operations))
+    random_ = {};
+  if (!record) {
+    ctx.to_save_.clear();
+    return outputs;
+  }
+  const auto is_dirty = [&dirty](const Tensor& y) {
+    return y.defined() && std::ranges::any_of(dirty, [&](const Tensor& t) { return t.is_same(y); });
+  };
+  // First what is saved and no result: written below, a view of it would lead back to this node.
+  ctx.kept_.resize(ctx.to_save_.size());
+  for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
+    const Tensor& t = ctx.to_save_[s];
+    const auto is_output = [&](const Tensor& y) { return y.is_same(t); };
+    if (!t.defined() || std::any_of(outputs.begin(), outputs.end(), is_output)) continue;
+    ctx.kept_[s] = {save(t).kept(), t.version(), -1};
+  }
+  counter = tls.counter++;  // later than anything forward did
+  follow_edges();
+  slot_count = static_cast<uint16_t>(outputs.size());
+  if (outputs.size() > 1) flags |= kSpans;  // several slots: the general walk
+  if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
+  ctx.node_ = this;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Tensor& y = outputs[i];
+    const TensorImpl* asked = y.impl();
+    outputs_.push_back(shape_of(y));
+    int kept_as = -1;
+    if (y.defined()) {
+      if (i == 0) device = y->device;
+      const bool differentiable =
+          is_floating(y.scalar_type()) && !ctx.non_differentiable_.count(asked);
+      const auto is_y = [&](const Tensor& t) { return t.is_same(y); };
+      if (is_dirty(y)) {
+        hold();
+        rebase_history(y, this, static_cast<uint32_t>(i));
+        kept_as = static_cast<int>(i);
+      } else if (differentiable) {
+        // An input handed through is another tensor with another history. A view of one (made
+        // without grad, so that nobody writes it) stays a view; of what forward made it is none any
+        // more.
+        const auto hides = [&](const Tensor& x) {
+          return x.defined() && y->base != x.impl() && (!x->base || y->base != x->base);
+        };
+        if (y->node || std::ranges::any_of(inputs, is_y) ||
+            (y->base && std::ranges::all_of(inputs, hides)))
+          y = y.detach();
+        attach(y, this, static_cast<uint32_t>(i));
+        kept_as = static_cast<int>(i);
+      }
+    }
+    for (size_t s = 0; s < ctx.to_save_.size(); ++s) {
+      if (!y.defined() || ctx.to_save_[s].impl() != asked) continue;
+      ctx.kept_[s] = {y.shallow(), y.version(), kept_as};  // never owns its node
+    }
+  }
+  ctx.to_save_.clear();
+  return outputs;
+}
+
+Tensor FunctionNode::fitted(Tensor g, size_t i) const {
+  const Shape& to = inputs_[i];
+  if (g.sizes() != IntArrayRef(to.sizes)) {
+    bool fits = g.dim() >= static_cast<int64_t>(to.sizes.size());
+    const size_t lead = fits ? static_cast<size_t>(g.dim()) - to.sizes.size() : 0;
+    for (size_t d = 0; fits && d < to.sizes.size(); ++d)
+      fits = to.sizes[d] == 1 || to.sizes[d] == g.sizes()[lead + d];
+    RAMET_CHECK(fits, op, "Function ", name_, " returned an invalid gradient at index ", i,
+                " - got ", g.sizes(), " but expected shape compatible with ",
+                IntArrayRef(to.sizes));
+    g = sum_to(g, to.sizes);
+  }
+  RAMET_CHECK(g.device() == to.device, op, "Function ", name_,
+              " returned an invalid gradient at index ", i, " - expected device ", to.device,
+              " but got ", g.device());
+  return g.scalar_type() == to.dtype ? g : g.to(to.dtype);
+}
+
+void FunctionNode::apply(Tensor* in, Tensor* out) {
+  if (RAMET_UNLIKELY((flags & kReleased) != 0)) backward_twice(*this);
+  tensor_list grads(in, in + slot_count);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (grads[i].defined() || !ctx.materialize_ || !outputs_[i].defined) continue;
+    grads[i] = Tensor(TensorBase::empty(outputs_[i].sizes, outputs_[i].dtype, outputs_[i].device));
+    grads[i].zero_();
+  }
+  struct Entered {
+    std::vector<std::shared_ptr<void>> all;
+    ~Entered() { leave(); }
+    void leave() {  // the last one first, also after an error
+      while (!all.empty()) all.pop_back();
+    }
+  } entered;
+  for (const auto& context : contexts_) entered.all.push_back(context->enter());
+  // Note [Random numbers]. One that drew none may draw new ones.
+  const ReplicaRandomGuard numbers(random_.get() ? random_.again() : ReplicaRandomRef::current());
+  tensor_list result = backward_(&ctx, std::move(grads));
+  entered.leave();
+  for (size_t i = static_cast<size_t>(arguments_); i < result.size(); ++i)
+    RAMET_CHECK(!result[i].defined(), op, "function ", name_,
+                " returned an incorrect number of gradients (expected ", arguments_, ", got ",
+                result.size(), ")");
+  RAMET_CHECK(result.size() >= static_cast<size_t>(arguments_), op, "function ", name_,
+              " returned an incorrect number of gradients (expected ", arguments_, ", got ",
+              result.size(), ")");
+  for (size_t i = 0; i < edges_.size(); ++i) {
+    Tensor& g = result[static_cast<size_t>(argument_[i])];
+    if (g.defined() && edges_[i].node) out[i] = fitted(std::move(g), i);
+  }
+}
+
+namespace {
+
+// Tensors without a history, each with a node of its own that `backward` ends in.
+template <class Backward>
+tensor_list identity(const char* name, tensor_list inputs, bool copy, Backward backward) {
+  for (Tensor& t : inputs) {
+    if (!t.defined()) continue;
+    Tensor out = t.detach();
+    if (copy) out = out.clone();
+    t = recording(t) ? record(name, {t}, std::move(out), backward) : std::move(out);
+  }
+  return inputs;
+}
+
+}  // namespace
+
+tensor_list UndefinedGrad::apply(tensor_list inputs) const {
+  return identity("UndefinedGradBackward", std::move(inputs), /*copy=*/true,
+                  [](const Node&, const Tensor&) { return Tensor(); });
+}
+
+DelayedError::DelayedError(std::string message, int64_t num_inputs) : msg(std::move(message)) {
+  RAMET_CHECK(num_inputs >= 0, "DelayedError", "num_inputs: got ", num_inputs,
+              ", expected 0 or more");
+}
+tensor_list DelayedError::apply(tensor_list inputs) const {
+  return identity("Error", std::move(inputs), /*copy=*/false,
+                  [text = msg](const Node&, const Tensor&) -> Tensor { throw ramet::Error(text); });
+}
+
+}  // namespace autograd
+}  // namespace ramet

@@ -1,0 +1,342 @@
+#include "autograd/graph/view.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "autograd/grad_mode.h"
+#include "autograd/graph/inplace.h"
+#include "autograd/graph/layout.h"
+
+namespace ramet {
+namespace autograd {
+namespace {
+
+int64_t offset_in(const TensorImpl* base, const TensorImpl* view) {
+  return (static_cast<const char*>(view->data) - static_cast<const char*>(base->data)) /
+         static_cast<int64_t>(item_size(view->dtype));
+}
+
+struct Geometry {
+  std::vector<int64_t> sizes, strides;
+  int64_t offset;
+};
+Geometry geometry_of(const TensorBase& t, int64_t offset) {
+  return {t.sizes().vec(), t.raw_strides().vec(), offset};
+}
+
+// Zeros with the layout of `like`, so that a geometry relative to `like` is valid relative to the
+// result.
+Tensor zeros_as(const Geometry& like, ScalarType dtype, Device device) {
+  Tensor z(TensorBase::empty_strided(like.sizes, like.strides, dtype, device));
+  z.zero_();
+  return z;
+}
+
+Tensor laid_out(const Tensor& g, const Geometry& like);
+
+// A dimension along which elements may lie on those of other dimensions, as the windows of unfold
+// do; -1 where surely none does.
+int overlapping_dim(const Geometry& g) {
+  std::vector<size_t> order;
+  for (size_t d = 0; d < g.sizes.size(); ++d) {
+    if (g.sizes[d] == 0) return -1;
+    if (g.sizes[d] != 1) order.push_back(d);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return g.strides[a] < g.strides[b]; });
+  int64_t reach = 0;
+  for (size_t d : order) {
+    if (g.strides[d] <= reach) return static_cast<int>(d);
+    reach += (g.sizes[d] - 1) * g.strides[d];
+  }
+  return -1;
+}
+
+// Adds v into the selected places of `out`, one window after the other where they overlap.
+void add_strided(const Tensor& out, const Tensor& v, Geometry at) {
+  const int d = overlapping_dim(at);
+  if (d < 0) {
+    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).add_(v);
+    return;
+  }
+  const int64_t n = at.sizes[static_cast<size_t>(d)], stride = at.strides[static_cast<size_t>(d)];
+  at.sizes.erase(at.sizes.begin() + d);
+  at.strides.erase(at.strides.begin() + d);
+  for (int64_t i = 0; i < n; ++i, at.offset += stride) add_strided(out, v.select(d, i), at);
+}
+
+// The adjoint of as_strided: g's elements added into zeros at the selected places. Expanded (stride
+// 0) dimensions are summed first. Sixteen-bit sums are made in float and rounded once.
+Tensor scatter_strided(const Tensor& g, const Geometry& base, Geometry at) {
+  std::vector<int64_t> expanded;
+  for (size_t d = 0; d < at.sizes.size(); ++d) {
+    if (at.strides[d] != 0 || at.sizes[d] <= 1) continue;  // no element: nothing is added
+    expanded.push_back(static_cast<int64_t>(d));
+    at.sizes[d] = 1;
+  }
+  const ScalarType t = g.scalar_type();
+  const bool adds = overlapping_dim(at) >= 0, rounds = adds && compute_type(t) != t;
+  // What is rounded later is not rounded here.
+  Tensor v = g;
+  if (!expanded.empty())
+    v = v.sum(OptionalIntArrayRef(expanded), /*keepdim=*/true,
+              rounds ? std::optional<ScalarType>(compute_type(t)) : std::nullopt);
+  Tensor out;
+  {
+    NoGradGuard off;
+    out = zeros_as(base, t, g.device());
+    if (!adds) {
+      Tensor(out.view_impl(at.sizes, at.strides, at.offset)).copy_(v);
+    } else {
+      const Tensor sum = rounds ? zeros_as(base, compute_type(t), g.device()) : out;
+      add_strided(sum, v, at);
+      if (rounds) out.copy_(sum);
+    }
+  }
+  if (!recording(v)) return out;
+  return record("AsStridedScatterBackward0", {v}, std::move(out),
+                [base, at, type = v.scalar_type()](const Node&, const Tensor& gg) {
+                  return as_strided(laid_out(gg, base), at.sizes, at.strides, at.offset).to(type);
+                });
+}
+
+// g with the strides of `like`, for which a geometry relative to `like` holds.
+Tensor laid_out(const Tensor& g, const Geometry& like) {
+  settle(g);
+  return g.raw_strides() == IntArrayRef(like.strides) ? g : scatter_strided(g, like, like);
+}
+
+// A copy of g with the selected elements zero: what an overwritten part of a base passes on. Its
+// own adjoint.
+Tensor zero_at(const Tensor& g, const Geometry& at) {
+  settle(g);
+  Tensor out;
+  {
+    NoGradGuard off;
+    out =
+        Tensor(TensorBase::empty_strided(g.sizes(), g.raw_strides(), g.scalar_type(), g.device()));
+    out.copy_(g);
+    Tensor(out.view_impl(at.sizes, at.strides, at.offset)).zero_();
+  }
+  if (!recording(g)) return out;
+  return record("ZeroAtBackward0", {g}, std::move(out),
+                [at, layout = geometry_of(g, 0)](const Node&, const Tensor& gg) {
+                  return zero_at(laid_out(gg, layout), at);
+                });
+}
+
+uint32_t generation_of(const TensorImpl* t) {
+  return __atomic_load_n(&t->generation, __ATOMIC_ACQUIRE);
+}
+// Was anything that it is a view of changed since its history was made?
+bool is_stale(const TensorImpl* t) {
+  for (; t->base; t = t->base)
+    if (generation_of(t) != generation_of(t->base)) return true;
+  return false;
+}
+bool has_history(const TensorImpl* t) {
+  return t->node && !(static_cast<const Node*>(t->node)->flags & Node::kSink);
+}
+bool leaf_that_requires(const TensorImpl* t) {
+  return t->is(TensorImpl::kRequiresGrad) && !has_history(t);
+}
+
+// Whose gradient is kept follows the tensor to its new node.
+void move_retained(Node* from, uint32_t from_slot, Node* to, uint32_t to_slot) {
+  if (!from || !to || !from->extra || (from->flags & Node::kSink)) return;
+  auto& list = from->extra->retained;
+  for (auto it = list.begin(); it != list.end();) {
+    if (it->first != from_slot) {
+      ++it;
+      continue;
+    }
+    to->more().retained.emplace_back(to_slot, Tensor());
+    it = list.erase(it);
+  }
+}
+
+}  // namespace
+
+Tensor make_view(const Tensor& x, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  Tensor v(x.view_impl(sizes, strides, offset));
+  if (!is_floating(x.scalar_type()) || x.is_inference()) return v;
+  TensorImpl* base = x->base && !leaf_that_requires(x.impl()) ? x->base : x.impl();
+  add_ref(base->refs);
+  v->base = base;
+  v->generation = generation_of(base);
+  v->flags |= tls.grad_mode ? x->flags & TensorImpl::kNoGradView : TensorImpl::kNoGradView;
+  return v;
+}
+
+bool view_wants_grad(const TensorImpl* view) {
+  if (!wants_grad(view->base) || !is_stale(view)) return false;
+  if (view->is(TensorImpl::kNoGradView))
+    fail("grad_fn",
+         "A view was created in no_grad mode (or in InferenceMode) and its base or another view of "
+         "its base has been modified inplace with grad mode enabled: there is no history that "
+         "would be right for it. Make the view again, or make it with grad mode enabled. Got a ",
+         "view of shape ", IntArrayRef(view->sizes(), view->rank));
+  return true;
+}
+
+void refuse_inference_leaf(const TensorImpl* t) {
+  fail("inference_mode",
+       "an inference tensor that requires grad is used where history is recorded: no gradient "
+       "would reach it from every operation. Use it in InferenceMode, or clone it and call "
+       "requires_grad_() on the clone. Got shape ",
+       IntArrayRef(t->sizes(), t->rank));
+}
+
+void make_history(const Tensor& view) { release(edge_of(view.impl()).node); }
+
+Tensor as_strided(const Tensor& base, IntArrayRef sizes, IntArrayRef strides, int64_t offset) {
+  Tensor v(base.view_impl(sizes, strides, offset));
+  if (!recording(base)) return v;
+  return record("AsStridedBackward0", {base}, std::move(v),
+                [b = geometry_of(base, 0), at = geometry_of(v, offset)](
+                    const Node&, const Tensor& g) { return scatter_strided(g, b, at); });
+}
+
+static void make_again(TensorImpl* view, std::vector<AutogradSlot*>& old) {
+  if (!is_stale(view)) return;
+  if (view->base->base) make_again(view->base, old);
+  const uint32_t generation = view->base->generation;
+  if (wants_grad(view->base)) {
+    RAMET_CHECK(!leaf_that_requires(view), "grad_fn",
+                "a leaf Variable that requires grad is a view of a tensor that has been modified "
+                "inplace since: it would be no leaf any more. Got one of shape ",
+                IntArrayRef(view->sizes(), view->rank), ", expected a detach() or a clone() of it");
+    RAMET_CHECK(!view->is(TensorImpl::kNoGradView), "grad_fn", "A view of shape ",
+                IntArrayRef(view->sizes(), view->rank),
+                " was created in no_grad mode, in InferenceMode or in the forward of a Function, "
+                "and its base has been modified inplace since");
+    add_ref(view->base->refs);
+    add_ref(view->refs);
+    const Tensor base(view->base), v(view);
+    const Tensor fresh = [&] {
+      const InferenceMode normal(false);  // grad mode alone stays off inside of it
+      return as_strided(base, v.sizes(), v.raw_strides(), offset_in(view->base, view));
+    }();
+    old.push_back(std::exchange(view->node, std::exchange(fresh->node, nullptr)));
+    move_retained(static_cast<Node*>(old.back()), view->slot, static_cast<Node*>(view->node),
+                  fresh->slot);
+    view->slot = fresh->slot;
+    if (!view->is(TensorImpl::kRequiresGrad)) view->flags |= TensorImpl::kRequiresGrad;
+  }  // else the base was detached: the view keeps the history that it has
+  __atomic_store_n(&view->generation, generation, __ATOMIC_RELEASE);
+}
+
+void renew_view(TensorImpl* view) {
+  if (!is_stale(view)) return;  // so it is called again below, of bases
+  // Several threads may need it at the same time; the generation, written last, tells that it is
+  // done.
+  static std::mutex mutex;
+  struct Old {  // goes when the lock is gone
+    std::vector<AutogradSlot*> nodes;
+    ~Old() {
+      for (AutogradSlot* n : nodes) AutogradSlot::release(n);
+    }
+  } old;
+  const std::lock_guard lock(mutex);
+  make_again(view, old.nodes);
+}
+
+void check_normal(const char* op, const Tensor& x) {
+  RAMET_CHECK(!x.is_inference() || tls.inference_mode, op,
+              "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+              "make a clone to get a normal tensor before doing inplace update. Got ",
+              describe(x));
+}
+
+void check_inplace(const char* op, const Tensor& x, bool records) {
+  RAMET_CHECK(x.defined(), op, "undefined tensor");
+  check_normal(op, x);
+  if (!x.raw_contiguous() && !x->is(TensorImpl::kInternalLayout)) {
+    for (int d = 0; d < x->rank; ++d) {
+      RAMET_CHECK(x->strides()[d] != 0 || x->sizes()[d] <= 1, op,
+                  "unsupported operation: more than one element of the written-to tensor refers to "
+                  "a single memory location. "
+                  "Please clone() the tensor before performing the operation. Got ",
+                  describe(x), " with strides ", x.raw_strides());
+    }
+  }
+  if (RAMET_UNLIKELY(x.storage_impl()->copy_on_write != 0)) x.own_memory(op);
+  if (!tls.grad_mode) return;
+  const bool requires_grad = x.requires_grad();
+  if (!requires_grad && !records) return;
+  RAMET_CHECK(!requires_grad || !x->is(TensorImpl::kReplica), op,
+              "a replica's parameter is being used in an in-place operation: it follows its "
+              "source. Change the source, or use NoGradGuard. Got ",
+              describe(x), x->node ? " of " + static_cast<Node*>(x->node)->name() : std::string());
+  RAMET_CHECK(
+      !x->is(TensorImpl::kNoGradView), op,
+      "A view was created in no_grad mode (or in InferenceMode, or in the forward of a Function) "
+      "and is being modified inplace with grad mode "
+      "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. Got ",
+      describe(x));
+  if (!requires_grad) return;
+  RAMET_CHECK(x->base || has_history(x.impl()), op,
+              "a leaf Variable that requires grad is being used in an in-place operation. Got ",
+              describe(x));
+  // Any base, or the view itself, that was made a leaf: its gradient would never come. So it is
+  // where the view's history comes from no base: from such a leaf that requires none any more.
+  bool leaf = false;
+  const TensorImpl* root = x.impl();
+  for (const TensorImpl* t = root; t; t = t->base) {
+    leaf = leaf || leaf_that_requires(t);
+    root = t;
+  }
+  RAMET_CHECK(
+      !leaf && has_history(root), op,
+      "a view of a leaf Variable that requires grad is being used in an in-place operation. Got ",
+      describe(x));
+}
+
+namespace {
+
+void hang(TensorImpl* t, Node* node, uint32_t slot) {  // takes the reference
+  auto* old = static_cast<Node*>(std::exchange(t->node, node));
+  move_retained(old, t->slot, node, slot);
+  t->slot = slot;
+  t->flags |= TensorImpl::kRequiresGrad;
+  release(old);
+}
+
+}  // namespace
+
+void rebase_history(const Tensor& x, Node* node, uint32_t slot) {
+  if (!x->base) {
+    hang(x.impl(), node, slot);
+    ++x->generation;
+    return;
+  }
+  Tensor changed = x.shallow();  // x_new of the Note
+  changed->node = node;
+  changed->slot = slot;
+  changed->flags |= TensorImpl::kRequiresGrad;
+  add_ref(x->base->refs);
+  const Tensor base(x->base);
+  const int64_t offset = offset_in(x->base, x.impl());
+  Node* copy_slices = make_node("CopySlices", {base, changed}, base->device,
+                                [at = geometry_of(x, offset), b = geometry_of(base, 0)](
+                                    const Node& self, const Tensor& grad) {
+                                  std::array<Tensor, 2> out;
+                                  const Tensor g = laid_out(grad.contiguous(), b);
+                                  if (self.needs(0)) out[0] = zero_at(g, at);
+                                  if (self.needs(1))
+                                    out[1] = as_strided(g, at.sizes, at.strides, at.offset);
+                                  return out;
+                                });
+  rebase_history(base, copy_slices);
+  renew_view(x.impl());
+}
+
+void cut_history(const char* name, const Tensor& x) {
+  // One node without edges keeps x a non-leaf that requires grad (as LibTorch) and stops the walk
+  // there.
+  rebase_history(x, make_node(name, {Input(Tensor())}, x->device,
+                              [](const Node&, const Tensor&) { return Tensor(); }));
+}
+
+}  // namespace autograd
+}  // namespace ramet

@@ -1,0 +1,176 @@
+#include "autograd/ops/front/index_front.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "autograd/ops/copy.h"
+#include "runtime/capture.h"
+#include "runtime/gpu.h"
+
+namespace ramet {
+namespace autograd {
+
+Tensor index_as_long(const char* op, const Tensor& index) {
+  check_defined(op, index);
+  if (RAMET_LIKELY(index.scalar_type() == kLong)) return index;
+  RAMET_CHECK(index.scalar_type() == kInt, op, "index dtype: got ", name_of(index.scalar_type()),
+              ", expected Long or Int");
+  return index.to(kLong);
+}
+
+Tensor index_apart(const Tensor& index, const Tensor& self, bool in_place) {
+  if (RAMET_LIKELY(!in_place || !index.may_overlap(self))) return index;
+  const NoGradGuard off;
+  return index.clone(MemoryFormat::Contiguous);
+}
+
+namespace {
+
+// Queues the kernel that looks, on a GPU.
+void look(const Tensor& dense, std::optional<int64_t> ignored, const gpu::DataCheck& check) {
+  gpu::Library& gpus = gpu::required(check.op, dense.device());
+  const gpu::DataFault fault = gpus.fault(dense.device().index(), check);
+  kernels::check_index(dense.stream(), {static_cast<const int64_t*>(dense.ptr()), dense.numel(), 1,
+                                        check.low, check.high, ignored.value_or(0),
+                                        ignored.has_value(), nullptr, fault.word, fault.check});
+}
+
+}  // namespace
+
+void report_where(const char* op, const Tensor& bad, const char* what) {
+  if (bad.numel() == 0) return;
+  if (bad.is_cpu()) {
+    return capture::in_turn([op, what, seen = bad.contiguous()] {
+      RAMET_CHECK(!std::memchr(seen.ptr(), 1, static_cast<size_t>(seen.numel())), op, what);
+    });
+  }
+  look(bad.to(kLong).contiguous(), std::nullopt, {op, what, false, 0, 1});
+}
+
+void check_indices(const char* op, const Tensor& index, int64_t low, int64_t size, const char* what,
+                   std::optional<int64_t> ignored) {
+  if (index.numel() == 0) return;
+  const Tensor dense = index.contiguous();
+  if (RAMET_UNLIKELY(!index.is_cpu())) return look(dense, ignored, {op, what, true, low, size});
+  const auto* values = static_cast<const int64_t*>(dense.ptr());
+  if (RAMET_UNLIKELY(capture::active())) {
+    // Ours, so that it lives as long as the list does.
+    const Tensor seen = dense.shallow();
+    capture::host_work([op, seen, low, size, what = std::string(what), ignored] {
+      check_indices(op, seen, low, size, what.c_str(), ignored);
+    });
+    return;
+  }
+  int64_t bad = -1;
+  kernels::check_index(index.stream(), {values, index.numel(), 1, low, size, ignored.value_or(0),
+                                        ignored.has_value(), &bad, nullptr, 0});
+  if (RAMET_LIKELY(bad < 0)) return;
+  throw IndexError(detail::join("[", op, "] index out of range: got ", values[bad], " at position ",
+                                bad, " of ", describe(index), ", expected [", low, ", ", size,
+                                ") (", what, ")"));
+}
+
+// Sums of sixteen-bit numbers are rounded once: where the loop is cut into several, and on a CPU
+// where x is hardly larger than what is added, they are made in a float copy of x. (Elsewhere the
+// kernel sorts, which is not in proportion to x, and takes as long as some columns.)
+bool IndexLoop::widens(kernels::IndexMode mode, const TensorBase& x) const {
+  constexpr double kSorting = 16;
+  if (mode != kernels::IndexMode::kAdd || item_size(x.scalar_type()) != 2 ||
+      !is_floating(x.scalar_type()))
+    return false;
+  double meetings = 1, places = 1, columns = 1;
+  for (int d = 0; d < rank; ++d) {
+    bool moves = false;
+    for (int k = 0; k < indices; ++k) moves = moves || strides[kIndices + k][d] != 0;
+    if (strides[kX][d] == 0) meetings *= static_cast<double>(sizes[d]);
+    else if (!moves) columns *= static_cast<double>(sizes[d]);
+  }
+  for (int k = 0; k < indices; ++k) places *= static_cast<double>(index_size[k]);
+  return meetings > 1 && (rank > kernels::kMaxKernelRank ||
+                          (x.is_cpu() && places * columns <= meetings * (columns + kSorting)));
+}
+
+// What index tensors choose from and the dimensions in which x moves, as a dense tensor.
+void IndexLoop::run_wide(const TensorBase& x, const TensorBase& y, std::optional<int64_t> skipped) {
+  std::vector<int64_t> extents(index_size, index_size + indices),
+      steps(index_step, index_step + indices);
+  for (int d = 0; d < rank; ++d)
+    if (strides[kX][d] != 0) extents.push_back(sizes[d]), steps.push_back(strides[kX][d]);
+  const TensorBase part(x.view_impl(extents, steps, 0));
+  const TensorBase wide = TensorBase::empty(extents, kFloat, x.device());
+  copy_values(wide, part);
+  IndexLoop loop = *this;
+  const int64_t* step = wide->strides();
+  for (int k = 0; k < indices; ++k) loop.index_step[k] = *step++;
+  for (int d = 0; d < rank; ++d)
+    if (strides[kX][d] != 0) loop.strides[kX][d] = *step++;
+  loop.run(kernels::IndexMode::kAdd, wide, y, skipped);
+  copy_values(part, wide);
+}
+
+void IndexLoop::run(kernels::IndexMode mode, const TensorBase& tx, const TensorBase& ty,
+                    std::optional<int64_t> skipped) {
+  for (int d = 0; d < rank; ++d)
+    if (sizes[d] == 0) return;
+  // Order matters where tuples meet, so dimensions keep theirs.
+  rank = kernels::merge_neighbours(kIndices + indices, rank, sizes, strides);
+  if (rank == 0) push(1, 0, 0);
+  if (widens(mode, tx)) return run_wide(tx, ty, skipped);
+  const int outer = std::max(rank - kernels::kMaxKernelRank, 0);
+  kernels::IndexArgs a;
+  a.dtype = tx.scalar_type();
+  a.y_dtype = ty.scalar_type();
+  a.mode = mode;
+  a.rank = rank - outer;
+  a.indices = indices;
+  a.skipped = skipped.value_or(indices > 0 ? index_size[0] : 0);
+  for (int d = 0; d < a.rank; ++d) {
+    a.sizes[d] = sizes[outer + d];
+    a.x_strides[d] = strides[kX][outer + d], a.y_strides[d] = strides[kY][outer + d];
+    for (int k = 0; k < indices; ++k) a.index_strides[k][d] = strides[kIndices + k][outer + d];
+  }
+  for (int k = 0; k < indices; ++k)
+    a.index_size[k] = index_size[k], a.index_step[k] = index_step[k];
+  const Tensor workspace = scratch(kernels::index_workspace(a, tx.is_cpu()), tx.device());
+  a.workspace = pointer(workspace);
+  const auto bytes = static_cast<int64_t>(item_size(a.dtype)),
+             y_bytes = static_cast<int64_t>(item_size(a.y_dtype));
+  char *const x = static_cast<char*>(tx.ptr()), *const y = static_cast<char*>(ty.ptr());
+  kernels::over_outer<kOperands>(outer, sizes, strides, [&](const int64_t* offset) {
+    a.x = x + offset[kX] * bytes, a.y = y + offset[kY] * y_bytes;
+    for (int k = 0; k < indices; ++k) a.index[k] = index[k] + offset[kIndices + k];
+    kernels::index_elements(tx.stream(), a);
+  });
+}
+
+void gather_loop(kernels::IndexMode mode, const Tensor& x, int64_t dim, const Tensor& index,
+                 const Tensor& y) {
+  IndexLoop loop;
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    loop.push(index->sizes()[d], d == dim ? 0 : x->strides()[d], y->strides()[d]);
+    loop.strides[IndexLoop::kIndices][d] = index->strides()[d];
+  }
+  loop.add_index(index, x.dim() == 0 ? 1 : x->sizes()[dim], x.dim() == 0 ? 0 : x->strides()[dim]);
+  loop.run(mode, x, y);
+}
+
+void select_loop(kernels::IndexMode mode, const Tensor& x, int64_t dim, const Tensor& index,
+                 const Tensor& y, std::optional<int64_t> skipped) {
+  IndexLoop loop;
+  if (x.dim() == 0) {
+    loop.push(index.numel(), 0, y.dim() == 0 ? 0 : y->strides()[0]);
+    loop.strides[IndexLoop::kIndices][0] = index.dim() == 0 ? 0 : index->strides()[0];
+    loop.add_index(index, 1, 0);
+    return loop.run(mode, x, y, skipped);
+  }
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    const bool here = d == dim;
+    loop.push(here ? index.numel() : x->sizes()[d], here ? 0 : x->strides()[d], y->strides()[d]);
+    if (here) loop.strides[IndexLoop::kIndices][d] = index.dim() == 0 ? 0 : index->strides()[0];
+  }
+  loop.add_index(index, x->sizes()[dim], x->strides()[dim]);
+  loop.run(mode, x, y, skipped);
+}
+
+}  // namespace autograd
+}  // namespace ramet

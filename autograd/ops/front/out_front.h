@@ -1,0 +1,71 @@
+// In-place and out forms that have no kernel of their own. Private to autograd/ops.
+#pragma once
+#include "autograd/ops/front/pointwise_front.h"
+
+namespace ramet {
+namespace autograd {
+
+/// Which dtypes an `out` may have.
+enum class OutType : uint8_t { kCastable, kSame };
+
+/// Errors unless `out` is on `device`.
+inline void check_out_device(const char* op, const Tensor& out, Device device) {
+  check_defined(op, out);
+  RAMET_CHECK(out.device() == device, op, "device of out: got ", out.device(), ", expected ",
+              device);
+}
+
+/// Two operands, one of which may be a number: defined, and on one device.
+inline void check_operands(const char* op, const Tensor& a, const Tensor& b) {
+  common_device(op, a, b);
+}
+inline void check_operands(const char* op, const Tensor& a, const Scalar&) { check_defined(op, a); }
+inline void check_operands(const char* op, const Scalar&, const Tensor& b) { check_defined(op, b); }
+
+/// LibTorch's error where an operand is `out` itself and would be resized before it is read.
+inline void check_out_operand(const char* op, const Tensor& out, IntArrayRef shape,
+                              const Tensor& operand) {
+  RAMET_CHECK(out.sizes() == shape || !operand.is_same(out), op, "output with shape ", out.sizes(),
+              " doesn't match the broadcast shape ", shape);
+}
+
+/// Does an operand want a gradient, which an out form refuses? Numbers and undefined tensors do
+/// not.
+inline bool wants_record(const Tensor& x) { return x.defined() && recording(x); }
+inline bool wants_record(const std::optional<Tensor>& x) { return x && wants_record(*x); }
+inline bool wants_record(const Scalar&) { return false; }
+template <class... T> bool operands_record(const T&... operands) {
+  return (wants_record(operands) || ...);
+}
+
+/// An out form whole: the operands' common shape and device, LibTorch's errors, then
+/// out = f(a, b, c; s, t) as pointwise_into. The result is of `dtype`, computed in `compute`.
+RAMET_API Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out,
+                                ScalarType dtype, ScalarType compute, const Operand& a,
+                                const Operand& b = {}, const Operand& c = {}, const Scalar& s = 0,
+                                const Scalar& t = 0);
+
+/// out = value, which is a fresh result: all checks of an out form, then a copy.
+RAMET_API Tensor& deliver(const char* op, Tensor& out, const Tensor& value, OutType type);
+
+/// out = f(), computed elsewhere, so that `out` may be one of f's operands. `records`: an operand
+/// wants a gradient, which an out form refuses.
+template <class F>
+Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, const F& f) {
+  check_defined(op, out);
+  check_out_history(op, out, records);
+  const NoGradGuard off;
+  return deliver(op, out, f(), type);
+}
+
+/// x = f(x), recorded: f's history with x's old values, then a copy.
+template <class F> Tensor& computed_in_place(const char* op, const Tensor& x, const F& f) {
+  check_inplace(op, x);
+  // What f saves of x must outlive the write.
+  const Tensor y = f(tls.grad_mode ? x.clone() : x);
+  check_output(op, x, y.sizes(), y.scalar_type());
+  return x.copy_(y);
+}
+
+}  // namespace autograd
+}  // namespace ramet

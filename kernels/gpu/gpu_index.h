@@ -1,0 +1,43 @@
+// Positions in a GPU's memory: of 32 bits where all of an operation's fit them, which halves what
+// is computed for each, else of 64. For .cu files only.
+#pragma once
+#include "kernels/gpu/gpu_math.h"
+// clang-format off: the first decides what the others mean
+#include "kernels/gpu/divisor.h"
+#include "kernels/gpu/gpu_reach.h"
+#include "kernels/image/image.h"
+#include "kernels/util.h"
+#include "runtime/cuda/indices.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+/// Do 32 bits do where nothing is larger than `most` (gpu_reach.h)?
+inline bool is_narrow(double most) {
+  return most <= kNarrowMost && ::ramet::cuda::narrow_indices();
+}
+/// f(I{}) with the type of positions.
+template <class F> void by_index(double most, const F& f) {
+  is_narrow(most) ? f(int32_t{}) : f(int64_t{});
+}
+
+/// f(T{}, I{}) with the compute type of elements of type t, and the type of positions. Integers are
+/// rare: always 64 bits.
+template <class F> void by_types(ScalarType t, double most, const F& f) {
+  if (compute_type_of(t) == ScalarType::Long) return f(int64_t{}, int64_t{});
+  by_index(most, [&](auto i) { t == ScalarType::Double ? f(double{}, i) : f(float{}, i); });
+}
+
+/// Images in elements of type T; strides as I.
+template <class T, class I> struct Images {
+  T* data;
+  I n, c, h, w;
+  explicit Images(const ImageView& v)
+      : data(static_cast<T*>(v.data)),
+        n(static_cast<I>(v.n)),
+        c(static_cast<I>(v.c)),
+        h(static_cast<I>(v.h)),
+        w(static_cast<I>(v.w)) {}
+};
+
+}  // namespace ramet::kernels::RAMET_VARIANT

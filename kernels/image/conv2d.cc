@@ -1,0 +1,352 @@
+// Float convolution. See Note [Convolution without im2col] in conv2d.h.
+#include "kernels/image/conv2d.h"
+
+#include "kernels/image/conv2d_slab.h"
+#include "kernels/image/conv2d_wide.h"
+#include "kernels/matrix/micro.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+RAMET_INLINE float* data_of(const ImageView& v) { return static_cast<float*>(v.data); }
+
+// A filter's taps as runs over a slab; the same for all groups.
+struct Taps {
+  // [row taps][runs]: where a run starts, from the pixel's place in the slab
+  const int64_t* offset;
+  // (row taps, runs, k) x n in slivers (TapPlace), first group; `group` floats to the next
+  const float* weights;
+  int64_t group;
+  // row taps, runs in each, channels of a run (all taps of a row if they are neighbours)
+  int64_t rows, runs, k;
+  int64_t first, step;  // source row of result row t and tap r: t * stride + first + r * step
+  int64_t stride;
+};
+
+struct Result {
+  float* data;
+  int64_t row, pixel;  // strides; channels are dense
+};
+
+// Result rows t0 .. t0+rows, `pixels` of them in each, n channels in each of the groups.
+void convolve(const Taps& taps, const float* slab, int64_t slab_first, int64_t slab_row,
+              int64_t source_rows, int64_t as, int64_t group_channels, int64_t groups, int64_t n,
+              const float* bias, const Result& out, int64_t t0, int64_t rows, int64_t pixels) {
+  if (pixels <= 0) return;
+  const Cut cut(pixels);
+  Tile t{};
+  t.as = as, t.cs = out.pixel;
+  t.k = taps.k;
+  t.alpha = 1;
+  for (int64_t g = 0; g < groups; ++g)
+    // the filter's sliver stays in the cache over the whole slab
+    for (int64_t j = 0; j < n; j += kNR) {
+      const int64_t width = imin(n - j, kNR);
+      const auto* fn = micro_for(t, false, width, false);
+      t.bs = width, t.bseg = taps.k * width;
+      t.bias = bias ? bias + g * n + j : nullptr;
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t source = (t0 + r) * taps.stride + taps.first;  // of the first tap
+        // Row taps that see only the border are left out.
+        int64_t from = 0, to = taps.rows;
+        while (from < to && source + from * taps.step < 0) ++from;
+        while (to > from && source + (to - 1) * taps.step >= source_rows) --to;
+        t.segs = (to - from) * taps.runs;
+        t.aoff = taps.offset + from * taps.runs;
+        t.b = taps.weights + g * taps.group + j * taps.rows * taps.runs * taps.k +
+              from * taps.runs * t.bseg;
+        const float* a =
+            slab + ((t0 + r) * taps.stride - slab_first) * slab_row + g * group_channels;
+        float* c = out.data + r * out.row + g * n + j;
+        for (int64_t s = 0, i = 0; s < cut.parts; i += cut.size(s++)) {
+          t.a = a + i * as;
+          t.c = c + i * out.pixel;
+          fn[cut.size(s) - 1](t);
+        }
+      }
+    }
+}
+
+void forward(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  const Conv2dPlan p = conv2d_forward_plan(s);
+  const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
+  const bool merged = s.groups == 1 && s.dw == 1;
+  const bool in_place = conv2d_in_place(s, a.x);
+  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
+                pixel = in_place ? a.x.w : s.ci;
+  const bool neighbours = merged && pixel == s.ci;
+
+  auto* weights = static_cast<float*>(a.workspace);
+  auto* offset = reinterpret_cast<int64_t*>(weights + p.weights);
+  auto* place = reinterpret_cast<TapPlace*>(offset + conv2d_round(s.kh * s.kw));
+  float* slots = reinterpret_cast<float*>(place + conv2d_round(s.kh * s.kw));
+  for (int64_t tap = 0; tap < s.kh * s.kw; ++tap) place[tap] = {0, s.kh * s.kw * cig, tap * cig};
+  pack_filter(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw, place, weights);
+  Taps taps{offset,
+            weights,
+            s.kh * s.kw * cig * cog,
+            s.kh,
+            neighbours ? 1 : s.kw,
+            neighbours ? s.kw * cig : cig,
+            -s.ph,
+            s.dh,
+            s.sh};
+  for (int64_t r = 0; r < s.kh; ++r)
+    for (int64_t q = 0; q < taps.runs; ++q)
+      offset[r * taps.runs + q] = r * s.dh * slab_row + q * s.dw * pixel;
+
+  const int64_t blocks = ceil_div(s.oh, p.rows);
+  parallel_tasks(s.n * blocks, [&](int64_t task, int slot) {
+    const int64_t n = task / blocks, y0 = task % blocks * p.rows, rows = imin(s.oh - y0, p.rows);
+    float* slab = slots + slot * (p.slab + p.out);
+    const float* image = data_of(a.x) + n * a.x.n;
+    // slab_first: the slab row 0 is this row of the padded image.
+    const int64_t first = in_place ? 0 : y0 * s.sh;
+    if (!in_place)
+      load_slab(image, a.x, s.h, s.w, s.ci, first - s.ph, (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1,
+                s.pw, p.slab_columns, slab);
+    float* y = data_of(a.y) + n * a.y.n + y0 * a.y.h;
+    const bool direct = a.y.c == 1 || s.co == 1;
+    const Result out = direct ? Result{y, a.y.h, a.y.w} : Result{slab + p.slab, s.ow * s.co, s.co};
+    convolve(taps, in_place ? image : slab, first, slab_row, s.h, s.sw * pixel, cig, s.groups, cog,
+             static_cast<const float*>(a.bias), out, y0, rows, s.ow);
+    if (!direct)
+      for (int64_t r = 0; r < rows; ++r)
+        store_row(out.data + r * out.row, s.co, s.ow, y + r * a.y.h, a.y.c, a.y.w);
+  });
+}
+
+// Taps of the residue `phase` modulo the stride, in the order of the source: source index = t + q
+// with q ascending.
+struct Phase {
+  int64_t taps, first_tap, tap_step;  // tap r of source order x: first_tap - x * tap_step
+  int64_t first, step;                // q of source order x: first + x * step
+};
+Phase phase_of(int64_t phase, int64_t k, int64_t stride, int64_t pad, int64_t dilation) {
+  Phase p{0, 0, 1, 0, 1};
+  int64_t last = -1;
+  for (int64_t r = k - 1; r >= 0; --r) {
+    const int64_t at = phase + pad - r * dilation;
+    if (at % stride) continue;
+    const int64_t q = conv2d_floor_div(at, stride);
+    if (p.taps == 0) p.first_tap = r, p.first = q;
+    else if (p.taps == 1) p.tap_step = last - r, p.step = q - p.first;
+    last = r;
+    ++p.taps;
+  }
+  return p;
+}
+
+void backward_input(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  const Conv2dPlan p = conv2d_backward_input_plan(s);
+  const int64_t cig = s.ci / s.groups, cog = s.co / s.groups, slab_row = p.slab_columns * s.co;
+  const int64_t left = conv2d_lowest(0, s.kw, s.sw, s.pw, s.dw);  // source column of slab column 0
+  auto* weights = static_cast<float*>(a.workspace);
+  auto* offset = reinterpret_cast<int64_t*>(weights + p.weights);
+  auto* place = reinterpret_cast<TapPlace*>(offset + conv2d_round(s.kh * s.kw));
+  float* slots = reinterpret_cast<float*>(place + conv2d_round(s.kh * s.kw));
+
+  // For each pair of residues a matrix of weights, (r, s, o) x c, and a table of runs.
+  int64_t next = 0;
+  for (int64_t i = 0; i < s.sh; ++i)
+    for (int64_t j = 0; j < s.sw; ++j) {
+      const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh),
+                  columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
+      const int64_t first = next, taps = rows.taps * columns.taps;
+      for (int64_t r = 0; r < rows.taps; ++r)
+        for (int64_t q = 0; q < columns.taps; ++q, ++next) {
+          place[(rows.first_tap - r * rows.tap_step) * s.kw + columns.first_tap -
+                q * columns.tap_step] = {first * cog * cig, taps * cog, (next - first) * cog};
+          offset[next] = (rows.first + r * rows.step) * slab_row +
+                         (columns.first + q * columns.step - left) * s.co;
+        }
+    }
+  pack_filter_transposed(static_cast<const float*>(a.weight), s.groups, cog, cig, s.kh * s.kw,
+                         place, weights);
+
+  const int64_t blocks = ceil_div(s.h, p.rows);
+  parallel_tasks(s.n * blocks, [&](int64_t task, int slot) {
+    const int64_t n = task / blocks, y0 = task % blocks * p.rows, y1 = imin(s.h, y0 + p.rows);
+    float* slab = slots + slot * (p.slab + p.out);
+    const int64_t lo = conv2d_lowest(y0, s.kh, s.sh, s.ph, s.dh),
+                  hi = conv2d_floor_div(y1 - 1 + s.ph, s.sh);
+    load_slab(data_of(a.y) + n * a.y.n, a.y, s.oh, s.ow, s.co, lo, hi - lo + 1, -left,
+              p.slab_columns, slab);
+    const bool direct = a.x.c == 1 || s.ci == 1;
+    float* x = data_of(a.x) + n * a.x.n + y0 * a.x.h;
+    const Result whole = direct ? Result{x, a.x.h, a.x.w} : Result{slab + p.slab, s.w * s.ci, s.ci};
+    const float* wp = weights;
+    const int64_t* table = offset;
+    for (int64_t i = 0; i < s.sh; ++i)
+      for (int64_t j = 0; j < s.sw; ++j) {
+        const Phase rows = phase_of(i, s.kh, s.sh, s.ph, s.dh),
+                    columns = phase_of(j, s.kw, s.sw, s.pw, s.dw);
+        const int64_t t0 = imax(0, -conv2d_floor_div(i - y0, s.sh)),
+                      t1 = imax(t0, -conv2d_floor_div(i - y1, s.sh));
+        const int64_t pixels = j < s.w ? (s.w - j - 1) / s.sw + 1 : 0;
+        const bool neighbours = s.groups == 1 && columns.step == 1 && columns.taps > 1;
+        // A merged row of taps starts where its first one does; its table is read with a step.
+        int64_t merged[64];
+        const bool merge = neighbours && rows.taps <= 64;
+        if (merge)
+          for (int64_t r = 0; r < rows.taps; ++r) merged[r] = table[r * columns.taps];
+        const Taps taps{merge ? merged : table,
+                        wp,
+                        s.kh * s.kw * cig * cog,
+                        rows.taps,
+                        merge ? 1 : columns.taps,
+                        merge ? columns.taps * cog : cog,
+                        rows.first,
+                        rows.step,
+                        1};
+        const Result out{whole.data + (t0 * s.sh + i - y0) * whole.row + j * whole.pixel,
+                         s.sh * whole.row, s.sw * whole.pixel};
+        convolve(taps, slab, lo, slab_row, s.oh, s.co, cog, s.groups, cig, nullptr, out, t0,
+                 t1 - t0, pixels);
+        wp += rows.taps * columns.taps * cog * cig;
+        table += rows.taps * columns.taps;
+      }
+    if (!direct)
+      for (int64_t r = 0; r < y1 - y0; ++r)
+        store_row(whole.data + r * whole.row, s.ci, s.w, x + r * a.x.h, a.x.c, a.x.w);
+  });
+}
+
+// Sums of dy[pixel][c] over some rows of an image, added to sums[c]: pixels of a row first, then
+// the rows.
+void add_column_sums(const float* dy, int64_t row, int64_t pixel, int64_t h, int64_t w, int64_t c,
+                     float* sums) {
+  for (int64_t j = 0; j < c; j += VL) {
+    const int64_t left = c - j;
+    vf image{};
+    for (int64_t y = 0; y < h; ++y) {
+      vf line{};
+      const float* p = dy + y * row + j;
+      for (int64_t i = 0; i < w; ++i, p += pixel) line += loadn(p, left);
+      image += line;
+    }
+    storen(sums + j, loadn(sums + j, left) + image, left);
+  }
+}
+
+void backward_weight(const Conv2dArgs& a) {
+  const Conv2dShape& s = a.shape;
+  const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
+  const int64_t cig = s.ci / s.groups, cog = s.co / s.groups;
+  const bool in_place = conv2d_in_place(s, a.x), dy_in_place = a.y.c == 1;
+  const int64_t slab_row = in_place ? a.x.h : p.slab_columns * s.ci,
+                pixel = in_place ? a.x.w : s.ci;
+  const int64_t dy_row = dy_in_place ? a.y.h : s.ow * s.co, dy_pixel = dy_in_place ? a.y.w : s.co;
+  const bool neighbours = s.groups == 1 && s.dw == 1 && pixel == s.ci;
+  auto* partials = static_cast<float*>(a.workspace);  // [parts][weights as [g][r][s][c][o], bias]
+  const int64_t partial = p.weights + p.bias;
+  float* slots = partials + p.parts * partial;
+  // Few partial sums: tasks take single filter rows.
+  const int64_t splits = p.parts < 8 ? s.kh : 1;
+
+  parallel_tasks(p.parts * splits, [&](int64_t task, int slot) {
+    const int64_t part = task / splits, r0 = splits == 1 ? 0 : task % splits,
+                  r1 = splits == 1 ? s.kh : r0 + 1;
+    float* slab = slots + slot * (p.slab + p.dy);
+    float* dyb = slab + p.slab;
+    float* dw = partials + part * partial;
+    float* db = dw + p.weights;
+    if (r0 == 0 && s.co > 0) std::memset(db, 0, static_cast<size_t>(s.co) * sizeof(float));
+    const int64_t begin = part * p.per, end = imin(s.n, begin + p.per);
+    for (int64_t n = begin; n < end; ++n)
+      for (int64_t y0 = 0; y0 < s.oh; y0 += p.rows) {
+        const int64_t rows = imin(p.rows, s.oh - y0);
+        // x: the slab whose row 0 is row y0 * sh of the padded image.
+        const float* x = data_of(a.x) + n * a.x.n;
+        const float* dy = data_of(a.y) + n * a.y.n;
+        if (in_place) x += y0 * s.sh * slab_row;
+        else {
+          load_slab(x, a.x, s.h, s.w, s.ci, y0 * s.sh - s.ph,
+                    (rows - 1) * s.sh + (s.kh - 1) * s.dh + 1, s.pw, p.slab_columns, slab);
+          x = slab;
+        }
+        if (dy_in_place) dy += y0 * dy_row;
+        else {
+          load_slab(dy, a.y, s.oh, s.ow, s.co, y0, rows, 0, s.ow, dyb);
+          dy = dyb;
+        }
+        if (r0 == 0 && a.bias) add_column_sums(dy, dy_row, dy_pixel, rows, s.ow, s.co, db);
+        Tile t{};
+        t.as = s.sw * pixel, t.bs = dy_pixel, t.cs = cog;
+        t.k = s.ow, t.aseg = s.sh * slab_row, t.bseg = dy_row;
+        t.alpha = 1, t.beta = n == begin && y0 == 0 ? 0.0f : 1.0f;
+        const int64_t runs = neighbours ? 1 : s.kw;
+        const Cut cut(neighbours ? s.kw * cig : cig);
+        for (int64_t g = 0; g < s.groups; ++g)
+          for (int64_t j = 0; j < cog; j += kNR) {
+            const auto* fn = micro_for(t, true, imin(cog - j, kNR), false);
+            for (int64_t r = r0; r < r1; ++r) {
+              // Output rows whose tap r lies in the image.
+              int64_t from = 0, to = rows;
+              while (from < to && (y0 + from) * s.sh - s.ph + r * s.dh < 0) ++from;
+              while (to > from && (y0 + to - 1) * s.sh - s.ph + r * s.dh >= s.h) --to;
+              t.segs = to - from;
+              t.b = dy + from * dy_row + g * cog + j;
+              for (int64_t q = 0; q < runs; ++q) {
+                const float* ap =
+                    x + (from * s.sh + r * s.dh) * slab_row + q * s.dw * pixel + g * cig;
+                float* c = dw + ((g * s.kh + r) * s.kw + q) * cig * cog + j;
+                for (int64_t m = 0, i = 0; m < cut.parts; i += cut.size(m++)) {
+                  t.a = ap + i;
+                  t.c = c + i * cog;
+                  fn[cut.size(m) - 1](t);
+                }
+              }
+            }
+          }
+      }
+  });
+
+  // The partial sums in order, to [o][c][r][s].
+  float* out = static_cast<float*>(a.weight);
+  const int64_t taps = s.kh * s.kw, lines = s.groups * taps * cig;
+  const auto fold = [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t g = line / (taps * cig), tap = line / cig % taps, c = line % cig;
+      for (int64_t o0 = 0; o0 < cog; o0 += VL) {
+        const int64_t left = imin(cog - o0, VL);
+        vf sum{};
+        for (int64_t part = 0; part < p.parts; ++part)
+          sum += loadn(partials + part * partial + line * cog + o0, left);
+        alignas(64) float value[VL];
+        store(value, sum);
+        for (int64_t o = 0; o < left; ++o)
+          out[((g * cog + o0 + o) * cig + c) * taps + tap] = value[o];
+      }
+    }
+  };
+  if (p.parts * lines * cog * 4 < 2 * parallel_grain()) fold(0, lines);
+  else parallel_tasks(8, [&](int64_t t, int) { fold(lines * t / 8, lines * (t + 1) / 8); });
+  if (a.bias)
+    for (int64_t o = 0; o < s.co; ++o) {
+      double sum = 0;
+      for (int64_t part = 0; part < p.parts; ++part)
+        sum += partials[part * partial + p.weights + o];
+      static_cast<float*>(a.bias)[o] = static_cast<float>(sum);
+    }
+}
+
+}  // namespace
+
+void conv2d_forward(const Conv2dArgs& a) {
+  if (a.dtype != ScalarType::Float) return conv2d_wide_forward(a);
+  if (a.shape.n > 0 && a.shape.co > 0) forward(a);
+}
+void conv2d_backward_input(const Conv2dArgs& a) {
+  if (a.dtype != ScalarType::Float) return conv2d_wide_backward_input(a);
+  if (a.shape.n > 0 && a.shape.ci > 0) backward_input(a);
+}
+void conv2d_backward_weight(const Conv2dArgs& a) {
+  if (a.dtype != ScalarType::Float) return conv2d_wide_backward_weight(a);
+  backward_weight(a);
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,188 @@
+// Two-dimensional convolution (cross-correlation, as LibTorch's conv2d) and its two gradients.
+#pragma once
+#include "kernels/image/image.h"
+#include "kernels/kernel.h"
+#include "kernels/matrix/gemm_plan.h"
+
+namespace ramet {
+namespace kernels {
+
+/// The extents of one convolution. Input [n, ci, h, w], weight [co, ci/groups, kh, kw], output [n,
+/// co, oh, ow] with
+///   y[n,o,i,j] = bias[o] + sum over c,r,s of weight[o,c,r,s] * x[n, c, i*sh - ph + r*dh, j*sw - pw
+///       + s*dw],
+/// where c runs over the ci/groups channels of o's group and x outside its extents is zero: ph rows
+/// above, and as many below as oh asks for. REQUIRES: groups divides ci and co; every extent but n,
+/// ci and co is positive. Memory and time go with (oh - 1) sh + (kh - 1) dh, rows that are not in
+/// the image included, and with the like of the columns: fronts cut away what meets no pixel (Note
+/// [Taps that meet the image] in autograd/ops/front/conv_front.h).
+struct Conv2dShape {
+  int64_t n, ci, h, w, co, oh, ow;
+  int64_t kh, kw, sh, sw, ph, pw, dh, dw, groups;
+};
+
+/// weight (and its gradient) are contiguous; bias is null or co values; all of one dtype: float,
+/// double or int64. Which of the three functions: see below. Unused operands are null.
+struct Conv2dArgs {
+  Conv2dShape shape;
+  ImageView x, y;
+  void *weight, *bias;
+  ScalarType dtype;
+  void* workspace;  // conv2d_*_workspace bytes, aligned to 64
+};
+
+/// y from x, weight, bias.
+RAMET_KERNEL(conv2d_forward, Conv2dArgs);
+/// Gradient of x, written to `x`, from the gradient of y in `y` and weight.
+RAMET_KERNEL(conv2d_backward_input, Conv2dArgs);
+/// Gradient of the weight, written to `weight`, and of the bias (unless null) from x and the
+/// gradient of y in `y`. Images are summed in groups that follow from the shape, the groups in
+/// order; on a GPU, which does not need the workspace, also parts of images. Zeros for n = 0.
+RAMET_KERNEL(conv2d_backward_weight, Conv2dArgs);
+
+// A 1x1 filter that moves by whole pixels sees no rows: an image may be cut into rows of any
+// length, here the largest divisor of its pixels up to 1024. For fronts, before they ask for the
+// workspace; changes nothing elsewhere.
+RAMET_PLAN void conv2d_simplify(Conv2dArgs& a) {
+  Conv2dShape& s = a.shape;
+  if (s.kh != 1 || s.kw != 1 || s.sh != 1 || s.sw != 1 || s.ph != 0 || s.pw != 0) return;
+  if (s.oh != s.h || s.ow != s.w) return;
+  if (a.x.h != s.w * a.x.w || a.y.h != s.ow * a.y.w) return;
+  const int64_t pixels = s.h * s.w;
+  int64_t line = pixels < 1024 ? pixels : 1024;
+  while (pixels % line) --line;
+  if (line < s.w) return;
+  s.w = s.ow = line, s.h = s.oh = pixels / line;
+  a.x.h = line * a.x.w, a.y.h = line * a.y.w;
+}
+
+// Note [Convolution without im2col]. Float convolutions run the register tile of the matrix product
+// on a slab: some rows of the image as [row][column][channel] with a border of zeros. For one row
+// of the output, operand A is "pixel i, tap and channel": a row stride of sw * ci, and a run of
+// channels for each tap of the filter, at an offset that does not depend on the pixel. So the k
+// loop is a list of runs (Tile::aoff); with one group and no dilation the taps of a filter row are
+// neighbours and become one run. The gradient of the input is the same function on a slab of the
+// output's gradient: input rows are taken by their residue modulo the stride, each residue sees its
+// own subset of the taps, and in each of them the step is 1. The gradient of the weight reads A by
+// column, with the rows of the image as runs.
+
+struct Conv2dPlan {
+  int64_t rows;                           // rows of the result in one task
+  int64_t slab_rows, slab_columns, slab;  // extents of a slab and its floats
+  int64_t out;                            // floats of a result that is transposed afterwards
+  int64_t weights;                        // floats of the packed weights
+};
+// with 16 floats of slack
+RAMET_PLAN int64_t conv2d_round(int64_t floats) { return (floats + 31) / 16 * 16; }
+RAMET_PLAN int64_t conv2d_rows(int64_t images, int64_t rows, int64_t floats_per_row) {
+  const int64_t parts = images >= 16 ? 1 : (16 + images - 1) / (images > 0 ? images : 1);
+  const int64_t by_parts = (rows + parts - 1) / parts;
+  // half a megabyte
+  const int64_t by_cache = 128 * 1024 / (floats_per_row > 0 ? floats_per_row : 1);
+  return by_parts < by_cache ? by_parts : by_cache > 1 ? by_cache : 1;
+}
+// Columns that the outputs of a row see.
+RAMET_PLAN int64_t conv2d_seen(const Conv2dShape& s) {
+  return (s.ow - 1) * s.sw + (s.kw - 1) * s.dw + 1;
+}
+// Those of a slab. (With as much padding on the right as on the left a few more than are seen.)
+RAMET_PLAN int64_t conv2d_slab_columns(const Conv2dShape& s) {
+  const int64_t even = s.w + 2 * s.pw, seen = conv2d_seen(s);
+  return even > seen ? even : seen;
+}
+// The image itself is a slab where nothing is padded and channels are dense.
+RAMET_PLAN bool conv2d_in_place(const Conv2dShape& s, const ImageView& x) {
+  return s.ph == 0 && s.pw == 0 && x.c == 1 && conv2d_seen(s) <= s.w;
+}
+RAMET_PLAN Conv2dPlan conv2d_forward_plan(const Conv2dShape& s) {
+  Conv2dPlan p{};
+  p.slab_columns = conv2d_slab_columns(s);
+  p.rows = conv2d_rows(s.n, s.oh, s.sh * p.slab_columns * s.ci);
+  p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
+  p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
+  p.out = conv2d_round(p.rows * s.ow * s.co);
+  p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
+  return p;
+}
+RAMET_PLAN int64_t conv2d_floor_div(int64_t a, int64_t b) {
+  return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+// Index of the first row (column) of the output that reaches row (column) `first` of the input.
+RAMET_PLAN int64_t conv2d_lowest(int64_t first, int64_t k, int64_t stride, int64_t pad,
+                                 int64_t dilation) {
+  return conv2d_floor_div(first + pad - (k - 1) * dilation, stride);
+}
+RAMET_PLAN Conv2dPlan conv2d_backward_input_plan(const Conv2dShape& s) {
+  Conv2dPlan p{};
+  p.slab_columns =
+      conv2d_floor_div(s.w - 1 + s.pw, s.sw) - conv2d_lowest(0, s.kw, s.sw, s.pw, s.dw) + 1;
+  p.rows = conv2d_rows(s.n, s.h, p.slab_columns * s.co / s.sh);
+  p.slab_rows = (p.rows - 1 + (s.kh - 1) * s.dh) / s.sh + 2;
+  p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.co);
+  p.out = conv2d_round(p.rows * s.w * s.ci);
+  p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
+  return p;
+}
+struct Conv2dWeightPlan {
+  int64_t per, parts;  // images of a partial sum, and partial sums
+  // output rows taken at a time: their slab and gradient fit the second-level cache
+  int64_t rows;
+  int64_t slab_rows, slab_columns, slab, dy, weights, bias;
+};
+RAMET_PLAN Conv2dWeightPlan conv2d_backward_weight_plan(const Conv2dShape& s) {
+  Conv2dWeightPlan p{};
+  p.weights = conv2d_round(s.co * (s.ci / s.groups) * s.kh * s.kw);
+  p.bias = conv2d_round(s.co);
+  const int64_t fit = 16 * 1024 * 1024 / p.weights;  // at most 64 MB of partial sums
+  const int64_t wanted = (s.n + 7) / 8, parts = wanted < fit ? wanted : fit > 1 ? fit : 1;
+  p.per = parts > 0 ? (s.n + parts - 1) / parts : 1;
+  p.parts = (s.n + p.per - 1) / p.per;
+  p.slab_columns = conv2d_slab_columns(s);
+  const int64_t fit_rows = 48 * 1024 / (s.sh * p.slab_columns * s.ci + s.ow * s.co + 1);
+  p.rows = fit_rows < 1 ? 1 : fit_rows < s.oh ? fit_rows : s.oh;
+  p.slab_rows = (p.rows - 1) * s.sh + (s.kh - 1) * s.dh + 1;
+  p.slab = conv2d_round(p.slab_rows * p.slab_columns * s.ci);
+  p.dy = conv2d_round(p.rows * s.ow * s.co);
+  return p;
+}
+// Double and int64: im2col blocks of whole output rows.
+struct Conv2dWidePlan {
+  // output rows of a block; values of the column matrix and of a block of the result
+  int64_t rows, column, pixels;
+  int64_t pack_b;
+};
+RAMET_PLAN int64_t conv2d_wide_max(int64_t a, int64_t b) { return a > b ? a : b; }
+RAMET_PLAN Conv2dWidePlan conv2d_wide_plan(const Conv2dShape& s) {
+  Conv2dWidePlan p{};
+  const int64_t k = s.ci / s.groups * s.kh * s.kw, fit = 64 * 1024 / (s.ow * (k > 0 ? k : 1));
+  p.rows = fit < 1 ? 1 : fit < s.oh ? fit : s.oh;
+  p.column = conv2d_round(p.rows * s.ow * k);
+  p.pixels = conv2d_round(p.rows * s.ow * (s.co / s.groups));
+  p.pack_b = 256 * (512 + 16) + 8;  // wide_pack_b at its largest
+  return p;
+}
+RAMET_PLAN int64_t conv2d_wide_slot(const Conv2dShape& s) {
+  const Conv2dWidePlan p = conv2d_wide_plan(s);
+  return p.column + p.pixels + p.pack_b + (64 + 16) * 256;
+}
+
+/// Bytes of workspace when regions have at most `slots` threads (max_parallel_slots()).
+RAMET_PLAN int64_t conv2d_forward_workspace(const Conv2dShape& s, ScalarType t, int slots) {
+  if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
+  const Conv2dPlan p = conv2d_forward_plan(s);
+  return 4 * (p.weights + slots * (p.slab + p.out)) + 32 * conv2d_round(s.kh * s.kw);
+}
+RAMET_PLAN int64_t conv2d_backward_input_workspace(const Conv2dShape& s, ScalarType t, int slots) {
+  if (t != ScalarType::Float) return 8 * slots * conv2d_wide_slot(s);
+  const Conv2dPlan p = conv2d_backward_input_plan(s);
+  return 4 * (p.weights + slots * (p.slab + p.out)) + 32 * conv2d_round(s.kh * s.kw);
+}
+RAMET_PLAN int64_t conv2d_backward_weight_workspace(const Conv2dShape& s, ScalarType t, int slots) {
+  const Conv2dWeightPlan p = conv2d_backward_weight_plan(s);
+  if (t != ScalarType::Float)
+    return 8 * (slots * conv2d_wide_slot(s) + p.parts * (p.weights + p.bias));
+  return 4 * (p.parts * (p.weights + p.bias) + slots * (p.slab + p.dy));
+}
+
+}  // namespace kernels
+}  // namespace ramet

@@ -1,0 +1,118 @@
+#include "kernels/image/conv2d_slab.h"
+
+#include "kernels/matrix/gemm.h"
+#include "kernels/simd/vec.h"
+#include "runtime/thread_pool.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+RAMET_INLINE void zero(float* p, int64_t n) {
+  if (n > 0) std::memset(p, 0, static_cast<size_t>(n) * sizeof(float));
+}
+RAMET_INLINE void copy(float* dst, const float* src, int64_t n) {
+  std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+}
+
+// One row of c channels x w pixels to dst[w][c]. May set up to 15 floats after it to zero.
+void load_row(const float* src, int64_t sc, int64_t sw, int64_t c, int64_t w, float* dst) {
+  if (sc == 1 || c == 1) {
+    if (sw == c) return copy(dst, src, c * w);
+    if (c >= 4) {
+      for (int64_t j = 0; j < w; ++j) copy(dst + j * c, src + j * sw, c);
+      return;
+    }
+  }
+  if (sw == 1 || w == 1) return pack_transposed(src, sc, c, w, dst, c);
+  for (int64_t j = 0; j < w; ++j)
+    for (int64_t i = 0; i < c; ++i) dst[j * c + i] = src[i * sc + j * sw];
+}
+
+// Elements r0 .. r0+VL of row p of the transposed matrix (p < k, source s[r*ld + p], r < rows) go
+// to dst_of(p, r0); nothing is written after them.
+template <class F>
+RAMET_INLINE void transpose_rows(const float* s, int64_t ld, int64_t rows, int64_t k,
+                                 const F& dst_of) {
+  for (int64_t r0 = 0; r0 < rows; r0 += VL) {
+    const int64_t nr = imin(rows - r0, VL);
+    for (int64_t k0 = 0; k0 < k; k0 += VL) {
+      const int64_t nk = imin(k - k0, VL);
+      vf v[VL];
+#pragma GCC unroll 16
+      for (int i = 0; i < VL; ++i) v[i] = i < nr ? loadn(s + (r0 + i) * ld + k0, nk) : vf{};
+      transpose(v);
+#pragma GCC unroll 16
+      for (int i = 0; i < VL; ++i)
+        if (i < nk) storen(dst_of(k0 + i, r0), v[i], nr);
+    }
+  }
+}
+
+}  // namespace
+
+void load_slab(const float* image, const ImageView& v, int64_t h, int64_t w, int64_t c,
+               int64_t first, int64_t rows, int64_t left, int64_t columns, float* dst) {
+  const int64_t skip = imax(-left, 0), lead = imax(left, 0), n = imin(w - skip, columns - lead);
+  for (int64_t r = 0; r < rows; ++r, dst += columns * c) {
+    const int64_t y = first + r;
+    if (y < 0 || y >= h || n <= 0) {
+      zero(dst, columns * c);
+      continue;
+    }
+    zero(dst, lead * c);
+    load_row(image + y * v.h + skip * v.w, v.c, v.w, c, n, dst + lead * c);
+    zero(dst + (lead + n) * c, (columns - lead - n) * c);
+  }
+}
+
+void store_row(const float* src, int64_t c, int64_t w, float* dst, int64_t sc, int64_t sw) {
+  if (sw == 1 || w == 1)
+    return transpose_rows(src, c, w, c, [&](int64_t i, int64_t j) { return dst + i * sc + j; });
+  for (int64_t j = 0; j < w; ++j)
+    for (int64_t i = 0; i < c; ++i) dst[i * sc + j * sw] = src[j * c + i];
+}
+
+// Where element (row k, column j) of a tap's matrix lies, of `columns` columns.
+RAMET_INLINE float* packed(float* dst, const TapPlace& tap, int64_t k, int64_t j, int64_t columns) {
+  const int64_t sliver = j / kNR * kNR;
+  return dst + tap.base + sliver * tap.rows + (tap.row + k) * imin(kNR, columns - sliver) + j -
+         sliver;
+}
+
+void pack_filter(const float* weight, int64_t groups, int64_t cog, int64_t cig, int64_t taps,
+                 const TapPlace* place, float* dst) {
+  const int64_t group = taps * cig * cog;
+  // Blocks of channels, so that a block's destination lines stay in the cache.
+  const int64_t block = imax(1, 64 / taps), blocks = ceil_div(cig, block);
+  const auto task = [&](int64_t t, int) {
+    const int64_t g = t / blocks, c0 = t % blocks * block, n = imin(block, cig - c0);
+    transpose_rows(weight + g * group + c0 * taps, cig * taps, cog, n * taps,
+                   [&](int64_t p, int64_t o) {
+                     return packed(dst + g * group, place[p % taps], c0 + p / taps, o, cog);
+                   });
+  };
+  if (groups * group * 4 >= 2 * parallel_grain()) return parallel_tasks(groups * blocks, task);
+  for (int64_t t = 0; t < groups * blocks; ++t) task(t, 0);
+}
+
+void pack_filter_transposed(const float* weight, int64_t groups, int64_t cog, int64_t cig,
+                            int64_t taps, const TapPlace* place, float* dst) {
+  const int64_t group = taps * cig * cog, outputs = groups * cog;
+  const auto one = [&](int64_t o) {
+    float* d = dst + o / cog * group;
+    const float* w = weight + o * cig * taps;
+    if (taps == 1)
+      for (int64_t c = 0; c < cig; c += kNR)
+        copy(packed(d, place[0], o % cog, c, cig), w + c, imin(kNR, cig - c));
+    else
+      transpose_rows(w, taps, cig, taps,
+                     [&](int64_t p, int64_t c) { return packed(d, place[p], o % cog, c, cig); });
+  };
+  const int64_t per =
+      outputs * cig * taps * 4 >= 2 * parallel_grain() ? ceil_div(outputs, 16) : outputs;
+  parallel_tasks(ceil_div(outputs, imax(per, 1)), [&](int64_t t, int) {
+    for (int64_t o = t * per; o < imin(outputs, (t + 1) * per); ++o) one(o);
+  });
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,379 @@
+#include "kernels/index/index.h"
+
+#include "kernels/copy/cast.h"
+#include "kernels/copy/chunk.h"
+#include "kernels/simd/lanes.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+// Integers wrap: they are added unsigned.
+template <class T> struct Unsigned { using type = T; };
+template <> struct Unsigned<int64_t> { using type = uint64_t; };
+// What running sums are kept in.
+template <class T> struct Running { using type = double; };
+template <> struct Running<int64_t> { using type = uint64_t; };
+
+// One task's share of the loop: all of it except one dimension, of which it has [begin, begin +
+// sizes[d]).
+struct Box {
+  int64_t sizes[kMaxKernelRank];
+  int64_t x, y, index[kMaxIndexTensors];  // offsets of the first tuple
+};
+
+RAMET_INLINE int64_t place(int64_t i, int64_t size, int64_t step) {
+  return (i < 0 ? i + size : i) * step;
+}
+
+template <class U>
+void copy_run(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n) {
+  U* t = static_cast<U*>(to);
+  const U* f = static_cast<const U*>(from);
+  for (int64_t i = 0; i < n; ++i) t[i * to_stride] = f[i * from_stride];
+}
+void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_stride, int64_t n,
+                   int64_t bytes) {
+  if (to_stride == 1 && from_stride == 1) {
+    __builtin_memcpy(to, from, static_cast<size_t>(n * bytes));
+    return;
+  }
+  switch (bytes) {
+    case 1: return copy_run<uint8_t>(to, to_stride, from, from_stride, n);
+    case 2: return copy_run<uint16_t>(to, to_stride, from, from_stride, n);
+    case 4: return copy_run<uint32_t>(to, to_stride, from, from_stride, n);
+    default: return copy_run<uint64_t>(to, to_stride, from, from_stride, n);
+  }
+}
+
+// x += y for n elements of distinct places.
+template <class T>
+void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t,
+             ScalarType y_type) {
+  using L = typename Unsigned<T>::type;
+  T a[kChunk], b[kChunk];
+  const bool whole = t == ComputeTag<T>::value && x_stride == 1;  // in place, any length
+  for (int64_t i = 0; i < n;) {
+    const int64_t m = whole && y_stride == 1 && y_type == t ? n - i : imin(kChunk, n - i);
+    void* out = at(x, t, i * x_stride);
+    const L* q =
+        reinterpret_cast<const L*>(chunk_in(at(y, y_type, i * y_stride), y_type, y_stride, m, b));
+    if (!whole) load_chunk(out, t, x_stride, m, a);
+    L* p = reinterpret_cast<L*>(whole ? static_cast<T*>(out) : a);
+    for (int64_t j = 0; j < m; ++j) p[j] += q[j];
+    if (!whole) store_chunk(out, t, x_stride, m, a);
+    i += m;
+  }
+}
+void add_elements(const IndexArgs& a, int64_t x, int64_t x_stride, int64_t y, int64_t y_stride,
+                  int64_t n) {
+  void *to = at(a.x, a.dtype, x), *from = at(a.y, a.y_dtype, y);
+  switch (compute_type_of(a.dtype)) {
+    case ScalarType::Float:
+      return add_run<float>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+    case ScalarType::Double:
+      return add_run<double>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+    default: return add_run<int64_t>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+  }
+}
+
+// Along the last dimension every element may lie elsewhere.
+template <class Move>
+RAMET_INLINE void each_element(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset,
+                               int64_t n, Move move) {
+  const int last = a.rank - 1;
+  const int64_t xs = a.x_strides[last], ys = a.y_strides[last];
+  const int64_t *i0 = a.index[0] + offset[0], s0 = a.index_strides[0][last], n0 = a.index_size[0],
+                step0 = a.index_step[0];
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t first = i0[j * s0];
+    int64_t at_x = x + j * xs + place(first, n0, step0);
+    for (int k = 1; k < a.indices; ++k)
+      at_x += place(a.index[k][offset[k] + j * a.index_strides[k][last]], a.index_size[k],
+                    a.index_step[k]);
+    if (first != a.skipped) move(at_x, y + j * ys);
+  }
+}
+template <class U>
+void move_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
+  U* px = static_cast<U*>(a.x);
+  U* py = static_cast<U*>(a.y);
+  if (a.mode == IndexMode::kGet)
+    each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { py[j] = px[i]; });
+  else each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) { px[i] = py[j]; });
+}
+template <class L, class S = L>
+void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
+  L* px = static_cast<L*>(a.x);
+  const S* py = static_cast<const S*>(a.y);
+  each_element(a, x, y, offset, n, [&](int64_t i, int64_t j) {
+    if constexpr (std::is_same<L, S>::value) px[i] += py[j];
+    else px[i] += widen(py[j]);
+  });
+}
+void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
+  if (a.mode == IndexMode::kAdd) {
+    switch (a.dtype) {
+      case ScalarType::Float:
+        return a.y_dtype == ScalarType::Half       ? add_each<float, HalfBits>(a, x, y, offset, n)
+               : a.y_dtype == ScalarType::BFloat16 ? add_each<float, BfloatBits>(a, x, y, offset, n)
+                                                   : add_each<float>(a, x, y, offset, n);
+      case ScalarType::Double: return add_each<double>(a, x, y, offset, n);
+      case ScalarType::Long: return add_each<uint64_t>(a, x, y, offset, n);
+      default:
+        return each_element(a, x, y, offset, n,
+                            [&](int64_t i, int64_t j) { add_elements(a, i, 1, j, 1, 1); });
+    }
+  }
+  switch (bytes_of(a.dtype)) {
+    case 1: return move_each<uint8_t>(a, x, y, offset, n);
+    case 2: return move_each<uint16_t>(a, x, y, offset, n);
+    case 4: return move_each<uint32_t>(a, x, y, offset, n);
+    default: return move_each<uint64_t>(a, x, y, offset, n);
+  }
+}
+
+void run_box(const IndexArgs& a, const Box& b) {
+  const int last = a.rank - 1;
+  const int64_t n = b.sizes[last], bytes = bytes_of(a.dtype);
+  // Does the index stand still along the last dimension? (Sums into one place are made one by one.)
+  bool runs = a.mode != IndexMode::kAdd || a.x_strides[last] != 0;
+  for (int k = 0; k < a.indices; ++k) runs = runs && a.index_strides[k][last] == 0;
+  int64_t x = b.x, y = b.y, offset[kMaxIndexTensors], tuple[kMaxKernelRank] = {};
+  for (int k = 0; k < a.indices; ++k) offset[k] = b.index[k];
+  for (;;) {
+    if (runs) {
+      int64_t at_x = x;
+      for (int k = 0; k < a.indices; ++k)
+        at_x += place(a.index[k][offset[k]], a.index_size[k], a.index_step[k]);
+      void *px = at(a.x, a.dtype, at_x), *py = at(a.y, a.y_dtype, y);
+      if (a.indices > 0 && a.index[0][offset[0]] == a.skipped) {
+      } else if (a.mode == IndexMode::kGet) {
+        copy_elements(py, a.y_strides[last], px, a.x_strides[last], n, bytes);
+      } else if (a.mode == IndexMode::kPut) {
+        copy_elements(px, a.x_strides[last], py, a.y_strides[last], n, bytes);
+      } else {
+        add_elements(a, at_x, a.x_strides[last], y, a.y_strides[last], n);
+      }
+    } else {
+      run_each(a, x, y, offset, n);
+    }
+    int d = last - 1;
+    for (; d >= 0; --d) {
+      const bool wraps = ++tuple[d] == b.sizes[d];
+      const int64_t steps = wraps ? 1 - b.sizes[d] : 1;
+      x += a.x_strides[d] * steps, y += a.y_strides[d] * steps;
+      for (int k = 0; k < a.indices; ++k) offset[k] += a.index_strides[k][d] * steps;
+      if (!wraps) break;
+      tuple[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+constexpr int64_t kColumns = 64;  // of the last dimension stay together: whole cache lines
+
+// Sums that are rounded when they are stored. Tuples are sorted by where they go, so that an
+// element's are neighbours, still in the order of the loop: it is read once, added to in float, and
+// rounded once.
+void add_sorted(const IndexArgs& a) {
+  const IndexDimensions d(a);
+  const IndexKeys by(a);
+  const int64_t pairs = d.rows * d.meetings;
+  auto* keys = static_cast<uint64_t*>(a.workspace);
+  auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
+  run_tasks(ceil_div(pairs, 4096), pairs * 64, [&](int64_t task, int) {
+    for (int64_t i = task * 4096; i < imin(pairs, (task + 1) * 4096); ++i) {
+      IndexTuple t;
+      t.add(a, d.row, d.row_rank, i / d.meetings);
+      t.add(a, d.meeting, d.meeting_rank, i % d.meetings);
+      keys[i] = by.of(a, t);
+    }
+  });
+  sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs});
+  // A task has some pairs, those whose place begins among them, and a stretch of the columns.
+  const int32_t last = d.column_rank - 1;
+  const int64_t width = last < 0 ? 1 : a.sizes[d.column[last]],
+                xs = last < 0 ? 1 : a.x_strides[d.column[last]],
+                ys = last < 0 ? 1 : a.y_strides[d.column[last]];
+  const int64_t stretches = ceil_div(width, kChunk), columns = d.columns / width * stretches,
+                each = imax(1, 16384 / imin(width, kChunk));
+  run_tasks(ceil_div(pairs, each) * columns, pairs * d.columns * 16, [&](int64_t task, int) {
+    const int64_t column = task % columns, start = column % stretches * kChunk,
+                  n = imin(kChunk, width - start), begin = task / columns * each;
+    IndexTuple base;
+    base.add(a, d.column, last, column / stretches);
+    float sum[kChunk], part[kChunk];
+    for (int64_t i = begin; i < imin(pairs, begin + each); ++i) {
+      const int64_t row = i / d.meetings, end = (row + 1) * d.meetings;
+      const uint64_t key = keys[i];
+      if (key == by.none || (i > row * d.meetings && keys[i - 1] == key)) continue;
+      IndexTuple mine = base;
+      mine.add(a, d.row, d.row_rank, row);
+      IndexTuple first = mine;
+      first.add(a, d.meeting, d.meeting_rank, tuples[i]);
+      void* x = at(a.x, a.dtype, mine.x + first.place(a) + start * xs);
+      load_chunk(x, a.dtype, xs, n, sum);
+      for (int64_t j = i; j < end && keys[j] == key; ++j) {
+        IndexTuple t = mine;
+        t.add(a, d.meeting, d.meeting_rank, tuples[j]);
+        load_chunk(at(a.y, a.y_dtype, t.y + start * ys), a.y_dtype, ys, n, part);
+        for (int64_t c = 0; c < n; ++c) sum[c] += part[c];
+      }
+      store_chunk(x, a.dtype, xs, n, sum);
+    }
+  });
+}
+
+}  // namespace
+
+void check_index(const CheckIndexArgs& a) {
+  *a.first_bad = -1;
+  for (int64_t first = 0; first < a.n; first += 1024) {
+    const int64_t end = imin(a.n, first + 1024);
+    int64_t bad = 0;
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t v = a.index[i * a.stride];
+      bad |= ((v < a.low) | (v >= a.high)) & !(a.ignores & (v == a.ignored));
+    }
+    if (!bad) continue;
+    for (int64_t i = first;; ++i) {
+      const int64_t v = a.index[i * a.stride];
+      if ((v < a.low || v >= a.high) && !(a.ignores && v == a.ignored)) {
+        *a.first_bad = i;
+        return;
+      }
+    }
+  }
+}
+
+void index_elements(const IndexArgs& a) {
+  int64_t total = 1, split = -1, units = 1;
+  for (int d = 0; d < a.rank; ++d) {
+    total *= a.sizes[d];
+    // Tasks may not meet in an element they write: cut where x moves with the tuple. Prefer the
+    // longest such dimension.
+    const int64_t n = d == a.rank - 1 ? ceil_div(a.sizes[d], kColumns) : a.sizes[d];
+    if ((a.mode == IndexMode::kGet || a.x_strides[d] != 0) && n > units) split = d, units = n;
+  }
+  if (total == 0) return;
+  if (sorts_meetings(a, true)) return add_sorted(a);
+  Box whole{};
+  for (int d = 0; d < a.rank; ++d) whole.sizes[d] = a.sizes[d];
+  const int64_t bytes = total * (bytes_of(a.dtype) + 8);
+  if (split < 0 || bytes < 16384) return run_box(a, whole);
+  const int64_t tasks = imin(units, imin(64, ceil_div(bytes, 16384))),
+                each = ceil_div(units, tasks);
+  const int64_t unit = split == a.rank - 1 ? kColumns : 1;
+  run_tasks(ceil_div(units, each), bytes, [&](int64_t task, int) {
+    Box b = whole;
+    const int64_t begin = task * each * unit;
+    b.sizes[split] = imin(each * unit, a.sizes[split] - begin);
+    b.x = begin * a.x_strides[split], b.y = begin * a.y_strides[split];
+    for (int k = 0; k < a.indices; ++k) b.index[k] = begin * a.index_strides[k][split];
+    run_box(a, b);
+  });
+}
+
+void mask_count(const MaskCountArgs& a) {
+  const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
+  const int64_t blocks = ceil_div(a.n, kMaskBlock);
+  run_tasks(ceil_div(blocks, 16), a.n, [&](int64_t task, int) {
+    for (int64_t b = task * 16; b < imin(blocks, (task + 1) * 16); ++b) {
+      int64_t count = 0;
+      for (int64_t i = b * kMaskBlock; i < imin(a.n, (b + 1) * kMaskBlock); ++i)
+        count += mask[i] != 0;
+      a.offsets[b + 1] = count;
+    }
+  });
+  a.offsets[0] = 0;
+  for (int64_t b = 0; b < blocks; ++b) a.offsets[b + 1] += a.offsets[b];
+}
+
+namespace {
+
+template <class U> void mask_move_as(const MaskMoveArgs& a) {
+  const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
+  U *dense = static_cast<U*>(a.dense), *packed = static_cast<U*>(a.packed);
+  run_tasks(ceil_div(a.n, kMaskBlock), a.n * (a.bytes + 1), [&](int64_t b, int) {
+    U* p = packed + a.offsets[b];
+    const int64_t end = imin(a.n, (b + 1) * kMaskBlock);
+    for (int64_t i = b * kMaskBlock; i < end; ++i) {
+      if (!mask[i]) continue;
+      if (a.scatter) dense[i] = *p++;
+      else *p++ = dense[i];
+    }
+  });
+}
+
+template <class T> void cumulative_sum_as(const CumulativeSumArgs& a) {
+  using S = typename Running<T>::type;
+  constexpr int64_t kWidth = 64;
+  const int64_t strips = ceil_div(a.inner, kWidth);
+  run_tasks(a.outer * strips, a.outer * a.n * a.inner * bytes_of(a.in_dtype),
+            [&](int64_t task, int) {
+              const int64_t c = task % strips * kWidth, w = imin(kWidth, a.inner - c),
+                            base = task / strips * a.n * a.inner + c;
+              S sum[kWidth] = {};
+              T row[kChunk];
+              if (w == 1) {  // the axis is (nearly) the last one: whole chunks of it
+                const int64_t sign = a.reverse ? -1 : 1,
+                              start = a.reverse ? base + (a.n - 1) * a.inner : base;
+                for (int64_t i = 0; i < a.n; i += kChunk) {
+                  const int64_t m = imin(kChunk, a.n - i), at0 = start + sign * i * a.inner;
+                  load_chunk(at(a.in, a.in_dtype, at0), a.in_dtype, sign * a.inner, m, row);
+                  for (int64_t j = 0; j < m; ++j)
+                    row[j] = static_cast<T>(sum[0] += static_cast<S>(row[j]));
+                  store_chunk(at(a.out, a.out_dtype, at0), a.out_dtype, sign * a.inner, m, row);
+                }
+                return;
+              }
+              for (int64_t i = 0; i < a.n; ++i) {
+                const int64_t p = base + (a.reverse ? a.n - 1 - i : i) * a.inner;
+                load_chunk(at(a.in, a.in_dtype, p), a.in_dtype, 1, w, row);
+                for (int64_t j = 0; j < w; ++j)
+                  row[j] = static_cast<T>(sum[j] += static_cast<S>(row[j]));
+                store_chunk(at(a.out, a.out_dtype, p), a.out_dtype, 1, w, row);
+              }
+            });
+}
+
+}  // namespace
+
+void mask_move(const MaskMoveArgs& a) {
+  switch (a.bytes) {
+    case 1: return mask_move_as<uint8_t>(a);
+    case 2: return mask_move_as<uint16_t>(a);
+    case 4: return mask_move_as<uint32_t>(a);
+    default: return mask_move_as<uint64_t>(a);
+  }
+}
+
+void nonzero_positions(const NonzeroArgs& a) {
+  const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
+  const int64_t n = product(a.sizes, a.rank);
+  run_tasks(ceil_div(n, kMaskBlock), n, [&](int64_t b, int) {
+    int64_t* p = a.out + a.offsets[b] * a.rank;
+    const int64_t end = imin(n, (b + 1) * kMaskBlock);
+    for (int64_t i = b * kMaskBlock; i < end; ++i) {
+      if (!mask[i]) continue;
+      int64_t rest = i;
+      for (int d = a.rank - 1; d > 0; --d) {
+        p[d] = rest % a.sizes[d];
+        rest /= a.sizes[d];
+      }
+      if (a.rank > 0) p[0] = rest;
+      p += a.rank;
+    }
+  });
+}
+
+void cumulative_sum(const CumulativeSumArgs& a) {
+  if (a.outer == 0 || a.n == 0 || a.inner == 0) return;
+  switch (compute_type_of(a.in_dtype)) {
+    case ScalarType::Float: return cumulative_sum_as<float>(a);
+    case ScalarType::Double: return cumulative_sum_as<double>(a);
+    default: return cumulative_sum_as<int64_t>(a);
+  }
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,235 @@
+#include "kernels/gpu/gpu_elements.h"
+#include "kernels/gpu/gpu_launch.h"
+// clang-format off: the first two decide what the others mean
+#include "kernels/copy/tensor_tiles.h"
+#include "kernels/optim/optimizer_formulas.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+/// Elements of a tile: a block of threads has four 16-byte pieces of floats for each.
+constexpr int64_t kTileElements = 4 * 4 * kThreads;
+
+// one(tensor, i, constant count) for all elements: as 16-byte pieces where `aligned`(tensor) says
+// so, one at a time else and behind them.
+template <class T, class Args, class Aligned, class One>
+__device__ __forceinline__ void over_tiles(const Args& a, int64_t tiles, const Aligned& aligned,
+                                           const One& one) {
+  constexpr int kEach = 16 / sizeof(T);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const TensorTile tile = tensor_tile(a, kTileElements, i);
+    const auto& tensor = a.tensors[tile.tensor];
+    const int64_t packed =
+        aligned(tensor) ? tile.begin + (tile.end - tile.begin) / kEach * kEach : tile.begin;
+    for (int64_t k = tile.begin + thread * kEach; k < packed; k += kThreads * kEach)
+      one(tensor, k, std::integral_constant<int, kEach>());
+    for (int64_t k = packed + thread; k < tile.end; k += kThreads)
+      one(tensor, k, std::integral_constant<int, 1>());
+  }
+}
+__device__ __forceinline__ bool aligned(const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % 16 == 0;
+}
+template <class Args> dim3 tile_grid(const Args& a) {
+  return grid_of(tensor_tiles(a, kTileElements));
+}
+template <class T, int kCount> __device__ __forceinline__ void get(const T* p, T (&v)[kCount]) {
+  if constexpr (kCount > 1) load_bytes<16>(p, v);
+  else v[0] = *p;
+}
+template <class T, int kCount> __device__ __forceinline__ void put(T* p, const T (&v)[kCount]) {
+  if constexpr (kCount > 1) store_bytes<16>(p, v);
+  else *p = v[0];
+}
+
+template <class T> struct Alone { using V = T; };
+
+template <class T, bool kMomentum> __global__ void sgd_kernel(SgdArgs a, int64_t tiles) {
+  const SgdStep<Alone<T>> step(a);
+  const auto fits = [](const SgdTensor& t) {
+    return aligned(t.parameter) && aligned(t.gradient) &&
+           (!kMomentum || aligned(t.momentum_buffer));
+  };
+  over_tiles<T>(a, tiles, fits, [&](const SgdTensor& t, int64_t i, auto count) {
+    constexpr int kCount = decltype(count)::value;
+    T *p = static_cast<T*>(t.parameter), *buffer = static_cast<T*>(t.momentum_buffer);
+    const T* g = static_cast<const T*>(t.gradient);
+    T w[kCount], d[kCount], b[kCount] = {};
+    get(p + i, w);
+    get(g + i, d);
+    if (kMomentum) get(buffer + i, b);
+    for (int k = 0; k < kCount; ++k) step.template take<kMomentum>(w[k], d[k], b[k]);
+    if (kMomentum) put(buffer + i, b);
+    put(p + i, w);
+  });
+}
+
+template <class T, bool kAmsgrad> __global__ void adam_kernel(AdamArgs a, int64_t tiles) {
+  const AdamStep<Alone<T>> step(a);
+  const auto fits = [](const AdamTensor& t) {
+    return aligned(t.parameter) && aligned(t.gradient) && aligned(t.m) && aligned(t.v) &&
+           (!kAmsgrad || aligned(t.max_v));
+  };
+  over_tiles<T>(a, tiles, fits, [&](const AdamTensor& t, int64_t i, auto count) {
+    constexpr int kCount = decltype(count)::value;
+    T *p = static_cast<T*>(t.parameter), *m = static_cast<T*>(t.m), *v = static_cast<T*>(t.v),
+      *most = static_cast<T*>(t.max_v);
+    const T* g = static_cast<const T*>(t.gradient);
+    T w[kCount], d[kCount], m1[kCount], v1[kCount], top[kCount] = {};
+    get(p + i, w);
+    get(g + i, d);
+    get(m + i, m1);
+    get(v + i, v1);
+    if (kAmsgrad) get(most + i, top);
+    for (int k = 0; k < kCount; ++k) step.template take<kAmsgrad>(w[k], d[k], m1[k], v1[k], top[k]);
+    put(m + i, m1);
+    put(v + i, v1);
+    if (kAmsgrad) put(most + i, top);
+    put(p + i, w);
+  });
+}
+
+constexpr int kWarp = 32;
+
+// f(0) + f(1) + ... by one warp, in lane 0: lanes as on the CPU. Several reads are under way at a
+// time, whatever the order of the sum.
+template <class F> __device__ __forceinline__ double in_lanes(int64_t n, const F& f) {
+  constexpr int kReads = 8;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  double sum = 0;
+  int64_t i = lane;
+  for (; i + (kReads - 1) * kWarp < n; i += kReads * kWarp) {
+    double x[kReads];
+    RAMET_UNROLL
+    for (int k = 0; k < kReads; ++k) x[k] = f(i + k * kWarp);
+    RAMET_UNROLL
+    for (int k = 0; k < kReads; ++k) sum += x[k];
+  }
+  for (; i < n; i += kWarp) sum += f(i);
+  for (int half = kWarp / 2; half > 0; half /= 2) {
+    const double other = __shfl_down_sync(0xffffffffu, sum, static_cast<unsigned>(half));
+    if (lane < half) sum += other;
+  }
+  return sum;
+}
+
+// One warp a block of kSumSquaresBlock elements; lanes and chunks as on the CPU, so the bits are
+// the same. Floats and doubles have no chunks.
+__global__ void sum_squares_kernel(SumSquaresArgs a, int64_t blocks, int64_t chunk) {
+  // A warp leaves the loop as a whole.
+  for (int64_t block = first_item() / kWarp; block < blocks; block += item_step() / kWarp) {
+    const TensorTile tile = tensor_tile(a, kSumSquaresBlock, block);
+    const void* x = a.tensors[tile.tensor].x;
+    double sum = 0;
+    by_type(a.dtype, [&](auto s) {  // looked at here: reads wait for nothing
+      const auto* elements = static_cast<const decltype(s)*>(x);
+      for (int64_t c = tile.begin; c < tile.end; c += chunk)
+        sum += in_lanes(imin(tile.end - c, chunk), [&](int64_t i) {
+          const double v = Cast<double, decltype(s)>::load(elements[c + i]);
+          return v * v;
+        });
+    });
+    if (threadIdx.x % kWarp == 0) a.partials[block] = sum;
+  }
+}
+// A warp a tensor.
+__global__ void sum_partials_kernel(SumSquaresArgs a) {
+  const int t = static_cast<int>(blockIdx.x);
+  const double* partials = a.partials;
+  for (int i = 0; i < t; ++i) partials += ceil_div(a.tensors[i].n, kSumSquaresBlock);
+  const double sum =
+      in_lanes(ceil_div(a.tensors[t].n, kSumSquaresBlock), [&](int64_t i) { return partials[i]; });
+  if (threadIdx.x == 0) a.sums[t] = sum;
+}
+// One block reads, and a thread adds: in order, as on the CPU.
+__global__ void total_norm_kernel(TotalNormArgs a) {
+  __shared__ double sums[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  double sum = 0;
+  for (int64_t first = 0; first < a.count; first += kThreads) {
+    if (first + thread < a.count) sums[thread] = a.sums[first + thread];
+    __syncthreads();
+    if (thread == 0)
+      for (int i = 0; i < static_cast<int>(imin(kThreads, a.count - first)); ++i) sum += sums[i];
+    __syncthreads();
+  }
+  if (thread == 0) *a.norm = sqrt(sum);
+}
+
+template <class T> __global__ void limit_norm_kernel(LimitNormArgs a, int64_t tiles) {
+  const double factor = a.max_norm / (*a.norm + 1e-6);
+  if (factor >= 1) return;
+  const T k = static_cast<T>(factor);
+  if (a.dtype == ComputeTag<T>::value) {
+    over_tiles<T>(
+        a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
+        [&](const DenseTensor& t, int64_t i, auto count) {
+          T v[decltype(count)::value];
+          get(static_cast<const T*>(t.x) + i, v);
+          for (T& x : v) x *= k;
+          put(static_cast<T*>(t.x) + i, v);
+        });
+    return;
+  }
+  over_tiles<HalfBits>(
+      a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
+      [&](const DenseTensor& t, int64_t i, auto count) {
+        if constexpr (decltype(count)::value == 1) {
+          store_element(t.x, a.dtype, i, load_element<T>(t.x, a.dtype, i) * k);
+        } else {
+          T v[kPack];
+          load_pack(t.x, a.dtype, i, v);
+          for (T& x : v) x *= k;
+          store_pack(t.x, a.dtype, i, v);
+        }
+      });
+}
+
+constexpr int64_t kConvertedAtOnce = 512;  // kChunk of chunk.h
+
+template <class Args, class Kernel>
+void start_tiles(const char* name, const Args& a, Stream where, Kernel* kernel) {
+  const int64_t tiles = tensor_tiles(a, kTileElements);
+  if (tiles > 0) start(name, where, tile_grid(a), kThreads, 0, kernel, a, tiles);
+}
+
+}  // namespace
+
+void sgd_step(const SgdArgs& a, Stream where) {
+  const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
+  const auto run = [&](auto* kernel) { start_tiles("sgd_step", a, where, kernel); };
+  if (a.dtype == ScalarType::Double)
+    momentum ? run(sgd_kernel<double, true>) : run(sgd_kernel<double, false>);
+  else momentum ? run(sgd_kernel<float, true>) : run(sgd_kernel<float, false>);
+}
+
+void adam_step(const AdamArgs& a, Stream where) {
+  const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
+  const auto run = [&](auto* kernel) { start_tiles("adam_step", a, where, kernel); };
+  if (a.dtype == ScalarType::Double)
+    amsgrad ? run(adam_kernel<double, true>) : run(adam_kernel<double, false>);
+  else amsgrad ? run(adam_kernel<float, true>) : run(adam_kernel<float, false>);
+}
+
+void sum_squares(const SumSquaresArgs& a, Stream where) {
+  if (a.count == 0) return;
+  const int64_t blocks = tensor_tiles(a, kSumSquaresBlock);
+  const bool plain = a.dtype == ScalarType::Float || a.dtype == ScalarType::Double;
+  start_for("sum_squares", where, blocks * kWarp, sum_squares_kernel, a, blocks,
+            plain ? kSumSquaresBlock : kConvertedAtOnce);
+  start("sum_squares", where, dim3(static_cast<unsigned>(a.count)), kWarp, 0, sum_partials_kernel,
+        a);
+}
+
+void total_norm(const TotalNormArgs& a, Stream where) {
+  start("total_norm", where, dim3(1), kThreads, 0, total_norm_kernel, a);
+}
+
+void limit_norm(const LimitNormArgs& a, Stream where) {
+  if (a.dtype == ScalarType::Double) start_tiles("limit_norm", a, where, limit_norm_kernel<double>);
+  else start_tiles("limit_norm", a, where, limit_norm_kernel<float>);
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,5 @@
+#include "kernels/pointwise/pointwise_loop.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+RAMET_ARITHMETIC_OPS(RAMET_DEFINE_POINTWISE)
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,129 @@
+// The loops that run a formula of pointwise_ops.h over a GPU's memory. For pointwise_*.cu only.
+//
+// Each operation becomes two kernels per compute type: one over dense operands, eight elements a
+// thread by 16-byte accesses, and one over strides. Element types are looked at at run time
+// (gpu_elements.h).
+#pragma once
+#include "kernels/gpu/gpu_elements.h"
+#include "kernels/gpu/gpu_launch.h"
+// clang-format off: the first two decide what the others mean
+#include "kernels/pointwise/pointwise.h"
+#include "kernels/pointwise/pointwise_ops.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+template <class C> RAMET_INLINE C number_as(Number x) {
+  if constexpr (sizeof(C) == 4) return static_cast<C>(x.d);
+  else if constexpr (std::is_integral<C>::value) return x.i;
+  else return x.d;
+}
+
+template <class Op, int kOperands, PointwiseResult kResult, class C>
+RAMET_INLINE auto formula(const C (&x)[3], C s, C t) {
+  auto y = [&] {
+    if constexpr (kOperands == 1) return Op::f(x[0], s, t);
+    else if constexpr (kOperands == 2) return Op::f(x[0], x[1], s, t);
+    else return Op::f(x[0], x[1], x[2], s, t);
+  }();
+  // The output may be of any type: it is converted from C.
+  if constexpr (kResult == PointwiseResult::kTruth) return static_cast<C>(y);
+  else return y;
+}
+
+template <class Op, int kOperands, PointwiseResult kResult, class C>
+__global__ void dense_kernel(PointwiseArgs a, bool packed) {
+  const void* const in[3] = {a.a, a.b, a.c};
+  const ScalarType type[3] = {a.a_type, a.b_type, a.c_type};
+  const C s = number_as<C>(a.s), t = number_as<C>(a.t);
+  const int64_t packs = packed ? a.n / kPack : 0;
+  for (int64_t i = first_item(); i < packs; i += item_step()) {
+    C x[3][kPack], y[kPack];
+    for (int o = 0; o < kOperands; ++o) {
+      if (in[o]) load_pack(in[o], type[o], i * kPack, x[o]);
+      else
+        for (int j = 0; j < kPack; ++j) x[o][j] = t;
+    }
+    for (int j = 0; j < kPack; ++j) {
+      C one[3] = {};
+      for (int o = 0; o < kOperands; ++o) one[o] = x[o][j];
+      y[j] = formula<Op, kOperands, kResult>(one, s, t);
+    }
+    store_pack(a.out, a.out_type, i * kPack, y);
+  }
+  for (int64_t i = packs * kPack + first_item(); i < a.n; i += item_step()) {
+    C x[3] = {};
+    for (int o = 0; o < kOperands; ++o) x[o] = in[o] ? load_element<C>(in[o], type[o], i) : t;
+    store_element(a.out, a.out_type, i, formula<Op, kOperands, kResult>(x, s, t));
+  }
+}
+
+/// Operands as PointwiseStridedArgs has them; what Offsets holds is not sent twice.
+struct StridedOperands {
+  void* data[4];
+  ScalarType type[4];
+  Number s, t;
+  int64_t n;
+};
+
+template <class Op, int kOperands, PointwiseResult kResult, class C>
+__global__ void strided_kernel(StridedOperands a, Offsets<kOperands + 1> offsets) {
+  const C s = number_as<C>(a.s), t = number_as<C>(a.t);
+  for (int64_t i = first_item(); i < a.n; i += item_step()) {
+    int64_t offset[kOperands + 1];
+    offsets.at(i, offset);
+    C x[3] = {};
+    for (int o = 0; o < kOperands; ++o)
+      x[o] = a.data[o + 1] ? load_element<C>(a.data[o + 1], a.type[o + 1], offset[o + 1]) : t;
+    store_element(a.data[0], a.type[0], offset[0], formula<Op, kOperands, kResult>(x, s, t));
+  }
+}
+
+/// f(compute type) for those the operation has.
+template <int kTypes, class F> void by_compute(ScalarType compute, const F& f) {
+  if constexpr ((kTypes & kOnFloating) != 0) {
+    if (compute == ScalarType::Float) return f(float{});
+    if (compute == ScalarType::Double) return f(double{});
+  }
+  if constexpr ((kTypes & kOnInteger) != 0) {
+    if (compute == ScalarType::Long) return f(int64_t{});
+  }
+}
+
+template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
+void run_dense(const char* name, const PointwiseArgs& a, Stream where) {
+  const void* const in[3] = {a.a, a.b, a.c};
+  const ScalarType type[3] = {a.a_type, a.b_type, a.c_type};
+  bool packed = packs_fit(a.out, a.out_type);
+  for (int o = 0; o < kOperands; ++o) packed = packed && packs_fit(in[o], type[o]);
+  by_compute<kTypes>(a.compute, [&](auto c) {
+    start_for(name, where, packed ? ceil_div(a.n, kPack) : a.n,
+              dense_kernel<Op, kOperands, kResult, decltype(c)>, a, packed);
+  });
+}
+
+template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
+void run_strided(const char* name, const PointwiseStridedArgs& a, Stream where) {
+  StridedOperands operands{{}, {}, a.s, a.t, product(a.sizes, a.rank)};
+  Offsets<kOperands + 1> offsets;
+  offsets.set(a.rank, a.sizes, operands.n);
+  for (int o = 0; o <= kOperands; ++o) {
+    operands.data[o] = a.data[o];
+    operands.type[o] = a.type[o];
+    for (int d = 0; d < a.rank; ++d) offsets.strides[o][d] = a.strides[o][d];
+  }
+  by_compute<kTypes>(a.compute, [&](auto c) {
+    start_for(name, where, operands.n, strided_kernel<Op, kOperands, kResult, decltype(c)>,
+              operands, offsets);
+  });
+}
+
+#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)               \
+  void name(const PointwiseArgs& a, Stream where) {                                 \
+    run_dense<Struct, operands, types, PointwiseResult::result>(#name, a, where);   \
+  }                                                                                 \
+  void name##_strided(const PointwiseStridedArgs& a, Stream where) {                \
+    run_strided<Struct, operands, types, PointwiseResult::result>(#name, a, where); \
+  }
+
+}  // namespace ramet::kernels::RAMET_VARIANT

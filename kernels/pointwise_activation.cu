@@ -1,5 +1,0 @@
-#include "kernels/pointwise_gpu.h"
-
-namespace ramet::kernels::RAMET_VARIANT {
-RAMET_ACTIVATION_OPS(RAMET_DEFINE_POINTWISE)
-}  // namespace ramet::kernels::RAMET_VARIANT

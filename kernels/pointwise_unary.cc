@@ -1,5 +1,0 @@
-#include "kernels/pointwise_loop.h"
-
-namespace ramet::kernels::RAMET_VARIANT {
-RAMET_UNARY_OPS(RAMET_DEFINE_POINTWISE)
-}  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,0 +1,98 @@
+// Cross entropy with class indices, log-softmax and negative log-likelihood in one pass over the
+// logits, and nll_loss.
+#pragma once
+#include "kernels/kernel.h"
+#include "kernels/rows/row_tasks.h"
+
+namespace ramet {
+namespace kernels {
+
+enum class LossReduction : uint8_t { kNone, kMean, kSum };  // the numbering of LibTorch's Reduction
+
+/// For row r with target t (rows with t == ignore_index count as 0), l = log_softmax(x[r]),
+/// smoothing e, C classes:
+///   loss[r] = -(1 - e) w[t] l[t] - e / C sum_c w[c] l[c]
+/// kNone: `loss` gets every loss[r]; kSum: their sum; kMean: the sum divided by the sum of w[t]
+/// over the rows that count (0 / 0 = NaN where there is none). With log_probs the rows of x are l
+/// themselves (nll_loss). Row losses are added in double, 64 rows after the other, the groups in
+/// order. REQUIRES: a floating dtype, x dense; targets checked (first_bad_index of
+/// kernels/index/index.h); cols > 0.
+struct CrossEntropyArgs {
+  const void* x;
+  const int64_t* target;
+  const void* weight;    // cols elements of dtype, or null: ones
+  void* loss;            // rows elements, or one, of dtype
+  void* statistics;      // rows x 2 of the compute type: max and log sum exp(x - max); for the
+                         // backward. Null with log_probs
+  double* total_weight;  // one double: sum of w[t] over the rows that count
+  void* workspace;       // cross_entropy_workspace bytes
+  int64_t rows, cols, ignore_index;
+  double smoothing;
+  ScalarType dtype;
+  LossReduction reduction;
+  bool log_probs;
+};
+RAMET_KERNEL(cross_entropy_forward, CrossEntropyArgs);
+
+/// dx[r][c] = g[r] (A[r] softmax(x[r])[c] - a[r][c]), where a[r][c] = (1 - e) w[t] [c = t] + e w[c]
+/// / C, A[r] = sum_c a[r][c], and g[r] is grad[r] (kNone), grad (kSum) or grad / total_weight
+/// (kMean); with log_probs dx[r][c] = -g[r] a[r][c]. Rows that do not count get 0.
+struct CrossEntropyBackwardArgs {
+  const void* x;  // unused with log_probs
+  const int64_t* target;
+  const void* weight;
+  const void* grad;  // rows elements (kNone) or one, of dtype
+  const void* statistics;
+  const double* total_weight;
+  void* dx;  // rows x cols
+  void* workspace;
+  int64_t rows, cols, ignore_index;
+  double smoothing;
+  ScalarType dtype;
+  LossReduction reduction;
+  bool log_probs;
+};
+RAMET_KERNEL(cross_entropy_backward, CrossEntropyBackwardArgs);
+
+/// The loss (kMean, kSum) and, in the place of x, its gradient: x[r][c] = g (A[r] softmax(x[r])[c]
+/// - a[r][c]) as above with grad 1. A row is read, added up and overwritten while it is at hand.
+/// REQUIRES: as the forward's; x may be written.
+struct CrossEntropyConsumeArgs {
+  void* x;
+  const int64_t* target;
+  const void* weight;
+  void* loss;
+  double* total_weight;
+  void* workspace;  // cross_entropy_consume_workspace bytes
+  int64_t rows, cols, ignore_index;
+  double smoothing;
+  ScalarType dtype;
+  LossReduction reduction;
+};
+RAMET_KERNEL(cross_entropy_consume, CrossEntropyConsumeArgs);
+
+/// x *= *factor, one element of x's dtype; nothing is read or written where that is 1.
+struct ScaleByArgs {
+  void* x;
+  const void* factor;
+  int64_t n;
+  ScalarType dtype;
+};
+RAMET_KERNEL(scale_by, ScaleByArgs);
+
+inline constexpr int64_t kLossGroup = 64;
+
+/// Bytes for either; `slots` is max_parallel_slots(). Partial sums, the weights as compute type,
+/// row buffers.
+constexpr int64_t cross_entropy_workspace(ScalarType t, int64_t rows, int64_t cols, int slots) {
+  return (rows + kLossGroup - 1) / kLossGroup * 16 + row_stride(cols) * 8 +
+         row_workspace(t, cols, 2, slots);
+}
+/// The same and a loss for each row.
+constexpr int64_t cross_entropy_consume_workspace(ScalarType t, int64_t rows, int64_t cols,
+                                                  int slots) {
+  return cross_entropy_workspace(t, rows, cols, slots) + rows * 8;
+}
+
+}  // namespace kernels
+}  // namespace ramet

@@ -1,0 +1,323 @@
+#include "kernels/rows/rows_gpu.h"
+// clang-format off: the first decides what the others mean
+#include "kernels/rows/layer_norm.h"
+// clang-format on
+
+namespace ramet::kernels::RAMET_VARIANT {
+namespace {
+
+template <class S, int kGroup> __global__ void forward_kernel(LayerNormArgs a, bool packed) {
+  using T = ComputeOf<S>;
+  __shared__ T shared[kWarps];
+  const T cols = static_cast<T>(a.cols);
+  over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
+    const int64_t n = row < 0 ? 0 : a.cols;
+    Row<S> x = row_of<S>(a.x, row, a.cols, packed);
+    T v[kPack], w[kPack], b[kPack], sum = T(0), squares = T(0);
+    if (a.residual) {
+      const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
+                   s = row_of<S>(a.sum, row, a.cols, packed);
+      over_row_packs<kGroup>(n, place, [&](int64_t c) {
+        x.get(c, v), r.get(c, w);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) v[j] += w[j];
+        s.put(c, v);
+      });
+      x = s;  // as it was rounded, by this thread
+    }
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      x.get(c, v);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) sum += v[j];
+    });
+    const T mean = over_group<kGroup>(sum, Plus(), shared) / cols;
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      x.get(c, v, mean);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) squares = fma(v[j] - mean, v[j] - mean, squares);
+    });
+    const T var = over_group<kGroup>(squares, Plus(), shared) / cols;
+    const T rstd = T(1) / sqrt(var + static_cast<T>(a.eps));
+    const Row<S> weight = row_of<S>(a.weight, 0, n, packed), bias = row_of<S>(a.bias, 0, n, packed),
+                 y = row_of<S>(a.y, row, a.cols, packed);
+    over_row_packs<kGroup>(n, place, [&](int64_t c) {
+      x.get(c, v), weight.get(c, w, T(1)), bias.get(c, b);
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) v[j] = fma((v[j] - mean) * rstd, w[j], b[j]);
+      y.put(c, v);
+    });
+    if (row < 0 || place != 0) return;
+    static_cast<T*>(a.mean)[row] = mean;
+    static_cast<T*>(a.rstd)[row] = rstd;
+  });
+}
+
+// The backward reads x and dy once, where a thread's share of a row fits into registers: up to
+// kMostPacks packs as they lie in memory, and as many of each of its sums over rows.
+template <class T> constexpr int kMostPacks = sizeof(T) == 8 ? 2 : 4;
+template <class T> constexpr int64_t kMostColumns = kThreads* kPack* kMostPacks<T>;
+static_assert(kMostColumns<float> == kLayerNormPartColumns);  // what the workspace is for
+
+/// Eight neighbours of a row as they lie in memory. Who reads all of its share into these before it
+/// looks at any waits once for memory.
+template <class S> struct Pack {
+  uint4 words[kPack * sizeof(S) / 16];
+
+  /// Elements c to c + 7, zeros behind the end. REQUIRES: c < row.n.
+  __device__ __forceinline__ void read(const Row<S>& row, int64_t c) {
+    if (row.packed) {
+      RAMET_GLOBAL(row.p);
+      load_bytes<sizeof words>(row.p + c, words);
+      return;
+    }
+    S s[kPack];
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) s[j] = c + j < row.n ? row.p[c + j] : S{};
+    memcpy(words, s, sizeof words);
+  }
+  __device__ __forceinline__ void get(ComputeOf<S> (&v)[kPack]) const {
+    S s[kPack];
+    memcpy(s, words, sizeof s);
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) v[j] = Cast<ComputeOf<S>, S>::load(s[j]);
+  }
+};
+
+/// f(c, k) for this thread's packs of a row, the k-th of at most kPacks; with kPacks 0 for any
+/// number of them, k always 0.
+template <int kGroup, int kPacks, class F>
+__device__ __forceinline__ void over_share(int64_t n, int place, const F& f) {
+  if constexpr (kPacks == 0) {
+    over_row_packs<kGroup>(n, place, [&](int64_t c) { f(c, 0); });
+  } else {
+    RAMET_UNROLL
+    for (int k = 0; k < kPacks; ++k) {
+      const int c = (k * kGroup + place) * kPack;
+      if (c < static_cast<int>(n)) f(c, k);
+    }
+  }
+}
+
+/// Adds up the sums of a block's threads that have the same columns, warp after warp, and writes
+/// them to sums[0] and sums[stride] on. Whole packs: a row of partial sums has room for them.
+template <int kGroup, int kPacks, class T>
+__device__ __forceinline__ void put_sums(const T (&dw)[kPacks][kPack], const T (&db)[kPacks][kPack],
+                                         T* sums, int64_t stride, int64_t cols) {
+  RAMET_GLOBAL(sums);
+  const int thread = static_cast<int>(threadIdx.x);
+  if constexpr (kGroup == kThreads) {
+    over_share<kGroup, kPacks>(cols, thread, [&](int64_t c, int k) {
+      store_bytes<sizeof dw[k]>(sums + c, dw[k]);
+      store_bytes<sizeof db[k]>(sums + stride + c, db[k]);
+    });
+  } else {
+    static_assert(kGroup == kWarp && kWarp * kPack == kThreads);
+    alignas(16) __shared__ T of_warps[2][kWarps][kThreads];
+    const int warp = thread / kWarp, first = thread % kWarp * kPack;
+    RAMET_UNROLL
+    for (int k = 0; k < kPacks; ++k) {
+      const int64_t c = k * kThreads + thread;
+      if (k * kThreads >= cols) continue;
+      __syncthreads();  // what is there has been read
+      store_bytes<sizeof dw[k]>(&of_warps[0][warp][first], dw[k]);
+      store_bytes<sizeof db[k]>(&of_warps[1][warp][first], db[k]);
+      __syncthreads();
+      if (c >= cols) continue;
+      for (int which = 0; which < 2; ++which) {
+        T sum = of_warps[which][0][thread];
+        for (int w = 1; w < kWarps; ++w) sum += of_warps[which][w][thread];
+        sums[which * stride + c] = sum;
+      }
+    }
+  }
+}
+
+// Two blocks at once on a multiprocessor, where registers allow: while one waits the other works.
+template <class S, int kGroup, int kPacks>
+constexpr int kBlocksAtOnce =
+    sizeof(S) == 2 && kGroup == kWarp&& kPacks > 0 && kPacks < kMostPacks<float> ? 2 : 1;
+
+// A block has `per` rows after another, and leaves their sums behind if kPacks is not 0.
+template <class S, int kGroup, int kPacks>
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<S, kGroup, kPacks>)
+    backward_kernel(LayerNormBackwardArgs a, bool packed, int64_t per, ComputeOf<S>* partials,
+                    int64_t stride) {
+  using T = ComputeOf<S>;
+  constexpr int kKept = kPacks > 0 ? kPacks : 1;
+  __shared__ T shared[kWarps];
+  const T cols = static_cast<T>(a.cols);
+  const int place = static_cast<int>(threadIdx.x) % kGroup;
+  const Row<S> weight = row_of<S>(a.weight, 0, a.cols, packed);
+  for (int64_t part = blockIdx.x; part * per < a.rows; part += gridDim.x) {
+    T dw[kKept][kPack], db[kKept][kPack];
+    RAMET_UNROLL
+    for (int k = 0; k < kKept; ++k) {
+      RAMET_UNROLL
+      for (int j = 0; j < kPack; ++j) dw[k][j] = db[k][j] = T(0);
+    }
+    const int64_t end = imin(a.rows, (part + 1) * per);
+    for (int64_t row = part * per + threadIdx.x / kGroup; row < end; row += kThreads / kGroup) {
+      const T mean = static_cast<const T*>(a.mean)[row], rstd = static_cast<const T*>(a.rstd)[row];
+      const Row<S> x = row_of<S>(a.x, row, a.cols, packed),
+                   dy = row_of<S>(a.dy, row, a.cols, packed),
+                   ds = row_of<S>(a.dsum, row, a.cols, packed),
+                   dx = row_of<S>(a.dx, row, a.cols, packed);
+      Pack<S> xs[kKept], gs[kKept];
+      const auto read = [&](int64_t c, int k) { xs[k].read(x, c), gs[k].read(dy, c); };
+      if constexpr (kPacks > 0) over_share<kGroup, kPacks>(a.cols, place, read);
+      T h[kPack], g[kPack], w[kPack], sum = T(0), product = T(0);
+      const auto get = [&](int64_t c, int k) {
+        if constexpr (kPacks == 0) read(c, k);
+        xs[k].get(h), gs[k].get(g);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) h[j] = (h[j] - mean) * rstd;
+      };
+      const auto times_weight = [&](int64_t c) {
+        if (!a.weight) return;
+        weight.get(c, w);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) g[j] *= w[j];
+      };
+      over_share<kGroup, kPacks>(a.cols, place, [&](int64_t c, int k) {
+        get(c, k);
+        if constexpr (kPacks > 0) {
+          RAMET_UNROLL
+          for (int j = 0; j < kPack; ++j) {
+            dw[k][j] = fma(g[j], h[j], dw[k][j]);
+            db[k][j] += g[j];
+          }
+        }
+        times_weight(c);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) {
+          sum += g[j];
+          product = fma(g[j], h[j], product);
+        }
+      });
+      if (!a.dx) continue;
+      sum = over_group<kGroup>(sum, Plus(), shared) / cols;
+      product = over_group<kGroup>(product, Plus(), shared) / cols;
+      over_share<kGroup, kPacks>(a.cols, place, [&](int64_t c, int k) {
+        get(c, k), times_weight(c);
+        RAMET_UNROLL
+        for (int j = 0; j < kPack; ++j) g[j] = rstd * (g[j] - sum - h[j] * product);
+        if (a.dsum) {
+          ds.get(c, w);
+          RAMET_UNROLL
+          for (int j = 0; j < kPack; ++j) g[j] += w[j];
+        }
+        dx.put(c, g);
+      });
+    }
+    if constexpr (kPacks > 0)
+      put_sums<kGroup>(dw, db, partials + part * 2 * stride, stride, a.cols);
+  }
+}
+
+// For rows too long for that. A thread has a column of a group of rows: neighbours read neighbours.
+template <class T>
+__global__ void columns_kernel(LayerNormBackwardArgs a, T* partials, int64_t groups,
+                               int64_t stride) {
+  for (int64_t i = first_item(); i < groups * a.cols; i += item_step()) {
+    const int64_t group = i / a.cols, c = i % a.cols;
+    T dw = T(0), db = T(0);
+    for (int64_t r = group * kLayerNormGroup; r < imin(a.rows, (group + 1) * kLayerNormGroup);
+         ++r) {
+      const T dy = load_element<T>(a.dy, a.dtype, r * a.cols + c),
+              h = (load_element<T>(a.x, a.dtype, r * a.cols + c) -
+                   static_cast<const T*>(a.mean)[r]) *
+                  static_cast<const T*>(a.rstd)[r];
+      dw = fma(dy, h, dw);
+      db += dy;
+    }
+    partials[group * 2 * stride + c] = dw;
+    partials[(group * 2 + 1) * stride + c] = db;
+  }
+}
+
+// The sums of the partial sums. A block has eight columns, 32 threads each: a few threads with all
+// of a column would wait for memory longer than the rows took.
+template <class T>
+__global__ void groups_kernel(LayerNormBackwardArgs a, const T* partials, int64_t groups,
+                              int64_t stride) {
+  constexpr int kSlices = kThreads / kPack;
+  __shared__ double sums[kSlices][kPack];
+  const int slice = static_cast<int>(threadIdx.x) / kPack,
+            j = static_cast<int>(threadIdx.x) % kPack;
+  const int64_t tiles = ceil_div(a.cols, kPack);
+  for (int64_t i = blockIdx.x; i < 2 * tiles; i += gridDim.x) {
+    const int64_t which = i / tiles, c = i % tiles * kPack + j;
+    void* out = which == 0 ? a.dweight : a.dbias;
+    if (!out) continue;
+    double sum = 0;
+    if (c < a.cols)
+      for (int64_t group = slice; group < groups; group += kSlices)
+        sum += static_cast<double>(partials[(group * 2 + which) * stride + c]);
+    __syncthreads();  // what is there has been read
+    sums[slice][j] = sum;
+    __syncthreads();
+    if (slice > 0 || c >= a.cols) continue;
+    for (int s = 1; s < kSlices; ++s) sum += sums[s][j];
+    store_element(out, a.dtype, c, static_cast<T>(sum));
+  }
+}
+
+// Starts the kernel of rows, with sums over them or without; how many rows of partial sums it has.
+template <class S, int kGroup>
+int64_t start_backward(const char* name, const LayerNormBackwardArgs& a, Stream where, bool sums) {
+  using T = ComputeOf<S>;
+  constexpr int kMost = kMostPacks<T>;
+  constexpr int64_t kAtOnce = kThreads / kGroup;
+  const int64_t packs = ceil_div(a.cols, kGroup * kPack),
+                // Few rows are for many blocks, many rows for blocks that add up many.
+      fair = ceil_div(ceil_div(a.rows, kLayerNormParts), kAtOnce) * kAtOnce,
+                per = !sums ? kAtOnce
+                            : imin(fair, kGroup == kWarp ? 2 * kLayerNormGroup : kLayerNormGroup),
+                parts = ceil_div(a.rows, per);
+  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight, a.dy, a.dsum, a.dx);
+  start(name, where, grid_of(parts), kThreads, 0,
+        !sums           ? backward_kernel<S, kGroup, 0>
+        : packs == 1    ? backward_kernel<S, kGroup, 1>
+        : packs < kMost ? backward_kernel<S, kGroup, kMost - 1>
+                        : backward_kernel<S, kGroup, kMost>,
+        a, packed, per, static_cast<T*>(a.workspace), row_stride(a.cols));
+  return parts;
+}
+
+template <class S> void backward(const LayerNormBackwardArgs& a, Stream where) {
+  using T = ComputeOf<S>;
+  const char* name = "layer_norm_backward";
+  const bool sums = a.dweight || a.dbias, at_once = sums && a.cols <= kMostColumns<T>,
+             by_warp = a.cols <= kWarp * kPack * kMostPacks<T>;
+  T* partials = static_cast<T*>(a.workspace);
+  const int64_t stride = row_stride(a.cols);
+  int64_t groups = 0;
+  if (a.rows > 0 && (a.dx || at_once))
+    groups = by_warp ? start_backward<S, kWarp>(name, a, where, at_once)
+                     : start_backward<S, kThreads>(name, a, where, at_once);
+  if (!sums) return;
+  if (!at_once) {
+    groups = ceil_div(a.rows, kLayerNormGroup);
+    start_for(name, where, groups * a.cols, columns_kernel<T>, a, partials, groups, stride);
+  }
+  start(name, where, grid_of(2 * ceil_div(a.cols, kPack)), kThreads, 0, groups_kernel<T>, a,
+        partials, groups, stride);
+}
+
+}  // namespace
+
+void layer_norm_forward(const LayerNormArgs& a, Stream where) {
+  if (a.rows == 0 || a.cols == 0) return;
+  const bool packed = rows_packed(a.dtype, a.cols, a.x, a.weight, a.bias, a.residual, a.sum, a.y);
+  by_row_type(a.dtype, [&](auto s) {
+    using S = decltype(s);
+    start_rows("layer_norm", where, a.rows, a.cols, forward_kernel<S, kWarp>,
+               forward_kernel<S, kThreads>, a, packed);
+  });
+}
+void layer_norm_backward(const LayerNormBackwardArgs& a, Stream where) {
+  if (a.cols == 0) return;
+  by_row_type(a.dtype, [&](auto s) { backward<decltype(s)>(a, where); });
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

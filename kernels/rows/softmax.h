@@ -1,0 +1,41 @@
+// Softmax and log-softmax over the last axis of a dense rows x cols block; fronts bring the axis
+// there.
+#pragma once
+#include "kernels/kernel.h"
+#include "kernels/rows/row_tasks.h"
+
+namespace ramet {
+namespace kernels {
+
+/// y[r] = exp(x[r] - m) / s, or x[r] - m - log s, where m = max of row r and s = sum exp(x[r] - m).
+/// A row with a NaN, with +inf, or with nothing but -inf gives NaN. x and y may be the same block.
+/// REQUIRES: float, double, half or bfloat16; workspace of softmax_workspace bytes.
+struct SoftmaxArgs {
+  const void* x;
+  void* y;
+  void* workspace;
+  int64_t rows, cols;
+  ScalarType dtype;
+  bool log;
+};
+RAMET_KERNEL(softmax_forward, SoftmaxArgs);
+
+/// From the result y and its gradient dy: dx = y (dy - sum y dy), or dy - exp(y) sum dy for
+/// log-softmax.
+struct SoftmaxBackwardArgs {
+  const void *y, *dy;
+  void* dx;  // may be dy
+  void* workspace;
+  int64_t rows, cols;
+  ScalarType dtype;
+  bool log;
+};
+RAMET_KERNEL(softmax_backward, SoftmaxBackwardArgs);
+
+/// Bytes for either; `slots` is max_parallel_slots().
+constexpr int64_t softmax_workspace(ScalarType t, int64_t cols, int slots) {
+  return row_workspace(t, cols, 3, slots);
+}
+
+}  // namespace kernels
+}  // namespace ramet

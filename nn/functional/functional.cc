@@ -1,0 +1,209 @@
+#include "nn/functional/functional.h"
+
+#include "autograd/ops/activation.h"
+#include "autograd/ops/conv.h"
+#include "autograd/ops/embedding.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/layer_norm.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/norm.h"
+#include "autograd/ops/pool.h"
+#include "autograd/ops/random.h"
+
+namespace ramet::nn::functional {
+namespace detail {
+namespace {
+
+// With LibTorch's two words for padding, or with numbers.
+template <size_t D, class Conv>
+Tensor padded_conv(const nn::detail::conv_padding_t<D>& padding, const Conv& conv) {
+  if (std::holds_alternative<enumtype::kValid>(padding)) return conv("valid");
+  if (std::holds_alternative<enumtype::kSame>(padding)) return conv("same");
+  return conv(IntArrayRef(std::get<ExpandingArray<D>>(padding)));
+}
+
+void check_probability(const char* op, double p) {
+  RAMET_CHECK(p >= 0 && p <= 1, op, "dropout probability has to be between 0 and 1, but got ", p);
+}
+
+}  // namespace
+
+Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+              ExpandingArray<1> stride, const nn::detail::conv_padding_t<1>& padding,
+              ExpandingArray<1> dilation, int64_t groups) {
+  return padded_conv<1>(padding, [&](const auto& p) {
+    return ramet::conv1d(input, weight, bias, stride, p, dilation, groups);
+  });
+}
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+              ExpandingArray<2> stride, const nn::detail::conv_padding_t<2>& padding,
+              ExpandingArray<2> dilation, int64_t groups) {
+  return padded_conv<2>(padding, [&](const auto& p) {
+    return ramet::conv2d(input, weight, bias, stride, p, dilation, groups);
+  });
+}
+
+namespace {
+
+void check_batch(const char* op, const Tensor& input, bool training) {
+  RAMET_CHECK(input.dim() >= 2, op, "Expected at least 2 input dimensions, but got ",
+              describe(input));
+  if (training)
+    RAMET_CHECK(input.size(1) == 0 || input.numel() / input.size(1) != 1, op,
+                "Expected more than 1 value per channel when training, got input size ",
+                input.sizes());
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                  Tensor weight, Tensor bias, bool training, std::optional<double> momentum,
+                  double eps) {
+  check_batch("batch_norm", input, training);
+  return ramet::batch_norm(input, weight, bias, running_mean, running_var, training,
+                           momentum.value_or(0.0), eps,
+                           /*cudnn_enabled=*/true);
+}
+
+Tensor batch_norm_relu_max_pool2d(const Tensor& input, const Tensor& running_mean,
+                                  const Tensor& running_var, Tensor weight, Tensor bias,
+                                  bool training, std::optional<double> momentum, double eps) {
+  check_batch("batch_norm_relu_max_pool2d", input, training);
+  return ramet::batch_norm_relu_max_pool2d(input, weight, bias, running_mean, running_var, training,
+                                           momentum.value_or(0.0), eps);
+}
+
+Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& normalized_shape,
+                  const Tensor& weight, const Tensor& bias, double eps) {
+  return ramet::layer_norm(input, normalized_shape, weight, bias, eps);
+}
+
+Tensor dropout(Tensor input, double p, bool training, bool inplace) {
+  check_probability("dropout", p);
+  return inplace ? ramet::dropout_(input, p, training) : ramet::dropout(input, p, training);
+}
+Tensor dropout2d(Tensor input, double p, bool training, bool inplace) {
+  check_probability("dropout2d", p);
+  return inplace ? ramet::feature_dropout_(input, p, training)
+                 : ramet::feature_dropout(input, p, training);
+}
+Tensor relu(Tensor input, bool inplace) { return inplace ? input.relu_() : input.relu(); }
+Tensor leaky_relu(Tensor input, double negative_slope, bool inplace) {
+  return inplace ? ramet::leaky_relu_(input, negative_slope)
+                 : ramet::leaky_relu(input, negative_slope);
+}
+
+}  // namespace detail
+
+Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  return ramet::linear(input, weight, bias);
+}
+
+Tensor max_pool1d(const Tensor& input, const MaxPool1dFuncOptions& o) {
+  return ramet::max_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                           o.ceil_mode());
+}
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input,
+                                                   const MaxPool1dFuncOptions& o) {
+  return ramet::max_pool1d_with_indices(input, o.kernel_size(), o.stride(), o.padding(),
+                                        o.dilation(), o.ceil_mode());
+}
+Tensor max_pool2d(const Tensor& input, const MaxPool2dFuncOptions& o) {
+  return ramet::max_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                           o.ceil_mode());
+}
+std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input,
+                                                   const MaxPool2dFuncOptions& o) {
+  return ramet::max_pool2d_with_indices(input, o.kernel_size(), o.stride(), o.padding(),
+                                        o.dilation(), o.ceil_mode());
+}
+Tensor avg_pool1d(const Tensor& input, const AvgPool1dFuncOptions& o) {
+  return ramet::avg_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
+                           o.count_include_pad());
+}
+Tensor avg_pool2d(const Tensor& input, const AvgPool2dFuncOptions& o) {
+  return ramet::avg_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
+                           o.count_include_pad(), o.divisor_override());
+}
+Tensor adaptive_avg_pool1d(const Tensor& input, const AdaptiveAvgPool1dFuncOptions& o) {
+  return ramet::adaptive_avg_pool1d(input, o.output_size());
+}
+Tensor adaptive_avg_pool2d(const Tensor& input, const AdaptiveAvgPool2dFuncOptions& o) {
+  std::array<int64_t, 2> size{};
+  for (int d = 0; d < 2; ++d) {
+    const std::optional<int64_t>& wanted = (*o.output_size())[static_cast<size_t>(d)];
+    size[static_cast<size_t>(d)] = wanted ? *wanted : input.size(d - 2);
+  }
+  return ramet::adaptive_avg_pool2d(input, size);
+}
+
+Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {
+  return input / input.norm(o.p(), o.dim(), /*keepdim=*/true).clamp_min(o.eps()).expand_as(input);
+}
+
+Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
+  if (o.max_norm()) throw NotImplementedError("[embedding] max_norm is not implemented");
+  int64_t padding_idx = -1;
+  if (o.padding_idx()) {
+    padding_idx = *o.padding_idx();
+    const int64_t rows = weight.size(0);
+    RAMET_CHECK(padding_idx >= -rows && padding_idx < rows, "embedding",
+                "Padding_idx must be within num_embeddings: got ", padding_idx, ", expected [",
+                -rows, ", ", rows, ")");
+    if (padding_idx < 0) padding_idx += rows;
+  }
+  return ramet::embedding(weight, input, padding_idx, o.scale_grad_by_freq(), o.sparse());
+}
+Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
+  return ramet::one_hot(tensor, num_classes);
+}
+
+Tensor gelu(const Tensor& input, const GELUFuncOptions& options) {
+  return ramet::gelu(input, options.approximate());
+}
+Tensor softplus(const Tensor& input, const SoftplusFuncOptions& o) {
+  return ramet::softplus(input, o.beta(), o.threshold());
+}
+
+Tensor conv1d(const Tensor& input, const Tensor& weight, const Conv1dFuncOptions& options) {
+  return detail::conv1d(input, weight, options.bias(), options.stride(), options.padding(),
+                        options.dilation(), options.groups());
+}
+Tensor conv2d(const Tensor& input, const Tensor& weight, const Conv2dFuncOptions& options) {
+  return detail::conv2d(input, weight, options.bias(), options.stride(), options.padding(),
+                        options.dilation(), options.groups());
+}
+Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormFuncOptions& options) {
+  return detail::batch_norm(input, running_mean, running_var, options.weight(), options.bias(),
+                            options.training(), options.momentum(), options.eps());
+}
+Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options) {
+  return detail::layer_norm(input, options.normalized_shape(), options.weight(), options.bias(),
+                            options.eps());
+}
+std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input, const Tensor& residual,
+                                               const LayerNormFuncOptions& options) {
+  return ramet::residual_layer_norm(input, residual, options.normalized_shape(), options.weight(),
+                                    options.bias(), options.eps());
+}
+Tensor dropout(Tensor input, const DropoutFuncOptions& options) {
+  return detail::dropout(std::move(input), options.p(), options.training(), options.inplace());
+}
+Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options) {
+  return detail::dropout2d(std::move(input), options.p(), options.training(), options.inplace());
+}
+Tensor relu(Tensor input, const ReLUFuncOptions& options) {
+  return detail::relu(std::move(input), options.inplace());
+}
+Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options) {
+  return detail::leaky_relu(std::move(input), options.negative_slope(), options.inplace());
+}
+Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options) {
+  return input.softmax(options.dim(), options.dtype());
+}
+Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options) {
+  return input.log_softmax(options.dim(), options.dtype());
+}
+
+}  // namespace ramet::nn::functional

@@ -1,0 +1,207 @@
+// nn::functional: what the modules compute, as functions. `namespace F = ramet::nn::functional;`
+//
+// Each takes its tensors and an options object, as LibTorch's function of the same name. The forms
+// in `detail` take plain arguments; the modules call those.
+#pragma once
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "nn/layers/activation.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/layer_norm.h"
+#include "nn/layers/loss.h"
+#include "nn/layers/pooling.h"
+
+namespace ramet::nn::functional {
+
+// ---- options that differ from the module's ------------------------------------------------------
+
+template <size_t D> struct ConvFuncOptions {
+  using padding_t = nn::detail::conv_padding_t<D>;
+  RAMET_ARG(Tensor, bias);
+  RAMET_ARG(ExpandingArray<D>, stride) = 1;
+  RAMET_ARG(padding_t, padding) = ExpandingArray<D>(0);
+
+ public:
+  auto padding(std::initializer_list<int64_t> list) -> decltype(*this) {
+    return padding(padding_t(ExpandingArray<D>(list)));
+  }
+  RAMET_ARG(ExpandingArray<D>, dilation) = 1;
+  RAMET_ARG(int64_t, groups) = 1;
+};
+using Conv1dFuncOptions = ConvFuncOptions<1>;
+using Conv2dFuncOptions = ConvFuncOptions<2>;
+
+struct RAMET_API BatchNormFuncOptions {
+  RAMET_ARG(Tensor, weight);
+  RAMET_ARG(Tensor, bias);
+  RAMET_ARG(bool, training) = false;
+  RAMET_ARG(double, momentum) = 0.1;
+  RAMET_ARG(double, eps) = 1e-5;
+};
+struct RAMET_API LayerNormFuncOptions {
+  LayerNormFuncOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}
+  RAMET_ARG(std::vector<int64_t>, normalized_shape);
+  RAMET_ARG(Tensor, weight);
+  RAMET_ARG(Tensor, bias);
+  RAMET_ARG(double, eps) = 1e-5;
+};
+struct RAMET_API DropoutFuncOptions {
+  RAMET_ARG(double, p) = 0.5;
+  RAMET_ARG(bool, training) = true;
+  RAMET_ARG(bool, inplace) = false;
+};
+using Dropout2dFuncOptions = DropoutFuncOptions;
+struct RAMET_API EmbeddingFuncOptions {
+  RAMET_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  RAMET_ARG(std::optional<double>, max_norm) = std::nullopt;
+  RAMET_ARG(double, norm_type) = 2.;
+  RAMET_ARG(bool, scale_grad_by_freq) = false;
+  RAMET_ARG(bool, sparse) = false;
+};
+struct RAMET_API SoftmaxFuncOptions {
+  SoftmaxFuncOptions(int64_t dim) : dim_(dim) {}
+  RAMET_ARG(int64_t, dim);
+  RAMET_ARG(std::optional<ScalarType>, dtype) = std::nullopt;
+};
+struct RAMET_API LogSoftmaxFuncOptions {
+  LogSoftmaxFuncOptions(int64_t dim) : dim_(dim) {}
+  RAMET_ARG(int64_t, dim);
+  RAMET_ARG(std::optional<ScalarType>, dtype) = std::nullopt;
+};
+struct RAMET_API NormalizeFuncOptions {
+  RAMET_ARG(double, p) = 2.0;
+  RAMET_ARG(int64_t, dim) = 1;
+  RAMET_ARG(double, eps) = 1e-12;
+};
+struct RAMET_API SoftplusFuncOptions {
+  RAMET_ARG(double, beta) = 1.0;
+  RAMET_ARG(double, threshold) = 20.0;
+};
+
+// ---- and those that do not ----------------------------------------------------------------------
+
+using ReLUFuncOptions = ReLUOptions;
+using LeakyReLUFuncOptions = LeakyReLUOptions;
+using GELUFuncOptions = GELUOptions;
+using MaxPool1dFuncOptions = MaxPool1dOptions;
+using MaxPool2dFuncOptions = MaxPool2dOptions;
+using AvgPool1dFuncOptions = AvgPool1dOptions;
+using AvgPool2dFuncOptions = AvgPool2dOptions;
+using AdaptiveAvgPool1dFuncOptions = AdaptiveAvgPool1dOptions;
+using AdaptiveAvgPool2dFuncOptions = AdaptiveAvgPool2dOptions;
+using L1LossFuncOptions = L1LossOptions;
+using MSELossFuncOptions = MSELossOptions;
+using SmoothL1LossFuncOptions = SmoothL1LossOptions;
+using BinaryCrossEntropyFuncOptions = BCELossOptions;
+using BinaryCrossEntropyWithLogitsFuncOptions = BCEWithLogitsLossOptions;
+using NLLLossFuncOptions = NLLLossOptions;
+using CrossEntropyFuncOptions = CrossEntropyLossOptions;
+
+// ---- plain forms --------------------------------------------------------------------------------
+
+namespace detail {
+RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        ExpandingArray<1> stride, const nn::detail::conv_padding_t<1>& padding,
+                        ExpandingArray<1> dilation, int64_t groups);
+RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        ExpandingArray<2> stride, const nn::detail::conv_padding_t<2>& padding,
+                        ExpandingArray<2> dilation, int64_t groups);
+RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
+                            const Tensor& running_var, Tensor weight, Tensor bias, bool training,
+                            std::optional<double> momentum, double eps);
+RAMET_API Tensor batch_norm_relu_max_pool2d(const Tensor& input, const Tensor& running_mean,
+                                            const Tensor& running_var, Tensor weight, Tensor bias,
+                                            bool training, std::optional<double> momentum,
+                                            double eps);
+RAMET_API Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& normalized_shape,
+                            const Tensor& weight, const Tensor& bias, double eps);
+RAMET_API Tensor dropout(Tensor input, double p, bool training, bool inplace);
+RAMET_API Tensor dropout2d(Tensor input, double p, bool training, bool inplace);
+RAMET_API Tensor relu(Tensor input, bool inplace);
+RAMET_API Tensor leaky_relu(Tensor input, double negative_slope, bool inplace);
+RAMET_API Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                          int64_t ignore_index, const NLLLossFuncOptions::reduction_t& reduction);
+RAMET_API Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                               int64_t ignore_index,
+                               const CrossEntropyFuncOptions::reduction_t& reduction,
+                               double label_smoothing);
+RAMET_API Tensor binary_cross_entropy_with_logits(
+    const Tensor& input, const Tensor& target, const Tensor& weight,
+    const BinaryCrossEntropyWithLogitsFuncOptions::reduction_t& reduction,
+    const Tensor& pos_weight);
+}  // namespace detail
+
+// ---- the functions ------------------------------------------------------------------------------
+
+RAMET_API Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias = {});
+RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight,
+                        const Conv1dFuncOptions& options = {});
+RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
+                        const Conv2dFuncOptions& options = {});
+
+RAMET_API Tensor max_pool1d(const Tensor& input, const MaxPool1dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input,
+                                                             const MaxPool1dFuncOptions& options);
+RAMET_API Tensor max_pool2d(const Tensor& input, const MaxPool2dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input,
+                                                             const MaxPool2dFuncOptions& options);
+RAMET_API Tensor avg_pool1d(const Tensor& input, const AvgPool1dFuncOptions& options);
+RAMET_API Tensor avg_pool2d(const Tensor& input, const AvgPool2dFuncOptions& options);
+RAMET_API Tensor adaptive_avg_pool1d(const Tensor& input,
+                                     const AdaptiveAvgPool1dFuncOptions& options);
+RAMET_API Tensor adaptive_avg_pool2d(const Tensor& input,
+                                     const AdaptiveAvgPool2dFuncOptions& options);
+
+RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
+                            const Tensor& running_var, const BatchNormFuncOptions& options = {});
+RAMET_API Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& options);
+/// layer_norm(input + residual) and input + residual, in one pass (autograd/ops/layer_norm.h).
+RAMET_API std::tuple<Tensor, Tensor> residual_layer_norm(const Tensor& input,
+                                                         const Tensor& residual,
+                                                         const LayerNormFuncOptions& options);
+/// x / max(||x||_p along dim, eps)
+RAMET_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {});
+
+RAMET_API Tensor dropout(Tensor input, const DropoutFuncOptions& options = {});
+RAMET_API Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options = {});
+
+RAMET_API Tensor embedding(const Tensor& input, const Tensor& weight,
+                           const EmbeddingFuncOptions& options = {});
+/// (*) classes to (*, num_classes) of zeros and ones (int64); -1: as many classes as the largest
+/// index needs.
+RAMET_API Tensor one_hot(const Tensor& tensor, int64_t num_classes = -1);
+
+RAMET_API Tensor relu(Tensor input, const ReLUFuncOptions& options = {});
+RAMET_API Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options = {});
+RAMET_API Tensor gelu(const Tensor& input, const GELUFuncOptions& options = {});
+/// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
+RAMET_API Tensor softplus(const Tensor& input, const SoftplusFuncOptions& options = {});
+RAMET_API Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options);
+RAMET_API Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options);
+
+RAMET_API Tensor l1_loss(const Tensor& input, const Tensor& target,
+                         const L1LossFuncOptions& options = {});
+RAMET_API Tensor mse_loss(const Tensor& input, const Tensor& target,
+                          const MSELossFuncOptions& options = {});
+RAMET_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
+                                const SmoothL1LossFuncOptions& options = {});
+RAMET_API Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
+                                const SmoothL1LossFuncOptions& options, double beta);
+RAMET_API Tensor binary_cross_entropy(const Tensor& input, const Tensor& target,
+                                      const BinaryCrossEntropyFuncOptions& options = {});
+RAMET_API Tensor
+binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                 const BinaryCrossEntropyWithLogitsFuncOptions& options = {});
+RAMET_API Tensor nll_loss(const Tensor& input, const Tensor& target,
+                          const NLLLossFuncOptions& options = {});
+RAMET_API Tensor cross_entropy(const Tensor& input, const Tensor& target,
+                               const CrossEntropyFuncOptions& options = {});
+
+}  // namespace ramet::nn::functional

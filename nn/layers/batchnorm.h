@@ -1,0 +1,133 @@
+// BatchNorm1d, BatchNorm2d.
+//
+// Note [Batch norm in replicas]
+// A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch's
+// does, but writes no running buffer: each forward in training deposits (count, mean, variance) of
+// what it saw. When all replicas have succeeded, the source combines the deposits of corresponding
+// forwards, in replica order, by Chan's formula (Chan, Golub, LeVeque 1979), and makes one running
+// update from the union. So the running buffers are those of one forward over the whole batch. With
+// BufferPolicy::sync on its buffers the replicas instead exchange their statistics during forward
+// and normalise with those of the whole batch; gradients flow through the exchange. In
+// data-parallel processes both go over all processes' replicas.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API BatchNormOptions {
+  BatchNormOptions(int64_t num_features) : num_features_(num_features) {}
+  RAMET_ARG(int64_t, num_features);
+  RAMET_ARG(double, eps) = 1e-5;
+  /// Weight of a new batch in the running statistics; nullopt: the plain average over all batches.
+  RAMET_ARG(std::optional<double>, momentum) = 0.1;
+  RAMET_ARG(bool, affine) = true;
+  RAMET_ARG(bool, track_running_stats) = true;
+};
+using BatchNorm1dOptions = BatchNormOptions;
+using BatchNorm2dOptions = BatchNormOptions;
+
+namespace detail {
+/// What a replica saw, one entry a forward.
+struct BatchDeposits;
+
+/// What the batch norms share and that depends on neither rank nor class.
+struct RAMET_API BatchNormState {
+  BatchNormOptions options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+  // behind a pointer: a deposit is no change of the module's own bytes
+  std::shared_ptr<BatchDeposits> deposits;
+
+  explicit BatchNormState(const BatchNormOptions& o) : options(o) {}
+  void reset(Module& module);
+  void reset_running_stats();
+  void reset_parameters();
+  /// `policy`: of the running buffers inside a replica, `first` outside. `pool`: with ReLU and 2 x
+  /// 2 max pooling after it.
+  Tensor forward(const Tensor& input, bool training, BufferPolicy policy, bool pool);
+  void merge(ArrayRef<const BatchNormState*> replicas);
+  /// One entry a training forward inside a replica, and the same from another process.
+  struct Deposit {
+    int64_t count;     // values per channel
+    Tensor mean, var;  // of the batch; the unbiased variance
+  };
+  std::vector<Deposit> deposited() const;
+  void set_deposits(std::vector<Deposit> entries);
+  void print(std::ostream& stream, const char* name) const;
+  void discard();
+
+ private:
+  double next_momentum() const;
+  void count_batch();
+  Tensor synchronised(const Tensor& input);
+};
+RAMET_API void check_batch_norm_input(int rank, const Tensor& input);
+}  // namespace detail
+
+/// (x - mean) / sqrt(var + eps) * weight + bias per channel (dimension 1): Ioffe and Szegedy 2015.
+/// In training mean and variance are the batch's, and running_mean and running_var follow them
+/// (with the unbiased variance); in evaluation those are used.
+template <int D, class Derived, bool kPool = false>
+class BatchNormImplBase : public Cloneable<Derived>, public detail::BatchNormState {
+ public:
+  BatchNormImplBase(const BatchNormOptions& options_) : BatchNormState(options_) {
+    BatchNormImplBase::reset();
+  }
+  void reset() override { BatchNormState::reset(*this); }
+  void pretty_print(std::ostream& stream) const override {
+    print(stream, kPool ? "BatchNormReLUMaxPool2d" : D == 1 ? "BatchNorm1d" : "BatchNorm2d");
+  }
+  Tensor forward(const Tensor& input) {
+    detail::check_batch_norm_input(D, input);
+    return BatchNormState::forward(
+        input, this->is_training(),
+        this->is_replica() ? this->buffer_policy("running_mean") : BufferPolicy::first, kPool);
+  }
+  void merge_replicas(ArrayRef<Module*> replicas) override {
+    std::vector<const BatchNormState*> states;
+    for (Module* replica : replicas)
+      states.push_back(dynamic_cast<const BatchNormImplBase*>(replica));
+    merge(states);
+  }
+  void discard_deposits() override { discard(); }
+};
+
+/// (N, C) or (N, C, L)
+class RAMET_API BatchNorm1dImpl : public BatchNormImplBase<1, BatchNorm1dImpl> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+extern template class Cloneable<BatchNorm1dImpl>;
+RAMET_MODULE(BatchNorm1d);
+
+/// (N, C, H, W)
+class RAMET_API BatchNorm2dImpl : public BatchNormImplBase<2, BatchNorm2dImpl> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+extern template class Cloneable<BatchNorm2dImpl>;
+RAMET_MODULE(BatchNorm2d);
+
+/// max_pool2d(relu(batch_norm(x)), 2) of (N, C, H, W): one pass over the input each way instead of
+/// three, and nothing kept between them; the same values up to rounding. Its parameters and buffers
+/// are those of BatchNorm2d. Not in LibTorch.
+class RAMET_API BatchNormReLUMaxPool2dImpl
+    : public BatchNormImplBase<2, BatchNormReLUMaxPool2dImpl, /*kPool=*/true> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+extern template class Cloneable<BatchNormReLUMaxPool2dImpl>;
+RAMET_MODULE(BatchNormReLUMaxPool2d);
+
+/// Every batch norm of the tree normalises with the statistics of all replicas and processes from
+/// now on: BufferPolicy::sync on its buffers. (PyTorch's SyncBatchNorm.convert_sync_batchnorm,
+/// which makes other modules.) Before the module is replicated; outside of replicas nothing
+/// changes.
+RAMET_API void convert_sync_batchnorm(Module& module);
+
+}  // namespace ramet::nn

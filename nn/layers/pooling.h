@@ -1,0 +1,137 @@
+// MaxPool1d/2d, AvgPool1d/2d, AdaptiveAvgPool1d/2d.
+#pragma once
+#include <tuple>
+
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/expanding_array.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+template <size_t D> struct MaxPoolOptions {
+  MaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
+  RAMET_ARG(ExpandingArray<D>, kernel_size);
+  RAMET_ARG(ExpandingArray<D>, stride);  // as the kernel, if not given
+  RAMET_ARG(ExpandingArray<D>, padding) = 0;
+  RAMET_ARG(ExpandingArray<D>, dilation) = 1;
+  RAMET_ARG(bool, ceil_mode) = false;
+};
+using MaxPool1dOptions = MaxPoolOptions<1>;
+using MaxPool2dOptions = MaxPoolOptions<2>;
+
+template <size_t D> struct AvgPoolOptions {
+  AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
+  RAMET_ARG(ExpandingArray<D>, kernel_size);
+  RAMET_ARG(ExpandingArray<D>, stride);
+  RAMET_ARG(ExpandingArray<D>, padding) = 0;
+  RAMET_ARG(bool, ceil_mode) = false;
+  RAMET_ARG(bool, count_include_pad) = true;
+  RAMET_ARG(std::optional<int64_t>, divisor_override) = std::nullopt;
+};
+using AvgPool1dOptions = AvgPoolOptions<1>;
+using AvgPool2dOptions = AvgPoolOptions<2>;
+
+template <class output_size_t> struct AdaptiveAvgPoolOptions {
+  AdaptiveAvgPoolOptions(output_size_t output_size) : output_size_(output_size) {}
+  RAMET_ARG(output_size_t, output_size);
+};
+using AdaptiveAvgPool1dOptions = AdaptiveAvgPoolOptions<ExpandingArray<1>>;
+using AdaptiveAvgPool2dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOptionalElem<2>>;
+
+template <size_t D, class Derived> class MaxPoolImpl : public Cloneable<Derived> {
+ public:
+  MaxPoolImpl(ExpandingArray<D> kernel_size) : MaxPoolImpl(MaxPoolOptions<D>(kernel_size)) {}
+  explicit MaxPoolImpl(const MaxPoolOptions<D>& options_) : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+
+  MaxPoolOptions<D> options;
+};
+
+class RAMET_API MaxPool1dImpl : public MaxPoolImpl<1, MaxPool1dImpl> {
+ public:
+  using MaxPoolImpl::MaxPoolImpl;
+  Tensor forward(const Tensor& input);
+  /// The maxima and, for each, its position along the last dimension (int64).
+  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
+};
+extern template class Cloneable<MaxPool1dImpl>;
+RAMET_MODULE(MaxPool1d);
+
+class RAMET_API MaxPool2dImpl : public MaxPoolImpl<2, MaxPool2dImpl> {
+ public:
+  using MaxPoolImpl::MaxPoolImpl;
+  Tensor forward(const Tensor& input);
+  /// The maxima and, for each, its position in the input's H x W plane (int64).
+  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
+};
+extern template class Cloneable<MaxPool2dImpl>;
+RAMET_MODULE(MaxPool2d);
+
+template <size_t D, class Derived> class AvgPoolImpl : public Cloneable<Derived> {
+ public:
+  AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}
+  explicit AvgPoolImpl(const AvgPoolOptions<D>& options_) : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+
+  AvgPoolOptions<D> options;
+};
+
+class RAMET_API AvgPool1dImpl : public AvgPoolImpl<1, AvgPool1dImpl> {
+ public:
+  using AvgPoolImpl::AvgPoolImpl;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AvgPool1dImpl>;
+RAMET_MODULE(AvgPool1d);
+
+class RAMET_API AvgPool2dImpl : public AvgPoolImpl<2, AvgPool2dImpl> {
+ public:
+  using AvgPoolImpl::AvgPoolImpl;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AvgPool2dImpl>;
+RAMET_MODULE(AvgPool2d);
+
+template <size_t D, class output_size_t, class Derived>
+class AdaptiveAvgPoolImpl : public Cloneable<Derived> {
+ public:
+  AdaptiveAvgPoolImpl(output_size_t output_size)
+      : AdaptiveAvgPoolImpl(AdaptiveAvgPoolOptions<output_size_t>(output_size)) {}
+  explicit AdaptiveAvgPoolImpl(const AdaptiveAvgPoolOptions<output_size_t>& options_)
+      : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+
+  AdaptiveAvgPoolOptions<output_size_t> options;
+};
+
+class RAMET_API AdaptiveAvgPool1dImpl
+    : public AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl> {
+ public:
+  using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AdaptiveAvgPool1dImpl>;
+RAMET_MODULE(AdaptiveAvgPool1d);
+
+class RAMET_API AdaptiveAvgPool2dImpl
+    : public AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>, AdaptiveAvgPool2dImpl> {
+ public:
+  using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AdaptiveAvgPool2dImpl>;
+RAMET_MODULE(AdaptiveAvgPool2d);
+
+extern template class MaxPoolImpl<1, MaxPool1dImpl>;
+extern template class MaxPoolImpl<2, MaxPool2dImpl>;
+extern template class AvgPoolImpl<1, AvgPool1dImpl>;
+extern template class AvgPoolImpl<2, AvgPool2dImpl>;
+extern template class AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl>;
+extern template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>,
+                                          AdaptiveAvgPool2dImpl>;
+
+}  // namespace ramet::nn

@@ -1,0 +1,105 @@
+// nn::call(): forward with the module's hooks around it.
+#pragma once
+#include <tuple>
+
+#include "nn/module/module.h"
+
+namespace ramet {
+namespace nn {
+
+struct ModuleHooks {
+  std::vector<std::pair<unsigned, ForwardPreHook>> pre;
+  std::vector<std::pair<unsigned, ForwardHook>> post;
+  std::vector<std::pair<unsigned, ForwardScope>> scopes;
+  unsigned next_id = 0;
+
+  RAMET_API std::vector<std::shared_ptr<void>> enter(Module& module) const;
+  RAMET_API void run_pre(Module& module, std::vector<Tensor>& inputs) const;
+  RAMET_API void run_post(Module& module, const std::vector<Tensor>& inputs,
+                          std::vector<Tensor>& outputs) const;
+};
+
+namespace detail {
+
+template <class T> using is_tensor = std::is_same<std::decay_t<T>, Tensor>;
+
+// Tensors are copied, so that a hook can replace them; everything else is passed on as it came.
+template <class A> using HookedArg = std::conditional_t<is_tensor<A>::value, Tensor, A&&>;
+
+template <class A> void gather_tensor(std::vector<Tensor>& out, const A& arg) {
+  if constexpr (is_tensor<A>::value) out.push_back(arg);
+  (void)out, (void)arg;
+}
+template <class A> void put_tensor(const std::vector<Tensor>& from, size_t& next, A& arg) {
+  if constexpr (is_tensor<A>::value) arg = from[next++];
+  (void)from, (void)next, (void)arg;
+}
+
+template <class R> struct Outputs {  // a result without tensors
+  static void gather(std::vector<Tensor>&, const R&) {}
+  static void put(const std::vector<Tensor>&, R&) {}
+};
+template <> struct Outputs<Tensor> {
+  static void gather(std::vector<Tensor>& out, const Tensor& result) { out.push_back(result); }
+  static void put(const std::vector<Tensor>& from, Tensor& result) { result = from[0]; }
+};
+template <> struct Outputs<std::vector<Tensor>> {
+  static void gather(std::vector<Tensor>& out, const std::vector<Tensor>& result) { out = result; }
+  static void put(const std::vector<Tensor>& from, std::vector<Tensor>& result) { result = from; }
+};
+template <class... T> struct Outputs<std::tuple<T...>> {
+  static void gather(std::vector<Tensor>& out, const std::tuple<T...>& result) {
+    std::apply([&](const auto&... item) { (gather_tensor(out, item), ...); }, result);
+  }
+  static void put(const std::vector<Tensor>& from, std::tuple<T...>& result) {
+    size_t next = 0;
+    std::apply([&](auto&... item) { (put_tensor(from, next, item), ...); }, result);
+  }
+};
+
+template <class M, class... A>
+auto call_with_hooks(M& module, A&&... args) -> decltype(module.forward(std::forward<A>(args)...)) {
+  using Result = decltype(module.forward(std::forward<A>(args)...));
+  const std::shared_ptr<const ModuleHooks> hooks = static_cast<Module&>(module).forward_hooks();
+  const std::vector<std::shared_ptr<void>> scopes = hooks->enter(module);
+  std::tuple<HookedArg<A>...> held(std::forward<A>(args)...);
+  std::vector<Tensor> inputs;
+  std::apply([&](const auto&... arg) { (gather_tensor(inputs, arg), ...); }, held);
+  hooks->run_pre(module, inputs);
+  size_t next = 0;
+  std::apply([&](auto&... arg) { (put_tensor(inputs, next, arg), ...); }, held);
+  (void)next;
+  auto forward = [&module](auto&... arg) -> Result {
+    return module.forward(std::forward<A>(arg)...);
+  };
+  std::vector<Tensor> outputs;
+  if constexpr (std::is_void<Result>::value) {
+    std::apply(forward, held);
+    hooks->run_post(module, inputs, outputs);
+  } else if constexpr (std::is_reference<Result>::value) {
+    Result result = std::apply(forward, held);
+    Outputs<std::decay_t<Result>>::gather(outputs, result);
+    hooks->run_post(module, inputs, outputs);
+    return static_cast<Result>(result);
+  } else {
+    Result result = std::apply(forward, held);
+    Outputs<std::decay_t<Result>>::gather(outputs, result);
+    hooks->run_post(module, inputs, outputs);
+    Outputs<std::decay_t<Result>>::put(outputs, result);
+    return result;
+  }
+}
+
+}  // namespace detail
+
+/// module.forward(args...) with the module's pre-hooks before and its hooks after: how the library
+/// itself calls a module.
+template <class M, class... A>
+auto call(M& module, A&&... args) -> decltype(module.forward(std::forward<A>(args)...)) {
+  if (RAMET_LIKELY(!static_cast<Module&>(module).forward_hooks()))
+    return module.forward(std::forward<A>(args)...);
+  return detail::call_with_hooks(module, std::forward<A>(args)...);
+}
+
+}  // namespace nn
+}  // namespace ramet

@@ -1,0 +1,254 @@
+// data_parallel and DataParallel: a module's forward over a batch, cut over devices.
+//
+//   DataParallel<Net> parallel_net(net, {"cpu:0", "cpu:1"});       // or DataParallelOptions
+//   Tensor loss = cross_entropy(parallel_net(images), labels);
+//   // gradients arrive in net's parameters
+//   loss.backward();
+//
+// Note [One data-parallel forward]
+// The arguments are cut along `dim` (parallel/apply/containers.h says what is cut), one replica
+// runs on each device that got a piece, and the results are joined on the output device. Gradients
+// of the replicas' parameters are added up in a fixed order into the source's while backward still
+// runs; buffers follow their policies. The source module is never moved. Its generator ends in the
+// same state, and dropout masks are the same, for every number of devices. With one device, which
+// holds the module, the module itself runs.
+//
+// Under ReduceOrder::tree(V) the batch, a short last one too, is cut into V shards and each is
+// computed as a unit of its own: parameters after training are equal bit for bit for every number
+// of devices that divides V.
+#pragma once
+#include <atomic>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "parallel/apply/parallel_apply.h"
+#include "parallel/move/value.h"
+#include "parallel/replicas/replica_set.h"
+
+namespace ramet {
+namespace nn {
+namespace parallel {
+
+struct DataParallelOptions {
+  DataParallelOptions() = default;
+  DataParallelOptions(std::vector<Device> devices_) : devices(std::move(devices_)) {}
+  DataParallelOptions(std::initializer_list<Device> devices_)
+      : devices(std::vector<Device>(devices_)) {}
+
+  std::optional<std::vector<Device>> devices;  // default: default_devices()
+  std::optional<Device> output_device;         // default: the first device
+  int64_t dim = 0;
+  std::optional<ramet::parallel::Split> split;  // default: chunk, under tree(V) balanced
+  ReduceOrder order;
+  Scalars scalars = Scalars::stack;
+  ramet::parallel::Alias alias = ramet::parallel::Alias::view;
+  int64_t bucket_bytes = int64_t{1} << 20;
+  // an Error unless the module is on the first device (PyTorch's rule)
+  bool strict_source = false;
+};
+
+/// All CUDA devices, else cpu:0 .. cpu:k-1 for as many as the pool has threads.
+RAMET_API std::vector<Device> default_devices();
+
+/// One device as DataParallel's balance check sees it.
+struct DeviceCapacity {
+  int index;
+  int64_t memory, cores;
+};
+/// PyTorch's warning where the smallest device has less than 75 % of the largest one's memory, or
+/// else of its cores.
+RAMET_API std::optional<std::string> imbalance_warning(const std::vector<DeviceCapacity>& devices);
+
+namespace detail {
+
+/// What does not depend on the types: devices, plans, random numbers, the replica set.
+class RAMET_API DataParallelBase {
+ public:
+  DataParallelBase(std::shared_ptr<Module> source, DataParallelOptions options);
+  virtual ~DataParallelBase();
+  DataParallelBase(const DataParallelBase&) = delete;
+  DataParallelBase& operator=(const DataParallelBase&) = delete;
+
+  const DataParallelOptions& options() const { return options_; }
+  /// Empty: the transparent wrapper.
+  const std::vector<Device>& devices() const { return devices_; }
+  Device output_device() const;
+  /// Made at first use.
+  ReplicaSet& replicas();
+
+  // The steps of a forward over replicas, in this order. An override may wrap or replace any of
+  // them. (Where the module itself runs there are none.)
+  /// The replicas that may take part. Their values are brought up to date by parallel_apply.
+  virtual std::vector<std::shared_ptr<Module>> replicate();
+  /// One argument list a replica that takes part; at least one.
+  virtual std::vector<Value> scatter(const Value& arguments);
+  /// outputs[i] = forward(*replicas[i], arguments[i]), side by side.
+  virtual std::vector<Value> parallel_apply(const std::vector<std::shared_ptr<Module>>& replicas,
+                                            std::vector<Value>& arguments,
+                                            const std::function<Value(Module&, Value&)>& forward);
+  virtual Value gather(const std::vector<Value>& outputs);
+
+ protected:
+  Value run(const Value& arguments, const std::function<Value(Module&, Value&)>& forward);
+  /// Does the module itself run?
+  bool alone() const;
+  Value run_alone(const Value& arguments,
+                  const std::function<Value(Module&, Value&)>& forward) const;
+  Value gather_pieces(const std::vector<Value>& outputs, const std::vector<int64_t>& sizes) const;
+  Device home() const;
+
+  std::shared_ptr<Module> source_;
+  DataParallelOptions options_;
+  std::vector<Device> devices_;
+  Device output_ = Device(kCPU, 0);
+  std::unique_ptr<ReplicaSet> set_;
+  ScatterPlan plan_;  // of the running forward
+  std::atomic<bool> running_{false};
+  // Of a batch that other processes share: replicas even where the module could run by itself, and
+  // where this process's shards and samples begin.
+  bool always_replicas_ = false;
+  int64_t first_shard_ = 0, first_sample_ = 0;
+  // Over every tensor that gather() returns.
+  std::function<Tensor(const Tensor&)> on_result_;
+};
+
+template <class T> struct ModuleClass { using type = T; };
+template <class T> struct ModuleClass<std::shared_ptr<T>> { using type = T; };
+template <class T> struct HolderClass { using type = typename T::ContainedType; };
+/// The module class of a holder, a shared_ptr or a module class.
+template <class T>
+using module_class_t = typename std::conditional_t<nn::detail::is_module_holder<T>::value,
+                                                   HolderClass<T>, ModuleClass<T>>::type;
+
+template <class T> std::shared_ptr<module_class_t<T>> shared(const T& module) {
+  if constexpr (nn::detail::is_module_holder<T>::value) return module.ptr();
+  else return module;
+}
+
+/// The functional form's replica sets, taken out while in use: concurrent calls on one module get a
+/// set each.
+RAMET_API std::unique_ptr<ReplicaSet> take_cached(const Module& module,
+                                                  const std::vector<Device>& devices,
+                                                  ReduceOrder order);
+RAMET_API void put_cached(const std::shared_ptr<Module>& module, std::unique_ptr<ReplicaSet> set);
+
+}  // namespace detail
+
+/// A module over several devices. M: a module class or its holder. Any device may be given,
+/// duplicates too; the first is where the output goes by default. An explicit empty list makes a
+/// transparent wrapper: forward() calls the module as it is. One forward over replicas at a time, a
+/// second one meanwhile is an Error; where the module itself runs, as many as it allows.
+/// Parameters, names and state are the module's own: there is no "module." prefix.
+template <class ModuleType> class DataParallel : public detail::DataParallelBase {
+ public:
+  using M = detail::module_class_t<ModuleType>;
+  explicit DataParallel(const ModuleHolder<M>& module, DataParallelOptions options = {})
+      : DataParallel(module.ptr(), std::move(options)) {}
+  explicit DataParallel(const std::shared_ptr<M>& module, DataParallelOptions options = {})
+      : DataParallelBase(module, std::move(options)), module_(module) {}
+
+  M& module() const { return *module_; }
+  M* operator->() const { return module_.get(); }
+
+  template <class... Args> auto forward(Args&&... args) {
+    using Arguments = std::tuple<std::decay_t<Args>...>;
+    using Parts = typename Spread<Arguments>::Part;
+    using Result = std::decay_t<decltype(apply_to(std::declval<M&>(), std::declval<Parts&>()))>;
+    using Whole = typename Join<Result>::Whole;
+    const Value whole = run(Value(Arguments(std::forward<Args>(args)...)), [](Module& m, Value& v) {
+      return Value(Result(apply_to(dynamic_cast<M&>(m), v.get<Parts>())));
+    });
+    return std::move(whole.get<Whole>());
+  }
+  template <class... Args> auto operator()(Args&&... args) {
+    return forward(std::forward<Args>(args)...);
+  }
+
+ private:
+  template <class Parts> static decltype(auto) apply_to(M& m, Parts& parts) {
+    return std::apply([&m](auto&... part) -> decltype(auto) { return call(m, part...); }, parts);
+  }
+  std::shared_ptr<M> module_;
+};
+
+/// Independent replicas of `module`, one a device; the one on the module's own device shares its
+/// memory. Gradients reach the module until the last replica is gone; values are those of the
+/// moment. With `detach` they have no edges. ModuleType: a holder or a shared_ptr. No device: no
+/// replica.
+template <class ModuleType>
+std::vector<ModuleType> replicate(const ModuleType& module, const std::vector<Device>& devices,
+                                  bool detach = false) {
+  std::vector<ModuleType> out;
+  if (devices.empty()) return out;
+  ReplicaOptions options;
+  options.detach = detach;
+  const std::shared_ptr<ReplicaSet> set =
+      std::make_shared<ReplicaSet>(detail::shared(module), devices, options);
+  set->refresh();
+  using M = detail::module_class_t<ModuleType>;
+  for (int i = 0; i < set->size(); ++i)
+    out.emplace_back(std::shared_ptr<M>(set, &set->replica<M>(i)));
+  return out;
+}
+
+namespace detail {
+RAMET_API void replicate_grad_edges(const Module& module, const std::vector<Module*>& replicas,
+                                    const std::vector<Device>& devices);
+}
+/// Replicas made by hand: the gradients of their parameters, and of buffers that require grad,
+/// matched by name, are added into `module`'s. Errors: counts, names, shapes, dtypes, devices
+/// differ. Nothing happens while grad mode is off.
+template <class ModuleType>
+void replicate_grad_edges(const ModuleType& module, const std::vector<ModuleType>& replicas,
+                          const std::vector<Device>& devices) {
+  std::vector<Module*> list;
+  for (const ModuleType& r : replicas) list.push_back(detail::shared(r).get());
+  detail::replicate_grad_edges(*detail::shared(module), list, devices);
+}
+
+/// Any arguments, as a tuple; the result as DataParallel's forward. Replica sets are kept from call
+/// to call, one a (module, devices, order), while the module lives. An empty list of devices is an
+/// Error.
+template <class ModuleType, class... Args>
+auto data_parallel(const ModuleType& module, const std::tuple<Args...>& inputs,
+                   const DataParallelOptions& options) {
+  using M = detail::module_class_t<ModuleType>;
+  struct Once : DataParallel<M> {
+    Once(const std::shared_ptr<M>& m, const DataParallelOptions& o) : DataParallel<M>(m, check(o)) {
+      if (!this->alone()) this->set_ = detail::take_cached(*m, this->devices_, o.order);
+    }
+    ~Once() override {
+      if (this->set_) detail::put_cached(this->source_, std::move(this->set_));
+    }
+    static const DataParallelOptions& check(const DataParallelOptions& o) {
+      RAMET_CHECK(!o.devices || !o.devices->empty(), "data_parallel",
+                  "at least one device is required");
+      return o;
+    }
+  };
+  Once once(detail::shared(module), options);
+  return std::apply([&](const auto&... a) { return once.forward(a...); }, inputs);
+}
+/// LibTorch's form: one tensor in, one tensor out.
+template <class ModuleType>
+Tensor data_parallel(ModuleType module, Tensor input,
+                     std::optional<std::vector<Device>> devices = std::nullopt,
+                     std::optional<Device> output_device = std::nullopt, int64_t dim = 0) {
+  DataParallelOptions options;
+  options.devices = std::move(devices);
+  options.output_device = output_device;
+  options.dim = dim;
+  return data_parallel(module, std::make_tuple(std::move(input)), options);
+}
+/// Drops the replica sets that data_parallel keeps.
+RAMET_API void clear_data_parallel_cache();
+
+}  // namespace parallel
+}  // namespace nn
+}  // namespace ramet

@@ -1,0 +1,14 @@
+// Modules inside others that replicate() was applied to.
+#pragma once
+#include <vector>
+
+#include "nn/module/module.h"
+
+namespace ramet::distributed::detail {
+
+class DdpCore;
+
+/// Those below `module`, not its own; children before their parents.
+std::vector<DdpCore*> replicated_below(const nn::Module& module);
+
+}  // namespace ramet::distributed::detail

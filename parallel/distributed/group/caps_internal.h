@@ -1,0 +1,15 @@
+// The table behind BackendCaps, as operations look into it.
+#pragma once
+#include "parallel/distributed/caps.h"
+#include "parallel/distributed/wire/header.h"
+
+namespace ramet::distributed::detail {
+
+bool has_tensors(Op op);
+bool reduces(Op op);
+/// Do its messages go from card to card, where the backend of GPUs' tensors is NCCL?
+bool goes_over_cards(Op op);
+/// An Error that says what the operation, or the reduction, takes.
+void check_reduction(Op op, ReduceOp reduction, ScalarType dtype);
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,97 @@
+#include "parallel/distributed/meet/host_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+#include "parallel/distributed/meet/socket.h"
+#include "runtime/error.h"
+
+namespace ramet::distributed::detail {
+namespace {
+
+// By which packets to `address` leave this host; empty: there is no way. Nothing is sent.
+std::string address_towards(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), "9", &hints, &found) != 0) return {};
+  const Socket s(socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0));
+  const bool reached = s.open() && connect(s.fd(), found->ai_addr, found->ai_addrlen) == 0;
+  freeaddrinfo(found);
+  return reached ? local_address_of(s) : std::string();
+}
+
+// Of an interface that is up and no loopback, IPv4 before IPv6.
+std::string first_interface_address() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return {};
+  std::string out;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* i = all; i && out.empty(); i = i->ifa_next) {
+      if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
+          i->ifa_flags & IFF_LOOPBACK)
+        continue;
+      std::array<char, NI_MAXHOST> text{};
+      const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      if (getnameinfo(i->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
+        out = text.data();
+    }
+  }
+  freeifaddrs(all);
+  return out;
+}
+
+}  // namespace
+
+HostAddress HostAddress::parse(const std::string& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  return {text.substr(0, end), end < text.size() ? text.substr(end + 1) : ""};
+}
+
+std::string this_network() {
+  std::string boot;
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::getline(file, boot);
+  // A copy of a running virtual machine has its boot, too: hence the name.
+  std::array<char, 256> host{}, space{};
+  gethostname(host.data(), host.size() - 1);
+  if (readlink("/proc/self/ns/net", space.data(), space.size() - 1) < 0) space[0] = 0;
+  return boot + " " + host.data() + " " + space.data();
+}
+
+bool is_loopback(const std::string& address) {
+  in_addr v4{};
+  if (inet_pton(AF_INET, address.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  in6_addr v6{};
+  return inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+std::string address_among(const std::vector<HostAddress>& all, int rank) {
+  const HostAddress& mine = all[static_cast<size_t>(rank)];
+  const auto here = [&](const HostAddress& h) {
+    return h.network == mine.network && h.address == mine.address;
+  };
+  if (std::ranges::all_of(all, here)) return mine.address.empty() ? "127.0.0.1" : mine.address;
+  if (!mine.address.empty() && !is_loopback(mine.address)) return mine.address;
+  for (const HostAddress& other : all) {
+    if (here(other) || other.address.empty() || is_loopback(other.address)) continue;
+    const std::string found = address_towards(other.address);
+    if (!found.empty() && !is_loopback(found)) return found;
+  }
+  const std::string found = first_interface_address();
+  RAMET_CHECK(!found.empty(), "rendezvous", "rank ", rank,
+              "'s host has no address but loopback's, expected one that the ranks of other hosts "
+              "reach (RAMET_SOCKET_ADDR or RAMET_SOCKET_IFNAME chooses it)");
+  return found;
+}
+
+}  // namespace ramet::distributed::detail

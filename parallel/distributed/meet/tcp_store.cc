@@ -1,0 +1,395 @@
+// Note [The store's protocol]
+// A connection begins with a frame that says who the client is; the answer is empty or a refusal.
+// Then requests and answers alternate: an operation, a key, further values; a status, a value. A
+// server thread serves one connection: waiting for a key blocks nobody else. Numbers are 64 bits in
+// the machine's order: all ranks of a run are of one kind.
+//
+// Note [Ranks that come late]
+// Where a rank cannot belong to the run, the store fails for all ranks with the reason: those that
+// wait hear it at once, rank 0 among them. Its server must outlive its own error, else ranks that
+// come later find nobody and can only say, at their deadline, that nobody is there. So
+// rendezvous() hands a server that has somebody left to tell to a thread (lingering_store.cc) and
+// throws; a new server at the same port ends it, and so does the process, two seconds later.
+//
+// A rank that has left and comes again, to meet the others anew at the same address, may find the
+// store of before, which rank 0 has not left yet: it is told to come later.
+#include "parallel/distributed/tcp_store.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <list>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "parallel/distributed/meet/socket.h"
+#include "runtime/config.h"
+
+namespace ramet::distributed {
+
+using detail::Packer;
+using detail::Socket;
+using detail::Unpacker;
+
+namespace {
+
+constexpr uint64_t kMagic = 0x3165726f74536d52;  // "RmStore1"
+// What a healthy server needs at most for an answer without waiting, and a client for a request.
+constexpr Milliseconds kPatience = std::chrono::seconds(30);
+constexpr Milliseconds kLeaving(500);  // until a connection that was closed there is closed here
+constexpr const char* kLater = "later";
+
+enum class Request : uint64_t { set, find, add, compare_set, erase, size, fail_all };
+enum class Answer : uint64_t { value, nothing, failed };
+
+std::string version_of(const StoreClient& c) { return c.version.empty() ? version() : c.version; }
+
+uint64_t random_id() {
+  std::random_device source;
+  return (uint64_t{source()} << 32) ^ source();
+}
+
+}  // namespace
+
+// ---- the server ---------------------------------------------------------------------------------
+
+struct TcpStoreServer::State {
+  struct Connection {
+    Socket socket;
+    std::thread thread;
+    std::atomic<bool> done{false};
+    std::atomic<uint64_t> client{0};
+  };
+  StoreClient run;
+  MemoryStore store;
+  Socket listening;
+  uint16_t port = 0;
+  std::atomic<bool> closing{false};
+  std::mutex mutex;
+  std::list<Connection> connections;
+  std::map<int, uint64_t> seen;  // rank, its client
+  bool complete = false;         // all were here at once
+  std::set<int> came;            // seen, or refused
+  int expected = 0;              // how many are to come, as far as anybody says
+  std::thread acceptor;
+
+  // An empty text, or why this client is refused.
+  std::string greet(Connection& c, const std::string& hello) {
+    Unpacker u(hello);
+    const uint64_t magic = u.number();
+    if (magic != kMagic) return "[store] what connected is no client of a Ramet store";
+    const std::string theirs = u.text(), run_id = u.text();
+    const auto rank = static_cast<int>(u.number()), world = static_cast<int>(u.number());
+    const uint64_t id = u.number();
+    if (!u.good()) return "[store] the client's greeting is damaged";
+    c.client = id;
+    if (!run.run_id.empty() && !run_id.empty() && run.run_id != run_id)
+      return "[store] rank " + std::to_string(rank) + " belongs to the run '" + run_id +
+             "', but the store here serves the run '" + run.run_id +
+             "': another run uses this address and port";
+    bool met;
+    {
+      const std::lock_guard lock(mutex);
+      came.insert(rank);
+      expected = std::max(expected, world);
+      met = complete;
+    }
+    std::string why;
+    if (theirs != version_of(run))
+      why = "[store] different versions of the library: rank " + std::to_string(rank) + " has " +
+            theirs + ", rank 0 has " + version_of(run);
+    else if (world != run.world_size)
+      why = "[store] world size: rank " + std::to_string(rank) + " was given " +
+            std::to_string(world) + ", rank 0 was given " + std::to_string(run.world_size);
+    else if (rank < 0 || rank >= world)
+      why = "[store] rank: got " + std::to_string(rank) + ", expected 0 to " +
+            std::to_string(world - 1);
+    else {
+      std::unique_lock lock(mutex);
+      const Deadline soon = deadline_in(kLeaving);
+      uint64_t& client = seen.try_emplace(rank, id).first->second;
+      for (;;) {
+        if (closing) return kLater;
+        if (!has(client) && !complete) client = id;  // it tries again, the others are still coming
+        if (client == id) break;
+        if (!has(client)) return kLater;
+        if (std::chrono::steady_clock::now() > soon) {
+          why = "[store] rank " + std::to_string(rank) +
+                " is there twice: two processes were started with it";
+          break;
+        }
+        lock.unlock();
+        std::this_thread::sleep_for(Milliseconds(10));
+        lock.lock();
+      }
+      complete =
+          complete || (seen.size() == static_cast<size_t>(run.world_size) &&
+                       std::ranges::all_of(seen, [this](const auto& s) { return has(s.second); }));
+    }
+    // All ranks must know: without this one they would wait for ever. Not so when all are there.
+    if (!why.empty() && !met) store.fail_all(why);
+    return why;
+  }
+
+  // Its thread may be answering one that has given up, or was killed, as long as that meant to
+  // wait.
+  bool has(uint64_t client) const {
+    return std::ranges::any_of(connections, [client](const Connection& c) {
+      return c.client == client && !c.done && !c.socket.left();
+    });
+  }
+
+  void serve(Connection& c) {
+    std::string frame;
+    // From anybody: a greeting is short.
+    if (!c.socket.read_frame(frame, deadline_in(kPatience), 4096)) return;
+    const std::string refusal = greet(c, frame);
+    if (!c.socket.write_frame(Packer().number(kMagic).text(refusal).bytes(),
+                              deadline_in(kPatience)) ||
+        !refusal.empty())
+      return;
+    while (c.socket.read_frame(frame, Deadline::max())) {
+      if (!c.socket.write_frame(answer(frame), deadline_in(kPatience))) return;
+    }
+  }
+
+  std::string answer(const std::string& frame) {
+    Unpacker u(frame);
+    const auto request = static_cast<Request>(u.number());
+    const std::string key = u.text();
+    Packer out;
+    const auto value = [&](const std::optional<std::string>& v) {
+      out.number(static_cast<uint64_t>(v ? Answer::value : Answer::nothing)).text(v.value_or(""));
+    };
+    try {
+      switch (request) {
+        case Request::set: store.set(key, u.text()), value(""); break;
+        case Request::find:
+          value(store.find(key, deadline_in(Milliseconds(static_cast<int64_t>(u.number())))));
+          break;
+        case Request::add:
+          value(std::to_string(store.add(key, static_cast<int64_t>(u.number()))));
+          break;
+        case Request::compare_set: {
+          const bool present = u.number() != 0;
+          const std::string expected = u.text(), desired = u.text();
+          value(store.compare_set(key, present ? std::optional(expected) : std::nullopt, desired));
+          break;
+        }
+        case Request::erase: value(std::to_string(store.erase(key))); break;
+        case Request::size: value(std::to_string(store.size())); break;
+        case Request::fail_all: store.fail_all(key), value(""); break;
+        default: fail("store", "a request of an unknown kind");
+      }
+    } catch (const Error& e) {
+      return Packer().number(static_cast<uint64_t>(Answer::failed)).text(e.what()).bytes();
+    }
+    return out.bytes();
+  }
+
+  void accept_all() {
+    while (!closing) {
+      const int fd = accept4(listening.fd(), nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd < 0) {
+        if (errno == EINTR || errno == ECONNABORTED) continue;
+        if (closing) return;
+        std::this_thread::sleep_for(Milliseconds(20));  // out of descriptors, perhaps
+        continue;
+      }
+      const std::lock_guard lock(mutex);
+      if (closing) {
+        Socket dropped(fd);
+        return;
+      }
+      connections.remove_if([](Connection& c) {
+        if (!c.done) return false;
+        c.thread.join();
+        return true;
+      });
+      Connection& c = connections.emplace_back();
+      c.socket = Socket(fd);
+      try {
+        c.thread = std::thread([this, &c] {
+          serve(c);
+          c.socket.shut();
+          c.done = true;
+        });
+      } catch (const std::system_error&) {  // no more threads: who came hears that nobody is there
+        connections.pop_back();
+      }
+    }
+  }
+};
+
+TcpStoreServer::TcpStoreServer(const std::string& host, uint16_t port, const StoreClient& run)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.run = run;
+  s.came = {run.rank};
+  s.expected = run.world_size;
+  std::string why;
+  s.listening = detail::listen_on(host, port, why);
+  RAMET_CHECK(s.listening.open(), "store", "rank 0 cannot serve the store at ",
+              host.empty() ? "*" : host, ":", port, ": ", why,
+              " (the port is taken by another program or another run? MASTER_PORT chooses one)");
+  s.port = detail::port_of(s.listening);
+  s.acceptor = std::thread([&s] { s.accept_all(); });
+}
+
+TcpStoreServer::~TcpStoreServer() {
+  State& s = *state_;
+  s.closing = true;
+  s.store.close();
+  s.listening.shut();  // wakes accept
+  s.acceptor.join();   // from here on the list is this thread's
+  for (State::Connection& c : s.connections) c.socket.shut();
+  for (State::Connection& c : s.connections) c.thread.join();
+}
+
+uint16_t TcpStoreServer::port() const { return state_->port; }
+
+bool TcpStoreServer::has_to_tell() const {
+  State& s = *state_;
+  if (!s.store.failure()) return false;
+  const std::lock_guard lock(s.mutex);
+  return s.came.size() < static_cast<size_t>(s.expected) ||
+         std::ranges::any_of(s.connections, [](const State::Connection& c) { return !c.done; });
+}
+
+// ---- the client ---------------------------------------------------------------------------------
+
+struct TcpStore::State {
+  std::string host;
+  uint16_t port = 0;
+  StoreClient client;
+  std::shared_ptr<TcpStoreServer> server;
+  uint64_t id = random_id();
+  std::mutex mutex;
+  std::vector<Socket> idle;
+  std::string address;
+
+  std::string where() const { return "tcp://" + host + ":" + std::to_string(port); }
+  std::string gone() const {
+    return "the store at " + where() + " is gone: rank 0's process, which serves it, ended";
+  }
+
+  // `again`: the store was there.
+  Socket connect(Deadline deadline, bool again) {
+    for (bool later = false;; later = true) {
+      if (Socket s = meet(deadline, later, again); s.open()) return s;
+      RAMET_CHECK(time_left(deadline).count() > 0, "store", "Timeout: the store at ", where(),
+                  " is one that rank ", client.rank,
+                  " has left already, and rank 0 has not made a new one");
+      std::this_thread::sleep_for(Milliseconds(20));
+    }
+  }
+
+  // Not open: later. That may be said, too, by a server that ends without an answer.
+  Socket meet(Deadline deadline, bool later, bool again) {
+    std::string why, frame;
+    Socket s = detail::connect_to(host, port, deadline, why, again);
+    RAMET_CHECK(s.open() || !again, "store", gone(), " (", why, ")");
+    RAMET_CHECK(
+        s.open(), "store", "Timeout: no store answers at ", where(), " (", why,
+        "): is rank 0 running, and are MASTER_ADDR and MASTER_PORT the same for all ranks?");
+    const std::string hello = Packer()
+                                  .number(kMagic)
+                                  .text(version_of(client))
+                                  .text(client.run_id)
+                                  .number(static_cast<uint64_t>(client.rank))
+                                  .number(static_cast<uint64_t>(client.world_size))
+                                  .number(id)
+                                  .bytes();
+    const Deadline soon = std::min(deadline, deadline_in(kPatience));
+    const bool answered = s.write_frame(hello, soon) && s.read_frame(frame, soon, 1 << 16);
+    if (!answered && later) return {};
+    Unpacker u(frame);
+    RAMET_CHECK(answered && u.number() == kMagic, "store", "what listens at ", where(),
+                " is no Ramet store: the port is taken by another program");
+    const std::string refusal = u.text();
+    if (refusal == kLater) return {};
+    if (!refusal.empty()) throw Error(refusal);
+    return s;
+  }
+
+  std::optional<std::string> ask(const std::string& request, Milliseconds longest = {}) {
+    Socket s;
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        s = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    if (!s.open()) s = connect(deadline_in(kPatience), /*again=*/true);
+    const Deadline deadline = deadline_in(longest + kPatience);
+    std::string frame;
+    RAMET_CHECK(s.write_frame(request, deadline) && s.read_frame(frame, deadline), "store", gone());
+    {
+      const std::lock_guard lock(mutex);
+      idle.push_back(std::move(s));
+    }
+    Unpacker u(frame);
+    const auto status = static_cast<Answer>(u.number());
+    std::string value = u.text();
+    if (status == Answer::failed) throw Error(value);
+    if (status == Answer::nothing) return std::nullopt;
+    return value;
+  }
+};
+
+namespace {
+Packer request(Request r, const std::string& key) {
+  return Packer().number(static_cast<uint64_t>(r)).text(key);
+}
+}  // namespace
+
+TcpStore::TcpStore(std::string host, uint16_t port, const StoreClient& client, Milliseconds timeout,
+                   std::shared_ptr<TcpStoreServer> server)
+    : state_(std::make_unique<State>()) {
+  state_->host = std::move(host);
+  state_->port = port;
+  state_->client = client;
+  state_->server = std::move(server);
+  Socket first = state_->connect(deadline_in(timeout), /*again=*/false);
+  state_->address = detail::local_address_of(first);
+  state_->idle.push_back(std::move(first));
+}
+TcpStore::~TcpStore() = default;
+
+std::string TcpStore::where() const { return state_->where(); }
+std::string TcpStore::local_address() const { return state_->address; }
+
+void TcpStore::set(const std::string& key, const std::string& value) {
+  state_->ask(request(Request::set, key).text(value).bytes());
+}
+std::optional<std::string> TcpStore::find(const std::string& key, Deadline deadline) {
+  const Milliseconds left = time_left(deadline);
+  return state_->ask(
+      request(Request::find, key).number(static_cast<uint64_t>(left.count())).bytes(), left);
+}
+int64_t TcpStore::add(const std::string& key, int64_t n) {
+  return std::stoll(
+      *state_->ask(request(Request::add, key).number(static_cast<uint64_t>(n)).bytes()));
+}
+std::optional<std::string> TcpStore::compare_set(const std::string& key,
+                                                 const std::optional<std::string>& expected,
+                                                 const std::string& value) {
+  return state_->ask(request(Request::compare_set, key)
+                         .number(expected.has_value())
+                         .text(expected.value_or(""))
+                         .text(value)
+                         .bytes());
+}
+bool TcpStore::erase(const std::string& key) {
+  return *state_->ask(request(Request::erase, key).bytes()) == "1";
+}
+size_t TcpStore::size() { return std::stoul(*state_->ask(request(Request::size, "").bytes())); }
+void TcpStore::fail_all(const std::string& why) {
+  state_->ask(request(Request::fail_all, why).bytes());
+}
+
+}  // namespace ramet::distributed

@@ -1,0 +1,202 @@
+// The gradients of a group of sharded parameters: from the backward's full ones to the shards'.
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/front/common.h"
+#include "parallel/distributed/model/leaves.h"
+#include "parallel/distributed/shard/shard_context.h"
+#include "parallel/distributed/shard/shard_group.h"
+
+namespace ramet::distributed::detail {
+
+using autograd::AccumulateGrad;
+using autograd::GraphTask;
+using autograd::Node;
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+namespace {
+
+constexpr const char* kOp = "fully_shard";
+
+bool may_come_to(const ShardGroup::Member& m, GraphTask& task) {
+  return task.may_come_to(m.edge->edges()[0].node);
+}
+
+}  // namespace
+
+const Tensor& ShardGroup::Unit::place(size_t member) {
+  Member& m = members[member];
+  if (!gradients.defined()) gradients = zeros(layout.total());
+  if (!m.place.defined()) m.place = piece_of(gradients, layout.offset(member), m.full.sizes());
+  return m.place;
+}
+
+void ShardGroup::begun(GraphTask& task) {
+  const Lock lock(context->mutex);
+  context->begun(*this, task);
+}
+
+Tensor ShardGroup::gradient_place(size_t u, size_t i) {
+  const Lock lock(context->mutex);
+  if (!context->runs(tls.task) || !tls.task->owns(this)) return {};
+  const NoGradGuard off;
+  Unit& unit = units[u];
+  Member& m = unit.members[i];
+  // A backward inside this one has its part there, or may still come with it.
+  if (m.reached || may_come_to(m, *tls.task)) return {};
+  const Tensor& place = unit.place(i);
+  return place.unique() ? place.shallow() : Tensor();
+}
+
+std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
+                                       GraphTask& task) {
+  const Lock lock(context->mutex);
+  const NoGradGuard off;
+  RAMET_CHECK(context->runs(&task), kOp, "a backward that did not begin in order");
+  for (const auto& [node, gradients] : in) {
+    const auto* edge = static_cast<const ShardEdge*>(node);
+    const Tensor& g = gradients[0];
+    if (!g.defined()) continue;
+    Unit& unit = units[edge->unit_];
+    Member& m = unit.members[edge->member_];
+    RAMET_CHECK(same_sizes(g, m.full) && g.scalar_type() == unit.dtype && g.device() == unit.device,
+                kOp, "the gradient of '", m.name, "': got ", describe(g),
+                ", expected the size, dtype and device of ", describe(m.full));
+    const Tensor& place = unit.place(edge->member_);
+    const bool is_there = g->data == place->data;
+    // The backward around this one is about to come with what it has written there.
+    if (!m.reached && !is_there && !place.unique()) comes_too_late(kOp, m.name);
+    if (std::exchange(m.reached, true)) place.add_(g);
+    else if (!is_there && g.numel()) autograd::copy_values(place, g);
+  }
+  context->complete(*this);
+  return std::vector<Tensor>(in.size());  // the shards get theirs at the end
+}
+
+bool ShardGroup::may_grow(GraphTask& task) const {
+  return std::ranges::any_of(units, [&task](const Unit& u) {
+    return std::ranges::any_of(u.members,
+                               [&task](const Member& m) { return may_come_to(m, task); });
+  });
+}
+
+bool ShardGroup::reduces() const {
+  return std::ranges::any_of(units, [](const Unit& u) { return u.trainable(); });
+}
+
+// zero_grad() means those gradients too that have not come to the shards yet.
+void ShardGroup::drop_zeroed(Unit& unit) {
+  for (size_t i = 0; i < unit.members.size(); ++i) {
+    Member& m = unit.members[i];
+    AccumulateGrad* const leaf = autograd::grad_accumulator(m.shard.impl());
+    if (leaf->mark != AccumulateGrad::kZeroed) continue;
+    leaf->mark = 0;
+    if (std::exchange(m.collected, false))
+      piece_of(unit.collected, unit.layout.offset(i), m.full.sizes()).zero_();
+    if (std::exchange(m.summed, false) && m.shard.numel())
+      piece_of(unit.summed, unit.layout.place(i, lanes.gather->rank()), {m.shard.numel()}).zero_();
+  }
+}
+
+void ShardGroup::collect() {
+  for (Unit& unit : units) {
+    drop_zeroed(unit);
+    if (unit.gradients.defined()) {
+      if (unit.collected.defined()) unit.collected.add_(unit.gradients);
+      else unit.collected = std::move(unit.gradients);
+    }
+    unit.gradients = Tensor();
+    for (Member& m : unit.members) {
+      m.collected = m.collected || std::exchange(m.reached, false);
+      m.place = Tensor();
+    }
+  }
+}
+
+void ShardGroup::launch_reduction() {
+  const NoGradGuard off;
+  collect();  // what came before, and then this backward's
+  all_reducing_ = all_reduce;
+  const int n = lanes.reduce->size();
+  for (Unit& unit : units) {
+    if (!unit.trainable()) continue;
+    if (!unit.collected.defined()) unit.collected = unit.zeros(unit.layout.total());
+    // Two sums are rounded once: a tree's parts are its own.
+    const bool wide = lanes.outer && options.order.is_tree() && autograd::is_narrow(unit.dtype);
+    if (wide) unit.collected = unit.collected.to(kFloat);
+    unit.piece =
+        Tensor(TensorBase::empty({unit.layout.piece()}, unit.collected.scalar_type(), unit.device));
+    CollectiveOptions o(named("reduce", unit));
+    o.order = options.order;
+    o.timeout = lanes.gather->timeout();
+    unit.reducing = lanes.reduce->reduce_scatter(unit.piece, unit.pieces(unit.collected, n), o);
+  }
+}
+
+void ShardGroup::finish_reduction() {
+  for (Unit& unit : units) {
+    if (!unit.piece.defined() || !unit.collected.defined()) continue;
+    unit.reducing.wait();
+    unit.collected = Tensor();
+    if (!lanes.outer) continue;
+    const NoGradGuard off;
+    if (unit.summed.defined()) unit.piece = unit.summed.add_(unit.piece);
+    unit.summed = Tensor();
+    if (!all_reducing_) continue;
+    CollectiveOptions o(named("all-reduce", unit));
+    o.order = options.order;
+    o.timeout = lanes.gather->timeout();
+    unit.reducing = lanes.outer->all_reduce(unit.piece, o);
+  }
+}
+
+void ShardGroup::add_presence(std::vector<bool>& present) const {
+  for (const Unit& unit : units) {
+    if (!unit.piece.defined()) continue;
+    for (const Member& m : unit.members) present.push_back(m.collected || m.summed);
+  }
+}
+
+void ShardGroup::take_reduced(const bool* present, std::vector<Reduced>& out) {
+  const NoGradGuard off;
+  const int me = lanes.gather->rank(), ranks = lanes.ranks();
+  for (Unit& unit : units) {
+    if (!unit.piece.defined()) continue;
+    Tensor piece = std::exchange(unit.piece, Tensor());
+    if (lanes.outer && !all_reducing_) {
+      unit.summed = std::move(piece);
+      for (Member& m : unit.members) {
+        m.summed = m.summed || m.collected;
+        m.collected = false;
+        ++present;
+      }
+      continue;
+    }
+    if (options.average == Average::mean && ranks > 1) piece.div_(static_cast<double>(ranks));
+    piece = piece.to(unit.dtype);
+    for (size_t i = 0; i < unit.members.size(); ++i) {
+      Member& m = unit.members[i];
+      m.collected = m.summed = false;
+      if (!*present++ || !m.shard.requires_grad()) continue;
+      AccumulateGrad* leaf = autograd::grad_accumulator(m.shard.impl());
+      if (leaf->mark == AccumulateGrad::kZeroed) continue;  // meanwhile
+      const int64_t n = m.shard.numel();
+      out.push_back({autograd::NodePtr(leaf),
+                     n ? piece_of(piece, unit.layout.place(i, me), {n}) : unit.zeros(0)});
+    }
+  }
+}
+
+void ShardGroup::drop_gradients() {
+  for (Unit& unit : units) {
+    unit.gradients = unit.collected = unit.piece = unit.summed = Tensor();
+    for (Member& m : unit.members) {
+      m.place = Tensor();
+      m.reached = m.collected = m.summed = false;
+    }
+  }
+}
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,187 @@
+#include "parallel/distributed/wire/channel.h"
+
+#include <algorithm>
+
+namespace ramet::distributed::detail {
+
+std::string rank_list(const std::vector<int>& ranks) {
+  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) out += (i ? ", " : "") + std::to_string(ranks[i]);
+  return out;
+}
+
+std::vector<std::string> meet(Store& store, int rank, int size, Deadline deadline,
+                              const std::string& told) {
+  store.set("here/" + std::to_string(rank), told);
+  std::vector<int> missing;
+  std::vector<std::string> all;
+  for (int i = 0; i < size; ++i) {
+    const auto found = store.find("here/" + std::to_string(i), deadline);
+    if (!found) missing.push_back(i);
+    all.push_back(found.value_or(""));
+  }
+  RAMET_CHECK(missing.empty(), "process_group", "Timeout: of the ", size,
+              " ranks of the group these did not come: ", rank_list(missing), " (store ",
+              store.where(), ")");
+  // Rank 0's process may serve the store, and may end right after this: it goes on last, if the
+  // others are well.
+  if (rank == 0) {
+    const Deadline soon = std::min(deadline, deadline_in(std::chrono::seconds(5)));
+    for (int i = 1; i < size; ++i) (void)store.find("seen/" + std::to_string(i), soon);
+  } else {
+    try {
+      store.set("seen/" + std::to_string(rank), "");
+    } catch (const Error&) {}  // it has ended: what follows says so
+  }
+  return all;
+}
+
+void Channel::fail(const Failure& failure) const {
+  tell_(failure);
+  throw failure;
+}
+
+void Channel::lost(const PeerLost& lost) const {
+  fail({CommError::Kind::lost,
+        {lost.rank},
+        "rank " + std::to_string(lost.rank) +
+            " is gone: the connection to it broke (its process ended, or the link is "
+            "down; " +
+            lost.why + ")"});
+}
+
+void Channel::start(Round& round, uint64_t tag, const std::vector<Outgoing>& out,
+                    const std::vector<Incoming>& in) {
+  for (const Incoming& m : in)
+    if (m.bytes) round.started.push_back({m.from, engine_.recv(m.from, tag, m.data, m.bytes)});
+  round.receives = round.started.size();
+  // Each rank begins with its successor: not all with rank 0.
+  std::vector<const Outgoing*> order;
+  for (const Outgoing& m : out)
+    if (m.bytes) order.push_back(&m);
+  std::ranges::sort(order, {}, [&](const Outgoing* m) { return (m->to - rank_ + size_) % size_; });
+  for (const Outgoing* m : order)
+    round.started.push_back({m->to, engine_.send(m->to, tag, m->data, m->bytes)});
+}
+
+// What does not come names who is late. What is not taken says less: its receiver may be waiting
+// for a third rank.
+void Channel::finish(const Round& round, const char* who_is_late) {
+  std::vector<int> late;
+  for (size_t i = 0; i < round.started.size(); ++i) {
+    if (i >= round.receives && !late.empty()) break;
+    if (!round.started[i].transfer->wait(deadline_)) late.push_back(round.started[i].peer);
+  }
+  if (late.empty()) return;
+  std::ranges::sort(late);
+  fail({CommError::Kind::timeout, late, rank_list(late) + " " + who_is_late});
+}
+
+Round Channel::begin(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
+  Round round;
+  if (card_) {
+    exchange(out, in);
+  } else {
+    try {
+      if (compared_ || came_) {
+        start(round, tag_++, out, in);
+      } else {
+        std::vector<Outgoing> rest_out = out;
+        std::vector<Incoming> rest_in = in;
+        begin_to_show(rest_out, rest_in);
+        start(round, tag_++, rest_out, rest_in);
+      }
+    } catch (const PeerLost& peer) { lost(peer); }
+  }
+  for (const Outgoing& m : out)
+    if (sent_) *sent_ += m.bytes;
+  return round;
+}
+
+void Channel::end(const Round& round, const char* who_is_late) {
+  if (card_) return;
+  headers();
+  try {
+    finish(round, who_is_late);
+  } catch (const PeerLost& peer) { lost(peer); }
+}
+
+void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>& in,
+                   const char* who_is_late) {
+  end(begin(out, in), who_is_late);
+}
+
+void Channel::begin_to_show(std::vector<Outgoing>& out, std::vector<Incoming>& in) {
+  came_ = &inbox_->expect(tag_);
+  inbox_->expect(next_tag_);
+  for (int i = 0; i < size_; ++i) {
+    const auto* header = reinterpret_cast<const char*>(&shown_[static_cast<size_t>(i)]);
+    to_.emplace_back(header, header + (i == rank_ ? 0 : sizeof(Header)));
+  }
+  std::erase_if(out, [&](const Outgoing& m) {
+    if (m.bytes > Inbox::kRoom) return false;
+    const char* from = static_cast<const char*>(m.data);
+    auto& message = to_[static_cast<size_t>(m.to)];
+    message.insert(message.end(), from, from + m.bytes);
+    return true;
+  });
+  std::erase_if(in, [&](const Incoming& m) {
+    if (m.bytes > Inbox::kRoom) return false;
+    if (m.bytes) behind_.push_back(m);
+    return true;
+  });
+  std::vector<Outgoing> sends;
+  for (int i = 0; i < size_; ++i) {
+    const auto k = static_cast<size_t>(i);
+    if (i == rank_) continue;
+    sends.push_back({i, to_[k].data(), to_[k].size()});
+    showing_.started.push_back({i, std::move(came_->transfers[k])});
+  }
+  Round sending;
+  start(sending, tag_++, sends, {});
+  showing_.receives = showing_.started.size();
+  for (Round::Started& s : sending.started) showing_.started.push_back(std::move(s));
+  tag_ |= shown_[static_cast<size_t>(rank_)].fingerprint() << kFingerprintAt;
+}
+
+const std::vector<Header>& Channel::headers() {
+  if (compared_) return all_;
+  try {
+    if (!came_) {
+      std::vector<Outgoing> out;
+      std::vector<Incoming> in;
+      begin_to_show(out, in);
+    }
+    finish(showing_, "did not take part");
+  } catch (const PeerLost& peer) { lost(peer); }
+  showing_ = {};
+  for (int i = 0; i < size_; ++i) {
+    const auto k = static_cast<size_t>(i);
+    if (i != rank_) std::memcpy(&all_[k], came_->memory[k].data(), sizeof(Header));
+  }
+  compare_headers();
+  for (const Incoming& m : behind_)
+    std::memcpy(m.data, came_->memory[static_cast<size_t>(m.from)].data() + sizeof(Header),
+                m.bytes);
+  compared_ = true;
+  return all_;
+}
+
+void Channel::compare_headers() {
+  const Disagreement d = compare(all_);
+  if (!d.text.empty()) fail({CommError::Kind::mismatch, d.ranks, d.text});
+  // What differs from pair to pair.
+  for (size_t k = 0; k < all_.size(); ++k) {
+    const uint64_t wanted = shown_[k].wants, given = all_[k].gives;
+    if (wanted == given) continue;
+    const auto peer = static_cast<int>(k);
+    fail({CommError::Kind::mismatch,
+          {std::min(rank_, peer), std::max(rank_, peer)},
+          "Detected mismatch between collectives on ranks. Rank " + std::to_string(rank_) +
+              " expects " + std::to_string(wanted) + " bytes of rank " + std::to_string(peer) +
+              ", which gives it " + std::to_string(given) + ": " + shown_[k].text() + " and " +
+              all_[k].text()});
+  }
+}
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,72 @@
+#include "parallel/distributed/wire/staging.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace ramet::distributed::detail {
+namespace {
+
+// Below this the allocator's own lists are as good.
+constexpr size_t kSmallest = 16 << 10;
+// What a group keeps between its operations, of the host's memory and of a card's: there, not more
+// than one operation needed at once, since what is kept is missing elsewhere.
+constexpr size_t kKept = size_t{64} << 20, kKeptOnCard = size_t{256} << 20;
+
+}  // namespace
+
+bool StagingPool::keeps(size_t bytes) const { return device_.is_cuda() || bytes >= kSmallest; }
+
+Tensor StagingPool::fresh(size_t bytes) const {
+  Tensor memory(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, device_));
+  got_();
+  return memory;
+}
+
+Tensor StagingPool::take(size_t bytes) {
+  if (!keeps(bytes)) return fresh(bytes);
+  Tensor memory;
+  {
+    const std::lock_guard lock(mutex_);
+    // Rather much too large a block than to lose another one for it.
+    const bool room = !device_.is_cuda() || used_ + bytes_ + bytes <= most_used_;
+    auto best = free_.end();
+    for (auto i = free_.begin(); i != free_.end(); ++i)
+      if (i->nbytes() >= bytes && (!room || i->nbytes() <= 2 * bytes) &&
+          (best == free_.end() || i->nbytes() < best->nbytes()))
+        best = i;
+    if (best != free_.end()) {
+      memory = std::move(*best);
+      free_.erase(best);
+      bytes_ -= memory.nbytes();
+    }
+  }
+  if (!memory.defined()) memory = fresh(bytes);
+  const std::lock_guard lock(mutex_);
+  used_ += memory.nbytes();
+  most_used_ = std::max(most_used_, used_);
+  return memory;
+}
+
+void StagingPool::give(Tensor memory) {
+  std::vector<Tensor> going;  // behind the lock: to give memory back may be to wait for a card
+  const std::lock_guard lock(mutex_);
+  used_ -= memory.nbytes();
+  bytes_ += memory.nbytes();
+  free_.push_front(std::move(memory));
+  const size_t most = device_.is_cuda() ? std::min(kKeptOnCard, most_used_) : kKept;
+  if (bytes_ > most) gives_();
+  while (bytes_ > most) {
+    bytes_ -= free_.back().nbytes();
+    going.push_back(std::move(free_.back()));
+    free_.pop_back();
+  }
+}
+
+Staging::Staging(StagingPool& pool, size_t bytes)
+    : pool_(pool.keeps(bytes) ? &pool : nullptr), memory_(pool.take(bytes)) {}
+
+Staging::~Staging() {
+  if (pool_) pool_->give(std::move(memory_));
+}
+
+}  // namespace ramet::distributed::detail

@@ -1,0 +1,197 @@
+// Buffers and declared states of replicas: how they follow the source, and what the source takes
+// over; which tensor is whose. See nn/module/buffer_policy.h and
+// parallel/replicas/replica_member.h.
+#include <algorithm>
+#include <map>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "parallel/apply/counters.h"
+#include "parallel/move/comm.h"
+#include "parallel/move/movement.h"
+#include "parallel/move/peers.h"
+#include "parallel/replicas/buffer_page.h"
+#include "parallel/replicas/replica_state.h"
+#include "runtime/capture.h"
+
+namespace ramet {
+namespace nn {
+namespace parallel {
+
+namespace moves = ramet::parallel::detail;
+namespace comm = ramet::parallel::comm;
+
+// Replicas that wrote their copy get the source's value again, like those that never had it.
+void ReplicaSet::stage_buffers() {
+  std::vector<std::pair<State::Buffer*, size_t>> stale;
+  std::vector<State::Seen> seen;  // of each buffer
+  // by device of the replica and of the source: those that lie alike
+  std::map<std::pair<uint8_t, uint8_t>, std::vector<kernels::CopiedTensor>> plain;
+  for (State::Buffer& b : state_->buffers) {
+    const State::Seen now = State::Seen::of(b.source);
+    seen.push_back(now);
+    if (b.shares && (now.serial != b.seen.serial || now.data != b.seen.data)) {
+      const ScopedValue<uint8_t> apart(tls.capturing, 0);
+      b.follow(0, b.source);
+    }
+    for (size_t i = b.shares ? 1 : 0; i < b.handles.size(); ++i) {
+      const Tensor& handle = b.handles[i];
+      const bool written =
+          handle.version() != b.versions[i] && b.policy != BufferPolicy::per_replica;
+      const bool always = capture::active() && b.policy != BufferPolicy::per_replica;
+      if (now.same(b.seen) && !written && !always) continue;
+      stale.emplace_back(&b, i);
+      if (handle.numel() == 0) continue;
+      const auto names = static_cast<uint32_t>(1 + b.ties[i].size());
+      if (const Tensor page = b.paged() ? moves::fresh_page(handle, names) : Tensor();
+          page.defined()) {
+        moves::turn_page(handle, page);
+        b.follow(i, handle);
+      }
+      if (handle.raw_contiguous() && b.source.raw_contiguous() &&
+          handle.scalar_type() == b.source.scalar_type())
+        plain[{handle->device, b.source->device}].push_back(
+            {b.source.ptr(), handle.ptr(), static_cast<int64_t>(handle.nbytes())});
+      else autograd::copy_values(handle, b.source);
+    }
+  }
+  for (const auto& [way, copies] : plain)
+    moves::copy_tensors(Device::from_ordinal(way.first), Device::from_ordinal(way.second), copies,
+                        /*flat=*/false);
+  for (const auto& [b, i] : stale) {
+    const Tensor& handle = b->handles[i];
+    handle.storage_impl()->wrote("refresh");
+    b->versions[i] = handle.version();
+    if (handle->device == b->source->device) continue;
+    moves::count_bytes(b->source->device, handle->device, handle.nbytes());
+    moves::count(moves::Count::kRefreshBytes, handle.nbytes());
+  }
+  for (size_t k = 0; k < seen.size(); ++k) state_->buffers[k].seen = seen[k];
+}
+
+Tensor ReplicaSet::source_of(const Tensor& tensor) const {
+  for (const State::Entry& e : state_->entries)
+    for (const State::Handle& h : e.handles)
+      if (h.tensor.is_same(tensor)) return e.source;
+  for (const State::Buffer& b : state_->buffers)
+    for (const Tensor& handle : b.handles)
+      if (handle.is_same(tensor)) return b.source;
+  return {};
+}
+
+std::vector<detail::ReplicaStateBase*> ReplicaSet::State::states_of(const Module& m) {
+  const auto [bytes, size] = m.own_bytes();
+  if (!bytes) return {};
+  return detail::states_within(bytes, size);
+}
+
+void ReplicaSet::State::find_states(Snapshot& snap) {
+  const auto found = states_of(*snap.replicas.back());
+  RAMET_CHECK(found.size() == snap.states.size(), "replicate", "clone() of ",
+              snap.name.empty() ? "the module" : "'" + snap.name + "'", ": got ", found.size(),
+              " members of replica_state, expected ", snap.states.size());
+  for (size_t k = 0; k < found.size(); ++k) snap.of_replicas[k].push_back(found[k]);
+}
+
+void ReplicaSet::State::keep_states(const State& before) {
+  for (Snapshot& now : modules) {
+    for (const Snapshot& old : before.modules) {
+      if (old.module != now.module || old.name != now.name || old.states != now.states) continue;
+      if (old.owned && old.alive.expired()) continue;  // another one, at its address
+      for (size_t k = 0; k < now.states.size(); ++k)
+        for (size_t r = 0; r < now.of_replicas[k].size(); ++r)
+          now.of_replicas[k][r]->follow(*old.of_replicas[k][r]);
+    }
+  }
+  for (Buffer& now : buffers) {
+    if (now.policy != BufferPolicy::per_replica) continue;
+    for (const Buffer& old : before.buffers) {
+      if (old.source.impl() != now.source.impl() || old.policy != now.policy) continue;
+      for (size_t r = 0; r < now.handles.size(); ++r)
+        if (same_sizes(now.handles[r], old.handles[r]) &&
+            now.handles[r].scalar_type() == old.handles[r].scalar_type())
+          autograd::copy_values(now.handles[r], old.handles[r]);
+    }
+  }
+}
+
+std::vector<std::function<void()>> ReplicaSet::State::merged_states() const {
+  std::vector<std::function<void()>> out;
+  for (const Snapshot& snap : modules)
+    for (size_t k = 0; k < snap.states.size(); ++k)
+      if (auto commit = snap.states[k]->merged(snap.of_replicas[k])) out.push_back(commit);
+  return out;
+}
+
+void ReplicaSet::take_over(int count) {
+  const NoGradGuard off;
+  State& s = *state_;
+  auto written = [&](const State::Buffer& b) {
+    if (b.shares && b.source.version() != b.seen.version) return true;
+    for (size_t i = b.shares ? 1 : 0; i < static_cast<size_t>(count); ++i)
+      if (b.handles[i].version() != b.versions[i]) return true;
+    return false;
+  };
+  for (const State::Buffer& b : s.buffers) {
+    if (b.policy != BufferPolicy::all_equal || !written(b)) continue;
+    for (size_t i = 1; i < static_cast<size_t>(count); ++i)
+      RAMET_CHECK(b.handles[i].to(home_).equal(b.handles[0].to(home_)), "replicate", "buffer '",
+                  b.name, "' of policy all_equal: replica ", i, " on device ", device_of_[i],
+                  " has another value than replica 0");
+  }
+  // All values first, then all writes: where one cannot be had nothing is taken over.
+  struct Taken {
+    const State::Buffer* buffer;
+    Tensor value, page;  // where replica 0 shares the source's, and its graph may keep it
+  };
+  std::vector<Taken> taken;
+  for (State::Buffer& b : s.buffers) {
+    if (!written(b)) continue;
+    const ArrayRef<Tensor> all(b.handles.data(), static_cast<size_t>(count));
+    switch (b.policy) {
+      case BufferPolicy::merge_stats:
+      case BufferPolicy::per_replica: break;
+      case BufferPolicy::first:
+      case BufferPolicy::sync:
+      case BufferPolicy::all_equal:
+        if (!b.shares) taken.push_back({&b, b.handles[0], {}});
+        break;
+      case BufferPolicy::sum: taken.push_back({&b, comm::reduce_add(all, home_), {}}); break;
+      case BufferPolicy::mean: {
+        // The sum of sixteen-bit numbers may be more than sixteen bits can say.
+        const ScalarType type = all[0].scalar_type();
+        std::vector<Tensor> wide;
+        for (const Tensor& t : all) wide.push_back(t.to(compute_type(type)));
+        taken.push_back({&b, comm::reduce_add(wide, home_).div(count).to(type), {}});
+        break;
+      }
+      case BufferPolicy::max: {
+        Tensor most = all[0].to(home_);
+        for (size_t i = 1; i < all.size(); ++i) most = most.maximum(all[i].to(home_));
+        taken.push_back({&b, most, {}});
+        break;
+      }
+    }
+  }
+  const auto merged = s.merged_states();
+  for (Taken& t : taken)
+    if (t.buffer->paged() && moves::alone(t.buffer->source, s.buffers, &State::Buffer::source))
+      t.page = moves::fresh_page(t.buffer->source);
+  for (const auto& [buffer, value, page] : taken) {
+    moves::turn_page(buffer->source, page);
+    autograd::copy_values(buffer->source, value);
+    buffer->source.storage_impl()->wrote("replica");
+  }
+  std::vector<std::pair<Module*, std::vector<Module*>>> modules;
+  for (const State::Snapshot& snap : s.modules)
+    modules.emplace_back(
+        snap.module, std::vector<Module*>(snap.replicas.begin(), snap.replicas.begin() + count));
+  if (merger_) merger_(modules);
+  else
+    for (const auto& [module, replicas] : modules) module->merge_replicas(replicas);
+  for (const auto& commit : merged) commit();
+}
+
+}  // namespace parallel
+}  // namespace nn
+}  // namespace ramet

@@ -1,0 +1,332 @@
+// The part of a ReplicaSet that runs at every step. No user code; no allocation while nothing
+// changes.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/copy.h"
+#include "nn/module/replica_meeting.h"
+#include "parallel/apply/counters.h"
+#include "parallel/apply/parallel_apply.h"
+#include "parallel/move/movement.h"
+#include "parallel/move/peers.h"
+#include "parallel/replicas/replica_state.h"
+#include "runtime/capture.h"
+#include "runtime/debug_memory.h"
+#include "runtime/logging.h"
+#include "runtime/observer.h"
+#include "runtime/storage_ref.h"
+
+namespace ramet {
+namespace nn {
+namespace parallel {
+
+namespace moves = ramet::parallel::detail;
+
+namespace {
+
+bool same_bytes(const Module& m, const std::vector<char>& before) {
+  const auto [bytes, size] = m.own_bytes();
+  return !bytes ||
+         (size == before.size() && (size == 0 || std::memcmp(bytes, before.data(), size) == 0));
+}
+
+Tensor on_host(const Tensor& t) { return t.is_cpu() ? t : t.detach().to(Device(kCPU, 0)); }
+
+}  // namespace
+
+// The first difference between the module objects, the source's and the replicas', and what they
+// were at the build.
+bool ReplicaSet::changed() {
+  auto differs = [](const std::string& name, const char* what) {
+    log(LogLevel::Info, "[replicate] ", what, " of ",
+        name.empty() ? "the module" : "'" + name + "'", " changed: its replicas are made again");
+    return true;
+  };
+  for (const State::Snapshot& snap : state_->modules) {
+    const Module& m = *snap.module;
+    // Children first: a module that was replaced may be gone.
+    size_t k = 0;
+    if (m.own_children().size() != snap.children.size())
+      return differs(snap.name, "the number of children");
+    for (const auto& child : m.own_children())
+      if (child.value() != snap.children[k++].lock()) return differs(snap.name, "a child");
+    if (!same_bytes(m, snap.bytes)) return differs(snap.name, "a member");
+    for (size_t r = 0; r < snap.replicas.size(); ++r)
+      if (!same_bytes(*snap.replicas[r], snap.replica_bytes[r]))
+        return differs(snap.name, "a replica's member");
+    if (m.own_parameters().size() + m.own_buffers().size() != snap.tensors.size())
+      return differs(snap.name, "the number of tensors");
+    k = 0;
+    for (const auto* registry : {&m.own_parameters(), &m.own_buffers()}) {
+      for (const auto& item : *registry) {
+        const Tensor& t = item.value();
+        const auto& [impl, buffer_grad] = snap.tensors[k];
+        if (t.impl() != impl) return differs(full_name(snap.name, item.key()), "the tensor");
+        if (impl && (t.scalar_type() != snap.dtypes[k] || t.sizes() != IntArrayRef(snap.sizes[k]) ||
+                     t.device() != home_))
+          return differs(full_name(snap.name, item.key()), "shape, dtype or device");
+        if (impl && registry == &m.own_buffers() && autograd::wants_grad(t.impl()) != buffer_grad)
+          return differs(full_name(snap.name, item.key()), "requires_grad");
+        ++k;
+      }
+    }
+  }
+  return false;
+}
+
+// One parameter: its memory, its edge.
+void ReplicaSet::follow(size_t index) {
+  State& s = *state_;
+  State::Entry& e = s.entries[index];
+  Storage* now = e.source.storage_impl();
+  // set_data, to(), flattening
+  if (now->serial() != e.seen.serial || e.source->data != e.seen.data) {
+    for (size_t a = 0; a < s.away.size(); ++a)
+      e.copies[a] =
+          Tensor(member_of(s.flat[a], e.offset, e.source.sizes(), e.strides, e.source.scalar_type(),
+                           now->version_of ? now->version_of : now));
+    for (const State::Handle& h : e.handles) {
+      const Device d = device_of_[h.replica];
+      h.tensor.set_data(d == home_
+                            ? e.source
+                            : e.copies[static_cast<size_t>(
+                                  std::find(s.away.begin(), s.away.end(), d) - s.away.begin())]);
+    }
+  }
+
+  const bool wanted = tls.grad_mode && !options_.detach && e.source.requires_grad();
+  if (!wanted) {
+    if (!std::exchange(e.bound, false)) return;
+    for (const State::Handle& h : e.handles) {
+      AutogradSlot::release(std::exchange(h.tensor->node, nullptr));
+      h.tensor->set(TensorImpl::kRequiresGrad, false);
+    }
+    return;
+  }
+  // Hooks that were put on replicas last one step. Emptied, not deleted: a hook of a backward that
+  // runs may have called this forward.
+  if (e.node && e.node->watched()) {
+    e.node->extra->hooks.clear();
+    e.node->extra->retained.clear();
+  }
+  if (e.node && e.node->leads_to(e.source)) {
+    if (e.bound) return;
+  } else {
+    auto* node =
+        autograd::new_node<ramet::parallel::ReduceAdd>(e.source, e.name, size(), options_.order);
+    const autograd::NodePtr held(node);  // where an allocation fails
+    autograd::release(node);
+    node->set_hooks(hooks_);
+    std::vector<Tensor> slots;
+    if (e.node) {
+      slots = e.node->take_slots();
+    } else {
+      if (s.gradients.empty()) {
+        const bool in_place = device_of_[0] == home_;
+        std::vector<Tensor> made;  // all of them or none
+        for (int i = 0; i < size(); ++i) {
+          made.push_back(moves::flat_memory(i || !in_place ? s.flat_bytes : 0,
+                                            device_of_[static_cast<size_t>(i)]));
+          autograd::fill_values(made.back(), 0);
+        }
+        s.gradients = std::move(made);
+      }
+      for (const Tensor& flat : s.gradients)
+        slots.push_back(flat.numel() ? Tensor(member_of(flat, e.offset, e.source.sizes(), e.strides,
+                                                        e.source.scalar_type()))
+                                     : Tensor());
+    }
+    node->hold();
+    autograd::release(std::exchange(e.node, node));
+    node->set_slots(std::move(slots), s.buckets[e.bucket].get());
+  }
+  for (const State::Handle& h : e.handles) e.node->hang(h.tensor, h.replica);
+  e.bound = true;
+}
+
+// A write through a raw pointer changes no version: the values tell.
+void ReplicaSet::report_unmarked(const std::vector<size_t>& members) const {
+  if (state_->away.empty()) return;
+  for (size_t u : members) {
+    const State::Entry& e = state_->entries[u];
+    if (e.bytes == 0 || e.source.raw_strides() != IntArrayRef(e.strides)) continue;
+    const Tensor a = on_host(e.source), b = on_host(e.copies[0]);
+    if (std::memcmp(a.ptr(), b.ptr(), static_cast<size_t>(e.bytes)) != 0)
+      log(LogLevel::Warning, "[replicate] parameter '", e.name,
+          "' was changed through a raw pointer: its replicas keep the old values until "
+          "mark_dirty() is called");
+  }
+}
+
+void ReplicaSet::prepare() {
+  if (stale_ || changed()) build();
+}
+
+// A capture holds the copies that this step makes, and the replicas' memory.
+void ReplicaSet::guard_capture() {
+  for (const State::Snapshot& snap : state_->modules)
+    if (!snap.states.empty()) capture::refused("replica_state", "the host merges states");
+  const std::weak_ptr<ramet::parallel::ReduceHooks> life = hooks_;
+  capture::guard(this, "replicas", [this, life, state = state_.get(), hooked = hooks_->any()] {
+    const auto hooks = life.lock();
+    return hooks && hooks->any() == hooked && state_.get() == state && !stale_ && !changed();
+  });
+  // It has been noted as made, but was not.
+  capture::on_failure([this, life] {
+    if (!life.expired()) stale_ = true;
+  });
+}
+
+// All of a refresh but the copies to other devices, which copy_to() makes of `dirty` and `strided`.
+void ReplicaSet::stage() {
+  prepare();
+  State& s = *state_;
+  const bool all = all_dirty_ || capture::active();  // replays follow every step
+  if (RAMET_UNLIKELY(capture::active())) guard_capture();
+  // until every device has its copies: a failure on the way leaves the set usable
+  all_dirty_ = true;
+  {
+    const ScopedValue<uint8_t> apart(tls.capturing, 0);  // memory and edges, no values
+    for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
+  }
+
+  s.dirty.clear();
+  s.strided.clear();
+  for (const auto& members : s.members) {
+    bool dirty = all;
+    for (size_t u : members) {
+      State::Entry& e = s.entries[u];
+      const State::Seen now = State::Seen::of(e.source);
+      dirty = dirty || !now.same(e.seen);
+      e.seen = now;
+    }
+    if (!dirty && debug_memory()) report_unmarked(members);
+    if (!dirty || s.away.empty()) continue;
+    const Storage* root = nullptr;
+    for (size_t u : members) {
+      const State::Entry& e = s.entries[u];
+      for (Device d : s.away)
+        moves::count_bytes(home_.ordinal(), d.ordinal(), static_cast<uint64_t>(e.bytes));
+      moves::count(moves::Count::kRefreshBytes, static_cast<uint64_t>(e.bytes) * s.away.size());
+      if (e.bytes == 0) continue;
+      if (e.source.raw_strides() != IntArrayRef(e.strides) &&
+          !(e.source.raw_contiguous() &&
+            IntArrayRef(e.strides) == IntArrayRef(contiguous_strides(e.source.sizes())))) {
+        s.strided.push_back(u);
+        continue;
+      }
+      const char* from = static_cast<const char*>(e.source.ptr());
+      const Storage* memory = e.source.storage_impl()->memory_of;
+      if (!s.dirty.empty() && memory && memory == root &&
+          s.dirty.back().from + (e.offset - s.dirty.back().offset) == from) {
+        s.dirty.back().bytes = e.offset + e.bytes - s.dirty.back().offset;
+      } else {
+        s.dirty.push_back({e.offset, from, e.bytes});
+      }
+      root = memory;
+    }
+  }
+  stage_buffers();
+  for (const State::Snapshot& snap : s.modules) {
+    for (Module* replica : snap.replicas) {
+      if (replica->is_training() != snap.module->is_training())
+        replica->train(snap.module->is_training());
+      if (replica->forward_hooks() != snap.module->forward_hooks())
+        replica->set_forward_hooks(snap.module->forward_hooks());
+      replica->discard_deposits();
+    }
+  }
+}
+
+void ReplicaSet::copy_to(Device device, const moves::FanOut* fan) const {
+  const State& s = *state_;
+  const size_t a =
+      static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
+  if (a == s.away.size() || (s.dirty.empty() && s.strided.empty())) return;
+  const RecordScope scope("replicate.refresh");
+  moves::count(moves::Count::kTransfers, s.dirty.size() + s.strided.size());
+  moves::count(moves::Count::kLaunches, s.strided.size());
+  std::vector<kernels::CopiedTensor> dirty;
+  for (const State::Copy& c : s.dirty)
+    dirty.push_back({c.from, static_cast<char*>(s.flat[a].ptr()) + c.offset, c.bytes});
+  moves::copy_tensors(device, home_, dirty, /*flat=*/true, fan);
+  for (size_t u : s.strided) autograd::copy_values(s.entries[u].copies[a], s.entries[u].source);
+}
+
+void ReplicaSet::refresh() {
+  stage();
+  {
+    const State& s = *state_;
+    const moves::FanOut fan(home_, s.dirty.empty() ? ArrayRef<Device>() : s.away);
+    for (Device d : s.away) copy_to(d, &fan);
+  }
+  all_dirty_ = false;
+}
+
+void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
+  if (count < 0) count = size();
+  RAMET_CHECK(count > 0 && count <= size(), "ReplicaSet", "replicas to run: got ", count,
+              ", expected 1 to ", size());
+  const OneAtATime alone_here(
+      running_, "ReplicaSet",
+      "a forward of these replicas is running already, expected one at a time");
+  stage();
+  State& s = *state_;
+  std::unique_ptr<ReplicaMeeting> meeting;
+  if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active(), elsewhere_);
+  // Each device fetches its own copy, all at the same time; but for those that run nothing now.
+  // What GPUs fetch of a GPU is queued first: not behind the forward that it then runs itself.
+  const auto first_of = [&](Device d) {
+    return static_cast<int>(std::find(device_of_.begin(), device_of_.end(), d) -
+                            device_of_.begin());
+  };
+  std::atomic<size_t> fetched{0};
+  bool by_itself[kMaxDevices] = {};
+  {
+    const moves::FanOut fan(home_, s.dirty.empty() ? ArrayRef<Device>() : s.away);
+    for (Device d : s.away) {
+      if (!meeting && first_of(d) < count && !fan.has(d)) {
+        by_itself[d.ordinal()] = true;
+        continue;
+      }
+      copy_to(d, &fan);
+      ++fetched;
+    }
+  }
+  struct Settled {
+    ReplicaSet& set;
+    const std::atomic<size_t>& fetched;
+    size_t needed;
+    ~Settled() {
+      if (fetched == needed) set.all_dirty_ = false;
+    }
+  } settled{*this, fetched, s.away.size()};
+  struct Undone {  // what norm layers noted of a step that failed
+    State& s;
+    bool well = false;
+    ~Undone() {
+      if (well) return;
+      for (const State::Snapshot& snap : s.modules)
+        for (Module* replica : snap.replicas) replica->discard_deposits();
+    }
+  } undone{s};
+  detail::run_replicas(
+      ArrayRef<Device>(device_of_.data(), static_cast<size_t>(count)),
+      [&](int i) {
+        const Device d = device_of_[static_cast<size_t>(i)];
+        if (by_itself[d.ordinal()] && first_of(d) == i) {
+          copy_to(d);
+          ++fetched;
+        }
+        run(i);
+      },
+      meeting.get());
+  take_over(count);
+  undone.well = true;
+}
+
+}  // namespace parallel
+}  // namespace nn
+}  // namespace ramet

@@ -1,0 +1,156 @@
+// ReplicaSet: persistent replicas of one module on several devices, kept equal to their source.
+//
+// Note [Replicas]
+// A replica is a shell (a copy of the module object, made once by clone()) whose tensors are
+// re-pointed: member fields, vectors of handles and the registry all follow, because they share the
+// implementation.
+//   - On the source's own device a replica's parameters are the source's memory. Every other device
+//     has one copy, whatever the number of replicas there; all copies count their versions in the
+//     source's counter, so that a change of the source between forward and backward is noticed
+//     alike on all devices.
+//   - A parameter that requires grad is a non-leaf in its replicas, whose edge is the source's
+//     ReduceAdd node (parallel/nodes/reduce_add.h). With grad mode off there are no edges. Buffers
+//     that require grad are treated as parameters.
+//   - The other buffers follow their BufferPolicy (nn/module/buffer_policy.h). Replica 0 shares the
+//     source's where both are on one device, unless the policy is merge_stats or per_replica.
+//   - Before each forward refresh() follows the source: training mode, hooks, frozen or thawed
+//     parameters, moved memory, and the values of the buckets where a (storage serial, version)
+//     changed. Nothing is cloned, drawn or allocated then.
+//   - If the registries or the bytes of a module object outside the Module base changed, the shells
+//     are made again. What lies behind a member's pointer is not seen, nor the members of a module
+//     that has a clone() of its own and no own_bytes() (Cloneable has both): rebuild() says so.
+//     Values that a replica's forward writes to plain members are discarded in the same way: the
+//     next forward begins with the source's. Note [Plain members of replicas] has the exceptions.
+//   - Under tree(V) there are V replicas, V / N on each of N devices, and each has its own buffers,
+//     statistics and gradient slots: a virtual shard computes the same bits wherever it runs.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/module/module.h"
+#include "parallel/apply/options.h"
+#include "parallel/nodes/reduce_add.h"
+
+namespace ramet {
+namespace parallel::detail {
+class FanOut;
+}
+namespace nn {
+
+class ShardsElsewhere;
+
+namespace parallel {
+
+using ramet::parallel::GradBucket;
+using ramet::parallel::ReduceOrder;
+
+using ramet::parallel::PostReduceHook;
+using ramet::parallel::PreReduceHook;
+
+struct ReplicaOptions {
+  // of gradients over replicas: Note [Order of sums] in parallel/apply/options.h
+  ReduceOrder order;
+  int64_t bucket_bytes = int64_t{1} << 20;
+  bool detach = false;  // replicas without edges: leaves that require no grad
+};
+
+/// Thread safety: one call at a time; replicas run side by side inside apply().
+class RAMET_API ReplicaSet {
+ public:
+  /// Errors: no device; more than 16 replicas; tree(V) with a number of devices that does not
+  /// divide V; a module without clone(), or whose clone differs; a sealed module with a non-sealed
+  /// descendant.
+  ReplicaSet(std::shared_ptr<Module> source, std::vector<Device> devices,
+             const ReplicaOptions& options = {});
+  ~ReplicaSet();
+  ReplicaSet(const ReplicaSet&) = delete;
+  ReplicaSet& operator=(const ReplicaSet&) = delete;
+
+  const std::shared_ptr<Module>& source() const { return source_; }
+  const ReplicaOptions& options() const { return options_; }
+  /// Does the set keep the module alive? Without, it may be used only while somebody else does.
+  void hold_source(bool on);
+  const std::vector<Device>& devices() const { return devices_; }
+  /// One a replica.
+  const std::vector<Device>& device_of() const { return device_of_; }
+  int size() const { return static_cast<int>(device_of_.size()); }
+  const std::shared_ptr<Module>& shell(int replica) const;
+  /// M is the source's class.
+  template <class M> M& replica(int i) const { return dynamic_cast<M&>(*shell(i)); }
+  /// The source's parameter or buffer that `tensor`, a replica's, is a copy of; undefined for any
+  /// other tensor.
+  Tensor source_of(const Tensor& tensor) const;
+
+  /// Makes the shells again if the source's structure or members changed. What shell() returned
+  /// before may then be stale.
+  void prepare();
+  /// Makes the replicas equal to the source. Call it before each forward; apply() does.
+  void refresh();
+  /// Refreshes, runs run(i) for replicas 0 .. count - 1 (by default all) side by side, then lets
+  /// the source take over buffers and statistics. An Error while another apply() runs. If a replica
+  /// fails nothing is taken over, and its
+  /// error is thrown: Note [Errors of a replica].
+  void apply(const std::function<void(int)>& run, int count = -1);
+  /// The source's values were changed through a raw pointer. With memory checks on
+  /// (runtime/debug_memory.h) refresh() warns of a parameter that was, where nobody said so.
+  void mark_dirty() { all_dirty_ = true; }
+  /// Makes the shells again before the next forward.
+  void rebuild() { stale_ = true; }
+  // Hooks on gradients, from the next backward until they are removed; the order is that of
+  // registration. They may register and remove hooks. In a backward a parameter's pre-reduce hooks
+  // run first, once for each replica that used it; then the gradients are added; then its
+  // post-reduce hooks run, once; then the hooks of the parameter itself. They are called on
+  // whichever thread runs the backward there. (Hooks that a forward puts on a replica's tensors
+  // last one step and see what the pre-reduce hooks returned.) Where a DataParallel calls the
+  // module itself nothing is reduced.
+  unsigned register_pre_reduce_hook(PreReduceHook hook);
+  unsigned register_post_reduce_hook(PostReduceHook hook);
+  /// An Error if there is no such hook.
+  void remove_reduce_hook(unsigned hook);
+  /// Where the module is: the device of its first parameter or buffer, else the first of devices().
+  Device home() const { return home_; }
+  const std::vector<std::unique_ptr<GradBucket>>& buckets() const;
+
+  /// Replicas of the same module in other processes: layers that synchronise meet theirs too, from
+  /// the next forward on. Null: none.
+  void set_elsewhere(std::shared_ptr<ShardsElsewhere> elsewhere) {
+    elsewhere_ = std::move(elsewhere);
+  }
+  /// Instead of Module::merge_replicas: called once after each forward, with every module and its
+  /// replicas.
+  using Merger =
+      std::function<void(const std::vector<std::pair<Module*, std::vector<Module*>>>& modules)>;
+  void set_merger(Merger merger) { merger_ = std::move(merger); }
+
+ private:
+  struct State;
+  void build();
+  bool changed();
+  void guard_capture();
+  void stage();
+  void stage_buffers();
+  void follow(size_t entry);
+  void report_unmarked(const std::vector<size_t>& members) const;
+  void copy_to(Device device, const ramet::parallel::detail::FanOut* fan = nullptr) const;
+  void take_over(int count);
+
+  std::shared_ptr<Module> source_;
+  std::vector<Device> devices_, device_of_;
+  ReplicaOptions options_;
+  Device home_ = Device(kCPU, 0);
+  bool all_dirty_ = true, stale_ = false;
+  std::atomic<bool> running_{false};
+  const std::shared_ptr<ramet::parallel::ReduceHooks> hooks_ =
+      std::make_shared<ramet::parallel::ReduceHooks>();
+  std::shared_ptr<ShardsElsewhere> elsewhere_;
+  Merger merger_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace parallel
+}  // namespace nn
+}  // namespace ramet

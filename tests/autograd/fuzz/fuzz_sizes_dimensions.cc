@@ -1,0 +1,224 @@
+// Rows of random sizes: what takes a dimension, and other numbers of operations.
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "tests/autograd/fuzz/fuzz_sizes.h"
+
+namespace ramet {
+namespace fuzz {
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+// Over these dimensions, all where there are none.
+Right reduced(const Tensor& x, const Dims& dims, bool keep, bool needs_elements = false) {
+  std::vector<bool> gone(static_cast<size_t>(std::max<int64_t>(x.dim(), 1)), dims.empty());
+  for (const int64_t dim : dims) {
+    const auto d = place_of(dim, x.dim());
+    if (!d || gone[*d]) return std::nullopt;
+    gone[*d] = true;
+  }
+  WideShape out;
+  for (size_t d = 0; d < x.sizes().size(); ++d) {
+    if (gone[d] && needs_elements && x.sizes()[d] == 0) return std::nullopt;
+    if (!gone[d]) out.push_back(x.sizes()[d]);
+    else if (keep) out.push_back(1);
+  }
+  return one(out);
+}
+Right twice(Right right) {
+  if (right) right->push_back((*right)[0]);
+  return right;
+}
+Right kept(const Tensor& x, int64_t dim) {
+  return place_of(dim, x.dim()) ? one(wide(x.sizes())) : Right();
+}
+
+template <class Call>
+SizeRow of_dims(const char* name, bool needs_elements, const Call& call, bool two = false) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor();
+            const Dims dims = d.dims("dim", x.dim());
+            const bool keep = d.flag("keepdim");
+            const Right right = reduced(x, dims, keep, needs_elements);
+            d.expect(two ? twice(right) : right, [&] { return call(x, dims, keep); });
+          }};
+}
+template <class Call>
+SizeRow of_dim(const char* name, bool needs_elements, const Call& call, bool two = false) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor();
+            const int64_t dim = d.dim("dim", x.dim());
+            const bool keep = d.flag("keepdim");
+            const Right right = reduced(x, {dim}, keep, needs_elements);
+            d.expect(two ? twice(right) : right, [&] { return call(x, dim, keep); });
+          }};
+}
+template <class Call> SizeRow along(const char* name, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor();
+            const int64_t dim = d.dim("dim", x.dim());
+            d.expect(kept(x, dim), [&] { return call(x, dim); });
+          }};
+}
+// Of an index of zeros along a dimension; `call` gives something of x's sizes.
+template <class Call> SizeRow with_index(const char* name, bool gathers, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor(0, 3, 1);
+            const int64_t dim = d.dim("dim", x.dim());
+            const Tensor index = zeros_like(x).to(kLong);
+            (void)gathers;
+            d.expect(kept(x, dim), [&] { return call(x, dim, index); });
+          }};
+}
+template <class Call> SizeRow with_row_numbers(const char* name, bool selects, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor(1, 3, 1);
+            const int64_t dim = d.dim("dim", x.dim());
+            const Tensor index = zeros({3}, kLong);
+            Right right = kept(x, dim);
+            if (right && selects) (*right)[0][*place_of(dim, x.dim())] = 3;
+            d.expect(right, [&] { return call(x, dim, index); });
+          }};
+}
+// 0: none, 1: mean, 2: sum.
+template <class Call> SizeRow with_reduction(const char* name, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor();
+            const int64_t reduction = d.number("reduction");
+            const Right right = reduction == 0                     ? one(wide(x.sizes()))
+                                : reduction == 1 || reduction == 2 ? one({})
+                                                                   : Right();
+            d.expect(right, [&] { return call(x, zeros_like(x), reduction); });
+          }};
+}
+// Rows of scores and their classes.
+template <class Call> SizeRow with_classes(const char* name, bool of_images, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const int64_t rows = d.note("rows", d.tape().below(4)),
+                          classes = d.note("classes", d.tape().between(1, 4)),
+                          reduction = d.mostly("reduction", 0, 2),
+                          ignored = d.number("ignore_index");
+            const std::vector<int64_t> scores = of_images ? Dims{rows, classes, 2, 3}
+                                                          : Dims{rows, classes},
+                                       of_target = of_images ? Dims{rows, 2, 3} : Dims{rows};
+            const bool strange = d.flag("an ignored class");
+            const Tensor target = full(of_target, strange ? ignored : 0, kLong);
+            const Right right = reduction == 0                     ? one(wide(of_target))
+                                : reduction == 1 || reduction == 2 ? one({})
+                                                                   : Right();
+            d.expect(right, [&] { return call(zeros(scores), target, reduction, ignored); });
+          }};
+}
+
+}  // namespace
+
+std::vector<SizeRow> size_rows_of_dimensions() {
+  using X = const Tensor&;
+  const std::optional<Tensor> none;
+  return {
+      of_dims("sum", false, [](X x, const Dims& d, bool k) { return sum(x, d, k); }),
+      of_dims("mean", false, [](X x, const Dims& d, bool k) { return mean(x, d, k); }),
+      of_dims("var", false, [](X x, const Dims& d, bool k) { return var(x, d, true, k); }),
+      of_dims("std", false, [](X x, const Dims& d, bool k) { return std(x, d, 1, k); }),
+      of_dims(
+          "var_mean", false, [](X x, const Dims& d, bool k) { return var_mean(x, d, true, k); },
+          true),
+      of_dims(
+          "std_mean", false, [](X x, const Dims& d, bool k) { return std_mean(x, d, 1, k); }, true),
+      of_dims("amax", true, [](X x, const Dims& d, bool k) { return amax(x, d, k); }),
+      of_dims("amin", true, [](X x, const Dims& d, bool k) { return amin(x, d, k); }),
+      of_dims("norm", false, [](X x, const Dims& d, bool k) { return norm(x, 2, d, k); }),
+      of_dims("logsumexp", false, [](X x, const Dims& d, bool k) { return logsumexp(x, d, k); }),
+      of_dim("any", false, [](X x, int64_t d, bool k) { return any(x, d, k); }),
+      of_dim("all", false, [](X x, int64_t d, bool k) { return all(x, d, k); }),
+      of_dim("any", false, [](X x, int64_t d, bool k) { return any(x, Dims{d}, k); }),
+      of_dim("all", false, [](X x, int64_t d, bool k) { return all(x, Dims{d}, k); }),
+      of_dim("prod", false, [](X x, int64_t d, bool k) { return prod(x, d, k); }),
+      of_dim(
+          "max", true, [](X x, int64_t d, bool k) { return max(x, d, k); }, true),
+      of_dim(
+          "min", true, [](X x, int64_t d, bool k) { return min(x, d, k); }, true),
+      of_dim("argmax", true, [](X x, int64_t d, bool k) { return argmax(x, d, k); }),
+      of_dim("argmin", true, [](X x, int64_t d, bool k) { return argmin(x, d, k); }),
+      along("cumsum", [](X x, int64_t d) { return cumsum(x, d); }),
+      along("softmax", [](X x, int64_t d) { return softmax(x, d); }),
+      along("log_softmax", [](X x, int64_t d) { return log_softmax(x, d); }),
+      with_index("gather", true, [](X x, int64_t d, X i) { return gather(x, d, i); }),
+      with_index("scatter", false, [](X x, int64_t d, X i) { return scatter(x, d, i, x); }),
+      with_index("scatter", false, [](X x, int64_t d, X i) { return scatter(x, d, i, 2); }),
+      with_index("scatter_add", false, [](X x, int64_t d, X i) { return scatter_add(x, d, i, x); }),
+      with_index("scatter_", false,
+                 [](X x, int64_t d, X i) { return Tensor(x.clone().scatter_(d, i, x)); }),
+      with_index("scatter_add_", false,
+                 [](X x, int64_t d, X i) { return Tensor(x.clone().scatter_add_(d, i, x)); }),
+      with_row_numbers("index_select", true,
+                       [](X x, int64_t d, X i) { return index_select(x, d, i); }),
+      with_row_numbers(
+          "index_add", false,
+          [](X x, int64_t d, X i) { return index_add(x, d, i, index_select(x, d, i)); }),
+      with_row_numbers("index_add_", false,
+                       [](X x, int64_t d, X i) {
+                         return Tensor(x.clone().index_add_(d, i, index_select(x, d, i)));
+                       }),
+      {"embedding",
+       [](SizeDraw& d) {
+         const Tensor weight = d.tensor(2, 2, 1).requires_grad_();
+         const int64_t padding = d.number("padding_idx");
+         const bool by_freq = d.flag("scale_grad_by_freq");
+         d.expect(padding < weight.size(0) ? one({3, weight.size(1)}) : Right(), [&] {
+           const Tensor y = embedding(weight, zeros({3}, kLong), padding, by_freq);
+           y.sum().backward();
+           return y;
+         });
+       }},
+      {"layer_norm",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1);
+         std::vector<int64_t> shape = d.numbers("normalized_shape", 0, 3);
+         if (d.flag("the last ones"))
+           shape.assign(x.sizes().end() - d.tape().between(0, x.dim()), x.sizes().end());
+         d.note("shape", IntArrayRef(shape));
+         const bool fine = !shape.empty() && static_cast<int64_t>(shape.size()) <= x.dim() &&
+                           std::equal(shape.rbegin(), shape.rend(), x.sizes().vec().rbegin());
+         const bool two = d.flag("residual");
+         const Right right = fine ? one(wide(x.sizes())) : Right();
+         d.expect(twice(right), [&] {
+           return two ? residual_layer_norm(x, x, shape)
+                      : std::tuple(layer_norm(x, shape), layer_norm(x, shape));
+         });
+       }},
+      with_reduction("mse_loss", [](X x, X y, int64_t r) { return mse_loss(x, y, r); }),
+      with_reduction("l1_loss", [](X x, X y, int64_t r) { return l1_loss(x, y, r); }),
+      with_reduction("smooth_l1_loss", [](X x, X y, int64_t r) { return smooth_l1_loss(x, y, r); }),
+      with_reduction("huber_loss", [](X x, X y, int64_t r) { return huber_loss(x, y, r); }),
+      with_reduction("kl_div", [](X x, X y, int64_t r) { return kl_div(x, y, r); }),
+      with_reduction("binary_cross_entropy",
+                     [=](X x, X y, int64_t r) { return binary_cross_entropy(x, y, none, r); }),
+      with_reduction("binary_cross_entropy_with_logits",
+                     [=](X x, X y, int64_t r) {
+                       return binary_cross_entropy_with_logits(x, y, none, none, r);
+                     }),
+      with_classes(
+          "cross_entropy_loss", false,
+          [=](X x, X t, int64_t r, int64_t i) { return cross_entropy_loss(x, t, none, r, i); }),
+      with_classes("nll_loss", false,
+                   [=](X x, X t, int64_t r, int64_t i) { return nll_loss(x, t, none, r, i); }),
+      with_classes("nll_loss2d", true,
+                   [=](X x, X t, int64_t r, int64_t i) { return nll_loss2d(x, t, none, r, i); }),
+      with_classes("nll_loss_nd", true,
+                   [=](X x, X t, int64_t r, int64_t i) { return nll_loss_nd(x, t, none, r, i); }),
+  };
+}
+
+std::vector<SizeRow> size_rows() {
+  std::vector<SizeRow> all;
+  for (const auto& rows : {size_rows_of_parts(), size_rows_of_views(), size_rows_of_factories(),
+                           size_rows_of_dimensions(), size_rows_of_images()})
+    all.insert(all.end(), rows.begin(), rows.end());
+  return all;
+}
+
+}  // namespace fuzz
+}  // namespace ramet

@@ -1,0 +1,419 @@
+// The graph, the two walks, leaves, hooks, double backward, deep chains.
+#include "autograd/graph/engine.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <thread>
+
+#include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
+#include "runtime/pool.h"
+#include "tests/autograd/check.h"
+#include "tests/autograd/graph/small_stack.h"
+
+namespace ramet {
+namespace {
+
+TEST(Engine, LeafGetsItsGradient) {
+  const Tensor x = leaf({2.0, 3.0});
+  const Tensor y = (x * x).sum();
+  EXPECT_EQ(y.grad_fn()->name(), "SumBackward0");
+  y.backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{4, 6}));
+  EXPECT_TRUE(x.is_leaf());
+  EXPECT_FALSE(x.grad_fn());
+}
+
+TEST(Engine, ContributionsAccumulateAcrossBackwards) {
+  const Tensor x = leaf({1.0});
+  (x * 3).sum().backward();
+  (x * 4).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{7}));
+}
+
+TEST(Engine, OneTensorUsedOften) {
+  const Tensor x = leaf({1.5});
+  Tensor y = x;
+  for (int i = 0; i < 5; ++i) y = y * x + x;  // gradients of x come from eleven edges
+  y.sum().backward();
+  double v = 1.5, d = 1;
+  for (int i = 0; i < 5; ++i) {
+    d = d * 1.5 + v + 1;
+    v = v * 1.5 + 1.5;
+  }
+  EXPECT_DOUBLE_EQ(values(x.grad())[0], d);
+}
+
+TEST(Engine, WhoWaitsForTheEndHearsOfAWalkThatNeverBegan) {
+  int calls = 0;
+  {
+    autograd::GraphTask task(false, false);
+    task.at_end([&](bool failed) { calls += failed; });
+  }
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Engine, GradLeavesGradAlone) {
+  const Tensor x = leaf({1.0, 2.0}), w = leaf({3.0, 4.0});
+  const Tensor y = (x * w).sum();
+  const auto g = autograd::grad({y}, {x});
+  EXPECT_EQ(values(g[0]), (std::vector<double>{3, 4}));
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_FALSE(w.grad().defined());
+}
+
+TEST(Engine, GradOfANonLeaf) {
+  const Tensor x = leaf({2.0});
+  const Tensor h = x * x, y = (h * h).sum();
+  EXPECT_EQ(values(autograd::grad({y}, {h}, {}, true)[0]), (std::vector<double>{8}));
+  EXPECT_EQ(values(autograd::grad({y}, {x})[0]), (std::vector<double>{32}));
+}
+
+TEST(Engine, UnusedInput) {
+  const Tensor x = leaf({1.0}), z = leaf({1.0});
+  const Tensor y = (x * 2).sum();
+  EXPECT_NE(error_of([&] {
+              autograd::grad({y}, {z}, {}, true);
+            }).find("appears to not have been used in the graph"),
+            std::string::npos);
+  EXPECT_FALSE(autograd::grad({y}, {z}, {}, true, false, true)[0].defined());
+}
+
+TEST(Engine, BackwardIntoNamedInputsOnly) {
+  const Tensor x = leaf({1.0}), w = leaf({5.0});
+  const std::vector<Tensor> only = {x};
+  (x * w).sum().backward({}, std::nullopt, false, TensorList(only));
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{5}));
+  EXPECT_FALSE(w.grad().defined());
+}
+
+// LibTorch retains the gradient of a non-leaf that is asked for.
+TEST(Engine, BackwardIntoANonLeaf) {
+  const Tensor x = leaf({1, 2}), y = x * 2;
+  const std::vector<Tensor> only = {y};
+  for (double times : {1., 2.}) {
+    (y * y).sum().backward({}, {}, false, only);
+    EXPECT_EQ(values(y.grad()), (std::vector<double>{4 * times, 8 * times}));
+  }
+  EXPECT_FALSE(x.grad().defined());
+  (x * 3).sum().backward({}, {}, false, std::vector<Tensor>{x, x});
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{3, 3})) << "named twice, counted once";
+  EXPECT_NE(error_of([&] {
+              y.sum().backward({}, {}, false, std::vector<Tensor>{});
+            }).find("'inputs' argument to backward cannot be empty"),
+            std::string::npos);
+}
+
+TEST(Engine, SecondBackwardNeedsRetainGraph) {
+  const Tensor x = leaf({2.0});
+  const Tensor y = (x * x).sum();
+  y.backward({}, true);
+  y.backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{8}));
+  EXPECT_NE(
+      error_of([&] { y.backward(); }).find("Trying to backward through the graph a second time"),
+      std::string::npos);
+}
+
+TEST(Engine, ErrorsNameWhatIsWrong) {
+  const Tensor x = leaf({1.0, 2.0});
+  EXPECT_NE(error_of([&] {
+              (x * 2).backward();
+            }).find("grad can be implicitly created only for scalar outputs"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.detach().sum().backward();
+            }).find("does not require grad and does not have a grad_fn"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { (x * 2).backward(constant({1.0})); }).find("Mismatch in shape"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { Tensor().backward(); }).find("undefined"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              (x * 2).requires_grad_(false);
+            }).find("you can only change requires_grad flags of leaf"),
+            std::string::npos);
+}
+
+TEST(Engine, NoGradRecordsNothing) {
+  const Tensor x = leaf({1.0});
+  {
+    NoGradGuard off;
+    EXPECT_FALSE((x * 2).requires_grad());
+    EnableGradGuard on;
+    EXPECT_TRUE((x * 2).requires_grad());
+  }
+  EXPECT_TRUE((x * 2).requires_grad());
+}
+
+TEST(Engine, InferenceTensorsAreRefusedByBackward) {
+  Tensor t;
+  {
+    InferenceMode mode;
+    t = constant({1.0, 2.0}) * 2;
+    EXPECT_TRUE(t.is_inference());
+  }
+  const Tensor x = leaf({1.0, 2.0});
+  EXPECT_NE(error_of([&] { x* t; }).find("Inference tensors cannot be saved for backward"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { t.add_(1); }).find("Inplace update to inference tensor outside InferenceMode"),
+      std::string::npos);
+}
+
+TEST(Engine, DoubleBackward) {
+  const Tensor x = leaf({2.0});
+  const Tensor y = (x * x * x).sum();
+  const Tensor g = autograd::grad({y}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
+  EXPECT_EQ(values(g), (std::vector<double>{12}));
+  const Tensor h = autograd::grad({g.sum()}, {x}, {}, std::nullopt, true)[0];
+  EXPECT_EQ(values(h), (std::vector<double>{12}));
+  EXPECT_EQ(values(autograd::grad({h.sum()}, {x})[0]), (std::vector<double>{6}));
+}
+
+TEST(Engine, CreateGraphDoesNotChangeFirstOrderBits) {
+  const Tensor x = leaf({0.3, -1.7, 2.9});
+  auto loss = [&] { return (x.tanh() * x.exp()).sigmoid().sum(); };
+  const Tensor plain = autograd::grad({loss()}, {x})[0],
+               recorded = autograd::grad({loss()}, {x}, {}, std::nullopt, true)[0];
+  EXPECT_EQ(values(plain), values(recorded));
+}
+
+TEST(Engine, TensorHooks) {
+  const Tensor x = leaf({1.0, 2.0});
+  const Tensor h = x * 2;
+  int calls = 0;
+  h.register_hook([&](Tensor g) {
+    ++calls;
+    return g * 10;
+  });
+  const unsigned id = h.register_hook([&](Tensor) { calls += 100; });
+  h.sum().backward({}, true);
+  EXPECT_EQ(calls, 101);
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{20, 20}));
+  h.remove_hook(id);
+  h.sum().backward();
+  EXPECT_EQ(calls, 102);
+}
+
+TEST(Engine, LeafHookSeesTheWholeGradientOnce) {
+  const Tensor x = leaf({1.0});
+  int calls = 0;
+  x.register_hook([&](Tensor g) {
+    ++calls;
+    return g * 2;
+  });
+  (x * 3 + x * 4).sum().backward();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{14}));
+}
+
+TEST(Engine, HookMayNotChangeTheShape) {
+  const Tensor x = leaf({1.0, 2.0});
+  x.register_hook([](Tensor g) { return g.sum(); });
+  EXPECT_NE(
+      error_of([&] { (x * 2).sum().backward(); }).find("has changed the size, dtype or device"),
+      std::string::npos);
+}
+
+TEST(Engine, AHookThatRemovesItselfSkipsNoOther) {
+  for (const bool is_leaf : {true, false}) {
+    const Tensor x = leaf({1});
+    const Tensor h = is_leaf ? x : x * 2;
+    unsigned first = 0;
+    first = h.register_hook([&](const Tensor&) { h.remove_hook(first); });
+    h.register_hook([](const Tensor& g) { return g * 10; });
+    h.register_hook([](const Tensor& g) { return g + 1; });
+    const Tensor loss = (h * 1).sum();
+    loss.backward({}, /*retain_graph=*/true);
+    EXPECT_EQ(values(x.grad()), (std::vector<double>{is_leaf ? 11.0 : 22.0}));
+    loss.backward();
+    EXPECT_EQ(values(x.grad()), (std::vector<double>{is_leaf ? 22.0 : 44.0}));
+  }
+}
+
+TEST(Engine, AHookMayRegisterOthers) {
+  const Tensor x = leaf({1});
+  int before = 0, after = 0, added = 0;
+  x.register_hook([&](const Tensor&) {
+    ++before;
+    for (int i = 0; i < 20; ++i) x.register_hook([&](const Tensor&) { ++added; });
+  });
+  x.register_post_accumulate_grad_hook([&](const Tensor& t) {
+    ++after;
+    for (int i = 0; i < 20; ++i)
+      t.register_post_accumulate_grad_hook([&](const Tensor&) { ++added; });
+  });
+  (x * 1).backward();
+  EXPECT_EQ(added, 0);
+  (x * 1).backward();
+  EXPECT_EQ(added, 40);
+  EXPECT_EQ(before, 2);
+  EXPECT_EQ(after, 2);
+}
+
+TEST(Engine, AHookMayDetachTheRoot) {
+  const Tensor x = leaf({1, 2});
+  Tensor loss = (x * x).sum();
+  loss.register_hook([&](const Tensor&) { loss.detach_(); });
+  loss.backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{2, 4}));
+  EXPECT_FALSE(loss.requires_grad());
+}
+
+TEST(Engine, RetainGrad) {
+  const Tensor x = leaf({3.0});
+  const Tensor h = x * x;
+  EXPECT_FALSE(h.grad().defined());
+  h.retain_grad();
+  EXPECT_TRUE(h.retains_grad());
+  (h * 5).sum().backward();
+  EXPECT_EQ(values(h.grad()), (std::vector<double>{5}));
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{30}));
+}
+
+TEST(Engine, PostAccumulateHookSeesTheLeafWithItsGradient) {
+  const Tensor x = leaf({3.0});
+  std::vector<double> seen;
+  x.register_post_accumulate_grad_hook([&](const Tensor& t) {
+    seen = values(t.grad());
+    t.mutable_grad() = Tensor();  // as an optimizer inside backward does
+  });
+  (x * x).sum().backward();
+  EXPECT_EQ(seen, (std::vector<double>{6}));
+  EXPECT_FALSE(x.grad().defined());
+}
+
+TEST(Engine, BackwardInsideAHook) {
+  const Tensor x = leaf({2.0}), w = leaf({3.0});
+  const Tensor h = x * 2;
+  h.register_hook([&](Tensor) {
+    EnableGradGuard on;  // hooks run in the backward's grad mode
+    (w * w).sum().backward();
+  });
+  (h * h).sum().backward();
+  EXPECT_EQ(values(w.grad()), (std::vector<double>{6}));
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{16}));
+}
+
+TEST(Engine, ExceptionLeavesTheGraphUsable) {
+  const Tensor x = leaf({2.0});
+  const Tensor h = x * 2;
+  bool armed = true;
+  h.register_hook([&](Tensor) {
+    if (armed) throw std::logic_error("from a hook");
+  });
+  const Tensor y = (h * x).sum();
+  EXPECT_THROW(y.backward({}, true), std::logic_error);
+  EXPECT_FALSE(x.grad().defined());
+  armed = false;
+  y.backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{8}));
+}
+
+TEST(Engine, AnomalyModeNamesFunctionAndNan) {
+  autograd::DetectAnomalyGuard guard;
+  const Tensor x = leaf({0.0});
+  const Tensor y = (x.sqrt() * 0).sum();
+  const std::string what = error_of([&] { y.backward(); });
+  EXPECT_NE(what.find("returned nan values"), std::string::npos) << what;
+  EXPECT_NE(what.find("SqrtBackward0"), std::string::npos) << what;
+}
+
+struct MyError : Error {
+  using Error::Error;
+};
+TEST(Engine, AnomalyModeKeepsTheTypeOfAnException) {
+  autograd::DetectAnomalyGuard guard;
+  const Tensor x = leaf({1.0}), y = x * 2;
+  y.register_hook([](Tensor) { throw MyError("mine"); });
+  EXPECT_THROW(y.sum().backward(), MyError);
+}
+
+// LibTorch casts it, too.
+TEST(Engine, GradientOfAnotherFloatingDtype) {
+  const Tensor x = constant({1, 1}).to(kFloat).requires_grad_();
+  (x * 3).backward(constant({1.0, 2.0}).to(kDouble));
+  EXPECT_EQ(x.grad().scalar_type(), kFloat);
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{3, 6}));
+}
+
+TEST(Engine, DataAndDetach) {
+  const Tensor x = leaf({1.0, 2.0});
+  const Tensor d = x.detach();
+  EXPECT_FALSE(d.requires_grad());
+  {
+    NoGradGuard off;
+    d.mul_(2);
+  }
+  EXPECT_EQ(values(x), (std::vector<double>{2, 4}));
+  EXPECT_EQ(x._version(), d._version());
+  const auto before = x._version();
+  x.data().mul_(2);
+  EXPECT_EQ(x._version(), before);  // .data() counts its own versions
+  EXPECT_EQ(values(x), (std::vector<double>{4, 8}));
+  x.set_data(constant({7.0, 8.0, 9.0}));
+  EXPECT_EQ(x.numel(), 3);
+  EXPECT_TRUE(x.requires_grad());
+  x.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{1, 1, 1}));
+}
+
+TEST(Engine, AssignmentToATemporaryCopies) {
+  const Tensor x = constant({1.0, 2.0});
+  x[0] = 5;
+  EXPECT_EQ(values(x), (std::vector<double>{5, 2}));
+  const Tensor w = leaf({1.0, 1.0});
+  (w * 3).sum().backward();
+  w.grad().data() = constant({9.0, 9.0});
+  EXPECT_EQ(values(w.grad()), (std::vector<double>{9, 9}));
+}
+
+// Sanitizers triple the memory of a node and take ten times as long; a tenth is too many for
+// recursion on that stack, too.
+constexpr int kNodes = pool::kPassThrough ? 100000 : 1000000;
+
+TEST(Engine, ChainOfAMillionNodesOnASmallStack) {
+  on_small_stack([] {
+    const Tensor x = leaf({1.0});
+    Tensor y = x;
+    for (int i = 0; i < kNodes / 2; ++i) y = (y * 1.0000001) + 0.0;
+    y.backward(constant({1.0}), true);
+    const double once = values(x.grad())[0];
+    EXPECT_NEAR(once, std::pow(1.0000001, kNodes / 2), 1e-6);
+    const Tensor g = autograd::grad({y}, {x}, {constant({1.0})}, true)[0];
+    EXPECT_EQ(values(g)[0], once);
+  });
+}
+
+TEST(Engine, MillionNodesDifferentiatedTwiceAndDropped) {
+  on_small_stack([] {
+    const Tensor x = leaf({1.0}), v = leaf({1.0});
+    Tensor y = x;
+    for (int i = 0; i < kNodes; ++i) y = y * 1.0000001;
+    const Tensor g = autograd::grad({y}, {x}, {v}, true, /*create_graph=*/true)[0];
+    EXPECT_NEAR(values(g)[0], std::pow(1.0000001, kNodes), 1e-6);
+    g.sum().backward();
+    EXPECT_NEAR(values(v.grad())[0], std::pow(1.0000001, kNodes), 1e-6);
+    Tensor dropped = x;
+    for (int i = 0; i < kNodes; ++i) dropped = dropped * 1.0;  // released without a backward
+  });
+}
+
+// Differentiated twice, each of these nodes is ten, all of which lead to the same leaf.
+TEST(Engine, PowersDifferentiatedTwiceOnASmallStack) {
+  constexpr int kPower = 50000;
+  on_small_stack([] {
+    const Tensor x = leaf({1.0});
+    Tensor y = x;
+    for (int i = 1; i < kPower; ++i) y = y * x;
+    const Tensor g = autograd::grad({y}, {x}, {constant({1.0})}, true, /*create_graph=*/true)[0];
+    EXPECT_NEAR(values(g)[0], kPower, 1e-6);
+    g.sum().backward();
+    EXPECT_NEAR(values(x.grad())[0], kPower * (kPower - 1.0), 1);
+  });
+}
+
+}  // namespace
+}  // namespace ramet

@@ -1,0 +1,386 @@
+// In-place operations: histories of leaves, bases and views, versions, refusals. Expected gradients
+// are worked out by hand or by the same computation without in-place operations.
+#include <gtest/gtest.h>
+
+#include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
+#include "autograd/graph/function.h"
+#include "autograd/graph/node.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/shape_joins.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using Values = std::vector<double>;
+
+TEST(Inplace, OnANonLeaf) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = x * 3;
+  y.mul_(2);
+  y.add_(x);
+  y.sum().backward();
+  EXPECT_EQ(values(y), (Values{7, 14}));
+  EXPECT_EQ(values(x.grad()), (Values{7, 7}));
+}
+
+TEST(Inplace, OnALeafIsRefused) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_NE(error_of([&] {
+              x.add_(1);
+            }).find("a leaf Variable that requires grad is being used in an in-place operation"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              x.view({2, 1}).add_(1);
+            }).find("a view of a leaf Variable that requires grad"),
+            std::string::npos);
+  NoGradGuard off;
+  x.add_(1);
+  EXPECT_EQ(values(x), (Values{2, 3}));
+}
+
+TEST(Inplace, OnAViewThatIsALeafIsRefused) {
+  const Tensor base = constant({1, 2}), x = base.view({2, 1});
+  x.requires_grad_();
+  EXPECT_NE(error_of([&] { x.add_(1); }).find("a view of a leaf Variable that requires grad"),
+            std::string::npos);
+  EXPECT_TRUE(x.is_leaf());
+  EXPECT_EQ(values(base), (Values{1, 2}));
+}
+
+TEST(Inplace, LeafWithoutGradBecomesPartOfTheGraph) {
+  const Tensor x = leaf({1, 2});
+  Tensor buffer = constant({10, 20});
+  buffer.add_(x);
+  EXPECT_TRUE(buffer.requires_grad());
+  (buffer * buffer).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{22, 44}));
+}
+
+TEST(Inplace, SavedInputChangedIsAnErrorNamingBoth) {
+  const Tensor x = leaf({1, 2});
+  Tensor h = x * 2;
+  const Tensor y = (h * h).sum();
+  h.add_(1);
+  const std::string what = error_of([&] { y.backward(); });
+  EXPECT_NE(what.find("has been modified by an inplace operation"), std::string::npos) << what;
+  EXPECT_NE(what.find("MulBackward0"), std::string::npos) << what;
+  EXPECT_NE(what.find("add_"), std::string::npos) << what;
+}
+
+TEST(Inplace, SavedOutputChangedIsAnError) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = x.exp();
+  y.mul_(2);
+  EXPECT_NE(error_of([&] { y.sum().backward(); }).find("has been modified by an inplace operation"),
+            std::string::npos);
+}
+
+TEST(Inplace, OperationOnItsOwnOutputIsFine) {
+  const Tensor x = leaf({-1, 2});
+  Tensor y = x * 2;
+  y.tanh_();
+  const Tensor expected = (x * 2).tanh();
+  EXPECT_EQ(values(y), values(expected));
+  const Tensor g = autograd::grad({expected.sum()}, {x})[0];
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), values(g));
+}
+
+TEST(Inplace, OverwrittenInputsAreKeptWhereTheyAreNeeded) {
+  auto f = [](const std::vector<Tensor>& in) {
+    Tensor y = in[0] * in[0];
+    y.mul_(in[1]);
+    y.div_(in[1] + 3);
+    y.sin_();
+    return std::vector<Tensor>{y};
+  };
+  const std::vector<Tensor> in = {varied_leaf({4}, 1), varied_leaf({4}, 2)};
+  EXPECT_TRUE(autograd::gradcheck(f, in));
+  EXPECT_TRUE(autograd::gradgradcheck(f, in));
+}
+
+TEST(Inplace, WriteThroughAView) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor s = leaf({10, 20});
+  Tensor b = x * 1;
+  Tensor v = b.slice(0, 1, 3);
+  v.mul_(s);  // b = [1, 20, 60, 4]
+  EXPECT_EQ(values(b), (Values{1, 20, 60, 4}));
+  EXPECT_EQ(b.grad_fn()->name(), "CopySlices");
+  EXPECT_EQ(v.grad_fn()->name(), "AsStridedBackward0");
+  (b * constant({1, 2, 3, 4})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{1, 20, 60, 4}));
+  EXPECT_EQ(values(s.grad()), (Values{4, 9}));
+}
+
+TEST(Inplace, OtherViewsFollow) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  Tensor b = x * 1;
+  const Tensor matrix = b.view({2, 2}), row = matrix[1];
+  b.slice(0, 2, 4).mul_(5);  // row is now 15, 20
+  (row * constant({1, 10})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{0, 0, 5, 50}));
+}
+
+// A view's history is made again when an operation on it is recorded: that operation is the later
+// one all the same, so that nothing runs before all of its gradient is there.
+TEST(Inplace, ViewsOfAWrittenBaseRunOnce) {
+  const Tensor x = leaf({3, 4});
+  const Tensor y = x * 2, v = y.view({2, 1}), u = y.view({1, 2});
+  y.mul_(5);
+  const Tensor w = v.view({1, 2}), joined = cat({u, w});
+  // A node that ran twice would find what it saved gone.
+  (v.sum() + u.sum() + w.sum() + joined.sum()).backward();
+  EXPECT_EQ(values(x.grad()), (Values{50, 50}));
+}
+
+TEST(Inplace, WindowsOfAWrittenBaseOverlap) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor y = x * 2, windows = y.unfold(0, 3, 1);
+  y.mul_(5);
+  (windows * constant({1, 10, 100})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{10, 110, 1100, 1000}));
+}
+
+// The sum over a dimension without elements is one number more than the memory has room for.
+TEST(Inplace, PartOfAnEmptyExpandedTensor) {
+  const Tensor x = leaf({7}), empty = constant({1, 2, 3}).expand({2, 3}).slice(0, 0, 0).detach();
+  empty.select(1, 0).copy_(x);
+  // Tensors of no bytes on both sides of whatever backward makes.
+  std::vector<TensorBase> others;
+  for (int i = 0; i < 400; ++i)
+    others.push_back(TensorBase::empty(int64_t{0}, kDouble, Device(kCPU, 0)));
+  for (size_t i = 101; i < 300; i += 2) others[i] = TensorBase();
+  for (size_t i = 1; i < 100; i += 2) others[i] = TensorBase();
+  empty.sum().backward();
+  EXPECT_EQ(values(x.grad()), Values{0});
+  for (size_t i = 0; i < others.size(); i += 2) {
+    ASSERT_EQ(others[i].use_count(), 1) << i;
+    ASSERT_EQ(others[i].scalar_type(), kDouble) << i;
+  }
+}
+
+TEST(Inplace, WriteToTheBaseReachesViewsMadeBefore) {
+  const Tensor x = leaf({1, 2});
+  Tensor b = x * 1;
+  const Tensor v = b.view({2, 1});
+  b.mul_(7);
+  v.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{7, 7}));
+}
+
+TEST(Inplace, ViewOfAnOrdinaryTensorMakesItRequireGrad) {
+  const Tensor x = leaf({5, 6});
+  Tensor b = constant({1, 2, 3, 4});
+  b.slice(0, 0, 2).copy_(x);
+  EXPECT_TRUE(b.requires_grad());
+  (b * b).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{10, 12}));
+}
+
+TEST(Inplace, OverwritingCutsTheOldHistory) {
+  const Tensor x = leaf({1, 2, 3});
+  Tensor b = x * 2;
+  b[1] = 9;
+  b.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{2, 0, 2}));
+  Tensor whole = leaf({1, 2}) * 2;
+  whole.zero_();
+  EXPECT_EQ(values(whole), (Values{0, 0}));
+}
+
+TEST(Inplace, GradientsThroughInfinitiesInAnOverwrittenPart) {
+  const Tensor x = leaf({0, 1});
+  Tensor y = x.log();  // -inf, 0
+  y[0] = 0;
+  y.sum().backward();  // the overwritten element passes nothing on, not 0 * inf
+  EXPECT_EQ(values(x.grad())[1], 1);
+}
+
+TEST(Inplace, CopyOfATransposedSelf) {
+  const Tensor x = varied({3, 3});
+  const std::vector<double> before = values(x.t().clone());
+  x.copy_(x.t());
+  EXPECT_EQ(values(x), before);
+}
+
+TEST(Inplace, ExpandedMemoryIsRefused) {
+  Tensor b = constant({1, 2});
+  EXPECT_NE(error_of([&] {
+              b.view({2, 1}).expand({2, 3}).add_(1);
+            }).find("more than one element of the written-to tensor"),
+            std::string::npos);
+}
+
+// Such a view has no history: its gradient does not reach the leaf, and nobody may write through it
+// where history is made. It says that it requires a gradient, as in LibTorch.
+TEST(Inplace, ViewsOfWhatBecomesALeafLater) {
+  const Tensor b = constant({1, 2, 3, 4}), v = b.view({2, 2}), row = v[1];
+  b.requires_grad_();
+  EXPECT_TRUE(v.requires_grad() && row.requires_grad());
+  EXPECT_TRUE(v.is_leaf() && !v.grad_fn() && !(v * 2).requires_grad() && !(row + row).grad_fn());
+  EXPECT_TRUE(b.view({2, 2}).requires_grad());
+  (b * v.view({4})).sum().backward();
+  EXPECT_EQ(values(b.grad()), (Values{1, 2, 3, 4}));
+  EXPECT_NE(error_of([&] { v.mul_(2); }).find("a view of a leaf Variable that requires grad"),
+            std::string::npos);
+  NoGradGuard off;
+  v.mul_(2);
+  EXPECT_EQ(values(b), (Values{2, 4, 6, 8}));
+}
+
+// As in LibTorch: a view keeps the history that it has (a crash).
+TEST(Inplace, ViewsOfWhatIsDetachedLater) {
+  const Tensor x = leaf({1, 2}), y = x * 2, v = y.view({2, 1});
+  y.detach_();
+  EXPECT_FALSE(y.requires_grad());
+  (v * v).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{8, 16}));
+}
+
+TEST(Inplace, AViewIsNoLeafOnceItsBaseHasAHistory) {
+  const Tensor x = leaf({1, 2}), b = constant({3, 4}), v = b.view({2, 1});
+  EXPECT_TRUE(v.is_leaf());
+  b.mul_(x);
+  EXPECT_FALSE(v.is_leaf());
+  EXPECT_THROW(v.requires_grad_(false), Error);
+  EXPECT_EQ(v.grad_fn()->name(), "AsStridedBackward0");
+}
+
+TEST(Inplace, NoGradViewIsRefused) {
+  const Tensor x = leaf({1, 2});
+  const Tensor h = x * 2;
+  Tensor v;
+  {
+    NoGradGuard off;
+    v = h.view({2, 1});
+  }
+  EXPECT_NE(error_of([&] { v.add_(1); }).find("A view was created in no_grad mode"),
+            std::string::npos);
+}
+
+TEST(Inplace, DoubleBackwardThroughCopySlices) {
+  auto f = [](const std::vector<Tensor>& in) {
+    Tensor b = in[0] * in[0];
+    b.narrow(0, 1, 2).mul_(in[1]);
+    b.view({2, 2})[0].add_(in[1]);
+    return std::vector<Tensor>{b * b};
+  };
+  const std::vector<Tensor> in = {varied_leaf({4}, 1), varied_leaf({2}, 2)};
+  EXPECT_TRUE(autograd::gradcheck(f, in));
+  EXPECT_TRUE(autograd::gradgradcheck(f, in));
+}
+
+TEST(Inplace, TransposedBaseAndColumns) {
+  auto f = [](const std::vector<Tensor>& in) {
+    Tensor b = (in[0] * 2).t();
+    b.select(1, 0).mul_(in[1]);
+    return std::vector<Tensor>{b.exp()};
+  };
+  const std::vector<Tensor> in = {varied_leaf({2, 3}, 1), varied_leaf({3}, 2)};
+  EXPECT_TRUE(autograd::gradcheck(f, in));
+  EXPECT_TRUE(autograd::gradgradcheck(f, in));
+}
+
+TEST(Inplace, ChunksMayBeWritten) {
+  const Tensor x = leaf({1, 2, 3, 4});
+  Tensor b = x * 1;
+  auto parts = b.chunk(2);
+  parts[0].mul_(3);
+  parts[1].mul_(5);
+  b.sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{3, 3, 5, 5}));
+}
+
+TEST(Inplace, SqueezeInPlaceKeepsHistory) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = (x * 2).view({1, 2});
+  Tensor z = y * 1;
+  z.squeeze_();
+  EXPECT_EQ(z.dim(), 1);
+  z.unsqueeze_(-1);
+  EXPECT_EQ(z.sizes(), IntArrayRef({2, 1}));
+  (z * z).sum().backward();
+  EXPECT_EQ(values(x.grad()), (Values{8, 16}));
+}
+
+// Where a node saves what a later one writes, or a view of it, nothing may keep itself alive.
+TEST(Inplace, SavedTensorsDoNotOwnTheirWriters) {
+  class Square : public autograd::Function<Square> {
+   public:
+    static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x) {
+      ctx->save_for_backward({x});
+      return x * x;
+    }
+    static autograd::tensor_list backward(autograd::AutogradContext* ctx, autograd::tensor_list g) {
+      return {g[0] * ctx->get_saved_variables()[0] * 2};
+    }
+  };
+  class InPlace : public autograd::Function<InPlace> {  // writes one view, saves another
+   public:
+    static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x, const Tensor& y) {
+      {
+        const NoGradGuard off;
+        x.mul_(2);
+      }
+      ctx->mark_dirty({x});
+      ctx->save_for_backward({y});
+      return x;
+    }
+    static autograd::tensor_list backward(autograd::AutogradContext*, autograd::tensor_list g) {
+      return {g[0] * 2, Tensor()};
+    }
+  };
+  using Write = void (*)(const Tensor& x);
+  const std::pair<const char*, Write> writes[] = {
+      {"div_", [](const Tensor& x) { x[0].div_(x[1]); }},
+      {"mul_ of overlapping rows", [](const Tensor& x) { x[0].mul_(x.sum(0)); }},
+      {"through another node", [](const Tensor& x) { x[0].copy_(x[1] * x[1]); }},
+      {"through a Function", [](const Tensor& x) { x[0].copy_(Square::apply(x[1])); }},
+      {"itself", [](const Tensor& x) { x.add_(x * x); }},
+      {"itself, through a Function", [](const Tensor& x) { x.add_(Square::apply(x)); }},
+      {"by a Function that saved a sibling", [](const Tensor& x) { InPlace::apply(x[0], x[1]); }},
+      {"by a Function that saved the base", [](const Tensor& x) { InPlace::apply(x[0], x); }},
+      {"a list", [](const Tensor& x) {
+         x[0].copy_(stack({x[1], x[0]}).prod(0));
+       }}};
+  for (const auto& [name, write] : writes) {
+    for (const bool base_records : {true, false}) {
+      SCOPED_TRACE(std::string(name) + (base_records ? "" : ", base without history"));
+      const int64_t before = autograd::nodes_alive();
+      {
+        const Tensor w = leaf({1, 2, 3, 4}).reshape({2, 2});
+        const Tensor x = base_records ? w * 2 : zeros({2, 2});
+        if (!base_records) x[1].copy_(w[1]);  // from here on it has one
+        write(x);
+      }
+      EXPECT_EQ(autograd::nodes_alive(), before);
+    }
+  }
+}
+
+// The view's own history is kept, and a gradient of a gradient goes through it.
+TEST(Inplace, SavedViewsKeepTheirHistory) {
+  const Tensor w = leaf({1, 2, 3, 4});
+  const Tensor x = w * 2, v = x.slice(0, 1, 3);
+  const Tensor y = v * v;  // saves v
+  const Tensor g = autograd::grad({y.sum()}, {w}, {}, true, true)[0];
+  EXPECT_EQ(values(g), (Values{0, 16, 24, 0}));
+  EXPECT_EQ(values(autograd::grad({g.sum()}, {w})[0]), (Values{0, 8, 8, 0}));
+  x.add_(1);
+  EXPECT_THROW(y.sum().backward(), Error);
+}
+
+TEST(Inplace, VersionsAreSharedByViewsAndDetached) {
+  Tensor b = constant({1, 2});
+  const Tensor v = b.view({2, 1}), d = b.detach();
+  b.add_(1);
+  EXPECT_EQ(v._version(), 1);
+  EXPECT_EQ(d._version(), 1);
+}
+
+}  // namespace
+}  // namespace ramet

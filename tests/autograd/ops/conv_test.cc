@@ -1,0 +1,163 @@
+// Convolution as a public operation. Values: tests/kernels/image/conv2d_test.cc.
+#include "autograd/ops/conv.h"
+
+#include "autograd/autograd.h"
+#include "autograd/graph/layout.h"
+#include "autograd/graph/node.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/unary.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/derivatives.h"
+
+namespace ramet {
+namespace {
+
+using In = std::vector<Tensor>;
+
+TEST(Conv2d, AsPyTorch) {
+  const Tensor x = varied_leaf({1, 2, 4, 4}, 1), w = varied_leaf({2, 1, 2, 2}, 2),
+               b = varied_leaf({2}, 3);
+  const Tensor y = conv2d(x, w, b, 2, 1, 1, 2);
+  expect_values(y, {0.488707843733211, 0.668901419739577, 0.997750839489855, 0.740121743328219,
+                    0.190227483779519, 0.679312017473675, 1.10787106323675, 0.441456343277913,
+                    0.538018289599944, 0.0248995033682354, 0.533628873437348, -0.656607574708873,
+                    -0.28368773531578, -0.264956971992232, -0.710183653858015, -0.292455462911687,
+                    -0.718780833932992, -0.0374443033768122});
+  y.mul(varied({1, 2, 3, 3}, 4)).sum().backward();
+  expect_values(x.grad().select(0, 0).select(0, 0),
+                {0.243660713779115, 0.200395465480937, -0.619721685394393, -0.251337741022395,
+                 -0.0425890861859159, 0.786990774429739, -0.469549025865413, -0.370889075951936,
+                 -0.0861220550045181, 0.307035224933489, -0.949504454178026, -0.144698025136054,
+                 -0.205673289896792, -0.813159762000993, 0.485162452377141, -0.0975507093370141});
+  expect_values(w.grad(),
+                {0.0978932734250785, -0.459181546341265, -2.30013360614113, -0.262994277740489,
+                 -0.242420245576458, 0.102264098215853, 1.43394231353962, 1.028535015208});
+  expect_values(b.grad(), {0.482674205303192, -1.583669090271});
+}
+
+TEST(Conv2d, NamedPadding) {
+  const Tensor x = varied({1, 1, 3, 4}, 1), w = varied({1, 1, 2, 3}, 2);
+  expect_values(conv2d(x, w, {}, 1, "same"),
+                {-0.301059067538258, 2.07579239082276, -1.13863513540498, -1.38841833954604,
+                 -0.283266756069299, -0.69026859311343, 0.935304015387062, 0.978185231667619,
+                 -0.525337705813795, 0.801122109941015, -0.504531197142216, -0.461581747543613});
+  expect_values(conv2d(x, w, {}, 1, "valid"), values(conv2d(x, w, {}, 1, 0)), 0);
+  EXPECT_EQ(error_of([&] {
+              conv2d(x, w, {}, 2, "same");
+            }).find("[conv2d] padding='same' is not supported for strided"),
+            0u);
+  EXPECT_EQ(error_of([&] { conv2d(x, w, {}, 1, "full"); }).find("[conv2d] padding: got \"full\""),
+            0u);
+}
+
+TEST(Conv2d, Derivatives) {
+  expect_derivatives(
+      [](const In& x) { return conv2d(x[0], x[1], x[2], 1, 1); },
+      {varied_leaf({1, 2, 3, 3}, 1), varied_leaf({2, 2, 2, 2}, 2), varied_leaf({2}, 3)});
+  expect_derivatives(
+      [](const In& x) {
+        return conv2d(x[0], x[1], {}, {2, 1}, {0, 1}, {1, 2}, 2);
+      },
+      {varied_leaf({1, 2, 4, 3}, 1), varied_leaf({2, 1, 3, 2}, 2)});
+  expect_derivatives(
+      [](const In& x) { return conv2d(x[0], x[1], x[2], 1, "same"); },
+      {varied_leaf({1, 3, 2}, 1), varied_leaf({1, 1, 2, 2}, 2), varied_leaf({1}, 3)});
+  expect_derivatives([](const In& x) { return conv1d(x[0], x[1], x[2], 2, 1); },
+                     {varied_leaf({1, 2, 5}, 1), varied_leaf({2, 2, 3}, 2), varied_leaf({2}, 3)});
+}
+
+TEST(Conv2d, OneGradientAtATime) {
+  const auto run = [](bool dx, bool dw, bool db) {
+    const Tensor x = varied({2, 2, 4, 4}, 1).requires_grad_(dx),
+                 w = varied({3, 2, 3, 3}, 2).requires_grad_(dw),
+                 b = varied({3}, 3).requires_grad_(db);
+    conv2d(x, w, b, 1, 1).mul(varied({2, 3, 4, 4}, 4)).sum().backward();
+    EXPECT_EQ(x.grad().defined(), dx);
+    EXPECT_EQ(w.grad().defined(), dw);
+    EXPECT_EQ(b.grad().defined(), db);
+    return std::array<std::vector<double>, 3>{dx ? values(x.grad()) : std::vector<double>(),
+                                              dw ? values(w.grad()) : std::vector<double>(),
+                                              db ? values(b.grad()) : std::vector<double>()};
+  };
+  const auto all = run(true, true, true);
+  EXPECT_EQ(run(true, false, false)[0], all[0]);
+  EXPECT_EQ(run(false, true, false)[1], all[1]);
+  const auto bias = run(false, false, true)[2];
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(bias[i], all[2][i], 1e-13);
+}
+
+// Float results lie channels-last inside, and nobody sees it.
+TEST(Conv2d, FloatResultsShowRowMajorStrides) {
+  const Tensor x = varied({2, 3, 6, 5}, 1).to(kFloat).requires_grad_(),
+               w = varied({4, 3, 3, 3}, 2).to(kFloat).requires_grad_();
+  const Tensor y = conv2d(x, w, {}, 1, 1), want = conv2d(x.to(kDouble), w.to(kDouble), {}, 1, 1);
+  EXPECT_TRUE(autograd::is_channels_last(y));
+  expect_values(y, values(want), 1e-5);
+  EXPECT_TRUE(y.is_contiguous());
+  EXPECT_EQ(y.strides().vec(), (std::vector<int64_t>{120, 30, 5, 1}));
+  EXPECT_FALSE(autograd::is_channels_last(y));
+  expect_values(y, values(want), 1e-5);
+  EXPECT_EQ(y.view({2, 120}).size(1), 120);
+  // A stack of two keeps the layout in between.
+  const Tensor w2 = varied({2, 4, 3, 3}, 3).to(kFloat);
+  const Tensor z = conv2d(conv2d(x, w, {}, 1, 1).relu(), w2, {}, 2),
+               reference = conv2d(want.relu(), w2.to(kDouble), {}, 2);
+  expect_values(z, values(reference), 1e-5);
+  z.sum().backward();
+  const Tensor xd = x.detach().to(kDouble).requires_grad_(),
+               wd = w.detach().to(kDouble).requires_grad_();
+  conv2d(conv2d(xd, wd, {}, 1, 1).relu(), w2.to(kDouble), {}, 2).sum().backward();
+  expect_values(x.grad(), values(xd.grad()), 1e-4);
+  expect_values(w.grad(), values(wd.grad()), 1e-4);
+}
+
+TEST(Conv2d, AnyInputLayoutAndDtype) {
+  const Tensor x = varied({2, 3, 5, 6}, 1), w = varied({4, 3, 3, 3}, 2),
+               want = conv2d(x, w, {}, 2, 1);
+  expect_values(conv2d(x.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}), w, {}, 2, 1),
+                values(want), 1e-13);
+  expect_values(conv2d(x.transpose(2, 3).contiguous().transpose(2, 3),
+                       w.transpose(0, 1).contiguous().transpose(0, 1), {}, 2, 1),
+                values(want), 1e-13);
+  expect_values(conv2d(x.select(0, 0), w, {}, 2, 1), values(want.select(0, 0)), 0);
+  for (ScalarType t : {kFloat, kHalf, kBFloat16}) {
+    const Tensor y = conv2d(x.to(t), w.to(t), zeros(4, t), 2, 1);
+    EXPECT_EQ(y.scalar_type(), t);
+    expect_values(y.to(kDouble), values(want), t == kFloat ? 1e-5 : t == kHalf ? 1e-2 : 5e-2);
+  }
+  for (ScalarType t : {kLong, kInt, kChar})
+    expect_values(conv2d(ones({1, 1, 3, 3}, t), ones({1, 1, 2, 2}, t)).to(kDouble), {4, 4, 4, 4},
+                  0);
+  EXPECT_THROW(conv2d(ones({1, 1, 3, 3}, kBool), ones({1, 1, 2, 2}, kBool)), NotImplementedError);
+  EXPECT_EQ(conv2d(zeros({0, 3, 5, 6}), zeros({4, 3, 3, 3})).sizes().vec(),
+            (std::vector<int64_t>{0, 4, 3, 4}));
+}
+
+TEST(Conv2d, Errors) {
+  const Tensor x = varied({1, 2, 4, 4}), w = varied({2, 2, 3, 3});
+  EXPECT_EQ(error_of([&] {
+              conv2d(x, varied({2, 3, 3, 3}));
+            }).find("[conv2d] Given groups=1, weight of size [2, 3, 3, 3], expected input"),
+            0u);
+  EXPECT_EQ(error_of([&] {
+              conv2d(x, varied({2, 2, 5, 5}));
+            }).find("[conv2d] Calculated padded input size per channel: (4 x 4)"),
+            0u);
+  EXPECT_EQ(error_of([&] { conv2d(x, w, {}, 0); }).find("[conv2d] stride: got 0"), 0u);
+  EXPECT_EQ(error_of([&] { conv2d(x, w, {}, 1, -1); }).find("[conv2d] padding: got -1"), 0u);
+  EXPECT_EQ(error_of([&] {
+              conv2d(x, w, {}, {1, 1, 1});
+            }).find("[conv2d] stride: got [1, 1, 1]"),
+            0u);
+  EXPECT_EQ(error_of([&] { conv2d(x, w, varied({3})); }).find("[conv2d] bias"), 0u);
+  EXPECT_EQ(error_of([&] { conv2d(x, w.to(kFloat)); }).find("[conv2d] weight"), 0u);
+  EXPECT_EQ(error_of([&] {
+              conv2d(varied({2, 4}), w);
+            }).find("[conv2d] Expected 3D (unbatched) or 4D (batched) input"),
+            0u);
+  EXPECT_EQ(error_of([&] { conv1d(x, w); }).find("[conv1d] weight"), 0u);
+}
+
+}  // namespace
+}  // namespace ramet

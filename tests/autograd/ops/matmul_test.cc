@@ -1,0 +1,240 @@
+// Matrix products as public operations. Values: tests/kernels/matrix/matmul_test.cc.
+#include "autograd/ops/matmul.h"
+
+#include "autograd/autograd.h"
+#include "autograd/graph/node.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/derivatives.h"
+
+namespace ramet {
+namespace {
+
+using In = std::vector<Tensor>;
+
+// [..., m, k] x [..., k, n] of equal leading sizes, element by element.
+std::vector<double> naive(const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = values(a), y = values(b);
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1),
+                batch = m * k == 0 ? 0 : a.numel() / (m * k);
+  std::vector<double> out;
+  for (int64_t s = 0; s < batch; ++s)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; ++p)
+          sum += x[static_cast<size_t>((s * m + i) * k + p)] *
+                 y[static_cast<size_t>((s * k + p) * n + j)];
+        out.push_back(sum);
+      }
+  return out;
+}
+
+TEST(Matmul, AsPyTorch) {
+  const Tensor a = varied({2, 3}, 12), c = varied({3, 2}, 13), s = varied({2}, 14);
+  expect_values(addmm(s, a, c, 0.5, 2),
+                {0.159458722320289, 1.25541754489531, -0.140648396965528, 1.16136166255894});
+  expect_values(linear(a, varied({2, 3}, 15), s),
+                {-1.38496477299591, 1.45796013635066, -1.27412719504298, 1.17172729090715});
+  expect_values(matmul(varied({2, 1, 2, 3}, 1), varied({2, 3, 2}, 2)),
+                {-0.0595745404392874, 0.796610608627001, 0.260344736441772, 0.513408928403943,
+                 -1.34695169697924, 0.651802473084457, -1.11502664922261, 0.280606521647381,
+                 0.580264056889042, 0.230207113452658, -0.973305501173141, 1.06480089479898,
+                 -0.883101473720533, -0.090589480338713, 0.903041672114408, -0.756282748698402});
+}
+
+TEST(Matmul, EveryPairOfRanks) {
+  const auto sizes = [](const Tensor& t) { return t.sizes().vec(); };
+  using V = std::vector<int64_t>;
+  EXPECT_EQ(sizes(matmul(varied({3}), varied({3}))), (V{}));
+  EXPECT_EQ(sizes(matmul(varied({4, 3}), varied({3}))), (V{4}));
+  EXPECT_EQ(sizes(matmul(varied({3}), varied({3, 5}))), (V{5}));
+  EXPECT_EQ(sizes(matmul(varied({2, 4, 3}), varied({3}))), (V{2, 4}));
+  EXPECT_EQ(sizes(matmul(varied({3}), varied({6, 3, 5}))), (V{6, 5}));
+  EXPECT_EQ(sizes(matmul(varied({2, 6, 4, 3}), varied({3, 5}))), (V{2, 6, 4, 5}));
+  EXPECT_EQ(sizes(matmul(varied({4, 3}), varied({2, 6, 3, 5}))), (V{2, 6, 4, 5}));
+  EXPECT_EQ(sizes(matmul(varied({2, 1, 4, 3}), varied({6, 3, 5}))), (V{2, 6, 4, 5}));
+  EXPECT_EQ(sizes(matmul(varied({0, 4, 3}), varied({3, 5}))), (V{0, 4, 5}));
+  EXPECT_EQ(sizes(matmul(varied({2, 0, 4, 0}), varied({0, 5}))), (V{2, 0, 4, 5}));
+  const Tensor a = varied({2, 3, 4, 5}, 1), b = varied({2, 3, 5, 2}, 2);
+  expect_values(matmul(a, b), naive(a, b), 1e-14);
+  expect_values(matmul(a, b.select(0, 0).select(0, 1)),
+                naive(a, b.select(0, 0).select(0, 1).expand({2, 3, 5, 2})), 1e-14);
+  expect_values(matmul(varied({4, 0}), varied({0, 2})), std::vector<double>(8, 0.0));
+}
+
+TEST(Matmul, AnyLayout) {
+  const Tensor a = varied({6, 4}, 1), b = varied({4, 10}, 2);
+  const std::vector<double> want = naive(a, b);
+  const Tensor a_t = a.t().contiguous().t(), b_t = b.t().contiguous().t();
+  for (const Tensor& x : {a, a_t})
+    for (const Tensor& y : {b, b_t}) expect_values(mm(x, y), want, 1e-14);
+  // no dense dimension
+  const Tensor wide = varied({12, 8}, 3), gaps = wide.slice(0, 0, 12, 2).slice(1, 0, 8, 2);
+  expect_values(mm(gaps, b), naive(gaps.contiguous(), b), 1e-14);
+  expect_values(mm(b.t(), gaps.t()), naive(b.t().contiguous(), gaps.t().contiguous()), 1e-14);
+  expect_values(mm(a.select(0, 0).expand({6, 4}), b),
+                naive(a.select(0, 0).expand({6, 4}).contiguous(), b), 1e-14);
+  const Tensor batch = varied({3, 4, 5}, 4), turned = batch.permute({2, 0, 1});
+  expect_values(bmm(turned, varied({5, 4, 2}, 5)), naive(turned.contiguous(), varied({5, 4, 2}, 5)),
+                1e-14);
+}
+
+TEST(Matmul, EveryDtype) {
+  for (ScalarType t : {kFloat, kHalf, kBFloat16, kInt, kLong, kShort, kChar, kByte}) {
+    const Tensor a = (varied({5, 7}, 1) * 3).abs().to(t), b = (varied({7, 3}, 2) * 3).abs().to(t);
+    const Tensor y = mm(a, b);
+    EXPECT_EQ(y.scalar_type(), t);
+    const double tolerance = t == kBFloat16 ? 1e-2 : t == kHalf ? 1e-3 : 1e-6;
+    expect_values(y.to(kDouble), naive(a.to(kDouble), b.to(kDouble)),
+                  is_floating(t) ? tolerance : 0);
+    EXPECT_EQ(dot(a.select(0, 0), b.select(1, 0)).scalar_type(), t);
+  }
+  EXPECT_THROW(mm(zeros({2, 2}, kBool), zeros({2, 2}, kBool)), NotImplementedError);
+  EXPECT_THROW(dot(zeros(2, kBool), zeros(2, kBool)), NotImplementedError);
+}
+
+TEST(Matmul, Derivatives) {
+  expect_derivatives([](const In& x) { return mm(x[0], x[1]); },
+                     {varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
+  expect_derivatives([](const In& x) { return mm(x[0].t(), x[1].t()); },
+                     {varied_leaf({4, 3}, 1), varied_leaf({2, 4}, 2)});
+  expect_derivatives([](const In& x) { return bmm(x[0], x[1]); },
+                     {varied_leaf({2, 3, 2}, 1), varied_leaf({2, 2, 3}, 2)});
+  expect_derivatives([](const In& x) { return mv(x[0], x[1]); },
+                     {varied_leaf({3, 4}, 1), varied_leaf({4}, 2)});
+  expect_derivatives([](const In& x) { return dot(x[0], x[1]); },
+                     {varied_leaf({5}, 1), varied_leaf({5}, 2)});
+  expect_derivatives([](const In& x) { return outer(x[0], x[1]); },
+                     {varied_leaf({3}, 1), varied_leaf({2}, 2)});
+  for (int kind = 0; kind < 3; ++kind) {
+    const Tensor self = kind == 0   ? varied_leaf({2}, 3)
+                        : kind == 1 ? varied_leaf({3, 1}, 3)
+                                    : varied_leaf({3, 2}, 3);
+    expect_derivatives([](const In& x) { return addmm(x[0], x[1], x[2], 1, 0.5); },
+                       {self, varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
+    expect_derivatives([](const In& x) { return addmm(x[0], x[1], x[2], -2); },
+                       {self, varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
+  }
+  expect_derivatives(
+      [](const In& x) { return baddbmm(x[0], x[1], x[2], 0.5, 2); },
+      {varied_leaf({3, 2}, 3), varied_leaf({2, 3, 2}, 1), varied_leaf({2, 2, 2}, 2)});
+  expect_derivatives([](const In& x) { return matmul(x[0], x[1]); },
+                     {varied_leaf({2, 1, 2, 3}, 1), varied_leaf({2, 3, 2}, 2)});
+  expect_derivatives([](const In& x) { return matmul(x[0], x[1]); },
+                     {varied_leaf({3}, 1), varied_leaf({2, 3, 2}, 2)});
+  expect_derivatives([](const In& x) { return matmul(x[0], x[1]); },
+                     {varied_leaf({2, 2, 3}, 1), varied_leaf({3}, 2)});
+}
+
+TEST(Linear, DerivativesOfEveryForm) {
+  expect_derivatives([](const In& x) { return linear(x[0], x[1], x[2]); },
+                     {varied_leaf({3, 4}, 1), varied_leaf({2, 4}, 2), varied_leaf({2}, 3)});
+  expect_derivatives([](const In& x) { return linear(x[0], x[1]); },
+                     {varied_leaf({3, 4}, 1), varied_leaf({2, 4}, 2)});
+  expect_derivatives([](const In& x) { return linear(x[0], x[1], x[2]); },
+                     {varied_leaf({2, 2, 3}, 1), varied_leaf({2, 3}, 2), varied_leaf({2}, 3)});
+  expect_derivatives([](const In& x) { return linear(x[0], x[1], x[2]); },
+                     {varied_leaf({3}, 1), varied_leaf({2, 3}, 2), varied_leaf({2}, 3)});
+  expect_derivatives([](const In& x) { return linear(x[0], x[1]); },
+                     {varied_leaf({4, 3}, 1), varied_leaf({3}, 2)});
+}
+
+TEST(Linear, ComputesNoGradientThatNobodyWants) {
+  const Tensor x = varied({3, 4}, 1), w = varied_leaf({2, 4}, 2), b = varied_leaf({2}, 3);
+  linear(x, w, b).sum().backward();
+  EXPECT_FALSE(x.grad().defined());
+  expect_values(b.grad(), {3, 3});
+  std::vector<double> want;
+  for (int64_t o = 0; o < 2; ++o)
+    for (double v : values(x.sum(0))) want.push_back(v);
+  expect_values(w.grad(), want);
+  // The weight is not saved for an input without gradient: writing it is no error.
+  Tensor y = linear(x, w, b).sum();
+  {
+    NoGradGuard off;
+    w.fill_(0);
+  }
+  EXPECT_NO_THROW(y.backward());
+}
+
+TEST(Linear, NamesOfNodes) {
+  const Tensor x = varied_leaf({3, 4}, 1), w = varied({2, 4}, 2);
+  EXPECT_EQ(mm(x, w.t()).grad_fn()->name(), "MmBackward0");
+  EXPECT_EQ(addmm(varied({2}), x, w.t()).grad_fn()->name(), "AddmmBackward0");
+  EXPECT_EQ(bmm(x.unsqueeze(0), w.t().unsqueeze(0)).grad_fn()->name(), "BmmBackward0");
+}
+
+TEST(Matmul, OutForms) {
+  const Tensor a = varied({3, 4}, 1), b = varied({4, 2}, 2), s = varied({2}, 3);
+  Tensor out = zeros({1}, kDouble);
+  EXPECT_TRUE(mm_out(out, a, b).is_same(out));
+  expect_values(out, naive(a, b), 1e-14);
+  Tensor columns = zeros({2, 3}, kDouble).t();
+  mm_out(columns, a, b);
+  expect_values(columns, naive(a, b), 1e-14);
+  Tensor square = varied({4, 4}, 5), copy = square.clone();
+  mm_out(square, square, square);  // shares memory with both operands
+  expect_values(square, naive(copy, copy), 1e-14);
+  addmm_out(out, s, a, b, 2, 3);
+  expect_values(out, values(addmm(s, a, b, 2, 3)), 0);
+  matmul_out(out, a, b.select(1, 0).contiguous());
+  expect_values(out, values(mv(a, b.select(1, 0))), 0);
+  Tensor batch = zeros({1}, kDouble);
+  bmm_out(batch, varied({2, 3, 4}), varied({2, 4, 2}));
+  baddbmm_out(batch, s, varied({2, 3, 4}), varied({2, 4, 2}));
+  expect_values(batch, values(baddbmm(s, varied({2, 3, 4}), varied({2, 4, 2}))), 0);
+  EXPECT_NE(error_of([&] {
+              mm_out(out, varied_leaf({3, 4}), b);
+            }).find("don't support automatic differentiation"),
+            std::string::npos);
+  Tensor wrong = zeros({3, 2}, kFloat);
+  EXPECT_NE(error_of([&] {
+              mm_out(wrong, a, b);
+            }).find("[mm_out] dtype of out: got float32, expected float64"),
+            std::string::npos);
+}
+
+TEST(Matmul, InPlaceAddmm) {
+  const Tensor a = varied({3, 4}, 1), b = varied({4, 2}, 2);
+  Tensor x = varied({3, 2}, 3), y = x.clone();
+  y.addmm_(a, b, 2, 3);
+  expect_values(y, values(addmm(x, a, b, 2, 3)), 1e-14);
+  expect_derivatives(
+      [](const In& in) {
+        Tensor t = in[0].clone();
+        t.addmm_(in[1], in[2], 2, 3);
+        return t;
+      },
+      {varied_leaf({3, 2}, 3), varied_leaf({3, 4}, 1), varied_leaf({4, 2}, 2)});
+}
+
+TEST(Matmul, Errors) {
+  EXPECT_EQ(error_of([] {
+              mm(varied({2, 3}), varied({4, 2}));
+            }).find("[mm] mat1 and mat2 shapes cannot be multiplied"),
+            0u);
+  EXPECT_EQ(error_of([] {
+              mm(varied({2, 3}).to(kFloat), varied({3, 2}));
+            }).find("[mm] dtypes"),
+            0u);
+  EXPECT_EQ(error_of([] { mm(varied({3}), varied({3, 2})); }).find("[mm] shapes"), 0u);
+  EXPECT_EQ(error_of([] { bmm(varied({2, 2, 3}), varied({3, 3, 2})); }).find("[bmm] shapes"), 0u);
+  EXPECT_EQ(error_of([] { mv(varied({2, 3}), varied({2})); }).find("[mv] shapes"), 0u);
+  EXPECT_EQ(error_of([] { matmul(varied({}), varied({2})); }).find("[matmul] both arguments"), 0u);
+  EXPECT_EQ(error_of([] { matmul(varied({2, 3, 4}), varied({3, 4, 2})); }).find("[matmul]"), 0u);
+  EXPECT_EQ(error_of([] { linear(varied({2, 3}), varied({4, 2})); }).find("[linear] shapes"), 0u);
+  EXPECT_EQ(error_of([] {
+              addmm(varied({3}), varied({2, 3}), varied({3, 2}));
+            }).find("[addmm]"),
+            0u);
+  EXPECT_EQ(error_of([] { mm(Tensor(), varied({3, 2})); }).find("[mm] undefined tensor"), 0u);
+  EXPECT_EQ(error_of([] {
+              mm(varied({2, 3}), varied({3, 2}).to(Device("cpu:1")));
+            }).find("[mm] Expected all tensors to be on the same device"),
+            0u);
+}
+
+}  // namespace
+}  // namespace ramet

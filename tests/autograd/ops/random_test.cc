@@ -1,0 +1,291 @@
+// Random fills, draws and dropout through their fronts: the generator, shapes, layouts, errors,
+// gradients. The numbers themselves are the subject of tests/kernels/random/random_test.cc.
+#include "autograd/ops/random.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/check.h"
+
+namespace ramet {
+namespace {
+
+using V = std::vector<double>;
+
+double mean_of(const V& v) {
+  return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());
+}
+
+TEST(RandomFronts, ASeedRepeatsAndOperationsDiffer) {
+  manual_seed(7);
+  const V a = values(rand({100})), b = values(rand({100})), n = values(randn({100}));
+  manual_seed(7);
+  EXPECT_EQ(values(rand({100})), a);
+  EXPECT_EQ(values(rand({100})), b);
+  EXPECT_EQ(values(randn({100})), n);
+  EXPECT_NE(a, b);
+  manual_seed(8);
+  EXPECT_NE(values(rand({100})), a);
+}
+
+TEST(RandomFronts, AGeneratorOfOnesOwnLeavesTheDefaultAlone) {
+  manual_seed(1);
+  const V want = values(rand({10}));
+  manual_seed(1);
+  Generator g(Device(kCPU, 0), 5), same(Device(kCPU, 0), 5);
+  const V own = values(rand({10}, g));
+  EXPECT_EQ(values(rand({10}, same)), own);
+  EXPECT_NE(own, want);
+  EXPECT_EQ(values(rand({10})), want);
+  EXPECT_EQ(values(randperm(10, Generator(Device(kCPU, 0), 3))),
+            values(randperm(10, Generator(Device(kCPU, 0), 3))));
+}
+
+TEST(RandomFronts, TheNumbersDoNotDependOnTheDevice) {
+  manual_seed(3);
+  const V a = values(randn({50}));
+  manual_seed(3);
+  EXPECT_EQ(values(randn({50}, Device(kCPU, 1))), a);
+}
+
+TEST(RandomFronts, ElementsAreNumberedRowMajorWhateverTheLayout) {
+  manual_seed(4);
+  const Tensor dense = empty({3, 4}, kDouble).uniform_(-1, 1);
+  manual_seed(4);
+  const Tensor turned = empty({4, 3}, kDouble).t().uniform_(-1, 1);
+  EXPECT_EQ(values(turned), values(dense));
+  manual_seed(4);
+  Tensor wide = zeros({3, 8}, kDouble);
+  wide.slice(1, 0, 8, 2).uniform_(-1, 1);
+  EXPECT_EQ(values(wide.slice(1, 0, 8, 2)), values(dense));
+  EXPECT_EQ(values(wide.slice(1, 1, 8, 2)), V(12, 0));
+}
+
+TEST(RandomFronts, DistributionsAndTypes) {
+  manual_seed(11);
+  const V u = values(rand({20000}, kDouble)), n = values(normal(2, 3, {20000})),
+          i = values(randint(5, 8, {20000}));
+  EXPECT_NEAR(mean_of(u), 0.5, 0.012);
+  EXPECT_NEAR(mean_of(n), 2, 0.11);
+  EXPECT_NEAR(mean_of(i), 6, 0.03);
+  EXPECT_EQ(*std::min_element(i.begin(), i.end()), 5);
+  EXPECT_EQ(*std::max_element(i.begin(), i.end()), 7);
+  EXPECT_NEAR(mean_of(values(empty({20000}).exponential_(2))), 0.5, 0.02);
+  EXPECT_NEAR(mean_of(values(empty({20000}).bernoulli_(0.3))), 0.3, 0.015);
+  EXPECT_EQ(randint(4, {3}).scalar_type(), kLong);
+  EXPECT_EQ(randint(4, {3}, kFloat).scalar_type(), kFloat);
+  EXPECT_EQ(rand({2}, requires_grad()).requires_grad(), true);
+  EXPECT_EQ(rand_like(zeros({2, 3}, kDouble)).scalar_type(), kDouble);
+  EXPECT_EQ(randn_like(zeros({2, 3})).sizes(), (IntArrayRef{2, 3}));
+  EXPECT_EQ(randint_like(zeros({2, 3}), 5).scalar_type(), kFloat);
+  EXPECT_EQ(rand({0, 3}).numel(), 0);
+}
+
+TEST(RandomFronts, NormalWithTensors) {
+  manual_seed(2);
+  const Tensor mean = arange(3, kDouble), std = zeros({2, 1}, kDouble);
+  EXPECT_EQ(values(normal(mean, std)), (V{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(values(normal(mean, 0.0)), (V{0, 1, 2}));
+  EXPECT_EQ(normal(0.0, ones({4})).sizes(), (IntArrayRef{4}));
+  EXPECT_FALSE(normal(mean.clone().requires_grad_(), std).requires_grad());
+}
+
+TEST(RandomFronts, ARefusedDrawLeavesTheGenerator) {
+  const Tensor x = ones({4}), whole = ones({4}, kLong);
+  const auto offset = [] { return default_generator(Device(kCPU, 0)).get_state().offset; };
+  const uint64_t before = offset();
+  EXPECT_THROW(normal(x, -1.), Error);
+  EXPECT_THROW(normal(x, -x), Error);
+  EXPECT_THROW(normal(0., -x), Error);
+  EXPECT_THROW(normal(x, ones({3})), Error);
+  EXPECT_THROW(x.clone().normal_(0, -1), Error);
+  EXPECT_THROW(x.clone().uniform_(2, 1), Error);
+  EXPECT_THROW(x.clone().exponential_(-1), Error);
+  EXPECT_THROW(x.clone().random_(5, 1), Error);
+  EXPECT_THROW(x.clone().bernoulli_(x * 2), Error);
+  EXPECT_THROW(bernoulli(x, 2.), Error);
+  EXPECT_THROW(bernoulli(x * 2), Error);
+  EXPECT_THROW(multinomial(x, 9), Error);
+  EXPECT_THROW(randint(5, 1, {2}), Error);
+  EXPECT_THROW(randperm(-1), Error);
+  EXPECT_THROW(dropout(whole, 0.5, true), Error);
+  EXPECT_THROW(dropout(x, 2, true), Error);
+  EXPECT_EQ(offset(), before);
+}
+
+TEST(RandomFronts, BernoulliFollowsItsProbabilities) {
+  manual_seed(5);
+  const Tensor p = tensor({0., 1., 0.5}).expand({1000, 3});
+  const V v = values(bernoulli(p));
+  double sum[3] = {};
+  for (size_t i = 0; i < v.size(); ++i) sum[i % 3] += v[i];
+  EXPECT_EQ(sum[0], 0);
+  EXPECT_EQ(sum[1], 1000);
+  EXPECT_NEAR(sum[2], 500, 80);
+  EXPECT_EQ(values(bernoulli(zeros({3}), 1.0)), V(3, 1));
+  EXPECT_EQ(values(zeros({2, 3}, kLong).bernoulli_(tensor({1., 0., 1.}))), (V{1, 0, 1, 1, 0, 1}));
+}
+
+TEST(RandomFronts, RandpermIsAPermutation) {
+  manual_seed(6);
+  const V a = values(randperm(1000));
+  EXPECT_NE(a, values(randperm(1000)));
+  V sorted = a, want(1000);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(want.begin(), want.end(), 0);
+  EXPECT_EQ(sorted, want);
+  EXPECT_NE(a, want);
+  EXPECT_EQ(randperm(0).numel(), 0);
+  EXPECT_EQ(randperm(4, kInt).scalar_type(), kInt);
+  int first[3] = {};  // every element comes first equally often
+  for (int i = 0; i < 3000; ++i) ++first[static_cast<int>(values(randperm(3))[0])];
+  for (int f : first) EXPECT_NEAR(f, 1000, 150);
+  EXPECT_NE(error_of([] { randperm(300, kByte); }).find("too large"), std::string::npos);
+  EXPECT_NE(error_of([] { randperm(-1); }).find("non-negative"), std::string::npos);
+}
+
+TEST(RandomFronts, Multinomial) {
+  manual_seed(9);
+  const Tensor weights = tensor({0., 3., 1., 0., 6.});
+  const V drawn = values(multinomial(weights, 5000, true));
+  double count[5] = {};
+  for (double d : drawn) ++count[static_cast<int>(d)];
+  EXPECT_EQ(count[0] + count[3], 0);
+  EXPECT_NEAR(count[1] / 5000, 0.3, 0.035);
+  EXPECT_NEAR(count[4] / 5000, 0.6, 0.035);
+  double first = 0;
+  for (int i = 0; i < 2000; ++i) {
+    V once = values(multinomial(weights, 3));
+    first += once[0] == 4;
+    std::sort(once.begin(), once.end());
+    ASSERT_EQ(once, (V{1, 2, 4}));
+  }
+  EXPECT_NEAR(first / 2000, 0.6, 0.055);
+  EXPECT_EQ(values(multinomial(tensor({-0., 1.}), 1)), (V{1})) << "-0 is no probability either";
+  for (int i = 0; i < 20; ++i)  // -log(1 - u) / 1e-310 is infinite: it is chosen before a 0
+    EXPECT_EQ(values(multinomial(full({2}, 1e-310, kDouble).mul(tensor({0., 1.}).to(kDouble)), 1)),
+              (V{1}));
+  EXPECT_EQ(multinomial(ones({3, 4}), 2).sizes(), (IntArrayRef{3, 2}));
+  EXPECT_NE(error_of([&] { multinomial(weights, 4); }).find("not enough non-negative category"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(weights, 6); }).find("without replacement"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(-weights, 1); }).find("element < 0"), std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(zeros({3}), 1); }).find("sum of probabilities <= 0"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { multinomial(ones({3}, kLong), 1); }).find("floating-point"),
+            std::string::npos);
+}
+
+TEST(RandomFronts, InPlaceFillsCountAsWritesAndCutHistory) {
+  const Tensor x = varied_leaf({4});
+  EXPECT_NE(error_of([&] { x.normal_(); }).find("leaf Variable that requires grad"),
+            std::string::npos);
+  Tensor h = x * 2;
+  const uint32_t version = h.version();
+  h.uniform_();
+  EXPECT_GT(h.version(), version);
+  (h + x).sum().backward();
+  EXPECT_EQ(values(x.grad()), V(4, 1));
+  EXPECT_NE(error_of([] { zeros({2}, kLong).uniform_(); }).find("[uniform_]"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}).uniform_(1, 0); }).find("from=1"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}).normal_(0, -1); }).find("std"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}).bernoulli_(1.5); }).find("p=1.5"), std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}).random_(3, 3); }).find("'from' to be less than 'to'"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { zeros({2}, kByte).random_(0, 300); }).find("uint8"), std::string::npos);
+}
+
+TEST(RandomFronts, Dropout) {
+  manual_seed(20);
+  const Tensor x = (varied({100, 50}) + 3).requires_grad_();
+  const Tensor y = dropout(x, 0.25, true);
+  const V in = values(x), out = values(y);
+  size_t kept = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    ASSERT_TRUE(out[i] == 0 || std::fabs(out[i] - in[i] / 0.75) < 1e-12);
+    kept += out[i] != 0;
+  }
+  EXPECT_NEAR(static_cast<double>(kept) / 5000, 0.75, 0.03);
+  y.sum().backward();
+  const V g = values(x.grad());
+  for (size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(g[i], out[i] != 0 ? 1 / 0.75 : 0, 1e-12);
+  EXPECT_TRUE(dropout(x, 0.25, false).is_same(x));
+  EXPECT_TRUE(dropout(x, 0, true).is_same(x));
+  EXPECT_EQ(values(dropout(x, 1, true)), V(5000, 0));
+  EXPECT_NE(error_of([&] { dropout(x, 1.5, true); }).find("between 0 and 1"), std::string::npos);
+  EXPECT_NE(error_of([&] { dropout(ones({2}, kLong), 0.5, true); }).find("[dropout]"),
+            std::string::npos);
+
+  const Tensor small = varied_leaf({3, 4});
+  const auto f = [](const std::vector<Tensor>& in) {
+    manual_seed(21);
+    return std::vector<Tensor>{dropout(in[0], 0.5, true).square()};
+  };
+  EXPECT_TRUE(autograd::gradcheck(f, {small}));
+  EXPECT_TRUE(autograd::gradgradcheck(f, {small}));
+
+  manual_seed(22);
+  const V want = values(dropout(small, 0.5, true));
+  manual_seed(22);
+  Tensor h = small * 1;
+  dropout_(h, 0.5, true);
+  EXPECT_EQ(values(h), want);
+  manual_seed(22);
+  // by row-major index
+  EXPECT_EQ(values(dropout(small.detach().t().contiguous().t(), 0.5, true)), want);
+}
+
+TEST(RandomFronts, FeatureDropoutDropsWholeChannels) {
+  manual_seed(23);
+  const Tensor x = ones({20, 10, 3, 2}, kDouble).requires_grad_();
+  const Tensor y = feature_dropout(x, 0.4, true);
+  const V v = values(y);
+  double kept = 0;
+  for (size_t c = 0; c < 200; ++c) {
+    for (size_t i = 1; i < 6; ++i) ASSERT_EQ(v[c * 6 + i], v[c * 6]);
+    ASSERT_TRUE(v[c * 6] == 0 || std::fabs(v[c * 6] - 1 / 0.6) < 1e-12);
+    kept += v[c * 6] != 0;
+  }
+  EXPECT_NEAR(kept / 200, 0.6, 0.13);
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), v);
+  EXPECT_NE(error_of([] { feature_dropout(ones({3}), 0.5, true); }).find("at least 2 dimensions"),
+            std::string::npos);
+}
+
+TEST(RandomFronts, AReplicaDrawsItsPartOfTheBatch) {  // Note [Random numbers]
+  auto draws = [](const std::vector<std::pair<int64_t, int64_t>>& shards) {
+    manual_seed(30);
+    V all, masks;
+    RandomRegion region(Device(kCPU, 0));
+    for (size_t s = 0; s < shards.size(); ++s) {
+      ReplicaRandomGuard guard(
+          region.shard(static_cast<int64_t>(s), shards[s].first, shards[s].second));
+      const V noise = values(randn({shards[s].second, 5}, kDouble)),
+              kept = values(dropout(ones({shards[s].second, 7}, kDouble), 0.5, true));
+      all.insert(all.end(), noise.begin(), noise.end());
+      masks.insert(masks.end(), kept.begin(), kept.end());
+    }
+    region.close();
+    all.insert(all.end(), masks.begin(), masks.end());
+    const V after = values(rand({3}, kDouble));
+    all.insert(all.end(), after.begin(), after.end());
+    return all;
+  };
+  const V one = draws({{0, 8}});
+  EXPECT_EQ(draws({{0, 4}, {4, 4}}), one);
+  EXPECT_EQ(draws({{0, 3}, {3, 3}, {6, 2}}), one);
+}
+
+}  // namespace
+}  // namespace ramet

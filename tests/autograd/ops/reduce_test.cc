@@ -1,0 +1,196 @@
+// Reductions as public operations: shapes, dtypes, derivatives, errors. Values over dtypes and
+// layouts: tests/kernels/reduce/reduce_test.cc.
+#include "autograd/ops/reduce.h"
+
+#include <cmath>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/derivatives.h"
+
+namespace ramet {
+namespace {
+
+using In = std::vector<Tensor>;
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
+
+Tensor matrix() { return constant({1.5, -2.0, 0.25, 0.5, 3.0, -1.0}).view({2, 3}); }
+
+TEST(Reduce, SumsAndShapes) {
+  const Tensor x = matrix();
+  expect_values(x.sum(), {2.25});
+  EXPECT_EQ(x.sum().dim(), 0);
+  expect_values(x.sum(0), {2, 1, -0.75});
+  expect_values(x.sum(-1), {-0.25, 2.5});
+  EXPECT_EQ(x.sum(1, true).sizes(), IntArrayRef({2, 1}));
+  EXPECT_EQ(x.sum({0, 1}, true).sizes(), IntArrayRef({1, 1}));
+  EXPECT_EQ(x.sum(IntArrayRef()).dim(), 0);
+  expect_values(x.mean(0), {1, 0.5, -0.375});
+  expect_values(x.prod(1), {-0.75, -1.5});
+  expect_values(x.transpose(0, 1).sum(0), {-0.25, 2.5});
+  expect_values(x.sum(OptionalIntArrayRef(0), false, kFloat), {2, 1, -0.75});
+  const Tensor scalar = constant({4}).view(IntArrayRef());
+  expect_values(scalar.sum(0), {4});
+  expect_values(scalar.sum(-1, true), {4});
+  EXPECT_EQ(scalar.sum(0, true).dim(), 0);
+}
+
+TEST(Reduce, Dtypes) {
+  const Tensor i = matrix().to(kInt), b = matrix().gt(0);
+  EXPECT_EQ(i.sum().scalar_type(), kLong);
+  EXPECT_EQ(b.sum().item<int64_t>(), 4);
+  EXPECT_EQ(b.prod(1).scalar_type(), kLong);
+  EXPECT_EQ(i.sum(kInt).scalar_type(), kInt);
+  EXPECT_EQ(i.mean(kDouble).item<double>(), i.to(kDouble).mean().item<double>());
+  EXPECT_EQ(i.max().scalar_type(), kInt);
+  EXPECT_EQ(i.cumsum(0).scalar_type(), kLong);
+  EXPECT_EQ(matrix().to(kHalf).sum().scalar_type(), kHalf);
+  EXPECT_EQ(b.any().scalar_type(), kBool);
+  EXPECT_EQ(matrix().to(kByte).any().scalar_type(), kByte);
+  EXPECT_NE(error_of([&] { i.mean(); }).find("[mean] could not infer output dtype"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { i.var(); }).find("[var] only supports floating point"),
+            std::string::npos);
+}
+
+TEST(Reduce, AsPyTorch) {  // values of PyTorch 2.15
+  const Tensor x = matrix();
+  expect_values(x.norm(3), {3.4060913008575});
+  expect_values(x.norm(0.5, {1}), {9.85306004890244, 11.827804920294026});
+  expect_values(x.std(), {1.7730623226497144});
+  expect_values(x.var(IntArrayRef({0}), Scalar(0)), {0.25, 6.25, 0.390625});
+  expect_values(x.var(OptionalIntArrayRef(0), false), {0.25, 6.25, 0.390625});
+  expect_values(x.logsumexp({1}), {1.7751302622476355, 3.0956743294143823});
+  const auto [v, m] = var_mean(x, IntArrayRef({1}));
+  expect_values(v, values(x.var(OptionalIntArrayRef(1), true)));
+  expect_values(m, values(x.mean(1)));
+}
+
+TEST(Reduce, Extrema) {
+  const Tensor x = matrix();
+  const auto [top, at] = x.max(1);
+  expect_values(top, {1.5, 3});
+  expect_values(at, {0, 1});
+  EXPECT_EQ(at.scalar_type(), kLong);
+  const auto [low, low_at] = x.min(0, true);
+  expect_values(low, {0.5, -2, -1});
+  expect_values(low_at, {1, 0, 1});
+  EXPECT_EQ(low.sizes(), IntArrayRef({1, 3}));
+  expect_values(x.argmax(), {4});
+  expect_values(x.argmin(-1), {1, 2});
+  expect_values(x.amax({0, 1}), {3});
+  expect_values(x.max(), {3});
+  expect_values(x.transpose(0, 1).argmax(), {3});
+  Tensor y = x.clone();
+  y[1][0] = kNaN;
+  EXPECT_TRUE(std::isnan(y.max().item<double>()));
+  expect_values(y.argmin(1), {1, 0});
+  EXPECT_EQ(x.argmax(std::nullopt, true).sizes(), IntArrayRef({1, 1}));
+}
+
+TEST(Reduce, OfNothing) {
+  const Tensor x = constant({}).view({0, 3});
+  expect_values(x.sum(), {0});
+  expect_values(x.sum(0), {0, 0, 0});
+  EXPECT_EQ(x.sum(1).numel(), 0);
+  expect_values(x.prod(0), {1, 1, 1});
+  expect_values(x.mean(), {kNaN});
+  expect_values(x.logsumexp({0}), {-kInf, -kInf, -kInf});
+  EXPECT_TRUE(x.gt(0).all().item<bool>());
+  EXPECT_NE(error_of([&] { x.max(); }).find("[max] Expected reduction dim to be specified"),
+            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { x.max(0); }).find("[max] Expected reduction dim 0 to have non-zero size"),
+      std::string::npos);
+  EXPECT_THROW(x.argmin(0), IndexError);
+  EXPECT_EQ(std::get<0>(x.max(1)).numel(), 0);
+}
+
+TEST(Reduce, Errors) {
+  const Tensor x = matrix();
+  EXPECT_NE(error_of([&] {
+              x.sum({0, -2});
+            }).find("[sum] dim -2 appears multiple times"),
+            std::string::npos);
+  EXPECT_THROW(x.sum(2), IndexError);
+  EXPECT_NE(error_of([&] { sum(Tensor()); }).find("[sum] undefined tensor"), std::string::npos);
+}
+
+TEST(Reduce, Derivatives) {
+  const Tensor x = varied_leaf({3, 4, 2});
+  expect_derivatives([](const In& v) { return v[0].sum(); }, {x});
+  expect_derivatives([](const In& v) { return v[0].square().sum({0, 2}); }, {x});
+  expect_derivatives([](const In& v) { return v[0].square().mean(1, true); }, {x});
+  expect_derivatives([](const In& v) { return v[0].square().mean(); }, {x});
+  expect_derivatives([](const In& v) { return v[0].prod(1); }, {x});
+  expect_derivatives([](const In& v) { return v[0].prod(); }, {varied_leaf({2, 3})});
+  expect_derivatives([](const In& v) { return v[0].var(IntArrayRef({1, 2})); }, {x});
+  expect_derivatives([](const In& v) { return v[0].var(false); }, {x});
+  expect_derivatives([](const In& v) { return v[0].std(IntArrayRef({0}), Scalar(0), true); }, {x});
+  expect_derivatives(
+      [](const In& v) {
+        const auto [s, m] = std_mean(v[0], IntArrayRef({1}));
+        return s * m;
+      },
+      {x});
+  expect_derivatives([](const In& v) { return std::get<0>(v[0].max(1)).square(); }, {x});
+  expect_derivatives([](const In& v) { return std::get<0>(v[0].min(-1, true)).square(); }, {x});
+  expect_derivatives([](const In& v) { return v[0].max().square(); }, {x});
+  expect_derivatives([](const In& v) { return v[0].amin({0, 1}).square(); }, {x});
+  for (double p : {0.5, 1.0, 1.5, 2.0, 3.0, kInf, -kInf})
+    expect_derivatives([p](const In& v) { return v[0].norm(p, {1}).square(); }, {x});
+  expect_derivatives([](const In& v) { return v[0].norm(); }, {x});
+  expect_derivatives([](const In& v) { return v[0].logsumexp({0, 2}); }, {x});
+  expect_derivatives([](const In& v) { return v[0].square().cumsum(1); }, {x});
+  expect_derivatives([](const In& v) { return v[0].square().sum(0).mean(-1); },
+                     {constant({0.3}).view(IntArrayRef()).detach().requires_grad_()});
+}
+
+TEST(Reduce, ProductsWithZeros) {
+  for (auto list : {std::initializer_list<double>{2, 0, 3, -1, 4, 0.5},
+                    {0, 2, 0, 1, 0, 3},
+                    {0, 0, 0, 1, 2, 3}}) {
+    const Tensor x = constant(list).view({2, 3}).detach().requires_grad_();
+    expect_derivatives([](const In& v) { return v[0].prod(1); }, {x});
+    expect_derivatives([](const In& v) { return v[0].prod(); }, {x});
+  }
+}
+
+TEST(Reduce, GradientsAtTies) {
+  const Tensor x = leaf({2, 5, 5, 1});
+  x.max().backward();
+  expect_values(x.grad(), {0, 0.5, 0.5, 0});
+  const Tensor y = leaf({2, 5, 5, 1});
+  std::get<0>(y.max(0)).backward();
+  expect_values(y.grad(), {0, 1, 0, 0});
+  const Tensor z = leaf({0, 0});
+  z.norm().backward();
+  expect_values(z.grad(), {0, 0});
+  const Tensor s = leaf({3, 3});
+  s.std().backward();
+  expect_values(s.grad(), {0, 0});
+}
+
+TEST(Reduce, NodeNames) {
+  const Tensor x = varied_leaf({2, 3});
+  EXPECT_EQ(x.sum().grad_fn()->name(), "SumBackward0");
+  EXPECT_EQ(x.sum(1).grad_fn()->name(), "SumBackward1");
+  EXPECT_EQ(x.mean().grad_fn()->name(), "MeanBackward0");
+  EXPECT_EQ(std::get<0>(x.max(0)).grad_fn()->name(), "MaxBackward0");
+  EXPECT_FALSE(std::get<1>(x.max(0)).requires_grad());
+  EXPECT_FALSE(x.argmax().requires_grad());
+  EXPECT_FALSE(x.any().requires_grad());
+}
+
+TEST(Reduce, ManyDimensions) {  // 12 dimensions whose neighbours do not merge
+  std::vector<int64_t> sizes(12, 2), order;
+  const Tensor x = varied(sizes);
+  for (int64_t d = 0; d < 12; ++d) order.push_back(d * 5 % 12);
+  const Tensor y = x.permute(order);
+  const Tensor want = y.contiguous();
+  expect_values(y.sum({0, 2, 4, 6, 8, 10}), values(want.sum({0, 2, 4, 6, 8, 10})), 1e-14);
+}
+
+}  // namespace
+}  // namespace ramet

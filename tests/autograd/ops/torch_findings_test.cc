@@ -1,0 +1,148 @@
+// What ./tools/compare_torch found: where LibTorch was right.
+#include <cmath>
+#include <limits>
+
+#include "autograd/autograd.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/index.h"
+#include "autograd/ops/loss.h"
+#include "autograd/ops/pool.h"
+#include "autograd/ops/shape_joins.h"
+#include "autograd/ops/view.h"
+#include "tests/autograd/derivatives.h"
+
+namespace ramet {
+namespace {
+
+// d/dt of the loss is (p - 1) softplus(-x) - x, whose derivative in x at 0 is -(p - 1) / 2 - 1. The
+// two parts of the stable formula have no derivative there, one by one.
+TEST(TorchFindings, SecondDerivativeOfBinaryCrossEntropyAtZero) {
+  const Tensor x = leaf({0}), t = leaf({.25}), p = constant({3});
+  const Tensor loss = binary_cross_entropy_with_logits(x, t, {}, p, Reduction::Sum);
+  const Tensor dt = autograd::grad({loss}, {t}, {}, true, true)[0];
+  expect_values(autograd::grad({dt}, {x})[0], {-2});
+}
+
+// An infinite bound that was given is one: what lies on it has no gradient. No bound has no such
+// element.
+TEST(TorchFindings, AnInfiniteBoundOfClampIsABound) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const auto gradient = [&](std::optional<Scalar> low, std::optional<Scalar> high) {
+    const Tensor x = leaf({-inf, 1, 5, inf, nan});
+    return autograd::grad({x.clamp(low, high)}, {x}, {full({5}, 2, kDouble)})[0];
+  };
+  expect_values(gradient(-inf, 5), {0, 2, 0, 0, 0});
+  expect_values(gradient(std::nullopt, 5), {2, 2, 0, 0, 0});
+  expect_values(gradient(0, inf), {0, 2, 2, 0, 0});
+  expect_values(gradient(0, std::nullopt), {0, 2, 2, 2, 0});
+  expect_values(gradient(-inf, inf), {0, 2, 2, 0, 0});
+  expect_values(gradient(nan, 5), {0, 0, 0, 0, 0});
+}
+
+TEST(TorchFindings, SqueezeRefusesADimensionTwice) {
+  const Tensor x = zeros({1, 1, 2});
+  EXPECT_THROW(x.squeeze(IntArrayRef({0, 0})), Error);
+  EXPECT_THROW(x.squeeze(IntArrayRef({0, -3})), Error);
+  EXPECT_EQ(x.squeeze(IntArrayRef({0, 1})).sizes(), IntArrayRef({2}));
+}
+
+// Sizes at which int64 arithmetic wraps; tests/autograd/fuzz/fuzz_sizes.h draws more of them.
+TEST(TorchFindings, SizesDoNotWrap) {
+  const int64_t most = INT64_MAX;
+  const Tensor x = varied({2, 3, 4});
+  const Tensor last = x.slice(2, 1, most, most);
+  EXPECT_EQ(last.sizes(), IntArrayRef({2, 3, 1}));
+  EXPECT_EQ(last.numel(), 6);
+  EXPECT_EQ(values(last), values(x.narrow(2, 1, 1)));
+  EXPECT_EQ(x.slice(0, 1, most, most).sizes(), IntArrayRef({1, 3, 4}));
+  expect_part(error_of([&] { split_with_sizes(x, {most, most, 6}, 2); }), "[split_with_sizes]");
+  expect_part(error_of([&] { split(x, {most, 5 - most}, 2); }), "[split_with_sizes]");
+  const std::vector<Tensor> pieces = chunk(x, most, 2);
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(values(pieces[3]), values(x.select(2, 3)));
+  expect_part(error_of([&] { zeros({0}).chunk(most); }), "[chunk] parts: got 9223372036854775807");
+  expect_part(error_of([&] { zeros({1}).expand({most}).unbind(); }), "[unbind] parts");
+  const std::vector<Tensor> halves = zeros({1}).expand({most}).split(int64_t{1} << 62);
+  ASSERT_EQ(halves.size(), 2u);
+  EXPECT_EQ(halves[1].size(0), (int64_t{1} << 62) - 1);
+  const Tensor half = zeros({1}).expand({int64_t{1} << 62});
+  expect_part(error_of([&] { cat({half, half}); }), "[cat] sizes of the joined dimension");
+  expect_part(error_of([&] { x.repeat({1, 1, most}); }), "[repeat] size");
+  EXPECT_EQ(eye(0, most).sizes(), IntArrayRef({0, most}));
+  expect_part(error_of([&] { arange(most, most - 1, most); }), "inconsistent with step sign");
+  expect_part(error_of([&] { one_hot(zeros({2}, kLong), INT64_MIN); }), "[one_hot] num_classes");
+  expect_part(error_of([&] { zeros({2}).random_(INT64_MIN, INT64_MIN); }), "[random_]");
+  float memory[1] = {};
+  expect_part(error_of([&] { from_blob(memory, {3, 3}, {most, most}); }), "[from_blob]");
+  // Ranks above 64, and dimensions of a tensor that has none, read past their ends.
+  Tensor deep = zeros({1});
+  while (deep.dim() < 64) deep = deep.unsqueeze(0);
+  expect_part(error_of([&] { deep.unsqueeze(0); }), "rank: got 65");
+  expect_part(error_of([&] { zeros({}).unflatten(0, {1}); }), "[unflatten]");
+}
+
+// Rows of no columns, more than anybody could walk.
+TEST(TorchFindings, AdaptivePoolsOfNothing) {
+  const Tensor x = varied_leaf({1, 1, 2, 2});
+  const Tensor y = adaptive_avg_pool2d(x, {int64_t{1} << 45, 0});
+  EXPECT_EQ(y.sizes(), IntArrayRef({1, 1, int64_t{1} << 45, 0}));
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{0, 0, 0, 0}));
+}
+
+TEST(TorchFindings, AccessorsKnowTheirRank) {
+  const Tensor x = varied({2, 3});
+  const auto a = x.accessor<double, 2>();
+  EXPECT_EQ(a.size(1) * a.stride(0), 9);
+  EXPECT_THROW(a.size(2), Error);
+  EXPECT_THROW(a[0].stride(1), Error);
+}
+
+TEST(TorchFindings, ToTakesOptionsThatRequireNoGradient) {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = x.to(x.options().requires_grad(false).dtype(kFloat));
+  EXPECT_TRUE(y.requires_grad() && y.scalar_type() == kFloat);
+  EXPECT_TRUE(x.to(TensorOptions().requires_grad(false)).is_same(x));
+  EXPECT_NE(error_of([&] {
+              x.to(TensorOptions().requires_grad(true));
+            }).find("to(options) expects unset requires_grad flag"),
+            std::string::npos);
+}
+
+TEST(TorchFindings, GradOfNothingIsRefused) {
+  const Tensor x = leaf({1, 2});
+  EXPECT_NE(error_of([&] { autograd::grad({x.sum()}, {}); }).find("requires non-empty inputs"),
+            std::string::npos);
+  EXPECT_THROW(autograd::grad({}, {x}), Error);
+  EXPECT_THROW(autograd::backward({}), Error);
+}
+
+TEST(TorchFindings, GradGivesATensorThatRetainsItsGradientOne) {
+  const Tensor p = leaf({1, 2, 3}), x = p * 1;
+  x.retain_grad();
+  autograd::grad({x.sum()}, {p}, {}, true);
+  EXPECT_TRUE(x.grad().defined() && !p.grad().defined());
+}
+
+TEST(TorchFindings, HooksThatAreNotThereCannotBeRemoved) {
+  const Tensor x = leaf({1, 2});
+  int calls = 0, steps = 0;
+  const auto refused = [](const Tensor& t, unsigned id) {
+    return error_of([&] { t.remove_hook(id); }).find("handle: got") != std::string::npos;
+  };
+  EXPECT_TRUE(refused(x, 0) && refused(constant({1}), 0) && refused(Tensor(), 0));
+  const unsigned hook = x.register_hook([&](const Tensor&) { ++calls; });
+  const unsigned post = x.register_post_accumulate_grad_hook([&](const Tensor&) { ++steps; });
+  EXPECT_NE(hook, post);
+  EXPECT_TRUE(refused(x, post + 1));
+  x.sum().backward();
+  x.remove_hook(hook);
+  x.sum().backward();
+  x.remove_hook(post);
+  x.sum().backward();
+  EXPECT_TRUE(calls == 1 && steps == 2);
+  EXPECT_TRUE(refused(x, hook) && refused(x, post));
+}
+
+}  // namespace
+}  // namespace ramet

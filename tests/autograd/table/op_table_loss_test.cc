@@ -1,0 +1,293 @@
+// Rows of the operation table: losses.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "autograd/ops.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+double sum_of(const std::vector<double>& v) { return std::accumulate(v.begin(), v.end(), 0.0); }
+
+// One loss with its three reductions, from the loss of one element.
+struct Elementwise {
+  const char *mean, *none, *sum;
+  Sample inputs;
+  std::function<Tensor(V, int64_t)> call;
+  Point term;
+  double slack = 4;
+  uint16_t none_dtypes = kFloats, sum_dtypes = kFloats;
+};
+void add_elementwise(Table& t, const Elementwise& loss) {
+  Samples samples = {loss.inputs, loss.inputs, loss.inputs};
+  Sample large = loss.inputs;
+  for (size_t k = 0; k < loss.inputs.size(); ++k) {
+    samples[0][k].sizes = {3, 4};
+    samples[1][k].sizes = {};
+    samples[2][k].sizes = {2, 0};
+    large[k].sizes = {120, 131};
+  }
+  const auto whole = [term = loss.term](P x, bool mean) {
+    double s = 0;
+    std::vector<double> v(x.size());
+    for (size_t i = 0; i < x[0].v.size(); ++i) {
+      for (size_t k = 0; k < x.size(); ++k) v[k] = x[k].v[i];
+      s += term(v.data());
+    }
+    return Plain{{}, {mean ? s / static_cast<double>(x[0].v.size()) : s}};
+  };
+  const auto call = [f = loss.call](int64_t reduction) {
+    return [=](V x) { return f(x, reduction); };
+  };
+  const auto row = [&](const char* name, uint16_t dtypes, Reduction::Reduction r) -> Row& {
+    return t
+        .row(name, dtypes, samples, call(r), [=](P x) { return whole(x, r == Reduction::Mean); })
+        .big(large)
+        .within(loss.slack);
+  };
+  row(loss.mean, kFloats, Reduction::Mean);
+  // Differences of unsigned numbers wrap, in LibTorch too.
+  row(loss.sum, loss.sum_dtypes, Reduction::Sum).gives(widened).only(kSigned | kFloats);
+  t.pointwise(loss.none, loss.none_dtypes, loss.inputs, call(Reduction::None), loss.term)
+      .alike()
+      .within(loss.slack)
+      .only(kSigned | kFloats);
+}
+
+// -weight (t log x + (1 - t) log(1 - x)).
+double entropy(double x, double t) { return -(t * std::log(x) + (1 - t) * std::log1p(-x)); }
+
+void add_pairs(Table& t) {
+  const Sample pair = {real({3, 4}), real({3, 4})};
+  add_elementwise(t, {"mse_loss", "mse_loss.none", "mse_loss.sum", pair,
+                      [](V x, int64_t r) { return mse_loss(x[0], x[1], r); },
+                      [](D x) { return (x[0] - x[1]) * (x[0] - x[1]); }});
+  add_elementwise(t, {"l1_loss", "l1_loss.none", "l1_loss.sum", pair,
+                      [](V x, int64_t r) { return l1_loss(x[0], x[1], r); },
+                      [](D x) { return std::fabs(x[0] - x[1]); }, 4, kNumbers, kNumbers});
+  add_elementwise(t, {"smooth_l1_loss", "smooth_l1_loss.none", "smooth_l1_loss.sum", pair,
+                      [](V x, int64_t r) { return smooth_l1_loss(x[0], x[1], r, 0.75); },
+                      [](D x) {
+                        const double d = std::fabs(x[0] - x[1]);
+                        return d < 0.75 ? d * d / 1.5 : d - 0.375;
+                      }});
+  add_elementwise(t, {"huber_loss", "huber_loss.none", "huber_loss.sum", pair,
+                      [](V x, int64_t r) { return huber_loss(x[0], x[1], r, 0.75); },
+                      [](D x) {
+                        const double d = std::fabs(x[0] - x[1]);
+                        return d < 0.75 ? d * d / 2 : 0.75 * (d - 0.375);
+                      }});
+  const Sample chances = {real({3, 4}, 0.1, 0.9), real({3, 4}, 0.1, 0.9)};
+  add_elementwise(
+      t, {"binary_cross_entropy", "binary_cross_entropy.none", "binary_cross_entropy.sum", chances,
+          [](V x, int64_t r) { return binary_cross_entropy(x[0], x[1], {}, r); },
+          [](D x) { return entropy(x[0], x[1]); }});
+  t["binary_cross_entropy"].tame("refused: outside [0, 1]");
+  t["binary_cross_entropy.none"].tame("refused: outside [0, 1]");
+  t["binary_cross_entropy.sum"].tame("refused: outside [0, 1]");
+  add_elementwise(
+      t, {"binary_cross_entropy_with_logits",
+          "binary_cross_entropy_with_logits.none",
+          "binary_cross_entropy_with_logits.sum",
+          {real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)},
+          [](V x, int64_t r) { return binary_cross_entropy_with_logits(x[0], x[1], {}, {}, r); },
+          [](D x) { return (1 - x[1]) * x[0] + std::log1p(std::exp(-x[0])); }});
+  const Sample logs = {real({3, 4}, -3, -0.1), real({3, 4}, 0.1, 0.9)};
+  add_elementwise(t, {"kl_div", "kl_div.none", "kl_div.sum", logs,
+                      [](V x, int64_t r) { return kl_div(x[0], x[1], r); },
+                      [](D x) { return (x[1] == 0 ? 0 : x[1] * std::log(x[1])) - x[1] * x[0]; }});
+  add_elementwise(t, {"kl_div.log", "kl_div.log_none", "kl_div.log_sum", logs,
+                      [](V x, int64_t r) { return kl_div(x[0], x[1], r, true); },
+                      [](D x) { return std::exp(x[1]) * (x[1] - x[0]); }});
+}
+
+// ---- classes
+
+struct Classes {
+  bool softmax;           ///< of logits: cross entropy
+  bool weighted = false;  ///< class k weighs k + 1
+  int64_t reduction = Reduction::Mean;
+  double smoothing = 0;
+  int64_t ignored = -100;
+};
+Plain class_loss(P x, const Classes& c) {
+  const Plain &scores = x[0], &target = x[1];
+  const size_t dim = scores.rank() == 1 ? 0 : 1;
+  const int64_t classes = scores.sizes[dim];
+  double weights = 0;
+  Plain losses = made(target.sizes, [&](const Index& i) {
+    const auto t = static_cast<int64_t>(target.at(i));
+    if (t == c.ignored) return 0.0;
+    std::vector<double> line;
+    Index at = i;
+    at.insert(at.begin() + int64_t(dim), 0);
+    for (at[dim] = 0; at[dim] < classes; ++at[dim]) line.push_back(scores.at(at));
+    double log_sum = 0;
+    if (c.softmax) {  // of a line with an infinity: NaN
+      const double top = *std::max_element(line.begin(), line.end());
+      for (double v : line) log_sum += std::exp(v - top);
+      log_sum = top + std::log(log_sum);
+    }
+    const auto weight = [&](int64_t k) { return c.weighted ? double(k + 1) : 1; };
+    double loss = -(1 - c.smoothing) * weight(t) * (line[size_t(t)] - log_sum);
+    for (int64_t k = 0; k < classes && c.smoothing > 0; ++k)
+      loss -= c.smoothing / double(classes) * weight(k) * (line[size_t(k)] - log_sum);
+    weights += weight(t);
+    return loss;
+  });
+  if (c.reduction == Reduction::None) return losses;
+  const double s = sum_of(losses.v);
+  return Plain{{}, {c.reduction == Reduction::Mean ? s / weights : s}};
+}
+// Of class_loss times `factor`, with respect to scores [n, classes].
+Plain class_gradient(P x, const Classes& c, double factor) {
+  const Plain &scores = x[0], &target = x[1];
+  const int64_t classes = scores.size(1);
+  const auto weight = [&](int64_t k) { return c.weighted ? double(k + 1) : 1; };
+  double weights = 0, all = 0;
+  for (double t : target.v)
+    if (int64_t(t) != c.ignored) weights += weight(int64_t(t));
+  for (int64_t k = 0; k < classes; ++k) all += weight(k);
+  return made(scores.sizes, [&](const Index& i) {
+    const auto t = int64_t(target.at({i[0]}));
+    if (t == c.ignored) return 0.0;
+    double top = -INFINITY, sum = 0;
+    for (int64_t k = 0; k < classes; ++k) top = std::max(top, scores.at({i[0], k}));
+    for (int64_t k = 0; k < classes; ++k) sum += std::exp(scores.at({i[0], k}) - top);
+    const double each = c.smoothing / double(classes), one = (1 - c.smoothing) * weight(t),
+                 p = std::exp(scores.at(i) - top) / sum;
+    const double g = (one + each * all) * p - each * weight(i[1]) - (i[1] == t ? one : 0);
+    return factor * g / (c.reduction == Reduction::Mean ? weights : 1);
+  });
+}
+std::optional<Tensor> weights_of(const Tensor& x, const Classes& c) {
+  if (!c.weighted) return {};
+  return arange(1, x.size(x.dim() == 1 ? 0 : 1) + 1, x.options());
+}
+
+void add_classes(Table& t) {
+  const Samples images = {{real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)},
+                          {real({0, 3, 2, 2}, -3, 3), index({0, 2, 2}, 3)}},
+                lines = {{real({4, 5}, -3, 3), index({4}, 5)},
+                         {real({1, 1}, -3, 3), index({1}, 1)},
+                         {real({5}, -3, 3), index({}, 5)},
+                         {real({0, 3}, -3, 3), index({0}, 3)}},
+                all = {{real({4, 5}, -3, 3), index({4}, 5)},
+                       {real({5}, -3, 3), index({}, 5)},
+                       {real({2, 3, 4}, -3, 3), index({2, 4}, 3)},
+                       {real({2, 3, 2, 2}, -3, 3), index({2, 2, 2}, 3)},
+                       {real({0, 3}, -3, 3), index({0}, 3)}};
+  const Sample large = {real({110, 111}, -3, 3), index({110}, 111)},
+               large_lines = {real({20000, 5}, -3, 3), index({20000}, 5)},
+               large_images = {real({70, 3, 9, 9}, -3, 3), index({70, 9, 9}, 3)};
+  using Function =
+      Tensor (*)(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t, int64_t);
+  const auto entropy_of = [&](const char* name, Classes c) -> Row& {
+    const bool batched = c.reduction == Reduction::None;
+    return t
+        .row(
+            name, kFloats, all,
+            [c](V x) {
+              return cross_entropy_loss(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored,
+                                        c.smoothing);
+            },
+            [c](P x) { return class_loss(x, c); })
+        .big(large, batched ? 3 : 0)
+        .within(4);
+  };
+  entropy_of("cross_entropy_loss", {true}).slim({real({100000, 10}, -3, 3), index({100000}, 10)});
+  entropy_of("cross_entropy_loss.weighted", {true, true});
+  entropy_of("cross_entropy_loss.smooth", {true, true, Reduction::Sum, 0.25});
+  entropy_of("cross_entropy_loss.none", {true, false, Reduction::None});
+  entropy_of("cross_entropy_loss.ignore", {true, false, Reduction::Sum, 0, 1});
+  const Samples one = {{real({5}, -3, 3), index({}, 5)}, {real({1}, -3, 3), index({}, 1)}};
+  const auto line = [&](Row& row, const char* reason) {
+    row.big({real({16000}, -3, 3), index({}, 16000)})
+        .not_empty("refused: a target is one of the classes")
+        .alone("a row is one thread's")
+        .narrow(reason)
+        .within(4);
+  };
+  line(t.row(
+           "cross_entropy_loss.line", kFloats, one,
+           [](V x) { return cross_entropy_loss(x[0], x[1]); },
+           [](P x) { return class_loss(x, {true}); }),
+       "a row belongs to one block, however long it is");
+  line(t.row(
+           "nll_loss.line", kFloats, one, [](V x) { return nll_loss(x[0], x[1]); },
+           [](P x) { return class_loss(x, {false}); }),
+       "one element of each row is looked at");
+  // The consuming form gives its gradient once, which gradcheck does not: its rows are the loss and
+  // the gradient as values.
+  const Samples rows = {{real({4, 5}, -3, 3), index({4}, 5)}, {real({0, 3}, -3, 3), index({0}, 3)}};
+  const auto consuming_of = [&](const char* name, Classes c, bool gradient) {
+    Row& row = t.row(
+                    name, kFloats, rows,
+                    [=](V x) {
+                      const Tensor leaf = x[0].detach().requires_grad_(),
+                                   logits = leaf.clone(MemoryFormat::Contiguous),
+                                   loss = cross_entropy_loss_consuming(
+                                       logits, x[1], weights_of(x[0], c), c.reduction, c.ignored,
+                                       c.smoothing);
+                      if (gradient) loss.mul(2).backward();
+                      return gradient ? leaf.grad() : loss.detach();
+                    },
+                    [=](P x) { return gradient ? class_gradient(x, c, 2) : class_loss(x, c); })
+                   .big(large)
+                   .no_gradient()
+                   .within(4);
+    if (gradient && c.reduction == Reduction::Sum) row.big(large, 3);
+    else if (gradient) row.in_one("all rows share the sum of the weights");
+  };
+  consuming_of("cross_entropy_loss_consuming", {true}, false);
+  consuming_of("cross_entropy_loss_consuming.smooth", {true, true, Reduction::Sum, 0.25, 1}, false);
+  consuming_of("cross_entropy_loss_consuming.gradient", {true, true, Reduction::Mean, 0.25}, true);
+  consuming_of("cross_entropy_loss_consuming.ignore", {true, false, Reduction::Sum, 0, 1}, true);
+  t.row(
+       "cross_entropy_loss.probabilities", kFloats,
+       {{real({3, 4}, -3, 3), real({3, 4}, 0.1, 0.9)}, {real({0, 4}), real({0, 4})}},
+       [](V x) { return cross_entropy_loss(x[0], x[1]); },
+       [](P x) {
+         double s = 0;
+         for (int64_t i = 0; i < x[0].size(0); ++i) {
+           double total = 0;
+           for (int64_t k = 0; k < x[0].size(1); ++k) total += std::exp(x[0].at({i, k}));
+           for (int64_t k = 0; k < x[0].size(1); ++k)
+             s -= x[1].at({i, k}) * (x[0].at({i, k}) - std::log(total));
+         }
+         return Plain{{}, {s / double(x[0].size(0))}};
+       })
+      .big({real({110, 111}, -3, 3), real({110, 111}, 0.001, 0.01)})
+      .within(4);
+  const auto likelihood = [&](const char* name, Function f, const Samples& samples, Classes c,
+                              const Sample& many) {
+    t.row(
+         name, kFloats, samples,
+         [f, c](V x) { return f(x[0], x[1], weights_of(x[0], c), c.reduction, c.ignored); },
+         [c](P x) { return class_loss(x, c); })
+        .big(many, c.reduction == Reduction::None ? 3 : 0)
+        .within(4);
+  };
+  likelihood("nll_loss", nll_loss, lines, {false}, large_lines);
+  likelihood("nll_loss.weighted", nll_loss, lines, {false, true}, large_lines);
+  likelihood("nll_loss.none", nll_loss, lines, {false, true, Reduction::None}, large_lines);
+  likelihood("nll_loss.ignore", nll_loss, lines, {false, true, Reduction::Sum, 0, 0}, large_lines);
+  likelihood("nll_loss2d", nll_loss2d, images, {false, true}, large_images);
+  likelihood("nll_loss2d.none", nll_loss2d, images, {false, false, Reduction::None}, large_images);
+  likelihood("nll_loss_nd", nll_loss_nd, all, {false, true, Reduction::Sum}, large_lines);
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_pairs(t);
+  add_classes(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

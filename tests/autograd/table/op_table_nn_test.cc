@@ -1,0 +1,444 @@
+// Rows of the operation table: convolution, pools, normalisation.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+// Images [n, c, h, w], whatever was left out in front or between.
+Plain as_images(Plain x, bool lines) {
+  if (lines) x.sizes.insert(x.sizes.end() - 1, 1);
+  if (x.rank() == 3) x.sizes.insert(x.sizes.begin(), 1);
+  return x;
+}
+Plain from_images(Plain y, int64_t rank, bool lines) {
+  if (lines) y.sizes.erase(y.sizes.end() - 2);
+  if (y.rank() > rank) y.sizes.erase(y.sizes.begin());
+  return y;
+}
+
+struct Window {
+  int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1};
+  bool ceil = false;
+  int64_t groups = 1;
+
+  int64_t extent(int64_t in, int d) const {
+    const int64_t room = in + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1;
+    int64_t out = (room + (ceil ? stride[d] - 1 : 0)) / stride[d] + 1;
+    if (ceil && (out - 1) * stride[d] >= in + padding[d]) --out;  // starts in the padding
+    return out;
+  }
+  Index sizes(const Plain& x, int64_t channels) const {
+    return {x.size(0), channels, extent(x.size(2), 0), extent(x.size(3), 1)};
+  }
+  // Calls f(y, x, a, b) for every place of the window at output (i, j): (y, x) in the image, or
+  // outside of it, and (a, b) in the kernel.
+  template <class F> void each(int64_t i, int64_t j, F f) const {
+    for (int64_t a = 0; a < kernel[0]; ++a)
+      for (int64_t b = 0; b < kernel[1]; ++b)
+        f(i * stride[0] - padding[0] + a * dilation[0],
+          j * stride[1] - padding[1] + b * dilation[1], a, b);
+  }
+};
+bool inside(const Plain& x, int64_t i, int64_t j) {
+  return i >= 0 && i < x.size(2) && j >= 0 && j < x.size(3);
+}
+
+Plain convolved(P in, Window w, bool lines) {
+  const Plain x = as_images(in[0], lines);
+  Plain k = in[1];
+  if (lines) k.sizes.insert(k.sizes.end() - 1, 1);
+  w.kernel[0] = k.size(2);
+  w.kernel[1] = k.size(3);
+  const int64_t per = k.size(1), of_group = k.size(0) / w.groups;
+  return from_images(
+      made(w.sizes(x, k.size(0)),
+           [&](const Index& o) {
+             double s = in.size() > 2 ? in[2].at({o[1]}) : 0;
+             for (int64_t c = 0; c < per; ++c)
+               w.each(o[2], o[3], [&](int64_t y, int64_t z, int64_t a, int64_t b) {
+                 if (inside(x, y, z))
+                   s += k.at({o[1], c, a, b}) * x.at({o[0], o[1] / of_group * per + c, y, z});
+               });
+             return s;
+           }),
+      in[0].rank(), lines);
+}
+
+void add_convolutions(Table& t) {
+  const auto sample = [](Index image, Index kernel, bool bias) {
+    Sample s = {real(image), real(kernel)};
+    if (bias) s.push_back(real({kernel[0]}));
+    return s;
+  };
+  const auto bias_of = [](V x) {
+    return x.size() > 2 ? std::optional<Tensor>(x[2]) : std::nullopt;
+  };
+  // Sums of a few dozen products.
+  t.row(
+       "conv2d", kNumbers,
+       {sample({2, 3, 5, 4}, {4, 3, 3, 2}, true), sample({3, 5, 5}, {2, 3, 1, 1}, true),
+        sample({0, 3, 5, 5}, {2, 3, 3, 3}, true)},
+       [=](V x) { return conv2d(x[0], x[1], bias_of(x)); },
+       [](P x) { return convolved(x, {}, false); })
+      .products()
+      .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, true), 1)
+      .slim(sample({4, 3, 144, 144}, {3, 3, 3, 3}, true))
+      .within(4);
+  Window wide;
+  wide.stride[0] = 2;
+  wide.padding[0] = 1, wide.padding[1] = 2;
+  t.row(
+       "conv2d.padded", kNumbers,
+       {sample({2, 2, 5, 6}, {3, 2, 3, 3}, false), sample({1, 2, 1, 1}, {3, 2, 3, 3}, false),
+        sample({0, 2, 5, 6}, {3, 2, 3, 3}, false)},
+       [](V x) {
+         return conv2d(x[0], x[1], {}, {2, 1}, {1, 2});
+       },
+       [=](P x) { return convolved(x, wide, false); })
+      .products()
+      .big(sample({70, 3, 9, 9}, {5, 3, 3, 3}, false), 1)
+      .within(4)
+      .partly_tame(2, "an infinite weight times padding is NaN or left out");
+  Window apart;
+  apart.dilation[0] = apart.dilation[1] = 2;
+  apart.padding[0] = apart.padding[1] = 2;
+  apart.groups = 2;
+  t.row(
+       "conv2d.groups", kFloats | set_of(kLong),
+       {sample({2, 4, 5, 6}, {6, 2, 3, 2}, true), sample({0, 4, 5, 6}, {6, 2, 3, 2}, true)},
+       [=](V x) { return conv2d(x[0], x[1], bias_of(x), 1, 2, 2, 2); },
+       [=](P x) { return convolved(x, apart, false); })
+      .products()
+      .big(sample({70, 4, 9, 9}, {6, 2, 3, 3}, true), 1)
+      .also(kInts)
+      .within(4)
+      .partly_tame(2, "an infinite weight times padding is NaN or left out");
+  t.row(
+       "conv1d", kNumbers,
+       {sample({2, 3, 6}, {4, 3, 3}, true), sample({3, 6}, {4, 3, 1}, true),
+        sample({0, 3, 6}, {4, 3, 2}, true)},
+       [=](V x) { return conv1d(x[0], x[1], bias_of(x)); },
+       [](P x) { return convolved(x, {}, true); })
+      .products()
+      .big(sample({70, 3, 90}, {5, 3, 3}, true), 1)
+      .within(4);
+}
+
+// ---- pools
+
+// The first of equals, but the last NaN.
+bool larger(double a, double b) { return std::isnan(a) || a > b; }
+Plain max_pooled(const Plain& in, const Window& w, bool lines, bool positions) {
+  const Plain x = as_images(in, lines);
+  return from_images(made(w.sizes(x, x.size(1)),
+                          [&](const Index& o) {
+                            double best = 0;
+                            int64_t at = -1;
+                            w.each(o[2], o[3], [&](int64_t y, int64_t z, int64_t, int64_t) {
+                              if (!inside(x, y, z)) return;
+                              const double v = x.at({o[0], o[1], y, z});
+                              if (at >= 0 && !larger(v, best)) return;
+                              best = v;
+                              at = y * x.size(3) + z;
+                            });
+                            return positions ? static_cast<double>(at) : best;
+                          }),
+                     in.rank(), lines);
+}
+Plain averaged(const Plain& in, const Window& w, bool lines, bool with_padding) {
+  const Plain x = as_images(in, lines);
+  return from_images(made(w.sizes(x, x.size(1)),
+                          [&](const Index& o) {
+                            double s = 0, n = 0;
+                            w.each(o[2], o[3], [&](int64_t y, int64_t z, int64_t, int64_t) {
+                              const bool in_image = inside(x, y, z);
+                              if (in_image) s += x.at({o[0], o[1], y, z});
+                              n += with_padding || in_image;
+                            });
+                            return s / n;
+                          }),
+                     in.rank(), lines);
+}
+Plain adaptive(const Plain& in, int64_t height, int64_t width, bool lines) {
+  const Plain x = as_images(in, lines);
+  const int64_t h = x.size(2), w = x.size(3);
+  return from_images(made({x.size(0), x.size(1), height, width},
+                          [&](const Index& o) {
+                            double s = 0;
+                            int64_t n = 0;
+                            for (int64_t i = o[2] * h / height; i * height < (o[2] + 1) * h; ++i)
+                              for (int64_t j = o[3] * w / width; j * width < (o[3] + 1) * w;
+                                   ++j, ++n)
+                                s += x.at({o[0], o[1], i, j});
+                            return s / static_cast<double>(n);
+                          }),
+                     in.rank(), lines);
+}
+
+void add_pools(Table& t) {
+  const Sample images = {real({70, 3, 9, 9}, -9, 9)}, lines = {real({70, 3, 90}, -9, 9)};
+  const Samples few = shapes({{2, 3, 5, 6}, {3, 4, 4}, {0, 3, 4, 4}}, -9, 9),
+                few_lines = shapes({{2, 3, 7}, {3, 6}, {0, 3, 6}}, -9, 9);
+  Window two;
+  two.kernel[0] = two.kernel[1] = two.stride[0] = two.stride[1] = 2;
+  Window odd;  // 3 x 2, stride 2 x 1, padding 1 x 1, the last windows hang over
+  odd.kernel[0] = 3, odd.kernel[1] = 2;
+  odd.stride[0] = 2;
+  odd.padding[0] = odd.padding[1] = 1;
+  odd.ceil = true;
+  Window dilated;  // 2 x 3, stride 1 x 2, padding 1 x 1, dilation 2 x 1
+  dilated.kernel[0] = 2, dilated.kernel[1] = 3;
+  dilated.stride[1] = 2;
+  dilated.padding[0] = dilated.padding[1] = 1;
+  dilated.dilation[0] = 2;
+  Window line;
+  line.kernel[1] = 3;
+  line.stride[1] = 2;
+  line.padding[1] = 1;
+  t.row(
+       "max_pool2d", kNumbers, few, [](V x) { return max_pool2d(x[0], 2); },
+       [=](P x) { return max_pooled(x[0], two, false, false); })
+      .big(images, 1);
+  t.row(
+       "max_pool2d.odd", kNumbers, few,
+       [](V x) {
+         return max_pool2d(x[0], {3, 2}, {2, 1}, 1, 1, true);
+       },
+       [=](P x) { return max_pooled(x[0], odd, false, false); })
+      .big(images, 1);
+  t.row(
+       "max_pool2d.dilated", kNumbers, few,
+       [](V x) {
+         return max_pool2d(x[0], {2, 3}, {1, 2}, 1, {2, 1});
+       },
+       [=](P x) { return max_pooled(x[0], dilated, false, false); })
+      .big(images, 1);
+  t.row(
+       "max_pool2d_with_indices.values", kNumbers, few,
+       [](V x) { return std::get<0>(max_pool2d_with_indices(x[0], 2)); },
+       [=](P x) { return max_pooled(x[0], two, false, false); })
+      .big(images, 1);
+  t.row(
+       "max_pool2d_with_indices.positions", kNumbers, few,
+       [](V x) {
+         return std::get<1>(max_pool2d_with_indices(x[0], {3, 2}, {2, 1}, 1, 1, true));
+       },
+       [=](P x) { return max_pooled(x[0], odd, false, true); })
+      .big(images, 1)
+      .gives(positions)
+      .no_gradient();
+  t.row(
+       "max_pool1d", kFloats, few_lines, [](V x) { return max_pool1d(x[0], 3, 2, 1); },
+       [=](P x) { return max_pooled(x[0], line, true, false); })
+      .big(lines, 1)
+      .also(kInts);
+  t.row(
+       "max_pool1d_with_indices.values", kNumbers, few_lines,
+       [](V x) { return std::get<0>(max_pool1d_with_indices(x[0], 3, 2, 1)); },
+       [=](P x) { return max_pooled(x[0], line, true, false); })
+      .big(lines, 1);
+  t.row(
+       "max_pool1d_with_indices.positions", kNumbers, few_lines,
+       [](V x) { return std::get<1>(max_pool1d_with_indices(x[0], 3, 2, 1)); },
+       [=](P x) { return max_pooled(x[0], line, true, true); })
+      .big(lines, 1)
+      .gives(positions)
+      .no_gradient();
+  // Integers divide towards zero.
+  constexpr uint16_t kAverages = kFloats | set_of(kLong);
+  t.row(
+       "avg_pool2d", kAverages, few, [](V x) { return avg_pool2d(x[0], 2); },
+       [=](P x) { return averaged(x[0], two, false, true); })
+      .big(images, 1)
+      .also(kInts);
+  t.row(
+       "avg_pool2d.odd", kAverages, shapes({{2, 3, 5, 6}, {3, 5, 4}, {0, 3, 5, 4}}),
+       [](V x) {
+         return avg_pool2d(x[0], {3, 2}, {2, 1}, 1, false, false);
+       },
+       [=](P x) {
+         Window w = odd;
+         w.ceil = false;
+         return averaged(x[0], w, false, false);
+       })
+      .big(images, 1)
+      .also(kInts);
+  t.row(
+       "avg_pool1d", kAverages, few_lines, [](V x) { return avg_pool1d(x[0], 3, 2, 1); },
+       [=](P x) { return averaged(x[0], line, true, true); })
+      .big(lines, 1)
+      .also(kInts);
+  t.row(
+       "adaptive_avg_pool2d", kFloats, few,
+       [](V x) {
+         return adaptive_avg_pool2d(x[0], {3, 2});
+       },
+       [](P x) { return adaptive(x[0], 3, 2, false); })
+      .big(images, 1);
+  t.row(
+       "adaptive_avg_pool1d", kFloats, few_lines, [](V x) { return adaptive_avg_pool1d(x[0], 4); },
+       [](P x) { return adaptive(x[0], 1, 4, true); })
+      .big(lines, 1);
+}
+
+// ---- normalisation
+
+// (x - mean) / sqrt(var + eps) over each group of elements that `group` numbers.
+Plain normalised(const Plain& x, int64_t groups, const std::function<int64_t(const Index&)>& group,
+                 double eps) {
+  std::vector<double> mean(size_t(groups), 0.0), var(size_t(groups), 0.0), n(size_t(groups), 0.0);
+  const auto each = [&](const std::function<double(double, size_t)>& f) {
+    return made(x.sizes, [&](const Index& i) { return f(x.at(i), size_t(group(i))); });
+  };
+  each([&](double v, size_t g) { return n[g] += 1, mean[g] += v; });
+  for (size_t g = 0; g < mean.size(); ++g) mean[g] /= n[g];
+  each([&](double v, size_t g) { return var[g] += (v - mean[g]) * (v - mean[g]) / n[g]; });
+  return each([&](double v, size_t g) { return (v - mean[g]) / std::sqrt(var[g] + eps); });
+}
+Plain batch_normalised(P x, double eps) {
+  const Plain y = normalised(
+      x[0], x[0].size(1), [](const Index& i) { return i[1]; }, eps);
+  return made(y.sizes, [&](const Index& i) { return y.at(i) * x[1].at({i[1]}) + x[2].at({i[1]}); });
+}
+Tensor constant(const Tensor& like, int64_t n, double value) {
+  return full(n, value,
+              TensorOptions(is_floating(like.scalar_type()) ? like.scalar_type() : kFloat)
+                  .device(like.device()));
+}
+
+void add_norms(Table& t) {
+  const auto sample = [](Index x, Index scale) {
+    return Sample{real(x), real(scale, 0.5, 1.5), real(scale)};
+  };
+  const Samples some = {sample({4, 3, 2, 3}, {3}), sample({5, 2}, {2}), sample({2, 3, 5}, {3}),
+                        sample({0, 3, 2}, {3})};
+  const Sample channels = sample({9, 75, 5, 7}, {75});
+  t.row(
+       "batch_norm", kFloats, some,
+       [](V x) { return batch_norm(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3, true); },
+       [](P x) { return batch_normalised(x, 1e-3); })
+      .big(channels)
+      .slim(sample({4, 3, 144, 144}, {3}))
+      .sliced({1, 0, 0}, 1)
+      .within(8);
+  t.row(
+       "batch_norm.fixed", kFloats, some,
+       [](V x) {
+         const Tensor mean = constant(x[0], x[0].size(1), 0.5),
+                      var = constant(x[0], x[0].size(1), 4);
+         return batch_norm(x[0], x[1], x[2], mean, var, false, 0.1, 1e-3, true);
+       },
+       [](P x) {
+         return made(x[0].sizes, [&](const Index& i) {
+           return (x[0].at(i) - 0.5) / std::sqrt(4 + 1e-3) * x[1].at({i[1]}) + x[2].at({i[1]});
+         });
+       })
+      .big(sample({70, 5, 7, 9}, {5}), 1)
+      .within(8)
+      .partly_tame(2, "an infinite weight meets x and the mean apart");
+  t.row(
+       "batch_norm.statistics", kFloats, shapes({{4, 3, 2, 3}, {0, 3}}),
+       [](V x) {
+         const Tensor mean = constant(x[0], x[0].size(1), 0.5),
+                      var = constant(x[0], x[0].size(1), 4);
+         batch_norm(x[0], {}, {}, mean, var, true, 0.25, 1e-3, true);
+         return mean;
+       },
+       [](P x) {
+         // Nothing changes nothing.
+         const double n = double(count(x[0].sizes)) / double(x[0].size(1));
+         return made({x[0].size(1)}, [&](const Index& c) {
+           double s = 0;
+           made(x[0].sizes, [&](const Index& i) { return i[1] == c[0] ? s += x[0].at(i) : 0; });
+           return n == 0 ? 0.5 : 0.75 * 0.5 + 0.25 * s / n;
+         });
+       })
+      .big({channels[0]})
+      .sliced({1}, 0)
+      .no_gradient();
+  Window two;
+  two.kernel[0] = two.kernel[1] = two.stride[0] = two.stride[1] = 2;
+  t.row(
+       "batch_norm_relu_max_pool2d", kFloats,
+       {sample({3, 2, 4, 6}, {2}), sample({2, 3, 5, 3}, {3}), sample({0, 2, 4, 6}, {2})},
+       [](V x) { return batch_norm_relu_max_pool2d(x[0], x[1], x[2], {}, {}, true, 0.1, 1e-3); },
+       [=](P x) {
+         Plain y = batch_normalised(x, 1e-3);
+         for (double& v : y.v) v = std::max(v, 0.0);
+         return max_pooled(y, two, false, false);
+       })
+      .big(sample({9, 75, 8, 8}, {75}))
+      .sliced({1, 0, 0}, 1)
+      .within(8);
+  const auto last = [](P x) {
+    const int64_t dims = x.size() > 1 ? x[1].rank() : 1;
+    const Index outer(x[0].sizes.begin(), x[0].sizes.end() - dims);
+    const Plain y = normalised(
+        x[0], count(outer),
+        [&](const Index& i) {
+          int64_t g = 0;
+          for (size_t d = 0; d < outer.size(); ++d) g = g * outer[d] + i[d];
+          return g;
+        },
+        1e-3);
+    return made(y.sizes, [&](const Index& i) {
+      return x.size() > 1 ? y.at(i) * x[1].broadcast(i) + x[2].broadcast(i) : y.at(i);
+    });
+  };
+  t.row(
+       "layer_norm", kFloats,
+       {sample({3, 5}, {5}), sample({2, 3, 4}, {3, 4}), sample({6}, {6}), sample({0, 4}, {4})},
+       [](V x) { return layer_norm(x[0], x[1].sizes(), x[1], x[2], 1e-3); }, last)
+      .big(sample({97, 131}, {131}), 1)
+      .slim(sample({31250, 8}, {8}))
+      .within(8);
+  t.row(
+       "layer_norm.line", kFloats, {sample({6}, {6}), sample({0}, {0})},
+       [](V x) { return layer_norm(x[0], x[1].sizes(), x[1], x[2], 1e-3); }, last)
+      .big(sample({16000}, {16000}))
+      .alone("a row is one thread's")
+      .in_one("there is one row")
+      .narrow("a row belongs to one block, however long it is")
+      .within(8);
+  t.row(
+       "residual_layer_norm", kFloats,
+       {{real({3, 5}), real({3, 5}), real({5}, 0.5, 1.5), real({5})},
+        {real({2, 3, 4}), real({2, 3, 4}), real({3, 4}, 0.5, 1.5), real({3, 4})},
+        {real({0, 4}), real({0, 4}), real({4}), real({4})}},
+       [](V x) {
+         const auto [y, sum] = residual_layer_norm(x[0], x[1], x[2].sizes(), x[2], x[3], 1e-3);
+         return y.add(sum);
+       },
+       [=](P x) {
+         Plain sum = x[0];
+         for (size_t i = 0; i < sum.v.size(); ++i) sum.v[i] += x[1].v[i];
+         Plain y = last({sum, x[2], x[3]});
+         for (size_t i = 0; i < sum.v.size(); ++i) y.v[i] += sum.v[i];
+         return y;
+       })
+      .big({real({97, 131}), real({97, 131}), real({131}, 0.5, 1.5), real({131})}, 3)
+      .within(8);
+  t.row(
+       "layer_norm.plain", kFloats, shapes({{3, 5}, {2, 3, 4}, {0, 4}}),
+       [](V x) { return layer_norm(x[0], x[0].size(-1), {}, {}, 1e-3); }, last)
+      .big({real({97, 131})}, 1)
+      .within(8);
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_convolutions(t);
+  add_pools(t);
+  add_norms(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

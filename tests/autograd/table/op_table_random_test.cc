@@ -1,0 +1,212 @@
+// Rows of the operation table: random draws. There is no reference for a draw: a row gives the
+// distribution's moments and bounds, and the draws must follow from the seed alone.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/gradcheck.h"
+#include "autograd/ops.h"
+#include "runtime/generator.h"
+#include "runtime/thread_pool.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+struct Random {
+  const char* name;
+  uint16_t dtypes;  ///< those LibTorch draws
+  std::function<Tensor(const Index&, ScalarType)> draw;
+  double mean, variance, lo, hi;
+  ScalarType (*result)(ScalarType) = same;
+};
+using Sizes = const Index&;
+using S = ScalarType;
+
+Tensor plain(Sizes n, S t, double value) { return full(n, value, TensorOptions(t)); }
+
+std::vector<Random> draws() {
+  const double inf = INFINITY;
+  return {
+      {"rand", kFloats, [](Sizes n, S t) { return rand(n, t); }, 0.5, 1 / 12.0, 0, 1},
+      {"rand_like", kFloats, [](Sizes n, S t) { return rand_like(plain(n, t, 0)); }, 0.5, 1 / 12.0,
+       0, 1},
+      {"rand.in_place", kFloats, [](Sizes n, S t) { return plain(n, t, 0).uniform_(2, 4); }, 3,
+       1 / 3.0, 2, 4},
+      {"randn", kFloats, [](Sizes n, S t) { return randn(n, t); }, 0, 1, -inf, inf},
+      {"randn_like", kFloats, [](Sizes n, S t) { return randn_like(plain(n, t, 0)); }, 0, 1, -inf,
+       inf},
+      {"randn.in_place", kFloats, [](Sizes n, S t) { return plain(n, t, 0).normal_(1, 2); }, 1, 4,
+       -inf, inf},
+      {"randint", kNumbers, [](Sizes n, S t) { return randint(2, 9, n, t); }, 5, 4, 2, 8},
+      {"randint.two", kAll, [](Sizes n, S t) { return randint(2, n, t); }, 0.5, 0.25, 0, 1},
+      {"randint_like", kNumbers, [](Sizes n, S t) { return randint_like(plain(n, t, 0), 2, 9); }, 5,
+       4, 2, 8},
+      {"randint_like.two", kAll, [](Sizes n, S t) { return randint_like(plain(n, t, 0), 2); }, 0.5,
+       0.25, 0, 1},
+      {"randint.in_place", kNumbers, [](Sizes n, S t) { return plain(n, t, 0).random_(2, 9); }, 5,
+       4, 2, 8},
+      {"normal", kFloats,
+       [](Sizes n, S t) { return normal(1, 2, n, std::nullopt, TensorOptions(t)); }, 1, 4, -inf,
+       inf},
+      {"normal.means", kFloats, [](Sizes n, S t) { return normal(plain(n, t, 1), 2); }, 1, 4, -inf,
+       inf},
+      {"normal.deviations", kFloats, [](Sizes n, S t) { return normal(1, plain(n, t, 2)); }, 1, 4,
+       -inf, inf},
+      {"normal.tensors", kFloats,
+       [](Sizes n, S t) { return normal(plain(n, t, 1), plain({1}, t, 2)); }, 1, 4, -inf, inf},
+      {"bernoulli", kFloats, [](Sizes n, S t) { return bernoulli(plain(n, t, 0.25)); }, 0.25,
+       0.1875, 0, 1},
+      {"bernoulli.number", kAll, [](Sizes n, S t) { return bernoulli(plain(n, t, 0), 0.25); }, 0.25,
+       0.1875, 0, 1},
+      {"bernoulli.in_place", kAll, [](Sizes n, S t) { return plain(n, t, 0).bernoulli_(0.25); },
+       0.25, 0.1875, 0, 1},
+      {"rand.exponential", kFloats, [](Sizes n, S t) { return plain(n, t, 0).exponential_(2); },
+       0.5, 0.25, 0, inf},
+      {"multinomial", kFloats,
+       [](Sizes n, S t) {
+         return multinomial(tensor({1.0, 2.0, 1.0}).to(t), count(n), true).reshape(n);
+       },
+       1, 0.5, 0, 2, positions},
+      {"dropout", kFloats, [](Sizes n, S t) { return dropout(plain(n, t, 3), 0.25, true); }, 3, 3,
+       0, 4},
+      {"dropout.in_place", kFloats,
+       [](Sizes n, S t) {
+         Tensor x = plain(n, t, 3);
+         return dropout_(x, 0.25, true);
+       },
+       3, 3, 0, 4},
+      {"feature_dropout", kFloats,
+       [](Sizes n, S t) { return feature_dropout(plain(n, t, 3), 0.25, true); }, 3, 3, 0, 4},
+      {"feature_dropout.in_place", kFloats,
+       [](Sizes n, S t) {
+         Tensor x = plain(n, t, 3);
+         return feature_dropout_(x, 0.25, true);
+       },
+       3, 3, 0, 4},
+  };
+}
+
+class RandomTable : public ::testing::TestWithParam<Random> {
+ protected:
+  static Tensor draw(uint64_t seed, Sizes n, S dtype) {
+    manual_seed(seed);
+    return GetParam().draw(n, dtype);
+  }
+  void TearDown() override { set_num_threads(2); }
+};
+void PrintTo(const Random& row, std::ostream* out) { *out << row.name; }
+
+TEST_P(RandomTable, MomentsBoundsAndSeeds) {
+  const Random& row = GetParam();
+  const Index sizes = {300, 200};
+  for (int i = 0; i < kScalarTypes; ++i) {
+    const S dtype = static_cast<S>(i);
+    SCOPED_TRACE(short_name_of(dtype));
+    if (!(row.dtypes & set_of(dtype))) {
+      EXPECT_THROW(draw(3, sizes, dtype), Error);
+      continue;
+    }
+    const Tensor x = draw(3, sizes, dtype);
+    EXPECT_EQ(x.scalar_type(), row.result(dtype));
+    EXPECT_FALSE(x.requires_grad());
+    ASSERT_EQ(x.sizes().vec(), sizes);
+    EXPECT_TRUE(bits(x) == bits(draw(3, sizes, dtype))) << "the same seed";
+    EXPECT_FALSE(bits(x) == bits(draw(4, sizes, dtype))) << "another seed";
+    const Plain p = plain_of(x);
+    double mean = 0, variance = 0;
+    const double n = static_cast<double>(p.v.size());
+    for (double v : p.v) mean += v / n;
+    for (double v : p.v) variance += (v - mean) * (v - mean) / n;
+    // Five deviations of the mean of n draws, and half a step of bfloat16.
+    EXPECT_NEAR(mean, row.mean, 5 * std::sqrt(row.variance / n) + 0.004 * std::fabs(row.mean));
+    EXPECT_NEAR(variance, row.variance, 0.05 * row.variance);
+    EXPECT_GE(*std::min_element(p.v.begin(), p.v.end()), row.lo);
+    EXPECT_LE(*std::max_element(p.v.begin(), p.v.end()), row.hi);
+    if (std::string(row.name) != "multinomial") {  // it draws at least one
+      EXPECT_EQ(draw(3, {0, 2}, dtype).sizes().vec(), (Index{0, 2}));
+    }
+  }
+}
+
+TEST_P(RandomTable, ThreadsAgree) {
+  const S dtype = kFloat;
+  std::string first;
+  for (int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    const std::string b = bits(draw(5, {300, 200}, dtype));
+    if (first.empty()) first = b;
+    EXPECT_TRUE(b == first) << threads << " threads";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, RandomTable, ::testing::ValuesIn(draws()),
+                         [](const ::testing::TestParamInfo<Random>& info) {
+                           std::string name = info.param.name;
+                           for (char& c : name)
+                             if (c == '.') c = '_';
+                           return name;
+                         });
+
+// ---- those without moments, and what is not random of the others
+
+TEST(RandomRows, Randperm) {
+  for (ScalarType dtype : {kByte, kChar, kShort, kInt, kLong, kHalf, kBFloat16, kFloat, kDouble}) {
+    manual_seed(3);
+    Plain p = plain_of(randperm(100, TensorOptions(dtype)));
+    bool moved = false;
+    for (size_t i = 0; i < 100; ++i) moved |= p.v[i] != static_cast<double>(i);
+    EXPECT_TRUE(moved);
+    std::sort(p.v.begin(), p.v.end());
+    for (size_t i = 0; i < 100; ++i) EXPECT_EQ(p.v[i], static_cast<double>(i));
+    EXPECT_EQ(randperm(0, TensorOptions(dtype)).numel(), 0);
+  }
+  EXPECT_EQ(randperm(4).scalar_type(), kLong);
+  EXPECT_THROW(randperm(2, TensorOptions(kBool)), Error);
+}
+
+TEST(RandomRows, MultinomialWithoutReplacementTakesEachOnce) {
+  const Tensor weights = tensor({{1.0, 0.0, 2.0, 5.0}, {0.0, 1.0, 1.0, 1.0}});
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    manual_seed(seed);
+    const Plain p = plain_of(multinomial(weights, 3));
+    for (int64_t row = 0; row < 2; ++row) {
+      std::vector<double> taken;
+      for (int64_t k = 0; k < 3; ++k) taken.push_back(p.at({row, k}));
+      std::sort(taken.begin(), taken.end());
+      EXPECT_EQ(taken, row == 0 ? (std::vector<double>{0, 2, 3}) : (std::vector<double>{1, 2, 3}));
+    }
+  }
+}
+
+TEST(RandomRows, DropoutsHaveDerivatives) {
+  const Tensor x = operands({real({3, 4, 2})}, kDouble).tensors[0].requires_grad_();
+  const autograd::CheckedFunction both = [](V in) {
+    manual_seed(3);
+    return std::vector<Tensor>{dropout(in[0], 0.25, true), feature_dropout(in[0], 0.5, true)};
+  };
+  EXPECT_NO_THROW(autograd::gradcheck(both, {x}));
+  EXPECT_NO_THROW(autograd::gradgradcheck(both, {x}));
+}
+
+void add_dropouts(Table& t) {
+  const auto row = [&t](const char* name, Call call) {
+    t.row(name, kAll, shapes({{3, 4}, {0, 2}, {2, 3, 4}, {}}), std::move(call), [](P x) {
+       return x[0];
+     }).big({real({300, 131})}, 1);
+  };
+  row("dropout.eval", [](V x) { return dropout(x[0], 0.5, false).clone(); });
+  row("dropout.none", [](V x) { return dropout(x[0], 0, true).clone(); });
+  row("feature_dropout.eval", [](V x) { return feature_dropout(x[0], 0.5, false).clone(); });
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_dropouts(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

@@ -1,0 +1,342 @@
+// Rows of the operation table: views, copies.
+#include <algorithm>
+
+#include "autograd/ops.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+// The first input's elements in their order, with other sizes.
+Reference as(Index (*sizes)(const Plain&)) {
+  return [sizes](P x) { return Plain{sizes(x[0]), x[0].v}; };
+}
+// Element i of the result is element from(i) of the first input.
+Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x)) {
+  return [=](P x) {
+    return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
+  };
+}
+
+void add_views(Table& t) {
+  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
+                        Reference reference) -> Row& {
+    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
+        .moves_nothing();
+  };
+  const std::vector<Index> some = {{4, 6}, {0, 6}, {2, 6, 1}};
+  const auto transposed = moved(
+      [](const Plain& x) {
+        return x.rank() ? Index{x.size(1), x.size(0)} : Index{};
+      },
+      [](const Index& i, const Plain&) {
+        return i.empty() ? i : Index{i[1], i[0]};
+      });
+  row(
+      "transpose", {{3, 4}, {0, 4}, {}}, [](V x) { return transpose(x[0], 0, -1); }, transposed);
+  row(
+      "t", {{3, 4}, {0, 4}, {}}, [](V x) { return ramet::t(x[0]); }, transposed);
+  row(
+      "permute", {{2, 3, 4}, {2, 0, 4}},
+      [](V x) {
+        return permute(x[0], {2, 0, 1});
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(2), x.size(0), x.size(1)};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[1], i[2], i[0]};
+          }));
+  row(
+      "movedim", {{2, 3, 4}, {2, 0, 4}, {}}, [](V x) { return movedim(x[0], 0, -1); },
+      moved(
+          [](const Plain& x) {
+            return x.rank() ? Index{x.size(1), x.size(2), x.size(0)} : Index{};
+          },
+          [](const Index& i, const Plain&) {
+            return i.empty() ? i : Index{i[2], i[0], i[1]};
+          }));
+  // A view's strides are limited: `view` itself is asked of contiguous inputs only.
+  row(
+      "view", some,
+      [](V x) {
+        return view(x[0].contiguous(), {-1, 3});
+      },
+      as([](const Plain& x) {
+        return Index{count(x.sizes) / 3, 3};
+      }));
+  row(
+      "reshape", some,
+      [](V x) {
+        return reshape(x[0], {-1, 3});
+      },
+      as([](const Plain& x) {
+        return Index{count(x.sizes) / 3, 3};
+      }));
+  row(
+      "flatten", {{3, 4}, {2, 3, 4}, {0, 2}, {}}, [](V x) { return flatten(x[0]); },
+      as([](const Plain& x) { return Index{count(x.sizes)}; }));
+  row(
+      "flatten.some", {{2, 3, 4, 2}, {2, 0, 4, 1}}, [](V x) { return flatten(x[0], 1, 2); },
+      as([](const Plain& x) {
+        return Index{x.size(0), x.size(1) * x.size(2), x.size(3)};
+      }));
+  row(
+      "unflatten", some,
+      [](V x) {
+        return unflatten(x[0], 1, {2, -1});
+      },
+      as([](const Plain& x) {
+        Index sizes = x.sizes;
+        sizes[1] = 3;
+        sizes.insert(sizes.begin() + 1, 2);
+        return sizes;
+      }));
+  row(
+      "squeeze", {{1, 3, 1}, {1}, {0, 1}, {}}, [](V x) { return squeeze(x[0]); },
+      as([](const Plain& x) {
+        Index sizes;
+        for (int64_t s : x.sizes)
+          if (s != 1) sizes.push_back(s);
+        return sizes;
+      }));
+  row(
+      "squeeze.dim", {{3, 1, 4}, {0, 1, 1}}, [](V x) { return squeeze(x[0], 1); },
+      as([](const Plain& x) {
+        return Index{x.size(0), x.size(2)};
+      }));
+  row(
+      "unsqueeze", {{3, 4}, {0, 2}}, [](V x) { return unsqueeze(x[0], 1); }, as([](const Plain& x) {
+        return Index{x.size(0), 1, x.size(1)};
+      }));
+  row(
+      "unsqueeze.last", {{}, {3}, {0}}, [](V x) { return unsqueeze(x[0], -1); },
+      as([](const Plain& x) {
+        return x.rank() ? Index{x.size(0), 1} : Index{1};
+      }));
+  row(
+      "expand", {{3, 1}, {1, 1}, {0, 1}},
+      [](V x) {
+        return expand(x[0], {2, -1, 4});
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(0), 4};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[1], 0};
+          }));
+  row(
+      "expand.scalar", {{}, {1}},
+      [](V x) {
+        return expand(x[0], {2, 3});
+      },
+      moved(
+          [](const Plain&) {
+            return Index{2, 3};
+          },
+          [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
+      .not_empty("refused: an extent of 0 does not expand");
+  row(
+      "broadcast_tensors", {{3, 1}, {1}, {}, {0, 1}},
+      [](V x) {
+        return broadcast_tensors({x[0], zeros({2, 1, 4})})[0];
+      },
+      [](P x) {
+        return made(common(x[0].sizes, {2, 1, 4}),
+                    [&](const Index& i) { return x[0].broadcast(i); });
+      });
+  t.row(
+       "expand.copy", kAll,
+       {{real({2, 3}, -9, 9), real({3}, -9, 9)}, {real({0, 3}), real({1})}, {real({}), real({})}},
+       [](V x) { return expand(x[1], x[0].sizes()).clone(); },
+       [](P x) { return made(x[0].sizes, [&](const Index& i) { return x[1].broadcast(i); }); })
+      .big({real({300, 131}, -9, 9), real({131}, -9, 9)}, 1)
+      .changes([](V x) { return x[0].copy_(x[1]); });
+  row(
+      "narrow", {{3, 4}, {0, 4}}, [](V x) { return narrow(x[0], 1, 1, 2); },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 1};
+          }));
+  row(
+      "select", {{3, 4}, {3, 0}}, [](V x) { return select(x[0], 0, -1); },
+      moved([](const Plain& x) { return Index{x.size(1)}; },
+            [](const Index& i, const Plain& x) {
+              return Index{x.size(0) - 1, i[0]};
+            }));
+  row(
+      "select.vector", {{3}}, [](V x) { return select(x[0], 0, 1); },
+      moved([](const Plain&) { return Index{}; },
+            [](const Index&, const Plain&) { return Index{1}; }))
+      .not_empty("refused: nothing to choose from");
+  row(
+      "slice", {{3, 6}, {0, 5}}, [](V x) { return slice(x[0], 1, 1, -1, 2); },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), (x.size(1) - 1) / 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], 1 + 2 * i[1]};
+          }));
+  row(
+      "unfold", {{7, 3}, {4, 0}}, [](V x) { return x[0].unfold(0, 3, 2); },
+      moved(
+          [](const Plain& x) {
+            return Index{(x.size(0) - 3) / 2 + 1, x.size(1), 3};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{2 * i[0] + i[2], i[1]};
+          }));
+  row(
+      "diagonal", {{3, 4}, {4, 3}, {0, 3}}, [](V x) { return diagonal(x[0], 1); },
+      moved([](const Plain& x) { return Index{std::min(x.size(0), x.size(1) - 1)}; },
+            [](const Index& i, const Plain&) {
+              return Index{i[0], i[0] + 1};
+            }));
+  row(
+      "unbind", {{3, 4}, {3, 0}}, [](V x) { return unbind(x[0], 0)[1]; },
+      moved([](const Plain& x) { return Index{x.size(1)}; },
+            [](const Index& i, const Plain&) {
+              return Index{1, i[0]};
+            }));
+  row(
+      "split", {{5, 2}, {4, 0}}, [](V x) { return split(x[0], 2)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(1)};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0] + 2, i[1]};
+          }));
+  row(
+      "split.last", {{5, 2}, {7, 1}, {5, 0}}, [](V x) { return split(x[0], 2).back(); },
+      moved(
+          [](const Plain& x) {
+            return Index{1, x.size(1)};
+          },
+          [](const Index& i, const Plain& x) {
+            return Index{x.size(0) - 1, i[1]};
+          }));
+  row(
+      "split.sizes", {{2, 5}, {0, 5}},
+      [](V x) {
+        return split(x[0], {1, 4}, 1)[1];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 4};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 1};
+          }));
+  row(
+      "split_with_sizes", {{2, 5}, {0, 5}},
+      [](V x) {
+        return split_with_sizes(x[0], {3, 0, 2}, 1)[2];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 3};
+          }));
+  row(
+      "chunk", {{5, 2}, {6, 0}}, [](V x) { return chunk(x[0], 2)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0) / 2, x.size(1)};
+          },
+          [](const Index& i, const Plain& x) {
+            return Index{i[0] + (x.size(0) + 1) / 2, i[1]};
+          }));
+}
+
+void add_copies(Table& t) {
+  const Sample large = {real({140, 131}, -9, 9)};
+  const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
+                       Reference reference) -> Row& {
+    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
+        .big(large);
+  };
+  row(
+      "clone", {{3, 4}, {0, 2}, {}}, [](V x) { return clone(x[0]); },
+      as([](const Plain& x) { return x.sizes; }))
+      .sliced({0}, 0);
+  row(
+      "flip", {{3, 4}, {0, 2}, {2, 3, 1}}, [](V x) { return flip(x[0], {1}); },
+      moved([](const Plain& x) { return x.sizes; },
+            [](const Index& i, const Plain& x) {
+              Index from = i;
+              from[1] = x.size(1) - 1 - i[1];
+              return from;
+            }))
+      .sliced({0}, 0);
+  row(
+      "repeat", {{2, 3}, {0, 3}, {3, 1}, {}},
+      [](V x) {
+        return repeat(x[0], {2, 1, 3});
+      },
+      moved(
+          [](const Plain& x) {
+            return x.rank() ? Index{2, x.size(0), 3 * x.size(1)} : Index{2, 1, 3};
+          },
+          [](const Index& i, const Plain& x) {
+            return x.rank() ? Index{i[1], i[2] % x.size(1)} : Index{};
+          }))
+      .sliced({0}, 1);
+}
+
+// In-place forms that change what a tensor looks at, not what it holds.
+TEST(ShapeRows, InPlaceViews) {
+  const Operands o = operands({real({3, 1, 4})}, kFloat);
+  const auto check = [&](const Tensor& want, const std::function<Tensor(const Tensor&)>& change) {
+    const Tensor x = o.tensors[0].clone();
+    const Tensor y = change(x);
+    EXPECT_EQ(y.impl(), x.impl());
+    EXPECT_EQ(x.sizes().vec(), want.sizes().vec());
+    EXPECT_TRUE(bits(x) == bits(want));
+  };
+  const Tensor& x = o.tensors[0];
+  check(squeeze(x), [](const Tensor& v) { return v.squeeze_(); });
+  check(squeeze(x, 1), [](const Tensor& v) { return v.squeeze_(1); });
+  check(unsqueeze(x, 2), [](const Tensor& v) { return v.unsqueeze_(2); });
+  check(transpose(x, 0, 2), [](const Tensor& v) { return v.transpose_(0, 2); });
+  check(x.squeeze().t(), [](const Tensor& v) { return v.squeeze_().t_(); });
+}
+
+TEST(ShapeRows, ResizeKeepsWhatFits) {
+  const Tensor x = operands({real({2, 3})}, kFloat).tensors[0];
+  const Plain old = plain_of(x);
+  x.resize_({2, 2});
+  expect_close(x, Plain{{2, 2}, {old.v[0], old.v[1], old.v[2], old.v[3]}});
+  x.resize_({5});
+  EXPECT_EQ(plain_of(x).v[3], old.v[3]);
+  EXPECT_THROW(ones({2}).requires_grad_().resize_({3}), Error);
+}
+TEST(ShapeRows, DetachCutsTheHistory) {
+  const Tensor x = ones({2}).requires_grad_();
+  const Tensor y = x.mul(2);
+  y.detach_();
+  EXPECT_FALSE(y.requires_grad());
+  expect_close(y, Plain{{2}, {2, 2}});
+  EXPECT_THROW(x.mul(2).select(0, 0).detach_(), Error) << "a view";
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_views(t);
+  add_copies(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

@@ -1,0 +1,190 @@
+#include "kernels/copy/copy.h"
+
+#include <limits>
+
+#include "kernels/copy/coalesce.h"
+#include "tests/kernels/raw.h"
+
+namespace ramet::kernels {
+namespace {
+
+using raw::Buffer;
+using raw::Values;
+
+constexpr ScalarType kAll[] = {kBool, kByte, kChar,     kShort, kInt,
+                               kLong, kHalf, kBFloat16, kFloat, kDouble};
+
+void copy(const Buffer& in, Buffer& out) {
+  copy_dense(raw::kCpuStream, {in.data(), out.data(), out.size, in.dtype, out.dtype});
+}
+
+// What LibTorch 2.15 prints on x86-64 for torch.tensor(x).to(type), x float32 or float64.
+TEST(Copy, FloatingPointToIntegerAsLibTorch) {
+  const double inf = std::numeric_limits<double>::infinity(),
+               nan = std::numeric_limits<double>::quiet_NaN();
+  const double x[] = {nan, inf, -inf, 300.7, -300.7, 3e9, -3e9, 1e19, -1e19, -1.5, 255.9, -129.0};
+  const int64_t as_char[] = {0, 0, 0, 44, -44, 0, 0, 0, 0, -1, -1, 127};
+  const int64_t as_byte[] = {0, 0, 0, 44, 212, 0, 0, 0, 0, 255, 255, 127};
+  const int64_t as_short[] = {0, 0, 0, 300, -300, 0, 0, 0, 0, -1, 255, -129};
+  const int64_t low = INT32_MIN, low64 = INT64_MIN;
+  const int64_t as_int[] = {low, low, low, 300, -300, low, low, low, low, -1, 255, -129};
+  const int64_t as_long[] = {low64,       low64, low64, 300, -300, 3000000000,
+                             -3000000000, low64, low64, -1,  255,  -129};
+  raw::for_each_variant([&](Variant) {
+    for (ScalarType from : {kFloat, kDouble}) {
+      Buffer in(120, from);  // long enough for vector code and a tail
+      for (int i = 0; i < 120; ++i) in.set(i, x[i % 12]);
+      for (const auto& [to, want] : {std::pair{kChar, as_char}, std::pair{kByte, as_byte},
+                                     std::pair{kShort, as_short}, std::pair{kInt, as_int}}) {
+        Buffer out(120, to);
+        copy(in, out);
+        for (int i = 0; i < 120; ++i)
+          EXPECT_EQ(out[i], static_cast<double>(want[i % 12]))
+              << x[i % 12] << " to " << short_name_of(to);
+      }
+      Buffer out(120, kLong), truth(120, kBool);
+      copy(in, out), copy(in, truth);
+      for (int i = 0; i < 120; ++i) {
+        EXPECT_EQ(out.as<int64_t>()[i], as_long[i % 12]) << x[i % 12];
+        EXPECT_EQ(truth[i], 1);
+      }
+    }
+  });
+}
+
+TEST(Copy, EveryTypeToEveryTypeAndBack) {
+  raw::for_each_variant([&](Variant) {
+    for (ScalarType from : kAll)
+      for (ScalarType to : kAll) {
+        Buffer in(1300, from), out(1300, to), want(1300, to);
+        Values v(9);
+        in.fill(v, 100);
+        for (int64_t i = 0; i < in.size; ++i) {
+          if (is_integral(to, false)) want.set(i, std::trunc(in[i]));
+          else if (to == kHalf || to == kBFloat16) want.set(i, static_cast<float>(in[i]));
+          else want.set(i, in[i]);
+        }
+        copy(in, out);
+        EXPECT_TRUE(out.same_bits(want)) << short_name_of(from) << " to " << short_name_of(to);
+        EXPECT_TRUE(out.guards_intact());
+      }
+  });
+}
+
+TEST(Copy, SixteenBitFloatsAgreeWithTheStorageTypesForEveryPattern) {
+  raw::for_each_variant([&](Variant) {
+    Buffer half(65536, kHalf), bfloat(65536, kBFloat16), wide(65536, kFloat), back(65536, kHalf),
+        bback(65536, kBFloat16);
+    for (int i = 0; i < 65536; ++i)
+      half.as<Half>()[i].bits = bfloat.as<BFloat16>()[i].bits = static_cast<uint16_t>(i);
+    copy(half, wide), copy(wide, back);
+    for (int i = 0; i < 65536; ++i) {
+      const float x = static_cast<float>(half.as<Half>()[i]);
+      ASSERT_TRUE(std::isnan(x) ? std::isnan(wide[i]) && std::isnan(back[i])
+                                : x == wide.as<float>()[i] && back.as<Half>()[i].bits == i);
+    }
+    copy(bfloat, wide), copy(wide, bback);
+    for (int i = 0; i < 65536; ++i) {
+      const float x = static_cast<float>(bfloat.as<BFloat16>()[i]);
+      ASSERT_TRUE(std::isnan(x) ? std::isnan(wide[i]) && std::isnan(bback[i])
+                                : x == wide.as<float>()[i] && bback.as<BFloat16>()[i].bits == i);
+    }
+    for (int i = 0; i < 65536; ++i) {  // floats between and around the representable ones
+      const uint32_t u = static_cast<uint32_t>(i) * 65537u;
+      std::memcpy(wide.as<float>() + i, &u, 4);
+    }
+    copy(wide, back), copy(wide, bback);
+    for (int i = 0; i < 65536; ++i) {
+      const float x = wide.as<float>()[i];
+      ASSERT_EQ(back.as<Half>()[i].bits, Half(x).bits) << x;
+      ASSERT_EQ(bback.as<BFloat16>()[i].bits, BFloat16(x).bits) << x;
+    }
+  });
+}
+
+TEST(Copy, StridesAgreeWithALoop) {
+  Values v(4);
+  for (int round = 0; round < 400; ++round) {
+    const int rank = static_cast<int>(v.below(5));
+    int64_t sizes[kMaxTensorRank], strides[2][kMaxTensorRank], extent[2];
+    for (int d = 0; d < rank; ++d) sizes[d] = v.below(3) == 0 ? 20 + v.below(60) : 1 + v.below(4);
+    int order[8];
+    for (int o = 0; o < 2; ++o) {
+      for (int d = 0; d < rank; ++d) order[d] = d;
+      for (int d = rank - 1; d > 0; --d) std::swap(order[d], order[v.below(d + 1)]);
+      int64_t step = v.below(4) == 0 ? 3 : 1;
+      for (int d = rank - 1; d >= 0; --d) {
+        if (o == 1 && v.below(5) == 0) {
+          strides[o][order[d]] = 0;
+          continue;
+        }
+        strides[o][order[d]] = step;
+        step *= sizes[order[d]] + (v.below(6) == 0 ? 1 : 0);
+      }
+      extent[o] = step;
+    }
+    const ScalarType to = kAll[v.below(10)], from = v.below(3) ? to : kAll[v.below(10)];
+    Buffer in(extent[1], from), out(extent[0], to);
+    in.fill(v, 50), out.fill(v, 50);
+    Buffer want = out;
+    int64_t count = 1;
+    for (int d = 0; d < rank; ++d) count *= sizes[d];
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = i, at[2] = {};
+      for (int d = rank - 1; d >= 0; --d) {
+        for (int o = 0; o < 2; ++o) at[o] += rest % sizes[d] * strides[o][d];
+        rest /= sizes[d];
+      }
+      want.set(at[0], is_integral(to, false) ? std::trunc(in[at[1]]) : in[at[1]]);
+    }
+    CopyStridedArgs k{};
+    k.in = in.data(), k.out = out.data(), k.in_type = from, k.out_type = to;
+    k.rank = v.below(2) ? coalesce<2>(rank, sizes, strides) : rank;
+    for (int d = 0; d < k.rank; ++d)
+      k.sizes[d] = sizes[d], k.out_strides[d] = strides[0][d], k.in_strides[d] = strides[1][d];
+    set_variant(variant_supported(static_cast<Variant>(round % 3)) ? static_cast<Variant>(round % 3)
+                                                                   : Variant::kBase);
+    copy_strided(raw::kCpuStream, k);
+    ASSERT_TRUE(out.guards_intact());
+    ASSERT_TRUE(out.same_bits(want))
+        << "round " << round << ", " << short_name_of(from) << " to " << short_name_of(to);
+  }
+}
+
+TEST(Copy, TransposesOfEveryElementSize) {
+  for (ScalarType t : {kByte, kShort, kFloat, kDouble})
+    for (int64_t m : {1, 7, 16, 33, 260})
+      for (int64_t n : {1, 9, 32, 131}) {
+        Buffer in(2 * m * n, t), out(2 * m * n, t);
+        Values v(6);
+        in.fill(v);
+        raw::expect_same_bits(out, [&](Buffer& y) {  // two matrices
+          copy_strided(raw::kCpuStream,
+                       {in.data(), y.data(), t, t, 3, {2, m, n}, {m * n, 1, m}, {m * n, n, 1}});
+        });
+        for (int64_t b = 0; b < 2; ++b)
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j)
+              ASSERT_EQ(out[b * m * n + i * n + j], in[b * m * n + j * m + i]);
+      }
+}
+
+TEST(Copy, LongRunsDoNotDependOnThreads) {
+  Buffer in(100003, kFloat), out(100003, kHalf);
+  Values v(8);
+  in.fill(v);
+  raw::expect_same_bits(out, [&](Buffer& y) { copy(in, y); });
+  Buffer same(100003, kFloat);
+  raw::expect_same_bits(same, [&](Buffer& y) { copy(in, y); });
+  EXPECT_TRUE(same.same_bits(in));
+}
+
+TEST(Copy, NothingToCopy) {
+  Buffer in(0, kFloat), out(0, kLong);
+  copy(in, out);
+  copy_strided(raw::kCpuStream, {in.data(), out.data(), kFloat, kLong, 2, {0, 3}, {3, 1}, {3, 1}});
+  EXPECT_TRUE(out.guards_intact());
+}
+
+}  // namespace
+}  // namespace ramet::kernels

@@ -1,0 +1,276 @@
+// The random kernels against Philox written plainly, the published known answers, and the
+// distributions.
+#include "kernels/random/random.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tests/kernels/raw.h"
+
+namespace ramet::kernels {
+namespace {
+
+using raw::Buffer;
+using Block = std::array<uint32_t, 4>;
+
+Block philox(Block c, uint32_t k0, uint32_t k1) {
+  for (int r = 0; r < 10; ++r) {
+    const uint64_t p = uint64_t{0xD2511F53} * c[0], q = uint64_t{0xCD9E8D57} * c[2];
+    c = {static_cast<uint32_t>(q >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(q),
+         static_cast<uint32_t>(p >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p)};
+    k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+  }
+  return c;
+}
+Block block_of(uint64_t j, const RandomKey& key) {
+  return philox({static_cast<uint32_t>(j), static_cast<uint32_t>(j >> 32),
+                 static_cast<uint32_t>(key.stream), static_cast<uint32_t>(key.stream >> 32)},
+                static_cast<uint32_t>(key.seed), static_cast<uint32_t>(key.seed >> 32));
+}
+// The words of element i, by the mapping of the header.
+uint32_t word(uint64_t i, const RandomKey& key) {
+  return block_of(i / 64 * 16 + i % 16, key)[i / 16 % 4];
+}
+uint64_t two_words(uint64_t i, const RandomKey& key) {
+  const Block b = block_of(i / 32 * 16 + i % 16, key);
+  const uint64_t q = i / 16 % 2;
+  return (static_cast<uint64_t>(b[2 * q]) << 32) | b[2 * q + 1];
+}
+
+TEST(Random, PhiloxKnownAnswers) {  // kat_vectors of Random123 1.09, philox 4x32, 10 rounds
+  EXPECT_EQ(philox({0, 0, 0, 0}, 0, 0), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({~0u, ~0u, ~0u, ~0u}, ~0u, ~0u),
+            (Block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, 0xa4093822, 0x299f31d0),
+            (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+  // and through the kernels: 64-bit numbers, range 0 gives them raw
+  raw::for_each_variant([](Variant) {
+    auto raw_words = [](RandomKey key) {
+      Buffer out(32, kLong);
+      random_integers(raw::kCpuStream, {out.data(), 32, key, 0, 0, kLong});
+      const auto* v = out.as<uint64_t>();
+      return Block{static_cast<uint32_t>(v[0] >> 32), static_cast<uint32_t>(v[0]),
+                   static_cast<uint32_t>(v[16] >> 32), static_cast<uint32_t>(v[16])};
+    };
+    EXPECT_EQ(raw_words({0, 0, 0}), (Block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+    // Counter (j, stream): block 0 of this stream has the low counter words 0, so the pi vector is
+    // reached by another base.
+    const RandomKey pi{0x299f31d0a4093822ull, 0x0370734413198a2eull, 0};
+    EXPECT_EQ(raw_words(pi), block_of(0, pi));
+  });
+}
+
+const RandomKey kKeys[] = {{0, 0, 0},
+                           {42, 7, 0},
+                           {0x123456789abcdefull, 0xfedcba987654321ull, 5},
+                           {1, 2, 63},
+                           {9, 9, (int64_t{1} << 40) + 17}};
+
+TEST(Random, EveryElementFromItsIndexAlone) {
+  raw::for_each_variant([](Variant) {
+    for (const RandomKey& key : kKeys)
+      for (int64_t n : {0, 1, 15, 16, 17, 63, 64, 65, 300}) {
+        Buffer f(n, kFloat), d(n, kDouble), i(n, kLong), h(n, kHalf), b(n, kBool);
+        random_uniform(raw::kCpuStream, {f.data(), n, key, 0, 1, kFloat});
+        random_uniform(raw::kCpuStream, {d.data(), n, key, -2, 3, kDouble});
+        random_uniform(raw::kCpuStream, {h.data(), n, key, 0, 1, kHalf});
+        random_integers(raw::kCpuStream, {i.data(), n, key, -5, 13, kLong});
+        random_bernoulli(raw::kCpuStream, {b.data(), nullptr, n, key, 0.3, kBool, kFloat});
+        for (int64_t k = 0; k < n; ++k) {
+          const uint64_t e = static_cast<uint64_t>(key.base + k);
+          const uint32_t w = word(e, key);
+          const uint64_t r = two_words(e, key);
+          ASSERT_EQ(f[k], static_cast<double>(w >> 8) * 0x1p-24);
+          ASSERT_EQ(h[k], static_cast<double>(w >> 21) * 0x1p-11);
+          ASSERT_EQ(b[k], static_cast<double>(w >> 8) * 0x1p-24 < 0.3);
+          ASSERT_EQ(d[k], -2 + 5 * (static_cast<double>(r >> 11) * 0x1p-53));
+          ASSERT_EQ(i[k],
+                    static_cast<double>(
+                        -5 + static_cast<int64_t>((static_cast<unsigned __int128>(r) * 13) >> 64)));
+        }
+        EXPECT_TRUE(f.guards_intact() && d.guards_intact() && i.guards_intact() &&
+                    h.guards_intact() && b.guards_intact());
+      }
+  });
+}
+
+TEST(Random, NormalsAreBoxAndMuller) {
+  raw::for_each_variant([](Variant) {
+    for (const RandomKey& key : kKeys) {
+      Buffer f(200, kFloat), d(200, kDouble);
+      random_normal(raw::kCpuStream, {f.data(), 200, key, 1, 2, kFloat});
+      random_normal(raw::kCpuStream, {d.data(), 200, key, 0, 1, kDouble});
+      for (int64_t k = 0; k < 200; ++k) {
+        const uint64_t e = static_cast<uint64_t>(key.base + k);
+        const Block b = block_of(e / 64 * 16 + e % 16, key);
+        const uint64_t q = e / 32 % 2 * 2;  // words q, q + 1
+        const double u1 = (b[q] + 1.0) * 0x1p-32, u2 = b[q + 1] * 0x1p-32,
+                     pi = 3.14159265358979323846;
+        const double z = std::sqrt(-2 * std::log(u1)) *
+                         (e / 16 % 2 ? std::sin(2 * pi * u2) : std::cos(2 * pi * u2));
+        ASSERT_NEAR(f[k], 1 + 2 * z, 1e-6);
+        const Block c = block_of(e / 32 * 16 + e % 16, key);
+        auto unit = [](uint32_t high, uint32_t low) {
+          return static_cast<double>(((static_cast<uint64_t>(high) << 32) | low) >> 11) * 0x1p-53;
+        };
+        const double v1 = unit(c[0], c[1]) + 0x1p-53, v2 = unit(c[2], c[3]);
+        ASSERT_NEAR(d[k],
+                    std::sqrt(-2 * std::log(v1)) *
+                        (e / 16 % 2 ? std::sin(2 * pi * v2) : std::cos(2 * pi * v2)),
+                    1e-13);
+      }
+    }
+  });
+}
+
+TEST(Random, OneStreamForAnyCutThreadsAndVariant) {
+  for (ScalarType t : {kFloat, kDouble, kBFloat16}) {
+    const RandomKey key{3, 4, 11};
+    Buffer all(70001, t), base_variant(70001, t);
+    raw::expect_same_bits(all, [&](Buffer& y) {
+      random_normal(raw::kCpuStream, {y.data(), y.size, key, 0, 1, t});
+    });
+    set_variant(Variant::kBase);
+    random_normal(raw::kCpuStream, {base_variant.data(), all.size, key, 0, 1, t});
+    EXPECT_TRUE(all.same_bits(base_variant)) << "the baseline draws the same numbers too";
+    for (int64_t begin : {1, 64, 500, 40000}) {  // a shard draws by global index
+      Buffer part(777, t);
+      random_normal(raw::kCpuStream, {part.data(), 777, {3, 4, 11 + begin}, 0, 1, t});
+      EXPECT_EQ(
+          std::memcmp(part.data(),
+                      static_cast<char*>(all.data()) + static_cast<size_t>(begin) * item_size(t),
+                      777 * item_size(t)),
+          0);
+    }
+  }
+  Buffer u(70001, kFloat), i(70001, kInt);
+  raw::expect_same_bits(u, [](Buffer& y) {
+    random_uniform(raw::kCpuStream, {y.data(), y.size, {1, 1, 3}, -1, 1, kFloat});
+  });
+  raw::expect_same_bits(i, [](Buffer& y) {
+    random_integers(raw::kCpuStream, {y.data(), y.size, {1, 1, 3}, 0, 1000, kInt});
+  });
+}
+
+TEST(Random, Distributions) {
+  const int64_t n = 1 << 20;
+  const double root = std::sqrt(static_cast<double>(n));
+  Buffer x(n, kFloat), d(n, kDouble);
+  random_uniform(raw::kCpuStream, {x.data(), n, {11, 0, 0}, 0, 1, kFloat});
+  double mean = 0, square = 0, low = 1, high = 0;
+  for (int64_t i = 0; i < n; ++i)
+    mean += x[i], square += x[i] * x[i], low = std::min(low, x[i]), high = std::max(high, x[i]);
+  EXPECT_NEAR(mean / n, 0.5, 5 * 0.2887 / root);
+  EXPECT_NEAR(square / n, 1.0 / 3, 5 * 0.3 / root);
+  EXPECT_GE(low, 0);
+  EXPECT_LT(high, 1);
+  for (Buffer* z : {&x, &d}) {
+    random_normal(raw::kCpuStream, {z->data(), n, {12, 5, 0}, 0, 1, z->dtype});
+    double m[5] = {};
+    int64_t inside = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      double p = 1;
+      for (double& moment : m) moment += p, p *= (*z)[i];
+      inside += std::fabs((*z)[i]) < 1;
+    }
+    EXPECT_NEAR(m[1] / n, 0, 5 / root);
+    EXPECT_NEAR(m[2] / n, 1, 5 * std::sqrt(2.0) / root);
+    EXPECT_NEAR(m[3] / n, 0, 5 * std::sqrt(15.0) / root);
+    EXPECT_NEAR(m[4] / n, 3, 5 * std::sqrt(96.0) / root);
+    EXPECT_NEAR(static_cast<double>(inside) / n, 0.682689492, 5 * 0.4655 / root);
+  }
+  Buffer k(n, kByte);
+  random_integers(raw::kCpuStream, {k.data(), n, {13, 0, 0}, 10, 7, kByte});
+  int64_t count[7] = {};
+  for (int64_t i = 0; i < n; ++i) ++count[static_cast<int>(k[i]) - 10];
+  for (int64_t c : count) EXPECT_NEAR(static_cast<double>(c) / n, 1.0 / 7, 5 * 0.35 / root);
+}
+
+TEST(Random, UniformStaysBelowItsUpperBound) {
+  Buffer x(1 << 18, kFloat);
+  // four floats wide: rounding would reach b
+  random_uniform(raw::kCpuStream, {x.data(), x.size, {2, 2, 0}, 1, 1 + 0x1p-22, kFloat});
+  for (int64_t i = 0; i < x.size; ++i) ASSERT_TRUE(x[i] >= 1 && x[i] < 1 + 0x1p-22);
+  random_uniform(raw::kCpuStream, {x.data(), x.size, {2, 2, 0}, 3, 3, kFloat});
+  EXPECT_EQ(x[17], 3);
+}
+
+// Sums that grow and fall by rounding alone, as a GPU's may (CumulativeSumArgs), and the draws that
+// lie between two of them: nobody picks what has no probability.
+TEST(Random, PicksNothingWithoutProbability) {
+  struct Row {
+    std::vector<double> sums, probabilities;
+    double draw;
+    int64_t want;
+  };
+  const double ulp = 0x1p-54;  // of 1/4
+  for (const Row& r : {
+           Row{{0.25, 0.25 + ulp, 0.5, 1}, {0.25, 0, 0.25, 0.5}, 0.25, 2},
+           Row{{0.25, 0.25 + ulp, 0.25 + ulp, 0.25 + 2 * ulp, 1}, {0.25, 0, 0, 0, 0.75}, 0.25, 4},
+           Row{{0, ulp, 0.25, 1}, {0, 0, 0.25, 0.75}, 0, 2},
+           Row{{0.5, 1, 1 + 0x1p-52}, {0.5, 0.5, 0}, 1 - 0x1p-52, 1},
+           Row{{0, 1, 1 + 0x1p-52, 1 + 0x1p-52}, {0, 1, 0, 0}, 1 - 0x1p-52, 1},
+           Row{{0.25, 0.25 - ulp, 1}, {0.25, 0, 0.75}, 0.25 - ulp, 2},
+           Row{{0.25, 0.75, 1}, {0.25, 0.5, 0.25}, 0.25, 1},
+           Row{{0.25, 0.75, 1}, {0.25, 0.5, 0.25}, 0.25 - ulp, 0},
+           Row{{0x1p-1074}, {0x1p-1074}, 0.75, 0},  // of which 3/4 are rounded to all
+       }) {
+    const int64_t n = static_cast<int64_t>(r.sums.size());
+    // The second of two rows.
+    std::vector<double> sums(r.sums.size(), 1), probabilities(r.sums.size(), 1);
+    sums.insert(sums.end(), r.sums.begin(), r.sums.end());
+    probabilities.insert(probabilities.end(), r.probabilities.begin(), r.probabilities.end());
+    const double draws[] = {0, r.draw};
+    int64_t both[] = {-1, -1};
+    random_pick(raw::kCpuStream, {sums.data(), probabilities.data(), draws, both, 2, n, 1});
+    EXPECT_EQ(both[1], r.want) << "of " << n << " at " << r.draw;
+    EXPECT_EQ(both[0], 0);
+  }
+}
+
+TEST(Random, BernoulliWithATensorOfProbabilities) {
+  Buffer p(100000, kDouble), out(100000, kFloat);
+  for (int64_t i = 0; i < p.size; ++i)
+    p.set(i, i % 4 == 0 ? 0 : i % 4 == 1 ? 1 : i % 4 == 2 ? 0.25 : 0.75);
+  const RandomKey key{8, 1, 3};
+  raw::expect_same_bits(out, [&](Buffer& y) {
+    random_bernoulli(raw::kCpuStream, {y.data(), p.data(), y.size, key, 0, kFloat, kDouble});
+  });
+  double sum[4] = {};
+  for (int64_t i = 0; i < p.size; ++i) {
+    ASSERT_EQ(out[i],
+              static_cast<double>(word(static_cast<uint64_t>(3 + i), key) >> 8) * 0x1p-24 < p[i]);
+    sum[i % 4] += out[i];
+  }
+  EXPECT_EQ(sum[0], 0);
+  EXPECT_EQ(sum[1], 25000);
+}
+
+TEST(Random, DropoutScalesAndRemembers) {
+  for (ScalarType t : {kFloat, kDouble, kHalf}) {
+    Buffer x(50001, t), y(50001, t), mask(50001, kBool);
+    raw::Values v(3);
+    x.fill(v);
+    const RandomKey key{21, 5, 1000};
+    raw::expect_same_bits(y, [&](Buffer& out) {
+      dropout_forward(raw::kCpuStream,
+                      {x.data(), out.data(), mask.data(), x.size, key, 0.75, 1 / 0.75, t});
+    });
+    EXPECT_TRUE(mask.guards_intact());
+    double kept = 0;
+    for (int64_t i = 0; i < x.size; ++i) {
+      const bool keep =
+          static_cast<double>(word(static_cast<uint64_t>(1000 + i), key) >> 8) * 0x1p-24 < 0.75;
+      ASSERT_EQ(mask[i], keep);
+      ASSERT_NEAR(y[i], keep ? x[i] / 0.75 : 0, t == kHalf ? 1e-3 : 1e-6);
+      kept += keep;
+    }
+    EXPECT_NEAR(kept / static_cast<double>(x.size), 0.75, 0.01);
+    dropout_forward(raw::kCpuStream,
+                    {x.data(), x.data(), mask.data(), x.size, key, 0.75, 1 / 0.75, t});  // in place
+    EXPECT_TRUE(x.same_bits(y));
+  }
+}
+
+}  // namespace
+}  // namespace ramet::kernels

@@ -1,0 +1,144 @@
+// Fused cross entropy and nll_loss against float64 twins.
+#include "kernels/rows/cross_entropy.h"
+
+#include "tests/kernels/raw.h"
+
+namespace ramet::kernels {
+namespace {
+
+using raw::Buffer;
+
+struct Case {
+  int64_t rows, cols;
+  ScalarType t = kFloat;
+  LossReduction reduction = LossReduction::kMean;
+  double smoothing = 0;
+  bool weight = false, ignored = false, log_probs = false;
+};
+
+void check(const Case& k) {
+  SCOPED_TRACE(std::to_string(k.rows) + " x " + std::to_string(k.cols) + " " + name_of(k.t) +
+               " reduction " + std::to_string(static_cast<int>(k.reduction)) + " smoothing " +
+               std::to_string(k.smoothing));
+  const double eps = k.t == kDouble ? 1e-13 : k.t == kFloat ? 1e-6 : k.t == kHalf ? 2e-3 : 1.6e-2;
+  const ScalarType stat = k.t == kDouble ? kDouble : kFloat;
+  const bool each = k.reduction == LossReduction::kNone;
+  raw::Values values(static_cast<uint64_t>(k.rows * 31 + k.cols));
+  Buffer x(k.rows * k.cols, k.t), w(k.cols, k.t), grad(each ? k.rows : 1, k.t),
+      target(k.rows, kLong);
+  x.fill(values, 4), w.fill(values), grad.fill(values);
+  for (int64_t c = 0; c < k.cols; ++c) w.set(c, 0.25 + std::fabs(w[c]));
+  const int64_t ignore = -100;
+  for (int64_t r = 0; r < k.rows; ++r)
+    target.set(r, static_cast<double>(k.ignored && r % 3 == 1 ? ignore : values.below(k.cols)));
+
+  Buffer loss(each ? k.rows : 1, k.t), statistics(k.rows * 2, stat), total(1, kDouble),
+      dx(x.size, k.t);
+  const void* weights = k.weight ? w.data() : nullptr;
+  const auto run = [&] {
+    Buffer workspace(cross_entropy_workspace(k.t, k.rows, k.cols, max_parallel_slots()), kByte);
+    cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), weights, loss.data(),
+                                            k.log_probs ? nullptr : statistics.data(),
+                                            total.as<double>(), workspace.data(), k.rows, k.cols,
+                                            ignore, k.smoothing, k.t, k.reduction, k.log_probs});
+    cross_entropy_backward(raw::kCpuStream,
+                           {x.data(), target.as<int64_t>(), weights, grad.data(), statistics.data(),
+                            total.as<double>(), dx.data(), workspace.data(), k.rows, k.cols, ignore,
+                            k.smoothing, k.t, k.reduction, k.log_probs});
+    EXPECT_TRUE(workspace.guards_intact() && loss.guards_intact() && statistics.guards_intact() &&
+                dx.guards_intact());
+  };
+  raw::expect_same_bits(loss, [&](Buffer& o) { run(), o = loss; });
+  raw::expect_same_bits(dx, [&](Buffer& o) { run(), o = dx; });
+
+  double sum = 0, weight_sum = 0;
+  std::vector<double> losses(static_cast<size_t>(k.rows)), p(static_cast<size_t>(k.rows * k.cols)),
+      a = p;
+  for (int64_t r = 0; r < k.rows; ++r) {
+    double top = -1e300, s = 0;
+    for (int64_t c = 0; c < k.cols; ++c) top = std::max(top, x[r * k.cols + c]);
+    for (int64_t c = 0; c < k.cols; ++c) s += std::exp(x[r * k.cols + c] - top);
+    const int64_t t = static_cast<int64_t>(target[r]);
+    if (t == ignore) continue;
+    for (int64_t c = 0; c < k.cols; ++c) {
+      const double wc = k.weight ? w[c] : 1,
+                   l = k.log_probs ? x[r * k.cols + c] : x[r * k.cols + c] - top - std::log(s);
+      const auto i = static_cast<size_t>(r * k.cols + c);
+      p[i] = std::exp(l);
+      a[i] = (c == t ? (1 - k.smoothing) * wc : 0) + k.smoothing * wc / static_cast<double>(k.cols);
+      losses[static_cast<size_t>(r)] -= a[i] * l;
+    }
+    sum += losses[static_cast<size_t>(r)], weight_sum += k.weight ? w[t] : 1;
+  }
+  EXPECT_NEAR(total[0], weight_sum, 1e-5 * weight_sum);
+  const auto near = [&](double got, double want, double scale) {
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got));
+    } else {
+      EXPECT_NEAR(got, want, 8 * eps * (std::fabs(want) + scale));
+    }
+  };
+  if (each) {
+    for (int64_t r = 0; r < k.rows; ++r) near(loss[r], losses[static_cast<size_t>(r)], 1);
+  } else {
+    near(loss[0], k.reduction == LossReduction::kMean ? sum / weight_sum : sum, 1);
+  }
+  for (int64_t r = 0; r < k.rows; ++r) {
+    double all = 0;
+    for (int64_t c = 0; c < k.cols; ++c) all += a[static_cast<size_t>(r * k.cols + c)];
+    const double g =
+        (each ? grad[r] : grad[0]) / (k.reduction == LossReduction::kMean ? weight_sum : 1);
+    for (int64_t c = 0; c < k.cols; ++c) {
+      const auto i = static_cast<size_t>(r * k.cols + c);
+      near(dx[static_cast<int64_t>(i)], g * ((k.log_probs ? 0 : all * p[i]) - a[i]),
+           std::fabs(g) * 0.2);
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(CrossEntropy, AgainstTwin) {
+  for (LossReduction reduction : {LossReduction::kNone, LossReduction::kMean, LossReduction::kSum})
+    for (double smoothing : {0.0, 0.1})
+      for (bool weight : {false, true})
+        for (bool ignored : {false, true})
+          for (bool log_probs : {false, true})
+            for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+              check({37, 19, t, reduction, smoothing, weight, ignored, log_probs});
+  for (int64_t cols = 1; cols <= 67; ++cols) check({3, cols});
+  check({500, 10});
+  check({130, 1000, kFloat, LossReduction::kMean, 0.2, true, true});
+  check({4, 20000, kFloat, LossReduction::kSum, 0.2, true, true});
+}
+
+TEST(CrossEntropy, NothingCounts) {
+  Buffer x(6, kFloat), target(2, kLong), loss(1, kFloat), st(4, kFloat), total(1, kDouble),
+      workspace(cross_entropy_workspace(kFloat, 2, 3, 1), kByte);
+  x.fill(1), target.fill(7);
+  for (LossReduction reduction : {LossReduction::kMean, LossReduction::kSum}) {
+    cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
+                                            st.data(), total.as<double>(), workspace.data(), 2, 3,
+                                            7, 0, kFloat, reduction, false});
+    EXPECT_EQ(std::isnan(loss[0]), reduction == LossReduction::kMean);
+    EXPECT_EQ(reduction == LossReduction::kSum && loss[0] == 0, reduction == LossReduction::kSum);
+  }
+  cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
+                                          st.data(), total.as<double>(), workspace.data(), 0, 3, 7,
+                                          0, kFloat, LossReduction::kMean, false});
+  EXPECT_TRUE(std::isnan(loss[0]));
+}
+
+TEST(CrossEntropy, LargeLogits) {
+  raw::for_each_variant([&](Variant) {
+    Buffer x(3, kFloat), target(1, kLong), loss(1, kFloat), st(2, kFloat), total(1, kDouble),
+        workspace(cross_entropy_workspace(kFloat, 1, 3, 1), kByte);
+    x.set(0, 1e30), x.set(1, -1e30), x.set(2, 0), target.set(0, 0);
+    cross_entropy_forward(raw::kCpuStream, {x.data(), target.as<int64_t>(), nullptr, loss.data(),
+                                            st.data(), total.as<double>(), workspace.data(), 1, 3,
+                                            -100, 0, kFloat, LossReduction::kMean, false});
+    EXPECT_EQ(loss[0], 0);
+  });
+}
+
+}  // namespace
+}  // namespace ramet::kernels

@@ -1,0 +1,137 @@
+// Softmax and log-softmax, forward and backward, against float64 twins.
+#include "kernels/rows/softmax.h"
+
+#include <limits>
+
+#include "tests/kernels/raw.h"
+
+namespace ramet::kernels {
+namespace {
+
+using raw::Buffer;
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNaN = std::numeric_limits<double>::quiet_NaN();
+
+double epsilon(ScalarType t) {
+  return t == kDouble ? 1e-14 : t == kFloat ? 3e-7 : t == kHalf ? 1e-3 : 8e-3;
+}
+
+std::vector<double> twin(const Buffer& x, int64_t row, int64_t cols, bool log) {
+  double top = -kInf, sum = 0;
+  for (int64_t c = 0; c < cols; ++c)
+    top = std::isnan(x[row * cols + c]) ? kNaN : std::max(top, x[row * cols + c]);
+  std::vector<double> y(static_cast<size_t>(cols));
+  for (int64_t c = 0; c < cols; ++c) sum += std::exp(x[row * cols + c] - top);
+  for (int64_t c = 0; c < cols; ++c) {
+    const double d = x[row * cols + c] - top;
+    y[static_cast<size_t>(c)] = log ? d - std::log(sum) : std::exp(d) / sum;
+  }
+  return y;
+}
+
+Buffer forward(const Buffer& x, int64_t rows, int64_t cols, bool log) {
+  Buffer y(x.size, x.dtype),
+      workspace(softmax_workspace(x.dtype, cols, max_parallel_slots()), kByte);
+  softmax_forward(raw::kCpuStream,
+                  {x.data(), y.data(), workspace.data(), rows, cols, x.dtype, log});
+  EXPECT_TRUE(workspace.guards_intact());
+  return y;
+}
+Buffer backward(const Buffer& y, const Buffer& dy, int64_t rows, int64_t cols, bool log) {
+  Buffer dx(y.size, y.dtype),
+      workspace(softmax_workspace(y.dtype, cols, max_parallel_slots()), kByte);
+  softmax_backward(raw::kCpuStream,
+                   {y.data(), dy.data(), dx.data(), workspace.data(), rows, cols, y.dtype, log});
+  EXPECT_TRUE(workspace.guards_intact());
+  return dx;
+}
+
+void check(int64_t rows, int64_t cols, ScalarType t, bool log) {
+  SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols) + (log ? " log " : " ") +
+               name_of(t));
+  raw::Values values(static_cast<uint64_t>(rows * 1000 + cols));
+  Buffer x(rows * cols, t), dy = x;
+  x.fill(values, 6), dy.fill(values);
+  Buffer y(x.size, t), dx(x.size, t);
+  raw::expect_same_bits(y, [&](Buffer& o) { o = forward(x, rows, cols, log); });
+  raw::expect_same_bits(dx, [&](Buffer& o) { o = backward(y, dy, rows, cols, log); });
+  for (int64_t r = 0; r < rows; ++r) {
+    const std::vector<double> want = twin(x, r, cols, log);
+    double sum = 0, size = 0;
+    for (int64_t c = 0; c < cols; ++c) {
+      const int64_t i = r * cols + c;
+      ASSERT_NEAR(y[i], want[static_cast<size_t>(c)],
+                  epsilon(t) * std::max(log ? 20.0 : 0.0, 4 * want[static_cast<size_t>(c)]) +
+                      (t == kHalf ? 3e-8 : 0));  // subnormal halves
+      sum += (log ? 1 : y[i]) * dy[i], size += (log ? 1 : y[i]) * std::fabs(dy[i]);
+    }
+    for (int64_t c = 0; c < cols; ++c) {
+      const int64_t i = r * cols + c;
+      const double factor = log ? std::exp(y[i]) : y[i],
+                   want_dx = log ? dy[i] - factor * sum : factor * (dy[i] - sum);
+      ASSERT_NEAR(
+          dx[i], want_dx,
+          4 * epsilon(t) * ((log ? std::fabs(dy[i]) : factor * std::fabs(dy[i])) + factor * size) +
+              (t == kHalf ? 6e-8 : 0));
+    }
+  }
+}
+
+TEST(Softmax, AgainstTwin) {
+  for (bool log : {false, true}) {
+    for (int64_t cols = 1; cols <= 67; ++cols) check(3, cols, kFloat, log);
+    for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+      for (auto [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{
+               {128, 10}, {1, 1000}, {200, 129}, {7, 5000}, {70, 64}})
+        check(rows, cols, t, log);
+    check(2, 40000, kFloat, log);
+    check(0, 5, kFloat, log);
+    check(5, 0, kFloat, log);
+  }
+}
+
+TEST(Softmax, PastTheCaches) {  // large outputs are stored another way
+  raw::Values values(1);
+  const int64_t rows = kStreamedElements / 1024, cols = 1024;
+  Buffer x(rows * cols, kFloat);
+  x.fill(values, 3);
+  for (bool log : {false, true}) {
+    const Buffer y = forward(x, rows, cols, log), dx = backward(y, x, rows, cols, log);
+    for (int64_t r : {int64_t{0}, rows / 2, rows - 1}) {
+      Buffer one(cols, kFloat);
+      for (int64_t c = 0; c < cols; ++c) one.set(c, x[r * cols + c]);
+      const Buffer want = forward(one, 1, cols, log), want_dx = backward(want, one, 1, cols, log);
+      for (int64_t c = 0; c < cols; ++c) {
+        ASSERT_EQ(y[r * cols + c], want[c]);
+        ASSERT_EQ(dx[r * cols + c], want_dx[c]);
+      }
+    }
+  }
+}
+
+TEST(Softmax, ExtremeValues) {
+  raw::for_each_variant([&](Variant) {
+    for (ScalarType t : {kFloat, kDouble}) {
+      for (int64_t cols : {3, 16, 20, 70}) {
+        Buffer x(cols, t);
+        x.fill(-1e30).set(cols - 1, 1e30);
+        EXPECT_EQ(forward(x, 1, cols, false)[cols - 1], 1);
+        EXPECT_EQ(forward(x, 1, cols, false)[0], 0);
+        EXPECT_EQ(forward(x, 1, cols, true)[cols - 1], 0);
+        x.fill(0).set(1, -kInf);
+        EXPECT_EQ(forward(x, 1, cols, false)[1], 0);
+        EXPECT_EQ(forward(x, 1, cols, true)[1], -kInf);
+        for (double bad : {kNaN, kInf}) {
+          x.fill(0).set(cols / 2, bad);
+          EXPECT_TRUE(std::isnan(forward(x, 1, cols, false)[cols / 2]));
+          EXPECT_TRUE(std::isnan(forward(x, 1, cols, false)[0]));
+        }
+        x.fill(-kInf);
+        EXPECT_TRUE(std::isnan(forward(x, 1, cols, false)[0]));
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ramet::kernels

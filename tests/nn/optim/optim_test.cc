@@ -1,0 +1,292 @@
+// Optimizers against numbers from PyTorch 2.15 in float64.
+#include "autograd/grad_mode.h"
+#include "autograd/ops/factory.h"
+#include "nn/layers/linear.h"
+#include "nn/optim/adam.h"
+#include "nn/optim/sgd.h"
+#include "nn/serialize/archive.h"
+#include "tests/nn/support.h"
+
+namespace ramet::optim {
+namespace {
+
+// Five steps with prescribed gradients; the second parameter has none in the third step. Then both
+// parameters.
+template <class Make>
+std::vector<double> five_steps(const std::vector<Tensor>& p, Make make, int from = 0, int to = 5) {
+  auto optimizer = make(p);
+  for (int s = from; s < to; ++s) {
+    optimizer.zero_grad();
+    const NoGradGuard off;
+    p[0].mutable_grad() = sines(5, 0.7, 0.2 * s) + p[0] * 0.1;
+    if (s != 2) p[1].mutable_grad() = sines(4, 0.3, 0.5 * s) + p[1] * 0.2;
+    optimizer.step();
+  }
+  std::vector<double> out = values(p[0]);
+  for (double v : values(p[1])) out.push_back(v);
+  return out;
+}
+std::vector<Tensor> parameters() {
+  return {sines(5).requires_grad_(), sines(4, 0.9, 0.3).requires_grad_()};
+}
+
+template <class Make> void expect_five_steps(Make make, const std::vector<double>& expected) {
+  // Over the flat store, over parameters that cannot be moved (somebody shares their memory), and
+  // over strided ones.
+  const std::vector<Tensor> flat = parameters();
+  expect_values(doubles(five_steps(flat, make)), expected, 1e-13);
+  const std::vector<Tensor> loose = parameters();
+  const Tensor alias = loose[0].detach(), other = loose[1].detach();
+  expect_values(doubles(five_steps(loose, make)), expected, 1e-13);
+  EXPECT_TRUE(same_bits(alias, loose[0]));
+  std::vector<Tensor> strided;
+  for (const Tensor& p : parameters()) {
+    const Tensor wide = zeros({p.size(0), 2}, kDouble);
+    wide.select(1, 0).copy_(p.detach());
+    strided.push_back(wide.select(1, 0).detach().requires_grad_());
+    ASSERT_FALSE(strided.back().is_contiguous());
+  }
+  expect_values(doubles(five_steps(strided, make)), expected, 1e-13);
+}
+
+TEST(SGD, Plain) {
+  expect_five_steps([](const std::vector<Tensor>& p) { return SGD(p, SGDOptions(0.1)); },
+                    {-0.0806808991947613, 0.0187689831129877, 0.25649286341918, 0.612907098312012,
+                     0.980214876641085, 0.0378501491637263, 0.592966583323147, 0.521316927354689,
+                     -0.128324416582749});
+}
+TEST(SGD, Momentum) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) { return SGD(p, SGDOptions(0.1).momentum(0.9)); },
+      {-0.253362712583005, -0.632726482877367, -0.579682731253034, -0.034652647246141,
+       0.80086539002703, -0.161102679210845, 0.225471273504867, 0.0789903244327955,
+       -0.549582856407512});
+}
+TEST(SGD, DampeningAndWeightDecay) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return SGD(p, SGDOptions(0.1).momentum(0.9).dampening(0.3).weight_decay(0.05));
+      },
+      {-0.151136639923681, -0.408111190922276, -0.342012736390368, 0.0982815672317216,
+       0.759029581332657, -0.0411336742836943, 0.355113235676366, 0.208763186229755,
+       -0.429383383700494});
+}
+TEST(SGD, Nesterov) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return SGD(p, SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01));
+      },
+      {-0.403233178039877, -0.944933702007591, -0.914911699359658, -0.247475934883432,
+       0.795246928782187, -0.365647874999483, -0.0302047284810607, -0.164714525293737,
+       -0.722257319775267});
+}
+TEST(Adam, Plain) {
+  expect_five_steps([](const std::vector<Tensor>& p) { return Adam(p, AdamOptions(0.01)); },
+                    {0.0655525268240812, 0.411583138327552, 0.701443985486881, 0.890820382271213,
+                     0.968185879661613, 0.259738247220025, 0.892708226685119, 0.823510145517407,
+                     0.102339586643015});
+}
+TEST(Adam, WeightDecayAndAmsgrad) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return Adam(p, AdamOptions(0.02)
+                           .betas(std::make_tuple(0.8, 0.95))
+                           .eps(1e-6)
+                           .weight_decay(0.1)
+                           .amsgrad(true));
+      },
+      {0.0168162004790362, 0.36081108442479, 0.651803762679181, 0.843178673957382,
+       0.929635817372949, 0.221037009536643, 0.852280512491702, 0.783581976521045,
+       0.0643428999873482});
+}
+TEST(AdamW, Plain) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) { return AdamW(p, AdamWOptions(0.02).weight_decay(0.1)); },
+      {0.0205842890204886, 0.357186259214395, 0.644537026998631, 0.833634620936999,
+       0.927342494990332, 0.221811269026238, 0.846168734317703, 0.777172903384899,
+       0.0627153265085512});
+}
+TEST(AdamW, Amsgrad) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return AdamW(p, AdamWOptions(0.02).betas(std::make_tuple(0.7, 0.9)).amsgrad(true));
+      },
+      {0.0140670814299116, 0.359728103154488, 0.651327600171399, 0.844625867458445,
+       0.949821004354897, 0.219460526347087, 0.851011932749326, 0.782919744689711,
+       0.0654715174505799});
+}
+
+TEST(Optimizer, AParameterWithoutGradientIsNotTouched) {
+  Tensor a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
+  AdamW optimizer({a, b}, AdamWOptions(0.1).weight_decay(0.5));
+  a.sum().backward();
+  const uint32_t version = b.version();
+  optimizer.step();
+  expect_values(b, {1, 1, 1});
+  EXPECT_EQ(b.version(), version);
+  EXPECT_EQ(optimizer.state().size(), 1u);
+  EXPECT_EQ(optimizer.state().count(a.impl()), 1u);
+  EXPECT_LT(values(a)[0], 1);
+}
+
+TEST(Optimizer, AStepIsSeenAsAChangeOfEachParameter) {
+  nn::Linear linear(2, 2);
+  SGD optimizer(linear->parameters(), 0.1);
+  const Tensor x = ones({1, 2}).requires_grad_();
+  const Tensor y = linear(x).sum();
+  y.backward({}, /*retain_graph=*/true);
+  optimizer.step();
+  EXPECT_ERROR_TEXT(y.backward(), "modified by an inplace operation");
+}
+
+TEST(Optimizer, TheClosureRunsWithGradientsOn) {
+  Tensor w = ones({1}).requires_grad_();
+  SGD optimizer({w}, 0.5);
+  const NoGradGuard off;
+  const Tensor loss = optimizer.step([&] {
+    optimizer.zero_grad();
+    Tensor l = (w * w).sum();
+    l.backward();
+    return l;
+  });
+  EXPECT_EQ(loss.item<double>(), 1);
+  expect_values(w, {0});
+}
+
+TEST(Optimizer, GroupsHaveOptionsAndInheritTheRest) {
+  Tensor a = ones({1}).requires_grad_(), b = ones({1}).requires_grad_(),
+         c = ones({1}).requires_grad_();
+  std::vector<OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<Tensor>{a});
+  groups.emplace_back(std::vector<Tensor>{b},
+                      std::make_unique<SGDOptions>(SGDOptions(0.25).weight_decay(1)));
+  SGD optimizer(groups, SGDOptions(0.5).momentum(0.9));
+  const auto options = [&](size_t g) {
+    return static_cast<SGDOptions&>(optimizer.param_groups()[g].options());
+  };
+  EXPECT_EQ(options(1).lr(), 0.25);
+  EXPECT_EQ(options(1).momentum(), 0.9);
+  EXPECT_EQ(options(1).weight_decay(), 1);
+  EXPECT_EQ(options(0).weight_decay(), 0);
+  optimizer.add_param_group(OptimizerParamGroup({c}));
+  EXPECT_EQ(optimizer.size(), 3u);
+  for (const Tensor& p : {a, b, c}) p.mutable_grad() = ones({1});
+  static_cast<SGDOptions&>(optimizer.param_groups()[2].options()).lr(1);
+  optimizer.step();
+  expect_values(a, {0.5});
+  expect_values(b, {0.5});
+  expect_values(c, {0});
+  optimizer.param_groups()[0].options().set_lr(2);
+  EXPECT_EQ(options(0).get_lr(), 2);
+}
+
+TEST(Optimizer, ChecksParametersAndOptions) {
+  Tensor a = ones({1}).requires_grad_();
+  EXPECT_ERROR_TEXT(SGD({a, a}, 0.1), "some parameters appear in more than one parameter group");
+  EXPECT_ERROR_TEXT(SGD({a * 2}, 0.1), "can't optimize a non-leaf Tensor");
+  EXPECT_ERROR_TEXT(SGD({a}, -1), "Invalid learning rate: -1");
+  EXPECT_ERROR_TEXT(SGD({a}, SGDOptions(1).nesterov(true)),
+                    "Nesterov momentum requires a momentum and zero dampening");
+  EXPECT_ERROR_TEXT(Adam({a}, AdamOptions().betas(std::make_tuple(0.5, 1.0))),
+                    "Invalid beta parameter at index 1: 1");
+  EXPECT_ERROR_TEXT(AdamW({a}, AdamWOptions().eps(-1)), "Invalid epsilon value: -1");
+}
+
+TEST(Optimizer, HalfPrecisionParameters) {
+  Tensor w = ones({4}, kBFloat16).requires_grad_();
+  w.mutable_grad() = ones({4}, kBFloat16);
+  Adam({w}, AdamOptions(0.25)).step();
+  expect_values(w, {0.75, 0.75, 0.75, 0.75}, 1e-2);
+  w.mutable_grad() = ones({4}, kBFloat16);
+  SGD({w}, SGDOptions(0.25).momentum(0.5)).step();
+  expect_values(w, {0.5, 0.5, 0.5, 0.5}, 1e-2);
+}
+
+TEST(Optimizer, ResumesBitForBit) {
+  const auto make = [](const std::vector<Tensor>& p) {
+    return Adam(p, AdamOptions(0.02).amsgrad(true).weight_decay(0.1));
+  };
+  const std::vector<Tensor> whole = parameters(), cut = parameters();
+  const std::vector<double> expected = five_steps(whole, make);
+
+  std::stringstream file;
+  {
+    auto optimizer = make(cut);
+    for (int s = 0; s < 3; ++s) {
+      optimizer.zero_grad();
+      const NoGradGuard off;
+      cut[0].mutable_grad() = sines(5, 0.7, 0.2 * s) + cut[0] * 0.1;
+      if (s != 2) cut[1].mutable_grad() = sines(4, 0.3, 0.5 * s) + cut[1] * 0.2;
+      optimizer.step();
+    }
+    static_cast<AdamOptions&>(optimizer.param_groups()[0].options()).lr(0.02);
+    serialize::OutputArchive archive;
+    archive.write("weights", cut[0]);
+    optimizer.save(archive);
+    archive.save_to(file);
+  }
+  const std::vector<Tensor> resumed{cut[0].detach().clone().requires_grad_(),
+                                    cut[1].detach().clone().requires_grad_()};
+  const std::vector<double> got = five_steps(
+      resumed,
+      [&](const std::vector<Tensor>& p) {
+        Adam optimizer(p, AdamOptions(0.5));
+        serialize::InputArchive archive;
+        archive.load_from(file);
+        optimizer.load(archive);
+        EXPECT_EQ(optimizer.param_groups()[0].options().get_lr(), 0.02);
+        return optimizer;
+      },
+      3, 5);
+  EXPECT_EQ(got, expected);
+}
+
+TEST(Optimizer, LoadRefusesWhatDoesNotFit) {
+  Tensor a = ones({2}).requires_grad_(), b = ones({2}).requires_grad_();
+  Adam one({a}, 0.1), two({a, b}, 0.2);
+  std::stringstream file;
+  serialize::OutputArchive archive;
+  one.save(archive);
+  archive.save_to(file);
+  serialize::InputArchive in;
+  in.load_from(file);
+  EXPECT_ERROR_TEXT(two.load(in),
+                    "doesn't match the size of the optimizer's group 0: got 1, expected 2");
+  EXPECT_EQ(two.param_groups()[0].options().get_lr(), 0.2);
+}
+
+TEST(Optimizer, ARefusedLoadChangesNothing) {
+  const auto archive_of = [](Optimizer& optimizer) {
+    serialize::OutputArchive archive;
+    optimizer.save(archive);
+    std::stringstream file;
+    archive.save_to(file);
+    serialize::InputArchive in;
+    in.load_from(file);
+    return in;
+  };
+  const auto stepped = [](IntArrayRef sizes, const auto& make) {
+    const Tensor p = ones(sizes).requires_grad_();
+    auto optimizer = make(p);
+    (p * 2).sum().backward();
+    optimizer.step();
+    return std::pair(p, std::move(optimizer));
+  };
+  auto [p, adam] = stepped({2}, [](const Tensor& t) { return Adam({t}, 0.1); });
+  auto [q, adamw] = stepped({2}, [](const Tensor& t) { return AdamW({t}, 0.2); });
+  auto [r, large] = stepped({3}, [](const Tensor& t) { return Adam({t}, 0.3); });
+  auto in = archive_of(adam);
+  EXPECT_ERROR_TEXT(adamw.load(in),
+                    "another optimizer's: got ramet::optim::AdamOptions, expected "
+                    "ramet::optim::AdamWOptions");
+  EXPECT_EQ(static_cast<AdamWOptions&>(adamw.param_groups()[0].options()).weight_decay(), 1e-2);
+  auto again = archive_of(adam);
+  EXPECT_ERROR_TEXT(large.load(again), "expected the sizes of");
+  EXPECT_EQ(large.param_groups()[0].options().get_lr(), 0.3);
+  const std::vector<double> before = values(r);
+  large.step();
+  EXPECT_NE(values(r), before);
+}
+
+}  // namespace
+}  // namespace ramet::optim

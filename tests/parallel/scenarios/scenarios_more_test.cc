@@ -1,0 +1,176 @@
+// Data parallelism beyond the numbered acceptance scenarios: the further ones listed under the
+// specification's rulings.
+#include <gtest/gtest.h>
+
+#include "autograd/autograd.h"
+#include "parallel/apply/counters.h"
+#include "runtime/devices.h"
+#include "tests/parallel/models.h"
+
+namespace ramet {
+namespace {
+
+using namespace testing;
+using namespace nn::parallel;
+
+TEST(MoreScenarios, StrictSource) {
+  nn::BatchNorm1d m(2);
+  DataParallelOptions options({d(0), d(1)});
+  options.strict_source = true;
+  EXPECT_ERROR(DataParallel<nn::BatchNorm1d>(m, options),
+               "module must have its parameters and buffers on device " + d(0).str() +
+                   " (device_ids[0]) but found one of them on device: cpu");
+  m->to(d(0));
+  m->running_mean.set_data(m->running_mean.to(d(1)));
+  EXPECT_ERROR(DataParallel<nn::BatchNorm1d>(m, options), "('running_mean')");
+}
+
+TEST(MoreScenarios, Imbalance) {
+  EXPECT_EQ(imbalance_warning({{0, 100, 10}, {1, 75, 10}}), std::nullopt) << "strictly less";
+  const auto memory = imbalance_warning({{0, 100, 10}, {1, 74, 1}, {2, 74, 10}, {3, 100, 10}});
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(*memory,
+            "There is an imbalance between your GPUs. You may want to exclude GPU 1 which has less "
+            "than 75% of the memory or cores of GPU 0. "
+            "You can do so by setting the device_ids argument to DataParallel, or by setting the "
+            "CUDA_VISIBLE_DEVICES environment variable.");
+  EXPECT_TRUE(contains(imbalance_warning({{4, 100, 8}, {5, 100, 16}}).value(),
+                       "exclude GPU 4 which has less than 75% of the memory or cores of GPU 5"));
+  EXPECT_EQ(imbalance_warning({}), std::nullopt);
+}
+
+TEST(MoreScenarios, AlongDimensionOne) {
+  Call m([](const Tensor& x) { return x * x; });
+  const Tensor x = varied({3, 7}, 1);
+  x.requires_grad_();
+  const Tensor out = data_parallel(m, x, many(3), kHost, 1);
+  EXPECT_EQ(values(out), values(x * x));
+  out.sum().backward();
+  expect_close(values(x.grad()), values(x.detach() * 2), 1e-6);
+  clear_data_parallel_cache();
+}
+
+TEST(MoreScenarios, HooksRunOncePerReplica) {
+  nn::Linear m(2, 2);
+  std::atomic<int> pre{0}, post{0};
+  m->register_forward_pre_hook(
+      [&](nn::Module& module, std::vector<Tensor>&) { pre += module.is_replica() ? 1 : 100; });
+  DataParallel<nn::Linear> dp(m, many(3));
+  dp(varied({6, 2}, 1));
+  m->register_forward_hook([&](nn::Module&, const std::vector<Tensor>&, std::vector<Tensor>& out) {
+    ++post;
+    out[0] = out[0] * 0;
+  });
+  const Tensor y = dp(varied({6, 2}, 1));
+  EXPECT_EQ(pre, 6);
+  EXPECT_EQ(post, 3);
+  EXPECT_EQ(values(y), Values(12, 0));
+}
+
+TEST(MoreScenarios, ExplicitDetach) {
+  nn::Linear m(2, 2);
+  for (const auto& r : replicate(m, {kHost, d(0)}, /*detach=*/true)) {
+    for (const Tensor& p : r->parameters()) {
+      EXPECT_TRUE(p.is_leaf());
+      EXPECT_FALSE(p.requires_grad());
+    }
+  }
+  EXPECT_TRUE(m->weight.requires_grad());
+}
+
+TEST(MoreScenarios, TransparentWrapper) {
+  nn::Linear m(2, 2);
+  DataParallel<nn::Linear> dp(m, std::vector<Device>{});
+  const Tensor x = varied({3, 2}, 1);
+  EXPECT_EQ(values(dp(x)), values(m(x)));
+  dp(x).sum().backward();
+  EXPECT_TRUE(m->weight.grad().defined());
+}
+
+TEST(MoreScenarios, SourceOnHostWithBatchNorm) {
+  SmallConv m(true);
+  set_parameters(*m, 5);
+  DataParallelOptions options(many(2));
+  options.output_device = kHost;
+  DataParallel<SmallConv> dp(m, options);
+  const Tensor x = varied({8, 1, 6, 6}, 6);
+  dp(x).sum().backward();
+  EXPECT_EQ(m->conv->weight.grad().device(), kHost);
+  EXPECT_EQ(values(m->norm->num_batches_tracked), Values{1});
+  SmallConv alone(true);
+  set_parameters(*alone, 5);
+  alone(x);
+  expect_close(values(m->norm->running_var), values(alone->norm->running_var), 1e-5);
+}
+
+TEST(MoreScenarios, ModuleWithoutParameters) {
+  Call m([](const Tensor& x) { return x + 1; });
+  EXPECT_EQ(values(data_parallel(m, counting({4}), many(2), kHost)), (Values{1, 2, 3, 4}));
+  EXPECT_EQ(replicate(m, many(2)).size(), 2u);
+  clear_data_parallel_cache();
+}
+
+struct PlainImpl : nn::Cloneable<PlainImpl> {
+  PlainImpl() { PlainImpl::reset(); }
+  void reset() override { w = register_parameter("w", make({}, {1})); }
+  Tensor forward(const Tensor& x) {
+    factor += 1;  // discarded in replicas
+    return x * w * factor;
+  }
+  double factor = 1;
+  Tensor w;
+};
+RAMET_MODULE(Plain);
+
+TEST(MoreScenarios, PlainMemberChanged) {
+  Plain m;
+  DataParallel<Plain> dp(m, many(2));
+  EXPECT_EQ(values(dp(make({1, 1})))[1], 2);
+  m->factor = 10;
+  ramet::parallel::reset_counters();
+  EXPECT_EQ(values(dp(make({1, 1}))), (Values{11, 11}));
+  EXPECT_EQ(ramet::parallel::counters().replica_rebuilds, 1u);
+  EXPECT_EQ(m->factor, 10);
+}
+
+TEST(MoreScenarios, HandMadeReplicas) {
+  nn::Linear m(2, 1);
+  std::vector<nn::Linear> copies;
+  for (int k = 0; k < 2; ++k)
+    copies.push_back(nn::Linear(std::dynamic_pointer_cast<nn::LinearImpl>(m->clone(d(k)))));
+  replicate_grad_edges(m, copies, many(2));
+  const auto out = nn::parallel::parallel_apply(
+      copies, {filled({1, 2}, 1, kFloat, d(0)), filled({1, 2}, 10, kFloat, d(1))});
+  (out[0].to(kHost) + out[1].to(kHost)).sum().backward();
+  EXPECT_EQ(values(m->weight.grad()), (Values{11, 11}));
+  EXPECT_EQ(values(m->bias.grad()), Values{2});
+  std::vector<nn::Linear> wrong = {nn::Linear(2, 1), nn::Linear(3, 1)};
+  wrong[0]->to(d(0));
+  wrong[1]->to(d(1));
+  EXPECT_ERROR(replicate_grad_edges(m, wrong, many(2)),
+               "replica 1 on device " + d(1).str() + ": 'weight'");
+  EXPECT_ERROR(replicate_grad_edges(m, copies, many(1)), "as many devices as replicas");
+}
+
+struct OwnError : std::runtime_error {
+  explicit OwnError(int code) : std::runtime_error("own"), code(code) {}
+  int code;
+};
+
+TEST(MoreScenarios, UserExceptionType) {
+  Call m([](const Tensor& x) -> Tensor {
+    if (replica_index() == 1) throw OwnError(42);
+    return x;
+  });
+  DataParallel<Call> dp(m, many(2));
+  try {
+    dp(counting({4}));
+    FAIL();
+  } catch (const OwnError& e) { EXPECT_EQ(e.code, 42); }
+  ASSERT_TRUE(last_failed_replica());
+  EXPECT_EQ(last_failed_replica()->replica, 1);
+  EXPECT_EQ(last_failed_replica()->device, d(1));
+}
+
+}  // namespace
+}  // namespace ramet

@@ -109,7 +109,7 @@ struct Row {
     {"inference op, inference", "FTTF EEFEEEF EEFFEEF FFFFTTF"},
 };
 
-// Where ours are others (DESIGN.md, "Where Ramet differs"): an operation on a view without history
+// Where ours are others (tools/compare/NOTES.md): an operation on a view without history
 // is a constant; an inference tensor's detach() is never written outside; set_data leaves what the
 // tensor is.
 std::string expected(const Row& row) {

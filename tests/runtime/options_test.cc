@@ -22,7 +22,7 @@ TEST(TensorOptions, Defaults) {
                o.pinned_memory_opt() || o.memory_format_opt());
 }
 
-// Every implicit form that users.md's programs use.
+// Every implicit form that programs use.
 TEST(TensorOptions, FromItsParts) {
   EXPECT_EQ(given(kDouble).dtype(), kDouble);
   EXPECT_EQ(given(kCPU).device_opt(), Device(kCPU));

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 
-# Rows of performance.md that no program of this tree can run, and why.
+# Goals that no program of this tree can run, and why.
 ABSENT = [
     ("G1 gpt2.step", "parameters in bfloat16 with float32 masters are not in the library"),
     ("G10 determinism tax", "a variant of G1"),

@@ -65,7 +65,7 @@ void add_convolution_rows(std::vector<Row>& rows, bool tiny) {
       Row r;
       r.name = "conv2d." + way + "." + std::to_string(l.in) + "x" + std::to_string(l.size) + "x" +
                std::to_string(l.out);
-      r.anchor = "issue 4, 2";
+      r.anchor = "routes";
       r.shape = {{"images", l.images}, {"in", l.in}, {"size", l.size}, {"out", l.out}};
       r.limit = Limit::Product, r.tolerance = 1e-4;
       r.work = products * 2 * static_cast<double>(l.images * l.size * l.size) *

@@ -7,6 +7,7 @@
 // shapes, nothing else is padded, and a gather or a reduction is one operation without copies
 // between layouts. A rank's part of a parameter is a range of its row-major elements, often empty.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// What the runtime has done so far, in plain integers. parallel/apply/counters.h lists them with
+// What the runtime has done so far, in plain integers. parallel/move/counters.h lists them with
 // its own.
 #pragma once
 #include <cstdint>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the shape of the tree: fails, with file and line, on
 
-  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or, in a layer, one in
-    quotes that is no file of this repository named from its root;
+  - an include that points up the layers (tools > parallel > nn > autograd > kernels > runtime), or up the rooms of a layer
+    (ROOMS), or, in a layer, one in quotes that is no file of this repository named from its root;
   - in a public header (every header of runtime, autograd, nn and parallel, ramet.h, and whatever these include): a
     header that is neither standard C++17 nor ours, a macro whose name does not start with RAMET_, a look at __cplusplus,
     no `#pragma once`;
@@ -34,6 +34,13 @@ EMULATED = CUDA + "emulated/"
 DOOR = "tools/compat/include/"
 # What the door includes to stop a compiler there.
 NO_FILE = "a_real_LibTorch_and_the_door_in_one_unit"
+# Rooms of a folder, lower ones first; those in one string are of one height. A public header of parallel/distributed belongs
+# to the room where the .cc of its stem stands; one without a .cc is below all rooms.
+ROOMS = {
+    "nn": ("serialize", "module", "functional layers", "data optim utils"),
+    "parallel": ("move", "nodes", "replicas", "apply"),
+    "parallel/distributed": ("meet", "wire", "group", "model", "stages", "ddp", "shard", "checkpoint"),
+}
 # Libraries of their own inside a layer's folder.
 APART = ("parallel/distributed",)
 FOLDERS = LAYERS + ("tests", "tools")
@@ -113,6 +120,35 @@ def check_includes(path):
             yield "%s:%d: includes \"%s\", which only programs with processes link" % (path, number, ours)
         elif rank(ours) > level and not (path.startswith("tests/") and ours.startswith("tests/")):
             yield "%s:%d: includes \"%s\" of a higher layer" % (path, number, ours)
+
+
+def room(path):
+    """A file's (folder of rooms, height of its room there), or None; a height of -1 is below all rooms."""
+    folder, name = os.path.split(path)
+    parent, last = os.path.split(folder)
+    for height, names in enumerate(ROOMS.get(parent, ())):
+        if last in names.split():
+            return parent, height
+    if folder in APART:
+        sources = ["%s/%s/%s.cc" % (folder, r, name[:-2]) for r in " ".join(ROOMS[folder]).split()]
+        return next((room(s) for s in sources if (ROOT / s).is_file()), (folder, -1))
+    return None
+
+
+def check_rooms(path):
+    here = room(path)
+    for number, ours, _ in includes(path) if here else ():
+        there = ours and room(ours)
+        if there and there[0] == here[0] and there[1] > here[1]:
+            yield "%s:%d: includes \"%s\" of a higher room" % (path, number, ours)
+
+
+def check_room_names():
+    for folder, rooms in ROOMS.items():
+        there = sorted(p.name for p in (ROOT / folder).iterdir() if p.is_dir() and not (p / "BUILD").exists())
+        named = sorted(" ".join(rooms).split())
+        if there != named:
+            yield "%s/: its rooms are %s, tools/check_layers.py has %s" % (folder, " ".join(there), " ".join(named))
 
 
 def check_dialect(path):
@@ -245,9 +281,10 @@ def check_driver_calls():
 
 def main():
     files = list(sources())
-    problems = list(check_options(files)) + list(check_folders()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
+    problems = list(check_options(files)) + list(check_folders()) + list(check_room_names()) + list(check_builds()) + list(check_gpu_tests()) + list(check_driver_calls())
     for path in files:
         problems += check_includes(path)
+        problems += check_rooms(path)
         if path.endswith((".cu", ".cuh")):
             problems += check_dialect(path)
         if path.startswith(DOOR):

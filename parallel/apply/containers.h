@@ -13,5 +13,5 @@
 // gather(std::vector<T> parts)` where it has one.
 #pragma once
 #include "parallel/apply/join.h"
-#include "parallel/move/plan.h"
-#include "parallel/move/spread.h"
+#include "parallel/apply/plan.h"
+#include "parallel/apply/spread.h"

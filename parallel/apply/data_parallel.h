@@ -28,7 +28,7 @@
 
 #include "nn/module/arg.h"
 #include "parallel/apply/parallel_apply.h"
-#include "parallel/move/value.h"
+#include "parallel/apply/value.h"
 #include "parallel/replicas/replica_set.h"
 
 namespace ramet {

@@ -40,12 +40,6 @@
 namespace ramet {
 namespace distributed {
 
-/// What becomes of the gradients of N ranks. `weighted`: their mean weighted by the rows of the
-/// forwards that each rank's backward goes through, the true mean where the loss is the mean over
-/// the rank's rows. A rank without rows has no part in it. Backwards without synchronisation that
-/// are reduced with a later one must be of as many rows on their rank.
-enum class Average : uint8_t { mean, sum, weighted };
-
 /// Where a stage is registered.
 struct StageSetting {
   ProcessGroup& group;

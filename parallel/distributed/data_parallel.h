@@ -68,6 +68,7 @@
 #include <vector>
 
 #include "parallel/apply/data_parallel.h"
+#include "parallel/distributed/ignored.h"
 #include "parallel/distributed/process_group.h"
 #include "parallel/distributed/stages.h"
 #include "parallel/distributed/step_timeline.h"
@@ -82,15 +83,6 @@ enum class Division : uint8_t { post, pre, split_sqrt };
 /// When it is decided whether a backward synchronises: when it begins, or (as PyTorch does) when
 /// its forward began.
 enum class SyncMode : uint8_t { at_backward, at_forward };
-
-/// What the ranks do not share: never compared, copied, reduced or merged.
-struct Ignored {
-  std::vector<std::shared_ptr<nn::Module>> modules;  // with all below them
-  std::vector<Tensor> tensors;                       // parameters and buffers
-  /// Full names of modules, parameters and buffers: "fc1", "*.bias" (patterns as in file names; a
-  /// star stands for dots too). An Error for one that fits nothing.
-  std::vector<std::string> names;
-};
 
 /// The names of each bucket's gradients; buckets are reduced in this order.
 using BucketPlan = std::vector<std::vector<std::string>>;

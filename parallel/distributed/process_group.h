@@ -12,7 +12,7 @@
 // error at once, waits of other ranks are released within a second, and regroup() makes a group of
 // those that are left.
 //
-// Sums follow Note [Order of sums] in parallel/apply/options.h: rank r's contribution is leaf r.
+// Sums follow Note [Order of sums] in parallel/move/options.h: rank r's contribution is leaf r.
 // Chunks of all contributions go to one rank each (all-to-all), which adds them by
 // kernels/pointwise/nary_sum.h, and the sums come back (all-gather); small ones go everything to
 // everybody. The same bits with every engine, run to run and on all ranks. `any` is the same but
@@ -42,22 +42,16 @@
 #include <vector>
 
 #include "autograd/tensor.h"
-#include "parallel/apply/options.h"
 #include "parallel/distributed/comm_error.h"
 #include "parallel/distributed/operation_record.h"
+#include "parallel/distributed/reduce_op.h"
 #include "parallel/distributed/rendezvous.h"
 #include "parallel/distributed/work.h"
 
 namespace ramet {
 namespace distributed {
 
-using parallel::ReduceOrder;
-
 class BackendCaps;
-
-/// `average` divides the sum by the number of ranks (floating point only). product, min and max go
-/// from left to right by rank. bool: sum is "or".
-enum class ReduceOp : uint8_t { sum, average, product, min, max };
 
 struct CollectiveOptions {
   std::string name;                     // in error texts; must be the same on all ranks

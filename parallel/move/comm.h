@@ -6,14 +6,14 @@
 // in the order of the devices or inputs. All checks run on the calling thread before any work. A
 // pending operand makes a movement queue on its destination's worker (Note [Movements do not wait]
 // in parallel/move/movement.h): every function returns at once. Memory order (channels-last and any
-// other dense permutation) is kept. Counters: parallel/apply/counters.h.
+// other dense permutation) is kept. Counters: parallel/move/counters.h.
 #pragma once
 #include <optional>
 #include <vector>
 
 #include "autograd/tensor.h"
-#include "parallel/apply/options.h"
 #include "parallel/move/bucket.h"
+#include "parallel/move/options.h"
 
 namespace ramet {
 namespace parallel {

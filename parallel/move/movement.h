@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/pinned.h"
 
 namespace ramet {

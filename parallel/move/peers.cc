@@ -4,7 +4,7 @@
 #include <array>
 
 #include "kernels/copy/copy.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/capture.h"
 #include "runtime/gpu_sums.h"
 #include "runtime/logging.h"

@@ -30,7 +30,7 @@ RAMET_API std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>>
 namespace detail {
 /// The recorded sum of contributions by position, some undefined; undefined if all are. A single
 /// one is moved, not copied, where it is already in place. `tree`: Note [Order of sums] in
-/// parallel/apply/options.h.
+/// parallel/move/options.h.
 Tensor sum_of_slots(const Tensor* slots, size_t count, Device destination, ReduceOrder order);
 }  // namespace detail
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "autograd/ops/front/common.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "parallel/move/flat.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "autograd/graph/engine.h"
-#include "parallel/apply/options.h"
+#include "parallel/move/options.h"
 #include "parallel/nodes/reduce_hooks.h"
 
 namespace ramet {

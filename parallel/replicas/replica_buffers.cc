@@ -6,8 +6,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
-#include "parallel/apply/counters.h"
 #include "parallel/move/comm.h"
+#include "parallel/move/counters.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"
 #include "parallel/replicas/buffer_page.h"

@@ -32,7 +32,7 @@
 #include <vector>
 
 #include "nn/module/module.h"
-#include "parallel/apply/options.h"
+#include "parallel/move/options.h"
 #include "parallel/nodes/reduce_add.h"
 
 namespace ramet {
@@ -52,7 +52,7 @@ using ramet::parallel::PostReduceHook;
 using ramet::parallel::PreReduceHook;
 
 struct ReplicaOptions {
-  // of gradients over replicas: Note [Order of sums] in parallel/apply/options.h
+  // of gradients over replicas: Note [Order of sums] in parallel/move/options.h
   ReduceOrder order;
   int64_t bucket_bytes = int64_t{1} << 20;
   bool detach = false;  // replicas without edges: leaves that require no grad

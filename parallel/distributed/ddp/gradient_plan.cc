@@ -5,6 +5,7 @@
 #include <set>
 
 #include "parallel/distributed/ddp/gradient_reducer.h"
+#include "parallel/distributed/meet/meeting.h"
 #include "parallel/distributed/meet/socket.h"
 #include "parallel/distributed/wire/channel.h"
 #include "parallel/move/bucket.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "parallel/distributed/group/caps_internal.h"
+#include "parallel/distributed/group/caps_table.h"
 
 namespace ramet::distributed::detail {
 
@@ -75,6 +75,14 @@ void Parts::add(int from, size_t bytes, char* landing) {
 
 void Parts::write(Channel& c, const char* op, const std::vector<Operand>& out) const {
   for (const Incoming& i : in) out[static_cast<size_t>(i.from)].write(c, op, i.data);
+}
+
+MemberReport report_of(const std::vector<Header>& all, size_t members) {
+  MemberReport report;
+  for (const Header& h : all) report.notes.push_back(h.note);
+  for (size_t i = 0; i < members; ++i)
+    report.present.push_back(std::ranges::any_of(all, [&](const Header& h) { return h.has(i); }));
+  return report;
 }
 
 }  // namespace ramet::distributed::detail

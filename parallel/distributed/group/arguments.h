@@ -30,4 +30,7 @@ struct Parts {
   void write(Channel& c, const char* op, const std::vector<Operand>& out) const;
 };
 
+/// What all ranks have of `members` members.
+MemberReport report_of(const std::vector<Header>& all, size_t members);
+
 }  // namespace ramet::distributed::detail

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "parallel/distributed/group/caps_internal.h"
+#include "parallel/distributed/group/caps_table.h"
 #include "runtime/gpu_link.h"
 
 namespace ramet::distributed {
@@ -24,25 +24,26 @@ constexpr unsigned kNone = 0, kSums = bit(ReduceOp::sum) | bit(ReduceOp::average
 struct Row {
   Op op;
   unsigned reductions;
-  bool tensors, over_cards;
+  bool over_cards;
 };
 // Every engine moves bytes, of whatever dtype, and everything else is built on that. Stages compute
 // on the host.
-constexpr Row kRows[] = {
-    {Op::broadcast, kNone, true, true},  {Op::all_reduce, kAll, true, true},
-    {Op::reduce, kAll, true, true},      {Op::all_reduce_members, kSums, true, true},
-    {Op::all_gather, kNone, true, true}, {Op::reduce_scatter, kAll, true, true},
-    {Op::all_to_all, kNone, true, true}, {Op::scatter, kNone, true, true},
-    {Op::gather, kNone, true, true},     {Op::barrier, kNone, false, false},
-    {Op::exchange, kNone, false, false}, {Op::all_reduce_stages, kSums, true, false},
-    {Op::send, kNone, true, true}};
+constexpr Row kRows[] = {{Op::broadcast, kNone, true},  {Op::all_reduce, kAll, true},
+                         {Op::reduce, kAll, true},      {Op::all_reduce_members, kSums, true},
+                         {Op::all_gather, kNone, true}, {Op::reduce_scatter, kAll, true},
+                         {Op::all_to_all, kNone, true}, {Op::scatter, kNone, true},
+                         {Op::gather, kNone, true},     {Op::barrier, kNone, false},
+                         {Op::exchange, kNone, false},  {Op::all_reduce_stages, kSums, false},
+                         {Op::send, kNone, true}};
 static_assert(std::size(kRows) == kOps);
-constexpr bool in_order() {
+constexpr bool rows_fit() {
   for (size_t i = 0; i < kOps; ++i)
-    if (kRows[i].op != static_cast<Op>(i)) return false;
+    if (kRows[i].op != static_cast<Op>(i) ||
+        detail::reduces(kRows[i].op) != (kRows[i].reductions != kNone))
+      return false;
   return true;
 }
-static_assert(in_order());
+static_assert(rows_fit());
 const Row& row(Op op) { return kRows[static_cast<size_t>(op)]; }
 
 // Which dtypes a reduction takes.
@@ -97,7 +98,7 @@ bool BackendCaps::supports(const std::string& operation, ScalarType dtype,
                            ReduceOp reduction) const {
   const Row& r = row(listed(operation));
   if (of_cards_ && !r.over_cards) return false;
-  if (!r.tensors || !r.reductions) return r.tensors;
+  if (!r.reductions) return detail::has_tensors(r.op);
   return (r.reductions & bit(reduction)) && rule_of(reduction).takes(dtype);
 }
 
@@ -117,8 +118,6 @@ const BackendCaps& ProcessGroup::caps(DeviceType device) const {
 
 namespace detail {
 
-bool has_tensors(Op op) { return row(op).tensors; }
-bool reduces(Op op) { return row(op).reductions != kNone; }
 bool goes_over_cards(Op op) { return row(op).over_cards; }
 
 void check_reduction(Op op, ReduceOp reduction, ScalarType dtype) {

@@ -6,8 +6,9 @@
 // the receiver, when it has found that both sides mean the same message, says which one is next.
 #include <cstring>
 
-#include "parallel/distributed/group/caps_internal.h"
+#include "parallel/distributed/group/caps_table.h"
 #include "parallel/distributed/group/group_state.h"
+#include "parallel/distributed/meet/meeting.h"
 
 namespace ramet::distributed {
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "parallel/distributed/group/group_state.h"
+#include "parallel/distributed/meet/meeting.h"
 #include "parallel/distributed/wire/channel.h"
 #include "parallel/distributed/wire/gloo_engine.h"
 #include "parallel/distributed/wire/inproc_engine.h"

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "parallel/distributed/group/group_state.h"
+#include "parallel/distributed/meet/meeting.h"
 #include "parallel/distributed/wire/channel.h"
 
 namespace ramet::distributed {

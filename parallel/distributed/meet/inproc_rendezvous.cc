@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "parallel/distributed/wire/channel.h"
+#include "parallel/distributed/meet/meeting.h"
 
 namespace ramet::distributed::detail {
 namespace {

@@ -9,8 +9,8 @@
 #include "parallel/distributed/meet/host_address.h"
 #include "parallel/distributed/meet/inproc_rendezvous.h"
 #include "parallel/distributed/meet/lingering_store.h"
+#include "parallel/distributed/meet/meeting.h"
 #include "parallel/distributed/tcp_store.h"
-#include "parallel/distributed/wire/engine.h"
 
 namespace ramet::distributed {
 namespace {

@@ -36,8 +36,8 @@ class Socket {
   int fd_ = -1;
 };
 
-/// Not open where nobody listens until the deadline, or, with `now`, where nobody listens now. `why`
-/// says what happened last.
+/// Not open where nobody listens until the deadline, or, with `now`, where nobody listens now.
+/// `why` says what happened last.
 Socket connect_to(const std::string& host, uint16_t port, Deadline deadline, std::string& why,
                   bool now = false);
 /// Not open where the port is taken or the host is not ours.

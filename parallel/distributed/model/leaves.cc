@@ -5,7 +5,6 @@
 #include <map>
 
 #include "autograd/graph/node.h"
-#include "parallel/distributed/data_parallel.h"
 #include "parallel/distributed/managed.h"
 
 namespace ramet::distributed::detail {

@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/module/module.h"
+#include "parallel/distributed/ignored.h"
 
 namespace ramet::distributed {
-
-struct Ignored;
 
 namespace detail {
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "nn/module/module.h"
-#include "parallel/distributed/comm_stage.h"
 #include "parallel/distributed/model/leaves.h"
 #include "parallel/distributed/process_group.h"
 

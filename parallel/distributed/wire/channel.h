@@ -193,7 +193,4 @@ class Channel {
   bool queued_ = false;  // something that is not known to be done
 };
 
-/// "rank 3", "ranks 1, 3".
-std::string rank_list(const std::vector<int>& ranks);
-
 }  // namespace ramet::distributed::detail

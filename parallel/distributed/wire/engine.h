@@ -68,9 +68,4 @@ class Engine {
   virtual std::optional<AbortNote> ended() const = 0;
 };
 
-/// Ranks of a new group show in the store that they are there, and wait for the others. Returns
-/// what each of them told, by rank. An Error that names those that did not come until the deadline.
-std::vector<std::string> meet(Store& store, int rank, int size, Deadline deadline,
-                              const std::string& told = "");
-
 }  // namespace ramet::distributed::detail

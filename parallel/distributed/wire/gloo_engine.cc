@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "parallel/distributed/meet/meeting.h"
 #include "parallel/distributed/wire/gloo_transfer.h"
 #include "runtime/logging.h"
 

@@ -1,8 +1,9 @@
+#include "parallel/distributed/wire/header.h"
+
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 
-#include "parallel/distributed/group/caps_internal.h"
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -91,14 +92,6 @@ std::string Shown::text() const {
   if (over_cards) out += ", nccl";
   if (root >= 0) out += ", root " + std::to_string(root);
   return out + ")";
-}
-
-MemberReport report_of(const std::vector<Header>& all, size_t members) {
-  MemberReport report;
-  for (const Header& h : all) report.notes.push_back(h.note);
-  for (size_t i = 0; i < members; ++i)
-    report.present.push_back(std::ranges::any_of(all, [&](const Header& h) { return h.has(i); }));
-  return report;
 }
 
 Disagreement compare(const std::vector<Header>& all) {

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "parallel/distributed/process_group.h"
+#include "autograd/tensor.h"
+#include "parallel/distributed/reduce_op.h"
 
 namespace ramet::distributed::detail {
 
@@ -27,6 +28,11 @@ const char* name_of(Op op);
 std::string name_of(ReduceOp reduction);
 std::optional<Op> op_named(const std::string& name);
 inline constexpr size_t kOps = static_cast<size_t>(Op::send) + 1;
+constexpr bool has_tensors(Op op) { return op != Op::barrier && op != Op::exchange; }
+constexpr bool reduces(Op op) {
+  return op == Op::all_reduce || op == Op::reduce || op == Op::all_reduce_members ||
+         op == Op::reduce_scatter || op == Op::all_reduce_stages;
+}
 
 inline constexpr size_t kMaxMembers = 2048;
 
@@ -79,9 +85,6 @@ struct Header : Shown {
     present[member / 8] = static_cast<uint8_t>(present[member / 8] | 1u << (member % 8));
   }
 };
-
-/// What all ranks have of `members` members.
-MemberReport report_of(const std::vector<Header>& all, size_t members);
 
 /// Two ranks that differ, and in what; an empty text where all agree.
 struct Disagreement {

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <tuple>
 
+#include "parallel/distributed/meet/meeting.h"
+
 namespace ramet::distributed::detail {
 namespace {
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "tests/parallel/scenarios/fragile.h"

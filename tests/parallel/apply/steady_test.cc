@@ -8,7 +8,7 @@
 
 #include "autograd/autograd.h"
 #include "nn/optim/adam.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/allocator.h"
 #include "runtime/devices.h"
 #include "runtime/pool.h"

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "nn/module/sequential.h"
-#include "parallel/apply/counters.h"
 #include "parallel/move/comm.h"
+#include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "runtime/cuda/copies.h"
 #include "runtime/cuda/device_state.h"

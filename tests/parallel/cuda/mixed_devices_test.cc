@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "nn/utils/clip_grad.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
 #include "runtime/allocator.h"

@@ -5,7 +5,7 @@
 
 #include "autograd/graph/layout.h"
 #include "autograd/ops/copy.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "tests/parallel/support.h"
 
 namespace ramet {

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "parallel/replicas/replica_member.h"
 #include "tests/parallel/models.h"
 

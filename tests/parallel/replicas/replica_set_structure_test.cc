@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "autograd/autograd.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/logging.h"
 #include "tests/parallel/replicas/replica_set.h"
 

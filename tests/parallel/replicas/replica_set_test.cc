@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "tests/parallel/replicas/replica_set.h"
 
 namespace ramet {

@@ -7,7 +7,7 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"
 #include "nn/optim/sgd.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/allocator.h"
 #include "runtime/debug_memory.h"
 #include "runtime/devices.h"

@@ -5,7 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "autograd/graph/inplace.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
 #include "runtime/logging.h"

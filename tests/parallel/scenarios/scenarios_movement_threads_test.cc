@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "parallel/nodes/broadcast_reduce.h"
 #include "parallel/nodes/scatter_gather.h"
 #include "runtime/devices.h"

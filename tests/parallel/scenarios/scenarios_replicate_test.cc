@@ -5,7 +5,7 @@
 #include "autograd/autograd.h"
 #include "autograd/gradcheck.h"
 #include "nn/optim/sgd.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/allocator.h"
 #include "runtime/generator.h"
 #include "tests/parallel/models.h"

@@ -1,4 +1,4 @@
-#include "parallel/apply/parallel_apply.h"
+#include "parallel/replicas/run_replicas.h"
 
 #include <algorithm>
 #include <new>
@@ -81,14 +81,6 @@ struct ErrorCollector {
 };
 
 namespace detail {
-
-void check_apply(size_t modules, size_t inputs, const std::optional<std::vector<Device>>& devices) {
-  RAMET_CHECK(modules == inputs, "parallel_apply", "Must have as many inputs as modules: got ",
-              inputs, " inputs and ", modules, " modules");
-  RAMET_CHECK(!devices || devices->size() == modules, "parallel_apply",
-              "Must have as many devices as modules: got ", devices ? devices->size() : 0,
-              " devices and ", modules, " modules");
-}
 
 void run_replicas(ArrayRef<Device> device_of, const std::function<void(int)>& run,
                   ReplicaMeeting* meeting) {

@@ -1,4 +1,4 @@
-#include "parallel/apply/options.h"
+#include "parallel/move/options.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,6 @@
 
 namespace ramet::distributed::detail {
 
-bool has_tensors(Op op);
-bool reduces(Op op);
 /// Do its messages go from card to card, where the backend of GPUs' tensors is NCCL?
 bool goes_over_cards(Op op);
 /// An Error that says what the operation, or the reduction, takes.

@@ -1,3 +1,5 @@
+#include "parallel/distributed/stages.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -5,6 +7,7 @@
 #include "autograd/ops.h"
 #include "nn/serialize/archive.h"
 #include "parallel/distributed/group/agree.h"
+#include "parallel/distributed/group/arguments.h"
 #include "parallel/distributed/group/collectives.h"
 #include "parallel/distributed/group/group_state.h"
 #include "parallel/distributed/stages/stage_reduction.h"

@@ -5,7 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/node.h"
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 #include "tests/parallel/models.h"

@@ -1,4 +1,4 @@
-// What cutting arguments (parallel/move/spread.h) and joining results (parallel/apply/join.h)
+// What cutting arguments (parallel/apply/spread.h) and joining results (parallel/apply/join.h)
 // share: the wrappers of arguments, where pieces go, the extent that they agree on, and names in
 // errors.
 #pragma once

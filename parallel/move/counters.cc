@@ -1,4 +1,4 @@
-#include "parallel/apply/counters.h"
+#include "parallel/move/counters.h"
 
 #include <atomic>
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "autograd/tensor.h"
+#include "runtime/capture.h"
 
 namespace ramet::nn {
 
@@ -54,24 +55,18 @@ struct FlatParameters {
 RAMET_API FlatParameters flatten_parameters(ArrayRef<Tensor> parameters);
 
 /// Adjacent pieces of several parallel operands, as one: parameter, gradient and optimizer state of
-/// neighbours. Grows while every operand continues in its own allocation where it stopped, at the
-/// same distance for all.
+/// neighbours, or what one kernel call copies or adds. Grows while every operand continues in its
+/// own allocation where it stopped, at the same distance for all.
 class FlatRun {
  public:
-  /// `next` are K contiguous tensors of equal size and dtype. False, and unchanged, if they do not
+  static constexpr int kMaxOperands = 17;  // a sum and parallel::kMaxLeaves contributions
+  /// `next` are K dense tensors of equal size and dtype. False, and unchanged, if they do not
   /// continue the run.
-  bool extend(const TensorBase* const* next, int count) {
-    const int64_t size = static_cast<int64_t>(next[0]->nbytes());
-    for (int i = 0; bytes_ && i < count; ++i)
-      if (at_[i] + room_ != next[i]->ptr() || root_[i] != next[i]->storage_impl()->root())
-        return false;
-    for (int i = 0; !bytes_ && i < count; ++i) {
-      at_[i] = static_cast<char*>(next[i]->ptr());
-      root_[i] = next[i]->storage_impl()->root();
-    }
-    bytes_ = room_ + size;
-    room_ += flat_padded(size);
-    return true;
+  bool extend(const TensorBase* const* next, int count) { return grow<false>(next, count); }
+  /// The same for work that comes behind whatever still writes the operands: nothing is waited for.
+  /// Null operands, but for the first, are absent.
+  bool extend_later(ArrayRef<const TensorBase*> next) {
+    return grow<true>(next.data(), static_cast<int>(next.size()));
   }
   /// Takes the next pieces in; where they do not continue the run (or `joins` is false), flush() is
   /// called first, which works on it and clears it. True: the run starts with these pieces.
@@ -83,14 +78,46 @@ class FlatRun {
   }
   bool empty() const { return bytes_ == 0; }
   void clear() { bytes_ = room_ = 0; }
+  int operands() const { return count_; }
+  /// First byte; null: absent.
   void* at(int operand) const { return at_[operand]; }
+  Device device(int operand) const {
+    return root_[operand] ? Device::from_ordinal(static_cast<int>(root_[operand]->device))
+                          : Device(kCPU, 0);
+  }
   /// From the first piece's start to the last one's end.
   int64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr int kMaxOperands = 5;
+  template <bool kLater> bool grow(const TensorBase* const* next, int count) {
+    const int64_t size = static_cast<int64_t>(next[0]->nbytes());
+    for (int i = 0; bytes_ && i < count; ++i) {
+      if (kLater && (!next[i] || !at_[i])) {
+        if (next[i] || at_[i]) return false;
+      } else if (at_[i] + room_ != start<kLater>(*next[i]) ||
+                 root_[i] != next[i]->storage_impl()->root()) {
+        return false;
+      }
+    }
+    for (int i = 0; !bytes_ && i < count; ++i) {
+      const bool absent = kLater && !next[i];
+      at_[i] = absent ? nullptr : start<kLater>(*next[i]);
+      root_[i] = absent ? nullptr : next[i]->storage_impl()->root();
+      count_ = count;
+    }
+    bytes_ = room_ + size;
+    room_ += flat_padded(size);
+    return true;
+  }
+  template <bool kLater> static char* start(const TensorBase& t) {
+    if (!kLater) return static_cast<char*>(t.ptr());
+    if (RAMET_UNLIKELY(capture::active())) capture::used(t.impl());  // as ptr() does
+    return static_cast<char*>(t->data);
+  }
+
   char* at_[kMaxOperands] = {};
   const Storage* root_[kMaxOperands] = {};
+  int count_ = 0;
   int64_t bytes_ = 0, room_ = 0;
 };
 

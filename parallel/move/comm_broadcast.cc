@@ -5,7 +5,6 @@
 #include "autograd/graph/layout.h"
 #include "autograd/ops/copy.h"
 #include "parallel/move/comm.h"
-#include "parallel/move/flat.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"
 #include "parallel/move/pieces.h"
@@ -52,20 +51,20 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
   std::vector<Tensor> row(tensors.size());
   for (const auto& group : groups) {
     int64_t total = 0, at = 0;
-    for (size_t i : group) total += detail::padded(static_cast<int64_t>(tensors[i].nbytes()));
+    for (size_t i : group) total += nn::flat_padded(static_cast<int64_t>(tensors[i].nbytes()));
     const Tensor flat = detail::flat_memory(total, device);
     struct Part {
       Tensor to, from;
     };
     std::vector<Part> strided;
-    std::vector<detail::FlatRun> runs;
+    std::vector<nn::FlatRun> runs;
     std::vector<Tensor> reads, writes;
     for (size_t i : group) {
       const Tensor& t = tensors[i];
       const auto bytes = static_cast<int64_t>(t.nbytes());
       row[i] = Tensor(member_of(flat, at, t.sizes(), detail::strides_in_layout_of(t, t.sizes()),
                                 t.scalar_type()));
-      at += detail::padded(bytes);
+      at += nn::flat_padded(bytes);
       detail::count_bytes(t->device, device.ordinal(), t.nbytes());
       reads.push_back(t);
       writes.push_back(row[i]);
@@ -74,16 +73,13 @@ std::vector<Tensor> copied_row(ArrayRef<Tensor> tensors,
         continue;
       }
       const std::vector<const TensorBase*> pair = {&row[i], &t};
-      if (runs.empty() || !runs.back().extend(pair, bytes)) {
-        runs.emplace_back();
-        runs.back().extend(pair, bytes);
-      }
+      if (runs.empty() || !runs.back().extend_later(pair)) runs.emplace_back().extend_later(pair);
     }
     detail::count(detail::Count::kTransfers, runs.size() + strided.size());
     detail::count(detail::Count::kLaunches, strided.size());
     std::vector<kernels::CopiedTensor> dense;  // neighbours as one
     for (const auto& run : runs)
-      if (run.bytes) dense.push_back({run.at[1], run.at[0], run.bytes});
+      if (!run.empty()) dense.push_back({run.at(1), run.at(0), run.bytes()});
     const auto copies = [device, home = tensors[0].device(), dense,
                          strided](const detail::FanOut* together) {
       detail::copy_tensors(device, home, dense, /*flat=*/true, together);

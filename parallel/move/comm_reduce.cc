@@ -4,7 +4,6 @@
 #include "autograd/graph/layout.h"
 #include "autograd/ops/copy.h"
 #include "parallel/move/comm.h"
-#include "parallel/move/flat.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"
 #include "parallel/move/pieces.h"
@@ -35,7 +34,7 @@ Tensor prepared(const Tensor& given, const Tensor& out, ScalarType dtype) {
 
 // All sums of one device and dtype as one movement; neighbours as one kernel call.
 void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
-  std::vector<detail::FlatRun> runs;
+  std::vector<nn::FlatRun> runs;
   std::vector<Tensor> reads, writes;
   if (sums.empty()) return;
   for (const Sum& s : sums) {
@@ -49,20 +48,18 @@ void run_sums(const std::vector<Sum>& sums, ReduceOrder order) {
       if (t->device != s.out->device) detail::count(detail::Count::kTransfers);
     }
     writes.push_back(s.out);
-    const auto bytes = static_cast<int64_t>(s.out.nbytes());
-    if (runs.empty() || !runs.back().extend(operands, bytes)) {
-      runs.emplace_back();
-      runs.back().extend(operands, bytes);
-    }
+    if (runs.empty() || !runs.back().extend_later(operands))
+      runs.emplace_back().extend_later(operands);
   }
   if (runs.empty()) return;
   detail::count(detail::Count::kLaunches, runs.size());
   const Tensor& first = writes[0];
-  detail::move(first.device(), reads, writes,
-               [runs, order, dtype = first.scalar_type(), device = first.device()] {
-                 for (const detail::FlatRun& run : runs)
-                   detail::run_sum(device, detail::peer_sum(run, dtype, order));
-               });
+  std::vector<detail::PeerSum> calls;
+  for (const nn::FlatRun& run : runs)
+    calls.push_back(detail::peer_sum(run, first.scalar_type(), order));
+  detail::move(first.device(), reads, writes, [calls, device = first.device()] {
+    for (const detail::PeerSum& sum : calls) detail::run_sum(device, sum);
+  });
 }
 
 // The leaves of a sum: contributions by position, padded to V for tree(V).
@@ -166,7 +163,7 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
   }
   for (const auto& group : plan_buckets(items, buffer_size)) {
     int64_t total = 0, at = 0;
-    for (size_t i : group) total += detail::padded(items[i].bytes);
+    for (size_t i : group) total += nn::flat_padded(items[i].bytes);
     const Tensor flat = detail::flat_memory(total, to);
     std::vector<Sum> sums;
     for (size_t i : group) {
@@ -174,7 +171,7 @@ std::vector<Tensor> reduce_add_coalesced(ArrayRef<std::vector<Tensor>> inputs,
       out[i] =
           Tensor(member_of(flat, at, first.sizes(),
                            detail::strides_in_layout_of(first, first.sizes()), items[i].dtype));
-      at += detail::padded(items[i].bytes);
+      at += nn::flat_padded(items[i].bytes);
       Sum s{out[i], {}};
       for (const Tensor& t : columns[i]) s.in.push_back(prepared(t, out[i], items[i].dtype));
       s.in.resize(leaves);

@@ -44,9 +44,9 @@ std::vector<Tensor> scatter_pieces(const Tensor& x, ArrayRef<Device> devices,
   return out;
 }
 
-GatherPlan plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
+Concatenation plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
   RAMET_CHECK(!tensors.empty(), "gather", "Expected at least one tensor to gather from");
-  GatherPlan plan;
+  Concatenation plan;
   std::vector<size_t> scalars;
   for (size_t i = 0; i < tensors.size(); ++i) {
     RAMET_CHECK(tensors[i].defined(), "gather", "tensor at index ", i, " is undefined");
@@ -92,7 +92,7 @@ GatherPlan plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote) {
   return plan;
 }
 
-Tensor gather_result(const GatherPlan& p, Device device) {
+Tensor gather_result(const Concatenation& p, Device device) {
   if (!p.channels_last) return Tensor(TensorBase::empty(p.sizes, p.dtype, device));
   Tensor t = autograd::empty_channels_last(p.sizes[0], p.sizes[1], p.sizes[2], p.sizes[3], p.dtype,
                                            device);
@@ -100,7 +100,7 @@ Tensor gather_result(const GatherPlan& p, Device device) {
   return t;
 }
 
-void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const GatherPlan& p) {
+void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const Concatenation& p) {
   std::vector<Tensor> from, to;
   int64_t start = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -195,14 +195,14 @@ std::vector<Tensor>& scatter_out(const Tensor& t, std::vector<Tensor>& out, int6
 
 Tensor gather(ArrayRef<Tensor> tensors, int64_t dim, std::optional<Device> destination,
               bool promote) {
-  const detail::GatherPlan plan = detail::plan_gather(tensors, dim, promote);
+  const detail::Concatenation plan = detail::plan_gather(tensors, dim, promote);
   Tensor out = detail::gather_result(plan, detail::destination_of(tensors[0], destination));
   detail::gather_into(out, tensors, plan);
   return out;
 }
 
 Tensor& gather_out(ArrayRef<Tensor> tensors, Tensor& out, int64_t dim) {
-  const detail::GatherPlan plan = detail::plan_gather(tensors, dim, false);
+  const detail::Concatenation plan = detail::plan_gather(tensors, dim, false);
   detail::check_out("gather_out", out, 0);
   RAMET_CHECK(out.sizes() == IntArrayRef(plan.sizes), "gather_out",
               "Expected out tensor to have shape ", IntArrayRef(plan.sizes), ", but got ",

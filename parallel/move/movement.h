@@ -51,6 +51,11 @@ void move(Device device, const std::vector<Tensor>& reads, const std::vector<Ten
 /// to = from as a movement on to's device, counted: any strides, equal sizes and dtypes.
 void copy(const Tensor& to, const Tensor& from);
 
+/// Uninitialised bytes.
+inline Tensor flat_memory(int64_t bytes, Device device) {
+  return Tensor(TensorBase::empty({bytes}, kByte, device));
+}
+
 /// Uninitialised [sizes] whose dimensions lie in memory in the order of like's, where `like` is
 /// dense; else row-major. Takes over like's internal layout with its flag.
 Tensor empty_in_layout_of(const Tensor& like, IntArrayRef sizes, Device device);

@@ -66,7 +66,7 @@ void copy_packed(Device to_device, Device from_device,
     pack.push_back(t);
     unpack.push_back(t);
     end = room + t.n;
-    room += padded(t.n);
+    room += nn::flat_padded(t.n);
   }
   if (pack.empty()) return;
   count(Count::kLaunches);
@@ -78,7 +78,7 @@ void copy_packed(Device to_device, Device from_device,
   for (size_t i = 0; i < pack.size(); ++i) {
     pack[i].to = static_cast<char*>(here->data) + room;
     if (!lie_so) unpack[i].from = static_cast<char*>(there->data) + room;
-    room += padded(pack[i].n);
+    room += nn::flat_padded(pack[i].n);
   }
   call_copies(from_device, pack);
   copy_bytes(to_device, lie_so ? unpack[0].to : there->data, from_device, here->data, end);
@@ -122,13 +122,15 @@ void copy_tensors(Device to_device, Device from_device,
   }
 }
 
-PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order) {
+PeerSum peer_sum(const nn::FlatRun& run, ScalarType dtype, ReduceOrder order) {
   PeerSum s{};
-  s.args.out = run.at[0];
-  std::copy(run.at.begin() + 1, run.at.end(), s.args.in);
-  s.home.assign(run.home.begin() + 1, run.home.end());
-  s.args.n = run.bytes / static_cast<int64_t>(item_size(dtype));
-  s.args.leaves = static_cast<int32_t>(run.at.size() - 1);
+  s.args.out = run.at(0);
+  for (int i = 1; i < run.operands(); ++i) {
+    s.args.in[i - 1] = run.at(i);
+    s.home.push_back(run.device(i));
+  }
+  s.args.n = run.bytes() / static_cast<int64_t>(item_size(dtype));
+  s.args.leaves = run.operands() - 1;
   s.args.dtype = dtype;
   s.args.tree = order.is_tree();
   s.any_order = order.kind() == ReduceOrder::Kind::kAny;

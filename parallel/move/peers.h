@@ -16,8 +16,8 @@
 #include "autograd/tensor.h"
 #include "kernels/copy/copy_tensors.h"
 #include "kernels/pointwise/nary_sum.h"
+#include "nn/module/flat_store.h"
 #include "parallel/move/comm.h"
-#include "parallel/move/flat.h"
 
 namespace ramet {
 namespace parallel {
@@ -48,7 +48,7 @@ class FanOut {
 /// All of them from one device to another, counted. Where kernels of `to_device` reach the memory
 /// this is one call for every kCopiedTensors; elsewhere small ones are packed into one buffer,
 /// which travels, and unpacked. `flat`: the targets are members of one flat buffer
-/// (parallel/move/flat.h), where the gaps between neighbours may be written.
+/// (Note [Flat stores]), where the gaps between neighbours may be written.
 void copy_tensors(Device to_device, Device from_device,
                   const std::vector<kernels::CopiedTensor>& tensors, bool flat,
                   const FanOut* fan = nullptr);
@@ -60,8 +60,8 @@ struct PeerSum {
   std::vector<Device> home;
 };
 
-/// Of run.at[1], run.at[2] ... into run.at[0].
-PeerSum peer_sum(const FlatRun& run, ScalarType dtype, ReduceOrder order);
+/// Of the run's operands 1, 2 ... into operand 0.
+PeerSum peer_sum(const nn::FlatRun& run, ScalarType dtype, ReduceOrder order);
 
 /// Sums that run beside the kernels of their device, on its communication stream. What they use has
 /// to stay until join().

@@ -22,7 +22,7 @@ Tensor scatter_piece(const Tensor& x, Device device, int64_t dim, int64_t start,
 std::vector<Tensor> scatter_pieces(const Tensor& x, ArrayRef<Device> devices,
                                    ArrayRef<int64_t> sizes, int64_t dim, Own own);
 
-struct GatherPlan {
+struct Concatenation {
   std::vector<int64_t> sizes;    // of the result
   std::vector<int64_t> extents;  // of each input along dim
   int64_t dim = 0;
@@ -33,9 +33,9 @@ struct GatherPlan {
   bool internal = true;
 };
 /// All checks of gather.
-GatherPlan plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote);
-Tensor gather_result(const GatherPlan& plan, Device device);
-void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const GatherPlan& plan);
+Concatenation plan_gather(ArrayRef<Tensor> tensors, int64_t dim, bool promote);
+Tensor gather_result(const Concatenation& plan, Device device);
+void gather_into(const Tensor& out, ArrayRef<Tensor> tensors, const Concatenation& plan);
 
 /// out = the sum of `in` (some undefined: passed over, at least one is not), by position: left to
 /// right, or as a balanced tree over in.size() leaves. Equal sizes and dtype; out is dense. A

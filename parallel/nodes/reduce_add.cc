@@ -4,7 +4,6 @@
 
 #include "autograd/ops/front/common.h"
 #include "parallel/move/counters.h"
-#include "parallel/move/flat.h"
 #include "parallel/move/movement.h"
 #include "parallel/move/peers.h"
 #include "parallel/nodes/broadcast_reduce.h"
@@ -204,7 +203,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       out[i] =
           static_cast<ReduceAdd*>(in[i].first)->sum_alone(const_cast<Tensor*>(in[i].second.data()));
   } else {
-    detail::FlatRun run;
+    nn::FlatRun run;
     Device device = Device::from_ordinal(in[0].first->device);
     ScalarType dtype = ScalarType::Undefined;
     const bool beside = device.is_cuda() && task.owns(this) &&
@@ -214,14 +213,14 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
     if (beside && !beside_) beside_ = std::make_shared<detail::BesideStream>(device);
     if (beside) mark_leaves(true);
     auto flush = [&] {
-      if (run.at.empty()) return;
+      if (run.empty()) return;
       // Before anything can fail: the stream goes on reading what a later member's error gives
       // back.
       if (beside) beside_->keep(std::exchange(held, {}));
       detail::run_sum(device, detail::peer_sum(run, dtype, order_),
                       beside ? beside_.get() : nullptr);
       detail::count(detail::Count::kLaunches);
-      run = {};
+      run.clear();
     };
     for (size_t i = 0; i < in.size(); ++i) {
       auto* node = static_cast<ReduceAdd*>(in[i].first);
@@ -279,12 +278,11 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
       for (const Tensor& g : dense) operands.push_back(g.defined() ? &g : nullptr);
       held.insert(held.end(), dense.begin(), dense.end());
       if (out[i].numel() == 0) continue;
-      const auto bytes = static_cast<int64_t>(out[i].nbytes());
-      if (to == device && out[i].scalar_type() == dtype && run.extend(operands, bytes)) continue;
+      if (to == device && out[i].scalar_type() == dtype && run.extend_later(operands)) continue;
       flush();
       device = to;
       dtype = out[i].scalar_type();
-      run.extend(operands, bytes);
+      run.extend_later(operands);
     }
     flush();
   }

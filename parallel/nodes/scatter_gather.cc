@@ -28,7 +28,7 @@ struct Cut {
 
 std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Own own,
                                      const Node* wanted);
-Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan,
+Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::Concatenation& plan,
                        Device destination);
 
 struct ScatterBackward final : Node {
@@ -116,7 +116,7 @@ std::vector<Tensor> scatter_recorded(const Tensor& x, const Cut& cut, detail::Ow
   return out;
 }
 
-Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::GatherPlan& plan,
+Tensor gather_recorded(ArrayRef<Tensor> tensors, const detail::Concatenation& plan,
                        Device destination) {
   Tensor out = detail::gather_result(plan, destination);
   detail::gather_into(out, tensors, plan);
@@ -166,7 +166,7 @@ Tensor detail::stack_scalars(ArrayRef<Tensor> tensors, Device destination) {
 
 Tensor gather(ArrayRef<Tensor> tensors, int64_t dim, std::optional<Device> destination,
               bool promote) {
-  const detail::GatherPlan plan = detail::plan_gather(tensors, dim, promote);
+  const detail::Concatenation plan = detail::plan_gather(tensors, dim, promote);
   if (plan.scalars) {
     RAMET_WARN_ONCE(
         "[gather] Was asked to gather along dimension 0, but all input tensors were scalars; will "

@@ -24,9 +24,6 @@ using ramet::parallel::BucketItem;
 using ramet::parallel::kMaxLeaves;
 namespace moves = ramet::parallel::detail;
 
-static_assert(moves::kFlatAlign == kFlatAlign,
-              "neighbours in the source's store are neighbours in the replicas'");
-
 ReplicaSet::State::~State() {
   for (Entry& e : entries) {
     if (!e.node) continue;
@@ -218,13 +215,13 @@ void ReplicaSet::build() {
       if (e.source.scalar_type() != dtype) continue;
       e.offset = s.flat_bytes;
       e.strides = moves::strides_in_layout_of(e.source, e.source.sizes());
-      s.flat_bytes += moves::padded(e.bytes);
+      s.flat_bytes += flat_padded(e.bytes);
     }
   }
   // Buckets from the last parameter backwards: the order in which gradients come.
   std::vector<BucketItem> items;
   for (size_t u = s.entries.size(); u-- > 0;)
-    items.push_back({moves::padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
+    items.push_back({flat_padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
   for (const auto& group : ramet::parallel::plan_buckets(items, options_.bucket_bytes)) {
     s.buckets.push_back(std::make_unique<GradBucket>(size(), options_.order));
     s.members.emplace_back();

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "nn/module/buffer_policy.h"
-#include "parallel/move/flat.h"
+#include "parallel/move/movement.h"
 #include "parallel/replicas/replica_member.h"
 #include "parallel/replicas/replica_set.h"
 

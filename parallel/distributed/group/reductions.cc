@@ -22,7 +22,7 @@ const Storage* root_of(const Tensor& t) {
   const Storage* s = t.storage_impl();
   return s->memory_of ? s->memory_of : s;
 }
-// Is t a member of flat memory (parallel/move/flat.h): alone in a storage of its own, so that
+// Is t a member of flat memory (Note [Flat stores]): alone in a storage of its own, so that
 // nothing of anybody's lies between it and the next member?
 bool in_flat_memory(const Tensor& t) {
   const Storage* s = t.storage_impl();

@@ -1,8 +1,6 @@
 #include "parallel/distributed/meet/host_address.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,22 +30,11 @@ std::string address_towards(const std::string& address) {
 
 // Of an interface that is up and no loopback, IPv4 before IPv6.
 std::string first_interface_address() {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return {};
-  std::string out;
-  for (const int family : {AF_INET, AF_INET6}) {
-    for (const ifaddrs* i = all; i && out.empty(); i = i->ifa_next) {
-      if (!i->ifa_addr || i->ifa_addr->sa_family != family || !(i->ifa_flags & IFF_UP) ||
-          i->ifa_flags & IFF_LOOPBACK)
-        continue;
-      std::array<char, NI_MAXHOST> text{};
-      const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-      if (getnameinfo(i->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
-        out = text.data();
-    }
-  }
-  freeifaddrs(all);
-  return out;
+  const auto all = interface_addresses();
+  for (const bool v6 : {false, true})
+    for (const InterfaceAddress& a : all ? *all : std::vector<InterfaceAddress>())
+      if (a.v6 == v6 && a.up && !a.loopback) return a.text;
+  return {};
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include "parallel/distributed/own_address.h"
 
-#include <ifaddrs.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,18 +13,10 @@ namespace ramet::distributed {
 
 std::string address_of_interface(const std::string& name) {
   constexpr const char* op = "address_of_interface";
-  ifaddrs* all = nullptr;
-  RAMET_CHECK(getifaddrs(&all) == 0, op, "the system does not list its interfaces");
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> freed(all, freeifaddrs);
-  for (const ifaddrs* i = all; i; i = i->ifa_next) {
-    if (!i->ifa_addr || name != i->ifa_name) continue;
-    const int family = i->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    std::array<char, NI_MAXHOST> text{};
-    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (getnameinfo(i->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
-      return text.data();
-  }
+  const auto all = detail::interface_addresses();
+  RAMET_CHECK(all, op, "the system does not list its interfaces");
+  for (const detail::InterfaceAddress& a : *all)
+    if (a.interface == name) return a.text;
   fail(op, "got \"", name, "\", expected an interface of this host that has an address");
 }
 

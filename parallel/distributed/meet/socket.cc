@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -34,12 +36,18 @@ Addresses resolve_host(const std::string& host, uint16_t port, bool passive, std
   return {error ? nullptr : found, freeaddrinfo};
 }
 
-bool leads_to_loopback(const addrinfo& a) {
+// Numeric; empty where it is none of IPv4 or IPv6.
+std::string text_of(const sockaddr* address) {
+  const int family = address ? address->sa_family : AF_UNSPEC;
+  if (family != AF_INET && family != AF_INET6) return {};
+  const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   std::array<char, NI_MAXHOST> text{};
-  return getnameinfo(a.ai_addr, a.ai_addrlen, text.data(), text.size(), nullptr, 0,
-                     NI_NUMERICHOST) == 0 &&
-         is_loopback(text.data());
+  return getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0
+             ? text.data()
+             : "";
 }
+
+bool leads_to_loopback(const addrinfo& a) { return is_loopback(text_of(a.ai_addr)); }
 
 // No number, and not the one that means loopback.
 bool is_name(const std::string& host) {
@@ -197,13 +205,21 @@ uint16_t port_of(const Socket& listening) {
 std::string local_address_of(const Socket& connected) {
   sockaddr_storage here{};
   socklen_t n = sizeof(here);
-  char text[NI_MAXHOST] = {};
-  if (getsockname(connected.fd(), reinterpret_cast<sockaddr*>(&here), &n) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&here), n, text, sizeof(text), nullptr, 0,
-                  NI_NUMERICHOST) != 0)
-    return {};
-  const std::string address = text;
+  if (getsockname(connected.fd(), reinterpret_cast<sockaddr*>(&here), &n) != 0) return {};
+  const std::string address = text_of(reinterpret_cast<const sockaddr*>(&here));
   return address.rfind("::ffff:", 0) == 0 ? address.substr(7) : address;
+}
+
+std::optional<std::vector<InterfaceAddress>> interface_addresses() {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return std::nullopt;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> freed(all, freeifaddrs);
+  std::vector<InterfaceAddress> out;
+  for (const ifaddrs* i = all; i; i = i->ifa_next)
+    if (const std::string text = text_of(i->ifa_addr); !text.empty())
+      out.push_back({i->ifa_name, text, i->ifa_addr->sa_family == AF_INET6,
+                     (i->ifa_flags & IFF_UP) != 0, (i->ifa_flags & IFF_LOOPBACK) != 0});
+  return out;
 }
 
 uint64_t Unpacker::number() {

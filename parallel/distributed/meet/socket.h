@@ -1,8 +1,10 @@
 // A TCP connection with deadlines, for the store.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "parallel/distributed/store.h"
 
@@ -45,6 +47,14 @@ Socket listen_on(const std::string& host, uint16_t port, std::string& why);
 uint16_t port_of(const Socket& listening);
 /// This end's numeric address.
 std::string local_address_of(const Socket& connected);
+
+/// One of an interface's addresses, numeric, IPv4 or IPv6.
+struct InterfaceAddress {
+  std::string interface, text;
+  bool v6, up, loopback;
+};
+/// Of this host's interfaces, in the system's order; nullopt: the system does not list them.
+std::optional<std::vector<InterfaceAddress>> interface_addresses();
 
 /// Values into a frame, and out of it.
 class Packer {

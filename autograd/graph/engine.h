@@ -45,27 +45,29 @@ class RAMET_API ReduceBucket {
   virtual std::vector<Tensor> reduce(const std::vector<std::pair<Node*, std::vector<Tensor>>>& in,
                                      GraphTask& task) = 0;
   /// A backward that reaches members of this bucket, and captures no gradients of inputs, begins.
-  virtual void begun(GraphTask& task) { (void)task; }
+  virtual void on_backward_begun(GraphTask& task) { (void)task; }
   /// A member's last contribution is there, `parts` of them defined; other members may still wait
   /// for theirs. Under the walk's lock.
-  virtual void came(Node* member, size_t parts) {
+  virtual void on_last_contribution(Node* member, size_t parts) {
     (void)member;
     (void)parts;
   }
   /// Each member's sum is there, and goes on when this returns.
-  virtual void reduced(Node* member, Tensor& sum) {
+  virtual void on_reduced(Node* member, Tensor& sum) {
     (void)member;
     (void)sum;
   }
   /// Of a bucket of leaves: `leaf` has accumulated what this backward gave it, perhaps nothing.
-  virtual void accumulated(Node* leaf) { (void)leaf; }
+  virtual void on_accumulated(Node* leaf) { (void)leaf; }
   /// Of a bucket of leaves: do sums of 16-bit gradients go on from here to further ones, which need
   /// what rounding takes away? Then `sum` is that of the next gradient of the leaf, in float32.
   virtual bool wants_unrounded() const { return false; }
-  virtual void unrounded(const Tensor& sum, const Tensor& rounded) { (void)sum, (void)rounded; }
+  virtual void on_unrounded_sum(const Tensor& sum, const Tensor& rounded) {
+    (void)sum, (void)rounded;
+  }
   /// The backward that claimed the bucket is over: what reduce() left to do beside it comes before
   /// everything that follows.
-  virtual void finished() {}
+  virtual void on_backward_ended() {}
   bool claim(GraphTask* t) {
     GraphTask* none = nullptr;
     return owner_.compare_exchange_strong(none, t);

@@ -134,7 +134,7 @@ void GraphTask::prepare(std::vector<Root>& roots, ArrayRef<RawEdge> captures,
     if (ReduceBucket* b = n->bucket(); b && info_[n].wanted && !captured) {
       const auto [group, first] = groups_.try_emplace(b);
       ++group->second.waits;
-      if (first) b->begun(*this);
+      if (first) b->on_backward_begun(*this);
       if (!owned_.count(b) && !create_ && b->claim(this)) owned_[b] = true;
     }
   for (Node* n : order) {
@@ -209,12 +209,12 @@ void GraphTask::process(const Ready& r, const std::vector<Member>& members,
     for (size_t i = 0; i < in.size(); ++i) {
       try {
         Node* n = in[i].first;
-        r.bucket->reduced(n, sums[i]);
+        r.bucket->on_reduced(n, sums[i]);
         if (n->flags & Node::kSink) {
           in[i].second.clear();  // `sums` alone holds it: it need not be copied
           if (sums[i].defined()) run_node(n, &sums[i], nullptr);
           sums[i] = Tensor();  // the leaf alone has it
-          r.bucket->accumulated(n);
+          r.bucket->on_accumulated(n);
         } else {
           out.emplace_back(n->edges()[0], ranks[i], std::move(sums[i]));
         }
@@ -262,7 +262,7 @@ void GraphTask::ready(Node* n, Info& info, int lane) {
   if (ReduceBucket* b = n->bucket(); b && groups_.count(b)) {
     Group& group = groups_[b];
     group.members.emplace_back(n, &info);
-    b->came(n, info.parts.size());
+    b->on_last_contribution(n, info.parts.size());
     // The thread that brings the last gradient of a bucket reduces it before anything else: that is
     // the overlap.
     if (--group.waits == 0) push_group(lane, b, group);
@@ -392,7 +392,7 @@ void GraphTask::run() {
       if (!group.members.empty()) push_group(home_, b, group);
     if (lanes_[home_].heap.empty()) break;
   }
-  for (auto& [bucket, _] : owned_) bucket->finished();
+  for (auto& [bucket, _] : owned_) bucket->on_backward_ended();
   if (!error_) {
     try {
       send_kept();

@@ -122,13 +122,15 @@ ReplicaSet& DataParallelBase::replicas() {
   return *set_;
 }
 
-std::vector<std::shared_ptr<Module>> DataParallelBase::replicate() {
+std::vector<std::shared_ptr<Module>> DataParallelBase::ready_replicas() {
   const RecordScope scope("DataParallel.replicate");
   replicas().prepare();
   std::vector<std::shared_ptr<Module>> out;
   for (int i = 0; i < replicas().size(); ++i) out.push_back(replicas().shell(i));
   return out;
 }
+
+void DataParallelBase::begin_forward(const Value&) {}
 
 std::vector<Value> DataParallelBase::scatter(const Value& arguments) {
   const RecordScope scope("DataParallel.scatter");
@@ -213,7 +215,8 @@ Value DataParallelBase::run(const Value& arguments,
       running_, "DataParallel",
       "a forward of this object is running already, expected one at a time (data_parallel() "
       "may be called by several threads)");
-  const std::vector<std::shared_ptr<Module>> modules = replicate();
+  const std::vector<std::shared_ptr<Module>> modules = ready_replicas();
+  begin_forward(arguments);
   std::vector<Value> parts = scatter(arguments);
   const std::vector<Value> outputs = parallel_apply(modules, parts, forward);
   return gather(outputs);
@@ -353,7 +356,7 @@ void replicate_grad_edges(const Module& module, const std::vector<Module*>& repl
       for (size_t r = 0; r < theirs.size(); ++r)
         if (!theirs[r][k].tensor.is_same(copies[r]))
           static_cast<ramet::parallel::ReduceAdd*>(static_cast<autograd::Node*>(copies[r]->node))
-              ->hang(theirs[r][k].tensor, static_cast<uint32_t>(r));
+              ->attach_copy(theirs[r][k].tensor, static_cast<uint32_t>(r));
     }
   }
 }

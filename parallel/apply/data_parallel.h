@@ -84,8 +84,11 @@ class RAMET_API DataParallelBase {
 
   // The steps of a forward over replicas, in this order. An override may wrap or replace any of
   // them. (Where the module itself runs there are none.)
-  /// The replicas that may take part. Their values are brought up to date by parallel_apply.
-  virtual std::vector<std::shared_ptr<Module>> replicate();
+  /// The replicas that may take part, made again where the module has changed. parallel_apply
+  /// brings their values up to date.
+  virtual std::vector<std::shared_ptr<Module>> ready_replicas();
+  /// Before anything is cut: a module over processes meets the other ranks here.
+  virtual void begin_forward(const Value& arguments);
   /// One argument list a replica that takes part; at least one.
   virtual std::vector<Value> scatter(const Value& arguments);
   /// outputs[i] = forward(*replicas[i], arguments[i]), side by side.

@@ -158,13 +158,13 @@ class RAMET_API DdpCore {
     size_t first = 0, last = 0;
     int64_t before = 0, rows = 0;  // samples of the ranks before, and of this one
   };
-  Cut cut(int64_t extent, size_t local_replicas) const;
+  Cut cut_whole_batch(int64_t extent, size_t local_replicas) const;
   /// Nothing: no argument of this forward has rows.
   void set_rows(std::optional<int64_t> rows);
   /// True: the module has other parameters than before, on all ranks alike, and what was asked of
   /// it before (merges(), synchronises()) has to be asked again.
-  bool forward_begins();
-  /// Plans again where the module has got parameters that nobody reduces: forward_begins() does.
+  bool begin_forward();
+  /// Plans again where the module has got parameters that nobody reduces: begin_forward() does.
   void follow_changes();
   /// Goes over every tensor that a forward returns; empty where there are no other ranks.
   std::function<Tensor(const Tensor&)> on_result() const;
@@ -180,7 +180,7 @@ class RAMET_API DdpCore {
   /// Null where nothing normalises over all ranks.
   const std::shared_ptr<nn::ShardsElsewhere>& elsewhere() const { return elsewhere_; }
   /// Do forwards in training mode meet the other ranks?
-  bool meets() const { return companion_ != nullptr; }
+  bool forwards_meet() const { return companion_ != nullptr; }
 
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }
   const DdpOptions& options() const { return options_; }
@@ -199,10 +199,10 @@ class RAMET_API DdpCore {
 
  private:
   std::shared_ptr<nn::Module> module() const;
-  void meet(const std::string& name);
-  void find_meetings(const nn::Module& module);
-  void remember(const nn::Module& module);
-  void tell_of_failures();
+  void wait_for_all_ranks(const std::string& name);
+  void find_forward_meetings(const nn::Module& module);
+  void remember_values(const nn::Module& module);
+  void abort_companion_on_failure();
   const std::shared_ptr<ProcessGroup> group_;
   const std::weak_ptr<nn::Module> module_;
   const DdpOptions options_;
@@ -316,17 +316,22 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   /// Batch::whole: the first row of this rank's part of the last batch, and how many.
   std::pair<int64_t, int64_t> rows() const { return rows_; }
 
-  std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
-    detail::DdpCore::Cut whole;
+  void begin_forward(const nn::parallel::Value& arguments) override {
     if (core_.options().batch == Batch::whole) {
       nn::parallel::Extent extent(this->options().dim);
       or_tell_others([&] { arguments.measure(extent, "argument"); });
       // Too few rows are too few on all ranks: that need not end anything.
-      whole = core_.cut(extent.scattered() ? extent.size() : -1,
-                        static_cast<size_t>(this->replicas().size()));
+      cut_ = core_.cut_whole_batch(extent.scattered() ? extent.size() : -1,
+                                   static_cast<size_t>(this->replicas().size()));
     }
-    core_.forward_begins();
-    return or_tell_others([&] { return pieces(arguments, whole); });
+    core_.begin_forward();
+  }
+
+  std::vector<nn::parallel::Value> scatter(const nn::parallel::Value& arguments) override {
+    return or_tell_others([&] {
+      return core_.options().batch == Batch::whole ? own_part_of(arguments)
+                                                   : scatter_own(arguments);
+    });
   }
 
   std::vector<nn::parallel::Value> parallel_apply(
@@ -347,21 +352,24 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
     }
   }
 
-  // `cut`: of a whole batch.
-  std::vector<nn::parallel::Value> pieces(const nn::parallel::Value& arguments,
-                                          const detail::DdpCore::Cut& cut) {
+  // This rank's rows over its replicas.
+  std::vector<nn::parallel::Value> scatter_own(const nn::parallel::Value& arguments) {
+    auto parts = Base::scatter(arguments);
+    const auto& sizes = this->plan_.sizes;
+    int64_t rows = 0;
+    for (int64_t n : sizes) rows += n;
+    const int64_t rank = core_.group()->rank();
+    this->first_shard_ = rank * static_cast<int64_t>(this->replicas().size());
+    this->first_sample_ = rank * rows;
+    core_.set_rows(sizes.empty() ? std::nullopt : std::optional(rows));
+    rows_ = {0, rows};
+    return parts;
+  }
+
+  // Of a whole batch.
+  std::vector<nn::parallel::Value> own_part_of(const nn::parallel::Value& arguments) {
     auto& plan = this->plan_;
-    const size_t local = static_cast<size_t>(this->replicas().size());
-    if (core_.options().batch == Batch::local) {
-      auto parts = Base::scatter(arguments);
-      int64_t rows = 0;
-      for (int64_t n : plan.sizes) rows += n;
-      this->first_shard_ = core_.group()->rank() * static_cast<int64_t>(local);
-      this->first_sample_ = core_.group()->rank() * rows;
-      core_.set_rows(plan.sizes.empty() ? std::nullopt : std::optional(rows));
-      rows_ = {0, rows};
-      return parts;
-    }
+    const detail::DdpCore::Cut& cut = cut_;
     const std::vector<Device>& mine = this->replicas().device_of();
     plan = {};
     plan.dim = this->options().dim;
@@ -384,6 +392,7 @@ class DistributedDataParallel : public nn::parallel::DataParallel<ModuleType> {
   }
 
   detail::DdpCore core_;
+  detail::DdpCore::Cut cut_;  // of the whole batch of the forward that runs
   std::pair<int64_t, int64_t> rows_{0, 0};
 };
 

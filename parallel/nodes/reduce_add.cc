@@ -58,7 +58,7 @@ std::vector<Tensor> ReduceAdd::take_slots() {
   return slots;
 }
 
-void ReduceAdd::hang(const Tensor& copy, uint32_t slot) {
+void ReduceAdd::attach_copy(const Tensor& copy, uint32_t slot) {
   hold();
   autograd::release(static_cast<Node*>(std::exchange(copy->node, this)));
   copy->slot = slot;
@@ -152,7 +152,7 @@ Tensor ReduceAdd::sum_alone(Tensor* in) {
 }
 
 // In a backward inside a replica's: Note [Backwards inside replicas] in autograd/graph/engine.h.
-bool ReduceAdd::kept(const Tensor* in, const autograd::GraphTask* task) {
+bool ReduceAdd::leave_to_keeper(const Tensor* in, const autograd::GraphTask* task) {
   autograd::GraphTask* const keeper = task && slot_count > 1 ? task->keeper() : nullptr;
   for (uint32_t s = 0; keeper && s < slot_count; ++s)
     if (in[s].defined()) keeper->keep(this, s, *task, in[s]);
@@ -165,7 +165,7 @@ void ReduceAdd::apply(Tensor* in, Tensor* out) {
   run_post_hooks(out[0]);
 }
 
-void GradBucket::finished() {
+void GradBucket::on_backward_ended() {
   if (beside_) beside_->join();
   mark_leaves(false);
 }
@@ -180,12 +180,12 @@ void GradBucket::mark_leaves(bool sum_under_way) {
     }
 }
 
-void GradBucket::came(Node* member, size_t) {
+void GradBucket::on_last_contribution(Node* member, size_t) {
   AccumulateGrad* leaf = static_cast<ReduceAdd*>(member)->leaf();
-  if (leaf && leaf->reduce) leaf->reduce->came(leaf, 1);
+  if (leaf && leaf->reduce) leaf->reduce->on_last_contribution(leaf, 1);
 }
 
-void GradBucket::reduced(Node* member, Tensor& sum) {
+void GradBucket::on_reduced(Node* member, Tensor& sum) {
   static_cast<const ReduceAdd*>(member)->run_post_hooks(sum);
 }
 
@@ -196,7 +196,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
   std::vector<Tensor> out(in.size()), held;
   bool kept = false;
   for (const auto& [node, slots] : in)
-    kept = static_cast<ReduceAdd*>(node)->kept(slots.data(), &task) || kept;
+    kept = static_cast<ReduceAdd*>(node)->leave_to_keeper(slots.data(), &task) || kept;
   if (kept) return out;
   if (task.create_graph()) {
     for (size_t i = 0; i < in.size(); ++i)
@@ -254,7 +254,7 @@ std::vector<Tensor> GradBucket::reduce(const std::vector<std::pair<Node*, std::v
           if (slots[k].defined()) wide[k] = slots[k].to(kFloat);
         const Tensor sum = detail::sum_of_slots(wide.data(), wide.size(), to, order_);
         detail::copy(out[i], sum);
-        leaf->reduce->unrounded(sum, out[i]);
+        leaf->reduce->on_unrounded_sum(sum, out[i]);
         continue;
       }
       std::vector<const TensorBase*> operands = {&out[i]};
@@ -312,7 +312,7 @@ void add_reduce_edge(const Tensor& source, ArrayRef<Tensor> copies, const std::s
   }
   auto* node = new_node<parallel::ReduceAdd>(source, full_name, static_cast<int>(copies.size()),
                                              parallel::ReduceOrder::fixed());
-  for (size_t i = 0; i < copies.size(); ++i) node->hang(copies[i], static_cast<uint32_t>(i));
+  for (size_t i = 0; i < copies.size(); ++i) node->attach_copy(copies[i], static_cast<uint32_t>(i));
   release(node);
 }
 

@@ -74,12 +74,12 @@ class RAMET_API ReduceAdd final : public autograd::Node {
   /// Of the set that this node belongs to. Before the first backward.
   void set_hooks(std::shared_ptr<const ReduceHooks> hooks) { hooks_ = std::move(hooks); }
   /// Makes `copy` the copy number `slot` of the parameter. Its storage and values are not touched.
-  void hang(const Tensor& copy, uint32_t slot);
+  void attach_copy(const Tensor& copy, uint32_t slot);
 
  private:
   friend class GradBucket;
   Tensor sum_alone(Tensor* in);
-  bool kept(const Tensor* in, const autograd::GraphTask* task);
+  bool leave_to_keeper(const Tensor* in, const autograd::GraphTask* task);
   void run_post_hooks(Tensor& sum) const;
   bool ends_in_place(autograd::GraphTask& task) const;
   bool hooked() const { return hooks_ && hooks_->any(); }
@@ -98,9 +98,9 @@ class RAMET_API GradBucket final : public autograd::ReduceBucket {
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask& task) override;
   /// Tells the leaf's own bucket, long before the sum goes there with those of all members.
-  void came(autograd::Node* member, size_t parts) override;
-  void reduced(autograd::Node* member, Tensor& sum) override;
-  void finished() override;
+  void on_last_contribution(autograd::Node* member, size_t parts) override;
+  void on_reduced(autograd::Node* member, Tensor& sum) override;
+  void on_backward_ended() override;
 
   /// In order of registration. For inspection; changed only while no backward runs.
   const std::vector<ReduceAdd*>& members() const { return members_; }

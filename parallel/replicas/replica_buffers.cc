@@ -22,7 +22,7 @@ namespace moves = ramet::parallel::detail;
 namespace comm = ramet::parallel::comm;
 
 // Replicas that wrote their copy get the source's value again, like those that never had it.
-void ReplicaSet::stage_buffers() {
+void ReplicaSet::refresh_buffers() {
   std::vector<std::pair<State::Buffer*, size_t>> stale;
   std::vector<State::Seen> seen;  // of each buffer
   // by device of the replica and of the source: those that lie alike
@@ -123,7 +123,7 @@ std::vector<std::function<void()>> ReplicaSet::State::merged_states() const {
   return out;
 }
 
-void ReplicaSet::take_over(int count) {
+void ReplicaSet::update_source(int count) {
   const NoGradGuard off;
   State& s = *state_;
   auto written = [&](const State::Buffer& b) {

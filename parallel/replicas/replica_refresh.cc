@@ -38,7 +38,7 @@ Tensor on_host(const Tensor& t) { return t.is_cpu() ? t : t.detach().to(Device(k
 
 // The first difference between the module objects, the source's and the replicas', and what they
 // were at the build.
-bool ReplicaSet::changed() {
+bool ReplicaSet::structure_changed() {
   auto differs = [](const std::string& name, const char* what) {
     log(LogLevel::Info, "[replicate] ", what, " of ",
         name.empty() ? "the module" : "'" + name + "'", " changed: its replicas are made again");
@@ -77,7 +77,7 @@ bool ReplicaSet::changed() {
 }
 
 // One parameter: its memory, its edge.
-void ReplicaSet::follow(size_t index) {
+void ReplicaSet::refresh_entry(size_t index) {
   State& s = *state_;
   State::Entry& e = s.entries[index];
   Storage* now = e.source.storage_impl();
@@ -142,7 +142,7 @@ void ReplicaSet::follow(size_t index) {
     autograd::release(std::exchange(e.node, node));
     node->set_slots(std::move(slots), s.buckets[e.bucket].get());
   }
-  for (const State::Handle& h : e.handles) e.node->hang(h.tensor, h.replica);
+  for (const State::Handle& h : e.handles) e.node->attach_copy(h.tensor, h.replica);
   e.bound = true;
 }
 
@@ -161,7 +161,7 @@ void ReplicaSet::report_unmarked(const std::vector<size_t>& members) const {
 }
 
 void ReplicaSet::prepare() {
-  if (stale_ || changed()) build();
+  if (stale_ || structure_changed()) build();
 }
 
 // A capture holds the copies that this step makes, and the replicas' memory.
@@ -171,7 +171,8 @@ void ReplicaSet::guard_capture() {
   const std::weak_ptr<ramet::parallel::ReduceHooks> life = hooks_;
   capture::guard(this, "replicas", [this, life, state = state_.get(), hooked = hooks_->any()] {
     const auto hooks = life.lock();
-    return hooks && hooks->any() == hooked && state_.get() == state && !stale_ && !changed();
+    return hooks && hooks->any() == hooked && state_.get() == state && !stale_ &&
+           !structure_changed();
   });
   // It has been noted as made, but was not.
   capture::on_failure([this, life] {
@@ -180,7 +181,7 @@ void ReplicaSet::guard_capture() {
 }
 
 // All of a refresh but the copies to other devices, which copy_to() makes of `dirty` and `strided`.
-void ReplicaSet::stage() {
+void ReplicaSet::begin_refresh() {
   prepare();
   State& s = *state_;
   const bool all = all_dirty_ || capture::active();  // replays follow every step
@@ -189,7 +190,7 @@ void ReplicaSet::stage() {
   all_dirty_ = true;
   {
     const ScopedValue<uint8_t> apart(tls.capturing, 0);  // memory and edges, no values
-    for (size_t u = 0; u < s.entries.size(); ++u) follow(u);
+    for (size_t u = 0; u < s.entries.size(); ++u) refresh_entry(u);
   }
 
   s.dirty.clear();
@@ -228,7 +229,7 @@ void ReplicaSet::stage() {
       root = memory;
     }
   }
-  stage_buffers();
+  refresh_buffers();
   for (const State::Snapshot& snap : s.modules) {
     for (Module* replica : snap.replicas) {
       if (replica->is_training() != snap.module->is_training())
@@ -256,7 +257,7 @@ void ReplicaSet::copy_to(Device device, const moves::FanOut* fan) const {
 }
 
 void ReplicaSet::refresh() {
-  stage();
+  begin_refresh();
   {
     const State& s = *state_;
     const moves::FanOut fan(home_, s.dirty.empty() ? ArrayRef<Device>() : s.away);
@@ -272,7 +273,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
   const OneAtATime alone_here(
       running_, "ReplicaSet",
       "a forward of these replicas is running already, expected one at a time");
-  stage();
+  begin_refresh();
   State& s = *state_;
   std::unique_ptr<ReplicaMeeting> meeting;
   if (s.has_sync) meeting = std::make_unique<ReplicaMeeting>(count, capture::active(), elsewhere_);
@@ -323,7 +324,7 @@ void ReplicaSet::apply(const std::function<void(int)>& run, int count) {
         run(i);
       },
       meeting.get());
-  take_over(count);
+  update_source(count);
   undone.well = true;
 }
 

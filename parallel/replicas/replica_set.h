@@ -129,14 +129,14 @@ class RAMET_API ReplicaSet {
  private:
   struct State;
   void build();
-  bool changed();
+  bool structure_changed();
   void guard_capture();
-  void stage();
-  void stage_buffers();
-  void follow(size_t entry);
+  void begin_refresh();
+  void refresh_buffers();
+  void refresh_entry(size_t index);
   void report_unmarked(const std::vector<size_t>& members) const;
   void copy_to(Device device, const ramet::parallel::detail::FanOut* fan = nullptr) const;
-  void take_over(int count);
+  void update_source(int count);
 
   std::shared_ptr<Module> source_;
   std::vector<Device> devices_, device_of_;

@@ -99,7 +99,7 @@ struct ReplicaSet::State {
   std::vector<Tensor> gradients;             // slots of each replica; made at the first binding
   int64_t flat_bytes = 0;
   bool has_sync = false;
-  std::vector<Copy> dirty;      // of the last stage()
+  std::vector<Copy> dirty;      // of the last begin_refresh()
   std::vector<size_t> strided;  // entries to copy that are not dense
   uint32_t generation = 0;
 

@@ -51,7 +51,7 @@ bool BufferSync::Buffer::written() const {
   return tensor.storage_impl()->serial() != serial || tensor->data != data ||
          tensor.version() != version;
 }
-void BufferSync::Buffer::seen() {
+void BufferSync::Buffer::mark_seen() {
   serial = tensor.storage_impl()->serial();
   data = tensor->data;
   version = tensor.version();
@@ -70,17 +70,17 @@ BufferSync::BufferSync(const nn::Module& module, const Exceptions& exceptions) {
           if (policy == BufferPolicy::merge_stats && norm) continue;
           if (!met.insert(t.impl()).second) continue;
           buffers_.push_back({path.empty() ? item.key() : path + "." + item.key(), t, policy});
-          buffers_.back().seen();
+          buffers_.back().mark_seen();
           parallel::detail::keep_pages(t);
         }
       }));
 }
 
-void BufferSync::equal_now() {
-  for (Buffer& b : buffers_) b.seen();
+void BufferSync::mark_equal() {
+  for (Buffer& b : buffers_) b.mark_seen();
 }
 
-void BufferSync::run(Companion& companion) {
+void BufferSync::synchronise(Companion& companion) {
   const NoGradGuard off;
   std::string mine;
   for (const Buffer& b : buffers_) mine += b.written() ? '1' : '0';
@@ -137,7 +137,7 @@ void BufferSync::run(Companion& companion) {
       parallel::detail::turn_page(b->tensor, pages[k]);
       b->tensor.copy_(value);
     }
-    b->seen();
+    b->mark_seen();
   }
 }
 

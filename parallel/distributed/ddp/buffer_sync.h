@@ -20,9 +20,9 @@ class BufferSync {
   BufferSync(const nn::Module& module, const Exceptions& exceptions);
   bool empty() const { return buffers_.empty(); }
   /// What they hold now is equal on all ranks.
-  void equal_now();
+  void mark_equal();
   /// Collective.
-  void run(Companion& companion);
+  void synchronise(Companion& companion);
 
  private:
   struct Buffer {
@@ -33,7 +33,7 @@ class BufferSync {
     const void* data = nullptr;
     uint32_t version = 0;
     bool written() const;
-    void seen();
+    void mark_seen();
   };
   std::vector<Buffer> buffers_;
 };

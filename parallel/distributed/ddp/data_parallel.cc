@@ -108,17 +108,17 @@ DdpCore::DdpCore(std::shared_ptr<ProcessGroup> group, const std::shared_ptr<nn::
   if (options_.init_sync)
     copy_model(*group_, *module, *exceptions_, options_.sync_from, options_.name);
   names_ = names_of(leaves);
-  find_meetings(*module);
-  remember(*module);
+  find_forward_meetings(*module);
+  remember_values(*module);
   reducer_ =
       shared ? std::move(shared) : std::make_shared<GradientReducer>(group_, options_, leaves);
   unit_ = reducer_->add(leaves, module);
-  tell_of_failures();
+  abort_companion_on_failure();
   for (const auto& stage : options_.stages) register_stage(stage);
 }
 
 // What its forwards meet the other ranks for.
-void DdpCore::find_meetings(const nn::Module& module) {
+void DdpCore::find_forward_meetings(const nn::Module& module) {
   buffers_ = std::make_unique<BufferSync>(module, *exceptions_);
   bool norms = false, synchronised = false;
   module.apply(nn::Module::ConstModuleApplyFunction([&](const nn::Module& m) {
@@ -132,12 +132,12 @@ void DdpCore::find_meetings(const nn::Module& module) {
 }
 
 // All ranks have the values of these.
-void DdpCore::remember(const nn::Module& module) {
+void DdpCore::remember_values(const nn::Module& module) {
   known_ = module.parameters();
   for (Tensor& b : module.buffers()) known_.push_back(std::move(b));
 }
 
-void DdpCore::tell_of_failures() {
+void DdpCore::abort_companion_on_failure() {
   if (companion_)
     reducer_->on_failure(unit_, [c = companion_](const std::string& why) { c->abort(why); });
 }
@@ -158,13 +158,14 @@ void DdpCore::attach(nn::parallel::ReplicaSet& set) {
   if (companion_) set.set_merger([this](const auto& modules) { merge(modules); });
 }
 
-bool DdpCore::forward_begins() {
+bool DdpCore::begin_forward() {
   // Before it can fail on one rank alone, which would end the group.
   capture::refuse("ddp", "ranks meet in its forward and backward");
   if (group_->size() > 1) autograd::note_meeting();
   follow_changes();
-  reducer_->forward_begins(unit_);
-  if (companion_ && !buffers_->empty() && module()->is_training()) buffers_->run(*companion_);
+  reducer_->begin_forward(unit_);
+  if (companion_ && !buffers_->empty() && module()->is_training())
+    buffers_->synchronise(*companion_);
   return std::exchange(changed_, false);
 }
 
@@ -183,7 +184,7 @@ bool says_why(const std::exception_ptr& error) {
 
 // Ranks whose module has not changed may wait in the companion, where their forward meets the
 // others, or come to the group with a bucket: they are to hear of it in either.
-void DdpCore::meet(const std::string& name) {
+void DdpCore::wait_for_all_ranks(const std::string& name) {
   constexpr const char* why = "the module has changed, and not on all ranks";
   std::exception_ptr here, beside;
   std::thread other;
@@ -219,8 +220,8 @@ void DdpCore::follow_changes() {
   const std::string name = options_.name + "/changed module";
   bool met = false;
   try {
-    meet(name);
-    if (companion_) buffers_->run(*companion_);
+    wait_for_all_ranks(name);
+    if (companion_) buffers_->synchronise(*companion_);
     verify_model(
         *group_, "ddp", *m,
         [&] {
@@ -246,9 +247,9 @@ void DdpCore::follow_changes() {
     };
     if (options_.init_sync)
       copy_model(*group_, *m, *exceptions_, options_.sync_from, options_.name, is_new);
-    find_meetings(*m);
-    remember(*m);
-    tell_of_failures();
+    find_forward_meetings(*m);
+    remember_values(*m);
+    abort_companion_on_failure();
     if (set_) attach(*set_);
     changed_ = true;
   } catch (...) {
@@ -326,7 +327,7 @@ NoSync::~NoSync() {
   for (const auto& [core, on] : before_) core->set_sync(on);
 }
 
-DdpCore::Cut DdpCore::cut(int64_t extent, size_t local) const {
+DdpCore::Cut DdpCore::cut_whole_batch(int64_t extent, size_t local) const {
   const size_t shards = local * static_cast<size_t>(group_->size());
   RAMET_CHECK(extent >= static_cast<int64_t>(shards), "ddp", "the whole batch: got ",
               std::max<int64_t>(extent, 0), " rows, expected at least one for each of ", shards,

@@ -23,8 +23,8 @@ class ForwardMark final : public autograd::Node, public autograd::ReduceBucket {
   void apply(Tensor* in, Tensor* out) override { out[0] = in[0]; }
   autograd::ReduceBucket* bucket() override { return this; }
 
-  void begun(autograd::GraphTask& task) override {
-    if (const auto r = reducer_.lock()) r->joins(task, forward_);
+  void on_backward_begun(autograd::GraphTask& task) override {
+    if (const auto r = reducer_.lock()) r->on_backward_through(task, forward_);
   }
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask&) override {

@@ -38,7 +38,7 @@ Leaders& leaders() {
 
 }  // namespace
 
-void GradientReducer::begin(bool with_sync) {
+void GradientReducer::begin_buckets(bool with_sync) {
   began_ = Clock::now();
   next_ = 0;
   buckets_.clear();
@@ -51,7 +51,7 @@ void GradientReducer::begin(bool with_sync) {
     Bucket& b = buckets_.emplace_back();
     for (size_t i : list) {
       Leaf& leaf = *leaves_[i];
-      leaf.came_at = 0;
+      leaf.ready_at = 0;
       leaf.unrounded = {};
       const Unit& unit = units_[leaf.unit];
       const bool sync =
@@ -72,14 +72,14 @@ GradientReducer::Member* GradientReducer::member_of(size_t leaf) {
   return l.member < 0 ? nullptr : &buckets_[l.bucket].members[static_cast<size_t>(l.member)];
 }
 
-void GradientReducer::runs(autograd::GraphTask& task) {
+void GradientReducer::begin_backward(autograd::GraphTask& task) {
   if (task_ && task.within(*task_)) return;
   RAMET_CHECK(!task_, "ddp",
               "a second backward through this module while one runs: its buckets would mix, "
               "expected one at a time, or one inside the other");
   task_ = &task;
   try {
-    begin(/*with_sync=*/false);
+    begin_buckets(/*with_sync=*/false);
   } catch (...) {
     task_ = nullptr;
     abort("a backward could not begin on this rank");
@@ -87,27 +87,27 @@ void GradientReducer::runs(autograd::GraphTask& task) {
   }
   leads_ = syncing_ && leaders().lead(group_.get(), this);
   // The module may go while its backward runs.
-  task.at_end([self = shared_from_this()](bool failed) { self->end(failed); });
+  task.at_end([self = shared_from_this()](bool failed) { self->on_backward_ended(failed); });
 }
 
-void GradientReducer::in_graph(size_t leaf, autograd::GraphTask& task) {
+void GradientReducer::on_leaf_in_graph(size_t leaf, autograd::GraphTask& task) {
   const std::lock_guard lock(mutex_);
-  runs(task);
+  begin_backward(task);
   if (!member_of(leaf)) return;
   Bucket& b = buckets_[leaves_[leaf]->bucket];
-  if (b.launched) comes_too_late("ddp", leaves_[leaf]->name);
+  if (b.launched) fail_too_late("ddp", leaves_[leaf]->name);
   ++b.waits;
 }
 
 // A gradient that all ranks share already must not be reduced again: the new one comes alone. What
 // backwards inside this one bring to the same leaf is added to it.
-void GradientReducer::comes(size_t index, const Tensor& g) {
+void GradientReducer::on_gradient_ready(size_t index, const Tensor& g) {
   const std::lock_guard lock(mutex_);
   Leaf& leaf = *leaves_[index];
   Member* m = member_of(index);
   const Unrounded wide = std::exchange(leaf.unrounded, {});
   if (!g.defined()) return;
-  if (!m) return collects(leaf);
+  if (!m) return note_unsynchronised(leaf);
   if (m->reached) {
     m->wide = Tensor();
     return;
@@ -116,7 +116,7 @@ void GradientReducer::comes(size_t index, const Tensor& g) {
   if (leaf.sink->mark == common) m->before = std::exchange(leaf.sink->grad, Tensor());
   m->old = leaf.sink->grad.defined();
   m->reached = true;
-  if (m->old) check_collected(leaf);
+  if (m->old) check_unsynchronised(leaf);
   else if (wide.is_of(g) && !(leaf.sink->extra && !leaf.sink->extra->post.empty()))
     m->wide = wide.sum;  // of which nothing but rounding makes what is accumulated
 }
@@ -126,17 +126,17 @@ bool GradientReducer::adds_unrounded() const {
   return options_.order.is_tree() && group_->size() > 1 && options_.order.leaves() > group_->size();
 }
 
-ScalarType GradientReducer::sent_as(const Leaf& leaf) const {
+ScalarType GradientReducer::wire_dtype(const Leaf& leaf) const {
   const ScalarType its = leaf.tensor.scalar_type();
   return adds_unrounded() && autograd::is_narrow(its) ? kFloat : its;
 }
 
-void GradientReducer::unrounded(size_t leaf, const Tensor& sum, const Tensor& rounded) {
+void GradientReducer::on_unrounded_sum(size_t leaf, const Tensor& sum, const Tensor& rounded) {
   const std::lock_guard lock(mutex_);
   leaves_[leaf]->unrounded = {sum, Values(rounded)};
 }
 
-void GradientReducer::accumulated(size_t leaf) {
+void GradientReducer::on_accumulated(size_t leaf) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
   if (!member_of(leaf)) return;
@@ -147,9 +147,9 @@ void GradientReducer::accumulated(size_t leaf) {
     const std::lock_guard its(leaves_[leaf]->sink->mutex);
     m.as_accumulated = Values(leaves_[leaf]->sink->grad);
   }
-  has_come(b, m);
+  record_gradient_time(b, m);
   --b.waits;
-  if (leads_) launch_next();
+  if (leads_) launch_ready_buckets();
 }
 
 // May a backward inside this one still lead to it? Or meet the ranks in this group: where another
@@ -162,17 +162,17 @@ bool GradientReducer::may_grow(const Bucket& b) const {
 }
 
 // In the order of the plan, which is that of all ranks.
-void GradientReducer::launch_next() {
+void GradientReducer::launch_ready_buckets() {
   for (; next_ < buckets_.size(); ++next_) {
     Bucket& b = buckets_[next_];
     if (b.waits > 0 || may_grow(b)) return;
-    take(b);
+    take_gradients(b);
     const bool fresh = std::ranges::none_of(b.members, [](const Member& m) { return m.old; });
-    launch(b, next_, fresh);
+    launch_bucket(b, next_, fresh);
   }
 }
 
-void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
+void GradientReducer::launch_bucket(Bucket& b, size_t index, bool fresh) {
   b.report = std::make_shared<MemberReport>();
   if (b.members.empty()) return;
   const auto name = [&](const Member& m) { return leaves_[m.leaf]->name; };
@@ -191,7 +191,7 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
   std::vector<bool> present;
   const double divisor = divisor_before(), weight = rows();
   for (Member& m : b.members) {
-    if (m.reached && weighs() && !stages_.computes()) m.sent.mul_(weight);
+    if (m.reached && is_weighted() && !stages_.computes()) m.sent.mul_(weight);
     if (m.reached && divisor != 1) m.sent.div_(divisor);
     tensors.push_back(m.sent);
     names.push_back(name(m));
@@ -206,8 +206,8 @@ void GradientReducer::launch(Bucket& b, size_t index, bool fresh) {
 }
 
 // The reduced gradients become the leaves'.
-void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused,
-                             std::vector<Synchronised>& synchronised) {
+void GradientReducer::store_reduced(Bucket& b, std::vector<std::string>& unused,
+                                    std::vector<Synchronised>& synchronised) {
   const double divisor = divisor_after(*b.report);
   for (const Member& m : b.members) {
     const Leaf& leaf = *leaves_[m.leaf];
@@ -247,7 +247,7 @@ void GradientReducer::finish(Bucket& b, std::vector<std::string>& unused,
 }
 
 // What a failed bucket held is neither this rank's gradient nor the sum: undefined, or as it was.
-void GradientReducer::take_back(Bucket& b) {
+void GradientReducer::restore_gradients(Bucket& b) {
   for (Member& m : b.members) {
     const Leaf& leaf = *leaves_[m.leaf];
     const std::lock_guard its(leaf.sink->mutex);
@@ -257,9 +257,9 @@ void GradientReducer::take_back(Bucket& b) {
   }
 }
 
-void GradientReducer::end(bool failed) { run_hooks(reduce_all(failed)); }
+void GradientReducer::on_backward_ended(bool failed) { run_hooks(finish_backward(failed)); }
 
-std::vector<GradientReducer::Synchronised> GradientReducer::reduce_all(bool failed) {
+std::vector<GradientReducer::Synchronised> GradientReducer::finish_backward(bool failed) {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
   std::vector<Synchronised> synchronised;
@@ -281,7 +281,7 @@ std::vector<GradientReducer::Synchronised> GradientReducer::reduce_all(bool fail
   } else {
     try {
       for (Bucket& b : buckets_) b.waits = 0;
-      launch_next();
+      launch_ready_buckets();
     } catch (...) {
       error = std::current_exception();
       abort("a reduction failed on this rank");  // others wait for it
@@ -295,14 +295,14 @@ std::vector<GradientReducer::Synchronised> GradientReducer::reduce_all(bool fail
         wait_for(b);
         for (double note : b.report->notes) early = early || (throw_early_ && note < 0);
         if (!failed && !early) {
-          finish(b, unused, synchronised);
+          store_reduced(b, unused, synchronised);
           continue;
         }
       } catch (...) {
         if (!error) error = std::current_exception();
       }
     }
-    if (!b.members.empty()) take_back(b);
+    if (!b.members.empty()) restore_gradients(b);
   }
   timeline.end = seconds_at(Clock::now());
   for (Bucket& b : buckets_) {

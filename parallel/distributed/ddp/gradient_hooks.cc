@@ -44,7 +44,7 @@ void GradientReducer::give_own_memory(Member& m) const {
 }
 
 // What the leaves have now, whatever hooks made of it since it came, is what this rank gives.
-void GradientReducer::take(Bucket& b) {
+void GradientReducer::take_gradients(Bucket& b) {
   for (Member& m : b.members) {
     const Leaf& leaf = *leaves_[m.leaf];
     AccumulateGrad& sink = *leaf.sink;
@@ -55,15 +55,15 @@ void GradientReducer::take(Bucket& b) {
       if (sink.mark == common) {
         m.before = std::exchange(sink.grad, Tensor());
       } else {
-        check_collected(leaf);
+        check_unsynchronised(leaf);
         m.reached = m.old = true;
       }
     }
-    if (m.reached && weighs() && rows() == 0) {  // a mean over no rows is not a number
+    if (m.reached && is_weighted() && rows() == 0) {  // a mean over no rows is not a number
       m.reached = false;
       sink.grad = Tensor();
     }
-    const ScalarType sent = sent_as(leaf);
+    const ScalarType sent = wire_dtype(leaf);
     const bool widens = sent != leaf.tensor.scalar_type();
     if (!m.reached) {
       m.sent = widens ? empty_like(leaf.tensor.detach(), sent) : place_of(leaf);

@@ -11,17 +11,21 @@ struct GradientReducer::Hook final : autograd::ReduceBucket {
   GradientReducer& reducer;
   const size_t leaf;
   Hook(GradientReducer& r, size_t i) : reducer(r), leaf(i) {}
-  void begun(autograd::GraphTask& task) override { reducer.in_graph(leaf, task); }
+  void on_backward_begun(autograd::GraphTask& task) override {
+    reducer.on_leaf_in_graph(leaf, task);
+  }
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask&) override {
-    reducer.comes(leaf, in[0].second[0]);
+    reducer.on_gradient_ready(leaf, in[0].second[0]);
     return {in[0].second[0]};
   }
-  void came(autograd::Node*, size_t parts) override { reducer.came(leaf, parts); }
-  void accumulated(autograd::Node*) override { reducer.accumulated(leaf); }
+  void on_last_contribution(autograd::Node*, size_t parts) override {
+    reducer.on_last_contribution(leaf, parts);
+  }
+  void on_accumulated(autograd::Node*) override { reducer.on_accumulated(leaf); }
   bool wants_unrounded() const override { return reducer.adds_unrounded(); }
-  void unrounded(const Tensor& sum, const Tensor& rounded) override {
-    reducer.unrounded(leaf, sum, rounded);
+  void on_unrounded_sum(const Tensor& sum, const Tensor& rounded) override {
+    reducer.on_unrounded_sum(leaf, sum, rounded);
   }
 };
 
@@ -150,7 +154,7 @@ bool GradientReducer::sync(size_t unit) const {
   const std::lock_guard lock(mutex_);
   return units_[unit].sync;
 }
-void GradientReducer::forward_begins(size_t unit) {
+void GradientReducer::begin_forward(size_t unit) {
   const std::lock_guard lock(mutex_);
   units_[unit].sync_of_forward = units_[unit].sync;
   publish_trainable();

@@ -49,7 +49,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
 
   void set_sync(size_t unit, bool on);
   bool sync(size_t unit) const;
-  void forward_begins(size_t unit);
+  void begin_forward(size_t unit);
   /// One forward of a unit: what its results remember.
   struct Forward {
     size_t unit = 0;
@@ -61,7 +61,7 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   void set_rows(size_t unit, std::optional<int64_t> rows);
   Forward last_forward(size_t unit) const;
   /// A backward through results of `forward` begins, whichever leaves it reaches.
-  void joins(autograd::GraphTask& task, const Forward& forward);
+  void on_backward_through(autograd::GraphTask& task, const Forward& forward);
   std::vector<std::string> unused() const;
   StepTimeline last_step() const;
   /// Of a unit, from the next backward on. They may add and remove hooks.
@@ -117,8 +117,8 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
     size_t unit = 0, bucket = 0;
     int member = -1;  // of the bucket, in this backward; -1: takes no part
     std::unique_ptr<Hook> hook;
-    double rows = 0;                     // of each backward that is in the gradient; see collects()
-    std::atomic<Clock::rep> came_at{0};  // in this backward; 0: not yet
+    double rows = 0;  // of each backward that is in the gradient; see note_unsynchronised()
+    std::atomic<Clock::rep> ready_at{0};  // in this backward; 0: not yet
     Unrounded unrounded;
   };
   // AccumulateGrad::mark: what the gradient holds.
@@ -138,7 +138,8 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   };
   struct Member {
     size_t leaf = 0;
-    bool reached = false;   // this backward has come; from take() on: there is a gradient to reduce
+    bool reached =
+        false;  // this backward has come; from take_gradients() on: there is a gradient to reduce
     bool old = false;       // what it had before this backward is part of it
     bool timed = false;     // is in the bucket's times
     Tensor wide;            // in float32, what it has
@@ -167,43 +168,43 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   void drop_removed();  // leaves of units that have gone
 
   // A backward: gradient_backward.cc.
-  void runs(autograd::GraphTask& task);
-  void in_graph(size_t leaf, autograd::GraphTask& task);
-  void collects(Leaf& leaf) const;
-  void check_collected(const Leaf& leaf) const;
-  bool weighs() const;
+  void begin_backward(autograd::GraphTask& task);
+  void on_leaf_in_graph(size_t leaf, autograd::GraphTask& task);
+  void note_unsynchronised(Leaf& leaf) const;
+  void check_unsynchronised(const Leaf& leaf) const;
+  bool is_weighted() const;
   double rows() const;  // of this backward
-  void comes(size_t leaf, const Tensor& gradient);
+  void on_gradient_ready(size_t leaf, const Tensor& gradient);
   bool adds_unrounded() const;
-  ScalarType sent_as(const Leaf& leaf) const;
-  void unrounded(size_t leaf, const Tensor& sum, const Tensor& rounded);
+  ScalarType wire_dtype(const Leaf& leaf) const;
+  void on_unrounded_sum(size_t leaf, const Tensor& sum, const Tensor& rounded);
   static Tensor place_of(const Leaf& leaf);
-  void accumulated(size_t leaf);
-  void begin(bool with_sync);
+  void on_accumulated(size_t leaf);
+  void begin_buckets(bool with_sync);
   Member* member_of(size_t leaf);
-  void take(Bucket& bucket);  // what this rank gives
+  void take_gradients(Bucket& bucket);  // what this rank gives
   void check_taken(const Leaf& leaf) const;
   void give_own_memory(Member& member) const;
-  void launch(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
+  void launch_bucket(Bucket& bucket, size_t index, bool fresh);  // fresh: only of this backward
   bool may_grow(const Bucket& bucket) const;
-  void launch_next();  // while the backward runs: where this reducer leads
+  void launch_ready_buckets();  // while the backward runs: where this reducer leads
   // A leaf that all ranks have a gradient of now, for its unit's hooks.
   struct Synchronised {
     size_t unit;
     std::string name;
     Tensor leaf;
   };
-  void end(bool failed);
-  std::vector<Synchronised> reduce_all(bool failed);
+  void on_backward_ended(bool failed);
+  std::vector<Synchronised> finish_backward(bool failed);
   void run_hooks(const std::vector<Synchronised>& leaves);
   // Note [Step timeline]: step_timeline.cc.
   double seconds_at(Clock::time_point t) const;  // since the backward began
-  void came(size_t leaf, size_t parts);
-  void has_come(Bucket& bucket, Member& member);
+  void on_last_contribution(size_t leaf, size_t parts);
+  void record_gradient_time(Bucket& bucket, Member& member);
   void wait_for(Bucket& bucket) const;
-  void take_back(Bucket& bucket);
-  void finish(Bucket& bucket, std::vector<std::string>& unused,
-              std::vector<Synchronised>& synchronised);
+  void restore_gradients(Bucket& bucket);
+  void store_reduced(Bucket& bucket, std::vector<std::string>& unused,
+                     std::vector<Synchronised>& synchronised);
   double divisor_before() const;
   double divisor_after(const MemberReport& report) const;
 

@@ -18,22 +18,22 @@ GradientReducer::Forward GradientReducer::last_forward(size_t unit) const {
   return units_[unit].forward;
 }
 
-void GradientReducer::joins(autograd::GraphTask& task, const Forward& forward) {
+void GradientReducer::on_backward_through(autograd::GraphTask& task, const Forward& forward) {
   const std::lock_guard lock(mutex_);
-  runs(task);
+  begin_backward(task);
   Unit& unit = units_[forward.unit];
   if (std::ranges::find(unit.in, forward.number) != unit.in.end()) return;
   // A backward inside this one goes through the module again, with the same rows.
   if (&task != task_ && !unit.in.empty()) return;
   RAMET_CHECK(
-      !weighs() || next_ == 0, "ddp",
+      !is_weighted() || next_ == 0, "ddp",
       "average: weighted: a backward inside a backward goes through a forward of the module "
       "when gradients without its rows are being reduced already");
   unit.in.push_back(forward.number);
   unit.rows += forward.rows;
 }
 
-bool GradientReducer::weighs() const { return options_.average == Average::weighted; }
+bool GradientReducer::is_weighted() const { return options_.average == Average::weighted; }
 
 // Modules that share the reducer have parts of one batch.
 double GradientReducer::rows() const {
@@ -48,7 +48,7 @@ double GradientReducer::rows() const {
 }
 
 // A backward that is not synchronised comes to the leaf.
-void GradientReducer::collects(Leaf& leaf) const {
+void GradientReducer::note_unsynchronised(Leaf& leaf) const {
   const std::lock_guard its(leaf.sink->mutex);
   uint8_t& mark = leaf.sink->mark;
   const double now = rows();
@@ -59,14 +59,14 @@ void GradientReducer::collects(Leaf& leaf) const {
 }
 
 // What the rank has collected, and no other one knows of, is about to be reduced with the rest.
-void GradientReducer::check_collected(const Leaf& leaf) const {
+void GradientReducer::check_unsynchronised(const Leaf& leaf) const {
   const uint8_t mark = leaf.sink->mark;
   RAMET_CHECK(
       mark != both || options_.average != Average::sum, "ddp", "average: sum: '", leaf.name,
       "' has the sum over the ranks of one backward and this rank's gradient of a later one "
       "without synchronisation, which cannot be told apart any more: expected zero_grad() "
       "between them");
-  RAMET_CHECK(!weighs() || (mark != collected && mark != both) || leaf.rows == rows(), "ddp",
+  RAMET_CHECK(!is_weighted() || (mark != collected && mark != both) || leaf.rows == rows(), "ddp",
               "average: weighted: '", leaf.name,
               "' has gradients of backwards without synchronisation, of ",
               leaf.rows < 0 ? "different numbers of" : std::to_string(std::llround(leaf.rows)),
@@ -84,7 +84,7 @@ double GradientReducer::divisor_after(const MemberReport& report) const {
   double rows = 0, active = 0;
   for (double n : report.notes)
     if (n >= 0) rows += n, active += 1;
-  if (weighs()) return rows > 0 ? rows : 1;
+  if (is_weighted()) return rows > 0 ? rows : 1;
   if (options_.average == Average::sum) return 1;
   if (options_.division == Division::post && !by_active_) return 1;  // ReduceOp::average did
   return (by_active_ ? active : group_->size()) / divisor_before();

@@ -47,7 +47,7 @@ int GradientReducer::shadow_step() {
   const NoGradGuard off;
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!task_, "join", "a backward runs");
-  begin(/*with_sync=*/true);
+  begin_buckets(/*with_sync=*/true);
   const ScopedValue<bool> shadow(shadow_, true);
   int active = -1;
   try {
@@ -55,9 +55,9 @@ int GradientReducer::shadow_step() {
       Bucket& b = buckets_[i];
       for (Member& m : b.members) {
         const Leaf& leaf = *leaves_[m.leaf];
-        m.sent = empty_like(leaf.tensor.detach(), sent_as(leaf));
+        m.sent = empty_like(leaf.tensor.detach(), wire_dtype(leaf));
       }
-      launch(b, i, /*fresh=*/true);
+      launch_bucket(b, i, /*fresh=*/true);
       if (!b.launched || active >= 0) continue;
       // The first one says whether there is a step at all.
       b.work.wait();
@@ -159,7 +159,7 @@ void DdpCore::join(const std::function<void()>& loop, const JoinOptions& options
   }
   const int root = last_to_join(*group_, mine, options_.name + "/join");
   copy_model(*group_, *module(), *exceptions_, root, options_.name);
-  buffers_->equal_now();
+  buffers_->mark_equal();
 }
 
 }  // namespace ramet::distributed::detail

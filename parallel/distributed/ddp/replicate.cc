@@ -111,17 +111,17 @@ class Replicated::Call {
       : state_(*owner), again_(std::make_shared<Again>(owner)) {
     Replicated& r = state_;
     RAMET_CHECK(!r.call, kApi, "a forward of this module runs already, expected one at a time");
-    if (r.core.forward_begins()) r.find_layers();
+    if (r.core.begin_forward()) r.find_layers();
     if (r.core.elsewhere()) {
       meeting_.emplace(1, /*in_turns=*/false, r.core.elsewhere());
       seat_.emplace(&*meeting_, 0);
     }
-    began_ = r.core.meets();
+    began_ = r.core.forwards_meet();
     if (began_) r.begin_replica();
     r.call = this;  // nothing that may fail comes behind what the destructor takes back
   }
   void ends_well() {
-    if (state_.core.meets()) state_.core.merge(state_.norms);
+    if (state_.core.forwards_meet()) state_.core.merge(state_.norms);
     well_ = true;
   }
   ~Call() {
@@ -138,7 +138,7 @@ class Replicated::Call {
     std::shared_ptr<void> enter() override {
       auto owner = owner_.lock();
       auto module = owner ? owner->life.lock() : nullptr;
-      if (!module || !owner->core.meets() || owner->call) return nullptr;
+      if (!module || !owner->core.forwards_meet() || owner->call) return nullptr;
       owner->begin_replica();
       return std::shared_ptr<void>(
           owner.get(), [owner, module](void*) { owner->end_replica(/*discard=*/true); });
@@ -197,7 +197,7 @@ void install(const std::shared_ptr<nn::Module>& module, const std::shared_ptr<Re
   // Copies and replicas of the module have the hooks too.
   module->register_forward_scope([state](nn::Module& m) -> std::shared_ptr<void> {
     if (&m == state->module) return std::make_shared<Replicated::Call>(state);
-    RAMET_CHECK(!m.is_replica() || !state->core.meets(), kApi,
+    RAMET_CHECK(!m.is_replica() || !state->core.forwards_meet(), kApi,
                 "the module is replicated over processes and in this one too, and has buffers that "
                 "all of them share: expected DistributedDataParallel with several devices");
     return nullptr;

@@ -72,17 +72,17 @@ double GradientReducer::seconds_at(Clock::time_point t) const {
 // From inside the engine, so without the lock, which others hold when they call the engine. What
 // replicas computed counts when the last of them has: sums of several parameters come together.
 // What comes to the parameter beside that may be later.
-void GradientReducer::came(size_t leaf, size_t parts) {
-  auto& at = leaves_[leaf]->came_at;
+void GradientReducer::on_last_contribution(size_t leaf, size_t parts) {
+  auto& at = leaves_[leaf]->ready_at;
   if (parts > 1 || at == 0) at = Clock::now().time_since_epoch().count();
 }
 
 // A member counts once; what a backward inside this one adds may make it later.
-void GradientReducer::has_come(Bucket& b, Member& m) {
+void GradientReducer::record_gradient_time(Bucket& b, Member& m) {
   BucketTimeline& t = b.times;
   const bool again = std::exchange(m.timed, true);
-  const Clock::time_point came{Clock::duration(leaves_[m.leaf]->came_at)};
-  const double when = seconds_at(again ? Clock::now() : came);
+  const Clock::time_point ready{Clock::duration(leaves_[m.leaf]->ready_at)};
+  const double when = seconds_at(again ? Clock::now() : ready);
   if (!again) t.first = t.gradients++ == 0 ? when : std::min(t.first, when);
   if (when < t.complete) return;
   t.complete = when;

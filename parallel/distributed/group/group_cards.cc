@@ -64,18 +64,19 @@ bool detail::asks_for_nccl(const std::string& backend) {
   return true;
 }
 
-void ProcessGroup::State::begin_on_gpu(detail::Lies& lies, Header& header) const {
-  if (!lies.device.is_cuda()) return;
+void ProcessGroup::State::begin_on_gpu(detail::TensorPlace& place, Header& header) const {
+  if (!place.device.is_cuda()) return;
   const char* const op = name_of(header.op);
-  lies.ready = gpu::required(op, lies.device).event(lies.device.index());
-  lies.ready->record();
+  place.ready = gpu::required(op, place.device).event(place.device.index());
+  place.ready->record();
   if (!nccl || !detail::goes_over_cards(header.op)) return;
   header.over_cards = true;
-  header.device = lies.device.index();
-  if (backend_caps("nccl").why_not().empty()) header.card = gpu::card_identity(lies.device.index());
+  header.device = place.device.index();
+  if (backend_caps("nccl").why_not().empty())
+    header.card = gpu::card_identity(place.device.index());
 }
 
-Card& ProcessGroup::State::card_of_all(Channel& channel, const detail::Lies& lies) {
+Card& ProcessGroup::State::card_of_all(Channel& channel, const detail::TensorPlace& place) {
   const std::vector<Header>& headers = channel.headers();
   check_cards(channel, headers);
   std::vector<int> devices;
@@ -91,8 +92,9 @@ Card& ProcessGroup::State::card_of_all(Channel& channel, const detail::Lies& lie
   } else {
     channel.move({}, {{0, id.data(), id.size()}});
   }
-  card = std::make_unique<Card>(gpu::make_link(id, lies.device.index(), rank, size), lies.device);
-  channel.until([&] { return card->link->settled(); }, "NCCL did not connect the ranks in time");
+  card = std::make_unique<Card>(gpu::make_link(id, place.device.index(), rank, size), place.device);
+  channel.wait_until([&] { return card->link->settled(); },
+                     "NCCL did not connect the ranks in time");
   return *card;
 }
 
@@ -112,7 +114,7 @@ void ProcessGroup::State::run_over_cards(Channel& channel, const detail::Message
     pair = &pairs_[{m.peer, m.sends}];
   }
   const std::lock_guard one_at_a_time(pair->mutex);
-  const int mine = m.lies.device.index();
+  const int mine = m.place.device.index();
   std::unique_ptr<Card>& card = pair->cards[{mine, m.sends ? next.device : theirs.device}];
   if (!m.sends) {
     next.device = mine;
@@ -124,12 +126,12 @@ void ProcessGroup::State::run_over_cards(Channel& channel, const detail::Message
     if (next.is_new) {
       card = std::make_unique<Card>(
           gpu::make_link(std::string(next.id, sizeof(next.id)), mine, m.sends ? 0 : 1, 2),
-          m.lies.device);
+          m.place.device);
       card->peer = m.sends ? 1 : 0;
-      channel.until([&] { return card->link->settled(); },
-                    "NCCL did not connect the two ranks in time");
+      channel.wait_until([&] { return card->link->settled(); },
+                         "NCCL did not connect the two ranks in time");
     }
-    channel.go_over(*card);
+    channel.use_card(*card);
     if (m.sends) {
       channel.move({{m.peer, m.tensor.data(channel), m.tensor.bytes()}}, {}, late);
     } else {

@@ -164,7 +164,7 @@ Work ProcessGroup::State::start(detail::Task task) {
               "', a communication stage's for example, and would wait for that: expected another "
               "group");
   check();
-  begin_on_gpu(task.lies, task.header);
+  begin_on_gpu(task.place, task.header);
   const Work work = Work::begun();
   Queued q{std::move(task), work};
   work.on_wait([helpers = helpers_](const Work& w) { helpers->help(w); });
@@ -173,7 +173,7 @@ Work ProcessGroup::State::start(detail::Task task) {
     RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
     q.task.header.sequence = ++sequence_;
     q.task.header.rank = rank;
-    q.task.ticket = ring_.called(q.task.header);
+    q.task.ticket = ring_.on_called(q.task.header);
     queue_.push_back(std::move(q));
   }
   changed_.notify_all();
@@ -193,13 +193,13 @@ void ProcessGroup::State::serve() {
 void ProcessGroup::State::serve_one(std::unique_lock<std::mutex>& lock) {
   serving_ = true;
   Queued& q = queue_.front();
-  ring_.began(q.task.ticket);
+  ring_.on_began(q.task.ticket);
   lock.unlock();
   const void* const outer = std::exchange(serving, this);
   const std::exception_ptr error = run(q.task);
   serving = outer;
   lock.lock();
-  ring_.ended(q.task.ticket, !error);
+  ring_.on_ended(q.task.ticket, !error);
   const Work work = q.work;
   std::optional<Queued> done(std::move(q));
   queue_.pop_front();
@@ -241,10 +241,10 @@ std::exception_ptr ProcessGroup::State::run(detail::Task& t) {
     channel.show(t.header, inbox_, numbered(t.header.sequence + 1), [&](int r, Header& h) {
       if (t.to_each) t.to_each(r, h);
     });
-    channel.on(t.lies);
+    channel.set_tensor_place(t.place);
     if (!t.header.over_cards) channel.wait_for_tensors();
     channel.share_memory(shared_memory.get());
-    if (t.header.over_cards) channel.go_over(card_of_all(channel, t.lies));
+    if (t.header.over_cards) channel.use_card(card_of_all(channel, t.place));
     if (t.run) t.run(channel);
     channel.headers();
     channel.close();
@@ -260,7 +260,7 @@ Work ProcessGroup::State::start(detail::Message message) {
   autograd::note_meeting();
   capture::refuse(message.sends ? "send" : "recv", "ranks meet when it is called");
   check();
-  begin_on_gpu(message.lies, message.header);
+  begin_on_gpu(message.place, message.header);
   const Work work = Work::begun();
   const std::lock_guard lock(mutex_);
   RAMET_CHECK(!closing_, "process_group", "the group '", options.name, "' is being destroyed");
@@ -268,8 +268,8 @@ Work ProcessGroup::State::start(detail::Message message) {
       (message.sends ? sent_ : received_)[{message.peer, static_cast<int>(message.tag)}];
   message.header.sequence = ++count;
   message.header.rank = rank;
-  message.ticket = ring_.called(message.header, message.peer, message.sends);
-  ring_.began(message.ticket);
+  message.ticket = ring_.on_called(message.header, message.peer, message.sends);
+  ring_.on_began(message.ticket);
   message.tag = kBesides | message.tag << detail::kFingerprintAt | numbered(count);
   messages_.remove_if([](Side& s) {
     if (!s.done) return false;
@@ -288,14 +288,14 @@ Work ProcessGroup::State::start(detail::Message message) {
       m.tensor = {};
       {
         const std::lock_guard done(mutex_);
-        ring_.ended(m.ticket, !error);
+        ring_.on_ended(m.ticket, !error);
       }
       side.done = true;
       work.finish(error);
     });
   } catch (const std::system_error& e) {
     messages_.pop_back();
-    ring_.ended(ticket, false);
+    ring_.on_ended(ticket, false);
     --count;  // none was sent: the next one has its number
     fail("process_group", "a message of the group '", options.name, "' needs a thread: ", e.what());
   }
@@ -306,7 +306,7 @@ void ProcessGroup::State::run(const detail::Message& m) {
   Channel channel(*engine, staging_, rank, size, m.tag, waits_end(m.timeout, m.header),
                   [&](const detail::Failure& f) { tell(f, m.header.text()); });
   channel.with_peer(m.peer);
-  channel.on(m.lies);
+  channel.set_tensor_place(m.place);
   if (!m.header.over_cards) channel.wait_for_tensors();
   const size_t bytes = m.tensor.bytes();
   const char* const late = m.sends ? "did not receive it" : "did not send it";

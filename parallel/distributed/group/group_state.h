@@ -25,7 +25,7 @@ namespace detail {
 /// An operation of all ranks.
 struct Task {
   Header header;
-  Lies lies;
+  TensorPlace place;
   Milliseconds timeout{};
   /// What differs from pair to pair; may be empty.
   std::function<void(int rank, Header&)> to_each;
@@ -36,7 +36,7 @@ struct Task {
 /// A message between two ranks.
 struct Message {
   Header header;
-  Lies lies;
+  TensorPlace place;
   Milliseconds timeout{};
   int peer = 0;
   bool sends = false;
@@ -96,9 +96,9 @@ struct ProcessGroup::State {
   std::exception_ptr run(detail::Task& task);  // what it failed with
   void run(const detail::Message& m);
   // On the caller's thread: notes the point from which on the tensors are ready.
-  void begin_on_gpu(detail::Lies& lies, detail::Header& header) const;
+  void begin_on_gpu(detail::TensorPlace& place, detail::Header& header) const;
   // The link for an operation of all ranks or for a message: group_cards.cc
-  detail::Card& card_of_all(detail::Channel& channel, const detail::Lies& lies);
+  detail::Card& card_of_all(detail::Channel& channel, const detail::TensorPlace& place);
   void run_over_cards(detail::Channel& channel, const detail::Message& m,
                       const detail::Header& theirs);
   void abort_cards();

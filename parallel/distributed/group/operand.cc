@@ -38,7 +38,7 @@ char* Operand::landing(const Channel& channel) const {
 void Operand::read(Channel& channel, void* to, size_t bytes) const {
   if (bytes == 0) return;
   if (user_.is_cpu() || channel.over_cards()) return channel.copy(to, dense_->data, bytes);
-  gpu::library()->copy_after(*channel.lies().ready, to, Device(kCPU, 0), dense_->data,
+  gpu::library()->copy_after(*channel.tensor_place().ready, to, Device(kCPU, 0), dense_->data,
                              user_.device(), bytes);
 }
 
@@ -47,7 +47,7 @@ void Operand::write(Channel& channel, const void* from, size_t bytes) const {
   channel.complete();
   if (from == dense_->data) return;
   if (user_.is_cpu() || channel.over_cards()) return channel.copy(dense_->data, from, bytes);
-  gpu::library()->copy_after(*channel.lies().ready, dense_->data, user_.device(), from,
+  gpu::library()->copy_after(*channel.tensor_place().ready, dense_->data, user_.device(), from,
                              Device(kCPU, 0), bytes);
 }
 

@@ -17,7 +17,7 @@ const char* name_of(OperationRecord::State state) {
 
 namespace detail {
 
-uint64_t OperationRing::called(const Header& header, int peer, bool sends) {
+uint64_t OperationRing::on_called(const Header& header, int peer, bool sends) {
   Entry e{header, peer, sends, State::queued, Clock::now(), {}, {}};
   if (entries_.size() < kRecordedOperations) entries_.push_back(e);
   else entries_[next_ % kRecordedOperations] = e;
@@ -28,14 +28,14 @@ OperationRing::Entry* OperationRing::find(uint64_t ticket) {
   return next_ - ticket <= kRecordedOperations ? &entries_[ticket % kRecordedOperations] : nullptr;
 }
 
-void OperationRing::began(uint64_t ticket) {
+void OperationRing::on_began(uint64_t ticket) {
   Entry* const e = find(ticket);
   if (!e) return;
   e->state = State::running;
   e->began = Clock::now();
 }
 
-void OperationRing::ended(uint64_t ticket, bool well) {
+void OperationRing::on_ended(uint64_t ticket, bool well) {
   Entry* const e = find(ticket);
   if (!e) return;
   e->state = well ? State::done : State::failed;

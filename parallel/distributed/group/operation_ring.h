@@ -14,10 +14,10 @@ class OperationRing {
  public:
   using State = OperationRecord::State;
   /// A name for what was called now; of a message the other rank, else peer = -1.
-  uint64_t called(const Header& header, int peer = -1, bool sends = false);
+  uint64_t on_called(const Header& header, int peer = -1, bool sends = false);
   /// These do nothing where others have overwritten it.
-  void began(uint64_t ticket);
-  void ended(uint64_t ticket, bool well);
+  void on_began(uint64_t ticket);
+  void on_ended(uint64_t ticket, bool well);
   /// The oldest first.
   std::vector<OperationRecord> records() const;
   /// Seconds since it was made; needs no lock.

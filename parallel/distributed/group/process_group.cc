@@ -61,7 +61,7 @@ Work ProcessGroup::broadcast(Tensor t, int root, const CollectiveOptions& o) {
   const Operand x("broadcast", "tensor", t);
   detail::Task task = task_of(*this, Op::broadcast, o, root);
   task.header.set_shape(t);
-  task.lies.device = t.device();
+  task.place.device = t.device();
   task.run = [x, root, direct = o.undefined_on_failure](Channel& c) {
     detail::broadcast_from(c, root, c.rank() == root ? x.data(c) : nullptr, x.bytes(),
                            direct ? x.landing(c) : nullptr,
@@ -75,7 +75,7 @@ Work ProcessGroup::all_gather(std::vector<Tensor> out, Tensor t, const Collectiv
   const auto results = outputs(*this, Op::all_gather, out, &t);
   detail::Task task = task_of(*this, Op::all_gather, o);
   task.header.set_shape(t);
-  task.lies.device = CommonDevice("all_gather").add(x).add(results).device();
+  task.place.device = CommonDevice("all_gather").add(x).add(results).device();
   task.run = [x, results, direct = o.undefined_on_failure, n = size(), me = rank()](Channel& c) {
     Parts parts(c);
     std::vector<detail::Outgoing> sends;
@@ -106,7 +106,7 @@ Work ProcessGroup::all_to_all(std::vector<Tensor> out, std::vector<Tensor> in,
               "invalid tensor size: the output at this rank's own index ", rank(), " is ",
               describe(out[mine]), ", the input ", describe(in[mine]));
   task.header.dtype = static_cast<uint32_t>(dtype);
-  task.lies.device = CommonDevice("all_to_all").add(inputs).add(results).device();
+  task.place.device = CommonDevice("all_to_all").add(inputs).add(results).device();
   task.to_each = [=](int r, Header& h) {
     h.gives = inputs[static_cast<size_t>(r)].bytes();
     h.wants = results[static_cast<size_t>(r)].bytes();
@@ -141,7 +141,7 @@ Work ProcessGroup::scatter(Tensor out, std::vector<Tensor> in, int root,
     RAMET_CHECK(in.empty(), "scatter", "requires empty input on non-root: got ", in.size(),
                 " tensors");
   task.header.set_shape(out);
-  task.lies.device = CommonDevice("scatter").add(y).add(inputs).device();
+  task.place.device = CommonDevice("scatter").add(y).add(inputs).device();
   task.run = [=, n = size(), me = rank()](Channel& c) {
     if (me != root) {
       Parts parts(c);
@@ -167,7 +167,7 @@ Work ProcessGroup::gather(std::vector<Tensor> out, Tensor t, int root, const Col
     RAMET_CHECK(out.empty(), "gather", "requires empty output on non-root: got ", out.size(),
                 " tensors");
   task.header.set_shape(t);
-  task.lies.device = CommonDevice("gather").add(x).add(results).device();
+  task.place.device = CommonDevice("gather").add(x).add(results).device();
   task.run = [=, n = size(), me = rank()](Channel& c) {
     if (me != root) return c.move({{root, x.data(c), x.bytes()}}, {});
     Parts parts(c);
@@ -226,7 +226,7 @@ detail::Message message_of(const ProcessGroup& group, const char* op, const Oper
   m.peer = peer;
   m.tag = static_cast<uint64_t>(tag);
   m.tensor = x;
-  m.lies.device = t.device();
+  m.place.device = t.device();
   return m;
 }
 

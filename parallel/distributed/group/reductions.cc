@@ -46,7 +46,7 @@ Work ProcessGroup::all_reduce(Tensor t, const CollectiveOptions& o) {
   const Operand x("all_reduce", "tensor", t);
   detail::Task task = task_of(*this, Op::all_reduce, o);
   task.header.set_shape(t);
-  task.lies.device = t.device();
+  task.place.device = t.device();
   const Reduction reduction = reduction_of(*this, Op::all_reduce, o, t.scalar_type(), task.header);
   task.run = [x, reduction, n = size()](Channel& c) {
     const auto all = [&] {
@@ -68,7 +68,7 @@ Work ProcessGroup::reduce(Tensor t, int root, const CollectiveOptions& o) {
   const Operand x("reduce", "tensor", t);
   detail::Task task = task_of(*this, Op::reduce, o, root);
   task.header.set_shape(t);
-  task.lies.device = t.device();
+  task.place.device = t.device();
   const Reduction reduction = reduction_of(*this, Op::reduce, o, t.scalar_type(), task.header);
   task.run = [x, reduction, root](Channel& c) {
     detail::reduce_to(c, reduction, x.data(c), x.numel(), root,
@@ -105,7 +105,7 @@ Work ProcessGroup::all_reduce_members(std::vector<Tensor> list, const Collective
     end = total + t.numel();
     total += (t.numel() * item + 63) / 64 * 64 / item;
   }
-  task.lies.device = CommonDevice(op).add(members).device();
+  task.place.device = CommonDevice(op).add(members).device();
   h.set_members(o.name, list);
   h.elements = static_cast<uint64_t>(end);
   h.note = note;
@@ -165,7 +165,7 @@ Work ProcessGroup::reduce_scatter(Tensor out, std::vector<Tensor> in, const Coll
   const auto inputs = operands(*this, Op::reduce_scatter, "input", in, &out);
   detail::Task task = task_of(*this, Op::reduce_scatter, o);
   task.header.set_shape(out);
-  task.lies.device = CommonDevice("reduce_scatter").add(y).add(inputs).device();
+  task.place.device = CommonDevice("reduce_scatter").add(y).add(inputs).device();
   const Reduction reduction =
       reduction_of(*this, Op::reduce_scatter, o, out.scalar_type(), task.header);
   task.run = [=, n = size(), me = rank()](Channel& c) {

@@ -69,7 +69,7 @@ Exceptions::Exceptions(const nn::Module& module, const Ignored& ignored) {
                 ignored.names[i], "'");
 }
 
-void comes_too_late(const char* op, const std::string& parameter) {
+void fail_too_late(const char* op, const std::string& parameter) {
   fail(op, "a backward inside a backward leads to '", parameter,
        "', when the gradient of the outer one is being reduced already: expected it in a Function "
        "whose mark_differentiated() names all that it leads to, or that does not call it, and not "

@@ -36,7 +36,7 @@ struct NamedLeaf {
   Tensor tensor;
 };
 /// For a backward that runs inside a node of another one, and could not be seen coming.
-[[noreturn]] void comes_too_late(const char* op, const std::string& parameter);
+[[noreturn]] void fail_too_late(const char* op, const std::string& parameter);
 
 /// Parameters, and buffers that require grad, each once: depth first, a module's own before its
 /// children's, in the order of registration. Those that another reducer has are left out.

@@ -31,8 +31,8 @@ constexpr const char* kOp = "fully_shard";
 struct Gathered {
   std::shared_ptr<ShardGroup> group;
   std::shared_ptr<void> operator()(nn::Module& module) const {
-    group->context->enter(*group);
-    return {&module, [g = group](nn::Module*) { g->context->leave(); }};
+    group->context->begin_forward(*group);
+    return {&module, [g = group](nn::Module*) { g->context->end_forward(); }};
   }
 };
 
@@ -300,8 +300,8 @@ void FullyShardHandle::set_modules_to_backward_prefetch(
 
 void FullyShardHandle::unshard(bool async) const {
   each(false, [async](ShardGroup& g) {
-    g.launch();
-    if (!async) g.finish();
+    g.launch_gather();
+    if (!async) g.finish_gather();
     g.held = true;
   });
 }

@@ -53,7 +53,7 @@ void ShardContext::forget(const ShardGroup* group) {
 
 // ---- forward ------------------------------------------------------------------------------------
 
-void ShardContext::enter(ShardGroup& group) {
+void ShardContext::begin_forward(ShardGroup& group) {
   capture::refuse("fully_shard", "ranks meet in its forward and backward");
   autograd::note_meeting();  // also where it is gathered already
   const Lock lock(mutex);
@@ -67,7 +67,7 @@ void ShardContext::enter(ShardGroup& group) {
   if (running_.empty() && !again) sequence_.clear();
   running_.push_back({&group, std::uncaught_exceptions()});
   ++group.uses;
-  group.bind();
+  group.follow_requires_grad();
   if (tls.grad_mode && !task_) {
     if (!contains(history_, &group)) group.first_use = ++uses_;
     erase(history_, &group);
@@ -77,20 +77,20 @@ void ShardContext::enter(ShardGroup& group) {
     // Nobody planned this gather. Where another device's lane may begin the planned ones beside it,
     // they come first, on all ranks.
     if (task_ && task_->several_devices()) gather_until(gathers_.size());
-    group.launch();
+    group.launch_gather();
     if (!again) {
       const size_t place = sequence_.size();
       sequence_.push_back(&group);
       if (!group.forward_prefetch.empty()) {
-        for (ShardGroup* g : group.forward_prefetch) g->launch();
+        for (ShardGroup* g : group.forward_prefetch) g->launch_gather();
       } else if (group.options.prefetch && place + 1 < last_sequence_.size() &&
                  last_sequence_[place] == &group) {
-        last_sequence_[place + 1]->launch();
+        last_sequence_[place + 1]->launch_gather();
       }
     }
-    group.finish();
+    group.finish_gather();
   } catch (...) {
-    leave(/*failed=*/true);
+    end_forward(/*failed=*/true);
     throw;
   }
 }
@@ -99,7 +99,7 @@ bool ShardContext::reshards(const ShardGroup& group) const {
   return !tls.grad_mode || group.reshard_after_forward.value_or(&group != root_);
 }
 
-void ShardContext::leave(bool failed) {
+void ShardContext::end_forward(bool failed) {
   const Lock lock(mutex);
   const Entry entry = running_.back();
   running_.pop_back();
@@ -116,8 +116,8 @@ void ShardContext::leave(bool failed) {
 
 // ---- backward -----------------------------------------------------------------------------------
 
-void ShardContext::begin(GraphTask& task) {
-  if (runs(&task)) return;
+void ShardContext::begin_backward(GraphTask& task) {
+  if (is_running(&task)) return;
   RAMET_CHECK(!task_, "fully_shard",
               "a second backward through this module while one runs: its groups would mix, "
               "expected one at a time, or one inside the other");
@@ -130,17 +130,17 @@ void ShardContext::begin(GraphTask& task) {
   open_.clear();
   reduced_.clear();
   in_flight_ = nullptr;
-  task.at_end([self = shared_from_this()](bool failed) { self->end(failed); });
+  task.at_end([self = shared_from_this()](bool failed) { self->on_backward_ended(failed); });
 }
 
-void ShardContext::begun(ShardGroup& group, GraphTask& task) {
-  begin(task);
+void ShardContext::on_backward_begun(ShardGroup& group, GraphTask& task) {
+  begin_backward(task);
   if (!reducing_) {
     reducing_ = true;
     if (is_last_backward) history_.clear();
   }
   if (is_past(group) && group.sync && group.reduces())
-    comes_too_late("fully_shard", group.units[0].members[0].name);
+    fail_too_late("fully_shard", group.units[0].members[0].name);
   if (!contains(reductions_, &group)) reductions_.push_back(&group);
   ++open_[&group];
 }
@@ -165,11 +165,11 @@ void ShardContext::plan_gathers() {
 }
 
 void ShardContext::gather_until(size_t end) {
-  while (next_gather_ < end) gathers_[next_gather_++]->launch();
+  while (next_gather_ < end) gathers_[next_gather_++]->launch_gather();
 }
 
-void ShardContext::needed(ShardGroup& group) {
-  begin(*tls.task);
+void ShardContext::on_values_needed(ShardGroup& group) {
+  begin_backward(*tls.task);
   if (const ShardGroup::Member* m = group.changed())
     fail("fully_shard", "parameter '", m->name, "' was changed by ",
          m->shard.storage_impl()->last_writer(),
@@ -189,16 +189,17 @@ void ShardContext::needed(ShardGroup& group) {
       for (const ShardGroup* ahead : group.backward_prefetch) gather_until(end_of(ahead));
     else if (group.options.prefetch) gather_until(std::min(next_gather_ + 1, gathers_.size()));
   }
-  group.launch();  // it may have been needed, and given back, before
-  group.finish();
-  advance();
+  group.launch_gather();  // it may have been needed, and given back, before
+  group.finish_gather();
+  advance_reductions();
 }
 
-void ShardContext::complete(ShardGroup& group) {
+void ShardContext::on_gradients_complete(ShardGroup& group) {
   --open_[&group];
-  if (is_past(group)) group.collect();  // a backward inside this one, without synchronisation
+  if (is_past(group))
+    group.keep_unsynchronised();  // a backward inside this one, without synchronisation
   if (idle(group) && group.reshard_after_backward) group.reshard();
-  advance();
+  advance_reductions();
 }
 
 void ShardContext::gather_used_after(const ShardGroup& group) {
@@ -209,19 +210,19 @@ void ShardContext::gather_used_after(const ShardGroup& group) {
 }
 
 // Has this backward, or one inside it, something for the group that has not come?
-bool ShardContext::awaits(const ShardGroup& group) {
+bool ShardContext::may_get_more(const ShardGroup& group) {
   if (const auto at = open_.find(&group); at != open_.end() && at->second > 0) return true;
   return group.may_grow(*task_);
 }
 
 // Reductions whose turn has come. One is under way while the next one's gradients are computed.
-void ShardContext::advance(bool at_end) {
+void ShardContext::advance_reductions(bool at_end) {
   if (!reducing_) return;
   for (; next_reduction_ < reductions_.size(); ++next_reduction_) {
     ShardGroup* g = reductions_[next_reduction_];
-    if (!at_end && awaits(*g)) return;
+    if (!at_end && may_get_more(*g)) return;
     if (!g->sync || !g->reduces()) {
-      g->collect();
+      g->keep_unsynchronised();
       continue;
     }
     if (in_flight_) {
@@ -242,7 +243,7 @@ static CollectiveOptions used_parameters(const ShardGroup& g) {
 }
 
 // Begins to find out which parameters any rank had.
-void ShardContext::announce() {
+void ShardContext::exchange_presence() {
   std::vector<bool> present;
   for (ShardGroup* g : reduced_) {
     pending_.push_back({g, present.size(), g->writes()});
@@ -277,36 +278,36 @@ void ShardContext::settle() {
       leaf->apply(&gradient, nullptr);
     }
   } catch (...) {
-    give_up("a reduction failed on this rank");
+    abort_groups("a reduction failed on this rank");
     throw;
   }
 }
 
 // No rank waits for the others.
-void ShardContext::give_up(const char* reason) {
+void ShardContext::abort_groups(const char* reason) {
   if (!groups_.empty()) groups_[0]->lanes.abort(reason);
   for (ShardGroup* g : groups_) g->drop_gradients();
   history_.clear();
   pending_.clear();
 }
 
-void ShardContext::end(bool failed) {
+void ShardContext::on_backward_ended(bool failed) {
   const NoGradGuard off;
   const Lock lock(mutex);
   std::exception_ptr error;
   try {
     if (!failed) {
       gather_until(gathers_.size());
-      advance(/*at_end=*/true);
-      if (!reduced_.empty()) announce();
+      advance_reductions(/*at_end=*/true);
+      if (!reduced_.empty()) exchange_presence();
       if (is_last_backward) settle();
       // On all ranks the same groups are here when the next forward begins.
       for (ShardGroup* g : groups_)
-        if (!g->reshard_after_backward) g->finish();
+        if (!g->reshard_after_backward) g->finish_gather();
     }
   } catch (...) { error = std::current_exception(); }
   if (failed || error)
-    give_up(failed ? "a backward failed on this rank" : "a reduction failed on this rank");
+    abort_groups(failed ? "a backward failed on this rank" : "a reduction failed on this rank");
   for (ShardGroup* g : groups_)
     if (idle(*g) && (failed || error || g->reshard_after_backward)) g->reshard();
   task_ = nullptr;

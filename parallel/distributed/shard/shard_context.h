@@ -37,15 +37,17 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
 
   /// Around a forward that uses the group. The last one entered is left first; it has failed, too,
   /// where an exception leaves it.
-  void enter(ShardGroup& group);
-  void leave(bool failed = false);
+  void begin_forward(ShardGroup& group);
+  void end_forward(bool failed = false);
   /// A backward needs the group's values.
-  void needed(ShardGroup& group);
-  void begun(ShardGroup& group, autograd::GraphTask& task);
+  void on_values_needed(ShardGroup& group);
+  void on_backward_begun(ShardGroup& group, autograd::GraphTask& task);
   /// All its gradients of this backward have come.
-  void complete(ShardGroup& group);
+  void on_gradients_complete(ShardGroup& group);
   /// Is `task` the backward that runs, or inside it?
-  bool runs(const autograd::GraphTask* task) const { return task && task_ && task->within(*task_); }
+  bool is_running(const autograd::GraphTask* task) const {
+    return task && task_ && task->within(*task_);
+  }
 
   bool is_last_backward = true;
   /// Waits for what backwards that were not the last one have left, and gives it to the shards.
@@ -63,16 +65,16 @@ class ShardContext : public std::enable_shared_from_this<ShardContext> {
     int exceptions;
   };
   bool reshards(const ShardGroup& group) const;
-  void begin(autograd::GraphTask& task);
+  void begin_backward(autograd::GraphTask& task);
   bool is_past(const ShardGroup& group) const;
-  bool awaits(const ShardGroup& group);
-  void advance(bool at_end = false);
+  bool may_get_more(const ShardGroup& group);
+  void advance_reductions(bool at_end = false);
   void plan_gathers();
   void gather_until(size_t end);
   void gather_used_after(const ShardGroup& group);
-  void end(bool failed);
-  void announce();
-  void give_up(const char* reason);
+  void on_backward_ended(bool failed);
+  void exchange_presence();
+  void abort_groups(const char* reason);
 
   std::vector<ShardGroup*> groups_;
   ShardGroup* root_ = nullptr;  // the outermost

@@ -33,14 +33,14 @@ const Tensor& ShardGroup::Unit::place(size_t member) {
   return m.place;
 }
 
-void ShardGroup::begun(GraphTask& task) {
+void ShardGroup::on_backward_begun(GraphTask& task) {
   const Lock lock(context->mutex);
-  context->begun(*this, task);
+  context->on_backward_begun(*this, task);
 }
 
 Tensor ShardGroup::gradient_place(size_t u, size_t i) {
   const Lock lock(context->mutex);
-  if (!context->runs(tls.task) || !tls.task->owns(this)) return {};
+  if (!context->is_running(tls.task) || !tls.task->owns(this)) return {};
   const NoGradGuard off;
   Unit& unit = units[u];
   Member& m = unit.members[i];
@@ -54,7 +54,7 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
                                        GraphTask& task) {
   const Lock lock(context->mutex);
   const NoGradGuard off;
-  RAMET_CHECK(context->runs(&task), kOp, "a backward that did not begin in order");
+  RAMET_CHECK(context->is_running(&task), kOp, "a backward that did not begin in order");
   for (const auto& [node, gradients] : in) {
     const auto* edge = static_cast<const ShardEdge*>(node);
     const Tensor& g = gradients[0];
@@ -67,11 +67,11 @@ std::vector<Tensor> ShardGroup::reduce(const std::vector<std::pair<Node*, std::v
     const Tensor& place = unit.place(edge->member_);
     const bool is_there = g->data == place->data;
     // The backward around this one is about to come with what it has written there.
-    if (!m.reached && !is_there && !place.unique()) comes_too_late(kOp, m.name);
+    if (!m.reached && !is_there && !place.unique()) fail_too_late(kOp, m.name);
     if (std::exchange(m.reached, true)) place.add_(g);
     else if (!is_there && g.numel()) autograd::copy_values(place, g);
   }
-  context->complete(*this);
+  context->on_gradients_complete(*this);
   return std::vector<Tensor>(in.size());  // the shards get theirs at the end
 }
 
@@ -100,7 +100,7 @@ void ShardGroup::drop_zeroed(Unit& unit) {
   }
 }
 
-void ShardGroup::collect() {
+void ShardGroup::keep_unsynchronised() {
   for (Unit& unit : units) {
     drop_zeroed(unit);
     if (unit.gradients.defined()) {
@@ -117,7 +117,7 @@ void ShardGroup::collect() {
 
 void ShardGroup::launch_reduction() {
   const NoGradGuard off;
-  collect();  // what came before, and then this backward's
+  keep_unsynchronised();  // what came before, and then this backward's
   all_reducing_ = all_reduce;
   const int n = lanes.reduce->size();
   for (Unit& unit : units) {

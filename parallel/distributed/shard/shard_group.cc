@@ -134,7 +134,7 @@ std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
                                                       name = m.name] {
         const auto alive = life.lock();
         RAMET_CHECK(alive, kOp, "parameter '", name, "' belongs to a sharded module that is gone");
-        alive->touched(name);
+        alive->on_absent_values_read(name);
       }));
       // What saved it before must not see a change.
       m.absent->own_version.store(m.full.version(), std::memory_order_relaxed);
@@ -147,7 +147,7 @@ std::shared_ptr<ShardGroup> ShardGroup::make(const ShardLanes& lanes,
       }
     }
   }
-  group->bind();
+  group->follow_requires_grad();
   return group;
 }
 
@@ -188,7 +188,7 @@ void ShardGroup::shard_values(Unit& unit) {
   }
 }
 
-void ShardGroup::bind() {
+void ShardGroup::follow_requires_grad() {
   for (Unit& unit : units) {
     for (Member& m : unit.members) {
       auto* edge = static_cast<ShardEdge*>(m.edge.get());
@@ -220,10 +220,10 @@ uint64_t ShardGroup::writes() const {
   return n;
 }
 
-void ShardGroup::launch() {
+void ShardGroup::launch_gather() {
   if (state_ != ShardState::sharded) {
     if (!changed()) return;
-    if (state_ == ShardState::gathering) finish();  // its memory is being written
+    if (state_ == ShardState::gathering) finish_gather();  // its memory is being written
     reshard();
   }
   const NoGradGuard off;
@@ -264,7 +264,7 @@ Work ShardGroup::gather(const Unit& unit, const Tensor& flat, const char* what) 
   return lanes.gather->all_gather(out, mine, o);
 }
 
-void ShardGroup::finish() {
+void ShardGroup::finish_gather() {
   if (state_ != ShardState::gathering) return;
   try {
     for (const Unit& unit : units) unit.gathering.wait();
@@ -310,15 +310,15 @@ void ShardGroup::reshard() {
   state_ = ShardState::sharded;
 }
 
-void ShardGroup::touched(const std::string& parameter) {
+void ShardGroup::on_absent_values_read(const std::string& parameter) {
   const Lock lock(context->mutex);
   if (state_ == ShardState::gathered) return;  // by another thread
-  if (held) return finish();
+  if (held) return finish_gather();
   RAMET_CHECK(tls.task, kOp, "parameter '", parameter,
               "' is sharded: its values are here only while its module's forward or backward runs. "
               "Call the module as module(x) or with nn::call, since ->forward() bypasses the hook "
               "that gathers them; full_state_dict() and unshard() give them otherwise");
-  context->needed(*this);
+  context->on_values_needed(*this);
 }
 
 }  // namespace ramet::distributed::detail

@@ -112,9 +112,9 @@ class ShardGroup final : public autograd::ReduceBucket,
   // Values. All of it under the context's lock.
   ShardState state() const { return state_; }
   /// Begins to gather, unless that was begun and the shards have not changed since.
-  void launch();
+  void launch_gather();
   /// Waits for it; members have their values.
-  void finish();
+  void finish_gather();
   void reshard();
   /// Begins to gather a unit's shards into `flat`, which has room for all of them.
   Work gather(const Unit& unit, const Tensor& flat, const char* what) const;
@@ -123,18 +123,18 @@ class ShardGroup final : public autograd::ReduceBucket,
   /// Grows with each write to a shard.
   uint64_t writes() const;
   /// Members follow requires_grad of their shards.
-  void bind();
+  void follow_requires_grad();
   /// Somebody asks for values that are not here.
-  void touched(const std::string& parameter);
+  void on_absent_values_read(const std::string& parameter);
 
   // Gradients: shard_gradients.cc.
   std::vector<Tensor> reduce(const std::vector<std::pair<autograd::Node*, std::vector<Tensor>>>& in,
                              autograd::GraphTask& task) override;
-  void begun(autograd::GraphTask& task) override;
+  void on_backward_begun(autograd::GraphTask& task) override;
   Tensor gradient_place(size_t unit, size_t member);
   bool may_grow(autograd::GraphTask& task) const;  // may a backward inside it come with more?
-  bool reduces() const;  // is there anything to reduce when it is synchronised?
-  void collect();        // no synchronisation: keeps what has come
+  bool reduces() const;        // is there anything to reduce when it is synchronised?
+  void keep_unsynchronised();  // no synchronisation: keeps what has come
   void launch_reduction();
   void finish_reduction();
   /// For each member that is reduced, in order: has this rank a part in it?

@@ -191,7 +191,7 @@ Work CommStages::all_reduce(std::vector<Tensor> members, const std::vector<std::
     operands.emplace_back(op, "member", members[i]);
     if (present[i]) h.set_present(i);
   }
-  task.lies.device = detail::CommonDevice(op).add(operands).device();
+  task.place.device = detail::CommonDevice(op).add(operands).device();
   task.run = [operands = std::move(operands), names, run, report,
               counts = counts_](Channel& channel) mutable {
     const NoGradGuard off;

@@ -53,7 +53,7 @@ Round Channel::begin(const std::vector<Outgoing>& out, const std::vector<Incomin
     exchange(out, in);
   } else {
     try {
-      if (compared_ || came_) {
+      if (compared_ || arrived_) {
         start(round, tag_++, out, in);
       } else {
         std::vector<Outgoing> rest_out = out;
@@ -82,30 +82,30 @@ void Channel::move(const std::vector<Outgoing>& out, const std::vector<Incoming>
 }
 
 void Channel::begin_to_show(std::vector<Outgoing>& out, std::vector<Incoming>& in) {
-  came_ = &inbox_->expect(tag_);
+  arrived_ = &inbox_->expect(tag_);
   inbox_->expect(next_tag_);
   for (int i = 0; i < size_; ++i) {
     const auto* header = reinterpret_cast<const char*>(&shown_[static_cast<size_t>(i)]);
-    to_.emplace_back(header, header + (i == rank_ ? 0 : sizeof(Header)));
+    header_messages_.emplace_back(header, header + (i == rank_ ? 0 : sizeof(Header)));
   }
   std::erase_if(out, [&](const Outgoing& m) {
     if (m.bytes > Inbox::kRoom) return false;
     const char* from = static_cast<const char*>(m.data);
-    auto& message = to_[static_cast<size_t>(m.to)];
+    auto& message = header_messages_[static_cast<size_t>(m.to)];
     message.insert(message.end(), from, from + m.bytes);
     return true;
   });
   std::erase_if(in, [&](const Incoming& m) {
     if (m.bytes > Inbox::kRoom) return false;
-    if (m.bytes) behind_.push_back(m);
+    if (m.bytes) after_headers_.push_back(m);
     return true;
   });
   std::vector<Outgoing> sends;
   for (int i = 0; i < size_; ++i) {
     const auto k = static_cast<size_t>(i);
     if (i == rank_) continue;
-    sends.push_back({i, to_[k].data(), to_[k].size()});
-    showing_.started.push_back({i, std::move(came_->transfers[k])});
+    sends.push_back({i, header_messages_[k].data(), header_messages_[k].size()});
+    showing_.started.push_back({i, std::move(arrived_->transfers[k])});
   }
   Round sending;
   start(sending, tag_++, sends, {});
@@ -117,7 +117,7 @@ void Channel::begin_to_show(std::vector<Outgoing>& out, std::vector<Incoming>& i
 const std::vector<Header>& Channel::headers() {
   if (compared_) return all_;
   try {
-    if (!came_) {
+    if (!arrived_) {
       std::vector<Outgoing> out;
       std::vector<Incoming> in;
       begin_to_show(out, in);
@@ -127,11 +127,11 @@ const std::vector<Header>& Channel::headers() {
   showing_ = {};
   for (int i = 0; i < size_; ++i) {
     const auto k = static_cast<size_t>(i);
-    if (i != rank_) std::memcpy(&all_[k], came_->memory[k].data(), sizeof(Header));
+    if (i != rank_) std::memcpy(&all_[k], arrived_->memory[k].data(), sizeof(Header));
   }
   compare_headers();
-  for (const Incoming& m : behind_)
-    std::memcpy(m.data, came_->memory[static_cast<size_t>(m.from)].data() + sizeof(Header),
+  for (const Incoming& m : after_headers_)
+    std::memcpy(m.data, arrived_->memory[static_cast<size_t>(m.from)].data() + sizeof(Header),
                 m.bytes);
   compared_ = true;
   return all_;

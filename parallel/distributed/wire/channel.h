@@ -47,7 +47,7 @@ struct Round {
 };
 
 /// Where an operation's tensors lie; on a GPU, the point in its work that they are ready at.
-struct Lies {
+struct TensorPlace {
   Device device{kCPU, 0};
   std::shared_ptr<gpu::Event> ready;
 };
@@ -88,13 +88,13 @@ class Channel {
 
   /// This is an operation with one other rank.
   void with_peer(int rank) { peer_ = rank; }
-  void on(const Lies& lies) { lies_ = lies; }
-  const Lies& lies() const { return lies_; }
+  void set_tensor_place(const TensorPlace& place) { place_ = place; }
+  const TensorPlace& tensor_place() const { return place_; }
   /// Until what their GPU was given before the call is done: staged copies wait for it, without a
   /// deadline.
   void wait_for_tensors();
   /// From here on messages travel from card to card. All headers agree.
-  void go_over(Card& card);
+  void use_card(Card& card);
   bool over_cards() const { return card_ != nullptr; }
   /// Of the memory that staging() gives.
   Device device() const { return card_ ? card_->device : Device(kCPU, 0); }
@@ -120,7 +120,8 @@ class Channel {
   /// behind it.
   void close();
   /// Waits until `done`, and for nothing longer than the deadline, which these ranks missed.
-  void until(const std::function<bool()>& done, const char* late, const std::vector<int>& by = {});
+  void wait_until(const std::function<bool()>& done, const char* late,
+                  const std::vector<int>& by = {});
 
   /// What to show to all: `mine`, as `to_each(rank)` changes it. It goes with the first round, or
   /// when headers() asks for the others'. They come into `inbox`, which then expects `next_tag`.
@@ -182,13 +183,13 @@ class Channel {
   SharedMemory* shared_memory_ = nullptr;
   std::vector<Header> shown_, all_;
   Inbox* inbox_ = nullptr;
-  Inbox::Messages* came_ = nullptr;    // once the headers are on their way
-  std::vector<Incoming> behind_;       // where to what comes with them belongs
-  std::vector<std::vector<char>> to_;  // [rank]: header and what goes with it
-  Round showing_;                      // after what it sends
+  Inbox::Messages* arrived_ = nullptr;              // once the headers are on their way
+  std::vector<Incoming> after_headers_;             // where to what comes with them belongs
+  std::vector<std::vector<char>> header_messages_;  // [rank]: header and what goes with it
+  Round showing_;                                   // after what it sends
   bool compared_ = true;
   int peer_ = -1;  // -1: all
-  Lies lies_;
+  TensorPlace place_;
   Card* card_ = nullptr;
   bool queued_ = false;  // something that is not known to be done
 };

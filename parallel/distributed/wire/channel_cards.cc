@@ -21,10 +21,10 @@ Card::Card(std::unique_ptr<gpu::Link> made, Device where)
       pool(
           where, [this] { link->come_after_kernels(); }, [this] { link->come_before_kernels(); }) {}
 
-void Channel::go_over(Card& card) {
+void Channel::use_card(Card& card) {
   headers();
   card_ = &card;
-  if (lies_.ready) card.link->come_after(*lies_.ready);
+  if (place_.ready) card.link->come_after(*place_.ready);
 }
 
 void Channel::copy(void* to, const void* from, size_t bytes) const {
@@ -48,8 +48,8 @@ void Channel::probe_others() {
   } catch (const PeerLost& peer) { lost(peer); }
 }
 
-void Channel::until(const std::function<bool()>& done, const char* late,
-                    const std::vector<int>& by) {
+void Channel::wait_until(const std::function<bool()>& done, const char* late,
+                         const std::vector<int>& by) {
   Deadline look = deadline_in(kProbe);
   try {
     for (int turn = 0; !done(); ++turn) {
@@ -75,9 +75,9 @@ void Channel::until(const std::function<bool()>& done, const char* late,
 }
 
 void Channel::wait_for_tensors() {
-  if (!lies_.ready) return;
-  until([&] { return lies_.ready->query(); }, "what its GPU was given before did not end in time",
-        {rank_});
+  if (!place_.ready) return;
+  wait_until([&] { return place_.ready->query(); },
+             "what its GPU was given before did not end in time", {rank_});
 }
 
 void Channel::exchange(const std::vector<Outgoing>& out, const std::vector<Incoming>& in) {
@@ -91,7 +91,7 @@ void Channel::exchange(const std::vector<Outgoing>& out, const std::vector<Incom
   if (sends.empty() && receives.empty()) return;
   queued_ = true;
   bool begun = false;
-  until(
+  wait_until(
       [&] {
         if (!std::exchange(begun, true)) card_->link->exchange(sends, receives);
         return card_->link->settled();
@@ -105,7 +105,7 @@ bool Channel::sum_in_any_order(void* data, int64_t n, ScalarType dtype) {
   if (sent_) *sent_ += static_cast<size_t>(n) * item_size(dtype);
   queued_ = true;
   bool begun = false;
-  until(
+  wait_until(
       [&] {
         if (!std::exchange(begun, true)) card_->link->sum(data, n, dtype);
         return card_->link->settled();
@@ -117,8 +117,10 @@ bool Channel::sum_in_any_order(void* data, int64_t n, ScalarType dtype) {
 void Channel::complete() {
   if (!std::exchange(queued_, false)) return;
   card_->link->mark();
-  until([&] { return card_->link->reached(); }, "the messages between the cards did not arrive");
-  if (lies_.ready) lies_.ready->synchronize();  // throws what kernels before it found in their data
+  wait_until([&] { return card_->link->reached(); },
+             "the messages between the cards did not arrive");
+  if (place_.ready)
+    place_.ready->synchronize();  // throws what kernels before it found in their data
 }
 
 void Channel::close() {

@@ -18,7 +18,7 @@ bool StagingPool::keeps(size_t bytes) const { return device_.is_cuda() || bytes 
 
 Tensor StagingPool::fresh(size_t bytes) const {
   Tensor memory(TensorBase::empty({static_cast<int64_t>(bytes)}, kByte, device_));
-  got_();
+  on_allocated_();
   return memory;
 }
 
@@ -54,7 +54,7 @@ void StagingPool::give(Tensor memory) {
   bytes_ += memory.nbytes();
   free_.push_front(std::move(memory));
   const size_t most = device_.is_cuda() ? std::min(kKeptOnCard, most_used_) : kKept;
-  if (bytes_ > most) gives_();
+  if (bytes_ > most) before_freed_();
   while (bytes_ > most) {
     bytes_ -= free_.back().nbytes();
     going.push_back(std::move(free_.back()));

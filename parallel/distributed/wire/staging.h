@@ -16,10 +16,13 @@ class StagingPool {
   StagingPool()
       : StagingPool(
             Device(kCPU, 0), [] {}, [] {}) {}
-  /// `got`: called when the device's allocator has given memory; `gives`: before it gets some back.
+  /// `on_allocated`: called when the device's allocator has given memory; `before_freed`: before it
+  /// gets some back.
   /// A card's memory is used on a stream that the allocator knows nothing of.
-  StagingPool(Device device, std::function<void()> got, std::function<void()> gives)
-      : device_(device), got_(std::move(got)), gives_(std::move(gives)) {}
+  StagingPool(Device device, std::function<void()> on_allocated, std::function<void()> before_freed)
+      : device_(device),
+        on_allocated_(std::move(on_allocated)),
+        before_freed_(std::move(before_freed)) {}
   /// Uninitialised, perhaps more than asked for.
   Tensor take(size_t bytes);
   void give(Tensor memory);
@@ -30,7 +33,7 @@ class StagingPool {
   Tensor fresh(size_t bytes) const;
 
   const Device device_;
-  const std::function<void()> got_, gives_;
+  const std::function<void()> on_allocated_, before_freed_;
   std::mutex mutex_;
   std::list<Tensor> free_;  // the last used first
   size_t bytes_ = 0;        // of those

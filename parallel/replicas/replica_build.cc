@@ -1,8 +1,8 @@
-// The part of a ReplicaSet that runs once: checks, flat stores, shells.
+// The part of a ReplicaSet that runs once: checks, flat stores, buckets.
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
-#include <set>
-#include <typeinfo>
+#include <thread>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
@@ -10,10 +10,7 @@
 #include "parallel/move/bucket.h"
 #include "parallel/move/counters.h"
 #include "parallel/move/movement.h"
-#include "parallel/replicas/buffer_page.h"
-#include "parallel/replicas/lost_members_internal.h"
-#include "parallel/replicas/replica_state.h"
-#include "runtime/generator.h"
+#include "parallel/replicas/replica_build_internal.h"
 #include "runtime/storage_ref.h"
 
 namespace ramet {
@@ -46,51 +43,64 @@ std::vector<std::pair<std::string, Module*>> named_tree(const Module& root) {
 
 namespace {
 
-std::string shown(const std::string& module) {
-  return module.empty() ? "the module" : "'" + module + "'";
-}
-
 void check_sealed_below(const Module& m, const std::string& name, const std::string* sealed_above) {
   RAMET_CHECK(!sealed_above || m.is_sealed(), "replicate",
-              "Cannot replicate: ", shown(*sealed_above),
+              "Cannot replicate: ", shown_module(*sealed_above),
               " is sealed but contains non-sealed child '", name, "'");
-  RAMET_CHECK(!m.is_sealed() || m.can_rebind(), "replicate", "Cannot replicate: ", shown(name),
-              " is sealed and has no rebind()");
+  RAMET_CHECK(!m.is_sealed() || m.can_rebind(), "replicate",
+              "Cannot replicate: ", shown_module(name), " is sealed and has no rebind()");
   const std::string* above = m.is_sealed() && !sealed_above ? &name : sealed_above;
   for (const auto& child : m.own_children())
     if (child.value()) check_sealed_below(*child.value(), full_name(name, child.key()), above);
 }
 
-// reset() of a module draws random numbers; replication must not be seen in any generator.
-class GeneratorsKept {
+// Two sets of one module may be made at the same time, by concurrent data_parallel calls: the first
+// one flattens the parameters, the second finds them so. Replicas of other modules are made beside
+// that: clone() is the user's code, and may wait for whatever it likes, or make replicas of a part.
+class BuildingAlone {
  public:
-  GeneratorsKept() = default;
-  ~GeneratorsKept() { set_generator_states(states_); }
+  explicit BuildingAlone(const Tree& modules) : modules_(modules) {
+    All& all = being_built();
+    std::unique_lock lock(all.mutex);
+    const auto mine = std::this_thread::get_id();
+    all.ended.wait(lock, [&] {
+      return std::ranges::all_of(modules_, [&](const auto& m) {
+        const auto at = all.builders.find(m.second);
+        return at == all.builders.end() || at->second.thread == mine;
+      });
+    });
+    for (const auto& m : modules_) {
+      Builder& b = all.builders[m.second];
+      b.thread = mine;
+      ++b.depth;
+    }
+  }
+  ~BuildingAlone() {
+    All& all = being_built();
+    const std::lock_guard lock(all.mutex);
+    for (const auto& m : modules_)
+      if (const auto at = all.builders.find(m.second); --at->second.depth == 0)
+        all.builders.erase(at);
+    all.ended.notify_all();
+  }
+  BuildingAlone(const BuildingAlone&) = delete;
 
  private:
-  const std::vector<GeneratorState> states_ = generator_states();
-  ReplicaRandomGuard outside_{ReplicaRandomRef()};
-};
-
-// Where a clone differs from its source, so that tensors could not be matched by name.
-void check_same_registry(const char* what, const std::string& module,
-                         const OrderedDict<std::string, Tensor>& ours,
-                         const OrderedDict<std::string, Tensor>& theirs) {
-  RAMET_CHECK(ours.size() == theirs.size(), "replicate", what, "s of ", shown(module),
-              ": its clone has ", theirs.size(), ", expected ", ours.size());
-  for (size_t i = 0; i < ours.size(); ++i) {
-    const Tensor &a = ours[i].value(), &b = theirs[i].value();
-    RAMET_CHECK(ours[i].key() == theirs[i].key() && a.defined() == b.defined(), "replicate", what,
-                " '", full_name(module, ours[i].key()), "': its clone has '",
-                full_name(module, theirs[i].key()), "', ", describe(b));
-    if (!a.defined()) continue;
-    RAMET_CHECK(same_sizes(a, b) && a.scalar_type() == b.scalar_type(), "replicate", what, " '",
-                full_name(module, ours[i].key()), "': its clone has ", describe(b), ", expected ",
-                describe(a));
-    RAMET_CHECK(!a.is_same(b), "replicate", what, " '", full_name(module, ours[i].key()),
-                "': its clone holds the original tensor");
+  struct Builder {
+    std::thread::id thread;
+    int depth = 0;
+  };
+  struct All {
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::map<const Module*, Builder> builders;
+  };
+  static All& being_built() {
+    static auto* const all = new All;  // static objects may make replicas when the program ends
+    return *all;
   }
-}
+  const Tree& modules_;
+};
 
 }  // namespace
 
@@ -140,72 +150,93 @@ std::vector<char> bytes_of(const Module& m) {
 
 void ReplicaSet::build() {
   const ScopedValue<uint8_t> apart(tls.capturing, 0);  // made once, not at each replay
-  // Two sets of one module may be made at the same time, by concurrent data_parallel calls: the
-  // first one flattens the parameters, the second finds them so. Recursive, because clone() is the
-  // user's code.
-  static std::recursive_mutex one_at_a_time;
-  const std::lock_guard<std::recursive_mutex> lock(one_at_a_time);
+  const Tree modules = named_tree(*source_);
+  const BuildingAlone alone_here(modules);
   check_sealed(*source_);
-  ScopedValue<bool> training_tensors(tls.inference_mode, false);
+  const ScopedValue<bool> training_tensors(tls.inference_mode, false);
   const NoGradGuard off;
-  auto made = std::make_unique<State>();
-  State& s = *made;
-  const auto ours = named_tree(*source_);
+  Build build(*this, modules);
+  build.find_tensors();
+  build.flatten_source();
+  build.place_entries();
+  build.plan_buckets();
+  build.make_copies();
+  build.note_modules();
+  for (int i = 0; i < size(); ++i) build.add_replica(static_cast<uint32_t>(i));
+  for (State::Snapshot& snap : build.s.modules)
+    for (const Module* replica : snap.replicas) snap.replica_bytes.push_back(bytes_of(*replica));
 
-  // What there is to follow.
-  std::map<const TensorImpl*, size_t> entry_of, buffer_of;
-  std::vector<Tensor> parameters;
-  const Tensor* first = nullptr;
-  std::string first_name;
-  auto locate = [&](const Tensor& t, const std::string& name) {
-    if (!first) first = &t, first_name = name;
-    RAMET_CHECK(t.device() == first->device(), "replicate",
-                "module must have its parameters and buffers on device ", first->device(), " ('",
-                first_name, "') but found one of them on device: ", t.device(), " ('", name, "')");
-  };
-  auto add_entry = [&](const std::string& name, const Tensor& t) {
-    locate(t, name);
-    if (!entry_of.emplace(t.impl(), s.entries.size()).second) return;
-    State::Entry e;
-    e.name = name;
-    e.source = t;
-    e.bytes = static_cast<int64_t>(t.nbytes());
-    s.entries.push_back(std::move(e));
-  };
-  for (const auto& [name, m] : ours) {
-    for (const auto& item : m->own_parameters()) {
-      if (!item.value().defined()) continue;
-      add_entry(full_name(name, item.key()), item.value());
-      parameters.push_back(item.value());
-    }
+  if (state_) {
+    build.s.keep_states(*state_);
+    moves::count(moves::Count::kRebuilds);
   }
+  home_ = build.home;
+  all_dirty_ = true;
+  stale_ = false;
+  state_ = std::move(build.made);
+}
+
+// All are on one device.
+void ReplicaSet::Build::locate(const Tensor& t, const std::string& name) {
+  if (!first) first = &t, first_name = name;
+  RAMET_CHECK(t.device() == first->device(), "replicate",
+              "module must have its parameters and buffers on device ", first->device(), " ('",
+              first_name, "') but found one of them on device: ", t.device(), " ('", name, "')");
+}
+
+void ReplicaSet::Build::add_entry(const std::string& name, const Tensor& t) {
+  locate(t, name);
+  if (!entry_of.emplace(t.impl(), s.entries.size()).second) return;
+  State::Entry e;
+  e.name = name;
+  e.source = t;
+  e.bytes = static_cast<int64_t>(t.nbytes());
+  s.entries.push_back(std::move(e));
+}
+
+void ReplicaSet::Build::add_buffer(const std::string& name, const Tensor& t, BufferPolicy policy) {
+  locate(t, name);
+  buffer_of.emplace(t.impl(), s.buffers.size());
+  State::Buffer b;
+  b.name = name;
+  b.source = t;
+  b.policy = policy;
+  RAMET_CHECK(policy != BufferPolicy::mean || t.is_floating_point(), "replicate", "buffer '", name,
+              "' of policy mean: got ", describe(t), ", expected a floating point tensor");
+  s.buffers.push_back(std::move(b));
+}
+
+// What there is to follow.
+void ReplicaSet::Build::find_tensors() {
+  for (const auto& [name, m] : ours)
+    for (const auto& item : m->own_parameters())
+      if (item.value().defined()) add_entry(full_name(name, item.key()), item.value());
   for (const auto& [name, m] : ours) {
     for (const auto& item : m->own_buffers()) {
       const Tensor& t = item.value();
-      s.has_sync = s.has_sync || m->buffer_policy(item.key()) == BufferPolicy::sync;
+      const BufferPolicy policy = m->buffer_policy(item.key());
+      s.has_sync = s.has_sync || policy == BufferPolicy::sync;
       if (!t.defined() || entry_of.count(t.impl()) || buffer_of.count(t.impl())) continue;
       const std::string whole = full_name(name, item.key());
-      if (autograd::wants_grad(t.impl())) {
-        add_entry(whole, t);
-        continue;
-      }
-      locate(t, whole);
-      buffer_of.emplace(t.impl(), s.buffers.size());
-      State::Buffer b;
-      b.name = whole;
-      b.source = t;
-      b.policy = m->buffer_policy(item.key());
-      RAMET_CHECK(b.policy != BufferPolicy::mean || t.is_floating_point(), "replicate", "buffer '",
-                  whole, "' of policy mean: got ", describe(t),
-                  ", expected a floating point tensor");
-      s.buffers.push_back(std::move(b));
+      if (autograd::wants_grad(t.impl())) add_entry(whole, t);
+      else add_buffer(whole, t, policy);
     }
   }
-  home_ = first ? first->device() : devices_[0];
-  if (!options_.detach) flatten_parameters(parameters);
+  home = first ? first->device() : set.devices_[0];
+}
 
-  // Places in the flat stores: one dtype after the other, in the order in which the source's own
-  // stores have them.
+void ReplicaSet::Build::flatten_source() const {
+  if (set.options_.detach) return;
+  std::vector<Tensor> parameters;
+  for (const auto& [name, m] : ours)
+    for (const auto& item : m->own_parameters())
+      if (item.value().defined()) parameters.push_back(item.value());
+  flatten_parameters(parameters);
+}
+
+// Places in the flat stores: one dtype after the other, in the order in which the source's own
+// stores have them.
+void ReplicaSet::Build::place_entries() {
   std::vector<ScalarType> dtypes;
   for (const auto& e : s.entries)
     if (std::find(dtypes.begin(), dtypes.end(), e.source.scalar_type()) == dtypes.end())
@@ -218,22 +249,26 @@ void ReplicaSet::build() {
       s.flat_bytes += flat_padded(e.bytes);
     }
   }
-  // Buckets from the last parameter backwards: the order in which gradients come.
+}
+
+// From the last parameter backwards: the order in which gradients come.
+void ReplicaSet::Build::plan_buckets() {
   std::vector<BucketItem> items;
   for (size_t u = s.entries.size(); u-- > 0;)
     items.push_back({flat_padded(s.entries[u].bytes), s.entries[u].source.scalar_type()});
-  for (const auto& group : ramet::parallel::plan_buckets(items, options_.bucket_bytes)) {
-    s.buckets.push_back(std::make_unique<GradBucket>(size(), options_.order));
+  for (const auto& group : ramet::parallel::plan_buckets(items, set.options_.bucket_bytes)) {
+    s.buckets.push_back(std::make_unique<GradBucket>(set.size(), set.options_.order));
     s.members.emplace_back();
     for (size_t k : group) s.members.back().push_back(s.entries.size() - 1 - k);
     std::reverse(s.members.back().begin(), s.members.back().end());
     for (size_t u : s.members.back()) s.entries[u].bucket = s.members.size() - 1;
   }
+}
 
-  // One copy of the parameters on every device but the source's.
-  for (Device d : devices_)
-    if (d != home_ && std::find(s.away.begin(), s.away.end(), d) == s.away.end())
-      s.away.push_back(d);
+// One copy of the parameters on every device but the source's.
+void ReplicaSet::Build::make_copies() {
+  for (Device d : set.devices_)
+    if (d != home && away_index(d) == s.away.size()) s.away.push_back(d);
   for (Device d : s.away) {
     s.flat.push_back(moves::flat_memory(s.flat_bytes, d));
     autograd::fill_values(s.flat.back(), 0);  // the gaps travel along
@@ -246,7 +281,10 @@ void ReplicaSet::build() {
                            own->version_of ? own->version_of : own)));
     e.seen = State::Seen::of(e.source);
   }
+}
 
+// What structure_changed() compares with.
+void ReplicaSet::Build::note_modules() {
   for (const auto& [name, m] : ours) {
     State::Snapshot snap;
     snap.name = name;
@@ -268,105 +306,6 @@ void ReplicaSet::build() {
     for (const auto& child : m->own_children()) snap.children.push_back(child.value());
     s.modules.push_back(std::move(snap));
   }
-
-  for (int i = 0; i < size(); ++i) {
-    const Device device = device_of_[static_cast<size_t>(i)];
-    const size_t away =
-        static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
-    std::shared_ptr<Module> shell;
-    {
-      const GeneratorsKept kept;
-      shell = source_->clone(device);
-    }
-    RAMET_CHECK(shell && shell != source_, "replicate", "clone() of the module: got ",
-                shell ? "the module itself" : "an empty pointer", ", expected a copy");
-    const auto theirs = named_tree(*shell);
-    for (size_t m = 0; m < std::max(ours.size(), theirs.size()); ++m) {
-      const bool both = m < ours.size() && m < theirs.size();
-      RAMET_CHECK(both && ours[m].first == theirs[m].first, "replicate",
-                  "child modules: the clone has ",
-                  m < theirs.size() ? shown(theirs[m].first) : "nothing", " where the module has ",
-                  m < ours.size() ? shown(ours[m].first) : "nothing");
-      const Module &a = *ours[m].second, &b = *theirs[m].second;
-      RAMET_CHECK(typeid(a) == typeid(b), "replicate", "clone() of ", shown(ours[m].first),
-                  " is of another type: got ", b.name(), ", expected ", a.name());
-      check_same_registry("parameter", ours[m].first, a.own_parameters(), b.own_parameters());
-      check_same_registry("buffer", ours[m].first, a.own_buffers(), b.own_buffers());
-    }
-    for (size_t m = 0; m < ours.size(); ++m) {
-      auto adopt = [&](const OrderedDict<std::string, Tensor>& from,
-                       const OrderedDict<std::string, Tensor>& to) {
-        for (size_t k = 0; k < from.size(); ++k) {
-          const Tensor& source = from[k].value();
-          if (!source.defined()) continue;
-          const Tensor handle = to[k].value();
-          AutogradSlot::release(std::exchange(handle->node, nullptr));
-          handle->set(TensorImpl::kRequiresGrad, false);
-          if (const auto at = entry_of.find(source.impl()); at != entry_of.end()) {
-            State::Entry& e = s.entries[at->second];
-            handle->set(TensorImpl::kReplica, true);
-            handle.set_data(device == home_ ? e.source : e.copies[away]);
-            e.handles.push_back({handle, static_cast<uint32_t>(i)});
-            continue;
-          }
-          State::Buffer& b = s.buffers[buffer_of.at(source.impl())];
-          if (b.handles.size() > static_cast<size_t>(i)) {  // a second name
-            handle.set_data(b.handles.back());
-            if (!handle.is_same(b.handles.back())) b.ties.back().push_back(handle);
-            if (b.paged()) moves::keep_pages(handle);
-            continue;
-          }
-          if (i == 0)
-            b.shares = device == home_ && b.policy != BufferPolicy::merge_stats &&
-                       b.policy != BufferPolicy::per_replica;
-          if (i == 0 && b.shares) handle.set_data(source);
-          if (b.paged()) moves::keep_pages(handle);
-          b.handles.push_back(handle);
-          b.ties.emplace_back();
-          b.versions.push_back(handle.version());
-          b.seen = State::Seen::of(source);
-        }
-      };
-      adopt(ours[m].second->own_parameters(), theirs[m].second->own_parameters());
-      adopt(ours[m].second->own_buffers(), theirs[m].second->own_buffers());
-      theirs[m].second->set_replica(true);
-      s.modules[m].replicas.push_back(theirs[m].second);
-      State::find_states(s.modules[m]);
-    }
-    std::set<const TensorImpl*> registered;  // in the clone
-    for (const auto& named : theirs)
-      for (const auto* registry : {&named.second->own_parameters(), &named.second->own_buffers()})
-        for (const auto& item : *registry)
-          if (item.value().defined()) registered.insert(item.value().impl());
-    for (size_t m = 0; m < ours.size(); ++m) {
-      check_members(shown(ours[m].first), *ours[m].second, *theirs[m].second,
-                    [&](TensorImpl* x, TensorImpl* y) -> const std::string* {
-                      const auto at = entry_of.find(x);
-                      // A word that is no handle may look like one: padding holds what was
-                      // there before. The clone's has to be the same handle, or one of its own.
-                      if (at == entry_of.end() || (x != y && !registered.count(y))) return nullptr;
-                      const State::Entry& e = s.entries[at->second];
-                      for (const auto& h : e.handles)
-                        if (h.tensor.impl() == y) return nullptr;
-                      return &e.name;
-                    });
-      if (!theirs[m].second->is_sealed()) continue;
-      std::vector<Tensor> own;
-      for (const auto& item : theirs[m].second->named_parameters()) own.push_back(item.value());
-      theirs[m].second->rebind(own);
-    }
-    s.shells.push_back(std::move(shell));
-  }
-  for (State::Snapshot& snap : s.modules)
-    for (const Module* replica : snap.replicas) snap.replica_bytes.push_back(bytes_of(*replica));
-
-  if (state_) {
-    s.keep_states(*state_);
-    moves::count(moves::Count::kRebuilds);
-  }
-  all_dirty_ = true;
-  stale_ = false;
-  state_ = std::move(made);
 }
 
 }  // namespace parallel

@@ -128,6 +128,7 @@ class RAMET_API ReplicaSet {
 
  private:
   struct State;
+  struct Build;
   void build();
   bool structure_changed();
   void guard_capture();

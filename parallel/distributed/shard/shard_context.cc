@@ -273,10 +273,16 @@ void ShardContext::settle() {
     std::vector<ShardGroup::Reduced> reduced;
     for (const Pending& p : std::exchange(pending_, {}))
       p.group->take_reduced(flags_.data_ptr<bool>() + p.first, reduced);
+    std::exception_ptr first;  // of a hook: the other shards have their gradients in any case
     for (auto& [leaf, gradient] : reduced) {
-      leaf->run_hooks(gradient, 0);
-      leaf->apply(&gradient, nullptr);
+      try {
+        leaf->run_hooks(gradient, 0);
+        leaf->apply(&gradient, nullptr);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
     }
+    if (first) std::rethrow_exception(first);
   } catch (...) {
     abort_groups("a reduction failed on this rank");
     throw;

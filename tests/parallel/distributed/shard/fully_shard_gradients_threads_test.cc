@@ -399,6 +399,19 @@ TEST(FullyShardGradients, BackwardsThatThrow) {
   });
 }
 
+// A hook that throws is its own shard's failure: the others have their gradients.
+TEST(FullyShardGradients, HooksThatThrow) {
+  with_groups_of(1, [](const Group& g) {
+    FactorsOf net = sharded_factors(3, g);
+    shard(net, 1).register_hook([](const Tensor&) { throw std::logic_error("Badness!"); });
+    const Tensor loss = net(full({2}, 2.0), std::vector<int>{0, 1, 2});
+    EXPECT_THROW(loss.backward(), std::logic_error);
+    EXPECT_TRUE(shard(net, 0).grad().equal(full({2}, 2.0)));
+    EXPECT_FALSE(shard(net, 1).grad().defined());
+    EXPECT_TRUE(shard(net, 2).grad().equal(full({2}, 2.0)));
+  });
+}
+
 // Layers that look alike: a rank that runs them in another order is an error on all ranks, not one
 // layer with the other's values.
 TEST(FullyShardGradients, LayersInAnotherOrder) {

@@ -50,13 +50,11 @@ ncclResult_t wait_for_all_ranks(Clique& clique) {
 
 std::atomic<int> reported_error{ncclSuccess}, group_error{ncclSuccess};
 std::atomic<bool> aborts_held{false};
-std::atomic<std::chrono::milliseconds::rep> abort_takes{0};
 std::atomic<int> aborts_under_way{0};
 
 }  // namespace
 
 void report_nccl_error(ncclResult_t error) { reported_error = error; }
-void slow_nccl_abort(std::chrono::milliseconds takes) { abort_takes = takes.count(); }
 void hold_nccl_aborts(bool hold) {
   aborts_held = hold;
   while (!hold && aborts_under_way) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -259,7 +257,6 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (!comm) return ncclInvalidArgument;
   ++aborts_under_way;
-  std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes.load()));
   while (aborts_held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   give_up_operations(comm);
   delete comm;

@@ -1,15 +1,11 @@
 // The NCCL double beyond NCCL's API: faults for tests.
 #pragma once
-#include <chrono>
-
 #include "runtime/cuda/emulated/nccl_api.h"
 
 namespace ramet::emulated {
 
-/// How long ncclCommAbort() blocks before it does anything: NCCL's waits for its kernels and
-/// threads to end.
-void slow_nccl_abort(std::chrono::milliseconds takes);
-/// While set, ncclCommAbort() does not go on. Without, returns when all such calls have ended.
+/// While set, ncclCommAbort() does not go on: NCCL's waits for its kernels and threads to end.
+/// Without, returns when all such calls have ended.
 void hold_nccl_aborts(bool hold);
 /// Calls of ncclCommAbort() that are not back.
 int nccl_aborts_under_way();

@@ -139,7 +139,7 @@ TEST(GpuGroups, SumsHaveTheBitsOfTheHost) {
 TEST(GpuGroups, AnyOrder) {
   RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
-  for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads, kNcclGloo}))
     with_gpu_groups(way, 3, seconds(60), [&](const Group& g) {
       for (ScalarType dtype : {kFloat, kBFloat16, kLong, kBool}) {
         const std::vector<Tensor> all = of_all(3, 2000, dtype);
@@ -286,7 +286,7 @@ TEST(GpuGroups, DevicesMayChange) {
 
 // Operations of two groups on the same cards, which ranks begin in different orders.
 TEST(GpuGroups, TwoGroupsOnOneCard) {
-  RAMET_NEEDS_CARDS(2);
+  RAMET_NEEDS_NCCL(2);
   const Gpus gpus(rank_gpus(2));
   for (const Way& way : {kNcclThreads, kNcclGloo})
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
@@ -309,7 +309,7 @@ TEST(GpuGroups, TwoGroupsOnOneCard) {
 TEST(GpuGroups, NcclLeavesTheHostAlone) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
-  for (const Way& way : {kStagedThreads, kNcclThreads}) {
+  for (const Way& way : ways({kStagedThreads, kNcclThreads})) {
     cuda::CopyCounts before, after;
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
       Tensor t = ones({100}, gpu(g->rank()));
@@ -329,7 +329,7 @@ TEST(GpuGroups, NcclLeavesTheHostAlone) {
 }
 
 TEST(GpuGroups, ArgumentsAreCheckedFirst) {
-  RAMET_NEEDS_CARDS(3);
+  RAMET_NEEDS_NCCL(3);
   const Gpus gpus(rank_gpus(3));
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     const int me = g->rank();

@@ -64,7 +64,7 @@ Groups trained(const Way& way, const Training& r) {
 }
 
 TEST(DdpOnGpus, AgreesWithTheHost) {
-  RAMET_NEEDS_CARDS(4);
+  RAMET_NEEDS_NCCL(4);
   const Gpus gpus(rank_gpus(4));
   Training r;
   r.on_gpus = false;
@@ -92,7 +92,7 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
     r.norm = dtype == kFloat;
     r.ranks = r.replicas = 1;
     const Groups one = trained(kStagedThreads, r);
-    for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
+    for (const Way& way : ways({kStagedThreads, kNcclThreads, kNcclGloo}))
       for (int ranks : {1, 2, 4})
         for (int replicas : {1, 2}) {
           if (ranks * replicas > 4) continue;
@@ -106,7 +106,7 @@ TEST(DdpOnGpus, OneDigestForEveryNumberOfRanks) {
 
 // Communication stages compute on the host, whatever the backend.
 TEST(DdpOnGpus, Stages) {
-  RAMET_NEEDS_CARDS(2);
+  RAMET_NEEDS_NCCL(2);
   const Gpus gpus(rank_gpus(2));
   Training r;
   r.stages = true;
@@ -124,7 +124,7 @@ TEST(DdpOnGpus, AnyOrderOfStreams) {
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Async, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
     const Gpus gpus(rank_gpus(4, mode));
-    for (const Way& way : {kStagedThreads, kNcclThreads})
+    for (const Way& way : ways({kStagedThreads, kNcclThreads}))
       for (int replicas : {1, 2}) {
         r.replicas = replicas;
         const Groups now = trained(way, r);
@@ -138,7 +138,7 @@ TEST(DdpOnGpus, AnyOrderOfStreams) {
 TEST(DdpOnGpus, BucketsBeginInTheBackward) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
       nn::Sequential net(nn::Linear(4, 4), nn::Linear(4, 4));
       net->to(gpu(g->rank()));

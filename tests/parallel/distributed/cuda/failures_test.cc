@@ -63,7 +63,7 @@ TEST(GpuGroupFailures, MessagesThatDiffer) {
 
 // A GPU's tensor on one rank, the host's on another: over NCCL that is a mismatch.
 TEST(GpuGroupFailures, AHostTensorAmongCards) {
-  RAMET_NEEDS_CARDS(2);
+  RAMET_NEEDS_NCCL(2);
   const Gpus gpus(rank_gpus(2));
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     const Tensor t = g->rank() ? ones({4}) : ones({4}, gpu(0));
@@ -333,7 +333,7 @@ TEST(GpuGroupFailures, NoNccl) {
 }
 
 TEST(GpuGroupFailures, TwoRanksOnOneCard) {
-  RAMET_NEEDS_CARDS(2);
+  RAMET_NEEDS_NCCL(2);
   for (const char* list : {"0,0", "0,1"}) {
     const bool one_card = list[2] == '0';
     const Gpus gpus(rank_gpus(2), list);

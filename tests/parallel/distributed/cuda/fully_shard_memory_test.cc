@@ -31,7 +31,7 @@ int64_t bytes_of(const std::vector<Tensor>& list) {
 TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
   RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     for (int n : {2, 4})
       with_gpu_groups(way, n, seconds(120), [&](const Group& g) {
         const Device device = gpu(g->rank());
@@ -65,7 +65,7 @@ TEST(ShardedMemoryOnGpus, BytesBetweenSteps) {
 TEST(ShardedMemoryOnGpus, GathersTheNextOneAndGivesBack) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     for (bool prefetch : {true, false})
       with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
         const Device device = gpu(g->rank());
@@ -111,7 +111,7 @@ TEST(ShardedMemoryOnGpus, GathersTheNextOneAndGivesBack) {
 TEST(ShardedMemoryOnGpus, LargestDuringAStep) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     with_gpu_groups(way, 2, seconds(120), [&](const Group& g) {
       constexpr int kLayers = 12;
       const Device device = gpu(g->rank());

@@ -80,7 +80,7 @@ TEST(ShardedStateOnGpus, WholeStateOutAndIn) {
     before.insert(item.key(), item.value().detach());
   for (const auto& item : text_net(24, 6)->named_parameters())
     other.insert(item.key(), item.value().detach());
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     for (int n : {1, 2, 3})
       with_gpu_groups(way, n, seconds(60), [&](const Group& g) {
         const Device device = gpu(g->rank());
@@ -97,7 +97,7 @@ TEST(ShardedStateOnGpus, WholeStateOutAndIn) {
 }
 
 TEST(ShardedStateOnGpus, CheckpointsGoOnWithAnyRanks) {
-  RAMET_NEEDS_CARDS(4);
+  RAMET_NEEDS_NCCL(4);
   const Gpus gpus(rank_gpus(4));
   const distributed::TempFolder folder;
   State saved, expected;  // after 3 steps, after 5
@@ -111,7 +111,7 @@ TEST(ShardedStateOnGpus, CheckpointsGoOnWithAnyRanks) {
     if (g->rank() == 0) saved = now, expected = then;
     g->barrier().wait();
   });
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
       Trainer t(g, gpu(g->rank()), 8);
       EXPECT_EQ(t.checkpoint().load(folder.path("c")).step, 3);
@@ -188,7 +188,7 @@ TEST(ShardedStateOnGpus, GradientsOfTheHost) {
 // ---- errors -------------------------------------------------------------------------------------
 
 TEST(ShardedErrorsOnGpus, Refusals) {
-  RAMET_NEEDS_CARDS(4);
+  RAMET_NEEDS_NCCL(4);
   const Gpus gpus(rank_gpus(4));
   with_gpu_groups(kStagedThreads, 2, seconds(60), [](const Group& g) {
     const Device mine = gpu(g->rank()), second = gpu(g->rank() + 2);
@@ -219,7 +219,7 @@ TEST(ShardedErrorsOnGpus, Refusals) {
 }
 
 TEST(ShardedErrorsOnGpus, NotInACapturedStep) {
-  RAMET_NEEDS_CARDS(2);
+  RAMET_NEEDS_NCCL(2);
   const Gpus gpus(rank_gpus(2));
   with_gpu_groups(kNcclThreads, 2, seconds(60), [](const Group& g) {
     const Device device = gpu(g->rank());
@@ -240,7 +240,7 @@ TEST(ShardedErrorsOnGpus, NotInACapturedStep) {
 TEST(ShardedErrorsOnGpus, BackwardsThatFail) {
   RAMET_NEEDS_CARDS(2);
   const Gpus gpus(rank_gpus(2));
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     for (bool in_data : {false, true})
       with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
         Trainer t(g, gpu(g->rank()), 7);

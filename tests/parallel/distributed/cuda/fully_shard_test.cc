@@ -113,7 +113,7 @@ TEST(ShardedOnGpus, OnAMeshOfTwoDimensions) {
   Training run{How::replicated, 4, true, false, true};
   const Groups expected = trained(kStagedThreads, run);
   for (const How how : {How::sharded, How::hybrid})
-    for (const Way& way : {kStagedThreads, kNcclThreads}) {
+    for (const Way& way : ways({kStagedThreads, kNcclThreads})) {
       run.how = how;
       EXPECT_EQ(trained(way, run), expected) << way;
     }
@@ -134,7 +134,7 @@ void expect_same_in_any_order_of_streams(const Training& run) {
       emulated::Settings settings = rank_gpus(2, mode);
       settings.stream_seed = seed;
       const Gpus gpus(settings);
-      for (const Way& way : {kStagedThreads, kNcclThreads})
+      for (const Way& way : ways({kStagedThreads, kNcclThreads}))
         EXPECT_EQ(trained(way, run), expected) << way << ", mode " << static_cast<int>(mode);
     }
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -14,14 +15,18 @@
 
 #if RAMET_GPU_EMULATED
 #include "runtime/cuda/emulated/nccl_control.h"
-/// In a build for real GPUs, where NCCL wants a card for each rank: skips the test where there are
-/// fewer than n cards or no NCCL, with the reason.
+/// In a build for real GPUs, where ranks have a card each: skips the test where there are fewer
+/// than n cards, with the reason.
 #define RAMET_NEEDS_CARDS(n) (void)0
+/// The same where there is no NCCL, of tests that are nothing without; others ask for ways().
+#define RAMET_NEEDS_NCCL(n) (void)0
 #else
-#define RAMET_NEEDS_CARDS(n)                                                              \
-  if (const int found = ::ramet::testing::cards(); found < (n))                           \
-    GTEST_SKIP() << "needs " << (n) << " cards, one for each rank: " << found << " here"; \
-  else if (const std::string why = gpu::why_no_links(); !why.empty()) GTEST_SKIP() << why
+#define RAMET_NEEDS_CARDS(n)                                    \
+  if (const int found = ::ramet::testing::cards(); found < (n)) \
+  GTEST_SKIP() << "needs " << (n) << " cards, one for each rank: " << found << " here"
+#define RAMET_NEEDS_NCCL(n) \
+  RAMET_NEEDS_CARDS(n);     \
+  if (const std::string why = gpu::why_no_links(); !why.empty()) GTEST_SKIP() << why
 
 // What tests ask of the double of NCCL alone, behind RAMET_EMULATED_ONLY.
 enum EmulatedNcclResult { ncclSuccess, ncclInternalError, ncclRemoteError };
@@ -55,8 +60,17 @@ inline std::ostream& operator<<(std::ostream& out, const Way& w) {
 }
 inline const Way kStagedThreads{false, ""}, kStagedGloo{true, "gloo"}, kNcclThreads{false, "nccl"},
     kNcclGloo{true, "cpu:gloo,cuda:nccl"};
+/// Without NCCL's on a machine that has none.
+inline std::vector<Way> ways(std::vector<Way> all) {
+#if !RAMET_GPU_EMULATED
+  if (!gpu::why_no_links().empty())
+    all.erase(std::remove_if(all.begin(), all.end(), [](const Way& w) { return w.nccl(); }),
+              all.end());
+#endif
+  return all;
+}
 inline std::vector<Way> all_ways() {
-  return {kStagedThreads, kStagedGloo, kNcclThreads, kNcclGloo};
+  return ways({kStagedThreads, kStagedGloo, kNcclThreads, kNcclGloo});
 }
 
 inline void with_gpu_groups(const Way& way, int ranks, Milliseconds timeout, const Body& body) {

@@ -23,7 +23,7 @@ void expect_every_order_on(const Way& way, int gpus_each, bool driver_waits = fa
 
 TEST(MeetingOrderOnGpus, OneEach) {
   RAMET_NEEDS_CARDS(2);
-  for (const Way& way : {kStagedThreads, kNcclThreads}) {
+  for (const Way& way : ways({kStagedThreads, kNcclThreads})) {
     SCOPED_TRACE(way);
     expect_every_order_on(way, 1);
   }

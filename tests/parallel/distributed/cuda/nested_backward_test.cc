@@ -54,7 +54,7 @@ TEST(NestedOnGpus, OfReplicas) {
 TEST(NestedOnGpus, OverRanksAndReplicas) {
   RAMET_NEEDS_CARDS(4);
   const Gpus four(rank_gpus(4, emulated::StreamMode::Random));
-  for (const Way& way : {kStagedThreads, kNcclThreads})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads}))
     for (const How how : {How::again, How::again_and_says})
       with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
         Weights net;

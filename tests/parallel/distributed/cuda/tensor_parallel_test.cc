@@ -23,7 +23,7 @@ TEST(TensorParallelOnGpus, Functions) {
 TEST(TensorParallelOnGpus, Linear) {
   RAMET_NEEDS_CARDS(4);
   const Gpus gpus(rank_gpus(4));
-  for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads, kNcclGloo}))
     for (int n : {1, 2, 4})
       for (bool bias : {true, false})
         with_gpu_groups(way, n, seconds(60),
@@ -33,7 +33,7 @@ TEST(TensorParallelOnGpus, Linear) {
 TEST(TensorParallelOnGpus, Embedding) {
   RAMET_NEEDS_CARDS(3);
   const Gpus gpus(rank_gpus(3));
-  for (const Way& way : {kStagedThreads, kNcclThreads, kNcclGloo})
+  for (const Way& way : ways({kStagedThreads, kNcclThreads, kNcclGloo}))
     for (int n : {1, 2, 3})
       with_gpu_groups(way, n, seconds(60),
                       [](const Group& g) { compare_embeddings(g, gpu(g->rank())); });
@@ -73,7 +73,7 @@ Groups trained_block(const Way& way, bool on_gpus) {
 }
 
 TEST(TensorParallelOnGpus, InsideShardedModules) {
-  RAMET_NEEDS_CARDS(4);
+  RAMET_NEEDS_NCCL(4);
   const Gpus gpus(rank_gpus(4));
   const Groups host = trained_block(kStagedThreads, false);
   const Groups staged = trained_block(kStagedThreads, true);
@@ -87,7 +87,7 @@ TEST(TensorParallelOnGpus, AnyOrderOfStreams) {
   for (const emulated::StreamMode mode :
        {emulated::StreamMode::Eager, emulated::StreamMode::Lazy, emulated::StreamMode::Random}) {
     const Gpus gpus(rank_gpus(2, mode));
-    for (const Way& way : {kStagedThreads, kNcclThreads})
+    for (const Way& way : ways({kStagedThreads, kNcclThreads}))
       with_gpu_groups(way, 2, seconds(60), [](const Group& g) {
         compare_linears(g, true, gpu(g->rank()));
         compare_embeddings(g, gpu(g->rank()));

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "kernels/matrix/gemm_gpu.h"
 #include "kernels/reduce/finish_gpu.h"
 #include "kernels/rows/row_sums_gpu.h"
@@ -54,7 +56,7 @@ template <class T> struct MatrixProduct {
       y = sum * static_cast<T>(g.alpha);
       if (g.beta != 0) y = fma(static_cast<T>(g.beta), load_element<T>(g.c, g.dtype, at), y);
       if (g.bias) y = y + load_element<T>(g.bias, g.dtype, j);
-      if (g.relu) y = max(T(0), y);
+      if (g.relu) y = y < T(0) ? T(0) : y;  // a NaN stays, which max() would not let
     }
     store_element(g.c, g.dtype, at, y);
   }
@@ -101,6 +103,10 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   const double products =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (products < kBlasProducts) return false;
+  // What cuBLASLt does not do itself, a kernel does behind it (Note [Epilogues of cuBLASLt] in
+  // runtime/cuda/blas.h); 16-bit results would be rounded twice.
+  const bool can_finish = bytes_of(g.dtype) >= 4;
+  if (g.relu && !can_finish) return false;
   const MatmulLayout l = matmul_layout(g);
   // Rows and columns as they are stored.
   const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k, b_rows = l.tb ? g.n : g.k,
@@ -111,18 +117,18 @@ bool by_blas(const MatmulArgs& g, Stream where) {
       reinterpret_cast<uintptr_t>(g.bias) % 16 != 0)
     return false;
   ::ramet::cuda::BlasProduct product = {
-      g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda,  ldb,
-      ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb, g.relu};
+      g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda, ldb,
+      ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb};
   const int device = static_cast<int>(where.device.index());
-  if (::ramet::cuda::blas_multiply("matmul", device, product)) return true;
-  // Without its epilogue, where that is what it lacks (Note [Epilogues of cuBLASLt] in
-  // runtime/cuda/blas.h). 16-bit results would be rounded twice.
-  if ((!g.bias && !g.relu) || bytes_of(g.dtype) < 4) return false;
-  product.bias = nullptr;
-  product.relu = false;
-  if (!::ramet::cuda::blas_multiply("matmul", device, product)) return false;
-  finish_product("matmul", where,
-                 {g.c, g.bias, g.batch, g.m, g.n, g.c_batch, ldc, g.dtype, g.relu});
+  const void* bias = nullptr;  // that cuBLASLt leaves
+  if (!::ramet::cuda::blas_multiply("matmul", device, product)) {
+    if (!g.bias || !can_finish) return false;
+    bias = std::exchange(product.bias, nullptr);
+    if (!::ramet::cuda::blas_multiply("matmul", device, product)) return false;
+  }
+  if (bias || g.relu)
+    finish_product("matmul", where,
+                   {g.c, bias, g.batch, g.m, g.n, g.c_batch, ldc, g.dtype, g.relu});
   return true;
 }
 

@@ -173,12 +173,10 @@ class Descriptors {
                             second = p.ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, first);
     set(CUBLASLT_MATMUL_DESC_TRANSB, second);
-    if (p.bias || p.relu) {
-      const auto epilogue = static_cast<cublasLtEpilogue_t>((p.bias ? CUBLASLT_EPILOGUE_BIAS : 0) |
-                                                            (p.relu ? CUBLASLT_EPILOGUE_RELU : 0));
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (p.bias) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     }
-    if (p.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias);
     layout(0, p, p.tb ? p.k : p.n, p.tb ? p.n : p.k, p.ldb, p.b_batch);
     layout(1, p, p.ta ? p.m : p.k, p.ta ? p.k : p.m, p.lda, p.a_batch);
     layout(2, p, p.n, p.m, p.ldc, p.c_batch);
@@ -291,7 +289,6 @@ struct Asked {
            static_cast<int64_t>(p.dtype),
            p.ta,
            p.tb,
-           p.relu,
            p.bias != nullptr,
            p.bias ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.bias) % 16) : 0,
            p.beta != 0};

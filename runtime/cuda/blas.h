@@ -10,10 +10,10 @@
 namespace ramet {
 namespace cuda {
 
-/// C[s] = act(alpha op(A[s]) op(B[s]) + beta C[s] + bias) for s < batch, all row-major: op(A) is m
-/// x k, A itself with `ta` k x m, rows lda elements apart; so op(B), k x n, and C, m x n. `bias` is
-/// null or n elements, act is max(0, x) with `relu`. Floating dtypes; float32 never computes with
-/// fewer bits (no TF32), 16-bit types add up in float32.
+/// C[s] = alpha op(A[s]) op(B[s]) + beta C[s] + bias for s < batch, all row-major: op(A) is m x k,
+/// A itself with `ta` k x m, rows lda elements apart; so op(B), k x n, and C, m x n. `bias` is null
+/// or n elements. Floating dtypes; float32 never computes with fewer bits (no TF32), 16-bit types
+/// add up in float32.
 struct BlasProduct {
   const void *a, *b, *bias;
   void* c;
@@ -21,7 +21,7 @@ struct BlasProduct {
   int64_t lda, ldb, ldc, a_batch, b_batch, c_batch;
   double alpha, beta;
   ScalarType dtype;
-  bool ta, tb, relu;
+  bool ta, tb;
 };
 
 /// Queues the product on the compute stream of cuda:k. False where cuBLASLt is not there, is
@@ -29,12 +29,13 @@ struct BlasProduct {
 /// for each shape, layout, alignment and dtype and kept, so that the same product gives the same
 /// bits again.
 ///
-/// Note [Epilogues of cuBLASLt]: bias and act are cuBLASLt's epilogue. The table of types in
+/// Note [Epilogues of cuBLASLt]: the bias is cuBLASLt's epilogue. The table of types in
 /// NVIDIA's documentation of cublasLtMatmul() (13.0: "Datatypes Supported", the column "Bias Type")
 /// has one for all types here, doubles included (CUBLAS_COMPUTE_64F with a bias of CUDA_R_64F;
 /// "Epilogue is not supported" stands beside integers and complex numbers). Whether a version, card
 /// and shape has it, only the library's answer says: where it has none, the product may still be
-/// asked for without bias and act.
+/// asked for without a bias. A ReLU is none of it: cuBLASLt's makes 0 of a NaN
+/// (forums.developer.nvidia.com, thread 329783), Ramet's keeps it.
 RAMET_API bool blas_multiply(const char* op, int device, const BlasProduct& product);
 /// Would it? For those who have to write an operand first. Asks for the algorithm, which is kept;
 /// what the matrices hold does not matter.

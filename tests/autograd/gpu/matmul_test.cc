@@ -2,6 +2,8 @@
 // CPU.
 #include "autograd/ops/matmul.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
@@ -9,6 +11,8 @@
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"
 #include "autograd/ops/conv.h"
+#include "autograd/ops/factory.h"
+#include "kernels/matmul.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/device_state.h"
@@ -121,6 +125,39 @@ TEST(MatmulOnGpu, Convolutions) {
   }
 }
 
+// The ReLU of a product keeps a NaN, whoever adds it: no front asks for one.
+TEST(MatmulOnGpu, ReluKeepsNaN) {
+  for (ScalarType t : {kFloat, kDouble, kHalf})
+    for (const int64_t n : {8, 64})
+      for (const bool blas : {true, false})
+        for (const bool with_bias : {true, false}) {
+          SCOPED_TRACE(std::string(name_of(t)) + (blas ? " cuBLASLt " : " own ") +
+                       std::to_string(n) + (with_bias ? " with a bias" : ""));
+          ::ramet::cuda::set_blas_enabled(blas);
+          Tensor a = drawn({n, n}, t, 1);
+          const Tensor b = drawn({n, n}, t, 2), bias = drawn({n}, t, 3);
+          a[3].fill_(std::nan(""));
+          const Tensor x = a.to(kGpu), w = b.to(kGpu), v = bias.to(kGpu), y = empty_like(x);
+          kernels::MatmulArgs args{};
+          args.a = x.ptr(), args.b = w.ptr(), args.c = y.ptr();
+          args.bias = with_bias ? v.ptr() : nullptr;
+          args.batch = 1, args.m = args.n = args.k = args.a_row = args.b_row = args.c_row = n;
+          args.a_col = args.b_col = 1, args.alpha = 1;
+          args.dtype = t, args.relu = true;
+          kernels::matmul(y.stream(), args);
+          Tensor want = a.to(kDouble).mm(b.to(kDouble));
+          if (with_bias) want = want.add(bias.to(kDouble));
+          const std::vector<double> got = numbers(y), sums = numbers(want);
+          for (size_t i = 0; i < got.size(); ++i) {
+            const bool is_nan = i / static_cast<size_t>(n) == 3;
+            ASSERT_EQ(std::isnan(got[i]), is_nan) << i;
+            if (is_nan) continue;
+            ASSERT_NEAR(got[i], std::max(sums[i], 0.0), 20 * tolerance(t)) << i;
+          }
+        }
+  ::ramet::cuda::set_blas_enabled(true);
+}
+
 #if RAMET_GPU_EMULATED
 // Kernels queued by f on cuda:0 whose cuBLASLt has these algorithms (Settings::blas_algorithms).
 template <class F> uint64_t launches(int algorithms, const F& f) {
@@ -133,9 +170,9 @@ template <class F> uint64_t launches(int algorithms, const F& f) {
   return count;
 }
 
-// Where cuBLASLt has no bias and ReLU for a product, a kernel adds them behind it; where it has no
-// algorithm at all, no columns are written for it. Which shape has been asked for is kept: here
-// each is another one.
+// Where cuBLASLt has no bias for a product, a kernel adds it behind; where it has no algorithm at
+// all, no columns are written for it. Which shape has been asked for is kept: here each is another
+// one.
 TEST(MatmulOnGpu, WhatCublasltHasNot) {
   for (ScalarType t : {kFloat, kDouble, kHalf})
     for (int algorithms : {2, 1, 0}) {

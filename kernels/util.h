@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/compute_type.h"
 #include "kernels/simd/inline.h"
 #include "runtime/dtype.h"
 
@@ -21,11 +22,9 @@ RAMET_INLINE int64_t product(const int64_t* sizes, int n) {
 
 /// Bytes of one element (item_size of runtime/dtype.h, always inlined).
 RAMET_INLINE int64_t bytes_of(ScalarType t) {
+  static_assert(kScalarTypes == 10, "a digit for each dtype");
   // One byte per type, two bits each would do as well; the constant keeps the table out of memory.
   return static_cast<int64_t>((0x0842'2842'111ull >> (4 * static_cast<int>(t))) & 15);
-}
-RAMET_INLINE ScalarType compute_type_of(ScalarType t) {
-  return t == ScalarType::Double ? t : t >= ScalarType::Half ? ScalarType::Float : ScalarType::Long;
 }
 
 /// The address of element `i`.
@@ -35,11 +34,6 @@ RAMET_INLINE const char* at(const void* p, ScalarType t, int64_t i) {
 RAMET_INLINE char* at(void* p, ScalarType t, int64_t i) {
   return static_cast<char*>(p) + i * bytes_of(t);
 }
-
-template <class T> struct ComputeTag;
-template <> struct ComputeTag<float> { static constexpr ScalarType value = ScalarType::Float; };
-template <> struct ComputeTag<double> { static constexpr ScalarType value = ScalarType::Double; };
-template <> struct ComputeTag<int64_t> { static constexpr ScalarType value = ScalarType::Long; };
 
 /// Walks the index tuples of `rank` dimensions (the last one fastest) and keeps an element offset
 /// per operand. The start may be any linear index, so a task can begin in the middle.

@@ -34,14 +34,6 @@ template <class F> void by_word(int64_t bytes, const F& f) {
     default: return f(uint64_t{});
   }
 }
-/// f(compute type of elements of type t).
-template <class F> void by_compute_type(ScalarType t, const F& f) {
-  switch (compute_type_of(t)) {
-    case ScalarType::Float: return f(float{});
-    case ScalarType::Double: return f(double{});
-    default: return f(int64_t{});
-  }
-}
 
 /// Element i of p, of type t.
 template <class C> RAMET_INLINE C load_element(const void* p, ScalarType t, int64_t i) {

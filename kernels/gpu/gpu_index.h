@@ -24,8 +24,10 @@ template <class F> void by_index(double most, const F& f) {
 /// f(T{}, I{}) with the compute type of elements of type t, and the type of positions. Integers are
 /// rare: always 64 bits.
 template <class F> void by_types(ScalarType t, double most, const F& f) {
-  if (compute_type_of(t) == ScalarType::Long) return f(int64_t{}, int64_t{});
-  by_index(most, [&](auto i) { t == ScalarType::Double ? f(double{}, i) : f(float{}, i); });
+  by_compute_type(t, [&](auto c) {
+    if constexpr (ComputeTag<decltype(c)>::value == ScalarType::Long) f(c, int64_t{});
+    else by_index(most, [&](auto i) { f(c, i); });
+  });
 }
 
 /// Images in elements of type T; strides as I.

@@ -72,11 +72,19 @@ template <class S> using ComputeOf = typename RowCompute<S>::type;
 /// f(S{}) with the storage type S of a floating `t`.
 template <class F> void by_row_type(ScalarType t, const F& f) {
   switch (t) {
-    case ScalarType::Double: return f(double{});
     case ScalarType::Half: return f(HalfBits{});
     case ScalarType::BFloat16: return f(BfloatBits{});
-    default: return f(float{});
+    case ScalarType::Float: return f(float{});
+    case ScalarType::Double: return f(double{});
+    case ScalarType::Bool:
+    case ScalarType::Byte:
+    case ScalarType::Char:
+    case ScalarType::Short:
+    case ScalarType::Int:
+    case ScalarType::Long:
+    case ScalarType::Undefined: break;
   }
+  __builtin_trap();
 }
 
 /// A row of n elements in memory. A thread of a group has eight neighbours at a time (over_packs),

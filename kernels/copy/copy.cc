@@ -43,11 +43,8 @@ void convert(const char* in, ScalarType in_type, int64_t is, char* out, ScalarTy
 }
 void convert_any(const char* in, ScalarType in_type, int64_t is, char* out, ScalarType out_type,
                  int64_t os, int64_t n) {
-  switch (compute_type_of(in_type)) {
-    case ScalarType::Float: return convert<float>(in, in_type, is, out, out_type, os, n);
-    case ScalarType::Double: return convert<double>(in, in_type, is, out, out_type, os, n);
-    default: return convert<int64_t>(in, in_type, is, out, out_type, os, n);
-  }
+  by_compute_type(in_type,
+                  [&](auto t) { convert<decltype(t)>(in, in_type, is, out, out_type, os, n); });
 }
 
 template <class T> void move_row(const T* in, int64_t is, T* out, int64_t os, int64_t n) {

@@ -216,7 +216,7 @@ RAMET_INLINE void finish_statistics(const BatchNormArgs& a, int64_t j, Moments m
   }
 }
 
-void statistics(const BatchNormArgs& a) {
+void statistics(const BatchNormArgs& a, float) {
   const Layout layout(a.n, a.c, a.l, a.x);
   auto* part = static_cast<float*>(a.workspace);
   const float* x = data_of<const float>(a.x);
@@ -244,7 +244,7 @@ template <class T> RAMET_INLINE T or_zero(const void* p, int64_t j) {
   return p ? static_cast<const T*>(p)[j] : T{0};
 }
 
-void forward(const BatchNormArgs& a) {
+void forward(const BatchNormArgs& a, float) {
   auto* scale = static_cast<float*>(a.workspace);
   float* shift = scale + a.c;
   for (int64_t j = 0; j < a.c; ++j) {
@@ -257,7 +257,7 @@ void forward(const BatchNormArgs& a) {
   affine(a.n, a.c, a.l, a.x, a.y, scale, shift);
 }
 
-void backward(const BatchNormBackwardArgs& g) {
+void backward(const BatchNormBackwardArgs& g, float) {
   const int64_t c = g.c;
   const Layout layout(g.n, c, g.l, g.x);
   auto* a = static_cast<float*>(g.workspace);
@@ -308,7 +308,7 @@ RAMET_INLINE void over_channel(int64_t n, int64_t l, int64_t j, const ChannelVie
     for (int64_t i = 0; i < l; ++i) f(s * x.n + j * x.c + i * x.l, s * y.n + j * y.c + i * y.l);
 }
 
-void statistics_double(const BatchNormArgs& a) {
+void statistics(const BatchNormArgs& a, double) {
   const double total = static_cast<double>(a.n * a.l);
   const auto* x = data_of<const double>(a.x);
   run(a.c, a.n * a.c * a.l * 8, [&](int64_t j, int) {
@@ -321,7 +321,7 @@ void statistics_double(const BatchNormArgs& a) {
   });
 }
 
-void forward_double(const BatchNormArgs& a) {
+void forward(const BatchNormArgs& a, double) {
   const auto* x = data_of<const double>(a.x);
   auto* y = data_of<double>(a.y);
   run(a.c, a.n * a.c * a.l * 16, [&](int64_t j, int) {
@@ -332,7 +332,7 @@ void forward_double(const BatchNormArgs& a) {
   });
 }
 
-void backward_double(const BatchNormBackwardArgs& g) {
+void backward(const BatchNormBackwardArgs& g, double) {
   const double total = static_cast<double>(g.n * g.l);
   const auto *x = data_of<const double>(g.x), *dy = data_of<const double>(g.dy);
   auto* dx = data_of<double>(g.dx);
@@ -367,15 +367,14 @@ template <class T> void from_running(const BatchNormArgs& a) {
 }  // namespace
 
 void batch_norm_statistics(const BatchNormArgs& a) {
-  const bool wide = a.dtype == ScalarType::Double;
-  if (!a.training) return wide ? from_running<double>(a) : from_running<float>(a);
-  wide ? statistics_double(a) : statistics(a);
+  by_dtype<float, double>(
+      a.dtype, [&](auto t) { a.training ? statistics(a, t) : from_running<decltype(t)>(a); });
 }
 void batch_norm_forward(const BatchNormArgs& a) {
-  a.dtype == ScalarType::Double ? forward_double(a) : forward(a);
+  by_dtype<float, double>(a.dtype, [&](auto t) { forward(a, t); });
 }
 void batch_norm_backward(const BatchNormBackwardArgs& a) {
-  a.dtype == ScalarType::Double ? backward_double(a) : backward(a);
+  by_dtype<float, double>(a.dtype, [&](auto t) { backward(a, t); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

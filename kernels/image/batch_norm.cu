@@ -287,13 +287,13 @@ template <class T> void backward(const BatchNormBackwardArgs& a, Stream where) {
 }  // namespace
 
 void batch_norm_statistics(const BatchNormArgs& a, Stream where) {
-  a.dtype == ScalarType::Double ? statistics<double>(a, where) : statistics<float>(a, where);
+  by_dtype<float, double>(a.dtype, [&](auto t) { statistics<decltype(t)>(a, where); });
 }
 void batch_norm_forward(const BatchNormArgs& a, Stream where) {
-  a.dtype == ScalarType::Double ? forward<double>(a, where) : forward<float>(a, where);
+  by_dtype<float, double>(a.dtype, [&](auto t) { forward<decltype(t)>(a, where); });
 }
 void batch_norm_backward(const BatchNormBackwardArgs& a, Stream where) {
-  a.dtype == ScalarType::Double ? backward<double>(a, where) : backward<float>(a, where);
+  by_dtype<float, double>(a.dtype, [&](auto t) { backward<decltype(t)>(a, where); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

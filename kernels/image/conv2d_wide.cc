@@ -156,13 +156,13 @@ template <class T> void backward_weight(const Conv2dArgs& a) {
 }  // namespace
 
 void conv2d_wide_forward(const Conv2dArgs& a) {
-  a.dtype == ScalarType::Double ? forward<double>(a) : forward<int64_t>(a);
+  by_dtype<double, int64_t>(a.dtype, [&](auto t) { forward<decltype(t)>(a); });
 }
 void conv2d_wide_backward_input(const Conv2dArgs& a) {
-  a.dtype == ScalarType::Double ? backward_input<double>(a) : backward_input<int64_t>(a);
+  by_dtype<double, int64_t>(a.dtype, [&](auto t) { backward_input<decltype(t)>(a); });
 }
 void conv2d_wide_backward_weight(const Conv2dArgs& a) {
-  a.dtype == ScalarType::Double ? backward_weight<double>(a) : backward_weight<int64_t>(a);
+  by_dtype<double, int64_t>(a.dtype, [&](auto t) { backward_weight<decltype(t)>(a); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -332,28 +332,26 @@ template <class T> void avg_backward(const AvgPool2dArgs& a) {
 
 }  // namespace
 
-#define RAMET_BY_DTYPE(function)                         \
-  switch (a.dtype) {                                     \
-    case ScalarType::Float: return function<float>(a);   \
-    case ScalarType::Double: return function<double>(a); \
-    default: return function<int64_t>(a);                \
-  }
-
 void max_pool2d_forward(const MaxPool2dArgs& a) {
   if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 &&
       (!a.index.data || a.index.c == 1) && a.shape.c > 1 && small_plane(a.shape))
     return max_forward_lanes(a);
-  RAMET_BY_DTYPE(max_forward)
+  by_dtype<float, double, int64_t>(a.dtype, [&](auto t) { max_forward<decltype(t)>(a); });
 }
-void max_pool2d_backward(const MaxPool2dArgs& a) { RAMET_BY_DTYPE(max_backward) }
-void max_pool2d_gather(const MaxPool2dArgs& a) { RAMET_BY_DTYPE(max_gather) }
+void max_pool2d_backward(const MaxPool2dArgs& a) {
+  by_dtype<float, double, int64_t>(a.dtype, [&](auto t) { max_backward<decltype(t)>(a); });
+}
+void max_pool2d_gather(const MaxPool2dArgs& a) {
+  by_dtype<float, double, int64_t>(a.dtype, [&](auto t) { max_gather<decltype(t)>(a); });
+}
 
 void avg_pool2d_forward(const AvgPool2dArgs& a) {
   if (a.dtype == ScalarType::Float && a.x.c == 1 && a.y.c == 1 && a.shape.c > 1)
     return avg_forward_lanes(a);
-  RAMET_BY_DTYPE(avg_forward)
+  by_dtype<float, double, int64_t>(a.dtype, [&](auto t) { avg_forward<decltype(t)>(a); });
 }
-void avg_pool2d_backward(const AvgPool2dArgs& a) { RAMET_BY_DTYPE(avg_backward) }
-#undef RAMET_BY_DTYPE
+void avg_pool2d_backward(const AvgPool2dArgs& a) {
+  by_dtype<float, double, int64_t>(a.dtype, [&](auto t) { avg_backward<decltype(t)>(a); });
+}
 
 }  // namespace ramet::kernels::RAMET_VARIANT

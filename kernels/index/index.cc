@@ -67,13 +67,9 @@ void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t
 void add_elements(const IndexArgs& a, int64_t x, int64_t x_stride, int64_t y, int64_t y_stride,
                   int64_t n) {
   void *to = at(a.x, a.dtype, x), *from = at(a.y, a.y_dtype, y);
-  switch (compute_type_of(a.dtype)) {
-    case ScalarType::Float:
-      return add_run<float>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
-    case ScalarType::Double:
-      return add_run<double>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
-    default: return add_run<int64_t>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
-  }
+  by_compute_type(a.dtype, [&](auto t) {
+    add_run<decltype(t)>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+  });
 }
 
 // Along the last dimension every element may lie elsewhere.
@@ -112,17 +108,19 @@ void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
 }
 void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   if (a.mode == IndexMode::kAdd) {
-    switch (a.dtype) {
-      case ScalarType::Float:
-        return a.y_dtype == ScalarType::Half       ? add_each<float, HalfBits>(a, x, y, offset, n)
-               : a.y_dtype == ScalarType::BFloat16 ? add_each<float, BfloatBits>(a, x, y, offset, n)
-                                                   : add_each<float>(a, x, y, offset, n);
-      case ScalarType::Double: return add_each<double>(a, x, y, offset, n);
-      case ScalarType::Long: return add_each<uint64_t>(a, x, y, offset, n);
-      default:
-        return each_element(a, x, y, offset, n,
-                            [&](int64_t i, int64_t j) { add_elements(a, i, 1, j, 1, 1); });
-    }
+    // Quick ways of these few; the last one serves every dtype.
+    const auto is = [&](ScalarType to, ScalarType from) {
+      return a.dtype == to && a.y_dtype == from;
+    };
+    if (is(ScalarType::Float, ScalarType::Float)) return add_each<float>(a, x, y, offset, n);
+    if (is(ScalarType::Float, ScalarType::Half))
+      return add_each<float, HalfBits>(a, x, y, offset, n);
+    if (is(ScalarType::Float, ScalarType::BFloat16))
+      return add_each<float, BfloatBits>(a, x, y, offset, n);
+    if (is(ScalarType::Double, ScalarType::Double)) return add_each<double>(a, x, y, offset, n);
+    if (is(ScalarType::Long, ScalarType::Long)) return add_each<uint64_t>(a, x, y, offset, n);
+    return each_element(a, x, y, offset, n,
+                        [&](int64_t i, int64_t j) { add_elements(a, i, 1, j, 1, 1); });
   }
   switch (bytes_of(a.dtype)) {
     case 1: return move_each<uint8_t>(a, x, y, offset, n);
@@ -369,11 +367,7 @@ void nonzero_positions(const NonzeroArgs& a) {
 
 void cumulative_sum(const CumulativeSumArgs& a) {
   if (a.outer == 0 || a.n == 0 || a.inner == 0) return;
-  switch (compute_type_of(a.in_dtype)) {
-    case ScalarType::Float: return cumulative_sum_as<float>(a);
-    case ScalarType::Double: return cumulative_sum_as<double>(a);
-    default: return cumulative_sum_as<int64_t>(a);
-  }
+  by_compute_type(a.in_dtype, [&](auto t) { cumulative_sum_as<decltype(t)>(a); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

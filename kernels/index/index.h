@@ -1,6 +1,7 @@
 // Reading and writing at positions that index tensors name: gather, scatter, index_select,
 // index_add, embedding and advanced indexing are one loop; masks have three of their own.
 #pragma once
+#include "kernels/compute_bytes.h"
 #include "kernels/copy/view.h"
 #include "kernels/gpu/gpu_cuts.h"
 #include "kernels/index/sort.h"
@@ -154,8 +155,7 @@ struct IndexKeys {
 /// their sums are rounded.
 inline constexpr int64_t kFewMeetings = 64;
 RAMET_INLINE bool sorts_meetings(const IndexArgs& a, bool cpu) {
-  const bool add = a.mode == IndexMode::kAdd,
-             rounds = a.dtype == ScalarType::Half || a.dtype == ScalarType::BFloat16;
+  const bool add = a.mode == IndexMode::kAdd, rounds = is_converted(a.dtype);
   if (cpu ? !add || !rounds : a.mode == IndexMode::kGet) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
 }

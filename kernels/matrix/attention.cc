@@ -261,10 +261,10 @@ template <class T> void backward(const AttentionBackwardArgs& a) {
 }  // namespace
 
 void attention_forward(const AttentionArgs& a) {
-  a.dtype == ScalarType::Double ? forward<double>(a) : forward<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { forward<decltype(t)>(a); });
 }
 void attention_backward(const AttentionBackwardArgs& a) {
-  a.dtype == ScalarType::Double ? backward<double>(a) : backward<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { backward<decltype(t)>(a); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -53,20 +53,18 @@ template <class T> void plain_backward(const AttentionBackwardArgs& a, Stream wh
 
 void attention_forward(const AttentionArgs& a, Stream where) {
   if (a.batch * a.heads * a.q_rows == 0) return;
-  if (a.dtype == ScalarType::Double) return plain<double>(a, where);
   if (body_of(a, suits(a.q) && suits(a.k) && suits(a.v) && suits(a.o)) !=
       AttentionBody::kTensorCores)
-    return plain<float>(a, where);
+    return by_floating_type(a.dtype, [&](auto t) { plain<decltype(t)>(a, where); });
   by_cores(a, [&](auto cores, auto n) {
     attention_tensor<decltype(cores), decltype(n)::value>(a, where);
   });
 }
 void attention_backward(const AttentionBackwardArgs& a, Stream where) {
   if (a.batch * a.heads == 0) return;
-  if (a.dtype == ScalarType::Double) return plain_backward<double>(a, where);
   if (body_of(a, suits(a.q) && suits(a.k) && suits(a.v) && suits(a.o) && suits(a.grad) &&
                      suits(a.dq) && suits(a.dk) && suits(a.dv)) != AttentionBody::kTensorCores)
-    return plain_backward<float>(a, where);
+    return by_floating_type(a.dtype, [&](auto t) { plain_backward<decltype(t)>(a, where); });
   by_cores(a, [&](auto cores, auto n) {
     attention_tensor_backward<decltype(cores), decltype(n)::value>(a, where);
   });

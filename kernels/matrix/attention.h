@@ -2,6 +2,7 @@
 // keys go by (Milakov and Gimelshein 2018; Dao et al. 2022), and the backward computes the blocks
 // again from the logarithm of each row's sum.
 #pragma once
+#include "kernels/compute_bytes.h"
 #include "kernels/kernel.h"
 
 namespace ramet {
@@ -76,7 +77,7 @@ constexpr int64_t attention_workspace(ScalarType t, int64_t rows, int64_t column
                                       bool on_cpu, int slots) {
   return ((backward ? (rows + 15) / 16 * (on_cpu ? 16 : 32) : 0) +
           (on_cpu ? slots * attention_slot_values(columns) : 0)) *
-         (t == ScalarType::Double ? 8 : 4);
+         compute_bytes(t);
 }
 
 }  // namespace kernels

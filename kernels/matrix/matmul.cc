@@ -139,12 +139,14 @@ template <class T> void wide_product(const MatmulArgs& g, T alpha, T beta) {
 
 void matmul(const MatmulArgs& g) {
   if (g.batch <= 0 || g.m <= 0 || g.n <= 0) return;
-  switch (compute_type_of(g.dtype)) {
-    case ScalarType::Float:
-      return g.dtype == ScalarType::Float ? float_product(g) : half_product(g);
-    case ScalarType::Double: return wide_product<double>(g, g.alpha, g.beta);
-    default: return wide_product<int64_t>(g, g.ialpha, g.ibeta);
-  }
+  by_compute_type(g.dtype, [&](auto t) {
+    using T = decltype(t);
+    if constexpr (ComputeTag<T>::value == ScalarType::Float)
+      g.dtype == ScalarType::Float ? float_product(g) : half_product(g);
+    else if constexpr (ComputeTag<T>::value == ScalarType::Double)
+      wide_product<T>(g, g.alpha, g.beta);
+    else wide_product<T>(g, g.ialpha, g.ibeta);
+  });
 }
 
 namespace {
@@ -185,7 +187,8 @@ RAMET_INLINE uint64_t dot_chunk(const int64_t* a, const int64_t* b, int64_t n) {
   return dot_chunk(reinterpret_cast<const uint64_t*>(a), reinterpret_cast<const uint64_t*>(b), n);
 }
 
-template <class T, class Sum> void dot_of(const DotArgs& d) {
+template <class T> void dot_of(const DotArgs& d) {
+  using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
   const int64_t per =
       imax(8 * kDotPiece, ceil_div(ceil_div(d.n, kDotPartials), kDotPiece) * kDotPiece);
   const int64_t chunks = ceil_div(d.n, per);
@@ -208,11 +211,7 @@ template <class T, class Sum> void dot_of(const DotArgs& d) {
 }  // namespace
 
 void dot(const DotArgs& d) {
-  switch (compute_type_of(d.dtype)) {
-    case ScalarType::Float: return dot_of<float, double>(d);
-    case ScalarType::Double: return dot_of<double, double>(d);
-    default: return dot_of<int64_t, uint64_t>(d);
-  }
+  by_compute_type(d.dtype, [&](auto t) { dot_of<decltype(t)>(d); });
 }
 
 namespace {
@@ -238,7 +237,7 @@ template <class T> void sum_columns(const SumRowsArgs& s, int64_t j0, int64_t n)
 void sum_rows(const SumRowsArgs& s) {
   const auto task = [&](int64_t t, int) {
     const int64_t j = t * kSumColumns, n = imin(kSumColumns, s.n - j);
-    s.dtype == ScalarType::Double ? sum_columns<double>(s, j, n) : sum_columns<float>(s, j, n);
+    by_floating_type(s.dtype, [&](auto t) { sum_columns<decltype(t)>(s, j, n); });
   };
   const int64_t tasks = ceil_div(s.n, kSumColumns);
   if (s.rows * s.n * bytes_of(s.dtype) >= 2 * parallel_grain()) return parallel_tasks(tasks, task);

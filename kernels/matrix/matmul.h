@@ -1,5 +1,6 @@
 // Products of matrices, batched, and the dot product.
 #pragma once
+#include "kernels/compute_bytes.h"
 #include "kernels/gpu/gpu_cuts.h"
 #include "kernels/kernel.h"
 #include "kernels/matrix/gemm_plan.h"
@@ -92,7 +93,7 @@ struct MatmulCopies {
 // with 16 floats of slack
 RAMET_PLAN int64_t matmul_round(int64_t n) { return (n + 31) / 16 * 16; }
 RAMET_PLAN MatmulCopies matmul_copies(const MatmulArgs& g) {
-  if (g.dtype != ScalarType::Half && g.dtype != ScalarType::BFloat16) return {0, 0, 0, 0};
+  if (!is_converted(g.dtype)) return {0, 0, 0, 0};
   return {matmul_round((g.a_batch == 0 ? 1 : g.batch) * g.m * g.k),
           matmul_round((g.b_batch == 0 ? 1 : g.batch) * g.k * g.n),
           matmul_round(g.batch * g.m * g.n), matmul_round(g.bias ? g.n : 0)};
@@ -128,7 +129,7 @@ RAMET_PLAN int64_t wide_pack_b(int64_t n, int64_t k) {
 /// threads (max_parallel_slots() of runtime/thread_pool.h).
 RAMET_PLAN int64_t matmul_workspace(const MatmulArgs& args, int slots) {
   if (args.dtype == ScalarType::Float) return matmul_float_workspace(args, slots);
-  if (args.dtype == ScalarType::Half || args.dtype == ScalarType::BFloat16) {
+  if (is_converted(args.dtype)) {
     const MatmulCopies c = matmul_copies(args);
     return 4 * (c.a + c.b + c.c + c.bias) + matmul_float_workspace(matmul_on_copies(args), slots);
   }

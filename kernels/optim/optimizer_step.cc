@@ -100,21 +100,20 @@ template <class T> double block_sum_squares(const T* x, int64_t n) {
 void sgd_step(const SgdArgs& a) {
   const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
   in_blocks(a, momentum ? 5 : 3, [&](const SgdTensor& t, int64_t begin, int64_t end) {
-    if (a.dtype == ScalarType::Double)
-      momentum ? sgd_run<double, true>(a, t, begin, end) : sgd_run<double, false>(a, t, begin, end);
-    else
-      momentum ? sgd_run<float, true>(a, t, begin, end) : sgd_run<float, false>(a, t, begin, end);
+    by_dtype<float, double>(a.dtype, [&](auto x) {
+      using T = decltype(x);
+      momentum ? sgd_run<T, true>(a, t, begin, end) : sgd_run<T, false>(a, t, begin, end);
+    });
   });
 }
 
 void adam_step(const AdamArgs& a) {
   const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
   in_blocks(a, 7, [&](const AdamTensor& t, int64_t begin, int64_t end) {
-    if (a.dtype == ScalarType::Double)
-      amsgrad ? adam_run<double, true>(a, t, begin, end)
-              : adam_run<double, false>(a, t, begin, end);
-    else
-      amsgrad ? adam_run<float, true>(a, t, begin, end) : adam_run<float, false>(a, t, begin, end);
+    by_dtype<float, double>(a.dtype, [&](auto x) {
+      using T = decltype(x);
+      amsgrad ? adam_run<T, true>(a, t, begin, end) : adam_run<T, false>(a, t, begin, end);
+    });
   });
 }
 
@@ -159,8 +158,9 @@ void limit_norm(const LimitNormArgs& a) {
   const double factor = a.max_norm / (*a.norm + 1e-6);
   if (factor >= 1) return;
   in_blocks(a, 2, [&](const DenseTensor& t, int64_t begin, int64_t end) {
-    const auto scale = [&](auto k) {
-      using T = decltype(k);
+    by_floating_type(a.dtype, [&](auto type) {
+      using T = decltype(type);
+      const T k = static_cast<T>(factor);
       T buffer[kChunk];
       for (int64_t i = begin; i < end; i += kChunk) {
         const int64_t n = imin(kChunk, end - i);
@@ -169,9 +169,7 @@ void limit_norm(const LimitNormArgs& a) {
         for (int64_t j = 0; j < n; ++j) x[j] *= k;
         chunk_done(at(t.x, a.dtype, i), a.dtype, 1, n, x);
       }
-    };
-    if (a.dtype == ScalarType::Double) scale(factor);
-    else scale(static_cast<float>(factor));
+    });
   });
 }
 

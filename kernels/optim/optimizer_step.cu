@@ -200,23 +200,25 @@ void start_tiles(const char* name, const Args& a, Stream where, Kernel* kernel) 
 void sgd_step(const SgdArgs& a, Stream where) {
   const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
   const auto run = [&](auto* kernel) { start_tiles("sgd_step", a, where, kernel); };
-  if (a.dtype == ScalarType::Double)
-    momentum ? run(sgd_kernel<double, true>) : run(sgd_kernel<double, false>);
-  else momentum ? run(sgd_kernel<float, true>) : run(sgd_kernel<float, false>);
+  by_dtype<float, double>(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    momentum ? run(sgd_kernel<T, true>) : run(sgd_kernel<T, false>);
+  });
 }
 
 void adam_step(const AdamArgs& a, Stream where) {
   const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
   const auto run = [&](auto* kernel) { start_tiles("adam_step", a, where, kernel); };
-  if (a.dtype == ScalarType::Double)
-    amsgrad ? run(adam_kernel<double, true>) : run(adam_kernel<double, false>);
-  else amsgrad ? run(adam_kernel<float, true>) : run(adam_kernel<float, false>);
+  by_dtype<float, double>(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    amsgrad ? run(adam_kernel<T, true>) : run(adam_kernel<T, false>);
+  });
 }
 
 void sum_squares(const SumSquaresArgs& a, Stream where) {
   if (a.count == 0) return;
   const int64_t blocks = tensor_tiles(a, kSumSquaresBlock);
-  const bool plain = a.dtype == ScalarType::Float || a.dtype == ScalarType::Double;
+  const bool plain = compute_type_of(a.dtype) == a.dtype;
   start_for("sum_squares", where, blocks * kWarp, sum_squares_kernel, a, blocks,
             plain ? kSumSquaresBlock : kConvertedAtOnce);
   start("sum_squares", where, dim3(static_cast<unsigned>(a.count)), kWarp, 0, sum_partials_kernel,
@@ -228,8 +230,9 @@ void total_norm(const TotalNormArgs& a, Stream where) {
 }
 
 void limit_norm(const LimitNormArgs& a, Stream where) {
-  if (a.dtype == ScalarType::Double) start_tiles("limit_norm", a, where, limit_norm_kernel<double>);
-  else start_tiles("limit_norm", a, where, limit_norm_kernel<float>);
+  by_floating_type(a.dtype, [&](auto t) {
+    start_tiles("limit_norm", a, where, limit_norm_kernel<decltype(t)>);
+  });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,6 +1,8 @@
 // From words of a Philox stream (random.h says which) to numbers: the same arithmetic, and so the
 // same bits, on CPUs and GPUs. REQUIRES: no contraction of a * b + c.
 #pragma once
+#include <type_traits>
+
 #include "kernels/random/random.h"
 #include "kernels/util.h"
 
@@ -101,6 +103,25 @@ struct DoubleRange {
     return y >= high && width > 0 ? below : y;
   }
 };
+
+/// f(bits of a number in [0, 1) as a constant) for a floating dtype.
+template <class F>
+inline __attribute__((always_inline)) void by_uniform_bits(ScalarType t, const F& f) {
+  switch (t) {
+    case ScalarType::Half: return f(std::integral_constant<int, 11>());
+    case ScalarType::BFloat16: return f(std::integral_constant<int, 8>());
+    case ScalarType::Float: return f(std::integral_constant<int, 24>());
+    case ScalarType::Double: return f(std::integral_constant<int, 53>());
+    case ScalarType::Bool:
+    case ScalarType::Byte:
+    case ScalarType::Char:
+    case ScalarType::Short:
+    case ScalarType::Int:
+    case ScalarType::Long:
+    case ScalarType::Undefined: break;
+  }
+  __builtin_trap();
+}
 
 /// low + floor(r * range / 2^64) with the 64-bit number r = (w0, w1); a range of 0 is 2^64.
 RAMET_INLINE int64_t integer(int64_t low, uint64_t range, uint32_t w0, uint32_t w1) {

@@ -73,12 +73,7 @@ template <int kBits> void uniform_floats(const RandomArgs& a) {
       StoreValues<float>{a.out, a.dtype});
 }
 
-}  // namespace
-
-void random_uniform(const RandomArgs& a) {
-  if (a.dtype == ScalarType::Half) return uniform_floats<11>(a);
-  if (a.dtype == ScalarType::BFloat16) return uniform_floats<8>(a);
-  if (a.dtype != ScalarType::Double) return uniform_floats<24>(a);
+void uniform_doubles(const RandomArgs& a) {
   const DoubleRange range(a.a, a.b);
   by_group<2 * kLanes, double>(
       a.key, a.n, a.n * 8,
@@ -92,24 +87,23 @@ void random_uniform(const RandomArgs& a) {
       StoreValues<double>{a.out, a.dtype});
 }
 
-void random_normal(const RandomArgs& a) {
-  if (a.dtype != ScalarType::Double) {
-    by_group<kGroup, float>(
-        a.key, a.n, a.n * 4 * bytes_of(a.dtype),
-        [&](int64_t group, float* v) {
-          uint32_t w[kGroup];
-          philox(static_cast<uint64_t>(group) * kLanes, a.key, w);
-          for (int q = 0; q < 4; q += 2)
-            for (int l = 0; l < kLanes; ++l) {
-              double z0, z1;
-              normals(w[q * kLanes + l], w[(q + 1) * kLanes + l], &z0, &z1);
-              v[q * kLanes + l] = static_cast<float>(a.a + a.b * z0);
-              v[(q + 1) * kLanes + l] = static_cast<float>(a.a + a.b * z1);
-            }
-        },
-        StoreValues<float>{a.out, a.dtype});
-    return;
-  }
+void normals_of(const RandomArgs& a, float) {
+  by_group<kGroup, float>(
+      a.key, a.n, a.n * 4 * bytes_of(a.dtype),
+      [&](int64_t group, float* v) {
+        uint32_t w[kGroup];
+        philox(static_cast<uint64_t>(group) * kLanes, a.key, w);
+        for (int q = 0; q < 4; q += 2)
+          for (int l = 0; l < kLanes; ++l) {
+            double z0, z1;
+            normals(w[q * kLanes + l], w[(q + 1) * kLanes + l], &z0, &z1);
+            v[q * kLanes + l] = static_cast<float>(a.a + a.b * z0);
+            v[(q + 1) * kLanes + l] = static_cast<float>(a.a + a.b * z1);
+          }
+      },
+      StoreValues<float>{a.out, a.dtype});
+}
+void normals_of(const RandomArgs& a, double) {
   by_group<2 * kLanes, double>(
       a.key, a.n, a.n * 32,
       [&](int64_t group, double* v) {
@@ -122,6 +116,19 @@ void random_normal(const RandomArgs& a) {
         }
       },
       StoreValues<double>{a.out, a.dtype});
+}
+
+}  // namespace
+
+void random_uniform(const RandomArgs& a) {
+  by_uniform_bits(a.dtype, [&](auto bits) {
+    if constexpr (bits() == 53) uniform_doubles(a);
+    else uniform_floats<bits()>(a);
+  });
+}
+
+void random_normal(const RandomArgs& a) {
+  by_floating_type(a.dtype, [&](auto t) { normals_of(a, t); });
 }
 
 void random_integers(const RandomIntegersArgs& a) {
@@ -188,8 +195,7 @@ template <class C> void dropout_as(const DropoutArgs& a) {
 }  // namespace
 
 void dropout_forward(const DropoutArgs& a) {
-  if (a.dtype == ScalarType::Double) dropout_as<double>(a);
-  else dropout_as<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { dropout_as<decltype(t)>(a); });
 }
 
 void random_pick(const RandomPickArgs& a) {

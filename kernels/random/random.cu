@@ -113,32 +113,34 @@ __global__ void pick_kernel(RandomPickArgs a, Divisor<int64_t> by_samples) {
   }
 }
 
-template <int kBits> void uniform_floats(const RandomArgs& a, Stream where) {
-  const Elements<1> e{a.key, a.n};
-  start_for("random_uniform", where, e.blocks(), uniform_kernel<kBits>, e, e.blocks(),
-            FloatRange<kBits>(a.a, a.b), a.out, a.dtype);
-}
-
 }  // namespace
 
 void random_uniform(const RandomArgs& a, Stream where) {
-  if (a.dtype == ScalarType::Half) return uniform_floats<11>(a, where);
-  if (a.dtype == ScalarType::BFloat16) return uniform_floats<8>(a, where);
-  if (a.dtype != ScalarType::Double) return uniform_floats<24>(a, where);
-  const Elements<2> e{a.key, a.n};
-  start_for("random_uniform", where, e.blocks(), uniform_double_kernel, e, e.blocks(),
-            DoubleRange(a.a, a.b), static_cast<double*>(a.out));
+  by_uniform_bits(a.dtype, [&](auto bits) {
+    if constexpr (bits() == 53) {
+      const Elements<2> e{a.key, a.n};
+      start_for("random_uniform", where, e.blocks(), uniform_double_kernel, e, e.blocks(),
+                DoubleRange(a.a, a.b), static_cast<double*>(a.out));
+    } else {
+      const Elements<1> e{a.key, a.n};
+      start_for("random_uniform", where, e.blocks(), uniform_kernel<bits()>, e, e.blocks(),
+                FloatRange<bits()>(a.a, a.b), a.out, a.dtype);
+    }
+  });
 }
 
 void random_normal(const RandomArgs& a, Stream where) {
-  if (a.dtype == ScalarType::Double) {
-    const Elements<2> e{a.key, a.n};
-    return start_for("random_normal", where, e.blocks(), normal_double_kernel, e, e.blocks(), a.a,
-                     a.b, static_cast<double*>(a.out));
-  }
-  const Elements<1> e{a.key, a.n};
-  start_for("random_normal", where, e.blocks(), normal_kernel, e, e.blocks(), a.a, a.b, a.out,
-            a.dtype);
+  by_floating_type(a.dtype, [&](auto t) {
+    if constexpr (sizeof t == 8) {
+      const Elements<2> e{a.key, a.n};
+      start_for("random_normal", where, e.blocks(), normal_double_kernel, e, e.blocks(), a.a, a.b,
+                static_cast<double*>(a.out));
+    } else {
+      const Elements<1> e{a.key, a.n};
+      start_for("random_normal", where, e.blocks(), normal_kernel, e, e.blocks(), a.a, a.b, a.out,
+                a.dtype);
+    }
+  });
 }
 
 void random_integers(const RandomIntegersArgs& a, Stream where) {
@@ -155,9 +157,9 @@ void random_bernoulli(const BernoulliArgs& a, Stream where) {
 void dropout_forward(const DropoutArgs& a, Stream where) {
   const Elements<1> e{a.key, a.n};
   const int32_t limit = threshold24(a.keep);
-  if (a.dtype == ScalarType::Double)
-    return start_for("dropout", where, e.blocks(), dropout_kernel<double>, e, e.blocks(), a, limit);
-  start_for("dropout", where, e.blocks(), dropout_kernel<float>, e, e.blocks(), a, limit);
+  by_floating_type(a.dtype, [&](auto t) {
+    start_for("dropout", where, e.blocks(), dropout_kernel<decltype(t)>, e, e.blocks(), a, limit);
+  });
 }
 
 void random_pick(const RandomPickArgs& a, Stream where) {

@@ -35,9 +35,9 @@ template <class T> __global__ void finish_kernel(FinishArgs a) {
 inline void finish_product(const char* name, Stream where, const FinishArgs& a) {
   dim3 grid = grid_of(a.m);
   grid.y = static_cast<unsigned>(imin(a.batch, 65535));
-  const auto queue = [&](auto kernel) { start(name, where, grid, kThreads, 0, kernel, a); };
-  if (a.dtype == ScalarType::Double) queue(finish_kernel<double>);
-  else queue(finish_kernel<float>);
+  by_dtype<float, double>(a.dtype, [&](auto t) {
+    start(name, where, grid, kThreads, 0, finish_kernel<decltype(t)>, a);
+  });
 }
 
 }  // namespace

@@ -340,11 +340,7 @@ template <class T> void finish(const ReduceArgs& a, const void* states, int64_t 
 }
 
 inline const Kind& kind_of(const ReduceArgs& a) {
-  switch (compute_type_of(a.in_dtype)) {
-    case ScalarType::Float: return kind_of<float>(a.op);
-    case ScalarType::Double: return kind_of<double>(a.op);
-    default: return kind_of<int64_t>(a.op);
-  }
+  return *by_compute_type(a.in_dtype, [&](auto t) { return &kind_of<decltype(t)>(a.op); });
 }
 
 }  // namespace

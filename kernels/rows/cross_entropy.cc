@@ -239,20 +239,20 @@ template <class T> void scale(const ScaleByArgs& a) {
 }  // namespace
 
 void cross_entropy_forward(const CrossEntropyArgs& a) {
-  a.dtype == ScalarType::Double ? forward<double>(a) : forward<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { forward<decltype(t)>(a); });
 }
 
 void cross_entropy_backward(const CrossEntropyBackwardArgs& a) {
   if (a.rows == 0) return;
-  a.dtype == ScalarType::Double ? backward<double>(a) : backward<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { backward<decltype(t)>(a); });
 }
 
 void cross_entropy_consume(const CrossEntropyConsumeArgs& a) {
-  a.dtype == ScalarType::Double ? consume<double>(a) : consume<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { consume<decltype(t)>(a); });
 }
 
 void scale_by(const ScaleByArgs& a) {
-  a.dtype == ScalarType::Double ? scale<double>(a) : scale<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { scale<decltype(t)>(a); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

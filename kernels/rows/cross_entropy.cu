@@ -376,22 +376,22 @@ template <class T> void consume(const CrossEntropyConsumeArgs& a, Stream where) 
 }  // namespace
 
 void cross_entropy_forward(const CrossEntropyArgs& a, Stream where) {
-  a.dtype == ScalarType::Double ? forward<double>(a, where) : forward<float>(a, where);
+  by_floating_type(a.dtype, [&](auto t) { forward<decltype(t)>(a, where); });
 }
 void cross_entropy_backward(const CrossEntropyBackwardArgs& a, Stream where) {
   if (a.rows == 0) return;
-  a.dtype == ScalarType::Double ? backward<double>(a, where) : backward<float>(a, where);
+  by_floating_type(a.dtype, [&](auto t) { backward<decltype(t)>(a, where); });
 }
 
 void cross_entropy_consume(const CrossEntropyConsumeArgs& a, Stream where) {
-  a.dtype == ScalarType::Double ? consume<double>(a, where) : consume<float>(a, where);
+  by_floating_type(a.dtype, [&](auto t) { consume<decltype(t)>(a, where); });
 }
 void scale_by(const ScaleByArgs& a, Stream where) {
   const bool packed = packs_fit(a.x, a.dtype);
   const int64_t items = packed ? ceil_div(a.n, kPack) : a.n;
-  if (a.dtype == ScalarType::Double)
-    start_for("scale_by", where, items, scale_kernel<double>, a, packed);
-  else start_for("scale_by", where, items, scale_kernel<float>, a, packed);
+  by_floating_type(a.dtype, [&](auto t) {
+    start_for("scale_by", where, items, scale_kernel<decltype(t)>, a, packed);
+  });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

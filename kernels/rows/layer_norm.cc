@@ -195,12 +195,12 @@ template <class T> void backward(const LayerNormBackwardArgs& a) {
 
 void layer_norm_forward(const LayerNormArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
-  a.dtype == ScalarType::Double ? forward<double>(a) : forward<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { forward<decltype(t)>(a); });
 }
 
 void layer_norm_backward(const LayerNormBackwardArgs& a) {
   if (a.cols == 0) return;
-  a.dtype == ScalarType::Double ? backward<double>(a) : backward<float>(a);
+  by_floating_type(a.dtype, [&](auto t) { backward<decltype(t)>(a); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

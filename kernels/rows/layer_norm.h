@@ -52,14 +52,12 @@ constexpr int64_t layer_norm_groups(int64_t rows, int64_t cols) {
 
 /// `slots` is max_parallel_slots().
 constexpr int64_t layer_norm_workspace(ScalarType t, int64_t cols, int slots) {
-  return row_workspace(t, cols, 4, slots) +
-         (t == ScalarType::Double || t == ScalarType::Float ? 0 : 2 * row_stride(cols) * 4);
+  return row_workspace(t, cols, 4, slots) + (is_converted(t) ? 2 * row_stride(cols) * 4 : 0);
 }
 constexpr int64_t layer_norm_backward_workspace(ScalarType t, int64_t rows, int64_t cols,
                                                 int slots) {
-  return layer_norm_groups(rows, cols) * 2 * row_stride(cols) * (t == ScalarType::Double ? 8 : 4) +
-         row_workspace(t, cols, 4, slots) +
-         (t == ScalarType::Double || t == ScalarType::Float ? 0 : row_stride(cols) * 4);
+  return layer_norm_groups(rows, cols) * 2 * row_stride(cols) * compute_bytes(t) +
+         row_workspace(t, cols, 4, slots) + (is_converted(t) ? row_stride(cols) * 4 : 0);
 }
 
 }  // namespace kernels

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "runtime/dtype.h"
+#include "kernels/compute_bytes.h"
 
 namespace ramet {
 namespace kernels {
@@ -11,8 +11,7 @@ namespace kernels {
 constexpr int64_t row_stride(int64_t cols) { return (cols + 15) / 16 * 16; }
 /// Bytes a row kernel needs that keeps `buffers` rows per thread; `slots` is max_parallel_slots().
 constexpr int64_t row_workspace(ScalarType t, int64_t cols, int buffers, int slots) {
-  return t == ScalarType::Float || t == ScalarType::Double ? 0
-                                                           : slots * buffers * row_stride(cols) * 4;
+  return is_converted(t) ? slots * buffers * row_stride(cols) * 4 : 0;
 }
 /// Outputs of this many floats (16 MB) are written past the caches.
 inline constexpr int64_t kStreamedElements = int64_t{1} << 22;

@@ -118,16 +118,18 @@ template <class T, bool kLog> void backward(const SoftmaxBackwardArgs& a) {
 
 void softmax_forward(const SoftmaxArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
-  const bool wide = a.dtype == ScalarType::Double;
-  if (a.log) return wide ? forward<double, true>(a) : forward<float, true>(a);
-  wide ? forward<double, false>(a) : forward<float, false>(a);
+  by_floating_type(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    a.log ? forward<T, true>(a) : forward<T, false>(a);
+  });
 }
 
 void softmax_backward(const SoftmaxBackwardArgs& a) {
   if (a.rows == 0 || a.cols == 0) return;
-  const bool wide = a.dtype == ScalarType::Double;
-  if (a.log) return wide ? backward<double, true>(a) : backward<float, true>(a);
-  wide ? backward<double, false>(a) : backward<float, false>(a);
+  by_floating_type(a.dtype, [&](auto t) {
+    using T = decltype(t);
+    a.log ? backward<T, true>(a) : backward<T, false>(a);
+  });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "kernels/compute_bytes.h"
 #include "kernels/util.h"
 
 namespace ramet::kernels::here {
@@ -27,6 +28,22 @@ TEST(ComputeType, OfEachDtype) {
     EXPECT_EQ(compute_type_of(t), expected);
     EXPECT_EQ(compute_type(t), expected) << "what fronts take it to be";
     EXPECT_EQ(bytes_of(t), static_cast<int64_t>(item_size(t)));
+    if (!is_floating(t)) continue;
+    EXPECT_EQ(is_converted(t), expected != t);
+    EXPECT_EQ(compute_bytes(t), bytes_of(expected));
+  }
+}
+
+TEST(ComputeType, OfThoseThatNothingConverts) {
+  for (ScalarType t : kAll) {
+    SCOPED_TRACE(name_of(t));
+    ScalarType got = ScalarType::Undefined;
+    const auto choose = [&] {
+      by_dtype<float, int64_t>(t, [&](auto x) { got = tag_of(x); });
+      return got;
+    };
+    if (t == kFloat || t == kInt64) EXPECT_EQ(choose(), t);
+    else EXPECT_DEATH(choose(), "");
   }
 }
 

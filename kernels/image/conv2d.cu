@@ -208,35 +208,30 @@ struct Ways {
     const ::ramet::cuda::Scratch memory(device,
                                         own ? 0 : static_cast<size_t>(m * k * bytes_of(a.dtype)));
     void* const at = own ? a.x.data : memory.get();
-    ::ramet::cuda::BlasProduct product = product_with(at);
-    // Asked first: columns that nobody reads are a quarter of the work.
-    const auto can = [&] { return ::ramet::cuda::blas_can_multiply(name(), device, product); };
-    bool bias_later = false;
-    if (!can()) {
-      if (!product.bias) return false;
-      product.bias = nullptr;  // Note [Epilogues of cuBLASLt] in runtime/cuda/blas.h
-      bias_later = true;
-      if (!can()) return false;
-    }
-    const auto run = [&](auto t, auto i) {
-      using T = decltype(t);
-      using I = decltype(i);
-      if (!own && pass != Pass::kInput)
+    const auto by_own_types = [&](const auto& f) {
+      by_index(conv2d_reach(a),
+               [&](auto i) { by_dtype<float, double>(a.dtype, [&](auto t) { f(t, i); }); });
+    };
+    const auto write = [&] {
+      if (own || pass == Pass::kInput) return;
+      by_own_types([&](auto t, auto i) {
+        using T = decltype(t);
+        using I = decltype(i);
         start_for(name(), where, m * k, columns_kernel<T, I>, Columns<T, I>(a, at, m, k));
-      if (!::ramet::cuda::blas_multiply(name(), device, product)) return false;
-      if (!own && pass == Pass::kInput) {
+      });
+    };
+    const auto done = ::ramet::cuda::blas_multiply(name(), device, product_with(at), write);
+    if (done == ::ramet::cuda::BlasResult::kNone) return false;
+    if (!own && pass == Pass::kInput)
+      by_own_types([&](auto t, auto i) {
+        using T = decltype(t);
+        using I = decltype(i);
         const ColumnSums<T, I> sums(a, at, k);
         start_for(name(), where, sums.items, column_sums_kernel<T, I>, sums);
-      }
-      return true;
-    };
-    bool done = false;
-    by_index(conv2d_reach(a), [&](auto i) {
-      done = a.dtype == ScalarType::Double ? run(double{}, i) : run(float{}, i);
-    });
-    if (done && bias_later)
+      });
+    if (done == ::ramet::cuda::BlasResult::kWithoutBias)
       finish_product(name(), where, {a.y.data, a.bias, 1, m, n, 0, n, a.dtype, false});
-    return done;
+    return true;
   }
   ::ramet::cuda::BlasProduct product_with(void* columns) const {
     ::ramet::cuda::BlasProduct p{};

@@ -1,5 +1,3 @@
-#include <utility>
-
 #include "kernels/matrix/gemm_gpu.h"
 #include "kernels/reduce/finish_gpu.h"
 #include "kernels/rows/row_sums_gpu.h"
@@ -98,15 +96,14 @@ constexpr double kBlasProducts = 32768;
 // By cuBLASLt: where it is there, the product is large enough, and the matrices lie as it wants
 // them (rows that do not overlap; a bias at a multiple of 16 bytes).
 bool by_blas(const MatmulArgs& g, Stream where) {
+  using ::ramet::cuda::BlasResult;
   if (compute_type_of(g.dtype) == ScalarType::Long || g.k == 0 || where.id != gpu::kCompute)
     return false;
   const double products =
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (products < kBlasProducts) return false;
-  // What cuBLASLt does not do itself, a kernel does behind it (Note [Epilogues of cuBLASLt] in
-  // runtime/cuda/blas.h); 16-bit results would be rounded twice.
-  const bool can_finish = bytes_of(g.dtype) >= 4;
-  if (g.relu && !can_finish) return false;
+  // A kernel does it behind the product, and 16-bit results would be rounded twice.
+  if (g.relu && bytes_of(g.dtype) < 4) return false;
   const MatmulLayout l = matmul_layout(g);
   // Rows and columns as they are stored.
   const int64_t a_rows = l.ta ? g.k : g.m, a_columns = l.ta ? g.m : g.k, b_rows = l.tb ? g.n : g.k,
@@ -116,16 +113,13 @@ bool by_blas(const MatmulArgs& g, Stream where) {
   if (lda < a_columns || ldb < b_columns || ldc < g.n ||
       reinterpret_cast<uintptr_t>(g.bias) % 16 != 0)
     return false;
-  ::ramet::cuda::BlasProduct product = {
+  const ::ramet::cuda::BlasProduct product = {
       g.a, g.b,       g.bias,    g.c,       g.batch, g.m,    g.n,     g.k,  lda, ldb,
       ldc, g.a_batch, g.b_batch, g.c_batch, g.alpha, g.beta, g.dtype, l.ta, l.tb};
   const int device = static_cast<int>(where.device.index());
-  const void* bias = nullptr;  // that cuBLASLt leaves
-  if (!::ramet::cuda::blas_multiply("matmul", device, product)) {
-    if (!g.bias || !can_finish) return false;
-    bias = std::exchange(product.bias, nullptr);
-    if (!::ramet::cuda::blas_multiply("matmul", device, product)) return false;
-  }
+  const BlasResult done = ::ramet::cuda::blas_multiply("matmul", device, product);
+  if (done == BlasResult::kNone) return false;
+  const void* const bias = done == BlasResult::kWithoutBias ? g.bias : nullptr;
   if (bias || g.relu)
     finish_product("matmul", where,
                    {g.c, bias, g.batch, g.m, g.n, g.c_batch, ldc, g.dtype, g.relu});

@@ -312,26 +312,14 @@ struct Asked {
   cublasLtHandle_t handle = nullptr;
 };
 
-bool may_be_asked(const BlasProduct& p) {
-  return blas_enabled() && can_be_used() && p.batch <= INT32_MAX;
-}
-
-}  // namespace
-
-bool blas_can_multiply(const char* op, int device, const BlasProduct& p) {
-  if (!may_be_asked(p)) return false;
-  const CardGuard card(op, device);
-  return Asked(op, device, p).choice.found;
-}
-
-bool blas_multiply(const char* op, int device, const BlasProduct& p) {
-  if (!may_be_asked(p)) return false;
-  DeviceState& state = device_state(device, op);
-  const CardGuard card(op, state);
+// False where there is no algorithm: nothing of it is queued then.
+bool multiply(const char* op, int device, DeviceState& state, const BlasProduct& p,
+              const std::function<void()>& before) {
   const Asked asked(op, device, p);
   const Descriptors& d = asked.descriptors;
   const Choice& choice = asked.choice;
   if (!choice.found) return false;
+  if (before) before();
   const Scratch workspace(device, choice.workspace);
   const float narrow[2] = {static_cast<float>(p.alpha), static_cast<float>(p.beta)};
   const double wide[2] = {p.alpha, p.beta};
@@ -353,6 +341,21 @@ bool blas_multiply(const char* op, int device, const BlasProduct& p) {
   }
   if (RAMET_UNLIKELY(status != CUBLAS_STATUS_SUCCESS)) refuse(op, device, "Matmul", status);
   return true;
+}
+
+}  // namespace
+
+BlasResult blas_multiply(const char* op, int device, const BlasProduct& p,
+                         const std::function<void()>& before) {
+  if (!blas_enabled() || !can_be_used() || p.batch > INT32_MAX) return BlasResult::kNone;
+  DeviceState& state = device_state(device, op);
+  const CardGuard card(op, state);
+  if (multiply(op, device, state, p, before)) return BlasResult::kDone;
+  if (!p.bias || item_size(p.dtype) < 4) return BlasResult::kNone;
+  BlasProduct without = p;
+  without.bias = nullptr;
+  return multiply(op, device, state, without, before) ? BlasResult::kWithoutBias
+                                                      : BlasResult::kNone;
 }
 
 }  // namespace cuda

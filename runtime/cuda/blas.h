@@ -2,6 +2,7 @@
 // product (libraries.h); on emulated GPUs it is their double.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "runtime/dtype.h"
@@ -24,22 +25,28 @@ struct BlasProduct {
   bool ta, tb;
 };
 
-/// Queues the product on the compute stream of cuda:k. False where cuBLASLt is not there, is
-/// switched off or has no algorithm for it; nothing is queued then. The algorithm is asked for once
-/// for each shape, layout, alignment and dtype and kept, so that the same product gives the same
-/// bits again.
+/// What has come of a product.
+enum class BlasResult {
+  kNone,         // nothing is queued
+  kWithoutBias,  // it is queued, but for the bias: the caller adds it
+  kDone
+};
+
+/// Queues the product on the compute stream of cuda:k, unless cuBLASLt is not there, is switched
+/// off or has no algorithm for it. The algorithm is asked for once for each shape, layout,
+/// alignment and dtype and kept, so that the same product gives the same bits again. `before` is
+/// called where there is one, and queues what writes an operand (in vain, where the library then
+/// refuses a product of that shape for the first time).
 ///
 /// Note [Epilogues of cuBLASLt]: the bias is cuBLASLt's epilogue. The table of types in
 /// NVIDIA's documentation of cublasLtMatmul() (13.0: "Datatypes Supported", the column "Bias Type")
 /// has one for all types here, doubles included (CUBLAS_COMPUTE_64F with a bias of CUDA_R_64F;
 /// "Epilogue is not supported" stands beside integers and complex numbers). Whether a version, card
-/// and shape has it, only the library's answer says: where it has none, the product may still be
-/// asked for without a bias. A ReLU is none of it: cuBLASLt's makes 0 of a NaN
-/// (forums.developer.nvidia.com, thread 329783), Ramet's keeps it.
-RAMET_API bool blas_multiply(const char* op, int device, const BlasProduct& product);
-/// Would it? For those who have to write an operand first. Asks for the algorithm, which is kept;
-/// what the matrices hold does not matter.
-RAMET_API bool blas_can_multiply(const char* op, int device, const BlasProduct& product);
+/// and shape has it, only the library's answer says: where it has none, the product is asked for
+/// without a bias, of 16-bit dtypes not, whose results would be rounded twice. A ReLU is none of
+/// it: cuBLASLt's makes 0 of a NaN (forums.developer.nvidia.com, thread 329783), Ramet's keeps it.
+RAMET_API BlasResult blas_multiply(const char* op, int device, const BlasProduct& product,
+                                   const std::function<void()>& before = nullptr);
 
 /// Empty where cuBLASLt can be used (it is opened), else the reason.
 RAMET_API std::string blas_why_none();

@@ -1,21 +1,11 @@
 #include "parallel/distributed/group/collectives.h"
 
 #include <algorithm>
+#include <optional>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops.h"
-#include "autograd/ops/copy.h"
-#include "kernels/pointwise/nary_sum.h"
 #include "runtime/checked_size.h"
 
 namespace ramet::distributed::detail {
-
-Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
-  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
-}
-Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarType dtype) {
-  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype).device(channel.device()));
-}
 
 namespace {
 
@@ -41,93 +31,11 @@ struct Chunks {
   int64_t size(int rank) const { return begin(rank + 1) - begin(rank); }
 };
 
-// Sums in[0], in[1], ... of at most kMaxSummands, in the kernel's two orders.
-void sum_few(const Channel& channel, void* out, const void* const* in, size_t leaves, int64_t n,
-             ScalarType dtype, bool tree) {
-  kernels::NarySumArgs k{};
-  bool any = false;
-  for (size_t i = 0; i < leaves; ++i) any = (k.in[i] = in[i]) != nullptr || any;
-  if (!any || n == 0) return;
-  k.out = out;
-  k.n = n;
-  k.leaves = static_cast<int32_t>(leaves);
-  k.dtype = dtype;
-  k.tree = tree;
-  channel.compute([&] { kernels::nary_sum({channel.device(), 0}, k); });
-}
-
-// More ranks than the kernel has operands: from left to right in portions, or subtrees first.
-void sum_many(const Channel& channel, void* out, const std::vector<const void*>& in, int64_t n,
-              ScalarType dtype, bool tree) {
-  constexpr size_t most = kernels::kMaxSummands;
-  if (in.size() <= most) return sum_few(channel, out, in.data(), in.size(), n, dtype, tree);
-  const size_t bytes = static_cast<size_t>(n) * item_size(dtype);
-  if (!tree) {
-    const Staging sum = channel.staging(bytes);
-    std::vector<const void*> now(in.begin(), in.begin() + most);
-    for (size_t next = most;;) {
-      const bool any = std::ranges::any_of(now, [](const void* p) { return p; });
-      sum_few(channel, sum.data(), now.data(), now.size(), n, dtype, false);
-      if (next >= in.size()) break;
-      now.assign(1, any ? sum.data() : nullptr);
-      while (next < in.size() && now.size() < most) now.push_back(in[next++]);
-    }
-    channel.copy(out, sum.data(), bytes);
-    return;
-  }
-  // Subtrees of `most` leaves each; their roots are the leaves of the rest.
-  std::vector<Staging> sums;
-  std::vector<const void*> roots;
-  for (size_t at = 0; at < in.size(); at += most) {
-    const std::vector<const void*> part(
-        in.begin() + static_cast<std::ptrdiff_t>(at),
-        in.begin() + static_cast<std::ptrdiff_t>(std::min(at + most, in.size())));
-    const bool any = std::ranges::any_of(part, [](const void* p) { return p; });
-    sums.push_back(channel.staging(bytes));
-    sum_few(channel, sums.back().data(), part.data(), part.size(), n, dtype, true);
-    roots.push_back(any ? sums.back().data() : nullptr);
-  }
-  sum_many(channel, out, roots, n, dtype, true);
-}
-
-void divide(const Channel& channel, void* sum, int64_t n, ScalarType dtype, size_t ranks) {
-  const NoGradGuard off;
-  Tensor t = over_memory(channel, sum, n, dtype);
-  channel.compute([&] { t.div_(static_cast<double>(ranks)); });
-}
-
-}  // namespace
-
-// ---- reductions ---------------------------------------------------------------------------------
-
-void Reduction::combine(const Channel& channel, void* out, const std::vector<const void*>& in,
-                        int64_t n) const {
-  if (n == 0) return;
-  if (op == ReduceOp::sum || op == ReduceOp::average) {
-    sum_many(channel, out, in, n, dtype, order.is_tree());
-    if (op == ReduceOp::average) divide(channel, out, n, dtype, in.size());
-    return;
-  }
-  const NoGradGuard off;
-  channel.operate([&] {
-    Tensor result = over_memory(channel, in[0], n, dtype).clone();
-    for (size_t i = 1; i < in.size(); ++i) {
-      const Tensor next = over_memory(channel, in[i], n, dtype);
-      if (op == ReduceOp::product) result.mul_(next);
-      else result = op == ReduceOp::min ? minimum(result, next) : maximum(result, next);
-    }
-    autograd::copy_values(over_memory(channel, out, n, dtype), result);
-  });
-}
-
-namespace {
-
-// combine() on the elements [from, from + n) of a message, member by member: neighbours that the
-// same ranks have are one call, gaps included. `at`: each rank's element `from`.
-void combine_members(const Channel& channel, const Reduction& reduction,
-                     const std::vector<Member>& members, char* out,
+// Combines the elements [from, from + n) of a message, member by member: neighbours that the same
+// ranks have are one call, gaps included. `at`: each rank's element `from`.
+void combine_members(const Combiner& combine, const std::vector<Member>& members, char* out,
                      const std::vector<const char*>& at, int64_t from, int64_t n) {
-  const auto item = static_cast<int64_t>(item_size(reduction.dtype));
+  const auto item = static_cast<int64_t>(item_size(combine.dtype()));
   for (size_t first = 0; first < members.size();) {
     size_t last = first + 1;
     while (last < members.size() && members[last].present_on == members[first].present_on) ++last;
@@ -138,15 +46,11 @@ void combine_members(const Channel& channel, const Reduction& reduction,
       std::vector<const void*> in;
       for (size_t r = 0; r < at.size(); ++r)
         in.push_back(a.present_on[r] ? at[r] + (begin - from) * item : nullptr);
-      reduction.combine(channel, out + (begin - from) * item, in, end - begin);
+      combine(out + (begin - from) * item, in, end - begin);
     }
     first = last;
   }
 }
-
-}  // namespace
-
-namespace {
 
 bool nobody(const Member& m) { return std::ranges::find(m.present_on, true) == m.present_on.end(); }
 
@@ -166,8 +70,9 @@ void reduce_small(Channel& channel, const Reduction& reduction, char* place, int
     out.push_back({i, place, whole});
     in.push_back({i, theirs.back().data(), whole});
   }
+  const Combiner combine(channel, reduction, elements);
   channel.move(out, in);
-  combine_members(channel, reduction, members(), place, at, 0, elements);
+  combine_members(combine, members(), place, at, 0, elements);
 }
 
 // Everybody puts everything where all see it, and adds up for itself. Nothing is written before the
@@ -186,7 +91,7 @@ bool reduce_shared(Channel& channel, const Reduction& reduction, char* place, in
   channel.share(written);
   std::vector<const char*> at;
   for (int i = 0; i < n; ++i) at.push_back(i == me ? place : memory->of(i));
-  combine_members(channel, reduction, members(), place, at, 0, elements);
+  combine_members(Combiner(channel, reduction, elements), members(), place, at, 0, elements);
   return true;
 }
 
@@ -213,8 +118,9 @@ void reduce_chunks(Channel& channel, const Reduction& reduction, char* place, in
   }
   // The sums come to where parts were sent from. Members of no rank come as their chunk's owner has
   // them: nobody writes those back.
+  const Combiner combine(channel, reduction, chunks.size(me));
   channel.move(parts, parts_in);
-  combine_members(channel, reduction, members(), at(me), all, chunks.begin(me), chunks.size(me));
+  combine_members(combine, members(), at(me), all, chunks.begin(me), chunks.size(me));
   channel.move(sums, sums_in);
 }
 
@@ -225,9 +131,10 @@ bool reduce_in_any_order(Channel& channel, const Reduction& reduction, char* pla
     return false;
   for (const Member& m : members)
     if (std::ranges::find(m.present_on, false) != m.present_on.end()) return false;
+  const Combiner combine(channel, reduction, 0);
   if (!channel.sum_in_any_order(place, elements, reduction.dtype)) return false;
   if (reduction.op == ReduceOp::average)
-    divide(channel, place, elements, reduction.dtype, static_cast<size_t>(channel.size()));
+    combine.divide(place, elements, static_cast<size_t>(channel.size()));
   return true;
 }
 
@@ -238,7 +145,6 @@ class Pieces {
  public:
   Pieces(Channel& channel, const Reduction& reduction, char* place, int64_t elements, char* undo)
       : channel_(channel),
-        reduction_(reduction),
         place_(place),
         undo_(undo),
         item_(static_cast<int64_t>(item_size(reduction.dtype))),
@@ -247,6 +153,7 @@ class Pieces {
     piece_ = std::max(kPieceBytes / item_, ceil_div(chunks_.each, fewest));
     piece_ = ceil_div(piece_, kChunkAlign) * kChunkAlign;
     count_ = ceil_div(chunks_.each, piece_);
+    combine_.emplace(channel, reduction, piece_);
     for (int64_t i = 0; i < std::min<int64_t>(kAhead, count_); ++i)
       for (int r = 0; r < channel.size(); ++r)
         theirs_.push_back(channel.staging(
@@ -315,7 +222,7 @@ class Pieces {
     const int me = channel_.rank();
     std::vector<const char*> all;
     for (int r = 0; r < channel_.size(); ++r) all.push_back(r == me ? at(me, k) : staging(r, k));
-    combine_members(channel_, reduction_, plan, at(me, k), all, begin(me, k), size(me, k));
+    combine_members(*combine_, plan, at(me, k), all, begin(me, k), size(me, k));
   }
   Round begin_sums(int64_t k) const {
     const int me = channel_.rank();
@@ -330,7 +237,7 @@ class Pieces {
   }
 
   Channel& channel_;
-  const Reduction& reduction_;
+  std::optional<Combiner> combine_;
   char* const place_;
   char* const undo_;
   const int64_t item_;
@@ -387,11 +294,12 @@ void reduce_to(Channel& channel, const Reduction& reduction, const char* from, i
     out.push_back({i, from + offset(i), bytes(i)});
     in.push_back({i, theirs.back().data(), bytes(me)});
   }
-  channel.move(out, in);
   const Staging result =
       channel.staging(me == root ? static_cast<size_t>(elements * item) : bytes(me));
+  const Combiner combine(channel, reduction, chunks.size(me));
+  channel.move(out, in);
   char* mine = result.data() + (me == root ? offset(me) : 0);
-  reduction.combine(channel, mine, at, chunks.size(me));
+  combine(mine, at, chunks.size(me));
   out.clear();
   in.clear();
   if (me != root) out.push_back({root, mine, bytes(me)});

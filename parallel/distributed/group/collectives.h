@@ -3,24 +3,10 @@
 #include <functional>
 #include <vector>
 
+#include "parallel/distributed/group/combine.h"
 #include "parallel/distributed/group/operand.h"
 
 namespace ramet::distributed::detail {
-
-/// n elements that lie there, as a tensor; nothing is copied. In host memory, or in the channel's.
-Tensor over_memory(const void* data, int64_t n, ScalarType dtype);
-Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarType dtype);
-
-/// How several contributions become one.
-struct Reduction {
-  ReduceOp op;
-  ReduceOrder order;
-  ScalarType dtype;
-  /// out[0..n) from in[rank]; null: nothing of that rank. `out` may be this rank's. All of it is
-  /// the channel's memory.
-  void combine(const Channel& channel, void* out, const std::vector<const void*>& in,
-               int64_t n) const;
-};
 
 /// Members of one message: what ranks contribute to each, and where it lies.
 struct Member {

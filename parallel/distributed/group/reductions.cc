@@ -182,9 +182,10 @@ Work ProcessGroup::reduce_scatter(Tensor out, std::vector<Tensor> in, const Coll
       at.push_back(parts.memory.back().data());
       sends.push_back({i, x.data(c), x.bytes()});
     }
-    c.move(sends, parts.in);
     const Staging result = c.staging(y.bytes());
-    reduction.combine(c, result.data(), at, y.numel());
+    const detail::Combiner combine(c, reduction, y.numel());
+    c.move(sends, parts.in);
+    combine(result.data(), at, y.numel());
     y.write(c, "reduce_scatter", result.data());
   };
   return state_->start(std::move(task));

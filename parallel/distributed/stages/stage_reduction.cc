@@ -218,12 +218,12 @@ class Wire {
     }
     channel_.move(out, in);
 
-    const Reduction reduction{ReduceOp::sum, run_.order, kFloat};
     std::vector<Staging> decoded;
     int64_t longest = 0;
     for (const Part& p : of(me_)) longest = std::max(longest, p.n);
     for (int r = 0; r < n_; ++r)
       decoded.push_back(channel_.staging(static_cast<size_t>(longest) * sizeof(float)));
+    const Combiner combine(channel_, {ReduceOp::sum, run_.order, kFloat}, longest);
     for (const Part& p : of(me_)) {
       std::vector<const void*> summands;
       for (int r = 0; r < n_; ++r) {
@@ -235,7 +235,7 @@ class Wire {
         from[k] += encoded(p);
         if (run_.average == Average::weighted) over_memory(x, p.n, kFloat).mul_(run_.rows[k]);
       }
-      reduction.combine(channel_, sum, summands, p.n);
+      combine(sum, summands, p.n);
       sum += p.n;
     }
   }

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +59,8 @@ struct Card {
   const std::unique_ptr<gpu::Link> link;
   const Device device;
   StagingPool pool;
-  int peer = -1;  // of a link of two ranks alone: the other one's number in it
+  int peer = -1;        // of a link of two ranks alone: the other one's number in it
+  std::set<int> known;  // Channel::is_new_to_card
 };
 
 class Channel {
@@ -98,6 +100,8 @@ class Channel {
   bool over_cards() const { return card_ != nullptr; }
   /// Of the memory that staging() gives.
   Device device() const { return card_ ? card_->device : Device(kCPU, 0); }
+  /// Has none of the link's operations asked this of `what` before? False in the host's memory.
+  bool is_new_to_card(int what) const { return card_ && card_->known.insert(what).second; }
   void copy(void* to, const void* from, size_t bytes) const;
   /// All zero.
   void clear(void* memory, int64_t bytes) const;
@@ -105,12 +109,6 @@ class Channel {
   template <class F> void compute(const F& kernels) const {
     if (card_) card_->link->run(kernels);
     else kernels();
-  }
-  /// Whole operations over it.
-  template <class F> void operate(const F& operations) const {
-    if (card_) card_->link->come_before_kernels();
-    operations();
-    if (card_) card_->link->come_after_kernels();
   }
   /// In place, over all ranks; over cards only. False: it is no type of NCCL's.
   bool sum_in_any_order(void* data, int64_t n, ScalarType dtype);

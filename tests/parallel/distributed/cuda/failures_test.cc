@@ -17,12 +17,6 @@ using distributed::CommMismatch;
 using distributed::CommTimeout;
 using distributed::in_time;
 
-// While it lives, messages between cards stop half-way, as those of a card that hangs.
-struct Held {
-  Held() { emulated::hold_nccl_messages(true); }
-  ~Held() { emulated::hold_nccl_messages(false); }
-};
-
 // Scenario 58.
 TEST(GpuGroupFailures, DifferentShapes) {
   RAMET_NEEDS_CARDS(2);
@@ -143,12 +137,13 @@ TEST(GpuGroupFailures, ATensorThatIsNotReady) {
 // Scenario 59, with the others in the middle of NCCL's work.
 TEST(GpuGroupFailures, AbortInTheMiddle) {
   RAMET_EMULATED_ONLY("messages that stop half-way");
-  const Gpus gpus(rank_gpus(3));
   for (const Way& way : {kNcclThreads, kNcclGloo})
-    for (bool message : {false, true}) {
+    for (const auto& [message, driver_waits] :
+         {std::pair(false, false), std::pair(true, false), std::pair(false, true)}) {
+      const Gpus gpus(rank_gpus(3, emulated::StreamMode::Async, driver_waits));
       const Held held;
       std::atomic<int> begun{0};
-      with_gpu_groups(way, 3, seconds(60), [&](const Group& g) {
+      with_gpu_groups(way, 3, seconds(60), [&, message = message](const Group& g) {
         const int me = g->rank();
         const Tensor t = full({500}, me + 1.0, gpu(me));
         const Work work = !message  ? g->all_reduce(t)
@@ -211,10 +206,12 @@ TEST(GpuGroupFailures, LinksAreAbortedSideBySide) {
 
 TEST(GpuGroupFailures, DeadlineInTheMiddle) {
   RAMET_EMULATED_ONLY("messages that stop half-way");
-  const Gpus gpus(rank_gpus(2));
-  for (const Way& way : {kNcclThreads, kNcclGloo}) {
-    const auto held = std::make_unique<Held>();
-    with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {
+  for (const auto& [way, driver_waits] :
+       {std::pair(kNcclThreads, false), std::pair(kNcclThreads, true),
+        std::pair(kNcclGloo, true)}) {
+    const Gpus gpus(rank_gpus(2, emulated::StreamMode::Async, driver_waits));
+    const Held held;
+    with_gpu_groups(way, 2, seconds(60), [&, way = way](const Group& g) {
       CollectiveOptions o("late");
       o.timeout = Milliseconds(600);
       const Tensor t = full({5}, g->rank() + 1.0, gpu(g->rank()));

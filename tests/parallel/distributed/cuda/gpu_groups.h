@@ -91,13 +91,20 @@ inline void with_gpu_groups(const Way& way, int ranks, Milliseconds timeout, con
 }
 
 /// GPUs that are slow to report a wait for ever: ranks wait for each other here.
-inline emulated::Settings rank_gpus(int n,
-                                    emulated::StreamMode mode = emulated::StreamMode::Async) {
+inline emulated::Settings rank_gpus(int n, emulated::StreamMode mode = emulated::StreamMode::Async,
+                                    bool driver_waits = false) {
   emulated::Settings s = gpu_settings(n);
   s.streams = mode;
+  s.driver_waits = driver_waits;
   s.timeout_ms = 60000;
   return s;
 }
+
+/// While it lives, messages between cards stop half-way, as those of a card that hangs.
+struct Held {
+  Held() { emulated::hold_nccl_messages(true); }
+  ~Held() { emulated::hold_nccl_messages(false); }
+};
 
 /// [n] numbers of a rank that differ in magnitude, so that the order of a sum shows. On the host.
 inline Tensor numbers(int rank, int64_t n, ScalarType dtype) {

@@ -7,9 +7,7 @@ namespace ramet::testing {
 namespace {
 
 void expect_every_order_on(const Way& way, int gpus_each, bool driver_waits = false) {
-  emulated::Settings s = rank_gpus(2 * gpus_each);
-  s.driver_waits = driver_waits;
-  const Gpus gpus(s);
+  const Gpus gpus(rank_gpus(2 * gpus_each, emulated::StreamMode::Async, driver_waits));
   distributed::meeting::expect_every_order(
       [&](const auto& body) {
         with_gpu_groups(way, 2, seconds(60), [&](const Group& g) {

@@ -1,0 +1,131 @@
+#include "parallel/distributed/group/combine.h"
+
+#include <algorithm>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
+#include "kernels/pointwise/nary_sum.h"
+#include "runtime/checked_size.h"
+
+namespace ramet::distributed::detail {
+namespace {
+
+// Operands of the kernel that adds.
+constexpr size_t kMost = kernels::kMaxSummands;
+// Enough for each kernel to run as it does on many.
+constexpr int64_t kFew = 8;
+
+size_t scratch_of(const Reduction& reduction, size_t ranks) {
+  if (reduction.op > ReduceOp::average) return 1;
+  if (ranks <= kMost) return 0;
+  if (!reduction.order.is_tree()) return 1;
+  size_t all = 0;
+  for (size_t roots = ranks; roots > kMost; all += roots) roots = (roots + kMost - 1) / kMost;
+  return all;
+}
+
+}  // namespace
+
+Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
+  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype));
+}
+Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarType dtype) {
+  return from_blob(const_cast<void*>(data), {n}, TensorOptions(dtype).device(channel.device()));
+}
+
+Combiner::Combiner(Channel& channel, const Reduction& reduction, int64_t n)
+    : channel_(channel), reduction_(reduction) {
+  const auto bytes = static_cast<size_t>(std::max(n, kFew)) * item_size(reduction.dtype);
+  for (size_t i = scratch_of(reduction, static_cast<size_t>(channel.size())); i > 0; --i)
+    scratch_.push_back(channel.staging(bytes));
+  if (!channel.is_new_to_card(static_cast<int>(reduction.op) * 256 +
+                              static_cast<int>(reduction.dtype)))
+    return;
+  channel.wait_for_tensors();  // for no longer than the deadline
+  load();
+}
+
+// Runs all kernels that there may be to run.
+void Combiner::load() const {
+  constexpr int64_t kEach = kFew * 8;  // bytes, at least
+  const auto ranks = static_cast<size_t>(channel_.size());
+  const Staging memory = channel_.staging((ranks + 1) * kEach);
+  channel_.clear(memory.data(), static_cast<int64_t>(ranks + 1) * kEach);
+  std::vector<const void*> in;
+  for (size_t r = 1; r <= ranks; ++r) in.push_back(memory.data() + r * kEach);
+  (*this)(memory.data(), in, kFew);
+}
+
+// Sums in[0], in[1], ... of at most kMost, in the kernel's two orders.
+void Combiner::sum_few(void* out, const void* const* in, size_t leaves, int64_t n) const {
+  kernels::NarySumArgs k{};
+  bool any = false;
+  for (size_t i = 0; i < leaves; ++i) any = (k.in[i] = in[i]) != nullptr || any;
+  if (!any || n == 0) return;
+  k.out = out;
+  k.n = n;
+  k.leaves = static_cast<int32_t>(leaves);
+  k.dtype = reduction_.dtype;
+  k.tree = reduction_.order.is_tree();
+  channel_.compute([&] { kernels::nary_sum({channel_.device(), 0}, k); });
+}
+
+// More ranks than the kernel has operands: from left to right in portions, or subtrees first.
+void Combiner::sum(void* out, const std::vector<const void*>& in, int64_t n, size_t scratch) const {
+  if (in.size() <= kMost) return sum_few(out, in.data(), in.size(), n);
+  if (!reduction_.order.is_tree()) {
+    char* const so_far = scratch_[scratch].data();
+    std::vector<const void*> now(in.begin(), in.begin() + kMost);
+    for (size_t next = kMost;;) {
+      const bool any = std::ranges::any_of(now, [](const void* p) { return p; });
+      sum_few(so_far, now.data(), now.size(), n);
+      if (next >= in.size()) break;
+      now.assign(1, any ? so_far : nullptr);
+      while (next < in.size() && now.size() < kMost) now.push_back(in[next++]);
+    }
+    return channel_.copy(out, so_far, static_cast<size_t>(n) * item_size(reduction_.dtype));
+  }
+  // Subtrees of kMost leaves each; their roots are the leaves of the rest.
+  std::vector<const void*> roots;
+  for (size_t at = 0; at < in.size(); at += kMost) {
+    const size_t leaves = std::min(kMost, in.size() - at);
+    const bool any = std::any_of(in.data() + at, in.data() + at + leaves,
+                                 [](const void* p) { return p != nullptr; });
+    char* const root = scratch_[scratch++].data();
+    sum_few(root, in.data() + at, leaves, n);
+    roots.push_back(any ? root : nullptr);
+  }
+  sum(out, roots, n, scratch);
+}
+
+void Combiner::divide(void* sum, int64_t n, size_t ranks) const {
+  const NoGradGuard off;
+  Tensor t = over_memory(channel_, sum, n, reduction_.dtype);
+  channel_.compute([&] { t.div_(static_cast<double>(ranks)); });
+}
+
+void Combiner::operator()(void* out, const std::vector<const void*>& in, int64_t n) const {
+  if (n == 0) return;
+  const ReduceOp op = reduction_.op;
+  if (op == ReduceOp::sum || op == ReduceOp::average) {
+    sum(out, in, n, 0);
+    if (op == ReduceOp::average) divide(out, n, in.size());
+    return;
+  }
+  const NoGradGuard off;
+  const size_t bytes = static_cast<size_t>(n) * item_size(reduction_.dtype);
+  char* const so_far = scratch_[0].data();  // `out` may be an operand
+  channel_.copy(so_far, in[0], bytes);
+  Tensor result = over_memory(channel_, so_far, n, reduction_.dtype);
+  for (size_t i = 1; i < in.size(); ++i) {
+    const Tensor next = over_memory(channel_, in[i], n, reduction_.dtype);
+    channel_.compute([&] {
+      if (op == ReduceOp::product) result.mul_(next);
+      else if (op == ReduceOp::min) minimum_out(result, result, next);
+      else maximum_out(result, result, next);
+    });
+  }
+  channel_.copy(out, so_far, bytes);
+}
+
+}  // namespace ramet::distributed::detail

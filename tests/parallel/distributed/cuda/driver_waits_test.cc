@@ -1,0 +1,93 @@
+// Reductions between cards with a driver that waits for all that a card was given before it gives
+// memory, and before a kernel runs there for the first time: messages that never arrive are given
+// up at the deadline all the same.
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tests/parallel/distributed/cuda/gpu_groups.h"
+
+namespace ramet::testing {
+namespace {
+
+using distributed::CommTimeout;
+using distributed::in_time;
+using distributed::ReduceOrder;
+
+struct Kind {
+  const char* name;
+  int ranks;
+  std::function<Work(const Group&, const Tensor&, CollectiveOptions)> start;
+  int64_t n = 5;
+  ScalarType dtype = kFloat;
+};
+
+Work all_reduce(const Group& g, const Tensor& t, CollectiveOptions o, ReduceOp op,
+                ReduceOrder order = ReduceOrder::fixed()) {
+  o.op = op;
+  o.order = order;
+  return g->all_reduce(t, o);
+}
+
+const Kind kKinds[] = {
+    {"sum", 2,
+     [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::sum); }},
+    {"sum of chunks", 3,
+     [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::sum); },
+     20000},
+    {"sum in a tree of 17", 17,
+     [](const Group& g, const Tensor& t, auto o) {
+       return all_reduce(g, t, o, ReduceOp::sum, ReduceOrder::tree(32));
+     }},
+    {"average", 2,
+     [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::average); },
+     5, kDouble},
+    {"average by NCCL", 2,
+     [](const Group& g, const Tensor& t, auto o) {
+       return all_reduce(g, t, o, ReduceOp::average, ReduceOrder::any());
+     }},
+    {"product", 2,
+     [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::product); },
+     5, kLong},
+    {"largest", 2,
+     [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::max); },
+     5000000},
+    {"members", 2,
+     [](const Group& g, const Tensor& t, auto o) {
+       return g->all_reduce_members({t, t.clone()}, o);
+     }},
+    {"to one", 2, [](const Group& g, const Tensor& t, auto o) { return g->reduce(t, 1, o); },
+     5000000},
+    {"to each a part", 2,
+     [](const Group& g, const Tensor& t, auto o) {
+       return g->reduce_scatter(empty_like(t), {t, t.clone()}, o);
+     },
+     5000000},
+};
+
+TEST(DriverWaits, NothingIsAskedOfTheCardInTheMiddle) {
+  RAMET_EMULATED_ONLY("messages that stop half-way, and a driver that waits on demand");
+  for (const Kind& kind : kKinds) {
+    SCOPED_TRACE(kind.name);
+    const Gpus gpus(rank_gpus(kind.ranks, emulated::StreamMode::Async, /*driver_waits=*/true));
+    const Held held;
+    with_gpu_groups(kNcclThreads, kind.ranks, seconds(60), [&](const Group& g) {
+      const Device mine = gpu(g->rank());
+      const Tensor t = full({kind.n}, 1, TensorOptions(kind.dtype).device(mine));
+      CollectiveOptions o("late");
+      o.timeout = Milliseconds(1000);
+      const auto begun = std::chrono::steady_clock::now();
+      try {
+        kind.start(g, t, o).wait();
+        ADD_FAILURE() << "no error";
+      } catch (const CommTimeout& e) {
+        if (kind.ranks == 2) expect_part(e.what(), "the messages between the cards did not arrive");
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(Milliseconds(5000)));
+      EXPECT_TRUE(same(t, full({kind.n}, 1, TensorOptions(kind.dtype))));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace ramet::testing

@@ -126,7 +126,7 @@ RAMET_INLINE RangeOf<I> columns_of(const AvgPool2dArgs& a, const Geometry<I>& g,
 }
 
 template <class T, class I>
-__global__ void avg_forward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const T, I> from,
+__global__ void avg_forward_kernel(Geometry<I> g, AvgPool2dArgs a, Images<const T, I> from,
                                    Images<T, I> to, I items) {
   for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
     const Place<I> p = place_of(i, g, g.by_oh, g.by_ow);
@@ -140,7 +140,7 @@ __global__ void avg_forward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const 
 }
 
 template <class T, class I>
-__global__ void avg_backward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const T, I> from,
+__global__ void avg_backward_kernel(Geometry<I> g, AvgPool2dArgs a, Images<const T, I> from,
                                     Images<T, I> to, I items) {
   for (I i = static_cast<I>(first_item()); i < items; i += static_cast<I>(item_step())) {
     const Place<I> p = place_of(i, g, g.by_h, g.by_w);
@@ -165,55 +165,67 @@ __global__ void avg_backward_kernel(AvgPool2dArgs a, Geometry<I> g, Images<const
   }
 }
 
-int64_t inputs(const Pool2dShape& s) { return s.n * s.c * s.h * s.w; }
-int64_t outputs(const Pool2dShape& s) { return s.n * s.c * s.oh * s.ow; }
+double reach_of(const MaxPool2dArgs& a) { return pool2d_reach(a.shape, {a.x, a.y, a.index}); }
+double reach_of(const AvgPool2dArgs& a) { return pool2d_reach(a.shape, {a.x, a.y}); }
+
+// f(T{}, I{}, start), which calls start(kernel, arguments...): a thread for each place of the
+// inputs, or of the outputs.
+enum class Over { kInputs, kOutputs };
+template <class Args, class F>
+void start_pool(const char* name, const Args& a, Stream where, Over over, const F& f) {
+  const Pool2dShape& s = a.shape;
+  const bool inputs = over == Over::kInputs;
+  const int64_t items = s.n * s.c * (inputs ? s.h * s.w : s.oh * s.ow);
+  by_types(a.dtype, reach_of(a), [&](auto t, auto i) {
+    using I = decltype(i);
+    f(t, i, [&](auto* kernel, const auto&... arguments) {
+      start_for(name, where, items, kernel, Geometry<I>(s, inputs ? a.x : a.y), arguments...,
+                static_cast<I>(items));
+    });
+  });
+}
 
 }  // namespace
 
 void max_pool2d_forward(const MaxPool2dArgs& a, Stream where) {
-  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+  start_pool("max_pool2d", a, where, Over::kOutputs, [&](auto t, auto i, const auto& start) {
     using T = decltype(t);
     using I = decltype(i);
-    start_for("max_pool2d", where, outputs(a.shape), max_forward_kernel<T, I>,
-              Geometry<I>(a.shape, a.y), Images<const T, I>(a.x), Images<T, I>(a.y),
-              Images<int64_t, I>(a.index), static_cast<I>(outputs(a.shape)));
+    start(max_forward_kernel<T, I>, Images<const T, I>(a.x), Images<T, I>(a.y),
+          Images<int64_t, I>(a.index));
   });
 }
 void max_pool2d_backward(const MaxPool2dArgs& a, Stream where) {
-  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
-    using T = decltype(t);
-    using I = decltype(i);
-    start_for("max_pool2d_backward", where, inputs(a.shape), max_backward_kernel<T, I>,
-              Geometry<I>(a.shape, a.x), Images<const T, I>(a.y), Images<const int64_t, I>(a.index),
-              Images<T, I>(a.x), static_cast<I>(inputs(a.shape)));
-  });
+  start_pool("max_pool2d_backward", a, where, Over::kInputs,
+             [&](auto t, auto i, const auto& start) {
+               using T = decltype(t);
+               using I = decltype(i);
+               start(max_backward_kernel<T, I>, Images<const T, I>(a.y),
+                     Images<const int64_t, I>(a.index), Images<T, I>(a.x));
+             });
 }
 void max_pool2d_gather(const MaxPool2dArgs& a, Stream where) {
-  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y, a.index}), [&](auto t, auto i) {
+  start_pool("max_pool2d_gather", a, where, Over::kOutputs, [&](auto t, auto i, const auto& start) {
     using T = decltype(t);
     using I = decltype(i);
-    start_for("max_pool2d_gather", where, outputs(a.shape), max_gather_kernel<T, I>,
-              Geometry<I>(a.shape, a.y), Images<const T, I>(a.x), Images<const int64_t, I>(a.index),
-              Images<T, I>(a.y), static_cast<I>(outputs(a.shape)));
+    start(max_gather_kernel<T, I>, Images<const T, I>(a.x), Images<const int64_t, I>(a.index),
+          Images<T, I>(a.y));
   });
 }
 void avg_pool2d_forward(const AvgPool2dArgs& a, Stream where) {
-  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y}), [&](auto t, auto i) {
+  start_pool("avg_pool2d", a, where, Over::kOutputs, [&](auto t, auto i, const auto& start) {
     using T = decltype(t);
     using I = decltype(i);
-    start_for("avg_pool2d", where, outputs(a.shape), avg_forward_kernel<T, I>, a,
-              Geometry<I>(a.shape, a.y), Images<const T, I>(a.x), Images<T, I>(a.y),
-              static_cast<I>(outputs(a.shape)));
+    start(avg_forward_kernel<T, I>, a, Images<const T, I>(a.x), Images<T, I>(a.y));
   });
 }
 void avg_pool2d_backward(const AvgPool2dArgs& a, Stream where) {
-  by_types(a.dtype, pool2d_reach(a.shape, {a.x, a.y}), [&](auto t, auto i) {
-    using T = decltype(t);
-    using I = decltype(i);
-    start_for("avg_pool2d_backward", where, inputs(a.shape), avg_backward_kernel<T, I>, a,
-              Geometry<I>(a.shape, a.x), Images<const T, I>(a.y), Images<T, I>(a.x),
-              static_cast<I>(inputs(a.shape)));
-  });
+  start_pool("avg_pool2d_backward", a, where, Over::kInputs,
+             [&](auto t, auto i, const auto& start) {
+               using T = decltype(t);
+               using I = decltype(i);
+               start(avg_backward_kernel<T, I>, a, Images<const T, I>(a.y), Images<T, I>(a.x));
+             });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

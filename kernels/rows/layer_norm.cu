@@ -218,8 +218,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce<S, kGroup, kPacks>)
 template <class T>
 __global__ void columns_kernel(LayerNormBackwardArgs a, T* partials, int64_t groups,
                                int64_t stride) {
-  for (int64_t i = first_item(); i < groups * a.cols; i += item_step()) {
-    const int64_t group = i / a.cols, c = i % a.cols;
+  const int64_t c = first_item();
+  if (c >= a.cols) return;
+  for (int64_t group = blockIdx.y; group < groups; group += gridDim.y) {
     T dw = T(0), db = T(0);
     for (int64_t r = group * kLayerNormGroup; r < imin(a.rows, (group + 1) * kLayerNormGroup);
          ++r) {
@@ -298,7 +299,10 @@ template <class S> void backward(const LayerNormBackwardArgs& a, Stream where) {
   if (!sums) return;
   if (!at_once) {
     groups = ceil_div(a.rows, kLayerNormGroup);
-    start_for(name, where, groups * a.cols, columns_kernel<T>, a, partials, groups, stride);
+    const dim3 grid(static_cast<unsigned>(ceil_div(a.cols, kThreads)),
+                    static_cast<unsigned>(imin(groups, 65535)));
+    if (groups > 0)
+      start(name, where, grid, kThreads, 0, columns_kernel<T>, a, partials, groups, stride);
   }
   start(name, where, grid_of(2 * ceil_div(a.cols, kPack)), kThreads, 0, groups_kernel<T>, a,
         partials, groups, stride);

@@ -64,7 +64,6 @@ IN_LOOPS, AT_ALL = 0, 20
 OPERATION = "dividing integers is what the operation does"
 DIVIDING = {
     ("attention.cu", "attention_plain_backward_kernel"): (0, 68, "rows of a task, each of a head and a batch"),
-    ("layer_norm.cu", "columns_kernel"): (2, 20, "once for a column of partial sums"),
     ("pointwise_arithmetic.cu", "dense_kernel"): (40, 40, OPERATION),
     ("pointwise_arithmetic.cu", "strided_kernel"): (4, 20, OPERATION),
     ("pool2d.cu", "avg_forward_kernelIl"): (4, 20, OPERATION),

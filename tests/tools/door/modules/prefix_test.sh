@@ -51,7 +51,7 @@ run() {  # run COMPILER FLAGS... (LINK_FLAG: for linking alone)
   shift
   local flags=(-std=c++17 -O1 -Wall -Wextra -Werror -fvisibility=hidden -fvisibility-inlines-hidden
     -ffunction-sections -fdata-sections -iquote "$root" -I "$root/tools/compat/include" "$@")
-  local link=("$cxx" "${flags[@]}" ${LINK_FLAG:-} -Wl,--gc-sections) library=$root/nn/class_name.cc what="$cxx $* ${LINK_FLAG:-}"
+  local link=("$cxx" "${flags[@]}" ${LINK_FLAG:-} -Wl,--gc-sections) library=$root/nn/module/class_name.cc what="$cxx $* ${LINK_FLAG:-}"
   "$cxx" "${flags[@]}" -fPIC -c "$library" -o class_name.o
   local f
   for f in name main door name_door; do "$cxx" "${flags[@]}" -fPIC -c $f.cc -o $f.o; done

@@ -31,7 +31,8 @@ AttentionMatrix dense(const Tensor& t) {
   return {t.data_ptr(), t.size(1) * r * c, r * c, c};
 }
 
-void check(const Case& c) {
+/// o, dq, dk, dv, compared with the twin, and the same again.
+std::vector<std::vector<double>> check(const Case& c) {
   SCOPED_TRACE(std::string(name_of(c.t)) + " " + std::to_string(c.q_rows) + " x " +
                std::to_string(c.k_rows) + " x " + std::to_string(c.columns) +
                (c.causal ? " causal" : "") + " body " + std::to_string(static_cast<int>(c.body)));
@@ -76,6 +77,7 @@ void check(const Case& c) {
   run();
   size_t i = 0;
   for (const Tensor& t : {o, dq, dk, dv}) EXPECT_EQ(first[i++], numbers(t)) << "not the same again";
+  return first;
 }
 
 TEST(AttentionOnGpu, Plain) {
@@ -100,6 +102,23 @@ TEST(AttentionOnGpu, TensorCores) {
       check({1, 1, 66, 35, 128, t, causal, AttentionBody::kTensorCores});
     }
   check({1, 2, 5, 0, 8, kBFloat16, false, AttentionBody::kTensorCores});
+}
+
+// Which body ran is seen by the bits: tensor cores round probabilities to 16 bits.
+TEST(AttentionOnGpu, ChoosesTheBody) {
+  const auto by = [](Case c, AttentionBody body) {
+    c.body = body;
+    return check(c);
+  };
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    const Case c{1, 2, 70, 70, 16, t, true};
+    const auto chosen = by(c, AttentionBody::kAuto);
+    EXPECT_EQ(chosen, by(c, AttentionBody::kTensorCores));
+    const auto plain = by(c, AttentionBody::kPlain);
+    for (size_t i = 0; i < chosen.size(); ++i) EXPECT_NE(chosen[i], plain[i]) << i;
+  }
+  const Case small{1, 1, 20, 33, 16, kHalf, false, AttentionBody::kAuto, 1e-42};
+  EXPECT_EQ(by(small, AttentionBody::kAuto), by(small, AttentionBody::kPlain));
 }
 
 // Tiles that all rows see whole, the two stages in turn, whole warps that see nothing of a tile.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "autograd/accessor.h"
+#include "kernels/pointwise/lists.h"
 #include "runtime/debug_memory.h"
 #include "runtime/generator.h"
 #include "runtime/options.h"
@@ -424,36 +425,15 @@ class RAMET_API Tensor : public TensorBase {
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
 
-  // ---- pointwise functions of one tensor (autograd/ops/unary.h, activation.h) -------------------
-#define RAMET_UNARY_METHOD(name) \
-  Tensor name() const;           \
+  // ---- pointwise functions of one tensor: those that kernels/pointwise/lists.h names ------------
+#define RAMET_UNARY_METHOD(name, Row) \
+  Tensor name() const;                \
   Tensor& name##_() const;
-  RAMET_UNARY_METHOD(neg)
-  RAMET_UNARY_METHOD(abs)
-  RAMET_UNARY_METHOD(sign)
-  RAMET_UNARY_METHOD(square)
-  RAMET_UNARY_METHOD(exp)
-  RAMET_UNARY_METHOD(expm1)
-  RAMET_UNARY_METHOD(log)
-  RAMET_UNARY_METHOD(log1p)
-  RAMET_UNARY_METHOD(log2)
-  RAMET_UNARY_METHOD(log10)
-  RAMET_UNARY_METHOD(sqrt)
-  RAMET_UNARY_METHOD(rsqrt)
-  RAMET_UNARY_METHOD(reciprocal)
-  RAMET_UNARY_METHOD(sin)
-  RAMET_UNARY_METHOD(cos)
-  RAMET_UNARY_METHOD(tan)
-  RAMET_UNARY_METHOD(tanh)
-  RAMET_UNARY_METHOD(sigmoid)
-  RAMET_UNARY_METHOD(erf)
-  RAMET_UNARY_METHOD(relu)
-  RAMET_UNARY_METHOD(floor)
-  RAMET_UNARY_METHOD(ceil)
-  RAMET_UNARY_METHOD(round)
-  RAMET_UNARY_METHOD(trunc)
-  RAMET_UNARY_METHOD(logical_not)
-  RAMET_UNARY_METHOD(bitwise_not)
+  RAMET_UNARY_FUNCTIONS(RAMET_UNARY_METHOD)
+  RAMET_UNARY_COMPOSED(RAMET_UNARY_METHOD)
+  RAMET_UNARY_METHODS(RAMET_UNARY_METHOD)
+  RAMET_UNARY_METHOD(logical_not, LogicalNot)
+  RAMET_UNARY_METHOD(bitwise_not, BitwiseNot)
 #undef RAMET_UNARY_METHOD
   Tensor isnan() const;
   Tensor isinf() const;

@@ -14,6 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools" / "compare"))
+import lists  # noqa: E402
 import signatures  # noqa: E402
 
 HEADERS = ROOT / "autograd" / "ops"
@@ -27,20 +28,12 @@ FORM_GAPS = set()
 
 
 def sources():
-    return {path.name: path.read_text() for path in sorted(TABLE.glob("op_table_*_test.cc"))}
+    return {path.name: lists.macros(path.read_text()) for path in sorted(TABLE.glob("op_table_*_test.cc"))}
 
 
 def declarations(text):
-    """The text without comments and the library's own namespaces, macros of one name spelled out."""
-    text = re.sub(r"//[^\n]*", "", text)
-    text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
-    macros = re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text)
-    text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "", text)
-    for macro, body in macros:
-        body = body.replace("\\\n", "\n")
-        for name in re.findall(rf"^\s*{macro}\((\w+)\)", text, flags=re.M):
-            text += "\n" + re.sub(r"\bname\b", name, body.replace("name##", name)) + "\n"
-    return text
+    """The text without comments and the library's own namespaces, lists and macros of names spelled out."""
+    return re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", lists.macros(text), flags=re.S | re.M)
 
 
 # Methods without a function of their name that need no row: they compute nothing, and copies have tests of their own.
@@ -111,19 +104,13 @@ def size_rows():
 def row_names(text):
     # A row's name is the first argument of what makes the row.
     names = re.findall(r"[({]\s*\"([a-z_0-9]+)(?:\.[a-z_0-9]+)?\"\s*,", text)
-    names += re.findall(r"\b(?:UNARY|COMPARE)\((\w+),", text)
     # Draws without moments are tests of their own.
     names += [name.lower() for name in re.findall(r"\bTEST\(RandomRows, (\w+)\)", text) if name == name.capitalize()]
     return set(names) - {"name"}
 
 
 def form_names(text):
-    names = set(re.findall(r"\b(\w+(?:_out|_))\(", text))
-    # What a row-making macro writes for the name it is given: name##_(...), name##_out(...).
-    for macro, body in re.findall(r"#define (\w+)\(name\b((?:[^\n]*\\\n)*[^\n]*)", text):
-        for suffix in set(re.findall(r"\bname##(\w+)\(", body)):
-            names |= {name + suffix for name in re.findall(rf"\b{macro}\((\w+)[,)]", text)}
-    return names
+    return set(re.findall(r"\b(\w+(?:_out|_))\(", text))
 
 
 def promised():
@@ -174,12 +161,12 @@ def exceptions(text):
     """(kind, row, reason) in order; a helper that makes several rows counts once, as "several rows"."""
     found, row = [], None
     kinds = "|".join(EXCEPTIONS)
-    pattern = rf'"([a-z_0-9]+(?:\.[a-z_0-9]+)?)"\s*[,\]]|\b(?:UNARY|COMPARE)\((\w+),|\.({kinds})\((?:\w+,\s*)?"([^"]*)"'
-    for name, macro, kind, reason in re.findall(pattern, text):
+    pattern = rf'"([a-z_0-9]+(?:\.[a-z_0-9]+)?)"\s*[,\]]|\.({kinds})\((?:\w+,\s*)?"([^"]*)"'
+    for name, kind, reason in re.findall(pattern, text):
         if kind:
             found.append((kind, row or "several rows", reason))
         else:
-            row = name or macro
+            row = name
     return found
 
 

@@ -5,6 +5,7 @@
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/where.h"
+#include "kernels/pointwise/rows/activation.h"
 
 namespace ramet {
 
@@ -12,74 +13,111 @@ using namespace autograd;
 
 namespace {
 
-using Pair = std::array<Tensor, 2>;
+template <class Row> constexpr int kNames = 0;  // RowNames of each row
+#define RAMET_X(name, Row) \
+  template <> constexpr RowNames kNames<rows::Row> = RAMET_ROW_NAMES(name, rows::Row);
+RAMET_ACTIVATION_OPS(RAMET_X)
+#undef RAMET_X
 
-Tensor forward(const char* op, const PointwiseKernel& k, const Tensor& x, const Scalar& s = 0,
-               const Scalar& t = 0) {
+void check_floating(const char* op, const Tensor& x) {
   check_defined(op, x);
   RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
               describe(x));
-  Tensor out = empty_like_layout(x, x.scalar_type());
-  pointwise_into(k, out, compute_type(x.scalar_type()), x, {}, {}, s, t);
-  return out;
 }
+
+// A row of one tensor and its numbers.
+template <class Row, class... Numbers> Tensor fresh(const Tensor& x, const Numbers&... numbers) {
+  constexpr const RowNames& names = kNames<Row>;
+  check_floating(names.name, x);
+  Tensor out = empty_like_layout(x, x.scalar_type());
+  pointwise_into(names.kernel, out, compute_type(x.scalar_type()), x, {}, {}, numbers...);
+  if (!recording(x)) return out;
+  return record(names.node, {x}, std::move(out),
+                [sx = save(x), numbers...](const Node& self, const Tensor& g) {
+                  return Row::gradient(g, sx.get(self), numbers...);
+                });
+}
+template <class Row, class... Numbers>
+Tensor& into(const char* op, Tensor& out, const Tensor& x, const Numbers&... numbers) {
+  check_floating(op, x);
+  return pointwise_out(op, kNames<Row>.kernel, out, x.scalar_type(), compute_type(x.scalar_type()),
+                       x, {}, {}, numbers...);
+}
+
+// A fused derivative is an operation of its own: its first-order bits are the same with and without
+// create_graph. It is linear in g; where the row has a gradient it bends in x, too.
+template <class Row, class... Numbers>
+Tensor backward(const Tensor& g, const Tensor& x, const Numbers&... numbers) {
+  constexpr const RowNames& names = kNames<Row>;
+  Tensor out = pointwise_gradient(names.kernel, g, x, numbers...);
+  if constexpr (requires { Row::gradient(g, g, x, numbers...); }) {
+    if (!recording(g, x)) return out;
+    return record(names.node, {g, x}, std::move(out),
+                  [sg = save(g), sx = save(x), numbers...](const Node& self, const Tensor& v) {
+                    const Tensor& x = sx.get(self);
+                    return std::array<Tensor, 2>{
+                        self.needs(0) ? backward<Row>(v, x, numbers...) : Tensor(),
+                        self.needs(1) ? Row::gradient(v, sg.get(self), x, numbers...) : Tensor()};
+                  });
+  } else {
+    if (!recording(g)) return out;
+    return record(names.node, {g}, std::move(out),
+                  [sx = save(x), numbers...](const Node& self, const Tensor& v) {
+                    return backward<Row>(v, sx.get(self), numbers...);
+                  });
+  }
+}
+
 bool by_tanh(const char* op, const std::string& approximate) {
   RAMET_CHECK(approximate == "none" || approximate == "tanh", op,
               "approximate argument must be either none or tanh: got '", approximate, "'");
   return approximate == "tanh";
 }
 
-// Second derivatives, as compositions of differentiable operations.
-Tensor gelu_second(const Tensor& x, bool tanh_form) {
-  if (!tanh_form) {  // phi(x) (2 - x^2)
-    const Tensor squared = square(x);
-    return mul(mul(exp(mul(squared, -0.5)), 0.3989422804014327), rsub(squared, 2));
-  }
-  const double k = 0.7978845608028654, c = 0.044715;
-  const Tensor squared = square(x), th = tanh(mul(mul(x, add(mul(squared, c), 1)), k));
-  // u', and x u'' / 2
-  const Tensor slope = mul(add(mul(squared, 3 * c), 1), k), bend = mul(squared, 3 * c * k);
-  return mul(rsub(square(th), 1), sub(add(slope, bend), mul(mul(x, th), square(slope))));
-}
-
 }  // namespace
 
+// ---- gelu, silu, softplus -----------------------------------------------------------------------
+
 Tensor gelu(const Tensor& x, const std::string& approximate) {
-  const bool t = by_tanh("gelu", approximate);
-  Tensor out = forward("gelu", t ? RAMET_POINTWISE(gelu_tanh) : RAMET_POINTWISE(gelu), x);
-  if (!recording(x)) return out;
-  return record("GeluBackward0", {x}, std::move(out),
-                [sx = save(x), t](const Node& self, const Tensor& g) {
-                  return gelu_backward(g, sx.get(self), t ? "tanh" : "none");
-                });
+  return by_tanh("gelu", approximate) ? fresh<rows::GeluTanh>(x) : fresh<rows::Gelu>(x);
+}
+Tensor& gelu_(Tensor& x, const std::string& approximate) {
+  return computed_in_place("gelu_", x, [&](const Tensor& old) { return gelu(old, approximate); });
+}
+Tensor& gelu_out(Tensor& out, const Tensor& x, const std::string& approximate) {
+  return by_tanh("gelu_out", approximate) ? into<rows::GeluTanh>("gelu_out", out, x)
+                                          : into<rows::Gelu>("gelu_out", out, x);
 }
 Tensor gelu_backward(const Tensor& g, const Tensor& x, const std::string& approximate) {
-  const bool t = by_tanh("gelu_backward", approximate);
-  Tensor out = pointwise_gradient(
-      t ? RAMET_POINTWISE(gelu_tanh_backward) : RAMET_POINTWISE(gelu_backward), g, x);
-  if (!recording(g, x)) return out;
-  return record("GeluBackwardBackward0", {g, x}, std::move(out),
-                [sg = save(g), sx = save(x), t](const Node& self, const Tensor& v) {
-                  const Tensor& x = sx.get(self);
-                  return Pair{
-                      self.needs(0) ? gelu_backward(v, x, t ? "tanh" : "none") : Tensor(),
-                      self.needs(1) ? mul(mul(v, sg.get(self)), gelu_second(x, t)) : Tensor()};
-                });
+  return by_tanh("gelu_backward", approximate) ? backward<rows::GeluTanhBackward>(g, x)
+                                               : backward<rows::GeluBackward>(g, x);
 }
 
-Tensor leaky_relu(const Tensor& x, const Scalar& slope) {
-  Tensor out = forward("leaky_relu", RAMET_POINTWISE(leaky_relu), x, slope);
-  if (!recording(x)) return out;
-  return record("LeakyReluBackward0", {x}, std::move(out),
-                [sx = save(x), slope](const Node& self, const Tensor& g) {
-                  return leaky_relu_backward(g, sx.get(self), slope, false);
-                });
+Tensor silu(const Tensor& x) { return fresh<rows::Silu>(x); }
+Tensor& silu_(Tensor& x) { return computed_in_place("silu_", x, silu); }
+Tensor& silu_out(Tensor& out, const Tensor& x) { return into<rows::Silu>("silu_out", out, x); }
+Tensor silu_backward(const Tensor& g, const Tensor& x) {
+  return backward<rows::SiluBackward>(g, x);
 }
+
+Tensor softplus(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
+  return fresh<rows::Softplus>(x, beta, threshold);
+}
+Tensor& softplus_out(Tensor& out, const Tensor& x, const Scalar& beta, const Scalar& threshold) {
+  return into<rows::Softplus>("softplus_out", out, x, beta, threshold);
+}
+Tensor softplus_backward(const Tensor& g, const Tensor& x, const Scalar& beta,
+                         const Scalar& threshold) {
+  return backward<rows::SoftplusBackward>(g, x, beta, threshold);
+}
+
+// ---- leaky_relu ---------------------------------------------------------------------------------
+
+Tensor leaky_relu(const Tensor& x, const Scalar& slope) { return fresh<rows::LeakyRelu>(x, slope); }
 Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   check_defined("leaky_relu_", x);
   check_inplace("leaky_relu_", x);
-  RAMET_CHECK(is_floating(x.scalar_type()), "leaky_relu_", "only for floating-point dtypes: got ",
-              describe(x));
+  check_floating("leaky_relu_", x);
   const bool records = recording(x);
   // The result has the sign of the input, which is gone.
   RAMET_CHECK(!records || slope.toDouble() >= 0, "leaky_relu_",
@@ -94,99 +132,29 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   }
   return x;
 }
+Tensor& leaky_relu_out(Tensor& out, const Tensor& x, const Scalar& slope) {
+  return into<rows::LeakyRelu>("leaky_relu_out", out, x, slope);
+}
 Tensor leaky_relu_backward(const Tensor& g, const Tensor& x, const Scalar& slope, bool is_result) {
   RAMET_CHECK(!is_result || slope.toDouble() >= 0, "leaky_relu_backward",
               "the result of a negative slope does not tell the input's sign: got slope ", slope);
-  Tensor out = pointwise_gradient(RAMET_POINTWISE(leaky_relu_backward), g, x, slope);
-  if (!recording(g)) return out;
-  return record("LeakyReluBackwardBackward0", {g}, std::move(out),
-                [sx = save(x), slope, is_result](const Node& self, const Tensor& v) {
-                  return leaky_relu_backward(v, sx.get(self), slope, is_result);
-                });
+  return backward<rows::LeakyReluBackward>(g, x, slope);
 }
 
-Tensor softplus(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
-  Tensor out = forward("softplus", RAMET_POINTWISE(softplus), x, beta, threshold);
-  if (!recording(x)) return out;
-  return record("SoftplusBackward0", {x}, std::move(out),
-                [sx = save(x), beta, threshold](const Node& self, const Tensor& g) {
-                  return softplus_backward(g, sx.get(self), beta, threshold);
-                });
-}
-Tensor softplus_backward(const Tensor& g, const Tensor& x, const Scalar& beta,
-                         const Scalar& threshold) {
-  Tensor out = pointwise_gradient(RAMET_POINTWISE(softplus_backward), g, x, beta, threshold);
-  if (!recording(g, x)) return out;
-  return record("SoftplusBackwardBackward0", {g, x}, std::move(out),
-                [sg = save(g), sx = save(x), beta, threshold](const Node& self, const Tensor& v) {
-                  const Tensor& x = sx.get(self);
-                  Pair r;
-                  if (self.needs(0)) r[0] = softplus_backward(v, x, beta, threshold);
-                  if (self.needs(1)) {  // beta sigmoid (1 - sigmoid), 0 above the threshold
-                    const Tensor scaled = mul(x, beta), y = sigmoid(scaled);
-                    r[1] = where(gt(scaled, threshold), 0,
-                                 mul(mul(mul(v, sg.get(self)), mul(y, rsub(y, 1))), beta));
-                  }
-                  return r;
-                });
-}
+// ---- derivatives of functions of unary.h --------------------------------------------------------
 
-Tensor silu(const Tensor& x) {
-  Tensor out = forward("silu", RAMET_POINTWISE(silu), x);
-  if (!recording(x)) return out;
-  return record(
-      "SiluBackward0", {x}, std::move(out),
-      [sx = save(x)](const Node& self, const Tensor& g) { return silu_backward(g, sx.get(self)); });
+Tensor tanh_backward(const Tensor& g, const Tensor& y) {
+  return backward<rows::TanhBackward>(g, y);
 }
-Tensor silu_backward(const Tensor& g, const Tensor& x) {
-  Tensor out = pointwise_gradient(RAMET_POINTWISE(silu_backward), g, x);
-  if (!recording(g, x)) return out;
-  return record("SiluBackwardBackward0", {g, x}, std::move(out),
-                [sg = save(g), sx = save(x)](const Node& self, const Tensor& v) {
-                  const Tensor& x = sx.get(self);
-                  Pair r;
-                  if (self.needs(0)) r[0] = silu_backward(v, x);
-                  if (self.needs(1)) {  // s (1 - s) (2 + x (1 - 2 s))
-                    const Tensor s = sigmoid(x);
-                    r[1] = mul(mul(v, sg.get(self)),
-                               mul(mul(s, rsub(s, 1)), add(mul(x, rsub(mul(s, 2), 1)), 2)));
-                  }
-                  return r;
-                });
+Tensor sigmoid_backward(const Tensor& g, const Tensor& y) {
+  return backward<rows::SigmoidBackward>(g, y);
 }
-
-// ---- in-place and out forms ---------------------------------------------------------------------
-
-namespace {
-Tensor& forward_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& x,
-                    const Scalar& s = 0, const Scalar& t = 0) {
-  check_defined(op, x);
-  RAMET_CHECK(is_floating(x.scalar_type()), op, "only for floating-point dtypes: got ",
-              describe(x));
-  return pointwise_out(op, k, out, x.scalar_type(), compute_type(x.scalar_type()), x, {}, {}, s, t);
-}
-}  // namespace
-
-Tensor& gelu_(Tensor& x, const std::string& approximate) {
-  return computed_in_place("gelu_", x, [&](const Tensor& old) { return gelu(old, approximate); });
-}
-Tensor& silu_(Tensor& x) {
-  return computed_in_place("silu_", x, [](const Tensor& old) { return silu(old); });
-}
-Tensor& gelu_out(Tensor& out, const Tensor& x, const std::string& approximate) {
-  return forward_out(
-      "gelu_out",
-      by_tanh("gelu_out", approximate) ? RAMET_POINTWISE(gelu_tanh) : RAMET_POINTWISE(gelu), out,
-      x);
-}
-Tensor& leaky_relu_out(Tensor& out, const Tensor& x, const Scalar& slope) {
-  return forward_out("leaky_relu_out", RAMET_POINTWISE(leaky_relu), out, x, slope);
-}
-Tensor& softplus_out(Tensor& out, const Tensor& x, const Scalar& beta, const Scalar& threshold) {
-  return forward_out("softplus_out", RAMET_POINTWISE(softplus), out, x, beta, threshold);
-}
-Tensor& silu_out(Tensor& out, const Tensor& x) {
-  return forward_out("silu_out", RAMET_POINTWISE(silu), out, x);
+Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& threshold) {
+  check_defined("threshold_backward", g);
+  check_defined("threshold_backward", x);
+  if (is_integral(g.scalar_type(), false) && same_sizes(g.impl(), x.impl()))
+    return where(gt(x, threshold), g, 0).to(g.scalar_type());
+  return backward<rows::ThresholdBackward>(g, x, threshold);
 }
 
 }  // namespace ramet

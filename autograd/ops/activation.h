@@ -33,4 +33,12 @@ RAMET_API Tensor& silu_(Tensor& self);
 RAMET_API Tensor& silu_out(Tensor& out, const Tensor& self);
 RAMET_API Tensor silu_backward(const Tensor& grad_output, const Tensor& self);
 
+/// grad * (1 - y^2): the derivative of tanh at its result y. Differentiable in both.
+RAMET_API Tensor tanh_backward(const Tensor& grad, const Tensor& output);
+/// grad * y * (1 - y).
+RAMET_API Tensor sigmoid_backward(const Tensor& grad, const Tensor& output);
+/// grad where x > threshold, 0 elsewhere. Differentiable in grad.
+RAMET_API Tensor threshold_backward(const Tensor& grad, const Tensor& self,
+                                    const Scalar& threshold);
+
 }  // namespace ramet

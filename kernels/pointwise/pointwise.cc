@@ -19,15 +19,15 @@ struct Run {
 
 struct Plan {
   const PointwiseOp& op;
-  Row row;
+  Loop loop;
   ScalarType compute;
   Number s, t;
 };
 RAMET_INLINE Plan plan_of(const PointwiseOp& op, ScalarType compute, Number s, Number t) {
   return {op,
-          op.rows[compute == ScalarType::Float    ? 0
-                  : compute == ScalarType::Double ? 1
-                                                  : 2],
+          op.loops[compute == ScalarType::Float    ? 0
+                   : compute == ScalarType::Double ? 1
+                                                   : 2],
           compute, s, t};
 }
 
@@ -53,9 +53,9 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
   } out;
   bool direct_in[3], direct = run.type[0] == result && run.stride[0] == 1;
   const bool direct_out = direct;
-  PointwiseArgs row{};
-  row.out = run.data[0], row.n = n, row.s = plan.s, row.t = plan.t;
-  const void** in[3] = {&row.a, &row.b, &row.c};
+  PointwiseArgs part{};
+  part.out = run.data[0], part.n = n, part.s = plan.s, part.t = plan.t;
+  const void** in[3] = {&part.a, &part.b, &part.c};
   unsigned fixed_ones = 0;
   for (int o = 0; o < operands; ++o) {
     const bool fixed = !run.data[o + 1] || run.stride[o + 1] == 0;
@@ -70,7 +70,7 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
     const int64_t copies = sizeof(C) == 4 ? VL : imin(kChunk, n);
     for (int64_t i = 0; i < copies; ++i) buffer[o][i] = value;
   }
-  if (direct) return plan.row(row, fixed_ones);
+  if (direct) return plan.loop(part, fixed_ones);
 
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t m = imin(kChunk, n - i);
@@ -83,9 +83,9 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
       else load_chunk(at(p, type, i * stride), type, stride, m, buffer[o]);
     }
     char* to = at(run.data[0], run.type[0], i * run.stride[0]);
-    row.out = direct_out ? static_cast<void*>(to) : static_cast<void*>(&out);
-    row.n = m;
-    plan.row(row, fixed_ones);
+    part.out = direct_out ? static_cast<void*>(to) : static_cast<void*>(&out);
+    part.n = m;
+    plan.loop(part, fixed_ones);
     if (direct_out) continue;
     if (result == ScalarType::Bool) {  // truth values into another type or a strided output
       C value[kChunk];

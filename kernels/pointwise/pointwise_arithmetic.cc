@@ -1,4 +1,5 @@
 #include "kernels/pointwise/pointwise_loop.h"
+#include "kernels/pointwise/rows/arithmetic.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 RAMET_ARITHMETIC_OPS(RAMET_DEFINE_POINTWISE)

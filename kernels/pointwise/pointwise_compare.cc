@@ -1,4 +1,5 @@
 #include "kernels/pointwise/pointwise_loop.h"
+#include "kernels/pointwise/rows/compare.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 RAMET_COMPARE_OPS(RAMET_DEFINE_POINTWISE)

@@ -1,4 +1,4 @@
-// The loops that run a formula of pointwise_ops.h over a GPU's memory. For pointwise_*.cu only.
+// The loops that run a row's formula (row.h) over a GPU's memory. For pointwise_*.cu only.
 //
 // Each operation becomes two kernels per compute type: one over dense operands, eight elements a
 // thread by 16-byte accesses, and one over strides. Element types are looked at at run time
@@ -6,10 +6,8 @@
 #pragma once
 #include "kernels/gpu/gpu_elements.h"
 #include "kernels/gpu/gpu_launch.h"
-// clang-format off: the first two decide what the others mean
+#include "kernels/pointwise/formula.h"
 #include "kernels/pointwise/pointwise.h"
-#include "kernels/pointwise/pointwise_ops.h"
-// clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
 
@@ -19,20 +17,13 @@ template <class C> RAMET_INLINE C number_as(Number x) {
   else return x.d;
 }
 
-template <class Op, int kOperands, PointwiseResult kResult, class C>
-RAMET_INLINE auto formula(const C (&x)[3], C s, C t) {
-  auto y = [&] {
-    if constexpr (kOperands == 1) return Op::f(x[0], s, t);
-    else if constexpr (kOperands == 2) return Op::f(x[0], x[1], s, t);
-    else return Op::f(x[0], x[1], x[2], s, t);
-  }();
-  // The output may be of any type: it is converted from C.
-  if constexpr (kResult == PointwiseResult::kTruth) return static_cast<C>(y);
-  else return y;
+// Of compute type C, as the output may be of any type: a truth value too.
+template <class Row, class C> RAMET_INLINE C result(const C (&x)[3], C s, C t) {
+  return static_cast<C>(formula<Row, C>(x[0], x[1], x[2], s, t));
 }
 
-template <class Op, int kOperands, PointwiseResult kResult, class C>
-__global__ void dense_kernel(PointwiseArgs a, bool packed) {
+template <class Row, class C> __global__ void dense_kernel(PointwiseArgs a, bool packed) {
+  constexpr int kOperands = Row::kOperands;
   const void* const in[3] = {a.a, a.b, a.c};
   const ScalarType type[3] = {a.a_type, a.b_type, a.c_type};
   const C s = number_as<C>(a.s), t = number_as<C>(a.t);
@@ -47,14 +38,14 @@ __global__ void dense_kernel(PointwiseArgs a, bool packed) {
     for (int j = 0; j < kPack; ++j) {
       C one[3] = {};
       for (int o = 0; o < kOperands; ++o) one[o] = x[o][j];
-      y[j] = formula<Op, kOperands, kResult>(one, s, t);
+      y[j] = result<Row>(one, s, t);
     }
     store_pack(a.out, a.out_type, i * kPack, y);
   }
   for (int64_t i = packs * kPack + first_item(); i < a.n; i += item_step()) {
     C x[3] = {};
     for (int o = 0; o < kOperands; ++o) x[o] = in[o] ? load_element<C>(in[o], type[o], i) : t;
-    store_element(a.out, a.out_type, i, formula<Op, kOperands, kResult>(x, s, t));
+    store_element(a.out, a.out_type, i, result<Row>(x, s, t));
   }
 }
 
@@ -66,8 +57,9 @@ struct StridedOperands {
   int64_t n;
 };
 
-template <class Op, int kOperands, PointwiseResult kResult, class C>
-__global__ void strided_kernel(StridedOperands a, Offsets<kOperands + 1> offsets) {
+template <class Row, class C>
+__global__ void strided_kernel(StridedOperands a, Offsets<Row::kOperands + 1> offsets) {
+  constexpr int kOperands = Row::kOperands;
   const C s = number_as<C>(a.s), t = number_as<C>(a.t);
   for (int64_t i = first_item(); i < a.n; i += item_step()) {
     int64_t offset[kOperands + 1];
@@ -75,7 +67,7 @@ __global__ void strided_kernel(StridedOperands a, Offsets<kOperands + 1> offsets
     C x[3] = {};
     for (int o = 0; o < kOperands; ++o)
       x[o] = a.data[o + 1] ? load_element<C>(a.data[o + 1], a.type[o + 1], offset[o + 1]) : t;
-    store_element(a.data[0], a.type[0], offset[0], formula<Op, kOperands, kResult>(x, s, t));
+    store_element(a.data[0], a.type[0], offset[0], result<Row>(x, s, t));
   }
 }
 
@@ -90,20 +82,21 @@ template <int kTypes, class F> void by_compute(ScalarType compute, const F& f) {
   }
 }
 
-template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
-void run_dense(const char* name, const PointwiseArgs& a, Stream where) {
+template <class Row> void run_dense(const char* name, const PointwiseArgs& a, Stream where) {
+  constexpr int kOperands = Row::kOperands;
   const void* const in[3] = {a.a, a.b, a.c};
   const ScalarType type[3] = {a.a_type, a.b_type, a.c_type};
   bool packed = packs_fit(a.out, a.out_type);
   for (int o = 0; o < kOperands; ++o) packed = packed && packs_fit(in[o], type[o]);
-  by_compute<kTypes>(a.compute, [&](auto c) {
-    start_for(name, where, packed ? ceil_div(a.n, kPack) : a.n,
-              dense_kernel<Op, kOperands, kResult, decltype(c)>, a, packed);
+  by_compute<Row::kTypes>(a.compute, [&](auto c) {
+    start_for(name, where, packed ? ceil_div(a.n, kPack) : a.n, dense_kernel<Row, decltype(c)>, a,
+              packed);
   });
 }
 
-template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
+template <class Row>
 void run_strided(const char* name, const PointwiseStridedArgs& a, Stream where) {
+  constexpr int kOperands = Row::kOperands;
   StridedOperands operands{{}, {}, a.s, a.t, product(a.sizes, a.rank)};
   Offsets<kOperands + 1> offsets;
   offsets.set(a.rank, a.sizes, operands.n);
@@ -112,18 +105,15 @@ void run_strided(const char* name, const PointwiseStridedArgs& a, Stream where) 
     operands.type[o] = a.type[o];
     for (int d = 0; d < a.rank; ++d) offsets.strides[o][d] = a.strides[o][d];
   }
-  by_compute<kTypes>(a.compute, [&](auto c) {
-    start_for(name, where, operands.n, strided_kernel<Op, kOperands, kResult, decltype(c)>,
-              operands, offsets);
+  by_compute<Row::kTypes>(a.compute, [&](auto c) {
+    start_for(name, where, operands.n, strided_kernel<Row, decltype(c)>, operands, offsets);
   });
 }
 
-#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)               \
-  void name(const PointwiseArgs& a, Stream where) {                                 \
-    run_dense<Struct, operands, types, PointwiseResult::result>(#name, a, where);   \
-  }                                                                                 \
-  void name##_strided(const PointwiseStridedArgs& a, Stream where) {                \
-    run_strided<Struct, operands, types, PointwiseResult::result>(#name, a, where); \
+#define RAMET_DEFINE_POINTWISE(name, Row)                                              \
+  void name(const PointwiseArgs& a, Stream where) { run_dense<Row>(#name, a, where); } \
+  void name##_strided(const PointwiseStridedArgs& a, Stream where) {                   \
+    run_strided<Row>(#name, a, where);                                                 \
   }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,23 +1,23 @@
-// The loops that run a formula of pointwise_ops.h over memory. For pointwise_*.cc only.
+// The loops that run a row's formula (row.h) over memory. For pointwise_*.cc only.
 //
-// Each operation becomes one function per compute type (a Row: dense memory of that type in and
+// Each operation becomes one function per compute type (a Loop: dense memory of that type in and
 // out) and two kernels that share their drivers, which do everything else: broadcasting,
 // conversion, cutting into tasks. See pointwise.cc.
 #pragma once
 #include "kernels/copy/chunk.h"
+#include "kernels/pointwise/formula.h"
 #include "kernels/pointwise/pointwise.h"
-#include "kernels/pointwise/pointwise_ops.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 
 /// n elements, dense memory of the compute type in and out: the types in `a` are not looked at. An
-/// operand whose bit is in `fixed` is one value repeated VL times (float rows only).
-using Row = void (*)(const PointwiseArgs& a, unsigned fixed);
+/// operand whose bit is in `fixed` is one value repeated VL times (float loops only).
+using Loop = void (*)(const PointwiseArgs& a, unsigned fixed);
 
 /// An operation as the drivers see it.
 struct PointwiseOp {
-  Row rows[3];  // by compute type: float, double, int64; null where there is none
+  Loop loops[3];  // by compute type: float, double, int64; null where there is none
   int operands;
   PointwiseResult result;
 };
@@ -26,14 +26,8 @@ struct PointwiseOp {
 void run_dense(const PointwiseArgs& a, const PointwiseOp& op);
 void run_strided(const PointwiseStridedArgs& a, const PointwiseOp& op);
 
-template <class Op, int kOperands, class V> RAMET_INLINE auto formula(V a, V b, V c, V s, V t) {
-  if constexpr (kOperands == 1) return Op::f(a, s, t);
-  else if constexpr (kOperands == 2) return Op::f(a, b, s, t);
-  else return Op::f(a, b, c, s, t);
-}
-
-template <class Op, int kOperands, PointwiseResult kResult>
-void float_row(const PointwiseArgs& r, unsigned fixed) {
+template <class Row> void float_loop(const PointwiseArgs& r, unsigned fixed) {
+  constexpr int kOperands = Row::kOperands;
   const float* in[3] = {static_cast<const float*>(r.a)};
   if constexpr (kOperands > 1) in[1] = static_cast<const float*>(r.b);
   if constexpr (kOperands > 2) in[2] = static_cast<const float*>(r.c);
@@ -44,8 +38,8 @@ void float_row(const PointwiseArgs& r, unsigned fixed) {
   for (; i < whole; i += VL) {
     const vf a = load(in[0] + i * step_a), b = kOperands > 1 ? load(in[1] + i * step_b) : vf{};
     const vf c = kOperands > 2 ? load(in[2] + i * step_c) : vf{};
-    const auto y = formula<Op, kOperands, vf>(a, b, c, s, t);
-    if constexpr (kResult == PointwiseResult::kTruth)
+    const auto y = formula<Row, vf>(a, b, c, s, t);
+    if constexpr (Row::kResult == PointwiseResult::kTruth)
       store_mask(static_cast<uint8_t*>(r.out) + i, y);
     else store(static_cast<float*>(r.out) + i, y);
   }
@@ -54,8 +48,8 @@ void float_row(const PointwiseArgs& r, unsigned fixed) {
     const vf a = loadn(in[0] + i * step_a, m),
              b = kOperands > 1 ? loadn(in[1] + i * step_b, m) : vf{};
     const vf c = kOperands > 2 ? loadn(in[2] + i * step_c, m) : vf{};
-    const auto y = formula<Op, kOperands, vf>(a, b, c, s, t);
-    if constexpr (kResult == PointwiseResult::kTruth) {
+    const auto y = formula<Row, vf>(a, b, c, s, t);
+    if constexpr (Row::kResult == PointwiseResult::kTruth) {
       uint8_t truth[VL];
       store_mask(truth, y);
       for (int64_t j = 0; j < m; ++j) static_cast<uint8_t*>(r.out)[i + j] = truth[j];
@@ -65,64 +59,62 @@ void float_row(const PointwiseArgs& r, unsigned fixed) {
   }
 }
 
-template <class Op, int kOperands, PointwiseResult kResult, class V>
-void scalar_row(const PointwiseArgs& r, unsigned) {
+template <class Row, class V> void scalar_loop(const PointwiseArgs& r, unsigned) {
+  constexpr int kOperands = Row::kOperands;
   const V* in[3] = {static_cast<const V*>(r.a)};
   if constexpr (kOperands > 1) in[1] = static_cast<const V*>(r.b);
   if constexpr (kOperands > 2) in[2] = static_cast<const V*>(r.c);
   V s, t;
   memcpy(&s, &r.s, sizeof s), memcpy(&t, &r.t, sizeof t);
-  using Out = typename std::conditional<kResult == PointwiseResult::kTruth, uint8_t, V>::type;
+  using Out = typename std::conditional<Row::kResult == PointwiseResult::kTruth, uint8_t, V>::type;
   Out* out = static_cast<Out*>(r.out);
   const int64_t n = r.n;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
-    out[i] = static_cast<Out>(formula<Op, kOperands, V>(in[0][i], kOperands > 1 ? in[1][i] : V{},
-                                                        kOperands > 2 ? in[2][i] : V{}, s, t));
+    out[i] = static_cast<Out>(formula<Row, V>(in[0][i], kOperands > 1 ? in[1][i] : V{},
+                                              kOperands > 2 ? in[2][i] : V{}, s, t));
 }
 
-template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
-constexpr PointwiseOp make_op() {
-  PointwiseOp op{{nullptr, nullptr, nullptr}, kOperands, kResult};
-  if constexpr (kTypes & kOnFloating)
-    op.rows[0] = float_row<Op, kOperands, kResult>,
-    op.rows[1] = scalar_row<Op, kOperands, kResult, double>;
-  if constexpr (kTypes & kOnInteger) op.rows[2] = scalar_row<Op, kOperands, kResult, int64_t>;
+template <class Row> constexpr PointwiseOp make_op() {
+  PointwiseOp op{{nullptr, nullptr, nullptr}, Row::kOperands, Row::kResult};
+  if constexpr (Row::kTypes & kOnFloating)
+    op.loops[0] = float_loop<Row>, op.loops[1] = scalar_loop<Row, double>;
+  if constexpr (Row::kTypes & kOnInteger) op.loops[2] = scalar_loop<Row, int64_t>;
   return op;
 }
 
 /// The common small call: dense floats (or one scalar) in and out, one pass, no driver.
-template <class Op, int kOperands, int kTypes, PointwiseResult kResult>
-RAMET_INLINE void run(const PointwiseArgs& a) {
-  static constexpr PointwiseOp op = make_op<Op, kOperands, kTypes, kResult>();
-  if constexpr (kTypes & kOnFloating) {
+template <class Row> RAMET_INLINE void run(const PointwiseArgs& a) {
+  static constexpr PointwiseOp op = make_op<Row>();
+  if constexpr (Row::kTypes & kOnFloating) {
+    constexpr int kOperands = Row::kOperands;
     constexpr ScalarType kOut =
-        kResult == PointwiseResult::kTruth ? ScalarType::Bool : ScalarType::Float;
+        Row::kResult == PointwiseResult::kTruth ? ScalarType::Bool : ScalarType::Float;
     const bool plain = a.n <= 4096 && a.compute == ScalarType::Float && a.out_type == kOut &&
                        a.a_type == ScalarType::Float &&
                        (kOperands < 2 || a.b_type == ScalarType::Float) &&
                        (kOperands < 3 || a.c_type == ScalarType::Float);
     if (__builtin_expect(plain, 1)) {
       const bool number = (kOperands > 1 && (!a.a || !a.b)) || (kOperands > 2 && !a.c);
-      if (__builtin_expect(!number, 1)) return float_row<Op, kOperands, kResult>(a, 0);
+      if (__builtin_expect(!number, 1)) return float_loop<Row>(a, 0);
       float scalar[VL];
       store(scalar, set1(static_cast<float>(a.t.d)));
-      PointwiseArgs row = a;
+      PointwiseArgs whole = a;
       unsigned fixed = 0;
-      if (!a.a) row.a = scalar, fixed |= 1;
-      if (kOperands > 1 && !a.b) row.b = scalar, fixed |= 2;
-      if (kOperands > 2 && !a.c) row.c = scalar, fixed |= 4;
-      return float_row<Op, kOperands, kResult>(row, fixed);
+      if (!a.a) whole.a = scalar, fixed |= 1;
+      if (kOperands > 1 && !a.b) whole.b = scalar, fixed |= 2;
+      if (kOperands > 2 && !a.c) whole.c = scalar, fixed |= 4;
+      return float_loop<Row>(whole, fixed);
     }
   }
   run_dense(a, op);
 }
 
-#define RAMET_DEFINE_POINTWISE(name, Struct, operands, types, result)                              \
-  void name(const PointwiseArgs& a) { run<Struct, operands, types, PointwiseResult::result>(a); }  \
-  void name##_strided(const PointwiseStridedArgs& a) {                                             \
-    static constexpr PointwiseOp op = make_op<Struct, operands, types, PointwiseResult::result>(); \
-    run_strided(a, op);                                                                            \
+#define RAMET_DEFINE_POINTWISE(name, Row)              \
+  void name(const PointwiseArgs& a) { run<Row>(a); }   \
+  void name##_strided(const PointwiseStridedArgs& a) { \
+    static constexpr PointwiseOp op = make_op<Row>();  \
+    run_strided(a, op);                                \
   }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

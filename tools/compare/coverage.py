@@ -11,6 +11,10 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lists  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 NOT_COMPARED = {
@@ -22,8 +26,8 @@ NOT_COMPARED = {
     "_base _version grad backward tensor_data detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
         "the graph's bookkeeping: tests/autograd",
-    "amax_out amin_out argmax_out argmin_out bitwise_and_out bitwise_not_out bitwise_or_out bitwise_xor_out "
-    "clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out floor_divide_ floor_divide_out fmod_ "
+    "amax_out amin_out argmax_out argmin_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out bitwise_xor_ "
+    "bitwise_xor_out eq_ ge_ gt_ le_ logical_and_ logical_or_ logical_xor_ lt_ ne_ clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out floor_divide_ floor_divide_out fmod_ "
     "fmod_out gather_out gelu_ gelu_out hstack_out index_add_out index_select_out isinf_out isnan_out leaky_relu_out "
     "lerp_out linear_out log_softmax_out logsumexp_out masked_fill_out masked_select_out max_out min_out mv_out "
     "nonzero_out norm_out outer_out prod_out remainder_ remainder_out scatter_add_out scatter_out silu_ silu_out "
@@ -41,33 +45,16 @@ NOT_COMPARED = {
 }
 
 
-def code(path):
-    return re.sub(r"//[^\n]*", "", path.read_text())
-
-
 def public_names():
     """Names of functions and methods, each with its header."""
     names = {}
     for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
-        text = code(path)
-        for name in re.findall(r"^(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", text, flags=re.M):
+        for name in re.findall(r"^ *(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", lists.macros(path.read_text()), flags=re.M):
             names[name] = path.name
-        # Families: #define RAMET_COMPARE(name) ... RAMET_COMPARE(eq)
-        for macro, body in re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text):
-            for name in re.findall(rf"^{macro}\((\w+)\)", text, flags=re.M):
-                names[name] = path.name
-                for form in ("_", "_out"):
-                    if f"name##{form}(" in body:
-                        names[name + form] = path.name
-    text = code(ROOT / "autograd" / "tensor.h")
+    text = lists.macros((ROOT / "autograd" / "tensor.h").read_text())
     body = text[text.index("class RAMET_API Tensor") : text.index("Tensor shallow()")]
-    for name in re.findall(r"^  (?:template <[^>]*(?:<[^>]*>[^>]*)*> )?[\w:<>, *&]+?[ &*](\w+)\([^;]*?\) const", body, flags=re.M):
+    for name in re.findall(r"^ *(?:template <[^>]*(?:<[^>]*>[^>]*)*> )?[\w:<>, *&]+?[ &*](\w+)\([^;]*?\)\s+const", body, flags=re.M):
         names.setdefault(name, "tensor.h")
-    for name in re.findall(r"^  RAMET_UNARY_METHOD\((\w+)\)", body, flags=re.M):
-        names.setdefault(name, "tensor.h")
-        names.setdefault(name + "_", "tensor.h")
-    names.pop("name", None)
-    names.pop("name##_out", None)
     return names
 
 

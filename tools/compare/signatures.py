@@ -13,6 +13,10 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import lists  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 # (what stands in an overload's text, why)
@@ -61,16 +65,6 @@ def code(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
-def spell_out(text):
-    """Macros of one name: #define RAMET_COMPARE_METHOD(name) ... RAMET_COMPARE_METHOD(eq)."""
-    macros = re.findall(r"#define\s+(RAMET_\w+)\(name\)((?:[^\n]*\\\n)*[^\n]*)", text)
-    text = re.sub(r"#define(?:[^\n]*\\\n)*[^\n]*", "", text)
-    for macro, body in macros:
-        body = body.replace("\\\n", "\n")
-        text = re.sub(rf"^([ \t]*){macro}\((\w+)\);?", lambda m: re.sub(r"\bname\b", m.group(2), body.replace("name##", m.group(2))), text, flags=re.M)
-    return text
-
-
 def declarations(text, pattern):
     found = {}
     for m in re.finditer(pattern, text):
@@ -86,12 +80,12 @@ RESULT = r"(?:(?:::)?(?:at::)?Tensor ?&?|(?:::)?std::vector<(?:at::)?Tensor>|(?:
 
 
 def ours():
-    tensor = spell_out(code((ROOT / "autograd" / "tensor.h").read_text()))
+    tensor = lists.macros((ROOT / "autograd" / "tensor.h").read_text())
     tensor = tensor[tensor.index("class RAMET_API Tensor") : tensor.index("Tensor shallow()")]
     methods = declarations(tensor, rf"(?m)^ *(?:const )?{RESULT} (?:& ?)?(\w+)\(")
     functions = {}
     for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
-        text = spell_out(code(path.read_text()))
+        text = lists.macros(path.read_text())
         text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
         for name, overloads in declarations(text, rf"(?m)^ *(?:RAMET_API|inline) +{RESULT} ?(\w+)\(").items():
             functions.setdefault(name, []).extend(overloads)

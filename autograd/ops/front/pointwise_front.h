@@ -17,6 +17,19 @@ struct PointwiseKernel {
 #define RAMET_POINTWISE(name) \
   (::ramet::autograd::PointwiseKernel{::ramet::kernels::name, ::ramet::kernels::name##_strided})
 
+/// What a front knows a row of kernels/pointwise/rows by, where gradients are instantiated
+/// (RAMET_ROWS): its kernels and the names of its forms and node.
+struct RowNames {
+  const char *name, *in_place, *out, *node;
+  PointwiseKernel kernel;
+};
+#define RAMET_ROWS ramet::autograd::rows
+#define RAMET_ROW_NAMES(name, Row)                                              \
+  ::ramet::autograd::RowNames {                                                 \
+#name, #name "_", #name "_out", Row::kNode ? Row::kNode : #Row "Backward0", \
+        RAMET_POINTWISE(name)                                                   \
+  }
+
 /// A number as an argument of the compute type.
 inline kernels::Number number(const Scalar& v, ScalarType compute) {
   kernels::Number n;

@@ -153,35 +153,14 @@ TEST(OutForms, OtherDevicesUndefinedAndHistory) {
 }
 
 TEST(InPlaceForms, Functions) {
-#define EXPECT_SAME(name)                             \
+#define EXPECT_SAME(name, Row)                        \
   do {                                                \
     Tensor x = constant({0.25, 0.75}), y = x.clone(); \
     EXPECT_TRUE(name##_(y).is_same(y));               \
     EXPECT_EQ(values(y), values(name(x))) << #name;   \
-  } while (false)
-  EXPECT_SAME(neg);
-  EXPECT_SAME(abs);
-  EXPECT_SAME(square);
-  EXPECT_SAME(exp);
-  EXPECT_SAME(expm1);
-  EXPECT_SAME(log);
-  EXPECT_SAME(log1p);
-  EXPECT_SAME(log2);
-  EXPECT_SAME(log10);
-  EXPECT_SAME(sqrt);
-  EXPECT_SAME(rsqrt);
-  EXPECT_SAME(reciprocal);
-  EXPECT_SAME(sin);
-  EXPECT_SAME(cos);
-  EXPECT_SAME(tan);
-  EXPECT_SAME(tanh);
-  EXPECT_SAME(sigmoid);
-  EXPECT_SAME(erf);
-  EXPECT_SAME(relu);
-  EXPECT_SAME(floor);
-  EXPECT_SAME(ceil);
-  EXPECT_SAME(round);
-  EXPECT_SAME(trunc);
+  } while (false);
+  RAMET_UNARY_FUNCTIONS(EXPECT_SAME)
+  RAMET_UNARY_COMPOSED(EXPECT_SAME)
 #undef EXPECT_SAME
   Tensor x = constant({-2, 0.5, 2});
   clamp_(x, Scalar(-1), Scalar(1));

@@ -1,50 +1,45 @@
 // Rows of the operation table: functions of one tensor, element by element, and the derivatives of
 // activations.
-#include <cmath>
-
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
+#include "tests/kernels/pointwise/references.h"
 
 namespace ramet {
 namespace op_table {
 namespace {
 
-// A function with an in-place method and an out form of its name.
-#define UNARY(name, dtypes, lo, hi, point)                                                    \
-  t.unary(                                                                                    \
-       #name, dtypes, lo, hi, [](V x) { return name(x[0]); }, [](double x) { return point; }) \
-      .changes([](V x) { return x[0].name##_(); })                                            \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0]); })
+using references::reference, references::Reference;
 
-double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
-
+// The formula that references.h has by this name, of one or two inputs.
+Point point_of(int inputs, const char* name, double s = 1, double t = 0) {
+  return [&of = reference(name), inputs, s, t](D x) {
+    return static_cast<double>(of.f(x[0], inputs > 1 ? x[1] : 0, 0, s, t));
+  };
+}
 void add_unary(Table& t) {
-  UNARY(neg, kNumbers, -2, 2, -x);
-  UNARY(abs, kNumbers, -2, 2, std::fabs(x));
-  UNARY(sign, kAll, -2, 2, std::isnan(x) ? 0.0 : double((x > 0) - (x < 0))).flat();
-  UNARY(square, kAll, -2, 2, x * x).gives(integer_at_least);
-  UNARY(exp, kAll, -2, 2, std::exp(x)).gives(floating);
-  UNARY(expm1, kAll, -2, 2, std::expm1(x)).gives(floating);
-  UNARY(log, kAll, 0.3, 4, std::log(x)).gives(floating);
-  UNARY(log1p, kAll, -0.7, 4, std::log1p(x)).gives(floating);
-  UNARY(log2, kAll, 0.3, 4, std::log2(x)).gives(floating);
-  UNARY(log10, kAll, 0.3, 4, std::log10(x)).gives(floating);
-  UNARY(sqrt, kAll, 0.3, 4, std::sqrt(x)).gives(floating);
-  UNARY(rsqrt, kAll, 0.3, 4, 1 / std::sqrt(x)).gives(floating);
-  UNARY(reciprocal, kAll, 0.3, 4, 1 / x).gives(floating);
-  UNARY(sin, kAll, -4, 4, std::sin(x)).gives(floating);
-  UNARY(cos, kAll, -4, 4, std::cos(x)).gives(floating);
-  UNARY(tan, kAll, -1.2, 1.2, std::tan(x)).gives(floating);
-  UNARY(tanh, kAll, -3, 3, std::tanh(x)).gives(floating);
-  UNARY(sigmoid, kAll, -4, 4, sigmoid_of(x)).gives(floating);
-  UNARY(erf, kAll, -2, 2, std::erf(x)).gives(floating);
-  UNARY(relu, kNumbers, -2, 2, std::isnan(x) || x > 0 ? x : 0);
-  UNARY(floor, kNumbers, -3.4, 3.4, std::floor(x)).flat();
-  UNARY(ceil, kNumbers, -3.4, 3.4, std::ceil(x)).flat();
-  UNARY(round, kNumbers, -3.4, 3.4, std::nearbyint(x)).flat();
-  UNARY(trunc, kNumbers, -3.4, 3.4, std::trunc(x)).flat();
-  UNARY(logical_not, kAll, -2, 2, double(x == 0)).gives(boolean).no_gradient();
-  UNARY(bitwise_not, kBits, -5, 5, -x - 1).no_gradient().only(kInts);
+  const auto function = [&t](const char* name, Call call, Call in_place, OutCall out) -> Row& {
+    const Reference& of = reference(name);
+    Row& row = t.pointwise(name, of.integers == references::kNotBool ? kNumbers : kAll,
+                           {real({3, 4}, of.low, of.high)}, std::move(call), point_of(1, name));
+    row.constant_gradient = of.flat;
+    row.in_place = std::move(in_place);
+    row.out = std::move(out);
+    return row.gives(of.integers == references::kFloats         ? floating
+                     : of.integers == references::kAtLeastInt64 ? integer_at_least
+                                                                : same);
+  };
+#define FUNCTION(name)                                                           \
+  function(                                                                      \
+      #name, [](V x) { return name(x[0]); }, [](V x) { return x[0].name##_(); }, \
+      [](Tensor& o, V x) { return name##_out(o, x[0]); })
+#define RAMET_X(name, Struct) FUNCTION(name);
+  RAMET_UNARY_FUNCTIONS(RAMET_X)
+  RAMET_UNARY_METHODS(RAMET_X)
+  RAMET_UNARY_COMPOSED(RAMET_X)
+#undef RAMET_X
+  FUNCTION(logical_not).gives(boolean).no_gradient();
+  FUNCTION(bitwise_not).no_gradient().only(kInts).dtypes = kBits;
+#undef FUNCTION
   t.unary(
        "bitwise_not.bool", kBits, 0, 1, [](V x) { return bitwise_not(x[0]); },
        [](double x) { return 1 - x; })
@@ -52,105 +47,89 @@ void add_unary(Table& t) {
       .only(kTruth)
       .big({real({300, 131}, 0, 1)}, 1)
       .writes([](Tensor& o, V x) { return bitwise_not_out(o, x[0]); });
-  const auto test = [&t](const char* name, Call call, double (*point)(double)) -> Row& {
-    return t.unary(name, kAll, -2, 2, std::move(call), point).gives(boolean).no_gradient();
+  const auto test = [&function](const char* name, Call call, OutCall out) {
+    function(name, std::move(call), nullptr, std::move(out)).gives(boolean).no_gradient();
   };
   test(
-      "isnan", [](V x) { return isnan(x[0]); }, [](double x) { return double(std::isnan(x)); })
-      .writes([](Tensor& o, V x) { return isnan_out(o, x[0]); });
+      "isnan", [](V x) { return isnan(x[0]); }, [](Tensor& o, V x) { return isnan_out(o, x[0]); });
   test(
-      "isinf", [](V x) { return isinf(x[0]); }, [](double x) { return double(std::isinf(x)); })
-      .writes([](Tensor& o, V x) { return isinf_out(o, x[0]); });
+      "isinf", [](V x) { return isinf(x[0]); }, [](Tensor& o, V x) { return isinf_out(o, x[0]); });
   test(
-      "isfinite", [](V x) { return isfinite(x[0]); },
-      [](double x) { return double(std::isfinite(x)); });
+      "isfinite", [](V x) { return isfinite(x[0]); }, nullptr);
 }
-
-// Value and derivative of activations, in float64.
-double gelu_of(double x) { return x / 2 * std::erfc(-x / std::sqrt(2.0)); }
-double gelu_slope(double x) {
-  return std::erfc(-x / std::sqrt(2.0)) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
-}
-double gelu_inner(double x) { return std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x); }
-double gelu_tanh_of(double x) { return x / 2 * (1 + std::tanh(gelu_inner(x))); }
-double gelu_tanh_slope(double x) {
-  const double y = std::tanh(gelu_inner(x));
-  return (1 + y) / 2 + x / 2 * (1 - y * y) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
-}
-double silu_slope(double x) { return sigmoid_of(x) * (1 + x * (1 - sigmoid_of(x))); }
-double softplus_of(double x) { return 2 * x > 5 ? x : std::log1p(std::exp(2 * x)) / 2; }
-double relu_of(double x) { return std::isnan(x) || x > 0 ? x : 0; }
 
 void add_activations(Table& t) {
-  t.unary(
-       "gelu", kFloats, -3, 3, [](V x) { return gelu(x[0]); }, gelu_of)
+  const auto row = [&t](const char* name, Call call, Point point) -> Row& {
+    return t.pointwise(name, kFloats, {real({3, 4}, -3, 3)}, std::move(call), std::move(point));
+  };
+  row(
+      "gelu", [](V x) { return gelu(x[0]); }, point_of(1, "gelu"))
       .changes([](V x) {
         Tensor y = x[0];
         return gelu_(y);
       })
       .writes([](Tensor& o, V x) { return gelu_out(o, x[0]); });
-  t.unary(
-       "gelu.tanh", kFloats, -3, 3, [](V x) { return gelu(x[0], "tanh"); }, gelu_tanh_of)
+  row(
+      "gelu.tanh", [](V x) { return gelu(x[0], "tanh"); }, point_of(1, "gelu_tanh"))
       .changes([](V x) {
         Tensor y = x[0];
         return gelu_(y, "tanh");
       })
       .writes([](Tensor& o, V x) { return gelu_out(o, x[0], "tanh"); });
-  t.unary(
-       "leaky_relu", kFloats, -3, 3, [](V x) { return leaky_relu(x[0], 0.25); },
-       [](double x) { return x > 0 ? x : x * 0.25; })
+  row(
+      "leaky_relu", [](V x) { return leaky_relu(x[0], 0.25); }, point_of(1, "leaky_relu", 0.25))
       .changes([](V x) {
         Tensor y = x[0];
         return leaky_relu_(y, 0.25);
       })
       .writes([](Tensor& o, V x) { return leaky_relu_out(o, x[0], 0.25); });
-  t.unary(
-       "softplus", kFloats, -3, 3, [](V x) { return softplus(x[0], 2, 5); }, softplus_of)
+  row(
+      "softplus", [](V x) { return softplus(x[0], 2, 5); }, point_of(1, "softplus", 2, 5))
       .writes([](Tensor& o, V x) { return softplus_out(o, x[0], 2, 5); });
-  t.unary(
-       "silu", kFloats, -3, 3, [](V x) { return silu(x[0]); },
-       [](double x) { return x * sigmoid_of(x); })
+  row(
+      "silu", [](V x) { return silu(x[0]); }, point_of(1, "silu"))
       .changes([](V x) {
         Tensor y = x[0];
         return silu_(y);
       })
       .writes([](Tensor& o, V x) { return silu_out(o, x[0]); });
-  t.unary(
-       "relu.function", kNumbers, -3, 3, [](V x) { return relu(x[0]); }, relu_of)
+  row(
+      "relu.function", [](V x) { return relu(x[0]); }, point_of(1, "relu"))
       .changes([](V x) {
         Tensor y = x[0];
         return relu_(y);
-      });
+      })
+      .dtypes = kNumbers;
 }
 
 void add_backwards(Table& t) {
-  const auto row = [&t](const char* name, Call call, double (*point)(double, double)) -> Row& {
-    return t.binary(name, kFloats, -3, 3, std::move(call), point).alike();
+  const auto row = [&t](const char* name, Call call, Point point) -> Row& {
+    return t
+        .pointwise(name, kFloats, {real({2, 3}, -3, 3), real({3}, -3, 3)}, std::move(call),
+                   std::move(point))
+        .alike();
   };
   row(
-      "gelu_backward", [](V x) { return gelu_backward(x[0], x[1]); },
-      [](double g, double x) { return g * gelu_slope(x); });
+      "gelu_backward", [](V x) { return gelu_backward(x[0], x[1]); }, point_of(2, "gelu_backward"));
   row(
       "gelu_backward.tanh", [](V x) { return gelu_backward(x[0], x[1], "tanh"); },
-      [](double g, double x) { return g * gelu_tanh_slope(x); });
+      point_of(2, "gelu_tanh_backward"));
   row(
       "leaky_relu_backward", [](V x) { return leaky_relu_backward(x[0], x[1], 0.25, false); },
-      [](double g, double x) { return x > 0 ? g : g * 0.25; });
+      point_of(2, "leaky_relu_backward", 0.25));
   row(
       "softplus_backward", [](V x) { return softplus_backward(x[0], x[1], 2, 5); },
-      [](double g, double x) { return 2 * x > 5 ? g : g * sigmoid_of(2 * x); });
+      point_of(2, "softplus_backward", 2, 5));
   row(
-      "silu_backward", [](V x) { return silu_backward(x[0], x[1]); },
-      [](double g, double x) { return g * silu_slope(x); });
+      "silu_backward", [](V x) { return silu_backward(x[0], x[1]); }, point_of(2, "silu_backward"));
   row(
-      "tanh_backward", [](V x) { return tanh_backward(x[0], x[1]); },
-      [](double g, double y) { return g * (1 - y * y); });
+      "tanh_backward", [](V x) { return tanh_backward(x[0], x[1]); }, point_of(2, "tanh_backward"));
   row(
       "sigmoid_backward", [](V x) { return sigmoid_backward(x[0], x[1]); },
-      [](double g, double y) { return g * y * (1 - y); });
+      point_of(2, "sigmoid_backward"));
   row(
       "threshold_backward", [](V x) { return threshold_backward(x[0], x[1], 0.5); },
-      [](double g, double x) { return x <= 0.5 ? 0.0 : g; })
+      point_of(2, "threshold_backward", 0.5))
       .dtypes = kNumbers;
 }
 

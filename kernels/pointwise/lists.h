@@ -1,0 +1,117 @@
+// The names of all pointwise operations: X(name, Row), where Row is the struct of
+// kernels/pointwise/rows/<family>.h with the formula and its derivative. Nothing but names: headers
+// of tensor functions include it.
+//
+// A name gives its two kernels (pointwise.h). One in a list of functions also gives what that list
+// says: declarations and definitions in autograd, the rows of the operation table
+// (tests/autograd/table) and the cases of the comparison with LibTorch (tools/compare).
+#pragma once
+
+// clang-format off: a name is a line
+
+// ---- unary.h: autograd/ops/unary.h ----
+
+/// Functions of one tensor: name(x), name_(x), name_out(out, x), x.name(), x.name_().
+#define RAMET_UNARY_FUNCTIONS(X)                                                     \
+  X(neg, Neg)       /* -x; not of bool */                                            \
+  X(abs, Abs)       /* |x|; not of bool; the derivative at 0 is 0 */                 \
+  X(square, Square) /* x^2; an int64 of bool */                                      \
+  X(exp, Exp)                                                                        \
+  X(expm1, Expm1) /* exp(x) - 1, accurate near 0 */                                  \
+  X(log, Log)     /* natural; -inf at 0, NaN below */                                \
+  X(log1p, Log1P) /* log(1 + x), accurate near 0 */                                  \
+  X(log2, Log2)                                                                      \
+  X(sqrt, Sqrt)                                                                      \
+  X(rsqrt, Rsqrt)           /* 1 / sqrt(x) */                                        \
+  X(reciprocal, Reciprocal) /* 1 / x */                                              \
+  X(sin, Sin)                                                                        \
+  X(cos, Cos)                                                                        \
+  X(tanh, Tanh)                                                                      \
+  X(sigmoid, Sigmoid) /* 1 / (1 + exp(-x)) */                                        \
+  X(erf, Erf)                                                                        \
+  X(relu, Relu)   /* max(0, x); not of bool; a NaN stays; derivative at 0 is 0 */    \
+  X(floor, Floor) /* integers unchanged, not of bool; derivative 0: the next, too */ \
+  X(ceil, Ceil)                                                                      \
+  X(round, Round) /* halves to even */                                               \
+  X(trunc, Trunc)
+/// The same without name_(x), as in LibTorch.
+#define RAMET_UNARY_METHODS(X) X(sign, Sign) /* -1, 0 or 1; derivative 0 */
+/// The same as the first without a kernel: compositions, written out in autograd/ops/unary.cc.
+#define RAMET_UNARY_COMPOSED(X) \
+  X(log10, Log10)               \
+  X(tan, Tan)
+/// Kernels alone: what other operations are made of. Here and below.
+#define RAMET_UNARY_PARTS(X) X(cube, Cube)
+#define RAMET_UNARY_OPS(X) RAMET_UNARY_FUNCTIONS(X) RAMET_UNARY_METHODS(X) RAMET_UNARY_PARTS(X)
+
+// ---- activation.h: autograd/ops/activation.h ----
+
+#define RAMET_ACTIVATION_OPS(X)             \
+  X(leaky_relu, LeakyRelu)                  \
+  X(leaky_relu_backward, LeakyReluBackward) \
+  X(threshold_backward, ThresholdBackward)  \
+  X(tanh_backward, TanhBackward)            \
+  X(sigmoid_backward, SigmoidBackward)      \
+  X(gelu, Gelu)                             \
+  X(gelu_backward, GeluBackward)            \
+  X(gelu_tanh, GeluTanh)                    \
+  X(gelu_tanh_backward, GeluTanhBackward)   \
+  X(softplus, Softplus)                     \
+  X(softplus_backward, SoftplusBackward)    \
+  X(silu, Silu)                             \
+  X(silu_backward, SiluBackward)
+
+// ---- choice.h: autograd/ops/where.h ----
+
+#define RAMET_CHOICE_OPS(X)    \
+  X(maximum, Maximum)          \
+  X(minimum, Minimum)          \
+  X(where, Where)              \
+  X(clamp, Clamp)              \
+  X(clamp_tensor, ClampTensor) \
+  X(clamp_backward, ClampBackward)
+
+// ---- arithmetic.h: autograd/ops/arithmetic.h, power.h ----
+
+#define RAMET_ARITHMETIC_OPS(X)            \
+  X(add, Add)                              \
+  X(sub, Sub)                              \
+  X(mul, Mul)                              \
+  X(div, Div)                              \
+  X(div_trunc, DivTrunc)                   \
+  X(div_floor, DivFloor)                   \
+  X(fmod, Fmod)                            \
+  X(remainder, Remainder)                  \
+  X(pow, Pow)                              \
+  X(lerp, Lerp)                            \
+  X(addcmul, Addcmul)                      \
+  X(addcdiv, Addcdiv)                      \
+  X(squared_difference, SquaredDifference) \
+  X(mse_backward, MseBackward)             \
+  X(scaled_product, ScaledProduct)         \
+  X(bitwise_and, BitwiseAnd)               \
+  X(bitwise_or, BitwiseOr)                 \
+  X(bitwise_xor, BitwiseXor)               \
+  X(bitwise_not, BitwiseNot)
+
+// ---- compare.h: autograd/ops/comparison.h ----
+
+#define RAMET_COMPARE_OPS(X) \
+  X(eq, Eq)                  \
+  X(ne, Ne)                  \
+  X(lt, Lt)                  \
+  X(le, Le)                  \
+  X(gt, Gt)                  \
+  X(ge, Ge)                  \
+  X(logical_and, LogicalAnd) \
+  X(logical_or, LogicalOr)   \
+  X(logical_xor, LogicalXor) \
+  X(logical_not, LogicalNot) \
+  X(isnan, IsNan)            \
+  X(isinf, IsInf)            \
+  X(isfinite, IsFinite)
+
+#define RAMET_POINTWISE_OPS(X) \
+  RAMET_UNARY_OPS(X)           \
+  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_COMPARE_OPS(X)
+// clang-format on

@@ -1,0 +1,85 @@
+// What a row says of its operation besides the formulas, and what most rows say.
+//
+// A pointwise operation is a struct in kernels/pointwise/rows/<family>.h, the row, and a name in
+// kernels/pointwise/lists.h. A row has
+//
+//   value(operands..., s, t)     the formula, of one compute type V: a vector of floats, a double
+//                                or an int64; on a GPU a float in place of the vector. In the
+//                                vocabulary of simd/smath.h (gpu/gpu_math.h on a GPU). As many of
+//                                the numbers s and t of the argument block as it needs; a V, or a
+//                                truth value. Instantiated by kernels alone.
+//   gradient(g, ...)             the derivative, in functions of tensors. Instantiated by the
+//                                operation's front (autograd/ops) alone: x is the input, y the
+//                                result.
+//   constants                    where it differs from the struct it derives from.
+//
+// So rows are compiled in several namespaces: RAMET_ROWS names the one that is meant.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/simd/inline.h"
+
+#define RAMET_FORMULA template <class V> static RAMET_INLINE auto
+
+namespace ramet {
+namespace kernels {
+
+/// Compute types an operation exists for.
+enum PointwiseTypes : uint8_t { kOnFloating = 1, kOnInteger = 2, kOnAny = 3 };
+/// What it gives: values of the compute type, or truth values.
+enum class PointwiseResult : uint8_t { kValue, kTruth };
+
+/// What integers and bool give.
+enum class Integers : uint8_t {
+  kPromoted,  ///< the default floating-point type
+  kKept,      ///< their own
+  kNumbers,   ///< their own; bool is refused
+  kCopied,    ///< themselves, which are whole already; bool is refused
+  kCounted,   ///< their own, a bool an int64; not in place of a bool
+};
+/// What the gradient reads.
+enum class Saves : uint8_t { kNothing, kInput, kOutput };
+/// The dtype under autocast, LibTorch's lists: that of the operands, the lower one, float32, the
+/// widest of the operands'.
+enum class Autocast : uint8_t { kNone, kLower, kFloat32, kWidest };
+
+struct Row {
+  static constexpr int kOperands = 1;
+  static constexpr PointwiseTypes kTypes = kOnAny;
+  static constexpr PointwiseResult kResult = PointwiseResult::kValue;
+  static constexpr Integers kIntegers = Integers::kKept;
+  static constexpr Saves kSaves = Saves::kNothing;
+  static constexpr Autocast kAutocast = Autocast::kNone;
+  /// The node's name; by default the struct's with "Backward0".
+  static constexpr const char* kNode = nullptr;
+};
+
+/// Of floating-point values; the gradient reads the input.
+struct Function : Row {
+  static constexpr PointwiseTypes kTypes = kOnFloating;
+  static constexpr Integers kIntegers = Integers::kPromoted;
+  static constexpr Saves kSaves = Saves::kInput;
+};
+/// The same where the gradient reads the result.
+struct FunctionByResult : Function {
+  static constexpr Saves kSaves = Saves::kOutput;
+};
+/// Constant almost everywhere.
+struct Steps : Row {
+  template <class T> static T gradient(const T& g, const T&, const T&) { return zeros_like(g); }
+};
+/// To a whole number.
+struct Rounding : Steps {
+  static constexpr PointwiseTypes kTypes = kOnFloating;
+  static constexpr Integers kIntegers = Integers::kCopied;
+};
+/// A fused derivative of floating-point values: operands are the gradient g that comes in, in which
+/// it is linear, and the input or result x. Its own gradient is that of x, given v that comes in.
+struct Backward : Row {
+  static constexpr int kOperands = 2;
+  static constexpr PointwiseTypes kTypes = kOnFloating;
+};
+
+}  // namespace kernels
+}  // namespace ramet

@@ -1,0 +1,148 @@
+// Rows of sums, products, quotients, powers and bits (kernels/pointwise/row.h).
+#pragma once
+#include "kernels/pointwise/row.h"
+
+namespace RAMET_ROWS {
+
+using kernels::Autocast;
+
+struct Binary : kernels::Row {
+  static constexpr int kOperands = 2;
+};
+struct Ternary : kernels::Row {
+  static constexpr int kOperands = 3;
+};
+struct Bits : Binary {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
+};
+
+/// a + alpha b
+struct Add : Binary {
+  RAMET_FORMULA value(V a, V b, V alpha) { return vadd(a, vmul(alpha, b)); }
+};
+
+/// a - alpha b
+struct Sub : Binary {
+  RAMET_FORMULA value(V a, V b, V alpha) { return vsub(a, vmul(alpha, b)); }
+};
+
+/// a b
+struct Mul : Binary {
+  RAMET_FORMULA value(V a, V b) { return vmul(a, b); }
+};
+
+/// a / b
+struct Div : Binary {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  RAMET_FORMULA value(V a, V b) { return a / b; }
+};
+
+/// a / b without its fraction.
+struct DivTrunc : Binary {
+  RAMET_FORMULA value(V a, V b) {
+    if constexpr (std::is_integral<V>::value) return quotient(a, b);
+    else return vtrunc(a / b);
+  }
+};
+
+/// Python's a // b: from the exact remainder, so that it fits `remainder`; a / b where b is 0.
+struct DivFloor : Binary {
+  RAMET_FORMULA value(V a, V b) {
+    if constexpr (std::is_integral<V>::value) {
+      const V q = quotient(a, b), m = vfmod(a, b);
+      return m != 0 && (m < 0) != (b < 0) ? q - 1 : q;
+    } else {
+      const V zero = cst<V>(0), one = cst<V>(1), m = vfmod(a, b);
+      V q = (a - m) / b;
+      q = pick(both(ne(m, zero), ne(keep(lt(m, zero), one), keep(lt(b, zero), one))), q - one, q);
+      const V below = vfloor(q), near = pick(lt(cst<V>(0.5), q - below), below + one, below);
+      const V signed_zero = zero * (a / b);  // a quotient of zero has the sign of a / b
+      return pick(eq(b, zero), a / b, pick(eq(q, zero), signed_zero, near));
+    }
+  }
+};
+
+/// C's fmod: what is left of a, with its sign.
+struct Fmod : Binary {
+  RAMET_FORMULA value(V a, V b) { return vfmod(a, b); }
+};
+
+/// Python's a % b: with the sign of b.
+struct Remainder : Binary {
+  RAMET_FORMULA value(V a, V b) {
+    const V zero = cst<V>(0), one = cst<V>(1), m = vfmod(a, b);
+    return pick(both(ne(m, zero), ne(keep(lt(m, zero), one), keep(lt(b, zero), one))), vadd(m, b),
+                m);
+  }
+};
+
+/// a ^ b
+struct Pow : Binary {
+  static constexpr Autocast kAutocast = Autocast::kFloat32;
+  RAMET_FORMULA value(V a, V b) { return vpow(a, b); }
+};
+
+/// a + weight (b - a), from the nearer end.
+struct Lerp : Ternary {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  RAMET_FORMULA value(V a, V b, V weight) {
+    const V d = b - a;
+    return pick(lt(vabs(weight), cst<V>(0.5)), a + weight * d, b - d * (cst<V>(1) - weight));
+  }
+};
+
+/// a + s b c
+struct Addcmul : Ternary {
+  static constexpr Autocast kAutocast = Autocast::kWidest;
+  RAMET_FORMULA value(V a, V b, V c, V s) { return vadd(a, vmul(vmul(s, b), c)); }
+};
+
+/// a + s b / c
+struct Addcdiv : Ternary {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  static constexpr Autocast kAutocast = Autocast::kWidest;
+  RAMET_FORMULA value(V a, V b, V c, V s) { return a + s * b / c; }
+};
+
+/// (a - b)^2
+struct SquaredDifference : Binary {
+  RAMET_FORMULA value(V a, V b) {
+    const V d = vsub(a, b);
+    return vmul(d, d);
+  }
+};
+
+/// s g (a - b): the gradient of a squared difference, s = 2 or 2 / n.
+struct MseBackward : Ternary {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  RAMET_FORMULA value(V g, V a, V b, V s) { return s * (a - b) * g; }
+};
+
+/// a b s: the gradient of dropout with b the mask.
+struct ScaledProduct : Binary {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  RAMET_FORMULA value(V a, V b, V s) { return a * (b * s); }
+};
+
+/// a & b
+struct BitwiseAnd : Bits {
+  RAMET_FORMULA value(V a, V b) { return a & b; }
+};
+
+/// a | b
+struct BitwiseOr : Bits {
+  RAMET_FORMULA value(V a, V b) { return a | b; }
+};
+
+/// a ^ b
+struct BitwiseXor : Bits {
+  RAMET_FORMULA value(V a, V b) { return a ^ b; }
+};
+
+/// ~x
+struct BitwiseNot : kernels::Row {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
+  RAMET_FORMULA value(V x) { return ~x; }
+};
+
+}  // namespace RAMET_ROWS

@@ -1,0 +1,153 @@
+// What the pointwise operations compute: a formula for each in long double (or exact integers),
+// independent of the library. Tests of kernels, of fronts and the operation table compare with it.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace ramet::references {
+
+using R = long double;
+inline bool rounds_to_float = false;  // the references that need the rounded quotient ask
+inline R rounded(R x) { return rounds_to_float ? static_cast<float>(x) : static_cast<double>(x); }
+
+/// Floating-point values of integers and bool; their own type; not of bool; int64 of bool.
+enum Integers : uint8_t { kFloats, kSame, kNotBool, kAtLeastInt64 };
+
+struct Reference {
+  std::function<R(R a, R b, R c, R s, R t)> f;
+  double ulps = 0;  // allowed error in units of the last place of the result
+  // or in units of the last place of the largest operand (formulas with cancellation)
+  double scaled = 0;
+  double s = 1, t = 0;
+  // 1 / (1 + infinity) is 0 where the exact value is denormal, as in LibTorch
+  bool underflows = false;
+  // Of a function of one tensor: where it is looked at, and what LibTorch gives for integers.
+  double low = -2, high = 2;
+  Integers integers = kFloats;
+  bool flat = false;  // its derivative is 0 everywhere
+
+  Reference on(double from, double to) && { return low = from, high = to, std::move(*this); }
+  Reference of(Integers given) && { return integers = given, std::move(*this); }
+  Reference steps() && { return flat = true, std::move(*this); }
+};
+inline R sigmoid_of(R x) { return 1 / (1 + std::exp(-x)); }
+inline R phi(R x) { return std::exp(-x * x / 2) * 0.398942280401432677939946L; }
+inline R cdf(R x) { return std::erfc(-x * 0.707106781186547524400844L) / 2; }
+inline R gelu_u(R x) { return 0.797884560802865355879892L * (x + 0.044715L * x * x * x); }
+inline R gelu_tanh_slope(R x) {
+  const R th = std::tanh(gelu_u(x)),
+          inner = 0.797884560802865355879892L * (1 + 3 * 0.044715L * x * x);
+  return (1 + th) / 2 + x * (1 - th * th) * inner / 2;
+}
+inline R larger(R a, R b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b; }
+inline R smaller(R a, R b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b; }
+inline R python_mod(R a, R b) {
+  const R m = std::fmod(a, b);
+  return m != 0 && (m < 0) != (b < 0) ? m + b : m;
+}
+inline R python_floor_div(R a, R b) {
+  if (b == 0) return a / b;
+  if (std::isinf(b) && std::isfinite(a)) return a != 0 && (a < 0) != (b < 0) ? -1 : 0;
+  if (std::isinf(a)) return NAN;
+  return std::rint((a - python_mod(a, b)) / b);
+}
+inline int64_t bits(R x) { return static_cast<int64_t>(x); }
+
+/// By the name of the operation: its kernel's, or its function's where it has none.
+inline const std::map<std::string, Reference>& references() {
+#define F(value)                                 \
+  [](R a, R b, R c, R s, R t) -> R {             \
+    (void)a, (void)b, (void)c, (void)s, (void)t; \
+    return static_cast<R>(value);                \
+  }
+  // clang-format off
+  static const std::map<std::string, Reference> table = {
+      {"add", {F(a + s * b), 0.5, 1.0, -1.5}},
+      {"sub", {F(a - s * b), 0.5, 1.0, 0.75}},
+      {"mul", {F(a * b), 0.5}},
+      {"div", {F(a / b), 0.5}},
+      {"div_trunc", {F(std::trunc(rounded(a / b))), 0.5}},
+      {"div_floor", {F(python_floor_div(a, b)), 2.5}},
+      {"fmod", {F(std::fmod(a, b)), 0}},
+      {"remainder", {F(python_mod(a, b)), 0.5, 0.5}},
+      {"pow", {F(std::pow(a, b)), 1}},
+      {"maximum", {F(larger(a, b))}},
+      {"minimum", {F(smaller(a, b))}},
+      {"squared_difference", {F((a - b) * (a - b)), 2.5}},
+      {"scaled_product", {F(a * (b * s)), 0.5, 0, 2}},
+      {"neg", Reference{F(-a)}.of(kNotBool)},
+      {"abs", Reference{F(std::fabs(a))}.of(kNotBool)},
+      {"sign", Reference{F((a > 0) - (a < 0))}.of(kSame).steps()},
+      {"square", Reference{F(a * a), 0.5}.of(kAtLeastInt64)},
+      {"cube", {F(a * a * a), 1.5}},
+      {"exp", {F(std::exp(a)), 1.25}},
+      {"expm1", {F(std::expm1(a)), 2}},
+      {"log", Reference{F(std::log(a)), 1.2}.on(0.3, 4)},
+      {"log1p", Reference{F(std::log1p(a)), 2}.on(-0.7, 4)},
+      {"log2", Reference{F(std::log2(a)), 2}.on(0.3, 4)},
+      {"log10", Reference{F(std::log10(a)), 2}.on(0.3, 4)},
+      {"sqrt", Reference{F(std::sqrt(a)), 0.5}.on(0.3, 4)},
+      {"rsqrt", Reference{F(1 / std::sqrt(a)), 1.5}.on(0.3, 4)},
+      {"reciprocal", Reference{F(1 / a), 0.5}.on(0.3, 4)},
+      {"sin", Reference{F(std::sin(a)), 1.5}.on(-4, 4)},
+      {"cos", Reference{F(std::cos(a)), 1.5}.on(-4, 4)},
+      {"tan", Reference{F(std::tan(a)), 4}.on(-1.2, 1.2)},
+      {"tanh", Reference{F(std::tanh(a)), 1.5}.on(-3, 3)},
+      {"sigmoid", Reference{F(sigmoid_of(a)), 2.5, 0, 1, 0, true}.on(-4, 4)},
+      {"erf", {F(std::erf(a)), 1.25}},
+      {"floor", Reference{F(std::floor(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
+      {"ceil", Reference{F(std::ceil(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
+      {"round", Reference{F(std::nearbyint(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
+      {"trunc", Reference{F(std::trunc(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
+      {"relu", Reference{F(std::isnan(a) ? a : a > 0 ? a : 0)}.of(kNotBool)},
+      {"leaky_relu", {F(a > 0 ? a : a * s), 0.5, 0, 0.25}},
+      {"gelu", {F(a == -INFINITY ? NAN : a * cdf(a)), 2.5, 1}},
+      {"gelu_tanh", {F(a == -INFINITY ? NAN : a * (1 + std::tanh(gelu_u(a))) / 2), 4, 2}},
+      {"softplus", {F(a * s > t ? a : std::log1p(std::exp(a * s)) / s), 3, 0, 2, 20}},
+      {"silu", {F(a * sigmoid_of(a)), 3, 0, 1, 0, true}},
+      {"tanh_backward", {F(a * (1 - b * b)), 3, 1}},
+      {"sigmoid_backward", {F(a * (1 - b) * b), 3}},
+      {"threshold_backward", {F(b <= s ? 0 : a), 0, 0, 0.5}},
+      {"leaky_relu_backward", {F(b > 0 ? a : a * s), 0.5, 0, 0.25}},
+      {"gelu_backward", {F(std::isinf(b) ? NAN : a * (cdf(b) + b * phi(b))), 6, 3}},
+      {"gelu_tanh_backward", {F(std::isinf(b) ? NAN : a * gelu_tanh_slope(b)), 8, 40}},
+      {"softplus_backward", {F(b * s > t ? a : a * sigmoid_of(b * s)), 3, 0, 2, 20, true}},
+      {"silu_backward", {F(a * (sigmoid_of(b) * (1 + b * (1 - sigmoid_of(b))))), 8, 4, 1, 0, true}},
+      {"clamp", {F(smaller(larger(a, s), t)), 0, 0, -0.5, 1.25}},
+      {"clamp_backward", {F(b > s && b < t ? a : 0), 0, 0, -0.5, 1.25}},
+      {"lerp", {F(std::fabs(c) < 0.5L ? a + c * (b - a) : b - (b - a) * (1 - c)), 2, 4}},
+      {"addcmul", {F(a + s * b * c), 1, 1, 0.5}},
+      {"addcdiv", {F(a + s * b / c), 2, 1, 0.5}},
+      {"mse_backward", {F(s * (b - c) * a), 2, 0, 0.5}},
+      {"where", {F(a != 0 ? b : c)}},
+      {"clamp_tensor", {F(smaller(larger(a, b), c))}},
+      {"eq", {F(a == b)}},
+      {"ne", {F(a != b)}},
+      {"lt", {F(a < b)}},
+      {"le", {F(a <= b)}},
+      {"gt", {F(a > b)}},
+      {"ge", {F(a >= b)}},
+      {"logical_and", {F(a != 0 && b != 0)}},
+      {"logical_or", {F(a != 0 || b != 0)}},
+      {"logical_xor", {F((a != 0) != (b != 0))}},
+      {"logical_not", Reference{F(a == 0)}.of(kSame)},
+      {"isnan", Reference{F(std::isnan(a))}.of(kSame)},
+      {"isinf", Reference{F(std::isinf(a))}.of(kSame)},
+      {"isfinite", Reference{F(std::isfinite(a))}.of(kSame)},
+      // Integers only: values below 2^53 are exact here.
+      {"bitwise_and", {F(bits(a) & bits(b))}},
+      {"bitwise_or", {F(bits(a) | bits(b))}},
+      {"bitwise_xor", {F(bits(a) ^ bits(b))}},
+      {"bitwise_not", Reference{F(~bits(a))}.on(-5, 5).of(kSame)},
+  };
+// clang-format on
+#undef F
+  return table;
+}
+inline const Reference& reference(const std::string& name) { return references().at(name); }
+
+}  // namespace ramet::references

@@ -138,8 +138,8 @@ class GradientReducer final : public std::enable_shared_from_this<GradientReduce
   };
   struct Member {
     size_t leaf = 0;
-    bool reached =
-        false;  // this backward has come; from take_gradients() on: there is a gradient to reduce
+    // This backward has come; from take_gradients() on: there is a gradient to reduce.
+    bool reached = false;
     bool old = false;       // what it had before this backward is part of it
     bool timed = false;     // is in the bucket's times
     Tensor wide;            // in float32, what it has

@@ -432,12 +432,12 @@ class RAMET_API Tensor : public TensorBase {
   RAMET_UNARY_FUNCTIONS(RAMET_UNARY_METHOD)
   RAMET_UNARY_COMPOSED(RAMET_UNARY_METHOD)
   RAMET_UNARY_METHODS(RAMET_UNARY_METHOD)
-  RAMET_UNARY_METHOD(logical_not, LogicalNot)
   RAMET_UNARY_METHOD(bitwise_not, BitwiseNot)
 #undef RAMET_UNARY_METHOD
-  Tensor isnan() const;
-  Tensor isinf() const;
-  Tensor isfinite() const;
+#define RAMET_TEST_METHOD(name, Row) Tensor name() const;
+  RAMET_TEST_FUNCTIONS(RAMET_TEST_METHOD)
+#undef RAMET_TEST_METHOD
+  Tensor& logical_not_() const;
 #define RAMET_CLAMP_METHOD(name)                                                                 \
   Tensor name(const std::optional<Scalar>& min, const std::optional<Scalar>& max = std::nullopt) \
       const;                                                                                     \
@@ -460,27 +460,18 @@ class RAMET_API Tensor : public TensorBase {
   Tensor& clamp_max_(const Tensor& max) const;
 
   // ---- comparison and logic (autograd/ops/comparison.h): the result is bool, in place 0 or 1 ----
-#define RAMET_COMPARE_METHOD(name)            \
+#define RAMET_COMPARE_METHOD(name, Row)       \
   Tensor name(const Tensor& other) const;     \
   Tensor name(const Scalar& other) const;     \
   Tensor& name##_(const Tensor& other) const; \
   Tensor& name##_(const Scalar& other) const;
-  RAMET_COMPARE_METHOD(eq)
-  RAMET_COMPARE_METHOD(ne)
-  RAMET_COMPARE_METHOD(lt)
-  RAMET_COMPARE_METHOD(le)
-  RAMET_COMPARE_METHOD(gt)
-  RAMET_COMPARE_METHOD(ge)
-  RAMET_COMPARE_METHOD(bitwise_and)  // integers, as their operands
-  RAMET_COMPARE_METHOD(bitwise_or)
-  RAMET_COMPARE_METHOD(bitwise_xor)
+  RAMET_COMPARE_FUNCTIONS(RAMET_COMPARE_METHOD)
+  RAMET_BITS_FUNCTIONS(RAMET_COMPARE_METHOD)  // integers, as their operands
 #undef RAMET_COMPARE_METHOD
-#define RAMET_LOGIC_METHOD(name)          \
+#define RAMET_LOGIC_METHOD(name, Row)     \
   Tensor name(const Tensor& other) const; \
   Tensor& name##_(const Tensor& other) const;
-  RAMET_LOGIC_METHOD(logical_and)
-  RAMET_LOGIC_METHOD(logical_or)
-  RAMET_LOGIC_METHOD(logical_xor)
+  RAMET_LOGIC_FUNCTIONS(RAMET_LOGIC_METHOD)
 #undef RAMET_LOGIC_METHOD
   /// Same sizes, dtype and values.
   bool equal(const Tensor& other) const;

@@ -66,50 +66,24 @@ Tensor bits(const char* op, const PointwiseKernel& k, const Tensor& a, const Oth
 
 }  // namespace
 
-#define RAMET_COMPARE(name)                                                    \
-  Tensor name(const Tensor& a, const Tensor& b) {                              \
-    return truth(#name, RAMET_POINTWISE(name), a, b);                          \
-  }                                                                            \
-  Tensor name(const Tensor& a, const Scalar& b) {                              \
-    return truth(#name, RAMET_POINTWISE(name), a, b);                          \
-  }                                                                            \
-  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {          \
-    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);          \
-  }                                                                            \
-  Tensor& name##_out(Tensor& out, const Tensor& a, const Scalar& b) {          \
-    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);          \
-  }                                                                            \
-  Tensor& Tensor::name##_(const Tensor& o) const {                             \
-    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o);         \
-  }                                                                            \
-  Tensor& Tensor::name##_(const Scalar& o) const {                             \
-    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o);         \
-  }                                                                            \
-  Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); } \
-  Tensor Tensor::name(const Scalar& o) const { return ramet::name(*this, o); }
-RAMET_COMPARE(eq)
-RAMET_COMPARE(ne)
-RAMET_COMPARE(lt)
-RAMET_COMPARE(le)
-RAMET_COMPARE(gt)
-RAMET_COMPARE(ge)
-#undef RAMET_COMPARE
-
-#define RAMET_LOGIC(name)                                              \
-  Tensor& name##_out(Tensor& out, const Tensor& a, const Tensor& b) {  \
-    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);  \
-  }                                                                    \
-  Tensor& Tensor::name##_(const Tensor& o) const {                     \
-    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o); \
-  }                                                                    \
-  Tensor name(const Tensor& a, const Tensor& b) {                      \
+#define RAMET_TRUTH_OF(name, Other)                                    \
+  Tensor name(const Tensor& a, const Other& b) {                       \
     return truth(#name, RAMET_POINTWISE(name), a, b);                  \
   }                                                                    \
-  Tensor Tensor::name(const Tensor& o) const { return ramet::name(*this, o); }
-RAMET_LOGIC(logical_and)
-RAMET_LOGIC(logical_or)
-RAMET_LOGIC(logical_xor)
+  Tensor& name##_out(Tensor& out, const Tensor& a, const Other& b) {   \
+    return truth_out(#name "_out", RAMET_POINTWISE(name), out, a, b);  \
+  }                                                                    \
+  Tensor& Tensor::name##_(const Other& o) const {                      \
+    return truth_in_place(#name "_", RAMET_POINTWISE(name), *this, o); \
+  }                                                                    \
+  Tensor Tensor::name(const Other& o) const { return ramet::name(*this, o); }
+#define RAMET_LOGIC(name, Row) RAMET_TRUTH_OF(name, Tensor)
+#define RAMET_COMPARE(name, Row) RAMET_TRUTH_OF(name, Tensor) RAMET_TRUTH_OF(name, Scalar)
+RAMET_COMPARE_FUNCTIONS(RAMET_COMPARE)
+RAMET_LOGIC_FUNCTIONS(RAMET_LOGIC)
+#undef RAMET_COMPARE
 #undef RAMET_LOGIC
+#undef RAMET_TRUTH_OF
 
 #define RAMET_BITS_OF(name, Left, Right)                                                           \
   Tensor& name##_out(Tensor& out, const Left& a, const Right& b) {                                 \
@@ -125,25 +99,20 @@ RAMET_LOGIC(logical_xor)
     return computed_in_place(#name "_", *this,                                        \
                              [&](const Tensor& old) { return ramet::name(old, o); }); \
   }
-#define RAMET_BITS(name)                                                                 \
+#define RAMET_BITS(name, Row)                                                            \
   RAMET_BITS_WITH(name, Tensor)                                                          \
   RAMET_BITS_WITH(name, Scalar)                                                          \
   Tensor name(const Scalar& a, const Tensor& b) { return name(b, a); } /* commutative */ \
   RAMET_BITS_OF(name, Scalar, Tensor)
-RAMET_BITS(bitwise_and)
-RAMET_BITS(bitwise_or)
-RAMET_BITS(bitwise_xor)
+RAMET_BITS_FUNCTIONS(RAMET_BITS)
 #undef RAMET_BITS
 #undef RAMET_BITS_WITH
 #undef RAMET_BITS_OF
 
-#define RAMET_TEST(name)                                                          \
+#define RAMET_TEST(name, Row)                                                     \
   Tensor name(const Tensor& a) { return truth(#name, RAMET_POINTWISE(name), a); } \
   Tensor Tensor::name() const { return ramet::name(*this); }
-RAMET_TEST(logical_not)
-RAMET_TEST(isnan)
-RAMET_TEST(isinf)
-RAMET_TEST(isfinite)
+RAMET_TEST_FUNCTIONS(RAMET_TEST)
 #undef RAMET_TEST
 
 Tensor bitwise_not(const Tensor& a) {

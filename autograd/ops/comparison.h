@@ -7,45 +7,34 @@
 
 namespace ramet {
 
-#define RAMET_COMPARE(name)                                                           \
-  RAMET_API Tensor name(const Tensor& self, const Tensor& other);                     \
-  RAMET_API Tensor name(const Tensor& self, const Scalar& other);                     \
-  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other); \
-  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other);
-RAMET_COMPARE(eq)
-RAMET_COMPARE(ne)
-RAMET_COMPARE(lt)
-RAMET_COMPARE(le)
-RAMET_COMPARE(gt)
-RAMET_COMPARE(ge)
-#undef RAMET_COMPARE
-/// Anything but zero is true.
-#define RAMET_LOGIC(name)                                         \
+#define RAMET_LOGIC(name, Row)                                    \
   RAMET_API Tensor name(const Tensor& self, const Tensor& other); \
   RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other);
-RAMET_LOGIC(logical_and)
-RAMET_LOGIC(logical_or)
-RAMET_LOGIC(logical_xor)
-#undef RAMET_LOGIC
-RAMET_API Tensor logical_not(const Tensor& self);
+#define RAMET_COMPARE(name, Row)                                  \
+  RAMET_LOGIC(name, Row)                                          \
+  RAMET_API Tensor name(const Tensor& self, const Scalar& other); \
+  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other);
+/// eq ne lt le gt ge
+RAMET_COMPARE_FUNCTIONS(RAMET_COMPARE)
+/// logical_and, logical_or, logical_xor: anything but zero is true.
+RAMET_LOGIC_FUNCTIONS(RAMET_LOGIC)
+#define RAMET_TEST(name, Row) RAMET_API Tensor name(const Tensor& self);
+/// logical_not, isnan, isinf, isfinite
+RAMET_TEST_FUNCTIONS(RAMET_TEST)
 RAMET_API Tensor& logical_not_out(Tensor& out, const Tensor& self);
-RAMET_API Tensor isnan(const Tensor& self);
 RAMET_API Tensor& isnan_out(Tensor& out, const Tensor& self);
-RAMET_API Tensor isinf(const Tensor& self);
 RAMET_API Tensor& isinf_out(Tensor& out, const Tensor& self);
-RAMET_API Tensor isfinite(const Tensor& self);
-/// Bit by bit; integers and bool only. The out forms' dtype must take the result's.
-#define RAMET_BITS(name)                                                              \
-  RAMET_API Tensor name(const Tensor& self, const Tensor& other);                     \
-  RAMET_API Tensor name(const Tensor& self, const Scalar& other);                     \
-  RAMET_API Tensor name(const Scalar& self, const Tensor& other);                     \
-  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Tensor& other); \
-  RAMET_API Tensor& name##_out(Tensor& out, const Tensor& self, const Scalar& other); \
+/// bitwise_and, bitwise_or, bitwise_xor: integers and bool only. The out forms' dtype must take the
+/// result's.
+#define RAMET_BITS(name, Row)                                     \
+  RAMET_COMPARE(name, Row)                                        \
+  RAMET_API Tensor name(const Scalar& self, const Tensor& other); \
   RAMET_API Tensor& name##_out(Tensor& out, const Scalar& self, const Tensor& other);
-RAMET_BITS(bitwise_and)
-RAMET_BITS(bitwise_or)
-RAMET_BITS(bitwise_xor)
+RAMET_BITS_FUNCTIONS(RAMET_BITS)
 #undef RAMET_BITS
+#undef RAMET_TEST
+#undef RAMET_COMPARE
+#undef RAMET_LOGIC
 RAMET_API Tensor bitwise_not(const Tensor& self);
 RAMET_API Tensor& bitwise_not_out(Tensor& out, const Tensor& self);
 /// Same sizes and equal elements; two dtypes are compared as eq() does.

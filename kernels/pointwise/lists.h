@@ -73,6 +73,11 @@
 
 // ---- arithmetic.h: autograd/ops/arithmetic.h, power.h ----
 
+/// Of integers, with the forms of comparisons and name(number, y), name_out(out, number, y).
+#define RAMET_BITS_FUNCTIONS(X)                                                               \
+  X(bitwise_and, BitwiseAnd)                                                                  \
+  X(bitwise_or, BitwiseOr)                                                                    \
+  X(bitwise_xor, BitwiseXor)
 #define RAMET_ARITHMETIC_OPS(X)            \
   X(add, Add)                              \
   X(sub, Sub)                              \
@@ -89,27 +94,32 @@
   X(squared_difference, SquaredDifference) \
   X(mse_backward, MseBackward)             \
   X(scaled_product, ScaledProduct)         \
-  X(bitwise_and, BitwiseAnd)               \
-  X(bitwise_or, BitwiseOr)                 \
-  X(bitwise_xor, BitwiseXor)               \
+  RAMET_BITS_FUNCTIONS(X)                                                                     \
   X(bitwise_not, BitwiseNot)
 
 // ---- compare.h: autograd/ops/comparison.h ----
 
-#define RAMET_COMPARE_OPS(X) \
-  X(eq, Eq)                  \
-  X(ne, Ne)                  \
-  X(lt, Lt)                  \
-  X(le, Le)                  \
-  X(gt, Gt)                  \
-  X(ge, Ge)                  \
-  X(logical_and, LogicalAnd) \
-  X(logical_or, LogicalOr)   \
-  X(logical_xor, LogicalXor) \
-  X(logical_not, LogicalNot) \
-  X(isnan, IsNan)            \
-  X(isinf, IsInf)            \
+/// Of two tensors, or a tensor and a number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
+#define RAMET_COMPARE_FUNCTIONS(X)                                                            \
+  X(eq, Eq)                                                                                   \
+  X(ne, Ne)                                                                                   \
+  X(lt, Lt)                                                                                   \
+  X(le, Le)                                                                                   \
+  X(gt, Gt)                                                                                   \
+  X(ge, Ge)
+/// The same of two tensors: anything but zero is true.
+#define RAMET_LOGIC_FUNCTIONS(X)                                                              \
+  X(logical_and, LogicalAnd)                                                                  \
+  X(logical_or, LogicalOr)                                                                    \
+  X(logical_xor, LogicalXor)
+/// Of one: name(x), x.name().
+#define RAMET_TEST_FUNCTIONS(X)                                                               \
+  X(logical_not, LogicalNot)                                                                  \
+  X(isnan, IsNan)                                                                             \
+  X(isinf, IsInf)                                                                             \
   X(isfinite, IsFinite)
+#define RAMET_COMPARE_OPS(X)                                                                  \
+  RAMET_COMPARE_FUNCTIONS(X) RAMET_LOGIC_FUNCTIONS(X) RAMET_TEST_FUNCTIONS(X)
 
 #define RAMET_POINTWISE_OPS(X) \
   RAMET_UNARY_OPS(X)           \

@@ -29,7 +29,7 @@ def spell_out(text):
             return match.group()
         return "\n".join("%s(%s)" % (match.group(2), ", ".join(entry)) for entry in lists[match.group(1)])
 
-    return re.sub(r"\b(RAMET_\w+)\((RAMET_\w+)\)", lines, text)
+    return re.sub(r"\b(RAMET_\w+)\((\w+)\)", lines, text)
 
 
 def macros(text):

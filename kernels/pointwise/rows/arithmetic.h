@@ -15,28 +15,23 @@ struct Ternary : kernels::Row {
 struct Bits : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
 };
-
 /// a + alpha b
 struct Add : Binary {
   RAMET_FORMULA value(V a, V b, V alpha) { return vadd(a, vmul(alpha, b)); }
 };
-
 /// a - alpha b
 struct Sub : Binary {
   RAMET_FORMULA value(V a, V b, V alpha) { return vsub(a, vmul(alpha, b)); }
 };
-
 /// a b
 struct Mul : Binary {
   RAMET_FORMULA value(V a, V b) { return vmul(a, b); }
 };
-
 /// a / b
 struct Div : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   RAMET_FORMULA value(V a, V b) { return a / b; }
 };
-
 /// a / b without its fraction.
 struct DivTrunc : Binary {
   RAMET_FORMULA value(V a, V b) {
@@ -44,7 +39,6 @@ struct DivTrunc : Binary {
     else return vtrunc(a / b);
   }
 };
-
 /// Python's a // b: from the exact remainder, so that it fits `remainder`; a / b where b is 0.
 struct DivFloor : Binary {
   RAMET_FORMULA value(V a, V b) {
@@ -61,12 +55,10 @@ struct DivFloor : Binary {
     }
   }
 };
-
 /// C's fmod: what is left of a, with its sign.
 struct Fmod : Binary {
   RAMET_FORMULA value(V a, V b) { return vfmod(a, b); }
 };
-
 /// Python's a % b: with the sign of b.
 struct Remainder : Binary {
   RAMET_FORMULA value(V a, V b) {
@@ -75,13 +67,11 @@ struct Remainder : Binary {
                 m);
   }
 };
-
 /// a ^ b
 struct Pow : Binary {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V a, V b) { return vpow(a, b); }
 };
-
 /// a + weight (b - a), from the nearer end.
 struct Lerp : Ternary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
@@ -90,20 +80,17 @@ struct Lerp : Ternary {
     return pick(lt(vabs(weight), cst<V>(0.5)), a + weight * d, b - d * (cst<V>(1) - weight));
   }
 };
-
 /// a + s b c
 struct Addcmul : Ternary {
   static constexpr Autocast kAutocast = Autocast::kWidest;
   RAMET_FORMULA value(V a, V b, V c, V s) { return vadd(a, vmul(vmul(s, b), c)); }
 };
-
 /// a + s b / c
 struct Addcdiv : Ternary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   static constexpr Autocast kAutocast = Autocast::kWidest;
   RAMET_FORMULA value(V a, V b, V c, V s) { return a + s * b / c; }
 };
-
 /// (a - b)^2
 struct SquaredDifference : Binary {
   RAMET_FORMULA value(V a, V b) {
@@ -111,34 +98,28 @@ struct SquaredDifference : Binary {
     return vmul(d, d);
   }
 };
-
 /// s g (a - b): the gradient of a squared difference, s = 2 or 2 / n.
 struct MseBackward : Ternary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   RAMET_FORMULA value(V g, V a, V b, V s) { return s * (a - b) * g; }
 };
-
 /// a b s: the gradient of dropout with b the mask.
 struct ScaledProduct : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   RAMET_FORMULA value(V a, V b, V s) { return a * (b * s); }
 };
-
 /// a & b
 struct BitwiseAnd : Bits {
   RAMET_FORMULA value(V a, V b) { return a & b; }
 };
-
 /// a | b
 struct BitwiseOr : Bits {
   RAMET_FORMULA value(V a, V b) { return a | b; }
 };
-
 /// a ^ b
 struct BitwiseXor : Bits {
   RAMET_FORMULA value(V a, V b) { return a ^ b; }
 };
-
 /// ~x
 struct BitwiseNot : kernels::Row {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "autograd/ops.h"
+#include "tests/autograd/table/op_references.h"
 #include "tests/autograd/table/op_table_suite.h"
 
 namespace ramet {
@@ -186,64 +187,36 @@ void add_powers(Table& t) {
 }
 
 void add_comparisons(Table& t) {
-#define COMPARE(name, op)                                                \
-  t.binary(                                                              \
-       #name, kAll, -2, 2, [](V x) { return name(x[0], x[1]); },         \
-       [](double a, double b) { return double(a op b); })                \
-      .gives(boolean)                                                    \
-      .no_gradient()                                                     \
-      .changes([](V x) { return x[0].name##_(x[1]); })                   \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); }); \
-  t.unary(                                                               \
-       #name ".number", kAll, -2, 2, [](V x) { return name(x[0], 1); },  \
-       [](double a) { return double(a op 1); })                          \
-      .gives(boolean)                                                    \
-      .no_gradient()                                                     \
-      .changes([](V x) { return x[0].name##_(1); })                      \
-      .writes([](Tensor& o, V x) { return name##_out(o, x[0], 1); })
-  COMPARE(eq, ==);
-  COMPARE(ne, !=);
-  COMPARE(lt, <);
-  COMPARE(le, <=);
-  COMPARE(gt, >);
-  COMPARE(ge, >=);
+  const auto row = [&t](const char* name, Sample sample, Call call, Point point) -> Row& {
+    return t.pointwise(name, kAll, std::move(sample), std::move(call), std::move(point))
+        .gives(boolean)
+        .no_gradient();
+  };
+  const Sample two = {real({2, 3}), real({3})};
+#define LOGIC(name, Struct)                                                 \
+  row(                                                                      \
+      #name, two, [](V x) { return name(x[0], x[1]); }, point_of(2, #name)) \
+      .changes([](V x) { return x[0].name##_(x[1]); })                      \
+      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); });
+#define COMPARE(name, Struct)                                                                   \
+  LOGIC(name, Struct)                                                                           \
+  row(                                                                                          \
+      #name ".number", {real({3, 4})}, [](V x) { return name(x[0], 1); }, point_with(#name, 1)) \
+      .changes([](V x) { return x[0].name##_(1); })                                             \
+      .writes([](Tensor& o, V x) { return name##_out(o, x[0], 1); });
+  RAMET_COMPARE_FUNCTIONS(COMPARE)
+  RAMET_LOGIC_FUNCTIONS(LOGIC)
 #undef COMPARE
-  const auto logic = [&t](const char* name, Call call, double (*point)(double, double)) -> Row& {
-    return t.binary(name, kAll, -2, 2, std::move(call), point).gives(boolean).no_gradient();
-  };
-  logic(
-      "logical_and", [](V x) { return logical_and(x[0], x[1]); },
-      [](double a, double b) { return double(a != 0 && b != 0); })
-      .changes([](V x) { return x[0].logical_and_(x[1]); })
-      .writes([](Tensor& o, V x) { return logical_and_out(o, x[0], x[1]); });
-  logic(
-      "logical_or", [](V x) { return logical_or(x[0], x[1]); },
-      [](double a, double b) { return double(a != 0 || b != 0); })
-      .changes([](V x) { return x[0].logical_or_(x[1]); })
-      .writes([](Tensor& o, V x) { return logical_or_out(o, x[0], x[1]); });
-  logic(
-      "logical_xor", [](V x) { return logical_xor(x[0], x[1]); },
-      [](double a, double b) { return double((a != 0) != (b != 0)); })
-      .changes([](V x) { return x[0].logical_xor_(x[1]); })
-      .writes([](Tensor& o, V x) { return logical_xor_out(o, x[0], x[1]); });
-  const auto bitwise = [&t](const char* name, Call call, double (*point)(double, double)) -> Row& {
-    return t.binary(name, kBits, -9, 9, std::move(call), point).no_gradient();
-  };
-  bitwise(
-      "bitwise_and", [](V x) { return bitwise_and(x[0], x[1]); },
-      [](double a, double b) { return double(int64_t(a) & int64_t(b)); })
-      .changes([](V x) { return x[0].bitwise_and_(x[1]); })
-      .writes([](Tensor& o, V x) { return bitwise_and_out(o, x[0], x[1]); });
-  bitwise(
-      "bitwise_or", [](V x) { return bitwise_or(x[0], x[1]); },
-      [](double a, double b) { return double(int64_t(a) | int64_t(b)); })
-      .changes([](V x) { return x[0].bitwise_or_(x[1]); })
-      .writes([](Tensor& o, V x) { return bitwise_or_out(o, x[0], x[1]); });
-  bitwise(
-      "bitwise_xor", [](V x) { return bitwise_xor(x[0], x[1]); },
-      [](double a, double b) { return double(int64_t(a) ^ int64_t(b)); })
-      .changes([](V x) { return x[0].bitwise_xor_(x[1]); })
-      .writes([](Tensor& o, V x) { return bitwise_xor_out(o, x[0], x[1]); });
+#undef LOGIC
+#define BITS(name, Struct)                                       \
+  t.pointwise(                                                   \
+       #name, kBits, {real({2, 3}, -9, 9), real({3}, -9, 9)},    \
+       [](V x) { return name(x[0], x[1]); }, point_of(2, #name)) \
+      .no_gradient()                                             \
+      .changes([](V x) { return x[0].name##_(x[1]); })           \
+      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); });
+  RAMET_BITS_FUNCTIONS(BITS)
+#undef BITS
   t.binary(
        "isclose", kAll, -2, 2, [](V x) { return isclose(x[0], x[1], 0.25, 0.5); },
        [](double a, double b) {

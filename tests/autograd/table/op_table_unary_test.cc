@@ -1,8 +1,8 @@
 // Rows of the operation table: functions of one tensor, element by element, and the derivatives of
 // activations.
 #include "autograd/ops.h"
+#include "tests/autograd/table/op_references.h"
 #include "tests/autograd/table/op_table_suite.h"
-#include "tests/kernels/pointwise/references.h"
 
 namespace ramet {
 namespace op_table {
@@ -10,12 +10,6 @@ namespace {
 
 using references::reference, references::Reference;
 
-// The formula that references.h has by this name, of one or two inputs.
-Point point_of(int inputs, const char* name, double s = 1, double t = 0) {
-  return [&of = reference(name), inputs, s, t](D x) {
-    return static_cast<double>(of.f(x[0], inputs > 1 ? x[1] : 0, 0, s, t));
-  };
-}
 void add_unary(Table& t) {
   const auto function = [&t](const char* name, Call call, Call in_place, OutCall out) -> Row& {
     const Reference& of = reference(name);

@@ -1,9 +1,9 @@
 // Tensor: the one public tensor class, with LibTorch's methods.
 //
 // A Tensor is one intrusive pointer; copies share everything. Operations are free functions
-// (autograd/ops/*.h) and methods of the same name; a method's body lives beside its function.
-// Unless a comment says otherwise a method has the meaning, parameter order and defaults of
-// LibTorch's method of the same name.
+// (autograd/ops/*.h) and methods of the same name; the lists of those that are both are
+// autograd/ops/*.inc (autograd/forms/rows.inc). Unless a comment says otherwise a method has the
+// meaning, parameter order and defaults of LibTorch's method of the same name.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -279,70 +279,30 @@ class RAMET_API Tensor : public TensorBase {
   Tensor new_full(IntArrayRef size, const Scalar& value, const TensorOptions& options = {}) const;
   Tensor& resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format = std::nullopt) const;
 
-  // ---- random fills -----------------------------------------------------------------------------
-  Tensor& uniform_(double from = 0, double to = 1,
-                   std::optional<Generator> generator = std::nullopt) const;
-  Tensor& normal_(double mean = 0, double std = 1,
-                  std::optional<Generator> generator = std::nullopt) const;
-  Tensor& bernoulli_(double p = 0.5, std::optional<Generator> generator = std::nullopt) const;
-  Tensor& bernoulli_(const Tensor& p, std::optional<Generator> generator = std::nullopt) const;
-  /// Integers from [from, to); up to the largest that the dtype (and each below it) has exactly
-  /// where there is no `to`, from 0 where there is no `from`.
-  Tensor& random_(int64_t from, std::optional<int64_t> to,
-                  std::optional<Generator> generator = std::nullopt) const;
-  Tensor& random_(int64_t to, std::optional<Generator> generator = std::nullopt) const;
-  Tensor& random_(std::optional<Generator> generator = std::nullopt) const;
-  Tensor& exponential_(double lambd = 1, std::optional<Generator> generator = std::nullopt) const;
-  Tensor bernoulli(std::optional<Generator> generator = std::nullopt) const;
-  Tensor bernoulli(double p, std::optional<Generator> generator = std::nullopt) const;
-  Tensor multinomial(int64_t num_samples, bool replacement = false,
-                     std::optional<Generator> generator = std::nullopt) const;
-
-  // ---- views ------------------------------------------------------------------------------------
-  Tensor view(IntArrayRef size) const;
-  /// The same bytes as elements of `dtype`: no history. Where its item size differs the last
-  /// dimension is cut or joined accordingly; an Error where it cannot be.
-  Tensor view(ScalarType dtype) const;
+  // ---- methods of the functions in autograd/ops -------------------------------------------------
+#include "autograd/forms/methods.inc"
+#include "autograd/ops/addmm.inc"
+#include "autograd/ops/extremum.inc"
+#include "autograd/ops/index.inc"
+#include "autograd/ops/mask.inc"
+#include "autograd/ops/matmul.inc"
+#include "autograd/ops/moments.inc"
+#include "autograd/ops/random.inc"
+#include "autograd/ops/reduce.inc"
+#include "autograd/ops/softmax.inc"
+#include "autograd/ops/view.inc"
+#include "autograd/ops/view_parts.inc"
+  std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
+  std::tuple<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
+  Tensor max(const Tensor& other) const { return maximum(other); }
+  Tensor min(const Tensor& other) const { return minimum(other); }
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
-  Tensor reshape(IntArrayRef shape) const;
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
-  Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor swapaxes(int64_t axis0, int64_t axis1) const { return transpose(axis0, axis1); }
-  Tensor t() const;
-  Tensor permute(IntArrayRef dims) const;
-  Tensor movedim(IntArrayRef source, IntArrayRef destination) const;
-  Tensor movedim(int64_t source, int64_t destination) const;
-  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
-  Tensor unflatten(int64_t dim, IntArrayRef sizes) const;
-  Tensor squeeze() const;
-  Tensor squeeze(int64_t dim) const;
-  Tensor squeeze(IntArrayRef dims) const;
-  Tensor unsqueeze(int64_t dim) const;
-  Tensor& squeeze_() const;
-  Tensor& squeeze_(int64_t dim) const;
-  Tensor& squeeze_(IntArrayRef dim) const;
-  Tensor& unsqueeze_(int64_t dim) const;
-  Tensor& t_() const;
-  Tensor& transpose_(int64_t dim0, int64_t dim1) const;
-  Tensor expand(IntArrayRef size, bool implicit = false) const;
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
-  Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
-  Tensor narrow(int64_t dim, const Tensor& start, int64_t length) const;
-  Tensor select(int64_t dim, int64_t index) const;
-  Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt,
-               std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
-  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
-  Tensor unfold(int64_t dimension, int64_t size, int64_t step) const;
-  std::vector<Tensor> unbind(int64_t dim = 0) const;
-  std::vector<Tensor> split(int64_t split_size, int64_t dim = 0) const;
-  std::vector<Tensor> split(IntArrayRef split_sizes, int64_t dim = 0) const;
-  std::vector<Tensor> split_with_sizes(IntArrayRef split_sizes, int64_t dim = 0) const;
-  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
   Tensor operator[](int64_t index) const { return select(0, index); }
   Tensor operator[](const Scalar& index) const { return select(0, index.toLong()); }
   Tensor operator[](const Tensor& index) const;
-
-  // ---- indexing (autograd/ops/index.h) ----------------------------------------------------------
   Tensor index(ArrayRef<indexing::TensorIndex> indices) const;
   Tensor index(std::initializer_list<indexing::TensorIndex> indices) const;
   /// self[indices] = values, or += with `accumulate`.
@@ -353,27 +313,6 @@ class RAMET_API Tensor : public TensorBase {
                      bool accumulate = false) const;
   Tensor& index_put_(std::initializer_list<indexing::TensorIndex> indices,
                      const Scalar& value) const;
-  Tensor gather(int64_t dim, const Tensor& index, bool sparse_grad = false) const;
-  Tensor scatter(int64_t dim, const Tensor& index, const Tensor& src) const;
-  Tensor scatter(int64_t dim, const Tensor& index, const Scalar& value) const;
-  Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src) const;
-  Tensor& scatter_(int64_t dim, const Tensor& index, const Scalar& value) const;
-  Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
-  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const;
-  Tensor index_select(int64_t dim, const Tensor& index) const;
-  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source,
-                   const Scalar& alpha = 1) const;
-  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source,
-                     const Scalar& alpha = 1) const;
-  Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
-  Tensor masked_fill(const Tensor& mask, const Tensor& value) const;
-  Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
-  Tensor& masked_fill_(const Tensor& mask, const Tensor& value) const;
-  Tensor masked_select(const Tensor& mask) const;
-  Tensor nonzero() const;
-  Tensor take(const Tensor& index) const;
-  Tensor repeat(IntArrayRef repeats) const;
-  Tensor flip(IntArrayRef dims) const;
   Tensor where(const Tensor& condition, const Tensor& other) const;
   Tensor where(const Tensor& condition, const Scalar& other) const;
 
@@ -477,65 +416,6 @@ class RAMET_API Tensor : public TensorBase {
   bool equal(const Tensor& other) const;
   bool allclose(const Tensor& other, double rtol = 1e-05, double atol = 1e-08,
                 bool equal_nan = false) const;
-
-  // ---- reductions (autograd/ops/reduce.h) -------------------------------------------------------
-  Tensor sum(std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor sum(OptionalIntArrayRef dim, bool keepdim = false,
-             std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor mean(std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor mean(OptionalIntArrayRef dim, bool keepdim = false,
-              std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor prod(std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor prod(int64_t dim, bool keepdim = false,
-              std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor var(bool unbiased) const;
-  Tensor var(int64_t dim) const;
-  Tensor var(int dim) const;  // not a bool
-  Tensor var(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
-  Tensor var(OptionalIntArrayRef dim = std::nullopt,
-             const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
-  Tensor std(bool unbiased) const;
-  Tensor std(int64_t dim) const;
-  Tensor std(int dim) const;
-  Tensor std(OptionalIntArrayRef dim, bool unbiased, bool keepdim = false) const;
-  Tensor std(OptionalIntArrayRef dim = std::nullopt,
-             const std::optional<Scalar>& correction = std::nullopt, bool keepdim = false) const;
-  Tensor max() const;
-  Tensor min() const;
-  std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
-  std::tuple<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
-  Tensor max(const Tensor& other) const { return maximum(other); }
-  Tensor min(const Tensor& other) const { return minimum(other); }
-  Tensor amax(IntArrayRef dim = {}, bool keepdim = false) const;
-  Tensor amin(IntArrayRef dim = {}, bool keepdim = false) const;
-  Tensor argmax(std::optional<int64_t> dim = std::nullopt, bool keepdim = false) const;
-  Tensor argmin(std::optional<int64_t> dim = std::nullopt, bool keepdim = false) const;
-  Tensor norm(const Scalar& p = 2) const;
-  Tensor norm(const std::optional<Scalar>& p, ScalarType dtype) const;
-  Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim = false) const;
-  Tensor norm(const std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
-              ScalarType dtype) const;
-  Tensor all() const;
-  Tensor all(int64_t dim, bool keepdim = false) const;
-  Tensor all(OptionalIntArrayRef dim, bool keepdim = false) const;
-  Tensor any() const;
-  Tensor any(int64_t dim, bool keepdim = false) const;
-  Tensor any(OptionalIntArrayRef dim, bool keepdim = false) const;
-  Tensor logsumexp(IntArrayRef dim, bool keepdim = false) const;
-  Tensor cumsum(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
-
-  // ---- rows and matrices (autograd/ops/softmax.h, matmul.h) -------------------------------------
-  Tensor softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor log_softmax(int64_t dim, std::optional<ScalarType> dtype = std::nullopt) const;
-  Tensor mm(const Tensor& mat2) const;
-  Tensor bmm(const Tensor& mat2) const;
-  Tensor mv(const Tensor& vec) const;
-  Tensor dot(const Tensor& other) const;
-  Tensor matmul(const Tensor& other) const;
-  Tensor addmm(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
-               const Scalar& alpha = 1) const;
-  Tensor& addmm_(const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
-                 const Scalar& alpha = 1) const;
 
   Tensor& operator+=(const Tensor& other) { return add_(other); }
   Tensor& operator+=(const Scalar& other) { return add_(other); }

@@ -17,7 +17,6 @@ sys.path.insert(0, str(ROOT / "tools" / "compare"))
 import lists  # noqa: E402
 import signatures  # noqa: E402
 
-HEADERS = ROOT / "autograd" / "ops"
 TABLE = ROOT / "tests" / "autograd" / "table"
 SIZES = ROOT / "tests" / "autograd" / "fuzz"
 
@@ -31,26 +30,20 @@ def sources():
     return {path.name: lists.macros(path.read_text()) for path in sorted(TABLE.glob("op_table_*_test.cc"))}
 
 
-def declarations(text):
-    """The text without comments and the library's own namespaces, lists and macros of names spelled out."""
-    return re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", lists.macros(text), flags=re.S | re.M)
-
-
 # Methods without a function of their name that need no row: they compute nothing, and copies have tests of their own.
 NO_OPERATIONS = set("_base contiguous data detach new_empty new_full new_ones new_zeros pin_memory to".split())
 
 
 def functions():
-    """Public functions and methods returning tensors, with the header of each; not those that write into `out` or in place,
-    and not methods that are written down as calls of others."""
-    methods = declarations((HEADERS.parent / "tensor.h").read_text())
-    found = {name: "tensor.h" for name in re.findall(r"^\s*Tensor (\w+)\([^;]*?\) const;", methods, flags=re.M)}
-    for name in NO_OPERATIONS:
-        del found[name]
-    for path in sorted(HEADERS.glob("*.h")):
-        kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^>&]*>)"
-        for name in re.findall(rf"\bRAMET_API\s+{kinds}\s+(\w+)\s*\(", declarations(path.read_text())):
-            found[name] = path.name
+    """Public functions and methods returning tensors; not those that write into `out` or in place, and not methods that are
+    written down as calls of others."""
+    headers = signatures.spelled_out()
+    methods = re.findall(r"^Tensor (\w+)\([^;\n]*\) const;", headers["autograd/tensor.h"], flags=re.M)
+    found = {name for name in methods if name not in NO_OPERATIONS}
+    for path, text in headers.items():
+        if path.startswith("autograd/ops/"):
+            kinds = r"(?:Tensor|std::vector<Tensor>|std::tuple<Tensor[^>&]*>)"
+            found |= set(re.findall(rf"^RAMET_API {kinds} (\w+)\(", text, flags=re.M))
     return found
 
 
@@ -67,10 +60,10 @@ def signature(parameters):
 def forms():
     """In-place methods and functions (name_) and out forms (name_out), each with the signatures it has."""
     found = {}
-    for path in [*HEADERS.glob("*.h"), HEADERS.parent / "tensor.h"]:
-        pattern = r"^\s*(?:RAMET_API )?\s*(?:Tensor&|std::tuple<Tensor&, Tensor&>)\s+(\w+(?:_out|_))\s*\(([^;{]*)\)"
-        for name, parameters in re.findall(pattern, declarations(path.read_text()), flags=re.M):
-            owner = "method" if path.name == "tensor.h" else "function"
+    for path, text in signatures.spelled_out().items():
+        pattern = r"^(?:RAMET_API )?(?:Tensor&|std::tuple<Tensor&, Tensor&>) (\w+(?:_out|_))\(([^;\n]*)\)"
+        for name, parameters in re.findall(pattern, text, flags=re.M):
+            owner = "method" if path == "autograd/tensor.h" else "function"
             found.setdefault(name, set()).add((owner, signature(parameters) if parameters.strip() else ""))
     return found
 

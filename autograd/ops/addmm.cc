@@ -1,7 +1,7 @@
-// A matrix product added to a tensor: addmm, baddbmm and their forms.
+#include "autograd/ops/addmm.h"
+
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/matmul_front.h"
-#include "autograd/ops/matmul.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {
@@ -93,10 +93,6 @@ Tensor& baddbmm_out(Tensor& out, const Tensor& self, const Tensor& a, const Tens
 
 // ---- methods ------------------------------------------------------------------------------------
 
-Tensor Tensor::addmm(const Tensor& a, const Tensor& b, const Scalar& beta,
-                     const Scalar& alpha) const {
-  return ramet::addmm(*this, a, b, beta, alpha);
-}
 Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta,
                        const Scalar& alpha) const {
   check_mm("addmm_", a, b);
@@ -123,5 +119,8 @@ Tensor& Tensor::addmm_(const Tensor& a, const Tensor& b, const Scalar& beta,
         });
   return as_mutable(*this);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/addmm.inc"
 
 }  // namespace ramet

@@ -1,5 +1,4 @@
-// cross_entropy_loss and nll_loss. The other losses are in loss.cc.
-#include "kernels/rows/cross_entropy.h"
+#include "autograd/ops/cross_entropy.h"
 
 #include <cstring>
 
@@ -7,10 +6,10 @@
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/front/composed.h"
 #include "autograd/ops/front/index_front.h"
-#include "autograd/ops/loss.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/softmax.h"
 #include "autograd/ops/view.h"
+#include "kernels/rows/cross_entropy.h"
 #include "runtime/thread_pool.h"
 
 namespace ramet {

@@ -1,7 +1,8 @@
-// Dropout: the mask is a byte an element, drawn and applied in one pass and kept for the gradient.
+// The mask is a byte an element, drawn and applied in one pass and kept for the gradient.
+#include "autograd/ops/dropout.h"
+
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/pointwise_front.h"
-#include "autograd/ops/random.h"
 #include "kernels/random/random.h"
 
 namespace ramet {

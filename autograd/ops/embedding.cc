@@ -94,10 +94,9 @@ Tensor embedding(const Tensor& weight, const Tensor& indices_, int64_t padding_i
 
 Tensor& embedding_out(Tensor& out, const Tensor& weight, const Tensor& indices, int64_t padding_idx,
                       bool scale_grad_by_freq, bool sparse) {
-  check_defined("embedding_out", weight);
-  return computed_out("embedding_out", out, recording(weight), OutType::kSame, [&] {
-    return embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse);
-  });
+  return out_form(
+      kSame, "embedding_out", out,
+      [&] { return embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse); }, weight);
 }
 
 }  // namespace ramet

@@ -1,7 +1,8 @@
-// Largest and smallest elements and their positions.
+#include "autograd/ops/extremum.h"
+
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
-#include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {
@@ -88,25 +89,41 @@ Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   return places_of("argmin", ReduceOp::kMinIndex, self, dim, keepdim);
 }
 
-Tensor Tensor::max() const { return ramet::max(*this); }
-Tensor Tensor::min() const { return ramet::min(*this); }
-std::tuple<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim) const {
-  return ramet::max(*this, dim, keepdim);
+// ---- two results --------------------------------------------------------------------------------
+
+namespace {
+template <class F>
+std::tuple<Tensor&, Tensor&> extremum_out(const char* op, Tensor& values, Tensor& positions,
+                                          const Tensor& x, const F& f) {
+  check_defined(op, x);
+  check_defined(op, values);
+  check_defined(op, positions);
+  check_out_history(op, values, recording(x));
+  RAMET_CHECK(positions.scalar_type() == kLong, op, "Expected out tensor to have dtype ",
+              name_of(kLong), ", but got ", name_of(positions.scalar_type()));
+  check_out_device(op, positions, x.device());
+  const NoGradGuard off;
+  const auto [v, at] = f();
+  deliver(op, values, v, OutType::kSame);
+  deliver(op, positions, at, OutType::kSame);
+  return {values, positions};
 }
-std::tuple<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const {
-  return ramet::min(*this, dim, keepdim);
-}
-Tensor Tensor::amax(IntArrayRef dim, bool keepdim) const {
-  return ramet::amax(*this, dim, keepdim);
-}
-Tensor Tensor::amin(IntArrayRef dim, bool keepdim) const {
-  return ramet::amin(*this, dim, keepdim);
-}
-Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim) const {
-  return ramet::argmax(*this, dim, keepdim);
-}
-Tensor Tensor::argmin(std::optional<int64_t> dim, bool keepdim) const {
-  return ramet::argmin(*this, dim, keepdim);
-}
+}  // namespace
+
+#define RAMET_WITH_POSITIONS(name)                                                               \
+  std::tuple<Tensor, Tensor> Tensor::name(int64_t dim, bool keepdim) const {                     \
+    return ramet::name(*this, dim, keepdim);                                                     \
+  }                                                                                              \
+  std::tuple<Tensor&, Tensor&> name##_out(Tensor& values, Tensor& positions, const Tensor& self, \
+                                          int64_t dim, bool keepdim) {                           \
+    return extremum_out(#name "_out", values, positions, self,                                   \
+                        [&] { return name(self, dim, keepdim); });                               \
+  }
+RAMET_WITH_POSITIONS(max)
+RAMET_WITH_POSITIONS(min)
+#undef RAMET_WITH_POSITIONS
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/extremum.inc"
 
 }  // namespace ramet

@@ -6,6 +6,8 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/index_front.h"
+#include "autograd/ops/front/out_front.h"
+#include "autograd/ops/indexing.h"
 #include "autograd/ops/view.h"
 #include "runtime/checked_size.h"
 
@@ -302,15 +304,6 @@ Tensor flip(const Tensor& self, IntArrayRef dims) {
   return x.is_same(self) ? self.clone() : x;
 }
 
-Tensor Tensor::gather(int64_t dim, const Tensor& index, bool sparse_grad) const {
-  return ramet::gather(*this, dim, index, sparse_grad);
-}
-Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
-  return ramet::scatter(*this, dim, index, src);
-}
-Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Scalar& value) const {
-  return ramet::scatter(*this, dim, index, value);
-}
 Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Tensor& src) const {
   scatter_any("scatter_", IndexMode::kPut, *this, dim, index, src, true);
   return as_mutable(*this);
@@ -319,26 +312,24 @@ Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Scalar& value) 
   scatter_value("scatter_", *this, dim, index, value, true);
   return as_mutable(*this);
 }
-Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
-  return ramet::scatter_add(*this, dim, index, src);
-}
 Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const {
   scatter_any("scatter_add_", IndexMode::kAdd, *this, dim, index, src, true);
   return as_mutable(*this);
-}
-Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
-  return ramet::index_select(*this, dim, index);
-}
-Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source,
-                         const Scalar& alpha) const {
-  return ramet::index_add(*this, dim, index, source, alpha);
 }
 Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source,
                            const Scalar& alpha) const {
   index_add_any("index_add_", *this, dim, index, source, alpha, true);
   return as_mutable(*this);
 }
-Tensor Tensor::repeat(IntArrayRef repeats) const { return ramet::repeat(*this, repeats); }
-Tensor Tensor::flip(IntArrayRef dims) const { return ramet::flip(*this, dims); }
+
+Tensor take(const Tensor& self, const Tensor& at) {
+  check_defined("take", self);
+  const Tensor places = index_as_long("take", at);
+  check_indices("take", places, -self.numel(), self.numel(), "number of elements");
+  return index(self.reshape(-1), {places});
+}
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/index.inc"
 
 }  // namespace ramet

@@ -1,11 +1,12 @@
 // x.index({...}) and x.index_put_({...}, v): views by integers, slices, None and Ellipsis, then
 // what indexing.cc does with index tensors.
+#include "autograd/ops/index_list.h"
+
 #include <algorithm>
 #include <limits>
 
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/index_front.h"
-#include "autograd/ops/indexing.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

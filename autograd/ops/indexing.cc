@@ -248,13 +248,4 @@ Tensor& index_put_(Tensor& self, const IndexTensors& indices, const Tensor& valu
   return self;
 }
 
-Tensor take(const Tensor& self, const Tensor& at) {
-  check_defined("take", self);
-  const Tensor places = index_as_long("take", at);
-  check_indices("take", places, -self.numel(), self.numel(), "number of elements");
-  return index(self.reshape(-1), {places});
-}
-
-Tensor Tensor::take(const Tensor& at) const { return ramet::take(*this, at); }
-
 }  // namespace ramet

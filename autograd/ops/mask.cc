@@ -1,7 +1,7 @@
-// Masks: masked_fill, masked_select, masked_scatter, nonzero.
+#include "autograd/ops/mask.h"
+
 #include "autograd/ops/copy.h"
-#include "autograd/ops/front/pointwise_front.h"
-#include "autograd/ops/index.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "kernels/index/index.h"
@@ -231,13 +231,11 @@ std::vector<Tensor> nonzero_numpy(const Tensor& self) {
   return unbind(nonzero(self.dim() == 0 ? self.unsqueeze(0) : self), 1);
 }
 
-Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
-  return ramet::masked_fill(*this, mask, value);
-}
-Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
-  return ramet::masked_fill(*this, mask, value);
-}
-Tensor Tensor::masked_select(const Tensor& mask) const { return ramet::masked_select(*this, mask); }
-Tensor Tensor::nonzero() const { return ramet::nonzero(*this); }
+namespace {
+constexpr OutRule kPositions{OutType::kSame, /*recorded=*/false};
+}  // namespace
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/mask.inc"
 
 }  // namespace ramet

@@ -200,34 +200,17 @@ Tensor linear(const Tensor& x, const Tensor& w, const std::optional<Tensor>& may
       });
 }
 
-// ---- methods ------------------------------------------------------------------------------------
+namespace {
+struct Factors : OutRule {
+  template <class... T>
+  void check(const char* op, const Tensor&, const Tensor& a, const Tensor& b, const T&...) const {
+    check_factors(op, a, b);
+  }
+};
+constexpr Factors kFactors{{OutType::kSame}};
+}  // namespace
 
-Tensor Tensor::mm(const Tensor& o) const { return ramet::mm(*this, o); }
-Tensor Tensor::bmm(const Tensor& o) const { return ramet::bmm(*this, o); }
-Tensor Tensor::mv(const Tensor& v) const { return ramet::mv(*this, v); }
-Tensor Tensor::dot(const Tensor& o) const { return ramet::dot(*this, o); }
-Tensor Tensor::matmul(const Tensor& o) const { return ramet::matmul(*this, o); }
-// ---- out forms without a product of their own ---------------------------------------------------
-
-Tensor& mv_out(Tensor& out, const Tensor& a, const Tensor& v) {
-  check_factors("mv_out", a, v);
-  return computed_out("mv_out", out, recording(a, v), OutType::kSame, [&] { return mv(a, v); });
-}
-Tensor& dot_out(Tensor& out, const Tensor& a, const Tensor& b) {
-  check_factors("dot_out", a, b);
-  return computed_out("dot_out", out, recording(a, b), OutType::kSame, [&] { return dot(a, b); });
-}
-Tensor& outer_out(Tensor& out, const Tensor& a, const Tensor& b) {
-  common_device("outer_out", a, b);
-  return computed_out("outer_out", out, recording(a, b), OutType::kCastable,
-                      [&] { return outer(a, b); });
-}
-Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight,
-                   const std::optional<Tensor>& bias) {
-  check_factors("linear_out", input, weight);
-  const bool records = recording(input, weight) || (bias && bias->defined() && recording(*bias));
-  return computed_out("linear_out", out, records, OutType::kSame,
-                      [&] { return linear(input, weight, bias); });
-}
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/matmul.inc"
 
 }  // namespace ramet

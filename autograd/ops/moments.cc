@@ -1,7 +1,9 @@
-// Variance, standard deviation, norms, log-sum-exp.
+#include "autograd/ops/moments.h"
+
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
@@ -226,39 +228,7 @@ Tensor logsumexp(const Tensor& self, IntArrayRef dim, bool keepdim) {
       });
 }
 
-Tensor Tensor::var(bool unbiased) const { return ramet::var(*this, unbiased); }
-Tensor Tensor::var(int64_t dim) const { return ramet::var(*this, dim); }
-Tensor Tensor::var(int dim) const { return ramet::var(*this, dim); }
-Tensor Tensor::var(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
-  return ramet::var(*this, dim, unbiased, keepdim);
-}
-Tensor Tensor::var(OptionalIntArrayRef dim, const std::optional<Scalar>& correction,
-                   bool keepdim) const {
-  return ramet::var(*this, dim, correction, keepdim);
-}
-Tensor Tensor::std(bool unbiased) const { return ramet::std(*this, unbiased); }
-Tensor Tensor::std(int64_t dim) const { return ramet::std(*this, dim); }
-Tensor Tensor::std(int dim) const { return ramet::std(*this, dim); }
-Tensor Tensor::std(OptionalIntArrayRef dim, bool unbiased, bool keepdim) const {
-  return ramet::std(*this, dim, unbiased, keepdim);
-}
-Tensor Tensor::std(OptionalIntArrayRef dim, const ::std::optional<Scalar>& correction,
-                   bool keepdim) const {
-  return ramet::std(*this, dim, correction, keepdim);
-}
-Tensor Tensor::norm(const Scalar& p) const { return ramet::norm(*this, p); }
-Tensor Tensor::norm(const ::std::optional<Scalar>& p, ScalarType dtype) const {
-  return ramet::norm(*this, p, dtype);
-}
-Tensor Tensor::norm(const ::std::optional<Scalar>& p, IntArrayRef dim, bool keepdim,
-                    ScalarType dtype) const {
-  return ramet::norm(*this, p, dim, keepdim, dtype);
-}
-Tensor Tensor::norm(const ::std::optional<Scalar>& p, IntArrayRef dim, bool keepdim) const {
-  return ramet::norm(*this, p, dim, keepdim);
-}
-Tensor Tensor::logsumexp(IntArrayRef dim, bool keepdim) const {
-  return ramet::logsumexp(*this, dim, keepdim);
-}
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/moments.inc"
 
 }  // namespace ramet

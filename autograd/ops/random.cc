@@ -138,18 +138,11 @@ Generator given(const std::optional<Generator>& g) { return g.value_or(Generator
 
 // ---- factories ----------------------------------------------------------------------------------
 
-Tensor rand(IntArrayRef size, const TensorOptions& options) {
-  return rand(size, std::nullopt, options);
-}
 Tensor rand(IntArrayRef size, std::optional<Generator> generator, const TensorOptions& options) {
   Tensor t = empty(size, plain(options, get_default_dtype()));
   check_floating("rand", t);
   uniform_into(t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
-}
-Tensor rand_like(const Tensor& self, const TensorOptions& options,
-                 std::optional<MemoryFormat> format) {
-  return rand_like(self, std::nullopt, options, format);
 }
 Tensor rand_like(const Tensor& self, std::optional<Generator> generator,
                  const TensorOptions& options, std::optional<MemoryFormat> format) {
@@ -158,18 +151,11 @@ Tensor rand_like(const Tensor& self, std::optional<Generator> generator,
   uniform_into(t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
-Tensor randn(IntArrayRef size, const TensorOptions& options) {
-  return randn(size, std::nullopt, options);
-}
 Tensor randn(IntArrayRef size, std::optional<Generator> generator, const TensorOptions& options) {
   Tensor t = empty(size, plain(options, get_default_dtype()));
   check_floating("randn", t);
   normal_into(t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
-}
-Tensor randn_like(const Tensor& self, const TensorOptions& options,
-                  std::optional<MemoryFormat> format) {
-  return randn_like(self, std::nullopt, options, format);
 }
 Tensor randn_like(const Tensor& self, std::optional<Generator> generator,
                   const TensorOptions& options, std::optional<MemoryFormat> format) {
@@ -178,15 +164,9 @@ Tensor randn_like(const Tensor& self, std::optional<Generator> generator,
   normal_into(t, 0, 1, given(generator));
   return with_grad(std::move(t), options);
 }
-Tensor randint(int64_t high, IntArrayRef size, const TensorOptions& options) {
-  return randint(0, high, size, std::nullopt, options);
-}
 Tensor randint(int64_t high, IntArrayRef size, std::optional<Generator> generator,
                const TensorOptions& options) {
   return randint(0, high, size, std::move(generator), options);
-}
-Tensor randint(int64_t low, int64_t high, IntArrayRef size, const TensorOptions& options) {
-  return randint(low, high, size, std::nullopt, options);
 }
 Tensor randint(int64_t low, int64_t high, IntArrayRef size, std::optional<Generator> generator,
                const TensorOptions& options) {
@@ -196,17 +176,9 @@ Tensor randint(int64_t low, int64_t high, IntArrayRef size, std::optional<Genera
   integers_into(t, low, high - 1, given(generator));
   return with_grad(std::move(t), options);
 }
-Tensor randint_like(const Tensor& self, int64_t high, const TensorOptions& options,
-                    std::optional<MemoryFormat> format) {
-  return randint_like(self, 0, high, std::nullopt, options, format);
-}
 Tensor randint_like(const Tensor& self, int64_t high, std::optional<Generator> generator,
                     const TensorOptions& options, std::optional<MemoryFormat> format) {
   return randint_like(self, 0, high, std::move(generator), options, format);
-}
-Tensor randint_like(const Tensor& self, const Tensor& high, const TensorOptions& options,
-                    std::optional<MemoryFormat> format) {
-  return randint_like(self, high, std::nullopt, options, format);
 }
 Tensor randint_like(const Tensor& self, const Tensor& high, std::optional<Generator> generator,
                     const TensorOptions& options, std::optional<MemoryFormat> format) {
@@ -214,10 +186,6 @@ Tensor randint_like(const Tensor& self, const Tensor& high, std::optional<Genera
   RAMET_CHECK(high.numel() == 1, "randint_like", "high: got ", describe(high),
               ", expected one element");
   return randint_like(self, 0, high.item<int64_t>(), std::move(generator), options, format);
-}
-Tensor randint_like(const Tensor& self, int64_t low, int64_t high, const TensorOptions& options,
-                    std::optional<MemoryFormat> format) {
-  return randint_like(self, low, high, std::nullopt, options, format);
 }
 Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
                     std::optional<Generator> generator, const TensorOptions& options,
@@ -228,9 +196,6 @@ Tensor randint_like(const Tensor& self, int64_t low, int64_t high,
   return with_grad(std::move(t), options);
 }
 
-Tensor randperm(int64_t n, const TensorOptions& options) {
-  return randperm(n, std::nullopt, options);
-}
 Tensor randperm(int64_t n, std::optional<Generator> generator, const TensorOptions& options) {
   RAMET_CHECK(n >= 0, "randperm", "n must be non-negative, got ", n);
   const TensorOptions o = plain(options, kLong);
@@ -301,6 +266,58 @@ Tensor bernoulli(const Tensor& self, const Tensor& p, std::optional<Generator> g
   return empty_like(self, {}, MemoryFormat::Contiguous).bernoulli_(p, std::move(generator));
 }
 
+// ---- drawing indices with given probabilities
+// ----------------------------------------------------
+
+Tensor multinomial(const Tensor& self, int64_t samples, bool replacement,
+                   std::optional<Generator> generator) {
+  check_defined("multinomial", self);
+  RAMET_CHECK(is_floating(self.scalar_type()), "multinomial",
+              "only for floating-point dtypes: got ", describe(self));
+  RAMET_CHECK(self.dim() == 1 || self.dim() == 2, "multinomial",
+              "prob_dist must be 1 or 2 dim: got ", describe(self));
+  const int64_t n = self.size(-1), rows = self.dim() == 2 ? self.size(0) : 1;
+  RAMET_CHECK(samples > 0, "multinomial", "cannot sample n_sample <= 0 samples: got ", samples);
+  RAMET_CHECK(replacement || samples <= n, "multinomial",
+              "cannot sample n_sample > prob_dist.size(-1) samples without replacement: got ",
+              samples, " and ", n);
+  const NoGradGuard constants;
+  const Tensor p = self.to(kDouble).reshape({rows, n}).contiguous();
+  report_where("multinomial", p.ge(0).logical_and(p.isfinite()).logical_not(),
+               "probability tensor contains either `inf`, `nan` or element < 0");
+  const Tensor sums = p.cumsum(1);
+  constexpr const char* kNoSum = "invalid multinomial distribution (sum of probabilities <= 0)";
+  RAMET_CHECK(n > 0 || rows == 0, "multinomial", kNoSum);
+  if (n > 0) report_where("multinomial", sums.select(1, n - 1).le(0), kNoSum);
+  if (!replacement)
+    report_where(
+        "multinomial", p.gt(0).sum(1).lt(samples),
+        "invalid multinomial distribution (with replacement=False, not enough non-negative "
+        "category to sample)");
+  // One uniform number a sample; without replacement one a category: the largest u^(1/p) win
+  // (Efraimidis and Spirakis 2006).
+  const Tensor u(TensorBase::empty({rows, replacement ? samples : n}, kDouble, self.device()));
+  const PhiloxKey key = reserve_random(self.device(), u.sizes(), generator.value_or(Generator()));
+  if (u.numel())
+    kernels::random_uniform(u.stream(),
+                            {u.ptr(), u.numel(), {key.seed, key.offset, key.base}, 0, 1, kDouble});
+  Tensor chosen;
+  if (replacement) {
+    chosen = Tensor(TensorBase::empty({rows, samples}, kLong, self.device()));
+    if (chosen.numel())
+      kernels::random_pick(
+          u.stream(), {static_cast<const double*>(sums.ptr()), static_cast<const double*>(p.ptr()),
+                       static_cast<const double*>(u.ptr()), static_cast<int64_t*>(chosen.ptr()),
+                       rows, n, samples});
+  } else {
+    // -log(1 - u) / p >= 0, whose order is that of its bits. Where p is 0 it is NaN, whose bits are
+    // behind those of infinity, which a small p may have.
+    const Tensor wait = u.neg().log1p().neg().div(p).masked_fill(p.le(0), NAN);
+    chosen = sorted_positions(wait.view(kLong)).narrow(1, 0, samples).contiguous();
+  }
+  return self.dim() == 2 ? chosen : chosen.reshape({samples});
+}
+
 // ---- in-place fills -----------------------------------------------------------------------------
 
 Tensor& Tensor::uniform_(double from, double to, std::optional<Generator> generator) const {
@@ -360,15 +377,8 @@ Tensor& Tensor::exponential_(double lambda, std::optional<Generator> generator) 
     pointwise_into(RAMET_POINTWISE(mul), *this, compute, u, Scalar(-1 / lambda));
   });
 }
-Tensor Tensor::bernoulli(std::optional<Generator> generator) const {
-  return ramet::bernoulli(*this, std::move(generator));
-}
-Tensor Tensor::bernoulli(double p, std::optional<Generator> generator) const {
-  return ramet::bernoulli(*this, p, std::move(generator));
-}
-Tensor Tensor::multinomial(int64_t samples, bool replacement,
-                           std::optional<Generator> generator) const {
-  return ramet::multinomial(*this, samples, replacement, std::move(generator));
-}
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/random.inc"
 
 }  // namespace ramet

@@ -1,6 +1,6 @@
-// Sums, products, truth values. Extrema are in extremum.cc, norms and moments in moments.cc.
 #include "autograd/ops/reduce.h"
 
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
@@ -170,30 +170,55 @@ Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) 
   return running_sum(x, wrap_dim("cumsum", dim, x.dim()), sum_type(x, dtype), false);
 }
 
-Tensor Tensor::sum(std::optional<ScalarType> dtype) const { return ramet::sum(*this, dtype); }
-Tensor Tensor::sum(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) const {
-  return ramet::sum(*this, dim, keepdim, dtype);
-}
-Tensor Tensor::mean(std::optional<ScalarType> dtype) const { return ramet::mean(*this, dtype); }
-Tensor Tensor::mean(OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) const {
-  return ramet::mean(*this, dim, keepdim, dtype);
-}
-Tensor Tensor::prod(std::optional<ScalarType> dtype) const { return ramet::prod(*this, dtype); }
-Tensor Tensor::prod(int64_t dim, bool keepdim, std::optional<ScalarType> dtype) const {
-  return ramet::prod(*this, dim, keepdim, dtype);
-}
-Tensor Tensor::any() const { return ramet::any(*this); }
-Tensor Tensor::any(int64_t dim, bool keepdim) const { return ramet::any(*this, dim, keepdim); }
-Tensor Tensor::any(OptionalIntArrayRef dim, bool keepdim) const {
-  return ramet::any(*this, dim, keepdim);
-}
-Tensor Tensor::all() const { return ramet::all(*this); }
-Tensor Tensor::all(int64_t dim, bool keepdim) const { return ramet::all(*this, dim, keepdim); }
-Tensor Tensor::all(OptionalIntArrayRef dim, bool keepdim) const {
-  return ramet::all(*this, dim, keepdim);
-}
-Tensor Tensor::cumsum(int64_t dim, std::optional<ScalarType> dtype) const {
-  return ramet::cumsum(*this, dim, dtype);
-}
+// ---- rules of out forms -------------------------------------------------------------------------
+
+namespace {
+
+// Sums and products over dimensions compute in the dtype of `out`; a dtype given must be that.
+struct OfOut : OutRule {
+  void check(const char* op, const Tensor& out, const Tensor& self, int64_t,
+             std::optional<ScalarType>& dtype) const {
+    check_defined(op, out);
+    RAMET_CHECK(!dtype || *dtype == out.scalar_type(), op, "Expected out tensor to have dtype ",
+                name_of(*dtype), ", but got ", name_of(out.scalar_type()));
+    dtype = out.scalar_type();
+    check_defined(op, self);
+  }
+  template <class Dim>
+  void check(const char* op, const Tensor& out, const Tensor& self, const Dim&, bool,
+             std::optional<ScalarType>& dtype) const {
+    check(op, out, self, 0, dtype);
+  }
+};
+struct FloatingOfOut : OfOut {
+  void check(const char* op, const Tensor& out, const Tensor& self, OptionalIntArrayRef, bool,
+             std::optional<ScalarType>& dtype) const {
+    const bool given = dtype.has_value();
+    OfOut::check(op, out, self, 0, dtype);
+    RAMET_CHECK(given || is_floating(self.scalar_type()), op,
+                "could not infer output dtype. Input dtype must be floating point: got ",
+                name_of(self.scalar_type()));
+  }
+};
+struct Truth : OutRule {
+  template <class... T>
+  void check(const char* op, const Tensor& out, const Tensor& self, const T&...) const {
+    check_defined(op, out);
+    RAMET_CHECK(out.scalar_type() == kBool || out.scalar_type() == kByte, op,
+                "only supports bool tensor for result, got: ", name_of(out.scalar_type()));
+    check_defined(op, self);
+  }
+  Tensor result(const Tensor& value, const Tensor& out) const {
+    return value.to(out.scalar_type());
+  }
+};
+constexpr OfOut kOfOut{{OutType::kSame}};
+constexpr FloatingOfOut kFloatingOfOut{{{OutType::kSame}}};
+constexpr Truth kTruth{{OutType::kSame}};
+
+}  // namespace
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/reduce.inc"
 
 }  // namespace ramet

@@ -173,15 +173,8 @@ Tensor vstack(TensorList tensors) {
 Tensor& concat_out(Tensor& out, TensorList tensors, int64_t dim) {
   return cat_out(out, tensors, dim);
 }
-#define RAMET_OUT(name, ...)                                                      \
-  for (const Tensor& t : tensors) check_defined(name "_out", t);                  \
-  return computed_out(name "_out", out, any_records(tensors), OutType::kCastable, \
-                      [&] { return __VA_ARGS__; })
-Tensor& stack_out(Tensor& out, TensorList tensors, int64_t dim) {
-  RAMET_OUT("stack", stack(tensors, dim));
-}
-Tensor& hstack_out(Tensor& out, TensorList tensors) { RAMET_OUT("hstack", hstack(tensors)); }
-Tensor& vstack_out(Tensor& out, TensorList tensors) { RAMET_OUT("vstack", vstack(tensors)); }
-#undef RAMET_OUT
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/shape_joins.inc"
 
 }  // namespace ramet

@@ -1,5 +1,5 @@
 // Joining tensors: LibTorch's functions of the same names. Their reverses (split, chunk, unbind)
-// are views: autograd/ops/view.h.
+// are views: autograd/ops/view_parts.h.
 #pragma once
 #include "autograd/tensor.h"
 
@@ -12,13 +12,8 @@ RAMET_API Tensor cat(TensorList tensors, int64_t dim = 0);
 RAMET_API Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim = 0);
 RAMET_API Tensor concat(TensorList tensors, int64_t dim = 0);
 RAMET_API Tensor& concat_out(Tensor& out, TensorList tensors, int64_t dim = 0);
-/// Tensors of one shape along a new dimension.
-RAMET_API Tensor stack(TensorList tensors, int64_t dim = 0);
-RAMET_API Tensor& stack_out(Tensor& out, TensorList tensors, int64_t dim = 0);
-/// cat along dimension 1 (0 for vectors); along dimension 0 of tensors made at least 2-D.
-RAMET_API Tensor hstack(TensorList tensors);
-RAMET_API Tensor vstack(TensorList tensors);
-RAMET_API Tensor& hstack_out(Tensor& out, TensorList tensors);
-RAMET_API Tensor& vstack_out(Tensor& out, TensorList tensors);
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/shape_joins.inc"
 
 }  // namespace ramet

@@ -100,23 +100,8 @@ Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype)
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
   return softmax_any("log_softmax", "LogSoftmaxBackward0", self, dim, dtype, true);
 }
-Tensor Tensor::softmax(int64_t dim, std::optional<ScalarType> dtype) const {
-  return ramet::softmax(*this, dim, dtype);
-}
-Tensor Tensor::log_softmax(int64_t dim, std::optional<ScalarType> dtype) const {
-  return ramet::log_softmax(*this, dim, dtype);
-}
 
-Tensor& softmax_out(Tensor& out, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  check_defined("softmax_out", self);
-  return computed_out("softmax_out", out, recording(self), OutType::kSame,
-                      [&] { return softmax(self, dim, dtype); });
-}
-Tensor& log_softmax_out(Tensor& out, const Tensor& self, int64_t dim,
-                        std::optional<ScalarType> dtype) {
-  check_defined("log_softmax_out", self);
-  return computed_out("log_softmax_out", out, recording(self), OutType::kSame,
-                      [&] { return log_softmax(self, dim, dtype); });
-}
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/softmax.inc"
 
 }  // namespace ramet

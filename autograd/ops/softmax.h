@@ -7,18 +7,8 @@
 
 namespace ramet {
 
-/// exp(x) / sum exp(x) along `dim`; cast to `dtype` first where one is given. Floating point only,
-/// unless the tensor is empty.
-RAMET_API Tensor softmax(const Tensor& self, int64_t dim,
-                         std::optional<ScalarType> dtype = std::nullopt);
-/// x - log sum exp(x) along `dim`.
-RAMET_API Tensor log_softmax(const Tensor& self, int64_t dim,
-                             std::optional<ScalarType> dtype = std::nullopt);
-/// Into `out` of the result's dtype, resized where its shape differs; no history.
-RAMET_API Tensor& softmax_out(Tensor& out, const Tensor& self, int64_t dim,
-                              std::optional<ScalarType> dtype = std::nullopt);
-RAMET_API Tensor& log_softmax_out(Tensor& out, const Tensor& self, int64_t dim,
-                                  std::optional<ScalarType> dtype = std::nullopt);
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/softmax.inc"
 
 namespace autograd {
 /// The gradient of x from that of y = softmax(x) (log_softmax with `log`). Differentiable in both

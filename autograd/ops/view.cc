@@ -311,33 +311,61 @@ std::vector<Tensor> broadcast_tensors(TensorList tensors) {
   return out;
 }
 
+// ---- bytes as elements of another dtype
+// -----------------------------------------------------------
+
+namespace {
+
+// LibTorch's rules: `what` must be a multiple of the ratio of the item sizes.
+void check_divisible(const Tensor& x, ScalarType dtype, const char* what, int64_t got,
+                     int64_t ratio) {
+  RAMET_CHECK(got % ratio == 0, "view", what, " must be divisible by ", ratio, " to view ",
+              name_of(x.scalar_type()), " as ", name_of(dtype),
+              " (different element sizes), but got ", got);
+}
+
+}  // namespace
+
+// A leaf over the same storage and versions, as detach() makes one: bytes have no derivative.
+Tensor Tensor::view(ScalarType dtype) const {
+  const Tensor& x = settled("view", *this);
+  const auto from = static_cast<int64_t>(item_size(x.scalar_type())),
+             to = static_cast<int64_t>(item_size(dtype));
+  std::vector<int64_t> sizes = x.sizes().vec(), strides = x.raw_strides().vec();
+  if (from != to) {
+    RAMET_CHECK(x.dim() > 0, "view", "self.dim() cannot be 0 to view ", name_of(x.scalar_type()),
+                " as ", name_of(dtype), " (different element sizes)");
+    RAMET_CHECK(strides.back() == 1, "view", "self.stride(-1) must be 1 to view ",
+                name_of(x.scalar_type()), " as ", name_of(dtype),
+                " (different element sizes), but got ", strides.back());
+    if (from < to) {
+      const int64_t ratio = to / from;
+      check_divisible(x, dtype, "self.size(-1)", sizes.back(), ratio);
+      check_divisible(x, dtype, "self.storage_offset()", x.storage_offset(), ratio);
+      for (size_t d = 0; d + 1 < strides.size(); ++d) {
+        check_divisible(x, dtype, "self.stride(d)", strides[d], ratio);
+        strides[d] /= ratio;
+      }
+      sizes.back() /= ratio;
+    } else {
+      for (size_t d = 0; d + 1 < strides.size(); ++d)
+        strides[d] = stepped_stride(strides[d], from / to);
+      sizes.back() = checked_mul("view", "last size", sizes.back(), from / to);
+    }
+  }
+  Tensor out(x.view_impl(sizes, strides, 0));
+  out->dtype = dtype;
+  return out;
+}
+
 // ---- methods ------------------------------------------------------------------------------------
 
-Tensor Tensor::view(IntArrayRef size) const { return ramet::view(*this, size); }
-Tensor Tensor::reshape(IntArrayRef shape) const { return ramet::reshape(*this, shape); }
-Tensor Tensor::transpose(int64_t a, int64_t b) const { return ramet::transpose(*this, a, b); }
-Tensor Tensor::t() const { return ramet::t(*this); }
-Tensor Tensor::permute(IntArrayRef dims) const { return ramet::permute(*this, dims); }
-Tensor Tensor::movedim(IntArrayRef source, IntArrayRef destination) const {
-  return ramet::movedim(*this, source, destination);
-}
-Tensor Tensor::movedim(int64_t source, int64_t destination) const {
-  return ramet::movedim(*this, source, destination);
-}
-Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
-  return ramet::flatten(*this, start_dim, end_dim);
-}
-Tensor Tensor::unflatten(int64_t dim, IntArrayRef sizes) const {
-  return ramet::unflatten(*this, dim, sizes);
-}
-Tensor Tensor::squeeze() const { return ramet::squeeze(*this); }
-Tensor Tensor::squeeze(int64_t dim) const { return ramet::squeeze(*this, dim); }
-Tensor Tensor::squeeze(IntArrayRef dims) const { return ramet::squeeze(*this, dims); }
-Tensor Tensor::unsqueeze(int64_t dim) const { return ramet::unsqueeze(*this, dim); }
 Tensor Tensor::expand(IntArrayRef size, bool) const { return ramet::expand(*this, size); }
+
 namespace {
-// x takes over the geometry and history of v, a view of x. For squeeze_ and its kin.
-Tensor& become(const char* op, const Tensor& x, const Tensor& v) {
+// x takes over the geometry and history of f(x), a view of it. For squeeze_ and its kin.
+template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
+  const Tensor v = f(x);
   check_inplace(op, x);
   RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
               ", expected at most ", kInlineRank);
@@ -358,17 +386,7 @@ Tensor& become(const char* op, const Tensor& x, const Tensor& v) {
 }
 }  // namespace
 
-Tensor& Tensor::squeeze_() const { return become("squeeze_", *this, ramet::squeeze(*this)); }
-Tensor& Tensor::squeeze_(int64_t dim) const { return squeeze_(IntArrayRef(dim)); }
-Tensor& Tensor::squeeze_(IntArrayRef dim) const {
-  return become("squeeze_", *this, ramet::squeeze(*this, dim));
-}
-Tensor& Tensor::unsqueeze_(int64_t dim) const {
-  return become("unsqueeze_", *this, ramet::unsqueeze(*this, dim));
-}
-Tensor& Tensor::t_() const { return become("t_", *this, ramet::t(*this)); }
-Tensor& Tensor::transpose_(int64_t a, int64_t b) const {
-  return become("transpose_", *this, ramet::transpose(*this, a, b));
-}
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/view.inc"
 
 }  // namespace ramet

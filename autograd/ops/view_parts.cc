@@ -1,9 +1,11 @@
-// Views of a part of a tensor: slices, single places, diagonals, and the lists made of them.
+#include "autograd/ops/view_parts.h"
+
 #include <algorithm>
 
 #include "autograd/graph/view.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/front/common.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops/index.h"
 #include "runtime/checked_size.h"
 
 namespace ramet {
@@ -201,34 +203,40 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   return split_with_sizes(self, Sizes(static_cast<size_t>(chunks), 0), dim);
 }
 
-// ---- methods ------------------------------------------------------------------------------------
+// Sliding windows. Elements share memory where windows overlap.
+Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
+  RAMET_CHECK(defined(), "unfold", "undefined tensor");
+  const int64_t d = wrap_dim("unfold", dimension, dim());
+  // A 0-dim tensor counts as a vector of one element.
+  const int64_t extent = dim() == 0 ? 1 : this->size(d);
+  RAMET_CHECK(size >= 0, "unfold", "size: got ", size, ", expected at least 0");
+  RAMET_CHECK(size <= extent, "unfold", "size: got ", size, ", expected at most ", extent,
+              ", the extent of dimension ", d);
+  RAMET_CHECK(step > 0, "unfold", "step: got ", step, ", expected more than 0");
+  std::vector<int64_t> sizes = this->sizes().vec(), steps = strides().vec();
+  const int64_t windows = (extent - size) / step + 1;
+  const auto k = static_cast<size_t>(d);
+  sizes.push_back(size);
+  steps.push_back(dim() == 0 ? 1 : steps[k]);
+  if (dim() > 0) {
+    sizes[k] = windows;
+    steps[k] = stepped_stride(steps[k], step);
+  }
+  Tensor v = make_view(*this, sizes, steps, 0);
+  if (!recording(*this)) return v;
+  return record("UnfoldBackward0", {*this}, std::move(v),
+                [old = this->sizes().vec(), d, windows, size, step](const Node&, const Tensor& g) {
+                  if (old.empty()) return g.sum();
+                  // Each window's elements are added where they came from.
+                  const TensorOptions on = TensorOptions().dtype(kLong).device(g.device());
+                  const Tensor first = arange(windows, on).mul(step).unsqueeze(1);
+                  const Tensor places = (first + arange(size, on)).flatten();
+                  const Tensor laid = g.movedim(-1, d + 1).flatten(d, d + 1);
+                  return index_add_zeros(old, d, places, laid);
+                });
+}
 
-Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
-  return ramet::narrow(*this, dim, start, length);
-}
-Tensor Tensor::narrow(int64_t dim, const Tensor& start, int64_t length) const {
-  return ramet::narrow(*this, dim, start, length);
-}
-Tensor Tensor::select(int64_t dim, int64_t index) const { return ramet::select(*this, dim, index); }
-Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                     int64_t step) const {
-  return ramet::slice(*this, dim, start, end, step);
-}
-Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
-  return ramet::diagonal(*this, offset, dim1, dim2);
-}
-std::vector<Tensor> Tensor::unbind(int64_t dim) const { return ramet::unbind(*this, dim); }
-std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const {
-  return ramet::split(*this, split_size, dim);
-}
-std::vector<Tensor> Tensor::split(IntArrayRef sizes, int64_t dim) const {
-  return ramet::split_with_sizes(*this, sizes, dim);
-}
-std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef sizes, int64_t dim) const {
-  return ramet::split_with_sizes(*this, sizes, dim);
-}
-std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
-  return ramet::chunk(*this, chunks, dim);
-}
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/view_parts.inc"
 
 }  // namespace ramet

@@ -64,11 +64,11 @@ STANDARD_COPTS = _included("standard_headers")
 STANDARD_DEPS = ["//tools/bazel:standard_headers"]
 
 def layer_library(name, deps = [], exclude = [], visibility = []):
-    """A folder's one library: every .cc and .h below the BUILD file."""
+    """A folder's one library: every .cc, .h and .inc below the BUILD file."""
     native.cc_library(
         name = name,
         srcs = native.glob(["**/*.cc"], exclude = exclude, allow_empty = True),
-        hdrs = native.glob(["**/*.h"], exclude = exclude, allow_empty = True),
+        hdrs = native.glob(["**/*.h", "**/*.inc"], exclude = exclude, allow_empty = True),
         copts = select({
             "//tools/bazel:sanitized": STANDARD_COPTS,
             "//conditions:default": [],
@@ -83,10 +83,10 @@ def layer_library(name, deps = [], exclude = [], visibility = []):
 
 def layer_files(archives):
     """The folder's files and the archives of its libraries `archives`, for tests that look at them."""
-    for name, pattern in {"headers": "**/*.h", "sources": "**/*.cc"}.items():
+    for name, patterns in {"headers": ["**/*.h", "**/*.inc"], "sources": ["**/*.cc"]}.items():
         native.filegroup(
             name = name,
-            srcs = native.glob([pattern], allow_empty = True),
+            srcs = native.glob(patterns, allow_empty = True),
             visibility = ["//tests:__subpackages__"],
         )
     native.filegroup(

@@ -13,23 +13,20 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import lists  # noqa: E402
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+import signatures  # noqa: E402
 
 NOT_COMPARED = {
     "broadcast_sizes": "not in LibTorch: broadcast_tensors shows it",
-    "conv_named": "what conv1d and conv2d with a named padding call",
-    "copy_values copy_values_later scatter_zeros index_add_zeros fill_values check_fits value_of softmax_backward": "private, in namespace autograd",
     "accessor data_ptr const_data_ptr mutable_data_ptr item is_nonzero": "raw values: every comparison reads them",
     "generic_packed_accessor packed_accessor packed_accessor32 packed_accessor64": "raw values: tests/autograd/tensor_test.cc",
     "_base _version grad backward tensor_data detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
         "the graph's bookkeeping: tests/autograd",
     "amax_out amin_out argmax_out argmin_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out bitwise_xor_ "
-    "bitwise_xor_out eq_ ge_ gt_ le_ lt_ ne_ clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out floor_divide_ floor_divide_out fmod_ "
-    "fmod_out gather_out gelu_ gelu_out hstack_out index_add_out index_select_out isinf_out isnan_out leaky_relu_out "
-    "lerp_out linear_out log_softmax_out logsumexp_out masked_fill_out masked_select_out max_out min_out mv_out "
+    "bitwise_xor_out clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out eq_ floor_divide_ floor_divide_out fmod_ "
+    "fmod_out gather_out ge_ gelu_ gelu_out gt_ hstack_out index_add_out index_select_out isinf_out isnan_out le_ leaky_relu_out "
+    "lerp_out linear_out log_softmax_out logical_and_ logical_or_ logical_xor_ logsumexp_out lt_ masked_fill_out masked_select_out "
+    "max_out min_out mv_out ne_ "
     "nonzero_out norm_out outer_out prod_out remainder_ remainder_out scatter_add_out scatter_out silu_ silu_out "
     "softmax_out softplus_out stack_out std_out take_out var_out vstack_out":
         "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
@@ -48,13 +45,14 @@ NOT_COMPARED = {
 def public_names():
     """Names of functions and methods, each with its header."""
     names = {}
-    for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
-        for name in re.findall(r"^ *(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", lists.macros(path.read_text()), flags=re.M):
-            names[name] = path.name
-    text = lists.macros((ROOT / "autograd" / "tensor.h").read_text())
-    body = text[text.index("class RAMET_API Tensor") : text.index("Tensor shallow()")]
-    for name in re.findall(r"^ *(?:template <[^>]*(?:<[^>]*>[^>]*)*> )?[\w:<>, *&]+?[ &*](\w+)\([^;]*?\)\s+const", body, flags=re.M):
-        names.setdefault(name, "tensor.h")
+    for path, text in sorted(signatures.spelled_out().items()):
+        if path.startswith("autograd/ops/"):
+            for name in re.findall(r"^(?:template<.*> )?(?:RAMET_API|inline) [^;(]*?\b(\w+)\(", text, flags=re.M):
+                names[name] = path
+        elif path == "autograd/tensor.h":
+            body = text[text.index("class RAMET_API Tensor") : text.index("Tensor shallow()")]
+            for name in re.findall(r"^(?:template ?<.*> )?[\w:<>, *&]+?[ &*](\w+)\([^;\n]*?\) const", body, flags=re.M):
+                names.setdefault(name, path)
     return names
 
 

@@ -9,13 +9,11 @@ nor left out, and on an entry of LEFT_OUT that matches nothing.
 """
 
 import argparse
+import os
 import pathlib
 import re
+import subprocess
 import sys
-
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import lists  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -65,6 +63,38 @@ def code(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
+def spelled_out():
+    """{header: its declarations} of autograd/ops.h and what it includes, as the compiler sees them: each on a line of its own, lists
+    of operations (*.inc) spelled out where they are included, without comments and the library's own namespaces."""
+    command = [os.environ.get("CXX", "g++"), "-std=c++17", "-x", "c++", "-E", "-I.", "-"]
+    run = subprocess.run(command, cwd=ROOT, input='#include "autograd/ops.h"\n', capture_output=True, text=True)
+    if run.returncode != 0:
+        sys.exit("%s\n%s" % (" ".join(command), run.stderr))
+    found, header = {}, ""
+    for line in run.stdout.splitlines():
+        marker = re.match(r'# \d+ "([^"]*)"', line)
+        if marker and not marker.group(1).endswith(".inc"):
+            header = os.path.normpath(marker.group(1))
+        elif not marker and header.startswith("autograd/"):
+            found.setdefault(header, []).append(line)
+    return {header: one_a_line(" ".join(lines)) for header, lines in found.items()}
+
+
+def one_a_line(text):
+    text = re.sub(r"__attribute__\(\(visibility\(.default.\)\)\)", "RAMET_API", re.sub(r"\s+", " ", text))
+    text = re.sub(r"\b(\w+) \(", r"\1(", text)
+    lines, private, depth = [], None, 0
+    for line in re.sub(r" ?(;|\{(?! ?\})|(?<!\{)\}|\b(?:public|private):) ?", r"\1\n", text).splitlines():
+        if private is None and re.match(r"namespace (?:autograd|detail)\{", line):
+            private = depth
+        depth += line.count("{") - line.count("}")
+        if private is None:
+            lines.append(line)
+        elif depth == private:
+            private = None
+    return "\n".join(lines) + "\n"
+
+
 def declarations(text, pattern):
     found = {}
     for m in re.finditer(pattern, text):
@@ -80,15 +110,15 @@ RESULT = r"(?:(?:::)?(?:at::)?Tensor ?&?|(?:::)?std::vector<(?:at::)?Tensor>|(?:
 
 
 def ours():
-    tensor = lists.macros((ROOT / "autograd" / "tensor.h").read_text())
+    headers = spelled_out()
+    tensor = headers["autograd/tensor.h"]
     tensor = tensor[tensor.index("class RAMET_API Tensor") : tensor.index("Tensor shallow()")]
-    methods = declarations(tensor, rf"(?m)^ *(?:const )?{RESULT} (?:& ?)?(\w+)\(")
+    methods = declarations(tensor, rf"(?m)^(?:const )?{RESULT} ?(?:& ?)?(\w+)\(")
     functions = {}
-    for path in sorted((ROOT / "autograd" / "ops").glob("*.h")):
-        text = lists.macros(path.read_text())
-        text = re.sub(r"^namespace (?:autograd|detail) \{.*?^\}", "", text, flags=re.S | re.M)
-        for name, overloads in declarations(text, rf"(?m)^ *(?:RAMET_API|inline) +{RESULT} ?(\w+)\(").items():
-            functions.setdefault(name, []).extend(overloads)
+    for path, text in sorted(headers.items()):
+        if path.startswith("autograd/ops/"):
+            for name, overloads in declarations(text, rf"(?m)^(?:RAMET_API|inline) +{RESULT} ?(\w+)\(").items():
+                functions.setdefault(name, []).extend(overloads)
     return methods, functions
 
 

@@ -29,11 +29,16 @@ inline void check_out_operand(const char* op, const Tensor& out, IntArrayRef sha
               " doesn't match the broadcast shape ", shape);
 }
 
-/// Does an operand want a gradient, which an out form refuses? Numbers and undefined tensors do
-/// not.
+/// Does an operand want a gradient, which an out form refuses? Undefined tensors and what is no
+/// tensor do not.
+template <class T> bool wants_record(const T&) { return false; }
 inline bool wants_record(const Tensor& x) { return x.defined() && recording(x); }
 inline bool wants_record(const std::optional<Tensor>& x) { return x && wants_record(*x); }
-inline bool wants_record(const Scalar&) { return false; }
+inline bool wants_record(TensorList list) {
+  for (const Tensor& x : list)
+    if (wants_record(x)) return true;
+  return false;
+}
 template <class... T> bool operands_record(const T&... operands) {
   return (wants_record(operands) || ...);
 }
@@ -56,6 +61,57 @@ Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, co
   check_out_history(op, out, records);
   const NoGradGuard off;
   return deliver(op, out, f(), type);
+}
+
+/// How the out form of a row (autograd/forms/rows.inc) comes from its function. Rules that check
+/// more, or hand out what is not the function's result, derive from it.
+struct OutRule {
+  OutType type;
+  bool recorded = true;  ///< false: the function has no history
+  template <class... T>
+  void check(const char* op, const Tensor&, const Tensor& self, const T&...) const {
+    check_defined(op, self);
+  }
+  template <class... T>
+  void check(const char* op, const Tensor&, TensorList list, const T&...) const {
+    for (const Tensor& x : list) check_defined(op, x);
+  }
+  Tensor result(Tensor value, const Tensor&) const { return value; }
+};
+inline constexpr OutRule kSame{OutType::kSame}, kCastable{OutType::kCastable};
+
+/// And the source of what is written, behind an index or a mask, is defined.
+struct SourceRule : OutRule {
+  template <class... T>
+  void check(const char* op, const Tensor&, const Tensor& self, const Tensor&, const Tensor& source,
+             const T&...) const {
+    check_defined(op, self);
+    check_defined(op, source);
+  }
+  template <class... T>
+  void check(const char* op, const Tensor& out, const Tensor& self, int64_t,
+             const T&... rest) const {
+    check(op, out, self, rest...);
+  }
+};
+inline constexpr SourceRule kSameWithSource{{OutType::kSame}};
+
+/// Of two operands or more, on one device.
+struct OperandsRule : OutRule {
+  template <class A, class B, class... T>
+  void check(const char* op, const Tensor&, const A& a, const B& b, const T&... others) const {
+    check_operands(op, a, b);
+    (check_operands(op, a, others), ...);
+  }
+};
+inline constexpr OperandsRule kOperands{{OutType::kCastable}};
+
+/// out = f() by a rule; `operands` are f's arguments, of which a rule may change one.
+template <class Rule, class F, class... T>
+Tensor& out_form(const Rule& rule, const char* op, Tensor& out, const F& f, T&... operands) {
+  rule.check(op, out, operands...);
+  return computed_out(op, out, rule.recorded && operands_record(operands...), rule.type,
+                      [&] { return rule.result(f(), out); });
 }
 
 /// x = f(x), recorded: f's history with x's old values, then a copy.

@@ -1,0 +1,19 @@
+// Dropout (Srivastava et al. 2014): LibTorch's functions of the same names. They draw from the
+// default generator of the input's device.
+#pragma once
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+/// When training: each element is 0 with probability p, else input / (1 - p). Otherwise input
+/// itself, of any dtype.
+RAMET_API Tensor dropout(const Tensor& input, double p, bool train);
+RAMET_API Tensor& dropout_(Tensor& self, double p, bool train);
+/// The same for whole channels (dimensions 0 and 1 choose) of a tensor of at least 2 dimensions.
+RAMET_API Tensor feature_dropout(const Tensor& input, double p, bool train);
+RAMET_API Tensor& feature_dropout_(Tensor& self, double p, bool train);
+/// grad * mask * scale: the derivative of dropout. Differentiable in grad.
+RAMET_API Tensor native_dropout_backward(const Tensor& grad_output, const Tensor& mask,
+                                         double scale);
+
+}  // namespace ramet

@@ -287,6 +287,7 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/mask.inc"
 #include "autograd/ops/matmul.inc"
 #include "autograd/ops/moments.inc"
+#include "autograd/ops/power.inc"
 #include "autograd/ops/random.inc"
 #include "autograd/ops/reduce.inc"
 #include "autograd/ops/softmax.inc"
@@ -341,26 +342,6 @@ class RAMET_API Tensor : public TensorBase {
   Tensor floor_divide(const Scalar& other) const;
   Tensor& floor_divide_(const Tensor& other) const;
   Tensor& floor_divide_(const Scalar& other) const;
-  Tensor remainder(const Tensor& other) const;
-  Tensor remainder(const Scalar& other) const;
-  Tensor& remainder_(const Tensor& other) const;
-  Tensor& remainder_(const Scalar& other) const;
-  Tensor fmod(const Tensor& other) const;
-  Tensor fmod(const Scalar& other) const;
-  Tensor& fmod_(const Tensor& other) const;
-  Tensor& fmod_(const Scalar& other) const;
-  Tensor pow(const Tensor& exponent) const;
-  Tensor pow(const Scalar& exponent) const;
-  Tensor& pow_(const Tensor& exponent) const;
-  Tensor& pow_(const Scalar& exponent) const;
-  Tensor addcmul(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
-  Tensor& addcmul_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
-  Tensor addcdiv(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
-  Tensor& addcdiv_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
-  Tensor lerp(const Tensor& end, const Scalar& weight) const;
-  Tensor lerp(const Tensor& end, const Tensor& weight) const;
-  Tensor& lerp_(const Tensor& end, const Scalar& weight) const;
-  Tensor& lerp_(const Tensor& end, const Tensor& weight) const;
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
 

@@ -119,8 +119,6 @@ Tensor& pow_out(Tensor& out, const Tensor& x, const Tensor& p) {
   const ScalarType dtype = not_bool("pow_out", result_type(x, p));
   return pointwise_out("pow_out", RAMET_POINTWISE(pow), out, dtype, compute_type(dtype), x, p);
 }
-Tensor Tensor::pow(const Tensor& p) const { return ramet::pow(*this, p); }
-Tensor Tensor::pow(const Scalar& p) const { return ramet::pow(*this, p); }
 Tensor& Tensor::pow_(const Scalar& p) const {
   check_inplace("pow_", *this);
   const ScalarType dtype = pow_type("pow_", *this, p);
@@ -209,10 +207,6 @@ Tensor fmod(const Tensor& a, const Tensor& b) {
 Tensor fmod(const Tensor& a, const Scalar& b) {
   return divided_rest("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b);
 }
-Tensor Tensor::remainder(const Tensor& o) const { return ramet::remainder(*this, o); }
-Tensor Tensor::remainder(const Scalar& o) const { return ramet::remainder(*this, o); }
-Tensor Tensor::fmod(const Tensor& o) const { return ramet::fmod(*this, o); }
-Tensor Tensor::fmod(const Scalar& o) const { return ramet::fmod(*this, o); }
 
 // ---- three operands -----------------------------------------------------------------------------
 
@@ -303,9 +297,6 @@ Tensor& addcmul_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor&
                     const Scalar& value) {
   return out_form("addcmul_out", RAMET_POINTWISE(addcmul), out, a, b, c, value, false);
 }
-Tensor Tensor::addcmul(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return ramet::addcmul(*this, b, c, value);
-}
 Tensor& Tensor::addcmul_(const Tensor& b, const Tensor& c, const Scalar& value) const {
   return in_place_form("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul), *this, b, c, value,
                        false, addcmul_gradient);
@@ -317,9 +308,6 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
 Tensor& addcdiv_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
                     const Scalar& value) {
   return out_form("addcdiv_out", RAMET_POINTWISE(addcdiv), out, a, b, c, value, true);
-}
-Tensor Tensor::addcdiv(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return ramet::addcdiv(*this, b, c, value);
 }
 Tensor& Tensor::addcdiv_(const Tensor& b, const Tensor& c, const Scalar& value) const {
   return in_place_form("addcdiv_", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), *this, b, c, value,
@@ -362,9 +350,6 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& w) {
                                               : Tensor()};
                 });
 }
-Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const {
-  return ramet::lerp(*this, end, weight);
-}
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
   check_inplace("lerp_", *this, end);
   check_lerp("lerp_", *this, end);
@@ -380,5 +365,8 @@ Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
   }
   return as_mutable(*this);
 }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/power.inc"
 
 }  // namespace ramet

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that every public function returning tensors has a row in the operation table
 (tests/autograd/table/op_table_*_test.cc), and every in-place and out form a place in one; and that the in-place and out forms
-that issue 3 names exist, overload by overload.
+that were promised exist, overload by overload.
 
 What has none is listed below and counted, as are the dtypes that LibTorch takes and Ramet does not. It fails on a
 function that is neither in the table nor in the list, on a name in a list that has a row by now or is no function, and on
@@ -107,7 +107,7 @@ def form_names(text):
 
 
 def promised():
-    """The forms that issue 3 names, where LibTorch has them: (name, owner, signature, without defaults)."""
+    """The forms that were promised, where LibTorch has them: (name, owner, signature, without defaults)."""
     unary = "neg abs exp log sqrt rsqrt sin cos tanh sigmoid erf relu".split()
     wanted = {(f"{n}_", "method", "") for n in [*unary, "sign", "logical_not"]}
     wanted |= {(f"{n}_", "function", "T") for n in unary}
@@ -181,7 +181,7 @@ def main():
     named = promised()
     for name, owner, letters in sorted(named):
         if (owner, letters) not in in_place.get(name, ()):
-            errors.append(f"{name}: issue 3 promises a {owner} of signature '{letters}' (letters: see signature())")
+            errors.append(f"{name}: promised is a {owner} of signature '{letters}' (letters: see signature())")
     integers, drawn = with_integers(), size_rows()
     for name in sorted(integers - drawn - set(NO_SIZES)):
         # A method that works in place has the numbers of the one that does not.
@@ -202,7 +202,7 @@ def main():
         f"in-place and out forms: {len(set(in_place) - FORM_GAPS)} of {len(in_place)} ({overloads} overloads);"
         f" gaps: {' '.join(sorted(FORM_GAPS))}"
     )
-    print(f"in-place and out forms that issue 3 names: {len(named)}")
+    print(f"in-place and out forms that were promised: {len(named)}")
     print(f"random sizes: {len(integers & drawn)} of {len(integers)} functions with integer arguments have a row of their own")
     excused = [each for source in sources().values() for each in exceptions(source)]
     counts = ", ".join(f"{sum(e[0] == k for e in excused)} {what}" for k, what in EXCEPTIONS.items())

@@ -63,7 +63,7 @@ bool initialised(Region& region, const Access& access) {
   return (written & access.bytes) == access.bytes;
 }
 
-void remember(LastAccess& last, const Access& access) {
+void remember(LastAccess& last, const Access& access, unsigned bytes) {
   const CheckState& state = check_state();
   const uint16_t epoch = uint16_t(access.position.block_epoch);
   // Readers of one epoch add up: a later write must be ordered after all of them. Not those of
@@ -71,7 +71,7 @@ void remember(LastAccess& last, const Access& access) {
   // this reader of the same warp after: who is ordered after this one is after them.
   const bool of_one_warp = last.rank / 32 == access.position.rank / 32 && !last.across_warps;
   const bool adds = !access.write && last.instance == state.instance && last.block_epoch == epoch &&
-                    (last.bytes & access.bytes) != 0 &&
+                    (last.bytes & bytes) != 0 &&
                     !(of_one_warp && last.warp_epoch != uint16_t(access.position.warp_epoch));
   const bool other = adds && last.rank != access.position.rank;
   const bool other_warp = other && last.rank / 32 != access.position.rank / 32;
@@ -79,7 +79,7 @@ void remember(LastAccess& last, const Access& access) {
   LastAccess now{};
   now.several = other || (adds && last.several);
   now.across_warps = other_warp || (adds && last.across_warps);
-  now.bytes = adds ? last.bytes | access.bytes : access.bytes;
+  now.bytes = adds ? last.bytes | bytes : bytes;
   now.code = reinterpret_cast<uintptr_t>(access.code);
   now.rank = access.position.rank;
   now.atomic = access.atomic;
@@ -89,8 +89,10 @@ void remember(LastAccess& last, const Access& access) {
   last = now;
 }
 
+/// (Of its own copy of what is asked: a copy made of a struct just written would wait for it.)
 [[gnu::noinline]] void check_region_access(Region& region, uintptr_t address, size_t bytes,
-                                           Access access) {
+                                           bool write, bool atomic, const void* code) {
+  Access access{address, 0, write, atomic, current_position(), code};
   const CheckState& state = check_state();
   const char* const verb = access.write ? "write to " : "read of ";
   if (region.kind == RegionKind::DynamicShared &&
@@ -150,16 +152,15 @@ void track(Region& region, const Access& access, bool check_initialised) {
   if (access.write) {
     for (const LastAccess& read : cell.read) compare(region, access, read, false);
     compare(region, access, cell.earlier_read, false);
-    remember(cell.write, access);
+    remember(cell.write, access, access.bytes);
     return;
   }
   for (unsigned half = 0; half < 2; ++half) {
-    Access part = access;
-    part.bytes &= 3u << (2 * half);
-    if (!part.bytes) continue;
+    const unsigned bytes = access.bytes & 3u << (2 * half);
+    if (!bytes) continue;
     LastAccess& read = cell.read[half];
     if (read.instance && read.instance != check_state().instance) cell.earlier_read = read;
-    remember(read, part);
+    remember(read, access, bytes);
   }
 }
 
@@ -185,14 +186,13 @@ void check_access(const void* memory, size_t bytes, bool write, bool atomic, con
   if (is_built_in(address)) return;
   const Grid& grid = check_state().grid;
   if (address - reinterpret_cast<uintptr_t>(grid.arguments) < grid.argument_bytes) return;
-  const Access access{address, 0, write, atomic, current_position(), code};
   if (Region* region = region_of(address))
-    return check_region_access(*region, address, bytes, access);
+    return check_region_access(*region, address, bytes, write, atomic, code);
   if (readable_from_kernels(address)) return;
   char text[64];
   std::snprintf(text, sizeof text, "ILLEGAL ADDRESS: %s host memory %p",
                 write ? "write to" : "read of", memory);
-  report_illegal(access, text);
+  report_illegal({address, 0, write, atomic, current_position(), code}, text);
 }
 
 void note_atomic() {

@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "runtime/cuda/emulated/checker.h"
-#include "runtime/cuda/emulated/report.h"
 
 namespace ramet::emulated {
 namespace {
@@ -31,7 +30,7 @@ void begin_grid(const Grid& grid) {
   CheckState& state = check_state();
   state.grid = grid;
   state.launch_first = state.instance + 1;
-  if (!state.operations.empty()) state.operations.back().what = function_name_of(grid.function);
+  if (!state.operations.empty()) state.operations.back().kernel = grid.function;
   state.released.assign(size_t(grid.grid.x) * grid.grid.y * grid.grid.z, false);
   // Modules, and with them shared variables, may have come since the last launch.
   find_thread_regions();

@@ -31,6 +31,8 @@ const char* name_of(bool write) { return write ? "write" : "read"; }
 
 }  // namespace
 
+std::string CheckedOperation::name() const { return kernel ? function_name_of(kernel) : what; }
+
 void forget_reports() { reported().clear(); }
 
 void report_uninitialised(const Region& region, const Access& access) {
@@ -61,15 +63,15 @@ void report_unordered(const Region& region, const Access& access, const LastAcce
                       bool earlier_write, const CheckedOperation& operation) {
   const CheckedOperation& now = check_state().operations.back();
   if (!first_time(access.code, earlier.where())) return;
-  const auto place_of = [](const void* code, const std::string& what) {
-    return code ? "in " + what + " at " + line_of(code) : "by " + what;
+  const auto place_of = [](const void* code, const CheckedOperation& operation) {
+    return (code ? "in " : "by ") + operation.name() + (code ? " at " + line_of(code) : "");
   };
-  const std::string text =
-      "UNORDERED STREAMS on " + describe(region, access.address) + ": " + name_of(access.write) +
-      " " + place_of(access.code, now.what) + " in stream number " + std::to_string(now.stream) +
-      ", earlier " + name_of(earlier_write) + " " + place_of(earlier.where(), operation.what) +
-      " in stream number " + std::to_string(operation.stream) +
-      ", and no event, wait or barrier orders the two";
+  const std::string text = "UNORDERED STREAMS on " + describe(region, access.address) + ": " +
+                           name_of(access.write) + " " + place_of(access.code, now) +
+                           " in stream number " + std::to_string(now.stream) + ", earlier " +
+                           name_of(earlier_write) + " " + place_of(earlier.where(), operation) +
+                           " in stream number " + std::to_string(operation.stream) +
+                           ", and no event, wait or barrier orders the two";
   if (on_device()) device_warn(Fault::Race, text);
   else fail_all_devices(cudaErrorLaunchFailure, "[emulated CUDA] " + text);
 }
@@ -77,7 +79,7 @@ void report_unordered(const Region& region, const Access& access, const LastAcce
 void report_unowned(const Region& region, uintptr_t address, bool write) {
   fail_all_devices(cudaErrorIllegalAddress,
                    std::string("[emulated CUDA] OUT OF BOUNDS: ") + name_of(write) + " by " +
-                       check_state().operations.back().what + " of " + describe(region, address) +
+                       check_state().operations.back().name() + " of " + describe(region, address) +
                        ", which no allocation holds");
 }
 

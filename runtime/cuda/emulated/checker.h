@@ -105,7 +105,10 @@ struct CheckedOperation {
   uint32_t first_instance;
   uint32_t stream;
   uint64_t number;
-  std::string what;
+  const char* what;
+  const void* kernel = nullptr;  // of a launch: finding its name is slow (report.h)
+
+  std::string name() const;
 };
 
 /// What is running: one operation at a time and one block at a time, so nothing here needs a lock.
@@ -123,10 +126,14 @@ struct CheckState {
   uintptr_t dynamic_shared = 0;
   size_t static_shared = 0;  // bytes that the running block has touched
 };
-inline CheckState& check_state() {
-  static auto* state = new CheckState;
-  return *state;
-}
+// There before any code runs, and for ever: each access asks several times.
+union CheckStateForEver {
+  CheckState state;
+  constexpr CheckStateForEver() : state() {}
+  ~CheckStateForEver() {}
+};
+inline constinit CheckStateForEver the_check_state;
+inline CheckState& check_state() { return the_check_state.state; }
 
 /// An access of the running kernel, or (code null) of a copy.
 struct Access {

@@ -23,7 +23,6 @@ void check_sub(const Tensor& a, ScalarType other) {
               "logical_xor() instead. Got ",
               describe(a));
 }
-Tensor times(const Tensor& g, const Scalar& s) { return is_one(s) ? g : mul(g, s); }
 
 // a + alpha * b or a - alpha * b: what add and sub share off the fast path.
 struct Sum {

@@ -1,6 +1,8 @@
 // Products and quotients: mul, div, floor_divide and their forms.
 #include "autograd/ops/front/arithmetic_front.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/unary.h"
+#include "kernels/pointwise/rows/arithmetic.h"
 
 namespace ramet {
 
@@ -26,12 +28,7 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   common_device("mul", a, b);
   out = pointwise_fresh(RAMET_POINTWISE(mul), a, b, result_type(a, b), 1);
   if (!recording(a, b)) return out;
-  return record("MulBackward0", {a, b}, std::move(out),
-                [x = save_if(wants_grad(b), a), y = save_if(wants_grad(a), b), ma = Meta(a),
-                 mb = Meta(b)](const Node& self, const Tensor& g) {
-                  return Pair{self.needs(0) ? ma.reduce(mul(g, y.get(self))) : Tensor(),
-                              self.needs(1) ? mb.reduce(mul(g, x.get(self))) : Tensor()};
-                });
+  return record("MulBackward0", {a, b}, std::move(out), gradients_of<rows::Mul>(a, b));
 }
 
 Tensor mul(const Tensor& a, const Scalar& b) {
@@ -53,14 +50,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
     out = pointwise_fresh(RAMET_POINTWISE(div), a, b, divided(result_type(a, b)), 1);
   }
   if (!recording(a, b)) return out;
-  return record("DivBackward0", {a, b}, std::move(out),
-                [x = save_if(wants_grad(b), a), y = save(b), ma = Meta(a), mb = Meta(b)](
-                    const Node& self, const Tensor& g) {
-                  const Tensor& b = y.get(self);
-                  return Pair{self.needs(0) ? ma.reduce(div(g, b)) : Tensor(),
-                              self.needs(1) ? mb.reduce(mul(g.neg(), div(div(x.get(self), b), b)))
-                                            : Tensor()};
-                });
+  return record("DivBackward0", {a, b}, std::move(out), gradients_of<rows::Div>(a, b));
 }
 
 Tensor div(const Tensor& a, const Scalar& b) {
@@ -179,10 +169,9 @@ Tensor& Tensor::div_(const Tensor& o) const {
     record_inplace(
         "DivBackward0", {*this, o}, *this, [x, y, mb = Meta(o)](const Node& self, const Tensor& g) {
           const Tensor& b = y.get(self);
-          return Pair{self.needs(0) ? ramet::div(g, b).to(g.scalar_type()) : Tensor(),
-                      self.needs(1) ? mb.reduce(ramet::mul(
-                                          g.neg(), ramet::div(ramet::div(x.get(self), b), b)))
-                                    : Tensor()};
+          return Pair{
+              self.needs(0) ? rows::Div::gradient_a(g, b, b).to(g.scalar_type()) : Tensor(),
+              self.needs(1) ? mb.reduce(rows::Div::gradient_b(g, x.get(self), b)) : Tensor()};
         });
   }
   return as_mutable(*this);

@@ -4,18 +4,17 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
+#include "autograd/ops/front/arithmetic_front.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/where.h"
+#include "kernels/pointwise/rows/arithmetic.h"
 
 namespace ramet {
 
 using namespace autograd;
 
 namespace {
-
-using Pair = std::array<Tensor, 2>;
-using Triple = std::array<Tensor, 3>;
 
 Tensor fresh(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b,
              ScalarType dtype) {
@@ -159,24 +158,17 @@ Tensor& Tensor::pow_(const Tensor& p) const {
 
 namespace {
 
-// d/da = 1, d/db = -(the rounded quotient).
-Tensor divided_rest(const char* op, const char* node, const char* rounding,
-                    const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
+template <class Row>
+Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
+                    const Tensor& b) {
   common_device(op, a, b);
   const ScalarType dtype = not_bool(op, result_type(a, b));
   if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
-    return divided_rest(op, node, rounding, k, a.to(dtype), b.to(dtype));
+    return divided_rest<Row>(op, node, k, a.to(dtype), b.to(dtype));
   check_divisor(op, a, b, dtype);
   Tensor out = fresh(op, k, a, b, dtype);
   if (!recording(a, b)) return out;
-  return record(node, {a, b}, std::move(out),
-                [sa = save_if(wants_grad(b), a), sb = save_if(wants_grad(b), b), ma = Meta(a),
-                 mb = Meta(b), rounding](const Node& self, const Tensor& g) {
-                  return Pair{self.needs(0) ? ma.reduce(g) : Tensor(),
-                              self.needs(1) ? mb.reduce(neg(mul(g, div(sa.get(self), sb.get(self),
-                                                                       std::string(rounding)))))
-                                            : Tensor()};
-                });
+  return record(node, {a, b}, std::move(out), gradients_of<Row>(a, b));
 }
 Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
                     const Scalar& b) {
@@ -194,7 +186,8 @@ Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, 
 }  // namespace
 
 Tensor remainder(const Tensor& a, const Tensor& b) {
-  return divided_rest("remainder", "RemainderBackward1", "floor", RAMET_POINTWISE(remainder), a, b);
+  return divided_rest<rows::Remainder>("remainder", "RemainderBackward1",
+                                       RAMET_POINTWISE(remainder), a, b);
 }
 Tensor remainder(const Tensor& a, const Scalar& b) {
   return divided_rest("remainder", "RemainderBackward0", RAMET_POINTWISE(remainder), a, b);
@@ -202,7 +195,7 @@ Tensor remainder(const Tensor& a, const Scalar& b) {
 Tensor remainder(const Scalar& a, const Tensor& b) { return remainder(scalar_to_tensor(a), b); }
 Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
 Tensor fmod(const Tensor& a, const Tensor& b) {
-  return divided_rest("fmod", "FmodBackward1", "trunc", RAMET_POINTWISE(fmod), a, b);
+  return divided_rest<rows::Fmod>("fmod", "FmodBackward1", RAMET_POINTWISE(fmod), a, b);
 }
 Tensor fmod(const Tensor& a, const Scalar& b) {
   return divided_rest("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b);
@@ -230,53 +223,29 @@ std::vector<int64_t> shape_of_three(const char* op, const Tensor& a, const Tenso
                                     const Tensor& c) {
   return broadcast_sizes(op, broadcast_sizes(op, a.sizes(), b.sizes()), c.sizes());
 }
-Tensor scaled(const Tensor& x, const Scalar& value) { return value.equal(1) ? x : mul(x, value); }
-
-auto addcmul_gradient(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return [sb = save_if(wants_grad(c), b), sc = save_if(wants_grad(b), c), ma = Meta(a),
-          mb = Meta(b), mc = Meta(c), value](const Node& self, const Tensor& g) {
-    return Triple{self.needs(0) ? ma.reduce(g) : Tensor(),
-                  self.needs(1) ? mb.reduce(mul(g, scaled(sc.get(self), value))) : Tensor(),
-                  self.needs(2) ? mc.reduce(mul(g, scaled(sb.get(self), value))) : Tensor()};
-  };
-}
-auto addcdiv_gradient(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return [sb = save_if(wants_grad(c), b), sc = save(c), ma = Meta(a), mb = Meta(b), mc = Meta(c),
-          value](const Node& self, const Tensor& g) {
-    const Tensor& c = sc.get(self);
-    return Triple{self.needs(0) ? ma.reduce(g) : Tensor(),
-                  self.needs(1) ? mb.reduce(scaled(div(g, c), value)) : Tensor(),
-                  self.needs(2)
-                      ? mc.reduce(neg(scaled(mul(g, div(sb.get(self), mul(c, c))), value)))
-                      : Tensor()};
-  };
-}
-
 // The three forms of one operation.
-template <class Gradient>
+template <class Row>
 Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
-                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only,
-                  const Gradient& gradient) {
+                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   Tensor out = pointwise_result(op, dtype, a, &b, &c);
   pointwise_into(k, out, compute_type(dtype), a, b, c, value);
   if (!recording(a, b, c)) return out;
-  return record(node, {a, b, c}, std::move(out), gradient(a, b, c, value));
+  return record(node, {a, b, c}, std::move(out), gradients_of<Row>(a, b, c, value));
 }
 Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   return pointwise_out(op, k, out, dtype, compute_type(dtype), a, b, c, value);
 }
-template <class Gradient>
+template <class Row>
 Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
-                      const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only,
-                      const Gradient& gradient) {
+                      const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
   check_inplace(op, a, b, c);
   const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
   check_output(op, a, shape_of_three(op, a, b, c), dtype);
   if (recording(a, b, c)) {
-    auto backward = gradient(a, b, c, value);  // saves before the write
+    auto backward = gradients_of<Row>(a, b, c, value);  // saves before the write
     pointwise_into(k, a, compute_type(dtype), a, b, c, value);
     wrote(op, a);
     record_inplace(node, {a, b, c}, a, std::move(backward));
@@ -290,28 +259,28 @@ Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k
 }  // namespace
 
 Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return plain_form("addcmul", "AddcmulBackward0", RAMET_POINTWISE(addcmul), a, b, c, value, false,
-                    addcmul_gradient);
+  return plain_form<rows::Addcmul>("addcmul", "AddcmulBackward0", RAMET_POINTWISE(addcmul), a, b, c,
+                                   value, false);
 }
 Tensor& addcmul_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
                     const Scalar& value) {
   return out_form("addcmul_out", RAMET_POINTWISE(addcmul), out, a, b, c, value, false);
 }
 Tensor& Tensor::addcmul_(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return in_place_form("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul), *this, b, c, value,
-                       false, addcmul_gradient);
+  return in_place_form<rows::Addcmul>("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul),
+                                      *this, b, c, value, false);
 }
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return plain_form("addcdiv", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), a, b, c, value, true,
-                    addcdiv_gradient);
+  return plain_form<rows::Addcdiv>("addcdiv", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), a, b, c,
+                                   value, true);
 }
 Tensor& addcdiv_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
                     const Scalar& value) {
   return out_form("addcdiv_out", RAMET_POINTWISE(addcdiv), out, a, b, c, value, true);
 }
 Tensor& Tensor::addcdiv_(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return in_place_form("addcdiv_", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), *this, b, c, value,
-                       true, addcdiv_gradient);
+  return in_place_form<rows::Addcdiv>("addcdiv_", "AddcdivBackward0", RAMET_POINTWISE(addcdiv),
+                                      *this, b, c, value, true);
 }
 
 // ---- lerp ---------------------------------------------------------------------------------------
@@ -341,14 +310,7 @@ Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& w) {
   Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b, &w);
   pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
   if (!recording(a, b, w)) return out;
-  return record("LerpBackward1", {a, b, w}, std::move(out),
-                [sa = save_if(wants_grad(w), a), sb = save_if(wants_grad(w), b), sw = save(w),
-                 ma = Meta(a), mb = Meta(b), mw = Meta(w)](const Node& self, const Tensor& g) {
-                  return Triple{self.needs(0) ? ma.reduce(mul(g, rsub(sw.get(self), 1))) : Tensor(),
-                                self.needs(1) ? mb.reduce(mul(g, sw.get(self))) : Tensor(),
-                                self.needs(2) ? mw.reduce(mul(g, sub(sb.get(self), sa.get(self))))
-                                              : Tensor()};
-                });
+  return record("LerpBackward1", {a, b, w}, std::move(out), gradients_of<rows::Lerp>(a, b, w));
 }
 Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
   check_inplace("lerp_", *this, end);

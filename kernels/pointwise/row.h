@@ -10,7 +10,9 @@
 //                                truth value. Instantiated by kernels alone.
 //   gradient(g, ...)             the derivative, in functions of tensors. Instantiated by the
 //                                operation's front (autograd/ops) alone: x is the input, y the
-//                                result.
+//                                result. Of several operands gradient_a, gradient_b, gradient_c,
+//                                which get all of them and the numbers; kReads says which they
+//                                read.
 //   constants                    where it differs from the struct it derives from.
 //
 // So rows are compiled in several namespaces: RAMET_ROWS names the one that is meant.
@@ -21,6 +23,7 @@
 #include "kernels/simd/inline.h"
 
 #define RAMET_FORMULA template <class V> static RAMET_INLINE auto
+#define RAMET_GRADIENT template <class T> static T
 
 namespace ramet {
 namespace kernels {
@@ -40,6 +43,8 @@ enum class Integers : uint8_t {
 };
 /// What the gradient reads.
 enum class Saves : uint8_t { kNothing, kInput, kOutput };
+/// The same of several operands.
+enum Reads : uint8_t { kNoOperand = 0, kA = 1, kB = 2, kC = 4 };
 /// The dtype under autocast, LibTorch's lists: that of the operands, the lower one, float32, the
 /// widest of the operands'.
 enum class Autocast : uint8_t { kNone, kLower, kFloat32, kWidest };
@@ -67,7 +72,7 @@ struct FunctionByResult : Function {
 };
 /// Constant almost everywhere.
 struct Steps : Row {
-  template <class T> static T gradient(const T& g, const T&, const T&) { return zeros_like(g); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return zeros_like(g); }
 };
 /// To a whole number.
 struct Rounding : Steps {

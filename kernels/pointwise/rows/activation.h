@@ -28,15 +28,13 @@ struct ThresholdBackward : kernels::Backward {
 /// g (1 - y^2)
 struct TanhBackward : kernels::Backward {
   RAMET_FORMULA value(V g, V y) { return g * (cst<V>(1) - y * y); }
-  template <class T> static T gradient(const T& v, const T& g, const T& y) {
-    return mul(mul(mul(v, g), y), -2);
-  }
+  RAMET_GRADIENT gradient(const T& v, const T& g, const T& y) { return mul(mul(mul(v, g), y), -2); }
 };
 
 /// g y (1 - y)
 struct SigmoidBackward : kernels::Backward {
   RAMET_FORMULA value(V g, V y) { return g * ((cst<V>(1) - y) * y); }
-  template <class T> static T gradient(const T& v, const T& g, const T& y) {
+  RAMET_GRADIENT gradient(const T& v, const T& g, const T& y) {
     return mul(mul(v, g), add(mul(y, -2), 1));
   }
 };
@@ -47,7 +45,7 @@ struct Gelu : kernels::Function {
     const V h = x * cst<V>(0.5);
     return fma(h, verf(x * cst<V>(0.70710678118654752440)), h);
   }
-  template <class T> static T gradient(const T& g, const T& x) { return gelu_backward(g, x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x) { return gelu_backward(g, x); }
 };
 
 /// g (Phi(x) + x phi(x))
@@ -58,7 +56,7 @@ struct GeluBackward : kernels::Backward {
     return g * (cdf + x * pdf);
   }
   // phi(x) (2 - x^2)
-  template <class T> static T gradient(const T& v, const T& g, const T& x) {
+  RAMET_GRADIENT gradient(const T& v, const T& g, const T& x) {
     const T squared = square(x);
     return mul(mul(v, g), mul(mul(exp(mul(squared, -0.5)), 0.3989422804014327), rsub(squared, 2)));
   }
@@ -72,9 +70,7 @@ struct GeluTanh : kernels::Function {
             h = x * cst<V>(0.5);
     return fma(h, vtanh(u), h);
   }
-  template <class T> static T gradient(const T& g, const T& x) {
-    return gelu_backward(g, x, "tanh");
-  }
+  RAMET_GRADIENT gradient(const T& g, const T& x) { return gelu_backward(g, x, "tanh"); }
 };
 
 /// g ((1 + th) / 2 + x (1 - th^2) u' / 2), th = tanh(u(x))
@@ -86,7 +82,7 @@ struct GeluTanhBackward : kernels::Backward {
             slope = k * (cst<V>(1) + cst<V>(3 * 0.044715) * x2);
     return g * (cst<V>(0.5) * (cst<V>(1) + th) + cst<V>(0.5) * x * (cst<V>(1) - th * th) * slope);
   }
-  template <class T> static T gradient(const T& v, const T& g, const T& x) {
+  RAMET_GRADIENT gradient(const T& v, const T& g, const T& x) {
     const double k = 0.7978845608028654, c = 0.044715;
     const T squared = square(x), th = tanh(mul(mul(x, add(mul(squared, c), 1)), k));
     // u', and x u'' / 2
@@ -124,7 +120,7 @@ struct SoftplusBackward : kernels::Backward {
 /// x sigmoid(x)
 struct Silu : kernels::Function {
   RAMET_FORMULA value(V x) { return x * vsigmoid(x); }
-  template <class T> static T gradient(const T& g, const T& x) { return silu_backward(g, x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x) { return silu_backward(g, x); }
 };
 
 /// g s (1 + x (1 - s)), s = sigmoid(x)
@@ -134,7 +130,7 @@ struct SiluBackward : kernels::Backward {
     return g * (s * (cst<V>(1) + x * (cst<V>(1) - s)));
   }
   // s (1 - s) (2 + x (1 - 2 s))
-  template <class T> static T gradient(const T& v, const T& g, const T& x) {
+  RAMET_GRADIENT gradient(const T& v, const T& g, const T& x) {
     const T s = sigmoid(x);
     return mul(mul(v, g), mul(mul(s, rsub(s, 1)), add(mul(x, rsub(mul(s, 2), 1)), 2)));
   }

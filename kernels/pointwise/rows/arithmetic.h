@@ -4,7 +4,7 @@
 
 namespace RAMET_ROWS {
 
-using kernels::Autocast;
+using kernels::Autocast, kernels::kNoOperand, kernels::kA, kernels::kB, kernels::kC;
 
 struct Binary : kernels::Row {
   static constexpr int kOperands = 2;
@@ -26,11 +26,19 @@ struct Sub : Binary {
 /// a b
 struct Mul : Binary {
   RAMET_FORMULA value(V a, V b) { return vmul(a, b); }
+  static constexpr int kReads[] = {kB, kA};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T& b) { return mul(g, b); }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T&) { return mul(g, a); }
 };
 /// a / b
 struct Div : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   RAMET_FORMULA value(V a, V b) { return a / b; }
+  static constexpr int kReads[] = {kB, kA | kB};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T& b) { return div(g, b); }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return mul(neg(g), div(div(a, b), b));
+  }
 };
 /// a / b without its fraction.
 struct DivTrunc : Binary {
@@ -58,6 +66,11 @@ struct DivFloor : Binary {
 /// C's fmod: what is left of a, with its sign.
 struct Fmod : Binary {
   RAMET_FORMULA value(V a, V b) { return vfmod(a, b); }
+  static constexpr int kReads[] = {kNoOperand, kA | kB};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&) { return g; }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return neg(mul(g, div(a, b, "trunc")));
+  }
 };
 /// Python's a % b: with the sign of b.
 struct Remainder : Binary {
@@ -65,6 +78,11 @@ struct Remainder : Binary {
     const V zero = cst<V>(0), one = cst<V>(1), m = vfmod(a, b);
     return pick(both(ne(m, zero), ne(keep(lt(m, zero), one), keep(lt(b, zero), one))), vadd(m, b),
                 m);
+  }
+  static constexpr int kReads[] = {kNoOperand, kA | kB};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&) { return g; }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return neg(mul(g, div(a, b, "floor")));
   }
 };
 /// a ^ b
@@ -79,17 +97,53 @@ struct Lerp : Ternary {
     const V d = b - a;
     return pick(lt(vabs(weight), cst<V>(0.5)), a + weight * d, b - d * (cst<V>(1) - weight));
   }
+  static constexpr int kReads[] = {kC, kC, kA | kB};
+  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&, const T& weight) {
+    return mul(g, rsub(weight, 1));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T&, const T&, const T& weight) {
+    return mul(g, weight);
+  }
+  RAMET_GRADIENT gradient_c(const T& g, const T& a, const T& b, const T&) {
+    return mul(g, sub(b, a));
+  }
 };
 /// a + s b c
 struct Addcmul : Ternary {
   static constexpr Autocast kAutocast = Autocast::kWidest;
   RAMET_FORMULA value(V a, V b, V c, V s) { return vadd(a, vmul(vmul(s, b), c)); }
+  static constexpr int kReads[] = {kNoOperand, kC, kB};
+  template <class T, class S>
+  static T gradient_a(const T& g, const T&, const T&, const T&, const S&) {
+    return g;
+  }
+  template <class T, class S>
+  static T gradient_b(const T& g, const T&, const T&, const T& c, const S& s) {
+    return mul(g, times(c, s));
+  }
+  template <class T, class S>
+  static T gradient_c(const T& g, const T&, const T& b, const T&, const S& s) {
+    return mul(g, times(b, s));
+  }
 };
 /// a + s b / c
 struct Addcdiv : Ternary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   static constexpr Autocast kAutocast = Autocast::kWidest;
   RAMET_FORMULA value(V a, V b, V c, V s) { return a + s * b / c; }
+  static constexpr int kReads[] = {kNoOperand, kC, kB | kC};
+  template <class T, class S>
+  static T gradient_a(const T& g, const T&, const T&, const T&, const S&) {
+    return g;
+  }
+  template <class T, class S>
+  static T gradient_b(const T& g, const T&, const T&, const T& c, const S& s) {
+    return times(div(g, c), s);
+  }
+  template <class T, class S>
+  static T gradient_c(const T& g, const T&, const T& b, const T& c, const S& s) {
+    return neg(times(mul(g, div(b, mul(c, c))), s));
+  }
 };
 /// (a - b)^2
 struct SquaredDifference : Binary {

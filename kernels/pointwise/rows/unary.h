@@ -10,170 +10,130 @@ using kernels::Autocast, kernels::Integers, kernels::Saves;
 struct Neg : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;
   RAMET_FORMULA value(V x) { return vmul(x, cst<V>(-1)); }
-  template <class T> static T gradient(const T& g, const T&, const T&) { return neg(g); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return neg(g); }
 };
-
 /// |x|; the derivative at 0 is 0.
 struct Abs : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;
   static constexpr Saves kSaves = Saves::kInput;
   RAMET_FORMULA value(V x) { return vabs(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) { return mul(g, sign(x)); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, sign(x)); }
 };
-
 /// -1, 0 or 1; 0 of a NaN, as LibTorch.
 struct Sign : kernels::Steps {
   RAMET_FORMULA value(V x) {
     return vsub(keep(lt(cst<V>(0), x), cst<V>(1)), keep(lt(x, cst<V>(0)), cst<V>(1)));
   }
 };
-
 /// x^2: a power, and so an int64 of bool.
 struct Square : kernels::Row {
   static constexpr Integers kIntegers = Integers::kCounted;
   static constexpr Saves kSaves = Saves::kInput;
   static constexpr const char* kNode = "PowBackward0";
   RAMET_FORMULA value(V x) { return vmul(x, x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) {
-    return mul(mul(g, x), 2);
-  }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(mul(g, x), 2); }
 };
-
 /// x^3, for pow, which has the gradient.
 struct Cube : kernels::Row {
   RAMET_FORMULA value(V x) { return vmul(vmul(x, x), x); }
 };
-
 /// e^x
 struct Exp : kernels::FunctionByResult {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vexp(x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) { return mul(g, y); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, y); }
 };
-
 /// e^x - 1, accurate near 0.
 struct Expm1 : kernels::FunctionByResult {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vexpm1(x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
-    return mul(g, add(y, 1));
-  }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, add(y, 1)); }
 };
-
 /// The natural logarithm: -inf at 0, NaN below.
 struct Log : kernels::Function {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) { return div(g, x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, x); }
 };
-
 /// log(1 + x), accurate near 0.
 struct Log1P : kernels::Function {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog1p(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) {
-    return div(g, add(x, 1));
-  }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, add(x, 1)); }
 };
-
 /// The logarithm to base 2.
 struct Log2 : kernels::Function {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog2(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) {
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
     return div(g, mul(x, 0.6931471805599453));
   }
 };
-
 /// The square root; NaN below 0.
 struct Sqrt : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return sqrt(x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
-    return div(g, mul(y, 2));
-  }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return div(g, mul(y, 2)); }
 };
-
 /// 1 / sqrt(x)
 struct Rsqrt : kernels::FunctionByResult {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return cst<V>(1) / sqrt(x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) {
     return mul(mul(g, mul(mul(y, y), y)), -0.5);
   }
 };
-
 /// 1 / x
 struct Reciprocal : kernels::FunctionByResult {
   static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return cst<V>(1) / x; }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
-    return mul(neg(g), mul(y, y));
-  }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(neg(g), mul(y, y)); }
 };
-
 /// sin x
 struct Sin : kernels::Function {
   RAMET_FORMULA value(V x) { return vsin(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) { return mul(g, cos(x)); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, cos(x)); }
 };
-
 /// cos x
 struct Cos : kernels::Function {
   RAMET_FORMULA value(V x) { return vcos(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) {
-    return mul(neg(g), sin(x));
-  }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(neg(g), sin(x)); }
 };
-
 /// tanh x
 struct Tanh : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vtanh(x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
-    return tanh_backward(g, y);
-  }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return tanh_backward(g, y); }
 };
-
 /// 1 / (1 + e^-x)
 struct Sigmoid : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vsigmoid(x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
-    return sigmoid_backward(g, y);
-  }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return sigmoid_backward(g, y); }
 };
-
 /// The error function.
 struct Erf : kernels::Function {
   RAMET_FORMULA value(V x) { return verf(x); }
-  template <class T> static T gradient(const T& g, const T& x, const T&) {
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
     return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126));  // 2 / sqrt(pi)
   }
 };
-
 /// max(0, x); a NaN stays. The derivative at 0 is 0.
 struct Relu : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;
   static constexpr Saves kSaves = Saves::kOutput;
   RAMET_FORMULA value(V x) { return max(cst<V>(0), x); }
-  template <class T> static T gradient(const T& g, const T&, const T& y) {
-    return threshold_backward(g, y, 0);
-  }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return threshold_backward(g, y, 0); }
 };
-
 /// The largest whole number that is not above x.
 struct Floor : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vfloor(x); }
 };
-
 /// The smallest whole number that is not below x.
 struct Ceil : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vceil(x); }
 };
-
 /// The nearest whole number, of two the even one.
 struct Round : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vround(x); }
 };
-
 /// The whole number next to x on the side of 0.
 struct Trunc : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vtrunc(x); }

@@ -12,7 +12,7 @@
 #include "autograd/graph/layout.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/factory.h"
-#include "kernels/matmul.h"
+#include "kernels/matrix/matmul.h"
 #include "runtime/allocator.h"
 #include "runtime/cuda/blas.h"
 #include "runtime/cuda/device_state.h"
@@ -98,8 +98,8 @@ TEST(MatmulOnGpu, Batches) {
   for (ScalarType t : {kFloat, kBFloat16}) {
     const Tensor a = drawn({3, 33, 40}, t, 1), b = drawn({3, 40, 36}, t, 2);
     check(t, {a, b}, [](const In& x) { return x[0].bmm(x[1]); });
-    check(t, {a, b}, [](const In& x) { return matmul(x[0], x[1][1]); });
-    check(t, {a, b}, [](const In& x) { return matmul(x[0][1], x[1]); });
+    check(t, {a, b}, [](const In& x) { return x[0].matmul(x[1][1]); });
+    check(t, {a, b}, [](const In& x) { return x[0][1].matmul(x[1]); });
     check(t, {a, b}, [](const In& x) { return x[1].transpose(1, 2).bmm(x[0].transpose(1, 2)); });
   }
 }

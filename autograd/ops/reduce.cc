@@ -208,8 +208,8 @@ struct Truth : OutRule {
                 "only supports bool tensor for result, got: ", name_of(out.scalar_type()));
     check_defined(op, self);
   }
-  Tensor result(const Tensor& value, const Tensor& out) const {
-    return value.to(out.scalar_type());
+  template <class F> Tensor result(const F& f, const Tensor& out) const {
+    return f().to(out.scalar_type());
   }
 };
 constexpr OfOut kOfOut{{OutType::kSame}};

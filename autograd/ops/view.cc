@@ -363,9 +363,8 @@ Tensor Tensor::view(ScalarType dtype) const {
 Tensor Tensor::expand(IntArrayRef size, bool) const { return ramet::expand(*this, size); }
 
 namespace {
-// x takes over the geometry and history of f(x), a view of it. For squeeze_ and its kin.
-template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
-  const Tensor v = f(x);
+// x takes over the geometry and history of v, a view of x.
+Tensor& take_over(const char* op, const Tensor& x, const Tensor& v) {
   check_inplace(op, x);
   RAMET_CHECK(v.dim() <= kInlineRank && x.dim() <= kInlineRank, op, "rank: got ", x.dim(),
               ", expected at most ", kInlineRank);
@@ -383,6 +382,10 @@ template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
     ++x->generation;
   }
   return as_mutable(x);
+}
+// x = f(x), a view of it: squeeze_ and its kin.
+template <class F> Tensor& become(const char* op, const Tensor& x, const F& f) {
+  return take_over(op, x, f(x));
 }
 }  // namespace
 

@@ -76,7 +76,7 @@ struct OutRule {
   void check(const char* op, const Tensor&, TensorList list, const T&...) const {
     for (const Tensor& x : list) check_defined(op, x);
   }
-  Tensor result(Tensor value, const Tensor&) const { return value; }
+  template <class F> Tensor result(const F& f, const Tensor&) const { return f(); }
 };
 inline constexpr OutRule kSame{OutType::kSame}, kCastable{OutType::kCastable};
 
@@ -111,7 +111,7 @@ template <class Rule, class F, class... T>
 Tensor& out_form(const Rule& rule, const char* op, Tensor& out, const F& f, T&... operands) {
   rule.check(op, out, operands...);
   return computed_out(op, out, rule.recorded && operands_record(operands...), rule.type,
-                      [&] { return rule.result(f(), out); });
+                      [&] { return rule.result(f, out); });
 }
 
 /// x = f(x), recorded: f's history with x's old values, then a copy.

@@ -5,6 +5,7 @@
 
 #include "kernels/copy/copy.h"
 #include "parallel/move/counters.h"
+#include "parallel/move/movement.h"
 #include "runtime/capture.h"
 #include "runtime/gpu_sums.h"
 #include "runtime/logging.h"

@@ -160,7 +160,7 @@ bool ReduceAdd::leave_to_keeper(const Tensor* in, const autograd::GraphTask* tas
 }
 
 void ReduceAdd::apply(Tensor* in, Tensor* out) {
-  if (kept(in, tls.task)) return;
+  if (leave_to_keeper(in, tls.task)) return;
   out[0] = sum_alone(in);
   run_post_hooks(out[0]);
 }

@@ -273,16 +273,16 @@ void ShardContext::settle() {
     std::vector<ShardGroup::Reduced> reduced;
     for (const Pending& p : std::exchange(pending_, {}))
       p.group->take_reduced(flags_.data_ptr<bool>() + p.first, reduced);
-    std::exception_ptr first;  // of a hook: the other shards have their gradients in any case
+    std::exception_ptr failed;  // a hook: the other shards have their gradients in any case
     for (auto& [leaf, gradient] : reduced) {
       try {
         leaf->run_hooks(gradient, 0);
         leaf->apply(&gradient, nullptr);
       } catch (...) {
-        if (!first) first = std::current_exception();
+        if (!failed) failed = std::current_exception();
       }
     }
-    if (first) std::rethrow_exception(first);
+    if (failed) std::rethrow_exception(failed);
   } catch (...) {
     abort_groups("a reduction failed on this rank");
     throw;

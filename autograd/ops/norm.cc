@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "autograd/ops/activation.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/front/composed.h"

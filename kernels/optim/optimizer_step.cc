@@ -99,9 +99,9 @@ template <class T> double block_sum_squares(const T* x, int64_t n) {
 
 void sgd_step(const SgdArgs& a) {
   const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
-  in_blocks(a, momentum ? 5 : 3, [&](const SgdTensor& t, int64_t begin, int64_t end) {
-    by_dtype<float, double>(a.dtype, [&](auto x) {
-      using T = decltype(x);
+  by_dtype<float, double>(a.dtype, [&](auto x) {
+    using T = decltype(x);
+    in_blocks(a, momentum ? 5 : 3, [&](const SgdTensor& t, int64_t begin, int64_t end) {
       momentum ? sgd_run<T, true>(a, t, begin, end) : sgd_run<T, false>(a, t, begin, end);
     });
   });
@@ -109,9 +109,9 @@ void sgd_step(const SgdArgs& a) {
 
 void adam_step(const AdamArgs& a) {
   const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
-  in_blocks(a, 7, [&](const AdamTensor& t, int64_t begin, int64_t end) {
-    by_dtype<float, double>(a.dtype, [&](auto x) {
-      using T = decltype(x);
+  by_dtype<float, double>(a.dtype, [&](auto x) {
+    using T = decltype(x);
+    in_blocks(a, 7, [&](const AdamTensor& t, int64_t begin, int64_t end) {
       amsgrad ? adam_run<T, true>(a, t, begin, end) : adam_run<T, false>(a, t, begin, end);
     });
   });

@@ -13,7 +13,7 @@ std::string config() {
     if (k::variant_supported(static_cast<k::Variant>(v)))
       can += std::string(can.empty() ? "" : ", ") + k::variant_name(static_cast<k::Variant>(v));
   return runtime_config() + "cpu kernels: " + k::variant_name(static_cast<k::Variant>(chosen)) +
-         " (this processor runs " + can + ")\n";
+         " (can run " + can + ")\n";
 }
 
 }  // namespace ramet

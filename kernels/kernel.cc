@@ -15,7 +15,10 @@ constexpr const char* kNames[kVariants] = {"base", "v3", "v4"};
 
 const char* variant_name(Variant variant) { return kNames[static_cast<int>(variant)]; }
 
-bool variant_supported(Variant variant) {
+namespace {
+
+// Whether this processor runs it.
+bool runs(Variant variant) {
 #if defined(RAMET_ALL_VARIANTS)
   // What the x86-64-v3 and -v4 levels promise and the compiler may use.
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
@@ -29,9 +32,24 @@ bool variant_supported(Variant variant) {
 #endif
 }
 
+// Whether this program has it: all, or the one that the build names.
+constexpr bool linked([[maybe_unused]] Variant variant) {
+#if defined(RAMET_ONLY_VARIANT)
+  return variant == Variant::RAMET_ONLY_VARIANT;
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
+bool variant_supported(Variant variant) { return linked(variant) && runs(variant); }
+
 void set_variant(Variant variant) {
-  RAMET_CHECK(variant_supported(variant), "set_variant",
-              "this processor cannot run the kernel variant ", kNames[static_cast<int>(variant)]);
+  const char* name = variant_name(variant);
+  RAMET_CHECK(linked(variant), "set_variant", "this program was built without the kernel variant ",
+              name);
+  RAMET_CHECK(runs(variant), "set_variant", "this processor cannot run the kernel variant ", name);
   chosen_variant.store(static_cast<uint8_t>(variant));
 }
 
@@ -42,10 +60,11 @@ uint8_t choose_variant() {
     RAMET_CHECK(v < kVariants, "RAMET_ISA", "got \"", text, "\", expected base, v3 or v4");
     set_variant(static_cast<Variant>(v));
   } else {
-    const Variant best = variant_supported(Variant::kV4)   ? Variant::kV4
-                         : variant_supported(Variant::kV3) ? Variant::kV3
-                                                           : Variant::kBase;
-    chosen_variant.store(static_cast<uint8_t>(best));
+    // The best one. Where the program has no other, that one, or an Error that it cannot run.
+    Variant best = Variant::kBase;
+    for (Variant v : {Variant::kV3, Variant::kV4})
+      if (linked(v) && (runs(v) || !linked(Variant::kBase))) best = v;
+    set_variant(best);
   }
   return chosen_variant.load();
 }

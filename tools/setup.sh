@@ -187,6 +187,27 @@ ramet_build() {
   echo "$(ramet_bazel info bazel-bin 2>/dev/null)/${path/://}"
 }
 
+# The variant of the kernels for this machine (kernels/kernel.cc): base, v3 or v4, or the one that RAMET_ISA names.
+# ramet_variant [FILE]: FILE is like /proc/cpuinfo.
+ramet_variant() {
+  local variant=${RAMET_ISA:-} flags
+  if [[ ! $variant =~ ^(base|v3|v4)$ ]]; then
+    flags=$(sed -n '/^flags[[:space:]]*:/{p;q}' "${1:-/proc/cpuinfo}" 2>/dev/null || true)
+    variant=base
+    if ramet_all_in "$flags" avx2 fma bmi1 bmi2; then
+      variant=v3
+      if ramet_all_in "$flags" avx512f avx512bw avx512dq avx512vl avx512cd; then variant=v4; fi
+    fi
+  fi
+  echo "$variant"
+}
+
+# ramet_all_in WORDS WORD...
+ramet_all_in() {
+  local word
+  for word in "${@:2}"; do [[ " $1 " == *" $word "* ]] || return 1; done
+}
+
 # ramet_find_torch FOLDER: sets include and lib from a LibTorch or PyTorch there; false where none is.
 ramet_find_torch() {
   include=$1/include

@@ -13,6 +13,7 @@
 #include "kernels/kernel.h"
 #include "runtime/half.h"
 #include "runtime/thread_pool.h"
+#include "tests/variants.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
@@ -155,16 +156,13 @@ class Buffer {
 
 inline const Stream kCpuStream{Device(kCPU, 0), 0};
 
-/// Calls f for every variant this processor runs.
+/// Calls f for every variant that is here.
 inline void for_each_variant(const std::function<void(Variant)>& f) {
-  for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4})
-    if (variant_supported(v)) {
-      SCOPED_TRACE(v == Variant::kBase ? "variant base"
-                   : v == Variant::kV3 ? "variant v3"
-                                       : "variant v4");
-      set_variant(v);
-      f(v);
-    }
+  for (Variant v : testing::variants_here()) {
+    SCOPED_TRACE(std::string("variant ") + variant_name(v));
+    set_variant(v);
+    f(v);
+  }
 }
 
 /// Runs `f` (which fills the buffer it gets) under v3 and v4 with 1, 2, 3 and 7 threads, and the
@@ -176,8 +174,8 @@ inline void expect_same_bits(Buffer& out, const std::function<void(Buffer&)>& f)
   for (int pass = 0; pass < 2; ++pass) {
     bool first = true;
     Buffer reference = start;
-    for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4}) {
-      if ((v == Variant::kBase) != (pass == 0) || !variant_supported(v)) continue;
+    for (Variant v : testing::variants_here()) {
+      if ((v == Variant::kBase) != (pass == 0)) continue;
       for (int n : {1, 2, 3, 7}) {
         if (pass == 0 && n != 1 && n != 3) continue;
         set_variant(v);

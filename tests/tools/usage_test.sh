@@ -86,6 +86,8 @@ wrong "--threads wants a value" bench --threads
 wrong "--json: cannot write" bench --json "$work/none/x.json"
 wrong "no LibTorch in /none" bench --torch /none
 wrong "no such option: --bogus" test --bogus
+wrong "--quick wants targets" test --quick
+wrong "--quick wants targets, and no other option" test --quick --asan //tests/nn/...
 wrong "no such option: --self" compare_torch --self
 wrong "--draws: got 1e3" compare_torch --draws 1e3
 wrong "--seed: got -1" compare_torch --seed -1
@@ -113,6 +115,19 @@ run 0 quickstart --out=/else/where
 ends "quickstart: OK: finished in [0-9]+ s; results are in /else/where"
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
+
+# The kernels of this machine.
+# variant NAME FLAGS: of a machine whose processor has the flags.
+variant() {
+  call="flags: $2"
+  printf 'processor\t: 0\nflags\t\t: fpu %s sse\n' "$2" >"$work/cpuinfo"
+  (source tools/setup.sh && unset RAMET_ISA && ramet_variant "$work/cpuinfo") >"$work/stdout" 2>"$work/stderr"
+  grep -qx "$1" "$work/stdout" || fail "$call: expected the variant $1"
+}
+variant base "avx fma bmi1 bmi2"
+variant v3 "avx2 fma bmi1 bmi2 avx512f"
+variant v4 "avx2 fma bmi1 bmi2 avx512f avx512bw avx512cd avx512dq avx512vl"
+variant base "avx512f avx512bw avx512cd avx512dq avx512vl"
 
 # The disk cache: the entries read longest ago go while all take more than RAMET_CACHE_GIB, or than the disk has left, every ten
 # minutes at most; all where the disk is full.

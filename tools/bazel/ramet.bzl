@@ -20,11 +20,68 @@ _KERNEL_COPTS = [
     "//conditions:default": ["-O3"],
 })
 
+def _only(variant):
+    """--//tools/bazel:variants=<variant>, on a processor family that has more of them."""
+    return "//tools/bazel:x86_64_%s_only" % variant
+
+def _kernel_variants_impl(ctx):
+    if ctx.build_setting_value not in ["all"] + _VARIANTS.keys():
+        fail("--//tools/bazel:variants is %s, and can be all, %s" % (ctx.build_setting_value, " or ".join(_VARIANTS.keys())))
+    return []
+
+kernel_variants = rule(
+    doc = "The flag --//tools/bazel:variants.",
+    implementation = _kernel_variants_impl,
+    build_setting = config.string(flag = True),
+)
+
+def _absent_library(name, archive, variant):
+    """What a build with `variant` alone has for the others' functions: fronts name all, and nobody calls these (kernels/kernel.cc).
+
+    So the objects above the kernels are the same whatever variants there are.
+    """
+    prefix = {v: "_ZN5ramet7kernels%d%s" % (len(v), v) for v in _VARIANTS}
+    absent = [prefix[v] for v in _VARIANTS if v != variant]
+    native.genrule(
+        name = name + "_source",
+        srcs = [archive],
+        outs = [name + ".s"],
+        cmd = """$(NM) --defined-only $(SRCS) | awk '
+            BEGIN {
+              print ".section .note.GNU-stack,\\"\\",@progbits"
+              count = split("%s", others, " ")
+            }
+            $$2 == "T" && sub(/^%s/, "", $$3) {
+              for (i = 1; i <= count; ++i) {
+                f = others[i] $$3
+                print ".section .text." f ",\\"ax\\",@progbits\\n.globl " f "\\n.hidden " f "\\n" f ": ud2"
+              }
+            }' >$@""" % (" ".join(absent), prefix[variant]),
+        tags = ["manual"],
+        toolchains = ["@bazel_tools//tools/cpp:current_cc_toolchain"],
+    )
+    native.cc_library(
+        name = name,
+        srcs = [name + ".s"],
+        linkstatic = True,
+        tags = ["manual"],
+    )
+
+def kernel_archives(name):
+    """The archives that kernel_library makes of `name`, for layer_files."""
+    return select(dict({
+        _only(variant): [":%s_%s" % (name, variant), ":%s_beside_%s" % (name, variant)]
+        for variant in _VARIANTS
+    }, **{
+        "//tools/bazel:x86_64": [":%s_%s" % (name, variant) for variant in _VARIANTS],
+        "//conditions:default": [":%s_base" % name],
+    }))
+
 def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
     """Compiles `srcs` once for each instruction-set variant (RAMET_VARIANT names it) and links all of them.
 
-    Where the processor is not an x86-64 there is only the variant `base`, with the compiler's default instruction set
-    (kernels/kernel.h knows).
+    --//tools/bazel:variants=base, v3 or v4 compiles that one alone. Where the processor is not an x86-64 there is only the variant
+    `base`, with the compiler's default instruction set (kernels/kernel.h knows).
     The variants' archives are also the targets <name>_base, <name>_v3 and <name>_v4.
     """
     for variant, march in _VARIANTS.items():
@@ -43,17 +100,24 @@ def kernel_library(name, srcs, hdrs, deps = [], **kwargs):
             # Tests look into the objects.
             visibility = ["//tests:__subpackages__"],
         )
+        _absent_library(
+            name = "%s_beside_%s" % (name, variant),
+            archive = ":%s_%s" % (name, variant),
+            variant = variant,
+        )
     native.cc_library(
         name = name,
         hdrs = hdrs,
         linkstatic = True,
-        deps = deps + [name + "_base"] + select({
-            "//tools/bazel:x86_64_base_variant_only": [],
-            "//tools/bazel:x86_64": [name + "_v3", name + "_v4"],
-            "//conditions:default": [],
-        }),
+        deps = deps + kernel_archives(name),
         **kwargs
     )
+
+# Of files that ask which variants this build has.
+VARIANT_DEFINES = select(dict({
+    _only(variant): ["RAMET_ONLY_VARIANT=k" + variant.capitalize()]
+    for variant in _VARIANTS
+}, **{"//conditions:default": []}))
 
 def _included(header):
     """Options that begin with a header of //tools/bazel."""

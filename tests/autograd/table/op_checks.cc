@@ -12,6 +12,7 @@
 #include "runtime/parallel_regions_internal.h"
 #include "runtime/thread_pool.h"
 #include "tests/share.h"
+#include "tests/variants.h"
 
 namespace ramet {
 namespace op_table {
@@ -237,8 +238,7 @@ void check_threads_and_variants(const Row& row) {
     const Operands o = operands(row.large.empty() ? row.samples.front() : row.large, dtype);
     const Operands small = operands(row.samples.front(), dtype);
     std::string vectors;  // what v3 and v4 share
-    for (Variant v : {Variant::kBase, Variant::kV3, Variant::kV4}) {
-      if (!kernels::variant_supported(v)) continue;
+    for (Variant v : testing::variants_here()) {
       SCOPED_TRACE(kernels::variant_name(v));
       kernels::set_variant(v);
       expect_close(row.call(small.tensors), expected(row, small.plain), row.slack);

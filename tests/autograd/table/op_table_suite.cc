@@ -4,6 +4,7 @@
 #include "kernels/kernel.h"
 #include "runtime/thread_pool.h"
 #include "tests/autograd/table/op_checks.h"
+#include "tests/variants.h"
 
 namespace ramet {
 namespace op_table {
@@ -12,9 +13,7 @@ namespace {
 class Settings : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo&) override {
     set_num_threads(2);
-    for (kernels::Variant v :
-         {kernels::Variant::kBase, kernels::Variant::kV3, kernels::Variant::kV4})
-      if (kernels::variant_supported(v)) kernels::set_variant(v);
+    kernels::set_variant(testing::variants_here().back());
   }
 };
 const bool listening = [] {

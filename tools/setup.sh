@@ -172,17 +172,23 @@ ramet_bazel() {
   (cd "$RAMET_ROOT" && exec "${RAMET_BAZEL:-bazel}" "${startup[@]}" "$command" "${options[@]}" "$@")
 }
 
-# ramet_build LABEL: builds one program and prints its path. Bazel's own words appear only when it fails.
+# ramet_build LABEL [OPTIONS...]: builds one program and prints its path. Meanwhile it says how far it is: in a terminal Bazel's own
+# changing lines, elsewhere one in a while. Bazel's other words appear only when it fails.
 ramet_build() {
   local label=$1 log path
-  log=$(mktemp)
   ramet_say "building $label (the first time takes minutes)"
-  if ! ramet_bazel build "$label" >"$log" 2>&1; then
-    cat "$log" >&2
+  if [[ -t 2 ]]; then
+    ramet_bazel build --ui_event_filters=-info "$@" >&2 || ramet_die "FAILED: could not build $label"
+  else
+    log=$(mktemp)
+    if ! ramet_bazel build --show_progress_rate_limit=20 "$@" 2>&1 | tee "$log" |
+      sed -u -n "s/^\\(\\[[0-9,]* \\/ [0-9,]*\\] [^;]*\\).*/$RAMET_PROGRAM: \\1/p" >&2; then
+      cat "$log" >&2
+      rm -f "$log"
+      ramet_die "FAILED: could not build $label"
+    fi
     rm -f "$log"
-    ramet_die "FAILED: could not build $label"
   fi
-  rm -f "$log"
   path=${label#//}
   echo "$(ramet_bazel info bazel-bin 2>/dev/null)/${path/://}"
 }
@@ -206,6 +212,21 @@ ramet_variant() {
 ramet_all_in() {
   local word
   for word in "${@:2}"; do [[ " $1 " == *" $word "* ]] || return 1; done
+}
+
+# ramet_build_train ARGUMENTS...: builds the smallest training program that does what they ask for, with kernels for this machine,
+# and prints its path.
+ramet_build_train() {
+  local label=//tools/training:train i
+  ramet_words "$@"
+  [[ " ${words[*]} " != *" --ddp "* ]] || label+=_processes
+  for ((i = 1; i < ${#words[@]}; ++i)); do
+    if [[ ${words[i - 1]} == --devices && ${words[i]} == *cuda* ]]; then
+      label+=_gpus
+      break
+    fi
+  done
+  ramet_build "$label" --//tools/bazel:variants="$(ramet_variant)"
 }
 
 # ramet_find_torch FOLDER: sets include and lib from a LibTorch or PyTorch there; false where none is.

@@ -181,6 +181,15 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
   refused([](Options& o) { o.reduce = "tree:99999999999999999999"; }, "--reduce: got");
   refused([](Options& o) { o.devices = "cpu:0,tpu:1"; }, "tpu:1");
   refused([](Options& o) { o.devices = "cpu:77"; }, "cpu:77");
+  // What this program has not been linked with: the error says what to build.
+  refused([](Options& o) { o.devices = "cpu:0,cuda:1"; },
+          "--devices: got \"cpu:0,cuda:1\": [device] device cuda:1 does not exist: this program is "
+          "linked without CUDA support; expected what ./tools/train builds for such --devices "
+          "(//tools/training:train_gpus)");
+  refused(
+      [](Options& o) { o.ddp = true; },
+      "--ddp: this program is linked without process groups; expected what ./tools/train builds "
+      "for --ddp (//tools/training:train_processes)");
   refused(
       [](Options& o) {
         o.devices = "cpu:0,cpu:1,cpu:2";

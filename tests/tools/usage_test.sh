@@ -16,6 +16,12 @@ E2
 cat >"$work/bin/bazel" <<'E2'
 #!/usr/bin/env bash
 echo "bazel $*" >>"$(dirname "$0")/../called"
+if [[ $1 == build ]]; then
+  echo "Analyzing: something"
+  echo "[1,023 / 1,100] Compiling a.cc; 3s local ... (3 actions running)"
+  echo "an error"
+  exit "${BUILD_CODE:-0}"
+fi >&2
 [[ ${*: -1} != bazel-bin ]] || echo "$(dirname "$0")/../out"
 E2
 printf '#!/bin/sh\necho "apt-get $*" >>"$(dirname "$0")/../called"\n' >"$work/bin/apt-get"
@@ -25,7 +31,7 @@ echo "ran with $*"
 exit "${PROGRAM_CODE:-0}"
 E2
 chmod +x "$work"/bin/* "$work/program"
-cp "$work/program" "$work/out/tools/training/train"
+for name in train{,_gpus,_processes,_processes_gpus}; do cp "$work/program" "$work/out/tools/training/$name"; done
 cp "$work/program" "$work/out/tools/benchmarks/bench"
 
 fail() {
@@ -116,7 +122,32 @@ ends "quickstart: OK: finished in [0-9]+ s; results are in /else/where"
 PROGRAM_CODE=2 run 2 quickstart --batch 0
 ends 'quickstart: FAILED: training ended with exit code 2'
 
-# The kernels of this machine.
+# A build says how far it is, and the rest only where it fails.
+run 0 quickstart
+grep -qx "quickstart: \[1,023 / 1,100\] Compiling a.cc" "$work/stderr" || fail "$call does not say how far its build is"
+! grep -q "an error" "$work/stderr" || fail "$call says more of its build"
+BUILD_CODE=1 run 1 quickstart
+ends 'quickstart: FAILED: could not build //tools/training:train'
+grep -q "an error" "$work/stderr" || fail "$call does not say what is wrong"
+
+# The smallest program that does what is asked, with this machine's kernels or those that RAMET_ISA names.
+# builds LABEL SCRIPT ARGUMENTS...
+builds() {
+  local label=$1
+  shift
+  RAMET_ISA=v3 run 0 "$@"
+  grep -q "^bazel build .* //tools/training:$label --//tools/bazel:variants=v3\$" "$work/called" ||
+    fail "$call: called $(cat "$work/called"), expected a build of $label"
+}
+for script in train quickstart; do
+  builds train $script --epochs 1
+  builds train $script --devices cpu:0,cpu:1 --out cuda
+  builds train_gpus $script --devices cuda
+  builds train_gpus $script --devices=cpu:0,cuda:1
+  builds train_processes $script --ddp --devices cpu:0
+  builds train_processes_gpus $script --devices cuda --ddp
+done
+grep -q "^ran with .*--devices cuda --ddp\$" "$work/stdout" || fail "$call: other arguments"
 # variant NAME FLAGS: of a machine whose processor has the flags.
 variant() {
   call="flags: $2"

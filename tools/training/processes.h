@@ -1,46 +1,42 @@
-// The processes that train one model together (--ddp): one alone where there are no others.
+// The processes that train one model together: one alone, or those of --ddp.
 #pragma once
+#include <chrono>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "parallel/distributed/data_parallel.h"
 #include "tools/training/replicas.h"
 
 namespace ramet::training {
 
 /// Rank 0 writes and prints; the others only compute. Every process reads the whole batch and
-/// computes its own rows of it.
+/// computes its own rows of it. This one is alone.
 class Processes {
  public:
-  Processes() = default;
-  /// Finds the others by the variables that tools/launch, mpirun or srun set; their operations end
-  /// within `timeout`. Errors: distributed::rendezvous.
-  static Processes join(distributed::Milliseconds timeout);
+  virtual ~Processes() = default;
 
-  bool several() const { return group_ != nullptr; }
-  int rank() const { return group_ ? group_->rank() : 0; }
-  int size() const { return group_ ? group_->size() : 1; }
+  virtual int rank() const { return 0; }
+  virtual int size() const { return 1; }
   bool writes() const { return rank() == 0; }
 
   /// As make_replicas; all processes have rank 0's parameters then.
-  std::unique_ptr<Replicas> replicate(const nn::Sequential& model,
-                                      const std::vector<Device>& devices,
-                                      const std::string& reduce);
-  /// Of the last batch: this process's first row and how many.
-  std::pair<int64_t, int64_t> rows() const;
+  virtual std::unique_ptr<Replicas> replicate(const nn::Sequential& model,
+                                              const std::vector<Device>& devices,
+                                              const std::string& reduce);
+  /// Of the last batch's targets, those of this process's rows.
+  virtual Tensor own_rows(const Tensor& targets) const { return targets; }
   /// Over all processes, in place.
-  void sum(std::vector<double>& values) const;
+  virtual void sum(std::vector<double>&) const {}
   /// Rank 0's numbers; as many everywhere.
-  std::vector<int64_t> of_rank_0(std::vector<int64_t> numbers) const;
+  virtual std::vector<int64_t> of_rank_0(std::vector<int64_t> numbers) const { return numbers; }
   /// Waits for all; an Error where their digests differ.
-  void finish(const std::string& digest) const;
-
- private:
-  std::shared_ptr<distributed::ProcessGroup> group_;
-  const distributed::DistributedDataParallel<nn::Sequential>* model_ = nullptr;
+  virtual void finish(const std::string&) const {}
 };
+
+/// Finds the others by the variables that tools/launch, mpirun or srun set; their operations end
+/// within `timeout`. Null in a program that is linked without process groups
+/// (//tools/training:train and :train_gpus). Errors: distributed::rendezvous.
+[[gnu::weak]] std::unique_ptr<Processes> join_processes(std::chrono::milliseconds timeout);
 
 /// What the environment of one of several processes says: threads each may use on this host, its
 /// number there, whether the launcher has started them again after a failure, and what it calls all

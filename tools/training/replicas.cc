@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/gpu.h"
+
 namespace ramet::training {
 
 std::vector<Device> parse_devices(const std::string& list, int own_gpu) {
@@ -14,6 +16,9 @@ std::vector<Device> parse_devices(const std::string& list, int own_gpu) {
                 "\", expected names separated by commas, such as cpu:0,cpu:1");
     try {
       const Device named(one);
+      RAMET_CHECK(!named.is_cuda() || gpu::linked, "device", "device ", one,
+                  " does not exist: this program is linked without CUDA support; expected what "
+                  "./tools/train builds for such --devices (//tools/training:train_gpus)");
       const bool own = named.is_cuda() && !named.has_index() && own_gpu >= 0;
       devices.push_back(own ? resolve(Device(kCUDA, static_cast<DeviceIndex>(own_gpu)))
                             : resolve(named));

@@ -113,13 +113,13 @@ class Run {
     return c;
   }
   void save_checkpoint() {
-    if (!processes_.writes()) return;
+    if (!processes_->writes()) return;
     checkpoint().save(file("checkpoint"));
     saved_at_ = Clock::now();
   }
 
   // Rank 0 alone has tested, and drawn for that.
-  void agree_on_random_numbers() { random_->go_on_from(processes_.of_rank_0(random_->now())); }
+  void agree_on_random_numbers() { random_->go_on_from(processes_->of_rank_0(random_->now())); }
 
   bool train_epoch(ProgressBar& bar);
   StepRecord train_step(data::Example<>& batch);
@@ -135,7 +135,7 @@ class Run {
   // weights, order and dropout are drawn there, whichever it is
   std::optional<DeviceGuard> leader_;
   std::optional<LeadingGenerators> random_;
-  Processes processes_;
+  std::unique_ptr<Processes> processes_ = std::make_unique<Processes>();
   nn::Sequential model_{nullptr};
   std::unique_ptr<Replicas> replicas_;
   std::optional<optim::AdamW> optimizer_;
@@ -164,6 +164,10 @@ bool left_by_this_launch(const std::string& checkpoint) {
 
 Run::Run(Options& o) : options_(o) {
   o.check();
+  RAMET_CHECK(
+      !o.ddp || join_processes, "train",
+      "--ddp: this program is linked without process groups; expected what ./tools/train builds "
+      "for --ddp (//tools/training:train_processes)");
   if (o.ddp && started_again() && left_by_this_launch(file("checkpoint"))) o.resume = true;
   const std::string resumed = o.resume ? file("checkpoint") : "";
   if (o.resume) {
@@ -179,7 +183,7 @@ Run::Run(Options& o) : options_(o) {
   else if (o.ddp) set_num_threads(threads_beside_others());
   devices_ = parse_devices(o.devices, o.ddp ? number_on_host() : -1);
   data_ = load_images(o.data, o.limit);
-  if (o.ddp) processes_ = Processes::join(std::chrono::seconds(o.timeout));
+  if (o.ddp) processes_ = join_processes(std::chrono::seconds(o.timeout));
 
   leader_.emplace(devices_[0]);
   random_.emplace(LeadingGenerators{devices_[0]});
@@ -187,7 +191,7 @@ Run::Run(Options& o) : options_(o) {
   model_ = make_model(o.model, data_.shape, o.dropout);
   model_->to(devices_[0]);
   for (const Tensor& p : model_->parameters()) parameters_ += p.numel();
-  replicas_ = processes_.replicate(model_, devices_, o.reduce);
+  replicas_ = processes_->replicate(model_, devices_, o.reduce);
   optimizer_.emplace(model_->parameters(), optim::AdamWOptions(o.lr));
   steps_per_epoch_ = (data_.train_images.size(0) + o.batch - 1) / o.batch;
   const int64_t steps = steps_per_epoch_ * o.epochs;
@@ -208,7 +212,7 @@ Run::Run(Options& o) : options_(o) {
   // Everything that can be wrong with the input has been found: from here on results are written.
   // Until here a signal ends the program at once, with the folder as it was.
   signals_.emplace();
-  if (!processes_.writes()) return;
+  if (!processes_->writes()) return;
   make_folders(o.out);
   remove_leftovers(o.out);
   if (!o.resume) save_checkpoint();  // over the old one: there is a whole one at every moment
@@ -227,14 +231,11 @@ StepRecord Run::train_step(data::Example<>& batch) {
   {
     RecordScope forward("forward");
     output = replicas_->forward(images);
-    if (processes_.several()) {
-      const auto [first, count] = processes_.rows();
-      targets = targets.slice(0, first, first + count);
-    }
+    targets = processes_->own_rows(targets);
     // Of the mean over the batch, what this process's rows are: the same bits as with all of them.
     loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / static_cast<double>(n);
   }
-  if (step_ == first_step_ && processes_.writes()) {
+  if (step_ == first_step_ && processes_->writes()) {
     const auto graph = autograd::collect_graph({loss}, model_->named_parameters().pairs(), 1000);
     write_file_atomically(file("graph.svg"),
                           draw_graph(graph, "The autograd graph of one step: " + options_.model +
@@ -254,7 +255,7 @@ StepRecord Run::train_step(data::Example<>& batch) {
   std::vector<double> sums = {loss.item<double>(),
                               output.detach().argmax(1).eq(targets).sum().item<double>(),
                               interrupted() ? 1.0 : 0.0};
-  processes_.sum(sums);
+  processes_->sum(sums);
   r.loss = sums[0];
   r.accuracy = sums[1] / static_cast<double>(n);
   stop_ = sums[2] > 0;
@@ -276,15 +277,15 @@ bool Run::train_epoch(ProgressBar& bar) {
   const int64_t traced =
       first_step_ + std::min<int64_t>(2, steps_per_epoch_ - first_step_ % steps_per_epoch_ - 1);
   for (auto& batch : *loader_) {
-    if (step_ == traced && processes_.writes()) trace_.start();
+    if (step_ == traced && processes_->writes()) trace_.start();
     const StepRecord r = train_step(batch);
     const int64_t in_epoch = (step_ - 1) % steps_per_epoch_ + 1;
-    if (step_ > traced && processes_.writes() &&
+    if (step_ > traced && processes_->writes() &&
         (step_ == traced + 3 || (step_ < traced + 3 && in_epoch == steps_per_epoch_))) {
       trace_.stop();
       trace_.write(file("trace.json"));
     }
-    if (processes_.writes()) history_.add(r);
+    if (processes_->writes()) history_.add(r);
     // A running mean that forgets: the last 50 steps or so.
     const double keep =
         seen == 0 ? 0.0 : std::min(0.98, static_cast<double>(seen) / static_cast<double>(seen + 1));
@@ -294,7 +295,7 @@ bool Run::train_epoch(ProgressBar& bar) {
     const double rate =
         static_cast<double>(images_ - images_before) / std::max(1e-9, seconds_since(begun));
     const int64_t left = steps_per_epoch_ * options_.epochs - step_;
-    if (processes_.writes())
+    if (processes_->writes())
       bar.show({epoch_ + 1, options_.epochs, in_epoch, steps_per_epoch_, loss, accuracy, rate,
                 static_cast<double>(left * options_.batch) / std::max(1e-9, rate)});
     if (stop_) return false;
@@ -379,19 +380,19 @@ void Run::write_summary(double test_accuracy, double test_loss, const std::strin
   j["seed"] = options_.seed;
   j["reduce"] = options_.reduce;
   j["threads"] = get_num_threads();
-  j["processes"] = processes_.size();
+  j["processes"] = processes_->size();
   write_file_atomically(file("summary.json"), j.dump(2) + "\n");
 }
 
 int Run::train() {
-  if (!processes_.writes()) {
+  if (!processes_->writes()) {
     // The same steps; what they lead to is rank 0's business.
     ProgressBar none;
     for (; epoch_ < options_.epochs; ++epoch_) {
       if (!train_epoch(none)) return 128 + (interrupted() ? interrupted() : SIGTERM);
       agree_on_random_numbers();
     }
-    processes_.finish(digest_of(*model_, *optimizer_));
+    processes_->finish(digest_of(*model_, *optimizer_));
     return 0;
   }
   std::string on;
@@ -434,7 +435,7 @@ int Run::train() {
   if (last.epoch != epoch_) last = test();
   save(model_, file("model.safetensors"));
   const std::string digest = digest_of(*model_, *optimizer_);
-  processes_.finish(digest);
+  processes_->finish(digest);
   write_summary(last.test_accuracy, last.test_loss, digest);
   write_curve();
   std::printf(

@@ -39,6 +39,12 @@ timeout 120 "$launch" --nproc 2 --max-restarts 1 -- "$work/second_time" "$train"
   >"$work/stdout" 2>"$work/stderr" || fail "beside an older run's checkpoint: exit code $?"
 [[ $(digest) == "$expected" ]] || fail "beside an older run's checkpoint: digest $(digest), expected $expected"
 
+# ranks_of RUN: the processes of its launcher (not what python3 may start, where that is a script).
+ranks_of() {
+  local launcher
+  launcher=$(pgrep -P "$1" || true)
+  [[ -z $launcher ]] || pgrep -P "$launcher" -f -- --ddp || true
+}
 # A run that ended before its moment says how long runs take now, and does not count.
 struck=0 resumed=0
 for ((round = 1; struck < rounds; ++round)); do
@@ -48,10 +54,10 @@ for ((round = 1; struck < rounds; ++round)); do
   timeout 120 "$launch" --nproc 2 --max-restarts 3 -- "$train" "${common[@]}" --out "$out" >"$work/stdout" 2>"$work/stderr" &
   run=$!
   moment=$((RANDOM % milliseconds))
+  # From when there is somebody to kill, which a busy machine takes its time for.
+  until [[ -n $(ranks_of $run) ]] || ! kill -0 $run 2>/dev/null; do sleep 0.05; done
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
-  launcher=$(pgrep -P $run || true)
-  # (Not what python3 may start, where that is a script.)
-  mapfile -t ranks < <([[ -z $launcher ]] || pgrep -P "$launcher" -f -- --ddp || true)
+  mapfile -t ranks < <(ranks_of $run)
   [[ ${#ranks[@]} -eq 0 ]] || kill -KILL "${ranks[RANDOM % ${#ranks[@]}]}" 2>/dev/null || true
   code=0
   wait $run || code=$?

@@ -17,7 +17,8 @@
 // code is linked), and defines the constant `softmax_forward` that fronts call:
 // softmax_forward(x.stream(), {...}). There is no registry: what is not called is not linked.
 //
-// Only x86-64 has v3 and v4, and not under TSan, which compiles the base variant alone.
+// Only x86-64 has v3 and v4. A build may have one variant alone (--//tools/bazel:variants): the
+// others' functions are then traps that nothing calls.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -28,7 +29,7 @@
 #include "runtime/kernel_call.h"
 #include "runtime/stream.h"
 
-#if defined(__x86_64__) && !defined(RAMET_BASE_VARIANT_ONLY)
+#if defined(__x86_64__)
 #define RAMET_ALL_VARIANTS 1
 #define RAMET_KERNEL_VARIANTS(name) \
   { &base::name, &v3::name, &v4::name }
@@ -51,6 +52,7 @@ RAMET_API extern std::atomic<uint8_t> chosen_variant;
 RAMET_API uint8_t choose_variant();
 /// For tests: from now on use `variant`. An Error if this processor cannot run it.
 RAMET_API void set_variant(Variant variant);
+/// Whether this processor runs it and this program has it.
 RAMET_API bool variant_supported(Variant variant);
 /// "base", "v3" or "v4".
 RAMET_API const char* variant_name(Variant variant);
@@ -61,7 +63,7 @@ template <class Args> struct Kernel {
   using Cpu = void (*)(const Args&);
   using Cuda = void (*)(const Args&, Stream);
   const char* name;
-  Cpu cpu[kVariants];  // null: variant_supported() is false
+  Cpu cpu[kVariants];  // null or a trap: variant_supported() is false
   Cuda cuda;
 
   void operator()(Stream stream, const Args& args) const {

@@ -31,6 +31,7 @@ struct Front {
   std::function<double(double a, double b, double c)> reference;
   bool positive = false;  // only for positive first operands
   bool differentiable = true;
+  const references::Reference* domain = nullptr;  // where the operand is to lie
 };
 #define F(value) [](const Tensors& x) -> Tensor { return value; }
 #define R(value)                               \
@@ -60,7 +61,7 @@ const Front kFronts[] = {
     {"div_floor", 2, F(div(x[0], x[1], "floor")), R(std::floor(a / b)), false, false},
     {"div_trunc", 2, F(div(x[0], x[1], "trunc")), R(std::trunc(a / b)), false, false},
 #define RAMET_X(name, Row) \
-    {#name, 1, F(name(x[0])), same(#name), references::reference(#name).low > -1},
+    {#name, 1, F(name(x[0])), same(#name), false, true, &references::reference(#name)},
     RAMET_UNARY_FUNCTIONS(RAMET_X) RAMET_UNARY_METHODS(RAMET_X) RAMET_UNARY_COMPOSED(RAMET_X)
 #undef RAMET_X
     {"minus", 1, F(-x[0]), same("neg")},
@@ -127,9 +128,11 @@ const Front kFronts[] = {
 
 Tensor operand(const Front& front, int i, IntArrayRef sizes) {
   Tensor t = varied(sizes, i + 1);
-  if (i == 0 && front.positive) {
-    double* p = t.data_ptr<double>();
-    for (int64_t j = 0; j < t.numel(); ++j) p[j] = std::fabs(p[j]) + 0.2;
+  double* p = t.data_ptr<double>();
+  for (int64_t j = 0; j < t.numel(); ++j) {
+    if (i == 0 && front.positive) p[j] = std::fabs(p[j]) + 0.2;
+    if (front.domain)
+      p[j] = front.domain->low + (p[j] / 2.2 + 0.5) * (front.domain->high - front.domain->low);
   }
   return t;
 }

@@ -1,4 +1,4 @@
-// The vocabulary of formulas (pointwise_ops.h) on a GPU, where a thread computes one float, double
+// The vocabulary of formulas (pointwise/rows) on a GPU, where a thread computes one float, double
 // or int64. The first header of a .cu file: it makes the helpers that GPU and CPU kernels share
 // (scalar_math.h, cast.h, util.h) device code in the namespace `cuda`.
 //

@@ -1,4 +1,4 @@
-// What a formula that is written once (pointwise_ops.h) may call, for every compute type of the
+// What a formula that is written once (pointwise/rows) may call, for every compute type of the
 // CPU: a vector of floats (vec.h, vmath.h), a double, an int64.
 #pragma once
 #include "kernels/simd/scalar_math.h"

@@ -77,10 +77,6 @@ RAMET_INLINE vf verf(vf x) {
   return pick(lt(a, set1(1.0f)), s, with_sign(l, x));
 }
 
-RAMET_INLINE vf vgelu(vf x) {
-  const vf h = x * set1(0.5f);
-  return fma(h, verf(x * set1(0.707106781f)), h);
-}
 // f on every lane by itself: where a scalar library function is the best we have.
 template <class F> RAMET_INLINE vf each_lane(vf x, F f) {
   float t[VL];

@@ -7,7 +7,8 @@
 // (tests/autograd/table) and the cases of the comparison with LibTorch (tools/compare).
 #pragma once
 
-// clang-format off: a name is a line
+// A name is a line, and another does not move it.
+// clang-format off
 
 // ---- unary.h: autograd/ops/unary.h ----
 

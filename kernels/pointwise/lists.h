@@ -28,6 +28,7 @@
   X(sin, Sin)                                                                        \
   X(cos, Cos)                                                                        \
   X(tanh, Tanh)                                                                      \
+  X(atanh, Atanh) /* infinite at -1 and 1, NaN outside */                            \
   X(sigmoid, Sigmoid) /* 1 / (1 + exp(-x)) */                                        \
   X(erf, Erf)                                                                        \
   X(relu, Relu)   /* max(0, x); not of bool; a NaN stays; derivative at 0 is 0 */    \

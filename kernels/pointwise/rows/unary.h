@@ -103,6 +103,11 @@ struct Tanh : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vtanh(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return tanh_backward(g, y); }
 };
+/// The inverse of tanh: infinite at -1 and 1, NaN outside.
+struct Atanh : kernels::Function {
+  RAMET_FORMULA value(V x) { return cst<V>(0.5) * (vlog1p(x) - vlog1p(cst<V>(0) - x)); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, rsub(square(x), 1)); }
+};
 /// 1 / (1 + e^-x)
 struct Sigmoid : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vsigmoid(x); }

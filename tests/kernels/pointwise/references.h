@@ -97,6 +97,7 @@ inline const std::map<std::string, Reference>& references() {
       {"cos", Reference{F(std::cos(a)), 1.5}.on(-4, 4)},
       {"tan", Reference{F(std::tan(a)), 4}.on(-1.2, 1.2)},
       {"tanh", Reference{F(std::tanh(a)), 1.5}.on(-3, 3)},
+      {"atanh", Reference{F(std::atanh(a)), 3}.on(-0.9, 0.9)},
       {"sigmoid", Reference{F(sigmoid_of(a)), 2.5, 0, 1, 0, true}.on(-4, 4)},
       {"erf", {F(std::erf(a)), 1.25}},
       {"floor", Reference{F(std::floor(a))}.on(-3.4, 3.4).of(kNotBool).steps()},

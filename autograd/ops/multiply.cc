@@ -17,13 +17,8 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   if (RAMET_LIKELY(plain_float(a, b))) {
     out = plain_pointwise(kernels::mul, a, b);
     if (!recording(a, b)) return out;
-    // An input is saved only for the other one's gradient.
     return record("MulBackward0", {a, b}, std::move(out),
-                  [x = save_if(wants_grad(b), a), y = save_if(wants_grad(a), b)](const Node& self,
-                                                                                 const Tensor& g) {
-                    return Pair{self.needs(0) ? mul(g, y.get(self)) : Tensor(),
-                                self.needs(1) ? mul(g, x.get(self)) : Tensor()};
-                  });
+                  gradients_of<rows::Mul, AlikeOperand>(a, b));
   }
   common_device("mul", a, b);
   out = pointwise_fresh(RAMET_POINTWISE(mul), a, b, result_type(a, b), 1);
@@ -42,13 +37,14 @@ Tensor mul(const Tensor& a, const Scalar& b) {
 
 Tensor div(const Tensor& a, const Tensor& b) {
   Tensor out;
-  const bool plain = plain_float(a, b);
-  if (RAMET_LIKELY(plain)) {
+  if (RAMET_LIKELY(plain_float(a, b))) {
     out = plain_pointwise(kernels::div, a, b);
-  } else {
-    common_device("div", a, b);
-    out = pointwise_fresh(RAMET_POINTWISE(div), a, b, divided(result_type(a, b)), 1);
+    if (!recording(a, b)) return out;
+    return record("DivBackward0", {a, b}, std::move(out),
+                  gradients_of<rows::Div, AlikeOperand>(a, b));
   }
+  common_device("div", a, b);
+  out = pointwise_fresh(RAMET_POINTWISE(div), a, b, divided(result_type(a, b)), 1);
   if (!recording(a, b)) return out;
   return record("DivBackward0", {a, b}, std::move(out), gradients_of<rows::Div>(a, b));
 }

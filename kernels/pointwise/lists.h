@@ -120,10 +120,10 @@
   X(isnan, IsNan)                                                                             \
   X(isinf, IsInf)                                                                             \
   X(isfinite, IsFinite)
-#define RAMET_COMPARE_OPS(X)                                                                  \
+#define RAMET_COMPARISON_OPS(X)                                                                  \
   RAMET_COMPARE_FUNCTIONS(X) RAMET_LOGIC_FUNCTIONS(X) RAMET_TEST_FUNCTIONS(X)
 
 #define RAMET_POINTWISE_OPS(X) \
   RAMET_UNARY_OPS(X)           \
-  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_COMPARE_OPS(X)
+  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_COMPARISON_OPS(X)
 // clang-format on

@@ -2,5 +2,5 @@
 #include "kernels/pointwise/rows/compare.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
-RAMET_COMPARE_OPS(RAMET_DEFINE_POINTWISE)
+RAMET_COMPARISON_OPS(RAMET_DEFINE_POINTWISE)
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,6 +1,7 @@
 // What sums, products and quotients share: their kernels on any operands and on the common ones.
 // Private to autograd/ops.
 #pragma once
+#include <tuple>
 #include <utility>
 
 #include "autograd/ops/arithmetic.h"
@@ -30,43 +31,55 @@ inline bool is_one(const Scalar& s) {
 /// s x.
 inline Tensor times(const Tensor& x, const Scalar& s) { return s.equal(1) ? x : mul(x, s); }
 
-/// What the gradients of a row of several operands read, and the shapes and dtypes they get.
-template <class Row> struct RowOperands {
-  static constexpr size_t kCount = Row::kOperands;
-  std::array<Saved, kCount> saved;
-  std::array<Meta, kCount> metas;
-
-  template <size_t i, size_t... I, class... Numbers>
-  Tensor gradient(std::index_sequence<I...>, const Node& self, const Tensor& g,
-                  const Numbers&... numbers) const {
-    if (!self.needs(i)) return {};
-    const auto of = [&](const auto&... x) {
-      if constexpr (i == 0) return Row::gradient_a(g, x..., numbers...);
-      else if constexpr (i == 1) return Row::gradient_b(g, x..., numbers...);
-      else return Row::gradient_c(g, x..., numbers...);
-    };
-    static const Tensor none;
-    return metas[i].reduce(of((Row::kReads[i] >> I & 1 ? saved[I].get(self) : none)...));
-  }
+/// What a row's gradients read of an operand, and the shape and dtype that its own gets: the
+/// result's, where all operands are alike.
+struct RowOperand {
+  Saved saved;
+  Meta meta;
+  RowOperand(bool read, const Tensor& x) : saved(save_if(read, x)), meta(x) {}
+  Tensor reduce(const Tensor& g) const { return meta.reduce(g); }
 };
+struct AlikeOperand {
+  Saved saved;
+  AlikeOperand(bool read, const Tensor& x) : saved(save_if(read, x)) {}
+  static Tensor reduce(Tensor g) { return g; }
+};
+/// Gradient i of a row of several operands.
+template <class Row, size_t i, size_t... I, class Operands, class... Numbers>
+Tensor gradient_at(std::index_sequence<I...>, const Operands& x, const Node& self, const Tensor& g,
+                   const Numbers&... numbers) {
+  if (!self.needs(i)) return {};
+  const auto of = [&](const auto&... values) {
+    if constexpr (i == 0) return Row::gradient_a(g, values..., numbers...);
+    else if constexpr (i == 1) return Row::gradient_b(g, values..., numbers...);
+    else return Row::gradient_c(g, values..., numbers...);
+  };
+  const auto value = [&](auto at) -> const Tensor& {
+    const Saved& saved = std::get<at()>(x).saved;
+    if constexpr (Row::kReads[i] >> at() & 1) return saved.get(self);
+    else return saved.kept();  // nobody looks at it
+  };
+  return std::get<i>(x).reduce(of(value(std::integral_constant<size_t, I>())...));
+}
 /// The backward function of a row of operands x and numbers. An operand is saved for the gradients
 /// that are wanted now.
-template <class Row, size_t... I, class... Numbers>
+template <class Row, class Operand, size_t... I, class... Numbers>
 auto gradients_of(std::index_sequence<I...> all, const Tensor* const (&x)[sizeof...(I)],
                   const Numbers&... numbers) {
   const int read = ((wants_grad(*x[I]) ? Row::kReads[I] : 0) | ...);
-  return [operands = RowOperands<Row>{{save_if(read >> I & 1, *x[I])...}, {Meta(*x[I])...}}, all,
-          numbers...](const Node& self, const Tensor& g) {
+  return [operands = std::tuple(Operand(read >> I & 1, *x[I])...), all, numbers...](
+             const Node& self, const Tensor& g) {
     return std::array<Tensor, sizeof...(I)>{
-        operands.template gradient<I>(all, self, g, numbers...)...};
+        gradient_at<Row, I>(all, operands, self, g, numbers...)...};
   };
 }
-template <class Row> auto gradients_of(const Tensor& a, const Tensor& b) {
-  return gradients_of<Row>(std::make_index_sequence<2>(), {&a, &b});
+template <class Row, class Operand = RowOperand>
+auto gradients_of(const Tensor& a, const Tensor& b) {
+  return gradients_of<Row, Operand>(std::make_index_sequence<2>(), {&a, &b});
 }
 template <class Row, class... Numbers>
 auto gradients_of(const Tensor& a, const Tensor& b, const Tensor& c, const Numbers&... numbers) {
-  return gradients_of<Row>(std::make_index_sequence<3>(), {&a, &b, &c}, numbers...);
+  return gradients_of<Row, RowOperand>(std::make_index_sequence<3>(), {&a, &b, &c}, numbers...);
 }
 
 }  // namespace autograd

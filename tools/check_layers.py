@@ -55,7 +55,7 @@ DIALECT = tuple(
     for pattern, text in (
         (r"<<<", "a kernel is started by launch()"),
         (r"\bextern\s+__shared__", "dynamic shared memory is dynamic_shared<T>()"),
-        (r"\basm\b", "inline assembly belongs in runtime/cuda/ptx.h"),
+        (r"\basm\b", "inline assembly belongs in runtime/cuda/ptx.h and ptx_hopper.h"),
         (r"\b__constant__\b", "all emulated devices would share it: pass a struct by value"),
         (r"^\s*(?:static\s+)?__device__\s+[^()]*[;=]", "all emulated devices would share this variable"),
         (r"\b__activemask\b", "name the lanes by a mask"),
@@ -264,7 +264,8 @@ def check_gpu_tests():
 
 
 # What only asks the calling thread, or is the launch itself.
-NOT_COUNTED = {"cudaGetDevice", "cudaGetErrorName", "cudaGetErrorString", "cudaGetLastError", "cudaGraphLaunch", "cudaLaunchKernel"}
+NOT_COUNTED = {"cudaGetDevice", "cudaGetErrorName", "cudaGetErrorString", "cudaGetLastError", "cudaGraphLaunch", "cudaLaunchKernel",
+               "cudaGetDriverEntryPoint", "cudaGetDriverEntryPointByVersion"}  # the last two: once in a process, of real cards
 
 
 def check_driver_calls():

@@ -5,9 +5,9 @@
 // Note [The dialect of kernel files]: CUDA C++ with three rules.
 //   1. No <<<>>>: launch(kernel<T>, grid, block, shared_bytes, stream, arguments...).
 //   2. No `extern __shared__`: float* s = dynamic_shared<float>(). Plain __shared__ arrays stay.
-//   3. Inline PTX only in runtime/cuda/ptx.h, each instruction with a host version. No __device__
-//   or
-//      __constant__ variables: all emulated devices would share them. Pass structs by value.
+//   3. Inline PTX only in runtime/cuda/ptx.h, and in ptx_hopper.h what one card has; each
+//      instruction with a host version. No __device__ or __constant__ variables: all emulated
+//      devices would share them. Pass structs by value.
 #pragma once
 #include <cstddef>
 #include <memory>

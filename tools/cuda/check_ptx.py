@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the machine code of the kernels (kernels/**/*.cu): no kernel keeps anything on a stack or spills registers, none divides
-integers in an inner loop (a GPU has no instruction for it: kernels/gpu/divisor.h), and the kernels of rows, pointwise operations
-and optimizer steps read float32 and bfloat16 16 bytes at a time.
+integers in an inner loop (a GPU has no instruction for it: kernels/gpu/divisor.h), the kernels of rows, pointwise operations
+and optimizer steps read float32 and bfloat16 16 bytes at a time, and ptxas finds no product of a warpgroup whose registers are
+used before they are waited for.
 
 It compiles each file to PTX, looks for the loads and divisions there, and assembles it for sm_90a with ptxas -v. Kernels that
 are excused stand below, each with its reason; an excuse that nobody needs fails too. Without a toolkit (CUDA_PATH, else
@@ -69,6 +70,8 @@ DIVIDING = {
     ("pool2d.cu", "avg_forward_kernelIl"): (4, 20, OPERATION),
     ("pool2d.cu", "avg_backward_kernelIl"): (24, 24, OPERATION),
 }
+# What ptxas says where it puts waits of its own between products of warpgroups.
+WAITS = re.compile(r"\(C75\d\d\) (.*(?:serialized|injected).*) in (?:the )?function '(\w+)'")
 LOAD = re.compile(r"\bld\.global(?:\.\w+)*\.(?:v4\.\w?(?:32)|v2\.\w?64)\b")
 
 
@@ -135,6 +138,7 @@ def check(tools, source, scratch, show):
             used.update(("EXCUSED", key) for key in excuses)
             if not excuses or stores != "0" or loads != "0":
                 complaints.append(f"{source.name}: {name} has {stack} bytes of stack, spills {stores} and {loads} bytes")
+        complaints += [f"{source.name}: {name}: {what}" for what, name in WAITS.findall(report)]
         if show:
             print_counts(source, counts, report)
     return complaints, used, len(entries)

@@ -114,6 +114,10 @@ void Worker::run_block(GridRun& run, uint64_t block) {
   happens_after(&block_token_);
   running_stack = {nullptr, 0};
   if (!abandoned_ && live_) record_fault(Fault::Deadlock, describe_deadlock());
+  else if (!abandoned_ && !bulk_copies_.empty())
+    record_fault(Fault::Resources,
+                 "COPIES UNDER WAY to the shared memory of a block that has ended");
+  bulk_copies_.clear();
   end_block(run);
 }
 
@@ -176,7 +180,10 @@ void Worker::end_block(GridRun& run) {
       fiber->rewind();
       idle_.push_back(fiber.get());
     }
-    for (unsigned rank = 0; rank < count_; ++rank) async_copies_[rank] = {};
+    for (unsigned rank = 0; rank < count_; ++rank) {
+      async_copies_[rank] = {};
+      products_[rank] = {};
+    }
   }
 #if defined(RAMET_EMULATED_ASAN)
   if (run.grid.shared_bytes) ASAN_POISON_MEMORY_REGION(dynamic_, run.grid.shared_bytes);
@@ -215,6 +222,8 @@ std::string Worker::describe_deadlock() const {
       std::snprintf(mask, sizeof mask, "0x%08x", thread.mask);
       where = "a warp primitive with mask " + std::string(mask) + " at " +
               place(thread.file, thread.line);
+    } else if (thread.state == ThreadState::AtPhase) {
+      where = "a barrier's phase at " + place(thread.file, thread.line);
     }
     waiting[where].push_back(rank);
   }

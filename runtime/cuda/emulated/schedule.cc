@@ -70,6 +70,8 @@ void Worker::finish_thread() {
   ++threads;
   AsyncCopies& copies = async_copies_[current_];
   if (!copies.open.empty() || !copies.groups.empty()) copies = {};
+  if (Products& products = products_[current_]; products.fenced || !products.groups.empty())
+    products = {};
   Warp& warp = warps_[current_ / 32];
   warp.live &= ~(1u << (current_ % 32));
   for (int i = 0; i < warp.group_count;) {

@@ -17,12 +17,13 @@
 
 #include "runtime/cuda/emulated/device_calls.h"
 #include "runtime/cuda/emulated/fiber.h"
+#include "runtime/cuda/emulated/hopper.h"
 
 namespace ramet::emulated {
 
 struct GridRun;
 
-enum class ThreadState : uint8_t { Unstarted, Ready, Running, AtBarrier, AtWarp, Done };
+enum class ThreadState : uint8_t { Unstarted, Ready, Running, AtBarrier, AtWarp, AtPhase, Done };
 
 /// One CUDA thread of the block.
 struct CudaThread {
@@ -69,6 +70,24 @@ struct AsyncCopies {
   size_t next = 0;
 };
 
+/// Of hopper.h: a copy on its way, and a thread's products with the sums that they write.
+struct BulkCopy {
+  void* target;
+  uint64_t map[16];  // the kernel's own, whose thread may be gone before it arrives
+  int at[4];
+  uint64_t* barrier;
+};
+struct ProductSums {
+  float* d;
+  std::vector<float> values;
+};
+struct Products {
+  std::vector<WarpgroupProduct> open;
+  std::vector<std::vector<WarpgroupProduct>> groups;
+  std::vector<ProductSums> sums;
+  bool fenced = false;
+};
+
 class Worker {
  public:
   /// The calling thread's worker, made at first use; or null where it has none yet.
@@ -82,6 +101,11 @@ class Worker {
   // What the functions of device_calls.h do on the running thread: barrier.cc, warp.cc.
   int wait_at_barrier(Vote vote, int predicate, const char* file, int line);
   void meet(uint32_t mask, void* argument, WarpFunction function, const char* file, int line);
+  // hopper.cc
+  void wait_for_phase(uint64_t* barrier, unsigned parity, const char* file, int line);
+  void end_phase(uint64_t* barrier);
+  void queue_copy(const BulkCopy& copy);
+  void deliver(uint64_t* barrier);
   [[noreturn]] void abandon_block();
   void record_fault(Fault fault, const std::string& text);
 
@@ -92,6 +116,7 @@ class Worker {
   uint32_t block_epoch() const { return barrier_.epoch; }
   uint32_t warp_epoch() const { return warps_[current_ / 32].epoch; }
   AsyncCopies& async_copies() { return async_copies_[current_]; }
+  Products& products() { return products_[current_]; }
 
   // Counts of the whole process (executor_counts).
   uint64_t switches = 0, blocks = 0, threads = 0;
@@ -140,6 +165,8 @@ class Worker {
   std::array<CudaThread, kMaxThreads> threads_;
   std::array<Warp, kMaxThreads / 32> warps_;
   std::array<AsyncCopies, kMaxThreads> async_copies_;
+  std::array<Products, kMaxThreads> products_;
+  std::vector<BulkCopy> bulk_copies_;
   BlockBarrier barrier_;
   unsigned char* dynamic_ = nullptr;
   // Addresses that TSan's orders are attached to.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What tools/cuda/check_ptx.py says of machine code that is as it should be, and of a stack, narrow loads, a kernel that is
-# gone and divisions in inner loops. Needs nvcc.
+# gone, divisions in inner loops and products of warpgroups that have to wait. Needs nvcc.
 set -euo pipefail
 
 check=$PWD/tools/cuda/check_ptx.py
@@ -10,7 +10,7 @@ if ! ls "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" >/dev/null 2>&1; then
   exit 0
 fi
 work=$TEST_TMPDIR/work
-mkdir -p "$work"/{good,bad,divides}
+mkdir -p "$work"/{good,bad,divides,waits}
 failed=0
 expect() { # what is printed, a part of it that must be there
   [[ $1 == *"$2"* ]] || { echo "expected: $2"; echo "got: $1"; failed=1; }
@@ -42,6 +42,28 @@ expect "$printed" "no kernel named ...forward_kernelINS1_10BfloatBits..."
 expect "$printed" "keepsPKiPi has 256 bytes of stack"
 expect "$printed" "3 kernels in 2 files, 4 complaints"
 [[ $printed != *backward_kernelIfEv* ]] || { echo "16-byte loads were not seen: $printed"; failed=1; }
+
+# Sums that are used while a product of the warpgroup writes them, and those that are not.
+for use in early late; do
+  cat <<CU
+__global__ void ${use}_kernel(float* out, unsigned long long tile) {
+  float d[4] = {};
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+  for (int i = 0; i < 2; ++i) {
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%0,%1,%2,%3}, %4, %4, 1, 1, 1, 0, 0;"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(tile));
+    $([[ $use == late ]] || echo 'd[0] += 1;')
+  }
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  for (float& x : d) asm volatile("" : "+f"(x) :: "memory");
+  out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
+}
+CU
+done >"$work/waits/waits.cu"
+printed=$(python3 "$check" --folder "$work/waits") && { echo "waits were not seen: $printed"; failed=1; }
+expect "$printed" "waits.cu: _Z12early_kernelPfy: "
+[[ $printed != *late_kernel* ]] || { echo "no waits there: $printed"; failed=1; }
 
 # A division is nothing before a loop, and for each task of a block; for each element, and in a sum, it is.
 cat >"$work/divides/divides.cu" <<'CU'

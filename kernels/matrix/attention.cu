@@ -1,8 +1,11 @@
 #include <cfloat>
+#include <cstdlib>
+#include <cstring>
 
 #include "kernels/matrix/attention_plain_gpu.h"
 #include "kernels/matrix/attention_tensor_backward_gpu.h"
 #include "kernels/matrix/attention_tensor_gpu.h"
+#include "kernels/matrix/attention_wgmma_gpu.h"
 
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
@@ -11,9 +14,22 @@ bool suits(const AttentionMatrix& m) {
   return !m.data || (reinterpret_cast<uintptr_t>(m.data) % 16 == 0 && m.batch % 8 == 0 &&
                      m.head % 8 == 0 && m.row % 8 == 0);
 }
-// The body for these arguments. One for Hopper's own instructions (wgmma, bulk copies) would be
-// chosen here, by the card's compute capability; mma.sync runs on all cards since compute_80.
+// Whether the environment asks for the body of Hopper's own instructions.
+bool wgmma_wanted() {
+  static const bool wanted = [] {
+    const char* text = std::getenv("RAMET_CUDA_ATTENTION");
+    const char* value = text && *text ? text : "mma";
+    const bool wgmma = std::strcmp(value, "wgmma") == 0;
+    RAMET_CHECK(wgmma || std::strcmp(value, "mma") == 0, "RAMET_CUDA_ATTENTION", "got \"", value,
+                "\", expected mma or wgmma");
+    return wgmma;
+  }();
+  return wanted;
+}
+
+// The body for these arguments, of those that the backward has, too.
 template <class Args> AttentionBody body_of(const Args& a, bool operands_suit) {
+  if (a.body == AttentionBody::kWgmma) return AttentionBody::kTensorCores;
   if (a.body != AttentionBody::kAuto) return a.body;
   const bool narrow = a.dtype == ScalarType::Half || a.dtype == ScalarType::BFloat16;
   const float factor = std::fabs(attention_factor(a.scale));
@@ -22,6 +38,14 @@ template <class Args> AttentionBody body_of(const Args& a, bool operands_suit) {
                  factor >= FLT_MIN && factor <= FLT_MAX && operands_suit
              ? AttentionBody::kTensorCores
              : AttentionBody::kPlain;
+}
+// Of the forward. mma.sync runs on all cards since compute_80, wgmma on one.
+AttentionBody forward_body_of(const AttentionArgs& a, bool operands_suit, Stream where) {
+  const AttentionBody body = body_of(a, operands_suit);
+  const bool wgmma = a.body == AttentionBody::kWgmma ||
+                     (a.body == AttentionBody::kAuto && body == AttentionBody::kTensorCores &&
+                      wgmma_wanted() && wgmma_takes(a) && wgmma_runs_on(where));
+  return wgmma ? AttentionBody::kWgmma : body;
 }
 
 // f(columns as a constant), the least that are enough.
@@ -48,14 +72,23 @@ template <class T> void plain_backward(const AttentionBackwardArgs& a, Stream wh
   by_columns(a.columns,
              [&](auto n) { attention_plain_backward<T, decltype(n)::value>(a, dots, where); });
 }
+void wgmma(const AttentionArgs& a, Stream where) {
+  const auto run = [&](auto cores) {
+    a.columns == 64 ? attention_wgmma<decltype(cores), 64>(a, where)
+                    : attention_wgmma<decltype(cores), 128>(a, where);
+  };
+  a.dtype == ScalarType::Half ? run(HalfCores()) : run(BfloatCores());
+}
 
 }  // namespace
 
 void attention_forward(const AttentionArgs& a, Stream where) {
   if (a.batch * a.heads * a.q_rows == 0) return;
-  if (body_of(a, suits(a.q) && suits(a.k) && suits(a.v) && suits(a.o)) !=
-      AttentionBody::kTensorCores)
+  const bool suit = suits(a.q) && suits(a.k) && suits(a.v) && suits(a.o);
+  const AttentionBody body = forward_body_of(a, suit, where);
+  if (body == AttentionBody::kPlain)
     return by_floating_type(a.dtype, [&](auto t) { plain<decltype(t)>(a, where); });
+  if (body == AttentionBody::kWgmma) return wgmma(a, where);
   by_cores(a, [&](auto cores, auto n) {
     attention_tensor<decltype(cores), decltype(n)::value>(a, where);
   });

@@ -25,6 +25,9 @@ enum class AttentionBody : uint8_t {
                  // aligned operands, at most kAttentionTensorRows rows, a scale that is a normal
                  // float times log2(e), too; the probabilities and their gradients rounded to 16
                  // bits, powers of two within 2 units in the last place of float
+  kWgmma,        // the same where `columns` is 64 or 128, the scale positive, k_rows is not 0 and
+                 // no stride is 0, on a card of compute capability 9.0; the backward as above.
+                 // Only where RAMET_CUDA_ATTENTION=wgmma asks for it
 };
 /// So that positions, and those of the rows that fill a tile up, are ints.
 inline constexpr int64_t kAttentionTensorRows = INT32_MAX - 1024;

@@ -17,12 +17,11 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
   constexpr int kBlocks = kRowBlocks<kColumns>, kOfWarp = 16 * kBlocks,
                 kMine = kTensorWarps * kOfWarp, kOthers = Tile::kRows;
   __shared__ Tile tiles[2][2];  // stages of k and v
-  const int lane = static_cast<int>(threadIdx.x) % 32,
-            r0 = static_cast<int>(threadIdx.x) / 32 * kOfWarp;
+  const int r0 = static_cast<int>(threadIdx.x) / 32 * kOfWarp;
   const int q_rows = static_cast<int>(a.q_rows), k_rows = static_cast<int>(a.k_rows),
             columns = static_cast<int>(a.columns);
   // The largest score is the largest product only where the factor is positive: the sign goes to q.
-  const float factor = ::fabsf(attention_factor(a.scale)), none = -INFINITY;
+  const float factor = ::fabsf(attention_factor(a.scale));
   // With `causal` the last rows have the most work: they come first.
   const int tiles_of_q = (q_rows + kMine - 1) / kMine,
             nth = static_cast<int>(blockIdx.x) % tiles_of_q, q0 = (tiles_of_q - 1 - nth) * kMine,
@@ -47,14 +46,10 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
   q.get(tiles[1], r0);
   if (a.scale < 0) q.negate();
 
-  float most[kBlocks][2], sum[kBlocks][2];
+  SeenKeys<kBlocks> seen;
+  seen.clear();
   CoreSums<kBlocks, kColumns> out;
   out.clear();
-  RAMET_UNROLL
-  for (int b = 0; b < kBlocks; ++b) {
-    RAMET_UNROLL
-    for (int half = 0; half < 2; ++half) most[b][half] = none, sum[b][half] = 0;
-  }
   for (int k0 = 0, stage = 0; k0 < keys; k0 += kOthers, stage ^= 1) {
     ptx::cp_async_wait<0>();
     __syncthreads();  // this tile is here, and nobody needs the last one
@@ -65,55 +60,14 @@ __global__ void __launch_bounds__(kTensorThreads, 2) attention_tensor_kernel(Att
     CoreSums<kBlocks, kOthers> s;
     scores_of<Cores>(s, q, tiles[stage][0], 0);
     if (n < kOthers || (a.causal && ahead < kOthers - 1))
-      s.each([&](float& x, int b, int row, int column) {
-        if (column >= (a.causal ? ::min(n, ahead + b * 16 + row + 1) : n)) x = none;
-      });
-    RAMET_UNROLL
-    for (int b = 0; b < kBlocks; ++b) {
-      RAMET_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        float top = most[b][half];
-        RAMET_UNROLL
-        for (int j = 0; j < kOthers / 8; ++j)
-          top = ::fmaxf(top, ::fmaxf(s.at[b][j][half * 2], s.at[b][j][half * 2 + 1]));
-        top = over_quad(top, [](float x, float y) { return ::fmaxf(x, y); });
-        const float from = attention_shift(top), shift = from * factor,
-                    keep = ptx::ex2((most[b][half] - from) * factor);
-        most[b][half] = top;
-        float total = sum[b][half] * keep;
-        RAMET_UNROLL
-        for (int j = 0; j < kOthers / 8; ++j) {
-          RAMET_UNROLL
-          for (int e = half * 2; e < half * 2 + 2; ++e) {
-            s.at[b][j][e] = ptx::ex2(fma(s.at[b][j][e], factor, -shift));
-            total += s.at[b][j][e];
-          }
-        }
-        sum[b][half] = total;
-        RAMET_UNROLL
-        for (int c = 0; c < kColumns / 8; ++c) {
-          out.at[b][c][half * 2] *= keep;
-          out.at[b][c][half * 2 + 1] *= keep;
-        }
-      }
-    }
+      s.hide([&](int b, int row) { return a.causal ? ::min(n, ahead + b * 16 + row + 1) : n; });
+    float keep[kBlocks][2];
+    seen.add(s, factor, keep);
+    out.scale(keep);
     add_product<Cores>(out, s, tiles[stage][1], 0);
   }
   float rest[kBlocks][2];
-  float* log_sum = static_cast<float*>(a.log_sum) + matrix * a.q_rows + q0;
-  RAMET_UNROLL
-  for (int b = 0; b < kBlocks; ++b) {
-    RAMET_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      const float total = over_quad(sum[b][half], [](float x, float y) { return x + y; });
-      rest[b][half] = total == 0 ? 0.0f : 1 / total;
-      const int row = r0 + b * 16 + lane / 4 + half * 8;
-      if (lane % 4 == 0 && row < rows)
-        log_sum[row] = total == 0 ? none
-                                  : fma(attention_shift(most[b][half]) * factor,
-                                        static_cast<float>(kLog2), vlog(total));
-    }
-  }
+  seen.finish(rest, static_cast<float*>(a.log_sum) + matrix * a.q_rows + q0, r0, rows, factor);
   put_rows<Cores>(a.o, matrix, a.heads, q0 + r0, q_rows, columns, out, rest);
 }
 

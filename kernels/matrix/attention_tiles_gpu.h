@@ -28,6 +28,7 @@ RAMET_INLINE float attention_factor(double scale) { return static_cast<float>(sc
 /// The two formats: conversion of two values, the first in the lower half, and product.
 struct HalfCores {
   using Bits = HalfBits;
+  static constexpr bool kBfloat = false;
   static __device__ __forceinline__ unsigned pair(float low, float high) {
     const __half2 both = __floats2half2_rn(low, high);
     unsigned bits;
@@ -41,6 +42,7 @@ struct HalfCores {
 };
 struct BfloatCores {
   using Bits = BfloatBits;
+  static constexpr bool kBfloat = true;
   static __device__ __forceinline__ unsigned pair(float low, float high) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
     unsigned bits;
@@ -185,6 +187,36 @@ template <int kBlocks, int kWidth> struct CoreSums {
       }
     }
   }
+  /// What rows do not see counts for nothing: of columns, the first sees(block, row of it) are
+  /// seen.
+  template <class F> __device__ __forceinline__ void hide(const F& sees) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    RAMET_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      RAMET_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        // Compared with constants, which cost no registers.
+        const int n = sees(b, lane / 4 + half * 8) - lane % 4 * 2;
+        RAMET_UNROLL
+        for (int j = 0; j < kFragments; ++j) {
+          RAMET_UNROLL
+          for (int e = 0; e < 2; ++e)
+            if (j * 8 + e >= n) at[b][j][half * 2 + e] = -INFINITY;
+        }
+      }
+    }
+  }
+  /// Rows times k[block][half].
+  __device__ __forceinline__ void scale(const float (&k)[kBlocks][2]) {
+    RAMET_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      RAMET_UNROLL
+      for (int j = 0; j < kFragments; ++j) {
+        RAMET_UNROLL
+        for (int e = 0; e < 4; ++e) at[b][j][e] *= k[b][e / 2];
+      }
+    }
+  }
 };
 
 /// s = mine other', of kWidth rows of the other tile from o0 on. In the order of columns.
@@ -265,5 +297,66 @@ template <class Op> __device__ __forceinline__ float over_quad(float x, const Op
   x = op(x, __shfl_xor_sync(0xffffffffu, x, 1));
   return op(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
+
+/// What a thread's rows have of the keys so far: the largest product, and the sum of 2^(factor
+/// times what a product is below that).
+template <int kBlocks> struct SeenKeys {
+  float most[kBlocks][2], sum[kBlocks][2];
+  __device__ __forceinline__ void clear() {
+    RAMET_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      RAMET_UNROLL
+      for (int half = 0; half < 2; ++half) most[b][half] = -INFINITY, sum[b][half] = 0;
+    }
+  }
+  /// Products with further keys become powers; `keep`: what the rows have is to be multiplied with.
+  template <int kWidth>
+  __device__ __forceinline__ void add(CoreSums<kBlocks, kWidth>& s, float factor,
+                                      float (&keep)[kBlocks][2]) {
+    RAMET_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      RAMET_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        float top = most[b][half];
+        RAMET_UNROLL
+        for (int j = 0; j < kWidth / 8; ++j)
+          top = ::fmaxf(top, ::fmaxf(s.at[b][j][half * 2], s.at[b][j][half * 2 + 1]));
+        top = over_quad(top, [](float x, float y) { return ::fmaxf(x, y); });
+        const float from = attention_shift(top), shift = from * factor;
+        keep[b][half] = ptx::ex2((most[b][half] - from) * factor);
+        most[b][half] = top;
+        float total = sum[b][half] * keep[b][half];
+        RAMET_UNROLL
+        for (int j = 0; j < kWidth / 8; ++j) {
+          RAMET_UNROLL
+          for (int e = half * 2; e < half * 2 + 2; ++e) {
+            s.at[b][j][e] = ptx::ex2(fma(s.at[b][j][e], factor, -shift));
+            total += s.at[b][j][e];
+          }
+        }
+        sum[b][half] = total;
+      }
+    }
+  }
+  /// Writes the logarithms of the sums of those of the thread's rows, from `row` on, that are
+  /// before `rows`; k: what its rows of the result are to be multiplied with.
+  __device__ __forceinline__ void finish(float (&k)[kBlocks][2], float* log_sum, int row, int rows,
+                                         float factor) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    RAMET_UNROLL
+    for (int b = 0; b < kBlocks; ++b) {
+      RAMET_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const float total = over_quad(sum[b][half], [](float x, float y) { return x + y; });
+        k[b][half] = total == 0 ? 0.0f : 1 / total;
+        const int at = row + b * 16 + lane / 4 + half * 8;
+        if (lane % 4 == 0 && at < rows)
+          log_sum[at] = total == 0 ? -INFINITY
+                                   : fma(attention_shift(most[b][half]) * factor,
+                                         static_cast<float>(kLog2), vlog(total));
+      }
+    }
+  }
+};
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,7 +1,11 @@
 // Linear layers and attention: rows that products limit.
+#include <cmath>
+
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "kernels/matrix/attention.h"
+#include "runtime/cuda/gpu.h"
 #include "tools/benchmarks/gpu/rows.h"
 
 namespace ramet::gpu_bench {
@@ -84,6 +88,47 @@ Work attention(int64_t batch, int64_t heads, int64_t length, int64_t width, bool
   return {[=] { compute(); }, [=] { return some_of(compute()[0].contiguous()); }};
 }
 
+// One of the bodies of the forward, whichever would be chosen.
+Work attention_by(kernels::AttentionBody body, int64_t batch, int64_t heads, int64_t length,
+                  int64_t width) {
+  const Tensor packed = filled({batch, length, 3, heads, width}, kBFloat16, 1, 1),
+               o(TensorBase::empty({batch, heads, length, width}, kBFloat16, kGpu)),
+               log_sum(TensorBase::empty({batch, heads, length}, kFloat, kGpu));
+  const auto part = [&](int64_t i) -> kernels::AttentionMatrix {
+    return {static_cast<uint16_t*>(packed.data_ptr()) + i * heads * width,
+            length * 3 * heads * width, width, 3 * heads * width};
+  };
+  const double scale = 1 / std::sqrt(static_cast<double>(width));
+  const kernels::AttentionArgs args{part(0),
+                                    part(1),
+                                    part(2),
+                                    {o.data_ptr(), heads * length * width, length * width, width},
+                                    log_sum.data_ptr(),
+                                    nullptr,
+                                    batch,
+                                    heads,
+                                    length,
+                                    length,
+                                    width,
+                                    scale,
+                                    kBFloat16,
+                                    /*causal=*/true,
+                                    body};
+  return {[=] { kernels::attention_forward(packed.stream(), args); },
+          [=, kept = log_sum] {
+            kernels::attention_forward(packed.stream(), args);
+            return some_of(o);
+          }};
+}
+
+// Whether it has wgmma.
+bool is_hopper() {
+  int major = 0, minor = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
+         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0) == cudaSuccess &&
+         major == 9 && minor == 0;
+}
+
 }  // namespace
 
 void add_product_rows(std::vector<Row>& rows, bool tiny) {
@@ -116,6 +161,21 @@ void add_product_rows(std::vector<Row>& rows, bool tiny) {
                                [=] { return attention(batch, heads, length, width, false); }));
     rows.push_back(product_row("attention.backward" + which, "G8", shape, 2.5 * operations, 0,
                                [=] { return attention(batch, heads, length, width, true); }));
+    // Both bodies, of as many operations by heads of 64 columns and by half as many of 128.
+    for (const int64_t columns : {64, 128}) {
+      const int64_t count = tiny ? heads : heads * 64 / columns;
+      const std::map<std::string, int64_t> of_body{
+          {"batch", batch}, {"heads", count}, {"length", length}, {"width", columns}};
+      const double all =
+          2. * static_cast<double>(batch * count * length * columns) * static_cast<double>(length);
+      const auto add = [&](const std::string& name, kernels::AttentionBody body) {
+        rows.push_back(product_row(
+            "attention." + name + which + "x" + std::to_string(columns), "issue 33, 4", of_body,
+            all, 0, [=] { return attention_by(body, batch, count, length, columns); }));
+      };
+      add("mma", kernels::AttentionBody::kTensorCores);
+      if (is_hopper()) add("wgmma", kernels::AttentionBody::kWgmma);
+    }
   }
 }
 

@@ -416,6 +416,8 @@ TWINS = {
     "conv2d.backward": convolution_backward,
     "attention.forward": attention_forward,
     "attention.backward": attention_backward,
+    "attention.mma": attention_forward,
+    "attention.wgmma": attention_forward,
     "mnist.step": mnist_step,
     "tinygpt.step": tiny_gpt_step,
 }

@@ -124,9 +124,11 @@ void remember(LastAccess& last, const Access& access, unsigned bytes) {
 }
 
 bool is_built_in(uintptr_t address) {
-  for (const uint3* variable : {&threadIdx, &blockIdx, &blockDim, &gridDim})
-    if (address - reinterpret_cast<uintptr_t>(variable) < sizeof(uint3)) return true;
-  return false;
+  // (No loop: the list would be written to memory at every access.)
+  const auto is = [address](const uint3& variable) {
+    return address - reinterpret_cast<uintptr_t>(&variable) < sizeof(uint3);
+  };
+  return is(threadIdx) || is(blockIdx) || is(blockDim) || is(gridDim);
 }
 
 }  // namespace

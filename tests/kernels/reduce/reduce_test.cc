@@ -148,7 +148,7 @@ void check(Op op, const View& v, const Buffer& in, ScalarType out_dtype, double 
                   5 * tolerance * std::max(1.0, std::fabs(other)))
           << "output " << i;
     }
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
@@ -200,7 +200,7 @@ TEST(Reduce, FloatingPoint) {
       }
       for (int64_t i = 0; i < in.size; ++i) in.set(i, 1 + 0.001 * in[i]);
       if (v.extent() <= 1000) check(Op::kProd, v, in, t, t == kFloat ? 5e-6 : 20 * eps);
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
 }
 
@@ -218,7 +218,7 @@ TEST(Reduce, Integers) {
       for (Op op : {Op::kAny, Op::kAll}) check(op, v, in, kBool, 0);
       for (int64_t i = 0; i < in.size; ++i) in.set(i, i % 3 == 0 ? -1 : 1);
       if (t != kByte && t != kBool) check(Op::kProd, v, in, kLong, 0);
-      if (testing::Test::HasFailure()) return;
+      if (::testing::Test::HasFailure()) return;
     }
 }
 
@@ -248,7 +248,7 @@ TEST(Reduce, NaNAndInfinity) {
               check(op, v, in, op == Op::kAny || op == Op::kAll ? kBool : t, 0);
             for (Op op : {Op::kSum, Op::kNorm2}) check(op, v, in, t, 1e-6);
           }
-          if (testing::Test::HasFailure()) return;
+          if (::testing::Test::HasFailure()) return;
         }
 }
 

@@ -36,7 +36,7 @@ TEST(Sort, IsStdStableSortOfEachRow) {
                                          {1, 100000, 17},
                                          {0, 5, 8},
                                          {4, 0, 8}}) {
-    SCOPED_TRACE(testing::Message() << c.rows << " x " << c.n << ", " << c.bits << " bits");
+    SCOPED_TRACE(::testing::Message() << c.rows << " x " << c.n << ", " << c.bits << " bits");
     const std::vector<uint64_t> keys = keys_of(c);
     raw::for_each_variant([&](Variant) {
       for (int threads : {1, 3}) {

@@ -93,7 +93,7 @@ void check(const Case& k) {
       near(dx[static_cast<int64_t>(i)], g * ((k.log_probs ? 0 : all * p[i]) - a[i]),
            std::fabs(g) * 0.2);
     }
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -25,7 +25,7 @@ NOT_COMPARED = {
     "amax_out amin_out argmax_out argmin_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out bitwise_xor_ "
     "bitwise_xor_out clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out eq_ floor_divide_ floor_divide_out fmod_ "
     "fmod_out gather_out ge_ gelu_ gelu_out gt_ hstack_out index_add_out index_select_out isinf_out isnan_out le_ leaky_relu_out "
-    "lerp_out linear_out log_softmax_out logical_and_ logical_or_ logical_xor_ logsumexp_out lt_ masked_fill_out masked_select_out "
+    "lerp_out linear_out log_softmax_out logsumexp_out lt_ masked_fill_out masked_select_out "
     "max_out min_out mv_out ne_ "
     "nonzero_out norm_out outer_out prod_out remainder_ remainder_out scatter_add_out scatter_out silu_ silu_out "
     "softmax_out softplus_out stack_out std_out take_out var_out vstack_out":

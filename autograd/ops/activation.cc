@@ -15,7 +15,7 @@ namespace {
 
 template <class Row> constexpr int kNames = 0;  // RowNames of each row
 #define RAMET_X(name, Row) \
-  template <> constexpr RowNames kNames<rows::Row> = RAMET_ROW_NAMES(name, rows::Row);
+  template <> constexpr RowNames kNames<rows::Row> = RAMET_ROW_NAMES(name, Row);
 RAMET_ACTIVATION_OPS(RAMET_X)
 #undef RAMET_X
 

@@ -19,8 +19,8 @@ struct Rule : RowNames {
   Saves saves;
   Tensor (*gradient)(const Tensor& g, const Tensor& x, const Tensor& y);
 };
-#define RAMET_RULE(name, Row)                                                                  \
-  const Rule k##Row{RAMET_ROW_NAMES(name, rows::Row), rows::Row::kIntegers, rows::Row::kSaves, \
+#define RAMET_RULE(name, Row)                                                            \
+  const Rule k##Row{RAMET_ROW_NAMES(name, Row), rows::Row::kIntegers, rows::Row::kSaves, \
                     rows::Row::gradient<Tensor>};
 RAMET_UNARY_FUNCTIONS(RAMET_RULE)
 RAMET_UNARY_METHODS(RAMET_RULE)

@@ -24,10 +24,10 @@ struct RowNames {
   PointwiseKernel kernel;
 };
 #define RAMET_ROWS ramet::autograd::rows
-#define RAMET_ROW_NAMES(name, Row)                                              \
-  ::ramet::autograd::RowNames {                                                 \
-#name, #name "_", #name "_out", Row::kNode ? Row::kNode : #Row "Backward0", \
-        RAMET_POINTWISE(name)                                                   \
+#define RAMET_ROW_NAMES(name, Row)                                                          \
+  ::ramet::autograd::RowNames {                                                             \
+#name, #name "_", #name "_out", rows::Row::kNode ? rows::Row::kNode : #Row "Backward0", \
+        RAMET_POINTWISE(name)                                                               \
   }
 
 /// A number as an argument of the compute type.

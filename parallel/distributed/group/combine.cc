@@ -15,15 +15,6 @@ constexpr size_t kMost = kernels::kMaxSummands;
 // Enough for each kernel to run as it does on many.
 constexpr int64_t kFew = 8;
 
-size_t scratch_of(const Reduction& reduction, size_t ranks) {
-  if (reduction.op > ReduceOp::average) return 1;
-  if (ranks <= kMost) return 0;
-  if (!reduction.order.is_tree()) return 1;
-  size_t all = 0;
-  for (size_t roots = ranks; roots > kMost; all += roots) roots = (roots + kMost - 1) / kMost;
-  return all;
-}
-
 }  // namespace
 
 Tensor over_memory(const void* data, int64_t n, ScalarType dtype) {
@@ -36,8 +27,8 @@ Tensor over_memory(const Channel& channel, const void* data, int64_t n, ScalarTy
 Combiner::Combiner(Channel& channel, const Reduction& reduction, int64_t n)
     : channel_(channel), reduction_(reduction) {
   const auto bytes = static_cast<size_t>(std::max(n, kFew)) * item_size(reduction.dtype);
-  for (size_t i = scratch_of(reduction, static_cast<size_t>(channel.size())); i > 0; --i)
-    scratch_.push_back(channel.staging(bytes));
+  if (reduction.op > ReduceOp::average || static_cast<size_t>(channel.size()) > kMost)
+    scratch_.emplace(channel.staging(bytes));
   if (!channel.is_new_to_card(static_cast<int>(reduction.op) * 256 +
                               static_cast<int>(reduction.dtype)))
     return;
@@ -70,32 +61,19 @@ void Combiner::sum_few(void* out, const void* const* in, size_t leaves, int64_t 
   channel_.compute([&] { kernels::nary_sum({channel_.device(), 0}, k); });
 }
 
-// More ranks than the kernel has operands: from left to right in portions, or subtrees first.
-void Combiner::sum(void* out, const std::vector<const void*>& in, int64_t n, size_t scratch) const {
+// Of more ranks than the kernel has operands (a tree has no more) from left to right, in portions.
+void Combiner::sum(void* out, const std::vector<const void*>& in, int64_t n) const {
   if (in.size() <= kMost) return sum_few(out, in.data(), in.size(), n);
-  if (!reduction_.order.is_tree()) {
-    char* const so_far = scratch_[scratch].data();
-    std::vector<const void*> now(in.begin(), in.begin() + kMost);
-    for (size_t next = kMost;;) {
-      const bool any = std::ranges::any_of(now, [](const void* p) { return p; });
-      sum_few(so_far, now.data(), now.size(), n);
-      if (next >= in.size()) break;
-      now.assign(1, any ? so_far : nullptr);
-      while (next < in.size() && now.size() < kMost) now.push_back(in[next++]);
-    }
-    return channel_.copy(out, so_far, static_cast<size_t>(n) * item_size(reduction_.dtype));
+  char* const so_far = scratch_->data();
+  std::vector<const void*> now(in.begin(), in.begin() + kMost);
+  for (size_t next = kMost;;) {
+    const bool any = std::ranges::any_of(now, [](const void* p) { return p; });
+    sum_few(so_far, now.data(), now.size(), n);
+    if (next >= in.size()) break;
+    now.assign(1, any ? so_far : nullptr);
+    while (next < in.size() && now.size() < kMost) now.push_back(in[next++]);
   }
-  // Subtrees of kMost leaves each; their roots are the leaves of the rest.
-  std::vector<const void*> roots;
-  for (size_t at = 0; at < in.size(); at += kMost) {
-    const size_t leaves = std::min(kMost, in.size() - at);
-    const bool any = std::any_of(in.data() + at, in.data() + at + leaves,
-                                 [](const void* p) { return p != nullptr; });
-    char* const root = scratch_[scratch++].data();
-    sum_few(root, in.data() + at, leaves, n);
-    roots.push_back(any ? root : nullptr);
-  }
-  sum(out, roots, n, scratch);
+  channel_.copy(out, so_far, static_cast<size_t>(n) * item_size(reduction_.dtype));
 }
 
 void Combiner::divide(void* sum, int64_t n, size_t ranks) const {
@@ -108,13 +86,13 @@ void Combiner::operator()(void* out, const std::vector<const void*>& in, int64_t
   if (n == 0) return;
   const ReduceOp op = reduction_.op;
   if (op == ReduceOp::sum || op == ReduceOp::average) {
-    sum(out, in, n, 0);
+    sum(out, in, n);
     if (op == ReduceOp::average) divide(out, n, in.size());
     return;
   }
   const NoGradGuard off;
   const size_t bytes = static_cast<size_t>(n) * item_size(reduction_.dtype);
-  char* const so_far = scratch_[0].data();  // `out` may be an operand
+  char* const so_far = scratch_->data();  // `out` may be an operand
   channel_.copy(so_far, in[0], bytes);
   Tensor result = over_memory(channel_, so_far, n, reduction_.dtype);
   for (size_t i = 1; i < in.size(); ++i) {

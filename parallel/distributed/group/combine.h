@@ -1,6 +1,7 @@
 // How what several ranks have contributed becomes one.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "parallel/distributed/process_group.h"
@@ -33,12 +34,12 @@ class Combiner {
 
  private:
   void load() const;
-  void sum(void* out, const std::vector<const void*>& in, int64_t n, size_t scratch) const;
+  void sum(void* out, const std::vector<const void*>& in, int64_t n) const;
   void sum_few(void* out, const void* const* in, size_t leaves, int64_t n) const;
 
   const Channel& channel_;
   const Reduction reduction_;
-  std::vector<Staging> scratch_;
+  std::optional<Staging> scratch_;
 };
 
 }  // namespace ramet::distributed::detail

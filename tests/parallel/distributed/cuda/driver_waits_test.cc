@@ -12,7 +12,6 @@ namespace {
 
 using distributed::CommTimeout;
 using distributed::in_time;
-using distributed::ReduceOrder;
 
 struct Kind {
   const char* name;
@@ -22,45 +21,37 @@ struct Kind {
   ScalarType dtype = kFloat;
 };
 
-Work all_reduce(const Group& g, const Tensor& t, CollectiveOptions o, ReduceOp op,
-                ReduceOrder order = ReduceOrder::fixed()) {
+Work all_reduce(const Group& g, const Tensor& t, CollectiveOptions o, ReduceOp op) {
   o.op = op;
-  o.order = order;
   return g->all_reduce(t, o);
 }
 
 const Kind kKinds[] = {
     {"sum", 2,
      [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::sum); }},
-    {"sum of chunks", 3,
+    {"sum of chunks, by more than the kernel of few", 5,
      [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::sum); },
-     20000},
-    {"sum of many", 17,
-     [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::sum); }},
+     40000},
     {"average", 2,
      [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::average); },
      5, kDouble},
-    {"average by NCCL", 2,
-     [](const Group& g, const Tensor& t, auto o) {
-       return all_reduce(g, t, o, ReduceOp::average, ReduceOrder::any());
-     }},
     {"product", 2,
      [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::product); },
      5, kLong},
     {"largest", 2,
      [](const Group& g, const Tensor& t, auto o) { return all_reduce(g, t, o, ReduceOp::max); },
-     5000000},
+     1000000},
     {"members", 2,
      [](const Group& g, const Tensor& t, auto o) {
        return g->all_reduce_members({t, t.clone()}, o);
      }},
     {"to one", 2, [](const Group& g, const Tensor& t, auto o) { return g->reduce(t, 1, o); },
-     5000000},
+     1000000},
     {"to each a part", 2,
      [](const Group& g, const Tensor& t, auto o) {
        return g->reduce_scatter(empty_like(t), {t, t.clone()}, o);
      },
-     5000000},
+     1000000},
 };
 
 TEST(DriverWaits, NothingIsAskedOfTheCardInTheMiddle) {
@@ -77,9 +68,11 @@ TEST(DriverWaits, NothingIsAskedOfTheCardInTheMiddle) {
       const auto begun = std::chrono::steady_clock::now();
       try {
         kind.start(g, t, o).wait();
-        ADD_FAILURE() << "no error";
+        ADD_FAILURE() << kind.name << ": no error";
       } catch (const CommTimeout& e) {
-        if (kind.ranks == 2) expect_part(e.what(), "the messages between the cards did not arrive");
+        expect_part(e.what(), "the messages between the cards did not arrive");
+      } catch (const CommError& e) {  // of the one who was the first
+        EXPECT_GT(kind.ranks, 2) << kind.name << ": " << e.what();
       }
       EXPECT_LT(std::chrono::steady_clock::now() - begun, in_time(Milliseconds(5000)));
       EXPECT_TRUE(same(t, full({kind.n}, 1, TensorOptions(kind.dtype))));

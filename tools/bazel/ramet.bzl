@@ -38,7 +38,7 @@ kernel_variants = rule(
 def _absent_library(name, archive, variant):
     """What a build with `variant` alone has for the others' functions: fronts name all, and nobody calls these (kernels/kernel.cc).
 
-    So the objects above the kernels are the same whatever variants there are.
+    So the objects above the kernels are the same whatever variants there are. Sanitizer builds have two archives, with the same names.
     """
     prefix = {v: "_ZN5ramet7kernels%d%s" % (len(v), v) for v in _VARIANTS}
     absent = [prefix[v] for v in _VARIANTS if v != variant]
@@ -51,7 +51,7 @@ def _absent_library(name, archive, variant):
               print ".section .note.GNU-stack,\\"\\",@progbits"
               count = split("%s", others, " ")
             }
-            $$2 == "T" && sub(/^%s/, "", $$3) {
+            $$2 == "T" && sub(/^%s/, "", $$3) && !seen[$$3]++ {
               for (i = 1; i <= count; ++i) {
                 f = others[i] $$3
                 print ".section .text." f ",\\"ax\\",@progbits\\n.globl " f "\\n.hidden " f "\\n" f ": ud2"

@@ -152,9 +152,9 @@ struct IndexKeys {
 };
 
 /// Tuples that meet are put into order on a GPU, where there are more than so many; on a CPU where
-/// their sums are rounded.
+/// their sums are rounded. Asked on the host.
 inline constexpr int64_t kFewMeetings = 64;
-RAMET_INLINE bool sorts_meetings(const IndexArgs& a, bool cpu) {
+[[gnu::always_inline]] inline bool sorts_meetings(const IndexArgs& a, bool cpu) {
   const bool add = a.mode == IndexMode::kAdd, rounds = is_converted(a.dtype);
   if (cpu ? !add || !rounds : a.mode == IndexMode::kGet) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);

@@ -133,11 +133,7 @@ void nary_sum(const NarySumArgs& a) {
                          (a.leaves & (a.leaves - 1)) == 0;
   auto run = [&](int64_t begin, int64_t end) {
     if (registers) return sum_registers_any(a, begin, end, streams);
-    switch (compute_type_of(a.dtype)) {
-      case ScalarType::Float: return sum_parts<float>(a, begin, end);
-      case ScalarType::Double: return sum_parts<double>(a, begin, end);
-      default: return sum_parts<int64_t>(a, begin, end);
-    }
+    by_compute_type(a.dtype, [&](auto c) { sum_parts<decltype(c)>(a, begin, end); });
   };
   if (a.n * bytes_of(a.dtype) * (present + 1) < parallel_grain()) return run(0, a.n);
   parallel_tasks(ceil_div(a.n, kTaskElements), [&](int64_t t, int) {

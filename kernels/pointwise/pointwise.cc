@@ -24,11 +24,9 @@ struct Plan {
   Number s, t;
 };
 RAMET_INLINE Plan plan_of(const PointwiseOp& op, ScalarType compute, Number s, Number t) {
-  return {op,
-          op.loops[compute == ScalarType::Float    ? 0
-                   : compute == ScalarType::Double ? 1
-                                                   : 2],
-          compute, s, t};
+  Plan plan{op, nullptr, compute, s, t};
+  by_dtype<float, double, int64_t>(compute, [&](auto c) { plan.loop = op.loop_of(c); });
+  return plan;
 }
 
 template <class C> RAMET_INLINE C number_as(Number x) {
@@ -97,11 +95,8 @@ template <class C> void segment(const Plan& plan, const Run& run, int64_t n) {
   }
 }
 void segment_of(const Plan& plan, const Run& run, int64_t n) {
-  switch (plan.compute) {
-    case ScalarType::Float: return segment<float>(plan, run, n);
-    case ScalarType::Double: return segment<double>(plan, run, n);
-    default: return segment<int64_t>(plan, run, n);
-  }
+  by_dtype<float, double, int64_t>(plan.compute,
+                                   [&](auto c) { segment<decltype(c)>(plan, run, n); });
 }
 
 // Bytes an operation touches, for the decision whether to share it.

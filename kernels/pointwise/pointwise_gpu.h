@@ -73,13 +73,9 @@ __global__ void strided_kernel(StridedOperands a, Offsets<Row::kOperands + 1> of
 
 /// f(compute type) for those the operation has.
 template <int kTypes, class F> void by_compute(ScalarType compute, const F& f) {
-  if constexpr ((kTypes & kOnFloating) != 0) {
-    if (compute == ScalarType::Float) return f(float{});
-    if (compute == ScalarType::Double) return f(double{});
-  }
-  if constexpr ((kTypes & kOnInteger) != 0) {
-    if (compute == ScalarType::Long) return f(int64_t{});
-  }
+  if constexpr (kTypes == kOnFloating) by_dtype<float, double>(compute, f);
+  else if constexpr (kTypes == kOnInteger) by_dtype<int64_t>(compute, f);
+  else by_dtype<float, double, int64_t>(compute, f);
 }
 
 template <class Row> void run_dense(const char* name, const PointwiseArgs& a, Stream where) {

@@ -20,6 +20,10 @@ struct PointwiseOp {
   Loop loops[3];  // by compute type: float, double, int64; null where there is none
   int operands;
   PointwiseResult result;
+
+  RAMET_INLINE Loop loop_of(float) const { return loops[0]; }
+  RAMET_INLINE Loop loop_of(double) const { return loops[1]; }
+  RAMET_INLINE Loop loop_of(int64_t) const { return loops[2]; }
 };
 
 /// The drivers (pointwise.cc).

@@ -73,18 +73,23 @@ template <int kBits> void uniform_floats(const RandomArgs& a) {
       StoreValues<float>{a.out, a.dtype});
 }
 
-void uniform_doubles(const RandomArgs& a) {
-  const DoubleRange range(a.a, a.b);
-  by_group<2 * kLanes, double>(
+// A value of 64 bits is value_of(two words).
+template <class C, class Args, class F> void from_two_words(const Args& a, const F& value_of) {
+  by_group<2 * kLanes, C>(
       a.key, a.n, a.n * 8,
-      [&](int64_t group, double* v) {
+      [&](int64_t group, C* v) {
         uint32_t w[kGroup];
         philox(static_cast<uint64_t>(group) * kLanes, a.key, w);
         for (int q = 0; q < 2; ++q)
           for (int l = 0; l < kLanes; ++l)
-            v[q * kLanes + l] = range.at(w[2 * q * kLanes + l], w[(2 * q + 1) * kLanes + l]);
+            v[q * kLanes + l] = value_of(w[2 * q * kLanes + l], w[(2 * q + 1) * kLanes + l]);
       },
-      StoreValues<double>{a.out, a.dtype});
+      StoreValues<C>{a.out, a.dtype});
+}
+
+void uniform_doubles(const RandomArgs& a) {
+  const DoubleRange range(a.a, a.b);
+  from_two_words<double>(a, [&](uint32_t u, uint32_t v) { return range.at(u, v); });
 }
 
 void normals_of(const RandomArgs& a, float) {
@@ -132,17 +137,7 @@ void random_normal(const RandomArgs& a) {
 }
 
 void random_integers(const RandomIntegersArgs& a) {
-  by_group<2 * kLanes, int64_t>(
-      a.key, a.n, a.n * 8,
-      [&](int64_t group, int64_t* v) {
-        uint32_t w[kGroup];
-        philox(static_cast<uint64_t>(group) * kLanes, a.key, w);
-        for (int q = 0; q < 2; ++q)
-          for (int l = 0; l < kLanes; ++l)
-            v[q * kLanes + l] =
-                integer(a.low, a.range, w[2 * q * kLanes + l], w[(2 * q + 1) * kLanes + l]);
-      },
-      StoreValues<int64_t>{a.out, a.dtype});
+  from_two_words<int64_t>(a, [&](uint32_t u, uint32_t v) { return integer(a.low, a.range, u, v); });
 }
 
 void random_bernoulli(const BernoulliArgs& a) {

@@ -1,5 +1,7 @@
 // Where the checker (--config=check) looks on. Empty in every other build: no_checks.cc.
 #pragma once
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,10 @@ namespace ramet::emulated {
 
 /// Which operations of which streams are known to be done, by stream number.
 using VectorClock = std::vector<uint64_t>;
+inline void join_clocks(VectorClock& into, const VectorClock& from) {
+  if (into.size() < from.size()) into.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
 
 struct CheckHooks {
   // The executor: blocks run one after the other when these are set.

@@ -4,7 +4,7 @@
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
-#include "kernels/index/index.h"
+#include "kernels/index/mask.h"
 #include "runtime/capture.h"
 
 namespace ramet {

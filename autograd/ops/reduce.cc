@@ -4,7 +4,7 @@
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
-#include "kernels/index/index.h"
+#include "kernels/index/cumulative_sum.h"
 
 namespace ramet {
 

@@ -1,6 +1,7 @@
+// Running sums along an axis, by threads or by blocks.
 #include "kernels/index/running_gpu.h"
 // clang-format off: the first decides what the others mean
-#include "kernels/index/index.h"
+#include "kernels/index/cumulative_sum.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {

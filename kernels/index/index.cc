@@ -10,9 +10,6 @@ namespace {
 // Integers wrap: they are added unsigned.
 template <class T> struct Unsigned { using type = T; };
 template <> struct Unsigned<int64_t> { using type = uint64_t; };
-// What running sums are kept in.
-template <class T> struct Running { using type = double; };
-template <> struct Running<int64_t> { using type = uint64_t; };
 
 // One task's share of the loop: all of it except one dimension, of which it has [begin, begin +
 // sizes[d]).
@@ -270,104 +267,6 @@ void index_elements(const IndexArgs& a) {
     for (int k = 0; k < a.indices; ++k) b.index[k] = begin * a.index_strides[k][split];
     run_box(a, b);
   });
-}
-
-void mask_count(const MaskCountArgs& a) {
-  const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
-  const int64_t blocks = ceil_div(a.n, kMaskBlock);
-  run_tasks(ceil_div(blocks, 16), a.n, [&](int64_t task, int) {
-    for (int64_t b = task * 16; b < imin(blocks, (task + 1) * 16); ++b) {
-      int64_t count = 0;
-      for (int64_t i = b * kMaskBlock; i < imin(a.n, (b + 1) * kMaskBlock); ++i)
-        count += mask[i] != 0;
-      a.offsets[b + 1] = count;
-    }
-  });
-  a.offsets[0] = 0;
-  for (int64_t b = 0; b < blocks; ++b) a.offsets[b + 1] += a.offsets[b];
-}
-
-namespace {
-
-template <class U> void mask_move_as(const MaskMoveArgs& a) {
-  const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
-  U *dense = static_cast<U*>(a.dense), *packed = static_cast<U*>(a.packed);
-  run_tasks(ceil_div(a.n, kMaskBlock), a.n * (a.bytes + 1), [&](int64_t b, int) {
-    U* p = packed + a.offsets[b];
-    const int64_t end = imin(a.n, (b + 1) * kMaskBlock);
-    for (int64_t i = b * kMaskBlock; i < end; ++i) {
-      if (!mask[i]) continue;
-      if (a.scatter) dense[i] = *p++;
-      else *p++ = dense[i];
-    }
-  });
-}
-
-template <class T> void cumulative_sum_as(const CumulativeSumArgs& a) {
-  using S = typename Running<T>::type;
-  constexpr int64_t kWidth = 64;
-  const int64_t strips = ceil_div(a.inner, kWidth);
-  run_tasks(a.outer * strips, a.outer * a.n * a.inner * bytes_of(a.in_dtype),
-            [&](int64_t task, int) {
-              const int64_t c = task % strips * kWidth, w = imin(kWidth, a.inner - c),
-                            base = task / strips * a.n * a.inner + c;
-              S sum[kWidth] = {};
-              T row[kChunk];
-              if (w == 1) {  // the axis is (nearly) the last one: whole chunks of it
-                const int64_t sign = a.reverse ? -1 : 1,
-                              start = a.reverse ? base + (a.n - 1) * a.inner : base;
-                for (int64_t i = 0; i < a.n; i += kChunk) {
-                  const int64_t m = imin(kChunk, a.n - i), at0 = start + sign * i * a.inner;
-                  load_chunk(at(a.in, a.in_dtype, at0), a.in_dtype, sign * a.inner, m, row);
-                  for (int64_t j = 0; j < m; ++j)
-                    row[j] = static_cast<T>(sum[0] += static_cast<S>(row[j]));
-                  store_chunk(at(a.out, a.out_dtype, at0), a.out_dtype, sign * a.inner, m, row);
-                }
-                return;
-              }
-              for (int64_t i = 0; i < a.n; ++i) {
-                const int64_t p = base + (a.reverse ? a.n - 1 - i : i) * a.inner;
-                load_chunk(at(a.in, a.in_dtype, p), a.in_dtype, 1, w, row);
-                for (int64_t j = 0; j < w; ++j)
-                  row[j] = static_cast<T>(sum[j] += static_cast<S>(row[j]));
-                store_chunk(at(a.out, a.out_dtype, p), a.out_dtype, 1, w, row);
-              }
-            });
-}
-
-}  // namespace
-
-void mask_move(const MaskMoveArgs& a) {
-  switch (a.bytes) {
-    case 1: return mask_move_as<uint8_t>(a);
-    case 2: return mask_move_as<uint16_t>(a);
-    case 4: return mask_move_as<uint32_t>(a);
-    default: return mask_move_as<uint64_t>(a);
-  }
-}
-
-void nonzero_positions(const NonzeroArgs& a) {
-  const uint8_t* mask = static_cast<const uint8_t*>(a.mask);
-  const int64_t n = product(a.sizes, a.rank);
-  run_tasks(ceil_div(n, kMaskBlock), n, [&](int64_t b, int) {
-    int64_t* p = a.out + a.offsets[b] * a.rank;
-    const int64_t end = imin(n, (b + 1) * kMaskBlock);
-    for (int64_t i = b * kMaskBlock; i < end; ++i) {
-      if (!mask[i]) continue;
-      int64_t rest = i;
-      for (int d = a.rank - 1; d > 0; --d) {
-        p[d] = rest % a.sizes[d];
-        rest /= a.sizes[d];
-      }
-      if (a.rank > 0) p[0] = rest;
-      p += a.rank;
-    }
-  });
-}
-
-void cumulative_sum(const CumulativeSumArgs& a) {
-  if (a.outer == 0 || a.n == 0 || a.inner == 0) return;
-  by_compute_type(a.in_dtype, [&](auto t) { cumulative_sum_as<decltype(t)>(a); });
 }
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -1,11 +1,11 @@
 // Reading and writing at positions that index tensors name: gather, scatter, index_select,
-// index_add, embedding and advanced indexing are one loop; masks have three of their own.
+// index_add, embedding and advanced indexing are one loop.
 #pragma once
 #include "kernels/compute_bytes.h"
 #include "kernels/copy/view.h"
-#include "kernels/gpu/gpu_cuts.h"
 #include "kernels/index/sort.h"
 #include "kernels/kernel.h"
+#include "kernels/simd/inline.h"
 
 namespace ramet {
 namespace kernels {
@@ -164,69 +164,6 @@ inline int64_t index_workspace(const IndexArgs& a, bool cpu) {
   if (!sorts_meetings(a, cpu)) return 0;
   const IndexDimensions d(a);
   return 16 * d.rows * d.meetings + sort_workspace(d.rows, d.meetings);
-}
-
-inline constexpr int64_t kMaskBlock = 4096;
-/// int64 values mask_count writes.
-constexpr int64_t mask_offsets(int64_t n) { return (n + kMaskBlock - 1) / kMaskBlock + 1; }
-
-/// offsets[b] = number of true bytes in mask[0, b * kMaskBlock); the last of mask_offsets(n) values
-/// is their total.
-struct MaskCountArgs {
-  const void* mask;  // dense bool
-  int64_t n;
-  int64_t* offsets;
-};
-RAMET_KERNEL(mask_count, MaskCountArgs);
-
-/// The elements under a true mask, in order: packed[k] = dense[i] (select) or dense[i] = packed[k]
-/// (scatter). REQUIRES: offsets by mask_count; `bytes` (1, 2, 4 or 8) an element.
-struct MaskMoveArgs {
-  const void* mask;
-  const int64_t* offsets;
-  void *dense, *packed;
-  int64_t n, bytes;
-  bool scatter;
-};
-RAMET_KERNEL(mask_move, MaskMoveArgs);
-
-/// out[k][d] = coordinate d of the k-th true element of a mask of these extents.
-/// Above kMaxKernelRank dimensions the front passes rank 1 and splits the result.
-struct NonzeroArgs {
-  const void* mask;
-  const int64_t* offsets;
-  int64_t* out;
-  int32_t rank;
-  int64_t sizes[kMaxKernelRank];
-};
-RAMET_KERNEL(nonzero_positions, NonzeroArgs);
-
-/// Running sums along the middle axis of a dense outer x n x inner block: out[o][k][i] = sum of
-/// in[o][0..k][i]; floating point in double, integers wrap. `reverse` sums from the end. On a GPU
-/// each k may have a sum that is rounded elsewhere: sums of numbers that are not negative may fall
-/// by a rounding, and those of zeros grow.
-struct CumulativeSumArgs {
-  const void* in;
-  void* out;
-  int64_t outer, n, inner;
-  ScalarType in_dtype, out_dtype;  // REQUIRES: of one compute type
-  bool reverse;
-  void* workspace;  // on a GPU cumulative_sum_workspace() bytes
-};
-RAMET_KERNEL(cumulative_sum, CumulativeSumArgs);
-
-/// How a GPU goes along the middle axis: a thread each where lines are short, or so many that
-/// threads fill a card; else blocks of threads, and several to a line where lines are few.
-RAMET_INLINE bool cumulative_sum_by_threads(int64_t outer, int64_t n, int64_t inner) {
-  return n <= 128 || outer * inner >= 32 * kNominalBlocks;
-}
-RAMET_INLINE GpuCut cumulative_sum_cut(int64_t outer, int64_t n, int64_t inner) {
-  return gpu_cut(n, outer * inner, 1024, 2048);
-}
-/// Bytes of its workspace on a GPU: a sum of 8 bytes for each segment. On a CPU it needs none.
-RAMET_INLINE int64_t cumulative_sum_workspace(int64_t outer, int64_t n, int64_t inner) {
-  const int64_t segments = cumulative_sum_cut(outer, n, inner).pieces;
-  return segments > 1 ? 8 * outer * inner * segments : 0;
 }
 
 }  // namespace kernels

@@ -1,7 +1,7 @@
 // What lies under a mask: counted, moved, and where it is.
 #include "kernels/index/running_gpu.h"
 // clang-format off: the first decides what the others mean
-#include "kernels/index/index.h"
+#include "kernels/index/mask.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {

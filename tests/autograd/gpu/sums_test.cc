@@ -10,7 +10,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/reduce.h"
-#include "kernels/index/index.h"
+#include "kernels/index/mask.h"
 #include "runtime/cuda/device_state.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 #include "tests/share.h"

@@ -7,6 +7,7 @@
 
 #include "kernels/image/batch_norm.h"
 #include "kernels/image/batch_norm_relu_pool.h"
+#include "kernels/index/cumulative_sum.h"
 #include "kernels/index/index.h"
 #include "kernels/matrix/matmul.h"
 #include "kernels/reduce/reduce_plan.h"

@@ -3,6 +3,8 @@
 
 #include <numeric>
 
+#include "kernels/index/cumulative_sum.h"
+#include "kernels/index/mask.h"
 #include "tests/kernels/raw.h"
 
 namespace ramet::kernels {

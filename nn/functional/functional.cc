@@ -1,12 +1,12 @@
 #include "nn/functional/functional.h"
 
 #include "autograd/ops/activation.h"
+#include "autograd/ops/batch_norm.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/embedding.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/matmul.h"
-#include "autograd/ops/norm.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/random.h"
 

@@ -2,8 +2,8 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/graph/node.h"
+#include "autograd/ops/batch_norm.h"
 #include "autograd/ops/factory.h"
-#include "autograd/ops/norm.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/unary.h"

@@ -15,7 +15,7 @@ void as_ranks(int n, const std::function<void(int rank)>& body);
 /// hold locks: before anything else of the test.
 int in_child(const std::function<int()>& body);
 
-/// The upper bound for what the behaviour specification promises within `promised`. The 5 s more
+/// The upper bound for what is promised within `promised`. The 5 s more
 /// are for what has nothing to do with the promise: a machine of two cores that runs other tests
 /// too, and sanitizers, under which threads that are to report wait for others.
 inline std::chrono::milliseconds in_time(std::chrono::milliseconds promised) {

@@ -1,6 +1,5 @@
-// Acceptance scenarios 31 to 36 and 38 to 40, and the further ones listed under the specification's
-// rulings. Not here: 38's autocast, complex transport (both come with those features) and emulated
-// GPUs.
+// Acceptance scenarios 31 to 36 and 38 to 40, and more like them. Not here: 38's
+// autocast and complex transport, which come with those features.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,4 @@
-// Data parallelism beyond the numbered acceptance scenarios: the further ones listed under the
-// specification's rulings.
+// Data parallelism beyond the numbered acceptance scenarios.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

@@ -1,5 +1,4 @@
-// What ends an operation on tensors of GPUs, and that these are as before then. Scenarios are those
-// of the behaviour specification.
+// What ends an operation on tensors of GPUs, and that these are as before then.
 #include <atomic>
 #include <mutex>
 #include <thread>

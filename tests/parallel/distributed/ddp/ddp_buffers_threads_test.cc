@@ -1,5 +1,4 @@
-// Buffers over the ranks, and what graphs keep of them. Scenarios are those of the behaviour
-// specification.
+// Buffers over the ranks, and what graphs keep of them.
 #include <gtest/gtest.h>
 
 #include <cmath>

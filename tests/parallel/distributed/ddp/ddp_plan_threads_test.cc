@@ -1,5 +1,4 @@
 // The plan of the buckets, parameters that are frozen on the way, when and how ranks average.
-// Scenarios are those of the behaviour specification.
 #include <gtest/gtest.h>
 
 #include <cmath>

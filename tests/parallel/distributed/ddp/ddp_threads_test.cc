@@ -1,5 +1,4 @@
-// DistributedDataParallel with ranks as threads. Scenarios are those of the behaviour
-// specification.
+// DistributedDataParallel with ranks as threads.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Ranks with different numbers of steps. Scenarios are those of the behaviour specification.
+// Ranks with different numbers of steps.
 #include <gtest/gtest.h>
 
 #include "autograd/grad_mode.h"

@@ -1,5 +1,4 @@
-// The composable replicate() with ranks as threads. Scenarios are those of the behaviour
-// specification.
+// The composable replicate() with ranks as threads.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

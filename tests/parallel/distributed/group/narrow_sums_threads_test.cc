@@ -1,5 +1,5 @@
 // 16-bit gradients over processes of several shards each: under tree(V) every sum is rounded once,
-// whoever adds up which part of it (R18).
+// whoever adds up which part of it.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

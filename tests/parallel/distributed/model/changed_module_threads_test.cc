@@ -1,5 +1,5 @@
 // Modules that get other parameters after they were wrapped: all ranks plan again, at the next
-// forward (R24).
+// forward.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"

@@ -1,5 +1,5 @@
 // PowerSGD as a communication stage, with ranks as threads: against a naive twin in float64, what
-// it sends, what it remembers. Scenario 53 is the behaviour specification's.
+// it sends, what it remembers.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
 // Wire formats of DistributedDataParallel, with ranks as threads: what they send and what arrives.
-// Scenario 48 is the behaviour specification's.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // Communication stages of DistributedDataParallel, with ranks as threads: chains, what they refuse,
-// and what the reducer promises whatever travels. Scenario 48 is the behaviour specification's.
+// and what the reducer promises whatever travels.
 #include <gtest/gtest.h>
 
 #include <barrier>

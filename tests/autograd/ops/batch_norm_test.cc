@@ -1,5 +1,5 @@
 // batch_norm as a public operation. Values: tests/kernels/image/batch_norm_test.cc.
-#include "autograd/ops/norm.h"
+#include "autograd/ops/batch_norm.h"
 
 #include "autograd/autograd.h"
 #include "autograd/graph/layout.h"

@@ -1,4 +1,4 @@
-#include "autograd/ops/norm.h"
+#include "autograd/ops/batch_norm.h"
 
 #include <utility>
 

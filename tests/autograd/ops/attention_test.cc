@@ -320,6 +320,20 @@ TEST(Attention, BothWays) {
   }
 }
 
+// The backward's memory has a place for each row of each head of each sample (under ASan: a place
+// too few is a fault).
+TEST(Attention, ManyHeads) {
+  const Tensor q = filled({1, 1, 8, 4}, 3), k = filled({1, 1, 4, 4}, 5);
+  const auto gradients = [](const Tensor& q, const Tensor& k) {
+    const In in = {q.clone().requires_grad_(), k.clone().requires_grad_()};
+    scaled_dot_product_attention(in[0], in[1], in[1]).sum().backward();
+    return In{in[0].grad(), in[1].grad()};
+  };
+  const In one = gradients(q, k),
+           all = gradients(q.repeat({512, 64, 1, 1}), k.repeat({512, 64, 1, 1}));
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(all[i].equal(one[i].expand_as(all[i]))) << i;
+}
+
 TEST(Attention, Strides) {  // [batch, rows, heads, columns], as a projection leaves them
   const Tensor packed = varied_leaf({2, 5, 3, 2, 4});
   const auto part = [&](int64_t i) { return packed.select(2, i).transpose(1, 2); };

@@ -204,5 +204,17 @@ TEST(MovementNodes, AsFunctionObjects) {
                     "got 3 tensors, expected a multiple of 2");
 }
 
+// In the order of the graph, the last node's first, as on one device: 1e8 - 1e8 + 1, which is 1 in
+// no other order.
+TEST(MovementNodes, ContributionsFromSeveralDevicesHaveAnOrder) {
+  for (Device device : {kHost, d(0), d(1)}) {
+    Tensor x = make({3}, kFloat);
+    x.requires_grad_();
+    const Tensor first = x * 1, second = (x.to(device) * -1e8).to(kHost), last = x * 1e8;
+    autograd::backward({first, second, last});
+    EXPECT_EQ(x.grad().item<float>(), 1) << device;
+  }
+}
+
 }  // namespace
 }  // namespace ramet

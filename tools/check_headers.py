@@ -23,14 +23,15 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+from check_layers import is_internal  # noqa: E402
+
 STANDARDS = {"C++17": "c++17", "C++20": "c++20", "C++23": "c++2b"}
 ALONE_IF_QUICK = ("g++", "C++17")
 FLAGS = ["-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-I.", "-Itools/compat/include"]
 # GCC forgets `#pragma GCC diagnostic` in precompiled headers. What runtime/array_ref.h switches off there is checked where
 # no precompiled header is used, in runtime and in ramet.h.
 FORGOTTEN = ["-Wno-init-list-lifetime"]
-# As in tools/check_layers.py.
-INTERNAL = re.compile(r"_internal\.h$|^parallel/distributed/.*/")
 
 
 def begins_its_source(header):
@@ -106,13 +107,13 @@ def main(arguments):
     for argument in [a for a in arguments if a != "--quick"]:
         # A folder without a header is not even there.
         files = [argument] if argument.endswith(".h") else glob.glob(argument + "/**/*.h", recursive=True)
-        headers += sorted(f for f in files if not INTERNAL.search(f))
+        headers += sorted(f for f in files if not is_internal(f))
     if not headers:
         print("no headers in " + " ".join(arguments))
         return 0
     # A header that is not checked by itself may lean on what stands before it.
     reached = {h: closure(h) for h in headers}
-    reached = {h: names for h, names in reached.items() if not any(INTERNAL.search(n) for n in names)}
+    reached = {h: names for h, names in reached.items() if not any(is_internal(n) for n in names)}
     shared = shared_header(reached)
     failed = 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

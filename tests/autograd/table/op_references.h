@@ -12,10 +12,16 @@ inline Point point_of(int inputs, const char* name, double s = 1, double t = 0) 
     return static_cast<double>(of.f(x[0], inputs > 1 ? x[1] : 0, inputs > 2 ? x[2] : 0, s, t));
   };
 }
-/// Of one input and a number in place of the second.
-inline Point point_with(const char* name, double number) {
+/// Of one or two inputs and a number in place of the next.
+inline Point point_with(const char* name, double number, int inputs = 1) {
+  return [&of = references::reference(name), number, inputs](D x) {
+    return static_cast<double>(of.f(x[0], inputs > 1 ? x[1] : number, number, 1, 0));
+  };
+}
+/// Of a number and one input.
+inline Point point_after(double number, const char* name) {
   return [&of = references::reference(name), number](D x) {
-    return static_cast<double>(of.f(x[0], number, 0, 1, 0));
+    return static_cast<double>(of.f(number, x[0], 0, 1, 0));
   };
 }
 

@@ -187,9 +187,11 @@ class Table {
   /// A pointwise row of one input in [lo, hi].
   Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
              double (*point)(double));
+  Row& unary(const char* name, uint16_t dtypes, double lo, double hi, Call call, Point point);
   /// Pointwise rows of several inputs, which broadcast.
   Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
               double (*point)(double, double));
+  Row& binary(const char* name, uint16_t dtypes, double lo, double hi, Call call, Point point);
   Row& pointwise(const char* name, uint16_t dtypes, Sample sample, Call call, Point point);
   /// The row of this name.
   Row& operator[](const std::string& name);

@@ -10,47 +10,26 @@ namespace ramet {
 namespace op_table {
 namespace {
 
-bool nan_in(double a, double b) { return std::isnan(a) || std::isnan(b); }
-double larger(double a, double b) { return nan_in(a, b) ? NAN : std::max(a, b); }
-double smaller(double a, double b) { return nan_in(a, b) ? NAN : std::min(a, b); }
-// Python's %.
-double modulo(double a, double b) {
-  const double r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-
-// Python's //: what is left after the remainder, counted in b's. Of infinities there is none.
-double floored(double a, double b) {
-  if (b == 0 || std::isnan(a) || std::isnan(b)) return a / b;
-  if (std::isinf(a)) return NAN;
-  if (std::isinf(b)) return a != 0 && (a < 0) != (b < 0) ? -1 : 0;
-  return std::floor(a / b);
-}
-
 void add_arithmetic(Table& t) {
   t.binary(
-       "add", kAll, -2, 2, [](V x) { return add(x[0], x[1]); },
-       [](double a, double b) { return a + b; })
+       "add", kAll, -2, 2, [](V x) { return add(x[0], x[1]); }, point_of(2, "add"))
       .changes([](V x) { return x[0].add_(x[1]); })
       .writes([](Tensor& o, V x) { return add_out(o, x[0], x[1]); });
   t.binary(
-       "add.alpha", kAll, -2, 2, [](V x) { return add(x[0], x[1], 2); },
-       [](double a, double b) { return a + 2 * b; })
+       "add.alpha", kAll, -2, 2, [](V x) { return add(x[0], x[1], 2); }, point_of(2, "add", 2))
       .changes([](V x) { return x[0].add_(x[1], 2); })
       .writes([](Tensor& o, V x) { return add_out(o, x[0], x[1], 2); });
   t.unary(
-       "add.number", kAll, -2, 2, [](V x) { return add(x[0], 3); }, [](double a) { return a + 3; })
+       "add.number", kAll, -2, 2, [](V x) { return add(x[0], 3); }, point_with("add", 3))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].add_(3); })
       .writes([](Tensor& o, V x) { return add_out(o, x[0], 3); });
   t.binary(
-       "sub", kNumbers, -2, 2, [](V x) { return sub(x[0], x[1]); },
-       [](double a, double b) { return a - b; })
+       "sub", kNumbers, -2, 2, [](V x) { return sub(x[0], x[1]); }, point_of(2, "sub"))
       .changes([](V x) { return x[0].sub_(x[1]); })
       .writes([](Tensor& o, V x) { return sub_out(o, x[0], x[1]); });
   t.unary(
-       "sub.number", kNumbers, -2, 2, [](V x) { return sub(x[0], 3); },
-       [](double a) { return a - 3; })
+       "sub.number", kNumbers, -2, 2, [](V x) { return sub(x[0], 3); }, point_with("sub", 3))
       .changes([](V x) { return x[0].sub_(3); })
       .writes([](Tensor& o, V x) { return sub_out(o, x[0], 3); });
   t.binary(
@@ -60,52 +39,52 @@ void add_arithmetic(Table& t) {
       "rsub.number", kNumbers, -2, 2, [](V x) { return rsub(x[0], 3, 2); },
       [](double a) { return 3 - 2 * a; });
   t.binary(
-       "mul", kAll, -2, 2, [](V x) { return mul(x[0], x[1]); },
-       [](double a, double b) { return a * b; })
+       "mul", kAll, -2, 2, [](V x) { return mul(x[0], x[1]); }, point_of(2, "mul"))
       .changes([](V x) { return x[0].mul_(x[1]); })
       .writes([](Tensor& o, V x) { return mul_out(o, x[0], x[1]); });
   t.unary(
-       "mul.number", kAll, -2, 2, [](V x) { return mul(x[0], 3); }, [](double a) { return a * 3; })
+       "mul.number", kAll, -2, 2, [](V x) { return mul(x[0], 3); }, point_with("mul", 3))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].mul_(3); })
       .writes([](Tensor& o, V x) { return mul_out(o, x[0], 3); });
   t.binary(
-       "div", kAll, 0.5, 3, [](V x) { return div(x[0], x[1]); },
-       [](double a, double b) { return a / b; })
+       "div", kAll, 0.5, 3, [](V x) { return div(x[0], x[1]); }, point_of(2, "div"))
       .gives(floating)
       .changes([](V x) { return x[0].div_(x[1]); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1]); });
   t.unary(
-       "div.number", kAll, -2, 2, [](V x) { return div(x[0], 4); }, [](double a) { return a / 4; })
+       "div.number", kAll, -2, 2, [](V x) { return div(x[0], 4); }, point_with("div", 4))
       .gives(floating)
       .changes([](V x) { return x[0].div_(4); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], 4); });
   t.binary(
        "div.trunc", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "trunc"); },
-       [](double a, double b) { return std::trunc(a / b); })
+       point_of(2, "div_trunc"))
       .flat()
       .changes([](V x) { return x[0].div_(x[1], "trunc"); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1], "trunc"); });
   t.binary(
-       "div.floor", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "floor"); }, floored)
+       "div.floor", kNumbers, 0.5, 9, [](V x) { return div(x[0], x[1], "floor"); },
+       point_of(2, "div_floor"))
       .flat()
       .changes([](V x) { return x[0].div_(x[1], "floor"); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1], "floor"); });
   t.binary(
-       "floor_divide", kNumbers, 0.5, 9, [](V x) { return floor_divide(x[0], x[1]); }, floored)
+       "floor_divide", kNumbers, 0.5, 9, [](V x) { return floor_divide(x[0], x[1]); },
+       point_of(2, "div_floor"))
       .flat()
       .changes([](V x) { return x[0].floor_divide_(x[1]); })
       .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], x[1]); });
   t.unary(
        "floor_divide.number", kAll, -9, 9, [](V x) { return floor_divide(x[0], 2); },
-       [](double a) { return floored(a, 2); })
+       point_with("div_floor", 2))
       .flat()  // as in Python, inf // 2 is NaN
       .gives(integer_at_least)
       .changes([](V x) { return x[0].floor_divide_(2); })
       .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], 2); });
   t.unary(
        "div.number_floor", kAll, -9, 9, [](V x) { return div(x[0], 2, "floor"); },
-       [](double a) { return floored(a, 2); })
+       point_with("div_floor", 2))
       .flat()
       .gives(integer_at_least)
       .changes([](V x) { return x[0].div_(2, "floor"); })
@@ -114,74 +93,66 @@ void add_arithmetic(Table& t) {
 
 void add_powers(Table& t) {
   t.binary(
-       "pow", kNumbers, 0.4, 3, [](V x) { return pow(x[0], x[1]); },
-       [](double a, double b) { return std::pow(a, b); })
+       "pow", kNumbers, 0.4, 3, [](V x) { return pow(x[0], x[1]); }, point_of(2, "pow"))
       .changes([](V x) { return x[0].pow_(x[1]); })
       .writes([](Tensor& o, V x) { return pow_out(o, x[0], x[1]); })
       .within(2);
   t.unary(
-       "pow.number", kAll, -3, 3, [](V x) { return pow(x[0], 3); },
-       [](double a) { return a * a * a; })
+       "pow.number", kAll, -3, 3, [](V x) { return pow(x[0], 3); }, point_of(1, "cube"))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].pow_(3); })
       .writes([](Tensor& o, V x) { return pow_out(o, x[0], 3); });
   t.unary(
-       "pow.base", kAll, -2, 2, [](V x) { return pow(Scalar(2.5), x[0]); },
-       [](double a) { return std::pow(2.5, a); })
+       "pow.base", kAll, -2, 2, [](V x) { return pow(Scalar(2.5), x[0]); }, point_after(2.5, "pow"))
       .gives(floating)
       .within(2)
       .writes([](Tensor& o, V x) { return pow_out(o, Scalar(2.5), x[0]); });
   t.binary(
-       "remainder", kNumbers, 0.7, 9, [](V x) { return remainder(x[0], x[1]); }, modulo)
+       "remainder", kNumbers, 0.7, 9, [](V x) { return remainder(x[0], x[1]); },
+       point_of(2, "remainder"))
       .within(4)
       .changes([](V x) { return x[0].remainder_(x[1]); })
       .writes([](Tensor& o, V x) { return remainder_out(o, x[0], x[1]); });
   t.unary(
        "remainder.number", kAll, -9, 9, [](V x) { return remainder(x[0], 4); },
-       [](double a) { return modulo(a, 4); })
+       point_with("remainder", 4))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].remainder_(4); })
       .writes([](Tensor& o, V x) { return remainder_out(o, x[0], 4); });
   t.unary(
        "remainder.dividend", kAll, 1, 5, [](V x) { return remainder(Scalar(7), x[0]); },
-       [](double a) { return modulo(7, a); })
+       point_after(7, "remainder"))
       .within(4)
       .gives(integer_at_least)
       .writes([](Tensor& o, V x) { return remainder_out(o, Scalar(7), x[0]); });
   t.binary(
-       "fmod", kNumbers, 0.7, 9, [](V x) { return fmod(x[0], x[1]); },
-       [](double a, double b) { return std::fmod(a, b); })
+       "fmod", kNumbers, 0.7, 9, [](V x) { return fmod(x[0], x[1]); }, point_of(2, "fmod"))
       .within(4)
       .changes([](V x) { return x[0].fmod_(x[1]); })
       .writes([](Tensor& o, V x) { return fmod_out(o, x[0], x[1]); });
   t.unary(
-       "fmod.number", kAll, -9, 9, [](V x) { return fmod(x[0], 4); },
-       [](double a) { return std::fmod(a, 4); })
+       "fmod.number", kAll, -9, 9, [](V x) { return fmod(x[0], 4); }, point_with("fmod", 4))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].fmod_(4); })
       .writes([](Tensor& o, V x) { return fmod_out(o, x[0], 4); });
   t.pointwise(
        "addcmul", kNumbers, {real({2, 3}), real({3}), real({2, 1})},
-       [](V x) { return addcmul(x[0], x[1], x[2], 2); }, [](D x) { return x[0] + 2 * x[1] * x[2]; })
+       [](V x) { return addcmul(x[0], x[1], x[2], 2); }, point_of(3, "addcmul", 2))
       .changes([](V x) { return x[0].addcmul_(x[1], x[2], 2); })
       .writes([](Tensor& o, V x) { return addcmul_out(o, x[0], x[1], x[2], 2); });
   t.pointwise(
        "addcdiv", kFloats, {real({2, 3}), real({3}), real({2, 1}, 0.5, 2)},
-       [](V x) { return addcdiv(x[0], x[1], x[2], 2); }, [](D x) { return x[0] + 2 * x[1] / x[2]; })
+       [](V x) { return addcdiv(x[0], x[1], x[2], 2); }, point_of(3, "addcdiv", 2))
       .changes([](V x) { return x[0].addcdiv_(x[1], x[2], 2); })
       .writes([](Tensor& o, V x) { return addcdiv_out(o, x[0], x[1], x[2], 2); });
   t.pointwise(
        "lerp", kFloats, {real({2, 3}), real({3}), real({2, 1}, 0, 1)},
-       [](V x) { return lerp(x[0], x[1], x[2]); },
-       [](D x) {  // from the nearer end
-         const double step = x[1] - x[0];
-         return std::fabs(x[2]) < 0.5 ? x[0] + x[2] * step : x[1] - step * (1 - x[2]);
-       })
+       [](V x) { return lerp(x[0], x[1], x[2]); }, point_of(3, "lerp"))
       .changes([](V x) { return x[0].lerp_(x[1], x[2]); })
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], x[2]); });
   t.binary(
        "lerp.number", kFloats, -2, 2, [](V x) { return lerp(x[0], x[1], 0.25); },
-       [](double a, double b) { return a + 0.25 * (b - a); })
+       point_with("lerp", 0.25, 2))
       .changes([](V x) { return x[0].lerp_(x[1], 0.25); })
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], 0.25); });
 }
@@ -228,10 +199,9 @@ void add_comparisons(Table& t) {
 }
 
 void add_choices(Table& t) {
-  const auto choose = [](D x) { return x[0] != 0 ? x[1] : x[2]; };
   t.pointwise(
        "where", kAll, {mask({2, 3}), real({2, 3}), real({3})},
-       [](V x) { return where(x[0], x[1], x[2]); }, choose)
+       [](V x) { return where(x[0], x[1], x[2]); }, point_of(3, "where"))
       .writes([](Tensor& o, V x) { return where_out(o, x[0], x[1], x[2]); });
   t.pointwise(
        "where.number", kAll, {mask({2, 3}), real({2, 3})}, [](V x) { return where(x[0], 1, x[1]); },
@@ -239,56 +209,55 @@ void add_choices(Table& t) {
       .gives(integer_at_least);
   t.unary(
        "clamp", kAll, -3, 3, [](V x) { return clamp(x[0], Scalar(-1), Scalar(1)); },
-       [](double x) { return std::isnan(x) ? x : std::min(std::max(x, -1.0), 1.0); })
+       point_of(1, "clamp", -1, 1))
       .changes([](V x) { return x[0].clamp_(Scalar(-1), Scalar(1)); })
       .writes([](Tensor& o, V x) { return clamp_out(o, x[0], Scalar(-1), Scalar(1)); })
       .gives(integer_at_least);
   t.pointwise(
        "clamp.tensors", kNumbers, {real({2, 3}, -3, 3), real({3}, -1, 0), real({1}, 0, 2)},
        [](V x) { return clamp(x[0], std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2])); },
-       [](D x) { return smaller(larger(x[0], x[1]), x[2]); })
+       point_of(3, "clamp_tensor"))
       .changes(
           [](V x) { return x[0].clamp_(std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2])); })
       .writes([](Tensor& o, V x) {
         return clamp_out(o, x[0], std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2]));
       });
   t.unary(
-       "clip", kAll, -3, 3, [](V x) { return clip(x[0], Scalar(-1)); },
-       [](double x) { return larger(x, -1); })
+       "clip", kAll, -3, 3, [](V x) { return clip(x[0], Scalar(-1)); }, point_with("maximum", -1))
       .changes([](V x) { return x[0].clip_(Scalar(-1)); })
       .writes([](Tensor& o, V x) { return clip_out(o, x[0], Scalar(-1)); })
       .gives(integer_at_least);
   t.unary(
-       "clamp_min", kAll, -3, 3, [](V x) { return clamp_min(x[0], 1); },
-       [](double x) { return larger(x, 1); })
+       "clamp_min", kAll, -3, 3, [](V x) { return clamp_min(x[0], 1); }, point_with("maximum", 1))
       .changes([](V x) { return x[0].clamp_min_(1); })
       .writes([](Tensor& o, V x) { return clamp_min_out(o, x[0], 1); })
       .gives(integer_at_least);
   t.binary(
-       "clamp_min.tensor", kAll, -3, 3, [](V x) { return clamp_min(x[0], x[1]); }, larger)
+       "clamp_min.tensor", kAll, -3, 3, [](V x) { return clamp_min(x[0], x[1]); },
+       point_of(2, "maximum"))
       .changes([](V x) { return x[0].clamp_min_(x[1]); })
       .writes([](Tensor& o, V x) { return clamp_min_out(o, x[0], x[1]); });
   t.unary(
-       "clamp_max", kAll, -3, 3, [](V x) { return clamp_max(x[0], 1); },
-       [](double x) { return smaller(x, 1); })
+       "clamp_max", kAll, -3, 3, [](V x) { return clamp_max(x[0], 1); }, point_with("minimum", 1))
       .changes([](V x) { return x[0].clamp_max_(1); })
       .writes([](Tensor& o, V x) { return clamp_max_out(o, x[0], 1); })
       .gives(integer_at_least);
   t.binary(
-       "clamp_max.tensor", kAll, -3, 3, [](V x) { return clamp_max(x[0], x[1]); }, smaller)
+       "clamp_max.tensor", kAll, -3, 3, [](V x) { return clamp_max(x[0], x[1]); },
+       point_of(2, "minimum"))
       .changes([](V x) { return x[0].clamp_max_(x[1]); })
       .writes([](Tensor& o, V x) { return clamp_max_out(o, x[0], x[1]); });
   t.binary(
-       "maximum", kAll, -2, 2, [](V x) { return maximum(x[0], x[1]); }, larger)
+       "maximum", kAll, -2, 2, [](V x) { return maximum(x[0], x[1]); }, point_of(2, "maximum"))
       .writes([](Tensor& o, V x) { return maximum_out(o, x[0], x[1]); });
   t.binary(
-       "minimum", kAll, -2, 2, [](V x) { return minimum(x[0], x[1]); }, smaller)
+       "minimum", kAll, -2, 2, [](V x) { return minimum(x[0], x[1]); }, point_of(2, "minimum"))
       .writes([](Tensor& o, V x) { return minimum_out(o, x[0], x[1]); });
   t.binary(
-       "max.other", kAll, -2, 2, [](V x) { return max(x[0], x[1]); }, larger)
+       "max.other", kAll, -2, 2, [](V x) { return max(x[0], x[1]); }, point_of(2, "maximum"))
       .writes([](Tensor& o, V x) { return max_out(o, x[0], x[1]); });
   t.binary(
-       "min.other", kAll, -2, 2, [](V x) { return min(x[0], x[1]); }, smaller)
+       "min.other", kAll, -2, 2, [](V x) { return min(x[0], x[1]); }, point_of(2, "minimum"))
       .writes([](Tensor& o, V x) { return min_out(o, x[0], x[1]); });
   t.pointwise(
        "masked_fill", kAll, {real({2, 3}), mask({3})},
@@ -297,8 +266,7 @@ void add_choices(Table& t) {
       .writes([](Tensor& o, V x) { return masked_fill_out(o, x[0], x[1], 1); });
   t.pointwise(
        "native_dropout_backward", kAll, {real({2, 3}), mask({2, 3})},
-       [](V x) { return native_dropout_backward(x[0], x[1], 2); },
-       [](D x) { return x[0] * x[1] * 2; })
+       [](V x) { return native_dropout_backward(x[0], x[1], 2); }, point_of(2, "scaled_product", 2))
       .alike()
       .gives(floating);
 }

@@ -123,13 +123,20 @@ Row& Table::pointwise(const char* name, uint16_t dtypes, Sample sample, Call cal
 }
 Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
                   double (*point)(double)) {
-  return pointwise(name, dtypes, {real({3, 4}, lo, hi)}, std::move(call),
-                   [point](D x) { return point(x[0]); });
+  return unary(name, dtypes, lo, hi, std::move(call), Point([point](D x) { return point(x[0]); }));
+}
+Row& Table::unary(const char* name, uint16_t dtypes, double lo, double hi, Call call, Point point) {
+  return pointwise(name, dtypes, {real({3, 4}, lo, hi)}, std::move(call), std::move(point));
 }
 Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
                    double (*point)(double, double)) {
+  return binary(name, dtypes, lo, hi, std::move(call),
+                Point([point](D x) { return point(x[0], x[1]); }));
+}
+Row& Table::binary(const char* name, uint16_t dtypes, double lo, double hi, Call call,
+                   Point point) {
   return pointwise(name, dtypes, {real({2, 3}, lo, hi), real({3}, lo, hi)}, std::move(call),
-                   [point](D x) { return point(x[0], x[1]); });
+                   std::move(point));
 }
 Row& Table::operator[](const std::string& name) {
   for (Row& row : rows_)

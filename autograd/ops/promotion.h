@@ -2,6 +2,7 @@
 // same names (promote_types, of two dtypes, is in runtime/dtype.h).
 #pragma once
 #include "autograd/tensor.h"
+#include "runtime/type_meta.h"
 
 namespace ramet {
 
@@ -12,8 +13,7 @@ RAMET_API ScalarType result_type(const Tensor& tensor, const Scalar& other);
 RAMET_API ScalarType result_type(const Scalar& scalar, const Tensor& tensor);
 RAMET_API ScalarType result_type(const Scalar& scalar1, const Scalar& scalar2);
 
-/// May a result of dtype `from_` be written into a tensor of dtype `to`? Not where that would leave
-/// the category: no floating point into integers, no number into bool.
-RAMET_API bool can_cast(ScalarType from_, ScalarType to);
+/// canCast by LibTorch's other name.
+inline bool can_cast(ScalarType from_, ScalarType to) { return canCast(from_, to); }
 
 }  // namespace ramet

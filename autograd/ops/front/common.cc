@@ -85,6 +85,4 @@ ScalarType result_type(const Scalar& a, const Scalar& b) {
   return promote_types(autograd::of_number(a.type()), autograd::of_number(b.type()));
 }
 
-bool can_cast(ScalarType from, ScalarType to) { return canCast(from, to); }
-
 }  // namespace ramet

@@ -45,9 +45,6 @@ enum class Integers : uint8_t {
 enum class Saves : uint8_t { kNothing, kInput, kOutput };
 /// The same of several operands.
 enum Reads : uint8_t { kNoOperand = 0, kA = 1, kB = 2, kC = 4 };
-/// The dtype under autocast, LibTorch's lists: that of the operands, the lower one, float32, the
-/// widest of the operands'.
-enum class Autocast : uint8_t { kNone, kLower, kFloat32, kWidest };
 
 struct Row {
   static constexpr int kOperands = 1;
@@ -55,7 +52,6 @@ struct Row {
   static constexpr PointwiseResult kResult = PointwiseResult::kValue;
   static constexpr Integers kIntegers = Integers::kKept;
   static constexpr Saves kSaves = Saves::kNothing;
-  static constexpr Autocast kAutocast = Autocast::kNone;
   /// The node's name; by default the struct's with "Backward0".
   static constexpr const char* kNode = nullptr;
 };

@@ -5,8 +5,6 @@
 
 namespace RAMET_ROWS {
 
-using kernels::Autocast;
-
 /// x where x > 0, else slope x.
 struct LeakyRelu : kernels::Function {
   RAMET_FORMULA value(V x, V slope) { return pick(lt(cst<V>(0), x), x, x * slope); }
@@ -94,7 +92,6 @@ struct GeluTanhBackward : kernels::Backward {
 
 /// log(1 + e^(beta x)) / beta; x itself where beta x > threshold.
 struct Softplus : kernels::Function {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x, V beta, V threshold) {
     return pick(lt(threshold, x * beta), x, vlog1p(vexp(x * beta)) / beta);
   }

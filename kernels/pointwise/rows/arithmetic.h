@@ -4,7 +4,7 @@
 
 namespace RAMET_ROWS {
 
-using kernels::Autocast, kernels::kNoOperand, kernels::kA, kernels::kB, kernels::kC;
+using kernels::kNoOperand, kernels::kA, kernels::kB, kernels::kC;
 
 struct Binary : kernels::Row {
   static constexpr int kOperands = 2;
@@ -87,7 +87,6 @@ struct Remainder : Binary {
 };
 /// a ^ b
 struct Pow : Binary {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V a, V b) { return vpow(a, b); }
 };
 /// a + weight (b - a), from the nearer end.
@@ -110,7 +109,6 @@ struct Lerp : Ternary {
 };
 /// a + s b c
 struct Addcmul : Ternary {
-  static constexpr Autocast kAutocast = Autocast::kWidest;
   RAMET_FORMULA value(V a, V b, V c, V s) { return vadd(a, vmul(vmul(s, b), c)); }
   static constexpr int kReads[] = {kNoOperand, kC, kB};
   template <class T, class S>
@@ -129,7 +127,6 @@ struct Addcmul : Ternary {
 /// a + s b / c
 struct Addcdiv : Ternary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
-  static constexpr Autocast kAutocast = Autocast::kWidest;
   RAMET_FORMULA value(V a, V b, V c, V s) { return a + s * b / c; }
   static constexpr int kReads[] = {kNoOperand, kC, kB | kC};
   template <class T, class S>

@@ -4,7 +4,7 @@
 
 namespace RAMET_ROWS {
 
-using kernels::Autocast, kernels::Integers, kernels::Saves;
+using kernels::Integers, kernels::Saves;
 
 /// -x
 struct Neg : kernels::Row {
@@ -39,31 +39,26 @@ struct Cube : kernels::Row {
 };
 /// e^x
 struct Exp : kernels::FunctionByResult {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vexp(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, y); }
 };
 /// e^x - 1, accurate near 0.
 struct Expm1 : kernels::FunctionByResult {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vexpm1(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, add(y, 1)); }
 };
 /// The natural logarithm: -inf at 0, NaN below.
 struct Log : kernels::Function {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, x); }
 };
 /// log(1 + x), accurate near 0.
 struct Log1P : kernels::Function {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog1p(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, add(x, 1)); }
 };
 /// The logarithm to base 2.
 struct Log2 : kernels::Function {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return vlog2(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
     return div(g, mul(x, 0.6931471805599453));
@@ -76,7 +71,6 @@ struct Sqrt : kernels::FunctionByResult {
 };
 /// 1 / sqrt(x)
 struct Rsqrt : kernels::FunctionByResult {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return cst<V>(1) / sqrt(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) {
     return mul(mul(g, mul(mul(y, y), y)), -0.5);
@@ -84,7 +78,6 @@ struct Rsqrt : kernels::FunctionByResult {
 };
 /// 1 / x
 struct Reciprocal : kernels::FunctionByResult {
-  static constexpr Autocast kAutocast = Autocast::kFloat32;
   RAMET_FORMULA value(V x) { return cst<V>(1) / x; }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(neg(g), mul(y, y)); }
 };

@@ -76,13 +76,10 @@ bool by_tanh(const char* op, const std::string& approximate) {
 
 }  // namespace
 
-// ---- gelu, silu, softplus -----------------------------------------------------------------------
+// ---- gelu: two rows -----------------------------------------------------------------------------
 
 Tensor gelu(const Tensor& x, const std::string& approximate) {
   return by_tanh("gelu", approximate) ? fresh<rows::GeluTanh>(x) : fresh<rows::Gelu>(x);
-}
-Tensor& gelu_(Tensor& x, const std::string& approximate) {
-  return computed_in_place("gelu_", x, [&](const Tensor& old) { return gelu(old, approximate); });
 }
 Tensor& gelu_out(Tensor& out, const Tensor& x, const std::string& approximate) {
   return by_tanh("gelu_out", approximate) ? into<rows::GeluTanh>("gelu_out", out, x)
@@ -93,27 +90,8 @@ Tensor gelu_backward(const Tensor& g, const Tensor& x, const std::string& approx
                                                : backward<rows::GeluBackward>(g, x);
 }
 
-Tensor silu(const Tensor& x) { return fresh<rows::Silu>(x); }
-Tensor& silu_(Tensor& x) { return computed_in_place("silu_", x, silu); }
-Tensor& silu_out(Tensor& out, const Tensor& x) { return into<rows::Silu>("silu_out", out, x); }
-Tensor silu_backward(const Tensor& g, const Tensor& x) {
-  return backward<rows::SiluBackward>(g, x);
-}
-
-Tensor softplus(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
-  return fresh<rows::Softplus>(x, beta, threshold);
-}
-Tensor& softplus_out(Tensor& out, const Tensor& x, const Scalar& beta, const Scalar& threshold) {
-  return into<rows::Softplus>("softplus_out", out, x, beta, threshold);
-}
-Tensor softplus_backward(const Tensor& g, const Tensor& x, const Scalar& beta,
-                         const Scalar& threshold) {
-  return backward<rows::SoftplusBackward>(g, x, beta, threshold);
-}
-
 // ---- leaky_relu ---------------------------------------------------------------------------------
 
-Tensor leaky_relu(const Tensor& x, const Scalar& slope) { return fresh<rows::LeakyRelu>(x, slope); }
 Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   check_defined("leaky_relu_", x);
   check_inplace("leaky_relu_", x);
@@ -132,23 +110,14 @@ Tensor& leaky_relu_(Tensor& x, const Scalar& slope) {
   }
   return x;
 }
-Tensor& leaky_relu_out(Tensor& out, const Tensor& x, const Scalar& slope) {
-  return into<rows::LeakyRelu>("leaky_relu_out", out, x, slope);
-}
 Tensor leaky_relu_backward(const Tensor& g, const Tensor& x, const Scalar& slope, bool is_result) {
   RAMET_CHECK(!is_result || slope.toDouble() >= 0, "leaky_relu_backward",
               "the result of a negative slope does not tell the input's sign: got slope ", slope);
   return backward<rows::LeakyReluBackward>(g, x, slope);
 }
 
-// ---- derivatives of functions of unary.h --------------------------------------------------------
+// ---- the others ---------------------------------------------------------------------------------
 
-Tensor tanh_backward(const Tensor& g, const Tensor& y) {
-  return backward<rows::TanhBackward>(g, y);
-}
-Tensor sigmoid_backward(const Tensor& g, const Tensor& y) {
-  return backward<rows::SigmoidBackward>(g, y);
-}
 Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& threshold) {
   check_defined("threshold_backward", g);
   check_defined("threshold_backward", x);
@@ -156,5 +125,19 @@ Tensor threshold_backward(const Tensor& g, const Tensor& x, const Scalar& thresh
     return where(gt(x, threshold), g, 0).to(g.scalar_type());
   return backward<rows::ThresholdBackward>(g, x, threshold);
 }
+
+#include "autograd/forms/definitions.inc"
+#define RAMET_ACTIVATION(name, Row, params, args)               \
+  Tensor name params { return fresh<rows::Row> args; }          \
+  Tensor& name##_out(Tensor& out, RAMET_LIST params) {          \
+    return into<rows::Row>(#name "_out", out, RAMET_LIST args); \
+  }
+#define RAMET_DERIVATIVE(name, Row, params, args) \
+  Tensor name params { return backward<rows::Row> args; }
+#define RAMET_IN_PLACE(name, params, args)                                                    \
+  Tensor& name##_ params {                                                                    \
+    return computed_in_place(#name "_", self, [&](const Tensor& self) { return name args; }); \
+  }
+#include "autograd/ops/activation.inc"
 
 }  // namespace ramet

@@ -7,36 +7,26 @@
 
 namespace ramet {
 
+#include "autograd/forms/functions.inc"
+#define RAMET_ACTIVATION(name, Row, params, args) \
+  RAMET_MAKE_FUNCTION(Tensor, name, params)       \
+  RAMET_MAKE_OUT(name, params, args, )
+#define RAMET_DERIVATIVE(name, Row, params, args) RAMET_MAKE_FUNCTION(Tensor, name, params)
+#define RAMET_IN_PLACE(name, params, args) RAMET_MAKE_FUNCTION(Tensor&, name##_, params)
+#include "autograd/ops/activation.inc"
+#undef RAMET_ACTIVATION
+#undef RAMET_DERIVATIVE
+#undef RAMET_IN_PLACE
+
 /// x Phi(x) (Hendrycks and Gimpel 2016). approximate: "none" (by erf) or "tanh".
 RAMET_API Tensor gelu(const Tensor& self, const std::string& approximate = "none");
-RAMET_API Tensor& gelu_(Tensor& self, const std::string& approximate = "none");
 RAMET_API Tensor& gelu_out(Tensor& out, const Tensor& self,
                            const std::string& approximate = "none");
 RAMET_API Tensor gelu_backward(const Tensor& grad_output, const Tensor& self,
                                const std::string& approximate = "none");
-/// x where x > 0, else negative_slope * x.
-RAMET_API Tensor leaky_relu(const Tensor& self, const Scalar& negative_slope = 0.01);
 RAMET_API Tensor& leaky_relu_(Tensor& self, const Scalar& negative_slope = 0.01);
-RAMET_API Tensor& leaky_relu_out(Tensor& out, const Tensor& self,
-                                 const Scalar& negative_slope = 0.01);
 RAMET_API Tensor leaky_relu_backward(const Tensor& grad_output, const Tensor& self,
                                      const Scalar& negative_slope, bool self_is_result);
-/// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
-RAMET_API Tensor softplus(const Tensor& self, const Scalar& beta = 1, const Scalar& threshold = 20);
-RAMET_API Tensor& softplus_out(Tensor& out, const Tensor& self, const Scalar& beta = 1,
-                               const Scalar& threshold = 20);
-RAMET_API Tensor softplus_backward(const Tensor& grad_output, const Tensor& self,
-                                   const Scalar& beta, const Scalar& threshold);
-/// x sigmoid(x).
-RAMET_API Tensor silu(const Tensor& self);
-RAMET_API Tensor& silu_(Tensor& self);
-RAMET_API Tensor& silu_out(Tensor& out, const Tensor& self);
-RAMET_API Tensor silu_backward(const Tensor& grad_output, const Tensor& self);
-
-/// grad * (1 - y^2): the derivative of tanh at its result y. Differentiable in both.
-RAMET_API Tensor tanh_backward(const Tensor& grad, const Tensor& output);
-/// grad * y * (1 - y).
-RAMET_API Tensor sigmoid_backward(const Tensor& grad, const Tensor& output);
 /// grad where x > threshold, 0 elsewhere. Differentiable in grad.
 RAMET_API Tensor threshold_backward(const Tensor& grad, const Tensor& self,
                                     const Scalar& threshold);

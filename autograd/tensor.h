@@ -282,17 +282,21 @@ class RAMET_API Tensor : public TensorBase {
   // ---- methods of the functions in autograd/ops -------------------------------------------------
 #include "autograd/forms/methods.inc"
 #include "autograd/ops/addmm.inc"
+#include "autograd/ops/arithmetic.inc"
 #include "autograd/ops/extremum.inc"
 #include "autograd/ops/index.inc"
 #include "autograd/ops/mask.inc"
 #include "autograd/ops/matmul.inc"
 #include "autograd/ops/moments.inc"
+#include "autograd/ops/multiply.inc"
 #include "autograd/ops/power.inc"
 #include "autograd/ops/random.inc"
 #include "autograd/ops/reduce.inc"
 #include "autograd/ops/softmax.inc"
+#include "autograd/ops/ternary.inc"
 #include "autograd/ops/view.inc"
 #include "autograd/ops/view_parts.inc"
+#include "autograd/ops/where.inc"
   std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
   std::tuple<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
   Tensor max(const Tensor& other) const { return maximum(other); }
@@ -317,34 +321,6 @@ class RAMET_API Tensor : public TensorBase {
   Tensor where(const Tensor& condition, const Tensor& other) const;
   Tensor where(const Tensor& condition, const Scalar& other) const;
 
-  // ---- pointwise arithmetic (autograd/ops/arithmetic.h) -----------------------------------------
-  Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
-  Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
-  Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
-  Tensor& add_(const Scalar& other, const Scalar& alpha = 1) const;
-  Tensor sub(const Tensor& other, const Scalar& alpha = 1) const;
-  Tensor sub(const Scalar& other, const Scalar& alpha = 1) const;
-  Tensor& sub_(const Tensor& other, const Scalar& alpha = 1) const;
-  Tensor& sub_(const Scalar& other, const Scalar& alpha = 1) const;
-  Tensor mul(const Tensor& other) const;
-  Tensor mul(const Scalar& other) const;
-  Tensor& mul_(const Tensor& other) const;
-  Tensor& mul_(const Scalar& other) const;
-  Tensor div(const Tensor& other) const;
-  Tensor div(const Scalar& other) const;
-  Tensor div(const Tensor& other, std::optional<std::string> rounding_mode) const;
-  Tensor div(const Scalar& other, std::optional<std::string> rounding_mode) const;
-  Tensor& div_(const Tensor& other) const;
-  Tensor& div_(const Scalar& other) const;
-  Tensor& div_(const Tensor& other, std::optional<std::string> rounding_mode) const;
-  Tensor& div_(const Scalar& other, std::optional<std::string> rounding_mode) const;
-  Tensor floor_divide(const Tensor& other) const;
-  Tensor floor_divide(const Scalar& other) const;
-  Tensor& floor_divide_(const Tensor& other) const;
-  Tensor& floor_divide_(const Scalar& other) const;
-  Tensor maximum(const Tensor& other) const;
-  Tensor minimum(const Tensor& other) const;
-
   // ---- pointwise functions of one tensor: those that kernels/pointwise/lists.h names ------------
 #define RAMET_UNARY_METHOD(name, Row) \
   Tensor name() const;                \
@@ -358,26 +334,14 @@ class RAMET_API Tensor : public TensorBase {
   RAMET_TEST_FUNCTIONS(RAMET_TEST_METHOD)
 #undef RAMET_TEST_METHOD
   Tensor& logical_not_() const;
-#define RAMET_CLAMP_METHOD(name)                                                                 \
-  Tensor name(const std::optional<Scalar>& min, const std::optional<Scalar>& max = std::nullopt) \
-      const;                                                                                     \
-  Tensor name(const std::optional<Tensor>& min = std::nullopt,                                   \
-              const std::optional<Tensor>& max = std::nullopt) const;                            \
-  Tensor& name##_(const std::optional<Scalar>& min,                                              \
-                  const std::optional<Scalar>& max = std::nullopt) const;                        \
-  Tensor& name##_(const std::optional<Tensor>& min = std::nullopt,                               \
-                  const std::optional<Tensor>& max = std::nullopt) const;
-  RAMET_CLAMP_METHOD(clamp)
-  RAMET_CLAMP_METHOD(clip)
-#undef RAMET_CLAMP_METHOD
-  Tensor clamp_min(const Scalar& min) const;
-  Tensor clamp_min(const Tensor& min) const;
-  Tensor clamp_max(const Scalar& max) const;
-  Tensor clamp_max(const Tensor& max) const;
-  Tensor& clamp_min_(const Scalar& min) const;
-  Tensor& clamp_min_(const Tensor& min) const;
-  Tensor& clamp_max_(const Scalar& max) const;
-  Tensor& clamp_max_(const Tensor& max) const;
+  Tensor clip(const std::optional<Scalar>& min,
+              const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor clip(const std::optional<Tensor>& min = std::nullopt,
+              const std::optional<Tensor>& max = std::nullopt) const;
+  Tensor& clip_(const std::optional<Scalar>& min,
+                const std::optional<Scalar>& max = std::nullopt) const;
+  Tensor& clip_(const std::optional<Tensor>& min = std::nullopt,
+                const std::optional<Tensor>& max = std::nullopt) const;
 
   // ---- comparison and logic (autograd/ops/comparison.h): the result is bool, in place 0 or 1 ----
 #define RAMET_COMPARE_METHOD(name, Row)       \

@@ -60,7 +60,7 @@ inline void wrote(const char* op, const Tensor& x) { x.storage_impl()->wrote(op)
 RAMET_API void rebase_history(const Tensor& x, Node* node, uint32_t slot = 0);
 
 template <size_t N, class F>
-void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F f) {
+void record_inplace(const char* name, const Input (&inputs)[N], const Tensor& x, F&& f) {
   rebase_history(x, make_node(name, inputs, x->device, std::move(f)));
 }
 

@@ -2,6 +2,8 @@
 
 #include "autograd/ops/front/arithmetic_front.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/unary.h"
+#include "kernels/pointwise/rows/arithmetic.h"
 
 namespace ramet {
 
@@ -23,109 +25,93 @@ void check_sub(const Tensor& a, ScalarType other) {
               "logical_xor() instead. Got ",
               describe(a));
 }
+ScalarType type_of(const Tensor& x) { return x.scalar_type(); }
+ScalarType type_of(const Scalar& x) { return x.type(); }
 
-// a + alpha * b or a - alpha * b: what add and sub share off the fast path.
-struct Sum {
+// What add and sub share: a + alpha * b or a - alpha * b, where b is a tensor or a number.
+template <class Row> struct Sum {
   const char *op, *node;
   const PointwiseKernel& kernel;
-  bool minus;
 
-  // The gradient of b.
-  static Tensor term(const Tensor& g, const Scalar& alpha, bool minus) {
-    return minus ? times(g, alpha).neg() : times(g, alpha);
-  }
-
-  Tensor of(const Tensor& a, const Tensor& b, const Scalar& alpha) const {
-    common_device(op, a, b);
-    if (minus) check_sub(a, b.scalar_type());
+  template <class B> ScalarType dtype(const Tensor& a, const B& b, const Scalar& alpha) const {
+    if (std::is_same<Row, rows::Sub>::value) check_sub(a, type_of(b));
     const ScalarType dtype = result_type(a, b);
     check_alpha(op, alpha, dtype);
-    Tensor out = pointwise_fresh(kernel, a, b, dtype, alpha);
-    if (!recording(a, b)) return out;
-    return record(
-        node, {a, b}, std::move(out),
-        [ma = Meta(a), mb = Meta(b), alpha, minus = minus](const Node& self, const Tensor& g) {
-          return Pair{self.needs(0) ? ma.reduce(g) : Tensor(),
-                      self.needs(1) ? mb.reduce(term(g, alpha, minus)) : Tensor()};
-        });
+    return dtype;
   }
-  Tensor of(const Tensor& a, const Scalar& b, const Scalar& alpha) const {
-    check_defined(op, a);
-    if (minus) check_sub(a, b.type());
-    const ScalarType dtype = result_type(a, b);
-    check_alpha(op, alpha, dtype);
-    Tensor out = pointwise_fresh(kernel, a, b, dtype, alpha);
-    if (!recording(a)) return out;
-    return record(node, {a}, std::move(out),
-                  [dtype = a.scalar_type()](const Node&, const Tensor& g) { return g.to(dtype); });
+  template <class B> Tensor fresh(const Tensor& a, const B& b, const Scalar& alpha) const {
+    check_operands(op, a, b);
+    return recorded<Row>(node, pointwise_fresh(kernel, a, b, dtype(a, b, alpha), alpha), a, b,
+                         alpha);
   }
-
-  // In place; op is then the name of that form.
-  Tensor& into_first(const Tensor& a, const Tensor& b, const Scalar& alpha) const {
-    check_inplace(op, a, b);
-    check_defined(op, b);
-    if (minus) check_sub(a, b.scalar_type());
-    check_alpha(op, alpha, result_type(a, b));
-    pointwise_inplace(op, kernel, a, a, b, result_type(a, b), alpha);
-    wrote(op, a);
-    if (recording(a, b)) {
-      record_inplace(node, {a, b}, a,
-                     [mb = Meta(b), alpha, minus = minus](const Node& self, const Tensor& g) {
-                       return Pair{g, self.needs(1) ? mb.reduce(term(g, alpha, minus)) : Tensor()};
-                     });
-    }
-    return as_mutable(a);
+  // op is then the name of that form.
+  template <class B> Tensor& in_place(const Tensor& a, const B& b, const Scalar& alpha) const {
+    return overwrite<Row>(op, node, kernel, dtype(a, b, alpha), a, b, alpha);
   }
-  Tensor& into_first(const Tensor& a, const Scalar& b, const Scalar& alpha) const {
-    check_inplace(op, a);
-    if (minus) check_sub(a, b.type());
-    check_alpha(op, alpha, result_type(a, b));
-    pointwise_inplace(op, kernel, a, a, b, result_type(a, b), alpha);
-    wrote(op, a);
-    if (recording(a)) record_inplace(node, {a}, a, [](const Node&, const Tensor& g) { return g; });
-    return as_mutable(a);
+  Tensor& into(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) const {
+    const ScalarType t = dtype(a, b, alpha);
+    return pointwise_out(op, kernel, out, t, compute_type(t), a, b, {}, alpha);
   }
 };
+using Plus = Sum<rows::Add>;
+using Minus = Sum<rows::Sub>;
 
 }  // namespace
 
 // ---- add, sub -----------------------------------------------------------------------------------
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  const bool one = is_one(alpha);
   Tensor out;
-  if (RAMET_LIKELY(plain_float(a, b) && one)) {
+  if (RAMET_LIKELY(plain_float(a, b) && is_one(alpha))) {
     out = plain_pointwise(kernels::add, a, b);
     if (!recording(a, b)) return out;
-    return record("AddBackward0", {a, b}, std::move(out), [](const Node& self, const Tensor& g) {
-      return Pair{self.needs(0) ? g : Tensor(), self.needs(1) ? g : Tensor()};
-    });
+    return record("AddBackward0", {a, b}, std::move(out),
+                  gradients_of<rows::Add, Alike>(a, b, One()));
   }
-  return Sum{"add", "AddBackward0", RAMET_POINTWISE(add), false}.of(a, b, alpha);
+  return Plus{"add", "AddBackward0", RAMET_POINTWISE(add)}.fresh(a, b, alpha);
 }
-
 Tensor add(const Tensor& a, const Scalar& b, const Scalar& alpha) {
-  return Sum{"add", "AddBackward1", RAMET_POINTWISE(add), false}.of(a, b, alpha);
+  return Plus{"add", "AddBackward1", RAMET_POINTWISE(add)}.fresh(a, b, alpha);
 }
-
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor out;
   if (RAMET_LIKELY(plain_float(a, b) && is_one(alpha))) {
     out = plain_pointwise(kernels::sub, a, b);
     if (!recording(a, b)) return out;
-    return record("SubBackward0", {a, b}, std::move(out), [](const Node& self, const Tensor& g) {
-      return Pair{self.needs(0) ? g : Tensor(), self.needs(1) ? g.neg() : Tensor()};
-    });
+    return record("SubBackward0", {a, b}, std::move(out),
+                  gradients_of<rows::Sub, Alike>(a, b, One()));
   }
-  return Sum{"sub", "SubBackward0", RAMET_POINTWISE(sub), true}.of(a, b, alpha);
+  return Minus{"sub", "SubBackward0", RAMET_POINTWISE(sub)}.fresh(a, b, alpha);
 }
-
 Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
-  return Sum{"sub", "SubBackward1", RAMET_POINTWISE(sub), true}.of(a, b, alpha);
+  return Minus{"sub", "SubBackward1", RAMET_POINTWISE(sub)}.fresh(a, b, alpha);
+}
+Tensor& add_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  return Plus{"add_out", "", RAMET_POINTWISE(add)}.into(out, a, b, alpha);
+}
+Tensor& sub_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  return Minus{"sub_out", "", RAMET_POINTWISE(sub)}.into(out, a, b, alpha);
+}
+Tensor& Tensor::add_(const Tensor& o, const Scalar& alpha) const {
+  check_inplace("add_", *this, o);
+  check_defined("add_", o);
+  return Plus{"add_", "AddBackward0", RAMET_POINTWISE(add)}.in_place(*this, o, alpha);
+}
+Tensor& Tensor::add_(const Scalar& o, const Scalar& alpha) const {
+  check_inplace("add_", *this);
+  return Plus{"add_", "AddBackward1", RAMET_POINTWISE(add)}.in_place(*this, o, alpha);
+}
+Tensor& Tensor::sub_(const Tensor& o, const Scalar& alpha) const {
+  check_inplace("sub_", *this, o);
+  check_defined("sub_", o);
+  return Minus{"sub_", "SubBackward0", RAMET_POINTWISE(sub)}.in_place(*this, o, alpha);
+}
+Tensor& Tensor::sub_(const Scalar& o, const Scalar& alpha) const {
+  check_inplace("sub_", *this);
+  return Minus{"sub_", "SubBackward1", RAMET_POINTWISE(sub)}.in_place(*this, o, alpha);
 }
 
 Tensor rsub(const Tensor& a, const Tensor& b, const Scalar& alpha) { return sub(b, a, alpha); }
-
 Tensor rsub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
   check_defined("rsub", a);
   check_sub(a, b.type());
@@ -136,53 +122,12 @@ Tensor rsub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
   if (!recording(a)) return out;
   return record("RsubBackward1", {a}, std::move(out),
                 [alpha, dtype = a.scalar_type()](const Node&, const Tensor& g) {
-                  return times(g, alpha).neg().to(dtype);
+                  return rows::Sub::gradient_b(g, g, g, alpha).to(dtype);
                 });
 }
-
 Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 
-// ---- out forms ----------------------------------------------------------------------------------
-
-Tensor& add_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  const ScalarType dtype = result_type(a, b);
-  check_alpha("add_out", alpha, dtype);
-  return pointwise_out("add_out", RAMET_POINTWISE(add), out, dtype, compute_type(dtype), a, b, {},
-                       alpha);
-}
-Tensor& sub_out(Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  check_sub(a, b.scalar_type());
-  const ScalarType dtype = result_type(a, b);
-  check_alpha("sub_out", alpha, dtype);
-  return pointwise_out("sub_out", RAMET_POINTWISE(sub), out, dtype, compute_type(dtype), a, b, {},
-                       alpha);
-}
-
-// ---- methods ------------------------------------------------------------------------------------
-
-Tensor Tensor::add(const Tensor& o, const Scalar& alpha) const {
-  return ramet::add(*this, o, alpha);
-}
-Tensor Tensor::add(const Scalar& o, const Scalar& alpha) const {
-  return ramet::add(*this, o, alpha);
-}
-Tensor Tensor::sub(const Tensor& o, const Scalar& alpha) const {
-  return ramet::sub(*this, o, alpha);
-}
-Tensor Tensor::sub(const Scalar& o, const Scalar& alpha) const {
-  return ramet::sub(*this, o, alpha);
-}
-Tensor& Tensor::add_(const Tensor& o, const Scalar& alpha) const {
-  return Sum{"add_", "AddBackward0", RAMET_POINTWISE(add), false}.into_first(*this, o, alpha);
-}
-Tensor& Tensor::add_(const Scalar& o, const Scalar& alpha) const {
-  return Sum{"add_", "AddBackward1", RAMET_POINTWISE(add), false}.into_first(*this, o, alpha);
-}
-Tensor& Tensor::sub_(const Tensor& o, const Scalar& alpha) const {
-  return Sum{"sub_", "SubBackward0", RAMET_POINTWISE(sub), true}.into_first(*this, o, alpha);
-}
-Tensor& Tensor::sub_(const Scalar& o, const Scalar& alpha) const {
-  return Sum{"sub_", "SubBackward1", RAMET_POINTWISE(sub), true}.into_first(*this, o, alpha);
-}
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/arithmetic.inc"
 
 }  // namespace ramet

@@ -14,22 +14,6 @@ namespace ramet {
 
 using namespace autograd;
 
-namespace {
-
-Tensor fresh(const char* op, const PointwiseKernel& k, const Tensor& a, const Tensor& b,
-             ScalarType dtype) {
-  Tensor out = pointwise_result(op, dtype, a, &b);
-  pointwise_into(k, out, compute_type(dtype), a, b);
-  return out;
-}
-// LibTorch has none of these for bool.
-ScalarType not_bool(const char* op, ScalarType dtype) {
-  RAMET_CHECK(dtype != kBool, op, "not implemented for bool");
-  return dtype;
-}
-
-}  // namespace
-
 // ---- pow ----------------------------------------------------------------------------------------
 
 namespace {
@@ -63,14 +47,6 @@ Tensor base_gradient(const Tensor& g, const Tensor& x, const Scalar& p) {
   if (e == 2) return mul(mul(g, x), 2);
   return mul(g, mul(pow(x, Scalar(e - 1)), e));
 }
-Tensor base_gradient(const Tensor& g, const Tensor& x, const Tensor& p) {
-  return where(eq(p, 0), 0, mul(g, mul(p, pow(x, sub(p, 1)))));
-}
-// g y log x; 0 where x is 0 and p is not negative. The logarithm of whole numbers is as precise
-// as y.
-Tensor exponent_gradient(const Tensor& g, const Tensor& x, const Tensor& p, const Tensor& y) {
-  return where(logical_and(eq(x, 0), ge(p, 0)), 0, mul(g, mul(y, log(x.to(y.scalar_type())))));
-}
 
 }  // namespace
 
@@ -86,16 +62,17 @@ Tensor pow(const Tensor& x, const Scalar& p) {
 }
 Tensor pow(const Tensor& x, const Tensor& p) {
   common_device("pow", x, p);
-  Tensor out = fresh("pow", RAMET_POINTWISE(pow), x, p, not_bool("pow", result_type(x, p)));
+  Tensor out = pointwise_fresh(RAMET_POINTWISE(pow), x, p, not_bool("pow", result_type(x, p)));
   if (!recording(x, p)) return out;
-  return record(
-      "PowBackward1", {x, p}, std::move(out),
-      [sx = save(x), sp = save(p), sy = wants_grad(p) ? save_output(out) : SavedOutput(),
-       mx = Meta(x), mp = Meta(p)](const Node& self, const Tensor& g) {
-        const Tensor &x = sx.get(self), &p = sp.get(self);
-        return Pair{self.needs(0) ? mx.reduce(base_gradient(g, x, p)) : Tensor(),
-                    self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
-      });
+  return record("PowBackward1", {x, p}, std::move(out),
+                [sx = save(x), sp = save(p), sy = wants_grad(p) ? save_output(out) : SavedOutput(),
+                 mx = Meta(x), mp = Meta(p)](const Node& self, const Tensor& g) {
+                  const Tensor &x = sx.get(self), &p = sp.get(self);
+                  return Pair{self.needs(0) ? mx.reduce(rows::Pow::gradient_a(g, x, p)) : Tensor(),
+                              self.needs(1)
+                                  ? mp.reduce(rows::Pow::gradient_b(g, x, p, sy.get(self)))
+                                  : Tensor()};
+                });
 }
 Tensor pow(const Scalar& x, const Tensor& p) {
   check_defined("pow", p);
@@ -147,8 +124,8 @@ Tensor& Tensor::pow_(const Tensor& p) const {
         [sx, sp, sy = save_output(*this), mp = Meta(p)](const Node& self, const Tensor& g) {
           const Tensor &x = sx.get(self), &p = sp.get(self);
           return Pair{
-              self.needs(0) ? base_gradient(g, x, p).to(g.scalar_type()) : Tensor(),
-              self.needs(1) ? mp.reduce(exponent_gradient(g, x, p, sy.get(self))) : Tensor()};
+              self.needs(0) ? rows::Pow::gradient_a(g, x, p).to(g.scalar_type()) : Tensor(),
+              self.needs(1) ? mp.reduce(rows::Pow::gradient_b(g, x, p, sy.get(self))) : Tensor()};
         });
   }
   return as_mutable(*this);
@@ -166,10 +143,9 @@ Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, 
   if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
     return divided_rest<Row>(op, node, k, a.to(dtype), b.to(dtype));
   check_divisor(op, a, b, dtype);
-  Tensor out = fresh(op, k, a, b, dtype);
-  if (!recording(a, b)) return out;
-  return record(node, {a, b}, std::move(out), gradients_of<Row>(a, b));
+  return recorded<Row>(node, pointwise_fresh(k, a, b, dtype), a, b);
 }
+template <class Row>
 Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
                     const Scalar& b) {
   check_defined(op, a);
@@ -178,9 +154,7 @@ Tensor divided_rest(const char* op, const char* node, const PointwiseKernel& k, 
               "ZeroDivisionError: integer division by 0");
   Tensor out = empty_like_layout(a, dtype);
   pointwise_into(k, out, compute_type(dtype), a, rounded(b, dtype));
-  if (!recording(a)) return out;
-  return record(node, {a}, std::move(out),
-                [dtype = a.scalar_type()](const Node&, const Tensor& g) { return g.to(dtype); });
+  return recorded<Row>(node, std::move(out), a, b);
 }
 
 }  // namespace
@@ -190,7 +164,8 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
                                        RAMET_POINTWISE(remainder), a, b);
 }
 Tensor remainder(const Tensor& a, const Scalar& b) {
-  return divided_rest("remainder", "RemainderBackward0", RAMET_POINTWISE(remainder), a, b);
+  return divided_rest<rows::Remainder>("remainder", "RemainderBackward0",
+                                       RAMET_POINTWISE(remainder), a, b);
 }
 Tensor remainder(const Scalar& a, const Tensor& b) { return remainder(scalar_to_tensor(a), b); }
 Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
@@ -198,134 +173,7 @@ Tensor fmod(const Tensor& a, const Tensor& b) {
   return divided_rest<rows::Fmod>("fmod", "FmodBackward1", RAMET_POINTWISE(fmod), a, b);
 }
 Tensor fmod(const Tensor& a, const Scalar& b) {
-  return divided_rest("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b);
-}
-
-// ---- three operands -----------------------------------------------------------------------------
-
-namespace {
-
-ScalarType type_of_three(const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
-                         const Scalar& value, bool floating_only) {
-  common_device(op, a, b);
-  common_device(op, a, c);
-  const ScalarType dtype = not_bool(op, result_type(a, b, c));
-  RAMET_CHECK(is_floating(dtype) || !floating_only, op,
-              "Integer division with addcdiv is not supported: got ", describe(a), ", ",
-              describe(b), ", ", describe(c));
-  RAMET_CHECK(
-      is_floating(dtype) || !value.isFloatingPoint(), op,
-      "For integral input tensors, argument value must not be a floating point number: got ",
-      value);
-  return dtype;
-}
-std::vector<int64_t> shape_of_three(const char* op, const Tensor& a, const Tensor& b,
-                                    const Tensor& c) {
-  return broadcast_sizes(op, broadcast_sizes(op, a.sizes(), b.sizes()), c.sizes());
-}
-// The three forms of one operation.
-template <class Row>
-Tensor plain_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
-                  const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
-  const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
-  Tensor out = pointwise_result(op, dtype, a, &b, &c);
-  pointwise_into(k, out, compute_type(dtype), a, b, c, value);
-  if (!recording(a, b, c)) return out;
-  return record(node, {a, b, c}, std::move(out), gradients_of<Row>(a, b, c, value));
-}
-Tensor& out_form(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
-                 const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
-  const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
-  return pointwise_out(op, k, out, dtype, compute_type(dtype), a, b, c, value);
-}
-template <class Row>
-Tensor& in_place_form(const char* op, const char* node, const PointwiseKernel& k, const Tensor& a,
-                      const Tensor& b, const Tensor& c, const Scalar& value, bool floating_only) {
-  check_inplace(op, a, b, c);
-  const ScalarType dtype = type_of_three(op, a, b, c, value, floating_only);
-  check_output(op, a, shape_of_three(op, a, b, c), dtype);
-  if (recording(a, b, c)) {
-    auto backward = gradients_of<Row>(a, b, c, value);  // saves before the write
-    pointwise_into(k, a, compute_type(dtype), a, b, c, value);
-    wrote(op, a);
-    record_inplace(node, {a, b, c}, a, std::move(backward));
-  } else {
-    pointwise_into(k, a, compute_type(dtype), a, b, c, value);
-    wrote(op, a);
-  }
-  return as_mutable(a);
-}
-
-}  // namespace
-
-Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return plain_form<rows::Addcmul>("addcmul", "AddcmulBackward0", RAMET_POINTWISE(addcmul), a, b, c,
-                                   value, false);
-}
-Tensor& addcmul_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
-                    const Scalar& value) {
-  return out_form("addcmul_out", RAMET_POINTWISE(addcmul), out, a, b, c, value, false);
-}
-Tensor& Tensor::addcmul_(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return in_place_form<rows::Addcmul>("addcmul_", "AddcmulBackward0", RAMET_POINTWISE(addcmul),
-                                      *this, b, c, value, false);
-}
-Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
-  return plain_form<rows::Addcdiv>("addcdiv", "AddcdivBackward0", RAMET_POINTWISE(addcdiv), a, b, c,
-                                   value, true);
-}
-Tensor& addcdiv_out(Tensor& out, const Tensor& a, const Tensor& b, const Tensor& c,
-                    const Scalar& value) {
-  return out_form("addcdiv_out", RAMET_POINTWISE(addcdiv), out, a, b, c, value, true);
-}
-Tensor& Tensor::addcdiv_(const Tensor& b, const Tensor& c, const Scalar& value) const {
-  return in_place_form<rows::Addcdiv>("addcdiv_", "AddcdivBackward0", RAMET_POINTWISE(addcdiv),
-                                      *this, b, c, value, true);
-}
-
-// ---- lerp ---------------------------------------------------------------------------------------
-
-namespace {
-void check_lerp(const char* op, const Tensor& a, const Tensor& b) {
-  common_device(op, a, b);
-  RAMET_CHECK(a.scalar_type() == b.scalar_type() && is_floating(a.scalar_type()), op,
-              "expected one floating-point dtype, but got ", describe(a), " and ", describe(b));
-}
-}  // namespace
-
-Tensor lerp(const Tensor& a, const Tensor& b, const Scalar& w) {
-  check_lerp("lerp", a, b);
-  Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b);
-  pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
-  if (!recording(a, b)) return out;
-  return record("LerpBackward0", {a, b}, std::move(out),
-                [w, ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-                  return Pair{self.needs(0) ? ma.reduce(mul(g, 1 - w.toDouble())) : Tensor(),
-                              self.needs(1) ? mb.reduce(mul(g, w)) : Tensor()};
-                });
-}
-Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& w) {
-  check_lerp("lerp", a, b);
-  check_lerp("lerp", a, w);
-  Tensor out = pointwise_result("lerp", a.scalar_type(), a, &b, &w);
-  pointwise_into(RAMET_POINTWISE(lerp), out, compute_type(a.scalar_type()), a, b, w);
-  if (!recording(a, b, w)) return out;
-  return record("LerpBackward1", {a, b, w}, std::move(out), gradients_of<rows::Lerp>(a, b, w));
-}
-Tensor& Tensor::lerp_(const Tensor& end, const Scalar& w) const {
-  check_inplace("lerp_", *this, end);
-  check_lerp("lerp_", *this, end);
-  check_output("lerp_", *this, broadcast_sizes("lerp_", sizes(), end.sizes()), scalar_type());
-  pointwise_into(RAMET_POINTWISE(lerp), *this, compute_type(scalar_type()), *this, end, w);
-  wrote("lerp_", *this);
-  if (recording(*this, end)) {
-    record_inplace("LerpBackward0", {*this, end}, *this,
-                   [w, mb = Meta(end)](const Node& self, const Tensor& g) {
-                     return Pair{self.needs(0) ? ramet::mul(g, 1 - w.toDouble()) : Tensor(),
-                                 self.needs(1) ? mb.reduce(ramet::mul(g, w)) : Tensor()};
-                   });
-  }
-  return as_mutable(*this);
+  return divided_rest<rows::Fmod>("fmod", "FmodBackward0", RAMET_POINTWISE(fmod), a, b);
 }
 
 #include "autograd/forms/definitions.inc"

@@ -1,18 +1,14 @@
-// Powers, remainders and the three-operand forms: LibTorch's functions of the same names, with
-// broadcasting and promotion.
+// Powers and remainders: LibTorch's functions of the same names, with broadcasting and promotion;
+// and addcmul, addcdiv, lerp.
 #pragma once
-#include "autograd/tensor.h"
+#include "autograd/ops/ternary.h"
 
 namespace ramet {
 
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/power.inc"
 
-// Out forms with a kernel that writes them.
+// With a kernel that writes it.
 RAMET_API Tensor& pow_out(Tensor& out, const Tensor& self, const Tensor& exponent);
-RAMET_API Tensor& addcmul_out(Tensor& out, const Tensor& self, const Tensor& tensor1,
-                              const Tensor& tensor2, const Scalar& value = 1);
-RAMET_API Tensor& addcdiv_out(Tensor& out, const Tensor& self, const Tensor& tensor1,
-                              const Tensor& tensor2, const Scalar& value = 1);
 
 }  // namespace ramet

@@ -4,8 +4,10 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
+#include "autograd/ops/front/arithmetic_front.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/index.h"
+#include "kernels/pointwise/rows/choice.h"
 
 namespace ramet {
 
@@ -13,18 +15,11 @@ using namespace autograd;
 
 namespace {
 
-using Pair = std::array<Tensor, 2>;
-
 void check_condition(const Tensor& condition) {
   check_defined("where", condition);
   RAMET_CHECK(condition.scalar_type() == kBool || condition.scalar_type() == kByte, "where",
               "expected condition to be a boolean tensor, but got a tensor with dtype ",
               name_of(condition.scalar_type()));
-}
-
-// g where the mask holds, else 0; the other way round with `inverted`.
-Tensor masked(const Tensor& mask, const Tensor& g, bool inverted = false) {
-  return inverted ? where(mask, 0, g) : where(mask, g, 0);
 }
 
 }  // namespace
@@ -42,8 +37,8 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
       "WhereBackward0", {a, b}, std::move(out),
       [c = save(condition), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
         const Tensor& mask = c.get(self);
-        return Pair{self.needs(0) ? ma.reduce(masked(mask, g)) : Tensor(),
-                    self.needs(1) ? mb.reduce(masked(mask, g, true)) : Tensor()};
+        return Pair{self.needs(0) ? ma.reduce(rows::Where::gradient_a(g, mask)) : Tensor(),
+                    self.needs(1) ? mb.reduce(rows::Where::gradient_b(g, mask)) : Tensor()};
       });
 }
 Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
@@ -167,14 +162,9 @@ Tensor& clamp_out(Tensor& out, const Tensor& x, const std::optional<Scalar>& low
 Tensor clamp_min(const Tensor& x, const Scalar& low) { return clamp(x, Bound(low), Bound()); }
 Tensor clamp_max(const Tensor& x, const Scalar& high) { return clamp(x, Bound(), Bound(high)); }
 
-Tensor Tensor::clamp(const Bound& low, const Bound& high) const {
-  return ramet::clamp(*this, low, high);
-}
 Tensor& Tensor::clamp_(const Bound& low, const Bound& high) const {
   return clamp_in_place("clamp_", *this, low, high);
 }
-Tensor Tensor::clamp_min(const Scalar& low) const { return ramet::clamp_min(*this, low); }
-Tensor Tensor::clamp_max(const Scalar& high) const { return ramet::clamp_max(*this, high); }
 Tensor& Tensor::clamp_min_(const Scalar& low) const {
   return clamp_in_place("clamp_min_", *this, Bound(low), Bound());
 }
@@ -186,12 +176,14 @@ Tensor& Tensor::clamp_max_(const Scalar& high) const {
 
 namespace {
 
-Tensor either_of(const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
+template <class Row>
+Tensor either_of(const char* node, const PointwiseKernel& k, const Tensor& a, const Tensor& b) {
   common_device(k.dense.name, a, b);
   const ScalarType dtype = result_type(a, b);
   Tensor out = pointwise_result(k.dense.name, dtype, a, &b);
   pointwise_into(k, out, compute_type(dtype), a, b);
-  return out;
+  if (!recording(a, b)) return out;
+  return record(node, {a, b}, std::move(out), gradients_together<Row>(a, b));
 }
 Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const Tensor& a,
                    const Tensor& b) {
@@ -199,35 +191,14 @@ Tensor& either_out(const char* op, const PointwiseKernel& k, Tensor& out, const 
   const ScalarType dtype = result_type(a, b);
   return pointwise_out(op, k, out, dtype, compute_type(dtype), a, b);
 }
-// The part of g that goes to the operand that loses where `loses` holds: all, half where equal,
-// nothing.
-Tensor share(const Tensor& g, const Tensor& loses, const Tensor& equal) {
-  return masked(loses, where(equal, div(g, 2), g), true);
-}
 
 }  // namespace
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  Tensor out = either_of(RAMET_POINTWISE(maximum), a, b);
-  if (!recording(a, b)) return out;
-  return record(
-      "MaximumBackward0", {a, b}, std::move(out),
-      [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-        const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
-        return Pair{self.needs(0) ? ma.reduce(share(g, lt(a, b), equal)) : Tensor(),
-                    self.needs(1) ? mb.reduce(share(g, gt(a, b), equal)) : Tensor()};
-      });
+  return either_of<rows::Maximum>("MaximumBackward0", RAMET_POINTWISE(maximum), a, b);
 }
 Tensor minimum(const Tensor& a, const Tensor& b) {
-  Tensor out = either_of(RAMET_POINTWISE(minimum), a, b);
-  if (!recording(a, b)) return out;
-  return record(
-      "MinimumBackward0", {a, b}, std::move(out),
-      [sa = save(a), sb = save(b), ma = Meta(a), mb = Meta(b)](const Node& self, const Tensor& g) {
-        const Tensor &a = sa.get(self), &b = sb.get(self), equal = eq(a, b);
-        return Pair{self.needs(0) ? ma.reduce(share(g, gt(a, b), equal)) : Tensor(),
-                    self.needs(1) ? mb.reduce(share(g, lt(a, b), equal)) : Tensor()};
-      });
+  return either_of<rows::Minimum>("MinimumBackward0", RAMET_POINTWISE(minimum), a, b);
 }
 Tensor& maximum_out(Tensor& out, const Tensor& a, const Tensor& b) {
   return either_out("maximum_out", RAMET_POINTWISE(maximum), out, a, b);
@@ -237,8 +208,8 @@ Tensor& minimum_out(Tensor& out, const Tensor& a, const Tensor& b) {
 }
 Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
 Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
-Tensor Tensor::maximum(const Tensor& other) const { return ramet::maximum(*this, other); }
-Tensor Tensor::minimum(const Tensor& other) const { return ramet::minimum(*this, other); }
+Tensor& max_out(Tensor& out, const Tensor& a, const Tensor& b) { return maximum_out(out, a, b); }
+Tensor& min_out(Tensor& out, const Tensor& a, const Tensor& b) { return minimum_out(out, a, b); }
 
 Tensor clamp_min(const Tensor& x, const Tensor& low) { return maximum(x, low); }
 Tensor clamp_max(const Tensor& x, const Tensor& high) { return minimum(x, high); }
@@ -256,28 +227,34 @@ Tensor clamp(const Tensor& x, const std::optional<Tensor>& low, const std::optio
   pointwise_into(RAMET_POINTWISE(clamp_tensor), out, compute_type(dtype), x, a, b);
   if (!recording(x, a, b)) return out;
   return record("ClampBackward0", {x, a, b}, std::move(out),
-                [sx = save(x), sa = save(a), sb = save(b), mx = Meta(x), ma = Meta(a),
-                 mb = Meta(b)](const Node& self, const Tensor& g) {
-                  const Tensor &x = sx.get(self), &a = sa.get(self), &b = sb.get(self);
-                  // The part of the gradient that each bound takes; x has the rest. Ties are
-                  // shared, unless both bounds are x.
-                  const Tensor crossed = lt(b, a), apart = ne(a, b);
-                  const Tensor one = scalar_to_tensor(1.0), half = scalar_to_tensor(0.5),
-                               none = scalar_to_tensor(0.0);
-                  const Tensor to_low =
-                      where(crossed, none,
-                            where(lt(x, a), one, where(logical_and(eq(x, a), apart), half, none)))
-                          .to(g.scalar_type());
-                  // A NaN is x's, even between crossed bounds.
-                  const Tensor to_high = where(logical_or(logical_and(crossed, eq(x, x)), gt(x, b)),
-                                               one, where(logical_and(eq(x, b), apart), half, none))
-                                             .to(g.scalar_type());
-                  std::array<Tensor, 3> r;
-                  if (self.needs(0)) r[0] = mx.reduce(mul(g, sub(rsub(to_low, 1), to_high)));
-                  if (self.needs(1)) r[1] = ma.reduce(mul(g, to_low));
-                  if (self.needs(2)) r[2] = mb.reduce(mul(g, to_high));
-                  return r;
-                });
+                gradients_together<rows::ClampTensor>(x, a, b));
 }
+
+// ---- clip: another name of clamp ----------------------------------------------------------------
+
+#define RAMET_CLIP(Bound)                                                                          \
+  Tensor clip(const Tensor& x, const std::optional<Bound>& low,                                    \
+              const std::optional<Bound>& high) {                                                  \
+    return clamp(x, low, high);                                                                    \
+  }                                                                                                \
+  Tensor& clip_(Tensor& x, const std::optional<Bound>& low, const std::optional<Bound>& high) {    \
+    return x.clamp_(low, high);                                                                    \
+  }                                                                                                \
+  Tensor& clip_out(Tensor& out, const Tensor& x, const std::optional<Bound>& low,                  \
+                   const std::optional<Bound>& high) {                                             \
+    return clamp_out(out, x, low, high);                                                           \
+  }                                                                                                \
+  Tensor Tensor::clip(const std::optional<Bound>& low, const std::optional<Bound>& high) const {   \
+    return clamp(low, high);                                                                       \
+  }                                                                                                \
+  Tensor& Tensor::clip_(const std::optional<Bound>& low, const std::optional<Bound>& high) const { \
+    return clamp_(low, high);                                                                      \
+  }
+RAMET_CLIP(Scalar)
+RAMET_CLIP(Tensor)
+#undef RAMET_CLIP
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/where.inc"
 
 }  // namespace ramet

@@ -12,7 +12,8 @@
 //                                operation's front (autograd/ops) alone: x is the input, y the
 //                                result. Of several operands gradient_a, gradient_b, gradient_c,
 //                                which get all of them and the numbers; kReads says which they
-//                                read.
+//                                read. For an operand a number may stand. Or gradients, all that
+//                                are wanted at once.
 //   constants                    where it differs from the struct it derives from.
 //
 // So rows are compiled in several namespaces: RAMET_ROWS names the one that is meant.

@@ -22,6 +22,8 @@ inline void check_operands(const char* op, const Tensor& a, const Tensor& b) {
 inline void check_operands(const char* op, const Tensor& a, const Scalar&) { check_defined(op, a); }
 inline void check_operands(const char* op, const Scalar&, const Tensor& b) { check_defined(op, b); }
 
+inline void check_operands(const char*, const Tensor&, const std::optional<std::string>&) {}
+
 /// LibTorch's error where an operand is `out` itself and would be resized before it is read.
 inline void check_out_operand(const char* op, const Tensor& out, IntArrayRef shape,
                               const Tensor& operand) {

@@ -12,22 +12,37 @@ struct Binary : kernels::Row {
 struct Ternary : kernels::Row {
   static constexpr int kOperands = 3;
 };
+/// Where the gradient of the first operand is that of the result.
+struct Passing : Binary {
+  static constexpr int kReads[] = {kNoOperand, kNoOperand};
+  template <class T, class... Others> static T gradient_a(const T& g, const Others&...) {
+    return g;
+  }
+};
 struct Bits : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnInteger;
 };
 /// a + alpha b
-struct Add : Binary {
+struct Add : Passing {
   RAMET_FORMULA value(V a, V b, V alpha) { return vadd(a, vmul(alpha, b)); }
+  template <class T, class S> static T gradient_b(const T& g, const T&, const T&, const S& alpha) {
+    return times(g, alpha);
+  }
 };
 /// a - alpha b
-struct Sub : Binary {
+struct Sub : Passing {
   RAMET_FORMULA value(V a, V b, V alpha) { return vsub(a, vmul(alpha, b)); }
+  template <class T, class S> static T gradient_b(const T& g, const T&, const T&, const S& alpha) {
+    return neg(times(g, alpha));
+  }
 };
 /// a b
 struct Mul : Binary {
   RAMET_FORMULA value(V a, V b) { return vmul(a, b); }
   static constexpr int kReads[] = {kB, kA};
-  RAMET_GRADIENT gradient_a(const T& g, const T&, const T& b) { return mul(g, b); }
+  template <class T, class B> static T gradient_a(const T& g, const T&, const B& b) {
+    return mul(g, b);
+  }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T&) { return mul(g, a); }
 };
 /// a / b
@@ -35,7 +50,9 @@ struct Div : Binary {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
   RAMET_FORMULA value(V a, V b) { return a / b; }
   static constexpr int kReads[] = {kB, kA | kB};
-  RAMET_GRADIENT gradient_a(const T& g, const T&, const T& b) { return div(g, b); }
+  template <class T, class B> static T gradient_a(const T& g, const T&, const B& b) {
+    return div(g, b);
+  }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
     return mul(neg(g), div(div(a, b), b));
   }
@@ -64,23 +81,21 @@ struct DivFloor : Binary {
   }
 };
 /// C's fmod: what is left of a, with its sign.
-struct Fmod : Binary {
+struct Fmod : Passing {
   RAMET_FORMULA value(V a, V b) { return vfmod(a, b); }
   static constexpr int kReads[] = {kNoOperand, kA | kB};
-  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&) { return g; }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
     return neg(mul(g, div(a, b, "trunc")));
   }
 };
 /// Python's a % b: with the sign of b.
-struct Remainder : Binary {
+struct Remainder : Passing {
   RAMET_FORMULA value(V a, V b) {
     const V zero = cst<V>(0), one = cst<V>(1), m = vfmod(a, b);
     return pick(both(ne(m, zero), ne(keep(lt(m, zero), one), keep(lt(b, zero), one))), vadd(m, b),
                 m);
   }
   static constexpr int kReads[] = {kNoOperand, kA | kB};
-  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&) { return g; }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
     return neg(mul(g, div(a, b, "floor")));
   }
@@ -88,6 +103,14 @@ struct Remainder : Binary {
 /// a ^ b
 struct Pow : Binary {
   RAMET_FORMULA value(V a, V b) { return vpow(a, b); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return where(eq(b, 0), 0, mul(g, mul(b, pow(a, sub(b, 1)))));
+  }
+  // g y log a; 0 where a is 0 and b is not negative. The logarithm of whole numbers is as precise
+  // as y.
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b, const T& y) {
+    return where(logical_and(eq(a, 0), ge(b, 0)), 0, mul(g, mul(y, log(a.to(y.scalar_type())))));
+  }
 };
 /// a + weight (b - a), from the nearer end.
 struct Lerp : Ternary {
@@ -97,10 +120,10 @@ struct Lerp : Ternary {
     return pick(lt(vabs(weight), cst<V>(0.5)), a + weight * d, b - d * (cst<V>(1) - weight));
   }
   static constexpr int kReads[] = {kC, kC, kA | kB};
-  RAMET_GRADIENT gradient_a(const T& g, const T&, const T&, const T& weight) {
-    return mul(g, rsub(weight, 1));
+  template <class T, class W> static T gradient_a(const T& g, const T&, const T&, const W& weight) {
+    return mul(g, one_minus(weight));
   }
-  RAMET_GRADIENT gradient_b(const T& g, const T&, const T&, const T& weight) {
+  template <class T, class W> static T gradient_b(const T& g, const T&, const T&, const W& weight) {
     return mul(g, weight);
   }
   RAMET_GRADIENT gradient_c(const T& g, const T& a, const T& b, const T&) {

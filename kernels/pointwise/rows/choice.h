@@ -1,23 +1,44 @@
 // Rows that choose between values (kernels/pointwise/row.h).
 #pragma once
+#include <array>
+
 #include "kernels/pointwise/row.h"
 
 namespace RAMET_ROWS {
 
-/// The larger of two; a NaN wins.
-struct Maximum : kernels::Row {
+/// One of two. The one that is taken gets the gradient; of equal ones each gets half.
+struct Extremum : kernels::Row {
   static constexpr int kOperands = 2;
+
+ protected:
+  // What is left of g where an operand loses, and where both are equal.
+  RAMET_GRADIENT share(const T& g, const T& loses, const T& equal) {
+    return where(loses, 0, where(equal, div(g, 2), g));
+  }
+};
+/// The larger of two; a NaN wins.
+struct Maximum : Extremum {
   RAMET_FORMULA value(V a, V b) { return pick(ne(a, a), a, max(a, b)); }
+  template <class T, class Needs>
+  static std::array<T, 2> gradients(const Needs& needs, const T& g, const T& a, const T& b) {
+    const T equal = eq(a, b);
+    return {needs(0) ? share(g, lt(a, b), equal) : T(), needs(1) ? share(g, gt(a, b), equal) : T()};
+  }
 };
 /// The smaller of two; a NaN wins.
-struct Minimum : kernels::Row {
-  static constexpr int kOperands = 2;
+struct Minimum : Extremum {
   RAMET_FORMULA value(V a, V b) { return pick(ne(a, a), a, min(a, b)); }
+  template <class T, class Needs>
+  static std::array<T, 2> gradients(const Needs& needs, const T& g, const T& a, const T& b) {
+    return Maximum::gradients(needs, g, b, a);
+  }
 };
 /// a where c is not 0, else b.
 struct Where : kernels::Row {
   static constexpr int kOperands = 3;
   RAMET_FORMULA value(V c, V a, V b) { return pick(ne(c, cst<V>(0)), a, b); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& c) { return where(c, g, 0); }
+  RAMET_GRADIENT gradient_b(const T& g, const T& c) { return where(c, 0, g); }
 };
 /// min(max(x, low), high): high where low > high; a NaN in any of the three wins.
 struct Clamp : kernels::Row {
@@ -27,6 +48,23 @@ struct Clamp : kernels::Row {
 struct ClampTensor : kernels::Row {
   static constexpr int kOperands = 3;
   RAMET_FORMULA value(V x, V low, V high) { return Clamp::value(x, low, high); }
+  template <class T, class Needs>
+  static std::array<T, 3> gradients(const Needs& needs, const T& g, const T& x, const T& low,
+                                    const T& high) {
+    // The part of the gradient that each bound takes; x has the rest. Ties are shared, unless both
+    // bounds are x.
+    const T crossed = lt(high, low), apart = ne(low, high);
+    const T one = constant(g, 1), half = constant(g, 0.5), none = constant(g, 0);
+    const auto part = [&](const T& beyond, const T& tie) {
+      return where(beyond, one, where(logical_and(tie, apart), half, none));
+    };
+    const T to_low = where(crossed, none, part(lt(x, low), eq(x, low))).to(g.scalar_type());
+    // A NaN is x's, even between crossed bounds.
+    const T beyond = logical_or(logical_and(crossed, eq(x, x)), gt(x, high));
+    const T to_high = part(beyond, eq(x, high)).to(g.scalar_type());
+    return {needs(0) ? mul(g, sub(rsub(to_low, 1), to_high)) : T(), needs(1) ? mul(g, to_low) : T(),
+            needs(2) ? mul(g, to_high) : T()};
+  }
 };
 /// g where low < x < high, else 0 (strict, as LibTorch 2.15). An infinite bound is none.
 struct ClampBackward : kernels::Backward {

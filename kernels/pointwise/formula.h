@@ -5,6 +5,7 @@
 #include "kernels/simd/smath.h"
 #endif
 #include "kernels/pointwise/row.h"
+#include "kernels/simd/gamma.h"
 
 #define RAMET_ROWS ramet::kernels::RAMET_VARIANT
 

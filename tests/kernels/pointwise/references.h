@@ -55,6 +55,10 @@ inline R python_floor_div(R a, R b) {
   if (std::isinf(a)) return NAN;
   return std::rint((a - python_mod(a, b)) / b);
 }
+// By Boost.Math (gamma_references.cc).
+R lgamma_of(R x);
+R digamma_of(R x);
+R polygamma_of(R n, R x);
 inline int64_t bits(R x) { return static_cast<int64_t>(x); }
 
 /// By the name of the operation: its kernel's, or its function's where it has none.

@@ -334,6 +334,8 @@ class RAMET_API Tensor : public TensorBase {
   RAMET_TEST_FUNCTIONS(RAMET_TEST_METHOD)
 #undef RAMET_TEST_METHOD
   Tensor& logical_not_() const;
+  Tensor polygamma(int64_t n) const;
+  Tensor& polygamma_(int64_t n) const;
   Tensor clip(const std::optional<Scalar>& min,
               const std::optional<Scalar>& max = std::nullopt) const;
   Tensor clip(const std::optional<Tensor>& min = std::nullopt,

@@ -26,9 +26,11 @@ RAMET_UNARY_FUNCTIONS(RAMET_RULE)
 RAMET_UNARY_METHODS(RAMET_RULE)
 #undef RAMET_RULE
 
+ScalarType promoted(const Tensor& x) {
+  return is_floating(x.scalar_type()) ? x.scalar_type() : get_default_dtype();
+}
 ScalarType result_of(const Rule& r, const Tensor& x) {
-  return r.integers == Integers::kPromoted && !is_floating(x.scalar_type()) ? get_default_dtype()
-                                                                            : x.scalar_type();
+  return r.integers == Integers::kPromoted ? promoted(x) : x.scalar_type();
 }
 
 Tensor gradient_of(const Rule& r, const Node& self, const Tensor& g, const Saved& x,
@@ -138,6 +140,39 @@ RAMET_UNARY_FUNCTIONS(RAMET_FUNCTION)
 RAMET_UNARY_METHODS(RAMET_METHOD_ALONE)
 #undef RAMET_FUNCTION
 #undef RAMET_METHOD_ALONE
+
+// ---- polygamma: a row with a number -------------------------------------------------------------
+
+namespace {
+ScalarType polygamma_type(const char* op, int64_t n, const Tensor& x) {
+  check_defined(op, x);
+  RAMET_CHECK(n >= 0, op, "does not support negative n: got ", n, ", expected 0 or more");
+  return promoted(x);
+}
+}  // namespace
+
+Tensor polygamma(int64_t n, const Tensor& x) {
+  const ScalarType dtype = polygamma_type("polygamma", n, x);
+  Tensor out = empty_like_layout(x, dtype);
+  pointwise_into(RAMET_POINTWISE(polygamma), out, compute_type(dtype), x, {}, {}, n);
+  if (!recording(x)) return out;
+  return record("PolygammaBackward0", {x}, std::move(out),
+                [sx = save(x), n](const Node& self, const Tensor& g) {
+                  return rows::Polygamma::gradient(g, sx.get(self), n);
+                });
+}
+Tensor& polygamma_out(Tensor& out, int64_t n, const Tensor& x) {
+  const ScalarType dtype = polygamma_type("polygamma_out", n, x);
+  return pointwise_out("polygamma_out", RAMET_POINTWISE(polygamma), out, dtype, compute_type(dtype),
+                       x, {}, {}, n);
+}
+Tensor Tensor::polygamma(int64_t n) const { return ramet::polygamma(n, *this); }
+Tensor& Tensor::polygamma_(int64_t n) const {
+  check_inplace("polygamma_", *this);
+  check_output("polygamma_", *this, sizes(), polygamma_type("polygamma_", n, *this));
+  return computed_in_place("polygamma_", *this,
+                           [n](const Tensor& old) { return ramet::polygamma(n, old); });
+}
 
 // ---- compositions: two operations, but one rounding: 16-bit types are not rounded between them --
 

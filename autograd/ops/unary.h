@@ -21,4 +21,9 @@ RAMET_UNARY_METHODS(RAMET_METHOD_ALONE)
 #undef RAMET_FUNCTION
 #undef RAMET_METHOD_ALONE
 
+/// The n-th derivative of digamma, n >= 0; for n > 0 infinite at 0, -1, -2, ... With the methods
+/// self.polygamma(n) and self.polygamma_(n).
+RAMET_API Tensor polygamma(int64_t n, const Tensor& self);
+RAMET_API Tensor& polygamma_out(Tensor& out, int64_t n, const Tensor& self);
+
 }  // namespace ramet

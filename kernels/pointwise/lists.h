@@ -43,7 +43,7 @@
   X(log10, Log10)               \
   X(tan, Tan)
 /// Kernels alone: what other operations are made of. Here and below.
-#define RAMET_UNARY_PARTS(X) X(cube, Cube)
+#define RAMET_UNARY_PARTS(X) X(cube, Cube) X(polygamma, Polygamma)
 #define RAMET_UNARY_OPS(X) RAMET_UNARY_FUNCTIONS(X) RAMET_UNARY_METHODS(X) RAMET_UNARY_PARTS(X)
 
 // ---- activation.h: autograd/ops/activation.h ----

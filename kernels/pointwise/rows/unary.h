@@ -113,6 +113,14 @@ struct Erf : kernels::Function {
     return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126));  // 2 / sqrt(pi)
   }
 };
+/// The n-th derivative of psi(x) = (ln Gamma)'(x) (simd/gamma.h, which says how precise it is): for
+/// n > 0 at the poles +inf (odd n) or -inf, NaN at -inf.
+struct Polygamma : kernels::Function {
+  RAMET_FORMULA value(V x, V n) { return vpolygamma(n, x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, int64_t n) {
+    return mul(g, polygamma(n + (n < INT64_MAX), x));
+  }
+};
 /// max(0, x); a NaN stays. The derivative at 0 is 0.
 struct Relu : kernels::Row {
   static constexpr Integers kIntegers = Integers::kNumbers;

@@ -189,6 +189,12 @@ std::vector<SizeRow> size_rows_of_dimensions() {
                       : std::tuple(layer_norm(x, shape), layer_norm(x, shape));
          });
        }},
+      {"polygamma",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t n = d.number("n");
+         d.expect(n < 0 ? Right() : one(wide(x.sizes())), [&] { return polygamma(n, x); });
+       }},
       with_reduction("mse_loss", [](X x, X y, int64_t r) { return mse_loss(x, y, r); }),
       with_reduction("l1_loss", [](X x, X y, int64_t r) { return l1_loss(x, y, r); }),
       with_reduction("smooth_l1_loss", [](X x, X y, int64_t r) { return smooth_l1_loss(x, y, r); }),

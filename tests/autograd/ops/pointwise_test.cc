@@ -64,6 +64,8 @@ const Front kFronts[] = {
     {#name, 1, F(name(x[0])), same(#name), false, true, &references::reference(#name)},
     RAMET_UNARY_FUNCTIONS(RAMET_X) RAMET_UNARY_METHODS(RAMET_X) RAMET_UNARY_COMPOSED(RAMET_X)
 #undef RAMET_X
+    {"polygamma", 1, F(polygamma(1, x[0])), same("polygamma"), true},
+    {"polygamma_4", 1, F(x[0].polygamma(4)), same("polygamma", 4), true},
     {"minus", 1, F(-x[0]), same("neg")},
     {"tanh_backward", 2, F(tanh_backward(x[0], x[1])), same("tanh_backward")},
     {"sigmoid_backward", 2, F(sigmoid_backward(x[0], x[1])), same("sigmoid_backward")},

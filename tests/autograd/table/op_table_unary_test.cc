@@ -41,6 +41,12 @@ void add_unary(Table& t) {
       .only(kTruth)
       .big({real({300, 131}, 0, 1)}, 1)
       .writes([](Tensor& o, V x) { return bitwise_not_out(o, x[0]); });
+  t.pointwise(
+       "polygamma", kAll, {real({3, 4}, 0.5, 4)}, [](V x) { return polygamma(2, x[0]); },
+       point_of(1, "polygamma", 2))
+      .gives(floating)
+      .changes([](V x) { return x[0].polygamma_(2); })
+      .writes([](Tensor& o, V x) { return polygamma_out(o, 2, x[0]); });
   const auto test = [&function](const char* name, Call call, OutCall out) {
     function(name, std::move(call), nullptr, std::move(out)).gives(boolean).no_gradient();
   };

@@ -348,6 +348,8 @@ using ::ramet::ones_like;
 using ::ramet::outer;
 using ::ramet::outer_out;
 using ::ramet::permute;
+using ::ramet::polygamma;
+using ::ramet::polygamma_out;
 using ::ramet::pow;
 using ::ramet::pow_out;
 using ::ramet::print;

@@ -113,8 +113,13 @@ struct Erf : kernels::Function {
     return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126));  // 2 / sqrt(pi)
   }
 };
-/// The n-th derivative of psi(x) = (ln Gamma)'(x) (simd/gamma.h, which says how precise it is): for
-/// n > 0 at the poles +inf (odd n) or -inf, NaN at -inf.
+/// psi(x), the derivative of ln Gamma(x) (simd/gamma.h, which says how precise it and the next
+/// are): at 0 an infinity of the sign of -x, NaN at -1, -2, ...
+struct Digamma : kernels::Function {
+  RAMET_FORMULA value(V x) { return vdigamma(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, polygamma(1, x)); }
+};
+/// The n-th derivative of psi(x): for n > 0 at the poles +inf (odd n) or -inf, NaN at -inf.
 struct Polygamma : kernels::Function {
   RAMET_FORMULA value(V x, V n) { return vpolygamma(n, x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, int64_t n) {

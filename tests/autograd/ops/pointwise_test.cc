@@ -65,6 +65,7 @@ const Front kFronts[] = {
     RAMET_UNARY_FUNCTIONS(RAMET_X) RAMET_UNARY_METHODS(RAMET_X) RAMET_UNARY_COMPOSED(RAMET_X)
 #undef RAMET_X
     {"polygamma", 1, F(polygamma(1, x[0])), same("polygamma"), true},
+    {"polygamma_0", 1, F(x[0].polygamma(0)), same("digamma"), true},
     {"polygamma_4", 1, F(x[0].polygamma(4)), same("polygamma", 4), true},
     {"minus", 1, F(-x[0]), same("neg")},
     {"tanh_backward", 2, F(tanh_backward(x[0], x[1])), same("tanh_backward")},

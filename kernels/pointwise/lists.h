@@ -31,6 +31,7 @@
   X(atanh, Atanh) /* infinite at -1 and 1, NaN outside */                            \
   X(sigmoid, Sigmoid) /* 1 / (1 + exp(-x)) */                                        \
   X(erf, Erf)                                                                        \
+  X(lgamma, Lgamma) /* ln |Gamma(x)|; inf at 0, -1, -2, ... */                       \
   X(digamma, Digamma) /* its derivative; an infinity at 0, NaN at -1, -2, ... */     \
   X(relu, Relu)   /* max(0, x); not of bool; a NaN stays; derivative at 0 is 0 */    \
   X(floor, Floor) /* integers unchanged, not of bool; derivative 0: the next, too */ \

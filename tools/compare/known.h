@@ -197,7 +197,7 @@ constexpr Known kKnown[] = {
      .shows = "second gradient of",
      .reason = "computed in float and rounded once; LibTorch rounds each step"},
     {.name = "polygamma",
-     .cases = "polygamma digamma",
+     .cases = "polygamma digamma lgamma",
      .reason = "exact poles, infinities and small results; LibTorch computes in the operand's "
                "precision and is off by up to 1e-3 there"},
     {.name = "erf in float16",

@@ -113,8 +113,13 @@ struct Erf : kernels::Function {
     return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126));  // 2 / sqrt(pi)
   }
 };
-/// psi(x), the derivative of ln Gamma(x) (simd/gamma.h, which says how precise it and the next
-/// are): at 0 an infinity of the sign of -x, NaN at -1, -2, ...
+/// ln |Gamma(x)| (simd/gamma.h, which says how precise it and the next two are): +inf at the poles
+/// 0, -1, -2, ... and at both infinities.
+struct Lgamma : kernels::Function {
+  RAMET_FORMULA value(V x) { return vlgamma(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, digamma(x)); }
+};
+/// psi(x), the derivative of ln Gamma(x): at 0 an infinity of the sign of -x, NaN at -1, -2, ...
 struct Digamma : kernels::Function {
   RAMET_FORMULA value(V x) { return vdigamma(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, polygamma(1, x)); }

@@ -104,6 +104,7 @@ inline const std::map<std::string, Reference>& references() {
       {"atanh", Reference{F(std::atanh(a)), 3}.on(-0.9, 0.9)},
       {"sigmoid", Reference{F(sigmoid_of(a)), 2.5, 0, 1, 0, true}.on(-4, 4)},
       {"erf", {F(std::erf(a)), 1.25}},
+      {"lgamma", Reference{F(lgamma_of(a)), 3, 1}.on(0.5, 4)},
       {"digamma", Reference{F(digamma_of(a)), 2, 1}.on(0.5, 4)},
       {"polygamma", {F(polygamma_of(s, a)), 3, 0, 3}},
       {"floor", Reference{F(std::floor(a))}.on(-3.4, 3.4).of(kNotBool).steps()},

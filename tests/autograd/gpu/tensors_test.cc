@@ -10,6 +10,7 @@
 #include "runtime/cuda/device_state.h"
 #include "runtime/device.h"
 #include "tests/autograd/table/op_table.h"
+#include "tests/runtime/cuda/gpus.h"
 
 namespace ramet {
 namespace {
@@ -48,6 +49,17 @@ TEST(GpuTensors, CopiesOfDenseSlices) {
       EXPECT_LT(state.launches().most_threads, wide + 1024) << t << " from " << from;
       EXPECT_EQ(bits(copy.to(host)), bits(x.slice(0, from).clone())) << t << " from " << from;
     }
+}
+
+TEST(GpuTensors, GammaFunctionsHaveTheHostsBits) {  // simd/gamma.h, by the host's libm here
+  RAMET_EMULATED_ONLY("another libm");
+  for (const ScalarType t : {kDouble, kFloat, kHalf}) {
+    const Tensor x = arange(-19.9375, 20, 0.125, t), there = x.to(gpu);  // no poles: NaNs differ
+    EXPECT_EQ(bits(lgamma(there).to(host)), bits(lgamma(x))) << t;
+    EXPECT_EQ(bits(digamma(there).to(host)), bits(digamma(x))) << t;
+    for (const int64_t n : {0, 1, 2, 5})
+      EXPECT_EQ(bits(polygamma(n, there).to(host)), bits(polygamma(n, x))) << t << " order " << n;
+  }
 }
 
 TEST(GpuTensors, MoveBetweenHostAndDevices) {

@@ -13,7 +13,7 @@ template <class S, int kGroup> __global__ void forward_kernel(LayerNormArgs a, b
   over_rows<kGroup>(a.rows, [&](int64_t row, int place) {
     const int64_t n = row < 0 ? 0 : a.cols;
     Row<S> x = row_of<S>(a.x, row, a.cols, packed);
-    T v[kPack], w[kPack], b[kPack], sum = T(0), squares = T(0);
+    T v[kPack], w[kPack], b[kPack];
     if (a.residual) {
       const Row<S> r = row_of<S>(a.residual, row, a.cols, packed),
                    s = row_of<S>(a.sum, row, a.cols, packed);
@@ -25,19 +25,8 @@ template <class S, int kGroup> __global__ void forward_kernel(LayerNormArgs a, b
       });
       x = s;  // as it was rounded, by this thread
     }
-    over_row_packs<kGroup>(n, place, [&](int64_t c) {
-      x.get(c, v);
-      RAMET_UNROLL
-      for (int j = 0; j < kPack; ++j) sum += v[j];
-    });
-    const T mean = over_group<kGroup>(sum, Plus(), shared) / cols;
-    over_row_packs<kGroup>(n, place, [&](int64_t c) {
-      x.get(c, v, mean);
-      RAMET_UNROLL
-      for (int j = 0; j < kPack; ++j) squares = fma(v[j] - mean, v[j] - mean, squares);
-    });
-    const T var = over_group<kGroup>(squares, Plus(), shared) / cols;
-    const T rstd = T(1) / sqrt(var + static_cast<T>(a.eps));
+    const RowMoments<T> m = row_moments<kGroup>(x, n, place, cols, a.eps, shared);
+    const T mean = m.mean, rstd = m.rstd;
     const Row<S> weight = row_of<S>(a.weight, 0, n, packed), bias = row_of<S>(a.bias, 0, n, packed),
                  y = row_of<S>(a.y, row, a.cols, packed);
     over_row_packs<kGroup>(n, place, [&](int64_t c) {

@@ -134,6 +134,28 @@ template <int kGroup, class F>
 __device__ __forceinline__ void over_row_packs(int64_t n, int place, const F& f) {
   for (int64_t c = static_cast<int64_t>(place) * kPack; c < n; c += kGroup * kPack) f(c);
 }
+/// Mean and 1 / sqrt(var + eps) of a row.
+template <class T> struct RowMoments { T mean, rstd; };
+/// Of a row of `cols` elements, n of which are there: all, or 0 where a group has none left and
+/// goes along. REQUIRES: as over_group().
+template <int kGroup, class S, class T>
+__device__ __forceinline__ RowMoments<T> row_moments(const Row<S>& x, int64_t n, int place, T cols,
+                                                     double eps, T* shared) {
+  T v[kPack], sum = T(0), squares = T(0);
+  over_row_packs<kGroup>(n, place, [&](int64_t c) {
+    x.get(c, v);
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) sum += v[j];
+  });
+  const T mean = over_group<kGroup>(sum, Plus(), shared) / cols;
+  over_row_packs<kGroup>(n, place, [&](int64_t c) {
+    x.get(c, v, mean);
+    RAMET_UNROLL
+    for (int j = 0; j < kPack; ++j) squares = fma(v[j] - mean, v[j] - mean, squares);
+  });
+  const T var = over_group<kGroup>(squares, Plus(), shared) / cols;
+  return {mean, T(1) / sqrt(var + static_cast<T>(eps))};
+}
 /// May whole packs be used in all rows of these blocks? Null pointers do not matter.
 template <class... P> bool rows_packed(ScalarType t, int64_t cols, const P*... p) {
   return cols % kPack == 0 && ((!p || packs_fit(p, t)) && ...);

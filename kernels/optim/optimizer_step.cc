@@ -2,7 +2,6 @@
 
 #include "kernels/copy/chunk.h"
 #include "kernels/copy/tensor_tiles.h"
-#include "kernels/optim/optimizer_formulas.h"
 #include "kernels/simd/smath.h"
 #include "runtime/thread_pool.h"
 
@@ -26,42 +25,58 @@ template <> struct Pack<double> {
   static RAMET_INLINE void put(double* p, V v, int64_t) { *p = v; }
 };
 
-template <class T, bool kMomentum>
-void sgd_run(const SgdArgs& a, const SgdTensor& t, int64_t begin, int64_t end) {
+// n elements from i on, up to a vector.
+template <unsigned kUse, class Step, class T, int kStates>
+RAMET_INLINE void step_vector(const Step& step, T* p, const T* g, T* const (&states)[kStates],
+                              int64_t i, int64_t n) {
   using P = Pack<T>;
-  using V = typename P::V;
-  T* p = static_cast<T*>(t.parameter);
-  const T* g = static_cast<const T*>(t.gradient);
-  T* buffer = static_cast<T*>(t.momentum_buffer);
-  const SgdStep<P> step(a);
-  for (int64_t i = begin; i < end; i += P::kWidth) {
-    const int64_t n = end - i;
-    V w = P::get(p + i, n), b{};
-    const V d = P::get(g + i, n);
-    if (kMomentum) b = P::get(buffer + i, n);
-    step.template take<kMomentum>(w, d, b);
-    if (kMomentum) P::put(buffer + i, b, n);
-    P::put(p + i, w, n);
-  }
+  const auto in_use = [](int k) { return (kUse >> k & 1) != 0; };
+  typename P::V w = P::get(p + i, n), s[kStates] = {};
+  const typename P::V d = P::get(g + i, n);
+  for (int k = 0; k < kStates; ++k)
+    if (in_use(k)) s[k] = P::get(states[k] + i, n);
+  step.template take<kUse>(w, d, s);
+  for (int k = 0; k < kStates; ++k)
+    if (in_use(k)) P::put(states[k] + i, s[k], n);
+  P::put(p + i, w, n);
+}
+template <unsigned kUse, class Step, class T, int kStates>
+RAMET_INLINE void step_elements(const Step& step, T* p, const T* g, T* const (&states)[kStates],
+                                int64_t n) {
+  constexpr int64_t kWidth = Pack<T>::kWidth;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) step_vector<kUse>(step, p, g, states, i, kWidth);
+  if (i < n) step_vector<kUse>(step, p, g, states, i, n - i);
 }
 
-template <class T, bool kAmsgrad>
-void adam_run(const AdamArgs& a, const AdamTensor& t, int64_t begin, int64_t end) {
-  using P = Pack<T>;
-  using V = typename P::V;
-  T *p = static_cast<T*>(t.parameter), *m = static_cast<T*>(t.m), *v = static_cast<T*>(t.v),
-    *vmax = static_cast<T*>(t.max_v);
-  const T* g = static_cast<const T*>(t.gradient);
-  const AdamStep<P> step(a);
-  for (int64_t i = begin; i < end; i += P::kWidth) {
-    const int64_t n = end - i;
-    V w = P::get(p + i, n), m1 = P::get(m + i, n), v1 = P::get(v + i, n), most{};
-    const V d = P::get(g + i, n);
-    if (kAmsgrad) most = P::get(vmax + i, n);
-    step.template take<kAmsgrad>(w, d, m1, v1, most);
-    P::put(m + i, m1, n), P::put(v + i, v1, n);
-    if (kAmsgrad) P::put(vmax + i, most, n);
-    P::put(p + i, w, n);
+// Elements begin to end of a tensor: in place, or in chunks of floats.
+template <class Step, unsigned kUse, class T, class Args, int kStates>
+void step_run(const Args& a, const StepTensor<kStates>& t, int64_t begin, int64_t end) {
+  const Step step(a);
+  T* states[kStates] = {};
+  if (a.dtype == ComputeTag<T>::value) {
+    for (int k = 0; k < kStates; ++k)
+      if (kUse >> k & 1) states[k] = static_cast<T*>(t.states[k]) + begin;
+    step_elements<kUse>(step, static_cast<T*>(t.parameter) + begin,
+                        static_cast<const T*>(t.gradient) + begin, states, end - begin);
+  } else if constexpr (std::is_same_v<T, float>) {
+    T p[kChunk], g[kChunk], buffers[kStates][kChunk];
+    for (int64_t i = begin; i < end; i += kChunk) {
+      const int64_t n = imin(kChunk, end - i);
+      const auto load = [&](const void* x, T* to) {
+        load_chunk(at(x, a.dtype, i), a.dtype, 1, n, to);
+      };
+      const auto store = [&](void* x, const T* from) {
+        store_chunk(at(x, a.dtype, i), a.dtype, 1, n, from);
+      };
+      load(t.parameter, p), load(t.gradient, g);
+      for (int k = 0; k < kStates; ++k)
+        if (kUse >> k & 1) load(t.states[k], states[k] = buffers[k]);
+      step_elements<kUse>(step, p, g, states, n);
+      for (int k = 0; k < kStates; ++k)
+        if (kUse >> k & 1) store(t.states[k], buffers[k]);
+      store(t.parameter, p);
+    }
   }
 }
 
@@ -75,6 +90,19 @@ RAMET_INLINE void in_blocks(const Args& a, int64_t operands, const F& run) {
   parallel_tasks(tensor_tiles(a, kTaskElements), [&](int64_t task, int) {
     const TensorTile tile = tensor_tile(a, kTaskElements, task);
     run(a.tensors[tile.tensor], tile.begin, tile.end);
+  });
+}
+
+template <template <class> class Step, class Args> RAMET_INLINE void step_all(const Args& a) {
+  by_use(a, typename Step<Pack<double>>::Uses(), [&](auto use) {
+    by_floating_type(a.dtype, [&](auto x) {
+      using T = decltype(x);
+      constexpr unsigned kUse = decltype(use)::value;
+      in_blocks(a, 3 + 2 * __builtin_popcount(kUse),
+                [&](const auto& t, int64_t begin, int64_t end) {
+                  step_run<Step<Pack<T>>, kUse, T>(a, t, begin, end);
+                });
+    });
   });
 }
 
@@ -97,25 +125,10 @@ template <class T> double block_sum_squares(const T* x, int64_t n) {
 
 }  // namespace
 
-void sgd_step(const SgdArgs& a) {
-  const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
-  by_dtype<float, double>(a.dtype, [&](auto x) {
-    using T = decltype(x);
-    in_blocks(a, momentum ? 5 : 3, [&](const SgdTensor& t, int64_t begin, int64_t end) {
-      momentum ? sgd_run<T, true>(a, t, begin, end) : sgd_run<T, false>(a, t, begin, end);
-    });
-  });
-}
-
-void adam_step(const AdamArgs& a) {
-  const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
-  by_dtype<float, double>(a.dtype, [&](auto x) {
-    using T = decltype(x);
-    in_blocks(a, 7, [&](const AdamTensor& t, int64_t begin, int64_t end) {
-      amsgrad ? adam_run<T, true>(a, t, begin, end) : adam_run<T, false>(a, t, begin, end);
-    });
-  });
-}
+#define RAMET_DEFINE(name, Step) \
+  void name(const Step<Pack<double>>::Args& a) { step_all<Step>(a); }
+RAMET_OPTIMIZER_STEPS(RAMET_DEFINE)
+#undef RAMET_DEFINE
 
 void sum_squares(const SumSquaresArgs& a) {
   const auto block = [&](int64_t i, int) {

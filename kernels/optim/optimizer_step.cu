@@ -2,7 +2,7 @@
 #include "kernels/gpu/gpu_launch.h"
 // clang-format off: the first two decide what the others mean
 #include "kernels/copy/tensor_tiles.h"
-#include "kernels/optim/optimizer_formulas.h"
+#include "kernels/optim/optimizer_step.h"
 // clang-format on
 
 namespace ramet::kernels::RAMET_VARIANT {
@@ -44,51 +44,59 @@ template <class T, int kCount> __device__ __forceinline__ void put(T* p, const T
   else *p = v[0];
 }
 
+// kCount elements from i on, as T, whatever they are stored as where kConverts; more than one by 16
+// bytes.
+template <bool kConverts, class T, int kCount>
+__device__ __forceinline__ void load_some(const void* p, ScalarType t, int64_t i, T (&v)[kCount]) {
+  if constexpr (!kConverts) get(static_cast<const T*>(p) + i, v);
+  else if constexpr (kCount > 1) load_pack(p, t, i, v);
+  else v[0] = load_element<T>(p, t, i);
+}
+template <bool kConverts, class T, int kCount>
+__device__ __forceinline__ void store_some(void* p, ScalarType t, int64_t i, const T (&v)[kCount]) {
+  if constexpr (!kConverts) put(static_cast<T*>(p) + i, v);
+  else if constexpr (kCount > 1) store_pack(p, t, i, v);
+  else store_element(p, t, i, v[0]);
+}
+/// What over_tiles moves by 16 bytes: a pack of 16-bit elements, or T.
+template <bool kConverts, class T> using Stored = std::conditional_t<kConverts, HalfBits, T>;
+
 template <class T> struct Alone { using V = T; };
 
-template <class T, bool kMomentum> __global__ void sgd_kernel(SgdArgs a, int64_t tiles) {
-  const SgdStep<Alone<T>> step(a);
-  const auto fits = [](const SgdTensor& t) {
-    return aligned(t.parameter) && aligned(t.gradient) &&
-           (!kMomentum || aligned(t.momentum_buffer));
+template <class Step, class T, unsigned kUse, bool kConverts>
+__global__ void step_kernel(typename Step::Args a, int64_t tiles) {
+  constexpr int kStates = Step::Args::kStates;
+  const Step step(a);
+  const auto fits = [](const StepTensor<kStates>& t) {
+    bool fit = aligned(t.parameter) && aligned(t.gradient);
+    for (int s = 0; s < kStates; ++s) fit = fit && (!(kUse >> s & 1) || aligned(t.states[s]));
+    return fit;
   };
-  over_tiles<T>(a, tiles, fits, [&](const SgdTensor& t, int64_t i, auto count) {
-    constexpr int kCount = decltype(count)::value;
-    T *p = static_cast<T*>(t.parameter), *buffer = static_cast<T*>(t.momentum_buffer);
-    const T* g = static_cast<const T*>(t.gradient);
-    T w[kCount], d[kCount], b[kCount] = {};
-    get(p + i, w);
-    get(g + i, d);
-    if (kMomentum) get(buffer + i, b);
-    for (int k = 0; k < kCount; ++k) step.template take<kMomentum>(w[k], d[k], b[k]);
-    if (kMomentum) put(buffer + i, b);
-    put(p + i, w);
-  });
-}
-
-template <class T, bool kAmsgrad> __global__ void adam_kernel(AdamArgs a, int64_t tiles) {
-  const AdamStep<Alone<T>> step(a);
-  const auto fits = [](const AdamTensor& t) {
-    return aligned(t.parameter) && aligned(t.gradient) && aligned(t.m) && aligned(t.v) &&
-           (!kAmsgrad || aligned(t.max_v));
-  };
-  over_tiles<T>(a, tiles, fits, [&](const AdamTensor& t, int64_t i, auto count) {
-    constexpr int kCount = decltype(count)::value;
-    T *p = static_cast<T*>(t.parameter), *m = static_cast<T*>(t.m), *v = static_cast<T*>(t.v),
-      *most = static_cast<T*>(t.max_v);
-    const T* g = static_cast<const T*>(t.gradient);
-    T w[kCount], d[kCount], m1[kCount], v1[kCount], top[kCount] = {};
-    get(p + i, w);
-    get(g + i, d);
-    get(m + i, m1);
-    get(v + i, v1);
-    if (kAmsgrad) get(most + i, top);
-    for (int k = 0; k < kCount; ++k) step.template take<kAmsgrad>(w[k], d[k], m1[k], v1[k], top[k]);
-    put(m + i, m1);
-    put(v + i, v1);
-    if (kAmsgrad) put(most + i, top);
-    put(p + i, w);
-  });
+  over_tiles<Stored<kConverts, T>>(a, tiles, fits,
+                                   [&](const StepTensor<kStates>& t, int64_t i, auto count) {
+                                     constexpr int kCount = decltype(count)::value;
+                                     T w[kCount], d[kCount], states[kStates][kCount] = {};
+                                     load_some<kConverts>(t.parameter, a.dtype, i, w);
+                                     load_some<kConverts>(t.gradient, a.dtype, i, d);
+                                     RAMET_UNROLL
+                                     for (int s = 0; s < kStates; ++s)
+                                       if (kUse >> s & 1)
+                                         load_some<kConverts>(t.states[s], a.dtype, i, states[s]);
+                                     RAMET_UNROLL
+                                     for (int k = 0; k < kCount; ++k) {
+                                       T own[kStates];
+                                       RAMET_UNROLL
+                                       for (int s = 0; s < kStates; ++s) own[s] = states[s][k];
+                                       step.template take<kUse>(w[k], d[k], own);
+                                       RAMET_UNROLL
+                                       for (int s = 0; s < kStates; ++s) states[s][k] = own[s];
+                                     }
+                                     RAMET_UNROLL
+                                     for (int s = 0; s < kStates; ++s)
+                                       if (kUse >> s & 1)
+                                         store_some<kConverts>(t.states[s], a.dtype, i, states[s]);
+                                     store_some<kConverts>(t.parameter, a.dtype, i, w);
+                                   });
 }
 
 constexpr int kWarp = 32;
@@ -158,32 +166,18 @@ __global__ void total_norm_kernel(TotalNormArgs a) {
   if (thread == 0) *a.norm = sqrt(sum);
 }
 
-template <class T> __global__ void limit_norm_kernel(LimitNormArgs a, int64_t tiles) {
+template <class T, bool kConverts>
+__global__ void limit_norm_kernel(LimitNormArgs a, int64_t tiles) {
   const double factor = a.max_norm / (*a.norm + 1e-6);
   if (factor >= 1) return;
   const T k = static_cast<T>(factor);
-  if (a.dtype == ComputeTag<T>::value) {
-    over_tiles<T>(
-        a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
-        [&](const DenseTensor& t, int64_t i, auto count) {
-          T v[decltype(count)::value];
-          get(static_cast<const T*>(t.x) + i, v);
-          for (T& x : v) x *= k;
-          put(static_cast<T*>(t.x) + i, v);
-        });
-    return;
-  }
-  over_tiles<HalfBits>(
+  over_tiles<Stored<kConverts, T>>(
       a, tiles, [](const DenseTensor& t) { return aligned(t.x); },
       [&](const DenseTensor& t, int64_t i, auto count) {
-        if constexpr (decltype(count)::value == 1) {
-          store_element(t.x, a.dtype, i, load_element<T>(t.x, a.dtype, i) * k);
-        } else {
-          T v[kPack];
-          load_pack(t.x, a.dtype, i, v);
-          for (T& x : v) x *= k;
-          store_pack(t.x, a.dtype, i, v);
-        }
+        T v[decltype(count)::value];
+        load_some<kConverts>(t.x, a.dtype, i, v);
+        for (T& x : v) x *= k;
+        store_some<kConverts>(t.x, a.dtype, i, v);
       });
 }
 
@@ -195,25 +189,33 @@ void start_tiles(const char* name, const Args& a, Stream where, Kernel* kernel) 
   if (tiles > 0) start(name, where, tile_grid(a), kThreads, 0, kernel, a, tiles);
 }
 
+// f(T{}, constant "16-bit") with the compute type T of `t`.
+template <class F> void by_storage(ScalarType t, const F& f) {
+  by_floating_type(t, [&](auto x) {
+    using T = decltype(x);
+    if constexpr (std::is_same_v<T, float>)
+      if (t != ScalarType::Float) return f(x, std::true_type());
+    f(x, std::false_type());
+  });
+}
+
+template <template <class> class Step, class Args>
+void step_all(const char* name, const Args& a, Stream where) {
+  by_use(a, typename Step<Alone<double>>::Uses(), [&](auto use) {
+    by_storage(a.dtype, [&](auto x, auto converts) {
+      using T = decltype(x);
+      start_tiles(name, a, where,
+                  step_kernel<Step<Alone<T>>, T, decltype(use)::value, decltype(converts)::value>);
+    });
+  });
+}
+
 }  // namespace
 
-void sgd_step(const SgdArgs& a, Stream where) {
-  const bool momentum = a.count > 0 && a.tensors[0].momentum_buffer;
-  const auto run = [&](auto* kernel) { start_tiles("sgd_step", a, where, kernel); };
-  by_dtype<float, double>(a.dtype, [&](auto t) {
-    using T = decltype(t);
-    momentum ? run(sgd_kernel<T, true>) : run(sgd_kernel<T, false>);
-  });
-}
-
-void adam_step(const AdamArgs& a, Stream where) {
-  const bool amsgrad = a.count > 0 && a.tensors[0].max_v;
-  const auto run = [&](auto* kernel) { start_tiles("adam_step", a, where, kernel); };
-  by_dtype<float, double>(a.dtype, [&](auto t) {
-    using T = decltype(t);
-    amsgrad ? run(adam_kernel<T, true>) : run(adam_kernel<T, false>);
-  });
-}
+#define RAMET_DEFINE(name, Step) \
+  void name(const Step<Alone<double>>::Args& a, Stream where) { step_all<Step>(#name, a, where); }
+RAMET_OPTIMIZER_STEPS(RAMET_DEFINE)
+#undef RAMET_DEFINE
 
 void sum_squares(const SumSquaresArgs& a, Stream where) {
   if (a.count == 0) return;
@@ -230,8 +232,8 @@ void total_norm(const TotalNormArgs& a, Stream where) {
 }
 
 void limit_norm(const LimitNormArgs& a, Stream where) {
-  by_floating_type(a.dtype, [&](auto t) {
-    start_tiles("limit_norm", a, where, limit_norm_kernel<decltype(t)>);
+  by_storage(a.dtype, [&](auto t, auto converts) {
+    start_tiles("limit_norm", a, where, limit_norm_kernel<decltype(t), decltype(converts)::value>);
   });
 }
 

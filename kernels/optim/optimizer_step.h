@@ -1,12 +1,20 @@
 // One optimizer step of many tensors, in one pass over memory and one launch; their gradients' norm
-// and its limit. Formulas and order of operations as in LibTorch (torch/csrc/api/src/optim). Dense
-// tensors or runs of a module's flat store; an element's bits depend neither on the other tensors
-// nor on its place, and are the same on CPUs and GPUs.
+// and its limit. Order of operations as in LibTorch (torch/csrc/api/src/optim). Dense tensors or
+// runs of a module's flat store; an element's bits depend neither on the other tensors nor on its
+// place, and are the same on CPUs and GPUs.
+//
+// A step is an argument block, a formula and a name in RAMET_OPTIMIZER_STEPS; kernels for all
+// dtypes, CPUs and GPUs come from these (16-bit ones compute in float and round once). The formula
+// is for kernels alone, of a compute type P::V: a vector of floats, a float or a double.
 #pragma once
 #include <cstdint>
+#include <utility>
 
 #include "kernels/copy/view.h"
 #include "kernels/kernel.h"
+#if defined(RAMET_VARIANT) && !defined(RAMET_GPU_MATH)
+#include "kernels/simd/smath.h"
+#endif
 
 namespace ramet {
 namespace kernels {
@@ -14,44 +22,39 @@ namespace kernels {
 /// Tensors of one call: what an argument block holds, which CUDA limits to 4 KB.
 inline constexpr int kOptimizerTensors = 64;
 
-/// g = (maximize ? -grad : grad) + weight_decay p
+/// What the step of one tensor works on. A state that is not in use is null, for all tensors of a
+/// call or none.
+template <int kStates> struct StepTensor {
+  void* parameter;
+  const void* gradient;
+  void* states[kStates];
+  int64_t n;
+};
+template <int kStateCount> struct StepArgs {
+  static constexpr int kStates = kStateCount;
+  ScalarType dtype;  // floating
+  int32_t count;     // of tensors; those behind are not looked at
+  StepTensor<kStates> tensors[kOptimizerTensors];
+};
+
+/// g = grad + weight_decay p
 /// with momentum: buffer = first ? g : momentum buffer + (1 - dampening) g
 ///                g = nesterov ? g + momentum buffer : buffer
 /// p -= lr g
-/// `momentum_buffer` is null without momentum, for all tensors or none.
-struct SgdTensor {
-  void* parameter;
-  const void* gradient;
-  void* momentum_buffer;
-  int64_t n;
-};
-struct SgdArgs {
+struct SgdArgs : StepArgs<1> {  // momentum buffer
   double lr, momentum, dampening, weight_decay;
-  ScalarType dtype;  // float32 or float64
-  bool nesterov, maximize, first;
-  int32_t count;  // of tensors; those behind are not looked at
-  SgdTensor tensors[kOptimizerTensors];
+  bool nesterov, first;
 };
 RAMET_KERNEL(sgd_step, SgdArgs);
 
-/// g = maximize ? -grad : grad
-/// decoupled (AdamW, Loshchilov and Hutter 2017): p *= 1 - lr weight_decay
-/// else (Adam, Kingma and Ba 2014): g += weight_decay p
+/// decoupled (AdamW, Loshchilov and Hutter 2017): g = grad;  p *= 1 - lr weight_decay
+/// else (Adam, Kingma and Ba 2014): g = grad + weight_decay p
 /// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g
-/// amsgrad (max_v not null, for all tensors or none): max_v = max(max_v, v), used in place of v
+/// amsgrad (max_v in use): max_v = max(max_v, v), in place of v
 /// p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), bias1 = 1 - beta1^t, bias2 = 1 - beta2^t
-struct AdamTensor {
-  void* parameter;
-  const void* gradient;
-  void *m, *v, *max_v;
-  int64_t n;
-};
-struct AdamArgs {
+struct AdamArgs : StepArgs<3> {  // m, v, max_v
   double lr, beta1, beta2, eps, weight_decay, bias1, bias2;
-  ScalarType dtype;  // float32 or float64
-  bool decoupled, maximize;
-  int32_t count;
-  AdamTensor tensors[kOptimizerTensors];
+  bool decoupled;
 };
 RAMET_KERNEL(adam_step, AdamArgs);
 
@@ -93,6 +96,89 @@ struct LimitNormArgs {
   DenseTensor tensors[kOptimizerTensors];
 };
 RAMET_KERNEL(limit_norm, LimitNormArgs);
+
+#if defined(RAMET_VARIANT)
+namespace RAMET_VARIANT {
+
+/// Which states a kernel exists for: a bit each.
+template <unsigned... kUse> using StatesInUse = std::integer_sequence<unsigned, kUse...>;
+
+template <class P> struct SgdStep {
+  using V = typename P::V;
+  using Args = SgdArgs;
+  using Uses = StatesInUse<0, 1>;
+  V minus_lr, decay, momentum, damped;
+  bool decays, first, nesterov;
+
+  RAMET_INLINE explicit SgdStep(const SgdArgs& a)
+      : minus_lr(cst<V>(-a.lr)),
+        decay(cst<V>(a.weight_decay)),
+        momentum(cst<V>(a.momentum)),
+        damped(cst<V>(1 - a.dampening)),
+        decays(a.weight_decay != 0),
+        first(a.first),
+        nesterov(a.nesterov) {}
+  /// A parameter, its gradient, its states.
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[1]) const {
+    if (decays) d = fma(w, decay, d);
+    if (kUse & 1) {
+      V& buffer = states[0];
+      buffer = first ? d : fma(d, damped, buffer * momentum);
+      d = nesterov ? fma(buffer, momentum, d) : buffer;
+    }
+    w = fma(d, minus_lr, w);
+  }
+};
+
+template <class P> struct AdamStep {
+  using V = typename P::V;
+  using Args = AdamArgs;
+  using Uses = StatesInUse<0b011, 0b111>;
+  V beta1, rest1, beta2, rest2, eps, decay, shrink, minus_step, root2;
+  bool decays, decoupled;
+
+  RAMET_INLINE explicit AdamStep(const AdamArgs& a)
+      : beta1(cst<V>(a.beta1)),
+        rest1(cst<V>(1 - a.beta1)),
+        beta2(cst<V>(a.beta2)),
+        rest2(cst<V>(1 - a.beta2)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        shrink(cst<V>(1 - a.lr * a.weight_decay)),
+        minus_step(cst<V>(-a.lr / a.bias1)),
+        root2(cst<V>(RAMET_LIBM(sqrt)(a.bias2))),
+        decays(a.weight_decay != 0),
+        decoupled(a.decoupled) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[3]) const {
+    auto& [m, v, most] = states;
+    if (decays) {
+      if (decoupled) w = w * shrink;
+      else d = fma(w, decay, d);
+    }
+    m = fma(d, rest1, m * beta1);
+    v = fma(d * d, rest2, v * beta2);
+    V second = v;
+    if (kUse & 4) second = most = pick(ne(most, most), most, max(most, v));  // a NaN wins
+    w = w + minus_step * m / (sqrt(second) / root2 + eps);
+  }
+};
+
+#define RAMET_OPTIMIZER_STEPS(X) \
+  X(sgd_step, SgdStep)           \
+  X(adam_step, AdamStep)
+
+/// f(constant with the states that are in use in `a`), on the host.
+template <class Args, unsigned... kUse, class F>
+inline __attribute__((always_inline)) void by_use(const Args& a, StatesInUse<kUse...>, const F& f) {
+  if (a.count == 0) return;
+  unsigned use = 0;
+  for (int k = 0; k < Args::kStates; ++k) use |= (a.tensors[0].states[k] ? 1u : 0u) << k;
+  if (!((use == kUse && (f(std::integral_constant<unsigned, kUse>()), true)) || ...))
+    __builtin_trap();
+}
+
+}  // namespace RAMET_VARIANT
+#endif
 
 }  // namespace kernels
 }  // namespace ramet

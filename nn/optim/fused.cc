@@ -1,14 +1,28 @@
 #include "nn/optim/fused.h"
 
-#include <algorithm>
-
 #include "autograd/grad_mode.h"
 #include "autograd/graph/inplace.h"
+#include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "nn/serialize/archive.h"
 #include "runtime/capture.h"
 #include "runtime/observer.h"
 
 namespace ramet::optim {
+
+namespace {
+
+TensorOptions plain_options(const Tensor& p) {
+  return TensorOptions(p.device()).dtype(p.scalar_type());
+}
+
+// The bits of a mask, low ones first.
+template <class F> void each_bit(unsigned mask, const F& f) {
+  for (size_t i = 0; mask >> i; ++i)
+    if (mask >> i & 1) f(i);
+}
+
+}  // namespace
 
 FusedOptimizer::FusedOptimizer(const std::vector<OptimizerParamGroup>& param_groups,
                                std::unique_ptr<OptimizerOptions> defaults)
@@ -36,14 +50,15 @@ void FusedOptimizer::arrange() {
 
 Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot) {
   const auto found = places_.find(p.impl());
-  if (found == places_.end() || found->second.numel != p.numel()) return zeros_like(p);
+  if (found == places_.end() || found->second.numel != p.numel())
+    return zeros(p.sizes(), plain_options(p));
   const Place& place = found->second;
   std::vector<Tensor>& slots = stores_[place.store];
   if (slots.size() <= slot) slots.resize(slot + 1);
   Tensor& buffer = slots[slot];
-  if (!buffer.defined())
-    buffer = zeros({place.total}, TensorOptions(p.device()).dtype(p.scalar_type()));
-  if (buffer->key() != p->key()) return zeros_like(p);  // the parameter was moved or cast since
+  if (!buffer.defined()) buffer = zeros({place.total}, plain_options(p));
+  if (buffer->key() != p->key())  // the parameter was moved or cast since
+    return zeros(p.sizes(), plain_options(p));
   const Tensor made(TensorBase::over(buffer.storage_impl(),
                                      place.offset * static_cast<int64_t>(p.element_size()),
                                      p.sizes(), contiguous_strides(p.sizes()), p.scalar_type()));
@@ -51,21 +66,22 @@ Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot) {
   return made;
 }
 
-namespace {
-
-// May these be given to a kernel: contiguous, of one device, size and type, float or double?
-bool fusable(const Tensor& p, const Tensor& other) {
-  return p.raw_contiguous() && other.raw_contiguous() && p->key() == other->key() &&
-         p.numel() == other.numel() && (p.scalar_type() == kFloat || p.scalar_type() == kDouble);
+void FusedOptimizer::copy(const Update& u, unsigned uses, bool back) {
+  const Tensor* all[kOperands];
+  const int n = operands(u, uses, all);
+  for (int i = 0; i < n; ++i) {
+    const Tensor& copy = (*u.copies)[static_cast<size_t>(i)];
+    if (!copy.defined()) continue;
+    if (!back) copy.copy_(*all[i]);
+    else if (all[i] != u.gradient) all[i]->copy_(copy);
+  }
 }
-
-}  // namespace
 
 void FusedOptimizer::prepare() {
   std::unordered_map<void*, std::unique_ptr<OptimizerParamState>> made;
   std::vector<std::pair<Tensor*, Tensor>> fresh;  // where it belongs, once nothing can fail
   for (const OptimizerParamGroup& group : param_groups_) {
-    const size_t wanted = slots(group.options());
+    const unsigned wanted = uses(group.options());
     for (const Tensor& p : group.params()) {
       const Tensor& grad = p.grad();
       if (!grad.defined()) {
@@ -77,31 +93,41 @@ void FusedOptimizer::prepare() {
       }
       RAMET_CHECK(same_sizes(p, grad) && p.device() == grad.device(), "optim", "the gradient of ",
                   describe(p), ": got ", describe(grad), ", expected its size and device");
+      RAMET_CHECK(p.is_floating_point(), "optim", "the dtype of a parameter: got ", describe(p),
+                  ", expected a floating-point one");
       autograd::check_normal("optim", p);
-      Update u{&p, &grad, nullptr, false, {}};
-      bool fused = fusable(p, grad);
+      const auto fits = [&](const Tensor& t) {  // what a kernel takes
+        return t->key() == p->key() && t.raw_contiguous();
+      };
+      Update& u = updates_.emplace_back(Update{&p, &grad});
+      unsigned misfits = (fits(p) ? 0u : 1u) | (fits(grad) ? 0u : 2u);
       if (wanted) {
         const auto found = state_.find(p.impl());
         auto& state = found != state_.end() ? found->second : made[p.impl()];
         if (!state) state = new_state();
-        u.state = state.get();
-        const Slots tensors = state_tensors(*u.state);
-        for (size_t slot = 0; slot < wanted; ++slot) {
-          const bool there = tensors[slot]->defined();
-          if (!there) fresh.emplace_back(tensors[slot], new_state_tensor(p, slot));
-          u.first = u.first || !there;
-          fused = fused && fusable(p, there ? *tensors[slot] : fresh.back().second);
-        }
+        u.state = static_cast<FusedParamState&>(*state).members();
+        bool first = false;
+        unsigned operand = 4;
+        each_bit(wanted, [&](size_t slot) {
+          Tensor* at = u.state.tensors[slot].at;
+          const bool there = at->defined();
+          if (!there) fresh.emplace_back(at, new_state_tensor(p, slot));
+          first = first || !there;
+          if (!fits(there ? *at : fresh.back().second)) misfits |= operand;
+          operand <<= 1;
+        });
+        u.number = u.state.step ? *u.state.step + 1 : first ? 1 : 2;
       }
-      if (!fused) {
-        for (const Update& other : updates_)  // one after the other they can use the same
-          if (other.scratch[0].defined() && (*other.parameter)->key() == p->key() &&
-              same_sizes(*other.parameter, p) && same_strides(*other.parameter, p))
-            std::copy(other.scratch, other.scratch + 2, u.scratch);
-        for (Tensor& t : u.scratch)
-          if (!t.defined()) t = empty_like(p);
+      if (misfits) {
+        copies_.push_back(std::make_unique<Copies>());
+        u.copies = copies_.back().get();
+        each_bit(misfits, [&](size_t i) {
+          Tensor& copy = (*copies_.back())[i];
+          for (const auto& other : copies_)  // one after the other they can use the same
+            if (const Tensor& t = (*other)[i]; t.defined() && same_sizes(t, p) && fits(t)) copy = t;
+          if (!copy.defined()) copy = empty(p.sizes(), plain_options(p));
+        });
       }
-      updates_.push_back(std::move(u));
     }
     ends_.push_back(updates_.size());
   }
@@ -126,58 +152,74 @@ void FusedOptimizer::guard_states() {
   struct Seen {
     void* parameter;
     const OptimizerParamState* state;
-    std::array<const TensorImpl*, 3> tensors;
+    const int64_t* step;
+    std::array<const TensorImpl*, FusedParamState::kTensors> tensors;
     bool steps = false, joins = false;  // has a gradient; is as old as the one that steps before it
+    bool as_old_as(const Seen& other) const {
+      return state && other.state && (!step || *step == *other.step);
+    }
   };
   const auto look = [this](void* parameter) {
-    Seen seen{parameter, nullptr, {}};
+    Seen seen{parameter, nullptr, nullptr, {}};
     const auto found = state_.find(parameter);
     if (found == state_.end()) return seen;
     seen.state = found->second.get();
-    const Slots tensors = state_tensors(*found->second);
-    for (size_t i = 0; i < tensors.size(); ++i)
-      seen.tensors[i] = tensors[i] ? tensors[i]->impl() : nullptr;
+    const auto members = static_cast<FusedParamState&>(*found->second).members();
+    seen.step = members.step;
+    for (size_t i = 0; i < members.tensors.size(); ++i)
+      seen.tensors[i] = members.tensors[i].at ? members.tensors[i].at->impl() : nullptr;
     return seen;
   };
-  const auto as_old = [this](const OptimizerParamState* a, const OptimizerParamState* b) {
-    return a && b && age(*a) == age(*b);
-  };
   std::vector<Seen> states;
-  std::vector<std::pair<size_t, size_t>> groups;  // parameters, slots
+  std::vector<std::pair<size_t, unsigned>> groups;  // parameters, uses
   for (const OptimizerParamGroup& group : param_groups_) {
-    groups.emplace_back(group.params().size(), slots(group.options()));
-    const OptimizerParamState* last = nullptr;
+    groups.emplace_back(group.params().size(), uses(group.options()));
+    Seen last{};
     for (const Tensor& p : group.params()) {
       Seen& seen = states.emplace_back(look(p.impl()));
       seen.steps = p.grad().defined();
       if (!seen.steps) continue;
-      seen.joins = as_old(last, seen.state);
-      last = seen.state;
+      seen.joins = seen.as_old_as(last);
+      last = seen;
     }
   }
   const std::weak_ptr<const void> life = life_.token();
-  capture::guard(this, "states of an optimizer", [this, life, look, as_old, states, groups] {
+  capture::guard(this, "states of an optimizer", [this, life, look, states, groups] {
     if (life.expired() || param_groups_.size() != groups.size()) return false;
     auto seen = states.begin();
     for (size_t g = 0; g < groups.size(); ++g) {
       const OptimizerParamGroup& group = param_groups_[g];
-      if (group.params().size() != groups[g].first || slots(group.options()) != groups[g].second)
+      if (group.params().size() != groups[g].first || uses(group.options()) != groups[g].second)
         return false;
-      const OptimizerParamState* last = nullptr;
+      Seen last{};
       for (const Tensor& p : group.params()) {
         const Seen now = look(p.impl());
         if (now.parameter != seen->parameter || now.state != seen->state ||
             now.tensors != seen->tensors)
           return false;
         if (seen->steps) {
-          if (as_old(last, now.state) != seen->joins) return false;
-          last = now.state;
+          if (now.as_old_as(last) != seen->joins) return false;
+          last = now;
         }
         ++seen;
       }
     }
     return true;
   });
+}
+
+void FusedOptimizer::count_steps() {
+  if (RAMET_UNLIKELY(capture::active())) {
+    std::vector<int64_t*> steps;
+    for (const Update& u : updates_)
+      if (u.state.step) steps.push_back(u.state.step);
+    const auto count = [steps = std::move(steps)](int64_t by) {
+      for (int64_t* step : steps) *step += by;
+    };
+    capture::effect([count] { count(1); }, [count] { count(-1); });
+  }
+  for (const Update& u : updates_)
+    if (u.state.step) *u.state.step = u.number;
 }
 
 Tensor FusedOptimizer::step(LossClosure closure) {
@@ -195,23 +237,21 @@ Tensor FusedOptimizer::step(LossClosure closure) {
     ~Forget() {
       self.updates_.clear();
       self.ends_.clear();
+      self.copies_.clear();
     }
   } at_end{*this};
   prepare();
+  count_steps();
   size_t begin = 0;
-  if (RAMET_UNLIKELY(capture::active()))
-    for (const Update& u : updates_)
-      if (u.scratch[0].defined())
-        capture::refused(name(), "parameters of this dtype or layout have no kernel");
   for (size_t g = 0; g < ends_.size(); begin = ends_[g++])
     group_ = g, step_group(param_groups_[g].options(), {updates_.data() + begin, ends_[g] - begin});
   return loss;
 }
 
 void FusedOptimizer::check_state(const Tensor& parameter, OptimizerParamState& state) const {
-  for (const Tensor* t : state_tensors(state))
-    RAMET_CHECK(!t || !t->defined() || t->sizes() == parameter.sizes(), "optim",
-                "loaded state of a parameter: got ", describe(*t), ", expected the sizes of ",
+  for (const auto& [name, at] : static_cast<FusedParamState&>(state).members().tensors)
+    RAMET_CHECK(!at || !at->defined() || at->sizes() == parameter.sizes(), "optim",
+                "loaded state of a parameter: got ", describe(*at), ", expected the sizes of ",
                 describe(parameter));
 }
 
@@ -220,19 +260,41 @@ void FusedOptimizer::load(serialize::InputArchive& archive) {
   Optimizer::load(archive);
   const NoGradGuard off;
   arrange();
-  for (size_t g = 0; g < param_groups_.size(); ++g) {
-    const std::vector<Tensor>& params = param_groups_[g].params();
-    for (size_t i = 0; i < params.size(); ++i) {
-      const auto found = state_.find(params[i].impl());
+  for (const OptimizerParamGroup& group : param_groups_)
+    for (const Tensor& p : group.params()) {
+      const auto found = state_.find(p.impl());
       if (found == state_.end()) continue;
-      const Slots tensors = state_tensors(*found->second);
+      const auto tensors = static_cast<FusedParamState&>(*found->second).members().tensors;
       for (size_t slot = 0; slot < tensors.size(); ++slot) {
-        if (!tensors[slot] || !tensors[slot]->defined()) continue;
-        const Tensor made = new_state_tensor(params[i], slot);
-        made.copy_(*tensors[slot]);
-        *tensors[slot] = made;
+        Tensor* const at = tensors[slot].at;
+        if (!at || !at->defined()) continue;
+        const Tensor made = new_state_tensor(p, slot);
+        made.copy_(*at);
+        *at = made;
       }
     }
+}
+
+void FusedParamState::serialize(serialize::OutputArchive& archive) const {
+  const auto copy = clone();
+  const Members m = static_cast<FusedParamState&>(*copy).members();
+  if (m.step) archive.write("step", IValue(*m.step));
+  for (size_t i = 0; i < kTensors && m.tensors[i].at; ++i)
+    if (i < m.always || m.tensors[i].at->defined())
+      archive.write(m.tensors[i].name, *m.tensors[i].at, /*is_buffer=*/true);
+}
+void FusedParamState::serialize(serialize::InputArchive& archive) {
+  const Members m = members();
+  if (m.step) {
+    IValue step;
+    archive.read("step", step);
+    *m.step = step.toInt();
+  }
+  for (size_t i = 0; i < kTensors && m.tensors[i].at; ++i) {
+    Tensor t;
+    if (i < m.always) archive.read(m.tensors[i].name, t, /*is_buffer=*/true);
+    else if (!archive.try_read(m.tensors[i].name, t, /*is_buffer=*/true)) continue;
+    *m.tensors[i].at = t;
   }
 }
 

@@ -2,7 +2,7 @@
 // steps over runs.
 //
 // Note [A step is whole]
-// All memory of a step (state, temporaries) is taken for all groups before the first value changes.
+// All memory of a step (state, copies) is taken for all groups before the first value changes.
 // Where that fails, parameters and state are as they were and the step can be made again. What then
 // changes values allocates nothing.
 #pragma once
@@ -10,48 +10,84 @@
 #include <unordered_map>
 
 #include "nn/module/flat_store.h"
-#include "nn/optim/optimizer.h"
+#include "nn/optim/fields.h"
 #include "runtime/capture.h"
+
+namespace ramet::kernels {
+template <class Args> struct Kernel;
+}
 
 namespace ramet::optim {
 
+/// What such an optimizer remembers of a parameter: tensors of its sizes, undefined where they are
+/// not in use, and how many steps it has seen where that matters.
+class RAMET_API FusedParamState : public OptimizerParamState {
+ public:
+  void serialize(serialize::InputArchive& archive) override;
+  void serialize(serialize::OutputArchive& archive) const override;
+
+ protected:
+  static constexpr size_t kTensors = 3;
+  struct Member {
+    const char* name = nullptr;  // in files
+    Tensor* at = nullptr;
+  };
+  struct Members {
+    std::array<Member, kTensors> tensors;
+    size_t always = 0;  // so many, from the first, files have even where they are undefined
+    int64_t* step = nullptr;
+  };
+  /// All that the class adds, in an order of its own.
+  virtual Members members() = 0;
+  friend class FusedOptimizer;
+};
+
 /// Its parameters are flattened at construction (Note [Flat stores] in nn/module/flat_store.h), so
-/// that a step is one kernel call for each run of neighbours that have gradients in place.
+/// that a step is one kernel call for each run of neighbours that have gradients in place. What no
+/// kernel takes as it lies (gaps, another layout or dtype than the parameter's) is copied for the
+/// step.
 class RAMET_API FusedOptimizer : public Optimizer {
  public:
   Tensor step(LossClosure closure = nullptr) override;
   void load(serialize::InputArchive& archive) override;
 
  protected:
+  static constexpr size_t kOperands = 2 + FusedParamState::kTensors;
+  using Copies = std::array<Tensor, kOperands>;
   FusedOptimizer(const std::vector<OptimizerParamGroup>& param_groups,
                  std::unique_ptr<OptimizerOptions> defaults);
   /// One parameter of a step: it has a gradient.
   struct Update {
     const Tensor *parameter, *gradient;
-    OptimizerParamState* state = nullptr;  // null where no slot is wanted
-    bool first = false;                    // a slot was made for this step
-    // Two temporaries of the parameter's geometry where no kernel takes the operands: dtypes but
-    // float32 and float64, gaps, several dtypes. Undefined where one does.
-    Tensor scratch[2];
+    FusedParamState::Members state = {};  // empty where no tensor is wanted
+    int64_t number = 1;              // of the step: 1, 2, ...; where nobody counts: 1, 2, 2, ...
+    const Copies* copies = nullptr;  // of operands() that no kernel takes; others undefined
   };
-  /// Updates the parameters of a group. Must not allocate tensors: Note [A step is whole].
+  /// Updates the parameters of a group: run(). Must not allocate tensors: Note [A step is whole].
   virtual void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) = 0;
-  /// How many of state_tensors(), from the first, a step with these options uses.
-  virtual size_t slots(const OptimizerOptions& options) const = 0;
+  /// Which of a state's tensors a step with these options uses: a bit each.
+  virtual unsigned uses(const OptimizerOptions& options) const = 0;
   /// Name of the step in traces and version errors: "Adam.step".
   virtual const char* name() const = 0;
-  /// The tensors of a parameter's state, in a fixed order: undefined where not in use, null where
-  /// there are fewer.
-  using Slots = std::array<Tensor*, 3>;
-  virtual Slots state_tensors(OptimizerParamState& state) const = 0;
-  /// How many steps a state has seen, where a step depends on that: parameters of another age are
-  /// another call.
-  virtual int64_t age(const OptimizerParamState&) const { return 0; }
   void check_state(const Tensor& parameter, OptimizerParamState& state) const final;
-  /// Which group step_group() is working on.
-  size_t group() const { return group_; }
+  /// The calls of `kernel` for a group. `numbers(args, options, n)` fills in the numbers of an
+  /// argument block for updates number n. (nn/optim/fused_internal.h)
+  template <class Args, class Options>
+  void run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
+           ArrayRef<Update> updates, void (*numbers)(Args&, const Options&, int64_t));
 
  private:
+  /// What a kernel is given: the parameter, its gradient, the tensors in use. Returns how many.
+  template <class T>
+  static int operands(const Update& u, unsigned uses, const T* (&out)[kOperands]) {
+    int n = 0;
+    out[n++] = u.parameter, out[n++] = u.gradient;
+    for (size_t slot = 0; uses >> slot; ++slot)
+      if (uses >> slot & 1) out[n++] = u.state.tensors[slot].at;
+    return n;
+  }
+  /// Copies those that have copies, before a call, or `back` behind it.
+  static void copy(const Update& u, unsigned uses, bool back);
   /// State tensor number `slot` of a parameter: zeros of its sizes and dtype, beside those of its
   /// neighbours.
   Tensor new_state_tensor(const Tensor& parameter, size_t slot);
@@ -59,6 +95,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
   void prepare();
   /// A capture depends on groups and states being what they are now.
   void guard_states();
+  /// States have seen one step more.
+  void count_steps();
   struct Place {
     size_t store;  // in stores_
     // elements: where in the buffer, its whole length, the parameter's
@@ -67,12 +105,13 @@ class RAMET_API FusedOptimizer : public Optimizer {
   void arrange();
   capture::Life life_;
   std::unordered_map<const void*, Place> places_;  // by Tensor::impl(); none for a loose parameter
-  size_t group_ = 0;
-  size_t arranged_ = 0;  // how many parameters there were
+  size_t group_ = 0;                               // which one step_group() is working on
+  size_t arranged_ = 0;                            // how many parameters there were
   // of the step that is being made, group after group, and where each group ends; kept between
   // steps for their memory
   std::vector<Update> updates_;
   std::vector<size_t> ends_;
+  std::vector<std::unique_ptr<Copies>> copies_;
   // buffers of the state: by store and slot, made at need
   std::vector<std::vector<Tensor>> stores_;
 };

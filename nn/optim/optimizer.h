@@ -29,7 +29,8 @@ class RAMET_API OptimizerParamState {
   virtual void serialize(serialize::OutputArchive& archive) const;
 };
 
-template <class Derived> class OptimizerCloneableParamState : public OptimizerParamState {
+template <class Derived, class Base = OptimizerParamState>
+class OptimizerCloneableParamState : public Base {
   std::unique_ptr<OptimizerParamState> clone() const override {
     return std::make_unique<Derived>(static_cast<const Derived&>(*this));
   }

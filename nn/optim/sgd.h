@@ -5,7 +5,7 @@
 
 namespace ramet::optim {
 
-struct RAMET_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
+struct RAMET_API SGDOptions : public detail::ListedOptions<SGDOptions> {
   SGDOptions(double lr) : lr_(lr) {}
   RAMET_ARG(double, lr);
   RAMET_ARG(double, momentum) = 0;
@@ -14,21 +14,18 @@ struct RAMET_API SGDOptions : public OptimizerCloneableOptions<SGDOptions> {
   RAMET_ARG(bool, nesterov) = false;
 
  public:
-  void serialize(serialize::InputArchive& archive) override;
-  void serialize(serialize::OutputArchive& archive) const override;
-  RAMET_API friend bool operator==(const SGDOptions& lhs, const SGDOptions& rhs);
-  double get_lr() const override { return lr(); }
-  void set_lr(const double lr) override { lr_ = lr; }
-  void inherit(const OptimizerOptions& defaults) override;
   void check() const override;
+
+ private:
+  detail::Fields fields() override;
 };
 
-struct RAMET_API SGDParamState : public OptimizerCloneableParamState<SGDParamState> {
+struct RAMET_API SGDParamState
+    : public OptimizerCloneableParamState<SGDParamState, FusedParamState> {
   RAMET_ARG(Tensor, momentum_buffer);
 
- public:
-  void serialize(serialize::InputArchive& archive) override;
-  void serialize(serialize::OutputArchive& archive) const override;
+ private:
+  Members members() override { return {{{{"momentum_buffer", &momentum_buffer_}}}}; }
 };
 
 /// g = grad + weight_decay p;  with momentum: buffer = momentum buffer + (1 - dampening) g (the
@@ -42,12 +39,11 @@ class RAMET_API SGD : public FusedOptimizer {
 
  private:
   void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
-  size_t slots(const OptimizerOptions& options) const override;
+  unsigned uses(const OptimizerOptions& options) const override;
   const char* name() const override { return "SGD.step"; }
   std::unique_ptr<OptimizerParamState> new_state() const override {
     return std::make_unique<SGDParamState>();
   }
-  Slots state_tensors(OptimizerParamState& state) const override;
 };
 
 }  // namespace ramet::optim

@@ -88,7 +88,7 @@ OWN = {
         clip_grads_with_norm_ get_total_norm
     """.split(),
     "optim": """
-        CosineAnnealingLR FusedOptimizer
+        CosineAnnealingLR FusedOptimizer FusedParamState
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

@@ -15,9 +15,9 @@ double tolerance(ScalarType t) { return t == kFloat ? 4e-6 : 1e-14; }
 TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
   raw::for_each_variant([](Variant) {
     for (ScalarType t : {kFloat, kDouble})
-      for (int options = 0; options < 16; ++options) {
+      for (int options = 0; options < 8; ++options) {
         const bool with_momentum = options & 1, nesterov = (options & 2) && with_momentum,
-                   decays = options & 4, maximize = options & 8;
+                   decays = options & 4;
         const int64_t n = 131;
         Buffer p(n, t), g(n, t), buffer(n, t);
         Values v(static_cast<uint64_t>(options) + 1);
@@ -33,11 +33,10 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
           a.tensors[0] = {p.data(), g.data(), with_momentum ? buffer.data() : nullptr, n};
           a.lr = 0.1, a.momentum = static_cast<double>(momentum),
           a.dampening = static_cast<double>(dampening), a.weight_decay = static_cast<double>(decay);
-          a.dtype = t, a.nesterov = nesterov, a.maximize = maximize, a.first = step == 0;
+          a.dtype = t, a.nesterov = nesterov, a.first = step == 0;
           sgd_step(raw::kCpuStream, a);
           for (size_t i = 0; i < want.size(); ++i) {
-            R d =
-                (maximize ? -1 : 1) * static_cast<R>(g[static_cast<int64_t>(i)]) + decay * want[i];
+            R d = static_cast<R>(g[static_cast<int64_t>(i)]) + decay * want[i];
             if (with_momentum) {
               velocity[i] = step == 0 ? d : momentum * velocity[i] + (1 - dampening) * d;
               d = nesterov ? d + momentum * velocity[i] : velocity[i];
@@ -56,9 +55,8 @@ TEST(OptimizerStep, SgdForEveryCombinationOfOptions) {
 TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
   raw::for_each_variant([](Variant) {
     for (ScalarType t : {kFloat, kDouble})
-      for (int options = 0; options < 16; ++options) {
-        const bool amsgrad = options & 1, decoupled = options & 2, decays = options & 4,
-                   maximize = options & 8;
+      for (int options = 0; options < 8; ++options) {
+        const bool amsgrad = options & 1, decoupled = options & 2, decays = options & 4;
         const int64_t n = 131;
         Buffer p(n, t), g(n, t), m(n, t), s(n, t), top(n, t);
         Values v(static_cast<uint64_t>(options) + 1);
@@ -77,10 +75,10 @@ TEST(OptimizerStep, AdamForEveryCombinationOfOptions) {
           a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99, a.eps = 1e-6,
           a.weight_decay = static_cast<double>(decay);
           a.bias1 = 1 - std::pow(0.9, step), a.bias2 = 1 - std::pow(0.99, step);
-          a.dtype = t, a.decoupled = decoupled, a.maximize = maximize;
+          a.dtype = t, a.decoupled = decoupled;
           adam_step(raw::kCpuStream, a);
           for (size_t i = 0; i < want.size(); ++i) {
-            R d = (maximize ? -1 : 1) * static_cast<R>(g[static_cast<int64_t>(i)]);
+            R d = static_cast<R>(g[static_cast<int64_t>(i)]);
             if (decoupled) want[i] *= 1 - lr * decay;
             else d += decay * want[i];
             wm[i] = b1 * wm[i] + (1 - b1) * d, wv[i] = b2 * wv[i] + (1 - b2) * d * d;
@@ -129,6 +127,48 @@ TEST(OptimizerStep, SameBitsForAnyLengthThreadsAndVariant) {
         ASSERT_EQ(part.as<float>()[i], (inside ? p : start)[i]);
       }
     }
+}
+
+// 16-bit tensors: what floats of the same values give, rounded once; in any place, several chunks
+// long.
+TEST(OptimizerStep, SixteenBitTensorsAreRoundedOnce) {
+  const int64_t n = 20011;
+  for (ScalarType t : {kHalf, kBFloat16}) {
+    Buffer p(n, t), g(n, t), m(n, t), v(n, t);
+    Values values(8);
+    p.fill(values), g.fill(values), m.fill(values, 0.1), v.fill(0.5);
+    const auto as_float = [&](const Buffer& from) {
+      Buffer to(n, kFloat);
+      for (int64_t i = 0; i < n; ++i) to.set(i, from[i]);
+      return to;
+    };
+    Buffer wide_p = as_float(p), wide_m = as_float(m), wide_v = as_float(v), wide_g = as_float(g);
+    const auto adam = [&](Buffer& w, Buffer& first, Buffer& second, const Buffer& gradient,
+                          int64_t begin) {
+      AdamArgs a{};
+      a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.999, a.eps = 1e-3, a.weight_decay = 0.1;
+      a.bias1 = 0.1, a.bias2 = 0.001, a.dtype = w.dtype, a.count = 1;
+      const auto at = [&](const Buffer& b) -> void* {
+        return const_cast<Buffer&>(b).as<char>() + begin * static_cast<int64_t>(item_size(w.dtype));
+      };
+      a.tensors[0] = {at(w), at(gradient), at(first), at(second), nullptr, n - begin};
+      adam_step(raw::kCpuStream, a);
+    };
+    for (int64_t begin : {0, 1, 5}) {
+      Buffer p2 = p, m2 = m, v2 = v, q = wide_p, qm = wide_m, qv = wide_v;
+      adam(q, qm, qv, wide_g, begin);
+      raw::expect_same_bits(p2, [&](Buffer& b) {
+        m2 = m, v2 = v;
+        adam(b, m2, v2, g, begin);
+      });
+      Buffer rounded(n, t);
+      for (const auto& [got, want] : {std::pair(&p2, &q), {&m2, &qm}, {&v2, &qv}}) {
+        for (int64_t i = 0; i < n; ++i) rounded.set(i, (*want)[i]);
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ((*got)[i], rounded[i]) << i;
+      }
+      EXPECT_TRUE(p2.guards_intact() && m2.guards_intact() && v2.guards_intact());
+    }
+  }
 }
 
 TEST(OptimizerStep, SumOfSquares) {

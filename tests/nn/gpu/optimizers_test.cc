@@ -1,8 +1,8 @@
 // Steps of many tensors, norms and their limit on a GPU: the CPU's bits.
+#include "tests/optimizers.h"
+
 #include "autograd/autograd.h"
 #include "kernels/optim/optimizer_step.h"
-#include "nn/optim/adam.h"
-#include "nn/optim/sgd.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/cuda/copies.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
@@ -24,36 +24,20 @@ void give_gradients(const std::vector<Tensor>& p, int64_t step) {
             .to(p[i].device());
 }
 
-template <class Make> void expect_same_steps(const Make& make) {
-  for (ScalarType t : {kFloat, kDouble}) {
-    const std::vector<Tensor> host = parameters(kHost, t), gpu = parameters(kGpu, t);
-    const auto a = make(host), b = make(gpu);
-    for (int64_t step = 1; step <= 3; ++step) {
-      give_gradients(host, step), give_gradients(gpu, step);
-      if (step == 2)
-        host[5].mutable_grad() = gpu[5].mutable_grad() = Tensor();  // an age of its own
-      a->step(), b->step();
+TEST(OptimizerOnGpu, StepsHaveTheBitsOfTheCpu) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16})
+    for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
+      const std::vector<Tensor> host = parameters(kHost, t), gpu = parameters(kGpu, t);
+      const auto a = any(host), b = any(gpu);
+      for (int64_t step = 1; step <= 3; ++step) {
+        give_gradients(host, step), give_gradients(gpu, step);
+        if (step == 2)
+          host[5].mutable_grad() = gpu[5].mutable_grad() = Tensor();  // an age of its own
+        a->step(), b->step();
+      }
+      for (size_t i = 0; i < host.size(); ++i)
+        ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << any.name << ", " << i;
     }
-    for (size_t i = 0; i < host.size(); ++i) ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << i;
-  }
-}
-
-TEST(OptimizerOnGpu, Sgd) {
-  for (double momentum : {0.0, 0.9})
-    expect_same_steps([&](const std::vector<Tensor>& p) {
-      return std::make_unique<optim::SGD>(
-          p, optim::SGDOptions(0.1).momentum(momentum).nesterov(momentum > 0).weight_decay(0.01));
-    });
-}
-TEST(OptimizerOnGpu, Adam) {
-  for (bool amsgrad : {false, true})
-    expect_same_steps([&](const std::vector<Tensor>& p) {
-      return std::make_unique<optim::Adam>(
-          p, optim::AdamOptions(0.01).weight_decay(0.1).amsgrad(amsgrad));
-    });
-  expect_same_steps([&](const std::vector<Tensor>& p) {
-    return std::make_unique<optim::AdamW>(p, optim::AdamWOptions(0.01).weight_decay(0.1));
-  });
 }
 
 int64_t calls = 0;

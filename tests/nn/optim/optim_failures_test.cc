@@ -2,16 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <functional>
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/view.h"
-#include "nn/optim/adam.h"
-#include "nn/optim/sgd.h"
 #include "runtime/generator.h"
 #include "runtime/pool.h"
+#include "tests/optimizers.h"
 
 namespace ramet {
 namespace {
@@ -19,24 +17,12 @@ namespace {
 // Before the library's first allocation, which asks once.
 [[maybe_unused]] const int g_set = setenv("RAMET_FAIL_ALLOC", "0", 1);
 
-using Make =
-    std::function<std::unique_ptr<optim::Optimizer>(std::vector<optim::OptimizerParamGroup>)>;
-template <class O, class Options> Make made_with(Options options) {
-  return [options](std::vector<optim::OptimizerParamGroup> groups) {
-    return std::make_unique<O>(std::move(groups), options);
-  };
-}
-
-struct Case {
-  const char* name;
-  Make make;
-};
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+using testing::AnyOptimizer;
 
 /// Two groups of parameters that take the kernels and such that do not: a 16-bit one, a transposed
 /// one with a row-major gradient, and one without a gradient.
 struct Job {
-  explicit Job(const Case& c) {
+  explicit Job(const AnyOptimizer& any) {
     manual_seed(4);
     for (const auto& [sizes, dtype] :
          std::vector<std::pair<std::vector<int64_t>, ScalarType>>{{{3, 5}, kFloat},
@@ -50,8 +36,8 @@ struct Job {
       parameters.push_back(p.detach());
       parameters.back().requires_grad_();
     }
-    optimizer = c.make({std::vector<Tensor>(parameters.begin(), parameters.begin() + 3),
-                        std::vector<Tensor>(parameters.begin() + 3, parameters.end())});
+    optimizer = any.make({std::vector<Tensor>(parameters.begin(), parameters.begin() + 3),
+                          std::vector<Tensor>(parameters.begin() + 3, parameters.end())});
     for (size_t i = 0; i + 1 < parameters.size(); ++i)
       gradients.push_back(randn(parameters[i].sizes()).to(parameters[i].scalar_type()));
   }
@@ -83,7 +69,7 @@ void expect_equal(const std::vector<Tensor>& a, const std::vector<Tensor>& b, co
     ASSERT_TRUE(a[i].equal(b[i])) << when << " failure " << n << ", parameter " << i;
 }
 
-class OptimFailures : public ::testing::TestWithParam<Case> {};
+class OptimFailures : public ::testing::TestWithParam<AnyOptimizer> {};
 
 // The first step makes the state; a later one needs temporaries at most.
 TEST_P(OptimFailures, EveryAllocationOfAStep) {
@@ -115,16 +101,8 @@ TEST_P(OptimFailures, EveryAllocationOfAStep) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, OptimFailures,
-    ::testing::Values(
-        Case{"SGD", made_with<optim::SGD>(optim::SGDOptions(.1).weight_decay(.01))},
-        Case{"Momentum", made_with<optim::SGD>(optim::SGDOptions(.1).momentum(.9).dampening(.3))},
-        Case{"Nesterov", made_with<optim::SGD>(
-                             optim::SGDOptions(.1).momentum(.9).nesterov(true).weight_decay(.1))},
-        Case{"Adam", made_with<optim::Adam>(optim::AdamOptions(.1).weight_decay(.1))},
-        Case{"AdamWAmsgrad", made_with<optim::AdamW>(optim::AdamWOptions(.1).amsgrad(true))}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, OptimFailures, ::testing::ValuesIn(testing::all_optimizers()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace ramet

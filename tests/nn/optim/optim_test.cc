@@ -2,10 +2,9 @@
 #include "autograd/grad_mode.h"
 #include "autograd/ops/factory.h"
 #include "nn/layers/linear.h"
-#include "nn/optim/adam.h"
-#include "nn/optim/sgd.h"
 #include "nn/serialize/archive.h"
 #include "tests/nn/support.h"
+#include "tests/optimizers.h"
 
 namespace ramet::optim {
 namespace {
@@ -200,6 +199,132 @@ TEST(Optimizer, HalfPrecisionParameters) {
   w.mutable_grad() = ones({4}, kBFloat16);
   SGD({w}, SGDOptions(0.25).momentum(0.5)).step();
   expect_values(w, {0.5, 0.5, 0.5, 0.5}, 1e-2);
+}
+
+// Gaps, another order of dimensions, gradients of another layout or dtype: the same bits, in every
+// dtype, since one formula computes them.
+TEST(Optimizer, LayoutsChangeNoBits) {
+  for (ScalarType t : {kFloat, kDouble, kHalf, kBFloat16}) {
+    const Tensor start = sines(600).view({20, 30}).to(t),
+                 row = sines(600, 0.7).view({20, 30}).to(t);
+    const Tensor column = row.t().contiguous().t();
+    const auto parameters = [&] {
+      const Tensor wide = zeros({20, 30, 2}, t);
+      wide.select(2, 0).copy_(start);
+      std::vector<Tensor> p{start.clone(), start.clone(), start.t().contiguous().t(),
+                            wide.select(2, 0), wide.select(2, 0).clone().t().contiguous().t()};
+      for (Tensor& one : p) one = one.detach().requires_grad_();
+      return p;
+    };
+    for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
+      const std::vector<Tensor> p = parameters();
+      const auto optimizer = any(p);
+      for (int step = 1; step < 4; ++step) {
+        for (size_t i = 0; i < p.size(); ++i)
+          p[i].mutable_grad() = (i == 0 || i == 3 ? row : column).mul(step);
+        optimizer->step();
+      }
+      for (size_t i = 1; i < p.size(); ++i)
+        EXPECT_TRUE(p[i].equal(p[0])) << any.name << ", parameter " << i << ", " << t;
+      EXPECT_FALSE(p[0].equal(start));
+    }
+  }
+}
+
+// A parameter that was cast keeps its state, in the state's dtype.
+TEST(Optimizer, AStateOfAnotherDtype) {
+  const Tensor p = ones({3}).requires_grad_();
+  Adam adam({p}, AdamOptions(0.25));
+  p.mutable_grad() = ones({3});
+  adam.step();
+  p.set_data(p.detach().to(kDouble));
+  p.mutable_grad() = full({3}, 3, kDouble);
+  adam.step();
+  const auto& state = static_cast<AdamParamState&>(*adam.state().at(p.impl()));
+  EXPECT_EQ(state.exp_avg().scalar_type(), kFloat);
+  EXPECT_EQ(state.step(), 2);
+  expect_values(state.exp_avg(), {0.39, 0.39, 0.39}, 1e-6);
+  const double m = 0.39 / (1 - 0.81), v = (0.001 * 0.999 + 0.009) / (1 - 0.999 * 0.999),
+               expected = 0.75 - 0.25 * m / std::sqrt(v);
+  expect_values(p, {expected, expected, expected}, 1e-6);
+}
+
+TEST(Optimizer, AnEmptyParameter) {
+  const Tensor p = zeros({0, 3}).requires_grad_(), q = ones({2}).requires_grad_();
+  Adam adam({p, q}, AdamOptions(0.25));
+  p.mutable_grad() = zeros({0, 3}), q.mutable_grad() = ones({2});
+  adam.step();
+  expect_values(q, {0.75, 0.75}, 1e-6);
+  EXPECT_EQ(static_cast<AdamParamState&>(*adam.state().at(p.impl())).exp_avg().numel(), 0);
+}
+
+TEST(Optimizer, ADtypeThatHasNoSteps) {
+  Tensor p = ones({2}, kLong);
+  SGD sgd({p}, 1);
+  p.mutable_grad() = ones({2}, kLong);
+  EXPECT_ERROR_TEXT(sgd.step(), "the dtype of a parameter: got");
+}
+
+TEST(Options, Equality) {
+  EXPECT_TRUE(AdamOptions() == AdamOptions(1e-3));
+  EXPECT_FALSE(AdamOptions() == AdamOptions().betas(std::make_tuple(0.9, 0.99)));
+  EXPECT_FALSE(AdamOptions() == AdamOptions().amsgrad(true));
+  EXPECT_FALSE(AdamWOptions() == AdamWOptions().eps(1e-7));
+  EXPECT_TRUE(SGDOptions(1).momentum(0.5) == SGDOptions(1).momentum(0.5));
+  EXPECT_FALSE(SGDOptions(1).dampening(0.5) == SGDOptions(1));
+}
+
+TEST(Options, AGroupTakesWhatHasItsDefault) {
+  const Tensor a = ones({1}).requires_grad_();
+  std::vector<OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<Tensor>{a},
+                      std::make_unique<AdamWOptions>(AdamWOptions().eps(1)));
+  AdamW adam(
+      groups,
+      AdamWOptions(0.5).betas(std::make_tuple(0.25, 0.75)).eps(2).weight_decay(3).amsgrad(true));
+  EXPECT_TRUE(
+      static_cast<AdamWOptions&>(adam.param_groups()[0].options()) ==
+      AdamWOptions(0.5).betas(std::make_tuple(0.25, 0.75)).eps(1).weight_decay(3).amsgrad(true));
+}
+
+TEST(Options, Ranges) {
+  const Tensor a = ones({1}).requires_grad_();
+  const auto betas = [](double one, double two) {
+    return AdamOptions().betas(std::make_tuple(one, two));
+  };
+  EXPECT_ERROR_TEXT(Adam({a}, AdamOptions(NAN)), "[Adam] Invalid learning rate: nan");
+  EXPECT_ERROR_TEXT(Adam({a}, betas(-0.5, 0.5)), "[Adam] Invalid beta parameter at index 0: -0.5");
+  EXPECT_ERROR_TEXT(Adam({a}, betas(0.5, NAN)), "[Adam] Invalid beta parameter at index 1: nan");
+  EXPECT_ERROR_TEXT(AdamW({a}, AdamWOptions().weight_decay(-2)),
+                    "[AdamW] Invalid weight_decay value: -2");
+  EXPECT_ERROR_TEXT(SGD({a}, SGDOptions(1).momentum(-1)), "[SGD] Invalid momentum value: -1");
+  EXPECT_ERROR_TEXT(SGD({a}, SGDOptions(1).weight_decay(-1)),
+                    "[SGD] Invalid weight_decay value: -1");
+  Adam({a}, betas(0, 0).eps(0)), SGD({a}, SGDOptions(INFINITY).dampening(-1));
+}
+
+// What files have, by name: those that exist must be read.
+TEST(Optimizer, NamesInFiles) {
+  const auto names = [](const auto& thing) {
+    serialize::OutputArchive out;
+    thing.serialize(out);
+    std::stringstream file;
+    out.save_to(file);
+    serialize::InputArchive in;
+    in.load_from(file);
+    return in.keys();
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(SGDOptions(1)),
+            (Names{"dampening", "lr", "momentum", "nesterov", "weight_decay"}));
+  EXPECT_EQ(names(AdamOptions()),
+            (Names{"amsgrad", "beta1", "beta2", "eps", "lr", "weight_decay"}));
+  EXPECT_EQ(names(AdamWOptions()), names(AdamOptions()));
+  EXPECT_EQ(names(SGDParamState()), Names());
+  EXPECT_EQ(names(SGDParamState().momentum_buffer(ones(1))), Names{"momentum_buffer"});
+  EXPECT_EQ(names(AdamParamState()), (Names{"exp_avg", "exp_avg_sq", "step"}));
+  EXPECT_EQ(names(AdamParamState().max_exp_avg_sq(ones(1))),
+            (Names{"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"}));
 }
 
 TEST(Optimizer, ResumesBitForBit) {

@@ -283,6 +283,7 @@ using ::ramet::nn::utils::get_total_norm;
 namespace torch::optim {
 using ::ramet::optim::CosineAnnealingLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::FusedOptimizer;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::FusedParamState;  // Ramet's class: include the door, no forward declaration
 }  // namespace torch::optim
 
 namespace torch::parallel {

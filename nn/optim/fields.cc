@@ -1,0 +1,44 @@
+#include "nn/optim/fields.h"
+
+#include "nn/serialize/archive.h"
+
+namespace ramet::optim::detail {
+namespace {
+
+bool same(const Field& a, const Field& b) {
+  return std::visit([&](auto* value) { return *value == *std::get<decltype(value)>(b.at); }, a.at);
+}
+
+}  // namespace
+
+void Fields::read(serialize::InputArchive& archive) const {
+  for (const Field& f : list) {
+    IValue value;
+    archive.read(f.name, value);
+    if (auto* const* number = std::get_if<double*>(&f.at)) **number = value.toDouble();
+    else *std::get<bool*>(f.at) = value.toBool();
+  }
+}
+void Fields::write(serialize::OutputArchive& archive) const {
+  for (const Field& f : list)
+    std::visit([&](auto* value) { archive.write(f.name, IValue(*value)); }, f.at);
+}
+bool Fields::equals(const Fields& other) const {
+  return std::equal(list.begin(), list.end(), other.list.begin(), same);
+}
+void Fields::inherit(const Fields& fresh, const Fields& defaults) const {
+  for (size_t i = 0; i < list.size(); ++i)
+    if (same(list[i], fresh.list[i]))
+      std::visit([&](auto* value) { *value = *std::get<decltype(value)>(defaults.list[i].at); },
+                 list[i].at);
+}
+void Fields::check() const {
+  for (const Field& f : list) {
+    if (!f.called) continue;
+    const double value = *std::get<double*>(f.at);
+    RAMET_CHECK(value >= 0 && (!f.fraction || value < 1), optimizer, "Invalid ", f.called, ": ",
+                value);
+  }
+}
+
+}  // namespace ramet::optim::detail

@@ -1,0 +1,42 @@
+// Every optimizer, with options that reach each of its ways: what tests of what they have in common
+// go through.
+#pragma once
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include "nn/optim/adam.h"
+#include "nn/optim/sgd.h"
+
+namespace ramet::testing {
+
+struct AnyOptimizer {
+  const char* name;
+  std::function<std::unique_ptr<optim::Optimizer>(std::vector<optim::OptimizerParamGroup>)> make;
+  std::unique_ptr<optim::Optimizer> operator()(std::vector<Tensor> parameters) const {
+    return make({optim::OptimizerParamGroup(std::move(parameters))});
+  }
+};
+inline void PrintTo(const AnyOptimizer& o, std::ostream* out) { *out << o.name; }
+
+template <class O, class Options> AnyOptimizer optimizer_with(const char* name, Options options) {
+  return {name, [options](std::vector<optim::OptimizerParamGroup> groups) {
+            return std::make_unique<O>(std::move(groups), options);
+          }};
+}
+
+inline std::vector<AnyOptimizer> all_optimizers() {
+  using namespace optim;
+  return {
+      optimizer_with<SGD>("SGD", SGDOptions(.1).weight_decay(.01)),
+      optimizer_with<SGD>("Momentum", SGDOptions(.1).momentum(.9).dampening(.3)),
+      optimizer_with<SGD>("Nesterov", SGDOptions(.1).momentum(.9).nesterov(true).weight_decay(.1)),
+      optimizer_with<Adam>("Adam", AdamOptions(.1).weight_decay(.1)),
+      optimizer_with<Adam>("AMSGrad", AdamOptions(.01).weight_decay(.01).amsgrad(true)),
+      optimizer_with<AdamW>("AdamW", AdamWOptions(.01).weight_decay(.1)),
+      optimizer_with<AdamW>("AdamWAmsgrad", AdamWOptions(.1).amsgrad(true)),
+  };
+}
+
+}  // namespace ramet::testing

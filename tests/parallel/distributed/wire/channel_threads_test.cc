@@ -105,6 +105,23 @@ TEST(Channel, SmallDataComesWithTheHeader) {
     });
 }
 
+// A rank that ends without a word while this one waits for its card, not for a message.
+TEST(Channel, WhoIsGoneIsSeenWhileACardWorks) {
+  auto engines = inproc_engines(3);
+  engines[2].reset();
+  StagingPool pool;
+  Channel channel(*engines[1], pool, 1, 3, tag_of(1), deadline_in(std::chrono::seconds(60)),
+                  [](const Failure&) {});
+  try {
+    channel.wait_until([] { return false; }, "late");
+    ADD_FAILURE() << "no error";
+  } catch (const Failure& f) {
+    EXPECT_EQ(f.kind, CommError::Kind::lost);
+    EXPECT_EQ(f.ranks, std::vector<int>{2});
+    EXPECT_NE(f.what.find("rank 2 is gone"), std::string::npos) << f.what;
+  }
+}
+
 // Only the first round is known when the header goes; what was asked for an operation ahead is not
 // asked for again.
 TEST(Channel, TheNextHeaderIsExpectedAnOperationAhead) {

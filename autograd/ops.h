@@ -9,6 +9,7 @@
 #include "autograd/ops/copy.h"
 #include "autograd/ops/embedding.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/group_norm.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/indexing.h"
 #include "autograd/ops/layer_norm.h"

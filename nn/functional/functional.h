@@ -1,7 +1,8 @@
 // nn::functional: what the modules compute, as functions. `namespace F = ramet::nn::functional;`
 //
 // Each takes its tensors and an options object, as LibTorch's function of the same name. The forms
-// in `detail` take plain arguments; the modules call those.
+// in `detail` take plain arguments; the modules call those. A new one stands beside its module, in
+// nn/layers, and is here by its header.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "nn/layers/conv.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/pooling.h"

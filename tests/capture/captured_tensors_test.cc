@@ -8,6 +8,7 @@
 #include "autograd/grad_mode.h"
 #include "autograd/graph/captured.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/move/movement.h"
@@ -79,6 +80,8 @@ TEST(CapturedTensors, OtherMemoryOfMembers) {
   followed("BatchNorm2d, weight", norm, norm->weight, randn({2, 2, 8, 8}));
   nn::LayerNorm layer(nn::LayerNormOptions({4}));
   followed("LayerNorm", layer, layer->weight, randn({4, 4}));
+  nn::GroupNorm groups(2, 4);
+  followed("GroupNorm", groups, groups->weight, randn({2, 4, 8}));
   nn::Linear linear(4, 4);
   followed("Linear", linear, linear->bias, randn({4, 4}));
   nn::Embedding words(4, 3);

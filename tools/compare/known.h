@@ -234,7 +234,7 @@ constexpr Known kKnown[] = {
      .reason = "16-bit types: one float computation here; the three operations round in between "
                "and then find another largest element"},
     {.name = "layer of one",
-     .cases = "layer_norm",
+     .cases = "layer_norm group_norm",
      .shows = "gradient of",
      .reason = "x - mean(x) of one element is 0; LibTorch's is a rounding error"},
     {.name = "grouped strides",

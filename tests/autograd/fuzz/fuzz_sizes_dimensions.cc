@@ -195,6 +195,13 @@ std::vector<SizeRow> size_rows_of_dimensions() {
          const int64_t n = d.number("n");
          d.expect(n < 0 ? Right() : one(wide(x.sizes())), [&] { return polygamma(n, x); });
        }},
+      {"group_norm",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1);
+         const int64_t groups = d.number("num_groups");
+         const bool fine = x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0;
+         d.expect(fine ? one(wide(x.sizes())) : Right(), [&] { return group_norm(x, groups); });
+       }},
       with_reduction("mse_loss", [](X x, X y, int64_t r) { return mse_loss(x, y, r); }),
       with_reduction("l1_loss", [](X x, X y, int64_t r) { return l1_loss(x, y, r); }),
       with_reduction("smooth_l1_loss", [](X x, X y, int64_t r) { return smooth_l1_loss(x, y, r); }),

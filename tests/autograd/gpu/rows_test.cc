@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/group_norm.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/softmax.h"
@@ -56,6 +57,17 @@ TEST(RowsOnGpu, LayerNorm) {
       const auto [y, sum] = residual_layer_norm(v, v, {v.size(1)});
       return y.mul(sum).sum();
     });
+  });
+}
+
+TEST(RowsOnGpu, GroupNorm) {
+  const auto grouped = [](const Tensor& x) {  // four channels in two groups
+    const Tensor w = x[0].slice(0, 0, 4);
+    return group_norm(x.view({5, 4, x.size(1) / 4}), 2, w, w.mul(2));
+  };
+  check(grouped, {8, 40, 44, 2048, 12000, 40000});
+  check([&](const Tensor& x) {
+    return gradient(x, [&](const Tensor& v) { return grouped(v).square().sum(); });
   });
 }
 

@@ -406,6 +406,22 @@ void add_norms(Table& t) {
       .narrow("a row belongs to one block, however long it is")
       .within(8);
   t.row(
+       "group_norm", kFloats,
+       {sample({4, 6, 2, 3}, {6}), sample({5, 4}, {4}), sample({2, 6, 5}, {6}),
+        sample({0, 4, 3}, {4}), sample({2, 4, 0}, {4})},
+       [](V x) { return group_norm(x[0], 2, x[1], x[2], 1e-3); },
+       [](P x) {
+         const int64_t channels = x[0].size(1) / 2;
+         const Plain y = normalised(
+             x[0], 2 * x[0].size(0), [=](const Index& i) { return 2 * i[0] + i[1] / channels; },
+             1e-3);
+         return made(y.sizes,
+                     [&](const Index& i) { return y.at(i) * x[1].at({i[1]}) + x[2].at({i[1]}); });
+       })
+      .big(sample({75, 10, 5, 9}, {10}), 1)
+      .slim(sample({64, 2, 40, 40}, {2}))
+      .within(8);
+  t.row(
        "residual_layer_norm", kFloats,
        {{real({3, 5}), real({3, 5}), real({5}, 0.5, 1.5), real({5})},
         {real({2, 3, 4}), real({2, 3, 4}), real({3, 4}, 0.5, 1.5), real({3, 4})},

@@ -11,6 +11,7 @@
 #include "nn/layers/conv.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/flatten.h"
+#include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
@@ -91,6 +92,13 @@ std::vector<SizeRow> size_rows_of_modules() {
              std::any_of(shape.begin(), shape.end(), [](int64_t n) { return n < 0; });
          d.expect(unless(wrong, wide(shape)),
                   [&] { return nn::LayerNorm(nn::LayerNormOptions(shape))->weight; });
+       }},
+      {"GroupNorm",
+       [](SizeDraw& d) {
+         const int64_t groups = d.mostly("num_groups", 1, 2), channels = d.number("num_channels");
+         const bool wrong = groups <= 0 || channels < 0 || channels % groups != 0;
+         d.expect(unless(wrong, {channels}),
+                  [&] { return nn::GroupNorm(nn::GroupNormOptions(groups, channels))->weight; });
        }},
       {"BatchNorm",
        [](SizeDraw& d) {

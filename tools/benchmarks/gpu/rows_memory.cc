@@ -124,6 +124,26 @@ void add_memory_rows(std::vector<Row>& all, bool tiny) {
     return backward_of({y, sum}, {d.x, d.r, d.w, d.b},
                        {filled({rows, c}, kBFloat16, 1, 5), filled({rows, c}, kBFloat16, 1, 6)});
   }));
+  const std::vector<int64_t> images =
+      tiny ? std::vector<int64_t>{2, 32, 3, 5} : std::vector<int64_t>{64, 256, 64, 64};
+  const double image_plane = static_cast<double>(images[0] * images[1] * images[2] * images[3]) * 2;
+  const std::map<std::string, int64_t> image_shape{
+      {"n", images[0]}, {"c", images[1]}, {"h", images[2]}, {"w", images[3]}};
+  const auto image_norm = [=](bool grad) {
+    Norm d{filled(images, kBFloat16, 1, 1), Tensor(), filled({images[1]}, kBFloat16, 1, 2),
+           filled({images[1]}, kBFloat16, 1, 3)};
+    for (Tensor* t : {&d.x, &d.w, &d.b}) t->requires_grad_(grad);
+    return d;
+  };
+  all.push_back(memory_row("group_norm.forward", "rows", image_shape, 3 * image_plane, 0, [=] {
+    const Norm d = image_norm(false);
+    return quiet([=] { return group_norm(d.x, 32, d.w, d.b); });
+  }));
+  all.push_back(memory_row("group_norm.backward", "rows", image_shape, 5 * image_plane, 0, [=] {
+    const Norm d = image_norm(true);
+    return backward_of({group_norm(d.x, 32, d.w, d.b)}, {d.x, d.w, d.b},
+                       {filled(images, kBFloat16, 1, 4)});
+  }));
   const double row_plane = static_cast<double>(rows * wide) * 2;
   const std::map<std::string, int64_t> row_shape{{"rows", rows}, {"columns", wide}};
   all.push_back(memory_row("softmax.forward", "rows", row_shape, 2 * row_plane, .85, [=] {

@@ -152,6 +152,22 @@ def layer_norm_backward(s):
     return backward_of([F.layer_norm(x, sizes[1:], w, b)], [x, w, b], [filled(sizes, BF16, 1, 5)])
 
 
+def image_norm(s, grad):
+    sizes = [s["n"], s["c"], s["h"], s["w"]]
+    data = [filled(z, BF16, 1, i + 1) for i, z in enumerate([sizes, sizes[1:2], sizes[1:2]])]
+    return [t.requires_grad_(grad) for t in data], sizes
+
+
+def group_norm_forward(s):
+    (x, w, b), _ = image_norm(s, False)
+    return quiet(lambda: F.group_norm(x, 32, w, b))
+
+
+def group_norm_backward(s):
+    (x, w, b), sizes = image_norm(s, True)
+    return backward_of([F.group_norm(x, 32, w, b)], [x, w, b], [filled(sizes, BF16, 1, 4)])
+
+
 def residual_backward(s):
     (x, r, w, b), sizes = norm_data(s, True)
     total = x + r
@@ -398,6 +414,8 @@ TWINS = {
     "residual_layer_norm.forward": residual_forward,
     "layer_norm.backward": layer_norm_backward,
     "residual_layer_norm.backward": residual_backward,
+    "group_norm.forward": group_norm_forward,
+    "group_norm.backward": group_norm_backward,
     "softmax.forward": softmax_forward,
     "softmax.backward": softmax_backward,
     "sum.rows": sum_rows,

@@ -240,6 +240,7 @@ using ::ramet::gelu_;
 using ::ramet::gelu_backward;
 using ::ramet::gelu_out;
 using ::ramet::get_num_threads;
+using ::ramet::group_norm;
 using ::ramet::gt;
 using ::ramet::gt_out;
 using ::ramet::hstack;
@@ -784,6 +785,9 @@ using ::ramet::nn::FunctionalImpl;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::GELU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GroupNorm;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GroupNormImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GroupNormOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Identity;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::IdentityImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1Loss;  // Ramet's class: include the door, no forward declaration
@@ -858,6 +862,7 @@ using ::ramet::nn::functional::Dropout2dFuncOptions;
 using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::EmbeddingFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::GELUFuncOptions;
+using ::ramet::nn::functional::GroupNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::L1LossFuncOptions;
 using ::ramet::nn::functional::LayerNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::LeakyReLUFuncOptions;
@@ -885,6 +890,7 @@ using ::ramet::nn::functional::dropout;
 using ::ramet::nn::functional::dropout2d;
 using ::ramet::nn::functional::embedding;
 using ::ramet::nn::functional::gelu;
+using ::ramet::nn::functional::group_norm;
 using ::ramet::nn::functional::l1_loss;
 using ::ramet::nn::functional::layer_norm;
 using ::ramet::nn::functional::leaky_relu;

@@ -42,6 +42,7 @@
 #include "nn/optim/fused.h"
 #include "nn/optim/lr_scheduler.h"
 #include "nn/optim/optimizer.h"
+#include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/archive.h"
 #include "nn/serialize/safetensors.h"

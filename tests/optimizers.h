@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nn/optim/adam.h"
+#include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
 
 namespace ramet::testing {
@@ -36,6 +37,10 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<Adam>("AMSGrad", AdamOptions(.01).weight_decay(.01).amsgrad(true)),
       optimizer_with<AdamW>("AdamW", AdamWOptions(.01).weight_decay(.1)),
       optimizer_with<AdamW>("AdamWAmsgrad", AdamWOptions(.1).amsgrad(true)),
+      optimizer_with<RMSprop>("RMSprop", RMSpropOptions(.01).weight_decay(.1)),
+      optimizer_with<RMSprop>("RMSpropMomentum", RMSpropOptions(.01).momentum(.9)),
+      optimizer_with<RMSprop>("RMSpropCentered", RMSpropOptions(.01).alpha(.9).centered(true)),
+      optimizer_with<RMSprop>("RMSpropAll", RMSpropOptions(.01).momentum(.5).centered(true)),
   };
 }
 

@@ -58,6 +58,16 @@ struct AdamArgs : StepArgs<3> {  // m, v, max_v
 };
 RAMET_KERNEL(adam_step, AdamArgs);
 
+/// g = grad + weight_decay p;  v = alpha v + (1 - alpha) g g
+/// centered (mean in use): mean = alpha mean + (1 - alpha) g, and v - mean^2 in place of v
+/// step = g / (sqrt(v) + eps);  with momentum (buffer in use): buffer = momentum buffer + step
+/// p -= lr (with momentum: buffer, else: step)
+/// (Tieleman and Hinton 2012; centered: Graves 2013)
+struct RmspropArgs : StepArgs<3> {  // v, buffer, mean
+  double lr, alpha, eps, weight_decay, momentum;
+};
+RAMET_KERNEL(rmsprop_step, RmspropArgs);
+
 /// sums[t] = the sum of x[i]^2 over tensor t, in double: 32 lanes over blocks of 8192 elements, and
 /// 32 lanes over the blocks' sums, folded in a fixed order. Dense tensors of any type. `partials`
 /// holds sum_squares_partials(n) doubles for each tensor, one after the other.
@@ -163,9 +173,40 @@ template <class P> struct AdamStep {
   }
 };
 
+template <class P> struct RmspropStep {
+  using V = typename P::V;
+  using Args = RmspropArgs;
+  using Uses = StatesInUse<0b001, 0b011, 0b101, 0b111>;
+  V minus_lr, alpha, rest, eps, decay, momentum;
+  bool decays;
+
+  RAMET_INLINE explicit RmspropStep(const RmspropArgs& a)
+      : minus_lr(cst<V>(-a.lr)),
+        alpha(cst<V>(a.alpha)),
+        rest(cst<V>(1 - a.alpha)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        momentum(cst<V>(a.momentum)),
+        decays(a.weight_decay != 0) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[3]) const {
+    auto& [v, buffer, mean] = states;
+    if (decays) d = fma(w, decay, d);
+    v = fma(d * d, rest, v * alpha);
+    V second = v;
+    if (kUse & 4) {
+      mean = fma(d, rest, mean * alpha);
+      second = v - mean * mean;
+    }
+    d = d / (sqrt(second) + eps);
+    if (kUse & 2) d = buffer = fma(buffer, momentum, d);
+    w = fma(d, minus_lr, w);
+  }
+};
+
 #define RAMET_OPTIMIZER_STEPS(X) \
   X(sgd_step, SgdStep)           \
-  X(adam_step, AdamStep)
+  X(adam_step, AdamStep)         \
+  X(rmsprop_step, RmspropStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

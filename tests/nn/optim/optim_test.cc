@@ -115,6 +115,95 @@ TEST(AdamW, Amsgrad) {
        0.0654715174505799});
 }
 
+TEST(RMSprop, Plain) {
+  expect_five_steps([](const std::vector<Tensor>& p) { return RMSprop(p, RMSpropOptions()); },
+                    {-0.328263944702396, 0.111015007369415, 0.437548959972799, 0.672654938533134,
+                     0.937191735296741, -0.0554536111987314, 0.618805453682828, 0.582573683031881,
+                     -0.0983045917335164});
+}
+TEST(RMSprop, WeightDecay) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return RMSprop(p, RMSpropOptions(0.02).alpha(0.9).eps(1e-4).weight_decay(0.1));
+      },
+      {-0.168264009503584, 0.234050054154632, 0.545200506433163, 0.760001757538089,
+       0.925822807002677, 0.0726481906011042, 0.732017749555959, 0.681433382257731,
+       -0.014357581665728});
+}
+TEST(RMSprop, Momentum) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) { return RMSprop(p, RMSpropOptions(0.02).momentum(0.9)); },
+      {-2.29762413207847, -1.53642492284598, -1.09698785462061, -0.716428476661895,
+       0.161651557593744, -1.38162819242834, -0.597670011246515, -0.551913938686292,
+       -1.13872983162579});
+}
+TEST(RMSprop, Centered) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return RMSprop(p, RMSpropOptions(0.02).alpha(0.8).centered(true));
+      },
+      {-0.139042419866323, 0.232173388617182, 0.544295766376019, 0.770081881309403,
+       0.967566928477273, 0.102620885427692, 0.746689796530656, 0.694505174786679,
+       0.000872754694058822});
+}
+TEST(RMSprop, All) {
+  expect_five_steps(
+      [](const std::vector<Tensor>& p) {
+        return RMSprop(
+            p, RMSpropOptions(0.005).alpha(0.7).eps(1e-3).weight_decay(0.05).momentum(0.5).centered(
+                   true));
+      },
+      {0.0191572276024262, 0.368130944458872, 0.664682521750489, 0.866237681645792,
+       0.971313803401656, 0.227619641081128, 0.863241783497573, 0.798541990509655,
+       0.0854638292290693});
+}
+
+// Each combination of options against the formula in long double, in float32 and float64; the first
+// steps, those with what others have left, and another rate.
+TEST(RMSprop, EveryCombinationOfOptions) {
+  using R = long double;
+  for (ScalarType t : {kFloat, kDouble})
+    for (int options = 0; options < 8; ++options) {
+      const bool decays = options & 1, with_momentum = options & 2, centered = options & 4;
+      const double decay = decays ? 0.1 : 0, momentum = with_momentum ? 0.75 : 0;
+      const Tensor p = sines(131).to(t).requires_grad_();
+      RMSprop rmsprop({p}, RMSpropOptions(0.01)
+                               .alpha(0.875)
+                               .eps(1e-3)
+                               .weight_decay(decay)
+                               .momentum(momentum)
+                               .centered(centered));
+      std::vector<double> start = values(p);
+      std::vector<R> want(start.begin(), start.end()), v(131), buffer(131), mean(131);
+      for (int step = 0; step < 6; ++step) {
+        const double lr = step < 3 ? 0.01 : 0.02;
+        rmsprop.param_groups()[0].options().set_lr(lr);
+        p.mutable_grad() = sines(131, 0.7, 0.9 * step).to(t);
+        const std::vector<double> g = values(p.grad());
+        rmsprop.step();
+        for (size_t i = 0; i < want.size(); ++i) {
+          const R d = g[i] + decay * want[i];
+          v[i] = 0.875L * v[i] + 0.125L * d * d;
+          mean[i] = 0.875L * mean[i] + 0.125L * d;
+          const R update =
+              d / (std::sqrt(centered ? v[i] - mean[i] * mean[i] : v[i]) + static_cast<R>(1e-3));
+          buffer[i] = momentum * buffer[i] + update;
+          want[i] -= lr * (with_momentum ? buffer[i] : update);
+        }
+      }
+      const double tolerance = t == kFloat ? 1e-6 : 1e-14;
+      const std::vector<double> got = values(p);
+      for (size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got[i], static_cast<double>(want[i]),
+                    tolerance * std::max(1.0, std::abs(static_cast<double>(want[i]))))
+            << "options " << options << ", " << t << ", " << i;
+      const auto& state = static_cast<RMSpropParamState&>(*rmsprop.state().at(p.impl()));
+      EXPECT_EQ(state.step(), 6);
+      EXPECT_EQ(state.momentum_buffer().defined(), with_momentum);
+      EXPECT_EQ(state.grad_avg().defined(), centered);
+    }
+}
+
 TEST(Optimizer, AParameterWithoutGradientIsNotTouched) {
   Tensor a = ones({3}).requires_grad_(), b = ones({3}).requires_grad_();
   AdamW optimizer({a, b}, AdamWOptions(0.1).weight_decay(0.5));
@@ -250,12 +339,55 @@ TEST(Optimizer, AStateOfAnotherDtype) {
 }
 
 TEST(Optimizer, AnEmptyParameter) {
-  const Tensor p = zeros({0, 3}).requires_grad_(), q = ones({2}).requires_grad_();
-  Adam adam({p, q}, AdamOptions(0.25));
-  p.mutable_grad() = zeros({0, 3}), q.mutable_grad() = ones({2});
-  adam.step();
-  expect_values(q, {0.75, 0.75}, 1e-6);
-  EXPECT_EQ(static_cast<AdamParamState&>(*adam.state().at(p.impl())).exp_avg().numel(), 0);
+  for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
+    const Tensor p = zeros({0, 3}).requires_grad_(), q = ones({2}).requires_grad_();
+    const auto optimizer = any({p, q});
+    p.mutable_grad() = zeros({0, 3}), q.mutable_grad() = ones({2});
+    optimizer->step();
+    EXPECT_LT(values(q)[1], 1) << any.name;
+    EXPECT_EQ(p.numel(), 0);
+  }
+}
+
+// A gradient that is no number reaches the parameter, and no other element.
+TEST(Optimizer, NotANumber) {
+  for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
+    const Tensor p = ones({2}).requires_grad_();
+    const auto optimizer = any({p});
+    p.mutable_grad() = tensor({NAN, 1.0f});
+    optimizer->step();
+    EXPECT_TRUE(std::isnan(values(p)[0])) << any.name;
+    EXPECT_LT(values(p)[1], 1) << any.name;
+  }
+}
+
+// Three steps, a file, and two of an optimizer that is made with other options.
+TEST(Optimizer, EachGoesOnFromAFile) {
+  for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
+    const auto steps = [](Optimizer& optimizer, const Tensor& p, int from, int to) {
+      for (int s = from; s < to; ++s) {
+        p.mutable_grad() = sines(9, 0.7, 0.4 * s).to(kFloat);
+        optimizer.step();
+      }
+    };
+    const Tensor p = sines(9).to(kFloat).requires_grad_();
+    const auto whole = any({p});
+    steps(*whole, p, 0, 3);
+    whole->param_groups()[0].options().set_lr(0.3);
+    serialize::OutputArchive archive;
+    whole->save(archive);
+    std::stringstream file;
+    archive.save_to(file);
+    const Tensor q = p.detach().clone().requires_grad_();
+    steps(*whole, p, 3, 5);
+    const auto resumed = any({q});
+    serialize::InputArchive in;
+    in.load_from(file);
+    resumed->load(in);
+    EXPECT_EQ(resumed->param_groups()[0].options().get_lr(), 0.3);
+    steps(*resumed, q, 3, 5);
+    EXPECT_TRUE(q.equal(p)) << any.name;
+  }
 }
 
 TEST(Optimizer, ADtypeThatHasNoSteps) {
@@ -300,7 +432,15 @@ TEST(Options, Ranges) {
   EXPECT_ERROR_TEXT(SGD({a}, SGDOptions(1).momentum(-1)), "[SGD] Invalid momentum value: -1");
   EXPECT_ERROR_TEXT(SGD({a}, SGDOptions(1).weight_decay(-1)),
                     "[SGD] Invalid weight_decay value: -1");
-  Adam({a}, betas(0, 0).eps(0)), SGD({a}, SGDOptions(INFINITY).dampening(-1));
+  using R = RMSpropOptions;
+  EXPECT_ERROR_TEXT(RMSprop({a}, R(-0.5)), "[RMSprop] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(RMSprop({a}, R().alpha(-1)), "[RMSprop] Invalid alpha value: -1");
+  EXPECT_ERROR_TEXT(RMSprop({a}, R().alpha(NAN)), "[RMSprop] Invalid alpha value: nan");
+  EXPECT_ERROR_TEXT(RMSprop({a}, R().eps(-1)), "[RMSprop] Invalid epsilon value: -1");
+  EXPECT_ERROR_TEXT(RMSprop({a}, R().momentum(-1)), "[RMSprop] Invalid momentum value: -1");
+  EXPECT_ERROR_TEXT(RMSprop({a}, R().weight_decay(-1)), "[RMSprop] Invalid weight_decay value: -1");
+  Adam({a}, betas(0, 0).eps(0)), RMSprop({a}, R(0).alpha(2).eps(0)),
+      SGD({a}, SGDOptions(INFINITY).dampening(-1));
 }
 
 // What files have, by name: those that exist must be read.
@@ -320,6 +460,11 @@ TEST(Optimizer, NamesInFiles) {
   EXPECT_EQ(names(AdamOptions()),
             (Names{"amsgrad", "beta1", "beta2", "eps", "lr", "weight_decay"}));
   EXPECT_EQ(names(AdamWOptions()), names(AdamOptions()));
+  EXPECT_EQ(names(RMSpropOptions()),
+            (Names{"alpha", "centered", "eps", "lr", "momentum", "weight_decay"}));
+  EXPECT_EQ(names(RMSpropParamState()), (Names{"square_avg", "step"}));
+  EXPECT_EQ(names(RMSpropParamState().grad_avg(ones(1)).momentum_buffer(ones(1))),
+            (Names{"grad_avg", "momentum_buffer", "square_avg", "step"}));
   EXPECT_EQ(names(SGDParamState()), Names());
   EXPECT_EQ(names(SGDParamState().momentum_buffer(ones(1))), Names{"momentum_buffer"});
   EXPECT_EQ(names(AdamParamState()), (Names{"exp_avg", "exp_avg_sq", "step"}));

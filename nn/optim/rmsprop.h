@@ -1,0 +1,58 @@
+// RMSprop (Tieleman and Hinton 2012), centered as by Graves 2013.
+#pragma once
+#include "nn/module/arg.h"
+#include "nn/optim/fused.h"
+
+namespace ramet::optim {
+
+struct RAMET_API RMSpropOptions : public detail::ListedOptions<RMSpropOptions> {
+  RMSpropOptions(double lr = 1e-2) : lr_(lr) {}
+  RAMET_ARG(double, lr) = 1e-2;
+  RAMET_ARG(double, alpha) = 0.99;
+  RAMET_ARG(double, eps) = 1e-8;
+  RAMET_ARG(double, weight_decay) = 0;
+  RAMET_ARG(double, momentum) = 0;
+  RAMET_ARG(bool, centered) = false;
+
+ private:
+  detail::Fields fields() override;
+};
+
+struct RAMET_API RMSpropParamState
+    : public OptimizerCloneableParamState<RMSpropParamState, FusedParamState> {
+  RAMET_ARG(int64_t, step) = 0;
+  RAMET_ARG(Tensor, square_avg);
+  RAMET_ARG(Tensor, momentum_buffer);
+  RAMET_ARG(Tensor, grad_avg);
+
+ private:
+  Members members() override {
+    return {{{{"square_avg", &square_avg_},
+              {"momentum_buffer", &momentum_buffer_},
+              {"grad_avg", &grad_avg_}}},
+            /*always=*/1,
+            &step_};
+  }
+};
+
+/// g = grad + weight_decay p;  v = alpha v + (1 - alpha) g^2;  step = g / (sqrt(v) + eps), centered
+/// with v - m^2 in place of v, m = alpha m + (1 - alpha) g;  p -= lr step, with momentum
+/// p -= lr buffer, buffer = momentum buffer + step.
+class RAMET_API RMSprop : public FusedOptimizer {
+ public:
+  explicit RMSprop(const std::vector<OptimizerParamGroup>& param_groups,
+                   RMSpropOptions defaults = {})
+      : FusedOptimizer(param_groups, std::make_unique<RMSpropOptions>(defaults)) {}
+  explicit RMSprop(std::vector<Tensor> params, RMSpropOptions defaults = {})
+      : RMSprop({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+
+ private:
+  void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
+  unsigned uses(const OptimizerOptions& options) const override;
+  const char* name() const override { return "RMSprop.step"; }
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<RMSpropParamState>();
+  }
+};
+
+}  // namespace ramet::optim

@@ -151,7 +151,6 @@ struct Conv2dWidePlan {
   int64_t rows, column, pixels;
   int64_t pack_b;
 };
-RAMET_PLAN int64_t conv2d_wide_max(int64_t a, int64_t b) { return a > b ? a : b; }
 RAMET_PLAN Conv2dWidePlan conv2d_wide_plan(const Conv2dShape& s) {
   Conv2dWidePlan p{};
   const int64_t k = s.ci / s.groups * s.kh * s.kw, fit = 64 * 1024 / (s.ow * (k > 0 ? k : 1));

@@ -7,7 +7,7 @@
 namespace ramet::kernels::RAMET_VARIANT {
 namespace {
 
-constexpr int64_t kPiece = 4096;     // of a plane or of a group's planes; of converted ones kChunk
+constexpr int64_t kPiece = 4096;     // along memory; of what is converted kChunk
 constexpr int64_t kPixels = 128;     // of channels side by side
 constexpr int64_t kTileGroups = 64;  // at most, of a task
 
@@ -25,12 +25,8 @@ template <class T> RAMET_INLINE double value_or(const void* p, int64_t i, double
 template <class T> RAMET_INLINE T stat(const void* p, int64_t i) {
   return static_cast<const T*>(p)[i];
 }
-// Mean and 1 / sqrt(var + eps) of group i; the variance once the mean is rounded.
-template <class T> RAMET_INLINE void put_mean(const GroupNormArgs& a, int64_t i, double mean) {
-  static_cast<T*>(a.mean)[i] = static_cast<T>(mean);
-}
-template <class T> RAMET_INLINE void put_rstd(const GroupNormArgs& a, int64_t i, double var) {
-  static_cast<T*>(a.rstd)[i] = static_cast<T>(1 / __builtin_sqrt(var + a.eps));
+template <class T> RAMET_INLINE void put(void* p, int64_t i, double value) {
+  static_cast<T*>(p)[i] = static_cast<T>(value);
 }
 RAMET_INLINE int64_t group_size(const GroupNormShape& s) { return s.c / s.groups * s.l; }
 
@@ -89,7 +85,7 @@ template <class T> void forward_planes(const GroupNormArgs& a, int64_t row) {
   const GroupNormShape& s = a.shape;
   const int64_t channels = s.c / s.groups, n = channels * s.l, first = row * n;
   const double size = static_cast<double>(n);
-  put_mean<T>(a, row, sum_of<T>(a, first, n, T(0), [](const Lanes<T>& x, const Lanes<T>& sum) {
+  put<T>(a.mean, row, sum_of<T>(a, first, n, T(0), [](const Lanes<T>& x, const Lanes<T>& sum) {
                         return sum + x;
                       }) / size);
   const T mean = stat<T>(a.mean, row);
@@ -98,7 +94,7 @@ template <class T> void forward_planes(const GroupNormArgs& a, int64_t row) {
     const Lanes<T> d = x - M;
     return lfma(d, d, sum);
   });
-  put_rstd<T>(a, row, squares / size);
+  put<T>(a.rstd, row, 1 / __builtin_sqrt(a.eps + squares / size));
   const T rstd = stat<T>(a.rstd, row);
   for (int64_t k = 0; k < channels; ++k) {
     const Factors f = forward_factors<T>(a, row % s.groups * channels + k, rstd);
@@ -203,6 +199,9 @@ RAMET_INLINE void strip_out(void* p, ScalarType t, int64_t i, int64_t left, cons
   store_chunk(at(p, t, i), t, 1, left, y);
 }
 
+template <int kStrips> struct Wide {};
+#define RAMET_EACH_STRIP _Pragma("GCC unroll 4") for (int q = 0; q < kStrips; ++q)
+
 // The groups that a task has of a sample: whole ones, of more than a cache line of channels.
 struct Tile {
   int64_t n, first, end, channels;
@@ -210,18 +209,16 @@ struct Tile {
     const int64_t channels = s.c / s.groups;
     return imin(kTileGroups, imax(ceil_div(64, channels), ceil_div(8192, channels * s.l)));
   }
-  static RAMET_INLINE int64_t count(const GroupNormShape& s) {
-    return s.n * ceil_div(s.groups, groups_of(s));
-  }
   RAMET_INLINE Tile(const GroupNormShape& s, int64_t task) {
     const int64_t each = groups_of(s), tiles = ceil_div(s.groups, each);
     n = task / tiles, first = task % tiles * each, end = imin(s.groups, first + each);
     channels = s.c / s.groups;
   }
-  /// f(first channel, channels) for strips of sixteen.
+  /// f(first channel, channels, Wide) for strips of sixteen, four side by side while there are.
   template <class F> RAMET_INLINE void strips(const F& f) const {
-    for (int64_t c = first * channels; c < end * channels; c += 16)
-      f(c, imin(16, end * channels - c));
+    int64_t c = first * channels;
+    for (; c + 64 <= end * channels; c += 64) f(c, int64_t{64}, Wide<4>());
+    for (; c < end * channels; c += 16) f(c, imin(16, end * channels - c), Wide<1>());
   }
   /// f(k, channel, its group in this tile) for the channels of a strip.
   template <class F> RAMET_INLINE void lanes(int64_t c, int64_t count, const F& f) const {
@@ -233,67 +230,77 @@ struct Tile {
   }
 };
 
-// f(position of a pixel's strip) adds to lanes; their sums over a sample's pixels to `total`.
-template <class T, int kSums, class F>
+// f(position, which of the strips, its sums) for strips of a sample's pixels adds to lanes; their
+// sums to `total`.
+template <class T, int kStrips, int kSums, class F>
 RAMET_INLINE void over_pixels(const GroupNormShape& s, int64_t n, int64_t c,
-                              double (&total)[kSums][16], const F& f) {
+                              double (&total)[kSums][16 * kStrips], const F& f) {
   for (int64_t p = 0; p < s.l; p += kPixels) {
-    Lanes<T> sums[kSums];
-    for (int k = 0; k < kSums; ++k) sums[k] = lset<T>(0);
+    Lanes<T> sums[kStrips][kSums];
+    RAMET_EACH_STRIP for (int k = 0; k < kSums; ++k) sums[q][k] = lset<T>(0);
     const int64_t end = n * s.l + imin(s.l, p + kPixels);
-    for (int64_t pixel = n * s.l + p; pixel < end; ++pixel) f(pixel * s.c + c, sums);
+    for (int64_t pixel = n * s.l + p; pixel < end; ++pixel) {
+      RAMET_EACH_STRIP f(pixel * s.c + c + 16 * q, q, sums[q]);
+    }
     for (int k = 0; k < kSums; ++k) {
-      T part[16];
-      lstore(part, sums[k]);
-      for (int j = 0; j < 16; ++j) total[k][j] += static_cast<double>(part[j]);
+      T part[16 * kStrips];
+      RAMET_EACH_STRIP lstore(part + 16 * q, sums[q][k]);
+      for (int j = 0; j < 16 * kStrips; ++j) total[k][j] += static_cast<double>(part[j]);
     }
   }
+}
+
+// Of the channels of a strip or four; `row` is the tile's first group.
+template <class T, int kStrips>
+RAMET_INLINE void get_means(const Tile& tile, const void* mean, int64_t row, int64_t c,
+                            int64_t count, Lanes<T> (&m)[kStrips]) {
+  T means[16 * kStrips] = {};
+  tile.lanes(c, count, [&](int64_t k, int64_t, int64_t g) { means[k] = stat<T>(mean, row + g); });
+  RAMET_EACH_STRIP m[q] = lload(means + 16 * q);
 }
 
 template <class T> void forward_inside(const GroupNormArgs& a, int64_t task) {
   const GroupNormShape& s = a.shape;
   const Tile tile(s, task);
-  const int64_t row = tile.n * s.groups + tile.first;  // of the tile's first group
+  const int64_t row = tile.n * s.groups + tile.first;
   const double size = static_cast<double>(group_size(s));
   double sums[kTileGroups] = {};
-  T means[16] = {}, scale[16] = {}, shift[16] = {};
-  const auto add_strips = [&](const auto& term) {
-    tile.strips([&](int64_t c, int64_t count) {
-      double total[1][16] = {};
-      term(c, count, total);
-      tile.lanes(c, count, [&](int64_t k, int64_t, int64_t g) { sums[g] += total[0][k]; });
+  T scale[64] = {}, shift[64] = {};
+  tile.strips([&]<int kStrips>(int64_t c, int64_t count, Wide<kStrips>) {
+    double total[1][16 * kStrips] = {};
+    over_pixels<T, kStrips>(s, tile.n, c, total, [&](int64_t i, int, Lanes<T>(&sum)[1]) {
+      sum[0] = sum[0] + strip_in<T>(a.x, a.dtype, i, imin(16, count));
     });
-  };
-  const auto get_means = [&](int64_t c, int64_t count) {
-    tile.lanes(c, count,
-               [&](int64_t k, int64_t, int64_t g) { means[k] = stat<T>(a.mean, row + g); });
-    return lload(means);
-  };
-  add_strips([&](int64_t c, int64_t count, double(&total)[1][16]) {
-    over_pixels<T>(s, tile.n, c, total, [&](int64_t i, Lanes<T>(&sum)[1]) {
-      sum[0] = sum[0] + strip_in<T>(a.x, a.dtype, i, count);
-    });
+    tile.lanes(c, count, [&](int64_t k, int64_t, int64_t g) { sums[g] += total[0][k]; });
   });
   for (int64_t g = 0; g < tile.end - tile.first; ++g)
-    put_mean<T>(a, row + g, sums[g] / size), sums[g] = 0;
-  add_strips([&](int64_t c, int64_t count, double(&total)[1][16]) {
-    const Lanes<T> M = get_means(c, count);
-    over_pixels<T>(s, tile.n, c, total, [&](int64_t i, Lanes<T>(&sum)[1]) {
-      const Lanes<T> d = strip_in<T>(a.x, a.dtype, i, count) - M;
+    put<T>(a.mean, row + g, sums[g] / size), sums[g] = 0;
+  tile.strips([&]<int kStrips>(int64_t c, int64_t count, Wide<kStrips>) {
+    Lanes<T> M[kStrips];
+    get_means(tile, a.mean, row, c, count, M);
+    double total[1][16 * kStrips] = {};
+    over_pixels<T, kStrips>(s, tile.n, c, total, [&](int64_t i, int q, Lanes<T>(&sum)[1]) {
+      const Lanes<T> d = strip_in<T>(a.x, a.dtype, i, imin(16, count)) - M[q];
       sum[0] = lfma(d, d, sum[0]);
     });
+    tile.lanes(c, count, [&](int64_t k, int64_t, int64_t g) { sums[g] += total[0][k]; });
   });
-  for (int64_t g = 0; g < tile.end - tile.first; ++g) put_rstd<T>(a, row + g, sums[g] / size);
-  tile.strips([&](int64_t c, int64_t count) {
-    const Lanes<T> M = get_means(c, count);
+  for (int64_t g = 0; g < tile.end - tile.first; ++g)
+    put<T>(a.rstd, row + g, 1 / __builtin_sqrt(a.eps + sums[g] / size));
+  tile.strips([&]<int kStrips>(int64_t c, int64_t count, Wide<kStrips>) {
+    Lanes<T> M[kStrips], A[kStrips], B[kStrips];
+    get_means(tile, a.mean, row, c, count, M);
     tile.lanes(c, count, [&](int64_t k, int64_t channel, int64_t g) {
       const Factors f = forward_factors<T>(a, channel, stat<T>(a.rstd, row + g));
       scale[k] = static_cast<T>(f.a), shift[k] = static_cast<T>(f.b);
     });
-    const Lanes<T> A = lload(scale), B = lload(shift);
+    RAMET_EACH_STRIP A[q] = lload(scale + 16 * q), B[q] = lload(shift + 16 * q);
     for (int64_t p = 0; p < s.l; ++p) {
-      const int64_t i = (tile.n * s.l + p) * s.c + c;
-      strip_out(a.y, a.dtype, i, count, lfma(strip_in<T>(a.x, a.dtype, i, count) - M, A, B));
+      RAMET_EACH_STRIP {
+        const int64_t i = (tile.n * s.l + p) * s.c + c + 16 * q, left = imin(16, count);
+        strip_out(a.y, a.dtype, i, left,
+                  lfma(strip_in<T>(a.x, a.dtype, i, left) - M[q], A[q], B[q]));
+      }
     }
   });
 }
@@ -303,37 +310,38 @@ template <class T> void backward_inside(const GroupNormBackwardArgs& a, int64_t 
   const Tile tile(s, task);
   const int64_t row = tile.n * s.groups + tile.first;
   Sums sums[kTileGroups] = {};
-  T means[16] = {}, fa[16] = {}, fb[16] = {}, fc[16] = {};
-  const auto get_means = [&](int64_t c, int64_t count) {
-    tile.lanes(c, count,
-               [&](int64_t k, int64_t, int64_t g) { means[k] = stat<T>(a.mean, row + g); });
-    return lload(means);
-  };
-  tile.strips([&](int64_t c, int64_t count) {
-    const Lanes<T> M = get_means(c, count);
-    double total[2][16] = {};
-    over_pixels<T>(s, tile.n, c, total, [&](int64_t i, Lanes<T>(&sum)[2]) {
-      const Lanes<T> g = strip_in<T>(a.dy, a.dtype, i, count);
+  T fa[64] = {}, fb[64] = {}, fc[64] = {};
+  tile.strips([&]<int kStrips>(int64_t c, int64_t count, Wide<kStrips>) {
+    Lanes<T> M[kStrips];
+    get_means(tile, a.mean, row, c, count, M);
+    double total[2][16 * kStrips] = {};
+    over_pixels<T, kStrips>(s, tile.n, c, total, [&](int64_t i, int q, Lanes<T>(&sum)[2]) {
+      const Lanes<T> g = strip_in<T>(a.dy, a.dtype, i, imin(16, count));
       sum[0] = sum[0] + g;
-      sum[1] = lfma(g, strip_in<T>(a.x, a.dtype, i, count) - M, sum[1]);
+      sum[1] = lfma(g, strip_in<T>(a.x, a.dtype, i, imin(16, count)) - M[q], sum[1]);
     });
     tile.lanes(c, count, [&](int64_t k, int64_t channel, int64_t g) {
       keep_sums(a, tile.n, channel, stat<T>(a.rstd, row + g), {total[0][k], total[1][k]}, sums[g]);
     });
   });
   if (!a.dx) return;
-  tile.strips([&](int64_t c, int64_t count) {
-    const Lanes<T> M = get_means(c, count);
+  tile.strips([&]<int kStrips>(int64_t c, int64_t count, Wide<kStrips>) {
+    Lanes<T> M[kStrips], A[kStrips], B[kStrips], C[kStrips];
+    get_means(tile, a.mean, row, c, count, M);
     tile.lanes(c, count, [&](int64_t k, int64_t channel, int64_t g) {
       const Factors f = backward_factors(a, channel, stat<T>(a.rstd, row + g), sums[g]);
       fa[k] = static_cast<T>(f.a), fb[k] = static_cast<T>(f.b), fc[k] = static_cast<T>(f.c);
     });
-    const Lanes<T> A = lload(fa), B = lload(fb), C = lload(fc);
+    RAMET_EACH_STRIP {
+      A[q] = lload(fa + 16 * q), B[q] = lload(fb + 16 * q), C[q] = lload(fc + 16 * q);
+    }
     for (int64_t p = 0; p < s.l; ++p) {
-      const int64_t i = (tile.n * s.l + p) * s.c + c;
-      const Lanes<T> g = strip_in<T>(a.dy, a.dtype, i, count),
-                     d = strip_in<T>(a.x, a.dtype, i, count) - M;
-      strip_out(a.dx, a.dtype, i, count, lfma(d, B, lfma(g, A, C)));
+      RAMET_EACH_STRIP {
+        const int64_t i = (tile.n * s.l + p) * s.c + c + 16 * q, left = imin(16, count);
+        const Lanes<T> g = strip_in<T>(a.dy, a.dtype, i, left),
+                       d = strip_in<T>(a.x, a.dtype, i, left) - M[q];
+        strip_out(a.dx, a.dtype, i, left, lfma(d, B[q], lfma(g, A[q], C[q])));
+      }
     }
   });
 }
@@ -343,14 +351,13 @@ template <class T> void finish(const GroupNormBackwardArgs& a) {
   const GroupNormShape& s = a.shape;
   const auto* kept = static_cast<const double*>(a.workspace);
   constexpr int64_t kColumns = 256;
-  const int64_t samples = s.l > 0 ? s.n : 0;  // what was kept is of no other
   run_tasks(ceil_div(s.c, kColumns), s.n * s.c * 16, [&](int64_t task, int) {
     for (int64_t c = task * kColumns; c < imin(s.c, (task + 1) * kColumns); ++c)
       for (int64_t k = 0; k < 2; ++k) {
         void* out = k == 0 ? a.dbias : a.dweight;
         if (!out) continue;
         double sum = 0;
-        for (int64_t n = 0; n < samples; ++n) sum += kept[(2 * n + k) * s.c + c];
+        for (int64_t n = 0; n < s.n && s.l > 0; ++n) sum += kept[(2 * n + k) * s.c + c];
         static_cast<T*>(out)[c] = static_cast<T>(sum);
       }
   });
@@ -362,7 +369,7 @@ RAMET_INLINE void over_groups(const GroupNormShape& s, ScalarType t, const Plane
                               const Inside& inside) {
   if (group_size(s) == 0) return;
   if (s.inside)
-    return run_tasks(Tile::count(s), s.n * s.c * s.l * bytes_of(t),
+    return run_tasks(s.n * ceil_div(s.groups, Tile::groups_of(s)), s.n * s.c * s.l * bytes_of(t),
                      [&](int64_t task, int) { inside(task); });
   by_rows(s.n * s.groups, group_size(s), t, [&](int64_t first, int64_t end, int) {
     for (int64_t row = first; row < end; ++row) planes(row);

@@ -13,7 +13,7 @@ inline Point point_of(int inputs, const char* name, double s = 1, double t = 0) 
   };
 }
 /// Of one or two inputs and a number in place of the next.
-inline Point point_with(const char* name, double number, int inputs = 1) {
+inline Point point_with(double number, const char* name, int inputs = 1) {
   return [&of = references::reference(name), number, inputs](D x) {
     return static_cast<double>(of.f(x[0], inputs > 1 ? x[1] : number, number, 1, 0));
   };

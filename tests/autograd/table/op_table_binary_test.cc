@@ -20,7 +20,7 @@ void add_arithmetic(Table& t) {
       .changes([](V x) { return x[0].add_(x[1], 2); })
       .writes([](Tensor& o, V x) { return add_out(o, x[0], x[1], 2); });
   t.unary(
-       "add.number", kAll, -2, 2, [](V x) { return add(x[0], 3); }, point_with("add", 3))
+       "add.number", kAll, -2, 2, [](V x) { return add(x[0], 3); }, point_with(3, "add"))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].add_(3); })
       .writes([](Tensor& o, V x) { return add_out(o, x[0], 3); });
@@ -29,7 +29,7 @@ void add_arithmetic(Table& t) {
       .changes([](V x) { return x[0].sub_(x[1]); })
       .writes([](Tensor& o, V x) { return sub_out(o, x[0], x[1]); });
   t.unary(
-       "sub.number", kNumbers, -2, 2, [](V x) { return sub(x[0], 3); }, point_with("sub", 3))
+       "sub.number", kNumbers, -2, 2, [](V x) { return sub(x[0], 3); }, point_with(3, "sub"))
       .changes([](V x) { return x[0].sub_(3); })
       .writes([](Tensor& o, V x) { return sub_out(o, x[0], 3); });
   t.binary(
@@ -43,7 +43,7 @@ void add_arithmetic(Table& t) {
       .changes([](V x) { return x[0].mul_(x[1]); })
       .writes([](Tensor& o, V x) { return mul_out(o, x[0], x[1]); });
   t.unary(
-       "mul.number", kAll, -2, 2, [](V x) { return mul(x[0], 3); }, point_with("mul", 3))
+       "mul.number", kAll, -2, 2, [](V x) { return mul(x[0], 3); }, point_with(3, "mul"))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].mul_(3); })
       .writes([](Tensor& o, V x) { return mul_out(o, x[0], 3); });
@@ -53,7 +53,7 @@ void add_arithmetic(Table& t) {
       .changes([](V x) { return x[0].div_(x[1]); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], x[1]); });
   t.unary(
-       "div.number", kAll, -2, 2, [](V x) { return div(x[0], 4); }, point_with("div", 4))
+       "div.number", kAll, -2, 2, [](V x) { return div(x[0], 4); }, point_with(4, "div"))
       .gives(floating)
       .changes([](V x) { return x[0].div_(4); })
       .writes([](Tensor& o, V x) { return div_out(o, x[0], 4); });
@@ -77,14 +77,14 @@ void add_arithmetic(Table& t) {
       .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], x[1]); });
   t.unary(
        "floor_divide.number", kAll, -9, 9, [](V x) { return floor_divide(x[0], 2); },
-       point_with("div_floor", 2))
+       point_with(2, "div_floor"))
       .flat()  // as in Python, inf // 2 is NaN
       .gives(integer_at_least)
       .changes([](V x) { return x[0].floor_divide_(2); })
       .writes([](Tensor& o, V x) { return floor_divide_out(o, x[0], 2); });
   t.unary(
        "div.number_floor", kAll, -9, 9, [](V x) { return div(x[0], 2, "floor"); },
-       point_with("div_floor", 2))
+       point_with(2, "div_floor"))
       .flat()
       .gives(integer_at_least)
       .changes([](V x) { return x[0].div_(2, "floor"); })
@@ -115,7 +115,7 @@ void add_powers(Table& t) {
       .writes([](Tensor& o, V x) { return remainder_out(o, x[0], x[1]); });
   t.unary(
        "remainder.number", kAll, -9, 9, [](V x) { return remainder(x[0], 4); },
-       point_with("remainder", 4))
+       point_with(4, "remainder"))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].remainder_(4); })
       .writes([](Tensor& o, V x) { return remainder_out(o, x[0], 4); });
@@ -131,7 +131,7 @@ void add_powers(Table& t) {
       .changes([](V x) { return x[0].fmod_(x[1]); })
       .writes([](Tensor& o, V x) { return fmod_out(o, x[0], x[1]); });
   t.unary(
-       "fmod.number", kAll, -9, 9, [](V x) { return fmod(x[0], 4); }, point_with("fmod", 4))
+       "fmod.number", kAll, -9, 9, [](V x) { return fmod(x[0], 4); }, point_with(4, "fmod"))
       .gives(integer_at_least)
       .changes([](V x) { return x[0].fmod_(4); })
       .writes([](Tensor& o, V x) { return fmod_out(o, x[0], 4); });
@@ -152,7 +152,7 @@ void add_powers(Table& t) {
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], x[2]); });
   t.binary(
        "lerp.number", kFloats, -2, 2, [](V x) { return lerp(x[0], x[1], 0.25); },
-       point_with("lerp", 0.25, 2))
+       point_with(0.25, "lerp", 2))
       .changes([](V x) { return x[0].lerp_(x[1], 0.25); })
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], 0.25); });
 }
@@ -172,7 +172,7 @@ void add_comparisons(Table& t) {
 #define COMPARE(name, Struct)                                                                   \
   LOGIC(name, Struct)                                                                           \
   row(                                                                                          \
-      #name ".number", {real({3, 4})}, [](V x) { return name(x[0], 1); }, point_with(#name, 1)) \
+      #name ".number", {real({3, 4})}, [](V x) { return name(x[0], 1); }, point_with(1, #name)) \
       .changes([](V x) { return x[0].name##_(1); })                                             \
       .writes([](Tensor& o, V x) { return name##_out(o, x[0], 1); });
   RAMET_COMPARE_FUNCTIONS(COMPARE)
@@ -223,12 +223,12 @@ void add_choices(Table& t) {
         return clamp_out(o, x[0], std::optional<Tensor>(x[1]), std::optional<Tensor>(x[2]));
       });
   t.unary(
-       "clip", kAll, -3, 3, [](V x) { return clip(x[0], Scalar(-1)); }, point_with("maximum", -1))
+       "clip", kAll, -3, 3, [](V x) { return clip(x[0], Scalar(-1)); }, point_with(-1, "maximum"))
       .changes([](V x) { return x[0].clip_(Scalar(-1)); })
       .writes([](Tensor& o, V x) { return clip_out(o, x[0], Scalar(-1)); })
       .gives(integer_at_least);
   t.unary(
-       "clamp_min", kAll, -3, 3, [](V x) { return clamp_min(x[0], 1); }, point_with("maximum", 1))
+       "clamp_min", kAll, -3, 3, [](V x) { return clamp_min(x[0], 1); }, point_with(1, "maximum"))
       .changes([](V x) { return x[0].clamp_min_(1); })
       .writes([](Tensor& o, V x) { return clamp_min_out(o, x[0], 1); })
       .gives(integer_at_least);
@@ -238,7 +238,7 @@ void add_choices(Table& t) {
       .changes([](V x) { return x[0].clamp_min_(x[1]); })
       .writes([](Tensor& o, V x) { return clamp_min_out(o, x[0], x[1]); });
   t.unary(
-       "clamp_max", kAll, -3, 3, [](V x) { return clamp_max(x[0], 1); }, point_with("minimum", 1))
+       "clamp_max", kAll, -3, 3, [](V x) { return clamp_max(x[0], 1); }, point_with(1, "minimum"))
       .changes([](V x) { return x[0].clamp_max_(1); })
       .writes([](Tensor& o, V x) { return clamp_max_out(o, x[0], 1); })
       .gives(integer_at_least);

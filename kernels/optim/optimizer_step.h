@@ -212,8 +212,12 @@ template <class P> struct RmspropStep {
 template <class Args, unsigned... kUse, class F>
 inline __attribute__((always_inline)) void by_use(const Args& a, StatesInUse<kUse...>, const F& f) {
   if (a.count == 0) return;
-  unsigned use = 0;
-  for (int k = 0; k < Args::kStates; ++k) use |= (a.tensors[0].states[k] ? 1u : 0u) << k;
+  // By doubling, not by a shift: under UBSan GCC 12 took a null pointer here for one that is not.
+  unsigned use = 0, bit = 1;
+  for (const void* state : a.tensors[0].states) {
+    if (state) use |= bit;
+    bit += bit;
+  }
   if (!((use == kUse && (f(std::integral_constant<unsigned, kUse>()), true)) || ...))
     __builtin_trap();
 }

@@ -141,17 +141,12 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
   for (int i : {kQuery, kKey, kValue}) {
     Tensor& out = r[static_cast<size_t>(i)];
     if (!out.defined()) continue;
-    out = record(kNames[i], {g, q, k, v}, std::move(out),
-                 [i, s, sg = save(g), sq = save(q), sk = save(k), sv = save(v)](
-                     const Node& node, const Tensor& grad) {
-                   std::vector<Tensor> t = composed_gradients(
-                       node,
-                       [&](const std::vector<Tensor>& in) {
-                         return composed_gradient(i, in[0], in[1], in[2], in[3], s);
-                       },
-                       {sg.get(node), sq.get(node), sk.get(node), sv.get(node)}, grad);
-                   return std::array{t[0], t[1], t[2], t[3]};
-                 });
+    out = record_composed(
+        kNames[i], std::move(out),
+        [i, s](const std::vector<Tensor>& in) {
+          return composed_gradient(i, in[0], in[1], in[2], in[3], s);
+        },
+        g, q, k, v);
   }
   return r;
 }

@@ -40,20 +40,6 @@ Tensor readable(const Tensor& t) {
   const Tensor look = t.shallow();
   return look.raw_contiguous() || is_channels_last(look) ? look : look.contiguous();
 }
-// Channels innermost: what the fused kernels take. Where x lay so in the forward, it may have been
-// settled since.
-Tensor channels_innermost(const Tensor& t) {
-  const Tensor look = t.shallow();
-  if (is_channels_last(look)) return look;
-  Tensor r =
-      empty_channels_last(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type(), t.device());
-  copy_values(r, look);
-  return r;
-}
-// As readable(), in the layout of `like`: the kernel wants one kind.
-Tensor readable_as(const Tensor& t, const Tensor& like) {
-  return like.raw_contiguous() ? t.shallow().contiguous() : channels_innermost(t);
-}
 
 Tensor workspace(const Extents& e, Device device) {
   return Tensor(TensorBase::empty(kernels::batch_norm_workspace(e.n, e.c, e.l), kByte, device));
@@ -108,7 +94,7 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Statistics& s) {
 std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w,
                                const Statistics& s) {
   const Extents e = extents(x);
-  const Tensor xd = readable(x), gd = readable_as(g, xd);
+  const Tensor xd = readable(x), gd = in_layout_of(xd, g);
   std::array<Tensor, 3> r;
   if (self.needs(0)) r[0] = empty_like_layout(xd, x.scalar_type());
   for (int i : {1, 2})
@@ -123,25 +109,14 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
        s.invstd.ptr(), pointer(r[1]), pointer(r[2]), s.training, x.scalar_type(), work.ptr()});
   if (!recording(g, x, w)) return r;
   if (r[0].defined())
-    r[0] = record(
-        "NativeBatchNormBackwardDataBackward0", {g, x, w}, std::move(r[0]),
-        [s, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node,
-                                                                      const Tensor& v) {
-          auto t = composed_gradients(
-              node,
-              [&](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); },
-              {sg.get(node), sx.get(node), sw.get(node)}, v);
-          return std::array<Tensor, 3>{t[0], t[1], t[2]};
-        });
+    r[0] = record_composed(
+        "NativeBatchNormBackwardDataBackward0", std::move(r[0]),
+        [s](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); }, g, x,
+        w);
   if (r[1].defined() && recording(g, x))
-    r[1] = record("NativeBatchNormBackwardWeightBackward0", {g, x}, std::move(r[1]),
-                  [s, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
-                    auto t = composed_gradients(
-                        node,
-                        [&](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); },
-                        {sg.get(node), sx.get(node)}, v);
-                    return std::array<Tensor, 2>{t[0], t[1]};
-                  });
+    r[1] = record_composed(
+        "NativeBatchNormBackwardWeightBackward0", std::move(r[1]),
+        [s](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); }, g, x);
   if (r[2].defined() && recording(g))
     r[2] = record("SumBackward1", {g}, std::move(r[2]),
                   [like = Meta(x)](const Node&, const Tensor& v) {
@@ -288,37 +263,26 @@ std::array<Tensor, 3> stage_backward(const Node& self, const Tensor& g, const Te
     return routed(grad, fixed_x, fixed_w, fixed_b, s);
   };
   if (r[0].defined())
-    r[0] = record("BatchNormReluMaxPool2DBackwardDataBackward0", {g, x, w}, std::move(r[0]),
-                  [s, to_norm, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](
-                      const Node& node, const Tensor& v) {
-                    auto t = composed_gradients(
-                        node,
-                        [&](const std::vector<Tensor>& in) {
-                          return composed_dx(to_norm(in[0]), in[1], in[2], s);
-                        },
-                        {sg.get(node), sx.get(node), sw.get(node)}, v);
-                    return std::array<Tensor, 3>{t[0], t[1], t[2]};
-                  });
+    r[0] = record_composed(
+        "BatchNormReluMaxPool2DBackwardDataBackward0", std::move(r[0]),
+        [s, to_norm](const std::vector<Tensor>& in) {
+          return composed_dx(to_norm(in[0]), in[1], in[2], s);
+        },
+        g, x, w);
   if (r[1].defined() && recording(g, x))
-    r[1] = record(
-        "BatchNormReluMaxPool2DBackwardWeightBackward0", {g, x}, std::move(r[1]),
-        [s, to_norm, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
-          auto t = composed_gradients(
-              node,
-              [&](const std::vector<Tensor>& in) { return composed_dw(to_norm(in[0]), in[1], s); },
-              {sg.get(node), sx.get(node)}, v);
-          return std::array<Tensor, 2>{t[0], t[1]};
-        });
+    r[1] = record_composed(
+        "BatchNormReluMaxPool2DBackwardWeightBackward0", std::move(r[1]),
+        [s, to_norm](const std::vector<Tensor>& in) {
+          return composed_dw(to_norm(in[0]), in[1], s);
+        },
+        g, x);
   if (r[2].defined() && recording(g))
-    r[2] = record("BatchNormReluMaxPool2DBackwardBiasBackward0", {g}, std::move(r[2]),
-                  [to_norm, sg = save(g)](const Node& node, const Tensor& v) {
-                    return composed_gradients(
-                        node,
-                        [&](const std::vector<Tensor>& in) {
-                          return to_norm(in[0]).sum({0, 2, 3});
-                        },
-                        {sg.get(node)}, v)[0];
-                  });
+    r[2] = record_composed(
+        "BatchNormReluMaxPool2DBackwardBiasBackward0", std::move(r[2]),
+        [to_norm](const std::vector<Tensor>& in) {
+          return to_norm(in[0]).sum({0, 2, 3});
+        },
+        g);
   return r;
 }
 

@@ -1,8 +1,8 @@
 #include "autograd/ops/group_norm.h"
 
 #include "autograd/ops/arithmetic.h"
-#include "autograd/ops/copy.h"
 #include "autograd/ops/front/composed.h"
+#include "autograd/ops/front/image_front.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
 #include "kernels/rows/group_norm.h"
@@ -28,16 +28,6 @@ Tensor readable(const Tensor& t) {
   const Tensor look = t.shallow();
   return look.raw_contiguous() || (look.is_cpu() && is_channels_last(look)) ? look
                                                                             : look.contiguous();
-}
-// The same, in the layout of `like`.
-Tensor readable_as(const Tensor& t, const Tensor& like) {
-  const Tensor look = t.shallow();
-  if (like.raw_contiguous()) return look.contiguous();
-  if (is_channels_last(look) && !look.raw_contiguous()) return look;
-  Tensor r =
-      empty_channels_last(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type(), t.device());
-  copy_values(r, look);
-  return r;
 }
 kernels::GroupNormShape kernel_shape(const Shape& s, const Tensor& readable) {
   const bool inside = !readable.raw_contiguous() || (s.l == 1 && readable.is_cpu());
@@ -80,7 +70,7 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Shape& s) {
 // All three gradients from one pass; each is a recorded operation of its own.
 std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& x, const Tensor& w,
                                const Tensor& mean, const Tensor& rstd, const Shape& s) {
-  const Tensor xd = readable(x), gd = readable_as(g, xd);
+  const Tensor xd = readable(x), gd = in_layout_of(xd, g);
   std::array<Tensor, 3> r;
   if (self.needs(0)) r[0] = empty_like_layout(xd, x.scalar_type());
   for (int i : {1, 2})
@@ -93,25 +83,14 @@ std::array<Tensor, 3> backward(const Node& self, const Tensor& g, const Tensor& 
                    pointer(r[1]), pointer(r[2]), pointer(work), x.scalar_type()});
   if (!recording(g, x, w)) return r;
   if (r[0].defined())
-    r[0] = record(
-        "NativeGroupNormBackwardDataBackward0", {g, x, w}, std::move(r[0]),
-        [s, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node,
-                                                                      const Tensor& v) {
-          auto t = composed_gradients(
-              node,
-              [&](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); },
-              {sg.get(node), sx.get(node), sw.get(node)}, v);
-          return std::array<Tensor, 3>{t[0], t[1], t[2]};
-        });
+    r[0] = record_composed(
+        "NativeGroupNormBackwardDataBackward0", std::move(r[0]),
+        [s](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); }, g, x,
+        w);
   if (r[1].defined() && recording(g, x))
-    r[1] = record("NativeGroupNormBackwardWeightBackward0", {g, x}, std::move(r[1]),
-                  [s, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
-                    auto t = composed_gradients(
-                        node,
-                        [&](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); },
-                        {sg.get(node), sx.get(node)}, v);
-                    return std::array<Tensor, 2>{t[0], t[1]};
-                  });
+    r[1] = record_composed(
+        "NativeGroupNormBackwardWeightBackward0", std::move(r[1]),
+        [s](const std::vector<Tensor>& in) { return composed_dw(in[0], in[1], s); }, g, x);
   if (r[2].defined() && recording(g))
     r[2] = record("NativeGroupNormBackwardBiasBackward0", {g}, std::move(r[2]),
                   [like = Meta(x)](const Node&, const Tensor& v) {

@@ -40,10 +40,6 @@ Tensor composed_dw(const Tensor& g, const Tensor& x, const Shape& s, IntArrayRef
   return g.reshape({s.rows, s.cols}).mul(normalised(x, s)).sum(0).reshape(shape);
 }
 
-std::array<Tensor, 3> pick3(std::vector<Tensor> t) {
-  return {std::move(t[0]), std::move(t[1]), std::move(t[2])};
-}
-
 // Which of the gradients of x, weight and bias are wanted.
 using Wanted = std::array<bool, 3>;
 
@@ -66,29 +62,18 @@ std::array<Tensor, 3> layer_norm_backward(const Wanted& wanted, const Tensor& g,
                                             pointer(workspace), s.rows, s.cols, t, pointer(dd)});
   const bool again = recording(g, x, w);
   if (!again) return r;
-  if (r[0].defined()) {
-    r[0] = record(
-        "LayerNormBackwardDataBackward0", {g, x, w}, std::move(r[0]),
-        [s, sg = save(g), sx = save(x), sw = save_if(w.defined(), w)](const Node& node,
-                                                                      const Tensor& v) {
-          return pick3(composed_gradients(
-              node,
-              [&](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); },
-              {sg.get(node), sx.get(node), sw.get(node)}, v));
-        });
-  }
-  if (r[1].defined() && recording(g, x)) {
-    r[1] = record("LayerNormBackwardWeightBackward0", {g, x}, std::move(r[1]),
-                  [s, normalized, sg = save(g), sx = save(x)](const Node& node, const Tensor& v) {
-                    std::vector<Tensor> t = composed_gradients(
-                        node,
-                        [&](const std::vector<Tensor>& in) {
-                          return composed_dw(in[0], in[1], s, normalized);
-                        },
-                        {sg.get(node), sx.get(node)}, v);
-                    return std::array{t[0], t[1]};
-                  });
-  }
+  if (r[0].defined())
+    r[0] = record_composed(
+        "LayerNormBackwardDataBackward0", std::move(r[0]),
+        [s](const std::vector<Tensor>& in) { return composed_dx(in[0], in[1], in[2], s); }, g, x,
+        w);
+  if (r[1].defined() && recording(g, x))
+    r[1] = record_composed(
+        "LayerNormBackwardWeightBackward0", std::move(r[1]),
+        [s, normalized](const std::vector<Tensor>& in) {
+          return composed_dw(in[0], in[1], s, normalized);
+        },
+        g, x);
   if (r[2].defined() && recording(g)) {
     r[2] = record(
         "SumBackward1", {g}, std::move(r[2]),

@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 
+#include "autograd/ops/copy.h"
 #include "autograd/ops/front/common.h"
 #include "kernels/image/image.h"
 
@@ -21,6 +22,20 @@ inline kernels::ImageView image_view(const Tensor& t) {
   const TensorBase look = t.steady();
   const int64_t* s = look->strides();
   return {look.ptr(), s[0], s[1], s[2], s[3]};
+}
+
+/// `t` with channels innermost. Where x lay so in the forward, it may have been settled since.
+inline Tensor channels_innermost(const Tensor& t) {
+  const Tensor look = t.shallow();
+  if (is_channels_last(look)) return look;
+  Tensor r =
+      empty_channels_last(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type(), t.device());
+  copy_values(r, look);
+  return r;
+}
+/// Row-major or with channels innermost, as `like` lies: a kernel wants one kind.
+inline Tensor in_layout_of(const Tensor& like, const Tensor& t) {
+  return like.raw_contiguous() ? t.shallow().contiguous() : channels_innermost(t);
 }
 
 /// How the channels of an operation's result lie.

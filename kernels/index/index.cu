@@ -1,5 +1,5 @@
 #include "kernels/rows/rows_gpu.h"
-#include "runtime/cuda/data_faults.h"
+#include "runtime/cuda/fault_words.h"
 // clang-format off: the first decides what the others mean
 #include "kernels/index/index.h"
 // clang-format on
@@ -15,7 +15,7 @@ constexpr int64_t kChecked = 16;
 __global__ void check_index_kernel(CheckIndexArgs a) {
   using Bits = unsigned long long;
   auto* word = static_cast<::ramet::cuda::FaultWord*>(a.fault_word);
-  if (word->check != 0) return;  // an earlier kernel's
+  if (word->check != 0) return;  // an earlier kernel's; of this stream, as who clears it
   __shared__ int64_t shared[kWarps];
   int64_t first = a.n;
   for (int64_t i = first_item(); i < a.n && first == a.n; i += item_step()) {
@@ -32,7 +32,7 @@ __global__ void check_index_kernel(CheckIndexArgs a) {
   if (most == 0) return;
   word->position = static_cast<int64_t>(~most);
   word->value = a.index[word->position * a.stride];
-  word->check = a.fault_check;
+  atomicExch(&word->check, Bits{a.fault_check});  // beside readers
 }
 
 // ---- the loop over index tensors ----------------------------------------------------------------

@@ -127,7 +127,7 @@ void DataFaults::collect(int device, cudaStream_t compute, Lock& lock) {
                  cudaMemcpyAsync(host_, words, kBytes, cudaMemcpyDeviceToHost, compute));
       RAMET_CUDA("synchronize", device, cudaEventRecord(copied_, compute));
       queued_ = true;  // before the words are cleared: cleared_meanwhile()
-      RAMET_CUDA("synchronize", device, cudaMemsetAsync(words, 0, kBytes, compute));
+      RAMET_CUDA("synchronize", device, clear_faults(words, compute));
       together.unlock();
       RAMET_CUDA("synchronize", device, cudaEventSynchronize(copied_));
     }
@@ -182,22 +182,12 @@ void DataFaults::raise(int device, cudaStream_t compute) {
   tell(device, std::move(lock));
 }
 
-// Whether a word is 0 is one aligned number.
 bool DataFaults::reported(int device) {
   const std::lock_guard lock(asking_);
-  FaultWord *const words = words_.load(), *const here = host_ + kFaultWords;
-  bool used[kFaultWords];
-  for (size_t i = 0; i < kFaultWords; ++i) {
-    used[i] = owner_[i].load(std::memory_order_relaxed) != 0;
-    if (!used[i]) continue;
-    RAMET_CUDA("synchronize", device,
-               cudaMemcpyAsync(&here[i].check, &words[i].check, sizeof here[i].check,
-                               cudaMemcpyDeviceToHost, own_));
-  }
+  FaultWord* const here = host_ + kFaultWords;
+  RAMET_CUDA("synchronize", device, read_fault_checks(here, words_.load(), own_));
   RAMET_CUDA("synchronize", device, cudaStreamSynchronize(own_));
-  for (size_t i = 0; i < kFaultWords; ++i)
-    if (used[i] && here[i].check != 0) return true;
-  return false;
+  return std::any_of(here, here + kFaultWords, [](const FaultWord& w) { return w.check != 0; });
 }
 
 // May what another thread waits for have been cleared already, and not been kept yet?

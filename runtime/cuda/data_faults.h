@@ -7,7 +7,8 @@
 // and is never lost to another thread's wait. A device that was ordered behind this one, and an
 // event, remember the count of that moment: whoever waits for them asks for the faults up to it.
 // That is read on a stream of its own, because the compute stream may have been given more since:
-// perhaps a collective that waits for the very thread that asks. For the same reason no lock is
+// perhaps a collective that waits for the very thread that asks. So it runs beside kernels that
+// report and beside the clearing (fault_words.h). For the same reason no lock is
 // held while a thread waits for the compute stream: one reading at a time is under way, who wants
 // the next one waits for it, and who asks for an earlier count passes by.
 //
@@ -23,22 +24,12 @@
 #include <cstdint>
 #include <mutex>
 
+#include "runtime/cuda/fault_words.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/gpu.h"
 
 namespace ramet {
 namespace cuda {
-
-/// In device memory, zero while nothing is wrong. Kernels of one stream follow each other, so the
-/// first one of its thread with a fault keeps the word.
-struct FaultWord {
-  unsigned long long most;  ///< ~position of the first fault of the kernel that runs, by atomicMax
-  unsigned long long arrived;  ///< its blocks that are done
-  int64_t position, value;
-  uint64_t check;  ///< 0: nothing is wrong
-};
-
-inline constexpr size_t kFaultWords = 64;
 
 /// The words of one device, and what their numbers mean.
 class DataFaults {

@@ -1,4 +1,4 @@
-// Errors in data without kernels: looks are writes of the fault word in the compute stream. Nothing
+// Errors in data: looks are writes of the fault word in the compute stream. Nothing
 // that was seen is lost, whoever waits, and whoever waits for what came behind it is told.
 #include "runtime/cuda/data_faults.h"
 
@@ -27,14 +27,15 @@ constexpr gpu::DataCheck kCheck{"embedding", "rows", true, 0, 4};
 class Found {
  public:
   explicit Found(int device, bool fault = true, int64_t value = 9)
-      : device_(device), to_(gpu::library()->fault(device, kCheck)) {
-    word_.check = fault ? to_.check : 0;
+      : device_(device), to_(gpu::library()->fault(device, kCheck)), fault_(fault) {
+    word_.check = to_.check;
     word_.value = value;
   }
   void queue() const {
     cuda::DeviceState& state = cuda::device_state(device_, "test");
     const cuda::CardGuard card("test", state);
     const cuda::Look look(state);
+    if (!fault_) return;
     RAMET_CUDA("test", device_,
                cudaMemcpyAsync(to_.word, &word_, sizeof word_, cudaMemcpyHostToDevice,
                                state.launching("test", 1, Queue::kCompute)));
@@ -43,6 +44,7 @@ class Found {
  private:
   const int device_;
   const gpu::DataFault to_;
+  const bool fault_;
   cuda::FaultWord word_{0, 0, 3, 9, 0};
 };
 
@@ -110,7 +112,28 @@ TEST(CudaDataFaults, WhatComesLaterIsNotWaitedFor) {
   join(Queue::kCommunication);
   EXPECT_NO_THROW(wait_for(1));
 }
+
 #endif
+
+// One thread clears while another one asks: the checker of emulated GPUs would call a copy beside a
+// fill a race.
+TEST(CudaDataFaults, AskingRunsBesideClearing) {
+  const Gpus gpus(gpu_settings(2));
+  Found(1, /*fault=*/false).queue();
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    for (int i = 0; i < 100; ++i) {
+      Found(1, /*fault=*/false).queue();
+      EXPECT_NO_THROW(wait_for(1)) << i;
+    }
+    done = true;
+  });
+  while (!done) {
+    order(1, 0);
+    EXPECT_NO_THROW(wait_for(0));
+  }
+  other.join();
+}
 
 TEST(CudaDataFaults, APeerCopyComesBehind) {
   const Gpus gpus(gpu_settings(2));

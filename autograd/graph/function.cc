@@ -5,14 +5,9 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
 #include "autograd/ops/front/common.h"
-#include "runtime/demangle_internal.h"
 
 namespace ramet {
 namespace autograd {
-
-namespace detail {
-std::string class_name(const std::type_info& type) { return ramet::detail::demangled(type.name()); }
-}  // namespace detail
 
 tensor_list AutogradContext::get_saved_variables() const {
   RAMET_CHECK(node_ != nullptr, "get_saved_variables", "called outside of backward");

@@ -35,6 +35,7 @@
 #include "autograd/graph/forward_context.h"
 #include "autograd/graph/node.h"
 #include "autograd/ivalue.h"
+#include "runtime/demangle.h"
 
 namespace ramet {
 namespace autograd {
@@ -156,9 +157,6 @@ struct RAMET_API FunctionNode final : Node {
 };
 
 namespace detail {
-
-/// As C++ writes it: a FunctionNode's name.
-RAMET_API std::string class_name(const std::type_info& type);
 
 /// What apply() takes as one argument or several; bare of references and const.
 template <class T>
@@ -283,8 +281,8 @@ template <class T> struct Function {
     bool record = false;
     for (const Tensor& t : list.tensors) record = record || recording(t);
     NodePtr node;
-    auto* made = new_node<FunctionNode>(detail::class_name(typeid(X)), list.tensors.size(),
-                                        &detail::call_backward<X>);
+    auto* made = new_node<FunctionNode>(ramet::detail::demangled(typeid(X).name()),
+                                        list.tensors.size(), &detail::call_backward<X>);
     node = NodePtr(made);
     release(made);  // `node` keeps it
     made->connect(list.tensors, list.argument, list.arguments);

@@ -3,7 +3,7 @@
 #include <cctype>
 
 #include "nn/module/any_value.h"
-#include "runtime/demangle_internal.h"
+#include "runtime/demangle.h"
 
 // Note [The door's prefix]. Not declared in a header: where the door defines it, it is an inline
 // function, which may not be declared weak.
@@ -19,8 +19,6 @@ const char* root_namespace() { return ramet_root_namespace ? ramet_root_namespac
 std::string qualified(std::string_view path) {
   return std::string(root_namespace()).append("::").append(path);
 }
-
-std::string demangled(const std::type_info& type) { return ramet::detail::demangled(type.name()); }
 
 std::string with_root_namespace(std::string text) {
   const std::string root = std::string(root_namespace()) + "::";
@@ -39,6 +37,8 @@ std::string with_root_namespace(std::string text) {
   return text;
 }
 
-std::string type_name(const std::type_info& type) { return with_root_namespace(demangled(type)); }
+std::string type_name(const std::type_info& type) {
+  return with_root_namespace(ramet::detail::demangled(type.name()));
+}
 
 }  // namespace ramet::nn::detail

@@ -13,7 +13,6 @@
 #pragma once
 #include <string>
 #include <string_view>
-#include <typeinfo>
 
 #include "runtime/error.h"
 
@@ -25,8 +24,6 @@ namespace detail {
 RAMET_API const char* root_namespace();
 /// "ramet::nn::Linear(" of "nn::Linear(".
 RAMET_API std::string qualified(std::string_view path);
-/// The type as C++ writes it, whatever the program: what goes into files.
-RAMET_API std::string demangled(const std::type_info& type);
 /// `text` with every "ramet::" that begins a name written as the root namespace.
 RAMET_API std::string with_root_namespace(std::string text);
 

@@ -7,13 +7,14 @@
 #include "autograd/graph/node.h"
 #include "nn/module/class_name.h"
 #include "nn/serialize/archive.h"
+#include "runtime/demangle.h"
 
 namespace ramet::optim {
 namespace {
 
 /// "ramet::optim::AdamOptions", through the door too: it goes into files.
 std::string class_of(const OptimizerOptions& options) {
-  return nn::detail::demangled(typeid(options));
+  return ramet::detail::demangled(typeid(options).name());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Note [The door's prefix] in nn/module/class_name.h: what the library calls its classes, however it and the program are linked.
-# nn/module/class_name.cc stands for the library: it is all of it that knows.
+# Two files stand for the library: the one that knows, and what it calls.
 set -euo pipefail
 
 root=$PWD
@@ -21,6 +21,7 @@ cat >main.cc <<'END'
 extern "C" const char* plugin_name();
 int main() { std::puts(plugin_name()); }
 END
+printf '#include "%s"\n' nn/module/class_name.cc runtime/demangle.cc >library.cc
 echo '#include "ramet/compat/prefix.h"' >door.cc
 cat >host.cc <<'END'
 #include <dlfcn.h>
@@ -51,11 +52,11 @@ run() {  # run COMPILER FLAGS... (LINK_FLAG: for linking alone)
   shift
   local flags=(-std=c++17 -O1 -Wall -Wextra -Werror -fvisibility=hidden -fvisibility-inlines-hidden
     -ffunction-sections -fdata-sections -iquote "$root" -I "$root/tools/compat/include" "$@")
-  local link=("$cxx" "${flags[@]}" ${LINK_FLAG:-} -Wl,--gc-sections) library=$root/nn/module/class_name.cc what="$cxx $* ${LINK_FLAG:-}"
-  "$cxx" "${flags[@]}" -fPIC -c "$library" -o class_name.o
+  local link=("$cxx" "${flags[@]}" ${LINK_FLAG:-} -Wl,--gc-sections) what="$cxx $* ${LINK_FLAG:-}"
+  "$cxx" "${flags[@]}" -fPIC -c library.cc -o library.o
   local f
   for f in name main door name_door; do "$cxx" "${flags[@]}" -fPIC -c $f.cc -o $f.o; done
-  rm -f libramet.a && "${AR:-ar}" rcs libramet.a class_name.o
+  rm -f libramet.a && "${AR:-ar}" rcs libramet.a library.o
 
   # One program, static.
   "${link[@]}" main.o name.o libramet.a -o plain
@@ -66,18 +67,18 @@ run() {  # run COMPILER FLAGS... (LINK_FLAG: for linking alone)
   expect "$what: with two such files" torch::nn::Linear ./twice
 
   # The library shared.
-  "${link[@]}" -shared class_name.o -o libramet.so -Wl,-soname,libramet.so
+  "${link[@]}" -shared library.o -o libramet.so -Wl,-soname,libramet.so
   "${link[@]}" main.o name.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plain
   "${link[@]}" main.o name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o through
   expect "$what: a shared library" ramet::nn::Linear ./plain
   expect "$what: a shared library, the program through the door" torch::nn::Linear ./through
 
   # Inside plugins, the host through the door or not, with a library of its own or none.
-  "${link[@]}" -shared name.o class_name.o -o plugin.so
-  "${link[@]}" -shared name.o door.o class_name.o -o plugin_door.so
+  "${link[@]}" -shared name.o library.o -o plugin.so
+  "${link[@]}" -shared name.o door.o library.o -o plugin_door.so
   "${link[@]}" -shared name.o door.o -L. -l:libramet.so "-Wl,-rpath,$work" -o plugin_shared.so
   "${link[@]}" host.cc -ldl -o host
-  "${link[@]}" host_door.cc class_name.o -ldl -o host_door
+  "${link[@]}" host_door.cc library.o -ldl -o host_door
   expect "$what: plugins" "ramet::nn::Linear torch::nn::Linear torch::nn::Linear" \
     ./host ./plugin.so ./plugin_door.so ./plugin_shared.so
   expect "$what: plugins of a program through the door" "ramet::nn::Linear torch::nn::Linear" \

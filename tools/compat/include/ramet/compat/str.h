@@ -1,9 +1,6 @@
 // LibTorch's small functions on text: c10::str, Join, split, demangle, ... As there they are seen
 // in `c10`, `at` and `torch`.
 #pragma once
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <sstream>
@@ -93,13 +90,7 @@ inline size_t ReplaceAll(std::string& text, std::string_view from, std::string_v
 }
 
 /// The name that a program's text has for what the compiler calls `name`.
-inline std::string demangle(const char* name) {
-  int status = 0;
-  char* const text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-  std::string result = status == 0 && text ? text : name;
-  std::free(text);
-  return result;
-}
+inline std::string demangle(const char* name) { return ::ramet::detail::demangled(name); }
 template <class T> inline const char* demangle_type() {
   static const std::string& name = *new std::string(demangle(typeid(T).name()));
   return name.c_str();

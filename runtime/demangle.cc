@@ -1,15 +1,13 @@
-// The name that a program's text has for a type.
-#pragma once
+#include "runtime/demangle.h"
+
 #include <cxxabi.h>
 
 #include <cstdlib>
 #include <memory>
-#include <string>
 
 namespace ramet::detail {
 
-/// Of std::type_info::name(); what is no such name comes back as it is.
-inline std::string demangled(const char* name) {
+std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);

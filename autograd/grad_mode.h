@@ -6,12 +6,15 @@ namespace ramet {
 
 /// Off in InferenceMode, whatever is asked there.
 struct GradMode {
-  static bool is_enabled() { return tls.grad_mode; }
-  static void set_enabled(bool on) { tls.grad_mode = on && !tls.inference_mode; }
+  static bool is_enabled() { return ramet::detail::tls.grad_mode; }
+  static void set_enabled(bool on) {
+    ramet::detail::tls.grad_mode = on && !ramet::detail::tls.inference_mode;
+  }
 };
 /// Sets grad mode while it lives.
 struct AutoGradMode : ScopedValue<bool> {
-  explicit AutoGradMode(bool on) : ScopedValue<bool>(tls.grad_mode, on && !tls.inference_mode) {}
+  explicit AutoGradMode(bool on)
+      : ScopedValue<bool>(ramet::detail::tls.grad_mode, on && !ramet::detail::tls.inference_mode) {}
 };
 /// Nothing is recorded while it lives.
 struct NoGradGuard : AutoGradMode {
@@ -30,8 +33,9 @@ struct EnableGradGuard : AutoGradMode {
 /// InferenceMode(false) inside is the normal mode, with grad mode on.
 struct InferenceMode {
   explicit InferenceMode(bool enabled = true)
-      : grad_(tls.grad_mode, enabled ? false : true), inference_(tls.inference_mode, enabled) {}
-  static bool is_enabled() { return tls.inference_mode; }
+      : grad_(ramet::detail::tls.grad_mode, enabled ? false : true),
+        inference_(ramet::detail::tls.inference_mode, enabled) {}
+  static bool is_enabled() { return ramet::detail::tls.inference_mode; }
 
  private:
   ScopedValue<bool> grad_, inference_;
@@ -47,16 +51,17 @@ using ramet::NoGradGuard;
 /// and with `check_nan` a NaN in a gradient is an error naming the operation.
 struct DetectAnomalyGuard {
   explicit DetectAnomalyGuard(bool check_nan = true)
-      : mode_(tls.anomaly_mode, true), nan_(tls.anomaly_check_nan, check_nan) {}
+      : mode_(ramet::detail::tls.anomaly_mode, true),
+        nan_(ramet::detail::tls.anomaly_check_nan, check_nan) {}
 
  private:
   ScopedValue<bool> mode_, nan_;
 };
 struct AnomalyMode {
-  static bool is_enabled() { return tls.anomaly_mode; }
+  static bool is_enabled() { return ramet::detail::tls.anomaly_mode; }
   static void set_enabled(bool on, bool check_nan = true) {
-    tls.anomaly_mode = on;
-    tls.anomaly_check_nan = check_nan;
+    ramet::detail::tls.anomaly_mode = on;
+    ramet::detail::tls.anomaly_check_nan = check_nan;
   }
 };
 }  // namespace autograd

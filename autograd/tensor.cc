@@ -16,6 +16,8 @@
 #include "runtime/capture.h"
 #include "runtime/print.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 using autograd::AccumulateGrad;

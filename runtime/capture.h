@@ -35,7 +35,7 @@ struct TensorImpl;
 namespace capture {
 
 /// Is this thread making a capture?
-inline bool active() { return tls.capturing != 0; }
+inline bool active() { return ramet::detail::tls.capturing != 0; }
 /// `[op] not capturable: why`
 [[noreturn]] RAMET_API void refused(const char* op, const char* why);
 inline void refuse(const char* op, const char* why) {

@@ -51,7 +51,9 @@ struct Context {
 };
 
 #if defined(__GNUC__)
+namespace detail {
 extern RAMET_API __thread Context tls;
+}
 #endif
 
 /// Scoped setting of one Context member.

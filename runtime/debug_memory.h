@@ -37,7 +37,8 @@ RAMET_API void poison_freed(void* p, size_t bytes);
 RAMET_API void check_raw_access_slowly(const TensorBase& t);
 /// Before a data pointer is handed out.
 inline void check_raw_access(const TensorBase& t) {
-  if (RAMET_UNLIKELY(debug_memory_state.load(std::memory_order_relaxed) != 0 || tls.capturing))
+  if (RAMET_UNLIKELY(debug_memory_state.load(std::memory_order_relaxed) != 0 ||
+                     ramet::detail::tls.capturing))
     check_raw_access_slowly(t);
 }
 }  // namespace detail

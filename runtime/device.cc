@@ -6,6 +6,8 @@
 #include "runtime/context.h"
 #include "runtime/gpu.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 Device::Device(const std::string& text) : type_(DeviceType::CPU), index_(-1) {

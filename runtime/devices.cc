@@ -18,6 +18,8 @@
 #include "runtime/pinned.h"
 #include "runtime/thread_pool.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace devices {
 namespace {

@@ -139,7 +139,7 @@ struct ReplicaRandom : ShardNumbers {
       : ShardNumbers(numbers), operations(drawn) {}
   /// The calling thread's, while its region is open; else null.
   static ReplicaRandom* current() {
-    ReplicaRandom* const r = tls.random;
+    ReplicaRandom* const r = ramet::detail::tls.random;
     return r && !r->closed.load(std::memory_order_acquire) ? r : nullptr;
   }
 
@@ -208,10 +208,10 @@ class RAMET_API RandomRegion {
 class ReplicaRandomGuard {
  public:
   explicit ReplicaRandomGuard(ReplicaRandomRef random)
-      : random_(std::move(random)), before_(tls.random) {
-    tls.random = random_.get();
+      : random_(std::move(random)), before_(ramet::detail::tls.random) {
+    ramet::detail::tls.random = random_.get();
   }
-  ~ReplicaRandomGuard() { tls.random = before_; }
+  ~ReplicaRandomGuard() { ramet::detail::tls.random = before_; }
   ReplicaRandomGuard(const ReplicaRandomGuard&) = delete;
   ReplicaRandomGuard& operator=(const ReplicaRandomGuard&) = delete;
 

@@ -10,6 +10,8 @@
 #include "runtime/logging.h"
 #include "runtime/observer_internal.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace detail {
 constinit std::atomic<uint32_t> observers{0};

@@ -59,7 +59,7 @@ inline bool observed() { return detail::observers.load(std::memory_order_relaxed
 class RAMET_API RecordScope {
  public:
   explicit RecordScope(const char* name) {
-    if (RAMET_UNLIKELY(observed() || tls.anomaly_mode)) begin(name);
+    if (RAMET_UNLIKELY(observed() || ramet::detail::tls.anomaly_mode)) begin(name);
   }
   explicit RecordScope(const std::string& name) : RecordScope(name.c_str()) {}
   ~RecordScope() {

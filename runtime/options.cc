@@ -2,6 +2,8 @@
 
 #include <ostream>
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 void set_default_dtype(ScalarType dtype) {

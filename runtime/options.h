@@ -32,8 +32,8 @@ RAMET_API std::ostream& operator<<(std::ostream& out, MemoryFormat format);
 
 /// Floating-point type of factories and of `tensor({1.5})` when no dtype is given. One per thread,
 /// Float at first; work that the library moves to another thread takes the caller's along.
-inline TypeMeta get_default_dtype() { return TypeMeta(tls.default_dtype); }
-inline ScalarType get_default_dtype_as_scalartype() { return tls.default_dtype; }
+inline TypeMeta get_default_dtype() { return TypeMeta(ramet::detail::tls.default_dtype); }
+inline ScalarType get_default_dtype_as_scalartype() { return ramet::detail::tls.default_dtype; }
 /// An Error unless `dtype` is a floating-point type.
 RAMET_API void set_default_dtype(ScalarType dtype);
 

@@ -10,9 +10,13 @@
 
 #include "runtime/debug_memory.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
+namespace detail {
 __thread Context tls;
+}
 
 namespace pool {
 // kSlabBytes is below glibc's mmap threshold even with its alignment slack.

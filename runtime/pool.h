@@ -58,7 +58,7 @@ RAMET_API void deallocate_slow(void* p, size_t bytes);
 /// callers is a constant.
 inline void* allocate(size_t bytes) {
   if constexpr (!kPassThrough) {
-    HeapFront* h = tls.heap;
+    HeapFront* h = ramet::detail::tls.heap;
     if (RAMET_LIKELY(bytes <= kSmallMax && h != nullptr)) {
       Slab* s = h->open[(bytes + kStep - 1) / kStep - 1];
       // the last block closes the slab: slow path
@@ -78,8 +78,8 @@ inline void deallocate(void* p, size_t bytes) {
   if constexpr (!kPassThrough) {
     if (RAMET_LIKELY(bytes <= kSmallMax)) {
       Slab* s = reinterpret_cast<Slab*>(reinterpret_cast<uintptr_t>(p) & ~(kSlabBytes - 1));
-      if (RAMET_LIKELY(reinterpret_cast<HeapFront*>(s->heap) == tls.heap && s->free &&
-                       s->used > 1)) {
+      if (RAMET_LIKELY(reinterpret_cast<HeapFront*>(s->heap) == ramet::detail::tls.heap &&
+                       s->free && s->used > 1)) {
         static_cast<Free*>(p)->next = s->free;  // own, open, and stays in use
         s->free = static_cast<Free*>(p);
         --s->used;

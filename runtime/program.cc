@@ -10,6 +10,8 @@
 #include "runtime/program_internal.h"
 #include "runtime/thread_pool.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace capture {
 namespace {

@@ -14,6 +14,8 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

@@ -209,7 +209,8 @@ class RAMET_API TensorBase {
   /// was made by the operation itself.
   void* ptr() const {
     Storage* storage = storage_impl();
-    if (RAMET_UNLIKELY((storage->pending.load(std::memory_order_acquire) | tls.capturing) != 0))
+    if (RAMET_UNLIKELY(
+            (storage->pending.load(std::memory_order_acquire) | ramet::detail::tls.capturing) != 0))
       look(*storage);
     return p_->data;
   }
@@ -232,7 +233,7 @@ class RAMET_API TensorBase {
   /// Nobody else can see the memory: an engine may add into it. Not even through a base, which
   /// lives as long as its view and holds this memory unless set_data() gave it other.
   bool unique() const {
-    if (RAMET_UNLIKELY(tls.capturing != 0)) return capture::unique(p_);
+    if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) return capture::unique(p_);
     const TensorImpl* base = p_->base;
     return p_->refs.load(std::memory_order_acquire) == 1 &&
            storage_impl()->refs.load(std::memory_order_acquire) ==

@@ -7,6 +7,8 @@
 
 #include "runtime/observer.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

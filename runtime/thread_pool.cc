@@ -16,6 +16,8 @@
 #include "runtime/device.h"
 #include "runtime/parallel_regions_internal.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

@@ -12,6 +12,8 @@
 #include "runtime/capture.h"
 #include "runtime/program_internal.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 using autograd::AccumulateGrad;

@@ -10,6 +10,8 @@
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 namespace {

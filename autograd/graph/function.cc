@@ -6,6 +6,8 @@
 #include "autograd/graph/layout.h"
 #include "autograd/ops/front/common.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 

@@ -145,7 +145,7 @@ struct RAMET_API FunctionNode final : Node {
 
   std::string name_;
   Backward backward_;
-  const bool of_replica_ = tls.replica >= 0;
+  const bool of_replica_ = ramet::detail::tls.replica >= 0;
   FunctionNode* around_ = nullptr;  // whose forward this one is called in
   const bool recorded_ = is_recorded();
   std::vector<std::shared_ptr<ForwardContext>> contexts_;
@@ -288,7 +288,7 @@ template <class T> struct Function {
     made->connect(list.tensors, list.argument, list.arguments);
     std::decay_t<decltype(X::forward(nullptr, std::forward<Args>(args)...))> result;
     {
-      ScopedValue<bool> off(tls.grad_mode, false);
+      ScopedValue<bool> off(ramet::detail::tls.grad_mode, false);
       result = X::forward(&made->ctx, std::forward<Args>(args)...);
     }
     detail::from_list(made->finish(detail::to_list(std::move(result)), list.tensors, record),

@@ -9,6 +9,8 @@
 #include "runtime/devices.h"
 #include "runtime/thread_pool.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 

@@ -49,7 +49,8 @@ void check_inplace(const char* op, const Tensor& x, const Tensor& other, const T
     if (RAMET_UNLIKELY(t->base != nullptr)) make_history(t);
     return true;
   };
-  check_inplace(op, x, tls.grad_mode && (int{wants(other)} + ... + int{wants(others)}) != 0);
+  check_inplace(
+      op, x, ramet::detail::tls.grad_mode && (int{wants(other)} + ... + int{wants(others)}) != 0);
 }
 
 /// After the write: raises the version and notes the writer for error texts.

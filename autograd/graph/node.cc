@@ -11,6 +11,8 @@
 #include "runtime/gpu.h"
 #include "runtime/observer.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 

@@ -96,12 +96,12 @@ struct RAMET_API Node : AutogradSlot {
   NodeExtra* extra = nullptr;
 
   Node(const char* name, int edges, int slots, size_t bytes)
-      : device(tls.cpu_device),
+      : device(ramet::detail::tls.cpu_device),
         edge_count(static_cast<uint16_t>(edges)),
         slot_count(static_cast<uint16_t>(slots)),
         block_64(static_cast<uint16_t>((bytes + 63) / 64)),
         op(name),
-        counter(tls.counter++) {
+        counter(ramet::detail::tls.counter++) {
     count_node(1);
   }
   virtual ~Node();
@@ -112,8 +112,8 @@ struct RAMET_API Node : AutogradSlot {
   /// operations than its rank has numbers for (GraphTask).
   void be_later_than(uint64_t inputs) {
     if (RAMET_LIKELY(counter > inputs)) return;
-    counter = std::max(tls.counter, inputs + 1);
-    tls.counter = counter + 1;
+    counter = std::max(ramet::detail::tls.counter, inputs + 1);
+    ramet::detail::tls.counter = counter + 1;
   }
   /// The general one, which also takes over kSpans.
   void follow_edges();
@@ -309,7 +309,7 @@ inline bool wants_grad(const Tensor& t) { return wants_grad(t.impl()); }
 /// Does an operation on these inputs make history? Test it before building the backward function:
 /// captures cost 3-9 ns.
 template <class... T> inline bool recording(const T&... inputs) {
-  return tls.grad_mode && (wants_grad(inputs) || ...);
+  return ramet::detail::tls.grad_mode && (wants_grad(inputs) || ...);
 }
 
 /// Makes the history of a view again after an in-place operation on its base or a sibling. An Error
@@ -377,7 +377,7 @@ Node* make_node(const char* name, const Input (&inputs)[N], uint8_t device, F&& 
       }
     }
     node->be_later_than(latest);
-    if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*node);
+    if (RAMET_UNLIKELY(ramet::detail::tls.anomaly_mode)) note_place(*node);
   } catch (...) {  // no memory for a view's new history
     release(node);
     throw;

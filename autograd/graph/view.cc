@@ -7,6 +7,8 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/layout.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 namespace {

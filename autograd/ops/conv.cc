@@ -12,6 +12,8 @@
 #include "kernels/image/conv2d.h"
 #include "runtime/thread_pool.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 using namespace autograd;

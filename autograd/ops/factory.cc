@@ -12,6 +12,8 @@
 #include "runtime/pinned.h"
 #include "runtime/storage_ref.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 using namespace autograd;

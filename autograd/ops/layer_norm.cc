@@ -7,6 +7,8 @@
 #include "kernels/rows/layer_norm.h"
 #include "runtime/thread_pool.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 
 using namespace autograd;

@@ -105,7 +105,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   virtual void train(bool on = true);
   void eval();
   virtual bool is_training() const noexcept {
-    if (RAMET_UNLIKELY(tls.capturing != 0)) captured();
+    if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) captured();
     return is_training_;
   }
 
@@ -184,7 +184,7 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   void remove_forward_hook(unsigned handle);
   /// Null when there is none.
   const std::shared_ptr<const ModuleHooks>& forward_hooks() const noexcept {
-    if (RAMET_UNLIKELY(tls.capturing != 0)) captured();
+    if (RAMET_UNLIKELY(ramet::detail::tls.capturing != 0)) captured();
     return hooks_;
   }
   void set_forward_hooks(std::shared_ptr<const ModuleHooks> hooks) { hooks_ = std::move(hooks); }

@@ -7,6 +7,8 @@
 #include "autograd/ops.h"
 #include "runtime/devices.h"
 
+using ramet::detail::tls;
+
 namespace ramet::nn {
 
 ShardsElsewhere::~ShardsElsewhere() = default;

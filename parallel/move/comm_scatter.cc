@@ -10,6 +10,8 @@
 #include "parallel/move/pieces.h"
 #include "runtime/checked_size.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace parallel {
 namespace detail {

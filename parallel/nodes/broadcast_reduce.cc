@@ -6,6 +6,8 @@
 #include "parallel/move/movement.h"
 #include "parallel/move/pieces.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace parallel {
 namespace {

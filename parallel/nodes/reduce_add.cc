@@ -11,6 +11,8 @@
 #include "runtime/devices.h"
 #include "runtime/observer.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace parallel {
 

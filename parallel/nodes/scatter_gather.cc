@@ -9,6 +9,8 @@
 #include "parallel/move/pieces.h"
 #include "runtime/logging.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace parallel {
 namespace {

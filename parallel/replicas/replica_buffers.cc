@@ -14,6 +14,8 @@
 #include "parallel/replicas/replica_state.h"
 #include "runtime/capture.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace nn {
 namespace parallel {

@@ -13,6 +13,8 @@
 #include "parallel/replicas/replica_build_internal.h"
 #include "runtime/storage_ref.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace nn {
 namespace parallel {

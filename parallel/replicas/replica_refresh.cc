@@ -18,6 +18,8 @@
 #include "runtime/observer.h"
 #include "runtime/storage_ref.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace nn {
 namespace parallel {

@@ -12,6 +12,8 @@
 #include "runtime/thread_local_state.h"
 #include "runtime/thread_pool.h"
 
+using ramet::detail::tls;
+
 namespace ramet::nn::parallel {
 
 ReplicaError::ReplicaError(int replica, Device device, const std::string& message,

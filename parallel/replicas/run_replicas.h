@@ -60,7 +60,7 @@ struct FailedReplica {
 RAMET_API std::optional<FailedReplica> last_failed_replica();
 
 /// Number of the replica that runs on this thread, for hooks and forwards; -1 outside of one.
-inline int replica_index() { return tls.replica; }
+inline int replica_index() { return ramet::detail::tls.replica; }
 
 namespace detail {
 /// Runs run(i) for every i as the Notes say. With a meeting, replicas that share a device run on

@@ -11,6 +11,8 @@
 #include "runtime/observer.h"
 #include "tests/capture/support.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace capture_tests {
 namespace {

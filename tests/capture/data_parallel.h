@@ -33,7 +33,7 @@ struct PicturesImpl : nn::Cloneable<PicturesImpl> {
     last = register_module("last", nn::Linear(4 * 5 * 5, 5));
   }
   Tensor forward(const Tensor& x) {
-    if (fails_in >= 0 && tls.replica == fails_in) fail("Pictures", "on purpose");
+    if (fails_in >= 0 && ramet::detail::tls.replica == fails_in) fail("Pictures", "on purpose");
     const Tensor h = max_pool2d(relu(norm->forward(conv->forward(x))), 2);
     return last->forward(drop->forward(h.flatten(1)));
   }

@@ -14,6 +14,8 @@
 #include "runtime/devices.h"
 #include "runtime/tensor_base.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

@@ -7,6 +7,8 @@
 #include "runtime/context.h"
 #include "tests/runtime/expect_error.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

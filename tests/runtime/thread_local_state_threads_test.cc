@@ -8,6 +8,8 @@
 #include "runtime/thread_local_state.h"
 #include "tests/runtime/expect_error.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

@@ -11,6 +11,8 @@
 #include "runtime/thread_pool.h"
 #include "tests/runtime/expect_error.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace {
 

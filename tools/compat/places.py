@@ -52,7 +52,7 @@ OWN = {
         parallel_tasks pinned_memory register_thread_local_state remove_observer repeat reserve_random
         reset_peak_memory_stats residual_layer_norm resolve runtime_config same_sizes same_strides scope_path
         set_generator_states set_log_handler set_memory_limit set_thread_log_listener short_name_of shortest_text
-        tensor_list tls to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
+        tensor_list to_doubles type_string unregister_thread_local_state version view wait_pending wrap_dim
     """.split(),
     "autograd": """
         CheckedFunction ForwardContext ForwardContextGuard FunctionNode GradcheckOptions GraphPicture

@@ -1,5 +1,7 @@
 #include "autograd/ops/front/common.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 

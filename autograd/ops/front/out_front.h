@@ -120,7 +120,7 @@ Tensor& out_form(const Rule& rule, const char* op, Tensor& out, const F& f, T&..
 template <class F> Tensor& computed_in_place(const char* op, const Tensor& x, const F& f) {
   check_inplace(op, x);
   // What f saves of x must outlive the write.
-  const Tensor y = f(tls.grad_mode ? x.clone() : x);
+  const Tensor y = f(ramet::detail::tls.grad_mode ? x.clone() : x);
   check_output(op, x, y.sizes(), y.scalar_type());
   return x.copy_(y);
 }

@@ -7,6 +7,8 @@
 #include "kernels/copy/coalesce.h"
 #include "runtime/capture.h"
 
+using ramet::detail::tls;
+
 namespace ramet {
 namespace autograd {
 namespace {

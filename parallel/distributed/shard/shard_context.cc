@@ -11,6 +11,8 @@
 #include "parallel/distributed/model/leaves.h"
 #include "runtime/capture.h"
 
+using ramet::detail::tls;
+
 namespace ramet::distributed::detail {
 
 using autograd::GraphTask;

@@ -9,6 +9,8 @@
 #include "parallel/distributed/shard/shard_context.h"
 #include "parallel/distributed/shard/shard_group.h"
 
+using ramet::detail::tls;
+
 namespace ramet::distributed::detail {
 
 using autograd::AccumulateGrad;

@@ -10,6 +10,8 @@
 #include "runtime/absent_storage.h"
 #include "runtime/logging.h"
 
+using ramet::detail::tls;
+
 namespace ramet::distributed::detail {
 
 using autograd::Node;

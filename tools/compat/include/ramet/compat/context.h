@@ -248,7 +248,7 @@ T parallel_reduce(int64_t begin, int64_t end, int64_t grain, T identity, const F
   return result;
 }
 
-inline bool in_parallel_region() { return ::ramet::tls.in_parallel; }
+inline bool in_parallel_region() { return ::ramet::detail::tls.in_parallel; }
 inline int get_thread_num() { return ::ramet::compat::thread_number; }
 inline int64_t divup(int64_t x, int64_t y) { return x / y + (x % y > 0); }
 /// Nothing to do: Ramet's threads start when they are needed.

@@ -67,7 +67,7 @@ inline ::ramet::DeviceIndex current_device() {
 /// From now on the calling thread's current CUDA device.
 inline void set_device(::ramet::DeviceIndex index) {
   const ::ramet::Device device = ::ramet::resolve(::ramet::Device(::ramet::kCUDA, index));
-  ::ramet::tls.cuda_device = static_cast<uint8_t>(device.index());
+  ::ramet::detail::tls.cuda_device = static_cast<uint8_t>(device.index());
 }
 /// Waits for everything queued on the current CUDA device.
 inline void device_synchronize() { ::ramet::cuda::synchronize(); }

@@ -91,7 +91,6 @@ using ::ramet::set_thread_log_listener;
 using ::ramet::short_name_of;
 using ::ramet::shortest_text;
 using ::ramet::tensor_list;
-using ::ramet::tls;
 using ::ramet::to_doubles;
 using ::ramet::type_string;
 using ::ramet::unregister_thread_local_state;

@@ -1,22 +1,24 @@
 // Members of modules that their clones lost.
 #pragma once
-#include <functional>
 #include <string>
+#include <vector>
 
 #include "nn/module/module.h"
 
 namespace ramet::nn::parallel {
 
-/// A word of a module and the clone's: null, or the name of the parameter whose implementation the
-/// first one is, where the second one is not that parameter's clone.
-using Resolves = std::function<const std::string*(TensorImpl* ours, TensorImpl* theirs)>;
+/// A parameter: the implementations of its tensors in the source, and those in a clone.
+struct Kept {
+  const std::string* name;
+  std::vector<const TensorImpl*> ours, theirs;
+};
 
-/// Looks at the clone's word at the place of each source word that is a parameter's implementation:
-/// a Tensor is one pointer. A tie that exists in a member only (b->weight = a->weight without
-/// registering it) is lost by clone(); the copy would compute with another tensor without a word.
-/// `module`: as errors name it. Not every such word is a member's: padding holds what the memory
-/// held before.
-void check_members(const std::string& module, const Module& ours, const Module& theirs,
-                   const Resolves& resolves);
+/// Every member that holds a parameter follows in the clone: `theirs` hold as many references to
+/// its clone as `ours` to the parameter, in members, lists in members and registries. A tie that
+/// exists in a member only (b->weight = a->weight without registering it) is lost by clone(), and
+/// the copy would compute with another tensor without a word. The modules are in the same order;
+/// `names`: as errors name them. Modules without a plain_copy() are not looked at.
+void check_members(const std::vector<std::string>& names, const std::vector<const Module*>& ours,
+                   const std::vector<const Module*>& theirs, const std::vector<Kept>& parameters);
 
 }  // namespace ramet::nn::parallel

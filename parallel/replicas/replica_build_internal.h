@@ -42,7 +42,7 @@ struct ReplicaSet::Build {
   void add_replica(uint32_t replica);
   void check_clone(const Tree& theirs) const;
   void adopt(const Tensor& source, const Tensor& handle, uint32_t replica);
-  void check_no_member_lost(const Tree& theirs) const;
+  void check_no_member_lost(const Tree& theirs, uint32_t replica) const;
   size_t away_index(Device device) const {
     return static_cast<size_t>(std::find(s.away.begin(), s.away.end(), device) - s.away.begin());
   }

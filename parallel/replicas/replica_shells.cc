@@ -1,6 +1,5 @@
 // A ReplicaSet's shells: clones of the module whose tensors are those of their devices.
 #include <algorithm>
-#include <set>
 #include <typeinfo>
 
 #include "parallel/replicas/buffer_page.h"
@@ -87,7 +86,7 @@ void ReplicaSet::Build::add_replica(uint32_t replica) {
     s.modules[m].replicas.push_back(theirs[m].second);
     State::find_states(s.modules[m]);
   }
-  check_no_member_lost(theirs);
+  check_no_member_lost(theirs, replica);
   for (const auto& [name, m] : theirs) {
     if (!m->is_sealed()) continue;
     std::vector<Tensor> own;
@@ -143,24 +142,22 @@ void ReplicaSet::Build::adopt(const Tensor& source, const Tensor& handle, uint32
   b.seen = State::Seen::of(source);
 }
 
-void ReplicaSet::Build::check_no_member_lost(const Tree& theirs) const {
-  std::set<const TensorImpl*> registered;  // in the clone
-  for (const auto& named : theirs)
-    for (const auto* registry : {&named.second->own_parameters(), &named.second->own_buffers()})
-      for (const auto& item : *registry)
-        if (item.value().defined()) registered.insert(item.value().impl());
-  for (size_t m = 0; m < ours.size(); ++m)
-    check_members(shown_module(ours[m].first), *ours[m].second, *theirs[m].second,
-                  [&](TensorImpl* x, TensorImpl* y) -> const std::string* {
-                    const auto at = entry_of.find(x);
-                    // A word that is no handle may look like one: padding holds what was
-                    // there before. The clone's has to be the same handle, or one of its own.
-                    if (at == entry_of.end() || (x != y && !registered.count(y))) return nullptr;
-                    const State::Entry& e = s.entries[at->second];
-                    for (const auto& h : e.handles)
-                      if (h.tensor.impl() == y) return nullptr;
-                    return &e.name;
-                  });
+void ReplicaSet::Build::check_no_member_lost(const Tree& theirs, uint32_t replica) const {
+  std::vector<std::string> names;
+  std::vector<const Module*> sources, clones;
+  for (size_t m = 0; m < ours.size(); ++m) {
+    names.push_back(shown_module(ours[m].first));
+    sources.push_back(ours[m].second);
+    clones.push_back(theirs[m].second);
+  }
+  std::vector<Kept> parameters;
+  for (const State::Entry& e : s.entries) {
+    parameters.push_back({&e.name, {}, {}});
+    for (const State::Handle& h : e.handles)
+      if (h.replica == replica) parameters.back().theirs.push_back(h.tensor.impl());
+  }
+  for (const auto& [tensor, entry] : entry_of) parameters[entry].ours.push_back(tensor);
+  check_members(names, sources, clones, parameters);
 }
 
 }  // namespace ramet::nn::parallel

@@ -132,6 +132,7 @@ struct BorrowerImpl : nn::Cloneable<BorrowerImpl> {
   void reset() override { own = register_parameter("own", make({1})); }
   Tensor forward(const Tensor& x) { return x * own; }
   Tensor own, borrowed;
+  std::vector<Tensor> list;
   std::array<char, sizeof(void*)> room{};  // as padding is, copied and never looked at
 };
 RAMET_MODULE(Borrower);
@@ -152,6 +153,10 @@ TEST(ReplicaSet, TiesThatTheRegistryDoesNotKnowAreRefused) {
   EXPECT_ERROR(ReplicaSet(m.ptr(), many(2)),
                "module 'child' holds parameter 'w' in a member that does not follow in its clone");
   m->child->borrowed = Tensor();
+  m->child->list = {m->child->own};  // its own, and lost all the same
+  EXPECT_ERROR(ReplicaSet(m.ptr(), many(2)),
+               "module 'child' holds parameter 'child.own' in a member that does not follow");
+  m->child->list = {};
   ReplicaSet set(m.ptr(), many(2));
   set.refresh();
   expect_equal_to_source(set);

@@ -165,8 +165,12 @@ Tensor linear(const Tensor& x, const Tensor& w, const std::optional<Tensor>& may
   if (w.dim() == 1 || x.dim() == 1 ||
       (bias.defined() &&
        (bias.dim() != 1 || bias.size(0) != w.size(0) || !bias.raw_contiguous()))) {
-    const Tensor y = matmul(x, w.t());
-    return bias.defined() ? y + bias : y;
+    if (!bias.defined()) return matmul(x, w.t());
+    std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end() - 1);
+    if (w.dim() == 2) sizes.push_back(w.size(0));
+    RAMET_CHECK(broadcast_sizes("linear", sizes, bias.sizes()) == sizes, "linear", "bias: got ",
+                describe(bias), ", expected one that broadcasts to ", IntArrayRef(sizes));
+    return matmul(x, w.t()) + bias;
   }
   if (x.dim() != 2) {
     std::vector<int64_t> sizes = x.sizes().vec();

@@ -199,8 +199,8 @@ Tensor& pointwise_out(const char* op, const PointwiseKernel& kernel, Tensor& out
     if (o->tensor) check_out_operand(op, out, shape, *o->tensor);
   // Truth values have no gradient.
   prepare_out(op, out, shape, dtype, records && dtype != kBool);
-  if (dtype != kBool && dtype != compute_type(dtype) && out.scalar_type() != dtype) {
-    // The function's result, which wraps around or is rounded as `dtype` is, then cast.
+  if (dtype != compute_type(dtype) && out.scalar_type() != dtype) {
+    // The function's result, which wraps around, is rounded or is true as `dtype` is, then cast.
     const TensorBase result = TensorBase::empty(shape, dtype, device);
     pointwise_into(kernel, result, compute, a, b, c, s, t);
     copy_values(out, result);

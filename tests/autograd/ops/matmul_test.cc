@@ -225,6 +225,14 @@ TEST(Matmul, Errors) {
   EXPECT_EQ(error_of([] { matmul(varied({}), varied({2})); }).find("[matmul] both arguments"), 0u);
   EXPECT_EQ(error_of([] { matmul(varied({2, 3, 4}), varied({3, 4, 2})); }).find("[matmul]"), 0u);
   EXPECT_EQ(error_of([] { linear(varied({2, 3}), varied({4, 2})); }).find("[linear] shapes"), 0u);
+  // The result keeps the product's shape.
+  using Three = std::array<std::vector<int64_t>, 3>;
+  for (const auto& [x, w, bias] : {Three{{{5, 2}, {1, 2}, {2}}}, Three{{{2}, {3, 2}, {4, 3}}},
+                                   Three{{{5, 2}, {2}, {5, 5}}}, Three{{{1, 2}, {3, 2}, {4, 3}}}})
+    EXPECT_EQ(error_of([&] { linear(varied(x), varied(w), varied(bias)); }).find("[linear] bias"),
+              0u)
+        << IntArrayRef(bias);
+  EXPECT_EQ(linear(varied({5, 2}), varied({3, 2}), varied({5, 1})).sizes(), IntArrayRef({5, 3}));
   EXPECT_EQ(error_of([] {
               addmm(varied({3}), varied({2, 3}), varied({3, 2}));
             }).find("[addmm]"),

@@ -50,6 +50,12 @@ TEST(OutForms, ComputeInTheResultsDtype) {
     neg_out(out, constant({-128}).to(kChar));
     EXPECT_EQ(values(out.to(kDouble)), Values{-128}) << t;
   }
+  const Tensor yes = constant({1}).to(kBool);
+  for (const ScalarType t : {kByte, kLong, kFloat, kDouble}) {
+    Tensor out = nothing(t);
+    add_out(out, yes, yes, 3);
+    EXPECT_EQ(values(out.to(kDouble)), Values{1}) << t;
+  }
   Tensor wide = nothing(kDouble);
   add_out(wide, constant({2048}).to(kHalf), constant({1}).to(kHalf));
   EXPECT_EQ(values(wide), Values{2048});

@@ -6,6 +6,7 @@
 #endif
 #include "kernels/pointwise/row.h"
 #include "kernels/simd/gamma.h"
+#include "kernels/simd/library.h"
 
 #define RAMET_ROWS ramet::kernels::RAMET_VARIANT
 

@@ -18,6 +18,7 @@
   X(abs, Abs)       /* |x|; not of bool; the derivative at 0 is 0 */                 \
   X(square, Square) /* x^2; an int64 of bool */                                      \
   X(exp, Exp)                                                                        \
+  X(exp2, Exp2)   /* 2^x */                                                          \
   X(expm1, Expm1) /* exp(x) - 1, accurate near 0 */                                  \
   X(log, Log)     /* natural; -inf at 0, NaN below */                                \
   X(log1p, Log1P) /* log(1 + x), accurate near 0 */                                  \
@@ -27,10 +28,18 @@
   X(reciprocal, Reciprocal) /* 1 / x */                                              \
   X(sin, Sin)                                                                        \
   X(cos, Cos)                                                                        \
+  X(asin, Asin)   /* NaN outside [-1, 1] */                                          \
+  X(acos, Acos)   /* NaN outside [-1, 1] */                                          \
+  X(atan, Atan)                                                                      \
+  X(sinh, Sinh)                                                                      \
+  X(cosh, Cosh)                                                                      \
   X(tanh, Tanh)                                                                      \
+  X(asinh, Asinh)                                                                    \
+  X(acosh, Acosh) /* NaN below 1 */                                                  \
   X(atanh, Atanh) /* infinite at -1 and 1, NaN outside */                            \
   X(sigmoid, Sigmoid) /* 1 / (1 + exp(-x)) */                                        \
   X(erf, Erf)                                                                        \
+  X(erfc, Erfc)   /* 1 - erf(x), accurate where that is small */                     \
   X(lgamma, Lgamma) /* ln |Gamma(x)|; inf at 0, -1, -2, ... */                       \
   X(digamma, Digamma) /* its derivative; an infinity at 0, NaN at -1, -2, ... */     \
   X(relu, Relu)   /* max(0, x); not of bool; a NaN stays; derivative at 0 is 0 */    \

@@ -42,6 +42,13 @@ struct Exp : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vexp(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return mul(g, y); }
 };
+/// 2^x
+struct Exp2 : kernels::FunctionByResult {
+  RAMET_FORMULA value(V x) { return vexp2(x); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T& y) {
+    return mul(mul(g, y), 0.6931471805599453);
+  }
+};
 /// e^x - 1, accurate near 0.
 struct Expm1 : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vexpm1(x); }
@@ -91,10 +98,53 @@ struct Cos : kernels::Function {
   RAMET_FORMULA value(V x) { return vcos(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(neg(g), sin(x)); }
 };
+/// The inverse of sin, in [-pi / 2, pi / 2]; NaN outside [-1, 1].
+struct Asin : kernels::Function {
+  RAMET_FORMULA value(V x) { return vasin(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
+    return mul(g, rsqrt(rsub(square(x), 1)));
+  }
+};
+/// The inverse of cos, in [0, pi]; NaN outside [-1, 1].
+struct Acos : kernels::Function {
+  RAMET_FORMULA value(V x) { return vacos(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
+    return mul(neg(g), rsqrt(rsub(square(x), 1)));
+  }
+};
+/// The inverse of tan, in [-pi / 2, pi / 2].
+struct Atan : kernels::Function {
+  RAMET_FORMULA value(V x) { return vatan(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return div(g, add(square(x), 1)); }
+};
+/// (e^x - e^-x) / 2
+struct Sinh : kernels::Function {
+  RAMET_FORMULA value(V x) { return vsinh(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, cosh(x)); }
+};
+/// (e^x + e^-x) / 2
+struct Cosh : kernels::Function {
+  RAMET_FORMULA value(V x) { return vcosh(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) { return mul(g, sinh(x)); }
+};
 /// tanh x
 struct Tanh : kernels::FunctionByResult {
   RAMET_FORMULA value(V x) { return vtanh(x); }
   RAMET_GRADIENT gradient(const T& g, const T&, const T& y) { return tanh_backward(g, y); }
+};
+/// The inverse of sinh.
+struct Asinh : kernels::Function {
+  RAMET_FORMULA value(V x) { return vasinh(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
+    return mul(g, rsqrt(add(square(x), 1)));
+  }
+};
+/// The inverse of cosh, at least 0; NaN below 1.
+struct Acosh : kernels::Function {
+  RAMET_FORMULA value(V x) { return vacosh(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
+    return mul(g, rsqrt(sub(square(x), 1)));
+  }
 };
 /// The inverse of tanh: infinite at -1 and 1, NaN outside.
 struct Atanh : kernels::Function {
@@ -111,6 +161,13 @@ struct Erf : kernels::Function {
   RAMET_FORMULA value(V x) { return verf(x); }
   RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
     return mul(g, mul(exp(neg(mul(x, x))), 1.1283791670955126));  // 2 / sqrt(pi)
+  }
+};
+/// 1 - erf(x), accurate where that is small.
+struct Erfc : kernels::Function {
+  RAMET_FORMULA value(V x) { return verfc(x); }
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
+    return mul(g, mul(exp(neg(mul(x, x))), -1.1283791670955126));  // -2 / sqrt(pi)
   }
 };
 /// ln |Gamma(x)| (simd/gamma.h, which says how precise it and the next two are): +inf at the poles

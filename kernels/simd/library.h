@@ -1,0 +1,23 @@
+// Functions of the C library (on a GPU of CUDA's, which has the same), of one double: floats are
+// computed in double (in_double), half a unit of their last place and a thousandth off at most.
+#pragma once
+#include "kernels/simd/in_double.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+#define RAMET_FROM_LIBRARY(name)                                       \
+  template <class V> RAMET_INLINE V v##name(V x) {                     \
+    return in_double([](double v) { return RAMET_LIBM(name)(v); }, x); \
+  }
+RAMET_FROM_LIBRARY(asin)
+RAMET_FROM_LIBRARY(acos)
+RAMET_FROM_LIBRARY(atan)
+RAMET_FROM_LIBRARY(sinh)
+RAMET_FROM_LIBRARY(cosh)
+RAMET_FROM_LIBRARY(asinh)
+RAMET_FROM_LIBRARY(acosh)
+RAMET_FROM_LIBRARY(exp2)
+RAMET_FROM_LIBRARY(erfc)
+#undef RAMET_FROM_LIBRARY
+
+}  // namespace ramet::kernels::RAMET_VARIANT

@@ -15,6 +15,7 @@
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
+#include "autograd/ops/pair.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/power.h"
 #include "autograd/ops/promotion.h"

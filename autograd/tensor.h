@@ -289,6 +289,7 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/matmul.inc"
 #include "autograd/ops/moments.inc"
 #include "autograd/ops/multiply.inc"
+#include "autograd/ops/pair.inc"
 #include "autograd/ops/power.inc"
 #include "autograd/ops/random.inc"
 #include "autograd/ops/reduce.inc"

@@ -110,6 +110,17 @@
   RAMET_BITS_FUNCTIONS(X)                                                                     \
   X(bitwise_not, BitwiseNot)
 
+// ---- pair.h: autograd/ops/pair.h ----
+
+#define RAMET_PAIR_OPS(X)   \
+  X(atan2, Atan2)           \
+  X(hypot, Hypot)           \
+  X(copysign, Copysign)     \
+  X(logaddexp, Logaddexp)   \
+  X(logaddexp2, Logaddexp2) \
+  X(fmax, Fmax)             \
+  X(fmin, Fmin)
+
 // ---- compare.h: autograd/ops/comparison.h ----
 
 /// Of two tensors, or a tensor and a number: name(x, y), name_out(out, x, y), x.name(y), x.name_(y).
@@ -136,5 +147,5 @@
 
 #define RAMET_POINTWISE_OPS(X) \
   RAMET_UNARY_OPS(X)           \
-  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_COMPARISON_OPS(X)
+  RAMET_ACTIVATION_OPS(X) RAMET_CHOICE_OPS(X) RAMET_ARITHMETIC_OPS(X) RAMET_PAIR_OPS(X) RAMET_COMPARISON_OPS(X)
 // clang-format on

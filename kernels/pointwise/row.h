@@ -41,6 +41,7 @@ enum class Integers : uint8_t {
   kNumbers,   ///< their own; bool is refused
   kCopied,    ///< themselves, which are whole already; bool is refused
   kCounted,   ///< their own, a bool an int64; not in place of a bool
+  kRefused,   ///< an Error
 };
 /// What the gradient reads.
 enum class Saves : uint8_t { kNothing, kInput, kOutput };

@@ -1,4 +1,4 @@
-// Functions of the C library (on a GPU of CUDA's, which has the same), of one double: floats are
+// Functions of the C library (on a GPU of CUDA's, which has the same), of doubles: floats are
 // computed in double (in_double), half a unit of their last place and a thousandth off at most.
 #pragma once
 #include "kernels/simd/in_double.h"
@@ -18,6 +18,15 @@ RAMET_FROM_LIBRARY(asinh)
 RAMET_FROM_LIBRARY(acosh)
 RAMET_FROM_LIBRARY(exp2)
 RAMET_FROM_LIBRARY(erfc)
+#undef RAMET_FROM_LIBRARY
+
+#define RAMET_FROM_LIBRARY(name)                                                       \
+  template <class V> RAMET_INLINE V v##name(V x, V y) {                                \
+    return in_double([](double v, double w) { return RAMET_LIBM(name)(v, w); }, x, y); \
+  }
+RAMET_FROM_LIBRARY(atan2)
+RAMET_FROM_LIBRARY(copysign)
+RAMET_FROM_LIBRARY(hypot)
 #undef RAMET_FROM_LIBRARY
 
 }  // namespace ramet::kernels::RAMET_VARIANT

@@ -157,6 +157,24 @@ void add_powers(Table& t) {
       .writes([](Tensor& o, V x) { return lerp_out(o, x[0], x[1], 0.25); });
 }
 
+void add_pairs(Table& t) {
+#define PAIR(name, dtypes)                                                             \
+  t.binary(                                                                            \
+       #name, dtypes, -3, 3, [](V x) { return name(x[0], x[1]); }, point_of(2, #name)) \
+      .within(2)                                                                       \
+      .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
+#define IN_PLACE(name) .changes([](V x) { return x[0].name##_(x[1]); })
+  PAIR(atan2, kAll) IN_PLACE(atan2).gives(floating);
+  PAIR(copysign, kAll) IN_PLACE(copysign).gives(floating);
+  PAIR(hypot, kFloats) IN_PLACE(hypot);
+  PAIR(logaddexp, kFloats);
+  PAIR(logaddexp2, kFloats);
+  PAIR(fmax, kAll);
+  PAIR(fmin, kAll);
+#undef IN_PLACE
+#undef PAIR
+}
+
 void add_comparisons(Table& t) {
   const auto row = [&t](const char* name, Sample sample, Call call, Point point) -> Row& {
     return t.pointwise(name, kAll, std::move(sample), std::move(call), std::move(point))
@@ -275,6 +293,7 @@ std::vector<Row> rows() {
   Table t;
   add_arithmetic(t);
   add_powers(t);
+  add_pairs(t);
   add_comparisons(t);
   add_choices(t);
   return t.rows();

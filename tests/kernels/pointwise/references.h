@@ -45,6 +45,11 @@ inline R gelu_tanh_slope(R x) {
 }
 inline R larger(R a, R b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b; }
 inline R smaller(R a, R b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b; }
+// log_base(base^a + base^b), where `scale` is log_base(e).
+inline R logaddexp_of(R a, R b, R scale) {
+  if (a == b) return a + 0.693147180559945309417232121458L * scale;
+  return larger(a, b) + std::log1p(std::exp(-std::fabs(a - b) / scale)) * scale;
+}
 inline R python_mod(R a, R b) {
   const R m = std::fmod(a, b);
   return m != 0 && (m < 0) != (b < 0) ? m + b : m;
@@ -81,6 +86,13 @@ inline const std::map<std::string, Reference>& references() {
       {"pow", {F(std::pow(a, b)), 1}},
       {"maximum", {F(larger(a, b))}},
       {"minimum", {F(smaller(a, b))}},
+      {"atan2", {F(std::atan2(a, b)), 1}},
+      {"hypot", {F(std::hypot(a, b)), 1}},
+      {"copysign", {F(std::copysign(a, b))}},
+      {"logaddexp", {F(logaddexp_of(a, b, 1)), 2, 1}},
+      {"logaddexp2", {F(logaddexp_of(a, b, 1.44269504088896340735992468100L)), 3, 1}},
+      {"fmax", {F(std::fmax(a, b))}},
+      {"fmin", {F(std::fmin(a, b))}},
       {"squared_difference", {F((a - b) * (a - b)), 2.5}},
       {"scaled_product", {F(a * (b * s)), 0.5, 0, 2}},
       {"neg", Reference{F(-a)}.of(kNotBool)},

@@ -1,0 +1,94 @@
+// Rows of functions of two tensors (kernels/pointwise/row.h).
+#pragma once
+#include "kernels/pointwise/row.h"
+
+namespace RAMET_ROWS {
+
+using kernels::kA, kernels::kB, kernels::Integers;
+
+/// Of floating-point values, both of which the gradients read.
+struct OfTwo : kernels::Row {
+  static constexpr int kOperands = 2;
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  static constexpr Integers kIntegers = Integers::kPromoted;
+  static constexpr int kReads[] = {kA | kB, kA | kB};
+};
+/// The same where integers are refused.
+struct OfTwoNumbers : OfTwo {
+  static constexpr Integers kIntegers = Integers::kRefused;
+};
+
+/// The angle of the point (b, a), in [-pi, pi].
+struct Atan2 : OfTwo {
+  RAMET_FORMULA value(V a, V b) { return vatan2(a, b); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return mul(mul(g, b), reciprocal(add(square(a), square(b))));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return mul(mul(g, neg(a)), reciprocal(add(square(a), square(b))));
+  }
+};
+/// sqrt(a^2 + b^2), which does not overflow in between.
+struct Hypot : OfTwoNumbers {
+  RAMET_FORMULA value(V a, V b) { return vhypot(a, b); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return mul(g, div(a, hypot(a, b)));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
+};
+/// |a| with the sign of b, of a zero or NaN too.
+struct Copysign : OfTwo {
+  RAMET_FORMULA value(V a, V b) { return vcopysign(a, b); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return where(eq(a, 0), 0, mul(g, div(copysign(a, b), a)));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T&, const T&) { return zeros_like(g); }
+};
+/// log(e^a + e^b), which does not overflow in between.
+struct Logaddexp : OfTwoNumbers {
+  RAMET_FORMULA value(V a, V b) {
+    const V smaller = vexp(cst<V>(0) - vabs(a - b));
+    return max(a, b) + pick(eq(a, b), cst<V>(0.6931471805599453), vlog1p(smaller));
+  }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return div(g, add(exp(sub(b, a)), 1));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
+};
+/// The same to base 2.
+struct Logaddexp2 : OfTwoNumbers {
+  RAMET_FORMULA value(V a, V b) {
+    const V smaller = vexp2(cst<V>(0) - vabs(a - b));
+    return max(a, b) + pick(eq(a, b), cst<V>(1), vlog1p(smaller) * cst<V>(1.4426950408889634));
+  }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return div(g, add(exp2(sub(b, a)), 1));
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
+};
+
+/// The larger of two; of a number and a NaN the number. The one that is taken gets the gradient, of
+/// equal ones the first.
+struct Fmax : OfTwo {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnAny;
+  static constexpr Integers kIntegers = Integers::kKept;
+  RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, max(a, b))); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return where(logical_or(ge(a, b), isnan(b)), g, 0);
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return where(logical_or(ge(a, b), isnan(b)), 0, g);
+  }
+};
+/// The smaller of two, likewise.
+struct Fmin : Fmax {
+  RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, min(a, b))); }
+  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
+    return where(logical_or(le(a, b), isnan(b)), g, 0);
+  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
+    return where(logical_or(le(a, b), isnan(b)), 0, g);
+  }
+};
+
+}  // namespace RAMET_ROWS

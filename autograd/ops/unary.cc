@@ -78,6 +78,11 @@ Tensor& run_out(const Rule& r, Tensor& out, const Tensor& x) {
   return pointwise_out(r.out, r.kernel, out, dtype, compute_type(dtype), x);
 }
 
+void refuse_integers(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  RAMET_CHECK(is_floating(x.scalar_type()), op, "expected floating-point values: got ",
+              describe(x));
+}
 void refuse_bool(const char* op, const Tensor& x) {
   check_defined(op, x);
   RAMET_CHECK(x.scalar_type() != kBool, op, "bool is not supported: got ", describe(x));
@@ -100,6 +105,7 @@ Tensor& unchanged(const Rule& r, const Tensor& x) {
 
 template <Integers kind> inline Tensor fresh(const Rule& r, const Tensor& x) {
   if constexpr (kind == Integers::kNumbers) refuse_bool(r.name, x);
+  if constexpr (kind == Integers::kRefused) refuse_integers(r.name, x);
   if constexpr (kind == Integers::kCopied)
     if (whole(r, x)) return x.clone();
   if constexpr (kind == Integers::kCounted) {
@@ -110,12 +116,14 @@ template <Integers kind> inline Tensor fresh(const Rule& r, const Tensor& x) {
 }
 template <Integers kind> inline Tensor& in_place(const Rule& r, const Tensor& x) {
   if constexpr (kind == Integers::kNumbers || kind == Integers::kCounted) refuse_bool(r.name, x);
+  if constexpr (kind == Integers::kRefused) refuse_integers(r.in_place, x);
   if constexpr (kind == Integers::kCopied)
     if (whole(r, x)) return unchanged(r, x);
   return run_in_place(r, x);
 }
 template <Integers kind> inline Tensor& into(const Rule& r, Tensor& out, const Tensor& x) {
   if constexpr (kind == Integers::kNumbers) refuse_bool(r.out, x);
+  if constexpr (kind == Integers::kRefused) refuse_integers(r.out, x);
   if constexpr (kind == Integers::kCopied || kind == Integers::kCounted) {
     check_defined(r.out, x);
     return computed_out(r.out, out, recording(x), OutType::kCastable,

@@ -42,11 +42,14 @@
   X(erfc, Erfc)   /* 1 - erf(x), accurate where that is small */                     \
   X(lgamma, Lgamma) /* ln |Gamma(x)|; inf at 0, -1, -2, ... */                       \
   X(digamma, Digamma) /* its derivative; an infinity at 0, NaN at -1, -2, ... */     \
+  X(deg2rad, Deg2Rad)                                                                \
+  X(rad2deg, Rad2Deg)                                                                \
   X(relu, Relu)   /* max(0, x); not of bool; a NaN stays; derivative at 0 is 0 */    \
   X(floor, Floor) /* integers unchanged, not of bool; derivative 0: the next, too */ \
   X(ceil, Ceil)                                                                      \
   X(round, Round) /* halves to even */                                               \
-  X(trunc, Trunc)
+  X(trunc, Trunc)                                                                    \
+  X(frac, Frac)   /* x - trunc(x); not of integers */
 /// The same without name_(x), as in LibTorch.
 #define RAMET_UNARY_METHODS(X) X(sign, Sign) /* -1, 0 or 1; derivative 0 */
 /// The same as the first without a kernel: compositions, written out in autograd/ops/unary.cc.

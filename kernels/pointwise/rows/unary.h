@@ -212,4 +212,26 @@ struct Trunc : kernels::Rounding {
   RAMET_FORMULA value(V x) { return vtrunc(x); }
 };
 
+/// x - trunc(x), with the sign of x.
+struct Frac : kernels::Row {
+  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnFloating;
+  static constexpr Integers kIntegers = Integers::kRefused;
+  RAMET_FORMULA value(V x) { return x - vtrunc(x); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return g; }
+};
+/// What is a multiple of x: an angle in another unit.
+struct Multiple : kernels::Function {
+  static constexpr Saves kSaves = Saves::kNothing;
+};
+/// Degrees in radians.
+struct Deg2Rad : Multiple {
+  RAMET_FORMULA value(V x) { return x * cst<V>(0.017453292519943295); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return mul(g, 0.017453292519943295); }
+};
+/// Radians in degrees.
+struct Rad2Deg : Multiple {
+  RAMET_FORMULA value(V x) { return x * cst<V>(57.29577951308232); }
+  RAMET_GRADIENT gradient(const T& g, const T&, const T&) { return mul(g, 57.29577951308232); }
+};
+
 }  // namespace RAMET_ROWS

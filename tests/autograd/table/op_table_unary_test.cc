@@ -13,8 +13,11 @@ using references::reference, references::Reference;
 void add_unary(Table& t) {
   const auto function = [&t](const char* name, Call call, Call in_place, OutCall out) -> Row& {
     const Reference& of = reference(name);
-    Row& row = t.pointwise(name, of.integers == references::kNotBool ? kNumbers : kAll,
-                           {real({3, 4}, of.low, of.high)}, std::move(call), point_of(1, name));
+    const uint16_t dtypes = of.integers == references::kNone      ? kFloats
+                            : of.integers == references::kNotBool ? kNumbers
+                                                                  : kAll;
+    Row& row = t.pointwise(name, dtypes, {real({3, 4}, of.low, of.high)}, std::move(call),
+                           point_of(1, name));
     row.constant_gradient = of.flat;
     row.in_place = std::move(in_place);
     row.out = std::move(out);

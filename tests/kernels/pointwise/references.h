@@ -14,8 +14,8 @@ using R = long double;
 inline bool rounds_to_float = false;  // the references that need the rounded quotient ask
 inline R rounded(R x) { return rounds_to_float ? static_cast<float>(x) : static_cast<double>(x); }
 
-/// Floating-point values of integers and bool; their own type; not of bool; int64 of bool.
-enum Integers : uint8_t { kFloats, kSame, kNotBool, kAtLeastInt64 };
+/// Floating-point values of integers and bool; their own type; not of bool; int64 of bool; none.
+enum Integers : uint8_t { kFloats, kSame, kNotBool, kAtLeastInt64, kNone };
 
 struct Reference {
   std::function<R(R a, R b, R c, R s, R t)> f;
@@ -132,6 +132,9 @@ inline const std::map<std::string, Reference>& references() {
       {"ceil", Reference{F(std::ceil(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
       {"round", Reference{F(std::nearbyint(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
       {"trunc", Reference{F(std::trunc(a))}.on(-3.4, 3.4).of(kNotBool).steps()},
+      {"deg2rad", Reference{F(a * 0.0174532925199432957692369L), 1}.on(-400, 400)},
+      {"rad2deg", Reference{F(a * 57.2957795130823208767981L), 1}.on(-7, 7)},
+      {"frac", Reference{F(a - std::trunc(a))}.on(-3.4, 3.4).of(kNone)},
       {"relu", Reference{F(std::isnan(a) ? a : a > 0 ? a : 0)}.of(kNotBool)},
       {"leaky_relu", {F(a > 0 ? a : a * s), 0.5, 0, 0.25}},
       {"gelu", {F(a == -INFINITY ? NAN : a * cdf(a)), 2.5, 1}},

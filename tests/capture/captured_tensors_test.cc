@@ -10,6 +10,7 @@
 #include "nn/layers/embedding.h"
 #include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
+#include "nn/layers/recurrent_cells.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/move/movement.h"
 #include "runtime/devices.h"
@@ -82,6 +83,8 @@ TEST(CapturedTensors, OtherMemoryOfMembers) {
   followed("LayerNorm", layer, layer->weight, randn({4, 4}));
   nn::GroupNorm groups(2, 4);
   followed("GroupNorm", groups, groups->weight, randn({2, 4, 8}));
+  nn::GRUCell cell(4, 3);
+  followed("GRUCell", cell, cell->weight_hh, randn({2, 4}));
   nn::Linear linear(4, 4);
   followed("Linear", linear, linear->bias, randn({4, 4}));
   nn::Embedding words(4, 3);

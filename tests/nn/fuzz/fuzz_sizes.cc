@@ -16,6 +16,8 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/pooling.h"
+#include "nn/layers/recurrent.h"
+#include "nn/layers/recurrent_cells.h"
 
 namespace ramet {
 namespace fuzz {
@@ -99,6 +101,22 @@ std::vector<SizeRow> size_rows_of_modules() {
          const bool wrong = groups <= 0 || channels < 0 || channels % groups != 0;
          d.expect(unless(wrong, {channels}),
                   [&] { return nn::GroupNorm(nn::GroupNormOptions(groups, channels))->weight; });
+       }},
+      {"LSTM",
+       [](SizeDraw& d) {
+         const int64_t in = d.number("input_size"), hidden = d.number("hidden_size"),
+                       layers = d.mostly("num_layers", 1, 2), proj = d.mostly("proj_size", 0, 0);
+         const bool wrong = in < 0 || hidden <= 0 || layers <= 0 || proj < 0 || proj >= hidden;
+         d.expect(unless(wrong, {4 * Wide{hidden}, in}), [&] {
+           return nn::LSTM(nn::LSTMOptions(in, hidden).num_layers(layers).proj_size(proj))
+               ->all_weights()[0];
+         });
+       }},
+      {"GRUCell",
+       [](SizeDraw& d) {
+         const int64_t in = d.number("input_size"), hidden = d.number("hidden_size");
+         d.expect(unless(in < 0 || hidden <= 0, {3 * Wide{hidden}, in}),
+                  [&] { return nn::GRUCell(in, hidden)->weight_ih; });
        }},
       {"BatchNorm",
        [](SizeDraw& d) {

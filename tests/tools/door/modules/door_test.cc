@@ -113,6 +113,19 @@ TEST(Door, ModulesPrintAsLibTorchs) {
       {print(GroupNorm(2, 6)), "torch::nn::GroupNorm(2, 6, eps=1e-05, affine=true)true"},
       {print(GroupNorm(GroupNormOptions(1, 5).eps(2e-3).affine(false))),
        "torch::nn::GroupNorm(1, 5, eps=0.002, affine=false)true"},
+      {print(RNN(RNNOptions(3, 4).nonlinearity(torch::kReLU))),
+       "torch::nn::RNN(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, "
+       "dropout=0, bidirectional=false)true"},
+      {print(LSTM(LSTMOptions(3, 4).num_layers(2).proj_size(2).dropout(0.5))),
+       "torch::nn::LSTM(input_size=3, hidden_size=4, num_layers=2, bias=true, batch_first=false, "
+       "dropout=0.5, bidirectional=false, proj_size=2)true"},
+      {print(GRU(GRUOptions(3, 4).bidirectional(true))),
+       "torch::nn::GRU(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, "
+       "dropout=0, bidirectional=true)true"},
+      {print(RNNCell(3, 4)), "torch::nn::RNNCell(3, 4)true"},
+      {print(LSTMCell(LSTMCellOptions(3, 4).bias(false))),
+       "torch::nn::LSTMCell(3, 4, bias=false)true"},
+      {print(GRUCell(3, 4)), "torch::nn::GRUCell(3, 4)true"},
       {print(Dropout()), "torch::nn::Dropout(p=0.5, inplace=false)true"},
       {print(Dropout(0.1)), "torch::nn::Dropout(p=0.1, inplace=false)true"},
       {print(Dropout(DropoutOptions(0.25).inplace(true))),

@@ -835,6 +835,12 @@ using ::ramet::nn::FunctionalImpl;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::GELU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GRU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GRUCell;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GRUCellImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GRUCellOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GRUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GRUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GroupNorm;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GroupNormImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GroupNormOptions;  // Ramet's class: include the door, no forward declaration
@@ -843,6 +849,12 @@ using ::ramet::nn::IdentityImpl;  // Ramet's class: include the door, no forward
 using ::ramet::nn::L1Loss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1LossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1LossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LSTM;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LSTMCell;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LSTMCellImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LSTMCellOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LSTMImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LSTMOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LayerNorm;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LayerNormImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LayerNormOptions;  // Ramet's class: include the door, no forward declaration
@@ -876,6 +888,12 @@ using ::ramet::nn::NLLLoss;  // Ramet's class: include the door, no forward decl
 using ::ramet::nn::NLLLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NamedAnyModule;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RNN;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RNNCell;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RNNCellImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RNNCellOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RNNImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RNNOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLUOptions;  // Ramet's class: include the door, no forward declaration
@@ -993,6 +1011,15 @@ using ::ramet::nn::utils::clip_grad_value_;
 using ::ramet::nn::utils::parameters_to_vector;
 using ::ramet::nn::utils::vector_to_parameters;
 }  // namespace torch::nn::utils
+
+namespace torch::nn::utils::rnn {
+using ::ramet::nn::utils::rnn::PackedSequence;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::utils::rnn::invert_permutation;
+using ::ramet::nn::utils::rnn::pack_padded_sequence;
+using ::ramet::nn::utils::rnn::pack_sequence;
+using ::ramet::nn::utils::rnn::pad_packed_sequence;
+using ::ramet::nn::utils::rnn::pad_sequence;
+}  // namespace torch::nn::utils::rnn
 
 namespace torch::optim {
 using ::ramet::optim::Adam;  // Ramet's class: include the door, no forward declaration

@@ -1,0 +1,37 @@
+// What recurrent modules compute: layers over the steps of sequences.
+#pragma once
+#include <vector>
+
+#include "nn/layers/recurrent.h"
+
+namespace ramet::nn::detail {
+
+/// Sequences in one tensor, as PackedSequence has them: `rows[t]` sequences have a step t.
+struct RecurrentInput {
+  Tensor data;  // [sum of rows, features]
+  std::vector<int64_t> rows;
+};
+/// The output in the layout of the input, and the last states: [layers * directions, batch, ...].
+/// cell: of an LSTM, else undefined.
+struct RecurrentResult {
+  Tensor output, hidden, cell;
+};
+
+/// hidden, cell: the first states. weights: as all_weights() has them. Sizes have been checked.
+RecurrentResult run_recurrent(const RNNOptionsBase& options, const std::vector<Tensor>& weights,
+                              RecurrentInput input, const Tensor& hidden, const Tensor& cell,
+                              bool training);
+
+/// One step of rows [n, ...] for modules of one cell: the weights of one layer and direction.
+struct RecurrentWeights {
+  Tensor ih, hh, bias_ih, bias_hh, hr;  // undefined where there is none
+};
+struct RecurrentState {
+  Tensor hidden, cell;
+};
+/// What all steps add to their gates, in one product: rows of inputs times ih, and the biases.
+Tensor input_gates(const RNNOptionsBase& options, const RecurrentWeights& w, const Tensor& x);
+RecurrentState recurrent_step(const RNNOptionsBase& options, const RecurrentWeights& w,
+                              const Tensor& gates, const RecurrentState& before);
+
+}  // namespace ramet::nn::detail

@@ -163,15 +163,13 @@ void add_pairs(Table& t) {
        #name, dtypes, -3, 3, [](V x) { return name(x[0], x[1]); }, point_of(2, #name)) \
       .within(2)                                                                       \
       .writes([](Tensor& o, V x) { return name##_out(o, x[0], x[1]); })
-#define IN_PLACE(name) .changes([](V x) { return x[0].name##_(x[1]); })
-  PAIR(atan2, kAll) IN_PLACE(atan2).gives(floating);
-  PAIR(copysign, kAll) IN_PLACE(copysign).gives(floating);
-  PAIR(hypot, kFloats) IN_PLACE(hypot);
+  PAIR(atan2, kAll).changes([](V x) { return x[0].atan2_(x[1]); }).gives(floating);
+  PAIR(copysign, kAll).changes([](V x) { return x[0].copysign_(x[1]); }).gives(floating);
+  PAIR(hypot, kFloats).changes([](V x) { return x[0].hypot_(x[1]); });
   PAIR(logaddexp, kFloats);
   PAIR(logaddexp2, kFloats);
   PAIR(fmax, kAll);
   PAIR(fmin, kAll);
-#undef IN_PLACE
 #undef PAIR
 }
 

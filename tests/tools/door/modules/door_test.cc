@@ -113,7 +113,7 @@ TEST(Door, ModulesPrintAsLibTorchs) {
       {print(GroupNorm(2, 6)), "torch::nn::GroupNorm(2, 6, eps=1e-05, affine=true)true"},
       {print(GroupNorm(GroupNormOptions(1, 5).eps(2e-3).affine(false))),
        "torch::nn::GroupNorm(1, 5, eps=0.002, affine=false)true"},
-      {print(RNN(RNNOptions(3, 4).nonlinearity(torch::kReLU))),
+      {print(RNN(RNNOptions(3, 4).nonlinearity(kReLU))),
        "torch::nn::RNN(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, "
        "dropout=0, bidirectional=false)true"},
       {print(LSTM(LSTMOptions(3, 4).num_layers(2).proj_size(2).dropout(0.5))),

@@ -160,6 +160,7 @@ void expect_reference(const Front& front, const Tensors& x, const Tensor& y) {
     double v[3] = {};
     for (size_t k = 0; k < x.size(); ++k) v[k] = element(x[k], in[k], at);
     const double want = front.reference(v[0], v[1], v[2]);
+    if (std::isnan(want) && std::isnan(got[static_cast<size_t>(i)])) continue;  // outside
     ASSERT_NEAR(got[static_cast<size_t>(i)], want, 1e-12 * std::fmax(1, std::fabs(want)))
         << front.name << " at element " << i << ": " << v[0] << ' ' << v[1] << ' ' << v[2];
   }

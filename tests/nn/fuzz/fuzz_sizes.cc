@@ -107,7 +107,8 @@ std::vector<SizeRow> size_rows_of_modules() {
          const int64_t in = d.number("input_size"), hidden = d.number("hidden_size"),
                        layers = d.mostly("num_layers", 1, 2), proj = d.mostly("proj_size", 0, 0);
          const bool wrong = in < 0 || hidden <= 0 || layers <= 0 || proj < 0 || proj >= hidden ||
-                            4 * Wide{hidden} * hidden > INT64_MAX;  // of weight_hh
+                            4 * Wide{hidden} * hidden > INT64_MAX ||  // of weight_hh
+                            layers > (int64_t{1} << 18);  // a KiB each is more than memory
          d.expect(unless(wrong, {4 * Wide{hidden}, in}), [&] {
            return nn::LSTM(nn::LSTMOptions(in, hidden).num_layers(layers).proj_size(proj))
                ->all_weights()[0];

@@ -122,10 +122,10 @@ TEST(Door, ModulesPrintAsLibTorchs) {
       {print(GRU(GRUOptions(3, 4).bidirectional(true))),
        "torch::nn::GRU(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, "
        "dropout=0, bidirectional=true)true"},
-      {print(RNNCell(3, 4)), "torch::nn::RNNCell(3, 4)true"},
+      {print(RNNCell(3, 4)), "torch::nn::RNNCell(3, 4)1"},
       {print(LSTMCell(LSTMCellOptions(3, 4).bias(false))),
        "torch::nn::LSTMCell(3, 4, bias=false)true"},
-      {print(GRUCell(3, 4)), "torch::nn::GRUCell(3, 4)true"},
+      {print(GRUCell(3, 4)), "torch::nn::GRUCell(3, 4)1"},
       {print(Dropout()), "torch::nn::Dropout(p=0.5, inplace=false)true"},
       {print(Dropout(0.1)), "torch::nn::Dropout(p=0.1, inplace=false)true"},
       {print(Dropout(DropoutOptions(0.25).inplace(true))),

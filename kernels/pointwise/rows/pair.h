@@ -18,15 +18,14 @@ struct OfTwoNumbers : OfTwo {
   static constexpr Integers kIntegers = Integers::kRefused;
 };
 
-/// The angle of the point (b, a), in [-pi, pi].
+/// The angle of the point (b, a), in [-pi, pi]. The derivative at the origin is 0.
 struct Atan2 : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vatan2(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    return mul(mul(g, b), reciprocal(add(square(a), square(b))));
+    const T squares = add(square(a), square(b));
+    return mul(mul(g, b), where(eq(squares, 0), 0, reciprocal(squares)));
   }
-  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
-    return mul(mul(g, neg(a)), reciprocal(add(square(a), square(b))));
-  }
+  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(neg(g), b, a); }
 };
 /// sqrt(a^2 + b^2), which does not overflow in between.
 struct Hypot : OfTwoNumbers {
@@ -40,7 +39,7 @@ struct Hypot : OfTwoNumbers {
 struct Copysign : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vcopysign(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    return where(eq(a, 0), 0, mul(g, div(copysign(a, b), a)));
+    return mul(g, where(eq(a, 0), 0, div(copysign(a, b), a)));
   }
   RAMET_GRADIENT gradient_b(const T& g, const T&, const T&) { return zeros_like(g); }
 };
@@ -67,27 +66,35 @@ struct Logaddexp2 : OfTwoNumbers {
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(g, b, a); }
 };
 
-/// The larger of two; of a number and a NaN the number. The one that is taken gets the gradient, of
-/// equal ones the first.
+/// The larger of two; of a number and a NaN the number. The one that is taken gets the gradient; of
+/// equal ones each gets half.
 struct Fmax : OfTwo {
   static constexpr kernels::PointwiseTypes kTypes = kernels::kOnAny;
   static constexpr Integers kIntegers = Integers::kKept;
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, max(a, b))); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    return where(logical_or(ge(a, b), isnan(b)), g, 0);
+    return first(g, logical_or(gt(a, b), isnan(b)), eq(a, b));
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
-    return where(logical_or(ge(a, b), isnan(b)), 0, g);
+    return second(g, logical_or(gt(a, b), isnan(b)), eq(a, b));
+  }
+
+ protected:
+  RAMET_GRADIENT first(const T& g, const T& takes_a, const T& equal) {
+    return where(equal, div(g, 2), where(takes_a, g, 0));
+  }
+  RAMET_GRADIENT second(const T& g, const T& takes_a, const T& equal) {
+    return where(equal, div(g, 2), where(takes_a, 0, g));
   }
 };
 /// The smaller of two, likewise.
 struct Fmin : Fmax {
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, min(a, b))); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    return where(logical_or(le(a, b), isnan(b)), g, 0);
+    return first(g, logical_or(lt(a, b), isnan(b)), eq(a, b));
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
-    return where(logical_or(le(a, b), isnan(b)), 0, g);
+    return second(g, logical_or(lt(a, b), isnan(b)), eq(a, b));
   }
 };
 

@@ -22,7 +22,8 @@ struct OfTwoNumbers : OfTwo {
 struct Atan2 : OfTwo {
   RAMET_FORMULA value(V a, V b) { return vatan2(a, b); }
   RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    const T squares = add(square(a), square(b));
+    // Squares of small integers would wrap around.
+    const T squares = add(square(a.to(g.scalar_type())), square(b.to(g.scalar_type())));
     return mul(mul(g, b), where(eq(squares, 0), 0, reciprocal(squares)));
   }
   RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) { return gradient_a(neg(g), b, a); }

@@ -12,6 +12,7 @@
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/pair.h"
 #include "autograd/ops/power.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"
@@ -255,6 +256,32 @@ TEST(PointwiseFronts, TrueIsAFactorOfTruthValuesOnly) {  // plain float32 takes 
       expect_part(error_of(wrong), "Boolean alpha only supported for Boolean results");
   }
   EXPECT_EQ(values(add(ones({1}, kBool), zeros({1}, kBool), true)), std::vector<double>{1});
+}
+
+// Derivatives at places that random values do not meet: PyTorch 2.15's.
+TEST(PointwiseFronts, DerivativesOfPairsAtBorders) {
+  const auto slopes = [](Tensor (*f)(const Tensor&, const Tensor&), const Tensor& x,
+                         const Tensor& y) {
+    const Tensor a = x.detach().requires_grad_(is_floating(x.scalar_type())),
+                 b = y.detach().requires_grad_(true);
+    f(a, b).sum().backward();
+    std::vector<double> both = values(b.grad());
+    if (a.grad().defined()) {
+      const std::vector<double> first = values(a.grad());
+      both.insert(both.begin(), first.begin(), first.end());
+    }
+    return both;
+  };
+  using V = std::vector<double>;
+  const Tensor zero = tensor({0.}), one = tensor({1.}), nan = tensor({NAN});
+  EXPECT_EQ(slopes(ramet::atan2, zero, zero), (V{0, 0}));
+  // 100 / 20000, where 100^2 is more than an int8 holds.
+  EXPECT_NEAR(slopes(ramet::atan2, tensor({100}).to(kChar), tensor({100.}))[0], -0.005, 1e-9);
+  EXPECT_EQ(slopes(ramet::copysign, zero, one), (V{0, 0}));
+  EXPECT_EQ(slopes(ramet::fmax, one, one), (V{.5, .5}));
+  EXPECT_EQ(slopes(ramet::fmin, one, one), (V{.5, .5}));
+  EXPECT_EQ(slopes(ramet::fmax, one, nan), (V{1, 0}));
+  EXPECT_EQ(slopes(ramet::fmin, nan, one), (V{0, 1}));
 }
 
 }  // namespace

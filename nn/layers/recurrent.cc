@@ -1,10 +1,8 @@
 #include "nn/layers/recurrent.h"
 
-#include <cmath>
 #include <ostream>
 
 #include "autograd/ops.h"
-#include "nn/init.h"
 #include "nn/layers/recurrent_steps_internal.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"
@@ -111,8 +109,7 @@ template <class Derived> void RNNImplBase<Derived>::reset() {
 }
 
 template <class Derived> void RNNImplBase<Derived>::reset_parameters() {
-  const double bound = 1 / std::sqrt(static_cast<double>(options_base.hidden_size()));
-  for (const Tensor& weight : all_weights()) init::uniform_(weight, -bound, bound);
+  reset_recurrent(all_weights(), options_base.hidden_size());
 }
 
 template <class Derived> void RNNImplBase<Derived>::pretty_print(std::ostream& stream) const {

@@ -1,10 +1,8 @@
 #include "nn/layers/recurrent_cells.h"
 
-#include <cmath>
 #include <ostream>
 
 #include "autograd/ops.h"
-#include "nn/init.h"
 #include "nn/layers/recurrent_steps_internal.h"
 #include "nn/module/class_name.h"
 #include "runtime/checked_size.h"
@@ -49,8 +47,7 @@ template <class Derived> void RNNCellImplBase<Derived>::reset() {
 }
 
 template <class Derived> void RNNCellImplBase<Derived>::reset_parameters() {
-  const double bound = 1 / std::sqrt(static_cast<double>(options_base.hidden_size()));
-  for (const Tensor& weight : this->parameters()) init::uniform_(weight, -bound, bound);
+  reset_recurrent(this->parameters(), options_base.hidden_size());
 }
 
 template <class Derived> void RNNCellImplBase<Derived>::pretty_print(std::ostream& stream) const {

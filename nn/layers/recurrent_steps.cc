@@ -1,6 +1,7 @@
-#include <algorithm>
+#include <cmath>
 
 #include "autograd/ops.h"
+#include "nn/init.h"
 #include "nn/layers/recurrent_steps_internal.h"
 
 // Formulas, with sigma the logistic function and h, c the states before:
@@ -81,6 +82,11 @@ std::pair<Tensor, RecurrentState> run_direction(const RNNOptionsBase& o, const R
 }
 
 }  // namespace
+
+void reset_recurrent(const std::vector<Tensor>& weights, int64_t hidden_size) {
+  const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
+  for (const Tensor& weight : weights) init::uniform_(weight, -bound, bound);
+}
 
 Tensor input_gates(const RNNOptionsBase& o, const RecurrentWeights& w, const Tensor& x) {
   if (!w.bias_ih.defined()) return linear(x, w.ih);

@@ -6,6 +6,9 @@
 
 namespace ramet::nn::detail {
 
+/// uniform(-1, 1) / sqrt(hidden_size), in their order.
+void reset_recurrent(const std::vector<Tensor>& weights, int64_t hidden_size);
+
 /// Sequences in one tensor, as PackedSequence has them: `rows[t]` sequences have a step t.
 struct RecurrentInput {
   Tensor data;  // [sum of rows, features]

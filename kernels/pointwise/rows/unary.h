@@ -108,8 +108,8 @@ struct Asin : kernels::Function {
 /// The inverse of cos, in [0, pi]; NaN outside [-1, 1].
 struct Acos : kernels::Function {
   RAMET_FORMULA value(V x) { return vacos(x); }
-  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
-    return mul(neg(g), rsqrt(rsub(square(x), 1)));
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T& y) {
+    return Asin::gradient(neg(g), x, y);
   }
 };
 /// The inverse of tan, in [-pi / 2, pi / 2].
@@ -166,8 +166,8 @@ struct Erf : kernels::Function {
 /// 1 - erf(x), accurate where that is small.
 struct Erfc : kernels::Function {
   RAMET_FORMULA value(V x) { return verfc(x); }
-  RAMET_GRADIENT gradient(const T& g, const T& x, const T&) {
-    return mul(g, mul(exp(neg(mul(x, x))), -1.1283791670955126));  // -2 / sqrt(pi)
+  RAMET_GRADIENT gradient(const T& g, const T& x, const T& y) {
+    return Erf::gradient(neg(g), x, y);
   }
 };
 /// ln |Gamma(x)| (simd/gamma.h, which says how precise it and the next two are): +inf at the poles

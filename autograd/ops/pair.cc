@@ -24,7 +24,13 @@ template <class Row> Tensor pair(const RowNames& row, const Tensor& a, const Ten
   }
   if (cast_first(dtype, a.scalar_type(), b.scalar_type()))
     return pair<Row>(row, a.to(dtype), b.to(dtype));
-  return recorded<Row>(row.node, pointwise_fresh(row.kernel, a, b, dtype), a, b);
+  Tensor out = pointwise_fresh(row.kernel, a, b, dtype);
+  if constexpr (requires { Row::kReads; }) {
+    return recorded<Row>(row.node, std::move(out), a, b);
+  } else {
+    if (!recording(a, b)) return out;
+    return record(row.node, {a, b}, std::move(out), gradients_together<Row>(a, b));
+  }
 }
 
 }  // namespace

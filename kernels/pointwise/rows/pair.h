@@ -1,6 +1,6 @@
 // Rows of functions of two tensors (kernels/pointwise/row.h).
 #pragma once
-#include "kernels/pointwise/row.h"
+#include "kernels/pointwise/rows/choice.h"
 
 namespace RAMET_ROWS {
 
@@ -69,33 +69,26 @@ struct Logaddexp2 : OfTwoNumbers {
 
 /// The larger of two; of a number and a NaN the number. The one that is taken gets the gradient; of
 /// equal ones each gets half.
-struct Fmax : OfTwo {
-  static constexpr kernels::PointwiseTypes kTypes = kernels::kOnAny;
-  static constexpr Integers kIntegers = Integers::kKept;
+struct Fmax : Extremum {
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, max(a, b))); }
-  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    return first(g, logical_or(gt(a, b), isnan(b)), eq(a, b));
-  }
-  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
-    return second(g, logical_or(gt(a, b), isnan(b)), eq(a, b));
+  template <class T, class Needs>
+  static std::array<T, 2> gradients(const Needs& needs, const T& g, const T& a, const T& b) {
+    return shares(needs, g, logical_or(gt(a, b), isnan(b)), eq(a, b));
   }
 
  protected:
-  RAMET_GRADIENT first(const T& g, const T& takes_a, const T& equal) {
-    return where(equal, div(g, 2), where(takes_a, g, 0));
-  }
-  RAMET_GRADIENT second(const T& g, const T& takes_a, const T& equal) {
-    return where(equal, div(g, 2), where(takes_a, 0, g));
+  template <class T, class Needs>
+  static std::array<T, 2> shares(const Needs& needs, const T& g, const T& takes_a, const T& equal) {
+    return {needs(0) ? share(g, logical_not(logical_or(takes_a, equal)), equal) : T(),
+            needs(1) ? share(g, takes_a, equal) : T()};
   }
 };
 /// The smaller of two, likewise.
 struct Fmin : Fmax {
   RAMET_FORMULA value(V a, V b) { return pick(ne(b, b), a, pick(ne(a, a), b, min(a, b))); }
-  RAMET_GRADIENT gradient_a(const T& g, const T& a, const T& b) {
-    return first(g, logical_or(lt(a, b), isnan(b)), eq(a, b));
-  }
-  RAMET_GRADIENT gradient_b(const T& g, const T& a, const T& b) {
-    return second(g, logical_or(lt(a, b), isnan(b)), eq(a, b));
+  template <class T, class Needs>
+  static std::array<T, 2> gradients(const Needs& needs, const T& g, const T& a, const T& b) {
+    return shares(needs, g, logical_or(lt(a, b), isnan(b)), eq(a, b));
   }
 };
 

@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "nn/layers/packed_sequence.h"
 #include "nn/module/any_module.h"
 #include "nn/module/arg.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
 #include "nn/module/module_holder.h"
-#include "nn/layers/packed_sequence.h"
 
 namespace ramet::nn {
 

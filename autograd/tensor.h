@@ -282,6 +282,7 @@ class RAMET_API Tensor : public TensorBase {
   // ---- methods of the functions in autograd/ops -------------------------------------------------
 #include "autograd/forms/methods.inc"
 #include "autograd/ops/addmm.inc"
+#include "autograd/ops/aliases.inc"
 #include "autograd/ops/arithmetic.inc"
 #include "autograd/ops/extremum.inc"
 #include "autograd/ops/index.inc"
@@ -304,7 +305,6 @@ class RAMET_API Tensor : public TensorBase {
   Tensor min(const Tensor& other) const { return minimum(other); }
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor reshape_as(const Tensor& other) const { return reshape(other.sizes()); }
-  Tensor swapaxes(int64_t axis0, int64_t axis1) const { return transpose(axis0, axis1); }
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   Tensor operator[](int64_t index) const { return select(0, index); }
   Tensor operator[](const Scalar& index) const { return select(0, index.toLong()); }

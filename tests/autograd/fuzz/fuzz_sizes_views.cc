@@ -217,9 +217,10 @@ std::vector<SizeRow> size_rows_of_views() {
          const Tensor x = d.view_source();
          const std::vector<int64_t> from = d.dims("source", x.dim()),
                                     to = d.dims("destination", x.dim());
+         const bool other_name = d.flag("moveaxis");
          d.expect_view(moved(x, from, to), [&] {
-           return from.size() == 1 && to.size() == 1 ? movedim(x, from[0], to[0])
-                                                     : movedim(x, from, to);
+           if (from.size() == 1 && to.size() == 1) return movedim(x, from[0], to[0]);
+           return other_name ? moveaxis(x, from, to) : movedim(x, from, to);
          });
        }},
       {"squeeze",
@@ -246,7 +247,9 @@ std::vector<SizeRow> size_rows_of_views() {
          const Tensor x = d.view_source();
          std::vector<int64_t> sizes = d.numbers("more", 0, 2);
          for (const int64_t n : x.sizes()) sizes.push_back(n == 1 ? d.number("extent") : n);
-         d.expect_view(expanded(x, sizes), [&] { return expand(x, sizes); });
+         const bool other_name = d.flag("broadcast_to");
+         d.expect_view(expanded(x, sizes),
+                       [&] { return other_name ? broadcast_to(x, sizes) : expand(x, sizes); });
        }},
       {"repeat",
        [](SizeDraw& d) {

@@ -36,6 +36,10 @@ void add_views(Table& t) {
   row(
       "transpose", {{3, 4}, {0, 4}, {}}, [](V x) { return transpose(x[0], 0, -1); }, transposed);
   row(
+      "swapaxes", {{3, 4}, {0, 4}, {}}, [](V x) { return swapaxes(x[0], 0, -1); }, transposed);
+  row(
+      "swapdims", {{3, 4}, {0, 4}, {}}, [](V x) { return x[0].swapdims(-1, 0); }, transposed);
+  row(
       "t", {{3, 4}, {0, 4}, {}}, [](V x) { return ramet::t(x[0]); }, transposed);
   row(
       "permute", {{2, 3, 4}, {2, 0, 4}},
@@ -51,6 +55,15 @@ void add_views(Table& t) {
           }));
   row(
       "movedim", {{2, 3, 4}, {2, 0, 4}, {}}, [](V x) { return movedim(x[0], 0, -1); },
+      moved(
+          [](const Plain& x) {
+            return x.rank() ? Index{x.size(1), x.size(2), x.size(0)} : Index{};
+          },
+          [](const Index& i, const Plain&) {
+            return i.empty() ? i : Index{i[2], i[0], i[1]};
+          }));
+  row(
+      "moveaxis", {{2, 3, 4}, {2, 0, 4}, {}}, [](V x) { return moveaxis(x[0], 0, -1); },
       moved(
           [](const Plain& x) {
             return x.rank() ? Index{x.size(1), x.size(2), x.size(0)} : Index{};
@@ -139,6 +152,19 @@ void add_views(Table& t) {
           },
           [](const Index&, const Plain& x) { return Index(size_t(x.rank()), 0); }))
       .not_empty("refused: an extent of 0 does not expand");
+  row(
+      "broadcast_to", {{3, 1}, {0, 1}},
+      [](V x) {
+        return broadcast_to(x[0], {2, -1, 4});
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(0), 4};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[1], 0};
+          }))
+      .not_scalar("refused: -1 is a dimension that is there");
   row(
       "broadcast_tensors", {{3, 1}, {1}, {}, {0, 1}},
       [](V x) {
@@ -308,6 +334,8 @@ TEST(ShapeRows, InPlaceViews) {
   check(squeeze(x, 1), [](const Tensor& v) { return v.squeeze_(1); });
   check(unsqueeze(x, 2), [](const Tensor& v) { return v.unsqueeze_(2); });
   check(transpose(x, 0, 2), [](const Tensor& v) { return v.transpose_(0, 2); });
+  check(transpose(x, 0, 1), [](const Tensor& v) { return v.swapaxes_(1, 0); });
+  check(transpose(x, 1, 2), [](const Tensor& v) { return v.swapdims_(-1, -2); });
   check(x.squeeze().t(), [](const Tensor& v) { return v.squeeze_().t_(); });
 }
 

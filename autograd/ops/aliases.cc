@@ -1,0 +1,18 @@
+#include "autograd/ops/aliases.h"
+
+#include "autograd/ops/arithmetic.h"
+#include "autograd/ops/comparison.h"
+#include "autograd/ops/matmul.h"
+#include "autograd/ops/unary.h"
+#include "autograd/ops/view.h"
+
+namespace ramet {
+
+Tensor& negative_(Tensor& self) { return self.neg_(); }
+Tensor& fix_(Tensor& self) { return self.trunc_(); }
+Tensor& arctanh_(Tensor& self) { return self.atanh_(); }
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/aliases.inc"
+
+}  // namespace ramet

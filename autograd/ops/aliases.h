@@ -1,0 +1,19 @@
+// Functions by LibTorch's other names: what each does stands at the one it is named after. Joins
+// have theirs in autograd/ops/shape_joins.h, clamp's is in autograd/ops/where.h.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+#include "autograd/forms/functions.inc"
+#include "autograd/ops/aliases.inc"
+
+// In-place functions, of those that LibTorch has as functions, too.
+RAMET_API Tensor& negative_(Tensor& self);
+RAMET_API Tensor& fix_(Tensor& self);
+RAMET_API Tensor& arctanh_(Tensor& self);
+
+}  // namespace ramet

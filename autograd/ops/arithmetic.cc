@@ -1,7 +1,9 @@
 #include "autograd/ops/arithmetic.h"
 
+#include "autograd/ops/comparison.h"
 #include "autograd/ops/front/arithmetic_front.h"
 #include "autograd/ops/front/out_front.h"
+#include "autograd/ops/shape_joins.h"
 #include "autograd/ops/unary.h"
 #include "kernels/pointwise/rows/arithmetic.h"
 
@@ -126,6 +128,40 @@ Tensor rsub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
                 });
 }
 Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
+
+Tensor diff(const Tensor& self, int64_t n, int64_t dim, const std::optional<Tensor>& prepend,
+            const std::optional<Tensor>& append) {
+  check_defined("diff", self);
+  RAMET_CHECK(self.dim() > 0, "diff", "expects input to be at least one-dimensional: got ",
+              describe(self));
+  RAMET_CHECK(n >= 0, "diff", "order must be non-negative but got ", n);
+  const int64_t d = wrap_dim("diff", dim, self.dim());
+  std::vector<Tensor> parts;
+  const auto join = [&](const std::optional<Tensor>& other) {
+    if (!other || !other->defined()) return;
+    RAMET_CHECK(other->dim() == self.dim(), "diff",
+                "expects prepend or append to be the same dimension as input: got ",
+                describe(*other), " and ", describe(self));
+    for (int64_t i = 0; i < self.dim(); ++i)
+      RAMET_CHECK(i == d || other->size(i) == self.size(i), "diff",
+                  "expects the shape of tensor to prepend or append to match that of input except "
+                  "along the differencing dimension; input.size(",
+                  i, ") = ", self.size(i), ", but got tensor.size(", i, ") = ", other->size(i));
+    parts.push_back(*other);
+  };
+  join(prepend);
+  parts.push_back(self);
+  join(append);
+  if (n == 0) return self.clone();
+  Tensor x = parts.size() > 1 ? cat(parts, d) : self;
+  if (n >= x.size(d)) return x.narrow(d, 0, 0).clone();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t left = x.size(d) - 1;
+    const Tensor after = x.narrow(d, 1, left), before = x.narrow(d, 0, left);
+    x = x.scalar_type() == kBool ? logical_xor(after, before) : sub(after, before);
+  }
+  return x;
+}
 
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/arithmetic.inc"

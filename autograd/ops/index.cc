@@ -329,6 +329,31 @@ Tensor take(const Tensor& self, const Tensor& at) {
   return index(self.reshape(-1), {places});
 }
 
+Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<int64_t> dim) {
+  const char* op = "take_along_dim";
+  check_defined(op, self);
+  check_defined(op, indices);
+  RAMET_CHECK(indices.scalar_type() == kLong, op, "dtype of indices should be Long but got ",
+              indices.scalar_type());
+  same_device(op, self, indices);
+  if (!dim) return gather(self.reshape(-1), 0, indices.reshape(-1));
+  RAMET_CHECK(self.dim() == indices.dim(), op,
+              "input and indices should have the same number of dimensions, but got ", self.dim(),
+              " dimensions for input, and ", indices.dim(), " dimensions for indices");
+  if (self.dim() == 0)
+    throw IndexError(
+        detail::join("[", op, "] Dimension specified as ", *dim, " but tensor has no dimensions"));
+  const auto d = static_cast<size_t>(wrap_dim(op, *dim, self.dim()));
+  const int64_t extent = self.sizes()[d];
+  std::vector<int64_t> whole = self.sizes().vec(), chosen = indices.sizes().vec();
+  whole[d] = chosen[d];
+  const std::vector<int64_t> to = broadcast_sizes(op, whole, chosen);
+  chosen = to;
+  chosen[d] = extent;
+  const Tensor places = extent > 0 ? indices.remainder(extent) : indices;
+  return gather(expand(self, chosen), static_cast<int64_t>(d), expand(places, to));
+}
+
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/index.inc"
 

@@ -25,7 +25,7 @@ TORCH = """
 TORCH_AND_AT = """
     AutoGradMode NoGradGuard Tensor arange empty empty_like empty_strided eye from_blob full full_like get_num_threads
     linspace manual_seed normal ones ones_like rand rand_like randint randint_like randn randn_like randperm
-    scalar_tensor set_num_threads set_printoption_sci_mode tensor zeros zeros_like
+    scalar_tensor set_num_threads set_printoption_sci_mode tensor tril_indices triu_indices zeros zeros_like
 """.split()
 
 # Whole namespaces that LibTorch does not have.
@@ -60,9 +60,9 @@ OWN = {
         accumulate add_reduce_edge attach backward_twice check_fits collect_graph copy_values copy_values_later
         count_node count_node_slowly edge_of fill_values grad_accumulator gradcheck gradgradcheck in_turn
         index_add_zeros is_recorded make_node new_node node_count nodes_alive note_meeting note_place record
-        record_list recording refuse_inference_leaf release renew_view run_backward run_node save save_if save_output
-        scatter_zeros set_grad_destination set_reduce_bucket softmax_backward value_of view_wants_grad wants_grad
-        with_history_of_now zero_grad
+        record_list recording refuse_inference_leaf release renew_view repeated_positions run_backward run_node save save_if
+        save_output scatter_zeros set_grad_destination set_reduce_bucket softmax_backward value_of view_wants_grad
+        wants_grad with_history_of_now zero_grad
     """.split(),
     "data": """
         IdxHeader find_idx read_idx read_idx_header write_idx

@@ -66,7 +66,48 @@ std::vector<Factory> factories() {
   t.push_back({"eye", kAll, kFloat, [](O o) { return eye(3, 4, o); },
                made({3, 4}, [](const Index& i) { return double(i[0] == i[1]); })});
   t.push_back({"eye.nothing", kAll, kFloat, [](O o) { return eye(0, o); }, filled({0, 0}, 0)});
+  t.push_back({"triu_indices", set_of(kInt) | set_of(kLong), kLong,
+               [](O o) { return triu_indices(3, 4, 1, o); },
+               Plain{{2, 6}, {0, 0, 0, 1, 1, 2, 1, 2, 3, 2, 3, 3}}});
+  t.push_back({"triu_indices.below", set_of(kInt) | set_of(kLong), kLong,
+               [](O o) { return triu_indices(3, 2, -1, o); },
+               Plain{{2, 5}, {0, 0, 1, 1, 2, 0, 1, 0, 1, 1}}});
+  t.push_back({"triu_indices.nothing", set_of(kInt) | set_of(kLong), kLong,
+               [](O o) { return triu_indices(3, 4, INT64_MAX, o); }, Plain{{2, 0}, {}}});
+  t.push_back({"tril_indices", set_of(kInt) | set_of(kLong), kLong,
+               [](O o) { return tril_indices(3, 4, -1, o); }, Plain{{2, 3}, {1, 2, 2, 0, 0, 1}}});
+  t.push_back({"tril_indices.above", set_of(kInt) | set_of(kLong), kLong,
+               [](O o) { return tril_indices(3, 2, 0, o); },
+               Plain{{2, 5}, {0, 1, 1, 2, 2, 0, 0, 1, 0, 1}}});
   return t;
+}
+
+// Every element whose place the mask of triu (tril) keeps, for all small matrices and diagonals.
+TEST(FactoryRows, TriangleIndices) {
+  for (int64_t rows = 0; rows < 5; ++rows)
+    for (int64_t cols = 0; cols < 5; ++cols)
+      for (int64_t k :
+           {INT64_MIN, int64_t{-4}, int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{3}, INT64_MAX}) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << cols << ", diagonal " << k);
+        std::vector<double> upper[2], lower[2];
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < cols; ++c) {
+            if (c - r >= k) upper[0].push_back(double(r)), upper[1].push_back(double(c));
+            if (c - r <= k) lower[0].push_back(double(r)), lower[1].push_back(double(c));
+          }
+        const auto check = [](const Tensor& t, std::vector<double>(&want)[2]) {
+          const auto n = static_cast<int64_t>(want[0].size());
+          want[0].insert(want[0].end(), want[1].begin(), want[1].end());
+          expect_close(t, Plain{{2, n}, want[0]});
+        };
+        check(triu_indices(rows, cols, k), upper);
+        check(tril_indices(rows, cols, k), lower);
+      }
+  Tensor out = empty({0}, kInt);
+  expect_close(triu_indices_out(out, 2, 2, 1), Plain{{2, 1}, {0, 1}});
+  expect_close(tril_indices_out(out, 2, 2, -1), Plain{{2, 1}, {1, 0}});
+  Tensor wrong = empty({0});
+  EXPECT_THROW(triu_indices_out(wrong, 2, 2), Error);
 }
 
 class FactoryTable : public ::testing::TestWithParam<Factory> {};

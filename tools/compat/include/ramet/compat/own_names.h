@@ -149,6 +149,7 @@ using ::ramet::autograd::recording;
 using ::ramet::autograd::refuse_inference_leaf;
 using ::ramet::autograd::release;
 using ::ramet::autograd::renew_view;
+using ::ramet::autograd::repeated_positions;
 using ::ramet::autograd::run_backward;
 using ::ramet::autograd::run_node;
 using ::ramet::autograd::save;

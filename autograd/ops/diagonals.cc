@@ -1,0 +1,91 @@
+#include "autograd/ops/diagonals.h"
+
+#include <algorithm>
+
+#include "autograd/ops/front/out_front.h"
+#include "autograd/ops/reduce.h"
+#include "autograd/ops/view_parts.h"
+#include "runtime/checked_size.h"
+
+namespace ramet {
+
+using namespace autograd;
+
+Tensor diag_embed(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+  check_defined("diag_embed", self);
+  const int64_t rank = self.dim() + 1, a = wrap_dim("diag_embed", dim1, rank),
+                b = wrap_dim("diag_embed", dim2, rank);
+  RAMET_CHECK(a != b, "diag_embed", "diagonal dimensions cannot be identical: got ", dim1, " and ",
+              dim2);
+  const int64_t extent =
+      checked_add("diag_embed", "extent", self.size(-1),
+                  offset < 0 ? checked_mul("diag_embed", "offset", offset, -1) : offset);
+  std::vector<int64_t> sizes = self.sizes().vec();
+  sizes.pop_back();
+  for (const int64_t d : {std::min(a, b), std::max(a, b)})
+    sizes.insert(sizes.begin() + static_cast<ptrdiff_t>(d), extent);
+  Tensor out(TensorBase::empty(sizes, self.scalar_type(), self.device()));
+  {
+    const NoGradGuard off;
+    out.zero_();
+    diagonal(out, offset, a, b).copy_(self.shallow());
+  }
+  if (!recording(self)) return out;
+  return record("DiagEmbedBackward0", {self}, std::move(out),
+                [offset, a, b](const Node&, const Tensor& g) { return diagonal(g, offset, a, b); });
+}
+
+Tensor diag(const Tensor& self, int64_t offset) {
+  check_defined("diag", self);
+  RAMET_CHECK(self.dim() == 1 || self.dim() == 2, "diag", "Supports 1D or 2D tensors. Got ",
+              self.dim(), "D");
+  return self.dim() == 1 ? diag_embed(self, offset, 0, 1)
+                         : diagonal(self, offset, 0, 1).clone(MemoryFormat::Contiguous);
+}
+
+Tensor diagflat(const Tensor& self, int64_t offset) {
+  check_defined("diagflat", self);
+  return diag_embed(self.reshape(-1), offset, 0, 1);
+}
+
+Tensor diagonal_scatter(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1,
+                        int64_t dim2) {
+  check_defined("diagonal_scatter", self);
+  check_defined("diagonal_scatter", src);
+  Tensor out;
+  {
+    const NoGradGuard off;
+    const Tensor old = self.shallow();
+    const std::vector<int64_t> place = diagonal(old, offset, dim1, dim2).sizes().vec();
+    RAMET_CHECK(src.sizes() == place, "diagonal_scatter",
+                "expected src to have a size equal to the slice of self. src size = ", src.sizes(),
+                ", slice size = ", IntArrayRef(place));
+    out = old.clone(MemoryFormat::Contiguous);
+    diagonal(out, offset, dim1, dim2).copy_(src.shallow());
+  }
+  if (!recording(self, src)) return out;
+  return record("DiagonalScatterBackward0", {self, src}, std::move(out),
+                [m = Meta(src), offset, dim1, dim2](const Node& node, const Tensor& g) {
+                  std::array<Tensor, 2> r;
+                  if (node.needs(0)) {
+                    Tensor none(TensorBase::empty(m.shape(), g.scalar_type(), g.device()));
+                    fill_values(none, 0);
+                    r[0] = diagonal_scatter(g, none, offset, dim1, dim2);
+                  }
+                  if (node.needs(1)) r[1] = m.reduce(diagonal(g, offset, dim1, dim2));
+                  return r;
+                });
+}
+
+Tensor trace(const Tensor& self) {
+  check_defined("trace", self);
+  RAMET_CHECK(self.dim() == 2, "trace", "expected a matrix, but got tensor with dim ", self.dim());
+  RAMET_CHECK(self.scalar_type() != kBool, "trace", "not implemented for bool: got ",
+              describe(self));
+  return diagonal(self, 0, 0, 1).sum();
+}
+
+#include "autograd/forms/definitions.inc"
+#include "autograd/ops/diagonals.inc"
+
+}  // namespace ramet

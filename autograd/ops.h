@@ -11,6 +11,7 @@
 #include "autograd/ops/diagonals.h"
 #include "autograd/ops/embedding.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/grids.h"
 #include "autograd/ops/group_norm.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/indexing.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/ops/copy.h"
+#include "autograd/ops/factory.h"
 #include "autograd/ops/front/common.h"
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/view.h"
@@ -117,8 +118,6 @@ Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim) {
   return out;
 }
 
-Tensor concat(TensorList tensors, int64_t dim) { return cat(tensors, dim); }
-
 Tensor stack(TensorList tensors, int64_t dim) {
   RAMET_CHECK(!tensors.empty(), "stack", "expects a non-empty TensorList");
   for (const Tensor& t : tensors) {
@@ -170,9 +169,85 @@ Tensor vstack(TensorList tensors) {
   return cat(parts, 0);
 }
 
-Tensor& concat_out(Tensor& out, TensorList tensors, int64_t dim) {
-  return cat_out(out, tensors, dim);
+Tensor dstack(TensorList tensors) {
+  RAMET_CHECK(!tensors.empty(), "dstack", "expects a non-empty TensorList");
+  return cat(atleast_3d(tensors), 2);
 }
+
+Tensor column_stack(TensorList tensors) {
+  RAMET_CHECK(!tensors.empty(), "column_stack", "expects a non-empty TensorList");
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors) {
+    check_defined("column_stack", t);
+    parts.push_back(t.dim() < 2 ? t.reshape({t.numel(), 1}) : t);
+  }
+  return hstack(parts);
+}
+
+Tensor block_diag(TensorList tensors) {
+  const char* op = "block_diag";
+  if (tensors.empty()) return empty({1, 0});
+  std::vector<Meta> inputs;
+  std::vector<int64_t> corners;  // of each block: first row and column, and those behind the last
+  int64_t rows = 0, cols = 0;
+  for (const Tensor& t : tensors) {
+    check_defined(op, t);
+    RAMET_CHECK(t.dim() <= 2, op, "Input tensors must have 2 or fewer dimensions. Input ",
+                &t - tensors.data(), " has ", t.dim(), " dimensions");
+    RAMET_CHECK(t->device == tensors[0]->device, op,
+                "input tensors must all be on the same device. Input 0 is on device ",
+                tensors[0].device(), " and input ", &t - tensors.data(), " is on device ",
+                t.device());
+    inputs.emplace_back(t);
+    corners.push_back(rows), corners.push_back(cols);
+    rows = checked_add(op, "rows", rows, t.dim() == 2 ? t.size(0) : 1);
+    cols = checked_add(op, "columns", cols, t.dim() ? t.size(-1) : 1);
+    corners.push_back(rows), corners.push_back(cols);
+  }
+  const auto block = [corners](const Tensor& of, size_t i) {
+    const int64_t* c = &corners[4 * i];
+    return of.slice(0, c[0], c[2]).slice(1, c[1], c[3]);
+  };
+  Tensor out(TensorBase::empty({rows, cols}, result_type(tensors), tensors[0].device()));
+  {
+    const NoGradGuard off;
+    out.zero_();
+    for (size_t i = 0; i < tensors.size(); ++i) block(out, i).copy_(tensors[i].shallow());
+  }
+  if (!any_records(tensors)) return out;
+  return record_list(
+      "BlockDiagBackward0", tensors, std::move(out),
+      [block, inputs](const Node& node, const Tensor& g, std::vector<Tensor>& grads) {
+        for (size_t i = 0; i < inputs.size(); ++i)
+          if (node.needs(static_cast<int>(i)))
+            grads[i] = inputs[i].reduce(block(g, i).reshape(inputs[i].shape()));
+      });
+}
+
+Tensor atleast_1d(const Tensor& self) {
+  check_defined("atleast_1d", self);
+  return self.dim() == 0 ? self.reshape({1}) : self;
+}
+Tensor atleast_2d(const Tensor& self) {
+  check_defined("atleast_2d", self);
+  return self.dim() >= 2 ? self : atleast_1d(self).unsqueeze(0);
+}
+Tensor atleast_3d(const Tensor& self) {
+  check_defined("atleast_3d", self);
+  return self.dim() >= 3 ? self : atleast_2d(self).unsqueeze(-1);
+}
+
+namespace {
+std::vector<Tensor> of_each(TensorList tensors, Tensor (*f)(const Tensor&)) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(f(t));
+  return out;
+}
+}  // namespace
+
+std::vector<Tensor> atleast_1d(TensorList tensors) { return of_each(tensors, atleast_1d); }
+std::vector<Tensor> atleast_2d(TensorList tensors) { return of_each(tensors, atleast_2d); }
+std::vector<Tensor> atleast_3d(TensorList tensors) { return of_each(tensors, atleast_3d); }
 
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/shape_joins.inc"

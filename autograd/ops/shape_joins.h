@@ -10,8 +10,15 @@ namespace ramet {
 RAMET_API Tensor cat(TensorList tensors, int64_t dim = 0);
 /// Into `out`, resized where its shape differs; no history.
 RAMET_API Tensor& cat_out(Tensor& out, TensorList tensors, int64_t dim = 0);
-RAMET_API Tensor concat(TensorList tensors, int64_t dim = 0);
-RAMET_API Tensor& concat_out(Tensor& out, TensorList tensors, int64_t dim = 0);
+
+/// With dimensions of extent 1 as far as they are missing, views: [n] as [1, n] and [1, n, 1],
+/// [n, m] as [n, m, 1]. A tensor that has as many is returned as it is.
+RAMET_API Tensor atleast_1d(const Tensor& self);
+RAMET_API Tensor atleast_2d(const Tensor& self);
+RAMET_API Tensor atleast_3d(const Tensor& self);
+RAMET_API std::vector<Tensor> atleast_1d(TensorList tensors);
+RAMET_API std::vector<Tensor> atleast_2d(TensorList tensors);
+RAMET_API std::vector<Tensor> atleast_3d(TensorList tensors);
 
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/shape_joins.inc"

@@ -203,6 +203,88 @@ std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
   return split_with_sizes(self, Sizes(static_cast<size_t>(chunks), 0), dim);
 }
 
+namespace {
+
+int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
+  check_defined(op, self);
+  RAMET_CHECK(self.dim() > 0, op,
+              "expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+  return wrap_dim(op, dim, self.dim());
+}
+
+// The dimension that hsplit, vsplit or dsplit cuts.
+int64_t cut_dim(const char* op, const Tensor& self, int64_t dim) {
+  check_defined(op, self);
+  const int64_t least = dim == 1 ? 1 : dim == 0 ? 2 : 3;
+  RAMET_CHECK(self.dim() >= least, op, "requires a tensor with at least ", least,
+              " dimension, but got a tensor with ", self.dim(), " dimensions!");
+  return self.dim() == 1 ? 0 : dim;
+}
+std::vector<Tensor> cut(const char* op, const Tensor& self, int64_t sections, int64_t dim) {
+  const int64_t d = cut_dim(op, self, dim);
+  RAMET_CHECK(sections != 0 && (sections < 0 || self.size(d) % sections == 0), op,
+              "attempted to split along dimension ", d, ", but the size of the dimension ",
+              self.size(d), " is not divisible by the split_size ", sections, "!");
+  return tensor_split(self, sections, d);
+}
+
+}  // namespace
+
+std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
+  const int64_t d = split_dim("tensor_split", self, dim);
+  RAMET_CHECK(sections > 0, "tensor_split", "number of sections must be larger than 0, got ",
+              sections);
+  check_parts("tensor_split", sections);
+  const int64_t each = self.size(d) / sections, longer = self.size(d) % sections;
+  std::vector<Tensor> out;
+  for (int64_t i = 0, start = 0; i < sections; ++i) {
+    const int64_t end = start + each + (i < longer);
+    out.push_back(slice(self, d, start, end, 1));
+    start = end;
+  }
+  return out;
+}
+std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
+  const int64_t d = split_dim("tensor_split", self, dim);
+  std::vector<Tensor> out;
+  int64_t start = 0;
+  for (const int64_t end : indices) {
+    out.push_back(slice(self, d, start, end, 1));
+    start = end;
+  }
+  out.push_back(slice(self, d, start, std::nullopt, 1));
+  return out;
+}
+std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& places, int64_t dim) {
+  check_defined("tensor_split", places);
+  RAMET_CHECK(places.is_cpu(), "tensor_split",
+              "expected tensor_indices_or_sections to be on cpu, but it's on ", places.device());
+  RAMET_CHECK(places.scalar_type() == kLong, "tensor_split",
+              "expected tensor_indices_or_sections to have dtype of long, but got ",
+              places.scalar_type());
+  RAMET_CHECK(places.dim() < 2, "tensor_split",
+              "expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
+              "tensor, but got a tensor with ",
+              places.dim(), " dims");
+  if (places.dim() == 0) return tensor_split(self, places.item<int64_t>(), dim);
+  const Tensor dense = places.contiguous();
+  return tensor_split(
+      self, IntArrayRef(dense.data_ptr<int64_t>(), static_cast<size_t>(dense.numel())), dim);
+}
+
+std::vector<Tensor> hsplit(const Tensor& self, int64_t n) { return cut("hsplit", self, n, 1); }
+std::vector<Tensor> vsplit(const Tensor& self, int64_t n) { return cut("vsplit", self, n, 0); }
+std::vector<Tensor> dsplit(const Tensor& self, int64_t n) { return cut("dsplit", self, n, 2); }
+std::vector<Tensor> hsplit(const Tensor& self, IntArrayRef indices) {
+  return tensor_split(self, indices, cut_dim("hsplit", self, 1));
+}
+std::vector<Tensor> vsplit(const Tensor& self, IntArrayRef indices) {
+  return tensor_split(self, indices, cut_dim("vsplit", self, 0));
+}
+std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) {
+  return tensor_split(self, indices, cut_dim("dsplit", self, 2));
+}
+
 // Sliding windows. Elements share memory where windows overlap.
 Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
   RAMET_CHECK(defined(), "unfold", "undefined tensor");

@@ -33,7 +33,7 @@ ScalarType combine(ScalarType strong, ScalarType weak) {
 
 ScalarType of_number(ScalarType kind) { return kind == kDouble ? tls.default_dtype : kind; }
 
-ScalarType type_of(std::initializer_list<const Tensor*> operands) {
+ScalarType type_of(ArrayRef<const Tensor*> operands) {
   // dims, 0-dim, number
   ScalarType by_rank[3] = {ScalarType::Undefined, ScalarType::Undefined, ScalarType::Undefined};
   for (const Tensor* t : operands) {
@@ -49,6 +49,11 @@ ScalarType type_of(std::initializer_list<const Tensor*> operands) {
 
 ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c) {
   return type_of({&a, &b, &c});
+}
+ScalarType result_type(TensorList list) {
+  std::vector<const Tensor*> operands;
+  for (const Tensor& x : list) operands.push_back(&x);
+  return type_of(operands);
 }
 
 Tensor sum_to(const Tensor& x, IntArrayRef sizes) {

@@ -59,8 +59,9 @@ inline void check_same_device(const char* op, const Tensor& a, const Tensor& b,
 /// host. An Error naming both otherwise.
 RAMET_API Device common_device(const char* op, const Tensor& a, const Tensor& b);
 
-/// As autograd/ops/promotion.h, of three.
+/// As autograd/ops/promotion.h, of three, and of a list.
 RAMET_API ScalarType result_type(const Tensor& a, const Tensor& b, const Tensor& c);
+RAMET_API ScalarType result_type(TensorList list);
 using ramet::result_type;
 
 /// Sum of x over the dimensions in which it was broadcast from `sizes`. Differentiable; x itself

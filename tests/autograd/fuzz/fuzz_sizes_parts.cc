@@ -96,6 +96,47 @@ std::optional<int64_t> maybe(SizeDraw& d, const char* name) {
   return d.tape().one_in(4) ? std::nullopt : std::optional<int64_t>(d.number(name));
 }
 
+Right sections(const Tensor& x, int64_t dim, int64_t n) {
+  const auto d = place_of(dim, x.dim());
+  if (x.dim() == 0 || !d || n <= 0 || many(n)) return refused();
+  const Wide extent = x.sizes()[*d];
+  WideShape sizes;
+  for (Wide i = 0; i < n; ++i) sizes.push_back(extent / n + (i < extent % n));
+  return parts(x, dim, sizes);
+}
+// Between places that are as a slice's: parts may overlap.
+Right cut_at(const Tensor& x, int64_t dim, const std::vector<int64_t>& places) {
+  const auto d = place_of(dim, x.dim());
+  if (x.dim() == 0 || !d) return refused();
+  const Wide n = x.sizes()[*d];
+  std::vector<WideShape> all;
+  Wide start = 0;
+  for (size_t i = 0; i <= places.size(); ++i) {
+    const Wide end = i < places.size() ? clamped(places[i], 0, n) : n;
+    all.push_back(wide(x.sizes()));
+    all.back()[*d] = std::max<Wide>(end - start, 0);
+    start = end;
+  }
+  return all;
+}
+// hsplit and its kin.
+template <class Sections, class Places>
+SizeRow with_cuts(const char* name, int64_t dim, Sections by_sections, Places by_places) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.view_source();
+            const int64_t least = dim == 1 ? 1 : dim == 0 ? 2 : 3, at = x.dim() == 1 ? 0 : dim;
+            const bool fits = x.dim() >= least;
+            if (d.flag("by places")) {
+              const std::vector<int64_t> places = d.numbers("indices", 0, 3);
+              return d.expect_view(fits ? cut_at(x, at, places) : refused(),
+                                   [&] { return by_places(x, places); });
+            }
+            const int64_t n = d.number("sections");
+            const bool even = fits && n > 0 && x.size(at) % n == 0;
+            d.expect_view(even ? sections(x, at, n) : refused(), [&] { return by_sections(x, n); });
+          }};
+}
+
 }  // namespace
 
 std::vector<SizeRow> size_rows_of_parts() {
@@ -222,6 +263,34 @@ std::vector<SizeRow> size_rows_of_parts() {
            return plain ? split(x, sizes, dim) : split_with_sizes(x, sizes, dim);
          });
        }},
+      {"tensor_split",
+       [](SizeDraw& d) {
+         const Tensor x = d.view_source();
+         const int64_t n = d.number("sections"), dim = d.dim("dim", x.dim());
+         const bool by_tensor = d.flag("by a tensor");
+         d.expect_view(sections(x, dim, n), [&] {
+           return by_tensor ? tensor_split(x, tensor(n), dim) : tensor_split(x, n, dim);
+         });
+       }},
+      {"tensor_split",  // by places
+       [](SizeDraw& d) {
+         const Tensor x = d.view_source();
+         const int64_t dim = d.dim("dim", x.dim());
+         const std::vector<int64_t> places = d.numbers("indices", 0, 4);
+         const bool by_tensor = d.flag("by a tensor");
+         d.expect_view(cut_at(x, dim, places), [&] {
+           return by_tensor ? tensor_split(x, tensor(places), dim) : tensor_split(x, places, dim);
+         });
+       }},
+      with_cuts(
+          "hsplit", 1, [](const Tensor& x, int64_t n) { return hsplit(x, n); },
+          [](const Tensor& x, IntArrayRef at) { return hsplit(x, at); }),
+      with_cuts(
+          "vsplit", 0, [](const Tensor& x, int64_t n) { return vsplit(x, n); },
+          [](const Tensor& x, IntArrayRef at) { return vsplit(x, at); }),
+      with_cuts(
+          "dsplit", 2, [](const Tensor& x, int64_t n) { return dsplit(x, n); },
+          [](const Tensor& x, IntArrayRef at) { return dsplit(x, at); }),
       {"unfold",
        [](SizeDraw& d) {
          const Tensor x = d.view_source();

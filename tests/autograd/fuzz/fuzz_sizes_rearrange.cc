@@ -275,6 +275,24 @@ std::vector<SizeRow> size_rows_of_rearranged() {
          d.expect(
              right, [&] { return diff(x, n, dim); }, 3);
        }},
+      {"combinations",
+       [](SizeDraw& d) {
+         const int64_t n = d.note("elements", d.tape().below(6));
+         const int64_t r = d.number("r");
+         const bool again = d.flag("with replacement");
+         const Tensor x = zeros({n});
+         Right right = refused();
+         if (r == 0) right = one({0});
+         else if (r > 0) {
+           const Wide of = again && n > 0 ? Wide{n} + r - 1 : Wide{n};
+           Wide count = n == 0 || r > of ? 0 : 1;
+           for (Wide i = 1; i <= std::min<Wide>(r, of - r) && count <= kMost; ++i)
+             count = count * (of - i + 1) / i;
+           right = count <= kMost ? one({count, r}) : refused();
+         }
+         d.expect(
+             right, [&] { return combinations(x, r, again); }, 6);
+       }},
   };
 }
 

@@ -1,4 +1,4 @@
-// Rows of the operation table: tensors joined into one.
+// Rows of the operation table: tensors joined into one, cut into several, and made ready for it.
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
 
@@ -77,6 +77,89 @@ void add_joins(Table& t) {
       "vstack", with_numbers, [](V x) { return vstack(x); }, as_lines(2, joined(0)), large)
       .sliced({1, 1}, 1)
       .writes([](Tensor& o, V x) { return vstack_out(o, x); });
+  row(
+      "concatenate", columns, [](V x) { return concatenate(x, 1); }, joined(1), large, 3)
+      .writes([](Tensor& o, V x) { return concatenate_out(o, x, 1); });
+  row(
+      "row_stack", with_numbers, [](V x) { return row_stack(x); }, as_lines(2, joined(0)), large)
+      .sliced({1, 1}, 1)
+      .writes([](Tensor& o, V x) { return row_stack_out(o, x); });
+  row(
+      "dstack", {{{2, 3}, {2, 3, 2}}, {{3}, {3}}, {{0, 1, 1}, {0, 1}}, {{}, {}}},
+      [](V x) { return dstack(x); },
+      [](P x) {
+        std::vector<Plain> blocks = x;
+        for (Plain& p : blocks) {
+          if (p.rank() < 2) p.sizes.insert(p.sizes.begin(), 1);
+          while (p.rank() < 3) p.sizes.push_back(1);
+        }
+        return joined(2)(blocks);
+      },
+      large, 3)
+      .writes([](Tensor& o, V x) { return dstack_out(o, x); });
+  row(
+      "column_stack", {{{3}, {3, 2}}, {{0}, {0, 2}}, {{}, {}}}, [](V x) { return column_stack(x); },
+      [](P x) {
+        std::vector<Plain> blocks = x;
+        for (Plain& p : blocks)
+          if (p.rank() < 2) p.sizes = {count(p.sizes), 1};
+        return joined(1)(blocks);
+      },
+      large, 3)
+      .writes([](Tensor& o, V x) { return column_stack_out(o, x); });
+  row(
+      "block_diag", {{{2, 3}, {1, 2}}, {{}, {2}}, {{0, 2}, {2, 0}}, {{3}, {2, 1}}},
+      [](V x) { return block_diag(x); },
+      [](P x) {
+        std::vector<Plain> blocks = x;
+        Index sizes = {0, 0}, second;
+        for (Plain& p : blocks) {
+          while (p.rank() < 2) p.sizes.insert(p.sizes.begin(), 1);
+          second = sizes;
+          sizes[0] += p.size(0), sizes[1] += p.size(1);
+        }
+        return made(sizes, [&](Index i) {
+          const bool low = i[0] >= second[0], right = i[1] >= second[1];
+          if (low) i[0] -= second[0], i[1] -= second[1];
+          return low == right ? blocks[low].at(i) : 0.0;
+        });
+      },
+      {real({140, 131}, -9, 9), real({10, 131}, -9, 9)})
+      .in_one("blocks behind move with the slice")
+      .writes([](Tensor& o, V x) { return block_diag_out(o, x); });
+  row(
+      "cartesian_prod", {{{2}, {3}}, {{0}, {3}}, {{2}, {1}, {2}}},
+      [](V x) { return cartesian_prod(x); },
+      [](P x) {
+        Index sizes;
+        for (const Plain& p : x) sizes.push_back(p.size(0));
+        return made({count(sizes), int64_t(x.size())}, [&](const Index& i) {
+          int64_t at = i[0];
+          for (size_t k = x.size() - 1; k > size_t(i[1]); --k) at /= sizes[k];
+          return x[size_t(i[1])].v[size_t(at % sizes[size_t(i[1])])];
+        });
+      },
+      {real({150}, -9, 9), real({131}, -9, 9)})
+      .in_one("rows of one element are no slice");
+  const auto chosen = [](bool again) {
+    return [again](P x) {
+      std::vector<double> v;
+      const auto n = x[0].v.size();
+      for (size_t i = 0; i < n; ++i)
+        for (size_t j = again ? i : i + 1; j < n; ++j)
+          for (size_t k = again ? j : j + 1; k < n; ++k)
+            v.insert(v.end(), {x[0].v[i], x[0].v[j], x[0].v[k]});
+      return Plain{{int64_t(v.size()) / 3, 3}, v};
+    };
+  };
+  row("combinations", {{{4}}, {{5}}, {{3}}, {{2}}, {{0}}},
+      [](V x) { return combinations(x[0], 3); }, chosen(false), {real({40}, -9, 9)})
+      .in_one("a choice looks at all elements")
+      .small("choices grow with the third power");
+  row("combinations.again", {{{4}}, {{2}}, {{1}}, {{0}}},
+      [](V x) { return combinations(x[0], 3, true); }, chosen(true), {real({40}, -9, 9)})
+      .in_one("a choice looks at all elements")
+      .small("choices grow with the third power");
   const auto stacked = [](P x) {
     Index sizes = x[0].sizes;
     sizes.insert(sizes.begin(), int64_t(x.size()));
@@ -100,9 +183,124 @@ void add_joins(Table& t) {
       vectors, 3);
 }
 
+// The element of the input that an element of the view is.
+Reference moved(Index (*sizes)(const Plain&), Index (*from)(const Index& i, const Plain& x)) {
+  return [=](P x) {
+    return made(sizes(x[0]), [&](const Index& i) { return x[0].at(from(i, x[0])); });
+  };
+}
+// The same elements in the same order.
+Reference as(Index (*sizes)(const Plain&)) {
+  return [=](P x) { return Plain{sizes(x[0]), x[0].v}; };
+}
+
+void add_views(Table& t) {
+  const auto row = [&t](const char* name, const std::vector<Index>& sizes, Call call,
+                        Reference reference) -> Row& {
+    return t.row(name, kAll, shapes(sizes, -9, 9), std::move(call), std::move(reference))
+        .moves_nothing();
+  };
+  // A vector along the second dimension of two.
+  row(
+      "meshgrid", {{3}, {0}, {}},
+      [](V x) {
+        return meshgrid({x[0], zeros({2}, x[0].options())}, "xy")[0];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.rank() ? x.size(0) : 1};
+          },
+          [](const Index& i, const Plain& x) { return x.rank() ? Index{i[1]} : Index{}; }));
+  row(
+      "meshgrid.ij", {{3}, {0}, {}},
+      [](V x) {
+        return meshgrid({x[0], zeros({2}, x[0].options())})[0];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.rank() ? x.size(0) : 1, 2};
+          },
+          [](const Index& i, const Plain& x) { return x.rank() ? Index{i[0]} : Index{}; }));
+  row(
+      "atleast_1d", {{3, 4}, {3}, {0}, {}}, [](V x) { return atleast_1d(x[0]); },
+      as([](const Plain& x) { return x.rank() ? x.sizes : Index{1}; }));
+  row(
+      "atleast_2d", {{3, 4}, {3}, {0}, {}}, [](V x) { return atleast_2d(TensorList(x[0]))[0]; },
+      as([](const Plain& x) {
+        Index sizes = x.sizes;
+        while (sizes.size() < 2) sizes.insert(sizes.begin(), 1);
+        return sizes;
+      }));
+  row(
+      "atleast_3d", {{3, 4}, {3}, {0}, {}, {2, 1, 3}}, [](V x) { return atleast_3d(x[0]); },
+      as([](const Plain& x) {
+        Index sizes = x.sizes;
+        if (sizes.size() < 2) sizes.insert(sizes.begin(), 1);
+        while (sizes.size() < 3) sizes.push_back(1);
+        return sizes;
+      }));
+  // 5 rows in 3 parts, then the same places by name.
+  row(
+      "tensor_split", {{5, 2}, {3, 0}}, [](V x) { return tensor_split(x[0], 3)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{(x.size(0) + 1) / 3, x.size(1)};
+          },
+          [](const Index& i, const Plain& x) {
+            return Index{i[0] + (x.size(0) + 2) / 3, i[1]};
+          }));
+  row(
+      "tensor_split.places", {{2, 5}, {0, 5}},
+      [](V x) {
+        return tensor_split(x[0], {1, -1}, 1)[1];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), x.size(1) - 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 1};
+          }));
+  row(
+      "hsplit", {{2, 4}, {0, 4}}, [](V x) { return hsplit(x[0], 2)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1] + 2};
+          }));
+  row(
+      "hsplit.vector", {{4}}, [](V x) { return hsplit(x[0], IntArrayRef(int64_t{3}))[0]; },
+      moved([](const Plain&) { return Index{3}; }, [](const Index& i, const Plain&) { return i; }))
+      .not_empty("hsplit has one");
+  row(
+      "vsplit", {{4, 2}, {4, 0}}, [](V x) { return vsplit(x[0], 2)[1]; },
+      moved(
+          [](const Plain& x) {
+            return Index{2, x.size(1)};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0] + 2, i[1]};
+          }));
+  row(
+      "dsplit", {{2, 1, 4}, {0, 2, 4}},
+      [](V x) {
+        return dsplit(x[0], {1, 3})[1];
+      },
+      moved(
+          [](const Plain& x) {
+            return Index{x.size(0), x.size(1), 2};
+          },
+          [](const Index& i, const Plain&) {
+            return Index{i[0], i[1], i[2] + 1};
+          }));
+}
+
 std::vector<Row> rows() {
   Table t;
   add_joins(t);
+  add_views(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -1,6 +1,5 @@
 #include "nn/functional/functional.h"
 
-#include "autograd/ops/activation.h"
 #include "autograd/ops/batch_norm.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/embedding.h"
@@ -87,12 +86,6 @@ Tensor dropout2d(Tensor input, double p, bool training, bool inplace) {
   return inplace ? ramet::feature_dropout_(input, p, training)
                  : ramet::feature_dropout(input, p, training);
 }
-Tensor relu(Tensor input, bool inplace) { return inplace ? input.relu_() : input.relu(); }
-Tensor leaky_relu(Tensor input, double negative_slope, bool inplace) {
-  return inplace ? ramet::leaky_relu_(input, negative_slope)
-                 : ramet::leaky_relu(input, negative_slope);
-}
-
 }  // namespace detail
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -158,13 +151,6 @@ Tensor one_hot(const Tensor& tensor, int64_t num_classes) {
   return ramet::one_hot(tensor, num_classes);
 }
 
-Tensor gelu(const Tensor& input, const GELUFuncOptions& options) {
-  return ramet::gelu(input, options.approximate());
-}
-Tensor softplus(const Tensor& input, const SoftplusFuncOptions& o) {
-  return ramet::softplus(input, o.beta(), o.threshold());
-}
-
 Tensor conv1d(const Tensor& input, const Tensor& weight, const Conv1dFuncOptions& options) {
   return detail::conv1d(input, weight, options.bias(), options.stride(), options.padding(),
                         options.dilation(), options.groups());
@@ -193,17 +179,4 @@ Tensor dropout(Tensor input, const DropoutFuncOptions& options) {
 Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options) {
   return detail::dropout2d(std::move(input), options.p(), options.training(), options.inplace());
 }
-Tensor relu(Tensor input, const ReLUFuncOptions& options) {
-  return detail::relu(std::move(input), options.inplace());
-}
-Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options) {
-  return detail::leaky_relu(std::move(input), options.negative_slope(), options.inplace());
-}
-Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options) {
-  return input.softmax(options.dim(), options.dtype());
-}
-Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options) {
-  return input.log_softmax(options.dim(), options.dtype());
-}
-
 }  // namespace ramet::nn::functional

@@ -67,31 +67,13 @@ struct RAMET_API EmbeddingFuncOptions {
   RAMET_ARG(bool, scale_grad_by_freq) = false;
   RAMET_ARG(bool, sparse) = false;
 };
-struct RAMET_API SoftmaxFuncOptions {
-  SoftmaxFuncOptions(int64_t dim) : dim_(dim) {}
-  RAMET_ARG(int64_t, dim);
-  RAMET_ARG(std::optional<ScalarType>, dtype) = std::nullopt;
-};
-struct RAMET_API LogSoftmaxFuncOptions {
-  LogSoftmaxFuncOptions(int64_t dim) : dim_(dim) {}
-  RAMET_ARG(int64_t, dim);
-  RAMET_ARG(std::optional<ScalarType>, dtype) = std::nullopt;
-};
 struct RAMET_API NormalizeFuncOptions {
   RAMET_ARG(double, p) = 2.0;
   RAMET_ARG(int64_t, dim) = 1;
   RAMET_ARG(double, eps) = 1e-12;
 };
-struct RAMET_API SoftplusFuncOptions {
-  RAMET_ARG(double, beta) = 1.0;
-  RAMET_ARG(double, threshold) = 20.0;
-};
-
 // ---- and those that do not ----------------------------------------------------------------------
 
-using ReLUFuncOptions = ReLUOptions;
-using LeakyReLUFuncOptions = LeakyReLUOptions;
-using GELUFuncOptions = GELUOptions;
 using MaxPool1dFuncOptions = MaxPool1dOptions;
 using MaxPool2dFuncOptions = MaxPool2dOptions;
 using AvgPool1dFuncOptions = AvgPool1dOptions;
@@ -126,8 +108,6 @@ RAMET_API Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& nor
                             const Tensor& weight, const Tensor& bias, double eps);
 RAMET_API Tensor dropout(Tensor input, double p, bool training, bool inplace);
 RAMET_API Tensor dropout2d(Tensor input, double p, bool training, bool inplace);
-RAMET_API Tensor relu(Tensor input, bool inplace);
-RAMET_API Tensor leaky_relu(Tensor input, double negative_slope, bool inplace);
 RAMET_API Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                           int64_t ignore_index, const NLLLossFuncOptions::reduction_t& reduction);
 RAMET_API Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -179,14 +159,6 @@ RAMET_API Tensor embedding(const Tensor& input, const Tensor& weight,
 /// (*) classes to (*, num_classes) of zeros and ones (int64); -1: as many classes as the largest
 /// index needs.
 RAMET_API Tensor one_hot(const Tensor& tensor, int64_t num_classes = -1);
-
-RAMET_API Tensor relu(Tensor input, const ReLUFuncOptions& options = {});
-RAMET_API Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options = {});
-RAMET_API Tensor gelu(const Tensor& input, const GELUFuncOptions& options = {});
-/// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
-RAMET_API Tensor softplus(const Tensor& input, const SoftplusFuncOptions& options = {});
-RAMET_API Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options);
-RAMET_API Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options);
 
 RAMET_API Tensor l1_loss(const Tensor& input, const Tensor& target,
                          const L1LossFuncOptions& options = {});

@@ -1,4 +1,4 @@
-// ReLU, LeakyReLU, GELU, Tanh, Sigmoid, Softmax, LogSoftmax.
+// Activations: modules and nn::functional's functions of LibTorch's names.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,115 +9,223 @@
 
 namespace ramet::nn {
 
-struct RAMET_API ReLUOptions {
-  ReLUOptions(bool inplace = false) : inplace_(inplace) {}
-  RAMET_ARG(bool, inplace);
-};
+// ---- options ------------------------------------------------------------------------------------
 
-/// max(x, 0)
-class RAMET_API ReLUImpl : public Cloneable<ReLUImpl> {
- public:
-  explicit ReLUImpl(const ReLUOptions& options_ = {}) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(Tensor input);
-
-  ReLUOptions options;
-};
-extern template class Cloneable<ReLUImpl>;
-RAMET_MODULE(ReLU);
+// Options that are one value convert from it: `ReLU(true)`.
+#define RAMET_ONE_OPTION(Options, Type, name, value) \
+  struct RAMET_API Options {                         \
+    Options(Type name value) : name##_(name) {}      \
+    RAMET_ARG(Type, name);                           \
+  };
+RAMET_ONE_OPTION(ReLUOptions, bool, inplace, = false)
+RAMET_ONE_OPTION(ReLU6Options, bool, inplace, = false)
+RAMET_ONE_OPTION(SELUOptions, bool, inplace, = false)
+RAMET_ONE_OPTION(HardshrinkOptions, double, lambda, = 0.5)
+RAMET_ONE_OPTION(SoftshrinkOptions, double, lambda, = 0.5)
+RAMET_ONE_OPTION(GLUOptions, int64_t, dim, = -1)
+RAMET_ONE_OPTION(SoftmaxOptions, int64_t, dim, )
+RAMET_ONE_OPTION(SoftminOptions, int64_t, dim, )
+RAMET_ONE_OPTION(LogSoftmaxOptions, int64_t, dim, )
+#undef RAMET_ONE_OPTION
 
 struct RAMET_API LeakyReLUOptions {
   RAMET_ARG(double, negative_slope) = 1e-2;
   RAMET_ARG(bool, inplace) = false;
 };
-
-/// x where x > 0, else negative_slope x
-class RAMET_API LeakyReLUImpl : public Cloneable<LeakyReLUImpl> {
- public:
-  explicit LeakyReLUImpl(const LeakyReLUOptions& options_ = {}) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(Tensor input);
-
-  LeakyReLUOptions options;
+struct RAMET_API ELUOptions {
+  RAMET_ARG(double, alpha) = 1.0;
+  RAMET_ARG(bool, inplace) = false;
 };
-extern template class Cloneable<LeakyReLUImpl>;
-RAMET_MODULE(LeakyReLU);
-
+struct RAMET_API CELUOptions {
+  RAMET_ARG(double, alpha) = 1.0;
+  RAMET_ARG(bool, inplace) = false;
+};
 struct RAMET_API GELUOptions {
   /// "none": by the error function; "tanh": its approximation.
   RAMET_ARG(std::string, approximate) = "none";
 };
-
-/// x times the normal distribution function of x: Hendrycks and Gimpel 2016.
-class RAMET_API GELUImpl : public Cloneable<GELUImpl> {
- public:
-  explicit GELUImpl(GELUOptions options_ = {}) : options(std::move(options_)) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-
-  GELUOptions options;
+struct RAMET_API HardtanhOptions {
+  RAMET_ARG(double, min_val) = -1.0;
+  RAMET_ARG(double, max_val) = 1.0;
+  RAMET_ARG(bool, inplace) = false;
 };
-extern template class Cloneable<GELUImpl>;
-RAMET_MODULE(GELU);
-
-class RAMET_API TanhImpl : public Cloneable<TanhImpl> {
- public:
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return input.tanh(); }
+struct RAMET_API SoftplusOptions {
+  RAMET_ARG(double, beta) = 1.0;
+  RAMET_ARG(double, threshold) = 20.0;
 };
-extern template class Cloneable<TanhImpl>;
-RAMET_MODULE(Tanh);
-
-/// 1 / (1 + exp(-x))
-class RAMET_API SigmoidImpl : public Cloneable<SigmoidImpl> {
- public:
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return input.sigmoid(); }
+struct RAMET_API ThresholdOptions {
+  ThresholdOptions(double threshold, double value) : threshold_(threshold), value_(value) {}
+  RAMET_ARG(double, threshold);
+  RAMET_ARG(double, value);
+  RAMET_ARG(bool, inplace) = false;
 };
-extern template class Cloneable<SigmoidImpl>;
-RAMET_MODULE(Sigmoid);
-
-struct RAMET_API SoftmaxOptions {
-  SoftmaxOptions(int64_t dim) : dim_(dim) {}
-  RAMET_ARG(int64_t, dim);
+struct RAMET_API RReLUOptions {
+  RAMET_ARG(double, lower) = 1.0 / 8.0;
+  RAMET_ARG(double, upper) = 1.0 / 3.0;
+  RAMET_ARG(bool, inplace) = false;
+};
+struct RAMET_API PReLUOptions {
+  /// 1, or the number of channels.
+  RAMET_ARG(int64_t, num_parameters) = 1;
+  /// The weight's initial value.
+  RAMET_ARG(double, init) = 0.25;
 };
 
+// ---- modules ------------------------------------------------------------------------------------
+
+// Name, what its forward takes, and what the class has besides. What it computes is the function of
+// its name below.
+#define RAMET_ACTIVATION(Name, Input, members)                \
+  class RAMET_API Name##Impl : public Cloneable<Name##Impl> { \
+   public:                                                    \
+    members void reset() override;                            \
+    void pretty_print(std::ostream& stream) const override;   \
+    Tensor forward(Input input);                              \
+  };                                                          \
+  extern template class Cloneable<Name##Impl>;                \
+  RAMET_MODULE(Name);
+#define RAMET_WITH_OPTIONS(Name, Input)                \
+  RAMET_ACTIVATION(Name, Input, Name##Options options; \
+                   explicit Name##Impl(const Name##Options& options_ = {});)
+#define RAMET_ALONG(Name)                                                                        \
+  RAMET_ACTIVATION(Name, const Tensor&, Name##Options options; explicit Name##Impl(int64_t dim); \
+                   explicit Name##Impl(const Name##Options& options_);)
+
+RAMET_ACTIVATION(Tanh, const Tensor&, )
+RAMET_ACTIVATION(Sigmoid, const Tensor&, )
+RAMET_ACTIVATION(LogSigmoid, const Tensor&, )
+RAMET_ACTIVATION(SiLU, const Tensor&, )
+RAMET_ACTIVATION(Mish, const Tensor&, )
+RAMET_ACTIVATION(Softsign, const Tensor&, )
+RAMET_ACTIVATION(Tanhshrink, const Tensor&, )
+/// Softmax over the channels of (N, C, H, W) or (C, H, W).
+RAMET_ACTIVATION(Softmax2d, const Tensor&, )
+RAMET_WITH_OPTIONS(ReLU, Tensor)
+RAMET_WITH_OPTIONS(ReLU6, Tensor)
+RAMET_WITH_OPTIONS(LeakyReLU, Tensor)
+RAMET_WITH_OPTIONS(ELU, Tensor)
+RAMET_WITH_OPTIONS(SELU, Tensor)
+RAMET_WITH_OPTIONS(CELU, Tensor)
+RAMET_WITH_OPTIONS(GELU, const Tensor&)
+RAMET_WITH_OPTIONS(GLU, const Tensor&)
+RAMET_WITH_OPTIONS(Hardshrink, const Tensor&)
+RAMET_WITH_OPTIONS(Softshrink, const Tensor&)
+RAMET_WITH_OPTIONS(Softplus, const Tensor&)
+RAMET_WITH_OPTIONS(RReLU, Tensor)
+/// An Error unless min_val < max_val.
+RAMET_WITH_OPTIONS(Hardtanh, Tensor)
+RAMET_ALONG(Softmax)
+RAMET_ALONG(Softmin)
+RAMET_ALONG(LogSoftmax)
+RAMET_ACTIVATION(Threshold, Tensor, ThresholdOptions options;
+                 ThresholdImpl(double threshold, double value);
+                 explicit ThresholdImpl(const ThresholdOptions& options_);)
+/// The slope below 0 is a parameter: one, or one a channel (dimension 1).
+RAMET_ACTIVATION(PReLU, const Tensor&, PReLUOptions options; Tensor weight;
+                 explicit PReLUImpl(const PReLUOptions& options_ = {});)
+#undef RAMET_ACTIVATION
+#undef RAMET_WITH_OPTIONS
+#undef RAMET_ALONG
+
+// ---- functions ----------------------------------------------------------------------------------
+
+namespace functional {
+
+using ReLUFuncOptions = ReLUOptions;
+using ReLU6FuncOptions = ReLU6Options;
+using LeakyReLUFuncOptions = LeakyReLUOptions;
+using ELUFuncOptions = ELUOptions;
+using SELUFuncOptions = SELUOptions;
+using CELUFuncOptions = CELUOptions;
+using GELUFuncOptions = GELUOptions;
+using GLUFuncOptions = GLUOptions;
+using HardshrinkFuncOptions = HardshrinkOptions;
+using SoftshrinkFuncOptions = SoftshrinkOptions;
+using HardtanhFuncOptions = HardtanhOptions;
+using SoftplusFuncOptions = SoftplusOptions;
+using ThresholdFuncOptions = ThresholdOptions;
+struct RAMET_API RReLUFuncOptions {
+  RAMET_ARG(double, lower) = 1.0 / 8.0;
+  RAMET_ARG(double, upper) = 1.0 / 3.0;
+  RAMET_ARG(bool, training) = false;
+  RAMET_ARG(bool, inplace) = false;
+};
+// `dtype`: cast first.
+#define RAMET_SOFT_OPTIONS(Options)                             \
+  struct RAMET_API Options {                                    \
+    Options(int64_t dim) : dim_(dim) {}                         \
+    RAMET_ARG(int64_t, dim);                                    \
+    RAMET_ARG(std::optional<ScalarType>, dtype) = std::nullopt; \
+  };
+RAMET_SOFT_OPTIONS(SoftmaxFuncOptions)
+RAMET_SOFT_OPTIONS(SoftminFuncOptions)
+RAMET_SOFT_OPTIONS(LogSoftmaxFuncOptions)
+#undef RAMET_SOFT_OPTIONS
+struct RAMET_API GumbelSoftmaxFuncOptions {
+  RAMET_ARG(double, tau) = 1.0;
+  RAMET_ARG(bool, hard) = false;
+  RAMET_ARG(int, dim) = -1;
+};
+
+namespace detail {
+RAMET_API Tensor relu(Tensor input, bool inplace);
+RAMET_API Tensor leaky_relu(Tensor input, double negative_slope, bool inplace);
+RAMET_API Tensor rrelu(Tensor input, double lower, double upper, bool training, bool inplace);
+}  // namespace detail
+
+// Of floating-point dtypes, unless it is said otherwise; differentiable to any order. Where
+// `inplace`, the input is overwritten and its history goes on.
+
+/// max(x, 0), of any dtype but bool
+RAMET_API Tensor relu(Tensor input, const ReLUFuncOptions& options = {});
+/// min(max(x, 0), 6), of any dtype but bool; the gradient passes strictly between
+RAMET_API Tensor relu6(Tensor input, const ReLU6FuncOptions& options = {});
+/// x where x > 0, else negative_slope x
+RAMET_API Tensor leaky_relu(Tensor input, const LeakyReLUFuncOptions& options = {});
+/// x where x > 0, else alpha (exp(x) - 1): Clevert et al. 2015
+RAMET_API Tensor elu(Tensor input, const ELUFuncOptions& options = {});
+/// 1.0507... elu(x) with alpha 1.6732...: Klambauer et al. 2017
+RAMET_API Tensor selu(Tensor input, const SELUFuncOptions& options = {});
+/// x where x > 0, else alpha (exp(x / alpha) - 1), alpha != 0: Barron 2017
+RAMET_API Tensor celu(Tensor input, const CELUFuncOptions& options = {});
+/// x times the normal distribution function of x: Hendrycks and Gimpel 2016
+RAMET_API Tensor gelu(const Tensor& input, const GELUFuncOptions& options = {});
+/// a sigmoid(b) of the halves a and b of dimension dim: Dauphin et al. 2016
+RAMET_API Tensor glu(const Tensor& input, const GLUFuncOptions& options = {});
+/// x sigmoid(x)
+RAMET_API Tensor silu(const Tensor& input);
+/// x tanh(log(1 + exp(x))): Misra 2019
+RAMET_API Tensor mish(const Tensor& input);
+/// log(1 + exp(beta x)) / beta; x itself where beta x > threshold.
+RAMET_API Tensor softplus(const Tensor& input, const SoftplusFuncOptions& options = {});
+/// -log(1 + exp(-x)), without overflow
+RAMET_API Tensor logsigmoid(const Tensor& input);
+/// x / (1 + |x|)
+RAMET_API Tensor softsign(const Tensor& input);
+/// x - tanh(x)
+RAMET_API Tensor tanhshrink(const Tensor& input);
+/// x where |x| > lambda, else 0
+RAMET_API Tensor hardshrink(const Tensor& input, const HardshrinkFuncOptions& options = {});
+/// x moved towards 0 by lambda >= 0, 0 where |x| <= lambda
+RAMET_API Tensor softshrink(const Tensor& input, const SoftshrinkFuncOptions& options = {});
+/// min(max(x, min_val), max_val), of any dtype but bool; the gradient passes strictly between
+RAMET_API Tensor hardtanh(Tensor input, const HardtanhFuncOptions& options = {});
+/// x where x > threshold, else value; of any dtype but bool
+RAMET_API Tensor threshold(Tensor input, const ThresholdFuncOptions& options);
+/// x where x > 0, else weight x; weight has one value, or one for each channel (dimension 1)
+RAMET_API Tensor prelu(const Tensor& input, const Tensor& weight);
+/// x where x > 0, else a x: in training a is uniform in [lower, upper) for each element, else their
+/// middle: Xu et al. 2015
+RAMET_API Tensor rrelu(Tensor input, const RReLUFuncOptions& options = {});
 /// exp(x) divided by its sum along dim
-class RAMET_API SoftmaxImpl : public Cloneable<SoftmaxImpl> {
- public:
-  explicit SoftmaxImpl(int64_t dim) : SoftmaxImpl(SoftmaxOptions(dim)) {}
-  explicit SoftmaxImpl(const SoftmaxOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return input.softmax(options.dim()); }
+RAMET_API Tensor softmax(const Tensor& input, const SoftmaxFuncOptions& options);
+/// softmax(-x)
+RAMET_API Tensor softmin(const Tensor& input, const SoftminFuncOptions& options);
+/// The logarithm of softmax, computed without overflow.
+RAMET_API Tensor log_softmax(const Tensor& input, const LogSoftmaxFuncOptions& options);
+/// softmax((x + gumbel noise) / tau); `hard`: one-hot, with the gradient of the soft one: Jang et
+/// al. 2016
+RAMET_API Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& options = {});
 
-  SoftmaxOptions options;
-};
-extern template class Cloneable<SoftmaxImpl>;
-RAMET_MODULE(Softmax);
-
-struct RAMET_API LogSoftmaxOptions {
-  LogSoftmaxOptions(int64_t dim) : dim_(dim) {}
-  RAMET_ARG(int64_t, dim);
-};
-
-/// The logarithm of Softmax, computed without overflow.
-class RAMET_API LogSoftmaxImpl : public Cloneable<LogSoftmaxImpl> {
- public:
-  explicit LogSoftmaxImpl(int64_t dim) : LogSoftmaxImpl(LogSoftmaxOptions(dim)) {}
-  explicit LogSoftmaxImpl(const LogSoftmaxOptions& options_) : options(options_) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return input.log_softmax(options.dim()); }
-
-  LogSoftmaxOptions options;
-};
-extern template class Cloneable<LogSoftmaxImpl>;
-RAMET_MODULE(LogSoftmax);
-
+}  // namespace functional
 }  // namespace ramet::nn

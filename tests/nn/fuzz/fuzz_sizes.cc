@@ -156,6 +156,22 @@ std::vector<SizeRow> size_rows_of_modules() {
            return nn::Flatten(nn::FlattenOptions().start_dim(start).end_dim(end))->forward(x);
          });
        }},
+      {"GLU",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1);
+         const int64_t dim = d.dim("dim", x.dim());
+         const auto at = place_of(dim, x.dim());
+         WideShape shape = wide(x.sizes());
+         const bool wrong = !at || x.size(*at) % 2 != 0;
+         if (!wrong) shape[static_cast<size_t>(*at)] /= 2;
+         d.expect(unless(wrong, shape), [&] { return nn::GLU(dim)->forward(x); });
+       }},
+      {"PReLU",
+       [](SizeDraw& d) {
+         const int64_t count = d.number("num_parameters");
+         d.expect(unless(count < 0, {count}),
+                  [&] { return nn::PReLU(nn::PReLUOptions().num_parameters(count))->weight; });
+       }},
       {"Softmax",
        [](SizeDraw& d) {
          const Tensor x = d.tensor();

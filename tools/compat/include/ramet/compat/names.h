@@ -892,6 +892,9 @@ using ::ramet::nn::BatchNorm2dImpl;  // Ramet's class: include the door, no forw
 using ::ramet::nn::BatchNorm2dOptions;
 using ::ramet::nn::BatchNormImplBase;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BatchNormOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CELU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CELUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CELUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Cloneable;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv1d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv1dImpl;  // Ramet's class: include the door, no forward declaration
@@ -910,6 +913,9 @@ using ::ramet::nn::Dropout2dImpl;  // Ramet's class: include the door, no forwar
 using ::ramet::nn::Dropout2dOptions;
 using ::ramet::nn::DropoutImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::DropoutOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ELU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ELUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ELUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Embedding;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingFromPretrainedOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingImpl;  // Ramet's class: include the door, no forward declaration
@@ -922,6 +928,9 @@ using ::ramet::nn::FunctionalImpl;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::GELU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GLUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::GLUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GRU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GRUCell;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GRUCellImpl;  // Ramet's class: include the door, no forward declaration
@@ -931,6 +940,12 @@ using ::ramet::nn::GRUOptions;  // Ramet's class: include the door, no forward d
 using ::ramet::nn::GroupNorm;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GroupNormImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GroupNormOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Hardshrink;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HardshrinkImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HardshrinkOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Hardtanh;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HardtanhImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HardtanhOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Identity;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::IdentityImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1Loss;  // Ramet's class: include the door, no forward declaration
@@ -951,6 +966,8 @@ using ::ramet::nn::LeakyReLUOptions;  // Ramet's class: include the door, no for
 using ::ramet::nn::Linear;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LinearImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LinearOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LogSigmoid;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LogSigmoidImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LogSoftmax;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LogSoftmaxImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LogSoftmaxOptions;  // Ramet's class: include the door, no forward declaration
@@ -965,6 +982,8 @@ using ::ramet::nn::MaxPool2dImpl;  // Ramet's class: include the door, no forwar
 using ::ramet::nn::MaxPool2dOptions;
 using ::ramet::nn::MaxPoolImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPoolOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Mish;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MishImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Module;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ModuleDict;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ModuleDictImpl;  // Ramet's class: include the door, no forward declaration
@@ -975,27 +994,59 @@ using ::ramet::nn::NLLLoss;  // Ramet's class: include the door, no forward decl
 using ::ramet::nn::NLLLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NamedAnyModule;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PReLUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PReLUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNN;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNCell;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNCellImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNCellOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RReLUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RReLUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReLU6;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReLU6Impl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReLU6Options;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SELU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SELUImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SELUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Sequential;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SequentialImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SiLU;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SiLUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Sigmoid;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SigmoidImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SmoothL1Loss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SmoothL1LossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SmoothL1LossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Softmax;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softmax2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softmax2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SoftmaxImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SoftmaxOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softmin;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftminImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftminOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softplus;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftplusImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftplusOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softshrink;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftshrinkImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftshrinkOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Softsign;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftsignImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Tanh;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::TanhImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Tanhshrink;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TanhshrinkImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Threshold;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ThresholdImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ThresholdOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Unflatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenOptions;  // Ramet's class: include the door, no forward declaration
@@ -1009,15 +1060,21 @@ using ::ramet::nn::functional::AvgPool2dFuncOptions;
 using ::ramet::nn::functional::BatchNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::BinaryCrossEntropyFuncOptions;
 using ::ramet::nn::functional::BinaryCrossEntropyWithLogitsFuncOptions;
+using ::ramet::nn::functional::CELUFuncOptions;
 using ::ramet::nn::functional::Conv1dFuncOptions;
 using ::ramet::nn::functional::Conv2dFuncOptions;
 using ::ramet::nn::functional::ConvFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::CrossEntropyFuncOptions;
 using ::ramet::nn::functional::Dropout2dFuncOptions;
 using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::ELUFuncOptions;
 using ::ramet::nn::functional::EmbeddingFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::GELUFuncOptions;
+using ::ramet::nn::functional::GLUFuncOptions;
 using ::ramet::nn::functional::GroupNormFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::GumbelSoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::HardshrinkFuncOptions;
+using ::ramet::nn::functional::HardtanhFuncOptions;
 using ::ramet::nn::functional::L1LossFuncOptions;
 using ::ramet::nn::functional::LayerNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::LeakyReLUFuncOptions;
@@ -1027,10 +1084,16 @@ using ::ramet::nn::functional::MaxPool1dFuncOptions;
 using ::ramet::nn::functional::MaxPool2dFuncOptions;
 using ::ramet::nn::functional::NLLLossFuncOptions;
 using ::ramet::nn::functional::NormalizeFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::RReLUFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::ReLU6FuncOptions;
 using ::ramet::nn::functional::ReLUFuncOptions;
+using ::ramet::nn::functional::SELUFuncOptions;
 using ::ramet::nn::functional::SmoothL1LossFuncOptions;
 using ::ramet::nn::functional::SoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
-using ::ramet::nn::functional::SoftplusFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::SoftminFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::SoftplusFuncOptions;
+using ::ramet::nn::functional::SoftshrinkFuncOptions;
+using ::ramet::nn::functional::ThresholdFuncOptions;
 using ::ramet::nn::functional::adaptive_avg_pool1d;
 using ::ramet::nn::functional::adaptive_avg_pool2d;
 using ::ramet::nn::functional::avg_pool1d;
@@ -1038,31 +1101,49 @@ using ::ramet::nn::functional::avg_pool2d;
 using ::ramet::nn::functional::batch_norm;
 using ::ramet::nn::functional::binary_cross_entropy;
 using ::ramet::nn::functional::binary_cross_entropy_with_logits;
+using ::ramet::nn::functional::celu;
 using ::ramet::nn::functional::conv1d;
 using ::ramet::nn::functional::conv2d;
 using ::ramet::nn::functional::cross_entropy;
 using ::ramet::nn::functional::dropout;
 using ::ramet::nn::functional::dropout2d;
+using ::ramet::nn::functional::elu;
 using ::ramet::nn::functional::embedding;
 using ::ramet::nn::functional::gelu;
+using ::ramet::nn::functional::glu;
 using ::ramet::nn::functional::group_norm;
+using ::ramet::nn::functional::gumbel_softmax;
+using ::ramet::nn::functional::hardshrink;
+using ::ramet::nn::functional::hardtanh;
 using ::ramet::nn::functional::l1_loss;
 using ::ramet::nn::functional::layer_norm;
 using ::ramet::nn::functional::leaky_relu;
 using ::ramet::nn::functional::linear;
 using ::ramet::nn::functional::log_softmax;
+using ::ramet::nn::functional::logsigmoid;
 using ::ramet::nn::functional::max_pool1d;
 using ::ramet::nn::functional::max_pool1d_with_indices;
 using ::ramet::nn::functional::max_pool2d;
 using ::ramet::nn::functional::max_pool2d_with_indices;
+using ::ramet::nn::functional::mish;
 using ::ramet::nn::functional::mse_loss;
 using ::ramet::nn::functional::nll_loss;
 using ::ramet::nn::functional::normalize;
 using ::ramet::nn::functional::one_hot;
+using ::ramet::nn::functional::prelu;
 using ::ramet::nn::functional::relu;
+using ::ramet::nn::functional::relu6;
+using ::ramet::nn::functional::rrelu;
+using ::ramet::nn::functional::selu;
+using ::ramet::nn::functional::silu;
 using ::ramet::nn::functional::smooth_l1_loss;
 using ::ramet::nn::functional::softmax;
+using ::ramet::nn::functional::softmin;
 using ::ramet::nn::functional::softplus;
+using ::ramet::nn::functional::softshrink;
+using ::ramet::nn::functional::softsign;
+using ::ramet::nn::functional::tanhshrink;
+using ::ramet::nn::functional::threshold;
 }  // namespace torch::nn::functional
 
 namespace torch::nn::init {

@@ -12,11 +12,13 @@
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/loss.h"
+#include "nn/layers/margin_loss.h"
 #include "nn/layers/pooling.h"
 
 namespace ramet::nn::functional {

@@ -904,6 +904,12 @@ using ::ramet::nn::Conv2dImpl;  // Ramet's class: include the door, no forward d
 using ::ramet::nn::Conv2dOptions;
 using ::ramet::nn::ConvNdImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ConvOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CosineEmbeddingLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CosineEmbeddingLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CosineEmbeddingLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CosineSimilarity;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CosineSimilarityImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::CosineSimilarityOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CrossEntropyLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CrossEntropyLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CrossEntropyLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -946,8 +952,17 @@ using ::ramet::nn::HardshrinkOptions;  // Ramet's class: include the door, no fo
 using ::ramet::nn::Hardtanh;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::HardtanhImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::HardtanhOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HingeEmbeddingLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HingeEmbeddingLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HingeEmbeddingLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HuberLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HuberLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::HuberLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Identity;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::IdentityImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::KLDivLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::KLDivLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::KLDivLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1Loss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1LossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::L1LossOptions;  // Ramet's class: include the door, no forward declaration
@@ -974,6 +989,9 @@ using ::ramet::nn::LogSoftmaxOptions;  // Ramet's class: include the door, no fo
 using ::ramet::nn::MSELoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MSELossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MSELossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MarginRankingLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MarginRankingLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MarginRankingLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPool1d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPool1dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPool1dOptions;
@@ -990,6 +1008,15 @@ using ::ramet::nn::ModuleDictImpl;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::ModuleHolder;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ModuleList;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ModuleListImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiLabelMarginLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiLabelMarginLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiLabelMarginLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiLabelSoftMarginLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiLabelSoftMarginLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiLabelSoftMarginLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiMarginLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiMarginLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiMarginLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -997,6 +1024,12 @@ using ::ramet::nn::NamedAnyModule;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::PReLU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PReLUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PReLUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PairwiseDistance;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PairwiseDistanceImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PairwiseDistanceOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PoissonNLLLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PoissonNLLLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PoissonNLLLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNN;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNCell;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::RNNCellImpl;  // Ramet's class: include the door, no forward declaration
@@ -1024,6 +1057,9 @@ using ::ramet::nn::SigmoidImpl;  // Ramet's class: include the door, no forward 
 using ::ramet::nn::SmoothL1Loss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SmoothL1LossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SmoothL1LossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftMarginLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftMarginLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::SoftMarginLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Softmax;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Softmax2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Softmax2dImpl;  // Ramet's class: include the door, no forward declaration
@@ -1047,6 +1083,12 @@ using ::ramet::nn::TanhshrinkImpl;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::Threshold;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ThresholdImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ThresholdOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TripletMarginLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TripletMarginLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TripletMarginLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TripletMarginWithDistanceLoss;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TripletMarginWithDistanceLossImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TripletMarginWithDistanceLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Unflatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenOptions;  // Ramet's class: include the door, no forward declaration
@@ -1064,6 +1106,8 @@ using ::ramet::nn::functional::CELUFuncOptions;
 using ::ramet::nn::functional::Conv1dFuncOptions;
 using ::ramet::nn::functional::Conv2dFuncOptions;
 using ::ramet::nn::functional::ConvFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::CosineEmbeddingLossFuncOptions;
+using ::ramet::nn::functional::CosineSimilarityFuncOptions;
 using ::ramet::nn::functional::CrossEntropyFuncOptions;
 using ::ramet::nn::functional::Dropout2dFuncOptions;
 using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
@@ -1075,25 +1119,37 @@ using ::ramet::nn::functional::GroupNormFuncOptions;  // Ramet's class: include 
 using ::ramet::nn::functional::GumbelSoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::HardshrinkFuncOptions;
 using ::ramet::nn::functional::HardtanhFuncOptions;
+using ::ramet::nn::functional::HingeEmbeddingLossFuncOptions;
+using ::ramet::nn::functional::HuberLossFuncOptions;
+using ::ramet::nn::functional::KLDivFuncOptions;
 using ::ramet::nn::functional::L1LossFuncOptions;
 using ::ramet::nn::functional::LayerNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::LeakyReLUFuncOptions;
 using ::ramet::nn::functional::LogSoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::MSELossFuncOptions;
+using ::ramet::nn::functional::MarginRankingLossFuncOptions;
 using ::ramet::nn::functional::MaxPool1dFuncOptions;
 using ::ramet::nn::functional::MaxPool2dFuncOptions;
+using ::ramet::nn::functional::MultiMarginLossFuncOptions;
+using ::ramet::nn::functional::MultilabelMarginLossFuncOptions;
+using ::ramet::nn::functional::MultilabelSoftMarginLossFuncOptions;
 using ::ramet::nn::functional::NLLLossFuncOptions;
 using ::ramet::nn::functional::NormalizeFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::PairwiseDistanceFuncOptions;
+using ::ramet::nn::functional::PoissonNLLLossFuncOptions;
 using ::ramet::nn::functional::RReLUFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::ReLU6FuncOptions;
 using ::ramet::nn::functional::ReLUFuncOptions;
 using ::ramet::nn::functional::SELUFuncOptions;
 using ::ramet::nn::functional::SmoothL1LossFuncOptions;
+using ::ramet::nn::functional::SoftMarginLossFuncOptions;
 using ::ramet::nn::functional::SoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::SoftminFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::SoftplusFuncOptions;
 using ::ramet::nn::functional::SoftshrinkFuncOptions;
 using ::ramet::nn::functional::ThresholdFuncOptions;
+using ::ramet::nn::functional::TripletMarginLossFuncOptions;
+using ::ramet::nn::functional::TripletMarginWithDistanceLossFuncOptions;
 using ::ramet::nn::functional::adaptive_avg_pool1d;
 using ::ramet::nn::functional::adaptive_avg_pool2d;
 using ::ramet::nn::functional::avg_pool1d;
@@ -1104,6 +1160,8 @@ using ::ramet::nn::functional::binary_cross_entropy_with_logits;
 using ::ramet::nn::functional::celu;
 using ::ramet::nn::functional::conv1d;
 using ::ramet::nn::functional::conv2d;
+using ::ramet::nn::functional::cosine_embedding_loss;
+using ::ramet::nn::functional::cosine_similarity;
 using ::ramet::nn::functional::cross_entropy;
 using ::ramet::nn::functional::dropout;
 using ::ramet::nn::functional::dropout2d;
@@ -1115,21 +1173,30 @@ using ::ramet::nn::functional::group_norm;
 using ::ramet::nn::functional::gumbel_softmax;
 using ::ramet::nn::functional::hardshrink;
 using ::ramet::nn::functional::hardtanh;
+using ::ramet::nn::functional::hinge_embedding_loss;
+using ::ramet::nn::functional::huber_loss;
+using ::ramet::nn::functional::kl_div;
 using ::ramet::nn::functional::l1_loss;
 using ::ramet::nn::functional::layer_norm;
 using ::ramet::nn::functional::leaky_relu;
 using ::ramet::nn::functional::linear;
 using ::ramet::nn::functional::log_softmax;
 using ::ramet::nn::functional::logsigmoid;
+using ::ramet::nn::functional::margin_ranking_loss;
 using ::ramet::nn::functional::max_pool1d;
 using ::ramet::nn::functional::max_pool1d_with_indices;
 using ::ramet::nn::functional::max_pool2d;
 using ::ramet::nn::functional::max_pool2d_with_indices;
 using ::ramet::nn::functional::mish;
 using ::ramet::nn::functional::mse_loss;
+using ::ramet::nn::functional::multi_margin_loss;
+using ::ramet::nn::functional::multilabel_margin_loss;
+using ::ramet::nn::functional::multilabel_soft_margin_loss;
 using ::ramet::nn::functional::nll_loss;
 using ::ramet::nn::functional::normalize;
 using ::ramet::nn::functional::one_hot;
+using ::ramet::nn::functional::pairwise_distance;
+using ::ramet::nn::functional::poisson_nll_loss;
 using ::ramet::nn::functional::prelu;
 using ::ramet::nn::functional::relu;
 using ::ramet::nn::functional::relu6;
@@ -1137,6 +1204,7 @@ using ::ramet::nn::functional::rrelu;
 using ::ramet::nn::functional::selu;
 using ::ramet::nn::functional::silu;
 using ::ramet::nn::functional::smooth_l1_loss;
+using ::ramet::nn::functional::soft_margin_loss;
 using ::ramet::nn::functional::softmax;
 using ::ramet::nn::functional::softmin;
 using ::ramet::nn::functional::softplus;
@@ -1144,6 +1212,8 @@ using ::ramet::nn::functional::softshrink;
 using ::ramet::nn::functional::softsign;
 using ::ramet::nn::functional::tanhshrink;
 using ::ramet::nn::functional::threshold;
+using ::ramet::nn::functional::triplet_margin_loss;
+using ::ramet::nn::functional::triplet_margin_with_distance_loss;
 }  // namespace torch::nn::functional
 
 namespace torch::nn::init {

@@ -1,0 +1,58 @@
+// CosineSimilarity, PairwiseDistance: modules and functions.
+#pragma once
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API CosineSimilarityOptions {
+  RAMET_ARG(int64_t, dim) = 1;
+  /// No norm is taken to be less.
+  RAMET_ARG(double, eps) = 1e-8;
+};
+struct RAMET_API PairwiseDistanceOptions {
+  RAMET_ARG(double, p) = 2.0;
+  RAMET_ARG(double, eps) = 1e-6;
+  RAMET_ARG(bool, keepdim) = false;
+};
+
+class RAMET_API CosineSimilarityImpl : public Cloneable<CosineSimilarityImpl> {
+ public:
+  explicit CosineSimilarityImpl(const CosineSimilarityOptions& options_ = {}) : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input1, const Tensor& input2);
+
+  CosineSimilarityOptions options;
+};
+extern template class Cloneable<CosineSimilarityImpl>;
+RAMET_MODULE(CosineSimilarity);
+
+class RAMET_API PairwiseDistanceImpl : public Cloneable<PairwiseDistanceImpl> {
+ public:
+  explicit PairwiseDistanceImpl(const PairwiseDistanceOptions& options_ = {}) : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input1, const Tensor& input2);
+
+  PairwiseDistanceOptions options;
+};
+extern template class Cloneable<PairwiseDistanceImpl>;
+RAMET_MODULE(PairwiseDistance);
+
+namespace functional {
+
+using CosineSimilarityFuncOptions = CosineSimilarityOptions;
+using PairwiseDistanceFuncOptions = PairwiseDistanceOptions;
+
+/// x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along dim, of shapes that broadcast; floating point.
+/// Differentiable to any order.
+RAMET_API Tensor cosine_similarity(const Tensor& x1, const Tensor& x2,
+                                   const CosineSimilarityFuncOptions& options = {});
+/// The p-norm of x1 - x2 + eps along the last dimension.
+RAMET_API Tensor pairwise_distance(const Tensor& x1, const Tensor& x2,
+                                   const PairwiseDistanceFuncOptions& options = {});
+
+}  // namespace functional
+}  // namespace ramet::nn

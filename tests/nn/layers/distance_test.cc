@@ -1,0 +1,79 @@
+// CosineSimilarity and PairwiseDistance against PyTorch 2.15 in float64.
+#include "nn/layers/distance.h"
+
+#include "autograd/gradcheck.h"
+#include "autograd/ops/factory.h"
+#include "autograd/ops/view.h"
+#include "tests/nn/support.h"
+
+namespace ramet::nn {
+namespace {
+
+namespace F = functional;
+
+Tensor one() { return sines(12).view({3, 4}); }
+Tensor other() { return sines(12, 0.91, 0.5).view({3, 4}); }
+
+TEST(Distances, Values) {
+  expect_values(F::cosine_similarity(one(), other()),
+                {0.570732043446933, -0.752986072147863, 0.448939904960927});
+  expect_values(
+      F::cosine_similarity(one(), other(), F::CosineSimilarityFuncOptions().dim(0).eps(2)),
+      {-0.179122010638538, -0.153565722240248, 0.10694351940252, 0.228933081254128});
+  expect_values(
+      F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().p(2).eps(1e-3)),
+      {1.21194242054518, 2.82708980824181, 1.4076143081207});
+  expect_values(
+      F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().p(1).eps(1e-3)),
+      {1.94140870885111, 4.88048968502358, 2.35637405937972});
+  expect_values(
+      F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().p(3).eps(1e-3)),
+      {1.08629433056315, 2.40556865714772, 1.21027751861915});
+  expect_values(
+      F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().p(0).eps(1e-3)),
+      {4, 4, 4});
+  expect_values(
+      F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().p(INFINITY).eps(1e-3)),
+      {1.02839158450168, 1.86976018942407, 0.96342073599464});
+  // Broadcast, and no norm below eps.
+  EXPECT_EQ(F::cosine_similarity(one(), other()[0]).sizes(), IntArrayRef({3}));
+  expect_values(F::cosine_similarity(zeros({1, 2}, kDouble), ones({1, 2}, kDouble)), {0});
+  EXPECT_EQ(
+      F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().keepdim(true)).sizes(),
+      IntArrayRef({3, 1}));
+  expect_values(
+      CosineSimilarity(CosineSimilarityOptions().dim(0))(one(), other()),
+      values(F::cosine_similarity(one(), other(), F::CosineSimilarityFuncOptions().dim(0))), 0);
+  expect_values(PairwiseDistance(PairwiseDistanceOptions().p(1))(one(), other()),
+                values(F::pairwise_distance(one(), other(), F::PairwiseDistanceFuncOptions().p(1))),
+                0);
+}
+
+TEST(Distances, AreDifferentiableTwice) {
+  const std::vector<Tensor> x = {one().requires_grad_(), other().requires_grad_()};
+  using V = const std::vector<Tensor>&;
+  const auto cosine = [](V in) { return std::vector<Tensor>{F::cosine_similarity(in[0], in[1])}; };
+  const auto distance = [](V in) {
+    return std::vector<Tensor>{
+        F::pairwise_distance(in[0], in[1], F::PairwiseDistanceFuncOptions().p(3))};
+  };
+  EXPECT_TRUE(autograd::gradcheck(cosine, x));
+  EXPECT_TRUE(autograd::gradgradcheck(cosine, x));
+  EXPECT_TRUE(autograd::gradcheck(distance, x));
+  EXPECT_TRUE(autograd::gradgradcheck(distance, x));
+}
+
+TEST(Distances, Refuse) {
+  const Tensor x = ones({4, 6});
+  EXPECT_ERROR_TEXT(F::cosine_similarity(x, x, F::CosineSimilarityFuncOptions().dim(2)),
+                    "imension");
+  EXPECT_ERROR_TEXT(F::cosine_similarity(x, ones({3})), "[4, 6]");
+  EXPECT_ERROR_TEXT(F::cosine_similarity(x.to(kLong), x.to(kLong)),
+                    "expected common dtype to be floating point");
+  EXPECT_ERROR_TEXT(F::pairwise_distance(x, ones({3})), "[4, 6]");
+  EXPECT_ERROR_TEXT(F::cosine_similarity(x, Tensor()), "undefined tensor");
+  EXPECT_ERROR_TEXT(F::pairwise_distance(Tensor(), x), "undefined tensor");
+}
+
+}  // namespace
+}  // namespace ramet::nn

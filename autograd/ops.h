@@ -19,6 +19,7 @@
 #include "autograd/ops/loss.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pair.h"
+#include "autograd/ops/pad.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/power.h"
 #include "autograd/ops/promotion.h"

@@ -19,6 +19,7 @@
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/margin_loss.h"
+#include "nn/layers/padding.h"
 #include "nn/layers/pooling.h"
 
 namespace ramet::nn::functional {

@@ -154,6 +154,22 @@ std::vector<int64_t> shape_for(SizeDraw& d, const Tensor& x) {
   return sizes;
 }
 
+// Two numbers for each dimension from the last on: what is put before and behind, or cut off.
+Right padded(const Tensor& x, const std::vector<int64_t>& pad, int64_t least) {
+  const size_t rank = static_cast<size_t>(x.dim());
+  if (pad.size() % 2 != 0 || pad.size() / 2 > rank) return refused();
+  WideShape shape = wide(x.sizes());
+  for (size_t i = 0; i < pad.size(); i += 2) {
+    Wide& n = shape[rank - 1 - i / 2];
+    const Wide cut = -std::min<Wide>(pad[i], 0) - std::min<Wide>(pad[i + 1], 0);
+    const bool none = pad[i] == 0 && pad[i + 1] == 0;
+    if (cut > n) return refused();
+    n += Wide{pad[i]} + pad[i + 1];
+    if (!none && n < least) return refused();
+  }
+  return one(shape);
+}
+
 }  // namespace
 
 std::vector<SizeRow> size_rows_of_views() {
@@ -256,6 +272,28 @@ std::vector<SizeRow> size_rows_of_views() {
          const Tensor x = d.tensor();
          const std::vector<int64_t> times = d.numbers("repeats", 0, 5);
          d.expect(repeated(x, times), [&] { return repeat(x, times); });
+       }},
+      {"constant_pad_nd",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const std::vector<int64_t> pad = d.numbers("pad", 0, 5);
+         d.expect(padded(x, pad, 0), [&] { return constant_pad_nd(x, pad); });
+       }},
+      {"pad",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const std::vector<int64_t> pad = d.numbers("pad", 0, 5);
+         const bool reflect = d.flag("reflect");
+         const int64_t dims = static_cast<int64_t>(pad.size() / 2);
+         Right right = padded(x, pad, 1);
+         if (dims < 1 || dims > 3 || (x.dim() != dims + 1 && x.dim() != dims + 2))
+           right = refused();
+         for (size_t i = 0; right && i < pad.size(); ++i) {
+           const int64_t n = x.size(x.dim() - 1 - static_cast<int64_t>(i / 2));
+           const bool both = pad[i] == 0 && pad[i ^ 1] == 0;
+           if (!both && (n == 0 || (reflect && pad[i] >= n))) right = refused();
+         }
+         d.expect(right, [&] { return ramet::pad(x, pad, reflect ? "reflect" : "replicate"); });
        }},
       {"flip",
        [](SizeDraw& d) {

@@ -305,6 +305,60 @@ void add_copies(Table& t) {
             }))
       .sliced({0}, 0);
   row(
+      "constant_pad_nd", {{3, 4}, {0, 2}, {2, 3, 1}, {}},
+      [](V x) {
+        return constant_pad_nd(x[0], x[0].dim() ? Index{2, -1, 0, 1} : Index{}, 1);
+      },
+      [](P x) {
+        Index sizes = x[0].sizes;
+        if (sizes.empty()) return x[0];
+        sizes[sizes.size() - 1] += 1, sizes[sizes.size() - 2] += 1;
+        return made(sizes, [&](Index i) {
+          int64_t& column = i[i.size() - 1];
+          column -= 2;
+          const bool inside = column >= 0 && i[i.size() - 2] < x[0].size(-2);
+          return inside ? x[0].at(i) : 1;
+        });
+      })
+      .in_one("the last rows are constants");
+  // Where number i of a line of n comes from.
+  static const auto bordered = [](int64_t (*from)(int64_t i, int64_t n)) {
+    return [from](P x) {
+      Index sizes = x[0].sizes;
+      sizes.back() += 3;
+      return made(sizes, [&](Index i) {
+        i.back() = from(i.back() - 1, x[0].size(-1));
+        return x[0].at(i);
+      });
+    };
+  };
+  row(
+      "pad.reflect", {{2, 4}, {0, 3}, {2, 3, 5}},
+      [](V x) {
+        return pad(x[0], {1, 2}, "reflect");
+      },
+      bordered([](int64_t i, int64_t n) { return i < 0   ? -i
+                                                 : i < n ? i
+                                                         : 2 * (n - 1) - i; }))
+      .not_scalar("refused: nothing to mirror")
+      .sliced({0}, 0);
+  row(
+      "pad.replicate", {{2, 4}, {0, 3}, {2, 3, 1}},
+      [](V x) {
+        return pad(x[0], {1, 2}, "replicate");
+      },
+      bordered([](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); }))
+      .not_scalar("refused: nothing to repeat")
+      .sliced({0}, 0);
+  row(
+      "pad.circular", {{2, 4}, {0, 3}, {2, 3, 2}},
+      [](V x) {
+        return pad(x[0], {1, 2}, "circular");
+      },
+      bordered([](int64_t i, int64_t n) { return (i + n) % n; }))
+      .not_scalar("refused: nothing to repeat")
+      .sliced({0}, 0);
+  row(
       "repeat", {{2, 3}, {0, 3}, {3, 1}, {}},
       [](V x) {
         return repeat(x[0], {2, 1, 3});

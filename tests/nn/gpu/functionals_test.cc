@@ -34,6 +34,22 @@ const Row kRows[] = {
     {"threshold", [](const Tensor& x) { return F::threshold(x, F::ThresholdFuncOptions(0, 2)); }},
     {"prelu", [](const Tensor& x) { return F::prelu(x, x.select(0, 0).select(1, 3).detach()); }},
     {"rrelu", [](const Tensor& x) { return F::rrelu(x); }},
+    {"pad, constant",
+     [](const Tensor& x) {
+       return F::pad(x, F::PadFuncOptions({1, 2, -1, 3}));
+     }},
+    {"pad, reflect",
+     [](const Tensor& x) {
+       return F::pad(x, F::PadFuncOptions({3, 2, 3, 1}).mode(kReflect));
+     }},
+    {"pad, replicate",
+     [](const Tensor& x) {
+       return F::pad(x, F::PadFuncOptions({3, 2, -1, 3}).mode(kReplicate));
+     }},
+    {"pad, circular",
+     [](const Tensor& x) {
+       return F::pad(x, F::PadFuncOptions({3, 2, 4, 1}).mode(kCircular));
+     }},
     {"softmin", [](const Tensor& x) { return F::softmin(x, 1); }},
 };
 

@@ -215,6 +215,7 @@ using ::ramet::concat;
 using ::ramet::concat_out;
 using ::ramet::concatenate;
 using ::ramet::concatenate_out;
+using ::ramet::constant_pad_nd;
 using ::ramet::conv1d;
 using ::ramet::conv2d;
 using ::ramet::copysign;
@@ -454,6 +455,7 @@ using ::ramet::ones;
 using ::ramet::ones_like;
 using ::ramet::outer;
 using ::ramet::outer_out;
+using ::ramet::pad;
 using ::ramet::permute;
 using ::ramet::polygamma;
 using ::ramet::polygamma_out;
@@ -896,6 +898,17 @@ using ::ramet::nn::CELU;  // Ramet's class: include the door, no forward declara
 using ::ramet::nn::CELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CELUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Cloneable;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad1dOptions;
+using ::ramet::nn::ConstantPad2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad2dOptions;
+using ::ramet::nn::ConstantPad3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPad3dOptions;
+using ::ramet::nn::ConstantPadImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConstantPadOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv1d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv1dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv1dOptions;
@@ -1045,6 +1058,28 @@ using ::ramet::nn::ReLU6Impl;  // Ramet's class: include the door, no forward de
 using ::ramet::nn::ReLU6Options;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReLUOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad1dOptions;
+using ::ramet::nn::ReflectionPad2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad2dOptions;
+using ::ramet::nn::ReflectionPad3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPad3dOptions;
+using ::ramet::nn::ReflectionPadImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReflectionPadOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad1dOptions;
+using ::ramet::nn::ReplicationPad2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad2dOptions;
+using ::ramet::nn::ReplicationPad3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPad3dOptions;
+using ::ramet::nn::ReplicationPadImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ReplicationPadOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SELU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::SELUOptions;  // Ramet's class: include the door, no forward declaration
@@ -1092,6 +1127,17 @@ using ::ramet::nn::TripletMarginWithDistanceLossOptions;  // Ramet's class: incl
 using ::ramet::nn::Unflatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad1dOptions;
+using ::ramet::nn::ZeroPad2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad2dOptions;
+using ::ramet::nn::ZeroPad3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPad3dOptions;
+using ::ramet::nn::ZeroPadImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ZeroPadOptions;  // Ramet's class: include the door, no forward declaration
 }  // namespace torch::nn
 
 namespace torch::nn::functional {
@@ -1135,6 +1181,7 @@ using ::ramet::nn::functional::MultilabelMarginLossFuncOptions;
 using ::ramet::nn::functional::MultilabelSoftMarginLossFuncOptions;
 using ::ramet::nn::functional::NLLLossFuncOptions;
 using ::ramet::nn::functional::NormalizeFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::PadFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::PairwiseDistanceFuncOptions;
 using ::ramet::nn::functional::PoissonNLLLossFuncOptions;
 using ::ramet::nn::functional::RReLUFuncOptions;  // Ramet's class: include the door, no forward declaration
@@ -1195,6 +1242,7 @@ using ::ramet::nn::functional::multilabel_soft_margin_loss;
 using ::ramet::nn::functional::nll_loss;
 using ::ramet::nn::functional::normalize;
 using ::ramet::nn::functional::one_hot;
+using ::ramet::nn::functional::pad;
 using ::ramet::nn::functional::pairwise_distance;
 using ::ramet::nn::functional::poisson_nll_loss;
 using ::ramet::nn::functional::prelu;

@@ -1,0 +1,83 @@
+// ReflectionPad, ReplicationPad, ZeroPad, ConstantPad of 1 to 3 dimensions, and pad.
+#pragma once
+#include <variant>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/enum.h"
+#include "nn/module/expanding_array.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+// `padding`: {left, right, top, bottom, front, back}, of which negative ones cut off, or one number
+// for all (autograd/ops/pad.h).
+#define RAMET_PAD_OPTIONS(Kind)                                         \
+  template <size_t D> struct Kind##Options {                            \
+    Kind##Options(ExpandingArray<D * 2> padding) : padding_(padding) {} \
+    RAMET_ARG(ExpandingArray<D * 2>, padding);                          \
+  };
+RAMET_PAD_OPTIONS(ReflectionPad)
+RAMET_PAD_OPTIONS(ReplicationPad)
+RAMET_PAD_OPTIONS(ZeroPad)
+#undef RAMET_PAD_OPTIONS
+template <size_t D> struct ConstantPadOptions {
+  ConstantPadOptions(ExpandingArray<D * 2> padding, double value)
+      : padding_(padding), value_(value) {}
+  RAMET_ARG(ExpandingArray<D * 2>, padding);
+  RAMET_ARG(double, value);
+};
+
+// The base of a kind's modules, which has its constructor from plain numbers.
+#define RAMET_PAD(Kind, numbers, names)                                             \
+  template <size_t D, class Derived> class Kind##Impl : public Cloneable<Derived> { \
+   public:                                                                          \
+    Kind##Impl numbers : Kind##Impl(Kind##Options<D> names) {}                      \
+    explicit Kind##Impl(const Kind##Options<D>& options_) : options(options_) {}    \
+    void reset() override {}                                                        \
+    void pretty_print(std::ostream& stream) const override;                         \
+    Tensor forward(const Tensor& input);                                            \
+    Kind##Options<D> options;                                                       \
+  };                                                                                \
+  RAMET_PAD_OF(Kind, 1)                                                             \
+  RAMET_PAD_OF(Kind, 2)                                                             \
+  RAMET_PAD_OF(Kind, 3)
+#define RAMET_PAD_OF(Kind, D)                                             \
+  using Kind##D##dOptions = Kind##Options<D>;                             \
+  class RAMET_API Kind##D##dImpl : public Kind##Impl<D, Kind##D##dImpl> { \
+   public:                                                                \
+    using Kind##Impl<D, Kind##D##dImpl>::Kind##Impl;                      \
+  };                                                                      \
+  extern template class Kind##Impl<D, Kind##D##dImpl>;                    \
+  extern template class Cloneable<Kind##D##dImpl>;                        \
+  RAMET_MODULE(Kind##D##d);
+/// Mirrored at the border elements.
+RAMET_PAD(ReflectionPad, (ExpandingArray<D * 2> padding), (padding))
+/// The border elements, repeated.
+RAMET_PAD(ReplicationPad, (ExpandingArray<D * 2> padding), (padding))
+RAMET_PAD(ZeroPad, (ExpandingArray<D * 2> padding), (padding))
+RAMET_PAD(ConstantPad, (ExpandingArray<D * 2> padding, double value), (padding, value))
+#undef RAMET_PAD
+#undef RAMET_PAD_OF
+
+namespace functional {
+
+struct RAMET_API PadFuncOptions {
+  using mode_t = std::variant<enumtype::kConstant, enumtype::kReflect, enumtype::kReplicate,
+                              enumtype::kCircular>;
+  PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}
+  RAMET_ARG(std::vector<int64_t>, pad);
+  RAMET_ARG(mode_t, mode) = kConstant;
+  /// Of mode kConstant alone.
+  RAMET_ARG(double, value) = 0;
+};
+
+namespace detail {
+RAMET_API Tensor pad(const Tensor& input, IntArrayRef pad, PadFuncOptions::mode_t mode,
+                     double value);
+}  // namespace detail
+RAMET_API Tensor pad(const Tensor& input, const PadFuncOptions& options);
+
+}  // namespace functional
+}  // namespace ramet::nn

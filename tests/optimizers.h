@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
@@ -41,6 +42,8 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<RMSprop>("RMSpropMomentum", RMSpropOptions(.01).momentum(.9)),
       optimizer_with<RMSprop>("RMSpropCentered", RMSpropOptions(.01).alpha(.9).centered(true)),
       optimizer_with<RMSprop>("RMSpropAll", RMSpropOptions(.01).momentum(.5).centered(true)),
+      optimizer_with<Adagrad>("Adagrad", AdagradOptions(.1).lr_decay(.1).weight_decay(.1)),
+      optimizer_with<Adagrad>("AdagradFilled", AdagradOptions(.1).initial_accumulator_value(.5)),
   };
 }
 

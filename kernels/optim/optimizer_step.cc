@@ -27,12 +27,13 @@ template <> struct Pack<double> {
 
 // n elements from i on, up to a vector.
 template <unsigned kUse, class Step, class T, int kStates>
-RAMET_INLINE void step_vector(const Step& step, T* p, const T* g, T* const (&states)[kStates],
-                              int64_t i, int64_t n) {
+RAMET_INLINE void step_vector(const Step& step, bool maximize, T* p, const T* g,
+                              T* const (&states)[kStates], int64_t i, int64_t n) {
   using P = Pack<T>;
   const auto in_use = [](int k) { return (kUse >> k & 1) != 0; };
   typename P::V w = P::get(p + i, n), s[kStates] = {};
-  const typename P::V d = P::get(g + i, n);
+  typename P::V d = P::get(g + i, n);
+  if (maximize) d = -d;
   for (int k = 0; k < kStates; ++k)
     if (in_use(k)) s[k] = P::get(states[k] + i, n);
   step.template take<kUse>(w, d, s);
@@ -41,12 +42,12 @@ RAMET_INLINE void step_vector(const Step& step, T* p, const T* g, T* const (&sta
   P::put(p + i, w, n);
 }
 template <unsigned kUse, class Step, class T, int kStates>
-RAMET_INLINE void step_elements(const Step& step, T* p, const T* g, T* const (&states)[kStates],
-                                int64_t n) {
+RAMET_INLINE void step_elements(const Step& step, bool maximize, T* p, const T* g,
+                                T* const (&states)[kStates], int64_t n) {
   constexpr int64_t kWidth = Pack<T>::kWidth;
   int64_t i = 0;
-  for (; i + kWidth <= n; i += kWidth) step_vector<kUse>(step, p, g, states, i, kWidth);
-  if (i < n) step_vector<kUse>(step, p, g, states, i, n - i);
+  for (; i + kWidth <= n; i += kWidth) step_vector<kUse>(step, maximize, p, g, states, i, kWidth);
+  if (i < n) step_vector<kUse>(step, maximize, p, g, states, i, n - i);
 }
 
 // Elements begin to end of a tensor: in place, or in chunks of floats.
@@ -57,7 +58,7 @@ void step_run(const Args& a, const StepTensor<kStates>& t, int64_t begin, int64_
   if (a.dtype == ComputeTag<T>::value) {
     for (int k = 0; k < kStates; ++k)
       if (kUse >> k & 1) states[k] = static_cast<T*>(t.states[k]) + begin;
-    step_elements<kUse>(step, static_cast<T*>(t.parameter) + begin,
+    step_elements<kUse>(step, a.maximize, static_cast<T*>(t.parameter) + begin,
                         static_cast<const T*>(t.gradient) + begin, states, end - begin);
   } else if constexpr (std::is_same_v<T, float>) {
     T p[kChunk], g[kChunk], buffers[kStates][kChunk];
@@ -72,7 +73,7 @@ void step_run(const Args& a, const StepTensor<kStates>& t, int64_t begin, int64_
       load(t.parameter, p), load(t.gradient, g);
       for (int k = 0; k < kStates; ++k)
         if (kUse >> k & 1) load(t.states[k], states[k] = buffers[k]);
-      step_elements<kUse>(step, p, g, states, n);
+      step_elements<kUse>(step, a.maximize, p, g, states, n);
       for (int k = 0; k < kStates; ++k)
         if (kUse >> k & 1) store(t.states[k], buffers[k]);
       store(t.parameter, p);

@@ -87,7 +87,8 @@ __global__ void step_kernel(typename Step::Args a, int64_t tiles) {
                                        T own[kStates];
                                        RAMET_UNROLL
                                        for (int s = 0; s < kStates; ++s) own[s] = states[s][k];
-                                       step.template take<kUse>(w[k], d[k], own);
+                                       const T g = a.maximize ? -d[k] : d[k];
+                                       step.template take<kUse>(w[k], g, own);
                                        RAMET_UNROLL
                                        for (int s = 0; s < kStates; ++s) states[s][k] = own[s];
                                      }

@@ -5,37 +5,14 @@
 //
 // A step is an argument block, a formula and a name in RAMET_OPTIMIZER_STEPS; kernels for all
 // dtypes, CPUs and GPUs come from these (16-bit ones compute in float and round once). The formula
-// is for kernels alone, of a compute type P::V: a vector of floats, a float or a double.
+// is for kernels alone, of a compute type P::V: a vector of floats, a float or a double. SGD, Adam
+// and RMSprop are here, others in the headers that are included.
 #pragma once
-#include <cstdint>
-#include <utility>
-
-#include "kernels/copy/view.h"
-#include "kernels/kernel.h"
-#if defined(RAMET_VARIANT) && !defined(RAMET_GPU_MATH)
-#include "kernels/simd/smath.h"
-#endif
+#include "kernels/optim/adaptive_steps.h"
+#include "kernels/optim/step.h"
 
 namespace ramet {
 namespace kernels {
-
-/// Tensors of one call: what an argument block holds, which CUDA limits to 4 KB.
-inline constexpr int kOptimizerTensors = 64;
-
-/// What the step of one tensor works on. A state that is not in use is null, for all tensors of a
-/// call or none.
-template <int kStates> struct StepTensor {
-  void* parameter;
-  const void* gradient;
-  void* states[kStates];
-  int64_t n;
-};
-template <int kStateCount> struct StepArgs {
-  static constexpr int kStates = kStateCount;
-  ScalarType dtype;  // floating
-  int32_t count;     // of tensors; those behind are not looked at
-  StepTensor<kStates> tensors[kOptimizerTensors];
-};
 
 /// g = grad + weight_decay p
 /// with momentum: buffer = first ? g : momentum buffer + (1 - dampening) g
@@ -109,9 +86,6 @@ RAMET_KERNEL(limit_norm, LimitNormArgs);
 
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
-
-/// Which states a kernel exists for: a bit each.
-template <unsigned... kUse> using StatesInUse = std::integer_sequence<unsigned, kUse...>;
 
 template <class P> struct SgdStep {
   using V = typename P::V;
@@ -206,7 +180,8 @@ template <class P> struct RmspropStep {
 #define RAMET_OPTIMIZER_STEPS(X) \
   X(sgd_step, SgdStep)           \
   X(adam_step, AdamStep)         \
-  X(rmsprop_step, RmspropStep)
+  X(rmsprop_step, RmspropStep)   \
+  X(adagrad_step, AdagradStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

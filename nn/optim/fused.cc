@@ -66,6 +66,8 @@ Tensor FusedOptimizer::new_state_tensor(const Tensor& p, size_t slot) {
   return made;
 }
 
+double FusedOptimizer::first_value(const OptimizerOptions&, size_t) const { return 0; }
+
 void FusedOptimizer::copy(const Update& u, unsigned uses, bool back) {
   const Tensor* all[kOperands];
   const int n = operands(u, uses, all);
@@ -111,7 +113,11 @@ void FusedOptimizer::prepare() {
         each_bit(wanted, [&](size_t slot) {
           Tensor* at = u.state.tensors[slot].at;
           const bool there = at->defined();
-          if (!there) fresh.emplace_back(at, new_state_tensor(p, slot));
+          if (!there) {
+            fresh.emplace_back(at, new_state_tensor(p, slot));
+            if (const double first_is = first_value(group.options(), slot); first_is != 0)
+              fresh.back().second.fill_(first_is);
+          }
           first = first || !there;
           if (!fits(there ? *at : fresh.back().second)) misfits |= operand;
           operand <<= 1;

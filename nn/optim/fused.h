@@ -67,6 +67,8 @@ class RAMET_API FusedOptimizer : public Optimizer {
   virtual void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) = 0;
   /// Which of a state's tensors a step with these options uses: a bit each.
   virtual unsigned uses(const OptimizerOptions& options) const = 0;
+  /// What a state's tensor number `slot` is filled with at first.
+  virtual double first_value(const OptimizerOptions& options, size_t slot) const;
   /// Name of the step in traces and version errors: "Adam.step".
   virtual const char* name() const = 0;
   void check_state(const Tensor& parameter, OptimizerParamState& state) const final;

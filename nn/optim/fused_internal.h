@@ -20,6 +20,7 @@ void FusedOptimizer::run(const kernels::Kernel<Args>& kernel, const OptimizerOpt
         return t;
       },
       [&](const Update& head, Args& args) {
+        args.maximize = false;
         numbers(args, static_cast<const Options&>(options), head.number);
         kernel(head.parameter->stream(), args);
         if (RAMET_UNLIKELY(capture::active()))

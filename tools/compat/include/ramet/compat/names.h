@@ -1308,6 +1308,9 @@ using ::ramet::nn::utils::rnn::pad_sequence;
 }  // namespace torch::nn::utils::rnn
 
 namespace torch::optim {
+using ::ramet::optim::Adagrad;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdagradOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AdagradParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::Adam;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdamOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdamParamState;  // Ramet's class: include the door, no forward declaration

@@ -1,0 +1,43 @@
+// Steps that divide by what gradients have been, element by element:
+// kernels/optim/optimizer_step.h.
+#pragma once
+#include "kernels/optim/step.h"
+
+namespace ramet {
+namespace kernels {
+
+/// g = grad + weight_decay p;  sum += g g;  p -= rate g / (sqrt(sum) + eps)
+/// rate = lr / (1 + (t - 1) lr_decay) (Duchi, Hazan and Singer 2011)
+struct AdagradArgs : StepArgs<1> {  // sum
+  double rate, eps, weight_decay;
+};
+RAMET_KERNEL(adagrad_step, AdagradArgs);
+
+#if defined(RAMET_VARIANT)
+namespace RAMET_VARIANT {
+
+template <class P> struct AdagradStep {
+  using V = typename P::V;
+  using Args = AdagradArgs;
+  using Uses = StatesInUse<0b1>;
+  V minus_rate, eps, decay;
+  bool decays;
+
+  RAMET_INLINE explicit AdagradStep(const AdagradArgs& a)
+      : minus_rate(cst<V>(-a.rate)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        decays(a.weight_decay != 0) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[1]) const {
+    V& sum = states[0];
+    if (decays) d = fma(w, decay, d);
+    sum = fma(d, d, sum);
+    w = fma(d / (sqrt(sum) + eps), minus_rate, w);
+  }
+};
+
+}  // namespace RAMET_VARIANT
+#endif
+
+}  // namespace kernels
+}  // namespace ramet

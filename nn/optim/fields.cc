@@ -1,5 +1,7 @@
 #include "nn/optim/fields.h"
 
+#include <string_view>
+
 #include "nn/serialize/archive.h"
 
 namespace ramet::optim::detail {
@@ -31,6 +33,12 @@ void Fields::inherit(const Fields& fresh, const Fields& defaults) const {
     if (same(list[i], fresh.list[i]))
       std::visit([&](auto* value) { *value = *std::get<decltype(value)>(defaults.list[i].at); },
                  list[i].at);
+}
+double* Fields::momentum() const {
+  for (const std::string_view name : {"beta1", "momentum"})
+    for (const Field& f : list)
+      if (f.name == name) return std::get<double*>(f.at);
+  return nullptr;
 }
 void Fields::check() const {
   for (const Field& f : list) {

@@ -30,6 +30,8 @@ struct RAMET_API Fields {
   /// Takes from `defaults` what is as in `fresh`.
   void inherit(const Fields& fresh, const Fields& defaults) const;
   void check() const;
+  /// OptimizerOptions::momentum_place().
+  double* momentum() const;
 };
 
 /// Options that have a list.
@@ -42,6 +44,7 @@ template <class Derived> class ListedOptions : public OptimizerCloneableOptions<
   }
   double get_lr() const override { return self().lr(); }
   void set_lr(const double lr) override { static_cast<Derived&>(*this).lr(lr); }
+  double* momentum_place() override { return fields().momentum(); }
   void inherit(const OptimizerOptions& defaults) override {
     const auto* given = dynamic_cast<const Derived*>(&defaults);
     if (!given) return;

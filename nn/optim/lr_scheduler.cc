@@ -16,14 +16,33 @@ LRScheduler::~LRScheduler() = default;
 void LRScheduler::step() {
   if (RAMET_UNLIKELY(capture::active())) {
     capture::guard(this, "a schedule", [life = life_.token()] { return !life.expired(); });
-    capture::effect([this] { step(); },
-                    [this, rates = get_current_lrs(), count = step_count_] {
-                      set_optimizer_lrs(rates);
-                      step_count_ = count;
-                    });
+    capture::effect([this] { advance(); }, undo());
   }
+  advance();
+}
+void LRScheduler::advance() {
   set_optimizer_lrs(get_lrs());
   ++step_count_;
+}
+std::function<void()> LRScheduler::undo() {
+  return [this, rates = get_current_lrs(), count = step_count_] {
+    set_optimizer_lrs(rates);
+    step_count_ = count;
+  };
+}
+void LRScheduler::begin(const std::vector<double>& rates) {
+  set_optimizer_lrs(rates);
+  step_count_ = 0;
+  advance();
+}
+void LRScheduler::restart() { begin(initial_lrs()); }
+std::vector<double> LRScheduler::initial_lrs() {
+  std::vector<double> out;
+  for (OptimizerParamGroup& group : optimizer_.param_groups()) {
+    if (!group.initial_lr()) group.initial_lr() = group.options().get_lr();
+    out.push_back(*group.initial_lr());
+  }
+  return out;
 }
 std::vector<double> LRScheduler::get_current_lrs() const {
   std::vector<double> out;
@@ -50,6 +69,42 @@ void LRScheduler::load(serialize::InputArchive& archive) {
   step_count_ = static_cast<unsigned>(steps);
 }
 
+void LRScheduler::set_initial_lrs(const std::vector<double>& rates) {
+  for (size_t i = 0; i < rates.size(); ++i) optimizer_.param_groups()[i].initial_lr() = rates[i];
+}
+
+void detail::RateSchedule::save(serialize::OutputArchive& archive) const {
+  LRScheduler::save(archive);
+  archive.write("initial", IValue(initial_));
+  archive.write("rates", IValue(get_current_lrs()));
+}
+void detail::RateSchedule::load(serialize::InputArchive& archive) {
+  IValue initial, rates;
+  archive.read("initial", initial);
+  // Older archives do not say it.
+  const bool has_rates = archive.try_read("rates", rates);
+  for (const IValue* list : {&initial, has_rates ? &rates : &initial})
+    RAMET_CHECK(list->toDoubleVector().size() == initial_.size(), "LRScheduler",
+                "parameter groups in the archive: got ", list->toDoubleVector().size(),
+                ", expected ", initial_.size());
+  LRScheduler::load(archive);
+  initial_ = initial.toDoubleVector();
+  set_initial_lrs(initial_);
+  if (has_rates) set_optimizer_lrs(rates.toDoubleVector());
+}
+std::function<void()> detail::RateSchedule::undo() {
+  return [this, rates = LRScheduler::undo(), initial = initial_, all = initial_lrs()] {
+    rates();
+    initial_ = initial;
+    set_initial_lrs(all);
+  };
+}
+std::vector<double> detail::RateSchedule::times(double factor) const {
+  std::vector<double> lrs = get_current_lrs();
+  for (double& lr : lrs) lr *= factor;
+  return lrs;
+}
+
 StepLR::StepLR(Optimizer& optimizer, const unsigned step_size, const double gamma)
     : LRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
   RAMET_CHECK(step_size > 0, "StepLR", "step_size: got 0, expected at least 1");
@@ -63,11 +118,7 @@ std::vector<double> StepLR::get_lrs() {
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max,
                                      const double eta_min, const unsigned warmup)
-    : LRScheduler(optimizer),
-      t_max_(t_max),
-      warmup_(warmup),
-      eta_min_(eta_min),
-      initial_(get_current_lrs()) {
+    : RateSchedule(optimizer), t_max_(t_max), warmup_(warmup), eta_min_(eta_min) {
   RAMET_CHECK(warmup < t_max, "CosineAnnealingLR", "warmup: got ", warmup,
               ", expected less than t_max = ", t_max);
   step();
@@ -82,19 +133,6 @@ std::vector<double> CosineAnnealingLR::get_lrs() {
       lr = eta_min_ + (lr - eta_min_) * (1 + std::cos(M_PI * (t - warmup) / (t_max_ - warmup))) / 2;
   }
   return lrs;
-}
-void CosineAnnealingLR::save(serialize::OutputArchive& archive) const {
-  LRScheduler::save(archive);
-  archive.write("initial", IValue(initial_));
-}
-void CosineAnnealingLR::load(serialize::InputArchive& archive) {
-  IValue initial;
-  archive.read("initial", initial);
-  RAMET_CHECK(initial.toDoubleVector().size() == initial_.size(), "CosineAnnealingLR",
-              "parameter groups: got ", initial.toDoubleVector().size(), ", expected ",
-              initial_.size());
-  LRScheduler::load(archive);
-  initial_ = initial.toDoubleVector();
 }
 
 ReduceLROnPlateauScheduler::ReduceLROnPlateauScheduler(Optimizer& optimizer, SchedulerMode mode,

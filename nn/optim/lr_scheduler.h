@@ -1,11 +1,16 @@
-// Learning-rate schedules. Call step() after the optimizer's step.
+// Learning-rate schedules. Call step() after the optimizer's step. More of them: lr_factors.h,
+// lr_cycles.h, lr_sequences.h.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "nn/optim/optimizer.h"
 #include "runtime/capture.h"
 
 namespace ramet::optim {
+namespace detail {
+class Schedules;
+}
 
 /// Sets the learning rate of each parameter group. The optimizer must outlive it.
 class RAMET_API LRScheduler {
@@ -22,13 +27,47 @@ class RAMET_API LRScheduler {
   /// The rates for the step number step_count_, one a group.
   virtual std::vector<double> get_lrs() = 0;
   std::vector<double> get_current_lrs() const;
+  void set_optimizer_lrs(const std::vector<double>& learning_rates);
+  /// OptimizerParamGroup::initial_lr() of the groups: the rates of now, where nobody has set it.
+  std::vector<double> initial_lrs();
+  void set_initial_lrs(const std::vector<double>& rates);
+  Optimizer& optimizer() const noexcept { return optimizer_; }
+  /// What makes a step undone that has not been made yet. Must not throw when it is called.
+  virtual std::function<void()> undo();
+  /// Begins again: step number 0, with `rates` as those of before.
+  virtual void begin(const std::vector<double>& rates);
+  /// begin() in the middle of a sequence.
+  virtual void restart();
   unsigned step_count_ = 0;
 
  private:
-  void set_optimizer_lrs(const std::vector<double>& learning_rates);
+  friend class detail::Schedules;
+  /// step(), which a capture need not know of.
+  void advance();
   Optimizer& optimizer_;
   capture::Life life_;
 };
+
+namespace detail {
+
+/// What counts from the initial rates, which are in its files. As in PyTorch, the constructor makes
+/// step number 0, and steps that multiply the rates of now by a factor can be chained. load() gives
+/// the optimizer the rates that it had, and the groups' initial ones.
+class RAMET_API RateSchedule : public LRScheduler {
+ public:
+  explicit RateSchedule(Optimizer& optimizer) : LRScheduler(optimizer), initial_(initial_lrs()) {}
+  void save(serialize::OutputArchive& archive) const override;
+  void load(serialize::InputArchive& archive) override;
+
+ protected:
+  std::function<void()> undo() override;
+  void restart() override { begin(initial_); }
+  /// The rates of now, times `factor`.
+  std::vector<double> times(double factor) const;
+  std::vector<double> initial_;
+};
+
+}  // namespace detail
 
 /// Multiplies the rates by gamma at every step_size-th step. As in LibTorch, the first call of
 /// step() is number 0.
@@ -50,19 +89,16 @@ class RAMET_API StepLR : public LRScheduler {
 ///                eta_min from t_max on,
 /// t = 0 for the optimizer's first step: the constructor sets that rate. Without warm-up it is
 /// PyTorch's CosineAnnealingLR up to t_max (whose rate rises again behind it).
-class RAMET_API CosineAnnealingLR : public LRScheduler {
+class RAMET_API CosineAnnealingLR : public detail::RateSchedule {
  public:
   /// An Error unless warmup < t_max.
   CosineAnnealingLR(Optimizer& optimizer, const unsigned t_max, const double eta_min = 0,
                     const unsigned warmup = 0);
-  void save(serialize::OutputArchive& archive) const override;
-  void load(serialize::InputArchive& archive) override;
 
  private:
   std::vector<double> get_lrs() override;
   const unsigned t_max_, warmup_;
   const double eta_min_;
-  std::vector<double> initial_;
 };
 
 /// Multiplies the rates by `factor` when `metric` has not improved for more than `patience` steps.

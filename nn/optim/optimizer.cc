@@ -50,6 +50,7 @@ double OptimizerOptions::get_lr() const {
 void OptimizerOptions::set_lr(const double) {
   fail("optim", "set_lr() has not been overridden in this OptimizerOptions");
 }
+double* OptimizerOptions::momentum_place() { return nullptr; }
 void OptimizerOptions::inherit(const OptimizerOptions&) {}
 void OptimizerOptions::check() const {}
 
@@ -89,6 +90,7 @@ void Optimizer::add_param_group(const OptimizerParamGroup& param_group) {
   group.set_options(param_group.has_options() ? param_group.options().clone() : defaults_->clone());
   if (param_group.has_options()) group.options().inherit(*defaults_);
   group.options().check();
+  group.initial_lr() = param_group.initial_lr();
   param_groups_.push_back(std::move(group));
 }
 

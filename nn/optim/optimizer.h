@@ -3,6 +3,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -47,6 +48,9 @@ class RAMET_API OptimizerOptions {
   virtual void serialize(serialize::OutputArchive& archive) const;
   virtual double get_lr() const;
   virtual void set_lr(const double lr);
+  /// The momentum, or the first of two betas: what cycles of a schedule move. Null if there is
+  /// none.
+  virtual double* momentum_place();
   /// Takes from `defaults` each setting that still has its class's default value: the options of a
   /// parameter group say only what differs from the optimizer's.
   virtual void inherit(const OptimizerOptions& defaults);
@@ -64,7 +68,9 @@ template <class Derived> class OptimizerCloneableOptions : public OptimizerOptio
 class RAMET_API OptimizerParamGroup {
  public:
   OptimizerParamGroup(const OptimizerParamGroup& o)
-      : params_(o.params_), options_(o.options_ ? o.options_->clone() : nullptr) {}
+      : params_(o.params_),
+        options_(o.options_ ? o.options_->clone() : nullptr),
+        initial_lr_(o.initial_lr_) {}
   OptimizerParamGroup(OptimizerParamGroup&&) = default;
   OptimizerParamGroup(std::vector<Tensor> params) : params_(std::move(params)) {}
   OptimizerParamGroup(std::vector<Tensor> params, std::unique_ptr<OptimizerOptions> options)
@@ -79,10 +85,14 @@ class RAMET_API OptimizerParamGroup {
   void set_options(std::unique_ptr<OptimizerOptions> options) { options_ = std::move(options); }
   std::vector<Tensor>& params() { return params_; }
   const std::vector<Tensor>& params() const { return params_; }
+  /// The rate from which schedules count: as it was when the first of them was made.
+  std::optional<double>& initial_lr() { return initial_lr_; }
+  const std::optional<double>& initial_lr() const { return initial_lr_; }
 
  protected:
   std::vector<Tensor> params_;
   std::unique_ptr<OptimizerOptions> options_;
+  std::optional<double> initial_lr_;
 };
 
 class RAMET_API Optimizer {

@@ -281,9 +281,23 @@ using ::ramet::nn::utils::get_total_norm;
 }  // namespace torch::nn::utils
 
 namespace torch::optim {
+using ::ramet::optim::ChainedScheduler;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::ConstantLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::CosineAnnealingLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::CosineAnnealingWarmRestarts;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::CyclicLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::CyclicLROptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::ExponentialLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::FusedOptimizer;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::FusedParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::LambdaLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::LinearLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::MultiStepLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::MultiplicativeLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OneCycleLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::OneCycleLROptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::PolynomialLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::SequentialLR;  // Ramet's class: include the door, no forward declaration
 }  // namespace torch::optim
 
 namespace torch::parallel {

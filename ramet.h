@@ -43,6 +43,7 @@
 #include "nn/module/sequential.h"
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
+#include "nn/optim/adamax.h"
 #include "nn/optim/fused.h"
 #include "nn/optim/lr_cycles.h"
 #include "nn/optim/lr_factors.h"

@@ -8,6 +8,7 @@
 
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
+#include "nn/optim/adamax.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
 
@@ -44,6 +45,7 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<RMSprop>("RMSpropAll", RMSpropOptions(.01).momentum(.5).centered(true)),
       optimizer_with<Adagrad>("Adagrad", AdagradOptions(.1).lr_decay(.1).weight_decay(.1)),
       optimizer_with<Adagrad>("AdagradFilled", AdagradOptions(.1).initial_accumulator_value(.5)),
+      optimizer_with<Adamax>("Adamax", AdamaxOptions(.1).weight_decay(.1)),
   };
 }
 

@@ -13,6 +13,13 @@ struct AdagradArgs : StepArgs<1> {  // sum
 };
 RAMET_KERNEL(adagrad_step, AdagradArgs);
 
+/// g = grad + weight_decay p;  m = beta1 m + (1 - beta1) g;  u = max(beta2 u, |g| + eps)
+/// p -= rate m / u, rate = lr / (1 - beta1^t) (Kingma and Ba 2014)
+struct AdamaxArgs : StepArgs<2> {  // m, u
+  double rate, beta1, beta2, eps, weight_decay;
+};
+RAMET_KERNEL(adamax_step, AdamaxArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
@@ -33,6 +40,31 @@ template <class P> struct AdagradStep {
     if (decays) d = fma(w, decay, d);
     sum = fma(d, d, sum);
     w = fma(d / (sqrt(sum) + eps), minus_rate, w);
+  }
+};
+
+template <class P> struct AdamaxStep {
+  using V = typename P::V;
+  using Args = AdamaxArgs;
+  using Uses = StatesInUse<0b11>;
+  V minus_rate, beta1, rest1, beta2, eps, decay;
+  bool decays;
+
+  RAMET_INLINE explicit AdamaxStep(const AdamaxArgs& a)
+      : minus_rate(cst<V>(-a.rate)),
+        beta1(cst<V>(a.beta1)),
+        rest1(cst<V>(1 - a.beta1)),
+        beta2(cst<V>(a.beta2)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        decays(a.weight_decay != 0) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[2]) const {
+    auto& [m, u] = states;
+    if (decays) d = fma(w, decay, d);
+    m = fma(d, rest1, m * beta1);
+    u = u * beta2;
+    u = pick(ne(u, u), u, max(u, vabs(d) + eps));  // a NaN wins
+    w = fma(m / u, minus_rate, w);
   }
 };
 

@@ -181,7 +181,8 @@ template <class P> struct RmspropStep {
   X(sgd_step, SgdStep)           \
   X(adam_step, AdamStep)         \
   X(rmsprop_step, RmspropStep)   \
-  X(adagrad_step, AdagradStep)
+  X(adagrad_step, AdagradStep)   \
+  X(adamax_step, AdamaxStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

@@ -88,9 +88,9 @@ OWN = {
         clip_grads_with_norm_ get_total_norm
     """.split(),
     "optim": """
-        ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR
-        FusedOptimizer FusedParamState LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR OneCycleLROptions
-        PolynomialLR SequentialLR
+        Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts
+        CyclicLR CyclicLROptions ExponentialLR FusedOptimizer FusedParamState LambdaLR LinearLR MultiStepLR
+        MultiplicativeLR OneCycleLR OneCycleLROptions PolynomialLR SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

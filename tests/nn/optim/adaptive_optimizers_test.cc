@@ -1,6 +1,7 @@
 // Adagrad and what came after it, against numbers from PyTorch 2.15 in float64, and against their
 // formulas in long double. What all optimizers have in common is in optim_test.cc.
 #include "nn/optim/adagrad.h"
+#include "nn/optim/adamax.h"
 #include "tests/nn/optim/prescribed_steps.h"
 
 namespace ramet::optim {
@@ -78,6 +79,49 @@ TEST(Adagrad, Ranges) {
   EXPECT_ERROR_TEXT(Adagrad({p}, O().initial_accumulator_value(-1)),
                     "[Adagrad] Invalid initial_accumulator_value value: -1");
   EXPECT_ERROR_TEXT(Adagrad({p}, O().eps(-1)), "[Adagrad] Invalid epsilon value: -1");
+}
+
+TEST(Adamax, AsInPyTorch) {
+  expect_twelve_steps<Adamax>(
+      AdamaxOptions(),
+      {0.0934068540191252, 0.440715798092173, 0.732587140963504, 0.928000994837351, 1.0010736573881,
+       0.286821805176693, 0.921961368515252, 0.853528662051082, 0.134858949537524});
+  expect_twelve_steps<Adamax>(
+      AdamaxOptions(.05).betas(std::make_tuple(.8, .95)).eps(1e-3).weight_decay(.1),
+      {-0.345407005471313, -0.109060480829737, 0.243832075980784, 0.665497960435667,
+       1.04329259149584, 0.102753252916352, 0.697815494289002, 0.653171030177189,
+       0.0405324226257795});
+  expect_twelve_steps<Adamax>(
+      AdamaxOptions(.05).weight_decay(.1).maximize(true),
+      {0.46524474869703, 0.984858335012967, 1.20871679353861, 1.18248396892251, 0.912249486803309,
+       0.507057064404438, 1.16199184861345, 1.08374855113662, 0.297610622730169});
+}
+TEST(Adamax, EveryCombinationOfOptions) {
+  for (double decay : {0.0, 0.125})
+    expect_formula<Adamax>(
+        AdamaxOptions(0.0625).betas(std::make_tuple(0.75, 0.875)).eps(1e-3).weight_decay(decay),
+        [&](R& w, R g, States& s, R lr, int t) {
+          g += decay * w;
+          s[0] = 0.75L * s[0] + 0.25L * g;
+          s[1] = std::max(0.875L * s[1], std::abs(g) + static_cast<R>(1e-3));
+          w -= lr / (1 - std::pow(0.75L, static_cast<R>(t))) * s[0] / s[1];
+        });
+  expect_maximize<Adamax>(AdamaxOptions(.1).weight_decay(.1));
+}
+
+TEST(Adamax, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = AdamaxOptions;
+  EXPECT_ERROR_TEXT(Adamax({p}, O(-0.5)), "[Adamax] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(Adamax({p}, O().betas(std::make_tuple(1.0, 0.5))),
+                    "[Adamax] Invalid beta parameter at index 0: 1");
+  EXPECT_ERROR_TEXT(Adamax({p}, O().betas(std::make_tuple(0.5, NAN))),
+                    "[Adamax] Invalid beta parameter at index 1: nan");
+  EXPECT_ERROR_TEXT(Adamax({p}, O().eps(-1)), "[Adamax] Invalid epsilon value: -1");
+  EXPECT_ERROR_TEXT(Adamax({p}, O().weight_decay(-1)), "[Adamax] Invalid weight_decay value: -1");
+  EXPECT_EQ(names_in_files(O()),
+            (Names{"beta1", "beta2", "eps", "lr", "maximize", "weight_decay"}));
+  EXPECT_EQ(names_in_files(AdamaxParamState()), (Names{"exp_avg", "exp_inf", "step"}));
 }
 
 }  // namespace

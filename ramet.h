@@ -50,6 +50,7 @@
 #include "nn/optim/lr_scheduler.h"
 #include "nn/optim/lr_sequences.h"
 #include "nn/optim/optimizer.h"
+#include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/archive.h"

@@ -9,6 +9,7 @@
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
+#include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/sgd.h"
 
@@ -46,6 +47,9 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<Adagrad>("Adagrad", AdagradOptions(.1).lr_decay(.1).weight_decay(.1)),
       optimizer_with<Adagrad>("AdagradFilled", AdagradOptions(.1).initial_accumulator_value(.5)),
       optimizer_with<Adamax>("Adamax", AdamaxOptions(.1).weight_decay(.1)),
+      optimizer_with<RAdam>("RAdam", RAdamOptions(.1).betas({.9, .8}).weight_decay(.1)),
+      optimizer_with<RAdam>("RAdamDecoupled",
+                            RAdamOptions(.1).weight_decay(.1).decoupled_weight_decay(true)),
   };
 }
 

@@ -20,6 +20,15 @@ struct AdamaxArgs : StepArgs<2> {  // m, u
 };
 RAMET_KERNEL(adamax_step, AdamaxArgs);
 
+/// decoupled: g = grad;  p *= shrink;  else: g = grad + weight_decay p
+/// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g
+/// p -= adaptive ? rate m / (sqrt(v) + eps) : rate m (Liu et al. 2019)
+struct RAdamArgs : StepArgs<2> {  // m, v
+  double rate, beta1, beta2, eps, weight_decay, shrink;
+  bool decoupled, adaptive;
+};
+RAMET_KERNEL(radam_step, RAdamArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
@@ -65,6 +74,37 @@ template <class P> struct AdamaxStep {
     u = u * beta2;
     u = pick(ne(u, u), u, max(u, vabs(d) + eps));  // a NaN wins
     w = fma(m / u, minus_rate, w);
+  }
+};
+
+template <class P> struct RAdamStep {
+  using V = typename P::V;
+  using Args = RAdamArgs;
+  using Uses = StatesInUse<0b11>;
+  V minus_rate, beta1, rest1, beta2, rest2, eps, decay, shrink;
+  bool decays, decoupled, adaptive;
+
+  RAMET_INLINE explicit RAdamStep(const RAdamArgs& a)
+      : minus_rate(cst<V>(-a.rate)),
+        beta1(cst<V>(a.beta1)),
+        rest1(cst<V>(1 - a.beta1)),
+        beta2(cst<V>(a.beta2)),
+        rest2(cst<V>(1 - a.beta2)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        shrink(cst<V>(a.shrink)),
+        decays(a.weight_decay != 0),
+        decoupled(a.decoupled),
+        adaptive(a.adaptive) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[2]) const {
+    auto& [m, v] = states;
+    if (decays) {
+      if (decoupled) w = w * shrink;
+      else d = fma(w, decay, d);
+    }
+    m = fma(d, rest1, m * beta1);
+    v = fma(d * d, rest2, v * beta2);
+    w = fma(adaptive ? m / (sqrt(v) + eps) : m, minus_rate, w);
   }
 };
 

@@ -182,7 +182,8 @@ template <class P> struct RmspropStep {
   X(adam_step, AdamStep)         \
   X(rmsprop_step, RmspropStep)   \
   X(adagrad_step, AdagradStep)   \
-  X(adamax_step, AdamaxStep)
+  X(adamax_step, AdamaxStep)     \
+  X(radam_step, RAdamStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

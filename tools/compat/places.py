@@ -90,7 +90,7 @@ OWN = {
     "optim": """
         Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts
         CyclicLR CyclicLROptions ExponentialLR FusedOptimizer FusedParamState LambdaLR LinearLR MultiStepLR
-        MultiplicativeLR OneCycleLR OneCycleLROptions PolynomialLR SequentialLR
+        MultiplicativeLR OneCycleLR OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

@@ -2,6 +2,7 @@
 // formulas in long double. What all optimizers have in common is in optim_test.cc.
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adamax.h"
+#include "nn/optim/radam.h"
 #include "tests/nn/optim/prescribed_steps.h"
 
 namespace ramet::optim {
@@ -122,6 +123,60 @@ TEST(Adamax, RangesAndFiles) {
   EXPECT_EQ(names_in_files(O()),
             (Names{"beta1", "beta2", "eps", "lr", "maximize", "weight_decay"}));
   EXPECT_EQ(names_in_files(AdamaxParamState()), (Names{"exp_avg", "exp_inf", "step"}));
+}
+
+TEST(RAdam, AsInPyTorch) {
+  expect_twelve_steps<RAdam>(RAdamOptions(.05),
+                             {0.0401492506041518, 0.244065625207037, 0.480049325499363,
+                              0.735464525001294, 0.956218066582218, 0.177461617081968,
+                              0.744412728088762, 0.655252802556791, -0.0383136943633467});
+  expect_twelve_steps<RAdam>(
+      RAdamOptions(.05).betas(std::make_tuple(.8, .95)).eps(1e-3).weight_decay(.1),
+      {-0.0644387294409442, 0.145610860532496, 0.405934646270661, 0.714506268773584,
+       1.01267166584535, 0.170298950890421, 0.71943710334133, 0.645925898929448,
+       -0.000471578180647981});
+  expect_twelve_steps<RAdam>(
+      RAdamOptions(.05).weight_decay(.1).decoupled_weight_decay(true).maximize(true),
+      {0.170858637218452, 0.645466460307831, 0.97002963777455, 1.08169371110009, 0.983379376588139,
+       0.395112788039911, 1.06626876124828, 1.02165587423327, 0.310764464002875});
+}
+TEST(RAdam, EveryCombinationOfOptions) {
+  for (double decay : {0.0, 0.125})
+    for (bool decoupled : {false, true})
+      expect_formula<RAdam>(
+          RAdamOptions(0.0625)
+              .betas(std::make_tuple(0.75, 0.9375))
+              .eps(1e-3)
+              .weight_decay(decay)
+              .decoupled_weight_decay(decoupled),
+          [&](R& w, R g, States& s, R lr, int t) {
+            if (decoupled) w *= 1 - lr * decay;
+            else g += decay * w;
+            s[0] = 0.75L * s[0] + 0.25L * g, s[1] = 0.9375L * s[1] + 0.0625L * g * g;
+            const R power = std::pow(0.9375L, static_cast<R>(t)), rho = 31,
+                    r = rho - 2 * t * power / (1 - power);
+            ASSERT_EQ(r > 5, t > 5);  // both ways are taken
+            const R step = lr * s[0] / (1 - std::pow(0.75L, static_cast<R>(t)));
+            w -= r > 5 ? step * std::sqrt(1 - power) / (std::sqrt(s[1]) + static_cast<R>(1e-3)) *
+                             std::sqrt((r - 4) * (r - 2) * rho / ((rho - 4) * (rho - 2) * r))
+                       : step;
+          });
+  expect_maximize<RAdam>(RAdamOptions(.1).weight_decay(.1));
+}
+
+TEST(RAdam, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = RAdamOptions;
+  EXPECT_ERROR_TEXT(RAdam({p}, O(-0.5)), "[RAdam] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(RAdam({p}, O().betas(std::make_tuple(1.0, 0.5))),
+                    "[RAdam] Invalid beta parameter at index 0: 1");
+  EXPECT_ERROR_TEXT(RAdam({p}, O().betas(std::make_tuple(0.5, NAN))),
+                    "[RAdam] Invalid beta parameter at index 1: nan");
+  EXPECT_ERROR_TEXT(RAdam({p}, O().eps(-1)), "[RAdam] Invalid epsilon value: -1");
+  EXPECT_ERROR_TEXT(RAdam({p}, O().weight_decay(-1)), "[RAdam] Invalid weight_decay value: -1");
+  EXPECT_EQ(names_in_files(O()), (Names{"beta1", "beta2", "decoupled_weight_decay", "eps", "lr",
+                                        "maximize", "weight_decay"}));
+  EXPECT_EQ(names_in_files(RAdamParamState()), (Names{"exp_avg", "exp_avg_sq", "step"}));
 }
 
 }  // namespace

@@ -300,6 +300,9 @@ using ::ramet::optim::MultiplicativeLR;  // Ramet's class: include the door, no 
 using ::ramet::optim::OneCycleLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::OneCycleLROptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::PolynomialLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::RAdam;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::RAdamOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::RAdamParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::SequentialLR;  // Ramet's class: include the door, no forward declaration
 }  // namespace torch::optim
 

@@ -41,6 +41,7 @@
 #include "nn/module/module_list.h"
 #include "nn/module/ordered_dict.h"
 #include "nn/module/sequential.h"
+#include "nn/optim/adadelta.h"
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "nn/optim/adadelta.h"
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
@@ -50,6 +51,7 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<RAdam>("RAdam", RAdamOptions(.1).betas({.9, .8}).weight_decay(.1)),
       optimizer_with<RAdam>("RAdamDecoupled",
                             RAdamOptions(.1).weight_decay(.1).decoupled_weight_decay(true)),
+      optimizer_with<Adadelta>("Adadelta", AdadeltaOptions(.5).rho(.8).eps(1e-3).weight_decay(.1)),
   };
 }
 

@@ -29,6 +29,14 @@ struct RAdamArgs : StepArgs<2> {  // m, v
 };
 RAMET_KERNEL(radam_step, RAdamArgs);
 
+/// g = grad + weight_decay p;  v = rho v + (1 - rho) g g
+/// step = sqrt(u + eps) / sqrt(v + eps) g;  u = rho u + (1 - rho) step step;  p -= lr step
+/// (Zeiler 2012)
+struct AdadeltaArgs : StepArgs<2> {  // v, u
+  double lr, rho, eps, weight_decay;
+};
+RAMET_KERNEL(adadelta_step, AdadeltaArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
@@ -105,6 +113,30 @@ template <class P> struct RAdamStep {
     m = fma(d, rest1, m * beta1);
     v = fma(d * d, rest2, v * beta2);
     w = fma(adaptive ? m / (sqrt(v) + eps) : m, minus_rate, w);
+  }
+};
+
+template <class P> struct AdadeltaStep {
+  using V = typename P::V;
+  using Args = AdadeltaArgs;
+  using Uses = StatesInUse<0b11>;
+  V minus_lr, rho, rest, eps, decay;
+  bool decays;
+
+  RAMET_INLINE explicit AdadeltaStep(const AdadeltaArgs& a)
+      : minus_lr(cst<V>(-a.lr)),
+        rho(cst<V>(a.rho)),
+        rest(cst<V>(1 - a.rho)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        decays(a.weight_decay != 0) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[2]) const {
+    auto& [v, u] = states;
+    if (decays) d = fma(w, decay, d);
+    v = fma(d * d, rest, v * rho);
+    d = sqrt(u + eps) / sqrt(v + eps) * d;
+    u = fma(d * d, rest, u * rho);
+    w = fma(d, minus_lr, w);
   }
 };
 

@@ -183,7 +183,8 @@ template <class P> struct RmspropStep {
   X(rmsprop_step, RmspropStep)   \
   X(adagrad_step, AdagradStep)   \
   X(adamax_step, AdamaxStep)     \
-  X(radam_step, RAdamStep)
+  X(radam_step, RAdamStep)       \
+  X(adadelta_step, AdadeltaStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

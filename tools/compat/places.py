@@ -88,9 +88,10 @@ OWN = {
         clip_grads_with_norm_ get_total_norm
     """.split(),
     "optim": """
-        Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts
-        CyclicLR CyclicLROptions ExponentialLR FusedOptimizer FusedParamState LambdaLR LinearLR MultiStepLR
-        MultiplicativeLR OneCycleLR OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState SequentialLR
+        Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR
+        CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR FusedOptimizer
+        FusedParamState LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR OneCycleLROptions PolynomialLR RAdam
+        RAdamOptions RAdamParamState SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

@@ -1,5 +1,6 @@
 // Adagrad and what came after it, against numbers from PyTorch 2.15 in float64, and against their
 // formulas in long double. What all optimizers have in common is in optim_test.cc.
+#include "nn/optim/adadelta.h"
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/radam.h"
@@ -177,6 +178,47 @@ TEST(RAdam, RangesAndFiles) {
   EXPECT_EQ(names_in_files(O()), (Names{"beta1", "beta2", "decoupled_weight_decay", "eps", "lr",
                                         "maximize", "weight_decay"}));
   EXPECT_EQ(names_in_files(RAdamParamState()), (Names{"exp_avg", "exp_avg_sq", "step"}));
+}
+
+TEST(Adadelta, AsInPyTorch) {
+  expect_twelve_steps<Adadelta>(
+      AdadeltaOptions(),
+      {0.0230531090759666, 0.421328687995189, 0.730571446426077, 0.938542987050319,
+       1.03500219781293, 0.292395529872275, 0.92738590191946, 0.86125679566536, 0.145499112408714});
+  expect_twelve_steps<Adadelta>(AdadeltaOptions(.5).rho(.8).eps(1e-3).weight_decay(.1),
+                                {-0.581196400172178, -0.000901509219896504, 0.503259538824416,
+                                 0.913820039267289, 1.31276320153578, 0.281434691260087,
+                                 0.867194734500273, 0.826833012428748, 0.199075225319882});
+  expect_twelve_steps<Adadelta>(
+      AdadeltaOptions().weight_decay(.1).maximize(true),
+      {0.172404206606741, 0.5022464357955, 0.770336657351275, 0.935362644294869, 0.953910520792098,
+       0.297419070555651, 0.933026758919705, 0.861878844515526, 0.136208391757073});
+}
+TEST(Adadelta, EveryCombinationOfOptions) {
+  for (double decay : {0.0, 0.125})
+    expect_formula<Adadelta>(AdadeltaOptions(0.5).rho(0.875).eps(1e-3).weight_decay(decay),
+                             [&](R& w, R g, States& s, R lr, int) {
+                               const R eps = static_cast<R>(1e-3);
+                               g += decay * w;
+                               s[0] = 0.875L * s[0] + 0.125L * g * g;
+                               const R step = std::sqrt(s[1] + eps) / std::sqrt(s[0] + eps) * g;
+                               s[1] = 0.875L * s[1] + 0.125L * step * step;
+                               w -= lr * step;
+                             });
+  expect_maximize<Adadelta>(AdadeltaOptions(.5).eps(1e-3).weight_decay(.1));
+}
+TEST(Adadelta, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = AdadeltaOptions;
+  EXPECT_ERROR_TEXT(Adadelta({p}, O(-0.5)), "[Adadelta] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(Adadelta({p}, O().rho(1.5)), "[Adadelta] Invalid rho value: 1.5");
+  EXPECT_ERROR_TEXT(Adadelta({p}, O().rho(NAN)), "[Adadelta] Invalid rho value: nan");
+  EXPECT_ERROR_TEXT(Adadelta({p}, O().eps(-1)), "[Adadelta] Invalid epsilon value: -1");
+  EXPECT_ERROR_TEXT(Adadelta({p}, O().weight_decay(-1)),
+                    "[Adadelta] Invalid weight_decay value: -1");
+  Adadelta({p}, O().rho(1));
+  EXPECT_EQ(names_in_files(O()), (Names{"eps", "lr", "maximize", "rho", "weight_decay"}));
+  EXPECT_EQ(names_in_files(AdadeltaParamState()), (Names{"acc_delta", "square_avg", "step"}));
 }
 
 }  // namespace

@@ -53,6 +53,7 @@
 #include "nn/optim/optimizer.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
+#include "nn/optim/rprop.h"
 #include "nn/optim/sgd.h"
 #include "nn/serialize/archive.h"
 #include "nn/serialize/safetensors.h"

@@ -12,6 +12,7 @@
 #include "nn/optim/adamax.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
+#include "nn/optim/rprop.h"
 #include "nn/optim/sgd.h"
 
 namespace ramet::testing {
@@ -52,6 +53,7 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<RAdam>("RAdamDecoupled",
                             RAdamOptions(.1).weight_decay(.1).decoupled_weight_decay(true)),
       optimizer_with<Adadelta>("Adadelta", AdadeltaOptions(.5).rho(.8).eps(1e-3).weight_decay(.1)),
+      optimizer_with<Rprop>("Rprop", RpropOptions(.1)),
   };
 }
 

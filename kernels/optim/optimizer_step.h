@@ -9,6 +9,7 @@
 // and RMSprop are here, others in the headers that are included.
 #pragma once
 #include "kernels/optim/adaptive_steps.h"
+#include "kernels/optim/plain_steps.h"
 #include "kernels/optim/step.h"
 
 namespace ramet {
@@ -184,7 +185,8 @@ template <class P> struct RmspropStep {
   X(adagrad_step, AdagradStep)   \
   X(adamax_step, AdamaxStep)     \
   X(radam_step, RAdamStep)       \
-  X(adadelta_step, AdadeltaStep)
+  X(adadelta_step, AdadeltaStep) \
+  X(rprop_step, RpropStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

@@ -91,7 +91,7 @@ OWN = {
         Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR
         CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR FusedOptimizer
         FusedParamState LambdaLR LinearLR MultiStepLR MultiplicativeLR OneCycleLR OneCycleLROptions PolynomialLR RAdam
-        RAdamOptions RAdamParamState SequentialLR
+        RAdamOptions RAdamParamState Rprop RpropOptions RpropParamState SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

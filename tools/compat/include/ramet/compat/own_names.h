@@ -306,6 +306,9 @@ using ::ramet::optim::PolynomialLR;  // Ramet's class: include the door, no forw
 using ::ramet::optim::RAdam;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::RAdamOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::RAdamParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::Rprop;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::RpropOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::RpropParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::SequentialLR;  // Ramet's class: include the door, no forward declaration
 }  // namespace torch::optim
 

@@ -1,0 +1,42 @@
+// Steps that look at the sign or the size of a gradient alone: kernels/optim/optimizer_step.h.
+#pragma once
+#include "kernels/optim/step.h"
+
+namespace ramet {
+namespace kernels {
+
+/// s = g prev;  size = size times plus (s > 0), minus (s < 0), 1 (else, a NaN too), in [low, high]
+/// g = s < 0 ? 0 : grad;  p -= sign(g) size;  prev = g (Riedmiller and Braun 1993; Igel and Huesken
+/// 2000: iRprop-). The sign of a NaN is 0.
+struct RpropArgs : StepArgs<2> {  // prev, size
+  double minus, plus, low, high;
+};
+RAMET_KERNEL(rprop_step, RpropArgs);
+
+#if defined(RAMET_VARIANT)
+namespace RAMET_VARIANT {
+
+template <class P> struct RpropStep {
+  using V = typename P::V;
+  using Args = RpropArgs;
+  using Uses = StatesInUse<0b11>;
+  V minus, plus, low, high;
+
+  RAMET_INLINE explicit RpropStep(const RpropArgs& a)
+      : minus(cst<V>(a.minus)), plus(cst<V>(a.plus)), low(cst<V>(a.low)), high(cst<V>(a.high)) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[2]) const {
+    auto& [prev, size] = states;
+    const V zero = cst<V>(0), one = cst<V>(1), s = d * prev;
+    size = size * pick(lt(zero, s), plus, pick(lt(s, zero), minus, one));
+    size = min(high, max(low, size));
+    d = pick(lt(s, zero), zero, d);
+    w = w - pick(lt(zero, d), size, pick(lt(d, zero), -size, zero));
+    prev = d;
+  }
+};
+
+}  // namespace RAMET_VARIANT
+#endif
+
+}  // namespace kernels
+}  // namespace ramet

@@ -1,0 +1,32 @@
+#include "nn/optim/rprop.h"
+
+#include "nn/optim/fused_internal.h"
+
+namespace ramet::optim {
+
+detail::Fields RpropOptions::fields() {
+  return {"Rprop",
+          {{"lr", &lr_, "learning rate"},
+           {"etaminus", &std::get<0>(etas_)},
+           {"etaplus", &std::get<1>(etas_)},
+           {"step_size_min", &std::get<0>(step_sizes_)},
+           {"step_size_max", &std::get<1>(step_sizes_)},
+           {"maximize", &maximize_}}};
+}
+void RpropOptions::check() const {
+  ListedOptions::check();
+  const auto& [minus, plus] = etas();
+  RAMET_CHECK(minus > 0 && minus < 1 && plus > 1, "Rprop", "Invalid eta values: ", minus, ", ",
+              plus);
+}
+
+void Rprop::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) {
+  run<kernels::RpropArgs, RpropOptions>(kernels::rprop_step, options, updates,
+                                        [](kernels::RpropArgs& a, const RpropOptions& o, int64_t) {
+                                          std::tie(a.minus, a.plus) = o.etas();
+                                          std::tie(a.low, a.high) = o.step_sizes();
+                                          a.maximize = o.maximize();
+                                        });
+}
+
+}  // namespace ramet::optim

@@ -1,0 +1,73 @@
+// Optimizers that look at the sign or the size of a gradient alone, against numbers from PyTorch
+// 2.15 in float64, and against their formulas in long double. What all optimizers have in common is
+// in optim_test.cc.
+#include "nn/optim/rprop.h"
+#include "tests/nn/optim/prescribed_steps.h"
+
+namespace ramet::optim {
+namespace {
+
+using R = long double;
+using States = std::vector<R>;
+using testing::expect_formula;
+using testing::expect_maximize;
+using testing::expect_twelve_steps;
+using testing::names_in_files;
+using Names = std::vector<std::string>;
+
+TEST(Rprop, AsInPyTorch) {
+  expect_twelve_steps<Rprop>(
+      RpropOptions(), {-0.286026721575625, 0.0659741531286829, 0.590589374100293, 0.932385566879068,
+                       1.08220902569429, 0.263007515461339, 0.899526394767226, 0.865947875448874,
+                       0.151735432059867});
+  expect_twelve_steps<Rprop>(
+      RpropOptions(.05).etas(std::make_tuple(.4, 1.5)).step_sizes(std::make_tuple(.01, .1)),
+      {-1.01522169916283, -0.663220824458517, 0.0262804051402927, 0.804099356319068,
+       1.46481561513429, 0.0605202066613396, 0.897039085967226, 0.828209366648874,
+       0.206120008059867});
+  expect_twelve_steps<Rprop>(
+      RpropOptions(.05).maximize(true),
+      {2.08880341290117, 2.44080428760548, 1.92022000194029, 0.972668303519068, 0.587848562334291,
+       0.45808366266134, 1.09460254196723, 0.957012246648874, 0.0880428880598672});
+}
+TEST(Rprop, TheFormula) {
+  expect_formula<Rprop>(
+      RpropOptions(0.0625).etas(std::make_tuple(0.25, 1.5)).step_sizes(std::make_tuple(0.02, 0.1)),
+      [](R& w, R g, States& s, R, int) {
+        const R sign = g * s[0];
+        s[1] *= sign > 0 ? 1.5L : sign < 0 ? 0.25L : 1;
+        s[1] = std::min(std::max(s[1], static_cast<R>(0.02)), static_cast<R>(0.1));
+        s[0] = sign < 0 ? 0 : g;
+        if (s[0] != 0) w -= s[0] > 0 ? s[1] : -s[1];
+      },
+      {0, 0.0625});
+  expect_maximize<Rprop>(RpropOptions(.1));
+}
+// As in PyTorch: no step, and the one after it is as the first.
+TEST(Rprop, NotANumber) {
+  const Tensor p = ones({2}).requires_grad_();
+  Rprop rprop({p}, RpropOptions(0.25));
+  p.mutable_grad() = tensor({NAN, 1.0f});
+  rprop.step();
+  expect_values(p, {1, 0.75});
+  p.mutable_grad() = tensor({1.0f, 1.0f});
+  rprop.step();
+  expect_values(p, {0.75, 0.45}, 1e-6);
+}
+TEST(Rprop, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = RpropOptions;
+  EXPECT_ERROR_TEXT(Rprop({p}, O(-0.5)), "[Rprop] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(Rprop({p}, O().etas(std::make_tuple(0.0, 2.0))),
+                    "[Rprop] Invalid eta values: 0, 2");
+  EXPECT_ERROR_TEXT(Rprop({p}, O().etas(std::make_tuple(0.5, 1.0))),
+                    "[Rprop] Invalid eta values: 0.5, 1");
+  EXPECT_ERROR_TEXT(Rprop({p}, O().etas(std::make_tuple(NAN, 2.0))),
+                    "[Rprop] Invalid eta values: nan, 2");
+  EXPECT_EQ(names_in_files(O()),
+            (Names{"etaminus", "etaplus", "lr", "maximize", "step_size_max", "step_size_min"}));
+  EXPECT_EQ(names_in_files(RpropParamState()), (Names{"prev", "step", "step_size"}));
+}
+
+}  // namespace
+}  // namespace ramet::optim

@@ -46,6 +46,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/fused.h"
+#include "nn/optim/lion.h"
 #include "nn/optim/lr_cycles.h"
 #include "nn/optim/lr_factors.h"
 #include "nn/optim/lr_scheduler.h"

@@ -10,6 +10,7 @@
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
+#include "nn/optim/lion.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/rprop.h"
@@ -54,6 +55,7 @@ inline std::vector<AnyOptimizer> all_optimizers() {
                             RAdamOptions(.1).weight_decay(.1).decoupled_weight_decay(true)),
       optimizer_with<Adadelta>("Adadelta", AdadeltaOptions(.5).rho(.8).eps(1e-3).weight_decay(.1)),
       optimizer_with<Rprop>("Rprop", RpropOptions(.1)),
+      optimizer_with<Lion>("Lion", LionOptions(.01).weight_decay(.1)),
   };
 }
 

@@ -186,7 +186,8 @@ template <class P> struct RmspropStep {
   X(adamax_step, AdamaxStep)     \
   X(radam_step, RAdamStep)       \
   X(adadelta_step, AdadeltaStep) \
-  X(rprop_step, RpropStep)
+  X(rprop_step, RpropStep)       \
+  X(lion_step, LionStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

@@ -13,6 +13,13 @@ struct RpropArgs : StepArgs<2> {  // prev, size
 };
 RAMET_KERNEL(rprop_step, RpropArgs);
 
+/// p *= shrink;  p -= lr sign(beta1 m + (1 - beta1) grad);  m = beta2 m + (1 - beta2) grad
+/// (Chen et al. 2023). The sign of a NaN is NaN.
+struct LionArgs : StepArgs<1> {  // m
+  double lr, beta1, beta2, shrink;
+};
+RAMET_KERNEL(lion_step, LionArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
@@ -32,6 +39,27 @@ template <class P> struct RpropStep {
     d = pick(lt(s, zero), zero, d);
     w = w - pick(lt(zero, d), size, pick(lt(d, zero), -size, zero));
     prev = d;
+  }
+};
+
+template <class P> struct LionStep {
+  using V = typename P::V;
+  using Args = LionArgs;
+  using Uses = StatesInUse<0b1>;
+  V lr, beta1, rest1, beta2, rest2, shrink;
+
+  RAMET_INLINE explicit LionStep(const LionArgs& a)
+      : lr(cst<V>(a.lr)),
+        beta1(cst<V>(a.beta1)),
+        rest1(cst<V>(1 - a.beta1)),
+        beta2(cst<V>(a.beta2)),
+        rest2(cst<V>(1 - a.beta2)),
+        shrink(cst<V>(a.shrink)) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[1]) const {
+    V& m = states[0];
+    const V zero = cst<V>(0), way = fma(d, rest1, m * beta1);
+    w = w * shrink - pick(lt(zero, way), lr, pick(lt(way, zero), -lr, way));
+    m = fma(d, rest2, m * beta2);
   }
 };
 

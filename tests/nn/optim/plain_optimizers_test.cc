@@ -1,6 +1,7 @@
 // Optimizers that look at the sign or the size of a gradient alone, against numbers from PyTorch
 // 2.15 in float64, and against their formulas in long double. What all optimizers have in common is
 // in optim_test.cc.
+#include "nn/optim/lion.h"
 #include "nn/optim/rprop.h"
 #include "tests/nn/optim/prescribed_steps.h"
 
@@ -67,6 +68,41 @@ TEST(Rprop, RangesAndFiles) {
   EXPECT_EQ(names_in_files(O()),
             (Names{"etaminus", "etaplus", "lr", "maximize", "step_size_max", "step_size_min"}));
   EXPECT_EQ(names_in_files(RpropParamState()), (Names{"prev", "step", "step_size"}));
+}
+
+// PyTorch has none: the paper's program 2, by hand.
+TEST(Lion, TwoSteps) {
+  const Tensor p = full({3}, 1.0, kDouble).requires_grad_();
+  Lion lion({p}, LionOptions(0.25).betas(std::make_tuple(0.5, 0.75)).weight_decay(0.5));
+  p.mutable_grad() = doubles({2, -4, 0});
+  lion.step();  // sign(0.5 g), m = 0.25 g
+  expect_values(p, {0.875 - 0.25, 0.875 + 0.25, 0.875});
+  p.mutable_grad() = doubles({-0.25, 2, 3});
+  lion.step();  // 0.5 m + 0.5 g: 0.125, 0.5, 1.5
+  expect_values(p, {0.625 * 0.875 - 0.25, 1.125 * 0.875 - 0.25, 0.875 * 0.875 - 0.25});
+  expect_values(static_cast<LionParamState&>(*lion.state().at(p.impl())).exp_avg(),
+                {0.375 - 0.0625, -0.75 + 0.5, 0.75});
+}
+TEST(Lion, TheFormula) {
+  for (double decay : {0.0, 0.125})
+    expect_formula<Lion>(
+        LionOptions(0.0625).betas(std::make_tuple(0.75, 0.875)).weight_decay(decay),
+        [&](R& w, R g, States& s, R lr, int) {
+          const R way = 0.75L * s[0] + 0.25L * g;
+          w = w * (1 - lr * decay) - (way > 0 ? lr : way < 0 ? -lr : 0);
+          s[0] = 0.875L * s[0] + 0.125L * g;
+        });
+  expect_maximize<Lion>(LionOptions(.1).weight_decay(.1));
+}
+TEST(Lion, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = LionOptions;
+  EXPECT_ERROR_TEXT(Lion({p}, O(-0.5)), "[Lion] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(Lion({p}, O().betas(std::make_tuple(1.0, 0.5))),
+                    "[Lion] Invalid beta parameter at index 0: 1");
+  EXPECT_ERROR_TEXT(Lion({p}, O().weight_decay(-1)), "[Lion] Invalid weight_decay value: -1");
+  EXPECT_EQ(names_in_files(O()), (Names{"beta1", "beta2", "lr", "maximize", "weight_decay"}));
+  EXPECT_EQ(names_in_files(LionParamState()), Names{"exp_avg"});
 }
 
 }  // namespace

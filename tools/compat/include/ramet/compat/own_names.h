@@ -298,6 +298,9 @@ using ::ramet::optim::FusedOptimizer;  // Ramet's class: include the door, no fo
 using ::ramet::optim::FusedParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LambdaLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LinearLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::Lion;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::LionOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::LionParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiStepLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiplicativeLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::OneCycleLR;  // Ramet's class: include the door, no forward declaration

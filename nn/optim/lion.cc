@@ -1,0 +1,25 @@
+#include "nn/optim/lion.h"
+
+#include "nn/optim/fused_internal.h"
+
+namespace ramet::optim {
+
+detail::Fields LionOptions::fields() {
+  return {"Lion",
+          {{"lr", &lr_, "learning rate"},
+           {"beta1", &std::get<0>(betas_), "beta parameter at index 0", /*fraction=*/true},
+           {"beta2", &std::get<1>(betas_), "beta parameter at index 1", /*fraction=*/true},
+           {"weight_decay", &weight_decay_, "weight_decay value"},
+           {"maximize", &maximize_}}};
+}
+
+void Lion::step_group(const OptimizerOptions& options, ArrayRef<Update> updates) {
+  run<kernels::LionArgs, LionOptions>(kernels::lion_step, options, updates,
+                                      [](kernels::LionArgs& a, const LionOptions& o, int64_t) {
+                                        std::tie(a.beta1, a.beta2) = o.betas();
+                                        a.lr = o.lr(), a.shrink = 1 - o.lr() * o.weight_decay(),
+                                        a.maximize = o.maximize();
+                                      });
+}
+
+}  // namespace ramet::optim

@@ -11,6 +11,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/lion.h"
+#include "nn/optim/nadam.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
 #include "nn/optim/rprop.h"
@@ -56,6 +57,10 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<Adadelta>("Adadelta", AdadeltaOptions(.5).rho(.8).eps(1e-3).weight_decay(.1)),
       optimizer_with<Rprop>("Rprop", RpropOptions(.1)),
       optimizer_with<Lion>("Lion", LionOptions(.01).weight_decay(.1)),
+      optimizer_with<NAdam>("NAdam", NAdamOptions(.1).weight_decay(.1)),
+      optimizer_with<NAdam>(
+          "NAdamDecoupled",
+          NAdamOptions(.1).momentum_decay(.1).weight_decay(.1).decoupled_weight_decay(true)),
   };
 }
 

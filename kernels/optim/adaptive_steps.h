@@ -37,6 +37,16 @@ struct AdadeltaArgs : StepArgs<2> {  // v, u
 };
 RAMET_KERNEL(adadelta_step, AdadeltaArgs);
 
+/// decoupled: g = grad;  p *= shrink;  else: g = grad + weight_decay p
+/// m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g
+/// p -= (gradient_rate g + moment_rate m) / (sqrt(v / bias2) + eps), bias2 = 1 - beta2^t
+/// (Dozat 2016)
+struct NAdamArgs : StepArgs<2> {  // m, v
+  double gradient_rate, moment_rate, beta1, beta2, eps, weight_decay, shrink, bias2;
+  bool decoupled;
+};
+RAMET_KERNEL(nadam_step, NAdamArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
@@ -137,6 +147,38 @@ template <class P> struct AdadeltaStep {
     d = sqrt(u + eps) / sqrt(v + eps) * d;
     u = fma(d * d, rest, u * rho);
     w = fma(d, minus_lr, w);
+  }
+};
+
+template <class P> struct NAdamStep {
+  using V = typename P::V;
+  using Args = NAdamArgs;
+  using Uses = StatesInUse<0b11>;
+  V minus_rate, minus_moment, beta1, rest1, beta2, rest2, eps, decay, shrink, root2;
+  bool decays, decoupled;
+
+  RAMET_INLINE explicit NAdamStep(const NAdamArgs& a)
+      : minus_rate(cst<V>(-a.gradient_rate)),
+        minus_moment(cst<V>(-a.moment_rate)),
+        beta1(cst<V>(a.beta1)),
+        rest1(cst<V>(1 - a.beta1)),
+        beta2(cst<V>(a.beta2)),
+        rest2(cst<V>(1 - a.beta2)),
+        eps(cst<V>(a.eps)),
+        decay(cst<V>(a.weight_decay)),
+        shrink(cst<V>(a.shrink)),
+        root2(cst<V>(RAMET_LIBM(sqrt)(a.bias2))),
+        decays(a.weight_decay != 0),
+        decoupled(a.decoupled) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[2]) const {
+    auto& [m, v] = states;
+    if (decays) {
+      if (decoupled) w = w * shrink;
+      else d = fma(w, decay, d);
+    }
+    m = fma(d, rest1, m * beta1);
+    v = fma(d * d, rest2, v * beta2);
+    w = w + fma(d, minus_rate, m * minus_moment) / (sqrt(v) / root2 + eps);
   }
 };
 

@@ -187,7 +187,8 @@ template <class P> struct RmspropStep {
   X(radam_step, RAdamStep)       \
   X(adadelta_step, AdadeltaStep) \
   X(rprop_step, RpropStep)       \
-  X(lion_step, LionStep)
+  X(lion_step, LionStep)         \
+  X(nadam_step, NAdamStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

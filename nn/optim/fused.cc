@@ -159,19 +159,21 @@ void FusedOptimizer::guard_states() {
     void* parameter;
     const OptimizerParamState* state;
     const int64_t* step;
+    const double* number;
     std::array<const TensorImpl*, FusedParamState::kTensors> tensors;
     bool steps = false, joins = false;  // has a gradient; is as old as the one that steps before it
     bool as_old_as(const Seen& other) const {
-      return state && other.state && (!step || *step == *other.step);
+      return state && other.state && (!step || *step == *other.step) &&
+             (!number || *number == *other.number);
     }
   };
   const auto look = [this](void* parameter) {
-    Seen seen{parameter, nullptr, nullptr, {}};
+    Seen seen{parameter, nullptr, nullptr, nullptr, {}};
     const auto found = state_.find(parameter);
     if (found == state_.end()) return seen;
     seen.state = found->second.get();
     const auto members = static_cast<FusedParamState&>(*found->second).members();
-    seen.step = members.step;
+    seen.step = members.step, seen.number = members.numbers[0].at;
     for (size_t i = 0; i < members.tensors.size(); ++i)
       seen.tensors[i] = members.tensors[i].at ? members.tensors[i].at->impl() : nullptr;
     return seen;
@@ -214,18 +216,41 @@ void FusedOptimizer::guard_states() {
   });
 }
 
+void FusedOptimizer::advance(const OptimizerOptions&, int64_t, const StateMembers&) const {}
+
 void FusedOptimizer::count_steps() {
-  if (RAMET_UNLIKELY(capture::active())) {
-    std::vector<int64_t*> steps;
-    for (const Update& u : updates_)
-      if (u.state.step) steps.push_back(u.state.step);
-    const auto count = [steps = std::move(steps)](int64_t by) {
-      for (int64_t* step : steps) *step += by;
-    };
-    capture::effect([count] { count(1); }, [count] { count(-1); });
+  struct Counted {
+    size_t group;
+    FusedParamState::Members state;
+    std::array<double, 2> before;
+  };
+  std::vector<Counted> counted;  // for a capture
+  size_t g = 0;
+  for (size_t i = 0; i < updates_.size(); ++i) {
+    const Update& u = updates_[i];
+    while (i >= ends_[g]) ++g;
+    if (!u.state.step) continue;
+    if (RAMET_UNLIKELY(capture::active())) {
+      Counted& now = counted.emplace_back(Counted{g, u.state, {}});
+      for (size_t k = 0; k < now.before.size(); ++k)
+        if (u.state.numbers[k].at) now.before[k] = *u.state.numbers[k].at;
+    }
+    *u.state.step = u.number;
+    advance(param_groups_[g].options(), u.number, u.state);
   }
-  for (const Update& u : updates_)
-    if (u.state.step) *u.state.step = u.number;
+  if (counted.empty()) return;
+  capture::effect(
+      [this, counted] {
+        for (const Counted& c : counted)
+          advance(param_groups_[c.group].options(), ++*c.state.step, c.state);
+      },
+      [counted] {
+        for (const Counted& c : counted) {
+          --*c.state.step;
+          for (size_t k = 0; k < c.before.size(); ++k)
+            if (c.state.numbers[k].at) *c.state.numbers[k].at = c.before[k];
+        }
+      });
 }
 
 Tensor FusedOptimizer::step(LossClosure closure) {
@@ -285,6 +310,8 @@ void FusedParamState::serialize(serialize::OutputArchive& archive) const {
   const auto copy = clone();
   const Members m = static_cast<FusedParamState&>(*copy).members();
   if (m.step) archive.write("step", IValue(*m.step));
+  for (const Number& n : m.numbers)
+    if (n.name) archive.write(n.name, IValue(*n.at));
   for (size_t i = 0; i < kTensors && m.tensors[i].at; ++i)
     if (i < m.always || m.tensors[i].at->defined())
       archive.write(m.tensors[i].name, *m.tensors[i].at, /*is_buffer=*/true);
@@ -295,6 +322,12 @@ void FusedParamState::serialize(serialize::InputArchive& archive) {
     IValue step;
     archive.read("step", step);
     *m.step = step.toInt();
+  }
+  for (const Number& n : m.numbers) {
+    if (!n.name) continue;
+    IValue value;
+    archive.read(n.name, value);
+    *n.at = value.toDouble();
   }
   for (size_t i = 0; i < kTensors && m.tensors[i].at; ++i) {
     Tensor t;

@@ -32,10 +32,15 @@ class RAMET_API FusedParamState : public OptimizerParamState {
     const char* name = nullptr;  // in files
     Tensor* at = nullptr;
   };
+  struct Number {
+    const char* name = nullptr;  // in files; none: it is not there
+    double* at = nullptr;
+  };
   struct Members {
     std::array<Member, kTensors> tensors;
     size_t always = 0;  // so many, from the first, files have even where they are undefined
     int64_t* step = nullptr;
+    std::array<Number, 2> numbers = {};  // the first is what the step takes
   };
   /// All that the class adds, in an order of its own.
   virtual Members members() = 0;
@@ -54,12 +59,13 @@ class RAMET_API FusedOptimizer : public Optimizer {
  protected:
   static constexpr size_t kOperands = 2 + FusedParamState::kTensors;
   using Copies = std::array<Tensor, kOperands>;
+  using StateMembers = FusedParamState::Members;
   FusedOptimizer(const std::vector<OptimizerParamGroup>& param_groups,
                  std::unique_ptr<OptimizerOptions> defaults);
   /// One parameter of a step: it has a gradient.
   struct Update {
     const Tensor *parameter, *gradient;
-    FusedParamState::Members state = {};  // empty where no tensor is wanted
+    StateMembers state = {};         // empty where no tensor is wanted
     int64_t number = 1;              // of the step: 1, 2, ...; where nobody counts: 1, 2, 2, ...
     const Copies* copies = nullptr;  // of operands() that no kernel takes; others undefined
   };
@@ -69,6 +75,9 @@ class RAMET_API FusedOptimizer : public Optimizer {
   virtual unsigned uses(const OptimizerOptions& options) const = 0;
   /// What a state's tensor number `slot` is filled with at first.
   virtual double first_value(const OptimizerOptions& options, size_t slot) const;
+  /// Makes the numbers of a state what they are in step `number`.
+  virtual void advance(const OptimizerOptions& options, int64_t number,
+                       const StateMembers& state) const;
   /// Name of the step in traces and version errors: "Adam.step".
   virtual const char* name() const = 0;
   void check_state(const Tensor& parameter, OptimizerParamState& state) const final;
@@ -77,8 +86,18 @@ class RAMET_API FusedOptimizer : public Optimizer {
   template <class Args, class Options>
   void run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
            ArrayRef<Update> updates, void (*numbers)(Args&, const Options&, int64_t));
+  /// With the first number of the state.
+  template <class Args, class Options>
+  void run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
+           ArrayRef<Update> updates, void (*numbers)(Args&, const Options&, int64_t, double));
 
  private:
+  template <class Args, class Fill>
+  void run_calls(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
+                 ArrayRef<Update> updates, const Fill& fill);
+  static double first_number(const StateMembers& state) {
+    return state.numbers[0].at ? *state.numbers[0].at : 0;
+  }
   /// What a kernel is given: the parameter, its gradient, the tensors in use. Returns how many.
   template <class T>
   static int operands(const Update& u, unsigned uses, const T* (&out)[kOperands]) {

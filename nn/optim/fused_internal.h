@@ -9,10 +9,30 @@ template <class Args, class Options>
 void FusedOptimizer::run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
                          ArrayRef<Update> updates,
                          void (*numbers)(Args&, const Options&, int64_t)) {
+  run_calls(kernel, options, updates,
+            [numbers](Args& a, const OptimizerOptions& o, int64_t number, double) {
+              numbers(a, static_cast<const Options&>(o), number);
+            });
+}
+template <class Args, class Options>
+void FusedOptimizer::run(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
+                         ArrayRef<Update> updates,
+                         void (*numbers)(Args&, const Options&, int64_t, double)) {
+  run_calls(kernel, options, updates,
+            [numbers](Args& a, const OptimizerOptions& o, int64_t number, double own) {
+              numbers(a, static_cast<const Options&>(o), number, own);
+            });
+}
+
+template <class Args, class Fill>
+void FusedOptimizer::run_calls(const kernels::Kernel<Args>& kernel, const OptimizerOptions& options,
+                               ArrayRef<Update> updates, const Fill& fill) {
   const unsigned in_use = uses(options);
-  // Those of one call have one number of the step.
+  // Those of one call have one number of the step, and one number of the state.
   auto batch = nn::detail::call_batch<Args, Update>(
-      [](const Update& a, const Update& b) { return a.number == b.number; },
+      [](const Update& a, const Update& b) {
+        return a.number == b.number && first_number(a.state) == first_number(b.state);
+      },
       [&](const nn::FlatRun& run, int64_t n) {
         kernels::StepTensor<Args::kStates> t{run.at(0), run.at(1), {}, n};
         for (int slot = 0, operand = 2; slot < Args::kStates; ++slot)
@@ -21,13 +41,13 @@ void FusedOptimizer::run(const kernels::Kernel<Args>& kernel, const OptimizerOpt
       },
       [&](const Update& head, Args& args) {
         args.maximize = false;
-        numbers(args, static_cast<const Options&>(options), head.number);
+        fill(args, options, head.number, first_number(head.state));
         kernel(head.parameter->stream(), args);
         if (RAMET_UNLIKELY(capture::active()))
           capture::patch_last<Args>(
-              [this, numbers, g = group_, step = head.state.step, number = head.number](Args& a) {
-                numbers(a, static_cast<const Options&>(param_groups_[g].options()),
-                        step ? *step : number);
+              [this, fill, g = group_, state = head.state, number = head.number](Args& a) {
+                fill(a, param_groups_[g].options(), state.step ? *state.step : number,
+                     first_number(state));
               });
       });
   const TensorBase* given[kOperands];

@@ -90,8 +90,9 @@ OWN = {
     "optim": """
         Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR
         CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR FusedOptimizer
-        FusedParamState LambdaLR LinearLR Lion LionOptions LionParamState MultiStepLR MultiplicativeLR OneCycleLR
-        OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState Rprop RpropOptions RpropParamState SequentialLR
+        FusedParamState LambdaLR LinearLR Lion LionOptions LionParamState MultiStepLR MultiplicativeLR NAdam NAdamOptions
+        NAdamParamState OneCycleLR OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState Rprop RpropOptions
+        RpropParamState SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

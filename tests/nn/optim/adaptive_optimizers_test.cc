@@ -3,6 +3,7 @@
 #include "nn/optim/adadelta.h"
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adamax.h"
+#include "nn/optim/nadam.h"
 #include "nn/optim/radam.h"
 #include "tests/nn/optim/prescribed_steps.h"
 
@@ -219,6 +220,80 @@ TEST(Adadelta, RangesAndFiles) {
   Adadelta({p}, O().rho(1));
   EXPECT_EQ(names_in_files(O()), (Names{"eps", "lr", "maximize", "rho", "weight_decay"}));
   EXPECT_EQ(names_in_files(AdadeltaParamState()), (Names{"acc_delta", "square_avg", "step"}));
+}
+
+TEST(NAdam, AsInPyTorch) {
+  expect_twelve_steps<NAdam>(
+      NAdamOptions(), {0.0850511467766299, 0.443183793885035, 0.738898513541512, 0.936695463440648,
+                       1.01300631538807, 0.290806436196369, 0.927282239090603, 0.860037495929906,
+                       0.141383399923206});
+  expect_twelve_steps<NAdam>(NAdamOptions(.05)
+                                 .betas(std::make_tuple(.8, .95))
+                                 .eps(1e-3)
+                                 .weight_decay(.1)
+                                 .momentum_decay(.1),
+                             {-0.561973594344149, -0.0516500961803229, 0.404467335186466,
+                              0.851139809614919, 1.30193590641261, 0.189172691248963,
+                              0.798293185752115, 0.771181744108929, 0.169859978075409});
+  expect_twelve_steps<NAdam>(
+      NAdamOptions(.05).weight_decay(.1).decoupled_weight_decay(true).maximize(true),
+      {0.706994709004928, 0.891026285691318, 1.01249393782379, 0.943809335415234, 0.614454545052711,
+       0.403408256993139, 1.00454539795553, 0.899228214499942, 0.130115539938839});
+}
+// The product is the state's: another momentum counts from then on.
+TEST(NAdam, AnotherMomentum) {
+  const Tensor p = sines(5).requires_grad_();
+  NAdam nadam({p}, NAdamOptions(.1).momentum_decay(.1));
+  for (int s = 0; s < 12; ++s) {
+    *nadam.param_groups()[0].options().momentum_place() = s < 6 ? .9 : .7;
+    p.mutable_grad() = sines(5, .7, .2 * s);
+    nadam.step();
+  }
+  expect_values(p, {-1.13505609185416, -0.494488923607868, 0.227055023407616, 1.09320862487018,
+                    1.94962919218982});
+  const auto& state = static_cast<NAdamParamState&>(*nadam.state().at(p.impl()));
+  EXPECT_NEAR(state.mu_product(), 2.07699623384994e-05, 1e-18);
+}
+TEST(NAdam, EveryCombinationOfOptions) {
+  for (double decay : {0.0, 0.125})
+    for (bool decoupled : {false, true}) {
+      const auto mu = [](int t) { return 0.75L * (1 - std::pow(0.96L, t * 0.25L) / 2); };
+      expect_formula<NAdam>(
+          NAdamOptions(0.0625)
+              .betas(std::make_tuple(0.75, 0.9375))
+              .eps(1e-3)
+              .weight_decay(decay)
+              .momentum_decay(0.25)
+              .decoupled_weight_decay(decoupled),
+          [&](R& w, R g, States& s, R lr, int t) {
+            if (decoupled) w *= 1 - lr * decay;
+            else g += decay * w;
+            s[0] = 0.75L * s[0] + 0.25L * g, s[1] = 0.9375L * s[1] + 0.0625L * g * g;
+            s[2] *= mu(t);
+            const R root = std::sqrt(s[1] / (1 - std::pow(0.9375L, static_cast<R>(t))));
+            w -= lr * ((1 - mu(t)) / (1 - s[2]) * g + mu(t + 1) / (1 - s[2] * mu(t + 1)) * s[0]) /
+                 (root + static_cast<R>(1e-3));
+          },
+          {0, 0, 1});
+    }
+  expect_maximize<NAdam>(NAdamOptions(.1).weight_decay(.1));
+}
+
+TEST(NAdam, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = NAdamOptions;
+  EXPECT_ERROR_TEXT(NAdam({p}, O(-0.5)), "[NAdam] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(NAdam({p}, O().betas(std::make_tuple(1.0, 0.5))),
+                    "[NAdam] Invalid beta parameter at index 0: 1");
+  EXPECT_ERROR_TEXT(NAdam({p}, O().betas(std::make_tuple(0.5, NAN))),
+                    "[NAdam] Invalid beta parameter at index 1: nan");
+  EXPECT_ERROR_TEXT(NAdam({p}, O().eps(-1)), "[NAdam] Invalid epsilon value: -1");
+  EXPECT_ERROR_TEXT(NAdam({p}, O().weight_decay(-1)), "[NAdam] Invalid weight_decay value: -1");
+  EXPECT_ERROR_TEXT(NAdam({p}, O().momentum_decay(-1)), "[NAdam] Invalid momentum_decay value: -1");
+  EXPECT_EQ(names_in_files(O()), (Names{"beta1", "beta2", "decoupled_weight_decay", "eps", "lr",
+                                        "maximize", "momentum_decay", "weight_decay"}));
+  EXPECT_EQ(names_in_files(NAdamParamState()),
+            (Names{"exp_avg", "exp_avg_sq", "mu_product", "step"}));
 }
 
 }  // namespace

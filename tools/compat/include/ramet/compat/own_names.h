@@ -303,6 +303,9 @@ using ::ramet::optim::LionOptions;  // Ramet's class: include the door, no forwa
 using ::ramet::optim::LionParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiStepLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiplicativeLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::NAdam;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::NAdamOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::NAdamParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::OneCycleLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::OneCycleLROptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::PolynomialLR;  // Ramet's class: include the door, no forward declaration

@@ -45,6 +45,7 @@
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
+#include "nn/optim/asgd.h"
 #include "nn/optim/fused.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/lr_cycles.h"

@@ -10,6 +10,7 @@
 #include "nn/optim/adagrad.h"
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
+#include "nn/optim/asgd.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/nadam.h"
 #include "nn/optim/radam.h"
@@ -61,6 +62,7 @@ inline std::vector<AnyOptimizer> all_optimizers() {
       optimizer_with<NAdam>(
           "NAdamDecoupled",
           NAdamOptions(.1).momentum_decay(.1).weight_decay(.1).decoupled_weight_decay(true)),
+      optimizer_with<ASGD>("ASGD", ASGDOptions(.1).lambd(.1).t0(1).weight_decay(.1)),
   };
 }
 

@@ -188,7 +188,8 @@ template <class P> struct RmspropStep {
   X(adadelta_step, AdadeltaStep) \
   X(rprop_step, RpropStep)       \
   X(lion_step, LionStep)         \
-  X(nadam_step, NAdamStep)
+  X(nadam_step, NAdamStep)       \
+  X(asgd_step, AsgdStep)
 
 /// f(constant with the states that are in use in `a`), on the host.
 template <class Args, unsigned... kUse, class F>

@@ -20,6 +20,13 @@ struct LionArgs : StepArgs<1> {  // m
 };
 RAMET_KERNEL(lion_step, LionArgs);
 
+/// g = grad + weight_decay p;  p = shrink p - eta g;  ax += mu (p - ax), where mu is 1: ax = p
+/// shrink = 1 - lambd eta (Polyak and Juditsky 1992)
+struct AsgdArgs : StepArgs<1> {  // ax
+  double eta, shrink, mu, weight_decay;
+};
+RAMET_KERNEL(asgd_step, AsgdArgs);
+
 #if defined(RAMET_VARIANT)
 namespace RAMET_VARIANT {
 
@@ -60,6 +67,28 @@ template <class P> struct LionStep {
     const V zero = cst<V>(0), way = fma(d, rest1, m * beta1);
     w = w * shrink - pick(lt(zero, way), lr, pick(lt(way, zero), -lr, way));
     m = fma(d, rest2, m * beta2);
+  }
+};
+
+template <class P> struct AsgdStep {
+  using V = typename P::V;
+  using Args = AsgdArgs;
+  using Uses = StatesInUse<0b1>;
+  V minus_eta, shrink, mu, decay;
+  bool decays, averages;
+
+  RAMET_INLINE explicit AsgdStep(const AsgdArgs& a)
+      : minus_eta(cst<V>(-a.eta)),
+        shrink(cst<V>(a.shrink)),
+        mu(cst<V>(a.mu)),
+        decay(cst<V>(a.weight_decay)),
+        decays(a.weight_decay != 0),
+        averages(a.mu != 1) {}
+  template <unsigned kUse> RAMET_INLINE void take(V& w, V d, V (&states)[1]) const {
+    V& ax = states[0];
+    if (decays) d = fma(w, decay, d);
+    w = fma(d, minus_eta, w * shrink);
+    ax = averages ? fma(w - ax, mu, ax) : w;
   }
 };
 

@@ -88,11 +88,11 @@ OWN = {
         clip_grads_with_norm_ get_total_norm
     """.split(),
     "optim": """
-        Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState ChainedScheduler ConstantLR
-        CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR FusedOptimizer
-        FusedParamState LambdaLR LinearLR Lion LionOptions LionParamState MultiStepLR MultiplicativeLR NAdam NAdamOptions
-        NAdamParamState OneCycleLR OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState Rprop RpropOptions
-        RpropParamState SequentialLR
+        ASGD ASGDOptions ASGDParamState Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState
+        ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR
+        FusedOptimizer FusedParamState LambdaLR LinearLR Lion LionOptions LionParamState MultiStepLR MultiplicativeLR
+        NAdam NAdamOptions NAdamParamState OneCycleLR OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState
+        Rprop RpropOptions RpropParamState SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

@@ -55,7 +55,8 @@ WIDE = {
     "cross_entropy.cu": ["statistics_kernelIf", "statistics_kernelINS1_10BfloatBits", "consume_kernelIf",
                          "consume_kernelINS1_10BfloatBits", "backward_kernelIf", "backward_kernelINS1_10BfloatBits"],
     "matmul.cu": ["row_sums_kernelIffLi8", "row_sums_kernelINS1_10BfloatBitsEfLi8"],
-    "optimizer_step.cu": ["SgdStep", "AdamStep", "RmspropStep", "AdagradStep", "AdamaxStep", "RAdamStep", "AdadeltaStep", "RpropStep", "LionStep", "NAdamStep", "limit_norm_kernelIf"],
+    "optimizer_step.cu": ["SgdStep", "AdamStep", "RmspropStep", "AdagradStep", "AdamaxStep", "RAdamStep", "AdadeltaStep",
+                          "RpropStep", "LionStep", "NAdamStep", "AsgdStep", "limit_norm_kernelIf"],
     "copy_tensors.cu": ["copy_tensors_kernel"],
     "nary_sum.cu": ["sum_kernelIfLi4", "sum_kernelIfLi8"],  # with more summands a thread has one element
     "reduce.cu": ["columns_kernelIf", "sequences_kernelIf"],

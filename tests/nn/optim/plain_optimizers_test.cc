@@ -1,6 +1,7 @@
 // Optimizers that look at the sign or the size of a gradient alone, against numbers from PyTorch
 // 2.15 in float64, and against their formulas in long double. What all optimizers have in common is
 // in optim_test.cc.
+#include "nn/optim/asgd.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/rprop.h"
 #include "tests/nn/optim/prescribed_steps.h"
@@ -103,6 +104,68 @@ TEST(Lion, RangesAndFiles) {
   EXPECT_ERROR_TEXT(Lion({p}, O().weight_decay(-1)), "[Lion] Invalid weight_decay value: -1");
   EXPECT_EQ(names_in_files(O()), (Names{"beta1", "beta2", "lr", "maximize", "weight_decay"}));
   EXPECT_EQ(names_in_files(LionParamState()), Names{"exp_avg"});
+}
+
+TEST(ASGD, AsInPyTorch) {
+  expect_twelve_steps<ASGD>(
+      ASGDOptions(),
+      {0.02560955255812, 0.365900210515203, 0.68693675776723, 0.933546549354124, 1.05190735005797,
+       0.295642532798304, 0.921151253730859, 0.855840599362912, 0.150484043057822});
+  expect_twelve_steps<ASGD>(
+      ASGDOptions(.1).lambd(.05).alpha(.6).t0(3).weight_decay(.1),
+      {-0.655914163195626, -0.429464018914369, 0.113688706423369, 0.7900110515505, 1.32807756272065,
+       0.305371775775339, 0.763018935732768, 0.729661143254394, 0.239504762330944});
+  expect_twelve_steps<ASGD>(
+      ASGDOptions(.1).lambd(.05).t0(-2).maximize(true),
+      {0.944412107398024, 1.40981964112037, 1.37619416657183, 0.962183134599939, 0.429217009801696,
+       0.318312809920751, 1.03723290299721, 0.932871822601436, 0.068507657564476});
+}
+// A step's rate counts for the next one.
+TEST(ASGD, WithASchedule) {
+  const std::vector<Tensor> p = testing::two_parameters();
+  ASGD asgd(p, ASGDOptions(.1).lambd(.05).t0(3));
+  const auto rate = [](ASGD& o, int s) { o.param_groups()[0].options().set_lr(.1 / (s + 1)); };
+  expect_values(doubles(testing::prescribed_steps(p, asgd, 0, 12, rate)),
+                {-0.0562364764526603, 0.12849337362396, 0.398404224642538, 0.717841594120498,
+                 0.995794295817847, 0.180155936352154, 0.727561073761933, 0.642961009305976,
+                 -0.024214008092765});
+}
+TEST(ASGD, TheAverage) {
+  const Tensor p = sines(5).requires_grad_();
+  ASGD asgd({p}, ASGDOptions(.1).lambd(.05).t0(3));
+  for (int s = 0; s < 12; ++s) {
+    p.mutable_grad() = sines(5, .7, .2 * s);
+    asgd.step();
+  }
+  const auto& state = static_cast<ASGDParamState&>(*asgd.state().at(p.impl()));
+  expect_values(state.ax(), {-0.388769582550983, -0.246092274542864, 0.160659438487659,
+                             0.733177866616689, 1.26253011765721});
+  EXPECT_NEAR(state.eta(), .1 / std::pow(1.06, .75), 1e-15);
+}
+TEST(ASGD, EveryCombinationOfOptions) {
+  for (double decay : {0.0, 0.125})
+    for (double t0 : {-3.0, 2.0, 1e6})
+      expect_formula<ASGD>(ASGDOptions(0.0625).lambd(0.25).alpha(0.5).t0(t0).weight_decay(decay),
+                           [&](R& w, R g, States& s, R lr, int t) {
+                             g += decay * w;
+                             const R eta = t == 1 ? lr : s[1];
+                             w = (1 - 0.25L * eta) * w - eta * g;
+                             const R mu =
+                                 t == 1 ? 1 : 1 / std::max(1.0L, static_cast<R>(t - 1 - t0));
+                             s[0] += mu * (w - s[0]);
+                             s[1] = lr / std::sqrt(1 + 0.25L * lr * t);
+                           });
+  expect_maximize<ASGD>(ASGDOptions(.1).lambd(.1).weight_decay(.1));
+}
+TEST(ASGD, RangesAndFiles) {
+  const Tensor p = ones({1}).requires_grad_();
+  using O = ASGDOptions;
+  EXPECT_ERROR_TEXT(ASGD({p}, O(-0.5)), "[ASGD] Invalid learning rate: -0.5");
+  EXPECT_ERROR_TEXT(ASGD({p}, O().lambd(-1)), "[ASGD] Invalid lambd value: -1");
+  EXPECT_ERROR_TEXT(ASGD({p}, O().alpha(NAN)), "[ASGD] Invalid alpha value: nan");
+  EXPECT_ERROR_TEXT(ASGD({p}, O().weight_decay(-1)), "[ASGD] Invalid weight_decay value: -1");
+  EXPECT_EQ(names_in_files(O()), (Names{"alpha", "lambd", "lr", "maximize", "t0", "weight_decay"}));
+  EXPECT_EQ(names_in_files(ASGDParamState()), (Names{"ax", "eta", "step"}));
 }
 
 }  // namespace

@@ -281,6 +281,9 @@ using ::ramet::nn::utils::get_total_norm;
 }  // namespace torch::nn::utils
 
 namespace torch::optim {
+using ::ramet::optim::ASGD;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::ASGDOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::ASGDParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::Adadelta;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdadeltaOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdadeltaParamState;  // Ramet's class: include the door, no forward declaration

@@ -14,6 +14,11 @@ namespace ramet {
 // In-place functions, of those that LibTorch has as functions, too.
 RAMET_API Tensor& negative_(Tensor& self);
 RAMET_API Tensor& fix_(Tensor& self);
+RAMET_API Tensor& arcsin_(Tensor& self);
+RAMET_API Tensor& arccos_(Tensor& self);
+RAMET_API Tensor& arctan_(Tensor& self);
+RAMET_API Tensor& arcsinh_(Tensor& self);
+RAMET_API Tensor& arccosh_(Tensor& self);
 RAMET_API Tensor& arctanh_(Tensor& self);
 
 }  // namespace ramet

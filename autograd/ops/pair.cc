@@ -42,6 +42,8 @@ template <class Row> Tensor pair(const RowNames& row, const Tensor& a, const Ten
 RAMET_PAIR_OPS(RAMET_PAIR)
 #undef RAMET_PAIR
 
+Tensor copysign(const Tensor& a, const Scalar& b) { return copysign(a, scalar_to_tensor(b)); }
+
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/pair.inc"
 

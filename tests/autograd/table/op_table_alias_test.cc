@@ -18,6 +18,11 @@ void add_names_of_one(Table& t) {
   ONE(absolute, abs);
   ONE(negative, neg);
   ONE(fix, trunc).flat();
+  ONE(arcsin, asin).gives(floating);
+  ONE(arccos, acos).gives(floating);
+  ONE(arctan, atan).gives(floating);
+  ONE(arcsinh, asinh).gives(floating);
+  ONE(arccosh, acosh).gives(floating);
   ONE(arctanh, atanh).gives(floating);
 #undef ONE
 }
@@ -39,6 +44,7 @@ void add_names_of_two(Table& t) {
   NUMBER(divide, kAll, div).gives(floating);
   TWO(true_divide, kAll, 0.5, 3, div).gives(floating);
   NUMBER(true_divide, kAll, div).gives(floating);
+  TWO(arctan2, kAll, -2, 2, atan2).gives(floating).within(2);
   TWO(subtract, kNumbers, -2, 2, sub);
   NUMBER(subtract, kNumbers, sub);
 #define COMPARE(name, of)                                  \

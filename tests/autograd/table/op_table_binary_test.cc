@@ -171,6 +171,12 @@ void add_pairs(Table& t) {
   PAIR(fmax, kAll);
   PAIR(fmin, kAll);
 #undef PAIR
+  t.unary(
+       "copysign.number", kAll, -3, 3, [](V x) { return copysign(x[0], -2); },
+       point_with(-2, "copysign"))
+      .gives(floating)
+      .changes([](V x) { return x[0].copysign_(-2); })
+      .writes([](Tensor& o, V x) { return copysign_out(o, x[0], -2); });
 }
 
 void add_comparisons(Table& t) {

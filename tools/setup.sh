@@ -42,12 +42,12 @@ ramet_number() {
 ramet_packages() {
   case $1 in
     build)
-      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libstb-dev libcli11-dev zlib1g-dev libgloo-dev
+      echo g++ python3 libeigen3-dev nlohmann-json3-dev libxxhash-dev libstb-dev libcli11-dev zlib1g-dev libgloo-dev lld
       # Debian's Bazel needs the two rule packages; another Bazel brings its own.
       if ! ramet_has_own_bazel; then echo bazel-bootstrap bazel-rules-java bazel-rules-proto; fi
       ;;
     test)
-      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils lld
+      echo googletest librapidcheck-dev libboost-math-dev dataset-fashion-mnist binutils
       if ! ramet_has_clang; then ramet_clang_package; fi
       ;;
     train) echo dataset-fashion-mnist ;;

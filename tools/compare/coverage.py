@@ -22,17 +22,21 @@ NOT_COMPARED = {
     "_base _version grad backward tensor_data detach_ grad_fn mutable_grad requires_grad_ retain_grad retains_grad remove_hook set_data "
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
         "the graph's bookkeeping: tests/autograd",
-    "amax_out amin_out argmax_out argmin_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out bitwise_xor_ "
-    "bitwise_xor_out clamp_max_out clamp_min_out concat_out cumsum_out dot_out embedding_out eq_ floor_divide_ floor_divide_out fmod_ "
-    "fmod_out gather_out ge_ gelu_ gelu_out gt_ hstack_out index_add_out index_select_out isinf_out isnan_out le_ leaky_relu_out "
-    "lerp_out linear_out log_softmax_out logsumexp_out lt_ masked_fill_out masked_select_out "
-    "max_out min_out mv_out ne_ "
-    "nonzero_out norm_out outer_out prod_out remainder_ remainder_out scatter_add_out scatter_out silu_ silu_out "
-    "softmax_out softplus_out stack_out std_out take_out var_out vstack_out":
+    "amax_out amin_out argmax_out argmin_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out "
+    "bitwise_xor_ bitwise_xor_out block_diag_out clamp_max_out clamp_min_out column_stack_out concat_out cumsum_out "
+    "diag_embed_out diagonal_scatter_out dot_out dstack_out embedding_out eq_ floor_divide_ floor_divide_out fmod_ fmod_out "
+    "gather_out ge_ gelu_ gelu_out gt_ hstack_out index_add_out index_select_out isinf_out isnan_out le_ leaky_relu_out "
+    "lerp_out linear_out log_softmax_out logsumexp_out lt_ masked_fill_out masked_select_out max_out min_out mv_out ne_ "
+    "nonzero_out norm_out outer_out prod_out remainder_ remainder_out repeat_interleave_out roll_out rot90_out "
+    "scatter_add_out scatter_out silu_ silu_out softmax_out softplus_out stack_out std_out take_along_dim_out take_out "
+    "trace_out triu_indices_out var_out vstack_out":
         "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
     "cross_entropy_loss_consuming residual_layer_norm":
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",
-    "clip_ clip_out": "clamp_ and clamp_out by another name",
+    "clip_ clip_out absolute_out arccos_out arccosh_out arcsin_out arcsinh_out arctan_out arctan2_out arctanh_out "
+    "concatenate_out divide_out fix_out ger_out greater_equal_out greater_out less_equal_out less_out multiply_out "
+    "negative_out not_equal_out row_stack_out subtract_out true_divide_out":
+        "another name of a function whose form is compared",
     "can_cast result_type": "every promotion of two operands shows them",
     "get_device output_nr cpu cuda pin_memory is_pinned is_inference is_complex is_signed is_contiguous layout options stride strides print "
     "type toBackend has_storage is_alias_of is_non_overlapping_and_dense":

@@ -6,8 +6,10 @@
 #define RAMET_COMPARE_FILES(X) \
   X(unary)                     \
   X(binary)                    \
+  X(alias)                     \
   X(reduce)                    \
   X(shape)                     \
+  X(rearrange)                 \
   X(index)                     \
   X(matrix)                    \
   X(image)                     \

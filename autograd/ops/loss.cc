@@ -132,14 +132,15 @@ Tensor bent_loss(const char* node, const Tensor& x, const Tensor& target, double
   Tensor loss;
   {
     const NoGradGuard off;
-    const Tensor d = x.sub(target.to(dtype)), a = d.abs();
+    const Tensor d = x.to(dtype).sub(target.to(dtype)), a = d.abs();  // of a bool, too
     loss = where(a.lt(bend), d.mul(d).mul(curvature / 2), a.sub(bend / 2).mul(curvature * bend));
   }
   if (!recording(x, target)) return loss;
   return record(node, {x, target}, std::move(loss),
                 [slope, dtype, mx = Meta(x), mt = Meta(target), sx = save(x), st = save(target)](
                     const Node& self, const Tensor& g) {
-                  const Tensor dx = g.mul(slope(sx.get(self).sub(st.get(self).to(dtype))));
+                  const Tensor dx =
+                      g.mul(slope(sx.get(self).to(dtype).sub(st.get(self).to(dtype))));
                   return std::array{self.needs(0) ? mx.reduce(dx) : Tensor(),
                                     self.needs(1) ? mt.reduce(dx.neg()) : Tensor()};
                 });

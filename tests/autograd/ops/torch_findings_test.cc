@@ -144,5 +144,18 @@ TEST(TorchFindings, HooksThatAreNotThereCannotBeRemoved) {
   EXPECT_TRUE(refused(x, hook) && refused(x, post));
 }
 
+// As the other losses: a difference of truth values is one of their common floating type.
+TEST(TorchFindings, BentLossesOfTruthValues) {
+  const Tensor truth = constant({1, 0}).to(kBool), x = leaf({.5, 3});
+  for (const bool first : {true, false}) {
+    const Tensor a = first ? truth : x, b = first ? x : truth;
+    const Tensor smooth = smooth_l1_loss(a, b, Reduction::Sum, 1), huber = huber_loss(a, b, 2, 2);
+    expect_values(smooth.view({1}), {.125 + 2.5});
+    expect_values(huber.view({1}), {.125 + 4});
+    expect_values(autograd::grad({smooth}, {x})[0], {-.5, 1});
+    expect_values(autograd::grad({huber}, {x})[0], {-.5, 2});
+  }
+}
+
 }  // namespace
 }  // namespace ramet

@@ -284,9 +284,11 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/addmm.inc"
 #include "autograd/ops/aliases.inc"
 #include "autograd/ops/arithmetic.inc"
+#include "autograd/ops/decompose.inc"
 #include "autograd/ops/diagonals.inc"
 #include "autograd/ops/extremum.inc"
 #include "autograd/ops/index.inc"
+#include "autograd/ops/linalg.inc"
 #include "autograd/ops/mask.inc"
 #include "autograd/ops/matmul.inc"
 #include "autograd/ops/moments.inc"
@@ -304,6 +306,8 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/where.inc"
   std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
   std::tuple<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
+  std::tuple<Tensor, Tensor> slogdet() const;
+  std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true) const;
   Tensor max(const Tensor& other) const { return maximum(other); }
   Tensor min(const Tensor& other) const { return minimum(other); }
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }

@@ -37,6 +37,7 @@ void Error::write() {
 IndexError::~IndexError() = default;
 OutOfMemoryError::~OutOfMemoryError() = default;
 NotImplementedError::~NotImplementedError() = default;
+LinAlgError::~LinAlgError() = default;
 
 namespace detail {
 void throw_error(const char* op, const std::string& message) {

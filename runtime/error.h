@@ -87,6 +87,13 @@ class RAMET_API NotImplementedError : public Error {
   ~NotImplementedError() override;
 };
 
+/// A matrix that has no such factorisation: singular, not positive definite, not finite.
+class RAMET_API LinAlgError : public Error {
+ public:
+  using Error::Error;
+  ~LinAlgError() override;
+};
+
 namespace detail {
 [[noreturn, gnu::cold]] RAMET_API void throw_error(const char* op, const std::string& message);
 

@@ -23,16 +23,19 @@ NOT_COMPARED = {
     "set_requires_grad register_hook register_post_accumulate_grad_hook variable_data requires_grad is_leaf is_view":
         "the graph's bookkeeping: tests/autograd",
     "amax_out amin_out argmax_out argmin_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out "
-    "bitwise_xor_ bitwise_xor_out block_diag_out clamp_max_out clamp_min_out column_stack_out concat_out cumsum_out "
-    "diag_embed_out diagonal_scatter_out dot_out dstack_out embedding_out eq_ floor_divide_ floor_divide_out fmod_ fmod_out "
-    "gather_out ge_ gelu_ gelu_out gt_ hstack_out index_add_out index_select_out isinf_out isnan_out le_ leaky_relu_out "
-    "lerp_out linear_out log_softmax_out logsumexp_out lt_ masked_fill_out masked_select_out max_out min_out mv_out ne_ "
-    "nonzero_out norm_out outer_out prod_out remainder_ remainder_out repeat_interleave_out roll_out rot90_out "
-    "scatter_add_out scatter_out silu_ silu_out softmax_out softplus_out stack_out std_out take_along_dim_out take_out "
-    "trace_out triu_indices_out var_out vstack_out":
+    "bitwise_xor_ bitwise_xor_out block_diag_out cholesky_inverse_out cholesky_solve_out clamp_max_out "
+    "clamp_min_out column_stack_out concat_out cumsum_out diag_embed_out diagonal_scatter_out dot_out dstack_out "
+    "embedding_out eq_ floor_divide_ floor_divide_out fmod_ fmod_out gather_out ge_ gelu_ gelu_out gt_ hstack_out "
+    "index_add_out index_select_out inverse_out isinf_out isnan_out le_ leaky_relu_out lerp_out linalg_cholesky_out "
+    "linalg_det_out linalg_eigvalsh_out linalg_matrix_power_out linalg_pinv_out linalg_solve_out linalg_solve_triangular_out "
+    "linalg_svdvals_out linear_out log_softmax_out logsumexp_out lt_ masked_fill_out masked_select_out matrix_power_out "
+    "max_out min_out mv_out ne_ nonzero_out norm_out outer_out prod_out remainder_ remainder_out repeat_interleave_out "
+    "roll_out rot90_out scatter_add_out scatter_out silu_ silu_out softmax_out softplus_out stack_out std_out "
+    "take_along_dim_out take_out trace_out triu_indices_out var_out vstack_out":
         "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
     "cross_entropy_loss_consuming residual_layer_norm":
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",
+    "cholesky qr inv solve solve_triangular svdvals eigh eigvalsh pinv matrix_rank": "namespace linalg's names of linalg_*, which are compared",
     "clip_ clip_out absolute_out arccos_out arccosh_out arcsin_out arcsinh_out arctan_out arctan2_out arctanh_out "
     "concatenate_out divide_out fix_out ger_out greater_equal_out greater_out less_equal_out less_out multiply_out "
     "negative_out not_equal_out row_stack_out subtract_out true_divide_out":

@@ -12,6 +12,7 @@
   X(rearrange)                 \
   X(index)                     \
   X(matrix)                    \
+  X(linalg)                    \
   X(image)                     \
   X(loss)                      \
   X(factory)                   \

@@ -3,7 +3,7 @@
 # In namespace c10; at and torch have them by their using-directives, as in LibTorch.
 C10 = """
     ArrayRef AutoGradMode BFloat16 Backend CppTypeToScalarType Device DeviceGuard DeviceIndex DeviceType Error Event
-    GradMode Half IValue IndexError InferenceMode IntArrayRef Layout MemoryFormat NoGradGuard NotImplementedError
+    GradMode Half IValue IndexError InferenceMode IntArrayRef Layout LinAlgError MemoryFormat NoGradGuard NotImplementedError
     OptionalIntArrayRef OutOfMemoryError Scalar ScalarType SourceLocation Storage Stream TensorImpl TensorOptions
     backendToDeviceType canCast contiguous_strides device device_index dtype elementSize fmap
     get_default_dtype get_default_dtype_as_scalartype isComplexType isFloatingType isIntegralType

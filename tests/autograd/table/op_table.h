@@ -118,6 +118,7 @@ struct Row {
   std::string no_special, no_empty, no_scalar, no_threads, no_slices, why_ordinary, why_fewest;
   std::string reads_host, gradient_asks, few_threads, no_million;  ///< of GPUs, likewise
   std::string no_capture;
+  bool host_computes = false;
 
   Row& gives(ScalarType (*rule)(ScalarType)) { return result = rule, *this; }
   Row& lacks(uint16_t missing) { return gaps = missing, *this; }
@@ -145,6 +146,8 @@ struct Row {
   }
   /// On a GPU the operation itself waits for a value.
   Row& waits(const char* reason) { return reads_host = reason, *this; }
+  /// And the host computes: the result is copied to the GPU.
+  Row& by_host(const char* reason) { return host_computes = true, waits(reason); }
   /// On a GPU a gradient that has a history itself waits for a value.
   Row& asks(const char* reason) { return gradient_asks = reason, *this; }
   /// A capture refuses it, on a CPU too.

@@ -28,6 +28,7 @@ using ::ramet::IndexError;  // Ramet's class: include the door, no forward decla
 using ::ramet::InferenceMode;  // Ramet's class: include the door, no forward declaration
 using ::ramet::IntArrayRef;
 using ::ramet::Layout;  // Ramet's class: include the door, no forward declaration
+using ::ramet::LinAlgError;  // Ramet's class: include the door, no forward declaration
 using ::ramet::MemoryFormat;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NoGradGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::NotImplementedError;  // Ramet's class: include the door, no forward declaration
@@ -211,6 +212,10 @@ using ::ramet::cat_out;
 using ::ramet::ceil;
 using ::ramet::ceil_;
 using ::ramet::ceil_out;
+using ::ramet::cholesky_inverse;
+using ::ramet::cholesky_inverse_out;
+using ::ramet::cholesky_solve;
+using ::ramet::cholesky_solve_out;
 using ::ramet::chunk;
 using ::ramet::clamp;
 using ::ramet::clamp_;
@@ -249,6 +254,7 @@ using ::ramet::cumsum_out;
 using ::ramet::deg2rad;
 using ::ramet::deg2rad_;
 using ::ramet::deg2rad_out;
+using ::ramet::det;
 using ::ramet::diag;
 using ::ramet::diag_embed;
 using ::ramet::diag_embed_out;
@@ -354,6 +360,8 @@ using ::ramet::index_put;
 using ::ramet::index_put_;
 using ::ramet::index_select;
 using ::ramet::index_select_out;
+using ::ramet::inverse;
+using ::ramet::inverse_out;
 using ::ramet::isclose;
 using ::ramet::isfinite;
 using ::ramet::isinf;
@@ -378,6 +386,29 @@ using ::ramet::less_out;
 using ::ramet::lgamma;
 using ::ramet::lgamma_;
 using ::ramet::lgamma_out;
+using ::ramet::linalg_cholesky;
+using ::ramet::linalg_cholesky_out;
+using ::ramet::linalg_det;
+using ::ramet::linalg_det_out;
+using ::ramet::linalg_eigh;
+using ::ramet::linalg_eigvalsh;
+using ::ramet::linalg_eigvalsh_out;
+using ::ramet::linalg_inv;
+using ::ramet::linalg_inv_out;
+using ::ramet::linalg_matrix_power;
+using ::ramet::linalg_matrix_power_out;
+using ::ramet::linalg_matrix_rank;
+using ::ramet::linalg_pinv;
+using ::ramet::linalg_pinv_out;
+using ::ramet::linalg_qr;
+using ::ramet::linalg_slogdet;
+using ::ramet::linalg_solve;
+using ::ramet::linalg_solve_out;
+using ::ramet::linalg_solve_triangular;
+using ::ramet::linalg_solve_triangular_out;
+using ::ramet::linalg_svd;
+using ::ramet::linalg_svdvals;
+using ::ramet::linalg_svdvals_out;
 using ::ramet::linear;
 using ::ramet::linear_out;
 using ::ramet::linspace;
@@ -399,6 +430,7 @@ using ::ramet::logaddexp;
 using ::ramet::logaddexp2;
 using ::ramet::logaddexp2_out;
 using ::ramet::logaddexp_out;
+using ::ramet::logdet;
 using ::ramet::logical_and;
 using ::ramet::logical_and_out;
 using ::ramet::logical_not;
@@ -419,6 +451,8 @@ using ::ramet::masked_select;
 using ::ramet::masked_select_out;
 using ::ramet::matmul;
 using ::ramet::matmul_out;
+using ::ramet::matrix_power;
+using ::ramet::matrix_power_out;
 using ::ramet::max;
 using ::ramet::max_out;
 using ::ramet::max_pool1d;
@@ -474,6 +508,7 @@ using ::ramet::outer;
 using ::ramet::outer_out;
 using ::ramet::pad;
 using ::ramet::permute;
+using ::ramet::pinverse;
 using ::ramet::polygamma;
 using ::ramet::polygamma_out;
 using ::ramet::pow;
@@ -543,6 +578,7 @@ using ::ramet::sinh;
 using ::ramet::sinh_;
 using ::ramet::sinh_out;
 using ::ramet::slice;
+using ::ramet::slogdet;
 using ::ramet::smooth_l1_loss;
 using ::ramet::softmax;
 using ::ramet::softmax_out;
@@ -569,6 +605,7 @@ using ::ramet::subtract;
 using ::ramet::subtract_out;
 using ::ramet::sum;
 using ::ramet::sum_out;
+using ::ramet::svd;
 using ::ramet::swapaxes;
 using ::ramet::swapdims;
 using ::ramet::t;
@@ -877,6 +914,23 @@ using ::ramet::indexing::Slice;  // Ramet's class: include the door, no forward 
 using ::ramet::indexing::TensorIndex;  // Ramet's class: include the door, no forward declaration
 using ::ramet::indexing::TensorIndexType;  // Ramet's class: include the door, no forward declaration
 }  // namespace at::indexing
+
+namespace torch::linalg {
+using ::ramet::linalg::cholesky;
+using ::ramet::linalg::det;
+using ::ramet::linalg::eigh;
+using ::ramet::linalg::eigvalsh;
+using ::ramet::linalg::inv;
+using ::ramet::linalg::matrix_power;
+using ::ramet::linalg::matrix_rank;
+using ::ramet::linalg::pinv;
+using ::ramet::linalg::qr;
+using ::ramet::linalg::slogdet;
+using ::ramet::linalg::solve;
+using ::ramet::linalg::solve_triangular;
+using ::ramet::linalg::svd;
+using ::ramet::linalg::svdvals;
+}  // namespace torch::linalg
 
 namespace torch::nn {
 using ::ramet::nn::AdaptiveAvgPool1d;  // Ramet's class: include the door, no forward declaration

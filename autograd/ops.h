@@ -30,6 +30,7 @@
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/softmax.h"
+#include "autograd/ops/sort.h"
 #include "autograd/ops/triangle.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/view.h"

@@ -299,13 +299,12 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/rearrange.inc"
 #include "autograd/ops/reduce.inc"
 #include "autograd/ops/softmax.inc"
+#include "autograd/ops/sort.inc"
 #include "autograd/ops/ternary.inc"
 #include "autograd/ops/triangle.inc"
 #include "autograd/ops/view.inc"
 #include "autograd/ops/view_parts.inc"
 #include "autograd/ops/where.inc"
-  std::tuple<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
-  std::tuple<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
   std::tuple<Tensor, Tensor> slogdet() const;
   std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true) const;
   Tensor max(const Tensor& other) const { return maximum(other); }

@@ -2,6 +2,7 @@
 
 #include "autograd/ops/front/out_front.h"
 #include "autograd/ops/front/reduce_front.h"
+#include "autograd/ops/front/sort_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
 
@@ -38,17 +39,7 @@ std::tuple<Tensor, Tensor> with_places(const char* op, const char* node, ReduceO
   const ReducedDims dims = reduced_dims(op, x, dim, keepdim);
   check_not_empty(op, x, dims, true);
   Tensor places, out = run_reduce(kind, x, dims, x.scalar_type(), 0, &places);
-  if (!recording(x)) return {out, places};
-  return {record(node, {x}, std::move(out),
-                 [dims, m = Meta(x), at = save(places), d = wrap_dim(op, dim, x.dim())](
-                     const Node& self, const Tensor& g) {
-                   if (m.rank == 0) return g;
-                   const Tensor& index = at.get(self);
-                   const bool lost = !dims.keepdim;
-                   return scatter_zeros(m.shape(), d, lost ? index.unsqueeze(d) : index,
-                                        lost ? g.unsqueeze(d) : g);
-                 }),
-          places};
+  return {taken(node, x, wrap_dim(op, dim, x.dim()), std::move(out), places, !keepdim), places};
 }
 
 Tensor places_of(const char* op, ReduceOp kind, const Tensor& x, std::optional<int64_t> dim,
@@ -88,40 +79,6 @@ Tensor argmax(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
 Tensor argmin(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
   return places_of("argmin", ReduceOp::kMinIndex, self, dim, keepdim);
 }
-
-// ---- two results --------------------------------------------------------------------------------
-
-namespace {
-template <class F>
-std::tuple<Tensor&, Tensor&> extremum_out(const char* op, Tensor& values, Tensor& positions,
-                                          const Tensor& x, const F& f) {
-  check_defined(op, x);
-  check_defined(op, values);
-  check_defined(op, positions);
-  check_out_history(op, values, recording(x));
-  RAMET_CHECK(positions.scalar_type() == kLong, op, "Expected out tensor to have dtype ",
-              name_of(kLong), ", but got ", name_of(positions.scalar_type()));
-  check_out_device(op, positions, x.device());
-  const NoGradGuard off;
-  const auto [v, at] = f();
-  deliver(op, values, v, OutType::kSame);
-  deliver(op, positions, at, OutType::kSame);
-  return {values, positions};
-}
-}  // namespace
-
-#define RAMET_WITH_POSITIONS(name)                                                               \
-  std::tuple<Tensor, Tensor> Tensor::name(int64_t dim, bool keepdim) const {                     \
-    return ramet::name(*this, dim, keepdim);                                                     \
-  }                                                                                              \
-  std::tuple<Tensor&, Tensor&> name##_out(Tensor& values, Tensor& positions, const Tensor& self, \
-                                          int64_t dim, bool keepdim) {                           \
-    return extremum_out(#name "_out", values, positions, self,                                   \
-                        [&] { return name(self, dim, keepdim); });                               \
-  }
-RAMET_WITH_POSITIONS(max)
-RAMET_WITH_POSITIONS(min)
-#undef RAMET_WITH_POSITIONS
 
 #include "autograd/forms/definitions.inc"
 #include "autograd/ops/extremum.inc"

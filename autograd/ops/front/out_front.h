@@ -65,6 +65,24 @@ Tensor& computed_out(const char* op, Tensor& out, bool records, OutType type, co
   return deliver(op, out, f(), type);
 }
 
+/// values, positions = f(), which computes values of self's dtype and int64 positions.
+template <class F>
+std::tuple<Tensor&, Tensor&> two_out(const char* op, Tensor& values, Tensor& positions,
+                                     const Tensor& x, const F& f) {
+  check_defined(op, x);
+  check_defined(op, values);
+  check_defined(op, positions);
+  check_out_history(op, values, recording(x));
+  RAMET_CHECK(positions.scalar_type() == kLong, op, "Expected out tensor to have dtype ",
+              name_of(kLong), ", but got ", name_of(positions.scalar_type()));
+  check_out_device(op, positions, x.device());
+  const NoGradGuard off;
+  const auto [v, at] = f();
+  deliver(op, values, v, OutType::kSame);
+  deliver(op, positions, at, OutType::kSame);
+  return {values, positions};
+}
+
 /// How the out form of a row (autograd/forms/rows.inc) comes from its function. Rules that check
 /// more, or hand out what is not the function's result, derive from it.
 struct OutRule {

@@ -62,6 +62,13 @@ template <class Call> SizeRow along(const char* name, const Call& call) {
             d.expect(kept(x, dim), [&] { return call(x, dim); });
           }};
 }
+template <class Call> SizeRow of_lines_twice(const char* name, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = d.tensor();
+            const int64_t dim = d.dim("dim", x.dim());
+            d.expect(twice(kept(x, dim)), [&] { return call(x, dim); });
+          }};
+}
 // Of an index of zeros along a dimension; `call` gives something of x's sizes.
 template <class Call> SizeRow with_index(const char* name, bool gathers, const Call& call) {
   return {name, [=](SizeDraw& d) {
@@ -145,6 +152,20 @@ std::vector<SizeRow> size_rows_of_dimensions() {
       along("cumsum", [](X x, int64_t d) { return cumsum(x, d); }),
       along("softmax", [](X x, int64_t d) { return softmax(x, d); }),
       along("log_softmax", [](X x, int64_t d) { return log_softmax(x, d); }),
+      of_lines_twice("sort", [](X x, int64_t d) { return sort(x, d); }),
+      of_lines_twice("sort", [](X x, int64_t d) { return sort(x, std::optional(true), d, true); }),
+      along("argsort", [](X x, int64_t d) { return argsort(x, d); }),
+      along("argsort", [](X x, int64_t d) { return argsort(x, true, d); }),
+      {"topk",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t k = d.mostly("k", 0, 3), dim = d.dim("dim", x.dim());
+         Right right = kept(x, dim);
+         const int64_t extent = right && x.dim() ? x.size(dim) : 1;
+         if (k < 0 || k > extent) right = Right();
+         else if (right && x.dim()) (*right)[0][*place_of(dim, x.dim())] = k;
+         d.expect(twice(right), [&] { return topk(x, k, dim); });
+       }},
       with_index("gather", true, [](X x, int64_t d, X i) { return gather(x, d, i); }),
       with_index("scatter", false, [](X x, int64_t d, X i) { return scatter(x, d, i, x); }),
       with_index("scatter", false, [](X x, int64_t d, X i) { return scatter(x, d, i, 2); }),

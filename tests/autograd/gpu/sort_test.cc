@@ -24,5 +24,27 @@ TEST(GpuSort, SameOrderAsOnTheCpu) {
     }
 }
 
+// Long lines are sorted, and what is wanted taken from them; of short ones elements are counted.
+TEST(GpuSort, SameResultsAsOnTheCpu) {
+  for (ScalarType t : {kByte, kShort, kHalf, kFloat, kDouble})
+    for (const std::vector<int64_t>& sizes :
+         std::vector<std::vector<int64_t>>{{4, 512}, {3, 2100}, {600, 2}}) {
+      Tensor x = randn(sizes).mul(40).to(t);
+      if (is_floating(t))
+        x.index_put_({0}, NAN), x.index_put_({1, 0}, -0.0), x.select(-1, 1).zero_();
+      const Tensor there = x.to(Device(kCUDA, 0));
+      const int64_t dim = sizes[0] == 600 ? 0 : 1;
+      SCOPED_TRACE(::testing::Message() << name_of(t) << x.sizes());
+      for (bool descending : {false, true}) {
+        const auto [v, at] = sort(there, dim, descending);
+        const auto [want, want_at] = sort(x, dim, descending);
+        EXPECT_TRUE(equal(at.to(kCPU), want_at));
+        EXPECT_TRUE(v.to(kCPU).eq(want).logical_or(want.isnan()).all().item<bool>());
+        const auto [top, top_at] = topk(there, 7, dim, descending);
+        EXPECT_TRUE(equal(top_at.to(kCPU), want_at.narrow(dim, 0, 7)));
+      }
+    }
+}
+
 }  // namespace
 }  // namespace ramet

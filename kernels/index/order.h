@@ -1,0 +1,73 @@
+// What orders elements: sorts, the first of an order, medians and modes along an axis.
+#pragma once
+#include "kernels/index/sort.h"
+#include "kernels/kernel.h"
+
+namespace ramet {
+namespace kernels {
+
+/// Which of a line's ordered elements are wanted.
+enum class OrderPick : uint8_t {
+  kFirst,      // the first `count`, in order
+  kOne,        // number `count` alone, the first being 0
+  kMedian,     // the lower median; the first NaN where there is one
+  kNanMedian,  // the lower median of what is no NaN; the first NaN where nothing else is there
+  kMode,       // the smallest of the most frequent, where it is last; NaNs are all different
+};
+
+/// Orders each line of the middle axis of a dense outer x n x inner block. NaNs are the largest, 0
+/// and -0 equal, as are all NaNs; equal elements stay in their order, `descending` too: so there is
+/// one right result. values and positions (of elements in their line) are dense outer x results x
+/// inner, where results is `count` of kFirst and 1 of the others; each may be null. Elements are
+/// sorted as unsigned numbers by their digits (sort.h), and where only the first of many are wanted
+/// those that cannot be among them are left out first.
+/// REQUIRES: count <= n of kFirst, < n of kOne; n > 0 of the others.
+struct OrderArgs {
+  const void* in;
+  void* values;
+  int64_t* positions;
+  int64_t outer, n, inner, count;
+  ScalarType dtype;
+  OrderPick pick;
+  bool descending;
+  int32_t slots;    // max_parallel_slots()
+  void* workspace;  // order_workspace() bytes
+};
+RAMET_KERNEL(order_lines, OrderArgs);
+
+/// Results of a line.
+[[gnu::always_inline]] constexpr int64_t order_results(const OrderArgs& a) {
+  return a.pick == OrderPick::kFirst ? a.count : 1;
+}
+
+/// A CPU has so many pairs of key and position in hand: a line's, or those that may still be among
+/// the first. Pairs are 8 bytes where keys and positions have 32 bits at most, else 16.
+[[gnu::always_inline]] constexpr int64_t order_room(const OrderArgs& a) {
+  const int64_t few = 4 * a.count > 192 ? 4 * a.count : 192;
+  return a.pick == OrderPick::kFirst && few < a.n ? few : a.n;
+}
+[[gnu::always_inline]] constexpr bool order_packs(const OrderArgs& a) {
+  return a.dtype != ScalarType::Long && a.dtype != ScalarType::Double && a.n < int64_t{1} << 32;
+}
+/// Tasks of a CPU, and lines of one.
+[[gnu::always_inline]] constexpr int64_t order_lines_at_once(const OrderArgs& a) {
+  return a.n < 16384 ? 16384 / (a.n > 1 ? a.n : 1) : 1;
+}
+[[gnu::always_inline]] constexpr int64_t order_tasks(const OrderArgs& a) {
+  const int64_t each = order_lines_at_once(a);
+  return (a.outer * a.inner + each - 1) / each;
+}
+/// Does a GPU count, for each element of a line, those before it?
+[[gnu::always_inline]] constexpr bool order_counts(const OrderArgs& a) {
+  return a.n <= 512 && a.pick != OrderPick::kMode;
+}
+/// Pairs twice for each task or slot, of whichever there are fewer; on a GPU that does not
+/// count keys and positions of all, and what sorts them.
+[[gnu::always_inline]] constexpr int64_t order_workspace(const OrderArgs& a, bool cpu) {
+  const int64_t lines = a.outer * a.inner, tasks = order_tasks(a);
+  if (!cpu) return order_counts(a) ? 0 : 16 * lines * a.n + sort_workspace(lines, a.n);
+  return (tasks < a.slots ? tasks : a.slots) * 2 * order_room(a) * (order_packs(a) ? 8 : 16);
+}
+
+}  // namespace kernels
+}  // namespace ramet

@@ -1,0 +1,61 @@
+// Elements as unsigned numbers in the same order, on CPUs and GPUs.
+#pragma once
+#include "kernels/util.h"
+
+namespace ramet::kernels::RAMET_VARIANT {
+
+/// How elements of a dtype, as words of their size, become keys. The sign bit of signed types and 0
+/// of others; the bits of infinity of floating-point types and 0 of others; all ones where the
+/// order descends.
+template <class U> struct OrderKeys {
+  U sign = 0, infinity = 0, flip = 0;
+
+  /// On the host.
+  [[gnu::always_inline]] OrderKeys(ScalarType t, bool descending)
+      : flip(static_cast<U>(descending ? ~U{0} : U{0})) {
+    switch (t) {
+      case ScalarType::Half: infinity = static_cast<U>(0x7c00); break;
+      case ScalarType::BFloat16: infinity = static_cast<U>(0x7f80); break;
+      case ScalarType::Float: infinity = static_cast<U>(0x7f800000); break;
+      case ScalarType::Double: infinity = static_cast<U>(0x7ff0000000000000); break;
+      case ScalarType::Char:
+      case ScalarType::Short:
+      case ScalarType::Int:
+      case ScalarType::Long: break;
+      case ScalarType::Bool:
+      case ScalarType::Byte:
+      case ScalarType::Undefined: return;
+    }
+    sign = static_cast<U>(U{1} << (8 * sizeof(U) - 1));
+  }
+
+  /// One key of all NaNs, one of 0 and -0.
+  RAMET_INLINE U of(U bits) const {
+    if (infinity == 0) return static_cast<U>(bits ^ sign ^ flip);
+    const U size = static_cast<U>(bits & ~sign);
+    U key = static_cast<U>(bits & sign ? ~bits : bits | sign);
+    key = size == 0 ? sign : key;
+    key = size > infinity ? static_cast<U>(~U{0}) : key;
+    return static_cast<U>(key ^ flip);
+  }
+  RAMET_INLINE bool nan(U key) const {
+    return infinity != 0 && key == static_cast<U>(~U{0} ^ flip);
+  }
+  /// The only element with this key, if there is one alone.
+  RAMET_INLINE bool one(U key) const {
+    return infinity == 0 || (!nan(key) && key != static_cast<U>(sign ^ flip));
+  }
+  RAMET_INLINE U element(U key) const {
+    const U k = static_cast<U>(key ^ flip);
+    if (infinity == 0) return static_cast<U>(k ^ sign);
+    return static_cast<U>(k & sign ? k ^ sign : ~k);
+  }
+};
+
+/// Which of a line's ordered elements, the first n - nans of which are numbers, is its median.
+RAMET_INLINE int64_t median_place(int64_t n, int64_t nans, bool ignores_nan) {
+  if (ignores_nan) return nans < n ? (n - nans - 1) / 2 : 0;
+  return nans > 0 ? n - nans : (n - 1) / 2;
+}
+
+}  // namespace ramet::kernels::RAMET_VARIANT

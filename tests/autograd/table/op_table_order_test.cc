@@ -1,0 +1,145 @@
+// Rows of the operation table: what orders elements.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "autograd/ops.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+using Values = std::vector<double>;
+using Lines = std::function<Values(const Values&)>;
+
+bool before(double a, double b) { return !std::isnan(a) && (std::isnan(b) || a < b); }
+// Positions of a line's elements in order: NaN is the largest, equals stay in theirs.
+std::vector<size_t> order_of(const Values& v, bool descending) {
+  std::vector<size_t> at(v.size());
+  std::iota(at.begin(), at.end(), size_t{0});
+  std::stable_sort(at.begin(), at.end(), [&](size_t a, size_t b) {
+    return descending ? before(v[b], v[a]) : before(v[a], v[b]);
+  });
+  return at;
+}
+Lines first_values(bool descending, size_t k = SIZE_MAX) {
+  return [=](const Values& v) {
+    Values out;
+    for (size_t i : order_of(v, descending))
+      if (out.size() < k) out.push_back(v[i]);
+    return out;
+  };
+}
+Lines first_places(bool descending, size_t k = SIZE_MAX) {
+  return [=](const Values& v) {
+    Values out;
+    for (size_t i : order_of(v, descending))
+      if (out.size() < k) out.push_back(static_cast<double>(i));
+    return out;
+  };
+}
+
+template <class F> Call first(const F& f) {
+  return [f](V x) { return std::get<0>(f(x[0])); };
+}
+template <class F> Call second(const F& f) {
+  return [f](V x) { return std::get<1>(f(x[0])); };
+}
+// Forms with two results, of which one is looked at.
+template <class F> OutCall first_out(const F& f) {
+  return [f](Tensor& o, V x) {
+    Tensor at = empty({0}, x[0].options().dtype(kLong));
+    return std::get<0>(f(o, at, x[0]));
+  };
+}
+template <class F> OutCall second_out(const F& f) {
+  return [f](Tensor& o, V x) {
+    Tensor values = empty({0}, x[0].options());
+    return std::get<1>(f(values, o, x[0]));
+  };
+}
+
+const char* const kSlow = "emulated threads take long to sort it; sort and topk are tried";
+
+struct Adder {
+  Table& t;
+  uint16_t dtypes;
+  int64_t dim;  // -1 or 0
+  Line way;
+  Samples samples;
+  Sample large = {real({300, 131}, -9, 9)};
+
+  Row& operator()(const char* name, Call call, const Lines& f) const {
+    const bool last = dim == -1;
+    return t
+        .row(name, dtypes, samples, std::move(call),
+             [dim = dim, way = way, f](P x) { return along(x[0], dim, way, f); })
+        .big(large)
+        .sliced({last ? 0 : 1}, last || way == Line::kDrop ? 0 : 1)
+        .small(kSlow);
+  }
+  Row& places(const char* name, Call call, const Lines& f) const {
+    return (*this)(name, std::move(call), f).gives(positions).no_gradient();
+  }
+};
+
+void add_sorts(Table& t) {
+  const Samples some = shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3, 0}, {4}, {}}, -9, 9);
+  const Adder last{t, kAll, -1, Line::kResize, some}, top{t, kAll, 0, Line::kResize, some};
+  const auto up = [](const Tensor& x) { return sort(x); };
+  const auto up_out = [](Tensor& v, Tensor& at, const Tensor& x) { return sort_out(v, at, x); };
+  last("sort", first(up), first_values(false)).writes(first_out(up_out)).small("");
+  last.places("sort.places", second(up), first_places(false)).writes(second_out(up_out));
+  const auto down = [](const Tensor& x) { return sort(x, std::optional<bool>(true), 0, true); };
+  const auto down_out = [](Tensor& v, Tensor& at, const Tensor& x) {
+    return sort_out(v, at, x, std::optional<bool>(true), 0, true);
+  };
+  top("sort.down", first(down), first_values(true)).writes(first_out(down_out));
+  top.places("sort.down_places", second(down), first_places(true)).writes(second_out(down_out));
+  last.places(
+      "argsort", [](V x) { return argsort(x[0], -1, true); }, first_places(true));
+  top.places(
+         "argsort.stable", [](V x) { return argsort(x[0], true, 0, false); }, first_places(false))
+      .writes([](Tensor& o, V x) { return argsort_out(o, x[0], true, 0, false); });
+  top(
+      "msort", [](V x) { return msort(x[0]); }, first_values(false))
+      .writes([](Tensor& o, V x) { return msort_out(o, x[0]); });
+  // Few of many: those that cannot be among them are passed.
+  const Samples long_enough = shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3}}, -9, 9);
+  const Adder of_last{t, kNumbers, -1, Line::kResize, long_enough, {real({120, 300}, -9, 9)}};
+  const auto most = [](const Tensor& x) { return topk(x, 3); };
+  const auto most_out = [](Tensor& v, Tensor& at, const Tensor& x) {
+    return topk_out(v, at, x, 3);
+  };
+  const char* const number = "a number has no three elements";
+  of_last("topk", first(most), first_values(true, 3))
+      .writes(first_out(most_out))
+      .not_scalar(number);
+  of_last.places("topk.places", second(most), first_places(true, 3))
+      .writes(second_out(most_out))
+      .not_scalar(number);
+  Samples tall = shapes({{5, 3}, {4, 2, 3}, {4, 0}, {7}}, -9, 9);
+  const Adder of_tall{t, kNumbers, 0, Line::kResize, tall};
+  const auto least = [](const Tensor& x) { return topk(x, 4, 0, false, false); };
+  const auto least_out = [](Tensor& v, Tensor& at, const Tensor& x) {
+    return topk_out(v, at, x, 4, 0, false, false);
+  };
+  of_tall("topk.smallest", first(least), first_values(false, 4))
+      .writes(first_out(least_out))
+      .not_scalar(number);
+  of_tall.places("topk.smallest_places", second(least), first_places(false, 4))
+      .writes(second_out(least_out))
+      .not_scalar(number);
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_sorts(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

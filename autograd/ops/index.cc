@@ -199,14 +199,24 @@ Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tens
 
 namespace autograd {
 
-Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {
+namespace {
+Tensor written_zeros(IndexMode mode, IntArrayRef sizes, int64_t dim, const Tensor& index,
+                     const Tensor& src) {
   Tensor out = zeros_of(sizes, src);
-  write(IndexMode::kAdd, out, dim, index, at_least_1d(src.shallow()));
+  write(mode, out, dim, index, at_least_1d(src.shallow()));
   if (!recording(src)) return out;
   return record("GatherBackward0", {src}, std::move(out),
                 [dim, at = save(index)](const Node& node, const Tensor& g) {
                   return g.gather(dim, at.get(node));
                 });
+}
+}  // namespace
+
+Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {
+  return written_zeros(IndexMode::kAdd, sizes, dim, index, src);
+}
+Tensor move_to_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {
+  return written_zeros(IndexMode::kMove, sizes, dim, index, src);
 }
 
 Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index, const Tensor& src) {

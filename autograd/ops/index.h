@@ -16,7 +16,10 @@ namespace autograd {
 /// Zeros of these sizes with src added at `index` along `dim`: the adjoint of gather. Recorded.
 RAMET_API Tensor scatter_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
                                const Tensor& src);
-/// The same for index_select.
+/// The same where no element is named twice.
+RAMET_API Tensor move_to_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
+                               const Tensor& src);
+/// The adjoint of index_select.
 RAMET_API Tensor index_add_zeros(IntArrayRef sizes, int64_t dim, const Tensor& index,
                                  const Tensor& src);
 }  // namespace autograd

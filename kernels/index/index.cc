@@ -144,7 +144,7 @@ void run_box(const IndexArgs& a, const Box& b) {
       if (a.indices > 0 && a.index[0][offset[0]] == a.skipped) {
       } else if (a.mode == IndexMode::kGet) {
         copy_elements(py, a.y_strides[last], px, a.x_strides[last], n, bytes);
-      } else if (a.mode == IndexMode::kPut) {
+      } else if (a.mode != IndexMode::kAdd) {
         copy_elements(px, a.x_strides[last], py, a.y_strides[last], n, bytes);
       } else {
         add_elements(a, at_x, a.x_strides[last], y, a.y_strides[last], n);
@@ -242,13 +242,14 @@ void check_index(const CheckIndexArgs& a) {
 }
 
 void index_elements(const IndexArgs& a) {
+  const bool apart = a.mode == IndexMode::kGet || a.mode == IndexMode::kMove;
   int64_t total = 1, split = -1, units = 1;
   for (int d = 0; d < a.rank; ++d) {
     total *= a.sizes[d];
     // Tasks may not meet in an element they write: cut where x moves with the tuple. Prefer the
     // longest such dimension.
     const int64_t n = d == a.rank - 1 ? ceil_div(a.sizes[d], kColumns) : a.sizes[d];
-    if ((a.mode == IndexMode::kGet || a.x_strides[d] != 0) && n > units) split = d, units = n;
+    if ((apart || a.x_strides[d] != 0) && n > units) split = d, units = n;
   }
   if (total == 0) return;
   if (sorts_meetings(a, true)) return add_sorted(a);

@@ -67,6 +67,17 @@ template <class T> __global__ void get_kernel(Loop loop, int64_t items) {
   }
 }
 
+template <class T> __global__ void move_kernel(Loop loop, int64_t items) {
+  const IndexArgs& a = loop.a;
+  for (int64_t i = first_item(); i < items; i += item_step()) {
+    IndexTuple t;
+    int64_t linear = i;
+    for (int32_t d = a.rank - 1; d >= 0; --d) t.go(a, d, loop.by[d].take(linear));
+    const int64_t to = t.place(a);
+    if (to != kNowhere) static_cast<T*>(a.x)[t.x + to] = static_cast<const T*>(a.y)[t.y];
+  }
+}
+
 // Of the tuples that meet in an element one thread does the work of all, in the order of the loop:
 // no atomics, one result. Here the first of few finds the others by looking.
 // T: the compute type to add in, else a word of the element's size.
@@ -179,6 +190,10 @@ void index_elements(const IndexArgs& a, Stream where) {
   if (a.mode == IndexMode::kGet)
     return by_word(bytes_of(a.dtype), [&](auto t) {
       start_for("index", where, loop.items(), get_kernel<decltype(t)>, loop, loop.items());
+    });
+  if (a.mode == IndexMode::kMove)
+    return by_word(bytes_of(a.dtype), [&](auto t) {
+      start_for("index_put", where, loop.items(), move_kernel<decltype(t)>, loop, loop.items());
     });
   if (a.mode == IndexMode::kPut)
     return by_word(bytes_of(a.dtype),

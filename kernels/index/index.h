@@ -26,9 +26,10 @@ RAMET_KERNEL(check_index, CheckIndexArgs);
 inline constexpr int kMaxIndexTensors = 8;
 
 enum class IndexMode : uint8_t {
-  kGet,  // y = x[...]
-  kPut,  // x[...] = y: of several values for one element the last one stays
-  kAdd,  // x[...] += y: in the order of the loop, in the compute type, rounded once
+  kGet,   // y = x[...]
+  kPut,   // x[...] = y: of several values for one element the last one stays
+  kAdd,   // x[...] += y: in the order of the loop, in the compute type, rounded once
+  kMove,  // x[...] = y: no two tuples name one element
 };
 
 /// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the
@@ -156,7 +157,8 @@ struct IndexKeys {
 inline constexpr int64_t kFewMeetings = 64;
 [[gnu::always_inline]] inline bool sorts_meetings(const IndexArgs& a, bool cpu) {
   const bool add = a.mode == IndexMode::kAdd, rounds = is_converted(a.dtype);
-  if (cpu ? !add || !rounds : a.mode == IndexMode::kGet) return false;
+  const bool apart = a.mode == IndexMode::kGet || a.mode == IndexMode::kMove;
+  if (cpu ? !add || !rounds : apart) return false;
   return IndexDimensions(a).meetings > (cpu ? 1 : kFewMeetings);
 }
 /// Bytes of workspace of a loop: keys and numbers of tuples, and what sorts them.

@@ -62,7 +62,7 @@ Tensor taken(const char* node, const Tensor& x, int64_t dim, Tensor values, cons
                 [dim, lost, m = Meta(x), at = save(positions)](const Node& self, const Tensor& g) {
                   if (m.rank == 0) return g;
                   const Tensor& index = at.get(self);
-                  return scatter_zeros(m.shape(), dim, lost ? index.unsqueeze(dim) : index,
+                  return move_to_zeros(m.shape(), dim, lost ? index.unsqueeze(dim) : index,
                                        lost ? g.unsqueeze(dim) : g);
                 });
 }

@@ -17,10 +17,10 @@ RAMET_INLINE int64_t begin_of(int64_t line, int64_t n, const Divisor<int64_t>& b
   return outer * n * by_inner.by + inner;
 }
 
-// A thread has an element.
+// A thread has an element. For the mode all are put in order, line by line.
 template <class U>
 __global__ void ranks_kernel(OrderArgs a, OrderKeys<U> keys, int64_t results, Divisor<int64_t> by_n,
-                             Divisor<int64_t> by_inner) {
+                             Divisor<int64_t> by_inner, uint64_t* sorted, int64_t* positions) {
   for (int64_t i = first_item(); i < a.outer * a.inner * a.n; i += item_step()) {
     int64_t line = i;
     const int64_t own = by_n.take(line);
@@ -31,6 +31,10 @@ __global__ void ranks_kernel(OrderArgs a, OrderKeys<U> keys, int64_t results, Di
       const U other = keys.of(in[k * a.inner]);
       rank += other < key || (other == key && k < own);
       nans += keys.nan(other);
+    }
+    if (a.pick == OrderPick::kMode) {
+      sorted[line * a.n + rank] = key, positions[line * a.n + rank] = own;
+      continue;
     }
     if (a.pick == OrderPick::kFirst) {
       if (rank >= results) continue;
@@ -113,14 +117,17 @@ void order_lines(const OrderArgs& a, Stream where) {
   by_word(bytes_of(a.dtype), [&](auto word) {
     using U = decltype(word);
     const OrderKeys<U> format(a.dtype, a.descending);
-    if (order_counts(a))
-      return start_for("order_lines", where, lines * a.n, ranks_kernel<U>, a, format, results,
-                       Divisor<int64_t>(a.n), by_inner);
-    start_for("order_lines", where, lines * a.n, keys_kernel<U>, a, format, keys,
-              Divisor<int64_t>(a.n), by_inner);
-    sort_pairs(
-        {keys, positions, lines, a.n, 8 * static_cast<int32_t>(sizeof(U)), positions + lines * a.n},
-        where);
+    const Divisor<int64_t> by_n(a.n);
+    if (order_counts(a)) {
+      start_for("order_lines", where, lines * a.n, ranks_kernel<U>, a, format, results, by_n,
+                by_inner, keys, positions);
+      if (a.pick != OrderPick::kMode) return;
+    } else {
+      start_for("order_lines", where, lines * a.n, keys_kernel<U>, a, format, keys, by_n, by_inner);
+      sort_pairs({keys, positions, lines, a.n, 8 * static_cast<int32_t>(sizeof(U)),
+                  positions + lines * a.n},
+                 where);
+    }
     start_for("order_lines", where, lines * results, take_kernel<U>, a, format, keys, positions,
               results, Divisor<int64_t>(results), by_inner);
   });

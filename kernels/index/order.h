@@ -58,14 +58,13 @@ RAMET_KERNEL(order_lines, OrderArgs);
   return (a.outer * a.inner + each - 1) / each;
 }
 /// Does a GPU count, for each element of a line, those before it?
-[[gnu::always_inline]] constexpr bool order_counts(const OrderArgs& a) {
-  return a.n <= 512 && a.pick != OrderPick::kMode;
-}
-/// Pairs twice for each task or slot, of whichever there are fewer; on a GPU that does not
-/// count keys and positions of all, and what sorts them.
+[[gnu::always_inline]] constexpr bool order_counts(const OrderArgs& a) { return a.n <= 512; }
+/// Pairs twice for each task or slot, of whichever there are fewer; on a GPU keys and positions of
+/// all, where it does not do without, and what sorts them.
 [[gnu::always_inline]] constexpr int64_t order_workspace(const OrderArgs& a, bool cpu) {
   const int64_t lines = a.outer * a.inner, tasks = order_tasks(a);
-  if (!cpu) return order_counts(a) ? 0 : 16 * lines * a.n + sort_workspace(lines, a.n);
+  if (!cpu && order_counts(a)) return a.pick == OrderPick::kMode ? 16 * lines * a.n : 0;
+  if (!cpu) return 16 * lines * a.n + sort_workspace(lines, a.n);
   return (tasks < a.slots ? tasks : a.slots) * 2 * order_room(a) * (order_packs(a) ? 8 : 16);
 }
 

@@ -152,6 +152,21 @@ std::vector<SizeRow> size_rows_of_dimensions() {
       along("cumsum", [](X x, int64_t d) { return cumsum(x, d); }),
       along("softmax", [](X x, int64_t d) { return softmax(x, d); }),
       along("log_softmax", [](X x, int64_t d) { return log_softmax(x, d); }),
+      of_dim(
+          "median", true, [](X x, int64_t d, bool k) { return median(x, d, k); }, true),
+      of_dim(
+          "nanmedian", true, [](X x, int64_t d, bool k) { return nanmedian(x, d, k); }, true),
+      of_dim(
+          "mode", true, [](X x, int64_t d, bool k) { return mode(x, d, k); }, true),
+      {"kthvalue",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t k = d.mostly("k", 1, 3), dim = d.dim("dim", x.dim());
+         const bool keep = d.flag("keepdim");
+         const Right right = reduced(x, {dim}, keep, true);
+         const bool fine = right && k >= 1 && k <= (x.dim() ? x.size(dim) : 1);
+         d.expect(fine ? twice(right) : Right(), [&] { return kthvalue(x, k, dim, keep); });
+       }},
       of_lines_twice("sort", [](X x, int64_t d) { return sort(x, d); }),
       of_lines_twice("sort", [](X x, int64_t d) { return sort(x, std::optional(true), d, true); }),
       along("argsort", [](X x, int64_t d) { return argsort(x, d); }),

@@ -43,6 +43,17 @@ TEST(GpuSort, SameResultsAsOnTheCpu) {
         const auto [top, top_at] = topk(there, 7, dim, descending);
         EXPECT_TRUE(equal(top_at.to(kCPU), want_at.narrow(dim, 0, 7)));
       }
+      using Two = std::tuple<Tensor, Tensor>;
+      const auto same = [&](const char* name, Two (*f)(const Tensor&, int64_t)) {
+        const auto [v, at] = f(there, dim);
+        const auto [want, want_at] = f(x, dim);
+        EXPECT_TRUE(equal(at.to(kCPU), want_at)) << name;
+        EXPECT_TRUE(v.to(kCPU).eq(want).logical_or(want.isnan()).all().item<bool>()) << name;
+      };
+      same("kthvalue", [](const Tensor& y, int64_t d) { return kthvalue(y, 100, d); });
+      same("median", [](const Tensor& y, int64_t d) { return median(y, d); });
+      same("nanmedian", [](const Tensor& y, int64_t d) { return nanmedian(y, d); });
+      same("mode", [](const Tensor& y, int64_t d) { return mode(y, d); });
     }
 }
 

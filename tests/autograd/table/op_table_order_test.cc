@@ -133,9 +133,106 @@ void add_sorts(Table& t) {
       .not_scalar(number);
 }
 
+// ---- one of each line ---------------------------------------------------------------------------
+
+double number_of(const Values& v, size_t place) { return v[order_of(v, false)[place]]; }
+double place_of(const Values& v, size_t place) {
+  return static_cast<double>(order_of(v, false)[place]);
+}
+size_t nans_of(const Values& v) {
+  return static_cast<size_t>(
+      std::count_if(v.begin(), v.end(), [](double x) { return std::isnan(x); }));
+}
+size_t median_of(const Values& v) {
+  const size_t n = v.size(), nans = nans_of(v);
+  return nans ? n - nans : (n - 1) / 2;
+}
+size_t nanmedian_of(const Values& v) {
+  const size_t n = v.size(), nans = nans_of(v);
+  return nans == n ? 0 : (n - nans - 1) / 2;
+}
+// In the order: the last of the longest run.
+size_t mode_of(const Values& v) {
+  const std::vector<size_t> order = order_of(v, false);
+  size_t best = 0, most = 0, run = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    run = i > 0 && v[order[i]] == v[order[i - 1]] ? run + 1 : 1;
+    if (run > most) best = i, most = run;
+  }
+  return best;
+}
+size_t second_of(const Values&) { return 1; }
+
+Lines one_value(size_t (*place)(const Values&)) {
+  return [=](const Values& v) { return Values{number_of(v, place(v))}; };
+}
+Lines one_place(size_t (*place)(const Values&)) {
+  return [=](const Values& v) { return Values{place_of(v, place(v))}; };
+}
+
+void add_picks(Table& t) {
+  const Samples some = shapes({{4, 5}, {2, 3, 4}, {0, 3}, {5}, {1, 1}, {}}, -9, 9),
+                top_ones = shapes({{4, 5}, {3, 2, 4}, {3, 0}, {5}, {}}, -9, 9),
+                two_at_least = shapes({{4, 5}, {2, 3, 4}, {0, 3}, {5}}, -9, 9);
+  const Adder last{t, kNumbers, -1, Line::kKeep, some}, top{t, kNumbers, 0, Line::kDrop, top_ones},
+      of_two{t, kNumbers, -1, Line::kKeep, two_at_least}, any_last{t, kAll, -1, Line::kKeep, some},
+      any_top{t, kAll, 0, Line::kDrop, top_ones};
+  // The values and the places of a function with two results, and of its out form.
+  const auto pick = [](const std::string& name, const Adder& adder, size_t (*place)(const Values&),
+                       const auto& f, const auto& out, const char* no_scalar = "") {
+    adder(name.c_str(), first(f), one_value(place)).writes(first_out(out)).not_scalar(no_scalar);
+    adder.places((name + "_places").c_str(), second(f), one_place(place))
+        .writes(second_out(out))
+        .not_scalar(no_scalar);
+  };
+  using X = const Tensor&;
+  using O = Tensor&;
+  pick(
+      "kthvalue.last", of_two, second_of, [](X x) { return kthvalue(x, 2, -1, true); },
+      [](O v, O at, X x) { return kthvalue_out(v, at, x, 2, -1, true); },
+      "a number has no second element");
+  pick(
+      "median.last", last, median_of, [](X x) { return median(x, -1, true); },
+      [](O v, O at, X x) { return median_out(v, at, x, -1, true); });
+  pick(
+      "median.first", top, median_of, [](X x) { return median(x, 0); },
+      [](O v, O at, X x) { return median_out(v, at, x, 0); });
+  pick(
+      "nanmedian.last", last, nanmedian_of, [](X x) { return nanmedian(x, -1, true); },
+      [](O v, O at, X x) { return nanmedian_out(v, at, x, -1, true); });
+  pick(
+      "nanmedian.first", top, nanmedian_of, [](X x) { return nanmedian(x, 0); },
+      [](O v, O at, X x) { return nanmedian_out(v, at, x, 0); });
+  pick(
+      "mode.last", any_last, mode_of, [](X x) { return mode(x, -1, true); },
+      [](O v, O at, X x) { return mode_out(v, at, x, -1, true); });
+  pick(
+      "mode.first", any_top, mode_of, [](X x) { return mode(x, 0); },
+      [](O v, O at, X x) { return mode_out(v, at, x, 0); });
+  const auto whole = [&](const char* name, Call call, size_t (*place)(const Values&)) -> Row& {
+    return t
+        .row(name, kNumbers, shapes({{4, 5}, {2, 3, 4}, {}, {7}}, -9, 9), std::move(call),
+             [=](P x) {
+               return Plain{{}, {number_of(x[0].v, place(x[0].v))}};
+             })
+        .big({real({90, 95}, -9, 9)})
+        .not_empty("NaN, of integers what NaN is cast to")
+        .alone("all elements are one line")
+        .in_one("there is one result")
+        .small(kSlow);
+  };
+  whole(
+      "median", [](V x) { return median(x[0]); }, median_of)
+      .writes([](Tensor& o, V x) { return median_out(o, x[0]); });
+  whole(
+      "nanmedian", [](V x) { return nanmedian(x[0]); }, nanmedian_of)
+      .writes([](Tensor& o, V x) { return nanmedian_out(o, x[0]); });
+}
+
 std::vector<Row> rows() {
   Table t;
   add_sorts(t);
+  add_picks(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

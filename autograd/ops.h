@@ -33,5 +33,6 @@
 #include "autograd/ops/sort.h"
 #include "autograd/ops/triangle.h"
 #include "autograd/ops/unary.h"
+#include "autograd/ops/unique.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/where.h"

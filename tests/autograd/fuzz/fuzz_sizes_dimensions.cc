@@ -69,6 +69,24 @@ template <class Call> SizeRow of_lines_twice(const char* name, const Call& call)
             d.expect(twice(kept(x, dim)), [&] { return call(x, dim); });
           }};
 }
+// Slices that are all equal: one is left.
+template <class Call> SizeRow of_equal_slices(const char* name, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = zeros_like(d.tensor());
+            const int64_t dim = d.dim("dim", x.dim());
+            const auto at = place_of(dim, x.dim());
+            Right right;
+            if (at && x.dim() > 0) {
+              WideShape shape = wide(x.sizes());
+              const Wide n = shape[*at];
+              shape[*at] = 1;
+              const bool others = std::find(shape.begin(), shape.end(), Wide{0}) != shape.end();
+              shape[*at] = std::min<Wide>(n, 1);
+              if (!others) right = one(shape);
+            }
+            d.expect(right, [&] { return std::get<0>(call(x, dim)); });
+          }};
+}
 // Of an index of zeros along a dimension; `call` gives something of x's sizes.
 template <class Call> SizeRow with_index(const char* name, bool gathers, const Call& call) {
   return {name, [=](SizeDraw& d) {
@@ -181,6 +199,11 @@ std::vector<SizeRow> size_rows_of_dimensions() {
          else if (right && x.dim()) (*right)[0][*place_of(dim, x.dim())] = k;
          d.expect(twice(right), [&] { return topk(x, k, dim); });
        }},
+      of_equal_slices("unique_dim", [](X x, int64_t d) { return unique_dim(x, d); }),
+      of_equal_slices("unique_dim_consecutive",
+                      [](X x, int64_t d) { return unique_dim_consecutive(x, d); }),
+      of_equal_slices("unique_consecutive",
+                      [](X x, int64_t d) { return unique_consecutive(x, false, false, d); }),
       with_index("gather", true, [](X x, int64_t d, X i) { return gather(x, d, i); }),
       with_index("scatter", false, [](X x, int64_t d, X i) { return scatter(x, d, i, x); }),
       with_index("scatter", false, [](X x, int64_t d, X i) { return scatter(x, d, i, 2); }),

@@ -112,5 +112,78 @@ TEST(Order, Errors) {
   expect_part(error_of([&] { sort_out(values, at, leaf); }), "[sort_out]");
 }
 
+// ---- without repetitions ------------------------------------------------------------------------
+
+TEST(Unique, AsPyTorch) {  // what PyTorch 2.15 gives
+  const auto [v, inverse, counts] = _unique2(mixed(), true, true, true);
+  expect_values(v, {0, 1, 2, kNaN, kNaN});
+  expect_values(inverse, {1, 3, 2, 4, 0, 0});
+  expect_values(counts, {2, 1, 1, 1, 1});
+  const auto [c, at, lengths] =
+      unique_consecutive(constant({kNaN, kNaN, 1, 1, 2}), /*return_inverse=*/true, true);
+  expect_values(c, {kNaN, kNaN, 1, 2});
+  expect_values(at, {0, 1, 2, 2, 3});
+  expect_values(lengths, {1, 1, 2, 1});
+  const Tensor rows = integers({1, 2, 0, 5, 1, 2}, {3, 2});
+  const auto [slices, of, often] = unique_dim(rows, 0);
+  expect_values(slices, {0, 5, 1, 2});
+  expect_values(of, {1, 0, 1});
+  expect_values(often, {1, 2});
+  expect_values(std::get<0>(unique_dim(rows, 1)), {1, 2, 0, 5, 1, 2});
+  const auto [same, one_each, ones] = unique_dim_consecutive(rows, 0);
+  expect_values(same, {1, 2, 0, 5, 1, 2});
+  expect_values(one_each, {0, 1, 2});
+  expect_values(ones, {1, 1, 1});
+}
+
+TEST(Unique, NothingThatIsNotAskedFor) {
+  const Tensor x = constant({3, 1, 3});
+  const auto [v, inverse, counts] = _unique2(x);
+  EXPECT_EQ(inverse.sizes(), IntArrayRef({0}));
+  EXPECT_EQ(counts.sizes(), IntArrayRef({0}));
+  EXPECT_EQ(inverse.scalar_type(), kLong);
+  EXPECT_EQ(std::get<1>(_unique2(zeros({0, 3}), true, true)).sizes(), IntArrayRef({0, 3}));
+  EXPECT_EQ(std::get<1>(_unique(constant({3}).view(IntArrayRef()), true, true)).dim(), 0);
+  EXPECT_FALSE(std::get<0>(_unique2(constant({1, 2}).requires_grad_())).requires_grad());
+}
+
+TEST(Unique, SlicesInLexicographicOrder) {
+  // More columns than a power of two; a NaN is the largest and makes a slice unlike every other.
+  const Tensor x = constant({2,    0, 1, 5, 7,  //
+                             2,    0, 1, 5, 6,  //
+                             kNaN, 0, 1, 5, 7,  //
+                             2,    0, 1, 5, 6,  //
+                             -1,   9, 9, 9, 9,  //
+                             kNaN, 0, 0, 0, 0,  //
+                             kNaN, 0, 1, 5, 7})
+                       .view({7, 5});
+  const auto [v, of, often] = unique_dim(x, 0);
+  expect_values(of, {2, 1, 4, 1, 0, 3, 5});
+  expect_values(often, {1, 2, 1, 1, 1, 1});
+  expect_values(v.select(1, 4), {9, 6, 7, 0, 7, 7});
+  expect_values(std::get<1>(unique_dim(x.t(), 1)), {2, 1, 4, 1, 0, 3, 5});
+}
+
+TEST(Unique, Errors) {
+  const Tensor x = zeros({2, 3});
+  for (int64_t dim : {int64_t{2}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
+    expect_part(error_of([&] { unique_dim(x, dim); }), "[unique_dim] Dimension out of range");
+    expect_part(error_of([&] { unique_consecutive(x, false, false, dim); }),
+                "[unique_consecutive] Dimension out of range");
+    expect_part(error_of([&] { unique_dim(zeros({}), dim); }), "tensor has no dimensions");
+  }
+  expect_part(error_of([&] {
+                unique_dim(zeros({2, 0}), 0);
+              }),
+              "[unique_dim] There are 0 sized dimensions, and they aren't selected");
+  expect_part(error_of([&] {
+                unique_dim_consecutive(zeros({0, 2}), 1);
+              }),
+              "[unique_dim_consecutive] There are 0 sized dimensions");
+  EXPECT_EQ(std::get<0>(unique_dim(zeros({0, 2}), 0)).sizes(), IntArrayRef({0, 2}));
+  expect_part(error_of([] { _unique2(Tensor()); }), "[_unique2] undefined tensor");
+  expect_part(error_of([] { unique_dim(Tensor(), 0); }), "[unique_dim] undefined tensor");
+}
+
 }  // namespace
 }  // namespace ramet

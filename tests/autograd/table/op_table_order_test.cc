@@ -229,10 +229,118 @@ void add_picks(Table& t) {
       .writes([](Tensor& o, V x) { return nanmedian_out(o, x[0]); });
 }
 
+// ---- without repetitions ------------------------------------------------------------------------
+
+// Slices of dimension 0 as lines; runs of equal ones in an order of them.
+struct Runs {
+  std::vector<size_t> begin, number, length;  // number: of the run of each slice
+};
+Runs runs_of(const std::vector<Values>& slices, bool sorts) {
+  std::vector<size_t> order(slices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (sorts)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::lexicographical_compare(slices[a].begin(), slices[a].end(), slices[b].begin(),
+                                          slices[b].end(), before);
+    });
+  Runs r;
+  r.number.resize(slices.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || slices[order[i]] != slices[order[i - 1]])
+      r.begin.push_back(order[i]), r.length.push_back(0);
+    r.number[order[i]] = r.begin.size() - 1;
+    ++r.length.back();
+  }
+  return r;
+}
+std::vector<Values> slices_of(const Plain& x, int64_t dim) {
+  std::vector<Values> out(static_cast<size_t>(x.size(dim)));
+  made(x.sizes, [&](const Index& i) {
+    out[static_cast<size_t>(i[static_cast<size_t>(dim)])].push_back(x.at(i));
+    return 0.0;
+  });
+  return out;
+}
+std::vector<Values> elements_of(const Plain& x) {
+  std::vector<Values> out;
+  for (double v : x.v) out.push_back({v});
+  return out;
+}
+Plain numbers(const std::vector<size_t>& v) {
+  return made({static_cast<int64_t>(v.size())},
+              [&](const Index& i) { return static_cast<double>(v[static_cast<size_t>(i[0])]); });
+}
+
+void add_unique(Table& t) {
+  const auto row = [&](const char* name, const std::vector<Index>& sizes, Call call,
+                       Reference f) -> Row& {
+    return t.row(name, kAll, shapes(sizes, -2, 2), std::move(call), std::move(f))
+        .big({real({300, 131}, -2, 2)})
+        .in_one("which are different is asked of all")
+        .waits("how many are different is asked for")
+        .no_gradient()
+        .small(kSlow);
+  };
+  const std::vector<Index> any = {{3, 5}, {0, 4}, {9}, {}};
+  using Unique = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&);
+  const auto of_elements = [&](const std::string& name, bool sorts, Unique f) {
+    row(
+        name.c_str(), any, [=](V x) { return std::get<0>(f(x[0])); },
+        [=](P x) {
+          Plain out = numbers(runs_of(elements_of(x[0]), sorts).begin);
+          for (double& v : out.v) v = x[0].v[static_cast<size_t>(v)];
+          return out;
+        });
+    row((name + ".inverse").c_str(), any, [=](V x) { return std::get<1>(f(x[0])); },
+        [=](P x) {
+          return Plain{x[0].sizes, numbers(runs_of(elements_of(x[0]), sorts).number).v};
+        })
+        .gives(positions);
+    row((name + ".counts").c_str(), any, [=](V x) { return std::get<2>(f(x[0])); },
+        [=](P x) { return numbers(runs_of(elements_of(x[0]), sorts).length); })
+        .gives(positions);
+  };
+  of_elements("_unique2", true, [](const Tensor& x) { return _unique2(x, true, true, true); });
+  of_elements("unique_consecutive", false,
+              [](const Tensor& x) { return unique_consecutive(x, true, true); });
+  using UniqueSlices = std::tuple<Tensor, Tensor, Tensor> (*)(const Tensor&, int64_t);
+  const auto of_slices = [&](const std::string& name, bool sorts, UniqueSlices f) {
+    row(
+        name.c_str(), {{6, 2}, {0, 4}, {9}}, [=](V x) { return std::get<0>(f(x[0], 0)); },
+        [=](P x) {
+          const Runs runs = runs_of(slices_of(x[0], 0), sorts);
+          Index sizes = x[0].sizes;
+          sizes[0] = static_cast<int64_t>(runs.begin.size());
+          return made(sizes, [&](Index i) {
+            i[0] = static_cast<int64_t>(runs.begin[static_cast<size_t>(i[0])]);
+            return x[0].at(i);
+          });
+        })
+        .not_scalar("refused: a number has no slices");
+    const std::vector<Index> second = {{2, 7, 2}, {4, 0}, {2, 9}};
+    row((name + ".inverse").c_str(), second, [=](V x) { return std::get<1>(f(x[0], 1)); },
+        [=](P x) { return numbers(runs_of(slices_of(x[0], 1), sorts).number); })
+        .gives(positions);
+    row((name + ".counts").c_str(), second, [=](V x) { return std::get<2>(f(x[0], 1)); },
+        [=](P x) { return numbers(runs_of(slices_of(x[0], 1), sorts).length); })
+        .gives(positions);
+  };
+  of_slices("unique_dim", true, [](const Tensor& x, int64_t d) { return unique_dim(x, d); });
+  of_slices("unique_dim_consecutive", false,
+            [](const Tensor& x, int64_t d) { return unique_dim_consecutive(x, d); });
+  row(
+      "_unique", any, [](V x) { return std::get<1>(_unique(x[0], true, true)); },
+      [](P x) {
+        return Plain{x[0].sizes, numbers(runs_of(elements_of(x[0]), true).number).v};
+      })
+      .gives(positions);
+}
+
 std::vector<Row> rows() {
   Table t;
   add_sorts(t);
   add_picks(t);
+  add_unique(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

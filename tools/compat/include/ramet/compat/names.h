@@ -111,6 +111,8 @@ using ::ramet::TensorList;
 using ::ramet::ThreadLocalState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::ThreadLocalStateGuard;  // Ramet's class: include the door, no forward declaration
 using ::ramet::TypeMeta;  // Ramet's class: include the door, no forward declaration
+using ::ramet::_unique;
+using ::ramet::_unique2;
 using ::ramet::abs;
 using ::ramet::abs_;
 using ::ramet::abs_out;
@@ -658,6 +660,9 @@ using ::ramet::trunc_;
 using ::ramet::trunc_out;
 using ::ramet::unbind;
 using ::ramet::unflatten;
+using ::ramet::unique_consecutive;
+using ::ramet::unique_dim;
+using ::ramet::unique_dim_consecutive;
 using ::ramet::unsqueeze;
 using ::ramet::var;
 using ::ramet::var_mean;

@@ -34,5 +34,6 @@
 #include "autograd/ops/triangle.h"
 #include "autograd/ops/unary.h"
 #include "autograd/ops/unique.h"
+#include "autograd/ops/upsample.h"
 #include "autograd/ops/view.h"
 #include "autograd/ops/where.h"

@@ -21,6 +21,7 @@
 #include "nn/layers/margin_loss.h"
 #include "nn/layers/padding.h"
 #include "nn/layers/pooling.h"
+#include "nn/layers/upsampling.h"
 
 namespace ramet::nn::functional {
 

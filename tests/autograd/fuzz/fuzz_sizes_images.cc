@@ -127,12 +127,33 @@ template <class Call> SizeRow of_adaptive(const char* name, size_t spatial, cons
           }};
 }
 
+// To sizes, which are all that the shape comes from; a scale is any number.
+template <class Call> SizeRow of_upsample(const char* name, size_t spatial, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = picture(d, spatial);
+            WideShape out = wide(x.sizes());
+            std::vector<int64_t> wanted;
+            bool fine = true;
+            for (size_t i = 0; i < spatial; ++i) {
+              wanted.push_back(d.mostly("output_size", 1, 9));
+              if (wanted.back() >= int64_t{1} << 40) d.may_refuse();
+              out[2 + i] = wanted.back();
+              fine = fine && wanted.back() > 0;
+            }
+            std::optional<double> scale;
+            if (d.flag("scale given")) scale = static_cast<double>(d.number("scale")) / 1024;
+            d.expect(
+                fine ? one(out) : Right(), [&] { return call(x, wanted, scale); }, 3);
+          }};
+}
+
 }  // namespace
 
 std::vector<SizeRow> size_rows_of_images() {
   using X = const Tensor&;
   using P = const Pooling&;
   using N = const std::vector<int64_t>&;
+  using S = const std::optional<double>&;
   return {
       of_pool(
           "max_pool1d", 1, true,
@@ -166,6 +187,30 @@ std::vector<SizeRow> size_rows_of_images() {
                      }),
       of_adaptive("adaptive_avg_pool1d", 1, [](X x, N n) { return adaptive_avg_pool1d(x, n); }),
       of_adaptive("adaptive_avg_pool2d", 2, [](X x, N n) { return adaptive_avg_pool2d(x, n); }),
+      of_upsample("upsample_nearest1d", 1,
+                  [](X x, N n, S s) { return upsample_nearest1d(x, n, s); }),
+      of_upsample("upsample_nearest2d", 2,
+                  [](X x, N n, S s) { return upsample_nearest2d(x, n, s, s); }),
+      of_upsample("upsample_nearest3d", 3,
+                  [](X x, N n, S s) { return upsample_nearest3d(x, n, s, s, s); }),
+      of_upsample("_upsample_nearest_exact1d", 1,
+                  [](X x, N n, S s) { return _upsample_nearest_exact1d(x, n, s); }),
+      of_upsample("_upsample_nearest_exact2d", 2,
+                  [](X x, N n, S s) { return _upsample_nearest_exact2d(x, n, s, s); }),
+      of_upsample("_upsample_nearest_exact3d", 3,
+                  [](X x, N n, S s) { return _upsample_nearest_exact3d(x, n, s, s, s); }),
+      of_upsample("upsample_linear1d", 1,
+                  [](X x, N n, S s) { return upsample_linear1d(x, n, false, s); }),
+      of_upsample("upsample_bilinear2d", 2,
+                  [](X x, N n, S s) { return upsample_bilinear2d(x, n, false, s, s); }),
+      of_upsample("upsample_trilinear3d", 3,
+                  [](X x, N n, S s) { return upsample_trilinear3d(x, n, false, s, s, s); }),
+      of_upsample("upsample_bicubic2d", 2,
+                  [](X x, N n, S s) { return upsample_bicubic2d(x, n, false, s, s); }),
+      of_upsample("_upsample_bilinear2d_aa", 2,
+                  [](X x, N n, S s) { return _upsample_bilinear2d_aa(x, n, false, s, s); }),
+      of_upsample("_upsample_bicubic2d_aa", 2,
+                  [](X x, N n, S s) { return _upsample_bicubic2d_aa(x, n, false, s, s); }),
   };
 }
 

@@ -113,6 +113,10 @@ TEST(Door, ModulesPrintAsLibTorchs) {
       {print(GroupNorm(2, 6)), "torch::nn::GroupNorm(2, 6, eps=1e-05, affine=true)true"},
       {print(GroupNorm(GroupNormOptions(1, 5).eps(2e-3).affine(false))),
        "torch::nn::GroupNorm(1, 5, eps=0.002, affine=false)true"},
+      {print(Upsample(UpsampleOptions().size(std::vector<int64_t>{4}))),
+       "torch::nn::Upsample(size=[4], mode=kNearest)1"},
+      {print(Upsample(UpsampleOptions().scale_factor(std::vector<double>{2, 1.5}).mode(kBilinear))),
+       "torch::nn::Upsample(scale_factor=[2, 1.5], mode=kBilinear)1"},
       {print(RNN(RNNOptions(3, 4).nonlinearity(kReLU))),
        "torch::nn::RNN(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, "
        "dropout=0, bidirectional=false)true"},

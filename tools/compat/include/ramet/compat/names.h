@@ -113,6 +113,16 @@ using ::ramet::ThreadLocalStateGuard;  // Ramet's class: include the door, no fo
 using ::ramet::TypeMeta;  // Ramet's class: include the door, no forward declaration
 using ::ramet::_unique;
 using ::ramet::_unique2;
+using ::ramet::_upsample_bicubic2d_aa;
+using ::ramet::_upsample_bicubic2d_aa_out;
+using ::ramet::_upsample_bilinear2d_aa;
+using ::ramet::_upsample_bilinear2d_aa_out;
+using ::ramet::_upsample_nearest_exact1d;
+using ::ramet::_upsample_nearest_exact1d_out;
+using ::ramet::_upsample_nearest_exact2d;
+using ::ramet::_upsample_nearest_exact2d_out;
+using ::ramet::_upsample_nearest_exact3d;
+using ::ramet::_upsample_nearest_exact3d_out;
 using ::ramet::abs;
 using ::ramet::abs_;
 using ::ramet::abs_out;
@@ -664,6 +674,20 @@ using ::ramet::unique_consecutive;
 using ::ramet::unique_dim;
 using ::ramet::unique_dim_consecutive;
 using ::ramet::unsqueeze;
+using ::ramet::upsample_bicubic2d;
+using ::ramet::upsample_bicubic2d_out;
+using ::ramet::upsample_bilinear2d;
+using ::ramet::upsample_bilinear2d_out;
+using ::ramet::upsample_linear1d;
+using ::ramet::upsample_linear1d_out;
+using ::ramet::upsample_nearest1d;
+using ::ramet::upsample_nearest1d_out;
+using ::ramet::upsample_nearest2d;
+using ::ramet::upsample_nearest2d_out;
+using ::ramet::upsample_nearest3d;
+using ::ramet::upsample_nearest3d_out;
+using ::ramet::upsample_trilinear3d;
+using ::ramet::upsample_trilinear3d_out;
 using ::ramet::var;
 using ::ramet::var_mean;
 using ::ramet::var_out;
@@ -1220,6 +1244,9 @@ using ::ramet::nn::TripletMarginWithDistanceLossOptions;  // Ramet's class: incl
 using ::ramet::nn::Unflatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Upsample;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::UpsampleImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::UpsampleOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ZeroPad1d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ZeroPad1dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ZeroPad1dOptions;
@@ -1260,6 +1287,7 @@ using ::ramet::nn::functional::HardshrinkFuncOptions;
 using ::ramet::nn::functional::HardtanhFuncOptions;
 using ::ramet::nn::functional::HingeEmbeddingLossFuncOptions;
 using ::ramet::nn::functional::HuberLossFuncOptions;
+using ::ramet::nn::functional::InterpolateFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::KLDivFuncOptions;
 using ::ramet::nn::functional::L1LossFuncOptions;
 using ::ramet::nn::functional::LayerNormFuncOptions;  // Ramet's class: include the door, no forward declaration
@@ -1315,6 +1343,7 @@ using ::ramet::nn::functional::hardshrink;
 using ::ramet::nn::functional::hardtanh;
 using ::ramet::nn::functional::hinge_embedding_loss;
 using ::ramet::nn::functional::huber_loss;
+using ::ramet::nn::functional::interpolate;
 using ::ramet::nn::functional::kl_div;
 using ::ramet::nn::functional::l1_loss;
 using ::ramet::nn::functional::layer_norm;

@@ -1,0 +1,66 @@
+// Upsample and interpolate.
+#pragma once
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/enum.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API UpsampleOptions {
+  using mode_t = std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear,
+                              enumtype::kBicubic, enumtype::kTrilinear>;
+  /// Extents of the result behind the channels, or factors of them: one of the two.
+  RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
+  RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
+  RAMET_ARG(mode_t, mode) = kNearest;
+  RAMET_ARG(std::optional<bool>, align_corners) = std::nullopt;
+};
+
+/// functional::interpolate with these options.
+class RAMET_API UpsampleImpl : public Cloneable<UpsampleImpl> {
+ public:
+  explicit UpsampleImpl(UpsampleOptions options_ = {}) : options(std::move(options_)) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+
+  UpsampleOptions options;
+};
+extern template class Cloneable<UpsampleImpl>;
+RAMET_MODULE(Upsample);
+
+namespace functional {
+
+struct RAMET_API InterpolateFuncOptions {
+  using mode_t =
+      std::variant<enumtype::kNearest, enumtype::kLinear, enumtype::kBilinear, enumtype::kBicubic,
+                   enumtype::kTrilinear, enumtype::kArea, enumtype::kNearestExact>;
+  RAMET_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
+  RAMET_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
+  RAMET_ARG(mode_t, mode) = kNearest;
+  RAMET_ARG(std::optional<bool>, align_corners) = std::nullopt;
+  /// true: places come from the extents, which are rounded down, and not from scale_factor.
+  RAMET_ARG(std::optional<bool>, recompute_scale_factor) = std::nullopt;
+  /// Of kBilinear and kBicubic: means over what an output covers (`_upsample_bilinear2d_aa`).
+  RAMET_ARG(bool, antialias) = false;
+};
+
+namespace detail {
+RAMET_API Tensor interpolate(const Tensor& input, const std::optional<std::vector<int64_t>>& size,
+                             const std::optional<std::vector<double>>& scale_factor,
+                             InterpolateFuncOptions::mode_t mode, std::optional<bool> align_corners,
+                             std::optional<bool> recompute_scale_factor, bool antialias);
+}  // namespace detail
+/// input [n, c, l] (kNearest, kNearestExact, kLinear, kArea), [n, c, h, w] (the same with kBilinear
+/// and kBicubic for kLinear) or [n, c, d, h, w] (with kTrilinear) at other extents: floor(extent *
+/// scale_factor), or `size`. autograd/ops/upsample.h says what each mode computes; kArea: adaptive
+/// averages. Not given, align_corners is false; kNearest and kArea refuse it.
+RAMET_API Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
+
+}  // namespace functional
+}  // namespace ramet::nn

@@ -15,11 +15,13 @@
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/fold.h"
 #include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/margin_loss.h"
 #include "nn/layers/padding.h"
+#include "nn/layers/pixel_shuffle.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/upsampling.h"
 

@@ -1,5 +1,7 @@
 // Layers against numbers from PyTorch 2.15 in float64, and how they print.
 #include "autograd/ops/factory.h"
+#include "autograd/ops/im2col.h"
+#include "autograd/ops/shuffle.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
@@ -122,6 +124,81 @@ TEST(Layers, Embedding) {
   EXPECT_ERROR_TEXT(Embedding(EmbeddingOptions(4, 3).max_norm(1.)), "max_norm is not implemented");
   EXPECT_TRUE(
       same_bits(std::dynamic_pointer_cast<EmbeddingImpl>(fixed->clone())->weight, ones({2, 3})));
+}
+
+TEST(Layers, PixelShuffle) {
+  const Tensor x = sines(48).reshape({2, 8, 1, 3});
+  const Tensor y = PixelShuffle(2)(x);
+  EXPECT_EQ(y.sizes(), IntArrayRef({2, 2, 2, 6}));
+  EXPECT_EQ(y[1][1][0][3].item<double>(), x[1][5][0][1].item<double>());
+  EXPECT_EQ(y[1][1][1][4].item<double>(), x[1][6][0][2].item<double>());
+  EXPECT_TRUE(same_bits(PixelUnshuffle(2)(y), x));
+  EXPECT_TRUE(same_bits(F::pixel_shuffle(x, PixelShuffleOptions(2)), y));
+  EXPECT_TRUE(same_bits(F::pixel_unshuffle(y, PixelUnshuffleOptions(2)), x));
+  EXPECT_FALSE(PixelShuffle(1)(x).is_alias_of(x));
+  EXPECT_ERROR_TEXT(PixelShuffle(3)(x),
+                    "[pixel_shuffle] expects its input's 'channel' dimension to "
+                    "be divisible by the square of upscale_factor, but "
+                    "input.size(-3)=8 is not divisible by 9");
+  EXPECT_ERROR_TEXT(PixelShuffle(0)(x), "expects a positive upscale_factor, but got 0");
+  EXPECT_ERROR_TEXT(PixelUnshuffle(2)(x),
+                    "[pixel_unshuffle] expects height to be divisible by "
+                    "downscale_factor, but input.size(-2)=1 is not "
+                    "divisible by 2");
+  EXPECT_ERROR_TEXT(PixelUnshuffle(1)(x[0][0]),
+                    "expects input to have at least 3 dimensions, but "
+                    "got input with 2 dimension(s)");
+  EXPECT_ERROR_TEXT(channel_shuffle(x, 3),
+                    "[channel_shuffle] Number of channels must be divisible "
+                    "by groups. Got 8 channels and 3 groups.");
+  EXPECT_ERROR_TEXT(channel_shuffle(x, 0),
+                    "Number of groups to divide channels in must be "
+                    "positive. Value of groups:0");
+}
+
+TEST(Layers, FoldAndUnfold) {
+  const Tensor x = sines(30).reshape({1, 2, 3, 5});
+  Unfold unfold(UnfoldOptions({2, 3}).padding({1, 0}).stride({2, 1}));
+  Fold fold(FoldOptions({3, 5}, {2, 3}).padding({1, 0}).stride({2, 1}));
+  const Tensor columns = unfold(x), ones_of = unfold(ones_like(x));
+  EXPECT_EQ(columns.sizes(), IntArrayRef({1, 12, 6}));
+  // Each pixel comes back as often as it was there: no block is beside another one in height.
+  EXPECT_TRUE(same_bits(fold(ones_of), doubles({1, 2, 3, 2, 1}).expand({1, 2, 3, 5})));
+  expect_values(fold(columns), values(x.mul(doubles({1, 2, 3, 2, 1}))));
+  EXPECT_TRUE(same_bits(F::unfold(x, unfold->options), columns));
+  EXPECT_TRUE(same_bits(F::fold(columns, fold->options), fold(columns)));
+  EXPECT_TRUE(same_bits(fold(columns[0]), fold(columns)[0]));
+  // 2048 and 1: halves are added in float.
+  const Tensor halves = doubles({2047, 1, 1, 1}).to(kHalf).reshape({2, 2});
+  expect_values(Fold(FoldOptions({1, 3}, {1, 2}))(halves), {2047, 2, 1});
+  EXPECT_ERROR_TEXT(unfold(x[0]),
+                    "[unfold] Input Error: Only 4D input Tensors are supported (got "
+                    "3D)");
+  EXPECT_ERROR_TEXT(fold(x),
+                    "[fold] Input Error: Only unbatched (2D) or batched (3D) input Tensors "
+                    "are supported (got 4D)");
+  EXPECT_ERROR_TEXT(fold(ones({10, 6})),
+                    "[col2im] Expected size of input's dimension 1 to be "
+                    "divisible by the product of kernel_size, but got "
+                    "input.size(1)=10 and kernel_size=(2, 3).");
+  EXPECT_ERROR_TEXT(fold(ones({12, 5})),
+                    "[col2im] Given output_size=(3, 5), kernel_size=(2, 3), dilation=(1, 1), "
+                    "padding=(1, 0), stride=(2, 1), expected size of input's dimension 2 to match "
+                    "the calculated number of sliding blocks 2 * 3 = 6, but got input.size(2)=5.");
+  EXPECT_ERROR_TEXT(Unfold(4)(x),
+                    "[im2col] Given input with spatial size (3, 5), kernel_size=(4, "
+                    "4), dilation=(1, 1), padding=(0, 0), calculated shape of the "
+                    "array of sliding blocks as (0, 2), but its components must be "
+                    "at least one.");
+  EXPECT_ERROR_TEXT(Unfold(0)(x),
+                    "[im2col] kernel size should be greater than zero, but got "
+                    "kernel_height: 0 kernel_width: 0");
+  EXPECT_ERROR_TEXT(Unfold(UnfoldOptions(1).padding(-1))(x),
+                    "padding should be non-negative, but got pad_height: -1 pad_width: -1");
+  EXPECT_ERROR_TEXT(im2col(x, 1, {1, 1}, {0, 0}, {1, 1}),
+                    "It is expected kernel_size equals to 2, but got size 1");
+  EXPECT_ERROR_TEXT(im2col(ones({1, 0, 2, 2}), {1, 1}, {1, 1}, {0, 0}, {1, 1}),
+                    "non-zero dimensions for input, but got: [1, 0, 2, 2]");
 }
 
 TEST(Layers, DropoutInTrainingOnly) {

@@ -117,6 +117,13 @@ TEST(Door, ModulesPrintAsLibTorchs) {
        "torch::nn::Upsample(size=[4], mode=kNearest)1"},
       {print(Upsample(UpsampleOptions().scale_factor(std::vector<double>{2, 1.5}).mode(kBilinear))),
        "torch::nn::Upsample(scale_factor=[2, 1.5], mode=kBilinear)1"},
+      {print(PixelShuffle(2)), "torch::nn::PixelShuffle(upscale_factor=2)1"},
+      {print(PixelUnshuffle(3)), "torch::nn::PixelUnshuffle(downscale_factor=3)1"},
+      {print(Fold(FoldOptions({4, 5}, {2, 3}).padding(1))),
+       "torch::nn::Fold(output_size=[4, 5], kernel_size=[2, 3], dilation=[1, 1], padding=[1, 1], "
+       "stride=[1, 1])1"},
+      {print(Unfold(UnfoldOptions({2, 3}).stride(2))),
+       "torch::nn::Unfold(kernel_size=[2, 3], dilation=[1, 1], padding=[0, 0], stride=[2, 2])1"},
       {print(RNN(RNNOptions(3, 4).nonlinearity(kReLU))),
        "torch::nn::RNN(input_size=3, hidden_size=4, num_layers=1, bias=true, batch_first=false, "
        "dropout=0, bidirectional=false)true"},

@@ -226,6 +226,8 @@ using ::ramet::cat_out;
 using ::ramet::ceil;
 using ::ramet::ceil_;
 using ::ramet::ceil_out;
+using ::ramet::channel_shuffle;
+using ::ramet::channel_shuffle_out;
 using ::ramet::cholesky_inverse;
 using ::ramet::cholesky_inverse_out;
 using ::ramet::cholesky_solve;
@@ -244,6 +246,8 @@ using ::ramet::clip;
 using ::ramet::clip_;
 using ::ramet::clip_out;
 using ::ramet::clone;
+using ::ramet::col2im;
+using ::ramet::col2im_out;
 using ::ramet::column_stack;
 using ::ramet::column_stack_out;
 using ::ramet::combinations;
@@ -367,6 +371,8 @@ using ::ramet::hstack_out;
 using ::ramet::huber_loss;
 using ::ramet::hypot;
 using ::ramet::hypot_out;
+using ::ramet::im2col;
+using ::ramet::im2col_out;
 using ::ramet::index;
 using ::ramet::index_add;
 using ::ramet::index_add_out;
@@ -505,6 +511,7 @@ using ::ramet::mv_out;
 using ::ramet::nanmedian;
 using ::ramet::nanmedian_out;
 using ::ramet::narrow;
+using ::ramet::native_channel_shuffle;
 using ::ramet::native_dropout_backward;
 using ::ramet::ne;
 using ::ramet::ne_out;
@@ -533,6 +540,10 @@ using ::ramet::outer_out;
 using ::ramet::pad;
 using ::ramet::permute;
 using ::ramet::pinverse;
+using ::ramet::pixel_shuffle;
+using ::ramet::pixel_shuffle_out;
+using ::ramet::pixel_unshuffle;
+using ::ramet::pixel_unshuffle_out;
 using ::ramet::polygamma;
 using ::ramet::polygamma_out;
 using ::ramet::pow;
@@ -1059,6 +1070,9 @@ using ::ramet::nn::EmbeddingOptions;  // Ramet's class: include the door, no for
 using ::ramet::nn::Flatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FlattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FlattenOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Fold;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FoldImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FoldOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Functional;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FunctionalImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::GELU;  // Ramet's class: include the door, no forward declaration
@@ -1157,6 +1171,12 @@ using ::ramet::nn::PReLUOptions;  // Ramet's class: include the door, no forward
 using ::ramet::nn::PairwiseDistance;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PairwiseDistanceImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PairwiseDistanceOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PixelShuffle;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PixelShuffleImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PixelShuffleOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PixelUnshuffle;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PixelUnshuffleImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::PixelUnshuffleOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PoissonNLLLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PoissonNLLLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PoissonNLLLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -1244,6 +1264,9 @@ using ::ramet::nn::TripletMarginWithDistanceLossOptions;  // Ramet's class: incl
 using ::ramet::nn::Unflatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UnflattenOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Unfold;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::UnfoldImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::UnfoldOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Upsample;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UpsampleImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::UpsampleOptions;  // Ramet's class: include the door, no forward declaration
@@ -1279,6 +1302,7 @@ using ::ramet::nn::functional::Dropout2dFuncOptions;
 using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::ELUFuncOptions;
 using ::ramet::nn::functional::EmbeddingFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::FoldFuncOptions;
 using ::ramet::nn::functional::GELUFuncOptions;
 using ::ramet::nn::functional::GLUFuncOptions;
 using ::ramet::nn::functional::GroupNormFuncOptions;  // Ramet's class: include the door, no forward declaration
@@ -1304,6 +1328,8 @@ using ::ramet::nn::functional::NLLLossFuncOptions;
 using ::ramet::nn::functional::NormalizeFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::PadFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::PairwiseDistanceFuncOptions;
+using ::ramet::nn::functional::PixelShuffleFuncOptions;
+using ::ramet::nn::functional::PixelUnshuffleFuncOptions;
 using ::ramet::nn::functional::PoissonNLLLossFuncOptions;
 using ::ramet::nn::functional::RReLUFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::ReLU6FuncOptions;
@@ -1318,6 +1344,7 @@ using ::ramet::nn::functional::SoftshrinkFuncOptions;
 using ::ramet::nn::functional::ThresholdFuncOptions;
 using ::ramet::nn::functional::TripletMarginLossFuncOptions;
 using ::ramet::nn::functional::TripletMarginWithDistanceLossFuncOptions;
+using ::ramet::nn::functional::UnfoldFuncOptions;
 using ::ramet::nn::functional::adaptive_avg_pool1d;
 using ::ramet::nn::functional::adaptive_avg_pool2d;
 using ::ramet::nn::functional::avg_pool1d;
@@ -1335,6 +1362,7 @@ using ::ramet::nn::functional::dropout;
 using ::ramet::nn::functional::dropout2d;
 using ::ramet::nn::functional::elu;
 using ::ramet::nn::functional::embedding;
+using ::ramet::nn::functional::fold;
 using ::ramet::nn::functional::gelu;
 using ::ramet::nn::functional::glu;
 using ::ramet::nn::functional::group_norm;
@@ -1366,6 +1394,8 @@ using ::ramet::nn::functional::normalize;
 using ::ramet::nn::functional::one_hot;
 using ::ramet::nn::functional::pad;
 using ::ramet::nn::functional::pairwise_distance;
+using ::ramet::nn::functional::pixel_shuffle;
+using ::ramet::nn::functional::pixel_unshuffle;
 using ::ramet::nn::functional::poisson_nll_loss;
 using ::ramet::nn::functional::prelu;
 using ::ramet::nn::functional::relu;
@@ -1384,6 +1414,7 @@ using ::ramet::nn::functional::tanhshrink;
 using ::ramet::nn::functional::threshold;
 using ::ramet::nn::functional::triplet_margin_loss;
 using ::ramet::nn::functional::triplet_margin_with_distance_loss;
+using ::ramet::nn::functional::unfold;
 }  // namespace torch::nn::functional
 
 namespace torch::nn::init {

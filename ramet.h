@@ -26,6 +26,8 @@
 #include "nn/layers/packed_sequence.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
+#include "nn/layers/transformer.h"
+#include "nn/layers/transformer_layers.h"
 #include "nn/module/any_module.h"
 #include "nn/module/any_value.h"
 #include "nn/module/arg.h"

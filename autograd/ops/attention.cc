@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/ops/attention_internal.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/copy.h"
 #include "autograd/ops/factory.h"
@@ -54,15 +55,17 @@ Tensor probabilities_of(const Tensor& scores) {
   }
   return softmax(scores.masked_fill(empty, 0), -1).masked_fill(empty, 0);
 }
-Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                double dropout_p, const Setting& s) {
+// The result and the probabilities.
+std::pair<Tensor, Tensor> composed(const Tensor& q, const Tensor& k, const Tensor& v,
+                                   const Tensor& mask, double dropout_p, const Setting& s) {
   Tensor scores = scores_of(q, k, s);
   if (mask.defined() && mask.scalar_type() == kBool)
     scores = scores.masked_fill(mask.logical_not(), kNone);
   else if (mask.defined()) scores = scores.add(mask.to(q.scalar_type()));
   Tensor p = probabilities_of(scores);
   if (dropout_p > 0) p = dropout(p, dropout_p, true);
-  return matmul(p, v);
+  Tensor y = matmul(p, v);
+  return {std::move(y), std::move(p)};
 }
 
 // The fused backward with operations.
@@ -247,7 +250,15 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       same_leading(query, v) && v.size(-1) == columns && columns > 0 &&
       columns <= kernels::kAttentionColumns)
     return fused(query, k, v, s);
-  return composed(query, k, v, mask, dropout_p, s);
+  return composed(query, k, v, mask, dropout_p, s).first;
+}
+
+std::pair<Tensor, Tensor> autograd::attention_with_weights(const Tensor& query, const Tensor& key,
+                                                           const Tensor& value, const Tensor& mask,
+                                                           double dropout_p, bool is_causal) {
+  check(query, key, value, mask, dropout_p, is_causal);
+  const double scale = 1 / std::sqrt(static_cast<double>(query.size(-1)));
+  return composed(query, key, value, mask, dropout_p, {scale, is_causal});
 }
 
 }  // namespace ramet

@@ -20,6 +20,7 @@
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/margin_loss.h"
+#include "nn/layers/multihead_attention.h"
 #include "nn/layers/padding.h"
 #include "nn/layers/pixel_shuffle.h"
 #include "nn/layers/pooling.h"

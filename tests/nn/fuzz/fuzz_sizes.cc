@@ -15,9 +15,11 @@
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
+#include "nn/layers/multihead_attention.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
+#include "nn/layers/transformer.h"
 
 namespace ramet {
 namespace fuzz {
@@ -120,6 +122,24 @@ std::vector<SizeRow> size_rows_of_modules() {
          const bool wrong = in < 0 || hidden <= 0 || 3 * Wide{hidden} * hidden > INT64_MAX;
          d.expect(unless(wrong, {3 * Wide{hidden}, in}),
                   [&] { return nn::GRUCell(in, hidden)->weight_ih; });
+       }},
+      {"MultiheadAttention",
+       [](SizeDraw& d) {
+         const int64_t width = d.number("embed_dim"), heads = d.mostly("num_heads", 1, 2),
+                       kdim = d.number("kdim");
+         const bool wrong = width <= 0 || heads <= 0 || width % heads != 0 || kdim <= 0 ||
+                            3 * Wide{width} * width > INT64_MAX;
+         d.expect(unless(wrong, {width, kdim}), [&] {
+           const auto options = nn::MultiheadAttentionOptions(width, heads).kdim(kdim);
+           const nn::MultiheadAttention m(options);
+           return m->_qkv_same_embed_dim ? m->out_proj->weight : m->k_proj_weight;
+         });
+       }},
+      {"Transformer::generate_square_subsequent_mask",
+       [](SizeDraw& d) {
+         const int64_t size = d.number("sz");
+         d.expect(unless(size < 0, {size, size}),
+                  [&] { return nn::TransformerImpl::generate_square_subsequent_mask(size); });
        }},
       {"BatchNorm",
        [](SizeDraw& d) {

@@ -1,16 +1,27 @@
 // Functions of nn::functional on a GPU: values and gradients as on the CPU, and all of it queued
 // there.
 #include "autograd/autograd.h"
+#include "autograd/grad_mode.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
 #include "nn/functional/functional.h"
+#include "nn/layers/transformer.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {
 namespace {
 
 namespace F = nn::functional;
+
+// The module with values of its own, on x's device, in its dtype.
+template <class M> M filled(M module, const Tensor& x) {
+  module->to(x.device(), x.scalar_type());
+  const NoGradGuard off;
+  int64_t seed = 5;
+  for (const Tensor& p : module->parameters()) p.copy_(drawn(p.sizes(), kDouble, seed++).mul(.4));
+  return module;
+}
 
 struct Row {
   const char* name;
@@ -49,6 +60,28 @@ const Row kRows[] = {
     {"pad, circular",
      [](const Tensor& x) {
        return F::pad(x, F::PadFuncOptions({3, 2, 4, 1}).mode(kCircular));
+     }},
+    {"multi_head_attention, causal",
+     [](const Tensor& x) {
+       const Tensor last = x.mul(.1);  // columns of 10 elements: two heads of 5
+       return std::get<0>(filled(nn::MultiheadAttention(10, 2), x)(
+           last, last, last, Tensor(), false, Tensor(), true, /*is_causal=*/true));
+     }},
+    {"multi_head_attention, added keys, masks, weights",
+     [](const Tensor& x) {
+       const auto options =
+           nn::MultiheadAttentionOptions(10, 2).add_bias_kv(true).add_zero_attn(true);
+       const Tensor keys = x.mul(.1).flip(0), padding = x.detach().select(2, 0).t().gt(6),
+                    mask = x.detach().select(2, 1).slice(1, 0, 1).expand({6, 6});
+       const auto [y, p] =
+           filled(nn::MultiheadAttention(options), x)(x.mul(.1), keys, keys, padding, true, mask);
+       return y.add(p.sum(-1).t().unsqueeze(-1));
+     }},
+    {"Transformer, norm first",
+     [](const Tensor& x) {
+       const auto options = nn::TransformerOptions(10, 2, 1, 1).dim_feedforward(7).dropout(0);
+       return filled(nn::Transformer(nn::TransformerOptions(options).norm_first(true)), x)(
+           x.mul(.1).flip(0), x.mul(.1));
      }},
     {"softmin", [](const Tensor& x) { return F::softmin(x, 1); }},
 };

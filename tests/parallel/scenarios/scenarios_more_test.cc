@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
+#include "nn/layers/transformer.h"
 #include "parallel/move/counters.h"
 #include "runtime/devices.h"
 #include "tests/parallel/models.h"
@@ -149,6 +150,45 @@ TEST(MoreScenarios, HandMadeReplicas) {
   EXPECT_ERROR(replicate_grad_edges(m, wrong, many(2)),
                "replica 1 on device " + d(1).str() + ": 'weight'");
   EXPECT_ERROR(replicate_grad_edges(m, copies, many(1)), "as many devices as replicas");
+}
+
+// Its own encoder and a part that is Python's: everything a clone has to take along.
+struct ToItselfImpl : nn::Cloneable<ToItselfImpl> {
+  ToItselfImpl() { ToItselfImpl::reset(); }
+  void reset() override {
+    const auto layer = nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(3).dropout(0);
+    const nn::TransformerEncoder encoder(nn::TransformerEncoderOptions(
+        nn::TransformerEncoderLayerOptions(layer).batch_first(true), 2));
+    model = register_module("model", nn::Transformer(nn::TransformerOptions(4, 2, 1, 1)
+                                                         .dim_feedforward(3)
+                                                         .dropout(0)
+                                                         .batch_first(true)
+                                                         .norm_first(true)
+                                                         .custom_encoder(nn::AnyModule(encoder))));
+  }
+  Tensor forward(const Tensor& x) {
+    return model(x, x, Tensor(), Tensor(), Tensor(), x.select(2, 0).gt(.9), Tensor(), Tensor(),
+                 /*src_is_causal=*/false, /*tgt_is_causal=*/true);
+  }
+  nn::Transformer model{nullptr};
+};
+RAMET_MODULE(ToItself);
+
+TEST(MoreScenarios, TransformersInReplicas) {
+  ToItself m;
+  m->to(kDouble);
+  set_parameters(*m, 1);
+  DataParallel<ToItself> dp(m, many(3));
+  const Tensor x = varied({6, 5, 4}, 2, kDouble), v = varied({6, 5, 4}, 3, kDouble);
+  const Tensor y = m(x);
+  (y * v).sum().backward();
+  const std::vector<double> alone = all_gradients(*m);
+  m->zero_grad();
+  const Tensor z = dp(x).to(kHost);
+  expect_close(values(z), values(y), 1e-12);
+  (z * v).sum().backward();
+  expect_close(all_gradients(*m), alone, 1e-12);
+  for (const Tensor& p : m->parameters()) EXPECT_GT(p.grad().abs().max().item<double>(), 0);
 }
 
 struct OwnError : std::runtime_error {

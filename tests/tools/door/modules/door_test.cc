@@ -137,6 +137,30 @@ TEST(Door, ModulesPrintAsLibTorchs) {
       {print(LSTMCell(LSTMCellOptions(3, 4).bias(false))),
        "torch::nn::LSTMCell(3, 4, bias=false)true"},
       {print(GRUCell(3, 4)), "torch::nn::GRUCell(3, 4)1"},
+      {print(MultiheadAttention(4, 2)),
+       "torch::nn::MultiheadAttention(\n  (out_proj): torch::nn::Linear(in_features=4, "
+       "out_features=4, bias=true)\n)true"},
+      {print(TransformerDecoderLayer(
+           TransformerDecoderLayerOptions(2, 1).dim_feedforward(3).dropout(.5))),
+       "torch::nn::TransformerDecoderLayerImpl(\n"
+       "  (self_attn): torch::nn::MultiheadAttention(\n"
+       "    (out_proj): torch::nn::Linear(in_features=2, out_features=2, bias=true)\n"
+       "  )\n"
+       "  (multihead_attn): torch::nn::MultiheadAttention(\n"
+       "    (out_proj): torch::nn::Linear(in_features=2, out_features=2, bias=true)\n"
+       "  )\n"
+       "  (linear1): torch::nn::Linear(in_features=2, out_features=3, bias=true)\n"
+       "  (dropout): torch::nn::Dropout(p=0.5, inplace=false)\n"
+       "  (linear2): torch::nn::Linear(in_features=3, out_features=2, bias=true)\n"
+       "  (norm1): torch::nn::LayerNorm([2], eps=1e-05, elementwise_affine=true)\n"
+       "  (norm2): torch::nn::LayerNorm([2], eps=1e-05, elementwise_affine=true)\n"
+       "  (norm3): torch::nn::LayerNorm([2], eps=1e-05, elementwise_affine=true)\n"
+       "  (dropout1): torch::nn::Dropout(p=0.5, inplace=false)\n"
+       "  (dropout2): torch::nn::Dropout(p=0.5, inplace=false)\n"
+       "  (dropout3): torch::nn::Dropout(p=0.5, inplace=false)\n)true"},
+      {print(TransformerEncoder(
+           TransformerEncoderOptions(TransformerEncoderLayerOptions(2, 1).dim_feedforward(3), 0))),
+       "torch::nn::TransformerEncoderImpl(\n  (layers): torch::nn::ModuleList\n)1"},
       {print(Dropout()), "torch::nn::Dropout(p=0.5, inplace=false)true"},
       {print(Dropout(0.1)), "torch::nn::Dropout(p=0.1, inplace=false)true"},
       {print(Dropout(DropoutOptions(0.25).inplace(true))),

@@ -1161,6 +1161,9 @@ using ::ramet::nn::MultiLabelSoftMarginLossOptions;  // Ramet's class: include t
 using ::ramet::nn::MultiMarginLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MultiMarginLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MultiMarginLossOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiheadAttention;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiheadAttentionImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MultiheadAttentionOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::NLLLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -1255,6 +1258,21 @@ using ::ramet::nn::TanhshrinkImpl;  // Ramet's class: include the door, no forwa
 using ::ramet::nn::Threshold;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ThresholdImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ThresholdOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Transformer;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerDecoder;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerDecoderImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerDecoderLayer;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerDecoderLayerImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerDecoderLayerOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerDecoderOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerEncoder;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerEncoderImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerEncoderLayer;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerEncoderLayerImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerEncoderLayerOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerEncoderOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::TransformerOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::TripletMarginLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::TripletMarginLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::TripletMarginLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -1281,6 +1299,7 @@ using ::ramet::nn::ZeroPad3dImpl;  // Ramet's class: include the door, no forwar
 using ::ramet::nn::ZeroPad3dOptions;
 using ::ramet::nn::ZeroPadImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ZeroPadOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::activation_t;
 }  // namespace torch::nn
 
 namespace torch::nn::functional {
@@ -1322,6 +1341,7 @@ using ::ramet::nn::functional::MarginRankingLossFuncOptions;
 using ::ramet::nn::functional::MaxPool1dFuncOptions;
 using ::ramet::nn::functional::MaxPool2dFuncOptions;
 using ::ramet::nn::functional::MultiMarginLossFuncOptions;
+using ::ramet::nn::functional::MultiheadAttentionForwardFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::MultilabelMarginLossFuncOptions;
 using ::ramet::nn::functional::MultilabelSoftMarginLossFuncOptions;
 using ::ramet::nn::functional::NLLLossFuncOptions;
@@ -1386,6 +1406,7 @@ using ::ramet::nn::functional::max_pool2d;
 using ::ramet::nn::functional::max_pool2d_with_indices;
 using ::ramet::nn::functional::mish;
 using ::ramet::nn::functional::mse_loss;
+using ::ramet::nn::functional::multi_head_attention_forward;
 using ::ramet::nn::functional::multi_margin_loss;
 using ::ramet::nn::functional::multilabel_margin_loss;
 using ::ramet::nn::functional::multilabel_soft_margin_loss;

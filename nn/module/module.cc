@@ -1,5 +1,6 @@
 #include "nn/module/module.h"
 
+#include <algorithm>
 #include <mutex>
 #include <ostream>
 #include <typeinfo>
@@ -258,6 +259,15 @@ Tensor& Module::register_buffer(std::string name, Tensor tensor, BufferPolicy po
   Tensor& made = register_buffer(name, std::move(tensor));
   set_buffer_policy(name, policy);
   return made;
+}
+void Module::unregister_tensor(const std::string& name) {
+  if (parameters_.contains(name)) return parameters_.erase(name);
+  RAMET_CHECK(buffers_.contains(name), "unregister_tensor", "No parameter or buffer with name `",
+              name, "` is registered");
+  buffers_.erase(name);
+  policies_.erase(std::remove_if(policies_.begin(), policies_.end(),
+                                 [&](const auto& policy) { return policy.first == name; }),
+                  policies_.end());
 }
 void Module::set_own_parameter(const std::string& name, Tensor tensor) {
   parameters_[name] = std::move(tensor);

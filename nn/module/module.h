@@ -151,6 +151,8 @@ class RAMET_API Module : public std::enable_shared_from_this<Module> {
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
   Tensor& register_buffer(std::string name, Tensor tensor);
   Tensor& register_buffer(std::string name, Tensor tensor, BufferPolicy policy);
+  /// Takes a parameter or buffer out of the registry; members keep it.
+  void unregister_tensor(const std::string& name);
   template <class ModuleType>
   std::shared_ptr<ModuleType> register_module(std::string name,
                                               std::shared_ptr<ModuleType> module) {

@@ -1,6 +1,7 @@
 // Cloning a module, and what a replica takes from its source.
 #include "autograd/grad_mode.h"
 #include "nn/module/class_name.h"
+#include "nn/module/computed_parameter.h"
 #include "nn/module/module.h"
 
 namespace ramet::nn {
@@ -78,6 +79,8 @@ void Module::copy_tensors_from(const Module& source, const std::optional<Device>
   RAMET_CHECK(!source.holds_shards_, "clone",
               "FSDP does not support deepcopy. Please use state dict for serialization. Got ",
               source.name(), ", whose parameters are sharded");
+  if (hooks_)
+    for (const auto& parameter : hooks_->computed) parameter->renew(*this);
   check_count("parameters", "register_parameter()", parameters_.size(), source.parameters_.size());
   check_count("buffers", "register_buffer()", buffers_.size(), source.buffers_.size());
   check_count("child modules", "register_module()", children_.size(), source.children_.size());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "nn/module/computed_parameter.h"
 #include "runtime/capture.h"
 
 namespace ramet::nn {
@@ -52,6 +53,7 @@ std::vector<std::shared_ptr<void>> ModuleHooks::enter(Module& module) const {
     capture::refuse("register_forward_scope", "a module's hook runs on the host");
     entered.push_back(scope(module));
   }
+  for (const auto& parameter : computed) entered.push_back(parameter->enter(module));
   return entered;
 }
 void ModuleHooks::run_pre(Module& module, std::vector<Tensor>& inputs) const {

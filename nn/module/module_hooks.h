@@ -7,12 +7,19 @@
 namespace ramet {
 namespace nn {
 
+class ComputedParameter;
+
 struct ModuleHooks {
   std::vector<std::pair<unsigned, ForwardPreHook>> pre;
   std::vector<std::pair<unsigned, ForwardHook>> post;
   std::vector<std::pair<unsigned, ForwardScope>> scopes;
   unsigned next_id = 0;
+  /// Around a call too, inside the scopes; they queue operations alone and may be captured.
+  std::vector<std::shared_ptr<const ComputedParameter>> computed;
 
+  bool empty() const noexcept {
+    return pre.empty() && post.empty() && scopes.empty() && computed.empty();
+  }
   RAMET_API std::vector<std::shared_ptr<void>> enter(Module& module) const;
   RAMET_API void run_pre(Module& module, std::vector<Tensor>& inputs) const;
   RAMET_API void run_post(Module& module, const std::vector<Tensor>& inputs,

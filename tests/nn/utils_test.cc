@@ -2,11 +2,18 @@
 #include <limits>
 #include <type_traits>
 
-#include "autograd/ops/factory.h"
+#include "autograd/grad_mode.h"
+#include "autograd/graph/captured.h"
+#include "autograd/ops.h"
+#include "nn/layers/conv.h"
 #include "nn/layers/linear.h"
+#include "nn/layers/recurrent.h"
 #include "nn/module/flat_store.h"
+#include "nn/module/sequential.h"
+#include "nn/serialize/save.h"
 #include "nn/utils/clip_grad.h"
 #include "nn/utils/convert_parameters.h"
+#include "nn/utils/weight_norm.h"
 #include "runtime/observer.h"
 #include "tests/nn/support.h"
 
@@ -104,6 +111,176 @@ TEST(ConvertParameters, ThereAndBack) {
   EXPECT_TRUE(same_bits(a->weight, b->weight) && same_bits(a->bias, b->bias));
   EXPECT_TRUE(b->weight.requires_grad());
   EXPECT_ERROR_TEXT(vector_to_parameters(ones({8}), b->parameters()), "expected 9 elements");
+}
+
+// ---- weight_norm, spectral_norm -----------------------------------------------------------------
+
+double weighed(const Tensor& t) {
+  return (t * sines(t.numel(), .7, std::acos(0.)).view(t.sizes())).sum().item<double>();
+}
+template <class M> M filled(M module) {
+  module->to(kDouble);
+  const NoGradGuard off;
+  double start = .2;
+  for (const Tensor& p : {module->weight, module->bias})
+    p.copy_(sines(p.numel(), 1.1, start++).view(p.sizes()));
+  return module;
+}
+std::string keys(const Module& module) {
+  std::string all;
+  for (const auto& item : module.named_parameters()) all += item.key() + " ";
+  for (const auto& item : module.named_buffers()) all += item.key() + " ";
+  return all;
+}
+Tensor part(const Module& module, const char* name) {
+  const Tensor* parameter = module.own_parameters().find(name);
+  return parameter ? *parameter : module.own_buffers()[name];
+}
+void expect_weighed(const std::vector<Tensor>& got, const std::vector<double>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(weighed(got[i]), want[i], 1e-12) << "at " << i;
+}
+Tensor rows() { return sines(8).view({2, 4}); }
+Tensor images() { return sines(12).view({2, 2, 3}); }
+
+TEST(WeightNorm, ComputesWhatPyTorchDoes) {
+  const auto expect = [](auto m, const Tensor& x, IntArrayRef sizes,
+                         const std::vector<double>& want) {
+    EXPECT_EQ(keys(*m), "bias weight_g weight_v ");
+    EXPECT_EQ(part(*m, "weight_g").sizes(), sizes);
+    {
+      const NoGradGuard off;
+      part(*m, "weight_g").mul_(1.5);
+    }
+    const Tensor y = m(x);
+    (y * sines(y.numel(), .7, std::acos(0.)).view(y.sizes())).sum().backward();
+    expect_weighed(
+        {y.detach(), part(*m, "weight_g").grad(), part(*m, "weight_v").grad(), m->bias.grad()},
+        want);
+  };
+  expect(weight_norm(filled(Linear(4, 3))), rows(), {3, 1},
+         {3.58549442023641, 0.707399727578676, -2.19774363153372, 0.229208032981966});
+  expect(weight_norm(filled(Linear(4, 3)), "weight", 1), rows(), {1, 4},
+         {3.58549442023641, 0.866883235009427, -2.50428016110008, 0.229208032981966});
+  for (const std::optional<int64_t> dim : {std::optional<int64_t>(), std::optional<int64_t>(-1)})
+    expect(weight_norm(filled(Linear(4, 3)), "weight", dim), rows(), {},
+           {3.58549442023641, 0.856939257981217, -2.6982328221039, 0.229208032981966});
+  expect(weight_norm(filled(Conv1d(2, 3, 2)), "weight", 1), images(), {1, 2, 1},
+         {5.04846046380154, 0.793218951841702, -4.94978844659614, 2.39777716966831});
+}
+
+// Two calls in training and one in evaluation, then their gradient.
+TEST(SpectralNorm, ComputesWhatPyTorchDoes) {
+  const auto expect = [](auto m, const Tensor& x, const std::vector<double>& want) {
+    EXPECT_EQ(keys(*m), "bias weight_orig weight_u weight_v ");
+    double start = .3;
+    for (const char* name : {"weight_u", "weight_v"}) {
+      const Tensor t = part(*m, name);
+      EXPECT_NEAR(t.norm().template item<double>(), 1, 1e-6);
+      const Tensor values = sines(t.numel(), .5, start);
+      t.copy_(values / values.norm());
+      start = .9;
+    }
+    const Tensor y = m(x), z = m(x);
+    m->eval();
+    const Tensor e = m(x);
+    ((y + z + e) * sines(y.numel(), .7, std::acos(0.)).view(y.sizes())).sum().backward();
+    expect_weighed({y.detach(), z.detach(), e.detach(), part(*m, "weight_orig").grad(),
+                    m->bias.grad(), part(*m, "weight_u"), part(*m, "weight_v")},
+                   want);
+  };
+  expect(spectral_norm(filled(Linear(4, 3))), rows(),
+         {1.76209123217736, 1.75845644863301, 1.75845644863301, -4.68030791115468,
+          0.687624098945899, -0.224778821157697, -1.16733309806903});
+  expect(spectral_norm(filled(Linear(4, 3)), "weight", 2, 1e-12, 1), rows(),
+         {1.749297433045, 1.73925303497586, 1.73925303497586, -0.717026572043821, 0.687624098945899,
+          -0.229597361584954, 0.693864726322252});
+  expect(spectral_norm(filled(Conv1d(2, 3, 2))), images(),
+         {3.63984999357088, 3.6370420604757, 3.6370420604757, -7.46934678153228, 7.19333150900492,
+          -0.224778821157697, -1.16733309806903});
+}
+
+TEST(WeightNorm, ClonesFilesAndSequentials) {
+  const Linear m = spectral_norm(weight_norm(filled(Linear(4, 3)), "weight", 1), "bias");
+  Sequential net(m);
+  const auto copy = std::dynamic_pointer_cast<SequentialImpl>(net->clone());
+  EXPECT_EQ(keys(*copy), keys(*net));
+  net->eval();
+  copy->eval();
+  const Tensor before = net->forward(rows());
+  EXPECT_TRUE(same_bits(copy->forward(rows()), before));
+  std::stringstream file;
+  save(net, file);
+  Sequential other(spectral_norm(weight_norm(filled(Linear(4, 3)), "weight", 1), "bias"));
+  load(other, file);
+  other->eval();
+  EXPECT_TRUE(same_bits(other->forward(rows()), before));
+  {
+    const NoGradGuard off;
+    for (const Tensor& p : copy->parameters()) p.zero_();
+  }
+  EXPECT_TRUE(same_bits(net->forward(rows()), before));
+}
+
+TEST(WeightNorm, GoesAndComesBack) {
+  Linear m = filled(Linear(4, 3));
+  m->weight.set_requires_grad(false);
+  const Tensor before = m(rows());
+  weight_norm(m);
+  EXPECT_FALSE(part(*m, "weight_g").requires_grad());
+  expect_values(m(rows()), values(before));
+  // No old weight is used by what runs no hooks.
+  EXPECT_FALSE(m->weight.defined());
+  EXPECT_THROW(m->forward(rows()), Error);
+  remove_weight_norm(m);
+  EXPECT_EQ(keys(*m), "bias weight ");
+  EXPECT_FALSE(m->weight.requires_grad());
+  EXPECT_TRUE(m->weight.is_same(part(*m, "weight")));
+  expect_values(m->forward(rows()), values(before));
+  EXPECT_FALSE(m->forward_hooks());
+
+  spectral_norm(m);
+  const Tensor after = m(rows());
+  remove_spectral_norm(m);
+  expect_values(m->forward(rows()), values(after));
+}
+
+TEST(SpectralNorm, IsCaptured) {
+  Linear m = spectral_norm(filled(Linear(4, 3))), twin(nullptr);
+  twin = Linear(std::dynamic_pointer_cast<LinearImpl>(m->clone()));
+  Captured step([&](const Tensor& x) { return m(x); });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = sines(8, .37, .1 * i).view({2, 4});
+    EXPECT_TRUE(same_bits(step(x), twin(x))) << i;
+  }
+  EXPECT_TRUE(same_bits(part(*m, "weight_u"), part(*twin, "weight_u")));
+  EXPECT_GE(step.counters().replays, 2u);
+}
+
+TEST(WeightNorm, RefusesWhatItCannotCompute) {
+  Linear m(4, 3);
+  EXPECT_ERROR_TEXT(weight_norm(m, "wieght"), "has no parameter 'wieght'");
+  EXPECT_ERROR_TEXT(weight_norm(m, "weight", 2), "[weight_norm]");
+  EXPECT_ERROR_TEXT(weight_norm(m, "weight", INT64_MIN), "[weight_norm]");
+  EXPECT_ERROR_TEXT(spectral_norm(m, "weight", 1, 1e-12, INT64_MAX), "[spectral_norm]");
+  EXPECT_ERROR_TEXT(spectral_norm(m, "weight", 0), "n_power_iterations=0");
+  EXPECT_ERROR_TEXT(remove_weight_norm(m), "weight_norm of 'weight' not found");
+  EXPECT_ERROR_TEXT(weight_norm(LSTM(2, 3), "weight_hh_l0"), "in a member of its own");
+  struct Plain : Module {
+    Plain() { w = register_parameter("w", ones({2})); }
+    Tensor w;
+  };
+  EXPECT_ERROR_TEXT(weight_norm(std::make_shared<Plain>(), "w"), "in a member of its own");
+  EXPECT_EQ(keys(*m), "weight bias ") << "nothing has changed";
+  weight_norm(m);
+  EXPECT_ERROR_TEXT(weight_norm(m), "Cannot register two weight_norm hooks");
+  EXPECT_ERROR_TEXT(remove_spectral_norm(m), "spectral_norm of 'weight' not found");
+  m->register_buffer("bias_v", ones({1}));
+  EXPECT_ERROR_TEXT(weight_norm(m, "bias"), "already has a parameter or buffer 'bias_v'");
+  EXPECT_EQ(keys(*m), "bias weight_g weight_v bias_v ");
+  m->set_holds_shards(true);
+  EXPECT_ERROR_TEXT(m(ones({1, 4})), "expected whole tensors");
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ OWN = {
         GatherDataset
     """.split(),
     "nn": """
-        BatchNormReLUMaxPool2d BatchNormReLUMaxPool2dImpl BufferPolicy DropoutImplBase FlatParameters FlatRun
-        FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks ReplicaMeeting ShardsElsewhere
+        BatchNormReLUMaxPool2d BatchNormReLUMaxPool2dImpl BufferPolicy ComputedParameter DropoutImplBase FlatParameters
+        FlatRun FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks ReplicaMeeting ShardsElsewhere
         call convert_sync_batchnorm flat_padded flatten_parameters kFlatAlign
     """.split(),
     "nn::functional": """
@@ -85,7 +85,7 @@ OWN = {
         replica_index replica_state shared
     """.split(),
     "nn::utils": """
-        clip_grads_with_norm_ get_total_norm
+        clip_grads_with_norm_ get_total_norm remove_spectral_norm remove_weight_norm spectral_norm weight_norm
     """.split(),
     "optim": """
         ASGD ASGDOptions ASGDParamState Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState

@@ -7,6 +7,7 @@
 #include "autograd/ops/view.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/transformer.h"
+#include "nn/utils/weight_norm.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
 
 namespace ramet::kernels {
@@ -82,6 +83,13 @@ const Row kRows[] = {
        const auto options = nn::TransformerOptions(10, 2, 1, 1).dim_feedforward(7).dropout(0);
        return filled(nn::Transformer(nn::TransformerOptions(options).norm_first(true)), x)(
            x.mul(.1).flip(0), x.mul(.1));
+     }},
+    {"weight_norm, spectral_norm",
+     [](const Tensor& x) {
+       nn::Linear a = nn::utils::weight_norm(nn::Linear(10, 4), "weight", 1),
+                  b = nn::utils::spectral_norm(nn::Linear(4, 10));
+       for (const Tensor& t : b->buffers()) t.fill_(.5);
+       return filled(b, x)(filled(a, x)(x.mul(.1)));
      }},
     {"softmin", [](const Tensor& x) { return F::softmin(x, 1); }},
 };

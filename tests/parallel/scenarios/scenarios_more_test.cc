@@ -3,6 +3,8 @@
 
 #include "autograd/autograd.h"
 #include "nn/layers/transformer.h"
+#include "nn/module/sequential.h"
+#include "nn/utils/weight_norm.h"
 #include "parallel/move/counters.h"
 #include "runtime/devices.h"
 #include "tests/parallel/models.h"
@@ -189,6 +191,28 @@ TEST(MoreScenarios, TransformersInReplicas) {
   (z * v).sum().backward();
   expect_close(all_gradients(*m), alone, 1e-12);
   for (const Tensor& p : m->parameters()) EXPECT_GT(p.grad().abs().max().item<double>(), 0);
+}
+
+TEST(MoreScenarios, ComputedWeightsInReplicas) {
+  nn::Sequential m(nn::utils::weight_norm(nn::Linear(3, 5)),
+                   nn::utils::spectral_norm(nn::Linear(5, 2)));
+  m->to(kDouble);
+  const auto alone = std::dynamic_pointer_cast<nn::SequentialImpl>(m->clone());
+  DataParallel<nn::Sequential> dp(m, many(3));
+  const Tensor x = varied({6, 3}, 2, kDouble), v = varied({6, 2}, 3, kDouble);
+  ramet::parallel::reset_counters();
+  for (int step = 0; step < 3; ++step) {
+    const Tensor y = alone->forward(x), z = dp(x).to(kHost);
+    expect_close(values(z), values(y), 1e-12);
+    (y * v).sum().backward();
+    (z * v).sum().backward();
+    expect_close(all_gradients(*m), all_gradients(*alone), 1e-12);
+    sgd(*m, .1), sgd(*alone, .1);
+    m->zero_grad(), alone->zero_grad();
+  }
+  // The steps of u and v, too, are the first replica's.
+  expect_close(all_state(*m), all_state(*alone), 1e-12);
+  EXPECT_EQ(ramet::parallel::counters().replica_rebuilds, 0u);
 }
 
 struct OwnError : std::runtime_error {

@@ -221,6 +221,7 @@ namespace torch::nn {
 using ::ramet::nn::BatchNormReLUMaxPool2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BatchNormReLUMaxPool2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BufferPolicy;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ComputedParameter;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::DropoutImplBase;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FlatParameters;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FlatRun;  // Ramet's class: include the door, no forward declaration
@@ -278,6 +279,10 @@ using ::ramet::nn::parallel::shared;  // Ramet's class: include the door, no for
 namespace torch::nn::utils {
 using ::ramet::nn::utils::clip_grads_with_norm_;
 using ::ramet::nn::utils::get_total_norm;
+using ::ramet::nn::utils::remove_spectral_norm;
+using ::ramet::nn::utils::remove_weight_norm;
+using ::ramet::nn::utils::spectral_norm;
+using ::ramet::nn::utils::weight_norm;
 }  // namespace torch::nn::utils
 
 namespace torch::optim {

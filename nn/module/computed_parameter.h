@@ -1,0 +1,57 @@
+// A parameter of a module that is computed from others for each call, as weight_norm and
+// spectral_norm do.
+//
+// Note [Computed parameters]
+// The module no longer has the parameter but what it is computed from, which optimizers, files and
+// replicas see. Its member, which forward() reads, holds the computed tensor during a call and is
+// undefined between calls: a direct forward(x), which runs no hooks (Note [Module hooks]), is an
+// Error and no silent use of old values, and replicas see no member change. Where the member lies
+// is looked up once: the bytes of the object (Module::own_bytes) that hold the parameter's handle.
+// clone() lets reset() register the plain parameter, and takes it away again.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "nn/module/module_hooks.h"
+
+namespace ramet {
+namespace nn {
+
+class RAMET_API ComputedParameter {
+ public:
+  /// `op` names it in error texts; `name`: of the parameter.
+  ComputedParameter(std::string op, std::string name);
+  virtual ~ComputedParameter();
+  const std::string& op() const noexcept { return op_; }
+  const std::string& name() const noexcept { return name_; }
+
+  /// A module's parameter `computed->name()` becomes what `computed` says. An Error, before
+  /// anything is changed, unless the module is Cloneable and has that parameter in a member.
+  static void add(Module& module, const std::shared_ptr<ComputedParameter>& computed);
+  /// The plain parameter again, with the value that it would have in a call. An Error where `op`
+  /// has made none of it.
+  static void remove(Module& module, const std::string& op, const std::string& name);
+
+  /// The member holds the parameter while what this returns lives.
+  std::shared_ptr<void> enter(Module& module) const;
+  /// `module`'s reset() has registered the plain parameter: its parts instead.
+  void renew(Module& module) const;
+
+ protected:
+  /// An Error where `parameter` is none that it can compute.
+  virtual void check(const Module& module, const Tensor& parameter) const = 0;
+  /// The names of what it is computed from, and their registration.
+  virtual std::vector<std::string> parts() const = 0;
+  virtual void register_parts(Module& module, const Tensor& parameter) const = 0;
+  /// `in_call`: of a call, which may change buffers.
+  virtual Tensor compute(Module& module, bool in_call) const = 0;
+
+ private:
+  std::vector<Tensor*> members(Module& module) const;
+
+  const std::string op_, name_;
+  std::vector<size_t> places_;  // of the members, in Module::own_bytes
+};
+
+}  // namespace nn
+}  // namespace ramet

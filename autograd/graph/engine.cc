@@ -60,15 +60,24 @@ class FastWalk {
       if (n) take(n);
   }
 
-  void start(Root& r) { collect(r.node.get(), std::move(r.grad)); }
+  void start(Root& r) {
+    if (r.node->slot_count > 1) collect_slot({r.node.get(), r.slot}, std::move(r.grad));
+    else collect(r.node.get(), std::move(r.grad));
+  }
 
   void run() {
     while (Node* n = first_.node) {
-      Tensor in = gradient_of(pop()), few[4];
-      if (RAMET_UNLIKELY(n->extra != nullptr)) n->run_hooks(in, 0);
+      Tensor one = gradient_of(pop()), few[4];
+      std::vector<Tensor> slots;
+      if (RAMET_UNLIKELY(n->slot_count > 1)) slots = std::move(slots_.extract(n).mapped());
+      Tensor* const in = slots.empty() ? &one : slots.data();
+      if (RAMET_UNLIKELY(n->extra != nullptr)) {
+        for (uint32_t s = 0; s < n->slot_count; ++s)
+          if (in[s].defined()) n->run_hooks(in[s], s);
+      }
       std::vector<Tensor> many(n->edge_count > 4 ? n->edge_count : 0u);
       Tensor* out = n->edge_count > 4 ? many.data() : few;
-      run_node(n, &in, out);
+      run_node(n, in, out);
       if (!retain_) n->release_saved();  // frees activations while the walk goes on
       RawEdge* edges = n->edges();
       for (int i = 0; i < n->edge_count; ++i) deliver(edges[i], std::move(out[i]));
@@ -92,6 +101,7 @@ class FastWalk {
 
   void deliver(const RawEdge& e, Tensor g) {
     if (!e.node || !g.defined()) return;
+    if (RAMET_UNLIKELY(e.node->slot_count > 1)) return collect_slot(e, std::move(g));
     // This edge is all that leads there: nothing is to be collected.
     if (!(e.node->flags & Node::kSink) && e.node->refs.load(std::memory_order_relaxed) == 1)
       return push(e.node, std::move(g));
@@ -106,6 +116,14 @@ class FastWalk {
     *box = std::move(g);
     if (n->flags & Node::kSink) sinks_.push_back(n);
     else push(n, {});
+  }
+  void collect_slot(const RawEdge& e, Tensor g) {
+    std::vector<Tensor>& slots = slots_[e.node];
+    if (slots.empty()) {
+      slots.resize(e.node->slot_count);
+      push(e.node, {});
+    }
+    slots[e.slot] = accumulate(std::move(slots[e.slot]), g);
   }
   void push(Node* n, Tensor gradient) {
     Entry e{n->counter, n, gradient.impl()};
@@ -156,6 +174,7 @@ class FastWalk {
   std::vector<Entry> rest_;  // heap
   std::vector<Node*> sinks_;
   std::unordered_map<Node*, Tensor> side_;
+  std::unordered_map<Node*, std::vector<Tensor>> slots_;  // of nodes with several
 };
 
 RawEdge borrowed_edge(const Tensor& t) {
@@ -224,8 +243,7 @@ void run_backward(std::vector<Root>& roots, bool retain, bool create) {
   bool fast = true;
   for (Root& r : roots) {
     const Node* n = r.node.get();
-    fast = fast && !(n->flags & Node::kSpans) && n->slot_count == 1 &&
-           n->device == roots[0].node->device;
+    fast = fast && !(n->flags & Node::kSpans) && n->device == roots[0].node->device;
   }
   // What a GPU has to do is queued from here as well as from its worker.
   const Device device = Device::from_ordinal(roots[0].node->device);

@@ -3,10 +3,10 @@
 // Fast walk: backward() on a graph whose nodes are all on the caller's device. Operation counters
 // are a topological order, so a heap of (counter, node) suffices: no dependency count, no map, no
 // lock, no other thread. Gradients wait in the node itself, or, where a single edge leads to it, in
-// the heap.
+// the heap; those of a node with several slots in a table of the walk.
 //
-// General walk (GraphTask): everything else, that is grad(outputs, inputs), nodes with several
-// gradient slots, and graphs that span devices. It first visits the reachable graph and counts the
+// General walk (GraphTask): everything else, that is grad(outputs, inputs) and graphs that span
+// devices. It first visits the reachable graph and counts the
 // contributions every node will get. Undefined gradients are delivered like any other, so every
 // reachable node becomes ready and no flush at the end is needed.
 #pragma once

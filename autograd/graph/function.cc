@@ -131,7 +131,6 @@ tensor_list FunctionNode::finish(tensor_list outputs, const tensor_list& inputs,
   counter = tls.counter++;  // later than anything forward did
   follow_edges();
   slot_count = static_cast<uint16_t>(outputs.size());
-  if (outputs.size() > 1) flags |= kSpans;  // several slots: the general walk
   if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
   ctx.node_ = this;
   for (size_t i = 0; i < outputs.size(); ++i) {

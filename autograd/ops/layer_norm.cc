@@ -132,7 +132,6 @@ class ResidualLayerNormBackward final : public Node {
         shape_(shape),
         normalized_(std::move(normalized)) {
     device = static_cast<uint8_t>(x.device().ordinal());
-    flags |= kSpans;  // several slots: the general walk
     follow_edges();
     if (RAMET_UNLIKELY(tls.anomaly_mode)) note_place(*this);
   }

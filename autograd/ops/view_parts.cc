@@ -32,19 +32,11 @@ Tensor placed(const char* name, const Tensor& g, const Sizes& sizes, Place place
                 [place](const Node&, const Tensor& gg) { return place(gg); });
 }
 
-// Where a part begins that starts at place `at` of dimension d, in elements. Strides of dimensions
-// of one place and of empty tensors may be anything: nothing is multiplied by them.
-int64_t offset_of(const Tensor& x, size_t d, int64_t at) {
+}  // namespace
+
+int64_t autograd::offset_of(const Tensor& x, size_t d, int64_t at) {
   return x.numel() == 0 || x.sizes()[d] == 1 ? 0 : at * x.raw_strides()[d];
 }
-
-// A list of views costs memory of its own.
-void check_parts(const char* op, int64_t parts) {
-  check_room(op, "parts", static_cast<uint64_t>(parts),
-             sizeof(TensorImpl) + sizeof(Tensor) + 2 * sizeof(int64_t));
-}
-
-}  // namespace
 
 Tensor slice(const Tensor& self, int64_t dim, std::optional<int64_t> start,
              std::optional<int64_t> end, int64_t step) {
@@ -140,149 +132,6 @@ Tensor diagonal(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) 
                     return diagonal(t, offset, dim1, dim2);
                   });
                 });
-}
-
-std::vector<Tensor> unbind(const Tensor& self, int64_t dim) {
-  check_defined("unbind", self);
-  RAMET_CHECK(self.dim() > 0, "unbind", "Dimension specified as ", dim,
-              " but tensor has no dimensions");
-  const int64_t n = self.size(wrap_dim("unbind", dim, self.dim()));
-  check_parts("unbind", n);
-  std::vector<Tensor> out;
-  for (int64_t i = 0; i < n; ++i) out.push_back(select(self, dim, i));
-  return out;
-}
-
-std::vector<Tensor> split_with_sizes(const Tensor& self, IntArrayRef sizes, int64_t dim) {
-  check_defined("split_with_sizes", self);
-  RAMET_CHECK(self.dim() > 0, "split_with_sizes", "split expects at least a 1-dimensional tensor");
-  const int64_t n = self.size(wrap_dim("split_with_sizes", dim, self.dim()));
-  int64_t sum = 0;
-  for (int64_t s : sizes) {
-    RAMET_CHECK(s >= 0, "split_with_sizes",
-                "expects split_sizes have only non-negative entries: got ", sizes);
-    sum = checked_add("split_with_sizes", "sum of split_sizes", sum, s);
-  }
-  RAMET_CHECK(sum == n, "split_with_sizes", "expects split_sizes to sum exactly to ", n,
-              " (input tensor's size at dimension ", dim, "): got ", sizes);
-  std::vector<Tensor> out;
-  int64_t start = 0;
-  for (int64_t s : sizes) {
-    out.push_back(slice(self, dim, start, start + s, 1));
-    start += s;
-  }
-  return out;
-}
-
-std::vector<Tensor> split(const Tensor& self, IntArrayRef sizes, int64_t dim) {
-  return split_with_sizes(self, sizes, dim);
-}
-
-std::vector<Tensor> split(const Tensor& self, int64_t split_size, int64_t dim) {
-  check_defined("split", self);
-  RAMET_CHECK(self.dim() > 0, "split", "split expects at least a 1-dimensional tensor");
-  RAMET_CHECK(split_size >= 0, "split", "split expects split_size be non-negative: got ",
-              split_size);
-  const int64_t n = self.size(wrap_dim("split", dim, self.dim()));
-  RAMET_CHECK(split_size > 0 || n == 0, "split",
-              "split_size can only be 0 if dimension size is 0: got a dimension of ", n);
-  const int64_t parts = n == 0 ? 1 : ceil_div(n, split_size);
-  check_parts("split", parts);
-  Sizes sizes(static_cast<size_t>(parts), split_size);
-  sizes.back() = n - (parts - 1) * split_size;
-  return split_with_sizes(self, sizes, dim);
-}
-
-std::vector<Tensor> chunk(const Tensor& self, int64_t chunks, int64_t dim) {
-  check_defined("chunk", self);
-  RAMET_CHECK(self.dim() > 0, "chunk", "chunk expects at least a 1-dimensional tensor");
-  RAMET_CHECK(chunks > 0, "chunk", "chunk expects `chunks` to be greater than 0: got ", chunks);
-  const int64_t n = self.size(wrap_dim("chunk", dim, self.dim()));
-  if (n > 0) return split(self, ceil_div(n, chunks), dim);
-  check_parts("chunk", chunks);
-  return split_with_sizes(self, Sizes(static_cast<size_t>(chunks), 0), dim);
-}
-
-namespace {
-
-int64_t split_dim(const char* op, const Tensor& self, int64_t dim) {
-  check_defined(op, self);
-  RAMET_CHECK(self.dim() > 0, op,
-              "expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
-  return wrap_dim(op, dim, self.dim());
-}
-
-// The dimension that hsplit, vsplit or dsplit cuts.
-int64_t cut_dim(const char* op, const Tensor& self, int64_t dim) {
-  check_defined(op, self);
-  const int64_t least = dim == 1 ? 1 : dim == 0 ? 2 : 3;
-  RAMET_CHECK(self.dim() >= least, op, "requires a tensor with at least ", least,
-              " dimension, but got a tensor with ", self.dim(), " dimensions!");
-  return self.dim() == 1 ? 0 : dim;
-}
-std::vector<Tensor> cut(const char* op, const Tensor& self, int64_t sections, int64_t dim) {
-  const int64_t d = cut_dim(op, self, dim);
-  RAMET_CHECK(sections != 0 && (sections < 0 || self.size(d) % sections == 0), op,
-              "attempted to split along dimension ", d, ", but the size of the dimension ",
-              self.size(d), " is not divisible by the split_size ", sections, "!");
-  return tensor_split(self, sections, d);
-}
-
-}  // namespace
-
-std::vector<Tensor> tensor_split(const Tensor& self, int64_t sections, int64_t dim) {
-  const int64_t d = split_dim("tensor_split", self, dim);
-  RAMET_CHECK(sections > 0, "tensor_split", "number of sections must be larger than 0, got ",
-              sections);
-  check_parts("tensor_split", sections);
-  const int64_t each = self.size(d) / sections, longer = self.size(d) % sections;
-  std::vector<Tensor> out;
-  for (int64_t i = 0, start = 0; i < sections; ++i) {
-    const int64_t end = start + each + (i < longer);
-    out.push_back(slice(self, d, start, end, 1));
-    start = end;
-  }
-  return out;
-}
-std::vector<Tensor> tensor_split(const Tensor& self, IntArrayRef indices, int64_t dim) {
-  const int64_t d = split_dim("tensor_split", self, dim);
-  std::vector<Tensor> out;
-  int64_t start = 0;
-  for (const int64_t end : indices) {
-    out.push_back(slice(self, d, start, end, 1));
-    start = end;
-  }
-  out.push_back(slice(self, d, start, std::nullopt, 1));
-  return out;
-}
-std::vector<Tensor> tensor_split(const Tensor& self, const Tensor& places, int64_t dim) {
-  check_defined("tensor_split", places);
-  RAMET_CHECK(places.is_cpu(), "tensor_split",
-              "expected tensor_indices_or_sections to be on cpu, but it's on ", places.device());
-  RAMET_CHECK(places.scalar_type() == kLong, "tensor_split",
-              "expected tensor_indices_or_sections to have dtype of long, but got ",
-              places.scalar_type());
-  RAMET_CHECK(places.dim() < 2, "tensor_split",
-              "expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
-              "tensor, but got a tensor with ",
-              places.dim(), " dims");
-  if (places.dim() == 0) return tensor_split(self, places.item<int64_t>(), dim);
-  const Tensor dense = places.contiguous();
-  return tensor_split(
-      self, IntArrayRef(dense.data_ptr<int64_t>(), static_cast<size_t>(dense.numel())), dim);
-}
-
-std::vector<Tensor> hsplit(const Tensor& self, int64_t n) { return cut("hsplit", self, n, 1); }
-std::vector<Tensor> vsplit(const Tensor& self, int64_t n) { return cut("vsplit", self, n, 0); }
-std::vector<Tensor> dsplit(const Tensor& self, int64_t n) { return cut("dsplit", self, n, 2); }
-std::vector<Tensor> hsplit(const Tensor& self, IntArrayRef indices) {
-  return tensor_split(self, indices, cut_dim("hsplit", self, 1));
-}
-std::vector<Tensor> vsplit(const Tensor& self, IntArrayRef indices) {
-  return tensor_split(self, indices, cut_dim("vsplit", self, 0));
-}
-std::vector<Tensor> dsplit(const Tensor& self, IntArrayRef indices) {
-  return tensor_split(self, indices, cut_dim("dsplit", self, 2));
 }
 
 // Sliding windows. Elements share memory where windows overlap.

@@ -1,7 +1,9 @@
-// Histories of views that are made where grad mode is off, by Functions, or not at all any more.
+// Histories of views that are made where grad mode is off, by Functions, or not at all any more,
+// and of lists of views.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
+#include "autograd/gradcheck.h"
 #include "autograd/graph/function.h"
 #include "autograd/ops.h"
 #include "tests/autograd/check.h"
@@ -193,6 +195,131 @@ TEST(ViewHistories, ALeafInTheChainIsNotConsumed) {
   EXPECT_NE(error_of([&] { cross_entropy_loss_consuming(y, target); }).find("a view of one"),
             std::string::npos);
   EXPECT_EQ(values(x), (Values{2, 4, 6, 8}));
+}
+
+// ---- lists of parts, which have one node
+// ---------------------------------------------------------
+
+using List = std::vector<Tensor>;
+struct Cut {
+  const char* node;
+  std::function<List(const Tensor&)> parts, slices;  // the list, and each part by itself
+};
+// Of a [3, 6] tensor.
+const std::vector<Cut>& cuts() {
+  const auto columns = [](std::vector<int64_t> ends) {
+    return [ends](const Tensor& x) {
+      List list;
+      int64_t start = 0;
+      for (const int64_t end : ends) list.push_back(x.slice(1, start, end)), start = end;
+      return list;
+    };
+  };
+  static const std::vector<Cut> all = {
+      {"SplitBackward0", [](const Tensor& x) { return x.split(4, 1); }, columns({4, 6})},
+      {"SplitBackward0", [](const Tensor& x) { return x.chunk(3, -1); }, columns({2, 4, 6})},
+      {"SplitWithSizesBackward0",
+       [](const Tensor& x) {
+         return x.split_with_sizes({1, 0, 3, 2}, 1);
+       },
+       columns({1, 1, 4, 6})},
+      {"UnbindBackward0", [](const Tensor& x) { return x.unbind(0); },
+       [](const Tensor& x) {
+         return List{x.select(0, 0), x.select(0, 1), x.select(0, 2)};
+       }},
+      {"UnbindBackward0", [](const Tensor& x) { return x.t().unbind(1); },
+       [](const Tensor& x) {
+         return List{x.select(0, 0), x.select(0, 1), x.select(0, 2)};
+       }},
+      {"SliceBackward0", [](const Tensor& x) { return x.tensor_split(4, 1); },
+       columns({2, 4, 5, 6})},
+      {"SliceBackward0",
+       [](const Tensor& x) {
+         return x.tensor_split({2, -1, 9}, 1);
+       },
+       columns({2, 5, 6, 6})},
+  };
+  return all;
+}
+// Of the parts whose bit is in `used`, each differently, the first one twice.
+Tensor used_up(const List& parts, unsigned used) {
+  Tensor sum = zeros({}, TensorOptions(kDouble));
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (used >> i & 1)
+      sum = sum + parts[i].pow(static_cast<double>(i + 2)).sum() +
+            (i == 0 ? parts[i].exp().sum() : Tensor(sum.detach() * 0));
+  return sum;
+}
+
+TEST(ViewLists, HaveOneNodeWithTheGradientsOfAllParts) {
+  for (const Cut& cut : cuts()) {
+    const Tensor a = varied_leaf({3, 6}), b = varied_leaf({3, 6});
+    const int64_t before = autograd::nodes_alive();
+    const List parts = cut.parts(a);
+    EXPECT_LE(autograd::nodes_alive() - before, 2) << cut.node;  // t() has one, too
+    for (const Tensor& v : parts) {
+      EXPECT_EQ(v.grad_fn()->name(), cut.node);
+      EXPECT_EQ(v.grad_fn(), parts[0].grad_fn());
+    }
+    for (const unsigned used : {15u, 5u, 2u, 1u}) {
+      used_up(cut.parts(a), used).backward();
+      used_up(cut.slices(b), used).backward();
+      EXPECT_EQ(values(a.grad()), values(b.grad())) << cut.node << " " << used;
+      const auto f = [&](const List& in) { return List{used_up(cut.parts(in[0]), used)}; };
+      EXPECT_TRUE(autograd::gradcheck(f, {a}));
+      EXPECT_TRUE(autograd::gradgradcheck(f, {a}));
+    }
+  }
+}
+
+TEST(ViewLists, PartsAreRootsHookedAndRetained) {
+  const Tensor a = leaf({1, 2, 3, 4, 5, 6}), b = a * 1;
+  const List parts = b.split(2);
+  autograd::backward({parts[2], parts[0]}, {constant({1, 2}), constant({3, 4})}, true);
+  EXPECT_EQ(values(a.grad()), (Values{3, 4, 0, 0, 1, 2}));
+  parts[0].retain_grad();
+  parts[1].register_hook([](const Tensor& g) { return g * 10; });
+  a.mutable_grad() = Tensor();
+  (parts[0] * 2 + parts[1] * 3).sum().backward();
+  EXPECT_EQ(values(a.grad()), (Values{2, 2, 30, 30, 0, 0}));
+  EXPECT_EQ(values(parts[0].grad()), (Values{2, 2}));
+  const List found = autograd::grad({parts[1].square().sum()}, {b, parts[1]});
+  EXPECT_EQ(values(found[0]), (Values{0, 0, 60, 80, 0, 0}));
+  EXPECT_EQ(values(found[1]), (Values{60, 80}));
+}
+
+// As every view: before, between and after, also of the base.
+TEST(ViewLists, PartsMayBeWritten) {
+  for (const Cut& cut : cuts()) {
+    const auto run = [&](const auto& list) {
+      const Tensor a = varied_leaf({3, 6}), b = a * 1;
+      const List parts = list(b);
+      const Tensor early = parts[0].exp();
+      parts.back().mul_(3);
+      parts[0].mul_(parts[0].exp());
+      b.mul_(2);
+      (used_up(parts, 15) + early.sum() + b.sum()).backward();
+      return values(a.grad());
+    };
+    EXPECT_EQ(run(cut.parts), run(cut.slices)) << cut.node;
+  }
+  const Tensor x = leaf({1, 2});
+  EXPECT_ERROR_TEXT(x.chunk(2)[1].mul_(2), "a view of a leaf Variable that requires grad");
+}
+
+TEST(ViewLists, PlacesThatOverlapAreAdded) {
+  const Tensor a = leaf({1, 2, 3, 4});
+  const List parts = a.tensor_split({3, 1});  // [0, 3), [3, 1), [1, 4)
+  (parts[0].sum() + parts[2].sum() * 10).backward();
+  EXPECT_EQ(values(a.grad()), (Values{1, 11, 11, 10}));
+}
+
+TEST(ViewLists, MoreThanANodeHasSlots) {
+  const Tensor a = zeros({66000}, TensorOptions(kDouble)).requires_grad_();
+  const List parts = a.unbind();
+  (parts[65999] * 2 + parts[7]).backward();
+  EXPECT_EQ(a.grad()[65999].item<double>(), 2);
+  EXPECT_EQ(a.grad().sum().item<double>(), 3);
 }
 
 }  // namespace

@@ -848,6 +848,7 @@ using ::ramet::autograd::edge_list;
 using ::ramet::autograd::grad;
 using ::ramet::autograd::make_variable;
 using ::ramet::autograd::move_to_zeros;
+using ::ramet::autograd::offset_of;
 using ::ramet::autograd::tensor_list;
 using ::ramet::autograd::variable_list;
 }  // namespace torch::autograd

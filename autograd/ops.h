@@ -28,6 +28,7 @@
 #include "autograd/ops/promotion.h"
 #include "autograd/ops/random.h"
 #include "autograd/ops/rearrange.h"
+#include "autograd/ops/recurrent.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/shuffle.h"

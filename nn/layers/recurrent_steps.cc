@@ -65,16 +65,13 @@ class Rows {
 std::pair<Tensor, RecurrentState> run_direction(const RNNOptionsBase& o, const RecurrentWeights& w,
                                                 const RecurrentInput& input, RecurrentState first,
                                                 bool reverse) {
-  const Tensor gates = input_gates(o, w, input.data);
+  const std::vector<Tensor> gates = input_gates(o, w, input.data).split_with_sizes(input.rows);
   const size_t steps = input.rows.size();
-  std::vector<int64_t> begin(steps);
-  for (size_t t = 1; t < steps; ++t) begin[t] = begin[t - 1] + input.rows[t - 1];
   std::vector<Tensor> outputs(steps);
   Rows rows(std::move(first), reverse);
   for (size_t i = 0; i < steps; ++i) {
     const size_t t = reverse ? steps - 1 - i : i;
-    RecurrentState next = recurrent_step(o, w, gates.narrow(0, begin[t], input.rows[t]),
-                                         rows.for_step(input.rows[t]));
+    RecurrentState next = recurrent_step(o, w, gates[t], rows.for_step(input.rows[t]));
     outputs[t] = next.hidden;
     rows.after_step(std::move(next));
   }
@@ -96,17 +93,10 @@ Tensor input_gates(const RNNOptionsBase& o, const RecurrentWeights& w, const Ten
 RecurrentState recurrent_step(const RNNOptionsBase& o, const RecurrentWeights& w,
                               const Tensor& gates, const RecurrentState& before) {
   const Tensor& h = before.hidden;
-  if (is_gru(o)) {
-    const std::vector<Tensor> x = gates.chunk(3, 1), y = linear(h, w.hh, w.bias_hh).chunk(3, 1);
-    const Tensor reset = (x[0] + y[0]).sigmoid(), update = (x[1] + y[1]).sigmoid(),
-                 fresh = (x[2] + reset * y[2]).tanh();
-    return {fresh + update * (h - fresh), {}};
-  }
+  if (is_gru(o)) return {fused_gru_cell(gates, linear(h, w.hh, w.bias_hh), h), {}};
   const Tensor sum = addmm(gates, h, w.hh.t());
   if (is_lstm(o)) {
-    const std::vector<Tensor> part = sum.chunk(4, 1);
-    const Tensor cell = part[1].sigmoid() * before.cell + part[0].sigmoid() * part[2].tanh();
-    const Tensor hidden = part[3].sigmoid() * cell.tanh();
+    const auto [hidden, cell] = fused_lstm_cell(sum, before.cell);
     return {w.hr.defined() ? linear(hidden, w.hr) : hidden, cell};
   }
   return {std::holds_alternative<enumtype::kRNN_RELU>(o.mode()) ? sum.relu() : sum.tanh(), {}};

@@ -40,6 +40,7 @@ NOT_COMPARED = {
     "concatenate_out divide_out fix_out ger_out greater_equal_out greater_out less_equal_out less_out multiply_out "
     "negative_out not_equal_out row_stack_out subtract_out true_divide_out":
         "another name of a function whose form is compared",
+    "fused_gru_cell fused_lstm_cell": "not in LibTorch: rows of the operation table hold them to formulas, recurrent modules to its numbers",
     "can_cast result_type": "every promotion of two operands shows them",
     "get_device output_nr cpu cuda pin_memory is_pinned is_inference is_complex is_signed is_contiguous layout options stride strides print "
     "type toBackend has_storage is_alias_of is_non_overlapping_and_dense":

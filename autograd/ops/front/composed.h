@@ -20,6 +20,13 @@ RAMET_API std::vector<Tensor> composed_gradients(
     const Node& self, const std::function<Tensor(const std::vector<Tensor>&)>& f,
     std::vector<Tensor> inputs, const Tensor& v);
 
+using ListFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+/// The same of a function with several results, whose gradients are v (undefined: nobody's), of the
+/// inputs whose place in `needed` is true; differentiable themselves where `again`.
+RAMET_API std::vector<Tensor> composed_gradients(const std::vector<bool>& needed,
+                                                 const ListFunction& f, std::vector<Tensor> inputs,
+                                                 const std::vector<Tensor>& v, bool again);
+
 /// record() of a fused operation that computed `out` from `inputs` (some may be undefined) as the
 /// composition `f`, which is given a list of them, would: the gradients are f's.
 template <class F, class... T>
@@ -37,6 +44,18 @@ Tensor record_composed(const char* name, Tensor&& out, F f, const T&... inputs) 
                   return r;
                 });
 }
+
+/// Adds history to the defined ones of `results`, a slot each: f writes a gradient for each input
+/// that self.needs(i), given those of the results (undefined: nobody's).
+using ResultsBackward =
+    std::function<void(const Node& self, const std::vector<Tensor>& v, std::vector<Tensor>& grads)>;
+RAMET_API void record_results(const char* name, ArrayRef<Tensor> inputs,
+                              std::vector<Tensor>& results, ResultsBackward f);
+
+/// record_results() of a fused operation that computed `results` from `inputs` (some of each may be
+/// undefined) as the composition `f` would: the gradients are f's.
+RAMET_API void record_composed_results(const char* name, std::vector<Tensor>& results,
+                                       ListFunction f, const std::vector<Tensor>& inputs);
 
 }  // namespace autograd
 }  // namespace ramet

@@ -1,4 +1,4 @@
-// Rows of the operation table: attention.
+// Rows of the operation table: attention, steps of recurrent networks.
 #include <cmath>
 
 #include "autograd/ops.h"
@@ -46,6 +46,67 @@ Sample operands_of(Index leading, int64_t l, int64_t s, int64_t e) {
   return {real(q), real(k), real(k)};
 }
 
+// ---- steps of recurrent networks: columns of gates are those of the state, one after the other
+
+double sigma(double x) { return 1 / (1 + std::exp(-x)); }
+double gate(const Plain& x, const Index& i, int64_t part, int64_t parts) {
+  return x.at({i[0], part * (x.size(1) / parts) + i[1]});
+}
+double cell_after(P in, const Index& i) {
+  return sigma(gate(in[0], i, 1, 4)) * in[1].at(i) +
+         sigma(gate(in[0], i, 0, 4)) * std::tanh(gate(in[0], i, 2, 4));
+}
+double hidden_after(P in, const Index& i) {
+  return sigma(gate(in[0], i, 3, 4)) * std::tanh(cell_after(in, i));
+}
+double gru_after(P in, const Index& i) {
+  const auto sum = [&](int64_t part) { return gate(in[0], i, part, 3) + gate(in[1], i, part, 3); };
+  const double n = std::tanh(gate(in[0], i, 2, 3) + sigma(sum(0)) * gate(in[1], i, 2, 3));
+  return n + sigma(sum(1)) * (in[2].at(i) - n);
+}
+
+void add_steps(Table& t) {
+  const auto lstm = [](int64_t rows, int64_t cols) {
+    return Sample{real({rows, 4 * cols}), real({rows, cols})};
+  };
+  const auto gru = [](int64_t rows, int64_t cols) {
+    return Sample{real({rows, 3 * cols}), real({rows, 3 * cols}), real({rows, cols})};
+  };
+  const Samples some = {lstm(3, 5), lstm(2, 16), lstm(0, 2), lstm(2, 0)};
+  t.row(
+       "fused_lstm_cell", kFloats, some,
+       [](V x) {
+         const auto [hidden, cell] = fused_lstm_cell(x[0], x[1]);
+         return hidden.mul(cell).add(cell);
+       },
+       [](P x) {
+         return made(x[1].sizes, [&](const Index& i) {
+           const double c = cell_after(x, i);
+           return hidden_after(x, i) * c + c;
+         });
+       })
+      .big(lstm(97, 131), 3)
+      .within(8);
+  t.row(
+       "fused_lstm_cell.hidden", kFloats, some,
+       [](V x) { return std::get<0>(fused_lstm_cell(x[0], x[1])); },
+       [](P x) { return made(x[1].sizes, [&](const Index& i) { return hidden_after(x, i); }); })
+      .big(lstm(97, 131), 3)
+      .within(4);
+  t.row(
+       "fused_lstm_cell.cell", kFloats, some,
+       [](V x) { return std::get<1>(fused_lstm_cell(x[0], x[1])); },
+       [](P x) { return made(x[1].sizes, [&](const Index& i) { return cell_after(x, i); }); })
+      .big(lstm(97, 131), 3)
+      .within(4);
+  t.row(
+       "fused_gru_cell", kFloats, {gru(3, 5), gru(2, 16), gru(0, 2), gru(2, 0)},
+       [](V x) { return fused_gru_cell(x[0], x[1], x[2]); },
+       [](P x) { return made(x[2].sizes, [&](const Index& i) { return gru_after(x, i); }); })
+      .big(gru(97, 131), 7)
+      .within(8);
+}
+
 std::vector<Row> rows() {
   Table t;
   const Samples some = {operands_of({2, 2}, 3, 4, 4), operands_of({}, 4, 3, 5),
@@ -77,6 +138,7 @@ std::vector<Row> rows() {
        [](P x) { return attended(x, &x[3], false, 1 / std::sqrt(double(x[0].size(-1)))); })
       .big(large, 7)
       .within(8);
+  add_steps(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -48,6 +48,8 @@ using ::ramet::drop_ref;
 using ::ramet::empty_cache;
 using ::ramet::expand;
 using ::ramet::fail;
+using ::ramet::fused_gru_cell;
+using ::ramet::fused_lstm_cell;
 using ::ramet::generator_states;
 using ::ramet::initial_seed;
 using ::ramet::is_floating;

@@ -61,23 +61,6 @@ class Rows {
   std::vector<RecurrentState> ended_;
 };
 
-// One layer in one direction: the outputs of all steps in their order, and the last states.
-std::pair<Tensor, RecurrentState> run_direction(const RNNOptionsBase& o, const RecurrentWeights& w,
-                                                const RecurrentInput& input, RecurrentState first,
-                                                bool reverse) {
-  const std::vector<Tensor> gates = input_gates(o, w, input.data).split_with_sizes(input.rows);
-  const size_t steps = input.rows.size();
-  std::vector<Tensor> outputs(steps);
-  Rows rows(std::move(first), reverse);
-  for (size_t i = 0; i < steps; ++i) {
-    const size_t t = reverse ? steps - 1 - i : i;
-    RecurrentState next = recurrent_step(o, w, gates[t], rows.for_step(input.rows[t]));
-    outputs[t] = next.hidden;
-    rows.after_step(std::move(next));
-  }
-  return {cat(outputs), rows.last()};
-}
-
 }  // namespace
 
 void reset_recurrent(const std::vector<Tensor>& weights, int64_t hidden_size) {
@@ -102,6 +85,22 @@ RecurrentState recurrent_step(const RNNOptionsBase& o, const RecurrentWeights& w
   return {std::holds_alternative<enumtype::kRNN_RELU>(o.mode()) ? sum.relu() : sum.tanh(), {}};
 }
 
+std::pair<Tensor, RecurrentState> run_steps(const RNNOptionsBase& o, const RecurrentWeights& w,
+                                            const RecurrentInput& input, RecurrentState first,
+                                            bool reverse) {
+  const std::vector<Tensor> gates = input_gates(o, w, input.data).split_with_sizes(input.rows);
+  const size_t steps = input.rows.size();
+  std::vector<Tensor> outputs(steps);
+  Rows rows(std::move(first), reverse);
+  for (size_t i = 0; i < steps; ++i) {
+    const size_t t = reverse ? steps - 1 - i : i;
+    RecurrentState next = recurrent_step(o, w, gates[t], rows.for_step(input.rows[t]));
+    outputs[t] = next.hidden;
+    rows.after_step(std::move(next));
+  }
+  return {cat(outputs), rows.last()};
+}
+
 RecurrentResult run_recurrent(const RNNOptionsBase& o, const std::vector<Tensor>& weights,
                               RecurrentInput input, const Tensor& hidden, const Tensor& cell,
                               bool training) {
@@ -116,9 +115,11 @@ RecurrentResult run_recurrent(const RNNOptionsBase& o, const std::vector<Tensor>
       if (o.bias()) w.bias_ih = *weight++, w.bias_hh = *weight++;
       if (o.proj_size() > 0) w.hr = *weight++;
       const int64_t at = layer * directions + d;
-      auto [output, last] = run_direction(
-          o, w, input, {hidden.select(0, at), cell.defined() ? cell.select(0, at) : Tensor()},
-          d == 1);
+      const RecurrentState first{hidden.select(0, at),
+                                 cell.defined() ? cell.select(0, at) : Tensor()};
+      auto [output, last] = is_one_operation(o, w, input.data, first)
+                                ? run_as_one(o, w, input, first, d == 1)
+                                : run_steps(o, w, input, first, d == 1);
       outputs.push_back(std::move(output));
       hiddens.push_back(std::move(last.hidden));
       if (last.cell.defined()) cells.push_back(std::move(last.cell));

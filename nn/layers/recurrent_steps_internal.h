@@ -1,5 +1,6 @@
 // What recurrent modules compute: layers over the steps of sequences.
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "nn/layers/recurrent.h"
@@ -36,5 +37,18 @@ struct RecurrentState {
 Tensor input_gates(const RNNOptionsBase& options, const RecurrentWeights& w, const Tensor& x);
 RecurrentState recurrent_step(const RNNOptionsBase& options, const RecurrentWeights& w,
                               const Tensor& gates, const RecurrentState& before);
+
+/// One layer in one direction: the outputs of all steps in the layout of the input, and the last
+/// states. Step by step, or, where is_one_operation(), as one.
+std::pair<Tensor, RecurrentState> run_steps(const RNNOptionsBase& options,
+                                            const RecurrentWeights& w, const RecurrentInput& input,
+                                            RecurrentState first, bool reverse);
+std::pair<Tensor, RecurrentState> run_as_one(const RNNOptionsBase& options,
+                                             const RecurrentWeights& w, const RecurrentInput& input,
+                                             const RecurrentState& first, bool reverse);
+/// LSTM and GRU without projection whose operands are of one floating-point type and device. Others
+/// go step by step, where what does not fit is refused.
+bool is_one_operation(const RNNOptionsBase& options, const RecurrentWeights& w, const Tensor& x,
+                      const RecurrentState& first);
 
 }  // namespace ramet::nn::detail

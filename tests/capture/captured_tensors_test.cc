@@ -10,6 +10,7 @@
 #include "nn/layers/embedding.h"
 #include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
+#include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
 #include "parallel/apply/data_parallel.h"
 #include "parallel/move/movement.h"
@@ -85,6 +86,10 @@ TEST(CapturedTensors, OtherMemoryOfMembers) {
   followed("GroupNorm", groups, groups->weight, randn({2, 4, 8}));
   nn::GRUCell cell(4, 3);
   followed("GRUCell", cell, cell->weight_hh, randn({2, 4}));
+  nn::LSTM lstm(4, 3);
+  expect_followed(
+      "LSTM", lstm->all_weights()[1],
+      [&](const Tensor& in) { return std::get<0>(lstm->forward(in)); }, randn({3, 2, 4}));
   nn::Linear linear(4, 4);
   followed("Linear", linear, linear->bias, randn({4, 4}));
   nn::Embedding words(4, 3);

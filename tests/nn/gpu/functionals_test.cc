@@ -1,11 +1,13 @@
-// Functions of nn::functional on a GPU: values and gradients as on the CPU, and all of it queued
-// there.
+// Functions of nn::functional, and recurrent layers, on a GPU: values and gradients as on the CPU,
+// and all of it queued there.
 #include "autograd/autograd.h"
 #include "autograd/grad_mode.h"
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/reduce.h"
 #include "autograd/ops/view.h"
 #include "nn/functional/functional.h"
+#include "nn/layers/recurrent.h"
+#include "nn/layers/recurrent_cells.h"
 #include "nn/layers/transformer.h"
 #include "nn/utils/weight_norm.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
@@ -113,6 +115,50 @@ TEST(FunctionalsOnGpu, AsOnTheCpu) {
         }
       }
     }
+}
+
+// Outputs and gradients, of gradients too; packed sequences of unlike lengths.
+TEST(RecurrentOnGpu, AsOnTheCpu) {
+  using nn::utils::rnn::PackedSequence;
+  for (const ScalarType dtype : {kFloat, kDouble}) {
+    const double tolerance = dtype == kFloat ? 1e-4 : 1e-12;
+    std::vector<std::vector<double>> want;
+    for (const Device device : {kHost, kGpu}) {
+      nn::LSTM lstm(nn::LSTMOptions(5, 8).bidirectional(true));
+      nn::GRU gru(16, 7);
+      nn::LSTMCell cell(7, 8);
+      nn::GRUCell last(8, 3);
+      std::vector<Tensor> weights;
+      const auto take = [&](nn::Module& m) {
+        m.to(device, dtype);
+        const NoGradGuard off;
+        for (const Tensor& p : m.parameters()) {
+          p.copy_(drawn(p.sizes().vec(), dtype, static_cast<int64_t>(weights.size())));
+          weights.push_back(p);
+        }
+      };
+      take(*lstm), take(*gru), take(*cell), take(*last);
+      const Tensor x = drawn({9, 5}, dtype, 3).to(device).requires_grad_();
+      const PackedSequence packed(x, tensor({4, 3, 2}));
+      const Tensor y = std::get<0>(gru->forward_with_packed_input(
+                                       std::get<0>(lstm->forward_with_packed_input(packed))))
+                           .data(),
+                   out = last->forward(std::get<0>(cell->forward(y)));
+      EXPECT_EQ(out.device(), device);
+      weights.push_back(x);
+      std::vector<Tensor> all =
+          autograd::grad({out.mul(out.detach()).sum()}, weights, {}, true, true);
+      Tensor squares = all[0].square().sum();
+      for (size_t i = 1; i < all.size(); ++i) squares = squares.add(all[i].square().sum());
+      for (const Tensor& g : autograd::grad({squares}, {weights[0], weights[1], x}))
+        all.push_back(g);
+      all.push_back(out);
+      for (size_t i = 0; i < all.size(); ++i) {
+        if (device == kHost) want.push_back(numbers(all[i]));
+        else expect_near(all[i], want[i], tolerance, std::to_string(i).c_str());
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "autograd/autograd.h"
+#include "nn/layers/recurrent.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 #include "tests/parallel/models.h"
@@ -223,6 +224,49 @@ TEST(Scenario, S39_TrainingEqualsOneDevice) {
   const Values tree = trained(1, 4);
   expect_close(tree, one, 1e-6);
   for (int n : {2, 4}) EXPECT_EQ(trained(n, 4), tree) << "tree(4) on " << n << " devices";
+}
+
+// A layer of each kind is one operation, also of a replica's parameters.
+struct SequencesImpl : nn::Cloneable<SequencesImpl> {
+  SequencesImpl() { SequencesImpl::reset(); }
+  void reset() override {
+    lstm = register_module("lstm",
+                           nn::LSTM(nn::LSTMOptions(3, 5).batch_first(true).bidirectional(true)));
+    gru = register_module("gru", nn::GRU(nn::GRUOptions(10, 4).batch_first(true)));
+  }
+  Tensor forward(const Tensor& x) {
+    return std::get<0>(gru->forward(std::get<0>(lstm->forward(x))));
+  }
+  nn::LSTM lstm{nullptr};
+  nn::GRU gru{nullptr};
+};
+RAMET_MODULE(Sequences);
+
+// Parameters after two steps whose loss has a gradient's square in it.
+Values trained_sequences(int n, int tree, bool plain = false) {
+  Sequences m;
+  set_parameters(*m, 49);
+  DataParallelOptions options(many(n));
+  if (tree) options.order = ReduceOrder::tree(tree);
+  DataParallel<Sequences> dp(m, options);
+  for (uint64_t step = 0; step < 2; ++step) {
+    const Tensor x = varied({8, 2, 3}, 490 + step);
+    x.requires_grad_();
+    m->zero_grad();
+    const Tensor out = plain ? m(x) : dp(x).to(kHost);
+    const Tensor gx = autograd::grad({out.square().sum()}, {x}, {}, std::nullopt, true)[0];
+    (out.square().mean() + gx.square().mean()).backward();
+    sgd(*m, 0.1);
+  }
+  return all_values(m->parameters());
+}
+
+TEST(Scenario, S39_RecurrentTrainingEqualsOneDevice) {
+  const Values one = trained_sequences(1, 0, /*plain=*/true);
+  expect_close(trained_sequences(4, 0), one, 1e-6);
+  const Values tree = trained_sequences(1, 4);
+  expect_close(tree, one, 1e-6);
+  for (int n : {2, 4}) EXPECT_EQ(trained_sequences(n, 4), tree) << "tree(4) on " << n << " devices";
 }
 
 TEST(Scenario, S40_DropoutMasks) {

@@ -50,6 +50,7 @@
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
 #include "nn/optim/fused.h"
+#include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/lr_cycles.h"
 #include "nn/optim/lr_factors.h"

@@ -11,19 +11,27 @@ bool same(const Field& a, const Field& b) {
   return std::visit([&](auto* value) { return *value == *std::get<decltype(value)>(b.at); }, a.at);
 }
 
+template <class T> void take(const IValue& value, T& setting) { setting = value.to<T>(); }
+template <class T> void take(const IValue& value, std::optional<T>& setting) {
+  setting = value.toOptional<T>();
+}
+template <class T> IValue as_value(const T& setting) { return setting; }
+template <class T> IValue as_value(const std::optional<T>& setting) {
+  return setting ? IValue(*setting) : IValue();
+}
+
 }  // namespace
 
 void Fields::read(serialize::InputArchive& archive) const {
   for (const Field& f : list) {
     IValue value;
     archive.read(f.name, value);
-    if (auto* const* number = std::get_if<double*>(&f.at)) **number = value.toDouble();
-    else *std::get<bool*>(f.at) = value.toBool();
+    std::visit([&](auto* at) { take(value, *at); }, f.at);
   }
 }
 void Fields::write(serialize::OutputArchive& archive) const {
   for (const Field& f : list)
-    std::visit([&](auto* value) { archive.write(f.name, IValue(*value)); }, f.at);
+    std::visit([&](auto* at) { archive.write(f.name, as_value(*at)); }, f.at);
 }
 bool Fields::equals(const Fields& other) const {
   return std::equal(list.begin(), list.end(), other.list.begin(), same);

@@ -2,6 +2,8 @@
 // a group takes from the optimizer's defaults come from the list.
 #pragma once
 #include <limits>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <variant>
 #include <vector>
@@ -13,8 +15,8 @@ namespace ramet::optim::detail {
 /// One setting.
 struct Field {
   const char* name;  // in files
-  std::variant<double*, bool*> at;
-  /// Where it has a range, what it is in "Invalid weight_decay value: -1".
+  std::variant<double*, bool*, int64_t*, std::optional<int64_t>*, std::optional<std::string>*> at;
+  /// Where a number has a range, what it is in "Invalid weight_decay value: -1".
   const char* called = nullptr;
   bool fraction = false;  // the range: below 1 too, not only from 0 on
 };

@@ -1492,6 +1492,9 @@ using ::ramet::optim::AdamParamState;  // Ramet's class: include the door, no fo
 using ::ramet::optim::AdamW;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdamWOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdamWParamState;
+using ::ramet::optim::LBFGS;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::LBFGSOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::LBFGSParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LRScheduler;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::Optimizer;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::OptimizerCloneableOptions;  // Ramet's class: include the door, no forward declaration

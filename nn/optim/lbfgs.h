@@ -1,0 +1,95 @@
+// L-BFGS (Nocedal 1980; Liu and Nocedal 1989), as in LibTorch.
+#pragma once
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/optim/fields.h"
+
+namespace ramet::optim {
+
+struct RAMET_API LBFGSOptions : public detail::ListedOptions<LBFGSOptions> {
+  LBFGSOptions(double lr = 1) : lr_(lr) {}
+  RAMET_ARG(double, lr) = 1;
+  /// Iterations of a step.
+  RAMET_ARG(int64_t, max_iter) = 20;
+  /// Calls of the closure in a step; none: max_iter * 5 / 4.
+  RAMET_ARG(std::optional<int64_t>, max_eval);
+  /// A step ends where no gradient is larger.
+  RAMET_ARG(double, tolerance_grad) = 1e-7;
+  /// And where neither parameters nor loss change by more.
+  RAMET_ARG(double, tolerance_change) = 1e-9;
+  /// Pairs of differences that it remembers, each as large as all parameters.
+  RAMET_ARG(int64_t, history_size) = 100;
+  /// "strong_wolfe", or none: an iteration goes on by lr.
+  RAMET_ARG(std::optional<std::string>, line_search_fn);
+  RAMET_ARG(bool, maximize) = false;
+
+ public:
+  void check() const override;
+
+ private:
+  detail::Fields fields() override;
+};
+
+/// Of all parameters, kept as that of the first.
+struct RAMET_API LBFGSParamState : public OptimizerCloneableParamState<LBFGSParamState> {
+  RAMET_ARG(int64_t, func_evals) = 0;
+  RAMET_ARG(int64_t, n_iter) = 0;
+  RAMET_ARG(double, t) = 0;
+  RAMET_ARG(double, prev_loss) = 0;
+  RAMET_ARG(Tensor, d);
+  RAMET_ARG(Tensor, H_diag);
+  RAMET_ARG(Tensor, prev_flat_grad);
+  RAMET_ARG(std::deque<Tensor>, old_dirs);
+  RAMET_ARG(std::deque<Tensor>, old_stps);
+  RAMET_ARG(std::deque<Tensor>, ro);
+
+ public:
+  void serialize(serialize::InputArchive& archive) override;
+  void serialize(serialize::OutputArchive& archive) const override;
+
+ private:
+  friend class LBFGS;
+  template <class F> static void each_tensor(LBFGSParamState& state, const F& f);
+};
+
+/// Up to max_iter iterations p += t d a step, d = -H g, where H approximates the inverse of the
+/// second derivatives by the last history_size differences of gradients (y) and parameters (s), of
+/// which those with y s <= 1e-10 are left out. t is lr, in the very first iteration lr min(1, 1 /
+/// sum |g|); with "strong_wolfe" the line search begins there, and ends where the conditions hold
+/// (Nocedal and Wright, algorithms 3.5 and 3.6, c1 = 1e-4, c2 = 0.9), or at the best point when
+/// max_eval is used up.
+///
+/// One parameter group, on one device; the whole of it counts as one vector, so it is not for the
+/// shards of fully_shard(). A closure that throws leaves parameters and state as they were before
+/// the step. Not in a capture: the number of iterations depends on values.
+class RAMET_API LBFGS : public Optimizer {
+ public:
+  /// An Error unless there is one group.
+  explicit LBFGS(const std::vector<OptimizerParamGroup>& param_groups, LBFGSOptions defaults = {});
+  explicit LBFGS(std::vector<Tensor> params, LBFGSOptions defaults = {})
+      : LBFGS({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+
+  /// `closure` computes the loss and its gradients, from scratch. Returns the first loss.
+  Tensor step(LossClosure closure) override;
+  void load(serialize::InputArchive& archive) override;
+
+ private:
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<LBFGSParamState>();
+  }
+  void check_state(const Tensor& parameter, OptimizerParamState& state) const override;
+  /// All gradients behind one another; zeros where there is none.
+  Tensor flat_gradient(bool maximize) const;
+  /// The parameters, behind one another, and back.
+  Tensor flat_parameters() const;
+  void set_parameters(const Tensor& flat);
+  void add(const Tensor& direction, double t);
+  void iterate(const LBFGSOptions& options, LBFGSParamState& state,
+               const std::function<double()>& evaluate, double loss, Tensor gradient);
+};
+
+}  // namespace ramet::optim

@@ -1,0 +1,286 @@
+// Optimizers that are no formula of an element, against numbers from PyTorch 2.15: LBFGS, to which
+// all parameters are one vector.
+#include "autograd/autograd.h"
+#include "autograd/ops.h"
+#include "nn/optim/lbfgs.h"
+#include "tests/nn/optim/prescribed_steps.h"
+
+namespace ramet::optim {
+namespace {
+
+using testing::names_in_files;
+using Names = std::vector<std::string>;
+
+template <class From, class To> void pass_on(From& from, To& to) {
+  serialize::OutputArchive out;
+  from.save(out);
+  std::stringstream file;
+  out.save_to(file);
+  serialize::InputArchive in;
+  in.load_from(file);
+  to.load(in);
+}
+
+/// (1 - x)^2 + 100 (y - x^2)^2 from (-1.2, 1).
+struct Rosenbrock {
+  explicit Rosenbrock(const LBFGSOptions& options)
+      : p{full({1}, -1.2, kDouble).requires_grad_(), ones({1}, kDouble).requires_grad_()},
+        lbfgs(p, options),
+        sign(options.maximize() ? -1 : 1) {}
+  Tensor loss() {
+    ++calls;
+    lbfgs.zero_grad();
+    const Tensor valley = p[1] - p[0] * p[0], slope = 1 - p[0];
+    const Tensor l = (slope * slope + valley * valley * 100).sum() * sign;
+    l.backward();
+    return l;
+  }
+  double step() {
+    return lbfgs.step([this] { return loss(); }).item<double>();
+  }
+  LBFGSParamState& state() { return static_cast<LBFGSParamState&>(*lbfgs.state().at(p[0].impl())); }
+  std::vector<Tensor> p;
+  LBFGS lbfgs;
+  double sign;
+  int calls = 0;
+};
+
+/// The first loss of each step, and where it ends; how often the loss was computed, and iterations.
+void expect_rosenbrock(const LBFGSOptions& options, const std::vector<double>& expected, int calls,
+                       int64_t iterations, double tolerance = 1e-10) {
+  Rosenbrock r(options);
+  std::vector<double> got;
+  while (got.size() < expected.size()) {
+    got.push_back(r.step());
+    for (const Tensor& p : r.p) got.push_back(p.item<double>());
+  }
+  expect_values(doubles(got), expected, tolerance);
+  EXPECT_EQ(r.calls, calls);
+  EXPECT_EQ(r.state().func_evals(), calls);
+  EXPECT_EQ(r.state().n_iter(), iterations);
+}
+LBFGSOptions wolfe(int64_t max_iter) {
+  return LBFGSOptions().max_iter(max_iter).line_search_fn("strong_wolfe");
+}
+
+TEST(LBFGS, RosenbrockAsInPyTorch) {
+  expect_rosenbrock(wolfe(4),
+                    {24.2, -1.02887953483197, 1.06550295168486, 4.12112677576564,
+                     -0.943127801208324, 0.852966272541092, 3.90914427952064, -0.516027772885202,
+                     0.226545825790235, 2.4562577215805, -0.256089576896647, 0.0372619816162237},
+                    20, 13);
+  expect_rosenbrock(wolfe(4).history_size(2),
+                    {24.2, -1.02887953483197, 1.06550295168486, 4.12112677576564,
+                     -0.888128305847943, 0.741017751499924, 3.79307425127235, -0.512530907613672,
+                     0.218768595746617, 2.48064054967415, -0.254234222805284, 0.0496259694183834,
+                     1.59563070576467, 0.0320392952438503, -0.0025686396725258},
+                    25, 16);
+  expect_rosenbrock(
+      wolfe(4).lr(.5).maximize(true),
+      {-24.2, -1.01001019703927, 1.06874081420153, -4.27653353335124, -1.02380290657157,
+       1.05714720541058, -4.1038329331126, -1.00984492672499, 1.01064284557605},
+      15, 12);
+  expect_rosenbrock(LBFGSOptions(.01).max_iter(5),
+                    {24.2, -1.18761149849989, 1.00558588986013, 21.1747964871127, -1.18153177898886,
+                     1.00975886352084, 19.6786423357021, -1.17599619702973, 1.01464666981995,
+                     18.3009500949622, -1.17094811637972, 1.02007374398029},
+                    20, 20);
+}
+// What is left of max_eval ends a line search, at the best point; none is left in the last case.
+TEST(LBFGS, MaxEval) {
+  expect_rosenbrock(wolfe(10).max_eval(4),
+                    {24.2, -1.02845657455623, 1.06818745574868, 4.12558671367404, -1.0203084803941,
+                     1.03527698664675, 4.08495537632738, -0.880213164965873, 0.727477206071998},
+                    12, 8);
+  expect_rosenbrock(wolfe(10).max_eval(1), {24.2, -1.2, 1, 24.2, -1.2, 1}, 4, 2);
+  expect_rosenbrock(wolfe(10).max_eval(-3), {24.2, -1.2, 1}, 2, 1);
+  EXPECT_EQ(*static_cast<LBFGSOptions&>(Rosenbrock(wolfe(7)).lbfgs.defaults()).max_eval(), 8);
+  const auto most = wolfe(INT64_MAX);
+  EXPECT_EQ(*static_cast<LBFGSOptions&>(Rosenbrock(most).lbfgs.defaults()).max_eval(), INT64_MAX);
+}
+TEST(LBFGS, FindsTheMinimum) {
+  expect_rosenbrock(wolfe(100), {24.2, 0.999981421079137, 0.999961965181099, 4.22145751126331e-10},
+                    44, 36, 1e-7);
+  Rosenbrock r(wolfe(200).tolerance_change(1e-16).tolerance_grad(1e-12));
+  r.step();
+  expect_values(r.p[0], {1}, 1e-9);
+  expect_values(r.p[1], {1}, 1e-9);
+  const int calls = r.calls;  // no gradient is larger than tolerance_grad now
+  r.step();
+  EXPECT_EQ(r.calls, calls + 1);
+}
+
+/// tanh(x w + b) fitted to y; `w` may lie otherwise, one parameter has no part in it.
+struct Regression {
+  Regression(const Tensor& w, const LBFGSOptions& options)
+      : p{w, sines(4).requires_grad_(), sines(3, .9, .3).requires_grad_()}, lbfgs(p, options) {}
+  std::vector<double> steps(int n) {
+    std::vector<double> losses;
+    for (int i = 0; i < n; ++i)
+      losses.push_back(lbfgs
+                           .step([this] {
+                             lbfgs.zero_grad();
+                             const Tensor d = tanh(matmul(x, p[0]) + p[2]) - y;
+                             const Tensor loss = (d * d).mean();
+                             loss.backward();
+                             return loss;
+                           })
+                           .item<double>());
+    return losses;
+  }
+  void expect(const std::vector<double>& w, const std::vector<double>& b, double tolerance) {
+    expect_values(p[0], w, tolerance);
+    expect_values(p[2], b, tolerance);
+    EXPECT_TRUE(same_bits(p[1], sines(4)));
+  }
+  Tensor x = sines(16, .7, .2).view({8, 2}), y = sines(24, 1.3, .5).view({8, 3}) * .8;
+  std::vector<Tensor> p;
+  LBFGS lbfgs;
+};
+Tensor weights() { return sines(6).view({2, 3}).clone().requires_grad_(); }
+
+TEST(LBFGS, RegressionAsInPyTorch) {
+  Regression plain(weights(), LBFGSOptions().max_iter(5));
+  expect_values(doubles(plain.steps(4)),
+                {0.834882643510358, 1.05865984353234, 1.03714907546478, 1.18922001128229}, 1e-9);
+  Regression searched(weights(), wolfe(5));
+  expect_values(doubles(searched.steps(4)),
+                {0.834882643510358, 0.32273847771167, 0.311631440891368, 0.311589115527347}, 1e-10);
+  searched.expect({-0.15965143036939, -0.172794970212837, 0.0727487599600488, 0.0709105553674228,
+                   0.272348951836469, 0.0765884800685749},
+                  {0.0278311113119877, 0.00684656561808545, -0.0237440859454091}, 1e-9);
+  Regression few(weights(), LBFGSOptions(.5).max_iter(20).history_size(3));
+  expect_values(doubles(few.steps(3)), {0.834882643510358, 0.311589546579452, 0.311588926791412},
+                1e-10);
+}
+TEST(LBFGS, OtherLayoutsAndDtypes) {
+  Regression row(weights(), wolfe(5));
+  row.steps(4);
+  const Tensor wide = zeros({3, 2, 2}, kDouble);
+  wide.select(2, 0).t().copy_(weights().detach());
+  Regression strided(wide.select(2, 0).t().detach().requires_grad_(), wolfe(5));
+  ASSERT_FALSE(strided.p[0].is_contiguous());
+  strided.steps(4);
+  strided.expect(values(row.p[0]), values(row.p[2]), 1e-12);
+  EXPECT_EQ(wide.select(2, 1).abs().sum().item<double>(), 0);
+  // One vector of float64 where one parameter is.
+  Regression mixed(weights().detach().to(kFloat).requires_grad_(), wolfe(5));
+  mixed.x = mixed.x.to(kFloat), mixed.y = mixed.y.to(kFloat);
+  mixed.p[2] = mixed.lbfgs.parameters()[2] = sines(3, .9, .3).to(kFloat).requires_grad_();
+  mixed.steps(4);
+  mixed.expect(values(row.p[0]), values(row.p[2]), 1e-3);
+  EXPECT_EQ(mixed.p[0].scalar_type(), kFloat);
+}
+
+TEST(LBFGS, ResumesBitForBit) {
+  Rosenbrock whole(wolfe(3).history_size(4)), first(wolfe(3).history_size(4));
+  for (int i = 0; i < 5; ++i) whole.step();
+  for (int i = 0; i < 3; ++i) first.step();
+  Rosenbrock second(LBFGSOptions(7));
+  for (size_t i = 0; i < 2; ++i) second.p[i].detach().copy_(first.p[i]);
+  pass_on(first.lbfgs, second.lbfgs);
+  for (int i = 0; i < 2; ++i) second.step();
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(second.p[i], whole.p[i]));
+  EXPECT_EQ(second.state().func_evals(), whole.state().func_evals());
+  // before the first step
+  Rosenbrock fresh(wolfe(3)), other(wolfe(3));
+  pass_on(fresh.lbfgs, other.lbfgs);
+  EXPECT_TRUE(other.lbfgs.state().empty());
+
+  Tensor one = ones({1}, kDouble).requires_grad_();
+  LBFGS small({one, ones({2}, kDouble).requires_grad_()}, wolfe(2));
+  EXPECT_ERROR_TEXT(pass_on(first.lbfgs, small), "[LBFGS] loaded state: got ");
+  EXPECT_TRUE(small.state().empty());
+}
+TEST(LBFGS, NamesInFiles) {
+  EXPECT_EQ(names_in_files(LBFGSOptions()),
+            (Names{"history_size", "line_search_fn", "lr", "max_eval", "max_iter", "maximize",
+                   "tolerance_change", "tolerance_grad"}));
+  EXPECT_EQ(names_in_files(LBFGSParamState()),
+            (Names{"H_diag", "d", "func_evals", "n_iter", "old_dirs", "old_stps", "prev_flat_grad",
+                   "prev_loss", "ro", "t"}));
+  EXPECT_TRUE(LBFGSOptions() == LBFGSOptions());
+  EXPECT_FALSE(LBFGSOptions().line_search_fn("strong_wolfe") == LBFGSOptions());
+  EXPECT_FALSE(LBFGSOptions().max_eval(3) == LBFGSOptions().max_eval(4));
+}
+
+// A closure that throws, in the first line search or later: nothing has changed.
+TEST(LBFGS, AStepIsWhole) {
+  for (const LBFGSOptions& options : {wolfe(5), LBFGSOptions(.01).max_iter(5)})
+    for (int at = 1; at <= 4; ++at) {
+      Rosenbrock reference(options), r(options);
+      for (int i = 0; i < 2; ++i) reference.step();
+      r.step();
+      const double x = r.p[0].item<double>();
+      const int64_t evals = r.state().func_evals();
+      int calls = 0;
+      EXPECT_ERROR_TEXT(r.lbfgs.step([&] {
+        if (++calls == at) fail("loss", "no more");
+        return r.loss();
+      }),
+                        "no more");
+      EXPECT_EQ(r.p[0].item<double>(), x);
+      EXPECT_EQ(r.state().func_evals(), evals);
+      r.step();
+      EXPECT_EQ(r.p[0].item<double>(), reference.p[0].item<double>());
+    }
+}
+// A line search goes back from where the loss is no number; PyTorch's goes on into it.
+TEST(LBFGS, NotANumber) {
+  const Tensor p = full({1}, 0.5, kDouble).requires_grad_();
+  LBFGS lbfgs({p}, wolfe(20).lr(100));
+  double last = 0;
+  const auto loss = [&] {
+    lbfgs.zero_grad();
+    const Tensor l = (p - p.log()).sum();  // its minimum is at 1; NaN below 0
+    l.backward();
+    last = l.item<double>();
+    return l;
+  };
+  for (int i = 0; i < 3; ++i) lbfgs.step(loss);
+  expect_values(p, {1}, 1e-5);
+  // with no number anywhere it stays where it is
+  const Tensor q = full({1}, -1, kDouble).requires_grad_();
+  LBFGS lost({q}, wolfe(4));
+  lost.step([&] {
+    lost.zero_grad();
+    const Tensor l = q.log().sum();
+    l.backward();
+    return l;
+  });
+  EXPECT_EQ(q.item<double>(), -1);
+}
+
+TEST(LBFGS, Refusals) {
+  const Tensor p = ones({2}).requires_grad_(), q = ones({2}).requires_grad_();
+  using Groups = std::vector<OptimizerParamGroup>;
+  EXPECT_ERROR_TEXT(LBFGS(Groups{std::vector<Tensor>{p}, std::vector<Tensor>{q}}),
+                    "[LBFGS] LBFGS doesn't support per-parameter options (parameter groups): got 2 "
+                    "groups, expected 1");
+  EXPECT_ERROR_TEXT(LBFGS({p}, LBFGSOptions(-1)), "[LBFGS] Invalid learning rate: -1");
+  EXPECT_ERROR_TEXT(LBFGS({p}, LBFGSOptions().history_size(0)),
+                    "[LBFGS] history_size: got 0, expected at least 1");
+  EXPECT_ERROR_TEXT(LBFGS({p}, LBFGSOptions().line_search_fn("weak")),
+                    "[LBFGS] only 'strong_wolfe' is supported: got line_search_fn 'weak'");
+  LBFGS lbfgs({p});
+  EXPECT_ERROR_TEXT(lbfgs.step(nullptr), "[LBFGS] LBFGS requires a closure function: got none");
+  EXPECT_ERROR_TEXT(lbfgs.step([&] {
+    p.mutable_grad() = ones({3});
+    return ones({});
+  }),
+                    "[LBFGS] the gradient of ");
+  lbfgs.add_param_group(std::vector<Tensor>{q});
+  EXPECT_ERROR_TEXT(lbfgs.step([] { return ones({}); }), "got 2 groups, expected 1");
+  EXPECT_TRUE(lbfgs.state().empty());
+  LBFGS none(std::vector<Tensor>{});
+  EXPECT_EQ(none.step([] { return full({}, 3); }).item<float>(), 3);
+  LBFGS empty({ones({0}).requires_grad_()});
+  EXPECT_EQ(empty.step([] { return full({}, 4); }).item<float>(), 4);
+  // steps of no iteration
+  LBFGS idle({q}, LBFGSOptions().max_iter(0));
+  idle.step([&] { return q.mutable_grad() = ones({2}), ones({}); });
+  expect_values(q, {1, 1});
+}
+
+}  // namespace
+}  // namespace ramet::optim

@@ -56,6 +56,7 @@
 #include "nn/optim/lr_factors.h"
 #include "nn/optim/lr_scheduler.h"
 #include "nn/optim/lr_sequences.h"
+#include "nn/optim/muon.h"
 #include "nn/optim/nadam.h"
 #include "nn/optim/optimizer.h"
 #include "nn/optim/radam.h"

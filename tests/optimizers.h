@@ -12,6 +12,7 @@
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
 #include "nn/optim/lion.h"
+#include "nn/optim/muon.h"
 #include "nn/optim/nadam.h"
 #include "nn/optim/radam.h"
 #include "nn/optim/rmsprop.h"
@@ -64,6 +65,19 @@ inline std::vector<AnyOptimizer> all_optimizers() {
           NAdamOptions(.1).momentum_decay(.1).weight_decay(.1).decoupled_weight_decay(true)),
       optimizer_with<ASGD>("ASGD", ASGDOptions(.1).lambd(.1).t0(1).weight_decay(.1)),
   };
+}
+/// Those that take matrices alone.
+inline std::vector<AnyOptimizer> matrix_optimizers() {
+  using namespace optim;
+  return {optimizer_with<Muon>("Muon", MuonOptions(.1)),
+          optimizer_with<Muon>(
+              "MuonPlain", MuonOptions(.05).nesterov(false).momentum(.5).ns_steps(2).adjust_lr_fn(
+                               "match_rms_adamw"))};
+}
+inline std::vector<AnyOptimizer> optimizers_of_matrices() {
+  std::vector<AnyOptimizer> all = all_optimizers();
+  for (AnyOptimizer& one : matrix_optimizers()) all.push_back(std::move(one));
+  return all;
 }
 
 }  // namespace ramet::testing

@@ -2,6 +2,7 @@
 #include <memory>
 #include <sstream>
 
+#include "nn/optim/lr_factors.h"
 #include "nn/serialize/archive.h"
 #include "runtime/allocator.h"
 #include "runtime/pool.h"
@@ -170,19 +171,22 @@ class Optimizers : public ::testing::TestWithParam<bool> {};
 TEST_P(Optimizers, ParametersOfAnyDtypeAndLayout) {
   const bool on_gpu = GetParam();
   if (on_gpu && !why_no_gpu().empty()) GTEST_SKIP() << "no GPU: " << why_no_gpu();
-  for (const testing::AnyOptimizer& any : testing::all_optimizers()) {
+  for (const testing::AnyOptimizer& any : testing::optimizers_of_matrices()) {
     std::vector<std::string> got[2];
     for (const bool captured : {false, true}) {
       const TensorOptions where(on_gpu ? Device(kCUDA, 0) : kHost);
-      std::vector<Tensor> p{ones({5, 3}, where.dtype(kBFloat16)), ones({7, 2}, where).select(1, 0),
+      std::vector<Tensor> p{ones({5, 3}, where.dtype(kBFloat16)),
+                            ones({7, 4}, where).slice(1, 0, 4, 2),
                             ones({4, 6}, where.dtype(kHalf)).t()};
       for (Tensor& t : p) t = t.detach().requires_grad_();
       const auto optimizer = any(p);
+      optim::ExponentialLR schedule(*optimizer, 0.5);
       const auto body = [&] {
         optimizer->zero_grad();
         Tensor loss = p[0].square().sum().to(kFloat) + p[1].square().sum() + p[2].sum().to(kFloat);
         loss.backward();
         optimizer->step();
+        schedule.step();
         return loss;
       };
       Captured step(body);

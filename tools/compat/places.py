@@ -88,11 +88,12 @@ OWN = {
         clip_grads_with_norm_ get_total_norm remove_spectral_norm remove_weight_norm spectral_norm weight_norm
     """.split(),
     "optim": """
-        ASGD ASGDOptions ASGDParamState Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions AdamaxParamState
-        ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR CyclicLROptions ExponentialLR
-        FusedOptimizer FusedParamState LambdaLR LinearLR Lion LionOptions LionParamState MultiStepLR MultiplicativeLR
-        NAdam NAdamOptions NAdamParamState OneCycleLR OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState
-        Rprop RpropOptions RpropParamState SequentialLR
+        ASGD ASGDOptions ASGDParamState Adadelta AdadeltaOptions AdadeltaParamState Adamax AdamaxOptions
+        AdamaxParamState ChainedScheduler ConstantLR CosineAnnealingLR CosineAnnealingWarmRestarts CyclicLR
+        CyclicLROptions ExponentialLR FusedOptimizer FusedParamState LambdaLR LinearLR Lion LionOptions LionParamState
+        MultiStepLR MultiplicativeLR Muon MuonOptions MuonParamState NAdam NAdamOptions NAdamParamState OneCycleLR
+        OneCycleLROptions PolynomialLR RAdam RAdamOptions RAdamParamState Rprop RpropOptions RpropParamState
+        SequentialLR
     """.split(),
     "serialize": """
         Safetensors WriteFunction load_safetensors save_safetensors

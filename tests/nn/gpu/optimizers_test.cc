@@ -3,6 +3,7 @@
 
 #include "autograd/autograd.h"
 #include "kernels/optim/optimizer_step.h"
+#include "nn/optim/lbfgs.h"
 #include "nn/utils/clip_grad.h"
 #include "runtime/cuda/copies.h"
 #include "tests/autograd/gpu/gpu_tensors.h"
@@ -38,6 +39,31 @@ TEST(OptimizerOnGpu, StepsHaveTheBitsOfTheCpu) {
       for (size_t i = 0; i < host.size(); ++i)
         ASSERT_EQ(numbers(host[i]), numbers(gpu[i])) << any.name << ", " << i;
     }
+}
+
+// Sums of products have other orders there.
+TEST(OptimizerOnGpu, MatricesAndOneVector) {
+  const auto fit = [](const auto& make) {
+    std::vector<double> parameters[2];
+    for (const Device where : {kHost, kGpu}) {
+      const Tensor p = drawn({3, 4}, kDouble, 1).to(where).requires_grad_();
+      const Tensor goal = drawn({3, 4}, kDouble, 2).to(where), w = goal.add(2).square();
+      auto optimizer = make(p);
+      for (int step = 0; step < 3; ++step)
+        optimizer.step([&] {
+          optimizer.zero_grad();
+          Tensor loss = ((p - goal).square() * w).sum() + (p.sum() - 1).square();
+          loss.backward();
+          return loss;
+        });
+      parameters[where.is_cuda()] = numbers(p);
+    }
+    for (size_t i = 0; i < 12; ++i) EXPECT_NEAR(parameters[0][i], parameters[1][i], 1e-3) << i;
+  };
+  fit([](const Tensor& p) { return optim::Muon({p}, optim::MuonOptions(.02)); });
+  fit([](const Tensor& p) {
+    return optim::LBFGS({p}, optim::LBFGSOptions().max_iter(4).line_search_fn("strong_wolfe"));
+  });
 }
 
 int64_t calls = 0;

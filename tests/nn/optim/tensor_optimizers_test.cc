@@ -1,8 +1,9 @@
 // Optimizers that are no formula of an element, against numbers from PyTorch 2.15: LBFGS, to which
-// all parameters are one vector.
+// all parameters are one vector, and Muon, which makes matrices orthogonal.
 #include "autograd/autograd.h"
 #include "autograd/ops.h"
 #include "nn/optim/lbfgs.h"
+#include "nn/optim/muon.h"
 #include "tests/nn/optim/prescribed_steps.h"
 
 namespace ramet::optim {
@@ -280,6 +281,133 @@ TEST(LBFGS, Refusals) {
   LBFGS idle({q}, LBFGSOptions().max_iter(0));
   idle.step([&] { return q.mutable_grad() = ones({2}), ones({}); });
   expect_values(q, {1, 1});
+}
+
+// A step is bfloat16 products times the rate: where sums round otherwise than PyTorch's, one of
+// their 256 steps lies between.
+TEST(Muon, AsInPyTorch) {
+  const auto expect = [](const MuonOptions& options, int steps, const std::vector<double>& wanted,
+                         const std::vector<double>& momentum) {
+    const std::vector<Tensor> p{sines(6).view({2, 3}).requires_grad_(),
+                                sines(8, .9, .3).view({4, 2}).requires_grad_()};
+    Muon muon(p, options);
+    for (int s = 0; s < steps; ++s) {
+      muon.zero_grad();
+      const NoGradGuard off;
+      p[0].mutable_grad() = sines(6, .7, .2 * s).view({2, 3}) + p[0] * .1;
+      if (s != 2) p[1].mutable_grad() = sines(8, .3, .5 * s).view({4, 2}) + p[1] * .2;
+      muon.step();
+    }
+    std::vector<double> got = values(p[0]);
+    for (double v : values(p[1])) got.push_back(v);
+    expect_values(doubles(got), wanted, options.lr() * .01);
+    const auto& state = static_cast<MuonParamState&>(*muon.state().at(p[0].impl()));
+    expect_values(state.momentum_buffer(), momentum, options.lr() * .01);
+  };
+  expect(MuonOptions(), 1,
+         {0.109772114266857, 0.461166591373929, 0.750326370849779, 0.938040602633436,
+          0.999283992947777, 0.925398296511089, 0.29611489734594, 0.931128289842883,
+          0.862750157370567, 0.14073300771742, -0.688230474789809, -0.996319108874446,
+          -0.551102799276123, 0.311112461812609},
+         {0.000548891504185875, 0.034519780239592, 0.0530288885251245, 0.0478559651140391,
+          0.0217484855834667, -0.0129131037805402});
+  expect(MuonOptions(), 8,
+         {0.107190452918982, 0.456915454571842, 0.746166029932609, 0.932565217044461,
+          0.998047615999428, 0.928452954709093, 0.295419406240578, 0.925809229949487,
+          0.8575906293913, 0.141229482585691, -0.690301283507994, -0.992912067836819,
+          -0.549992046088309, 0.311595802491557},
+         {0.21130030674349, 0.316087369597757, 0.277416198458378, 0.116713114445883,
+          -0.0882751514019004, -0.240482173170692});
+  expect(
+      MuonOptions(.1).weight_decay(.5).momentum(.8).nesterov(false).adjust_lr_fn("match_rms_adamw"),
+      8,
+      {-0.00901030050468999, 0.175682031372676, 0.377231983919188, 0.458611923911431,
+       0.641270900779475, 0.735844079745429, 0.199376238269442, 0.528974540184664,
+       0.484969799667982, 0.110214839196518, -0.5512999394293, -0.630535227738553,
+       -0.376435079686892, 0.233642987998591},
+      {0.614197749612362, 0.782001119419694, 0.59213927997135, 0.137494743151751,
+       -0.358405919635458, -0.663977899366353});
+  expect(MuonOptions(.1)
+             .ns_steps(3)
+             .ns_coefficients(std::make_tuple(2, -1.5, .5))
+             .adjust_lr_fn("spectral_unclamped"),
+         8,
+         {-0.128269319726865, 0.0248887330837737, 0.298963359874916, 0.377925836125838,
+          0.852904861981649, 1.20938036302427, 0.155025340259393, 0.257307111013322,
+          0.200146433712471, 0.121067221890879, -0.964109297849024, -0.636520791282115,
+          -0.453361492425686, 0.334656329682531},
+         {0.208885954768403, 0.309359912051085, 0.269224730947521, 0.107157310033497,
+          -0.0917750850713874, -0.237065194529759});
+}
+// The iteration in float64 where only results are bfloat16, of a tall matrix and a wide one, in
+// every dtype.
+TEST(Muon, TheIteration) {
+  const auto rounded = [](const Tensor& t) { return t.to(kBFloat16).to(kDouble); };
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{40, 24}, {5, 70}}) {
+    const Tensor g = sines(rows * columns, 1.7, .3).view({rows, columns}) * .2 +
+                     eye(rows, columns, kDouble) * sines(columns, .9, 1).add(2);
+    Tensor x = rounded(g);
+    x = rounded(x / rounded((x * x).sum().sqrt()));
+    for (int i = 0; i < 5; ++i) {
+      const Tensor gram = rounded(matmul(x.t(), x));
+      x = rounded(x * 3.4445 + matmul(x, rounded(gram * -4.775 + matmul(gram, gram) * 2.0315)));
+    }
+    const double taller = static_cast<double>(rows) / static_cast<double>(columns);
+    for (ScalarType t : {kFloat, kDouble, kBFloat16, kHalf}) {
+      const Tensor p = zeros({rows, columns}, t).requires_grad_();
+      Muon muon({p}, MuonOptions(.5).momentum(0));
+      p.mutable_grad() = g.to(t);
+      muon.step();
+      const Tensor wanted = x * (-.5 * std::sqrt(std::max(1.0, taller)));
+      EXPECT_LT((p.detach().to(kDouble) - wanted).abs().max().item<double>(), .02) << t << rows;
+      EXPECT_GT(wanted.abs().max().item<double>(), .3);
+    }
+  }
+}
+TEST(Muon, GoesOnFromAFileAndAfterAnEmptyMatrix) {
+  const auto steps = [](Optimizer& optimizer, const Tensor& p, int from, int to) {
+    for (int s = from; s < to; ++s) {
+      p.mutable_grad() = sines(12, 0.7, 0.4 * s).view({3, 4}).to(kFloat);
+      optimizer.step();
+    }
+  };
+  const Tensor p = sines(12).view({3, 4}).to(kFloat).requires_grad_();
+  const Tensor none = zeros({0, 3}).requires_grad_();
+  none.mutable_grad() = zeros({0, 3});
+  Muon whole({none, p}, MuonOptions(.1).adjust_lr_fn("spectral_unclamped"));
+  steps(whole, p, 0, 3);
+  const Tensor q = p.detach().clone().requires_grad_();
+  Muon resumed({none, q});
+  pass_on(whole, resumed);
+  steps(whole, p, 3, 5), steps(resumed, q, 3, 5);
+  EXPECT_TRUE(q.equal(p));
+  EXPECT_EQ(names_in_files(MuonOptions()),
+            (Names{"adjust_lr_fn", "eps", "lr", "momentum", "nesterov", "ns_a", "ns_b", "ns_c",
+                   "ns_steps", "weight_decay"}));
+  EXPECT_EQ(names_in_files(MuonParamState()), Names{"momentum_buffer"});
+}
+TEST(Muon, Refusals) {
+  const Tensor p = ones({2, 3}).requires_grad_(), bias = ones({3}).requires_grad_();
+  using O = MuonOptions;
+  EXPECT_ERROR_TEXT(
+      Muon({p, bias}),
+      "[Muon] Muon only supports 2D parameters whereas we found a parameter with size: [3]");
+  EXPECT_ERROR_TEXT(Muon({p}, O(-1)), "[Muon] Invalid learning rate: -1");
+  EXPECT_ERROR_TEXT(Muon({p}, O().momentum(-.5)), "[Muon] Invalid momentum value: -0.5");
+  EXPECT_ERROR_TEXT(Muon({p}, O().weight_decay(NAN)), "[Muon] Invalid weight_decay value: nan");
+  EXPECT_ERROR_TEXT(Muon({p}, O().ns_steps(100)),
+                    "[Muon] Number of steps: got 100, expected 0 to 99");
+  EXPECT_ERROR_TEXT(Muon({p}, O().adjust_lr_fn("big")),
+                    "[Muon] Adjust learning rate function is "
+                    "not supported: got big, expected ");
+  Muon muon({p});
+  muon.add_param_group(std::vector<Tensor>{bias});
+  p.mutable_grad() = ones({2, 3});
+  EXPECT_ERROR_TEXT(muon.step(), "Muon only supports 2D parameters");
+  EXPECT_TRUE(muon.state().empty());
+  Muon other({p});
+  p.set_data(ones({3, 2}));
+  EXPECT_ERROR_TEXT(other.step(), "the gradient of ");
 }
 
 }  // namespace

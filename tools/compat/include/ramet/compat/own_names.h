@@ -313,6 +313,9 @@ using ::ramet::optim::LionOptions;  // Ramet's class: include the door, no forwa
 using ::ramet::optim::LionParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiStepLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiplicativeLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::Muon;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::MuonOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::MuonParamState;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::NAdam;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::NAdamOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::NAdamParamState;  // Ramet's class: include the door, no forward declaration

@@ -1,0 +1,78 @@
+// Muon (Jordan et al. 2024): momentum whose matrices are made orthogonal, as torch.optim has it in
+// Python.
+#pragma once
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "nn/module/arg.h"
+#include "nn/optim/fused.h"
+
+namespace ramet::optim {
+
+struct RAMET_API MuonOptions : public detail::ListedOptions<MuonOptions> {
+  MuonOptions(double lr = 1e-3) : lr_(lr) {}
+  using coefficients_t = std::tuple<double, double, double>;
+  RAMET_ARG(double, lr) = 1e-3;
+  RAMET_ARG(double, weight_decay) = 0.1;
+  RAMET_ARG(double, momentum) = 0.95;
+  RAMET_ARG(bool, nesterov) = true;
+  RAMET_ARG(coefficients_t, ns_coefficients) = std::make_tuple(3.4445, -4.7750, 2.0315);
+  RAMET_ARG(double, eps) = 1e-7;
+  RAMET_ARG(int64_t, ns_steps) = 5;
+  /// How the rate follows the sizes (rows, columns): "original" (so too where there is none),
+  /// sqrt(max(1, rows / columns)); "match_rms_adamw", 0.2 sqrt(max(rows, columns));
+  /// "spectral_unclamped", sqrt(rows / columns).
+  RAMET_ARG(std::optional<std::string>, adjust_lr_fn);
+
+ public:
+  void check() const override;
+
+ private:
+  detail::Fields fields() override;
+};
+
+struct RAMET_API MuonParamState
+    : public OptimizerCloneableParamState<MuonParamState, FusedParamState> {
+  RAMET_ARG(Tensor, momentum_buffer);
+
+ private:
+  Members members() override { return {{{{"momentum_buffer", &momentum_buffer_}}}, /*always=*/1}; }
+};
+
+/// m += (1 - momentum) (grad - m);  u = nesterov ? grad + momentum (m - grad) : m
+/// x = u / max(|u|, eps), and ns_steps times x = a x + (b x x' + c (x x')^2) x, in bfloat16: the
+/// singular values become about 1 (Newton and Schulz's iteration)
+/// p = (1 - lr weight_decay) p - lr adjusted x
+///
+/// For matrices alone: an Error for other parameters (biases, embeddings and kernels of
+/// convolutions are another optimizer's). Each is made orthogonal as a whole, so it is not for the
+/// shards of fully_shard().
+class RAMET_API Muon : public FusedOptimizer {
+ public:
+  explicit Muon(const std::vector<OptimizerParamGroup>& param_groups, MuonOptions defaults = {});
+  explicit Muon(std::vector<Tensor> params, MuonOptions defaults = {})
+      : Muon({OptimizerParamGroup(std::move(params))}, std::move(defaults)) {}
+  Tensor step(LossClosure closure = nullptr) override;
+
+ private:
+  void step_group(const OptimizerOptions& options, ArrayRef<Update> updates) override;
+  unsigned uses(const OptimizerOptions&) const override { return 1; }
+  const char* name() const override { return "Muon.step"; }
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<MuonParamState>();
+  }
+  void check_parameters() const;
+  void guard_options();
+  /// What a step needs beside its state: made for all groups before anything changes.
+  struct Direction {
+    Tensor momentum, update;
+    size_t group;
+  };
+  std::unordered_map<const void*, Direction> directions_;  // by Tensor::impl() of the parameter
+  capture::Life life_;
+};
+
+}  // namespace ramet::optim

@@ -49,6 +49,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
+#include "nn/optim/averaged_model.h"
 #include "nn/optim/fused.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"

@@ -138,4 +138,43 @@ std::vector<double> CosineAnnealingWarmRestarts::get_lrs() {
   return lrs;
 }
 
+SWALR::SWALR(Optimizer& optimizer, double swa_lr, int64_t anneal_epochs,
+             const std::string& anneal_strategy)
+    : SWALR(optimizer, std::vector<double>(optimizer.param_groups().size(), swa_lr), anneal_epochs,
+            anneal_strategy) {}
+SWALR::SWALR(Optimizer& optimizer, std::vector<double> swa_lrs, int64_t anneal_epochs,
+             const std::string& anneal_strategy)
+    : RateSchedule(optimizer),
+      swa_lrs_(std::move(swa_lrs)),
+      anneal_epochs_(anneal_epochs),
+      linear_(anneal_strategy == "linear") {
+  RAMET_CHECK(swa_lrs_.size() == initial_.size(), "SWALR", "swa_lr: got ", swa_lrs_.size(),
+              " rates, expected ", initial_.size());
+  RAMET_CHECK(linear_ || anneal_strategy == "cos", "SWALR",
+              "anneal_strategy must be one of 'cos' or 'linear': got ", anneal_strategy);
+  RAMET_CHECK(anneal_epochs >= 0, "SWALR", "anneal_epochs must be equal or greater than 0: got ",
+              anneal_epochs);
+  step();
+}
+// Where the rates would be without the steps so far, and from there: so that what others do to them
+// stays.
+std::vector<double> SWALR::get_lrs() {
+  const double length = static_cast<double>(std::max(int64_t{1}, anneal_epochs_));
+  const double e = anneal_epochs_ == 0 ? std::max(1u, step_count_) : step_count_;
+  const auto way = [&](double step) {
+    const double t = std::min(std::max(step / length, 0.0), 1.0);
+    return linear_ ? t : (1 - std::cos(M_PI * t)) / 2;
+  };
+  const double before = way(e - 1), now = way(e);
+  std::vector<double> lrs = get_current_lrs();
+  RAMET_CHECK(lrs.size() == swa_lrs_.size(), "SWALR",
+              "the optimizer has other parameter groups now: got ", lrs.size(), ", expected ",
+              swa_lrs_.size());
+  for (size_t i = 0; i < lrs.size(); ++i) {
+    const double start = before == 1 ? swa_lrs_[i] : (lrs[i] - before * swa_lrs_[i]) / (1 - before);
+    lrs[i] = swa_lrs_[i] * now + start * (1 - now);
+  }
+  return lrs;
+}
+
 }  // namespace ramet::optim

@@ -3,6 +3,8 @@
 // multiplies the rates of now, so that schedules can be chained, but where it says "from the
 // initial rates".
 #pragma once
+#include <string>
+
 #include "nn/optim/lr_scheduler.h"
 
 namespace ramet::optim {
@@ -106,6 +108,25 @@ class RAMET_API CosineAnnealingWarmRestarts : public detail::RateSchedule {
   std::vector<double> get_lrs() override;
   const int64_t t_0_, t_mult_;
   const double eta_min_;
+};
+
+/// From the rates of now to swa_lr in anneal_epochs steps, along a half cosine ("cos") or in equal
+/// steps ("linear"), and swa_lr from then on: torch.optim.swa_utils.SWALR. One rate for all groups,
+/// or one each.
+class RAMET_API SWALR : public detail::RateSchedule {
+ public:
+  /// An Error unless anneal_epochs >= 0 and anneal_strategy is one of the two.
+  SWALR(Optimizer& optimizer, double swa_lr, int64_t anneal_epochs = 10,
+        const std::string& anneal_strategy = "cos");
+  /// An Error unless there is a rate for each group.
+  SWALR(Optimizer& optimizer, std::vector<double> swa_lrs, int64_t anneal_epochs = 10,
+        const std::string& anneal_strategy = "cos");
+
+ private:
+  std::vector<double> get_lrs() override;
+  const std::vector<double> swa_lrs_;
+  const int64_t anneal_epochs_;
+  const bool linear_;
 };
 
 }  // namespace ramet::optim

@@ -119,5 +119,31 @@ TEST(CosineAnnealingWarmRestarts, AsInPyTorch) {
   expect_rates(of<CosineAnnealingWarmRestarts>(INT64_MAX, INT64_MAX), {0.5, 0.5});
 }
 
+TEST(SWALR, AsInPyTorch) {
+  expect_rates(of<SWALR>(0.05, 4),
+               {0.5, 2, 0.434099025766973, 1.71442911165688, 0.275, 1.025, 0.115900974233027,
+                0.335570888343116, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05},
+               /*beside=*/true);
+  expect_rates(of<SWALR>(Numbers{0.05, 0.1}, 3, "linear"),
+               {0.5, 2, 0.35, 1.36666666666667, 0.2, 0.733333333333333, 0.05, 0.1, 0.05, 0.1},
+               /*beside=*/true);
+  expect_rates(of<SWALR>(0.05, 0), {0.05, 0.05, 0.05, 0.05}, /*beside=*/true);
+  expect_rates(of<SWALR>(0.05, INT64_MAX), {0.5, 2, 0.5, 2}, /*beside=*/true);
+  // Others may change the rates meanwhile.
+  const auto optimizer = sgd();
+  SWALR swa(*optimizer, 0.05, 3);
+  for (double expected : {0.5, 0.34875, 0.134625, 0.045, 0.045}) {
+    EXPECT_NEAR(rate(*optimizer, 0), expected, 1e-12);
+    swa.step();
+    for (OptimizerParamGroup& g : optimizer->param_groups())
+      g.options().set_lr(g.options().get_lr() * .9);
+  }
+  EXPECT_ERROR_TEXT(SWALR(*optimizer, Numbers{1}), "[SWALR] swa_lr: got 1 rates, expected 2");
+  EXPECT_ERROR_TEXT(SWALR(*optimizer, 0.1, -1),
+                    "[SWALR] anneal_epochs must be equal or greater than 0: got -1");
+  EXPECT_ERROR_TEXT(SWALR(*optimizer, 0.1, 1, "poly"),
+                    "[SWALR] anneal_strategy must be one of 'cos' or 'linear': got poly");
+}
+
 }  // namespace
 }  // namespace ramet::optim

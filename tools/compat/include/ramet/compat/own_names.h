@@ -297,6 +297,10 @@ using ::ramet::optim::AdadeltaParamState;  // Ramet's class: include the door, n
 using ::ramet::optim::Adamax;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdamaxOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::AdamaxParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AveragedModel;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AveragedModelImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AveragedModelOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::AvgFn;
 using ::ramet::optim::ChainedScheduler;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::ConstantLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::CosineAnnealingLR;  // Ramet's class: include the door, no forward declaration
@@ -311,6 +315,7 @@ using ::ramet::optim::LinearLR;  // Ramet's class: include the door, no forward 
 using ::ramet::optim::Lion;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LionOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LionParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::MultiAvgFn;
 using ::ramet::optim::MultiStepLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::MultiplicativeLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::Muon;  // Ramet's class: include the door, no forward declaration
@@ -328,7 +333,13 @@ using ::ramet::optim::RAdamParamState;  // Ramet's class: include the door, no f
 using ::ramet::optim::Rprop;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::RpropOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::RpropParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::SWALR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::SequentialLR;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::get_ema_avg_fn;
+using ::ramet::optim::get_ema_multi_avg_fn;
+using ::ramet::optim::get_swa_avg_fn;
+using ::ramet::optim::get_swa_multi_avg_fn;
+using ::ramet::optim::update_bn;
 }  // namespace torch::optim
 
 namespace torch::parallel {

@@ -51,6 +51,7 @@
 #include "nn/optim/asgd.h"
 #include "nn/optim/averaged_model.h"
 #include "nn/optim/fused.h"
+#include "nn/optim/gradient_accumulation.h"
 #include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/lr_cycles.h"

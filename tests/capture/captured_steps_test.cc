@@ -2,6 +2,7 @@
 #include <memory>
 #include <sstream>
 
+#include "nn/optim/gradient_accumulation.h"
 #include "nn/optim/lr_factors.h"
 #include "nn/serialize/archive.h"
 #include "runtime/allocator.h"
@@ -140,6 +141,28 @@ TEST(Mixed, WithEagerSteps) {
 }
 
 // zero_grad and the optimizer's step outside: gradients are what the capture leaves behind.
+// One part a call: a capture for each place in the accumulation.
+TEST(Mixed, AnAccumulation) {
+  std::vector<std::string> got[2];
+  for (const bool captured : {false, true}) {
+    Training run(Training::Kind::kSgd, kHost);
+    optim::GradientAccumulation accumulation(3);
+    const auto body = [&](const Tensor& x, const Tensor& y) {
+      Tensor loss = cross_entropy_loss(run.net->forward(x), y);
+      if (accumulation.backward(loss)) run.optimizer->step(), run.optimizer->zero_grad();
+      return loss;
+    };
+    Captured step(body);
+    for (int i = 0; i < 18; ++i) {
+      const auto [x, y] = run.batch(8);
+      const Tensor loss = captured ? step(x, y) : body(x, y);
+      got[captured].push_back(run.state(loss));
+    }
+    if (captured) { EXPECT_GE(step.counters().replays, 9u); }
+  }
+  EXPECT_TRUE(got[0] == got[1]);
+}
+
 TEST(Mixed, ForwardAndBackwardAlone) {
   for (const bool outside : {false, true}) {
     std::vector<std::string> got[2];

@@ -78,6 +78,13 @@ int main() {
       if (whole.backward(loss_of(part))) return;  // here a program would let its optimizer step
   });
 
+  // The same for what runs in one process, in replicas, or under replicate() and fully_shard().
+  const Step anywhere = step("anywhere:", [&] {
+    optim::GradientAccumulation whole(kParts, ddp);
+    for (int64_t part = 0; part < kParts; ++part)
+      if (whole.backward(loss_of(part))) return;
+  });
+
   // By hand, where the parts do not count alike, or their number is not known before.
   const Step guarded = step("no_sync():", [&] {
     {
@@ -93,12 +100,14 @@ int main() {
     }
   });
 
-  // Three ways to say one thing, so the same bits. What is reduced part by part is rounded
+  // Four ways to say one thing, so the same bits. What is reduced part by part is rounded
   // otherwise.
-  const bool same = apart(once, guarded) == 0 && apart(once, switched) == 0;
+  const bool same =
+      apart(once, anywhere) == 0 && apart(once, guarded) == 0 && apart(once, switched) == 0;
   const bool close = apart(once, each) < 1e-6;
-  const bool cheap =
-      each.bytes == kParts * once.bytes && each.operations == kParts * once.operations;
+  const bool cheap = each.bytes == kParts * once.bytes &&
+                     each.operations == kParts * once.operations && anywhere.bytes == once.bytes &&
+                     anywhere.operations == once.operations;
   std::printf("process %d of %d: gradients %s, %.1e from those of each backward\n", group->rank(),
               group->size(), same ? "the same" : "different", apart(once, each));
   group->barrier().wait();  // nobody leaves while others still need it

@@ -8,6 +8,7 @@
 #include "nn/layers/linear.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adam.h"
+#include "nn/optim/gradient_accumulation.h"
 #include "nn/optim/sgd.h"
 #include "runtime/generator.h"
 #include "tests/error_text.h"
@@ -168,6 +169,40 @@ TEST(AccumulatedGradients, AHookDoesNotChangeTheDtype) {
   w.register_hook([](const Tensor& g) { return g.to(kDouble); });
   EXPECT_ERROR_TEXT((w * 2).sum().backward(), "has changed the size, dtype or device");
   EXPECT_FALSE(w.grad().defined());
+}
+
+// What GradientAccumulation switches.
+struct Switched {
+  void set_requires_gradient_sync(bool on) { seen.push_back(on); }
+  std::vector<bool> seen;
+};
+
+TEST(GradientAccumulation, IsTheMeanOfTheLosses) {
+  nn::Sequential net = deep(), twin = deep();
+  Switched parallel;
+  optim::GradientAccumulation step(3, parallel);
+  for (int round = 0; round < 2; ++round) {
+    net->zero_grad(), twin->zero_grad();
+    EXPECT_FALSE(step.backward(loss_of(net, 0)));
+    EXPECT_FALSE(step.backward(loss_of(net, 1)));
+    EXPECT_ANY_THROW(step.backward(ones({2}, kDouble)));  // does not count
+    EXPECT_TRUE(step.backward(loss_of(net, 2)));
+    ((loss_of(twin, 0) + loss_of(twin, 1) + loss_of(twin, 2)) / 3).backward();
+    for (size_t i = 0; i < net->parameters().size(); ++i)
+      EXPECT_TRUE(net->parameters()[i].grad().allclose(twin->parameters()[i].grad())) << i;
+  }
+  const std::vector<bool> once{false, true, false, true, true, true, true, true};
+  EXPECT_EQ(std::vector<bool>(parallel.seen.begin(), parallel.seen.begin() + 8), once);
+  EXPECT_EQ(std::vector<bool>(parallel.seen.begin() + 8, parallel.seen.end()), once);
+
+  optim::GradientAccumulation alone(1);
+  net->zero_grad(), twin->zero_grad();
+  EXPECT_TRUE(alone.backward(loss_of(net, 4)));
+  loss_of(twin, 4).backward();
+  for (size_t i = 0; i < net->parameters().size(); ++i)
+    EXPECT_TRUE(net->parameters()[i].grad().equal(twin->parameters()[i].grad())) << i;
+  EXPECT_ERROR_TEXT(optim::GradientAccumulation(0),
+                    "[GradientAccumulation] k: got 0, expected at least 1");
 }
 
 }  // namespace

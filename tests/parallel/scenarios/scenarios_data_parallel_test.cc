@@ -5,7 +5,11 @@
 #include <map>
 
 #include "autograd/autograd.h"
+#include "nn/layers/activation.h"
+#include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
+#include "nn/module/sequential.h"
+#include "nn/optim/gradient_accumulation.h"
 #include "runtime/devices.h"
 #include "runtime/generator.h"
 #include "tests/parallel/models.h"
@@ -283,6 +287,32 @@ TEST(Scenario, S40_DropoutMasks) {
   const auto one = two_masks(1, true);
   EXPECT_NE(one[0], one[1]);
   for (int n : {1, 2, 4}) EXPECT_EQ(two_masks(n, false), one) << n;
+}
+
+// Each backward adds the replicas' sums to what the module has: the bits of one device.
+TEST(Scenario, AnAccumulationOverReplicas) {
+  Values gradients[2];
+  for (const int devices : {1, 2}) {
+    manual_seed(3);
+    nn::Sequential net(nn::Linear(4, 6), nn::Tanh(), nn::Linear(6, 2));
+    DataParallelOptions options(many(devices));
+    options.order = ReduceOrder::tree(4);
+    DataParallel<nn::Sequential> dp(net, options);
+    optim::GradientAccumulation step(3);
+    const Tensor x = randn({24, 4});
+    for (int part = 0; part < 3; ++part)
+      EXPECT_EQ(step.backward(dp(x.slice(0, 8 * part, 8 * part + 8)).square().mean()), part == 2);
+    Values& all = gradients[devices - 1];
+    for (const Tensor& p : net->parameters())
+      for (double v : values(p.grad())) all.push_back(v);
+    net->zero_grad();
+    net->forward(x).square().mean().backward();
+    Values whole;
+    for (const Tensor& p : net->parameters())
+      for (double v : values(p.grad())) whole.push_back(v);
+    expect_close(all, whole, 1e-6);
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
 }
 
 }  // namespace

@@ -310,6 +310,7 @@ using ::ramet::optim::CyclicLROptions;  // Ramet's class: include the door, no f
 using ::ramet::optim::ExponentialLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::FusedOptimizer;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::FusedParamState;  // Ramet's class: include the door, no forward declaration
+using ::ramet::optim::GradientAccumulation;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LambdaLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::LinearLR;  // Ramet's class: include the door, no forward declaration
 using ::ramet::optim::Lion;  // Ramet's class: include the door, no forward declaration

@@ -1,0 +1,44 @@
+// Several backwards as one step of an optimizer, for batches that do not fit at once:
+//
+//   optim::GradientAccumulation step(4);   // or step(4, ddp)
+//   for (auto& part : parts)
+//     if (step.backward(loss_of(net(part)))) optimizer.step(), optimizer.zero_grad();
+//
+// Replicas of one process (nn::parallel::DataParallel) need nothing else: each backward adds their
+// sums to the module's gradients. Between processes every backward would meet the other ranks; with
+// what has set_requires_gradient_sync() (DistributedDataParallel, the handles of replicate() and
+// fully_shard()) the first k - 1 stay on the rank, as under no_sync(), and the last one reduces
+// what has come together. DistributedDataParallel::accumulate() is the same.
+#pragma once
+#include <functional>
+
+#include "autograd/tensor.h"
+#include "runtime/capture.h"
+
+namespace ramet::optim {
+
+class RAMET_API GradientAccumulation {
+ public:
+  /// k from 1.
+  explicit GradientAccumulation(int64_t k) : GradientAccumulation(k, Sync()) {}
+  /// `parallel`, which must outlive it, synchronises in the k-th backwards alone, and is switched
+  /// on between these calls.
+  template <class Parallel>
+  GradientAccumulation(int64_t k, Parallel& parallel)
+      : GradientAccumulation(
+            k, Sync([&parallel](bool on) { parallel.set_requires_gradient_sync(on); })) {}
+
+  /// Runs (loss / k).backward(). The k-th time true: the gradients are then those of the mean of
+  /// the k losses, and the next call begins anew. One that throws does not count. In a captured
+  /// step a capture is made for each position that calls begin at.
+  bool backward(const Tensor& loss);
+
+ private:
+  using Sync = std::function<void(bool)>;
+  GradientAccumulation(int64_t k, Sync sync);
+  int64_t k_, done_ = 0;
+  Sync sync_;
+  capture::Life life_;
+};
+
+}  // namespace ramet::optim

@@ -1,5 +1,6 @@
-// Convolution (cross-correlation): LibTorch's functions of the same names. Every dtype but bool;
-// operands share one.
+// Convolution (cross-correlation) and its transpose: LibTorch's functions of the same names. Every
+// dtype but bool; operands share one. Lists of one number stand for all dimensions. Padding,
+// dilation and stride may be any numbers; taps that meet no pixel cost nothing.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,10 +10,8 @@
 
 namespace ramet {
 
-/// input [n, c, h, w] or [c, h, w], weight [o, c / groups, kh, kw], bias [o] or undefined. A list
-/// of one number stands for both dimensions. Output extents: (in + 2 padding - dilation (k - 1) -
-/// 1) / stride + 1.
-/// Padding, dilation and stride may be any numbers; taps that meet no pixel cost nothing.
+/// input [n, c, h, w] or [c, h, w], weight [o, c / groups, kh, kw], bias [o] or undefined. Output
+/// extents: (in + 2 padding - dilation (k - 1) - 1) / stride + 1.
 ///
 /// On a CPU the result may lie channels-last in memory; Note [Internal layout] in
 /// autograd/graph/layout.h says why nobody sees it.
@@ -23,6 +22,27 @@ RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
 RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight,
                         const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
                         IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
+/// And with three: input [n, c, d, h, w] or [c, d, h, w], weight [o, c / groups, kd, kh, kw].
+RAMET_API Tensor conv3d(const Tensor& input, const Tensor& weight,
+                        const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
+                        IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
+
+/// The gradient of conv2d's input as a function of a gradient of its result: input [n, c, h, w] or
+/// [c, h, w], weight [c, o / groups, kh, kw], bias [o] or undefined. Output extents, at least 1:
+/// (in - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. output_padding, which is
+/// less than the stride or the dilation, says which of the inputs of one output size is meant.
+RAMET_API Tensor conv_transpose2d(const Tensor& input, const Tensor& weight,
+                                  const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
+                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0,
+                                  int64_t groups = 1, IntArrayRef dilation = 1);
+RAMET_API Tensor conv_transpose1d(const Tensor& input, const Tensor& weight,
+                                  const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
+                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0,
+                                  int64_t groups = 1, IntArrayRef dilation = 1);
+RAMET_API Tensor conv_transpose3d(const Tensor& input, const Tensor& weight,
+                                  const std::optional<Tensor>& bias = {}, IntArrayRef stride = 1,
+                                  IntArrayRef padding = 0, IntArrayRef output_padding = 0,
+                                  int64_t groups = 1, IntArrayRef dilation = 1);
 
 namespace detail {
 RAMET_API Tensor conv_named(int dimensions, const Tensor& input, const Tensor& weight,
@@ -44,6 +64,11 @@ template <class S, detail::IfText<S> = 0>
 Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
               IntArrayRef stride, const S& padding, IntArrayRef dilation = 1, int64_t groups = 1) {
   return detail::conv_named(1, input, weight, bias, stride, padding, dilation, groups);
+}
+template <class S, detail::IfText<S> = 0>
+Tensor conv3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias,
+              IntArrayRef stride, const S& padding, IntArrayRef dilation = 1, int64_t groups = 1) {
+  return detail::conv_named(3, input, weight, bias, stride, padding, dilation, groups);
 }
 
 }  // namespace ramet

@@ -41,6 +41,13 @@ Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
     return ramet::conv2d(input, weight, bias, stride, p, dilation, groups);
   });
 }
+Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+              ExpandingArray<3> stride, const nn::detail::conv_padding_t<3>& padding,
+              ExpandingArray<3> dilation, int64_t groups) {
+  return padded_conv<3>(padding, [&](const auto& p) {
+    return ramet::conv3d(input, weight, bias, stride, p, dilation, groups);
+  });
+}
 
 namespace {
 
@@ -157,6 +164,10 @@ Tensor conv1d(const Tensor& input, const Tensor& weight, const Conv1dFuncOptions
 }
 Tensor conv2d(const Tensor& input, const Tensor& weight, const Conv2dFuncOptions& options) {
   return detail::conv2d(input, weight, options.bias(), options.stride(), options.padding(),
+                        options.dilation(), options.groups());
+}
+Tensor conv3d(const Tensor& input, const Tensor& weight, const Conv3dFuncOptions& options) {
+  return detail::conv3d(input, weight, options.bias(), options.stride(), options.padding(),
                         options.dilation(), options.groups());
 }
 Tensor batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,

@@ -12,6 +12,7 @@
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
@@ -45,6 +46,7 @@ template <size_t D> struct ConvFuncOptions {
 };
 using Conv1dFuncOptions = ConvFuncOptions<1>;
 using Conv2dFuncOptions = ConvFuncOptions<2>;
+using Conv3dFuncOptions = ConvFuncOptions<3>;
 
 struct RAMET_API BatchNormFuncOptions {
   RAMET_ARG(Tensor, weight);
@@ -104,6 +106,9 @@ RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight, const Tensor&
 RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight, const Tensor& bias,
                         ExpandingArray<2> stride, const nn::detail::conv_padding_t<2>& padding,
                         ExpandingArray<2> dilation, int64_t groups);
+RAMET_API Tensor conv3d(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                        ExpandingArray<3> stride, const nn::detail::conv_padding_t<3>& padding,
+                        ExpandingArray<3> dilation, int64_t groups);
 RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
                             const Tensor& running_var, Tensor weight, Tensor bias, bool training,
                             std::optional<double> momentum, double eps);
@@ -134,6 +139,8 @@ RAMET_API Tensor conv1d(const Tensor& input, const Tensor& weight,
                         const Conv1dFuncOptions& options = {});
 RAMET_API Tensor conv2d(const Tensor& input, const Tensor& weight,
                         const Conv2dFuncOptions& options = {});
+RAMET_API Tensor conv3d(const Tensor& input, const Tensor& weight,
+                        const Conv3dFuncOptions& options = {});
 
 RAMET_API Tensor max_pool1d(const Tensor& input, const MaxPool1dFuncOptions& options);
 RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input,

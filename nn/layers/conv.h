@@ -1,5 +1,9 @@
-// Conv1d, Conv2d.
+// Conv1d, Conv2d, Conv3d.
 #pragma once
+#include <sstream>
+#include <string>
+#include <variant>
+
 #include "nn/module/arg.h"
 #include "nn/module/cloneable.h"
 #include "nn/module/enum.h"
@@ -37,15 +41,33 @@ template <size_t D> struct ConvOptions {
   RAMET_ARG(ExpandingArray<D>, dilation) = 1;
   RAMET_ARG(int64_t, groups) = 1;
   RAMET_ARG(bool, bias) = true;
-  /// Only kZeros so far; another one is an Error at construction.
+  /// What `padding` puts around the input: zeros, or what pad (autograd/ops/pad.h) makes of it.
   RAMET_ARG(padding_mode_t, padding_mode) = kZeros;
 };
 using Conv1dOptions = ConvOptions<1>;
 using Conv2dOptions = ConvOptions<2>;
+using Conv3dOptions = ConvOptions<3>;
+
+namespace detail {
+RAMET_API void check_channels(int64_t in_channels, int64_t out_channels, int64_t groups);
+/// Both start uniform in +-1/sqrt(n), n the weight's elements but for dimension 0.
+RAMET_API void start_convolution(const Tensor& weight, const Tensor& bias);
+/// What is printed of padding, dilation, output_padding, groups, bias and padding_mode; an empty
+/// text: nothing.
+RAMET_API void print_convolution(std::ostream& stream, const std::string& padding,
+                                 const std::string& dilation, const std::string& output_padding,
+                                 int64_t groups, bool bias, const conv_padding_mode_t& mode);
+/// "" where it is `usual`.
+template <size_t D> std::string printed(const ExpandingArray<D>& numbers, int64_t usual) {
+  if (*numbers == *ExpandingArray<D>(usual)) return "";
+  std::ostringstream text;
+  text << numbers;
+  return text.str();
+}
+}  // namespace detail
 
 /// What the convolutions share. `weight` is (out_channels, in_channels / groups, kernel...), `bias`
-/// (out_channels) or undefined. Both start uniform in +-1/sqrt(in_channels / groups * kernel
-/// elements).
+/// (out_channels) or undefined.
 template <size_t D, class Derived> class ConvNdImpl : public Cloneable<Derived> {
  public:
   explicit ConvNdImpl(const ConvOptions<D>& options_);
@@ -77,7 +99,18 @@ class RAMET_API Conv2dImpl : public ConvNdImpl<2, Conv2dImpl> {
 extern template class Cloneable<Conv2dImpl>;
 RAMET_MODULE(Conv2d);
 
+/// (N, C, D, H, W) or (C, D, H, W).
+class RAMET_API Conv3dImpl : public ConvNdImpl<3, Conv3dImpl> {
+ public:
+  Conv3dImpl(int64_t in_channels, int64_t out_channels, ExpandingArray<3> kernel_size);
+  explicit Conv3dImpl(const Conv3dOptions& options_);
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<Conv3dImpl>;
+RAMET_MODULE(Conv3d);
+
 extern template class ConvNdImpl<1, Conv1dImpl>;
 extern template class ConvNdImpl<2, Conv2dImpl>;
+extern template class ConvNdImpl<3, Conv3dImpl>;
 
 }  // namespace ramet::nn

@@ -10,11 +10,18 @@
 namespace ramet {
 namespace autograd {
 
-/// A list of one or two numbers as two.
+/// A list of one number or of D as D.
+template <size_t D>
+std::array<int64_t, D> numbers_of(const char* op, const char* name, IntArrayRef list) {
+  constexpr const char* kWords[] = {"", "one number", "one or two numbers", "one or three numbers"};
+  RAMET_CHECK(list.size() == 1 || list.size() == D, op, name, ": got ", list, ", expected ",
+              kWords[D]);
+  std::array<int64_t, D> numbers{};
+  for (size_t i = 0; i < D; ++i) numbers[i] = list[list.size() == 1 ? 0 : i];
+  return numbers;
+}
 inline std::array<int64_t, 2> pair_of(const char* op, const char* name, IntArrayRef list) {
-  RAMET_CHECK(list.size() == 1 || list.size() == 2, op, name, ": got ", list,
-              ", expected one or two numbers");
-  return {list[0], list[list.size() - 1]};
+  return numbers_of<2>(op, name, list);
 }
 
 /// A 4-D tensor as kernels see it, in whatever layout it lies.

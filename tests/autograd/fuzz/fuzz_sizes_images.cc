@@ -111,6 +111,33 @@ template <class Call> SizeRow of_convolution(const char* name, size_t spatial, c
           }};
 }
 
+template <class Call> SizeRow of_transposed(const char* name, size_t spatial, const Call& call) {
+  return {name, [=](SizeDraw& d) {
+            const Tensor x = picture(d, spatial);
+            const Pooling p = draw_pooling(d, spatial, true);
+            const int64_t groups = d.mostly("groups", 1, 2);
+            const std::vector<int64_t> stride =
+                p.stride.empty() ? std::vector<int64_t>(spatial, 1) : p.stride;
+            std::vector<int64_t> of_weight = {2, 3}, more;
+            WideShape out = wide(x.sizes());
+            bool fine = groups == 1 || groups == 2;
+            out[1] = 3 * Wide{groups};
+            for (size_t i = 0; i < spatial; ++i) {
+              more.push_back(d.mostly("output_padding", 0, 1));
+              const int64_t k = std::min<int64_t>(std::max<int64_t>(p.kernel[i], 1), 3);
+              of_weight.push_back(k);
+              const Wide s = stride[i], pad = p.padding[i], dil = p.dilation[i];
+              fine = fine && s > 0 && dil > 0 && pad >= 0 && more[i] >= 0 &&
+                     (more[i] < s || more[i] < dil);
+              out[2 + i] = (out[2 + i] - 1) * s - 2 * pad + dil * (k - 1) + more[i] + 1;
+              fine = fine && out[2 + i] >= 1;
+            }
+            const Tensor w = ones(of_weight);
+            d.expect(fine ? one(out) : Right(),
+                     [&] { return call(x, w, stride, p.padding, more, groups, p.dilation); });
+          }};
+}
+
 template <class Call> SizeRow of_adaptive(const char* name, size_t spatial, const Call& call) {
   return {name, [=](SizeDraw& d) {
             const Tensor x = picture(d, spatial);
@@ -278,6 +305,22 @@ std::vector<SizeRow> size_rows_of_images() {
                      [](X x, X w, N s, N p, N d, int64_t g) {
                        return conv2d(x, w, std::nullopt, s, p, d, g);
                      }),
+      of_convolution("conv3d", 3,
+                     [](X x, X w, N s, N p, N d, int64_t g) {
+                       return conv3d(x, w, std::nullopt, s, p, d, g);
+                     }),
+      of_transposed("conv_transpose1d", 1,
+                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
+                      return conv_transpose1d(x, w, std::nullopt, s, p, o, g, d);
+                    }),
+      of_transposed("conv_transpose2d", 2,
+                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
+                      return conv_transpose2d(x, w, std::nullopt, s, p, o, g, d);
+                    }),
+      of_transposed("conv_transpose3d", 3,
+                    [](X x, X w, N s, N p, N o, int64_t g, N d) {
+                      return conv_transpose3d(x, w, std::nullopt, s, p, o, g, d);
+                    }),
       of_adaptive("adaptive_avg_pool1d", 1, [](X x, N n) { return adaptive_avg_pool1d(x, n); }),
       of_adaptive("adaptive_avg_pool2d", 2, [](X x, N n) { return adaptive_avg_pool2d(x, n); }),
       of_pixels("pixel_shuffle", true),

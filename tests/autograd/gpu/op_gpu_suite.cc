@@ -126,6 +126,7 @@ std::vector<Tensor> second_gradients(const Call& call, V tensors) {
       tensors);
 }
 
+bool is_transposed(const Row& row) { return row.name.find("conv_transpose") == 0; }
 bool is_convolution(const Row& row) { return row.name.rfind("conv", 0) == 0; }
 bool is_attention(const Row& row) { return row.name.rfind("scaled_dot_product", 0) == 0; }
 
@@ -136,8 +137,12 @@ Sample million(const Row& row) {
   constexpr int64_t kElements = 1000000;
   Sample s = row.large;
   // More channels out of fewer images: as many elements by fewer products, and each takes a while.
-  if (is_convolution(row))
+  if (is_transposed(row)) {
+    s[1].sizes[1] *= 4;
+    for (size_t k = 2; k < s.size(); ++k) s[k].sizes[0] *= 4;
+  } else if (is_convolution(row)) {
     for (size_t k = 1; k < s.size(); ++k) s[k].sizes[0] = 16;
+  }
   // Heads and lines as wide and as many as a tile's, and so fewer heads: a tile that is nearly
   // empty takes as long.
   if (is_attention(row))

@@ -157,6 +157,71 @@ TEST(Conv2d, Errors) {
             }).find("[conv2d] Expected 3D (unbatched) or 4D (batched) input"),
             0u);
   EXPECT_EQ(error_of([&] { conv1d(x, w); }).find("[conv1d] weight"), 0u);
+  EXPECT_EQ(error_of([&] {
+              conv3d(varied({1, 2, 3, 3}), varied({2, 1, 2, 2, 4}));
+            }).find("[conv3d] Calculated padded input size per channel: (2 x 3 x 3). Kernel"),
+            0u);
+}
+
+// What LibTorch says, where it says something (with padding 4, oneDNN does).
+TEST(ConvTranspose, Errors) {
+  const Tensor x = varied({1, 2, 4, 4}), w = varied({2, 3, 3, 3});
+  const auto error = [&](IntArrayRef stride, IntArrayRef padding, IntArrayRef more, int64_t groups,
+                         IntArrayRef dilation) {
+    return error_of([&] { conv_transpose2d(x, w, {}, stride, padding, more, groups, dilation); });
+  };
+  EXPECT_EQ(error(2, 0, 2, 1, 1)
+                .find("[conv_transpose2d] output padding must be smaller than "
+                      "either stride or dilation, but got output_padding 2"),
+            0u);
+  EXPECT_EQ(error(1, 0, 1, 1, 2), "no error");
+  EXPECT_EQ(error(1, 0, -1, 1, 1).find("[conv_transpose2d] output_padding: got -1"), 0u);
+  EXPECT_EQ(
+      error(1, 4, 0, 1, 1)
+          .find("[conv_transpose2d] Calculated output size per channel: (-2 x -2). Output size"),
+      0u);
+  EXPECT_EQ(error(INT64_MAX, 0, 0, 1, INT64_MAX)
+                .find("[conv_transpose2d] Calculated output size per channel: (more than "
+                      "9223372036854775807 x"),
+            0u);
+  EXPECT_EQ(error(1, INT64_MAX, 0, 1, 1)
+                .find("[conv_transpose2d] Calculated output size per channel: (less than "
+                      "-9223372036854775808 x"),
+            0u);
+  EXPECT_EQ(error(INT64_MIN, 0, 0, 1, 1).find("[conv_transpose2d] stride: got -92"), 0u);
+  EXPECT_EQ(error(1, 0, 0, 4, 1).find("[conv_transpose2d] Given groups=4, expected weight to be"),
+            0u);
+  EXPECT_EQ(error(1, 0, 0, INT64_MAX, 1).find("[conv_transpose2d] Given groups="), 0u);
+  EXPECT_EQ(error_of([&] {
+              conv_transpose2d(x, varied({3, 2, 3, 3}));
+            })
+                .find("[conv_transpose2d] Given transposed=1, weight of size [3, 2, 3, 3], "
+                      "expected input to have 3 channels"),
+            0u);
+  EXPECT_EQ(error_of([&] { conv_transpose2d(x, w, varied({2})); }).find("[conv_transpose2d] bias"),
+            0u);
+  EXPECT_EQ(error_of([&] { conv_transpose2d(x, w.to(kFloat)); }).find("[conv_transpose2d] weight"),
+            0u);
+  EXPECT_EQ(error_of([&] {
+              conv_transpose3d(x, w);
+            }).find("[conv_transpose3d] weight: got float64[2, 3, 3, 3] on cpu, expected 5"),
+            0u);
+  EXPECT_THROW(conv_transpose2d(x.to(kBool), w.to(kBool)), NotImplementedError);
+}
+
+// Rows that no tap reaches are the bias, however far apart the others are.
+TEST(ConvTranspose, FarApart) {
+  const Tensor x = varied_leaf({1, 1, 2, 2}, 1), w = varied_leaf({1, 1, 1, 1}, 2),
+               b = varied_leaf({1}, 3);
+  const Tensor y = conv_transpose2d(x, w, b, 500, 3);
+  EXPECT_EQ(y.sizes(), IntArrayRef({1, 1, 495, 495}));
+  const double bias = b.item<double>();
+  expect_values(y.select(2, 0).flatten(), std::vector<double>(495, bias), 0);
+  expect_values(conv_transpose2d(x, w, b, 500).select(2, 500).select(2, 500),
+                {bias + x.flatten().select(0, 3).item<double>() * w.item<double>()});
+  y.sum().backward();
+  expect_values(x.grad(), {0, 0, 0, 0}, 0);
+  expect_values(b.grad(), {495 * 495}, 0);
 }
 
 }  // namespace

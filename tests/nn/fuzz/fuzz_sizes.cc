@@ -9,6 +9,7 @@
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/group_norm.h"
@@ -160,6 +161,32 @@ std::vector<SizeRow> size_rows_of_modules() {
                             out % groups != 0;
          d.expect(unless(wrong, {out, groups > 0 ? in / groups : 0, kernel}), [&] {
            return nn::Conv1d(nn::Conv1dOptions(in, out, kernel).groups(groups).bias(false))->weight;
+         });
+       }},
+      {"ConvTranspose",
+       [](SizeDraw& d) {
+         const int64_t in = d.number("in_channels"), out = d.number("out_channels"),
+                       kernel = d.number("kernel_size"), groups = d.mostly("groups", 1, 2);
+         const bool wrong = in <= 0 || out <= 0 || groups <= 0 || kernel < 0 || in % groups != 0 ||
+                            out % groups != 0;
+         d.expect(unless(wrong, {in, groups > 0 ? out / groups : 0, kernel}), [&] {
+           const auto options = nn::ConvTranspose1dOptions(in, out, kernel).groups(groups);
+           return nn::ConvTranspose1d(nn::ConvTranspose1dOptions(options).bias(false))->weight;
+         });
+       }},
+      {"ConvTranspose.output_size",
+       [](SizeDraw& d) {
+         const int64_t stride = d.mostly("stride", 1, 3), padding = d.mostly("padding", 0, 1),
+                       dilation = d.mostly("dilation", 1, 2), wanted = d.mostly("wanted", 1, 9);
+         const Wide least = 2 * Wide{stride} - 2 * Wide{padding} + Wide{dilation} + 1;
+         const bool wrong = stride <= 0 || padding < 0 || dilation <= 0 || wanted < least ||
+                            wanted > least + stride - 1 || wanted < 1;
+         for (const int64_t n : {stride, padding, dilation})
+           if (n >= int64_t{1} << 60) d.may_refuse();
+         d.expect(unless(wrong, {1, 1, wanted}), [&] {
+           nn::ConvTranspose1dOptions options(1, 1, 2);
+           options.stride(stride).padding(padding).dilation(dilation);
+           return nn::ConvTranspose1d(options)(ones({1, 1, 3}), IntArrayRef({wanted}));
          });
        }},
       {"Flatten",

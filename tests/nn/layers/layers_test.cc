@@ -66,8 +66,6 @@ TEST(Layers, Conv2d) {
                     "out_channels must be divisible by groups");
   EXPECT_ERROR_TEXT(Conv2d(Conv2dOptions(1, 1, 3).padding(kSame).stride(2)),
                     "padding='same' is not supported for strided");
-  EXPECT_ERROR_TEXT(Conv2d(Conv2dOptions(1, 1, 3).padding_mode(kReflect)),
-                    "padding_mode: got kReflect");
   EXPECT_ERROR_TEXT(Conv2dOptions(1, 1, {3, 3, 3}), "Expected 2 values, but instead got 3");
 }
 

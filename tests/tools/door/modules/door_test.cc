@@ -59,6 +59,14 @@ TEST(Door, ModulesPrintAsLibTorchs) {
        "torch::nn::Conv1d(1, 2, kernel_size=3, stride=1, padding='same')1"},
       {print(Conv2d(Conv2dOptions(1, 1, 1).padding({0, 1}))),
        "torch::nn::Conv2d(1, 1, kernel_size=[1, 1], stride=[1, 1], padding=[0, 1])1"},
+      {print(Conv3d(Conv3dOptions(1, 2, 3).padding_mode(kReflect))),
+       "torch::nn::Conv3d(1, 2, kernel_size=[3, 3, 3], stride=[1, 1, 1], padding_mode=kReflect)1"},
+      {print(ConvTranspose1d(1, 2, 3)),
+       "torch::nn::ConvTranspose1d(1, 2, kernel_size=3, stride=1)1"},
+      {print(ConvTranspose2d(
+           ConvTranspose2dOptions(4, 4, {3, 5}).stride(2).padding(1).output_padding(1).groups(2))),
+       "torch::nn::ConvTranspose2d(4, 4, kernel_size=[3, 5], stride=[2, 2], padding=[1, 1], "
+       "output_padding=[1, 1], groups=2)1"},
       {print(MaxPool1d(2)),
        "torch::nn::MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=false)true"},
       {print(MaxPool1d(MaxPool1dOptions(3).stride(2).padding(1).dilation(2).ceil_mode(true))),

@@ -258,6 +258,10 @@ using ::ramet::concatenate_out;
 using ::ramet::constant_pad_nd;
 using ::ramet::conv1d;
 using ::ramet::conv2d;
+using ::ramet::conv3d;
+using ::ramet::conv_transpose1d;
+using ::ramet::conv_transpose2d;
+using ::ramet::conv_transpose3d;
 using ::ramet::copysign;
 using ::ramet::copysign_out;
 using ::ramet::cos;
@@ -1044,8 +1048,22 @@ using ::ramet::nn::Conv1dOptions;
 using ::ramet::nn::Conv2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Conv2dOptions;
+using ::ramet::nn::Conv3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Conv3dOptions;
 using ::ramet::nn::ConvNdImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ConvOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose1dOptions;
+using ::ramet::nn::ConvTranspose2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose2dOptions;
+using ::ramet::nn::ConvTranspose3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTranspose3dOptions;
+using ::ramet::nn::ConvTransposeNdImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ConvTransposeOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CosineEmbeddingLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CosineEmbeddingLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CosineEmbeddingLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -1314,7 +1332,12 @@ using ::ramet::nn::functional::BinaryCrossEntropyWithLogitsFuncOptions;
 using ::ramet::nn::functional::CELUFuncOptions;
 using ::ramet::nn::functional::Conv1dFuncOptions;
 using ::ramet::nn::functional::Conv2dFuncOptions;
+using ::ramet::nn::functional::Conv3dFuncOptions;
 using ::ramet::nn::functional::ConvFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::ConvTranspose1dFuncOptions;
+using ::ramet::nn::functional::ConvTranspose2dFuncOptions;
+using ::ramet::nn::functional::ConvTranspose3dFuncOptions;
+using ::ramet::nn::functional::ConvTransposeFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::CosineEmbeddingLossFuncOptions;
 using ::ramet::nn::functional::CosineSimilarityFuncOptions;
 using ::ramet::nn::functional::CrossEntropyFuncOptions;
@@ -1376,6 +1399,10 @@ using ::ramet::nn::functional::binary_cross_entropy_with_logits;
 using ::ramet::nn::functional::celu;
 using ::ramet::nn::functional::conv1d;
 using ::ramet::nn::functional::conv2d;
+using ::ramet::nn::functional::conv3d;
+using ::ramet::nn::functional::conv_transpose1d;
+using ::ramet::nn::functional::conv_transpose2d;
+using ::ramet::nn::functional::conv_transpose3d;
 using ::ramet::nn::functional::cosine_embedding_loss;
 using ::ramet::nn::functional::cosine_similarity;
 using ::ramet::nn::functional::cross_entropy;

@@ -1,0 +1,182 @@
+// Rows of the operation table: volumes, transposed convolutions, and what else works on windows of
+// any number of dimensions.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+// Calls f for every index below `sizes`.
+void each(const Index& sizes, const std::function<void(const Index&)>& f) {
+  made(sizes, [&](const Index& i) { return f(i), 0.0; });
+}
+Index joined(Index a, const Index& b) { return a.insert(a.end(), b.begin(), b.end()), a; }
+// [n, c, ...] of one without n.
+Plain batched(Plain x, size_t spatial) {
+  if (x.sizes.size() == spatial + 1) x.sizes.insert(x.sizes.begin(), 1);
+  return x;
+}
+Plain as_given(Plain y, const Plain& x) {
+  if (y.rank() > x.rank()) y.sizes.erase(y.sizes.begin());
+  return y;
+}
+
+// Windows with the same numbers in every dimension.
+struct Windows {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1, output_padding = 0;
+  // Where tap `tap` of window `at` lies; false: outside of `sizes`, the last extents.
+  bool place(const Index& at, const Index& tap, const Plain& x, Index* out) const {
+    const size_t from = x.sizes.size() - at.size();
+    out->resize(at.size());
+    for (size_t d = 0; d < at.size(); ++d) {
+      (*out)[d] = at[d] * stride - padding + tap[d] * dilation;
+      if ((*out)[d] < 0 || (*out)[d] >= x.sizes[from + d]) return false;
+    }
+    return true;
+  }
+};
+Index tail(const Index& i) { return {i.begin() + 2, i.end()}; }
+
+Plain convolved(P in, const Windows& w) {
+  const Plain& k = in[1];
+  const Plain x = batched(in[0], k.sizes.size() - 2);
+  const int64_t per = k.size(1), of_group = k.size(0) / w.groups;
+  Index sizes = {x.size(0), k.size(0)};
+  for (int64_t d = 2; d < k.rank(); ++d)
+    sizes.push_back((x.size(d) + 2 * w.padding - w.dilation * (k.size(d) - 1) - 1) / w.stride + 1);
+  return as_given(made(sizes,
+                       [&](const Index& o) {
+                         double s = in.size() > 2 ? in[2].at({o[1]}) : 0;
+                         Index at;
+                         for (int64_t c = 0; c < per; ++c)
+                           each(tail(k.sizes), [&](const Index& tap) {
+                             if (w.place(tail(o), tap, x, &at))
+                               s += k.at(joined({o[1], c}, tap)) *
+                                    x.at(joined({o[0], o[1] / of_group * per + c}, at));
+                           });
+                         return s;
+                       }),
+                  in[0]);
+}
+// Each input, times the taps, is added to the outputs that it would see as their convolution.
+Plain spread(P in, const Windows& w) {
+  const Plain& k = in[1];
+  const Plain x = batched(in[0], k.sizes.size() - 2);
+  const int64_t per = k.size(0) / w.groups, out = k.size(1);
+  Index sizes = {x.size(0), out * w.groups};
+  for (int64_t d = 2; d < k.rank(); ++d)
+    sizes.push_back((x.size(d) - 1) * w.stride - 2 * w.padding + w.dilation * (k.size(d) - 1) +
+                    w.output_padding + 1);
+  Plain y = made(sizes, [&](const Index& o) { return in.size() > 2 ? in[2].at({o[1]}) : 0; });
+  const Plain shape = y;
+  Index at;
+  each(x.sizes, [&](const Index& i) {
+    each(tail(k.sizes), [&](const Index& tap) {
+      if (!w.place(tail(i), tap, shape, &at)) return;
+      for (int64_t c = 0; c < out; ++c) {
+        const Index to = joined({i[0], i[1] / per * out + c}, at);
+        int64_t flat = 0;
+        for (size_t d = 0; d < to.size(); ++d) flat = flat * sizes[d] + to[d];
+        y.v[size_t(flat)] += x.at(i) * k.at(joined({i[1], c}, tap));
+      }
+    });
+  });
+  return as_given(y, in[0]);
+}
+
+void add_convolutions(Table& t) {
+  const auto sample = [](Index image, Index kernel, int64_t bias) {
+    Sample s = {real(image), real(kernel)};
+    if (bias) s.push_back(real({bias}));
+    return s;
+  };
+  const auto bias_of = [](V x) {
+    return x.size() > 2 ? std::optional<Tensor>(x[2]) : std::nullopt;
+  };
+  const char* kPadding = "an infinite weight times padding is NaN or left out";
+  constexpr uint16_t kTransposed = kFloats | set_of(kLong);
+  Windows odd;
+  odd.stride = odd.dilation = 2, odd.padding = odd.output_padding = 1;
+  Windows apart = odd;
+  apart.groups = 2;
+  t.row(
+       "conv_transpose2d", kTransposed,
+       {sample({2, 3, 3, 4}, {3, 4, 3, 2}, 4), sample({3, 4, 3}, {3, 2, 1, 1}, 2),
+        sample({0, 3, 3, 3}, {3, 2, 2, 2}, 2)},
+       [=](V x) { return conv_transpose2d(x[0], x[1], bias_of(x)); },
+       [](P x) { return spread(x, {}); })
+      .products()
+      .also(kInts)
+      .big(sample({70, 3, 9, 9}, {3, 5, 3, 3}, 5), 1)
+      .slim(sample({4, 3, 72, 72}, {3, 3, 2, 2}, 3))
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
+       "conv_transpose2d.strided", kTransposed,
+       {sample({2, 4, 3, 2}, {4, 3, 2, 3}, 6), sample({0, 4, 3, 3}, {4, 2, 2, 2}, 0)},
+       [=](V x) { return conv_transpose2d(x[0], x[1], bias_of(x), 2, 1, 1, 2, 2); },
+       [=](P x) { return spread(x, apart); })
+      .products()
+      .also(kInts)
+      .big(sample({70, 4, 9, 9}, {4, 3, 3, 3}, 6), 1)
+      .small("the kernels of conv_transpose2d")
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
+       "conv_transpose1d", kTransposed,
+       {sample({2, 3, 4}, {3, 2, 3}, 2), sample({3, 5}, {3, 2, 2}, 0),
+        sample({0, 3, 4}, {3, 2, 2}, 2)},
+       [=](V x) { return conv_transpose1d(x[0], x[1], bias_of(x), 2, 1, 1, 1, 2); },
+       [=](P x) { return spread(x, odd); })
+      .products()
+      .also(kInts)
+      .big(sample({70, 3, 90}, {3, 5, 3}, 5), 1)
+      .small("the kernels of conv_transpose2d")
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
+       "conv_transpose3d", kTransposed,
+       {sample({2, 2, 2, 1, 2}, {2, 2, 2, 3, 2}, 4), sample({2, 2, 2, 2}, {2, 1, 3, 2, 2}, 0),
+        sample({0, 2, 2, 2, 2}, {2, 2, 2, 2, 2}, 4)},
+       [=](V x) { return conv_transpose3d(x[0], x[1], bias_of(x), 2, 1, 1, 2, 2); },
+       [=](P x) { return spread(x, apart); })
+      .products()
+      .also(kInts)
+      .big(sample({70, 4, 3, 4, 3}, {4, 2, 2, 3, 2}, 4), 1)
+      .small("the kernels of conv3d")
+      .within(4)
+      .partly_tame(2, kPadding);
+  t.row(
+       "conv3d", kNumbers,
+       {sample({2, 2, 3, 3, 2}, {3, 2, 2, 2, 2}, 3), sample({2, 2, 3, 2}, {2, 2, 1, 1, 1}, 0),
+        sample({0, 2, 3, 3, 3}, {2, 2, 2, 2, 2}, 2)},
+       [=](V x) { return conv3d(x[0], x[1], bias_of(x)); }, [](P x) { return convolved(x, {}); })
+      .products()
+      .big(sample({70, 2, 4, 5, 4}, {3, 2, 2, 3, 2}, 3), 1)
+      .within(4);
+  t.row(
+       "conv3d.padded", kNumbers,
+       {sample({2, 2, 3, 3, 4}, {2, 1, 2, 3, 2}, 2), sample({0, 2, 3, 3, 3}, {2, 1, 2, 2, 2}, 0)},
+       [=](V x) { return conv3d(x[0], x[1], bias_of(x), 2, 1, 2, 2); },
+       [=](P x) { return convolved(x, apart); })
+      .products()
+      .big(sample({70, 2, 4, 5, 6}, {4, 1, 2, 3, 2}, 4), 1)
+      .small("the kernels of conv3d")
+      .within(4)
+      .partly_tame(2, kPadding);
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_convolutions(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

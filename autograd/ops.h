@@ -24,6 +24,7 @@
 #include "autograd/ops/pair.h"
 #include "autograd/ops/pad.h"
 #include "autograd/ops/pool.h"
+#include "autograd/ops/pool3d.h"
 #include "autograd/ops/power.h"
 #include "autograd/ops/promotion.h"
 #include "autograd/ops/random.h"

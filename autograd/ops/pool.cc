@@ -1,7 +1,7 @@
 #include "autograd/ops/pool.h"
 
 #include "autograd/ops/copy.h"
-#include "autograd/ops/front/image_front.h"
+#include "autograd/ops/front/pool_front.h"
 #include "autograd/ops/view.h"
 #include "kernels/image/pool2d.h"
 #include "runtime/checked_size.h"
@@ -98,72 +98,14 @@ Tensor average_backward(const Tensor& g, const Average& a) {
 
 // ---- shapes -------------------------------------------------------------------------------------
 
+Pool2dShape shape_of(const char* op, const Tensor& x, const PoolWindow& w) {
+  const auto [h, v] = pool_axes<2>(op, x, w);
+  return {x.size(0), x.size(1), h.in,     v.in,  h.out, v.out,      h.kernel,
+          v.kernel,  h.stride,  v.stride, h.pad, v.pad, h.dilation, v.dilation};
+}
+
 // Numbers of which users gave the terms.
 using Int128 = __int128;
-
-int64_t extent_of(int64_t in, int64_t k, int64_t stride, int64_t pad, int64_t dilation,
-                  bool ceil_mode) {
-  const Int128 room = in + Int128{pad} * 2 - Int128{dilation} * (k - 1) - 1;
-  const Int128 up = room + (ceil_mode ? stride - 1 : 0);
-  if (up < 0) return 0;
-  Int128 out = 1 + (up <= INT64_MAX ? static_cast<int64_t>(up) / stride : up / stride);
-  // no window starts in the padding on the right
-  if (ceil_mode && (out - 1) * stride >= Int128{in} + pad) --out;
-  return static_cast<int64_t>(out);  // at most in + 1, as the padding is at most half of the kernel
-}
-
-struct Window {
-  IntArrayRef kernel, stride, padding, dilation;
-  bool ceil_mode;
-};
-
-// Whether each window that begins in the padding on the left has an element: those further right
-// begin inside. Taps closer than the input is large find one, for at most half of a window is
-// padding.
-bool reach_inside(int64_t in, int64_t out, int64_t stride, int64_t pad, int64_t dilation) {
-  if (dilation <= in) return true;
-  for (Int128 o = 0; o < out && o * stride < pad;) {
-    // The first tap that is not in the padding on the left.
-    const Int128 tap = (dilation - (pad - o * stride) % dilation) % dilation;
-    if (tap >= in) return false;
-    o += (in - tap - 1) / stride + 1;  // to where that is beyond the input
-  }
-  return true;
-}
-
-Pool2dShape shape_of(const char* op, const Tensor& x, const Window& w) {
-  const auto k = pair_of(op, "kernel_size", w.kernel), p = pair_of(op, "padding", w.padding),
-             d = pair_of(op, "dilation", w.dilation);
-  const auto st = w.stride.empty() ? k : pair_of(op, "stride", w.stride);
-  for (size_t i : {0, 1}) {
-    RAMET_CHECK(k[i] > 0, op, "kernel_size: got ", k[i], ", expected a positive number");
-    RAMET_CHECK(st[i] > 0, op, "stride: got ", st[i], ", expected a positive number");
-    RAMET_CHECK(d[i] > 0, op, "dilation: got ", d[i], ", expected a positive number");
-    RAMET_CHECK(p[i] >= 0 && p[i] <= (Int128{d[i]} * (k[i] - 1) + 1) / 2, op,
-                "pad should be at most half of effective kernel size: got padding ", p[i],
-                ", kernel_size ", k[i], " and dilation ", d[i]);
-  }
-  // What kernels compute with places in the padded image.
-  for (int i : {0, 1}) {
-    const int64_t pad = p[static_cast<size_t>(i)];
-    RAMET_CHECK(pad <= INT64_MAX - x.size(i + 2), op, "padding: got ", pad, " around ", describe(x),
-                ", expected places that an int64 holds");
-  }
-  Pool2dShape s{x.size(0), x.size(1), x.size(2), x.size(3), 0,    0,    k[0],
-                k[1],      st[0],     st[1],     p[0],      p[1], d[0], d[1]};
-  s.oh = extent_of(s.h, s.kh, s.sh, s.ph, s.dh, w.ceil_mode),
-  s.ow = extent_of(s.w, s.kw, s.sw, s.pw, s.dw, w.ceil_mode);
-  RAMET_CHECK(s.c > 0 && s.h > 0 && s.w > 0, op, "got ", describe(x),
-              ", expected extents above 0 (but for the batch)");
-  RAMET_CHECK(s.oh > 0 && s.ow > 0, op, "Given input size: (", s.c, "x", s.h, "x", s.w,
-              "). Calculated output size: (", s.c, "x", s.oh, "x", s.ow,
-              "). Output size is too small: got ", describe(x));
-  RAMET_CHECK(
-      reach_inside(s.h, s.oh, s.sh, s.ph, s.dh) && reach_inside(s.w, s.ow, s.sw, s.pw, s.dw), op,
-      "a window of padding alone: got ", describe(x), ", kernel_size ", k[0], " x ", k[1],
-      ", padding ", p[0], " x ", p[1], " and dilation ", d[0], " x ", d[1]);
-  return s;
-}
 
 // Calls f on x as 4 dimensions of a type the kernels know, and takes rank and type of the results
 // back. `spatial`: 1 or 2.
@@ -197,7 +139,7 @@ struct Wide {
 };
 
 std::tuple<Tensor, Tensor> max_pool_any(const char* op, int spatial, const Tensor& x,
-                                        const Window& w, bool with_index) {
+                                        const PoolWindow& w, bool with_index) {
   return on_images(op, spatial, x, [&](const Tensor& image, const auto& back) {
     Tensor index;
     Pool2dShape s = shape_of(op, image, w);
@@ -216,7 +158,7 @@ std::tuple<Tensor, Tensor> max_pool_line(const char* op, const Tensor& x, IntArr
   return max_pool_any(op, 1, x, {k, s, p, d, ceil_mode}, with_index);
 }
 Tensor avg_pool_any(const char* op, const char* forward, const char* backward, int spatial,
-                    const Tensor& x, const Window& w, bool count_include_pad,
+                    const Tensor& x, const PoolWindow& w, bool count_include_pad,
                     std::optional<int64_t> divisor) {
   RAMET_CHECK(!divisor || *divisor != 0, op, "divisor must be not zero: got ", *divisor);
   return on_images(op, spatial, x, [&](const Tensor& image, const auto& back) {

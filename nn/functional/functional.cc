@@ -7,6 +7,7 @@
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pool.h"
+#include "autograd/ops/pool3d.h"
 #include "autograd/ops/random.h"
 
 namespace ramet::nn::functional {
@@ -117,6 +118,15 @@ std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input,
   return ramet::max_pool2d_with_indices(input, o.kernel_size(), o.stride(), o.padding(),
                                         o.dilation(), o.ceil_mode());
 }
+Tensor max_pool3d(const Tensor& input, const MaxPool3dFuncOptions& o) {
+  return ramet::max_pool3d(input, o.kernel_size(), o.stride(), o.padding(), o.dilation(),
+                           o.ceil_mode());
+}
+std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input,
+                                                   const MaxPool3dFuncOptions& o) {
+  return ramet::max_pool3d_with_indices(input, o.kernel_size(), o.stride(), o.padding(),
+                                        o.dilation(), o.ceil_mode());
+}
 Tensor avg_pool1d(const Tensor& input, const AvgPool1dFuncOptions& o) {
   return ramet::avg_pool1d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
                            o.count_include_pad());
@@ -125,16 +135,55 @@ Tensor avg_pool2d(const Tensor& input, const AvgPool2dFuncOptions& o) {
   return ramet::avg_pool2d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
                            o.count_include_pad(), o.divisor_override());
 }
+Tensor avg_pool3d(const Tensor& input, const AvgPool3dFuncOptions& o) {
+  return ramet::avg_pool3d(input, o.kernel_size(), o.stride(), o.padding(), o.ceil_mode(),
+                           o.count_include_pad(), o.divisor_override());
+}
+
+namespace {
+
+// Sizes that are not given are the input's.
+template <size_t D>
+std::array<int64_t, D> size_of(const Tensor& input,
+                               const ExpandingArrayWithOptionalElem<D>& wanted) {
+  std::array<int64_t, D> size{};
+  for (size_t d = 0; d < D; ++d)
+    size[d] = (*wanted)[d] ? *(*wanted)[d]
+                           : input.size(static_cast<int64_t>(d) - static_cast<int64_t>(D));
+  return size;
+}
+
+}  // namespace
+
 Tensor adaptive_avg_pool1d(const Tensor& input, const AdaptiveAvgPool1dFuncOptions& o) {
   return ramet::adaptive_avg_pool1d(input, o.output_size());
 }
 Tensor adaptive_avg_pool2d(const Tensor& input, const AdaptiveAvgPool2dFuncOptions& o) {
-  std::array<int64_t, 2> size{};
-  for (int d = 0; d < 2; ++d) {
-    const std::optional<int64_t>& wanted = (*o.output_size())[static_cast<size_t>(d)];
-    size[static_cast<size_t>(d)] = wanted ? *wanted : input.size(d - 2);
-  }
-  return ramet::adaptive_avg_pool2d(input, size);
+  return ramet::adaptive_avg_pool2d(input, size_of(input, o.output_size()));
+}
+Tensor adaptive_avg_pool3d(const Tensor& input, const AdaptiveAvgPool3dFuncOptions& o) {
+  return ramet::adaptive_avg_pool3d(input, size_of(input, o.output_size()));
+}
+std::tuple<Tensor, Tensor> adaptive_max_pool1d_with_indices(const Tensor& input,
+                                                            const AdaptiveMaxPool1dFuncOptions& o) {
+  return ramet::adaptive_max_pool1d(input, o.output_size());
+}
+std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(const Tensor& input,
+                                                            const AdaptiveMaxPool2dFuncOptions& o) {
+  return ramet::adaptive_max_pool2d(input, size_of(input, o.output_size()));
+}
+std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const Tensor& input,
+                                                            const AdaptiveMaxPool3dFuncOptions& o) {
+  return ramet::adaptive_max_pool3d(input, size_of(input, o.output_size()));
+}
+Tensor adaptive_max_pool1d(const Tensor& input, const AdaptiveMaxPool1dFuncOptions& o) {
+  return std::get<0>(adaptive_max_pool1d_with_indices(input, o));
+}
+Tensor adaptive_max_pool2d(const Tensor& input, const AdaptiveMaxPool2dFuncOptions& o) {
+  return std::get<0>(adaptive_max_pool2d_with_indices(input, o));
+}
+Tensor adaptive_max_pool3d(const Tensor& input, const AdaptiveMaxPool3dFuncOptions& o) {
+  return std::get<0>(adaptive_max_pool3d_with_indices(input, o));
 }
 
 Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {

@@ -85,10 +85,16 @@ struct RAMET_API NormalizeFuncOptions {
 
 using MaxPool1dFuncOptions = MaxPool1dOptions;
 using MaxPool2dFuncOptions = MaxPool2dOptions;
+using MaxPool3dFuncOptions = MaxPool3dOptions;
 using AvgPool1dFuncOptions = AvgPool1dOptions;
 using AvgPool2dFuncOptions = AvgPool2dOptions;
+using AvgPool3dFuncOptions = AvgPool3dOptions;
 using AdaptiveAvgPool1dFuncOptions = AdaptiveAvgPool1dOptions;
 using AdaptiveAvgPool2dFuncOptions = AdaptiveAvgPool2dOptions;
+using AdaptiveAvgPool3dFuncOptions = AdaptiveAvgPool3dOptions;
+using AdaptiveMaxPool1dFuncOptions = AdaptiveMaxPool1dOptions;
+using AdaptiveMaxPool2dFuncOptions = AdaptiveMaxPool2dOptions;
+using AdaptiveMaxPool3dFuncOptions = AdaptiveMaxPool3dOptions;
 using L1LossFuncOptions = L1LossOptions;
 using MSELossFuncOptions = MSELossOptions;
 using SmoothL1LossFuncOptions = SmoothL1LossOptions;
@@ -148,12 +154,30 @@ RAMET_API std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input
 RAMET_API Tensor max_pool2d(const Tensor& input, const MaxPool2dFuncOptions& options);
 RAMET_API std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input,
                                                              const MaxPool2dFuncOptions& options);
+RAMET_API Tensor max_pool3d(const Tensor& input, const MaxPool3dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input,
+                                                             const MaxPool3dFuncOptions& options);
 RAMET_API Tensor avg_pool1d(const Tensor& input, const AvgPool1dFuncOptions& options);
 RAMET_API Tensor avg_pool2d(const Tensor& input, const AvgPool2dFuncOptions& options);
+RAMET_API Tensor avg_pool3d(const Tensor& input, const AvgPool3dFuncOptions& options);
 RAMET_API Tensor adaptive_avg_pool1d(const Tensor& input,
                                      const AdaptiveAvgPool1dFuncOptions& options);
 RAMET_API Tensor adaptive_avg_pool2d(const Tensor& input,
                                      const AdaptiveAvgPool2dFuncOptions& options);
+RAMET_API Tensor adaptive_avg_pool3d(const Tensor& input,
+                                     const AdaptiveAvgPool3dFuncOptions& options);
+RAMET_API Tensor adaptive_max_pool1d(const Tensor& input,
+                                     const AdaptiveMaxPool1dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool1d_with_indices(
+    const Tensor& input, const AdaptiveMaxPool1dFuncOptions& options);
+RAMET_API Tensor adaptive_max_pool2d(const Tensor& input,
+                                     const AdaptiveMaxPool2dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(
+    const Tensor& input, const AdaptiveMaxPool2dFuncOptions& options);
+RAMET_API Tensor adaptive_max_pool3d(const Tensor& input,
+                                     const AdaptiveMaxPool3dFuncOptions& options);
+RAMET_API std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(
+    const Tensor& input, const AdaptiveMaxPool3dFuncOptions& options);
 
 RAMET_API Tensor batch_norm(const Tensor& input, const Tensor& running_mean,
                             const Tensor& running_var, const BatchNormFuncOptions& options = {});

@@ -1,4 +1,4 @@
-// MaxPool1d/2d, AvgPool1d/2d, AdaptiveAvgPool1d/2d.
+// MaxPool, AvgPool, AdaptiveAvgPool and AdaptiveMaxPool of 1 to 3 dimensions.
 #pragma once
 #include <tuple>
 
@@ -19,6 +19,7 @@ template <size_t D> struct MaxPoolOptions {
 };
 using MaxPool1dOptions = MaxPoolOptions<1>;
 using MaxPool2dOptions = MaxPoolOptions<2>;
+using MaxPool3dOptions = MaxPoolOptions<3>;
 
 template <size_t D> struct AvgPoolOptions {
   AvgPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
@@ -31,6 +32,7 @@ template <size_t D> struct AvgPoolOptions {
 };
 using AvgPool1dOptions = AvgPoolOptions<1>;
 using AvgPool2dOptions = AvgPoolOptions<2>;
+using AvgPool3dOptions = AvgPoolOptions<3>;
 
 template <class output_size_t> struct AdaptiveAvgPoolOptions {
   AdaptiveAvgPoolOptions(output_size_t output_size) : output_size_(output_size) {}
@@ -38,6 +40,15 @@ template <class output_size_t> struct AdaptiveAvgPoolOptions {
 };
 using AdaptiveAvgPool1dOptions = AdaptiveAvgPoolOptions<ExpandingArray<1>>;
 using AdaptiveAvgPool2dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOptionalElem<2>>;
+using AdaptiveAvgPool3dOptions = AdaptiveAvgPoolOptions<ExpandingArrayWithOptionalElem<3>>;
+
+template <class output_size_t> struct AdaptiveMaxPoolOptions {
+  AdaptiveMaxPoolOptions(output_size_t output_size) : output_size_(output_size) {}
+  RAMET_ARG(output_size_t, output_size);
+};
+using AdaptiveMaxPool1dOptions = AdaptiveMaxPoolOptions<ExpandingArray<1>>;
+using AdaptiveMaxPool2dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<2>>;
+using AdaptiveMaxPool3dOptions = AdaptiveMaxPoolOptions<ExpandingArrayWithOptionalElem<3>>;
 
 template <size_t D, class Derived> class MaxPoolImpl : public Cloneable<Derived> {
  public:
@@ -69,6 +80,16 @@ class RAMET_API MaxPool2dImpl : public MaxPoolImpl<2, MaxPool2dImpl> {
 extern template class Cloneable<MaxPool2dImpl>;
 RAMET_MODULE(MaxPool2d);
 
+class RAMET_API MaxPool3dImpl : public MaxPoolImpl<3, MaxPool3dImpl> {
+ public:
+  using MaxPoolImpl::MaxPoolImpl;
+  Tensor forward(const Tensor& input);
+  /// The maxima and, for each, its position in the input's D x H x W volume (int64).
+  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
+};
+extern template class Cloneable<MaxPool3dImpl>;
+RAMET_MODULE(MaxPool3d);
+
 template <size_t D, class Derived> class AvgPoolImpl : public Cloneable<Derived> {
  public:
   AvgPoolImpl(ExpandingArray<D> kernel_size) : AvgPoolImpl(AvgPoolOptions<D>(kernel_size)) {}
@@ -94,6 +115,14 @@ class RAMET_API AvgPool2dImpl : public AvgPoolImpl<2, AvgPool2dImpl> {
 };
 extern template class Cloneable<AvgPool2dImpl>;
 RAMET_MODULE(AvgPool2d);
+
+class RAMET_API AvgPool3dImpl : public AvgPoolImpl<3, AvgPool3dImpl> {
+ public:
+  using AvgPoolImpl::AvgPoolImpl;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AvgPool3dImpl>;
+RAMET_MODULE(AvgPool3d);
 
 template <size_t D, class output_size_t, class Derived>
 class AdaptiveAvgPoolImpl : public Cloneable<Derived> {
@@ -126,12 +155,55 @@ class RAMET_API AdaptiveAvgPool2dImpl
 extern template class Cloneable<AdaptiveAvgPool2dImpl>;
 RAMET_MODULE(AdaptiveAvgPool2d);
 
+class RAMET_API AdaptiveAvgPool3dImpl
+    : public AdaptiveAvgPoolImpl<3, ExpandingArrayWithOptionalElem<3>, AdaptiveAvgPool3dImpl> {
+ public:
+  using AdaptiveAvgPoolImpl::AdaptiveAvgPoolImpl;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AdaptiveAvgPool3dImpl>;
+RAMET_MODULE(AdaptiveAvgPool3d);
+
+template <size_t D, class output_size_t, class Derived>
+class AdaptiveMaxPoolImpl : public Cloneable<Derived> {
+ public:
+  AdaptiveMaxPoolImpl(output_size_t output_size)
+      : AdaptiveMaxPoolImpl(AdaptiveMaxPoolOptions<output_size_t>(output_size)) {}
+  explicit AdaptiveMaxPoolImpl(const AdaptiveMaxPoolOptions<output_size_t>& options_)
+      : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+  /// The maxima and, for each, its position in the input's last D dimensions (int64).
+  std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
+
+  AdaptiveMaxPoolOptions<output_size_t> options;
+};
+
+#define RAMET_ADAPTIVE_MAX_POOL(D, ...)                                                 \
+  class RAMET_API AdaptiveMaxPool##D##dImpl                                             \
+      : public AdaptiveMaxPoolImpl<D, __VA_ARGS__, AdaptiveMaxPool##D##dImpl> {         \
+   public:                                                                              \
+    using AdaptiveMaxPoolImpl::AdaptiveMaxPoolImpl;                                     \
+  };                                                                                    \
+  extern template class AdaptiveMaxPoolImpl<D, __VA_ARGS__, AdaptiveMaxPool##D##dImpl>; \
+  extern template class Cloneable<AdaptiveMaxPool##D##dImpl>;                           \
+  RAMET_MODULE(AdaptiveMaxPool##D##d);
+RAMET_ADAPTIVE_MAX_POOL(1, ExpandingArray<1>)
+RAMET_ADAPTIVE_MAX_POOL(2, ExpandingArrayWithOptionalElem<2>)
+RAMET_ADAPTIVE_MAX_POOL(3, ExpandingArrayWithOptionalElem<3>)
+#undef RAMET_ADAPTIVE_MAX_POOL
+
 extern template class MaxPoolImpl<1, MaxPool1dImpl>;
 extern template class MaxPoolImpl<2, MaxPool2dImpl>;
+extern template class MaxPoolImpl<3, MaxPool3dImpl>;
 extern template class AvgPoolImpl<1, AvgPool1dImpl>;
 extern template class AvgPoolImpl<2, AvgPool2dImpl>;
+extern template class AvgPoolImpl<3, AvgPool3dImpl>;
 extern template class AdaptiveAvgPoolImpl<1, ExpandingArray<1>, AdaptiveAvgPool1dImpl>;
 extern template class AdaptiveAvgPoolImpl<2, ExpandingArrayWithOptionalElem<2>,
                                           AdaptiveAvgPool2dImpl>;
+extern template class AdaptiveAvgPoolImpl<3, ExpandingArrayWithOptionalElem<3>,
+                                          AdaptiveAvgPool3dImpl>;
 
 }  // namespace ramet::nn

@@ -138,7 +138,8 @@ template <class Call> SizeRow of_transposed(const char* name, size_t spatial, co
           }};
 }
 
-template <class Call> SizeRow of_adaptive(const char* name, size_t spatial, const Call& call) {
+template <class Call>
+SizeRow of_adaptive(const char* name, size_t spatial, const Call& call, bool two = false) {
   return {name, [=](SizeDraw& d) {
             const Tensor x = picture(d, spatial);
             WideShape out = wide(x.sizes());
@@ -150,7 +151,9 @@ template <class Call> SizeRow of_adaptive(const char* name, size_t spatial, cons
               out[2 + i] = wanted.back();
               fine = fine && wanted.back() >= 0;
             }
-            d.expect(fine ? one(out) : Right(), [&] { return call(x, wanted); });
+            Right right = fine ? one(out) : Right();
+            if (right && two) right->push_back((*right)[0]);
+            d.expect(right, [&] { return call(x, wanted); });
           }};
 }
 
@@ -297,6 +300,21 @@ std::vector<SizeRow> size_rows_of_images() {
               [](X x, P p) { return avg_pool1d(x, p.kernel, p.stride, p.padding, p.up); }),
       of_pool("avg_pool2d", 2, false,
               [](X x, P p) { return avg_pool2d(x, p.kernel, p.stride, p.padding, p.up); }),
+      of_pool(
+          "max_pool3d", 3, true,
+          [](X x, P p) { return max_pool3d(x, p.kernel, p.stride, p.padding, p.dilation, p.up); }),
+      of_pool(
+          "max_pool3d_with_indices", 3, true,
+          [](X x, P p) {
+            return max_pool3d_with_indices(x, p.kernel, p.stride, p.padding, p.dilation, p.up);
+          },
+          true),
+      of_pool("avg_pool3d", 3, false,
+              [](X x, P p) { return avg_pool3d(x, p.kernel, p.stride, p.padding, p.up); }),
+      of_pool("avg_pool3d.integers", 3, false,
+              [](X x, P p) {
+                return avg_pool3d(x.to(kLong), p.kernel, p.stride, p.padding, p.up, !p.up);
+              }),
       of_convolution("conv1d", 1,
                      [](X x, X w, N s, N p, N d, int64_t g) {
                        return conv1d(x, w, std::nullopt, s, p, d, g);
@@ -354,6 +372,13 @@ std::vector<SizeRow> size_rows_of_images() {
                   [](X x, N n, S s) { return _upsample_bilinear2d_aa(x, n, false, s, s); }),
       of_upsample("_upsample_bicubic2d_aa", 2,
                   [](X x, N n, S s) { return _upsample_bicubic2d_aa(x, n, false, s, s); }),
+      of_adaptive("adaptive_avg_pool3d", 3, [](X x, N n) { return adaptive_avg_pool3d(x, n); }),
+      of_adaptive(
+          "adaptive_max_pool1d", 1, [](X x, N n) { return adaptive_max_pool1d(x, n); }, true),
+      of_adaptive(
+          "adaptive_max_pool2d", 2, [](X x, N n) { return adaptive_max_pool2d(x, n); }, true),
+      of_adaptive(
+          "adaptive_max_pool3d", 3, [](X x, N n) { return adaptive_max_pool3d(x, n); }, true),
   };
 }
 

@@ -170,9 +170,169 @@ void add_convolutions(Table& t) {
       .partly_tame(2, kPadding);
 }
 
+// ---- pools
+
+// The first of equals, but the last NaN.
+bool larger(double a, double b) { return std::isnan(a) || a > b; }
+
+// The places of a window along each dimension, from the first to before the last; those outside of
+// the input count as `padding`.
+struct Box {
+  Index first, end;
+};
+using Boxes = std::function<Box(const Index& at, const Index& in)>;
+Boxes sliding(int64_t kernel, int64_t stride, int64_t padding) {
+  return [=](const Index& at, const Index&) {
+    Box b;
+    for (const int64_t i : at) {
+      b.first.push_back(i * stride - padding);
+      b.end.push_back(i * stride - padding + kernel);
+    }
+    return b;
+  };
+}
+Boxes adaptive(const Index& out) {
+  return [=](const Index& at, const Index& in) {
+    Box b;
+    for (size_t d = 0; d < at.size(); ++d) {
+      b.first.push_back(at[d] * in[d] / out[d]);
+      b.end.push_back(((at[d] + 1) * in[d] + out[d] - 1) / out[d]);
+    }
+    return b;
+  };
+}
+Index slid(const Index& in, int64_t kernel, int64_t stride, int64_t padding) {
+  Index out;
+  for (const int64_t n : in) out.push_back((n + 2 * padding - kernel) / stride + 1);
+  return out;
+}
+// f(c) with c(visit), which calls visit(place, value) for what of the window lies inside, and the
+// number of its places.
+using Visit = std::function<void(int64_t, double)>;
+using Contents = std::function<void(const Visit&)>;
+Plain pooled(const Plain& given, const Index& out, const Boxes& boxes,
+             const std::function<double(const Contents&, int64_t)>& f) {
+  const Plain x = batched(given, out.size());
+  const Index in = tail(x.sizes);
+  return as_given(made(joined({x.size(0), x.size(1)}, out),
+                       [&](const Index& o) {
+                         const Box box = boxes(tail(o), in);
+                         Index extent;
+                         for (size_t d = 0; d < in.size(); ++d)
+                           extent.push_back(box.end[d] - box.first[d]);
+                         const Contents contents = [&](const Visit& visit) {
+                           each(extent, [&](const Index& e) {
+                             Index at = {o[0], o[1]};
+                             int64_t flat = 0;
+                             for (size_t d = 0; d < in.size(); ++d) {
+                               at.push_back(box.first[d] + e[d]);
+                               if (at.back() < 0 || at.back() >= in[d]) return;
+                               flat = flat * in[d] + at.back();
+                             }
+                             visit(flat, x.at(at));
+                           });
+                         };
+                         return f(contents, count(extent));
+                       }),
+                  given);
+}
+Plain maxima(const Plain& x, const Index& out, const Boxes& boxes, bool places) {
+  return pooled(x, out, boxes, [=](const Contents& contents, int64_t) {
+    double best = 0;
+    int64_t at = -1;
+    contents([&](int64_t place, double v) {
+      if (at < 0 || larger(v, best)) best = v, at = place;
+    });
+    return places ? double(at) : best;
+  });
+}
+Plain means(const Plain& x, const Index& out, const Boxes& boxes, bool with_padding) {
+  return pooled(x, out, boxes, [=](const Contents& contents, int64_t all) {
+    double s = 0, n = 0;
+    contents([&](int64_t, double v) { s += v, n += 1; });
+    return s / (with_padding ? double(all) : n);
+  });
+}
+
+void add_pools(Table& t) {
+  const Samples few = shapes({{2, 2, 4, 3, 5}, {2, 3, 3, 4}, {0, 2, 3, 3, 3}}, -9, 9);
+  const Sample many = {real({70, 2, 5, 4, 5}, -9, 9)};
+  const auto in = [](const Plain& x, int64_t spatial) {
+    return Index(x.sizes.end() - spatial, x.sizes.end());
+  };
+  const char* kPlanes = "the kernels of max_pool2d";
+  t.row(
+       "max_pool3d", kNumbers, few, [](V x) { return max_pool3d(x[0], 2); },
+       [=](P x) { return maxima(x[0], slid(in(x[0], 3), 2, 2, 0), sliding(2, 2, 0), false); })
+      .big(many, 1)
+      .small(kPlanes);
+  t.row(
+       "max_pool3d_with_indices.values", kNumbers, few,
+       [](V x) { return std::get<0>(max_pool3d_with_indices(x[0], 3, 2, 1)); },
+       [=](P x) { return maxima(x[0], slid(in(x[0], 3), 3, 2, 1), sliding(3, 2, 1), false); })
+      .big(many, 1)
+      .small(kPlanes);
+  t.row(
+       "max_pool3d_with_indices.positions", kNumbers, few,
+       [](V x) { return std::get<1>(max_pool3d_with_indices(x[0], 3, 2, 1)); },
+       [=](P x) { return maxima(x[0], slid(in(x[0], 3), 3, 2, 1), sliding(3, 2, 1), true); })
+      .big(many, 1)
+      .small(kPlanes)
+      .gives(positions)
+      .no_gradient();
+  // LibTorch's has neither 16 bits nor other integers than int64 on CPUs.
+  constexpr uint16_t kAverages = kWide | set_of(kLong);
+  t.row(
+       "avg_pool3d", kAverages, few, [](V x) { return avg_pool3d(x[0], 3, 2, 1); },
+       [=](P x) { return means(x[0], slid(in(x[0], 3), 3, 2, 1), sliding(3, 2, 1), true); })
+      .big(many, 1)
+      .small(kPlanes)
+      .also(kFloats | kInts);
+  t.row(
+       "avg_pool3d.inside", kAverages, few,
+       [](V x) { return avg_pool3d(x[0], 3, 2, 1, false, false); },
+       [=](P x) { return means(x[0], slid(in(x[0], 3), 3, 2, 1), sliding(3, 2, 1), false); })
+      .big(many, 1)
+      .small(kPlanes)
+      .also(kFloats | kInts);
+  t.row(
+       "adaptive_avg_pool3d", kFloats, few,
+       [](V x) {
+         return adaptive_avg_pool3d(x[0], {2, 2, 3});
+       },
+       [=](P x) {
+         return means(x[0], {2, 2, 3}, adaptive({2, 2, 3}), false);
+       })
+      .big(many, 1)
+      .small(kPlanes);
+  const auto add = [&](const char* name, auto function, const Index& out, const Samples& samples,
+                       const Sample& large) {
+    const std::string place = std::string(name) + ".positions";
+    t.row(
+         name, kFloats, samples, [=](V x) { return std::get<0>(function(x[0], out)); },
+         [=](P x) { return maxima(x[0], out, adaptive(out), false); })
+        .big(large, 1)
+        .small(kPlanes);
+    t.row(
+         place.c_str(), kFloats, samples, [=](V x) { return std::get<1>(function(x[0], out)); },
+         [=](P x) { return maxima(x[0], out, adaptive(out), true); })
+        .big(large, 1)
+        .small(kPlanes)
+        .gives(positions)
+        .no_gradient();
+  };
+  add("adaptive_max_pool1d", adaptive_max_pool1d, {4},
+      shapes({{2, 3, 7}, {3, 8}, {2, 3, 3}, {0, 3, 6}}, -9, 9), {real({70, 3, 90}, -9, 9)});
+  add("adaptive_max_pool2d", adaptive_max_pool2d, {3, 2},
+      shapes({{2, 3, 5, 6}, {3, 7, 4}, {2, 2, 2, 1}, {0, 3, 4, 4}}, -9, 9),
+      {real({70, 3, 9, 9}, -9, 9)});
+  add("adaptive_max_pool3d", adaptive_max_pool3d, {2, 2, 3}, few, many);
+}
+
 std::vector<Row> rows() {
   Table t;
   add_convolutions(t);
+  add_pools(t);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -5,6 +5,7 @@
 #include "nn/functional/functional.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
+#include "nn/layers/pooling.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/support.h"
 
@@ -153,6 +154,91 @@ TEST(Windows, ConvTransposeOutputSize) {
   ConvTranspose3d copied(
       std::dynamic_pointer_cast<ConvTranspose3dImpl>(ConvTranspose3d(2, 3, 2)->clone()));
   EXPECT_EQ(copied->weight.sizes(), IntArrayRef({2, 3, 2, 2, 2}));
+}
+
+TEST(Windows, PoolsOfVolumes) {
+  const Tensor x = sines(120).view({1, 2, 4, 3, 5});
+  MaxPool3d pool(MaxPool3dOptions({2, 3, 2}).stride({1, 2, 2}).padding({1, 1, 0}).ceil_mode(true));
+  const auto [y, places] = pool->forward_with_indices(x);
+  EXPECT_EQ(y.sizes(), IntArrayRef({1, 2, 5, 2, 3}));
+  expect_values(y, {0.925211520788168, 0.939099356319068, 0.999815615134291, 0.925211520788168});
+  expect_values(places, {5, 3, 4, 5, 7, 9});
+  EXPECT_NEAR(sum(y), 41.578879487707, 1e-12);
+  EXPECT_EQ(sum(places), 1814);
+  EXPECT_TRUE(same_bits(pool(x), y));
+  EXPECT_TRUE(same_bits(F::max_pool3d(x.squeeze(0), pool->options), y.squeeze(0)));
+  EXPECT_TRUE(same_bits(std::get<1>(F::max_pool3d_with_indices(x, pool->options)), places));
+
+  auto options = AvgPool3dOptions({2, 3, 2}).stride({1, 2, 2}).padding({1, 1, 0}).ceil_mode(true);
+  const Tensor mean = AvgPool3d(options)(x), whole = x.mul(100).trunc().to(kLong);
+  expect_values(mean, {0.18517944871947, 0.182440929402836, 0.117636217119787, 0.0141051803624403});
+  EXPECT_NEAR(sum(mean), 0.188033969764412, 1e-12);
+  expect_values(F::avg_pool3d(whole, options), {18, 18, 11, 1, -12, -18}, 0);
+  options.count_include_pad(false);
+  EXPECT_NEAR(sum(F::avg_pool3d(x, options)), 0.328179619638863, 1e-12);
+  expect_values(F::avg_pool3d(whole, options), {55, 54, 35, 4, -36, -56}, 0);
+  EXPECT_EQ(sum(F::avg_pool3d(whole, options)), 26);
+  EXPECT_NEAR(sum(AvgPool3d(AvgPool3dOptions(2).divisor_override(3))(x)), -0.704716838783188,
+              1e-12);
+  expect_values(F::avg_pool3d(whole, AvgPool3dOptions(2).divisor_override(-3)),
+                {-110, -146, 83, -18, 128, 142}, 0);
+
+  const Tensor kept = AdaptiveAvgPool3d(AdaptiveAvgPool3dOptions({2, nullopt, 3}))(x);
+  EXPECT_EQ(kept.sizes(), IntArrayRef({1, 2, 2, 3, 3}));
+  expect_values(kept, {-0.0656390419128561, 0.414338693905474, 0.790622120929749});
+  EXPECT_EQ(AdaptiveAvgPool3d(AdaptiveAvgPool3dOptions({0, 2, 0}))(x).sizes(),
+            IntArrayRef({1, 2, 0, 2, 0}));
+  EXPECT_ERROR_TEXT(MaxPool3d(MaxPool3dOptions(2).padding(2))(x),
+                    "[max_pool3d] pad should be at most half of effective kernel size");
+  EXPECT_ERROR_TEXT(MaxPool3d(5)(x),
+                    "[max_pool3d] Given input size: (2x4x3x5). Calculated output size: (2x0x0x1). "
+                    "Output size is too small");
+  EXPECT_ERROR_TEXT(F::avg_pool3d(x, AvgPool3dOptions(2).divisor_override(0)),
+                    "[avg_pool3d] divisor must be not zero");
+  EXPECT_ERROR_TEXT(MaxPool3d(2)(x.select(0, 0).select(0, 0)),
+                    "[max_pool3d] Expected 4D or 5D input");
+  EXPECT_EQ(text_of(MaxPool3d(2)),
+            "ramet::nn::MaxPool3d(kernel_size=[2, 2, 2], stride=[2, 2, 2], padding=[0, 0, 0], "
+            "dilation=[1, 1, 1], ceil_mode=false)");
+  EXPECT_EQ(text_of(AvgPool3d(options)),
+            "ramet::nn::AvgPool3d(kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0])");
+}
+
+TEST(Windows, AdaptiveMaxPools) {
+  const Tensor x = sines(120).view({1, 2, 4, 3, 5});
+  const auto [y, places] =
+      AdaptiveMaxPool3d(AdaptiveMaxPool3dOptions({3, 2, 3}))->forward_with_indices(x);
+  EXPECT_EQ(y.sizes(), IntArrayRef({1, 2, 3, 2, 3}));
+  expect_values(y, {0.999661541408774, 0.999661541408774, 0.999815615134291, 0.999661541408774});
+  expect_values(places, {21, 21, 4, 21, 21, 23}, 0);
+  EXPECT_NEAR(sum(y), 29.5351347245439, 1e-12);
+  EXPECT_EQ(sum(places), 1052);
+  const AdaptiveMaxPool2dOptions kept({2, nullopt});
+  expect_values(AdaptiveMaxPool2d(kept)(x.squeeze(0)),
+                {0.925211520788168, 0.72538438746682, 0.751280405140293, 0.939099356319068});
+  EXPECT_EQ(sum(std::get<1>(F::adaptive_max_pool2d_with_indices(x.squeeze(0), kept))), 580);
+  EXPECT_EQ(text_of(AdaptiveMaxPool2d(kept)),
+            "ramet::nn::AdaptiveMaxPool2d(output_size=[2, None])");
+  expect_values(std::get<1>(AdaptiveMaxPool1d(4)->forward_with_indices(sines(14).view({2, 7}))),
+                {1, 3, 4, 5, 0, 1}, 0);
+  EXPECT_EQ(text_of(AdaptiveMaxPool1d(4)), "ramet::nn::AdaptiveMaxPool1d(output_size=4)");
+  // The last NaN of a window is its maximum; to nothing, and of nothing.
+  const double nan = std::nan("");
+  expect_values(
+      std::get<1>(F::adaptive_max_pool1d_with_indices(doubles({1, nan, 3, nan, 2, 5}).view({1, 6}),
+                                                      F::AdaptiveMaxPool1dFuncOptions(4))),
+      {1, 1, 3, 5}, 0);
+  const Tensor leaf = ones({2, 3, 4, 4}).requires_grad_();
+  const Tensor none = F::adaptive_max_pool2d(leaf, AdaptiveMaxPool2dOptions({0, 2}));
+  EXPECT_EQ(none.sizes(), IntArrayRef({2, 3, 0, 2}));
+  none.sum().backward();
+  EXPECT_EQ(sum(leaf.grad()), 0);
+  EXPECT_EQ(AdaptiveMaxPool2d(3)(ones({0, 3, 4, 4})).sizes(), IntArrayRef({0, 3, 3, 3}));
+  EXPECT_ERROR_TEXT(AdaptiveMaxPool2d(-1)(leaf),
+                    "[adaptive_max_pool2d] output_size: got [-1, -1], expected no negative");
+  EXPECT_ERROR_TEXT(AdaptiveMaxPool2d(2)(ones({2, 3, 0, 4})),
+                    "[adaptive_max_pool2d] got float32[2, 3, 0, 4]");
+  EXPECT_THROW(AdaptiveMaxPool1d(2)(ones({2, 3}, kLong)), NotImplementedError);
 }
 
 }  // namespace

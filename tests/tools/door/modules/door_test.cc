@@ -100,6 +100,16 @@ TEST(Door, ModulesPrintAsLibTorchs) {
        "torch::nn::AdaptiveAvgPool2d(output_size=[None, 2])1"},
       {print(AdaptiveAvgPool2d(AdaptiveAvgPool2dOptions({3, nullopt}))),
        "torch::nn::AdaptiveAvgPool2d(output_size=[3, None])1"},
+      {print(MaxPool3d(MaxPool3dOptions({3, 2, 1}).stride(2))),
+       "torch::nn::MaxPool3d(kernel_size=[3, 2, 1], stride=[2, 2, 2], padding=[0, 0, 0], "
+       "dilation=[1, 1, 1], ceil_mode=false)true"},
+      {print(AvgPool3d(2)),
+       "torch::nn::AvgPool3d(kernel_size=[2, 2, 2], stride=[2, 2, 2], padding=[0, 0, 0])1"},
+      {print(AdaptiveAvgPool3d(AdaptiveAvgPool3dOptions({3, nullopt, 2}))),
+       "torch::nn::AdaptiveAvgPool3d(output_size=[3, None, 2])1"},
+      {print(AdaptiveMaxPool1d(3)), "torch::nn::AdaptiveMaxPool1d(output_size=3)1"},
+      {print(AdaptiveMaxPool2d(AdaptiveMaxPool2dOptions({3, nullopt}))),
+       "torch::nn::AdaptiveMaxPool2d(output_size=[3, None])1"},
       {print(BatchNorm1d(4)),
        "torch::nn::BatchNorm1d(4, eps=1e-05, momentum=0.1, affine=true, "
        "track_running_stats=true)true"},

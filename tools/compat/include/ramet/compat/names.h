@@ -136,6 +136,10 @@ using ::ramet::acosh_;
 using ::ramet::acosh_out;
 using ::ramet::adaptive_avg_pool1d;
 using ::ramet::adaptive_avg_pool2d;
+using ::ramet::adaptive_avg_pool3d;
+using ::ramet::adaptive_max_pool1d;
+using ::ramet::adaptive_max_pool2d;
+using ::ramet::adaptive_max_pool3d;
 using ::ramet::add;
 using ::ramet::add_out;
 using ::ramet::addcdiv;
@@ -199,6 +203,7 @@ using ::ramet::atleast_2d;
 using ::ramet::atleast_3d;
 using ::ramet::avg_pool1d;
 using ::ramet::avg_pool2d;
+using ::ramet::avg_pool3d;
 using ::ramet::baddbmm;
 using ::ramet::baddbmm_out;
 using ::ramet::batch_norm;
@@ -485,6 +490,8 @@ using ::ramet::max_pool1d;
 using ::ramet::max_pool1d_with_indices;
 using ::ramet::max_pool2d;
 using ::ramet::max_pool2d_with_indices;
+using ::ramet::max_pool3d;
+using ::ramet::max_pool3d_with_indices;
 using ::ramet::maximum;
 using ::ramet::maximum_out;
 using ::ramet::mean;
@@ -1001,8 +1008,22 @@ using ::ramet::nn::AdaptiveAvgPool1dOptions;
 using ::ramet::nn::AdaptiveAvgPool2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AdaptiveAvgPool2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AdaptiveAvgPool2dOptions;
+using ::ramet::nn::AdaptiveAvgPool3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPool3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveAvgPool3dOptions;
 using ::ramet::nn::AdaptiveAvgPoolImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AdaptiveAvgPoolOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool1dOptions;
+using ::ramet::nn::AdaptiveMaxPool2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool2dOptions;
+using ::ramet::nn::AdaptiveMaxPool3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPool3dOptions;
+using ::ramet::nn::AdaptiveMaxPoolImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AdaptiveMaxPoolOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AnyModule;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AnyValue;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AvgPool1d;  // Ramet's class: include the door, no forward declaration
@@ -1011,6 +1032,9 @@ using ::ramet::nn::AvgPool1dOptions;
 using ::ramet::nn::AvgPool2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AvgPool2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AvgPool2dOptions;
+using ::ramet::nn::AvgPool3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AvgPool3dOptions;
 using ::ramet::nn::AvgPoolImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AvgPoolOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BCELoss;  // Ramet's class: include the door, no forward declaration
@@ -1161,6 +1185,9 @@ using ::ramet::nn::MaxPool1dOptions;
 using ::ramet::nn::MaxPool2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPool2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPool2dOptions;
+using ::ramet::nn::MaxPool3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::MaxPool3dOptions;
 using ::ramet::nn::MaxPoolImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::MaxPoolOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Mish;  // Ramet's class: include the door, no forward declaration
@@ -1324,8 +1351,13 @@ using ::ramet::nn::activation_t;
 namespace torch::nn::functional {
 using ::ramet::nn::functional::AdaptiveAvgPool1dFuncOptions;
 using ::ramet::nn::functional::AdaptiveAvgPool2dFuncOptions;
+using ::ramet::nn::functional::AdaptiveAvgPool3dFuncOptions;
+using ::ramet::nn::functional::AdaptiveMaxPool1dFuncOptions;
+using ::ramet::nn::functional::AdaptiveMaxPool2dFuncOptions;
+using ::ramet::nn::functional::AdaptiveMaxPool3dFuncOptions;
 using ::ramet::nn::functional::AvgPool1dFuncOptions;
 using ::ramet::nn::functional::AvgPool2dFuncOptions;
+using ::ramet::nn::functional::AvgPool3dFuncOptions;
 using ::ramet::nn::functional::BatchNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::BinaryCrossEntropyFuncOptions;
 using ::ramet::nn::functional::BinaryCrossEntropyWithLogitsFuncOptions;
@@ -1364,6 +1396,7 @@ using ::ramet::nn::functional::MSELossFuncOptions;
 using ::ramet::nn::functional::MarginRankingLossFuncOptions;
 using ::ramet::nn::functional::MaxPool1dFuncOptions;
 using ::ramet::nn::functional::MaxPool2dFuncOptions;
+using ::ramet::nn::functional::MaxPool3dFuncOptions;
 using ::ramet::nn::functional::MultiMarginLossFuncOptions;
 using ::ramet::nn::functional::MultiheadAttentionForwardFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::MultilabelMarginLossFuncOptions;
@@ -1391,8 +1424,16 @@ using ::ramet::nn::functional::TripletMarginWithDistanceLossFuncOptions;
 using ::ramet::nn::functional::UnfoldFuncOptions;
 using ::ramet::nn::functional::adaptive_avg_pool1d;
 using ::ramet::nn::functional::adaptive_avg_pool2d;
+using ::ramet::nn::functional::adaptive_avg_pool3d;
+using ::ramet::nn::functional::adaptive_max_pool1d;
+using ::ramet::nn::functional::adaptive_max_pool1d_with_indices;
+using ::ramet::nn::functional::adaptive_max_pool2d;
+using ::ramet::nn::functional::adaptive_max_pool2d_with_indices;
+using ::ramet::nn::functional::adaptive_max_pool3d;
+using ::ramet::nn::functional::adaptive_max_pool3d_with_indices;
 using ::ramet::nn::functional::avg_pool1d;
 using ::ramet::nn::functional::avg_pool2d;
+using ::ramet::nn::functional::avg_pool3d;
 using ::ramet::nn::functional::batch_norm;
 using ::ramet::nn::functional::binary_cross_entropy;
 using ::ramet::nn::functional::binary_cross_entropy_with_logits;
@@ -1432,6 +1473,8 @@ using ::ramet::nn::functional::max_pool1d;
 using ::ramet::nn::functional::max_pool1d_with_indices;
 using ::ramet::nn::functional::max_pool2d;
 using ::ramet::nn::functional::max_pool2d_with_indices;
+using ::ramet::nn::functional::max_pool3d;
+using ::ramet::nn::functional::max_pool3d_with_indices;
 using ::ramet::nn::functional::mish;
 using ::ramet::nn::functional::mse_loss;
 using ::ramet::nn::functional::multi_head_attention_forward;

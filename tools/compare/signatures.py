@@ -143,6 +143,19 @@ def text(name, overload):
     return f"{name}({', '.join(f'{k} {n}' + (f' = {d}' if d else '') for k, n, d in overload)})"
 
 
+def left_out(torch):
+    """{what stands in an overload's text: the names that both have and whose overloads with it are left out}"""
+    (our_methods, our_functions), found = ours(), {}
+    their_methods, their_functions = theirs(torch, our_functions)
+    for mine, other in ((our_methods, their_methods), (our_functions, their_functions)):
+        for name in set(mine) & set(other):
+            for overload in (o for o in other[name] if not foreign(o)):
+                out = next((what for what, _ in LEFT_OUT if what in text(name, overload)), None)
+                if out:
+                    found.setdefault(out, set()).add(name)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--torch", required=True, type=pathlib.Path)

@@ -21,18 +21,22 @@ NO_DECLARATOR = {"decltype", "alignas", "noexcept", "__attribute__", "__declspec
 SPECIFIERS = {"constexpr", "inline", "extern", "static", "const", "auto", "thread_local", "volatile"}
 
 
-def preprocessed(compiler, root, header="ramet.h", options=()):
-    """The lines of our own headers, in order, without directives."""
+def own(path):
+    return not path.startswith(("/", "<"))
+
+
+def preprocessed(compiler, root, header="ramet.h", options=(), wanted=own):
+    """The lines of the headers whose paths are wanted, in order, without directives."""
     command = [compiler, "-std=c++17", "-x", "c++", "-E", "-I.", *options, "-"]
     run = subprocess.run(command, cwd=root, input='#include "%s"\n' % header, capture_output=True, text=True)
     if run.returncode != 0:
         raise SystemExit("names: %s\n%s" % (" ".join(command), run.stderr))
-    ours, lines = False, []
+    taken, lines = False, []
     for line in run.stdout.splitlines():
         marker = MARKER.match(line)
         if marker:
-            ours = not marker.group(1).startswith(("/", "<"))
-        elif ours and not line.lstrip().startswith("#"):
+            taken = wanted(marker.group(1))
+        elif taken and not line.lstrip().startswith("#"):
             lines.append(line)
     return "\n".join(lines)
 

@@ -94,11 +94,12 @@ template <class Derived> void RNNImplBase<Derived>::reset() {
   const int64_t gates = checked_mul(name_of(o), "hidden_size", gates_of(o), o.hidden_size());
   // A layer takes some hundred bytes even where its tensors are small.
   check_room(name_of(o), "num_layers", static_cast<uint64_t>(o.num_layers()), 1024);
+  weights_.clear();
   for (int64_t layer = 0; layer < o.num_layers(); ++layer)
     for (int64_t d = 0; d < directions; ++d) {
       const std::string suffix = "_l" + std::to_string(layer) + (d == 1 ? "_reverse" : "");
       const auto add = [&](const char* name, std::vector<int64_t> sizes) {
-        this->register_parameter(name + suffix, ramet::empty(sizes));
+        weights_.push_back(this->register_parameter(name + suffix, ramet::empty(sizes)));
       };
       add("weight_ih", {gates, layer == 0 ? o.input_size() : states * directions});
       add("weight_hh", {gates, states});
@@ -109,7 +110,7 @@ template <class Derived> void RNNImplBase<Derived>::reset() {
 }
 
 template <class Derived> void RNNImplBase<Derived>::reset_parameters() {
-  reset_recurrent(all_weights(), options_base.hidden_size());
+  reset_recurrent(weights_, options_base.hidden_size());
 }
 
 template <class Derived> void RNNImplBase<Derived>::pretty_print(std::ostream& stream) const {
@@ -123,12 +124,6 @@ template <class Derived> void RNNImplBase<Derived>::pretty_print(std::ostream& s
   stream << ")";
 }
 
-template <class Derived> std::vector<Tensor> RNNImplBase<Derived>::all_weights() const {
-  std::vector<Tensor> weights;
-  for (const auto& item : this->own_parameters()) weights.push_back(item.value());
-  return weights;
-}
-
 template <class Derived>
 RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hidden,
                                           const Tensor& cell) const {
@@ -136,7 +131,7 @@ RecurrentResult RNNImplBase<Derived>::run(const Tensor& input, const Tensor& hid
   check_input(o, input, 3);
   const Tensor x = o.batch_first() ? input.transpose(0, 1) : input;
   const int64_t steps = x.size(0), batch = x.size(1);
-  RecurrentResult r = run_rows(o, all_weights(),
+  RecurrentResult r = run_rows(o, weights_,
                                {x.reshape({steps * batch, x.size(2)}),
                                 std::vector<int64_t>(static_cast<size_t>(steps), batch)},
                                hidden, cell, this->is_training());
@@ -154,10 +149,9 @@ RecurrentResult RNNImplBase<Derived>::run(const PackedSequence& input, const Ten
   };
   const Tensor sizes = input.batch_sizes().contiguous();
   const int64_t* at = sizes.const_data_ptr<int64_t>();
-  RecurrentResult r =
-      run_rows(options_base, all_weights(), {input.data(), {at, at + sizes.numel()}},
-               permuted(hidden, input.sorted_indices()), permuted(cell, input.sorted_indices()),
-               this->is_training());
+  RecurrentResult r = run_rows(options_base, weights_, {input.data(), {at, at + sizes.numel()}},
+                               permuted(hidden, input.sorted_indices()),
+                               permuted(cell, input.sorted_indices()), this->is_training());
   r.hidden = permuted(r.hidden, input.unsorted_indices());
   r.cell = permuted(r.cell, input.unsorted_indices());
   return r;

@@ -90,7 +90,7 @@ template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived>
   /// Does nothing: weights need no common memory here.
   void flatten_parameters() {}
   /// In the order above, those that there are.
-  std::vector<Tensor> all_weights() const;
+  std::vector<Tensor> all_weights() const { return weights_; }
 
   RNNOptionsBase options_base;
 
@@ -101,6 +101,10 @@ template <class Derived> class RAMET_API RNNImplBase : public Cloneable<Derived>
   /// The same of rows as they are packed.
   RecurrentResult run(const utils::rnn::PackedSequence& input, const Tensor& hidden,
                       const Tensor& cell) const;
+
+ private:
+  // Whole, where the registry has a rank's shards of them (fully_shard).
+  std::vector<Tensor> weights_;
 };
 
 }  // namespace detail

@@ -24,6 +24,8 @@ namespace ramet::testing {
 struct AnyOptimizer {
   const char* name;
   std::function<std::unique_ptr<optim::Optimizer>(std::vector<optim::OptimizerParamGroup>)> make;
+  bool matrices = false;            ///< it takes nothing else
+  const char* no_shards = nullptr;  ///< why it is not for shards of parameters
   std::unique_ptr<optim::Optimizer> operator()(std::vector<Tensor> parameters) const {
     return make({optim::OptimizerParamGroup(std::move(parameters))});
   }
@@ -79,5 +81,29 @@ inline std::vector<AnyOptimizer> optimizers_of_matrices() {
   for (AnyOptimizer& one : matrix_optimizers()) all.push_back(std::move(one));
   return all;
 }
+
+/// Steps of all parameters: those that are no matrices are SGD's where the optimizer takes none.
+class Steps {
+ public:
+  Steps(const AnyOptimizer& optimizer, const std::vector<Tensor>& parameters) {
+    std::vector<Tensor> taken, rest;
+    for (const Tensor& p : parameters)
+      (optimizer.matrices && p.dim() != 2 ? rest : taken).push_back(p);
+    all_.push_back(optimizer(std::move(taken)));
+    if (!rest.empty()) all_.push_back(std::make_unique<optim::SGD>(rest, optim::SGDOptions(.1)));
+  }
+  /// `closure`: the loss, and its gradients from scratch.
+  void operator()(const std::function<Tensor()>& closure) {
+    if (all_.size() == 1) {
+      all_[0]->step(closure);
+      return;
+    }
+    closure();
+    for (const auto& one : all_) one->step();
+  }
+
+ private:
+  std::vector<std::unique_ptr<optim::Optimizer>> all_;
+};
 
 }  // namespace ramet::testing

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand.
+"""tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand. And every
+module and optimizer is in the lists that the tests' matrix goes through.
 
 usage: coverage_test.py   (in the repository's root, or a copy with its headers)
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +45,33 @@ def copied(folder):
     shutil.copy(ROOT / "tools/coverage", root / "tools/coverage")
     return root
 
+
+def names_in(space):
+    """Of the door, with what LibTorch has not."""
+    include = ROOT / "tools/compat/include/ramet/compat"
+    text = "".join((include / name).read_text() for name in ("names.h", "own_names.h"))
+    return set(re.findall(r"^using ::ramet::%s::(\w+);" % space, text, flags=re.M))
+
+
+def matrix(modules, optimizers):
+    """What tests/modules.cc and tests/optimizers.h have no line of."""
+    listed = set(re.findall(r"^ *(?:MODULE|LOSS|OF_PLAIN)\((\w+)", modules, flags=re.M))
+    listed |= {kind + d for kind in re.findall(r"^ *OF_ALL_RANKS\((\w+)", modules, flags=re.M) for d in ("1d", "2d", "3d")}
+    nn, optim = names_in("nn"), names_in("optim")
+    missing = ["tests/modules.cc has no line of nn::" + n for n in sorted(nn - listed) if n + "Impl" in nn]
+    stepping = {n for n in optim if {n + "Options", n + "ParamState"} <= optim and not n.startswith("Optimizer")}
+    listed = set(re.findall(r"optimizer_with<(\w+)>\(", optimizers))
+    return missing + ["tests/optimizers.h has no line of optim::" + n for n in sorted(stepping - listed)]
+
+
+modules, optimizers = (ROOT / "tests/modules.cc").read_text(), (ROOT / "tests/optimizers.h").read_text()
+problems += matrix(modules, optimizers)
+for name in ("Linear", "ReLU", "BCELoss", "ReflectionPad"):
+    without = re.sub(r"\(%s\b" % name, "(Another", modules)
+    if not any("nn::" + name in problem for problem in matrix(without, optimizers)):
+        problems.append("a module that is not in tests/modules.cc is not noticed: " + name)
+if "tests/optimizers.h has no line of optim::Lion" not in matrix(modules, optimizers.replace("<Lion>", "<Lyon>")):
+    problems.append("an optimizer that is not in tests/optimizers.h is not noticed")
 
 wants("the tree", ROOT, ["--check"], 0, ", 0 problems")
 with tempfile.TemporaryDirectory() as folder:

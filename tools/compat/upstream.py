@@ -51,7 +51,8 @@ NO_GOAL = [
     ("renamed", "C++ has it under another name, or had it under this one before", "python_modules python_schedules python_utils",
      r"NLLLoss2d|ReduceLROnPlateau|clip_grad_norm|UpsamplingBilinear2d|UpsamplingNearest2d"),
     ("Python's", "needs what Python has: objects that change their class, modules as modules",
-     "python_utils python_optimizers python_schedules", r"get_\w+_avg_fn|parametriz\w+|stateless|rnn|skip_init|swap_in_optimizer_params_and_state|functional|lr_scheduler|swa_utils"),
+     "python_utils python_optimizers python_schedules",
+     r"get_\w+_avg_fn|parametriz\w+|stateless|rnn|skip_init|swap_in_optimizer_params_and_state|functional|lr_scheduler|swa_utils"),
 ]
 
 # Which namespace an area is of, and its names there. Those of C++ are read through the front end's headers.

@@ -1,0 +1,324 @@
+#include "tests/modules.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
+#include "nn/layers/activation.h"
+#include "nn/layers/batchnorm.h"
+#include "nn/layers/conv.h"
+#include "nn/layers/distance.h"
+#include "nn/layers/dropout.h"
+#include "nn/layers/embedding.h"
+#include "nn/layers/flatten.h"
+#include "nn/layers/functional_module.h"
+#include "nn/layers/group_norm.h"
+#include "nn/layers/layer_norm.h"
+#include "nn/layers/linear.h"
+#include "nn/layers/loss.h"
+#include "nn/layers/margin_loss.h"
+#include "nn/layers/padding.h"
+#include "nn/layers/pooling.h"
+#include "nn/layers/recurrent.h"
+#include "nn/layers/recurrent_cells.h"
+#include "nn/module/module_list.h"
+#include "nn/module/sequential.h"
+
+namespace ramet::testing {
+namespace {
+
+// Results of a forward as one tensor, batch first: states of recurrent modules have it second.
+Tensor joined(const Tensor& y) { return y; }
+Tensor joined(const std::tuple<Tensor, Tensor>& y) {
+  const Tensor first = std::get<0>(y);
+  Tensor second = std::get<1>(y);
+  if (second.size(0) != first.size(0)) second = second.transpose(0, 1);
+  return cat({first.flatten(1), second.flatten(1)}, 1);
+}
+Tensor joined(const std::tuple<Tensor, std::tuple<Tensor, Tensor>>& y) {
+  const auto& [h, c] = std::get<1>(y);
+  return joined(std::tuple(joined(std::tuple(std::get<0>(y), h)), c));
+}
+
+template <class M, class... T> Tensor called(M& module, const T&... inputs) {
+  if constexpr (requires { module.forward(inputs...); }) return joined(nn::call(module, inputs...));
+  else fail("modules.cc", "no forward of ", sizeof...(T), " tensors");
+}
+
+template <class Holder> ModuleRow line(const char* name, Holder (*make)()) {
+  ModuleRow row;
+  row.name = name;
+  row.make = [make] { return make().ptr(); };
+  row.call = [](nn::Module& m, const Tensors& in) {
+    auto& module = dynamic_cast<typename Holder::ContainedType&>(m);
+    switch (in.size()) {
+      case 1: return called(module, in[0]);
+      case 2: return called(module, in[0], in[1]);
+      default: return called(module, in.at(0), in.at(1), in.at(2));
+    }
+  };
+  return row;
+}
+
+std::vector<ModuleRow> lines() {
+  using namespace nn;
+  std::vector<ModuleRow> all;
+  // A module, its arguments; then what it is called with.
+#define MODULE(Name, ...) \
+  all.push_back(line<nn::Name>(#Name, [] { return nn::Name(__VA_ARGS__); })), all.back().inputs =
+#define LACKS(check, reason) all.back().lacks(Check::check, reason)
+#define VARIANT(word) all.back().name += " " word
+
+  const std::vector<Draw> plain = {real({kBatch, 6})}, planes = {real({kBatch, 2, 4, 4})},
+                          lines = {real({kBatch, 2, 6})}, volumes = {real({kBatch, 2, 2, 2, 2})},
+                          steps = {real({kBatch, 3, 4})},
+                          two = {real({kBatch, 6}), real({kBatch, 6})},
+                          three = {real({kBatch, 6}), real({kBatch, 6}), real({kBatch, 6})},
+                          classes = {real({kBatch, 6}), indices(6, {kBatch})},
+                          signed_pairs = {real({kBatch, 6}), signs({kBatch, 6})};
+  const auto random = [&](const char* what) {
+    LACKS(kRepeats, what);
+    LACKS(kTrainIsEval, what);
+  };
+
+  MODULE(Linear, 6, 3) plain;
+  MODULE(Identity) plain;
+  MODULE(Flatten) planes;
+  MODULE(Unflatten, UnflattenOptions(1, {2, 3})) plain;
+  MODULE(Functional, [](Tensor x) { return tanh(x); }) plain;
+  LACKS(kArchive, "functions are not saved");
+  MODULE(Sequential, Linear(6, 4), Tanh(), Linear(4, 3)) plain;
+  MODULE(ModuleList, Linear(6, 4), Linear(4, 3)) plain;
+  all.back().call = [](Module& m, const Tensors& in) {
+    return call(*m.children()[1]->as<Linear>(), call(*m.children()[0]->as<Linear>(), in[0]));
+  };
+  using Named = std::vector<std::pair<std::string, std::shared_ptr<Module>>>;
+  MODULE(ModuleDict, Named{{"one", Linear(6, 4).ptr()}, {"two", Linear(6, 4).ptr()}}) plain;
+  all.back().call = [](Module& m, const Tensors& in) {
+    return call(*m.children()[1]->as<Linear>(), in[0]) *
+           call(*m.children()[0]->as<Linear>(), in[0]);
+  };
+
+  MODULE(Conv1d, Conv1dOptions(2, 4, 3).padding(1)) lines;
+  MODULE(Conv2d, Conv2dOptions(2, 4, 3).padding(1).stride(2)) planes;
+  MODULE(Conv2d, Conv2dOptions(2, 4, 3).groups(2).bias(false)) planes;
+  VARIANT("in groups");
+  MODULE(MaxPool1d, 2) lines;
+  MODULE(MaxPool2d, MaxPool2dOptions(3).stride(1)) planes;
+  MODULE(AvgPool1d, 2) lines;
+  MODULE(AvgPool2d, AvgPool2dOptions(3).stride(1)) planes;
+  MODULE(AdaptiveAvgPool1d, 4) lines;
+  MODULE(AdaptiveAvgPool2d, 3) planes;
+
+  const char* const statistics = "a batch's statistics";
+  const auto batch_norm = [&] {
+    LACKS(kTrainIsEval, statistics);
+    LACKS(kPieces, statistics);
+  };
+  MODULE(BatchNorm1d, 6) plain;
+  batch_norm();
+  MODULE(BatchNorm2d, 2) planes;
+  batch_norm();
+  MODULE(BatchNormReLUMaxPool2d, 2) planes;
+  batch_norm();
+  MODULE(LayerNorm, LayerNormOptions({6})) plain;
+  MODULE(GroupNorm, 2, 6) plain;
+  MODULE(GroupNorm, 1, 2) planes;
+  VARIANT("of planes");
+  MODULE(Dropout, 0.25) plain;
+  random("drops in training");
+  MODULE(Dropout2d, 0.25) planes;
+  random("drops in training");
+  MODULE(Embedding, 6, 3)
+  std::vector<Draw>{indices(6, {kBatch, 2})};
+
+#define OF_PLAIN(Name) MODULE(Name) plain
+  OF_PLAIN(ReLU);
+  OF_PLAIN(ReLU6);
+  OF_PLAIN(LeakyReLU);
+  OF_PLAIN(ELU);
+  OF_PLAIN(SELU);
+  OF_PLAIN(CELU);
+  OF_PLAIN(GELU);
+  OF_PLAIN(GLU);
+  OF_PLAIN(SiLU);
+  OF_PLAIN(Mish);
+  OF_PLAIN(Tanh);
+  OF_PLAIN(Sigmoid);
+  OF_PLAIN(LogSigmoid);
+  OF_PLAIN(Softplus);
+  OF_PLAIN(Softsign);
+  OF_PLAIN(Tanhshrink);
+  OF_PLAIN(Hardshrink);
+  OF_PLAIN(Softshrink);
+  OF_PLAIN(Hardtanh);
+#undef OF_PLAIN
+  MODULE(Threshold, 0.1, 0.5) plain;
+  MODULE(PReLU, PReLUOptions().num_parameters(6)) plain;
+  MODULE(RReLU) plain;
+  random("draws slopes in training");
+  for (const Check dtype : {Check::kHalf, Check::kBFloat16, Check::kDouble})
+    all.back().lacks(dtype, "draws other slopes");
+  MODULE(Softmax, 1) plain;
+  MODULE(Softmin, 1) plain;
+  MODULE(LogSoftmax, 1) plain;
+  MODULE(Softmax2d) planes;
+
+#define OF_ALL_RANKS(Kind, ...)                                       \
+  MODULE(Kind##1d, Kind##1dOptions({1, 2} __VA_ARGS__)) lines;        \
+  MODULE(Kind##2d, Kind##2dOptions({1, 2, 0, 1} __VA_ARGS__)) planes; \
+  MODULE(Kind##3d, Kind##3dOptions({1, 1, 0, 1, 1, 0} __VA_ARGS__)) volumes
+#define COMMA ,
+  OF_ALL_RANKS(ReflectionPad, );
+  OF_ALL_RANKS(ReplicationPad, );
+  OF_ALL_RANKS(ZeroPad, );
+  OF_ALL_RANKS(ConstantPad, COMMA 0.5);
+#undef COMMA
+#undef OF_ALL_RANKS
+
+  // A loss for each element or sample: the mean of a piece is not that of the batch.
+#define LOSS(Name, ...) MODULE(Name, Name##Options().reduction(kNone) __VA_ARGS__)
+  LOSS(L1Loss) two;
+  LOSS(MSELoss) two;
+  LOSS(SmoothL1Loss) two;
+  LOSS(HuberLoss) two;
+  LOSS(BCELoss) std::vector<Draw>{positive({kBatch, 6}), positive({kBatch, 6})};
+  LOSS(BCEWithLogitsLoss) std::vector<Draw>{real({kBatch, 6}), positive({kBatch, 6})};
+  LOSS(KLDivLoss) std::vector<Draw>{real({kBatch, 6}), positive({kBatch, 6})};
+  LOSS(PoissonNLLLoss) std::vector<Draw>{real({kBatch, 6}), positive({kBatch, 6})};
+  LOSS(NLLLoss) classes;
+  LOSS(CrossEntropyLoss) classes;
+  LOSS(MultiMarginLoss) classes;
+  LOSS(MultiLabelMarginLoss) std::vector<Draw>{real({kBatch, 6}), indices(6, {kBatch, 6})};
+  LOSS(MultiLabelSoftMarginLoss) std::vector<Draw>{real({kBatch, 6}), positive({kBatch, 6})};
+  LOSS(SoftMarginLoss) signed_pairs;
+  LOSS(HingeEmbeddingLoss) signed_pairs;
+  LOSS(MarginRankingLoss)
+  std::vector<Draw>{real({kBatch, 6}), real({kBatch, 6}), signs({kBatch, 6})};
+  LOSS(CosineEmbeddingLoss)
+  std::vector<Draw>{real({kBatch, 6}), real({kBatch, 6}), signs({kBatch})};
+  LOSS(TripletMarginLoss) three;
+  LOSS(TripletMarginWithDistanceLoss) three;
+#undef LOSS
+  MODULE(CosineSimilarity) two;
+  MODULE(PairwiseDistance) two;
+
+  MODULE(RNN, RNNOptions(4, 3).batch_first(true)) steps;
+  MODULE(LSTM, LSTMOptions(4, 3).batch_first(true).num_layers(2).proj_size(2)) steps;
+  MODULE(GRU, GRUOptions(4, 3).batch_first(true).bidirectional(true)) steps;
+  MODULE(LSTM, LSTMOptions(4, 3).batch_first(true).num_layers(2).dropout(.5)) steps;
+  VARIANT("with dropout");
+  random("drops between layers");
+  LACKS(kReplicas, "drops rows of all steps, which are no samples: each device draws its own");
+  LACKS(kSecond, "the same");
+  MODULE(RNNCell, 6, 3) plain;
+  MODULE(LSTMCell, 6, 3) plain;
+  MODULE(GRUCell, 6, 3) plain;
+#undef MODULE
+#undef LACKS
+#undef VARIANT
+  return all;
+}
+
+}  // namespace
+
+const std::vector<ModuleRow>& all_modules() {
+  static const std::vector<ModuleRow> all = lines();
+  return all;
+}
+
+const ModuleRow& module_row(const std::string& name) {
+  for (const ModuleRow& row : all_modules())
+    if (row.name == name) return row;
+  fail("modules.cc", "no module ", name);
+}
+
+Tensor drawn(const Draw& draw, uint64_t seed, ScalarType dtype) {
+  int64_t n = 1;
+  for (const int64_t s : draw.sizes) n *= s;
+  std::vector<double> v;
+  uint64_t h = seed * 0x9E3779B97F4A7C15u + 0x1234567;
+  for (int64_t i = 0; i < n; ++i) {
+    h ^= h << 13;
+    h ^= h >> 7;
+    h ^= h << 17;
+    const double u = (static_cast<double>(h >> 40) + .5) * 0x1p-24;
+    switch (draw.kind) {
+      case Draw::kReal: v.push_back(u < .5 ? u * 1.9 - 1 : u * 1.9 - .9); break;
+      case Draw::kPositive: v.push_back(.05 + .9 * u); break;
+      case Draw::kSign: v.push_back(u < .5 ? -1 : 1); break;
+      case Draw::kIndex: v.push_back(std::floor(u * static_cast<double>(draw.below))); break;
+    }
+  }
+  return tensor(v, kDouble).view(draw.sizes).to(draw.kind == Draw::kIndex ? kLong : dtype);
+}
+
+Tensors ModuleRow::draw(uint64_t seed, ScalarType dtype) const {
+  Tensors out;
+  for (const Draw& d : inputs) out.push_back(drawn(d, seed * 16 + out.size(), dtype));
+  return out;
+}
+
+void HeldImpl::reset() {
+  factor = register_parameter("factor", full({1}, 1.25));
+  register_module("held", row->make());
+}
+Tensor HeldImpl::forward(const Tensors& inputs) { return row->call(held(), inputs) * factor; }
+
+Held held(const ModuleRow& row, ScalarType dtype) {
+  Held made(row);
+  made->to(dtype);
+  const NoGradGuard off;
+  uint64_t seed = 1;
+  for (const Tensor& p : made->parameters()) p.copy_(drawn(real(p.sizes().vec()), seed++, dtype));
+  return made;
+}
+
+Tensor loss_of(const Tensor& y) {
+  const Tensor weights = drawn(positive(y.sizes().vec()), 77, y.scalar_type()).to(y.device());
+  return (y * (y + 1) * weights).sum();
+}
+
+std::string bits(const Tensor& t) {
+  if (!t.defined()) return "undefined";
+  const Tensor host = t.detach().to(Device(kCPU, 0)).contiguous();
+  return std::string(static_cast<const char*>(host.data_ptr()), host.nbytes());
+}
+std::string bits(const nn::Module& m) {
+  std::string out;
+  for (const Tensor& p : m.parameters()) out += bits(p) + bits(p.grad());
+  for (const Tensor& b : m.buffers()) out += bits(b);
+  return out;
+}
+
+std::string difference(const Tensor& a, const Tensor& b, double tolerance) {
+  if (a.sizes() != b.sizes()) return shown("sizes: ", a.sizes(), " and ", b.sizes());
+  const auto wide = [](const Tensor& t) { return t.detach().to(Device(kCPU, 0), kDouble); };
+  const Tensor x = wide(a), y = wide(b), off = (x - y).abs() / (y.abs() + 1);
+  if (x.numel() == 0) return "";
+  const double largest = off.max().item<double>();
+  return largest <= tolerance ? "" : shown("off by ", largest, " (allowed: ", tolerance, ")");
+}
+std::string difference(const Tensors& a, const Tensors& b, double tolerance) {
+  if (a.size() != b.size()) return shown(a.size(), " and ", b.size(), " tensors");
+  for (size_t i = 0; i < a.size(); ++i)
+    if (const std::string d = difference(a[i], b[i], tolerance); !d.empty())
+      return shown("tensor ", i, ": ", d);
+  return "";
+}
+
+Tensors gradients(const Tensors& of) {
+  Tensors out;
+  for (const Tensor& t : of) out.push_back(t.grad().defined() ? t.grad() : zeros_like(t).detach());
+  return out;
+}
+
+Tensors part_of(const Tensors& inputs, int part, int parts) {
+  Tensors out;
+  for (const Tensor& t : inputs)
+    out.push_back(t.narrow(0, part * (t.size(0) / parts), t.size(0) / parts));
+  return out;
+}
+
+}  // namespace ramet::testing

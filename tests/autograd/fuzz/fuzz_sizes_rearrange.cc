@@ -67,6 +67,18 @@ Right longer(const Tensor& x, std::optional<int64_t> dim, Wide factor) {
   return with(wide(x.sizes()), *at, factor * x.sizes()[*at]);
 }
 
+// Of matrices with ones on the diagonal, which have every power.
+SizeRow of_powers(const char* name, Tensor (*power)(const Tensor&, int64_t)) {
+  return {name, [power](SizeDraw& d) {
+            const Tensor x = d.tensor();
+            const int64_t n = d.number("n");
+            const bool square = x.dim() >= 2 && x.size(-1) == x.size(-2);
+            const Tensor a = square ? eye(x.size(-1)).expand(x.sizes()) : x;
+            d.expect(
+                square ? one(wide(x.sizes())) : refused(), [&] { return power(a, n); }, 8);
+          }};
+}
+
 }  // namespace
 
 std::vector<SizeRow> size_rows_of_rearranged() {
@@ -101,6 +113,8 @@ std::vector<SizeRow> size_rows_of_rearranged() {
          d.expect(
              triangle(false, rows, cols, k), [&] { return tril_indices(rows, cols, k); }, 6);
        }},
+      of_powers("matrix_power", matrix_power),
+      of_powers("linalg_matrix_power", linalg_matrix_power),
       {"diag",
        [](SizeDraw& d) {
          const Tensor x = d.tensor(0, 3);

@@ -11,6 +11,7 @@
   X(shape)                     \
   X(rearrange)                 \
   X(index)                     \
+  X(order)                     \
   X(matrix)                    \
   X(linalg)                    \
   X(image)                     \

@@ -75,6 +75,7 @@ namespace errors {
 using namespace ::ramet::compat;
 using ::ramet::Error;
 using ::ramet::IndexError;
+using ::ramet::LinAlgError;
 using ::ramet::NotImplementedError;
 using ::ramet::OutOfMemoryError;
 }  // namespace errors

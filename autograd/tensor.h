@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -286,8 +287,10 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/arithmetic.inc"
 #include "autograd/ops/decompose.inc"
 #include "autograd/ops/diagonals.inc"
+#include "autograd/ops/distance.inc"
 #include "autograd/ops/extremum.inc"
 #include "autograd/ops/index.inc"
+#include "autograd/ops/index_writes.inc"
 #include "autograd/ops/linalg.inc"
 #include "autograd/ops/mask.inc"
 #include "autograd/ops/matmul.inc"
@@ -295,11 +298,13 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/multiply.inc"
 #include "autograd/ops/pair.inc"
 #include "autograd/ops/power.inc"
+#include "autograd/ops/products.inc"
 #include "autograd/ops/random.inc"
 #include "autograd/ops/rearrange.inc"
 #include "autograd/ops/reduce.inc"
 #include "autograd/ops/softmax.inc"
 #include "autograd/ops/sort.inc"
+#include "autograd/ops/statistics.inc"
 #include "autograd/ops/ternary.inc"
 #include "autograd/ops/triangle.inc"
 #include "autograd/ops/view.inc"
@@ -307,6 +312,8 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/where.inc"
   std::tuple<Tensor, Tensor> slogdet() const;
   std::tuple<Tensor, Tensor, Tensor> svd(bool some = true, bool compute_uv = true) const;
+  std::tuple<Tensor, Tensor> aminmax(std::optional<int64_t> dim = std::nullopt,
+                                     bool keepdim = false) const;
   Tensor max(const Tensor& other) const { return maximum(other); }
   Tensor min(const Tensor& other) const { return minimum(other); }
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }

@@ -2,6 +2,7 @@
 
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/matmul_front.h"
+#include "autograd/ops/front/out_front.h"
 #include "autograd/ops/view.h"
 
 namespace ramet {

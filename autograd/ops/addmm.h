@@ -10,9 +10,6 @@ namespace ramet {
 
 RAMET_API Tensor& addmm_out(Tensor& out, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                             const Scalar& beta = 1, const Scalar& alpha = 1);
-/// addmm of batches.
-RAMET_API Tensor baddbmm(const Tensor& self, const Tensor& batch1, const Tensor& batch2,
-                         const Scalar& beta = 1, const Scalar& alpha = 1);
 RAMET_API Tensor& baddbmm_out(Tensor& out, const Tensor& self, const Tensor& batch1,
                               const Tensor& batch2, const Scalar& beta = 1,
                               const Scalar& alpha = 1);

@@ -1,4 +1,5 @@
-// gather, scatter, index_select, index_add. Masks are in mask.cc, x.index(...) in indexing.cc.
+// gather, scatter, index_select, index_add, index_copy. Masks are in mask.cc, x.index(...) in
+// indexing.cc, the other writes in index_writes.cc.
 #include "autograd/ops/index.h"
 
 #include <algorithm>
@@ -29,52 +30,6 @@ Tensor fresh(const Tensor& x) {
   const NoGradGuard off;
   return x.shallow().clone(MemoryFormat::Contiguous);
 }
-void same_device(const char* op, const Tensor& a, const Tensor& b) {
-  check_defined(op, b);
-  check_same_device(op, a, b);
-}
-
-// Checks what gather, scatter and scatter_add share; returns the wrapped dim.
-int64_t check_gather(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
-  check_defined(op, self);
-  check_defined(op, index);
-  same_device(op, self, index);
-  const int64_t d = wrap_dim(op, dim, self.dim());
-  if (index.numel() == 0) return d;
-  RAMET_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
-              "Expected dtype int64 for index: got ", describe(index));
-  RAMET_CHECK(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(self.dim(), 1), op,
-              "Index tensor must have the same number of dimensions as self tensor: got ",
-              describe(index), ", expected rank ", self.dim());
-  for (int64_t i = 0; i < index.dim(); ++i)
-    RAMET_CHECK(i == d || index.size(i) <= (self.dim() == 0 ? 1 : self.size(i)), op,
-                "Size does not match at dimension ", i, ": got index ", index.sizes(),
-                ", expected no larger than self ", self.sizes(), " apart from dimension ", d);
-  check_indices(op, index.scalar_type() == kLong ? index : index.to(kLong), 0,
-                self.dim() == 0 ? 1 : self.size(d), "extent of the dimension");
-  return d;
-}
-// An index of no elements may be of any dtype, as in LibTorch.
-Tensor gather_index(const char* op, const Tensor& index) {
-  return index.numel() ? index_as_long(op, index) : index.to(kLong);
-}
-// 0-dim tensors as vectors of one element, so that ranks agree.
-Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
-
-// src may be larger than the index: only that corner takes part.
-Tensor corner(const char* op, const Tensor& src, const Tensor& index) {
-  Tensor s = at_least_1d(src);
-  if (index.numel() == 0) return s;
-  RAMET_CHECK(s.dim() == std::max<int64_t>(index.dim(), 1), op,
-              "Index tensor must have the same number of dimensions as src tensor: got ",
-              describe(index), " and ", describe(src));
-  for (int64_t d = 0; d < index.dim(); ++d) {
-    RAMET_CHECK(index.size(d) <= s.size(d), op, "Expected index ", index.sizes(),
-                " to be no larger than src ", src.sizes());
-    if (index.size(d) < s.size(d)) s = s.narrow(d, 0, index.size(d));
-  }
-  return s;
-}
 
 void write(IndexMode mode, const Tensor& out, int64_t d, const Tensor& index, const Tensor& src) {
   if (index.numel()) gather_loop(mode, at_least_1d(out.shallow()), d, at_least_1d(index), src);
@@ -92,7 +47,7 @@ Tensor scatter_any(const char* op, IndexMode mode, const Tensor& self, int64_t d
                    const Tensor& index_, const Tensor& src_, bool in_place) {
   const int64_t d = check_gather(op, self, dim, index_);
   const Tensor index = index_apart(gather_index(op, index_), self, in_place);
-  same_device(op, self, src_);
+  same_place(op, self, src_);
   RAMET_CHECK(self.scalar_type() == src_.scalar_type(), op,
               "Expected self.dtype to be equal to src.dtype: got ", describe(src_), ", expected ",
               name_of(self.scalar_type()));
@@ -144,23 +99,13 @@ Tensor scatter_value(const char* op, const Tensor& self, int64_t dim, const Tens
   return self;
 }
 
-// Checks of index_select and index_add; returns the wrapped dim.
-int64_t check_select(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
-  check_defined(op, self);
-  check_defined(op, index);
-  same_device(op, self, index);
-  const int64_t d = wrap_dim(op, dim, self.dim());
-  RAMET_CHECK(index.dim() <= 1, op, "Index is supposed to be a vector: got ", describe(index));
-  check_indices(op, index_as_long(op, index), 0, self.dim() == 0 ? 1 : self.size(d),
-                "extent of the dimension");
-  return d;
-}
-
-Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tensor& index_,
-                     const Tensor& source_, const Scalar& alpha, bool in_place) {
+// index_add and index_copy: in place where `in_place`.
+Tensor index_write(const char* op, IndexMode mode, const Tensor& self, int64_t dim,
+                   const Tensor& index_, const Tensor& source_, const Scalar& alpha,
+                   bool in_place) {
   const int64_t d = check_select(op, self, dim, index_);
   const Tensor index = index_apart(index_as_long(op, index_), self, in_place);
-  same_device(op, self, source_);
+  same_place(op, self, source_);
   RAMET_CHECK(self.scalar_type() == source_.scalar_type(), op,
               "self and source expected to have the same dtype: got ", describe(source_),
               ", expected ", name_of(self.scalar_type()));
@@ -182,16 +127,20 @@ Tensor index_add_any(const char* op, const Tensor& self, int64_t dim, const Tens
   const bool history = recording(self, source);
   const Saved saved = save_if(history, index);
   Tensor out = in_place ? self : fresh(self);
-  select_loop(IndexMode::kAdd, out, d, index, from);
+  select_loop(mode, out, d, index, from);
   if (in_place) wrote(op, self);
   if (!history) return out;
-  auto backward = [d, at = saved, rank = source.dim()](const Node& node, const Tensor& g) {
+  const bool add = mode == IndexMode::kAdd;
+  auto backward = [d, add, at = saved, rank = source.dim()](const Node& node, const Tensor& g) {
     const Tensor part = node.needs(1) ? g.index_select(d, at.get(node)) : Tensor();
-    return Pair{g, part.defined() && rank == 0 ? part.reshape({}) : part};
+    return Pair{!node.needs(0) ? Tensor()
+                : add          ? g
+                               : g.index_fill(d, at.get(node), 0),
+                part.defined() && rank == 0 ? part.reshape({}) : part};
   };
-  if (!in_place)
-    return record("IndexAddBackward0", {self, source}, std::move(out), std::move(backward));
-  record_inplace("IndexAddBackward0", {self, source}, self, std::move(backward));
+  const char* name = add ? "IndexAddBackward0" : "IndexCopyBackward0";
+  if (!in_place) return record(name, {self, source}, std::move(out), std::move(backward));
+  record_inplace(name, {self, source}, self, std::move(backward));
   return self;
 }
 
@@ -274,7 +223,10 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index_) {
 
 Tensor index_add(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                  const Scalar& alpha) {
-  return index_add_any("index_add", self, dim, index, source, alpha, false);
+  return index_write("index_add", IndexMode::kAdd, self, dim, index, source, alpha, false);
+}
+Tensor index_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  return index_write("index_copy", IndexMode::kPut, self, dim, index, source, 1, false);
 }
 
 Tensor repeat(const Tensor& self, IntArrayRef repeats) {
@@ -328,7 +280,11 @@ Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src
 }
 Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source,
                            const Scalar& alpha) const {
-  index_add_any("index_add_", *this, dim, index, source, alpha, true);
+  index_write("index_add_", IndexMode::kAdd, *this, dim, index, source, alpha, true);
+  return as_mutable(*this);
+}
+Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) const {
+  index_write("index_copy_", IndexMode::kPut, *this, dim, index, source, 1, true);
   return as_mutable(*this);
 }
 
@@ -345,7 +301,7 @@ Tensor take_along_dim(const Tensor& self, const Tensor& indices, std::optional<i
   check_defined(op, indices);
   RAMET_CHECK(indices.scalar_type() == kLong, op, "dtype of indices should be Long but got ",
               indices.scalar_type());
-  same_device(op, self, indices);
+  same_place(op, self, indices);
   if (!dim) return gather(self.reshape(-1), 0, indices.reshape(-1));
   RAMET_CHECK(self.dim() == indices.dim(), op,
               "input and indices should have the same number of dimensions, but got ", self.dim(),

@@ -8,8 +8,6 @@ namespace ramet {
 #include "autograd/forms/functions.inc"
 #include "autograd/ops/mask.inc"
 
-/// self with the elements under the mask replaced by source's first ones, in order.
-RAMET_API Tensor masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source);
 /// One vector of coordinates for each dimension; that of a 0-dim tensor counts as one dimension.
 RAMET_API std::vector<Tensor> nonzero_numpy(const Tensor& self);
 

@@ -42,30 +42,50 @@ void copy_elements(void* to, int64_t to_stride, const void* from, int64_t from_s
   }
 }
 
-// x += y for n elements of distinct places.
-template <class T>
-void add_run(void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n, ScalarType t,
-             ScalarType y_type) {
+template <class T> RAMET_INLINE bool is_nan(T v) {
+  if constexpr (std::is_integral<T>::value) return false;
+  else return v != v;
+}
+// What n elements become. L is T, unsigned where integers wrap.
+template <class T> void join(IndexMode mode, T* to, const T* from, int64_t n) {
   using L = typename Unsigned<T>::type;
+  L* p = reinterpret_cast<L*>(to);
+  const L* q = reinterpret_cast<const L*>(from);
+  switch (mode) {
+    case IndexMode::kMul:
+      for (int64_t i = 0; i < n; ++i) p[i] *= q[i];
+      break;
+    case IndexMode::kMax:
+      for (int64_t i = 0; i < n; ++i) to[i] = to[i] > from[i] || is_nan(to[i]) ? to[i] : from[i];
+      break;
+    case IndexMode::kMin:
+      for (int64_t i = 0; i < n; ++i) to[i] = to[i] < from[i] || is_nan(to[i]) ? to[i] : from[i];
+      break;
+    default:
+      for (int64_t i = 0; i < n; ++i) p[i] += q[i];
+  }
+}
+// x += y, or as the mode says, for n elements of distinct places.
+template <class T>
+void join_run(IndexMode mode, void* x, int64_t x_stride, const void* y, int64_t y_stride, int64_t n,
+              ScalarType t, ScalarType y_type) {
   T a[kChunk], b[kChunk];
   const bool whole = t == ComputeTag<T>::value && x_stride == 1;  // in place, any length
   for (int64_t i = 0; i < n;) {
     const int64_t m = whole && y_stride == 1 && y_type == t ? n - i : imin(kChunk, n - i);
     void* out = at(x, t, i * x_stride);
-    const L* q =
-        reinterpret_cast<const L*>(chunk_in(at(y, y_type, i * y_stride), y_type, y_stride, m, b));
+    const T* q = chunk_in(at(y, y_type, i * y_stride), y_type, y_stride, m, b);
     if (!whole) load_chunk(out, t, x_stride, m, a);
-    L* p = reinterpret_cast<L*>(whole ? static_cast<T*>(out) : a);
-    for (int64_t j = 0; j < m; ++j) p[j] += q[j];
+    join(mode, whole ? static_cast<T*>(out) : a, q, m);
     if (!whole) store_chunk(out, t, x_stride, m, a);
     i += m;
   }
 }
-void add_elements(const IndexArgs& a, int64_t x, int64_t x_stride, int64_t y, int64_t y_stride,
-                  int64_t n) {
+void join_elements(const IndexArgs& a, int64_t x, int64_t x_stride, int64_t y, int64_t y_stride,
+                   int64_t n) {
   void *to = at(a.x, a.dtype, x), *from = at(a.y, a.y_dtype, y);
   by_compute_type(a.dtype, [&](auto t) {
-    add_run<decltype(t)>(to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
+    join_run<decltype(t)>(a.mode, to, x_stride, from, y_stride, n, a.dtype, a.y_dtype);
   });
 }
 
@@ -105,7 +125,7 @@ void add_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
 }
 void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, int64_t n) {
   if (a.mode == IndexMode::kAdd) {
-    // Quick ways of these few; the last one serves every dtype.
+    // Quick ways of these few; the last one serves every dtype and mode.
     const auto is = [&](ScalarType to, ScalarType from) {
       return a.dtype == to && a.y_dtype == from;
     };
@@ -116,9 +136,10 @@ void run_each(const IndexArgs& a, int64_t x, int64_t y, const int64_t* offset, i
       return add_each<float, BfloatBits>(a, x, y, offset, n);
     if (is(ScalarType::Double, ScalarType::Double)) return add_each<double>(a, x, y, offset, n);
     if (is(ScalarType::Long, ScalarType::Long)) return add_each<uint64_t>(a, x, y, offset, n);
-    return each_element(a, x, y, offset, n,
-                        [&](int64_t i, int64_t j) { add_elements(a, i, 1, j, 1, 1); });
   }
+  if (joins(a.mode))
+    return each_element(a, x, y, offset, n,
+                        [&](int64_t i, int64_t j) { join_elements(a, i, 1, j, 1, 1); });
   switch (bytes_of(a.dtype)) {
     case 1: return move_each<uint8_t>(a, x, y, offset, n);
     case 2: return move_each<uint16_t>(a, x, y, offset, n);
@@ -131,7 +152,7 @@ void run_box(const IndexArgs& a, const Box& b) {
   const int last = a.rank - 1;
   const int64_t n = b.sizes[last], bytes = bytes_of(a.dtype);
   // Does the index stand still along the last dimension? (Sums into one place are made one by one.)
-  bool runs = a.mode != IndexMode::kAdd || a.x_strides[last] != 0;
+  bool runs = !joins(a.mode) || a.x_strides[last] != 0;
   for (int k = 0; k < a.indices; ++k) runs = runs && a.index_strides[k][last] == 0;
   int64_t x = b.x, y = b.y, offset[kMaxIndexTensors], tuple[kMaxKernelRank] = {};
   for (int k = 0; k < a.indices; ++k) offset[k] = b.index[k];
@@ -147,7 +168,7 @@ void run_box(const IndexArgs& a, const Box& b) {
       } else if (a.mode != IndexMode::kAdd) {
         copy_elements(px, a.x_strides[last], py, a.y_strides[last], n, bytes);
       } else {
-        add_elements(a, at_x, a.x_strides[last], y, a.y_strides[last], n);
+        join_elements(a, at_x, a.x_strides[last], y, a.y_strides[last], n);
       }
     } else {
       run_each(a, x, y, offset, n);

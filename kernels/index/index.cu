@@ -78,10 +78,20 @@ template <class T> __global__ void move_kernel(Loop loop, int64_t items) {
   }
 }
 
+// What an element becomes where y's value is joined to it.
+template <class T> RAMET_INLINE T joined(IndexMode mode, T x, T y) {
+  switch (mode) {
+    case IndexMode::kMul: return vmul(x, y);
+    case IndexMode::kMax: return pick(ne(x, x), x, max(x, y));
+    case IndexMode::kMin: return pick(ne(x, x), x, min(x, y));
+    default: return vadd(x, y);
+  }
+}
+
 // Of the tuples that meet in an element one thread does the work of all, in the order of the loop:
 // no atomics, one result. Here the first of few finds the others by looking.
-// T: the compute type to add in, else a word of the element's size.
-template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t items) {
+// T: the compute type to join in, else a word of the element's size.
+template <class T, bool kJoins> __global__ void few_kernel(Loop loop, int64_t items) {
   const IndexArgs& a = loop.a;
   const IndexDimensions& d = loop.d;
   for (int64_t i = first_item(); i < items; i += item_step()) {
@@ -100,14 +110,14 @@ template <class T, bool kAdd> __global__ void few_kernel(Loop loop, int64_t item
     for (int64_t j = 0; j < mine && first; ++j) first = tuple(j).place_unless_skipped(a) != place;
     if (!first) continue;
     T value = T(0);
-    if constexpr (kAdd) value = load_element<T>(a.x, a.dtype, target);
+    if constexpr (kJoins) value = load_element<T>(a.x, a.dtype, target);
     for (int64_t j = mine; j < d.meetings; ++j) {
       const IndexTuple other = tuple(j);
       if (other.place_unless_skipped(a) != place) continue;
-      if constexpr (kAdd) value = vadd(value, load_element<T>(a.y, a.y_dtype, other.y));
+      if constexpr (kJoins) value = joined(a.mode, value, load_element<T>(a.y, a.y_dtype, other.y));
       else value = static_cast<const T*>(a.y)[other.y];
     }
-    if constexpr (kAdd) store_element(a.x, a.dtype, target, value);
+    if constexpr (kJoins) store_element(a.x, a.dtype, target, value);
     else static_cast<T*>(a.x)[target] = value;
   }
 }
@@ -126,8 +136,8 @@ __global__ void keys_kernel(Loop loop, IndexKeys by, uint64_t* keys, int64_t ite
   }
 }
 
-// The first of equal keys adds them up, the last one's value stays.
-template <class T, bool kAdd>
+// The first of equal keys joins them all, the last one's value stays.
+template <class T, bool kJoins>
 __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t* all_tuples,
                               uint64_t none, int64_t items) {
   const IndexArgs& a = loop.a;
@@ -138,7 +148,7 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
     const uint64_t* keys = all_keys + row * d.meetings;
     const int64_t* tuples = all_tuples + row * d.meetings;
     const uint64_t key = keys[mine];
-    const int64_t neighbour = kAdd ? mine - 1 : mine + 1;
+    const int64_t neighbour = kJoins ? mine - 1 : mine + 1;
     if (key == none || (neighbour >= 0 && neighbour < d.meetings && keys[neighbour] == key))
       continue;
     IndexTuple base;
@@ -151,10 +161,11 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
     };
     const IndexTuple own = tuple(mine);
     const int64_t target = own.x + own.place(a);
-    if constexpr (kAdd) {
-      T value = vadd(load_element<T>(a.x, a.dtype, target), load_element<T>(a.y, a.y_dtype, own.y));
+    if constexpr (kJoins) {
+      T value = joined(a.mode, load_element<T>(a.x, a.dtype, target),
+                       load_element<T>(a.y, a.y_dtype, own.y));
       for (int64_t j = mine + 1; j < d.meetings && keys[j] == key; ++j)
-        value = vadd(value, load_element<T>(a.y, a.y_dtype, tuple(j).y));
+        value = joined(a.mode, value, load_element<T>(a.y, a.y_dtype, tuple(j).y));
       store_element(a.x, a.dtype, target, value);
     } else {
       static_cast<T*>(a.x)[target] = static_cast<const T*>(a.y)[own.y];
@@ -162,18 +173,18 @@ __global__ void sorted_kernel(Loop loop, const uint64_t* all_keys, const int64_t
   }
 }
 
-template <class T, bool kAdd> void write_elements(const Loop& loop, Stream where) {
-  const char* name = kAdd ? "index_add" : "index_put";
+template <class T, bool kJoins> void write_elements(const Loop& loop, Stream where) {
+  const char* name = kJoins ? "index_add" : "index_put";
   const IndexDimensions& d = loop.d;
   if (!sorts_meetings(loop.a, false))
-    return start_for(name, where, loop.items(), few_kernel<T, kAdd>, loop, loop.items());
+    return start_for(name, where, loop.items(), few_kernel<T, kJoins>, loop, loop.items());
   const IndexKeys by(loop.a);
   const int64_t pairs = d.rows * d.meetings;
   auto* keys = static_cast<uint64_t*>(loop.a.workspace);
   auto* tuples = reinterpret_cast<int64_t*>(keys + pairs);
   start_for(name, where, pairs, keys_kernel, loop, by, keys, pairs);
   sort_pairs({keys, tuples, d.rows, d.meetings, by.bits, tuples + pairs}, where);
-  start_for(name, where, loop.items(), sorted_kernel<T, kAdd>, loop, keys, tuples, by.none,
+  start_for(name, where, loop.items(), sorted_kernel<T, kJoins>, loop, keys, tuples, by.none,
             loop.items());
 }
 

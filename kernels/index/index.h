@@ -28,9 +28,14 @@ inline constexpr int kMaxIndexTensors = 8;
 enum class IndexMode : uint8_t {
   kGet,   // y = x[...]
   kPut,   // x[...] = y: of several values for one element the last one stays
-  kAdd,   // x[...] += y: in the order of the loop, in the compute type, rounded once
   kMove,  // x[...] = y: no two tuples name one element
+  kAdd,   // x[...] += y: in the order of the loop, in the compute type, rounded once
+  kMul,   // x[...] *= y: likewise, rounded each time where it has sixteen bits
+  kMax,   // x[...] = the larger of both, a NaN wins
+  kMin,   // the smaller, likewise
 };
+/// Does x keep what it was, beside y?
+constexpr bool joins(IndexMode mode) { return mode >= IndexMode::kAdd; }
 
 /// A loop over `rank` dimensions, row-major. At tuple i the element of y is y[i . y_strides], the
 /// element of x is x[i . x_strides + sum_k wrap(index[k][i . index_strides[k]], index_size[k]) *

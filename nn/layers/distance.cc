@@ -1,13 +1,8 @@
 #include "nn/layers/distance.h"
 
-#include <algorithm>
 #include <ostream>
 
-#include "autograd/ops/arithmetic.h"
-#include "autograd/ops/promotion.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/view.h"
-#include "autograd/ops/where.h"
+#include "autograd/ops/distance.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {
@@ -33,22 +28,10 @@ template class Cloneable<PairwiseDistanceImpl>;
 namespace functional {
 
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, const CosineSimilarityFuncOptions& o) {
-  const char* op = "cosine_similarity";
-  RAMET_CHECK(x1.defined() && x2.defined(), op, "undefined tensor");
-  const ScalarType dtype = result_type(x1, x2);
-  RAMET_CHECK(is_floating(dtype), op,
-              "expected common dtype to be floating point, yet common dtype is ", name_of(dtype));
-  const std::vector<int64_t> sizes = broadcast_sizes(op, x1.sizes(), x2.sizes());
-  const auto unit = [&](const Tensor& x) {
-    const Tensor y = x.to(dtype).expand(sizes);
-    return y.div(y.norm(2, {o.dim()}, /*keepdim=*/true).clamp_min(o.eps()));
-  };
-  return unit(x1).mul(unit(x2)).sum(o.dim());
+  return ramet::cosine_similarity(x1, x2, o.dim(), o.eps());
 }
-
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, const PairwiseDistanceFuncOptions& o) {
-  RAMET_CHECK(x1.defined() && x2.defined(), "pairwise_distance", "undefined tensor");
-  return x1.sub(x2).add(o.eps()).norm(o.p(), {-1}, o.keepdim());
+  return ramet::pairwise_distance(x1, x2, o.p(), o.eps(), o.keepdim());
 }
 
 }  // namespace functional

@@ -221,7 +221,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const auto distance = PairwiseDistanceFuncOptions().p(o.p()).eps(o.eps());
   return reduced(of_triplets(anchor, positive, negative, o.margin(), o.swap(),
                              [&](const Tensor& a, const Tensor& b) {
-                               return pairwise_distance(a, b, distance);
+                               return functional::pairwise_distance(a, b, distance);
                              }),
                  o.reduction());
 }
@@ -233,7 +233,7 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
   return reduced(of_triplets(anchor, positive, negative, o.margin(), o.swap(),
                              [&](const Tensor& a, const Tensor& b) {
                                return o.distance_function() ? (*o.distance_function())(a, b)
-                                                            : pairwise_distance(a, b);
+                                                            : functional::pairwise_distance(a, b);
                              }),
                  o.reduction());
 }

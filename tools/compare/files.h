@@ -12,6 +12,7 @@
   X(rearrange)                 \
   X(index)                     \
   X(order)                     \
+  X(index_writes)              \
   X(matrix)                    \
   X(linalg)                    \
   X(image)                     \

@@ -4,11 +4,17 @@
 #include <cstring>
 
 #include "autograd/ops/copy.h"
+#include "autograd/ops/view.h"
 #include "runtime/capture.h"
 #include "runtime/gpu.h"
 
 namespace ramet {
 namespace autograd {
+
+void same_place(const char* op, const Tensor& a, const Tensor& b) {
+  check_defined(op, b);
+  check_same_device(op, a, b);
+}
 
 Tensor index_as_long(const char* op, const Tensor& index) {
   check_defined(op, index);
@@ -68,6 +74,55 @@ void check_indices(const char* op, const Tensor& index, int64_t low, int64_t siz
   throw IndexError(detail::join("[", op, "] index out of range: got ", values[bad], " at position ",
                                 bad, " of ", describe(index), ", expected [", low, ", ", size,
                                 ") (", what, ")"));
+}
+
+int64_t check_gather(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_defined(op, self);
+  check_defined(op, index);
+  same_place(op, self, index);
+  const int64_t d = wrap_dim(op, dim, self.dim());
+  if (index.numel() == 0) return d;
+  RAMET_CHECK(index.scalar_type() == kLong || index.scalar_type() == kInt, op,
+              "Expected dtype int64 for index: got ", describe(index));
+  RAMET_CHECK(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(self.dim(), 1), op,
+              "Index tensor must have the same number of dimensions as self tensor: got ",
+              describe(index), ", expected rank ", self.dim());
+  for (int64_t i = 0; i < index.dim(); ++i)
+    RAMET_CHECK(i == d || index.size(i) <= (self.dim() == 0 ? 1 : self.size(i)), op,
+                "Size does not match at dimension ", i, ": got index ", index.sizes(),
+                ", expected no larger than self ", self.sizes(), " apart from dimension ", d);
+  check_indices(op, index.scalar_type() == kLong ? index : index.to(kLong), 0,
+                self.dim() == 0 ? 1 : self.size(d), "extent of the dimension");
+  return d;
+}
+Tensor gather_index(const char* op, const Tensor& index) {
+  return index.numel() ? index_as_long(op, index) : index.to(kLong);
+}
+Tensor at_least_1d(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
+
+Tensor corner(const char* op, const Tensor& src, const Tensor& index) {
+  Tensor s = at_least_1d(src);
+  if (index.numel() == 0) return s;
+  RAMET_CHECK(s.dim() == std::max<int64_t>(index.dim(), 1), op,
+              "Index tensor must have the same number of dimensions as src tensor: got ",
+              describe(index), " and ", describe(src));
+  for (int64_t d = 0; d < index.dim(); ++d) {
+    RAMET_CHECK(index.size(d) <= s.size(d), op, "Expected index ", index.sizes(),
+                " to be no larger than src ", src.sizes());
+    if (index.size(d) < s.size(d)) s = s.narrow(d, 0, index.size(d));
+  }
+  return s;
+}
+
+int64_t check_select(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
+  check_defined(op, self);
+  check_defined(op, index);
+  same_place(op, self, index);
+  const int64_t d = wrap_dim(op, dim, self.dim());
+  RAMET_CHECK(index.dim() <= 1, op, "Index is supposed to be a vector: got ", describe(index));
+  check_indices(op, index_as_long(op, index), 0, self.dim() == 0 ? 1 : self.size(d),
+                "extent of the dimension");
+  return d;
 }
 
 // Sums of sixteen-bit numbers are rounded once: where the loop is cut into several, and on a CPU

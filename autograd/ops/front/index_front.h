@@ -25,6 +25,21 @@ RAMET_API void check_indices(const char* op, const Tensor& index, int64_t low, i
 /// [Errors in data]. While a capture is made it is one of the replays.
 RAMET_API void report_where(const char* op, const Tensor& bad, const char* what);
 
+/// b is defined and on a's device.
+RAMET_API void same_place(const char* op, const Tensor& a, const Tensor& b);
+/// Checks what gather and the scatters share; returns the wrapped dim.
+RAMET_API int64_t check_gather(const char* op, const Tensor& self, int64_t dim,
+                               const Tensor& index);
+/// As int64; an index of no elements may be of any dtype, as in LibTorch.
+RAMET_API Tensor gather_index(const char* op, const Tensor& index);
+/// 0-dim tensors as vectors of one element, so that ranks agree.
+RAMET_API Tensor at_least_1d(const Tensor& t);
+/// src may be larger than the index of a scatter: only that corner takes part.
+RAMET_API Tensor corner(const char* op, const Tensor& src, const Tensor& index);
+/// Checks of index_select and writes of slices; returns the wrapped dim.
+RAMET_API int64_t check_select(const char* op, const Tensor& self, int64_t dim,
+                               const Tensor& index);
+
 /// The loop of kernels/index/index.h, dimension by dimension, with as many as a tensor can have;
 /// `run` merges neighbours.
 struct RAMET_API IndexLoop {

@@ -14,6 +14,7 @@ std::vector<SizeRow> size_rows_of_factories();
 std::vector<SizeRow> size_rows_of_dimensions();
 std::vector<SizeRow> size_rows_of_images();
 std::vector<SizeRow> size_rows_of_rearranged();
+std::vector<SizeRow> size_rows_of_values();
 
 /// All of them.
 std::vector<SizeRow> size_rows();

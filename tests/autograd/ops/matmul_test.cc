@@ -3,9 +3,7 @@
 
 #include "autograd/autograd.h"
 #include "autograd/graph/node.h"
-#include "autograd/ops/factory.h"
-#include "autograd/ops/reduce.h"
-#include "autograd/ops/view.h"
+#include "autograd/ops.h"
 #include "tests/autograd/derivatives.h"
 
 namespace ramet {
@@ -242,6 +240,52 @@ TEST(Matmul, Errors) {
               mm(varied({2, 3}), varied({3, 2}).to(Device("cpu:1")));
             }).find("[mm] Expected all tensors to be on the same device"),
             0u);
+}
+
+// Results against operations written out, refusals as PyTorch 2.15's.
+TEST(Einsum, Notations) {
+  const Tensor x = varied({2, 3}), y = varied({3, 4}), z = varied({2, 3, 4});
+  EXPECT_TRUE(equal(einsum("ij", {x}), x));
+  EXPECT_TRUE(equal(einsum("ba", {x}), x.t()));
+  EXPECT_EQ(einsum("ij->ji", {x}).storage_impl(), x.storage_impl());
+  EXPECT_TRUE(equal(einsum(" i j , jk ", {x, y}), mm(x, y)));
+  EXPECT_TRUE(equal(einsum("Ba,aC", {x, y}), mm(x, y)));
+  EXPECT_TRUE(equal(einsum("aB,BC", {x, y}), mm(x, y).t()));  // capitals come first
+  EXPECT_TRUE(equal(einsum("i...", {z}), z.permute({1, 2, 0})));
+  EXPECT_TRUE(allclose(einsum("...i->i", {z}), z.sum(IntArrayRef{0, 1})));
+  EXPECT_TRUE(equal(einsum("ij->i...j", {x}), x));
+  EXPECT_TRUE(equal(einsum(",", {x[0][0], x[1][1]}), x[0][0] * x[1][1]));
+  EXPECT_TRUE(equal(einsum("", {x[0][0]}), x[0][0]));
+  EXPECT_TRUE(equal(einsum("i,i->i", {x[0].narrow(0, 0, 1), x[1]}), x[0][0] * x[1]));
+  EXPECT_TRUE(allclose(einsum("ij,ij->", {x.narrow(0, 0, 1), x}), (x[0] * x).sum()));
+  EXPECT_EQ(einsum("ij->i", {ones({2, 3}, kInt)}).scalar_type(), kLong);
+  EXPECT_TRUE(allclose(einsum("ij,jk,lk->il", {x, y, varied({5, 4})}, IntArrayRef{2, 1, 0, 1}),
+                       mm(mm(x, y), varied({5, 4}).t())));
+}
+TEST(Einsum, Refusals) {
+  const Tensor x = varied({2, 3}), y = varied({3, 4});
+  const auto refused = [&](const char* equation, const std::vector<Tensor>& list) {
+    return error_of([&] { einsum(equation, list); });
+  };
+  EXPECT_NE(refused("", {}).find("must provide at least one operand"), std::string::npos);
+  EXPECT_NE(refused("ij,", {x}).find("fewer operands were provided"), std::string::npos);
+  EXPECT_NE(refused("ij", {x, x}).find("more operands were provided"), std::string::npos);
+  EXPECT_NE(refused("i1", {x}).find("invalid subscript given at index 1"), std::string::npos);
+  EXPECT_NE(refused("ij-i", {x}).find("[einsum]"), std::string::npos);
+  EXPECT_NE(refused("ij->i,j", {x}).find("invalid subscript"), std::string::npos);
+  EXPECT_NE(refused("i..j", {x}).find("not part of any ellipsis"), std::string::npos);
+  EXPECT_NE(refused("...i...", {x}).find("already found"), std::string::npos);
+  EXPECT_NE(refused("ijk", {x}).find("does not match the number of dimensions"), std::string::npos);
+  EXPECT_NE(refused("ijk...", {x}).find("is more than the number"), std::string::npos);
+  EXPECT_NE(refused("ii", {x}).find("is repeated for operand 0"), std::string::npos);
+  EXPECT_NE(refused("ij,ij", {x, y}).find("does not broadcast"), std::string::npos);
+  EXPECT_NE(refused("ij->ii", {x}).find("appears more than once"), std::string::npos);
+  EXPECT_NE(refused("ij->k", {x}).find("does not appear"), std::string::npos);
+  EXPECT_NE(refused("ij,jk", {x, y.to(kFloat)}), "");
+  EXPECT_NE(refused("ij,jk", {x, Tensor()}), "");
+  for (const std::vector<int64_t>& path :
+       {std::vector<int64_t>{}, {0}, {0, 0}, {0, 2}, {-1, 0}, {INT64_MIN, INT64_MAX}})
+    EXPECT_THROW(einsum("ij,jk", {x, y}, path), Error) << IntArrayRef(path);
 }
 
 }  // namespace

@@ -185,7 +185,9 @@ void add_masks(Table& t) {
        })
       .big({real({300, 131}), mask({300, 131}), real({300, 131})})
       .in_one("which value goes where depends on the mask before it")
-      .waits("whether the values suffice is asked for");
+      .waits("whether the values suffice is asked for")
+      .changes([](V x) { return x[0].masked_scatter_(x[1], x[2]); })
+      .writes([](Tensor& o, V x) { return masked_scatter_out(o, x[0], x[1], x[2]); });
   t.row(
        "masked_fill.tensor", kAll,
        {{real({2, 3}), mask({3}), real({})},

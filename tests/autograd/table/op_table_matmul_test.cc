@@ -1,4 +1,6 @@
 // Rows of the operation table: matrix products.
+#include <algorithm>
+
 #include "autograd/ops.h"
 #include "tests/autograd/table/op_table_suite.h"
 
@@ -48,8 +50,247 @@ Plain transposed(const Plain& a) {
 }
 Plain multiplied(P x) { return product(x[0], x[1]); }
 
+// The sum over all index tuples of `extents` of the operands' products: operand k is read at the
+// places that `at[k]` names, the result has the first `kept` of them.
+Plain summed(P x, const Index& extents, size_t kept, const std::vector<Index>& at) {
+  const Index lead(extents.begin(), extents.begin() + static_cast<ptrdiff_t>(kept)),
+      rest(extents.begin() + static_cast<ptrdiff_t>(kept), extents.end());
+  return made(lead, [&](Index i) {
+    double s = 0;
+    made(rest, [&](const Index& j) {
+      Index all = i;
+      all.insert(all.end(), j.begin(), j.end());
+      double term = 1;
+      for (size_t k = 0; k < x.size(); ++k) {
+        Index own;
+        for (const int64_t d : at[k]) own.push_back(all[size_t(d)]);
+        for (size_t d = 0; d < own.size(); ++d)
+          if (x[k].sizes[d] == 1) own[d] = 0;
+        term *= x[k].at(own);
+      }
+      s += term;
+      return 0.0;
+    });
+    return s;
+  });
+}
+
+void add_sums(Table& t) {
+  const auto row = [&t](const char* name, Samples samples, Call call, Reference reference,
+                        Sample large, uint32_t batched) -> Row& {
+    return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(reference))
+        .big(std::move(large), batched)
+        .products();
+  };
+  const Sample matrices = {real({97, 101}), real({101, 103})},
+               batches = {real({70, 23, 17}), real({70, 17, 19})};
+  row(
+      "einsum", {{real({3, 4}), real({4, 2})}, {real({0, 4}), real({4, 2})}},
+      [](V x) { return einsum("ij,jk->ik", x); }, multiplied, matrices, 1);
+  row(
+      "einsum.batches",
+      {{real({2, 3, 4}), real({2, 4, 2})},
+       {real({3, 4}), real({5, 4, 2})},
+       {real({2, 0, 4}), real({4, 2})}},
+      [](V x) { return einsum("... i j, ...jk", x); }, multiplied, batches, 3);
+  row(
+      "einsum.dot", {{real({5}), real({5})}, {real({0}), real({0})}},
+      [](V x) { return einsum("i,i", x); }, multiplied, {real({270000}), real({270000})}, 0);
+  t.row(
+       "einsum.three", kAll,
+       {{real({3, 1}), real({4, 2, 3}), real({5, 4})},
+        {real({3, 4}), real({4, 0, 3}), real({5, 1})}},
+       [](V x) {
+         return einsum("ab,bca,db->da", x, IntArrayRef{0, 2, 0, 1});
+       },
+       [](P x) {
+         return summed(
+             x, {x[2].size(0), x[0].size(0), std::max(x[0].size(1), x[1].size(0)), x[1].size(1)}, 2,
+             {{1, 2}, {2, 3, 1}, {0, 2}});
+       })
+      .big({real({40, 30}), real({30, 3, 40}), real({300, 30})})
+      .only(kFloats)  // of integers the sums are int64, the products not
+      .tame("sums are made before products")
+      .within(4)
+      .in_one("the first dimension is the last operand's");
+  t.row(
+       "einsum.diagonal", kAll, shapes({{3, 3, 2}, {2, 2, 0}}),
+       [](V x) { return einsum("iik->ki", {x[0]}); },
+       [](P x) {
+         return made({x[0].size(2), x[0].size(0)}, [&](const Index& i) {
+           return x[0].at({i[1], i[1], i[0]});
+         });
+       })
+      .moves_nothing();
+  t.row(
+       "einsum.sum", kAll, shapes({{3, 4, 2}, {3, 0, 2}}),
+       [](V x) { return einsum("bij->jb", {x[0]}); },
+       [](P x) {
+         return summed(x, {x[0].size(2), x[0].size(0), x[0].size(1)}, 2, {{1, 2, 0}});
+       })
+      .gives(widened)
+      .big({real({97, 3, 131})})
+      .in_one("the first dimension is the last one of the operand");
+  row(
+      "tensordot",
+      {{real({3, 4, 2}), real({2, 5, 4})},
+       {real({3, 1, 2}), real({2, 5, 4})},
+       {real({3, 0, 2}), real({2, 5, 0})}},
+      [](V x) {
+        return tensordot(x[0], x[1], {1, -1}, {-1, 0});
+      },
+      [](P x) {
+        return summed(x, {x[0].size(0), x[1].size(1), x[1].size(2), x[0].size(2)}, 2,
+                      {{0, 2, 3}, {3, 1, 2}});
+      },
+      {real({97, 17, 11}), real({11, 103, 17})}, 1)
+      .within(4);
+  row(
+      "inner",
+      {{real({3, 4}), real({2, 4})},
+       {real({4}), real({4})},
+       {real({2, 1, 4}), real({3, 4})},
+       {real({0, 4}), real({2, 4})},
+       {real({}), real({2, 4})}},
+      [](V x) { return inner(x[0], x[1]); },
+      [](P x) {
+        if (x[0].rank() == 0)
+          return made(x[1].sizes, [&](const Index& i) { return x[0].v[0] * x[1].at(i); });
+        Index sizes(x[0].sizes.begin(), x[0].sizes.end() - 1);
+        const size_t first = sizes.size();
+        sizes.insert(sizes.end(), x[1].sizes.begin(), x[1].sizes.end());
+        Index a, b;
+        for (size_t d = 0; d < sizes.size(); ++d) (d < first ? a : b).push_back(int64_t(d));
+        a.push_back(b.back());
+        return summed(x, sizes, sizes.size() - 1, {a, b});
+      },
+      {real({97, 101}), real({103, 101})}, 1)
+      .writes([](Tensor& o, V x) { return inner_out(o, x[0], x[1]); });
+  row(
+      "vdot", {{real({5}), real({5})}, {real({0}), real({0})}}, [](V x) { return x[0].vdot(x[1]); },
+      multiplied, {real({270000}), real({270000})}, 0)
+      .writes([](Tensor& o, V x) { return vdot_out(o, x[0], x[1]); });
+  t["tensordot"].writes([](Tensor& o, V x) {
+    return tensordot_out(o, x[0], x[1], {1, -1}, {-1, 0});
+  });
+#define CHAIN(name)                                                                             \
+  row(                                                                                          \
+      #name,                                                                                    \
+      {{real({3, 4}), real({4, 2}), real({2, 5})}, {real({0, 4}), real({4, 2}), real({2, 3})}}, \
+      [](V x) { return name(x); }, [](P x) { return product(product(x[0], x[1]), x[2]); },      \
+      {real({97, 101}), real({101, 103}), real({103, 99})}, 0)                                  \
+      .within(8)                                                                                \
+      .in_one("how the product is bracketed depends on the sizes")                              \
+      .writes([](Tensor& o, V x) { return name##_out(o, x); })
+  CHAIN(chain_matmul);
+  CHAIN(linalg_multi_dot);
+#undef CHAIN
+  t["linalg_multi_dot"].samples.push_back({real({4}), real({4, 2}), real({2})});
+}
+
+void add_added(Table& t) {
+  const auto added = [](const Plain& self, const Plain& sum) { return plus(self, 2, sum, 3); };
+  t.row(
+       "addmv", kNumbers,
+       {{real({3}), real({3, 4}), real({4})},
+        {real({}), real({3, 4}), real({4})},
+        {real({1}), real({3, 0}), real({0})},
+        {real({0}), real({0, 4}), real({4})}},
+       [](V x) { return addmv(x[0], x[1], x[2], 2, 3); },
+       [=](P x) { return added(x[0], product(x[1], x[2])); })
+      .big({real({600}), real({600, 450}), real({450})}, 3)
+      .within(2)
+      .products()
+      .changes([](V x) { return addmv_(const_cast<Tensor&>(x[0]), x[1], x[2], 2, 3); })
+      .writes([](Tensor& o, V x) { return addmv_out(o, x[0], x[1], x[2], 2, 3); });
+  t.row(
+       "addr", kAll,
+       {{real({3, 4}), real({3}), real({4})},
+        {real({4}), real({3}), real({4})},
+        {real({}), real({3}), real({4})},
+        {real({1, 4}), real({0}), real({4})}},
+       [](V x) { return addr(x[0], x[1], x[2], 2, 3); },
+       [=](P x) {
+         return added(x[0], made({x[1].size(0), x[2].size(0)}, [&](const Index& i) {
+                        return x[1].at({i[0]}) * x[2].at({i[1]});
+                      }));
+       })
+      .big({real({97, 131}), real({97}), real({131})}, 3)
+      .changes([](V x) { return x[0].addr_(x[1], x[2], 2, 3); })
+      .writes([](Tensor& o, V x) { return addr_out(o, x[0], x[1], x[2], 2, 3); });
+  t.row(
+       "addbmm", kNumbers,
+       {{real({3, 2}), real({5, 3, 4}), real({5, 4, 2})},
+        {real({}), real({2, 3, 4}), real({2, 4, 2})},
+        {real({2}), real({0, 3, 4}), real({0, 4, 2})}},
+       [](V x) { return addbmm(x[0], x[1], x[2], 2, 3); },
+       [=](P x) {
+         return added(
+             x[0], summed({x[1], x[2]}, {x[1].size(1), x[2].size(2), x[1].size(0), x[1].size(2)}, 2,
+                          {{2, 0, 3}, {2, 3, 1}}));
+       })
+      .big({real({97, 103}), real({5, 97, 21}), real({5, 21, 103})})
+      .within(2)
+      .products()
+      .sliced({0, 1, -1}, 0)
+      .changes([](V x) { return x[0].addbmm_(x[1], x[2], 2, 3); })
+      .writes([](Tensor& o, V x) { return addbmm_out(o, x[0], x[1], x[2], 2, 3); });
+  t.row(
+       "kron", kAll,
+       {{real({2, 3}), real({3, 2})},
+        {real({2}), real({2, 1, 2})},
+        {real({}), real({3})},
+        {real({0, 2}), real({2, 2})}},
+       [](V x) { return kron(x[0], x[1]); },
+       [](P x) {
+         const int64_t rank = std::max(x[0].rank(), x[1].rank());
+         std::vector<Plain> p = x;
+         for (Plain& each : p)
+           while (each.rank() < rank) each.sizes.insert(each.sizes.begin(), 1);
+         Index sizes;
+         for (int64_t d = 0; d < rank; ++d) sizes.push_back(p[0].size(d) * p[1].size(d));
+         return made(sizes, [&](const Index& i) {
+           Index outer, inner;
+           for (size_t d = 0; d < i.size(); ++d)
+             outer.push_back(i[d] / p[1].sizes[d]), inner.push_back(i[d] % p[1].sizes[d]);
+           return p[0].at(outer) * p[1].at(inner);
+         });
+       })
+      .big({real({60, 70}), real({3, 4})})
+      .in_one("a slice of an operand gives another number of slices")
+      .writes([](Tensor& o, V x) { return kron_out(o, x[0], x[1]); });
+  const Reference crossed = [](P x) {
+    return made(common(x[0].sizes, x[1].sizes), [&](Index i) {
+      const int64_t c = i[1];
+      const auto times = [&](int64_t a, int64_t b) {
+        i[1] = (c + a) % 3;
+        const double v = x[0].broadcast(i);
+        i[1] = (c + b) % 3;
+        return v * x[1].broadcast(i);
+      };
+      const double first = times(1, 2);
+      return first - times(2, 1);
+    });
+  };
+  const Samples vectors = {{real({2, 3}), real({2, 3})},
+                           {real({2, 3, 2}), real({1, 3, 2})},
+                           {real({0, 3}), real({1, 3})}};
+  const Sample many = {real({9000, 3}), real({9000, 3})};
+  t.row(
+       "cross", kNumbers, vectors, [](V x) { return cross(x[0], x[1]); }, crossed)
+      .big(many)
+      .in_one("the first dimension of 3 is taken")
+      .writes([](Tensor& o, V x) { return cross_out(o, x[0], x[1]); });
+  t.row(
+       "linalg_cross", kNumbers, vectors, [](V x) { return linalg_cross(x[0], x[1], 1); }, crossed)
+      .big(many, 3)
+      .writes([](Tensor& o, V x) { return linalg_cross_out(o, x[0], x[1], 1); });
+}
+
 std::vector<Row> rows() {
   Table t;
+  add_sums(t);
+  add_added(t);
   // One element of work is one rounding; sums of integers are exact.
   const auto row = [&t](const char* name, Samples samples, Call call, Reference reference,
                         Sample large, uint32_t batched) -> Row& {
@@ -115,6 +356,7 @@ std::vector<Row> rows() {
       [](P x) { return plus(x[0], 2, product(x[1], x[2]), 3); },
       {real({23, 19}), real({70, 23, 17}), real({70, 17, 19})}, 6)
       .within(2)
+      .changes([](V x) { return x[0].baddbmm_(x[1], x[2], 2, 3); })
       .writes([](Tensor& o, V x) { return baddbmm_out(o, x[0], x[1], x[2], 2, 3); });
   const Samples ranks = {{real({2, 3, 4}), real({4, 2})},
                          {real({3, 4}), real({4, 2})},

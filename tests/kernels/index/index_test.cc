@@ -1,6 +1,7 @@
 // Index kernels against loops over index tuples.
 #include "kernels/index/index.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "kernels/index/cumulative_sum.h"
@@ -67,7 +68,12 @@ void twin(const Loop& l, Buffer& x, Buffer& y, const std::vector<Buffer>& index,
     }
     if (skip) continue;
     if (mode == IndexMode::kGet) y.set(py, x[px]);
-    else x.set(px, mode == IndexMode::kPut ? y[py] : x[px] + y[py]);
+    else
+      x.set(px, mode == IndexMode::kPut   ? y[py]
+                : mode == IndexMode::kAdd ? x[px] + y[py]
+                : mode == IndexMode::kMul ? x[px] * y[py]
+                : mode == IndexMode::kMax ? std::max(x[px], y[py])
+                                          : std::min(x[px], y[py]));
   }
 }
 
@@ -81,7 +87,10 @@ void fill_exact(Buffer& b, raw::Values& v) {
 void check(const Loop& l, int64_t x_size, int64_t y_size, const std::vector<int64_t>& index_count,
            int64_t skipped = kSkipNone) {
   for (ScalarType t : kAll)
-    for (IndexMode mode : {IndexMode::kGet, IndexMode::kPut, IndexMode::kAdd}) {
+    for (IndexMode mode : {IndexMode::kGet, IndexMode::kPut, IndexMode::kAdd, IndexMode::kMul,
+                           IndexMode::kMax, IndexMode::kMin}) {
+      // Products of many are more than the other types hold.
+      if (mode == IndexMode::kMul && t != kFloat && t != kDouble) continue;
       SCOPED_TRACE(std::string(name_of(t)) + " mode " + std::to_string(static_cast<int>(mode)));
       raw::Values values(static_cast<uint64_t>(x_size + y_size));
       std::vector<Buffer> index;

@@ -165,7 +165,7 @@ void run_box(const IndexArgs& a, const Box& b) {
       if (a.indices > 0 && a.index[0][offset[0]] == a.skipped) {
       } else if (a.mode == IndexMode::kGet) {
         copy_elements(py, a.y_strides[last], px, a.x_strides[last], n, bytes);
-      } else if (a.mode != IndexMode::kAdd) {
+      } else if (!joins(a.mode)) {
         copy_elements(px, a.x_strides[last], py, a.y_strides[last], n, bytes);
       } else {
         join_elements(a, at_x, a.x_strides[last], y, a.y_strides[last], n);

@@ -43,6 +43,7 @@
 #include "nn/module/module_hooks.h"
 #include "nn/module/module_list.h"
 #include "nn/module/ordered_dict.h"
+#include "nn/module/parameter_list.h"
 #include "nn/module/sequential.h"
 #include "nn/optim/adadelta.h"
 #include "nn/optim/adagrad.h"

@@ -1,8 +1,10 @@
 #include "nn/functional/functional.h"
 
+#include "autograd/grad_mode.h"
 #include "autograd/ops/batch_norm.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/embedding.h"
+#include "autograd/ops/embedding_bag.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/matmul.h"
@@ -191,7 +193,6 @@ Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {
 }
 
 Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
-  if (o.max_norm()) throw NotImplementedError("[embedding] max_norm is not implemented");
   int64_t padding_idx = -1;
   if (o.padding_idx()) {
     padding_idx = *o.padding_idx();
@@ -200,6 +201,13 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
                 "Padding_idx must be within num_embeddings: got ", padding_idx, ", expected [",
                 -rows, ", ", rows, ")");
     if (padding_idx < 0) padding_idx += rows;
+  }
+  if (o.max_norm()) {
+    const NoGradGuard off;
+    Tensor limited = weight;
+    // As LibTorch: numbers of 32 bits.
+    embedding_renorm_(limited, input, static_cast<float>(*o.max_norm()),
+                      static_cast<float>(o.norm_type()));
   }
   return ramet::embedding(weight, input, padding_idx, o.scale_grad_by_freq(), o.sparse());
 }

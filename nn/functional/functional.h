@@ -11,11 +11,13 @@
 
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
+#include "nn/layers/bilinear.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/embedding_bag.h"
 #include "nn/layers/fold.h"
 #include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"

@@ -16,7 +16,6 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(opti
 
 void EmbeddingImpl::reset() {
   const int64_t rows = options.num_embeddings(), cols = options.embedding_dim();
-  if (options.max_norm()) throw NotImplementedError("[Embedding] max_norm is not implemented");
   if (options.sparse())
     throw NotImplementedError("[Embedding] sparse gradients are not implemented");
   RAMET_CHECK(rows >= 0 && cols >= 0, "Embedding", "num_embeddings and embedding_dim: got ", rows,
@@ -51,6 +50,8 @@ void EmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << detail::qualified("nn::Embedding(num_embeddings=") << options.num_embeddings()
          << ", embedding_dim=" << options.embedding_dim();
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  if (options.max_norm()) stream << ", max_norm=" << *options.max_norm();
+  if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
   if (options.scale_grad_by_freq())
     stream << std::boolalpha << ", scale_grad_by_freq=" << options.scale_grad_by_freq();
   stream << ")";
@@ -60,6 +61,8 @@ Tensor EmbeddingImpl::forward(const Tensor& indices) {
   return functional::embedding(indices, weight,
                                functional::EmbeddingFuncOptions()
                                    .padding_idx(options.padding_idx())
+                                   .max_norm(options.max_norm())
+                                   .norm_type(options.norm_type())
                                    .scale_grad_by_freq(options.scale_grad_by_freq()));
 }
 

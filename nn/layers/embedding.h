@@ -15,7 +15,8 @@ struct RAMET_API EmbeddingOptions {
   RAMET_ARG(int64_t, embedding_dim);
   /// This row starts as zeros and gets no gradient. Negative: from the end.
   RAMET_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// Not implemented: an Error at construction.
+  /// Rows that are used and have a larger norm_type-norm are scaled to it first, in place
+  /// (embedding_renorm_).
   RAMET_ARG(std::optional<double>, max_norm) = std::nullopt;
   RAMET_ARG(double, norm_type) = 2.;
   RAMET_ARG(bool, scale_grad_by_freq) = false;

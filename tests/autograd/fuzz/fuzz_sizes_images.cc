@@ -341,6 +341,17 @@ std::vector<SizeRow> size_rows_of_images() {
                     }),
       of_adaptive("adaptive_avg_pool1d", 1, [](X x, N n) { return adaptive_avg_pool1d(x, n); }),
       of_adaptive("adaptive_avg_pool2d", 2, [](X x, N n) { return adaptive_avg_pool2d(x, n); }),
+      {"embedding_bag",
+       [](SizeDraw& d) {
+         const int64_t mode = d.mostly("mode", 0, 2), padding = d.mostly("padding_idx", -4, 3);
+         const bool last = d.flag("include_last_offset");
+         const bool fine = mode >= 0 && mode <= 2 && padding >= -4 && padding < 4;
+         d.expect(fine ? one({last ? 2 : 3, 2}) : Right(), [&] {
+           return std::get<0>(embedding_bag(ones({4, 2}), zeros({5}, kLong),
+                                            arange(3, TensorOptions(kLong)), false, mode, false,
+                                            std::nullopt, last, padding));
+         });
+       }},
       of_pixels("pixel_shuffle", true),
       of_pixels("pixel_unshuffle", false),
       columns_of_blocks(),

@@ -391,6 +391,32 @@ std::vector<Row> rows() {
       [](V x) { return linear(x[0], x[1]); }, [](P x) { return product(x[0], transposed(x[1])); },
       {real({97, 101}), real({103, 101})}, 1)
       .writes([](Tensor& o, V x) { return linear_out(o, x[0], x[1]); });
+  row(
+      "bilinear",
+      {{real({4, 3}), real({4, 2}), real({5, 3, 2}), real({5})},
+       {real({3}), real({2}), real({5, 3, 2}), real({5})},
+       {real({2, 0, 3}), real({2, 0, 2}), real({5, 3, 2}), real({5})}},
+      [](V x) { return bilinear(x[0], x[1], x[2], x[3]); },
+      [](P x) {
+        Index sizes = x[0].sizes;
+        sizes.back() = x[2].size(0);
+        return made(sizes, [&](Index i) {
+          const int64_t k = i.back();
+          double y = 0;
+          for (int64_t b = 0; b < x[1].size(-1); ++b) {
+            double line = 0;
+            for (int64_t a = 0; a < x[0].size(-1); ++a) {
+              i.back() = a;
+              line += x[0].at(i) * x[2].at({k, a, b});
+            }
+            i.back() = b;
+            y += line * x[1].at(i);
+          }
+          return y + x[3].at({k});
+        });
+      },
+      {real({300, 30}), real({300, 7}), real({9, 30, 7}), real({9})}, 3)
+      .within(4);
   return t.rows();
 }
 RAMET_OP_TABLE(rows());

@@ -431,8 +431,82 @@ void add_blocks(Table& t) {
       .big({real({370, 18, 4})}, 1);
 }
 
+// ---- bags of rows
+
+void add_bags(Table& t) {
+  // Bags of two.
+  const auto bags = [](V x, int64_t mode, const std::optional<Tensor>& scale) {
+    const int64_t n = x[1].size(0);
+    const Tensor offsets = arange(0, n, 2, TensorOptions(kLong).device(x[0].device()));
+    return std::get<0>(embedding_bag(x[0], x[1], offsets, false, mode, false, scale));
+  };
+  // f(values of a bag, its first index) for each bag and column.
+  const auto each = [](auto f) -> Reference {
+    return [=](P x) {
+      const int64_t n = x[1].size(0);
+      return made({(n + 1) / 2, x[0].size(1)}, [&](const Index& i) {
+        std::vector<double> v;
+        for (int64_t k = 2 * i[0]; k < std::min(n, 2 * i[0] + 2); ++k)
+          v.push_back(x[0].at({int64_t(x[1].at({k})), i[1]}) * (x.size() > 2 ? x[2].at({k}) : 1));
+        return f(v);
+      });
+    };
+  };
+  const auto sum = [](const std::vector<double>& v) { return v.size() > 1 ? v[0] + v[1] : v[0]; };
+  const Samples some = {
+      {real({5, 3}), index({7}, 5)}, {real({5, 3}), index({0}, 5)}, {real({5, 0}), index({4}, 5)}};
+  Samples weighted = some;
+  for (Sample& s : weighted) s.push_back(real(s[1].sizes));
+  const Sample many = {real({50, 131}), index({900}, 50)};
+  Sample many_weighted = many;
+  many_weighted.push_back(real({900}));
+  t.row(
+       "embedding_bag", kFloats, weighted, [=](V x) { return bags(x, 0, x[2]); }, each(sum))
+      .big(many_weighted)
+      .sliced({1, -1, -1}, 1)
+      .within(2);
+  t.row(
+       "embedding_bag.mean", kFloats, some, [=](V x) { return bags(x, 1, std::nullopt); },
+       each([=](const std::vector<double>& v) { return sum(v) / double(v.size()); }))
+      .big(many)
+      .sliced({1, -1}, 1)
+      .within(2);
+  t.row(
+       "embedding_bag.max", kFloats, some, [=](V x) { return bags(x, 2, std::nullopt); },
+       each([](const std::vector<double>& v) { return v.size() > 1 && v[1] > v[0] ? v[1] : v[0]; }))
+      .big(many)
+      .sliced({1, -1}, 1);
+  // Rows 0, 2, ... of limited norm; the others as they are.
+  const auto rows = [](const Tensor& x) {
+    return arange(0, x.size(0), 2, TensorOptions(kLong).device(x.device()));
+  };
+  t.row(
+       "embedding_renorm", kFloats, shapes({{5, 3}, {2, 1}, {0, 3}}),
+       [=](V x) { return embedding_renorm(x[0], rows(x[0]), 1.5, 2); },
+       [](P x) {
+         return made(x[0].sizes, [&](const Index& i) {
+           double squares = 0;
+           for (int64_t j = 0; j < x[0].size(1); ++j)
+             squares += x[0].at({i[0], j}) * x[0].at({i[0], j});
+           const double norm = std::sqrt(squares);
+           return x[0].at(i) * (i[0] % 2 == 0 && norm > 1.5 ? 1.5 / (norm + 1e-7) : 1);
+         });
+       })
+      .big({real({700, 131})})
+      .in_one("every other row is named")
+      .no_gradient()
+      .within(4)
+      .changes([=](V x) {
+        Tensor self = x[0];
+        return embedding_renorm_(self, rows(self), 1.5, 2);
+      })
+      .writes(
+          [=](Tensor& out, V x) { return embedding_renorm_out(out, x[0], rows(x[0]), 1.5, 2); });
+}
+
 std::vector<Row> rows() {
   Table t;
+  add_bags(t);
   add_shuffles(t);
   add_blocks(t);
   add_nearest(t);

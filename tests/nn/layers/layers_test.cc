@@ -1,4 +1,5 @@
 // Layers against numbers from PyTorch 2.15 in float64, and how they print.
+#include "autograd/ops/embedding_bag.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/im2col.h"
 #include "autograd/ops/shuffle.h"
@@ -19,6 +20,7 @@ namespace ramet::nn {
 namespace {
 
 namespace F = functional;
+using D = std::vector<double>;
 
 Tensor image() { return sines(96, 0.13, 0.4).view({2, 3, 4, 4}); }
 double sum(const Tensor& t) { return t.sum().item<double>(); }
@@ -119,9 +121,154 @@ TEST(Layers, Embedding) {
   EXPECT_FALSE(fixed->weight.requires_grad());
   EXPECT_ERROR_TEXT(Embedding(EmbeddingOptions(4, 3).padding_idx(4)),
                     "Padding_idx must be within num_embeddings");
-  EXPECT_ERROR_TEXT(Embedding(EmbeddingOptions(4, 3).max_norm(1.)), "max_norm is not implemented");
   EXPECT_TRUE(
       same_bits(std::dynamic_pointer_cast<EmbeddingImpl>(fixed->clone())->weight, ones({2, 3})));
+}
+
+TEST(Layers, EmbeddingOfLimitedNorm) {
+  const Tensor w = arange(12, TensorOptions(kDouble)).reshape({4, 3});
+  Tensor x = w.clone();
+  embedding_renorm_(x, tensor({1, 2, 1, 3}), 2, 2);
+  expect_values(x,
+                {0, 1, 2, 0.848528125424, 1.1313708339, 1.41421354237, 0.983078296569,
+                 1.14692467933, 1.31077106209, 1.03578360181, 1.15087066867, 1.26595773554},
+                1e-10);
+  embedding_renorm_(x, tensor({0, 3}), 1, INFINITY);
+  expect_values(x.select(0, 0), {0, 0.5, 1}, 1e-6);
+  expect_values(x.select(0, 3), {0.8181818, 0.9090909, 1}, 1e-6);
+  EXPECT_TRUE(same_bits(embedding_renorm(w, tensor({0}), 100, 2), w));
+
+  Embedding of(EmbeddingOptions(4, 3)._weight(w.clone()).max_norm(1));
+  of(tensor({1, 3, 1})).sum().backward();
+  EXPECT_TRUE(same_bits(of->weight.detach(), embedding_renorm(w, tensor({1, 3}), 1, 2)));
+  expect_values(of->weight.grad(), {0, 0, 0, 2, 2, 2, 0, 0, 0, 1, 1, 1});
+  Embedding ones_norm(EmbeddingOptions(4, 3)._weight(w.clone()).max_norm(3).norm_type(1));
+  ones_norm(tensor({3}));
+  expect_values(ones_norm->weight.select(0, 3), {0.9, 1, 1.1}, 1e-6);
+
+  const Tensor leaf = w.clone().requires_grad_();
+  EXPECT_FALSE(embedding_renorm(leaf, tensor({1}), 1, 2).requires_grad());
+  Tensor twice = leaf * 2;
+  EXPECT_ERROR_TEXT(embedding_renorm_(twice, tensor({1}), 1, 2), "derivative is not implemented");
+  EXPECT_ERROR_TEXT(embedding_renorm_(x, tensor({4}), 1, 2), "[embedding_renorm_]");
+  EXPECT_ERROR_TEXT(embedding_renorm(w[0], tensor({0}), 1, 2), "Expected 2-dimensional tensor");
+}
+
+TEST(Layers, EmbeddingBag) {
+  const Tensor w = arange(12, TensorOptions(kDouble)).reshape({4, 3});
+  const Tensor g = arange(9, TensorOptions(kDouble)).reshape({3, 3}) + 1;
+  const Tensor indices = tensor({1, 2, 0, 1}), offsets = tensor({0, 2, 2});
+  {
+    const Tensor x = w.clone().requires_grad_(), s = doubles({1, 2, 3, 4}).requires_grad_();
+    const auto [y, bag, counts, places] = embedding_bag(x, indices, offsets, false, 0, false, s);
+    expect_values(y, {15, 18, 21, 0, 0, 0, 12, 19, 26});
+    EXPECT_EQ(bag.sizes(), IntArrayRef({0}));
+    expect_values(counts, {0, 0, 0});
+    y.backward(g);
+    expect_values(x.grad(), {21, 24, 27, 29, 34, 39, 2, 4, 6, 0, 0, 0});
+    expect_values(s.grad(), {26, 44, 26, 98});
+  }
+  // Row 2 is padding; a row's gradient is divided by how often it was named.
+  const D gradients[] = {{7, 8, 9, 5, 6, 7, 0, 0, 0, 0, 0, 0},
+                         {7. / 3, 8. / 3, 3, 17. / 9, 22. / 9, 3, 0, 0, 0, 0, 0, 0},
+                         {0, 0, 0, 8, 10, 12, 0, 0, 0, 0, 0, 0}};
+  for (const int64_t mode : {0, 1, 2}) {
+    const Tensor x = w.clone().requires_grad_();
+    const auto [y, bag, counts, places] =
+        embedding_bag(x, tensor({1, 2, 0, 1, 1}), offsets, mode < 2, mode, false, {}, false, -2);
+    expect_values(bag, {0, 0, 2, 2, 2});
+    y.backward(g);
+    expect_values(x.grad(), gradients[mode]);
+    if (mode > 0) expect_values(counts, {1, 0, 3});
+    if (mode == 2) expect_values(places, {1, 1, 1, 0, 0, 0, 1, 1, 1});
+  }
+  const auto last = [&](int64_t mode) {
+    return std::get<0>(embedding_bag(w, indices, tensor({0, 2, 3}), false, mode, false, {}, true));
+  };
+  expect_values(last(0), {9, 11, 13, 0, 1, 2});
+  expect_values(last(1), {4.5, 5.5, 6.5, 0, 1, 2});
+  expect_values(last(2), {6, 7, 8, 0, 1, 2});
+  // A maximum is larger than what was there: a NaN stays where it is first, and nowhere else.
+  const Tensor odd = doubles({0, 1, 2, 3, NAN, 5, -INFINITY, 5, 8, 9, 10, 11}).reshape({4, 3});
+  const auto [top, of, n, from] =
+      embedding_bag(odd, tensor({1, 2, 0, 2, 1, 2}), tensor({0, 2, 5}), false, 2);
+  EXPECT_TRUE(std::isnan(top[0][1].item<double>()));
+  expect_values(top[1], {3, 5, 8});
+  expect_values(from, {1, 1, 2, 1, 2, 2, 2, 2, 2});
+
+  EmbeddingBag bags(EmbeddingBagOptions(4, 3)._weight(w.clone()).mode(kSum).max_norm(2));
+  const Tensor limited = embedding_renorm(w, indices, 2, 2);
+  EXPECT_TRUE(same_bits(bags(tensor({1, 2, 0, 1}).reshape({2, 2})),
+                        std::get<0>(embedding_bag(limited, indices, tensor({0, 2})))));
+  EXPECT_TRUE(same_bits(bags->weight.detach(), limited));
+  EXPECT_TRUE(
+      same_bits(std::dynamic_pointer_cast<EmbeddingBagImpl>(bags->clone())->weight, limited));
+  EXPECT_EQ(bags(zeros({3, 0}, kLong)).sizes(), IntArrayRef({3, 3}));
+  EmbeddingBag padded(EmbeddingBagOptions(4, 3).padding_idx(-1));
+  EXPECT_EQ(*padded->options.padding_idx(), 3);
+  expect_values(padded->weight.select(0, 3), {0, 0, 0});
+  EXPECT_FALSE(EmbeddingBag::from_pretrained(ones({2, 3}))->weight.requires_grad());
+}
+
+TEST(Layers, EmbeddingBagRefuses) {
+  const Tensor w = ones({4, 3}), two = tensor({1, 2});
+  using O = F::EmbeddingBagFuncOptions;
+  const auto refused = [&](const Tensor& input, const O& o) {
+    return error_of([&] { F::embedding_bag(input, w, o); });
+  };
+  const O whole = O().offsets(tensor({0}));
+  expect_part(refused(two.reshape({1, 1, 2}), {}),
+              "[embedding_bag] input has to be 1D or 2D Tensor, but got Tensor of dimension 3");
+  expect_part(refused(two, {}), "offsets has to be a 1D Tensor but got null");
+  expect_part(refused(two.reshape({1, 2}), whole), "If input is 2D, then offsets has to be null");
+  expect_part(refused(two, O().offsets(tensor({1}))), "offsets[0] has to be 0");
+  expect_part(refused(two, O().offsets(tensor({0, 3}))),
+              "offsets[-1] can not be greater than input's length");
+  expect_part(refused(two, O().offsets(tensor({0, 2, 1}))), "offsets have to ascend");
+  expect_part(refused(two, O(whole).per_sample_weights(ones({2}))),
+              "per_sample_weights is only supported for mode='kSum' (got mode='kMean')");
+  expect_part(refused(two, O(whole).per_sample_weights(ones({3})).mode(kSum)),
+              "If per_sample_weights ([3]) is not null, then it must have the same shape as the "
+              "input ([2])");
+  expect_part(refused(two, O(whole).scale_grad_by_freq(true).mode(kMax)),
+              "max mode does not support scaling the gradient by the frequency");
+  expect_part(refused(two, O(whole).sparse(true)), "sparse gradients are not implemented");
+  expect_part(refused(tensor({1, 7}), whole), "7");
+  expect_part(refused(two, O(whole).padding_idx(9)),
+              "padding_idx must be within the number of embeddings, -4 through 3, but got 9");
+  expect_part(refused(two, O().offsets(zeros({0}, kLong)).include_last_offset(true)),
+              "include_last_offset: number of offset should be at least 1");
+  EXPECT_ERROR_TEXT(embedding_bag(w, two, tensor({0}), false, 3),
+                    "`mode` must be sum, mean, or max");
+  EXPECT_ERROR_TEXT(embedding_bag(w.to(kLong), two, tensor({0})), "not implemented for 'Long'");
+  EXPECT_ERROR_TEXT(EmbeddingBag(EmbeddingBagOptions(4, 3).padding_idx(4)),
+                    "Padding_idx must be within num_embeddings");
+  EXPECT_ERROR_TEXT(EmbeddingBag(EmbeddingBagOptions(4, 3)._weight(ones({3, 3}))),
+                    "Shape of weight does not match num_embeddings and embedding_dim");
+}
+
+TEST(Layers, Bilinear) {
+  Bilinear layer(2, 3, 2);
+  layer->to(kDouble);
+  EXPECT_EQ(layer->weight.sizes(), IntArrayRef({2, 2, 3}));
+  EXPECT_LE(layer->weight.abs().max().item<double>(), 1 / std::sqrt(2.0));
+  layer->weight.set_data(arange(12, TensorOptions(kDouble)).reshape({2, 2, 3}));
+  layer->bias.set_data(doubles({0.5, -1}));
+  const Tensor a = doubles({1, 2}), b = doubles({1, 0, -1});
+  expect_values(layer(a, b), {-5.5, -7});
+  expect_values(layer(a.expand({2, 2}), b.expand({2, 3})), {-5.5, -7, -5.5, -7});
+  Bilinear without(BilinearOptions(2, 3, 2).bias(false));
+  EXPECT_EQ(without->parameters().size(), 1u);
+  EXPECT_EQ(without(ones({4, 5, 2}), ones({4, 5, 3})).sizes(), IntArrayRef({4, 5, 2}));
+  EXPECT_ERROR_TEXT(layer(a, a),
+                    "[bilinear] input2 size does not match weight size: got 2 but "
+                    "expected 3");
+  EXPECT_ERROR_TEXT(layer(b, b), "input1 size does not match weight size: got 3 but expected 2");
+  EXPECT_ERROR_TEXT(layer(a.expand({2, 2}), b.expand({4, 3})),
+                    "input batch dimensions do not match at dim 0: got 2 and 4");
+  EXPECT_ERROR_TEXT(layer(a.expand({2, 2}), b), "input dimensions do not match: got 2 and 1");
+  EXPECT_ERROR_TEXT(F::bilinear(a, b, layer->weight, doubles({1})),
+                    "bias size does not match weight size: got");
 }
 
 TEST(Layers, PixelShuffle) {

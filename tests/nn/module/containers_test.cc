@@ -7,6 +7,7 @@
 #include "nn/layers/linear.h"
 #include "nn/module/any_module.h"
 #include "nn/module/module_list.h"
+#include "nn/module/parameter_list.h"
 #include "nn/module/sequential.h"
 #include "tests/nn/support.h"
 
@@ -229,6 +230,64 @@ TEST(ModuleDict, AddsReplacesAndPops) {
   EXPECT_EQ(dict->clone()->parameters().size(), 2u);
   dict->clear();
   EXPECT_TRUE(dict->empty() && dict->children().empty());
+}
+
+TEST(ParameterList, KeepsOrderGradientsAndNames) {
+  ParameterList list(ones({2, 3}).requires_grad_(), zeros({1}));
+  EXPECT_EQ(list->size(), 2u);
+  EXPECT_TRUE(list[0].requires_grad());
+  EXPECT_FALSE(list[1].requires_grad());
+  std::vector<std::string> keys;
+  for (const auto& item : list->named_parameters()) keys.push_back(item.key());
+  EXPECT_EQ(keys, (std::vector<std::string>{"0", "1"}));
+  list->extend(std::vector<Tensor>{ones({4})});
+  ParameterList other(ones({5}));
+  *list += *other;
+  EXPECT_EQ(list->size(), 4u);
+  EXPECT_TRUE(list->at(3).is_same(other[0]));
+  int64_t numbers = 0;
+  for (const auto& item : *list) numbers += item.value().numel();
+  EXPECT_EQ(numbers, 16);
+  EXPECT_ERROR_TEXT(list->at(4), "Index out of range");
+  EXPECT_EQ(text_of(ParameterList(ones({2, 3}), ones({1}))),
+            "ramet::nn::ParameterList(\n(0): Parameter containing: [Float of size [2, 3]]\n"
+            "(1): Parameter containing: [Float of size [1]]\n)");
+  list->eval();
+  const auto copy = std::dynamic_pointer_cast<ParameterListImpl>(list->clone());
+  EXPECT_EQ(copy->size(), 4u);
+  EXPECT_TRUE(same_bits(copy->at(0), list[0]));
+  EXPECT_FALSE(copy->at(0).is_alias_of(list[0]));
+  EXPECT_TRUE(copy->at(0).requires_grad());
+  EXPECT_FALSE(copy->at(1).requires_grad());
+  EXPECT_FALSE(copy->is_training());
+}
+
+TEST(ParameterDict, AddsReplacesAndPops) {
+  ParameterDict dict;
+  EXPECT_TRUE(dict->empty());
+  dict->insert("a", ones({2}).requires_grad_());
+  dict->insert("b", zeros({3}));
+  EXPECT_EQ(text_of(dict),
+            "ramet::nn::ParameterDict(\n(a): Parameter containing: [Float of size "
+            "[2]]\n(b): Parameter containing: [Float of size [3]]\n)");
+  EXPECT_ERROR_TEXT(dict->insert("a", ones({1})), "a");
+  OrderedDict<std::string, Tensor> more;
+  more.insert("b", ones({4}));
+  more.insert("c", ones({5}));
+  dict->update(more);
+  EXPECT_EQ(dict->keys(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(dict["b"].numel(), 4);
+  EXPECT_EQ(dict->parameters().size(), 3u);
+  EXPECT_TRUE(dict->get("a").requires_grad());
+  EXPECT_EQ(dict->pop("b").numel(), 4);
+  EXPECT_FALSE(dict->contains("b"));
+  EXPECT_ERROR_TEXT(dict->pop("b"), "b");
+  const auto copy = std::dynamic_pointer_cast<ParameterDictImpl>(dict->clone());
+  EXPECT_EQ(copy->keys(), dict->keys());
+  EXPECT_TRUE(same_bits(copy->get("c"), dict["c"]));
+  EXPECT_EQ(ParameterDict(more)->size(), 2u);
+  dict->clear();
+  EXPECT_EQ(dict->size(), 0u);
 }
 
 TEST(Functional, BindsArguments) {

@@ -135,6 +135,25 @@ TEST(Door, ModulesPrintAsLibTorchs) {
        "torch::nn::Upsample(size=[4], mode=kNearest)1"},
       {print(Upsample(UpsampleOptions().scale_factor(std::vector<double>{2, 1.5}).mode(kBilinear))),
        "torch::nn::Upsample(scale_factor=[2, 1.5], mode=kBilinear)1"},
+      {print(Bilinear(3, 2, 4)),
+       "torch::nn::Bilinear(in1_features=3, in2_features=2, out_features=4, bias=true)true"},
+      {print(EmbeddingBag(4, 3)), "torch::nn::EmbeddingBag(num_embeddings=4, embedding_dim=3)1"},
+      {print(EmbeddingBag(EmbeddingBagOptions(4, 3)
+                              .max_norm(2)
+                              .norm_type(1)
+                              .scale_grad_by_freq(true)
+                              .mode(kSum)
+                              .include_last_offset(true)
+                              .padding_idx(1))),
+       "torch::nn::EmbeddingBag(num_embeddings=4, embedding_dim=3, max_norm=2, norm_type=1, "
+       "scale_grad_by_freq=true, mode=kSum, include_last_offset=true, padding_idx=1)true"},
+      {print(EmbeddingBag(EmbeddingBagOptions(4, 3).norm_type(2.5).mode(kMax))),
+       "torch::nn::EmbeddingBag(num_embeddings=4, embedding_dim=3, norm_type=2.5, mode=kMax)1"},
+      {print(Embedding(EmbeddingOptions(4, 3).max_norm(2).norm_type(2.5).padding_idx(-1))),
+       "torch::nn::Embedding(num_embeddings=4, embedding_dim=3, padding_idx=3, max_norm=2, "
+       "norm_type=2.5)1"},
+      {print(ParameterList(ones({2, 3}))),
+       "torch::nn::ParameterList(\n(0): Parameter containing: [Float of size [2, 3]]\n)1"},
       {print(PixelShuffle(2)), "torch::nn::PixelShuffle(upscale_factor=2)1"},
       {print(PixelUnshuffle(3)), "torch::nn::PixelUnshuffle(downscale_factor=3)1"},
       {print(Fold(FoldOptions({4, 5}, {2, 3}).padding(1))),

@@ -217,6 +217,7 @@ using ::ramet::baddbmm;
 using ::ramet::baddbmm_out;
 using ::ramet::batch_norm;
 using ::ramet::bernoulli;
+using ::ramet::bilinear;
 using ::ramet::binary_cross_entropy;
 using ::ramet::binary_cross_entropy_with_logits;
 using ::ramet::bitwise_and;
@@ -330,7 +331,11 @@ using ::ramet::dstack;
 using ::ramet::dstack_out;
 using ::ramet::einsum;
 using ::ramet::embedding;
+using ::ramet::embedding_bag;
 using ::ramet::embedding_out;
+using ::ramet::embedding_renorm;
+using ::ramet::embedding_renorm_;
+using ::ramet::embedding_renorm_out;
 using ::ramet::empty;
 using ::ramet::empty_like;
 using ::ramet::empty_strided;
@@ -1123,6 +1128,9 @@ using ::ramet::nn::BatchNorm2dImpl;  // Ramet's class: include the door, no forw
 using ::ramet::nn::BatchNorm2dOptions;
 using ::ramet::nn::BatchNormImplBase;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BatchNormOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Bilinear;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BilinearImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BilinearOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CELU;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::CELUOptions;  // Ramet's class: include the door, no forward declaration
@@ -1179,6 +1187,11 @@ using ::ramet::nn::ELU;  // Ramet's class: include the door, no forward declarat
 using ::ramet::nn::ELUImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ELUOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Embedding;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingBag;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingBagFromPretrainedOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingBagImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::EmbeddingBagMode;
+using ::ramet::nn::EmbeddingBagOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingFromPretrainedOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingOptions;  // Ramet's class: include the door, no forward declaration
@@ -1292,6 +1305,10 @@ using ::ramet::nn::PReLUOptions;  // Ramet's class: include the door, no forward
 using ::ramet::nn::PairwiseDistance;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PairwiseDistanceImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PairwiseDistanceOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ParameterDict;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ParameterDictImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ParameterList;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::ParameterListImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PixelShuffle;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PixelShuffleImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::PixelShuffleOptions;  // Ramet's class: include the door, no forward declaration
@@ -1448,6 +1465,7 @@ using ::ramet::nn::functional::CrossEntropyFuncOptions;
 using ::ramet::nn::functional::Dropout2dFuncOptions;
 using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::ELUFuncOptions;
+using ::ramet::nn::functional::EmbeddingBagFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::EmbeddingFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::FoldFuncOptions;
 using ::ramet::nn::functional::GELUFuncOptions;
@@ -1507,6 +1525,7 @@ using ::ramet::nn::functional::avg_pool1d;
 using ::ramet::nn::functional::avg_pool2d;
 using ::ramet::nn::functional::avg_pool3d;
 using ::ramet::nn::functional::batch_norm;
+using ::ramet::nn::functional::bilinear;
 using ::ramet::nn::functional::binary_cross_entropy;
 using ::ramet::nn::functional::binary_cross_entropy_with_logits;
 using ::ramet::nn::functional::celu;
@@ -1523,6 +1542,7 @@ using ::ramet::nn::functional::dropout;
 using ::ramet::nn::functional::dropout2d;
 using ::ramet::nn::functional::elu;
 using ::ramet::nn::functional::embedding;
+using ::ramet::nn::functional::embedding_bag;
 using ::ramet::nn::functional::fold;
 using ::ramet::nn::functional::gelu;
 using ::ramet::nn::functional::glu;

@@ -1,0 +1,43 @@
+// Bilinear.
+#pragma once
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API BilinearOptions {
+  BilinearOptions(int64_t in1_features, int64_t in2_features, int64_t out_features)
+      : in1_features_(in1_features), in2_features_(in2_features), out_features_(out_features) {}
+  RAMET_ARG(int64_t, in1_features);
+  RAMET_ARG(int64_t, in2_features);
+  RAMET_ARG(int64_t, out_features);
+  RAMET_ARG(bool, bias) = true;
+};
+
+/// x1^T W_k x2 + bias_k of the last dimension of both inputs, for each of out_features k. Weight
+/// (out, in1, in2) and bias (out) start uniform within 1 / sqrt(in1_features).
+class RAMET_API BilinearImpl : public Cloneable<BilinearImpl> {
+ public:
+  BilinearImpl(int64_t in1_features, int64_t in2_features, int64_t out_features)
+      : BilinearImpl(BilinearOptions(in1_features, in2_features, out_features)) {}
+  explicit BilinearImpl(const BilinearOptions& options_);
+  void reset() override;
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input1, const Tensor& input2);
+
+  BilinearOptions options;
+  Tensor weight, bias;
+};
+extern template class Cloneable<BilinearImpl>;
+RAMET_MODULE(Bilinear);
+
+namespace functional {
+
+/// bilinear of autograd/ops/bilinear.h.
+RAMET_API Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
+                          const Tensor& bias = Tensor());
+
+}  // namespace functional
+}  // namespace ramet::nn

@@ -234,10 +234,17 @@ void backward(const Node& self, const std::shared_ptr<const Layer>& l, const Kep
 
 }  // namespace
 
-bool is_one_operation(const RNNOptionsBase& o, const RecurrentWeights& w, const Tensor& x,
-                      const RecurrentState& first) {
+bool is_one_operation(const RNNOptionsBase& o, const RecurrentWeights& w,
+                      const RecurrentInput& input, const RecurrentState& first) {
+  const Tensor& x = input.data;
   const bool lstm = std::holds_alternative<enumtype::kLSTM>(o.mode());
   if (w.hr.defined() || !(lstm || std::holds_alternative<enumtype::kGRU>(o.mode()))) return false;
+  int64_t left = x.size(0), most = input.rows[0];
+  for (const int64_t n : input.rows) {
+    if (n < 0 || n > most || n > left) return false;
+    most = n, left -= n;
+  }
+  if (left != 0) return false;
   const int64_t columns = o.hidden_size(), gates = (lstm ? 4 : 3) * columns;
   const auto fits = [&](const Tensor& t, IntArrayRef sizes) {
     return t.sizes() == sizes && t->key() == x->key();

@@ -117,7 +117,7 @@ RecurrentResult run_recurrent(const RNNOptionsBase& o, const std::vector<Tensor>
       const int64_t at = layer * directions + d;
       const RecurrentState first{hidden.select(0, at),
                                  cell.defined() ? cell.select(0, at) : Tensor()};
-      auto [output, last] = is_one_operation(o, w, input.data, first)
+      auto [output, last] = is_one_operation(o, w, input, first)
                                 ? run_as_one(o, w, input, first, d == 1)
                                 : run_steps(o, w, input, first, d == 1);
       outputs.push_back(std::move(output));

@@ -46,9 +46,10 @@ std::pair<Tensor, RecurrentState> run_steps(const RNNOptionsBase& options,
 std::pair<Tensor, RecurrentState> run_as_one(const RNNOptionsBase& options,
                                              const RecurrentWeights& w, const RecurrentInput& input,
                                              const RecurrentState& first, bool reverse);
-/// LSTM and GRU without projection whose operands are of one floating-point type and device. Others
-/// go step by step, where what does not fit is refused.
-bool is_one_operation(const RNNOptionsBase& options, const RecurrentWeights& w, const Tensor& x,
-                      const RecurrentState& first);
+/// LSTM and GRU without projection whose operands are of one floating-point type and device, and
+/// whose steps are those of the data, none with more sequences than the one before. Others go step
+/// by step, where what does not fit is refused.
+bool is_one_operation(const RNNOptionsBase& options, const RecurrentWeights& w,
+                      const RecurrentInput& input, const RecurrentState& first);
 
 }  // namespace ramet::nn::detail

@@ -91,8 +91,8 @@ template <class T> void run(const ResampleArgs& a, Stream where) {
   char* memory = static_cast<char*>(a.workspace);
   const AxisTable<T> h(a.h, a.backward, memory), w(a.w, a.backward, memory + resample_table(a.h));
   const auto fill = [&](const ResampleAxis& axis, const AxisTable<T>& table) {
-    start_for(name, where, axis.out, rows_kernel<T>, axis, table);
-    if (a.backward) start_for(name, where, axis.in, spans_kernel<T>, axis, table);
+    start_for("resample_weights", where, axis.out, rows_kernel<T>, axis, table);
+    if (a.backward) start_for("resample_weights", where, axis.in, spans_kernel<T>, axis, table);
   };
   fill(a.h, h), fill(a.w, w);
   const int64_t outputs = a.planes * a.inner * a.h.out * a.w.out,

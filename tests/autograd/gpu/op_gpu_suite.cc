@@ -51,14 +51,32 @@ void expect_sum_close(const Tensor& got, const Tensor& want, const Tensor& size,
 }
 
 // Kernels that may have few threads although there are 10^6 elements, for not all of what an
-// operation reads is large: an index, a mask, a 0-dim loss, a weight of each class or channel.
+// operation reads is large: an index, a mask, a 0-dim loss, a weight of each class, channel or row.
 // Each gives a thread a bounded number of elements, but cross_entropy's sums of class weights and
 // of what groups of 64 rows add up to.
-const std::set<std::string> few_elements = {
-    "add",       "arange",  "batch_norm", "check_index", "cross_entropy", "cross_entropy_backward",
-    "div",       "eq",      "fill",       "index",       "index_add",     "cross_entropy_consume",
-    "index_put", "isinf",   "log",        "mask_count",  "mul",           "ne",
-    "neg",       "nonzero", "sort_pairs", "where"};
+const std::set<std::string> few_elements = {"add",
+                                            "arange",
+                                            "batch_norm",
+                                            "check_index",
+                                            "cross_entropy",
+                                            "cross_entropy_backward",
+                                            "div",
+                                            "eq",
+                                            "fill",
+                                            "index",
+                                            "index_add",
+                                            "cross_entropy_consume",
+                                            "index_put",
+                                            "isinf",
+                                            "log",
+                                            "mask_count",
+                                            "mul",
+                                            "ne",
+                                            "neg",
+                                            "nonzero",
+                                            "resample_weights",
+                                            "sort_pairs",
+                                            "where"};
 
 uint64_t most_threads(const std::vector<KernelLaunch>& launches) {
   uint64_t most = 0;

@@ -8,9 +8,11 @@
 #include "nn/init.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
+#include "nn/layers/bilinear.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/embedding_bag.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/group_norm.h"
 #include "nn/layers/layer_norm.h"
@@ -88,6 +90,24 @@ std::vector<SizeRow> size_rows_of_modules() {
            nn::EmbeddingOptions o(rows, cols);
            if (pads) o.padding_idx(padding);
            return nn::Embedding(o)->weight;
+         });
+       }},
+      {"EmbeddingBag",
+       [](SizeDraw& d) {
+         const int64_t rows = d.number("num_embeddings"), cols = d.number("embedding_dim"),
+                       padding = d.number("padding_idx");
+         const bool wrong = rows < 0 || cols < 0 || padding >= rows || padding < -Wide{rows};
+         d.expect(unless(wrong, {rows, cols}), [&] {
+           return nn::EmbeddingBag(nn::EmbeddingBagOptions(rows, cols).padding_idx(padding))
+               ->weight;
+         });
+       }},
+      {"Bilinear",
+       [](SizeDraw& d) {
+         const int64_t in1 = d.number("in1_features"), in2 = d.number("in2_features"),
+                       out = d.number("out_features");
+         d.expect(unless(in1 <= 0 || in2 < 0 || out < 0, {out, in1, in2}), [&] {
+           return nn::Bilinear(nn::BilinearOptions(in1, in2, out).bias(false))->weight;
          });
        }},
       {"LayerNorm",

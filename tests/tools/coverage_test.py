@@ -60,7 +60,7 @@ def matrix(modules, optimizers):
     nn, optim = names_in("nn"), names_in("optim")
     missing = ["tests/modules.cc has no line of nn::" + n for n in sorted(nn - listed) if n + "Impl" in nn]
     stepping = {n for n in optim if {n + "Options", n + "ParamState"} <= optim and not n.startswith("Optimizer")}
-    listed = set(re.findall(r"optimizer_with<(\w+)>\(", optimizers))
+    listed = set(re.findall(r"optimizer_with<(?:optim::)?(\w+)>\(", optimizers))
     return missing + ["tests/optimizers.h has no line of optim::" + n for n in sorted(stepping - listed)]
 
 

@@ -152,7 +152,7 @@ TEST(ModuleMatrix, Archives) {
   });
 }
 
-// Against the same numbers in double.
+// Against the same numbers in double. Tolerances of 16 bits: five units of the dtype at 1.
 std::string in_dtype(const ModuleRow& row, ScalarType dtype, double tolerance) {
   Held net = held(row, dtype);
   Held twin = held(row, dtype);
@@ -176,11 +176,12 @@ std::string in_dtype(const ModuleRow& row, ScalarType dtype, double tolerance) {
   return d.empty() ? difference(gradients(x), gradients(wide), 4 * tolerance) : d;
 }
 TEST(ModuleMatrix, Half) {
-  expect_of_modules(Check::kHalf, [](const ModuleRow& row) { return in_dtype(row, kHalf, 4e-3); });
+  expect_of_modules(Check::kHalf,
+                    [](const ModuleRow& row) { return in_dtype(row, kHalf, 5 * 0x1p-10); });
 }
 TEST(ModuleMatrix, BFloat16) {
   expect_of_modules(Check::kBFloat16,
-                    [](const ModuleRow& row) { return in_dtype(row, kBFloat16, 3e-2); });
+                    [](const ModuleRow& row) { return in_dtype(row, kBFloat16, 5 * 0x1p-7); });
 }
 TEST(ModuleMatrix, Double) {
   expect_of_modules(Check::kDouble, [](const ModuleRow& row) {

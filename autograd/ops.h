@@ -21,6 +21,7 @@
 #include "autograd/ops/index.h"
 #include "autograd/ops/index_writes.h"
 #include "autograd/ops/indexing.h"
+#include "autograd/ops/instance_norm.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/linalg.h"
 #include "autograd/ops/loss.h"

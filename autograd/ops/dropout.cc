@@ -1,6 +1,8 @@
 // The mask is a byte an element, drawn and applied in one pass and kept for the gradient.
 #include "autograd/ops/dropout.h"
 
+#include <cmath>
+
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/front/pointwise_front.h"
 #include "kernels/random/random.h"
@@ -33,8 +35,8 @@ void drop(const Tensor& x, const Tensor& y, const Tensor& mask, double p) {
                                         x.scalar_type()});
 }
 
-// One number a channel: 0 or 1 / (1 - p).
-Tensor channel_noise(const char* op, const Tensor& x, double p) {
+// One number a channel: 1 with probability 1 - p, else 0.
+Tensor channels_kept(const char* op, const Tensor& x, double p) {
   RAMET_CHECK(x.dim() >= 2, op, "Feature dropout requires at least 2 dimensions in the input: got ",
               describe(x));
   std::vector<int64_t> size(static_cast<size_t>(x.dim()), 1);
@@ -42,9 +44,47 @@ Tensor channel_noise(const char* op, const Tensor& x, double p) {
   size[1] = x.size(1);
   Tensor noise(TensorBase::empty(size, x.scalar_type(), x.device()));
   noise.bernoulli_(1 - p);
+  return noise;
+}
+// 0 or 1 / (1 - p).
+Tensor channel_noise(const char* op, const Tensor& x, double p) {
+  const Tensor noise = channels_kept(op, x, p);
   pointwise_into(RAMET_POINTWISE(mul), noise, compute_type(x.scalar_type()), noise,
                  Scalar(scale_of(p)));
   return noise;
+}
+
+// What alpha dropout multiplies by and adds.
+struct AlphaNoise {
+  Tensor factor, term;
+};
+AlphaNoise alpha_noise(const Tensor& kept, double p) {
+  const NoGradGuard off;
+  if (p == 1) return {mul(kept, 0), mul(kept, 0)};
+  constexpr double kAlpha = 1.7580993408473766;  // -selu(-infinity)
+  const double a = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
+  return {mul(kept, a), kept.sub(1).mul_(kAlpha * a).add_(kAlpha * a * p)};
+}
+Tensor elements_kept(const Tensor& x, double p) {
+  Tensor kept(TensorBase::empty(x.sizes(), x.scalar_type(), x.device()));
+  kept.bernoulli_(1 - p);
+  return kept;
+}
+
+template <class Kept>
+Tensor alpha_dropped(const char* op, const Tensor& x, double p, bool train, const Kept& kept) {
+  check_dropout(op, x, p, train);
+  if (!train || p == 0 || x.numel() == 0) return x;
+  const AlphaNoise noise = alpha_noise(kept(x, p), p);
+  return mul(x, noise.factor).add(noise.term);
+}
+template <class Kept>
+Tensor& alpha_drop(const char* op, Tensor& self, double p, bool train, const Kept& kept) {
+  check_dropout(op, self, p, train);
+  if (!train || p == 0 || self.numel() == 0) return self;
+  check_inplace(op, self);
+  const AlphaNoise noise = alpha_noise(kept(self, p), p);
+  return self.mul_(noise.factor).add_(noise.term);
 }
 
 }  // namespace
@@ -112,6 +152,23 @@ Tensor& feature_dropout_(Tensor& self, double p, bool train) {
   check_dropout("feature_dropout_", self, p, train);
   if (!train || p == 0 || self.numel() == 0) return self;
   return self.mul_(channel_noise("feature_dropout_", self, p));
+}
+
+Tensor alpha_dropout(const Tensor& input, double p, bool train) {
+  return alpha_dropped("alpha_dropout", input, p, train, elements_kept);
+}
+Tensor& alpha_dropout_(Tensor& self, double p, bool train) {
+  return alpha_drop("alpha_dropout_", self, p, train, elements_kept);
+}
+Tensor feature_alpha_dropout(const Tensor& input, double p, bool train) {
+  constexpr const char* kOp = "feature_alpha_dropout";
+  return alpha_dropped(kOp, input, p, train,
+                       [](const Tensor& x, double q) { return channels_kept(kOp, x, q); });
+}
+Tensor& feature_alpha_dropout_(Tensor& self, double p, bool train) {
+  constexpr const char* kOp = "feature_alpha_dropout_";
+  return alpha_drop(kOp, self, p, train,
+                    [](const Tensor& x, double q) { return channels_kept(kOp, x, q); });
 }
 
 }  // namespace ramet

@@ -91,11 +91,42 @@ Tensor dropout(Tensor input, double p, bool training, bool inplace) {
   check_probability("dropout", p);
   return inplace ? ramet::dropout_(input, p, training) : ramet::dropout(input, p, training);
 }
-Tensor dropout2d(Tensor input, double p, bool training, bool inplace) {
-  check_probability("dropout2d", p);
-  return inplace ? ramet::feature_dropout_(input, p, training)
-                 : ramet::feature_dropout(input, p, training);
+
+namespace {
+
+// Channels of an input with a batch, which one of another rank gets.
+Tensor drop_channels(const char* op, int64_t batched, Tensor input, double p, bool training,
+                     bool inplace) {
+  check_probability(op, p);
+  const bool whole = input.dim() == batched;
+  Tensor x = whole ? input : input.unsqueeze(0);
+  if (inplace) {
+    ramet::feature_dropout_(x, p, training);
+    return input;
+  }
+  x = ramet::feature_dropout(x, p, training);
+  return whole ? x : x.squeeze(0);
 }
+
+}  // namespace
+
+Tensor dropout2d(Tensor input, double p, bool training, bool inplace) {
+  return drop_channels("dropout2d", 4, std::move(input), p, training, inplace);
+}
+Tensor dropout3d(Tensor input, double p, bool training, bool inplace) {
+  return drop_channels("dropout3d", 5, std::move(input), p, training, inplace);
+}
+Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  check_probability("alpha_dropout", p);
+  return inplace ? ramet::alpha_dropout_(input, p, training)
+                 : ramet::alpha_dropout(input, p, training);
+}
+Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace) {
+  check_probability("feature_alpha_dropout", p);
+  return inplace ? ramet::feature_alpha_dropout_(input, p, training)
+                 : ramet::feature_alpha_dropout(input, p, training);
+}
+
 }  // namespace detail
 
 Tensor linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -246,5 +277,16 @@ Tensor dropout(Tensor input, const DropoutFuncOptions& options) {
 }
 Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options) {
   return detail::dropout2d(std::move(input), options.p(), options.training(), options.inplace());
+}
+Tensor dropout3d(Tensor input, const Dropout3dFuncOptions& options) {
+  return detail::dropout3d(std::move(input), options.p(), options.training(), options.inplace());
+}
+Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options) {
+  return detail::alpha_dropout(std::move(input), options.p(), options.training(),
+                               options.inplace());
+}
+Tensor feature_alpha_dropout(Tensor input, const FeatureAlphaDropoutFuncOptions& options) {
+  return detail::feature_alpha_dropout(std::move(input), options.p(), options.training(),
+                                       options.inplace());
 }
 }  // namespace ramet::nn::functional

@@ -20,6 +20,7 @@
 #include "nn/layers/embedding_bag.h"
 #include "nn/layers/fold.h"
 #include "nn/layers/group_norm.h"
+#include "nn/layers/instance_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/margin_loss.h"
@@ -28,6 +29,8 @@
 #include "nn/layers/pixel_shuffle.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/upsampling.h"
+#include "nn/layers/response_norm.h"
+#include "nn/layers/rms_norm.h"
 
 namespace ramet::nn::functional {
 
@@ -71,6 +74,17 @@ struct RAMET_API DropoutFuncOptions {
   RAMET_ARG(bool, inplace) = false;
 };
 using Dropout2dFuncOptions = DropoutFuncOptions;
+using Dropout3dFuncOptions = DropoutFuncOptions;
+struct RAMET_API AlphaDropoutFuncOptions {
+  RAMET_ARG(double, p) = 0.5;
+  RAMET_ARG(bool, training) = false;
+  RAMET_ARG(bool, inplace) = false;
+};
+struct RAMET_API FeatureAlphaDropoutFuncOptions {
+  RAMET_ARG(double, p) = 0.5;
+  RAMET_ARG(bool, training) = false;
+  RAMET_ARG(bool, inplace) = false;
+};
 struct RAMET_API EmbeddingFuncOptions {
   RAMET_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   RAMET_ARG(std::optional<double>, max_norm) = std::nullopt;
@@ -128,6 +142,9 @@ RAMET_API Tensor layer_norm(const Tensor& input, const std::vector<int64_t>& nor
                             const Tensor& weight, const Tensor& bias, double eps);
 RAMET_API Tensor dropout(Tensor input, double p, bool training, bool inplace);
 RAMET_API Tensor dropout2d(Tensor input, double p, bool training, bool inplace);
+RAMET_API Tensor dropout3d(Tensor input, double p, bool training, bool inplace);
+RAMET_API Tensor alpha_dropout(Tensor input, double p, bool training, bool inplace);
+RAMET_API Tensor feature_alpha_dropout(Tensor input, double p, bool training, bool inplace);
 RAMET_API Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                           int64_t ignore_index, const NLLLossFuncOptions::reduction_t& reduction);
 RAMET_API Tensor cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -193,6 +210,10 @@ RAMET_API Tensor normalize(const Tensor& input, NormalizeFuncOptions options = {
 
 RAMET_API Tensor dropout(Tensor input, const DropoutFuncOptions& options = {});
 RAMET_API Tensor dropout2d(Tensor input, const Dropout2dFuncOptions& options = {});
+RAMET_API Tensor dropout3d(Tensor input, const Dropout3dFuncOptions& options = {});
+RAMET_API Tensor alpha_dropout(Tensor input, const AlphaDropoutFuncOptions& options = {});
+RAMET_API Tensor feature_alpha_dropout(Tensor input,
+                                       const FeatureAlphaDropoutFuncOptions& options = {});
 
 RAMET_API Tensor embedding(const Tensor& input, const Tensor& weight,
                            const EmbeddingFuncOptions& options = {});

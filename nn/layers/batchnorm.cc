@@ -242,5 +242,6 @@ void convert_sync_batchnorm(Module& module) {
 
 template class Cloneable<BatchNorm1dImpl>;
 template class Cloneable<BatchNorm2dImpl>;
+template class Cloneable<BatchNorm3dImpl>;
 template class Cloneable<BatchNormReLUMaxPool2dImpl>;
 }  // namespace ramet::nn

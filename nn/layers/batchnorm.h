@@ -1,4 +1,4 @@
-// BatchNorm1d, BatchNorm2d.
+// BatchNorm1d, BatchNorm2d, BatchNorm3d.
 //
 // Note [Batch norm in replicas]
 // A replica sees a part of the batch. It normalises with that part's statistics, as LibTorch's
@@ -31,6 +31,7 @@ struct RAMET_API BatchNormOptions {
 };
 using BatchNorm1dOptions = BatchNormOptions;
 using BatchNorm2dOptions = BatchNormOptions;
+using BatchNorm3dOptions = BatchNormOptions;
 
 namespace detail {
 /// What a replica saw, one entry a forward.
@@ -80,7 +81,10 @@ class BatchNormImplBase : public Cloneable<Derived>, public detail::BatchNormSta
   }
   void reset() override { BatchNormState::reset(*this); }
   void pretty_print(std::ostream& stream) const override {
-    print(stream, kPool ? "BatchNormReLUMaxPool2d" : D == 1 ? "BatchNorm1d" : "BatchNorm2d");
+    print(stream, kPool    ? "BatchNormReLUMaxPool2d"
+                  : D == 1 ? "BatchNorm1d"
+                  : D == 2 ? "BatchNorm2d"
+                           : "BatchNorm3d");
   }
   Tensor forward(const Tensor& input) {
     detail::check_batch_norm_input(D, input);
@@ -112,6 +116,14 @@ class RAMET_API BatchNorm2dImpl : public BatchNormImplBase<2, BatchNorm2dImpl> {
 };
 extern template class Cloneable<BatchNorm2dImpl>;
 RAMET_MODULE(BatchNorm2d);
+
+/// (N, C, D, H, W)
+class RAMET_API BatchNorm3dImpl : public BatchNormImplBase<3, BatchNorm3dImpl> {
+ public:
+  using BatchNormImplBase::BatchNormImplBase;
+};
+extern template class Cloneable<BatchNorm3dImpl>;
+RAMET_MODULE(BatchNorm3d);
 
 /// max_pool2d(relu(batch_norm(x)), 2) of (N, C, H, W): one pass over the input each way instead of
 /// three, and nothing kept between them; the same values up to rounding. Its parameters and buffers

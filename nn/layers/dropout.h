@@ -1,4 +1,4 @@
-// Dropout, Dropout2d.
+// Dropout, Dropout2d, Dropout3d, AlphaDropout, FeatureAlphaDropout.
 #pragma once
 #include "nn/module/arg.h"
 #include "nn/module/cloneable.h"
@@ -12,6 +12,9 @@ struct RAMET_API DropoutOptions {
   RAMET_ARG(bool, inplace) = false;
 };
 using Dropout2dOptions = DropoutOptions;
+using Dropout3dOptions = DropoutOptions;
+using AlphaDropoutOptions = DropoutOptions;
+using FeatureAlphaDropoutOptions = DropoutOptions;
 
 template <class Derived> class DropoutImplBase : public Cloneable<Derived> {
  public:
@@ -39,7 +42,7 @@ class RAMET_API DropoutImpl : public DropoutImplBase<DropoutImpl> {
 extern template class Cloneable<DropoutImpl>;
 RAMET_MODULE(Dropout);
 
-/// The same for whole channels: (N, C, *) or (C, *).
+/// The same for whole channels: (N, C, H, W); what is not 4-D gets a batch of 1, so (C, H, W) too.
 class RAMET_API Dropout2dImpl : public DropoutImplBase<Dropout2dImpl> {
  public:
   using DropoutImplBase::DropoutImplBase;
@@ -48,5 +51,36 @@ class RAMET_API Dropout2dImpl : public DropoutImplBase<Dropout2dImpl> {
 };
 extern template class Cloneable<Dropout2dImpl>;
 RAMET_MODULE(Dropout2d);
+
+/// And of volumes: (N, C, D, H, W); what is not 5-D gets a batch of 1.
+class RAMET_API Dropout3dImpl : public DropoutImplBase<Dropout3dImpl> {
+ public:
+  using DropoutImplBase::DropoutImplBase;
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(Tensor input);
+};
+extern template class Cloneable<Dropout3dImpl>;
+RAMET_MODULE(Dropout3d);
+
+/// Keeps mean 0 and variance 1 (autograd/ops/dropout.h). As LibTorch's, the module does not know
+/// `inplace`: it prints it.
+class RAMET_API AlphaDropoutImpl : public DropoutImplBase<AlphaDropoutImpl> {
+ public:
+  using DropoutImplBase::DropoutImplBase;
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<AlphaDropoutImpl>;
+RAMET_MODULE(AlphaDropout);
+
+/// The same for whole channels.
+class RAMET_API FeatureAlphaDropoutImpl : public DropoutImplBase<FeatureAlphaDropoutImpl> {
+ public:
+  using DropoutImplBase::DropoutImplBase;
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+};
+extern template class Cloneable<FeatureAlphaDropoutImpl>;
+RAMET_MODULE(FeatureAlphaDropout);
 
 }  // namespace ramet::nn

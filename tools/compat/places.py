@@ -72,11 +72,11 @@ OWN = {
     """.split(),
     "nn": """
         BatchNormReLUMaxPool2d BatchNormReLUMaxPool2dImpl BufferPolicy ComputedParameter DropoutImplBase FlatParameters
-        FlatRun FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks ReplicaMeeting ShardsElsewhere
-        call convert_sync_batchnorm flat_padded flatten_parameters kFlatAlign
+        FlatRun FlatStore ForwardDefaults ForwardHook ForwardPreHook ForwardScope ModuleHooks RMSNorm RMSNormImpl
+        RMSNormOptions ReplicaMeeting ShardsElsewhere call convert_sync_batchnorm flat_padded flatten_parameters kFlatAlign
     """.split(),
     "nn::functional": """
-        residual_layer_norm
+        RMSNormFuncOptions residual_layer_norm rms_norm
     """.split(),
     "nn::parallel": """
         Broadcast DataParallel DataParallelOptions DeviceCapacity Extent FailedReplica GatherPlan GradBucket How Join

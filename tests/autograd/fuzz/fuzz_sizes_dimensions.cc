@@ -248,6 +248,17 @@ std::vector<SizeRow> size_rows_of_dimensions() {
                       : std::tuple(layer_norm(x, shape), layer_norm(x, shape));
          });
        }},
+      {"rms_norm",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor(1);
+         std::vector<int64_t> shape = d.numbers("normalized_shape", 0, 3);
+         if (d.flag("the last ones"))
+           shape.assign(x.sizes().end() - d.tape().between(0, x.dim()), x.sizes().end());
+         d.note("shape", IntArrayRef(shape));
+         const bool fine = !shape.empty() && static_cast<int64_t>(shape.size()) <= x.dim() &&
+                           std::equal(shape.rbegin(), shape.rend(), x.sizes().vec().rbegin());
+         d.expect(fine ? one(wide(x.sizes())) : Right(), [&] { return rms_norm(x, shape); });
+       }},
       {"polygamma",
        [](SizeDraw& d) {
          const Tensor x = d.tensor();

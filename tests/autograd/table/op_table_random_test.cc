@@ -25,6 +25,11 @@ using S = ScalarType;
 
 Tensor plain(Sizes n, S t, double value) { return full(n, value, TensorOptions(t)); }
 
+// Alpha dropout of 3 with p = 1 / 4: a (3 or -kAlpha) + a kAlpha / 4.
+const double kAlpha = 1.7580993408473766, kScale = 1 / std::sqrt((kAlpha * kAlpha / 4 + 1) * 0.75),
+             kAlphaMean = kScale * 3 * 0.75,
+             kAlphaVariance = kScale * kScale * (3 + kAlpha) * (3 + kAlpha) * 0.1875;
+
 std::vector<Random> draws() {
   const double inf = INFINITY;
   return {
@@ -84,6 +89,25 @@ std::vector<Random> draws() {
          return feature_dropout_(x, 0.25, true);
        },
        3, 3, 0, 4},
+      // 3 or selu's value at -infinity, scaled and shifted.
+      {"alpha_dropout", kFloats,
+       [](Sizes n, S t) { return alpha_dropout(plain(n, t, 3), 0.25, true); }, kAlphaMean,
+       kAlphaVariance, -2, 4},
+      {"alpha_dropout.in_place", kFloats,
+       [](Sizes n, S t) {
+         Tensor x = plain(n, t, 3);
+         return alpha_dropout_(x, 0.25, true);
+       },
+       kAlphaMean, kAlphaVariance, -2, 4},
+      {"feature_alpha_dropout", kFloats,
+       [](Sizes n, S t) { return feature_alpha_dropout(plain(n, t, 3), 0.25, true); }, kAlphaMean,
+       kAlphaVariance, -2, 4},
+      {"feature_alpha_dropout.in_place", kFloats,
+       [](Sizes n, S t) {
+         Tensor x = plain(n, t, 3);
+         return feature_alpha_dropout_(x, 0.25, true);
+       },
+       kAlphaMean, kAlphaVariance, -2, 4},
   };
 }
 
@@ -183,7 +207,9 @@ TEST(RandomRows, DropoutsHaveDerivatives) {
   const Tensor x = operands({real({3, 4, 2})}, kDouble).tensors[0].requires_grad_();
   const autograd::CheckedFunction both = [](V in) {
     manual_seed(3);
-    return std::vector<Tensor>{dropout(in[0], 0.25, true), feature_dropout(in[0], 0.5, true)};
+    return std::vector<Tensor>{dropout(in[0], 0.25, true), feature_dropout(in[0], 0.5, true),
+                               alpha_dropout(in[0], 0.25, true),
+                               feature_alpha_dropout(in[0], 0.5, true)};
   };
   EXPECT_NO_THROW(autograd::gradcheck(both, {x}));
   EXPECT_NO_THROW(autograd::gradgradcheck(both, {x}));
@@ -198,6 +224,9 @@ void add_dropouts(Table& t) {
   row("dropout.eval", [](V x) { return dropout(x[0], 0.5, false).clone(); });
   row("dropout.none", [](V x) { return dropout(x[0], 0, true).clone(); });
   row("feature_dropout.eval", [](V x) { return feature_dropout(x[0], 0.5, false).clone(); });
+  row("alpha_dropout.eval", [](V x) { return alpha_dropout(x[0], 0.5, false).clone(); });
+  row("feature_alpha_dropout.none",
+      [](V x) { return feature_alpha_dropout(x[0], 0, true).clone(); });
 }
 
 std::vector<Row> rows() {

@@ -15,11 +15,13 @@
 #include "nn/layers/embedding_bag.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/group_norm.h"
+#include "nn/layers/instance_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/multihead_attention.h"
 #include "nn/layers/pooling.h"
+#include "nn/layers/response_norm.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
 #include "nn/layers/transformer.h"
@@ -124,6 +126,20 @@ std::vector<SizeRow> size_rows_of_modules() {
          const bool wrong = groups <= 0 || channels < 0 || channels % groups != 0;
          d.expect(unless(wrong, {channels}),
                   [&] { return nn::GroupNorm(nn::GroupNormOptions(groups, channels))->weight; });
+       }},
+      {"InstanceNorm",
+       [](SizeDraw& d) {
+         const int64_t features = d.number("num_features");
+         d.expect(unless(features < 0, {features}), [&] {
+           return nn::InstanceNorm1d(nn::InstanceNormOptions(features).affine(true))->weight;
+         });
+       }},
+      {"LocalResponseNorm",
+       [](SizeDraw& d) {
+         const int64_t size = d.number("size");
+         if (size > 1 << 20) d.may_refuse();  // what it pads with is memory
+         d.expect(unless(size <= 0, {2, 3, 2}),
+                  [&] { return nn::LocalResponseNorm(size)(ones({2, 3, 2})); });
        }},
       {"LSTM",
        [](SizeDraw& d) {

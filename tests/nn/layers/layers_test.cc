@@ -2,6 +2,7 @@
 #include "autograd/ops/embedding_bag.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/im2col.h"
+#include "autograd/ops/random.h"
 #include "autograd/ops/shuffle.h"
 #include "nn/functional/functional.h"
 #include "nn/layers/activation.h"
@@ -358,8 +359,51 @@ TEST(Layers, DropoutInTrainingOnly) {
   EXPECT_ERROR_TEXT(Dropout(1.5), "dropout probability has to be between 0 and 1, but got 1.5");
   const Tensor channels = Dropout2d(0.5)(ones({8, 16, 3, 3})).sum(IntArrayRef({2, 3}));
   for (double v : values(channels)) EXPECT_TRUE(v == 0 || std::fabs(v - 18) < 1e-5) << v;
+  // Without a batch too, and of volumes.
+  for (double v : values(Dropout2d(0.5)(ones({64, 3, 3})).sum(IntArrayRef({1, 2}))))
+    EXPECT_TRUE(v == 0 || v == 18) << v;
+  for (double v : values(Dropout3d(0.5)(ones({8, 16, 2, 3, 3})).sum(IntArrayRef({2, 3, 4}))))
+    EXPECT_TRUE(v == 0 || v == 36) << v;
+  Tensor image = ones({64, 3, 3});
+  EXPECT_TRUE(F::dropout2d(image, F::Dropout2dFuncOptions().inplace(true)).is_same(image));
+  EXPECT_LT(image.sum().item<double>(), 64 * 18);
+  EXPECT_EQ((image == 0).sum().item<int64_t>() % 9, 0);
   Tensor z = ones({10});
   EXPECT_TRUE(F::dropout(z, F::DropoutFuncOptions().inplace(true)).is_same(z));
+}
+
+// Dropped ones are the smaller value; a quarter of two is dropped.
+TEST(Layers, AlphaDropoutKeepsMoments) {
+  const double alpha = 1.7580993408473766, p = 0.25,
+               a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
+  const Tensor y = AlphaDropout(p)(zeros({100, 100}, kDouble));
+  for (double v : values(y))
+    EXPECT_TRUE(std::fabs(v - a * alpha * p) < 1e-12 ||
+                std::fabs(v - (a * alpha * p - a * alpha)) < 1e-12)
+        << v;
+  EXPECT_NEAR((y < 0).sum().item<double>() / 1e4, p, 0.03);
+  const Tensor channels = FeatureAlphaDropout(p)(ones({8, 16, 3}, kDouble));
+  EXPECT_TRUE(same_bits(channels.slice(2, 0, 2), channels.slice(2, 1, 3)));
+  EXPECT_NEAR(AlphaDropout(p)(randn({200, 200})).var().item<double>(), 1, 0.05);
+  AlphaDropout off(p);
+  off->eval();
+  EXPECT_TRUE(same_bits(off(y), y));
+  EXPECT_TRUE(same_bits(F::alpha_dropout(y), y));  // not in training unless told so
+  expect_values(F::alpha_dropout(ones({3}), F::AlphaDropoutFuncOptions().p(1).training(true)),
+                {0, 0, 0}, 0);
+  Tensor z = ones({10});
+  EXPECT_TRUE(F::feature_alpha_dropout(
+                  z.view({5, 2}), F::FeatureAlphaDropoutFuncOptions().training(true).inplace(true))
+                  .sizes() == IntArrayRef({5, 2}));
+  EXPECT_FALSE(same_bits(z, ones({10})));
+  EXPECT_ERROR_TEXT(AlphaDropout(1.5), "dropout probability has to be between 0 and 1, but got");
+  EXPECT_ERROR_TEXT(F::alpha_dropout(ones({2}, kLong), F::AlphaDropoutFuncOptions().training(true)),
+                    "[alpha_dropout] only for floating-point dtypes");
+  EXPECT_EQ(text_of(AlphaDropout(AlphaDropoutOptions(0.5).inplace(true))),
+            "ramet::nn::AlphaDropout(p=0.5, inplace=true)");
+  EXPECT_EQ(text_of(Dropout3d(0.25)) + text_of(FeatureAlphaDropout()),
+            "ramet::nn::Dropout3d(p=0.25, inplace=false)ramet::nn::FeatureAlphaDropout(p=0.5, "
+            "inplace=false)");
 }
 
 TEST(Layers, Activations) {

@@ -124,6 +124,18 @@ TEST(Door, ModulesPrintAsLibTorchs) {
       {print(BatchNorm2d(BatchNorm2dOptions(4).momentum(0.01))),
        "torch::nn::BatchNorm2d(4, eps=1e-05, momentum=0.01, affine=true, "
        "track_running_stats=true)true"},
+      {print(BatchNorm3d(4)),
+       "torch::nn::BatchNorm3d(4, eps=1e-05, momentum=0.1, affine=true, "
+       "track_running_stats=true)true"},
+      {print(InstanceNorm1d(
+           InstanceNorm1dOptions(4).eps(0.5).affine(true).track_running_stats(true))),
+       "torch::nn::InstanceNorm1d(4, eps=0.5, momentum=0.1, affine=true, "
+       "track_running_stats=true)true"},
+      {print(LocalResponseNorm(LocalResponseNormOptions(2).alpha(0.0002).beta(0.85).k(2.))),
+       "torch::nn::LocalResponseNorm(2, alpha=0.0002, beta=0.85, k=2)1"},
+      {print(Dropout3d(0.25)), "torch::nn::Dropout3d(p=0.25, inplace=false)true"},
+      {print(AlphaDropout(0.25)), "torch::nn::AlphaDropout(p=0.25, inplace=false)true"},
+      {print(FeatureAlphaDropout()), "torch::nn::FeatureAlphaDropout(p=0.5, inplace=false)true"},
       {print(LayerNorm(LayerNormOptions({4}))),
        "torch::nn::LayerNorm([4], eps=1e-05, elementwise_affine=true)true"},
       {print(LayerNorm(LayerNormOptions({2, 3}).eps(1e-6).elementwise_affine(false))),

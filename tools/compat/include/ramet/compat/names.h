@@ -158,6 +158,8 @@ using ::ramet::addr_out;
 using ::ramet::all;
 using ::ramet::all_out;
 using ::ramet::allclose;
+using ::ramet::alpha_dropout;
+using ::ramet::alpha_dropout_;
 using ::ramet::amax;
 using ::ramet::amax_out;
 using ::ramet::amin;
@@ -358,6 +360,8 @@ using ::ramet::expm1;
 using ::ramet::expm1_;
 using ::ramet::expm1_out;
 using ::ramet::eye;
+using ::ramet::feature_alpha_dropout;
+using ::ramet::feature_alpha_dropout_;
 using ::ramet::feature_dropout;
 using ::ramet::feature_dropout_;
 using ::ramet::fix;
@@ -427,6 +431,7 @@ using ::ramet::index_select;
 using ::ramet::index_select_out;
 using ::ramet::inner;
 using ::ramet::inner_out;
+using ::ramet::instance_norm;
 using ::ramet::inverse;
 using ::ramet::inverse_out;
 using ::ramet::isclose;
@@ -650,6 +655,7 @@ using ::ramet::repeat_interleave;
 using ::ramet::repeat_interleave_out;
 using ::ramet::reshape;
 using ::ramet::result_type;
+using ::ramet::rms_norm;
 using ::ramet::roll;
 using ::ramet::roll_out;
 using ::ramet::rot90;
@@ -1101,6 +1107,9 @@ using ::ramet::nn::AdaptiveMaxPool3dImpl;  // Ramet's class: include the door, n
 using ::ramet::nn::AdaptiveMaxPool3dOptions;
 using ::ramet::nn::AdaptiveMaxPoolImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AdaptiveMaxPoolOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AlphaDropout;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AlphaDropoutImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::AlphaDropoutOptions;
 using ::ramet::nn::AnyModule;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AnyValue;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::AvgPool1d;  // Ramet's class: include the door, no forward declaration
@@ -1126,6 +1135,9 @@ using ::ramet::nn::BatchNorm1dOptions;
 using ::ramet::nn::BatchNorm2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BatchNorm2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BatchNorm2dOptions;
+using ::ramet::nn::BatchNorm3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::BatchNorm3dOptions;
 using ::ramet::nn::BatchNormImplBase;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::BatchNormOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Bilinear;  // Ramet's class: include the door, no forward declaration
@@ -1181,6 +1193,9 @@ using ::ramet::nn::Dropout;  // Ramet's class: include the door, no forward decl
 using ::ramet::nn::Dropout2d;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Dropout2dImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Dropout2dOptions;
+using ::ramet::nn::Dropout3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Dropout3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::Dropout3dOptions;
 using ::ramet::nn::DropoutImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::DropoutOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ELU;  // Ramet's class: include the door, no forward declaration
@@ -1195,6 +1210,9 @@ using ::ramet::nn::EmbeddingBagOptions;  // Ramet's class: include the door, no 
 using ::ramet::nn::EmbeddingFromPretrainedOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::EmbeddingOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FeatureAlphaDropout;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FeatureAlphaDropoutImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::FeatureAlphaDropoutOptions;
 using ::ramet::nn::Flatten;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FlattenImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::FlattenOptions;  // Ramet's class: include the door, no forward declaration
@@ -1232,6 +1250,17 @@ using ::ramet::nn::HuberLossImpl;  // Ramet's class: include the door, no forwar
 using ::ramet::nn::HuberLossOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::Identity;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::IdentityImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm1d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm1dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm1dOptions;
+using ::ramet::nn::InstanceNorm2d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm2dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm2dOptions;
+using ::ramet::nn::InstanceNorm3d;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm3dImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNorm3dOptions;
+using ::ramet::nn::InstanceNormImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::InstanceNormOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::KLDivLoss;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::KLDivLossImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::KLDivLossOptions;  // Ramet's class: include the door, no forward declaration
@@ -1253,6 +1282,9 @@ using ::ramet::nn::LeakyReLUOptions;  // Ramet's class: include the door, no for
 using ::ramet::nn::Linear;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LinearImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LinearOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LocalResponseNorm;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LocalResponseNormImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::LocalResponseNormOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LogSigmoid;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LogSigmoidImpl;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::LogSoftmax;  // Ramet's class: include the door, no forward declaration
@@ -1444,6 +1476,7 @@ using ::ramet::nn::functional::AdaptiveAvgPool3dFuncOptions;
 using ::ramet::nn::functional::AdaptiveMaxPool1dFuncOptions;
 using ::ramet::nn::functional::AdaptiveMaxPool2dFuncOptions;
 using ::ramet::nn::functional::AdaptiveMaxPool3dFuncOptions;
+using ::ramet::nn::functional::AlphaDropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::AvgPool1dFuncOptions;
 using ::ramet::nn::functional::AvgPool2dFuncOptions;
 using ::ramet::nn::functional::AvgPool3dFuncOptions;
@@ -1463,10 +1496,12 @@ using ::ramet::nn::functional::CosineEmbeddingLossFuncOptions;
 using ::ramet::nn::functional::CosineSimilarityFuncOptions;
 using ::ramet::nn::functional::CrossEntropyFuncOptions;
 using ::ramet::nn::functional::Dropout2dFuncOptions;
+using ::ramet::nn::functional::Dropout3dFuncOptions;
 using ::ramet::nn::functional::DropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::ELUFuncOptions;
 using ::ramet::nn::functional::EmbeddingBagFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::EmbeddingFuncOptions;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::functional::FeatureAlphaDropoutFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::FoldFuncOptions;
 using ::ramet::nn::functional::GELUFuncOptions;
 using ::ramet::nn::functional::GLUFuncOptions;
@@ -1476,11 +1511,13 @@ using ::ramet::nn::functional::HardshrinkFuncOptions;
 using ::ramet::nn::functional::HardtanhFuncOptions;
 using ::ramet::nn::functional::HingeEmbeddingLossFuncOptions;
 using ::ramet::nn::functional::HuberLossFuncOptions;
+using ::ramet::nn::functional::InstanceNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::InterpolateFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::KLDivFuncOptions;
 using ::ramet::nn::functional::L1LossFuncOptions;
 using ::ramet::nn::functional::LayerNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::LeakyReLUFuncOptions;
+using ::ramet::nn::functional::LocalResponseNormFuncOptions;
 using ::ramet::nn::functional::LogSoftmaxFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::MSELossFuncOptions;
 using ::ramet::nn::functional::MarginRankingLossFuncOptions;
@@ -1521,6 +1558,7 @@ using ::ramet::nn::functional::adaptive_max_pool2d;
 using ::ramet::nn::functional::adaptive_max_pool2d_with_indices;
 using ::ramet::nn::functional::adaptive_max_pool3d;
 using ::ramet::nn::functional::adaptive_max_pool3d_with_indices;
+using ::ramet::nn::functional::alpha_dropout;
 using ::ramet::nn::functional::avg_pool1d;
 using ::ramet::nn::functional::avg_pool2d;
 using ::ramet::nn::functional::avg_pool3d;
@@ -1540,9 +1578,11 @@ using ::ramet::nn::functional::cosine_similarity;
 using ::ramet::nn::functional::cross_entropy;
 using ::ramet::nn::functional::dropout;
 using ::ramet::nn::functional::dropout2d;
+using ::ramet::nn::functional::dropout3d;
 using ::ramet::nn::functional::elu;
 using ::ramet::nn::functional::embedding;
 using ::ramet::nn::functional::embedding_bag;
+using ::ramet::nn::functional::feature_alpha_dropout;
 using ::ramet::nn::functional::fold;
 using ::ramet::nn::functional::gelu;
 using ::ramet::nn::functional::glu;
@@ -1552,12 +1592,14 @@ using ::ramet::nn::functional::hardshrink;
 using ::ramet::nn::functional::hardtanh;
 using ::ramet::nn::functional::hinge_embedding_loss;
 using ::ramet::nn::functional::huber_loss;
+using ::ramet::nn::functional::instance_norm;
 using ::ramet::nn::functional::interpolate;
 using ::ramet::nn::functional::kl_div;
 using ::ramet::nn::functional::l1_loss;
 using ::ramet::nn::functional::layer_norm;
 using ::ramet::nn::functional::leaky_relu;
 using ::ramet::nn::functional::linear;
+using ::ramet::nn::functional::local_response_norm;
 using ::ramet::nn::functional::log_softmax;
 using ::ramet::nn::functional::logsigmoid;
 using ::ramet::nn::functional::margin_ranking_loss;

@@ -233,6 +233,9 @@ using ::ramet::nn::ForwardHook;
 using ::ramet::nn::ForwardPreHook;
 using ::ramet::nn::ForwardScope;
 using ::ramet::nn::ModuleHooks;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RMSNorm;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RMSNormImpl;  // Ramet's class: include the door, no forward declaration
+using ::ramet::nn::RMSNormOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ReplicaMeeting;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::ShardsElsewhere;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::call;
@@ -243,7 +246,9 @@ using ::ramet::nn::kFlatAlign;
 }  // namespace torch::nn
 
 namespace torch::nn::functional {
+using ::ramet::nn::functional::RMSNormFuncOptions;  // Ramet's class: include the door, no forward declaration
 using ::ramet::nn::functional::residual_layer_norm;
+using ::ramet::nn::functional::rms_norm;
 }  // namespace torch::nn::functional
 
 namespace torch::nn::parallel {

@@ -1,0 +1,28 @@
+// Instance norm (Ulyanov et al. 2016) and RMS norm (Zhang and Sennrich 2019): LibTorch's functions
+// of the same names.
+#pragma once
+#include <optional>
+
+#include "autograd/tensor.h"
+
+namespace ramet {
+
+/// (x - mean) / sqrt(var + eps) * weight + bias of input [n, c, ...], floating point, per channel
+/// of each sample: group_norm with a channel a group. running_mean and running_var, both or neither
+/// [c], move by `momentum` towards the average over the samples of means and unbiased variances;
+/// where use_input_stats is false they are used instead. weight, bias: [c] or undefined.
+/// cudnn_enabled has no meaning here. Differentiable to any order.
+RAMET_API Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& weight,
+                               const std::optional<Tensor>& bias,
+                               const std::optional<Tensor>& running_mean,
+                               const std::optional<Tensor>& running_var, bool use_input_stats,
+                               double momentum, double eps, bool cudnn_enabled);
+
+/// x / sqrt(mean(x^2) + eps) * weight over the last dimensions, which are normalized_shape; weight
+/// has these sizes. eps: not given, the distance from 1 to the next number of the type that x is
+/// computed in (float; double for float64). The result has x's type and is rounded to it once.
+RAMET_API Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape,
+                          const std::optional<Tensor>& weight = {},
+                          std::optional<double> eps = std::nullopt);
+
+}  // namespace ramet

@@ -1,0 +1,74 @@
+// InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, and instance_norm.
+#pragma once
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API InstanceNormOptions {
+  InstanceNormOptions(int64_t num_features) : num_features_(num_features) {}
+  RAMET_ARG(int64_t, num_features);
+  RAMET_ARG(double, eps) = 1e-5;
+  /// Weight of a new batch in the running statistics.
+  RAMET_ARG(double, momentum) = 0.1;
+  RAMET_ARG(bool, affine) = false;
+  RAMET_ARG(bool, track_running_stats) = false;
+};
+using InstanceNorm1dOptions = InstanceNormOptions;
+using InstanceNorm2dOptions = InstanceNormOptions;
+using InstanceNorm3dOptions = InstanceNormOptions;
+
+/// (x - mean) / sqrt(var + eps) * weight + bias per channel of each sample: Ulyanov et al. 2016.
+/// With running statistics, which are averages over samples, evaluation uses those. The running
+/// statistics after replicas are the average of theirs (BufferPolicy::mean): those of the whole
+/// batch where all have as many samples. num_batches_tracked is never counted up, as LibTorch's.
+template <int D, class Derived> class InstanceNormImpl : public Cloneable<Derived> {
+ public:
+  InstanceNormImpl(int64_t num_features) : InstanceNormImpl(InstanceNormOptions(num_features)) {}
+  explicit InstanceNormImpl(const InstanceNormOptions& options_);
+  void reset() override;
+  void reset_running_stats();
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+
+  InstanceNormOptions options;
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+};
+
+// Inputs (N, C, ...) or (C, ...).
+#define RAMET_INSTANCE_NORM(D)                                                                  \
+  class RAMET_API InstanceNorm##D##dImpl : public InstanceNormImpl<D, InstanceNorm##D##dImpl> { \
+   public:                                                                                      \
+    using InstanceNormImpl<D, InstanceNorm##D##dImpl>::InstanceNormImpl;                        \
+  };                                                                                            \
+  extern template class InstanceNormImpl<D, InstanceNorm##D##dImpl>;                            \
+  extern template class Cloneable<InstanceNorm##D##dImpl>;                                      \
+  RAMET_MODULE(InstanceNorm##D##d);
+RAMET_INSTANCE_NORM(1)
+RAMET_INSTANCE_NORM(2)
+RAMET_INSTANCE_NORM(3)
+#undef RAMET_INSTANCE_NORM
+
+namespace functional {
+
+struct RAMET_API InstanceNormFuncOptions {
+  RAMET_ARG(Tensor, running_mean);
+  RAMET_ARG(Tensor, running_var);
+  RAMET_ARG(Tensor, weight);
+  RAMET_ARG(Tensor, bias);
+  RAMET_ARG(bool, use_input_stats) = true;
+  RAMET_ARG(double, momentum) = 0.1;
+  RAMET_ARG(double, eps) = 1e-5;
+};
+
+namespace detail {
+RAMET_API Tensor instance_norm(const Tensor& input, const Tensor& running_mean,
+                               const Tensor& running_var, const Tensor& weight, const Tensor& bias,
+                               bool use_input_stats, double momentum, double eps);
+}  // namespace detail
+RAMET_API Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& options = {});
+
+}  // namespace functional
+}  // namespace ramet::nn

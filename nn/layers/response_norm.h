@@ -1,0 +1,45 @@
+// LocalResponseNorm and local_response_norm.
+#pragma once
+#include "nn/module/arg.h"
+#include "nn/module/cloneable.h"
+#include "nn/module/module_holder.h"
+
+namespace ramet::nn {
+
+struct RAMET_API LocalResponseNormOptions {
+  LocalResponseNormOptions(int64_t size) : size_(size) {}
+  RAMET_ARG(int64_t, size);
+  RAMET_ARG(double, alpha) = 1e-4;
+  RAMET_ARG(double, beta) = 0.75;
+  RAMET_ARG(double, k) = 1.;
+};
+
+/// x / (k + alpha / size * (sum of squares over `size` neighbouring channels))^beta of (N, C, ...),
+/// at least 3 dimensions: Krizhevsky et al. 2012. Channels that are not there are zeros; of an even
+/// size one more comes before.
+class RAMET_API LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
+ public:
+  LocalResponseNormImpl(int64_t size) : LocalResponseNormImpl(LocalResponseNormOptions(size)) {}
+  explicit LocalResponseNormImpl(const LocalResponseNormOptions& options_) : options(options_) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+
+  LocalResponseNormOptions options;
+};
+extern template class Cloneable<LocalResponseNormImpl>;
+RAMET_MODULE(LocalResponseNorm);
+
+namespace functional {
+
+using LocalResponseNormFuncOptions = LocalResponseNormOptions;
+
+namespace detail {
+RAMET_API Tensor local_response_norm(const Tensor& input, int64_t size, double alpha, double beta,
+                                     double k);
+}  // namespace detail
+RAMET_API Tensor local_response_norm(const Tensor& input,
+                                     const LocalResponseNormFuncOptions& options);
+
+}  // namespace functional
+}  // namespace ramet::nn

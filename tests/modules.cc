@@ -8,6 +8,7 @@
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
@@ -18,10 +19,14 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/margin_loss.h"
+#include "nn/layers/multihead_attention.h"
 #include "nn/layers/padding.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
+#include "nn/layers/transformer.h"
+#include "nn/layers/transformer_layers.h"
+#include "nn/layers/upsampling.h"
 #include "nn/module/module_list.h"
 #include "nn/module/sequential.h"
 
@@ -59,6 +64,13 @@ template <class Holder> ModuleRow line(const char* name, Holder (*make)()) {
     }
   };
   return row;
+}
+
+nn::TransformerEncoderLayerOptions encoder(double p) {
+  return nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(6).dropout(p).batch_first(true);
+}
+nn::TransformerDecoderLayerOptions decoder() {
+  return nn::TransformerDecoderLayerOptions(4, 2).dim_feedforward(6).dropout(0).batch_first(true);
 }
 
 std::vector<ModuleRow> lines() {
@@ -104,6 +116,15 @@ std::vector<ModuleRow> lines() {
   MODULE(Conv2d, Conv2dOptions(2, 4, 3).padding(1).stride(2)) planes;
   MODULE(Conv2d, Conv2dOptions(2, 4, 3).groups(2).bias(false)) planes;
   VARIANT("in groups");
+  MODULE(Conv2d, Conv2dOptions(2, 4, 3).padding(1).padding_mode(kReflect)) planes;
+  VARIANT("with reflected borders");
+  MODULE(Conv3d, Conv3dOptions(2, 4, 2).padding(1).padding_mode(kCircular)) volumes;
+  MODULE(ConvTranspose1d, ConvTranspose1dOptions(2, 4, 3).stride(2)) lines;
+  MODULE(ConvTranspose2d, ConvTranspose2dOptions(2, 4, 3).groups(2).output_padding(1).stride(2))
+  planes;
+  MODULE(ConvTranspose3d, 2, 3, 2) volumes;
+  MODULE(Upsample, UpsampleOptions().scale_factor(std::vector<double>{2, 1.5}).mode(kBilinear))
+  planes;
   MODULE(MaxPool1d, 2) lines;
   MODULE(MaxPool2d, MaxPool2dOptions(3).stride(1)) planes;
   MODULE(AvgPool1d, 2) lines;
@@ -212,6 +233,23 @@ std::vector<ModuleRow> lines() {
   random("drops between layers");
   LACKS(kReplicas, "drops rows of all steps, which are no samples: each device draws its own");
   LACKS(kSecond, "the same");
+  const std::vector<Draw> two_steps = {real({kBatch, 3, 4}), real({kBatch, 2, 4})};
+  const std::vector<Draw> three_steps = {real({kBatch, 2, 4}), real({kBatch, 3, 4}),
+                                         real({kBatch, 3, 4})};
+  MODULE(MultiheadAttention, MultiheadAttentionOptions(4, 2).batch_first(true).add_bias_kv(true))
+  three_steps;
+  MODULE(TransformerEncoderLayer, encoder(0)) steps;
+  MODULE(TransformerEncoderLayer, encoder(.5)) steps;
+  VARIANT("with dropout");
+  random("drops in training");
+  MODULE(TransformerDecoderLayer, decoder()) two_steps;
+  MODULE(TransformerEncoder,
+         TransformerEncoderOptions(encoder(0), 2).norm(AnyModule(LayerNorm(LayerNormOptions({4})))))
+  steps;
+  MODULE(TransformerDecoder, TransformerDecoderOptions(decoder(), 2)) two_steps;
+  MODULE(Transformer,
+         TransformerOptions(4, 2, 1, 1).dim_feedforward(6).dropout(0).batch_first(true))
+  two_steps;
   MODULE(RNNCell, 6, 3) plain;
   MODULE(LSTMCell, 6, 3) plain;
   MODULE(GRUCell, 6, 3) plain;

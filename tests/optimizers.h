@@ -11,6 +11,7 @@
 #include "nn/optim/adam.h"
 #include "nn/optim/adamax.h"
 #include "nn/optim/asgd.h"
+#include "nn/optim/lbfgs.h"
 #include "nn/optim/lion.h"
 #include "nn/optim/muon.h"
 #include "nn/optim/nadam.h"
@@ -71,14 +72,26 @@ inline std::vector<AnyOptimizer> all_optimizers() {
 /// Those that take matrices alone.
 inline std::vector<AnyOptimizer> matrix_optimizers() {
   using namespace optim;
-  return {optimizer_with<Muon>("Muon", MuonOptions(.1)),
-          optimizer_with<Muon>(
-              "MuonPlain", MuonOptions(.05).nesterov(false).momentum(.5).ns_steps(2).adjust_lr_fn(
+  std::vector<AnyOptimizer> all = {
+      optimizer_with<Muon>("Muon", MuonOptions(.1)),
+      optimizer_with<Muon>("MuonPlain",
+                           MuonOptions(.05).nesterov(false).momentum(.5).ns_steps(2).adjust_lr_fn(
                                "match_rms_adamw"))};
+  for (AnyOptimizer& one : all)
+    one.matrices = true, one.no_shards = "a matrix is made orthogonal as a whole";
+  return all;
 }
 inline std::vector<AnyOptimizer> optimizers_of_matrices() {
   std::vector<AnyOptimizer> all = all_optimizers();
   for (AnyOptimizer& one : matrix_optimizers()) all.push_back(std::move(one));
+  return all;
+}
+
+/// And those whose steps want a closure.
+inline std::vector<AnyOptimizer> every_optimizer() {
+  std::vector<AnyOptimizer> all = optimizers_of_matrices();
+  all.push_back(optimizer_with<optim::LBFGS>("LBFGS", optim::LBFGSOptions(.1).max_iter(4)));
+  all.back().no_shards = "all parameters count as one vector";
   return all;
 }
 

@@ -101,7 +101,7 @@ TEST(ReplicaMatrix, SameBitsUnderTree) {
                     [&](const ModuleRow& row) { return same_bits_under_tree(row, sgd); });
 }
 TEST(ReplicaMatrix, SameBitsWithEveryOptimizer) {
-  for (const AnyOptimizer& optimizer : all_optimizers())
+  for (const AnyOptimizer& optimizer : every_optimizer())
     EXPECT_EQ(same_bits_under_tree(module_row("Sequential"), optimizer), "") << optimizer.name;
 }
 

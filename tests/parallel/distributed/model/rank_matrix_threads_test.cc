@@ -76,7 +76,7 @@ TEST(RankMatrix, DistributedDataParallel) {
   expect_of_modules(Check::kRanks, [](const ModuleRow& row) { return replicated(row, sgd()); });
 }
 TEST(RankMatrix, DistributedDataParallelWithEveryOptimizer) {
-  for (const AnyOptimizer& optimizer : all_optimizers())
+  for (const AnyOptimizer& optimizer : every_optimizer())
     EXPECT_EQ(replicated(module_row("Sequential"), optimizer), "") << optimizer.name;
 }
 
@@ -95,7 +95,7 @@ TEST(RankMatrix, FullyShard) {
   expect_of_modules(Check::kShards, [](const ModuleRow& row) { return sharded(row, sgd()); });
 }
 TEST(RankMatrix, FullyShardWithEveryOptimizer) {
-  for (const AnyOptimizer& optimizer : all_optimizers()) {
+  for (const AnyOptimizer& optimizer : every_optimizer()) {
     std::string found;
     try {
       found = sharded(module_row("Sequential"), optimizer);

@@ -282,7 +282,9 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
   const std::vector<int64_t> sizes = broadcast_sizes(op, x1.sizes(), x2.sizes());
   const auto unit = [&](const Tensor& x) {
     const Tensor y = x.to(dtype).expand(sizes);
-    return y.div(y.norm(2, dim, /*keepdim=*/true).clamp_min(eps));
+    // A norm below eps has its own derivative, as in LibTorch.
+    const Tensor n = y.norm(2, dim, /*keepdim=*/true), own = n.detach();
+    return y.div(n.add(own.clamp_min(eps).sub(own)));
   };
   return unit(x1).mul(unit(x2)).sum(dim);
 }

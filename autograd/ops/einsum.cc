@@ -171,10 +171,13 @@ Tensor grouped(const Term& x, std::initializer_list<const std::vector<int>*> gro
 
 // The product of two, summed over what both have and nobody needs after.
 template <class Needed> Term contracted(Term a, Term b, const Needed& needed) {
-  // A dimension of one element stands aside for a longer one of the other.
+  // A dimension of one element stands aside for a longer one of the other, and is no sum.
   for (const int label : std::vector<int>(a.labels)) {
-    if (!b.has(label) || a.size(label) == b.size(label)) continue;
-    drop(a.size(label) == 1 ? a : b, label);
+    if (!b.has(label)) continue;
+    const bool one = a.size(label) == 1, both = one && b.size(label) == 1;
+    if (both && needed(label)) continue;
+    if (one) drop(a, label);
+    if (both || (!one && b.size(label) == 1)) drop(b, label);
   }
   sum_out(a, [&](int l) { return b.has(l) || needed(l); });
   sum_out(b, [&](int l) { return a.has(l) || needed(l); });

@@ -142,8 +142,8 @@ void add_distances(Table& t) {
        "cdist.product", kFloats, pairs, [](V x) { return cdist(x[0], x[1], 2, 1); }, distances(2))
       .within(8)
       .tame("infinities are subtracted")
-      .big(large, 1)
-      .slices_from(2, "one row alone is summed in another order");
+      .big(large)
+      .in_one("how a GPU sums depends on the number of rows");
   t.row(
        "cdist.differences", kFloats, pairs, [](V x) { return cdist(x[0], x[1], 2, 2); },
        distances(2))

@@ -27,6 +27,14 @@ TEST(TrainOptions, DefaultsAreTheMainJob) {
   o.check();
 }
 
+TEST(TrainOptions, ATextByDefaultIsTheReadme) {
+  Options gpt, lstm;
+  EXPECT_FALSE(parse({"--model", "gpt"}, gpt));
+  EXPECT_EQ(gpt.data, "README.md");
+  EXPECT_FALSE(parse({"--model", "lstm", "--data", "fashion-mnist"}, lstm));
+  EXPECT_EQ(lstm.data, "fashion-mnist");
+}
+
 TEST(TrainOptions, EveryOptionIsTaken) {
   Options o;
   EXPECT_FALSE(parse(
@@ -74,7 +82,8 @@ TEST(TrainOptions, ValuesOutOfRange) {
     EXPECT_FALSE(parse(arguments, o));
     return error_of([&] { o.check(); });
   };
-  EXPECT_EQ(error({"--model", "vgg"}), "[train] --model: got \"vgg\", expected cnn or mlp");
+  EXPECT_EQ(error({"--model", "vgg"}),
+            "[train] --model: got \"vgg\", expected cnn, mlp, gpt or lstm");
   EXPECT_EQ(error({"--batch", "0"}), "[train] --batch: got 0, expected at least 1");
   EXPECT_EQ(error({"--epochs", "0"}), "[train] --epochs: got 0, expected at least 1");
   EXPECT_EQ(error({"--limit", "-1"}), "[train] --limit: got -1, expected at least 0");

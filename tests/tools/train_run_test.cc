@@ -94,6 +94,31 @@ TEST_F(TrainTest, LimitAndOtherModel) {
   EXPECT_EQ(model.find("fc2.weight")->sizes(), IntArrayRef({5, 128}));
 }
 
+// The pieces of a text are the rows of a batch: one digest here too.
+TEST_F(TrainTest, ModelsOfATextLearnIt) {
+  std::string rhyme;
+  while (rhyme.size() < 3000) rhyme += "row, row, row your boat\n";
+  std::ofstream(folder_ + "/rhyme") << rhyme;
+  for (const char* model : {"gpt", "lstm"}) {
+    Options o = options(model);
+    o.data = folder_ + "/rhyme";
+    o.model = model;
+    o.reduce = "tree:2";
+    o.limit = o.batch = 8;
+    o.threads = 1;
+    o.lr = 1e-2;
+    o.epochs = 4;
+    const std::string text = printed(o), expected = digest(model);
+    expect_part(text, "on 8 pieces of " + o.data);
+    expect_part(text, "it goes on:\n");
+    EXPECT_GT(summary(model).at("test_accuracy").get<double>(), 0.5) << text;
+    EXPECT_EQ(summary(model).at("steps"), 4);
+    o.devices = "cpu:0,cpu:1";
+    printed(o);
+    EXPECT_EQ(digest(model), expected) << model;
+  }
+}
+
 TEST_F(TrainTest, InterruptedAndResumedGivesTheSameBits) {
   Options o = options("whole");
   o.epochs = testing::one_repeat_in() > 1 ? 6 : 15;
@@ -172,7 +197,15 @@ TEST_F(TrainTest, RefusesBeforeWritingAnything) {
     expect_part(refusal(o), part);
     EXPECT_FALSE(exists(folder_ + "/never"));
   };
-  refused([](Options& o) { o.model = "resnet"; }, "--model: got \"resnet\", expected cnn or mlp");
+  refused([](Options& o) { o.model = "gpt"; }, "expected a text that can be read");
+  refused(
+      [&](Options& o) {
+        o.model = "lstm";
+        o.data = folder_ + "/data/t10k-labels-idx1-ubyte";
+      },
+      "characters, expected at least 1280");
+  refused([](Options& o) { o.model = "resnet"; },
+          "--model: got \"resnet\", expected cnn, mlp, gpt or lstm");
   refused([](Options& o) { o.batch = 0; }, "--batch: got 0");
   refused([](Options& o) { o.batch = INT64_MAX; }, "--batch: got 9223372036854775807");
   refused([](Options& o) { o.epochs = INT64_MAX; }, "--epochs: got 9223372036854775807");

@@ -12,10 +12,12 @@
 #include "nn/layers/dropout.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/linear.h"
+#include "tools/training/text_models.h"
 
 namespace ramet::training {
 
 nn::Sequential make_model(const std::string& name, const ImageShape& shape, double dropout) {
+  if (is_text_model(name)) return make_text_model(name, shape, dropout);
   nn::Sequential model;
   int64_t features = shape.channels * shape.height * shape.width;
   if (name == "cnn") {
@@ -29,7 +31,8 @@ nn::Sequential make_model(const std::string& name, const ImageShape& shape, doub
     block("2", 32, 64);
     features = 64 * (shape.height / 4) * (shape.width / 4);
   } else {
-    RAMET_CHECK(name == "mlp", "train", "--model: got \"", name, "\", expected cnn or mlp");
+    RAMET_CHECK(name == "mlp", "train", "--model: got \"", name,
+                "\", expected cnn, mlp, gpt or lstm");
   }
   model->push_back("flatten", nn::Flatten());
   model->push_back("fc1", nn::Linear(features, 128));
@@ -102,6 +105,7 @@ ImageData load_images(const std::string& data, int64_t limit) {
               cut(train.targets()),
               cut(test.raw_images()),
               cut(test.targets()),
+              {},
               {},
               {},
               {}};

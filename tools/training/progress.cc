@@ -33,9 +33,9 @@ std::string progress_line(const ProgressBar::State& s, int columns) {
   char head[64], tail[160];
   std::snprintf(head, sizeof(head), "epoch %d/%d ", static_cast<int>(s.epoch),
                 static_cast<int>(s.epochs));
-  std::snprintf(tail, sizeof(tail), " %d/%d  loss %.4f  accuracy %.1f%%  %s images/s  %s left",
+  std::snprintf(tail, sizeof(tail), " %d/%d  loss %.4f  accuracy %.1f%%  %s %s/s  %s left",
                 static_cast<int>(s.step), static_cast<int>(s.steps), s.loss, 100 * s.accuracy,
-                grouped(std::llround(s.images_per_second)).c_str(),
+                grouped(std::llround(s.images_per_second)).c_str(), s.rows,
                 clock_text(s.seconds_left).c_str());
   std::string line = head;
   const int room = columns - static_cast<int>(line.size() + std::string(tail).size()) - 3;

@@ -18,6 +18,7 @@ class ProgressBar {
   struct State {
     int64_t epoch, epochs, step, steps;  // of this epoch
     double loss, accuracy, images_per_second, seconds_left;
+    const char* rows = "images";  // what they are
   };
   void show(const State& s);
   /// Removes the line, so that others can be printed.

@@ -33,6 +33,7 @@
 #include "tools/training/progress.h"
 #include "tools/training/replicas.h"
 #include "tools/training/results.h"
+#include "tools/training/text_models.h"
 
 namespace ramet::training {
 
@@ -91,10 +92,13 @@ class Run {
   using Loader =
       data::StatelessDataLoader<data::datasets::GatherDataset, data::samplers::RandomSampler>;
 
+  bool is_text() const { return !data_.symbols.empty(); }
+  const char* rows() const { return is_text() ? "pieces" : "images"; }
   std::string file(const char* name) const { return options_.out + "/" + name; }
   data::datasets::GatherDataset batches(const Tensor& images, const Tensor& targets) const {
     data::datasets::GatherDataset set(images, targets);
-    set.normalize(data_.mean, data_.stddev);
+    if (is_text()) set.divide_by(1);
+    else set.normalize(data_.mean, data_.stddev);
     return set;
   }
   Checkpoint checkpoint() {
@@ -182,7 +186,7 @@ Run::Run(Options& o) : options_(o) {
   if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
   else if (o.ddp) set_num_threads(threads_beside_others());
   devices_ = parse_devices(o.devices, o.ddp ? number_on_host() : -1);
-  data_ = load_images(o.data, o.limit);
+  data_ = is_text_model(o.model) ? load_text(o.data, o.limit) : load_images(o.data, o.limit);
   if (o.ddp) processes_ = join_processes(std::chrono::seconds(o.timeout));
 
   leader_.emplace(devices_[0]);
@@ -227,13 +231,14 @@ StepRecord Run::train_step(data::Example<>& batch) {
   optimizer_->zero_grad();
   const Tensor images = batch.data.to(devices_[0]);
   Tensor targets = batch.target.to(devices_[0]);
+  const auto answers = static_cast<double>(targets.numel());
   Tensor output, loss;
   {
     RecordScope forward("forward");
     output = replicas_->forward(images);
     targets = processes_->own_rows(targets);
     // Of the mean over the batch, what this process's rows are: the same bits as with all of them.
-    loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / static_cast<double>(n);
+    loss = cross_entropy_loss(output, targets, {}, Reduction::Sum) / answers;
   }
   if (step_ == first_step_ && processes_->writes()) {
     const auto graph = autograd::collect_graph({loss}, model_->named_parameters().pairs(), 1000);
@@ -257,7 +262,7 @@ StepRecord Run::train_step(data::Example<>& batch) {
                               interrupted() ? 1.0 : 0.0};
   processes_->sum(sums);
   r.loss = sums[0];
-  r.accuracy = sums[1] / static_cast<double>(n);
+  r.accuracy = sums[1] / answers;
   stop_ = sums[2] > 0;
   ++step_;
   images_ += n;
@@ -297,7 +302,7 @@ bool Run::train_epoch(ProgressBar& bar) {
     const int64_t left = steps_per_epoch_ * options_.epochs - step_;
     if (processes_->writes())
       bar.show({epoch_ + 1, options_.epochs, in_epoch, steps_per_epoch_, loss, accuracy, rate,
-                static_cast<double>(left * options_.batch) / std::max(1e-9, rate)});
+                static_cast<double>(left * options_.batch) / std::max(1e-9, rate), rows()});
     if (stop_) return false;
     if (seconds_since(saved_at_) > 15) save_checkpoint();
   }
@@ -399,10 +404,10 @@ int Run::train() {
   for (Device d : devices_)
     on += (on.empty() ? "" : ", ") + (d.str() == "cpu" ? std::string("cpu:0") : d.str());
   std::printf(
-      "%s with %s parameters on %s images of %s; devices %s; %d thread%s; batch %s; %d epoch%s of "
+      "%s with %s parameters on %s %s of %s; devices %s; %d thread%s; batch %s; %d epoch%s of "
       "%s steps%s\n",
       options_.model.c_str(), grouped(parameters_).c_str(),
-      grouped(data_.train_images.size(0)).c_str(), data_.name.c_str(), on.c_str(),
+      grouped(data_.train_images.size(0)).c_str(), rows(), data_.name.c_str(), on.c_str(),
       get_num_threads(), get_num_threads() == 1 ? "" : "s", grouped(options_.batch).c_str(),
       static_cast<int>(options_.epochs), options_.epochs == 1 ? "" : "s",
       grouped(steps_per_epoch_).c_str(),
@@ -439,11 +444,12 @@ int Run::train() {
   write_summary(last.test_accuracy, last.test_loss, digest);
   write_curve();
   std::printf(
-      "test accuracy %.2f%%; %.1f s of training, %s images/s; results in %s\n",
+      "test accuracy %.2f%%; %.1f s of training, %s %s/s; results in %s\n",
       100 * last.test_accuracy, seconds_,
       grouped(std::llround(static_cast<double>(images_) / std::max(1e-9, seconds_))).c_str(),
-      options_.out.c_str());
+      rows(), options_.out.c_str());
   if (options_.digest) std::printf("digest %s\n", digest.c_str());
+  if (is_text()) std::printf("it goes on:\n%s\n", text_of(model_, data_, devices_[0], 300).c_str());
   std::fflush(stdout);
   return 0;
 }

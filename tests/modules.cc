@@ -7,27 +7,35 @@
 #include "autograd/ops.h"
 #include "nn/layers/activation.h"
 #include "nn/layers/batchnorm.h"
+#include "nn/layers/bilinear.h"
 #include "nn/layers/conv.h"
 #include "nn/layers/conv_transpose.h"
 #include "nn/layers/distance.h"
 #include "nn/layers/dropout.h"
 #include "nn/layers/embedding.h"
+#include "nn/layers/embedding_bag.h"
 #include "nn/layers/flatten.h"
+#include "nn/layers/fold.h"
 #include "nn/layers/functional_module.h"
 #include "nn/layers/group_norm.h"
+#include "nn/layers/instance_norm.h"
 #include "nn/layers/layer_norm.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/loss.h"
 #include "nn/layers/margin_loss.h"
 #include "nn/layers/multihead_attention.h"
 #include "nn/layers/padding.h"
+#include "nn/layers/pixel_shuffle.h"
 #include "nn/layers/pooling.h"
 #include "nn/layers/recurrent.h"
 #include "nn/layers/recurrent_cells.h"
+#include "nn/layers/response_norm.h"
+#include "nn/layers/rms_norm.h"
 #include "nn/layers/transformer.h"
 #include "nn/layers/transformer_layers.h"
 #include "nn/layers/upsampling.h"
 #include "nn/module/module_list.h"
+#include "nn/module/parameter_list.h"
 #include "nn/module/sequential.h"
 
 namespace ramet::testing {
@@ -131,6 +139,16 @@ std::vector<ModuleRow> lines() {
   MODULE(AvgPool2d, AvgPool2dOptions(3).stride(1)) planes;
   MODULE(AdaptiveAvgPool1d, 4) lines;
   MODULE(AdaptiveAvgPool2d, 3) planes;
+  MODULE(MaxPool3d, MaxPool3dOptions(2).stride(1)) volumes;
+  MODULE(AvgPool3d, AvgPool3dOptions(2).stride(1).padding(1)) volumes;
+  MODULE(AdaptiveAvgPool3d, 3) volumes;
+  MODULE(AdaptiveMaxPool1d, 4) lines;
+  MODULE(AdaptiveMaxPool2d, 3) planes;
+  MODULE(AdaptiveMaxPool3d, 1) volumes;
+  MODULE(PixelShuffle, 2) std::vector<Draw>{real({kBatch, 4, 2, 2})};
+  MODULE(PixelUnshuffle, 2) planes;
+  MODULE(Unfold, UnfoldOptions(2).padding(1)) planes;
+  MODULE(Fold, FoldOptions({3, 3}, 2)) std::vector<Draw>{real({kBatch, 8, 4})};
 
   const char* const statistics = "a batch's statistics";
   const auto batch_norm = [&] {
@@ -141,8 +159,15 @@ std::vector<ModuleRow> lines() {
   batch_norm();
   MODULE(BatchNorm2d, 2) planes;
   batch_norm();
+  MODULE(BatchNorm3d, 2) volumes;
+  batch_norm();
   MODULE(BatchNormReLUMaxPool2d, 2) planes;
   batch_norm();
+  MODULE(InstanceNorm1d, InstanceNorm1dOptions(2).affine(true)) lines;
+  MODULE(InstanceNorm2d, 2) planes;
+  MODULE(InstanceNorm3d, 2) volumes;
+  MODULE(LocalResponseNorm, 2) planes;
+  MODULE(RMSNorm, RMSNormOptions({6})) plain;
   MODULE(LayerNorm, LayerNormOptions({6})) plain;
   MODULE(GroupNorm, 2, 6) plain;
   MODULE(GroupNorm, 1, 2) planes;
@@ -151,8 +176,28 @@ std::vector<ModuleRow> lines() {
   random("drops in training");
   MODULE(Dropout2d, 0.25) planes;
   random("drops in training");
+  MODULE(Dropout3d, 0.25) volumes;
+  random("drops in training");
+  MODULE(AlphaDropout, 0.25) plain;
+  random("drops in training");
+  MODULE(FeatureAlphaDropout, 0.25) planes;
+  random("drops in training");
   MODULE(Embedding, 6, 3)
   std::vector<Draw>{indices(6, {kBatch, 2})};
+  MODULE(EmbeddingBag, 6, 3)
+  std::vector<Draw>{indices(6, {kBatch, 2})};
+  MODULE(Bilinear, 6, 6, 3) two;
+  MODULE(ParameterList, ones({6}), ones({6})) plain;
+  all.back().call = [](Module& m, const Tensors& in) {
+    return in[0] * m.parameters()[0] + m.parameters()[1];
+  };
+  MODULE(ParameterDict) plain;
+  all.back().make = [] {
+    ParameterDict made;
+    made->insert("one", ones({6}));
+    return made.ptr();
+  };
+  all.back().call = [](Module& m, const Tensors& in) { return in[0] * m.parameters()[0]; };
 
 #define OF_PLAIN(Name) MODULE(Name) plain
   OF_PLAIN(ReLU);

@@ -37,6 +37,7 @@
 #include "autograd/ops/rearrange.h"
 #include "autograd/ops/recurrent.h"
 #include "autograd/ops/reduce.h"
+#include "autograd/ops/search.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/shuffle.h"
 #include "autograd/ops/softmax.h"

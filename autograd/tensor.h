@@ -302,6 +302,7 @@ class RAMET_API Tensor : public TensorBase {
 #include "autograd/ops/random.inc"
 #include "autograd/ops/rearrange.inc"
 #include "autograd/ops/reduce.inc"
+#include "autograd/ops/search.inc"
 #include "autograd/ops/softmax.inc"
 #include "autograd/ops/sort.inc"
 #include "autograd/ops/statistics.inc"

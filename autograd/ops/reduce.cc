@@ -4,7 +4,6 @@
 #include "autograd/ops/front/reduce_front.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/view.h"
-#include "kernels/index/cumulative_sum.h"
 
 namespace ramet {
 
@@ -109,24 +108,6 @@ Tensor truth_over(const char* op, ReduceOp kind, const Tensor& x, OptionalIntArr
   return x.scalar_type() == kByte ? x.ne(0).to(kByte) : x.ne(0);
 }
 
-Tensor running_sum(const Tensor& x, int64_t dim, ScalarType dtype, bool reverse) {
-  const Tensor in = x.contiguous();
-  Tensor out(TensorBase::empty(x.sizes(), dtype, x.device()));
-  int64_t outer = 1, inner = 1;
-  const int64_t n = x.dim() == 0 ? 1 : x.size(dim);
-  for (int64_t d = 0; d < x.dim(); ++d)
-    if (d != dim) (d < dim ? outer : inner) *= x.size(d);
-  const Tensor workspace =
-      scratch(x.is_cpu() ? 0 : kernels::cumulative_sum_workspace(outer, n, inner), x.device());
-  kernels::cumulative_sum(x.stream(), {in.ptr(), out->data, outer, n, inner, x.scalar_type(), dtype,
-                                       reverse, pointer(workspace)});
-  if (!recording(x)) return out;
-  return record("CumsumBackward0", {x}, std::move(out),
-                [dim, reverse](const Node&, const Tensor& g) {
-                  return running_sum(g, dim, g.scalar_type(), !reverse);
-                });
-}
-
 }  // namespace
 
 Tensor sum(const Tensor& self, std::optional<ScalarType> dtype) {
@@ -163,11 +144,6 @@ Tensor all(const Tensor& self, int64_t dim, bool keepdim) {
 }
 Tensor all(const Tensor& self, OptionalIntArrayRef dim, bool keepdim) {
   return truth_over("all", ReduceOp::kAll, self, dim, keepdim);
-}
-
-Tensor cumsum(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype) {
-  const Tensor x = cast("cumsum", self, dtype);
-  return running_sum(x, wrap_dim("cumsum", dim, x.dim()), sum_type(x, dtype), false);
 }
 
 // ---- rules of out forms -------------------------------------------------------------------------

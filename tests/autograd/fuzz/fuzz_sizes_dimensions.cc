@@ -168,6 +168,11 @@ std::vector<SizeRow> size_rows_of_dimensions() {
       of_dim("argmax", true, [](X x, int64_t d, bool k) { return argmax(x, d, k); }),
       of_dim("argmin", true, [](X x, int64_t d, bool k) { return argmin(x, d, k); }),
       along("cumsum", [](X x, int64_t d) { return cumsum(x, d); }),
+      along("cumprod", [](X x, int64_t d) { return cumprod(x, d); }),
+      along("cumprod_", [](X x, int64_t d) { return Tensor(x.clone().cumprod_(d)); }),
+      along("logcumsumexp", [](X x, int64_t d) { return logcumsumexp(x, d); }),
+      of_lines_twice("cummax", [](X x, int64_t d) { return cummax(x, d); }),
+      of_lines_twice("cummin", [](X x, int64_t d) { return cummin(x, d); }),
       along("softmax", [](X x, int64_t d) { return softmax(x, d); }),
       along("log_softmax", [](X x, int64_t d) { return log_softmax(x, d); }),
       of_dim(
@@ -198,6 +203,21 @@ std::vector<SizeRow> size_rows_of_dimensions() {
          if (k < 0 || k > extent) right = Right();
          else if (right && x.dim()) (*right)[0][*place_of(dim, x.dim())] = k;
          d.expect(twice(right), [&] { return topk(x, k, dim); });
+       }},
+      {"bincount",
+       [](SizeDraw& d) {
+         const Tensor x = zeros({d.tape().below(4)}, kLong);
+         const int64_t least = d.number("minlength");
+         const Wide counts = std::max<Wide>(least, x.numel() ? 1 : 0);
+         d.expect(least < 0 ? Right() : one({counts}),
+                  [&] { return bincount(x, std::nullopt, least); });
+       }},
+      {"histc",
+       [](SizeDraw& d) {
+         const Tensor x = d.tensor();
+         const int64_t bins = d.number("bins");
+         d.expect(
+             bins <= 0 ? Right() : one({bins}), [&] { return histc(x, bins, -1, 1); }, 2);
        }},
       of_equal_slices("unique_dim", [](X x, int64_t d) { return unique_dim(x, d); }),
       of_equal_slices("unique_dim_consecutive",

@@ -185,5 +185,158 @@ TEST(Unique, Errors) {
   expect_part(error_of([] { unique_dim(Tensor(), 0); }), "[unique_dim] undefined tensor");
 }
 
+// ---- places and counts --------------------------------------------------------------------------
+
+TEST(Search, AsPyTorch) {  // what PyTorch 2.15 gives
+  const Tensor sorted = constant({1, 3, 5}), x = constant({0, 1, 2, 5, 6, kNaN});
+  expect_values(searchsorted(sorted, x), {0, 0, 1, 2, 3, 3});
+  expect_values(searchsorted(sorted, x, false, true), {0, 1, 1, 3, 3, 3});
+  expect_values(searchsorted(sorted, x, false, false, "right"), {0, 1, 1, 3, 3, 3});
+  EXPECT_EQ(searchsorted(sorted, 2.5, true).scalar_type(), kInt);
+  EXPECT_EQ(searchsorted(sorted, 2.5).dim(), 0);
+  expect_values(searchsorted(constant({5, 1, 3}), constant({2, 4}), false, false, std::nullopt,
+                             integers({1, 2, 0})),
+                {1, 2});
+  expect_values(bucketize(constant({1, 2, 3, 9}).view({2, 2}), sorted), {0, 1, 1, 3});
+  // In the common dtype, of which a number that C++ has says little.
+  expect_values(searchsorted(integers({1, 2, 3}), 2.5), {2});
+  expect_values(bucketize(integers({1, 2}), sorted), {0, 1});
+  expect_values(searchsorted(constant({1, 2, 3}).to(kHalf), 2.0001), {1});
+  expect_values(searchsorted(zeros({2, 0}), zeros({2, 3})), {0, 0, 0, 0, 0, 0});
+  EXPECT_EQ(searchsorted(sorted, zeros({0}, kDouble)).sizes(), IntArrayRef({0}));
+}
+
+TEST(Search, Errors) {
+  const Tensor sorted = constant({1, 3, 5}), lines = zeros({2, 3}, kDouble);
+  const auto wrong = [](const std::function<void()>& f, const char* text) {
+    expect_part(error_of(f), text);
+  };
+  wrong([&] { searchsorted(sorted, 2, false, true, "left"); }, "can't be set to opposites");
+  wrong([&] { searchsorted(sorted, 2, false, false, "x"); },
+        "[searchsorted] side can only be 'left' or 'right' but got x");
+  wrong([&] { searchsorted(lines, 2); }, "input value can be a scalar only when");
+  wrong([&] { searchsorted(zeros({}, kDouble), 2); }, "input value can be a scalar only when");
+  wrong([&] { searchsorted(zeros({}, kDouble), sorted); }, "positive dimension");
+  wrong([&] { searchsorted(lines, zeros({3, 3}, kDouble)); }, "first N-1 dimensions");
+  wrong([&] { searchsorted(lines, sorted); }, "first N-1 dimensions");
+  const auto by = [&](const Tensor& sorter) {
+    searchsorted(sorted, sorted, false, false, std::nullopt, sorter);
+  };
+  wrong([&] { by(integers({0, 1})); }, "boundary and sorter must have the same size");
+  wrong([&] { by(integers({0, 1, 2}).to(kInt)); }, "sorter must be a tensor of long dtype");
+  wrong([&] { by(integers({0, 1, 3})); }, "sorter index out of range");
+  wrong([&] { by(integers({0, INT64_MIN, 1})); }, "sorter index out of range");
+  wrong([&] { bucketize(sorted, lines); }, "[bucketize] boundaries tensor must be 1 dimension");
+  wrong([&] { bucketize(Tensor(), sorted); }, "[bucketize] undefined tensor");
+  wrong([&] { searchsorted(Tensor(), 1); }, "[searchsorted] undefined tensor");
+  Tensor whole = zeros({0}, kLong);
+  wrong([&] { searchsorted_out(whole, sorted, sorted, true); }, "Expected out tensor");
+}
+
+TEST(Counts, AsPyTorch) {  // what PyTorch 2.15 gives
+  const Tensor x = integers({1, 3, 1});
+  expect_values(bincount(x), {0, 2, 0, 1});
+  expect_values(x.bincount(constant({0.5, 1, 2})), {0, 2.5, 0, 1});
+  expect_values(bincount(x.to(kByte), std::nullopt, 6), {0, 2, 0, 1, 0, 0});
+  EXPECT_EQ(bincount(x, constant({1, 2, 3}).to(kHalf)).scalar_type(), kDouble);
+  EXPECT_EQ(bincount(x, constant({1, 2, 3}).to(kFloat)).scalar_type(), kFloat);
+  expect_values(bincount(zeros({0}, kLong), zeros({0}), 3), {0, 0, 0});
+  EXPECT_EQ(bincount(zeros({0}, kLong), zeros({0}), 3).scalar_type(), kLong);
+  EXPECT_EQ(bincount(zeros({0}, kLong)).sizes(), IntArrayRef({0}));
+  expect_values(histc(constant({1, 2, 1, 3, kNaN, -1}), 4, 0, 3), {0, 2, 1, 1});
+  expect_values(histc(constant({1, 1}), 3), {0, 2, 0});
+  expect_values(histc(constant({1, 2, 3, 4}).to(kHalf), 3).to(kDouble), {1, 1, 2});
+  expect_values(constant({1, 2}).histc(2, 5, 5), {1, 1});
+  expect_values(histc(zeros({0}), 3), {0, 0, 0});
+}
+
+TEST(Counts, Errors) {
+  const Tensor x = integers({1, 3, 1});
+  const auto wrong = [](const std::function<void()>& f, const char* text) {
+    expect_part(error_of(f), text);
+  };
+  for (const Tensor& t : {integers({-1}), integers({INT64_MIN}), zeros({2, 2}, kLong),
+                          zeros({}, kLong), zeros({2}), zeros({2}, kBool)})
+    wrong([&] { bincount(t); }, "[bincount] only supports 1-d non-negative integral inputs");
+  wrong([&] { bincount(integers({INT64_MAX})); }, "[bincount] too many counts");
+  for (int64_t least : {int64_t{-1}, INT64_MIN})
+    wrong([&] { bincount(x, std::nullopt, least); }, "[bincount] minlength should be >= 0");
+  for (const Tensor& w : {zeros({2}), zeros({3, 1})})
+    wrong([&] { bincount(x, w); }, "weights should be 1-d and have the same length as input");
+  const Tensor y = constant({1, 2});
+  for (int64_t bins : {int64_t{0}, int64_t{-1}, INT64_MIN})
+    wrong([&] { histc(y, bins); }, "[histc] bins must be > 0");
+  wrong([&] { histc(y, 3, 2, 1); }, "[histc] max must be larger than min");
+  wrong([&] { histc(y, 3, kNaN, 1); }, "is not finite");
+  wrong([&] { histc(constant({1, INFINITY}), 3); }, "[histc] range of [1, inf] is not finite");
+  wrong([&] { histc(x); }, "[histc] only supports floating-point input");
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+TEST(Running, AsPyTorch) {  // what PyTorch 2.15 gives
+  expect_both(cummax(mixed(), 0), {1, kNaN, kNaN, kNaN, kNaN, kNaN}, {0, 1, 1, 3, 3, 3});
+  expect_both(cummin(mixed(), 0), {1, kNaN, kNaN, kNaN, kNaN, kNaN}, {0, 1, 1, 3, 3, 3});
+  expect_both(cummax(constant({1, 1, 0, 1}), -1), {1, 1, 1, 1}, {0, 1, 1, 3});
+  expect_values(cumprod(constant({2, -3, 0, 4}), 0), {2, -6, 0, 0});
+  EXPECT_EQ(cumprod(integers({2, 3}).to(kByte), 0).scalar_type(), kLong);
+  EXPECT_EQ(cumprod(integers({2, 3}), 0, kFloat).scalar_type(), kFloat);
+  Tensor small = integers({100, 3}).to(kByte);
+  expect_values(small.cumprod_(0).to(kLong), {100, 44});  // in its own dtype
+  const double inf = INFINITY;
+  expect_values(logcumsumexp(constant({-inf, 0, 0, inf, 1, kNaN, 1}), 0),
+                {-inf, 0, std::log(2.0), inf, inf, kNaN, kNaN});
+  expect_values(logcumsumexp(constant({1000, 1000, -1000}), 0),
+                {1000, 1000 + std::log(2.0), 1000 + std::log(2.0)});
+  for (const Tensor& number : {constant({3}).view(IntArrayRef())})
+    for (const Tensor& y : {cumprod(number, 0), logcumsumexp(number, -1),
+                            std::get<0>(cummax(number, 0)), std::get<0>(cummin(number, -1))}) {
+      EXPECT_EQ(y.dim(), 0);
+      EXPECT_EQ(y.item<double>(), 3);
+    }
+}
+
+TEST(Running, Derivatives) {
+  const auto product = [](const std::vector<Tensor>& x) { return x[0].cumprod(1); };
+  const auto sizes = [](const Tensor& x) { return x.view({2, 4}).requires_grad_(); };
+  expect_derivatives(product, {sizes(constant({2, -3, 0.5, 4, 1, 2, 3, -1}))});
+  // One 0, two of them, the first and the last element.
+  expect_derivatives(product, {sizes(constant({2, 0, 0.5, 4, 0, 2, 0, -1}))});
+  expect_derivatives(product, {sizes(constant({0, 0, 0, 0, 1, 2, 3, 0}))});
+  expect_derivatives([](const std::vector<Tensor>& x) { return x[0].cumprod(0); },
+                     {sizes(constant({2, 0, 0.5, 4, 0, 2, 0, -1}))});
+  expect_derivatives([](const std::vector<Tensor>& x) { return x[0].logcumsumexp(1); },
+                     {sizes(constant({2, -3, 0.5, 4, 1, 2, 3, -1}))});
+  expect_derivatives([](const std::vector<Tensor>& x) { return std::get<0>(x[0].cummax(0)); },
+                     {sizes(constant({2, -3, 0.5, 4, 1, 2, 3, -1}))});
+  // Far apart: no exponential of a difference overflows.
+  Tensor x = constant({-800, 0, 800}).requires_grad_();
+  logcumsumexp(x, 0).sum().backward();
+  expect_values(x.grad(), {1, 1, 1});
+  Tensor y = constant({2, 0, 3}).requires_grad_();
+  cumprod(y, 0).sum().backward();
+  expect_values(y.grad(), {1, 8, 0});
+  Tensor z = constant({1, 2, 3}).requires_grad_();
+  Tensor w = z.mul(1);
+  w.cumprod_(0).sum().backward();
+  expect_values(z.grad(), {9, 4, 2});
+}
+
+TEST(Running, Errors) {
+  const Tensor x = zeros({2, 3});
+  for (int64_t dim : {int64_t{2}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
+    expect_part(error_of([&] { cumprod(x, dim); }), "[cumprod] Dimension out of range");
+    expect_part(error_of([&] { cummax(x, dim); }), "[cummax] Dimension out of range");
+    expect_part(error_of([&] { logcumsumexp(x, dim); }), "[logcumsumexp] Dimension out of range");
+  }
+  expect_part(error_of([&] { logcumsumexp(x.to(kLong), 0); }), "only supports floating-point");
+  expect_part(error_of([&] { x.cumprod_(0, kDouble); }), "[cumprod_] Bad in-place call");
+  expect_part(error_of([&] { x.to(kBool).cumprod_(0); }), "[cumprod_] does not support bool");
+  expect_part(error_of([] { cummin(Tensor(), 0); }), "[cummin] undefined tensor");
+  Tensor whole = zeros({0}, kLong);
+  expect_part(error_of([&] { cumprod_out(whole, x, 0, kFloat); }), "Expected out tensor");
+  expect_part(error_of([&] { cummax_out(whole, whole, x, 0); }), "Expected out tensor");
+}
+
 }  // namespace
 }  // namespace ramet

@@ -1,0 +1,271 @@
+// Rows of the operation table: places among sorted numbers, counts, running products and extrema.
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/ops.h"
+#include "tests/autograd/table/op_table_suite.h"
+
+namespace ramet {
+namespace op_table {
+namespace {
+
+using Values = std::vector<double>;
+
+// Halving, as it is defined.
+double place_among(const std::function<double(int64_t)>& boundary, int64_t n, double x,
+                   bool right) {
+  int64_t low = 0, high = n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    const double b = boundary(middle);
+    if (right ? b > x : b >= x) high = middle;
+    else low = middle + 1;
+  }
+  return static_cast<double>(low);
+}
+Plain places_among(const Plain& lines, const Plain& x, bool right, const Plain* sorter) {
+  return made(x.sizes, [&](Index i) {
+    const double v = x.at(i);
+    if (lines.rank() == 1) i = {0};
+    return place_among(
+        [&](int64_t k) {
+          i.back() = k;
+          if (sorter) i.back() = static_cast<int64_t>(sorter->at(i));
+          return lines.at(i);
+        },
+        lines.size(-1), v, right);
+  });
+}
+
+void add_searches(Table& t) {
+  // Sequences in no order: what halving gives is defined for them, too.
+  const auto row = [&](const char* name, Samples samples, Call call, Reference f) -> Row& {
+    return t.row(name, kNumbers, std::move(samples), std::move(call), std::move(f))
+        .also(kTruth)
+        .gives(positions)
+        .no_gradient()
+        .small("as many threads as there are values");
+  };
+  const Sample vector = {real({40}), real({90, 140})};
+  row(
+      "searchsorted",
+      {{real({7}), real({3, 5})},
+       {real({7}), real({0, 5})},
+       {real({0}), real({3})},
+       {real({7}), real({})}},
+      [](V x) { return searchsorted(x[0], x[1]); },
+      [](P x) { return places_among(x[0], x[1], false, nullptr); })
+      .big(vector, 2)
+      .writes([](Tensor& o, V x) { return searchsorted_out(o, x[0], x[1]); });
+  row(
+      "searchsorted.lines",
+      {{real({3, 7}), distinct({3, 7}, 7), real({3, 5})},
+       {real({3, 0}), distinct({3, 0}, 7), real({3, 5})}},
+      [](V x) { return searchsorted(x[0], x[2], false, false, "right", x[1]); },
+      [](P x) { return places_among(x[0], x[2], true, &x[1]); })
+      .big({real({90, 40}), distinct({90, 40}, 40), real({90, 140})}, 7)
+      .writes([](Tensor& o, V x) {
+        return searchsorted_out(o, x[0], x[2], false, true, std::nullopt, x[1]);
+      });
+  row(
+      "searchsorted.number", {{real({7})}, {real({0})}},
+      [](V x) { return searchsorted(x[0], Scalar(1), false, true); },
+      [](P x) {
+        return places_among(x[0], Plain{{}, {1}}, true, nullptr);
+      })
+      .alone("one value")
+      .in_one("there is one value")
+      .not_scalar("refused: a number is no sequence")
+      .big({real({9000})})
+      .writes([](Tensor& o, V x) { return searchsorted_out(o, x[0], Scalar(1), false, true); });
+  row(
+      "bucketize", {{real({3, 5}), real({7})}, {real({0, 5}), real({7})}, {real({}), real({7})}},
+      [](V x) { return bucketize(x[0], x[1], true, true); },
+      [](P x) { return places_among(x[1], x[0], true, nullptr); })
+      .gives([](ScalarType) { return kInt; })
+      .big({real({90, 140}), real({40})}, 1)
+      .writes([](Tensor& o, V x) { return bucketize_out(o, x[0], x[1], true, true); });
+  row(
+      "bucketize.number", {{real({7})}, {real({0})}},
+      [](V x) { return bucketize(Scalar(1), x[0]); },
+      [](P x) {
+        return places_among(x[0], Plain{{}, {1}}, false, nullptr);
+      })
+      .alone("one value")
+      .in_one("there is one value")
+      .not_scalar("refused: a number is no sequence")
+      .big({real({9000})})
+      .writes([](Tensor& o, V x) { return bucketize_out(o, Scalar(1), x[0]); });
+}
+
+void add_counts(Table& t) {
+  const char* const whole = "how many counts there are depends on the largest element";
+  const auto sums = [](const Plain& x, const Plain* weights, int64_t least) {
+    Plain out{{least}, Values(static_cast<size_t>(least))};
+    for (size_t i = 0; i < x.v.size(); ++i) {
+      const auto at = static_cast<size_t>(x.v[i]);
+      if (at >= out.v.size()) out.v.resize(at + 1);
+      out.v[at] += weights ? weights->v[i] : 1;
+    }
+    out.sizes[0] = static_cast<int64_t>(out.v.size());
+    return out;
+  };
+  t.row(
+       "bincount", kInts, {{real({20}, 0, 9)}}, [](V x) { return bincount(x[0], std::nullopt, 3); },
+       [=](P x) { return sums(x[0], nullptr, 3); })
+      .gives(positions)
+      .no_gradient()
+      .not_empty("there is no largest element to be asked for")
+      .not_scalar("refused: a number is no vector")
+      .alone("counts are added up in the order of the elements")
+      .in_one(whole)
+      .waits("the largest element is asked for")
+      .small("elements are sorted, which takes emulated threads long")
+      .big({real({9000}, 0, 9)})
+      .writes([](Tensor& o, V x) { return bincount_out(o, x[0], std::nullopt, 3); });
+  t.row(
+       "bincount.weights", kAll, {{index({20}, 9), real({20})}},
+       [](V x) { return bincount(x[0], x[1]); }, [=](P x) { return sums(x[0], &x[1], 0); })
+      .gives([](ScalarType s) { return s == kFloat ? kFloat : kDouble; })
+      .no_gradient()
+      .not_empty("int64 then, whatever the weights are")
+      .not_scalar("refused: a number is no vector")
+      .alone("weights are added up in the order of the elements")
+      .in_one(whole)
+      .waits("the largest element is asked for")
+      .small("elements are sorted, which takes emulated threads long")
+      .big({index({9000}, 9), real({9000})})
+      .within(8)
+      .writes([](Tensor& o, V x) { return bincount_out(o, x[0], x[1]); });
+  t.row(
+       "histc", kFloats, shapes({{4, 5}, {0}, {}}, -3, 3),
+       [](V x) { return histc(x[0], 5, -2, 2); },
+       [](P x) {
+         Plain out{{5}, Values(5)};
+         for (const double v : x[0].v)
+           if (v >= -2 && v <= 2) ++out.v[static_cast<size_t>(std::min(4., (v + 2) * 5 / 4))];
+         return out;
+       })
+      .only(kWide)  // in sixteen bits edges are rounded
+      .no_gradient()
+      .in_one("the counts are of all elements")
+      .small("elements are sorted, which takes emulated threads long")
+      .big({real({90, 140}, -3, 3)})
+      .writes([](Tensor& o, V x) { return histc_out(o, x[0], 5, -2, 2); });
+}
+
+// ---- running ------------------------------------------------------------------------------------
+
+Values products(const Values& v) {
+  Values out;
+  for (const double x : v) out.push_back(x * (out.empty() ? 1 : out.back()));
+  return out;
+}
+// Positions of the running extrema.
+Values extrema(const Values& v, bool largest) {
+  Values out;
+  size_t best = 0;
+  for (size_t i = 0; i < v.size(); ++i) {
+    const bool better = largest ? v[i] >= v[best] : v[i] <= v[best];
+    if (std::isnan(v[i]) || (!std::isnan(v[best]) && better)) best = i;
+    out.push_back(static_cast<double>(best));
+  }
+  return out;
+}
+Values places_of_max(const Values& v) { return extrema(v, true); }
+Values places_of_min(const Values& v) { return extrema(v, false); }
+Values max_so_far(const Values& v) {
+  Values out = extrema(v, true);
+  for (double& x : out) x = v[static_cast<size_t>(x)];
+  return out;
+}
+Values min_so_far(const Values& v) {
+  Values out = extrema(v, false);
+  for (double& x : out) x = v[static_cast<size_t>(x)];
+  return out;
+}
+Values log_sums(const Values& v) {
+  Values out;
+  for (size_t i = 0; i < v.size(); ++i) {
+    double top = -INFINITY, sum = 0;
+    for (size_t k = 0; k <= i; ++k) top = std::isnan(v[k]) ? v[k] : std::max(top, v[k]);
+    for (size_t k = 0; k <= i; ++k) sum += std::exp(v[k] - top);
+    out.push_back(std::isinf(top) ? top : top + std::log(sum));
+  }
+  return out;
+}
+
+void add_running(Table& t) {
+  const auto row = [&](const char* name, uint16_t dtypes, int64_t dim, double lo, double hi,
+                       Call call, Values (*f)(const Values&)) -> Row& {
+    return t
+        .row(name, dtypes, shapes({{3, 5}, {2, 4, 3}, {0, 3}, {3, 0}, {4}, {}}, lo, hi),
+             std::move(call), [=](P x) { return along(x[0], dim, Line::kResize, f); })
+        .big({real({120, 131}, lo, hi)})
+        .sliced({dim == -1 ? 0 : 1}, dim == -1 ? 0 : 1);
+  };
+  const char* const asked = "whether there are zeros, which need n x n products";
+  row(
+      "cumprod", kAll, -1, 0.5, 1.5, [](V x) { return cumprod(x[0], -1); }, products)
+      .gives(widened)
+      .asks(asked)
+      .changes([](V x) { return x[0].cumprod_(-1); })
+      .writes([](Tensor& o, V x) { return cumprod_out(o, x[0], -1); });
+  row(
+      "cumprod.first", kAll, 0, 0.5, 1.5, [](V x) { return cumprod(x[0], 0); }, products)
+      .gives(widened)
+      .asks(asked)
+      .writes([](Tensor& o, V x) { return cumprod_out(o, x[0], 0); });
+  row(
+      "logcumsumexp", kFloats, -1, -3, 3, [](V x) { return logcumsumexp(x[0], -1); }, log_sums)
+      .writes([](Tensor& o, V x) { return logcumsumexp_out(o, x[0], -1); });
+  row(
+      "logcumsumexp.first", kFloats, 0, -3, 3, [](V x) { return logcumsumexp(x[0], 0); }, log_sums)
+      .writes([](Tensor& o, V x) { return logcumsumexp_out(o, x[0], 0); });
+  const char* const slow = "sums by index are sorted, which takes emulated threads long";
+  row(
+      "cummax", kAll, -1, -9, 9, [](V x) { return std::get<0>(cummax(x[0], -1)); }, max_so_far)
+      .small(slow)
+      .writes([](Tensor& o, V x) {
+        Tensor at = empty({0}, x[0].options().dtype(kLong));
+        return std::get<0>(cummax_out(o, at, x[0], -1));
+      });
+  row(
+      "cummin", kAll, 0, -9, 9, [](V x) { return std::get<0>(cummin(x[0], 0)); }, min_so_far)
+      .small(slow)
+      .writes([](Tensor& o, V x) {
+        Tensor at = empty({0}, x[0].options().dtype(kLong));
+        return std::get<0>(cummin_out(o, at, x[0], 0));
+      });
+  row(
+      "cummax.places", kAll, 0, -9, 9, [](V x) { return std::get<1>(cummax(x[0], 0)); },
+      places_of_max)
+      .gives(positions)
+      .no_gradient()
+      .writes([](Tensor& o, V x) {
+        Tensor values = empty({0}, x[0].options());
+        return std::get<1>(cummax_out(values, o, x[0], 0));
+      });
+  row(
+      "cummin.places", kAll, -1, -9, 9, [](V x) { return std::get<1>(cummin(x[0], -1)); },
+      places_of_min)
+      .gives(positions)
+      .no_gradient()
+      .writes([](Tensor& o, V x) {
+        Tensor values = empty({0}, x[0].options());
+        return std::get<1>(cummin_out(values, o, x[0], -1));
+      });
+}
+
+std::vector<Row> rows() {
+  Table t;
+  add_searches(t);
+  add_counts(t);
+  add_running(t);
+  return t.rows();
+}
+RAMET_OP_TABLE(rows());
+
+}  // namespace
+}  // namespace op_table
+}  // namespace ramet

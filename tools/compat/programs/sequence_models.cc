@@ -1,10 +1,13 @@
 // Sequences. Styles: an LSTM that classifies sequences of several lengths, packed and in any order;
 // a GRU that forecasts, its state carried over by hand; a cell in a loop; a stack of layers with
 // dropout that is off; weights by name; RMSprop; a normalisation over groups of channels.
+// Attention: an encoder of padded sequences with a norm of its own, a Transformer with another
+// encoder and an activation that is a function, heads' weights, the function with options.
 #include <torch/torch.h>
 
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <tuple>
 #include <utility>
@@ -107,9 +110,97 @@ void forecast() {
   std::printf("on: %.2f %.2f\n", value.item<float>(), state.norm().item<float>());
 }
 
+struct TaggerImpl : torch::nn::Module {
+  TaggerImpl() : embed(8, 4), out(4, 3) {
+    namespace nn = torch::nn;
+    nn::TransformerEncoderLayer layer(
+        nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(6).dropout(0.0).activation(
+            torch::kGELU));
+    encoder = nn::TransformerEncoder(nn::TransformerEncoderOptions(layer, 2).norm(
+        nn::AnyModule(nn::LayerNorm(nn::LayerNormOptions({4})))));
+    register_module("embed", embed);
+    register_module("encoder", encoder);
+    register_module("out", out);
+    fill_parameters(*this);
+  }
+  torch::Tensor forward(const torch::Tensor& ids) {
+    const auto padding = ids.eq(0);
+    return out(encoder(embed(ids).transpose(0, 1), torch::Tensor(), padding)).transpose(0, 1);
+  }
+  torch::nn::Embedding embed;
+  torch::nn::TransformerEncoder encoder{nullptr};
+  torch::nn::Linear out;
+};
+TORCH_MODULE(Tagger);
+
+void tag() {
+  Tagger tagger;
+  const auto ids = torch::tensor({1, 5, 2, 0, 3, 3, 7, 6, 4, 1, 0, 0}, torch::kLong).view({3, 4});
+  const auto tags = ids.remainder(3);
+  torch::optim::Adam adam(tagger->parameters(), torch::optim::AdamOptions(0.02));
+  for (int step = 0; step < 40; ++step) {
+    adam.zero_grad();
+    auto loss = torch::nn::functional::cross_entropy(tagger(ids).reshape({-1, 3}), tags.flatten());
+    loss.backward();
+    adam.step();
+    if (step % 20 == 0) std::printf("tags %d: %.3f\n", step, loss.item<float>());
+  }
+  std::cout << tagger << "\n";
+}
+
+// Its masks are not looked at.
+struct MixImpl : torch::nn::Cloneable<MixImpl> {
+  MixImpl() { reset(); }
+  void reset() override { mix = register_module("mix", torch::nn::Linear(4, 4)); }
+  torch::Tensor forward(const torch::Tensor& src, const torch::Tensor&, const torch::Tensor&) {
+    return torch::tanh(mix(src));
+  }
+  torch::nn::Linear mix{nullptr};
+};
+TORCH_MODULE(Mix);
+
+void translate() {
+  namespace nn = torch::nn;
+  const std::function<torch::Tensor(const torch::Tensor&)> square = [](const torch::Tensor& x) {
+    return x * x;
+  };
+  nn::Transformer model(nn::TransformerOptions(4, 2, 1, 1)
+                            .dim_feedforward(5)
+                            .dropout(0.1)
+                            .activation(square)
+                            .custom_encoder(nn::AnyModule(Mix())));
+  fill_parameters(*model);
+  model->eval();
+  const auto src = torch::arange(24, torch::kFloat).sin().view({3, 2, 4}),
+             tgt = torch::arange(16, torch::kFloat).cos().view({2, 2, 4});
+  const auto mask = nn::TransformerImpl::generate_square_subsequent_mask(2);
+  const auto y = model(src, tgt, torch::Tensor(), mask);
+  (y * src.slice(0, 0, 2)).sum().backward();
+  std::cout << mask << "\n" << y.sizes() << "\n";
+  for (const auto& item : model->named_parameters())
+    std::printf("%s %.3f\n", item.key().c_str(), item.value().grad().norm().item<float>());
+
+  nn::MultiheadAttention attention(
+      nn::MultiheadAttentionOptions(4, 2).kdim(4).vdim(4).add_bias_kv(true).add_zero_attn(true));
+  fill_parameters(*attention);
+  auto [seen, weights] = attention(tgt, src, src, torch::zeros({2, 3}, torch::kBool), true,
+                                   torch::arange(6, torch::kFloat).view({2, 3}));
+  std::cout << seen.sizes() << "\n" << weights.mul(100).round().div(100) << "\n";
+  namespace F = torch::nn::functional;
+  std::tie(seen, weights) = F::multi_head_attention_forward(
+      tgt, src, src,
+      F::MultiheadAttentionForwardFuncOptions(
+          4, 2, attention->in_proj_weight, attention->in_proj_bias, {}, {}, false, 0.0,
+          attention->out_proj->weight, attention->out_proj->bias)
+          .average_attn_weights(false));
+  std::printf("%.4f %.4f\n", seen.sum().item<float>(), weights.square().sum().item<float>());
+}
+
 int main() {
   classify();
   forecast();
+  tag();
+  translate();
 
   torch::nn::LSTMCell cell(3, 2);
   fill_parameters(*cell);

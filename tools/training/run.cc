@@ -449,7 +449,7 @@ int Run::train() {
       grouped(std::llround(static_cast<double>(images_) / std::max(1e-9, seconds_))).c_str(),
       rows(), options_.out.c_str());
   if (options_.digest) std::printf("digest %s\n", digest.c_str());
-  if (is_text()) std::printf("it goes on:\n%s\n", text_of(model_, data_, devices_[0], 300).c_str());
+  if (is_text()) std::printf("it goes on:\n%s\n", text_of(model_, data_, devices_[0], 100).c_str());
   std::fflush(stdout);
   return 0;
 }

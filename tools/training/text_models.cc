@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kLength = 64, kEvery = 8;
 constexpr int64_t kGptWidth = 128, kHeads = 4, kBlocks = 4;
-constexpr int64_t kLstmWidth = 256;
+constexpr int64_t kLstmWidth = 128;
 
 /// Symbols, and places where there are any, as vectors.
 struct SymbolsImpl : nn::Cloneable<SymbolsImpl> {

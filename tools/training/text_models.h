@@ -9,7 +9,7 @@ namespace ramet::training {
 /// Is `name` one of them?
 bool is_text_model(const std::string& name);
 
-/// "gpt": four blocks of causal attention and GELU, 128 wide. "lstm": two layers, 256 wide. A piece
+/// "gpt": four blocks of causal attention and GELU, 128 wide. "lstm": two layers, 128 wide. A piece
 /// of symbols, (N, length) floats as a loader makes them of bytes, becomes the logits of each next
 /// symbol, (N, symbols, length). Dropout stands between the blocks or layers.
 nn::Sequential make_text_model(const std::string& name, const ImageShape& shape, double dropout);

@@ -40,10 +40,10 @@ template <class T> struct Table {
 };
 
 template <class T> Table<T> table_of(const ResampleAxis& a, bool backward, Arena& arena) {
-  const int64_t entries = a.out * resample_taps(a);
+  const int64_t taps = resample_taps(a), entries = a.out * taps;
   Table<T> f(a.out, a.in, entries, arena);
   for (int64_t o = 0; o < a.out; ++o)
-    f.close(o, resample_row(a, o, f.first + o, f.weight + f.begin[o]));
+    f.close(o, resample_row(a, taps, o, f.first + o, f.weight + f.begin[o]));
   if (!backward) return f;
   // Those outputs that have input i are neighbours too.
   Table<T> t(a.in, a.out, entries, arena);

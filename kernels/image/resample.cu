@@ -28,7 +28,7 @@ template <class T> struct AxisTable {
 template <class T> __global__ void rows_kernel(ResampleAxis a, AxisTable<T> t) {
   for (int64_t o = first_item(); o < a.out; o += item_step()) {
     int64_t first = 0;
-    t.count[o] = resample_row(a, o, &first, t.weight + o * t.taps);
+    t.count[o] = resample_row(a, t.taps, o, &first, t.weight + o * t.taps);
     t.first[o] = first;
   }
 }

@@ -39,14 +39,15 @@ template <class T> RAMET_INLINE T cubic_far(T x, T a) {
 }
 
 template <class T>
-RAMET_INLINE int64_t wide_row(const ResampleAxis& a, int64_t o, int64_t* first, T* w) {
+RAMET_INLINE int64_t wide_row(const ResampleAxis& a, int64_t taps, int64_t o, int64_t* first,
+                              T* w) {
   const bool cubic = a.how == Resampling::kCubicWide;
   const T step = resample_step<T>(a), half = cubic ? T(2) : T(1),
           support = step >= T(1) ? half * step : half, shrink = step >= T(1) ? T(1) / step : T(1),
           center = step * (static_cast<T>(o) + T(0.5));
   const int64_t from = whole_within(center - support + T(0.5), a.in),
                 to = whole_within(center + support + T(0.5), a.in),
-                count = imin(imax(to - from, 0), resample_taps(a));
+                count = imin(imax(to - from, 0), taps);
   T total = T(0);
   for (int64_t j = 0; j < count; ++j) {
     T x = (static_cast<T>(from + j) - center + T(0.5)) * shrink;
@@ -61,12 +62,14 @@ RAMET_INLINE int64_t wide_row(const ResampleAxis& a, int64_t o, int64_t* first, 
   return count;
 }
 
-/// Output o is the sum of w[j] times input first + j, j < the result. `first` and the last input
+/// Output o is the sum of w[j] times input first + j, j < the result, which is at most `taps`
+/// (resample_taps, which a kernel cannot call). `first` and the last input
 /// never fall as o grows.
 template <class T>
-RAMET_INLINE int64_t resample_row(const ResampleAxis& a, int64_t o, int64_t* first, T* w) {
+RAMET_INLINE int64_t resample_row(const ResampleAxis& a, int64_t taps, int64_t o, int64_t* first,
+                                  T* w) {
   if (a.how == Resampling::kLinearWide || a.how == Resampling::kCubicWide)
-    return wide_row(a, o, first, w);
+    return wide_row(a, taps, o, first, w);
   const T step = resample_step<T>(a), place = static_cast<T>(o);
   w[0] = T(1);
   if (a.how == Resampling::kNone || (a.how == Resampling::kLinear && a.in == a.out)) {

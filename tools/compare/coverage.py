@@ -24,22 +24,24 @@ NOT_COMPARED = {
         "the graph's bookkeeping: tests/autograd",
     "_upsample_bicubic2d_aa_out _upsample_bilinear2d_aa_out _upsample_nearest_exact1d_out _upsample_nearest_exact2d_out "
     "_upsample_nearest_exact3d_out addbmm_out addmv_out addr_out amax_out amin_out aminmax_out argmax_out argmin_out "
-    "bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out bitwise_xor_ bitwise_xor_out block_diag_out "
-    "chain_matmul_out channel_shuffle_out cholesky_inverse_out cholesky_solve_out clamp_max_out clamp_min_out col2im_out "
-    "column_stack_out concat_out count_nonzero_out cross_out cumsum_out diag_embed_out diagonal_scatter_out dist_out dot_out "
-    "dstack_out embedding_out eq_ floor_divide_ floor_divide_out fmod_ fmod_out frobenius_norm_out gather_out ge_ gelu_ "
-    "gelu_out gt_ hstack_out im2col_out index_add_out index_copy_out index_fill_out index_reduce_out index_select_out "
-    "inner_out inverse_out isinf_out isnan_out kron_out le_ leaky_relu_out lerp_out linalg_cholesky_out linalg_cross_out "
-    "linalg_det_out linalg_eigvalsh_out linalg_matrix_norm_out linalg_matrix_power_out linalg_multi_dot_out linalg_norm_out "
-    "linalg_pinv_out linalg_solve_out linalg_solve_triangular_out linalg_svdvals_out linalg_vector_norm_out linear_out "
-    "log_softmax_out logsumexp_out lt_ masked_fill_out masked_scatter_out masked_select_out matrix_power_out max_out min_out "
-    "msort_out mv_out nanmean_out nanquantile_out nansum_out ne_ nonzero_out norm_out outer_out pixel_shuffle_out "
-    "pixel_unshuffle_out prod_out put_out quantile_out remainder_ remainder_out renorm_out repeat_interleave_out roll_out "
-    "rot90_out scatter_add_out scatter_out scatter_reduce_out select_scatter_out silu_ silu_out slice_scatter_out softmax_out "
-    "softplus_out stack_out std_out take_along_dim_out take_out tensordot_out trace_out triu_indices_out "
-    "upsample_bicubic2d_out upsample_bilinear2d_out upsample_linear1d_out upsample_nearest1d_out upsample_nearest2d_out "
-    "upsample_nearest3d_out upsample_trilinear3d_out var_out vdot_out vstack_out":
+    "bincount_out bitwise_and_ bitwise_and_out bitwise_not_out bitwise_or_ bitwise_or_out bitwise_xor_ bitwise_xor_out "
+    "block_diag_out bucketize_out chain_matmul_out channel_shuffle_out cholesky_inverse_out cholesky_solve_out clamp_max_out "
+    "clamp_min_out col2im_out column_stack_out concat_out count_nonzero_out cross_out cumprod_ cumprod_out cumsum_out "
+    "diag_embed_out diagonal_scatter_out dist_out dot_out dstack_out embedding_out embedding_renorm_ embedding_renorm_out eq_ "
+    "floor_divide_ floor_divide_out fmod_ fmod_out frobenius_norm_out gather_out ge_ gelu_ gelu_out gt_ histc_out hstack_out "
+    "im2col_out index_add_out index_copy_out index_fill_out index_reduce_out index_select_out inner_out inverse_out isinf_out "
+    "isnan_out kron_out le_ leaky_relu_out lerp_out linalg_cholesky_out linalg_cross_out linalg_det_out linalg_eigvalsh_out "
+    "linalg_matrix_norm_out linalg_matrix_power_out linalg_multi_dot_out linalg_norm_out linalg_pinv_out linalg_solve_out "
+    "linalg_solve_triangular_out linalg_svdvals_out linalg_vector_norm_out linear_out log_softmax_out logcumsumexp_out "
+    "logsumexp_out lt_ masked_fill_out masked_scatter_out masked_select_out matrix_power_out max_out min_out msort_out mv_out "
+    "nanmean_out nanquantile_out nansum_out ne_ nonzero_out norm_out outer_out pixel_shuffle_out pixel_unshuffle_out prod_out "
+    "put_out quantile_out remainder_ remainder_out renorm_out repeat_interleave_out roll_out rot90_out scatter_add_out "
+    "scatter_out scatter_reduce_out select_scatter_out silu_ silu_out slice_scatter_out softmax_out softplus_out stack_out "
+    "std_out take_along_dim_out take_out tensordot_out trace_out triu_indices_out upsample_bicubic2d_out "
+    "upsample_bilinear2d_out upsample_linear1d_out upsample_nearest1d_out upsample_nearest2d_out upsample_nearest3d_out "
+    "upsample_trilinear3d_out var_out vdot_out vstack_out":
         "the function's result, copied: tests/autograd/table/op_table_*_test.cc hold them to the function, which is compared",
+    "_upsample_nearest_exact3d": "of one kernel with the forms of 1 and 2 dimensions, which are compared",
     "cross_entropy_loss_consuming residual_layer_norm":
         "not in LibTorch: tests/autograd hold them to cross_entropy_loss and layer_norm, which are compared",
     "cholesky qr inv solve solve_triangular svdvals eigh eigvalsh pinv matrix_rank": "namespace linalg's names of linalg_*, which are compared",

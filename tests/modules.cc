@@ -74,6 +74,8 @@ template <class Holder> ModuleRow line(const char* name, Holder (*make)()) {
   return row;
 }
 
+Tensor own_six() { return ones({6}, TensorOptions().requires_grad(true)); }
+
 nn::TransformerEncoderLayerOptions encoder(double p) {
   return nn::TransformerEncoderLayerOptions(4, 2).dim_feedforward(6).dropout(p).batch_first(true);
 }
@@ -187,14 +189,14 @@ std::vector<ModuleRow> lines() {
   MODULE(EmbeddingBag, 6, 3)
   std::vector<Draw>{indices(6, {kBatch, 2})};
   MODULE(Bilinear, 6, 6, 3) two;
-  MODULE(ParameterList, ones({6}), ones({6})) plain;
+  MODULE(ParameterList, own_six(), own_six()) plain;
   all.back().call = [](Module& m, const Tensors& in) {
     return in[0] * m.parameters()[0] + m.parameters()[1];
   };
   MODULE(ParameterDict) plain;
   all.back().make = [] {
     ParameterDict made;
-    made->insert("one", ones({6}));
+    made->insert("one", own_six());
     return made.ptr();
   };
   all.back().call = [](Module& m, const Tensors& in) { return in[0] * m.parameters()[0]; };

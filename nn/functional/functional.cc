@@ -235,6 +235,8 @@ Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncO
   }
   if (o.max_norm()) {
     const NoGradGuard off;
+    // Refuses what it refuses before the weight is changed.
+    ramet::embedding(weight, input, padding_idx, o.scale_grad_by_freq(), o.sparse());
     Tensor limited = weight;
     // As LibTorch: numbers of 32 bits.
     embedding_renorm_(limited, input, static_cast<float>(*o.max_norm()),

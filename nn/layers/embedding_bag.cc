@@ -121,23 +121,28 @@ Tensor detail::embedding_bag(const Tensor& input, const Tensor& weight, const Te
   RAMET_CHECK(sums || !scale.defined(), op, "per_sample_weights was not null. ",
               "per_sample_weights is only supported for mode='kSum' (got mode='",
               enumtype::get_enum_name(mode), "').");
-  if (max_norm) {
-    const NoGradGuard off;
-    Tensor limited = weight;
-    // As LibTorch: numbers of 32 bits.
-    embedding_renorm_(limited, input, static_cast<float>(*max_norm), static_cast<float>(norm_type));
-  }
   // Rows of a matrix; also of one without columns.
   const Tensor starts =
       matrix ? arange(input.size(0), TensorOptions(kLong).device(input.device())).mul(input.size(1))
              : offsets;
-  return std::get<0>(ramet::embedding_bag(
-      weight, matrix ? input.reshape(-1) : input, starts, scale_grad_by_freq,
-      sums     ? 0
-      : maxima ? 2
-               : 1,
-      sparse, scale.defined() ? std::optional<Tensor>(scale.reshape(-1)) : std::nullopt,
-      include_last_offset, padding_idx));
+  const auto bags = [&] {
+    // The starts of a matrix's rows have no end of the last one behind them.
+    return std::get<0>(ramet::embedding_bag(
+        weight, matrix ? input.reshape(-1) : input, starts, scale_grad_by_freq,
+        sums     ? 0
+        : maxima ? 2
+                 : 1,
+        sparse, scale.defined() ? std::optional<Tensor>(scale.reshape(-1)) : std::nullopt,
+        include_last_offset && !matrix, padding_idx));
+  };
+  if (max_norm) {
+    const NoGradGuard off;
+    bags();  // refuses what it refuses before the weight is changed
+    Tensor limited = weight;
+    // As LibTorch: numbers of 32 bits.
+    embedding_renorm_(limited, input, static_cast<float>(*max_norm), static_cast<float>(norm_type));
+  }
+  return bags();
 }
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& o) {
   return detail::embedding_bag(input, weight, o.offsets(), o.max_norm(), o.norm_type(),

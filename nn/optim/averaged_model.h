@@ -115,7 +115,8 @@ template <class Contained> class AveragedModelImpl : public detail::AveragedMode
     auto copy = std::make_shared<AveragedModelImpl>(
         *module, std::move(device ? options.device(device) : options));
     copy->copy_flags_from(*this);
-    copy->n_averaged.copy_(n_averaged);
+    copy->n_averaged.set_data(
+        n_averaged.detach().to(device.value_or(n_averaged.device()), kLong, false, /*copy=*/true));
     return copy;
   }
   const std::shared_ptr<Contained> module;

@@ -89,6 +89,7 @@ void Muon::guard_options() {
 }
 
 Tensor Muon::step(LossClosure closure) {
+  check_parameters();
   Tensor loss;
   if (closure) {
     const EnableGradGuard on;
@@ -96,7 +97,6 @@ Tensor Muon::step(LossClosure closure) {
   }
   const NoGradGuard off;
   const RecordScope scope("Muon.orthogonal");
-  check_parameters();
   if (RAMET_UNLIKELY(capture::active())) guard_options();
   const struct Forget {
     Muon& self;

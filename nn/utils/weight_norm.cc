@@ -2,6 +2,7 @@
 
 #include "autograd/grad_mode.h"
 #include "autograd/ops.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/module/any_value.h"
 #include "nn/module/computed_parameter.h"
 
@@ -114,8 +115,9 @@ void detail::remove_weight_norm(Module& module, const std::string& name) {
 }
 void detail::spectral_norm(Module& module, const std::string& name, int64_t n_power_iterations,
                            double eps, std::optional<int64_t> dim) {
-  const bool transposed =
-      nn::detail::type_name(typeid(module)).find("::ConvTranspose") != std::string::npos;
+  const bool transposed = dynamic_cast<const ConvTranspose1dImpl*>(&module) ||
+                          dynamic_cast<const ConvTranspose2dImpl*>(&module) ||
+                          dynamic_cast<const ConvTranspose3dImpl*>(&module);
   ComputedParameter::add(module, std::make_shared<SpectralNorm>(name, n_power_iterations, eps,
                                                                 dim.value_or(transposed ? 1 : 0)));
 }

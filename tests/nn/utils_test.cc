@@ -6,6 +6,7 @@
 #include "autograd/graph/captured.h"
 #include "autograd/ops.h"
 #include "nn/layers/conv.h"
+#include "nn/layers/conv_transpose.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/recurrent.h"
 #include "nn/module/flat_store.h"
@@ -199,6 +200,19 @@ TEST(SpectralNorm, ComputesWhatPyTorchDoes) {
   expect(spectral_norm(filled(Conv1d(2, 3, 2))), images(),
          {3.63984999357088, 3.6370420604757, 3.6370420604757, -7.46934678153228, 7.19333150900492,
           -0.224778821157697, -1.16733309806903});
+}
+
+// Columns count as outputs of a transposed convolution, whatever its class is called.
+struct GrowingImpl : ConvTranspose2dImpl {
+  using ConvTranspose2dImpl::ConvTranspose2dImpl;
+};
+RAMET_MODULE(Growing);
+TEST(SpectralNorm, TransposedConvolutionsByTheirSecondDimension) {
+  const ConvTranspose2d m = spectral_norm(ConvTranspose2d(2, 5, 3));
+  EXPECT_EQ(m->named_buffers()["weight_u"].sizes(), IntArrayRef({5}));
+  const Growing own = spectral_norm(Growing(2, 5, 3));
+  EXPECT_EQ(own->named_buffers()["weight_u"].sizes(), IntArrayRef({5}));
+  EXPECT_EQ(spectral_norm(Conv2d(2, 5, 3))->named_buffers()["weight_u"].sizes(), IntArrayRef({5}));
 }
 
 TEST(WeightNorm, ClonesFilesAndSequentials) {

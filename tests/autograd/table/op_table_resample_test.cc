@@ -463,18 +463,21 @@ void add_bags(Table& t) {
   t.row(
        "embedding_bag", kFloats, weighted, [=](V x) { return bags(x, 0, x[2]); }, each(sum))
       .big(many_weighted)
+      .small("bags and rows are fewer than what they hold")
       .sliced({1, -1, -1}, 1)
       .within(2);
   t.row(
        "embedding_bag.mean", kFloats, some, [=](V x) { return bags(x, 1, std::nullopt); },
        each([=](const std::vector<double>& v) { return sum(v) / double(v.size()); }))
       .big(many)
+      .small("bags and rows are fewer than what they hold")
       .sliced({1, -1}, 1)
       .within(2);
   t.row(
        "embedding_bag.max", kFloats, some, [=](V x) { return bags(x, 2, std::nullopt); },
        each([](const std::vector<double>& v) { return v.size() > 1 && v[1] > v[0] ? v[1] : v[0]; }))
       .big(many)
+      .small("bags and rows are fewer than what they hold")
       .sliced({1, -1}, 1);
   // Rows 0, 2, ... of limited norm; the others as they are.
   const auto rows = [](const Tensor& x) {
@@ -493,6 +496,7 @@ void add_bags(Table& t) {
          });
        })
       .big({real({700, 131})})
+      .small("bags and rows are fewer than what they hold")
       .in_one("every other row is named")
       .no_gradient()
       .within(4)

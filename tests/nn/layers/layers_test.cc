@@ -239,6 +239,15 @@ TEST(Layers, EmbeddingBagRefuses) {
               "padding_idx must be within the number of embeddings, -4 through 3, but got 9");
   expect_part(refused(two, O().offsets(zeros({0}, kLong)).include_last_offset(true)),
               "include_last_offset: number of offset should be at least 1");
+  // Nothing was changed before it was refused.
+  EmbeddingBag limited(EmbeddingBagOptions(4, 2).max_norm(.1).mode(kSum));
+  const Tensor before = limited->weight.detach().clone();
+  EXPECT_THROW(limited(two, tensor({1})), Error);
+  EXPECT_TRUE(limited->weight.detach().eq(before).all().item<bool>());
+  // Of a matrix each row is a bag, whatever offsets would end in.
+  EmbeddingBag rows(EmbeddingBagOptions(4, 2).include_last_offset(true).mode(kSum));
+  rows->weight.set_data(arange(8.).view({4, 2}));
+  expect_values(rows(tensor({0, 1, 2, 3}).view({2, 2})), {2, 4, 10, 12});
   EXPECT_ERROR_TEXT(embedding_bag(w, two, tensor({0}), false, 3),
                     "`mode` must be sum, mean, or max");
   EXPECT_ERROR_TEXT(embedding_bag(w.to(kLong), two, tensor({0})), "not implemented for 'Long'");

@@ -28,6 +28,7 @@ namespace {
 
 // 1 / (x_j - x_i) [*, k, k] of x [*, k] in order; 0 where they count as equal.
 Tensor gaps(const Tensor& x, const Tensor& difference) {
+  if (x.size(-1) == 0) return difference;  // of nothing there is no largest
   const double epsilon = x.scalar_type() == kDouble ? std::numeric_limits<double>::epsilon()
                                                     : std::numeric_limits<float>::epsilon();
   const Tensor plain = x.detach(), between = plain.unsqueeze(-2).sub(plain.unsqueeze(-1)).abs(),

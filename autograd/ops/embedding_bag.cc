@@ -58,6 +58,7 @@ Tensor weight_gradient(const Bags& b, const Tensor& g, const Tensor& indices_,
   const Tensor base = zeros({b.rows, b.cols}, TensorOptions(wide).device(g.device()));
   const Tensor gw = g.to(wide);
   if (b.mode == BagMode::kMax) {
+    if (b.rows == 0) return base.to(t);  // bags of nothing name no row
     const Tensor full = counts.gt(0).to(wide).unsqueeze(1);
     return base.scatter_add(0, places, gw.mul(full)).to(t);
   }

@@ -150,7 +150,10 @@ Tensor columns(const Tensor& x, const Blocks& b) {
       // What blocks cover, and no more.
       std::vector<int64_t> pad;
       for (const size_t d : {1, 0}) {
-        extent[d] = static_cast<int64_t>((b.count[d] - 1) * Int128{b.stride[d]} + b.reach(d));
+        // A block may end before the image begins.
+        extent[d] =
+            std::max(b.padding[d],
+                     static_cast<int64_t>((b.count[d] - 1) * Int128{b.stride[d]} + b.reach(d)));
         pad.insert(pad.end(), {b.padding[d], extent[d] - b.image[d] - b.padding[d]});
       }
       whole = constant_pad_nd(whole, pad);

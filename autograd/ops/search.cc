@@ -148,7 +148,8 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
   RAMET_CHECK(is_floating(dtype), op, "only supports floating-point input: got ", describe(self));
   RAMET_CHECK(bins > 0, op, "bins must be > 0: got ", bins);
   const NoGradGuard off;
-  const Tensor x = self.shallow().reshape({-1});
+  // In the compute type: a product of 16 bits may be more than these hold.
+  const Tensor x = self.shallow().to(compute_type(dtype)).reshape({-1});
   double low = min.toDouble(), high = max.toDouble();
   if (low == high && x.numel() > 0) low = x.min().item<double>(), high = x.max().item<double>();
   if (low == high) low -= 1, high += 1;
@@ -156,16 +157,15 @@ Tensor histc(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& 
               "] is not finite");
   RAMET_CHECK(low < high, op, "max must be larger than min: got [", low, ", ", high, "]");
   const auto number = [&](double v) {
-    Tensor t(TensorBase::empty({}, dtype, self.device()));
-    fill_values(t, v);
+    Tensor t(TensorBase::empty({}, x.scalar_type(), self.device()));
+    fill_values(t, rounded(v, dtype));
     return t;
   };
-  // Each step in self's dtype, as in LibTorch.
   const Tensor first = number(low), last = number(high);
   const Tensor outside = x.ge(first).logical_and(x.le(last)).logical_not();
   const Tensor at = x.sub(first).mul(bins).div(last.sub(first)).masked_fill(outside, 0).to(kLong);
   Tensor counts = zeros_of(bins, kLong, self.device());
-  counts.index_add_(0, at.clamp_max(bins - 1), outside.logical_not().to(kLong));
+  counts.index_add_(0, at.clamp(0, bins - 1), outside.logical_not().to(kLong));
   return counts.to(dtype);
 }
 

@@ -146,7 +146,7 @@ Tensor quantiles(const char* op, const Tensor& self, const Tensor& q, std::optio
   Tensor rank = q.reshape({1, -1}).mul(last);
   if (!skips) rank = rank.masked_fill(nan.any(1, true), static_cast<double>(n - 1));
   const auto at = [&](const Tensor& places) {
-    return x.gather(1, order.gather(1, places.detach().to(kLong)));
+    return x.gather(1, order.gather(1, places.detach().to(kLong).clamp_max(n - 1)));
   };
   Tensor values;
   if (way == Between::kNearest) {

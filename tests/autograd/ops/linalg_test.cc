@@ -78,6 +78,9 @@ TEST(LinearAlgebra, OfNothing) {
   expect_near(std::get<0>(linalg_qr(flat, "complete")), eye(3));
   EXPECT_EQ(linalg_matrix_rank(flat).item<int64_t>(), 0);
   EXPECT_EQ(std::get<0>(linalg_eigh(none)).numel(), 0);
+  Tensor a = zeros({3, 0}).requires_grad_();
+  std::get<0>(linalg_svd(a)).sum().backward();
+  EXPECT_EQ(a.grad().sizes(), IntArrayRef({3, 0}));
 }
 
 // The cofactors: d det / da of a matrix of rank 1 of 2, and 0 of rank 1 of 3.

@@ -3,10 +3,13 @@
 #include <limits>
 
 #include "autograd/autograd.h"
+#include "autograd/ops/embedding_bag.h"
 #include "autograd/ops/factory.h"
+#include "autograd/ops/im2col.h"
 #include "autograd/ops/index.h"
 #include "autograd/ops/loss.h"
 #include "autograd/ops/pool.h"
+#include "autograd/ops/search.h"
 #include "autograd/ops/shape_joins.h"
 #include "autograd/ops/view.h"
 #include "tests/autograd/derivatives.h"
@@ -155,6 +158,26 @@ TEST(TorchFindings, BentLossesOfTruthValues) {
     expect_values(autograd::grad({smooth}, {x})[0], {-.5, 1});
     expect_values(autograd::grad({huber}, {x})[0], {-.5, 2});
   }
+}
+
+// A block may end before the image begins.
+TEST(TorchFindings, BlocksOfPaddingAlone) {
+  expect_values(im2col(ones({1, 1, 5, 5}), {1, 1}, {1, 1}, {3, 3}, {100, 100}).view({1}), {0});
+}
+
+TEST(TorchFindings, BagsOfNothingNameNoRow) {
+  Tensor weight = zeros({0, 3}).requires_grad_();
+  const Tensor none = zeros({0}, kLong);
+  std::get<0>(embedding_bag(weight, none, zeros({2}, kLong), false, 2)).sum().backward();
+  EXPECT_EQ(weight.grad().sizes(), IntArrayRef({0, 3}));
+}
+
+// 700 x 100 is more than float16 holds.
+TEST(TorchFindings, HistogramOf16Bits) {
+  const Tensor counts = histc(constant({0, 700, 1000}).to(kHalf), 100, 0, 1000);
+  EXPECT_EQ(counts.dtype(), kHalf);
+  EXPECT_TRUE(counts[0].item<float>() == 1 && counts[70].item<float>() == 1 &&
+              counts[99].item<float>() == 1);
 }
 
 }  // namespace

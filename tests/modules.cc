@@ -193,6 +193,8 @@ std::vector<ModuleRow> lines() {
   all.back().call = [](Module& m, const Tensors& in) {
     return in[0] * m.parameters()[0] + m.parameters()[1];
   };
+  const char* const own_list = "parameters are read from the module's own list, which has shards";
+  LACKS(kShards, own_list);
   MODULE(ParameterDict) plain;
   all.back().make = [] {
     ParameterDict made;
@@ -200,6 +202,7 @@ std::vector<ModuleRow> lines() {
     return made.ptr();
   };
   all.back().call = [](Module& m, const Tensors& in) { return in[0] * m.parameters()[0]; };
+  LACKS(kShards, own_list);
 
 #define OF_PLAIN(Name) MODULE(Name) plain
   OF_PLAIN(ReLU);

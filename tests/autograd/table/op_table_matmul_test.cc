@@ -109,6 +109,7 @@ void add_sums(Table& t) {
              {{1, 2}, {2, 3, 1}, {0, 2}});
        })
       .big({real({40, 30}), real({30, 3, 40}), real({300, 30})})
+      .small("letters are extents of two operands each")
       .only(kFloats)  // of integers the sums are int64, the products not
       .tame("sums are made before products")
       .within(4)
@@ -199,6 +200,7 @@ void add_added(Table& t) {
        [](V x) { return addmv(x[0], x[1], x[2], 2, 3); },
        [=](P x) { return added(x[0], product(x[1], x[2])); })
       .big({real({600}), real({600, 450}), real({450})}, 3)
+      .small("what is added is a vector")
       .within(2)
       .products()
       .changes([](V x) { return addmv_(const_cast<Tensor&>(x[0]), x[1], x[2], 2, 3); })
@@ -416,6 +418,7 @@ std::vector<Row> rows() {
         });
       },
       {real({300, 30}), real({300, 7}), real({9, 30, 7}), real({9})}, 3)
+      .small("a product of three, which emulated threads take 20 s for")
       .within(4);
   return t.rows();
 }

@@ -171,6 +171,7 @@ void add_distances(Table& t) {
        })
       .within(8)
       .big({real({97, 13})})
+      .small("there are as many as the square of the rows")
       .in_one("all rows with all");
   const Samples two = {
       {real({4, 5}), real({4, 5})}, {real({4, 5}), real({5})}, {real({0, 5}), real({5})}};
@@ -208,6 +209,7 @@ void add_distances(Table& t) {
        })
       .within(8)
       .big({real({700, 131}), real({700, 131})})
+      .small("the gradient begins with a number's powers")
       .writes([](Tensor& o, V x) { return dist_out(o, x[0], x[1], 3); });
   t.row(
        "cosine_similarity", kFloats, two,

@@ -103,7 +103,8 @@ void add_quantiles(Table& t) {
              lines(-1, Line::kKeep,
                    [=](const Values& v) { return quantile_of(v, 0.4, "linear", skips); }))
         .not_empty("it is refused")
-        .big(large, 1);
+        .big(large, 1)
+        .small("which quantile is a number");
   };
   row(
       "quantile", [](V x) { return quantile(x[0], 0.4, -1, true); }, false)
@@ -131,6 +132,7 @@ void add_quantiles(Table& t) {
        [](V x) { return quantile(x[0], x[1], 0); }, several)
       .partly_tame(2, "q is from 0 to 1")
       .big({real({67, 80}), real({3}, 0.1, 0.9)})
+      .small("which quantiles is a few numbers")
       .sliced({1, -1}, 1)
       .writes([](Tensor& o, V x) { return quantile_out(o, x[0], x[1], 0); });
 }
@@ -182,6 +184,7 @@ void add_covariances(Table& t) {
       .not_empty("weights that add up to nothing are refused")
       .not_scalar("there are several observations")
       .big({real({131, 700}), index({700}, 4), real({700}, 0.5, 2)})
+      .small("weights are a vector")
       .in_one("all rows with all");
   t.row(
        "corrcoef", kNumbers, shapes({{3, 7}, {7}, {3, 0}}), [](V x) { return corrcoef(x[0]); },
@@ -239,7 +242,8 @@ void add_integrals(Table& t) {
       .gives(floating)
       .within(4)
       .only(kept)
-      .big(large_x, 1);
+      .big(large_x, 1)
+      .small("what lies between points is a vector");
   t.row(
        "trapezoid.step", kNumbers, s, [](V x) { return trapezoid(x[0], 2); }, by_step(false))
       .gives(floating)
@@ -252,14 +256,16 @@ void add_integrals(Table& t) {
       .gives(floating)
       .within(4)
       .only(kept)
-      .big(large_x, 1);
+      .big(large_x, 1)
+      .small("what lies between points is a vector");
   t.row(
        "cumulative_trapezoid", kNumbers, with_x,
        [](V x) { return cumulative_trapezoid(x[0], x[1]); }, by_x(true))
       .gives(floating)
       .within(4)
       .only(kept)
-      .big(large_x, 1);
+      .big(large_x, 1)
+      .small("what lies between points is a vector");
   t.row(
        "cumulative_trapezoid.step", kNumbers, s, [](V x) { return cumulative_trapezoid(x[0], 2); },
        by_step(true))

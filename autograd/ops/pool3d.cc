@@ -44,11 +44,14 @@ using Axes = std::array<PoolAxis, 3>;
 
 // Planes as channels of images, then depths as rows of images of one channel: f(image, rows,
 // columns) each time, of the part of the windows that is meant.
-template <class F> Tensor in_two(const Tensor& x, const Axes& axes, const F& f) {
+template <class F> Tensor in_two(const char* op, const Tensor& x, const Axes& axes, const F& f) {
   const auto& [depth, row, column] = axes;
-  const int64_t n = x.size(0), c = x.size(1), pixels = row.out * column.out;
-  const Tensor planes = f(x.reshape({n, c * depth.in, row.in, column.in}), row, column);
-  return f(planes.reshape({n * c, 1, depth.in, pixels}), depth,
+  const int64_t n = x.size(0), c = x.size(1),
+                pixels = checked_mul(op, "pixels of the result", row.out, column.out),
+                planes_of = checked_mul(op, "planes", c, depth.in),
+                images = checked_mul(op, "volumes", n, c);
+  const Tensor planes = f(x.reshape({n, planes_of, row.in, column.in}), row, column);
+  return f(planes.reshape({images, 1, depth.in, pixels}), depth,
            PoolAxis{pixels, pixels, 1, 1, 0, 1})
       .reshape({n, c, depth.out, row.out, column.out});
 }
@@ -60,7 +63,7 @@ std::tuple<Tensor, Tensor> max_pool(const char* op, const Tensor& x, const PoolW
   const Tensor volume = as_volume(op, x);
   const Axes axes = pool_axes<3>(op, volume, w);
   std::vector<Tensor> places;
-  const Tensor y = in_two(volume, axes, [&](const Tensor& image, auto row, auto column) {
+  const Tensor y = in_two(op, volume, axes, [&](const Tensor& image, auto row, auto column) {
     const Pair k{row.kernel, column.kernel}, s{row.stride, column.stride}, p{row.pad, column.pad},
         d{row.dilation, column.dilation};
     if (!with_index) return max_pool2d(image, k, s, p, d, w.ceil_mode);
@@ -167,7 +170,7 @@ std::tuple<Tensor, Tensor> adaptive_max(const char* op, const Tensor& given,
   int64_t results = 1, pixels = 1;
   for (size_t i = 2; i < D + 2; ++i) {
     results = checked_mul(op, "output_size", results, sizes[i]);
-    pixels *= x.sizes()[i];
+    pixels = checked_mul(op, "pixels of the input", pixels, x.sizes()[i]);
   }
   Tensor index;
   {
@@ -203,7 +206,7 @@ Tensor avg_pool3d(const Tensor& x, IntArrayRef kernel, IntArrayRef stride, IntAr
   const Axes axes = pool_axes<3>(kOp, volume, {kernel, stride, padding, kOne, ceil_mode});
   // Of integers the sum is divided once, towards zero, by what a window has.
   const bool sums = divisor || !is_floating(x.scalar_type());
-  Tensor y = in_two(volume, axes, [&](const Tensor& image, auto row, auto column) {
+  Tensor y = in_two(kOp, volume, axes, [&](const Tensor& image, auto row, auto column) {
     return avg_pool2d(image, Pair{row.kernel, column.kernel}, Pair{row.stride, column.stride},
                       Pair{row.pad, column.pad}, ceil_mode, count_include_pad,
                       sums ? std::optional<int64_t>(1) : std::nullopt);
@@ -231,7 +234,7 @@ Tensor adaptive_avg_pool3d(const Tensor& x, IntArrayRef output_size) {
     some = some && sizes[i + 2] > 0;
   }
   if (!some) return like_given(volume.narrow(2, 0, 0).reshape(sizes), x, x.scalar_type());
-  const Tensor y = in_two(volume, axes, [&](const Tensor& image, auto row, auto column) {
+  const Tensor y = in_two(kOp, volume, axes, [&](const Tensor& image, auto row, auto column) {
     return adaptive_avg_pool2d(image, Pair{row.out, column.out});
   });
   return like_given(y, x, x.scalar_type());

@@ -3,6 +3,7 @@
 #include "autograd/ops/arithmetic.h"
 #include "autograd/ops/comparison.h"
 #include "autograd/ops/copy.h"
+#include "autograd/ops/embedding_bag_internal.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/front/index_front.h"
 #include "autograd/ops/front/out_front.h"
@@ -131,13 +132,14 @@ void check_offsets(const Tensor& offsets, int64_t total) {
                  "offsets have to ascend");
 }
 
-}  // namespace
-
-std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
-    const Tensor& weight, const Tensor& indices_, const Tensor& offsets_, bool scale_grad_by_freq,
-    int64_t mode, bool sparse, const std::optional<Tensor>& per_sample_weights,
-    bool include_last_offset, std::optional<int64_t> padding_idx) {
-  const Tensor scale = per_sample_weights.value_or(Tensor());
+// Indices and offsets as the kernel takes them, and the padding's row or -1.
+struct Checked {
+  Tensor indices, offsets;
+  int64_t padding;
+};
+Checked checked(const Tensor& weight, const Tensor& indices_, const Tensor& offsets_, int64_t mode,
+                bool sparse, const Tensor& scale, bool include_last_offset,
+                std::optional<int64_t> padding_idx) {
   for (const Tensor* t : {&weight, &indices_, &offsets_}) check_defined(kOp, *t);
   check_types(weight, indices_, offsets_, scale);
   RAMET_CHECK(mode >= 0 && mode <= 2, kOp, "`mode` must be sum, mean, or max: got ", mode,
@@ -147,8 +149,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
   if (sparse)
     throw NotImplementedError(
         "[embedding_bag] sparse gradients are not implemented: got sparse = true");
-  const int64_t rows = weight.size(0), cols = weight.size(1), given = offsets_.size(0);
-  RAMET_CHECK(!include_last_offset || given > 0, kOp,
+  const int64_t rows = weight.size(0);
+  RAMET_CHECK(!include_last_offset || offsets_.size(0) > 0, kOp,
               "include_last_offset: number of offset should be at least 1");
   int64_t padding = padding_idx.value_or(-1);
   if (padding_idx) {
@@ -157,11 +159,32 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
                 rows - 1, ", but got ", padding);
     if (padding < 0) padding += rows;
   }
-  const Tensor indices = index_as_long(kOp, indices_).contiguous().reshape(-1),
-               offsets = index_as_long(kOp, offsets_).contiguous();
-  const int64_t total = indices.size(0), bags = given - include_last_offset;
-  check_offsets(offsets, total);
-  check_indices(kOp, indices, 0, rows, "rows of weight");
+  Checked c{index_as_long(kOp, indices_).contiguous().reshape(-1),
+            index_as_long(kOp, offsets_).contiguous(), padding};
+  check_offsets(c.offsets, c.indices.size(0));
+  check_indices(kOp, c.indices, 0, rows, "rows of weight");
+  return c;
+}
+
+}  // namespace
+
+void autograd::check_embedding_bag(const Tensor& weight, const Tensor& indices,
+                                   const Tensor& offsets, int64_t mode, bool sparse,
+                                   const Tensor& per_sample_weights, bool include_last_offset,
+                                   std::optional<int64_t> padding_idx) {
+  checked(weight, indices, offsets, mode, sparse, per_sample_weights, include_last_offset,
+          padding_idx);
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> embedding_bag(
+    const Tensor& weight, const Tensor& indices_, const Tensor& offsets_, bool scale_grad_by_freq,
+    int64_t mode, bool sparse, const std::optional<Tensor>& per_sample_weights,
+    bool include_last_offset, std::optional<int64_t> padding_idx) {
+  const Tensor scale = per_sample_weights.value_or(Tensor());
+  const auto [indices, offsets, padding] =
+      checked(weight, indices_, offsets_, mode, sparse, scale, include_last_offset, padding_idx);
+  const int64_t rows = weight.size(0), cols = weight.size(1), given = offsets.size(0),
+                total = indices.size(0), bags = given - include_last_offset;
   const Bags b{rows, cols, bags, padding, static_cast<BagMode>(mode), scale_grad_by_freq};
 
   const Device device = weight.device();

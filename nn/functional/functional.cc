@@ -1,16 +1,15 @@
 #include "nn/functional/functional.h"
 
-#include "autograd/grad_mode.h"
 #include "autograd/ops/batch_norm.h"
 #include "autograd/ops/conv.h"
 #include "autograd/ops/embedding.h"
-#include "autograd/ops/embedding_bag.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/layer_norm.h"
 #include "autograd/ops/matmul.h"
 #include "autograd/ops/pool.h"
 #include "autograd/ops/pool3d.h"
 #include "autograd/ops/random.h"
+#include "nn/layers/embedding_internal.h"
 
 namespace ramet::nn::functional {
 namespace detail {
@@ -224,24 +223,11 @@ Tensor normalize(const Tensor& input, NormalizeFuncOptions o) {
 }
 
 Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
-  int64_t padding_idx = -1;
-  if (o.padding_idx()) {
-    padding_idx = *o.padding_idx();
-    const int64_t rows = weight.size(0);
-    RAMET_CHECK(padding_idx >= -rows && padding_idx < rows, "embedding",
-                "Padding_idx must be within num_embeddings: got ", padding_idx, ", expected [",
-                -rows, ", ", rows, ")");
-    if (padding_idx < 0) padding_idx += rows;
-  }
-  if (o.max_norm()) {
-    const NoGradGuard off;
-    // Refuses what it refuses before the weight is changed.
-    ramet::embedding(weight, input, padding_idx, o.scale_grad_by_freq(), o.sparse());
-    Tensor limited = weight;
-    // As LibTorch: numbers of 32 bits.
-    embedding_renorm_(limited, input, static_cast<float>(*o.max_norm()),
-                      static_cast<float>(o.norm_type()));
-  }
+  const int64_t padding_idx =
+      o.padding_idx() ? nn::detail::padding_row("embedding", *o.padding_idx(), weight.size(0)) : -1;
+  // What is sparse is refused below, before the weight is changed; the rest by embedding_renorm_.
+  if (o.max_norm() && !o.sparse())
+    nn::detail::limit_rows(weight, input, *o.max_norm(), o.norm_type());
   return ramet::embedding(weight, input, padding_idx, o.scale_grad_by_freq(), o.sparse());
 }
 Tensor one_hot(const Tensor& tensor, int64_t num_classes) {

@@ -2,10 +2,8 @@
 
 #include <ostream>
 
-#include "autograd/grad_mode.h"
-#include "autograd/ops/factory.h"
 #include "nn/functional/functional.h"
-#include "nn/init.h"
+#include "nn/layers/embedding_internal.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {
@@ -14,37 +12,8 @@ EmbeddingImpl::EmbeddingImpl(EmbeddingOptions options_) : options(std::move(opti
   EmbeddingImpl::reset();
 }
 
-void EmbeddingImpl::reset() {
-  const int64_t rows = options.num_embeddings(), cols = options.embedding_dim();
-  if (options.sparse())
-    throw NotImplementedError("[Embedding] sparse gradients are not implemented");
-  RAMET_CHECK(rows >= 0 && cols >= 0, "Embedding", "num_embeddings and embedding_dim: got ", rows,
-              " and ", cols, ", expected 0 or more");
-  if (options.padding_idx()) {
-    const int64_t index = *options.padding_idx();
-    RAMET_CHECK(index >= -rows && index < rows, "Embedding",
-                "Padding_idx must be within num_embeddings: got ", index, ", expected [", -rows,
-                ", ", rows, ")");
-    if (index < 0) options.padding_idx(index + rows);
-  }
-  if (!options._weight().defined()) {
-    weight = register_parameter("weight", empty({rows, cols}));
-    reset_parameters();
-  } else {
-    RAMET_CHECK(options._weight().sizes() == IntArrayRef({rows, cols}), "Embedding",
-                "Shape of _weight does not match num_embeddings and embedding_dim: got ",
-                describe(options._weight()), ", expected [", rows, ", ", cols, "]");
-    weight = register_parameter("weight", options._weight());
-    options._weight(Tensor());  // a clone's reset() makes a tensor of its own
-  }
-}
-
-void EmbeddingImpl::reset_parameters() {
-  init::normal_(weight);
-  if (!options.padding_idx()) return;
-  const NoGradGuard off;
-  weight.select(0, *options.padding_idx()).fill_(0);
-}
+void EmbeddingImpl::reset() { detail::reset_embedding(*this, "Embedding", "_weight"); }
+void EmbeddingImpl::reset_parameters() { detail::draw_embedding(*this); }
 
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << detail::qualified("nn::Embedding(num_embeddings=") << options.num_embeddings()

@@ -2,11 +2,11 @@
 
 #include <ostream>
 
-#include "autograd/grad_mode.h"
 #include "autograd/ops/embedding_bag.h"
+#include "autograd/ops/embedding_bag_internal.h"
 #include "autograd/ops/factory.h"
 #include "autograd/ops/view.h"
-#include "nn/init.h"
+#include "nn/layers/embedding_internal.h"
 #include "nn/module/class_name.h"
 
 namespace ramet::nn {
@@ -15,37 +15,8 @@ EmbeddingBagImpl::EmbeddingBagImpl(EmbeddingBagOptions options_) : options(std::
   EmbeddingBagImpl::reset();
 }
 
-void EmbeddingBagImpl::reset() {
-  const int64_t rows = options.num_embeddings(), cols = options.embedding_dim();
-  if (options.sparse())
-    throw NotImplementedError("[EmbeddingBag] sparse gradients are not implemented");
-  RAMET_CHECK(rows >= 0 && cols >= 0, "EmbeddingBag", "num_embeddings and embedding_dim: got ",
-              rows, " and ", cols, ", expected 0 or more");
-  if (options.padding_idx()) {
-    const int64_t index = *options.padding_idx();
-    RAMET_CHECK(index >= -rows && index < rows, "EmbeddingBag",
-                "Padding_idx must be within num_embeddings: got ", index, ", expected [", -rows,
-                ", ", rows, ")");
-    if (index < 0) options.padding_idx(index + rows);
-  }
-  if (!options._weight().defined()) {
-    weight = register_parameter("weight", empty({rows, cols}));
-    reset_parameters();
-  } else {
-    RAMET_CHECK(options._weight().sizes() == IntArrayRef({rows, cols}), "EmbeddingBag",
-                "Shape of weight does not match num_embeddings and embedding_dim: got ",
-                describe(options._weight()), ", expected [", rows, ", ", cols, "]");
-    weight = register_parameter("weight", options._weight());
-    options._weight(Tensor());  // a clone's reset() makes a tensor of its own
-  }
-}
-
-void EmbeddingBagImpl::reset_parameters() {
-  init::normal_(weight);
-  if (!options.padding_idx()) return;
-  const NoGradGuard off;
-  weight.select(0, *options.padding_idx()).fill_(0);
-}
+void EmbeddingBagImpl::reset() { detail::reset_embedding(*this, "EmbeddingBag", "weight"); }
+void EmbeddingBagImpl::reset_parameters() { detail::draw_embedding(*this); }
 
 void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
   stream << detail::qualified("nn::EmbeddingBag(num_embeddings=") << options.num_embeddings()
@@ -125,24 +96,19 @@ Tensor detail::embedding_bag(const Tensor& input, const Tensor& weight, const Te
   const Tensor starts =
       matrix ? arange(input.size(0), TensorOptions(kLong).device(input.device())).mul(input.size(1))
              : offsets;
-  const auto bags = [&] {
-    // The starts of a matrix's rows have no end of the last one behind them.
-    return std::get<0>(ramet::embedding_bag(
-        weight, matrix ? input.reshape(-1) : input, starts, scale_grad_by_freq,
-        sums     ? 0
-        : maxima ? 2
-                 : 1,
-        sparse, scale.defined() ? std::optional<Tensor>(scale.reshape(-1)) : std::nullopt,
-        include_last_offset && !matrix, padding_idx));
-  };
+  const Tensor indices = matrix ? input.reshape(-1) : input,
+               factors = scale.defined() ? scale.reshape(-1) : scale;
+  const int64_t how = sums ? 0 : maxima ? 2 : 1;
+  // The starts of a matrix's rows have no end of the last one behind them.
+  const bool last = include_last_offset && !matrix;
   if (max_norm) {
-    const NoGradGuard off;
-    bags();  // refuses what it refuses before the weight is changed
-    Tensor limited = weight;
-    // As LibTorch: numbers of 32 bits.
-    embedding_renorm_(limited, input, static_cast<float>(*max_norm), static_cast<float>(norm_type));
+    // Before the weight is changed.
+    autograd::check_embedding_bag(weight, indices, starts, how, sparse, factors, last, padding_idx);
+    nn::detail::limit_rows(weight, input, *max_norm, norm_type);
   }
-  return bags();
+  return std::get<0>(ramet::embedding_bag(
+      weight, indices, starts, scale_grad_by_freq, how, sparse,
+      factors.defined() ? std::optional<Tensor>(factors) : std::nullopt, last, padding_idx));
 }
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& o) {
   return detail::embedding_bag(input, weight, o.offsets(), o.max_norm(), o.norm_type(),

@@ -29,7 +29,7 @@ suites = [
 listing = {"testsuites": [{"name": n, "testsuite": [{"name": c, "file": f} for c, f in cases]} for n, cases in suites]}
 json.dump(listing, open(sys.argv[1], "w"))
 E2
-printf '//tests/%s\n' parallel:comm_gpus_test autograd/gpu:op_gpu_join_test autograd/gpu:rows_test \
+printf '//tests/%s\n' parallel:comm_gpus_test autograd/gpu:op_gpu_test autograd/gpu:rows_test \
   parallel/distributed/cuda:collectives_test >"$work/labels"
 tools/gpu/test_list.py "$work/listing.json" "$work/labels" | awk -F'\t' '{ print $1, $2, split($3, cases, ":") }' >"$work/list"
 diff "$work/list" - <<'E2' || fail "test_list.py"

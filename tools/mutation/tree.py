@@ -69,7 +69,7 @@ def stem_test(root, file):
     if part_of(file) == "gpu":
         group = path.stem.split("_")[0]
         table = "tests/autograd/table/op_table_%s_test.cc" % group
-        return "//tests/autograd/gpu:op_gpu_%s_test" % group if (root / table).is_file() else ""
+        return "//tests/autograd/gpu:op_gpu_test" if (root / table).is_file() else ""
     test = root / "tests" / path.parent / ("%s_test.cc" % path.stem)
     if not test.is_file():
         return ""

@@ -123,18 +123,18 @@ std::vector<ModuleRow> lines() {
   };
 
   MODULE(Conv1d, Conv1dOptions(2, 4, 3).padding(1)) lines;
-  MODULE(Conv2d, Conv2dOptions(2, 4, 3).padding(1).stride(2)) planes;
+  MODULE(Conv2d, Conv2dOptions(2, 3, 3).padding(1).stride(2)) planes;
   MODULE(Conv2d, Conv2dOptions(2, 4, 3).groups(2).bias(false)) planes;
   VARIANT("in groups");
-  MODULE(Conv2d, Conv2dOptions(2, 4, 3).padding(1).padding_mode(kReflect)) planes;
+  MODULE(Conv2d, Conv2dOptions(2, 3, 3).padding(1).padding_mode(kReflect)) planes;
   VARIANT("with reflected borders");
-  MODULE(Conv3d, Conv3dOptions(2, 4, 2).padding(1).padding_mode(kCircular)) volumes;
+  MODULE(Conv3d, Conv3dOptions(2, 2, 2).padding(1).padding_mode(kCircular)) volumes;
   MODULE(ConvTranspose1d, ConvTranspose1dOptions(2, 4, 3).stride(2)) lines;
-  MODULE(ConvTranspose2d, ConvTranspose2dOptions(2, 4, 3).groups(2).output_padding(1).stride(2))
-  planes;
-  MODULE(ConvTranspose3d, 2, 3, 2) volumes;
+  MODULE(ConvTranspose2d, ConvTranspose2dOptions(2, 2, 3).groups(2).output_padding(1).stride(2))
+  std::vector<Draw>{real({kBatch, 2, 1, 3})};
+  MODULE(ConvTranspose3d, 2, 2, 2) volumes;
   MODULE(Upsample, UpsampleOptions().scale_factor(std::vector<double>{2, 1.5}).mode(kBilinear))
-  planes;
+  std::vector<Draw>{real({kBatch, 2, 4, 3})};
   MODULE(MaxPool1d, 2) lines;
   MODULE(MaxPool2d, MaxPool2dOptions(3).stride(1)) planes;
   MODULE(AvgPool1d, 2) lines;
@@ -149,7 +149,7 @@ std::vector<ModuleRow> lines() {
   MODULE(AdaptiveMaxPool3d, 1) volumes;
   MODULE(PixelShuffle, 2) std::vector<Draw>{real({kBatch, 4, 2, 2})};
   MODULE(PixelUnshuffle, 2) planes;
-  MODULE(Unfold, UnfoldOptions(2).padding(1)) planes;
+  MODULE(Unfold, UnfoldOptions(2).padding(1)) std::vector<Draw>{real({kBatch, 1, 3, 3})};
   MODULE(Fold, FoldOptions({3, 3}, 2)) std::vector<Draw>{real({kBatch, 8, 4})};
 
   const char* const statistics = "a batch's statistics";
@@ -188,7 +188,8 @@ std::vector<ModuleRow> lines() {
   std::vector<Draw>{indices(6, {kBatch, 2})};
   MODULE(EmbeddingBag, 6, 3)
   std::vector<Draw>{indices(6, {kBatch, 2})};
-  MODULE(Bilinear, 6, 6, 3) two;
+  MODULE(Bilinear, 4, 5, 3)
+  std::vector<Draw>{real({kBatch, 4}), real({kBatch, 5})};
   MODULE(ParameterList, own_six(), own_six()) plain;
   all.back().call = [](Module& m, const Tensors& in) {
     return in[0] * m.parameters()[0] + m.parameters()[1];
@@ -238,8 +239,8 @@ std::vector<ModuleRow> lines() {
 
 #define OF_ALL_RANKS(Kind, ...)                                       \
   MODULE(Kind##1d, Kind##1dOptions({1, 2} __VA_ARGS__)) lines;        \
-  MODULE(Kind##2d, Kind##2dOptions({1, 2, 0, 1} __VA_ARGS__)) planes; \
-  MODULE(Kind##3d, Kind##3dOptions({1, 1, 0, 1, 1, 0} __VA_ARGS__)) volumes
+  MODULE(Kind##2d, Kind##2dOptions({2, 0, 0, 1} __VA_ARGS__)) planes; \
+  MODULE(Kind##3d, Kind##3dOptions({1, 0, 0, 1, 1, 0} __VA_ARGS__)) volumes
 #define COMMA ,
   OF_ALL_RANKS(ReflectionPad, );
   OF_ALL_RANKS(ReplicationPad, );
@@ -301,7 +302,7 @@ std::vector<ModuleRow> lines() {
          TransformerOptions(4, 2, 1, 1).dim_feedforward(6).dropout(0).batch_first(true))
   two_steps;
   MODULE(RNNCell, 6, 3) plain;
-  MODULE(LSTMCell, 6, 3) plain;
+  MODULE(LSTMCell, 6, 2) plain;
   MODULE(GRUCell, 6, 3) plain;
 #undef MODULE
 #undef LACKS

@@ -1,4 +1,7 @@
-// The matrix over every module: what one device has of it (tests/modules.h).
+// The matrix over every module: what one device has of it (tests/modules.h); and PyTorch's numbers,
+// of functions too.
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "autograd/grad_mode.h"
@@ -8,6 +11,7 @@
 #include "nn/serialize/safetensors.h"
 #include "nn/serialize/save.h"
 #include "tests/modules.h"
+#include "tests/nn/module/goldens.h"
 #include "tests/optimizers.h"
 
 namespace ramet::testing {
@@ -215,6 +219,63 @@ TEST(ModuleMatrix, Captured) {
     }
     return states[0] == states[1] ? "" : "other bits";
   });
+}
+
+// "train" and "eval" where their numbers differ, else "both"; of what is random in training "eval"
+// alone. A module of the list without its goldens fails, and so does a golden without its module:
+// tests/nn/goldens/golden_modules.py has a line for each.
+TEST(ModuleMatrix, Goldens) {
+  std::map<std::string, std::set<std::string>> modes;
+  for (const Golden& golden : goldens()) {
+    if (golden.kind != "module") continue;
+    EXPECT_TRUE(modes[golden.name].insert(golden.mode).second) << "twice: " << golden.name;
+    for (const bool on : {false, true}) {
+      if (golden.mode == (on ? "eval" : "train")) continue;
+      std::string found;
+      try {
+        const ModuleRow& row = module_row(golden.name);
+        if (golden.find(shown("input ", row.inputs.size()))) found = "more inputs than the row's";
+        for (size_t i = 0; i < row.inputs.size(); ++i) {
+          const Tensor* x = golden.find(shown("input ", i));
+          std::vector<int64_t> sizes = row.inputs[i].sizes;
+          if (x && x->dim() > 0) sizes[0] = x->size(0);
+          if (!x || x->sizes() != sizes) found = "another input than the row's";
+        }
+        const auto module = row.make();
+        module->to(kDouble);
+        module->train(on);
+        const auto call = [&](const Tensors& inputs) { return row.call(*module, inputs); };
+        if (found.empty()) found = golden.differs(call, module.get());
+      } catch (const std::exception& e) { found = e.what(); }
+      EXPECT_EQ(found, "") << golden.name << ", " << (on ? "train" : "eval");
+    }
+  }
+  for (const ModuleRow& row : all_modules()) {
+    std::set<std::string> expected = {"both"};
+    if (row.why_not(Check::kTrainIsEval)) expected = {"eval", "train"};
+    if (row.why_not(Check::kRepeats)) expected = {"eval"};
+    EXPECT_EQ(modes[row.name], expected) << row.name;
+  }
+}
+
+TEST(FunctionGoldens, AsPyTorch) {
+  std::map<std::string, const Golden*> by_name;
+  for (const Golden& golden : goldens())
+    if (golden.kind == "function") {
+      EXPECT_TRUE(by_name.emplace(golden.name, &golden).second) << "twice: " << golden.name;
+    }
+  for (const FunctionRow& row : golden_functions()) {
+    const auto at = by_name.find(row.name);
+    EXPECT_EQ(at == by_name.end(), row.why_not != nullptr) << row.name;
+    if (at == by_name.end()) continue;
+    std::string found;
+    try {
+      found = at->second->differs(row.call);
+    } catch (const std::exception& e) { found = e.what(); }
+    EXPECT_EQ(found, "") << row.name;
+    by_name.erase(at);
+  }
+  for (const auto& [name, golden] : by_name) ADD_FAILURE() << "no function here: " << name;
 }
 
 }  // namespace

@@ -1,0 +1,175 @@
+#include "tests/nn/module/goldens.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "autograd/autograd.h"
+#include "autograd/grad_mode.h"
+#include "autograd/ops.h"
+#include "tests/modules.h"
+
+namespace ramet::testing {
+namespace {
+
+constexpr int64_t kMostElements = 64;
+constexpr uintmax_t kMostBytes = 2'000'000;
+// Both sides round each step, in orders of their own; the numbers are sums of up to some hundred
+// products of numbers below 1 (of the largest, the activations', below 30).
+constexpr double kTolerance = 1e-13;
+
+int64_t number(const std::string& word) {
+  size_t end = 0;
+  const int64_t n = std::stoll(word, &end);
+  if (end != word.size()) fail("goldens", "no number: ", word);
+  return n;
+}
+
+// The words of a line behind its dtype.
+Tensor tensor_of(std::istream& words, const std::string& dtype) {
+  std::string word;
+  words >> word;
+  std::vector<int64_t> sizes;
+  int64_t count = 1;
+  std::istringstream extents(word == "-" ? "" : word);
+  while (std::getline(extents, word, 'x')) sizes.push_back(number(word)), count *= sizes.back();
+  std::vector<double> values;
+  while (words >> word) {
+    size_t end = 0;
+    values.push_back(std::stod(word, &end));
+    if (end != word.size()) fail("goldens", "no number: ", word);
+  }
+  if (count > kMostElements || static_cast<int64_t>(values.size()) != count)
+    fail("goldens", "a tensor of ", count, " elements has ", values.size(), " (at most ",
+         kMostElements, ")");
+  return tensor(values, kDouble).view(sizes).to(dtype == "long" ? kLong : kDouble);
+}
+
+void read(const std::filesystem::path& path, std::vector<Golden>& all) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string what, word;
+    words >> what;
+    if (what == "module" || what == "function") {
+      const size_t colon = line.rfind(": ");
+      if (colon == std::string::npos) fail("goldens", "no mode in ", path.string(), ": ", line);
+      all.push_back({what,
+                     line.substr(what.size() + 1, colon - what.size() - 1),
+                     line.substr(colon + 2),
+                     {}});
+      continue;
+    }
+    while (words >> word && word != "double" && word != "long") what += " " + word;
+    if (all.empty() || !words || !all.back().tensors.emplace(what, tensor_of(words, word)).second)
+      fail("goldens", "out of place in ", path.string(), ": ", line.substr(0, 80));
+  }
+}
+
+// Collects what differs, and which tensors of the file something was compared with.
+struct Comparison {
+  const Golden& golden;
+  std::set<std::string> seen = {};
+  std::string found = {};
+
+  void problem(const std::string& text) { found += found.empty() ? text : "; " + text; }
+  const Tensor* taken(const std::string& what) {
+    seen.insert(what);
+    return golden.find(what);
+  }
+  void same(const std::string& what, const Tensor& got) {
+    const Tensor* expected = taken(what);
+    if (!expected) return problem("no " + what + " in the file");
+    if (got.scalar_type() != expected->scalar_type())
+      return problem(shown(what, ": ", got.scalar_type()));
+    const std::string d = difference(got, *expected, kTolerance);
+    if (!d.empty()) problem(what + ": " + d);
+  }
+};
+
+Tensor or_zeros(const Tensor& gradient, const Tensor& of) {
+  return gradient.defined() ? gradient : zeros_like(of).detach();
+}
+
+}  // namespace
+
+const Tensor* Golden::find(const std::string& what) const {
+  const auto at = tensors.find(what);
+  return at == tensors.end() ? nullptr : &at->second;
+}
+
+std::string Golden::differs(const std::function<Tensor(const Tensors&)>& call,
+                            nn::Module* module) const {
+  Comparison compared{*this};
+  std::vector<std::pair<std::string, Tensor>> leaves, buffers;
+  Tensors inputs;
+  while (const Tensor* t = find(shown("input ", inputs.size()))) {
+    const std::string name = shown("input.", inputs.size());
+    compared.taken(shown("input ", inputs.size()));
+    inputs.push_back(t->clone());
+    if (find("gradient " + name)) leaves.emplace_back(name, inputs.back().set_requires_grad(true));
+  }
+  if (module) {
+    for (const auto& p : module->named_parameters()) leaves.emplace_back(p.key(), p.value());
+    for (const auto& b : module->named_buffers()) buffers.emplace_back(b.key(), b.value());
+    const NoGradGuard off;
+    auto state = buffers;
+    for (const auto& leaf : leaves)
+      if (leaf.first.rfind("input.", 0) != 0) state.push_back(leaf);
+    for (auto& [name, t] : state) {
+      const Tensor* given = compared.taken("state " + name);
+      if (!given || given->sizes() != t.sizes()) return "other parameters or buffers: " + name;
+      t.copy_(*given);
+    }
+  }
+  const Tensor y = call(inputs);
+  compared.same("output", y);
+  for (const auto& [name, b] : buffers)
+    compared.same((find("after " + name) ? "after " : "state ") + name, b);
+  if (y.requires_grad()) {
+    const Tensor* given = compared.taken("cotangent");
+    if (!given || given->sizes() != y.sizes()) return "no cotangent for the result";
+    const Tensor cotangent = given->clone().set_requires_grad(true);
+    Tensors of;
+    for (const auto& [name, t] : leaves) of.push_back(t);
+    const Tensors first = autograd::grad({y}, of, {cotangent}, true, true, true);
+    Tensor along = zeros({}, kDouble);
+    for (size_t i = 0; i < of.size(); ++i) {
+      const auto& name = leaves[i].first;
+      const Tensor g = or_zeros(first[i], of[i]);
+      compared.same("gradient " + name, g);
+      const Tensor* direction = compared.taken("direction " + name);
+      if (!direction || direction->sizes() != g.sizes()) return "no direction for " + name;
+      along = along + (g * *direction).sum();
+    }
+    of.push_back(cotangent), leaves.emplace_back("cotangent", cotangent);
+    const Tensors second = along.requires_grad()
+                               ? autograd::grad({along}, of, {}, false, false, true)
+                               : Tensors(of.size());
+    for (size_t i = 0; i < of.size(); ++i)
+      compared.same("second " + leaves[i].first, or_zeros(second[i], of[i]));
+  }
+  for (const auto& [what, t] : tensors)
+    if (!compared.seen.count(what)) compared.problem("nothing here is PyTorch's " + what);
+  return compared.found;
+}
+
+const std::vector<Golden>& goldens() {
+  static const std::vector<Golden> all = [] {
+    std::vector<Golden> made;
+    uintmax_t bytes = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("tests/nn/goldens"))
+      if (entry.path().extension() == ".txt") {
+        bytes += entry.file_size();
+        read(entry.path(), made);
+      }
+    if (bytes > kMostBytes) fail("goldens", bytes, " bytes, ", kMostBytes, " are allowed");
+    return made;
+  }();
+  return all;
+}
+
+}  // namespace ramet::testing

@@ -1,0 +1,46 @@
+// What PyTorch computes for every module of tests/modules.cc and every function of nn::functional,
+// from tests/nn/goldens, where make_goldens.py has written it. A line begins a case,
+//   module Linear: both        (or train, eval)
+//   function linear, of a vector: both
+// and the others are its tensors, row-major: what it is and of whom, dtype, sizes ("-": none) and
+// values,
+//   state weight double 2x3 -0.357 -0.505 0.453 -0.817 0.263 -0.153
+// `input 0`; `state NAME` of a parameter or buffer before, `after NAME` of a buffer that has
+// changed; `output`, and where something has gradients `cotangent`, then `gradient`, `direction`
+// and `second` of each `input.0` and parameter (`second cotangent`, too): the gradients g for the
+// cotangent, and those of <g, directions>.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "autograd/tensor.h"
+#include "nn/module/module.h"
+
+namespace ramet::testing {
+
+struct Golden {
+  std::string kind, name, mode;
+  std::map<std::string, Tensor> tensors;  ///< by "state weight", "output" ...
+
+  /// Null where there is none.
+  const Tensor* find(const std::string& what) const;
+  /// Gives the module, if any, the parameters and buffers of the file, computes all that the file
+  /// has and says what differs: empty where nothing does.
+  std::string differs(const std::function<Tensor(const std::vector<Tensor>&)>& call,
+                      nn::Module* module = nullptr) const;
+};
+
+/// An Error where the files are more than 2 MB or a tensor has more than 64 elements.
+const std::vector<Golden>& goldens();
+
+/// A function of nn::functional, all its results in one tensor.
+struct FunctionRow {
+  const char* name;  ///< the function's; another line of one: with a comma and words behind it
+  Tensor (*call)(const std::vector<Tensor>& inputs);
+  const char* why_not = nullptr;  ///< why it has no golden
+};
+const std::vector<FunctionRow>& golden_functions();
+
+}  // namespace ramet::testing

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tools/compat/COVERAGE.md is what ./tools/coverage writes; a covered name that disappears fails, as does a page by hand. And every
-module and optimizer is in the lists that the tests' matrix goes through.
+module and optimizer is in the lists that the tests' matrix goes through, every function in that of the goldens.
 
 usage: coverage_test.py   (in the repository's root, or a copy with its headers)
 """
@@ -64,6 +64,18 @@ def matrix(modules, optimizers):
     return missing + ["tests/optimizers.h has no line of optim::" + n for n in sorted(stepping - listed)]
 
 
+def goldens(functions):
+    """What tests/nn/module/golden_functions.cc has no row of."""
+    listed = set(re.findall(r'(?:ROW\(|\{)\s*"(\w+)', functions))
+    missing = {n for n in names_in("nn::functional") if n[0].islower()} - listed
+    return ["tests/nn/module/golden_functions.cc has no row of functional::" + n for n in sorted(missing)]
+
+
+functions = (ROOT / "tests/nn/module/golden_functions.cc").read_text()
+problems += goldens(functions)
+for name in ("relu", "embedding_bag", "gumbel_softmax"):
+    if goldens(re.sub(r'"%s\b' % name, '"another', functions)) != ["tests/nn/module/golden_functions.cc has no row of functional::" + name]:
+        problems.append("a function that is not in tests/nn/module/golden_functions.cc is not noticed: " + name)
 modules, optimizers = (ROOT / "tests/modules.cc").read_text(), (ROOT / "tests/optimizers.h").read_text()
 problems += matrix(modules, optimizers)
 for name in ("Linear", "ReLU", "BCELoss", "ReflectionPad"):

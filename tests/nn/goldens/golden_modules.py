@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from golden_rows import entropy, index, module, positive, real, signs
+from golden_rows import entropy, given, index, module, positive, real, signs
 
 PLAIN, LINES, PLANES, VOLUMES, STEPS = [real(6)], [real(2, 6)], [real(2, 4, 4)], [real(2, 2, 2, 2)], [real(3, 4)]
 TWO, THREE, CLASSES = [real(6)] * 2, [real(6)] * 3, [real(6), index(6)]
@@ -175,7 +175,7 @@ LOSSES = [
         ("SoftMarginLoss", SIGNED, {}),
         ("HingeEmbeddingLoss", SIGNED, {}),
         ("MarginRankingLoss", [real(6), real(6), signs(6)], {}),
-        ("CosineEmbeddingLoss", [real(6), real(6), signs()], {}),
+        ("CosineEmbeddingLoss", [real(6), real(6), given(1.0, -1.0)], {}),
         ("TripletMarginLoss", THREE, {}),
         ("TripletMarginWithDistanceLoss", THREE, {}),
     )

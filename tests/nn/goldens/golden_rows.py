@@ -56,3 +56,8 @@ def signs(*sizes):
 
 def index(below, *sizes):
     return sizes, {"kind": "index", "by": below}
+
+
+def given(*values):
+    """A constant for each sample."""
+    return (), {"kind": "given", "by": values}

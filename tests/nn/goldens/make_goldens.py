@@ -34,11 +34,13 @@ def drawn(sizes, seed, kind="real", by=1.0, even=False):
     """Thousandths, by the powers of 7, which go through all numbers below 997: no two of a tensor are equal.
 
     A real one has an odd number of thousandths, or an even one, so that the difference of two tensors is no whole number and
-    nothing lies on a kink. `by` multiplies it; for a class it is how many there are.
+    nothing lies on a kink. `by` multiplies it; of classes it is how many there are, of what is given the values.
     """
     count = 1
     for size in sizes:
         count *= size
+    if kind == "given":
+        return torch.tensor(by[:count], dtype=torch.float64 if isinstance(by[0], float) else torch.int64).view(sizes)
     u = [pow(7, i + 67 * seed + 5, 997) for i in range(count)]
     if kind == "index":
         return torch.tensor([k % by for k in u]).view(sizes)
@@ -111,6 +113,8 @@ def run(head, call, twin, inputs, state, buffers):
             own = None
         if own and all(map(near, own, second)):
             raise ValueError("PyTorch has these second derivatives: no twin is needed")
+    if not any(g.any() for g in gradients):
+        raise ValueError("all gradients are 0")
     lines += [line("gradient " + name, g) for name, g in zip(leaves, gradients)]
     lines += [line("direction " + name, v) for name, v in zip(leaves, directions)]
     return lines + [line("second " + name, g) for name, g in zip(list(leaves) + ["cotangent"], second)]
@@ -121,7 +125,7 @@ def values_of(draws, batch, constants=()):
     out = []
     for i, (sizes, keywords) in enumerate(draws):
         t = drawn((batch,) * (batch > 0) + tuple(sizes), i, even=i % 2 == 1, **keywords)
-        wants = t.is_floating_point() and keywords.get("kind") != "sign" and i not in constants
+        wants = t.is_floating_point() and keywords.get("kind") not in ("sign", "given") and i not in constants
         out.append(t.requires_grad_() if wants else t)
     return out
 
@@ -133,7 +137,7 @@ def of_module(row, batch):
         module.train(mode == "train")
         with torch.no_grad():
             for i, p in enumerate(module.parameters()):
-                p.copy_(drawn(p.shape, 10 + i))
+                p.copy_(drawn(p.shape, 12 + i))
             for i, (name, b) in enumerate(module.named_buffers()):
                 kind = "positive" if name.endswith("var") else "real"
                 b.copy_(drawn(b.shape, 30 + i, kind) if b.is_floating_point() else 3)
